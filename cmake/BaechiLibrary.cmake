@@ -1,0 +1,45 @@
+# Targets without MLIR: warnings, sanitizers, one place for the flags.
+
+if(BAECHI_SANITIZE)
+  add_compile_options(-fsanitize=${BAECHI_SANITIZE} -fno-omit-frame-pointer
+                      -fno-sanitize-recover=all)
+  # LLVM's own headers and libraries are built without RTTI checks in mind.
+  if(BAECHI_SANITIZE MATCHES "undefined")
+    add_compile_options(-fno-sanitize=vptr,function)
+  endif()
+  add_link_options(-fsanitize=${BAECHI_SANITIZE})
+endif()
+
+find_program(BAECHI_LLD NAMES ld.lld-22 ld.lld)
+if(BAECHI_LLD AND CMAKE_CXX_COMPILER_ID STREQUAL "Clang")
+  add_link_options(--ld-path=${BAECHI_LLD})
+endif()
+
+# baechi_add_library(NAME sources... [LINK libs...]): a static library of plain
+# C++ (exceptions and RTTI on) that knows nothing of MLIR.
+function(baechi_add_library name)
+  cmake_parse_arguments(ARG "" "" "LINK" ${ARGN})
+  add_library(${name} STATIC ${ARG_UNPARSED_ARGUMENTS})
+  target_compile_options(${name} PRIVATE -Wall -Wextra)
+  target_link_libraries(${name} PUBLIC ${ARG_LINK})
+endfunction()
+
+function(baechi_add_tool name)
+  cmake_parse_arguments(ARG "" "" "LINK" ${ARGN})
+  add_executable(${name} ${ARG_UNPARSED_ARGUMENTS})
+  target_compile_options(${name} PRIVATE -Wall -Wextra)
+  target_link_libraries(${name} PRIVATE ${ARG_LINK})
+  install(TARGETS ${name} RUNTIME DESTINATION bin)
+endfunction()
+
+# baechi_add_unittest(NAME sources... LINK libs...): a GoogleTest program whose
+# cases ctest lists one by one.
+function(baechi_add_unittest name)
+  cmake_parse_arguments(ARG "" "" "LINK" ${ARGN})
+  add_executable(${name} ${ARG_UNPARSED_ARGUMENTS})
+  target_compile_options(${name} PRIVATE -Wall -Wextra)
+  target_compile_definitions(${name} PRIVATE
+    BAECHI_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
+  target_link_libraries(${name} PRIVATE ${ARG_LINK} GTest::gmock GTest::gtest_main)
+  gtest_discover_tests(${name} DISCOVERY_TIMEOUT 60)
+endfunction()

@@ -1,0 +1,87 @@
+//===- Place.h - From a problem to a verified placement -------*- C++ -*-===//
+//
+// Part of the Baechi project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+///
+/// \file
+/// The one entry that tools and compiler passes use: grouping, a placer, the
+/// single-device candidate, improvement, verification and the certificate.
+///
+//===----------------------------------------------------------------------===//
+#ifndef BAECHI_PLACEMENT_PLACE_H
+#define BAECHI_PLACEMENT_PLACE_H
+
+#include "Baechi/Placement/Placement.h"
+
+namespace baechi::placement {
+
+enum class Objective {
+  Makespan, ///< time of one step
+  MaxLoad,  ///< largest load of a device or link: a pipeline's throughput
+};
+
+struct PlaceOptions {
+  /// One of `placerNames()`.
+  std::string placer = "msct";
+  /// Grouping steps, in order, from `groupingNames()`; empty: none. The
+  /// graph's own colocation groups always hold.
+  std::vector<std::string> grouping = {"colocate", "coplace", "fuse"};
+  Objective objective = Objective::Makespan;
+  /// Seconds for improvement after the constructive placer. 0: the placer's
+  /// own pure result.
+  double budgetSeconds = 0;
+  /// Add the best single device (and the other placers) as candidates and
+  /// return the best of all.
+  bool candidates = true;
+};
+
+struct Candidate {
+  std::string name;
+  bool feasible = false;
+  int64_t makespanNs = 0;
+  int64_t maxLoadNs = 0;
+};
+
+struct Phase {
+  std::string name;
+  double seconds = 0;
+};
+
+struct PlaceResult {
+  /// Set when every constraint is met; otherwise `error` says why.
+  std::optional<Placement> placement;
+  /// A diagnostic: what was needed, what there is, per device, the largest
+  /// culprits.
+  std::string error;
+  /// Which candidate won.
+  std::string winner;
+  std::vector<Candidate> candidates;
+  /// A valid lower bound of the objective, and its name.
+  int64_t lowerBoundNs = 0;
+  std::string lowerBoundName;
+  int64_t maxLoadNs = 0;
+  /// Makespan of the best device alone; nullopt when none can hold the graph.
+  std::optional<int64_t> singleDeviceNs;
+  std::vector<DeviceUsage> usage;
+  std::vector<Phase> phases;
+  /// Operators before and after grouping.
+  int32_t operatorsBefore = 0;
+  int32_t operatorsAfter = 0;
+  std::vector<std::string> notes;
+};
+
+/// Names of the placers, for messages ("mtopo", "metf", "msct", "single").
+const std::vector<std::string> &placerNames();
+/// Names of the grouping steps ("colocate", "coplace", "fuse").
+const std::vector<std::string> &groupingNames();
+
+/// Places \p problem. Deterministic unless a budget of seconds is given. The
+/// returned placement has passed `verify`.
+PlaceResult place(const Problem &problem, const PlaceOptions &options);
+
+} // namespace baechi::placement
+
+#endif // BAECHI_PLACEMENT_PLACE_H
