@@ -1,0 +1,144 @@
+//===- BaechiAttrs.td - Attributes of the baechi dialect -*- tablegen -*-===//
+//
+// Part of the Baechi project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+#ifndef BAECHI_ATTRS
+#define BAECHI_ATTRS
+
+include "Baechi/Dialect/BaechiDialect.td"
+include "mlir/IR/AttrTypeBase.td"
+include "mlir/IR/EnumAttr.td"
+
+class Baechi_Attr<string name, string attrMnemonic>
+    : AttrDef<Baechi_Dialect, name> {
+  let mnemonic = attrMnemonic;
+}
+
+def Baechi_LinkModel : I32Enum<"LinkModel", "which transfers may not overlap", [
+  I32EnumCase<"Unlimited", 0, "unlimited">,
+  I32EnumCase<"Parallel", 1, "parallel">,
+  I32EnumCase<"Duplex", 2, "duplex">,
+  I32EnumCase<"Sequential", 3, "sequential">]> {
+  let cppNamespace = "::baechi";
+}
+
+def Baechi_DeviceSpecAttr : Baechi_Attr<"DeviceSpec", "device_spec"> {
+  let summary = "a device: its name, its kind, its memory in bytes";
+  let parameters = (ins StringRefParameter<"name">:$name,
+                        StringRefParameter<"kind">:$kind,
+                        "int64_t":$memory);
+  let assemblyFormat = [{
+    `<` $name `,` `kind` `=` $kind `,` `memory` `=` $memory `>`
+  }];
+  let genVerifyDecl = 1;
+}
+
+def Baechi_LinkAttr : Baechi_Attr<"Link", "link"> {
+  let summary = "a directed link between two devices";
+  let description = [{
+    A transfer takes `latency_ns + ceil(bytes * 1000 / bytes_per_us)`. The
+    names are empty in a machine's default link.
+  }];
+  let parameters = (ins StringRefParameter<"from">:$from,
+                        StringRefParameter<"to">:$to, "int64_t":$latencyNs,
+                        "int64_t":$bytesPerUs);
+  let assemblyFormat = [{
+    `<` $from `->` $to `,` `latency_ns` `=` $latencyNs `,` `bytes_per_us` `=`
+        $bytesPerUs `>`
+  }];
+  let genVerifyDecl = 1;
+}
+
+def Baechi_MachineAttr : Baechi_Attr<"Machine", "machine"> {
+  let summary = "the devices and links that a program is placed on";
+  let description = [{
+    The typed form of a machine file (docs/formats.md):
+
+    ```mlir
+    #baechi.machine<devices = [<"gpu0", kind = "cuda", memory = 8589934592>],
+                    links = [<"gpu0" -> "gpu1", latency_ns = 134000, bytes_per_us = 5701>],
+                    link_default = <"" -> "", latency_ns = 134000, bytes_per_us = 5701>,
+                    link_model = sequential>
+    ```
+
+    `links` and `link_default` may be left out; a pair of devices with neither
+    cannot talk.
+  }];
+  let parameters = (ins ArrayRefParameter<"DeviceSpecAttr">:$devices,
+                        OptionalArrayRefParameter<"LinkAttr">:$links,
+                        OptionalParameter<"LinkAttr">:$linkDefault,
+                        "LinkModel":$linkModel);
+  let hasCustomAssemblyFormat = 1;
+  let genVerifyDecl = 1;
+}
+
+def Baechi_CostAttr : Baechi_Attr<"Cost", "cost"> {
+  let summary = "what an operator costs";
+  let description = [{
+    Compute time in ns per device kind (a kind that is missing cannot run the
+    operator) and scratch bytes held while it runs:
+
+    ```mlir
+    #baechi.cost<time_ns = {cuda = 41000, host = 910000}, scratch = 0>
+    ```
+  }];
+  let parameters = (ins "::mlir::DictionaryAttr":$timeNs, "int64_t":$scratch);
+  let assemblyFormat = [{
+    `<` `time_ns` `=` custom<TimePerKind>($timeNs) `,` `scratch` `=` $scratch
+        `>`
+  }];
+  let genVerifyDecl = 1;
+}
+
+def Baechi_TransferAttr : Baechi_Attr<"Transfer", "transfer"> {
+  let summary = "a planned transfer of a tensor to another device";
+  let description = [{
+    Stands in the `baechi.sends` of the operation (or argument) that the tensor
+    is a result of; start and end are ns in the step.
+
+    ```mlir
+    #baechi.transfer<result = 0, from = "gpu0", to = "gpu1", start = 41000, end = 180000>
+    ```
+  }];
+  let parameters = (ins "int64_t":$result, StringRefParameter<"from">:$from,
+                        StringRefParameter<"to">:$to, "int64_t":$start,
+                        "int64_t":$end);
+  let assemblyFormat = "`<` struct(params) `>`";
+  let genVerifyDecl = 1;
+}
+
+def Baechi_PlacementCertificateAttr
+    : Baechi_Attr<"PlacementCertificate", "placement_certificate"> {
+  let summary = "what is known about a placement";
+  let description = [{
+    The placer that was asked for, the candidate that won, the predicted
+    makespan, a valid lower bound on every placement's makespan with its name,
+    and the best single device's makespan (0: none can hold the program). ns.
+  }];
+  let parameters = (ins StringRefParameter<"placer">:$placer,
+                        StringRefParameter<"winner">:$winner,
+                        "int64_t":$makespan, "int64_t":$lower_bound,
+                        StringRefParameter<"bound">:$bound,
+                        "int64_t":$single_device, "int64_t":$operators,
+                        "int64_t":$groups);
+  let assemblyFormat = "`<` struct(params) `>`";
+  let genVerifyDecl = 1;
+}
+
+def Baechi_ArenaAttr : Baechi_Attr<"Arena", "arena"> {
+  let summary = "the planned memory of a device";
+  let description = [{
+    `bytes` is the arena's exact size, `resident` the part that parameters and
+    inputs hold, `live` the most bytes that are live at once (a lower bound of
+    `bytes`), `limit` the device's memory.
+  }];
+  let parameters = (ins "int64_t":$bytes, "int64_t":$resident,
+                        "int64_t":$live, "int64_t":$limit);
+  let assemblyFormat = "`<` struct(params) `>`";
+  let genVerifyDecl = 1;
+}
+
+#endif // BAECHI_ATTRS

@@ -1,0 +1,77 @@
+//===- BaechiDialect.td - The baechi dialect -*- tablegen -*-===//
+//
+// Part of the Baechi project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+#ifndef BAECHI_DIALECT
+#define BAECHI_DIALECT
+
+include "mlir/IR/OpBase.td"
+
+def Baechi_Dialect : Dialect {
+  let name = "baechi";
+  let cppNamespace = "::baechi";
+  let summary = "Placement of a program's operators on devices";
+  let description = [{
+    The dialect says what an operator costs, where it runs and when, and makes
+    the tensors that cross devices explicit. It works on any dialect's
+    operations: costs and placements are discardable attributes, verified
+    wherever they stand.
+
+    | attribute | stands on | meaning |
+    |---|---|---|
+    | `baechi.machine` | module | `#baechi.machine`: devices, memories, links |
+    | `baechi.cost` | operation | `#baechi.cost`: time per device kind, scratch bytes |
+    | `baechi.group` | operation, argument | string: what is in one group is placed together |
+    | `baechi.pin` | operation, argument | string: the device that it must be placed on |
+    | `baechi.device` | operation, argument, device's module | string: the device that it is placed on |
+    | `baechi.start` | operation | i64: planned start in the step, ns |
+    | `baechi.sends` | operation, argument | array of `#baechi.transfer`: planned transfers of its results |
+    | `baechi.certificate` | function | `#baechi.placement_certificate` |
+    | `baechi.kernel` | function | unit: an outlined operator |
+    | `baechi.implementation` | kernel | string: the implementation to use, a row of the profile |
+    | `baechi.kernel_scratch` | kernel | i64: bytes it needs while it runs |
+    | `baechi.updated_by` | argument | i64: the result that is its next value, in place |
+    | `baechi.name` | operation, argument, result | string: the model's own name for it |
+    | `baechi.init` | argument | dictionary: how to make its first value (docs/import.md) |
+    | `baechi.argument` | argument of a device's function | i64: position in the whole function |
+    | `baechi.result` | result of a device's function | i64: position in the whole function |
+    | `baechi.offset` | operation, argument | i64 or array: where its results lie in the device's arena, bytes |
+    | `baechi.arena` | device's module | `#baechi.arena`: the planned memory |
+  }];
+  let useDefaultAttributePrinterParser = 1;
+  let useDefaultTypePrinterParser = 1;
+  let hasOperationAttrVerify = 1;
+  let hasRegionArgAttrVerify = 1;
+  let hasRegionResultAttrVerify = 1;
+  let extraClassDeclaration = [{
+    void registerAttributes();
+    void registerTypes();
+    void registerOperations();
+
+    static constexpr ::llvm::StringLiteral kMachine = "baechi.machine";
+    static constexpr ::llvm::StringLiteral kCost = "baechi.cost";
+    static constexpr ::llvm::StringLiteral kGroup = "baechi.group";
+    static constexpr ::llvm::StringLiteral kPin = "baechi.pin";
+    static constexpr ::llvm::StringLiteral kDevice = "baechi.device";
+    static constexpr ::llvm::StringLiteral kStart = "baechi.start";
+    static constexpr ::llvm::StringLiteral kSends = "baechi.sends";
+    static constexpr ::llvm::StringLiteral kCertificate = "baechi.certificate";
+    static constexpr ::llvm::StringLiteral kKernel = "baechi.kernel";
+    static constexpr ::llvm::StringLiteral kImplementation =
+        "baechi.implementation";
+    static constexpr ::llvm::StringLiteral kKernelScratch =
+        "baechi.kernel_scratch";
+    static constexpr ::llvm::StringLiteral kUpdatedBy = "baechi.updated_by";
+    static constexpr ::llvm::StringLiteral kName = "baechi.name";
+    static constexpr ::llvm::StringLiteral kInit = "baechi.init";
+    static constexpr ::llvm::StringLiteral kArgument = "baechi.argument";
+    static constexpr ::llvm::StringLiteral kResult = "baechi.result";
+    static constexpr ::llvm::StringLiteral kOffset = "baechi.offset";
+    static constexpr ::llvm::StringLiteral kArena = "baechi.arena";
+  }];
+}
+
+#endif // BAECHI_DIALECT

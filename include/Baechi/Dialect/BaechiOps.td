@@ -1,0 +1,94 @@
+//===- BaechiOps.td - Operations of the baechi dialect -*- tablegen -*-===//
+//
+// Part of the Baechi project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+#ifndef BAECHI_OPS
+#define BAECHI_OPS
+
+include "Baechi/Dialect/BaechiAttrs.td"
+include "Baechi/Dialect/BaechiTypes.td"
+include "mlir/Interfaces/InferTypeOpInterface.td"
+include "mlir/Interfaces/SideEffectInterfaces.td"
+
+class Baechi_Op<string mnemonic, list<Trait> traits = []>
+    : Op<Baechi_Dialect, mnemonic, traits>;
+
+def Baechi_SendOp : Baechi_Op<"send"> {
+  let summary = "offers a tensor to another device";
+  let description = [{
+    Message `seq` of `queue`, a FIFO of the directed pair of devices. Does not
+    wait; the tensor's buffer is not reused before the token was awaited.
+    `start` and `end` are the planned transfer's, ns.
+
+    ```mlir
+    %t = baechi.send %0 to "gpu0" queue 0 seq 7 start 41000 end 52000 : tensor<128x512xf32>
+    ```
+  }];
+  let arguments = (ins AnyRankedTensor:$value, StrAttr:$to,
+                       ConfinedAttr<I64Attr, [IntNonNegative]>:$queue,
+                       ConfinedAttr<I64Attr, [IntNonNegative]>:$seq,
+                       DefaultValuedAttr<I64Attr, "0">:$start,
+                       DefaultValuedAttr<I64Attr, "0">:$end);
+  let results = (outs Baechi_TokenType:$token);
+  let assemblyFormat = [{
+    $value `to` $to `queue` custom<Integer>($queue) `seq`
+        custom<Integer>($seq) (`start` custom<Integer>($start)^ `end`
+        custom<Integer>($end))? attr-dict `:` type($value)
+  }];
+}
+
+def Baechi_RecvOp : Baechi_Op<"recv"> {
+  let summary = "offers a buffer for another device's tensor";
+  let description = [{
+    Does not wait: `baechi.await` makes the consumer wait.
+
+    ```mlir
+    %f = baechi.recv from "gpu0" queue 0 seq 3 start 41000 end 52000 : !baechi.future<tensor<128x512xf32>>
+    ```
+  }];
+  let arguments = (ins StrAttr:$from,
+                       ConfinedAttr<I64Attr, [IntNonNegative]>:$queue,
+                       ConfinedAttr<I64Attr, [IntNonNegative]>:$seq,
+                       DefaultValuedAttr<I64Attr, "0">:$start,
+                       DefaultValuedAttr<I64Attr, "0">:$end);
+  let results = (outs Baechi_FutureType:$future);
+  let assemblyFormat = [{
+    `from` $from `queue` custom<Integer>($queue) `seq` custom<Integer>($seq)
+        (`start` custom<Integer>($start)^ `end` custom<Integer>($end))?
+        attr-dict `:` qualified(type($future))
+  }];
+}
+
+def Baechi_AwaitOp
+    : Baechi_Op<"await", [DeclareOpInterfaceMethods<InferTypeOpInterface>]> {
+  let summary = "waits for a received tensor, or for a send to be done with one";
+  let description = [{
+    ```mlir
+    %x = baechi.await %future : !baechi.future<tensor<128x512xf32>>
+    baechi.await %token : !baechi.token
+    ```
+  }];
+  let arguments = (ins AnyTypeOf<[Baechi_FutureType, Baechi_TokenType]>:$source);
+  let results = (outs Optional<AnyRankedTensor>:$value);
+  let assemblyFormat = "$source attr-dict `:` qualified(type($source))";
+}
+
+def Baechi_CopyOp
+    : Baechi_Op<"copy", [AllTypesMatch<["source", "target"]>]> {
+  let summary = "writes a tensor into an argument's buffer";
+  let description = [{
+    Ends the step of an argument whose next value could not be computed in
+    place (memory planning inserts it).
+
+    ```mlir
+    baechi.copy %next into %argument : tensor<512xf32>
+    ```
+  }];
+  let arguments = (ins AnyRankedTensor:$source, AnyRankedTensor:$target);
+  let assemblyFormat = "$source `into` $target attr-dict `:` type($source)";
+}
+
+#endif // BAECHI_OPS

@@ -1,0 +1,29 @@
+//===- BaechiTypes.td - Types of the baechi dialect -*- tablegen -*-===//
+//
+// Part of the Baechi project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+#ifndef BAECHI_TYPES
+#define BAECHI_TYPES
+
+include "Baechi/Dialect/BaechiDialect.td"
+include "mlir/IR/AttrTypeBase.td"
+
+class Baechi_Type<string name, string typeMnemonic>
+    : TypeDef<Baechi_Dialect, name> {
+  let mnemonic = typeMnemonic;
+}
+
+def Baechi_FutureType : Baechi_Type<"Future", "future"> {
+  let summary = "a tensor that is on its way";
+  let parameters = (ins "::mlir::RankedTensorType":$valueType);
+  let assemblyFormat = "`<` $valueType `>`";
+}
+
+def Baechi_TokenType : Baechi_Type<"Token", "token"> {
+  let summary = "a send that still reads its tensor";
+}
+
+#endif // BAECHI_TYPES

@@ -1,0 +1,121 @@
+//===- Passes.td - Passes on programs of operators -*- tablegen -*-===//
+//
+// Part of the Baechi project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+#ifndef BAECHI_TRANSFORMS_PASSES
+#define BAECHI_TRANSFORMS_PASSES
+
+include "mlir/Pass/PassBase.td"
+
+def FormKernels : Pass<"baechi-form-kernels", "::mlir::ModuleOp"> {
+  let summary = "outline the operators as they will execute";
+  let description = [{
+    Fuses elementwise work into its producers and consumers, groups operations
+    over the same rows (softmax and layer norm become one kernel), and outlines
+    each distinct operator once as a private function with `baechi.kernel`.
+    What is left of the program is a straight line of calls. Two operators
+    whose kernels are the same text share one kernel.
+  }];
+  let dependentDialects = ["::baechi::BaechiDialect"];
+}
+
+def AnnotateCosts : Pass<"baechi-annotate-costs", "::mlir::ModuleOp"> {
+  let summary = "give every operator a #baechi.cost";
+  let description = [{
+    A call of a kernel that the profile has a row for gets the measured median;
+    every other operator gets the roofline's estimate: the larger of its
+    floating-point operations over the kind's peak and its bytes over the
+    kind's bandwidth, plus the launch overhead.
+  }];
+  let options = [
+    Option<"profile", "profile", "std::string", "\"\"",
+           "profile file (docs/profile-format.md)">,
+    Option<"function", "function", "std::string", "\"\"",
+           "the step's name; default: the only public function">
+  ];
+  let dependentDialects = ["::baechi::BaechiDialect"];
+}
+
+def Colocate : Pass<"baechi-colocate", "::mlir::ModuleOp"> {
+  let summary = "group what must be on one device";
+  let description = [{
+    An argument and the operator that computes its next value are one group, so
+    that parameters are updated in place. Groups that the program already has
+    are kept, and united where an argument's update joins two of them.
+  }];
+}
+
+def Fuse : Pass<"baechi-fuse", "::mlir::ModuleOp"> {
+  let summary = "group what should be on one device";
+  let description = [{
+    Bounded co-placement and fusion of the placement problem: an operator whose
+    output has one user joins it while the group stays under its share of the
+    program's work and memory, and groups are contracted where no cycle arises.
+    Written as `baechi.group`.
+  }];
+  let options = [
+    Option<"machine", "machine", "std::string", "\"\"",
+           "machine file, or host:N[@SIZE]; default: the module's baechi.machine">
+  ];
+  let dependentDialects = ["::baechi::BaechiDialect"];
+}
+
+def Place : Pass<"baechi-place", "::mlir::ModuleOp"> {
+  let summary = "place every operator on a device";
+  let description = [{
+    Puts `baechi.device` and `baechi.start` on every operator and argument,
+    `baechi.sends` on those whose tensors cross devices, and the certificate on
+    the function. The placer may be given as a bare word:
+    `--baechi-place=msct`. A program that fits no placement is an error that
+    names the bytes needed, the limits and the largest culprits.
+  }];
+  let options = [
+    Option<"placer", "placer", "std::string", "\"msct\"",
+           "msct, metf, mtopo or single">,
+    Option<"machine", "machine", "std::string", "\"\"",
+           "machine file, or host:N[@SIZE]; default: the module's baechi.machine">,
+    Option<"budget", "budget", "double", "0",
+           "seconds for improvement after the placer">,
+    Option<"pure", "pure", "bool", "false",
+           "the placer's own result, without the other candidates">,
+    Option<"grouping", "grouping", "std::string", "\"all\"",
+           "grouping steps of the placer: all, none, or a list joined by '+'">
+  ];
+  let dependentDialects = ["::baechi::BaechiDialect"];
+}
+
+def VerifyPlaced : Pass<"baechi-verify-placed", "::mlir::ModuleOp"> {
+  let summary = "check that every operator has a device of the machine";
+}
+
+def Partition : Pass<"baechi-partition", "::mlir::ModuleOp"> {
+  let summary = "split a placed program into one module a device";
+  let description = [{
+    Each device's module holds its operators in planned order; tensors that
+    cross devices become `baechi.send` and `baechi.recv` on queues, scheduled
+    by need. The function that was split becomes a declaration of the whole.
+  }];
+  let dependentDialects = ["::baechi::BaechiDialect"];
+}
+
+def VerifyPartitioned : Pass<"baechi-verify-partitioned", "::mlir::ModuleOp"> {
+  let summary = "check that queues agree and that no wait is circular";
+}
+
+def PlanMemory : Pass<"baechi-plan-memory", "::mlir::ModuleOp"> {
+  let summary = "give every tensor an offset in its device's arena";
+  let description = [{
+    Liveness in program order; a buffer that a send still reads is reused only
+    after the send's token was awaited, and the pass moves the await there.
+    Next values of arguments are computed in place where the program's order
+    and the kernel allow, else copied at the end of the step. A plan that
+    exceeds a device's memory is an error that names the bytes and the largest
+    tensors at the peak.
+  }];
+  let dependentDialects = ["::baechi::BaechiDialect"];
+}
+
+#endif // BAECHI_TRANSFORMS_PASSES

@@ -1,0 +1,241 @@
+//===- BaechiAttrs.cpp - Attributes of the baechi dialect -*- C++ -*-===//
+//
+// Part of the Baechi project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Baechi/Dialect/Baechi.h"
+#include "mlir/IR/Builders.h"
+#include "mlir/IR/DialectImplementation.h"
+#include "llvm/ADT/StringSet.h"
+#include "llvm/ADT/TypeSwitch.h"
+
+using namespace mlir;
+using namespace baechi;
+
+//===----------------------------------------------------------------------===//
+// Times per device kind: {cuda = 41000, host = 910000}
+//===----------------------------------------------------------------------===//
+
+static ParseResult parseTimePerKind(AsmParser &parser,
+                                    DictionaryAttr &times) {
+  NamedAttrList entries;
+  Type i64 = parser.getBuilder().getI64Type();
+  auto parseEntry = [&]() -> ParseResult {
+    std::string kind;
+    int64_t ns;
+    SMLoc loc = parser.getCurrentLocation();
+    if (parser.parseKeywordOrString(&kind) || parser.parseEqual() ||
+        parser.parseInteger(ns))
+      return failure();
+    if (entries.get(kind))
+      return parser.emitError(loc) << "device kind '" << kind << "' twice";
+    entries.append(kind, IntegerAttr::get(i64, ns));
+    return success();
+  };
+  if (parser.parseCommaSeparatedList(AsmParser::Delimiter::Braces, parseEntry))
+    return failure();
+  times = entries.getDictionary(parser.getContext());
+  return success();
+}
+
+static void printTimePerKind(AsmPrinter &printer, DictionaryAttr times) {
+  printer << '{';
+  llvm::interleaveComma(times, printer, [&](NamedAttribute entry) {
+    printer.printKeywordOrString(entry.getName());
+    printer << " = " << cast<IntegerAttr>(entry.getValue()).getInt();
+  });
+  printer << '}';
+}
+
+#include "Baechi/Dialect/BaechiEnums.cpp.inc"
+
+#define GET_ATTRDEF_CLASSES
+#include "Baechi/Dialect/BaechiAttrs.cpp.inc"
+
+void BaechiDialect::registerAttributes() {
+  addAttributes<
+#define GET_ATTRDEF_LIST
+#include "Baechi/Dialect/BaechiAttrs.cpp.inc"
+      >();
+}
+
+//===----------------------------------------------------------------------===//
+// Machine
+//===----------------------------------------------------------------------===//
+
+LogicalResult
+DeviceSpecAttr::verify(function_ref<InFlightDiagnostic()> emitError,
+                       StringRef name, StringRef kind, int64_t memory) {
+  if (name.empty())
+    return emitError() << "a device needs a name";
+  if (kind.empty())
+    return emitError() << "device '" << name << "' needs a kind";
+  if (memory < 0)
+    return emitError() << "device '" << name << "' has a negative memory of "
+                       << memory << " bytes";
+  return success();
+}
+
+LogicalResult LinkAttr::verify(function_ref<InFlightDiagnostic()> emitError,
+                               StringRef from, StringRef to, int64_t latencyNs,
+                               int64_t bytesPerUs) {
+  if (latencyNs < 0)
+    return emitError() << "link '" << from << "' -> '" << to
+                       << "' has a negative latency of " << latencyNs << " ns";
+  if (bytesPerUs <= 0)
+    return emitError() << "link '" << from << "' -> '" << to << "' moves "
+                       << bytesPerUs << " bytes per us; it must be positive";
+  return success();
+}
+
+LogicalResult MachineAttr::verify(function_ref<InFlightDiagnostic()> emitError,
+                                  ArrayRef<DeviceSpecAttr> devices,
+                                  ArrayRef<LinkAttr> links,
+                                  LinkAttr linkDefault, LinkModel linkModel) {
+  if (devices.empty())
+    return emitError() << "a machine needs at least one device";
+  llvm::StringSet<> names;
+  for (DeviceSpecAttr device : devices)
+    if (!names.insert(device.getName()).second)
+      return emitError() << "two devices of one name, '" << device.getName()
+                         << "'";
+  llvm::DenseSet<std::pair<StringRef, StringRef>> pairs;
+  for (LinkAttr link : links) {
+    for (StringRef end : {link.getFrom(), link.getTo()})
+      if (!names.contains(end))
+        return emitError() << "link '" << link.getFrom() << "' -> '"
+                           << link.getTo() << "' names an unknown device '"
+                           << end << "'";
+    if (link.getFrom() == link.getTo())
+      return emitError() << "a link from '" << link.getFrom() << "' to itself";
+    if (!pairs.insert({link.getFrom(), link.getTo()}).second)
+      return emitError() << "two links '" << link.getFrom() << "' -> '"
+                         << link.getTo() << "'";
+  }
+  return success();
+}
+
+Attribute MachineAttr::parse(AsmParser &parser, Type) {
+  SMLoc loc = parser.getCurrentLocation();
+  SmallVector<DeviceSpecAttr> devices;
+  SmallVector<LinkAttr> links;
+  LinkAttr linkDefault;
+  std::optional<LinkModel> linkModel;
+
+  auto parseEntry = [&]() -> ParseResult {
+    StringRef key;
+    SMLoc keyLoc = parser.getCurrentLocation();
+    if (parser.parseKeyword(&key) || parser.parseEqual())
+      return failure();
+    auto parseInto = [&](auto &attrs) {
+      return parser.parseCommaSeparatedList(
+          AsmParser::Delimiter::Square, [&]() -> ParseResult {
+            using AttrT = std::decay_t<decltype(attrs[0])>;
+            auto attr =
+                dyn_cast_or_null<AttrT>(AttrT::parse(parser, /*type=*/{}));
+            if (!attr)
+              return failure();
+            attrs.push_back(attr);
+            return success();
+          });
+    };
+    if (key == "devices")
+      return parseInto(devices);
+    if (key == "links")
+      return parseInto(links);
+    if (key == "link_default") {
+      linkDefault = dyn_cast_or_null<LinkAttr>(LinkAttr::parse(parser, {}));
+      return success(linkDefault != nullptr);
+    }
+    if (key == "link_model") {
+      StringRef model;
+      SMLoc modelLoc = parser.getCurrentLocation();
+      if (parser.parseKeyword(&model))
+        return failure();
+      linkModel = symbolizeLinkModel(model);
+      if (!linkModel)
+        return parser.emitError(modelLoc)
+               << "unknown link_model '" << model
+               << "'; known: unlimited, parallel, duplex, sequential";
+      return success();
+    }
+    return parser.emitError(keyLoc)
+           << "unknown field '" << key
+           << "'; known: devices, links, link_default, link_model";
+  };
+  if (parser.parseCommaSeparatedList(AsmParser::Delimiter::LessGreater,
+                                     parseEntry))
+    return {};
+  if (!linkModel) {
+    parser.emitError(loc) << "a machine needs a link_model";
+    return {};
+  }
+  return parser.getChecked<MachineAttr>(loc, parser.getContext(), devices,
+                                        links, linkDefault, *linkModel);
+}
+
+void MachineAttr::print(AsmPrinter &printer) const {
+  auto printAll = [&](StringRef key, auto attrs) {
+    printer << key << " = [";
+    llvm::interleaveComma(attrs, printer,
+                          [&](auto attr) { attr.print(printer); });
+    printer << "], ";
+  };
+  printer << '<';
+  printAll("devices", getDevices());
+  if (!getLinks().empty())
+    printAll("links", getLinks());
+  if (getLinkDefault()) {
+    printer << "link_default = ";
+    getLinkDefault().print(printer);
+    printer << ", ";
+  }
+  printer << "link_model = " << stringifyLinkModel(getLinkModel()) << '>';
+}
+
+//===----------------------------------------------------------------------===//
+// Costs, certificates, arenas
+//===----------------------------------------------------------------------===//
+
+LogicalResult CostAttr::verify(function_ref<InFlightDiagnostic()> emitError,
+                               DictionaryAttr timeNs, int64_t scratch) {
+  for (NamedAttribute entry : timeNs) {
+    auto ns = dyn_cast<IntegerAttr>(entry.getValue());
+    if (!ns)
+      return emitError() << "the time of kind '" << entry.getName().getValue()
+                         << "' must be an integer of ns";
+    if (ns.getInt() < 0)
+      return emitError() << "the time of kind '" << entry.getName().getValue()
+                         << "' is negative: " << ns.getInt() << " ns";
+  }
+  if (scratch < 0)
+    return emitError() << "negative scratch of " << scratch << " bytes";
+  return success();
+}
+
+LogicalResult PlacementCertificateAttr::verify(
+    function_ref<InFlightDiagnostic()> emitError, StringRef, StringRef,
+    int64_t makespan, int64_t lowerBound, StringRef, int64_t singleDevice,
+    int64_t, int64_t) {
+  if (makespan < 0 || lowerBound < 0 || singleDevice < 0)
+    return emitError() << "times of a certificate must not be negative";
+  if (lowerBound > makespan)
+    return emitError() << "the lower bound of " << lowerBound
+                       << " ns exceeds the makespan of " << makespan << " ns";
+  return success();
+}
+
+LogicalResult ArenaAttr::verify(function_ref<InFlightDiagnostic()> emitError,
+                                int64_t bytes, int64_t resident, int64_t live,
+                                int64_t limit) {
+  if (resident < 0 || live < resident || bytes < live)
+    return emitError() << "an arena holds resident <= live <= bytes, not "
+                       << resident << ", " << live << ", " << bytes;
+  if (bytes > limit)
+    return emitError() << "an arena of " << bytes
+                       << " bytes exceeds the device's " << limit;
+  return success();
+}

@@ -1,0 +1,176 @@
+//===- BaechiDialect.cpp - The dialect and its attributes on other operations -*- C++ -*-===//
+//
+// Part of the Baechi project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Baechi/Dialect/Baechi.h"
+#include "mlir/Interfaces/FunctionInterfaces.h"
+
+using namespace mlir;
+using namespace baechi;
+
+#include "Baechi/Dialect/BaechiDialect.cpp.inc"
+
+void BaechiDialect::initialize() {
+  registerAttributes();
+  registerTypes();
+  registerOperations();
+}
+
+namespace {
+using EmitError = function_ref<InFlightDiagnostic()>;
+
+LogicalResult expectString(NamedAttribute attr, EmitError emitError) {
+  auto text = dyn_cast<StringAttr>(attr.getValue());
+  if (!text || text.empty())
+    return emitError() << "'" << attr.getName().getValue()
+                       << "' must be a non-empty string";
+  return success();
+}
+
+LogicalResult expectNonNegative(NamedAttribute attr, EmitError emitError) {
+  auto number = dyn_cast<IntegerAttr>(attr.getValue());
+  if (!number || !number.getType().isInteger(64) || number.getInt() < 0)
+    return emitError() << "'" << attr.getName().getValue()
+                       << "' must be a non-negative i64";
+  return success();
+}
+
+template <typename AttrT>
+LogicalResult expect(NamedAttribute attr, StringRef form, EmitError emitError) {
+  if (!isa<AttrT>(attr.getValue()))
+    return emitError() << "'" << attr.getName().getValue() << "' must be "
+                       << form;
+  return success();
+}
+
+LogicalResult expectTransfers(NamedAttribute attr, EmitError emitError) {
+  auto list = dyn_cast<ArrayAttr>(attr.getValue());
+  if (!list || !llvm::all_of(list, llvm::IsaPred<TransferAttr>))
+    return emitError() << "'" << attr.getName().getValue()
+                       << "' must be an array of #baechi.transfer";
+  return success();
+}
+
+/// {kind = "uniform", low, high, seed} | {kind = "randint", low, high, seed} |
+/// {kind = "constant", value}: docs/import.md.
+LogicalResult expectInit(NamedAttribute attr, EmitError emitError) {
+  auto init = dyn_cast<DictionaryAttr>(attr.getValue());
+  auto kind = init ? init.getAs<StringAttr>("kind") : StringAttr();
+  if (!kind)
+    return emitError() << "'baechi.init' must be a dictionary with a kind";
+  auto need = [&](auto tag, StringRef key, StringRef form) -> LogicalResult {
+    if (init.getAs<decltype(tag)>(key))
+      return success();
+    return emitError() << "'baechi.init' of kind '" << kind.getValue()
+                       << "' needs '" << key << "', " << form;
+  };
+  if (kind == "constant") {
+    if (init.getAs<FloatAttr>("value") || init.getAs<IntegerAttr>("value"))
+      return success();
+    return emitError() << "'baechi.init' of kind 'constant' needs 'value', a "
+                          "number";
+  }
+  if (kind == "uniform")
+    return success(
+        succeeded(need(FloatAttr(), "low", "a float")) &&
+        succeeded(need(FloatAttr(), "high", "a float")) &&
+        succeeded(need(IntegerAttr(), "seed", "an i64")));
+  if (kind == "randint")
+    return success(
+        succeeded(need(IntegerAttr(), "low", "an i64")) &&
+        succeeded(need(IntegerAttr(), "high", "an i64")) &&
+        succeeded(need(IntegerAttr(), "seed", "an i64")));
+  return emitError() << "unknown kind '" << kind.getValue()
+                     << "' of 'baechi.init'; known: constant, randint, uniform";
+}
+
+/// What a `baechi.*` attribute must look like, wherever it stands.
+LogicalResult verifyForm(NamedAttribute attr, EmitError emitError) {
+  StringRef name = attr.getName().getValue();
+  using D = BaechiDialect;
+  if (name == D::kGroup || name == D::kPin || name == D::kDevice ||
+      name == D::kName || name == D::kImplementation)
+    return expectString(attr, emitError);
+  if (name == D::kStart || name == D::kUpdatedBy || name == D::kArgument ||
+      name == D::kResult || name == D::kKernelScratch)
+    return expectNonNegative(attr, emitError);
+  if (name == D::kMachine)
+    return expect<MachineAttr>(attr, "a #baechi.machine", emitError);
+  if (name == D::kCost)
+    return expect<CostAttr>(attr, "a #baechi.cost", emitError);
+  if (name == D::kCertificate)
+    return expect<PlacementCertificateAttr>(
+        attr, "a #baechi.placement_certificate", emitError);
+  if (name == D::kArena)
+    return expect<ArenaAttr>(attr, "a #baechi.arena", emitError);
+  if (name == D::kKernel)
+    return expect<UnitAttr>(attr, "a unit attribute", emitError);
+  if (name == D::kSends)
+    return expectTransfers(attr, emitError);
+  if (name == D::kInit)
+    return expectInit(attr, emitError);
+  if (name == D::kOffset) {
+    if (isa<DenseI64ArrayAttr>(attr.getValue()))
+      return success();
+    return expectNonNegative(attr, emitError);
+  }
+  return emitError() << "unknown attribute '" << name
+                     << "' of the baechi dialect";
+}
+} // namespace
+
+LogicalResult BaechiDialect::verifyOperationAttribute(Operation *op,
+                                                      NamedAttribute attr) {
+  auto emitError = [&] { return op->emitOpError(); };
+  if (failed(verifyForm(attr, emitError)))
+    return failure();
+  StringRef name = attr.getName().getValue();
+  if ((name == kMachine || name == kArena) && !isa<ModuleOp>(op))
+    return emitError() << "'" << name << "' stands on modules only";
+  if ((name == kKernel || name == kCertificate || name == kImplementation ||
+       name == kKernelScratch) &&
+      !isa<FunctionOpInterface>(op))
+    return emitError() << "'" << name << "' stands on functions only";
+  if (name == kUpdatedBy || name == kInit || name == kArgument ||
+      name == kResult)
+    return emitError() << "'" << name
+                       << "' stands on a function's arguments or results only";
+  return success();
+}
+
+LogicalResult BaechiDialect::verifyRegionArgAttribute(Operation *op, unsigned,
+                                                      unsigned argIndex,
+                                                      NamedAttribute attr) {
+  auto emitError = [&] {
+    return op->emitOpError() << "argument " << argIndex << ": ";
+  };
+  if (failed(verifyForm(attr, emitError)))
+    return failure();
+  auto function = dyn_cast<FunctionOpInterface>(op);
+  if (!function || attr.getName() != kUpdatedBy)
+    return success();
+  uint64_t result = cast<IntegerAttr>(attr.getValue()).getInt();
+  if (result >= function.getNumResults())
+    return emitError() << "'baechi.updated_by' names result " << result
+                       << ", the function has " << function.getNumResults();
+  if (function.getArgumentTypes()[argIndex] !=
+      function.getResultTypes()[result])
+    return emitError() << "'baechi.updated_by' names result " << result
+                       << " of type " << function.getResultTypes()[result]
+                       << ", the argument is "
+                       << function.getArgumentTypes()[argIndex];
+  return success();
+}
+
+LogicalResult BaechiDialect::verifyRegionResultAttribute(Operation *op,
+                                                         unsigned,
+                                                         unsigned resultIndex,
+                                                         NamedAttribute attr) {
+  return verifyForm(attr, [&] {
+    return op->emitOpError() << "result " << resultIndex << ": ";
+  });
+}
