@@ -239,3 +239,16 @@ LogicalResult ArenaAttr::verify(function_ref<InFlightDiagnostic()> emitError,
                        << " bytes exceeds the device's " << limit;
   return success();
 }
+
+LogicalResult TransferAttr::verify(function_ref<InFlightDiagnostic()> emitError,
+                                   int64_t result, StringRef from, StringRef to,
+                                   int64_t start, int64_t end) {
+  if (result < 0)
+    return emitError() << "a transfer's result must not be negative";
+  if (from == to)
+    return emitError() << "a transfer from '" << from << "' to itself";
+  if (start < 0 || end < start)
+    return emitError() << "a transfer from " << start << " ns to " << end
+                       << " ns";
+  return success();
+}
