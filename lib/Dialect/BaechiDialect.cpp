@@ -113,6 +113,8 @@ LogicalResult verifyForm(NamedAttribute attr, EmitError emitError) {
     return expectTransfers(attr, emitError);
   if (name == D::kInit)
     return expectInit(attr, emitError);
+  if (name == D::kMayAlias)
+    return expect<DenseI64ArrayAttr>(attr, "an array of i64", emitError);
   if (name == D::kOffset) {
     if (isa<DenseI64ArrayAttr>(attr.getValue()))
       return success();
@@ -136,7 +138,7 @@ LogicalResult BaechiDialect::verifyOperationAttribute(Operation *op,
       !isa<FunctionOpInterface>(op))
     return emitError() << "'" << name << "' stands on functions only";
   if (name == kUpdatedBy || name == kInit || name == kArgument ||
-      name == kResult)
+      name == kResult || name == kMayAlias)
     return emitError() << "'" << name
                        << "' stands on a function's arguments or results only";
   return success();
