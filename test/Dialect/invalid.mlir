@@ -1,0 +1,264 @@
+// Every error of the dialect's verifiers and parsers.
+// RUN: baechi-opt %s --split-input-file --verify-diagnostics
+
+// expected-error @+1 {{a device needs a name}}
+module attributes {baechi.machine = #baechi.machine<devices = [<"", kind = "host", memory = 1>], link_model = unlimited>} {}
+
+// -----
+
+// expected-error @+1 {{device 'a' needs a kind}}
+module attributes {baechi.machine = #baechi.machine<devices = [<"a", kind = "", memory = 1>], link_model = unlimited>} {}
+
+// -----
+
+// expected-error @+1 {{device 'a' has a negative memory of -1 bytes}}
+module attributes {baechi.machine = #baechi.machine<devices = [<"a", kind = "host", memory = -1>], link_model = unlimited>} {}
+
+// -----
+
+// expected-error @+1 {{a machine needs at least one device}}
+module attributes {baechi.machine = #baechi.machine<devices = [], link_model = unlimited>} {}
+
+// -----
+
+// expected-error @+1 {{two devices of one name, 'a'}}
+module attributes {baechi.machine = #baechi.machine<devices = [<"a", kind = "host", memory = 1>, <"a", kind = "host", memory = 1>], link_model = unlimited>} {}
+
+// -----
+
+// expected-error @+1 {{link 'a' -> 'b' has a negative latency of -1 ns}}
+module attributes {baechi.machine = #baechi.machine<devices = [<"a", kind = "host", memory = 1>, <"b", kind = "host", memory = 1>], links = [<"a" -> "b", latency_ns = -1, bytes_per_us = 1>], link_model = unlimited>} {}
+
+// -----
+
+// expected-error @+1 {{link 'a' -> 'b' moves 0 bytes per us; it must be positive}}
+module attributes {baechi.machine = #baechi.machine<devices = [<"a", kind = "host", memory = 1>, <"b", kind = "host", memory = 1>], links = [<"a" -> "b", latency_ns = 1, bytes_per_us = 0>], link_model = unlimited>} {}
+
+// -----
+
+// expected-error @+1 {{link 'a' -> 'c' names an unknown device 'c'}}
+module attributes {baechi.machine = #baechi.machine<devices = [<"a", kind = "host", memory = 1>, <"b", kind = "host", memory = 1>], links = [<"a" -> "c", latency_ns = 1, bytes_per_us = 1>], link_model = unlimited>} {}
+
+// -----
+
+// expected-error @+1 {{a link from 'a' to itself}}
+module attributes {baechi.machine = #baechi.machine<devices = [<"a", kind = "host", memory = 1>, <"b", kind = "host", memory = 1>], links = [<"a" -> "a", latency_ns = 1, bytes_per_us = 1>], link_model = unlimited>} {}
+
+// -----
+
+// expected-error @+1 {{two links 'a' -> 'b'}}
+module attributes {baechi.machine = #baechi.machine<devices = [<"a", kind = "host", memory = 1>, <"b", kind = "host", memory = 1>], links = [<"a" -> "b", latency_ns = 1, bytes_per_us = 1>, <"a" -> "b", latency_ns = 1, bytes_per_us = 1>], link_model = unlimited>} {}
+
+// -----
+
+// expected-error @+1 {{unknown link_model 'maybe'; known: unlimited, parallel, duplex, sequential}}
+module attributes {baechi.machine = #baechi.machine<devices = [<"a", kind = "host", memory = 1>, <"b", kind = "host", memory = 1>], link_model = maybe>} {}
+
+// -----
+
+// expected-error @+1 {{unknown field 'speed'; known: devices, links, link_default, link_model}}
+module attributes {baechi.machine = #baechi.machine<devices = [<"a", kind = "host", memory = 1>, <"b", kind = "host", memory = 1>], speed = 3>} {}
+
+// -----
+
+// expected-error @+1 {{a machine needs a link_model}}
+module attributes {baechi.machine = #baechi.machine<devices = [<"a", kind = "host", memory = 1>, <"b", kind = "host", memory = 1>]>} {}
+
+// -----
+
+// expected-error @+1 {{'baechi.machine' must be a #baechi.machine}}
+module attributes {baechi.machine = 3 : i64} {}
+
+// -----
+
+// expected-error @+1 {{'baechi.arena' must be a #baechi.arena}}
+module attributes {baechi.arena = 3 : i64} {}
+
+// -----
+
+// expected-error @+1 {{an arena holds resident <= live <= bytes, not 4, 2, 3}}
+module attributes {baechi.arena = #baechi.arena<bytes = 3, resident = 4, live = 2, limit = 9>} {}
+
+// -----
+
+// expected-error @+1 {{an arena of 10 bytes exceeds the device's 9}}
+module attributes {baechi.arena = #baechi.arena<bytes = 10, resident = 4, live = 5, limit = 9>} {}
+
+// -----
+
+// expected-error @+1 {{'baechi.device' must be a non-empty string}}
+module attributes {baechi.device = 3 : i64} {}
+
+// -----
+
+// expected-error @+1 {{unknown attribute 'baechi.flavour' of the baechi dialect}}
+module attributes {baechi.flavour = 3 : i64} {}
+
+// -----
+
+// expected-error @+1 {{'baechi.kernel' stands on functions only}}
+module attributes {baechi.kernel} {}
+
+// -----
+
+// expected-error @+1 {{'baechi.kernel_scratch' stands on functions only}}
+module attributes {baechi.kernel_scratch = 3 : i64} {}
+
+// -----
+
+// expected-error @+1 {{'baechi.implementation' stands on functions only}}
+module attributes {baechi.implementation = "generated"} {}
+
+// -----
+
+// expected-error @+1 {{'baechi.updated_by' stands on a function's arguments or results only}}
+module attributes {baechi.updated_by = 3 : i64} {}
+
+// -----
+
+// expected-error @+1 {{'baechi.may_alias' stands on a function's arguments or results only}}
+module attributes {baechi.may_alias = array<i64: 0>} {}
+
+// -----
+
+// expected-error @+1 {{'baechi.kernel' must be a unit attribute}}
+func.func private @f() attributes {baechi.kernel = 3 : i64}
+
+// -----
+
+// expected-error @+1 {{'baechi.machine' stands on modules only}}
+func.func private @f() attributes {baechi.machine = #baechi.machine<devices = [<"a", kind = "host", memory = 1>], link_model = unlimited>}
+
+// -----
+
+// expected-error @+1 {{'baechi.certificate' must be a #baechi.placement_certificate}}
+func.func private @f() attributes {baechi.certificate = 3 : i64}
+
+// -----
+
+// expected-error @+1 {{times of a certificate must not be negative}}
+func.func private @f() attributes {baechi.certificate = #baechi.placement_certificate<placer = "msct", winner = "msct", makespan = -1, lower_bound = 0, bound = "", single_device = 0, operators = 0, groups = 0>}
+
+// -----
+
+// expected-error @+1 {{the lower bound of 2 ns exceeds the makespan of 1 ns}}
+func.func private @f() attributes {baechi.certificate = #baechi.placement_certificate<placer = "msct", winner = "msct", makespan = 1, lower_bound = 2, bound = "", single_device = 0, operators = 0, groups = 0>}
+
+// -----
+
+// expected-error @+1 {{'baechi.start' must be a non-negative i64}}
+func.func private @f() attributes {baechi.start = -3 : i64}
+
+// -----
+
+// expected-error @+1 {{'baechi.offset' must be a non-negative i64}}
+func.func private @f() attributes {baechi.offset = "x"}
+
+// -----
+
+// expected-error @+1 {{'baechi.cost' must be a #baechi.cost}}
+func.func private @f() attributes {baechi.cost = 3 : i64}
+
+// -----
+
+// expected-error @+1 {{the time of kind 'host' is negative: -1 ns}}
+func.func private @f() attributes {baechi.cost = #baechi.cost<time_ns = {host = -1}, scratch = 0>}
+
+// -----
+
+// expected-error @+1 {{device kind 'host' twice}}
+func.func private @f() attributes {baechi.cost = #baechi.cost<time_ns = {host = 1, host = 2}, scratch = 0>}
+
+// -----
+
+// expected-error @+1 {{negative scratch of -2 bytes}}
+func.func private @f() attributes {baechi.cost = #baechi.cost<time_ns = {host = 1}, scratch = -2>}
+
+// -----
+
+// expected-error @+1 {{'baechi.sends' must be an array of #baechi.transfer}}
+func.func private @f() attributes {baechi.sends = [3]}
+
+// -----
+
+// expected-error @+1 {{a transfer's result must not be negative}}
+func.func private @f() attributes {baechi.sends = [#baechi.transfer<result = -1, from = "a", to = "b", start = 0, end = 0>]}
+
+// -----
+
+// expected-error @+1 {{a transfer from 'a' to itself}}
+func.func private @f() attributes {baechi.sends = [#baechi.transfer<result = 0, from = "a", to = "a", start = 0, end = 0>]}
+
+// -----
+
+// expected-error @+1 {{a transfer from 3 ns to 2 ns}}
+func.func private @f() attributes {baechi.sends = [#baechi.transfer<result = 0, from = "a", to = "b", start = 3, end = 2>]}
+
+// -----
+
+// expected-error @+1 {{argument 0: 'baechi.updated_by' names result 1, the function has 1}}
+func.func private @f(tensor<4xf32> {baechi.updated_by = 1 : i64}) -> tensor<3xf32>
+
+// -----
+
+// expected-error @+1 {{argument 0: 'baechi.updated_by' must be a non-negative i64}}
+func.func private @f(tensor<4xf32> {baechi.updated_by = -1 : i64}) -> tensor<3xf32>
+
+// -----
+
+// expected-error @+1 {{argument 0: 'baechi.updated_by' names result 0 of type 'tensor<3xf32>', the argument is 'tensor<4xf32>'}}
+func.func private @f(tensor<4xf32> {baechi.updated_by = 0 : i64}) -> tensor<3xf32>
+
+// -----
+
+// expected-error @+1 {{argument 0: 'baechi.init' must be a dictionary with a kind}}
+func.func private @f(tensor<4xf32> {baechi.init = 3}) -> tensor<3xf32>
+
+// -----
+
+// expected-error @+1 {{argument 0: unknown kind 'normal' of 'baechi.init'; known: constant, randint, uniform}}
+func.func private @f(tensor<4xf32> {baechi.init = {kind = "normal"}}) -> tensor<3xf32>
+
+// -----
+
+// expected-error @+1 {{argument 0: 'baechi.init' of kind 'uniform' needs 'seed', an i64}}
+func.func private @f(tensor<4xf32> {baechi.init = {kind = "uniform", low = 0.0, high = 1.0}}) -> tensor<3xf32>
+
+// -----
+
+// expected-error @+1 {{argument 0: 'baechi.init' of kind 'randint' needs 'low', an i64}}
+func.func private @f(tensor<4xf32> {baechi.init = {kind = "randint", low = 0.0, high = 1, seed = 1}}) -> tensor<3xf32>
+
+// -----
+
+// expected-error @+1 {{argument 0: 'baechi.init' of kind 'constant' needs 'value', a number}}
+func.func private @f(tensor<4xf32> {baechi.init = {kind = "constant"}}) -> tensor<3xf32>
+
+// -----
+
+// expected-error @+1 {{result 0: 'baechi.may_alias' must be an array of i64}}
+func.func private @f() -> (tensor<3xf32> {baechi.may_alias = [0]})
+
+// -----
+
+func.func @queue(%a: tensor<4xf32>) {
+  // expected-error @+1 {{attribute 'queue' failed to satisfy constraint: 64-bit signless integer attribute whose value is non-negative}}
+  baechi.send %a to "gpu0" queue -1 seq 0 : tensor<4xf32>
+  return
+}
+
+// -----
+
+func.func @sequence() {
+  // expected-error @+1 {{attribute 'seq' failed to satisfy constraint: 64-bit signless integer attribute whose value is non-negative}}
+  baechi.recv from "gpu0" queue 0 seq -1 : !baechi.future<tensor<4xf32>>
+  return
+}
+
+// -----
+
+func.func @await(%a: tensor<4xf32>) {
+  // expected-error @+1 {{operand #0 must be a tensor that is on its way or a send that still reads its tensor}}
+  baechi.await %a : tensor<4xf32>
+  return
+}
