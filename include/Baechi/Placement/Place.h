@@ -14,7 +14,10 @@
 #ifndef BAECHI_PLACEMENT_PLACE_H
 #define BAECHI_PLACEMENT_PLACE_H
 
+#include "Baechi/Placement/LpSolver.h"
 #include "Baechi/Placement/Placement.h"
+
+#include <functional>
 
 namespace baechi::placement {
 
@@ -36,6 +39,16 @@ struct PlaceOptions {
   /// Add the best single device (and the other placers) as candidates and
   /// return the best of all.
   bool candidates = true;
+  /// Solves m-SCT's linear program; none: favourite children are chosen
+  /// greedily along the critical path. Must outlive the call.
+  const LpSolver *solver = nullptr;
+  /// Limit of the solver, in seconds.
+  double solverSeconds = 40;
+  /// Evaluations of the improvement; with a limit and a budget of seconds that
+  /// is not reached, the result is deterministic. 0: only seconds count.
+  int64_t budgetEvaluations = 0;
+  /// Called with the name of every phase as it begins.
+  std::function<void(const std::string &)> progress;
 };
 
 struct Candidate {

@@ -24,8 +24,8 @@ struct Transfer {
 
 /// A device and a start for every operator, and every transfer.
 struct Placement {
-  std::vector<int32_t> device;   ///< per operator
-  std::vector<int64_t> startNs;  ///< per operator
+  std::vector<int32_t> device;     ///< per operator
+  std::vector<int64_t> startNs;    ///< per operator
   std::vector<Transfer> transfers; ///< ordered by start
   int64_t makespanNs = 0;
 };

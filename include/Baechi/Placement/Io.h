@@ -1,0 +1,66 @@
+//===- Io.h - Graph, machine and placement files --------------*- C++ -*-===//
+//
+// Part of the Baechi project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+///
+/// \file
+/// The JSON files of docs/formats.md. A path that ends in ".xz" is compressed.
+///
+/// Every function returns an error, empty on success, that names the file, the
+/// place in it (a JSON path, with the operator's name where there is one) and
+/// the mend. None throws. What a file means, beyond its form, is for `check`
+/// and `verify` to judge.
+///
+//===----------------------------------------------------------------------===//
+#ifndef BAECHI_PLACEMENT_IO_H
+#define BAECHI_PLACEMENT_IO_H
+
+#include "Baechi/Placement/Placement.h"
+
+#include <string>
+#include <string_view>
+
+namespace baechi::placement {
+
+/// What a placement file says beside the placement itself.
+struct PlacementInfo {
+  std::string algorithm;
+  int64_t lowerBoundNs = 0;
+};
+
+/// The text of a file, decompressed when its name ends in ".xz".
+std::string readTextFile(const std::string &path, std::string &text);
+/// Writes a file, compressed when its name ends in ".xz".
+std::string writeTextFile(const std::string &path, std::string_view text);
+
+std::string readGraph(const std::string &path, Graph &graph);
+std::string readMachine(const std::string &path, Machine &machine);
+/// Reads a placement of \p problem, whose devices it names.
+std::string readPlacement(const std::string &path, const Problem &problem,
+                          Placement &placement, PlacementInfo *info = nullptr);
+
+/// The same from a text; \p name stands for the file in errors.
+std::string parseGraph(std::string_view text, const std::string &name,
+                       Graph &graph);
+std::string parseMachine(std::string_view text, const std::string &name,
+                         Machine &machine);
+std::string parsePlacement(std::string_view text, const std::string &name,
+                           const Problem &problem, Placement &placement,
+                           PlacementInfo *info = nullptr);
+
+std::string writeGraph(const std::string &path, const Graph &graph);
+std::string writeMachine(const std::string &path, const Machine &machine);
+std::string writePlacement(const std::string &path, const Problem &problem,
+                           const Placement &placement,
+                           const PlacementInfo &info);
+
+/// The file name of a link model ("sequential"), and back.
+std::string_view linkModelName(LinkModel model);
+std::optional<LinkModel> linkModelNamed(std::string_view name);
+
+} // namespace baechi::placement
+
+#endif // BAECHI_PLACEMENT_IO_H

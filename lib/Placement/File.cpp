@@ -1,0 +1,142 @@
+//===- File.cpp - Text files, plain or compressed ---------------*- C++ -*-===//
+//
+// Part of the Baechi project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Baechi/Placement/Io.h"
+
+#include <fmt/format.h>
+#include <lzma.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <filesystem>
+#include <memory>
+
+using namespace baechi::placement;
+
+namespace {
+
+/// More than any graph needs; stops a file that was made to fill the memory.
+constexpr size_t maxBytes = size_t(4) << 30;
+constexpr uint64_t decoderMemory = uint64_t(256) << 20;
+
+using FilePtr = std::unique_ptr<std::FILE, int (*)(std::FILE *)>;
+
+bool isCompressed(const std::string &path) { return path.ends_with(".xz"); }
+
+/// An lzma stream that is released whatever happens.
+struct Stream {
+  lzma_stream lzma = LZMA_STREAM_INIT;
+  ~Stream() { lzma_end(&lzma); }
+};
+
+std::string describe(lzma_ret code) {
+  switch (code) {
+  case LZMA_FORMAT_ERROR:
+    return "it is not an xz file";
+  case LZMA_DATA_ERROR:
+    return "its data is damaged";
+  case LZMA_BUF_ERROR:
+    return "it ends too early; copy it again";
+  case LZMA_MEM_ERROR:
+  case LZMA_MEMLIMIT_ERROR:
+    return "it needs too much memory";
+  case LZMA_OPTIONS_ERROR:
+    return "it uses options that this liblzma does not know";
+  default:
+    return fmt::format("liblzma reports error {}", static_cast<int>(code));
+  }
+}
+
+/// Runs \p stream over \p input to its end and appends what comes out.
+std::string pump(Stream &stream, std::string_view input, std::string &output) {
+  stream.lzma.next_in = reinterpret_cast<const uint8_t *>(input.data());
+  stream.lzma.avail_in = input.size();
+  std::vector<uint8_t> buffer(size_t(1) << 16);
+  lzma_ret code = LZMA_OK;
+  while (code == LZMA_OK) {
+    stream.lzma.next_out = buffer.data();
+    stream.lzma.avail_out = buffer.size();
+    code = lzma_code(&stream.lzma, LZMA_FINISH);
+    output.append(reinterpret_cast<const char *>(buffer.data()),
+                  buffer.size() - stream.lzma.avail_out);
+    if (output.size() > maxBytes)
+      return fmt::format("it holds more than {} bytes", maxBytes);
+  }
+  return code == LZMA_STREAM_END ? "" : describe(code);
+}
+
+std::string readBytes(const std::string &path, std::string &bytes) {
+  if (std::filesystem::is_directory(path))
+    return "it is a directory; name a file";
+  FilePtr file(std::fopen(path.c_str(), "rb"), std::fclose);
+  if (!file)
+    return std::strerror(errno);
+  std::vector<char> buffer(size_t(1) << 16);
+  while (size_t count =
+             std::fread(buffer.data(), 1, buffer.size(), file.get())) {
+    bytes.append(buffer.data(), count);
+    if (bytes.size() > maxBytes)
+      return fmt::format("it is larger than {} bytes", maxBytes);
+  }
+  return std::ferror(file.get()) ? std::strerror(errno) : "";
+}
+
+std::string readAny(const std::string &path, std::string &text) {
+  std::string bytes;
+  std::string error = readBytes(path, bytes);
+  if (!error.empty() || !isCompressed(path)) {
+    text = std::move(bytes);
+    return error;
+  }
+  Stream stream;
+  lzma_ret code =
+      lzma_stream_decoder(&stream.lzma, decoderMemory, LZMA_CONCATENATED);
+  return code == LZMA_OK ? pump(stream, bytes, text) : describe(code);
+}
+
+std::string writeAny(const std::string &path, std::string_view text) {
+  std::string compressed;
+  if (isCompressed(path)) {
+    Stream stream;
+    lzma_ret code = lzma_easy_encoder(&stream.lzma, 6, LZMA_CHECK_CRC64);
+    std::string error =
+        code == LZMA_OK ? pump(stream, text, compressed) : describe(code);
+    if (!error.empty())
+      return error;
+    text = compressed;
+  }
+  FilePtr file(std::fopen(path.c_str(), "wb"), std::fclose);
+  if (!file)
+    return std::strerror(errno);
+  bool written =
+      std::fwrite(text.data(), 1, text.size(), file.get()) == text.size();
+  // The last bytes leave with the close: a full disk shows only there.
+  if (std::fclose(file.release()) != 0 || !written)
+    return std::strerror(errno);
+  return "";
+}
+
+} // namespace
+
+std::string baechi::placement::readTextFile(const std::string &path,
+                                            std::string &text) try {
+  text.clear();
+  std::string error = readAny(path, text);
+  return error.empty() ? "" : fmt::format("{}: cannot read: {}", path, error);
+} catch (const std::exception &e) {
+  return fmt::format("{}: cannot read: {}", path, e.what());
+}
+
+std::string baechi::placement::writeTextFile(const std::string &path,
+                                             std::string_view text) try {
+  std::string error = writeAny(path, text);
+  return error.empty() ? "" : fmt::format("{}: cannot write: {}", path, error);
+} catch (const std::exception &e) {
+  return fmt::format("{}: cannot write: {}", path, e.what());
+}

@@ -1,0 +1,140 @@
+//===- Model.h - The problem in flat arrays ---------------------*- C++ -*-===//
+//
+// Part of the Baechi project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+///
+/// \file
+/// What every algorithm works on: operators ("nodes"), tensors, devices and
+/// colocation units as dense ids, edges in compressed rows. A model is either
+/// the problem itself or a coarser one whose nodes stand for several operators
+/// (Coarsen.h).
+///
+//===----------------------------------------------------------------------===//
+#ifndef BAECHI_LIB_PLACEMENT_MODEL_H
+#define BAECHI_LIB_PLACEMENT_MODEL_H
+
+#include "Baechi/Placement/Placement.h"
+
+#include <span>
+
+namespace baechi::placement {
+
+/// Rows of ids, concatenated.
+struct Rows {
+  std::vector<int32_t> begin{0};
+  std::vector<int32_t> items;
+
+  std::span<const int32_t> operator[](int32_t row) const {
+    return {items.data() + begin[row], items.data() + begin[row + 1]};
+  }
+  int32_t size() const { return static_cast<int32_t>(begin.size()) - 1; }
+};
+
+/// Rows from (row, item) pairs: sorted, without duplicates.
+Rows makeRows(int32_t numRows, std::vector<std::pair<int32_t, int32_t>> pairs);
+
+/// A colocation unit: nodes that are on one device.
+using Unit = int32_t;
+
+struct Model {
+  /// \p problem must have passed `check` and must outlive the model.
+  explicit Model(const Problem &problem);
+  Model() = default;
+
+  const Machine *machine = nullptr;
+  int32_t numNodes = 0;
+  int32_t numDevices = 0;
+  int32_t numTensors = 0;
+  int32_t numUnits = 0;
+
+  // Nodes.
+  std::vector<int64_t> time;         ///< [node * numDevices + d]; < 0: cannot
+  std::vector<int64_t> scratch;      ///< bytes while it runs
+  std::vector<int64_t> resident;     ///< bytes always
+  std::vector<uint8_t> keepsOutputs; ///< outputs live to the end of the step
+  std::vector<Unit> unit;
+  std::vector<int32_t> firstTensor; ///< tensors of a node are consecutive
+  Rows operands;                    ///< node -> tensors it reads
+  Rows controlUsers;                ///< node -> nodes that wait for it
+  Rows controlSources;              ///< the inverse
+  std::vector<int32_t> order;       ///< topological, depth first
+
+  // Tensors.
+  std::vector<int32_t> producer;
+  std::vector<int64_t> memory;
+  std::vector<int64_t> copy;
+  std::vector<int64_t> bytes;
+  Rows users; ///< tensor -> nodes that read it
+
+  // Units.
+  Rows members;                      ///< unit -> nodes
+  std::vector<uint8_t> allowed;      ///< [unit * numDevices + d]
+  std::vector<int64_t> unitResident; ///< bytes of all members
+
+  // Links: pairs of equal latency and bandwidth share a class.
+  std::vector<int32_t> linkClass;     ///< [from * numDevices + to]; < 0: none
+  std::vector<int64_t> classTransfer; ///< [tensor * numClasses + class]
+  std::vector<int64_t> classLatency;
+  int32_t numClasses = 0;
+
+  int64_t timeOf(int32_t node, int32_t device) const {
+    return time[static_cast<size_t>(node) * numDevices + device];
+  }
+  bool mayUse(Unit u, int32_t device) const {
+    return allowed[static_cast<size_t>(u) * numDevices + device] != 0;
+  }
+  bool linked(int32_t from, int32_t to) const {
+    return linkClass[from * numDevices + to] >= 0;
+  }
+  int64_t transferNs(int32_t tensor, int32_t from, int32_t to) const {
+    return classTransfer[static_cast<size_t>(tensor) * numClasses +
+                         linkClass[from * numDevices + to]];
+  }
+  int64_t latencyNs(int32_t from, int32_t to) const {
+    return classLatency[linkClass[from * numDevices + to]];
+  }
+  std::pair<int32_t, int32_t> tensorsOf(int32_t node) const {
+    return {firstTensor[node], firstTensor[node + 1]};
+  }
+  int64_t deviceMemory(int32_t d) const { return machine->devices[d].memory; }
+  bool pinned(Unit u) const;
+
+  /// The shortest time of a node on any device it may use.
+  int64_t minTime(int32_t node) const;
+  /// The mean over the devices it may use.
+  int64_t meanTime(int32_t node) const;
+  /// The mean transfer over all links; 0 when there is none.
+  int64_t meanTransfer(int32_t tensor) const;
+
+  /// Calls \p visit for every successor, by data and by control; one that is
+  /// both, or reads several tensors, comes more than once.
+  template <typename Visit> void forEachUser(int32_t node, Visit visit) const {
+    for (int32_t t = firstTensor[node]; t < firstTensor[node + 1]; ++t)
+      for (int32_t user : users[t])
+        visit(user);
+    for (int32_t user : controlUsers[node])
+      visit(user);
+  }
+  template <typename Visit>
+  void forEachSource(int32_t node, Visit visit) const {
+    for (int32_t t : operands[node])
+      visit(producer[t]);
+    for (int32_t source : controlSources[node])
+      visit(source);
+  }
+
+  /// Fills `order`, `members` and `unitResident` once the rest is there.
+  void finish();
+  /// Fills the link tables from `machine` and the tensors' bytes.
+  void finishLinks();
+};
+
+/// A device for every node; the same for all nodes of a unit.
+using Assignment = std::vector<int32_t>;
+
+} // namespace baechi::placement
+
+#endif // BAECHI_LIB_PLACEMENT_MODEL_H

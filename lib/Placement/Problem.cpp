@@ -1,0 +1,21 @@
+//===- Problem.cpp - The placement problem ----------------------*- C++ -*-===//
+//
+// Part of the Baechi project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Baechi/Placement/Problem.h"
+
+#include <limits>
+
+using namespace baechi::placement;
+
+int64_t Link::transferNs(int64_t bytes) const {
+  // In 128 bits: an input that `check` has not seen yet may hold anything.
+  auto wide = static_cast<__int128>(bytes) * 1000;
+  auto total = latencyNs + (wide + bytesPerUs - 1) / bytesPerUs;
+  constexpr int64_t limit = std::numeric_limits<int64_t>::max();
+  return total > limit ? limit : static_cast<int64_t>(total);
+}
