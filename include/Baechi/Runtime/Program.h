@@ -1,0 +1,111 @@
+//===- Program.h - What a compiled program says about itself ----*- C++ -*-===//
+//
+// Part of the Baechi project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+///
+/// \file
+/// The program manifest (docs/program-format.md) as plain structs. Devices,
+/// queues, messages, operators, arguments and results are named by position.
+///
+//===----------------------------------------------------------------------===//
+#ifndef BAECHI_RUNTIME_PROGRAM_H
+#define BAECHI_RUNTIME_PROGRAM_H
+
+#include "Baechi/Runtime/Error.h"
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace baechi::runtime {
+
+enum class ElementType { F64, F32, F16, BF16, I64, I32, I16, I8, I1 };
+
+/// Bytes of one element in an arena (i1: one).
+int64_t elementBytes(ElementType type);
+/// "f32".
+std::string_view elementName(ElementType type);
+std::optional<ElementType> parseElementType(std::string_view name);
+
+/// An operator of a device's program, with the times the plan predicted.
+struct OperatorInfo {
+  std::string name;
+  std::string kernel;
+  int64_t startNs = 0;
+  int64_t timeNs = 0;
+};
+
+struct DeviceInfo {
+  std::string name;
+  /// Which driver runs it: "host", "null", ...
+  std::string kind;
+  /// Symbol of the device's step function.
+  std::string entry;
+  int64_t arenaBytes = 0;
+  /// The limit that the plan was proven against.
+  int64_t memory = 0;
+  std::vector<OperatorInfo> operators;
+};
+
+struct MessageInfo {
+  std::string name;
+  int64_t bytes = 0;
+  int64_t startNs = 0;
+  int64_t endNs = 0;
+};
+
+/// The messages from one device to another, in the order of their `seq`.
+struct QueueInfo {
+  int32_t from = 0;
+  int32_t to = 0;
+  std::vector<MessageInfo> messages;
+};
+
+/// A tensor at a fixed place in a device's arena.
+struct BufferInfo {
+  std::string name;
+  int32_t device = 0;
+  int64_t offset = 0;
+  int64_t bytes = 0;
+  ElementType type = ElementType::F32;
+  std::vector<int64_t> shape;
+};
+
+struct ArgumentInfo : BufferInfo {
+  /// The result whose value the argument holds after a step.
+  std::optional<int32_t> updatedBy;
+};
+
+/// What the compiler predicted of a step.
+struct Prediction {
+  int64_t makespanNs = 0;
+  int64_t lowerBoundNs = 0;
+  std::string placer;
+  std::string winner;
+};
+
+struct Program {
+  std::string function;
+  std::vector<DeviceInfo> devices;
+  std::vector<QueueInfo> queues;
+  std::vector<ArgumentInfo> arguments;
+  std::vector<BufferInfo> results;
+  Prediction predicted;
+
+  /// Reads a manifest and checks it. The error names the place in the file.
+  static Expected<Program> parse(std::string_view json);
+
+  /// The rules of docs/program-format.md: positions exist, buffers lie aligned
+  /// and whole inside their arenas, sizes match types and shapes, arguments do
+  /// not overlap. Reports the first breach.
+  Error check() const;
+};
+
+} // namespace baechi::runtime
+
+#endif // BAECHI_RUNTIME_PROGRAM_H

@@ -1,0 +1,106 @@
+//===- Session.h - A program loaded and ready to step -----------*- C++ -*-===//
+//
+// Part of the Baechi project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+///
+/// \file
+/// A session holds what a program needs to run: an arena and a thread for each
+/// device, the message queues between them. Its interface is meant for one
+/// thread at a time; sessions are independent of each other.
+///
+//===----------------------------------------------------------------------===//
+#ifndef BAECHI_RUNTIME_SESSION_H
+#define BAECHI_RUNTIME_SESSION_H
+
+#include "Baechi/Runtime/Error.h"
+#include "Baechi/Runtime/Program.h"
+#include "Baechi/Runtime/Timeline.h"
+
+#include <cstddef>
+#include <functional>
+#include <map>
+#include <memory>
+#include <span>
+#include <string>
+
+namespace baechi::runtime {
+
+/// The address of a symbol of the compiled program, null when there is none.
+using SymbolResolver = std::function<void *(const std::string &name)>;
+
+/// A function of the C interface (Abi.h): what a JIT must define before it
+/// links a program.
+struct AbiSymbol {
+  const char *name;
+  void *address;
+};
+std::span<const AbiSymbol> abiSymbols();
+
+struct SessionOptions {
+  /// Bytes that a device may use, by its name; a device that is not listed has
+  /// the `memory` of the manifest.
+  std::map<std::string, int64_t> memoryLimits;
+  /// Keep each device's thread on a core of its own: the core at the device's
+  /// position, modulo the usable ones.
+  bool pinThreads = true;
+  /// A step in which nothing begins or ends on any device for that long is
+  /// given up. 0: never.
+  double watchdogSeconds = 60;
+  /// How long an aborted step waits for devices that are still inside a kernel
+  /// before it leaves them behind.
+  double abortGraceSeconds = 2;
+  /// Record begin and end of each operator and copy.
+  bool timeline = true;
+};
+
+class Session {
+public:
+  /// Loads a program. Nothing is started when a rule of the manifest is broken,
+  /// an arena exceeds its device's limit, the host arenas together exceed the
+  /// memory that is free, or a symbol is missing; whatever was started is
+  /// stopped and released when a device cannot be.
+  static Expected<std::unique_ptr<Session>>
+  create(Program program, const SymbolResolver &resolve,
+         SessionOptions options = {});
+
+  /// Ends the device threads and releases the arenas. A thread that a step had
+  /// to leave behind in a kernel is left to the process together with what it
+  /// may still touch; see `usable`.
+  ~Session();
+  Session(const Session &) = delete;
+  Session &operator=(const Session &) = delete;
+
+  const Program &program() const;
+
+  /// Copies a value into an argument's place (zeros until then) or out of it;
+  /// `bytes` must be the argument's size.
+  Error setArgument(size_t index, const void *data, size_t bytes);
+  Error getArgument(size_t index, void *data, size_t bytes) const;
+  /// Copies out a result of the last step, which must have succeeded.
+  Error getResult(size_t index, void *data, size_t bytes) const;
+
+  /// Runs one step on all devices and waits for its end. After an error the
+  /// session can run the next step, as long as it is `usable`; arguments that
+  /// the program updates hold unspecified values until they are set again.
+  Error step();
+
+  /// False after a step that left a device inside a kernel. Then only
+  /// destruction is useful, and the program's code must stay mapped until the
+  /// process ends, because a thread is still running it.
+  bool usable() const;
+
+  /// What the last step did, successful or not.
+  const Timeline &timeline() const;
+
+private:
+  class Implementation;
+  explicit Session(std::unique_ptr<Implementation> implementation);
+  std::unique_ptr<Implementation> implementation;
+};
+
+} // namespace baechi::runtime
+
+#endif // BAECHI_RUNTIME_SESSION_H

@@ -1,0 +1,59 @@
+//===- Abi.cpp - The C interface that programs call -----------------------===//
+//
+// Part of the Baechi project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Baechi/Runtime/Abi.h"
+#include "Baechi/Runtime/Session.h"
+#include "core/Exchange.h"
+
+using namespace baechi::runtime;
+
+int32_t baechi_send(baechi_context *context, int32_t queue, int32_t seq,
+                    const void *source) {
+  return context->exchange.offer(*context, Side::Sender, queue, seq, source,
+                                 nullptr);
+}
+
+int32_t baechi_recv(baechi_context *context, int32_t queue, int32_t seq,
+                    void *destination) {
+  return context->exchange.offer(*context, Side::Receiver, queue, seq, nullptr,
+                                 destination);
+}
+
+int32_t baechi_await_send(baechi_context *context, int32_t queue, int32_t seq) {
+  return context->exchange.await(*context, Side::Sender, queue, seq);
+}
+
+int32_t baechi_await_recv(baechi_context *context, int32_t queue, int32_t seq) {
+  return context->exchange.await(*context, Side::Receiver, queue, seq);
+}
+
+void baechi_operator_begin(baechi_context *context, int32_t op) {
+  context->exchange.beginOperator(*context, op);
+}
+
+void baechi_operator_end(baechi_context *context, int32_t op) {
+  context->exchange.endOperator(*context, op);
+}
+
+int32_t baechi_fail(baechi_context *context, const char *reason) {
+  return context->exchange.fail(*context, {reason});
+}
+
+std::span<const AbiSymbol> baechi::runtime::abiSymbols() {
+  static const AbiSymbol symbols[] = {
+      {"baechi_send", reinterpret_cast<void *>(baechi_send)},
+      {"baechi_recv", reinterpret_cast<void *>(baechi_recv)},
+      {"baechi_await_send", reinterpret_cast<void *>(baechi_await_send)},
+      {"baechi_await_recv", reinterpret_cast<void *>(baechi_await_recv)},
+      {"baechi_operator_begin",
+       reinterpret_cast<void *>(baechi_operator_begin)},
+      {"baechi_operator_end", reinterpret_cast<void *>(baechi_operator_end)},
+      {"baechi_fail", reinterpret_cast<void *>(baechi_fail)},
+  };
+  return symbols;
+}

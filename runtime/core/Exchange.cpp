@@ -1,0 +1,323 @@
+//===- Exchange.cpp - Messages between devices ----------------------------===//
+//
+// Part of the Baechi project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "core/Exchange.h"
+
+#include <cstring>
+#include <thread>
+
+using namespace baechi::runtime;
+
+/// Only its owner writes it, so no read-modify-write is needed.
+static void advance(baechi_context &self) {
+  self.progress.store(self.progress.load(std::memory_order_relaxed) + 1,
+                      std::memory_order_relaxed);
+}
+
+static void relax() {
+#if defined(__x86_64__)
+  __builtin_ia32_pause();
+#else
+  std::this_thread::yield();
+#endif
+}
+
+static uint32_t offeredBy(Side side) {
+  return side == Side::Sender ? Slot::Sent : Slot::Received;
+}
+
+Exchange::Exchange(const Program &program, const std::vector<bool> &holdsData,
+                   int32_t spins, bool timeline)
+    : program(program), spins(spins), timeline(timeline) {
+  for (const QueueInfo &queue : program.queues) {
+    queues.push_back(
+        {queue.from, queue.to, holdsData[queue.from] && holdsData[queue.to],
+         queue.messages, std::vector<Slot>(queue.messages.size())});
+    for (size_t seq = 0; seq < queue.messages.size(); ++seq)
+      queues.back().slots[seq].bytes = queue.messages[seq].bytes;
+  }
+  for (size_t i = 0; i < program.devices.size(); ++i)
+    contexts.push_back(std::make_unique<baechi_context>(
+        *this, static_cast<int32_t>(i), program.devices[i].operators.size()));
+}
+
+//===----------------------------------------------------------------------===//
+// On the device threads
+//===----------------------------------------------------------------------===//
+
+Slot *Exchange::find(baechi_context &self, Side side, int32_t queue,
+                     int32_t seq) {
+  if (queue < 0 || size_t(queue) >= queues.size()) {
+    fail(self, {"used a queue that does not exist", queue, seq});
+    return nullptr;
+  }
+  Channel &channel = queues[queue];
+  if (seq < 0 || size_t(seq) >= channel.slots.size()) {
+    fail(self, {"used a message that does not exist", queue, seq});
+    return nullptr;
+  }
+  if (self.device != (side == Side::Sender ? channel.from : channel.to)) {
+    fail(self, {side == Side::Sender ? "sent on a queue of another device"
+                                     : "received on a queue of another device",
+                queue, seq});
+    return nullptr;
+  }
+  return &channel.slots[seq];
+}
+
+int32_t Exchange::offer(baechi_context &self, Side side, int32_t queue,
+                        int32_t seq, const void *source, void *destination) {
+  advance(self);
+  if (aborted())
+    return Stop;
+  Slot *slot = find(self, side, queue, seq);
+  if (!slot)
+    return Stop;
+  // Only this device sets its bit: relaxed tells the truth.
+  if (slot->state.load(std::memory_order_relaxed) & offeredBy(side))
+    return fail(self, {"offered a message twice in one step", queue, seq});
+  const Channel &channel = queues[queue];
+  if (channel.moves && !source && !destination && slot->bytes > 0)
+    return fail(self, {"offered a null buffer", queue, seq});
+
+  Side otherSide = side == Side::Sender ? Side::Receiver : Side::Sender;
+  if (side == Side::Sender)
+    slot->source = source;
+  else
+    slot->destination = destination;
+  uint32_t before =
+      slot->state.fetch_or(offeredBy(side), std::memory_order_acq_rel);
+  if (!(before & offeredBy(otherSide)))
+    return 0;
+
+  copy(channel, *slot, side);
+  slot->state.fetch_or(Slot::Done, std::memory_order_seq_cst);
+  ring(*contexts[side == Side::Sender ? channel.to : channel.from]);
+  return 0;
+}
+
+void Exchange::copy(const Channel &channel, Slot &slot, Side side) {
+  if (timeline) {
+    slot.copy.byReceiver = side == Side::Receiver;
+    slot.copy.beginNs = elapsedNs();
+  }
+  if (channel.moves && slot.bytes > 0)
+    std::memcpy(slot.destination, slot.source, size_t(slot.bytes));
+  if (timeline)
+    slot.copy.endNs = elapsedNs();
+}
+
+int32_t Exchange::await(baechi_context &self, Side side, int32_t queue,
+                        int32_t seq) {
+  advance(self);
+  if (aborted())
+    return Stop;
+  Slot *slot = find(self, side, queue, seq);
+  if (!slot)
+    return Stop;
+  if (!(slot->state.load(std::memory_order_relaxed) & offeredBy(side)))
+    return fail(self, {"awaited a message before it was offered", queue, seq});
+
+  auto done = [&] {
+    return (slot->state.load(std::memory_order_seq_cst) & Slot::Done) != 0;
+  };
+  for (int32_t i = 0; i < spins && !done() && !aborted(); ++i)
+    relax();
+  if (done())
+    return 0;
+
+  self.waitingFor.store(uint64_t(uint32_t(queue)) << 32 | uint32_t(seq),
+                        std::memory_order_release);
+  for (;;) {
+    self.doorbell.store(baechi_context::Asleep, std::memory_order_seq_cst);
+    if (done() || failed.load(std::memory_order_seq_cst) != nobody)
+      break;
+    self.doorbell.wait(baechi_context::Asleep, std::memory_order_seq_cst);
+  }
+  self.doorbell.store(baechi_context::Awake, std::memory_order_relaxed);
+  self.waitingFor.store(baechi_context::nothing, std::memory_order_release);
+  advance(self);
+  return aborted() ? Stop : 0;
+}
+
+void Exchange::ring(baechi_context &sleeper) {
+  if (sleeper.doorbell.load(std::memory_order_seq_cst) == baechi_context::Awake)
+    return;
+  sleeper.doorbell.store(baechi_context::Awake, std::memory_order_seq_cst);
+  sleeper.doorbell.notify_one();
+}
+
+void Exchange::ringAll() {
+  for (auto &context : contexts)
+    ring(*context);
+}
+
+void Exchange::beginOperator(baechi_context &self, int32_t op) {
+  advance(self);
+  if (op < 0 || size_t(op) >= self.operators.size()) {
+    fail(self, {"began an operator that does not exist"});
+    return;
+  }
+  self.place.store(2 * op, std::memory_order_relaxed);
+  if (timeline)
+    self.operators[op].beginNs = elapsedNs();
+}
+
+void Exchange::endOperator(baechi_context &self, int32_t op) {
+  advance(self);
+  if (op < 0 || self.place.load(std::memory_order_relaxed) != 2 * op) {
+    fail(self, {"ended an operator that had not begun"});
+    return;
+  }
+  if (timeline)
+    self.operators[op].endNs = elapsedNs();
+  self.place.store(2 * op + 1, std::memory_order_relaxed);
+}
+
+int32_t Exchange::fail(baechi_context &self, const Failure &failure) {
+  if (aborted())
+    return Stop;
+  self.failure = failure;
+  self.failure.place = self.place.load(std::memory_order_relaxed);
+  int32_t expected = nobody;
+  if (failed.compare_exchange_strong(expected, self.device,
+                                     std::memory_order_seq_cst))
+    ringAll();
+  return Stop;
+}
+
+//===----------------------------------------------------------------------===//
+// On the coordinator's thread
+//===----------------------------------------------------------------------===//
+
+void Exchange::reset() {
+  for (Channel &channel : queues)
+    for (Slot &slot : channel.slots) {
+      slot.state.store(0, std::memory_order_relaxed);
+      slot.copy = CopyRecord();
+    }
+  for (auto &context : contexts) {
+    context->operators.assign(context->operators.size(), Interval());
+    context->failure = Failure();
+    context->place.store(baechi_context::nowhere, std::memory_order_relaxed);
+    context->finished.store(false, std::memory_order_relaxed);
+  }
+  failed.store(nobody, std::memory_order_relaxed);
+  epoch = Clock::now();
+}
+
+bool Exchange::abort() {
+  int32_t expected = nobody;
+  bool first = failed.compare_exchange_strong(expected, coordinator,
+                                              std::memory_order_seq_cst);
+  if (first)
+    ringAll();
+  return first;
+}
+
+bool Exchange::deadlocked() {
+  // First see what everyone waits for, then whether it is still not there. A
+  // device cannot leave an await whose message is not done, so when no message
+  // is, there was a moment at which all of them waited: nobody is left to
+  // complete anything. The read-modify-write reads the latest state.
+  std::vector<uint64_t> waits;
+  for (const auto &context : contexts) {
+    if (context->finished.load(std::memory_order_acquire))
+      continue;
+    waits.push_back(context->waitingFor.load(std::memory_order_acquire));
+    if (waits.back() == baechi_context::nothing)
+      return false;
+  }
+  for (uint64_t wait : waits) {
+    Slot &slot = queues[wait >> 32].slots[uint32_t(wait)];
+    if (slot.state.fetch_or(0, std::memory_order_acq_rel) & Slot::Done)
+      return false;
+  }
+  return !waits.empty();
+}
+
+uint64_t Exchange::progress() const {
+  uint64_t sum = 0;
+  for (const auto &context : contexts)
+    sum += context->progress.load(std::memory_order_relaxed);
+  return sum;
+}
+
+std::string Exchange::describeMessage(int32_t queue, int32_t seq) const {
+  std::string text = "message " + std::to_string(seq);
+  if (queue < 0 || size_t(queue) >= queues.size())
+    return text + " of queue " + std::to_string(queue);
+  const Channel &channel = queues[queue];
+  if (seq >= 0 && size_t(seq) < channel.messages.size() &&
+      !channel.messages[seq].name.empty())
+    text += " '" + channel.messages[seq].name + "'";
+  return text + " of queue " + std::to_string(queue) + " (" +
+         program.devices[channel.from].name + " to " +
+         program.devices[channel.to].name + ")";
+}
+
+std::string Exchange::describePlace(int32_t device, int32_t place) const {
+  if (place == baechi_context::nowhere)
+    return "before its first operator";
+  int32_t op = place / 2;
+  return std::string(place % 2 ? "after" : "in") + " operator " +
+         std::to_string(op) + " '" +
+         program.devices[device].operators[op].name + "'";
+}
+
+std::string Exchange::describeDevices() const {
+  std::string text;
+  for (const auto &context : contexts) {
+    if (context->finished.load(std::memory_order_acquire))
+      continue;
+    text += (text.empty() ? "" : "; ") + program.devices[context->device].name;
+    std::string place = describePlace(
+        context->device, context->place.load(std::memory_order_relaxed));
+    uint64_t wait = context->waitingFor.load(std::memory_order_acquire);
+    if (wait == baechi_context::nothing) {
+      text += " is " + place;
+      continue;
+    }
+    int32_t queue = static_cast<int32_t>(wait >> 32);
+    int32_t seq = static_cast<int32_t>(uint32_t(wait));
+    bool sends = queues[queue].from == context->device;
+    text += std::string(" waits to ") + (sends ? "send " : "receive ") +
+            describeMessage(queue, seq) + " " + place;
+  }
+  return text;
+}
+
+std::string Exchange::describeFailure() const {
+  int32_t device = failed.load(std::memory_order_acquire);
+  if (device == coordinator)
+    return "";
+  const Failure &failure = contexts[device]->failure;
+  std::string text = "device " + program.devices[device].name + ", " +
+                     describePlace(device, failure.place) + ": " +
+                     failure.reason;
+  if (failure.queue != -1 || failure.seq != -1)
+    text += ": " + describeMessage(failure.queue, failure.seq);
+  if (failure.code != 0)
+    text.append(1, ' ').append(std::to_string(failure.code));
+  return text;
+}
+
+std::string Exchange::describeUndelivered() const {
+  for (size_t queue = 0; queue < queues.size(); ++queue)
+    for (size_t seq = 0; seq < queues[queue].slots.size(); ++seq) {
+      uint32_t state =
+          queues[queue].slots[seq].state.load(std::memory_order_relaxed);
+      if (state & Slot::Done)
+        continue;
+      return describeMessage(int32_t(queue), int32_t(seq)) +
+             (state & Slot::Sent       ? " was sent but not received"
+              : state & Slot::Received ? " was awaited but not sent"
+                                       : " was neither sent nor received");
+    }
+  return "";
+}

@@ -1,0 +1,186 @@
+//===- Exchange.h - Messages between devices --------------------*- C++ -*-===//
+//
+// Part of the Baechi project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+///
+/// \file
+/// The rendezvous. A message has a slot; sender and receiver each offer their
+/// buffer without blocking, and whoever comes second copies. `await` waits for
+/// that copy. A failure anywhere wakes everyone.
+///
+/// Memory orders. An offer writes its pointer into the slot, then ORs its bit
+/// into `Slot::state` (acquire-release): the second sees the first's pointer
+/// and, behind it, the buffer's contents. The copy's end ORs in `Done`, which
+/// an await acquires. A sleeper stores `Asleep` into its doorbell and then
+/// looks at the slot; a copier stores `Done` and then looks at the doorbell.
+/// Both pairs are sequentially consistent, so one of the two sees the other
+/// (Dekker), and no system call is made for a device that is awake.
+///
+//===----------------------------------------------------------------------===//
+#ifndef BAECHI_RUNTIME_CORE_EXCHANGE_H
+#define BAECHI_RUNTIME_CORE_EXCHANGE_H
+
+#include "Baechi/Runtime/Abi.h"
+#include "Baechi/Runtime/Program.h"
+#include "Baechi/Runtime/Timeline.h"
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace baechi::runtime {
+
+class Exchange;
+
+/// What is written by different threads is kept on different cache lines.
+inline constexpr size_t cacheLineBytes = 64;
+
+enum class Side : uint8_t { Sender, Receiver };
+
+/// A message of the current step.
+struct alignas(cacheLineBytes) Slot {
+  enum : uint32_t { Sent = 1, Received = 2, Done = 4 };
+  std::atomic<uint32_t> state{0};
+  const void *source = nullptr;
+  void *destination = nullptr;
+  CopyRecord copy;
+  int64_t bytes = 0;
+};
+
+/// A queue at work.
+struct Channel {
+  int32_t from;
+  int32_t to;
+  /// Both ends hold data, so there is something to copy.
+  bool moves;
+  const std::vector<MessageInfo> &messages;
+  std::vector<Slot> slots;
+};
+
+/// Why a device failed; `reason` is static.
+struct Failure {
+  const char *reason = "";
+  int32_t queue = -1;
+  int32_t seq = -1;
+  /// What the step function returned, when that is the failure.
+  int32_t code = 0;
+  /// Where the device was, as in baechi_context; filled in by Exchange::fail.
+  int32_t place = -1;
+};
+
+} // namespace baechi::runtime
+
+/// A device as its program sees it: the handle of the C interface. Written by
+/// the device's thread; the coordinator reads the atomics at any time and the
+/// rest between steps.
+struct alignas(baechi::runtime::cacheLineBytes) baechi_context {
+  baechi_context(baechi::runtime::Exchange &exchange, int32_t device,
+                 size_t operators)
+      : exchange(exchange), device(device), operators(operators) {}
+
+  static constexpr int32_t nowhere = -1;
+  static constexpr uint64_t nothing = UINT64_MAX;
+  enum : uint32_t { Awake, Asleep };
+
+  baechi::runtime::Exchange &exchange;
+  const int32_t device;
+  std::vector<baechi::runtime::Interval> operators;
+  baechi::runtime::Failure failure;
+  /// 2 * op inside an operator, 2 * op + 1 after it.
+  std::atomic<int32_t> place{nowhere};
+  /// Grows with every call of the C interface: the watchdog's food.
+  std::atomic<uint64_t> progress{0};
+  /// The message it sleeps for: queue << 32 | seq.
+  std::atomic<uint64_t> waitingFor{nothing};
+  std::atomic<bool> finished{false};
+  /// Written by peers.
+  alignas(baechi::runtime::cacheLineBytes) std::atomic<uint32_t> doorbell{
+      Awake};
+};
+
+namespace baechi::runtime {
+
+class Exchange {
+  using Clock = std::chrono::steady_clock;
+
+public:
+  /// What send, recv and await return when the step was aborted.
+  static constexpr int32_t Stop = 1;
+
+  /// `holdsData[d]`: device d has memory that messages are copied from and to.
+  /// `spins`: how often an await looks before it sleeps.
+  Exchange(const Program &program, const std::vector<bool> &holdsData,
+           int32_t spins, bool timeline);
+
+  // Called by the device threads.
+  int32_t offer(baechi_context &self, Side side, int32_t queue, int32_t seq,
+                const void *source, void *destination);
+  int32_t await(baechi_context &self, Side side, int32_t queue, int32_t seq);
+  void beginOperator(baechi_context &self, int32_t op);
+  void endOperator(baechi_context &self, int32_t op);
+  /// Aborts the step on behalf of `self`. The first failure counts.
+  int32_t fail(baechi_context &self, const Failure &failure);
+
+  // Called by the coordinator.
+
+  /// Makes all messages new. Between steps.
+  void reset();
+  /// Aborts the step from outside; false when a device was first.
+  bool abort();
+  bool aborted() const {
+    return failed.load(std::memory_order_acquire) != nobody;
+  }
+  /// True when every device has finished or waits for a message that only
+  /// another waiting or finished device could complete.
+  bool deadlocked();
+  /// Grows while any device makes progress.
+  uint64_t progress() const;
+  /// What each unfinished device is doing.
+  std::string describeDevices() const;
+  /// Why a device aborted the step; once all devices have finished, or that
+  /// one has. "" when the coordinator did.
+  std::string describeFailure() const;
+  /// The first message that was not delivered in a step that ended well; "" if
+  /// there is none.
+  std::string describeUndelivered() const;
+
+  /// Since the last reset, which is the step's start.
+  int64_t elapsedNs() const {
+    return std::chrono::duration_cast<std::chrono::nanoseconds>(Clock::now() -
+                                                                epoch)
+        .count();
+  }
+
+  const std::vector<Channel> &channels() const { return queues; }
+  baechi_context &context(size_t device) { return *contexts[device]; }
+
+private:
+  static constexpr int32_t nobody = -1;
+  static constexpr int32_t coordinator = -2;
+
+  Slot *find(baechi_context &self, Side side, int32_t queue, int32_t seq);
+  void copy(const Channel &channel, Slot &slot, Side side);
+  static void ring(baechi_context &sleeper);
+  void ringAll();
+  std::string describeMessage(int32_t queue, int32_t seq) const;
+  std::string describePlace(int32_t device, int32_t place) const;
+
+  const Program &program;
+  const int32_t spins;
+  const bool timeline;
+  Clock::time_point epoch;
+  std::vector<Channel> queues;
+  std::vector<std::unique_ptr<baechi_context>> contexts;
+  /// The device whose failure aborted the step.
+  alignas(cacheLineBytes) std::atomic<int32_t> failed{nobody};
+};
+
+} // namespace baechi::runtime
+
+#endif // BAECHI_RUNTIME_CORE_EXCHANGE_H

@@ -1,0 +1,428 @@
+//===- Session.cpp - A program loaded and ready to step -------------------===//
+//
+// Part of the Baechi project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Baechi/Runtime/Session.h"
+#include "Baechi/Runtime/Machine.h"
+#include "core/Driver.h"
+#include "core/Exchange.h"
+
+#include <pthread.h>
+#include <sched.h>
+
+#include <algorithm>
+#include <condition_variable>
+#include <cstring>
+#include <mutex>
+#include <optional>
+#include <system_error>
+#include <thread>
+
+using namespace baechi::runtime;
+using Clock = std::chrono::steady_clock;
+
+/// How often an await looks before it sleeps, when every device has a core of
+/// its own: some tens of microseconds, about what it costs to sleep and wake.
+static constexpr int32_t spinsBeforeSleep = 1000;
+
+/// How often a running step is looked after.
+static constexpr std::chrono::milliseconds tick(20);
+
+//===----------------------------------------------------------------------===//
+// What the device threads share
+//===----------------------------------------------------------------------===//
+
+namespace {
+
+/// Owned by the session and by each device thread: a thread that had to be left
+/// behind inside a kernel keeps what it may still touch.
+struct Shared {
+  Shared(Program program, const std::vector<const DriverKind *> &kinds,
+         const std::vector<bool> &holdsData, const std::vector<Entry> &entries,
+         int32_t spins, bool timeline)
+      : program(std::move(program)),
+        exchange(this->program, holdsData, spins, timeline) {
+    for (size_t i = 0; i < kinds.size(); ++i)
+      drivers.push_back(kinds[i]->make(this->program.devices[i], entries[i]));
+  }
+
+  /// Lets every device thread go on to its next step, or to its end.
+  void release() {
+    running.store(int32_t(drivers.size()), std::memory_order_relaxed);
+    generation.fetch_add(1, std::memory_order_release);
+    generation.notify_all();
+  }
+
+  /// A device thread has ended what it was released for.
+  void arrive() {
+    if (running.fetch_sub(1, std::memory_order_acq_rel) != 1)
+      return;
+    // Under the lock, so that it cannot fall between the coordinator's look and
+    // its sleep.
+    std::lock_guard<std::mutex> guard(mutex);
+    allArrived.notify_one();
+  }
+
+  /// Waits for all of them; false after `timeout`.
+  template <typename Duration> bool waitForAll(Duration timeout) {
+    std::unique_lock<std::mutex> lock(mutex);
+    return allArrived.wait_for(lock, timeout, [&] {
+      return running.load(std::memory_order_acquire) == 0;
+    });
+  }
+
+  const Program program;
+  Exchange exchange;
+  std::vector<std::unique_ptr<Driver>> drivers;
+  std::vector<Error> startErrors;
+
+  /// Counts the releases; device threads wait for it to change.
+  alignas(cacheLineBytes) std::atomic<uint32_t> generation{0};
+  std::atomic<bool> stopping{false};
+  /// Device threads that have not arrived yet.
+  alignas(cacheLineBytes) std::atomic<int32_t> running{0};
+  std::mutex mutex;
+  std::condition_variable allArrived;
+};
+
+} // namespace
+
+static Error pinThisThread(int processor) {
+  // Not a cpu_set_t: a machine may have more processors than one holds.
+  cpu_set_t *set = CPU_ALLOC(processor + 1);
+  size_t bytes = CPU_ALLOC_SIZE(processor + 1);
+  CPU_ZERO_S(bytes, set);
+  CPU_SET_S(processor, bytes, set);
+  int failed = pthread_setaffinity_np(pthread_self(), bytes, set);
+  CPU_FREE(set);
+  if (failed)
+    return Error("cannot stay on processor " + std::to_string(processor) +
+                 ": " + std::strerror(failed));
+  return Error();
+}
+
+static Error startDevice(Shared &shared, size_t device,
+                         std::optional<int> processor) {
+  const std::string &name = shared.program.devices[device].name;
+  pthread_setname_np(pthread_self(), name.substr(0, 15).c_str());
+  Error error;
+  if (processor)
+    error = pinThisThread(*processor);
+  if (!error)
+    error = shared.drivers[device]->start();
+  return error ? Error("device " + name + ": " + error.message()) : Error();
+}
+
+/// A device thread from its start to its end.
+static void runDevice(const std::shared_ptr<Shared> &shared, size_t device,
+                      std::optional<int> processor) {
+  shared->startErrors[device] = startDevice(*shared, device, processor);
+  baechi_context &context = shared->exchange.context(device);
+  uint32_t generation = 0;
+  shared->arrive();
+  for (;;) {
+    shared->generation.wait(generation, std::memory_order_acquire);
+    ++generation;
+    if (shared->stopping.load(std::memory_order_acquire))
+      return;
+    if (int32_t code = shared->drivers[device]->run(&context))
+      shared->exchange.fail(context,
+                            {"its step function returned", -1, -1, code});
+    context.finished.store(true, std::memory_order_release);
+    shared->arrive();
+  }
+}
+
+//===----------------------------------------------------------------------===//
+// The session
+//===----------------------------------------------------------------------===//
+
+class Session::Implementation {
+public:
+  Implementation(std::shared_ptr<Shared> shared, SessionOptions options)
+      : shared(std::move(shared)), options(std::move(options)) {
+    const Program &program = this->shared->program;
+    timeline.devices.resize(program.devices.size());
+    for (size_t i = 0; i < program.devices.size(); ++i)
+      timeline.devices[i].operators.resize(program.devices[i].operators.size());
+    for (const QueueInfo &queue : program.queues)
+      timeline.queues.emplace_back(queue.messages.size());
+  }
+
+  ~Implementation() {
+    shared->stopping.store(true, std::memory_order_release);
+    shared->generation.fetch_add(1, std::memory_order_release);
+    shared->generation.notify_all();
+    for (size_t i = 0; i < threads.size(); ++i)
+      if (usable ||
+          shared->exchange.context(i).finished.load(std::memory_order_acquire))
+        threads[i].join();
+      else
+        threads[i].detach();
+  }
+
+  Error start(const std::vector<int> &processors);
+  Error step();
+
+  std::shared_ptr<Shared> shared;
+  SessionOptions options;
+  std::vector<std::thread> threads;
+  Timeline timeline;
+  bool usable = true;
+  bool hasResults = false;
+
+private:
+  Error superviseStep();
+  void record();
+};
+
+Error Session::Implementation::start(const std::vector<int> &processors) {
+  size_t count = shared->drivers.size();
+  shared->startErrors.resize(count);
+  shared->running.store(int32_t(count), std::memory_order_relaxed);
+  try {
+    for (size_t i = 0; i < count; ++i) {
+      std::optional<int> processor;
+      if (options.pinThreads)
+        processor = processors[i % processors.size()];
+      threads.emplace_back(runDevice, shared, i, processor);
+    }
+  } catch (const std::system_error &error) {
+    return Error("cannot start a thread for device " +
+                 shared->program.devices[threads.size()].name + ": " +
+                 error.what());
+  }
+  while (!shared->waitForAll(tick))
+    ;
+  for (Error &error : shared->startErrors)
+    if (error)
+      return std::move(error);
+  return Error();
+}
+
+Error Session::Implementation::superviseStep() {
+  Exchange &exchange = shared->exchange;
+  std::string given;
+  uint64_t progress = exchange.progress();
+  Clock::time_point lastProgress = Clock::now();
+  std::optional<Clock::time_point> aborted;
+  auto exceeds = [](Clock::duration time, double seconds) {
+    return std::chrono::duration<double>(time).count() > seconds;
+  };
+  auto why = [&] { return given.empty() ? exchange.describeFailure() : given; };
+
+  while (!shared->waitForAll(tick)) {
+    Clock::time_point now = Clock::now();
+    if (exchange.aborted()) {
+      aborted = aborted.value_or(now);
+      if (!exceeds(now - *aborted, options.abortGraceSeconds))
+        continue;
+      usable = false;
+      return Error(why() + "; left behind: " + exchange.describeDevices());
+    }
+    if (exchange.progress() != progress) {
+      progress = exchange.progress();
+      lastProgress = now;
+    }
+    std::string reason;
+    if (exchange.deadlocked())
+      reason = "deadlock: ";
+    else if (options.watchdogSeconds > 0 &&
+             exceeds(now - lastProgress, options.watchdogSeconds))
+      reason = "no device made progress within the watchdog's time: ";
+    else
+      continue;
+    reason += exchange.describeDevices();
+    if (exchange.abort())
+      given = std::move(reason);
+  }
+  if (exchange.aborted())
+    return Error(why());
+  if (std::string undelivered = exchange.describeUndelivered();
+      !undelivered.empty())
+    return Error(undelivered);
+  return Error();
+}
+
+Error Session::Implementation::step() {
+  hasResults = false;
+  if (!usable)
+    return Error("an earlier step left a device inside a kernel, so this "
+                 "session cannot run another: create a new one");
+  shared->exchange.reset();
+  shared->release();
+  Error error = superviseStep();
+  record();
+  hasResults = !error;
+  return error;
+}
+
+void Session::Implementation::record() {
+  Exchange &exchange = shared->exchange;
+  timeline.wallNs = exchange.elapsedNs();
+  for (size_t i = 0; i < timeline.devices.size(); ++i) {
+    DeviceRecord &device = timeline.devices[i];
+    device.busyNs = device.bytesSent = 0;
+    if (usable)
+      device.operators.swap(exchange.context(i).operators);
+    else // A thread may still be writing there.
+      device.operators.assign(device.operators.size(), Interval());
+    for (const Interval &interval : device.operators)
+      device.busyNs += interval.durationNs();
+  }
+  for (size_t q = 0; q < timeline.queues.size(); ++q) {
+    const Channel &channel = exchange.channels()[q];
+    for (size_t seq = 0; seq < channel.slots.size(); ++seq) {
+      const Slot &slot = channel.slots[seq];
+      bool done = slot.state.load(std::memory_order_acquire) & Slot::Done;
+      timeline.queues[q][seq] = done ? slot.copy : CopyRecord();
+      if (done)
+        timeline.devices[channel.from].bytesSent += slot.bytes;
+    }
+  }
+}
+
+/// Devices that may all spin without taking each other's core.
+static int32_t spinsFor(size_t devices, const HostInfo &host) {
+  return devices <= size_t(host.cores) ? spinsBeforeSleep : 0;
+}
+
+/// Whether the program fits the devices and the machine as they are now.
+static Error checkMemory(const Program &program,
+                         const std::vector<const DriverKind *> &kinds,
+                         const std::map<std::string, int64_t> &limits,
+                         int64_t available) {
+  for (const auto &[name, limit] : limits)
+    if (std::none_of(program.devices.begin(), program.devices.end(),
+                     [&](const DeviceInfo &d) { return d.name == name; }))
+      return Error("a memory limit is given for device " + name +
+                   ", which the program does not have");
+  int64_t total = 0;
+  for (size_t i = 0; i < program.devices.size(); ++i) {
+    const DeviceInfo &device = program.devices[i];
+    auto given = limits.find(device.name);
+    int64_t limit = given == limits.end() ? device.memory : given->second;
+    if (device.arenaBytes > limit)
+      return Error("device " + device.name + ": the program needs " +
+                   std::to_string(device.arenaBytes) + " bytes, the limit is " +
+                   std::to_string(limit));
+    if (kinds[i]->hostMemory &&
+        __builtin_add_overflow(total, device.arenaBytes, &total))
+      total = INT64_MAX;
+  }
+  if (total > available)
+    return Error("the arenas of the host devices need " +
+                 std::to_string(total) + " bytes together, but only " +
+                 std::to_string(available) + " bytes of memory are free");
+  return Error();
+}
+
+Expected<std::unique_ptr<Session>>
+Session::create(Program program, const SymbolResolver &resolve,
+                SessionOptions options) {
+  if (Error error = program.check())
+    return error;
+  std::vector<const DriverKind *> kinds;
+  std::vector<bool> holdsData;
+  for (const DeviceInfo &device : program.devices) {
+    kinds.push_back(findDriver(device.kind));
+    if (!kinds.back())
+      return Error("device " + device.name + ": no driver for kind '" +
+                   device.kind +
+                   "' in this build, which has: " + driverNames());
+    holdsData.push_back(kinds.back()->hostMemory);
+  }
+  HostInfo host = queryHost();
+  if (Error error =
+          checkMemory(program, kinds, options.memoryLimits, host.memoryBytes))
+    return error;
+  std::vector<Entry> entries(program.devices.size(), nullptr);
+  for (size_t i = 0; i < entries.size(); ++i) {
+    const DeviceInfo &device = program.devices[i];
+    if (!kinds[i]->runsEntry)
+      continue;
+    entries[i] = reinterpret_cast<Entry>(resolve(device.entry));
+    if (!entries[i])
+      return Error("device " + device.name + ": the program has no symbol '" +
+                   device.entry + "'");
+  }
+
+  auto shared =
+      std::make_shared<Shared>(std::move(program), kinds, holdsData, entries,
+                               spinsFor(kinds.size(), host), options.timeline);
+  auto implementation =
+      std::make_unique<Implementation>(std::move(shared), std::move(options));
+  if (Error error = implementation->start(host.processors))
+    return error;
+  return std::unique_ptr<Session>(new Session(std::move(implementation)));
+}
+
+Session::Session(std::unique_ptr<Implementation> implementation)
+    : implementation(std::move(implementation)) {}
+Session::~Session() = default;
+
+const Program &Session::program() const {
+  return implementation->shared->program;
+}
+
+Error Session::step() { return implementation->step(); }
+bool Session::usable() const { return implementation->usable; }
+const Timeline &Session::timeline() const { return implementation->timeline; }
+
+/// Whether `bytes` at `data` can be exchanged with buffer `index` of `count`.
+template <typename Buffers>
+static Error checkAccess(const char *what, const Buffers &buffers, size_t index,
+                         size_t bytes, bool usable) {
+  std::string who = std::string(what) + " " + std::to_string(index);
+  if (index >= buffers.size())
+    return Error(who + " does not exist: the program has " +
+                 std::to_string(buffers.size()));
+  if (bytes != size_t(buffers[index].bytes))
+    return Error(who + " '" + buffers[index].name + "' has " +
+                 std::to_string(buffers[index].bytes) + " bytes, not " +
+                 std::to_string(bytes));
+  if (!usable)
+    return Error(who + " cannot be reached: a step left a device inside a "
+                       "kernel");
+  return Error();
+}
+
+Error Session::setArgument(size_t index, const void *data, size_t bytes) {
+  const auto &arguments = program().arguments;
+  if (Error error = checkAccess("argument", arguments, index, bytes, usable()))
+    return error;
+  const ArgumentInfo &argument = arguments[index];
+  if (bytes)
+    implementation->shared->drivers[argument.device]->write(argument.offset,
+                                                            data, bytes);
+  return Error();
+}
+
+Error Session::getArgument(size_t index, void *data, size_t bytes) const {
+  const auto &arguments = program().arguments;
+  if (Error error = checkAccess("argument", arguments, index, bytes, usable()))
+    return error;
+  const ArgumentInfo &argument = arguments[index];
+  if (bytes)
+    implementation->shared->drivers[argument.device]->read(argument.offset,
+                                                           data, bytes);
+  return Error();
+}
+
+Error Session::getResult(size_t index, void *data, size_t bytes) const {
+  const auto &results = program().results;
+  if (Error error = checkAccess("result", results, index, bytes, usable()))
+    return error;
+  if (!implementation->hasResults)
+    return Error("result " + std::to_string(index) +
+                 " has no value: no step has succeeded since");
+  const BufferInfo &result = results[index];
+  if (bytes)
+    implementation->shared->drivers[result.device]->read(result.offset, data,
+                                                         bytes);
+  return Error();
+}

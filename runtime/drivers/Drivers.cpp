@@ -1,0 +1,32 @@
+//===- Drivers.cpp - The table of drivers ---------------------------------===//
+//
+// Part of the Baechi project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "core/Driver.h"
+#include "drivers/host/HostDriver.h"
+#include "drivers/null/NullDriver.h"
+
+using namespace baechi::runtime;
+
+static constexpr DriverKind kinds[] = {
+    {"host", /*runsEntry=*/true, /*hostMemory=*/true, makeHostDriver},
+    {"null", /*runsEntry=*/false, /*hostMemory=*/false, makeNullDriver},
+};
+
+const DriverKind *baechi::runtime::findDriver(std::string_view kind) {
+  for (const DriverKind &row : kinds)
+    if (row.name == kind)
+      return &row;
+  return nullptr;
+}
+
+std::string baechi::runtime::driverNames() {
+  std::string names;
+  for (const DriverKind &row : kinds)
+    names += (names.empty() ? "" : ", ") + std::string(row.name);
+  return names;
+}

@@ -1,0 +1,79 @@
+//===- Host.cpp - What the host offers ------------------------------------===//
+//
+// Part of the Baechi project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Baechi/Runtime/Machine.h"
+#include "query/ControlGroup.h"
+
+#include <sched.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cmath>
+#include <fstream>
+#include <string>
+#include <thread>
+
+using namespace baechi::runtime;
+
+/// The processors of this process's affinity mask. At least one.
+static std::vector<int> allowedProcessors() {
+  std::vector<int> processors;
+  // The kernel's mask may be larger than any size guessed: grow until it fits.
+  for (int capacity = 1024; capacity <= 1 << 20; capacity *= 2) {
+    cpu_set_t *set = CPU_ALLOC(capacity);
+    size_t bytes = CPU_ALLOC_SIZE(capacity);
+    int failed = sched_getaffinity(0, bytes, set);
+    int reason = errno;
+    for (int i = 0; !failed && i < capacity; ++i)
+      if (CPU_ISSET_S(i, bytes, set))
+        processors.push_back(i);
+    CPU_FREE(set);
+    if (!failed || reason != EINVAL)
+      break;
+  }
+  if (processors.empty())
+    processors.push_back(0);
+  return processors;
+}
+
+/// Whether the processor is the first of its physical core, which is all of
+/// them where the kernel does not say.
+static bool firstOfItsCore(int processor) {
+  std::ifstream file("/sys/devices/system/cpu/cpu" + std::to_string(processor) +
+                     "/topology/thread_siblings_list");
+  int first = processor;
+  file >> first;
+  return first == processor;
+}
+
+/// MemAvailable of /proc/meminfo, in bytes.
+static int64_t availableMemory() {
+  std::ifstream file("/proc/meminfo");
+  std::string key;
+  int64_t kibibytes = 0;
+  for (std::string rest; file >> key >> kibibytes; std::getline(file, rest))
+    if (key == "MemAvailable:")
+      return kibibytes * 1024;
+  return 0;
+}
+
+HostInfo baechi::runtime::queryHost() {
+  HostInfo host;
+  host.processors = allowedProcessors();
+  std::stable_partition(host.processors.begin(), host.processors.end(),
+                        firstOfItsCore);
+  ControlGroupLimits limits = queryControlGroups();
+  host.cores = static_cast<int32_t>(host.processors.size());
+  if (limits.cores)
+    host.cores = std::clamp(static_cast<int32_t>(std::ceil(*limits.cores)), 1,
+                            host.cores);
+  host.memoryBytes = availableMemory();
+  if (limits.memoryBytes)
+    host.memoryBytes = std::min(host.memoryBytes, *limits.memoryBytes);
+  return host;
+}
