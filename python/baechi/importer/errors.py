@@ -1,0 +1,37 @@
+# Part of the Baechi project, under the Apache License v2.0 with LLVM Exceptions.
+# See LICENSE for license information.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""The errors that the importer reports to its user, without a traceback."""
+
+from __future__ import annotations
+
+import dataclasses
+
+
+class ImportFailure(Exception):
+    """The model cannot be imported; the message says why and what to do."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Unsupported:
+    """An operation that has no lowering to linalg."""
+
+    operation: str  # "stablehlo.sort"
+    scope: str  # "encoder/l0/sort"
+    source: str  # "model.py:12:4"
+
+    def __str__(self) -> str:
+        return f"{self.source}: {self.operation} in '{self.scope}'"
+
+
+class UnsupportedOperations(ImportFailure):
+    """All operations of a model that are unsupported, each once."""
+
+    def __init__(self, operations: list[Unsupported]):
+        self.operations = list(dict.fromkeys(operations))
+        count = len(self.operations)
+        heading = "1 operation has" if count == 1 else f"{count} operations have"
+        lines = [f"{heading} no lowering to linalg:"]
+        lines += [f"  {operation}" for operation in self.operations]
+        lines.append("docs/import.md lists what is supported and how to write the rest.")
+        super().__init__("\n".join(lines))

@@ -1,0 +1,146 @@
+# Part of the Baechi project, under the Apache License v2.0 with LLVM Exceptions.
+# See LICENSE for license information.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Rewrites of StableHLO that run before `stablehlo-legalize-to-linalg`.
+
+They replace what that pass leaves alone (control flow) or lowers badly
+(concatenation becomes a loop with a branch for every element).
+"""
+
+from __future__ import annotations
+
+from jaxlib.mlir import ir
+from jaxlib.mlir.dialects import stablehlo
+
+
+def rewrite(module: ir.Module) -> None:
+    """All rewrites, in place, inside the module's own context."""
+    for operation in _collect(module, _REWRITES):
+        with ir.InsertionPoint(operation), operation.location:
+            results = _REWRITES[operation.name](operation)
+        if results is None:
+            continue
+        for old, new in zip(operation.results, results):
+            old.replace_all_uses_with(new)
+        operation.erase()
+
+
+def _collect(module: ir.Module, names) -> list[ir.Operation]:
+    """The operations of these names, inner ones before those around them."""
+    found = []
+
+    def visit(operation):
+        if operation.name in names:
+            found.append(operation.operation)
+        return ir.WalkResult.ADVANCE
+
+    module.operation.walk(visit, ir.WalkOrder.POST_ORDER)
+    return found
+
+
+def _concatenate(operation):
+    """-> tensor.insert_slice of every part at its constant offset."""
+    result_type = ir.RankedTensorType(operation.results[0].type)
+    if not _signless(result_type.element_type):
+        return None  # only the conversion to linalg changes such types
+    axis = ir.IntegerAttr(operation.attributes["dimension"]).value
+    value = ir.Operation.create("tensor.empty", results=[result_type]).results[0]
+    offset = 0
+    for part in operation.operands:
+        sizes = ir.RankedTensorType(part.type).shape
+        offsets = [0] * result_type.rank
+        offsets[axis] = offset
+        offset += sizes[axis]
+        value = ir.Operation.create(
+            "tensor.insert_slice",
+            results=[result_type],
+            operands=[part, value],
+            attributes={
+                "static_offsets": ir.DenseI64ArrayAttr.get(offsets),
+                "static_sizes": ir.DenseI64ArrayAttr.get(sizes),
+                "static_strides": ir.DenseI64ArrayAttr.get([1] * result_type.rank),
+                "operandSegmentSizes": ir.DenseI32ArrayAttr.get([1, 1, 0, 0, 0]),
+            },
+        ).results[0]
+    return [value]
+
+
+def _while(operation):
+    """-> scf.while; the condition's operands are the carried values."""
+    loop = ir.Operation.create(
+        "scf.while", results=_types(operation), operands=list(operation.operands), regions=2
+    )
+    _move_regions(operation, loop)
+    before, after = (region.blocks[0] for region in loop.regions)
+    end = _terminator(before)
+    with ir.InsertionPoint(end), end.location:
+        operands = [_scalar(end.operands[0]), *before.arguments]
+        ir.Operation.create("scf.condition", operands=operands)
+    end.erase()
+    _yield(after)
+    return loop.results
+
+
+def _case(operation):
+    """-> scf.index_switch. The last branch is the default: StableHLO takes it
+    for every index out of range."""
+    count = len(operation.regions)
+    index = ir.Operation.create(
+        "arith.index_cast", results=[ir.IndexType.get()], operands=[_scalar(operation.operands[0])]
+    ).results[0]
+    switch = ir.Operation.create(
+        "scf.index_switch",
+        results=_types(operation),
+        operands=[index],
+        attributes={"cases": ir.DenseI64ArrayAttr.get(range(count - 1))},
+        regions=count,
+    )
+    # The default region comes first.
+    _move_regions(operation, switch, order=[*range(1, count), 0])
+    for region in switch.regions:
+        _yield(region.blocks[0])
+    return switch.results
+
+
+def _barrier(operation):
+    """Orders nothing that values do not: dropped."""
+    return list(operation.operands)
+
+
+_REWRITES = {
+    stablehlo.ConcatenateOp.OPERATION_NAME: _concatenate,
+    stablehlo.WhileOp.OPERATION_NAME: _while,
+    stablehlo.CaseOp.OPERATION_NAME: _case,
+    stablehlo.OptimizationBarrierOp.OPERATION_NAME: _barrier,
+}
+
+
+def _signless(element_type: ir.Type) -> bool:
+    return not isinstance(element_type, ir.IntegerType) or ir.IntegerType(element_type).is_signless
+
+
+def _types(operation) -> list[ir.Type]:
+    return [result.type for result in operation.results]
+
+
+def _scalar(value: ir.Value) -> ir.Value:
+    """The element of a tensor of rank 0."""
+    element = ir.RankedTensorType(value.type).element_type
+    return ir.Operation.create("tensor.extract", results=[element], operands=[value]).results[0]
+
+
+def _move_regions(source, target, order=None) -> None:
+    """Moves region i of `source` to region `order[i]` of `target`."""
+    for i, region in enumerate(source.regions):
+        region.blocks[0].append_to(target.regions[order[i] if order else i])
+
+
+def _terminator(block: ir.Block) -> ir.Operation:
+    return block.operations[len(block.operations) - 1].operation
+
+
+def _yield(block: ir.Block) -> None:
+    end = _terminator(block)
+    with ir.InsertionPoint(end), end.location:
+        ir.Operation.create("scf.yield", operands=list(end.operands))
+    end.erase()
