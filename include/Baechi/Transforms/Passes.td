@@ -33,8 +33,8 @@ def AnnotateCosts : Pass<"baechi-annotate-costs", "::mlir::ModuleOp"> {
   let options = [
     Option<"profile", "profile", "std::string", "\"\"",
            "profile file (docs/profile-format.md)">,
-    Option<"function", "function", "std::string", "\"\"",
-           "the step's name; default: the only public function">
+    Option<"roofline", "roofline", "std::string", "\"\"",
+           "device kinds as KIND:GFLOPS:GBS:LAUNCH_NS[,...]">
   ];
   let dependentDialects = ["::baechi::BaechiDialect"];
 }

@@ -1,0 +1,58 @@
+//===- PlacementProblem.h - A step as a placement problem, and back -*- C++ -*-===//
+//
+// Part of the Baechi project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+#ifndef BAECHI_ANALYSIS_PLACEMENTPROBLEM_H
+#define BAECHI_ANALYSIS_PLACEMENTPROBLEM_H
+
+#include "Baechi/Analysis/Program.h"
+#include "Baechi/Placement/Place.h"
+
+namespace baechi {
+
+/// A step and the graph of it. Operator i of the graph is argument i of the
+/// step for i < number of arguments, else operators[i - arguments].
+///
+/// - An argument is an operator without time that holds its tensor for good.
+/// - A tensor is charged its size rounded up to kAlignment.
+/// - An argument and the operator that computes its next value are one group;
+///   the next value holds no memory of its own where it is computed in place,
+///   and control edges make the argument's other readers run before.
+/// - Constants belong to whoever reads them and move nowhere.
+struct StepGraph {
+  mlir::func::FuncOp step;
+  llvm::SmallVector<mlir::Operation *> operators;
+  placement::Graph graph;
+
+  mlir::Operation *operation(int32_t id) const {
+    int32_t arguments = step.getNumArguments();
+    return id < arguments ? nullptr : operators[id - arguments];
+  }
+};
+
+/// Builds the graph; emits an error for an operator without a cost or with a
+/// type whose size is unknown. Groups and pins are the IR's.
+mlir::FailureOr<StepGraph> buildStepGraph(mlir::func::FuncOp step);
+
+/// The groups that the program itself asks for: for every graph operator the
+/// representative of its group (union-find of `baechi.group` names and of
+/// arguments with their updaters), -1 when it is in none.
+llvm::SmallVector<int32_t>
+requiredGroups(mlir::func::FuncOp step,
+               llvm::ArrayRef<mlir::Operation *> operators);
+
+/// Writes devices, starts, transfers and the certificate on the step.
+void writePlacement(const StepGraph &graph, const placement::Machine &machine,
+                    llvm::StringRef placer,
+                    const placement::PlaceResult &result);
+
+/// Reads a string attribute of a graph operator: of the argument or operation.
+mlir::StringAttr stringAttrOf(const StepGraph &graph, int32_t id,
+                              llvm::StringRef name);
+
+} // namespace baechi
+
+#endif // BAECHI_ANALYSIS_PLACEMENTPROBLEM_H

@@ -1,0 +1,72 @@
+//===- Program.h - A step as operators and tensors -*- C++ -*-===//
+//
+// Part of the Baechi project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+#ifndef BAECHI_ANALYSIS_PROGRAM_H
+#define BAECHI_ANALYSIS_PROGRAM_H
+
+#include "Baechi/Dialect/Baechi.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+
+namespace baechi {
+
+/// Every buffer of an arena starts at a multiple of this, and the placement
+/// problem charges tensors by it.
+constexpr int64_t kAlignment = 64;
+
+/// The one public function with a body that is no kernel; emits an error that
+/// names the candidates when there is not exactly one.
+mlir::FailureOr<mlir::func::FuncOp> findStep(mlir::ModuleOp module);
+
+/// True for operations that only give a tensor another type: their result is
+/// the operand's buffer.
+bool isView(mlir::Operation *op);
+
+/// The value whose buffer \p value is, seen through views.
+mlir::Value rootOf(mlir::Value value);
+
+/// Bytes of a statically shaped tensor (i1 is one byte an element), rounded up
+/// to kAlignment when \p aligned. Nullopt for any other type.
+std::optional<int64_t> tensorBytes(mlir::Type type, bool aligned);
+
+/// The operators of a step in program order: every operation but constants,
+/// views, messages and the terminator.
+llvm::SmallVector<mlir::Operation *> operatorsOf(mlir::func::FuncOp step);
+
+/// A unique name for every argument and operator of a step, from `baechi.name`
+/// or locations: arguments first, then operatorsOf.
+llvm::SmallVector<std::string> namesOf(mlir::func::FuncOp step);
+
+/// The name that a location carries: the first NameLoc's, "" if there is none.
+std::string nameOf(mlir::Location location);
+
+/// The kernel that a call names, looked up from \p op's symbol table outwards;
+/// null when it is no call of a kernel.
+mlir::func::FuncOp kernelOf(mlir::Operation *op);
+
+/// An argument's next value that may be computed in the argument's buffer.
+struct InPlaceUpdate {
+  unsigned argument;
+  mlir::Operation *updater;
+  unsigned result; ///< of the updater
+};
+
+/// The updates that can be in place when every other reader of the argument
+/// runs before the updater (`readers` below). Where such orders would be
+/// circular the updates concerned are left out.
+llvm::SmallVector<InPlaceUpdate> inPlaceUpdates(mlir::func::FuncOp step);
+
+/// The operators that read \p argument, but for \p updater.
+llvm::SmallVector<mlir::Operation *> readersOf(mlir::BlockArgument argument,
+                                               mlir::Operation *updater);
+
+/// The operand position of \p op through which result \p result may be written
+/// into \p root's buffer (`baechi.may_alias` of the called kernel).
+bool mayWriteInto(mlir::Operation *op, unsigned result, mlir::Value root);
+
+} // namespace baechi
+
+#endif // BAECHI_ANALYSIS_PROGRAM_H

@@ -1,0 +1,58 @@
+//===- Colocate.cpp - Group what must be on one device -*- C++ -*-===//
+//
+// Part of the Baechi project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Baechi/Analysis/PlacementProblem.h"
+#include "Baechi/Transforms/Passes.h"
+
+namespace baechi {
+#define GEN_PASS_DEF_COLOCATE
+#include "Baechi/Transforms/Passes.h.inc"
+} // namespace baechi
+
+using namespace mlir;
+using namespace baechi;
+
+namespace {
+struct Colocate : public baechi::impl::ColocateBase<Colocate> {
+  void runOnOperation() override {
+    FailureOr<func::FuncOp> step = findStep(getOperation());
+    if (failed(step))
+      return signalPassFailure();
+    SmallVector<Operation *> operators = operatorsOf(*step);
+    SmallVector<int32_t> groups = requiredGroups(*step, operators);
+    SmallVector<std::string> names = namesOf(*step);
+
+    // A group is called after the first name that it has, else after its first
+    // member: stable when other parts of the program change.
+    int32_t arguments = step->getNumArguments();
+    llvm::DenseMap<int32_t, StringAttr> called;
+    Builder builder(&getContext());
+    auto attrOf = [&](int32_t id) {
+      return id < arguments ? step->getArgAttrOfType<StringAttr>(
+                                  id, BaechiDialect::kGroup)
+                            : operators[id - arguments]
+                                  ->getAttrOfType<StringAttr>(
+                                      BaechiDialect::kGroup);
+    };
+    for (int32_t id = 0, n = groups.size(); id < n; ++id)
+      if (groups[id] >= 0 && attrOf(id))
+        called.try_emplace(groups[id], attrOf(id));
+    for (int32_t id = 0, n = groups.size(); id < n; ++id) {
+      if (groups[id] < 0)
+        continue;
+      StringAttr name =
+          called.try_emplace(groups[id], builder.getStringAttr(names[id]))
+              .first->second;
+      if (id < arguments)
+        step->setArgAttr(id, BaechiDialect::kGroup, name);
+      else
+        operators[id - arguments]->setAttr(BaechiDialect::kGroup, name);
+    }
+  }
+};
+} // namespace

@@ -1,0 +1,112 @@
+//===- Place.cpp - Place every operator on a device -*- C++ -*-===//
+//
+// Part of the Baechi project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Baechi/Analysis/MachineSpec.h"
+#include "Baechi/Analysis/PlacementProblem.h"
+#include "Baechi/Transforms/Passes.h"
+#include "llvm/ADT/StringExtras.h"
+
+namespace baechi {
+#define GEN_PASS_DEF_PLACE
+#include "Baechi/Transforms/Passes.h.inc"
+} // namespace baechi
+
+using namespace mlir;
+using namespace baechi;
+
+namespace {
+std::string joined(const std::vector<std::string> &names) {
+  return llvm::join(names, ", ");
+}
+
+struct Place : public baechi::impl::PlaceBase<Place> {
+  using PlaceBase::PlaceBase;
+
+  /// A bare word is the placer: --baechi-place=msct.
+  LogicalResult
+  initializeOptions(StringRef options,
+                    function_ref<LogicalResult(const Twine &)> error) override {
+    SmallVector<StringRef> words;
+    options.split(words, ' ', -1, /*KeepEmpty=*/false);
+    SmallVector<std::string> keyed;
+    bool bare = false;
+    for (StringRef word : words) {
+      if (word.contains('=')) {
+        keyed.push_back(word.str());
+        continue;
+      }
+      if (bare)
+        return error("more than one placer: '" + word + "'");
+      bare = true;
+      keyed.push_back(("placer=" + word).str());
+    }
+    if (failed(Pass::initializeOptions(llvm::join(keyed, " "), error)))
+      return failure();
+    if (!llvm::is_contained(placement::placerNames(), placer.getValue()))
+      return error(unknownPlacer());
+    return success();
+  }
+
+  std::string unknownPlacer() {
+    return "unknown placer '" + placer + "'; known: " +
+           joined(placement::placerNames());
+  }
+
+  /// Fills in \p steps from the option; false with a diagnostic otherwise.
+  bool readGrouping(std::vector<std::string> &steps) {
+    steps.clear();
+    if (grouping == "none")
+      return true;
+    if (grouping == "all") {
+      steps = placement::groupingNames();
+      return true;
+    }
+    for (StringRef name : llvm::split(StringRef(grouping), '+')) {
+      if (!llvm::is_contained(placement::groupingNames(), name.str())) {
+        getOperation().emitError()
+            << "unknown grouping step '" << name << "'; known: all, none, "
+            << joined(placement::groupingNames());
+        return false;
+      }
+      steps.push_back(name.str());
+    }
+    return true;
+  }
+
+  void runOnOperation() override {
+    ModuleOp module = getOperation();
+    std::optional<placement::Machine> target = machineOf(module, machine);
+    placement::PlaceOptions options;
+    if (!target || !readGrouping(options.grouping))
+      return signalPassFailure();
+    if (!llvm::is_contained(placement::placerNames(), placer.getValue())) {
+      module.emitError() << unknownPlacer();
+      return signalPassFailure();
+    }
+    FailureOr<func::FuncOp> step = findStep(module);
+    if (failed(step))
+      return signalPassFailure();
+    FailureOr<StepGraph> graph = buildStepGraph(*step);
+    if (failed(graph))
+      return signalPassFailure();
+
+    options.placer = placer;
+    options.budgetSeconds = budget;
+    options.candidates = !pure;
+    placement::PlaceResult result =
+        placement::place({graph->graph, *target}, options);
+    if (!result.placement) {
+      step->emitError() << result.error;
+      return signalPassFailure();
+    }
+    for (const std::string &note : result.notes)
+      step->emitRemark() << note;
+    writePlacement(*graph, *target, placer, result);
+  }
+};
+} // namespace
