@@ -1,0 +1,48 @@
+//===- TransferSchedule.h - The order of a placed step's operators and transfers -*- C++ -*-===//
+//
+// Part of the Baechi project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+#ifndef BAECHI_LIB_TRANSFORMS_TRANSFERSCHEDULE_H
+#define BAECHI_LIB_TRANSFORMS_TRANSFERSCHEDULE_H
+
+#include "Baechi/Analysis/Program.h"
+
+namespace baechi {
+
+/// One tensor moved from one device to another.
+struct Message {
+  mlir::Value value; ///< a root (Program.h)
+  int32_t from, to;  ///< devices
+  int64_t start, end;
+  int64_t queue = 0, seq = 0;
+  /// Positions among the operators of each end's device before which the
+  /// message is offered and its buffer is posted.
+  int32_t sendAt = 0, recvAt = 0;
+};
+
+/// A placed step in one global order that respects every dependence; each
+/// device runs its part of it. Every wait that the order implies is for
+/// something earlier in it, so no wait can be circular.
+struct TransferSchedule {
+  llvm::SmallVector<llvm::StringRef> devices;
+  llvm::StringMap<int32_t> deviceIndex;
+  /// Operators of each device, in order.
+  llvm::SmallVector<llvm::SmallVector<mlir::Operation *>> operators;
+  /// In global order.
+  llvm::SmallVector<Message> messages;
+
+  int32_t deviceOf(mlir::Value root) const;
+  int32_t deviceOf(mlir::Operation *op) const;
+};
+
+/// Orders a placed step by its planned times. Emits an error where a tensor has
+/// no planned transfer to a device that reads it.
+mlir::FailureOr<TransferSchedule> scheduleTransfers(mlir::func::FuncOp step,
+                                                    MachineAttr machine);
+
+} // namespace baechi
+
+#endif // BAECHI_LIB_TRANSFORMS_TRANSFERSCHEDULE_H
