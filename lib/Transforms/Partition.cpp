@@ -31,20 +31,18 @@ public:
   void write() {
     createFunction();
     ArrayRef<Operation *> operators = schedule.operators[device];
-    // Messages in order of their positions; both lists are in global order.
-    SmallVector<std::pair<int32_t, const Message *>> events;
+    // The messages offered or posted before each position, in global order.
+    SmallVector<SmallVector<const Message *, 1>> due(operators.size() + 1);
     for (const Message &message : schedule.messages) {
       if (message.from == device)
-        events.push_back({message.sendAt, &message});
+        due[message.sendAt].push_back(&message);
       else if (message.to == device)
-        events.push_back({message.recvAt, &message});
+        due[message.recvAt].push_back(&message);
     }
-    llvm::stable_sort(events, llvm::less_first());
-    auto event = events.begin();
     for (int32_t position = 0, n = operators.size(); position <= n;
          ++position) {
-      for (; event != events.end() && event->first == position; ++event)
-        writeMessage(*event->second);
+      for (const Message *message : due[position])
+        writeMessage(*message);
       if (position < n)
         writeOperator(operators[position]);
     }

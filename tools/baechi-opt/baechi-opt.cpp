@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Baechi/Dialect/Baechi.h"
+#include "Baechi/Transforms/Passes.h"
 #include "mlir/InitAllDialects.h"
 #include "mlir/InitAllExtensions.h"
 #include "mlir/InitAllPasses.h"
@@ -14,6 +15,13 @@
 
 int main(int argc, char **argv) {
   mlir::registerAllPasses();
+  baechi::registerAnnotateCosts();
+  baechi::registerColocate();
+  baechi::registerPlace();
+  baechi::registerVerifyPlaced();
+  baechi::registerPartition();
+  baechi::registerVerifyPartitioned();
+  baechi::registerPlanMemory();
   mlir::DialectRegistry registry;
   mlir::registerAllDialects(registry);
   mlir::registerAllExtensions(registry);

@@ -28,7 +28,7 @@ struct StepGraph {
   placement::Graph graph;
 
   mlir::Operation *operation(int32_t id) const {
-    int32_t arguments = step.getNumArguments();
+    int32_t arguments = mlir::func::FuncOp(step).getNumArguments();
     return id < arguments ? nullptr : operators[id - arguments];
   }
 };

@@ -1,0 +1,330 @@
+//===- PlanMemory.cpp - Give every tensor an offset in its device's arena -*- C++ -*-===//
+//
+// Part of the Baechi project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "ArenaPlan.h"
+#include "Baechi/Analysis/DeviceProgram.h"
+#include "Baechi/Analysis/MachineSpec.h"
+#include "Baechi/Analysis/Program.h"
+#include "Baechi/Transforms/Passes.h"
+#include "mlir/IR/Matchers.h"
+
+namespace baechi {
+#define GEN_PASS_DEF_PLANMEMORY
+#include "Baechi/Transforms/Passes.h.inc"
+} // namespace baechi
+
+using namespace mlir;
+using namespace baechi;
+
+namespace {
+/// How many of the largest tensors a refusal names.
+constexpr size_t culprits = 5;
+
+/// Plans one device's arena: arguments first, for good, then everything else
+/// by lifetime in program order.
+class DevicePlan {
+public:
+  explicit DevicePlan(DeviceProgram program)
+      : program(program), step(program.step) {}
+
+  LogicalResult run() {
+    for (Operation &op : step.getBody().front()) {
+      positionOf[&op] = order.size();
+      order.push_back(&op);
+    }
+    if (failed(planArguments()))
+      return failure();
+    findLastUses();
+    if (failed(createBuffers()))
+      return failure();
+    int64_t bytes = assignOffsets(buffers, resident);
+    auto [live, peakAt] = livePeak(buffers);
+    if (bytes > program.spec.getMemory())
+      return refuse(bytes, live, peakAt);
+    if (findOverlap(buffers))
+      return step.emitError() << "two live tensors share memory on '"
+                              << program.name << "'; this is a defect of "
+                              << "--baechi-plan-memory";
+    writeOffsets();
+    moveSendAwaits();
+    if (failed(writeCopies()))
+      return failure();
+    program.module->setAttr(
+        BaechiDialect::kArena,
+        ArenaAttr::get(step.getContext(), bytes, resident, resident + live,
+                       program.spec.getMemory()));
+    return success();
+  }
+
+private:
+  LogicalResult planArguments() {
+    for (BlockArgument argument : step.getArguments()) {
+      std::optional<int64_t> bytes = tensorBytes(argument.getType(), true);
+      if (!bytes)
+        return step.emitError()
+               << "argument " << argument.getArgNumber() << " has type "
+               << argument.getType() << "; memory needs static shapes";
+      argumentOffset.push_back(resident);
+      resident += *bytes;
+    }
+    return success();
+  }
+
+  /// The last position that reads each root's buffer. A send reads it until
+  /// the first operator that is planned to start after the transfer.
+  void findLastUses() {
+    for (Operation *op : order)
+      for (Value operand : op->getOperands()) {
+        int32_t &last = lastUse[rootOf(operand)];
+        last = std::max(last, positionOf[op]);
+        if (auto send = dyn_cast<SendOp>(op))
+          last = std::max(last, releaseOf(send));
+      }
+  }
+
+  int32_t releaseOf(SendOp send) {
+    int32_t end = order.size() - 1;
+    if (send.getEnd() == 0)
+      return end;
+    for (int32_t position = positionOf[send]; position <= end; ++position)
+      if (auto start = order[position]->getAttrOfType<IntegerAttr>(
+              BaechiDialect::kStart))
+        if (start.getInt() >= static_cast<int64_t>(send.getEnd()))
+          return position - 1;
+    return end;
+  }
+
+  LogicalResult createBuffers() {
+    findInPlaceUpdates();
+    for (Operation *op : order) {
+      if (isView(op) || matchPattern(op, m_Constant()) ||
+          isa<AwaitOp, SendOp>(op))
+        continue;
+      llvm::SmallDenseSet<size_t> taken;
+      for (OpResult result : op->getResults())
+        if (failed(createBuffer(op, result, taken)))
+          return failure();
+      if (int64_t scratch = scratchOf(op)) {
+        scratchBuffer[op] = buffers.size();
+        addBuffer(scratch, positionOf[op], positionOf[op], op);
+      }
+    }
+    return success();
+  }
+
+  /// Updates that this order of operators allows: nothing reads the argument
+  /// after its next value was computed.
+  void findInPlaceUpdates() {
+    for (const InPlaceUpdate &update : inPlaceUpdates(step)) {
+      BlockArgument argument = step.getArgument(update.argument);
+      bool readLater = false;
+      for (Operation *reader : readersOf(argument, update.updater))
+        readLater |= positionOf[reader] > positionOf[update.updater];
+      if (!readLater)
+        inArgument[update.updater->getResult(update.result)] = argument;
+    }
+  }
+
+  /// \p taken: the buffers that an earlier result of \p op has taken over.
+  LogicalResult createBuffer(Operation *op, OpResult result,
+                             llvm::SmallDenseSet<size_t> &taken) {
+    std::optional<int64_t> bytes = tensorBytes(result.getType(), true);
+    if (!bytes)
+      return op->emitOpError() << "has a result of type " << result.getType()
+                               << "; memory needs tensors of static shape";
+    if (inArgument.contains(result))
+      return success();
+    int32_t position = positionOf[op];
+    auto used = lastUse.find(result);
+    int32_t last = std::max(position, used == lastUse.end() ? 0 : used->second);
+    // Take over the buffer of an operand that dies here.
+    for (Value operand : op->getOperands()) {
+      Value root = rootOf(operand);
+      auto it = bufferOf.find(root);
+      if (it == bufferOf.end() || taken.contains(it->second))
+        continue;
+      Buffer &buffer = buffers[it->second];
+      if (lastUse[root] != position || buffer.last != position ||
+          buffer.bytes != *bytes ||
+          !mayWriteInto(op, result.getResultNumber(), root))
+        continue;
+      buffer.last = last;
+      taken.insert(it->second);
+      bufferOf[result] = it->second;
+      break;
+    }
+    if (!bufferOf.contains(result)) {
+      bufferOf[result] = buffers.size();
+      addBuffer(*bytes, position, last, op);
+    }
+    return success();
+  }
+
+  void addBuffer(int64_t bytes, int32_t first, int32_t last, Operation *op) {
+    buffers.push_back({bytes, first, last, 0});
+    bufferOwner.push_back(op);
+  }
+
+  int64_t scratchOf(Operation *op) const {
+    auto cost = op->getAttrOfType<CostAttr>(BaechiDialect::kCost);
+    return cost ? llvm::alignTo(cost.getScratch(), kAlignment) : 0;
+  }
+
+  LogicalResult refuse(int64_t bytes, int64_t live, int32_t peakAt) {
+    InFlightDiagnostic diag =
+        step.emitError()
+        << "device '" << program.name << "' has " << program.spec.getMemory()
+        << " bytes (" << formatBytes(program.spec.getMemory())
+        << "), the plan needs " << bytes << " (" << formatBytes(bytes)
+        << "): " << resident << " of parameters and inputs, at most " << live
+        << " of other tensors at once";
+    SmallVector<size_t> atPeak;
+    for (auto [id, buffer] : llvm::enumerate(buffers))
+      if (buffer.first <= peakAt && peakAt <= buffer.last)
+        atPeak.push_back(id);
+    llvm::sort(atPeak, [&](size_t a, size_t b) {
+      return std::pair(-buffers[a].bytes, a) < std::pair(-buffers[b].bytes, b);
+    });
+    for (size_t id : ArrayRef(atPeak).take_front(culprits)) {
+      std::string name = nameOf(bufferOwner[id]->getLoc());
+      diag.attachNote(bufferOwner[id]->getLoc())
+          << buffers[id].bytes << " bytes at the peak: "
+          << (name.empty() ? bufferOwner[id]->getName().getStringRef()
+                           : StringRef(name));
+    }
+    return failure();
+  }
+
+  //===--------------------------------------------------------------------===//
+  // Results of the plan
+  //===--------------------------------------------------------------------===//
+
+  /// Where a root lies; nullopt for constants.
+  std::optional<std::pair<int64_t, int64_t>> rangeOf(Value root) {
+    if (auto it = inArgument.find(root); it != inArgument.end())
+      root = it->second;
+    if (auto argument = dyn_cast<BlockArgument>(root))
+      return std::pair(argumentOffset[argument.getArgNumber()],
+                       *tensorBytes(argument.getType(), true));
+    auto it = bufferOf.find(root);
+    if (it == bufferOf.end())
+      return std::nullopt;
+    return std::pair(buffers[it->second].offset, buffers[it->second].bytes);
+  }
+
+  void writeOffsets() {
+    Builder builder(step.getContext());
+    for (BlockArgument argument : step.getArguments())
+      step.setArgAttr(
+          argument.getArgNumber(), BaechiDialect::kOffset,
+          builder.getI64IntegerAttr(argumentOffset[argument.getArgNumber()]));
+    for (Operation *op : order) {
+      SmallVector<int64_t> offsets;
+      for (OpResult result : op->getResults())
+        if (bufferOf.contains(result) || inArgument.contains(result))
+          offsets.push_back(rangeOf(result)->first);
+      if (auto it = scratchBuffer.find(op); it != scratchBuffer.end())
+        offsets.push_back(buffers[it->second].offset);
+      if (!offsets.empty())
+        op->setAttr(BaechiDialect::kOffset,
+                    builder.getDenseI64ArrayAttr(offsets));
+    }
+  }
+
+  /// The buffers that \p op writes.
+  void writtenBy(Operation *op,
+                 SmallVectorImpl<std::pair<int64_t, int64_t>> &ranges) {
+    for (OpResult result : op->getResults())
+      if (bufferOf.contains(result) || inArgument.contains(result))
+        ranges.push_back(*rangeOf(result));
+    if (auto it = scratchBuffer.find(op); it != scratchBuffer.end())
+      ranges.push_back(
+          {buffers[it->second].offset, buffers[it->second].bytes});
+  }
+
+  /// Awaits each send right before the first operation that reuses what it
+  /// reads; the others stay at the end of the step.
+  void moveSendAwaits() {
+    SmallVector<SmallVector<std::pair<int64_t, int64_t>, 2>> written;
+    for (Operation *op : order)
+      writtenBy(op, written.emplace_back());
+    for (Operation *op : order) {
+      auto send = dyn_cast<SendOp>(op);
+      if (!send)
+        continue;
+      std::optional<std::pair<int64_t, int64_t>> range =
+          rangeOf(rootOf(send.getValue()));
+      if (!range)
+        continue;
+      for (size_t position = positionOf[op] + 1; position < order.size();
+           ++position) {
+        bool overlaps = llvm::any_of(written[position], [&](auto other) {
+          return other.first < range->first + range->second &&
+                 range->first < other.first + other.second;
+        });
+        if (!overlaps)
+          continue;
+        for (Operation *await : send.getToken().getUsers())
+          if (positionOf.lookup(await) > static_cast<int32_t>(position))
+            await->moveBefore(order[position]);
+        break;
+      }
+    }
+  }
+
+  LogicalResult writeCopies() {
+    Operation *terminator = order.back();
+    OpBuilder builder(terminator);
+    for (BlockArgument argument : step.getArguments()) {
+      auto by = step.getArgAttrOfType<IntegerAttr>(argument.getArgNumber(),
+                                                   BaechiDialect::kUpdatedBy);
+      if (!by)
+        continue;
+      Value next = terminator->getOperand(by.getInt());
+      Value root = rootOf(next);
+      auto inPlace = inArgument.find(root);
+      if (root == argument ||
+          (inPlace != inArgument.end() && inPlace->second == argument))
+        continue;
+      if (isa<BlockArgument>(root))
+        return step.emitError()
+               << "argument " << argument.getArgNumber()
+               << "'s next value is argument "
+               << cast<BlockArgument>(root).getArgNumber()
+               << " itself; run --baechi-form-kernels, which copies it";
+      CopyOp::create(builder, terminator->getLoc(), next, argument);
+    }
+    return success();
+  }
+
+  DeviceProgram program;
+  func::FuncOp step;
+  SmallVector<Operation *> order;
+  llvm::DenseMap<Operation *, int32_t> positionOf;
+  llvm::DenseMap<Value, int32_t> lastUse;
+  SmallVector<int64_t> argumentOffset;
+  int64_t resident = 0;
+  SmallVector<Buffer> buffers;
+  SmallVector<Operation *> bufferOwner;
+  llvm::DenseMap<Value, size_t> bufferOf;
+  llvm::DenseMap<Operation *, size_t> scratchBuffer;
+  llvm::DenseMap<Value, BlockArgument> inArgument;
+};
+
+struct PlanMemory : public baechi::impl::PlanMemoryBase<PlanMemory> {
+  void runOnOperation() override {
+    FailureOr<SmallVector<DeviceProgram>> programs =
+        devicePrograms(getOperation());
+    if (failed(programs))
+      return signalPassFailure();
+    for (DeviceProgram program : *programs)
+      if (failed(DevicePlan(program).run()))
+        return signalPassFailure();
+  }
+};
+} // namespace
