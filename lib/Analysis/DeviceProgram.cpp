@@ -16,7 +16,7 @@ FailureOr<SmallVector<DeviceProgram>>
 baechi::devicePrograms(ModuleOp module) {
   auto machine = module->getAttrOfType<MachineAttr>(BaechiDialect::kMachine);
   if (!machine)
-    return module.emitError() << "no 'baechi.machine'; run --baechi-place and "
+    return emitError(module.getLoc()) << "no 'baechi.machine'; run --baechi-place and "
                                  "--baechi-partition";
   SmallVector<DeviceProgram> programs;
   for (DeviceSpecAttr spec : machine.getDevices()) {
@@ -28,12 +28,12 @@ baechi::devicePrograms(ModuleOp module) {
       if (!device || device != program.name)
         continue;
       if (program.module)
-        return inner.emitError()
+        return emitError(inner.getLoc())
                << "a second module for device '" << program.name << "'";
       program.module = inner;
     }
     if (!program.module)
-      return module.emitError() << "no module for device '" << program.name
+      return emitError(module.getLoc()) << "no module for device '" << program.name
                                 << "'; run --baechi-partition";
     FailureOr<func::FuncOp> step = findStep(program.module);
     if (failed(step))
@@ -46,7 +46,7 @@ baechi::devicePrograms(ModuleOp module) {
       if (llvm::none_of(programs, [&](const DeviceProgram &program) {
             return program.module == inner;
           }))
-        return inner.emitError() << "the machine has no device '"
+        return emitError(inner.getLoc()) << "the machine has no device '"
                                  << device.getValue() << "'";
   return programs;
 }

@@ -167,7 +167,7 @@ std::optional<placement::Machine> baechi::machineOf(ModuleOp module,
     std::string error;
     std::optional<placement::Machine> machine = readMachineSpec(spec, error);
     if (!machine) {
-      module.emitError() << error;
+      emitError(module.getLoc()) << error;
       return std::nullopt;
     }
     module->setAttr(BaechiDialect::kMachine,
@@ -176,7 +176,7 @@ std::optional<placement::Machine> baechi::machineOf(ModuleOp module,
   }
   if (auto attr = module->getAttrOfType<MachineAttr>(BaechiDialect::kMachine))
     return fromAttr(attr);
-  module.emitError() << "no machine: give the pass machine=host:2 or a machine "
+  emitError(module.getLoc()) << "no machine: give the pass machine=host:2 or a machine "
                         "file, or the module a 'baechi.machine' attribute";
   return std::nullopt;
 }

@@ -24,13 +24,13 @@ FailureOr<func::FuncOp> baechi::findStep(ModuleOp module) {
       found.push_back(function);
   if (found.size() == 1) {
     if (!llvm::hasSingleElement(found[0].getBody())) {
-      found[0].emitError() << "the step has several blocks; unstructured "
+      emitError(found[0].getLoc()) << "the step has several blocks; unstructured "
                               "control flow cannot be placed";
       return failure();
     }
     return found[0];
   }
-  InFlightDiagnostic diag = module.emitError()
+  InFlightDiagnostic diag = emitError(module.getLoc())
                             << "a program needs one public function, its "
                                "step; this module has ";
   if (found.empty())

@@ -32,7 +32,7 @@ struct AnnotateCosts : public baechi::impl::AnnotateCostsBase<AnnotateCosts> {
       std::string error;
       auto given = parseRooflines(roofline, error);
       if (!given) {
-        module.emitError() << error;
+        emitError(module.getLoc()) << error;
         return signalPassFailure();
       }
       kinds = std::move(*given);

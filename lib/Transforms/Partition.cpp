@@ -220,7 +220,7 @@ struct Partition : public baechi::impl::PartitionBase<Partition> {
     if (failed(step))
       return signalPassFailure();
     if (!machine) {
-      module.emitError() << "no 'baechi.machine'; run --baechi-place";
+      emitError(module.getLoc()) << "no 'baechi.machine'; run --baechi-place";
       return signalPassFailure();
     }
     FailureOr<TransferSchedule> schedule = scheduleTransfers(*step, machine);

@@ -68,7 +68,7 @@ struct Place : public baechi::impl::PlaceBase<Place> {
     }
     for (StringRef name : llvm::split(StringRef(grouping), '+')) {
       if (!llvm::is_contained(placement::groupingNames(), name.str())) {
-        getOperation().emitError()
+        emitError(getOperation().getLoc())
             << "unknown grouping step '" << name << "'; known: all, none, "
             << joined(placement::groupingNames());
         return false;
@@ -85,7 +85,7 @@ struct Place : public baechi::impl::PlaceBase<Place> {
     if (!target || !readGrouping(options.grouping))
       return signalPassFailure();
     if (!llvm::is_contained(placement::placerNames(), placer.getValue())) {
-      module.emitError() << unknownPlacer();
+      emitError(module.getLoc()) << unknownPlacer();
       return signalPassFailure();
     }
     FailureOr<func::FuncOp> step = findStep(module);
@@ -101,11 +101,11 @@ struct Place : public baechi::impl::PlaceBase<Place> {
     placement::PlaceResult result =
         placement::place({graph->graph, *target}, options);
     if (!result.placement) {
-      step->emitError() << result.error;
+      emitError(step->getLoc()) << result.error;
       return signalPassFailure();
     }
     for (const std::string &note : result.notes)
-      step->emitRemark() << note;
+      emitRemark(step->getLoc()) << note;
     writePlacement(*graph, *target, placer, result);
   }
 };

@@ -47,7 +47,7 @@ public:
     if (bytes > program.spec.getMemory())
       return refuse(bytes, live, peakAt);
     if (findOverlap(buffers))
-      return step.emitError() << "two live tensors share memory on '"
+      return emitError(step.getLoc()) << "two live tensors share memory on '"
                               << program.name << "'; this is a defect of "
                               << "--baechi-plan-memory";
     writeOffsets();
@@ -66,7 +66,7 @@ private:
     for (BlockArgument argument : step.getArguments()) {
       std::optional<int64_t> bytes = tensorBytes(argument.getType(), true);
       if (!bytes)
-        return step.emitError()
+        return emitError(step.getLoc())
                << "argument " << argument.getArgNumber() << " has type "
                << argument.getType() << "; memory needs static shapes";
       argumentOffset.push_back(resident);
@@ -177,7 +177,7 @@ private:
 
   LogicalResult refuse(int64_t bytes, int64_t live, int32_t peakAt) {
     InFlightDiagnostic diag =
-        step.emitError()
+        emitError(step.getLoc())
         << "device '" << program.name << "' has " << program.spec.getMemory()
         << " bytes (" << formatBytes(program.spec.getMemory())
         << "), the plan needs " << bytes << " (" << formatBytes(bytes)
@@ -292,7 +292,7 @@ private:
           (inPlace != inArgument.end() && inPlace->second == argument))
         continue;
       if (isa<BlockArgument>(root))
-        return step.emitError()
+        return emitError(step.getLoc())
                << "argument " << argument.getArgNumber()
                << "'s next value is argument "
                << cast<BlockArgument>(root).getArgNumber()

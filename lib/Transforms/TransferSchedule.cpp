@@ -198,7 +198,7 @@ private:
           push(successor);
     }
     if (done != static_cast<int32_t>(waits.size()))
-      return step.emitError()
+      return emitError(step.getLoc())
              << "the planned transfers wait for each other in a circle";
     schedule.messages = std::move(ordered);
     offerEarly();

@@ -195,7 +195,7 @@ struct VerifyPartitioned
         return failure();
       }
     }
-    return getOperation().emitError() << "the devices wait in a circle";
+    return emitError(getOperation().getLoc()) << "the devices wait in a circle";
   }
 
   llvm::MapVector<std::pair<int64_t, int64_t>, Ends> messages;

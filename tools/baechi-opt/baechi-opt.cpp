@@ -6,6 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "Baechi/Conversion/Passes.h"
 #include "Baechi/Dialect/Baechi.h"
 #include "Baechi/Transforms/Passes.h"
 #include "mlir/InitAllDialects.h"
@@ -22,6 +23,7 @@ int main(int argc, char **argv) {
   baechi::registerPartition();
   baechi::registerVerifyPartitioned();
   baechi::registerPlanMemory();
+  baechi::registerLower();
   mlir::DialectRegistry registry;
   mlir::registerAllDialects(registry);
   mlir::registerAllExtensions(registry);

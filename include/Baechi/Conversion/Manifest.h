@@ -1,0 +1,24 @@
+//===- Manifest.h - What a compiled program says about itself -*- C++ -*-===//
+//
+// Part of the Baechi project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+#ifndef BAECHI_CONVERSION_MANIFEST_H
+#define BAECHI_CONVERSION_MANIFEST_H
+
+#include "Baechi/Dialect/Baechi.h"
+
+namespace baechi {
+
+/// The symbol of a device's entry function.
+std::string entryName(llvm::StringRef device);
+
+/// The manifest of a planned program (docs/program-format.md) as JSON text.
+/// Emits an error when a part of the plan is missing.
+mlir::FailureOr<std::string> writeManifest(mlir::ModuleOp module);
+
+} // namespace baechi
+
+#endif // BAECHI_CONVERSION_MANIFEST_H

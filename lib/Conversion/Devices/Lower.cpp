@@ -1,0 +1,288 @@
+//===- Lower.cpp - Device programs to calls of kernels and the runtime -*- C++ -*-===//
+//
+// Part of the Baechi project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Baechi/Analysis/DeviceProgram.h"
+#include "Baechi/Analysis/Program.h"
+#include "Baechi/Conversion/Manifest.h"
+#include "Baechi/Conversion/Passes.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/IR/Matchers.h"
+
+namespace baechi {
+#define GEN_PASS_DEF_LOWER
+#include "Baechi/Conversion/Passes.h.inc"
+} // namespace baechi
+
+using namespace mlir;
+using namespace baechi;
+
+namespace {
+/// The runtime's C interface (Baechi/Runtime/Abi.h) in the LLVM dialect.
+class RuntimeInterface {
+public:
+  explicit RuntimeInterface(ModuleOp module)
+      : module(module), pointer(LLVM::LLVMPointerType::get(module.getContext())),
+        i32(IntegerType::get(module.getContext(), 32)),
+        nothing(LLVM::LLVMVoidType::get(module.getContext())) {}
+
+  LLVM::LLVMFuncOp message(StringRef name) { // send, recv
+    return declare(name, i32, {pointer, i32, i32, pointer});
+  }
+  LLVM::LLVMFuncOp await(StringRef name) {
+    return declare(name, i32, {pointer, i32, i32});
+  }
+  LLVM::LLVMFuncOp bracket(StringRef name) { // operator begin, end
+    return declare(name, nothing, {pointer, i32});
+  }
+  LLVM::LLVMFuncOp kernel(StringRef name, unsigned arguments) {
+    return declare(name, nothing, SmallVector<Type>(arguments, pointer));
+  }
+
+  ModuleOp module;
+  Type pointer, i32, nothing;
+
+private:
+  LLVM::LLVMFuncOp declare(StringRef name, Type result,
+                           ArrayRef<Type> arguments) {
+    if (auto known = module.lookupSymbol<LLVM::LLVMFuncOp>(name))
+      return known;
+    OpBuilder builder = OpBuilder::atBlockEnd(module.getBody());
+    return LLVM::LLVMFuncOp::create(
+        builder, module.getLoc(), name,
+        LLVM::LLVMFunctionType::get(result, arguments));
+  }
+};
+
+/// Writes the entry function of one device.
+class EntryWriter {
+public:
+  EntryWriter(RuntimeInterface &runtime, DeviceProgram program)
+      : runtime(runtime), program(program),
+        builder(OpBuilder::atBlockEnd(runtime.module.getBody())) {}
+
+  LogicalResult write() {
+    Location loc = program.step.getLoc();
+    auto function = LLVM::LLVMFuncOp::create(
+        builder, loc, entryName(program.name),
+        LLVM::LLVMFunctionType::get(runtime.i32,
+                                    {runtime.pointer, runtime.pointer}));
+    Block *entry = function.addEntryBlock(builder);
+    context = entry->getArgument(0);
+    arena = entry->getArgument(1);
+    body = &function.getBody();
+    leave = new Block();
+    leave->addArgument(runtime.i32, loc);
+    builder.setInsertionPointToEnd(entry);
+
+    for (Operation &op : program.step.getBody().front())
+      if (failed(writeOperation(&op)))
+        return failure();
+    Value zero = integer(loc, 0);
+    LLVM::BrOp::create(builder, loc, ValueRange(zero), leave);
+    body->push_back(leave);
+    builder.setInsertionPointToEnd(leave);
+    LLVM::ReturnOp::create(builder, loc, leave->getArgument(0));
+    return success();
+  }
+
+private:
+  Value integer(Location loc, int64_t value) {
+    return LLVM::ConstantOp::create(builder, loc, runtime.i32,
+                                    builder.getI32IntegerAttr(value));
+  }
+
+  Value addressAt(Location loc, int64_t offset) {
+    if (offset == 0)
+      return arena;
+    // Arenas may exceed 2 GiB: a 64-bit index rather than a constant GEPArg.
+    Value index = LLVM::ConstantOp::create(builder, loc, builder.getI64Type(),
+                                           builder.getI64IntegerAttr(offset));
+    return LLVM::GEPOp::create(builder, loc, runtime.pointer,
+                               builder.getI8Type(), arena, ValueRange(index),
+                               LLVM::GEPNoWrapFlags::inbounds);
+  }
+
+  /// The address of a tensor: an offset in the arena, or a constant.
+  Value addressOf(Location loc, Value value) {
+    Value root = rootOf(value);
+    if (auto argument = dyn_cast<BlockArgument>(root)) {
+      auto offset = program.step.getArgAttrOfType<IntegerAttr>(
+          argument.getArgNumber(), BaechiDialect::kOffset);
+      return addressAt(loc, offset.getInt());
+    }
+    auto result = cast<OpResult>(root);
+    if (auto offsets = result.getOwner()->getAttrOfType<DenseI64ArrayAttr>(
+            BaechiDialect::kOffset))
+      return addressAt(loc, offsets[result.getResultNumber()]);
+    return addressOfConstant(loc, result.getOwner());
+  }
+
+  Value addressOfConstant(Location loc, Operation *constant) {
+    ElementsAttr data;
+    matchPattern(constant, m_Constant(&data));
+    LLVM::GlobalOp &global = globals[constant];
+    if (!global) {
+      OpBuilder top = OpBuilder::atBlockBegin(runtime.module.getBody());
+      auto type = data.getShapedType();
+      Type array = type.getElementType();
+      for (int64_t size : llvm::reverse(type.getShape()))
+        array = LLVM::LLVMArrayType::get(array, size);
+      global = LLVM::GlobalOp::create(
+          top, loc, array, /*isConstant=*/true, LLVM::Linkage::Internal,
+          ("baechi_constant_" + program.name + "_" + Twine(globals.size()))
+              .str(),
+          data, /*alignment=*/kAlignment);
+    }
+    return LLVM::AddressOfOp::create(builder, loc, global);
+  }
+
+  /// Leaves the step when a call of the runtime says so.
+  void check(Location loc, Value status) {
+    Value abort = LLVM::ICmpOp::create(builder, loc, LLVM::ICmpPredicate::ne,
+                                       status, integer(loc, 0));
+    auto *next = new Block();
+    body->push_back(next);
+    LLVM::CondBrOp::create(builder, loc, abort, leave, ValueRange(status),
+                           next, ValueRange());
+    builder.setInsertionPointToEnd(next);
+  }
+
+  void callMessage(Location loc, StringRef function, int64_t queue,
+                   int64_t seq, Value address) {
+    auto call = LLVM::CallOp::create(
+        builder, loc, runtime.message(function),
+        ValueRange{context, integer(loc, queue), integer(loc, seq), address});
+    check(loc, call.getResult());
+  }
+
+  void callAwait(Location loc, StringRef function, int64_t queue,
+                 int64_t seq) {
+    auto call = LLVM::CallOp::create(
+        builder, loc, runtime.await(function),
+        ValueRange{context, integer(loc, queue), integer(loc, seq)});
+    check(loc, call.getResult());
+  }
+
+  LogicalResult writeOperation(Operation *op) {
+    Location loc = op->getLoc();
+    if (isView(op) || matchPattern(op, m_Constant()) ||
+        op->hasTrait<OpTrait::IsTerminator>())
+      return success();
+    if (auto send = dyn_cast<SendOp>(op)) {
+      callMessage(loc, "baechi_send", send.getQueue(), send.getSeq(),
+                  addressOf(loc, send.getValue()));
+      return success();
+    }
+    if (auto recv = dyn_cast<RecvOp>(op)) {
+      callMessage(loc, "baechi_recv", recv.getQueue(), recv.getSeq(),
+                  addressOf(loc, recv.getFuture()));
+      return success();
+    }
+    if (auto await = dyn_cast<AwaitOp>(op)) {
+      if (auto recv = await.getSource().getDefiningOp<RecvOp>())
+        callAwait(loc, "baechi_await_recv", recv.getQueue(), recv.getSeq());
+      else if (auto send = await.getSource().getDefiningOp<SendOp>())
+        callAwait(loc, "baechi_await_send", send.getQueue(), send.getSeq());
+      return success();
+    }
+    if (auto copy = dyn_cast<CopyOp>(op)) {
+      Value bytes = LLVM::ConstantOp::create(
+          builder, loc, builder.getI64Type(),
+          builder.getI64IntegerAttr(
+              *tensorBytes(copy.getSource().getType(), false)));
+      LLVM::MemcpyOp::create(builder, loc, addressOf(loc, copy.getTarget()),
+                             addressOf(loc, copy.getSource()), bytes,
+                             /*isVolatile=*/false);
+      return success();
+    }
+    return writeOperator(op);
+  }
+
+  LogicalResult writeOperator(Operation *op) {
+    Location loc = op->getLoc();
+    func::FuncOp kernel = kernelOf(op);
+    if (!kernel)
+      return op->emitOpError() << "is no call of a kernel, so there is no code "
+                                  "for it; run --baechi-form-kernels first";
+    auto offsets = op->getAttrOfType<DenseI64ArrayAttr>(BaechiDialect::kOffset);
+    if (!offsets || offsets.size() < op->getNumResults())
+      return op->emitOpError()
+             << "has no place in memory; run --baechi-plan-memory";
+    SmallVector<Value> addresses;
+    for (Value operand : op->getOperands())
+      addresses.push_back(addressOf(loc, operand));
+    for (int64_t offset : offsets.asArrayRef())
+      addresses.push_back(addressAt(loc, offset));
+    // The scratch pointer is always passed; a kernel without scratch ignores
+    // it.
+    if (static_cast<unsigned>(offsets.size()) == op->getNumResults())
+      addresses.push_back(arena);
+    Value position = integer(loc, operators++);
+    LLVM::CallOp::create(builder, loc,
+                         runtime.bracket("baechi_operator_begin"),
+                         ValueRange{context, position});
+    LLVM::CallOp::create(builder, loc,
+                         runtime.kernel(kernel.getName(), addresses.size()),
+                         addresses);
+    LLVM::CallOp::create(builder, loc, runtime.bracket("baechi_operator_end"),
+                         ValueRange{context, position});
+    return success();
+  }
+
+  RuntimeInterface &runtime;
+  DeviceProgram program;
+  OpBuilder builder;
+  Value context, arena;
+  Region *body = nullptr;
+  Block *leave = nullptr;
+  llvm::DenseMap<Operation *, LLVM::GlobalOp> globals;
+  int64_t operators = 0;
+};
+
+struct Lower : public baechi::impl::LowerBase<Lower> {
+  using LowerBase::LowerBase;
+
+  void runOnOperation() override {
+    ModuleOp module = getOperation();
+    if (target != "host") {
+      emitError(module.getLoc())
+          << "unknown target '" << target << "'; known: host";
+      return signalPassFailure();
+    }
+    FailureOr<SmallVector<DeviceProgram>> programs = devicePrograms(module);
+    if (failed(programs))
+      return signalPassFailure();
+    FailureOr<std::string> manifest = writeManifest(module);
+    if (failed(manifest))
+      return signalPassFailure();
+    RuntimeInterface runtime(module);
+    for (DeviceProgram program : *programs)
+      if (failed(EntryWriter(runtime, program).write()))
+        return signalPassFailure();
+    embed(module, *manifest);
+
+    for (auto function :
+         llvm::make_early_inc_range(module.getOps<func::FuncOp>()))
+      if (function.isDeclaration())
+        function.erase();
+    for (DeviceProgram program : *programs)
+      program.module.erase();
+  }
+
+  /// The manifest as a string of the program's own.
+  void embed(ModuleOp module, StringRef manifest) {
+    OpBuilder builder = OpBuilder::atBlockBegin(module.getBody());
+    std::string text = manifest.str();
+    text.push_back('\0');
+    auto type = LLVM::LLVMArrayType::get(builder.getI8Type(), text.size());
+    LLVM::GlobalOp::create(builder, module.getLoc(), type, /*isConstant=*/true,
+                           LLVM::Linkage::External, "baechi_program",
+                           builder.getStringAttr(text));
+  }
+};
+} // namespace

@@ -1,0 +1,206 @@
+//===- Manifest.cpp - What a compiled program says about itself -*- C++ -*-===//
+//
+// Part of the Baechi project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Baechi/Conversion/Manifest.h"
+#include "Baechi/Analysis/DeviceProgram.h"
+#include "Baechi/Analysis/Program.h"
+#include "llvm/ADT/StringMap.h"
+#include "llvm/Support/JSON.h"
+#include "llvm/Support/raw_ostream.h"
+#include <map>
+
+using namespace mlir;
+using namespace baechi;
+namespace json = llvm::json;
+
+std::string baechi::entryName(StringRef device) {
+  return ("baechi_step_" + device).str();
+}
+
+namespace {
+class ManifestWriter {
+public:
+  explicit ManifestWriter(ModuleOp module) : module(module) {}
+
+  FailureOr<std::string> run() {
+    FailureOr<SmallVector<DeviceProgram>> found = devicePrograms(module);
+    if (failed(found))
+      return failure();
+    programs = *found;
+    whole = module.lookupSymbol<func::FuncOp>(programs[0].step.getName());
+    if (!whole)
+      return emitError(module.getLoc())
+             << "no declaration of the whole step; run --baechi-partition";
+    for (auto [index, program] : llvm::enumerate(programs))
+      deviceIndex[program.name] = index;
+
+    json::Array devices, queues;
+    for (DeviceProgram program : programs) {
+      FailureOr<json::Object> device = writeDevice(program);
+      if (failed(device))
+        return failure();
+      devices.push_back(std::move(*device));
+    }
+    for (auto &[queue, entry] : messages)
+      queues.push_back(json::Object{{"from", entry.from},
+                                    {"to", entry.to},
+                                    {"messages", std::move(entry.list)}});
+    json::Object manifest{{"format", "baechi-program"},
+                          {"version", 1},
+                          {"function", whole.getName()},
+                          {"devices", std::move(devices)},
+                          {"queues", std::move(queues)},
+                          {"arguments", writeArguments()},
+                          {"results", writeResults()}};
+    if (auto certificate = whole->getAttrOfType<PlacementCertificateAttr>(
+            BaechiDialect::kCertificate))
+      manifest["predicted"] =
+          json::Object{{"makespan_ns", certificate.getMakespan()},
+                       {"lower_bound_ns", certificate.getLowerBound()},
+                       {"lower_bound", certificate.getBound()},
+                       {"single_device_ns", certificate.getSingleDevice()},
+                       {"placer", certificate.getPlacer()},
+                       {"winner", certificate.getWinner()},
+                       {"operators", certificate.getOperators()},
+                       {"groups", certificate.getGroups()}};
+    std::string text;
+    llvm::raw_string_ostream os(text);
+    os << json::Value(std::move(manifest));
+    return text;
+  }
+
+private:
+  struct Queue {
+    int64_t from = 0, to = 0;
+    json::Array list;
+  };
+
+  FailureOr<json::Object> writeDevice(DeviceProgram program) {
+    auto arena = program.module->getAttrOfType<ArenaAttr>(BaechiDialect::kArena);
+    if (!arena)
+      return emitError(program.module.getLoc())
+             << "device '" << program.name
+             << "' has no memory plan; run --baechi-plan-memory";
+    SmallVector<std::string> names = namesOf(program.step);
+    size_t next = program.step.getNumArguments();
+    json::Array operators;
+    for (Operation *op : operatorsOf(program.step)) {
+      json::Object entry{{"name", names[next++]}};
+      if (func::FuncOp kernel = kernelOf(op))
+        entry["kernel"] = kernel.getName();
+      if (auto start = op->getAttrOfType<IntegerAttr>(BaechiDialect::kStart))
+        entry["start_ns"] = start.getInt();
+      if (auto cost = op->getAttrOfType<CostAttr>(BaechiDialect::kCost))
+        if (auto ns =
+                cost.getTimeNs().getAs<IntegerAttr>(program.spec.getKind()))
+          entry["time_ns"] = ns.getInt();
+      operators.push_back(std::move(entry));
+    }
+    program.step.walk([&](SendOp send) {
+      Queue &queue = messages[send.getQueue()];
+      queue.from = deviceIndex.lookup(program.name);
+      queue.to = deviceIndex.lookup(send.getTo());
+      queue.list.push_back(json::Object{
+          {"name", messageName(send, names)},
+          {"bytes", *tensorBytes(send.getValue().getType(), false)},
+          {"start_ns", static_cast<int64_t>(send.getStart())},
+          {"end_ns", static_cast<int64_t>(send.getEnd())}});
+    });
+    for (BlockArgument argument : program.step.getArguments())
+      if (auto position = program.step.getArgAttrOfType<IntegerAttr>(
+              argument.getArgNumber(), BaechiDialect::kArgument))
+        placeOf[{false, position.getInt()}] = {
+            program.name, offsetOf(program.step, argument)};
+    Operation *terminator = program.step.getBody().front().getTerminator();
+    for (auto [index, value] : llvm::enumerate(terminator->getOperands()))
+      if (auto position = program.step.getResultAttrOfType<IntegerAttr>(
+              index, BaechiDialect::kResult))
+        placeOf[{true, position.getInt()}] = {
+            program.name, offsetOf(program.step, rootOf(value))};
+    return json::Object{{"name", program.name},
+                        {"kind", program.spec.getKind()},
+                        {"entry", entryName(program.name)},
+                        {"arena_bytes", arena.getBytes()},
+                        {"resident_bytes", arena.getResident()},
+                        {"memory", program.spec.getMemory()},
+                        {"operators", std::move(operators)}};
+  }
+
+  static std::string messageName(SendOp send, ArrayRef<std::string> names) {
+    Value root = rootOf(send.getValue());
+    if (auto argument = dyn_cast<BlockArgument>(root))
+      return names[argument.getArgNumber()];
+    std::string name = nameOf(root.getLoc());
+    return name.empty() ? "tensor" : name;
+  }
+
+  static int64_t offsetOf(func::FuncOp step, Value root) {
+    if (auto argument = dyn_cast<BlockArgument>(root)) {
+      auto offset = step.getArgAttrOfType<IntegerAttr>(
+          argument.getArgNumber(), BaechiDialect::kOffset);
+      return offset ? offset.getInt() : 0;
+    }
+    auto result = cast<OpResult>(root);
+    auto offsets = result.getOwner()->getAttrOfType<DenseI64ArrayAttr>(
+        BaechiDialect::kOffset);
+    return offsets ? offsets[result.getResultNumber()] : 0;
+  }
+
+  json::Object writeTensor(Type type, StringAttr name, StringRef fallback,
+                           bool result, unsigned index) {
+    auto tensor = cast<RankedTensorType>(type);
+    auto [device, offset] = placeOf.lookup({result, index});
+    std::string element;
+    llvm::raw_string_ostream(element) << tensor.getElementType();
+    return json::Object{
+        {"name", name ? name.str() : (fallback + Twine(index)).str()},
+        {"device", deviceIndex.lookup(device)},
+        {"offset", offset},
+        {"bytes", *tensorBytes(type, false)},
+        {"type", element},
+        {"shape", json::Array(tensor.getShape())}};
+  }
+
+  json::Array writeArguments() {
+    json::Array list;
+    for (auto [index, type] : llvm::enumerate(whole.getArgumentTypes())) {
+      json::Object entry = writeTensor(
+          type, whole.getArgAttrOfType<StringAttr>(index, BaechiDialect::kName),
+          "arg", false, index);
+      if (auto by = whole.getArgAttrOfType<IntegerAttr>(
+              index, BaechiDialect::kUpdatedBy))
+        entry["updated_by"] = by.getInt();
+      list.push_back(std::move(entry));
+    }
+    return list;
+  }
+
+  json::Array writeResults() {
+    json::Array list;
+    for (auto [index, type] : llvm::enumerate(whole.getResultTypes()))
+      list.push_back(writeTensor(
+          type,
+          whole.getResultAttrOfType<StringAttr>(index, BaechiDialect::kName),
+          "result", true, index));
+    return list;
+  }
+
+  ModuleOp module;
+  func::FuncOp whole;
+  SmallVector<DeviceProgram> programs;
+  llvm::StringMap<int64_t> deviceIndex;
+  std::map<int64_t, Queue> messages;
+  /// (is a result, position) -> (device, offset).
+  llvm::DenseMap<std::pair<unsigned, int64_t>, std::pair<StringRef, int64_t>>
+      placeOf;
+};
+} // namespace
+
+FailureOr<std::string> baechi::writeManifest(ModuleOp module) {
+  return ManifestWriter(module).run();
+}
