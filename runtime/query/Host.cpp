@@ -64,9 +64,12 @@ static int64_t availableMemory() {
 
 HostInfo baechi::runtime::queryHost() {
   HostInfo host;
-  host.processors = allowedProcessors();
-  std::stable_partition(host.processors.begin(), host.processors.end(),
-                        firstOfItsCore);
+  std::vector<int> siblings;
+  for (int processor : allowedProcessors())
+    (firstOfItsCore(processor) ? host.processors : siblings)
+        .push_back(processor);
+  host.processors.insert(host.processors.end(), siblings.begin(),
+                         siblings.end());
   ControlGroupLimits limits = queryControlGroups();
   host.cores = static_cast<int32_t>(host.processors.size());
   if (limits.cores)

@@ -68,10 +68,11 @@ baechi::runtime::measureHostLink(const LinkMeasureOptions &options) {
     return Error("a link is measured with at least one repetition and sizes "
                  "up to at least one byte");
   std::vector<int64_t> sizes = {0};
-  for (int64_t bytes = 1; bytes <= options.largestBytes / 4; bytes *= 4)
-    sizes.push_back(bytes * 4);
-  if (sizes.size() < 2)
-    sizes.push_back(options.largestBytes);
+  for (int64_t bytes = 1; bytes <= options.largestBytes; bytes *= 4) {
+    sizes.push_back(bytes);
+    if (bytes > options.largestBytes / 4)
+      break; // The next could overflow.
+  }
   size_t rounds = size_t(options.repetitions) + 1;
   std::vector<int64_t> messageBytes;
   for (int64_t bytes : sizes)

@@ -10,7 +10,13 @@
 
 #include <gmock/gmock.h>
 
+#include <sched.h>
+
+#include <algorithm>
 #include <cstring>
+#include <numeric>
+#include <random>
+#include <thread>
 
 using namespace baechi::runtime;
 using namespace baechi::runtime::test;
@@ -18,53 +24,291 @@ using testing::HasSubstr;
 
 namespace {
 
-/// Doubles the number at 0 into the message to the other device and waits for
-/// the answer at 64.
-int32_t ping(baechi_context *context, char *arena) {
-  int32_t number;
-  std::memcpy(&number, arena, 4);
-  number *= 2;
-  std::memcpy(arena + 128, &number, 4);
-  if (baechi_recv(context, 1, 0, arena + 64) ||
-      baechi_send(context, 0, 0, arena + 128) ||
-      baechi_await_send(context, 0, 0))
-    return 1;
-  return baechi_await_recv(context, 1, 0);
+int32_t load(const char *place) {
+  int32_t value;
+  std::memcpy(&value, place, sizeof(value));
+  return value;
+}
+void store(char *place, int32_t value) {
+  std::memcpy(place, &value, sizeof(value));
 }
 
-int32_t pong(baechi_context *context, char *arena) {
-  if (baechi_recv(context, 0, 0, arena) || baechi_await_recv(context, 0, 0))
-    return 1;
-  int32_t number;
-  std::memcpy(&number, arena, 4);
-  number += 1;
-  std::memcpy(arena + 64, &number, 4);
-  if (baechi_send(context, 1, 0, arena + 64))
-    return 1;
-  return baechi_await_send(context, 1, 0);
-}
-
-Program pingPong() {
-  Program program = makeProgram(2);
-  addQueue(program, 0, 1, {4});
-  addQueue(program, 1, 0, {4});
-  ArgumentInfo argument;
-  static_cast<BufferInfo &>(argument) = {"x", 0, 0, 4, ElementType::I32, {}};
-  program.arguments = {argument};
-  program.results = {{"y", 0, 64, 4, ElementType::I32, {}}};
+/// Argument 0 goes round all devices, each adds one; result 0 is the sum.
+Program ringProgram(int32_t devices) {
+  Program program = makeProgram(devices);
+  for (int32_t i = 0; i < devices; ++i)
+    addQueue(program, i, (i + 1) % devices, {4});
+  addArgument(program, 0, 0, 4);
+  addResult(program, 0, 64, 4);
   return program;
 }
 
-TEST(Session, PingPong) {
-  auto session = makeSession(pingPong(), {ping, pong});
-  ASSERT_TRUE(session);
-  for (int32_t x = 0; x < 1000; ++x) {
-    ASSERT_EQ("", messageOf(session->setArgument(0, &x, 4)));
-    ASSERT_EQ("", messageOf(session->step()));
-    int32_t y = -1;
-    ASSERT_EQ("", messageOf(session->getResult(0, &y, 4)));
-    ASSERT_EQ(2 * x + 1, y);
+std::vector<Body> ringBodies(int32_t devices) {
+  std::vector<Body> ring;
+  ring.push_back([=](Context context, char *arena) {
+    if (sendAndWait(context, 0, 0, arena) ||
+        recvAndWait(context, devices - 1, 0, arena + 64))
+      return 1;
+    store(arena + 64, load(arena + 64) + 1);
+    return 0;
+  });
+  for (int32_t i = 1; i < devices; ++i)
+    ring.push_back([=](Context context, char *arena) {
+      if (recvAndWait(context, i - 1, 0, arena))
+        return 1;
+      store(arena, load(arena) + 1);
+      return sendAndWait(context, i, 0, arena);
+    });
+  return ring;
+}
+
+void runRing(Session &session, int32_t devices, int32_t steps) {
+  for (int32_t value = 0; value < steps; ++value) {
+    ASSERT_SUCCESS(session.setArgument(0, &value, 4));
+    ASSERT_SUCCESS(session.step());
+    int32_t result = 0;
+    ASSERT_SUCCESS(session.getResult(0, &result, 4));
+    ASSERT_EQ(value + devices, result);
   }
+}
+
+TEST(Session, TwoDevicesThousandSteps) {
+  auto session = makeSession(ringProgram(2), ringBodies(2));
+  ASSERT_TRUE(session);
+  runRing(*session, 2, 1000);
+}
+
+TEST(Session, FourDevicesThousandSteps) {
+  auto session = makeSession(ringProgram(4), ringBodies(4));
+  ASSERT_TRUE(session);
+  runRing(*session, 4, 1000);
+}
+
+TEST(Session, FourDevicesOnOneProcessor) {
+  cpu_set_t before, one;
+  ASSERT_EQ(0, sched_getaffinity(0, sizeof(before), &before));
+  CPU_ZERO(&one);
+  for (int i = 0; i < CPU_SETSIZE && CPU_COUNT(&one) == 0; ++i)
+    if (CPU_ISSET(i, &before))
+      CPU_SET(i, &one);
+  ASSERT_EQ(0, sched_setaffinity(0, sizeof(one), &one));
+  auto session = makeSession(ringProgram(4), ringBodies(4));
+  ASSERT_EQ(0, sched_setaffinity(0, sizeof(before), &before));
+  ASSERT_TRUE(session);
+  runRing(*session, 4, 200);
+}
+
+TEST(Session, RunsWithoutPinning) {
+  SessionOptions options;
+  options.pinThreads = false;
+  auto session = makeSession(ringProgram(3), ringBodies(3), options);
+  ASSERT_TRUE(session);
+  runRing(*session, 3, 100);
+}
+
+TEST(Session, FanOut) {
+  constexpr int32_t receivers = 3;
+  Program program = makeProgram(receivers + 1);
+  addArgument(program, 0, 0, 4);
+  std::vector<Body> fan = {[](Context context, char *arena) {
+    for (int32_t q = 0; q < receivers; ++q)
+      if (baechi_send(context, q, 0, arena))
+        return 1;
+    for (int32_t q = 0; q < receivers; ++q)
+      if (baechi_await_send(context, q, 0))
+        return 1;
+    return 0;
+  }};
+  for (int32_t q = 0; q < receivers; ++q) {
+    addQueue(program, 0, q + 1, {4});
+    addResult(program, q + 1, 0, 4);
+    fan.push_back([q](Context context, char *arena) {
+      return recvAndWait(context, q, 0, arena);
+    });
+  }
+  auto session = makeSession(program, fan);
+  ASSERT_TRUE(session);
+  int32_t value = 42;
+  ASSERT_SUCCESS(session->setArgument(0, &value, 4));
+  ASSERT_SUCCESS(session->step());
+  for (size_t q = 0; q < receivers; ++q) {
+    int32_t got = 0;
+    ASSERT_SUCCESS(session->getResult(q, &got, 4));
+    EXPECT_EQ(value, got);
+  }
+}
+
+TEST(Session, MessagesOfManySizes) {
+  std::vector<int64_t> sizes = {0, 1, 3, 64, 65, 4096, 100000, 1 << 20};
+  constexpr int64_t slot = 1 << 20;
+  int64_t arenaBytes = slot * int64_t(sizes.size());
+  Program program = makeProgram(2, arenaBytes);
+  addQueue(program, 0, 1, sizes);
+  addArgument(program, 0, 0, arenaBytes);
+  addResult(program, 1, 0, arenaBytes);
+  auto session = makeSession(
+      program, {[&](Context context, char *arena) {
+                  for (int32_t i = 0; i < int(sizes.size()); ++i)
+                    if (sendAndWait(context, 0, i, arena + i * slot))
+                      return 1;
+                  return 0;
+                },
+                [&](Context context, char *arena) {
+                  for (int32_t i = 0; i < int(sizes.size()); ++i)
+                    if (recvAndWait(context, 0, i, arena + i * slot))
+                      return 1;
+                  return 0;
+                }});
+  ASSERT_TRUE(session);
+  std::vector<char> sent(arenaBytes), got(arenaBytes, 1);
+  for (size_t i = 0; i < sent.size(); ++i)
+    sent[i] = char(i % 251 + 1);
+  ASSERT_SUCCESS(session->setArgument(0, sent.data(), sent.size()));
+  ASSERT_SUCCESS(session->step());
+  ASSERT_SUCCESS(session->getResult(0, got.data(), got.size()));
+  for (size_t i = 0; i < sizes.size(); ++i) {
+    auto at = sent.begin() + std::ptrdiff_t(i) * slot;
+    auto to = got.begin() + std::ptrdiff_t(i) * slot;
+    EXPECT_TRUE(std::equal(at, at + sizes[i], to)) << sizes[i] << " bytes";
+    // Not a byte more: the rest of the receiver's arena is still zero.
+    EXPECT_TRUE(std::all_of(to + sizes[i], to + slot,
+                            [](char byte) { return byte == 0; }))
+        << sizes[i] << " bytes";
+  }
+}
+
+/// Both ends offer and await the messages of both directions in orders of their
+/// own, so that every way of arriving comes up.
+TEST(Session, AnyOrderOfArrival) {
+  constexpr int32_t messages = 16;
+  constexpr int32_t steps = 300;
+  Program program = makeProgram(2);
+  addQueue(program, 0, 1, std::vector<int64_t>(messages, 4));
+  addQueue(program, 1, 0, std::vector<int64_t>(messages, 4));
+  for (int32_t device = 0; device < 2; ++device)
+    addResult(program, device, 2048, messages * 64);
+
+  auto makeBody = [](int32_t device) -> Body {
+    auto random = std::make_shared<std::mt19937>(device);
+    return [=](Context context, char *arena) {
+      std::vector<int32_t> order(2 * messages);
+      std::iota(order.begin(), order.end(), 0);
+      std::shuffle(order.begin(), order.end(), *random);
+      for (int32_t k : order) {
+        int32_t seq = k % messages;
+        if (k < messages) {
+          store(arena + seq * 64, 1000 * device + seq);
+          if (baechi_send(context, device, seq, arena + seq * 64))
+            return 1;
+        } else if (baechi_recv(context, 1 - device, seq,
+                               arena + 2048 + seq * 64)) {
+          return 1;
+        }
+        if ((*random)() % 4 == 0)
+          std::this_thread::yield();
+      }
+      std::shuffle(order.begin(), order.end(), *random);
+      for (int32_t k : order)
+        if (k < messages ? baechi_await_send(context, device, k)
+                         : baechi_await_recv(context, 1 - device, k - messages))
+          return 1;
+      return 0;
+    };
+  };
+  auto session = makeSession(program, {makeBody(0), makeBody(1)});
+  ASSERT_TRUE(session);
+  for (int32_t step = 0; step < steps; ++step) {
+    ASSERT_SUCCESS(session->step());
+    for (int32_t device = 0; device < 2; ++device) {
+      std::vector<char> got(messages * 64);
+      ASSERT_SUCCESS(session->getResult(device, got.data(), got.size()));
+      for (int32_t seq = 0; seq < messages; ++seq)
+        ASSERT_EQ(1000 * (1 - device) + seq, load(got.data() + seq * 64));
+    }
+  }
+}
+
+TEST(Session, ArgumentsStayAndAreUpdated) {
+  Program program = makeProgram(1);
+  addArgument(program, 0, 0, 4);
+  addResult(program, 0, 0, 4);
+  program.arguments[0].updatedBy = 0;
+  auto session = makeSession(program, {[](Context, char *arena) {
+                               store(arena, load(arena) + 3);
+                               return 0;
+                             }});
+  ASSERT_TRUE(session);
+  int32_t value = -1;
+  ASSERT_SUCCESS(session->getArgument(0, &value, 4));
+  EXPECT_EQ(0, value);
+  for (int32_t step = 1; step <= 5; ++step) {
+    ASSERT_SUCCESS(session->step());
+    ASSERT_SUCCESS(session->getArgument(0, &value, 4));
+    EXPECT_EQ(3 * step, value);
+  }
+}
+
+TEST(Session, WrongAccessIsAnError) {
+  Program program = makeProgram(1);
+  addArgument(program, 0, 0, 4);
+  addResult(program, 0, 0, 4);
+  auto session = makeSession(program, {doNothing});
+  ASSERT_TRUE(session);
+  char buffer[8] = {};
+  EXPECT_EQ("argument 1 does not exist: the program has 1",
+            session->setArgument(1, buffer, 4).message());
+  EXPECT_EQ("argument 0 'argument' has 4 bytes, not 8",
+            session->setArgument(0, buffer, 8).message());
+  EXPECT_EQ("argument 0 'argument' has 4 bytes, not 3",
+            session->getArgument(0, buffer, 3).message());
+  EXPECT_EQ("result 7 does not exist: the program has 1",
+            session->getResult(7, buffer, 4).message());
+  EXPECT_THAT(session->getResult(0, buffer, 4).message(),
+              HasSubstr("no step has succeeded"));
+  ASSERT_SUCCESS(session->step());
+  EXPECT_SUCCESS(session->getResult(0, buffer, 4));
+}
+
+TEST(Session, SeveralAtOnce) {
+  std::vector<std::unique_ptr<Session>> sessions;
+  for (int i = 0; i < 3; ++i) {
+    sessions.push_back(makeSession(ringProgram(2), ringBodies(2)));
+    ASSERT_TRUE(sessions.back());
+  }
+  std::vector<std::thread> users;
+  for (auto &session : sessions)
+    users.emplace_back([&session] { runRing(*session, 2, 200); });
+  for (std::thread &user : users)
+    user.join();
+  // They end one by one while the others work.
+  sessions.erase(sessions.begin());
+  runRing(*sessions.front(), 2, 10);
+}
+
+TEST(Session, ArenasAreAlignedAndZero) {
+  for (int64_t bytes : {int64_t(0), int64_t(64), int64_t(4) << 20}) {
+    Program program = makeProgram(1, bytes);
+    auto session =
+        makeSession(program, {[bytes](Context, char *arena) {
+                      bool zero = std::all_of(arena, arena + bytes,
+                                              [](char c) { return c == 0; });
+                      return zero && uintptr_t(arena) % 64 == 0 ? 0 : 1;
+                    }});
+    ASSERT_TRUE(session);
+    EXPECT_SUCCESS(session->step());
+  }
+}
+
+TEST(Session, AbiSymbolsAreComplete) {
+  std::vector<std::string> names;
+  for (const AbiSymbol &symbol : abiSymbols()) {
+    EXPECT_NE(nullptr, symbol.address);
+    names.push_back(symbol.name);
+  }
+  EXPECT_THAT(names, testing::UnorderedElementsAre(
+                         "baechi_send", "baechi_recv", "baechi_await_send",
+                         "baechi_await_recv", "baechi_operator_begin",
+                         "baechi_operator_end", "baechi_fail"));
 }
 
 } // namespace
