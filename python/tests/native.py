@@ -14,6 +14,7 @@ import shutil
 import subprocess
 
 import numpy as np
+import pytest
 
 TOOLS = ("mlir-opt-22", "mlir-translate-22", "clang-22", "llvm-config-22")
 
@@ -44,36 +45,47 @@ _LOWER = [
 ]
 
 
-def missing_tools() -> list[str]:
-    return [tool for tool in TOOLS if shutil.which(tool) is None]
+_MISSING = [tool for tool in TOOLS if shutil.which(tool) is None]
+needs_tools = pytest.mark.skipif(bool(_MISSING), reason=f"not installed: {', '.join(_MISSING)}")
 
 
-def compile_step(module: pathlib.Path, folder: pathlib.Path) -> ctypes.CDLL:
-    """Compiles the module's @step to a shared object in `folder`."""
+def compile_step(text: str, folder: pathlib.Path):
+    """Compiles a module's @step in `folder`. Returns a function of the inputs
+    and of arrays like the outputs, which returns the outputs."""
     source, lowered, ir, library = (
-        folder / (module.stem + end) for end in (".mlir", ".llvm.mlir", ".ll", ".so")
+        folder / name for name in ("step.mlir", "step.llvm.mlir", "step.ll", "step.so")
     )
     # Every argument has an initial value; none may be overwritten.
     kept = "bufferization.writable = false, baechi.init = "
-    source.write_text(module.read_text().replace("baechi.init = ", kept))
-    _run("mlir-opt-22", source, *_BUFFERIZE, *_LOWER, "-o", lowered)
-    _run("mlir-translate-22", "--mlir-to-llvmir", lowered, "-o", ir)
+    source.write_text(text.replace("baechi.init = ", kept))
+    run("mlir-opt-22", source, *_BUFFERIZE, *_LOWER, "-o", lowered)
+    run("mlir-translate-22", "--mlir-to-llvmir", lowered, "-o", ir)
     # Symbolic: glibc exports a function `step` of its own (of <regexp.h>).
     flags = ["-O1", "-Wno-override-module", "-shared", "-fPIC", "-Wl,-Bsymbolic"]
     # The runner utilities hold MLIR's copy of strided buffers.
-    folder = _run("llvm-config-22", "--libdir").strip()
-    libraries = ["-lm", f"-L{folder}", f"-Wl,-rpath,{folder}", "-lmlir_c_runner_utils"]
-    _run("clang-22", *flags, ir, "-o", library, *libraries)
-    return ctypes.CDLL(str(library))
+    path = run("llvm-config-22", "--libdir").strip()
+    libraries = ["-lm", f"-L{path}", f"-Wl,-rpath,{path}", "-lmlir_c_runner_utils"]
+    run("clang-22", *flags, ir, "-o", library, *libraries)
+    entry = ctypes.CDLL(str(library))._mlir_ciface_step
+
+    def call(inputs, like):
+        outputs = [np.zeros_like(value) for value in like]
+        descriptors = [_descriptor(np.asarray(array)) for array in [*inputs, *outputs]]
+        entry(*map(ctypes.byref, descriptors))
+        return outputs
+
+    return call
 
 
-def call_step(library: ctypes.CDLL, inputs: list[np.ndarray], outputs: list[np.ndarray]):
-    """Runs @step once; it fills `outputs`."""
-    descriptors = [_descriptor(array) for array in [*inputs, *outputs]]
-    library._mlir_ciface_step(*map(ctypes.byref, descriptors))
+def assert_close(actual, expected, name="result"):
+    """Within 1e-4 of the tensor's largest element."""
+    expected = np.asarray(expected, np.float64)
+    scale = max(float(np.abs(expected).max(initial=0.0)), 1e-6)
+    error = float(np.abs(np.asarray(actual, np.float64) - expected).max(initial=0.0))
+    assert error <= 1e-4 * scale, f"{name}: error {error} at scale {scale}"
 
 
-def _run(*command) -> str:
+def run(*command) -> str:
     done = subprocess.run([str(word) for word in command], capture_output=True, text=True)
     assert done.returncode == 0, f"{command[0]} failed:\n{done.stderr[:2000]}"
     return done.stdout

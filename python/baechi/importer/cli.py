@@ -10,6 +10,7 @@ import ast
 import dataclasses
 import importlib.util
 import lzma
+import os
 import pathlib
 import sys
 
@@ -73,6 +74,9 @@ def _run(options: argparse.Namespace) -> None:
             f"unknown model '{options.model}'; known: {', '.join(models.NAMES)}; "
             "a model of your own is PATH.py:FUNCTION"
         )
+    # The reference is the CPU's, also where JAX finds something else; no log lines.
+    os.environ.setdefault("JAX_PLATFORMS", "cpu")
+    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
     try:
         from baechi.importer import jax as importer
         from baechi.importer import reference

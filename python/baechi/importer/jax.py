@@ -8,7 +8,6 @@ from __future__ import annotations
 import dataclasses
 from typing import Any, Callable, Sequence
 
-import jax
 from jaxlib.mlir import ir
 from jaxlib.mlir.dialects import stablehlo as stablehlo_dialect
 from jaxlib.mlir.passmanager import PassManager
@@ -50,13 +49,7 @@ def import_step(
     arguments are replaced by their next values after every step.
     Raises ImportFailure.
     """
-    signature = describe(step, args, donate_argnums)
-
-    def flat(*leaves):
-        return jax.tree.leaves(step(*jax.tree.unflatten(signature.tree, leaves)))
-
-    flat.__name__ = "step"
-    traced = jax.jit(flat, keep_unused=True).trace(*signature.shapes())
+    signature, traced = describe(step, args, donate_argnums)
     lowered = traced.lower(
         lowering_platforms=("cpu",), _private_parameters=rules.lowering_parameters()
     )

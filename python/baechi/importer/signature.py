@@ -35,10 +35,6 @@ class Signature:
     def initial_values(self) -> list[np.ndarray]:
         return [argument.init.value() for argument in self.arguments]
 
-    def shapes(self) -> list[jax.ShapeDtypeStruct]:
-        inits = [argument.init for argument in self.arguments]
-        return [jax.ShapeDtypeStruct(i.shape, i.dtype) for i in inits]
-
 
 @dataclasses.dataclass(frozen=True)
 class _Group:
@@ -130,34 +126,34 @@ def _match_updates(arguments: list[_Group], results: list[_Group], donated: set[
     return updates
 
 
-def describe(step: Callable, args: Sequence[Any], donate_argnums: Sequence[int]) -> Signature:
-    """Flattens the arguments and traces `step` for the shapes of its results."""
+def describe(step: Callable, args: Sequence[Any], donate_argnums: Sequence[int]):
+    """Flattens the arguments and traces `step` on their shapes.
+
+    Returns the Signature and what `jax.jit(step).trace` returned.
+    """
     donated = {donate_argnums} if isinstance(donate_argnums, int) else set(donate_argnums)
     if not donated <= set(range(len(args))):
         raise ImportFailure(
             f"donate_argnums={sorted(donated)}, but the step has {len(args)} arguments"
         )
     groups = _groups(list(zip(_argument_names(step, len(args)), args)))
-    inits, names = [], []
-    for group in groups:
-        for name, leaf in zip(group.names(), group.leaves):
-            inits.append(_as_init(name, leaf, seed=len(inits) + 1))
-            names.append(name)
+    names = [name for group in groups for name in group.names()]
+    leaves = [leaf for group in groups for leaf in group.leaves]
+    inits = [_as_init(name, leaf, seed=i + 1) for i, (name, leaf) in enumerate(zip(names, leaves))]
 
     tree = jax.tree.structure(tuple(args))
     shapes = [jax.ShapeDtypeStruct(i.shape, i.dtype) for i in inits]
-    result = jax.eval_shape(step, *jax.tree.unflatten(tree, shapes))
-    results = _groups(_named_results(result))
+    traced = jax.jit(step, keep_unused=True).trace(*jax.tree.unflatten(tree, shapes))
+    results = _groups(_named_results(traced.out_info))
 
     typed = [
         dataclasses.replace(g, leaves=shapes[g.first : g.first + len(g.leaves)]) for g in groups
     ]
-    updates = _match_updates(typed, results, donated)
     result_names = [name for group in results for name in group.names()]
     updated_by = [None] * len(inits)
-    for index, group in updates.items():
-        for k in range(len(group.leaves)):
-            updated_by[groups[index].first + k] = group.first + k
-            result_names[group.first + k] = names[groups[index].first + k]
+    for index, result in _match_updates(typed, results, donated).items():
+        for k in range(len(result.leaves)):
+            updated_by[groups[index].first + k] = result.first + k
+            result_names[result.first + k] = names[groups[index].first + k]
     arguments = [Argument(*fields) for fields in zip(names, inits, updated_by)]
-    return Signature(arguments, result_names, tree)
+    return Signature(arguments, result_names, tree), traced

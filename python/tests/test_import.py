@@ -1,0 +1,195 @@
+# Part of the Baechi project, under the Apache License v2.0 with LLVM Exceptions.
+# See LICENSE for license information.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""What the importer makes of steps: names, updates, errors, semantics."""
+
+import re
+
+import fixtures
+import native
+import numpy as np
+import pytest
+
+jax = pytest.importorskip("jax", reason="JAX is not installed; run scripts/python-env")
+
+import jax.numpy as jnp  # noqa: E402
+from jax import lax  # noqa: E402
+
+from baechi import init, models  # noqa: E402
+from baechi.importer import jax as importer  # noqa: E402
+from baechi.importer import reference  # noqa: E402
+from baechi.importer.errors import ImportFailure, UnsupportedOperations  # noqa: E402
+
+OF_FIXTURE = {name: name.split("_") for name in fixtures.TINY}
+
+
+@pytest.mark.parametrize("name", fixtures.TINY)
+def test_import_is_the_committed_module(name):
+    model, preset = OF_FIXTURE[name]
+    module = models.load(model)
+    imported = importer.import_step(*module.training_step(module.PRESETS[preset]), name=model)
+    assert imported.text == fixtures.text(name), "run test/fixtures/regenerate.sh"
+
+
+def test_small_models_import():
+    module = models.load("transformer")
+    config = module.Config(
+        hidden=8, heads=2, layers=1, sequence=4, batch=1, vocabulary=6, optimizer="adam"
+    )
+    imported = importer.import_step(*module.training_step(config))
+    assert "optimizer/m/blocks/0/qkv" in imported.text
+
+
+def sgd(params, x):
+    grads = jax.grad(lambda p: jnp.sum((x @ p["w"]) ** 2))(params)
+    return jnp.sum(x), jax.tree.map(lambda p, g: p - g, params, grads)
+
+
+def weights():
+    return {"w": init.Draws().weight(4, 3)}
+
+
+def test_attributes():
+    x = np.zeros((2, 4), np.float32)
+    text = importer.import_step(sgd, (weights(), x), donate_argnums=(0,)).text
+    header = next(line for line in text.splitlines() if "func.func" in line)
+    assert "func.func @step(" in header
+    assert 'baechi.name = "params/w", baechi.updated_by = 1 : i64' in header
+    assert 'kind = "uniform", low = -5.000000e-01 : f32, seed = 1 : i64' in header
+    assert 'kind = "constant", value = 0.000000e+00 : f32}, baechi.name = "x"}' in header
+    assert 'tensor<f32> {baechi.name = "result0"}' in header
+    assert 'tensor<4x3xf32> {baechi.name = "params/w"}' in header
+    for foreign in ("tf.", "jax.", "mhlo.", "stablehlo"):
+        assert foreign not in text
+
+
+def test_unused_arguments_stay():
+    imported = importer.import_step(lambda a, b: b + 1, (np.float32(1), np.float32(2)))
+    assert [argument.name for argument in imported.signature.arguments] == ["a", "b"]
+    assert len(re.findall(r"%arg\d+: tensor", imported.text)) == 2
+
+
+def test_updates_match_names_before_shapes():
+    def swapped(a, b):  # JAX's own aliasing would pair a with the new b
+        return {"b": b * 2, "a": a + 1}
+
+    like = init.Draws()
+    imported = importer.import_step(swapped, (like.weight(3), like.weight(3)), (0, 1))
+    assert imported.signature.results == ["a", "b"]
+    assert [argument.updated_by for argument in imported.signature.arguments] == [0, 1]
+
+
+def test_donated_without_next_value_is_an_error():
+    with pytest.raises(ImportFailure, match="'params' is donated, but no result"):
+        importer.import_step(lambda params: params.sum(), (init.zeros(3),), (0,))
+
+
+def test_donating_an_argument_that_is_not_there_is_an_error():
+    with pytest.raises(ImportFailure, match="the step has 1 arguments"):
+        importer.import_step(lambda x: x, (init.zeros(3),), (1,))
+
+
+def test_shape_without_value_is_an_error():
+    with pytest.raises(ImportFailure, match="'x' has a shape but no value"):
+        importer.import_step(lambda x: x, (jax.ShapeDtypeStruct((2,), "float32"),))
+
+
+def test_scopes_become_names():
+    def step(w, x):
+        def loss(w):
+            with jax.named_scope("decoder"), jax.named_scope("l0"):
+                return jnp.sum(jax.nn.relu(x @ w))
+
+        return jax.grad(loss)(w)
+
+    draws = init.Draws()
+    text = importer.import_step(step, (draws.weight(4, 3), draws.weight(2, 4))).text
+    assert 'loc("decoder/l0/dot_general")' in text
+    assert 'loc("backward/decoder/l0/dot_general")' in text
+    assert "jvp" not in text and "jit" not in text
+
+
+def test_unsupported_operations_are_reported_together():
+    def step(x):
+        with jax.named_scope("encoder"):
+            y = jnp.sort(x)
+        return y, jnp.fft.rfft(x).real
+
+    with pytest.raises(UnsupportedOperations) as caught:
+        importer.import_step(step, (init.Draws().weight(8),))
+    operations = {operation.operation: operation for operation in caught.value.operations}
+    assert {"stablehlo.sort", "stablehlo.fft"} <= set(operations)
+    assert operations["stablehlo.sort"].scope.startswith("encoder/")
+    assert re.search(r"test_import\.py:\d+:\d+$", operations["stablehlo.sort"].source)
+
+
+def test_scatter_of_an_unknown_form_is_reported():
+    def step(x, i):
+        return x.at[i].set(0.0)
+
+    with pytest.raises(UnsupportedOperations, match="stablehlo.scatter"):
+        importer.import_step(step, (init.Draws().weight(8), np.int32([1, 3])))
+
+
+def check(step, args, tmp_path):
+    """Compiles an imported step and compares it with JAX."""
+    imported = importer.import_step(step, args)
+    expected = next(iter(reference.run(step, imported.signature, 1)))
+    call = native.compile_step(imported.text, tmp_path)
+    for actual, value in zip(call(imported.signature.initial_values(), expected), expected):
+        native.assert_close(actual, value)
+
+
+def gradient(f):
+    """The gradient by the first argument of a loss that weighs all elements."""
+    return jax.grad(lambda x, *rest: jnp.sum(jnp.sin(f(x, *rest))))
+
+
+def max_pool(x):
+    return lax.reduce_window(x, -jnp.inf, lax.max, (1, 3, 3, 1), (1, 2, 2, 1), "SAME")
+
+
+def loop(x):
+    return lax.while_loop(lambda s: s[0] < 5, lambda s: (s[0] + 1, s[1] * 1.5), (0, x))[1]
+
+
+def scan(x):
+    return lax.scan(lambda carry, row: (carry * 0.5 + jnp.tanh(row), carry), x[0], x)
+
+
+def branch(x, i):
+    return lax.switch(i[0], [jnp.sin, jnp.cos, jnp.tanh], x)
+
+
+draws = init.Draws()
+MATRIX = draws.uniform(5, 6, low=-2.0, high=2.0)
+IMAGE = draws.uniform(2, 9, 9, 3, low=-1.0, high=1.0)
+SEMANTICS = {
+    "embedding gradient": (gradient(lambda t, i: t[i]), (MATRIX, draws.integers(2, 7, high=5))),
+    "embedding gradient, one index": (gradient(lambda t, i: t[i[0]]), (MATRIX, np.int32([3]))),
+    "picking gradient": (
+        gradient(lambda x, i: jnp.take_along_axis(x, i, axis=-1)),
+        (MATRIX, draws.integers(5, 2, high=6)),
+    ),
+    "max pool gradient": (gradient(max_pool), (IMAGE,)),
+    "top k": (lambda x: lax.top_k(x, 3), (MATRIX,)),
+    "concatenate": (lambda x: jnp.concatenate([x, x * 2, x], axis=1), (MATRIX,)),
+    "concatenate booleans": (lambda x: jnp.concatenate([x > 0, x < 1]).sum(), (MATRIX,)),
+    "while": (loop, (MATRIX,)),
+    "scan": (scan, (MATRIX,)),
+    "scan gradient": (gradient(lambda x: scan(x)[1]), (MATRIX,)),
+    "switch": (branch, (MATRIX, np.int32([1]))),
+    "switch out of range": (branch, (MATRIX, np.int32([7]))),
+    "optimization barrier": (lambda x: lax.optimization_barrier(x) + 1, (MATRIX,)),
+    "convolution gradient": (
+        gradient(lambda w, x: lax.conv_general_dilated(
+            x, w, (2, 2), "SAME", dimension_numbers=("NHWC", "HWIO", "NHWC"))),
+        (draws.weight(3, 3, 3, 4), IMAGE),
+    ),
+}  # fmt: skip
+
+
+@native.needs_tools
+@pytest.mark.parametrize("case", SEMANTICS)
+def test_semantics(case, tmp_path):
+    check(*SEMANTICS[case], tmp_path)
