@@ -16,6 +16,7 @@
 
 int main(int argc, char **argv) {
   mlir::registerAllPasses();
+  baechi::registerFormKernels();
   baechi::registerAnnotateCosts();
   baechi::registerColocate();
   baechi::registerPlace();

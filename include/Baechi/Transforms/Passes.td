@@ -19,7 +19,10 @@ def FormKernels : Pass<"baechi-form-kernels", "::mlir::ModuleOp"> {
     What is left of the program is a straight line of calls. Two operators
     whose kernels are the same text share one kernel.
   }];
-  let dependentDialects = ["::baechi::BaechiDialect"];
+  let dependentDialects = [
+    "::baechi::BaechiDialect", "::mlir::affine::AffineDialect",
+    "::mlir::arith::ArithDialect", "::mlir::linalg::LinalgDialect",
+    "::mlir::scf::SCFDialect", "::mlir::tensor::TensorDialect"];
 }
 
 def AnnotateCosts : Pass<"baechi-annotate-costs", "::mlir::ModuleOp"> {

@@ -1,0 +1,129 @@
+//===- CheckProgram.cpp - What can become kernels -*- C++ -*-===//
+//
+// Part of the Baechi project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Baechi/Dialect/Baechi.h"
+#include "OperatorKinds.h"
+#include "Phases.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Linalg/IR/Linalg.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
+
+using namespace mlir;
+using namespace baechi;
+using namespace baechi::formkernels;
+
+FailureOr<func::FuncOp> formkernels::findStep(ModuleOp module) {
+  SmallVector<func::FuncOp> candidates;
+  for (auto function : module.getOps<func::FuncOp>())
+    if (function.isPublic())
+      candidates.push_back(function);
+  if (candidates.empty())
+    return module.emitError("the module has no public function; the function "
+                            "to compile must be its only public one");
+  if (candidates.size() > 1) {
+    InFlightDiagnostic diagnostic = module.emitError(
+        "the module has several public functions; make all but one private:");
+    for (func::FuncOp candidate : candidates)
+      diagnostic << " @" << candidate.getName();
+    return diagnostic;
+  }
+  func::FuncOp step = candidates.front();
+  if (step.isExternal())
+    return step.emitError("has no body");
+  if (!step.getBody().hasOneBlock())
+    return step.emitError("has several blocks; control flow must be "
+                          "structured (scf.if, scf.while)");
+  return step;
+}
+
+/// Why code cannot be generated for tensors of this type; empty if it can.
+static std::string whyUnsupported(Type type) {
+  std::string text;
+  llvm::raw_string_ostream os(text);
+  if (isa<BaseMemRefType, UnrankedTensorType>(type)) {
+    os << "has type " << type << "; tensors of static shape are supported";
+    return text;
+  }
+  auto tensor = dyn_cast<RankedTensorType>(type);
+  if (!tensor)
+    return text;
+  Type element = tensor.getElementType();
+  if (!tensor.hasStaticShape())
+    os << "has the dynamic shape " << type
+       << "; import the model with fixed sizes";
+  else if (tensor.getEncoding())
+    os << "has type " << type << ", whose encoding is not supported";
+  else if (!isa<Float16Type, BFloat16Type, Float32Type, Float64Type>(element) &&
+           !element.isSignlessInteger(1) && !element.isSignlessInteger(8) &&
+           !element.isSignlessInteger(16) && !element.isSignlessInteger(32) &&
+           !element.isSignlessInteger(64))
+    os << "has type " << type << ", whose elements are not supported; "
+       << "supported are f16, bf16, f32, f64, i1, i8, i16, i32 and i64";
+  return text;
+}
+
+static LogicalResult checkTypes(Operation *op) {
+  for (Value operand : op->getOperands())
+    if (std::string why = whyUnsupported(operand.getType()); !why.empty())
+      return op->emitOpError("an operand ") << why;
+  for (Type type : op->getResultTypes())
+    if (std::string why = whyUnsupported(type); !why.empty())
+      return op->emitOpError("a result ") << why;
+  return success();
+}
+
+LogicalResult formkernels::checkOperations(func::FuncOp step) {
+  for (BlockArgument argument : step.getArguments()) {
+    std::string why = whyUnsupported(argument.getType());
+    if (why.empty() && !isa<TensorType>(argument.getType()))
+      why = "is no tensor; a scalar is a tensor without dimensions";
+    if (!why.empty())
+      return step.emitError("argument ")
+             << argument.getArgNumber() << " " << why;
+  }
+  for (auto [index, type] : llvm::enumerate(step.getResultTypes()))
+    if (!isa<TensorType>(type))
+      return step.emitError("result ")
+             << index
+             << " is no tensor; a scalar is a tensor without dimensions";
+
+  for (Operation &op : step.front().without_terminator()) {
+    for (NamedAttribute attr : op.getDiscardableAttrs())
+      if (isa_and_nonnull<BaechiDialect>(attr.getNameDialect()))
+        return op.emitOpError("carries '")
+               << attr.getName().getValue()
+               << "', which does not survive fusion; set it on the calls of "
+                  "kernels, after --baechi-form-kernels";
+    WalkResult walked = op.walk([&](Operation *inner) -> WalkResult {
+      if (isa<CallOpInterface>(inner))
+        return inner->emitOpError("calls another function; inline it first "
+                                  "(--inline)");
+      if (!isa<linalg::LinalgDialect, tensor::TensorDialect,
+               arith::ArithDialect, math::MathDialect, scf::SCFDialect>(
+              inner->getDialect()))
+        return inner->emitOpError(
+            "cannot become part of a kernel; kernels hold operations of the "
+            "linalg, tensor, arith, math and scf dialects");
+      return checkTypes(inner);
+    });
+    if (walked.wasInterrupted())
+      return failure();
+    if (!isMemoryEffectFree(&op))
+      return op.emitOpError("has side effects and cannot become a kernel");
+    if (isOperator(&op))
+      for (Value result : op.getResults())
+        if (!isa<TensorType>(result.getType()) && !result.use_empty())
+          return op.emitOpError("leaves a scalar of type ")
+                 << result.getType()
+                 << " to other operations; make it a tensor without "
+                    "dimensions";
+  }
+  return success();
+}

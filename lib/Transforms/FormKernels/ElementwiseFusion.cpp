@@ -1,0 +1,182 @@
+//===- ElementwiseFusion.cpp - Fusion of elementwise operations -*- C++ -*-===//
+//
+// Part of the Baechi project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Baechi/Analysis/Contraction.h"
+#include "Phases.h"
+#include "mlir/Dialect/Linalg/IR/Linalg.h"
+#include "mlir/Dialect/Linalg/Transforms/Transforms.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "mlir/Dialect/Tensor/Transforms/Transforms.h"
+#include "mlir/Transforms/GreedyPatternRewriteDriver.h"
+
+using namespace mlir;
+using namespace mlir::linalg;
+using namespace baechi;
+using namespace baechi::formkernels;
+
+void formkernels::generalize(func::FuncOp step) {
+  MLIRContext *context = step.getContext();
+  RewritePatternSet patterns(context);
+  populateElementwiseToLinalgConversionPatterns(patterns);
+  tensor::populateDecomposeTensorConcatPatterns(patterns);
+  (void)applyPatternsGreedily(step, std::move(patterns));
+
+  SmallVector<LinalgOp> named;
+  step.walk([&](LinalgOp op) {
+    if (!isa<GenericOp, FillOp>(op.getOperation()))
+      named.push_back(op);
+  });
+  IRRewriter rewriter(context);
+  for (LinalgOp op : named) {
+    rewriter.setInsertionPoint(op);
+    // What has no body of scalars stays as it is; it is a kernel of its own.
+    (void)generalizeNamedOp(rewriter, op);
+  }
+}
+
+//===----------------------------------------------------------------------===//
+// What to fuse
+//===----------------------------------------------------------------------===//
+
+/// Fused bodies stay below this many operations, so that fusing a long chain
+/// takes linear time and registers suffice.
+static constexpr size_t kMaxBody = 200;
+/// A producer with several users is computed again in each of them up to this
+/// many operations...
+static constexpr size_t kMaxRecomputedBody = 30;
+/// ... and this many users.
+static constexpr unsigned kMaxRecomputingUsers = 8;
+
+/// Moves elements without computing anything.
+static bool isShuffle(GenericOp op) {
+  return op.getNumReductionLoops() == 0 && op.getNumDpsInputs() == 1 &&
+         op->getNumResults() == 1 && llvm::hasSingleElement(*op.getBody()) &&
+         op.getBody()->getTerminator()->getOperand(0) ==
+             op.getBody()->getArgument(0);
+}
+
+static bool isTranspose(GenericOp op) {
+  return isShuffle(op) &&
+         llvm::all_of(op.getIndexingMapsArray(),
+                      [](AffineMap map) { return map.isPermutation(); });
+}
+
+static bool readsTensors(GenericOp op) {
+  return llvm::any_of(op.getDpsInputs(), [](Value input) {
+    auto type = dyn_cast<RankedTensorType>(input.getType());
+    return type && type.getRank() > 0;
+  });
+}
+
+static bool hasOneUser(Operation *op) {
+  auto users = op->getUsers();
+  return !users.empty() && llvm::all_equal(users);
+}
+
+/// True when computing `producer` again costs less than reading it: it reads no
+/// more than one tensor of its result's size, and its body is short.
+static bool isCheap(GenericOp producer) {
+  int64_t resultBytes = tensorBytes(producer.getResult(0).getType());
+  auto large = llvm::count_if(producer.getDpsInputs(), [&](Value input) {
+    return 2 * tensorBytes(input.getType()) >= resultBytes;
+  });
+  return large <= 1 &&
+         producer.getBody()->getOperations().size() <= kMaxRecomputedBody &&
+         !llvm::any_of(*producer.getBody(), llvm::IsaPred<tensor::ExtractOp>);
+}
+
+/// True when the operand is read element by element as it was written, by an
+/// operation that a producer may be fused into.
+static bool readsElementwise(OpOperand &use) {
+  auto consumer = dyn_cast<GenericOp>(use.getOwner());
+  return consumer && consumer.isDpsInput(&use) &&
+         consumer.getMatchingIndexingMap(&use).isPermutation() &&
+         !matchContraction(consumer);
+}
+
+/// Every user would compute `producer` itself, so that it vanishes.
+static bool allUsersCanRecompute(GenericOp producer) {
+  unsigned users = 0;
+  for (OpOperand &use : producer->getUses())
+    if (++users > kMaxRecomputingUsers || !readsElementwise(use))
+      return false;
+  return true;
+}
+
+static bool shouldFuse(OpOperand *operand) {
+  auto producer = operand->get().getDefiningOp<GenericOp>();
+  auto consumer = dyn_cast<GenericOp>(operand->getOwner());
+  if (!producer || !consumer || matchContraction(producer))
+    return false;
+  // A contraction stays what libraries know: it may read its operands in
+  // another order, and that is all.
+  if (matchContraction(consumer))
+    return isTranspose(producer) && consumer.isDpsInput(operand);
+  if (producer.getBody()->getOperations().size() +
+          consumer.getBody()->getOperations().size() >
+      kMaxBody)
+    return false;
+  if (isShuffle(producer) || !readsTensors(producer))
+    return true;
+  // A broadcast operand would be computed once per element that reads it.
+  if (!consumer.getMatchingIndexingMap(operand).isPermutation())
+    return false;
+  return hasOneUser(producer) ||
+         (isCheap(producer) && allUsersCanRecompute(producer));
+}
+
+void formkernels::fuseElementwise(func::FuncOp step) {
+  MLIRContext *context = step.getContext();
+  RewritePatternSet patterns(context);
+  populateElementwiseOpsFusionPatterns(patterns, shouldFuse);
+  populateEraseUnusedOperandsAndResultsPatterns(patterns);
+  GenericOp::getCanonicalizationPatterns(patterns, context);
+  tensor::ExpandShapeOp::getCanonicalizationPatterns(patterns, context);
+  tensor::CollapseShapeOp::getCanonicalizationPatterns(patterns, context);
+  (void)applyPatternsGreedily(
+      step, std::move(patterns),
+      GreedyRewriteConfig().setMaxIterations(GreedyRewriteConfig::kNoLimit));
+}
+
+//===----------------------------------------------------------------------===//
+// Order of loops
+//===----------------------------------------------------------------------===//
+
+/// The loops in the order of the dimensions of the largest input that covers
+/// them all, so that a reduction over columns walks along rows.
+static SmallVector<unsigned> loopsOfLargestInput(GenericOp op) {
+  SmallVector<unsigned> order;
+  int64_t bytes = -1;
+  for (OpOperand *input : op.getDpsInputOperands()) {
+    AffineMap map = op.getMatchingIndexingMap(input);
+    if (!map.isPermutation() || tensorBytes(input->get().getType()) <= bytes)
+      continue;
+    bytes = tensorBytes(input->get().getType());
+    order.clear();
+    for (unsigned dim = 0; dim < map.getNumResults(); ++dim)
+      order.push_back(map.getDimPosition(dim));
+  }
+  return order;
+}
+
+void formkernels::reorderReductions(func::FuncOp step) {
+  SmallVector<GenericOp> reductions;
+  step.walk([&](GenericOp op) {
+    if (op.getNumReductionLoops() > 0 && !matchContraction(op))
+      reductions.push_back(op);
+  });
+  IRRewriter rewriter(step.getContext());
+  for (GenericOp op : reductions) {
+    SmallVector<unsigned> order = loopsOfLargestInput(op);
+    if (llvm::is_sorted(order))
+      continue;
+    rewriter.setInsertionPoint(op);
+    (void)interchangeGenericOp(rewriter, op, order);
+  }
+}

@@ -1,0 +1,86 @@
+//===- FormKernels.cpp - The pass that outlines operators as kernels -*- C++
+//-*-===//
+//
+// Part of the Baechi project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Baechi/Transforms/FormKernels.h"
+#include "Baechi/Transforms/Passes.h"
+#include "Phases.h"
+#include "mlir/Dialect/Affine/IR/AffineOps.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Linalg/IR/Linalg.h"
+#include "mlir/Dialect/Linalg/Passes.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "mlir/IR/Remarks.h"
+#include "mlir/Pass/PassManager.h"
+#include "mlir/Transforms/Passes.h"
+
+namespace baechi {
+#define GEN_PASS_DEF_FORMKERNELS
+#include "Baechi/Transforms/Passes.h.inc"
+} // namespace baechi
+
+using namespace mlir;
+using namespace baechi;
+using namespace baechi::formkernels;
+
+namespace {
+class FormKernels : public baechi::impl::FormKernelsBase<FormKernels> {
+public:
+  FormKernels() = default;
+  explicit FormKernels(KernelReport &report) : report(&report) {}
+
+  void runOnOperation() override {
+    ModuleOp module = getOperation();
+    FailureOr<func::FuncOp> found = findStep(module);
+    if (failed(found))
+      return signalPassFailure();
+    func::FuncOp step = *found;
+
+    // No common subexpressions are merged: shared fills and empty tensors cost
+    // copies when kernels are bufferized.
+    OpPassManager simplify("builtin.module");
+    simplify.addPass(createCanonicalizerPass());
+    OpPassManager foldUnits("builtin.module");
+    foldUnits.addPass(createLinalgFoldUnitExtentDimsPass());
+    foldUnits.addPass(createCanonicalizerPass());
+
+    KernelReport counted;
+    if (failed(runPipeline(simplify, module)) || failed(checkOperations(step)))
+      return signalPassFailure();
+    generalize(step);
+    countOperators(step, counted.operatorsBefore, counted.bytesBefore);
+    if (failed(runPipeline(foldUnits, module)))
+      return signalPassFailure();
+    foldIntoContractions(step);
+    fuseElementwise(step);
+    reorderReductions(step);
+    if (failed(runPipeline(simplify, module)))
+      return signalPassFailure();
+    copyPlainResults(step);
+    outlineKernels(step, counted);
+
+    remark::analysis(step.getLoc(),
+                     remark::RemarkOpts::name("FormKernels").category("baechi"))
+        << remark::metric("OperatorsBefore", counted.operatorsBefore)
+        << remark::metric("OperatorsAfter", counted.operatorsAfter)
+        << remark::metric("Kernels", counted.kernels)
+        << remark::metric("BytesBefore", counted.bytesBefore)
+        << remark::metric("BytesAfter", counted.bytesAfter);
+    if (report)
+      *report = counted;
+  }
+
+private:
+  KernelReport *report = nullptr;
+};
+} // namespace
+
+std::unique_ptr<Pass> baechi::createFormKernels(KernelReport &report) {
+  return std::make_unique<FormKernels>(report);
+}

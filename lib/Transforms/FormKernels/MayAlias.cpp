@@ -1,0 +1,85 @@
+//===- MayAlias.cpp - Results that may be computed in place -*- C++ -*-===//
+//
+// Part of the Baechi project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "MayAlias.h"
+#include "Baechi/Analysis/Contraction.h"
+#include "Baechi/Dialect/Baechi.h"
+#include "OperatorKinds.h"
+#include "mlir/Dialect/Linalg/IR/Linalg.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
+
+using namespace mlir;
+using namespace baechi;
+using namespace baechi::formkernels;
+
+/// The uses of `value`, those of its reshaped views included: these keep the
+/// order of elements.
+static SmallVector<OpOperand *> usesThroughReshapes(Value value) {
+  SmallVector<OpOperand *> uses;
+  SmallVector<Value> work{value};
+  while (!work.empty())
+    for (OpOperand &use : work.pop_back_val().getUses())
+      if (isa<tensor::ExpandShapeOp, tensor::CollapseShapeOp>(use.getOwner()))
+        work.push_back(use.getOwner()->getResult(0));
+      else
+        uses.push_back(&use);
+  return uses;
+}
+
+/// The only operation of `kernel` that computes, if it is a linalg.generic.
+static linalg::GenericOp onlyOperation(func::FuncOp kernel) {
+  linalg::GenericOp only;
+  for (Operation &op : kernel.front().without_terminator()) {
+    if (isCloned(&op))
+      continue;
+    auto generic = dyn_cast<linalg::GenericOp>(op);
+    if (only || !generic)
+      return {};
+    only = generic;
+  }
+  return only;
+}
+
+static bool isIdentityUse(linalg::GenericOp op, OpOperand *use) {
+  return use->getOwner() == op && op.getMatchingIndexingMap(use).isIdentity();
+}
+
+/// True when writing element i of the result after reading element i of the
+/// argument leaves all that is read later as it was.
+static bool mayAlias(linalg::GenericOp op, unsigned result,
+                     BlockArgument argument) {
+  SmallVector<OpOperand *> uses = usesThroughReshapes(argument);
+  OpOperand *init = op.getDpsInitOperand(result);
+  if (matchContraction(op))
+    return uses.size() == 1 && uses.front() == init;
+  auto argumentType = cast<RankedTensorType>(argument.getType());
+  auto resultType = cast<RankedTensorType>(op.getResult(result).getType());
+  return op.getNumReductionLoops() == 0 && !uses.empty() &&
+         argumentType.getElementType() == resultType.getElementType() &&
+         argumentType.getNumElements() == resultType.getNumElements() &&
+         isIdentityUse(op, init) && llvm::all_of(uses, [&](OpOperand *use) {
+           return isIdentityUse(op, use) && op.isDpsInput(use);
+         });
+}
+
+void formkernels::markAliases(func::FuncOp kernel) {
+  linalg::GenericOp op = onlyOperation(kernel);
+  if (!op)
+    return;
+  for (OpOperand &returned : kernel.front().getTerminator()->getOpOperands()) {
+    auto result = cast<OpResult>(returned.get());
+    SmallVector<int64_t> arguments;
+    for (BlockArgument argument : kernel.getArguments())
+      if (mayAlias(op, result.getResultNumber(), argument))
+        arguments.push_back(argument.getArgNumber());
+    if (!arguments.empty())
+      kernel.setResultAttr(
+          returned.getOperandNumber(), BaechiDialect::kMayAlias,
+          DenseI64ArrayAttr::get(kernel.getContext(), arguments));
+  }
+}

@@ -1,0 +1,249 @@
+//===- Outline.cpp - Outlining groups of operators as kernels -*- C++ -*-===//
+//
+// Part of the Baechi project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Baechi/Dialect/Baechi.h"
+#include "KernelNames.h"
+#include "MayAlias.h"
+#include "OperatorGroups.h"
+#include "OperatorKinds.h"
+#include "Phases.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Linalg/IR/Linalg.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "mlir/IR/IRMapping.h"
+#include "mlir/IR/SymbolTable.h"
+#include "llvm/ADT/StringMap.h"
+
+using namespace mlir;
+using namespace baechi;
+using namespace baechi::formkernels;
+
+//===----------------------------------------------------------------------===//
+// Results that nothing computes
+//===----------------------------------------------------------------------===//
+
+/// The value that `value` is a reshaped view of.
+static Value withoutReshapes(Value value) {
+  while (isa_and_nonnull<tensor::ExpandShapeOp, tensor::CollapseShapeOp>(
+      value.getDefiningOp()))
+    value = value.getDefiningOp()->getOperand(0);
+  return value;
+}
+
+static Value copyOf(OpBuilder &builder, Location loc, Value value) {
+  auto type = cast<RankedTensorType>(value.getType());
+  Value init = tensor::EmptyOp::create(builder, loc, type.getShape(),
+                                       type.getElementType());
+  AffineMap identity = builder.getMultiDimIdentityMap(type.getRank());
+  SmallVector<utils::IteratorType> loops(type.getRank(),
+                                         utils::IteratorType::parallel);
+  return linalg::GenericOp::create(
+             builder, loc, type, value, init, ArrayRef{identity, identity},
+             loops,
+             [](OpBuilder &body, Location loc, ValueRange arguments) {
+               linalg::YieldOp::create(body, loc, arguments.front());
+             })
+      .getResult(0);
+}
+
+void formkernels::copyPlainResults(func::FuncOp step) {
+  Operation *terminator = step.front().getTerminator();
+  OpBuilder builder(terminator);
+  DenseSet<Value> returned;
+  for (OpOperand &operand : terminator->getOpOperands()) {
+    Value root = withoutReshapes(operand.get());
+    Operation *producer = root.getDefiningOp();
+    if (!producer || !isOperator(producer) || !returned.insert(root).second)
+      operand.set(copyOf(builder, terminator->getLoc(), operand.get()));
+  }
+}
+
+//===----------------------------------------------------------------------===//
+// Kernels
+//===----------------------------------------------------------------------===//
+
+namespace {
+/// A group as a function, with what it takes from and gives to the step.
+struct Kernel {
+  func::FuncOp function;
+  SmallVector<Value> inputs, outputs;
+  int64_t bytes = 0;
+};
+
+class Outliner {
+public:
+  Outliner(func::FuncOp step, const OperatorGroups &groups)
+      : step(step), groups(groups), symbols(step->getParentOp()) {}
+
+  void run(KernelReport &report);
+
+private:
+  Kernel outline(ArrayRef<Operation *> members);
+  SmallVector<Value> escapingResults(ArrayRef<Operation *> members);
+  func::FuncOp share(func::FuncOp kernel, std::string name);
+
+  func::FuncOp step;
+  const OperatorGroups &groups;
+  SymbolTable symbols;
+  /// Kernels by their text.
+  llvm::StringMap<func::FuncOp> known;
+};
+} // namespace
+
+/// Results that the return or operators of other groups read.
+SmallVector<Value> Outliner::escapingResults(ArrayRef<Operation *> members) {
+  Block *block = &step.front();
+  SmallVector<Value> escaping;
+  for (Operation *member : members) {
+    for (Value result : member->getResults()) {
+      SmallVector<Value> work{result};
+      bool escapes = false;
+      while (!work.empty() && !escapes) {
+        for (Operation *user : work.pop_back_val().getUsers()) {
+          user = block->findAncestorOpInBlock(*user);
+          if (user->hasTrait<OpTrait::IsTerminator>())
+            escapes = true;
+          else if (!isCloned(user))
+            escapes |= groups.groupOf(user) != groups.groupOf(member);
+          else
+            llvm::append_range(work, user->getResults());
+        }
+      }
+      if (escapes)
+        escaping.push_back(result);
+    }
+  }
+  return escaping;
+}
+
+/// Bytes of `op`'s operands that come from outside the kernel. What is read
+/// through a view counts as the view.
+static int64_t bytesRead(Operation *op, const DenseSet<Operation *> &inside) {
+  int64_t bytes = 0;
+  SetVector<Value> distinct(op->operand_begin(), op->operand_end());
+  for (Value operand : distinct) {
+    Value source = operand;
+    while (isView(source.getDefiningOp()))
+      source = source.getDefiningOp()->getOperand(0);
+    Operation *producer = source.getDefiningOp();
+    if (!producer || (!inside.contains(producer) && !isCloned(producer)))
+      bytes += tensorBytes(operand.getType());
+  }
+  return bytes;
+}
+
+Kernel Outliner::outline(ArrayRef<Operation *> members) {
+  Kernel kernel;
+  DenseSet<Operation *> inside(members.begin(), members.end());
+  SetVector<Value> inputs;
+  SmallVector<SmallVector<Operation *>> clones;
+  SmallVector<Location> locations{mainOperation(members)->getLoc()};
+  for (Operation *member : members) {
+    Reads reads = readsOf(member);
+    for (Value tensor : reads.tensors)
+      if (!tensor.getDefiningOp() || !inside.contains(tensor.getDefiningOp()))
+        inputs.insert(tensor);
+    clones.push_back(reads.clones.takeVector());
+    llvm::sort(clones.back(), [&](Operation *x, Operation *y) {
+      return groups.position(x) < groups.position(y);
+    });
+    locations.push_back(member->getLoc());
+    kernel.bytes += bytesRead(member, inside);
+  }
+  kernel.inputs = inputs.takeVector();
+  kernel.outputs = escapingResults(members);
+  for (Value output : kernel.outputs)
+    kernel.bytes += tensorBytes(output.getType());
+
+  MLIRContext *context = step.getContext();
+  OpBuilder builder(context);
+  Location loc = FusedLoc::get(context, locations);
+  kernel.function = func::FuncOp::create(
+      builder, loc, "kernel",
+      builder.getFunctionType(ValueRange(kernel.inputs).getTypes(),
+                              ValueRange(kernel.outputs).getTypes()));
+  kernel.function.setPrivate();
+  kernel.function->setAttr(BaechiDialect::kKernel, builder.getUnitAttr());
+  Block *body = kernel.function.addEntryBlock();
+  builder.setInsertionPointToEnd(body);
+  IRMapping mapping;
+  mapping.map(kernel.inputs, body->getArguments());
+  for (auto [member, memberClones] : llvm::zip_equal(members, clones)) {
+    for (Operation *clone : memberClones)
+      // Each operation fills a tensor of its own: a shared one would be copied.
+      if (!mapping.contains(clone->getResult(0)) ||
+          isa<tensor::EmptyOp, linalg::FillOp>(clone))
+        builder.clone(*clone, mapping);
+    builder.clone(*member, mapping);
+  }
+  SmallVector<Value> results;
+  for (Value output : kernel.outputs)
+    results.push_back(mapping.lookup(output));
+  func::ReturnOp::create(builder, loc, results);
+  return kernel;
+}
+
+/// The kernel of the same text that the module has already, or `kernel`, now in
+/// the module.
+func::FuncOp Outliner::share(func::FuncOp kernel, std::string name) {
+  std::string text;
+  llvm::raw_string_ostream os(text);
+  kernel->print(os, OpPrintingFlags().useLocalScope());
+  auto [entry, isNew] = known.try_emplace(text, kernel);
+  if (!isNew) {
+    kernel->erase();
+    return entry->second;
+  }
+  kernel.setName(name);
+  symbols.insert(kernel);
+  return kernel;
+}
+
+void Outliner::run(KernelReport &report) {
+  Block &block = step.front();
+  Operation *terminator = block.getTerminator();
+  SmallVector<Operation *> replaced;
+  for (Operation &op : block.without_terminator())
+    if (kindOf(&op) != OperatorKind::Kept)
+      replaced.push_back(&op);
+
+  OpBuilder builder(terminator);
+  IRMapping mapping;
+  for (auto &[group, members] : groups.inOrder()) {
+    Kernel kernel = outline(members);
+    SmallVector<Value> operands;
+    for (Value input : kernel.inputs)
+      operands.push_back(mapping.lookupOrDefault(input));
+    Location loc = kernel.function.getLoc();
+    markAliases(kernel.function);
+    func::FuncOp shared = share(kernel.function, kernelName(members));
+    auto call = func::CallOp::create(builder, loc, shared, operands);
+    mapping.map(kernel.outputs, call.getResults());
+    ++report.operatorsAfter;
+    report.bytesAfter += kernel.bytes;
+  }
+  report.kernels = known.size();
+
+  for (OpOperand &operand : terminator->getOpOperands()) {
+    SmallVector<Operation *> views;
+    for (Value value = operand.get(); !mapping.contains(value);
+         value = views.back()->getOperand(0))
+      views.push_back(value.getDefiningOp());
+    for (Operation *view : llvm::reverse(views))
+      builder.clone(*view, mapping);
+    operand.set(mapping.lookup(operand.get()));
+  }
+  for (Operation *op : llvm::reverse(replaced))
+    op->erase();
+}
+
+void formkernels::outlineKernels(func::FuncOp step, KernelReport &report) {
+  OperatorGroups groups(step.front());
+  groupInsertions(groups);
+  Outliner(step, groups).run(report);
+}

@@ -1,0 +1,58 @@
+//===- Phases.h - The phases of baechi-form-kernels -*- C++ -*-===//
+//
+// Part of the Baechi project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+#ifndef BAECHI_LIB_TRANSFORMS_FORMKERNELS_PHASES_H
+#define BAECHI_LIB_TRANSFORMS_FORMKERNELS_PHASES_H
+
+#include "Baechi/Transforms/FormKernels.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/IR/BuiltinOps.h"
+
+namespace baechi::formkernels {
+
+/// The module's step: its only public function, which must be a straight line
+/// of operations on tensors. Errors name what is in the way.
+mlir::FailureOr<mlir::func::FuncOp> findStep(mlir::ModuleOp module);
+
+/// Errors on what cannot become a kernel: dynamic shapes, element types without
+/// code, operations of unknown dialects, scalars that loops leave behind. Run
+/// after canonicalization, which removes some of these.
+mlir::LogicalResult checkOperations(mlir::func::FuncOp step);
+
+/// Every structured operation but linalg.fill as linalg.generic; elementwise
+/// arithmetic and concatenations of tensors as structured operations.
+void generalize(mlir::func::FuncOp step);
+
+/// Lets contractions write transposed results and start from an addend.
+void foldIntoContractions(mlir::func::FuncOp step);
+
+/// Fuses elementwise operations into their consumers where that saves memory
+/// traffic, recomputing cheap ones.
+void fuseElementwise(mlir::func::FuncOp step);
+
+/// Reductions over columns run along their largest input's rows.
+void reorderReductions(mlir::func::FuncOp step);
+
+/// Copies what the step returns without computing it: arguments, constants,
+/// slices, and values that it returns twice.
+void copyPlainResults(mlir::func::FuncOp step);
+
+/// Groups the operations of `step`, outlines each group as a kernel and
+/// replaces the step's body by calls.
+void outlineKernels(mlir::func::FuncOp step, KernelReport &report);
+
+/// Operations that compute, as opposed to views, fills and scalars; and the
+/// bytes that they read and write.
+void countOperators(mlir::func::FuncOp step, int64_t &operators,
+                    int64_t &bytes);
+
+/// Bytes of a tensor of static shape as it lies in memory: i1 takes a byte.
+int64_t tensorBytes(mlir::Type type);
+
+} // namespace baechi::formkernels
+
+#endif // BAECHI_LIB_TRANSFORMS_FORMKERNELS_PHASES_H
