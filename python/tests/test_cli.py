@@ -5,6 +5,7 @@
 
 import json
 import lzma
+import pathlib
 
 import numpy as np
 import pytest
@@ -66,6 +67,8 @@ def test_own_step_that_is_not_there(capsys, needs_jax, tmp_path):
     file = tmp_path / "model.py"
     file.write_text("x = 1\n")
     assert "has no function 'make'" in errors(capsys, f"{file}:make")
+    file.write_text("def make(n): return 3\n")
+    assert "missing a required argument: 'n'" in errors(capsys, f"{file}:make")
     file.write_text("def make(): return 3\n")
     assert "must return (step, example_args, donate_argnums)" in errors(capsys, f"{file}:make")
     assert "--preset is for the models" in errors(capsys, f"{file}:make", "--preset=tiny")
@@ -115,7 +118,16 @@ def test_own_step_with_references(needs_jax, tmp_path):
     assert row["first"] == pytest.approx((stored["arg0"] - 1.5).ravel()[:4].tolist())
 
 
-def test_wrong_reference_suffix(capsys, needs_jax, tmp_path):
-    argv = ["mlp", "-o", f"{tmp_path}/m.mlir", "--reference", f"{tmp_path}/r.txt"]
-    assert cli.main(argv) == 1
-    assert "ends in .npz or .json" in capsys.readouterr().err
+def test_wrong_reference_suffix(capsys):
+    assert "r.txt: a reference file ends in" in errors(capsys, "mlp", "--reference", "r.txt")
+
+
+def test_the_example_of_the_documentation_trains(needs_jax, tmp_path):
+    page = pathlib.Path(__file__).resolve().parents[2] / "docs" / "import.md"
+    example = page.read_text().split("```python\n")[1].split("```")[0]
+    source, summary = tmp_path / "my_model.py", tmp_path / "r.json"
+    source.write_text(example)
+    argv = [f"{source}:make", "-o", f"{tmp_path}/m.mlir", "--reference", str(summary)]
+    assert cli.main([*argv, "--set", "width=8"]) == 0
+    losses = json.loads(summary.read_text())["losses"]
+    assert losses[-1] < losses[0]

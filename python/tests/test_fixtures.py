@@ -3,10 +3,11 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """The committed modules compute what JAX computed when they were imported."""
 
-import fixtures
-import native
 import numpy as np
 import pytest
+
+import fixtures
+import native
 
 
 @pytest.mark.parametrize("name", fixtures.ALL)

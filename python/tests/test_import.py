@@ -5,10 +5,11 @@
 
 import re
 
-import fixtures
-import native
 import numpy as np
 import pytest
+
+import fixtures
+import native
 
 jax = pytest.importorskip("jax", reason="JAX is not installed; run scripts/python-env")
 
@@ -180,6 +181,13 @@ SEMANTICS = {
     "scan gradient": (gradient(lambda x: scan(x)[1]), (MATRIX,)),
     "switch": (branch, (MATRIX, np.int32([1]))),
     "switch out of range": (branch, (MATRIX, np.int32([7]))),
+    "dropout": (
+        lambda key, x: jnp.where(jax.random.bernoulli(key, 0.5, x.shape), x, 0.0),
+        (np.uint32([1, 2]), MATRIX),
+    ),
+    "concatenate unsigned": (
+        lambda a: jnp.concatenate([a, a + 1]).astype(jnp.float32), (np.uint32([1, 2**31 + 5]),)
+    ),
     "optimization barrier": (lambda x: lax.optimization_barrier(x) + 1, (MATRIX,)),
     "convolution gradient": (
         gradient(lambda w, x: lax.conv_general_dilated(

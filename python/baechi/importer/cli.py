@@ -9,6 +9,7 @@ import argparse
 import ast
 import dataclasses
 import importlib.util
+import inspect
 import lzma
 import os
 import pathlib
@@ -16,6 +17,8 @@ import sys
 
 from baechi import models
 from baechi.importer.errors import ImportFailure
+
+_REFERENCE_SUFFIXES = (".npz", ".json")
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -37,12 +40,13 @@ def _parser() -> argparse.ArgumentParser:
         metavar="KEY=VALUE",
         help="changes fields of the preset, or gives FUNCTION its keyword arguments",
     )
-    parser.add_argument("-o", "--output", required=True, help="the .mlir or .mlir.xz file; - for stdout")
+    parser.add_argument(
+        "-o", "--output", required=True, help="the .mlir or .mlir.xz file; - for stdout"
+    )
     parser.add_argument(
         "--reference",
         action="append",
         default=[],
-        type=pathlib.Path,
         metavar="FILE",
         help="also runs the step in JAX: .npz for the arrays around the first step, "
         ".json for losses and statistics",
@@ -67,6 +71,10 @@ def main(argv: list[str] | None = None) -> int:
 def _run(options: argparse.Namespace) -> None:
     if options.steps < 1:
         raise ImportFailure(f"--steps={options.steps}: at least one step is needed")
+    references = [pathlib.Path(file) for file in options.reference]
+    for file in references:
+        if file.suffix not in _REFERENCE_SUFFIXES:
+            raise ImportFailure(f"{file}: a reference file ends in .npz or .json")
     settings = _settings([item for group in options.set for item in group])
     path, colon, function = options.model.rpartition(":")
     if not colon and options.model not in models.NAMES:
@@ -93,7 +101,7 @@ def _run(options: argparse.Namespace) -> None:
         name, step = options.model, _collected_step(options.model, options.preset, settings)
     imported = importer.import_step(*step, name=name)
     _write(options.output, imported.text)
-    for file in options.reference:
+    for file in references:
         reference.write(file, name, step[0], imported.signature, options.steps)
     updated = sum(argument.updated_by is not None for argument in imported.signature.arguments)
     print(
@@ -173,9 +181,11 @@ def _own_step(path: str, function: str, settings: dict[str, object]):
     make = getattr(module, function, None)
     if not callable(make):
         raise ImportFailure(f"{path} has no function '{function}'")
+    try:
+        inspect.signature(make).bind(**settings)
+    except TypeError as error:
+        raise ImportFailure(f"{path}:{function}: {error} (--set gives arguments)") from error
     made = make(**settings)
     if not (isinstance(made, tuple) and len(made) == 3 and callable(made[0])):
-        raise ImportFailure(
-            f"{path}:{function} must return (step, example_args, donate_argnums)"
-        )
+        raise ImportFailure(f"{path}:{function} must return (step, example_args, donate_argnums)")
     return made

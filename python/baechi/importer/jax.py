@@ -6,7 +6,8 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import Any, Callable, Sequence
+from collections.abc import Callable, Sequence
+from typing import Any
 
 from jaxlib.mlir import ir
 from jaxlib.mlir.dialects import stablehlo as stablehlo_dialect
@@ -17,6 +18,7 @@ from baechi.importer import locations, rules, stablehlo
 from baechi.importer.errors import ImportFailure, Unsupported, UnsupportedOperations
 from baechi.importer.inline import inline_calls
 from baechi.importer.signature import Signature, describe
+from baechi.importer.signless import make_signless
 
 # Equal subexpressions are merged here and never after the conversion: linalg's
 # initial tensors (tensor.empty, linalg.fill), once shared, have to be copied.
@@ -61,6 +63,7 @@ def import_step(
         stablehlo.rewrite(module)
         module.operation.verify()
         PassManager.parse(_TO_LINALG).run(module.operation)
+        make_signless(module)
         _check(module)
         PassManager.parse(_CLEAN_UP).run(module.operation)
         _annotate(module, name, signature)

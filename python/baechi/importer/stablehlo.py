@@ -18,8 +18,6 @@ def rewrite(module: ir.Module) -> None:
     for operation in _collect(module, _REWRITES):
         with ir.InsertionPoint(operation), operation.location:
             results = _REWRITES[operation.name](operation)
-        if results is None:
-            continue
         for old, new in zip(operation.results, results):
             old.replace_all_uses_with(new)
         operation.erase()
@@ -41,8 +39,6 @@ def _collect(module: ir.Module, names) -> list[ir.Operation]:
 def _concatenate(operation):
     """-> tensor.insert_slice of every part at its constant offset."""
     result_type = ir.RankedTensorType(operation.results[0].type)
-    if not _signless(result_type.element_type):
-        return None  # only the conversion to linalg changes such types
     axis = ir.IntegerAttr(operation.attributes["dimension"]).value
     value = ir.Operation.create("tensor.empty", results=[result_type]).results[0]
     offset = 0
@@ -113,10 +109,6 @@ _REWRITES = {
     stablehlo.CaseOp.OPERATION_NAME: _case,
     stablehlo.OptimizationBarrierOp.OPERATION_NAME: _barrier,
 }
-
-
-def _signless(element_type: ir.Type) -> bool:
-    return not isinstance(element_type, ir.IntegerType) or ir.IntegerType(element_type).is_signless
 
 
 def _types(operation) -> list[ir.Type]:

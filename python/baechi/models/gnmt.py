@@ -35,9 +35,7 @@ PRESETS = {
     "tiny": Config(layers=2, hidden=8, sequence=2, batch=2, vocabulary=12, learning_rate=2.0),
     "small": Config(layers=2, hidden=256, sequence=10, batch=32, vocabulary=1000),
     # Many operators that cost little to run: for compile times.
-    "large": Config(
-        layers=4, hidden=32, sequence=16, batch=4, vocabulary=64, learning_rate=2.0
-    ),
+    "large": Config(layers=4, hidden=32, sequence=16, batch=4, vocabulary=64, learning_rate=2.0),
     # The size that the Baechi paper (Jeon et al., 2020) measured.
     "paper": Config(layers=4, hidden=512, sequence=40, batch=128, vocabulary=30000),
 }

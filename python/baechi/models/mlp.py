@@ -27,7 +27,9 @@ class Config:
 PRESETS = {
     "tiny": Config(inputs=16, hidden=32, layers=2, classes=10, batch=8, learning_rate=1e-2),
     "small": Config(inputs=784, hidden=1024, layers=4, classes=10, batch=256, learning_rate=1e-4),
-    "large": Config(inputs=1024, hidden=4096, layers=8, classes=1000, batch=512, learning_rate=1e-4),
+    "large": Config(
+        inputs=1024, hidden=4096, layers=8, classes=1000, batch=512, learning_rate=1e-4
+    ),
 }
 
 

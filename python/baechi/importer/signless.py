@@ -1,0 +1,57 @@
+# Part of the Baechi project, under the Apache License v2.0 with LLVM Exceptions.
+# See LICENSE for license information.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Makes all integers signless after the conversion to linalg.
+
+The conversion itself does so for what it converts (the operations say whether
+they are signed) and leaves casts to the unsigned types elsewhere: arguments,
+results, what loops carry. Nothing there depends on the sign.
+"""
+
+from __future__ import annotations
+
+from jaxlib.mlir import ir
+
+_CAST = "builtin.unrealized_conversion_cast"
+
+
+def make_signless(module: ir.Module) -> None:
+    """Gives every value a signless type and drops the casts between the two."""
+    casts = []
+
+    def visit(operation):
+        operation = operation.operation
+        arguments = [
+            argument
+            for region in operation.regions
+            for block in region.blocks
+            for argument in block.arguments
+        ]
+        for value in [*operation.results, *arguments]:
+            value.set_type(_signless(value.type))
+        if operation.name == "func.func":
+            _retype(operation)
+        if operation.name == _CAST:
+            casts.append(operation)
+        return ir.WalkResult.ADVANCE
+
+    module.operation.walk(visit, ir.WalkOrder.PRE_ORDER)
+    for cast in casts:
+        if cast.operands[0].type == cast.results[0].type:
+            cast.results[0].replace_all_uses_with(cast.operands[0])
+            cast.erase()
+
+
+def _retype(function: ir.Operation) -> None:
+    old = ir.FunctionType(ir.TypeAttr(function.attributes["function_type"]).value)
+    inputs, results = ([_signless(t) for t in types] for types in (old.inputs, old.results))
+    function.attributes["function_type"] = ir.TypeAttr.get(ir.FunctionType.get(inputs, results))
+
+
+def _signless(type_: ir.Type) -> ir.Type:
+    if not isinstance(type_, ir.RankedTensorType):
+        return type_
+    element = type_.element_type
+    if not isinstance(element, ir.IntegerType) or element.is_signless:
+        return type_
+    return ir.RankedTensorType.get(type_.shape, ir.IntegerType.get_signless(element.width))
