@@ -41,7 +41,8 @@ void baechi_operator_end(baechi_context *context, int32_t op) {
 }
 
 int32_t baechi_fail(baechi_context *context, const char *reason) {
-  return context->exchange.fail(*context, {reason});
+  return context->exchange.fail(*context,
+                                {reason ? reason : "no reason given"});
 }
 
 std::span<const AbiSymbol> baechi::runtime::abiSymbols() {

@@ -8,16 +8,9 @@
 
 #include "Baechi/Runtime/Session.h"
 #include "Baechi/Runtime/Machine.h"
-#include "core/Driver.h"
-#include "core/Exchange.h"
-
-#include <pthread.h>
-#include <sched.h>
+#include "core/SessionState.h"
 
 #include <algorithm>
-#include <condition_variable>
-#include <cstring>
-#include <mutex>
 #include <optional>
 #include <system_error>
 #include <thread>
@@ -32,120 +25,11 @@ static constexpr int32_t spinsBeforeSleep = 1000;
 /// How often a running step is looked after.
 static constexpr std::chrono::milliseconds tick(20);
 
-//===----------------------------------------------------------------------===//
-// What the device threads share
-//===----------------------------------------------------------------------===//
-
-namespace {
-
-/// Owned by the session and by each device thread: a thread that had to be left
-/// behind inside a kernel keeps what it may still touch.
-struct Shared {
-  Shared(Program program, const std::vector<const DriverKind *> &kinds,
-         const std::vector<bool> &holdsData, const std::vector<Entry> &entries,
-         int32_t spins, bool timeline)
-      : program(std::move(program)),
-        exchange(this->program, holdsData, spins, timeline) {
-    for (size_t i = 0; i < kinds.size(); ++i)
-      drivers.push_back(kinds[i]->make(this->program.devices[i], entries[i]));
-  }
-
-  /// Lets every device thread go on to its next step, or to its end.
-  void release() {
-    running.store(int32_t(drivers.size()), std::memory_order_relaxed);
-    generation.fetch_add(1, std::memory_order_release);
-    generation.notify_all();
-  }
-
-  /// A device thread has ended what it was released for.
-  void arrive() {
-    if (running.fetch_sub(1, std::memory_order_acq_rel) != 1)
-      return;
-    // Under the lock, so that it cannot fall between the coordinator's look and
-    // its sleep.
-    std::lock_guard<std::mutex> guard(mutex);
-    allArrived.notify_one();
-  }
-
-  /// Waits for all of them; false after `timeout`.
-  template <typename Duration> bool waitForAll(Duration timeout) {
-    std::unique_lock<std::mutex> lock(mutex);
-    return allArrived.wait_for(lock, timeout, [&] {
-      return running.load(std::memory_order_acquire) == 0;
-    });
-  }
-
-  const Program program;
-  Exchange exchange;
-  std::vector<std::unique_ptr<Driver>> drivers;
-  std::vector<Error> startErrors;
-
-  /// Counts the releases; device threads wait for it to change.
-  alignas(cacheLineBytes) std::atomic<uint32_t> generation{0};
-  std::atomic<bool> stopping{false};
-  /// Device threads that have not arrived yet.
-  alignas(cacheLineBytes) std::atomic<int32_t> running{0};
-  std::mutex mutex;
-  std::condition_variable allArrived;
-};
-
-} // namespace
-
-static Error pinThisThread(int processor) {
-  // Not a cpu_set_t: a machine may have more processors than one holds.
-  cpu_set_t *set = CPU_ALLOC(processor + 1);
-  size_t bytes = CPU_ALLOC_SIZE(processor + 1);
-  CPU_ZERO_S(bytes, set);
-  CPU_SET_S(processor, bytes, set);
-  int failed = pthread_setaffinity_np(pthread_self(), bytes, set);
-  CPU_FREE(set);
-  if (failed)
-    return Error("cannot stay on processor " + std::to_string(processor) +
-                 ": " + std::strerror(failed));
-  return Error();
-}
-
-static Error startDevice(Shared &shared, size_t device,
-                         std::optional<int> processor) {
-  const std::string &name = shared.program.devices[device].name;
-  pthread_setname_np(pthread_self(), name.substr(0, 15).c_str());
-  Error error;
-  if (processor)
-    error = pinThisThread(*processor);
-  if (!error)
-    error = shared.drivers[device]->start();
-  return error ? Error("device " + name + ": " + error.message()) : Error();
-}
-
-/// A device thread from its start to its end.
-static void runDevice(const std::shared_ptr<Shared> &shared, size_t device,
-                      std::optional<int> processor) {
-  shared->startErrors[device] = startDevice(*shared, device, processor);
-  baechi_context &context = shared->exchange.context(device);
-  uint32_t generation = 0;
-  shared->arrive();
-  for (;;) {
-    shared->generation.wait(generation, std::memory_order_acquire);
-    ++generation;
-    if (shared->stopping.load(std::memory_order_acquire))
-      return;
-    if (int32_t code = shared->drivers[device]->run(&context))
-      shared->exchange.fail(context,
-                            {"its step function returned", -1, -1, code});
-    context.finished.store(true, std::memory_order_release);
-    shared->arrive();
-  }
-}
-
-//===----------------------------------------------------------------------===//
-// The session
-//===----------------------------------------------------------------------===//
-
 class Session::Implementation {
 public:
-  Implementation(std::shared_ptr<Shared> shared, SessionOptions options)
-      : shared(std::move(shared)), options(std::move(options)) {
-    const Program &program = this->shared->program;
+  Implementation(std::shared_ptr<SessionState> state, SessionOptions options)
+      : state(std::move(state)), options(std::move(options)) {
+    const Program &program = this->state->program;
     timeline.devices.resize(program.devices.size());
     for (size_t i = 0; i < program.devices.size(); ++i)
       timeline.devices[i].operators.resize(program.devices[i].operators.size());
@@ -154,12 +38,12 @@ public:
   }
 
   ~Implementation() {
-    shared->stopping.store(true, std::memory_order_release);
-    shared->generation.fetch_add(1, std::memory_order_release);
-    shared->generation.notify_all();
+    state->stopping.store(true, std::memory_order_release);
+    state->generation.fetch_add(1, std::memory_order_release);
+    state->generation.notify_all();
     for (size_t i = 0; i < threads.size(); ++i)
       if (usable ||
-          shared->exchange.context(i).finished.load(std::memory_order_acquire))
+          state->exchange.context(i).finished.load(std::memory_order_acquire))
         threads[i].join();
       else
         threads[i].detach();
@@ -168,7 +52,7 @@ public:
   Error start(const std::vector<int> &processors);
   Error step();
 
-  std::shared_ptr<Shared> shared;
+  std::shared_ptr<SessionState> state;
   SessionOptions options;
   std::vector<std::thread> threads;
   Timeline timeline;
@@ -181,31 +65,31 @@ private:
 };
 
 Error Session::Implementation::start(const std::vector<int> &processors) {
-  size_t count = shared->drivers.size();
-  shared->startErrors.resize(count);
-  shared->running.store(int32_t(count), std::memory_order_relaxed);
+  size_t count = state->drivers.size();
+  state->startErrors.resize(count);
+  state->running.store(int32_t(count), std::memory_order_relaxed);
   try {
     for (size_t i = 0; i < count; ++i) {
       std::optional<int> processor;
       if (options.pinThreads)
         processor = processors[i % processors.size()];
-      threads.emplace_back(runDevice, shared, i, processor);
+      threads.emplace_back(runDevice, state, i, processor);
     }
   } catch (const std::system_error &error) {
     return Error("cannot start a thread for device " +
-                 shared->program.devices[threads.size()].name + ": " +
+                 state->program.devices[threads.size()].name + ": " +
                  error.what());
   }
-  while (!shared->waitForAll(tick))
+  while (!state->waitForAll(tick))
     ;
-  for (Error &error : shared->startErrors)
+  for (Error &error : state->startErrors)
     if (error)
       return std::move(error);
   return Error();
 }
 
 Error Session::Implementation::superviseStep() {
-  Exchange &exchange = shared->exchange;
+  Exchange &exchange = state->exchange;
   std::string given;
   uint64_t progress = exchange.progress();
   Clock::time_point lastProgress = Clock::now();
@@ -215,7 +99,7 @@ Error Session::Implementation::superviseStep() {
   };
   auto why = [&] { return given.empty() ? exchange.describeFailure() : given; };
 
-  while (!shared->waitForAll(tick)) {
+  while (!state->waitForAll(tick)) {
     Clock::time_point now = Clock::now();
     if (exchange.aborted()) {
       aborted = aborted.value_or(now);
@@ -253,8 +137,8 @@ Error Session::Implementation::step() {
   if (!usable)
     return Error("an earlier step left a device inside a kernel, so this "
                  "session cannot run another: create a new one");
-  shared->exchange.reset();
-  shared->release();
+  state->exchange.reset();
+  state->release();
   Error error = superviseStep();
   record();
   hasResults = !error;
@@ -262,7 +146,7 @@ Error Session::Implementation::step() {
 }
 
 void Session::Implementation::record() {
-  Exchange &exchange = shared->exchange;
+  Exchange &exchange = state->exchange;
   timeline.wallNs = exchange.elapsedNs();
   for (size_t i = 0; i < timeline.devices.size(); ++i) {
     DeviceRecord &device = timeline.devices[i];
@@ -345,17 +229,18 @@ Session::create(Program program, const SymbolResolver &resolve,
     const DeviceInfo &device = program.devices[i];
     if (!kinds[i]->runsEntry)
       continue;
-    entries[i] = reinterpret_cast<Entry>(resolve(device.entry));
+    entries[i] =
+        reinterpret_cast<Entry>(resolve ? resolve(device.entry) : nullptr);
     if (!entries[i])
       return Error("device " + device.name + ": the program has no symbol '" +
                    device.entry + "'");
   }
 
-  auto shared =
-      std::make_shared<Shared>(std::move(program), kinds, holdsData, entries,
-                               spinsFor(kinds.size(), host), options.timeline);
+  auto state = std::make_shared<SessionState>(
+      std::move(program), kinds, holdsData, entries,
+      spinsFor(kinds.size(), host), options.timeline);
   auto implementation =
-      std::make_unique<Implementation>(std::move(shared), std::move(options));
+      std::make_unique<Implementation>(std::move(state), std::move(options));
   if (Error error = implementation->start(host.processors))
     return error;
   return std::unique_ptr<Session>(new Session(std::move(implementation)));
@@ -366,7 +251,7 @@ Session::Session(std::unique_ptr<Implementation> implementation)
 Session::~Session() = default;
 
 const Program &Session::program() const {
-  return implementation->shared->program;
+  return implementation->state->program;
 }
 
 Error Session::step() { return implementation->step(); }
@@ -397,8 +282,8 @@ Error Session::setArgument(size_t index, const void *data, size_t bytes) {
     return error;
   const ArgumentInfo &argument = arguments[index];
   if (bytes)
-    implementation->shared->drivers[argument.device]->write(argument.offset,
-                                                            data, bytes);
+    implementation->state->drivers[argument.device]->write(argument.offset,
+                                                           data, bytes);
   return Error();
 }
 
@@ -408,8 +293,8 @@ Error Session::getArgument(size_t index, void *data, size_t bytes) const {
     return error;
   const ArgumentInfo &argument = arguments[index];
   if (bytes)
-    implementation->shared->drivers[argument.device]->read(argument.offset,
-                                                           data, bytes);
+    implementation->state->drivers[argument.device]->read(argument.offset, data,
+                                                          bytes);
   return Error();
 }
 
@@ -422,7 +307,7 @@ Error Session::getResult(size_t index, void *data, size_t bytes) const {
                  " has no value: no step has succeeded since");
   const BufferInfo &result = results[index];
   if (bytes)
-    implementation->shared->drivers[result.device]->read(result.offset, data,
-                                                         bytes);
+    implementation->state->drivers[result.device]->read(result.offset, data,
+                                                        bytes);
   return Error();
 }

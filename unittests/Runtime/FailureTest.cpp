@@ -263,6 +263,9 @@ const Misuse misuses[] = {
        return 0;
      },
      "in operator 0 'a': ended an operator that had not begun"},
+    {"NoReason",
+     [](Context context, char *) { return baechi_fail(context, nullptr); },
+     "before its first operator: no reason given"},
     {"FailureIgnored",
      [](Context context, char *arena) {
        baechi_operator_begin(context, 0);

@@ -1,0 +1,61 @@
+//===- DeviceThread.cpp - The life of a device thread ---------------------===//
+//
+// Part of the Baechi project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "core/SessionState.h"
+
+#include <pthread.h>
+#include <sched.h>
+
+#include <cstring>
+
+using namespace baechi::runtime;
+
+static Error pinThisThread(int processor) {
+  // Not a cpu_set_t: a machine may have more processors than one holds.
+  cpu_set_t *set = CPU_ALLOC(processor + 1);
+  size_t bytes = CPU_ALLOC_SIZE(processor + 1);
+  CPU_ZERO_S(bytes, set);
+  CPU_SET_S(processor, bytes, set);
+  int failed = pthread_setaffinity_np(pthread_self(), bytes, set);
+  CPU_FREE(set);
+  if (failed)
+    return Error("cannot stay on processor " + std::to_string(processor) +
+                 ": " + std::strerror(failed));
+  return Error();
+}
+
+static Error startDevice(SessionState &state, size_t device,
+                         std::optional<int> processor) {
+  const std::string &name = state.program.devices[device].name;
+  pthread_setname_np(pthread_self(), name.substr(0, 15).c_str());
+  Error error;
+  if (processor)
+    error = pinThisThread(*processor);
+  if (!error)
+    error = state.drivers[device]->start();
+  return error ? Error("device " + name + ": " + error.message()) : Error();
+}
+
+void baechi::runtime::runDevice(const std::shared_ptr<SessionState> &state,
+                                size_t device, std::optional<int> processor) {
+  state->startErrors[device] = startDevice(*state, device, processor);
+  baechi_context &context = state->exchange.context(device);
+  uint32_t generation = 0;
+  state->arrive();
+  for (;;) {
+    state->generation.wait(generation, std::memory_order_acquire);
+    ++generation;
+    if (state->stopping.load(std::memory_order_acquire))
+      return;
+    if (int32_t code = state->drivers[device]->run(&context))
+      state->exchange.fail(context,
+                           {"its step function returned", -1, -1, code});
+    context.finished.store(true, std::memory_order_release);
+    state->arrive();
+  }
+}

@@ -1,0 +1,81 @@
+//===- SessionState.h - What device threads share ---------------*- C++ -*-===//
+//
+// Part of the Baechi project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+#ifndef BAECHI_RUNTIME_CORE_SESSIONSTATE_H
+#define BAECHI_RUNTIME_CORE_SESSIONSTATE_H
+
+#include "core/Driver.h"
+#include "core/Exchange.h"
+
+#include <atomic>
+#include <condition_variable>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <vector>
+
+namespace baechi::runtime {
+
+/// Owned by the session and by each device thread: a thread that had to be left
+/// behind inside a kernel keeps what it may still touch.
+struct SessionState {
+  SessionState(Program program, const std::vector<const DriverKind *> &kinds,
+               const std::vector<bool> &holdsData,
+               const std::vector<Entry> &entries, int32_t spins, bool timeline)
+      : program(std::move(program)),
+        exchange(this->program, holdsData, spins, timeline) {
+    for (size_t i = 0; i < kinds.size(); ++i)
+      drivers.push_back(kinds[i]->make(this->program.devices[i], entries[i]));
+  }
+
+  /// Lets every device thread go on to its next step, or to its end.
+  void release() {
+    running.store(int32_t(drivers.size()), std::memory_order_relaxed);
+    generation.fetch_add(1, std::memory_order_release);
+    generation.notify_all();
+  }
+
+  /// A device thread has ended what it was released for.
+  void arrive() {
+    if (running.fetch_sub(1, std::memory_order_acq_rel) != 1)
+      return;
+    // Under the lock, so that it cannot fall between the coordinator's look and
+    // its sleep.
+    std::lock_guard<std::mutex> guard(mutex);
+    allArrived.notify_one();
+  }
+
+  /// Waits for all of them; false after `timeout`.
+  template <typename Duration> bool waitForAll(Duration timeout) {
+    std::unique_lock<std::mutex> lock(mutex);
+    return allArrived.wait_for(lock, timeout, [&] {
+      return running.load(std::memory_order_acquire) == 0;
+    });
+  }
+
+  const Program program;
+  Exchange exchange;
+  std::vector<std::unique_ptr<Driver>> drivers;
+  std::vector<Error> startErrors;
+
+  /// Counts the releases; device threads wait for it to change.
+  alignas(cacheLineBytes) std::atomic<uint32_t> generation{0};
+  std::atomic<bool> stopping{false};
+  /// Device threads that have not arrived yet.
+  alignas(cacheLineBytes) std::atomic<int32_t> running{0};
+  std::mutex mutex;
+  std::condition_variable allArrived;
+};
+
+/// A device thread from its start to its end. It stays on `processor`, if
+/// given, and arrives once when it is ready and once after each step.
+void runDevice(const std::shared_ptr<SessionState> &state, size_t device,
+               std::optional<int> processor);
+
+} // namespace baechi::runtime
+
+#endif // BAECHI_RUNTIME_CORE_SESSIONSTATE_H
