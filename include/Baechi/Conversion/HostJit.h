@@ -1,0 +1,62 @@
+//===- HostJit.h - Host code in memory -*- C++ -*-===//
+//
+// Part of the Baechi project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+#ifndef BAECHI_CONVERSION_HOSTJIT_H
+#define BAECHI_CONVERSION_HOSTJIT_H
+
+#include "mlir/IR/BuiltinOps.h"
+#include "llvm/ADT/StringMap.h"
+#include "llvm/Support/Error.h"
+#include <memory>
+#include <string>
+
+namespace baechi {
+
+struct HostJitOptions {
+  /// Thread: the code reports its memory accesses to ThreadSanitizer, which the
+  /// process must have been built with. (AddressSanitizer would see nothing:
+  /// all buffers lie in one arena.)
+  enum class Sanitizer { None, Thread };
+  Sanitizer sanitizer = Sanitizer::None;
+
+  /// Threads that compile. Every added module is compiled in as many parts.
+  unsigned threads = 2;
+
+  /// Functions that the code may call, by name: the runtime's. Those of the
+  /// process (libm) and cblas_sgemm are found without.
+  llvm::StringMap<void *> symbols;
+};
+
+/// Compiles modules of the LLVM dialect for the machine that it runs on, and
+/// keeps their code for as long as it lives. Not thread-safe; the code may run
+/// on any thread.
+class HostJit {
+public:
+  static llvm::Expected<std::unique_ptr<HostJit>>
+  create(HostJitOptions options = {});
+  ~HostJit();
+
+  /// Compiles `module`. It must translate to LLVM IR (registerHostKernelDialects
+  /// registers the translations), and define no symbol that was added before.
+  llvm::Error add(mlir::ModuleOp module);
+
+  /// The address of a symbol of the added modules.
+  llvm::Expected<void *> lookup(llvm::StringRef name);
+
+  /// What code is compiled for: the processor's name and its vector extensions,
+  /// for example "znver4+avx2+avx512f".
+  static std::string hostTarget();
+
+private:
+  struct Implementation;
+  explicit HostJit(std::unique_ptr<Implementation> implementation);
+  std::unique_ptr<Implementation> implementation;
+};
+
+} // namespace baechi
+
+#endif // BAECHI_CONVERSION_HOSTJIT_H

@@ -1,0 +1,147 @@
+//===- HostJit.cpp - Host code in memory -*- C++ -*-===//
+//
+// Part of the Baechi project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Baechi/Conversion/HostJit.h"
+#include "Baechi/Conversion/OpenBlas.h"
+#include "Internal.h"
+#include "mlir/IR/Diagnostics.h"
+#include "mlir/Target/LLVMIR/Export.h"
+#include "llvm/ExecutionEngine/Orc/LLJIT.h"
+#include "llvm/Support/TargetSelect.h"
+#include "llvm/Support/ThreadPool.h"
+#include "llvm/TargetParser/Host.h"
+
+using namespace mlir;
+using namespace baechi;
+namespace orc = llvm::orc;
+
+struct HostJit::Implementation {
+  HostJitOptions options;
+  orc::JITTargetMachineBuilder target;
+  std::unique_ptr<orc::LLJIT> jit;
+  /// What the linker said besides the error that it returned.
+  std::string linkErrors;
+  bool hasBlas = false;
+
+  llvm::Error define(llvm::StringRef name, void *address) {
+    orc::SymbolMap symbols;
+    symbols[jit->mangleAndIntern(name)] = {
+        orc::ExecutorAddr::fromPtr(address),
+        llvm::JITSymbolFlags::Exported | llvm::JITSymbolFlags::Callable};
+    return jit->getMainJITDylib().define(
+        orc::absoluteSymbols(std::move(symbols)));
+  }
+};
+
+HostJit::HostJit(std::unique_ptr<Implementation> implementation)
+    : implementation(std::move(implementation)) {}
+HostJit::~HostJit() = default;
+
+llvm::Expected<std::unique_ptr<HostJit>>
+HostJit::create(HostJitOptions options) {
+  llvm::InitializeNativeTarget();
+  llvm::InitializeNativeTargetAsmPrinter();
+  auto target = orc::JITTargetMachineBuilder::detectHost();
+  if (!target)
+    return target.takeError();
+  auto jit = orc::LLJITBuilder().setJITTargetMachineBuilder(*target).create();
+  if (!jit)
+    return jit.takeError();
+  auto implementation = std::make_unique<Implementation>(
+      Implementation{std::move(options), std::move(*target), std::move(*jit),
+                     /*linkErrors=*/{}});
+  implementation->jit->getExecutionSession().setErrorReporter(
+      [state = implementation.get()](llvm::Error error) {
+        state->linkErrors += llvm::toString(std::move(error)) + "\n";
+      });
+  for (const auto &symbol : implementation->options.symbols)
+    if (auto error = implementation->define(symbol.getKey(), symbol.getValue()))
+      return std::move(error);
+  return std::unique_ptr<HostJit>(new HostJit(std::move(implementation)));
+}
+
+llvm::Error HostJit::add(ModuleOp module) {
+  Implementation &state = *implementation;
+  // Diagnostics of the translation become part of the returned error.
+  std::string diagnostics;
+  ScopedDiagnosticHandler handler(module.getContext(), [&](Diagnostic &d) {
+    diagnostics += d.str() + "\n";
+    return success();
+  });
+
+  struct Part {
+    std::unique_ptr<llvm::LLVMContext> context;
+    std::unique_ptr<llvm::Module> module;
+    llvm::Expected<std::unique_ptr<llvm::MemoryBuffer>> object = nullptr;
+  };
+  llvm::SmallVector<Part> parts;
+  for (auto &split : splitModule(module, state.options.threads)) {
+    auto context = std::make_unique<llvm::LLVMContext>();
+    auto translated = translateModuleToLLVMIR(*split, *context);
+    if (!translated)
+      return llvm::createStringError("cannot translate to LLVM IR: " +
+                                     diagnostics);
+    parts.push_back({std::move(context), std::move(translated)});
+  }
+  for (Part &part : parts) {
+    if (state.hasBlas || !part.module->getFunction("cblas_sgemm"))
+      continue;
+    auto blas = loadOpenBlas();
+    if (!blas)
+      return blas.takeError();
+    if (auto error = state.define("cblas_sgemm", blas->sgemm))
+      return error;
+    state.hasBlas = true;
+  }
+
+  auto compile = [&](Part &part) {
+    part.object = compileModule(*part.module, state.target,
+                                state.options.sanitizer);
+  };
+  {
+    llvm::DefaultThreadPool pool(
+        llvm::hardware_concurrency(state.options.threads));
+    for (Part &part : llvm::drop_begin(parts))
+      pool.async([&] { compile(part); });
+    compile(parts.front());
+    pool.wait();
+  }
+
+  llvm::Error failure = llvm::Error::success();
+  for (Part &part : parts) {
+    if (!part.object)
+      failure = llvm::joinErrors(std::move(failure), part.object.takeError());
+    else
+      failure = llvm::joinErrors(
+          std::move(failure), state.jit->addObjectFile(std::move(*part.object)));
+  }
+  return failure;
+}
+
+llvm::Expected<void *> HostJit::lookup(llvm::StringRef name) {
+  implementation->linkErrors.clear();
+  auto address = implementation->jit->lookup(name);
+  if (address)
+    return address->toPtr<void *>();
+  return llvm::createStringError(
+      "no host code for '" + name +
+      "': " + llvm::toString(address.takeError()) +
+      (implementation->linkErrors.empty() ? "" : "; ") +
+      implementation->linkErrors);
+}
+
+std::string HostJit::hostTarget() {
+  std::string target = llvm::sys::getHostCPUName().str();
+  llvm::StringMap<bool> features = llvm::sys::getHostCPUFeatures();
+  for (llvm::StringRef extension :
+       {"avx2", "fma", "avx512f", "avx512bw", "avx512vl", "avx512bf16",
+        "amx-tile", "neon", "sve", "sve2"})
+    if (features.lookup(extension))
+      target += ("+" + extension).str();
+  return target;
+}

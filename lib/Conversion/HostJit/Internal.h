@@ -1,0 +1,32 @@
+//===- Internal.h - Steps of compiling host code -*- C++ -*-===//
+//
+// Part of the Baechi project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+#ifndef BAECHI_LIB_CONVERSION_HOSTJIT_INTERNAL_H
+#define BAECHI_LIB_CONVERSION_HOSTJIT_INTERNAL_H
+
+#include "Baechi/Conversion/HostJit.h"
+#include "mlir/IR/OwningOpRef.h"
+#include "llvm/ExecutionEngine/Orc/JITTargetMachineBuilder.h"
+#include "llvm/IR/LLVMContext.h"
+#include "llvm/IR/Module.h"
+#include "llvm/Support/MemoryBuffer.h"
+
+namespace baechi {
+
+/// Splits a module of the LLVM dialect into at most `parts` of about equal
+/// size that link to the same program.
+llvm::SmallVector<mlir::OwningOpRef<mlir::ModuleOp>>
+splitModule(mlir::ModuleOp module, unsigned parts);
+
+/// Optimises `module` for `target` and makes an object file of it.
+llvm::Expected<std::unique_ptr<llvm::MemoryBuffer>>
+compileModule(llvm::Module &module, llvm::orc::JITTargetMachineBuilder target,
+              HostJitOptions::Sanitizer sanitizer);
+
+} // namespace baechi
+
+#endif // BAECHI_LIB_CONVERSION_HOSTJIT_INTERNAL_H

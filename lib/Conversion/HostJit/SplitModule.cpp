@@ -1,0 +1,99 @@
+//===- SplitModule.cpp - Parts of a module to compile in parallel -*- C++ -*-===//
+//
+// Part of the Baechi project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Internal.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/IR/Builders.h"
+#include "mlir/IR/SymbolTable.h"
+
+using namespace mlir;
+using namespace baechi;
+
+namespace {
+/// Copies `symbol` as another part sees it: a function's declaration, a
+/// constant's whole definition.
+void cloneReferenced(Operation *symbol, OpBuilder &builder) {
+  auto function = dyn_cast<LLVM::LLVMFuncOp>(symbol);
+  if (!function) {
+    builder.clone(*symbol);
+    return;
+  }
+  auto declaration =
+      cast<LLVM::LLVMFuncOp>(builder.cloneWithoutRegions(*function));
+  // Attributes of a body that is not here.
+  declaration->removeAttr(function.getPersonalityAttrName());
+}
+
+/// Adds to `part` what its functions refer to and lacks, transitively.
+void completeReferences(ModuleOp part, const SymbolTable &all) {
+  OpBuilder builder = OpBuilder::atBlockEnd(part.getBody());
+  llvm::DenseSet<StringAttr> present;
+  SmallVector<Operation *> worklist;
+  for (Operation &op : *part.getBody()) {
+    present.insert(SymbolTable::getSymbolName(&op));
+    worklist.push_back(&op);
+  }
+  while (!worklist.empty()) {
+    auto uses = SymbolTable::getSymbolUses(worklist.pop_back_val());
+    if (!uses)
+      continue;
+    for (SymbolTable::SymbolUse use : *uses) {
+      StringAttr name = use.getSymbolRef().getRootReference();
+      Operation *symbol = all.lookup(name);
+      if (!symbol || !present.insert(name).second)
+        continue;
+      cloneReferenced(symbol, builder);
+      worklist.push_back(&part.getBody()->back());
+    }
+  }
+}
+} // namespace
+
+SmallVector<OwningOpRef<ModuleOp>> baechi::splitModule(ModuleOp module,
+                                                       unsigned parts) {
+  SmallVector<std::pair<int64_t, LLVM::LLVMFuncOp>> functions;
+  SmallVector<Operation *> variables;
+  for (Operation &op : *module.getBody()) {
+    auto function = dyn_cast<LLVM::LLVMFuncOp>(op);
+    if (function && !function.isExternal()) {
+      int64_t size = 0;
+      function.walk([&](Operation *) { ++size; });
+      functions.emplace_back(size, function);
+    }
+    auto global = dyn_cast<LLVM::GlobalOp>(op);
+    if (global && (global.getLinkage() != LLVM::Linkage::Private ||
+                   !global.getConstant()))
+      variables.push_back(&op);
+  }
+  // Parts may have copies of constants, but variables exist once.
+  if (!variables.empty())
+    parts = 1;
+  parts = std::clamp<unsigned>(functions.size(), 1, std::max(parts, 1u));
+
+  // Longest first, each to the part that has least.
+  llvm::stable_sort(functions, [](const auto &a, const auto &b) {
+    return a.first > b.first;
+  });
+  SmallVector<OwningOpRef<ModuleOp>> result;
+  for (unsigned part = 0; part < parts; ++part) {
+    result.push_back(ModuleOp::create(module.getLoc()));
+    (*result.back())->setAttrs(module->getDiscardableAttrDictionary());
+  }
+  SmallVector<int64_t> load(parts, 0);
+  for (auto [size, function] : functions) {
+    unsigned least = std::distance(load.begin(), llvm::min_element(load));
+    load[least] += size;
+    OpBuilder::atBlockEnd(result[least]->getBody()).clone(*function);
+  }
+  for (Operation *variable : variables)
+    OpBuilder::atBlockEnd(result[0]->getBody()).clone(*variable);
+  SymbolTable all(module);
+  for (auto &part : result)
+    completeReferences(*part, all);
+  return result;
+}

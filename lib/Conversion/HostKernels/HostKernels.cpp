@@ -1,0 +1,130 @@
+//===- HostKernels.cpp - Kernels to host code -*- C++ -*-===//
+//
+// Part of the Baechi project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Baechi/Conversion/HostKernels.h"
+#include "Baechi/Dialect/Baechi.h"
+#include "Internal.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+
+using namespace mlir;
+using namespace baechi;
+
+namespace {
+bool isKernel(func::FuncOp function) {
+  return function->hasAttr(BaechiDialect::kKernel);
+}
+
+SmallVector<func::FuncOp> kernelsOf(ModuleOp module) {
+  return llvm::filter_to_vector(module.getOps<func::FuncOp>(), isKernel);
+}
+
+OwningOpRef<ModuleOp> copiesOf(ArrayRef<func::FuncOp> kernels,
+                               Location location) {
+  OwningOpRef<ModuleOp> copies = ModuleOp::create(location);
+  OpBuilder builder = OpBuilder::atBlockBegin(copies->getBody());
+  for (func::FuncOp kernel : kernels)
+    builder.clone(*kernel);
+  return copies;
+}
+
+LogicalResult bufferizeCopies(ModuleOp copies) {
+  KernelSignatures signatures;
+  return bufferizeKernels(copies, signatures);
+}
+
+LogicalResult lowerCopies(ModuleOp copies) {
+  KernelSignatures signatures;
+  return success(succeeded(bufferizeKernels(copies, signatures)) &&
+                 succeeded(lowerToLoops(copies, signatures)) &&
+                 succeeded(lowerToLLVM(copies, signatures)));
+}
+
+/// True when `step` fails on this kernel alone; its errors are not shown.
+bool failsAlone(func::FuncOp kernel, function_ref<LogicalResult(ModuleOp)> step) {
+  ScopedDiagnosticHandler silence(kernel.getContext(),
+                                  [](Diagnostic &) { return success(); });
+  return failed(step(*copiesOf(kernel, kernel.getLoc())));
+}
+
+/// Runs `step` on copies of all kernels at once. When it fails, finds out by
+/// which kernel and says so: the step's own errors rarely name the function.
+FailureOr<OwningOpRef<ModuleOp>>
+runOnCopies(ArrayRef<func::FuncOp> kernels, Location location,
+            function_ref<LogicalResult(ModuleOp)> step) {
+  OwningOpRef<ModuleOp> copies = copiesOf(kernels, location);
+  if (succeeded(step(*copies)))
+    return copies;
+  for (func::FuncOp kernel : kernels)
+    if (failsAlone(kernel, step))
+      return emitError(kernel.getLoc())
+             << "kernel '" << kernel.getSymName()
+             << "' cannot be lowered to host code";
+  return failure();
+}
+
+/// Moves the symbols of `from` to the end of `to`. Functions keep their names;
+/// constants, which only they use, are renamed where `to` has the name already.
+LogicalResult moveSymbols(ModuleOp from, ModuleOp to) {
+  SymbolTable names(to), own(from);
+  for (Operation &op : llvm::make_early_inc_range(*from.getBody())) {
+    StringAttr name = SymbolTable::getSymbolName(&op);
+    Operation *same = names.lookup(name);
+    if (same && isa<LLVM::LLVMFuncOp>(op)) {
+      // Declarations of library functions.
+      if (isa<LLVM::LLVMFuncOp>(same))
+        continue;
+      return op.emitOpError("is needed by host code, but the module has '")
+             << name.getValue() << "' for something else";
+    }
+    if (same && failed(own.renameToUnique(&op, {&names})))
+      return failure();
+    op.remove();
+    names.insert(&op);
+  }
+  return success();
+}
+} // namespace
+
+SmallVector<StringRef> baechi::hostImplementations(func::FuncOp kernel) {
+  return {"generated"};
+}
+
+LogicalResult baechi::annotateKernelScratch(ModuleOp module) {
+  SmallVector<func::FuncOp> kernels = kernelsOf(module);
+  auto copies = runOnCopies(kernels, module.getLoc(), bufferizeCopies);
+  if (failed(copies))
+    return failure();
+  for (func::FuncOp kernel : kernels)
+    kernel->setAttr(BaechiDialect::kKernelScratch,
+                    (*copies)
+                        ->lookupSymbol(kernel.getSymNameAttr())
+                        ->getAttr(BaechiDialect::kKernelScratch));
+  return success();
+}
+
+LogicalResult baechi::lowerKernels(ModuleOp module) {
+  SmallVector<func::FuncOp> kernels = kernelsOf(module);
+  auto lowered = runOnCopies(kernels, module.getLoc(), lowerCopies);
+  if (failed(lowered))
+    return failure();
+  for (func::FuncOp kernel : kernels) {
+    // Memory was planned with what the kernel said.
+    auto planned =
+        kernel->getAttrOfType<IntegerAttr>(BaechiDialect::kKernelScratch);
+    auto needed = (*lowered)
+                      ->lookupSymbol(kernel.getSymNameAttr())
+                      ->getAttrOfType<IntegerAttr>(BaechiDialect::kKernelScratch);
+    if (planned && planned.getInt() < needed.getInt())
+      return kernel.emitOpError("needs ")
+             << needed.getInt() << " bytes of scratch but says "
+             << planned.getInt() << "; run baechi-kernel-scratch again";
+  }
+  for (func::FuncOp kernel : kernels)
+    kernel.erase();
+  return moveSymbols(**lowered, module);
+}

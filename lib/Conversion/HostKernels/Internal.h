@@ -1,0 +1,67 @@
+//===- Internal.h - Steps of lowering kernels to host code -*- C++ -*-===//
+//
+// Part of the Baechi project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+#ifndef BAECHI_LIB_CONVERSION_HOSTKERNELS_INTERNAL_H
+#define BAECHI_LIB_CONVERSION_HOSTKERNELS_INTERNAL_H
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/Linalg/IR/Linalg.h"
+#include "mlir/IR/BuiltinOps.h"
+#include "llvm/ADT/MapVector.h"
+
+namespace baechi {
+
+/// What of a kernel's interface the lowering still needs after the function's
+/// type has changed.
+struct KernelSignature {
+  unsigned numArguments = 0;
+  /// For each result the arguments whose buffers it may be written into.
+  llvm::SmallVector<llvm::SmallVector<unsigned>> mayAlias;
+
+  bool isMayAlias(unsigned argument, unsigned result) const {
+    return llvm::is_contained(mayAlias[result], argument);
+  }
+};
+using KernelSignatures = llvm::MapVector<mlir::StringAttr, KernelSignature>;
+
+/// Takes kernels on tensors to functions on memrefs: the arguments, the
+/// results, a byte buffer as scratch. No allocation but small allocas is left.
+/// `baechi.kernel_scratch` says the scratch's size.
+mlir::LogicalResult bufferizeKernels(mlir::ModuleOp kernels,
+                                     KernelSignatures &signatures);
+
+/// Makes the buffers that loops carry from iteration to iteration distinct from
+/// those that the iterations compute in, so that every allocation of `kernel`
+/// may be hoisted out of its loops.
+void separateCarriedBuffers(mlir::func::FuncOp kernel);
+
+/// Redirects results through a buffer of their own where writing them into the
+/// buffer of an argument that they may alias would not be safe.
+void protectAliases(mlir::func::FuncOp kernel,
+                    const KernelSignature &signature);
+
+/// True when `op` reads the argument and writes the result element by element:
+/// its loops are parallel even when both are one buffer.
+bool isElementwiseInPlace(mlir::linalg::LinalgOp op, mlir::Value argument,
+                          mlir::Value result);
+
+/// Moves every allocation of `kernel` to the stack (small ones) or into a new
+/// last argument, the scratch.
+mlir::LogicalResult placeAllocations(mlir::func::FuncOp kernel);
+
+/// Lowers the linalg operations of bufferized kernels to loops that LLVM
+/// vectorizes.
+mlir::LogicalResult lowerToLoops(mlir::ModuleOp kernels,
+                                 const KernelSignatures &signatures);
+
+/// Lowers bufferized kernels of loops to the LLVM dialect.
+mlir::LogicalResult lowerToLLVM(mlir::ModuleOp kernels,
+                                const KernelSignatures &signatures);
+
+} // namespace baechi
+
+#endif // BAECHI_LIB_CONVERSION_HOSTKERNELS_INTERNAL_H

@@ -1,0 +1,179 @@
+//===- Loops.cpp - Bufferized kernels to loops that LLVM vectorizes -*- C++ -*-===//
+//
+// Part of the Baechi project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Internal.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Linalg/Transforms/Transforms.h"
+#include "mlir/Dialect/Linalg/Utils/Utils.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/Math/Transforms/Passes.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Transforms/GreedyPatternRewriteDriver.h"
+
+using namespace mlir;
+using namespace baechi;
+
+namespace {
+/// The stride in elements with which `operand` moves along loop `dim`.
+int64_t strideAlong(linalg::LinalgOp op, OpOperand &operand, unsigned dim) {
+  auto type = dyn_cast<MemRefType>(operand.get().getType());
+  SmallVector<int64_t> strides;
+  int64_t offset;
+  if (!type || failed(type.getStridesAndOffset(strides, offset)))
+    return 0;
+  AffineMap map = op.getMatchingIndexingMap(&operand);
+  for (auto [result, stride] : llvm::zip_equal(map.getResults(), strides))
+    if (result.isFunctionOfDim(dim))
+      return stride;
+  return 0;
+}
+
+/// Lower is better: how a contraction's innermost loop `dim` runs through
+/// memory. Contiguous in the result and broadcast or contiguous in the factors
+/// is what LLVM vectorizes best; then a dot product of contiguous factors.
+int64_t innermostCost(linalg::LinalgOp op, unsigned dim) {
+  int64_t cost = 0;
+  for (OpOperand &operand : op->getOpOperands()) {
+    int64_t stride = strideAlong(op, operand, dim);
+    bool isResult = op.isDpsInit(&operand);
+    if (stride == 0)
+      cost += isResult ? 2 : 0;
+    else if (stride != 1)
+      cost += isResult ? 8 : 4;
+  }
+  return cost;
+}
+
+/// Orders a contraction's loops: parallel ones, reductions, and innermost the
+/// one that runs through memory best.
+void orderContractionLoops(RewriterBase &rewriter, linalg::GenericOp op) {
+  SmallVector<utils::IteratorType> kinds = op.getIteratorTypesArray();
+  SmallVector<unsigned> order;
+  for (auto kind :
+       {utils::IteratorType::parallel, utils::IteratorType::reduction})
+    for (unsigned dim : llvm::seq(op.getNumLoops()))
+      if (kinds[dim] == kind)
+        order.push_back(dim);
+  auto *best = llvm::min_element(order, [&](unsigned a, unsigned b) {
+    return innermostCost(op, a) < innermostCost(op, b);
+  });
+  std::rotate(best, best + 1, order.end());
+  if (llvm::is_sorted(order))
+    return;
+  rewriter.setInsertionPoint(op);
+  (void)linalg::interchangeGenericOp(rewriter, op, order);
+}
+
+/// An argument's copy into the result that may lie in the same buffer is only
+/// needed when it does not.
+void guardCopy(memref::CopyOp copy) {
+  OpBuilder builder(copy);
+  Location loc = copy.getLoc();
+  auto address = [&](Value buffer) -> Value {
+    return memref::ExtractAlignedPointerAsIndexOp::create(builder, loc, buffer);
+  };
+  Value differ = arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::ne,
+                                       address(copy.getSource()),
+                                       address(copy.getTarget()));
+  auto guard = scf::IfOp::create(builder, loc, differ);
+  copy->moveBefore(guard.thenBlock()->getTerminator());
+}
+
+/// Lets LLVM vectorize an elementwise operation whose result may lie in the
+/// buffer of an argument: its iterations are independent even then.
+LogicalResult lowerInPlace(RewriterBase &rewriter, linalg::LinalgOp op) {
+  MLIRContext *context = op.getContext();
+  auto group = LLVM::AccessGroupAttr::get(
+      context, DistinctAttr::create(UnitAttr::get(context)));
+  rewriter.setInsertionPoint(op);
+  FailureOr<linalg::LinalgLoops> loops = linalg::linalgOpToLoops(rewriter, op);
+  if (failed(loops))
+    return failure();
+  rewriter.eraseOp(op);
+  auto annotation = LLVM::LoopAnnotationAttr::get(
+      context, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {group});
+  for (Operation *loop : *loops)
+    loop->setAttr("loop_annotation", annotation);
+  return success();
+}
+
+LogicalResult lowerKernel(func::FuncOp kernel,
+                          const KernelSignature &signature) {
+  IRRewriter rewriter(kernel.getContext());
+  SmallVector<std::pair<Value, Value>> sameBuffer;
+  for (auto [result, arguments] : llvm::enumerate(signature.mayAlias))
+    for (unsigned argument : arguments)
+      sameBuffer.emplace_back(
+          kernel.getArgument(argument),
+          kernel.getArgument(signature.numArguments + result));
+
+  SmallVector<memref::CopyOp> copies;
+  SmallVector<linalg::LinalgOp> named, ops;
+  kernel.walk([&](memref::CopyOp op) { copies.push_back(op); });
+  for (memref::CopyOp copy : copies) {
+    if (llvm::is_contained(sameBuffer, std::pair<Value, Value>(
+                                           copy.getSource(), copy.getTarget())))
+      guardCopy(copy);
+    rewriter.setInsertionPoint(copy);
+    rewriter.replaceOpWithNewOp<linalg::CopyOp>(copy, copy.getSource(),
+                                                copy.getTarget());
+  }
+
+  kernel.walk([&](linalg::LinalgOp op) {
+    if (!isa<linalg::GenericOp>(op) && linalg::isaContractionOpInterface(op))
+      named.push_back(op);
+  });
+  for (linalg::LinalgOp op : named) {
+    rewriter.setInsertionPoint(op);
+    (void)linalg::generalizeNamedOp(rewriter, op);
+  }
+  kernel.walk([&](linalg::LinalgOp op) { ops.push_back(op); });
+  for (linalg::LinalgOp op : ops) {
+    bool inPlace = llvm::any_of(sameBuffer, [&](auto pair) {
+      return isElementwiseInPlace(op, pair.first, pair.second);
+    });
+    auto generic = dyn_cast<linalg::GenericOp>(*op);
+    if (inPlace && failed(lowerInPlace(rewriter, op)))
+      return failure();
+    if (!inPlace && generic && linalg::isaContractionOpInterface(op))
+      orderContractionLoops(rewriter, generic);
+  }
+  return success();
+}
+
+/// Lets LLVM reorder sums and contract products. Infinities stay exact: masks
+/// and the initial values of maxima are made of them. So do NaNs, and
+/// comparisons, which models use to look for either.
+void relaxFloatingPoint(ModuleOp kernels) {
+  using Flags = arith::FastMathFlags;
+  auto flags = arith::FastMathFlagsAttr::get(
+      kernels.getContext(), Flags::reassoc | Flags::contract | Flags::arcp |
+                                Flags::nsz | Flags::afn);
+  kernels.walk([&](arith::ArithFastMathInterface op) {
+    if (!isa<arith::CmpFOp, arith::SelectOp>(*op))
+      op->setAttr(op.getFastMathAttrName(), flags);
+  });
+}
+} // namespace
+
+LogicalResult baechi::lowerToLoops(ModuleOp kernels,
+                                   const KernelSignatures &signatures) {
+  for (auto kernel : kernels.getOps<func::FuncOp>())
+    if (auto it = signatures.find(kernel.getSymNameAttr());
+        it != signatures.end())
+      if (failed(lowerKernel(kernel, it->second)))
+        return failure();
+  // Calls of libm would keep LLVM from vectorizing.
+  RewritePatternSet patterns(kernels.getContext());
+  populateMathPolynomialApproximationPatterns(patterns);
+  if (failed(applyPatternsGreedily(kernels, std::move(patterns))))
+    return failure();
+  relaxFloatingPoint(kernels);
+  return success();
+}
