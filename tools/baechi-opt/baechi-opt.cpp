@@ -25,6 +25,8 @@ int main(int argc, char **argv) {
   baechi::registerVerifyPartitioned();
   baechi::registerPlanMemory();
   baechi::registerLower();
+  baechi::registerKernelScratch();
+  baechi::registerLowerKernels();
   mlir::DialectRegistry registry;
   mlir::registerAllDialects(registry);
   mlir::registerAllExtensions(registry);

@@ -7,9 +7,11 @@
 //===----------------------------------------------------------------------===//
 
 #include "Baechi/Conversion/OpenBlas.h"
+#include "llvm/ADT/StringMap.h"
 #include "llvm/TargetParser/Host.h"
 #include <cstdlib>
 #include <dlfcn.h>
+#include <optional>
 
 using namespace baechi;
 

@@ -56,14 +56,19 @@ void completeReferences(ModuleOp part, const SymbolTable &all) {
 
 SmallVector<OwningOpRef<ModuleOp>> baechi::splitModule(ModuleOp module,
                                                        unsigned parts) {
-  SmallVector<std::pair<int64_t, LLVM::LLVMFuncOp>> functions;
+  struct Sized {
+    int64_t size;
+    unsigned position;
+    LLVM::LLVMFuncOp function;
+  };
+  SmallVector<Sized> functions;
   SmallVector<Operation *> variables;
   for (Operation &op : *module.getBody()) {
     auto function = dyn_cast<LLVM::LLVMFuncOp>(op);
     if (function && !function.isExternal()) {
       int64_t size = 0;
       function.walk([&](Operation *) { ++size; });
-      functions.emplace_back(size, function);
+      functions.push_back({size, unsigned(functions.size()), function});
     }
     auto global = dyn_cast<LLVM::GlobalOp>(op);
     if (global && (global.getLinkage() != LLVM::Linkage::Private ||
@@ -76,8 +81,8 @@ SmallVector<OwningOpRef<ModuleOp>> baechi::splitModule(ModuleOp module,
   parts = std::clamp<unsigned>(functions.size(), 1, std::max(parts, 1u));
 
   // Longest first, each to the part that has least.
-  llvm::stable_sort(functions, [](const auto &a, const auto &b) {
-    return a.first > b.first;
+  llvm::sort(functions, [](const Sized &a, const Sized &b) {
+    return std::tie(b.size, a.position) < std::tie(a.size, b.position);
   });
   SmallVector<OwningOpRef<ModuleOp>> result;
   for (unsigned part = 0; part < parts; ++part) {
@@ -85,7 +90,7 @@ SmallVector<OwningOpRef<ModuleOp>> baechi::splitModule(ModuleOp module,
     (*result.back())->setAttrs(module->getDiscardableAttrDictionary());
   }
   SmallVector<int64_t> load(parts, 0);
-  for (auto [size, function] : functions) {
+  for (auto [size, position, function] : functions) {
     unsigned least = std::distance(load.begin(), llvm::min_element(load));
     load[least] += size;
     OpBuilder::atBlockEnd(result[least]->getBody()).clone(*function);

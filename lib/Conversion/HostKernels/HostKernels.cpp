@@ -75,9 +75,17 @@ LogicalResult moveSymbols(ModuleOp from, ModuleOp to) {
     StringAttr name = SymbolTable::getSymbolName(&op);
     Operation *same = names.lookup(name);
     if (same && isa<LLVM::LLVMFuncOp>(op)) {
-      // Declarations of library functions.
-      if (isa<LLVM::LLVMFuncOp>(same))
+      // Declarations of library functions, or of kernels for their callers.
+      auto function = dyn_cast<LLVM::LLVMFuncOp>(same);
+      bool defines = !cast<LLVM::LLVMFuncOp>(op).isExternal();
+      if (function && !defines)
         continue;
+      if (function && function.isExternal()) {
+        names.erase(function);
+        op.remove();
+        names.insert(&op);
+        continue;
+      }
       return op.emitOpError("is needed by host code, but the module has '")
              << name.getValue() << "' for something else";
     }
