@@ -1,4 +1,5 @@
-//===- HostKernelsTest.cpp - Generated host code against plain loops -*- C++ -*-===//
+//===- HostKernelsTest.cpp - Generated host code against plain loops -*- C++
+//-*-===//
 //
 // Part of the Baechi project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.

@@ -1,4 +1,5 @@
-//===- KernelRunner.h - Compiles and calls kernels written as MLIR -*- C++ -*-===//
+//===- KernelRunner.h - Compiles and calls kernels written as MLIR -*- C++
+//-*-===//
 //
 // Part of the Baechi project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.
@@ -91,7 +92,7 @@ public:
       return;
     }
     Array<char> scratch(scratchBytes(name));
-    reinterpret_cast<void (*)(decltype((void *)arrays.data())..., void *)>(
+    reinterpret_cast<void (*)(decltype((void *)arrays.data())..., void *)> (
         *function)(arrays.data()..., scratch.data());
   }
 

@@ -40,8 +40,9 @@ public:
   create(HostJitOptions options = {});
   ~HostJit();
 
-  /// Compiles `module`. It must translate to LLVM IR (registerHostKernelDialects
-  /// registers the translations), and define no symbol that was added before.
+  /// Compiles `module`. It must translate to LLVM IR
+  /// (registerHostKernelDialects registers the translations), and define no
+  /// symbol that was added before.
   llvm::Error add(mlir::ModuleOp module);
 
   /// The address of a symbol of the added modules.

@@ -21,7 +21,8 @@ void registerHostKernelDialects(mlir::DialectRegistry &registry);
 /// The implementations that host code can be made with for `kernel`, the
 /// default first: "openblas" (contractions in single precision, through
 /// cblas_sgemm) and "generated" (every kernel).
-llvm::SmallVector<llvm::StringRef> hostImplementations(mlir::func::FuncOp kernel);
+llvm::SmallVector<llvm::StringRef>
+hostImplementations(mlir::func::FuncOp kernel);
 
 /// Writes `baechi.kernel_scratch` on every kernel of `module`: the bytes that
 /// its host code needs while it runs. Copies of the kernels are bufferized for

@@ -30,9 +30,9 @@ struct HostJit::Implementation {
 
   llvm::Error define(llvm::StringRef name, void *address) {
     orc::SymbolMap symbols;
-    symbols[jit->mangleAndIntern(name)] = {
-        orc::ExecutorAddr::fromPtr(address),
-        llvm::JITSymbolFlags::Exported | llvm::JITSymbolFlags::Callable};
+    symbols[jit->mangleAndIntern(name)] = {orc::ExecutorAddr::fromPtr(address),
+                                           llvm::JITSymbolFlags::Exported |
+                                               llvm::JITSymbolFlags::Callable};
     return jit->getMainJITDylib().define(
         orc::absoluteSymbols(std::move(symbols)));
   }
@@ -100,8 +100,8 @@ llvm::Error HostJit::add(ModuleOp module) {
   }
 
   auto compile = [&](Part &part) {
-    part.object = compileModule(*part.module, state.target,
-                                state.options.sanitizer);
+    part.object =
+        compileModule(*part.module, state.target, state.options.sanitizer);
   };
   {
     llvm::DefaultThreadPool pool(
@@ -117,8 +117,9 @@ llvm::Error HostJit::add(ModuleOp module) {
     if (!part.object)
       failure = llvm::joinErrors(std::move(failure), part.object.takeError());
     else
-      failure = llvm::joinErrors(
-          std::move(failure), state.jit->addObjectFile(std::move(*part.object)));
+      failure =
+          llvm::joinErrors(std::move(failure),
+                           state.jit->addObjectFile(std::move(*part.object)));
   }
   return failure;
 }

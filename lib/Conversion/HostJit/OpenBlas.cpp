@@ -41,7 +41,8 @@ llvm::Expected<OpenBlas> load() {
     return llvm::createStringError(
         "cannot load OpenBLAS, which kernels with the implementation "
         "'openblas' call: " +
-        reason + "; install it (Debian: libopenblas0-pthread) or use "
+        reason +
+        "; install it (Debian: libopenblas0-pthread) or use "
         "implementation 'generated'");
   };
 

@@ -67,9 +67,9 @@ FailureOr<KernelSignature> takeSignature(func::FuncOp kernel) {
   kernel.removeResAttrsAttr();
   // Bufferization must not write results into arguments by itself.
   for (unsigned index : llvm::seq(signature.numArguments))
-    kernel.setArgAttr(
-        index, bufferization::BufferizationDialect::kWritableAttrName,
-        BoolAttr::get(kernel.getContext(), false));
+    kernel.setArgAttr(index,
+                      bufferization::BufferizationDialect::kWritableAttrName,
+                      BoolAttr::get(kernel.getContext(), false));
   return signature;
 }
 
@@ -90,8 +90,7 @@ void addOutParams(PassManager &passes) {
   bufferization::BufferResultsToOutParamsPassOptions options;
   options.hoistStaticAllocs = true;
   options.modifyPublicFunctions = true;
-  passes.addPass(
-      bufferization::createBufferResultsToOutParamsPass(options));
+  passes.addPass(bufferization::createBufferResultsToOutParamsPass(options));
   // CSE only now: on tensors it merges buffers that are written.
   passes.addPass(createCSEPass());
   passes.addPass(createCanonicalizerPass());

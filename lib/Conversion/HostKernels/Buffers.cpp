@@ -160,8 +160,8 @@ bool isSafeInPlace(Value argument, Value result) {
       return false;
     reader = op;
   }
-  if (reader && !isElementwiseInPlace(cast<linalg::LinalgOp>(reader), argument,
-                                      result))
+  if (reader &&
+      !isElementwiseInPlace(cast<linalg::LinalgOp>(reader), argument, result))
     return false;
   // What writes the result before the argument was read destroys it.
   for (Operation *op : *writes) {

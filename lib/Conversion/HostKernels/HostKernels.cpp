@@ -45,7 +45,8 @@ LogicalResult lowerCopies(ModuleOp copies) {
 }
 
 /// True when `step` fails on this kernel alone; its errors are not shown.
-bool failsAlone(func::FuncOp kernel, function_ref<LogicalResult(ModuleOp)> step) {
+bool failsAlone(func::FuncOp kernel,
+                function_ref<LogicalResult(ModuleOp)> step) {
   ScopedDiagnosticHandler silence(kernel.getContext(),
                                   [](Diagnostic &) { return success(); });
   return failed(step(*copiesOf(kernel, kernel.getLoc())));
@@ -61,9 +62,8 @@ runOnCopies(ArrayRef<func::FuncOp> kernels, Location location,
     return copies;
   for (func::FuncOp kernel : kernels)
     if (failsAlone(kernel, step))
-      return emitError(kernel.getLoc())
-             << "kernel '" << kernel.getSymName()
-             << "' cannot be lowered to host code";
+      return emitError(kernel.getLoc()) << "kernel '" << kernel.getSymName()
+                                        << "' cannot be lowered to host code";
   return failure();
 }
 
@@ -124,9 +124,10 @@ LogicalResult baechi::lowerKernels(ModuleOp module) {
     // Memory was planned with what the kernel said.
     auto planned =
         kernel->getAttrOfType<IntegerAttr>(BaechiDialect::kKernelScratch);
-    auto needed = (*lowered)
-                      ->lookupSymbol(kernel.getSymNameAttr())
-                      ->getAttrOfType<IntegerAttr>(BaechiDialect::kKernelScratch);
+    auto needed =
+        (*lowered)
+            ->lookupSymbol(kernel.getSymNameAttr())
+            ->getAttrOfType<IntegerAttr>(BaechiDialect::kKernelScratch);
     if (planned && planned.getInt() < needed.getInt())
       return kernel.emitOpError("needs ")
              << needed.getInt() << " bytes of scratch but says "

@@ -1,4 +1,5 @@
-//===- Loops.cpp - Bufferized kernels to loops that LLVM vectorizes -*- C++ -*-===//
+//===- Loops.cpp - Bufferized kernels to loops that LLVM vectorizes -*- C++
+//-*-===//
 //
 // Part of the Baechi project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.
@@ -8,9 +9,9 @@
 
 #include "Internal.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/Linalg/Transforms/Transforms.h"
 #include "mlir/Dialect/Linalg/Utils/Utils.h"
-#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/Math/Transforms/Passes.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -153,8 +154,8 @@ LogicalResult lowerKernel(func::FuncOp kernel,
 void relaxFloatingPoint(ModuleOp kernels) {
   using Flags = arith::FastMathFlags;
   auto flags = arith::FastMathFlagsAttr::get(
-      kernels.getContext(), Flags::reassoc | Flags::contract | Flags::arcp |
-                                Flags::nsz | Flags::afn);
+      kernels.getContext(),
+      Flags::reassoc | Flags::contract | Flags::arcp | Flags::nsz | Flags::afn);
   kernels.walk([&](arith::ArithFastMathInterface op) {
     if (!isa<arith::CmpFOp, arith::SelectOp>(*op))
       op->setAttr(op.getFastMathAttrName(), flags);

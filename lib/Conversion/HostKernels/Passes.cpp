@@ -6,11 +6,11 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Baechi/Conversion/HostKernels.h"
 #include "Baechi/Conversion/Passes.h"
+#include "Baechi/Conversion/HostKernels.h"
 #include "mlir/Dialect/Bufferization/IR/Bufferization.h"
-#include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -45,12 +45,13 @@ struct LowerKernelsPass
   void runOnOperation() override {
     // A func.call of an llvm.func would not verify.
     WalkResult called = getOperation().walk([](func::CallOp call) {
-      auto callee =
-          SymbolTable::lookupNearestSymbolFrom<func::FuncOp>(call, call.getCalleeAttr());
+      auto callee = SymbolTable::lookupNearestSymbolFrom<func::FuncOp>(
+          call, call.getCalleeAttr());
       if (!callee || !callee->hasAttr(BaechiDialect::kKernel))
         return WalkResult::advance();
-      call.emitOpError("calls a kernel on tensors; lower the program that calls "
-                       "it first (baechi-lower), or take the kernels alone");
+      call.emitOpError(
+          "calls a kernel on tensors; lower the program that calls "
+          "it first (baechi-lower), or take the kernels alone");
       return WalkResult::interrupt();
     });
     if (called.wasInterrupted() || failed(lowerKernels(getOperation())))
