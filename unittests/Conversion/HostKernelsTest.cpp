@@ -1,5 +1,4 @@
-//===- HostKernelsTest.cpp - Generated host code against plain loops -*- C++
-//-*-===//
+//===- HostKernelsTest.cpp - Generated host code against plain loops -===//
 //
 // Part of the Baechi project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.

@@ -1,5 +1,4 @@
-//===- KernelRunner.h - Compiles and calls kernels written as MLIR -*- C++
-//-*-===//
+//===- KernelRunner.h - Compiles and calls kernels written as MLIR -===//
 //
 // Part of the Baechi project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.

@@ -1,5 +1,4 @@
-//===- SplitModule.cpp - Parts of a module to compile in parallel -*- C++
-//-*-===//
+//===- SplitModule.cpp - Parts of a module to compile in parallel -===//
 //
 // Part of the Baechi project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.

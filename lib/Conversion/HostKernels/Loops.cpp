@@ -1,5 +1,4 @@
-//===- Loops.cpp - Bufferized kernels to loops that LLVM vectorizes -*- C++
-//-*-===//
+//===- Loops.cpp - Bufferized kernels to loops that LLVM vectorizes -===//
 //
 // Part of the Baechi project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.
