@@ -126,8 +126,11 @@ int32_t Exchange::await(baechi_context &self, Side side, int32_t queue,
   auto done = [&] {
     return (slot->state.load(std::memory_order_seq_cst) & Slot::Done) != 0;
   };
-  for (int32_t i = 0; i < spins && !done() && !aborted(); ++i)
-    relax();
+  // A copy that has begun is waited for awake, unless cores are short.
+  uint32_t bothOffered = Slot::Sent | Slot::Received;
+  for (int32_t i = 0; i < spins && !done() && !aborted(); relax())
+    i += (slot->state.load(std::memory_order_relaxed) & bothOffered) !=
+         bothOffered;
   if (done())
     return 0;
 
