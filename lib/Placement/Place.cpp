@@ -7,7 +7,12 @@
 //===----------------------------------------------------------------------===//
 
 #include "Baechi/Placement/Place.h"
+#include "Bounds.h"
+#include "Clusters.h"
+#include "Grouping.h"
 #include "Memory.h"
+#include "Placers.h"
+#include "Search.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -38,22 +43,99 @@ private:
     int64_t value = never;
   };
 
-  void consider(const std::string &name, const Assignment &device);
+  void begin(const std::string &phase);
+  void endPhase();
+  void group();
+  void bound();
+  void consider(const std::string &name, Assignment device,
+                const std::vector<int64_t> &start = {});
+  void runPlacer(const std::string &placer);
   void singleDevices();
-  bool accept();
+  void lastResort();
+  void improve();
+  void accept();
 
   const Problem &problem;
   const PlaceOptions &options;
   PlaceResult &result;
   Model model;
   Scheduler scheduler;
+  Coarsening coarsening;
+  Model coarse;
   Solution best;
+  std::vector<Assignment> tried; ///< what was feasible so far
+  std::chrono::steady_clock::time_point phaseBegin;
 };
 
-void Session::consider(const std::string &name, const Assignment &device) {
+void Session::begin(const std::string &phase) {
+  endPhase();
+  result.phases.push_back({phase, 0});
+  phaseBegin = std::chrono::steady_clock::now();
+  if (options.progress)
+    options.progress(phase);
+}
+
+void Session::endPhase() {
+  if (result.phases.empty())
+    return;
+  std::chrono::duration<double> seconds =
+      std::chrono::steady_clock::now() - phaseBegin;
+  result.phases.back().seconds = seconds.count();
+}
+
+void Session::group() {
+  begin("grouping");
+  coarsening = Coarsening::identity(model);
+  auto asks = [&](const char *step) {
+    return std::find(options.grouping.begin(), options.grouping.end(), step) !=
+           options.grouping.end();
+  };
+  if (asks("coplace"))
+    coplace(model, coarsening);
+  if (asks("fuse"))
+    fuse(model, coarsening);
+  coarse = coarsen(model, coarsening);
+  result.operatorsBefore = model.numNodes;
+  result.operatorsAfter = coarse.numNodes;
+}
+
+void Session::bound() {
+  begin("bound");
+  Bound bound = options.objective == Objective::MaxLoad ? maxLoadBound(model)
+                                                        : makespanBound(model);
+  result.lowerBoundNs = bound.value;
+  result.lowerBoundName = bound.name;
+}
+
+/// Schedules an assignment within the memories, repairs it where that is
+/// needed, and keeps the best.
+void Session::consider(const std::string &name, Assignment device,
+                       const std::vector<int64_t> &start) {
   Candidate candidate{name};
   Schedule schedule;
-  if (scheduleWithin(scheduler, model, device, schedule)) {
+  std::vector<std::vector<int64_t>> priorities;
+  if (!start.empty()) {
+    int64_t latest = *std::max_element(start.begin(), start.end());
+    auto &priority = priorities.emplace_back();
+    for (int64_t ns : start)
+      priority.push_back(latest - ns);
+  }
+  bool found = scheduleWithin(scheduler, model, device, schedule, priorities);
+  if (!found && name.rfind("single:", 0) != 0) {
+    Assignment before = device;
+    found = repair(model, device) &&
+            scheduleWithin(scheduler, model, device, schedule, priorities);
+    if (found) {
+      int32_t moved = 0;
+      for (int32_t i = 0; i < model.numNodes; ++i)
+        moved += device[i] != before[i];
+      result.notes.push_back(
+          fmt::format("{}: {} operators were moved to keep the memory limits",
+                      name, moved));
+    }
+  }
+  if (found) {
+    tried.push_back(device);
     candidate.feasible = true;
     candidate.makespanNs = schedule.makespan;
     candidate.maxLoadNs = maxLoad(model, device);
@@ -61,12 +143,34 @@ void Session::consider(const std::string &name, const Assignment &device) {
                         ? candidate.maxLoadNs
                         : candidate.makespanNs;
     if (value < best.value)
-      best = {name, device, std::move(schedule), value};
+      best = {name, std::move(device), std::move(schedule), value};
   }
   result.candidates.push_back(std::move(candidate));
 }
 
+void Session::runPlacer(const std::string &placer) {
+  if (placer == "single") {
+    singleDevices();
+    return;
+  }
+  begin(placer);
+  if (placer == "mtopo") {
+    consider(placer, expand(coarsening, fillInOrder(coarse)));
+    return;
+  }
+  std::vector<int32_t> favourites;
+  if (placer == "msct")
+    favourites = favouriteChildren(coarse, options.solver,
+                                   options.solverSeconds, result.notes);
+  EarliestStart found = earliestStart(coarse, favourites);
+  std::vector<int64_t> start(model.numNodes);
+  for (int32_t i = 0; i < model.numNodes; ++i)
+    start[i] = found.start[coarsening.node[i]];
+  consider(placer, expand(coarsening, found.device), start);
+}
+
 void Session::singleDevices() {
+  begin("single");
   for (int32_t d = 0; d < model.numDevices; ++d) {
     bool all = true;
     for (Unit u = 0; u < model.numUnits; ++u)
@@ -82,29 +186,97 @@ void Session::singleDevices() {
   }
 }
 
-bool Session::accept() {
-  if (best.value == never) {
-    result.error = "no single device can hold the graph";
-    return false;
+/// Nothing fits so far: pack by memory alone.
+void Session::lastResort() {
+  begin("packing");
+  Assignment packed(model.numNodes);
+  packUnits(model, packed);
+  consider("packing", packed);
+  if (best.value != never)
+    return;
+  if (scheduler.run(packed) == never)
+    result.error = "no placement was found whose devices can all talk where "
+                   "they must: add links or a link_default";
+  else
+    result.error = "no placement was found that fits the memories: " +
+                   explainMemory(problem, model, packed);
+}
+
+/// Local search on a lightly merged model, then judged on the full one.
+void Session::improve() {
+  begin("search");
+  Coarsening light = Coarsening::identity(model);
+  joinFreely(model, freeShare, light);
+  fuse(model, light);
+  Model merged = coarsen(model, light);
+  std::vector<Assignment> starts;
+  for (const Assignment &found : tried) {
+    Assignment &start = starts.emplace_back(merged.numNodes);
+    for (int32_t i = 0; i < model.numNodes; ++i)
+      start[light.node[i]] = found[i];
   }
+  // A unit is on one device: its first node decides.
+  for (Assignment &start : starts)
+    for (Unit u = 0; u < merged.numUnits; ++u)
+      for (int32_t i : merged.members[u])
+        start[i] = start[merged.members[u].front()];
+  SearchOptions searchOptions;
+  searchOptions.objective = options.objective;
+  searchOptions.seconds = options.budgetSeconds;
+  searchOptions.evaluations = options.budgetEvaluations;
+  SearchResult found = search(merged, starts, searchOptions);
+  result.notes.push_back(
+      fmt::format("search: {} evaluations on {} merged operators",
+                  found.evaluations, merged.numNodes));
+  for (const Assignment &device : found.best)
+    consider("search", expand(light, device));
+}
+
+void Session::accept() {
+  begin("verify");
   Placement placement = toPlacement(model, best.device, best.schedule);
   auto violations = verify(problem, placement);
   if (!violations.empty()) {
-    result.error =
-        "internal error: the placement is not valid: " + violations.front();
-    return false;
+    result.error = "internal error: the placement found is not valid: " +
+                   violations.front();
+    return;
   }
   result.winner = best.name;
   result.maxLoadNs = maxLoad(model, best.device);
   result.usage = usage(problem, placement);
   result.placement = std::move(placement);
-  return true;
 }
 
 void Session::run() {
-  result.operatorsBefore = result.operatorsAfter = model.numNodes;
-  singleDevices();
-  accept();
+  if (model.numNodes == 0) {
+    result.placement = Placement{};
+    result.usage = usage(problem, *result.placement);
+    result.winner = options.placer;
+    result.lowerBoundName = "no operators";
+    return;
+  }
+  if (std::string proof = proveInfeasible(problem, model); !proof.empty()) {
+    Assignment packed(model.numNodes);
+    packUnits(model, packed);
+    result.error = "no placement can fit the memories: " + proof + "; " +
+                   explainMemory(problem, model, packed);
+    return;
+  }
+  bound();
+  group();
+  runPlacer(options.placer);
+  if (options.candidates || options.budgetSeconds > 0)
+    for (const std::string &other : placerNames())
+      if (other != options.placer &&
+          (other != "msct" || options.placer != "single"))
+        runPlacer(other);
+  if (options.budgetSeconds > 0)
+    improve();
+  if (best.value == never && result.error.empty())
+    lastResort();
+  if (best.value != never)
+    accept();
+  endPhase();
 }
 
 } // namespace

@@ -40,7 +40,8 @@ struct LpProgram {
 struct LpSolution {
   /// Per edge; 0: the head is the tail's favourite child. Empty: none found.
   std::vector<double> x;
-  /// False: the time limit came first, `x` is feasible but may be improved.
+  /// False: the time limit came first, or something went wrong; `x`, if there
+  /// is one, may be improved.
   bool optimal = false;
   /// What a report should say: the limit that was hit, the error.
   std::string note;

@@ -1,0 +1,71 @@
+#!/usr/bin/env python3
+# Part of the Baechi project, under the Apache License v2.0 with LLVM Exceptions.
+# See LICENSE for license information.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Converts an instance of data/msr (NeurIPS'20) to a graph file and a machine file.
+
+    msr_to_graph.py INSTANCE.json GRAPH.json MACHINE.json [--accelerators N] [--cpus N] [--memory BYTES] [--link-model M]
+
+Times of the instances are ms, kept as integer ns; an edge's cost (the time of one transfer) becomes bytes on a link of
+1 byte per ns without latency, so outputs and their copies hold no memory and all memory is the node's `size`, resident.
+A node whose edges have different costs gets one output per distinct cost. colorClass becomes the group.
+Defaults: the instance's own numbers of accelerators and CPUs and its own memory limit (CPUs: no limit).
+"""
+import argparse
+import json
+
+UNLIMITED = 1 << 60
+
+
+def convert(instance):
+    nodes = sorted(instance["nodes"], key=lambda v: v["id"])
+    index = {v["id"]: i for i, v in enumerate(nodes)}
+    outputs = [[] for _ in nodes]
+    edges = []
+    for e in instance["edges"]:
+        i, j = index[e["sourceId"]], index[e["destId"]]
+        size = round(e["cost"] * 1e6)
+        if size not in outputs[i]:
+            outputs[i].append(size)
+        edges.append({"from": i, "output": outputs[i].index(size), "to": j})
+    ops = []
+    for i, v in enumerate(nodes):
+        time = {"cpu": round(v["cpuLatency"] * 1e6)}
+        if v["supportedOnFpga"]:
+            time["accelerator"] = round(v["fpgaLatency"] * 1e6)
+        op = {"id": i, "name": v["name"] or f"node{v['id']}", "time_ns": time, "resident": round(v["size"]),
+              "outputs": [{"bytes": b, "memory": 0, "copy": 0} for b in outputs[i]]}
+        if v.get("colorClass") is not None:
+            op["group"] = str(v["colorClass"])
+        if v.get("isBackwardNode"):
+            op["backward"] = True
+        ops.append(op)
+    return {"format": "baechi-graph", "version": 1, "ops": ops, "edges": edges}
+
+
+def main():
+    p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    p.add_argument("instance")
+    p.add_argument("graph")
+    p.add_argument("machine")
+    p.add_argument("--accelerators", type=int)
+    p.add_argument("--cpus", type=int)
+    p.add_argument("--memory", type=int)
+    p.add_argument("--link-model", default="unlimited", choices=("unlimited", "parallel", "duplex", "sequential"))
+    a = p.parse_args()
+    with open(a.instance) as f:
+        instance = json.load(f)
+    number = lambda given, key: int(instance[key]) if given is None else given
+    memory = round(instance["maxSizePerFPGA"]) if a.memory is None else a.memory
+    devices = [{"name": f"acc{i}", "kind": "accelerator", "memory": memory}
+               for i in range(number(a.accelerators, "maxFPGAs"))]
+    devices += [{"name": f"cpu{i}", "kind": "cpu", "memory": UNLIMITED} for i in range(number(a.cpus, "maxCPUs"))]
+    machine = {"format": "baechi-machine", "version": 1, "devices": devices, "link_model": a.link_model,
+               "link_default": {"latency_ns": 0, "bytes_per_us": 1000}}
+    for path, data in ((a.graph, convert(instance)), (a.machine, machine)):
+        with open(path, "w") as f:
+            json.dump(data, f)
+
+
+if __name__ == "__main__":
+    main()
