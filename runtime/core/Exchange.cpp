@@ -44,6 +44,7 @@ Exchange::Exchange(const Program &program, const std::vector<bool> &holdsData,
   for (size_t i = 0; i < program.devices.size(); ++i)
     contexts.push_back(std::make_unique<baechi_context>(
         *this, static_cast<int32_t>(i), program.devices[i].operators.size()));
+  waits.reserve(contexts.size());
 }
 
 //===----------------------------------------------------------------------===//
@@ -228,7 +229,7 @@ bool Exchange::deadlocked() {
   // device cannot leave an await whose message is not done, so when no message
   // is, there was a moment at which all of them waited: nobody is left to
   // complete anything. The read-modify-write reads the latest state.
-  std::vector<uint64_t> waits;
+  waits.clear();
   for (const auto &context : contexts) {
     if (context->finished.load(std::memory_order_acquire))
       continue;

@@ -177,6 +177,8 @@ private:
   Clock::time_point epoch;
   std::vector<Channel> queues;
   std::vector<std::unique_ptr<baechi_context>> contexts;
+  /// The coordinator's, kept so that a step allocates nothing.
+  std::vector<uint64_t> waits;
   /// The device whose failure aborted the step.
   alignas(cacheLineBytes) std::atomic<int32_t> failed{nobody};
 };

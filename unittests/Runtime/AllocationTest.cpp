@@ -15,7 +15,9 @@
 #include "TestPrograms.h"
 
 #include <atomic>
+#include <chrono>
 #include <cstdlib>
+#include <thread>
 
 static std::atomic<bool> counting{false};
 static std::atomic<int64_t> allocations{0};
@@ -115,6 +117,26 @@ TEST(Allocation, NoneInAStep) {
   };
   steps(); // Once-only initialisations of the libraries.
   EXPECT_EQ(0, allocationsDuring(steps));
+  EXPECT_FALSE(failed);
+}
+
+/// Longer than the coordinator leaves a step alone.
+TEST(Allocation, NoneInALongStep) {
+  Program program = makeProgram(2);
+  addQueue(program, 0, 1, {64});
+  auto session = makeSession(
+      program, {[](Context context, char *arena) {
+                  std::this_thread::sleep_for(std::chrono::milliseconds(100));
+                  return sendAndWait(context, 0, 0, arena);
+                },
+                [](Context context, char *arena) {
+                  return recvAndWait(context, 0, 0, arena);
+                }});
+  ASSERT_TRUE(session);
+  bool failed = false;
+  auto step = [&] { failed |= bool(session->step()); };
+  step();
+  EXPECT_EQ(0, allocationsDuring(step));
   EXPECT_FALSE(failed);
 }
 
