@@ -116,8 +116,7 @@ def _write(output: str, text: str) -> None:
     if output == "-":
         sys.stdout.write(text)
     elif output.endswith(".xz"):
-        packed = lzma.compress(text.encode(), preset=9 | lzma.PRESET_EXTREME)
-        pathlib.Path(output).write_bytes(packed)
+        pathlib.Path(output).write_bytes(lzma.compress(text.encode()))
     else:
         pathlib.Path(output).write_text(text)
 

@@ -12,6 +12,7 @@ module, so that a module does not depend on where it was made.
 
 from __future__ import annotations
 
+import functools
 import re
 
 BACKWARD = "backward"
@@ -48,7 +49,8 @@ def _scopes(path: str) -> tuple[list[str], bool]:
     return scopes, backward
 
 
-def clean_name(paths: list[str]) -> str:
+@functools.cache
+def clean_name(paths: tuple[str, ...]) -> str:
     """The name of an operation whose JAX names, outermost call first, are
     `paths`; empty when they hold no scope."""
     scopes, backward = [], False
@@ -64,15 +66,15 @@ def name_of(location) -> str:
     return clean_name(_jax_names(location))
 
 
-def _jax_names(location) -> list[str]:
+def _jax_names(location) -> tuple[str, ...]:
     if location.is_a_callsite():  # of an inlined function: the caller's scopes come first
         return _jax_names(location.caller) + _jax_names(location.callee)
     if location.is_a_fused():
         named = [_jax_names(part) for part in location.locations]
-        return next((names for names in named if names), [])
+        return next((names for names in named if names), ())
     if location.is_a_name():
-        return [location.name_str]
-    return []
+        return (location.name_str,)
+    return ()
 
 
 def source_of(location) -> str:
