@@ -8,13 +8,22 @@
 
 #include "Baechi/Conversion/HostKernels.h"
 #include "Baechi/Dialect/Baechi.h"
+#include "Gemm.h"
 #include "Internal.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/Linalg/IR/Linalg.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "llvm/ADT/StringExtras.h"
 
 using namespace mlir;
 using namespace baechi;
 
 namespace {
+constexpr StringLiteral kOpenBlas = "openblas";
+constexpr StringLiteral kGenerated = "generated";
+
 bool isKernel(func::FuncOp function) {
   return function->hasAttr(BaechiDialect::kKernel);
 }
@@ -32,16 +41,66 @@ OwningOpRef<ModuleOp> copiesOf(ArrayRef<func::FuncOp> kernels,
   return copies;
 }
 
+/// True when `kernel` is to be calls of OpenBLAS; fails on an implementation
+/// that it does not have.
+FailureOr<bool> usesOpenBlas(func::FuncOp kernel) {
+  SmallVector<StringRef> known = hostImplementations(kernel);
+  auto asked =
+      kernel->getAttrOfType<StringAttr>(BaechiDialect::kImplementation);
+  StringRef chosen = asked ? asked.getValue() : known.front();
+  if (!llvm::is_contained(known, chosen))
+    return kernel.emitOpError("has no host implementation '")
+           << chosen << "'; it has: " << llvm::join(known, ", ");
+  return chosen == kOpenBlas;
+}
+
+/// Moves the kernels that call OpenBLAS out of `kernels`, as code on pointers.
+FailureOr<OwningOpRef<ModuleOp>> takeGemms(ModuleOp kernels) {
+  OwningOpRef<ModuleOp> gemms = ModuleOp::create(kernels.getLoc());
+  OpBuilder builder = OpBuilder::atBlockEnd(gemms->getBody());
+  for (auto kernel :
+       llvm::make_early_inc_range(kernels.getOps<func::FuncOp>())) {
+    FailureOr<bool> gemm = usesOpenBlas(kernel);
+    if (failed(gemm))
+      return failure();
+    if (!*gemm)
+      continue;
+    emitGemm(builder, kernel, *planGemm(kernel));
+    kernel.erase();
+  }
+  return gemms;
+}
+
+void append(ModuleOp from, ModuleOp to) {
+  to.getBody()->getOperations().splice(to.getBody()->end(),
+                                       from.getBody()->getOperations());
+}
+
+/// The dialects that the steps create operations and attributes of by
+/// themselves. (Passes load theirs; a pass that calls us depends on these.)
+void loadDialects(MLIRContext *context) {
+  context->loadDialect<arith::ArithDialect, linalg::LinalgDialect,
+                       LLVM::LLVMDialect, memref::MemRefDialect,
+                       scf::SCFDialect>();
+}
+
 LogicalResult bufferizeCopies(ModuleOp copies) {
   KernelSignatures signatures;
-  return bufferizeKernels(copies, signatures);
+  FailureOr<OwningOpRef<ModuleOp>> gemms = takeGemms(copies);
+  if (failed(gemms) || failed(bufferizeKernels(copies, signatures)))
+    return failure();
+  append(**gemms, copies);
+  return success();
 }
 
 LogicalResult lowerCopies(ModuleOp copies) {
   KernelSignatures signatures;
-  return success(succeeded(bufferizeKernels(copies, signatures)) &&
-                 succeeded(lowerToLoops(copies, signatures)) &&
-                 succeeded(lowerToLLVM(copies, signatures)));
+  FailureOr<OwningOpRef<ModuleOp>> gemms = takeGemms(copies);
+  if (failed(gemms) || failed(bufferizeKernels(copies, signatures)) ||
+      failed(lowerToLoops(copies, signatures)))
+    return failure();
+  append(**gemms, copies);
+  return lowerToLLVM(copies, signatures);
 }
 
 /// True when `step` fails on this kernel alone; its errors are not shown.
@@ -99,10 +158,13 @@ LogicalResult moveSymbols(ModuleOp from, ModuleOp to) {
 } // namespace
 
 SmallVector<StringRef> baechi::hostImplementations(func::FuncOp kernel) {
-  return {"generated"};
+  if (planGemm(kernel))
+    return {kOpenBlas, kGenerated};
+  return {kGenerated};
 }
 
 LogicalResult baechi::annotateKernelScratch(ModuleOp module) {
+  loadDialects(module.getContext());
   SmallVector<func::FuncOp> kernels = kernelsOf(module);
   auto copies = runOnCopies(kernels, module.getLoc(), bufferizeCopies);
   if (failed(copies))
@@ -116,6 +178,7 @@ LogicalResult baechi::annotateKernelScratch(ModuleOp module) {
 }
 
 LogicalResult baechi::lowerKernels(ModuleOp module) {
+  loadDialects(module.getContext());
   SmallVector<func::FuncOp> kernels = kernelsOf(module);
   auto lowered = runOnCopies(kernels, module.getLoc(), lowerCopies);
   if (failed(lowered))

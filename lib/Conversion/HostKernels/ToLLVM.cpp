@@ -41,15 +41,9 @@ void markPointers(func::FuncOp kernel, const KernelSignature &signature) {
 /// the access groups that the loops name.
 void markParallelAccesses(LLVM::LLVMFuncOp kernel) {
   SetVector<Attribute> groups;
-  kernel.walk([&](LLVM::CondBrOp op) {
-    if (auto loop = op.getLoopAnnotationAttr())
-      for (LLVM::AccessGroupAttr group : loop.getParallelAccesses())
-        groups.insert(group);
-  });
   kernel.walk([&](LLVM::BrOp op) {
     if (auto loop = op.getLoopAnnotationAttr())
-      for (LLVM::AccessGroupAttr group : loop.getParallelAccesses())
-        groups.insert(group);
+      groups.insert_range(loop.getParallelAccesses());
   });
   if (groups.empty())
     return;

@@ -1,0 +1,260 @@
+//===- ContractionTest.cpp - Products of tensors, by every implementation -*-
+//C++ -*-===//
+//
+// Part of the Baechi project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "KernelRunner.h"
+#include <map>
+
+using namespace baechi;
+using namespace baechi::test;
+
+namespace {
+/// A contraction in index notation, for example "mk,kn->mn".
+struct Einsum {
+  std::string a, b, c;
+  std::map<char, int64_t> sizes;
+
+  int64_t elements(const std::string &indices) const {
+    int64_t count = 1;
+    for (char index : indices)
+      count *= sizes.at(index);
+    return count;
+  }
+  std::string type(const std::string &indices) const {
+    std::string text = "tensor<";
+    for (char index : indices)
+      text += std::to_string(sizes.at(index)) + "x";
+    return text + "f32>";
+  }
+  std::string map(const std::string &indices) const {
+    std::string text = "affine_map<(" + list(loops()) + ") -> (";
+    return text + list(indices) + ")>";
+  }
+  std::string loops() const {
+    std::string all;
+    for (auto [index, size] : sizes)
+      all += index;
+    return all;
+  }
+  static std::string list(const std::string &indices) {
+    std::string text;
+    for (char index : indices)
+      text += (text.empty() ? "" : ", ") + std::string(1, index);
+    return text;
+  }
+
+  /// A kernel that starts from zero, or from a third argument whose buffer it
+  /// may write the result into.
+  std::string kernel(const std::string &implementation,
+                     bool accumulates) const {
+    std::string kinds;
+    for (char index : loops())
+      kinds += std::string(kinds.empty() ? "" : ", ") +
+               (c.find(index) == std::string::npos ? "\"reduction\""
+                                                   : "\"parallel\"");
+    std::string start = accumulates ? "%start" : "%f";
+    return "func.func private @product(%a: " + type(a) + ", %b: " + type(b) +
+           (accumulates ? ", %start: " + type(c) : "") + ") -> (" + type(c) +
+           (accumulates ? " {baechi.may_alias = array<i64: 2>}" : "") +
+           ") attributes {baechi.kernel, baechi.implementation = \"" +
+           implementation + "\"} {\n" + R"(
+  %zero = arith.constant 0.0 : f32
+  %e = tensor.empty() : )" +
+           type(c) + R"(
+  %f = linalg.fill ins(%zero : f32) outs(%e : )" +
+           type(c) + ") -> " + type(c) +
+           "\n  %r = linalg.generic {indexing_maps = [" + map(a) + ", " +
+           map(b) + ", " + map(c) + "], iterator_types = [" + kinds +
+           "]} ins(%a, %b : " + type(a) + ", " + type(b) + ") outs(" + start +
+           " : " + type(c) + R"() {
+  ^bb0(%x: f32, %y: f32, %s: f32):
+    %p = arith.mulf %x, %y : f32
+    %q = arith.addf %s, %p : f32
+    linalg.yield %q : f32
+  } -> )" + type(c) +
+           "\n  return %r : " + type(c) + "\n}\n";
+  }
+
+  std::vector<float> expected(const Array<float> &x, const Array<float> &y,
+                              std::vector<float> result) const {
+    std::string all = loops();
+    std::map<char, int64_t> at;
+    for (int64_t n = 0, count = elements(all); n < count; ++n) {
+      int64_t rest = n;
+      for (auto index = all.rbegin(); index != all.rend(); ++index) {
+        at[*index] = rest % sizes.at(*index);
+        rest /= sizes.at(*index);
+      }
+      auto position = [&](const std::string &indices) {
+        int64_t sum = 0;
+        for (char index : indices)
+          sum = sum * sizes.at(index) + at[index];
+        return sum;
+      };
+      result[position(c)] += x[position(a)] * y[position(b)];
+    }
+    return result;
+  }
+};
+
+using Parameters = std::tuple<std::string, std::string>;
+class Contraction : public testing::TestWithParam<Parameters> {
+protected:
+  Einsum einsum() {
+    std::string text = std::get<0>(GetParam());
+    size_t comma = text.find(','), arrow = text.find("->");
+    return {text.substr(0, comma),
+            text.substr(comma + 1, arrow - comma - 1),
+            text.substr(arrow + 2),
+            {{'b', 3}, {'h', 2}, {'k', 19}, {'l', 4}, {'m', 13}, {'n', 34}}};
+  }
+  std::string implementation() { return std::get<1>(GetParam()); }
+};
+
+TEST_P(Contraction, StartsFromZero) {
+  Einsum product = einsum();
+  std::string used = product.a + product.b;
+  std::erase_if(product.sizes, [&](auto entry) {
+    return used.find(entry.first) == std::string::npos;
+  });
+  Kernels kernels(product.kernel(implementation(), false));
+  auto a = Array<float>::numbers(product.elements(product.a), 1);
+  auto b = Array<float>::numbers(product.elements(product.b), 2);
+  Array<float> c(product.elements(product.c), NAN);
+  kernels.call("product", a, b, c);
+  expectNear(c, product.expected(a, b, std::vector<float>(c.size())));
+}
+
+TEST_P(Contraction, AddsToAnArgument) {
+  Einsum product = einsum();
+  std::string used = product.a + product.b;
+  std::erase_if(product.sizes, [&](auto entry) {
+    return used.find(entry.first) == std::string::npos;
+  });
+  Kernels kernels(product.kernel(implementation(), true));
+  auto a = Array<float>::numbers(product.elements(product.a), 1);
+  auto b = Array<float>::numbers(product.elements(product.b), 2);
+  auto start = Array<float>::numbers(product.elements(product.c), 3);
+  std::vector<float> before(start.begin(), start.end());
+  Array<float> c(start.size(), NAN);
+  kernels.call("product", a, b, start, c);
+  expectNear(c, product.expected(a, b, before));
+  EXPECT_TRUE(std::equal(before.begin(), before.end(), start.begin()));
+  // In place.
+  kernels.call("product", a, b, start, start);
+  expectNear(start, product.expected(a, b, before));
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Layouts, Contraction,
+    testing::Combine(testing::Values("mk,kn->mn", "mk,nk->mn", "km,kn->mn",
+                                     "km,nk->mn", "mk,kn->nm", "bmk,bkn->bmn",
+                                     "bmhk,bnhk->bhmn", "bhmk,bkhn->bmhn",
+                                     "bmk,kn->bmn", "bmk,bmn->kn",
+                                     "mkl,kln->mn", "lmk,lnk->mn", "klm,kln->mn"),
+                     testing::Values("openblas", "generated")),
+    [](const auto &info) {
+      std::string name =
+          std::get<0>(info.param) + "_" + std::get<1>(info.param);
+      for (char &c : name)
+        if (!std::isalnum(c))
+          c = '_';
+      return name;
+    });
+
+class ByImplementation : public testing::TestWithParam<std::string> {
+protected:
+  std::string with(std::string text) {
+    size_t at = text.find("baechi.kernel}");
+    return text.replace(at, 13,
+                        "baechi.kernel, baechi.implementation = \"" +
+                            GetParam() + "\"");
+  }
+};
+
+TEST_P(ByImplementation, NamedMatmulThroughViews) {
+  // Rows 1 to 4 of one operand, two columns of blocks of the other.
+  Kernels kernels(with(R"(
+func.func private @product(%a: tensor<6x8xf32>, %b: tensor<4x2x3x5xf32>) -> tensor<4x15xf32> attributes {baechi.kernel} {
+  %zero = arith.constant 0.0 : f32
+  %rows = tensor.extract_slice %a[1, 2] [4, 4] [1, 1] : tensor<6x8xf32> to tensor<4x4xf32>
+  %block = tensor.extract_slice %b[0, 1, 0, 0] [4, 1, 3, 5] [1, 1, 1, 1] : tensor<4x2x3x5xf32> to tensor<4x3x5xf32>
+  %flat = tensor.collapse_shape %block [[0], [1, 2]] : tensor<4x3x5xf32> into tensor<4x15xf32>
+  %e = tensor.empty() : tensor<4x15xf32>
+  %f = linalg.fill ins(%zero : f32) outs(%e : tensor<4x15xf32>) -> tensor<4x15xf32>
+  %r = linalg.matmul ins(%rows, %flat : tensor<4x4xf32>, tensor<4x15xf32>) outs(%f : tensor<4x15xf32>) -> tensor<4x15xf32>
+  return %r : tensor<4x15xf32>
+})"));
+  auto a = Array<float>::numbers(48, 1), b = Array<float>::numbers(120, 2);
+  Array<float> c(60, NAN);
+  kernels.call("product", a, b, c);
+  std::vector<float> expected(60);
+  for (int m = 0; m < 4; ++m)
+    for (int n = 0; n < 15; ++n)
+      for (int k = 0; k < 4; ++k)
+        expected[m * 15 + n] += a[(m + 1) * 8 + 2 + k] * b[k * 30 + 15 + n];
+  expectNear(c, expected);
+}
+
+TEST_P(ByImplementation, StartsFromAValue) {
+  Kernels kernels(with(R"(
+func.func private @product(%a: tensor<3x4xf32>, %b: tensor<4x5xf32>) -> tensor<3x5xf32> attributes {baechi.kernel} {
+  %value = arith.constant 2.5 : f32
+  %e = tensor.empty() : tensor<3x5xf32>
+  %f = linalg.fill ins(%value : f32) outs(%e : tensor<3x5xf32>) -> tensor<3x5xf32>
+  %r = linalg.matmul ins(%a, %b : tensor<3x4xf32>, tensor<4x5xf32>) outs(%f : tensor<3x5xf32>) -> tensor<3x5xf32>
+  return %r : tensor<3x5xf32>
+})"));
+  auto a = Array<float>::numbers(12, 1), b = Array<float>::numbers(20, 2);
+  Array<float> c(15, NAN);
+  kernels.call("product", a, b, c);
+  std::vector<float> expected(15, 2.5f);
+  for (int m = 0; m < 3; ++m)
+    for (int n = 0; n < 5; ++n)
+      for (int k = 0; k < 4; ++k)
+        expected[m * 5 + n] += a[m * 4 + k] * b[k * 5 + n];
+  expectNear(c, expected);
+}
+
+TEST_P(ByImplementation, Convolution) {
+  Kernels kernels(with(R"(
+func.func private @conv(%x: tensor<2x8x7x4xf32>, %w: tensor<3x3x4x6xf32>) -> tensor<2x6x5x6xf32> attributes {baechi.kernel} {
+  %zero = arith.constant 0.0 : f32
+  %e = tensor.empty() : tensor<2x6x5x6xf32>
+  %f = linalg.fill ins(%zero : f32) outs(%e : tensor<2x6x5x6xf32>) -> tensor<2x6x5x6xf32>
+  %r = linalg.generic {indexing_maps = [affine_map<(n, y, x, f, i, j, c) -> (n, y + i, x + j, c)>, affine_map<(n, y, x, f, i, j, c) -> (i, j, c, f)>, affine_map<(n, y, x, f, i, j, c) -> (n, y, x, f)>],
+      iterator_types = ["parallel", "parallel", "parallel", "parallel", "reduction", "reduction", "reduction"]}
+      ins(%x, %w : tensor<2x8x7x4xf32>, tensor<3x3x4x6xf32>) outs(%f : tensor<2x6x5x6xf32>) {
+  ^bb0(%a: f32, %b: f32, %s: f32):
+    %p = arith.mulf %a, %b : f32
+    %q = arith.addf %s, %p : f32
+    linalg.yield %q : f32
+  } -> tensor<2x6x5x6xf32>
+  return %r : tensor<2x6x5x6xf32>
+})"));
+  auto x = Array<float>::numbers(2 * 8 * 7 * 4, 1);
+  auto w = Array<float>::numbers(3 * 3 * 4 * 6, 2);
+  Array<float> y(2 * 6 * 5 * 6, NAN);
+  kernels.call("conv", x, w, y);
+  std::vector<float> expected(y.size());
+  for (int n = 0; n < 2; ++n)
+    for (int r = 0; r < 6; ++r)
+      for (int s = 0; s < 5; ++s)
+        for (int f = 0; f < 6; ++f)
+          for (int i = 0; i < 3; ++i)
+            for (int j = 0; j < 3; ++j)
+              for (int c = 0; c < 4; ++c)
+                expected[((n * 6 + r) * 5 + s) * 6 + f] +=
+                    x[((n * 8 + r + i) * 7 + s + j) * 4 + c] *
+                    w[((i * 3 + j) * 4 + c) * 6 + f];
+  expectNear(y, expected);
+}
+
+INSTANTIATE_TEST_SUITE_P(Host, ByImplementation,
+                         testing::Values("openblas", "generated"));
+} // namespace
