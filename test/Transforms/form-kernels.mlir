@@ -41,13 +41,12 @@ func.func @layers(%x: tensor<8x16xf32> {baechi.name = "x"}, %w: tensor<16x32xf32
 
 // CHECK-LABEL: func.func @plain_results(
 // CHECK-SAME: %[[A:.*]]: tensor<4x6xf32>)
-// CHECK: %[[B:.*]] = call @add_4x6(%[[A]])
+// CHECK: %[[B:.*]]:2 = call @add_copy_4x6(%[[A]])
 // CHECK: %[[C:.*]] = call @copy_4x6(%[[A]])
 // CHECK: %[[D:.*]] = call @copy_3()
 // CHECK: %[[E:.*]] = call @copy_4x2(%[[A]])
-// CHECK: %[[F:.*]] = call @copy_4x6(%[[B]])
-// CHECK: %[[V:.*]] = tensor.collapse_shape %[[B]] {{\[}}[0, 1]]
-// CHECK: return %[[C]], %[[D]], %[[E]], %[[V]], %[[F]]
+// CHECK: %[[V:.*]] = tensor.collapse_shape %[[B]]#0 {{\[}}[0, 1]]
+// CHECK: return %[[C]], %[[D]], %[[E]], %[[V]], %[[B]]#1
 func.func @plain_results(%a: tensor<4x6xf32>)
     -> (tensor<4x6xf32>, tensor<3xf32>, tensor<4x2xf32>, tensor<24xf32>, tensor<4x6xf32>) {
   %constant = arith.constant dense<[1.0, 2.0, 3.0]> : tensor<3xf32>

@@ -44,6 +44,19 @@ static void replaceByContraction(PatternRewriter &rewriter, GenericOp op,
   rewriter.replaceOp(op, folded.getResults());
 }
 
+/// True for an addend that an elementwise addition reads as it lies, while a
+/// buffer to add to would have to be written first: slices and broadcasts.
+static bool mustBeMade(Value addend) {
+  Operation *producer = addend.getDefiningOp();
+  if (auto generic = dyn_cast_or_null<GenericOp>(producer))
+    return generic.getNumReductionLoops() == 0 &&
+           llvm::all_of(generic.getDpsInputOperands(), [&](OpOperand *input) {
+             return !generic.getMatchingIndexingMap(input).isPermutation();
+           });
+  return isa_and_nonnull<tensor::ExtractSliceOp, FillOp, arith::ConstantOp>(
+      producer);
+}
+
 namespace {
 /// A transposition of a contraction's result: the contraction writes there.
 struct FoldTransposedResult : OpRewritePattern<GenericOp> {
@@ -102,9 +115,7 @@ struct FoldAddition : OpRewritePattern<GenericOp> {
       Value addend = op.getDpsInputs()[1 - side];
       std::optional<Contraction> contraction =
           matchOnlyUse(op.getDpsInputs()[side]);
-      // What must be made to be added to saves nothing.
-      if (!contraction || isa_and_nonnull<tensor::ExtractSliceOp, FillOp>(
-                              addend.getDefiningOp()))
+      if (!contraction || mustBeMade(addend))
         continue;
       replaceByContraction(rewriter, op, contraction->op, addend,
                            contraction->op.getIndexingMapsArray().back());

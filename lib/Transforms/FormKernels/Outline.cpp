@@ -12,6 +12,7 @@
 #include "OperatorGroups.h"
 #include "OperatorKinds.h"
 #include "Phases.h"
+#include "RowGroups.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
@@ -77,8 +78,9 @@ struct Kernel {
 
 class Outliner {
 public:
-  Outliner(func::FuncOp step, const OperatorGroups &groups)
-      : step(step), groups(groups), symbols(step->getParentOp()) {}
+  Outliner(func::FuncOp step, const OperatorGroups &groups,
+           const RowExtents &rows)
+      : step(step), groups(groups), rows(rows), symbols(step->getParentOp()) {}
 
   void run(KernelReport &report);
 
@@ -89,6 +91,7 @@ private:
 
   func::FuncOp step;
   const OperatorGroups &groups;
+  const RowExtents &rows;
   SymbolTable symbols;
   /// Kernels by their text.
   llvm::StringMap<func::FuncOp> known;
@@ -193,7 +196,14 @@ Kernel Outliner::outline(ArrayRef<Operation *> members) {
 func::FuncOp Outliner::share(func::FuncOp kernel, std::string name) {
   std::string text;
   llvm::raw_string_ostream os(text);
-  kernel->print(os, OpPrintingFlags().useLocalScope());
+  // Flags of the command line must not hide differences or add locations.
+  kernel->print(
+      os, OpPrintingFlags()
+              .useLocalScope()
+              .assumeVerified()
+              .enableDebugInfo(false)
+              .skipRegions(false)
+              .elideLargeElementsAttrs(std::numeric_limits<int64_t>::max()));
   auto [entry, isNew] = known.try_emplace(text, kernel);
   if (!isNew) {
     kernel->erase();
@@ -220,6 +230,8 @@ void Outliner::run(KernelReport &report) {
     for (Value input : kernel.inputs)
       operands.push_back(mapping.lookupOrDefault(input));
     Location loc = kernel.function.getLoc();
+    if (members.size() > 1 && rows.contains(group))
+      fuseRows(kernel.function, rows.at(group));
     markAliases(kernel.function);
     func::FuncOp shared = share(kernel.function, kernelName(members));
     auto call = func::CallOp::create(builder, loc, shared, operands);
@@ -245,5 +257,6 @@ void Outliner::run(KernelReport &report) {
 void formkernels::outlineKernels(func::FuncOp step, KernelReport &report) {
   OperatorGroups groups(step.front());
   groupInsertions(groups);
-  Outliner(step, groups).run(report);
+  RowExtents rows = groupByRows(groups);
+  Outliner(step, groups, rows).run(report);
 }

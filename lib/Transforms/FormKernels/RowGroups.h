@@ -1,0 +1,35 @@
+//===- RowGroups.h - Operations over the same rows as one kernel -*- C++
+//-*-===//
+//
+// Part of the Baechi project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+#ifndef BAECHI_LIB_TRANSFORMS_FORMKERNELS_ROWGROUPS_H
+#define BAECHI_LIB_TRANSFORMS_FORMKERNELS_ROWGROUPS_H
+
+#include "OperatorGroups.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+
+namespace baechi::formkernels {
+
+/// The extents of the leading parallel loops that all members of a group run
+/// over, by group. Missing for groups that cannot be computed row by row.
+using RowExtents =
+    llvm::DenseMap<OperatorGroups::Group, llvm::SmallVector<int64_t>>;
+
+/// Merges operations that can be computed row by row: each reads of the others
+/// only what they computed for the same row. Softmax and layer normalisation,
+/// with what is elementwise around them, become one group. First along edges,
+/// then among readers of one tensor.
+RowExtents groupByRows(OperatorGroups &groups);
+
+/// Rewrites the body of `kernel`, a group of several linalg.generic, as a loop
+/// nest over `rows` that computes one row of each at a time. Elementwise
+/// operations over the same elements become one linalg.generic instead.
+void fuseRows(mlir::func::FuncOp kernel, llvm::ArrayRef<int64_t> rows);
+
+} // namespace baechi::formkernels
+
+#endif // BAECHI_LIB_TRANSFORMS_FORMKERNELS_ROWGROUPS_H
