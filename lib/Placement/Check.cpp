@@ -343,6 +343,8 @@ private:
     }
     std::vector<int32_t> cycle(path.begin() + seenAt[at], path.end());
     std::reverse(cycle.begin(), cycle.end());
+    std::rotate(cycle.begin(), std::min_element(cycle.begin(), cycle.end()),
+                cycle.end());
     std::string text;
     constexpr size_t shown = 8;
     for (size_t k = 0; k < std::min(cycle.size(), shown); ++k)

@@ -32,9 +32,13 @@ Assignment baechi::placement::fillInOrder(const Model &model) {
       need.empty() ? 0 : *std::max_element(need.begin(), need.end());
   std::vector<int64_t> room(model.numDevices,
                             total / model.numDevices + largest);
+  // What a device could hold beyond its share.
+  std::vector<int64_t> rest(model.numDevices, 0);
   if (byMemory)
-    for (int32_t d = 0; d < model.numDevices; ++d)
+    for (int32_t d = 0; d < model.numDevices; ++d) {
+      rest[d] = std::max<int64_t>(0, model.deviceMemory(d) - room[d]);
       room[d] = std::min(room[d], model.deviceMemory(d));
+    }
 
   std::vector<int32_t> deviceOf(model.numUnits, -1);
   int32_t current = 0;
@@ -45,12 +49,14 @@ Assignment baechi::placement::fillInOrder(const Model &model) {
     while (current + 1 < model.numDevices && need[u] > room[current] &&
            model.mayUse(u, current))
       ++current;
-    // Where the current device cannot or has no room: the roomiest that can.
+    // Where the current device cannot or has no room: the roomiest that can,
+    // beyond its share.
     int32_t target = current;
     if (!model.mayUse(u, current) || need[u] > room[current]) {
       target = -1;
       for (int32_t d = 0; d < model.numDevices; ++d)
-        if (model.mayUse(u, d) && (target < 0 || room[d] > room[target]))
+        if (model.mayUse(u, d) &&
+            (target < 0 || room[d] + rest[d] > room[target] + rest[target]))
           target = d;
     }
     deviceOf[u] = target;

@@ -24,17 +24,22 @@ public:
   }
 
 private:
+  bool delays(int32_t a, int32_t b);
   bool search(int32_t from, int32_t target, bool forward,
               std::vector<int32_t> &found);
   void reorder(int32_t merged, int32_t a, int32_t b);
 
   /// Edges looked at before two nodes are taken for not contractible.
   static constexpr int searchLimit = 1000;
+  /// Share of all work that others may be made to wait for.
+  static constexpr double delayShare = 1.0 / 2000;
 
   const Model &model;
   const std::vector<Unit> &unitOf;
   DisjointSets sets;
   std::vector<int32_t> position;
+  std::vector<int64_t> time; ///< of the set that a node names
+  int64_t shortTime = 0;
   std::vector<std::vector<int32_t>> next, previous;
   std::vector<int32_t> mark;
   int32_t stamp = 0;
@@ -47,11 +52,31 @@ Fuser::Fuser(const Model &model, const std::vector<Unit> &unitOf)
       mark(model.numNodes, 0) {
   for (int32_t k = 0; k < model.numNodes; ++k)
     position[model.order[k]] = k;
+  int64_t total = 0;
+  for (int32_t i = 0; i < model.numNodes; ++i) {
+    time.push_back(model.meanTime(i));
+    total += time.back();
+  }
+  shortTime = static_cast<int64_t>(static_cast<double>(total) * delayShare);
   for (int32_t i = 0; i < model.numNodes; ++i)
     model.forEachUser(i, [&](int32_t user) {
       next[i].push_back(user);
       previous[user].push_back(i);
     });
+}
+
+/// A contracted node gives its results when all of it has run, and runs when
+/// all its operands are there: other units would wait for \p b, or \p a would
+/// wait for them. True when that is not short.
+bool Fuser::delays(int32_t a, int32_t b) {
+  Unit own = unitOf[model.unit[a]];
+  auto meets = [&](const std::vector<int32_t> &list) {
+    return std::any_of(list.begin(), list.end(), [&](int32_t entry) {
+      return unitOf[model.unit[sets.find(entry)]] != own;
+    });
+  };
+  return (time[b] > shortTime && meets(next[a])) ||
+         (time[a] > shortTime && meets(previous[b]));
 }
 
 /// Collects what \p from reaches strictly between it and \p target, leaving
@@ -108,10 +133,11 @@ void Fuser::reorder(int32_t merged, int32_t a, int32_t b) {
 bool Fuser::contract(int32_t a, int32_t b) {
   a = sets.find(a);
   b = sets.find(b);
-  if (a == b || !search(a, b, /*forward=*/true, after) ||
+  if (a == b || delays(a, b) || !search(a, b, /*forward=*/true, after) ||
       !search(b, a, /*forward=*/false, before))
     return false;
   int32_t merged = sets.join(a, b), other = merged == a ? b : a;
+  time[merged] += time[other];
   reorder(merged, a, b);
   for (auto *lists : {&next, &previous}) {
     auto &into = (*lists)[merged], &from = (*lists)[other];

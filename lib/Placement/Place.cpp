@@ -270,6 +270,12 @@ void Session::run() {
       if (other != options.placer &&
           (other != "msct" || options.placer != "single"))
         runPlacer(other);
+  if (options.candidates && coarse.numNodes < model.numNodes) {
+    // Groups can hide a good split of a small graph.
+    begin("metf:operators");
+    EarliestStart found = earliestStart(model);
+    consider("metf:operators", std::move(found.device), found.start);
+  }
   if (options.budgetSeconds > 0)
     improve();
   if (best.value == never && result.error.empty())
@@ -302,6 +308,14 @@ PlaceResult baechi::placement::place(const Problem &problem,
                                  options.placer, fmt::join(names, ", "));
       return result;
     }
+    const auto &steps = groupingNames();
+    for (const std::string &step : options.grouping)
+      if (std::find(steps.begin(), steps.end(), step) == steps.end()) {
+        result.error = fmt::format("unknown grouping step '{}': the steps are "
+                                   "{}",
+                                   step, fmt::join(steps, ", "));
+        return result;
+      }
     if (auto errors = check(problem); !errors.empty()) {
       result.error = fmt::format("{}", fmt::join(errors, "\n"));
       return result;

@@ -1,0 +1,153 @@
+//===- MemoryTest.cpp - Memory limits ---------------------------*- C++ -*-===//
+//
+// Part of the Baechi project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Memory.h"
+#include "TestProblems.h"
+
+#include <gmock/gmock.h>
+
+using namespace baechi::placement;
+using namespace baechi::placement::test;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+namespace {
+
+/// Four chains of a large tensor each, all ready at once.
+Problem wideChains(int64_t memory, int32_t devices = 1) {
+  Problem problem;
+  problem.machine = makeMachine(devices, memory);
+  for (int32_t k = 0; k < 4; ++k) {
+    std::string name = std::to_string(k);
+    problem.graph.ops.push_back(makeOp("make" + name, 10, {100}));
+    problem.graph.ops.push_back(makeOp("use" + name, 10, {1}));
+    problem.graph.edges.push_back({2 * k, 0, 2 * k + 1});
+  }
+  return problem;
+}
+
+TEST(Memory, OrderKeepsThePeakLow) {
+  // The makers first would hold 400 bytes; one chain after the other 101.
+  Problem problem = wideChains(101);
+  PlaceResult result = place(problem, {});
+  ASSERT_TRUE(result.placement) << result.error;
+  EXPECT_EQ(result.placement->makespanNs, 80);
+  EXPECT_LE(result.usage[0].peakBytes, 101);
+}
+
+TEST(Memory, ActivationNeverDeadlocks) {
+  Problem problem = wideChains(101, 2);
+  Model model(problem);
+  Scheduler scheduler(model);
+  // Everything is made on d0 and used on d1, where two copies do not fit.
+  Assignment device{0, 1, 0, 1, 0, 1, 0, 1};
+  Schedule schedule;
+  ASSERT_TRUE(scheduleWithin(scheduler, model, device, schedule));
+  EXPECT_THAT(verify(problem, toPlacement(model, device, schedule)), IsEmpty());
+}
+
+TEST(Memory, TooSmallForOneOperatorIsProven) {
+  Problem problem = wideChains(100);
+  PlaceResult result = place(problem, {});
+  EXPECT_FALSE(result.placement);
+  EXPECT_THAT(result.error,
+              HasSubstr("no placement can fit the memories: operator 1 'use0' "
+                        "needs 101 bytes at once"));
+}
+
+TEST(Memory, ResidentSumIsProven) {
+  Problem problem = diamond();
+  problem.machine = makeMachine(2, 100);
+  for (Operator &op : problem.graph.ops)
+    op.resident = 60;
+  PlaceResult result = place(problem, {});
+  EXPECT_THAT(result.error, HasSubstr("resident bytes of all operators are "
+                                      "240, the memories of all devices 200"));
+  EXPECT_THAT(result.error, HasSubstr("of 100 bytes on d0"));
+}
+
+TEST(Memory, LargestGroupIsProven) {
+  Problem problem = diamond();
+  problem.machine = makeMachine(3, 100);
+  for (int32_t i : {0, 1}) {
+    problem.graph.ops[i].resident = 60;
+    problem.graph.ops[i].group = "big";
+  }
+  EXPECT_THAT(place(problem, {}).error,
+              HasSubstr("group 'big' (2 operators) has 120 resident bytes"));
+}
+
+TEST(Memory, ConfinedOperatorsAreProven) {
+  Problem problem = diamond();
+  problem.machine = makeMachine(3, 100);
+  problem.machine.devices[0].kind = "cpu";
+  for (int32_t i : {1, 2}) {
+    problem.graph.ops[i].resident = 60;
+    problem.graph.ops[i].timeNs = {{"cpu", 5}};
+  }
+  EXPECT_THAT(place(problem, {}).error,
+              HasSubstr("can run only on d0 have 120 resident bytes"));
+}
+
+TEST(Memory, ResidentBytesSplitTheGraph) {
+  Problem problem = diamond(/*work=*/10, /*bytes=*/1);
+  problem.machine = makeMachine(2, 100);
+  for (Operator &op : problem.graph.ops)
+    op.resident = 40;
+  for (const std::string &placer : placerNames()) {
+    PlaceOptions options;
+    options.placer = placer;
+    options.candidates = false;
+    PlaceResult result = place(problem, options);
+    ASSERT_TRUE(result.placement) << placer << ": " << result.error;
+    EXPECT_THAT(verify(problem, *result.placement), IsEmpty());
+    EXPECT_FALSE(result.singleDeviceNs);
+  }
+}
+
+TEST(Memory, RepairSwapsWhereNoMoveHelps) {
+  // 70 + 30 and 60 + 40 fit; from 70 + 40 and 60 + 30 no single move does.
+  Problem problem;
+  problem.machine = makeMachine(2, 100);
+  for (int64_t bytes : {70, 40, 60, 30}) {
+    problem.graph.ops.push_back(makeOp("p", 1, {}));
+    problem.graph.ops.back().resident = bytes;
+  }
+  Model model(problem);
+  Assignment device{0, 0, 1, 1};
+  ASSERT_TRUE(repair(model, device));
+  auto peaks = sequentialPeaks(model, device, model.order);
+  EXPECT_LE(peaks[0], 100);
+  EXPECT_LE(peaks[1], 100);
+}
+
+TEST(Memory, RepairKeepsPins) {
+  Problem problem;
+  problem.machine = makeMachine(2, 100);
+  for (int k = 0; k < 2; ++k) {
+    problem.graph.ops.push_back(makeOp("p", 1, {}));
+    problem.graph.ops.back().resident = 80;
+  }
+  problem.graph.ops[0].pin = "d0";
+  Model model(problem);
+  Assignment device{0, 0};
+  ASSERT_TRUE(repair(model, device));
+  EXPECT_EQ(device, (Assignment{0, 1}));
+}
+
+TEST(Memory, ResultsStayToTheEnd) {
+  // Every result is kept: 400 bytes, although no two are needed at once.
+  Problem problem = wideChains(399);
+  for (Operator &op : problem.graph.ops)
+    op.result = true;
+  EXPECT_FALSE(place(problem, {}).placement);
+  problem.machine = makeMachine(1, 404);
+  EXPECT_TRUE(place(problem, {}).placement);
+}
+
+} // namespace

@@ -1,0 +1,195 @@
+//===- PlaceTest.cpp - From a problem to a placement ------------*- C++ -*-===//
+//
+// Part of the Baechi project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "TestProblems.h"
+
+#include "Baechi/Placement/Io.h"
+
+#include <gmock/gmock.h>
+
+#include <algorithm>
+
+using namespace baechi::placement;
+using namespace baechi::placement::test;
+using testing::Each;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+namespace {
+
+PlaceResult placed(const Problem &problem, const PlaceOptions &options = {}) {
+  PlaceResult result = place(problem, options);
+  EXPECT_TRUE(result.placement) << result.error;
+  if (result.placement) {
+    EXPECT_THAT(verify(problem, *result.placement), IsEmpty());
+    EXPECT_GE(options.objective == Objective::Makespan
+                  ? result.placement->makespanNs
+                  : result.maxLoadNs,
+              result.lowerBoundNs);
+  }
+  return result;
+}
+
+PlaceOptions pure(const std::string &placer) {
+  PlaceOptions options;
+  options.placer = placer;
+  options.candidates = false;
+  return options;
+}
+
+TEST(Place, KnownOptimumOfAFork) {
+  // a and b on one device; a's transfer, c and d on the other.
+  EXPECT_EQ(placed(diamond()).placement->makespanNs, 10 + 20 + 1000 + 10);
+}
+
+TEST(Place, KnownOptimumOfAJoin) {
+  Problem problem;
+  problem.machine = makeMachine(2, 1 << 20, {10, 1000}, LinkModel::Unlimited);
+  problem.graph.ops = {makeOp("a", 100, {10}), makeOp("b", 100, {10}),
+                       makeOp("c", 100, {10}), makeOp("d", 100, {10}),
+                       makeOp("join", 10)};
+  for (int32_t i = 0; i < 4; ++i)
+    problem.graph.edges.push_back({i, 0, 4});
+  // Two on each device; the first transfer runs beside the second operator.
+  EXPECT_EQ(placed(problem).placement->makespanNs, 230);
+}
+
+TEST(Place, OneDeviceWhereNoSplitPays) {
+  Problem problem = diamond(/*work=*/10, /*bytes=*/100000);
+  PlaceResult result = placed(problem);
+  EXPECT_EQ(result.placement->makespanNs, 40);
+  EXPECT_EQ(result.singleDeviceNs, 40);
+}
+
+TEST(Place, NeverWorseThanOneDevice) {
+  for (uint32_t seed = 0; seed < 150; ++seed) {
+    Problem problem = randomProblem(seed);
+    if (!check(problem).empty())
+      continue;
+    PlaceResult result = placed(problem);
+    if (result.singleDeviceNs)
+      EXPECT_LE(result.placement->makespanNs, *result.singleDeviceNs)
+          << "seed " << seed;
+  }
+}
+
+TEST(Place, EveryPlacerAlone) {
+  for (const std::string &placer : placerNames()) {
+    PlaceResult result = placed(diamond(), pure(placer));
+    EXPECT_EQ(result.winner.rfind(placer, 0), 0u) << result.winner;
+  }
+}
+
+TEST(Place, PinsAndGroupsHold) {
+  Problem problem = diamond();
+  problem.graph.ops[1].pin = "d1";
+  problem.graph.ops[2].group = problem.graph.ops[3].group = "g";
+  PlaceResult result = placed(problem);
+  EXPECT_EQ(result.placement->device[1], 1);
+  EXPECT_EQ(result.placement->device[2], result.placement->device[3]);
+}
+
+TEST(Place, UnknownPlacerListsTheKnown) {
+  EXPECT_THAT(place(diamond(), pure("best")).error,
+              HasSubstr("unknown placer 'best': the placers are mtopo, metf, "
+                        "msct, single"));
+}
+
+TEST(Place, UnknownGroupingListsTheKnown) {
+  PlaceOptions options;
+  options.grouping = {"fuse", "shuffle"};
+  EXPECT_THAT(place(diamond(), options).error,
+              HasSubstr("unknown grouping step 'shuffle': the steps are "
+                        "colocate, coplace, fuse"));
+}
+
+TEST(Place, MalformedInputIsAnError) {
+  Problem problem = diamond();
+  problem.graph.edges.push_back({3, 0, 0});
+  PlaceResult result = place(problem, {});
+  EXPECT_FALSE(result.placement);
+  EXPECT_THAT(result.error, HasSubstr("cycle"));
+}
+
+TEST(Place, EmptyGraph) {
+  Problem problem;
+  problem.machine = makeMachine(2);
+  PlaceResult result = placed(problem);
+  EXPECT_EQ(result.placement->makespanNs, 0);
+  EXPECT_EQ(result.usage.size(), 2u);
+}
+
+TEST(Place, MaxLoadBalancesIndependentWork) {
+  Problem problem;
+  problem.machine = makeMachine(2);
+  for (int64_t time : {50, 40, 30, 20, 10, 10})
+    problem.graph.ops.push_back(makeOp("op", time, {}));
+  PlaceOptions options;
+  options.objective = Objective::MaxLoad;
+  options.budgetSeconds = 5;
+  options.budgetEvaluations = 2000;
+  PlaceResult result = placed(problem, options);
+  EXPECT_EQ(result.maxLoadNs, 80);
+  EXPECT_EQ(result.lowerBoundNs, 80);
+}
+
+TEST(Place, MissingLinksAreAvoided) {
+  // d0 and d1 cannot talk; d2 talks to both.
+  Problem problem = diamond();
+  problem.machine = makeMachine(3);
+  problem.machine.links[1].reset();
+  problem.machine.links[3].reset();
+  placed(problem);
+  for (const std::string &placer : {"metf", "msct"})
+    placed(problem, pure(placer));
+}
+
+TEST(Place, SearchImprovesAndIsReproducible) {
+  Problem problem;
+  ASSERT_EQ(readGraph(BAECHI_SOURCE_DIR "/data/graphs/inception_v3.json.xz",
+                      problem.graph),
+            "");
+  ASSERT_EQ(readMachine(BAECHI_SOURCE_DIR "/data/graphs/machine_4x8GiB.json",
+                        problem.machine),
+            "");
+  PlaceResult start = placed(problem);
+  PlaceOptions options;
+  options.budgetSeconds = 1000; // the evaluations end it
+  options.budgetEvaluations = 400;
+  PlaceResult first = placed(problem, options);
+  PlaceResult second = placed(problem, options);
+  EXPECT_LT(first.placement->makespanNs, start.placement->makespanNs);
+  EXPECT_EQ(first.placement->device, second.placement->device);
+  EXPECT_EQ(first.placement->startNs, second.placement->startNs);
+}
+
+TEST(Place, LargeGraphsBeatTheOriginal) {
+  // Best results of the original program on four devices, in ns
+  // (one device; its splits are slower).
+  Problem problem;
+  ASSERT_EQ(
+      readGraph(BAECHI_SOURCE_DIR "/data/graphs/gnmt40.json.xz", problem.graph),
+      "");
+  ASSERT_EQ(readMachine(BAECHI_SOURCE_DIR "/data/graphs/machine_4x8GiB.json",
+                        problem.machine),
+            "");
+  for (const char *placer : {"metf", "msct"})
+    EXPECT_LT(placed(problem, pure(placer)).placement->makespanNs, 339654000);
+}
+
+TEST(Place, ProgressNamesThePhases) {
+  std::vector<std::string> phases;
+  PlaceOptions options;
+  options.progress = [&](const std::string &phase) { phases.push_back(phase); };
+  PlaceResult result = placed(diamond(), options);
+  ASSERT_EQ(result.phases.size(), phases.size());
+  for (size_t k = 0; k < phases.size(); ++k)
+    EXPECT_EQ(result.phases[k].name, phases[k]);
+}
+
+} // namespace

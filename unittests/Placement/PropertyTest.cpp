@@ -1,0 +1,93 @@
+//===- PropertyTest.cpp - What holds for every problem ----------*- C++ -*-===//
+//
+// Part of the Baechi project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "TestProblems.h"
+
+#include <gmock/gmock.h>
+
+using namespace baechi::placement;
+using namespace baechi::placement::test;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+namespace {
+
+/// Every placer, grouping and objective on one random problem.
+class Random : public testing::TestWithParam<uint32_t> {};
+
+std::vector<PlaceOptions> allOptions() {
+  std::vector<PlaceOptions> all;
+  for (const std::string &placer : placerNames())
+    for (bool grouped : {false, true})
+      for (bool candidates : {false, true}) {
+        PlaceOptions options;
+        options.placer = placer;
+        options.candidates = candidates;
+        if (!grouped)
+          options.grouping.clear();
+        options.objective =
+            candidates ? Objective::Makespan : Objective::MaxLoad;
+        all.push_back(options);
+      }
+  all.emplace_back();
+  all.back().budgetSeconds = 1000;
+  all.back().budgetEvaluations = 60;
+  return all;
+}
+
+/// A valid placement, or a stated reason.
+void expectSound(const Problem &problem, const PlaceOptions &options) {
+  PlaceResult result = place(problem, options);
+  if (!result.placement) {
+    EXPECT_THAT(result.error, testing::AnyOf(HasSubstr("fit the memories"),
+                                             HasSubstr("fits the memories")));
+    return;
+  }
+  EXPECT_THAT(verify(problem, *result.placement), IsEmpty());
+  int64_t value = options.objective == Objective::MaxLoad
+                      ? result.maxLoadNs
+                      : result.placement->makespanNs;
+  EXPECT_LE(result.lowerBoundNs, value);
+  // The same input gives the same output.
+  PlaceResult again = place(problem, options);
+  ASSERT_TRUE(again.placement);
+  EXPECT_EQ(again.placement->device, result.placement->device);
+  EXPECT_EQ(again.placement->startNs, result.placement->startNs);
+  EXPECT_EQ(again.winner, result.winner);
+}
+
+TEST_P(Random, AmpleMemory) {
+  Problem problem = randomProblem(GetParam());
+  if (!check(problem).empty())
+    GTEST_SKIP() << "the random pins or groups contradict each other";
+  for (const PlaceOptions &options : allOptions()) {
+    expectSound(problem, options);
+    EXPECT_TRUE(place(problem, options).placement);
+  }
+}
+
+TEST_P(Random, ShortMemory) {
+  Problem problem = randomProblem(GetParam());
+  if (!check(problem).empty())
+    GTEST_SKIP() << "the random pins or groups contradict each other";
+  int64_t peak = 0;
+  PlaceResult ample = place(problem, {});
+  ASSERT_TRUE(ample.placement);
+  for (const DeviceUsage &device : ample.usage)
+    peak = std::max(peak, device.peakBytes);
+  for (int percent : {100, 90, 70, 40}) {
+    for (Device &device : problem.machine.devices)
+      device.memory = peak * percent / 100;
+    for (const PlaceOptions &options : allOptions())
+      expectSound(problem, options);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Seeds, Random, testing::Range(0u, 40u));
+
+} // namespace

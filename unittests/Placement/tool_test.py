@@ -1,0 +1,155 @@
+#!/usr/bin/env python3
+# Part of the Baechi project, under the Apache License v2.0 with LLVM Exceptions.
+# See LICENSE for license information.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""baechi-place on malformed and on sound input: one clear error and exit status 1, or a placement.
+
+    tool_test.py PATH-OF-BAECHI-PLACE
+"""
+import copy
+import json
+import lzma
+import pathlib
+import subprocess
+import sys
+import tempfile
+import unittest
+
+TOOL = sys.argv.pop(1)
+GRAPH = {"format": "baechi-graph", "version": 1,
+         "ops": [{"id": 0, "name": "a", "time_ns": 5, "outputs": [10]},
+                 {"id": 1, "name": "b", "time_ns": 7, "outputs": [10]}],
+         "edges": [{"from": 0, "output": 0, "to": 1}]}
+MACHINE = {"format": "baechi-machine", "version": 1, "link_model": "sequential",
+           "devices": [{"name": n, "kind": "gpu", "memory": 100} for n in ("d0", "d1")],
+           "link_default": {"latency_ns": 10, "bytes_per_us": 1000}}
+
+
+class ToolTest(unittest.TestCase):
+    def setUp(self):
+        self.folder = tempfile.TemporaryDirectory()
+        self.addCleanup(self.folder.cleanup)
+        self.path = pathlib.Path(self.folder.name)
+
+    def write(self, name, content):
+        target = self.path / name
+        target.write_bytes(content if isinstance(content, bytes) else json.dumps(content).encode())
+        return target
+
+    def run_tool(self, graph, machine, *options):
+        return subprocess.run([TOOL, str(graph), str(machine), *map(str, options)], capture_output=True, text=True,
+                              timeout=60)
+
+    def expect_error(self, text, graph=GRAPH, machine=MACHINE, options=(), name="graph.json"):
+        done = self.run_tool(self.write(name, graph), self.write("machine.json", machine), *options)
+        self.assertEqual(done.returncode, 1, done.stderr)
+        self.assertIn(text, done.stderr)
+        self.assertEqual(done.stderr.count("baechi-place: error:"), 1)
+        self.assertEqual(done.stdout, "")
+
+    def graph(self, **changes):
+        """The graph with members of its first operator changed."""
+        result = copy.deepcopy(GRAPH)
+        result["ops"][0].update(changes)
+        return result
+
+    def test_missing_file(self):
+        done = self.run_tool(self.path / "none.json", self.write("machine.json", MACHINE))
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("none.json: cannot read: No such file", done.stderr)
+
+    def test_not_json(self):
+        self.expect_error("graph.json: not valid JSON", graph=b"ops: []")
+
+    def test_empty_file(self):
+        self.expect_error("not valid JSON", graph=b"")
+
+    def test_binary(self):
+        self.expect_error("not valid JSON", graph=bytes(range(256)))
+
+    def test_truncated_json(self):
+        self.expect_error("not valid JSON", graph=json.dumps(GRAPH).encode()[:-5])
+
+    def test_deep_nesting(self):
+        self.expect_error("graph.json", graph=b"[" * 100000)
+
+    def test_truncated_xz(self):
+        whole = lzma.compress(json.dumps(GRAPH).encode() * 50)
+        self.expect_error("it ends too early", graph=whole[:-20], name="graph.json.xz")
+
+    def test_damaged_xz(self):
+        whole = bytearray(lzma.compress(json.dumps(GRAPH).encode() * 50))
+        whole[len(whole) // 2] ^= 255
+        self.expect_error("cannot read: its data is damaged", graph=bytes(whole), name="graph.json.xz")
+
+    def test_not_xz(self):
+        self.expect_error("it is not an xz file", graph=GRAPH, name="graph.json.xz")
+
+    def test_wrong_format(self):
+        self.expect_error("this must be a baechi-graph file", graph=MACHINE)
+        self.expect_error("this must be a baechi-machine file", machine=GRAPH)
+
+    def test_wrong_version(self):
+        self.expect_error("only version 1 is known", graph=GRAPH | {"version": 7})
+
+    def test_wrong_types(self):
+        self.expect_error("ops: must be an array, not object", graph=GRAPH | {"ops": {}})
+        self.expect_error("ops[0]: must be an object, not number", graph=GRAPH | {"ops": [3]})
+        self.expect_error("ops[0] 'a'.time_ns: must be an integer, not string", graph=self.graph(time_ns="5"))
+        self.expect_error("ops[0] 'a'.outputs[0]: must be an integer", graph=self.graph(outputs=[[1]]))
+        self.expect_error("edges[0].from: must be an integer, not boolean",
+                          graph=GRAPH | {"edges": [{"from": True, "to": 1}]})
+
+    def test_missing_member(self):
+        self.expect_error("the member 'edges' is missing", graph={k: v for k, v in GRAPH.items() if k != "edges"})
+
+    def test_absurd_numbers(self):
+        self.expect_error("must be an integer", graph=self.graph(time_ns=1e308))
+        self.expect_error("does not fit 64 bits", graph=self.graph(scratch=2**63))
+        self.expect_error("must be an integer", graph=self.graph(scratch=2**64))
+        self.expect_error("has -1 resident bytes", graph=self.graph(resident=-1))
+        self.expect_error("the sizes of the graph add up", graph=self.graph(resident=2**62))
+
+    def test_unknown_ids(self):
+        self.expect_error("from operator 0 to operator 9", graph=GRAPH | {"edges": [{"from": 0, "output": 0, "to": 9}]})
+        self.expect_error("its devices are d0, d1", graph=self.graph(pin="d9"))
+
+    def test_cycle(self):
+        self.expect_error("the graph has a cycle: operator 0 'a' -> operator 1 'b'",
+                          graph=GRAPH | {"edges": GRAPH["edges"] + [{"from": 1, "output": 0, "to": 0}]})
+
+    def test_does_not_fit(self):
+        self.expect_error("no placement can fit the memories", graph=self.graph(resident=101))
+
+    def test_options(self):
+        self.expect_error("the placers are mtopo, metf, msct, single", options=["--placer=best"])
+        self.expect_error("unknown step 'shuffle'", options=["--group=fuse,shuffle"])
+        self.expect_error("unknown objective 'speed'", options=["--objective=speed"])
+        self.expect_error("--budget: must be 0 or more", options=["--budget=-1"])
+        self.expect_error("see --help", options=["--frobnicate"])
+        self.expect_error("cannot write", options=["-o", self.path / "no" / "folder.json"])
+
+    def test_no_arguments(self):
+        done = subprocess.run([TOOL], capture_output=True, text=True)
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("GRAPH is required", done.stderr)
+
+    def test_placement_and_report(self):
+        placement, report = self.path / "p.json.xz", self.path / "r.json"
+        done = self.run_tool(self.write("graph.json", GRAPH), self.write("machine.json", MACHINE), "-o", placement,
+                             f"--report={report}", "--budget=0.05")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(done.stderr, "")
+        for word in ("lower bound", "candidates", "phases", "peak MiB"):
+            self.assertIn(word, done.stdout)
+        with lzma.open(placement, "rt") as f:
+            self.assertEqual(json.load(f)["makespan_ns"], 12)
+        data = json.loads(report.read_text())
+        self.assertEqual(data["makespan_ns"], 12)
+        self.assertEqual(data["lower_bound_ns"], 12)
+        self.assertEqual(data["gap"], 0)
+        self.assertTrue(any(phase["name"] == "search" for phase in data["phases"]))
+
+
+if __name__ == "__main__":
+    unittest.main()
