@@ -87,8 +87,7 @@ std::vector<int32_t> baechi::placement::lowPeakOrder(const Model &model) {
 
 bool baechi::placement::scheduleWithin(
     Scheduler &scheduler, const Model &model, const Assignment &device,
-    Schedule &schedule, std::span<const std::vector<int64_t>> priorities,
-    std::span<const int64_t> urgency) {
+    Schedule &schedule, std::span<const std::vector<int64_t>> priorities) {
   schedule.makespan = never;
   std::vector<int64_t> fastestStart;
   int64_t fastest = never;
@@ -104,9 +103,7 @@ bool baechi::placement::scheduleWithin(
         fits(model, schedulePeaks(model, device, tried)))
       schedule = std::move(tried);
   };
-  Scheduler::Options free;
-  free.urgency = urgency;
-  attempt(free);
+  attempt({});
   if (fastest == never)
     return false; // two devices that must talk cannot
   for (const auto &priority : priorities) {

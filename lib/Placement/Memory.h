@@ -21,8 +21,7 @@ namespace baechi::placement {
 /// wins. False when no order fits.
 bool scheduleWithin(Scheduler &scheduler, const Model &model,
                     const Assignment &device, Schedule &schedule,
-                    std::span<const std::vector<int64_t>> priorities = {},
-                    std::span<const int64_t> urgency = {});
+                    std::span<const std::vector<int64_t>> priorities = {});
 
 /// A topological order that keeps few bytes alive: depth first from the
 /// results, the operand with the largest need first (Liu 1987, "An application

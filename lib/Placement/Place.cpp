@@ -49,7 +49,7 @@ private:
   void bound();
   void consider(const std::string &name, Assignment device,
                 const std::vector<int64_t> &start = {});
-  void runPlacer(const std::string &placer);
+  void runPlacer(const std::string &placer, const LpSolver *solver);
   void singleDevices();
   void lastResort();
   void improve();
@@ -148,7 +148,7 @@ void Session::consider(const std::string &name, Assignment device,
   result.candidates.push_back(std::move(candidate));
 }
 
-void Session::runPlacer(const std::string &placer) {
+void Session::runPlacer(const std::string &placer, const LpSolver *solver) {
   if (placer == "single") {
     singleDevices();
     return;
@@ -159,9 +159,11 @@ void Session::runPlacer(const std::string &placer) {
     return;
   }
   std::vector<int32_t> favourites;
+  std::vector<std::string> ignored;
+  auto &notes = placer == options.placer ? result.notes : ignored;
   if (placer == "msct")
-    favourites = favouriteChildren(coarse, options.solver,
-                                   options.solverSeconds, result.notes);
+    favourites =
+        favouriteChildren(coarse, solver, options.solverSeconds, notes);
   EarliestStart found = earliestStart(coarse, favourites);
   std::vector<int64_t> start(model.numNodes);
   for (int32_t i = 0; i < model.numNodes; ++i)
@@ -191,6 +193,7 @@ void Session::lastResort() {
   begin("packing");
   Assignment packed(model.numNodes);
   packUnits(model, packed);
+  repair(model, packed);
   consider("packing", packed);
   if (best.value != never)
     return;
@@ -264,12 +267,12 @@ void Session::run() {
   }
   bound();
   group();
-  runPlacer(options.placer);
+  runPlacer(options.placer, options.solver);
+  // The others must not cost more than what was asked for: no solver.
   if (options.candidates || options.budgetSeconds > 0)
     for (const std::string &other : placerNames())
-      if (other != options.placer &&
-          (other != "msct" || options.placer != "single"))
-        runPlacer(other);
+      if (other != options.placer)
+        runPlacer(other, nullptr);
   if (options.candidates && coarse.numNodes < model.numNodes) {
     // Groups can hide a good split of a small graph.
     begin("metf:operators");

@@ -21,15 +21,18 @@ class Repairer {
 public:
   Repairer(const Model &model, Assignment &device)
       : model(model), device(device), lowOrder(lowPeakOrder(model)),
-        home(model.numUnits) {
+        home(model.numUnits),
+        trialLimit(std::clamp<int64_t>(
+            visitLimit / (model.numNodes + model.numTensors + 1), 200, 3000)) {
     for (int32_t i = 0; i < model.numNodes; ++i)
       home[model.unit[i]] = device[i];
   }
   bool run();
 
 private:
-  static constexpr int trialLimit = 3000;
   static constexpr size_t unitsPerRound = 24;
+  /// A trial looks at every node and tensor twice: about a second in all.
+  static constexpr int64_t visitLimit = 50'000'000;
 
   int64_t measure();
   void move(Unit u, int32_t d);
@@ -43,7 +46,8 @@ private:
   std::vector<int32_t> home;
   std::vector<int64_t> peaks;
   int64_t excess = 0;
-  int trials = 0;
+  int64_t trials = 0;
+  int64_t trialLimit;
 };
 
 /// Bytes above the limits in the best order; leaves its peaks.

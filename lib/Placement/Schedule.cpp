@@ -14,8 +14,7 @@ using namespace baechi::placement;
 
 Scheduler::Scheduler(const Model &model)
     : model(model), numDevices(model.numDevices), needs(model.numNodes, 0),
-      tail(model.numNodes), urgent(model.numNodes),
-      readyNodes(model.numDevices),
+      tail(model.numNodes), readyNodes(model.numDevices),
       readyTransfers(static_cast<size_t>(model.numDevices) * model.numDevices),
       wanted(model.numDevices, -1) {
   for (int32_t i = 0; i < model.numNodes; ++i)
@@ -64,13 +63,8 @@ void Scheduler::reset(const Assignment &device, const Options &options) {
   left = model.numNodes;
   waiting = needs;
   priority = options.priority;
-  if (priority.empty() && !options.urgency.empty()) {
-    for (int32_t i = 0; i < model.numNodes; ++i)
-      urgent[i] = std::max<int64_t>(0, tail[i] + options.urgency[i]);
-    priority = urgent;
-  } else if (priority.empty()) {
+  if (priority.empty())
     priority = tail;
-  }
   for (auto &heap : readyNodes)
     heap.clear();
   for (int32_t pair : pendingPairs)

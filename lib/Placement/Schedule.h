@@ -54,8 +54,6 @@ public:
     std::span<const int64_t> priority;
     /// The order in which memory is booked; none: memory is not looked at.
     std::span<const int32_t> activation;
-    /// Added to the longest path, when not empty.
-    std::span<const int64_t> urgency;
     /// Gives up once the makespan must be larger.
     int64_t cutoff = never;
   };
@@ -128,7 +126,7 @@ private:
   int64_t now = 0;
   int64_t cutoff = never;
   int32_t left = 0;
-  std::vector<int64_t> tail, urgent;
+  std::vector<int64_t> tail;
   std::vector<int32_t> waiting;
   std::vector<std::vector<Ready>> readyNodes;     ///< per device
   std::vector<uint8_t> nodeRunning;               ///< per device
