@@ -130,11 +130,33 @@ static bool shouldFuse(OpOperand *operand) {
          (isCheap(producer) && allUsersCanRecompute(producer));
 }
 
+namespace {
+/// One value everywhere: a fill, which kernels clone and which a contraction
+/// can start from.
+struct FillWithOneValue : OpRewritePattern<GenericOp> {
+  using OpRewritePattern::OpRewritePattern;
+
+  LogicalResult matchAndRewrite(GenericOp op,
+                                PatternRewriter &rewriter) const override {
+    if (op.getNumReductionLoops() != 0 || op->getNumResults() != 1 ||
+        !op.getIndexingMapsArray().back().isPermutation() ||
+        !llvm::hasSingleElement(*op.getBody()))
+      return failure();
+    Value value = op.getBody()->getTerminator()->getOperand(0);
+    if (value.getParentBlock() == op.getBody())
+      return failure();
+    rewriter.replaceOpWithNewOp<FillOp>(op, value, op.getDpsInits().front());
+    return success();
+  }
+};
+} // namespace
+
 void formkernels::fuseElementwise(func::FuncOp step) {
   MLIRContext *context = step.getContext();
   RewritePatternSet patterns(context);
   populateElementwiseOpsFusionPatterns(patterns, shouldFuse);
   populateEraseUnusedOperandsAndResultsPatterns(patterns);
+  patterns.add<FillWithOneValue>(context);
   GenericOp::getCanonicalizationPatterns(patterns, context);
   tensor::ExpandShapeOp::getCanonicalizationPatterns(patterns, context);
   tensor::CollapseShapeOp::getCanonicalizationPatterns(patterns, context);
