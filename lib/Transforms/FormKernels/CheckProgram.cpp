@@ -35,8 +35,6 @@ FailureOr<func::FuncOp> formkernels::findStep(ModuleOp module) {
     return diagnostic;
   }
   func::FuncOp step = candidates.front();
-  if (step.isExternal())
-    return step.emitError("has no body");
   if (!step.getBody().hasOneBlock())
     return step.emitError("has several blocks; control flow must be "
                           "structured (scf.if, scf.while)");
@@ -48,7 +46,7 @@ static std::string whyUnsupported(Type type) {
   std::string text;
   llvm::raw_string_ostream os(text);
   if (isa<BaseMemRefType, UnrankedTensorType>(type)) {
-    os << "has type " << type << "; tensors of static shape are supported";
+    os << "has type '" << type << "'; tensors of static shape are supported";
     return text;
   }
   auto tensor = dyn_cast<RankedTensorType>(type);
@@ -56,15 +54,15 @@ static std::string whyUnsupported(Type type) {
     return text;
   Type element = tensor.getElementType();
   if (!tensor.hasStaticShape())
-    os << "has the dynamic shape " << type
-       << "; import the model with fixed sizes";
+    os << "has the dynamic shape '" << type
+       << "'; import the model with fixed sizes";
   else if (tensor.getEncoding())
-    os << "has type " << type << ", whose encoding is not supported";
+    os << "has type '" << type << "', whose encoding is not supported";
   else if (!isa<Float16Type, BFloat16Type, Float32Type, Float64Type>(element) &&
            !element.isSignlessInteger(1) && !element.isSignlessInteger(8) &&
            !element.isSignlessInteger(16) && !element.isSignlessInteger(32) &&
            !element.isSignlessInteger(64))
-    os << "has type " << type << ", whose elements are not supported; "
+    os << "has type '" << type << "', whose elements are not supported; "
        << "supported are f16, bf16, f32, f64, i1, i8, i16, i32 and i64";
   return text;
 }

@@ -19,6 +19,21 @@ using namespace mlir::linalg;
 using namespace baechi;
 using namespace baechi::formkernels;
 
+/// Operations that overwrite another's result without reading it would keep
+/// that result alive, and look like its users.
+static void writeToOwnTensors(RewriterBase &rewriter, GenericOp op) {
+  for (OpOperand &init : op.getDpsInitsMutable()) {
+    auto type = dyn_cast<RankedTensorType>(init.get().getType());
+    if (!type || !type.hasStaticShape() ||
+        op.payloadUsesValueFromOperand(&init) ||
+        init.get().getDefiningOp<tensor::EmptyOp>())
+      continue;
+    rewriter.setInsertionPoint(op);
+    init.set(tensor::EmptyOp::create(rewriter, op.getLoc(), type.getShape(),
+                                     type.getElementType()));
+  }
+}
+
 void formkernels::generalize(func::FuncOp step) {
   MLIRContext *context = step.getContext();
   RewritePatternSet patterns(context);
@@ -37,6 +52,7 @@ void formkernels::generalize(func::FuncOp step) {
     // What has no body of scalars stays as it is; it is a kernel of its own.
     (void)generalizeNamedOp(rewriter, op);
   }
+  step.walk([&](GenericOp op) { writeToOwnTensors(rewriter, op); });
 }
 
 //===----------------------------------------------------------------------===//

@@ -14,6 +14,7 @@
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "llvm/ADT/SetVector.h"
 #include "llvm/ADT/StringExtras.h"
+#include <numeric>
 
 using namespace mlir;
 using namespace baechi;
@@ -24,17 +25,24 @@ static constexpr size_t kMaxWords = 5;
 
 using Words = SetVector<StringRef>;
 
+/// The loops of a structured operation; the largest result's dimensions of
+/// others.
+static SmallVector<int64_t> sizesOf(Operation *op) {
+  if (auto structured = dyn_cast<linalg::LinalgOp>(op))
+    return structured.getStaticLoopRanges();
+  RankedTensorType largest;
+  for (Type type : op->getResultTypes())
+    if (auto tensor = dyn_cast<RankedTensorType>(type);
+        tensor &&
+        (!largest || tensor.getNumElements() > largest.getNumElements()))
+      largest = tensor;
+  return largest ? llvm::to_vector(largest.getShape()) : SmallVector<int64_t>();
+}
+
 static int64_t iterations(Operation *op) {
-  int64_t count = 1;
-  if (auto structured = dyn_cast<linalg::LinalgOp>(op)) {
-    for (int64_t range : structured.getStaticLoopRanges())
-      count *= range;
-    return count;
-  }
-  if (op->getNumResults() > 0)
-    if (auto type = dyn_cast<RankedTensorType>(op->getResultTypes().front()))
-      return type.getNumElements();
-  return count;
+  SmallVector<int64_t> sizes = sizesOf(op);
+  return std::accumulate(sizes.begin(), sizes.end(), int64_t(1),
+                         std::multiplies<>());
 }
 
 Operation *formkernels::mainOperation(ArrayRef<Operation *> operations) {
@@ -159,12 +167,7 @@ std::string formkernels::kernelName(ArrayRef<Operation *> operations) {
     name = llvm::join(llvm::ArrayRef(words.getArrayRef()).take_front(kMaxWords),
                       "_");
 
-  SmallVector<int64_t> sizes;
-  if (auto structured = dyn_cast<linalg::LinalgOp>(main))
-    sizes = structured.getStaticLoopRanges();
-  else if (auto type =
-               dyn_cast<RankedTensorType>(main->getResultTypes().front()))
-    sizes = llvm::to_vector(type.getShape());
+  SmallVector<int64_t> sizes = sizesOf(main);
   if (!sizes.empty())
     name += "_" + llvm::join(llvm::map_range(sizes,
                                              [](int64_t size) {

@@ -11,6 +11,7 @@
 #include "OperatorKinds.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Transforms/RegionUtils.h"
+#include <numeric>
 
 using namespace mlir;
 using namespace mlir::linalg;

@@ -1,0 +1,119 @@
+// What is fused, and what is not.
+// RUN: baechi-opt %s --baechi-form-kernels --split-input-file | FileCheck %s
+
+// A transposition of a contraction's result becomes its output map; one of its
+// operand an input map; an addition its initial value, which may be in place.
+
+// CHECK-LABEL: func.func @contraction(
+// CHECK-SAME: %[[A:.*]]: tensor<4x8xf32>, %[[B:.*]]: tensor<6x8xf32>, %[[C:.*]]: tensor<6x4xf32>)
+// CHECK-NEXT: %[[R:.*]] = call @matmul_add_4x6x8(%{{.*}})
+// CHECK-NEXT: return %[[R]]
+// CHECK: func.func private @matmul_add_4x6x8({{.*}}) -> (tensor<6x4xf32> {baechi.may_alias = array<i64: [[INIT:[0-2]]]>})
+// CHECK-NEXT: linalg.generic
+// CHECK-SAME: iterator_types = ["parallel", "parallel", "reduction"]
+// CHECK-SAME: outs(%arg[[INIT]] : tensor<6x4xf32>)
+func.func @contraction(%a: tensor<4x8xf32>, %b: tensor<6x8xf32>, %c: tensor<6x4xf32>) -> tensor<6x4xf32> {
+  %zero = arith.constant 0.0 : f32
+  %e0 = tensor.empty() : tensor<8x6xf32>
+  %bt = linalg.transpose ins(%b : tensor<6x8xf32>) outs(%e0 : tensor<8x6xf32>) permutation = [1, 0]
+  %e1 = tensor.empty() : tensor<4x6xf32>
+  %f = linalg.fill ins(%zero : f32) outs(%e1 : tensor<4x6xf32>) -> tensor<4x6xf32>
+  %ab = linalg.matmul ins(%a, %bt : tensor<4x8xf32>, tensor<8x6xf32>) outs(%f : tensor<4x6xf32>) -> tensor<4x6xf32>
+  %e2 = tensor.empty() : tensor<6x4xf32>
+  %t = linalg.transpose ins(%ab : tensor<4x6xf32>) outs(%e2 : tensor<6x4xf32>) permutation = [1, 0]
+  %sum = arith.addf %t, %c : tensor<6x4xf32>
+  return %sum : tensor<6x4xf32>
+}
+
+// -----
+
+// A bias is added where the result is read, not written out to be added to; and
+// nothing is computed inside of a contraction.
+
+// CHECK-LABEL: func.func @bias(
+// CHECK-NEXT: %[[E:.*]] = call @exp_4x8(
+// CHECK-NEXT: %[[M:.*]] = call @matmul_4x6x8(
+// CHECK-NEXT: %[[R:.*]] = call @add_tanh_4x6(
+// CHECK-NEXT: return %[[R]]
+func.func @bias(%a: tensor<4x8xf32>, %b: tensor<8x6xf32>, %bias: tensor<6xf32>) -> tensor<4x6xf32> {
+  %zero = arith.constant 0.0 : f32
+  %e1 = tensor.empty() : tensor<4x6xf32>
+  %exp = math.exp %a : tensor<4x8xf32>
+  %f = linalg.fill ins(%zero : f32) outs(%e1 : tensor<4x6xf32>) -> tensor<4x6xf32>
+  %m = linalg.matmul ins(%exp, %b : tensor<4x8xf32>, tensor<8x6xf32>) outs(%f : tensor<4x6xf32>) -> tensor<4x6xf32>
+  %wide = linalg.broadcast ins(%bias : tensor<6xf32>) outs(%e1 : tensor<4x6xf32>) dimensions = [0]
+  %sum = arith.addf %m, %wide : tensor<4x6xf32>
+  %r = math.tanh %sum : tensor<4x6xf32>
+  return %r : tensor<4x6xf32>
+}
+
+// -----
+
+// A cheap value with two users is computed in both, so that it is never
+// written; rows too long for the caches keep the two kernels apart.
+
+// CHECK-LABEL: func.func @recompute(
+// CHECK-SAME: %[[X:.*]]: tensor<4x5000xf32>)
+// CHECK-NEXT: %[[S:.*]] = call @mul_sum_4x5000(%[[X]])
+// CHECK-NEXT: %[[Y:.*]] = call @mul_sub_4x5000(%[[X]], %[[S]])
+// CHECK-NEXT: return %[[Y]]
+#full = affine_map<(r, c) -> (r, c)>
+#row = affine_map<(r, c) -> (r)>
+func.func @recompute(%x: tensor<4x5000xf32>) -> tensor<4x5000xf32> {
+  %zero = arith.constant 0.0 : f32
+  %e0 = tensor.empty() : tensor<4xf32>
+  %e1 = tensor.empty() : tensor<4x5000xf32>
+  %sq = arith.mulf %x, %x : tensor<4x5000xf32>
+  %f0 = linalg.fill ins(%zero : f32) outs(%e0 : tensor<4xf32>) -> tensor<4xf32>
+  %sum = linalg.generic {indexing_maps = [#full, #row], iterator_types = ["parallel", "reduction"]}
+      ins(%sq : tensor<4x5000xf32>) outs(%f0 : tensor<4xf32>) {
+  ^bb0(%in: f32, %out: f32):
+    %a = arith.addf %in, %out : f32
+    linalg.yield %a : f32
+  } -> tensor<4xf32>
+  %y = linalg.generic {indexing_maps = [#full, #row, #full], iterator_types = ["parallel", "parallel"]}
+      ins(%sq, %sum : tensor<4x5000xf32>, tensor<4xf32>) outs(%e1 : tensor<4x5000xf32>) {
+  ^bb0(%in: f32, %s: f32, %out: f32):
+    %d = arith.subf %in, %s : f32
+    linalg.yield %d : f32
+  } -> tensor<4x5000xf32>
+  return %y : tensor<4x5000xf32>
+}
+
+// -----
+
+// A reduction over columns has the columns innermost.
+
+// CHECK-LABEL: func.func @columns(
+// CHECK: func.func private @sum_1024x64
+// CHECK: iterator_types = ["reduction", "parallel"]
+func.func @columns(%x: tensor<1024x64xf32>) -> tensor<64xf32> {
+  %zero = arith.constant 0.0 : f32
+  %e = tensor.empty() : tensor<64xf32>
+  %f = linalg.fill ins(%zero : f32) outs(%e : tensor<64xf32>) -> tensor<64xf32>
+  %sum = linalg.generic {
+      indexing_maps = [affine_map<(c, r) -> (r, c)>, affine_map<(c, r) -> (c)>],
+      iterator_types = ["parallel", "reduction"]}
+      ins(%x : tensor<1024x64xf32>) outs(%f : tensor<64xf32>) {
+  ^bb0(%in: f32, %out: f32):
+    %a = arith.addf %in, %out : f32
+    linalg.yield %a : f32
+  } -> tensor<64xf32>
+  return %sum : tensor<64xf32>
+}
+
+// -----
+
+// A concatenation is one kernel; its pieces are operands.
+
+// CHECK-LABEL: func.func @concatenate(
+// CHECK-SAME: %[[A:.*]]: tensor<2x3xf32>, %[[B:.*]]: tensor<2x4xf32>)
+// CHECK-NEXT: %[[R:.*]] = call @[[KERNEL:[a-z_0-9]+]](%[[A]], %[[B]])
+// CHECK-NEXT: return %[[R]]
+// CHECK: func.func private @[[KERNEL]](
+// CHECK: tensor.insert_slice
+// CHECK: tensor.insert_slice
+func.func @concatenate(%a: tensor<2x3xf32>, %b: tensor<2x4xf32>) -> tensor<2x7xf32> {
+  %r = tensor.concat dim(1) %a, %b : (tensor<2x3xf32>, tensor<2x4xf32>) -> tensor<2x7xf32>
+  return %r : tensor<2x7xf32>
+}

@@ -1,0 +1,117 @@
+// What cannot become kernels is reported with its place and the mend.
+// RUN: baechi-opt %s --baechi-form-kernels --split-input-file --verify-diagnostics
+
+// expected-error @+1 {{the module has no public function; the function to compile must be its only public one}}
+module {
+  func.func private @helper() {
+    return
+  }
+}
+
+// -----
+
+// expected-error @+1 {{the module has several public functions; make all but one private: @init @step}}
+module {
+  func.func @init() {
+    return
+  }
+  func.func @step() {
+    return
+  }
+}
+
+// -----
+
+// expected-error @+1 {{has several blocks; control flow must be structured (scf.if, scf.while)}}
+func.func @step(%a: tensor<4xf32>) -> tensor<4xf32> {
+  cf.br ^next
+^next:
+  return %a : tensor<4xf32>
+}
+
+// -----
+
+// expected-error @+1 {{argument 0 has the dynamic shape 'tensor<?xf32>'; import the model with fixed sizes}}
+func.func @step(%a: tensor<?xf32>) -> tensor<?xf32> {
+  return %a : tensor<?xf32>
+}
+
+// -----
+
+// expected-error @+1 {{argument 1 has type 'memref<4xf32>'; tensors of static shape are supported}}
+func.func @step(%a: tensor<4xf32>, %b: memref<4xf32>) -> tensor<4xf32> {
+  return %a : tensor<4xf32>
+}
+
+// -----
+
+// expected-error @+1 {{argument 0 is no tensor; a scalar is a tensor without dimensions}}
+func.func @step(%a: f32) {
+  return
+}
+
+// -----
+
+func.func @step(%a: tensor<4xf32>, %n: tensor<i32>) -> tensor<4xf32> {
+  %scalar = tensor.extract %n[] : tensor<i32>
+  %size = arith.index_cast %scalar : i32 to index
+  // expected-error @+1 {{'tensor.extract_slice' op a result has the dynamic shape 'tensor<?xf32>'; import the model with fixed sizes}}
+  %slice = tensor.extract_slice %a[0] [%size] [1] : tensor<4xf32> to tensor<?xf32>
+  %zero = arith.constant 0.0 : f32
+  %r = tensor.pad %slice low[0] high[%size] {
+  ^bb0(%i: index):
+    tensor.yield %zero : f32
+  } : tensor<?xf32> to tensor<4xf32>
+  return %r : tensor<4xf32>
+}
+
+// -----
+
+// expected-error @+1 {{argument 0 has type 'tensor<4xcomplex<f32>>', whose elements are not supported; supported are f16, bf16, f32, f64, i1, i8, i16, i32 and i64}}
+func.func @step(%a: tensor<4xcomplex<f32>>) -> tensor<4xcomplex<f32>> {
+  return %a : tensor<4xcomplex<f32>>
+}
+
+// -----
+
+func.func private @helper(tensor<4xf32>) -> tensor<4xf32>
+func.func @step(%a: tensor<4xf32>) -> tensor<4xf32> {
+  // expected-error @+1 {{'func.call' op calls another function; inline it first (--inline)}}
+  %r = call @helper(%a) : (tensor<4xf32>) -> tensor<4xf32>
+  return %r : tensor<4xf32>
+}
+
+// -----
+
+func.func @step(%a: tensor<4xf32>) -> tensor<4xf32> {
+  // expected-error @+1 {{'tosa.tanh' op cannot become part of a kernel; kernels hold operations of the linalg, tensor, arith, math and scf dialects}}
+  %r = tosa.tanh %a : (tensor<4xf32>) -> tensor<4xf32>
+  return %r : tensor<4xf32>
+}
+
+// -----
+
+func.func @step(%a: tensor<4xf32>) -> tensor<4xf32> {
+  // expected-error @+1 {{'arith.addf' op carries 'baechi.pin', which does not survive fusion; set it on the calls of kernels, after --baechi-form-kernels}}
+  %r = arith.addf %a, %a {baechi.pin = "gpu0"} : tensor<4xf32>
+  return %r : tensor<4xf32>
+}
+
+// -----
+
+func.func @step(%a: tensor<4xf32>, %c: tensor<i1>) -> tensor<4xf32> {
+  %condition = tensor.extract %c[] : tensor<i1>
+  // expected-error @+1 {{'scf.if' op leaves a scalar of type 'f32' to other operations; make it a tensor without dimensions}}
+  %scalar = scf.if %condition -> f32 {
+    %at = arith.constant 0 : index
+    %0 = tensor.extract %a[%at] : tensor<4xf32>
+    scf.yield %0 : f32
+  } else {
+    %sum = arith.addf %a, %a : tensor<4xf32>
+    %at = arith.constant 1 : index
+    %0 = tensor.extract %sum[%at] : tensor<4xf32>
+    scf.yield %0 : f32
+  }
+  %r = tensor.splat %scalar : tensor<4xf32>
+  return %r : tensor<4xf32>
+}
