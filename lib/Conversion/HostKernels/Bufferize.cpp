@@ -117,10 +117,7 @@ LogicalResult baechi::bufferizeKernels(ModuleOp kernels,
   addOutParams(outParams);
   if (failed(outParams.run(kernels)))
     return failure();
-  for (auto kernel : kernels.getOps<func::FuncOp>()) {
+  for (auto kernel : kernels.getOps<func::FuncOp>())
     protectAliases(kernel, signatures.find(kernel.getSymNameAttr())->second);
-    if (failed(placeAllocations(kernel)))
-      return failure();
-  }
   return success();
 }

@@ -84,23 +84,22 @@ void loadDialects(MLIRContext *context) {
                        scf::SCFDialect>();
 }
 
-LogicalResult bufferizeCopies(ModuleOp copies) {
-  KernelSignatures signatures;
-  FailureOr<OwningOpRef<ModuleOp>> gemms = takeGemms(copies);
-  if (failed(gemms) || failed(bufferizeKernels(copies, signatures)))
-    return failure();
-  append(**gemms, copies);
-  return success();
-}
-
-LogicalResult lowerCopies(ModuleOp copies) {
+/// Lowers until the scratch is known.
+LogicalResult lowerToPointers(ModuleOp copies) {
   KernelSignatures signatures;
   FailureOr<OwningOpRef<ModuleOp>> gemms = takeGemms(copies);
   if (failed(gemms) || failed(bufferizeKernels(copies, signatures)) ||
       failed(lowerToLoops(copies, signatures)))
     return failure();
+  for (auto kernel : copies.getOps<func::FuncOp>())
+    markPointers(kernel, signatures.find(kernel.getSymNameAttr())->second);
   append(**gemms, copies);
-  return lowerToLLVM(copies, signatures);
+  return success();
+}
+
+LogicalResult lowerCopies(ModuleOp copies) {
+  return success(succeeded(lowerToPointers(copies)) &&
+                 succeeded(lowerToLLVM(copies)));
 }
 
 /// True when `step` fails on this kernel alone; its errors are not shown.
@@ -166,7 +165,7 @@ SmallVector<StringRef> baechi::hostImplementations(func::FuncOp kernel) {
 LogicalResult baechi::annotateKernelScratch(ModuleOp module) {
   loadDialects(module.getContext());
   SmallVector<func::FuncOp> kernels = kernelsOf(module);
-  auto copies = runOnCopies(kernels, module.getLoc(), bufferizeCopies);
+  auto copies = runOnCopies(kernels, module.getLoc(), lowerToPointers);
   if (failed(copies))
     return failure();
   for (func::FuncOp kernel : kernels)

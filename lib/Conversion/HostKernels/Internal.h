@@ -28,9 +28,8 @@ struct KernelSignature {
 };
 using KernelSignatures = llvm::MapVector<mlir::StringAttr, KernelSignature>;
 
-/// Takes kernels on tensors to functions on memrefs: the arguments, the
-/// results, a byte buffer as scratch. No allocation but small allocas is left.
-/// `baechi.kernel_scratch` says the scratch's size.
+/// Takes kernels on tensors to functions on memrefs, the arguments and then the
+/// results. Their own buffers are allocations that may be hoisted.
 mlir::LogicalResult bufferizeKernels(mlir::ModuleOp kernels,
                                      KernelSignatures &signatures);
 
@@ -50,17 +49,19 @@ bool isElementwiseInPlace(mlir::linalg::LinalgOp op, mlir::Value argument,
                           mlir::Value result);
 
 /// Moves every allocation of `kernel` to the stack (small ones) or into a new
-/// last argument, the scratch.
+/// last argument, the scratch, whose size `baechi.kernel_scratch` says.
 mlir::LogicalResult placeAllocations(mlir::func::FuncOp kernel);
 
-/// Lowers the linalg operations of bufferized kernels to loops that LLVM
-/// vectorizes.
+/// Lowers bufferized kernels to loops that LLVM vectorizes, and places their
+/// allocations.
 mlir::LogicalResult lowerToLoops(mlir::ModuleOp kernels,
                                  const KernelSignatures &signatures);
 
-/// Lowers bufferized kernels of loops to the LLVM dialect.
-mlir::LogicalResult lowerToLLVM(mlir::ModuleOp kernels,
-                                const KernelSignatures &signatures);
+/// Says which of the kernel's pointers overlap no other, and their alignment.
+void markPointers(mlir::func::FuncOp kernel, const KernelSignature &signature);
+
+/// Lowers kernels of loops to the LLVM dialect.
+mlir::LogicalResult lowerToLLVM(mlir::ModuleOp kernels);
 
 } // namespace baechi
 

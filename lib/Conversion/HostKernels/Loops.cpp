@@ -8,13 +8,17 @@
 
 #include "Internal.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Arith/Transforms/Passes.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/Linalg/Passes.h"
 #include "mlir/Dialect/Linalg/Transforms/Transforms.h"
 #include "mlir/Dialect/Linalg/Utils/Utils.h"
 #include "mlir/Dialect/Math/Transforms/Passes.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Pass/PassManager.h"
 #include "mlir/Transforms/GreedyPatternRewriteDriver.h"
+#include "mlir/Transforms/Passes.h"
 
 using namespace mlir;
 using namespace baechi;
@@ -172,8 +176,22 @@ LogicalResult baechi::lowerToLoops(ModuleOp kernels,
   // Calls of libm would keep LLVM from vectorizing.
   RewritePatternSet patterns(kernels.getContext());
   populateMathPolynomialApproximationPatterns(patterns);
+  // The only operations of arith that LLVM has no instruction for. (The pass
+  // that expands them expands maxima, too, which LLVM then does not vectorize.)
+  arith::populateCeilFloorDivExpandOpsPatterns(patterns);
   if (failed(applyPatternsGreedily(kernels, std::move(patterns))))
     return failure();
   relaxFloatingPoint(kernels);
+
+  PassManager passes(kernels.getContext());
+  passes.addNestedPass<func::FuncOp>(createConvertLinalgToLoopsPass());
+  // Removes buffers that are only written: an operation may have a result for
+  // no other reason than to say how far a loop runs.
+  passes.addPass(createCanonicalizerPass());
+  if (failed(passes.run(kernels)))
+    return failure();
+  for (auto kernel : kernels.getOps<func::FuncOp>())
+    if (failed(placeAllocations(kernel)))
+      return failure();
   return success();
 }

@@ -8,19 +8,15 @@
 
 #include "Internal.h"
 #include "mlir/Conversion/Passes.h"
-#include "mlir/Dialect/Arith/Transforms/Passes.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
-#include "mlir/Dialect/Linalg/Passes.h"
 #include "mlir/Dialect/MemRef/Transforms/Passes.h"
 #include "mlir/Pass/PassManager.h"
-#include "mlir/Transforms/Passes.h"
 
 using namespace mlir;
 using namespace baechi;
 
-namespace {
-/// Says which pointers no other pointer of the call overlaps.
-void markPointers(func::FuncOp kernel, const KernelSignature &signature) {
+void baechi::markPointers(func::FuncOp kernel,
+                          const KernelSignature &signature) {
   llvm::SmallDenseSet<unsigned> shared;
   for (auto [result, arguments] : llvm::enumerate(signature.mayAlias))
     for (unsigned argument : arguments) {
@@ -37,6 +33,7 @@ void markPointers(func::FuncOp kernel, const KernelSignature &signature) {
   }
 }
 
+namespace {
 /// Puts the accesses of loops that are parallel in spite of shared buffers into
 /// the access groups that the loops name.
 void markParallelAccesses(LLVM::LLVMFuncOp kernel) {
@@ -53,22 +50,39 @@ void markParallelAccesses(LLVM::LLVMFuncOp kernel) {
       op.setAccessGroups(list);
   });
 }
+/// Makes accesses of i1 accesses of bytes, which is what they take: LLVM does
+/// not vectorize the former.
+void accessBytes(LLVM::LLVMFuncOp kernel) {
+  Type bit = IntegerType::get(kernel.getContext(), 1);
+  Type byte = IntegerType::get(kernel.getContext(), 8);
+  kernel.walk([&](LLVM::GEPOp op) {
+    if (op.getElemType() == bit)
+      op.setElemType(byte);
+  });
+  kernel.walk([&](LLVM::LoadOp op) {
+    if (op.getType() != bit)
+      return;
+    OpBuilder builder(op);
+    builder.setInsertionPointAfter(op);
+    op.getResult().setType(byte);
+    auto truncated =
+        LLVM::TruncOp::create(builder, op.getLoc(), bit, op.getResult());
+    op.getResult().replaceAllUsesExcept(truncated, truncated);
+  });
+  kernel.walk([&](LLVM::StoreOp op) {
+    if (op.getValue().getType() != bit)
+      return;
+    OpBuilder builder(op);
+    op.getValueMutable().assign(
+        LLVM::ZExtOp::create(builder, op.getLoc(), byte, op.getValue()));
+  });
+}
 } // namespace
 
-LogicalResult baechi::lowerToLLVM(ModuleOp kernels,
-                                  const KernelSignatures &signatures) {
-  for (auto kernel : kernels.getOps<func::FuncOp>())
-    if (auto it = signatures.find(kernel.getSymNameAttr());
-        it != signatures.end())
-      markPointers(kernel, it->second);
-
+LogicalResult baechi::lowerToLLVM(ModuleOp kernels) {
   PassManager passes(kernels.getContext());
-  OpPassManager &function = passes.nest<func::FuncOp>();
-  function.addPass(createConvertLinalgToLoopsPass());
-  passes.addPass(createCanonicalizerPass());
   passes.addPass(memref::createExpandStridedMetadataPass());
   passes.addPass(createLowerAffinePass());
-  passes.addPass(arith::createArithExpandOpsPass());
   passes.addPass(createSCFToControlFlowPass());
   passes.addPass(createConvertMathToLLVMPass());
   passes.addPass(createConvertMathToLibmPass());
@@ -93,6 +107,7 @@ LogicalResult baechi::lowerToLLVM(ModuleOp kernels,
     if (foreign.wasInterrupted())
       return failure();
     markParallelAccesses(kernel);
+    accessBytes(kernel);
   }
   return success();
 }

@@ -1,0 +1,56 @@
+//===- Profile.h - Measured times of kernels -*- C++ -*-===//
+//
+// Part of the Baechi project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+#ifndef BAECHI_ANALYSIS_PROFILE_H
+#define BAECHI_ANALYSIS_PROFILE_H
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "llvm/Support/Error.h"
+#include <string>
+#include <vector>
+
+namespace baechi {
+
+/// One kernel's measured time with one implementation on one device kind.
+struct ProfileRow {
+  std::string kernel;         ///< its name, for people
+  std::string hash;           ///< kernelHash: what the row is found by
+  std::string implementation; ///< "generated", "openblas"
+  std::string kind;           ///< of the device, "host"
+  int64_t medianNs = 0;
+  /// Half the distance between the quartiles, ns.
+  int64_t spreadNs = 0;
+  int64_t samples = 0;
+  int64_t scratchBytes = 0;
+};
+
+/// The profile file (docs/profile-format.md). Rows are found by the kernel's
+/// text, so that one profile serves every model that has the kernel.
+struct Profile {
+  std::vector<ProfileRow> rows;
+  /// What the rows were measured on (HostJit::hostTarget()).
+  std::string target;
+
+  /// The fastest row of a kernel on a kind; null when there is none.
+  const ProfileRow *fastest(llvm::StringRef hash, llvm::StringRef kind) const;
+  /// The row of one implementation; null when there is none.
+  const ProfileRow *find(llvm::StringRef hash, llvm::StringRef kind,
+                         llvm::StringRef implementation) const;
+};
+
+/// A hash of a kernel's text that its name and attributes do not change.
+std::string kernelHash(mlir::func::FuncOp kernel);
+
+llvm::Expected<Profile> readProfile(const std::string &path);
+/// The same from a text; \p name stands for the file in errors.
+llvm::Expected<Profile> parseProfile(llvm::StringRef text,
+                                     const std::string &name);
+llvm::Error writeProfile(const std::string &path, const Profile &profile);
+
+} // namespace baechi
+
+#endif // BAECHI_ANALYSIS_PROFILE_H

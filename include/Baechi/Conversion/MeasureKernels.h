@@ -1,0 +1,42 @@
+//===- MeasureKernels.h - Times of kernels' host code -*- C++ -*-===//
+//
+// Part of the Baechi project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+#ifndef BAECHI_CONVERSION_MEASUREKERNELS_H
+#define BAECHI_CONVERSION_MEASUREKERNELS_H
+
+#include "Baechi/Analysis/Profile.h"
+#include "mlir/IR/BuiltinOps.h"
+
+namespace baechi {
+
+struct MeasureOptions {
+  /// A row is measured for as long and as often as this, at least.
+  double secondsPerRow = 0.03;
+  int64_t samplesPerRow = 9;
+  /// No row takes many times longer than this: slow kernels get fewer samples.
+  double mostSecondsPerRow = 0.3;
+  /// When all rows together took this long, those left get the fewest samples.
+  double secondsInAll = 120;
+};
+
+/// Measures every implementation of every kernel of `module` that `profile` has
+/// no row for on device kind "host", and adds the rows. The kernels run on one
+/// thread that is bound to a processor, on buffers that come from beyond the
+/// second-level cache, as they mostly do within a step. Floating-point operands
+/// are random, integers are indices that the kernel's gathers accept.
+///
+/// `progress` is told before each row how many are done, and at the end; it is
+/// called on the thread that measures. OpenBLAS rows are left out, with a
+/// warning, where the library is missing.
+mlir::LogicalResult measureKernels(
+    mlir::ModuleOp module, Profile &profile, const MeasureOptions &options = {},
+    llvm::function_ref<void(size_t done, size_t total)> progress =
+        [](size_t, size_t) {});
+
+} // namespace baechi
+
+#endif // BAECHI_CONVERSION_MEASUREKERNELS_H

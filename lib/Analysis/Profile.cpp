@@ -1,0 +1,151 @@
+//===- Profile.cpp - Measured times of kernels -*- C++ -*-===//
+//
+// Part of the Baechi project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Baechi/Analysis/Profile.h"
+#include "Baechi/Dialect/Baechi.h"
+#include "Baechi/Placement/Io.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/ADT/StringMap.h"
+#include "llvm/Support/FormatVariadic.h"
+#include "llvm/Support/JSON.h"
+#include "llvm/Support/SHA256.h"
+
+using namespace mlir;
+using namespace baechi;
+namespace json = llvm::json;
+
+const ProfileRow *Profile::find(StringRef hash, StringRef kind,
+                                StringRef implementation) const {
+  for (const ProfileRow &row : rows)
+    if (row.hash == hash && row.kind == kind &&
+        row.implementation == implementation)
+      return &row;
+  return nullptr;
+}
+
+const ProfileRow *Profile::fastest(StringRef hash, StringRef kind) const {
+  const ProfileRow *best = nullptr;
+  for (const ProfileRow &row : rows)
+    if (row.hash == hash && row.kind == kind &&
+        (!best || row.medianNs < best->medianNs))
+      best = &row;
+  return best;
+}
+
+std::string baechi::kernelHash(func::FuncOp kernel) {
+  OwningOpRef<func::FuncOp> copy = kernel.clone();
+  copy->setName("kernel");
+  for (NamedAttribute attr : llvm::to_vector((*copy)->getDiscardableAttrs()))
+    (*copy)->removeDiscardableAttr(attr.getName());
+  std::string text;
+  llvm::raw_string_ostream os(text);
+  copy->print(os, OpPrintingFlags().useLocalScope());
+  auto digest = llvm::SHA256::hash(llvm::arrayRefFromStringRef(text));
+  return llvm::toHex(ArrayRef(digest).take_front(16), /*LowerCase=*/true);
+}
+
+namespace {
+/// Reads one row; the error names the field.
+llvm::Error readRow(const json::Object &object, ProfileRow &row) {
+  auto text = [&](StringRef key, std::string &value) -> llvm::Error {
+    std::optional<StringRef> found = object.getString(key);
+    if (!found || found->empty())
+      return llvm::createStringError("needs '" + key + "', a string");
+    value = found->str();
+    return llvm::Error::success();
+  };
+  auto number = [&](StringRef key, int64_t &value) -> llvm::Error {
+    std::optional<int64_t> found = object.getInteger(key);
+    if (!found || *found < 0)
+      return llvm::createStringError("needs '" + key +
+                                     "', a non-negative integer");
+    value = *found;
+    return llvm::Error::success();
+  };
+  for (auto [key, value] :
+       {std::pair("kernel", &row.kernel), std::pair("hash", &row.hash),
+        std::pair("implementation", &row.implementation),
+        std::pair("kind", &row.kind)})
+    if (llvm::Error error = text(key, *value))
+      return error;
+  for (auto [key, value] : {std::pair("median_ns", &row.medianNs),
+                            std::pair("spread_ns", &row.spreadNs),
+                            std::pair("samples", &row.samples),
+                            std::pair("scratch_bytes", &row.scratchBytes)})
+    if (llvm::Error error = number(key, *value))
+      return error;
+  return llvm::Error::success();
+}
+} // namespace
+
+llvm::Expected<Profile> baechi::parseProfile(StringRef text,
+                                             const std::string &name) {
+  llvm::Expected<json::Value> value = json::parse(text);
+  if (!value)
+    return llvm::createStringError(name + ": " +
+                                   llvm::toString(value.takeError()));
+  const json::Object *object = value->getAsObject();
+  if (!object || object->getString("format") != "baechi-profile" ||
+      object->getInteger("version") != 1)
+    return llvm::createStringError(
+        name + ": not a baechi-profile file of version 1");
+  const json::Array *rows = object->getArray("rows");
+  if (!rows)
+    return llvm::createStringError(name + ": needs 'rows', a list");
+  Profile profile;
+  profile.target = object->getString("target").value_or("").str();
+  llvm::StringMap<size_t> seen;
+  for (auto [index, entry] : llvm::enumerate(*rows)) {
+    ProfileRow row;
+    const json::Object *fields = entry.getAsObject();
+    llvm::Error error = fields ? readRow(*fields, row)
+                               : llvm::createStringError("must be an object");
+    if (error)
+      return llvm::createStringError(name + ": rows[" + llvm::Twine(index) +
+                                     "] " + llvm::toString(std::move(error)));
+    auto [first, isNew] = seen.try_emplace(
+        row.hash + "/" + row.kind + "/" + row.implementation, index);
+    if (!isNew)
+      return llvm::createStringError(
+          name + ": rows[" + llvm::Twine(index) + "] repeats rows[" +
+          llvm::Twine(first->second) + "]: kernel '" + row.kernel + "', '" +
+          row.implementation + "' on '" + row.kind + "'");
+    profile.rows.push_back(std::move(row));
+  }
+  return profile;
+}
+
+llvm::Expected<Profile> baechi::readProfile(const std::string &path) {
+  std::string text, error = placement::readTextFile(path, text);
+  if (!error.empty())
+    return llvm::createStringError(error);
+  return parseProfile(text, path);
+}
+
+llvm::Error baechi::writeProfile(const std::string &path,
+                                 const Profile &profile) {
+  json::Array rows;
+  for (const ProfileRow &row : profile.rows)
+    rows.push_back(json::Object{{"kernel", row.kernel},
+                                {"hash", row.hash},
+                                {"implementation", row.implementation},
+                                {"kind", row.kind},
+                                {"median_ns", row.medianNs},
+                                {"spread_ns", row.spreadNs},
+                                {"samples", row.samples},
+                                {"scratch_bytes", row.scratchBytes}});
+  json::Value value = json::Object{{"format", "baechi-profile"},
+                                   {"version", 1},
+                                   {"target", profile.target},
+                                   {"rows", std::move(rows)}};
+  std::string error = placement::writeTextFile(
+      path, llvm::formatv("{0:2}", value).str() + "\n");
+  if (!error.empty())
+    return llvm::createStringError(error);
+  return llvm::Error::success();
+}

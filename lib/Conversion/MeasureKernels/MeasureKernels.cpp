@@ -1,0 +1,227 @@
+//===- MeasureKernels.cpp - Times of kernels' host code -*- C++ -*-===//
+//
+// Part of the Baechi project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Baechi/Conversion/MeasureKernels.h"
+#include "Baechi/Conversion/HostJit.h"
+#include "Baechi/Conversion/HostKernels.h"
+#include "Baechi/Conversion/OpenBlas.h"
+#include "Baechi/Dialect/Baechi.h"
+#include "Operands.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringSet.h"
+#include <chrono>
+#include <sched.h>
+#include <thread>
+
+using namespace mlir;
+using namespace baechi;
+
+namespace {
+using Clock = std::chrono::steady_clock;
+
+constexpr const char *kKind = "host";
+/// The clock's own cost must not show.
+constexpr double kNsPerSample = 20000;
+constexpr size_t kFewestSamples = 3;
+
+/// One row to be: a kernel with an implementation, and its code.
+struct Candidate {
+  func::FuncOp kernel;
+  std::string hash, implementation;
+  /// The name of its code, called with an array of pointers.
+  std::string symbol;
+  int64_t scratchBytes = 0;
+  void *code = nullptr;
+};
+
+double nsSince(Clock::time_point start) {
+  return std::chrono::duration<double, std::nano>(Clock::now() - start).count();
+}
+
+/// Binds the calling thread to the last processor that it may run on; the first
+/// ones serve most interrupts.
+void bindThread() {
+  cpu_set_t allowed;
+  if (sched_getaffinity(0, sizeof(allowed), &allowed) != 0)
+    return;
+  for (int cpu = CPU_SETSIZE - 1; cpu >= 0; --cpu)
+    if (CPU_ISSET(cpu, &allowed)) {
+      CPU_ZERO(&allowed);
+      CPU_SET(cpu, &allowed);
+      sched_setaffinity(0, sizeof(allowed), &allowed);
+      return;
+    }
+}
+
+/// Adds `void NAME_packed(ptr pointers)`, which calls a kernel's code on an
+/// array of pointers.
+std::string addPackedEntry(LLVM::LLVMFuncOp code) {
+  OpBuilder builder(code);
+  Location loc = code.getLoc();
+  auto pointer = LLVM::LLVMPointerType::get(builder.getContext());
+  auto type = LLVM::LLVMFunctionType::get(
+      LLVM::LLVMVoidType::get(builder.getContext()), {pointer});
+  std::string name = (code.getSymName() + "_packed").str();
+  auto entry = LLVM::LLVMFuncOp::create(builder, loc, name, type);
+  Block *body = entry.addEntryBlock(builder);
+  builder.setInsertionPointToStart(body);
+  SmallVector<Value> arguments;
+  for (int32_t index : llvm::seq<int32_t>(code.getNumArguments())) {
+    Value slot = LLVM::GEPOp::create(builder, loc, pointer, pointer,
+                                     body->getArgument(0),
+                                     ArrayRef<LLVM::GEPArg>{index});
+    arguments.push_back(LLVM::LoadOp::create(builder, loc, pointer, slot));
+  }
+  LLVM::CallOp::create(builder, loc, code, arguments);
+  LLVM::ReturnOp::create(builder, loc, ValueRange());
+  return name;
+}
+
+SmallVector<Candidate> findCandidates(ModuleOp module, const Profile &profile) {
+  SmallVector<Candidate> candidates;
+  llvm::StringSet<> seen;
+  std::optional<bool> blas;
+  for (auto kernel : module.getOps<func::FuncOp>()) {
+    if (!kernel->hasAttr(BaechiDialect::kKernel))
+      continue;
+    std::string hash = kernelHash(kernel);
+    if (!seen.insert(hash).second)
+      continue;
+    for (StringRef implementation : hostImplementations(kernel)) {
+      if (profile.find(hash, kKind, implementation))
+        continue;
+      if (implementation == "openblas" && !blas) {
+        auto loaded = loadOpenBlas();
+        blas = static_cast<bool>(loaded);
+        if (!loaded)
+          emitWarning(module.getLoc()) << llvm::toString(loaded.takeError());
+      }
+      if (implementation != "openblas" || *blas)
+        candidates.push_back({kernel, hash, implementation.str(), {}});
+    }
+  }
+  return candidates;
+}
+
+/// Compiles all candidates at once.
+FailureOr<std::unique_ptr<HostJit>>
+compile(ModuleOp module, MutableArrayRef<Candidate> candidates) {
+  OwningOpRef<ModuleOp> code = ModuleOp::create(module.getLoc());
+  OpBuilder builder = OpBuilder::atBlockEnd(code->getBody());
+  for (Candidate &candidate : candidates) {
+    auto copy = cast<func::FuncOp>(builder.clone(*candidate.kernel));
+    candidate.symbol =
+        (candidate.kernel.getSymName() + "_" + candidate.implementation).str();
+    copy.setSymName(candidate.symbol);
+    copy->removeAttr(BaechiDialect::kKernelScratch);
+    copy->setAttr(BaechiDialect::kImplementation,
+                  builder.getStringAttr(candidate.implementation));
+  }
+  if (failed(lowerKernels(*code)))
+    return failure();
+  for (Candidate &candidate : candidates) {
+    auto lowered = code->lookupSymbol<LLVM::LLVMFuncOp>(candidate.symbol);
+    candidate.scratchBytes =
+        lowered->getAttrOfType<IntegerAttr>(BaechiDialect::kKernelScratch)
+            .getInt();
+    candidate.symbol = addPackedEntry(lowered);
+  }
+  auto report = [&](llvm::Error error) {
+    return emitError(module.getLoc()) << llvm::toString(std::move(error));
+  };
+  auto jit = HostJit::create();
+  if (!jit)
+    return report(jit.takeError());
+  if (auto error = (*jit)->add(*code))
+    return report(std::move(error));
+  for (Candidate &candidate : candidates) {
+    auto address = (*jit)->lookup(candidate.symbol);
+    if (!address)
+      return report(address.takeError());
+    candidate.code = *address;
+  }
+  return std::move(*jit);
+}
+
+/// The quantile of sorted samples, the nearer one.
+double quantile(ArrayRef<double> sorted, double share) {
+  return sorted[static_cast<size_t>(share * (sorted.size() - 1) + 0.5)];
+}
+
+ProfileRow measure(Candidate &candidate, const MeasureOptions &options,
+                   bool hurry) {
+  Operands operands(candidate.kernel, candidate.scratchBytes);
+  auto *code = reinterpret_cast<void (*)(void **)>(candidate.code);
+  size_t set = 0;
+  auto call = [&] {
+    code(operands.set(set));
+    set = (set + 1) % operands.sets();
+  };
+  call();
+  Clock::time_point start = Clock::now();
+  call();
+  double once = std::max(nsSince(start), 1.0);
+  size_t calls = std::clamp(kNsPerSample / once, 1.0, 1000.0);
+
+  std::vector<double> samples;
+  double spentNs = 0;
+  auto enough = [&] {
+    if (samples.size() < kFewestSamples)
+      return false;
+    return hurry || spentNs > options.mostSecondsPerRow * 1e9 ||
+           (spentNs > options.secondsPerRow * 1e9 &&
+            samples.size() >= static_cast<size_t>(options.samplesPerRow));
+  };
+  while (!enough()) {
+    start = Clock::now();
+    for (size_t i = 0; i < calls; ++i)
+      call();
+    double ns = nsSince(start);
+    spentNs += ns;
+    samples.push_back(ns / calls);
+  }
+  llvm::sort(samples);
+
+  ProfileRow row;
+  row.kernel = candidate.kernel.getSymName().str();
+  row.hash = candidate.hash;
+  row.implementation = candidate.implementation;
+  row.kind = kKind;
+  row.medianNs = std::llround(quantile(samples, 0.5));
+  row.spreadNs =
+      std::llround((quantile(samples, 0.75) - quantile(samples, 0.25)) / 2);
+  row.samples = samples.size();
+  row.scratchBytes = candidate.scratchBytes;
+  return row;
+}
+} // namespace
+
+LogicalResult
+baechi::measureKernels(ModuleOp module, Profile &profile,
+                       const MeasureOptions &options,
+                       llvm::function_ref<void(size_t, size_t)> progress) {
+  SmallVector<Candidate> candidates = findCandidates(module, profile);
+  if (candidates.empty())
+    return success();
+  auto jit = compile(module, candidates);
+  if (failed(jit))
+    return failure();
+  profile.target = HostJit::hostTarget();
+  std::thread([&] {
+    bindThread();
+    Clock::time_point start = Clock::now();
+    for (auto [index, candidate] : llvm::enumerate(candidates)) {
+      progress(index, candidates.size());
+      bool hurry = nsSince(start) > options.secondsInAll * 1e9;
+      profile.rows.push_back(measure(candidate, options, hurry));
+    }
+    progress(candidates.size(), candidates.size());
+  }).join();
+  return success();
+}

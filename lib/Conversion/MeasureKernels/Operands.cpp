@@ -1,0 +1,114 @@
+//===- Operands.cpp - Buffers to measure kernels on -*- C++ -*-===//
+//
+// Part of the Baechi project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Operands.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "llvm/Support/MathExtras.h"
+#include <random>
+
+using namespace mlir;
+using namespace baechi;
+
+namespace {
+/// Beyond the second-level cache of today's processors; larger kernels have one
+/// set.
+constexpr int64_t kFootprint = 16 << 20;
+constexpr int64_t kMostSets = 64;
+constexpr int64_t kAlignment = 64;
+
+int64_t bytesOf(Type type) {
+  auto tensor = cast<RankedTensorType>(type);
+  return tensor.getNumElements() *
+         llvm::divideCeil(tensor.getElementTypeBitWidth(), 8);
+}
+
+/// How many values integer operands may take so that every gather of the kernel
+/// stays in its tensor: the smallest gathered dimension; only zero where the
+/// positions are computed by products.
+int64_t indexBound(func::FuncOp kernel) {
+  int64_t bound = 4;
+  bool gathers = false, multiplies = false;
+  kernel.walk([&](Operation *op) {
+    multiplies |= isa<arith::MulIOp, arith::ShLIOp>(op);
+    auto extract = dyn_cast<tensor::ExtractOp>(op);
+    if (!extract)
+      return;
+    for (int64_t size : extract.getTensor().getType().getShape()) {
+      bound = gathers ? std::min(bound, size) : size;
+      gathers = true;
+    }
+  });
+  return gathers && multiplies ? 1 : bound;
+}
+
+void fill(char *buffer, RankedTensorType type, int64_t bound,
+          std::minstd_rand &random) {
+  Type element = type.getElementType();
+  int64_t count = type.getNumElements();
+  auto fillAs = [&](auto tag, auto value) {
+    auto *elements = reinterpret_cast<decltype(tag) *>(buffer);
+    for (int64_t i = 0; i < count; ++i)
+      elements[i] = static_cast<decltype(tag)>(value());
+  };
+  // Of either sign, and far from denormals, which processors are slow on.
+  auto real = [&] {
+    int64_t number = random() % 4096;
+    return (number % 2 ? 1 : -1) * (0.25 + number / 8192.0);
+  };
+  auto index = [&] { return random() % bound; };
+  auto bit = [&] { return random() % 2; };
+  if (element.isF32())
+    fillAs(float(), real);
+  else if (element.isF64())
+    fillAs(double(), real);
+  else if (element.isInteger(1))
+    fillAs(uint8_t(), bit);
+  else if (element.isInteger(8))
+    fillAs(uint8_t(), index);
+  else if (element.isInteger(16))
+    fillAs(uint16_t(), index);
+  else if (element.isInteger(32))
+    fillAs(uint32_t(), index);
+  else if (element.isInteger(64))
+    fillAs(uint64_t(), index);
+  else if (element.isF16()) // 1.0
+    fillAs(uint16_t(), [] { return 0x3c00; });
+  else if (element.isBF16())
+    fillAs(uint16_t(), [] { return 0x3f80; });
+}
+} // namespace
+
+Operands::Operands(func::FuncOp kernel, int64_t scratchBytes) {
+  int64_t setBytes = llvm::alignTo(scratchBytes, kAlignment);
+  auto types = llvm::concat<const Type>(kernel.getArgumentTypes(),
+                                        kernel.getResultTypes());
+  for (Type type : types)
+    setBytes += llvm::alignTo(bytesOf(type), kAlignment);
+  int64_t sets = std::clamp<int64_t>(
+      kFootprint / std::max<int64_t>(setBytes, 1), 1, kMostSets);
+  int64_t bytes = std::max(sets * setBytes, kAlignment);
+  memory.reset(static_cast<char *>(std::aligned_alloc(kAlignment, bytes)));
+  // Touches the pages of results and scratch, too.
+  std::fill_n(memory.get(), bytes, 0);
+
+  int64_t bound = indexBound(kernel);
+  std::minstd_rand random(1);
+  char *next = memory.get();
+  for (int64_t set = 0; set < sets; ++set) {
+    auto &list = pointers.emplace_back();
+    for (auto [position, type] : llvm::enumerate(types)) {
+      if (position < kernel.getNumArguments())
+        fill(next, cast<RankedTensorType>(type), bound, random);
+      list.push_back(next);
+      next += llvm::alignTo(bytesOf(type), kAlignment);
+    }
+    list.push_back(next);
+    next += llvm::alignTo(scratchBytes, kAlignment);
+  }
+}
