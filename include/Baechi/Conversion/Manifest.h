@@ -13,11 +13,12 @@
 namespace baechi {
 
 /// The symbol of a device's entry function.
-std::string entryName(llvm::StringRef device);
+std::string entryName(llvm::StringRef prefix, llvm::StringRef device);
 
 /// The manifest of a planned program (docs/program-format.md) as JSON text.
 /// Emits an error when a part of the plan is missing.
-mlir::FailureOr<std::string> writeManifest(mlir::ModuleOp module);
+mlir::FailureOr<std::string> writeManifest(mlir::ModuleOp module,
+                                           llvm::StringRef prefix);
 
 } // namespace baechi
 

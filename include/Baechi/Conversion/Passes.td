@@ -35,10 +35,12 @@ def Lower : Pass<"baechi-lower", "::mlir::ModuleOp"> {
     Each device's module becomes a function `int32_t (baechi_context *, char *)`
     that calls kernels and the runtime's C interface
     (Baechi/Runtime/Abi.h); the module gets the program's manifest
-    (docs/program-format.md) as the string `baechi_program`.
+    (docs/program-format.md) as the string `PREFIX_program`.
   }];
   let options = [
-    Option<"target", "target", "std::string", "\"host\"", "host">
+    Option<"target", "target", "std::string", "\"host\"", "host">,
+    Option<"prefix", "prefix", "std::string", "\"baechi\"",
+           "what the module's symbols begin with">
   ];
   let dependentDialects = ["::baechi::BaechiDialect", "::mlir::LLVM::LLVMDialect"];
 }

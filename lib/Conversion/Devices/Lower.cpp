@@ -61,14 +61,15 @@ private:
 /// Writes the entry function of one device.
 class EntryWriter {
 public:
-  EntryWriter(RuntimeInterface &runtime, DeviceProgram program)
-      : runtime(runtime), program(program),
+  EntryWriter(RuntimeInterface &runtime, DeviceProgram program,
+              StringRef prefix)
+      : runtime(runtime), program(program), prefix(prefix),
         builder(OpBuilder::atBlockEnd(runtime.module.getBody())) {}
 
   LogicalResult write() {
     Location loc = program.step.getLoc();
     auto function = LLVM::LLVMFuncOp::create(
-        builder, loc, entryName(program.name),
+        builder, loc, entryName(prefix, program.name),
         LLVM::LLVMFunctionType::get(runtime.i32,
                                     {runtime.pointer, runtime.pointer}));
     Block *entry = function.addEntryBlock(builder);
@@ -134,7 +135,7 @@ private:
         array = LLVM::LLVMArrayType::get(array, size);
       global = LLVM::GlobalOp::create(
           top, loc, array, /*isConstant=*/true, LLVM::Linkage::Internal,
-          ("baechi_constant_" + program.name + "_" + Twine(globals.size()))
+          (prefix + "_constant_" + program.name + "_" + Twine(globals.size()))
               .str(),
           data, /*alignment=*/kAlignment);
     }
@@ -236,6 +237,7 @@ private:
 
   RuntimeInterface &runtime;
   DeviceProgram program;
+  StringRef prefix;
   OpBuilder builder;
   Value context, arena;
   Region *body = nullptr;
@@ -257,12 +259,12 @@ struct Lower : public baechi::impl::LowerBase<Lower> {
     FailureOr<SmallVector<DeviceProgram>> programs = devicePrograms(module);
     if (failed(programs))
       return signalPassFailure();
-    FailureOr<std::string> manifest = writeManifest(module);
+    FailureOr<std::string> manifest = writeManifest(module, prefix);
     if (failed(manifest))
       return signalPassFailure();
     RuntimeInterface runtime(module);
     for (DeviceProgram program : *programs)
-      if (failed(EntryWriter(runtime, program).write()))
+      if (failed(EntryWriter(runtime, program, prefix).write()))
         return signalPassFailure();
     embed(module, *manifest);
 
@@ -281,7 +283,7 @@ struct Lower : public baechi::impl::LowerBase<Lower> {
     text.push_back('\0');
     auto type = LLVM::LLVMArrayType::get(builder.getI8Type(), text.size());
     LLVM::GlobalOp::create(builder, module.getLoc(), type, /*isConstant=*/true,
-                           LLVM::Linkage::External, "baechi_program",
+                           LLVM::Linkage::External, prefix + "_program",
                            builder.getStringAttr(text));
   }
 };

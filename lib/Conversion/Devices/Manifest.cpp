@@ -18,14 +18,15 @@ using namespace mlir;
 using namespace baechi;
 namespace json = llvm::json;
 
-std::string baechi::entryName(StringRef device) {
-  return ("baechi_step_" + device).str();
+std::string baechi::entryName(StringRef prefix, StringRef device) {
+  return (prefix + "_step_" + device).str();
 }
 
 namespace {
 class ManifestWriter {
 public:
-  explicit ManifestWriter(ModuleOp module) : module(module) {}
+  ManifestWriter(ModuleOp module, StringRef prefix)
+      : module(module), prefix(prefix) {}
 
   FailureOr<std::string> run() {
     FailureOr<SmallVector<DeviceProgram>> found = devicePrograms(module);
@@ -124,7 +125,7 @@ private:
             program.name, offsetOf(program.step, rootOf(value))};
     return json::Object{{"name", program.name},
                         {"kind", program.spec.getKind()},
-                        {"entry", entryName(program.name)},
+                        {"entry", entryName(prefix, program.name)},
                         {"arena_bytes", arena.getBytes()},
                         {"resident_bytes", arena.getResident()},
                         {"memory", program.spec.getMemory()},
@@ -191,6 +192,7 @@ private:
   }
 
   ModuleOp module;
+  StringRef prefix;
   func::FuncOp whole;
   SmallVector<DeviceProgram> programs;
   llvm::StringMap<int64_t> deviceIndex;
@@ -201,6 +203,7 @@ private:
 };
 } // namespace
 
-FailureOr<std::string> baechi::writeManifest(ModuleOp module) {
-  return ManifestWriter(module).run();
+FailureOr<std::string> baechi::writeManifest(ModuleOp module,
+                                             StringRef prefix) {
+  return ManifestWriter(module, prefix).run();
 }
