@@ -1,0 +1,92 @@
+//===- HostCompiler.h - From a model to running code on host devices -*- C++ -*-===//
+//
+// Part of the Baechi project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+#ifndef BAECHI_PIPELINES_HOSTCOMPILER_H
+#define BAECHI_PIPELINES_HOSTCOMPILER_H
+
+#include "Baechi/Analysis/Profile.h"
+#include "Baechi/Conversion/HostJit.h"
+#include "Baechi/Placement/Problem.h"
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/IR/OwningOpRef.h"
+
+namespace baechi {
+
+/// How a program is placed.
+struct PlaceRequest {
+  std::string placer = "msct";
+  std::string grouping = "all";
+  double budgetSeconds = 0;
+  /// The placer's own result, without the other candidates.
+  bool pure = false;
+};
+
+/// A program whose code is in memory.
+struct CompiledProgram {
+  /// docs/program-format.md.
+  std::string manifest;
+  /// Seconds of the placing pass and of everything.
+  double placeSeconds = 0, compileSeconds = 0;
+};
+
+/// Compiles one model for any number of machines: its kernels are formed,
+/// measured and compiled once. Diagnostics go to the context's handler; the
+/// functions fail after having emitted at least one.
+class HostCompiler {
+public:
+  /// \p model: linalg on tensors with one public function. \p options: the JIT's.
+  static mlir::FailureOr<std::unique_ptr<HostCompiler>>
+  create(mlir::OwningOpRef<mlir::ModuleOp> model, HostJitOptions options);
+
+  /// Measures every kernel that \p profile has no row for, adds the rows, and
+  /// selects each kernel's fastest implementation.
+  mlir::LogicalResult
+  measure(Profile &profile,
+          llvm::function_ref<void(size_t done, size_t total)> progress);
+
+  /// Costs from \p profile, or the roofline's where it is null.
+  mlir::LogicalResult annotate(const Profile *profile);
+
+  /// Places, partitions, plans and compiles for \p machine. \p prefix begins
+  /// the program's symbols; a compiler takes each only once.
+  mlir::FailureOr<CompiledProgram> compile(const placement::Machine &machine,
+                                           const PlaceRequest &request,
+                                           llvm::StringRef prefix);
+
+  HostJit &jit() { return *hostJit; }
+  /// The module: kernels and the step that calls them.
+  mlir::ModuleOp module() { return *model; }
+
+  size_t kernels() const { return kernelCount; }
+  /// Operators of the model as it came, and calls of kernels.
+  size_t operatorsBefore() const { return operatorCount; }
+  size_t operatorsFormed() const { return callCount; }
+  double formSeconds() const { return secondsToForm; }
+  double kernelSeconds() const { return secondsForKernels; }
+
+private:
+  HostCompiler() = default;
+  mlir::LogicalResult form();
+  mlir::LogicalResult compileKernels();
+  /// Places \p placed within the machine's memory. A plan needs a little more
+  /// than the placement's replay where buffers leave gaps; then the limit that
+  /// the placer sees is lowered and both are tried again.
+  mlir::LogicalResult placeAndPlan(mlir::ModuleOp placed,
+                                   const placement::Machine &machine,
+                                   const PlaceRequest &request,
+                                   double &placeSeconds);
+
+  mlir::OwningOpRef<mlir::ModuleOp> model;
+  std::unique_ptr<HostJit> hostJit;
+  bool kernelsCompiled = false;
+  size_t kernelCount = 0, operatorCount = 0, callCount = 0;
+  double secondsToForm = 0, secondsForKernels = 0;
+};
+
+} // namespace baechi
+
+#endif // BAECHI_PIPELINES_HOSTCOMPILER_H

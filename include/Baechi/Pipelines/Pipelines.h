@@ -1,0 +1,52 @@
+//===- Pipelines.h - The named pipelines -*- C++ -*-===//
+//
+// Part of the Baechi project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+#ifndef BAECHI_PIPELINES_PIPELINES_H
+#define BAECHI_PIPELINES_PIPELINES_H
+
+#include "mlir/Pass/PassManager.h"
+#include "mlir/Pass/PassOptions.h"
+
+namespace baechi {
+
+/// --baechi-compile="machine=host:2 placer=msct target=host".
+struct CompileOptions : public mlir::PassPipelineOptions<CompileOptions> {
+  Option<std::string> machine{
+      *this, "machine",
+      llvm::cl::desc("machine file, or host:N[@SIZE]; default: the module's "
+                     "baechi.machine")};
+  Option<std::string> placer{*this, "placer",
+                             llvm::cl::desc("msct, metf, mtopo or single"),
+                             llvm::cl::init("msct")};
+  Option<std::string> profile{*this, "profile",
+                              llvm::cl::desc("profile file; default: the "
+                                             "roofline's estimates")};
+  Option<double> budget{*this, "budget",
+                        llvm::cl::desc("seconds for improvement"),
+                        llvm::cl::init(0)};
+  Option<std::string> target{*this, "target", llvm::cl::desc("host"),
+                             llvm::cl::init("host")};
+};
+
+/// From linalg on tensors to a lowered multi-device program.
+void buildCompilePipeline(mlir::OpPassManager &manager,
+                          const CompileOptions &options);
+
+/// What follows placement: partition and memory plan, each verified.
+void buildPlanPipeline(mlir::OpPassManager &manager);
+
+void registerPipelines();
+
+/// Every pass and pipeline of the project.
+void registerAllPasses();
+
+/// Every dialect that the passes read or make, with what lowering needs.
+void registerAllDialects(mlir::DialectRegistry &registry);
+
+} // namespace baechi
+
+#endif // BAECHI_PIPELINES_PIPELINES_H

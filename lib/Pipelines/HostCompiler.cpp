@@ -1,0 +1,196 @@
+//===- HostCompiler.cpp - From a model to running code on host devices -*- C++ -*-===//
+//
+// Part of the Baechi project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Baechi/Pipelines/HostCompiler.h"
+#include "Baechi/Analysis/MachineSpec.h"
+#include "Baechi/Analysis/Program.h"
+#include "Baechi/Conversion/HostKernels.h"
+#include "Baechi/Conversion/Manifest.h"
+#include "Baechi/Conversion/Passes.h"
+#include "Baechi/Pipelines/Pipelines.h"
+#include "Baechi/Transforms/Passes.h"
+#include "mlir/IR/Diagnostics.h"
+#include "mlir/Pass/PassManager.h"
+#include <chrono>
+
+using namespace mlir;
+using namespace baechi;
+
+namespace {
+class Stopwatch {
+public:
+  double seconds() const {
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() -
+                                         start)
+        .count();
+  }
+
+private:
+  std::chrono::steady_clock::time_point start =
+      std::chrono::steady_clock::now();
+};
+
+/// How far the placer's limit is lowered when a plan exceeds the true one, and
+/// how often.
+constexpr double limitFactor = 0.96;
+constexpr int mostTries = 6;
+
+/// Runs passes and keeps their diagnostics to itself.
+LogicalResult runQuietly(PassManager &manager, ModuleOp module,
+                         std::vector<Diagnostic> &diagnostics) {
+  ScopedDiagnosticHandler handler(module.getContext(),
+                                  [&](Diagnostic &diagnostic) {
+                                    diagnostics.push_back(
+                                        std::move(diagnostic));
+                                    return success();
+                                  });
+  return manager.run(module);
+}
+
+/// Emits what was kept; always a failure.
+LogicalResult emitAll(MLIRContext *context,
+                      std::vector<Diagnostic> &diagnostics) {
+  for (Diagnostic &diagnostic : diagnostics)
+    context->getDiagEngine().emit(std::move(diagnostic));
+  return failure();
+}
+
+LogicalResult report(Location loc, llvm::Error error) {
+  return emitError(loc) << llvm::toString(std::move(error));
+}
+} // namespace
+
+FailureOr<std::unique_ptr<HostCompiler>>
+HostCompiler::create(OwningOpRef<ModuleOp> model, HostJitOptions options) {
+  std::unique_ptr<HostCompiler> compiler(new HostCompiler());
+  compiler->model = std::move(model);
+  llvm::Expected<std::unique_ptr<HostJit>> jit =
+      HostJit::create(std::move(options));
+  if (!jit)
+    return report(compiler->module().getLoc(), jit.takeError());
+  compiler->hostJit = std::move(*jit);
+  if (failed(compiler->form()))
+    return failure();
+  return compiler;
+}
+
+LogicalResult HostCompiler::form() {
+  Stopwatch watch;
+  FailureOr<func::FuncOp> step = findStep(module());
+  if (failed(step))
+    return failure();
+  operatorCount = operatorsOf(*step).size();
+  PassManager manager(module().getContext());
+  manager.addPass(createFormKernels());
+  manager.addPass(createKernelScratch());
+  if (failed(manager.run(module())))
+    return failure();
+  step = findStep(module());
+  callCount = operatorsOf(*step).size();
+  for (auto function : module().getOps<func::FuncOp>())
+    kernelCount += function->hasAttr(BaechiDialect::kKernel);
+  secondsToForm = watch.seconds();
+  return success();
+}
+
+LogicalResult HostCompiler::annotate(const Profile *profile) {
+  PassManager manager(module().getContext());
+  manager.addPass(createAnnotateCosts(profile));
+  manager.addPass(createColocate());
+  return manager.run(module());
+}
+
+LogicalResult HostCompiler::compileKernels() {
+  Stopwatch watch;
+  // Lowering replaces kernels; the model keeps its own.
+  OwningOpRef<ModuleOp> code = ModuleOp::create(module().getLoc());
+  OpBuilder builder = OpBuilder::atBlockEnd(code->getBody());
+  for (auto function : module().getOps<func::FuncOp>())
+    if (function->hasAttr(BaechiDialect::kKernel))
+      builder.clone(*function);
+  if (failed(lowerKernels(*code)))
+    return failure();
+  if (llvm::Error error = hostJit->add(*code))
+    return report(module().getLoc(), std::move(error));
+  kernelsCompiled = true;
+  secondsForKernels = watch.seconds();
+  return success();
+}
+
+LogicalResult HostCompiler::placeAndPlan(ModuleOp placed,
+                                         const placement::Machine &machine,
+                                         const PlaceRequest &request,
+                                         double &placeSeconds) {
+  MLIRContext *context = placed.getContext();
+  MachineAttr truth = toAttr(context, machine);
+  placement::Machine seen = machine;
+  OwningOpRef<ModuleOp> untouched = placed.clone();
+  std::vector<Diagnostic> firstRefusal;
+  for (int attempt = 1;; ++attempt) {
+    placed->setAttr(BaechiDialect::kMachine, toAttr(context, seen));
+    PassManager place(context);
+    PlaceOptions options;
+    options.placer = request.placer;
+    options.grouping = request.grouping;
+    options.budget = request.budgetSeconds;
+    options.pure = request.pure;
+    place.addPass(createPlace(options));
+    Stopwatch watch;
+    std::vector<Diagnostic> noPlacement;
+    if (attempt == 1 ? failed(place.run(placed))
+                     : failed(runQuietly(place, placed, noPlacement)))
+      return emitAll(context, firstRefusal);
+    placeSeconds = watch.seconds();
+
+    placed->setAttr(BaechiDialect::kMachine, truth);
+    PassManager plan(context);
+    buildPlanPipeline(plan);
+    std::vector<Diagnostic> refusal;
+    if (succeeded(runQuietly(plan, placed, refusal)))
+      return success();
+    // Tell of the true limit, not of the lowered ones.
+    if (attempt == 1)
+      firstRefusal = std::move(refusal);
+    if (attempt == mostTries)
+      return emitAll(context, firstRefusal);
+    for (placement::Device &device : seen.devices)
+      device.memory = static_cast<int64_t>(device.memory * limitFactor);
+    OwningOpRef<ModuleOp> fresh = untouched->clone();
+    placed.getBodyRegion().takeBody(fresh->getBodyRegion());
+  }
+}
+
+FailureOr<CompiledProgram>
+HostCompiler::compile(const placement::Machine &machine,
+                      const PlaceRequest &request, StringRef prefix) {
+  Stopwatch watch;
+  if (!kernelsCompiled && failed(compileKernels()))
+    return failure();
+  CompiledProgram program;
+  OwningOpRef<ModuleOp> placed = module().clone();
+  if (failed(placeAndPlan(*placed, machine, request, program.placeSeconds)))
+    return failure();
+  FailureOr<std::string> manifest = writeManifest(*placed, prefix);
+  if (failed(manifest))
+    return failure();
+  program.manifest = std::move(*manifest);
+
+  PassManager lower(placed->getContext());
+  LowerOptions options;
+  options.prefix = prefix.str();
+  lower.addPass(createLower(options));
+  if (failed(lower.run(*placed)))
+    return failure();
+  for (auto kernel :
+       llvm::make_early_inc_range(placed->getOps<func::FuncOp>()))
+    kernel.erase();
+  if (llvm::Error error = hostJit->add(*placed))
+    return report(module().getLoc(), std::move(error));
+  program.compileSeconds = watch.seconds();
+  return program;
+}

@@ -1,0 +1,63 @@
+//===- Pipelines.cpp - The named pipelines -*- C++ -*-===//
+//
+// Part of the Baechi project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Baechi/Pipelines/Pipelines.h"
+#include "Baechi/Conversion/HostKernels.h"
+#include "Baechi/Conversion/Passes.h"
+#include "Baechi/Transforms/Passes.h"
+#include "mlir/Pass/PassRegistry.h"
+
+using namespace mlir;
+using namespace baechi;
+
+void baechi::buildPlanPipeline(OpPassManager &manager) {
+  manager.addPass(createVerifyPlaced());
+  manager.addPass(createPartition());
+  manager.addPass(createVerifyPartitioned());
+  manager.addPass(createPlanMemory());
+  // Planning moves waits: freedom from deadlock is proven again.
+  manager.addPass(createVerifyPartitioned());
+}
+
+void baechi::buildCompilePipeline(OpPassManager &manager,
+                                  const CompileOptions &options) {
+  manager.addPass(createFormKernels());
+  manager.addPass(createKernelScratch());
+  AnnotateCostsOptions costs;
+  costs.profile = options.profile;
+  manager.addPass(createAnnotateCosts(costs));
+  manager.addPass(createColocate());
+  PlaceOptions place;
+  place.placer = options.placer;
+  place.machine = options.machine;
+  place.budget = options.budget;
+  manager.addPass(createPlace(place));
+  buildPlanPipeline(manager);
+  manager.addPass(createLowerKernels());
+  LowerOptions lower;
+  lower.target = options.target;
+  manager.addPass(createLower(lower));
+}
+
+void baechi::registerPipelines() {
+  PassPipelineRegistration<CompileOptions>(
+      "baechi-compile",
+      "From linalg on tensors to a lowered multi-device program",
+      buildCompilePipeline);
+}
+
+void baechi::registerAllPasses() {
+  registerBaechiTransformsPasses();
+  registerBaechiConversionPasses();
+  registerPipelines();
+}
+
+void baechi::registerAllDialects(DialectRegistry &registry) {
+  registry.insert<BaechiDialect>();
+  registerHostKernelDialects(registry);
+}

@@ -1,0 +1,139 @@
+//===- Execution.cpp - A compiled program in execution -*- C++ -*-===//
+//
+// Part of the Baechi project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Execution.h"
+#include "llvm/ADT/STLExtras.h"
+#include <algorithm>
+
+using namespace baechi;
+
+namespace {
+llvm::Error toLlvm(runtime::Error error) {
+  if (error)
+    return llvm::createStringError(error.message());
+  return llvm::Error::success();
+}
+
+Array arrayLike(const runtime::BufferInfo &info) {
+  Array array;
+  array.type = runtime::elementName(info.type);
+  array.shape = info.shape;
+  array.data.resize(info.bytes);
+  return array;
+}
+} // namespace
+
+double Measurement::medianNs() const {
+  if (wallNs.empty())
+    return 0;
+  std::vector<int64_t> sorted = wallNs;
+  std::sort(sorted.begin(), sorted.end());
+  size_t middle = sorted.size() / 2;
+  return sorted.size() % 2 ? sorted[middle]
+                           : (sorted[middle - 1] + sorted[middle]) / 2.0;
+}
+
+llvm::Expected<std::unique_ptr<Execution>>
+Execution::create(HostJit &jit, const CompiledProgram &compiled,
+                  double watchdogSeconds) {
+  runtime::Expected<runtime::Program> program =
+      runtime::Program::parse(compiled.manifest);
+  if (!program)
+    return toLlvm(program.takeError());
+  runtime::SessionOptions options;
+  options.watchdogSeconds = watchdogSeconds;
+  runtime::Expected<std::unique_ptr<runtime::Session>> session =
+      runtime::Session::create(
+          std::move(*program),
+          [&](const std::string &name) -> void * {
+            llvm::Expected<void *> address = jit.lookup(name);
+            if (address)
+              return *address;
+            llvm::consumeError(address.takeError());
+            return nullptr;
+          },
+          options);
+  if (!session)
+    return toLlvm(session.takeError());
+  auto execution = std::make_unique<Execution>();
+  execution->session = std::move(*session);
+  execution->sums.busyNs.resize(execution->program().devices.size());
+  return execution;
+}
+
+llvm::Error Execution::setArguments(llvm::ArrayRef<Array> values) {
+  for (auto [index, value] : llvm::enumerate(values))
+    if (runtime::Error error = session->setArgument(index, value.data.data(),
+                                                    value.data.size()))
+      return toLlvm(std::move(error));
+  return llvm::Error::success();
+}
+
+llvm::Error Execution::step(bool counted) {
+  if (runtime::Error error = session->step())
+    return toLlvm(std::move(error));
+  const runtime::Timeline &timeline = session->timeline();
+  sums.sentBytes.clear();
+  for (const runtime::DeviceRecord &device : timeline.devices)
+    sums.sentBytes.push_back(device.bytesSent);
+  if (!counted)
+    return llvm::Error::success();
+  sums.wallNs.push_back(timeline.wallNs);
+  for (auto [sum, device] : llvm::zip(sums.busyNs, timeline.devices))
+    sum += device.busyNs;
+  return llvm::Error::success();
+}
+
+Measurement Execution::measurement() const {
+  Measurement mean = sums;
+  for (double &busy : mean.busyNs)
+    busy /= std::max<size_t>(1, sums.wallNs.size());
+  return mean;
+}
+
+llvm::Expected<Array> Execution::result(size_t index) const {
+  Array array = arrayLike(program().results[index]);
+  if (runtime::Error error =
+          session->getResult(index, array.data.data(), array.data.size()))
+    return toLlvm(std::move(error));
+  return array;
+}
+
+llvm::Expected<Array> Execution::argument(size_t index) const {
+  Array array = arrayLike(program().arguments[index]);
+  if (runtime::Error error =
+          session->getArgument(index, array.data.data(), array.data.size()))
+    return toLlvm(std::move(error));
+  return array;
+}
+
+llvm::Expected<std::string> baechi::firstDifference(const Execution &a,
+                                                    const Execution &b) {
+  auto differs = [](llvm::Expected<Array> x,
+                    llvm::Expected<Array> y) -> llvm::Expected<bool> {
+    if (!x || !y)
+      return llvm::joinErrors(x.takeError(), y.takeError());
+    return x->data != y->data;
+  };
+  const runtime::Program &program = a.program();
+  for (size_t i = 0; i < program.results.size(); ++i) {
+    llvm::Expected<bool> different = differs(a.result(i), b.result(i));
+    if (!different)
+      return different.takeError();
+    if (*different)
+      return "result '" + program.results[i].name + "'";
+  }
+  for (size_t i = 0; i < program.arguments.size(); ++i) {
+    llvm::Expected<bool> different = differs(a.argument(i), b.argument(i));
+    if (!different)
+      return different.takeError();
+    if (*different)
+      return "argument '" + program.arguments[i].name + "'";
+  }
+  return "";
+}

@@ -1,0 +1,59 @@
+//===- Execution.h - A compiled program in execution -*- C++ -*-===//
+//
+// Part of the Baechi project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+#ifndef BAECHI_TOOLS_BAECHI_RUN_EXECUTION_H
+#define BAECHI_TOOLS_BAECHI_RUN_EXECUTION_H
+
+#include "Baechi/Pipelines/HostCompiler.h"
+#include "Baechi/Runtime/Session.h"
+#include "Baechi/Target/Npz.h"
+#include "llvm/Support/Error.h"
+
+namespace baechi {
+
+/// What was measured over the counted steps of one program.
+struct Measurement {
+  std::vector<int64_t> wallNs; ///< a step each
+  std::vector<double> busyNs;  ///< a device each, mean over steps
+  std::vector<int64_t> sentBytes; ///< a device each, one step
+
+  double medianNs() const;
+};
+
+class Execution {
+public:
+  /// Starts the devices of \p program, whose code \p jit holds.
+  static llvm::Expected<std::unique_ptr<Execution>>
+  create(HostJit &jit, const CompiledProgram &program, double watchdogSeconds);
+
+  /// Gives every argument its first value.
+  llvm::Error setArguments(llvm::ArrayRef<Array> values);
+
+  /// Runs one step; counts it unless it is a warm-up.
+  llvm::Error step(bool counted);
+
+  /// The value of a result, or of an argument, now.
+  llvm::Expected<Array> result(size_t index) const;
+  llvm::Expected<Array> argument(size_t index) const;
+
+  const runtime::Program &program() const { return session->program(); }
+  const runtime::Timeline &timeline() const { return session->timeline(); }
+  Measurement measurement() const;
+
+private:
+  std::unique_ptr<runtime::Session> session;
+  Measurement sums;
+};
+
+/// The first result (or updated argument) in which the two differ by a bit;
+/// empty when they agree.
+llvm::Expected<std::string> firstDifference(const Execution &a,
+                                            const Execution &b);
+
+} // namespace baechi
+
+#endif // BAECHI_TOOLS_BAECHI_RUN_EXECUTION_H

@@ -1,0 +1,133 @@
+//===- Options.cpp - Command line of baechi-run -*- C++ -*-===//
+//
+// Part of the Baechi project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Options.h"
+#include "Baechi/Placement/Place.h"
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/CommandLine.h"
+#include "llvm/Support/raw_ostream.h"
+
+using namespace baechi;
+namespace cl = llvm::cl;
+
+namespace {
+cl::OptionCategory category("baechi-run options");
+
+template <typename T> using Opt = cl::opt<T>;
+
+Opt<std::string> model(cl::Positional, cl::desc("MODEL.mlir[.xz]"),
+                       cl::cat(category));
+Opt<std::string> machine("machine", cl::value_desc("SPEC"), cl::init("host:2"),
+                         cl::desc("host:N[@SIZE] (host:2, host:4@2GiB) or a "
+                                  "machine file; default host:2"),
+                         cl::cat(category));
+Opt<std::string> placer("place", cl::value_desc("PLACER"), cl::init("msct"),
+                        cl::desc("msct (default), metf, mtopo or single"),
+                        cl::cat(category));
+Opt<std::string> group("group", cl::value_desc("STEPS"), cl::init("all"),
+                       cl::desc("grouping before placing: all (default), none, "
+                                "or a list joined by '+'"),
+                       cl::cat(category));
+Opt<double> budget("budget", cl::value_desc("SECONDS"), cl::init(0),
+                   cl::desc("time for improvement after the placer; default 0"),
+                   cl::cat(category));
+Opt<bool> pure("pure",
+               cl::desc("the placer's own result, even if another candidate or "
+                        "one device is faster"),
+               cl::cat(category));
+Opt<int64_t> steps("steps", cl::value_desc("N"), cl::init(20),
+                   cl::desc("steps to run; default 20"), cl::cat(category));
+Opt<std::string> profile("profile", cl::value_desc("FILE"),
+                         cl::desc("measured kernels: rows that FILE lacks are "
+                                  "measured and added to it"),
+                         cl::cat(category));
+Opt<std::string> costs("costs", cl::value_desc("KIND"), cl::init("measured"),
+                       cl::desc("measured (default) or roofline: an estimate, "
+                                "nothing is measured"),
+                       cl::cat(category));
+Opt<std::string> inputs("inputs", cl::value_desc("FILE"),
+                        cl::desc(".npz of arguments by name or argN; the others "
+                                 "start with their baechi.init"),
+                        cl::cat(category));
+Opt<std::string> outputs("outputs", cl::value_desc("FILE"),
+                         cl::desc(".npz to write the last step's results to, as "
+                                  "outN"),
+                         cl::cat(category));
+Opt<std::string> reference("reference", cl::value_desc("FILE"),
+                           cl::desc("losses to compare with, as the importer "
+                                    "writes them"),
+                           cl::cat(category));
+Opt<bool> check("check", cl::init(true),
+                cl::desc("run the same steps on one device without a memory "
+                         "limit; results must agree bit for bit (default; "
+                         "--check=false: not)"),
+                cl::cat(category));
+Opt<std::string> trace("trace", cl::value_desc("FILE"),
+                       cl::desc("predicted and measured timelines in "
+                                "Chrome-trace form"),
+                       cl::cat(category));
+Opt<std::string> json("json", cl::value_desc("FILE"),
+                      cl::desc("the report as JSON"), cl::cat(category));
+Opt<std::string>
+    queryMachine("query-machine", cl::value_desc("FILE"),
+                 cl::desc("measure this machine's links and memory, write a "
+                          "machine file with the devices of --machine, and "
+                          "stop ('-': to the terminal)"),
+                 cl::cat(category));
+Opt<double> watchdog("watchdog", cl::value_desc("SECONDS"), cl::init(60),
+                     cl::desc("give a step up when nothing happens for so long; "
+                              "default 60"),
+                     cl::cat(category));
+Opt<bool> sanitizeCode("sanitize-code",
+                       cl::desc("instrument generated code for "
+                                "ThreadSanitizer (in a build with it)"),
+                       cl::cat(category), cl::Hidden);
+
+[[noreturn]] void fail(const llvm::Twine &message) {
+  llvm::errs() << "baechi-run: error: " << message << '\n';
+  exit(1);
+}
+} // namespace
+
+RunOptions baechi::parseOptions(int argc, char **argv) {
+  cl::HideUnrelatedOptions(category);
+  cl::ParseCommandLineOptions(
+      argc, argv,
+      "Places a model on several devices, runs it and reports.\n\n"
+      "  baechi-run model.mlir --machine=host:2 --place=msct --steps=20\n");
+  RunOptions options;
+  options.model = model;
+  options.machine = machine;
+  options.place = {placer, group, budget, pure};
+  options.steps = steps;
+  options.profile = profile;
+  options.costs = costs;
+  options.inputs = inputs;
+  options.outputs = outputs;
+  options.reference = reference;
+  options.check = check;
+  options.trace = trace;
+  options.json = json;
+  options.queryMachine = queryMachine;
+  options.watchdog = watchdog;
+  options.sanitizeCode = sanitizeCode;
+
+  if (!llvm::is_contained(placement::placerNames(), options.place.placer))
+    fail("unknown placer '" + options.place.placer + "'; known: " +
+         llvm::join(placement::placerNames(), ", "));
+  if (options.costs != "measured" && options.costs != "roofline")
+    fail("unknown costs '" + options.costs + "'; known: measured, roofline");
+  if (options.steps < 1)
+    fail("--steps needs a positive number, not " + llvm::Twine(options.steps));
+  if (!(options.place.budgetSeconds >= 0))
+    fail("--budget needs seconds, 0 or more");
+  if (options.model.empty() && options.queryMachine.empty())
+    fail("no model; give an .mlir file, or --query-machine=FILE");
+  return options;
+}

@@ -1,0 +1,25 @@
+//===- QueryMachine.h - Measure this machine -*- C++ -*-===//
+//
+// Part of the Baechi project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+#ifndef BAECHI_TOOLS_BAECHI_RUN_QUERYMACHINE_H
+#define BAECHI_TOOLS_BAECHI_RUN_QUERYMACHINE_H
+
+#include "Baechi/Placement/Problem.h"
+#include "llvm/Support/Error.h"
+
+namespace baechi {
+
+/// Replaces the links between the host devices of \p machine by what copies
+/// between two of its threads measure.
+llvm::Error measureLinks(placement::Machine &machine);
+
+/// Writes \p machine, with measured links, to \p path ('-': the terminal).
+llvm::Error queryMachine(placement::Machine machine, const std::string &path);
+
+} // namespace baechi
+
+#endif // BAECHI_TOOLS_BAECHI_RUN_QUERYMACHINE_H

@@ -1,0 +1,136 @@
+//===- Report.cpp - What a run tells -*- C++ -*-===//
+//
+// Part of the Baechi project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Report.h"
+#include "Baechi/Analysis/MachineSpec.h"
+#include "llvm/Support/Format.h"
+
+using namespace baechi;
+using llvm::format;
+namespace json = llvm::json;
+
+namespace {
+double percent(double part, double whole) {
+  return whole > 0 ? 100 * part / whole : 0;
+}
+
+std::string milliseconds(double ns) {
+  std::string text;
+  llvm::raw_string_ostream(text) << format("%.3f ms", ns / 1e6);
+  return text;
+}
+} // namespace
+
+void RunReport::print(llvm::raw_ostream &os) const {
+  const runtime::Prediction &predicted = program.predicted;
+  os << "model      " << model << ": " << operatorsBefore << " operations -> "
+     << operators << " operators of " << kernels << " distinct kernels -> "
+     << groups << " groups\n";
+  os << "machine    " << machine << ", code for " << target << "\n";
+  os << format("compiled   form %.2f s, ", formSeconds);
+  if (costs == "measured")
+    os << format("profile %.2f s (%zu kernels measured), ", profileSeconds,
+                 kernelsMeasured);
+  os << format("kernels %.2f s, place %.3f s, partition and lower %.2f s\n",
+               kernelSeconds, compiled.placeSeconds,
+               compiled.compileSeconds - compiled.placeSeconds);
+  os << "placement  " << predicted.placer << " asked, '" << predicted.winner
+     << "' won\n\n";
+
+  double step = measured.medianNs();
+  os << "step       predicted " << milliseconds(predicted.makespanNs)
+     << ", measured " << milliseconds(step) << " (median of "
+     << measured.wallNs.size()
+     << format("), %+.1f %%\n", percent(step - predicted.makespanNs,
+                                        predicted.makespanNs));
+  os << "           lower bound " << milliseconds(predicted.lowerBoundNs)
+     << format(", gap %.1f %%\n",
+               percent(predicted.makespanNs - predicted.lowerBoundNs,
+                       predicted.lowerBoundNs));
+  if (single)
+    os << "           one device " << milliseconds(single->medianNs())
+       << format(", speed-up %.2f\n", step > 0 ? single->medianNs() / step : 0);
+  else
+    os << "           one device: " << singleRefused << "\n";
+
+  os << "\ndevice     operators   busy %   peak memory            limit"
+        "       parameters   sent a step\n";
+  for (auto [i, device] : llvm::enumerate(program.devices))
+    os << format("%-10s %9zu %8.1f   %11s %16s %16s %13s\n",
+                 device.name.c_str(), device.operators.size(),
+                 percent(measured.busyNs[i], step),
+                 formatBytes(device.arenaBytes).c_str(),
+                 formatBytes(device.memory).c_str(),
+                 formatBytes(residentBytes[i]).c_str(),
+                 formatBytes(measured.sentBytes[i]).c_str());
+  os << "\n";
+  if (!losses.empty())
+    os << lossName
+       << format("       %.6f at step 1, %.6f at step %zu\n", losses.front(),
+                 losses.back(), losses.size());
+  if (reference)
+    os << "reference  " << reference->steps << " losses "
+       << (reference->agrees() ? "agree" : "DISAGREE")
+       << format(": largest relative difference %.2e (limit %.0e)\n",
+                 reference->worst, ReferenceComparison::limit);
+  if (single)
+    os << "outputs    "
+       << (difference.empty()
+               ? "equal the single device's, bit for bit\n"
+               : "DIFFER from the single device's: first " + difference + "\n");
+}
+
+json::Object RunReport::toJson() const {
+  json::Array devices;
+  double step = measured.medianNs();
+  for (auto [i, device] : llvm::enumerate(program.devices))
+    devices.push_back(json::Object{
+        {"name", device.name},
+        {"operators", static_cast<int64_t>(device.operators.size())},
+        {"busy_percent", percent(measured.busyNs[i], step)},
+        {"peak_bytes", device.arenaBytes},
+        {"resident_bytes", residentBytes[i]},
+        {"limit_bytes", device.memory},
+        {"sent_bytes", measured.sentBytes[i]}});
+  json::Object report{
+      {"format", "baechi-run-report"},
+      {"version", 1},
+      {"model", model},
+      {"machine", machine},
+      {"target", target},
+      {"costs", costs},
+      {"operations_before", static_cast<int64_t>(operatorsBefore)},
+      {"operators", static_cast<int64_t>(operators)},
+      {"kernels", static_cast<int64_t>(kernels)},
+      {"groups", groups},
+      {"placer", program.predicted.placer},
+      {"winner", program.predicted.winner},
+      {"seconds",
+       json::Object{{"form", formSeconds},
+                    {"profile", profileSeconds},
+                    {"kernels", kernelSeconds},
+                    {"place", compiled.placeSeconds},
+                    {"partition_and_lower",
+                     compiled.compileSeconds - compiled.placeSeconds}}},
+      {"predicted_step_ns", program.predicted.makespanNs},
+      {"lower_bound_ns", program.predicted.lowerBoundNs},
+      {"measured_step_ns", step},
+      {"steps", static_cast<int64_t>(measured.wallNs.size())},
+      {"devices", std::move(devices)},
+      {"losses", json::Array(losses)}};
+  if (single) {
+    report["single_device_ns"] = single->medianNs();
+    report["speed_up"] = step > 0 ? single->medianNs() / step : 0;
+    report["outputs_agree"] = difference.empty();
+  }
+  if (reference)
+    report["reference"] = json::Object{
+        {"largest_relative_difference", reference->worst},
+        {"agrees", reference->agrees()}};
+  return report;
+}

@@ -1,0 +1,49 @@
+//===- Report.h - What a run tells -*- C++ -*-===//
+//
+// Part of the Baechi project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+#ifndef BAECHI_TOOLS_BAECHI_RUN_REPORT_H
+#define BAECHI_TOOLS_BAECHI_RUN_REPORT_H
+
+#include "Execution.h"
+#include "llvm/Support/JSON.h"
+#include "llvm/Support/raw_ostream.h"
+#include <optional>
+
+namespace baechi {
+
+/// Losses of the run against the importer's reference.
+struct ReferenceComparison {
+  size_t steps = 0;
+  double worst = 0; ///< largest relative difference
+  bool agrees() const { return worst <= limit; }
+  static constexpr double limit = 1e-4;
+};
+
+struct RunReport {
+  std::string model, machine, target, costs;
+  size_t operatorsBefore = 0, operators = 0, kernels = 0;
+  int64_t graphOperators = 0, groups = 0;
+  size_t kernelsMeasured = 0;
+  double formSeconds = 0, profileSeconds = 0, kernelSeconds = 0;
+  CompiledProgram compiled;
+  runtime::Program program;
+  std::vector<int64_t> residentBytes; ///< a device each
+  Measurement measured;
+  std::optional<Measurement> single;
+  std::string singleRefused; ///< why there is no single-device run
+  std::string difference;    ///< empty: outputs agree
+  std::vector<double> losses;
+  std::string lossName;
+  std::optional<ReferenceComparison> reference;
+
+  void print(llvm::raw_ostream &os) const;
+  llvm::json::Object toJson() const;
+};
+
+} // namespace baechi
+
+#endif // BAECHI_TOOLS_BAECHI_RUN_REPORT_H

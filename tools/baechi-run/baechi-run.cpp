@@ -1,0 +1,319 @@
+//===- baechi-run.cpp - Place a model, run it, report -*- C++ -*-===//
+//
+// Part of the Baechi project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Baechi/Analysis/MachineSpec.h"
+#include "Baechi/Analysis/Program.h"
+#include "Baechi/Pipelines/Pipelines.h"
+#include "Baechi/Placement/Io.h"
+#include "Baechi/Runtime/Machine.h"
+#include "Baechi/Target/ChromeTrace.h"
+#include "Execution.h"
+#include "Inputs.h"
+#include "Options.h"
+#include "QueryMachine.h"
+#include "Report.h"
+#include "mlir/IR/Diagnostics.h"
+#include "mlir/Parser/Parser.h"
+#include "llvm/Support/InitLLVM.h"
+#include "llvm/Support/Process.h"
+#include "llvm/Support/SourceMgr.h"
+#include <chrono>
+
+using namespace mlir;
+using namespace baechi;
+
+namespace {
+llvm::ExitOnError exitOnError("baechi-run: error: ");
+
+/// One line that is written over; silent when nobody watches.
+class Progress {
+public:
+  explicit Progress(StringRef what)
+      : what(what), shown(llvm::sys::Process::StandardErrIsDisplayed()) {}
+  ~Progress() {
+    if (drawn)
+      llvm::errs() << "\r\033[K";
+  }
+  void operator()(size_t done, size_t total) {
+    auto elapsed = std::chrono::steady_clock::now() - start;
+    if (!shown || total == 0 || elapsed < std::chrono::milliseconds(500))
+      return;
+    drawn = true;
+    size_t filled = 30 * done / total;
+    llvm::errs() << '\r' << what << " [" << std::string(filled, '=')
+                 << std::string(30 - filled, ' ') << "] " << done << '/'
+                 << total;
+  }
+
+private:
+  StringRef what;
+  bool shown, drawn = false;
+  std::chrono::steady_clock::time_point start =
+      std::chrono::steady_clock::now();
+};
+
+void writeText(const std::string &path, StringRef text) {
+  std::string error = placement::writeTextFile(path, text);
+  if (!error.empty())
+    exitOnError(llvm::createStringError(error));
+}
+
+std::vector<int64_t> residentBytesOf(const runtime::Program &program) {
+  std::vector<int64_t> bytes(program.devices.size());
+  for (const runtime::ArgumentInfo &argument : program.arguments)
+    bytes[argument.device] += llvm::alignTo(argument.bytes, kAlignment);
+  return bytes;
+}
+
+/// One run of the tool: a model from its file to the report.
+class Run {
+public:
+  explicit Run(RunOptions options) : options(std::move(options)) {}
+
+  /// The exit status: 1 when results are not what they should be.
+  int operator()() {
+    std::string error;
+    std::optional<placement::Machine> target =
+        readMachineSpec(options.machine, error);
+    if (!target)
+      exitOnError(llvm::createStringError(error));
+    machine = std::move(*target);
+    if (!options.queryMachine.empty()) {
+      exitOnError(queryMachine(machine, options.queryMachine));
+      return 0;
+    }
+    for (const placement::Device &device : machine.devices)
+      if (device.kind != "host")
+        exitOnError(llvm::createStringError(
+            "device '" + device.name + "' is of kind '" + device.kind +
+            "'; baechi-run executes on host devices"));
+    // A short form's links are only assumed; the plan is as good as they are.
+    if (StringRef(options.machine).starts_with("host:") &&
+        machine.devices.size() > 1 && options.costs == "measured")
+      exitOnError(measureLinks(machine));
+
+    compileModel();
+    execute();
+    return tell();
+  }
+
+private:
+  /// Passes have said what is wrong.
+  [[noreturn]] void stop() { exit(1); }
+
+  void compileModel() {
+    std::string text, error = placement::readTextFile(options.model, text);
+    if (!error.empty())
+      exitOnError(llvm::createStringError(error));
+    DialectRegistry registry;
+    baechi::registerAllDialects(registry);
+    context = std::make_unique<MLIRContext>(registry);
+    context->printOpOnDiagnostic(false);
+    sources.AddNewSourceBuffer(
+        llvm::MemoryBuffer::getMemBufferCopy(text, options.model), SMLoc());
+    handler = std::make_unique<SourceMgrDiagnosticHandler>(
+        sources, context.get(), llvm::errs());
+    OwningOpRef<ModuleOp> model = parseSourceFile<ModuleOp>(sources, context.get());
+    if (!model)
+      stop();
+
+    HostJitOptions jitOptions;
+    for (const runtime::AbiSymbol &symbol : runtime::abiSymbols())
+      jitOptions.symbols[symbol.name] = symbol.address;
+    if (options.sanitizeCode)
+      jitOptions.sanitizer = HostJitOptions::Sanitizer::Thread;
+    FailureOr<std::unique_ptr<HostCompiler>> created =
+        HostCompiler::create(std::move(model), std::move(jitOptions));
+    if (failed(created))
+      stop();
+    compiler = std::move(*created);
+    findCosts();
+    FailureOr<CompiledProgram> program =
+        compiler->compile(machine, options.place, "baechi");
+    if (failed(program))
+      stop();
+    report.compiled = std::move(*program);
+  }
+
+  void findCosts() {
+    if (options.costs == "roofline") {
+      if (failed(compiler->annotate(nullptr)))
+        stop();
+      return;
+    }
+    Profile profile;
+    if (!options.profile.empty() && llvm::sys::fs::exists(options.profile))
+      profile = exitOnError(readProfile(options.profile));
+    auto start = std::chrono::steady_clock::now();
+    size_t before = profile.rows.size();
+    {
+      Progress progress("measuring kernels");
+      if (failed(compiler->measure(profile, std::ref(progress))))
+        stop();
+    }
+    report.profileSeconds = std::chrono::duration<double>(
+                                std::chrono::steady_clock::now() - start)
+                                .count();
+    report.kernelsMeasured = profile.rows.size() - before;
+    if (!options.profile.empty())
+      exitOnError(writeProfile(options.profile, profile));
+    if (failed(compiler->annotate(&profile)))
+      stop();
+  }
+
+  void execute() {
+    FailureOr<func::FuncOp> step = findStep(compiler->module());
+    size_t invented = 0;
+    std::vector<Array> values =
+        exitOnError(firstValues(*step, options.inputs, invented));
+    if (invented)
+      llvm::errs() << "baechi-run: note: " << invented
+                   << " arguments have neither an input nor a baechi.init: "
+                      "small numbers, zeros for integers\n";
+    std::vector<double> expected;
+    if (!options.reference.empty())
+      expected = exitOnError(readReference(options.reference));
+
+    placed = exitOnError(Execution::create(compiler->jit(), report.compiled,
+                                           options.watchdog));
+    exitOnError(placed->setArguments(values));
+    if (options.check && startSingle())
+      exitOnError(single->setArguments(values));
+
+    std::optional<size_t> loss = findLoss();
+    Progress progress("running steps");
+    // Both programs take turns, so that what else the machine does meets both.
+    for (int64_t i = 0; i < options.steps; ++i) {
+      bool counted = i > 0 || options.steps == 1;
+      exitOnError(placed->step(counted));
+      if (single)
+        exitOnError(single->step(counted));
+      if (loss) {
+        Array value = exitOnError(placed->result(*loss));
+        float number;
+        std::memcpy(&number, value.data.data(), sizeof(number));
+        report.losses.push_back(number);
+      }
+      progress(i + 1, options.steps);
+    }
+    if (single)
+      report.difference = exitOnError(firstDifference(*placed, *single));
+    if (!expected.empty())
+      compareLosses(expected);
+  }
+
+  /// The same model on one device without a limit. False, with the reason in
+  /// the report, when this machine cannot hold it.
+  bool startSingle() {
+    if (machine.devices.size() == 1) {
+      report.singleRefused = "this is one device";
+      return false;
+    }
+    placement::Machine alone;
+    alone.devices = {{machine.devices[0].name, "host",
+                      runtime::queryHost().memoryBytes}};
+    alone.links.resize(1);
+    alone.linkModel = machine.linkModel;
+    PlaceRequest request;
+    request.placer = "single";
+    request.grouping = "none";
+    FailureOr<CompiledProgram> program = failure();
+    {
+      ScopedDiagnosticHandler quiet(context.get(),
+                                    [](Diagnostic &) { return success(); });
+      program = compiler->compile(alone, request, "single");
+    }
+    if (failed(program)) {
+      report.singleRefused = "not run, this machine's memory cannot hold it";
+      return false;
+    }
+    single = exitOnError(
+        Execution::create(compiler->jit(), *program, options.watchdog));
+    return true;
+  }
+
+  std::optional<size_t> findLoss() {
+    for (auto [index, result] : llvm::enumerate(placed->program().results))
+      if (result.shape.empty() && result.type == runtime::ElementType::F32) {
+        report.lossName = result.name;
+        return index;
+      }
+    return std::nullopt;
+  }
+
+  void compareLosses(ArrayRef<double> expected) {
+    ReferenceComparison comparison;
+    comparison.steps = std::min(expected.size(), report.losses.size());
+    for (size_t i = 0; i < comparison.steps; ++i) {
+      double difference = std::abs(report.losses[i] - expected[i]) /
+                          std::max(std::abs(expected[i]), 1e-30);
+      // Not a number agrees with nothing.
+      comparison.worst = std::isnan(difference)
+                             ? std::numeric_limits<double>::infinity()
+                             : std::max(comparison.worst, difference);
+    }
+    report.reference = comparison;
+  }
+
+  int tell() {
+    report.model = options.model;
+    report.machine = options.machine;
+    report.target = HostJit::hostTarget();
+    report.costs = options.costs;
+    report.operatorsBefore = compiler->operatorsBefore();
+    report.operators = compiler->operatorsFormed();
+    report.kernels = compiler->kernels();
+    report.formSeconds = compiler->formSeconds();
+    report.kernelSeconds = compiler->kernelSeconds();
+    report.program = placed->program();
+    report.residentBytes = residentBytesOf(report.program);
+    report.measured = placed->measurement();
+    if (single)
+      report.single = single->measurement();
+    report.print(llvm::outs());
+
+    if (!options.outputs.empty())
+      writeOutputs();
+    if (!options.trace.empty())
+      writeText(options.trace,
+                chromeTrace(placed->program(), &placed->timeline()));
+    if (!options.json.empty()) {
+      std::string text;
+      llvm::raw_string_ostream(text)
+          << llvm::formatv("{0:2}", llvm::json::Value(report.toJson())) << '\n';
+      writeText(options.json, text);
+    }
+    bool wrong = !report.difference.empty() ||
+                 (report.reference && !report.reference->agrees());
+    return wrong ? 1 : 0;
+  }
+
+  void writeOutputs() {
+    std::map<std::string, Array> arrays;
+    for (size_t i = 0; i < placed->program().results.size(); ++i)
+      arrays["out" + std::to_string(i)] = exitOnError(placed->result(i));
+    std::string error = writeArrays(options.outputs, arrays);
+    if (!error.empty())
+      exitOnError(llvm::createStringError(error));
+  }
+
+  RunOptions options;
+  placement::Machine machine;
+  std::unique_ptr<MLIRContext> context;
+  llvm::SourceMgr sources;
+  std::unique_ptr<SourceMgrDiagnosticHandler> handler;
+  std::unique_ptr<HostCompiler> compiler;
+  std::unique_ptr<Execution> placed, single;
+  RunReport report;
+};
+} // namespace
+
+int main(int argc, char **argv) {
+  llvm::InitLLVM init(argc, argv);
+  return Run(parseOptions(argc, argv))();
+}
