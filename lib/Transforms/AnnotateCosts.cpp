@@ -6,9 +6,11 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "Baechi/Analysis/Profile.h"
 #include "Baechi/Analysis/Program.h"
 #include "Baechi/Analysis/Roofline.h"
 #include "Baechi/Transforms/Passes.h"
+#include "llvm/ADT/StringSet.h"
 
 namespace baechi {
 #define GEN_PASS_DEF_ANNOTATECOSTS
@@ -21,52 +23,93 @@ using namespace baechi;
 namespace {
 struct AnnotateCosts : public baechi::impl::AnnotateCostsBase<AnnotateCosts> {
   using AnnotateCostsBase::AnnotateCostsBase;
+  explicit AnnotateCosts(const Profile *rows) : rows(rows) {}
 
   void runOnOperation() override {
     ModuleOp module = getOperation();
     FailureOr<func::FuncOp> step = findStep(module);
-    if (failed(step))
+    if (failed(step) || failed(readOptions(module)))
       return signalPassFailure();
-    SmallVector<Roofline> kinds = defaultRooflines();
-    if (!roofline.empty()) {
-      std::string error;
-      auto given = parseRooflines(roofline, error);
-      if (!given) {
-        emitError(module.getLoc()) << error;
-        return signalPassFailure();
-      }
-      kinds = std::move(*given);
-    }
-    // The same kernel does the same work at every call.
-    llvm::DenseMap<Operation *, Work> workOfKernel;
+    // The same kernel costs the same at every call.
+    llvm::DenseMap<Operation *, CostAttr> known;
     for (Operation *op : operatorsOf(*step)) {
       func::FuncOp kernel = kernelOf(op);
-      Work work;
-      if (kernel) {
-        auto [it, first] = workOfKernel.try_emplace(kernel);
-        if (first)
-          it->second = workOf(op);
-        work = it->second;
-      } else {
-        work = workOf(op);
-      }
-      op->setAttr(BaechiDialect::kCost, costOf(kinds, work, kernel));
+      CostAttr cost = kernel ? known.lookup(kernel) : CostAttr();
+      if (!cost)
+        cost = costOf(op, kernel);
+      if (kernel)
+        known[kernel] = cost;
+      op->setAttr(BaechiDialect::kCost, cost);
     }
   }
 
-  CostAttr costOf(ArrayRef<Roofline> kinds, const Work &work,
-                  func::FuncOp kernel) {
+private:
+  LogicalResult readOptions(ModuleOp module) {
+    rooflines = defaultRooflines();
+    std::string error;
+    if (!roofline.empty()) {
+      auto given = parseRooflines(roofline, error);
+      if (!given)
+        return emitError(module.getLoc()) << error;
+      rooflines = std::move(*given);
+    }
+    if (profile.empty())
+      return success();
+    llvm::Expected<Profile> read = readProfile(profile);
+    if (!read)
+      return emitError(module.getLoc()) << llvm::toString(read.takeError());
+    fromFile = std::move(*read);
+    rows = &fromFile;
+    return success();
+  }
+
+  CostAttr costOf(Operation *op, func::FuncOp kernel) {
     Builder builder(&getContext());
     NamedAttrList times;
-    for (const Roofline &kind : kinds)
+    Work work = workOf(op);
+    for (const Roofline &kind : rooflines)
       times.set(kind.kind, builder.getI64IntegerAttr(kind.timeNs(work)));
     int64_t scratch = 0;
-    if (kernel)
+    if (kernel) {
       if (auto bytes = kernel->getAttrOfType<IntegerAttr>(
               BaechiDialect::kKernelScratch))
         scratch = bytes.getInt();
+      if (rows)
+        setMeasured(kernel, times);
+    }
     return CostAttr::get(&getContext(), times.getDictionary(&getContext()),
                          scratch);
   }
+
+  /// Replaces estimates by measured times, of the implementation that the
+  /// kernel names or else the fastest, which it is then made to name.
+  void setMeasured(func::FuncOp kernel, NamedAttrList &times) {
+    Builder builder(&getContext());
+    std::string hash = kernelHash(kernel);
+    auto chosen = kernel->getAttrOfType<StringAttr>(
+        BaechiDialect::kImplementation);
+    llvm::StringSet<> kinds;
+    for (const ProfileRow &row : rows->rows)
+      if (row.hash == hash && kinds.insert(row.kind).second) {
+        const ProfileRow *best =
+            chosen && row.kind == "host"
+                ? rows->find(hash, row.kind, chosen.getValue())
+                : rows->fastest(hash, row.kind);
+        if (!best)
+          continue;
+        times.set(row.kind, builder.getI64IntegerAttr(best->medianNs));
+        if (row.kind == "host")
+          kernel->setAttr(BaechiDialect::kImplementation,
+                          builder.getStringAttr(best->implementation));
+      }
+  }
+
+  const Profile *rows = nullptr;
+  Profile fromFile;
+  SmallVector<Roofline> rooflines;
 };
 } // namespace
+
+std::unique_ptr<Pass> baechi::createAnnotateCosts(const Profile *profile) {
+  return std::make_unique<AnnotateCosts>(profile);
+}

@@ -13,11 +13,16 @@
 
 namespace baechi {
 
+struct Profile;
+
 #define GEN_PASS_DECL
 #include "Baechi/Transforms/Passes.h.inc"
 
 #define GEN_PASS_REGISTRATION
 #include "Baechi/Transforms/Passes.h.inc"
+
+/// --baechi-annotate-costs with a profile in memory; null: the roofline.
+std::unique_ptr<mlir::Pass> createAnnotateCosts(const Profile *profile);
 
 } // namespace baechi
 
