@@ -6,9 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Baechi/Conversion/Passes.h"
-#include "Baechi/Dialect/Baechi.h"
-#include "Baechi/Transforms/Passes.h"
+#include "Baechi/Pipelines/Pipelines.h"
 #include "mlir/InitAllDialects.h"
 #include "mlir/InitAllExtensions.h"
 #include "mlir/InitAllPasses.h"
@@ -16,21 +14,11 @@
 
 int main(int argc, char **argv) {
   mlir::registerAllPasses();
-  baechi::registerFormKernels();
-  baechi::registerAnnotateCosts();
-  baechi::registerColocate();
-  baechi::registerPlace();
-  baechi::registerVerifyPlaced();
-  baechi::registerPartition();
-  baechi::registerVerifyPartitioned();
-  baechi::registerPlanMemory();
-  baechi::registerLower();
-  baechi::registerKernelScratch();
-  baechi::registerLowerKernels();
+  baechi::registerAllPasses();
   mlir::DialectRegistry registry;
   mlir::registerAllDialects(registry);
   mlir::registerAllExtensions(registry);
-  registry.insert<baechi::BaechiDialect>();
+  baechi::registerAllDialects(registry);
   return mlir::asMainReturnCode(mlir::MlirOptMain(
       argc, argv, "Baechi placement compiler\n", registry));
 }
