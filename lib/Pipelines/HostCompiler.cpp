@@ -11,6 +11,7 @@
 #include "Baechi/Analysis/Program.h"
 #include "Baechi/Conversion/HostKernels.h"
 #include "Baechi/Conversion/Manifest.h"
+#include "Baechi/Conversion/MeasureKernels.h"
 #include "Baechi/Conversion/Passes.h"
 #include "Baechi/Pipelines/Pipelines.h"
 #include "Baechi/Transforms/Passes.h"
@@ -98,6 +99,11 @@ LogicalResult HostCompiler::form() {
   return success();
 }
 
+LogicalResult HostCompiler::measure(
+    Profile &profile, llvm::function_ref<void(size_t, size_t)> progress) {
+  return measureKernels(module(), profile, MeasureOptions(), progress);
+}
+
 LogicalResult HostCompiler::annotate(const Profile *profile) {
   PassManager manager(module().getContext());
   manager.addPass(createAnnotateCosts(profile));
@@ -179,6 +185,10 @@ HostCompiler::compile(const placement::Machine &machine,
   if (failed(manifest))
     return failure();
   program.manifest = std::move(*manifest);
+  for (auto function : placed->getOps<func::FuncOp>())
+    if (auto certificate = function->getAttrOfType<PlacementCertificateAttr>(
+            BaechiDialect::kCertificate))
+      program.groups = certificate.getGroups();
 
   // The kernels' code is there already.
   for (auto function :
@@ -195,9 +205,4 @@ HostCompiler::compile(const placement::Machine &machine,
     return report(module().getLoc(), std::move(error));
   program.compileSeconds = watch.seconds();
   return program;
-}
-
-LogicalResult
-HostCompiler::measure(Profile &, llvm::function_ref<void(size_t, size_t)>) {
-  return emitError(module().getLoc()) << "TEMP";
 }

@@ -19,6 +19,12 @@ namespace baechi {
 using namespace mlir;
 using namespace baechi;
 
+static const placement::LpSolver *lpSolver = nullptr;
+
+void baechi::setLpSolver(const placement::LpSolver *solver) {
+  lpSolver = solver;
+}
+
 namespace {
 std::string joined(const std::vector<std::string> &names) {
   return llvm::join(names, ", ");
@@ -98,6 +104,7 @@ struct Place : public baechi::impl::PlaceBase<Place> {
     options.placer = placer;
     options.budgetSeconds = budget;
     options.candidates = !pure;
+    options.solver = lpSolver;
     placement::PlaceResult result =
         placement::place({graph->graph, *target}, options);
     if (!result.placement) {

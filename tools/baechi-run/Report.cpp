@@ -30,7 +30,7 @@ void RunReport::print(llvm::raw_ostream &os) const {
   const runtime::Prediction &predicted = program.predicted;
   os << "model      " << model << ": " << operatorsBefore << " operations -> "
      << operators << " operators of " << kernels << " distinct kernels -> "
-     << groups << " groups\n";
+     << compiled.groups << " groups\n";
   os << "machine    " << machine << ", code for " << target << "\n";
   os << format("compiled   form %.2f s, ", formSeconds);
   if (costs == "measured")
@@ -107,7 +107,7 @@ json::Object RunReport::toJson() const {
       {"operations_before", static_cast<int64_t>(operatorsBefore)},
       {"operators", static_cast<int64_t>(operators)},
       {"kernels", static_cast<int64_t>(kernels)},
-      {"groups", groups},
+      {"groups", compiled.groups},
       {"placer", program.predicted.placer},
       {"winner", program.predicted.winner},
       {"seconds",

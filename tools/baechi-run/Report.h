@@ -26,7 +26,6 @@ struct ReferenceComparison {
 struct RunReport {
   std::string model, machine, target, costs;
   size_t operatorsBefore = 0, operators = 0, kernels = 0;
-  int64_t graphOperators = 0, groups = 0;
   size_t kernelsMeasured = 0;
   double formSeconds = 0, profileSeconds = 0, kernelSeconds = 0;
   CompiledProgram compiled;

@@ -12,6 +12,7 @@
 #include "Baechi/Placement/Io.h"
 #include "Baechi/Runtime/Machine.h"
 #include "Baechi/Target/ChromeTrace.h"
+#include "Baechi/Transforms/Passes.h"
 #include "Execution.h"
 #include "Inputs.h"
 #include "Options.h"
@@ -23,6 +24,9 @@
 #include "llvm/Support/Process.h"
 #include "llvm/Support/SourceMgr.h"
 #include <chrono>
+#ifdef BAECHI_HAVE_GLPK
+#include "Baechi/Placement/Glpk.h"
+#endif
 
 using namespace mlir;
 using namespace baechi;
@@ -315,5 +319,9 @@ private:
 
 int main(int argc, char **argv) {
   llvm::InitLLVM init(argc, argv);
+#ifdef BAECHI_HAVE_GLPK
+  auto solver = placement::createGlpkSolver();
+  setLpSolver(solver.get());
+#endif
   return Run(parseOptions(argc, argv))();
 }

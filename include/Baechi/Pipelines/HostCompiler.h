@@ -29,6 +29,8 @@ struct PlaceRequest {
 struct CompiledProgram {
   /// docs/program-format.md.
   std::string manifest;
+  /// Operators that the placer saw, after grouping.
+  int64_t groups = 0;
   /// Seconds of the placing pass and of everything.
   double placeSeconds = 0, compileSeconds = 0;
 };
@@ -42,13 +44,13 @@ public:
   static mlir::FailureOr<std::unique_ptr<HostCompiler>>
   create(mlir::OwningOpRef<mlir::ModuleOp> model, HostJitOptions options);
 
-  /// Measures every kernel that \p profile has no row for, adds the rows, and
-  /// selects each kernel's fastest implementation.
+  /// Measures every kernel that \p profile has no row for and adds the rows.
   mlir::LogicalResult
   measure(Profile &profile,
           llvm::function_ref<void(size_t done, size_t total)> progress);
 
-  /// Costs from \p profile, or the roofline's where it is null.
+  /// Costs from \p profile, or the roofline's where it is null; selects each
+  /// kernel's fastest implementation.
   mlir::LogicalResult annotate(const Profile *profile);
 
   /// Places, partitions, plans and compiles for \p machine. \p prefix begins

@@ -95,6 +95,12 @@ const std::vector<std::string> &groupingNames();
 /// returned placement has passed `verify`.
 PlaceResult place(const Problem &problem, const PlaceOptions &options);
 
+/// The groups that bounded co-placement (Jeon et al., SoCC 2020, section 3.3)
+/// makes of a problem: a number per operator, equal for operators that should be
+/// on one device. \p error is set, and the result empty, when the problem is
+/// not well formed.
+std::vector<int32_t> coplacedGroups(const Problem &problem, std::string &error);
+
 } // namespace baechi::placement
 
 #endif // BAECHI_PLACEMENT_PLACE_H

@@ -54,10 +54,11 @@ def Colocate : Pass<"baechi-colocate", "::mlir::ModuleOp"> {
 def Fuse : Pass<"baechi-fuse", "::mlir::ModuleOp"> {
   let summary = "group what should be on one device";
   let description = [{
-    Bounded co-placement and fusion of the placement problem: an operator whose
-    output has one user joins it while the group stays under its share of the
-    program's work and memory, and groups are contracted where no cycle arises.
-    Written as `baechi.group`.
+    Bounded co-placement of the placement problem: operators that would only
+    wait for transfers when they were apart join, as long as a group stays under
+    its share of the program's work and memory. Written as `baechi.group`, which
+    placers then keep. (`--baechi-place` does the same for itself unless
+    grouping=none.)
   }];
   let options = [
     Option<"machine", "machine", "std::string", "\"\"",

@@ -1,0 +1,66 @@
+//===- Fuse.cpp - Group what should be on one device -*- C++ -*-===//
+//
+// Part of the Baechi project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Baechi/Analysis/MachineSpec.h"
+#include "Baechi/Analysis/PlacementProblem.h"
+#include "Baechi/Transforms/Passes.h"
+
+namespace baechi {
+#define GEN_PASS_DEF_FUSE
+#include "Baechi/Transforms/Passes.h.inc"
+} // namespace baechi
+
+using namespace mlir;
+using namespace baechi;
+
+namespace {
+struct Fuse : public baechi::impl::FuseBase<Fuse> {
+  using FuseBase::FuseBase;
+
+  void runOnOperation() override {
+    ModuleOp module = getOperation();
+    std::optional<placement::Machine> target = machineOf(module, machine);
+    FailureOr<func::FuncOp> step = findStep(module);
+    if (!target || failed(step))
+      return signalPassFailure();
+    FailureOr<StepGraph> graph = buildStepGraph(*step);
+    if (failed(graph))
+      return signalPassFailure();
+    std::string error;
+    std::vector<int32_t> groups =
+        placement::coplacedGroups({graph->graph, *target}, error);
+    if (!error.empty()) {
+      emitError(step->getLoc()) << error;
+      return signalPassFailure();
+    }
+    write(*graph, groups);
+  }
+
+  /// Names every group of several members after its first one.
+  void write(const StepGraph &graph, const std::vector<int32_t> &groups) {
+    func::FuncOp step = graph.step;
+    int32_t arguments = step.getNumArguments();
+    llvm::DenseMap<int32_t, int32_t> members, first;
+    for (auto [id, group] : llvm::enumerate(groups)) {
+      ++members[group];
+      first.try_emplace(group, id);
+    }
+    Builder builder(&getContext());
+    for (auto [id, group] : llvm::enumerate(groups)) {
+      if (members[group] < 2)
+        continue;
+      StringAttr name =
+          builder.getStringAttr(graph.graph.ops[first[group]].name);
+      if (static_cast<int32_t>(id) < arguments)
+        step.setArgAttr(id, BaechiDialect::kGroup, name);
+      else
+        graph.operation(id)->setAttr(BaechiDialect::kGroup, name);
+    }
+  }
+};
+} // namespace
