@@ -117,3 +117,21 @@ func.func @concatenate(%a: tensor<2x3xf32>, %b: tensor<2x4xf32>) -> tensor<2x7xf
   %r = tensor.concat dim(1) %a, %b : (tensor<2x3xf32>, tensor<2x4xf32>) -> tensor<2x7xf32>
   return %r : tensor<2x7xf32>
 }
+
+// -----
+
+// A sum that is only read in slices is computed where these are read: the gates
+// of a recurrent cell.
+
+// CHECK-LABEL: func.func @gates(
+// CHECK-NEXT: %[[R:.*]] = call @[[KERNEL:[a-z_0-9]+]](%{{arg[01]}}, %{{arg[01]}})
+// CHECK-NEXT: return %[[R]]
+func.func @gates(%x: tensor<4x6xf32>, %b: tensor<4x6xf32>) -> tensor<4x3xf32> {
+  %sum = arith.addf %x, %b : tensor<4x6xf32>
+  %left = tensor.extract_slice %sum[0, 0] [4, 3] [1, 1] : tensor<4x6xf32> to tensor<4x3xf32>
+  %right = tensor.extract_slice %sum[0, 3] [4, 3] [1, 1] : tensor<4x6xf32> to tensor<4x3xf32>
+  %0 = math.tanh %left : tensor<4x3xf32>
+  %1 = math.exp %right : tensor<4x3xf32>
+  %2 = arith.mulf %0, %1 : tensor<4x3xf32>
+  return %2 : tensor<4x3xf32>
+}

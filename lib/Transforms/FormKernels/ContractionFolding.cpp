@@ -44,15 +44,17 @@ static void replaceByContraction(PatternRewriter &rewriter, GenericOp op,
   rewriter.replaceOp(op, folded.getResults());
 }
 
-/// True for an addend that an elementwise addition reads as it lies, while a
-/// buffer to add to would have to be written first: slices and broadcasts.
-static bool mustBeMade(Value addend) {
+/// True for an addend that an elementwise addition can compute or read as it
+/// lies, while a buffer to add to would have to be written first: elementwise
+/// results for this one user, broadcasts, slices.
+static bool isFreeToAdd(Value addend) {
   Operation *producer = addend.getDefiningOp();
   if (auto generic = dyn_cast_or_null<GenericOp>(producer))
     return generic.getNumReductionLoops() == 0 &&
-           llvm::all_of(generic.getDpsInputOperands(), [&](OpOperand *input) {
-             return !generic.getMatchingIndexingMap(input).isPermutation();
-           });
+           (generic->hasOneUse() ||
+            llvm::all_of(generic.getDpsInputOperands(), [&](OpOperand *input) {
+              return !generic.getMatchingIndexingMap(input).isPermutation();
+            }));
   return isa_and_nonnull<tensor::ExtractSliceOp, FillOp, arith::ConstantOp>(
       producer);
 }
@@ -115,7 +117,7 @@ struct FoldAddition : OpRewritePattern<GenericOp> {
       Value addend = op.getDpsInputs()[1 - side];
       std::optional<Contraction> contraction =
           matchOnlyUse(op.getDpsInputs()[side]);
-      if (!contraction || mustBeMade(addend))
+      if (!contraction || isFreeToAdd(addend))
         continue;
       replaceByContraction(rewriter, op, contraction->op, addend,
                            contraction->op.getIndexingMapsArray().back());

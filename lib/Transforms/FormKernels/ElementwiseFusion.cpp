@@ -12,6 +12,7 @@
 #include "mlir/Dialect/Linalg/Transforms/Transforms.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/Dialect/Tensor/Transforms/Transforms.h"
+#include "mlir/Interfaces/TilingInterface.h"
 #include "mlir/Transforms/GreedyPatternRewriteDriver.h"
 
 using namespace mlir;
@@ -165,6 +166,45 @@ struct FillWithOneValue : OpRewritePattern<GenericOp> {
     return success();
   }
 };
+
+/// An elementwise result that is only read in slices is computed slice by
+/// slice, so that each slice's reader can take it in: the gates of an LSTM are
+/// slices of one sum.
+struct ComputeSlices : OpRewritePattern<GenericOp> {
+  using OpRewritePattern::OpRewritePattern;
+
+  LogicalResult matchAndRewrite(GenericOp op,
+                                PatternRewriter &rewriter) const override {
+    if (op.getNumReductionLoops() != 0 || op->getNumResults() != 1 ||
+        op->use_empty() || !op.getIndexingMapsArray().back().isPermutation())
+      return failure();
+    SmallVector<tensor::ExtractSliceOp> slices;
+    int64_t elements = 0;
+    for (Operation *user : op->getUsers()) {
+      auto slice = dyn_cast<tensor::ExtractSliceOp>(user);
+      if (!slice || slice->getBlock() != op->getBlock() ||
+          slice.getType().getRank() != slice.getSourceType().getRank() ||
+          !slice.hasUnitStride() || !slice.getType().hasStaticShape())
+        return failure();
+      elements += slice.getType().getNumElements();
+      slices.push_back(slice);
+    }
+    if (elements >
+        cast<RankedTensorType>(op.getResult(0).getType()).getNumElements())
+      return failure();
+    for (tensor::ExtractSliceOp slice : slices) {
+      rewriter.setInsertionPoint(slice);
+      FailureOr<TilingResult> computed =
+          cast<TilingInterface>(op.getOperation())
+              .generateResultTileValue(rewriter, 0, slice.getMixedOffsets(),
+                                       slice.getMixedSizes());
+      // The slice of a permutation is always a tile of the loops.
+      assert(succeeded(computed) && "a slice is no tile");
+      rewriter.replaceOp(slice, computed->tiledValues);
+    }
+    return success();
+  }
+};
 } // namespace
 
 void formkernels::fuseElementwise(func::FuncOp step) {
@@ -172,13 +212,15 @@ void formkernels::fuseElementwise(func::FuncOp step) {
   RewritePatternSet patterns(context);
   populateElementwiseOpsFusionPatterns(patterns, shouldFuse);
   populateEraseUnusedOperandsAndResultsPatterns(patterns);
-  patterns.add<FillWithOneValue>(context);
+  patterns.add<FillWithOneValue, ComputeSlices>(context);
   GenericOp::getCanonicalizationPatterns(patterns, context);
   tensor::ExpandShapeOp::getCanonicalizationPatterns(patterns, context);
   tensor::CollapseShapeOp::getCanonicalizationPatterns(patterns, context);
   (void)applyPatternsGreedily(
       step, std::move(patterns),
-      GreedyRewriteConfig().setMaxIterations(GreedyRewriteConfig::kNoLimit));
+      GreedyRewriteConfig()
+          .setMaxIterations(GreedyRewriteConfig::kNoLimit)
+          .setRegionSimplificationLevel(GreedySimplifyRegionLevel::Disabled));
 }
 
 //===----------------------------------------------------------------------===//
