@@ -29,6 +29,8 @@ llvm_config.add_tool_substitutions(
             "baechi-translate",
             "mlir-opt",
             "mlir-runner",
+            "mlir-translate",
+            "opt",
         )
     ],
     [config.baechi_tools_dir, config.llvm_tools_dir],

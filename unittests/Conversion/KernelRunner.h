@@ -14,6 +14,7 @@
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/IR/MLIRContext.h"
 #include "mlir/Parser/Parser.h"
+#include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include <cstdlib>
 #include <cstring>

@@ -1,0 +1,113 @@
+//===- ProfileTest.cpp - Profile files and the keys of their rows -*- C++ -*-===//
+//
+// Part of the Baechi project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Baechi/Analysis/Profile.h"
+#include "Baechi/Dialect/Baechi.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/IR/MLIRContext.h"
+#include "mlir/Parser/Parser.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include <filesystem>
+
+using namespace baechi;
+using testing::HasSubstr;
+
+namespace {
+Profile example() {
+  Profile profile;
+  profile.target = "some+processor";
+  profile.rows.push_back(
+      {"matmul", "6f1c", "openblas", "host", 41000, 300, 25, 0});
+  profile.rows.push_back(
+      {"matmul", "6f1c", "generated", "host", 82000, 500, 9, 4096});
+  return profile;
+}
+
+std::string errorOf(llvm::StringRef text) {
+  auto profile = parseProfile(text, "p.json");
+  return profile ? "" : llvm::toString(profile.takeError());
+}
+
+std::string withRow(const std::string &row) {
+  return R"({"format": "baechi-profile", "version": 1, "rows": [)" + row + "]}";
+}
+
+TEST(Profile, RoundTrip) {
+  std::string path =
+      std::filesystem::temp_directory_path() /
+      ("baechi_profile_" + std::to_string(::getpid()) + ".json");
+  Profile written = example();
+  ASSERT_FALSE(static_cast<bool>(writeProfile(path, written)));
+  auto read = readProfile(path);
+  std::filesystem::remove(path);
+  ASSERT_TRUE(static_cast<bool>(read)) << llvm::toString(read.takeError());
+  EXPECT_EQ(read->target, written.target);
+  ASSERT_EQ(read->rows.size(), written.rows.size());
+  for (size_t i = 0; i < written.rows.size(); ++i) {
+    const ProfileRow &a = read->rows[i], &b = written.rows[i];
+    EXPECT_EQ(a.kernel, b.kernel);
+    EXPECT_EQ(a.hash, b.hash);
+    EXPECT_EQ(a.implementation, b.implementation);
+    EXPECT_EQ(a.kind, b.kind);
+    EXPECT_EQ(a.medianNs, b.medianNs);
+    EXPECT_EQ(a.spreadNs, b.spreadNs);
+    EXPECT_EQ(a.samples, b.samples);
+    EXPECT_EQ(a.scratchBytes, b.scratchBytes);
+  }
+}
+
+TEST(Profile, FindsTheFastestRow) {
+  Profile profile = example();
+  EXPECT_EQ(profile.fastest("6f1c", "host")->implementation, "openblas");
+  EXPECT_EQ(profile.find("6f1c", "host", "generated")->medianNs, 82000);
+  EXPECT_EQ(profile.fastest("6f1c", "cuda"), nullptr);
+  EXPECT_EQ(profile.fastest("other", "host"), nullptr);
+}
+
+TEST(Profile, ErrorsNameTheFileAndTheField) {
+  EXPECT_THAT(errorOf("{"), HasSubstr("p.json"));
+  EXPECT_THAT(errorOf("[]"), HasSubstr("not a baechi-profile file"));
+  EXPECT_THAT(errorOf(R"({"format": "baechi-profile", "version": 2})"),
+              HasSubstr("version 1"));
+  EXPECT_THAT(errorOf(R"({"format": "baechi-profile", "version": 1})"),
+              HasSubstr("'rows'"));
+  EXPECT_THAT(errorOf(withRow("3")), HasSubstr("rows[0] must be an object"));
+  EXPECT_THAT(errorOf(withRow("{}")), HasSubstr("rows[0] needs 'kernel'"));
+  std::string row = R"({"kernel": "k", "hash": "h", "implementation": "i", )"
+                    R"("kind": "host", "median_ns": 1, "spread_ns": 0, )"
+                    R"("samples": 3, "scratch_bytes": 0})";
+  EXPECT_EQ(errorOf(withRow(row)), "");
+  EXPECT_THAT(errorOf(withRow(row + ", " + row)),
+              HasSubstr("rows[1] repeats rows[0]"));
+  std::string negative = row;
+  negative.replace(negative.find("\"median_ns\": 1"), 14, "\"median_ns\": -1");
+  EXPECT_THAT(errorOf(withRow(negative)), HasSubstr("'median_ns'"));
+  auto missing = readProfile("no/such/file.json");
+  ASSERT_FALSE(static_cast<bool>(missing));
+  EXPECT_THAT(llvm::toString(missing.takeError()), HasSubstr("no/such/file"));
+}
+
+TEST(Profile, HashIsOfTheTextWithoutNames) {
+  mlir::MLIRContext context;
+  context.loadDialect<mlir::func::FuncDialect, BaechiDialect>();
+  auto hash = [&](const std::string &attributes, const std::string &name,
+                  const std::string &type) {
+    auto module = mlir::parseSourceString<mlir::ModuleOp>(
+        "func.func private @" + name + "(%x: " + type + ") -> " + type +
+            " attributes {" + attributes + "} {\n  return %x : " + type + "\n}",
+        &context);
+    return kernelHash(*module->getOps<mlir::func::FuncOp>().begin());
+  };
+  std::string base = hash("baechi.kernel", "a", "tensor<4xf32>");
+  EXPECT_EQ(base, hash("baechi.kernel, baechi.kernel_scratch = 64 : i64, "
+                       "baechi.implementation = \"openblas\"",
+                       "b", "tensor<4xf32>"));
+  EXPECT_NE(base, hash("baechi.kernel", "a", "tensor<5xf32>"));
+}
+} // namespace
