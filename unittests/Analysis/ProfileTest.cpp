@@ -1,4 +1,5 @@
-//===- ProfileTest.cpp - Profile files and the keys of their rows -*- C++ -*-===//
+//===- ProfileTest.cpp - Profile files and the keys of their rows -*- C++
+//-*-===//
 //
 // Part of the Baechi project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.
@@ -39,9 +40,8 @@ std::string withRow(const std::string &row) {
 }
 
 TEST(Profile, RoundTrip) {
-  std::string path =
-      std::filesystem::temp_directory_path() /
-      ("baechi_profile_" + std::to_string(::getpid()) + ".json");
+  std::string path = std::filesystem::temp_directory_path() /
+                     ("baechi_profile_" + std::to_string(::getpid()) + ".json");
   Profile written = example();
   ASSERT_FALSE(static_cast<bool>(writeProfile(path, written)));
   auto read = readProfile(path);

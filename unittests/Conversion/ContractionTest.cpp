@@ -1,5 +1,5 @@
 //===- ContractionTest.cpp - Products of tensors, by every implementation -*-
-//C++ -*-===//
+// C++ -*-===//
 //
 // Part of the Baechi project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.
@@ -156,7 +156,8 @@ INSTANTIATE_TEST_SUITE_P(
                                      "km,nk->mn", "mk,kn->nm", "bmk,bkn->bmn",
                                      "bmhk,bnhk->bhmn", "bhmk,bkhn->bmhn",
                                      "bmk,kn->bmn", "bmk,bmn->kn",
-                                     "mkl,kln->mn", "lmk,lnk->mn", "klm,kln->mn"),
+                                     "mkl,kln->mn", "lmk,lnk->mn",
+                                     "klm,kln->mn"),
                      testing::Values("openblas", "generated")),
     [](const auto &info) {
       std::string name =

@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "KernelRunner.h"
 #include "Baechi/Conversion/OpenBlas.h"
+#include "KernelRunner.h"
 
 using namespace baechi;
 using testing::Test;
@@ -52,9 +52,10 @@ TEST_F(HostJitTest, PartsLinkToEachOtherAndToTheProcess) {
   options.threads = 3;
   options.symbols["host_twice"] = reinterpret_cast<void *>(&twice);
   create(std::move(options));
-  // Functions in several parts share a constant and call each other.
+  // Functions in several parts share constants and call each other.
   EXPECT_EQ(add(R"(
 llvm.mlir.global private constant @three(3 : i32) : i32
+llvm.mlir.global external @offset(0 : i32) : i32
 llvm.func @host_twice(i32) -> i32
 llvm.func @sqrtf(f32) -> f32
 llvm.func @a(%x: i32) -> i32 {
@@ -70,6 +71,17 @@ llvm.func @b(%x: i32) -> i32 {
   %r = llvm.mul %y, %c : i32
   llvm.return %r : i32
 }
+llvm.func @shift(%x: i32) {
+  %p = llvm.mlir.addressof @offset : !llvm.ptr
+  llvm.store %x, %p : i32, !llvm.ptr
+  llvm.return
+}
+llvm.func @shifted(%x: i32) -> i32 {
+  %p = llvm.mlir.addressof @offset : !llvm.ptr
+  %c = llvm.load %p : !llvm.ptr -> i32
+  %r = llvm.add %x, %c : i32
+  llvm.return %r : i32
+}
 llvm.func @c(%x: i32) -> i32 {
   %y = llvm.call @b(%x) : (i32) -> i32
   %r = llvm.call @host_twice(%y) : (i32) -> i32
@@ -82,6 +94,9 @@ llvm.func @d(%x: f32) -> f32 {
             "");
   EXPECT_EQ(get<int32_t(int32_t)>("c")(4), 42);
   EXPECT_EQ(get<float(float)>("d")(9), 3);
+  // A variable exists once.
+  get<void(int32_t)>("shift")(5);
+  EXPECT_EQ(get<int32_t(int32_t)>("shifted")(4), 9);
   // Later modules call earlier ones.
   EXPECT_EQ(add(R"(
 llvm.func @c(i32) -> i32
@@ -111,8 +126,10 @@ llvm.func @caller() {
 
 TEST_F(HostJitTest, OtherDialectsAreAnError) {
   create();
-  EXPECT_THAT(add("func.func @f() {\n  return\n}"),
-              testing::HasSubstr("cannot translate to LLVM IR"));
+  EXPECT_THAT(
+      add("func.func @f() {\n  return\n}"),
+      testing::HasSubstr("only the LLVM dialect is compiled; the module "
+                         "has a 'func.func'"));
 }
 
 TEST_F(HostJitTest, ThreadSanitizer) {

@@ -55,10 +55,13 @@ baechi::compileModule(llvm::Module &module,
     return machine.takeError();
   module.setDataLayout((*machine)->createDataLayout());
   module.setTargetTriple((*machine)->getTargetTriple());
+  // ThreadSanitizer passes over accesses of more than 16 bytes.
+  llvm::StringRef width =
+      sanitizer == HostJitOptions::Sanitizer::Thread ? "128" : "512";
   for (llvm::Function &function : module) {
     if (function.isDeclaration())
       continue;
-    function.addFnAttr("prefer-vector-width", "512");
+    function.addFnAttr("prefer-vector-width", width);
     function.addFnAttr(llvm::Attribute::NoUnwind);
     if (sanitizer == HostJitOptions::Sanitizer::Thread)
       function.addFnAttr(llvm::Attribute::SanitizeThread);

@@ -9,6 +9,7 @@
 #include "Baechi/Conversion/HostJit.h"
 #include "Baechi/Conversion/OpenBlas.h"
 #include "Internal.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/IR/Diagnostics.h"
 #include "mlir/Target/LLVMIR/Export.h"
 #include "llvm/ExecutionEngine/Orc/LLJIT.h"
@@ -67,6 +68,11 @@ HostJit::create(HostJitOptions options) {
 
 llvm::Error HostJit::add(ModuleOp module) {
   Implementation &state = *implementation;
+  for (Operation &op : *module.getBody())
+    if (!isa_and_nonnull<LLVM::LLVMDialect>(op.getDialect()))
+      return llvm::createStringError(
+          "only the LLVM dialect is compiled; the module has a '" +
+          op.getName().getStringRef() + "'");
   // Diagnostics of the translation become part of the returned error.
   std::string diagnostics;
   ScopedDiagnosticHandler handler(module.getContext(), [&](Diagnostic &d) {

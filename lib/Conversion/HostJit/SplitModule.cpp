@@ -15,18 +15,24 @@ using namespace mlir;
 using namespace baechi;
 
 namespace {
-/// Copies `symbol` as another part sees it: a function's declaration, a
-/// constant's whole definition.
+bool isLocal(LLVM::GlobalOp global) {
+  return global.getLinkage() == LLVM::Linkage::Private ||
+         global.getLinkage() == LLVM::Linkage::Internal;
+}
+
+/// Copies `symbol` as another part sees it: the declaration, or the whole of a
+/// constant that has no other name outside.
 void cloneReferenced(Operation *symbol, OpBuilder &builder) {
-  auto function = dyn_cast<LLVM::LLVMFuncOp>(symbol);
-  if (!function) {
-    builder.clone(*symbol);
+  if (auto function = dyn_cast<LLVM::LLVMFuncOp>(symbol)) {
+    builder.cloneWithoutRegions(*function);
     return;
   }
-  auto declaration =
-      cast<LLVM::LLVMFuncOp>(builder.cloneWithoutRegions(*function));
-  // Attributes of a body that is not here.
-  declaration->removeAttr(function.getPersonalityAttrName());
+  auto copy = dyn_cast<LLVM::GlobalOp>(builder.clone(*symbol));
+  if (!copy || isLocal(copy))
+    return;
+  copy.removeValueAttr();
+  copy.getInitializerRegion().getBlocks().clear();
+  copy.setLinkage(LLVM::Linkage::External);
 }
 
 /// Adds to `part` what its functions refer to and lacks, transitively.
@@ -70,14 +76,13 @@ SmallVector<OwningOpRef<ModuleOp>> baechi::splitModule(ModuleOp module,
       function.walk([&](Operation *) { ++size; });
       functions.push_back({size, unsigned(functions.size()), function});
     }
-    auto global = dyn_cast<LLVM::GlobalOp>(op);
-    if (global && (global.getLinkage() != LLVM::Linkage::Private ||
-                   !global.getConstant()))
-      variables.push_back(&op);
+    if (auto global = dyn_cast<LLVM::GlobalOp>(op)) {
+      if (!isLocal(global))
+        variables.push_back(&op);
+      else if (!global.getConstant())
+        parts = 1; // It exists once.
+    }
   }
-  // Parts may have copies of constants, but variables exist once.
-  if (!variables.empty())
-    parts = 1;
   parts = std::clamp<unsigned>(functions.size(), 1, std::max(parts, 1u));
 
   // Longest first, each to the part that has least.
