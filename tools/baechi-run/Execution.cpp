@@ -9,6 +9,7 @@
 #include "Execution.h"
 #include "llvm/ADT/STLExtras.h"
 #include <algorithm>
+#include <numeric>
 
 using namespace baechi;
 
@@ -36,6 +37,11 @@ double Measurement::medianNs() const {
   size_t middle = sorted.size() / 2;
   return sorted.size() % 2 ? sorted[middle]
                            : (sorted[middle - 1] + sorted[middle]) / 2.0;
+}
+
+double Measurement::meanNs() const {
+  return std::accumulate(wallNs.begin(), wallNs.end(), 0.0) /
+         std::max<size_t>(1, wallNs.size());
 }
 
 llvm::Expected<std::unique_ptr<Execution>>

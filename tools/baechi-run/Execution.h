@@ -22,6 +22,7 @@ struct Measurement {
   std::vector<int64_t> sentBytes; ///< a device each, one step
 
   double medianNs() const;
+  double meanNs() const;
 };
 
 class Execution {

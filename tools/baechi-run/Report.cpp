@@ -63,7 +63,7 @@ void RunReport::print(llvm::raw_ostream &os) const {
   for (auto [i, device] : llvm::enumerate(program.devices))
     os << format("%-10s %9zu %8.1f   %11s %16s %16s %13s\n",
                  device.name.c_str(), device.operators.size(),
-                 percent(measured.busyNs[i], step),
+                 percent(measured.busyNs[i], measured.meanNs()),
                  formatBytes(device.arenaBytes).c_str(),
                  formatBytes(device.memory).c_str(),
                  formatBytes(residentBytes[i]).c_str(),
@@ -92,7 +92,7 @@ json::Object RunReport::toJson() const {
     devices.push_back(json::Object{
         {"name", device.name},
         {"operators", static_cast<int64_t>(device.operators.size())},
-        {"busy_percent", percent(measured.busyNs[i], step)},
+        {"busy_percent", percent(measured.busyNs[i], measured.meanNs())},
         {"peak_bytes", device.arenaBytes},
         {"resident_bytes", residentBytes[i]},
         {"limit_bytes", device.memory},
