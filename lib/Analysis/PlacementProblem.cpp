@@ -175,7 +175,7 @@ FailureOr<StepGraph> baechi::buildStepGraph(func::FuncOp step) {
   SmallVector<int32_t> groups = requiredGroups(step, result.operators);
   for (auto [id, node] : llvm::enumerate(graph.ops)) {
     if (groups[id] >= 0)
-      node.group = "group" + std::to_string(groups[id]);
+      node.group = names[groups[id]];
     if (StringAttr pin = stringAttrOf(result, id, BaechiDialect::kPin))
       node.pin = pin.str();
     node.backward = StringRef(node.name).contains("transpose(");

@@ -174,9 +174,9 @@ LogicalResult HostCompiler::placeAndPlan(ModuleOp placed,
 FailureOr<CompiledProgram>
 HostCompiler::compile(const placement::Machine &machine,
                       const PlaceRequest &request, StringRef prefix) {
-  Stopwatch watch;
   if (!kernelsCompiled && failed(compileKernels()))
     return failure();
+  Stopwatch watch;
   CompiledProgram program;
   OwningOpRef<ModuleOp> placed = module().clone();
   if (failed(placeAndPlan(*placed, machine, request, program.placeSeconds)))

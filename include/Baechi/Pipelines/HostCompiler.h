@@ -31,7 +31,7 @@ struct CompiledProgram {
   std::string manifest;
   /// Operators that the placer saw, after grouping.
   int64_t groups = 0;
-  /// Seconds of the placing pass and of everything.
+  /// Seconds of the placing pass, and of all that follows the kernels' code.
   double placeSeconds = 0, compileSeconds = 0;
 };
 
