@@ -35,8 +35,8 @@ def Baechi_SendOp : Baechi_Op<"send"> {
   let results = (outs Baechi_TokenType:$token);
   let assemblyFormat = [{
     $value `to` $to `queue` custom<Integer>($queue) `seq`
-        custom<Integer>($seq) (`start` custom<Integer>($start)^ `end`
-        custom<Integer>($end))? attr-dict `:` type($value)
+        custom<Integer>($seq) (`start` custom<Integer>($start) `end`
+        custom<Integer>($end)^)? attr-dict `:` type($value)
   }];
 }
 
@@ -57,7 +57,7 @@ def Baechi_RecvOp : Baechi_Op<"recv"> {
   let results = (outs Baechi_FutureType:$future);
   let assemblyFormat = [{
     `from` $from `queue` custom<Integer>($queue) `seq` custom<Integer>($seq)
-        (`start` custom<Integer>($start)^ `end` custom<Integer>($end))?
+        (`start` custom<Integer>($start) `end` custom<Integer>($end)^)?
         attr-dict `:` qualified(type($future))
   }];
 }
