@@ -84,9 +84,38 @@ SmallVector<Operation *> baechi::operatorsOf(func::FuncOp step) {
   return operators;
 }
 
-std::string baechi::nameOf(Location location) {
+SmallVector<Value> baechi::valuesReadBy(Operation *op) {
+  SmallVector<Value> values(op->getOperands());
+  for (Region &region : op->getRegions())
+    region.walk([&](Operation *inner) {
+      for (Value operand : inner->getOperands())
+        if (operand.getParentBlock() == op->getBlock())
+          values.push_back(operand);
+    });
+  return values;
+}
+
+LogicalResult baechi::checkShapes(func::FuncOp step) {
+  for (BlockArgument argument : step.getArguments())
+    if (!tensorBytes(argument.getType(), true))
+      return emitError(argument.getLoc())
+             << "argument " << argument.getArgNumber()
+             << " of the step has type " << argument.getType()
+             << "; only tensors of static shape can be placed";
+  for (Operation *op : operatorsOf(step))
+    for (Type type : op->getResultTypes())
+      if (!tensorBytes(type, true))
+        return op->emitOpError()
+               << "has a result of type " << type
+               << "; only tensors of static shape can be placed";
+  return success();
+}
+
+std::string baechi::nameOf(Operation *op) {
+  if (auto given = op->getAttrOfType<StringAttr>(BaechiDialect::kName))
+    return given.str();
   std::string name;
-  location->walk([&](Location inner) {
+  op->getLoc()->walk([&](Location inner) {
     auto named = dyn_cast<NameLoc>(inner);
     if (!named)
       return WalkResult::advance();
@@ -112,8 +141,7 @@ SmallVector<std::string> baechi::namesOf(func::FuncOp step) {
     add(name ? name.str() : "arg" + std::to_string(argument.getArgNumber()));
   }
   for (Operation *op : operatorsOf(step)) {
-    auto name = op->getAttrOfType<StringAttr>(BaechiDialect::kName);
-    std::string text = name ? name.str() : nameOf(op->getLoc());
+    std::string text = nameOf(op);
     if (text.empty())
       text = kernelOf(op) ? kernelOf(op).getName().str()
                           : op->getName().getStringRef().str();
@@ -163,8 +191,9 @@ SmallVector<Operation *> baechi::readersOf(BlockArgument argument,
   llvm::SetVector<Operation *> readers;
   SmallVector<Value> aliases{argument};
   while (!aliases.empty())
-    for (Operation *user : aliases.pop_back_val().getUsers()) {
-      if (isView(user))
+    for (Operation *inner : aliases.pop_back_val().getUsers()) {
+      Operation *user = argument.getOwner()->findAncestorOpInBlock(*inner);
+      if (user == inner && isView(user))
         aliases.push_back(user->getResult(0));
       else if (user != updater && !user->hasTrait<OpTrait::IsTerminator>())
         readers.insert(user);
@@ -185,10 +214,9 @@ void dropCircular(func::FuncOp step, SmallVector<InPlaceUpdate> &updates) {
       ++waits[to];
     };
     for (Operation *op : operators)
-      for (Value operand : op->getOperands())
-        if (Operation *producer = rootOf(operand).getDefiningOp())
-          if (producer->getBlock() == op->getBlock())
-            addEdge(producer, op);
+      for (Value value : valuesReadBy(op))
+        if (Operation *producer = rootOf(value).getDefiningOp())
+          addEdge(producer, op);
     for (const InPlaceUpdate &update : updates)
       for (Operation *reader :
            readersOf(step.getArgument(update.argument), update.updater))

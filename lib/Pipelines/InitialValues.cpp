@@ -60,12 +60,13 @@ FailureOr<Array> baechi::initialValue(func::FuncOp step, unsigned index,
   Array array;
   if (type)
     llvm::raw_string_ostream(array.type) << type.getElementType();
-  if (!type || elementBytes(array.type) == 0)
+  std::optional<int64_t> bytes = type ? tensorBytes(type, false) : std::nullopt;
+  if (!bytes || elementBytes(array.type) == 0)
     return emitError(step.getArgument(index).getLoc())
            << "argument " << index << " has type "
            << step.getArgumentTypes()[index] << ", which has no initial value";
   array.shape.assign(type.getShape().begin(), type.getShape().end());
-  array.data.resize(*tensorBytes(type, false));
+  array.data.resize(*bytes);
   auto floats = dyn_cast<FloatType>(type.getElementType());
 
   auto init =

@@ -73,11 +73,9 @@ std::string parseNpy(std::string_view bytes, Array &array) {
   auto shape = headerField(header, "'shape'\\s*:\\s*\\(([0-9, L]*)\\)");
   if (!descr || !fortran || !shape)
     return "has a malformed .npy header";
-  if (*fortran == "True" && shape->find(',') != shape->rfind(','))
-    return "is in Fortran order; save it with numpy.ascontiguousarray";
   for (const TypeName &entry : types)
-    if (*descr == entry.numpy || (entry.bytes == 1 && descr->substr(1) ==
-                                                          entry.numpy + 1))
+    if (*descr == entry.numpy || (entry.bytes == 1 && !descr->empty() &&
+                                  descr->substr(1) == entry.numpy + 1))
       array.type = entry.type;
   if (array.type.empty())
     return "has element type '" + *descr +
@@ -94,6 +92,8 @@ std::string parseNpy(std::string_view bytes, Array &array) {
     count *= size;
     array.shape.push_back(size);
   }
+  if (*fortran == "True" && array.shape.size() > 1)
+    return "is in Fortran order; save it with numpy.ascontiguousarray";
   int64_t need = count * elementBytes(array.type);
   if (static_cast<int64_t>(bytes.size() - start) < need)
     return "is truncated: " + std::to_string(need) +

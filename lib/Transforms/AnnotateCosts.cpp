@@ -28,7 +28,8 @@ struct AnnotateCosts : public baechi::impl::AnnotateCostsBase<AnnotateCosts> {
   void runOnOperation() override {
     ModuleOp module = getOperation();
     FailureOr<func::FuncOp> step = findStep(module);
-    if (failed(step) || failed(readOptions(module)))
+    if (failed(step) || failed(checkShapes(*step)) ||
+        failed(readOptions(module)))
       return signalPassFailure();
     // The same kernel costs the same at every call.
     llvm::DenseMap<Operation *, CostAttr> known;

@@ -78,6 +78,15 @@ private:
 
   void writeMessage(const Message &message) {
     Location loc = message.value.getLoc();
+    Attribute name;
+    if (auto argument = dyn_cast<BlockArgument>(message.value))
+      name = step.getArgAttr(argument.getArgNumber(), BaechiDialect::kName);
+    else
+      name = message.value.getDefiningOp()->getAttr(BaechiDialect::kName);
+    auto withName = [&](Operation *op) {
+      if (name)
+        op->setAttr(BaechiDialect::kName, name);
+    };
     if (message.from == device) {
       auto send = SendOp::create(
           builder, loc, TokenType::get(builder.getContext()),
@@ -87,17 +96,20 @@ private:
           builder.getI64IntegerAttr(message.seq),
           builder.getI64IntegerAttr(message.start),
           builder.getI64IntegerAttr(message.end));
+      withName(send);
       tokens.push_back(send.getToken());
       return;
     }
     auto type = cast<RankedTensorType>(message.value.getType());
-    futures[message.value] = RecvOp::create(
+    auto recv = RecvOp::create(
         builder, loc, FutureType::get(builder.getContext(), type),
         builder.getStringAttr(schedule.devices[message.from]),
         builder.getI64IntegerAttr(message.queue),
         builder.getI64IntegerAttr(message.seq),
         builder.getI64IntegerAttr(message.start),
         builder.getI64IntegerAttr(message.end));
+    withName(recv);
+    futures[message.value] = recv;
   }
 
   /// The value that stands for \p value here: received, viewed and made
@@ -120,13 +132,8 @@ private:
   }
 
   void writeOperator(Operation *op) {
-    for (Value operand : op->getOperands())
-      (void)local(operand);
-    op->walk([&](Operation *inner) {
-      for (Value operand : inner->getOperands())
-        if (inner != op && operand.getParentBlock() == op->getBlock())
-          (void)local(operand);
-    });
+    for (Value value : valuesReadBy(op))
+      (void)local(value);
     Operation *clone = builder.clone(*op, mapping);
     for (StringRef done : {BaechiDialect::kDevice, BaechiDialect::kSends,
                            BaechiDialect::kGroup, BaechiDialect::kPin})

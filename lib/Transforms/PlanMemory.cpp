@@ -37,7 +37,7 @@ public:
       positionOf[&op] = order.size();
       order.push_back(&op);
     }
-    if (failed(planArguments()))
+    if (failed(checkResults()) || failed(planArguments()))
       return failure();
     findLastUses();
     if (failed(createBuffers()))
@@ -52,8 +52,7 @@ public:
                               << "--baechi-plan-memory";
     writeOffsets();
     moveSendAwaits();
-    if (failed(writeCopies()))
-      return failure();
+    writeCopies();
     program.module->setAttr(
         BaechiDialect::kArena,
         ArenaAttr::get(step.getContext(), bytes, resident, resident + live,
@@ -62,6 +61,33 @@ public:
   }
 
 private:
+  /// Results are read in place when the step has ended: they must have a place,
+  /// and still be there.
+  LogicalResult checkResults() {
+    Operation *terminator = order.back();
+    for (auto [index, value] : llvm::enumerate(terminator->getOperands())) {
+      Value root = rootOf(value);
+      auto argument = dyn_cast<BlockArgument>(root);
+      if (!argument) {
+        if (matchPattern(root.getDefiningOp(), m_Constant()))
+          return emitError(root.getLoc())
+                 << "result " << index
+                 << " is a constant; run --baechi-form-kernels, which makes "
+                    "it an operator";
+        continue;
+      }
+      auto by = step.getArgAttrOfType<IntegerAttr>(argument.getArgNumber(),
+                                                   BaechiDialect::kUpdatedBy);
+      if (by && rootOf(terminator->getOperand(by.getInt())) != root)
+        return emitError(step.getLoc())
+               << "result " << index << " is argument "
+               << argument.getArgNumber()
+               << "'s value before its update; run --baechi-form-kernels, "
+                  "which copies it";
+    }
+    return success();
+  }
+
   LogicalResult planArguments() {
     for (BlockArgument argument : step.getArguments()) {
       std::optional<int64_t> bytes = tensorBytes(argument.getType(), true);
@@ -79,8 +105,8 @@ private:
   /// the first operator that is planned to start after the transfer.
   void findLastUses() {
     for (Operation *op : order)
-      for (Value operand : op->getOperands()) {
-        int32_t &last = lastUse[rootOf(operand)];
+      for (Value value : valuesReadBy(op)) {
+        int32_t &last = lastUse[rootOf(value)];
         last = std::max(last, positionOf[op]);
         if (auto send = dyn_cast<SendOp>(op))
           last = std::max(last, releaseOf(send));
@@ -142,6 +168,9 @@ private:
     int32_t position = positionOf[op];
     auto used = lastUse.find(result);
     int32_t last = std::max(position, used == lastUse.end() ? 0 : used->second);
+    // A tensor that nobody awaits may still arrive at any time.
+    if (isa<RecvOp>(op) && result.use_empty())
+      last = order.size() - 1;
     // Take over the buffer of an operand that dies here.
     for (Value operand : op->getOperands()) {
       Value root = rootOf(operand);
@@ -191,7 +220,7 @@ private:
       return std::pair(-buffers[a].bytes, a) < std::pair(-buffers[b].bytes, b);
     });
     for (size_t id : ArrayRef(atPeak).take_front(culprits)) {
-      std::string name = nameOf(bufferOwner[id]->getLoc());
+      std::string name = nameOf(bufferOwner[id]);
       diag.attachNote(bufferOwner[id]->getLoc())
           << buffers[id].bytes << " bytes at the peak: "
           << (name.empty() ? bufferOwner[id]->getName().getStringRef()
@@ -277,7 +306,7 @@ private:
     }
   }
 
-  LogicalResult writeCopies() {
+  void writeCopies() {
     Operation *terminator = order.back();
     OpBuilder builder(terminator);
     for (BlockArgument argument : step.getArguments()) {
@@ -291,15 +320,8 @@ private:
       if (root == argument ||
           (inPlace != inArgument.end() && inPlace->second == argument))
         continue;
-      if (isa<BlockArgument>(root))
-        return emitError(step.getLoc())
-               << "argument " << argument.getArgNumber()
-               << "'s next value is argument "
-               << cast<BlockArgument>(root).getArgNumber()
-               << " itself; run --baechi-form-kernels, which copies it";
       CopyOp::create(builder, terminator->getLoc(), next, argument);
     }
-    return success();
   }
 
   DeviceProgram program;

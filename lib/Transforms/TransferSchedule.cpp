@@ -45,12 +45,36 @@ public:
       schedule.deviceIndex[device.getName()] = schedule.devices.size();
       schedule.devices.push_back(device.getName());
     }
-    if (failed(collectMessages()) || failed(collectEdges()) || failed(order()))
+    if (failed(checkPlaced()) || failed(collectMessages()) ||
+        failed(collectEdges()) || failed(order()))
       return failure();
     return std::move(schedule);
   }
 
 private:
+  /// Arguments and operators have devices, and the machine has those.
+  LogicalResult checkPlaced() {
+    auto check = [&](Location loc, StringAttr device,
+                     const Twine &what) -> LogicalResult {
+      if (!device)
+        return emitError(loc) << what << "is on no device; run --baechi-place";
+      if (!schedule.deviceIndex.contains(device.getValue()))
+        return emitError(loc) << what << "is on '" << device.getValue()
+                              << "', which the machine does not have";
+      return success();
+    };
+    for (BlockArgument argument : step.getArguments())
+      if (failed(check(argument.getLoc(), deviceAttrOf(step, argument),
+                       "argument " + Twine(argument.getArgNumber()) + " ")))
+        return failure();
+    for (Operation *op : operators)
+      if (failed(check(op->getLoc(),
+                       op->getAttrOfType<StringAttr>(BaechiDialect::kDevice),
+                       "'" + op->getName().getStringRef() + "' ")))
+        return failure();
+    return success();
+  }
+
   LogicalResult collectMessages() {
     for (BlockArgument argument : step.getArguments())
       if (failed(addMessages(argument.getLoc(), ValueRange(argument),
@@ -129,8 +153,8 @@ private:
     next.resize(nodes);
     waits.resize(nodes);
     for (auto [index, op] : llvm::enumerate(operators))
-      for (Value operand : op->getOperands()) {
-        Value root = rootOf(operand);
+      for (Value value : valuesReadBy(op)) {
+        Value root = rootOf(value);
         Operation *producer = root.getDefiningOp();
         if (producer && !indexOf.contains(producer))
           continue; // a constant

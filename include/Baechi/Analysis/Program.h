@@ -32,16 +32,25 @@ mlir::Value rootOf(mlir::Value value);
 /// to kAlignment when \p aligned. Nullopt for any other type.
 std::optional<int64_t> tensorBytes(mlir::Type type, bool aligned);
 
+/// Emits an error for the first argument or operator's result whose size is not
+/// known: only tensors of static shape can be placed.
+llvm::LogicalResult checkShapes(mlir::func::FuncOp step);
+
 /// The operators of a step in program order: every operation but constants,
 /// views, messages and the terminator.
 llvm::SmallVector<mlir::Operation *> operatorsOf(mlir::func::FuncOp step);
+
+/// The values that an operator of a step reads: its operands, and what its
+/// regions use of the step.
+llvm::SmallVector<mlir::Value> valuesReadBy(mlir::Operation *op);
 
 /// A unique name for every argument and operator of a step, from `baechi.name`
 /// or locations: arguments first, then operatorsOf.
 llvm::SmallVector<std::string> namesOf(mlir::func::FuncOp step);
 
-/// The name that a location carries: the first NameLoc's, "" if there is none.
-std::string nameOf(mlir::Location location);
+/// The name of one operation: its `baechi.name`, else the first NameLoc's of
+/// its location, "" if there is neither.
+std::string nameOf(mlir::Operation *op);
 
 /// The kernel that a call names, looked up from \p op's symbol table outwards;
 /// null when it is no call of a kernel.

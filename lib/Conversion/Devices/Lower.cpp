@@ -274,6 +274,8 @@ struct Lower : public baechi::impl::LowerBase<Lower> {
         function.erase();
     for (DeviceProgram program : *programs)
       program.module.erase();
+    // Nothing is left to place, and what is left is plain LLVM dialect.
+    module->removeAttr(BaechiDialect::kMachine);
   }
 
   /// The manifest as a string of the program's own.

@@ -136,7 +136,7 @@ private:
     Value root = rootOf(send.getValue());
     if (auto argument = dyn_cast<BlockArgument>(root))
       return names[argument.getArgNumber()];
-    std::string name = nameOf(root.getLoc());
+    std::string name = nameOf(send);
     return name.empty() ? "tensor" : name;
   }
 

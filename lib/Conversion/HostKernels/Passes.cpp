@@ -43,15 +43,16 @@ struct LowerKernelsPass
     registerHostKernelDialects(registry);
   }
   void runOnOperation() override {
-    // A func.call of an llvm.func would not verify.
-    WalkResult called = getOperation().walk([](func::CallOp call) {
+    // A func.call of an llvm.func would not verify. Devices' modules declare
+    // the kernels that they call.
+    WalkResult called = getOperation().walk([&](func::CallOp call) {
       auto callee = SymbolTable::lookupNearestSymbolFrom<func::FuncOp>(
           call, call.getCalleeAttr());
-      if (!callee || !callee->hasAttr(BaechiDialect::kKernel))
+      if (!callee || !callee->hasAttr(BaechiDialect::kKernel) ||
+          callee->getParentOp() != getOperation())
         return WalkResult::advance();
-      call.emitOpError(
-          "calls a kernel on tensors; lower the program that calls "
-          "it first (baechi-lower), or take the kernels alone");
+      call.emitOpError("calls a kernel on tensors; run --baechi-partition on "
+                       "the program that calls it, or take the kernels alone");
       return WalkResult::interrupt();
     });
     if (called.wasInterrupted() || failed(lowerKernels(getOperation())))

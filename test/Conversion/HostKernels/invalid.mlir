@@ -85,7 +85,7 @@ func.func private @kernel(%x: tensor<4xf32>) -> tensor<4xf32> attributes {baechi
   return %r : tensor<4xf32>
 }
 func.func @step(%x: tensor<4xf32>) -> tensor<4xf32> {
-  // expected-error@+1 {{calls a kernel on tensors; lower the program that calls it first}}
+  // expected-error@+1 {{calls a kernel on tensors; run --baechi-partition on the program that calls it}}
   %r = call @kernel(%x) : (tensor<4xf32>) -> tensor<4xf32>
   return %r : tensor<4xf32>
 }

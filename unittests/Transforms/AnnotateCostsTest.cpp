@@ -1,0 +1,112 @@
+//===- AnnotateCostsTest.cpp - Costs from a profile in memory -*- C++ -*-===//
+//
+// Part of the Baechi project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Baechi/Analysis/Profile.h"
+#include "Baechi/Transforms/Passes.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Parser/Parser.h"
+#include "mlir/Pass/PassManager.h"
+#include "gtest/gtest.h"
+
+using namespace baechi;
+using namespace mlir;
+
+namespace {
+constexpr const char *program = R"(
+func.func private @kernel(%x: tensor<16xf32>) -> tensor<16xf32> attributes {baechi.kernel} {
+  %0 = arith.addf %x, %x : tensor<16xf32>
+  return %0 : tensor<16xf32>
+}
+func.func private @other(%x: tensor<16xf32>) -> tensor<16xf32> attributes {baechi.kernel} {
+  %0 = arith.mulf %x, %x : tensor<16xf32>
+  return %0 : tensor<16xf32>
+}
+func.func @step(%x: tensor<16xf32>) -> tensor<16xf32> {
+  %0 = call @kernel(%x) : (tensor<16xf32>) -> tensor<16xf32>
+  %1 = call @other(%0) : (tensor<16xf32>) -> tensor<16xf32>
+  return %1 : tensor<16xf32>
+})";
+
+class ProfiledCosts : public testing::Test {
+protected:
+  ProfiledCosts() {
+    context
+        .loadDialect<BaechiDialect, func::FuncDialect, arith::ArithDialect>();
+    module = parseSourceString<ModuleOp>(program, &context);
+  }
+
+  func::FuncOp kernel(StringRef name) {
+    return module->lookupSymbol<func::FuncOp>(name);
+  }
+
+  void addRow(StringRef name, StringRef implementation, StringRef kind,
+              int64_t ns) {
+    ProfileRow row;
+    row.kernel = name.str();
+    row.hash = kernelHash(kernel(name));
+    row.implementation = implementation.str();
+    row.kind = kind.str();
+    row.medianNs = ns;
+    profile.rows.push_back(row);
+  }
+
+  /// Annotates, and returns the time of call \p position on \p kind.
+  int64_t timeOf(int position, StringRef kind) {
+    PassManager manager(&context);
+    manager.addPass(createAnnotateCosts(&profile));
+    EXPECT_TRUE(succeeded(manager.run(*module)));
+    auto calls = kernel("step").getOps<func::CallOp>();
+    Operation *call = *std::next(calls.begin(), position);
+    auto cost = call->getAttrOfType<CostAttr>(BaechiDialect::kCost);
+    return cost.getTimeNs().getAs<IntegerAttr>(kind).getInt();
+  }
+
+  std::string implementationOf(StringRef name) {
+    auto attr =
+        kernel(name)->getAttrOfType<StringAttr>(BaechiDialect::kImplementation);
+    return attr ? attr.str() : "";
+  }
+
+  MLIRContext context;
+  OwningOpRef<ModuleOp> module;
+  Profile profile;
+};
+} // namespace
+
+TEST_F(ProfiledCosts, AMeasuredTimeReplacesTheEstimate) {
+  addRow("kernel", "generated", "host", 123456);
+  EXPECT_EQ(timeOf(0, "host"), 123456);
+  EXPECT_EQ(implementationOf("kernel"), "generated");
+  // No row: 128 bytes at 10 GB/s and 200 ns. Nor for the other kind.
+  EXPECT_EQ(timeOf(1, "host"), 213);
+  EXPECT_EQ(implementationOf("other"), "");
+  EXPECT_EQ(timeOf(0, "cuda"), 5001);
+}
+
+TEST_F(ProfiledCosts, TheFastestRowWinsAndIsNamed) {
+  addRow("kernel", "generated", "host", 300);
+  addRow("kernel", "openblas", "host", 100);
+  addRow("kernel", "cublas", "cuda", 7);
+  EXPECT_EQ(timeOf(0, "host"), 100);
+  EXPECT_EQ(implementationOf("kernel"), "openblas");
+  EXPECT_EQ(timeOf(0, "cuda"), 7);
+}
+
+TEST_F(ProfiledCosts, AChosenImplementationIsKept) {
+  kernel("kernel")->setAttr(BaechiDialect::kImplementation,
+                            StringAttr::get(&context, "generated"));
+  addRow("kernel", "generated", "host", 300);
+  addRow("kernel", "openblas", "host", 100);
+  EXPECT_EQ(timeOf(0, "host"), 300);
+  EXPECT_EQ(implementationOf("kernel"), "generated");
+}
+
+TEST_F(ProfiledCosts, AKindThatIsOnlyInTheProfileIsAdded) {
+  addRow("kernel", "generated", "tpu", 42);
+  EXPECT_EQ(timeOf(0, "tpu"), 42);
+}

@@ -1,0 +1,93 @@
+//===- ArenaPlanTest.cpp - Offsets never overlap -*- C++ -*-===//
+//
+// Part of the Baechi project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "ArenaPlan.h"
+#include "gtest/gtest.h"
+#include <random>
+
+using namespace baechi;
+
+namespace {
+std::vector<Buffer> randomBuffers(std::mt19937 &random, int count,
+                                  int positions) {
+  std::vector<Buffer> buffers;
+  for (int i = 0; i < count; ++i) {
+    int32_t first = random() % positions;
+    int32_t last = std::min<int32_t>(positions - 1, first + random() % 20);
+    buffers.push_back({64 * int64_t(random() % 50), first, last, 0});
+  }
+  return buffers;
+}
+
+bool overlap(const Buffer &a, const Buffer &b) {
+  return a.bytes > 0 && b.bytes > 0 && a.first <= b.last && b.first <= a.last &&
+         a.offset < b.offset + b.bytes && b.offset < a.offset + a.bytes;
+}
+
+/// By comparing all pairs.
+bool anyOverlap(const std::vector<Buffer> &buffers) {
+  for (size_t i = 0; i < buffers.size(); ++i)
+    for (size_t j = 0; j < i; ++j)
+      if (overlap(buffers[i], buffers[j]))
+        return true;
+  return false;
+}
+} // namespace
+
+TEST(ArenaPlan, RandomBuffersNeverOverlap) {
+  std::mt19937 random(1);
+  for (int round = 0; round < 300; ++round) {
+    std::vector<Buffer> buffers = randomBuffers(random, random() % 80, 40);
+    int64_t base = 64 * (random() % 3);
+    int64_t top = assignOffsets(buffers, base);
+    auto [live, peakAt] = livePeak(buffers);
+    EXPECT_GE(top, base + live);
+    EXPECT_FALSE(anyOverlap(buffers));
+    EXPECT_FALSE(findOverlap(buffers));
+    int64_t atPeak = 0, end = base;
+    for (const Buffer &buffer : buffers) {
+      EXPECT_GE(buffer.offset, base);
+      EXPECT_EQ(buffer.offset % 64, 0);
+      end = std::max(end, buffer.offset + buffer.bytes);
+      if (buffer.first <= peakAt && peakAt <= buffer.last)
+        atPeak += buffer.bytes;
+    }
+    EXPECT_EQ(end, top);
+    EXPECT_EQ(atPeak, live);
+  }
+}
+
+TEST(ArenaPlan, ADeadBufferIsReused) {
+  std::vector<Buffer> buffers = {{128, 0, 1, 0}, {128, 2, 3, 0}, {64, 1, 2, 0}};
+  EXPECT_EQ(assignOffsets(buffers, 0), 192);
+  EXPECT_EQ(buffers[0].offset, buffers[1].offset);
+}
+
+TEST(ArenaPlan, NothingToPlan) {
+  EXPECT_EQ(assignOffsets({}, 640), 640);
+  EXPECT_EQ(livePeak({}).first, 0);
+  EXPECT_FALSE(findOverlap({}));
+}
+
+TEST(ArenaPlan, FindsEveryPlantedOverlap) {
+  std::mt19937 random(2);
+  int planted = 0;
+  for (int round = 0; round < 500; ++round) {
+    std::vector<Buffer> buffers = randomBuffers(random, 30, 20);
+    assignOffsets(buffers, 0);
+    Buffer &moved = buffers[random() % buffers.size()];
+    moved.offset = 64 * (random() % 100);
+    std::optional<std::pair<size_t, size_t>> found = findOverlap(buffers);
+    EXPECT_EQ(found.has_value(), anyOverlap(buffers));
+    if (!found)
+      continue;
+    ++planted;
+    EXPECT_TRUE(overlap(buffers[found->first], buffers[found->second]));
+  }
+  EXPECT_GT(planted, 100);
+}
