@@ -1,6 +1,7 @@
 """Configuration of the lit tests."""
 
 import os
+import sys
 
 import lit.formats
 from lit.llvm import llvm_config
@@ -9,7 +10,7 @@ from lit.llvm.subst import FindTool, ToolSubst
 config.name = "Baechi"
 config.test_format = lit.formats.ShTest(execute_external=False)
 config.suffixes = [".mlir", ".test"]
-config.excludes = ["fixtures"]
+config.excludes = ["fixtures", "Inputs"]
 config.test_source_root = os.path.dirname(__file__)
 config.test_exec_root = os.path.join(config.baechi_obj_root, "test")
 
@@ -17,11 +18,19 @@ config.substitutions.append(
     ("%fixtures", os.path.join(config.test_source_root, "fixtures"))
 )
 config.substitutions.append(("%llvm_lib_dir", config.llvm_lib_dir))
+config.substitutions.append(("%python", sys.executable))
+config.substitutions.append(
+    (
+        "%oracle",
+        os.path.join(config.baechi_src_root, "scripts/oracle/check_placement.py"),
+    )
+)
 
 llvm_config.use_default_substitutions()  # FileCheck, not, count
 llvm_config.add_tool_substitutions(
     [
-        ToolSubst(tool, FindTool(tool), unresolved="ignore")
+        # Passes in a pipeline's text, "(baechi-place{", are no tools.
+        ToolSubst(tool, FindTool(tool), pre=r".-^/\<(,", unresolved="ignore")
         for tool in (
             "baechi-opt",
             "baechi-place",
@@ -31,6 +40,7 @@ llvm_config.add_tool_substitutions(
             "mlir-runner",
             "mlir-translate",
             "opt",
+            "split-file",
         )
     ],
     [config.baechi_tools_dir, config.llvm_tools_dir],

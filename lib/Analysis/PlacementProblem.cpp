@@ -57,34 +57,23 @@ LogicalResult addOperator(placement::Graph &graph, Operation *op,
                              cast<IntegerAttr>(entry.getValue()).getInt());
   node.scratch = llvm::alignTo(cost.getScratch(), kAlignment);
   for (Value result : op->getResults()) {
-    std::optional<int64_t> moved = tensorBytes(result.getType(), false);
-    std::optional<int64_t> held = tensorBytes(result.getType(), true);
-    if (!moved || !held)
-      return op->emitOpError() << "has a result of type " << result.getType()
-                               << "; only tensors of static shape can be "
-                                  "placed";
-    node.outputs.emplace_back(*moved, *held, *held);
+    int64_t held = *tensorBytes(result.getType(), true);
+    node.outputs.emplace_back(*tensorBytes(result.getType(), false), held,
+                              held);
   }
   graph.ops.push_back(std::move(node));
   return success();
 }
 
-LogicalResult addArgument(placement::Graph &graph, BlockArgument argument,
-                          std::string name) {
-  std::optional<int64_t> moved = tensorBytes(argument.getType(), false);
-  std::optional<int64_t> held = tensorBytes(argument.getType(), true);
-  if (!moved || !held)
-    return emitError(argument.getLoc())
-           << "argument " << argument.getArgNumber() << " of the step has type "
-           << argument.getType()
-           << "; only tensors of static shape can be placed";
+void addArgument(placement::Graph &graph, BlockArgument argument,
+                 std::string name) {
   placement::Operator node;
   node.name = std::move(name);
   node.timeNs.emplace_back("", 0);
-  node.resident = *held;
-  node.outputs.emplace_back(*moved, 0, *held);
+  node.resident = *tensorBytes(argument.getType(), true);
+  node.outputs.emplace_back(*tensorBytes(argument.getType(), false), 0,
+                            node.resident);
   graph.ops.push_back(std::move(node));
-  return success();
 }
 } // namespace
 
@@ -124,6 +113,8 @@ StringAttr baechi::stringAttrOf(const StepGraph &graph, int32_t id,
 }
 
 FailureOr<StepGraph> baechi::buildStepGraph(func::FuncOp step) {
+  if (failed(checkShapes(step)))
+    return failure();
   StepGraph result;
   result.step = step;
   result.operators = operatorsOf(step);
@@ -132,24 +123,15 @@ FailureOr<StepGraph> baechi::buildStepGraph(func::FuncOp step) {
   SmallVector<std::string> names = namesOf(step);
 
   for (BlockArgument argument : step.getArguments())
-    if (failed(addArgument(graph, argument, names[graph.ops.size()])))
-      return failure();
+    addArgument(graph, argument, names[graph.ops.size()]);
   for (Operation *op : result.operators)
     if (failed(addOperator(graph, op, names[graph.ops.size()])))
       return failure();
 
   for (auto [position, op] : llvm::enumerate(result.operators)) {
     llvm::SmallDenseSet<Value> seen;
-    // Values that regions capture are operands too.
-    llvm::SmallVector<Value> operands(op->getOperands());
-    op->walk([&](Operation *inner) {
-      if (inner != op)
-        for (Value operand : inner->getOperands())
-          if (operand.getParentBlock() == op->getBlock())
-            operands.push_back(operand);
-    });
-    for (Value operand : operands) {
-      Value root = rootOf(operand);
+    for (Value value : valuesReadBy(op)) {
+      Value root = rootOf(value);
       std::optional<int32_t> from = ids.producer(root);
       if (!from || !seen.insert(root).second)
         continue;
@@ -178,7 +160,7 @@ FailureOr<StepGraph> baechi::buildStepGraph(func::FuncOp step) {
       node.group = names[groups[id]];
     if (StringAttr pin = stringAttrOf(result, id, BaechiDialect::kPin))
       node.pin = pin.str();
-    node.backward = StringRef(node.name).contains("transpose(");
+    node.backward = StringRef(node.name).starts_with("backward/");
   }
   return result;
 }
@@ -220,4 +202,113 @@ void baechi::writePlacement(const StepGraph &graph,
           std::min(result.lowerBoundNs, placement.makespanNs),
           result.lowerBoundName, result.singleDeviceNs.value_or(0),
           result.operatorsBefore, result.operatorsAfter));
+}
+
+namespace {
+/// Reads devices, starts and transfers off a step.
+class PlacementReader {
+public:
+  PlacementReader(const StepGraph &graph, const placement::Machine &machine)
+      : graph(graph), machine(machine) {
+    for (auto [index, device] : llvm::enumerate(machine.devices))
+      indexOf[device.name] = index;
+  }
+
+  FailureOr<placement::Placement> run() {
+    for (int32_t id = 0, n = graph.graph.ops.size(); id < n; ++id)
+      if (failed(readOperator(id)))
+        return failure();
+    llvm::sort(placement.transfers,
+               [](const placement::Transfer &a, const placement::Transfer &b) {
+                 return std::tie(a.startNs, a.endNs, a.op, a.output, a.to) <
+                        std::tie(b.startNs, b.endNs, b.op, b.output, b.to);
+               });
+    return std::move(placement);
+  }
+
+private:
+  InFlightDiagnostic error(int32_t id) {
+    Operation *op = graph.operation(id);
+    Location loc =
+        op ? op->getLoc() : func::FuncOp(graph.step).getArgument(id).getLoc();
+    return emitError(loc) << "'" << graph.graph.ops[id].name << "' ";
+  }
+
+  /// The position of \p device; nullopt with an error for an unknown one.
+  std::optional<int32_t> deviceNamed(int32_t id, StringRef device,
+                                     StringRef what) {
+    auto it = indexOf.find(device);
+    if (it != indexOf.end())
+      return it->second;
+    error(id) << what << " '" << device << "', which the machine does not have";
+    return std::nullopt;
+  }
+
+  LogicalResult readOperator(int32_t id) {
+    StringAttr name = stringAttrOf(graph, id, BaechiDialect::kDevice);
+    if (!name)
+      return error(id) << "is on no device; run --baechi-place";
+    std::optional<int32_t> device = deviceNamed(id, name.getValue(), "is on");
+    if (!device)
+      return failure();
+    int64_t start = 0;
+    if (Operation *op = graph.operation(id)) {
+      auto attr = op->getAttrOfType<IntegerAttr>(BaechiDialect::kStart);
+      if (!attr)
+        return error(id) << "has no 'baechi.start'; run --baechi-place";
+      start = attr.getInt();
+    }
+    const std::string &kind = machine.devices[*device].kind;
+    auto time = llvm::find_if(graph.graph.ops[id].timeNs, [&](auto &entry) {
+      return entry.first == kind || entry.first.empty();
+    });
+    if (time == graph.graph.ops[id].timeNs.end())
+      return error(id) << "cannot run on '" << name.getValue()
+                       << "': no time for kind '" << kind << "'";
+    placement.device.push_back(*device);
+    placement.startNs.push_back(start);
+    endBy(start + time->second);
+    return readTransfers(id);
+  }
+
+  LogicalResult readTransfers(int32_t id) {
+    Operation *op = graph.operation(id);
+    auto sends =
+        op ? op->getAttrOfType<ArrayAttr>(BaechiDialect::kSends)
+           : func::FuncOp(graph.step)
+                 .getArgAttrOfType<ArrayAttr>(id, BaechiDialect::kSends);
+    if (!sends)
+      return success();
+    for (auto transfer : sends.getAsRange<TransferAttr>()) {
+      if (transfer.getResult() >=
+          static_cast<int64_t>(graph.graph.ops[id].outputs.size()))
+        return error(id) << "has a transfer of result " << transfer.getResult()
+                         << ", which it does not have";
+      auto from = deviceNamed(id, transfer.getFrom(), "has a transfer from");
+      auto to = deviceNamed(id, transfer.getTo(), "has a transfer to");
+      if (!from || !to)
+        return failure();
+      placement.transfers.push_back(
+          {id, static_cast<int32_t>(transfer.getResult()), *from, *to,
+           transfer.getStart(), transfer.getEnd()});
+      endBy(transfer.getEnd());
+    }
+    return success();
+  }
+
+  void endBy(int64_t end) {
+    placement.makespanNs = std::max(placement.makespanNs, end);
+  }
+
+  const StepGraph &graph;
+  const placement::Machine &machine;
+  llvm::StringMap<int32_t> indexOf;
+  placement::Placement placement;
+};
+} // namespace
+
+FailureOr<placement::Placement>
+baechi::readPlacement(const StepGraph &graph,
+                      const placement::Machine &machine) {
+  return PlacementReader(graph, machine).run();
 }

@@ -139,8 +139,8 @@ std::string baechi::placement::readGraph(const std::string &path,
   return error.empty() ? parseGraph(text, path, graph) : error;
 }
 
-std::string baechi::placement::writeGraph(const std::string &path,
-                                          const Graph &graph) try {
+std::string baechi::placement::formatGraph(const Graph &graph,
+                                           std::string &text) try {
   nlohmann::ordered_json root{{"format", "baechi-graph"}, {"version", 1}};
   auto &ops = root["ops"] = nlohmann::ordered_json::array();
   for (size_t i = 0; i < graph.ops.size(); ++i)
@@ -153,7 +153,15 @@ std::string baechi::placement::writeGraph(const std::string &path,
     entry["to"] = edge.to;
     edges.push_back(std::move(entry));
   }
-  return writeTextFile(path, root.dump() + "\n");
+  text = root.dump() + "\n";
+  return "";
 } catch (const std::exception &e) {
-  return fmt::format("{}: cannot write: {}", path, e.what());
+  return fmt::format("cannot write: {}", e.what());
+}
+
+std::string baechi::placement::writeGraph(const std::string &path,
+                                          const Graph &graph) {
+  std::string text;
+  std::string error = formatGraph(graph, text);
+  return error.empty() ? writeTextFile(path, text) : path + ": " + error;
 }

@@ -158,8 +158,8 @@ std::string baechi::placement::readMachine(const std::string &path,
   return error.empty() ? parseMachine(text, path, machine) : error;
 }
 
-std::string baechi::placement::writeMachine(const std::string &path,
-                                            const Machine &machine) try {
+std::string baechi::placement::formatMachine(const Machine &machine,
+                                             std::string &text) try {
   using Json = nlohmann::ordered_json;
   Json root{{"format", "baechi-machine"}, {"version", 1}};
   auto &devices = root["devices"] = Json::array();
@@ -187,7 +187,15 @@ std::string baechi::placement::writeMachine(const std::string &path,
   if (common)
     root["link_default"] = fields(*common);
   root["link_model"] = linkModelName(machine.linkModel);
-  return writeTextFile(path, root.dump(1) + "\n");
+  text = root.dump(1) + "\n";
+  return "";
 } catch (const std::exception &e) {
-  return fmt::format("{}: cannot write: {}", path, e.what());
+  return fmt::format("cannot write: {}", e.what());
+}
+
+std::string baechi::placement::writeMachine(const std::string &path,
+                                            const Machine &machine) {
+  std::string text;
+  std::string error = formatMachine(machine, text);
+  return error.empty() ? writeTextFile(path, text) : path + ": " + error;
 }

@@ -107,10 +107,10 @@ std::string baechi::placement::readPlacement(const std::string &path,
                        : error;
 }
 
-std::string baechi::placement::writePlacement(const std::string &path,
-                                              const Problem &problem,
-                                              const Placement &placement,
-                                              const PlacementInfo &info) try {
+std::string baechi::placement::formatPlacement(const Problem &problem,
+                                               const Placement &placement,
+                                               const PlacementInfo &info,
+                                               std::string &text) try {
   using Json = nlohmann::ordered_json;
   auto deviceName = [&](int32_t d) {
     return problem.machine.devices.at(d).name;
@@ -133,7 +133,17 @@ std::string baechi::placement::writePlacement(const std::string &path,
                          {"to", deviceName(t.to)},
                          {"start_ns", t.startNs},
                          {"end_ns", t.endNs}});
-  return writeTextFile(path, root.dump() + "\n");
+  text = root.dump() + "\n";
+  return "";
 } catch (const std::exception &e) {
-  return fmt::format("{}: cannot write: {}", path, e.what());
+  return fmt::format("cannot write: {}", e.what());
+}
+
+std::string baechi::placement::writePlacement(const std::string &path,
+                                              const Problem &problem,
+                                              const Placement &placement,
+                                              const PlacementInfo &info) {
+  std::string text;
+  std::string error = formatPlacement(problem, placement, info, text);
+  return error.empty() ? writeTextFile(path, text) : path + ": " + error;
 }

@@ -49,6 +49,12 @@ void writePlacement(const StepGraph &graph, const placement::Machine &machine,
                     llvm::StringRef placer,
                     const placement::PlaceResult &result);
 
+/// What writePlacement wrote, with arguments at 0 and the makespan that follows
+/// from the planned times. Emits an error for what is on no device of
+/// \p machine, has no start, or takes unknown time there.
+mlir::FailureOr<placement::Placement>
+readPlacement(const StepGraph &graph, const placement::Machine &machine);
+
 /// Reads a string attribute of a graph operator: of the argument or operation.
 mlir::StringAttr stringAttrOf(const StepGraph &graph, int32_t id,
                               llvm::StringRef name);

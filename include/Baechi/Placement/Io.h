@@ -57,6 +57,12 @@ std::string writePlacement(const std::string &path, const Problem &problem,
                            const Placement &placement,
                            const PlacementInfo &info);
 
+/// The text of such a file.
+std::string formatGraph(const Graph &graph, std::string &text);
+std::string formatMachine(const Machine &machine, std::string &text);
+std::string formatPlacement(const Problem &problem, const Placement &placement,
+                            const PlacementInfo &info, std::string &text);
+
 /// The file name of a link model ("sequential"), and back.
 std::string_view linkModelName(LinkModel model);
 std::optional<LinkModel> linkModelNamed(std::string_view name);

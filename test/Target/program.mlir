@@ -1,0 +1,43 @@
+// A planned program as its manifest and as the trace of its predicted timeline.
+// RUN: baechi-opt %s --baechi-verify-placed --baechi-partition --baechi-plan-memory --mlir-print-debuginfo -o %t.mlir
+// RUN: baechi-translate %t.mlir --baechi-to-manifest -o %t.manifest.json
+// RUN: baechi-translate %t.mlir --baechi-to-trace -o %t.trace.json
+// RUN: %python -m json.tool --indent=1 %t.manifest.json | FileCheck %s --check-prefix=MANIFEST
+// RUN: %python -m json.tool --compact %t.trace.json | FileCheck %s --check-prefix=TRACE
+
+// MANIFEST: "arguments": [
+// MANIFEST: "name": "w",
+// MANIFEST: "updated_by": 0
+// MANIFEST: "devices": [
+// MANIFEST: "arena_bytes": 128,
+// MANIFEST: "entry": "baechi_step_a",
+// MANIFEST: "kernel": "double",
+// MANIFEST: "format": "baechi-program",
+// MANIFEST: "queues": [
+// MANIFEST: "bytes": 64,
+// MANIFEST-NEXT: "end_ns": 2000,
+// MANIFEST-NEXT: "name": "layer/double",
+// MANIFEST-NEXT: "start_ns": 1000
+// MANIFEST: "results": [
+
+// A row a device and a queue, a span an operator and a transfer (in us), and
+// an arrow.
+// TRACE: "args":{"name":"predicted"}
+// TRACE-DAG: "args":{"name":"a"}
+// TRACE-DAG: "args":{"name":"b"}
+// TRACE-DAG: "args":{"name":"a -> b"}
+// TRACE-DAG: {"args":{"kernel":"double"},"dur":1.0,"name":"layer/double","ph":"X","pid":1,"tid":0,"ts":0.0}
+// TRACE-DAG: {"args":{"bytes":64},"dur":1.0,"name":"layer/double","ph":"X","pid":1,"tid":2,"ts":1.0}
+// TRACE-DAG: "ph":"s"
+// TRACE-DAG: "ph":"f"
+module attributes {baechi.machine = #baechi.machine<devices = [<"a", kind = "host", memory = 1000>, <"b", kind = "host", memory = 1000>], link_model = duplex>} {
+  func.func private @double(%x: tensor<16xf32>) -> tensor<16xf32> attributes {baechi.kernel} {
+    %0 = arith.addf %x, %x : tensor<16xf32>
+    return %0 : tensor<16xf32>
+  }
+  func.func @step(%w: tensor<16xf32> {baechi.name = "w", baechi.device = "a", baechi.updated_by = 0 : i64}) -> (tensor<16xf32>, tensor<16xf32>) {
+    %0 = call @double(%w) {baechi.device = "a", baechi.start = 0 : i64, baechi.cost = #baechi.cost<time_ns = {host = 1000}, scratch = 0>, baechi.sends = [#baechi.transfer<result = 0, from = "a", to = "b", start = 1000, end = 2000>]} : (tensor<16xf32>) -> tensor<16xf32> loc("layer/double")
+    %1 = call @double(%0) {baechi.device = "b", baechi.start = 2000 : i64, baechi.cost = #baechi.cost<time_ns = {host = 1000}, scratch = 0>} : (tensor<16xf32>) -> tensor<16xf32> loc("output")
+    return %0, %1 : tensor<16xf32>, tensor<16xf32>
+  }
+}
