@@ -1,0 +1,33 @@
+// From linalg on tensors to code for two devices, and on to LLVM IR.
+// RUN: baechi-opt %s --baechi-compile="machine=host:2@1MiB placer=msct" -o %t
+// RUN: FileCheck %s < %t
+// RUN: baechi-translate %t --mlir-to-llvmir | FileCheck %s --check-prefix=LLVM
+
+// CHECK: llvm.mlir.global external constant @baechi_program(
+// CHECK-NOT: linalg.
+// CHECK-NOT: tensor<
+// CHECK-DAG: llvm.func @baechi_step_host0(%{{.*}}: !llvm.ptr, %{{.*}}: !llvm.ptr) -> i32
+// CHECK-DAG: llvm.func @baechi_step_host1(%{{.*}}: !llvm.ptr, %{{.*}}: !llvm.ptr) -> i32
+
+// LLVM-DAG: @baechi_program = constant
+// LLVM-DAG: define i32 @baechi_step_host0(ptr %{{.*}}, ptr %{{.*}})
+// LLVM-DAG: define i32 @baechi_step_host1(ptr %{{.*}}, ptr %{{.*}})
+// LLVM-DAG: declare void @baechi_operator_begin(ptr, i32)
+
+// An option of the pipeline that is wrong is an error of the pass it goes to.
+// RUN: not baechi-opt %s --baechi-compile="machine=host:2 placer=fast" 2>&1 | FileCheck %s --check-prefix=PLACER
+// RUN: not baechi-opt %s --baechi-compile="machine=host:2 target=tpu" 2>&1 | FileCheck %s --check-prefix=TARGET
+// RUN: not baechi-opt %s --baechi-compile="machine=host:2@100" 2>&1 | FileCheck %s --check-prefix=MEMORY
+// PLACER: error: unknown placer 'fast'; known: mtopo, metf, msct, single
+// TARGET: error: unknown target 'tpu'; known: host
+// MEMORY: error: {{.*}}host{{[01]}}
+
+func.func @step(%w: tensor<32x32xf32> {baechi.updated_by = 1 : i64}, %x: tensor<8x32xf32>, %z: tensor<8x32xf32>) -> (tensor<8x32xf32>, tensor<32x32xf32>) {
+  %zero = arith.constant 0.0 : f32
+  %empty = tensor.empty() : tensor<8x32xf32>
+  %init = linalg.fill ins(%zero : f32) outs(%empty : tensor<8x32xf32>) -> tensor<8x32xf32>
+  %y = linalg.matmul ins(%x, %w : tensor<8x32xf32>, tensor<32x32xf32>) outs(%init : tensor<8x32xf32>) -> tensor<8x32xf32>
+  %next = linalg.add ins(%w, %w : tensor<32x32xf32>, tensor<32x32xf32>) outs(%w : tensor<32x32xf32>) -> tensor<32x32xf32>
+  %sum = linalg.add ins(%y, %z : tensor<8x32xf32>, tensor<8x32xf32>) outs(%empty : tensor<8x32xf32>) -> tensor<8x32xf32>
+  return %sum, %next : tensor<8x32xf32>, tensor<32x32xf32>
+}

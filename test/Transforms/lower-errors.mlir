@@ -1,0 +1,38 @@
+// RUN: split-file %s %t
+// RUN: not baechi-opt %t/good.mlir --baechi-lower="target=tpu" 2>&1 | FileCheck %s --check-prefix=TARGET
+// RUN: not baechi-opt %t/unplanned.mlir --baechi-lower 2>&1 | FileCheck %s --check-prefix=UNPLANNED
+// RUN: not baechi-opt %t/unplaced.mlir --baechi-lower 2>&1 | FileCheck %s --check-prefix=UNPLACED
+// RUN: not baechi-opt %t/no-kernel.mlir --baechi-lower 2>&1 | FileCheck %s --check-prefix=NO-KERNEL
+// RUN: baechi-opt %t/good.mlir --baechi-lower -o /dev/null
+
+// TARGET: error: unknown target 'tpu'; known: host
+// UNPLANNED: error: device 'a' has no memory plan; run --baechi-plan-memory
+// UNPLACED: error: no 'baechi.machine'; run --baechi-place and --baechi-partition
+// NO-KERNEL: no-kernel.mlir:5:{{.*}}error: 'arith.addf' op is no call of a kernel, so there is no code for it; run --baechi-form-kernels first
+
+//--- good.mlir
+module attributes {baechi.machine = #baechi.machine<devices = [<"a", kind = "host", memory = 1000>], link_model = parallel>} {
+  func.func private @step(tensor<16xf32>)
+  module @a attributes {baechi.device = "a", baechi.arena = #baechi.arena<bytes = 64, resident = 64, live = 64, limit = 1000>} {
+    func.func @step(%x: tensor<16xf32> {baechi.argument = 0 : i64, baechi.offset = 0 : i64}) { return }
+  }
+}
+//--- unplanned.mlir
+module attributes {baechi.machine = #baechi.machine<devices = [<"a", kind = "host", memory = 1000>], link_model = parallel>} {
+  func.func private @step(tensor<16xf32>)
+  module @a attributes {baechi.device = "a"} {
+    func.func @step(%x: tensor<16xf32> {baechi.argument = 0 : i64}) { return }
+  }
+}
+//--- unplaced.mlir
+func.func @step() { return }
+//--- no-kernel.mlir
+module attributes {baechi.machine = #baechi.machine<devices = [<"a", kind = "host", memory = 1000>], link_model = parallel>} {
+  func.func private @step(tensor<16xf32>)
+  module @a attributes {baechi.device = "a", baechi.arena = #baechi.arena<bytes = 128, resident = 64, live = 128, limit = 1000>} {
+    func.func @step(%x: tensor<16xf32> {baechi.argument = 0 : i64, baechi.offset = 0 : i64}) {
+      %0 = arith.addf %x, %x {baechi.offset = array<i64: 64>} : tensor<16xf32>
+      return
+    }
+  }
+}

@@ -1,0 +1,57 @@
+// RUN: split-file %s %t
+// RUN: not baechi-opt %t/step.mlir --baechi-place=best 2>&1 | FileCheck %s --check-prefix=PLACER
+// RUN: not baechi-opt %t/step.mlir --pass-pipeline='builtin.module(baechi-place{placer=best machine=host:2})' 2>&1 | FileCheck %s --check-prefix=PLACER
+// RUN: not baechi-opt %t/step.mlir --baechi-place="msct metf" 2>&1 | FileCheck %s --check-prefix=PLACERS
+// RUN: not baechi-opt %t/step.mlir --baechi-place="machine=host:2 grouping=colocate+shuffle" 2>&1 | FileCheck %s --check-prefix=GROUPING
+// RUN: not baechi-opt %t/step.mlir --baechi-place=msct 2>&1 | FileCheck %s --check-prefix=NO-MACHINE
+// RUN: not baechi-opt %t/step.mlir --baechi-place="machine=host:0" 2>&1 | FileCheck %s --check-prefix=ZERO
+// RUN: not baechi-opt %t/step.mlir --baechi-place="machine=host:2@x" 2>&1 | FileCheck %s --check-prefix=SIZE
+// RUN: not baechi-opt %t/step.mlir --baechi-place="machine=host:2@" 2>&1 | FileCheck %s --check-prefix=NO-SIZE
+// RUN: not baechi-opt %t/step.mlir --baechi-place="machine=foo:2" 2>&1 | FileCheck %s --check-prefix=UNKNOWN-KIND
+// RUN: not baechi-opt %t/step.mlir --baechi-place="machine=%t/missing.json" 2>&1 | FileCheck %s --check-prefix=FILE
+// RUN: not baechi-opt %t/step.mlir --baechi-place="machine=%t/step.mlir" 2>&1 | FileCheck %s --check-prefix=NO-JSON
+// RUN: not baechi-opt %t/no-cost.mlir --baechi-place="machine=host:2" 2>&1 | FileCheck %s --check-prefix=NO-COST
+// RUN: not baechi-opt %t/pin.mlir --baechi-place="machine=host:2" 2>&1 | FileCheck %s --check-prefix=PIN
+// RUN: not baechi-opt %t/kind.mlir --baechi-place="machine=host:2" 2>&1 | FileCheck %s --check-prefix=NO-KIND
+// RUN: not baechi-opt %t/conflict.mlir --baechi-place="machine=host:2" 2>&1 | FileCheck %s --check-prefix=CONFLICT
+
+// PLACER: unknown placer 'best'; known: mtopo, metf, msct, single
+// PLACERS: more than one placer: 'metf'
+// GROUPING: error: unknown grouping step 'shuffle'; known: all, none, colocate, coplace, fuse
+// NO-MACHINE: error: no machine: give the pass machine=host:2 or a machine file, or the module a 'baechi.machine' attribute
+// ZERO: error: machine 'host:0': '0' is not a number of devices from 1 to 4096; write KIND:N or KIND:N@SIZE
+// SIZE: error: machine 'host:2@x': 'x' is not a size
+// NO-SIZE: error: machine 'host:2@': '' is not a size
+// UNKNOWN-KIND: error: machine 'foo:2': unknown kind 'foo' (known: host, cuda)
+// FILE: error: {{.*}}missing.json: {{.*}}No such file
+// NO-JSON: error: {{.*}}step.mlir: 
+// NO-COST: no-cost.mlir:2:{{.*}}error: 'arith.addf' op has no 'baechi.cost'; run --baechi-annotate-costs before placing
+// PIN: error: {{.*}}gpu7
+// NO-KIND: error: {{.*}}arith.addf
+// CONFLICT: error: {{.*}}host{{[01]}}
+
+//--- step.mlir
+func.func @step(%x: tensor<4xf32>) -> tensor<4xf32> {
+  %0 = arith.addf %x, %x {baechi.cost = #baechi.cost<time_ns = {host = 10}, scratch = 0>} : tensor<4xf32>
+  return %0 : tensor<4xf32>
+}
+//--- no-cost.mlir
+func.func @step(%x: tensor<4xf32>) -> tensor<4xf32> {
+  %0 = arith.addf %x, %x : tensor<4xf32>
+  return %0 : tensor<4xf32>
+}
+//--- pin.mlir
+func.func @step(%x: tensor<4xf32>) -> tensor<4xf32> {
+  %0 = arith.addf %x, %x {baechi.pin = "gpu7", baechi.cost = #baechi.cost<time_ns = {host = 10}, scratch = 0>} : tensor<4xf32>
+  return %0 : tensor<4xf32>
+}
+//--- kind.mlir
+func.func @step(%x: tensor<4xf32>) -> tensor<4xf32> {
+  %0 = arith.addf %x, %x {baechi.cost = #baechi.cost<time_ns = {cuda = 10}, scratch = 0>} : tensor<4xf32>
+  return %0 : tensor<4xf32>
+}
+//--- conflict.mlir
+func.func @step(%x: tensor<4xf32> {baechi.pin = "host0", baechi.group = "g"}) -> tensor<4xf32> {
+  %0 = arith.addf %x, %x {baechi.pin = "host1", baechi.group = "g", baechi.cost = #baechi.cost<time_ns = {host = 10}, scratch = 0>} : tensor<4xf32>
+  return %0 : tensor<4xf32>
+}

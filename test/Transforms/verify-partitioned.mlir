@@ -1,0 +1,261 @@
+// Programs broken by hand: every error names both ends of the message.
+// RUN: baechi-opt %s --split-input-file --verify-diagnostics --baechi-verify-partitioned
+
+#two = #baechi.machine<devices = [<"a", kind = "host", memory = 1000>, <"b", kind = "host", memory = 1000>], link_model = parallel>
+
+// Two messages, received as they are sent.
+module attributes {baechi.machine = #two} {
+  module @a attributes {baechi.device = "a"} {
+    func.func @step(%x: tensor<4xf32>, %y: tensor<8xf32>) {
+      %0 = baechi.send %x to "b" queue 0 seq 0 : tensor<4xf32>
+      %1 = baechi.send %y to "b" queue 0 seq 1 : tensor<8xf32>
+      baechi.await %0 : !baechi.token
+      return
+    }
+  }
+  module @b attributes {baechi.device = "b"} {
+    func.func @step() {
+      %0 = baechi.recv from "a" queue 0 seq 0 : !baechi.future<tensor<4xf32>>
+      %1 = baechi.recv from "a" queue 0 seq 1 : !baechi.future<tensor<8xf32>>
+      %2 = baechi.await %1 : !baechi.future<tensor<8xf32>>
+      return
+    }
+  }
+}
+
+// -----
+
+// Swapped order.
+#two = #baechi.machine<devices = [<"a", kind = "host", memory = 1000>, <"b", kind = "host", memory = 1000>], link_model = parallel>
+module attributes {baechi.machine = #two} {
+  module @a attributes {baechi.device = "a"} {
+    func.func @step(%x: tensor<4xf32>) {
+      %0 = baechi.send %x to "b" queue 0 seq 1 : tensor<4xf32>
+      // expected-error @+1 {{breaks the order of queue 0: seq 0 after seq 1}}
+      %1 = baechi.send %x to "b" queue 0 seq 0 : tensor<4xf32>
+      return
+    }
+  }
+  module @b attributes {baechi.device = "b"} {
+    func.func @step() { return }
+  }
+}
+
+// -----
+
+#two = #baechi.machine<devices = [<"a", kind = "host", memory = 1000>, <"b", kind = "host", memory = 1000>], link_model = parallel>
+module attributes {baechi.machine = #two} {
+  module @a attributes {baechi.device = "a"} {
+    func.func @step() { return }
+  }
+  module @b attributes {baechi.device = "b"} {
+    func.func @step() {
+      %0 = baechi.recv from "a" queue 0 seq 1 : !baechi.future<tensor<4xf32>>
+      // expected-error @+1 {{breaks the order of queue 0: seq 0 after seq 1}}
+      %1 = baechi.recv from "a" queue 0 seq 0 : !baechi.future<tensor<4xf32>>
+      return
+    }
+  }
+}
+
+// -----
+
+#two = #baechi.machine<devices = [<"a", kind = "host", memory = 1000>, <"b", kind = "host", memory = 1000>], link_model = parallel>
+module attributes {baechi.machine = #two} {
+  module @a attributes {baechi.device = "a"} {
+    func.func @step(%x: tensor<4xf32>) {
+      // expected-error @+1 {{from 'a' to 'b' is never received: 'b' has no recv of queue 0 seq 0}}
+      %0 = baechi.send %x to "b" queue 0 seq 0 : tensor<4xf32>
+      return
+    }
+  }
+  module @b attributes {baechi.device = "b"} {
+    func.func @step() { return }
+  }
+}
+
+// -----
+
+#two = #baechi.machine<devices = [<"a", kind = "host", memory = 1000>, <"b", kind = "host", memory = 1000>], link_model = parallel>
+module attributes {baechi.machine = #two} {
+  module @a attributes {baechi.device = "a"} {
+    func.func @step() { return }
+  }
+  module @b attributes {baechi.device = "b"} {
+    func.func @step() {
+      // expected-error @+1 {{on 'b' waits for ever: 'a' has no send of queue 0 seq 0}}
+      %0 = baechi.recv from "a" queue 0 seq 0 : !baechi.future<tensor<4xf32>>
+      return
+    }
+  }
+}
+
+// -----
+
+#two = #baechi.machine<devices = [<"a", kind = "host", memory = 1000>, <"b", kind = "host", memory = 1000>], link_model = parallel>
+module attributes {baechi.machine = #two} {
+  module @a attributes {baechi.device = "a"} {
+    func.func @step(%x: tensor<4xf32>) {
+      // expected-error @+1 {{of 'tensor<4xf32>' on 'a' meets a recv of 'tensor<8xf32>' on 'b': queue 0 seq 0}}
+      %0 = baechi.send %x to "b" queue 0 seq 0 : tensor<4xf32>
+      return
+    }
+  }
+  module @b attributes {baechi.device = "b"} {
+    func.func @step() {
+      // expected-note @+1 {{the other end}}
+      %0 = baechi.recv from "a" queue 0 seq 0 : !baechi.future<tensor<8xf32>>
+      return
+    }
+  }
+}
+
+// -----
+
+#three = #baechi.machine<devices = [<"a", kind = "host", memory = 1000>, <"b", kind = "host", memory = 1000>, <"c", kind = "host", memory = 1000>], link_model = parallel>
+module attributes {baechi.machine = #three} {
+  module @a attributes {baechi.device = "a"} {
+    func.func @step(%x: tensor<4xf32>) {
+      // expected-error @+1 {{from 'a' to 'c' meets a recv on 'b' from 'a': queue 0 seq 0}}
+      %0 = baechi.send %x to "c" queue 0 seq 0 : tensor<4xf32>
+      return
+    }
+  }
+  module @b attributes {baechi.device = "b"} {
+    func.func @step() {
+      // expected-note @+1 {{the other end}}
+      %0 = baechi.recv from "a" queue 0 seq 0 : !baechi.future<tensor<4xf32>>
+      return
+    }
+  }
+  module @c attributes {baechi.device = "c"} {
+    func.func @step() { return }
+  }
+}
+
+// -----
+
+// A queue is a directed pair's own.
+#two = #baechi.machine<devices = [<"a", kind = "host", memory = 1000>, <"b", kind = "host", memory = 1000>], link_model = parallel>
+module attributes {baechi.machine = #two} {
+  module @a attributes {baechi.device = "a"} {
+    func.func @step(%x: tensor<4xf32>) {
+      %0 = baechi.send %x to "b" queue 0 seq 0 : tensor<4xf32>
+      %1 = baechi.recv from "b" queue 0 seq 1 : !baechi.future<tensor<4xf32>>
+      return
+    }
+  }
+  module @b attributes {baechi.device = "b"} {
+    func.func @step(%x: tensor<4xf32>) {
+      %0 = baechi.recv from "a" queue 0 seq 0 : !baechi.future<tensor<4xf32>>
+      // expected-error @+1 {{from 'b' to 'a' uses queue 0, which leads from 'a' to 'b'}}
+      %1 = baechi.send %x to "a" queue 0 seq 1 : tensor<4xf32>
+      return
+    }
+  }
+}
+
+// -----
+
+#two = #baechi.machine<devices = [<"a", kind = "host", memory = 1000>, <"b", kind = "host", memory = 1000>], link_model = parallel>
+module attributes {baechi.machine = #two} {
+  module @a attributes {baechi.device = "a"} {
+    func.func @step(%x: tensor<4xf32>) {
+      %0 = baechi.send %x to "b" queue 0 seq 0 : tensor<4xf32>
+      return
+    }
+  }
+  module @b attributes {baechi.device = "b"} {
+    func.func @step(%x: tensor<4xf32>) {
+      // expected-error @+1 {{sends seq 0 of queue 0 again, which 'a' sends}}
+      %0 = baechi.send %x to "a" queue 0 seq 0 : tensor<4xf32>
+      return
+    }
+  }
+}
+
+// -----
+
+// Each device waits for the other's message before it offers its own.
+#two = #baechi.machine<devices = [<"a", kind = "host", memory = 1000>, <"b", kind = "host", memory = 1000>], link_model = parallel>
+module attributes {baechi.machine = #two} {
+  module @a attributes {baechi.device = "a"} {
+    func.func @step(%x: tensor<4xf32>) {
+      %0 = baechi.recv from "b" queue 1 seq 0 : !baechi.future<tensor<4xf32>>
+      // expected-error @+1 {{on 'a' waits in a circle for queue 1 seq 0 of 'b'}}
+      %1 = baechi.await %0 : !baechi.future<tensor<4xf32>>
+      %2 = baechi.send %x to "b" queue 0 seq 0 : tensor<4xf32>
+      return
+    }
+  }
+  module @b attributes {baechi.device = "b"} {
+    func.func @step(%x: tensor<4xf32>) {
+      %0 = baechi.recv from "a" queue 0 seq 0 : !baechi.future<tensor<4xf32>>
+      %1 = baechi.await %0 : !baechi.future<tensor<4xf32>>
+      // expected-note @+1 {{the other end comes after a wait for this device}}
+      %2 = baechi.send %x to "a" queue 1 seq 0 : tensor<4xf32>
+      return
+    }
+  }
+}
+
+// -----
+
+// A send is done only when its buffer was posted: waiting for it counts too.
+#two = #baechi.machine<devices = [<"a", kind = "host", memory = 1000>, <"b", kind = "host", memory = 1000>], link_model = parallel>
+module attributes {baechi.machine = #two} {
+  module @a attributes {baechi.device = "a"} {
+    func.func @step(%x: tensor<4xf32>) {
+      %0 = baechi.send %x to "b" queue 0 seq 0 : tensor<4xf32>
+      // expected-error @+1 {{on 'a' waits in a circle for queue 0 seq 0 of 'b'}}
+      baechi.await %0 : !baechi.token
+      %1 = baechi.recv from "b" queue 1 seq 0 : !baechi.future<tensor<4xf32>>
+      return
+    }
+  }
+  module @b attributes {baechi.device = "b"} {
+    func.func @step(%x: tensor<4xf32>) {
+      %0 = baechi.send %x to "a" queue 1 seq 0 : tensor<4xf32>
+      baechi.await %0 : !baechi.token
+      // expected-note @+1 {{the other end comes after a wait for this device}}
+      %1 = baechi.recv from "a" queue 0 seq 0 : !baechi.future<tensor<4xf32>>
+      return
+    }
+  }
+}
+
+// -----
+
+#two = #baechi.machine<devices = [<"a", kind = "host", memory = 1000>, <"b", kind = "host", memory = 1000>], link_model = parallel>
+// expected-error @+1 {{no module for device 'b'; run --baechi-partition}}
+module attributes {baechi.machine = #two} {
+  module @a attributes {baechi.device = "a"} {
+    func.func @step() { return }
+  }
+}
+
+// -----
+
+#one = #baechi.machine<devices = [<"a", kind = "host", memory = 1000>], link_model = parallel>
+module attributes {baechi.machine = #one} {
+  module @a attributes {baechi.device = "a"} {
+    func.func @step() { return }
+  }
+  // expected-error @+1 {{a second module for device 'a'}}
+  module @again attributes {baechi.device = "a"} {
+    func.func @step() { return }
+  }
+}
+
+// -----
+
+#one = #baechi.machine<devices = [<"a", kind = "host", memory = 1000>], link_model = parallel>
+module attributes {baechi.machine = #one} {
+  module @a attributes {baechi.device = "a"} {
+    func.func @step() { return }
+  }
+  // expected-error @+1 {{the machine has no device 'c'}}
+  module @c attributes {baechi.device = "c"} {
+    func.func @step() { return }
+  }
+}
