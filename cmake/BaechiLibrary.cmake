@@ -10,6 +10,11 @@ if(BAECHI_SANITIZE)
   add_link_options(-fsanitize=${BAECHI_SANITIZE})
 endif()
 
+# GCC 12 misreads libstdc++'s comparison of vectors.
+if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+  add_compile_options(-Wno-stringop-overread)
+endif()
+
 find_program(BAECHI_LLD NAMES ld.lld-22 ld.lld)
 if(BAECHI_LLD AND CMAKE_CXX_COMPILER_ID STREQUAL "Clang")
   add_link_options(--ld-path=${BAECHI_LLD})

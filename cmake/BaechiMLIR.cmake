@@ -13,6 +13,8 @@ find_package(MLIR 22.1 REQUIRED CONFIG)
 
 # Not exported by MLIRConfig: link libMLIR.so rather than the static archives.
 set(MLIR_LINK_MLIR_DYLIB ON)
+# Tools are part of the default build.
+set(LLVM_BUILD_TOOLS ON)
 set(MLIR_BINARY_DIR ${CMAKE_BINARY_DIR})
 set(LLVM_RUNTIME_OUTPUT_INTDIR ${CMAKE_BINARY_DIR}/bin)
 set(LLVM_LIBRARY_OUTPUT_INTDIR ${CMAKE_BINARY_DIR}/lib)

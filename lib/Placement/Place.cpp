@@ -218,11 +218,23 @@ void Session::improve() {
     for (int32_t i = 0; i < model.numNodes; ++i)
       start[light.node[i]] = found[i];
   }
-  // A unit is on one device: its first node decides.
+  // A unit is on one device: the first of its nodes that is where all of them
+  // may be decides.
   for (Assignment &start : starts)
-    for (Unit u = 0; u < merged.numUnits; ++u)
-      for (int32_t i : merged.members[u])
-        start[i] = start[merged.members[u].front()];
+    for (Unit u = 0; u < merged.numUnits; ++u) {
+      auto members = merged.members[u];
+      auto decides = std::find_if(
+          members.begin(), members.end(),
+          [&](int32_t i) { return merged.mayUse(u, start[i]); });
+      int32_t device = 0;
+      if (decides != members.end())
+        device = start[*decides];
+      else
+        while (!merged.mayUse(u, device))
+          ++device;
+      for (int32_t i : members)
+        start[i] = device;
+    }
   SearchOptions searchOptions;
   searchOptions.objective = options.objective;
   searchOptions.seconds = options.budgetSeconds;
@@ -240,8 +252,8 @@ void Session::accept() {
   Placement placement = toPlacement(model, best.device, best.schedule);
   auto violations = verify(problem, placement);
   if (!violations.empty()) {
-    result.error = "internal error: the placement found is not valid: " +
-                   violations.front();
+    result.error = "internal error: the placement that '" + best.name +
+                   "' found is not valid: " + violations.front();
     return;
   }
   result.winner = best.name;

@@ -273,9 +273,14 @@ void Search::mutateElite(double until) {
       moveTo(a, db);
       moveTo(b, da);
     } else {
-      int moves = 1 + random.oneIn(3) + random.oneIn(6);
-      while (moves-- > 0)
-        moveTo(pick(), random.below(model.numDevices));
+      // One draw a statement: compilers order operands as they like.
+      int moves = 1;
+      moves += random.oneIn(3);
+      moves += random.oneIn(6);
+      while (moves-- > 0) {
+        int32_t cluster = pick();
+        moveTo(cluster, random.below(model.numDevices));
+      }
     }
     int64_t worst = elite.size() < eliteSize ? never : elite.back().value - 1;
     state.value = evaluate(state.device, worst);

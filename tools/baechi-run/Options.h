@@ -25,6 +25,7 @@ struct RunOptions {
   std::string trace, json;
   std::string queryMachine;
   double watchdog = 60;
+  unsigned threads = 2;
   bool sanitizeCode = false;
 };
 

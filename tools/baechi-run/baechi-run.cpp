@@ -116,7 +116,9 @@ private:
       exitOnError(llvm::createStringError(error));
     DialectRegistry registry;
     baechi::registerAllDialects(registry);
-    context = std::make_unique<MLIRContext>(registry);
+    context = std::make_unique<MLIRContext>(
+        registry, options.threads > 1 ? MLIRContext::Threading::ENABLED
+                                      : MLIRContext::Threading::DISABLED);
     context->printOpOnDiagnostic(false);
     sources.AddNewSourceBuffer(
         llvm::MemoryBuffer::getMemBufferCopy(text, options.model), SMLoc());
@@ -127,6 +129,7 @@ private:
       stop();
 
     HostJitOptions jitOptions;
+    jitOptions.threads = options.threads;
     for (const runtime::AbiSymbol &symbol : runtime::abiSymbols())
       jitOptions.symbols[symbol.name] = symbol.address;
     if (options.sanitizeCode)
