@@ -84,7 +84,7 @@ Opt<double> watchdog("watchdog", cl::value_desc("SECONDS"), cl::init(60),
                      cl::desc("give a step up when nothing happens for so long; "
                               "default 60"),
                      cl::cat(category));
-Opt<unsigned> threads("threads", cl::value_desc("N"), cl::init(2),
+Opt<unsigned> threads("compile-threads", cl::value_desc("N"), cl::init(2),
                       cl::desc("threads that compile; default 2"),
                       cl::cat(category));
 Opt<bool> sanitizeCode("sanitize-code",
@@ -130,7 +130,7 @@ RunOptions baechi::parseOptions(int argc, char **argv) {
   if (options.steps < 1)
     fail("--steps needs a positive number, not " + llvm::Twine(options.steps));
   if (options.threads < 1)
-    fail("--threads needs a positive number");
+    fail("--compile-threads needs a positive number");
   if (!(options.place.budgetSeconds >= 0))
     fail("--budget needs seconds, 0 or more");
   if (options.model.empty() && options.queryMachine.empty())
