@@ -20,8 +20,8 @@ int main() {
   for (const char *name : {"fork", "left", "right", "join"}) {
     Operator op;
     op.name = name;
-    op.timeNs = {{"", 1'000'000}};      // 1 ms on every kind of device
-    op.outputs = {Output(64 * 1024)};   // 64 KiB
+    op.timeNs = {{"", 1'000'000}};    // 1 ms on every kind of device
+    op.outputs = {Output(64 * 1024)}; // 64 KiB
     problem.graph.ops.push_back(op);
   }
   problem.graph.edges = {{0, 0, 1}, {0, 0, 2}, {1, 0, 3}, {2, 0, 3}};
@@ -36,9 +36,10 @@ int main() {
     return 1;
   }
   for (size_t i = 0; i < problem.graph.ops.size(); ++i)
-    std::printf("%-6s on %s at %.3f ms\n", problem.graph.ops[i].name.c_str(),
-                problem.machine.devices[result.placement->device[i]].name.c_str(),
-                result.placement->startNs[i] / 1e6);
+    std::printf(
+        "%-6s on %s at %.3f ms\n", problem.graph.ops[i].name.c_str(),
+        problem.machine.devices[result.placement->device[i]].name.c_str(),
+        result.placement->startNs[i] / 1e6);
   std::printf("step %.3f ms, no placement can beat %.3f ms ('%s' won)\n",
               result.placement->makespanNs / 1e6, result.lowerBoundNs / 1e6,
               result.winner.c_str());

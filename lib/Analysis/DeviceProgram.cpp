@@ -12,12 +12,12 @@
 using namespace mlir;
 using namespace baechi;
 
-FailureOr<SmallVector<DeviceProgram>>
-baechi::devicePrograms(ModuleOp module) {
+FailureOr<SmallVector<DeviceProgram>> baechi::devicePrograms(ModuleOp module) {
   auto machine = module->getAttrOfType<MachineAttr>(BaechiDialect::kMachine);
   if (!machine)
-    return emitError(module.getLoc()) << "no 'baechi.machine'; run --baechi-place and "
-                                 "--baechi-partition";
+    return emitError(module.getLoc())
+           << "no 'baechi.machine'; run --baechi-place and "
+              "--baechi-partition";
   SmallVector<DeviceProgram> programs;
   for (DeviceSpecAttr spec : machine.getDevices()) {
     DeviceProgram program;
@@ -33,8 +33,9 @@ baechi::devicePrograms(ModuleOp module) {
       program.module = inner;
     }
     if (!program.module)
-      return emitError(module.getLoc()) << "no module for device '" << program.name
-                                << "'; run --baechi-partition";
+      return emitError(module.getLoc())
+             << "no module for device '" << program.name
+             << "'; run --baechi-partition";
     FailureOr<func::FuncOp> step = findStep(program.module);
     if (failed(step))
       return failure();
@@ -46,7 +47,7 @@ baechi::devicePrograms(ModuleOp module) {
       if (llvm::none_of(programs, [&](const DeviceProgram &program) {
             return program.module == inner;
           }))
-        return emitError(inner.getLoc()) << "the machine has no device '"
-                                 << device.getValue() << "'";
+        return emitError(inner.getLoc())
+               << "the machine has no device '" << device.getValue() << "'";
   return programs;
 }

@@ -1,4 +1,5 @@
-//===- MachineSpec.cpp - Machines: short forms, files, attributes -*- C++ -*-===//
+//===- MachineSpec.cpp - Machines: short forms, files, attributes -*- C++
+//-*-===//
 //
 // Part of the Baechi project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.
@@ -62,8 +63,8 @@ std::optional<placement::Machine> readShortForm(StringRef spec,
 }
 } // namespace
 
-std::optional<placement::Machine>
-baechi::readMachineSpec(StringRef spec, std::string &error) {
+std::optional<placement::Machine> baechi::readMachineSpec(StringRef spec,
+                                                          std::string &error) {
   if (spec.contains(':') && !spec.ends_with(".json") &&
       !spec.ends_with(".json.xz"))
     return readShortForm(spec, error);
@@ -83,8 +84,7 @@ std::optional<int64_t> baechi::parseBytes(StringRef text) {
     if (text.consume_back(suffix))
       unit = int64_t(1) << shift;
   double number;
-  if (text.trim().getAsDouble(number) || !(number >= 0) ||
-      number * unit > 9e18)
+  if (text.trim().getAsDouble(number) || !(number >= 0) || number * unit > 9e18)
     return std::nullopt;
   return static_cast<int64_t>(number * unit);
 }
@@ -105,8 +105,8 @@ MachineAttr baechi::toAttr(MLIRContext *context,
                            const placement::Machine &machine) {
   SmallVector<DeviceSpecAttr> devices;
   for (const placement::Device &device : machine.devices)
-    devices.push_back(DeviceSpecAttr::get(context, device.name, device.kind,
-                                          device.memory));
+    devices.push_back(
+        DeviceSpecAttr::get(context, device.name, device.kind, device.memory));
   // Links that are all the same become the default.
   SmallVector<LinkAttr> links;
   bool uniform = true;
@@ -144,8 +144,8 @@ placement::Machine baechi::fromAttr(MachineAttr attr) {
   llvm::StringMap<int64_t> position;
   for (DeviceSpecAttr device : attr.getDevices()) {
     position[device.getName()] = machine.devices.size();
-    machine.devices.push_back({device.getName().str(), device.getKind().str(),
-                               device.getMemory()});
+    machine.devices.push_back(
+        {device.getName().str(), device.getKind().str(), device.getMemory()});
   }
   int64_t n = machine.devices.size();
   machine.links.resize(n * n);
@@ -176,7 +176,8 @@ std::optional<placement::Machine> baechi::machineOf(ModuleOp module,
   }
   if (auto attr = module->getAttrOfType<MachineAttr>(BaechiDialect::kMachine))
     return fromAttr(attr);
-  emitError(module.getLoc()) << "no machine: give the pass machine=host:2 or a machine "
-                        "file, or the module a 'baechi.machine' attribute";
+  emitError(module.getLoc())
+      << "no machine: give the pass machine=host:2 or a machine "
+         "file, or the module a 'baechi.machine' attribute";
   return std::nullopt;
 }

@@ -1,4 +1,5 @@
-//===- PlacementProblem.cpp - A step as a placement problem, and back -*- C++ -*-===//
+//===- PlacementProblem.cpp - A step as a placement problem, and back -*- C++
+//-*-===//
 //
 // Part of the Baechi project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.
@@ -38,9 +39,9 @@ struct Ids {
 StringAttr attrOf(func::FuncOp step, ArrayRef<Operation *> operators,
                   int32_t id, StringRef name) {
   int32_t arguments = step.getNumArguments();
-  return id < arguments ? step.getArgAttrOfType<StringAttr>(id, name)
-                        : operators[id - arguments]->getAttrOfType<StringAttr>(
-                              name);
+  return id < arguments
+             ? step.getArgAttrOfType<StringAttr>(id, name)
+             : operators[id - arguments]->getAttrOfType<StringAttr>(name);
 }
 
 LogicalResult addOperator(placement::Graph &graph, Operation *op,
@@ -77,15 +78,14 @@ void addArgument(placement::Graph &graph, BlockArgument argument,
 }
 } // namespace
 
-SmallVector<int32_t>
-baechi::requiredGroups(func::FuncOp step, ArrayRef<Operation *> operators) {
+SmallVector<int32_t> baechi::requiredGroups(func::FuncOp step,
+                                            ArrayRef<Operation *> operators) {
   Ids ids(step, operators);
   int32_t n = ids.arguments + operators.size();
   llvm::EquivalenceClasses<int32_t> classes;
   llvm::StringMap<int32_t> named;
   for (int32_t id = 0; id < n; ++id)
-    if (StringAttr group =
-            attrOf(step, operators, id, BaechiDialect::kGroup)) {
+    if (StringAttr group = attrOf(step, operators, id, BaechiDialect::kGroup)) {
       auto [entry, first] = named.try_emplace(group.getValue(), id);
       classes.insert(id);
       if (!first)
@@ -93,8 +93,8 @@ baechi::requiredGroups(func::FuncOp step, ArrayRef<Operation *> operators) {
     }
   Operation *terminator = step.getBody().front().getTerminator();
   for (int32_t id = 0; id < ids.arguments; ++id)
-    if (auto by = step.getArgAttrOfType<IntegerAttr>(
-            id, BaechiDialect::kUpdatedBy)) {
+    if (auto by =
+            step.getArgAttrOfType<IntegerAttr>(id, BaechiDialect::kUpdatedBy)) {
       std::optional<int32_t> updater =
           ids.producer(rootOf(terminator->getOperand(by.getInt())));
       if (updater)
@@ -136,9 +136,9 @@ FailureOr<StepGraph> baechi::buildStepGraph(func::FuncOp step) {
       if (!from || !seen.insert(root).second)
         continue;
       auto asResult = dyn_cast<OpResult>(root);
-      graph.edges.push_back(
-          {*from, asResult ? int32_t(asResult.getResultNumber()) : 0,
-           int32_t(ids.arguments + position)});
+      graph.edges.push_back({*from,
+                             asResult ? int32_t(asResult.getResultNumber()) : 0,
+                             int32_t(ids.arguments + position)});
     }
   }
 
@@ -166,8 +166,7 @@ FailureOr<StepGraph> baechi::buildStepGraph(func::FuncOp step) {
 }
 
 void baechi::writePlacement(const StepGraph &graph,
-                            const placement::Machine &machine,
-                            StringRef placer,
+                            const placement::Machine &machine, StringRef placer,
                             const placement::PlaceResult &result) {
   func::FuncOp step = graph.step;
   Builder builder(step.getContext());
@@ -182,9 +181,8 @@ void baechi::writePlacement(const StepGraph &graph,
   llvm::DenseMap<int32_t, SmallVector<Attribute>> sends;
   for (const placement::Transfer &transfer : placement.transfers)
     sends[transfer.op].push_back(TransferAttr::get(
-        step.getContext(), transfer.output,
-        machine.devices[transfer.from].name, machine.devices[transfer.to].name,
-        transfer.startNs, transfer.endNs));
+        step.getContext(), transfer.output, machine.devices[transfer.from].name,
+        machine.devices[transfer.to].name, transfer.startNs, transfer.endNs));
   for (int32_t id = 0, n = placement.device.size(); id < n; ++id) {
     set(id, BaechiDialect::kDevice,
         builder.getStringAttr(machine.devices[placement.device[id]].name));
@@ -195,13 +193,13 @@ void baechi::writePlacement(const StepGraph &graph,
     if (it != sends.end())
       set(id, BaechiDialect::kSends, builder.getArrayAttr(it->second));
   }
-  step->setAttr(
-      BaechiDialect::kCertificate,
-      PlacementCertificateAttr::get(
-          step.getContext(), placer, result.winner, placement.makespanNs,
-          std::min(result.lowerBoundNs, placement.makespanNs),
-          result.lowerBoundName, result.singleDeviceNs.value_or(0),
-          result.operatorsBefore, result.operatorsAfter));
+  step->setAttr(BaechiDialect::kCertificate,
+                PlacementCertificateAttr::get(
+                    step.getContext(), placer, result.winner,
+                    placement.makespanNs,
+                    std::min(result.lowerBoundNs, placement.makespanNs),
+                    result.lowerBoundName, result.singleDeviceNs.value_or(0),
+                    result.operatorsBefore, result.operatorsAfter));
 }
 
 namespace {

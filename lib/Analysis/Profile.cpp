@@ -92,8 +92,8 @@ llvm::Expected<Profile> baechi::parseProfile(StringRef text,
   const json::Object *object = value->getAsObject();
   if (!object || object->getString("format") != "baechi-profile" ||
       object->getInteger("version") != 1)
-    return llvm::createStringError(
-        name + ": not a baechi-profile file of version 1");
+    return llvm::createStringError(name +
+                                   ": not a baechi-profile file of version 1");
   const json::Array *rows = object->getArray("rows");
   if (!rows)
     return llvm::createStringError(name + ": needs 'rows', a list");

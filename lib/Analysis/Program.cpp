@@ -24,8 +24,9 @@ FailureOr<func::FuncOp> baechi::findStep(ModuleOp module) {
       found.push_back(function);
   if (found.size() == 1) {
     if (!llvm::hasSingleElement(found[0].getBody())) {
-      emitError(found[0].getLoc()) << "the step has several blocks; unstructured "
-                              "control flow cannot be placed";
+      emitError(found[0].getLoc())
+          << "the step has several blocks; unstructured "
+             "control flow cannot be placed";
       return failure();
     }
     return found[0];
@@ -42,8 +43,9 @@ FailureOr<func::FuncOp> baechi::findStep(ModuleOp module) {
 }
 
 bool baechi::isView(Operation *op) {
-  return op && isa<tensor::ExpandShapeOp, tensor::CollapseShapeOp,
-                   tensor::CastOp>(op);
+  return op &&
+         isa<tensor::ExpandShapeOp, tensor::CollapseShapeOp, tensor::CastOp>(
+             op);
 }
 
 Value baechi::rootOf(Value value) {
@@ -251,8 +253,8 @@ SmallVector<InPlaceUpdate> baechi::inPlaceUpdates(func::FuncOp step) {
       continue;
     Value next = rootOf(terminator->getOperand(by.getInt()));
     auto result = dyn_cast<OpResult>(next);
-    if (result && mayWriteInto(result.getOwner(), result.getResultNumber(),
-                               argument) &&
+    if (result &&
+        mayWriteInto(result.getOwner(), result.getResultNumber(), argument) &&
         taken.insert(next).second)
       updates.push_back({argument.getArgNumber(), result.getOwner(),
                          result.getResultNumber()});

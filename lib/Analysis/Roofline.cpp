@@ -63,8 +63,8 @@ double flopsOf(Operation &op) {
 
 Work baechi::workOf(Operation *op) {
   Work work;
-  for (TypeRange types : {TypeRange(op->getOperandTypes()),
-                          TypeRange(op->getResultTypes())})
+  for (TypeRange types :
+       {TypeRange(op->getOperandTypes()), TypeRange(op->getResultTypes())})
     for (Type type : types)
       work.bytes += tensorBytes(type, false).value_or(0);
   if (func::FuncOp kernel = kernelOf(op)) {

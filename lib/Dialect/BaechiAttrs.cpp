@@ -19,8 +19,7 @@ using namespace baechi;
 // Times per device kind: {cuda = 41000, host = 910000}
 //===----------------------------------------------------------------------===//
 
-static ParseResult parseTimePerKind(AsmParser &parser,
-                                    DictionaryAttr &times) {
+static ParseResult parseTimePerKind(AsmParser &parser, DictionaryAttr &times) {
   NamedAttrList entries;
   Type i64 = parser.getBuilder().getI64Type();
   auto parseEntry = [&]() -> ParseResult {
@@ -216,10 +215,11 @@ LogicalResult CostAttr::verify(function_ref<InFlightDiagnostic()> emitError,
   return success();
 }
 
-LogicalResult PlacementCertificateAttr::verify(
-    function_ref<InFlightDiagnostic()> emitError, StringRef, StringRef,
-    int64_t makespan, int64_t lowerBound, StringRef, int64_t singleDevice,
-    int64_t, int64_t) {
+LogicalResult
+PlacementCertificateAttr::verify(function_ref<InFlightDiagnostic()> emitError,
+                                 StringRef, StringRef, int64_t makespan,
+                                 int64_t lowerBound, StringRef,
+                                 int64_t singleDevice, int64_t, int64_t) {
   if (makespan < 0 || lowerBound < 0 || singleDevice < 0)
     return emitError() << "times of a certificate must not be negative";
   if (lowerBound > makespan)

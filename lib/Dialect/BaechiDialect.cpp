@@ -1,4 +1,5 @@
-//===- BaechiDialect.cpp - The dialect and its attributes on other operations -*- C++ -*-===//
+//===- BaechiDialect.cpp - The dialect and its attributes on other operations
+//-*- C++ -*-===//
 //
 // Part of the Baechi project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.
@@ -75,15 +76,13 @@ LogicalResult expectInit(NamedAttribute attr, EmitError emitError) {
                           "number";
   }
   if (kind == "uniform")
-    return success(
-        succeeded(need(FloatAttr(), "low", "a float")) &&
-        succeeded(need(FloatAttr(), "high", "a float")) &&
-        succeeded(need(IntegerAttr(), "seed", "an i64")));
+    return success(succeeded(need(FloatAttr(), "low", "a float")) &&
+                   succeeded(need(FloatAttr(), "high", "a float")) &&
+                   succeeded(need(IntegerAttr(), "seed", "an i64")));
   if (kind == "randint")
-    return success(
-        succeeded(need(IntegerAttr(), "low", "an i64")) &&
-        succeeded(need(IntegerAttr(), "high", "an i64")) &&
-        succeeded(need(IntegerAttr(), "seed", "an i64")));
+    return success(succeeded(need(IntegerAttr(), "low", "an i64")) &&
+                   succeeded(need(IntegerAttr(), "high", "an i64")) &&
+                   succeeded(need(IntegerAttr(), "seed", "an i64")));
   return emitError() << "unknown kind '" << kind.getValue()
                      << "' of 'baechi.init'; known: constant, randint, uniform";
 }

@@ -1,4 +1,5 @@
-//===- BaechiOps.cpp - Operations and types of the baechi dialect -*- C++ -*-===//
+//===- BaechiOps.cpp - Operations and types of the baechi dialect -*- C++
+//-*-===//
 //
 // Part of the Baechi project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.
@@ -47,10 +48,10 @@ void BaechiDialect::registerOperations() {
       >();
 }
 
-LogicalResult AwaitOp::inferReturnTypes(
-    MLIRContext *, std::optional<Location>, ValueRange operands,
-    DictionaryAttr, OpaqueProperties, RegionRange,
-    SmallVectorImpl<Type> &inferred) {
+LogicalResult AwaitOp::inferReturnTypes(MLIRContext *, std::optional<Location>,
+                                        ValueRange operands, DictionaryAttr,
+                                        OpaqueProperties, RegionRange,
+                                        SmallVectorImpl<Type> &inferred) {
   if (auto future = dyn_cast<FutureType>(operands.front().getType()))
     inferred.push_back(future.getValueType());
   return success();

@@ -1,4 +1,5 @@
-//===- HostCompiler.cpp - From a model to running code on host devices -*- C++ -*-===//
+//===- HostCompiler.cpp - From a model to running code on host devices -*- C++
+//-*-===//
 //
 // Part of the Baechi project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.
@@ -44,12 +45,11 @@ constexpr int mostTries = 6;
 /// Runs passes and keeps their diagnostics to itself.
 LogicalResult runQuietly(PassManager &manager, ModuleOp module,
                          std::vector<Diagnostic> &diagnostics) {
-  ScopedDiagnosticHandler handler(module.getContext(),
-                                  [&](Diagnostic &diagnostic) {
-                                    diagnostics.push_back(
-                                        std::move(diagnostic));
-                                    return success();
-                                  });
+  ScopedDiagnosticHandler handler(
+      module.getContext(), [&](Diagnostic &diagnostic) {
+        diagnostics.push_back(std::move(diagnostic));
+        return success();
+      });
   return manager.run(module);
 }
 
@@ -99,8 +99,9 @@ LogicalResult HostCompiler::form() {
   return success();
 }
 
-LogicalResult HostCompiler::measure(
-    Profile &profile, llvm::function_ref<void(size_t, size_t)> progress) {
+LogicalResult
+HostCompiler::measure(Profile &profile,
+                      llvm::function_ref<void(size_t, size_t)> progress) {
   return measureKernels(module(), profile, MeasureOptions(), progress);
 }
 

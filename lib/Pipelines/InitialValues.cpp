@@ -87,9 +87,9 @@ FailureOr<Array> baechi::initialValue(func::FuncOp step, unsigned index,
       range = init.getAs<IntegerAttr>("high").getInt() - lowInteger;
       if (range <= 0)
         return emitError(step.getArgument(index).getLoc())
-               << "argument " << index << ": 'baechi.init' has no integers from "
-               << lowInteger << " up to, not including, "
-               << lowInteger + range;
+               << "argument " << index
+               << ": 'baechi.init' has no integers from " << lowInteger
+               << " up to, not including, " << lowInteger + range;
     }
   } else {
     invented = true;

@@ -16,8 +16,8 @@
 
 using namespace baechi::placement;
 
-std::vector<int32_t>
-baechi::placement::coplacedGroups(const Problem &problem, std::string &error) {
+std::vector<int32_t> baechi::placement::coplacedGroups(const Problem &problem,
+                                                       std::string &error) {
   try {
     if (auto errors = check(problem); !errors.empty()) {
       error = fmt::format("{}", fmt::join(errors, "\n"));

@@ -223,9 +223,9 @@ void Session::improve() {
   for (Assignment &start : starts)
     for (Unit u = 0; u < merged.numUnits; ++u) {
       auto members = merged.members[u];
-      auto decides = std::find_if(
-          members.begin(), members.end(),
-          [&](int32_t i) { return merged.mayUse(u, start[i]); });
+      auto decides =
+          std::find_if(members.begin(), members.end(),
+                       [&](int32_t i) { return merged.mayUse(u, start[i]); });
       int32_t device = 0;
       if (decides != members.end())
         device = start[*decides];

@@ -37,7 +37,8 @@ public:
       const auto &operators = timeline.devices[device].operators;
       for (size_t i = 0; i < operators.size(); ++i)
         if (operators[i].happened()) {
-          const runtime::OperatorInfo &op = program.devices[device].operators[i];
+          const runtime::OperatorInfo &op =
+              program.devices[device].operators[i];
           writeSpan(measuredProcess, device, op.name, operators[i].beginNs,
                     operators[i].endNs,
                     {{"kernel", op.kernel}, {"predicted_us", op.timeNs / 1e3}});
@@ -47,10 +48,10 @@ public:
       for (size_t seq = 0; seq < timeline.queues[queue].size(); ++seq) {
         const runtime::CopyRecord &copy = timeline.queues[queue][seq];
         if (copy.happened())
-          writeMessage(measuredProcess, queue,
-                       program.queues[queue].messages[seq], copy.beginNs,
-                       copy.endNs,
-                       {{"copied_by", copy.byReceiver ? "receiver" : "sender"}});
+          writeMessage(
+              measuredProcess, queue, program.queues[queue].messages[seq],
+              copy.beginNs, copy.endNs,
+              {{"copied_by", copy.byReceiver ? "receiver" : "sender"}});
       }
   }
 
@@ -108,8 +109,9 @@ private:
               std::move(args));
     size_t id = arrows++;
     auto arrow = [&](const char *phase, size_t row, int64_t at) {
-      json event = {{"ph", phase}, {"pid", process},       {"tid", row},
-                    {"id", id},    {"name", message.name}, {"cat", "transfer"},
+      json event = {{"ph", phase},          {"pid", process},
+                    {"tid", row},           {"id", id},
+                    {"name", message.name}, {"cat", "transfer"},
                     {"ts", at / 1e3}};
       if (*phase == 'f')
         event["bp"] = "e";

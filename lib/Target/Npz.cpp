@@ -190,8 +190,7 @@ std::string baechi::readArrays(const std::string &path,
     zip_file_t *entry = zip_fopen_index(archive.get(), i, 0);
     std::array<char, 1 << 16> piece;
     zip_int64_t got = 0;
-    while (entry &&
-           (got = zip_fread(entry, piece.data(), piece.size())) > 0)
+    while (entry && (got = zip_fread(entry, piece.data(), piece.size())) > 0)
       bytes.append(piece.data(), got);
     if (entry)
       zip_fclose(entry);
@@ -220,10 +219,9 @@ std::string baechi::writeArrays(const std::string &path,
   for (const auto &[name, bytes] : contents) {
     zip_source_t *source =
         zip_source_buffer(archive, bytes.data(), bytes.size(), 0);
-    zip_int64_t index =
-        source ? zip_file_add(archive, (name + ".npy").c_str(), source,
-                              ZIP_FL_OVERWRITE)
-               : -1;
+    zip_int64_t index = source ? zip_file_add(archive, (name + ".npy").c_str(),
+                                              source, ZIP_FL_OVERWRITE)
+                               : -1;
     if (index < 0) {
       std::string error = path + ": " + zip_strerror(archive);
       if (source)

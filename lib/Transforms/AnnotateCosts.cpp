@@ -72,8 +72,8 @@ private:
       times.set(kind.kind, builder.getI64IntegerAttr(kind.timeNs(work)));
     int64_t scratch = 0;
     if (kernel) {
-      if (auto bytes = kernel->getAttrOfType<IntegerAttr>(
-              BaechiDialect::kKernelScratch))
+      if (auto bytes =
+              kernel->getAttrOfType<IntegerAttr>(BaechiDialect::kKernelScratch))
         scratch = bytes.getInt();
       if (rows)
         setMeasured(kernel, times);
@@ -87,8 +87,8 @@ private:
   void setMeasured(func::FuncOp kernel, NamedAttrList &times) {
     Builder builder(&getContext());
     std::string hash = kernelHash(kernel);
-    auto chosen = kernel->getAttrOfType<StringAttr>(
-        BaechiDialect::kImplementation);
+    auto chosen =
+        kernel->getAttrOfType<StringAttr>(BaechiDialect::kImplementation);
     llvm::StringSet<> kinds;
     for (const ProfileRow &row : rows->rows)
       if (row.hash == hash && kinds.insert(row.kind).second) {

@@ -103,8 +103,7 @@ baechi::findOverlap(ArrayRef<Buffer> buffers) {
     if (buffer.bytes == 0)
       continue;
     auto next = live.lower_bound(buffer.offset);
-    if (next != live.end() &&
-        next->first < buffer.offset + buffer.bytes)
+    if (next != live.end() && next->first < buffer.offset + buffer.bytes)
       return std::pair(id, next->second);
     if (next != live.begin()) {
       auto previous = std::prev(next);

@@ -33,11 +33,10 @@ struct Colocate : public baechi::impl::ColocateBase<Colocate> {
     llvm::DenseMap<int32_t, StringAttr> called;
     Builder builder(&getContext());
     auto attrOf = [&](int32_t id) {
-      return id < arguments ? step->getArgAttrOfType<StringAttr>(
-                                  id, BaechiDialect::kGroup)
-                            : operators[id - arguments]
-                                  ->getAttrOfType<StringAttr>(
-                                      BaechiDialect::kGroup);
+      return id < arguments
+                 ? step->getArgAttrOfType<StringAttr>(id, BaechiDialect::kGroup)
+                 : operators[id - arguments]->getAttrOfType<StringAttr>(
+                       BaechiDialect::kGroup);
     };
     for (int32_t id = 0, n = groups.size(); id < n; ++id)
       if (groups[id] >= 0 && attrOf(id))

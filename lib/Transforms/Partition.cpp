@@ -1,4 +1,5 @@
-//===- Partition.cpp - Split a placed program into one module a device -*- C++ -*-===//
+//===- Partition.cpp - Split a placed program into one module a device -*- C++
+//-*-===//
 //
 // Part of the Baechi project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.
@@ -88,14 +89,14 @@ private:
         op->setAttr(BaechiDialect::kName, name);
     };
     if (message.from == device) {
-      auto send = SendOp::create(
-          builder, loc, TokenType::get(builder.getContext()),
-          local(message.value), builder.getStringAttr(
-                                    schedule.devices[message.to]),
-          builder.getI64IntegerAttr(message.queue),
-          builder.getI64IntegerAttr(message.seq),
-          builder.getI64IntegerAttr(message.start),
-          builder.getI64IntegerAttr(message.end));
+      auto send =
+          SendOp::create(builder, loc, TokenType::get(builder.getContext()),
+                         local(message.value),
+                         builder.getStringAttr(schedule.devices[message.to]),
+                         builder.getI64IntegerAttr(message.queue),
+                         builder.getI64IntegerAttr(message.seq),
+                         builder.getI64IntegerAttr(message.start),
+                         builder.getI64IntegerAttr(message.end));
       withName(send);
       tokens.push_back(send.getToken());
       return;
@@ -148,8 +149,7 @@ private:
     for (auto [index, value] : llvm::enumerate(terminator->getOperands())) {
       Value root = rootOf(value);
       Operation *producer = root.getDefiningOp();
-      bool constant =
-          producer && !producer->hasAttr(BaechiDialect::kDevice);
+      bool constant = producer && !producer->hasAttr(BaechiDialect::kDevice);
       if (constant ? device != 0 : schedule.deviceOf(root) != device)
         continue;
       returned.push_back(local(value));
@@ -175,8 +175,7 @@ private:
     for (unsigned index = 0; index < function.getNumArguments(); ++index) {
       auto whole = function.getArgAttrOfType<IntegerAttr>(
           index, BaechiDialect::kArgument);
-      Attribute by =
-          step.getArgAttr(whole.getInt(), BaechiDialect::kUpdatedBy);
+      Attribute by = step.getArgAttr(whole.getInt(), BaechiDialect::kUpdatedBy);
       if (auto it = positionOf.find(by); by && it != positionOf.end())
         function.setArgAttr(index, BaechiDialect::kUpdatedBy,
                             builder.getI64IntegerAttr(it->second));
@@ -194,10 +193,9 @@ private:
       auto callee = whole.lookupSymbol<func::FuncOp>(name);
       if (!callee || !imported.insert(name).second)
         continue;
-      auto copy = cast<func::FuncOp>(
-          callee->hasAttr(BaechiDialect::kKernel)
-              ? top.cloneWithoutRegions(*callee)
-              : top.clone(*callee));
+      auto copy = cast<func::FuncOp>(callee->hasAttr(BaechiDialect::kKernel)
+                                         ? top.cloneWithoutRegions(*callee)
+                                         : top.clone(*callee));
       copy.setPrivate();
       copy.walk([&](func::CallOp call) {
         worklist.push_back(call.getCalleeAttr().getAttr());
@@ -222,8 +220,7 @@ struct Partition : public baechi::impl::PartitionBase<Partition> {
   void runOnOperation() override {
     ModuleOp module = getOperation();
     FailureOr<func::FuncOp> step = findStep(module);
-    auto machine =
-        module->getAttrOfType<MachineAttr>(BaechiDialect::kMachine);
+    auto machine = module->getAttrOfType<MachineAttr>(BaechiDialect::kMachine);
     if (failed(step))
       return signalPassFailure();
     if (!machine) {
@@ -252,8 +249,8 @@ struct Partition : public baechi::impl::PartitionBase<Partition> {
       Value root = rootOf(value);
       Attribute device;
       if (auto argument = dyn_cast<BlockArgument>(root))
-        device = step.getArgAttr(argument.getArgNumber(),
-                                 BaechiDialect::kDevice);
+        device =
+            step.getArgAttr(argument.getArgNumber(), BaechiDialect::kDevice);
       else
         device = root.getDefiningOp()->getAttr(BaechiDialect::kDevice);
       if (device)

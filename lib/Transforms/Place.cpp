@@ -59,8 +59,8 @@ struct Place : public baechi::impl::PlaceBase<Place> {
   }
 
   std::string unknownPlacer() {
-    return "unknown placer '" + placer + "'; known: " +
-           joined(placement::placerNames());
+    return "unknown placer '" + placer +
+           "'; known: " + joined(placement::placerNames());
   }
 
   /// Fills in \p steps from the option; false with a diagnostic otherwise.

@@ -1,4 +1,5 @@
-//===- PlanMemory.cpp - Give every tensor an offset in its device's arena -*- C++ -*-===//
+//===- PlanMemory.cpp - Give every tensor an offset in its device's arena -*-
+//C++ -*-===//
 //
 // Part of the Baechi project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.
@@ -47,16 +48,17 @@ public:
     if (bytes > program.spec.getMemory())
       return refuse(bytes, live, peakAt);
     if (findOverlap(buffers))
-      return emitError(step.getLoc()) << "two live tensors share memory on '"
-                              << program.name << "'; this is a defect of "
-                              << "--baechi-plan-memory";
+      return emitError(step.getLoc())
+             << "two live tensors share memory on '" << program.name
+             << "'; this is a defect of "
+             << "--baechi-plan-memory";
     writeOffsets();
     moveSendAwaits();
     writeCopies();
-    program.module->setAttr(
-        BaechiDialect::kArena,
-        ArenaAttr::get(step.getContext(), bytes, resident, resident + live,
-                       program.spec.getMemory()));
+    program.module->setAttr(BaechiDialect::kArena,
+                            ArenaAttr::get(step.getContext(), bytes, resident,
+                                           resident + live,
+                                           program.spec.getMemory()));
     return success();
   }
 
@@ -272,8 +274,7 @@ private:
       if (bufferOf.contains(result) || inArgument.contains(result))
         ranges.push_back(*rangeOf(result));
     if (auto it = scratchBuffer.find(op); it != scratchBuffer.end())
-      ranges.push_back(
-          {buffers[it->second].offset, buffers[it->second].bytes});
+      ranges.push_back({buffers[it->second].offset, buffers[it->second].bytes});
   }
 
   /// Awaits each send right before the first operation that reuses what it

@@ -1,4 +1,5 @@
-//===- TransferSchedule.cpp - The order of a placed step's operators and transfers -*- C++ -*-===//
+//===- TransferSchedule.cpp - The order of a placed step's operators and
+//transfers -*- C++ -*-===//
 //
 // Part of the Baechi project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.
@@ -77,15 +78,15 @@ private:
 
   LogicalResult collectMessages() {
     for (BlockArgument argument : step.getArguments())
-      if (failed(addMessages(argument.getLoc(), ValueRange(argument),
-                             step.getArgAttrOfType<ArrayAttr>(
-                                 argument.getArgNumber(),
-                                 BaechiDialect::kSends))))
+      if (failed(
+              addMessages(argument.getLoc(), ValueRange(argument),
+                          step.getArgAttrOfType<ArrayAttr>(
+                              argument.getArgNumber(), BaechiDialect::kSends))))
         return failure();
     for (Operation *op : operators)
-      if (failed(addMessages(
-              op->getLoc(), op->getResults(),
-              op->getAttrOfType<ArrayAttr>(BaechiDialect::kSends))))
+      if (failed(
+              addMessages(op->getLoc(), op->getResults(),
+                          op->getAttrOfType<ArrayAttr>(BaechiDialect::kSends))))
         return failure();
     return success();
   }
@@ -106,9 +107,9 @@ private:
       int32_t to = schedule.deviceIndex.lookup(transfer.getTo());
       int32_t id = schedule.messages.size();
       if (!arrival.try_emplace({value, to}, id).second)
-        return emitError(loc) << "result " << transfer.getResult()
-                              << " is moved to '" << transfer.getTo()
-                              << "' twice";
+        return emitError(loc)
+               << "result " << transfer.getResult() << " is moved to '"
+               << transfer.getTo() << "' twice";
       schedule.messages.push_back(
           {value, schedule.deviceIndex.lookup(transfer.getFrom()), to,
            transfer.getStart(), transfer.getEnd()});
@@ -268,10 +269,10 @@ private:
         earliest = message.sendAt;
       else if (producer)
         earliest = std::max(earliest, positionOf.lookup(producer) + 1);
-      message.sendAt = lastSend = std::min(
-          message.sendAt, std::max(earliest, running(message.from)));
-      message.recvAt = lastRecv = std::min(
-          message.recvAt, std::max(lastRecv, running(message.to)));
+      message.sendAt = lastSend =
+          std::min(message.sendAt, std::max(earliest, running(message.from)));
+      message.recvAt = lastRecv =
+          std::min(message.recvAt, std::max(lastRecv, running(message.to)));
     }
   }
 

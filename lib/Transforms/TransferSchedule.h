@@ -1,4 +1,5 @@
-//===- TransferSchedule.h - The order of a placed step's operators and transfers -*- C++ -*-===//
+//===- TransferSchedule.h - The order of a placed step's operators and transfers
+//-*- C++ -*-===//
 //
 // Part of the Baechi project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.

@@ -1,4 +1,5 @@
-//===- VerifyPartitioned.cpp - Check queues and freedom from deadlock -*- C++ -*-===//
+//===- VerifyPartitioned.cpp - Check queues and freedom from deadlock -*- C++
+//-*-===//
 //
 // Part of the Baechi project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.
@@ -52,8 +53,8 @@ struct VerifyPartitioned
   /// Notes a device's messages, each queue's in ascending order.
   LogicalResult collect(DeviceProgram program) {
     llvm::DenseMap<int64_t, int64_t> lastSent, lastReceived;
-    auto ascending = [](auto op, llvm::DenseMap<int64_t, int64_t> &last)
-        -> LogicalResult {
+    auto ascending =
+        [](auto op, llvm::DenseMap<int64_t, int64_t> &last) -> LogicalResult {
       auto [it, first] = last.try_emplace(op.getQueue(), op.getSeq());
       if (!first && it->second >= static_cast<int64_t>(op.getSeq()))
         return op.emitOpError()
@@ -117,11 +118,11 @@ struct VerifyPartitioned
       Type sent = ends.send.getValue().getType();
       Type received = ends.recv.getFuture().getType().getValueType();
       if (sent != received) {
-        InFlightDiagnostic diag =
-            ends.send.emitOpError()
-            << "of " << sent << " on '" << ends.sender << "' meets a recv of "
-            << received << " on '" << ends.receiver << "': queue " << queue
-            << " seq " << seq;
+        InFlightDiagnostic diag = ends.send.emitOpError()
+                                  << "of " << sent << " on '" << ends.sender
+                                  << "' meets a recv of " << received << " on '"
+                                  << ends.receiver << "': queue " << queue
+                                  << " seq " << seq;
         diag.attachNote(ends.recv.getLoc()) << "the other end";
         return failure();
       }
@@ -180,8 +181,8 @@ struct VerifyPartitioned
       for (auto &[key, ends] : messages) {
         bool forReceive = ends.recv.getFuture() == await.getSource();
         bool forSend = ends.send.getToken() == await.getSource();
-        Operation *other = forReceive ? ends.send.getOperation()
-                                      : ends.recv.getOperation();
+        Operation *other =
+            forReceive ? ends.send.getOperation() : ends.recv.getOperation();
         if ((!forReceive && !forSend) || waits[other] == 0)
           continue;
         InFlightDiagnostic diag =

@@ -1,4 +1,5 @@
-//===- baechi-opt.cpp - mlir-opt with the baechi dialect and passes -*- C++ -*-===//
+//===- baechi-opt.cpp - mlir-opt with the baechi dialect and passes -*- C++
+//-*-===//
 //
 // Part of the Baechi project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.
@@ -27,6 +28,6 @@ int main(int argc, char **argv) {
   mlir::registerAllDialects(registry);
   mlir::registerAllExtensions(registry);
   baechi::registerAllDialects(registry);
-  return mlir::asMainReturnCode(mlir::MlirOptMain(
-      argc, argv, "Baechi placement compiler\n", registry));
+  return mlir::asMainReturnCode(
+      mlir::MlirOptMain(argc, argv, "Baechi placement compiler\n", registry));
 }

@@ -74,8 +74,8 @@ Execution::create(HostJit &jit, const CompiledProgram &compiled,
 
 llvm::Error Execution::setArguments(llvm::ArrayRef<Array> values) {
   for (auto [index, value] : llvm::enumerate(values))
-    if (runtime::Error error = session->setArgument(index, value.data.data(),
-                                                    value.data.size()))
+    if (runtime::Error error =
+            session->setArgument(index, value.data.data(), value.data.size()))
       return toLlvm(std::move(error));
   return llvm::Error::success();
 }

@@ -17,8 +17,8 @@ namespace baechi {
 
 /// What was measured over the counted steps of one program.
 struct Measurement {
-  std::vector<int64_t> wallNs; ///< a step each
-  std::vector<double> busyNs;  ///< a device each, mean over steps
+  std::vector<int64_t> wallNs;    ///< a step each
+  std::vector<double> busyNs;     ///< a device each, mean over steps
   std::vector<int64_t> sentBytes; ///< a device each, one step
 
   double medianNs() const;

@@ -27,9 +27,9 @@ std::string describe(const Array &array) {
 }
 } // namespace
 
-llvm::Expected<std::vector<Array>>
-baechi::firstValues(func::FuncOp step, const std::string &path,
-                    size_t &invented) {
+llvm::Expected<std::vector<Array>> baechi::firstValues(func::FuncOp step,
+                                                       const std::string &path,
+                                                       size_t &invented) {
   std::map<std::string, Array> given;
   if (!path.empty()) {
     std::string error = readArrays(path, given);
@@ -39,8 +39,7 @@ baechi::firstValues(func::FuncOp step, const std::string &path,
   std::vector<Array> values;
   for (unsigned index = 0; index < step.getNumArguments(); ++index) {
     std::string name = "arg" + std::to_string(index);
-    auto named =
-        step.getArgAttrOfType<StringAttr>(index, BaechiDialect::kName);
+    auto named = step.getArgAttrOfType<StringAttr>(index, BaechiDialect::kName);
     if (named && given.count(named.str()))
       name = named.str();
     bool withoutValue = false;
@@ -70,8 +69,9 @@ baechi::firstValues(func::FuncOp step, const std::string &path,
   for (const auto &[name, array] : given)
     if (!StringRef(name).starts_with("out"))
       return llvm::createStringError(path + ": the step has no argument '" +
-                                     name + "'; arguments are called argN or "
-                                            "by their baechi.name");
+                                     name +
+                                     "'; arguments are called argN or "
+                                     "by their baechi.name");
   return values;
 }
 

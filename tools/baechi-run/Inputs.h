@@ -18,9 +18,8 @@ namespace baechi {
 /// `baechi.name` or as argN, the others from `baechi.init`. \p invented counts
 /// the arguments that had neither. An array of another shape or type, or under
 /// a name that no argument has, is an error.
-llvm::Expected<std::vector<Array>> firstValues(mlir::func::FuncOp step,
-                                               const std::string &path,
-                                               size_t &invented);
+llvm::Expected<std::vector<Array>>
+firstValues(mlir::func::FuncOp step, const std::string &path, size_t &invented);
 
 /// The losses of a reference file (docs/import.md).
 llvm::Expected<std::vector<double>> readReference(const std::string &path);

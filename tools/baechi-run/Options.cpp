@@ -51,14 +51,16 @@ Opt<std::string> costs("costs", cl::value_desc("KIND"), cl::init("measured"),
                        cl::desc("measured (default) or roofline: an estimate, "
                                 "nothing is measured"),
                        cl::cat(category));
-Opt<std::string> inputs("inputs", cl::value_desc("FILE"),
-                        cl::desc(".npz of arguments by name or argN; the others "
-                                 "start with their baechi.init"),
-                        cl::cat(category));
-Opt<std::string> outputs("outputs", cl::value_desc("FILE"),
-                         cl::desc(".npz to write the last step's results to, as "
-                                  "outN"),
-                         cl::cat(category));
+Opt<std::string>
+    inputs("inputs", cl::value_desc("FILE"),
+           cl::desc(".npz of arguments by name or argN; the others "
+                    "start with their baechi.init"),
+           cl::cat(category));
+Opt<std::string>
+    outputs("outputs", cl::value_desc("FILE"),
+            cl::desc(".npz to write the last step's results to, as "
+                     "outN"),
+            cl::cat(category));
 Opt<std::string> reference("reference", cl::value_desc("FILE"),
                            cl::desc("losses to compare with, as the importer "
                                     "writes them"),
@@ -80,10 +82,11 @@ Opt<std::string>
                           "machine file with the devices of --machine, and "
                           "stop ('-': to the terminal)"),
                  cl::cat(category));
-Opt<double> watchdog("watchdog", cl::value_desc("SECONDS"), cl::init(60),
-                     cl::desc("give a step up when nothing happens for so long; "
-                              "default 60"),
-                     cl::cat(category));
+Opt<double>
+    watchdog("watchdog", cl::value_desc("SECONDS"), cl::init(60),
+             cl::desc("give a step up when nothing happens for so long; "
+                      "default 60"),
+             cl::cat(category));
 Opt<unsigned> threads("compile-threads", cl::value_desc("N"), cl::init(2),
                       cl::desc("threads that compile; default 2"),
                       cl::cat(category));
@@ -123,8 +126,8 @@ RunOptions baechi::parseOptions(int argc, char **argv) {
   options.sanitizeCode = sanitizeCode;
 
   if (!llvm::is_contained(placement::placerNames(), options.place.placer))
-    fail("unknown placer '" + options.place.placer + "'; known: " +
-         llvm::join(placement::placerNames(), ", "));
+    fail("unknown placer '" + options.place.placer +
+         "'; known: " + llvm::join(placement::placerNames(), ", "));
   if (options.costs != "measured" && options.costs != "roofline")
     fail("unknown costs '" + options.costs + "'; known: measured, roofline");
   if (options.steps < 1)

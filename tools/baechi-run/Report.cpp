@@ -46,8 +46,8 @@ void RunReport::print(llvm::raw_ostream &os) const {
   os << "step       predicted " << milliseconds(predicted.makespanNs)
      << ", measured " << milliseconds(step) << " (median of "
      << measured.wallNs.size()
-     << format("), %+.1f %%\n", percent(step - predicted.makespanNs,
-                                        predicted.makespanNs));
+     << format("), %+.1f %%\n",
+               percent(step - predicted.makespanNs, predicted.makespanNs));
   os << "           lower bound " << milliseconds(predicted.lowerBoundNs)
      << format(", gap %.1f %%\n",
                percent(predicted.makespanNs - predicted.lowerBoundNs,
@@ -129,8 +129,8 @@ json::Object RunReport::toJson() const {
     report["outputs_agree"] = difference.empty();
   }
   if (reference)
-    report["reference"] = json::Object{
-        {"largest_relative_difference", reference->worst},
-        {"agrees", reference->agrees()}};
+    report["reference"] =
+        json::Object{{"largest_relative_difference", reference->worst},
+                     {"agrees", reference->agrees()}};
   return report;
 }

@@ -124,7 +124,8 @@ private:
         llvm::MemoryBuffer::getMemBufferCopy(text, options.model), SMLoc());
     handler = std::make_unique<SourceMgrDiagnosticHandler>(
         sources, context.get(), llvm::errs());
-    OwningOpRef<ModuleOp> model = parseSourceFile<ModuleOp>(sources, context.get());
+    OwningOpRef<ModuleOp> model =
+        parseSourceFile<ModuleOp>(sources, context.get());
     if (!model)
       stop();
 
@@ -163,9 +164,9 @@ private:
       if (failed(compiler->measure(profile, std::ref(progress))))
         stop();
     }
-    report.profileSeconds = std::chrono::duration<double>(
-                                std::chrono::steady_clock::now() - start)
-                                .count();
+    report.profileSeconds =
+        std::chrono::duration<double>(std::chrono::steady_clock::now() - start)
+            .count();
     report.kernelsMeasured = profile.rows.size() - before;
     if (!options.profile.empty())
       exitOnError(writeProfile(options.profile, profile));
@@ -186,8 +187,8 @@ private:
     if (!options.reference.empty())
       expected = exitOnError(readReference(options.reference));
 
-    placed = exitOnError(Execution::create(compiler->jit(), report.compiled,
-                                           options.watchdog));
+    placed = exitOnError(
+        Execution::create(compiler->jit(), report.compiled, options.watchdog));
     exitOnError(placed->setArguments(values));
     if (options.check && startSingle())
       exitOnError(single->setArguments(values));
@@ -222,8 +223,8 @@ private:
       return false;
     }
     placement::Machine alone;
-    alone.devices = {{machine.devices[0].name, "host",
-                      runtime::queryHost().memoryBytes}};
+    alone.devices = {
+        {machine.devices[0].name, "host", runtime::queryHost().memoryBytes}};
     alone.links.resize(1);
     alone.linkModel = machine.linkModel;
     PlaceRequest request;

@@ -92,7 +92,7 @@ public:
       return;
     }
     Array<char> scratch(scratchBytes(name));
-    reinterpret_cast<void (*)(decltype((void *)arrays.data())..., void *)> (
+    reinterpret_cast<void (*)(decltype((void *)arrays.data())..., void *)>(
         *function)(arrays.data()..., scratch.data());
   }
 

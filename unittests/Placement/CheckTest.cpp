@@ -62,9 +62,8 @@ TEST(Check, DuplicateKind) {
   });
 }
 TEST(Check, NegativeTime) {
-  expectError("operator 1 'b' has a time of -1 ns", [](Problem &p) {
-    p.graph.ops[1].timeNs = {{"", -1}};
-  });
+  expectError("operator 1 'b' has a time of -1 ns",
+              [](Problem &p) { p.graph.ops[1].timeNs = {{"", -1}}; });
 }
 TEST(Check, NegativeOutput) {
   expectError("output 0 of operator 1 'b' has a negative size",
@@ -97,36 +96,28 @@ TEST(Check, PinWithoutSupport) {
   });
 }
 TEST(Check, NoSupport) {
-  expectError("'b' has no time for any device", [](Problem &p) {
-    p.graph.ops[1].timeNs = {{"tpu", 1}};
-  });
+  expectError("'b' has no time for any device",
+              [](Problem &p) { p.graph.ops[1].timeNs = {{"tpu", 1}}; });
 }
 TEST(Check, EdgeToUnknownOperator) {
-  expectError("from operator 0 to operator 4", [](Problem &p) {
-    p.graph.edges.push_back({0, 0, 4});
-  });
-  expectError("from operator -1 to operator 2", [](Problem &p) {
-    p.graph.edges.push_back({-1, 0, 2});
-  });
+  expectError("from operator 0 to operator 4",
+              [](Problem &p) { p.graph.edges.push_back({0, 0, 4}); });
+  expectError("from operator -1 to operator 2",
+              [](Problem &p) { p.graph.edges.push_back({-1, 0, 2}); });
 }
 TEST(Check, EdgeToItself) {
-  expectError("to itself", [](Problem &p) {
-    p.graph.edges.push_back({1, 0, 1});
-  });
+  expectError("to itself",
+              [](Problem &p) { p.graph.edges.push_back({1, 0, 1}); });
 }
 TEST(Check, UnknownOutput) {
-  expectError("uses output 1 of operator 0 'a', which has 1", [](Problem &p) {
-    p.graph.edges.push_back({0, 1, 1});
-  });
-  expectError("uses output -2", [](Problem &p) {
-    p.graph.edges.push_back({0, -2, 1});
-  });
+  expectError("uses output 1 of operator 0 'a', which has 1",
+              [](Problem &p) { p.graph.edges.push_back({0, 1, 1}); });
+  expectError("uses output -2",
+              [](Problem &p) { p.graph.edges.push_back({0, -2, 1}); });
 }
 TEST(Check, Cycle) {
   expectError("cycle: operator 1 'b' -> operator 3 'd' -> operator 1 'b'",
-              [](Problem &p) {
-                p.graph.edges.push_back({3, 0, 1});
-              });
+              [](Problem &p) { p.graph.edges.push_back({3, 0, 1}); });
 }
 TEST(Check, ContradictoryPins) {
   expectError("group 'g' has operator 0 'a' pinned to 'd0' and operator 1 'b' "
@@ -158,9 +149,8 @@ TEST(Check, SumsOverflow) {
   static constexpr int64_t huge = std::numeric_limits<int64_t>::max() / 2;
   expectError("the sizes of the graph add up",
               [](Problem &p) { p.graph.ops[0].resident = huge; });
-  expectError("the times of operators and transfers add up", [](Problem &p) {
-    p.graph.ops[0].timeNs = {{"", huge}};
-  });
+  expectError("the times of operators and transfers add up",
+              [](Problem &p) { p.graph.ops[0].timeNs = {{"", huge}}; });
   expectError("the times of operators and transfers add up",
               [](Problem &p) { p.machine.links[1]->latencyNs = huge; });
 }

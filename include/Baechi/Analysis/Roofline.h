@@ -14,8 +14,8 @@ namespace baechi {
 
 /// What an operator does, independent of the device.
 struct Work {
-  double flops = 0;  ///< floating-point (or integer) operations
-  double bytes = 0;  ///< operands read and results written, once each
+  double flops = 0; ///< floating-point (or integer) operations
+  double bytes = 0; ///< operands read and results written, once each
 };
 
 /// The work of one operation; of the called kernel's body for a call. A linalg
@@ -38,8 +38,8 @@ struct Roofline {
 llvm::SmallVector<Roofline> defaultRooflines();
 
 /// Parses "KIND:GFLOPS:GBS:LAUNCH_NS[,…]"; on failure \p error says why.
-std::optional<llvm::SmallVector<Roofline>>
-parseRooflines(llvm::StringRef text, std::string &error);
+std::optional<llvm::SmallVector<Roofline>> parseRooflines(llvm::StringRef text,
+                                                          std::string &error);
 
 } // namespace baechi
 

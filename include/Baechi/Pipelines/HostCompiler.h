@@ -1,4 +1,5 @@
-//===- HostCompiler.h - From a model to running code on host devices -*- C++ -*-===//
+//===- HostCompiler.h - From a model to running code on host devices -*- C++
+//-*-===//
 //
 // Part of the Baechi project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.
@@ -40,7 +41,8 @@ struct CompiledProgram {
 /// functions fail after having emitted at least one.
 class HostCompiler {
 public:
-  /// \p model: linalg on tensors with one public function. \p options: the JIT's.
+  /// \p model: linalg on tensors with one public function. \p options: the
+  /// JIT's.
   static mlir::FailureOr<std::unique_ptr<HostCompiler>>
   create(mlir::OwningOpRef<mlir::ModuleOp> model, HostJitOptions options);
 

@@ -96,8 +96,8 @@ const std::vector<std::string> &groupingNames();
 PlaceResult place(const Problem &problem, const PlaceOptions &options);
 
 /// The groups that bounded co-placement (Jeon et al., SoCC 2020, section 3.3)
-/// makes of a problem: a number per operator, equal for operators that should be
-/// on one device. \p error is set, and the result empty, when the problem is
+/// makes of a problem: a number per operator, equal for operators that should
+/// be on one device. \p error is set, and the result empty, when the problem is
 /// not well formed.
 std::vector<int32_t> coplacedGroups(const Problem &problem, std::string &error);
 

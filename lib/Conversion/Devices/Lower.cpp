@@ -1,4 +1,5 @@
-//===- Lower.cpp - Device programs to calls of kernels and the runtime -*- C++ -*-===//
+//===- Lower.cpp - Device programs to calls of kernels and the runtime -*- C++
+//-*-===//
 //
 // Part of the Baechi project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.
@@ -26,7 +27,8 @@ namespace {
 class RuntimeInterface {
 public:
   explicit RuntimeInterface(ModuleOp module)
-      : module(module), pointer(LLVM::LLVMPointerType::get(module.getContext())),
+      : module(module),
+        pointer(LLVM::LLVMPointerType::get(module.getContext())),
         i32(IntegerType::get(module.getContext(), 32)),
         nothing(LLVM::LLVMVoidType::get(module.getContext())) {}
 
@@ -148,21 +150,20 @@ private:
                                        status, integer(loc, 0));
     auto *next = new Block();
     body->push_back(next);
-    LLVM::CondBrOp::create(builder, loc, abort, leave, ValueRange(status),
-                           next, ValueRange());
+    LLVM::CondBrOp::create(builder, loc, abort, leave, ValueRange(status), next,
+                           ValueRange());
     builder.setInsertionPointToEnd(next);
   }
 
-  void callMessage(Location loc, StringRef function, int64_t queue,
-                   int64_t seq, Value address) {
+  void callMessage(Location loc, StringRef function, int64_t queue, int64_t seq,
+                   Value address) {
     auto call = LLVM::CallOp::create(
         builder, loc, runtime.message(function),
         ValueRange{context, integer(loc, queue), integer(loc, seq), address});
     check(loc, call.getResult());
   }
 
-  void callAwait(Location loc, StringRef function, int64_t queue,
-                 int64_t seq) {
+  void callAwait(Location loc, StringRef function, int64_t queue, int64_t seq) {
     auto call = LLVM::CallOp::create(
         builder, loc, runtime.await(function),
         ValueRange{context, integer(loc, queue), integer(loc, seq)});
@@ -192,10 +193,10 @@ private:
       return success();
     }
     if (auto copy = dyn_cast<CopyOp>(op)) {
-      Value bytes = LLVM::ConstantOp::create(
-          builder, loc, builder.getI64Type(),
-          builder.getI64IntegerAttr(
-              *tensorBytes(copy.getSource().getType(), false)));
+      Value bytes =
+          LLVM::ConstantOp::create(builder, loc, builder.getI64Type(),
+                                   builder.getI64IntegerAttr(*tensorBytes(
+                                       copy.getSource().getType(), false)));
       LLVM::MemcpyOp::create(builder, loc, addressOf(loc, copy.getTarget()),
                              addressOf(loc, copy.getSource()), bytes,
                              /*isVolatile=*/false);
@@ -224,8 +225,7 @@ private:
     if (static_cast<unsigned>(offsets.size()) == op->getNumResults())
       addresses.push_back(arena);
     Value position = integer(loc, operators++);
-    LLVM::CallOp::create(builder, loc,
-                         runtime.bracket("baechi_operator_begin"),
+    LLVM::CallOp::create(builder, loc, runtime.bracket("baechi_operator_begin"),
                          ValueRange{context, position});
     LLVM::CallOp::create(builder, loc,
                          runtime.kernel(kernel.getName(), addresses.size()),

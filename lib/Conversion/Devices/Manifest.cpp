@@ -51,13 +51,11 @@ public:
       queues.push_back(json::Object{{"from", entry.from},
                                     {"to", entry.to},
                                     {"messages", std::move(entry.list)}});
-    json::Object manifest{{"format", "baechi-program"},
-                          {"version", 1},
-                          {"function", whole.getName()},
-                          {"devices", std::move(devices)},
-                          {"queues", std::move(queues)},
-                          {"arguments", writeArguments()},
-                          {"results", writeResults()}};
+    json::Object manifest{
+        {"format", "baechi-program"},  {"version", 1},
+        {"function", whole.getName()}, {"devices", std::move(devices)},
+        {"queues", std::move(queues)}, {"arguments", writeArguments()},
+        {"results", writeResults()}};
     if (auto certificate = whole->getAttrOfType<PlacementCertificateAttr>(
             BaechiDialect::kCertificate))
       manifest["predicted"] =
@@ -82,7 +80,8 @@ private:
   };
 
   FailureOr<json::Object> writeDevice(DeviceProgram program) {
-    auto arena = program.module->getAttrOfType<ArenaAttr>(BaechiDialect::kArena);
+    auto arena =
+        program.module->getAttrOfType<ArenaAttr>(BaechiDialect::kArena);
     if (!arena)
       return emitError(program.module.getLoc())
              << "device '" << program.name
@@ -142,8 +141,8 @@ private:
 
   static int64_t offsetOf(func::FuncOp step, Value root) {
     if (auto argument = dyn_cast<BlockArgument>(root)) {
-      auto offset = step.getArgAttrOfType<IntegerAttr>(
-          argument.getArgNumber(), BaechiDialect::kOffset);
+      auto offset = step.getArgAttrOfType<IntegerAttr>(argument.getArgNumber(),
+                                                       BaechiDialect::kOffset);
       return offset ? offset.getInt() : 0;
     }
     auto result = cast<OpResult>(root);
