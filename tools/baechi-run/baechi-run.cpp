@@ -128,6 +128,11 @@ private:
         parseSourceFile<ModuleOp>(sources, context.get());
     if (!model)
       stop();
+    // Imported functions have no place in a file; errors name the file.
+    Location file = FileLineColLoc::get(context.get(), options.model, 0, 0);
+    for (auto function : model->getOps<func::FuncOp>())
+      if (isa<UnknownLoc>(function.getLoc()))
+        function->setLoc(file);
 
     HostJitOptions jitOptions;
     jitOptions.threads = options.threads;
