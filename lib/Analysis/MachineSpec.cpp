@@ -10,6 +10,7 @@
 #include "Baechi/Analysis/MachineSpec.h"
 #include "Baechi/Placement/Io.h"
 #include "llvm/ADT/StringMap.h"
+#include "llvm/Support/FileSystem.h"
 #include "llvm/Support/FormatVariadic.h"
 #include <unistd.h>
 
@@ -41,6 +42,8 @@ std::optional<placement::Machine> readShortForm(StringRef spec,
   auto [kind, rest] = spec.split(':');
   auto [number, size] = rest.split('@');
   int64_t n;
+  if (!spec.contains(':'))
+    return fail("no number of devices");
   if (kind != "host" && kind != "cuda")
     return fail("unknown kind '" + kind + "' (known: host, cuda)");
   if (number.getAsInteger(10, n) || n < 1 || n > mostDevices)
@@ -65,8 +68,11 @@ std::optional<placement::Machine> readShortForm(StringRef spec,
 
 std::optional<placement::Machine> baechi::readMachineSpec(StringRef spec,
                                                           std::string &error) {
-  if (spec.contains(':') && !spec.ends_with(".json") &&
-      !spec.ends_with(".json.xz"))
+  bool shortForm = spec.contains(':') && !spec.ends_with(".json") &&
+                   !spec.ends_with(".json.xz");
+  bool bareKind =
+      (spec == "host" || spec == "cuda") && !llvm::sys::fs::exists(spec);
+  if (spec.empty() || shortForm || bareKind)
     return readShortForm(spec, error);
   placement::Machine machine;
   error = placement::readMachine(spec.str(), machine);

@@ -14,7 +14,9 @@
 
 #include "Baechi/Target/Npz.h"
 
+#include <algorithm>
 #include <array>
+#include <charconv>
 #include <cstdio>
 #include <cstring>
 #include <fstream>
@@ -22,7 +24,6 @@
 #include <limits>
 #include <memory>
 #include <optional>
-#include <regex>
 #include <string_view>
 #include <zip.h>
 
@@ -45,13 +46,56 @@ constexpr std::array<TypeName, 8> types = {{{"f64", "<f8", 8},
 
 constexpr std::string_view magic = "\x93NUMPY";
 
-/// The text between a key of the header and what ends its value.
-std::optional<std::string> headerField(const std::string &header,
-                                       const std::string &pattern) {
-  std::smatch match;
-  if (!std::regex_search(header, match, std::regex(pattern)))
+/// numpy.load refuses longer headers, too.
+constexpr size_t longestHeader = 10000;
+
+/// What follows a key of the header and its colon; empty without the key.
+std::string_view headerValue(std::string_view header, std::string_view key) {
+  auto skip = [&](size_t n) {
+    header.remove_prefix(std::min(header.size(), n));
+    header.remove_prefix(
+        std::min(header.size(), header.find_first_not_of(" \t\n")));
+  };
+  size_t at = header.find(key);
+  if (at == header.npos)
+    return {};
+  skip(at + key.size());
+  if (!header.starts_with(':'))
+    return {};
+  skip(1);
+  return header;
+}
+
+/// The text between \p open, with which \p value starts, and \p close.
+std::optional<std::string_view> enclosed(std::string_view value, char open,
+                                         char close) {
+  size_t end = value.find(close, 1);
+  if (!value.starts_with(open) || end == value.npos)
     return std::nullopt;
-  return match[1].str();
+  return value.substr(1, end - 1);
+}
+
+/// Reads the numbers of a shape, `2, 3,`; an error, empty on success.
+std::string parseShape(std::string_view text, std::vector<int64_t> &shape) {
+  int64_t count = 1;
+  const char *at = text.data(), *end = at + text.size();
+  while (true) {
+    // Python 2 wrote its numbers as 2L.
+    at = std::find_if_not(
+        at, end, [](char c) { return c == ' ' || c == ',' || c == 'L'; });
+    if (at == end)
+      return "";
+    int64_t size = 0;
+    auto [next, error] = std::from_chars(at, end, size);
+    if (error == std::errc::invalid_argument || size < 0)
+      return "has a malformed .npy header";
+    if (error != std::errc() ||
+        (size && count > std::numeric_limits<int64_t>::max() / 16 / size))
+      return "has an absurd shape";
+    count *= size;
+    shape.push_back(size);
+    at = next;
+  }
 }
 
 std::string parseNpy(std::string_view bytes, Array &array) {
@@ -66,35 +110,33 @@ std::string parseNpy(std::string_view bytes, Array &array) {
   size_t start = 8 + lengthBytes + length;
   if (start > bytes.size())
     return "is truncated";
-  std::string header(bytes.substr(8 + lengthBytes, length));
+  if (length > longestHeader)
+    return "has an absurd header";
+  std::string_view header = bytes.substr(8 + lengthBytes, length);
 
-  auto descr = headerField(header, "'descr'\\s*:\\s*'([^']*)'");
-  auto fortran = headerField(header, "'fortran_order'\\s*:\\s*(True|False)");
-  auto shape = headerField(header, "'shape'\\s*:\\s*\\(([0-9, L]*)\\)");
-  if (!descr || !fortran || !shape)
+  auto descr = enclosed(headerValue(header, "'descr'"), '\'', '\'');
+  auto shape = enclosed(headerValue(header, "'shape'"), '(', ')');
+  std::string_view order = headerValue(header, "'fortran_order'");
+  bool fortran = order.starts_with("True");
+  if (!descr || !shape || (!fortran && !order.starts_with("False")))
     return "has a malformed .npy header";
+  // MLIR's integers have no sign: unsigned ones are the same bits.
+  std::string type(*descr);
+  if (type.size() == 3 && type[1] == 'u')
+    type[1] = 'i';
   for (const TypeName &entry : types)
-    if (*descr == entry.numpy || (entry.bytes == 1 && !descr->empty() &&
-                                  descr->substr(1) == entry.numpy + 1))
+    if (type == entry.numpy || (entry.bytes == 1 && !type.empty() &&
+                                type.substr(1) == entry.numpy + 1))
       array.type = entry.type;
   if (array.type.empty())
-    return "has element type '" + *descr +
-           "'; known: little-endian f8 f4 f2 i8 i4 i2 i1 b1";
-  int64_t count = 1;
-  std::regex number("[0-9]+");
-  for (std::sregex_iterator it(shape->begin(), shape->end(), number), end;
-       it != end; ++it) {
-    if (it->str().size() > 15)
-      return "has an absurd shape";
-    int64_t size = std::stoll(it->str());
-    if (size && count > std::numeric_limits<int64_t>::max() / 16 / size)
-      return "has an absurd shape";
-    count *= size;
-    array.shape.push_back(size);
-  }
-  if (*fortran == "True" && array.shape.size() > 1)
+    return "has element type '" + std::string(*descr) +
+           "'; known: little-endian f8 f4 f2 i8 i4 i2 i1 u8 u4 u2 u1 b1";
+  std::string error = parseShape(*shape, array.shape);
+  if (!error.empty())
+    return error;
+  if (fortran && array.shape.size() > 1)
     return "is in Fortran order; save it with numpy.ascontiguousarray";
-  int64_t need = count * elementBytes(array.type);
+  int64_t need = array.elements() * elementBytes(array.type);
   if (static_cast<int64_t>(bytes.size() - start) < need)
     return "is truncated: " + std::to_string(need) +
            " bytes of data are announced, " +

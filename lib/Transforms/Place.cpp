@@ -10,6 +10,8 @@
 #include "Baechi/Analysis/PlacementProblem.h"
 #include "Baechi/Transforms/Passes.h"
 #include "llvm/ADT/StringExtras.h"
+#include <algorithm>
+#include <cmath>
 
 namespace baechi {
 #define GEN_PASS_DEF_PLACE
@@ -72,11 +74,14 @@ struct Place : public baechi::impl::PlaceBase<Place> {
       steps = placement::groupingNames();
       return true;
     }
-    for (StringRef name : llvm::split(StringRef(grouping), '+')) {
+    std::string list = grouping;
+    std::replace(list.begin(), list.end(), ',', '+');
+    for (StringRef name : llvm::split(StringRef(list), '+')) {
       if (!llvm::is_contained(placement::groupingNames(), name.str())) {
         emitError(getOperation().getLoc())
             << "unknown grouping step '" << name << "'; known: all, none, "
-            << joined(placement::groupingNames());
+            << joined(placement::groupingNames())
+            << "; join several with '+' or ','";
         return false;
       }
       steps.push_back(name.str());
@@ -92,6 +97,12 @@ struct Place : public baechi::impl::PlaceBase<Place> {
       return signalPassFailure();
     if (!llvm::is_contained(placement::placerNames(), placer.getValue())) {
       emitError(module.getLoc()) << unknownPlacer();
+      return signalPassFailure();
+    }
+    if (!std::isfinite(budget) || budget < 0) {
+      emitError(module.getLoc())
+          << "budget is " << budget.getValue()
+          << "; it needs a finite number of seconds, 0 or more";
       return signalPassFailure();
     }
     FailureOr<func::FuncOp> step = findStep(module);

@@ -3,6 +3,8 @@
 // RUN: not baechi-opt %t/step.mlir --pass-pipeline='builtin.module(baechi-place{placer=best machine=host:2})' 2>&1 | FileCheck %s --check-prefix=PLACER
 // RUN: not baechi-opt %t/step.mlir --baechi-place="msct metf" 2>&1 | FileCheck %s --check-prefix=PLACERS
 // RUN: not baechi-opt %t/step.mlir --baechi-place="machine=host:2 grouping=colocate+shuffle" 2>&1 | FileCheck %s --check-prefix=GROUPING
+// RUN: not baechi-opt %t/step.mlir --baechi-place="machine=host:2 budget=nan" 2>&1 | FileCheck %s --check-prefix=BUDGET
+// RUN: not baechi-opt %t/step.mlir --baechi-place="machine=host:2 budget=-1" 2>&1 | FileCheck %s --check-prefix=BUDGET
 // RUN: not baechi-opt %t/step.mlir --baechi-place=msct 2>&1 | FileCheck %s --check-prefix=NO-MACHINE
 // RUN: not baechi-opt %t/step.mlir --baechi-place="machine=host:0" 2>&1 | FileCheck %s --check-prefix=ZERO
 // RUN: not baechi-opt %t/step.mlir --baechi-place="machine=host:2@x" 2>&1 | FileCheck %s --check-prefix=SIZE
@@ -18,6 +20,7 @@
 // PLACER: unknown placer 'best'; known: mtopo, metf, msct, single
 // PLACERS: more than one placer: 'metf'
 // GROUPING: error: unknown grouping step 'shuffle'; known: all, none, colocate, coplace, fuse
+// BUDGET: error: budget is {{.*}}; it needs a finite number of seconds, 0 or more
 // NO-MACHINE: error: no machine: give the pass machine=host:2 or a machine file, or the module a 'baechi.machine' attribute
 // ZERO: error: machine 'host:0': '0' is not a number of devices from 1 to 4096; write KIND:N or KIND:N@SIZE
 // SIZE: error: machine 'host:2@x': 'x' is not a size

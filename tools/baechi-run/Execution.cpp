@@ -72,12 +72,9 @@ Execution::create(HostJit &jit, const CompiledProgram &compiled,
   return execution;
 }
 
-llvm::Error Execution::setArguments(llvm::ArrayRef<Array> values) {
-  for (auto [index, value] : llvm::enumerate(values))
-    if (runtime::Error error =
-            session->setArgument(index, value.data.data(), value.data.size()))
-      return toLlvm(std::move(error));
-  return llvm::Error::success();
+llvm::Error Execution::setArgument(size_t index, const Array &value) {
+  return toLlvm(
+      session->setArgument(index, value.data.data(), value.data.size()));
 }
 
 llvm::Error Execution::step(bool counted) {

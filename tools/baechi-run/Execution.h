@@ -31,8 +31,8 @@ public:
   static llvm::Expected<std::unique_ptr<Execution>>
   create(HostJit &jit, const CompiledProgram &program, double watchdogSeconds);
 
-  /// Gives every argument its first value.
-  llvm::Error setArguments(llvm::ArrayRef<Array> values);
+  /// Gives argument \p index a value.
+  llvm::Error setArgument(size_t index, const Array &value);
 
   /// Runs one step; counts it unless it is a warm-up.
   llvm::Error step(bool counted);

@@ -27,32 +27,23 @@ std::string describe(const Array &array) {
 }
 } // namespace
 
-llvm::Expected<std::vector<Array>> baechi::firstValues(func::FuncOp step,
-                                                       const std::string &path,
-                                                       size_t &invented) {
-  std::map<std::string, Array> given;
+llvm::Expected<FirstValues> FirstValues::read(func::FuncOp step,
+                                              const std::string &path) {
+  FirstValues values(step);
+  std::map<std::string, Array> arrays;
   if (!path.empty()) {
-    std::string error = readArrays(path, given);
+    std::string error = readArrays(path, arrays);
     if (!error.empty())
       return llvm::createStringError(error);
   }
-  std::vector<Array> values;
   for (unsigned index = 0; index < step.getNumArguments(); ++index) {
     std::string name = "arg" + std::to_string(index);
     auto named = step.getArgAttrOfType<StringAttr>(index, BaechiDialect::kName);
-    if (named && given.count(named.str()))
+    if (named && arrays.count(named.str()))
       name = named.str();
-    bool withoutValue = false;
-    auto it = given.find(name);
-    if (it == given.end()) {
-      FailureOr<Array> value = initialValue(step, index, withoutValue);
-      if (failed(value))
-        return llvm::createStringError("no first value for argument " +
-                                       std::to_string(index));
-      values.push_back(std::move(*value));
-      invented += withoutValue;
+    auto it = arrays.find(name);
+    if (it == arrays.end())
       continue;
-    }
     auto type = cast<RankedTensorType>(step.getArgumentTypes()[index]);
     Array expected;
     llvm::raw_string_ostream(expected.type) << type.getElementType();
@@ -62,17 +53,29 @@ llvm::Expected<std::vector<Array>> baechi::firstValues(func::FuncOp step,
           path + ": array '" + name + "' is " + describe(it->second) +
           ", the step's argument " + std::to_string(index) + " is " +
           describe(expected));
-    values.push_back(std::move(it->second));
-    given.erase(it);
+    values.given[index] = std::move(it->second);
+    arrays.erase(it);
   }
   // The archive may hold results too, as the importer's references do.
-  for (const auto &[name, array] : given)
+  for (const auto &[name, array] : arrays)
     if (!StringRef(name).starts_with("out"))
       return llvm::createStringError(path + ": the step has no argument '" +
                                      name +
                                      "'; arguments are called argN or "
                                      "by their baechi.name");
   return values;
+}
+
+llvm::Expected<Array> FirstValues::take(size_t index) {
+  if (auto node = given.extract(index))
+    return std::move(node.mapped());
+  bool withoutValue = false;
+  FailureOr<Array> value = initialValue(step, index, withoutValue);
+  if (failed(value))
+    return llvm::createStringError("no first value for argument " +
+                                   std::to_string(index));
+  numInvented += withoutValue;
+  return std::move(*value);
 }
 
 llvm::Expected<std::vector<double>>
@@ -97,5 +100,7 @@ baechi::readReference(const std::string &path) {
   if (!losses || result.size() != losses->size())
     return llvm::createStringError(
         path + ": not a baechi-reference file with a list of losses");
+  if (result.empty())
+    return llvm::createStringError(path + ": has no losses to compare with");
   return result;
 }

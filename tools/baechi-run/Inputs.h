@@ -14,14 +14,30 @@
 
 namespace baechi {
 
-/// First values of all arguments of \p step: those in the archive \p path, by
-/// `baechi.name` or as argN, the others from `baechi.init`. \p invented counts
-/// the arguments that had neither. An array of another shape or type, or under
-/// a name that no argument has, is an error.
-llvm::Expected<std::vector<Array>>
-firstValues(mlir::func::FuncOp step, const std::string &path, size_t &invented);
+/// First values of a step's arguments: those of an archive, by `baechi.name` or
+/// as argN, the others from `baechi.init`.
+class FirstValues {
+public:
+  /// Reads the archive \p path, unless empty. An array of another shape or type
+  /// than its argument, or under a name that no argument has, is an error.
+  static llvm::Expected<FirstValues> read(mlir::func::FuncOp step,
+                                          const std::string &path);
 
-/// The losses of a reference file (docs/import.md).
+  /// The value of argument \p index; made now and not kept, as it may be large.
+  llvm::Expected<Array> take(size_t index);
+
+  /// Arguments taken so far that had neither an array nor a `baechi.init`.
+  size_t invented() const { return numInvented; }
+
+private:
+  explicit FirstValues(mlir::func::FuncOp step) : step(step) {}
+
+  mlir::func::FuncOp step;
+  std::map<size_t, Array> given;
+  size_t numInvented = 0;
+};
+
+/// The losses, one or more, of a reference file (docs/import.md).
 llvm::Expected<std::vector<double>> readReference(const std::string &path);
 
 } // namespace baechi

@@ -11,7 +11,11 @@
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/CommandLine.h"
+#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/Path.h"
+#include "llvm/Support/Process.h"
 #include "llvm/Support/raw_ostream.h"
+#include <cmath>
 
 using namespace baechi;
 namespace cl = llvm::cl;
@@ -32,7 +36,7 @@ Opt<std::string> placer("place", cl::value_desc("PLACER"), cl::init("msct"),
                         cl::cat(category));
 Opt<std::string> group("group", cl::value_desc("STEPS"), cl::init("all"),
                        cl::desc("grouping before placing: all (default), none, "
-                                "or a list joined by '+'"),
+                                "or a list joined by '+' or ','"),
                        cl::cat(category));
 Opt<double> budget("budget", cl::value_desc("SECONDS"), cl::init(0),
                    cl::desc("time for improvement after the placer; default 0"),
@@ -85,7 +89,7 @@ Opt<std::string>
 Opt<double>
     watchdog("watchdog", cl::value_desc("SECONDS"), cl::init(60),
              cl::desc("give a step up when nothing happens for so long; "
-                      "default 60"),
+                      "0: never; default 60"),
              cl::cat(category));
 Opt<unsigned> threads("compile-threads", cl::value_desc("N"), cl::init(2),
                       cl::desc("threads that compile; default 2"),
@@ -98,6 +102,46 @@ Opt<bool> sanitizeCode("sanitize-code",
 [[noreturn]] void fail(const llvm::Twine &message) {
   llvm::errs() << "baechi-run: error: " << message << '\n';
   exit(1);
+}
+
+void requireSeconds(llvm::StringRef option, double seconds) {
+  if (!std::isfinite(seconds) || seconds < 0)
+    fail("--" + option + " needs a finite number of seconds, 0 or more");
+}
+
+/// A file that cannot be read or written is told before minutes of measuring.
+void requireReadable(const std::string &path) {
+  if (path.empty())
+    return;
+  int file;
+  std::error_code error = llvm::sys::fs::openFileForRead(path, file);
+  if (!error)
+    llvm::sys::Process::SafelyCloseFileDescriptor(file);
+  if (!error && llvm::sys::fs::is_directory(path))
+    error = std::make_error_code(std::errc::is_a_directory);
+  if (error)
+    fail(path + ": cannot be read: " + error.message());
+}
+
+void requireWritable(const std::string &path) {
+  if (path.empty())
+    return;
+  namespace fs = llvm::sys::fs;
+  std::error_code error;
+  if (fs::is_directory(path)) {
+    error = std::make_error_code(std::errc::is_a_directory);
+  } else if (fs::exists(path)) {
+    error = fs::access(path, fs::AccessMode::Write);
+  } else {
+    llvm::StringRef folder = llvm::sys::path::parent_path(path);
+    if (folder.empty())
+      folder = ".";
+    error = fs::is_directory(folder)
+                ? fs::access(folder, fs::AccessMode::Write)
+                : std::make_error_code(std::errc::no_such_file_or_directory);
+  }
+  if (error)
+    fail(path + ": cannot be written: " + error.message());
 }
 } // namespace
 
@@ -134,9 +178,16 @@ RunOptions baechi::parseOptions(int argc, char **argv) {
     fail("--steps needs a positive number, not " + llvm::Twine(options.steps));
   if (options.threads < 1)
     fail("--compile-threads needs a positive number");
-  if (!(options.place.budgetSeconds >= 0))
-    fail("--budget needs seconds, 0 or more");
+  requireSeconds("budget", options.place.budgetSeconds);
+  requireSeconds("watchdog", options.watchdog);
   if (options.model.empty() && options.queryMachine.empty())
     fail("no model; give an .mlir file, or --query-machine=FILE");
+  for (const std::string &path : {options.inputs, options.reference})
+    requireReadable(path);
+  for (const std::string &path :
+       {options.profile, options.outputs, options.trace, options.json})
+    requireWritable(path);
+  if (options.queryMachine != "-")
+    requireWritable(options.queryMachine);
   return options;
 }

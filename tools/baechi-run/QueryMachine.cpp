@@ -39,13 +39,23 @@ llvm::Error baechi::measureLinks(placement::Machine &machine) {
 
 llvm::Error baechi::queryMachine(placement::Machine machine,
                                  const std::string &path) {
+  for (const placement::Device &device : machine.devices)
+    if (device.kind != "host")
+      return llvm::createStringError(
+          "device '" + device.name + "' is of kind '" + device.kind +
+          "'; --query-machine measures links between host devices");
   runtime::HostInfo host = runtime::queryHost();
   llvm::errs() << "host: " << host.cores << " cores, "
                << formatBytes(host.memoryBytes) << " of free memory\n";
   if (llvm::Error error = measureLinks(machine))
     return error;
-  std::string error =
-      placement::writeMachine(path == "-" ? "/dev/stdout" : path, machine);
+  std::string text, error;
+  if (path == "-") {
+    error = placement::formatMachine(machine, text);
+    llvm::outs() << text;
+  } else {
+    error = placement::writeMachine(path, machine);
+  }
   if (!error.empty())
     return llvm::createStringError(error);
   return llvm::Error::success();

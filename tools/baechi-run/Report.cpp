@@ -8,7 +8,9 @@
 
 #include "Report.h"
 #include "Baechi/Analysis/MachineSpec.h"
+#include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/Format.h"
+#include <cmath>
 
 using namespace baechi;
 using llvm::format;
@@ -17,6 +19,11 @@ namespace json = llvm::json;
 namespace {
 double percent(double part, double whole) {
   return whole > 0 ? 100 * part / whole : 0;
+}
+
+/// JSON has no infinities and no NaN: null.
+json::Value number(double value) {
+  return std::isfinite(value) ? json::Value(value) : json::Value(nullptr);
 }
 
 std::string milliseconds(double ns) {
@@ -34,8 +41,8 @@ void RunReport::print(llvm::raw_ostream &os) const {
   os << "machine    " << machine << ", code for " << target << "\n";
   os << format("compiled   form %.2f s, ", formSeconds);
   if (costs == "measured")
-    os << format("profile %.2f s (%zu kernels measured), ", profileSeconds,
-                 kernelsMeasured);
+    os << format("profile %.2f s (%zu rows measured), ", profileSeconds,
+                 rowsMeasured);
   os << format("kernels %.2f s, place %.3f s, partition and lower %.2f s\n",
                kernelSeconds, compiled.placeSeconds,
                compiled.compileSeconds - compiled.placeSeconds);
@@ -122,7 +129,7 @@ json::Object RunReport::toJson() const {
       {"measured_step_ns", step},
       {"steps", static_cast<int64_t>(measured.wallNs.size())},
       {"devices", std::move(devices)},
-      {"losses", json::Array(losses)}};
+      {"losses", json::Array(llvm::map_range(losses, number))}};
   if (single) {
     report["single_device_ns"] = single->medianNs();
     report["speed_up"] = step > 0 ? single->medianNs() / step : 0;
@@ -130,7 +137,7 @@ json::Object RunReport::toJson() const {
   }
   if (reference)
     report["reference"] =
-        json::Object{{"largest_relative_difference", reference->worst},
+        json::Object{{"largest_relative_difference", number(reference->worst)},
                      {"agrees", reference->agrees()}};
   return report;
 }

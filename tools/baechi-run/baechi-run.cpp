@@ -101,6 +101,8 @@ public:
         machine.devices.size() > 1 && options.costs == "measured")
       exitOnError(measureLinks(machine));
 
+    if (!options.reference.empty())
+      expected = exitOnError(readReference(options.reference));
     compileModel();
     execute();
     return tell();
@@ -172,7 +174,7 @@ private:
     report.profileSeconds =
         std::chrono::duration<double>(std::chrono::steady_clock::now() - start)
             .count();
-    report.kernelsMeasured = profile.rows.size() - before;
+    report.rowsMeasured = profile.rows.size() - before;
     if (!options.profile.empty())
       exitOnError(writeProfile(options.profile, profile));
     if (failed(compiler->annotate(&profile)))
@@ -180,25 +182,19 @@ private:
   }
 
   void execute() {
-    FailureOr<func::FuncOp> step = findStep(compiler->module());
-    size_t invented = 0;
-    std::vector<Array> values =
-        exitOnError(firstValues(*step, options.inputs, invented));
-    if (invented)
-      llvm::errs() << "baechi-run: note: " << invented
-                   << " arguments have neither an input nor a baechi.init: "
-                      "small numbers, zeros for integers\n";
-    std::vector<double> expected;
-    if (!options.reference.empty())
-      expected = exitOnError(readReference(options.reference));
-
+    // Refuses a program that this machine's memory cannot hold; so first.
     placed = exitOnError(
         Execution::create(compiler->jit(), report.compiled, options.watchdog));
-    exitOnError(placed->setArguments(values));
-    if (options.check && startSingle())
-      exitOnError(single->setArguments(values));
-
     std::optional<size_t> loss = findLoss();
+    if (!expected.empty() && !loss)
+      exitOnError(llvm::createStringError(
+          options.reference + ": nothing to compare its losses with: the step "
+                              "has no scalar f32 result"));
+    setArguments();
+    if (options.check && startSingle())
+      for (size_t i = 0; i < placed->program().arguments.size(); ++i)
+        exitOnError(single->setArgument(i, exitOnError(placed->argument(i))));
+
     Progress progress("running steps");
     // Both programs take turns, so that what else the machine does meets both.
     for (int64_t i = 0; i < options.steps; ++i) {
@@ -217,7 +213,19 @@ private:
     if (single)
       report.difference = exitOnError(firstDifference(*placed, *single));
     if (!expected.empty())
-      compareLosses(expected);
+      compareLosses();
+  }
+
+  void setArguments() {
+    FailureOr<func::FuncOp> step = findStep(compiler->module());
+    FirstValues values = exitOnError(FirstValues::read(*step, options.inputs));
+    for (size_t i = 0; i < placed->program().arguments.size(); ++i)
+      exitOnError(placed->setArgument(i, exitOnError(values.take(i))));
+    if (size_t n = values.invented())
+      llvm::errs() << "baechi-run: note: " << n
+                   << (n == 1 ? " argument has" : " arguments have")
+                   << " neither an input nor a baechi.init: small numbers, "
+                      "zeros for integers\n";
   }
 
   /// The same model on one device without a limit. False, with the reason in
@@ -259,7 +267,7 @@ private:
     return std::nullopt;
   }
 
-  void compareLosses(ArrayRef<double> expected) {
+  void compareLosses() {
     ReferenceComparison comparison;
     comparison.steps = std::min(expected.size(), report.losses.size());
     for (size_t i = 0; i < comparison.steps; ++i) {
@@ -322,6 +330,7 @@ private:
   std::unique_ptr<SourceMgrDiagnosticHandler> handler;
   std::unique_ptr<HostCompiler> compiler;
   std::unique_ptr<Execution> placed, single;
+  std::vector<double> expected; ///< the reference's losses
   RunReport report;
 };
 } // namespace

@@ -26,6 +26,7 @@ struct Array {
 };
 
 /// Reads a .npz archive (array by array) or a single .npy file (as "arg0").
+/// Unsigned integers become the same bits of MLIR's signless ones.
 /// Returns an error that names the file and the array, empty on success.
 std::string readArrays(const std::string &path,
                        std::map<std::string, Array> &arrays);

@@ -86,7 +86,8 @@ def Place : Pass<"baechi-place", "::mlir::ModuleOp"> {
     Option<"pure", "pure", "bool", "false",
            "the placer's own result, without the other candidates">,
     Option<"grouping", "grouping", "std::string", "\"all\"",
-           "grouping steps of the placer: all, none, or a list joined by '+'">
+           "grouping steps of the placer: all, none, or a list joined by '+' "
+           "or ','">
   ];
   let dependentDialects = ["::baechi::BaechiDialect"];
 }
