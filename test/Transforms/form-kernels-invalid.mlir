@@ -115,3 +115,19 @@ func.func @step(%a: tensor<4xf32>, %c: tensor<i1>) -> tensor<4xf32> {
   %r = tensor.splat %scalar : tensor<4xf32>
   return %r : tensor<4xf32>
 }
+
+// -----
+
+func.func @step(%a: tensor<2x0xf32>, %b: tensor<0x3xf32>, %c: tensor<2x3xf32>) -> tensor<2x3xf32> {
+  // expected-error @+1 {{'linalg.matmul' op reduces with an operand of type 'tensor<2x0xf32>'; reductions of tensors without elements are not supported}}
+  %r = linalg.matmul ins(%a, %b : tensor<2x0xf32>, tensor<0x3xf32>) outs(%c : tensor<2x3xf32>) -> tensor<2x3xf32>
+  return %r : tensor<2x3xf32>
+}
+
+// -----
+
+func.func @step(%a: tensor<2x0xf32>, %start: tensor<2xf32>) -> tensor<2xf32> {
+  // expected-error @+1 {{'linalg.reduce' op reduces with an operand of type 'tensor<2x0xf32>'}}
+  %r = linalg.reduce { arith.addf } ins(%a : tensor<2x0xf32>) outs(%start : tensor<2xf32>) dimensions = [1]
+  return %r : tensor<2xf32>
+}

@@ -165,16 +165,20 @@ private:
     if (!options.profile.empty() && llvm::sys::fs::exists(options.profile))
       profile = exitOnError(readProfile(options.profile));
     auto start = std::chrono::steady_clock::now();
-    size_t before = profile.rows.size();
+    size_t measured = 0;
     {
       Progress progress("measuring kernels");
-      if (failed(compiler->measure(profile, std::ref(progress))))
+      auto count = [&](size_t done, size_t total) {
+        measured = done;
+        progress(done, total);
+      };
+      if (failed(compiler->measure(profile, count)))
         stop();
     }
     report.profileSeconds =
         std::chrono::duration<double>(std::chrono::steady_clock::now() - start)
             .count();
-    report.rowsMeasured = profile.rows.size() - before;
+    report.rowsMeasured = measured;
     if (!options.profile.empty())
       exitOnError(writeProfile(options.profile, profile));
     if (failed(compiler->annotate(&profile)))

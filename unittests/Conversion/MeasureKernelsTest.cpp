@@ -44,6 +44,17 @@ func.func private @gather(%table: tensor<5x6xf32>, %ids: tensor<4000xi32>, %mask
     ASSERT_TRUE(module);
     options.secondsPerRow = 0.001;
   }
+  std::vector<std::string> keepDiagnostics(llvm::function_ref<void()> run) {
+    std::vector<std::string> texts;
+    mlir::ScopedDiagnosticHandler handler(context.get(),
+                                          [&](mlir::Diagnostic &diagnostic) {
+                                            texts.push_back(diagnostic.str());
+                                            return mlir::success();
+                                          });
+    run();
+    return texts;
+  }
+
   std::unique_ptr<mlir::MLIRContext> context;
   mlir::OwningOpRef<mlir::ModuleOp> module;
   MeasureOptions options;
@@ -84,5 +95,98 @@ TEST_F(MeasureKernels, KnownRowsAreKept) {
   ASSERT_EQ(profile.rows.size(), 3u);
   EXPECT_EQ(profile.rows[0].medianNs, 7);
   EXPECT_EQ(profile.rows[2].kernel, "gather");
+}
+
+TEST_F(MeasureKernels, RowsOfAnotherHostAreMeasuredAgain) {
+  Profile profile;
+  ASSERT_TRUE(mlir::succeeded(measureKernels(*module, profile, options)));
+  profile.target = "another host";
+  for (ProfileRow &row : profile.rows)
+    row.medianNs = -1;
+  ProfileRow other = profile.rows.front();
+  other.kind = "gpu";
+  profile.rows.push_back(other);
+  std::vector<std::string> warnings = keepDiagnostics([&] {
+    ASSERT_TRUE(mlir::succeeded(measureKernels(*module, profile, options)));
+  });
+  ASSERT_EQ(warnings.size(), 1u);
+  EXPECT_NE(warnings[0].find("another host"), std::string::npos);
+  EXPECT_NE(warnings[0].find(HostJit::hostTarget()), std::string::npos);
+  EXPECT_EQ(profile.target, HostJit::hostTarget());
+  ASSERT_EQ(profile.rows.size(), 4u);
+  EXPECT_EQ(profile.rows[0].kind, "gpu");
+  for (const ProfileRow &row : llvm::drop_begin(profile.rows))
+    EXPECT_GT(row.medianNs, 0);
+}
+
+TEST_F(MeasureKernels, KernelsThatOperandsMayBreakAreLeftOut) {
+  module = mlir::parseSourceString<mlir::ModuleOp>(R"(
+func.func private @divide(%a: tensor<4xi32>, %b: tensor<4xi32>) -> tensor<4xi32> attributes {baechi.kernel} {
+  %r = arith.divsi %a, %b : tensor<4xi32>
+  return %r : tensor<4xi32>
+}
+func.func private @shifted(%a: tensor<4xf32>, %i: tensor<i64>) -> tensor<f32> attributes {baechi.kernel} {
+  %c9 = arith.constant 9 : i64
+  %id = tensor.extract %i[] : tensor<i64>
+  %below = arith.subi %id, %c9 : i64
+  %at = arith.index_cast %below : i64 to index
+  %v = tensor.extract %a[%at] : tensor<4xf32>
+  %r = tensor.from_elements %v : tensor<f32>
+  return %r : tensor<f32>
+}
+func.func private @loop(%a: tensor<i64>) -> tensor<i64> attributes {baechi.kernel} {
+  %c9 = arith.constant 9 : i64
+  %r = scf.while (%t = %a) : (tensor<i64>) -> tensor<i64> {
+    %v = tensor.extract %t[] : tensor<i64>
+    %more = arith.cmpi slt, %v, %c9 : i64
+    scf.condition(%more) %t : tensor<i64>
+  } do {
+  ^bb0(%t: tensor<i64>):
+    scf.yield %t : tensor<i64>
+  }
+  return %r : tensor<i64>
+}
+func.func private @empty(%a: tensor<0xf32>, %i: tensor<i64>) -> tensor<f32> attributes {baechi.kernel} {
+  %id = tensor.extract %i[] : tensor<i64>
+  %at = arith.index_cast %id : i64 to index
+  %v = tensor.extract %a[%at] : tensor<0xf32>
+  %r = tensor.from_elements %v : tensor<f32>
+  return %r : tensor<f32>
+}
+func.func private @huge(%a: tensor<1099511627776xf32>) -> tensor<1099511627776xf32> attributes {baechi.kernel} {
+  %r = arith.negf %a : tensor<1099511627776xf32>
+  return %r : tensor<1099511627776xf32>
+}
+func.func private @from_the_end(%a: tensor<200xf32>, %i: tensor<90xi8>) -> tensor<90xf32> attributes {baechi.kernel} {
+  %zero = arith.constant 0 : index
+  %size = arith.constant 200 : index
+  %e = tensor.empty() : tensor<90xf32>
+  %r = linalg.generic {indexing_maps = [affine_map<(d0) -> (d0)>, affine_map<(d0) -> (d0)>], iterator_types = ["parallel"]}
+      ins(%i : tensor<90xi8>) outs(%e : tensor<90xf32>) {
+  ^bb0(%id: i8, %o: f32):
+    %at = arith.index_cast %id : i8 to index
+    %negative = arith.cmpi slt, %at, %zero : index
+    %moved = arith.addi %at, %size : index
+    %k = arith.select %negative, %moved, %at : index
+    %v = tensor.extract %a[%k] : tensor<200xf32>
+    linalg.yield %v : f32
+  } -> tensor<90xf32>
+  return %r : tensor<90xf32>
+})",
+                                                   context.get());
+  ASSERT_TRUE(module);
+  Profile profile;
+  std::vector<std::string> warnings = keepDiagnostics([&] {
+    ASSERT_TRUE(mlir::succeeded(measureKernels(*module, profile, options)));
+  });
+  ASSERT_EQ(warnings.size(), 5u);
+  const char *kernels[] = {"divide", "shifted", "loop", "empty", "huge"};
+  for (auto [kernel, warning] : llvm::zip_equal(kernels, warnings))
+    EXPECT_EQ(
+        warning.find("kernel '" + std::string(kernel) + "' is not measured"),
+        0u)
+        << warning;
+  ASSERT_EQ(profile.rows.size(), 1u);
+  EXPECT_EQ(profile.rows[0].kernel, "from_the_end");
 }
 } // namespace

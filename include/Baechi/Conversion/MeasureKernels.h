@@ -29,6 +29,11 @@ struct MeasureOptions {
 /// second-level cache, as they mostly do within a step. Floating-point operands
 /// are random, integers are indices that the kernel's gathers accept.
 ///
+/// Kernels that such operands might crash or keep busy for ever (divisions of
+/// integers, computed positions, scf.while), and those too large for the
+/// memory, get no row but a warning. Rows of this kind that another host
+/// measured (Profile::target) are dropped, with a warning.
+///
 /// `progress` is told before each row how many are done, and at the end; it is
 /// called on the thread that measures. OpenBLAS rows are left out, with a
 /// warning, where the library is missing.

@@ -11,9 +11,11 @@
 #include "Baechi/Conversion/HostKernels.h"
 #include "Baechi/Conversion/OpenBlas.h"
 #include "Baechi/Dialect/Baechi.h"
+#include "CanMeasure.h"
 #include "Operands.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/SetVector.h"
 #include "llvm/ADT/StringSet.h"
 #include <chrono>
 #include <sched.h>
@@ -83,6 +85,12 @@ std::string addPackedEntry(LLVM::LLVMFuncOp code) {
   return name;
 }
 
+void warnUnmeasured(func::FuncOp kernel, StringRef why) {
+  emitWarning(kernel.getLoc())
+      << "kernel '" << kernel.getSymName() << "' is not measured: " << why
+      << "; its cost will be an estimate";
+}
+
 SmallVector<Candidate> findCandidates(ModuleOp module, const Profile &profile) {
   SmallVector<Candidate> candidates;
   llvm::StringSet<> seen;
@@ -93,9 +101,17 @@ SmallVector<Candidate> findCandidates(ModuleOp module, const Profile &profile) {
     std::string hash = kernelHash(kernel);
     if (!seen.insert(hash).second)
       continue;
-    for (StringRef implementation : hostImplementations(kernel)) {
-      if (profile.find(hash, kKind, implementation))
-        continue;
+    SmallVector<StringRef> missing = llvm::filter_to_vector(
+        hostImplementations(kernel), [&](StringRef implementation) {
+          return !profile.find(hash, kKind, implementation);
+        });
+    if (missing.empty())
+      continue;
+    if (std::string why = whyNotMeasured(kernel); !why.empty()) {
+      warnUnmeasured(kernel, why);
+      continue;
+    }
+    for (StringRef implementation : missing) {
       if (implementation == "openblas" && !blas) {
         auto loaded = loadOpenBlas();
         blas = static_cast<bool>(loaded);
@@ -154,9 +170,12 @@ double quantile(ArrayRef<double> sorted, double share) {
   return sorted[static_cast<size_t>(share * (sorted.size() - 1) + 0.5)];
 }
 
-ProfileRow measure(Candidate &candidate, const MeasureOptions &options,
-                   bool hurry) {
+/// None when there is no memory for the operands.
+std::optional<ProfileRow> measure(Candidate &candidate,
+                                  const MeasureOptions &options, bool hurry) {
   Operands operands(candidate.kernel, candidate.scratchBytes);
+  if (!operands.allocated())
+    return std::nullopt;
   auto *code = reinterpret_cast<void (*)(void **)>(candidate.code);
   size_t set = 0;
   auto call = [&] {
@@ -200,28 +219,48 @@ ProfileRow measure(Candidate &candidate, const MeasureOptions &options,
   row.scratchBytes = candidate.scratchBytes;
   return row;
 }
+
+/// Makes this host the profile's target: times of another one are not its own.
+void dropForeignRows(ModuleOp module, Profile &profile) {
+  std::string target = HostJit::hostTarget();
+  if (!profile.target.empty() && profile.target != target) {
+    emitWarning(module.getLoc())
+        << "the profile was measured on '" << profile.target
+        << "' but this host is '" << target << "'; its rows of kind '" << kKind
+        << "' are measured again";
+    llvm::erase_if(profile.rows,
+                   [](const ProfileRow &row) { return row.kind == kKind; });
+  }
+  profile.target = std::move(target);
+}
 } // namespace
 
 LogicalResult
 baechi::measureKernels(ModuleOp module, Profile &profile,
                        const MeasureOptions &options,
                        llvm::function_ref<void(size_t, size_t)> progress) {
+  dropForeignRows(module, profile);
   SmallVector<Candidate> candidates = findCandidates(module, profile);
   if (candidates.empty())
     return success();
   auto jit = compile(module, candidates);
   if (failed(jit))
     return failure();
-  profile.target = HostJit::hostTarget();
+  llvm::SetVector<func::FuncOp> withoutMemory;
   std::thread([&] {
     bindThread();
     Clock::time_point start = Clock::now();
     for (auto [index, candidate] : llvm::enumerate(candidates)) {
       progress(index, candidates.size());
       bool hurry = nsSince(start) > options.secondsInAll * 1e9;
-      profile.rows.push_back(measure(candidate, options, hurry));
+      if (std::optional<ProfileRow> row = measure(candidate, options, hurry))
+        profile.rows.push_back(std::move(*row));
+      else
+        withoutMemory.insert(candidate.kernel);
     }
     progress(candidates.size(), candidates.size());
   }).join();
+  for (func::FuncOp kernel : withoutMemory)
+    warnUnmeasured(kernel, "there is no memory for its operands");
   return success();
 }

@@ -7,8 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Operands.h"
-#include "mlir/Dialect/Arith/IR/Arith.h"
-#include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "DataAccesses.h"
 #include "llvm/Support/MathExtras.h"
 #include <random>
 
@@ -21,30 +20,13 @@ namespace {
 constexpr int64_t kFootprint = 16 << 20;
 constexpr int64_t kMostSets = 64;
 constexpr int64_t kAlignment = 64;
+/// What integers are below where nothing is gathered by them.
+constexpr int64_t kFewIntegers = 4;
 
 int64_t bytesOf(Type type) {
   auto tensor = cast<RankedTensorType>(type);
   return tensor.getNumElements() *
          llvm::divideCeil(tensor.getElementTypeBitWidth(), 8);
-}
-
-/// How many values integer operands may take so that every gather of the kernel
-/// stays in its tensor: the smallest gathered dimension; only zero where the
-/// positions are computed by products.
-int64_t indexBound(func::FuncOp kernel) {
-  int64_t bound = 4;
-  bool gathers = false, multiplies = false;
-  kernel.walk([&](Operation *op) {
-    multiplies |= isa<arith::MulIOp, arith::ShLIOp>(op);
-    auto extract = dyn_cast<tensor::ExtractOp>(op);
-    if (!extract)
-      return;
-    for (int64_t size : extract.getTensor().getType().getShape()) {
-      bound = gathers ? std::min(bound, size) : size;
-      gathers = true;
-    }
-  });
-  return gathers && multiplies ? 1 : bound;
 }
 
 void fill(char *buffer, RankedTensorType type, int64_t bound,
@@ -61,6 +43,10 @@ void fill(char *buffer, RankedTensorType type, int64_t bound,
     int64_t number = random() % 4096;
     return (number % 2 ? 1 : -1) * (0.25 + number / 8192.0);
   };
+  // Small elements must not become negative.
+  if (element.isInteger(8) || element.isInteger(16))
+    bound =
+        std::min<int64_t>(bound, 1 << (element.getIntOrFloatBitWidth() - 1));
   auto index = [&] { return random() % bound; };
   auto bit = [&] { return random() % 2; };
   if (element.isF32())
@@ -84,20 +70,30 @@ void fill(char *buffer, RankedTensorType type, int64_t bound,
 }
 } // namespace
 
+int64_t Operands::bytesOfSet(func::FuncOp kernel) {
+  int64_t bytes = 0;
+  for (Type type : llvm::concat<const Type>(kernel.getArgumentTypes(),
+                                            kernel.getResultTypes()))
+    bytes += llvm::alignTo(bytesOf(type), kAlignment);
+  return bytes;
+}
+
 Operands::Operands(func::FuncOp kernel, int64_t scratchBytes) {
-  int64_t setBytes = llvm::alignTo(scratchBytes, kAlignment);
   auto types = llvm::concat<const Type>(kernel.getArgumentTypes(),
                                         kernel.getResultTypes());
-  for (Type type : types)
-    setBytes += llvm::alignTo(bytesOf(type), kAlignment);
+  int64_t setBytes =
+      bytesOfSet(kernel) + llvm::alignTo(scratchBytes, kAlignment);
   int64_t sets = std::clamp<int64_t>(
       kFootprint / std::max<int64_t>(setBytes, 1), 1, kMostSets);
   int64_t bytes = std::max(sets * setBytes, kAlignment);
   memory.reset(static_cast<char *>(std::aligned_alloc(kAlignment, bytes)));
+  if (!memory)
+    return;
   // Touches the pages of results and scratch, too.
   std::fill_n(memory.get(), bytes, 0);
 
-  int64_t bound = indexBound(kernel);
+  // Every integer is a position that each access of the kernel may take.
+  int64_t bound = findDataAccesses(kernel).positions.value_or(kFewIntegers);
   std::minstd_rand random(1);
   char *next = memory.get();
   for (int64_t set = 0; set < sets; ++set) {

@@ -21,6 +21,11 @@ class Operands {
 public:
   Operands(mlir::func::FuncOp kernel, int64_t scratchBytes);
 
+  /// The bytes of one set, without scratch.
+  static int64_t bytesOfSet(mlir::func::FuncOp kernel);
+
+  /// False when there was no memory for them.
+  bool allocated() const { return memory != nullptr; }
   size_t sets() const { return pointers.size(); }
   /// The arguments, the results and the scratch of one set, in this order.
   void **set(size_t index) { return pointers[index].data(); }

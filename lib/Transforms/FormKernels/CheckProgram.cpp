@@ -77,6 +77,21 @@ static LogicalResult checkTypes(Operation *op) {
   return success();
 }
 
+/// Lowering loses reductions over empty loops, which leave their start values.
+static LogicalResult checkReduction(Operation *op) {
+  auto linalgOp = dyn_cast<linalg::LinalgOp>(op);
+  if (!linalgOp || linalgOp.getNumReductionLoops() == 0)
+    return success();
+  for (Value operand : op->getOperands())
+    if (auto type = dyn_cast<RankedTensorType>(operand.getType()))
+      if (llvm::is_contained(type.getShape(), 0))
+        return op->emitOpError("reduces with an operand of type ")
+               << type
+               << "; reductions of tensors without elements are not "
+                  "supported";
+  return success();
+}
+
 LogicalResult formkernels::checkOperations(func::FuncOp step) {
   for (BlockArgument argument : step.getArguments()) {
     std::string why = whyUnsupported(argument.getType());
@@ -109,7 +124,9 @@ LogicalResult formkernels::checkOperations(func::FuncOp step) {
         return inner->emitOpError(
             "cannot become part of a kernel; kernels hold operations of the "
             "linalg, tensor, arith, math and scf dialects");
-      return checkTypes(inner);
+      if (failed(checkTypes(inner)))
+        return failure();
+      return checkReduction(inner);
     });
     if (walked.wasInterrupted())
       return failure();
