@@ -37,10 +37,14 @@ bool repair(const Model &model, Assignment &device);
 /// not go in.
 bool packUnits(const Model &model, Assignment &device);
 
+/// A number of bytes, \p what they are (" bytes"), and from 1 KiB on the size
+/// in units for people.
+std::string sizeText(__int128 bytes, const char *what = "");
+
 /// A reason why no placement at all can fit; empty when none was found.
 std::string proveInfeasible(const Problem &problem, const Model &model);
 
-/// Needed and available bytes per device of the best assignment found, and
+/// Needed and available bytes per device and in all of \p device, and
 /// the largest culprits.
 std::string explainMemory(const Problem &problem, const Model &model,
                           const Assignment &device);

@@ -45,7 +45,23 @@ int64_t footprint(const Model &model, int32_t i) {
   return bytes;
 }
 
+/// A size for people, in brackets; nothing below 1 KiB.
+std::string inUnits(double bytes) {
+  if (bytes < 1024)
+    return "";
+  constexpr const char *units[] = {"KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
+  size_t unit = 0;
+  for (bytes /= 1024; bytes >= 1024 && unit + 1 < std::size(units); ++unit)
+    bytes /= 1024;
+  return fmt::format(" ({:.2f} {})", bytes, units[unit]);
+}
+
 } // namespace
+
+std::string baechi::placement::sizeText(__int128 bytes, const char *what) {
+  return fmt::format("{}{}{}", bytes, what,
+                     inUnits(static_cast<double>(bytes)));
+}
 
 std::string baechi::placement::proveInfeasible(const Problem &problem,
                                                const Model &model) {
@@ -54,11 +70,10 @@ std::string baechi::placement::proveInfeasible(const Problem &problem,
     room += model.deviceMemory(d);
   for (int32_t i = 0; i < model.numNodes; ++i)
     need += model.resident[i];
-  auto number = [](__int128 bytes) { return static_cast<double>(bytes); };
   if (need > room)
-    return fmt::format("the resident bytes of all operators are {:.0f}, the "
-                       "memories of all devices {:.0f}",
-                       number(need), number(room));
+    return fmt::format("the resident bytes of all operators are {}, the "
+                       "memories of all devices {}",
+                       sizeText(need), sizeText(room));
   auto roomFor = [&](Unit u) {
     int64_t largest = -1;
     for (int32_t d = 0; d < model.numDevices; ++d)
@@ -68,20 +83,22 @@ std::string baechi::placement::proveInfeasible(const Problem &problem,
   };
   for (Unit u = 0; u < model.numUnits; ++u)
     if (int64_t most = roomFor(u); model.unitResident[u] > most)
-      return fmt::format("{} has {} resident bytes, the largest device it may "
-                         "use has {}",
-                         unitName(problem, model, u), model.unitResident[u],
-                         most);
+      return fmt::format("{} has {}, the largest device it may use "
+                         "has {}",
+                         unitName(problem, model, u),
+                         sizeText(model.unitResident[u], " resident bytes"),
+                         sizeText(most));
   for (int32_t i = 0; i < model.numNodes; ++i) {
     // An operator that takes no time need not hold its bytes.
     if (model.minTime(i) == 0)
       continue;
     if (int64_t most = roomFor(model.unit[i]), bytes = footprint(model, i);
         bytes > most)
-      return fmt::format("{} needs {} bytes at once (its group's resident "
+      return fmt::format("{} needs {} at once (its group's resident "
                          "bytes, operands, results and scratch), the largest "
                          "device it may use has {}",
-                         nodeName(problem, i), bytes, most);
+                         nodeName(problem, i), sizeText(bytes, " bytes"),
+                         sizeText(most));
   }
   // Operators that only a set of devices can run share its memory.
   std::map<std::vector<uint8_t>, __int128> confined;
@@ -100,9 +117,10 @@ std::string baechi::placement::proveInfeasible(const Problem &problem,
         names += (names.empty() ? "" : ", ") + problem.machine.devices[d].name;
       }
     if (bytes > memory)
-      return fmt::format("the operators that can run only on {} have {:.0f} "
-                         "resident bytes, these devices hold {:.0f}",
-                         names, number(bytes), number(memory));
+      return fmt::format("the operators that can run only on {} have {}, "
+                         "these devices hold {}",
+                         names, sizeText(bytes, " resident bytes"),
+                         sizeText(memory));
   }
   return "";
 }
@@ -122,10 +140,22 @@ std::string baechi::placement::explainMemory(const Problem &problem,
       best = std::move(peaks);
     }
   }
-  std::string text = "the best assignment found needs";
-  for (int32_t d = 0; d < model.numDevices; ++d)
-    text += fmt::format("{} {} of {} bytes on {}", d ? "," : "", best[d],
-                        model.deviceMemory(d), problem.machine.devices[d].name);
+  std::string text = "the closest packing found";
+  if (least > 0)
+    text +=
+        fmt::format(" is {} over its limits: it", sizeText(least, " bytes"));
+  text += " needs";
+  __int128 needed = 0, available = 0;
+  for (int32_t d = 0; d < model.numDevices; ++d) {
+    needed += best[d];
+    available += model.deviceMemory(d);
+    text += fmt::format(
+        "{} {} of {} on {}", d ? "," : "", sizeText(best[d], " bytes"),
+        sizeText(model.deviceMemory(d)), problem.machine.devices[d].name);
+  }
+  if (model.numDevices > 1)
+    text += fmt::format(", in all {} of {}", sizeText(needed, " bytes"),
+                        sizeText(available));
   std::vector<std::tuple<int64_t, Unit>> largest;
   for (Unit u = 0; u < model.numUnits; ++u) {
     int64_t bytes = model.unitResident[u];
@@ -145,8 +175,8 @@ std::string baechi::placement::explainMemory(const Problem &problem,
                     largest.end());
   text += "; the largest are";
   for (size_t k = 0; k < count; ++k)
-    text += fmt::format("{} {} with {} bytes", k ? "," : "",
+    text += fmt::format("{} {} with {}", k ? "," : "",
                         unitName(problem, model, std::get<1>(largest[k])),
-                        -std::get<0>(largest[k]));
+                        sizeText(-std::get<0>(largest[k]), " bytes"));
   return text;
 }

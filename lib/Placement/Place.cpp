@@ -41,6 +41,7 @@ private:
     Assignment device;
     Schedule schedule;
     int64_t value = never;
+    std::vector<std::string> notes; ///< shown when it wins
   };
 
   void begin(const std::string &phase);
@@ -51,6 +52,7 @@ private:
                 const std::vector<int64_t> &start = {});
   void runPlacer(const std::string &placer, const LpSolver *solver);
   void singleDevices();
+  std::string noSingleDevice() const;
   void lastResort();
   void improve();
   void accept();
@@ -112,6 +114,7 @@ void Session::bound() {
 void Session::consider(const std::string &name, Assignment device,
                        const std::vector<int64_t> &start) {
   Candidate candidate{name};
+  std::vector<std::string> notes;
   Schedule schedule;
   std::vector<std::vector<int64_t>> priorities;
   if (!start.empty()) {
@@ -129,7 +132,7 @@ void Session::consider(const std::string &name, Assignment device,
       int32_t moved = 0;
       for (int32_t i = 0; i < model.numNodes; ++i)
         moved += device[i] != before[i];
-      result.notes.push_back(
+      notes.push_back(
           fmt::format("{}: {} operators were moved to keep the memory limits",
                       name, moved));
     }
@@ -143,7 +146,8 @@ void Session::consider(const std::string &name, Assignment device,
                         ? candidate.maxLoadNs
                         : candidate.makespanNs;
     if (value < best.value)
-      best = {name, std::move(device), std::move(schedule), value};
+      best = {name, std::move(device), std::move(schedule), value,
+              std::move(notes)};
   }
   result.candidates.push_back(std::move(candidate));
 }
@@ -188,6 +192,29 @@ void Session::singleDevices() {
   }
 }
 
+/// Why no device alone can do it: each, and what it lacks.
+std::string Session::noSingleDevice() const {
+  std::string text = "no single device can run the whole graph:";
+  for (int32_t d = 0; d < model.numDevices; ++d) {
+    const std::string &name = problem.machine.devices[d].name;
+    bool all = true;
+    for (Unit u = 0; u < model.numUnits; ++u)
+      all &= model.mayUse(u, d);
+    text += d ? ", " : " ";
+    if (!all) {
+      text += fmt::format("some operators cannot run on {}", name);
+      continue;
+    }
+    Assignment alone(model.numNodes, d);
+    int64_t needed =
+        std::min(sequentialPeaks(model, alone, model.order)[d],
+                 sequentialPeaks(model, alone, lowPeakOrder(model))[d]);
+    text += fmt::format("it needs {} of {} on {}", sizeText(needed, " bytes"),
+                        sizeText(model.deviceMemory(d)), name);
+  }
+  return text;
+}
+
 /// Nothing fits so far: pack by memory alone.
 void Session::lastResort() {
   begin("packing");
@@ -207,6 +234,10 @@ void Session::lastResort() {
 
 /// Local search on a lightly merged model, then judged on the full one.
 void Session::improve() {
+  if (best.value <= result.lowerBoundNs) {
+    result.notes.push_back("search: not needed, the lower bound is reached");
+    return;
+  }
   begin("search");
   Coarsening light = Coarsening::identity(model);
   joinFreely(model, freeShare, light);
@@ -239,6 +270,7 @@ void Session::improve() {
   searchOptions.objective = options.objective;
   searchOptions.seconds = options.budgetSeconds;
   searchOptions.evaluations = options.budgetEvaluations;
+  searchOptions.lowerBound = result.lowerBoundNs;
   SearchResult found = search(merged, starts, searchOptions);
   result.notes.push_back(
       fmt::format("search: {} evaluations on {} merged operators",
@@ -257,6 +289,7 @@ void Session::accept() {
     return;
   }
   result.winner = best.name;
+  result.notes.insert(result.notes.end(), best.notes.begin(), best.notes.end());
   result.maxLoadNs = maxLoad(model, best.device);
   result.usage = usage(problem, placement);
   result.placement = std::move(placement);
@@ -280,6 +313,15 @@ void Session::run() {
   bound();
   group();
   runPlacer(options.placer, options.solver);
+  if (options.placer == "single") {
+    // What was asked for is one device: nothing else is tried.
+    if (best.value != never)
+      accept();
+    else
+      result.error = noSingleDevice();
+    endPhase();
+    return;
+  }
   // The others must not cost more than what was asked for: no solver.
   if (options.candidates || options.budgetSeconds > 0)
     for (const std::string &other : placerNames())

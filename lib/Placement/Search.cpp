@@ -40,15 +40,19 @@ public:
 private:
   static constexpr size_t eliteSize = 12;
   static constexpr size_t finalists = 3;
+  static constexpr int64_t fewAssignments = 4096;
 
   double elapsed() const {
     return std::chrono::duration<double>(std::chrono::steady_clock::now() -
                                          begin)
         .count();
   }
-  /// Share of the budget that is spent.
+  /// Share of the budget that is spent; all of it at the lower bound.
   double spent() const;
   int64_t evaluate(const std::vector<int32_t> &unitDevice, int64_t cutoff);
+  int64_t judge(const std::vector<int32_t> &unitDevice, int64_t cutoff);
+  bool haveFewAssignments() const;
+  void tryAll();
   void addLevel(const std::vector<int32_t> &clusterOf, int32_t count);
   void addClusterings();
   void addToElite(State state);
@@ -66,6 +70,7 @@ private:
   Random random;
   std::chrono::steady_clock::time_point begin;
   int64_t evaluations = 0;
+  int64_t bestValue = never; ///< of all that was evaluated
   std::vector<Level> levels; ///< levels[0]: every unit alone
   std::vector<State> elite;  ///< best first
   std::vector<int64_t> unitBegin;
@@ -122,6 +127,8 @@ Search::Search(const Model &model, const SearchOptions &options)
 }
 
 double Search::spent() const {
+  if (bestValue <= options.lowerBound)
+    return 1;
   double share = elapsed() / options.seconds;
   if (options.evaluations > 0)
     share = std::max(share, static_cast<double>(evaluations) /
@@ -154,9 +161,7 @@ bool Search::memoryIsShort() const {
 
 /// The objective; above the cut-off any value above it. Bytes above the limits
 /// cost their share of the memory, so that the search finds its way back.
-int64_t Search::evaluate(const std::vector<int32_t> &unitDevice,
-                         int64_t cutoff) {
-  ++evaluations;
+int64_t Search::judge(const std::vector<int32_t> &unitDevice, int64_t cutoff) {
   for (int32_t i = 0; i < model.numNodes; ++i)
     nodeDevice[i] = unitDevice[model.unit[i]];
   Schedule schedule;
@@ -184,6 +189,47 @@ int64_t Search::evaluate(const std::vector<int32_t> &unitDevice,
                      std::min(static_cast<double>(value) * 2 * excess, 1e18));
 }
 
+int64_t Search::evaluate(const std::vector<int32_t> &unitDevice,
+                         int64_t cutoff) {
+  ++evaluations;
+  int64_t value = judge(unitDevice, cutoff);
+  if (value <= cutoff)
+    bestValue = std::min(bestValue, value);
+  return value;
+}
+
+bool Search::haveFewAssignments() const {
+  int64_t count = 1;
+  for (Unit u = 0; u < model.numUnits && count <= fewAssignments; ++u) {
+    int32_t devices = 0;
+    for (int32_t d = 0; d < model.numDevices; ++d)
+      devices += model.mayUse(u, d);
+    count *= devices;
+  }
+  return count <= fewAssignments;
+}
+
+/// Every assignment, as numbers whose digits are the units' devices.
+void Search::tryAll() {
+  auto next = [&](Unit u, int32_t d) {
+    while (d < model.numDevices && !model.mayUse(u, d))
+      ++d;
+    return d;
+  };
+  std::vector<int32_t> device(model.numUnits);
+  for (Unit u = 0; u < model.numUnits; ++u)
+    device[u] = next(u, 0);
+  for (Unit carry = 0; carry < model.numUnits && spent() < 1;) {
+    addToElite({device, evaluate(device, never)});
+    for (carry = 0; carry < model.numUnits; ++carry) {
+      device[carry] = next(carry, device[carry] + 1);
+      if (device[carry] < model.numDevices)
+        break;
+      device[carry] = next(carry, 0);
+    }
+  }
+}
+
 void Search::addLevel(const std::vector<int32_t> &clusterOf, int32_t count) {
   std::vector<Unit> byTime(model.numUnits);
   std::iota(byTime.begin(), byTime.end(), 0);
@@ -207,7 +253,7 @@ void Search::addLevel(const std::vector<int32_t> &clusterOf, int32_t count) {
 void Search::addClusterings() {
   constexpr int clusterings = 20;
   constexpr double grains[] = {200, 100, 400, 50, 800};
-  for (int k = 0; k < clusterings && (k < 2 || spent() < 0.15); ++k) {
+  for (int k = 0; k < clusterings && spent() < (k < 2 ? 1 : 0.15); ++k) {
     ClusterOptions cluster;
     cluster.small = 1 / grains[k % 5];
     cluster.ratio = k / 5 % 2 ? 8 : 16;
@@ -429,13 +475,18 @@ SearchResult Search::run(const std::vector<Assignment> &starts) {
     state.value = evaluate(state.device, never);
     addToElite(std::move(state));
   }
-  addClusterings();
-  mutateElite(0.45);
+  bool few = haveFewAssignments();
+  if (few) {
+    tryAll();
+  } else {
+    addClusterings();
+    mutateElite(0.45);
+  }
   // The best few for a while, then the best of these.
   std::vector<State> finals(
       elite.begin(), elite.begin() + static_cast<ptrdiff_t>(
                                          std::min(finalists, elite.size())));
-  for (size_t k = 0; k < finals.size(); ++k)
+  for (size_t k = 0; !few && k < finals.size(); ++k)
     finals[k] =
         anneal(finals[k], 0.45 + 0.25 * static_cast<double>(k + 1) /
                                      static_cast<double>(finals.size()));
@@ -443,7 +494,7 @@ SearchResult Search::run(const std::vector<Assignment> &starts) {
     return a.value < b.value;
   };
   std::sort(finals.begin(), finals.end(), byValue);
-  if (!finals.empty())
+  if (!few && !finals.empty())
     finals.insert(finals.begin(), anneal(finals.front(), 1.0));
   SearchResult result;
   result.evaluations = evaluations;

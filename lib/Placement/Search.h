@@ -10,7 +10,8 @@
 /// Local search over clusters of units. Starts from m-ETF on clusterings of
 /// several grains, mutates an elite of these at the level of clusters, then
 /// anneals: clusters around critical transfers and operators move, whole or
-/// within a window of time, and the list scheduler judges.
+/// within a window of time, and the list scheduler judges. Problems with few
+/// assignments are searched exhaustively.
 ///
 //===----------------------------------------------------------------------===//
 #ifndef BAECHI_LIB_PLACEMENT_SEARCH_H
@@ -26,6 +27,8 @@ struct SearchOptions {
   /// Ends at the first of these; 0 evaluations: no limit.
   double seconds = 1;
   int64_t evaluations = 0;
+  /// Of the objective: nothing better can be found, the search ends there.
+  int64_t lowerBound = 0;
 };
 
 struct SearchResult {

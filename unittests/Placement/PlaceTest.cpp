@@ -42,6 +42,29 @@ PlaceOptions pure(const std::string &placer) {
   return options;
 }
 
+TEST(Place, SingleTriesNothingElse) {
+  Problem problem = diamond(/*work=*/1000, /*bytes=*/10);
+  PlaceOptions options;
+  options.placer = "single";
+  options.budgetSeconds = 1e300;
+  PlaceResult result = place(problem, options);
+  ASSERT_TRUE(result.placement) << result.error;
+  for (const Candidate &candidate : result.candidates)
+    EXPECT_EQ(candidate.name.rfind("single:", 0), 0) << candidate.name;
+  EXPECT_EQ(result.placement->makespanNs, result.singleDeviceNs);
+}
+
+TEST(Place, SmallProblemsEndWhateverTheBudget) {
+  for (int64_t bytes : {10, 1000, 100000}) {
+    Problem problem = diamond(/*work=*/1000, bytes);
+    PlaceOptions options;
+    options.budgetSeconds = 1e300;
+    PlaceResult result = place(problem, options);
+    ASSERT_TRUE(result.placement) << result.error;
+    EXPECT_LE(result.placement->makespanNs, *result.singleDeviceNs);
+  }
+}
+
 TEST(Place, KnownOptimumOfAFork) {
   // a and b on one device; a's transfer, c and d on the other.
   EXPECT_EQ(placed(diamond()).placement->makespanNs, 10 + 20 + 1000 + 10);

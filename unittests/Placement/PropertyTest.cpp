@@ -44,6 +44,9 @@ std::vector<PlaceOptions> allOptions() {
 void expectSound(const Problem &problem, const PlaceOptions &options) {
   PlaceResult result = place(problem, options);
   if (!result.placement) {
+    if (options.placer == "single" &&
+        result.error.starts_with("no single device can run the whole graph"))
+      return;
     EXPECT_THAT(result.error, testing::AnyOf(HasSubstr("fit the memories"),
                                              HasSubstr("fits the memories")));
     return;
@@ -67,7 +70,9 @@ TEST_P(Random, AmpleMemory) {
     GTEST_SKIP() << "the random pins or groups contradict each other";
   for (const PlaceOptions &options : allOptions()) {
     expectSound(problem, options);
-    EXPECT_TRUE(place(problem, options).placement);
+    // Random kinds and pins may leave no device that runs everything.
+    if (options.placer != "single")
+      EXPECT_TRUE(place(problem, options).placement);
   }
 }
 

@@ -148,7 +148,7 @@ class ToolTest(unittest.TestCase):
         self.assertEqual(data["makespan_ns"], 12)
         self.assertEqual(data["lower_bound_ns"], 12)
         self.assertEqual(data["gap"], 0)
-        self.assertTrue(any(phase["name"] == "search" for phase in data["phases"]))
+        self.assertTrue(any(phase["name"] == "verify" for phase in data["phases"]))
 
 
 if __name__ == "__main__":
