@@ -103,6 +103,13 @@ public:
 
     if (!options.reference.empty())
       expected = exitOnError(readReference(options.reference));
+    size_t cores = runtime::queryHost().cores;
+    if (machine.devices.size() > cores)
+      llvm::errs() << "baechi-run: note: " << machine.devices.size()
+                   << " devices share " << cores
+                   << (cores == 1 ? " core" : " cores")
+                   << "; the prediction has one for each\n";
+
     compileModel();
     execute();
     return tell();
