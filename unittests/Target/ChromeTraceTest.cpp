@@ -27,7 +27,7 @@ runtime::Program twoDevices() {
   return program;
 }
 
-runtime::Timeline measuredOf(const runtime::Program &program) {
+runtime::Timeline measuredOf(const runtime::Program &) {
   runtime::Timeline timeline;
   timeline.devices.resize(2);
   timeline.devices[0].operators = {{0, 900}};
