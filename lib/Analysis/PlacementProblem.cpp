@@ -36,14 +36,6 @@ struct Ids {
   llvm::DenseMap<Operation *, int32_t> ofOperation;
 };
 
-StringAttr attrOf(func::FuncOp step, ArrayRef<Operation *> operators,
-                  int32_t id, StringRef name) {
-  int32_t arguments = step.getNumArguments();
-  return id < arguments
-             ? step.getArgAttrOfType<StringAttr>(id, name)
-             : operators[id - arguments]->getAttrOfType<StringAttr>(name);
-}
-
 LogicalResult addOperator(placement::Graph &graph, Operation *op,
                           std::string name) {
   auto cost = op->getAttrOfType<CostAttr>(BaechiDialect::kCost);
@@ -85,7 +77,8 @@ SmallVector<int32_t> baechi::requiredGroups(func::FuncOp step,
   llvm::EquivalenceClasses<int32_t> classes;
   llvm::StringMap<int32_t> named;
   for (int32_t id = 0; id < n; ++id)
-    if (StringAttr group = attrOf(step, operators, id, BaechiDialect::kGroup)) {
+    if (StringAttr group =
+            stringAttrOf(step, operators, id, BaechiDialect::kGroup)) {
       auto [entry, first] = named.try_emplace(group.getValue(), id);
       classes.insert(id);
       if (!first)
@@ -107,9 +100,18 @@ SmallVector<int32_t> baechi::requiredGroups(func::FuncOp step,
   return groups;
 }
 
+StringAttr baechi::stringAttrOf(func::FuncOp step,
+                                ArrayRef<Operation *> operators, int32_t id,
+                                StringRef name) {
+  int32_t arguments = step.getNumArguments();
+  return id < arguments
+             ? step.getArgAttrOfType<StringAttr>(id, name)
+             : operators[id - arguments]->getAttrOfType<StringAttr>(name);
+}
+
 StringAttr baechi::stringAttrOf(const StepGraph &graph, int32_t id,
                                 StringRef name) {
-  return attrOf(graph.step, graph.operators, id, name);
+  return stringAttrOf(graph.step, graph.operators, id, name);
 }
 
 FailureOr<StepGraph> baechi::buildStepGraph(func::FuncOp step) {

@@ -32,15 +32,12 @@ struct Colocate : public baechi::impl::ColocateBase<Colocate> {
     int32_t arguments = step->getNumArguments();
     llvm::DenseMap<int32_t, StringAttr> called;
     Builder builder(&getContext());
-    auto attrOf = [&](int32_t id) {
-      return id < arguments
-                 ? step->getArgAttrOfType<StringAttr>(id, BaechiDialect::kGroup)
-                 : operators[id - arguments]->getAttrOfType<StringAttr>(
-                       BaechiDialect::kGroup);
+    auto groupOf = [&](int32_t id) {
+      return stringAttrOf(*step, operators, id, BaechiDialect::kGroup);
     };
     for (int32_t id = 0, n = groups.size(); id < n; ++id)
-      if (groups[id] >= 0 && attrOf(id))
-        called.try_emplace(groups[id], attrOf(id));
+      if (groups[id] >= 0 && groupOf(id))
+        called.try_emplace(groups[id], groupOf(id));
     for (int32_t id = 0, n = groups.size(); id < n; ++id) {
       if (groups[id] < 0)
         continue;

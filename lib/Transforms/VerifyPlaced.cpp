@@ -37,9 +37,7 @@ struct VerifyPlaced : public baechi::impl::VerifyPlacedBase<VerifyPlaced> {
     int32_t arguments = step->getNumArguments();
     bool valid = true;
     auto attrOf = [&](int32_t id, StringRef name) {
-      return id < arguments
-                 ? step->getArgAttrOfType<StringAttr>(id, name)
-                 : operators[id - arguments]->getAttrOfType<StringAttr>(name);
+      return stringAttrOf(*step, operators, id, name);
     };
     auto error = [&](int32_t id) -> InFlightDiagnostic {
       valid = false;

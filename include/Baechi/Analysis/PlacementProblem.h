@@ -56,6 +56,12 @@ void writePlacement(const StepGraph &graph, const placement::Machine &machine,
 mlir::FailureOr<placement::Placement>
 readPlacement(const StepGraph &graph, const placement::Machine &machine);
 
+/// Reads a string attribute of graph operator \p id: of the argument or of the
+/// operation that it stands for.
+mlir::StringAttr stringAttrOf(mlir::func::FuncOp step,
+                              llvm::ArrayRef<mlir::Operation *> operators,
+                              int32_t id, llvm::StringRef name);
+
 /// Reads a string attribute of a graph operator: of the argument or operation.
 mlir::StringAttr stringAttrOf(const StepGraph &graph, int32_t id,
                               llvm::StringRef name);

@@ -72,8 +72,9 @@ llvm::SmallVector<InPlaceUpdate> inPlaceUpdates(mlir::func::FuncOp step);
 llvm::SmallVector<mlir::Operation *> readersOf(mlir::BlockArgument argument,
                                                mlir::Operation *updater);
 
-/// The operand position of \p op through which result \p result may be written
-/// into \p root's buffer (`baechi.may_alias` of the called kernel).
+/// True when result \p result of \p op may be written into \p root's buffer:
+/// the called kernel allows it (`baechi.may_alias`) for every operand that is
+/// this buffer, and there is one.
 bool mayWriteInto(mlir::Operation *op, unsigned result, mlir::Value root);
 
 } // namespace baechi
