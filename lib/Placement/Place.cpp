@@ -7,12 +7,12 @@
 //===----------------------------------------------------------------------===//
 
 #include "Baechi/Placement/Place.h"
-#include "Bounds.h"
-#include "Clusters.h"
-#include "Grouping.h"
-#include "Memory.h"
-#include "Placers.h"
-#include "Search.h"
+#include "Bounds/Bounds.h"
+#include "Grouping/Clusters.h"
+#include "Grouping/Grouping.h"
+#include "Memory/Memory.h"
+#include "Placers/Placers.h"
+#include "Search/Search.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

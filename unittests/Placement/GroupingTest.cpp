@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Grouping.h"
-#include "Clusters.h"
+#include "Grouping/Grouping.h"
+#include "Grouping/Clusters.h"
 #include "TestProblems.h"
 
 #include <gmock/gmock.h>

@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Memory.h"
+#include "Memory/Memory.h"
 #include "TestProblems.h"
 
 #include <gmock/gmock.h>

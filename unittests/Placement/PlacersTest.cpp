@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Placers.h"
+#include "Placers/Placers.h"
 #include "TestProblems.h"
 
 #include <gmock/gmock.h>

@@ -6,11 +6,11 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Schedule.h"
+#include "Schedule/Schedule.h"
 #include "TestProblems.h"
 
-#include "CriticalPath.h"
-#include "Memory.h"
+#include "Schedule/CriticalPath.h"
+#include "Memory/Memory.h"
 
 #include <gmock/gmock.h>
 

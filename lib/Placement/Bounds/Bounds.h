@@ -1,0 +1,34 @@
+//===- Bounds.h - Certificates ----------------------------------*- C++ -*-===//
+//
+// Part of the Baechi project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+#ifndef BAECHI_LIB_PLACEMENT_BOUNDS_H
+#define BAECHI_LIB_PLACEMENT_BOUNDS_H
+
+#include "Model/Model.h"
+
+#include <string>
+
+namespace baechi::placement {
+
+/// A value that no placement can beat, and the argument it comes from.
+struct Bound {
+  int64_t value = 0;
+  std::string name = "nothing to do";
+};
+
+/// Of the makespan: the critical path without communication; work over
+/// devices, also of the operators that a set of devices alone can run; the
+/// largest colocation unit; and for operators on the critical path, both kinds
+/// for what must come before them plus both for what must come after.
+Bound makespanBound(const Model &model);
+
+/// Of the largest load: work over devices and the largest unit.
+Bound maxLoadBound(const Model &model);
+
+} // namespace baechi::placement
+
+#endif // BAECHI_LIB_PLACEMENT_BOUNDS_H

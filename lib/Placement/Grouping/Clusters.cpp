@@ -1,0 +1,134 @@
+//===- Clusters.cpp - Units that talk a lot ---------------------*- C++ -*-===//
+//
+// Part of the Baechi project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Grouping/Clusters.h"
+
+#include <algorithm>
+#include <numeric>
+#include <tuple>
+
+using namespace baechi::placement;
+
+namespace {
+
+struct Pair {
+  int32_t a, b;
+  double traffic;
+  double score;
+};
+
+/// The traffic between clusters, one entry a pair.
+std::vector<Pair> trafficPairs(const Model &model,
+                               const std::vector<int32_t> &clusterOf) {
+  std::vector<Pair> pairs;
+  std::vector<int32_t> targets;
+  // A tensor that goes nearly everywhere says little about neighbours.
+  constexpr size_t manyTargets = 64;
+  for (int32_t t = 0; t < model.numTensors; ++t) {
+    int32_t from = clusterOf[model.unit[model.producer[t]]];
+    targets.clear();
+    for (int32_t user : model.users[t]) {
+      int32_t to = clusterOf[model.unit[user]];
+      if (to == from ||
+          std::find(targets.begin(), targets.end(), to) != targets.end())
+        continue;
+      targets.push_back(to);
+      if (targets.size() > manyTargets)
+        break;
+    }
+    auto traffic = static_cast<double>(model.meanTransfer(t) + 1);
+    for (int32_t to : targets)
+      pairs.push_back({std::min(from, to), std::max(from, to), traffic, 0});
+  }
+  std::sort(pairs.begin(), pairs.end(), [](const Pair &x, const Pair &y) {
+    return std::tie(x.a, x.b, x.traffic) < std::tie(y.a, y.b, y.traffic);
+  });
+  size_t last = 0;
+  for (size_t k = 1; k < pairs.size(); ++k)
+    if (pairs[k].a == pairs[last].a && pairs[k].b == pairs[last].b)
+      pairs[last].traffic += pairs[k].traffic;
+    else
+      pairs[++last] = pairs[k];
+  if (!pairs.empty())
+    pairs.resize(last + 1);
+  return pairs;
+}
+
+void scorePairs(std::vector<Pair> &pairs, int32_t clusters, double noise,
+                Random &random) {
+  std::vector<double> total(clusters, 0);
+  for (const Pair &pair : pairs) {
+    total[pair.a] += pair.traffic;
+    total[pair.b] += pair.traffic;
+  }
+  for (Pair &pair : pairs)
+    pair.score = pair.traffic / std::min(total[pair.a], total[pair.b]) *
+                 (1 - noise + 2 * noise * random.real());
+  std::sort(pairs.begin(), pairs.end(), [](const Pair &x, const Pair &y) {
+    return std::tie(y.score, x.a, x.b) < std::tie(x.score, y.a, y.b);
+  });
+}
+
+} // namespace
+
+std::vector<int32_t>
+baechi::placement::clusterUnits(const Model &model,
+                                const ClusterOptions &options, Random &random,
+                                int32_t &count) {
+  UnitMerger merger(model, options.workShare, options.memoryShare);
+  double total = 0;
+  for (int32_t i = 0; i < model.numNodes; ++i)
+    total += static_cast<double>(model.meanTime(i));
+  std::vector<int32_t> clusterOf(model.numUnits);
+  std::iota(clusterOf.begin(), clusterOf.end(), 0);
+  count = model.numUnits;
+  // Every round merges the best 30 %, so that the traffic stays current.
+  constexpr int maxRounds = 60;
+  constexpr double mergedShare = 0.3;
+  for (int round = 0; round < maxRounds && count > 1; ++round) {
+    std::vector<Unit> unitIn(count);
+    for (Unit u = 0; u < model.numUnits; ++u)
+      unitIn[clusterOf[u]] = u;
+    auto pairs = trafficPairs(model, clusterOf);
+    scorePairs(pairs, count, options.noise, random);
+    auto wanted =
+        std::max<int32_t>(1, static_cast<int32_t>(count * mergedShare));
+    int32_t merged = 0;
+    for (const Pair &pair : pairs) {
+      Unit a = unitIn[pair.a], b = unitIn[pair.b];
+      if (merger.find(a) == merger.find(b))
+        continue;
+      auto smaller =
+          static_cast<double>(std::min(merger.workOf(a), merger.workOf(b)));
+      if (smaller >= total * options.small &&
+          pair.traffic < options.ratio * smaller)
+        continue;
+      if (merger.join(a, b) && ++merged >= wanted)
+        break;
+    }
+    if (merged == 0)
+      break;
+    clusterOf = merger.number(count);
+  }
+  return clusterOf;
+}
+
+void baechi::placement::coplace(const Model &model, Coarsening &coarsening) {
+  joinFreely(model, freeShare, coarsening);
+  Model merged = coarsen(model, coarsening);
+  ClusterOptions options;
+  options.small = 0.01;
+  options.workShare = std::min(0.5, 1.2 / model.numDevices);
+  options.memoryShare = 0.25;
+  Random random;
+  int32_t count;
+  std::vector<int32_t> clusters = clusterUnits(merged, options, random, count);
+  for (Unit &u : coarsening.unit)
+    u = clusters[u];
+  coarsening.numUnits = count;
+}

@@ -1,0 +1,178 @@
+//===- Fusion.cpp - Contraction without cycles ------------------*- C++ -*-===//
+//
+// Part of the Baechi project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Grouping/Grouping.h"
+
+#include <algorithm>
+
+using namespace baechi::placement;
+
+namespace {
+
+class Fuser {
+public:
+  Fuser(const Model &model, const std::vector<Unit> &unitOf);
+  bool contract(int32_t a, int32_t b);
+  void run();
+  void write(Coarsening &coarsening) {
+    coarsening.node = sets.number(coarsening.numNodes);
+  }
+
+private:
+  bool delays(int32_t a, int32_t b);
+  bool search(int32_t from, int32_t target, bool forward,
+              std::vector<int32_t> &found);
+  void reorder(int32_t merged, int32_t a, int32_t b);
+
+  /// Edges looked at before two nodes are taken for not contractible.
+  static constexpr int searchLimit = 1000;
+  /// Share of all work that others may be made to wait for.
+  static constexpr double delayShare = 1.0 / 2000;
+
+  const Model &model;
+  const std::vector<Unit> &unitOf;
+  DisjointSets sets;
+  std::vector<int32_t> position;
+  std::vector<int64_t> time; ///< of the set that a node names
+  int64_t shortTime = 0;
+  std::vector<std::vector<int32_t>> next, previous;
+  std::vector<int32_t> mark;
+  int32_t stamp = 0;
+  std::vector<int32_t> after, before, slots;
+};
+
+Fuser::Fuser(const Model &model, const std::vector<Unit> &unitOf)
+    : model(model), unitOf(unitOf), sets(model.numNodes),
+      position(model.numNodes), next(model.numNodes), previous(model.numNodes),
+      mark(model.numNodes, 0) {
+  for (int32_t k = 0; k < model.numNodes; ++k)
+    position[model.order[k]] = k;
+  int64_t total = 0;
+  for (int32_t i = 0; i < model.numNodes; ++i) {
+    time.push_back(model.meanTime(i));
+    total += time.back();
+  }
+  shortTime = static_cast<int64_t>(static_cast<double>(total) * delayShare);
+  for (int32_t i = 0; i < model.numNodes; ++i)
+    model.forEachUser(i, [&](int32_t user) {
+      next[i].push_back(user);
+      previous[user].push_back(i);
+    });
+}
+
+/// A contracted node gives its results when all of it has run, and runs when
+/// all its operands are there: other units would wait for \p b, or \p a would
+/// wait for them. True when that is not short.
+bool Fuser::delays(int32_t a, int32_t b) {
+  Unit own = unitOf[model.unit[a]];
+  auto meets = [&](const std::vector<int32_t> &list) {
+    return std::any_of(list.begin(), list.end(), [&](int32_t entry) {
+      return unitOf[model.unit[sets.find(entry)]] != own;
+    });
+  };
+  return (time[b] > shortTime && meets(next[a])) ||
+         (time[a] > shortTime && meets(previous[b]));
+}
+
+/// Collects what \p from reaches strictly between it and \p target, leaving
+/// out the direct edge. False: there is another path, or the bound was passed.
+bool Fuser::search(int32_t from, int32_t target, bool forward,
+                   std::vector<int32_t> &found) {
+  found.assign(1, from);
+  ++stamp;
+  int edges = 0;
+  for (size_t k = 0; k < found.size(); ++k) {
+    int32_t at = found[k];
+    auto &list = forward ? next[at] : previous[at];
+    for (int32_t &entry : list) {
+      entry = sets.find(entry);
+      if (++edges > searchLimit)
+        return false;
+      if (entry == target && at != from)
+        return false;
+      bool between = forward ? position[entry] < position[target]
+                             : position[entry] > position[target];
+      if (entry == at || entry == target || !between || mark[entry] == stamp)
+        continue;
+      mark[entry] = stamp;
+      found.push_back(entry);
+    }
+  }
+  found.erase(found.begin());
+  return true;
+}
+
+/// Gives the merged node and what lies around it their new positions: first
+/// what leads to it, then itself, then what follows from it.
+void Fuser::reorder(int32_t merged, int32_t a, int32_t b) {
+  auto byPosition = [&](int32_t x, int32_t y) {
+    return position[x] < position[y];
+  };
+  std::sort(before.begin(), before.end(), byPosition);
+  std::sort(after.begin(), after.end(), byPosition);
+  slots.assign({position[a], position[b]});
+  for (int32_t i : before)
+    slots.push_back(position[i]);
+  for (int32_t i : after)
+    slots.push_back(position[i]);
+  std::sort(slots.begin(), slots.end());
+  size_t slot = 0;
+  for (int32_t i : before)
+    position[i] = slots[slot++];
+  position[merged] = slots[slot];
+  slot = slots.size() - after.size();
+  for (int32_t i : after)
+    position[i] = slots[slot++];
+}
+
+bool Fuser::contract(int32_t a, int32_t b) {
+  a = sets.find(a);
+  b = sets.find(b);
+  if (a == b || delays(a, b) || !search(a, b, /*forward=*/true, after) ||
+      !search(b, a, /*forward=*/false, before))
+    return false;
+  int32_t merged = sets.join(a, b), other = merged == a ? b : a;
+  time[merged] += time[other];
+  reorder(merged, a, b);
+  for (auto *lists : {&next, &previous}) {
+    auto &into = (*lists)[merged], &from = (*lists)[other];
+    if (into.size() < from.size())
+      into.swap(from);
+    into.insert(into.end(), from.begin(), from.end());
+    from = {};
+    for (int32_t &entry : into)
+      entry = sets.find(entry);
+    std::sort(into.begin(), into.end());
+    into.erase(std::unique(into.begin(), into.end()), into.end());
+    std::erase(into, merged);
+  }
+  return true;
+}
+
+void Fuser::run() {
+  // A contraction can open the way for another: a second round is enough for
+  // nearly all of them.
+  for (int round = 0; round < 2; ++round) {
+    bool changed = false;
+    for (int32_t i : model.order)
+      model.forEachUser(i, [&](int32_t user) {
+        if (unitOf[model.unit[i]] == unitOf[model.unit[user]])
+          changed |= contract(i, user);
+      });
+    if (!changed)
+      return;
+  }
+}
+
+} // namespace
+
+void baechi::placement::fuse(const Model &model, Coarsening &coarsening) {
+  Fuser fuser(model, coarsening.unit);
+  fuser.run();
+  fuser.write(coarsening);
+}

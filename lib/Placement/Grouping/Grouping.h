@@ -1,0 +1,60 @@
+//===- Grouping.h - What stays together -------------------------*- C++ -*-===//
+//
+// Part of the Baechi project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+///
+/// \file
+/// Baechi's graph optimisations (Jeon et al., SoCC 2020, section 3.3), bounded
+/// so that no group swallows the model, and fusion that never makes a cycle.
+///
+//===----------------------------------------------------------------------===//
+#ifndef BAECHI_LIB_PLACEMENT_GROUPING_H
+#define BAECHI_LIB_PLACEMENT_GROUPING_H
+
+#include "Grouping/Coarsen.h"
+
+#include <string>
+
+namespace baechi::placement {
+
+/// Units joined into larger ones as long as the result has a device, at most a
+/// share of the work and at most a share of the smallest device's memory.
+class UnitMerger {
+public:
+  UnitMerger(const Model &model, double workShare, double memoryShare);
+  /// True when the two are one unit afterwards.
+  bool join(Unit a, Unit b);
+  Unit find(Unit u) { return sets.find(u); }
+  int64_t workOf(Unit u) { return work[sets.find(u)]; }
+  /// A set per unit, numbered from 0.
+  std::vector<Unit> number(int32_t &count) { return sets.number(count); }
+
+private:
+  int32_t numDevices;
+  DisjointSets sets;
+  std::vector<int64_t> work, resident;
+  std::vector<uint8_t> allowed;
+  int64_t workLimit, residentLimit;
+};
+
+/// An operator below this share of all work is no choice of its own.
+constexpr double freeShare = 1.0 / 20000;
+
+/// Joins what it costs nothing to keep together: a short operator (at most
+/// \p share of all work) joins its only consumer when its operands take no
+/// longer to move than its results, or its only source in the opposite case.
+/// Baechi's co-placement without that condition strands recurrences.
+void joinFreely(const Model &model, double share, Coarsening &coarsening);
+
+/// Fusion: contracts directly connected nodes of one unit when no other path
+/// joins them. The topological order is kept up to date with every contraction
+/// (Pearce & Kelly 2006), so that the search for another path looks only at
+/// what lies between the two, up to a bound.
+void fuse(const Model &model, Coarsening &coarsening);
+
+} // namespace baechi::placement
+
+#endif // BAECHI_LIB_PLACEMENT_GROUPING_H

@@ -1,0 +1,201 @@
+//===- MachineJson.cpp - Machine files --------------------------*- C++ -*-===//
+//
+// Part of the Baechi project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Baechi/Placement/Io.h"
+#include "Io/Json.h"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <map>
+
+using namespace baechi::placement;
+using baechi::placement::json::Cursor;
+
+namespace {
+
+constexpr std::array<std::pair<LinkModel, std::string_view>, 4> linkModels{{
+    {LinkModel::Unlimited, "unlimited"},
+    {LinkModel::Parallel, "parallel"},
+    {LinkModel::Duplex, "duplex"},
+    {LinkModel::Sequential, "sequential"},
+}};
+
+/// The table of links is quadratic in the devices.
+constexpr size_t maxDevices = 4096;
+
+Link readLink(const Cursor &at) {
+  return {at["latency_ns"].integer(), at["bytes_per_us"].integer()};
+}
+
+Machine readDevices(const Cursor &root) {
+  Machine machine;
+  Cursor devices = root["devices"];
+  if (devices.size() > maxDevices)
+    devices.fail(fmt::format("holds {} devices, more than {}", devices.size(),
+                             maxDevices));
+  devices.forEach([&](size_t, const Cursor &entry) {
+    Device device;
+    device.name = entry["name"].string();
+    Cursor at = entry.named(device.name);
+    at.onlyKeys({"name", "kind", "memory"});
+    device.kind = at["kind"].string();
+    device.memory = at["memory"].integer();
+    machine.devices.push_back(std::move(device));
+  });
+  return machine;
+}
+
+void readLinks(const Cursor &root, Machine &machine) {
+  size_t n = machine.devices.size();
+  std::map<std::string, size_t> index;
+  for (size_t d = 0; d < n; ++d)
+    index.emplace(machine.devices[d].name, d);
+  machine.links.assign(n * n, std::nullopt);
+  if (auto fallback = root.find("link_default")) {
+    fallback->onlyKeys({"latency_ns", "bytes_per_us"});
+    Link link = readLink(*fallback);
+    for (size_t k = 0; k < n * n; ++k)
+      if (k / n != k % n)
+        machine.links[k] = link;
+  }
+  auto links = root.find("links");
+  if (!links)
+    return;
+  std::vector<bool> seen(n * n, false);
+  links->forEach([&](size_t, const Cursor &at) {
+    at.onlyKeys({"from", "to", "latency_ns", "bytes_per_us"});
+    auto device = [&](const char *key) {
+      std::string name = at[key].string();
+      auto it = index.find(name);
+      if (it == index.end())
+        at[key].fail(fmt::format("'{}' is not a device of this machine", name));
+      return it->second;
+    };
+    size_t from = device("from"), to = device("to");
+    if (from == to)
+      at.fail("leads from a device to itself: remove it");
+    if (seen[from * n + to])
+      at.fail(fmt::format("a second link from '{}' to '{}': keep one",
+                          machine.devices[from].name,
+                          machine.devices[to].name));
+    seen[from * n + to] = true;
+    machine.links[from * n + to] = readLink(at);
+  });
+}
+
+/// The link that most pairs have becomes the file's default.
+std::optional<Link> commonLink(const Machine &machine) {
+  std::map<std::pair<int64_t, int64_t>, size_t> counts;
+  size_t n = machine.devices.size();
+  for (size_t k = 0; k < n * n; ++k) {
+    if (k / n == k % n)
+      continue;
+    // A default would give a pair that cannot talk a link.
+    if (!machine.links[k])
+      return std::nullopt;
+    ++counts[{machine.links[k]->latencyNs, machine.links[k]->bytesPerUs}];
+  }
+  std::optional<Link> best;
+  size_t most = 0;
+  for (const auto &[key, count] : counts)
+    if (count > most) {
+      most = count;
+      best = Link{key.first, key.second};
+    }
+  return best;
+}
+
+bool sameLink(const Link &a, const Link &b) {
+  return a.latencyNs == b.latencyNs && a.bytesPerUs == b.bytesPerUs;
+}
+
+} // namespace
+
+std::string_view baechi::placement::linkModelName(LinkModel model) {
+  for (const auto &[value, name] : linkModels)
+    if (value == model)
+      return name;
+  return "";
+}
+
+std::optional<LinkModel>
+baechi::placement::linkModelNamed(std::string_view name) {
+  for (const auto &[value, known] : linkModels)
+    if (known == name)
+      return value;
+  return std::nullopt;
+}
+
+std::string baechi::placement::parseMachine(std::string_view text,
+                                            const std::string &name,
+                                            Machine &machine) {
+  machine = {};
+  return json::parse(text, name, "baechi-machine", [&](const Cursor &root) {
+    root.onlyKeys({"format", "version", "meta", "devices", "kinds", "links",
+                   "link_default", "link_model"});
+    machine = readDevices(root);
+    readLinks(root, machine);
+    Cursor model = root["link_model"];
+    auto known = linkModelNamed(model.string());
+    if (!known)
+      model.fail(fmt::format("'{}' is not one of unlimited, parallel, duplex, "
+                             "sequential",
+                             model.string()));
+    machine.linkModel = *known;
+  });
+}
+
+std::string baechi::placement::readMachine(const std::string &path,
+                                           Machine &machine) {
+  std::string text;
+  std::string error = readTextFile(path, text);
+  return error.empty() ? parseMachine(text, path, machine) : error;
+}
+
+std::string baechi::placement::formatMachine(const Machine &machine,
+                                             std::string &text) try {
+  using Json = nlohmann::ordered_json;
+  Json root{{"format", "baechi-machine"}, {"version", 1}};
+  auto &devices = root["devices"] = Json::array();
+  for (const Device &device : machine.devices)
+    devices.push_back({{"name", device.name},
+                       {"kind", device.kind},
+                       {"memory", device.memory}});
+  auto fields = [](const Link &link) {
+    return Json{{"latency_ns", link.latencyNs},
+                {"bytes_per_us", link.bytesPerUs}};
+  };
+  std::optional<Link> common = commonLink(machine);
+  auto &links = root["links"] = Json::array();
+  auto n = static_cast<int32_t>(machine.devices.size());
+  for (int32_t from = 0; from < n; ++from)
+    for (int32_t to = 0; to < n; ++to) {
+      const std::optional<Link> &link = machine.link(from, to);
+      if (from == to || !link || (common && sameLink(*link, *common)))
+        continue;
+      Json entry{{"from", machine.devices[from].name},
+                 {"to", machine.devices[to].name}};
+      entry.update(fields(*link));
+      links.push_back(std::move(entry));
+    }
+  if (common)
+    root["link_default"] = fields(*common);
+  root["link_model"] = linkModelName(machine.linkModel);
+  text = root.dump(1) + "\n";
+  return "";
+} catch (const std::exception &e) {
+  return fmt::format("cannot write: {}", e.what());
+}
+
+std::string baechi::placement::writeMachine(const std::string &path,
+                                            const Machine &machine) {
+  std::string text;
+  std::string error = formatMachine(machine, text);
+  return error.empty() ? writeTextFile(path, text) : path + ": " + error;
+}

@@ -1,0 +1,149 @@
+//===- PlacementJson.cpp - Placement files ----------------------*- C++ -*-===//
+//
+// Part of the Baechi project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Baechi/Placement/Io.h"
+#include "Io/Json.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <tuple>
+
+using namespace baechi::placement;
+using baechi::placement::json::Cursor;
+
+namespace {
+
+class PlacementReader {
+public:
+  PlacementReader(const Problem &problem, Placement &placement)
+      : problem(problem), placement(placement) {
+    const auto &devices = problem.machine.devices;
+    for (size_t d = 0; d < devices.size(); ++d)
+      index.emplace(devices[d].name, static_cast<int32_t>(d));
+  }
+
+  void read(const Cursor &root, PlacementInfo &info) {
+    if (auto algorithm = root.find("algorithm"))
+      info.algorithm = algorithm->string();
+    if (auto bound = root.find("lower_bound_ns"))
+      info.lowerBoundNs = bound->integer();
+    size_t n = problem.graph.ops.size();
+    placement.device.assign(n, -1);
+    placement.startNs.assign(n, 0);
+    root["ops"].forEach([&](size_t, const Cursor &at) { readOperator(at); });
+    for (size_t i = 0; i < n; ++i)
+      if (placement.device[i] < 0)
+        root["ops"].fail(fmt::format("operator {} '{}' is not placed", i,
+                                     problem.graph.ops[i].name));
+    if (auto transfers = root.find("transfers"))
+      transfers->forEach([&](size_t, const Cursor &at) {
+        placement.transfers.push_back({at["op"].index(), at["output"].index(),
+                                       device(at["from"]), device(at["to"]),
+                                       at["start_ns"].integer(),
+                                       at["end_ns"].integer()});
+      });
+    std::sort(placement.transfers.begin(), placement.transfers.end(),
+              [](const Transfer &a, const Transfer &b) {
+                return std::tie(a.startNs, a.endNs, a.op, a.output, a.to) <
+                       std::tie(b.startNs, b.endNs, b.op, b.output, b.to);
+              });
+    placement.makespanNs = root["makespan_ns"].integer();
+  }
+
+private:
+  int32_t device(const Cursor &at) const {
+    std::string name = at.string();
+    auto it = index.find(name);
+    if (it == index.end())
+      at.fail(fmt::format("'{}' is not a device of the machine", name));
+    return it->second;
+  }
+
+  void readOperator(const Cursor &at) {
+    int32_t id = at["id"].index();
+    size_t n = problem.graph.ops.size();
+    if (id < 0 || static_cast<size_t>(id) >= n)
+      at["id"].fail(
+          fmt::format("is {}, but the graph has {} operators", id, n));
+    if (placement.device[id] >= 0)
+      at["id"].fail(fmt::format("operator {} is placed twice", id));
+    placement.device[id] = device(at["device"]);
+    placement.startNs[id] = at["start_ns"].integer();
+  }
+
+  const Problem &problem;
+  Placement &placement;
+  std::map<std::string, int32_t> index;
+};
+
+} // namespace
+
+std::string baechi::placement::parsePlacement(std::string_view text,
+                                              const std::string &name,
+                                              const Problem &problem,
+                                              Placement &placement,
+                                              PlacementInfo *info) {
+  placement = {};
+  PlacementInfo ignored;
+  return json::parse(text, name, "baechi-placement", [&](const Cursor &root) {
+    PlacementReader(problem, placement).read(root, info ? *info : ignored);
+  });
+}
+
+std::string baechi::placement::readPlacement(const std::string &path,
+                                             const Problem &problem,
+                                             Placement &placement,
+                                             PlacementInfo *info) {
+  std::string text;
+  std::string error = readTextFile(path, text);
+  return error.empty() ? parsePlacement(text, path, problem, placement, info)
+                       : error;
+}
+
+std::string baechi::placement::formatPlacement(const Problem &problem,
+                                               const Placement &placement,
+                                               const PlacementInfo &info,
+                                               std::string &text) try {
+  using Json = nlohmann::ordered_json;
+  auto deviceName = [&](int32_t d) {
+    return problem.machine.devices.at(d).name;
+  };
+  Json root{{"format", "baechi-placement"},
+            {"version", 1},
+            {"algorithm", info.algorithm},
+            {"makespan_ns", placement.makespanNs},
+            {"lower_bound_ns", info.lowerBoundNs}};
+  auto &ops = root["ops"] = Json::array();
+  for (size_t i = 0; i < placement.device.size(); ++i)
+    ops.push_back({{"id", i},
+                   {"device", deviceName(placement.device[i])},
+                   {"start_ns", placement.startNs.at(i)}});
+  auto &transfers = root["transfers"] = Json::array();
+  for (const Transfer &t : placement.transfers)
+    transfers.push_back({{"op", t.op},
+                         {"output", t.output},
+                         {"from", deviceName(t.from)},
+                         {"to", deviceName(t.to)},
+                         {"start_ns", t.startNs},
+                         {"end_ns", t.endNs}});
+  text = root.dump() + "\n";
+  return "";
+} catch (const std::exception &e) {
+  return fmt::format("cannot write: {}", e.what());
+}
+
+std::string baechi::placement::writePlacement(const std::string &path,
+                                              const Problem &problem,
+                                              const Placement &placement,
+                                              const PlacementInfo &info) {
+  std::string text;
+  std::string error = formatPlacement(problem, placement, info, text);
+  return error.empty() ? writeTextFile(path, text) : path + ": " + error;
+}

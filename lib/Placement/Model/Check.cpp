@@ -1,0 +1,368 @@
+//===- Check.cpp - What is wrong with an input ------------------*- C++ -*-===//
+//
+// Part of the Baechi project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Model/Support.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <limits>
+#include <map>
+#include <set>
+
+using namespace baechi::placement;
+
+namespace {
+
+/// Sums of sizes and of times must stay below this, so that no algorithm needs
+/// to think of overflow.
+constexpr int64_t sumLimit = std::numeric_limits<int64_t>::max() / 4;
+
+/// A sum that saturates instead of overflowing.
+class Sum {
+public:
+  void add(int64_t value, int64_t times = 1) {
+    total += static_cast<__int128>(std::max<int64_t>(value, 0)) * times;
+  }
+  bool tooLarge() const { return total > sumLimit; }
+
+private:
+  __int128 total = 0;
+};
+
+class Checker {
+public:
+  explicit Checker(const Problem &problem)
+      : graph(problem.graph), machine(problem.machine) {}
+
+  std::vector<std::string> run() {
+    checkDevices();
+    checkLinks();
+    for (size_t i = 0; i < graph.ops.size(); ++i)
+      checkOperator(static_cast<int32_t>(i));
+    checkEdges();
+    if (!errors.empty())
+      return std::move(errors);
+    // What follows relies on ids and numbers that are in range.
+    checkSums();
+    checkGroups();
+    checkReach();
+    checkAcyclic();
+    return std::move(errors);
+  }
+
+private:
+  template <typename... Args>
+  void error(fmt::format_string<Args...> format, Args &&...args) {
+    errors.push_back(fmt::format(format, std::forward<Args>(args)...));
+  }
+
+  std::string opName(int32_t op) const {
+    const std::string &name = graph.ops[op].name;
+    return name.empty() ? fmt::format("operator {}", op)
+                        : fmt::format("operator {} '{}'", op, name);
+  }
+
+  bool validOp(int32_t op) const {
+    return op >= 0 && static_cast<size_t>(op) < graph.ops.size();
+  }
+
+  std::vector<std::string> deviceNames() const {
+    std::vector<std::string> names;
+    for (const Device &device : machine.devices)
+      names.push_back(device.name);
+    return names;
+  }
+
+  void checkDevices() {
+    if (machine.devices.empty())
+      error("the machine has no device: list at least one");
+    std::set<std::string> names;
+    for (size_t d = 0; d < machine.devices.size(); ++d) {
+      const Device &device = machine.devices[d];
+      if (device.name.empty())
+        error("device {} has no name: give it one", d);
+      else if (!names.insert(device.name).second)
+        error("two devices are called '{}': give each its own name",
+              device.name);
+      if (device.memory < 0)
+        error("device '{}' has a memory of {} bytes: it must be 0 or more",
+              device.name, device.memory);
+    }
+  }
+
+  void checkLinks() {
+    size_t n = machine.devices.size();
+    if (machine.links.size() != n * n) {
+      error("the machine has {} entries in its link table for {} devices: it "
+            "needs {}",
+            machine.links.size(), n, n * n);
+      return;
+    }
+    for (size_t from = 0; from < n; ++from)
+      for (size_t to = 0; to < n; ++to) {
+        const std::optional<Link> &link = machine.links[from * n + to];
+        if (from == to || !link)
+          continue;
+        std::string name =
+            fmt::format("the link from '{}' to '{}'",
+                        machine.devices[from].name, machine.devices[to].name);
+        if (link->latencyNs < 0)
+          error("{} has a latency of {} ns: it must be 0 or more", name,
+                link->latencyNs);
+        if (link->bytesPerUs <= 0)
+          error("{} moves {} bytes per us: it must be 1 or more", name,
+                link->bytesPerUs);
+      }
+  }
+
+  void checkOperator(int32_t i) {
+    const Operator &op = graph.ops[i];
+    std::set<std::string> kinds;
+    for (const auto &[kind, time] : op.timeNs) {
+      if (!kinds.insert(kind).second)
+        error("{} has two times for the kind '{}': keep one", opName(i), kind);
+      if (time < 0)
+        error("{} has a time of {} ns: it must be 0 or more", opName(i), time);
+    }
+    for (size_t k = 0; k < op.outputs.size(); ++k) {
+      const Output &output = op.outputs[k];
+      if (output.bytes < 0 || output.memory < 0 || output.copy < 0)
+        error("output {} of {} has a negative size: sizes must be 0 or more", k,
+              opName(i));
+    }
+    if (op.scratch < 0)
+      error("{} has {} scratch bytes: they must be 0 or more", opName(i),
+            op.scratch);
+    if (op.resident < 0)
+      error("{} has {} resident bytes: they must be 0 or more", opName(i),
+            op.resident);
+    if (op.forward && (!validOp(*op.forward) || *op.forward == i))
+      error("{} names operator {} as its forward operator: it must be another "
+            "operator of the graph (0 to {})",
+            opName(i), *op.forward, graph.ops.size() - 1);
+    checkSupport(i);
+  }
+
+  void checkSupport(int32_t i) {
+    const Operator &op = graph.ops[i];
+    auto runs = [&](const Device &device) {
+      return timeOn(op, device.kind).has_value();
+    };
+    if (op.pin) {
+      auto pinned = std::find_if(
+          machine.devices.begin(), machine.devices.end(),
+          [&](const Device &device) { return device.name == *op.pin; });
+      if (pinned == machine.devices.end())
+        error("{} is pinned to '{}', which the machine does not have: its "
+              "devices are {}",
+              opName(i), *op.pin, fmt::join(deviceNames(), ", "));
+      else if (!runs(*pinned))
+        error("{} is pinned to '{}' but has no time for its kind '{}': add one "
+              "or pin it elsewhere",
+              opName(i), *op.pin, pinned->kind);
+    } else if (!machine.devices.empty() &&
+               std::none_of(machine.devices.begin(), machine.devices.end(),
+                            runs)) {
+      std::set<std::string> kinds;
+      for (const Device &device : machine.devices)
+        kinds.insert(device.kind);
+      error("{} has no time for any device of the machine: add one for a kind "
+            "of {}",
+            opName(i), fmt::join(kinds, ", "));
+    }
+  }
+
+  void checkEdges() {
+    for (size_t e = 0; e < graph.edges.size(); ++e) {
+      const Edge &edge = graph.edges[e];
+      if (!validOp(edge.from) || !validOp(edge.to)) {
+        error("edge {} leads from operator {} to operator {}, but operators "
+              "are numbered 0 to {}",
+              e, edge.from, edge.to,
+              static_cast<int64_t>(graph.ops.size()) - 1);
+        continue;
+      }
+      if (edge.from == edge.to)
+        error("edge {} leads from {} to itself: remove it", e,
+              opName(edge.from));
+      auto outputs = static_cast<int32_t>(graph.ops[edge.from].outputs.size());
+      if (edge.output < -1 || edge.output >= outputs)
+        error("edge {} uses output {} of {}, which has {}", e, edge.output,
+              opName(edge.from), outputs);
+    }
+  }
+
+  void checkSums() {
+    Sum bytes, time;
+    auto devices = static_cast<int64_t>(machine.devices.size());
+    const Link *slowest = nullptr;
+    constexpr int64_t probe = int64_t(1) << 30;
+    for (size_t k = 0; k < machine.links.size(); ++k)
+      if (const auto &link = machine.links[k];
+          link &&
+          (!slowest || link->transferNs(probe) > slowest->transferNs(probe)))
+        slowest = &*link;
+    for (const Operator &op : graph.ops) {
+      bytes.add(op.scratch);
+      bytes.add(op.resident);
+      int64_t longest = 0;
+      for (const auto &[kind, ns] : op.timeNs)
+        longest = std::max(longest, ns);
+      time.add(longest);
+      for (const Output &output : op.outputs) {
+        bytes.add(output.memory);
+        bytes.add(output.copy, devices);
+        bytes.add(output.bytes, devices);
+        if (slowest)
+          time.add(slowest->transferNs(output.bytes), devices);
+      }
+    }
+    if (bytes.tooLarge())
+      error("the sizes of the graph add up to more than {} bytes: check their "
+            "unit",
+            sumLimit);
+    if (time.tooLarge())
+      error("the times of operators and transfers add up to more than {} ns: "
+            "check their unit",
+            sumLimit);
+  }
+
+  /// The devices that operator \p op may be on, as a mask.
+  std::vector<bool> allowed(int32_t op) const {
+    std::vector<bool> mask;
+    for (const Device &device : machine.devices)
+      mask.push_back(timeOn(graph.ops[op], device.kind).has_value() &&
+                     (!graph.ops[op].pin || *graph.ops[op].pin == device.name));
+    return mask;
+  }
+
+  /// A group needs one device that every member may be on.
+  void checkGroups() {
+    struct Group {
+      int32_t pinned = -1;
+      std::vector<bool> mask;
+    };
+    std::map<std::string, Group> groups;
+    for (size_t i = 0; i < graph.ops.size(); ++i) {
+      const Operator &op = graph.ops[i];
+      auto id = static_cast<int32_t>(i);
+      masks.push_back(allowed(id));
+      if (!op.group)
+        continue;
+      auto [it, isNew] = groups.try_emplace(*op.group);
+      Group &group = it->second;
+      if (isNew)
+        group.mask.assign(machine.devices.size(), true);
+      bool contradicts = op.pin && group.pinned >= 0 &&
+                         *graph.ops[group.pinned].pin != *op.pin;
+      if (contradicts)
+        error("group '{}' has {} pinned to '{}' and {} pinned to '{}': a group "
+              "is on one device",
+              *op.group, opName(group.pinned), *graph.ops[group.pinned].pin,
+              opName(id), *op.pin);
+      if (op.pin && group.pinned < 0)
+        group.pinned = id;
+      bool had = std::find(group.mask.begin(), group.mask.end(), true) !=
+                 group.mask.end();
+      for (size_t d = 0; d < group.mask.size(); ++d)
+        group.mask[d] = group.mask[d] && masks.back()[d];
+      bool has = std::find(group.mask.begin(), group.mask.end(), true) !=
+                 group.mask.end();
+      if (had && !has && !contradicts)
+        error("no device supports all of group '{}': {} is the first that none "
+              "of the devices left can run; split the group, move a pin or "
+              "add a time",
+              *op.group, opName(id));
+    }
+    for (size_t i = 0; i < graph.ops.size(); ++i)
+      if (const auto &name = graph.ops[i].group)
+        masks[i] = groups[*name].mask;
+  }
+
+  /// Both ends of an edge need a device each that can talk.
+  void checkReach() {
+    if (!errors.empty() || machine.devices.size() < 2)
+      return;
+    auto devices = static_cast<int32_t>(machine.devices.size());
+    bool complete = true;
+    for (int32_t a = 0; a < devices; ++a)
+      for (int32_t b = 0; b < devices; ++b)
+        complete &= a == b || machine.link(a, b).has_value();
+    if (complete)
+      return;
+    for (const Edge &edge : graph.edges) {
+      bool possible = false;
+      for (int32_t a = 0; a < devices && !possible; ++a)
+        for (int32_t b = 0; b < devices && !possible; ++b)
+          possible = masks[edge.from][a] && masks[edge.to][b] &&
+                     (a == b || machine.link(a, b));
+      if (!possible)
+        error("{} and its consumer {} must be on devices without a link: add "
+              "the link or a link_default",
+              opName(edge.from), opName(edge.to));
+    }
+  }
+
+  void checkAcyclic() {
+    size_t n = graph.ops.size();
+    std::vector<int32_t> waiting(n, 0);
+    std::vector<std::vector<int32_t>> next(n), previous(n);
+    for (const Edge &edge : graph.edges) {
+      next[edge.from].push_back(edge.to);
+      previous[edge.to].push_back(edge.from);
+      ++waiting[edge.to];
+    }
+    std::vector<int32_t> ready;
+    for (size_t i = 0; i < n; ++i)
+      if (waiting[i] == 0)
+        ready.push_back(static_cast<int32_t>(i));
+    for (size_t k = 0; k < ready.size(); ++k)
+      for (int32_t user : next[ready[k]])
+        if (--waiting[user] == 0)
+          ready.push_back(user);
+    if (ready.size() == n)
+      return;
+    // Every operator that is left has a predecessor that is left: walking
+    // back must come round.
+    auto start = std::find_if(waiting.begin(), waiting.end(),
+                              [](int32_t count) { return count > 0; });
+    auto at = static_cast<int32_t>(start - waiting.begin());
+    std::vector<int32_t> path, seenAt(n, -1);
+    while (seenAt[at] < 0) {
+      seenAt[at] = static_cast<int32_t>(path.size());
+      path.push_back(at);
+      at = *std::find_if(previous[at].begin(), previous[at].end(),
+                         [&](int32_t p) { return waiting[p] > 0; });
+    }
+    std::vector<int32_t> cycle(path.begin() + seenAt[at], path.end());
+    std::reverse(cycle.begin(), cycle.end());
+    std::rotate(cycle.begin(), std::min_element(cycle.begin(), cycle.end()),
+                cycle.end());
+    std::string text;
+    constexpr size_t shown = 8;
+    for (size_t k = 0; k < std::min(cycle.size(), shown); ++k)
+      text += opName(cycle[k]) + " -> ";
+    if (cycle.size() > shown)
+      text += fmt::format("... ({} more) -> ", cycle.size() - shown);
+    error("the graph has a cycle: {}{}; remove one of these edges", text,
+          opName(cycle.front()));
+  }
+
+  const Graph &graph;
+  const Machine &machine;
+  std::vector<std::string> errors;
+  std::vector<std::vector<bool>> masks;
+};
+
+} // namespace
+
+std::vector<std::string> baechi::placement::check(const Problem &problem) {
+  return Checker(problem).run();
+}

@@ -1,0 +1,55 @@
+//===- Placers.h - The constructive placers ---------------------*- C++ -*-===//
+//
+// Part of the Baechi project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+///
+/// \file
+/// m-TOPO, m-ETF and m-SCT of Jeon et al., "Baechi: Fast Device Placement of
+/// Machine Learning Graphs" (SoCC 2020; arXiv 2301.08695), on dense ids.
+///
+//===----------------------------------------------------------------------===//
+#ifndef BAECHI_LIB_PLACEMENT_PLACERS_H
+#define BAECHI_LIB_PLACEMENT_PLACERS_H
+
+#include "Baechi/Placement/LpSolver.h"
+#include "Model/Model.h"
+
+#include <span>
+#include <string>
+
+namespace baechi::placement {
+
+/// m-TOPO: fills device after device in topological order, up to an even share
+/// plus the largest unit, never above the device's memory. The share is of
+/// memory, or of work where nothing holds memory.
+Assignment fillInOrder(const Model &model);
+
+/// m-ETF (Hwang et al. 1989, with memory): of all ready operators and devices,
+/// the pair that can start first. A group's first operator fixes the device
+/// for all of it and charges its memory then. With a favourite child per node
+/// (-1: none) it is m-SCT's second phase: a device waits for its last
+/// operator's favourite child unless an urgent operator is there.
+///
+/// Near-linear: every device keeps the operators whose operands are there by
+/// urgency and the others by the time they arrive; entries are corrected when
+/// they come up.
+struct EarliestStart {
+  Assignment device;
+  std::vector<int64_t> start;
+};
+EarliestStart earliestStart(const Model &model,
+                            std::span<const int32_t> favouriteChild = {});
+
+/// m-SCT's first phase: favourite children from the linear program
+/// (LpSolver.h), rounded by a matching; greedily along the critical path when
+/// there is no solver or it finds nothing. \p notes says which.
+std::vector<int32_t> favouriteChildren(const Model &model,
+                                       const LpSolver *solver, double seconds,
+                                       std::vector<std::string> &notes);
+
+} // namespace baechi::placement
+
+#endif // BAECHI_LIB_PLACEMENT_PLACERS_H

@@ -1,0 +1,185 @@
+//===- Evaluate.cpp - Peaks, loads and results of schedules -----*- C++ -*-===//
+//
+// Part of the Baechi project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Schedule/Schedule.h"
+
+#include <algorithm>
+
+using namespace baechi::placement;
+
+std::vector<int64_t>
+baechi::placement::sequentialPeaks(const Model &model, const Assignment &device,
+                                   std::span<const int32_t> order) {
+  int32_t devices = model.numDevices;
+  std::vector<int64_t> level(devices, 0);
+  for (int32_t i = 0; i < model.numNodes; ++i)
+    level[device[i]] += model.resident[i];
+  std::vector<int64_t> peak = level;
+  std::vector<int32_t> uses(static_cast<size_t>(model.numTensors) * devices, 0);
+  std::vector<uint8_t> copied(uses.size(), 0);
+  auto at = [&](int32_t t, int32_t d) {
+    return static_cast<size_t>(t) * devices + d;
+  };
+  for (int32_t t = 0; t < model.numTensors; ++t) {
+    int32_t home = device[model.producer[t]];
+    for (int32_t user : model.users[t]) {
+      if (device[user] != home && uses[at(t, device[user])] == 0)
+        ++uses[at(t, home)];
+      ++uses[at(t, device[user])];
+    }
+  }
+  auto release = [&](int32_t t, int32_t d) {
+    if (--uses[at(t, d)] > 0)
+      return;
+    int32_t source = model.producer[t];
+    if (device[source] != d)
+      level[d] -= model.copy[t];
+    else if (!model.keepsOutputs[source])
+      level[d] -= model.memory[t];
+  };
+  for (int32_t i : order) {
+    int32_t d = device[i];
+    auto [begin, end] = model.tensorsOf(i);
+    level[d] += model.scratch[i];
+    for (int32_t t = begin; t < end; ++t)
+      level[d] += model.memory[t];
+    for (int32_t t : model.operands[i])
+      if (device[model.producer[t]] != d && !copied[at(t, d)])
+        level[d] += model.copy[t];
+    peak[d] = std::max(peak[d], level[d]);
+    for (int32_t t : model.operands[i]) {
+      int32_t home = device[model.producer[t]];
+      if (home != d && !copied[at(t, d)]) {
+        copied[at(t, d)] = 1;
+        release(t, home);
+      }
+      release(t, d);
+    }
+    level[d] -= model.scratch[i];
+    for (int32_t t = begin; t < end; ++t)
+      if (model.users[t].empty() && !model.keepsOutputs[i])
+        level[d] -= model.memory[t];
+  }
+  return peak;
+}
+
+std::vector<int64_t>
+baechi::placement::schedulePeaks(const Model &model, const Assignment &device,
+                                 const Schedule &schedule) {
+  struct Change {
+    int64_t at, delta;
+  };
+  std::vector<std::vector<Change>> changes(model.numDevices);
+  std::vector<int64_t> resident(model.numDevices, 0);
+  auto hold = [&](int32_t d, int64_t from, int64_t until, int64_t bytes) {
+    if (bytes == 0 || until <= from)
+      return;
+    changes[d].push_back({from, bytes});
+    changes[d].push_back({until, -bytes});
+  };
+  auto endOf = [&](int32_t i) {
+    return schedule.start[i] + model.timeOf(i, device[i]);
+  };
+  std::vector<int64_t> lastUse(model.numTensors);
+  for (int32_t t = 0; t < model.numTensors; ++t) {
+    int32_t source = model.producer[t];
+    lastUse[t] = endOf(source);
+    for (int32_t user : model.users[t])
+      if (device[user] == device[source])
+        lastUse[t] = std::max(lastUse[t], endOf(user));
+  }
+  for (const ScheduledTransfer &transfer : schedule.transfers) {
+    int32_t t = transfer.tensor;
+    lastUse[t] = std::max(lastUse[t], transfer.end);
+    int64_t last = transfer.end;
+    for (int32_t user : model.users[t])
+      if (device[user] == transfer.to)
+        last = std::max(last, endOf(user));
+    hold(transfer.to, transfer.start, last, model.copy[t]);
+  }
+  for (int32_t i = 0; i < model.numNodes; ++i) {
+    resident[device[i]] += model.resident[i];
+    hold(device[i], schedule.start[i], endOf(i), model.scratch[i]);
+    auto [begin, end] = model.tensorsOf(i);
+    for (int32_t t = begin; t < end; ++t)
+      hold(device[i], schedule.start[i],
+           model.keepsOutputs[i] ? schedule.makespan : lastUse[t],
+           model.memory[t]);
+  }
+  std::vector<int64_t> peaks = resident;
+  for (int32_t d = 0; d < model.numDevices; ++d) {
+    std::sort(changes[d].begin(), changes[d].end(),
+              [](const Change &a, const Change &b) {
+                return std::tie(a.at, a.delta) < std::tie(b.at, b.delta);
+              });
+    int64_t level = resident[d];
+    for (const Change &change : changes[d]) {
+      level += change.delta;
+      peaks[d] = std::max(peaks[d], level);
+    }
+  }
+  return peaks;
+}
+
+int64_t baechi::placement::maxLoad(const Model &model,
+                                   const Assignment &device) {
+  int32_t devices = model.numDevices;
+  std::vector<int64_t> compute(devices, 0), out(devices, 0), in(devices, 0);
+  std::vector<int64_t> pair(static_cast<size_t>(devices) * devices, 0);
+  for (int32_t i = 0; i < model.numNodes; ++i)
+    compute[device[i]] += model.timeOf(i, device[i]);
+  std::vector<int32_t> sentFor(devices, -1);
+  for (int32_t t = 0; t < model.numTensors; ++t) {
+    int32_t home = device[model.producer[t]];
+    for (int32_t user : model.users[t]) {
+      int32_t d = device[user];
+      if (d == home || sentFor[d] == t)
+        continue;
+      sentFor[d] = t;
+      if (!model.linked(home, d))
+        return never;
+      int64_t ns = model.transferNs(t, home, d);
+      out[home] += ns;
+      in[d] += ns;
+      pair[home * devices + d] += ns;
+    }
+  }
+  int64_t load = *std::max_element(compute.begin(), compute.end());
+  switch (model.machine->linkModel) {
+  case LinkModel::Unlimited:
+    break;
+  case LinkModel::Parallel:
+    load = std::max(load, *std::max_element(pair.begin(), pair.end()));
+    break;
+  case LinkModel::Duplex:
+    load = std::max({load, *std::max_element(out.begin(), out.end()),
+                     *std::max_element(in.begin(), in.end())});
+    break;
+  case LinkModel::Sequential:
+    for (int32_t d = 0; d < devices; ++d)
+      load = std::max(load, out[d] + in[d]);
+    break;
+  }
+  return load;
+}
+
+Placement baechi::placement::toPlacement(const Model &model,
+                                         const Assignment &device,
+                                         const Schedule &schedule) {
+  Placement placement;
+  placement.device = device;
+  placement.startNs = schedule.start;
+  placement.makespanNs = schedule.makespan;
+  for (const ScheduledTransfer &transfer : schedule.transfers) {
+    int32_t source = model.producer[transfer.tensor];
+    placement.transfers.push_back(
+        {source, transfer.tensor - model.firstTensor[source], device[source],
+         transfer.to, transfer.start, transfer.end});
+  }
+  return placement;
+}

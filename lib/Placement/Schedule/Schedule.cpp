@@ -1,0 +1,381 @@
+//===- Schedule.cpp - A schedule for an assignment --------------*- C++ -*-===//
+//
+// Part of the Baechi project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Schedule/Schedule.h"
+
+#include <algorithm>
+
+using namespace baechi::placement;
+
+Scheduler::Scheduler(const Model &model)
+    : model(model), numDevices(model.numDevices), needs(model.numNodes, 0),
+      tail(model.numNodes), readyNodes(model.numDevices),
+      readyTransfers(static_cast<size_t>(model.numDevices) * model.numDevices),
+      wanted(model.numDevices, -1) {
+  for (int32_t i = 0; i < model.numNodes; ++i)
+    needs[i] = static_cast<int32_t>(model.operands[i].size() +
+                                    model.controlSources[i].size());
+}
+
+/// Longest path from the start of every node to the end of the step. False
+/// when two devices must talk that cannot.
+bool Scheduler::computeTails(const Assignment &device) {
+  for (int32_t k = model.numNodes; k-- > 0;) {
+    int32_t i = model.order[k], d = device[i];
+    int64_t longest = 0;
+    auto [begin, end] = model.tensorsOf(i);
+    for (int32_t t = begin; t < end; ++t)
+      for (int32_t user : model.users[t]) {
+        int64_t path = tail[user];
+        if (int32_t e = device[user]; e != d) {
+          if (!model.linked(d, e))
+            return false;
+          path += model.transferNs(t, d, e);
+        }
+        longest = std::max(longest, path);
+      }
+    for (int32_t user : model.controlUsers[i]) {
+      int64_t path = tail[user];
+      if (int32_t e = device[user]; e != d) {
+        if (!model.linked(d, e))
+          return false;
+        path += model.latencyNs(d, e);
+      }
+      longest = std::max(longest, path);
+    }
+    tail[i] = longest + model.timeOf(i, d);
+  }
+  return true;
+}
+
+void Scheduler::reset(const Assignment &device, const Options &options) {
+  assigned = &device;
+  activation = options.activation;
+  activatedUpTo = 0;
+  cutoff = options.cutoff;
+  beyond = false;
+  now = 0;
+  left = model.numNodes;
+  waiting = needs;
+  priority = options.priority;
+  if (priority.empty())
+    priority = tail;
+  for (auto &heap : readyNodes)
+    heap.clear();
+  for (int32_t pair : pendingPairs)
+    readyTransfers[pair].clear();
+  pendingPairs.clear();
+  nodeRunning.assign(numDevices, 0);
+  workLeft.assign(numDevices, 0);
+  for (int32_t i = 0; i < model.numNodes; ++i)
+    workLeft[device[i]] += model.timeOf(i, device[i]);
+  running.clear();
+  freeSlots.clear();
+  events.clear();
+  outBusy.assign(numDevices, 0);
+  inBusy.assign(numDevices, 0);
+  pairBusy.assign(readyTransfers.size(), 0);
+  transfersChanged = false;
+  if (record) {
+    record->start.assign(model.numNodes, 0);
+    record->transfers.clear();
+  }
+  if (!limited())
+    return;
+  active.assign(model.numNodes, 0);
+  done.assign(model.numNodes, 0);
+  uses.assign(static_cast<size_t>(model.numTensors) * numDevices, 0);
+  copies.assign(uses.size(), None);
+  used.assign(numDevices, 0);
+  for (int32_t i = 0; i < model.numNodes; ++i)
+    used[device[i]] += model.resident[i];
+  for (int32_t t = 0; t < model.numTensors; ++t) {
+    int32_t home = device[model.producer[t]];
+    for (int32_t user : model.users[t]) {
+      int32_t d = device[user];
+      // The transfer to a device is one more use at home.
+      if (d != home && usesLeft(t, d) == 0)
+        ++usesLeft(t, home);
+      ++usesLeft(t, d);
+    }
+  }
+}
+
+void Scheduler::push(Event event) {
+  events.push_back(event);
+  std::push_heap(events.begin(), events.end());
+}
+
+/// Books memory in the activation order as far as it goes.
+void Scheduler::activate() {
+  const Assignment &device = *assigned;
+  for (; activatedUpTo < activation.size(); ++activatedUpTo) {
+    int32_t i = activation[activatedUpTo], d = device[i];
+    int64_t need = bookingOf(i);
+    if (need > model.deviceMemory(d) - used[d])
+      return;
+    used[d] += need;
+    for (int32_t t : model.operands[i])
+      if (device[model.producer[t]] != d && copyState(t, d) == None) {
+        copyState(t, d) = Booked;
+        if (done[model.producer[t]])
+          requestCopy(t, d, priority[i]);
+      }
+    active[i] = 1;
+    // Its operands may all be there already.
+    if (waiting[i] == 0) {
+      auto &heap = readyNodes[d];
+      heap.push_back({priority[i], i});
+      std::push_heap(heap.begin(), heap.end());
+    }
+  }
+}
+
+int64_t Scheduler::bookingOf(int32_t node) const {
+  int32_t d = (*assigned)[node];
+  int64_t need = model.scratch[node];
+  auto [begin, end] = model.tensorsOf(node);
+  for (int32_t t = begin; t < end; ++t)
+    need += model.memory[t];
+  for (int32_t t : model.operands[node])
+    if ((*assigned)[model.producer[t]] != d &&
+        copies[static_cast<size_t>(t) * numDevices + d] == None)
+      need += model.copy[t];
+  return need;
+}
+
+/// One of the things that \p node waits for is there.
+void Scheduler::arrive(int32_t node) {
+  if (--waiting[node] > 0 || (limited() && !active[node]))
+    return;
+  auto &heap = readyNodes[(*assigned)[node]];
+  heap.push_back({priority[node], node});
+  std::push_heap(heap.begin(), heap.end());
+}
+
+void Scheduler::requestCopy(int32_t tensor, int32_t to, int64_t rank) {
+  int32_t from = (*assigned)[model.producer[tensor]];
+  int32_t pair = from * numDevices + to;
+  auto &heap = readyTransfers[pair];
+  if (heap.empty())
+    pendingPairs.push_back(pair);
+  heap.push_back({rank, tensor});
+  std::push_heap(heap.begin(), heap.end());
+  transfersChanged = true;
+  if (limited())
+    copyState(tensor, to) = Requested;
+}
+
+bool Scheduler::linkFree(int32_t from, int32_t to) const {
+  switch (model.machine->linkModel) {
+  case LinkModel::Unlimited:
+    return true;
+  case LinkModel::Parallel:
+    return !pairBusy[from * numDevices + to];
+  case LinkModel::Duplex:
+    return !outBusy[from] && !inBusy[to];
+  case LinkModel::Sequential:
+    return !outBusy[from] && !outBusy[to];
+  }
+  return true;
+}
+
+void Scheduler::setLinkBusy(int32_t from, int32_t to, bool busy) {
+  switch (model.machine->linkModel) {
+  case LinkModel::Unlimited:
+    return;
+  case LinkModel::Parallel:
+    pairBusy[from * numDevices + to] = busy;
+    return;
+  case LinkModel::Duplex:
+    outBusy[from] = inBusy[to] = busy;
+    return;
+  case LinkModel::Sequential:
+    outBusy[from] = outBusy[to] = busy;
+    return;
+  }
+}
+
+/// Starts the most urgent transfers whose links are free.
+void Scheduler::startTransfers() {
+  transfersChanged = false;
+  for (;;) {
+    size_t best = pendingPairs.size();
+    for (size_t k = 0; k < pendingPairs.size(); ++k) {
+      int32_t pair = pendingPairs[k];
+      if (linkFree(pair / numDevices, pair % numDevices) &&
+          (best == pendingPairs.size() ||
+           readyTransfers[pendingPairs[best]].front() <
+               readyTransfers[pair].front()))
+        best = k;
+    }
+    if (best == pendingPairs.size())
+      return;
+    int32_t pair = pendingPairs[best];
+    int32_t from = pair / numDevices, to = pair % numDevices;
+    auto &heap = readyTransfers[pair];
+    int32_t tensor = heap.front().id;
+    std::pop_heap(heap.begin(), heap.end());
+    heap.pop_back();
+    if (heap.empty()) {
+      pendingPairs[best] = pendingPairs.back();
+      pendingPairs.pop_back();
+    }
+    int64_t end = now + model.transferNs(tensor, from, to);
+    setLinkBusy(from, to, true);
+    auto slot = static_cast<int32_t>(running.size());
+    if (freeSlots.empty()) {
+      running.push_back({tensor, from, to});
+    } else {
+      slot = freeSlots.back();
+      freeSlots.pop_back();
+      running[slot] = {tensor, from, to};
+    }
+    push({end, Kind::TransferEnds, slot});
+    if (record)
+      record->transfers.push_back({tensor, to, now, end});
+  }
+}
+
+void Scheduler::startNode(int32_t d) {
+  auto &heap = readyNodes[d];
+  int32_t i = heap.front().id;
+  std::pop_heap(heap.begin(), heap.end());
+  heap.pop_back();
+  if (now > cutoff - tail[i] || now > cutoff - workLeft[d]) {
+    beyond = true;
+    return;
+  }
+  nodeRunning[d] = 1;
+  int64_t ns = model.timeOf(i, d);
+  workLeft[d] -= ns;
+  push({now + ns, Kind::NodeEnds, i});
+  if (record)
+    record->start[i] = now;
+}
+
+/// One use of a tensor on a device is over.
+void Scheduler::release(int32_t tensor, int32_t d) {
+  if (--usesLeft(tensor, d) > 0)
+    return;
+  int32_t source = model.producer[tensor];
+  if ((*assigned)[source] != d)
+    used[d] -= model.copy[tensor];
+  else if (!model.keepsOutputs[source])
+    used[d] -= model.memory[tensor];
+}
+
+void Scheduler::finishNode(int32_t node) {
+  const Assignment &device = *assigned;
+  int32_t d = device[node];
+  nodeRunning[d] = 0;
+  --left;
+  auto [begin, end] = model.tensorsOf(node);
+  if (limited()) {
+    done[node] = 1;
+    used[d] -= model.scratch[node];
+    for (int32_t t : model.operands[node])
+      release(t, d);
+    for (int32_t t = begin; t < end; ++t)
+      if (model.users[t].empty() && !model.keepsOutputs[node])
+        used[d] -= model.memory[t];
+  }
+  for (int32_t t = begin; t < end; ++t) {
+    for (int32_t user : model.users[t]) {
+      int32_t e = device[user];
+      if (e == d) {
+        arrive(user);
+        continue;
+      }
+      if (limited() && copyState(t, e) != Booked)
+        continue;
+      if (wanted[e] < 0)
+        wanting.push_back(e);
+      wanted[e] = std::max(wanted[e], priority[user]);
+    }
+    for (int32_t e : wanting) {
+      requestCopy(t, e, wanted[e]);
+      wanted[e] = -1;
+    }
+    wanting.clear();
+  }
+  for (int32_t user : model.controlUsers[node]) {
+    if (device[user] == d)
+      arrive(user);
+    else
+      push({now + model.latencyNs(d, device[user]), Kind::SignalArrives, user});
+  }
+}
+
+void Scheduler::finishTransfer(int32_t slot) {
+  auto [tensor, from, to] = running[slot];
+  freeSlots.push_back(slot);
+  setLinkBusy(from, to, false);
+  transfersChanged = true;
+  for (int32_t user : model.users[tensor])
+    if ((*assigned)[user] == to)
+      arrive(user);
+  if (limited())
+    release(tensor, from);
+}
+
+int64_t Scheduler::run(const Assignment &device, const Options &options,
+                       Schedule *recordTo) {
+  record = recordTo;
+  if (!computeTails(device))
+    return never;
+  if (cutoff = options.cutoff; cutoff != never)
+    for (int64_t path : tail)
+      if (path > cutoff)
+        return never;
+  reset(device, options);
+  if (limited()) {
+    for (int32_t d = 0; d < numDevices; ++d)
+      if (used[d] > model.deviceMemory(d))
+        return never;
+    activate();
+  } else {
+    for (int32_t i = 0; i < model.numNodes; ++i)
+      if (waiting[i] == 0)
+        readyNodes[device[i]].push_back({priority[i], i});
+    for (auto &heap : readyNodes)
+      std::make_heap(heap.begin(), heap.end());
+  }
+  for (;;) {
+    if (transfersChanged)
+      startTransfers();
+    for (int32_t d = 0; d < numDevices; ++d)
+      if (!nodeRunning[d] && !readyNodes[d].empty())
+        startNode(d);
+    if (beyond || events.empty())
+      break;
+    now = events.front().at;
+    while (!events.empty() && events.front().at == now) {
+      Event event = events.front();
+      std::pop_heap(events.begin(), events.end());
+      events.pop_back();
+      switch (event.kind) {
+      case Kind::NodeEnds:
+        finishNode(event.id);
+        break;
+      case Kind::TransferEnds:
+        finishTransfer(event.id);
+        break;
+      case Kind::SignalArrives:
+        arrive(event.id);
+        break;
+      }
+    }
+    if (limited())
+      activate();
+  }
+  int64_t makespan = left > 0 || beyond || now > cutoff ? never : now;
+  if (record)
+    record->makespan = makespan;
+  return makespan;
+}
