@@ -41,7 +41,7 @@ double secondsOf(const Problem &problem, const PlaceOptions &options,
 PlaceOptions pure(const std::string &placer, bool grouped) {
   PlaceOptions options;
   options.placer = placer;
-  options.candidates = false;
+  options.budget = Budget::none();
   if (!grouped)
     options.grouping.clear();
   return options;
@@ -105,10 +105,10 @@ void largeGraph(Problem &problem, [[maybe_unused]] bool withSolver) {
       fmt::print("\n{}\n", note);
   }
 #endif
-  row("all candidates", secondsOf(problem, {}, result), result);
+  row("automatic budget", secondsOf(problem, {}, result), result);
   for (double budget : {1.0, 10.0}) {
     PlaceOptions options;
-    options.budgetSeconds = budget;
+    options.budget = Budget::ofSeconds(budget);
     double seconds = secondsOf(problem, options, result);
     row(fmt::format("search, {:.0f} s", budget), seconds, result);
   }

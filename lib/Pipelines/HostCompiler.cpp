@@ -144,8 +144,7 @@ LogicalResult HostCompiler::placeAndPlan(ModuleOp placed,
     PlaceOptions options;
     options.placer = request.placer;
     options.grouping = request.grouping;
-    options.budget = request.budgetSeconds;
-    options.pure = request.pure;
+    options.budget = placement::formatBudget(request.budget);
     place.addPass(createPlace(options));
     Stopwatch watch;
     std::vector<Diagnostic> noPlacement;

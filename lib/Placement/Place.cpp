@@ -268,8 +268,7 @@ void Session::improve() {
     }
   SearchOptions searchOptions;
   searchOptions.objective = options.objective;
-  searchOptions.seconds = options.budgetSeconds;
-  searchOptions.evaluations = options.budgetEvaluations;
+  searchOptions.budget = options.budget;
   searchOptions.lowerBound = result.lowerBoundNs;
   SearchResult found = search(merged, starts, searchOptions);
   result.notes.push_back(
@@ -323,17 +322,18 @@ void Session::run() {
     return;
   }
   // The others must not cost more than what was asked for: no solver.
-  if (options.candidates || options.budgetSeconds > 0)
+  bool pure = options.budget.kind == Budget::Kind::None;
+  if (!pure)
     for (const std::string &other : placerNames())
       if (other != options.placer)
         runPlacer(other, nullptr);
-  if (options.candidates && coarse.numNodes < model.numNodes) {
+  if (!pure && coarse.numNodes < model.numNodes) {
     // Groups can hide a good split of a small graph.
     begin("metf:operators");
     EarliestStart found = earliestStart(model);
     consider("metf:operators", std::move(found.device), found.start);
   }
-  if (options.budgetSeconds > 0)
+  if (!pure)
     improve();
   if (best.value == never && result.error.empty())
     lastResort();

@@ -11,7 +11,6 @@
 #include "Baechi/Transforms/Passes.h"
 #include "llvm/ADT/StringExtras.h"
 #include <algorithm>
-#include <cmath>
 
 namespace baechi {
 #define GEN_PASS_DEF_PLACE
@@ -99,10 +98,9 @@ struct Place : public baechi::impl::PlaceBase<Place> {
       emitError(module.getLoc()) << unknownPlacer();
       return signalPassFailure();
     }
-    if (!std::isfinite(budget) || budget < 0) {
-      emitError(module.getLoc())
-          << "budget is " << budget.getValue()
-          << "; it needs a finite number of seconds, 0 or more";
+    if (std::string error = placement::parseBudget(budget, options.budget);
+        !error.empty()) {
+      emitError(module.getLoc()) << error;
       return signalPassFailure();
     }
     FailureOr<func::FuncOp> step = findStep(module);
@@ -113,8 +111,6 @@ struct Place : public baechi::impl::PlaceBase<Place> {
       return signalPassFailure();
 
     options.placer = placer;
-    options.budgetSeconds = budget;
-    options.candidates = !pure;
     options.solver = lpSolver;
     placement::PlaceResult result =
         placement::place({graph->graph, *target}, options);

@@ -10,12 +10,12 @@
 // RUN: baechi-translate %t.msct.mlir --baechi-to-placement -o %t.msct.json
 // RUN: %python %oracle %t.graph.json %t.msct.machine.json %t.msct.json | FileCheck %s
 
-// RUN: baechi-opt %t.mlir --baechi-place="metf pure=true machine=host:3" -o %t.metf.mlir
+// RUN: baechi-opt %t.mlir --baechi-place="metf budget=0 machine=host:3" -o %t.metf.mlir
 // RUN: baechi-translate %t.metf.mlir --baechi-to-machine -o %t.metf.machine.json
 // RUN: baechi-translate %t.metf.mlir --baechi-to-placement -o %t.metf.json
 // RUN: %python %oracle %t.graph.json %t.metf.machine.json %t.metf.json | FileCheck %s
 
-// RUN: baechi-opt %t.mlir --baechi-place="mtopo pure=true machine=host:4" -o %t.mtopo.mlir
+// RUN: baechi-opt %t.mlir --baechi-place="mtopo budget=0 machine=host:4" -o %t.mtopo.mlir
 // RUN: baechi-translate %t.mtopo.mlir --baechi-to-machine -o %t.mtopo.machine.json
 // RUN: baechi-translate %t.mtopo.mlir --baechi-to-placement -o %t.mtopo.json
 // RUN: %python %oracle %t.graph.json %t.mtopo.machine.json %t.mtopo.json | FileCheck %s

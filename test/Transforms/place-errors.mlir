@@ -20,7 +20,7 @@
 // PLACER: unknown placer 'best'; known: mtopo, metf, msct, single
 // PLACERS: more than one placer: 'metf'
 // GROUPING: error: unknown grouping step 'shuffle'; known: all, none, colocate, coplace, fuse
-// BUDGET: error: budget is {{.*}}; it needs a finite number of seconds, 0 or more
+// BUDGET: error: unknown budget '{{nan|-1}}': use auto, 0 
 // NO-MACHINE: error: no machine: give the pass machine=host:2 or a machine file, or the module a 'baechi.machine' attribute
 // ZERO: error: machine 'host:0': '0' is not a number of devices from 1 to 4096; write KIND:N or KIND:N@SIZE
 // SIZE: error: machine 'host:2@x': 'x' is not a size

@@ -4,7 +4,7 @@
 // RUN: baechi-opt %s --baechi-place="machine=host:2@1MiB mtopo" | FileCheck %s --check-prefixes=CHECK,MTOPO
 // RUN: baechi-opt %s --pass-pipeline='builtin.module(baechi-place{placer=metf machine=host:2@1MiB grouping=none})' | FileCheck %s --check-prefixes=CHECK,METF
 // RUN: baechi-opt %s --baechi-place="machine=host:2@1MiB grouping=colocate+fuse" | FileCheck %s --check-prefixes=CHECK,MSCT
-// RUN: baechi-opt %s --baechi-place="single machine=host:2@1MiB pure=true" | FileCheck %s --check-prefix=SINGLE
+// RUN: baechi-opt %s --baechi-place="single machine=host:2@1MiB budget=0" | FileCheck %s --check-prefix=SINGLE
 // The same command gives the same text.
 // RUN: baechi-opt %s --baechi-place="msct machine=host:2@1MiB" -o %t.first
 // RUN: baechi-opt %s --baechi-place="msct machine=host:2@1MiB" | diff %t.first -

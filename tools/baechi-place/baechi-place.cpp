@@ -36,8 +36,8 @@ namespace {
 struct Settings {
   std::string graph, machine, placer = "msct", output, grouping = "all", report;
   std::string objective = "makespan", solver = "best";
-  double budget = 0, solverLimit = 40;
-  bool pure = false;
+  std::string budget = "auto";
+  double solverLimit = 40;
 };
 
 int fail(const std::string &message) {
@@ -57,7 +57,11 @@ void define(CLI::App &app, Settings &s) {
                  fmt::format("none, all, or a list of {}",
                              fmt::join(groupingNames(), ",")))
       ->capture_default_str();
-  app.add_option("--budget", s.budget, "seconds of improvement by search")
+  app.add_option(
+         "--budget", s.budget,
+         "improvement over the placer: auto (about a second at most), 0 "
+         "(the placer's pure result), seconds (30, 0.5s) or evaluations "
+         "(5000e)")
       ->capture_default_str();
   app.add_option("--objective", s.objective, "makespan or max-load")
       ->capture_default_str();
@@ -68,8 +72,6 @@ void define(CLI::App &app, Settings &s) {
   app.add_option("--solver", s.solver,
                  "best: a linear program's where one is built in; greedy")
       ->capture_default_str();
-  app.add_flag("--pure", s.pure,
-               "the placer's own result, no other candidates");
 }
 
 /// Turns the settings into options; returns an error, empty if none.
@@ -97,16 +99,14 @@ std::string toOptions(const Settings &s, PlaceOptions &options) {
     return fmt::format("--objective: unknown objective '{}': use makespan or "
                        "max-load",
                        s.objective);
-  if (!std::isfinite(s.budget) || s.budget < 0)
-    return "--budget: must be 0 or more seconds";
+  if (std::string error = parseBudget(s.budget, options.budget); !error.empty())
+    return "--budget: " + error;
   if (!std::isfinite(s.solverLimit) || s.solverLimit <= 0)
     return "--solver-limit: must be more than 0 seconds";
   if (s.solver != "best" && s.solver != "greedy")
     return fmt::format("--solver: unknown solver '{}': use best or greedy",
                        s.solver);
-  options.budgetSeconds = s.budget;
   options.solverSeconds = s.solverLimit;
-  options.candidates = !s.pure;
   return "";
 }
 

@@ -38,13 +38,12 @@ Opt<std::string> group("group", cl::value_desc("STEPS"), cl::init("all"),
                        cl::desc("grouping before placing: all (default), none, "
                                 "or a list joined by '+' or ','"),
                        cl::cat(category));
-Opt<double> budget("budget", cl::value_desc("SECONDS"), cl::init(0),
-                   cl::desc("time for improvement after the placer; default 0"),
-                   cl::cat(category));
-Opt<bool> pure("pure",
-               cl::desc("the placer's own result, even if another candidate or "
-                        "one device is faster"),
-               cl::cat(category));
+Opt<std::string> budget(
+    "budget", cl::value_desc("BUDGET"), cl::init("auto"),
+    cl::desc("improvement over the placer: auto (default; about a second "
+             "at most), 0 (the placer's pure result), seconds (30, "
+             "0.5s) or evaluations (5000e)"),
+    cl::cat(category));
 Opt<int64_t> steps("steps", cl::value_desc("N"), cl::init(20),
                    cl::desc("steps to run; default 20"), cl::cat(category));
 Opt<std::string> profile("profile", cl::value_desc("FILE"),
@@ -154,7 +153,7 @@ RunOptions baechi::parseOptions(int argc, char **argv) {
   RunOptions options;
   options.model = model;
   options.machine = machine;
-  options.place = {placer, group, budget, pure};
+  options.place = {placer, group, {}};
   options.steps = steps;
   options.profile = profile;
   options.costs = costs;
@@ -178,7 +177,9 @@ RunOptions baechi::parseOptions(int argc, char **argv) {
     fail("--steps needs a positive number, not " + llvm::Twine(options.steps));
   if (options.threads < 1)
     fail("--compile-threads needs a positive number");
-  requireSeconds("budget", options.place.budgetSeconds);
+  if (std::string error = placement::parseBudget(budget, options.place.budget);
+      !error.empty())
+    fail("--budget: " + llvm::Twine(error));
   requireSeconds("watchdog", options.watchdog);
   if (options.model.empty() && options.queryMachine.empty())
     fail("no model; give an .mlir file, or --query-machine=FILE");

@@ -72,7 +72,7 @@ TEST(Glpk, PlacesThroughTheProgram) {
       continue;
     PlaceOptions options;
     options.solver = solver.get();
-    options.candidates = false;
+    options.budget = Budget::none();
     PlaceResult result = place(problem, options);
     ASSERT_TRUE(result.placement) << result.error;
     EXPECT_TRUE(verify(problem, *result.placement).empty());

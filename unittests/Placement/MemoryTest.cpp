@@ -103,7 +103,7 @@ TEST(Memory, ResidentBytesSplitTheGraph) {
   for (const std::string &placer : placerNames()) {
     PlaceOptions options;
     options.placer = placer;
-    options.candidates = false;
+    options.budget = Budget::none();
     PlaceResult result = place(problem, options);
     if (placer == "single") {
       EXPECT_FALSE(result.placement);

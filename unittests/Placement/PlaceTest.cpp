@@ -38,7 +38,7 @@ PlaceResult placed(const Problem &problem, const PlaceOptions &options = {}) {
 PlaceOptions pure(const std::string &placer) {
   PlaceOptions options;
   options.placer = placer;
-  options.candidates = false;
+  options.budget = Budget::none();
   return options;
 }
 
@@ -46,7 +46,7 @@ TEST(Place, SingleTriesNothingElse) {
   Problem problem = diamond(/*work=*/1000, /*bytes=*/10);
   PlaceOptions options;
   options.placer = "single";
-  options.budgetSeconds = 1e300;
+  options.budget = Budget::ofSeconds(1e300);
   PlaceResult result = place(problem, options);
   ASSERT_TRUE(result.placement) << result.error;
   for (const Candidate &candidate : result.candidates)
@@ -58,7 +58,7 @@ TEST(Place, SmallProblemsEndWhateverTheBudget) {
   for (int64_t bytes : {10, 1000, 100000}) {
     Problem problem = diamond(/*work=*/1000, bytes);
     PlaceOptions options;
-    options.budgetSeconds = 1e300;
+    options.budget = Budget::ofSeconds(1e300);
     PlaceResult result = place(problem, options);
     ASSERT_TRUE(result.placement) << result.error;
     EXPECT_LE(result.placement->makespanNs, *result.singleDeviceNs);
@@ -154,11 +154,26 @@ TEST(Place, MaxLoadBalancesIndependentWork) {
     problem.graph.ops.push_back(makeOp("op", time, {}));
   PlaceOptions options;
   options.objective = Objective::MaxLoad;
-  options.budgetSeconds = 5;
-  options.budgetEvaluations = 2000;
+  options.budget = Budget::ofEvaluations(2000);
   PlaceResult result = placed(problem, options);
   EXPECT_EQ(result.maxLoadNs, 80);
   EXPECT_EQ(result.lowerBoundNs, 80);
+}
+
+TEST(Budget, TextsAreReadAndWritten) {
+  for (const char *text : {"auto", "0", "30s", "0.5s", "5000e"}) {
+    Budget budget;
+    EXPECT_EQ(parseBudget(text, budget), "") << text;
+    EXPECT_EQ(formatBudget(budget), text);
+  }
+  Budget budget;
+  EXPECT_EQ(parseBudget("30", budget), "");
+  EXPECT_EQ(budget.kind, Budget::Kind::Seconds);
+  EXPECT_EQ(budget.seconds, 30);
+  for (const char *text :
+       {"", "s", "e", "nan", "inf", "-1", "-5e", "0e", "1.5e", "1e300x", "fast",
+        "99999999999999999999e", " 1"})
+    EXPECT_NE(parseBudget(text, budget), "") << text;
 }
 
 TEST(Place, MissingLinksAreAvoided) {
@@ -180,10 +195,9 @@ TEST(Place, SearchImprovesAndIsReproducible) {
   ASSERT_EQ(readMachine(BAECHI_SOURCE_DIR "/data/graphs/machine_4x8GiB.json",
                         problem.machine),
             "");
-  PlaceResult start = placed(problem);
+  PlaceResult start = placed(problem, pure("msct"));
   PlaceOptions options;
-  options.budgetSeconds = 1000; // the evaluations end it
-  options.budgetEvaluations = 400;
+  options.budget = Budget::ofEvaluations(400);
   PlaceResult first = placed(problem, options);
   PlaceResult second = placed(problem, options);
   EXPECT_LT(first.placement->makespanNs, start.placement->makespanNs);

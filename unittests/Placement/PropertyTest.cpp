@@ -27,7 +27,8 @@ std::vector<PlaceOptions> allOptions() {
       for (bool candidates : {false, true}) {
         PlaceOptions options;
         options.placer = placer;
-        options.candidates = candidates;
+        options.budget =
+            candidates ? Budget::ofEvaluations(20) : Budget::none();
         if (!grouped)
           options.grouping.clear();
         options.objective =
@@ -35,8 +36,7 @@ std::vector<PlaceOptions> allOptions() {
         all.push_back(options);
       }
   all.emplace_back();
-  all.back().budgetSeconds = 1000;
-  all.back().budgetEvaluations = 60;
+  all.back().budget = Budget::ofEvaluations(60);
   return all;
 }
 

@@ -9,8 +9,8 @@
 #include "Schedule/Schedule.h"
 #include "TestProblems.h"
 
-#include "Schedule/CriticalPath.h"
 #include "Memory/Memory.h"
+#include "Schedule/CriticalPath.h"
 
 #include <gmock/gmock.h>
 

@@ -125,7 +125,7 @@ class ToolTest(unittest.TestCase):
         self.expect_error("the placers are mtopo, metf, msct, single", options=["--placer=best"])
         self.expect_error("unknown step 'shuffle'", options=["--group=fuse,shuffle"])
         self.expect_error("unknown objective 'speed'", options=["--objective=speed"])
-        self.expect_error("--budget: must be 0 or more", options=["--budget=-1"])
+        self.expect_error("--budget: unknown budget '-1'", options=["--budget=-1"])
         self.expect_error("see --help", options=["--frobnicate"])
         self.expect_error("cannot write", options=["-o", self.path / "no" / "folder.json"])
 

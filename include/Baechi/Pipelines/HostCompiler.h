@@ -11,7 +11,7 @@
 
 #include "Baechi/Analysis/Profile.h"
 #include "Baechi/Conversion/HostJit.h"
-#include "Baechi/Placement/Problem.h"
+#include "Baechi/Placement/Place.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/OwningOpRef.h"
 
@@ -21,9 +21,7 @@ namespace baechi {
 struct PlaceRequest {
   std::string placer = "msct";
   std::string grouping = "all";
-  double budgetSeconds = 0;
-  /// The placer's own result, without the other candidates.
-  bool pure = false;
+  placement::Budget budget;
 };
 
 /// A program whose code is in memory.

@@ -25,9 +25,11 @@ struct CompileOptions : public mlir::PassPipelineOptions<CompileOptions> {
   Option<std::string> profile{*this, "profile",
                               llvm::cl::desc("profile file; default: the "
                                              "roofline's estimates")};
-  Option<double> budget{*this, "budget",
-                        llvm::cl::desc("seconds for improvement"),
-                        llvm::cl::init(0)};
+  Option<std::string> budget{
+      *this, "budget",
+      llvm::cl::desc("improvement over the placer: auto, 0, seconds or "
+                     "evaluations (5000e)"),
+      llvm::cl::init("auto")};
   Option<std::string> target{*this, "target", llvm::cl::desc("host"),
                              llvm::cl::init("host")};
 };

@@ -18,6 +18,7 @@
 #include "Baechi/Placement/Placement.h"
 
 #include <functional>
+#include <string_view>
 
 namespace baechi::placement {
 
@@ -26,6 +27,29 @@ enum class Objective {
   MaxLoad,  ///< largest load of a device or link: a pipeline's throughput
 };
 
+/// What improvement over the placer may cost.
+struct Budget {
+  enum class Kind {
+    Automatic,   ///< evaluations by the size of the graph: at most about 1 s
+    None,        ///< the placer's own pure result: no candidates, no search
+    Seconds,     ///< any-time; results depend on the machine's speed
+    Evaluations, ///< schedules of the search
+  };
+  Kind kind = Kind::Automatic;
+  double seconds = 0;
+  int64_t evaluations = 0;
+
+  static Budget none() { return {Kind::None}; }
+  static Budget ofSeconds(double s) { return {Kind::Seconds, s}; }
+  static Budget ofEvaluations(int64_t n) { return {Kind::Evaluations, 0, n}; }
+};
+
+/// Reads "auto", "0" (none), seconds ("30", "0.5s") or evaluations ("5000e").
+/// Returns an error, empty on success.
+std::string parseBudget(std::string_view text, Budget &budget);
+/// The text that reads as \p budget.
+std::string formatBudget(const Budget &budget);
+
 struct PlaceOptions {
   /// One of `placerNames()`.
   std::string placer = "msct";
@@ -33,20 +57,14 @@ struct PlaceOptions {
   /// graph's own colocation groups always hold.
   std::vector<std::string> grouping = {"colocate", "coplace", "fuse"};
   Objective objective = Objective::Makespan;
-  /// Seconds for improvement after the constructive placer. 0: the placer's
-  /// own pure result.
-  double budgetSeconds = 0;
-  /// Add the best single device (and the other placers) as candidates and
-  /// return the best of all.
-  bool candidates = true;
+  /// Of the other candidates (every placer, every single device) and the
+  /// search; the best of all wins.
+  Budget budget;
   /// Solves m-SCT's linear program; none: favourite children are chosen
   /// greedily along the critical path. Must outlive the call.
   const LpSolver *solver = nullptr;
   /// Limit of the solver, in seconds.
   double solverSeconds = 40;
-  /// Evaluations of the improvement; with a limit and a budget of seconds that
-  /// is not reached, the result is deterministic. 0: only seconds count.
-  int64_t budgetEvaluations = 0;
   /// Called with the name of every phase as it begins.
   std::function<void(const std::string &)> progress;
 };

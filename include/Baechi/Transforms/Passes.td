@@ -81,10 +81,9 @@ def Place : Pass<"baechi-place", "::mlir::ModuleOp"> {
            "msct, metf, mtopo or single">,
     Option<"machine", "machine", "std::string", "\"\"",
            "machine file, or host:N[@SIZE]; default: the module's baechi.machine">,
-    Option<"budget", "budget", "double", "0",
-           "seconds for improvement after the placer">,
-    Option<"pure", "pure", "bool", "false",
-           "the placer's own result, without the other candidates">,
+    Option<"budget", "budget", "std::string", "\"auto\"",
+           "improvement over the placer: auto (about a second at most), 0 (the "
+           "placer's pure result), seconds (30, 0.5s) or evaluations (5000e)">,
     Option<"grouping", "grouping", "std::string", "\"all\"",
            "grouping steps of the placer: all, none, or a list joined by '+' "
            "or ','">

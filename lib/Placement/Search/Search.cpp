@@ -8,8 +8,8 @@
 
 #include "Search/Search.h"
 #include "Grouping/Clusters.h"
-#include "Schedule/CriticalPath.h"
 #include "Placers/Placers.h"
+#include "Schedule/CriticalPath.h"
 
 #include <algorithm>
 #include <chrono>
@@ -31,6 +31,15 @@ struct State {
   std::vector<int32_t> device;
   int64_t value = never;
 };
+
+/// How many evaluations a budget allows.
+int64_t evaluationLimit(const Model &model, const Budget &budget) {
+  if (budget.kind == Budget::Kind::Evaluations)
+    return std::max<int64_t>(budget.evaluations, 1);
+  // An evaluation looks at every node.
+  constexpr int64_t visits = 8'000'000;
+  return std::clamp<int64_t>(visits / std::max(model.numNodes, 1), 20, 20'000);
+}
 
 class Search {
 public:
@@ -70,6 +79,7 @@ private:
   Random random;
   std::chrono::steady_clock::time_point begin;
   int64_t evaluations = 0;
+  int64_t limit;             ///< of these, unless seconds count
   int64_t bestValue = never; ///< of all that was evaluated
   std::vector<Level> levels; ///< levels[0]: every unit alone
   std::vector<State> elite;  ///< best first
@@ -83,9 +93,10 @@ private:
 
 Search::Search(const Model &model, const SearchOptions &options)
     : model(model), options(options), scheduler(model),
-      begin(std::chrono::steady_clock::now()), unitBegin(model.numUnits, never),
-      cumulatedWork(model.numUnits), neighbours(model.numUnits),
-      nodeDevice(model.numNodes) {
+      begin(std::chrono::steady_clock::now()),
+      limit(evaluationLimit(model, options.budget)),
+      unitBegin(model.numUnits, never), cumulatedWork(model.numUnits),
+      neighbours(model.numUnits), nodeDevice(model.numNodes) {
   std::vector<int64_t> head(model.numNodes, 0);
   std::vector<double> work(model.numUnits, 0);
   for (int32_t i : model.order) {
@@ -129,11 +140,9 @@ Search::Search(const Model &model, const SearchOptions &options)
 double Search::spent() const {
   if (bestValue <= options.lowerBound)
     return 1;
-  double share = elapsed() / options.seconds;
-  if (options.evaluations > 0)
-    share = std::max(share, static_cast<double>(evaluations) /
-                                static_cast<double>(options.evaluations));
-  return share;
+  if (options.budget.kind == Budget::Kind::Seconds)
+    return elapsed() / options.budget.seconds;
+  return static_cast<double>(evaluations) / static_cast<double>(limit);
 }
 
 /// True unless every device can hold all that ever comes to it at once.

@@ -24,9 +24,8 @@ namespace baechi::placement {
 
 struct SearchOptions {
   Objective objective = Objective::Makespan;
-  /// Ends at the first of these; 0 evaluations: no limit.
-  double seconds = 1;
-  int64_t evaluations = 0;
+  /// Not `None`.
+  Budget budget;
   /// Of the objective: nothing better can be found, the search ends there.
   int64_t lowerBound = 0;
 };
