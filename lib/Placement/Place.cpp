@@ -12,6 +12,7 @@
 #include "Grouping/Grouping.h"
 #include "Memory/Memory.h"
 #include "Placers/Placers.h"
+#include "Placers/Registry.h"
 #include "Search/Search.h"
 
 #include <fmt/format.h>
@@ -49,9 +50,13 @@ private:
   void group();
   void bound();
   void consider(const std::string &name, Assignment device,
-                const std::vector<int64_t> &start = {});
-  void runPlacer(const std::string &placer, const LpSolver *solver);
-  void singleDevices();
+                const std::vector<int64_t> &start = {}, bool mayRepair = true);
+  void keep(Candidate &candidate, Assignment device, Schedule schedule,
+            std::vector<std::string> notes);
+  void considerAsIs(const std::string &name, Assignment device,
+                    const std::vector<int64_t> &start);
+  void runPlacer(const Placer &placer, const LpSolver *solver);
+  std::string overflow(const std::vector<int64_t> &peaks) const;
   std::string noSingleDevice() const;
   void lastResort();
   void improve();
@@ -109,22 +114,27 @@ void Session::bound() {
   result.lowerBoundName = bound.name;
 }
 
+/// Larger is earlier.
+std::vector<int64_t> toPriority(const std::vector<int64_t> &start) {
+  int64_t latest = *std::max_element(start.begin(), start.end());
+  std::vector<int64_t> priority;
+  for (int64_t ns : start)
+    priority.push_back(latest - ns);
+  return priority;
+}
+
 /// Schedules an assignment within the memories, repairs it where that is
 /// needed, and keeps the best.
 void Session::consider(const std::string &name, Assignment device,
-                       const std::vector<int64_t> &start) {
+                       const std::vector<int64_t> &start, bool mayRepair) {
   Candidate candidate{name};
   std::vector<std::string> notes;
   Schedule schedule;
   std::vector<std::vector<int64_t>> priorities;
-  if (!start.empty()) {
-    int64_t latest = *std::max_element(start.begin(), start.end());
-    auto &priority = priorities.emplace_back();
-    for (int64_t ns : start)
-      priority.push_back(latest - ns);
-  }
+  if (!start.empty())
+    priorities.push_back(toPriority(start));
   bool found = scheduleWithin(scheduler, model, device, schedule, priorities);
-  if (!found && name.rfind("single:", 0) != 0) {
+  if (!found && mayRepair) {
     Assignment before = device;
     found = repair(model, device) &&
             scheduleWithin(scheduler, model, device, schedule, priorities);
@@ -137,56 +147,97 @@ void Session::consider(const std::string &name, Assignment device,
                       name, moved));
     }
   }
-  if (found) {
-    tried.push_back(device);
-    candidate.feasible = true;
+  if (found)
+    keep(candidate, std::move(device), std::move(schedule), std::move(notes));
+  else
+    candidate.problem = "it does not fit the memories";
+  result.candidates.push_back(std::move(candidate));
+}
+
+/// A candidate that is valid: notes its values, and it when it is the best.
+void Session::keep(Candidate &candidate, Assignment device, Schedule schedule,
+                   std::vector<std::string> notes) {
+  tried.push_back(device);
+  candidate.feasible = true;
+  candidate.makespanNs = schedule.makespan;
+  candidate.maxLoadNs = maxLoad(model, device);
+  int64_t value = options.objective == Objective::MaxLoad
+                      ? candidate.maxLoadNs
+                      : candidate.makespanNs;
+  if (value < best.value)
+    best = {candidate.name, std::move(device), std::move(schedule), value,
+            std::move(notes)};
+}
+
+/// The same without a look at the memories while scheduling, for what is
+/// compared as it is: where it does not fit the candidate says so.
+void Session::considerAsIs(const std::string &name, Assignment device,
+                           const std::vector<int64_t> &start) {
+  Candidate candidate{name};
+  Schedule schedule;
+  std::vector<int64_t> priority;
+  if (!start.empty())
+    priority = toPriority(start);
+  scheduler.run(device, {}, &schedule);
+  if (schedule.makespan == never) {
+    candidate.problem = "two devices that must talk have no link";
+    result.candidates.push_back(std::move(candidate));
+    return;
+  }
+  if (!priority.empty()) {
+    Schedule other;
+    Scheduler::Options scheduling;
+    scheduling.priority = priority;
+    if (scheduler.run(device, scheduling, &other) < schedule.makespan)
+      schedule = std::move(other);
+  }
+  candidate.problem = overflow(schedulePeaks(model, device, schedule));
+  if (candidate.problem.empty()) {
+    keep(candidate, std::move(device), std::move(schedule), {});
+  } else {
     candidate.makespanNs = schedule.makespan;
     candidate.maxLoadNs = maxLoad(model, device);
-    int64_t value = options.objective == Objective::MaxLoad
-                        ? candidate.maxLoadNs
-                        : candidate.makespanNs;
-    if (value < best.value)
-      best = {name, std::move(device), std::move(schedule), value,
-              std::move(notes)};
   }
   result.candidates.push_back(std::move(candidate));
 }
 
-void Session::runPlacer(const std::string &placer, const LpSolver *solver) {
-  if (placer == "single") {
-    singleDevices();
-    return;
-  }
-  begin(placer);
-  if (placer == "mtopo") {
-    consider(placer, expand(coarsening, fillInOrder(coarse)));
-    return;
-  }
-  std::vector<int32_t> favourites;
-  std::vector<std::string> ignored;
-  auto &notes = placer == options.placer ? result.notes : ignored;
-  if (placer == "msct")
-    favourites =
-        favouriteChildren(coarse, solver, options.solverSeconds, notes);
-  EarliestStart found = earliestStart(coarse, favourites);
-  std::vector<int64_t> start(model.numNodes);
-  for (int32_t i = 0; i < model.numNodes; ++i)
-    start[i] = found.start[coarsening.node[i]];
-  consider(placer, expand(coarsening, found.device), start);
+/// What is above the memories, device by device; empty when nothing is.
+std::string Session::overflow(const std::vector<int64_t> &peaks) const {
+  std::string text;
+  for (int32_t d = 0; d < model.numDevices; ++d)
+    if (peaks[d] > model.deviceMemory(d))
+      text += fmt::format("{} {} of {} on {}", text.empty() ? "it needs" : ",",
+                          sizeText(peaks[d], " bytes"),
+                          sizeText(model.deviceMemory(d)),
+                          problem.machine.devices[d].name);
+  return text;
 }
 
-void Session::singleDevices() {
-  begin("single");
-  for (int32_t d = 0; d < model.numDevices; ++d) {
-    bool all = true;
-    for (Unit u = 0; u < model.numUnits; ++u)
-      all &= model.mayUse(u, d);
-    if (!all)
-      continue;
-    consider("single:" + problem.machine.devices[d].name,
-             Assignment(model.numNodes, d));
+void Session::runPlacer(const Placer &placer, const LpSolver *solver) {
+  std::string name(placer.name);
+  begin(name);
+  std::vector<std::string> ignored;
+  auto &notes = name == options.placer ? result.notes : ignored;
+  Proposals found = placer.propose(
+      {problem, model, coarsening, coarse, options, solver, notes});
+  if (!found.error.empty()) {
+    // What was asked for is not silently replaced by something else.
+    if (name == options.placer)
+      result.error = name + ": " + found.error;
+    result.candidates.push_back({.name = name, .problem = found.error});
+    return;
+  }
+  for (Proposal &proposal : found.list) {
+    std::string full = name;
+    if (!proposal.variant.empty())
+      full += ":" + proposal.variant;
+    if (placer.ignoresMemory)
+      considerAsIs(full, std::move(proposal.device), proposal.start);
+    else
+      consider(full, std::move(proposal.device), proposal.start,
+               /*mayRepair=*/!placer.alone);
     const Candidate &last = result.candidates.back();
-    if (last.feasible &&
+    if (placer.name == "single" && last.feasible &&
         (!result.singleDeviceNs || last.makespanNs < *result.singleDeviceNs))
       result.singleDeviceNs = last.makespanNs;
   }
@@ -311,11 +362,19 @@ void Session::run() {
   }
   bound();
   group();
-  runPlacer(options.placer, options.solver);
-  if (options.placer == "single") {
-    // What was asked for is one device: nothing else is tried.
+  const Placer &asked = *placerNamed(options.placer);
+  runPlacer(asked, options.solver);
+  if (!result.error.empty()) {
+    endPhase();
+    return;
+  }
+  if (asked.alone) {
+    // What was asked for and nothing else.
     if (best.value != never)
       accept();
+    else if (asked.ignoresMemory)
+      result.error = fmt::format("the placement of '{}' is not valid: {}",
+                                 asked.name, result.candidates.back().problem);
     else
       result.error = noSingleDevice();
     endPhase();
@@ -324,8 +383,8 @@ void Session::run() {
   // The others must not cost more than what was asked for: no solver.
   bool pure = options.budget.kind == Budget::Kind::None;
   if (!pure)
-    for (const std::string &other : placerNames())
-      if (other != options.placer)
+    for (const Placer &other : allPlacers())
+      if (other.candidate && other.name != options.placer)
         runPlacer(other, nullptr);
   if (!pure && coarse.numNodes < model.numNodes) {
     // Groups can hide a good split of a small graph.
@@ -343,12 +402,6 @@ void Session::run() {
 }
 
 } // namespace
-
-const std::vector<std::string> &baechi::placement::placerNames() {
-  static const std::vector<std::string> names{"mtopo", "metf", "msct",
-                                              "single"};
-  return names;
-}
 
 const std::vector<std::string> &baechi::placement::groupingNames() {
   static const std::vector<std::string> names{"colocate", "coplace", "fuse"};

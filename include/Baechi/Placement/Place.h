@@ -74,6 +74,9 @@ struct Candidate {
   bool feasible = false;
   int64_t makespanNs = 0;
   int64_t maxLoadNs = 0;
+  /// Why it is not feasible. The makespan and the load are then those of the
+  /// placement that overflows, 0 when there is none.
+  std::string problem = {};
 };
 
 struct Phase {
@@ -104,7 +107,7 @@ struct PlaceResult {
   std::vector<std::string> notes;
 };
 
-/// Names of the placers, for messages ("mtopo", "metf", "msct", "single").
+/// Names of the placers ("mtopo", "metf", "msct", "single", ...).
 const std::vector<std::string> &placerNames();
 /// Names of the grouping steps ("colocate", "coplace", "fuse").
 const std::vector<std::string> &groupingNames();

@@ -1,0 +1,109 @@
+//===- Registry.cpp - All placers by name -----------------------*- C++ -*-===//
+//
+// Part of the Baechi project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Placers/Registry.h"
+#include "Placers/Placers.h"
+
+#include <algorithm>
+
+using namespace baechi::placement;
+
+namespace {
+
+Proposals mTopo(const PlacerContext &context) {
+  return {{ungrouped(context, fillInOrder(context.grouped))}, ""};
+}
+
+Proposals mEtf(const PlacerContext &context) {
+  EarliestStart found = earliestStart(context.grouped);
+  return {{ungrouped(context, found.device, found.start)}, ""};
+}
+
+Proposals mSct(const PlacerContext &context) {
+  std::vector<int32_t> favourites =
+      favouriteChildren(context.grouped, context.solver,
+                        context.options.solverSeconds, context.notes);
+  EarliestStart found = earliestStart(context.grouped, favourites);
+  return {{ungrouped(context, found.device, found.start)}, ""};
+}
+
+/// Every device that may run all of the graph; of devices that are alike the
+/// first.
+Proposals singleDevices(const PlacerContext &context) {
+  const Model &model = context.model;
+  const auto &devices = context.problem.machine.devices;
+  Proposals result;
+  std::vector<int32_t> tried;
+  for (int32_t d = 0; d < model.numDevices; ++d) {
+    bool all = true;
+    for (Unit u = 0; u < model.numUnits && all; ++u)
+      all = model.mayUse(u, d);
+    bool isNew = std::none_of(tried.begin(), tried.end(), [&](int32_t e) {
+      return devices[e].kind == devices[d].kind &&
+             devices[e].memory == devices[d].memory;
+    });
+    if (!all || !isNew)
+      continue;
+    tried.push_back(d);
+    result.list.push_back({devices[d].name, Assignment(model.numNodes, d), {}});
+  }
+  return result;
+}
+
+} // namespace
+
+const std::vector<Placer> &baechi::placement::allPlacers() {
+  static const std::vector<Placer> placers{
+      {.name = "mtopo",
+       .description = "m-TOPO: device after device in topological order",
+       .candidate = true,
+       .propose = mTopo},
+      {.name = "metf",
+       .description = "m-ETF: the operator and device that can start first",
+       .candidate = true,
+       .propose = mEtf},
+      {.name = "msct",
+       .description = "m-SCT: m-ETF that waits for favourite children",
+       .candidate = true,
+       .propose = mSct},
+      {.name = "single",
+       .description = "the best device alone",
+       .baseline = true,
+       .alone = true,
+       .candidate = true,
+       .propose = singleDevices}};
+  return placers;
+}
+
+const Placer *baechi::placement::placerNamed(std::string_view name) {
+  const auto &placers = allPlacers();
+  auto it = std::find_if(placers.begin(), placers.end(),
+                         [&](const Placer &p) { return p.name == name; });
+  return it == placers.end() ? nullptr : &*it;
+}
+
+Proposal baechi::placement::ungrouped(const PlacerContext &context,
+                                      const Assignment &device,
+                                      const std::vector<int64_t> &start) {
+  Proposal proposal;
+  proposal.device = expand(context.coarsening, device);
+  if (!start.empty())
+    for (int32_t node : context.coarsening.node)
+      proposal.start.push_back(start[node]);
+  return proposal;
+}
+
+const std::vector<std::string> &baechi::placement::placerNames() {
+  static const std::vector<std::string> names = [] {
+    std::vector<std::string> result;
+    for (const Placer &placer : allPlacers())
+      result.emplace_back(placer.name);
+    return result;
+  }();
+  return names;
+}

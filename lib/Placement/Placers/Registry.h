@@ -1,0 +1,84 @@
+//===- Registry.h - All placers by name -------------------------*- C++ -*-===//
+//
+// Part of the Baechi project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+///
+/// \file
+/// One table of everything that proposes an assignment, Baechi's placers and
+/// the baselines they are compared with. `place` schedules, repairs and judges
+/// what a placer proposes; a placer only proposes.
+///
+//===----------------------------------------------------------------------===//
+#ifndef BAECHI_LIB_PLACEMENT_REGISTRY_H
+#define BAECHI_LIB_PLACEMENT_REGISTRY_H
+
+#include "Baechi/Placement/Place.h"
+#include "Grouping/Coarsen.h"
+
+#include <string_view>
+
+namespace baechi::placement {
+
+/// What a placer works on.
+struct PlacerContext {
+  const Problem &problem;
+  /// The problem's own model.
+  const Model &model;
+  /// What the grouping steps made of it.
+  const Coarsening &coarsening;
+  const Model &grouped;
+  const PlaceOptions &options;
+  /// For m-SCT's program in this run: none when another placer was asked for.
+  const LpSolver *solver;
+  /// What a report should say.
+  std::vector<std::string> &notes;
+};
+
+struct Proposal {
+  /// Set when a placer proposes several: "d0" of "single:d0".
+  std::string variant;
+  /// Per node of the problem's model.
+  Assignment device;
+  /// Per node of the problem's model, when the placer would start it; only the
+  /// order counts, as a priority. Empty: none.
+  std::vector<int64_t> start = {};
+};
+
+struct Proposals {
+  std::vector<Proposal> list;
+  /// Why there is none.
+  std::string error;
+};
+
+struct Placer {
+  std::string_view name;
+  /// One line, for help texts and tables.
+  std::string_view description;
+  /// Part of every comparison, and nobody's recommendation.
+  bool baseline = false;
+  /// Does not look at the memories: its assignment is neither rescheduled nor
+  /// repaired to fit them.
+  bool ignoresMemory = false;
+  /// Asked for, it is the answer or an error: no repair, no other candidates,
+  /// no search.
+  bool alone = false;
+  /// Also tried when another placer was asked for.
+  bool candidate = false;
+  Proposals (*propose)(const PlacerContext &context) = nullptr;
+};
+
+/// All placers, in the order of `placerNames()`.
+const std::vector<Placer> &allPlacers();
+/// nullptr: there is none of this name.
+const Placer *placerNamed(std::string_view name);
+
+/// The proposal that an assignment of the grouped model stands for.
+Proposal ungrouped(const PlacerContext &context, const Assignment &device,
+                   const std::vector<int64_t> &start = {});
+
+} // namespace baechi::placement
+
+#endif // BAECHI_LIB_PLACEMENT_REGISTRY_H
