@@ -18,7 +18,7 @@
 // RUN: not baechi-opt %s --baechi-compile="machine=host:2 placer=fast" 2>&1 | FileCheck %s --check-prefix=PLACER
 // RUN: not baechi-opt %s --baechi-compile="machine=host:2 target=tpu" 2>&1 | FileCheck %s --check-prefix=TARGET
 // RUN: not baechi-opt %s --baechi-compile="machine=host:2@100" 2>&1 | FileCheck %s --check-prefix=MEMORY
-// PLACER: error: unknown placer 'fast'; known: mtopo, metf, msct, single
+// PLACER: error: unknown placer 'fast'; known: mtopo, mtopo-nonuniform, metf, msct
 // TARGET: error: unknown target 'tpu'; known: host
 // MEMORY: error: {{.*}}host{{[01]}}
 

@@ -17,7 +17,7 @@
 // RUN: not baechi-opt %t/kind.mlir --baechi-place="machine=host:2" 2>&1 | FileCheck %s --check-prefix=NO-KIND
 // RUN: not baechi-opt %t/conflict.mlir --baechi-place="machine=host:2" 2>&1 | FileCheck %s --check-prefix=CONFLICT
 
-// PLACER: unknown placer 'best'; known: mtopo, metf, msct, single
+// PLACER: unknown placer 'best'; known: mtopo, mtopo-nonuniform, metf, msct
 // PLACERS: more than one placer: 'metf'
 // GROUPING: error: unknown grouping step 'shuffle'; known: all, none, colocate, coplace, fuse
 // BUDGET: error: unknown budget '{{nan|-1}}': use auto, 0 

@@ -82,8 +82,13 @@ std::string reportText(const Problem &problem, const PlaceOptions &options,
       fmt::format_to(out, "  {:<20} {:>12.3f} ms   max load {:>12.3f} ms\n",
                      candidate.name, milliseconds(candidate.makespanNs),
                      milliseconds(candidate.maxLoadNs));
+    else if (candidate.makespanNs > 0)
+      fmt::format_to(out, "  {:<20} {:>12.3f} ms   not valid: {}\n",
+                     candidate.name, milliseconds(candidate.makespanNs),
+                     candidate.problem);
     else
-      fmt::format_to(out, "  {:<20} does not fit\n", candidate.name);
+      fmt::format_to(out, "  {:<20} {:>12}      not valid: {}\n",
+                     candidate.name, "-", candidate.problem);
   }
   fmt::format_to(out, "\nphases\n");
   for (const Phase &phase : result.phases)
@@ -129,10 +134,12 @@ std::string reportJson(const Problem &problem, const PlaceOptions &options,
   auto &candidates = root["candidates"] = Json::array();
   for (const Candidate &candidate : result.candidates) {
     Json entry{{"name", candidate.name}, {"feasible", candidate.feasible}};
-    if (candidate.feasible) {
+    if (candidate.feasible || candidate.makespanNs > 0) {
       entry["makespan_ns"] = candidate.makespanNs;
       entry["max_load_ns"] = candidate.maxLoadNs;
     }
+    if (!candidate.feasible)
+      entry["problem"] = candidate.problem;
     candidates.push_back(std::move(entry));
   }
   auto &phases = root["phases"] = Json::array();

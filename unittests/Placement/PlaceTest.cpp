@@ -108,6 +108,33 @@ TEST(Place, EveryPlacerAlone) {
   }
 }
 
+TEST(Place, PlainPlacersSayWhatOverflows) {
+  // In a row all four are on one device, which is too small.
+  Problem problem = diamond(/*work=*/10, /*bytes=*/100000);
+  problem.machine = makeMachine(2, 400000);
+  for (Operator &op : problem.graph.ops)
+    op.resident = 60000;
+  for (const char *placer : {"etf", "sct"}) {
+    PlaceOptions options = pure(placer);
+    PlaceResult result = place(problem, options);
+    EXPECT_FALSE(result.placement);
+    EXPECT_THAT(result.error,
+                HasSubstr("the placement of '" + std::string(placer) +
+                          "' is not valid: it needs 540000 bytes (527.34 KiB) "
+                          "of 400000 (390.62 KiB) on d0"));
+    // For comparisons, what it would take.
+    ASSERT_EQ(result.candidates.size(), 1u);
+    EXPECT_FALSE(result.candidates[0].feasible);
+    EXPECT_EQ(result.candidates[0].makespanNs, 40);
+    // Nothing else takes its place, whatever the budget.
+    options.budget = {};
+    EXPECT_FALSE(place(problem, options).placement);
+    problem.machine = makeMachine(2, 540000);
+    EXPECT_EQ(placed(problem, options).placement->makespanNs, 40);
+    problem.machine = makeMachine(2, 400000);
+  }
+}
+
 TEST(Place, PinsAndGroupsHold) {
   Problem problem = diamond();
   problem.graph.ops[1].pin = "d1";
@@ -119,8 +146,8 @@ TEST(Place, PinsAndGroupsHold) {
 
 TEST(Place, UnknownPlacerListsTheKnown) {
   EXPECT_THAT(place(diamond(), pure("best")).error,
-              HasSubstr("unknown placer 'best': the placers are mtopo, metf, "
-                        "msct, single"));
+              HasSubstr("unknown placer 'best': the placers are mtopo, "
+                        "mtopo-nonuniform, metf, msct"));
 }
 
 TEST(Place, UnknownGroupingListsTheKnown) {

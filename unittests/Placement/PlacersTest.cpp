@@ -42,6 +42,61 @@ TEST(FillInOrder, NeverAboveTheDevicesMemory) {
   EXPECT_THAT(fillInOrder(Model(problem)), ElementsAre(0, 1, 1, 1, 1, 1));
 }
 
+TEST(FillInOrder, UnlikeDevicesShareWhatTheSmallOneCannotTake) {
+  Problem problem;
+  problem.machine = makeMachine(3, 1000);
+  problem.machine.devices[1].memory = 100;
+  for (int i = 0; i < 9; ++i) {
+    problem.graph.ops.push_back(makeOp("op", 10, {}));
+    problem.graph.ops.back().resident = 100;
+  }
+  // (900 - 100) / 2 + 100: five on the first, one on the small one, the others
+  // on the last.
+  EXPECT_THAT(fillInOrder(Model(problem)),
+              ElementsAre(0, 0, 0, 0, 0, 1, 2, 2, 2));
+}
+
+TEST(FillInOrder, NonUniformOpensADeviceWhenOneIsFull) {
+  Problem problem;
+  problem.machine = makeMachine(3, 250);
+  problem.machine.devices[0].memory = 300;
+  for (int i = 0; i < 6; ++i) {
+    problem.graph.ops.push_back(makeOp("op", 10, {}));
+    problem.graph.ops.back().resident = 100;
+  }
+  Model model(problem);
+  EXPECT_THAT(fillInOrder(model, Fill::NonUniform),
+              ElementsAre(0, 0, 0, 1, 1, 2));
+  EXPECT_THAT(fillInOrder(model, Fill::Uniform), ElementsAre(0, 0, 0, 1, 1, 2));
+  problem.machine = makeMachine(3, 1000);
+  Model ample(problem);
+  EXPECT_THAT(fillInOrder(ample, Fill::NonUniform), Each(0));
+  EXPECT_THAT(fillInOrder(ample, Fill::Uniform), ElementsAre(0, 0, 0, 1, 1, 1));
+}
+
+TEST(FillInOrder, WithoutMemoryItSharesWork) {
+  Problem problem;
+  problem.machine = makeMachine(2);
+  for (int i = 0; i < 6; ++i)
+    problem.graph.ops.push_back(makeOp("op", 10, {}));
+  EXPECT_THAT(fillInOrder(Model(problem)), ElementsAre(0, 0, 0, 0, 1, 1));
+}
+
+TEST(FillInOrder, GroupsGoWhereTheirFirstOperatorGoes) {
+  Problem problem;
+  problem.machine = makeMachine(2);
+  for (int32_t i = 0; i < 8; ++i) {
+    problem.graph.ops.push_back(makeOp("op", 10, {}));
+    problem.graph.ops.back().resident = 100;
+    if (i > 0)
+      problem.graph.edges.push_back({i - 1, -1, i});
+  }
+  problem.graph.ops[0].group = problem.graph.ops[7].group = "g";
+  problem.graph.ops[1].pin = "d1";
+  // The group needs 200 of 800 / 2 + 200 on the first.
+  EXPECT_THAT(fillInOrder(Model(problem)), ElementsAre(0, 1, 0, 0, 0, 0, 1, 0));
+}
+
 TEST(EarliestStart, ForkRunsInParallelWhenThatPays) {
   Problem wide = diamond(/*work=*/1000, /*bytes=*/10);
   EarliestStart result = earliestStart(Model(wide));
@@ -74,6 +129,25 @@ TEST(EarliestStart, GroupIsChargedAtOnce) {
   problem.graph.edges = {{0, -1, 1}, {0, -1, 2}};
   EarliestStart result = earliestStart(Model(problem));
   EXPECT_NE(result.device[2], result.device[0]);
+}
+
+TEST(EarliestStart, UnlimitedDoesNotLookAtMemory) {
+  // Two independent operators of 60 bytes and a third that follows the first:
+  // on its device it can start at once, but there is no room.
+  Problem problem;
+  problem.machine = makeMachine(2, 100);
+  problem.graph.ops = {makeOp("a", 100, {1000}), makeOp("b", 1000, {}),
+                       makeOp("c", 100, {})};
+  for (Output &output : problem.graph.ops[0].outputs)
+    output.memory = output.copy = 0;
+  for (Operator &op : problem.graph.ops)
+    op.resident = 60;
+  problem.graph.ops[1].resident = 20;
+  problem.graph.edges = {{0, 0, 2}};
+  Model model(problem);
+  EXPECT_THAT(earliestStart(model).device, ElementsAre(0, 1, 1));
+  EXPECT_THAT(earliestStart(model, {}, /*limited=*/false).device,
+              ElementsAre(0, 1, 0));
 }
 
 TEST(EarliestStart, ParametersFollowTheirFirstConsumer) {

@@ -122,7 +122,7 @@ class ToolTest(unittest.TestCase):
         self.expect_error("no placement can fit the memories", graph=self.graph(resident=101))
 
     def test_options(self):
-        self.expect_error("the placers are mtopo, metf, msct, single", options=["--placer=best"])
+        self.expect_error("the placers are mtopo, mtopo-nonuniform, metf", options=["--placer=best"])
         self.expect_error("unknown step 'shuffle'", options=["--group=fuse,shuffle"])
         self.expect_error("unknown objective 'speed'", options=["--objective=speed"])
         self.expect_error("--budget: unknown budget '-1'", options=["--budget=-1"])

@@ -17,7 +17,8 @@ namespace {
 
 class EarliestStartPlacer {
 public:
-  EarliestStartPlacer(const Model &model, std::span<const int32_t> favourites);
+  EarliestStartPlacer(const Model &model, std::span<const int32_t> favourites,
+                      bool limited);
   EarliestStart run();
 
 private:
@@ -72,6 +73,7 @@ private:
 
   const Model &model;
   std::span<const int32_t> favourites;
+  bool limited; ///< by the devices' memories
   int32_t devices;
   EarliestStart result;
   std::vector<int64_t> tail, finish;
@@ -90,11 +92,13 @@ private:
 };
 
 EarliestStartPlacer::EarliestStartPlacer(const Model &model,
-                                         std::span<const int32_t> favourites)
-    : model(model), favourites(favourites), devices(model.numDevices),
-      tail(model.numNodes, 0), finish(model.numNodes, 0),
-      waiting(model.numNodes, 0), usersLeft(model.numTensors),
-      lazy(model.numNodes, 0), unitDevice(model.numUnits, -1),
+                                         std::span<const int32_t> favourites,
+                                         bool limited)
+    : model(model), favourites(favourites), limited(limited),
+      devices(model.numDevices), tail(model.numNodes, 0),
+      finish(model.numNodes, 0), waiting(model.numNodes, 0),
+      usersLeft(model.numTensors), lazy(model.numNodes, 0),
+      unitDevice(model.numUnits, -1),
       copyAt(static_cast<size_t>(model.numTensors) * devices, -1),
       deviceFree(devices, 0), level(devices, 0), last(devices, -1),
       available(devices), pending(devices),
@@ -331,6 +335,8 @@ EarliestStartPlacer::Choice EarliestStartPlacer::choose() {
 }
 
 bool EarliestStartPlacer::fits(int32_t node, int32_t d) const {
+  if (!limited)
+    return true;
   int64_t need = model.scratch[node];
   auto charge = [&](Unit u) {
     if (unitDevice[u] < 0)
@@ -450,8 +456,7 @@ EarliestStart EarliestStartPlacer::run() {
 
 } // namespace
 
-EarliestStart
-baechi::placement::earliestStart(const Model &model,
-                                 std::span<const int32_t> favouriteChild) {
-  return EarliestStartPlacer(model, favouriteChild).run();
+EarliestStart baechi::placement::earliestStart(
+    const Model &model, std::span<const int32_t> favouriteChild, bool limited) {
+  return EarliestStartPlacer(model, favouriteChild, limited).run();
 }

@@ -13,32 +13,70 @@
 
 using namespace baechi::placement;
 
-Assignment baechi::placement::fillInOrder(const Model &model) {
-  std::vector<int64_t> need(model.numUnits, 0), work(model.numUnits, 0);
+namespace {
+
+/// What every unit asks of its device, and whether that is memory or work.
+struct Needs {
+  std::vector<int64_t> of;
+  bool areBytes = false;
+  int64_t total = 0, largest = 0;
+
+  explicit Needs(const Model &model);
+};
+
+Needs::Needs(const Model &model) : of(model.numUnits, 0) {
+  std::vector<int64_t> work(model.numUnits, 0);
   for (int32_t i = 0; i < model.numNodes; ++i) {
     Unit u = model.unit[i];
     auto [begin, end] = model.tensorsOf(i);
-    need[u] += model.resident[i];
+    of[u] += model.resident[i];
     for (int32_t t = begin; t < end; ++t)
-      need[u] += model.memory[t];
+      of[u] += model.memory[t];
     work[u] += model.meanTime(i);
   }
-  bool byMemory = std::any_of(need.begin(), need.end(),
-                              [](int64_t bytes) { return bytes > 0; });
-  if (!byMemory)
-    need = work;
-  int64_t total = std::accumulate(need.begin(), need.end(), int64_t(0));
-  int64_t largest =
-      need.empty() ? 0 : *std::max_element(need.begin(), need.end());
-  std::vector<int64_t> room(model.numDevices,
-                            total / model.numDevices + largest);
-  // What a device could hold beyond its share.
-  std::vector<int64_t> rest(model.numDevices, 0);
-  if (byMemory)
-    for (int32_t d = 0; d < model.numDevices; ++d) {
-      rest[d] = std::max<int64_t>(0, model.deviceMemory(d) - room[d]);
-      room[d] = std::min(room[d], model.deviceMemory(d));
-    }
+  areBytes = std::any_of(of.begin(), of.end(),
+                         [](int64_t bytes) { return bytes > 0; });
+  if (!areBytes)
+    of = std::move(work);
+  total = std::accumulate(of.begin(), of.end(), int64_t(0));
+  if (!of.empty())
+    largest = *std::max_element(of.begin(), of.end());
+}
+
+/// The share s for which the devices, each up to min(s, its memory), hold
+/// \p total; the largest memory when they cannot.
+int64_t evenShare(const Model &model, int64_t total) {
+  std::vector<int64_t> memories;
+  for (int32_t d = 0; d < model.numDevices; ++d)
+    memories.push_back(model.deviceMemory(d));
+  std::sort(memories.begin(), memories.end());
+  for (size_t k = 0; k < memories.size(); ++k) {
+    int64_t share = total / static_cast<int64_t>(memories.size() - k);
+    if (share <= memories[k])
+      return share;
+    total -= memories[k];
+  }
+  return memories.back();
+}
+
+} // namespace
+
+Assignment baechi::placement::fillInOrder(const Model &model, Fill fill) {
+  Needs needs(model);
+  std::vector<int64_t> room(model.numDevices), rest(model.numDevices, 0);
+  int64_t share = needs.areBytes ? evenShare(model, needs.total)
+                                 : needs.total / model.numDevices;
+  for (int32_t d = 0; d < model.numDevices; ++d) {
+    int64_t memory = model.deviceMemory(d);
+    if (fill == Fill::NonUniform)
+      room[d] = memory;
+    else if (needs.areBytes)
+      room[d] = std::min(share + needs.largest, memory);
+    else
+      room[d] = share + needs.largest;
+    // What it could hold beyond its share.
+    rest[d] = needs.areBytes ? memory - room[d] : 0;
+  }
 
   std::vector<int32_t> deviceOf(model.numUnits, -1);
   int32_t current = 0;
@@ -46,13 +84,11 @@ Assignment baechi::placement::fillInOrder(const Model &model) {
     Unit u = model.unit[i];
     if (deviceOf[u] >= 0)
       continue;
-    while (current + 1 < model.numDevices && need[u] > room[current] &&
+    while (current + 1 < model.numDevices && needs.of[u] > room[current] &&
            model.mayUse(u, current))
       ++current;
-    // Where the current device cannot or has no room: the roomiest that can,
-    // beyond its share.
     int32_t target = current;
-    if (!model.mayUse(u, current) || need[u] > room[current]) {
+    if (!model.mayUse(u, current) || needs.of[u] > room[current]) {
       target = -1;
       for (int32_t d = 0; d < model.numDevices; ++d)
         if (model.mayUse(u, d) &&
@@ -60,7 +96,7 @@ Assignment baechi::placement::fillInOrder(const Model &model) {
           target = d;
     }
     deviceOf[u] = target;
-    room[target] -= need[u];
+    room[target] -= needs.of[u];
   }
   Assignment device(model.numNodes);
   for (int32_t i = 0; i < model.numNodes; ++i)

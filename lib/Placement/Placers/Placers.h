@@ -22,16 +22,31 @@
 
 namespace baechi::placement {
 
-/// m-TOPO: fills device after device in topological order, up to an even share
-/// plus the largest unit, never above the device's memory. The share is of
-/// memory, or of work where nothing holds memory.
-Assignment fillInOrder(const Model &model);
+/// The cap up to which m-TOPO fills a device.
+enum class Fill {
+  /// total / devices plus the largest unit, never above the device's memory.
+  /// Where a device is smaller than that share, the others share what it
+  /// cannot take.
+  Uniform,
+  /// The device's own memory: the next device is opened when one is full.
+  NonUniform,
+};
+
+/// m-TOPO: fills device after device in topological order of the units' first
+/// nodes. A unit needs its resident bytes and all its outputs, as if they were
+/// never freed; where nothing holds memory it needs its work, and the uniform
+/// cap is a share of that. A unit that finds no room goes to the device it may
+/// use that has the most left.
+Assignment fillInOrder(const Model &model, Fill fill = Fill::Uniform);
 
 /// m-ETF (Hwang et al. 1989, with memory): of all ready operators and devices,
 /// the pair that can start first. A group's first operator fixes the device
 /// for all of it and charges its memory then. With a favourite child per node
 /// (-1: none) it is m-SCT's second phase: a device waits for its last
 /// operator's favourite child unless an urgent operator is there.
+///
+/// With \p limited false memory is not looked at: the plain ETF (Hwang et al.
+/// 1989) and SCT (Hanen & Munier 1995), whose result may not fit.
 ///
 /// Near-linear: every device keeps the operators whose operands are there by
 /// urgency and the others by the time they arrive; entries are corrected when
@@ -41,7 +56,8 @@ struct EarliestStart {
   std::vector<int64_t> start;
 };
 EarliestStart earliestStart(const Model &model,
-                            std::span<const int32_t> favouriteChild = {});
+                            std::span<const int32_t> favouriteChild = {},
+                            bool limited = true);
 
 /// m-SCT's first phase: favourite children from the linear program
 /// (LpSolver.h), rounded by a matching; greedily along the critical path when

@@ -15,20 +15,20 @@ using namespace baechi::placement;
 
 namespace {
 
-Proposals mTopo(const PlacerContext &context) {
-  return {{ungrouped(context, fillInOrder(context.grouped))}, ""};
+template <Fill fill> Proposals topo(const PlacerContext &context) {
+  return {{ungrouped(context, fillInOrder(context.grouped, fill))}, ""};
 }
 
-Proposals mEtf(const PlacerContext &context) {
-  EarliestStart found = earliestStart(context.grouped);
+template <bool limited> Proposals etf(const PlacerContext &context) {
+  EarliestStart found = earliestStart(context.grouped, {}, limited);
   return {{ungrouped(context, found.device, found.start)}, ""};
 }
 
-Proposals mSct(const PlacerContext &context) {
+template <bool limited> Proposals sct(const PlacerContext &context) {
   std::vector<int32_t> favourites =
       favouriteChildren(context.grouped, context.solver,
                         context.options.solverSeconds, context.notes);
-  EarliestStart found = earliestStart(context.grouped, favourites);
+  EarliestStart found = earliestStart(context.grouped, favourites, limited);
   return {{ungrouped(context, found.device, found.start)}, ""};
 }
 
@@ -60,17 +60,32 @@ Proposals singleDevices(const PlacerContext &context) {
 const std::vector<Placer> &baechi::placement::allPlacers() {
   static const std::vector<Placer> placers{
       {.name = "mtopo",
-       .description = "m-TOPO: device after device in topological order",
+       .description = "m-TOPO: devices filled in topological order, each up "
+                      "to an even share",
        .candidate = true,
-       .propose = mTopo},
+       .propose = topo<Fill::Uniform>},
+      {.name = "mtopo-nonuniform",
+       .description = "m-TOPO: devices filled in topological order, each up "
+                      "to its memory",
+       .propose = topo<Fill::NonUniform>},
       {.name = "metf",
        .description = "m-ETF: the operator and device that can start first",
        .candidate = true,
-       .propose = mEtf},
+       .propose = etf<true>},
       {.name = "msct",
        .description = "m-SCT: m-ETF that waits for favourite children",
        .candidate = true,
-       .propose = mSct},
+       .propose = sct<true>},
+      {.name = "etf",
+       .description = "ETF: m-ETF without a look at memory",
+       .ignoresMemory = true,
+       .alone = true,
+       .propose = etf<false>},
+      {.name = "sct",
+       .description = "SCT: m-SCT without a look at memory",
+       .ignoresMemory = true,
+       .alone = true,
+       .propose = sct<false>},
       {.name = "single",
        .description = "the best device alone",
        .baseline = true,
