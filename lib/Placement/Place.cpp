@@ -10,6 +10,7 @@
 #include "Bounds/Bounds.h"
 #include "Grouping/Clusters.h"
 #include "Grouping/Grouping.h"
+#include "Grouping/Steps.h"
 #include "Memory/Memory.h"
 #include "Placers/Placers.h"
 #include "Placers/Registry.h"
@@ -92,15 +93,11 @@ void Session::endPhase() {
 
 void Session::group() {
   begin("grouping");
-  coarsening = Coarsening::identity(model);
-  auto asks = [&](const char *step) {
-    return std::find(options.grouping.begin(), options.grouping.end(), step) !=
-           options.grouping.end();
-  };
-  if (asks("coplace"))
-    coplace(model, coarsening);
-  if (asks("fuse"))
-    fuse(model, coarsening);
+  Grouping grouping = applySteps(problem, model, options.grouping);
+  coarsening = std::move(grouping.coarsening);
+  result.grouping = std::move(grouping.steps);
+  result.notes.insert(result.notes.end(), grouping.notes.begin(),
+                      grouping.notes.end());
   coarse = coarsen(model, coarsening);
   result.operatorsBefore = model.numNodes;
   result.operatorsAfter = coarse.numNodes;
@@ -402,11 +399,6 @@ void Session::run() {
 }
 
 } // namespace
-
-const std::vector<std::string> &baechi::placement::groupingNames() {
-  static const std::vector<std::string> names{"colocate", "coplace", "fuse"};
-  return names;
-}
 
 PlaceResult baechi::placement::place(const Problem &problem,
                                      const PlaceOptions &options) {

@@ -70,7 +70,7 @@ struct Place : public baechi::impl::PlaceBase<Place> {
     if (grouping == "none")
       return true;
     if (grouping == "all") {
-      steps = placement::groupingNames();
+      steps = placement::PlaceOptions().grouping;
       return true;
     }
     std::string list = grouping;

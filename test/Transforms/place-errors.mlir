@@ -19,7 +19,7 @@
 
 // PLACER: unknown placer 'best'; known: mtopo, mtopo-nonuniform, metf, msct
 // PLACERS: more than one placer: 'metf'
-// GROUPING: error: unknown grouping step 'shuffle'; known: all, none, colocate, coplace, fuse
+// GROUPING: error: unknown grouping step 'shuffle'; known: all, none, colocate, forward, coplace, fuse
 // BUDGET: error: unknown budget '{{nan|-1}}': use auto, 0 
 // NO-MACHINE: error: no machine: give the pass machine=host:2 or a machine file, or the module a 'baechi.machine' attribute
 // ZERO: error: machine 'host:0': '0' is not a number of devices from 1 to 4096; write KIND:N or KIND:N@SIZE

@@ -35,6 +35,12 @@ double gap(const PlaceOptions &options, const PlaceResult &result) {
          1;
 }
 
+/// Whether each device alone was tried: without a budget it is not.
+bool triedSingle(const PlaceResult &result) {
+  return std::any_of(result.phases.begin(), result.phases.end(),
+                     [](const Phase &phase) { return phase.name == "single"; });
+}
+
 } // namespace
 
 std::string reportText(const Problem &problem, const PlaceOptions &options,
@@ -57,7 +63,7 @@ std::string reportText(const Problem &problem, const PlaceOptions &options,
                    milliseconds(*result.singleDeviceNs),
                    static_cast<double>(*result.singleDeviceNs) /
                        static_cast<double>(std::max<int64_t>(makespan, 1)));
-  else
+  else if (triedSingle(result))
     fmt::format_to(out, "one device    cannot hold the graph\n");
   size_t width = 6;
   for (const Device &device : problem.machine.devices)
@@ -76,6 +82,15 @@ std::string reportText(const Problem &problem, const PlaceOptions &options,
                    mebibytes(problem.machine.devices[d].memory),
                    mebibytes(usage.sentBytes));
   }
+  if (!result.grouping.empty())
+    fmt::format_to(out, "\n{:<10} {:>18}  {:>18}  largest: work %  memory %\n",
+                   "grouping", "operators", "groups");
+  for (const GroupingStep &step : result.grouping)
+    fmt::format_to(
+        out, "{:<10} {:>18}  {:>18}  {:>15.1f}  {:>8.1f}\n", step.name,
+        fmt::format("{} -> {}", step.operatorsBefore, step.operatorsAfter),
+        fmt::format("{} -> {}", step.groupsBefore, step.groupsAfter),
+        100 * step.largestWork, 100 * step.largestMemory);
   fmt::format_to(out, "\ncandidates\n");
   for (const Candidate &candidate : result.candidates) {
     if (candidate.feasible)
@@ -131,6 +146,15 @@ std::string reportJson(const Problem &problem, const PlaceOptions &options,
                        {"memory_bytes", problem.machine.devices[d].memory},
                        {"sent_bytes", usage.sentBytes}});
   }
+  auto &steps = root["grouping_steps"] = Json::array();
+  for (const GroupingStep &step : result.grouping)
+    steps.push_back({{"name", step.name},
+                     {"operators_before", step.operatorsBefore},
+                     {"operators_after", step.operatorsAfter},
+                     {"groups_before", step.groupsBefore},
+                     {"groups_after", step.groupsAfter},
+                     {"largest_work", step.largestWork},
+                     {"largest_memory", step.largestMemory}});
   auto &candidates = root["candidates"] = Json::array();
   for (const Candidate &candidate : result.candidates) {
     Json entry{{"name", candidate.name}, {"feasible", candidate.feasible}};

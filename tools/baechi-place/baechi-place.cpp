@@ -54,7 +54,8 @@ void define(CLI::App &app, Settings &s) {
       ->capture_default_str();
   app.add_option("-o,--output", s.output, "placement file to write");
   app.add_option("--group", s.grouping,
-                 fmt::format("none, all, or a list of {}",
+                 fmt::format("none, all ({}), or a list of {}",
+                             fmt::join(PlaceOptions().grouping, ","),
                              fmt::join(groupingNames(), ",")))
       ->capture_default_str();
   app.add_option(
@@ -81,7 +82,7 @@ std::string toOptions(const Settings &s, PlaceOptions &options) {
   if (s.grouping == "none") {
     options.grouping.clear();
   } else if (s.grouping == "all") {
-    options.grouping = groupings;
+    options.grouping = PlaceOptions().grouping;
   } else {
     options.grouping.clear();
     for (const std::string &step : CLI::detail::split(s.grouping, ',')) {

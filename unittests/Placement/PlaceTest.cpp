@@ -155,7 +155,7 @@ TEST(Place, UnknownGroupingListsTheKnown) {
   options.grouping = {"fuse", "shuffle"};
   EXPECT_THAT(place(diamond(), options).error,
               HasSubstr("unknown grouping step 'shuffle': the steps are "
-                        "colocate, coplace, fuse"));
+                        "colocate, forward, coplace, fuse"));
 }
 
 TEST(Place, MalformedInputIsAnError) {

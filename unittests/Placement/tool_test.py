@@ -16,6 +16,7 @@ import tempfile
 import unittest
 
 TOOL = sys.argv.pop(1)
+ROOT = pathlib.Path(__file__).resolve().parents[2]
 GRAPH = {"format": "baechi-graph", "version": 1,
          "ops": [{"id": 0, "name": "a", "time_ns": 5, "outputs": [10]},
                  {"id": 1, "name": "b", "time_ns": 7, "outputs": [10]}],
@@ -149,6 +150,20 @@ class ToolTest(unittest.TestCase):
         self.assertEqual(data["lower_bound_ns"], 12)
         self.assertEqual(data["gap"], 0)
         self.assertTrue(any(phase["name"] == "verify" for phase in data["phases"]))
+
+    def test_coplacement_does_not_swallow_resnet(self):
+        graph, machine, report = (self.path / name for name in ("g.json", "m.json", "r.json"))
+        subprocess.run([sys.executable, ROOT / "scripts" / "oracle" / "msr_to_graph.py",
+                        ROOT / "data" / "msr" / "throughput-inputs" / "OperatorGraphs" / "resnet50_training.json",
+                        graph, machine], check=True)
+        done = self.run_tool(graph, machine, "--budget=0", f"--report={report}")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        steps = json.loads(report.read_text())["grouping_steps"]
+        self.assertEqual([step["name"] for step in steps], ["colocate", "coplace", "fuse"])
+        self.assertEqual(steps[0]["groups_before"], 1243)
+        self.assertGreaterEqual(steps[-1]["groups_after"], 12)
+        self.assertLessEqual(steps[-1]["largest_work"], 1.2 / 7)
+        self.assertLess(steps[-1]["operators_after"], steps[-1]["operators_before"])
 
 
 if __name__ == "__main__":

@@ -79,6 +79,19 @@ struct Candidate {
   std::string problem = {};
 };
 
+/// What a grouping step did. A group is a set of operators on one device.
+struct GroupingStep {
+  std::string name;
+  int32_t operatorsBefore = 0;
+  int32_t operatorsAfter = 0;
+  int32_t groupsBefore = 0;
+  int32_t groupsAfter = 0;
+  /// Of the group that does most, in all work; of the one that holds most, in
+  /// all resident bytes and outputs. 0 to 1, after the step.
+  double largestWork = 0;
+  double largestMemory = 0;
+};
+
 struct Phase {
   std::string name;
   double seconds = 0;
@@ -104,12 +117,16 @@ struct PlaceResult {
   /// Operators before and after grouping.
   int32_t operatorsBefore = 0;
   int32_t operatorsAfter = 0;
+  /// What every grouping step did, in their order.
+  std::vector<GroupingStep> grouping;
   std::vector<std::string> notes;
 };
 
 /// Names of the placers ("mtopo", "metf", "msct", "single", ...).
 const std::vector<std::string> &placerNames();
-/// Names of the grouping steps ("colocate", "coplace", "fuse").
+/// Names of the grouping steps ("colocate", "forward", "coplace", "fuse"), in
+/// the order that suits them. `PlaceOptions` has those that are on by default;
+/// "forward", forward-only placement, is asked for by name.
 const std::vector<std::string> &groupingNames();
 
 /// Places \p problem. Deterministic unless a budget of seconds is given. The

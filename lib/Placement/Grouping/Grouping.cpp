@@ -9,23 +9,26 @@
 #include "Grouping/Grouping.h"
 
 #include <algorithm>
-#include <numeric>
 
 using namespace baechi::placement;
 
-UnitMerger::UnitMerger(const Model &model, double workShare, double memoryShare)
+MergeLimits MergeLimits::ofShares(const Model &model, double workShare,
+                                  double memoryShare) {
+  int64_t total = 0, smallest = model.deviceMemory(0);
+  for (int32_t i = 0; i < model.numNodes; ++i)
+    total += model.meanTime(i);
+  for (int32_t d = 1; d < model.numDevices; ++d)
+    smallest = std::min(smallest, model.deviceMemory(d));
+  return {static_cast<int64_t>(static_cast<double>(total) * workShare),
+          static_cast<int64_t>(static_cast<double>(smallest) * memoryShare)};
+}
+
+UnitMerger::UnitMerger(const Model &model, MergeLimits limits)
     : numDevices(model.numDevices), sets(model.numUnits),
       work(model.numUnits, 0), resident(model.unitResident),
-      allowed(model.allowed) {
+      allowed(model.allowed), limits(limits) {
   for (int32_t i = 0; i < model.numNodes; ++i)
     work[model.unit[i]] += model.meanTime(i);
-  int64_t smallest = model.deviceMemory(0);
-  for (int32_t d = 1; d < numDevices; ++d)
-    smallest = std::min(smallest, model.deviceMemory(d));
-  int64_t total = std::accumulate(work.begin(), work.end(), int64_t(0));
-  workLimit = static_cast<int64_t>(static_cast<double>(total) * workShare);
-  residentLimit =
-      static_cast<int64_t>(static_cast<double>(smallest) * memoryShare);
 }
 
 bool UnitMerger::join(Unit a, Unit b) {
@@ -34,9 +37,9 @@ bool UnitMerger::join(Unit a, Unit b) {
   if (a == b)
     return true;
   // What weighs nothing may always join.
-  if ((work[a] > 0 && work[b] > 0 && work[a] + work[b] > workLimit) ||
+  if ((work[a] > 0 && work[b] > 0 && work[a] + work[b] > limits.work) ||
       (resident[a] > 0 && resident[b] > 0 &&
-       resident[a] + resident[b] > residentLimit))
+       resident[a] + resident[b] > limits.resident))
     return false;
   auto row = [&](Unit u) {
     return allowed.begin() + static_cast<ptrdiff_t>(u) * numDevices;

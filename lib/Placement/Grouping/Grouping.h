@@ -20,11 +20,24 @@
 
 namespace baechi::placement {
 
-/// Units joined into larger ones as long as the result has a device, at most a
-/// share of the work and at most a share of the smallest device's memory.
+/// What a group may do and hold at the most.
+struct MergeLimits {
+  int64_t work = 0;     ///< nanoseconds
+  int64_t resident = 0; ///< bytes
+
+  /// A share of all work and one of the smallest device's memory.
+  static MergeLimits ofShares(const Model &model, double workShare,
+                              double memoryShare);
+};
+
+/// Units joined into larger ones as long as the result has a device and keeps
+/// the limits.
 class UnitMerger {
 public:
-  UnitMerger(const Model &model, double workShare, double memoryShare);
+  UnitMerger(const Model &model, MergeLimits limits);
+  UnitMerger(const Model &model, double workShare, double memoryShare)
+      : UnitMerger(model,
+                   MergeLimits::ofShares(model, workShare, memoryShare)) {}
   /// True when the two are one unit afterwards.
   bool join(Unit a, Unit b);
   Unit find(Unit u) { return sets.find(u); }
@@ -37,7 +50,7 @@ private:
   DisjointSets sets;
   std::vector<int64_t> work, resident;
   std::vector<uint8_t> allowed;
-  int64_t workLimit, residentLimit;
+  MergeLimits limits;
 };
 
 /// An operator below this share of all work is no choice of its own.

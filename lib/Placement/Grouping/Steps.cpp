@@ -1,0 +1,170 @@
+//===- Steps.cpp - Grouping step by step ------------------------*- C++ -*-===//
+//
+// Part of the Baechi project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Grouping/Steps.h"
+#include "Grouping/Clusters.h"
+#include "Memory/Memory.h"
+#include "Placers/Placers.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <numeric>
+
+using namespace baechi::placement;
+
+namespace {
+
+/// The grouping so far, and what it says about itself.
+class Grouper {
+public:
+  Grouper(const Problem &problem, const Model &model)
+      : problem(problem), model(model), unitWork(model.numUnits, 0),
+        unitBytes(model.numUnits, 0) {
+    result.coarsening = Coarsening::identity(model);
+    for (int32_t i = 0; i < model.numNodes; ++i) {
+      unitWork[model.unit[i]] += model.meanTime(i);
+      unitBytes[model.unit[i]] += model.resident[i];
+      auto [begin, end] = model.tensorsOf(i);
+      for (int32_t t = begin; t < end; ++t)
+        unitBytes[model.unit[i]] += model.memory[t];
+    }
+  }
+  void apply(const std::string &name);
+  Grouping take() { return std::move(result); }
+
+private:
+  bool unitsJoined() const {
+    return result.coarsening.numUnits < model.numUnits;
+  }
+  bool nodesFused() const {
+    return result.coarsening.numNodes < model.numNodes;
+  }
+  void forward();
+  void joinCoplaced();
+  void fuseNodes();
+  double largestShare(const std::vector<int64_t> &weights) const;
+
+  const Problem &problem;
+  const Model &model;
+  std::vector<int64_t> unitWork, unitBytes;
+  Grouping result;
+};
+
+/// Undone when no assignment is found that fits: single operators may.
+void Grouper::forward() {
+  const auto &ops = problem.graph.ops;
+  if (std::none_of(ops.begin(), ops.end(),
+                   [](const Operator &op) { return op.forward.has_value(); })) {
+    result.notes.push_back("grouping step 'forward' has nothing to do: no "
+                           "operator of the graph names its forward operator");
+    return;
+  }
+  Coarsening joined = result.coarsening;
+  int32_t apart = followForward(problem, model, joined);
+  Coarsening unfused = joined;
+  unfused.numNodes = model.numNodes;
+  std::iota(unfused.node.begin(), unfused.node.end(), 0);
+  Model units = coarsen(model, unfused);
+  Assignment filled = fillInOrder(units), packed(units.numNodes);
+  packUnits(units, packed);
+  if (!repair(units, filled) && !repair(units, packed)) {
+    result.notes.push_back(
+        "grouping step 'forward' is left out: with every backward operator on "
+        "the device of its forward operator no assignment was found that fits "
+        "the memories");
+    return;
+  }
+  if (apart > 0)
+    result.notes.push_back(
+        fmt::format("grouping step 'forward': {} backward operators do not "
+                    "follow their forward operators, because no device may "
+                    "hold both or the group would be too large",
+                    apart));
+  result.coarsening = std::move(joined);
+}
+
+void Grouper::joinCoplaced() {
+  Coarsening &whole = result.coarsening;
+  if (!unitsJoined() && !nodesFused()) {
+    coplace(model, whole);
+    return;
+  }
+  Model current = coarsen(model, whole);
+  Coarsening step = Coarsening::identity(current);
+  coplace(current, step);
+  for (Unit &u : whole.unit)
+    u = step.unit[u];
+  whole.numUnits = step.numUnits;
+}
+
+void Grouper::fuseNodes() {
+  Coarsening &whole = result.coarsening;
+  if (!nodesFused()) {
+    fuse(model, whole);
+    return;
+  }
+  Model current = coarsen(model, whole);
+  Coarsening step = Coarsening::identity(current);
+  fuse(current, step);
+  for (int32_t &node : whole.node)
+    node = step.node[node];
+  whole.numNodes = step.numNodes;
+}
+
+/// Of the group that has most of \p weights, one a unit of the model.
+double Grouper::largestShare(const std::vector<int64_t> &weights) const {
+  std::vector<int64_t> sums(result.coarsening.numUnits, 0);
+  int64_t total = 0;
+  for (Unit u = 0; u < model.numUnits; ++u) {
+    sums[result.coarsening.unit[u]] += weights[u];
+    total += weights[u];
+  }
+  if (total == 0)
+    return 0;
+  return static_cast<double>(*std::max_element(sums.begin(), sums.end())) /
+         static_cast<double>(total);
+}
+
+void Grouper::apply(const std::string &name) {
+  GroupingStep step;
+  step.name = name;
+  step.operatorsBefore = result.coarsening.numNodes;
+  step.groupsBefore = result.coarsening.numUnits;
+  // The model has done it: there are no units without the graph's groups.
+  if (name == "colocate" && result.steps.empty())
+    step.groupsBefore = model.numNodes;
+  if (name == "forward")
+    forward();
+  else if (name == "coplace")
+    joinCoplaced();
+  else if (name == "fuse")
+    fuseNodes();
+  step.operatorsAfter = result.coarsening.numNodes;
+  step.groupsAfter = result.coarsening.numUnits;
+  step.largestWork = largestShare(unitWork);
+  step.largestMemory = largestShare(unitBytes);
+  result.steps.push_back(std::move(step));
+}
+
+} // namespace
+
+const std::vector<std::string> &baechi::placement::groupingNames() {
+  static const std::vector<std::string> names{"colocate", "forward", "coplace",
+                                              "fuse"};
+  return names;
+}
+
+Grouping baechi::placement::applySteps(const Problem &problem,
+                                       const Model &model,
+                                       const std::vector<std::string> &names) {
+  Grouper grouper(problem, model);
+  for (const std::string &name : names)
+    grouper.apply(name);
+  return grouper.take();
+}
