@@ -6,54 +6,15 @@
 
     tool_test.py PATH-OF-BAECHI-PLACE
 """
-import copy
 import json
 import lzma
-import pathlib
 import subprocess
-import sys
-import tempfile
 import unittest
 
-TOOL = sys.argv.pop(1)
-ROOT = pathlib.Path(__file__).resolve().parents[2]
-GRAPH = {"format": "baechi-graph", "version": 1,
-         "ops": [{"id": 0, "name": "a", "time_ns": 5, "outputs": [10]},
-                 {"id": 1, "name": "b", "time_ns": 7, "outputs": [10]}],
-         "edges": [{"from": 0, "output": 0, "to": 1}]}
-MACHINE = {"format": "baechi-machine", "version": 1, "link_model": "sequential",
-           "devices": [{"name": n, "kind": "gpu", "memory": 100} for n in ("d0", "d1")],
-           "link_default": {"latency_ns": 10, "bytes_per_us": 1000}}
+from tool_case import GRAPH, MACHINE, TOOL, ToolCase
 
 
-class ToolTest(unittest.TestCase):
-    def setUp(self):
-        self.folder = tempfile.TemporaryDirectory()
-        self.addCleanup(self.folder.cleanup)
-        self.path = pathlib.Path(self.folder.name)
-
-    def write(self, name, content):
-        target = self.path / name
-        target.write_bytes(content if isinstance(content, bytes) else json.dumps(content).encode())
-        return target
-
-    def run_tool(self, graph, machine, *options):
-        return subprocess.run([TOOL, str(graph), str(machine), *map(str, options)], capture_output=True, text=True,
-                              timeout=60)
-
-    def expect_error(self, text, graph=GRAPH, machine=MACHINE, options=(), name="graph.json"):
-        done = self.run_tool(self.write(name, graph), self.write("machine.json", machine), *options)
-        self.assertEqual(done.returncode, 1, done.stderr)
-        self.assertIn(text, done.stderr)
-        self.assertEqual(done.stderr.count("baechi-place: error:"), 1)
-        self.assertEqual(done.stdout, "")
-
-    def graph(self, **changes):
-        """The graph with members of its first operator changed."""
-        result = copy.deepcopy(GRAPH)
-        result["ops"][0].update(changes)
-        return result
-
+class ToolTest(ToolCase):
     def test_missing_file(self):
         done = self.run_tool(self.path / "none.json", self.write("machine.json", MACHINE))
         self.assertEqual(done.returncode, 1)
@@ -152,10 +113,8 @@ class ToolTest(unittest.TestCase):
         self.assertTrue(any(phase["name"] == "verify" for phase in data["phases"]))
 
     def test_coplacement_does_not_swallow_resnet(self):
-        graph, machine, report = (self.path / name for name in ("g.json", "m.json", "r.json"))
-        subprocess.run([sys.executable, ROOT / "scripts" / "oracle" / "msr_to_graph.py",
-                        ROOT / "data" / "msr" / "throughput-inputs" / "OperatorGraphs" / "resnet50_training.json",
-                        graph, machine], check=True)
+        graph, machine = self.msr("throughput-inputs/OperatorGraphs/resnet50_training.json")
+        report = self.path / "r.json"
         done = self.run_tool(graph, machine, "--budget=0", f"--report={report}")
         self.assertEqual(done.returncode, 0, done.stderr)
         steps = json.loads(report.read_text())["grouping_steps"]

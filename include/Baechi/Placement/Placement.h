@@ -44,6 +44,18 @@ struct DeviceUsage {
 std::vector<DeviceUsage> usage(const Problem &problem,
                                const Placement &placement);
 
+/// The bytes that a device holds from a time on, until the next level.
+struct MemoryLevel {
+  int64_t atNs = 0;
+  int64_t bytes = 0;
+};
+
+/// The memory of every device over the step, by the same replay: levels by
+/// strictly ascending time, the first at 0. Empty when the placement does not
+/// have the shape of the problem.
+std::vector<std::vector<MemoryLevel>>
+memoryOverTime(const Problem &problem, const Placement &placement);
+
 /// All violations of a placement: precedence with transfers, one operator at
 /// a time per device, link exclusivity, memory by replay, colocation, pins,
 /// support, makespan. Written independently of every algorithm. Empty: valid.

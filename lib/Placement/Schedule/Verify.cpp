@@ -7,9 +7,9 @@
 //===----------------------------------------------------------------------===//
 ///
 /// \file
-/// `verify` and `usage`: the rules of docs/formats.md replayed on the problem
-/// itself. Shares nothing with the scheduler, so that neither can hide a
-/// mistake of the other.
+/// `verify`, `usage` and `memoryOverTime`: the rules of docs/formats.md
+/// replayed on the problem itself. Shares nothing with the scheduler, so that
+/// neither can hide a mistake of the other.
 ///
 //===----------------------------------------------------------------------===//
 
@@ -47,8 +47,9 @@ struct MemoryEvent {
 
 class Replay {
 public:
-  Replay(const Problem &problem, const Placement &placement)
+  Replay(const Problem &problem, const Placement &placement, bool keepLevels)
       : graph(problem.graph), machine(problem.machine), placement(placement),
+        keepLevels(keepLevels),
         numDevices(static_cast<int32_t>(problem.machine.devices.size())) {}
 
   /// True when the placement is complete enough to go on.
@@ -62,6 +63,7 @@ public:
 
   std::vector<std::string> violations;
   std::vector<DeviceUsage> devices;
+  std::vector<std::vector<MemoryLevel>> levels;
 
 private:
   template <typename... Args>
@@ -82,6 +84,7 @@ private:
   const Graph &graph;
   const Machine &machine;
   const Placement &placement;
+  bool keepLevels;
   int32_t numDevices;
   std::vector<int64_t> time;
   std::vector<size_t> firstTensor;
@@ -292,6 +295,7 @@ void Replay::memory() {
   for (const Transfer &t : copies)
     hold(t.to, t.startNs, holding(t.op, t.output, t.to).lastUse,
          graph.ops[t.op].outputs[t.output].copy);
+  levels.resize(numDevices);
   for (int32_t d = 0; d < numDevices; ++d) {
     // Half open: what is released at a time makes room at that time.
     std::sort(events[d].begin(), events[d].end(),
@@ -300,8 +304,16 @@ void Replay::memory() {
               });
     DeviceUsage &device = devices[d];
     int64_t level = device.peakBytes = device.residentBytes;
+    auto &steps = levels[d];
+    if (keepLevels)
+      steps.push_back({0, level});
     for (const MemoryEvent &event : events[d]) {
       level += event.delta;
+      if (keepLevels) {
+        if (steps.back().atNs < event.at)
+          steps.push_back({event.at, level});
+        steps.back().bytes = level;
+      }
       if (level > device.peakBytes) {
         device.peakBytes = level;
         device.peakAtNs = event.at;
@@ -319,8 +331,9 @@ void Replay::makespan() {
            placement.makespanNs, endOfStep);
 }
 
-Replay replay(const Problem &problem, const Placement &placement) {
-  Replay result(problem, placement);
+Replay replay(const Problem &problem, const Placement &placement,
+              bool keepLevels = false) {
+  Replay result(problem, placement, keepLevels);
   if (!result.shape())
     return result;
   result.operators();
@@ -337,6 +350,12 @@ Replay replay(const Problem &problem, const Placement &placement) {
 std::vector<DeviceUsage> baechi::placement::usage(const Problem &problem,
                                                   const Placement &placement) {
   return replay(problem, placement).devices;
+}
+
+std::vector<std::vector<MemoryLevel>>
+baechi::placement::memoryOverTime(const Problem &problem,
+                                  const Placement &placement) {
+  return replay(problem, placement, /*keepLevels=*/true).levels;
 }
 
 std::vector<std::string> baechi::placement::verify(const Problem &problem,

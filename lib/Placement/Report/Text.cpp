@@ -1,0 +1,31 @@
+//===- Text.cpp - Numbers for people ----------------------------*- C++ -*-===//
+//
+// Part of the Baechi project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Report/Text.h"
+
+#include <fmt/format.h>
+
+#include <cstdlib>
+
+std::string baechi::placement::bytesText(int64_t bytes) {
+  constexpr const char *units[] = {"KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
+  if (bytes > -1024 && bytes < 1024)
+    return fmt::format("{} B", bytes);
+  auto value = static_cast<double>(bytes) / 1024;
+  size_t unit = 0;
+  // What would be printed as 1024.0 belongs to the next unit.
+  while (std::abs(value) >= 1023.95 && unit + 1 < std::size(units)) {
+    value /= 1024;
+    ++unit;
+  }
+  return fmt::format("{:.1f} {}", value, units[unit]);
+}
+
+std::string baechi::placement::millisecondsText(int64_t ns) {
+  return fmt::format("{:.3f} ms", static_cast<double>(ns) / 1e6);
+}

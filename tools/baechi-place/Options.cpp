@@ -1,0 +1,110 @@
+//===- Options.cpp - Command line of baechi-place ---------------*- C++ -*-===//
+//
+// Part of the Baechi project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Options.h"
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+
+using namespace baechi::placement;
+
+void defineOptions(CLI::App &app, Settings &s) {
+  app.add_option("GRAPH", s.graph, "graph file (.json or .json.xz)")
+      ->required();
+  app.add_option("MACHINE", s.machine, "machine file")->required();
+  app.add_option("--placer", s.placer,
+                 fmt::format("{}", fmt::join(placerNames(), ", ")))
+      ->capture_default_str();
+  app.add_option("--group", s.grouping,
+                 fmt::format("none, all ({}), or a list of {}",
+                             fmt::join(PlaceOptions().grouping, ","),
+                             fmt::join(groupingNames(), ",")))
+      ->capture_default_str();
+  app.add_option(
+         "--budget", s.budget,
+         "improvement over the placer: auto (about a second at most), 0 "
+         "(the placer's pure result), seconds (30, 0.5s) or evaluations "
+         "(5000e)")
+      ->capture_default_str();
+  app.add_option("--objective", s.objective, "makespan or max-load")
+      ->capture_default_str();
+  app.add_option("--solver-limit", s.solverLimit,
+                 "seconds for m-SCT's linear program")
+      ->capture_default_str();
+  app.add_option("--solver", s.solver,
+                 "best: a linear program's where one is built in; greedy")
+      ->capture_default_str();
+  app.add_option("--placement", s.given,
+                 "placement file to judge and draw instead of finding one");
+  app.add_option("-o,--output", s.output, "placement file to write")
+      ->group("Results");
+  app.add_option("--report", s.report, "report file (JSON) to write")
+      ->group("Results");
+  app.add_option("--timeline", s.timeline,
+                 "Chrome trace to write (chrome://tracing, Perfetto)")
+      ->group("Results");
+  app.add_option("--dot", s.dot, "Graphviz graph to write")->group("Results");
+}
+
+/// The parts of a list with commas.
+static std::vector<std::string> split(const std::string &list) {
+  return CLI::detail::split(list, ',');
+}
+
+std::string toPlaceOptions(const Settings &s, PlaceOptions &options) {
+  options.placer = s.placer;
+  const auto &groupings = groupingNames();
+  if (s.grouping == "none") {
+    options.grouping.clear();
+  } else if (s.grouping == "all") {
+    options.grouping = PlaceOptions().grouping;
+  } else {
+    options.grouping = split(s.grouping);
+    for (const std::string &step : options.grouping)
+      if (std::find(groupings.begin(), groupings.end(), step) ==
+          groupings.end())
+        return fmt::format("--group: unknown step '{}': use none, all, or a "
+                           "list of {}",
+                           step, fmt::join(groupings, ","));
+  }
+  if (s.objective == "max-load")
+    options.objective = Objective::MaxLoad;
+  else if (s.objective != "makespan")
+    return fmt::format("--objective: unknown objective '{}': use makespan or "
+                       "max-load",
+                       s.objective);
+  if (std::string error = parseBudget(s.budget, options.budget); !error.empty())
+    return "--budget: " + error;
+  if (!std::isfinite(s.solverLimit) || s.solverLimit <= 0)
+    return "--solver-limit: must be more than 0 seconds";
+  if (s.solver != "best" && s.solver != "greedy")
+    return fmt::format("--solver: unknown solver '{}': use best or greedy",
+                       s.solver);
+  options.solverSeconds = s.solverLimit;
+  return "";
+}
+
+std::string checkOutputs(const Settings &s) {
+  for (const std::string &path : {s.output, s.report, s.timeline, s.dot}) {
+    if (path.empty())
+      continue;
+    std::error_code error;
+    std::filesystem::path folder = std::filesystem::path(path).parent_path();
+    if (!folder.empty() && !std::filesystem::is_directory(folder, error))
+      return fmt::format("{}: cannot write: there is no folder '{}'", path,
+                         folder.string());
+    if (std::filesystem::is_directory(path, error))
+      return fmt::format("{}: cannot write: it is a folder", path);
+  }
+  return "";
+}

@@ -1,0 +1,86 @@
+#!/usr/bin/env python3
+# Part of the Baechi project, under the Apache License v2.0 with LLVM Exceptions.
+# See LICENSE for license information.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""What baechi-place makes of a placement: timelines, graphs, explanations, comparisons.
+
+    tool_results_test.py PATH-OF-BAECHI-PLACE
+"""
+import json
+import shutil
+import subprocess
+import unittest
+
+from tool_case import GRAPH, MACHINE, ToolCase
+
+#: Two branches worth a device each.
+FORK = GRAPH | {
+    "ops": [{"id": i, "name": n, "time_ns": t, "outputs": [10]}
+            for i, (n, t) in enumerate((("in/a", 10), ("left/b", 1000), ("right/c", 1000), ("out/d", 10)))],
+    "edges": [{"from": 0, "output": 0, "to": 1}, {"from": 0, "output": 0, "to": 2},
+              {"from": 1, "output": 0, "to": 3}, {"from": 2, "output": 0, "to": 3}]}
+EMPTY = GRAPH | {"ops": [], "edges": []}
+ONE_DEVICE = MACHINE | {"devices": MACHINE["devices"][:1]}
+
+
+class DrawingTest(ToolCase):
+    def test_timeline(self):
+        trace = self.path / "t.json"
+        self.expect_success(f"--timeline={trace}", graph=FORK)
+        events = json.loads(trace.read_text())["traceEvents"]
+        spans = [e for e in events if e["ph"] == "X"]
+        self.assertEqual({e["name"] for e in spans if e["tid"] == 0}, {"in/a", "left/b", "right/c", "out/d"})
+        self.assertEqual(sum(e["ph"] == "s" for e in events), sum(e["ph"] == "f" for e in events))
+        self.assertTrue(any(e["ph"] == "C" and e["args"]["bytes"] > 0 for e in events))
+
+    def test_dot(self):
+        graph = self.path / "g.dot"
+        self.expect_success(f"--dot={graph}", graph=FORK)
+        text = graph.read_text()
+        self.assertIn("left/b", text)
+        if shutil.which("dot"):
+            done = subprocess.run(["dot", "-Tsvg", str(graph)], capture_output=True, text=True)
+            self.assertEqual((done.returncode, done.stderr), (0, ""))
+            self.assertIn("left/b", done.stdout)
+
+    def test_empty_graph_and_one_device(self):
+        for graph, machine in ((EMPTY, MACHINE), (FORK, ONE_DEVICE)):
+            trace, dot = self.path / "t.json", self.path / "g.dot"
+            self.expect_success(f"--timeline={trace}", f"--dot={dot}", graph=graph, machine=machine)
+            events = json.loads(trace.read_text())["traceEvents"]
+            self.assertEqual(sum(e["ph"] == "X" for e in events), len(graph["ops"]))
+            self.assertIn("digraph", dot.read_text())
+
+    def test_unwritable(self):
+        for option in ("--timeline", "--dot", "--report", "-o"):
+            self.expect_error("there is no folder", options=[option, self.path / "no" / "file"])
+            self.expect_error("it is a folder", options=[option, self.path])
+
+
+class GivenPlacementTest(ToolCase):
+    def test_judged(self):
+        placement = self.path / "p.json"
+        found = self.expect_success("-o", placement, graph=FORK)
+        judged = self.expect_success(f"--placement={placement}", graph=FORK)
+        for line in ("lower bound", "one device", "max load"):
+            self.assertEqual([x for x in found.splitlines() if x.startswith(line)],
+                             [x for x in judged.splitlines() if x.startswith(line)])
+
+    def test_not_valid(self):
+        placement = self.path / "p.json"
+        self.expect_success("-o", placement, graph=FORK)
+        data = json.loads(placement.read_text())
+        data["makespan_ns"] += 1
+        data["transfers"] = []
+        self.write("p.json", data)
+        self.expect_error("p.json is not valid:", graph=FORK, options=[f"--placement={placement}"])
+        self.expect_error("never moved", graph=FORK, options=[f"--placement={placement}"])
+
+    def test_of_another_graph(self):
+        placement = self.path / "p.json"
+        self.expect_success("-o", placement, graph=FORK)
+        self.expect_error("graph has 2 operators", options=[f"--placement={placement}"])
+
+
+if __name__ == "__main__":
+    unittest.main()
