@@ -254,9 +254,7 @@ std::string Session::noSingleDevice() const {
       continue;
     }
     Assignment alone(model.numNodes, d);
-    int64_t needed =
-        std::min(sequentialPeaks(model, alone, model.order)[d],
-                 sequentialPeaks(model, alone, lowPeakOrder(model))[d]);
+    int64_t needed = leastPeaks(model, alone)[d];
     text += fmt::format("it needs {} of {} on {}", sizeText(needed, " bytes"),
                         sizeText(model.deviceMemory(d)), name);
   }

@@ -10,23 +10,21 @@
 
 #include "Schedule/Schedule.h"
 
-#include <functional>
 #include <string>
 
 namespace baechi::placement {
 
 /// Schedules \p device within the memories: freely where that fits, otherwise
-/// by activation in the first of several topological orders whose sequential
-/// peaks fit. \p priorities are more node priorities to try, the best schedule
-/// wins. False when no order fits.
+/// along an order of its steps that fits (LimitedSchedule.h). \p priorities are
+/// more node priorities to try, the best schedule wins. False when no order
+/// that fits was found.
 bool scheduleWithin(Scheduler &scheduler, const Model &model,
                     const Assignment &device, Schedule &schedule,
                     std::span<const std::vector<int64_t>> priorities = {});
 
-/// A topological order that keeps few bytes alive: depth first from the
-/// results, the operand with the largest need first (Liu 1987, "An application
-/// of generalized tree pebbling", applied to a DAG as a heuristic).
-std::vector<int32_t> lowPeakOrder(const Model &model);
+/// Peak bytes of every device in the order of steps that exceeds the memories
+/// least, of those that were tried.
+std::vector<int64_t> leastPeaks(const Model &model, const Assignment &device);
 
 /// Moves units until some order of \p device fits. Deterministic; gives up
 /// after a bounded number of trials and returns false.

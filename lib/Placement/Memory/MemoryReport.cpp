@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Memory/Memory.h"
+#include "Memory/Orders.h"
 
 #include <fmt/format.h>
 
@@ -128,18 +129,8 @@ std::string baechi::placement::proveInfeasible(const Problem &problem,
 std::string baechi::placement::explainMemory(const Problem &problem,
                                              const Model &model,
                                              const Assignment &device) {
-  std::vector<int64_t> best;
-  int64_t least = never;
-  for (const auto &order : {model.order, lowPeakOrder(model)}) {
-    auto peaks = sequentialPeaks(model, device, order);
-    int64_t over = 0;
-    for (int32_t d = 0; d < model.numDevices; ++d)
-      over += std::max<int64_t>(0, peaks[d] - model.deviceMemory(d));
-    if (over < least) {
-      least = over;
-      best = std::move(peaks);
-    }
-  }
+  std::vector<int64_t> best = leastPeaks(model, device);
+  int64_t least = excessOf(model, best);
   std::string text = "the closest packing found";
   if (least > 0)
     text +=

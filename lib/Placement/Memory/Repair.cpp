@@ -7,9 +7,9 @@
 //===----------------------------------------------------------------------===//
 
 #include "Memory/Memory.h"
+#include "Memory/Orders.h"
 
 #include <algorithm>
-#include <functional>
 #include <numeric>
 
 using namespace baechi::placement;
@@ -20,8 +20,7 @@ namespace {
 class Repairer {
 public:
   Repairer(const Model &model, Assignment &device)
-      : model(model), device(device), lowOrder(lowPeakOrder(model)),
-        home(model.numUnits),
+      : model(model), device(device), home(model.numUnits),
         trialLimit(std::clamp<int64_t>(
             visitLimit / (model.numNodes + model.numTensors + 1), 200, 3000)) {
     for (int32_t i = 0; i < model.numNodes; ++i)
@@ -42,7 +41,6 @@ private:
 
   const Model &model;
   Assignment &device;
-  std::vector<int32_t> lowOrder;
   std::vector<int32_t> home;
   std::vector<int64_t> peaks;
   int64_t excess = 0;
@@ -54,12 +52,10 @@ private:
 int64_t Repairer::measure() {
   ++trials;
   int64_t best = never;
-  for (const auto &order : {std::cref(model.order), std::cref(lowOrder)}) {
-    auto found = sequentialPeaks(model, device, order.get());
-    int64_t over = 0;
-    for (int32_t d = 0; d < model.numDevices; ++d)
-      over += std::max<int64_t>(0, found[d] - model.deviceMemory(d));
-    if (over < best) {
+  Steps steps(model, device);
+  for (const StepOrder &order : plainOrders(steps)) {
+    auto found = orderPeaks(steps, order);
+    if (int64_t over = excessOf(model, found); over < best) {
       best = over;
       peaks = std::move(found);
     }

@@ -13,62 +13,6 @@
 using namespace baechi::placement;
 
 std::vector<int64_t>
-baechi::placement::sequentialPeaks(const Model &model, const Assignment &device,
-                                   std::span<const int32_t> order) {
-  int32_t devices = model.numDevices;
-  std::vector<int64_t> level(devices, 0);
-  for (int32_t i = 0; i < model.numNodes; ++i)
-    level[device[i]] += model.resident[i];
-  std::vector<int64_t> peak = level;
-  std::vector<int32_t> uses(static_cast<size_t>(model.numTensors) * devices, 0);
-  std::vector<uint8_t> copied(uses.size(), 0);
-  auto at = [&](int32_t t, int32_t d) {
-    return static_cast<size_t>(t) * devices + d;
-  };
-  for (int32_t t = 0; t < model.numTensors; ++t) {
-    int32_t home = device[model.producer[t]];
-    for (int32_t user : model.users[t]) {
-      if (device[user] != home && uses[at(t, device[user])] == 0)
-        ++uses[at(t, home)];
-      ++uses[at(t, device[user])];
-    }
-  }
-  auto release = [&](int32_t t, int32_t d) {
-    if (--uses[at(t, d)] > 0)
-      return;
-    int32_t source = model.producer[t];
-    if (device[source] != d)
-      level[d] -= model.copy[t];
-    else if (!model.keepsOutputs[source])
-      level[d] -= model.memory[t];
-  };
-  for (int32_t i : order) {
-    int32_t d = device[i];
-    auto [begin, end] = model.tensorsOf(i);
-    level[d] += model.scratch[i];
-    for (int32_t t = begin; t < end; ++t)
-      level[d] += model.memory[t];
-    for (int32_t t : model.operands[i])
-      if (device[model.producer[t]] != d && !copied[at(t, d)])
-        level[d] += model.copy[t];
-    peak[d] = std::max(peak[d], level[d]);
-    for (int32_t t : model.operands[i]) {
-      int32_t home = device[model.producer[t]];
-      if (home != d && !copied[at(t, d)]) {
-        copied[at(t, d)] = 1;
-        release(t, home);
-      }
-      release(t, d);
-    }
-    level[d] -= model.scratch[i];
-    for (int32_t t = begin; t < end; ++t)
-      if (model.users[t].empty() && !model.keepsOutputs[i])
-        level[d] -= model.memory[t];
-  }
-  return peak;
-}
-
-std::vector<int64_t>
 baechi::placement::schedulePeaks(const Model &model, const Assignment &device,
                                  const Schedule &schedule) {
   struct Change {

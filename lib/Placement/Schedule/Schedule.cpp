@@ -55,8 +55,6 @@ bool Scheduler::computeTails(const Assignment &device) {
 
 void Scheduler::reset(const Assignment &device, const Options &options) {
   assigned = &device;
-  activation = options.activation;
-  activatedUpTo = 0;
   cutoff = options.cutoff;
   beyond = false;
   now = 0;
@@ -85,25 +83,6 @@ void Scheduler::reset(const Assignment &device, const Options &options) {
     record->start.assign(model.numNodes, 0);
     record->transfers.clear();
   }
-  if (!limited())
-    return;
-  active.assign(model.numNodes, 0);
-  done.assign(model.numNodes, 0);
-  uses.assign(static_cast<size_t>(model.numTensors) * numDevices, 0);
-  copies.assign(uses.size(), None);
-  used.assign(numDevices, 0);
-  for (int32_t i = 0; i < model.numNodes; ++i)
-    used[device[i]] += model.resident[i];
-  for (int32_t t = 0; t < model.numTensors; ++t) {
-    int32_t home = device[model.producer[t]];
-    for (int32_t user : model.users[t]) {
-      int32_t d = device[user];
-      // The transfer to a device is one more use at home.
-      if (d != home && usesLeft(t, d) == 0)
-        ++usesLeft(t, home);
-      ++usesLeft(t, d);
-    }
-  }
 }
 
 void Scheduler::push(Event event) {
@@ -111,47 +90,9 @@ void Scheduler::push(Event event) {
   std::push_heap(events.begin(), events.end());
 }
 
-/// Books memory in the activation order as far as it goes.
-void Scheduler::activate() {
-  const Assignment &device = *assigned;
-  for (; activatedUpTo < activation.size(); ++activatedUpTo) {
-    int32_t i = activation[activatedUpTo], d = device[i];
-    int64_t need = bookingOf(i);
-    if (need > model.deviceMemory(d) - used[d])
-      return;
-    used[d] += need;
-    for (int32_t t : model.operands[i])
-      if (device[model.producer[t]] != d && copyState(t, d) == None) {
-        copyState(t, d) = Booked;
-        if (done[model.producer[t]])
-          requestCopy(t, d, priority[i]);
-      }
-    active[i] = 1;
-    // Its operands may all be there already.
-    if (waiting[i] == 0) {
-      auto &heap = readyNodes[d];
-      heap.push_back({priority[i], i});
-      std::push_heap(heap.begin(), heap.end());
-    }
-  }
-}
-
-int64_t Scheduler::bookingOf(int32_t node) const {
-  int32_t d = (*assigned)[node];
-  int64_t need = model.scratch[node];
-  auto [begin, end] = model.tensorsOf(node);
-  for (int32_t t = begin; t < end; ++t)
-    need += model.memory[t];
-  for (int32_t t : model.operands[node])
-    if ((*assigned)[model.producer[t]] != d &&
-        copies[static_cast<size_t>(t) * numDevices + d] == None)
-      need += model.copy[t];
-  return need;
-}
-
 /// One of the things that \p node waits for is there.
 void Scheduler::arrive(int32_t node) {
-  if (--waiting[node] > 0 || (limited() && !active[node]))
+  if (--waiting[node] > 0)
     return;
   auto &heap = readyNodes[(*assigned)[node]];
   heap.push_back({priority[node], node});
@@ -167,8 +108,6 @@ void Scheduler::requestCopy(int32_t tensor, int32_t to, int64_t rank) {
   heap.push_back({rank, tensor});
   std::push_heap(heap.begin(), heap.end());
   transfersChanged = true;
-  if (limited())
-    copyState(tensor, to) = Requested;
 }
 
 bool Scheduler::linkFree(int32_t from, int32_t to) const {
@@ -259,32 +198,12 @@ void Scheduler::startNode(int32_t d) {
     record->start[i] = now;
 }
 
-/// One use of a tensor on a device is over.
-void Scheduler::release(int32_t tensor, int32_t d) {
-  if (--usesLeft(tensor, d) > 0)
-    return;
-  int32_t source = model.producer[tensor];
-  if ((*assigned)[source] != d)
-    used[d] -= model.copy[tensor];
-  else if (!model.keepsOutputs[source])
-    used[d] -= model.memory[tensor];
-}
-
 void Scheduler::finishNode(int32_t node) {
   const Assignment &device = *assigned;
   int32_t d = device[node];
   nodeRunning[d] = 0;
   --left;
   auto [begin, end] = model.tensorsOf(node);
-  if (limited()) {
-    done[node] = 1;
-    used[d] -= model.scratch[node];
-    for (int32_t t : model.operands[node])
-      release(t, d);
-    for (int32_t t = begin; t < end; ++t)
-      if (model.users[t].empty() && !model.keepsOutputs[node])
-        used[d] -= model.memory[t];
-  }
   for (int32_t t = begin; t < end; ++t) {
     for (int32_t user : model.users[t]) {
       int32_t e = device[user];
@@ -292,8 +211,6 @@ void Scheduler::finishNode(int32_t node) {
         arrive(user);
         continue;
       }
-      if (limited() && copyState(t, e) != Booked)
-        continue;
       if (wanted[e] < 0)
         wanting.push_back(e);
       wanted[e] = std::max(wanted[e], priority[user]);
@@ -320,8 +237,6 @@ void Scheduler::finishTransfer(int32_t slot) {
   for (int32_t user : model.users[tensor])
     if ((*assigned)[user] == to)
       arrive(user);
-  if (limited())
-    release(tensor, from);
 }
 
 int64_t Scheduler::run(const Assignment &device, const Options &options,
@@ -334,18 +249,11 @@ int64_t Scheduler::run(const Assignment &device, const Options &options,
       if (path > cutoff)
         return never;
   reset(device, options);
-  if (limited()) {
-    for (int32_t d = 0; d < numDevices; ++d)
-      if (used[d] > model.deviceMemory(d))
-        return never;
-    activate();
-  } else {
-    for (int32_t i = 0; i < model.numNodes; ++i)
-      if (waiting[i] == 0)
-        readyNodes[device[i]].push_back({priority[i], i});
-    for (auto &heap : readyNodes)
-      std::make_heap(heap.begin(), heap.end());
-  }
+  for (int32_t i = 0; i < model.numNodes; ++i)
+    if (waiting[i] == 0)
+      readyNodes[device[i]].push_back({priority[i], i});
+  for (auto &heap : readyNodes)
+    std::make_heap(heap.begin(), heap.end());
   for (;;) {
     if (transfersChanged)
       startTransfers();
@@ -371,8 +279,6 @@ int64_t Scheduler::run(const Assignment &device, const Options &options,
         break;
       }
     }
-    if (limited())
-      activate();
   }
   int64_t makespan = left > 0 || beyond || now > cutoff ? never : now;
   if (record)

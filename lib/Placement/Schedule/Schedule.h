@@ -10,13 +10,7 @@
 /// Given a device for every node, when does everything run? An event-driven
 /// list schedule: operators and transfers start in time order, the most urgent
 /// first, as soon as what they wait for is there and their device or link is
-/// free. Every algorithm is judged by this one evaluator.
-///
-/// Memory limits are kept by *activation* (Agullo et al., "Robust memory-aware
-/// mappings for parallel multifrontal factorizations", 2016): operators book
-/// their memory in a fixed topological order and may run only then, in any
-/// order. If the order fits when it is run one by one, the parallel schedule
-/// fits as well and cannot dead-lock.
+/// free. Memory is not looked at; LimitedSchedule.h does that where it must.
 ///
 //===----------------------------------------------------------------------===//
 #ifndef BAECHI_LIB_PLACEMENT_SCHEDULE_H
@@ -52,14 +46,12 @@ public:
     /// Larger is more urgent, one a node; none: the longest path to the end,
     /// with the transfers that the assignment asks for.
     std::span<const int64_t> priority;
-    /// The order in which memory is booked; none: memory is not looked at.
-    std::span<const int32_t> activation;
     /// Gives up once the makespan must be larger.
     int64_t cutoff = never;
   };
 
-  /// Returns the makespan; `never` beyond the cut-off, when two devices that
-  /// must talk cannot, or when the activation order does not fit the memory.
+  /// Returns the makespan; `never` beyond the cut-off or when two devices that
+  /// must talk cannot.
   int64_t run(const Assignment &device, const Options &options,
               Schedule *record = nullptr);
   int64_t run(const Assignment &device) { return run(device, Options()); }
@@ -92,8 +84,6 @@ private:
 
   bool computeTails(const Assignment &device);
   void reset(const Assignment &device, const Options &options);
-  int64_t bookingOf(int32_t node) const;
-  void activate();
   void arrive(int32_t node);
   void push(Event event);
   void requestCopy(int32_t tensor, int32_t to, int64_t priority);
@@ -101,17 +91,8 @@ private:
   void finishTransfer(int32_t slot);
   void startTransfers();
   void startNode(int32_t d);
-  void release(int32_t tensor, int32_t d);
   bool linkFree(int32_t from, int32_t to) const;
   void setLinkBusy(int32_t from, int32_t to, bool busy);
-  bool limited() const { return !activation.empty(); }
-
-  int32_t &usesLeft(int32_t tensor, int32_t d) {
-    return uses[static_cast<size_t>(tensor) * numDevices + d];
-  }
-  uint8_t &copyState(int32_t tensor, int32_t d) {
-    return copies[static_cast<size_t>(tensor) * numDevices + d];
-  }
 
   const Model &model;
   int32_t numDevices;
@@ -120,8 +101,6 @@ private:
   // One run's state.
   const Assignment *assigned = nullptr;
   std::span<const int64_t> priority;
-  std::span<const int32_t> activation;
-  size_t activatedUpTo = 0;
   Schedule *record = nullptr;
   int64_t now = 0;
   int64_t cutoff = never;
@@ -141,19 +120,7 @@ private:
   bool beyond = false;          ///< the cut-off was passed
   std::vector<int64_t> wanted;  ///< per device: who wants the tensor most
   std::vector<int32_t> wanting; ///< the devices that do
-  // With an activation order only.
-  enum CopyState : uint8_t { None, Booked, Requested };
-  std::vector<uint8_t> active, done;
-  std::vector<int32_t> uses;
-  std::vector<uint8_t> copies;
-  std::vector<int64_t> used;
 };
-
-/// Peak bytes of every device when the nodes run one by one in \p order, each
-/// after the transfers it needs: what an activation order must fit.
-std::vector<int64_t> sequentialPeaks(const Model &model,
-                                     const Assignment &device,
-                                     std::span<const int32_t> order);
 
 /// Peak bytes of every device in a recorded schedule.
 std::vector<int64_t> schedulePeaks(const Model &model, const Assignment &device,

@@ -1,0 +1,366 @@
+//===- LimitedSchedule.cpp - A schedule within the memories -----*- C++ -*-===//
+//
+// Part of the Baechi project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Memory/LimitedSchedule.h"
+#include "Memory/Certificate.h"
+
+#include <algorithm>
+
+using namespace baechi::placement;
+
+namespace {
+
+/// Steps by urgency. One that is started out of turn stays until it comes up.
+class ReadyQueue {
+public:
+  void push(int64_t priority, Step s) {
+    heap.emplace_back(priority, -s);
+    std::push_heap(heap.begin(), heap.end());
+  }
+  void pop() {
+    std::pop_heap(heap.begin(), heap.end());
+    heap.pop_back();
+  }
+  int64_t topPriority() const { return heap.front().first; }
+  Step top() const { return -heap.front().second; }
+  bool empty() const { return heap.empty(); }
+
+private:
+  std::vector<std::pair<int64_t, Step>> heap; ///< the larger id comes later
+};
+
+class LimitedScheduler {
+public:
+  LimitedScheduler(const Steps &steps, std::span<const Step> order,
+                   const LimitedOptions &options);
+  Schedule run();
+
+private:
+  struct Event {
+    int64_t at;
+    Step step;
+    bool isSignal; ///< a control edge's, for node `step`; else the step's end
+    bool operator<(const Event &other) const {
+      return std::tie(at, isSignal, step) >
+             std::tie(other.at, other.isSignal, other.step);
+    }
+  };
+  /// What one step at a time starts from: the runs of a device, or the
+  /// transfers from one device to another.
+  struct Lane {
+    ReadyQueue ready;
+    /// Nothing could start when the device was at this version.
+    int64_t triedAt = -1;
+  };
+  enum State : uint8_t { Waiting, Ready, Started };
+
+  bool computeTails();
+  void push(Event event);
+  Lane &laneOf(Step s);
+  void makeReady(Step s);
+  void arrive(Step s);
+  bool linkIsFree(int32_t from, int32_t to) const;
+  void setLink(int32_t from, int32_t to, bool busy);
+  bool start(Step s);
+  bool startFrom(Lane &lane, int32_t d);
+  void startTransfers();
+  void startRuns();
+  void finish(Step s);
+
+  const Steps &steps;
+  const Model &model;
+  const LimitedOptions &options;
+  int32_t numDevices;
+  Certificate certificate;
+  Levels levels;
+  Schedule schedule;
+  int64_t now = 0;
+  int32_t left;
+  bool beyond = false;
+  std::vector<int64_t> tail;     ///< per step: the longest path to the end
+  std::vector<int64_t> priority; ///< per step
+  std::vector<int32_t> waiting;  ///< per step: what it still waits for
+  std::vector<State> state;      ///< per step
+  std::vector<Lane> runs;        ///< per device
+  std::vector<Lane> transfers;   ///< [from * numDevices + to]
+  std::vector<int32_t> pending;  ///< the lanes of transfers that are not empty
+  /// Per device, counts what may let a step start there that could not before.
+  std::vector<int64_t> version;
+  std::vector<uint8_t> computing, outBusy, inBusy, pairBusy;
+  std::vector<Event> events;
+  std::vector<Step> passedOver;
+};
+
+LimitedScheduler::LimitedScheduler(const Steps &steps,
+                                   std::span<const Step> order,
+                                   const LimitedOptions &options)
+    : steps(steps), model(steps.model), options(options),
+      numDevices(model.numDevices), certificate(steps, order), levels(steps),
+      left(steps.size()), tail(steps.size(), 0), waiting(steps.size(), 0),
+      state(steps.size(), Waiting), runs(numDevices),
+      transfers(static_cast<size_t>(numDevices) * numDevices),
+      version(numDevices, 0), computing(numDevices, 0), outBusy(numDevices, 0),
+      inBusy(numDevices, 0), pairBusy(transfers.size(), 0) {
+  schedule.start.assign(model.numNodes, 0);
+  for (Step s = 0; s < steps.size(); ++s)
+    steps.forEachPrevious(s, [&](Step) { ++waiting[s]; });
+}
+
+/// False when two devices that must talk cannot.
+bool LimitedScheduler::computeTails() {
+  for (int32_t k = model.numNodes; k-- > 0;) {
+    int32_t i = model.order[k], d = steps.device[i];
+    auto [begin, end] = model.tensorsOf(i);
+    for (int32_t t = begin; t < end; ++t) {
+      for (int32_t user : model.users[t]) {
+        int32_t e = steps.device[user];
+        Step next = e == d ? user : steps.transferTo(t, e);
+        if (e != d)
+          tail[next] = std::max(tail[next], tail[user]);
+      }
+      for (int32_t n = steps.firstTransfer[t]; n < steps.firstTransfer[t + 1];
+           ++n) {
+        int32_t to = steps.transfers[n].to;
+        if (!model.linked(d, to))
+          return false;
+        tail[model.numNodes + n] += model.transferNs(t, d, to);
+        tail[i] = std::max(tail[i], tail[model.numNodes + n]);
+      }
+      for (int32_t user : model.users[t])
+        if (steps.device[user] == d)
+          tail[i] = std::max(tail[i], tail[user]);
+    }
+    for (int32_t user : model.controlUsers[i]) {
+      int32_t e = steps.device[user];
+      if (e != d && !model.linked(d, e))
+        return false;
+      tail[i] =
+          std::max(tail[i], tail[user] + (e == d ? 0 : model.latencyNs(d, e)));
+    }
+    tail[i] += model.timeOf(i, d);
+  }
+  priority = tail;
+  if (options.priority.empty())
+    return true;
+  std::copy(options.priority.begin(), options.priority.end(), priority.begin());
+  for (size_t n = 0; n < steps.transfers.size(); ++n) {
+    auto [t, to] = steps.transfers[n];
+    int64_t &most = priority[model.numNodes + n];
+    most = std::numeric_limits<int64_t>::min();
+    for (int32_t user : model.users[t])
+      if (steps.device[user] == to)
+        most = std::max(most, options.priority[user]);
+  }
+  return true;
+}
+
+void LimitedScheduler::push(Event event) {
+  events.push_back(event);
+  std::push_heap(events.begin(), events.end());
+}
+
+LimitedScheduler::Lane &LimitedScheduler::laneOf(Step s) {
+  if (steps.isRun(s))
+    return runs[steps.device[s]];
+  auto [tensor, to] = steps.transfer(s);
+  return transfers[steps.homeOf(tensor) * numDevices + to];
+}
+
+void LimitedScheduler::makeReady(Step s) {
+  state[s] = Ready;
+  Lane &lane = laneOf(s);
+  if (!steps.isRun(s) && lane.ready.empty())
+    pending.push_back(static_cast<int32_t>(&lane - transfers.data()));
+  lane.ready.push(priority[s], s);
+  lane.triedAt = -1;
+}
+
+void LimitedScheduler::arrive(Step s) {
+  if (--waiting[s] == 0)
+    makeReady(s);
+}
+
+bool LimitedScheduler::linkIsFree(int32_t from, int32_t to) const {
+  switch (model.machine->linkModel) {
+  case LinkModel::Unlimited:
+    return true;
+  case LinkModel::Parallel:
+    return !pairBusy[from * numDevices + to];
+  case LinkModel::Duplex:
+    return !outBusy[from] && !inBusy[to];
+  case LinkModel::Sequential:
+    return !outBusy[from] && !outBusy[to];
+  }
+  return true;
+}
+
+void LimitedScheduler::setLink(int32_t from, int32_t to, bool busy) {
+  switch (model.machine->linkModel) {
+  case LinkModel::Unlimited:
+    return;
+  case LinkModel::Parallel:
+    pairBusy[from * numDevices + to] = busy;
+    return;
+  case LinkModel::Duplex:
+    outBusy[from] = inBusy[to] = busy;
+    return;
+  case LinkModel::Sequential:
+    outBusy[from] = outBusy[to] = busy;
+    return;
+  }
+}
+
+/// Starts a step that is ready and whose device or link is free, if its bytes
+/// are free as well and the rest can still finish.
+bool LimitedScheduler::start(Step s) {
+  int32_t d = steps.deviceOf(s);
+  if (levels.need(s) > model.deviceMemory(d) - levels.level[d] ||
+      !certificate.take(s))
+    return false;
+  state[s] = Started;
+  levels.begin(s);
+  int64_t ns = 0;
+  if (steps.isRun(s)) {
+    ns = model.timeOf(s, d);
+    computing[d] = 1;
+    schedule.start[s] = now;
+  } else {
+    int32_t tensor = steps.transfer(s).tensor, home = steps.homeOf(tensor);
+    ns = model.transferNs(tensor, home, d);
+    setLink(home, d, true);
+    schedule.transfers.push_back({tensor, d, now, now + ns});
+    ++version[home];
+  }
+  ++version[d];
+  beyond |= now > options.cutoff - tail[s];
+  push({now + ns, s, false});
+  return true;
+}
+
+/// Starts the most urgent step of a lane that can; \p d is where its steps
+/// allocate.
+bool LimitedScheduler::startFrom(Lane &lane, int32_t d) {
+  if (lane.triedAt == version[d])
+    return false;
+  bool started = false;
+  passedOver.clear();
+  while (!lane.ready.empty() && !started &&
+         static_cast<int32_t>(passedOver.size()) < options.depth) {
+    Step s = lane.ready.top();
+    lane.ready.pop();
+    if (state[s] == Started)
+      continue;
+    started = start(s);
+    if (!started)
+      passedOver.push_back(s);
+  }
+  for (Step s : passedOver)
+    lane.ready.push(priority[s], s);
+  if (!started) {
+    Step next = certificate.next(d);
+    started = next >= 0 && state[next] == Ready && &laneOf(next) == &lane &&
+              start(next);
+  }
+  if (!started)
+    lane.triedAt = version[d];
+  return started;
+}
+
+void LimitedScheduler::startTransfers() {
+  for (;;) {
+    // The lane with the most urgent transfer of those whose links are free.
+    Lane *best = nullptr;
+    int32_t bestTo = 0;
+    for (size_t k = 0; k < pending.size();) {
+      Lane &lane = transfers[pending[k]];
+      int32_t from = pending[k] / numDevices, to = pending[k] % numDevices;
+      if (lane.ready.empty()) {
+        pending[k] = pending.back();
+        pending.pop_back();
+        continue;
+      }
+      ++k;
+      if (!linkIsFree(from, to) || lane.triedAt == version[to])
+        continue;
+      if (!best || std::pair(best->ready.topPriority(), -best->ready.top()) <
+                       std::pair(lane.ready.topPriority(), -lane.ready.top())) {
+        best = &lane;
+        bestTo = to;
+      }
+    }
+    if (!best)
+      return;
+    startFrom(*best, bestTo);
+  }
+}
+
+void LimitedScheduler::startRuns() {
+  for (int32_t d = 0; d < numDevices; ++d)
+    if (!computing[d] && !runs[d].ready.empty())
+      startFrom(runs[d], d);
+}
+
+void LimitedScheduler::finish(Step s) {
+  --left;
+  levels.end(s);
+  ++version[steps.deviceOf(s)];
+  if (steps.isRun(s)) {
+    computing[steps.device[s]] = 0;
+  } else {
+    auto [tensor, to] = steps.transfer(s);
+    setLink(steps.homeOf(tensor), to, false);
+    ++version[steps.homeOf(tensor)];
+  }
+  steps.forEachBorn(s, [&](int32_t h) {
+    steps.forEachUse(h, [&](Step user) { arrive(user); });
+  });
+  if (!steps.isRun(s))
+    return;
+  int32_t d = steps.device[s];
+  for (int32_t user : model.controlUsers[s]) {
+    if (int32_t e = steps.device[user]; e == d)
+      arrive(user);
+    else
+      push({now + model.latencyNs(d, e), user, true});
+  }
+}
+
+Schedule LimitedScheduler::run() {
+  if (!certificate.fits() || !computeTails())
+    return {};
+  for (Step s = 0; s < steps.size(); ++s)
+    if (waiting[s] == 0)
+      makeReady(s);
+  for (;;) {
+    startTransfers();
+    startRuns();
+    if (beyond || events.empty())
+      break;
+    now = events.front().at;
+    while (!events.empty() && events.front().at == now) {
+      Event event = events.front();
+      std::pop_heap(events.begin(), events.end());
+      events.pop_back();
+      if (event.isSignal)
+        arrive(event.step);
+      else
+        finish(event.step);
+    }
+  }
+  if (left == 0 && !beyond && now <= options.cutoff)
+    schedule.makespan = now;
+  return std::move(schedule);
+}
+
+} // namespace
+
+Schedule baechi::placement::scheduleLimited(const Steps &steps,
+                                            std::span<const Step> order,
+                                            const LimitedOptions &options) {
+  return LimitedScheduler(steps, order, options).run();
+}

@@ -1,0 +1,58 @@
+//===- Orders.h - Orders that keep few bytes alive --------------*- C++ -*-===//
+//
+// Part of the Baechi project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+///
+/// \file
+/// The least peak over all orders of a graph is NP-hard to find (Sethi 1975),
+/// also to approximate. Good orders are: depth first; then what shrinks the
+/// memory as early as it can, and what makes it grow as late.
+///
+//===----------------------------------------------------------------------===//
+#ifndef BAECHI_LIB_PLACEMENT_ORDERS_H
+#define BAECHI_LIB_PLACEMENT_ORDERS_H
+
+#include "Memory/Steps.h"
+
+namespace baechi::placement {
+
+/// \p base with every step that leaves no more bytes than it found taken as
+/// soon as what it waits for is there, the one that frees most first. Where
+/// such a step has room to run, that is never worse than any other choice.
+/// O(n log n).
+StepOrder hoistShrinking(const Steps &steps, std::span<const Step> base);
+
+/// The same seen from the end: every step whose results are larger than what
+/// it lets go is taken as late as its uses allow.
+StepOrder sinkGrowing(const Steps &steps, std::span<const Step> base);
+
+/// Orders to begin with: two of nodes that keep neighbours together, transfers
+/// as late as can be.
+std::vector<StepOrder> plainOrders(const Steps &steps);
+
+/// Bytes above the memories, over all devices.
+int64_t excessOf(const Model &model, std::span<const int64_t> peaks);
+
+struct FoundOrder {
+  StepOrder order;
+  std::vector<int64_t> peaks; ///< per device
+  int64_t excess = never;     ///< bytes above the memories; 0: it fits
+};
+
+/// The best order that a bounded number of these passes makes of \p bases,
+/// which are topological orders of steps; ends at the first that fits. For a
+/// few steps, a search over all orders follows.
+FoundOrder findOrder(const Steps &steps, std::span<const StepOrder> bases);
+
+/// Some order that fits, by a search over the sets of steps that can be done
+/// (Held & Karp 1962, without an objective), for at most 64 steps and until
+/// \p stateLimit sets were seen; empty when there is none. \p complete: no set
+/// was left out, so that an empty answer is a proof.
+StepOrder searchOrder(const Steps &steps, int64_t stateLimit, bool &complete);
+
+} // namespace baechi::placement
+
+#endif // BAECHI_LIB_PLACEMENT_ORDERS_H

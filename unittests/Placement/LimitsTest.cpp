@@ -1,0 +1,339 @@
+//===- LimitsTest.cpp - Orders and schedules within limits ------*- C++ -*-===//
+//
+// Part of the Baechi project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Memory/Certificate.h"
+#include "Memory/LimitedSchedule.h"
+#include "Memory/Orders.h"
+#include "Model/Random.h"
+#include "TestProblems.h"
+
+#include <gmock/gmock.h>
+
+#include <algorithm>
+
+using namespace baechi::placement;
+using namespace baechi::placement::test;
+using baechi::placement::Random;
+using testing::IsEmpty;
+
+namespace {
+
+TEST(RangeMaximum, AgreesWithAnArray) {
+  Random random(3);
+  for (int32_t size : {0, 1, 2, 3, 7, 8, 40}) {
+    std::vector<int64_t> values(size);
+    for (int64_t &value : values)
+      value = random.below(100);
+    RangeMaximum tree(values);
+    for (int step = 0; step < 200 && size > 0; ++step) {
+      int32_t begin = random.below(size + 1), end = random.below(size + 1);
+      int64_t bytes = random.below(200) - 100;
+      tree.add(begin, end, bytes);
+      for (int32_t k = begin; k < end; ++k)
+        values[k] += bytes;
+      begin = random.below(size), end = begin + 1 + random.below(size - begin);
+      EXPECT_EQ(tree.max(begin, end), *std::max_element(values.begin() + begin,
+                                                        values.begin() + end));
+    }
+    EXPECT_LT(tree.max(0, 0), 0);
+  }
+}
+
+/// A random problem with a random assignment and a random order of its steps.
+class Limits : public testing::TestWithParam<uint32_t> {
+protected:
+  void SetUp() override {
+    problem = randomProblem(GetParam());
+    if (!check(problem).empty())
+      GTEST_SKIP() << "the random pins or groups contradict each other";
+    model = std::make_unique<Model>(problem);
+    device.resize(model->numNodes);
+    for (Unit u = 0; u < model->numUnits; ++u) {
+      int32_t d = random.below(model->numDevices);
+      while (!model->mayUse(u, d))
+        d = (d + 1) % model->numDevices;
+      for (int32_t i : model->members[u])
+        device[i] = d;
+    }
+    steps = std::make_unique<Steps>(*model, device);
+  }
+
+  StepOrder randomOrder() {
+    StepOrder order, ready;
+    std::vector<int32_t> waiting(steps->size(), 0);
+    for (Step s = 0; s < steps->size(); ++s) {
+      steps->forEachPrevious(s, [&](Step) { ++waiting[s]; });
+      if (waiting[s] == 0)
+        ready.push_back(s);
+    }
+    while (!ready.empty()) {
+      std::swap(ready[random.below(static_cast<int64_t>(ready.size()))],
+                ready.back());
+      Step s = ready.back();
+      ready.pop_back();
+      order.push_back(s);
+      steps->forEachNext(s, [&](Step next) {
+        if (--waiting[next] == 0)
+          ready.push_back(next);
+      });
+    }
+    return order;
+  }
+
+  /// Every step once, none before what it waits for.
+  bool isTopological(const StepOrder &order) const {
+    std::vector<int32_t> place(steps->size(), -1);
+    for (size_t k = 0; k < order.size(); ++k)
+      place[order[k]] = static_cast<int32_t>(k);
+    bool good = static_cast<int32_t>(order.size()) == steps->size();
+    for (Step s = 0; s < steps->size(); ++s)
+      steps->forEachPrevious(
+          s, [&](Step p) { good &= place[p] >= 0 && place[p] < place[s]; });
+    return good;
+  }
+
+  /// Memories that this order fits, and nothing less.
+  void limitTo(const StepOrder &order, int64_t more = 0) {
+    auto peaks = orderPeaks(*steps, order);
+    for (int32_t d = 0; d < model->numDevices; ++d)
+      problem.machine.devices[d].memory = peaks[d] + more;
+  }
+
+  Random random{GetParam()};
+  Problem problem;
+  std::unique_ptr<Model> model;
+  Assignment device;
+  std::unique_ptr<Steps> steps;
+};
+
+TEST_P(Limits, CertificateSeesThePeaks) {
+  StepOrder order = randomOrder();
+  ASSERT_TRUE(isTopological(order));
+  limitTo(order);
+  EXPECT_TRUE(Certificate(*steps, order).fits());
+  for (Device &each : problem.machine.devices)
+    if (each.memory > 0) {
+      --each.memory;
+      EXPECT_FALSE(Certificate(*steps, order).fits());
+      ++each.memory;
+    }
+}
+
+TEST_P(Limits, CertificateAllowsWhatLeavesTheRestAWay) {
+  StepOrder order = randomOrder();
+  limitTo(order, random.below(2000));
+  Certificate certificate(*steps, order);
+  // Steps out of turn, where the certificate allows it and their bytes are
+  // there; the rest must then fit in its order.
+  StepOrder done;
+  int32_t refused = 0;
+  for (Step s : randomOrder()) {
+    StepOrder rest;
+    for (Step other : order)
+      if (other != s &&
+          std::find(done.begin(), done.end(), other) == done.end())
+        rest.push_back(other);
+    Levels levels(*steps);
+    for (Step other : done) {
+      levels.begin(other);
+      levels.end(other);
+    }
+    bool ready = true;
+    steps->forEachPrevious(s, [&](Step p) {
+      ready &= std::find(done.begin(), done.end(), p) != done.end();
+    });
+    if (!ready)
+      continue;
+    levels.begin(s);
+    levels.end(s);
+    bool fits = true;
+    for (Step other : rest) {
+      int32_t d = steps->deviceOf(other);
+      fits &= levels.level[d] + levels.need(other) <= model->deviceMemory(d);
+      levels.begin(other);
+      levels.end(other);
+    }
+    bool taken = certificate.take(s);
+    if (taken) {
+      EXPECT_TRUE(fits) << "step " << s << " after " << done.size();
+      done.push_back(s);
+    } else {
+      ++refused;
+      // A run without duration may be refused although it fits.
+      bool instants = false;
+      for (Step other : rest)
+        instants |= steps->isInstant(other);
+      EXPECT_TRUE(!fits || instants) << "step " << s;
+    }
+  }
+  if (refused == 0) {
+    EXPECT_EQ(done.size(), order.size());
+  }
+}
+
+TEST_P(Limits, ScheduleKeepsThem) {
+  StepOrder order = randomOrder();
+  for (int64_t more : {0, 500, 5000}) {
+    limitTo(order, more);
+    for (int32_t depth : {0, 1, 16}) {
+      LimitedOptions options;
+      options.depth = depth;
+      Schedule schedule = scheduleLimited(*steps, order, options);
+      ASSERT_NE(schedule.makespan, never);
+      EXPECT_THAT(verify(problem, toPlacement(*model, device, schedule)),
+                  IsEmpty());
+    }
+  }
+}
+
+TEST_P(Limits, ScheduleGivesUpAtTheCutoff) {
+  StepOrder order = randomOrder();
+  limitTo(order);
+  LimitedOptions options;
+  int64_t makespan = scheduleLimited(*steps, order, options).makespan;
+  options.cutoff = makespan;
+  EXPECT_EQ(scheduleLimited(*steps, order, options).makespan, makespan);
+  options.cutoff = makespan - 1;
+  EXPECT_EQ(scheduleLimited(*steps, order, options).makespan, never);
+}
+
+TEST_P(Limits, OrderByEndFitsWhereTheScheduleDoes) {
+  Schedule schedule;
+  ASSERT_NE(Scheduler(*model).run(device, {}, &schedule), never);
+  StepOrder order = orderOf(*steps, schedule);
+  ASSERT_TRUE(isTopological(order));
+  bool instants = false;
+  for (Step s = 0; s < steps->size(); ++s)
+    instants |= steps->isInstant(s);
+  if (instants)
+    return;
+  auto whole = schedulePeaks(*model, device, schedule);
+  auto single = orderPeaks(*steps, order);
+  for (int32_t d = 0; d < model->numDevices; ++d)
+    EXPECT_LE(single[d], whole[d]);
+}
+
+TEST_P(Limits, PassesKeepTheOrderTopological) {
+  StepOrder order = randomOrder();
+  EXPECT_TRUE(isTopological(hoistShrinking(*steps, order)));
+  EXPECT_TRUE(isTopological(sinkGrowing(*steps, order)));
+  for (const StepOrder &plain : plainOrders(*steps))
+    EXPECT_TRUE(isTopological(plain));
+}
+
+TEST_P(Limits, FindOrderFitsWhereItSays) {
+  // Never worse than what it begins with.
+  std::vector<StepOrder> bases{randomOrder()};
+  auto peaks = orderPeaks(*steps, bases[0]);
+  for (Device &each : problem.machine.devices)
+    each.memory = *std::min_element(peaks.begin(), peaks.end());
+  FoundOrder found = findOrder(*steps, bases);
+  EXPECT_TRUE(isTopological(found.order));
+  EXPECT_EQ(found.peaks, orderPeaks(*steps, found.order));
+  EXPECT_EQ(found.excess, excessOf(*model, found.peaks));
+  EXPECT_LE(found.excess, excessOf(*model, peaks));
+}
+
+INSTANTIATE_TEST_SUITE_P(Seeds, Limits, testing::Range(0u, 60u));
+
+/// Whether any order at all fits, by trying them one after the other.
+bool someOrderFits(const Steps &steps, std::vector<uint8_t> &done,
+                   const Levels &levels) {
+  bool all = true;
+  for (Step s = 0; s < steps.size(); ++s) {
+    bool ready = !done[s];
+    all &= done[s] != 0;
+    steps.forEachPrevious(s, [&](Step p) { ready &= done[p] != 0; });
+    int32_t d = steps.deviceOf(s);
+    if (!ready ||
+        levels.level[d] + levels.need(s) > steps.model.deviceMemory(d))
+      continue;
+    Levels next = levels;
+    next.begin(s);
+    next.end(s);
+    done[s] = 1;
+    bool found = someOrderFits(steps, done, next);
+    done[s] = 0;
+    if (found)
+      return true;
+  }
+  return all;
+}
+
+TEST(Orders, SearchFindsAnOrderWhereThereIsOne) {
+  Random random(5);
+  int32_t possible = 0, impossible = 0;
+  for (int trial = 0; trial < 300; ++trial) {
+    Problem problem;
+    problem.machine = makeMachine(2, 20 + random.below(30));
+    for (int32_t i = 0; i < 6; ++i) {
+      problem.graph.ops.push_back(makeOp("op" + std::to_string(i),
+                                         random.below(3), {random.below(20)}));
+      problem.graph.ops.back().scratch = random.below(2) ? random.below(20) : 0;
+      for (int32_t j = 0; j < i; ++j)
+        if (random.oneIn(3))
+          problem.graph.edges.push_back({j, 0, i});
+    }
+    Model model(problem);
+    Assignment device(6);
+    for (int32_t &d : device)
+      d = random.oneIn(3);
+    Steps steps(model, device);
+    std::vector<uint8_t> done(steps.size(), 0);
+    bool fits = someOrderFits(steps, done, Levels(steps));
+    ++(fits ? possible : impossible);
+    bool complete = false;
+    StepOrder found = searchOrder(steps, 1'000'000, complete);
+    EXPECT_TRUE(complete);
+    EXPECT_EQ(!found.empty(), fits) << "trial " << trial;
+    if (fits) {
+      EXPECT_EQ(excessOf(model, orderPeaks(steps, found)), 0);
+    }
+  }
+  EXPECT_GT(possible, 50);
+  EXPECT_GT(impossible, 50);
+}
+
+TEST(Orders, ShrinkingIsHoistedAndGrowingSinks) {
+  // Three chains of a large and a small tensor, all large ones first.
+  Problem problem;
+  problem.machine = makeMachine(1, 0);
+  for (int32_t k = 0; k < 3; ++k) {
+    problem.graph.ops.push_back(makeOp("make", 10, {100}));
+    problem.graph.ops.push_back(makeOp("use", 10, {1}));
+    problem.graph.ops.back().result = true;
+    problem.graph.edges.push_back({2 * k, 0, 2 * k + 1});
+  }
+  Model model(problem);
+  Assignment device(6, 0);
+  Steps steps(model, device);
+  StepOrder wide{0, 2, 4, 1, 3, 5};
+  EXPECT_EQ(orderPeaks(steps, wide), std::vector<int64_t>{301});
+  for (const StepOrder &order :
+       {hoistShrinking(steps, wide), sinkGrowing(steps, wide)})
+    EXPECT_EQ(orderPeaks(steps, order), std::vector<int64_t>{103});
+}
+
+TEST(Orders, TransfersMakeRoomAtHome) {
+  // a's tensor must leave d0 before b runs there, long before c needs it.
+  Problem problem;
+  problem.machine = makeMachine(2, 100);
+  problem.graph.ops = {makeOp("a", 1, {80}), makeOp("b", 1, {90}),
+                       makeOp("c", 1, {1})};
+  problem.graph.edges = {{0, 0, 2}, {0, -1, 1}, {1, 0, 2}};
+  problem.graph.ops[1].outputs[0].copy = 10;
+  Model model(problem);
+  Assignment device{0, 0, 1};
+  Steps steps(model, device);
+  FoundOrder found = findOrder(steps, plainOrders(steps));
+  EXPECT_EQ(found.excess, 0);
+  Schedule schedule = scheduleLimited(steps, found.order, {});
+  EXPECT_THAT(verify(problem, toPlacement(model, device, schedule)), IsEmpty());
+}
+
+} // namespace
