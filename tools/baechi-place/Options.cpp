@@ -53,6 +53,11 @@ void defineOptions(CLI::App &app, Settings &s) {
   app.add_option("--timeline", s.timeline,
                  "Chrome trace to write (chrome://tracing, Perfetto)")
       ->group("Results");
+  app.add_option("--explain", s.explain,
+                 "operator (its name, its number, or a pattern such as "
+                 "'enc/*'): why it is where it is; may be repeated")
+      ->allow_extra_args(false)
+      ->group("Results");
   app.add_option("--dot", s.dot, "Graphviz graph to write")->group("Results");
 }
 

@@ -11,6 +11,7 @@
 #include "Baechi/Placement/Place.h"
 
 #include <string>
+#include <vector>
 
 namespace CLI {
 class App;
@@ -23,6 +24,7 @@ struct Settings {
   double solverLimit = 40;
   std::string given; ///< a placement to judge and draw instead of finding one
   std::string output, report, timeline, dot;
+  std::vector<std::string> explain; ///< names, numbers or patterns
 };
 
 void defineOptions(CLI::App &app, Settings &settings);

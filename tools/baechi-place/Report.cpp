@@ -114,7 +114,8 @@ std::string reportText(const Problem &problem, const PlaceOptions &options,
 }
 
 std::string reportJson(const Problem &problem, const PlaceOptions &options,
-                       const PlaceResult &result) {
+                       const PlaceResult &result,
+                       const nlohmann::ordered_json &explanations) {
   using Json = nlohmann::ordered_json;
   bool maxLoad = options.objective == Objective::MaxLoad;
   Json root{{"format", "baechi-placement-report"},
@@ -169,5 +170,7 @@ std::string reportJson(const Problem &problem, const PlaceOptions &options,
   auto &phases = root["phases"] = Json::array();
   for (const Phase &phase : result.phases)
     phases.push_back({{"name", phase.name}, {"seconds", phase.seconds}});
+  if (!explanations.empty())
+    root["explanations"] = explanations;
   return root.dump(1) + "\n";
 }

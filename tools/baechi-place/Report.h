@@ -10,14 +10,17 @@
 
 #include "Baechi/Placement/Place.h"
 
+#include <nlohmann/json.hpp>
+
 /// For a person.
 std::string reportText(const baechi::placement::Problem &problem,
                        const baechi::placement::PlaceOptions &options,
                        const baechi::placement::PlaceResult &result);
 
-/// The same as data.
+/// The same as data, with what was explained.
 std::string reportJson(const baechi::placement::Problem &problem,
                        const baechi::placement::PlaceOptions &options,
-                       const baechi::placement::PlaceResult &result);
+                       const baechi::placement::PlaceResult &result,
+                       const nlohmann::ordered_json &explanations);
 
 #endif // BAECHI_TOOLS_BAECHI_PLACE_REPORT_H

@@ -12,6 +12,7 @@
 ///
 //===----------------------------------------------------------------------===//
 
+#include "Explain.h"
 #include "Options.h"
 #include "Progress.h"
 #include "Report.h"
@@ -41,7 +42,8 @@ int fail(const std::string &message) {
 
 /// Writes the files that were asked for; returns an error, empty if none.
 std::string writeFiles(const Settings &settings, const Problem &problem,
-                       const PlaceOptions &options, const PlaceResult &result) {
+                       const PlaceOptions &options, const PlaceResult &result,
+                       const Explanations &explanations) {
   std::string error;
   const Placement &placement = *result.placement;
   if (!settings.output.empty()) {
@@ -51,8 +53,8 @@ std::string writeFiles(const Settings &settings, const Problem &problem,
                        {result.winner, ofMakespan ? result.lowerBoundNs : 0});
   }
   if (error.empty() && !settings.report.empty())
-    error =
-        writeTextFile(settings.report, reportJson(problem, options, result));
+    error = writeTextFile(settings.report, reportJson(problem, options, result,
+                                                      explanations.json));
   if (error.empty() && !settings.timeline.empty())
     error =
         writeTextFile(settings.timeline, formatTimeline(problem, placement));
@@ -107,14 +109,26 @@ int run(const Settings &settings) {
   if (std::string error = readMachine(settings.machine, problem.machine);
       !error.empty())
     return fail(error);
+  std::vector<int32_t> ops;
+  for (const std::string &pattern : settings.explain)
+    if (std::string error = findOperators(problem.graph, pattern, ops);
+        !error.empty())
+      return fail("--explain: " + error);
   PlaceResult result;
   if (std::string error = findPlacement(settings, problem, options, result);
       !error.empty())
     return fail(error);
-  if (std::string error = writeFiles(settings, problem, options, result);
+  Explanations explanations;
+  if (!settings.explain.empty())
+    explanations = explainAll(problem, *result.placement, options.objective,
+                              settings.explain);
+  if (std::string error =
+          writeFiles(settings, problem, options, result, explanations);
       !error.empty())
     return fail(error);
   fmt::print("{}", reportText(problem, options, result));
+  if (!explanations.text.empty())
+    fmt::print("\n{}", explanations.text);
   return 0;
 }
 

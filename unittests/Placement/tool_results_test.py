@@ -57,6 +57,36 @@ class DrawingTest(ToolCase):
             self.expect_error("it is a folder", options=[option, self.path])
 
 
+class ExplainTest(ToolCase):
+    def test_text_and_json(self):
+        report = self.path / "r.json"
+        printed = self.expect_success("--explain=out/d", f"--report={report}", graph=FORK)
+        self.assertIn("operator 3 'out/d' is on d", printed)
+        self.assertIn("if moved", printed)
+        entry, = json.loads(report.read_text())["explanations"]
+        self.assertEqual((entry["pattern"], entry["matches"]), ("out/d", 1))
+        devices = entry["operators"][0]["devices"]
+        self.assertEqual([d["device"] for d in devices], ["d0", "d1"])
+        self.assertTrue(all(d["excluded_by"] == "none" and d["makespan_ns"] > 0 for d in devices))
+
+    def test_several(self):
+        printed = self.expect_success("--explain=*/[bc]", "--explain=0", graph=FORK)
+        self.assertIn("'*/[bc]': 2 operators", printed)
+        self.assertEqual(printed.count("if all here"), 1)
+        for name in ("left/b", "right/c", "in/a"):
+            self.assertIn(f"'{name}' is on d", printed)
+
+    def test_unknown(self):
+        self.expect_error("no operator is called 'left/bb': did you mean 'left/b'?", graph=FORK,
+                          options=["--explain=left/bb"])
+        self.expect_error("the graph is empty", graph=EMPTY, options=["--explain=x"])
+        self.expect_error("there is no operator 4: the graph has 4", graph=FORK, options=["--explain=4"])
+
+    def test_one_device(self):
+        self.assertIn("There is no other device.",
+                      self.expect_success("--explain=1", graph=FORK, machine=ONE_DEVICE))
+
+
 class GivenPlacementTest(ToolCase):
     def test_judged(self):
         placement = self.path / "p.json"

@@ -27,5 +27,8 @@ std::string baechi::placement::bytesText(int64_t bytes) {
 }
 
 std::string baechi::placement::millisecondsText(int64_t ns) {
+  // Not "0.000 ms" for what takes time.
+  if (ns != 0 && ns > -1000 && ns < 1000)
+    return fmt::format("{} ns", ns);
   return fmt::format("{:.3f} ms", static_cast<double>(ns) / 1e6);
 }

@@ -16,7 +16,7 @@ namespace baechi::placement {
 /// "4.2 MiB", "17 B".
 std::string bytesText(int64_t bytes);
 
-/// "41.203 ms".
+/// "41.203 ms", below a microsecond "313 ns".
 std::string millisecondsText(int64_t ns);
 
 } // namespace baechi::placement

@@ -1,0 +1,103 @@
+//===- Names.cpp - Operators by name ----------------------------*- C++ -*-===//
+//
+// Part of the Baechi project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Baechi/Placement/Explain.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <fnmatch.h>
+#include <numeric>
+
+using namespace baechi::placement;
+
+namespace {
+
+/// Insertions, deletions and replacements from \p a to \p b (Levenshtein);
+/// \p limit when there are as many or more.
+size_t editDistance(std::string_view a, std::string_view b, size_t limit) {
+  if (std::max(a.size(), b.size()) - std::min(a.size(), b.size()) >= limit)
+    return limit;
+  std::vector<size_t> row(b.size() + 1);
+  std::iota(row.begin(), row.end(), 0);
+  for (size_t i = 1; i <= a.size(); ++i) {
+    size_t diagonal = row[0], least = row[0] = i;
+    for (size_t j = 1; j <= b.size(); ++j) {
+      size_t replaced = diagonal + (a[i - 1] != b[j - 1]);
+      diagonal = row[j];
+      row[j] = std::min({row[j] + 1, row[j - 1] + 1, replaced});
+      least = std::min(least, row[j]);
+    }
+    if (least >= limit)
+      return limit;
+  }
+  return std::min(row.back(), limit);
+}
+
+/// What the user may have meant.
+std::string suggestion(const Graph &graph, const std::string &pattern) {
+  if (graph.ops.empty())
+    return "the graph is empty";
+  std::string plain;
+  std::copy_if(pattern.begin(), pattern.end(), std::back_inserter(plain),
+               [](char c) { return c != '*' && c != '?'; });
+  size_t count = 0;
+  const std::string *first = nullptr, *closest = nullptr;
+  for (const Operator &op : graph.ops)
+    if (!plain.empty() && op.name.find(plain) != std::string::npos) {
+      ++count;
+      if (!first)
+        first = &op.name;
+    }
+  if (count)
+    return fmt::format("{} {} it, such as '{}': use '*{}*'", count,
+                       count == 1 ? "name contains" : "names contain", *first,
+                       plain);
+  size_t least = std::string::npos;
+  for (const Operator &op : graph.ops)
+    if (size_t distance = editDistance(plain, op.name, least);
+        distance < least) {
+      least = distance;
+      closest = &op.name;
+    }
+  return fmt::format("did you mean '{}'?", *closest);
+}
+
+} // namespace
+
+std::string baechi::placement::findOperators(const Graph &graph,
+                                             const std::string &pattern,
+                                             std::vector<int32_t> &ops) {
+  ops.clear();
+  auto collect = [&](auto matches) {
+    for (size_t i = 0; i < graph.ops.size(); ++i)
+      if (matches(graph.ops[i].name))
+        ops.push_back(static_cast<int32_t>(i));
+    return !ops.empty();
+  };
+  if (collect([&](const std::string &name) { return name == pattern; }))
+    return "";
+  int32_t id = 0;
+  const char *end = pattern.data() + pattern.size();
+  if (auto [last, error] = std::from_chars(pattern.data(), end, id);
+      error == std::errc() && last == end) {
+    if (id >= 0 && static_cast<size_t>(id) < graph.ops.size()) {
+      ops.push_back(id);
+      return "";
+    }
+    return fmt::format("there is no operator {}: the graph has {}", pattern,
+                       graph.ops.size());
+  }
+  if (collect([&](const std::string &name) {
+        return fnmatch(pattern.c_str(), name.c_str(), 0) == 0;
+      }))
+    return "";
+  return fmt::format("no operator is called '{}': {}", pattern,
+                     suggestion(graph, pattern));
+}
