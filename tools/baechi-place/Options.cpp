@@ -44,6 +44,8 @@ void defineOptions(CLI::App &app, Settings &s) {
   app.add_option("--solver", s.solver,
                  "best: a linear program's where one is built in; greedy")
       ->capture_default_str();
+  app.add_option("--expert", s.expert,
+                 "expert file (name patterns -> devices) for --placer=expert");
   app.add_option("--placement", s.given,
                  "placement file to judge and draw instead of finding one");
   app.add_option("-o,--output", s.output, "placement file to write")

@@ -22,6 +22,7 @@ struct Settings {
   std::string graph, machine, placer = "msct", grouping = "all";
   std::string objective = "makespan", solver = "best", budget = "auto";
   double solverLimit = 40;
+  std::string expert; ///< name patterns -> devices
   std::string given; ///< a placement to judge and draw instead of finding one
   std::string output, report, timeline, dot;
   std::vector<std::string> explain; ///< names, numbers or patterns

@@ -114,6 +114,11 @@ int run(const Settings &settings) {
     if (std::string error = findOperators(problem.graph, pattern, ops);
         !error.empty())
       return fail("--explain: " + error);
+  if (!settings.expert.empty())
+    if (std::string error =
+            readExpert(settings.expert, problem.machine, options.expert);
+        !error.empty())
+      return fail(error);
   PlaceResult result;
   if (std::string error = findPlacement(settings, problem, options, result);
       !error.empty())

@@ -104,10 +104,8 @@ TEST(Memory, ResidentBytesSplitTheGraph) {
   for (const Placer &placer : allPlacers()) {
     if (placer.ignoresMemory)
       continue;
-    PlaceOptions options;
-    options.placer = placer.name;
-    options.budget = Budget::none();
-    PlaceResult result = place(problem, options);
+    PlaceResult result =
+        place(problem, onlyPlacer(std::string(placer.name), problem));
     if (placer.name == "single") {
       EXPECT_FALSE(result.placement);
       EXPECT_THAT(result.error,

@@ -103,7 +103,7 @@ TEST(Place, NeverWorseThanOneDevice) {
 
 TEST(Place, EveryPlacerAlone) {
   for (const std::string &placer : placerNames()) {
-    PlaceResult result = placed(diamond(), pure(placer));
+    PlaceResult result = placed(diamond(), onlyPlacer(placer, diamond()));
     EXPECT_EQ(result.winner.rfind(placer, 0), 0u) << result.winner;
   }
 }

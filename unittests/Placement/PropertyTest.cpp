@@ -21,7 +21,7 @@ namespace {
 /// Every placer, grouping and objective on one random problem.
 class Random : public testing::TestWithParam<uint32_t> {};
 
-std::vector<PlaceOptions> allOptions() {
+std::vector<PlaceOptions> allOptions(const Problem &problem) {
   std::vector<PlaceOptions> all;
   for (const Placer &placer : allPlacers())
     for (bool grouped : {false, true})
@@ -29,10 +29,9 @@ std::vector<PlaceOptions> allOptions() {
         // With the others' help all baselines do the same.
         if (candidates && placer.baseline && !placer.alone)
           continue;
-        PlaceOptions options;
-        options.placer = placer.name;
-        options.budget =
-            candidates ? Budget::ofEvaluations(20) : Budget::none();
+        PlaceOptions options = onlyPlacer(std::string(placer.name), problem);
+        if (candidates)
+          options.budget = Budget::ofEvaluations(20);
         if (!grouped)
           options.grouping.clear();
         options.objective =
@@ -76,7 +75,7 @@ TEST_P(Random, AmpleMemory) {
   Problem problem = randomProblem(GetParam());
   if (!check(problem).empty())
     GTEST_SKIP() << "the random pins or groups contradict each other";
-  for (const PlaceOptions &options : allOptions()) {
+  for (const PlaceOptions &options : allOptions(problem)) {
     expectSound(problem, options);
     // Random kinds and pins may leave no device that runs everything.
     if (options.placer != "single")
@@ -96,7 +95,7 @@ TEST_P(Random, ShortMemory) {
   for (int percent : {100, 90, 70, 40}) {
     for (Device &device : problem.machine.devices)
       device.memory = peak * percent / 100;
-    for (const PlaceOptions &options : allOptions())
+    for (const PlaceOptions &options : allOptions(problem))
       expectSound(problem, options);
   }
 }

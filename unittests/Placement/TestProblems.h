@@ -97,6 +97,19 @@ inline Problem randomProblem(uint32_t seed) {
   return problem;
 }
 
+/// What \p placer alone makes of a problem, with what it needs beside the
+/// problem itself.
+inline PlaceOptions onlyPlacer(const std::string &placer,
+                               const Problem &problem) {
+  PlaceOptions options;
+  options.placer = placer;
+  options.budget = Budget::none();
+  const auto &devices = problem.machine.devices;
+  options.expert = {{"[02468]$", devices.front().name},
+                    {".", devices.back().name}};
+  return options;
+}
+
 } // namespace baechi::placement::test
 
 #endif // BAECHI_UNITTESTS_PLACEMENT_TESTPROBLEMS_H

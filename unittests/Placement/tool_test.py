@@ -91,6 +91,18 @@ class ToolTest(ToolCase):
         self.expect_error("see --help", options=["--frobnicate"])
         self.expect_error("cannot write", options=["-o", self.path / "no" / "folder.json"])
 
+    def test_expert_file(self):
+        rules = self.write("x.expert", b"a = d0\nb -> d1\n")
+        self.expect_error("x.expert:2: there is no '=': a line is PATTERN = DEVICE",
+                          options=["--placer=expert", f"--expert={rules}"])
+        self.expect_error("expert: there are no rules", options=["--placer=expert"])
+        rules = self.write("x.expert", b"b = d1\na = d0\n")
+        placement = self.path / "p.json"
+        done = self.run_tool(self.write("graph.json", GRAPH), self.write("machine.json", MACHINE), "--budget=0",
+                             "--placer=expert", f"--expert={rules}", "-o", placement)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual([op["device"] for op in json.loads(placement.read_text())["ops"]], ["d0", "d1"])
+
     def test_no_arguments(self):
         done = subprocess.run([TOOL], capture_output=True, text=True)
         self.assertEqual(done.returncode, 1)

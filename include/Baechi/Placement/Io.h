@@ -7,7 +7,8 @@
 //===----------------------------------------------------------------------===//
 ///
 /// \file
-/// The JSON files of docs/formats.md. A path that ends in ".xz" is compressed.
+/// The files of docs/formats.md, JSON but for an expert's rules. A path that
+/// ends in ".xz" is compressed.
 ///
 /// Every function returns an error, empty on success, that names the file, the
 /// place in it (a JSON path, with the operator's name where there is one) and
@@ -24,6 +25,8 @@
 #include <string_view>
 
 namespace baechi::placement {
+
+struct ExpertRule; // Place.h
 
 /// What a placement file says beside the placement itself.
 struct PlacementInfo {
@@ -42,6 +45,10 @@ std::string readMachine(const std::string &path, Machine &machine);
 std::string readPlacement(const std::string &path, const Problem &problem,
                           Placement &placement, PlacementInfo *info = nullptr);
 
+/// Reads an expert's rules for the devices of \p machine.
+std::string readExpert(const std::string &path, const Machine &machine,
+                       std::vector<ExpertRule> &rules);
+
 /// The same from a text; \p name stands for the file in errors.
 std::string parseGraph(std::string_view text, const std::string &name,
                        Graph &graph);
@@ -50,6 +57,9 @@ std::string parseMachine(std::string_view text, const std::string &name,
 std::string parsePlacement(std::string_view text, const std::string &name,
                            const Problem &problem, Placement &placement,
                            PlacementInfo *info = nullptr);
+
+std::string parseExpert(std::string_view text, const std::string &name,
+                        const Machine &machine, std::vector<ExpertRule> &rules);
 
 std::string writeGraph(const std::string &path, const Graph &graph);
 std::string writeMachine(const std::string &path, const Machine &machine);

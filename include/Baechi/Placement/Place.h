@@ -50,6 +50,13 @@ std::string parseBudget(std::string_view text, Budget &budget);
 /// The text that reads as \p budget.
 std::string formatBudget(const Budget &budget);
 
+/// A rule of the placer "expert": operators whose name the pattern, a POSIX
+/// extended regular expression, occurs in go to the device.
+struct ExpertRule {
+  std::string pattern;
+  std::string device;
+};
+
 struct PlaceOptions {
   /// One of `placerNames()`.
   std::string placer = "msct";
@@ -65,6 +72,8 @@ struct PlaceOptions {
   const LpSolver *solver = nullptr;
   /// Limit of the solver, in seconds.
   double solverSeconds = 40;
+  /// For the placer "expert"; the first rule that matches counts.
+  std::vector<ExpertRule> expert;
   /// Called with the name of every phase as it begins.
   std::function<void(const std::string &)> progress;
 };

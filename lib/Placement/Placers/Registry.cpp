@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Placers/Registry.h"
+#include "Placers/Baselines.h"
 #include "Placers/Placers.h"
 
 #include <algorithm>
@@ -30,29 +31,6 @@ template <bool limited> Proposals sct(const PlacerContext &context) {
                         context.options.solverSeconds, context.notes);
   EarliestStart found = earliestStart(context.grouped, favourites, limited);
   return {{ungrouped(context, found.device, found.start)}, ""};
-}
-
-/// Every device that may run all of the graph; of devices that are alike the
-/// first.
-Proposals singleDevices(const PlacerContext &context) {
-  const Model &model = context.model;
-  const auto &devices = context.problem.machine.devices;
-  Proposals result;
-  std::vector<int32_t> tried;
-  for (int32_t d = 0; d < model.numDevices; ++d) {
-    bool all = true;
-    for (Unit u = 0; u < model.numUnits && all; ++u)
-      all = model.mayUse(u, d);
-    bool isNew = std::none_of(tried.begin(), tried.end(), [&](int32_t e) {
-      return devices[e].kind == devices[d].kind &&
-             devices[e].memory == devices[d].memory;
-    });
-    if (!all || !isNew)
-      continue;
-    tried.push_back(d);
-    result.list.push_back({devices[d].name, Assignment(model.numNodes, d), {}});
-  }
-  return result;
 }
 
 } // namespace
@@ -91,7 +69,15 @@ const std::vector<Placer> &baechi::placement::allPlacers() {
        .baseline = true,
        .alone = true,
        .candidate = true,
-       .propose = singleDevices}};
+       .propose = proposeSingle},
+      {.name = "round-robin",
+       .description = "groups on the devices in turn",
+       .baseline = true,
+       .propose = proposeRoundRobin},
+      {.name = "expert",
+       .description = "the devices that an expert's rules give to names",
+       .baseline = true,
+       .propose = proposeExpert}};
   return placers;
 }
 

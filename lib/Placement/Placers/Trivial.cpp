@@ -1,0 +1,53 @@
+//===- Trivial.cpp - One device, and devices in turn ------------*- C++ -*-===//
+//
+// Part of the Baechi project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Placers/Baselines.h"
+
+#include <algorithm>
+
+using namespace baechi::placement;
+
+Proposals baechi::placement::proposeSingle(const PlacerContext &context) {
+  const Model &model = context.model;
+  const auto &devices = context.problem.machine.devices;
+  Proposals result;
+  std::vector<int32_t> tried;
+  for (int32_t d = 0; d < model.numDevices; ++d) {
+    bool all = true;
+    for (Unit u = 0; u < model.numUnits && all; ++u)
+      all = model.mayUse(u, d);
+    bool isNew = std::none_of(tried.begin(), tried.end(), [&](int32_t e) {
+      return devices[e].kind == devices[d].kind &&
+             devices[e].memory == devices[d].memory;
+    });
+    if (!all || !isNew)
+      continue;
+    tried.push_back(d);
+    result.list.push_back({devices[d].name, Assignment(model.numNodes, d)});
+  }
+  return result;
+}
+
+Proposals baechi::placement::proposeRoundRobin(const PlacerContext &context) {
+  const Model &model = context.grouped;
+  std::vector<int32_t> home(model.numUnits, -1);
+  int32_t next = 0;
+  for (int32_t i : model.order) {
+    int32_t &d = home[model.unit[i]];
+    if (d >= 0)
+      continue;
+    d = next;
+    while (!model.mayUse(model.unit[i], d))
+      d = (d + 1) % model.numDevices;
+    next = (next + 1) % model.numDevices;
+  }
+  Assignment device(model.numNodes);
+  for (int32_t i = 0; i < model.numNodes; ++i)
+    device[i] = home[model.unit[i]];
+  return {{ungrouped(context, device)}, ""};
+}
