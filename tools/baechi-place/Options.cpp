@@ -46,21 +46,38 @@ void defineOptions(CLI::App &app, Settings &s) {
       ->capture_default_str();
   app.add_option("--expert", s.expert,
                  "expert file (name patterns -> devices) for --placer=expert");
-  app.add_option("--placement", s.given,
-                 "placement file to judge and draw instead of finding one");
-  app.add_option("-o,--output", s.output, "placement file to write")
-      ->group("Results");
+  // What there is of one placement only.
+  std::vector<CLI::Option *> ofOne;
+  ofOne.push_back(app.add_option(
+      "--placement", s.given,
+      "placement file to judge and draw instead of finding one"));
+  ofOne.push_back(
+      app.add_option("-o,--output", s.output, "placement file to write"));
   app.add_option("--report", s.report, "report file (JSON) to write")
       ->group("Results");
-  app.add_option("--timeline", s.timeline,
-                 "Chrome trace to write (chrome://tracing, Perfetto)")
-      ->group("Results");
-  app.add_option("--explain", s.explain,
-                 "operator (its name, its number, or a pattern such as "
-                 "'enc/*'): why it is where it is; may be repeated")
-      ->allow_extra_args(false)
-      ->group("Results");
-  app.add_option("--dot", s.dot, "Graphviz graph to write")->group("Results");
+  ofOne.push_back(
+      app.add_option("--timeline", s.timeline,
+                     "Chrome trace to write (chrome://tracing, Perfetto)"));
+  ofOne.push_back(app.add_option("--dot", s.dot, "Graphviz graph to write"));
+  ofOne.push_back(
+      app.add_option("--explain", s.explain,
+                     "operator (its name, its number, or a pattern such as "
+                     "'enc/*'): why it is where it is; may be repeated")
+          ->allow_extra_args(false));
+  for (CLI::Option *option : ofOne)
+    option->group("One placement");
+
+  CLI::Option *compare =
+      app.add_flag("--compare", s.compare,
+                   "all placers on this graph and machine, in one table")
+          ->group("Comparison");
+  app.add_option("--placers", s.placers,
+                 "those to compare, with commas; default: all")
+      ->delimiter(',')
+      ->needs(compare)
+      ->group("Comparison");
+  for (CLI::Option *option : ofOne)
+    compare->excludes(option);
 }
 
 /// The parts of a list with commas.

@@ -23,9 +23,11 @@ struct Settings {
   std::string objective = "makespan", solver = "best", budget = "auto";
   double solverLimit = 40;
   std::string expert; ///< name patterns -> devices
-  std::string given; ///< a placement to judge and draw instead of finding one
+  std::string given;  ///< a placement to judge and draw instead of finding one
   std::string output, report, timeline, dot;
   std::vector<std::string> explain; ///< names, numbers or patterns
+  bool compare = false;
+  std::vector<std::string> placers; ///< to compare; empty: all
 };
 
 void defineOptions(CLI::App &app, Settings &settings);

@@ -12,6 +12,7 @@
 ///
 //===----------------------------------------------------------------------===//
 
+#include "Compare.h"
 #include "Explain.h"
 #include "Options.h"
 #include "Progress.h"
@@ -91,6 +92,52 @@ std::string findPlacement(const Settings &settings, const Problem &problem,
   return "";
 }
 
+/// One placement, and what was asked for about it.
+std::string placeOne(const Settings &settings, const Problem &problem,
+                     PlaceOptions &options) {
+  std::vector<int32_t> ops;
+  for (const std::string &pattern : settings.explain)
+    if (std::string error = findOperators(problem.graph, pattern, ops);
+        !error.empty())
+      return "--explain: " + error;
+  PlaceResult result;
+  if (std::string error = findPlacement(settings, problem, options, result);
+      !error.empty())
+    return error;
+  Explanations explanations;
+  if (!settings.explain.empty())
+    explanations = explainAll(problem, *result.placement, options.objective,
+                              settings.explain);
+  if (std::string error =
+          writeFiles(settings, problem, options, result, explanations);
+      !error.empty())
+    return error;
+  fmt::print("{}", reportText(problem, options, result));
+  if (!explanations.text.empty())
+    fmt::print("\n{}", explanations.text);
+  return "";
+}
+
+/// All placers, or those that were asked for.
+std::string comparePlacers(const Settings &settings, const Problem &problem,
+                           PlaceOptions &options) {
+  Comparison comparison;
+  {
+    Progress progress;
+    options.progress = [&](const std::string &phase) { progress.show(phase); };
+    comparison = compare(problem, options, settings.placers);
+  }
+  if (!comparison.error.empty())
+    return comparison.error;
+  if (!settings.report.empty())
+    if (std::string error =
+            writeTextFile(settings.report, comparisonJson(problem, comparison));
+        !error.empty())
+      return error;
+  fmt::print("{}", comparisonText(problem, comparison));
+  return comparison.best < 0 ? "none of them found a valid placement" : "";
+}
+
 int run(const Settings &settings) {
   PlaceOptions options;
   if (std::string error = toPlaceOptions(settings, options); !error.empty())
@@ -109,32 +156,15 @@ int run(const Settings &settings) {
   if (std::string error = readMachine(settings.machine, problem.machine);
       !error.empty())
     return fail(error);
-  std::vector<int32_t> ops;
-  for (const std::string &pattern : settings.explain)
-    if (std::string error = findOperators(problem.graph, pattern, ops);
-        !error.empty())
-      return fail("--explain: " + error);
   if (!settings.expert.empty())
     if (std::string error =
             readExpert(settings.expert, problem.machine, options.expert);
         !error.empty())
       return fail(error);
-  PlaceResult result;
-  if (std::string error = findPlacement(settings, problem, options, result);
-      !error.empty())
-    return fail(error);
-  Explanations explanations;
-  if (!settings.explain.empty())
-    explanations = explainAll(problem, *result.placement, options.objective,
-                              settings.explain);
-  if (std::string error =
-          writeFiles(settings, problem, options, result, explanations);
-      !error.empty())
-    return fail(error);
-  fmt::print("{}", reportText(problem, options, result));
-  if (!explanations.text.empty())
-    fmt::print("\n{}", explanations.text);
-  return 0;
+  std::string error = settings.compare
+                          ? comparePlacers(settings, problem, options)
+                          : placeOne(settings, problem, options);
+  return error.empty() ? 0 : fail(error);
 }
 
 } // namespace

@@ -57,6 +57,37 @@ class DrawingTest(ToolCase):
             self.expect_error("it is a folder", options=[option, self.path])
 
 
+class CompareTest(ToolCase):
+    def test_table_and_json(self):
+        report = self.path / "r.json"
+        printed = self.expect_success("--compare", f"--report={report}", graph=FORK)
+        data = json.loads(report.read_text())
+        rows = {row["name"]: row for row in data["placers"]}
+        for name, row in rows.items():
+            line, = [x for x in printed.splitlines() if x.split()[0:1] == [name]]
+            self.assertEqual("yes" in line, row["valid"])
+            self.assertIn("speed_up" if row["valid"] else "problem", row)
+        self.assertIn(data["best"], rows)
+        self.assertEqual(rows["single"]["makespan_ns"], data["single_device_ns"])
+        self.assertLessEqual(rows["default"]["makespan_ns"], min(r["makespan_ns"] for r in rows.values() if r["valid"]))
+
+    def test_some(self):
+        printed = self.expect_success("--compare", "--placers=metf,default", graph=FORK)
+        self.assertEqual([x.split()[0] for x in printed.splitlines()[:3]], ["placer", "metf", "default"])
+
+    def test_nothing_fits(self):
+        done = self.run_on("--compare", graph=self.graph(resident=101))
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("none of them found a valid placement", done.stderr)
+        self.assertIn("no placement can fit the memories", done.stdout)
+
+    def test_errors(self):
+        self.expect_error("unknown placer 'best'", options=["--compare", "--placers=metf,best"])
+        self.expect_error("--placers requires --compare", options=["--placers=metf"])
+        self.expect_error("excludes --compare", options=["--compare", "-o", self.path / "p.json"])
+        self.expect_error("there is no folder", options=["--compare", "--report", self.path / "no" / "r.json"])
+
+
 class ExplainTest(ToolCase):
     def test_text_and_json(self):
         report = self.path / "r.json"
