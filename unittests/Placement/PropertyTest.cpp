@@ -26,6 +26,9 @@ std::vector<PlaceOptions> allOptions(const Problem &problem) {
   for (const Placer &placer : allPlacers())
     for (bool grouped : {false, true})
       for (bool candidates : {false, true}) {
+        // Its many evaluations have tests of their own (BaselinesTest.cpp).
+        if (placer.name == "annealing")
+          continue;
         // With the others' help all baselines do the same.
         if (candidates && placer.baseline && !placer.alone)
           continue;

@@ -32,6 +32,23 @@ Proposals proposeRoundRobin(const PlacerContext &context);
 /// its first user when it has none.
 Proposals proposeExpert(const PlacerContext &context);
 
+/// The graph's list of forward operators cut into one piece a device, of even
+/// work and of even resident bytes; backward operators follow.
+Proposals proposeEvenSplit(const PlacerContext &context);
+
+/// Simulated annealing of the grouped model, a fixed number of evaluations.
+Proposals proposeAnnealing(const PlacerContext &context);
+
+/// Gives every unit without a device (-1) that of its first data operand, in
+/// the order of the graph's edges, or of its first user, and one that it may
+/// use when it may not use that. Returns the number of nodes that had a device
+/// and may not use it.
+int64_t followOperands(const Graph &graph, const Model &model,
+                       std::vector<int32_t> &home);
+
+/// The assignment of a device per unit.
+Assignment perNode(const Model &model, const std::vector<int32_t> &home);
+
 } // namespace baechi::placement
 
 #endif // BAECHI_LIB_PLACEMENT_BASELINES_H

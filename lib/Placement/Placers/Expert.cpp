@@ -58,16 +58,6 @@ Rules::Rules(const PlacerContext &context) {
   }
 }
 
-/// Per node the producer of its first data operand, in the order of the
-/// graph's edges; -1: it has none.
-std::vector<int32_t> firstOperands(const Graph &graph) {
-  std::vector<int32_t> first(graph.ops.size(), -1);
-  for (const Edge &edge : graph.edges)
-    if (edge.output >= 0 && first[edge.to] < 0)
-      first[edge.to] = edge.from;
-  return first;
-}
-
 } // namespace
 
 Proposals baechi::placement::proposeExpert(const PlacerContext &context) {
@@ -82,24 +72,8 @@ Proposals baechi::placement::proposeExpert(const PlacerContext &context) {
       d = rules.deviceOf(ops[i].name);
   int64_t unmatched = std::count_if(model.unit.begin(), model.unit.end(),
                                     [&](Unit u) { return home[u] < 0; });
-  std::vector<int32_t> first = firstOperands(context.problem.graph);
-  for (int32_t i : model.order)
-    if (int32_t &d = home[model.unit[i]]; d < 0 && first[i] >= 0)
-      d = home[model.unit[first[i]]];
-  for (auto i = model.order.rbegin(); i != model.order.rend(); ++i)
-    model.forEachUser(*i, [&](int32_t user) {
-      if (int32_t &d = home[model.unit[*i]]; d < 0)
-        d = home[model.unit[user]];
-    });
   // Pins and kinds hold whatever the rules say.
-  int64_t moved = 0;
-  for (Unit u = 0; u < model.numUnits; ++u) {
-    if (home[u] >= 0 && model.mayUse(u, home[u]))
-      continue;
-    moved += home[u] >= 0 ? static_cast<int64_t>(model.members[u].size()) : 0;
-    for (home[u] = 0; !model.mayUse(u, home[u]);)
-      ++home[u];
-  }
+  int64_t moved = followOperands(context.problem.graph, model, home);
   if (unmatched > 0)
     context.notes.push_back(
         fmt::format("expert: no rule matches {} of {} operators: they follow "
@@ -110,8 +84,5 @@ Proposals baechi::placement::proposeExpert(const PlacerContext &context) {
         fmt::format("expert: {} operators cannot run on the device that their "
                     "rule names: pins and kinds decide",
                     moved));
-  Assignment device(model.numNodes);
-  for (int32_t i = 0; i < model.numNodes; ++i)
-    device[i] = home[model.unit[i]];
-  return {{{"", std::move(device)}}, ""};
+  return {{{"", perNode(model, home)}}, ""};
 }

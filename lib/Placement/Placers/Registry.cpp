@@ -74,10 +74,18 @@ const std::vector<Placer> &baechi::placement::allPlacers() {
        .description = "groups on the devices in turn",
        .baseline = true,
        .propose = proposeRoundRobin},
+      {.name = "even-split",
+       .description = "the list of layers cut into even contiguous pieces",
+       .baseline = true,
+       .propose = proposeEvenSplit},
       {.name = "expert",
        .description = "the devices that an expert's rules give to names",
        .baseline = true,
-       .propose = proposeExpert}};
+       .propose = proposeExpert},
+      {.name = "annealing",
+       .description = "simulated annealing of the groups' devices",
+       .baseline = true,
+       .propose = proposeAnnealing}};
   return placers;
 }
 

@@ -46,8 +46,42 @@ Proposals baechi::placement::proposeRoundRobin(const PlacerContext &context) {
       d = (d + 1) % model.numDevices;
     next = (next + 1) % model.numDevices;
   }
+  return {{ungrouped(context, perNode(model, home))}, ""};
+}
+
+int64_t baechi::placement::followOperands(const Graph &graph,
+                                          const Model &model,
+                                          std::vector<int32_t> &home) {
+  std::vector<int32_t> first(model.numNodes, -1);
+  for (const Edge &edge : graph.edges)
+    if (edge.output >= 0 && first[edge.to] < 0)
+      first[edge.to] = edge.from;
+  std::vector<uint8_t> given(model.numUnits);
+  for (Unit u = 0; u < model.numUnits; ++u)
+    given[u] = home[u] >= 0;
+  for (int32_t i : model.order)
+    if (int32_t &d = home[model.unit[i]]; d < 0 && first[i] >= 0)
+      d = home[model.unit[first[i]]];
+  for (auto i = model.order.rbegin(); i != model.order.rend(); ++i)
+    model.forEachUser(*i, [&](int32_t user) {
+      if (int32_t &d = home[model.unit[*i]]; d < 0)
+        d = home[model.unit[user]];
+    });
+  int64_t moved = 0;
+  for (Unit u = 0; u < model.numUnits; ++u) {
+    if (home[u] >= 0 && model.mayUse(u, home[u]))
+      continue;
+    moved += given[u] ? static_cast<int64_t>(model.members[u].size()) : 0;
+    for (home[u] = 0; !model.mayUse(u, home[u]);)
+      ++home[u];
+  }
+  return moved;
+}
+
+Assignment baechi::placement::perNode(const Model &model,
+                                      const std::vector<int32_t> &home) {
   Assignment device(model.numNodes);
   for (int32_t i = 0; i < model.numNodes; ++i)
     device[i] = home[model.unit[i]];
-  return {{ungrouped(context, device)}, ""};
+  return device;
 }

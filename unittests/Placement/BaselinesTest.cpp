@@ -1,0 +1,162 @@
+//===- BaselinesTest.cpp - What placers are compared with -------*- C++ -*-===//
+//
+// Part of the Baechi project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Placers/Registry.h"
+#include "TestProblems.h"
+
+#include <gmock/gmock.h>
+
+#include <algorithm>
+
+using namespace baechi::placement;
+using namespace baechi::placement::test;
+using testing::Each;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+namespace {
+
+/// A chain of operators of the given times; each has a result of a byte.
+Problem chain(const std::vector<int64_t> &times, int32_t devices) {
+  Problem problem;
+  problem.machine = makeMachine(devices);
+  for (int64_t time : times) {
+    auto id = static_cast<int32_t>(problem.graph.ops.size());
+    problem.graph.ops.push_back(makeOp("op" + std::to_string(id), time, {1}));
+    if (id > 0)
+      problem.graph.edges.push_back({id - 1, 0, id});
+  }
+  return problem;
+}
+
+/// What a placer proposes without grouping.
+PlaceResult proposed(const Problem &problem, const std::string &placer) {
+  PlaceOptions options = onlyPlacer(placer, problem);
+  options.grouping.clear();
+  PlaceResult result = place(problem, options);
+  EXPECT_TRUE(result.placement) << result.error;
+  if (result.placement)
+    EXPECT_THAT(verify(problem, *result.placement), IsEmpty());
+  return result;
+}
+
+TEST(Registry, NamesAreUniqueAndDescribed) {
+  for (const Placer &placer : allPlacers()) {
+    EXPECT_EQ(placerNamed(placer.name), &placer);
+    EXPECT_FALSE(placer.description.empty()) << placer.name;
+    EXPECT_TRUE(placer.propose) << placer.name;
+  }
+  EXPECT_EQ(placerNamed("best"), nullptr);
+  EXPECT_EQ(placerNames().size(), allPlacers().size());
+}
+
+TEST(RoundRobin, DealsGroupsInTopologicalOrder) {
+  Problem problem = chain({5, 5, 5, 5, 5, 5}, 3);
+  EXPECT_THAT(proposed(problem, "round-robin").placement->device,
+              ElementsAre(0, 1, 2, 0, 1, 2));
+  problem.graph.ops[1].group = problem.graph.ops[2].group = "g";
+  problem.graph.ops[4].pin = "d2";
+  EXPECT_THAT(proposed(problem, "round-robin").placement->device,
+              ElementsAre(0, 1, 1, 2, 2, 1));
+}
+
+TEST(EvenSplit, CutsAChainByWork) {
+  Problem problem = chain({5, 5, 5, 5, 5, 5, 5, 5}, 4);
+  EXPECT_THAT(proposed(problem, "even-split").placement->device,
+              ElementsAre(0, 0, 1, 1, 2, 2, 3, 3));
+  problem = chain({20, 5, 5, 5, 5, 20}, 3);
+  EXPECT_THAT(proposed(problem, "even-split").placement->device,
+              ElementsAre(0, 1, 1, 1, 1, 2));
+}
+
+TEST(EvenSplit, BackwardOperatorsFollow) {
+  Problem problem = chain({5, 5, 5, 5, 10, 10, 10, 10}, 2);
+  for (int32_t i = 4; i < 8; ++i) {
+    problem.graph.ops[i].backward = true;
+    problem.graph.ops[i].forward = 7 - i;
+  }
+  EXPECT_THAT(proposed(problem, "even-split").placement->device,
+              ElementsAre(0, 0, 1, 1, 1, 1, 0, 0));
+}
+
+TEST(EvenSplit, CutsParametersByBytesAndOperatorsFollowThem) {
+  // Four layers; the first has half of the bytes. The chain x reads them.
+  Problem problem = chain({5, 5, 5, 5}, 2);
+  for (int32_t i = 0; i < 4; ++i) {
+    auto id = static_cast<int32_t>(problem.graph.ops.size());
+    problem.graph.ops.push_back(makeOp("w" + std::to_string(i), 0, {}));
+    problem.graph.ops.back().resident = i == 0 ? 300 : 100;
+    problem.graph.ops.back().outputs.emplace_back(/*bytes=*/1000000, 0, 0);
+    problem.graph.edges.push_back({id, 0, i});
+  }
+  Model model(problem);
+  Coarsening single = Coarsening::identity(model);
+  PlaceOptions options;
+  std::vector<std::string> notes;
+  Proposals found =
+      placerNamed("even-split")
+          ->propose({problem, model, single, model, options, nullptr, notes});
+  ASSERT_EQ(found.list.size(), 2u);
+  EXPECT_EQ(found.list[1].variant, "memory");
+  EXPECT_THAT(found.list[1].device, ElementsAre(0, 1, 1, 1, 0, 1, 1, 1));
+}
+
+TEST(EvenSplit, TheNearestDeviceThatMay) {
+  Problem problem = chain({5, 5, 5, 5}, 4);
+  problem.machine.devices[1].kind = problem.machine.devices[2].kind = "cpu";
+  for (Operator &op : problem.graph.ops)
+    op.timeNs = {{"gpu", 5}};
+  EXPECT_THAT(proposed(problem, "even-split").placement->device,
+              ElementsAre(0, 0, 3, 3));
+}
+
+TEST(Annealing, BalancesIndependentWork) {
+  Problem problem;
+  problem.machine = makeMachine(2);
+  for (int64_t time : {50, 40, 30, 20, 10, 10})
+    problem.graph.ops.push_back(makeOp("op", time, {}));
+  for (Objective objective : {Objective::Makespan, Objective::MaxLoad}) {
+    PlaceOptions options = onlyPlacer("annealing", problem);
+    options.objective = objective;
+    PlaceResult result = place(problem, options);
+    ASSERT_TRUE(result.placement) << result.error;
+    EXPECT_EQ(result.placement->makespanNs, 80);
+    ASSERT_EQ(result.notes.size(), 1u);
+    EXPECT_THAT(result.notes[0], HasSubstr("4000 evaluations on 6 groups"));
+  }
+}
+
+TEST(Annealing, StaysOnOneDeviceWhereNoSplitPays) {
+  Problem problem = diamond(/*work=*/10, /*bytes=*/100000);
+  EXPECT_EQ(proposed(problem, "annealing").placement->makespanNs, 40);
+}
+
+TEST(Annealing, KeepsPinsGroupsKindsAndMemory) {
+  for (uint32_t seed = 0; seed < 12; ++seed) {
+    Problem problem = randomProblem(seed);
+    if (!check(problem).empty())
+      continue;
+    PlaceResult ample = proposed(problem, "annealing");
+    ASSERT_TRUE(ample.placement);
+    EXPECT_EQ(ample.placement->device,
+              proposed(problem, "annealing").placement->device);
+    int64_t peak = 0;
+    for (const DeviceUsage &usage : ample.usage)
+      peak = std::max(peak, usage.peakBytes);
+    for (Device &device : problem.machine.devices)
+      device.memory = peak * 7 / 10;
+    PlaceResult tight = place(problem, onlyPlacer("annealing", problem));
+    if (tight.placement)
+      EXPECT_THAT(verify(problem, *tight.placement), IsEmpty());
+    else
+      EXPECT_THAT(tight.error, testing::ContainsRegex("fits? the memories"));
+  }
+}
+
+} // namespace
