@@ -278,50 +278,23 @@ void Session::lastResort() {
                    explainMemory(problem, model, packed);
 }
 
-/// Local search on a lightly merged model, then judged on the full one.
+/// Local search from what was found so far.
 void Session::improve() {
   if (best.value <= result.lowerBoundNs) {
     result.notes.push_back("search: not needed, the lower bound is reached");
     return;
   }
   begin("search");
-  Coarsening light = Coarsening::identity(model);
-  joinFreely(model, freeShare, light);
-  fuse(model, light);
-  Model merged = coarsen(model, light);
-  std::vector<Assignment> starts;
-  for (const Assignment &found : tried) {
-    Assignment &start = starts.emplace_back(merged.numNodes);
-    for (int32_t i = 0; i < model.numNodes; ++i)
-      start[light.node[i]] = found[i];
-  }
-  // A unit is on one device: the first of its nodes that is where all of them
-  // may be decides.
-  for (Assignment &start : starts)
-    for (Unit u = 0; u < merged.numUnits; ++u) {
-      auto members = merged.members[u];
-      auto decides =
-          std::find_if(members.begin(), members.end(),
-                       [&](int32_t i) { return merged.mayUse(u, start[i]); });
-      int32_t device = 0;
-      if (decides != members.end())
-        device = start[*decides];
-      else
-        while (!merged.mayUse(u, device))
-          ++device;
-      for (int32_t i : members)
-        start[i] = device;
-    }
   SearchOptions searchOptions;
   searchOptions.objective = options.objective;
   searchOptions.budget = options.budget;
   searchOptions.lowerBound = result.lowerBoundNs;
-  SearchResult found = search(merged, starts, searchOptions);
+  SearchResult found = search(model, tried, searchOptions);
   result.notes.push_back(
       fmt::format("search: {} evaluations on {} merged operators",
-                  found.evaluations, merged.numNodes));
-  for (const Assignment &device : found.best)
-    consider("search", expand(light, device));
+                  found.evaluations, found.mergedNodes));
+  for (Found &each : found.best)
+    consider("search", std::move(each.device), each.start);
 }
 
 void Session::accept() {

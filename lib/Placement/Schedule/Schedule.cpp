@@ -147,11 +147,16 @@ void Scheduler::startTransfers() {
     size_t best = pendingPairs.size();
     for (size_t k = 0; k < pendingPairs.size(); ++k) {
       int32_t pair = pendingPairs[k];
-      if (linkFree(pair / numDevices, pair % numDevices) &&
-          (best == pendingPairs.size() ||
-           readyTransfers[pendingPairs[best]].front() <
-               readyTransfers[pair].front()))
-        best = k;
+      if (!linkFree(pair / numDevices, pair % numDevices))
+        continue;
+      if (best < pendingPairs.size()) {
+        // One tensor may be as urgent on two devices: the first pair decides.
+        const Ready &a = readyTransfers[pendingPairs[best]].front();
+        const Ready &b = readyTransfers[pair].front();
+        if (b < a || (!(a < b) && pendingPairs[best] < pair))
+          continue;
+      }
+      best = k;
     }
     if (best == pendingPairs.size())
       return;

@@ -7,15 +7,12 @@
 //===----------------------------------------------------------------------===//
 ///
 /// \file
-/// Local search over clusters of units. Starts from m-ETF on clusterings of
-/// several grains, mutates an elite of these at the level of clusters, then
-/// anneals: clusters around critical transfers and operators move, whole or
-/// within a window of time, and the list scheduler judges. Problems with few
-/// assignments are searched exhaustively.
+/// Local search on a lightly merged model. Problems with few assignments are
+/// searched exhaustively.
 ///
 //===----------------------------------------------------------------------===//
-#ifndef BAECHI_LIB_PLACEMENT_SEARCH_H
-#define BAECHI_LIB_PLACEMENT_SEARCH_H
+#ifndef BAECHI_LIB_PLACEMENT_SEARCH_SEARCH_H
+#define BAECHI_LIB_PLACEMENT_SEARCH_SEARCH_H
 
 #include "Baechi/Placement/Place.h"
 #include "Schedule/Schedule.h"
@@ -30,10 +27,18 @@ struct SearchOptions {
   int64_t lowerBound = 0;
 };
 
+struct Found {
+  Assignment device;
+  /// The start of every node in the search's own schedule, in ns; empty when
+  /// the objective has none.
+  std::vector<int64_t> start;
+};
+
 struct SearchResult {
   /// The best few, best first.
-  std::vector<Assignment> best;
+  std::vector<Found> best;
   int64_t evaluations = 0;
+  int32_t mergedNodes = 0; ///< of the model that it worked on
 };
 
 /// \p starts are assignments of \p model to begin with besides its own.
@@ -42,4 +47,4 @@ SearchResult search(const Model &model, const std::vector<Assignment> &starts,
 
 } // namespace baechi::placement
 
-#endif // BAECHI_LIB_PLACEMENT_SEARCH_H
+#endif // BAECHI_LIB_PLACEMENT_SEARCH_SEARCH_H

@@ -1,0 +1,64 @@
+//===- Annealing.h - Moves around the critical path -------------*- C++ -*-===//
+//
+// Part of the Baechi project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+#ifndef BAECHI_LIB_PLACEMENT_SEARCH_ANNEALING_H
+#define BAECHI_LIB_PLACEMENT_SEARCH_ANNEALING_H
+
+#include "Schedule/CriticalPath.h"
+#include "Search/Judge.h"
+#include "Search/Levels.h"
+
+namespace baechi::placement {
+
+/// Levels from every unit alone to a few clusters.
+using Hierarchy = std::vector<Level>;
+
+/// Simulated annealing (Kirkpatrick et al. 1983) of one solution: clusters
+/// around critical transfers and operators move, whole or within a window of
+/// time, to the other end of a transfer or elsewhere; or they become more or
+/// less urgent. The further it goes, the smaller the clusters.
+class Annealing {
+public:
+  Annealing(Judge &judge, const UnitTable &units,
+            const std::vector<Hierarchy> &hierarchies, Random &random);
+
+  struct Options {
+    double until = 1;        ///< share of the budget
+    double hot = 0.003;      ///< first temperature, as a share of the makespan
+    double coarse = 0.8;     ///< how fine the moves are at first...
+    double fine = 1.5;       ///< ...and at last
+    double urgencies = 0.15; ///< share of the moves that are of urgency
+  };
+  /// The best solution on the way.
+  Solution run(Solution solution, const Options &options);
+
+private:
+  void findCritical();
+  Unit pickUnit(int32_t &target);
+  void pickSet(Unit u, double exponent);
+  bool moveSet(Unit u, int32_t target);
+  void addSwap(Unit u, int32_t from);
+  void shiftSet();
+  void undoAll();
+
+  Judge &judge;
+  const UnitTable &units;
+  const Model &model;
+  const std::vector<Hierarchy> &hierarchies;
+  Random &random;
+
+  Solution current;
+  CriticalPath critical;
+  const Level *level = nullptr; ///< of the last set
+  std::vector<Unit> set;
+  std::vector<std::pair<Unit, int32_t>> moved;
+  std::vector<std::pair<Unit, int64_t>> shifted;
+};
+
+} // namespace baechi::placement
+
+#endif // BAECHI_LIB_PLACEMENT_SEARCH_ANNEALING_H

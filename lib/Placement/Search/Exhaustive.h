@@ -1,0 +1,23 @@
+//===- Exhaustive.h - All assignments of a small problem --------*- C++ -*-===//
+//
+// Part of the Baechi project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+#ifndef BAECHI_LIB_PLACEMENT_SEARCH_EXHAUSTIVE_H
+#define BAECHI_LIB_PLACEMENT_SEARCH_EXHAUSTIVE_H
+
+#include "Search/Judge.h"
+
+namespace baechi::placement {
+
+/// True when a model has few enough assignments to try them all.
+bool haveFewAssignments(const Model &model);
+
+/// The best \p count of all assignments, best first; ends with the budget.
+std::vector<Solution> tryAll(Judge &judge, size_t count);
+
+} // namespace baechi::placement
+
+#endif // BAECHI_LIB_PLACEMENT_SEARCH_EXHAUSTIVE_H

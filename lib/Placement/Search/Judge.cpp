@@ -1,0 +1,113 @@
+//===- Judge.cpp - What an assignment is worth ------------------*- C++ -*-===//
+//
+// Part of the Baechi project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Search/Judge.h"
+
+#include <algorithm>
+
+using namespace baechi::placement;
+
+/// How many evaluations a budget allows.
+static int64_t evaluationLimit(const Model &model, const Budget &budget) {
+  if (budget.kind == Budget::Kind::Evaluations)
+    return std::max<int64_t>(budget.evaluations, 1);
+  // An evaluation looks at every node.
+  constexpr int64_t visits = 12'000'000;
+  return std::clamp<int64_t>(visits / std::max(model.numNodes, 1), 20, 20'000);
+}
+
+Judge::Judge(const Model &model, const SearchOptions &options)
+    : of(model), options(options), evaluator(model),
+      begin(std::chrono::steady_clock::now()),
+      limit(evaluationLimit(model, options.budget)),
+      nodeDevice(model.numNodes) {
+  // 128 bits: the sum of all bytes may exceed what one device can hold.
+  __int128 bytes = 0;
+  int64_t smallest = never;
+  for (int32_t i = 0; i < model.numNodes; ++i)
+    bytes += model.resident[i] + static_cast<__int128>(model.scratch[i]);
+  for (int32_t t = 0; t < model.numTensors; ++t)
+    bytes += std::max(model.memory[t], model.copy[t]);
+  for (int32_t d = 0; d < model.numDevices; ++d)
+    smallest = std::min(smallest, model.deviceMemory(d));
+  memoryMatters = bytes > smallest;
+}
+
+double Judge::spent() const {
+  if (best <= options.lowerBound)
+    return 1;
+  if (options.budget.kind == Budget::Kind::Seconds)
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() -
+                                         begin)
+               .count() /
+           options.budget.seconds;
+  return static_cast<double>(evaluations) / static_cast<double>(limit);
+}
+
+/// True unless every device can hold all that ever comes to it at once.
+bool Judge::memoryIsShort(std::span<const int32_t> device) {
+  std::vector<int64_t> room(of.numDevices);
+  for (int32_t d = 0; d < of.numDevices; ++d)
+    room[d] = of.deviceMemory(d);
+  auto take = [&](int32_t d, int64_t bytes) {
+    room[d] -= std::min(room[d] + 1, bytes);
+    return room[d] < 0;
+  };
+  for (int32_t i = 0; i < of.numNodes; ++i)
+    if (take(device[of.unit[i]], of.resident[i]) ||
+        take(device[of.unit[i]], of.scratch[i]))
+      return true;
+  lastDevice.assign(of.numDevices, -1);
+  for (int32_t t = 0; t < of.numTensors; ++t) {
+    int32_t home = device[of.unit[of.producer[t]]];
+    if (take(home, of.memory[t]))
+      return true;
+    for (int32_t user : of.users[t]) {
+      int32_t d = device[of.unit[user]];
+      if (d == home || lastDevice[d] == t)
+        continue;
+      lastDevice[d] = t;
+      if (take(d, of.copy[t]))
+        return true;
+    }
+  }
+  return false;
+}
+
+int64_t Judge::penalty(int64_t makespan, std::span<const int32_t> device) {
+  for (int32_t i = 0; i < of.numNodes; ++i)
+    nodeDevice[i] = device[of.unit[i]];
+  auto peaks = schedulePeaks(of, nodeDevice, recorded);
+  double excess = 0;
+  for (int32_t d = 0; d < of.numDevices; ++d)
+    if (peaks[d] > of.deviceMemory(d))
+      excess += static_cast<double>(peaks[d] - of.deviceMemory(d)) /
+                (static_cast<double>(of.deviceMemory(d)) + 1);
+  return static_cast<int64_t>(
+      std::min(static_cast<double>(makespan) * 2 * excess, 1e18));
+}
+
+int64_t Judge::value(const Solution &solution, int64_t cutoff) {
+  ++evaluations;
+  bool isShort = memoryMatters && memoryIsShort(solution.device);
+  int64_t value = evaluator.run(solution.device, solution.offset, cutoff,
+                                isShort ? &recorded : nullptr);
+  if (value == never)
+    return never;
+  if (isShort)
+    value += penalty(value, solution.device);
+  if (value <= cutoff)
+    best = std::min(best, value);
+  return value;
+}
+
+bool Judge::record(const Solution &solution, Schedule &schedule) {
+  ++evaluations;
+  return evaluator.run(solution.device, solution.offset, never, &schedule) !=
+         never;
+}

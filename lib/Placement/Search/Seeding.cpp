@@ -1,0 +1,175 @@
+//===- Seeding.cpp - Good assignments from coarse clusters ------*- C++ -*-===//
+//
+// Part of the Baechi project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Search/Seeding.h"
+
+#include <algorithm>
+#include <cmath>
+
+using namespace baechi::placement;
+
+Seeding::Seeding(Judge &judge, const UnitTable &units, const Traffic &traffic,
+                 Random &random)
+    : judge(judge), units(units), traffic(traffic), random(random) {}
+
+void Seeding::addClustering() {
+  constexpr double grains[] = {200, 100, 400, 50};
+  constexpr int mostRounds = 60;
+  auto index = levels.size();
+  Clustering::Options options;
+  options.small = 1 / grains[index % 4];
+  options.ratio = index / 4 % 2 ? 8 : 16;
+  options.noise = index == 0 ? 0 : 0.03;
+  Clustering clustering(units.model(), traffic);
+  for (int round = 0; round < mostRounds; ++round)
+    if (!clustering.joinRound(options, random))
+      break;
+  // About as long as a few schedules.
+  judge.charge(4);
+  levels.push_back(units.makeLevel(clustering.clusterOf(), clustering.size()));
+  between.push_back(clustering.traffic());
+  surrogates.emplace_back(units, levels.back(), between.back());
+  auto &pick = picks.emplace_back();
+  double sum = 0;
+  for (int32_t c = 0; c < clustering.size(); ++c) {
+    double work = 0;
+    for (Unit u : levels.back().members[c])
+      work += units.work(u);
+    pick.push_back(sum += std::sqrt(work) + 1e-9);
+  }
+}
+
+void Seeding::moveCluster(Solution &solution, const Level &level,
+                          int32_t cluster, int32_t d) const {
+  for (Unit u : level.members[cluster])
+    if (units.model().mayUse(u, d))
+      solution.device[u] = d;
+}
+
+/// Evaluates and keeps what is among the best; true when it is.
+bool Seeding::consider(Solution solution, size_t level) {
+  int64_t worst =
+      elite.size() < eliteSize ? never : elite.back().solution.value - 1;
+  solution.value = judge.value(solution, worst);
+  if (solution.value == never || solution.value > worst)
+    return false;
+  for (const Member &other : elite)
+    if (other.solution.value == solution.value)
+      return false;
+  auto at = std::upper_bound(elite.begin(), elite.end(), solution.value,
+                             [](int64_t value, const Member &member) {
+                               return value < member.solution.value;
+                             });
+  elite.insert(at, {std::move(solution), level});
+  if (elite.size() > eliteSize)
+    elite.pop_back();
+  return true;
+}
+
+void Seeding::add(Solution solution) { consider(std::move(solution), 0); }
+
+void Seeding::sample(size_t index) {
+  const Level &level = levels[index];
+  const Surrogate &surrogate = surrogates[index];
+  int32_t devices = units.model().numDevices;
+  Surrogate::Weights weights;
+  weights.traffic = 0.03 * std::pow(30, random.real());
+  weights.cut = random.oneIn(2) ? 0 : 0.02 * std::pow(50, random.real());
+  weights.norm = random.oneIn(2) ? 3 : 4;
+  weights.devices = devices;
+  if (devices > 2 && random.oneIn(4))
+    weights.devices = 2 + random.below(devices - 1);
+  constexpr int32_t mostSteps = 30'000;
+  weights.steps = std::min(60 * surrogate.size() + 500, mostSteps);
+  std::vector<int32_t> on = surrogate.sample(weights, random);
+  Solution solution;
+  solution.device.resize(units.model().numUnits);
+  for (Unit u = 0; u < units.model().numUnits; ++u) {
+    int32_t d = on[level.clusterOf[u]];
+    for (int32_t e = 0; !units.model().mayUse(u, d); ++e)
+      d = e;
+    solution.device[u] = d;
+  }
+  consider(std::move(solution), index);
+}
+
+/// One to three clusters of a good solution move, or two change places.
+void Seeding::mutate() {
+  double r = random.real(), s = random.real();
+  const Member &member =
+      elite[static_cast<size_t>(static_cast<double>(elite.size()) * r * s)];
+  Solution solution = member.solution;
+  size_t index = member.level;
+  const Level &level = levels[index];
+  auto pick = [&] {
+    const auto &pick = picks[index];
+    auto it =
+        std::lower_bound(pick.begin(), pick.end(), random.real() * pick.back());
+    return static_cast<int32_t>(std::min<ptrdiff_t>(
+        it - pick.begin(), static_cast<ptrdiff_t>(pick.size()) - 1));
+  };
+  if (random.oneIn(3)) {
+    int32_t a = pick(), b = pick();
+    int32_t onA = solution.device[level.members[a].front()];
+    int32_t onB = solution.device[level.members[b].front()];
+    moveCluster(solution, level, a, onB);
+    moveCluster(solution, level, b, onA);
+  } else {
+    // One draw a statement: compilers order operands as they like.
+    int moves = 1;
+    moves += random.oneIn(3);
+    moves += random.oneIn(6);
+    while (moves-- > 0) {
+      int32_t cluster = pick();
+      moveCluster(solution, level, cluster,
+                  random.below(units.model().numDevices));
+    }
+  }
+  if (solution.device == member.solution.device)
+    judge.charge(1); // the loop must end
+  else
+    consider(std::move(solution), index);
+}
+
+void Seeding::run(double until) {
+  constexpr size_t mostClusterings = 10;
+  constexpr int mutationsBegin = 2 * samplesEach;
+  for (int k = 0; judge.spent() < until; ++k) {
+    if (k % samplesEach == 0 && levels.size() < mostClusterings)
+      addClustering();
+    if (elite.size() >= 3 && k >= mutationsBegin && random.real() < 0.85)
+      mutate();
+    else if (k < samplesEach * static_cast<int>(levels.size()))
+      sample(levels.size() - 1);
+    else
+      sample(random.below(static_cast<int64_t>(levels.size())));
+  }
+}
+
+std::vector<Solution> Seeding::best(size_t count) const {
+  std::vector<Solution> result;
+  auto differs = [&](const Solution &a, const Solution &b, double share) {
+    double work = 0;
+    for (size_t u = 0; u < a.device.size(); ++u)
+      if (a.device[u] != b.device[u])
+        work += units.work(static_cast<Unit>(u));
+    return a.value != b.value && work >= share * units.allWork();
+  };
+  // Different ones first, then whatever there is.
+  for (double share : {0.04, 0.0})
+    for (const Member &member : elite)
+      if (result.size() < count &&
+          std::all_of(result.begin(), result.end(), [&](const Solution &other) {
+            return differs(member.solution, other, share);
+          }))
+        result.push_back(member.solution);
+  std::sort(
+      result.begin(), result.end(),
+      [](const Solution &a, const Solution &b) { return a.value < b.value; });
+  return result;
+}
