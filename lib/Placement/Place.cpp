@@ -288,6 +288,7 @@ void Session::improve() {
   SearchOptions searchOptions;
   searchOptions.objective = options.objective;
   searchOptions.budget = options.budget;
+  searchOptions.seed = options.seed;
   searchOptions.lowerBound = result.lowerBoundNs;
   SearchResult found = search(model, tried, searchOptions);
   result.notes.push_back(

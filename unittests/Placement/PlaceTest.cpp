@@ -94,7 +94,9 @@ TEST(Place, NeverWorseThanOneDevice) {
     Problem problem = randomProblem(seed);
     if (!check(problem).empty())
       continue;
-    PlaceResult result = placed(problem);
+    PlaceOptions options;
+    options.budget = Budget::ofEvaluations(100);
+    PlaceResult result = placed(problem, options);
     if (result.singleDeviceNs)
       EXPECT_LE(result.placement->makespanNs, *result.singleDeviceNs)
           << "seed " << seed;

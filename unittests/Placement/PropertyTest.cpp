@@ -91,7 +91,9 @@ TEST_P(Random, ShortMemory) {
   if (!check(problem).empty())
     GTEST_SKIP() << "the random pins or groups contradict each other";
   int64_t peak = 0;
-  PlaceResult ample = place(problem, {});
+  PlaceOptions few;
+  few.budget = Budget::ofEvaluations(100);
+  PlaceResult ample = place(problem, few);
   ASSERT_TRUE(ample.placement);
   for (const DeviceUsage &device : ample.usage)
     peak = std::max(peak, device.peakBytes);

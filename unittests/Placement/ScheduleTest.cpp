@@ -133,7 +133,9 @@ TEST(Schedule, PeaksAgreeWithTheReplay) {
     Problem problem = randomProblem(seed);
     if (!check(problem).empty())
       continue;
-    PlaceResult result = place(problem, {});
+    PlaceOptions options;
+    options.budget = Budget::ofEvaluations(100);
+    PlaceResult result = place(problem, options);
     ASSERT_TRUE(result.placement) << seed << result.error;
     Model model(problem);
     Schedule schedule;

@@ -67,6 +67,8 @@ struct PlaceOptions {
   /// Of the other candidates (every placer, every single device) and the
   /// search; the best of all wins.
   Budget budget;
+  /// Of the search's random numbers.
+  uint64_t seed = 1;
   /// Solves m-SCT's linear program; none: favourite children are chosen
   /// greedily along the critical path. Must outlive the call.
   const LpSolver *solver = nullptr;

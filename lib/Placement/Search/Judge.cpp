@@ -12,19 +12,18 @@
 
 using namespace baechi::placement;
 
-/// How many evaluations a budget allows.
-static int64_t evaluationLimit(const Model &model, const Budget &budget) {
-  if (budget.kind == Budget::Kind::Evaluations)
-    return std::max<int64_t>(budget.evaluations, 1);
+/// How many evaluations the automatic budget allows.
+static int64_t automaticLimit(const Model &model) {
   // An evaluation looks at every node.
-  constexpr int64_t visits = 12'000'000;
-  return std::clamp<int64_t>(visits / std::max(model.numNodes, 1), 20, 20'000);
+  constexpr int64_t visits = 12'000'000, each = 200;
+  int64_t most = std::min<int64_t>(20'000, each * model.numUnits);
+  return std::clamp<int64_t>(visits / std::max(model.numNodes, 1), 20,
+                             std::max<int64_t>(most, 20));
 }
 
 Judge::Judge(const Model &model, const SearchOptions &options)
     : of(model), options(options), evaluator(model),
-      begin(std::chrono::steady_clock::now()),
-      limit(evaluationLimit(model, options.budget)),
+      begin(std::chrono::steady_clock::now()), automatic(automaticLimit(model)),
       nodeDevice(model.numNodes) {
   // 128 bits: the sum of all bytes may exceed what one device can hold.
   __int128 bytes = 0;
@@ -36,6 +35,15 @@ Judge::Judge(const Model &model, const SearchOptions &options)
   for (int32_t d = 0; d < model.numDevices; ++d)
     smallest = std::min(smallest, model.deviceMemory(d));
   memoryMatters = bytes > smallest;
+  limit = options.budget.kind == Budget::Kind::Evaluations
+              ? std::max<int64_t>(options.budget.evaluations, 1)
+              : automatic;
+}
+
+double Judge::size() const {
+  if (options.budget.kind == Budget::Kind::Seconds)
+    return options.budget.seconds;
+  return static_cast<double>(limit) / static_cast<double>(automatic);
 }
 
 double Judge::spent() const {
@@ -94,13 +102,13 @@ int64_t Judge::penalty(int64_t makespan, std::span<const int32_t> device) {
 
 int64_t Judge::value(const Solution &solution, int64_t cutoff) {
   ++evaluations;
-  bool isShort = memoryMatters && memoryIsShort(solution.device);
-  int64_t value = evaluator.run(solution.device, solution.offset, cutoff,
-                                isShort ? &recorded : nullptr);
+  int64_t value = evaluator.run(solution.device, solution.offset, cutoff);
   if (value == never)
     return never;
-  if (isShort)
+  if (memoryMatters && memoryIsShort(solution.device)) {
+    evaluator.run(solution.device, solution.offset, never, &recorded);
     value += penalty(value, solution.device);
+  }
   if (value <= cutoff)
     best = std::min(best, value);
   return value;

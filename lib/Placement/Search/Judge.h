@@ -40,6 +40,8 @@ public:
   /// Share of the budget that is spent; all of it at the lower bound.
   double spent() const;
   int64_t spentEvaluations() const { return evaluations; }
+  /// The budget in automatic budgets, about seconds.
+  double size() const;
   const Model &model() const { return of; }
 
 private:
@@ -50,7 +52,8 @@ private:
   SearchOptions options;
   Evaluator evaluator;
   std::chrono::steady_clock::time_point begin;
-  int64_t limit; ///< of evaluations, unless seconds count
+  int64_t limit;     ///< of evaluations, unless seconds count
+  int64_t automatic; ///< the same of an automatic budget
   int64_t evaluations = 0;
   int64_t best = never;
   /// False: all bytes of the model fit each device.

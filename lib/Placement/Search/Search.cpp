@@ -96,14 +96,13 @@ std::vector<Solution> findSolutions(Judge &judge, std::vector<Solution> starts,
   const Model &model = judge.model();
   if (haveFewAssignments(model))
     return tryAll(judge, 4);
-  Random random;
+  Random random(options.seed);
   UnitTable units(model);
   Traffic traffic(model);
   Seeding seeding(judge, units, traffic, random);
   for (Solution &start : starts)
     seeding.add(std::move(start));
-  bool isShort = options.budget.kind != Budget::Kind::Seconds ||
-                 options.budget.seconds < 3;
+  bool isShort = judge.size() < 3;
   seeding.run(isShort ? 0.4 : 0.15);
   std::vector<Hierarchy> hierarchies;
   for (Affinity affinity : {Affinity::Work, Affinity::Traffic, Affinity::Share})

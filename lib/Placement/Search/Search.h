@@ -25,6 +25,7 @@ struct SearchOptions {
   Budget budget;
   /// Of the objective: nothing better can be found, the search ends there.
   int64_t lowerBound = 0;
+  uint64_t seed = 1;
 };
 
 struct Found {

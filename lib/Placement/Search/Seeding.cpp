@@ -87,6 +87,8 @@ void Seeding::sample(size_t index) {
   constexpr int32_t mostSteps = 30'000;
   weights.steps = std::min(60 * surrogate.size() + 500, mostSteps);
   std::vector<int32_t> on = surrogate.sample(weights, random);
+  // A step touches as much as a few nodes of an evaluation do.
+  judge.charge(int64_t(4) * weights.steps / units.model().numNodes);
   Solution solution;
   solution.device.resize(units.model().numUnits);
   for (Unit u = 0; u < units.model().numUnits; ++u) {
