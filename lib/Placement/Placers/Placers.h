@@ -48,9 +48,9 @@ Assignment fillInOrder(const Model &model, Fill fill = Fill::Uniform);
 /// With \p limited false memory is not looked at: the plain ETF (Hwang et al.
 /// 1989) and SCT (Hanen & Munier 1995), whose result may not fit.
 ///
-/// Near-linear: every device keeps the operators whose operands are there by
-/// urgency and the others by the time they arrive; entries are corrected when
-/// they come up.
+/// Exact: what is taken is first under the transfers booked so far, then the
+/// most urgent (longest path to the end), then the smallest node and device.
+/// Near-linear in operators and edges for each device (ReadyQueue.h).
 struct EarliestStart {
   Assignment device;
   std::vector<int64_t> start;

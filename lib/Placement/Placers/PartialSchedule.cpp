@@ -1,0 +1,274 @@
+//===- PartialSchedule.cpp - What has been placed so far --------*- C++ -*-===//
+//
+// Part of the Baechi project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Placers/PartialSchedule.h"
+#include "Schedule/Schedule.h"
+
+#include <algorithm>
+
+using namespace baechi::placement;
+
+PartialSchedule::PartialSchedule(const Model &model, bool limited)
+    : device(model.numNodes, -1), start(model.numNodes, 0), model(model),
+      limited(limited), numDevices(model.numDevices), finish(model.numNodes, 0),
+      usersLeft(model.numTensors), lazy(model.numNodes, 0),
+      unitDevice(model.numUnits, -1),
+      ruledOut(static_cast<size_t>(model.numNodes) * numDevices, 0),
+      free(numDevices, 0), level(numDevices, 0), outFree(numDevices, 0),
+      inFree(numDevices, 0),
+      pairFree(static_cast<size_t>(numDevices) * numDevices, 0),
+      rowOf(model.numTensors, -1) {
+  for (int32_t t = 0; t < model.numTensors; ++t)
+    usersLeft[t] = static_cast<int32_t>(model.users[t].size());
+  for (int32_t i = 0; i < model.numNodes; ++i) {
+    bool isUsed = false;
+    model.forEachUser(i, [&](int32_t) { isUsed = true; });
+    lazy[i] = isUsed && model.operands[i].empty() &&
+              model.controlSources[i].empty() && model.meanTime(i) == 0;
+  }
+}
+
+/// The device that a source is on, or would be, were its consumer on
+/// \p consumerDevice.
+int32_t PartialSchedule::homeOf(int32_t source, int32_t consumerDevice) const {
+  if (device[source] >= 0)
+    return device[source];
+  Unit u = model.unit[source];
+  if (unitDevice[u] >= 0)
+    return unitDevice[u];
+  if (model.mayUse(u, consumerDevice))
+    return consumerDevice;
+  int32_t any = consumerDevice;
+  for (int32_t d = numDevices; d-- > 0;)
+    if (model.mayUse(u, d) &&
+        (model.linked(d, consumerDevice) || !model.linked(any, consumerDevice)))
+      any = d;
+  return any;
+}
+
+int64_t PartialSchedule::copyTime(int32_t tensor, int32_t d) const {
+  int32_t row = rowOf[tensor];
+  return row < 0 ? -1 : rows[at(row, d)];
+}
+
+void PartialSchedule::keepCopy(int32_t tensor, int32_t d, int64_t time) {
+  int32_t &row = rowOf[tensor];
+  if (row < 0) {
+    if (unusedRows.empty()) {
+      row = static_cast<int32_t>(rows.size() / numDevices);
+      rows.resize(rows.size() + numDevices, -1);
+    } else {
+      row = unusedRows.back();
+      unusedRows.pop_back();
+      std::fill_n(rows.begin() + static_cast<ptrdiff_t>(at(row, 0)), numDevices,
+                  -1);
+    }
+  }
+  rows[at(row, d)] = time;
+}
+
+int64_t PartialSchedule::linkFree(int32_t from, int32_t to) const {
+  switch (model.machine->linkModel) {
+  case LinkModel::Unlimited:
+    return 0;
+  case LinkModel::Parallel:
+    return pairFree[at(from, to)];
+  case LinkModel::Duplex:
+    return std::max(outFree[from], inFree[to]);
+  case LinkModel::Sequential:
+    return std::max(outFree[from], outFree[to]);
+  }
+  return 0;
+}
+
+void PartialSchedule::setLinkFree(int32_t from, int32_t to, int64_t time) {
+  switch (model.machine->linkModel) {
+  case LinkModel::Unlimited:
+    return;
+  case LinkModel::Parallel:
+    pairFree[at(from, to)] = time;
+    return;
+  case LinkModel::Duplex:
+    outFree[from] = inFree[to] = time;
+    return;
+  case LinkModel::Sequential:
+    outFree[from] = outFree[to] = time;
+    return;
+  }
+}
+
+/// The transfers of a node follow each other in the order of its operands: one
+/// that is complete at `done` delays all from it on, so it counts with their
+/// sum, and so does the link that the first one from a home waits for. Under
+/// `parallel` links this holds home by home.
+void PartialSchedule::arrivalOf(int32_t node, int32_t d,
+                                Arrival &arrival) const {
+  arrival.fixed = 0;
+  arrival.waits.clear();
+  auto later = [&](int64_t time) {
+    arrival.fixed = std::max(arrival.fixed, time);
+  };
+  auto cannot = [&] { arrival = {never, {}}; };
+  LinkModel links = model.machine->linkModel;
+  auto operands = model.operands[node];
+  int64_t sum = 0;
+  for (size_t k = operands.size(); k-- > 0;) {
+    int32_t t = operands[k], source = model.producer[t],
+            home = homeOf(source, d);
+    if (home == d) {
+      later(finish[source]);
+      continue;
+    }
+    if (int64_t there = copyTime(t, d); there >= 0) {
+      later(there);
+      continue;
+    }
+    if (!model.linked(home, d)) {
+      cannot();
+      return;
+    }
+    int64_t ns = model.transferNs(t, home, d);
+    if (links == LinkModel::Unlimited) {
+      later(finish[source] + ns);
+      continue;
+    }
+    auto wait =
+        std::find_if(arrival.waits.begin(), arrival.waits.end(),
+                     [&](const Arrival::Wait &w) { return w.home == home; });
+    if (wait == arrival.waits.end()) {
+      arrival.waits.push_back({home, 0});
+      wait = std::prev(arrival.waits.end());
+    }
+    sum += ns;
+    wait->length = links == LinkModel::Parallel ? wait->length + ns : sum;
+    later(finish[source] + wait->length);
+  }
+  for (int32_t source : model.controlSources[node]) {
+    int32_t home = homeOf(source, d);
+    if (home != d && !model.linked(home, d)) {
+      cannot();
+      return;
+    }
+    later(finish[source] + (home == d ? 0 : model.latencyNs(home, d)));
+  }
+}
+
+int64_t PartialSchedule::timeOf(const Arrival &arrival, int32_t d) const {
+  int64_t time = arrival.fixed;
+  for (const Arrival::Wait &wait : arrival.waits)
+    time = std::max(time, endOf(wait, d));
+  return time;
+}
+
+int64_t PartialSchedule::arrivalTime(int32_t node, int32_t d) const {
+  Arrival arrival;
+  arrivalOf(node, d, arrival);
+  return timeOf(arrival, d);
+}
+
+bool PartialSchedule::fits(int32_t node, int32_t d) const {
+  if (!limited)
+    return true;
+  int64_t need = model.scratch[node];
+  auto charge = [&](Unit u) {
+    if (unitDevice[u] < 0)
+      need += model.unitResident[u];
+  };
+  charge(model.unit[node]);
+  auto [begin, end] = model.tensorsOf(node);
+  for (int32_t t = begin; t < end; ++t)
+    need += model.memory[t];
+  for (int32_t t : model.operands[node]) {
+    int32_t source = model.producer[t];
+    if (device[source] < 0) {
+      charge(model.unit[source]);
+      need += homeOf(source, d) == d ? model.memory[t] : model.copy[t];
+    } else if (device[source] != d && copyTime(t, d) < 0) {
+      need += model.copy[t];
+    }
+  }
+  return need <= room(d);
+}
+
+/// Keeps the transfers that \p node needs on \p d; returns when all is there.
+/// Where no link leads the result will be found invalid; it goes on regardless.
+int64_t PartialSchedule::book(int32_t node, int32_t d) {
+  int64_t ready = 0;
+  for (int32_t t : model.operands[node]) {
+    int32_t source = model.producer[t], home = device[source];
+    int64_t there = home == d ? finish[source] : copyTime(t, d);
+    if (there < 0) {
+      if (!model.linked(home, d))
+        return 0;
+      there = std::max(finish[source], linkFree(home, d)) +
+              model.transferNs(t, home, d);
+      setLinkFree(home, d, there);
+      keepCopy(t, d, there);
+      level[d] += model.copy[t];
+      copied.push_back(t);
+    }
+    ready = std::max(ready, there);
+  }
+  for (int32_t source : model.controlSources[node]) {
+    int32_t home = device[source];
+    if (home != d && !model.linked(home, d))
+      return 0;
+    ready = std::max(ready, finish[source] +
+                                (home == d ? 0 : model.latencyNs(home, d)));
+  }
+  return ready;
+}
+
+/// Gives a node its device and charges what it holds there.
+void PartialSchedule::settle(int32_t node, int32_t d) {
+  device[node] = d;
+  Unit u = model.unit[node];
+  if (unitDevice[u] < 0) {
+    unitDevice[u] = d;
+    level[d] += model.unitResident[u];
+    auto members = model.members[u];
+    if (std::any_of(members.begin(), members.end(),
+                    [&](int32_t i) { return lazy[i] != 0; }))
+      lazyUnits.push_back(u);
+  }
+  auto [begin, end] = model.tensorsOf(node);
+  for (int32_t t = begin; t < end; ++t)
+    if (!model.users[t].empty() || model.keepsOutputs[node])
+      level[d] += model.memory[t];
+}
+
+void PartialSchedule::freeOperands(int32_t node) {
+  for (int32_t t : model.operands[node]) {
+    if (--usersLeft[t] > 0)
+      continue;
+    if (int32_t row = rowOf[t]; row >= 0) {
+      for (int32_t d = 0; d < numDevices; ++d)
+        if (rows[at(row, d)] >= 0)
+          level[d] -= model.copy[t];
+      unusedRows.push_back(row);
+      rowOf[t] = -1;
+    }
+    int32_t source = model.producer[t];
+    if (!model.keepsOutputs[source])
+      level[device[source]] -= model.memory[t];
+  }
+}
+
+void PartialSchedule::place(int32_t node, int32_t d) {
+  copied.clear();
+  lazyUnits.clear();
+  model.forEachSource(node, [&](int32_t source) {
+    if (device[source] < 0)
+      settle(source, homeOf(source, d));
+  });
+  int64_t begin = std::max(book(node, d), free[d]);
+  settle(node, d);
+  start[node] = begin;
+  finish[node] = free[d] = begin + std::max<int64_t>(0, model.timeOf(node, d));
+  freeOperands(node);
+}

@@ -1,0 +1,181 @@
+//===- ReadyQueue.cpp - What a device could start next ----------*- C++ -*-===//
+//
+// Part of the Baechi project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Placers/ReadyQueue.h"
+#include "Schedule/Schedule.h"
+
+#include <algorithm>
+
+using namespace baechi::placement;
+
+namespace {
+
+template <typename Entry> void push(std::vector<Entry> &heap, Entry entry) {
+  heap.push_back(entry);
+  std::push_heap(heap.begin(), heap.end());
+}
+
+template <typename Entry> void pop(std::vector<Entry> &heap) {
+  std::pop_heap(heap.begin(), heap.end());
+  heap.pop_back();
+}
+
+} // namespace
+
+void ReadyQueue::add(int32_t node) {
+  schedule.arrivalOf(node, device, scratch);
+  int64_t time = schedule.timeOf(scratch, device);
+  if (time == never)
+    return;
+  push(later, timed(node, time));
+  // What is best stays so unless this one is better.
+  int64_t start = std::max(time, schedule.deviceFree(device));
+  if (isCurrent &&
+      (best.node < 0 ||
+       std::tuple(start, -urgency[node], node) <
+           std::tuple(best.start, -urgency[best.node], best.node))) {
+    best = {node, start};
+    std::swap(bestArrival, scratch);
+  }
+}
+
+/// Everything else can only have become later.
+bool ReadyQueue::bestIsCurrent() const {
+  if (!isCurrent || best.node < 0)
+    return isCurrent;
+  return open(best.node) &&
+         best.start == std::max(schedule.timeOf(bestArrival, device),
+                                schedule.deviceFree(device));
+}
+
+void ReadyQueue::setBest(int32_t node, int64_t start) {
+  best = {node, start};
+  std::swap(bestArrival, scratch);
+}
+
+/// Puts a node that came up where it belongs.
+void ReadyQueue::keep(int32_t node) {
+  schedule.arrivalOf(node, device, scratch);
+  if (scratch.fixed == never)
+    return;
+  const Arrival::Wait *longest = nullptr;
+  int64_t due = schedule.deviceFree(device);
+  for (const Arrival::Wait &wait : scratch.waits)
+    if (!longest ||
+        schedule.endOf(wait, device) > schedule.endOf(*longest, device))
+      longest = &wait;
+  if (longest)
+    due = std::max(due, schedule.endOf(*longest, device));
+  if (scratch.fixed > due)
+    push(later, timed(node, scratch.fixed));
+  else if (longest)
+    waiting[longest->home].insert({longest->length, urgency[node], node});
+  else
+    push(available, timed(node, 0));
+}
+
+/// Those that need not be kept back any longer.
+void ReadyQueue::admitDue() {
+  while (!later.empty() && later.front().time <= schedule.deviceFree(device)) {
+    int32_t node = later.front().node;
+    pop(later);
+    if (open(node))
+      keep(node);
+  }
+}
+
+/// The most urgent that could start as soon as the device is free.
+bool ReadyQueue::findNow() {
+  int64_t free = schedule.deviceFree(device);
+  for (;;) {
+    int32_t found = -1, from = -1;
+    if (!available.empty())
+      found = available.front().node;
+    UrgencyTree::Item item;
+    for (int32_t home = 0; home < static_cast<int32_t>(waiting.size());
+         ++home) {
+      if (waiting[home].empty())
+        continue;
+      int64_t slack = free - schedule.linkFree(home, device);
+      const auto *top = waiting[home].mostUrgent(slack);
+      if (top && (found < 0 || std::tuple(-top->urgency, top->node) <
+                                   std::tuple(-urgency[found], found))) {
+        found = top->node;
+        from = home;
+        item = *top;
+      }
+    }
+    if (found < 0)
+      return false;
+    bool isOpen = open(found);
+    if (isOpen) {
+      schedule.arrivalOf(found, device, scratch);
+      if (schedule.timeOf(scratch, device) <= free) {
+        setBest(found, free);
+        return true;
+      }
+    }
+    if (from < 0)
+      pop(available);
+    else
+      waiting[from].erase(item);
+    if (isOpen)
+      keep(found);
+  }
+}
+
+/// When none could: the one that can start first. False when one has only been
+/// put where it belongs now.
+bool ReadyQueue::findLater() {
+  Timed found = timed(-1, never);
+  int32_t from = -1;
+  UrgencyTree::Item item;
+  if (!later.empty())
+    found = later.front();
+  for (int32_t home = 0; home < static_cast<int32_t>(waiting.size()); ++home) {
+    if (waiting[home].empty())
+      continue;
+    const auto &top = waiting[home].shortest();
+    Timed other{schedule.linkFree(home, device) + top.length, top.urgency,
+                top.node};
+    if (found.node < 0 || found < other) {
+      found = other;
+      from = home;
+      item = top;
+    }
+  }
+  if (found.node < 0) {
+    setBest(-1, 0);
+    return true;
+  }
+  bool isOpen = open(found.node);
+  if (isOpen) {
+    schedule.arrivalOf(found.node, device, scratch);
+    if (schedule.timeOf(scratch, device) == found.time) {
+      setBest(found.node, found.time);
+      return true;
+    }
+  }
+  if (from < 0)
+    pop(later);
+  else
+    waiting[from].erase(item);
+  if (isOpen)
+    keep(found.node);
+  return false;
+}
+
+ReadyQueue::First ReadyQueue::first() {
+  if (bestIsCurrent())
+    return best;
+  do
+    admitDue();
+  while (!findNow() && !findLater());
+  isCurrent = true;
+  return best;
+}

@@ -1,0 +1,86 @@
+//===- ReadyQueue.h - What a device could start next ------------*- C++ -*-===//
+//
+// Part of the Baechi project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+#ifndef BAECHI_LIB_PLACEMENT_READYQUEUE_H
+#define BAECHI_LIB_PLACEMENT_READYQUEUE_H
+
+#include "Placers/PartialSchedule.h"
+#include "Placers/UrgencyTree.h"
+
+#include <span>
+
+namespace baechi::placement {
+
+/// The ready operators of one device, of which it gives the one that can start
+/// first, the most urgent of several.
+///
+/// Operators whose transfers wait for a link all get later when the link gets
+/// busier. So that none must be touched then, those that wait for the same link
+/// are kept by the length of their transfers (Arrival), in a tree that also
+/// knows the most urgent whose transfers would be over before the device is
+/// free. All others are kept by a time before which they cannot start; it is
+/// corrected when they come up. An operator is looked at again only then, or
+/// when another link has become the one that it waits for.
+class ReadyQueue {
+public:
+  ReadyQueue(const PartialSchedule &schedule, std::span<const int64_t> urgency,
+             int32_t device, int32_t numDevices)
+      : schedule(schedule), urgency(urgency), device(device),
+        waiting(numDevices) {}
+
+  struct First {
+    int32_t node = -1;
+    int64_t start = 0;
+  };
+
+  /// Adds a node whose sources are placed or lazy, or one that is there
+  /// already and may have become able to start earlier.
+  void add(int32_t node);
+  /// Must be told when the device's own time, or the home of a source of one of
+  /// its nodes, has changed.
+  void changed() { isCurrent = false; }
+  /// Node -1: nothing is left.
+  First first();
+
+private:
+  struct Timed {
+    int64_t time;
+    int64_t urgency;
+    int32_t node;
+    /// For a heap whose top is the earliest, then the most urgent.
+    bool operator<(const Timed &other) const {
+      return std::tie(other.time, urgency, other.node) <
+             std::tie(time, other.urgency, node);
+    }
+  };
+
+  bool open(int32_t node) const { return schedule.open(node, device); }
+  Timed timed(int32_t node, int64_t time) const {
+    return {time, node < 0 ? 0 : urgency[node], node};
+  }
+  bool bestIsCurrent() const;
+  void keep(int32_t node);
+  void admitDue();
+  bool findNow();
+  bool findLater();
+  void setBest(int32_t node, int64_t start);
+
+  const PartialSchedule &schedule;
+  std::span<const int64_t> urgency;
+  int32_t device;
+  /// Not before a time; of available nodes the time is not used.
+  std::vector<Timed> later, available;
+  std::vector<UrgencyTree> waiting; ///< per home: for the link from there
+  First best;
+  Arrival bestArrival;
+  bool isCurrent = false;
+  Arrival scratch;
+};
+
+} // namespace baechi::placement
+
+#endif // BAECHI_LIB_PLACEMENT_READYQUEUE_H
