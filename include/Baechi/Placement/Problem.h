@@ -100,10 +100,21 @@ struct Machine {
   /// is unused.
   std::vector<std::optional<Link>> links;
   LinkModel linkModel = LinkModel::Sequential;
+  /// For the objective max-load alone: the kind of the devices whose memory all
+  /// transfers go through. A device then computes, sends or fetches; what it
+  /// sends to any number of others it sends once. Devices of this kind do
+  /// neither (Tarnawski et al., NeurIPS 2020). None: transfers go directly, and
+  /// beside the computing.
+  std::optional<std::string> stagedThrough;
 
   const std::optional<Link> &link(int32_t from, int32_t to) const {
     return links[static_cast<size_t>(from) * devices.size() + to];
   }
+  bool isStage(int32_t device) const {
+    return stagedThrough && devices[device].kind == *stagedThrough;
+  }
+  /// The first device that transfers are staged through; -1: there is none.
+  int32_t stage() const;
 };
 
 struct Problem {

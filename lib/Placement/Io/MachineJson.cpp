@@ -138,7 +138,7 @@ std::string baechi::placement::parseMachine(std::string_view text,
   machine = {};
   return json::parse(text, name, "baechi-machine", [&](const Cursor &root) {
     root.onlyKeys({"format", "version", "meta", "devices", "kinds", "links",
-                   "link_default", "link_model"});
+                   "link_default", "link_model", "staged_through"});
     machine = readDevices(root);
     readLinks(root, machine);
     Cursor model = root["link_model"];
@@ -148,6 +148,8 @@ std::string baechi::placement::parseMachine(std::string_view text,
                              "sequential",
                              model.string()));
     machine.linkModel = *known;
+    if (auto stage = root.find("staged_through"))
+      machine.stagedThrough = stage->string();
   });
 }
 
@@ -187,6 +189,8 @@ std::string baechi::placement::formatMachine(const Machine &machine,
   if (common)
     root["link_default"] = fields(*common);
   root["link_model"] = linkModelName(machine.linkModel);
+  if (machine.stagedThrough)
+    root["staged_through"] = *machine.stagedThrough;
   text = root.dump(1) + "\n";
   return "";
 } catch (const std::exception &e) {

@@ -50,6 +50,7 @@ public:
     if (!errors.empty())
       return std::move(errors);
     // What follows relies on ids and numbers that are in range.
+    checkStage();
     checkSums();
     checkGroups();
     checkReach();
@@ -120,6 +121,25 @@ private:
           error("{} moves {} bytes per us: it must be 1 or more", name,
                 link->bytesPerUs);
       }
+  }
+
+  void checkStage() {
+    if (!machine.stagedThrough)
+      return;
+    int32_t stage = machine.stage();
+    if (stage < 0) {
+      error(
+          "transfers are staged through devices of kind '{}', but the machine "
+          "has none: add one or leave staged_through out",
+          *machine.stagedThrough);
+      return;
+    }
+    for (int32_t d = 0; d < static_cast<int32_t>(machine.devices.size()); ++d)
+      if (!machine.isStage(d) &&
+          (!machine.link(d, stage) || !machine.link(stage, d)))
+        error("transfers are staged through '{}', but it has no links to and "
+              "from '{}': add them or a link_default",
+              machine.devices[stage].name, machine.devices[d].name);
   }
 
   void checkOperator(int32_t i) {

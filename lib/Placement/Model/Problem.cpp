@@ -19,3 +19,10 @@ int64_t Link::transferNs(int64_t bytes) const {
   constexpr int64_t limit = std::numeric_limits<int64_t>::max();
   return total > limit ? limit : static_cast<int64_t>(total);
 }
+
+int32_t Machine::stage() const {
+  for (size_t d = 0; d < devices.size(); ++d)
+    if (isStage(static_cast<int32_t>(d)))
+      return static_cast<int32_t>(d);
+  return -1;
+}

@@ -1,4 +1,4 @@
-//===- Evaluate.cpp - Peaks, loads and results of schedules -----*- C++ -*-===//
+//===- Evaluate.cpp - Peaks and results of schedules ------------*- C++ -*-===//
 //
 // Part of the Baechi project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.
@@ -68,48 +68,6 @@ baechi::placement::schedulePeaks(const Model &model, const Assignment &device,
     }
   }
   return peaks;
-}
-
-int64_t baechi::placement::maxLoad(const Model &model,
-                                   const Assignment &device) {
-  int32_t devices = model.numDevices;
-  std::vector<int64_t> compute(devices, 0), out(devices, 0), in(devices, 0);
-  std::vector<int64_t> pair(static_cast<size_t>(devices) * devices, 0);
-  for (int32_t i = 0; i < model.numNodes; ++i)
-    compute[device[i]] += model.timeOf(i, device[i]);
-  std::vector<int32_t> sentFor(devices, -1);
-  for (int32_t t = 0; t < model.numTensors; ++t) {
-    int32_t home = device[model.producer[t]];
-    for (int32_t user : model.users[t]) {
-      int32_t d = device[user];
-      if (d == home || sentFor[d] == t)
-        continue;
-      sentFor[d] = t;
-      if (!model.linked(home, d))
-        return never;
-      int64_t ns = model.transferNs(t, home, d);
-      out[home] += ns;
-      in[d] += ns;
-      pair[home * devices + d] += ns;
-    }
-  }
-  int64_t load = *std::max_element(compute.begin(), compute.end());
-  switch (model.machine->linkModel) {
-  case LinkModel::Unlimited:
-    break;
-  case LinkModel::Parallel:
-    load = std::max(load, *std::max_element(pair.begin(), pair.end()));
-    break;
-  case LinkModel::Duplex:
-    load = std::max({load, *std::max_element(out.begin(), out.end()),
-                     *std::max_element(in.begin(), in.end())});
-    break;
-  case LinkModel::Sequential:
-    for (int32_t d = 0; d < devices; ++d)
-      load = std::max(load, out[d] + in[d]);
-    break;
-  }
-  return load;
 }
 
 Placement baechi::placement::toPlacement(const Model &model,

@@ -127,7 +127,9 @@ std::vector<int64_t> schedulePeaks(const Model &model, const Assignment &device,
                                    const Schedule &schedule);
 
 /// The largest load of a device or of what the link model makes exclusive, in
-/// nanoseconds; `never` when two devices that must talk cannot.
+/// nanoseconds; where the machine stages transfers, of a device's computing,
+/// sending and fetching together. `never` when two devices that must talk
+/// cannot.
 int64_t maxLoad(const Model &model, const Assignment &device);
 
 /// The placement that a schedule of the problem's own model stands for.

@@ -17,6 +17,7 @@
 #include "Grouping/Clusters.h"
 #include "Search/Annealing.h"
 #include "Search/Exhaustive.h"
+#include "Search/MaxLoadSearch.h"
 #include "Search/Seeding.h"
 
 #include <algorithm>
@@ -119,6 +120,8 @@ std::vector<Solution> findSolutions(Judge &judge, std::vector<Solution> starts,
 SearchResult baechi::placement::search(const Model &model,
                                        const std::vector<Assignment> &starts,
                                        const SearchOptions &options) {
+  if (options.objective == Objective::MaxLoad)
+    return searchMaxLoad(model, starts, options);
   Coarsening merging = Coarsening::identity(model);
   joinFreely(model, freeShare, merging);
   fuse(model, merging);
