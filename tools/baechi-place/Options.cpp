@@ -76,8 +76,37 @@ void defineOptions(CLI::App &app, Settings &s) {
       ->delimiter(',')
       ->needs(compare)
       ->group("Comparison");
-  for (CLI::Option *option : ofOne)
+
+  CLI::Option *sweep =
+      app.add_flag("--sweep", s.sweep,
+                   "more and fewer devices, other memories and links, and the "
+                   "least memory a device must have (scripts/plot-sweep draws "
+                   "the report)")
+          ->group("Sweep");
+  std::vector<CLI::Option *> ofSweep;
+  ofSweep.push_back(app.add_option("--sweep-devices", s.sweepDevices,
+                                   "numbers of devices; default: 1,2,4,8")
+                        ->delimiter(','));
+  ofSweep.push_back(
+      app.add_option("--sweep-memory", s.sweepMemory,
+                     "memories of a device: own (as it is), sizes (8GiB), or "
+                     "shares of what one device alone needs (50%); default: "
+                     "own,50%,25%")
+          ->delimiter(','));
+  ofSweep.push_back(app.add_option("--sweep-links", s.sweepLinks,
+                                   "factors of the links' bandwidth; default: "
+                                   "1,0.25,0.5,2,4")
+                        ->delimiter(','));
+  ofSweep.push_back(app.add_flag("--no-least-memory", s.noLeastMemory,
+                                 "leave out the search for the least memory"));
+  for (CLI::Option *option : ofSweep)
+    option->needs(sweep)->group("Sweep");
+
+  for (CLI::Option *option : ofOne) {
     compare->excludes(option);
+    sweep->excludes(option);
+  }
+  sweep->excludes(compare);
 }
 
 /// The parts of a list with commas.
@@ -115,6 +144,24 @@ std::string toPlaceOptions(const Settings &s, PlaceOptions &options) {
     return fmt::format("--solver: unknown solver '{}': use best or greedy",
                        s.solver);
   options.solverSeconds = s.solverLimit;
+  return "";
+}
+
+std::string toSweepOptions(const Settings &s, const PlaceOptions &place,
+                           SweepOptions &options) {
+  if (!s.sweepDevices.empty())
+    options.devices = s.sweepDevices;
+  if (!s.sweepLinks.empty())
+    options.links = s.sweepLinks;
+  if (!s.sweepMemory.empty())
+    options.memory.clear();
+  for (const std::string &text : s.sweepMemory)
+    if (std::string error =
+            parseSweepMemory(text, options.memory.emplace_back());
+        !error.empty())
+      return "--sweep-memory: " + error;
+  options.leastMemory = !s.noLeastMemory;
+  options.place = place;
   return "";
 }
 

@@ -8,7 +8,7 @@
 #ifndef BAECHI_TOOLS_BAECHI_PLACE_OPTIONS_H
 #define BAECHI_TOOLS_BAECHI_PLACE_OPTIONS_H
 
-#include "Baechi/Placement/Place.h"
+#include "Baechi/Placement/Sweep.h"
 
 #include <string>
 #include <vector>
@@ -28,6 +28,12 @@ struct Settings {
   std::vector<std::string> explain; ///< names, numbers or patterns
   bool compare = false;
   std::vector<std::string> placers; ///< to compare; empty: all
+  bool sweep = false;
+  /// Lists of the sweep; empty: the default's.
+  std::vector<int32_t> sweepDevices;
+  std::vector<std::string> sweepMemory;
+  std::vector<double> sweepLinks;
+  bool noLeastMemory = false;
 };
 
 void defineOptions(CLI::App &app, Settings &settings);
@@ -35,6 +41,11 @@ void defineOptions(CLI::App &app, Settings &settings);
 /// Turns the settings into options; returns an error, empty if none.
 std::string toPlaceOptions(const Settings &settings,
                            baechi::placement::PlaceOptions &options);
+
+/// The same for a sweep; \p place is how every machine is placed on.
+std::string toSweepOptions(const Settings &settings,
+                           const baechi::placement::PlaceOptions &place,
+                           baechi::placement::SweepOptions &options);
 
 /// An error when a file that is asked for cannot be written where it should
 /// be: better said before a long search than after it.

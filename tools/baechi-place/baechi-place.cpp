@@ -17,6 +17,7 @@
 #include "Options.h"
 #include "Progress.h"
 #include "Report.h"
+#include "Sweep.h"
 
 #include "Baechi/Placement/Draw.h"
 #include "Baechi/Placement/Io.h"
@@ -138,6 +139,29 @@ std::string comparePlacers(const Settings &settings, const Problem &problem,
   return comparison.best < 0 ? "none of them found a valid placement" : "";
 }
 
+/// The graph on other machines.
+std::string sweepMachines(const Settings &settings, const Problem &problem,
+                          PlaceOptions &options) {
+  SweepOptions sweepOptions;
+  Sweep found;
+  {
+    Progress progress;
+    options.progress = [&](const std::string &phase) { progress.show(phase); };
+    if (std::string error = toSweepOptions(settings, options, sweepOptions);
+        !error.empty())
+      return error;
+    found = sweep(problem, sweepOptions);
+  }
+  if (!found.error.empty())
+    return found.error;
+  if (!settings.report.empty())
+    if (std::string error = writeTextFile(settings.report, sweepJson(found));
+        !error.empty())
+      return error;
+  fmt::print("{}", sweepText(found));
+  return "";
+}
+
 int run(const Settings &settings) {
   PlaceOptions options;
   if (std::string error = toPlaceOptions(settings, options); !error.empty())
@@ -161,9 +185,10 @@ int run(const Settings &settings) {
             readExpert(settings.expert, problem.machine, options.expert);
         !error.empty())
       return fail(error);
-  std::string error = settings.compare
-                          ? comparePlacers(settings, problem, options)
-                          : placeOne(settings, problem, options);
+  std::string error =
+      settings.compare ? comparePlacers(settings, problem, options)
+      : settings.sweep ? sweepMachines(settings, problem, options)
+                       : placeOne(settings, problem, options);
   return error.empty() ? 0 : fail(error);
 }
 

@@ -88,6 +88,44 @@ class CompareTest(ToolCase):
         self.expect_error("there is no folder", options=["--compare", "--report", self.path / "no" / "r.json"])
 
 
+class SweepTest(ToolCase):
+    def test_table_and_json(self):
+        report = self.path / "r.json"
+        printed = self.expect_success("--sweep", "--sweep-devices=1,2", "--sweep-links=1,2", "--sweep-memory=own,60%",
+                                      f"--report={report}", graph=FORK)
+        data = json.loads(report.read_text())
+        keys = [(p["devices"], p["link_speed"], p["memory_bytes"]) for p in data["points"]]
+        self.assertEqual(len(keys), len(set(keys)))
+        self.assertEqual({k[:2] for k in keys}, {(1, 1), (2, 1), (2, 2)})
+        by_key = dict(zip(keys, data["points"]))
+        self.assertEqual(by_key[1, 1, 100]["makespan_ns"], data["one_device_ns"])
+        self.assertLess(by_key[2, 1, 100]["makespan_ns"], data["one_device_ns"])
+        self.assertEqual([e["devices"] for e in data["least_memory"]], [1, 2])
+        for entry in data["least_memory"]:
+            self.assertGreaterEqual(entry["bytes"], entry["proven_bytes"])
+        self.assertIn("the least memory a device must have", printed)
+        self.assertEqual(sum(line.split()[2:3] in (["x1"], ["x2"]) for line in printed.splitlines()), len(keys))
+
+    def test_without_least_memory(self):
+        printed = self.expect_success("--sweep", "--sweep-devices=1", "--no-least-memory", graph=FORK)
+        self.assertNotIn("least memory", printed)
+
+    def test_one_device(self):
+        self.expect_error("the machine has no link", options=["--sweep"], machine=ONE_DEVICE)
+        self.expect_success("--sweep", "--sweep-devices=1", graph=FORK, machine=ONE_DEVICE)
+
+    def test_empty_graph(self):
+        self.expect_success("--sweep", graph=EMPTY)
+
+    def test_errors(self):
+        self.expect_error("unknown memory '8Gb'", options=["--sweep", "--sweep-memory=own,8Gb"])
+        self.expect_error("0 devices cannot be swept over", options=["--sweep", "--sweep-devices=0"])
+        self.expect_error("see --help", options=["--sweep", "--sweep-devices=two"])
+        self.expect_error("-1 times as fast", options=["--sweep", "--sweep-links=-1"])
+        self.expect_error("--sweep-devices requires --sweep", options=["--sweep-devices=1"])
+        self.expect_error("excludes", options=["--sweep", "--compare"])
+
+
 class ExplainTest(ToolCase):
     def test_text_and_json(self):
         report = self.path / "r.json"
