@@ -176,12 +176,13 @@ void Replay::constraints() {
 }
 
 void Replay::transfers() {
+  // Of transfers that take no time, one may pass on what the one before it in
+  // the list has brought.
   std::vector<Transfer> sorted = placement.transfers;
-  std::sort(sorted.begin(), sorted.end(),
-            [](const Transfer &a, const Transfer &b) {
-              return std::tie(a.startNs, a.endNs, a.op, a.output, a.to) <
-                     std::tie(b.startNs, b.endNs, b.op, b.output, b.to);
-            });
+  std::stable_sort(sorted.begin(), sorted.end(),
+                   [](const Transfer &a, const Transfer &b) {
+                     return a.startNs < b.startNs;
+                   });
   // What a transfer occupies under the link model, by name.
   std::unordered_map<std::string, std::vector<Span>> occupied;
   for (const Transfer &t : sorted) {
