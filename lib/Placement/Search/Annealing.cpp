@@ -10,13 +10,74 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 
 using namespace baechi::placement;
 
 Annealing::Annealing(Judge &judge, const UnitTable &units,
                      const std::vector<Hierarchy> &hierarchies, Random &random)
     : judge(judge), units(units), model(units.model()),
-      hierarchies(hierarchies), random(random) {}
+      hierarchies(hierarchies), random(random), devicesAreEqual(true) {
+  const Machine &machine = *model.machine;
+  for (int32_t d = 0; d < model.numDevices; ++d)
+    devicesAreEqual &= machine.devices[d].kind == machine.devices[0].kind &&
+                       machine.devices[d].memory == machine.devices[0].memory;
+  // One class for all pairs, none without a link.
+  for (int32_t a = 0; a < model.numDevices; ++a)
+    for (int32_t b = 0; b < model.numDevices; ++b)
+      devicesAreEqual &=
+          a == b || model.linkClass[a * model.numDevices + b] == 0;
+  devicesAreEqual &= model.numClasses <= 1;
+}
+
+void Annealing::setGuides(const std::vector<Solution> &solutions) {
+  constexpr size_t few = 4;
+  guides.assign(solutions.begin(),
+                solutions.begin() +
+                    static_cast<ptrdiff_t>(std::min(few, solutions.size())));
+}
+
+/// The current solution's name for every device of a guide: where devices are
+/// equal, the one that shares most of its work, the largest shares first.
+std::vector<int32_t> Annealing::relabel(const Solution &guide) const {
+  int32_t devices = model.numDevices;
+  std::vector<int32_t> name(devices);
+  std::iota(name.begin(), name.end(), 0);
+  if (!devicesAreEqual)
+    return name;
+  std::vector<double> shared(static_cast<size_t>(devices) * devices, 0);
+  for (Unit u = 0; u < model.numUnits; ++u)
+    shared[static_cast<size_t>(guide.device[u]) * devices +
+           current.device[u]] += units.work(u);
+  std::vector<int32_t> pairs(shared.size());
+  std::iota(pairs.begin(), pairs.end(), 0);
+  std::stable_sort(pairs.begin(), pairs.end(),
+                   [&](int32_t a, int32_t b) { return shared[a] > shared[b]; });
+  std::vector<uint8_t> named(devices, 0), taken(devices, 0);
+  for (int32_t pair : pairs) {
+    int32_t from = pair / devices, to = pair % devices;
+    if (named[from] || taken[to])
+      continue;
+    named[from] = taken[to] = 1;
+    name[from] = to;
+  }
+  return name;
+}
+
+/// The set around \p u goes where a guide has it.
+bool Annealing::followGuide(Unit u) {
+  const Solution &guide =
+      guides[random.below(static_cast<int64_t>(guides.size()))];
+  std::vector<int32_t> name = relabel(guide);
+  for (Unit unit : level->members[level->clusterOf[u]]) {
+    int32_t target = name[guide.device[unit]];
+    if (current.device[unit] == target || !model.mayUse(unit, target))
+      continue;
+    moved.emplace_back(unit, current.device[unit]);
+    current.device[unit] = target;
+  }
+  return !moved.empty();
+}
 
 void Annealing::findCritical() {
   critical = {};
@@ -183,9 +244,15 @@ Solution Annealing::run(Solution solution, const Options &options) {
     pickSet(u, options.coarse + (options.fine - options.coarse) * progress);
     moved.clear();
     shifted.clear();
-    if (random.real() < options.urgencies) {
+    double kind = random.real();
+    bool isChanged = true;
+    if (kind < options.urgencies)
       shiftSet();
-    } else if (!moveSet(u, target)) {
+    else if (kind < options.urgencies + options.guided && guides.size() > 1)
+      isChanged = followGuide(u);
+    else
+      isChanged = moveSet(u, target);
+    if (!isChanged) {
       judge.charge(1); // the loop must end
       continue;
     }

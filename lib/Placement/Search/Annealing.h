@@ -20,7 +20,8 @@ using Hierarchy = std::vector<Level>;
 /// Simulated annealing (Kirkpatrick et al. 1983) of one solution: clusters
 /// around critical transfers and operators move, whole or within a window of
 /// time, to the other end of a transfer or elsewhere; or they become more or
-/// less urgent. The further it goes, the smaller the clusters.
+/// less urgent; or they go where another good solution has them. The further it
+/// goes, the smaller the clusters.
 class Annealing {
 public:
   Annealing(Judge &judge, const UnitTable &units,
@@ -31,8 +32,11 @@ public:
     double hot = 0.003;      ///< first temperature, as a share of the makespan
     double coarse = 0.8;     ///< how fine the moves are at first...
     double fine = 1.5;       ///< ...and at last
+    double guided = 0.05;    ///< share that follow another solution
     double urgencies = 0.15; ///< share of the moves that are of urgency
   };
+  /// Solutions whose parts may be taken over.
+  void setGuides(const std::vector<Solution> &solutions);
   /// The best solution on the way.
   Solution run(Solution solution, const Options &options);
 
@@ -44,6 +48,8 @@ private:
   void addSwap(Unit u, int32_t from);
   void shiftSet();
   void undoAll();
+  bool followGuide(Unit u);
+  std::vector<int32_t> relabel(const Solution &guide) const;
 
   Judge &judge;
   const UnitTable &units;
@@ -51,6 +57,8 @@ private:
   const std::vector<Hierarchy> &hierarchies;
   Random &random;
 
+  std::vector<Solution> guides;
+  bool devicesAreEqual;
   Solution current;
   CriticalPath critical;
   const Level *level = nullptr; ///< of the last set

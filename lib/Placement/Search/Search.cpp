@@ -44,22 +44,40 @@ Hierarchy makeHierarchy(const UnitTable &units, const Traffic &traffic,
   return levels;
 }
 
-std::vector<Solution> anneal(Judge &judge, const UnitTable &units,
-                             const std::vector<Hierarchy> &hierarchies,
-                             std::vector<Solution> solutions, Random &random) {
-  Annealing annealing(judge, units, hierarchies, random);
-  auto byValue = [](const Solution &a, const Solution &b) {
-    return a.value < b.value;
-  };
+/// The stages of one search.
+class Stages {
+public:
+  Stages(Judge &judge, uint64_t seed)
+      : judge(judge), random(seed), units(judge.model()),
+        traffic(judge.model()) {}
+
+  std::vector<Solution> run(const std::vector<Solution> &starts);
+
+private:
+  std::vector<Solution> startOver(const std::vector<Solution> &starts,
+                                  double seedingEnd, double end);
+  void anneal(std::vector<Solution> &solutions, double end);
+
+  Judge &judge;
+  Random random;
+  UnitTable units;
+  Traffic traffic;
+  std::vector<Hierarchy> hierarchies;
+};
+
+/// Successive halving: rounds of about equal cost, each with a third of the
+/// last one's solutions. Leaves the best first.
+void Stages::anneal(std::vector<Solution> &solutions, double end) {
   double begin = judge.spent();
-  // Successive halving: rounds of equal cost, each with a third of the last.
   int rounds = solutions.size() > 4 ? 3 : solutions.size() > 1 ? 2 : 1;
+  size_t count = solutions.size();
   for (int round = 0; round < rounds; ++round) {
     bool isLast = round == rounds - 1;
-    size_t count = isLast       ? 1
-                   : round == 0 ? solutions.size()
-                                : std::max<size_t>(1, solutions.size() / 3);
-    double roundEnd = isLast ? 1 : begin + (1 - begin) * 0.4 * (round + 1);
+    if (round > 0)
+      count = isLast ? 1 : std::max<size_t>(1, count / 3);
+    double roundEnd = isLast ? end : begin + (end - begin) * 0.4 * (round + 1);
+    Annealing annealing(judge, units, hierarchies, random);
+    annealing.setGuides(solutions);
     Annealing::Options options;
     options.hot = 0.003 / (1 + round);
     options.coarse = 0.8 + 0.2 * round;
@@ -69,9 +87,56 @@ std::vector<Solution> anneal(Judge &judge, const UnitTable &units,
       options.until = now + (roundEnd - now) / static_cast<double>(count - k);
       solutions[k] = annealing.run(std::move(solutions[k]), options);
     }
-    std::stable_sort(solutions.begin(), solutions.end(), byValue);
+    std::stable_sort(
+        solutions.begin(), solutions.end(),
+        [](const Solution &a, const Solution &b) { return a.value < b.value; });
   }
+}
+
+/// New clusterings, new samples, and a first annealing of the best few.
+std::vector<Solution> Stages::startOver(const std::vector<Solution> &starts,
+                                        double seedingEnd, double end) {
+  constexpr size_t finalists = 3;
+  Seeding seeding(judge, units, traffic, random);
+  for (const Solution &start : starts)
+    seeding.add(start);
+  seeding.run(seedingEnd);
+  hierarchies.clear();
+  for (Affinity affinity : {Affinity::Work, Affinity::Traffic, Affinity::Share})
+    hierarchies.push_back(makeHierarchy(units, traffic, affinity, random));
+  Hierarchy &mixed = hierarchies.emplace_back(1, hierarchies[0][0]);
+  mixed.insert(mixed.end(), seeding.clusterings().begin(),
+               seeding.clusterings().end());
+  std::vector<Solution> solutions = seeding.best(finalists);
+  anneal(solutions, end);
   return solutions;
+}
+
+std::vector<Solution> Stages::run(const std::vector<Solution> &starts) {
+  // Long searches begin several times: what the first second finds depends
+  // more on its luck than on the time it gets.
+  constexpr int mostRestarts = 12;
+  constexpr double restartShare = 0.5;
+  int restarts = judge.size() < 3
+                     ? 1
+                     : std::clamp(static_cast<int>(judge.size() * restartShare),
+                                  2, mostRestarts);
+  if (restarts == 1)
+    return startOver(starts, 0.4, 1);
+  std::vector<Solution> pool;
+  for (int k = 0; k < restarts; ++k) {
+    double begin = judge.spent();
+    double end = restartShare * (k + 1) / restarts;
+    auto found = startOver(k == 0 ? starts : std::vector<Solution>(),
+                           begin + (end - begin) * 0.4, end);
+    if (!found.empty())
+      pool.push_back(std::move(found.front()));
+  }
+  std::stable_sort(
+      pool.begin(), pool.end(),
+      [](const Solution &a, const Solution &b) { return a.value < b.value; });
+  anneal(pool, 1);
+  return pool;
 }
 
 /// A device for every unit. A unit of several of the start's is where the first
@@ -92,29 +157,6 @@ Solution project(const Model &merged, const Coarsening &merging,
   return solution;
 }
 
-std::vector<Solution> findSolutions(Judge &judge, std::vector<Solution> starts,
-                                    const SearchOptions &options) {
-  const Model &model = judge.model();
-  if (haveFewAssignments(model))
-    return tryAll(judge, 4);
-  Random random(options.seed);
-  UnitTable units(model);
-  Traffic traffic(model);
-  Seeding seeding(judge, units, traffic, random);
-  for (Solution &start : starts)
-    seeding.add(std::move(start));
-  bool isShort = judge.size() < 3;
-  seeding.run(isShort ? 0.4 : 0.15);
-  std::vector<Hierarchy> hierarchies;
-  for (Affinity affinity : {Affinity::Work, Affinity::Traffic, Affinity::Share})
-    hierarchies.push_back(makeHierarchy(units, traffic, affinity, random));
-  Hierarchy &mixed = hierarchies.emplace_back(1, hierarchies[0][0]);
-  mixed.insert(mixed.end(), seeding.clusterings().begin(),
-               seeding.clusterings().end());
-  return anneal(judge, units, hierarchies, seeding.best(isShort ? 3 : 8),
-                random);
-}
-
 } // namespace
 
 SearchResult baechi::placement::search(const Model &model,
@@ -132,8 +174,12 @@ SearchResult baechi::placement::search(const Model &model,
   Judge judge(merged, options);
   SearchResult result;
   result.mergedNodes = merged.numNodes;
-  for (const Solution &solution :
-       findSolutions(judge, std::move(solutions), options)) {
+  constexpr size_t few = 4;
+  std::vector<Solution> best = haveFewAssignments(merged)
+                                   ? tryAll(judge, few)
+                                   : Stages(judge, options.seed).run(solutions);
+  best.resize(std::min(best.size(), few));
+  for (const Solution &solution : best) {
     Found &found = result.best.emplace_back();
     Schedule schedule;
     bool isScheduled = judge.record(solution, schedule);
