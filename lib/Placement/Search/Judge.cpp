@@ -12,18 +12,8 @@
 
 using namespace baechi::placement;
 
-/// How many evaluations the automatic budget allows.
-static int64_t automaticLimit(const Model &model) {
-  // An evaluation looks at every node.
-  constexpr int64_t visits = 12'000'000, each = 200;
-  int64_t most = std::min<int64_t>(20'000, each * model.numUnits);
-  return std::clamp<int64_t>(visits / std::max(model.numNodes, 1), 20,
-                             std::max<int64_t>(most, 20));
-}
-
-Judge::Judge(const Model &model, const SearchOptions &options)
-    : of(model), options(options), evaluator(model),
-      begin(std::chrono::steady_clock::now()), automatic(automaticLimit(model)),
+Judge::Judge(const Model &model, Meter &meter, double cost)
+    : of(model), meter(meter), cost(cost), evaluator(model),
       nodeDevice(model.numNodes) {
   // 128 bits: the sum of all bytes may exceed what one device can hold.
   __int128 bytes = 0;
@@ -35,26 +25,6 @@ Judge::Judge(const Model &model, const SearchOptions &options)
   for (int32_t d = 0; d < model.numDevices; ++d)
     smallest = std::min(smallest, model.deviceMemory(d));
   memoryMatters = bytes > smallest;
-  limit = options.budget.kind == Budget::Kind::Evaluations
-              ? std::max<int64_t>(options.budget.evaluations, 1)
-              : automatic;
-}
-
-double Judge::size() const {
-  if (options.budget.kind == Budget::Kind::Seconds)
-    return options.budget.seconds;
-  return static_cast<double>(limit) / static_cast<double>(automatic);
-}
-
-double Judge::spent() const {
-  if (best <= options.lowerBound)
-    return 1;
-  if (options.budget.kind == Budget::Kind::Seconds)
-    return std::chrono::duration<double>(std::chrono::steady_clock::now() -
-                                         begin)
-               .count() /
-           options.budget.seconds;
-  return static_cast<double>(evaluations) / static_cast<double>(limit);
 }
 
 /// True unless every device can hold all that ever comes to it at once.
@@ -101,7 +71,7 @@ int64_t Judge::penalty(int64_t makespan, std::span<const int32_t> device) {
 }
 
 int64_t Judge::value(const Solution &solution, int64_t cutoff) {
-  ++evaluations;
+  meter.charge(cost);
   int64_t value = evaluator.run(solution.device, solution.offset, cutoff);
   if (value == never)
     return never;
@@ -109,13 +79,12 @@ int64_t Judge::value(const Solution &solution, int64_t cutoff) {
     evaluator.run(solution.device, solution.offset, never, &recorded);
     value += penalty(value, solution.device);
   }
-  if (value <= cutoff)
-    best = std::min(best, value);
+  meter.found(value);
   return value;
 }
 
 bool Judge::record(const Solution &solution, Schedule &schedule) {
-  ++evaluations;
+  meter.charge(cost);
   return evaluator.run(solution.device, solution.offset, never, &schedule) !=
          never;
 }

@@ -9,9 +9,7 @@
 #define BAECHI_LIB_PLACEMENT_SEARCH_JUDGE_H
 
 #include "Search/Evaluator.h"
-#include "Search/Search.h"
-
-#include <chrono>
+#include "Search/Meter.h"
 
 namespace baechi::placement {
 
@@ -22,11 +20,11 @@ struct Solution {
   int64_t value = never;
 };
 
-/// Evaluates solutions by the makespan, counts, and knows what is left of the
-/// budget.
+/// Evaluates solutions by the makespan, against the budget.
 class Judge {
 public:
-  Judge(const Model &model, const SearchOptions &options);
+  /// An evaluation costs \p cost of those that \p meter counts.
+  Judge(const Model &model, Meter &meter, double cost = 1);
 
   /// The makespan in ns; above the cut-off any value above it. Bytes above the
   /// limits cost their share of the memory, so that the search finds its way
@@ -35,13 +33,8 @@ public:
   /// The schedule itself; counts as one evaluation.
   bool record(const Solution &solution, Schedule &schedule);
   /// Counts other work that takes as long as so many evaluations.
-  void charge(int64_t count) { evaluations += count; }
-
-  /// Share of the budget that is spent; all of it at the lower bound.
-  double spent() const;
-  int64_t spentEvaluations() const { return evaluations; }
-  /// The budget in automatic budgets, about seconds.
-  double size() const;
+  void charge(double count) { meter.charge(count * cost); }
+  double spent() const { return meter.spent(); }
   const Model &model() const { return of; }
 
 private:
@@ -49,13 +42,9 @@ private:
   int64_t penalty(int64_t makespan, std::span<const int32_t> device);
 
   const Model &of;
-  SearchOptions options;
+  Meter &meter;
+  double cost;
   Evaluator evaluator;
-  std::chrono::steady_clock::time_point begin;
-  int64_t limit;     ///< of evaluations, unless seconds count
-  int64_t automatic; ///< the same of an automatic budget
-  int64_t evaluations = 0;
-  int64_t best = never;
   /// False: all bytes of the model fit each device.
   bool memoryMatters = false;
   std::vector<int32_t> lastDevice; ///< memoryIsShort: per device, last tensor

@@ -44,12 +44,17 @@ Hierarchy makeHierarchy(const UnitTable &units, const Traffic &traffic,
   return levels;
 }
 
+bool isBetter(const Solution &a, const Solution &b) {
+  return a.value < b.value;
+}
+
 /// The stages of one search.
 class Stages {
 public:
-  Stages(Judge &judge, uint64_t seed)
-      : judge(judge), random(seed), units(judge.model()),
-        traffic(judge.model()) {}
+  /// \p fine has the units of \p judge, unmerged nodes.
+  Stages(Judge &judge, Judge &fine, Meter &meter, uint64_t seed)
+      : judge(judge), fine(fine), meter(meter), random(seed),
+        units(judge.model()), traffic(judge.model()) {}
 
   std::vector<Solution> run(const std::vector<Solution> &starts);
 
@@ -58,7 +63,10 @@ private:
                                   double seedingEnd, double end);
   void anneal(std::vector<Solution> &solutions, double end);
 
-  Judge &judge;
+  void polish(std::vector<Solution> &solutions);
+
+  Judge &judge, &fine;
+  Meter &meter;
   Random random;
   UnitTable units;
   Traffic traffic;
@@ -112,23 +120,40 @@ std::vector<Solution> Stages::startOver(const std::vector<Solution> &starts,
   return solutions;
 }
 
+/// The rest of the budget on the unmerged nodes, whose order is free.
+void Stages::polish(std::vector<Solution> &solutions) {
+  for (Solution &solution : solutions)
+    solution.value = fine.value(solution, never);
+  std::stable_sort(solutions.begin(), solutions.end(), isBetter);
+  Annealing annealing(fine, units, hierarchies, random);
+  annealing.setGuides(solutions);
+  Annealing::Options options;
+  options.hot = 0.001;
+  options.coarse = 1.2;
+  options.fine = 3;
+  solutions.front() = annealing.run(std::move(solutions.front()), options);
+}
+
 std::vector<Solution> Stages::run(const std::vector<Solution> &starts) {
   // Long searches begin several times: what the first second finds depends
   // more on its luck than on the time it gets.
   constexpr int mostRestarts = 12;
-  constexpr double restartShare = 0.5;
-  int restarts = judge.size() < 3
+  constexpr double restartShare = 0.5, polishFrom = 0.7;
+  int restarts = meter.size() < 3
                      ? 1
-                     : std::clamp(static_cast<int>(judge.size() * restartShare),
+                     : std::clamp(static_cast<int>(meter.size() * restartShare),
                                   2, mostRestarts);
-  if (restarts == 1)
-    return startOver(starts, 0.4, 1);
+  if (restarts == 1) {
+    std::vector<Solution> found = startOver(starts, 0.4, 0.9);
+    polish(found);
+    return found;
+  }
   std::vector<Solution> pool;
   for (int k = 0; k < restarts; ++k) {
     double begin = judge.spent();
     double end = restartShare * (k + 1) / restarts;
     auto found = startOver(k == 0 ? starts : std::vector<Solution>(),
-                           begin + (end - begin) * 0.4, end);
+                           begin + (end - begin) * 0.3, end);
     if (!found.empty())
       pool.push_back(std::move(found.front()));
   }
@@ -164,31 +189,38 @@ SearchResult baechi::placement::search(const Model &model,
                                        const SearchOptions &options) {
   if (options.objective == Objective::MaxLoad)
     return searchMaxLoad(model, starts, options);
-  Coarsening merging = Coarsening::identity(model);
-  joinFreely(model, freeShare, merging);
+  Coarsening joining = Coarsening::identity(model);
+  joinFreely(model, freeShare, joining);
+  Model joined = coarsen(model, joining);
+  Coarsening merging = joining;
   fuse(model, merging);
   Model merged = coarsen(model, merging);
   std::vector<Solution> solutions;
   for (const Assignment &start : starts)
     solutions.push_back(project(merged, merging, start));
-  Judge judge(merged, options);
+  Meter meter(merged, options);
+  Judge judge(merged, meter);
+  Judge fine(joined, meter,
+             static_cast<double>(joined.numNodes) /
+                 std::max(merged.numNodes, 1));
+  constexpr size_t few = 4;
+  std::vector<Solution> best =
+      haveFewAssignments(joined)
+          ? tryAll(fine, few)
+          : Stages(judge, fine, meter, options.seed).run(solutions);
+  best.resize(std::min(best.size(), few));
   SearchResult result;
   result.mergedNodes = merged.numNodes;
-  constexpr size_t few = 4;
-  std::vector<Solution> best = haveFewAssignments(merged)
-                                   ? tryAll(judge, few)
-                                   : Stages(judge, options.seed).run(solutions);
-  best.resize(std::min(best.size(), few));
   for (const Solution &solution : best) {
     Found &found = result.best.emplace_back();
     Schedule schedule;
-    bool isScheduled = judge.record(solution, schedule);
-    for (int32_t node : merging.node) {
-      found.device.push_back(solution.device[merged.unit[node]]);
+    bool isScheduled = fine.record(solution, schedule);
+    for (int32_t node : joining.node) {
+      found.device.push_back(solution.device[joined.unit[node]]);
       if (isScheduled)
         found.start.push_back(schedule.start[node]);
     }
   }
-  result.evaluations = judge.spentEvaluations();
+  result.evaluations = static_cast<int64_t>(meter.evaluations());
   return result;
 }

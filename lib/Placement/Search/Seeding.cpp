@@ -88,7 +88,7 @@ void Seeding::sample(size_t index) {
   weights.steps = std::min(60 * surrogate.size() + 500, mostSteps);
   std::vector<int32_t> on = surrogate.sample(weights, random);
   // A step touches as much as a few nodes of an evaluation do.
-  judge.charge(int64_t(4) * weights.steps / units.model().numNodes);
+  judge.charge(4.0 * weights.steps / units.model().numNodes);
   Solution solution;
   solution.device.resize(units.model().numUnits);
   for (Unit u = 0; u < units.model().numUnits; ++u) {
@@ -102,9 +102,9 @@ void Seeding::sample(size_t index) {
 
 /// One to three clusters of a good solution move, or two change places.
 void Seeding::mutate() {
-  double r = random.real(), s = random.real();
+  double r = random.real();
   const Member &member =
-      elite[static_cast<size_t>(static_cast<double>(elite.size()) * r * s)];
+      elite[static_cast<size_t>(static_cast<double>(elite.size()) * r * r)];
   Solution solution = member.solution;
   size_t index = member.level;
   const Level &level = levels[index];

@@ -35,6 +35,14 @@ Surrogate::Surrogate(const UnitTable &units, const Level &level,
           model.mayUse(u, d);
   for (int32_t d = 0; d < devices; ++d)
     memory.push_back(static_cast<double>(model.deviceMemory(d)) + 1);
+  std::vector<double> slowness(devices, 0);
+  for (size_t k = 0; k < load.size(); ++k)
+    slowness[k % devices] += load[k];
+  fastestFirst.resize(devices);
+  std::iota(fastestFirst.begin(), fastestFirst.end(), 0);
+  std::stable_sort(
+      fastestFirst.begin(), fastestFirst.end(),
+      [&](int32_t a, int32_t b) { return slowness[a] < slowness[b]; });
   std::vector<std::pair<int32_t, int32_t>> parts;
   for (size_t k = 0; k < traffic.rows().size(); ++k) {
     const auto &row = traffic.rows()[k];
@@ -47,11 +55,11 @@ Surrogate::Surrogate(const UnitTable &units, const Level &level,
 
 std::vector<int32_t> Surrogate::sample(const Weights &weights,
                                        Random &random) const {
-  // Sometimes fewer devices: a random few of them.
-  std::vector<int32_t> chosen(devices);
-  std::iota(chosen.begin(), chosen.end(), 0);
-  for (int32_t k = 0; k < weights.devices; ++k)
-    std::swap(chosen[k], chosen[k + random.below(devices - k)]);
+  // Sometimes fewer devices: the fastest, or a random few.
+  std::vector<int32_t> chosen = fastestFirst;
+  if (random.oneIn(2))
+    for (int32_t k = 0; k < weights.devices; ++k)
+      std::swap(chosen[k], chosen[k + random.below(devices - k)]);
   chosen.resize(weights.devices);
 
   std::vector<double> busy(devices, 0), link(devices, 0), held(devices, 0);

@@ -39,7 +39,8 @@ private:
   std::vector<double> bytes;    ///< per cluster
   std::vector<double> memory;   ///< per device
   std::vector<uint8_t> allowed; ///< [cluster * devices + d]
-  Rows rowsOf;                  ///< cluster -> rows it has a part in
+  std::vector<int32_t> fastestFirst; ///< devices by the time of all work
+  Rows rowsOf;                       ///< cluster -> rows it has a part in
   double allWork;
 };
 

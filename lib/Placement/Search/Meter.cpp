@@ -1,0 +1,50 @@
+//===- Meter.cpp - What is left of a search's budget ------------*- C++ -*-===//
+//
+// Part of the Baechi project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Search/Meter.h"
+
+#include <algorithm>
+
+using namespace baechi::placement;
+
+Meter::Meter(const Model &merged, const SearchOptions &options)
+    : budget(options.budget), lowerBound(options.lowerBound),
+      begin(std::chrono::steady_clock::now()) {
+  // An evaluation looks at every node; small graphs need fewer.
+  constexpr int64_t visits = 16'000'000, most = 20'000, each = 200, least = 20;
+  int64_t limit = visits / std::max(merged.numNodes, 1);
+  limit = std::min({limit, most, each * merged.numUnits});
+  automatic = static_cast<double>(std::max(limit, least));
+}
+
+double Meter::spent() const {
+  if (isBest)
+    return 1;
+  switch (budget.kind) {
+  case Budget::Kind::Seconds:
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() -
+                                         begin)
+               .count() /
+           budget.seconds;
+  case Budget::Kind::Evaluations:
+    return charged / static_cast<double>(budget.evaluations);
+  default:
+    return charged / automatic;
+  }
+}
+
+double Meter::size() const {
+  switch (budget.kind) {
+  case Budget::Kind::Seconds:
+    return budget.seconds;
+  case Budget::Kind::Evaluations:
+    return static_cast<double>(budget.evaluations) / automatic;
+  default:
+    return 1;
+  }
+}
