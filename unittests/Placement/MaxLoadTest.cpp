@@ -10,6 +10,7 @@
 #include "TestProblems.h"
 
 #include "Baechi/Placement/Io.h"
+#include "Bounds/Bounds.h"
 #include "Memory/Memory.h"
 #include "Model/Random.h"
 #include "Search/LoadState.h"
@@ -222,6 +223,7 @@ TEST_P(Loads, SearchFindsTheLeast) {
     EXPECT_THAT(result.best, IsEmpty());
     return;
   }
+  EXPECT_LE(maxLoadBound(model).value, least);
   ASSERT_FALSE(result.best.empty());
   EXPECT_EQ(maxLoad(model, result.best.front().device), least);
   SearchResult again = searchMaxLoad(model, {}, options);

@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Bounds/Bounds.h"
+#include "Bounds/LoadBound.h"
 
 #include <algorithm>
 #include <map>
@@ -122,6 +123,7 @@ int64_t Bounds::side(int32_t node, bool before) const {
 Bound Bounds::loads() const {
   Bound bound;
   raise(bound, sharedWork(nullptr), "work over devices");
+  raise(bound, workBySpeed(model), "work over devices by speed");
   for (Unit u = 0; u < model.numUnits; ++u) {
     int64_t best = -1;
     for (int32_t d = 0; d < model.numDevices; ++d) {
@@ -164,5 +166,5 @@ Bound baechi::placement::makespanBound(const Model &model) {
 }
 
 Bound baechi::placement::maxLoadBound(const Model &model) {
-  return Bounds(model).loads();
+  return raiseMaxLoadBound(model, Bounds(model).loads());
 }

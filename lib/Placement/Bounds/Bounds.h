@@ -26,7 +26,8 @@ struct Bound {
 /// for what must come before them plus both for what must come after.
 Bound makespanBound(const Model &model);
 
-/// Of the largest load: work over devices and the largest unit.
+/// Of the largest load: work over devices, each as fast as it is; the largest
+/// unit; what does not go into the memories; transfers that cannot be saved.
 Bound maxLoadBound(const Model &model);
 
 } // namespace baechi::placement

@@ -8,7 +8,7 @@
 #ifndef BAECHI_LIB_PLACEMENT_LOADSTATE_H
 #define BAECHI_LIB_PLACEMENT_LOADSTATE_H
 
-#include "Search/LoadGraph.h"
+#include "Model/LoadGraph.h"
 
 namespace baechi::placement {
 

@@ -7,9 +7,10 @@
 //===----------------------------------------------------------------------===//
 
 #include "Search/Splits.h"
+#include "Model/DeviceClasses.h"
+#include "Model/LoadGraph.h"
 #include "Model/Random.h"
 #include "Schedule/Schedule.h"
-#include "Search/LoadGraph.h"
 
 #include <algorithm>
 #include <cmath>
@@ -18,13 +19,6 @@
 using namespace baechi::placement;
 
 namespace {
-
-/// Devices that are alike for a split.
-struct DeviceClass {
-  std::vector<int32_t> devices;
-  int64_t memory = 0;
-  bool isStage = false;
-};
 
 /// An assignment and its value.
 struct Split {
@@ -50,7 +44,6 @@ private:
     int32_t to, by;
   };
 
-  void findClasses();
   void findStates();
   int64_t pieceCost(int32_t by) const;
   void beginPiece();
@@ -80,8 +73,8 @@ private:
 };
 
 Splitter::Splitter(const Model &model, const SplitOptions &options)
-    : model(model), options(options), machine(*model.machine) {
-  findClasses();
+    : model(model), options(options), machine(*model.machine),
+      classes(deviceClasses(model)) {
   findStates();
   size_t moves = 0;
   for (const auto &from : transitions)
@@ -92,29 +85,6 @@ Splitter::Splitter(const Model &model, const SplitOptions &options)
   double limit = std::sqrt(2 * steps / static_cast<double>(moves + 8));
   blockLimit = std::max<int32_t>(static_cast<int32_t>(std::min(limit, 1200.0)),
                                  2 * model.numDevices);
-}
-
-/// Devices of one kind and memory that the same units may use.
-void Splitter::findClasses() {
-  for (int32_t d = 0; d < model.numDevices; ++d) {
-    const Device &device = machine.devices[d];
-    auto same = [&](const DeviceClass &other) {
-      int32_t e = other.devices.front();
-      if (machine.devices[e].kind != device.kind ||
-          other.memory != device.memory)
-        return false;
-      for (Unit u = 0; u < model.numUnits; ++u)
-        if (model.mayUse(u, d) != model.mayUse(u, e))
-          return false;
-      return true;
-    };
-    auto it = std::find_if(classes.begin(), classes.end(), same);
-    if (it == classes.end()) {
-      classes.push_back({{}, device.memory, machine.isStage(d)});
-      it = std::prev(classes.end());
-    }
-    it->devices.push_back(d);
-  }
 }
 
 /// Every combination of numbers of devices where these are few; otherwise the
@@ -144,7 +114,7 @@ void Splitter::findStates() {
   std::vector<int64_t> total(classes.size(), 0);
   for (size_t k = 0; k < classes.size(); ++k)
     for (int32_t i = 0; i < model.numNodes; ++i)
-      total[k] += std::max<int64_t>(model.timeOf(i, classes[k].devices.front()),
+      total[k] += std::max<int64_t>(model.timeOf(i, classes[k].front()),
                                     model.minTime(i));
   std::vector<int32_t> order(classes.size());
   std::iota(order.begin(), order.end(), 0);
@@ -171,7 +141,7 @@ void Splitter::beginPiece() {
 
 void Splitter::extendPiece(const LoadGraph &graph, int32_t block) {
   for (size_t k = 0; k < classes.size(); ++k) {
-    int32_t d = classes[k].devices.front();
+    int32_t d = classes[k].front();
     if (!graph.mayUse(block, d))
       compute[k] = never;
     else if (compute[k] != never)

@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Search/LoadGraph.h"
+#include "Model/LoadGraph.h"
 
 #include <algorithm>
 #include <map>

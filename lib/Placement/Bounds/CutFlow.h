@@ -1,0 +1,62 @@
+//===- CutFlow.h - What a device must do around a unit ----------*- C++ -*-===//
+//
+// Part of the Baechi project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+#ifndef BAECHI_LIB_PLACEMENT_BOUNDS_CUTFLOW_H
+#define BAECHI_LIB_PLACEMENT_BOUNDS_CUTFLOW_H
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+namespace baechi::placement {
+
+/// For a hypergraph of vertices and directed nets: the least of
+///
+///   sum of weight(v) over v in S  +  sum of send(n) over nets that S sends
+///   +  sum of fetch(n) over nets that S fetches
+///
+/// over all sets S with a given vertex. A net is sent by S when its producer is
+/// in S and some user is not, fetched when some user is and its producer is
+/// not. All of it is submodular: a minimum cut, found by Dinic's algorithm
+/// (1970) in a network of a node a vertex and two a net.
+class CutFlow {
+public:
+  struct Net {
+    int32_t producer;
+    std::span<const int32_t> users;
+    double send, fetch;
+  };
+  CutFlow(int32_t vertices, std::span<const Net> nets);
+
+  /// \p scale multiplies the nets' costs. Looks at \p steps edges at the most,
+  /// which it lowers; what it returns never exceeds the minimum by more than
+  /// rounding.
+  double least(int32_t vertex, std::span<const double> weight, double scale,
+               int64_t &steps);
+
+private:
+  struct Arc {
+    int32_t to;
+    double room;
+  };
+
+  void addArc(int32_t from, int32_t to, double room);
+  bool findLevels(int64_t &steps);
+  double augment(int64_t &steps);
+
+  int32_t vertices;
+  int32_t sink;
+  int32_t source = 0;
+  std::vector<Arc> arcs; ///< an arc and its reverse at 2k and 2k + 1
+  std::vector<double> base;
+  std::vector<int32_t> first, next; ///< arcs of a node as a list
+  std::vector<int32_t> level, at, queue, path;
+};
+
+} // namespace baechi::placement
+
+#endif // BAECHI_LIB_PLACEMENT_BOUNDS_CUTFLOW_H
