@@ -26,6 +26,9 @@
 #ifdef BAECHI_HAVE_GLPK
 #include "Baechi/Placement/Glpk.h"
 #endif
+#ifdef BAECHI_HAVE_SCOTCH
+#include "Baechi/Placement/Scotch.h"
+#endif
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
@@ -172,6 +175,10 @@ int run(const Settings &settings) {
   std::unique_ptr<LpSolver> glpk = createGlpkSolver();
   if (settings.solver == "best")
     options.solver = glpk.get();
+#endif
+#ifdef BAECHI_HAVE_SCOTCH
+  std::unique_ptr<Partitioner> scotch = createScotchPartitioner();
+  options.partitioner = scotch.get();
 #endif
   Problem problem;
   if (std::string error = readGraph(settings.graph, problem.graph);

@@ -116,6 +116,69 @@ TEST(EvenSplit, TheNearestDeviceThatMay) {
               ElementsAre(0, 0, 3, 3));
 }
 
+/// Puts every vertex into the last part and keeps what it was asked.
+class LastPart : public Partitioner {
+public:
+  std::string name() const override { return "last part"; }
+  std::string partition(const PartitionProblem &problem,
+                        std::vector<int32_t> &part) const override {
+    asked = problem;
+    part.assign(problem.weight.size(),
+                static_cast<int32_t>(problem.share.size()) - 1);
+    return "";
+  }
+  mutable PartitionProblem asked;
+};
+
+TEST(MinCut, AsksWithGroupsTrafficSharesAndPins) {
+  // a feeds b and c, which are one group; transfers take 10 + bytes ns. The
+  // second device is half as fast, the last runs nothing.
+  Problem problem = chain({100, 100, 100, 100}, 3);
+  problem.graph.ops[0].outputs = {Output(100)};
+  problem.graph.edges = {{0, 0, 1}, {0, 0, 2}, {2, 0, 3}, {1, -1, 3}};
+  problem.graph.ops[1].group = problem.graph.ops[2].group = "g";
+  problem.graph.ops[3].pin = "d1";
+  problem.machine.devices[1].kind = "slow";
+  problem.machine.devices[2].kind = "none";
+  for (Operator &op : problem.graph.ops)
+    op.timeNs = {{"gpu", 100}, {"slow", 200}};
+  LastPart partitioner;
+  PlaceOptions options = onlyPlacer("min-cut", problem);
+  options.partitioner = &partitioner;
+  PlaceResult result = place(problem, options);
+  ASSERT_TRUE(result.placement) << result.error;
+  EXPECT_THAT(result.placement->device, Each(1));
+  const PartitionProblem &asked = partitioner.asked;
+  EXPECT_THAT(asked.weight, ElementsAre(150, 300, 200));
+  EXPECT_THAT(asked.fixed, ElementsAre(-1, -1, 1));
+  ASSERT_EQ(asked.edges.size(), 2u);
+  EXPECT_EQ(asked.edges[0].weight, 110);
+  EXPECT_EQ(asked.edges[1].weight, 11);
+  ASSERT_EQ(asked.share.size(), 2u);
+  EXPECT_NEAR(asked.share[0], 0.66, 0.05);
+}
+
+TEST(MinCut, WhatMayNotStayGoesToItsNeighbours) {
+  Problem problem = chain({100, 100, 100}, 3);
+  problem.machine.devices[2].kind = "cpu";
+  problem.graph.ops[0].pin = "d1";
+  problem.graph.ops[1].timeNs = {{"gpu", 100}};
+  LastPart partitioner;
+  PlaceOptions options = onlyPlacer("min-cut", problem);
+  options.partitioner = &partitioner;
+  PlaceResult result = place(problem, options);
+  ASSERT_TRUE(result.placement) << result.error;
+  EXPECT_EQ(result.placement->device[2], 2);
+  EXPECT_EQ(result.placement->device[0], 1);
+}
+
+TEST(MinCut, WithoutAPartitionerItIsAnError) {
+  PlaceOptions options = onlyPlacer("min-cut", diamond());
+  options.partitioner = nullptr;
+  EXPECT_THAT(place(diamond(), options).error,
+              testing::StartsWith("min-cut: there is no graph partitioner"));
+}
+
 TEST(Annealing, BalancesIndependentWork) {
   Problem problem;
   problem.machine = makeMachine(2);

@@ -97,6 +97,20 @@ inline Problem randomProblem(uint32_t seed) {
   return problem;
 }
 
+/// Vertices to the parts in turn.
+class InTurn : public Partitioner {
+public:
+  std::string name() const override { return "in turn"; }
+  std::string partition(const PartitionProblem &problem,
+                        std::vector<int32_t> &part) const override {
+    part = problem.fixed;
+    for (size_t v = 0; v < part.size(); ++v)
+      if (part[v] < 0)
+        part[v] = static_cast<int32_t>(v % problem.share.size());
+    return "";
+  }
+};
+
 /// What \p placer alone makes of a problem, with what it needs beside the
 /// problem itself.
 inline PlaceOptions onlyPlacer(const std::string &placer,
@@ -104,6 +118,8 @@ inline PlaceOptions onlyPlacer(const std::string &placer,
   PlaceOptions options;
   options.placer = placer;
   options.budget = Budget::none();
+  static const InTurn inTurn;
+  options.partitioner = &inTurn;
   const auto &devices = problem.machine.devices;
   options.expert = {{"[02468]$", devices.front().name},
                     {".", devices.back().name}};

@@ -15,6 +15,7 @@
 #define BAECHI_PLACEMENT_PLACE_H
 
 #include "Baechi/Placement/LpSolver.h"
+#include "Baechi/Placement/Partitioner.h"
 #include "Baechi/Placement/Placement.h"
 
 #include <functional>
@@ -74,6 +75,8 @@ struct PlaceOptions {
   const LpSolver *solver = nullptr;
   /// Limit of the solver, in seconds.
   double solverSeconds = 40;
+  /// For the placer "min-cut". Must outlive the call.
+  const Partitioner *partitioner = nullptr;
   /// For the placer "expert"; the first rule that matches counts.
   std::vector<ExpertRule> expert;
   /// Called with the name of every phase as it begins.

@@ -36,6 +36,10 @@ Proposals proposeExpert(const PlacerContext &context);
 /// work and of even resident bytes; backward operators follow.
 Proposals proposeEvenSplit(const PlacerContext &context);
 
+/// Balanced partitions of the colocation groups that cut little traffic, by
+/// `PlaceOptions::partitioner`.
+Proposals proposeMinCut(const PlacerContext &context);
+
 /// Simulated annealing of the grouped model, a fixed number of evaluations.
 Proposals proposeAnnealing(const PlacerContext &context);
 
