@@ -91,6 +91,7 @@ std::string findPlacement(const Settings &settings, const Problem &problem,
   result = judge(problem, placement, options);
   if (!result.placement)
     return fmt::format("{} is not valid:\n{}", settings.given, result.error);
+  options.placer = "given";
   if (!info.algorithm.empty())
     result.winner = info.algorithm;
   return "";

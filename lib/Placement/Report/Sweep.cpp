@@ -29,7 +29,7 @@ constexpr int64_t ample = std::numeric_limits<int64_t>::max() / 2;
 class Sweeper {
 public:
   Sweeper(const Problem &given, const SweepOptions &options)
-      : given(given), options(options), variants(given) {
+      : options(options), variants(given) {
     problem.graph = given.graph;
   }
   Sweep run();
@@ -50,7 +50,6 @@ private:
   }
   void findPeak(SweepPoint &point, const std::vector<DeviceUsage> &usage) const;
 
-  const Problem &given;
   const SweepOptions &options;
   MachineVariants variants;
   Problem problem; ///< the graph, on the machine of the moment
@@ -209,8 +208,8 @@ void Sweeper::takeOver() {
           found[s].linkSpeed <= found[k].linkSpeed &&
           (!found[k].valid || valueOf(found[s]) < valueOf(found[k])))
         sources.push_back(s);
-    std::stable_sort(sources.begin(), sources.end(), [&](size_t a, size_t b) {
-      return valueOf(found[a]) < valueOf(found[b]);
+    std::sort(sources.begin(), sources.end(), [&](size_t a, size_t b) {
+      return std::pair(valueOf(found[a]), a) < std::pair(valueOf(found[b]), b);
     });
     SweepPoint &point = result.points[k];
     for (size_t s : sources)

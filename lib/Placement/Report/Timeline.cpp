@@ -86,8 +86,9 @@ private:
     inLane.resize(count);
     std::vector<size_t> order(count);
     std::iota(order.begin(), order.end(), 0);
-    std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) {
-      return placement.transfers[a].startNs < placement.transfers[b].startNs;
+    std::sort(order.begin(), order.end(), [&](size_t a, size_t b) {
+      return std::pair(placement.transfers[a].startNs, a) <
+             std::pair(placement.transfers[b].startNs, b);
     });
     for (size_t k : order) {
       const Transfer &t = placement.transfers[k];
