@@ -265,8 +265,7 @@ std::string Session::noSingleDevice() const {
 void Session::lastResort() {
   begin("packing");
   Assignment packed(model.numNodes);
-  packUnits(model, packed);
-  repair(model, packed);
+  findFit(model, packed);
   consider("packing", packed);
   if (best.value != never)
     return;
@@ -274,8 +273,10 @@ void Session::lastResort() {
     result.error = "no placement was found whose devices can all talk where "
                    "they must: add links or a link_default";
   else
-    result.error = "no placement was found that fits the memories: " +
-                   explainMemory(problem, model, packed);
+    result.error =
+        "no placement was found that fits the memories, and no proof "
+        "that there is none" +
+        explainMemory(problem, model, packed);
 }
 
 /// Local search from what was found so far.
@@ -323,10 +324,11 @@ void Session::run() {
     return;
   }
   if (std::string proof = proveInfeasible(problem, model); !proof.empty()) {
-    Assignment packed(model.numNodes);
-    packUnits(model, packed);
-    result.error = "no placement can fit the memories: " + proof + "; " +
-                   explainMemory(problem, model, packed);
+    Assignment closest;
+    packUnits(model, closest);
+    repair(model, closest);
+    result.error = "no placement can fit the memories: " + proof +
+                   explainMemory(problem, model, closest);
     return;
   }
   bound();

@@ -8,7 +8,9 @@
 
 #include "Memory/Certificate.h"
 #include "Memory/LimitedSchedule.h"
+#include "Memory/Memory.h"
 #include "Memory/Orders.h"
+#include "Memory/PeakEstimate.h"
 #include "Model/Random.h"
 #include "TestProblems.h"
 
@@ -51,6 +53,11 @@ protected:
     problem = randomProblem(GetParam());
     if (!check(problem).empty())
       GTEST_SKIP() << "the random pins or groups contradict each other";
+    // In half of them everything takes some time.
+    if (GetParam() % 2)
+      for (Operator &op : problem.graph.ops)
+        for (auto &[kind, ns] : op.timeNs)
+          ns = std::max<int64_t>(ns, 1);
     model = std::make_unique<Model>(problem);
     device.resize(model->numNodes);
     for (Unit u = 0; u < model->numUnits; ++u) {
@@ -95,6 +102,13 @@ protected:
       steps->forEachPrevious(
           s, [&](Step p) { good &= place[p] >= 0 && place[p] < place[s]; });
     return good;
+  }
+
+  bool hasInstants() const {
+    bool found = false;
+    for (Step s = 0; s < steps->size(); ++s)
+      found |= steps->isInstant(s);
+    return found;
   }
 
   /// Memories that this order fits, and nothing less.
@@ -207,10 +221,7 @@ TEST_P(Limits, OrderByEndFitsWhereTheScheduleDoes) {
   ASSERT_NE(Scheduler(*model).run(device, {}, &schedule), never);
   StepOrder order = orderOf(*steps, schedule);
   ASSERT_TRUE(isTopological(order));
-  bool instants = false;
-  for (Step s = 0; s < steps->size(); ++s)
-    instants |= steps->isInstant(s);
-  if (instants)
+  if (hasInstants())
     return;
   auto whole = schedulePeaks(*model, device, schedule);
   auto single = orderPeaks(*steps, order);
@@ -237,6 +248,47 @@ TEST_P(Limits, FindOrderFitsWhereItSays) {
   EXPECT_EQ(found.peaks, orderPeaks(*steps, found.order));
   EXPECT_EQ(found.excess, excessOf(*model, found.peaks));
   EXPECT_LE(found.excess, excessOf(*model, peaks));
+}
+
+TEST_P(Limits, LeastPossiblePeaksAreBounds) {
+  auto least = leastPossiblePeaks(*steps);
+  auto peaks = orderPeaks(*steps, randomOrder());
+  for (int32_t d = 0; d < model->numDevices; ++d)
+    EXPECT_LE(least[d], peaks[d]);
+}
+
+TEST_P(Limits, EstimateIsTheBestOfItsOrders) {
+  std::vector<int64_t> smallest(model->numDevices, never);
+  for (const StepOrder &order : plainOrders(*steps)) {
+    auto peaks = orderPeaks(*steps, order);
+    for (int32_t d = 0; d < model->numDevices; ++d)
+      smallest[d] = std::min(smallest[d], peaks[d]);
+  }
+  for (int32_t d = 0; d < model->numDevices; ++d)
+    problem.machine.devices[d].memory = smallest[d] * 9 / 10;
+  int64_t least = never;
+  for (const StepOrder &order : plainOrders(*steps))
+    least = std::min(least, excessOf(*model, orderPeaks(*steps, order)));
+  PeakEstimate estimate(*model);
+  EXPECT_EQ(estimate.excess(device), least);
+  EXPECT_EQ(excessOf(*model, estimate.peaks()), least);
+}
+
+TEST_P(Limits, EstimateKnowsWhoHoldsThePeak) {
+  if (hasInstants())
+    return; // a peak may be after a run, not while it lasts
+  PeakEstimate estimate(*model);
+  estimate.excess(device);
+  for (int32_t d = 0; d < model->numDevices; ++d) {
+    auto held = estimate.heldAt(estimate.peakOf(d), device, d);
+    int64_t sum = 0;
+    for (Unit u = 0; u < model->numUnits; ++u) {
+      sum += held[u];
+      bool isThere = device[model->members[u].front()] == d;
+      EXPECT_TRUE(isThere || held[u] == 0);
+    }
+    EXPECT_EQ(sum, estimate.peaks()[d]);
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(Seeds, Limits, testing::Range(0u, 60u));

@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Memory/Memory.h"
+#include "Memory/Orders.h"
 #include "Placers/Registry.h"
 #include "TestProblems.h"
 
@@ -69,8 +70,14 @@ TEST(Memory, ResidentSumIsProven) {
   PlaceResult result = place(problem, {});
   EXPECT_THAT(result.error, HasSubstr("resident bytes of all operators are "
                                       "240, the memories of all devices 200"));
-  EXPECT_THAT(result.error, HasSubstr("of 100 on d0"));
-  EXPECT_THAT(result.error, HasSubstr("in all 290 bytes of 200"));
+  EXPECT_THAT(result.error, HasSubstr("\n  290 bytes of 200 in all"));
+  // Per device, whoever holds most there, and how much would do.
+  EXPECT_THAT(result.error, HasSubstr(" bytes of 100 on d1, 50 too many"));
+  EXPECT_THAT(result.error, HasSubstr("\nthe largest on d1 are\n  operator"));
+  EXPECT_THAT(result.error, HasSubstr("\nwith 150 bytes on every device a "
+                                      "placement was found"));
+  problem.machine = makeMachine(2, 150);
+  EXPECT_TRUE(place(problem, {}).placement);
 }
 
 TEST(Memory, LargestGroupIsProven) {
@@ -93,7 +100,7 @@ TEST(Memory, ConfinedOperatorsAreProven) {
     problem.graph.ops[i].timeNs = {{"cpu", 5}};
   }
   EXPECT_THAT(place(problem, {}).error,
-              HasSubstr("can run only on d0 have 120 resident bytes"));
+              HasSubstr("the operators that can only be on d0 are 120 bytes"));
 }
 
 TEST(Memory, ResidentBytesSplitTheGraph) {
@@ -147,6 +154,45 @@ TEST(Memory, RepairKeepsPins) {
   Assignment device{0, 0};
   ASSERT_TRUE(repair(model, device));
   EXPECT_EQ(device, (Assignment{0, 1}));
+}
+
+TEST(Memory, RepairMovesWhatBelongsTogether) {
+  // Two chains of six that talk within, all on d0, which holds nine of twelve:
+  // the whole of one chain moves, not its parts.
+  Problem problem;
+  problem.machine = makeMachine(2, 90);
+  for (int32_t chain = 0; chain < 2; ++chain)
+    for (int32_t k = 0; k < 6; ++k) {
+      problem.graph.ops.push_back(makeOp("op", 100, {1000}));
+      Operator &op = problem.graph.ops.back();
+      op.outputs[0].memory = op.outputs[0].copy = 0;
+      op.resident = 10;
+      if (k > 0)
+        problem.graph.edges.push_back({chain * 6 + k - 1, 0, chain * 6 + k});
+    }
+  Model model(problem);
+  Assignment device(12, 0);
+  ASSERT_TRUE(repair(model, device));
+  for (int32_t chain = 0; chain < 2; ++chain)
+    for (int32_t k = 1; k < 6; ++k)
+      EXPECT_EQ(device[chain * 6 + k], device[chain * 6]);
+  EXPECT_NE(device[0], device[6]);
+}
+
+TEST(Memory, FitsUnevenDevices) {
+  // One large device and three small ones, each of which takes one operator.
+  Problem problem;
+  problem.machine = makeMachine(4, 30);
+  problem.machine.devices[2].memory = 100;
+  for (int64_t bytes : {30, 30, 30, 25, 25, 25, 25}) {
+    problem.graph.ops.push_back(makeOp("p", 1, {}));
+    problem.graph.ops.back().resident = bytes;
+  }
+  Model model(problem);
+  Assignment device;
+  ASSERT_TRUE(findFit(model, device));
+  EXPECT_EQ(excessOf(model, leastPeaks(model, device)), 0);
+  EXPECT_TRUE(place(problem, {}).placement);
 }
 
 TEST(Memory, ResultsStayToTheEnd) {

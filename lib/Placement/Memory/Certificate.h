@@ -21,8 +21,8 @@
 /// for everything that the step allocates and releases.
 ///
 //===----------------------------------------------------------------------===//
-#ifndef BAECHI_LIB_PLACEMENT_CERTIFICATE_H
-#define BAECHI_LIB_PLACEMENT_CERTIFICATE_H
+#ifndef BAECHI_LIB_PLACEMENT_MEMORY_CERTIFICATE_H
+#define BAECHI_LIB_PLACEMENT_MEMORY_CERTIFICATE_H
 
 #include "Memory/Steps.h"
 
@@ -88,4 +88,4 @@ private:
 
 } // namespace baechi::placement
 
-#endif // BAECHI_LIB_PLACEMENT_CERTIFICATE_H
+#endif // BAECHI_LIB_PLACEMENT_MEMORY_CERTIFICATE_H

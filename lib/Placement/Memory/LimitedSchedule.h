@@ -14,8 +14,8 @@
 /// ends in a dead-lock.
 ///
 //===----------------------------------------------------------------------===//
-#ifndef BAECHI_LIB_PLACEMENT_LIMITEDSCHEDULE_H
-#define BAECHI_LIB_PLACEMENT_LIMITEDSCHEDULE_H
+#ifndef BAECHI_LIB_PLACEMENT_MEMORY_LIMITEDSCHEDULE_H
+#define BAECHI_LIB_PLACEMENT_MEMORY_LIMITEDSCHEDULE_H
 
 #include "Memory/Steps.h"
 
@@ -39,4 +39,4 @@ Schedule scheduleLimited(const Steps &steps, std::span<const Step> order,
 
 } // namespace baechi::placement
 
-#endif // BAECHI_LIB_PLACEMENT_LIMITEDSCHEDULE_H
+#endif // BAECHI_LIB_PLACEMENT_MEMORY_LIMITEDSCHEDULE_H

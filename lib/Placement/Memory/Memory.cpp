@@ -44,6 +44,8 @@ bool baechi::placement::scheduleWithin(
   if (schedule.makespan != never)
     return true;
   Steps steps(model, device);
+  if (excessOf(model, leastPossiblePeaks(steps)) > 0)
+    return false;
   std::vector<StepOrder> bases = plainOrders(steps);
   bases.insert(bases.begin(), orderOf(steps, fastest));
   FoundOrder found = findOrder(steps, bases);

@@ -8,6 +8,8 @@
 #ifndef BAECHI_LIB_PLACEMENT_MEMORY_H
 #define BAECHI_LIB_PLACEMENT_MEMORY_H
 
+#include "Memory/Proofs.h"
+#include "Memory/Text.h"
 #include "Schedule/Schedule.h"
 
 #include <string>
@@ -26,24 +28,30 @@ bool scheduleWithin(Scheduler &scheduler, const Model &model,
 /// least, of those that were tried.
 std::vector<int64_t> leastPeaks(const Model &model, const Assignment &device);
 
-/// Moves units until some order of \p device fits. Deterministic; gives up
-/// after a bounded number of trials and returns false.
-bool repair(const Model &model, Assignment &device);
+/// How long to look for an assignment that fits: so many trials, that look at
+/// so many nodes and tensors in all.
+struct RepairEffort {
+  int64_t trials, visits;
+};
+constexpr RepairEffort quickRepair{400, 3'000'000};
+constexpr RepairEffort thoroughRepair{5'000, 60'000'000};
 
-/// Units into devices by their memory alone, those with the fewest choices and
-/// the largest first: a start for `repair`. False when the resident bytes did
-/// not go in.
-bool packUnits(const Model &model, Assignment &device);
+/// Moves units until some order of \p device fits: first few, along the least
+/// traffic, then by annealing. Deterministic; gives up after a bounded effort
+/// and returns false with the closest assignment that was found.
+bool repair(const Model &model, Assignment &device,
+            const RepairEffort &effort = quickRepair);
 
-/// A number of bytes, \p what they are (" bytes"), and from 1 KiB on the size
-/// in units for people.
-std::string sizeText(__int128 bytes, const char *what = "");
+/// Units into devices by their resident bytes alone, those with the fewest
+/// choices and the largest first, where most is free.
+void packUnits(const Model &model, Assignment &device);
 
-/// A reason why no placement at all can fit; empty when none was found.
-std::string proveInfeasible(const Problem &problem, const Model &model);
+/// An assignment that fits whatever time it takes: from several starts, one of
+/// them bin packing, by `repair`. False with the closest that was found.
+bool findFit(const Model &model, Assignment &device);
 
-/// Needed and available bytes per device and in all of \p device, and
-/// the largest culprits.
+/// Lines that say what \p device, the closest to fit that was found, needs on
+/// every device, what there is, the largest culprits, and how much would do.
 std::string explainMemory(const Problem &problem, const Model &model,
                           const Assignment &device);
 

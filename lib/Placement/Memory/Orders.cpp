@@ -9,62 +9,11 @@
 #include "Memory/Orders.h"
 
 #include <algorithm>
-#include <numeric>
-#include <set>
+#include <functional>
 
 using namespace baechi::placement;
 
 namespace {
-
-/// Depth first from the results, the operand with the largest need first (Liu
-/// 1987, "An application of generalized tree pebbling", applied to a DAG).
-std::vector<int32_t> depthFirstOrder(const Model &model) {
-  // The bytes that a node's own result and scratch ask for.
-  std::vector<int64_t> need(model.numNodes, 0);
-  for (int32_t i = 0; i < model.numNodes; ++i) {
-    auto [begin, end] = model.tensorsOf(i);
-    need[i] = model.scratch[i] + std::accumulate(model.memory.begin() + begin,
-                                                 model.memory.begin() + end,
-                                                 int64_t(0));
-  }
-  // Roots in topological order: what can be consumed early is.
-  std::vector<int32_t> order, stack;
-  std::vector<uint8_t> state(model.numNodes, 0); // 1: opened, 2: placed
-  order.reserve(model.numNodes);
-  std::vector<int32_t> sources;
-  for (int32_t root : model.order) {
-    // A source that others read comes with its first reader.
-    bool isSource =
-        model.operands[root].empty() && model.controlSources[root].empty();
-    bool isRead = false;
-    model.forEachUser(root, [&](int32_t) { isRead = true; });
-    if (state[root] || (isSource && isRead))
-      continue;
-    stack.push_back(root);
-    while (!stack.empty()) {
-      int32_t i = stack.back();
-      if (state[i] == 0) {
-        state[i] = 1;
-        sources.clear();
-        model.forEachSource(i, [&](int32_t s) {
-          if (state[s] == 0)
-            sources.push_back(s);
-        });
-        std::sort(sources.begin(), sources.end(), [&](int32_t a, int32_t b) {
-          return need[a] != need[b] ? need[a] < need[b] : a > b;
-        });
-        stack.insert(stack.end(), sources.begin(), sources.end());
-        continue;
-      }
-      stack.pop_back();
-      if (state[i] == 1) {
-        state[i] = 2;
-        order.push_back(i);
-      }
-    }
-  }
-  return order;
-}
 
 /// Takes ready steps, from either end: those that shrink the memory first, the
 /// most first, then by their place in a given order. A holding is open from
@@ -86,6 +35,8 @@ private:
     backward ? steps.forEachPrevious(s, visit) : steps.forEachNext(s, visit);
   }
   int64_t growth(Step s) const;
+  Step at(int32_t k) const;
+  void list(Step s);
   void consider(Step s);
   void take(Step s);
 
@@ -97,17 +48,17 @@ private:
   std::vector<uint8_t> open;    ///< per holding
   std::vector<int32_t> left;    ///< holding -> closers that are left
   std::vector<int64_t> leftSum; ///< the sum of their ids: the last one's name
-  std::set<std::pair<int64_t, int32_t>> shrinking; ///< (growth, place)
-  std::vector<int64_t> listed; ///< step -> its growth in `shrinking`; 1: none
-  std::set<int32_t> ready;     ///< places
+  /// Heaps whose tops are the least, of (growth, place) and of places. What
+  /// was taken, or listed again with less growth, is skipped at the top.
+  std::vector<std::pair<int64_t, int32_t>> shrinking;
+  std::vector<int32_t> ready;
 };
 
 Shrinker::Shrinker(const Steps &steps, std::span<const Step> base,
                    bool backward)
     : steps(steps), backward(backward), base(base), place(steps.size()),
       waiting(steps.size(), 0), open(steps.numHoldings(), 0),
-      left(steps.numHoldings(), 0), leftSum(steps.numHoldings(), 0),
-      listed(steps.size(), 1) {
+      left(steps.numHoldings(), 0), leftSum(steps.numHoldings(), 0) {
   auto size = static_cast<int32_t>(base.size());
   for (int32_t k = 0; k < size; ++k)
     place[base[k]] = backward ? size - 1 - k : k;
@@ -144,20 +95,14 @@ int64_t Shrinker::growth(Step s) const {
 
 /// A step is ready, or what it adds may have become less.
 void Shrinker::consider(Step s) {
-  int64_t now = growth(s);
-  if (now > 0)
-    return;
-  if (listed[s] <= 0)
-    shrinking.erase({listed[s], place[s]});
-  listed[s] = now;
-  shrinking.emplace(now, place[s]);
+  if (int64_t now = growth(s); now <= 0) {
+    shrinking.emplace_back(now, place[s]);
+    std::push_heap(shrinking.begin(), shrinking.end(), std::greater<>());
+  }
 }
 
 void Shrinker::take(Step s) {
   waiting[s] = -1;
-  ready.erase(place[s]);
-  if (listed[s] <= 0)
-    shrinking.erase({listed[s], place[s]});
   auto again = [&](Step other) {
     if (waiting[other] == 0)
       consider(other);
@@ -175,27 +120,42 @@ void Shrinker::take(Step s) {
       again(static_cast<Step>(leftSum[h]));
   });
   forEachAfter(s, [&](Step after) {
-    if (--waiting[after] == 0) {
-      ready.insert(place[after]);
-      consider(after);
-    }
+    if (--waiting[after] == 0)
+      list(after);
   });
+}
+
+/// The step at a place of the order to take them in.
+Step Shrinker::at(int32_t k) const {
+  return base[backward ? base.size() - 1 - k : k];
+}
+
+/// A step has nothing left to wait for.
+void Shrinker::list(Step s) {
+  ready.push_back(place[s]);
+  std::push_heap(ready.begin(), ready.end(), std::greater<>());
+  consider(s);
 }
 
 StepOrder Shrinker::run() {
   for (Step s = 0; s < steps.size(); ++s)
-    if (waiting[s] == 0) {
-      ready.insert(place[s]);
-      consider(s);
-    }
+    if (waiting[s] == 0)
+      list(s);
   StepOrder order;
   order.reserve(base.size());
-  while (!ready.empty()) {
-    int32_t at = shrinking.empty() ? *ready.begin() : shrinking.begin()->second;
-    Step s = base[backward ? base.size() - 1 - at : at];
-    order.push_back(s);
-    take(s);
-  }
+  auto takeTop = [&](auto &heap, int32_t k) {
+    std::pop_heap(heap.begin(), heap.end(), std::greater<>());
+    heap.pop_back();
+    if (Step s = at(k); waiting[s] == 0) {
+      order.push_back(s);
+      take(s);
+    }
+  };
+  while (!ready.empty())
+    if (!shrinking.empty())
+      takeTop(shrinking, shrinking.front().second);
+    else
+      takeTop(ready, ready.front());
   if (backward)
     std::reverse(order.begin(), order.end());
   return order;
@@ -213,9 +173,33 @@ StepOrder baechi::placement::sinkGrowing(const Steps &steps,
   return Shrinker(steps, base, /*backward=*/true).run();
 }
 
+std::vector<std::vector<int32_t>>
+baechi::placement::leanOrders(const Model &model) {
+  // The longest path to the end first, as a list scheduler would.
+  std::vector<int64_t> tail(model.numNodes, 0);
+  for (auto it = model.order.rbegin(); it != model.order.rend(); ++it) {
+    model.forEachUser(*it, [&](int32_t user) {
+      tail[*it] = std::max(tail[*it], tail[user]);
+    });
+    tail[*it] += model.minTime(*it);
+  }
+  std::vector<int32_t> byTail = model.order;
+  std::stable_sort(byTail.begin(), byTail.end(),
+                   [&](int32_t a, int32_t b) { return tail[a] > tail[b]; });
+  // On one device there are no transfers: steps are nodes.
+  Assignment together(model.numNodes, 0);
+  Steps steps(model, together);
+  std::vector<std::vector<int32_t>> orders{model.order};
+  for (const auto &base : {model.order, byTail})
+    orders.push_back(sinkGrowing(steps, hoistShrinking(steps, base)));
+  return orders;
+}
+
 std::vector<StepOrder> baechi::placement::plainOrders(const Steps &steps) {
-  return {lateTransfers(steps, steps.model.order),
-          lateTransfers(steps, depthFirstOrder(steps.model))};
+  std::vector<StepOrder> orders;
+  for (const auto &nodes : leanOrders(steps.model))
+    orders.push_back(lateTransfers(steps, nodes));
+  return orders;
 }
 
 int64_t baechi::placement::excessOf(const Model &model,
@@ -241,13 +225,14 @@ FoundOrder baechi::placement::findOrder(const Steps &steps,
       return best;
   for (const StepOrder &base : bases) {
     StepOrder early = hoistShrinking(steps, base);
-    StepOrder late = sinkGrowing(steps, base);
     StepOrder both = sinkGrowing(steps, early);
-    if (judge(std::move(early)) || judge(std::move(both)) ||
-        judge(hoistShrinking(steps, late)) || judge(std::move(late)))
+    if (judge(std::move(early)) || judge(std::move(both)))
       return best;
   }
-  constexpr int64_t someStates = 4000;
+  StepOrder late = sinkGrowing(steps, bases.front());
+  if (judge(hoistShrinking(steps, late)) || judge(std::move(late)))
+    return best;
+  constexpr int64_t someStates = 1000;
   bool complete;
   if (StepOrder found = searchOrder(steps, someStates, complete);
       !found.empty())

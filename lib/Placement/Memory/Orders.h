@@ -12,8 +12,8 @@
 /// memory as early as it can, and what makes it grow as late.
 ///
 //===----------------------------------------------------------------------===//
-#ifndef BAECHI_LIB_PLACEMENT_ORDERS_H
-#define BAECHI_LIB_PLACEMENT_ORDERS_H
+#ifndef BAECHI_LIB_PLACEMENT_MEMORY_ORDERS_H
+#define BAECHI_LIB_PLACEMENT_MEMORY_ORDERS_H
 
 #include "Memory/Steps.h"
 
@@ -29,8 +29,12 @@ StepOrder hoistShrinking(const Steps &steps, std::span<const Step> base);
 /// it lets go is taken as late as its uses allow.
 StepOrder sinkGrowing(const Steps &steps, std::span<const Step> base);
 
-/// Orders to begin with: two of nodes that keep neighbours together, transfers
-/// as late as can be.
+/// Topological orders of nodes that hold few bytes if all are on one device:
+/// the depth-first order, and what the passes make of it and of the longest
+/// paths first.
+std::vector<std::vector<int32_t>> leanOrders(const Model &model);
+
+/// These as orders of steps, transfers as late as can be.
 std::vector<StepOrder> plainOrders(const Steps &steps);
 
 /// Bytes above the memories, over all devices.
@@ -55,4 +59,4 @@ StepOrder searchOrder(const Steps &steps, int64_t stateLimit, bool &complete);
 
 } // namespace baechi::placement
 
-#endif // BAECHI_LIB_PLACEMENT_ORDERS_H
+#endif // BAECHI_LIB_PLACEMENT_MEMORY_ORDERS_H

@@ -104,6 +104,27 @@ baechi::placement::orderPeaks(const Steps &steps, std::span<const Step> order) {
   return peaks;
 }
 
+std::vector<int64_t> baechi::placement::leastPossiblePeaks(const Steps &steps) {
+  const Model &model = steps.model;
+  std::vector<int64_t> most(model.numDevices, 0), kept(model.numDevices, 0);
+  for (int32_t i = 0; i < model.numNodes; ++i) {
+    // Without a duration nothing is held for its sake, not even at the end.
+    if (steps.isInstant(i))
+      continue;
+    int64_t bytes = model.scratch[i], born = 0;
+    steps.forEachBorn(i, [&](int32_t h) { born += steps.bytesOf(h); });
+    steps.forEachRead(i, [&](int32_t h) { bytes += steps.bytesOf(h); });
+    int32_t d = steps.device[i];
+    most[d] = std::max(most[d], bytes + born);
+    if (model.keepsOutputs[i])
+      kept[d] += born;
+  }
+  auto peaks = steps.resident();
+  for (int32_t d = 0; d < model.numDevices; ++d)
+    peaks[d] += std::max(most[d], kept[d]);
+  return peaks;
+}
+
 StepOrder baechi::placement::lateTransfers(const Steps &steps,
                                            std::span<const int32_t> nodes) {
   const Model &model = steps.model;

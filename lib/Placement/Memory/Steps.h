@@ -15,8 +15,8 @@
 /// fits them in some order: take the steps of the schedule by their ends.
 ///
 //===----------------------------------------------------------------------===//
-#ifndef BAECHI_LIB_PLACEMENT_STEPS_H
-#define BAECHI_LIB_PLACEMENT_STEPS_H
+#ifndef BAECHI_LIB_PLACEMENT_MEMORY_STEPS_H
+#define BAECHI_LIB_PLACEMENT_MEMORY_STEPS_H
 
 #include "Schedule/Schedule.h"
 
@@ -166,6 +166,10 @@ private:
 std::vector<int64_t> orderPeaks(const Steps &steps,
                                 std::span<const Step> order);
 
+/// Bytes that every device holds at some time in any order: resident bytes, and
+/// either what a run needs and makes or the results that are kept.
+std::vector<int64_t> leastPossiblePeaks(const Steps &steps);
+
 /// \p nodes, in topological order, with every transfer right before the first
 /// node that needs it.
 StepOrder lateTransfers(const Steps &steps, std::span<const int32_t> nodes);
@@ -176,4 +180,4 @@ StepOrder orderOf(const Steps &steps, const Schedule &schedule);
 
 } // namespace baechi::placement
 
-#endif // BAECHI_LIB_PLACEMENT_STEPS_H
+#endif // BAECHI_LIB_PLACEMENT_MEMORY_STEPS_H

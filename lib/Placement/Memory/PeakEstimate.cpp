@@ -1,0 +1,147 @@
+//===- PeakEstimate.cpp - What an assignment asks of memories ---*- C++ -*-===//
+//
+// Part of the Baechi project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Memory/PeakEstimate.h"
+#include "Memory/Orders.h"
+
+#include <algorithm>
+
+using namespace baechi::placement;
+
+PeakEstimate::PeakEstimate(const Model &model)
+    : model(model), peak(model.numDevices), level(model.numDevices),
+      at(model.numDevices) {
+  for (auto &order : leanOrders(model))
+    addOrder(std::move(order));
+}
+
+void PeakEstimate::addOrder(std::vector<int32_t> nodes) {
+  auto &place = places.emplace_back(model.numNodes);
+  for (int32_t k = 0; k < model.numNodes; ++k)
+    place[nodes[k]] = k;
+  orders.push_back(std::move(nodes));
+}
+
+/// Runs the nodes one by one, each after the transfers it needs, up to the one
+/// at \p end, which begins but does not end.
+void PeakEstimate::run(const Assignment &device, size_t order, int32_t end) {
+  int32_t devices = model.numDevices;
+  std::fill(level.begin(), level.end(), 0);
+  std::fill(at.begin(), at.end(), 0);
+  for (int32_t i = 0; i < model.numNodes; ++i)
+    level[device[i]] += model.resident[i];
+  peak = level;
+  uses.assign(static_cast<size_t>(model.numTensors) * devices, 0);
+  copied.assign(uses.size(), 0);
+  for (int32_t t = 0; t < model.numTensors; ++t) {
+    int32_t home = device[model.producer[t]];
+    for (int32_t user : model.users[t]) {
+      int32_t d = device[user];
+      // The transfer to a device is one more use at home.
+      if (d != home && usesLeft(t, d) == 0)
+        ++usesLeft(t, home);
+      ++usesLeft(t, d);
+    }
+  }
+  auto release = [&](int32_t t, int32_t d) {
+    if (--usesLeft(t, d) > 0)
+      return;
+    int32_t source = model.producer[t];
+    if (device[source] != d)
+      level[d] -= model.copy[t];
+    else if (!model.keepsOutputs[source])
+      level[d] -= model.memory[t];
+  };
+  for (int32_t k = 0; k < model.numNodes; ++k) {
+    int32_t i = orders[order][k], d = device[i];
+    auto note = [&] {
+      if (level[d] > peak[d]) {
+        peak[d] = level[d];
+        at[d] = k;
+      }
+    };
+    for (int32_t t : model.operands[i])
+      if (int32_t home = device[model.producer[t]];
+          home != d && !copied[static_cast<size_t>(t) * devices + d]) {
+        copied[static_cast<size_t>(t) * devices + d] = 1;
+        level[d] += model.copy[t];
+        release(t, home);
+      }
+    note();
+    auto [first, last] = model.tensorsOf(i);
+    for (int32_t t = first; t < last; ++t)
+      level[d] += model.memory[t];
+    // What takes no time holds its results only from its end on.
+    bool instant = model.timeOf(i, d) == 0;
+    if (!instant) {
+      level[d] += model.scratch[i];
+      note();
+    }
+    if (k == end)
+      return;
+    for (int32_t t : model.operands[i])
+      release(t, d);
+    for (int32_t t = first; t < last; ++t)
+      if (model.users[t].empty() && !model.keepsOutputs[i])
+        level[d] -= model.memory[t];
+    if (instant)
+      note();
+    else
+      level[d] -= model.scratch[i];
+  }
+}
+
+int64_t PeakEstimate::excess(const Assignment &device) {
+  int64_t least = never;
+  for (size_t k = 0; k < orders.size() && least > 0; ++k) {
+    run(device, k, model.numNodes);
+    if (int64_t over = excessOf(model, peak); k == 0 || over < least) {
+      least = over;
+      bestOrder = k;
+      bestPeaks = peak;
+      bestAt = at;
+    }
+  }
+  return least;
+}
+
+std::vector<int64_t> PeakEstimate::heldAt(Moment moment,
+                                          const Assignment &device, int32_t d) {
+  run(device, moment.order, moment.at);
+  const std::vector<int32_t> &place = places[moment.order];
+  std::vector<int64_t> held(model.numUnits, 0);
+  for (int32_t i = 0; i < model.numNodes; ++i)
+    if (device[i] == d)
+      held[model.unit[i]] += model.resident[i];
+  int32_t now = orders[moment.order][moment.at];
+  if (device[now] == d)
+    held[model.unit[now]] += model.scratch[now];
+  std::vector<Unit> sharers;
+  for (int32_t t = 0; t < model.numTensors; ++t) {
+    int32_t source = model.producer[t];
+    bool isHome = device[source] == d, isKept = model.keepsOutputs[source] != 0;
+    if (isHome ? place[source] > moment.at ||
+                     (usesLeft(t, d) == 0 && !isKept && source != now)
+               : usesLeft(t, d) == 0 ||
+                     !copied[static_cast<size_t>(t) * model.numDevices + d])
+      continue;
+    sharers.clear();
+    if (isHome)
+      sharers.push_back(model.unit[source]);
+    if (!isHome || !isKept)
+      for (int32_t user : model.users[t])
+        if (device[user] == d && place[user] >= moment.at)
+          sharers.push_back(model.unit[user]);
+    int64_t bytes = isHome ? model.memory[t] : model.copy[t];
+    auto count = static_cast<int64_t>(sharers.size());
+    for (Unit u : sharers)
+      held[u] += bytes / count;
+    held[sharers.front()] += bytes % count;
+  }
+  return held;
+}
