@@ -259,7 +259,7 @@ Solution Annealing::run(Solution solution, const Options &options) {
     auto limit =
         static_cast<int64_t>(static_cast<double>(current.value) -
                              temperature * std::log(random.real() + 1e-12));
-    int64_t value = judge.value(current, limit);
+    int64_t value = judge.valueNearby(current, limit);
     if (value > limit) {
       undoAll();
       continue;

@@ -61,11 +61,16 @@ int64_t Judge::penalty(int64_t makespan, std::span<const int32_t> device) {
   for (int32_t i = 0; i < of.numNodes; ++i)
     nodeDevice[i] = device[of.unit[i]];
   auto peaks = schedulePeaks(of, nodeDevice, recorded);
-  double excess = 0;
-  for (int32_t d = 0; d < of.numDevices; ++d)
-    if (peaks[d] > of.deviceMemory(d))
-      excess += static_cast<double>(peaks[d] - of.deviceMemory(d)) /
-                (static_cast<double>(of.deviceMemory(d)) + 1);
+  double excess = 0, fullest = 0;
+  for (int32_t d = 0; d < of.numDevices; ++d) {
+    double share = static_cast<double>(peaks[d]) /
+                   (static_cast<double>(of.deviceMemory(d)) + 1);
+    excess += std::max(share - 1, 0.0);
+    fullest = std::max(fullest, share);
+  }
+  constexpr double farFromShort = 0.8;
+  constexpr int manySkips = 15;
+  skips = fullest < farFromShort ? manySkips : 0;
   return static_cast<int64_t>(
       std::min(static_cast<double>(makespan) * 2 * excess, 1e18));
 }
@@ -80,6 +85,18 @@ int64_t Judge::value(const Solution &solution, int64_t cutoff) {
     value += penalty(value, solution.device);
   }
   meter.found(value);
+  return value;
+}
+
+int64_t Judge::valueNearby(const Solution &solution, int64_t cutoff) {
+  if (skips == 0)
+    return value(solution, cutoff);
+  meter.charge(cost);
+  int64_t value = evaluator.run(solution.device, solution.offset, cutoff);
+  if (value != never) {
+    --skips;
+    meter.found(value);
+  }
   return value;
 }
 

@@ -30,6 +30,9 @@ public:
   /// limits cost their share of the memory, so that the search finds its way
   /// back.
   int64_t value(const Solution &solution, int64_t cutoff);
+  /// The same for one that differs little from the last: while memory is far
+  /// from short, most calls do not look at it.
+  int64_t valueNearby(const Solution &solution, int64_t cutoff);
   /// The schedule itself; counts as one evaluation.
   bool record(const Solution &solution, Schedule &schedule);
   /// Counts other work that takes as long as so many evaluations.
@@ -49,6 +52,8 @@ private:
   bool memoryMatters = false;
   std::vector<int32_t> lastDevice; ///< memoryIsShort: per device, last tensor
   Schedule recorded;
+  /// Of valueNearby: calls that need not look at memory.
+  int skips = 0;
   Assignment nodeDevice;
 };
 
