@@ -16,7 +16,7 @@ Meter::Meter(const Model &merged, const SearchOptions &options)
     : budget(options.budget), lowerBound(options.lowerBound),
       begin(std::chrono::steady_clock::now()) {
   // An evaluation looks at every node; small graphs need fewer.
-  constexpr int64_t visits = 16'000'000, most = 20'000, each = 200, least = 20;
+  constexpr int64_t visits = 13'000'000, most = 20'000, each = 200, least = 20;
   int64_t limit = visits / std::max(merged.numNodes, 1);
   limit = std::min({limit, most, each * merged.numUnits});
   automatic = static_cast<double>(std::max(limit, least));

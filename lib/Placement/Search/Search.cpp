@@ -144,7 +144,7 @@ std::vector<Solution> Stages::run(const std::vector<Solution> &starts) {
                      : std::clamp(static_cast<int>(meter.size() * restartShare),
                                   2, mostRestarts);
   if (restarts == 1) {
-    std::vector<Solution> found = startOver(starts, 0.4, 0.9);
+    std::vector<Solution> found = startOver(starts, 0.25, 0.9);
     polish(found);
     return found;
   }
