@@ -22,6 +22,7 @@
 #include <algorithm>
 #include <chrono>
 #include <exception>
+#include <map>
 
 using namespace baechi::placement;
 
@@ -72,6 +73,8 @@ private:
   Model coarse;
   Solution best;
   std::vector<Assignment> tried; ///< what was feasible so far
+  /// What did not fit, and what repair made of it; empty: nothing that fits.
+  std::map<Assignment, Assignment> repaired;
   std::chrono::steady_clock::time_point phaseBegin;
 };
 
@@ -133,7 +136,12 @@ void Session::consider(const std::string &name, Assignment device,
   bool found = scheduleWithin(scheduler, model, device, schedule, priorities);
   if (!found && mayRepair) {
     Assignment before = device;
-    found = repair(model, device) &&
+    // Placers often agree.
+    auto [it, isNew] = repaired.try_emplace(device);
+    if (isNew && repair(model, device))
+      it->second = device;
+    device = it->second;
+    found = !device.empty() &&
             scheduleWithin(scheduler, model, device, schedule, priorities);
     if (found) {
       int32_t moved = 0;

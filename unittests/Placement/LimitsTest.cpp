@@ -233,7 +233,7 @@ TEST_P(Limits, PassesKeepTheOrderTopological) {
   StepOrder order = randomOrder();
   EXPECT_TRUE(isTopological(hoistShrinking(*steps, order)));
   EXPECT_TRUE(isTopological(sinkGrowing(*steps, order)));
-  for (const StepOrder &plain : plainOrders(*steps))
+  for (const StepOrder &plain : plainOrders(*steps, leanOrders(*model)))
     EXPECT_TRUE(isTopological(plain));
 }
 
@@ -259,7 +259,7 @@ TEST_P(Limits, LeastPossiblePeaksAreBounds) {
 
 TEST_P(Limits, EstimateIsTheBestOfItsOrders) {
   std::vector<int64_t> smallest(model->numDevices, never);
-  for (const StepOrder &order : plainOrders(*steps)) {
+  for (const StepOrder &order : plainOrders(*steps, leanOrders(*model))) {
     auto peaks = orderPeaks(*steps, order);
     for (int32_t d = 0; d < model->numDevices; ++d)
       smallest[d] = std::min(smallest[d], peaks[d]);
@@ -267,7 +267,7 @@ TEST_P(Limits, EstimateIsTheBestOfItsOrders) {
   for (int32_t d = 0; d < model->numDevices; ++d)
     problem.machine.devices[d].memory = smallest[d] * 9 / 10;
   int64_t least = never;
-  for (const StepOrder &order : plainOrders(*steps))
+  for (const StepOrder &order : plainOrders(*steps, leanOrders(*model)))
     least = std::min(least, excessOf(*model, orderPeaks(*steps, order)));
   PeakEstimate estimate(*model);
   EXPECT_EQ(estimate.excess(device), least);
@@ -382,7 +382,7 @@ TEST(Orders, TransfersMakeRoomAtHome) {
   Model model(problem);
   Assignment device{0, 0, 1};
   Steps steps(model, device);
-  FoundOrder found = findOrder(steps, plainOrders(steps));
+  FoundOrder found = findOrder(steps, plainOrders(steps, leanOrders(model)));
   EXPECT_EQ(found.excess, 0);
   Schedule schedule = scheduleLimited(steps, found.order, {});
   EXPECT_THAT(verify(problem, toPlacement(model, device, schedule)), IsEmpty());

@@ -15,7 +15,7 @@ using namespace baechi::placement;
 std::vector<int64_t> baechi::placement::leastPeaks(const Model &model,
                                                    const Assignment &device) {
   Steps steps(model, device);
-  return findOrder(steps, plainOrders(steps)).peaks;
+  return findOrder(steps, plainOrders(steps, leanOrders(model))).peaks;
 }
 
 bool baechi::placement::scheduleWithin(
@@ -46,7 +46,7 @@ bool baechi::placement::scheduleWithin(
   Steps steps(model, device);
   if (excessOf(model, leastPossiblePeaks(steps)) > 0)
     return false;
-  std::vector<StepOrder> bases = plainOrders(steps);
+  std::vector<StepOrder> bases = plainOrders(steps, leanOrders(model));
   bases.insert(bases.begin(), orderOf(steps, fastest));
   FoundOrder found = findOrder(steps, bases);
   if (found.excess > 0)

@@ -195,9 +195,10 @@ baechi::placement::leanOrders(const Model &model) {
   return orders;
 }
 
-std::vector<StepOrder> baechi::placement::plainOrders(const Steps &steps) {
+std::vector<StepOrder> baechi::placement::plainOrders(
+    const Steps &steps, std::span<const std::vector<int32_t>> nodeOrders) {
   std::vector<StepOrder> orders;
-  for (const auto &nodes : leanOrders(steps.model))
+  for (const auto &nodes : nodeOrders)
     orders.push_back(lateTransfers(steps, nodes));
   return orders;
 }
@@ -214,22 +215,33 @@ int64_t baechi::placement::excessOf(const Model &model,
 FoundOrder baechi::placement::findOrder(const Steps &steps,
                                         std::span<const StepOrder> bases) {
   FoundOrder best;
+  int64_t last = never; ///< excess of the last that was judged
   auto judge = [&](StepOrder order) {
     auto peaks = orderPeaks(steps, order);
-    if (int64_t excess = excessOf(steps.model, peaks); excess < best.excess)
-      best = {std::move(order), std::move(peaks), excess};
+    last = excessOf(steps.model, peaks);
+    if (last < best.excess)
+      best = {std::move(order), std::move(peaks), last};
     return best.excess == 0;
   };
-  for (const StepOrder &base : bases)
+  std::vector<std::pair<int64_t, const StepOrder *>> ranked;
+  for (const StepOrder &base : bases) {
     if (judge(base))
       return best;
-  for (const StepOrder &base : bases) {
-    StepOrder early = hoistShrinking(steps, base);
+    ranked.emplace_back(last, &base);
+  }
+  std::stable_sort(
+      ranked.begin(), ranked.end(),
+      [](const auto &a, const auto &b) { return a.first < b.first; });
+  constexpr size_t promising = 2;
+  if (ranked.size() > promising)
+    ranked.resize(promising);
+  for (const auto &[excess, base] : ranked) {
+    StepOrder early = hoistShrinking(steps, *base);
     StepOrder both = sinkGrowing(steps, early);
     if (judge(std::move(early)) || judge(std::move(both)))
       return best;
   }
-  StepOrder late = sinkGrowing(steps, bases.front());
+  StepOrder late = sinkGrowing(steps, *ranked.front().second);
   if (judge(hoistShrinking(steps, late)) || judge(std::move(late)))
     return best;
   constexpr int64_t someStates = 1000;

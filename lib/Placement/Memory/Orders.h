@@ -34,8 +34,10 @@ StepOrder sinkGrowing(const Steps &steps, std::span<const Step> base);
 /// paths first.
 std::vector<std::vector<int32_t>> leanOrders(const Model &model);
 
-/// These as orders of steps, transfers as late as can be.
-std::vector<StepOrder> plainOrders(const Steps &steps);
+/// Orders of nodes as orders of steps, transfers as late as can be.
+std::vector<StepOrder>
+plainOrders(const Steps &steps,
+            std::span<const std::vector<int32_t>> nodeOrders);
 
 /// Bytes above the memories, over all devices.
 int64_t excessOf(const Model &model, std::span<const int64_t> peaks);
@@ -47,8 +49,8 @@ struct FoundOrder {
 };
 
 /// The best order that a bounded number of these passes makes of \p bases,
-/// which are topological orders of steps; ends at the first that fits. For a
-/// few steps, a search over all orders follows.
+/// topological orders of steps of which there is at least one; ends at the
+/// first that fits. For a few steps, a search over all orders follows.
 FoundOrder findOrder(const Steps &steps, std::span<const StepOrder> bases);
 
 /// Some order that fits, by a search over the sets of steps that can be done

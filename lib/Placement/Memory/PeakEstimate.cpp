@@ -97,12 +97,15 @@ void PeakEstimate::run(const Assignment &device, size_t order, int32_t end) {
 }
 
 int64_t PeakEstimate::excess(const Assignment &device) {
+  // The best order of an assignment is often the best of the next one.
+  size_t first = bestOrder;
   int64_t least = never;
   for (size_t k = 0; k < orders.size() && least > 0; ++k) {
-    run(device, k, model.numNodes);
+    size_t order = (first + k) % orders.size();
+    run(device, order, model.numNodes);
     if (int64_t over = excessOf(model, peak); k == 0 || over < least) {
       least = over;
-      bestOrder = k;
+      bestOrder = order;
       bestPeaks = peak;
       bestAt = at;
     }

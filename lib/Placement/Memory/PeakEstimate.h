@@ -40,10 +40,11 @@ public:
   /// moment, resident bytes included. What several need is divided.
   std::vector<int64_t> heldAt(Moment moment, const Assignment &device,
                               int32_t d);
-  /// One more order to look at, of all nodes and topological.
-  void addOrder(std::vector<int32_t> nodes);
+  /// The orders of nodes that are looked at.
+  const std::vector<std::vector<int32_t>> &nodeOrders() const { return orders; }
 
 private:
+  void addOrder(std::vector<int32_t> nodes);
   void run(const Assignment &device, size_t order, int32_t end);
   int32_t &usesLeft(int32_t tensor, int32_t d) {
     return uses[static_cast<size_t>(tensor) * model.numDevices + d];

@@ -137,7 +137,8 @@ bool Repairer::fits() {
     return false;
   constexpr int64_t cost = 50;
   trials -= cost;
-  return findOrder(steps, plainOrders(steps)).excess == 0;
+  return findOrder(steps, plainOrders(steps, estimate.nodeOrders())).excess ==
+         0;
 }
 
 void Repairer::move(Unit u, int32_t d) {

@@ -24,7 +24,8 @@ Judge::Judge(const Model &model, Meter &meter, double cost)
     bytes += std::max(model.memory[t], model.copy[t]);
   for (int32_t d = 0; d < model.numDevices; ++d)
     smallest = std::min(smallest, model.deviceMemory(d));
-  memoryMatters = bytes > smallest;
+  if (bytes > smallest)
+    estimate.emplace(model);
 }
 
 /// True unless every device can hold all that ever comes to it at once.
@@ -60,10 +61,10 @@ bool Judge::memoryIsShort(std::span<const int32_t> device) {
 int64_t Judge::penalty(int64_t makespan, std::span<const int32_t> device) {
   for (int32_t i = 0; i < of.numNodes; ++i)
     nodeDevice[i] = device[of.unit[i]];
-  auto peaks = schedulePeaks(of, nodeDevice, recorded);
+  estimate->excess(nodeDevice);
   double excess = 0, fullest = 0;
   for (int32_t d = 0; d < of.numDevices; ++d) {
-    double share = static_cast<double>(peaks[d]) /
+    double share = static_cast<double>(estimate->peaks()[d]) /
                    (static_cast<double>(of.deviceMemory(d)) + 1);
     excess += std::max(share - 1, 0.0);
     fullest = std::max(fullest, share);
@@ -80,10 +81,8 @@ int64_t Judge::value(const Solution &solution, int64_t cutoff) {
   int64_t value = evaluator.run(solution.device, solution.offset, cutoff);
   if (value == never)
     return never;
-  if (memoryMatters && memoryIsShort(solution.device)) {
-    evaluator.run(solution.device, solution.offset, never, &recorded);
+  if (estimate && memoryIsShort(solution.device))
     value += penalty(value, solution.device);
-  }
   meter.found(value);
   return value;
 }

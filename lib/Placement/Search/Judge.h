@@ -8,6 +8,7 @@
 #ifndef BAECHI_LIB_PLACEMENT_SEARCH_JUDGE_H
 #define BAECHI_LIB_PLACEMENT_SEARCH_JUDGE_H
 
+#include "Memory/PeakEstimate.h"
 #include "Search/Evaluator.h"
 #include "Search/Meter.h"
 
@@ -27,8 +28,8 @@ public:
   Judge(const Model &model, Meter &meter, double cost = 1);
 
   /// The makespan in ns; above the cut-off any value above it. Bytes above the
-  /// limits cost their share of the memory, so that the search finds its way
-  /// back.
+  /// limits in every order that is known cost their share of the memory, so
+  /// that the search finds its way back.
   int64_t value(const Solution &solution, int64_t cutoff);
   /// The same for one that differs little from the last: while memory is far
   /// from short, most calls do not look at it.
@@ -48,10 +49,9 @@ private:
   Meter &meter;
   double cost;
   Evaluator evaluator;
-  /// False: all bytes of the model fit each device.
-  bool memoryMatters = false;
+  /// None: all bytes of the model fit each device.
+  std::optional<PeakEstimate> estimate;
   std::vector<int32_t> lastDevice; ///< memoryIsShort: per device, last tensor
-  Schedule recorded;
   /// Of valueNearby: calls that need not look at memory.
   int skips = 0;
   Assignment nodeDevice;
