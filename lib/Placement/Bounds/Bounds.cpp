@@ -11,6 +11,8 @@
 
 #include <algorithm>
 #include <map>
+#include <numeric>
+#include <span>
 
 using namespace baechi::placement;
 
@@ -28,33 +30,27 @@ public:
   Bound steps() const;
 
 private:
-  /// Work that any set of devices must share: for every set that is all some
-  /// operator may use, the operators that are confined to it.
-  int64_t sharedWork(const std::vector<uint8_t> *subset) const;
-  int64_t side(int32_t node, bool before) const;
+  void findSets();
+  int64_t sharedWork(const std::vector<int64_t> &work) const;
+  std::vector<int32_t> criticalPath(int64_t length) const;
+  std::vector<int64_t> besides(std::span<const int32_t> path,
+                               bool before) const;
 
   const Model &model;
   std::vector<int64_t> time; ///< the shortest
   std::vector<int64_t> head; ///< longest path up to a node, without it
   std::vector<int64_t> tail; ///< longest path from a node, without it
-  std::vector<std::vector<uint8_t>> sets; ///< allowed devices, distinct
-  std::vector<int32_t> setOf;             ///< per unit
+  /// Sets of devices that are all some operator may use, distinct.
+  std::vector<std::vector<uint8_t>> sets;
+  std::vector<int32_t> setOf;               ///< per unit
+  std::vector<std::vector<int32_t>> within; ///< per set: its subsets
+  std::vector<int64_t> sizes;               ///< per set: its devices
 };
 
 Bounds::Bounds(const Model &model)
     : model(model), time(model.numNodes), head(model.numNodes, 0),
       tail(model.numNodes, 0), setOf(model.numUnits) {
-  std::map<std::vector<uint8_t>, int32_t> index;
-  for (Unit u = 0; u < model.numUnits; ++u) {
-    auto row =
-        model.allowed.begin() + static_cast<ptrdiff_t>(u) * model.numDevices;
-    std::vector<uint8_t> set(row, row + model.numDevices);
-    auto [it, isNew] =
-        index.try_emplace(set, static_cast<int32_t>(sets.size()));
-    if (isNew)
-      sets.push_back(std::move(set));
-    setOf[u] = it->second;
-  }
+  findSets();
   for (int32_t i : model.order) {
     time[i] = model.minTime(i);
     model.forEachUser(i, [&](int32_t user) {
@@ -69,11 +65,24 @@ Bounds::Bounds(const Model &model)
   }
 }
 
-int64_t Bounds::sharedWork(const std::vector<uint8_t> *subset) const {
-  std::vector<int64_t> work(sets.size(), 0);
-  for (int32_t i = 0; i < model.numNodes; ++i)
-    if (!subset || (*subset)[i])
-      work[setOf[model.unit[i]]] += time[i];
+void Bounds::findSets() {
+  std::map<std::vector<uint8_t>, int32_t> index;
+  std::vector<uint8_t> set;
+  for (Unit u = 0; u < model.numUnits; ++u) {
+    auto row =
+        model.allowed.begin() + static_cast<ptrdiff_t>(u) * model.numDevices;
+    // Neighbours are mostly alike.
+    if (u > 0 && std::equal(set.begin(), set.end(), row)) {
+      setOf[u] = setOf[u - 1];
+      continue;
+    }
+    set.assign(row, row + model.numDevices);
+    auto [it, isNew] =
+        index.try_emplace(set, static_cast<int32_t>(sets.size()));
+    if (isNew)
+      sets.push_back(set);
+    setOf[u] = it->second;
+  }
   auto confined = [](const std::vector<uint8_t> &inner,
                      const std::vector<uint8_t> &outer) {
     for (size_t d = 0; d < inner.size(); ++d)
@@ -81,48 +90,103 @@ int64_t Bounds::sharedWork(const std::vector<uint8_t> *subset) const {
         return false;
     return true;
   };
-  int64_t best = 0, all = 0;
-  for (int64_t ns : work)
-    all += ns;
-  best = (all + model.numDevices - 1) / model.numDevices;
   // Quadratic in the distinct sets; these are few, or pins.
   constexpr size_t manySets = 256;
-  for (size_t a = 0; a < sets.size() && sets.size() <= manySets; ++a) {
+  if (sets.size() > manySets)
+    return;
+  for (const auto &outer : sets) {
+    sizes.push_back(std::count(outer.begin(), outer.end(), 1));
+    auto &inner = within.emplace_back();
+    for (size_t k = 0; k < sets.size(); ++k)
+      if (confined(sets[k], outer))
+        inner.push_back(static_cast<int32_t>(k));
+  }
+}
+
+/// Work that any set of devices must share, from the work of the operators
+/// that may use each of `sets`: all of it, and what is confined to one of them.
+int64_t Bounds::sharedWork(const std::vector<int64_t> &work) const {
+  int64_t all = std::accumulate(work.begin(), work.end(), int64_t(0));
+  int64_t best = (all + model.numDevices - 1) / model.numDevices;
+  for (size_t k = 0; k < within.size(); ++k) {
     int64_t sum = 0;
-    for (size_t b = 0; b < sets.size(); ++b)
-      if (confined(sets[b], sets[a]))
-        sum += work[b];
-    auto count = std::count(sets[a].begin(), sets[a].end(), 1);
-    if (count)
-      best = std::max(best, (sum + count - 1) / count);
+    for (int32_t inner : within[k])
+      sum += work[inner];
+    if (sizes[k] > 0)
+      best = std::max(best, (sum + sizes[k] - 1) / sizes[k]);
   }
   return best;
 }
 
-/// The best bound of what must run before (or after) a node.
-int64_t Bounds::side(int32_t node, bool before) const {
-  std::vector<uint8_t> member(model.numNodes, 0);
-  std::vector<int32_t> stack{node};
-  auto visit = [&](int32_t next) {
-    if (!member[next]) {
-      member[next] = 1;
-      stack.push_back(next);
-    }
+/// One of the longest paths.
+std::vector<int32_t> Bounds::criticalPath(int64_t length) const {
+  std::vector<int32_t> path;
+  auto isNext = [&](int32_t i, int64_t begin) {
+    return head[i] == begin && head[i] + time[i] + tail[i] == length;
   };
-  while (!stack.empty()) {
-    int32_t at = stack.back();
-    stack.pop_back();
-    if (before)
-      model.forEachSource(at, visit);
-    else
-      model.forEachUser(at, visit);
+  auto first = std::find_if(model.order.begin(), model.order.end(),
+                            [&](int32_t i) { return isNext(i, 0); });
+  if (first == model.order.end())
+    return path;
+  for (int32_t at = *first; at >= 0;) {
+    path.push_back(at);
+    int32_t next = -1;
+    model.forEachUser(at, [&](int32_t user) {
+      if (next < 0 && isNext(user, head[at] + time[at]))
+        next = user;
+    });
+    at = next;
   }
-  return std::max(sharedWork(&member), before ? head[node] : tail[node]);
+  return path;
+}
+
+/// For every node of \p path, the best bound of what must run before (or
+/// after) it. What comes before a node also comes before the next: all of them
+/// together take one pass over the graph.
+std::vector<int64_t> Bounds::besides(std::span<const int32_t> path,
+                                     bool before) const {
+  std::vector<int64_t> values(path.size(), 0);
+  std::vector<int64_t> work(sets.size(), 0);
+  std::vector<uint8_t> seen(model.numNodes, 0);
+  std::vector<int32_t> stack;
+  auto visit = [&](int32_t i) {
+    if (seen[i])
+      return;
+    seen[i] = 1;
+    work[setOf[model.unit[i]]] += time[i];
+    stack.push_back(i);
+  };
+  auto visitBeside = [&](int32_t i) {
+    if (before)
+      model.forEachSource(i, visit);
+    else
+      model.forEachUser(i, visit);
+  };
+  // Many different sets of devices: not at every node.
+  constexpr size_t effort = 50'000'000;
+  size_t stride =
+      1 + path.size() * (within.size() * within.size() + 1) / effort;
+  for (size_t k = 0; k < path.size(); ++k) {
+    size_t at = before ? k : path.size() - 1 - k;
+    visitBeside(path[at]);
+    while (!stack.empty()) {
+      int32_t i = stack.back();
+      stack.pop_back();
+      visitBeside(i);
+    }
+    values[at] = before ? head[path[at]] : tail[path[at]];
+    if (at % stride == 0)
+      values[at] = std::max(values[at], sharedWork(work));
+  }
+  return values;
 }
 
 Bound Bounds::loads() const {
   Bound bound;
-  raise(bound, sharedWork(nullptr), "work over devices");
+  std::vector<int64_t> work(sets.size(), 0);
+  for (int32_t i = 0; i < model.numNodes; ++i)
+    work[setOf[model.unit[i]]] += time[i];
+  raise(bound, sharedWork(work), "work over devices");
   raise(bound, workBySpeed(model), "work over devices by speed");
   for (Unit u = 0; u < model.numUnits; ++u) {
     int64_t best = -1;
@@ -141,21 +205,16 @@ Bound Bounds::loads() const {
 
 Bound Bounds::steps() const {
   Bound bound = loads();
-  std::vector<int32_t> critical;
   int64_t longest = 0;
   for (int32_t i = 0; i < model.numNodes; ++i)
     longest = std::max(longest, head[i] + time[i] + tail[i]);
   raise(bound, longest, "critical path");
-  for (int32_t i : model.order)
-    if (head[i] + time[i] + tail[i] == longest)
-      critical.push_back(i);
-  constexpr size_t samples = 48;
-  for (size_t k = 0; k < std::min(samples, critical.size()); ++k) {
-    int32_t i =
-        critical[k * critical.size() / std::min(samples, critical.size())];
-    raise(bound, side(i, /*before=*/true) + time[i] + side(i, /*before=*/false),
+  std::vector<int32_t> path = criticalPath(longest);
+  std::vector<int64_t> before = besides(path, /*before=*/true);
+  std::vector<int64_t> after = besides(path, /*before=*/false);
+  for (size_t k = 0; k < path.size(); ++k)
+    raise(bound, before[k] + time[path[k]] + after[k],
           "work before and after a critical operator");
-  }
   return bound;
 }
 
