@@ -63,9 +63,12 @@ Model baechi::placement::coarsen(const Model &fine,
   Model coarse;
   coarse.machine = fine.machine;
   coarse.numDevices = devices;
+  coarse.kindOf = fine.kindOf;
+  coarse.numKinds = fine.numKinds;
   coarse.numNodes = coarsening.numNodes;
   coarse.numUnits = coarsening.numUnits;
-  coarse.time.assign(static_cast<size_t>(coarse.numNodes) * devices, 0);
+  coarse.kindTime.assign(static_cast<size_t>(coarse.numNodes) * fine.numKinds,
+                         0);
   coarse.scratch.assign(coarse.numNodes, 0);
   coarse.resident.assign(coarse.numNodes, 0);
   coarse.keepsOutputs.assign(coarse.numNodes, 0);
@@ -84,9 +87,10 @@ Model baechi::placement::coarsen(const Model &fine,
     int32_t n = into[i];
     coarse.unit[n] = coarsening.unit[fine.unit[i]];
     coarse.resident[n] += fine.resident[i];
-    for (int32_t d = 0; d < devices; ++d) {
-      int64_t &sum = coarse.time[static_cast<size_t>(n) * devices + d];
-      int64_t ns = fine.timeOf(i, d);
+    for (int32_t k = 0; k < fine.numKinds; ++k) {
+      int64_t &sum =
+          coarse.kindTime[static_cast<size_t>(n) * fine.numKinds + k];
+      int64_t ns = fine.kindTime[static_cast<size_t>(i) * fine.numKinds + k];
       sum = sum < 0 || ns < 0 ? -1 : sum + ns;
     }
     int64_t inner = fine.scratch[i];
@@ -105,7 +109,7 @@ Model baechi::placement::coarsen(const Model &fine,
   }
   std::sort(leaving.begin(), leaving.end());
   coarse.firstTensor.assign(coarse.numNodes + 1, 0);
-  std::vector<std::pair<int32_t, int32_t>> reads, readBy, waits, waitedBy;
+  std::vector<std::pair<int32_t, int32_t>> reads, waits;
   for (const auto &[n, t] : leaving) {
     auto id = static_cast<int32_t>(coarse.producer.size());
     ++coarse.firstTensor[n + 1];
@@ -115,26 +119,21 @@ Model baechi::placement::coarsen(const Model &fine,
     coarse.memory.push_back(
         fine.keepsOutputs[fine.producer[t]] ? 0 : fine.memory[t]);
     for (int32_t user : fine.users[t])
-      if (into[user] != n) {
+      if (into[user] != n)
         reads.emplace_back(into[user], id);
-        readBy.emplace_back(id, into[user]);
-      }
   }
   std::partial_sum(coarse.firstTensor.begin(), coarse.firstTensor.end(),
                    coarse.firstTensor.begin());
   coarse.numTensors = static_cast<int32_t>(coarse.producer.size());
   for (int32_t i = 0; i < fine.numNodes; ++i)
     for (int32_t user : fine.controlUsers[i])
-      if (into[user] != into[i]) {
+      if (into[user] != into[i])
         waits.emplace_back(into[user], into[i]);
-        waitedBy.emplace_back(into[i], into[user]);
-      }
-  coarse.operands = makeRows(coarse.numNodes, std::move(reads));
-  coarse.users = makeRows(coarse.numTensors, std::move(readBy));
-  coarse.controlSources = makeRows(coarse.numNodes, std::move(waits));
-  coarse.controlUsers = makeRows(coarse.numNodes, std::move(waitedBy));
+  coarse.operands = makeRows(coarse.numNodes, reads);
+  coarse.users = inverse(coarse.operands, coarse.numTensors);
+  coarse.controlSources = makeRows(coarse.numNodes, waits);
+  coarse.controlUsers = inverse(coarse.controlSources, coarse.numNodes);
   coarse.finish();
-  coarse.finishLinks();
   return coarse;
 }
 

@@ -13,8 +13,10 @@
 
 #include <algorithm>
 #include <limits>
-#include <map>
+#include <numeric>
 #include <set>
+#include <string_view>
+#include <unordered_map>
 
 using namespace baechi::placement;
 
@@ -59,6 +61,11 @@ public:
   }
 
 private:
+  struct Group {
+    int32_t pinned = -1;
+    std::vector<bool> mask; ///< the devices that all members may be on
+  };
+
   template <typename... Args>
   void error(fmt::format_string<Args...> format, Args &&...args) {
     errors.push_back(fmt::format(format, std::forward<Args>(args)...));
@@ -144,13 +151,11 @@ private:
 
   void checkOperator(int32_t i) {
     const Operator &op = graph.ops[i];
-    std::set<std::string> kinds;
-    for (const auto &[kind, time] : op.timeNs) {
-      if (!kinds.insert(kind).second)
-        error("{} has two times for the kind '{}': keep one", opName(i), kind);
+    if (op.timeNs.size() > 1)
+      checkKinds(i);
+    for (const auto &[kind, time] : op.timeNs)
       if (time < 0)
         error("{} has a time of {} ns: it must be 0 or more", opName(i), time);
-    }
     for (size_t k = 0; k < op.outputs.size(); ++k) {
       const Output &output = op.outputs[k];
       if (output.bytes < 0 || output.memory < 0 || output.copy < 0)
@@ -168,6 +173,13 @@ private:
             "operator of the graph (0 to {})",
             opName(i), *op.forward, graph.ops.size() - 1);
     checkSupport(i);
+  }
+
+  void checkKinds(int32_t i) {
+    std::set<std::string_view> kinds;
+    for (const auto &[kind, time] : graph.ops[i].timeNs)
+      if (!kinds.insert(kind).second)
+        error("{} has two times for the kind '{}': keep one", opName(i), kind);
   }
 
   void checkSupport(int32_t i) {
@@ -254,56 +266,51 @@ private:
             sumLimit);
   }
 
-  /// The devices that operator \p op may be on, as a mask.
-  std::vector<bool> allowed(int32_t op) const {
-    std::vector<bool> mask;
-    for (const Device &device : machine.devices)
-      mask.push_back(timeOn(graph.ops[op], device.kind).has_value() &&
-                     (!graph.ops[op].pin || *graph.ops[op].pin == device.name));
-    return mask;
+  bool mayUse(const Operator &op, size_t d) const {
+    return timeOn(op, machine.devices[d].kind).has_value() &&
+           (!op.pin || *op.pin == machine.devices[d].name);
+  }
+
+  bool mayUseAll(const Operator &op) const {
+    for (size_t d = 0; d < machine.devices.size(); ++d)
+      if (!mayUse(op, d))
+        return false;
+    return true;
   }
 
   /// A group needs one device that every member may be on.
   void checkGroups() {
-    struct Group {
-      int32_t pinned = -1;
-      std::vector<bool> mask;
-    };
-    std::map<std::string, Group> groups;
     for (size_t i = 0; i < graph.ops.size(); ++i) {
       const Operator &op = graph.ops[i];
-      auto id = static_cast<int32_t>(i);
-      masks.push_back(allowed(id));
-      if (!op.group)
-        continue;
-      auto [it, isNew] = groups.try_emplace(*op.group);
-      Group &group = it->second;
-      if (isNew)
-        group.mask.assign(machine.devices.size(), true);
-      bool contradicts = op.pin && group.pinned >= 0 &&
-                         *graph.ops[group.pinned].pin != *op.pin;
-      if (contradicts)
-        error("group '{}' has {} pinned to '{}' and {} pinned to '{}': a group "
-              "is on one device",
-              *op.group, opName(group.pinned), *graph.ops[group.pinned].pin,
-              opName(id), *op.pin);
-      if (op.pin && group.pinned < 0)
-        group.pinned = id;
-      bool had = std::find(group.mask.begin(), group.mask.end(), true) !=
-                 group.mask.end();
-      for (size_t d = 0; d < group.mask.size(); ++d)
-        group.mask[d] = group.mask[d] && masks.back()[d];
-      bool has = std::find(group.mask.begin(), group.mask.end(), true) !=
-                 group.mask.end();
-      if (had && !has && !contradicts)
-        error("no device supports all of group '{}': {} is the first that none "
-              "of the devices left can run; split the group, move a pin or "
-              "add a time",
-              *op.group, opName(id));
+      if (op.group && !mayUseAll(op))
+        restrict(groups[*op.group], static_cast<int32_t>(i));
     }
-    for (size_t i = 0; i < graph.ops.size(); ++i)
-      if (const auto &name = graph.ops[i].group)
-        masks[i] = groups[*name].mask;
+  }
+
+  void restrict(Group &group, int32_t id) {
+    const Operator &op = graph.ops[id];
+    if (group.mask.empty())
+      group.mask.assign(machine.devices.size(), true);
+    bool contradicts =
+        op.pin && group.pinned >= 0 && *graph.ops[group.pinned].pin != *op.pin;
+    if (contradicts)
+      error("group '{}' has {} pinned to '{}' and {} pinned to '{}': a group "
+            "is on one device",
+            *op.group, opName(group.pinned), *graph.ops[group.pinned].pin,
+            opName(id), *op.pin);
+    if (op.pin && group.pinned < 0)
+      group.pinned = id;
+    bool had = false, has = false;
+    for (size_t d = 0; d < group.mask.size(); ++d) {
+      had |= group.mask[d];
+      group.mask[d] = group.mask[d] && mayUse(op, d);
+      has |= group.mask[d];
+    }
+    if (had && !has && !contradicts)
+      error("no device supports all of group '{}': {} is the first that none "
+            "of the devices left can run; split the group, move a pin or "
+            "add a time",
+            *op.group, opName(id));
   }
 
   /// Both ends of an edge need a device each that can talk.
@@ -317,6 +324,14 @@ private:
         complete &= a == b || machine.link(a, b).has_value();
     if (complete)
       return;
+    std::vector<std::vector<bool>> masks;
+    for (const Operator &op : graph.ops) {
+      auto group = op.group ? groups.find(*op.group) : groups.end();
+      auto &mask = masks.emplace_back();
+      for (size_t d = 0; d < machine.devices.size(); ++d)
+        mask.push_back(group == groups.end() ? mayUse(op, d)
+                                             : group->second.mask[d]);
+    }
     for (const Edge &edge : graph.edges) {
       bool possible = false;
       for (int32_t a = 0; a < devices && !possible; ++a)
@@ -332,34 +347,44 @@ private:
 
   void checkAcyclic() {
     size_t n = graph.ops.size();
-    std::vector<int32_t> waiting(n, 0);
-    std::vector<std::vector<int32_t>> next(n), previous(n);
+    // The users of operator i are users[first[i]] to users[first[i + 1]].
+    std::vector<int32_t> waiting(n, 0), first(n + 1, 0);
+    std::vector<int32_t> users(graph.edges.size());
     for (const Edge &edge : graph.edges) {
-      next[edge.from].push_back(edge.to);
-      previous[edge.to].push_back(edge.from);
+      ++first[edge.from];
       ++waiting[edge.to];
     }
+    std::partial_sum(first.begin(), first.end(), first.begin());
+    for (const Edge &edge : graph.edges)
+      users[--first[edge.from]] = edge.to;
     std::vector<int32_t> ready;
+    ready.reserve(n);
     for (size_t i = 0; i < n; ++i)
       if (waiting[i] == 0)
         ready.push_back(static_cast<int32_t>(i));
     for (size_t k = 0; k < ready.size(); ++k)
-      for (int32_t user : next[ready[k]])
-        if (--waiting[user] == 0)
-          ready.push_back(user);
-    if (ready.size() == n)
-      return;
-    // Every operator that is left has a predecessor that is left: walking
-    // back must come round.
+      for (int32_t at = first[ready[k]]; at < first[ready[k] + 1]; ++at)
+        if (--waiting[users[at]] == 0)
+          ready.push_back(users[at]);
+    if (ready.size() < n)
+      explainCycle(waiting);
+  }
+
+  /// Every operator that still waits has a source that does: walking back must
+  /// come round.
+  void explainCycle(const std::vector<int32_t> &waiting) {
+    std::vector<int32_t> source(waiting.size(), -1);
+    for (const Edge &edge : graph.edges)
+      if (waiting[edge.from] > 0 && source[edge.to] < 0)
+        source[edge.to] = edge.from;
     auto start = std::find_if(waiting.begin(), waiting.end(),
                               [](int32_t count) { return count > 0; });
     auto at = static_cast<int32_t>(start - waiting.begin());
-    std::vector<int32_t> path, seenAt(n, -1);
+    std::vector<int32_t> path, seenAt(waiting.size(), -1);
     while (seenAt[at] < 0) {
       seenAt[at] = static_cast<int32_t>(path.size());
       path.push_back(at);
-      at = *std::find_if(previous[at].begin(), previous[at].end(),
-                         [&](int32_t p) { return waiting[p] > 0; });
+      at = source[at];
     }
     std::vector<int32_t> cycle(path.begin() + seenAt[at], path.end());
     std::reverse(cycle.begin(), cycle.end());
@@ -378,7 +403,8 @@ private:
   const Graph &graph;
   const Machine &machine;
   std::vector<std::string> errors;
-  std::vector<std::vector<bool>> masks;
+  /// Groups with a member that may not be everywhere.
+  std::unordered_map<std::string_view, Group> groups;
 };
 
 } // namespace

@@ -90,7 +90,7 @@ void LoadGraph::addNets(const Model &model, std::span<const int32_t> vertexOf,
     copy[net] += model.copy[t];
     for (int32_t c = 0; c < classes; ++c)
       transfer[static_cast<size_t>(net) * classes + c] +=
-          model.classTransfer[static_cast<size_t>(t) * classes + c];
+          model.classTransfer(t, c);
   }
   // A control edge moves nothing, but its ends must be able to talk.
   bool complete = true;

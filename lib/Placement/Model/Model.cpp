@@ -11,24 +11,50 @@
 
 #include <algorithm>
 #include <map>
+#include <numeric>
+#include <string_view>
 #include <unordered_map>
 
 using namespace baechi::placement;
 
 Rows baechi::placement::makeRows(
-    int32_t numRows, std::vector<std::pair<int32_t, int32_t>> pairs) {
-  std::sort(pairs.begin(), pairs.end());
-  pairs.erase(std::unique(pairs.begin(), pairs.end()), pairs.end());
+    int32_t numRows, const std::vector<std::pair<int32_t, int32_t>> &pairs) {
   Rows rows;
-  rows.begin.assign(numRows + 1, 0);
-  rows.items.reserve(pairs.size());
-  for (const auto &[row, item] : pairs) {
+  rows.begin.assign(static_cast<size_t>(numRows) + 1, 0);
+  rows.items.resize(pairs.size());
+  for (const auto &[row, item] : pairs)
     ++rows.begin[row + 1];
-    rows.items.push_back(item);
+  std::partial_sum(rows.begin.begin(), rows.begin.end(), rows.begin.begin());
+  std::vector<int32_t> fill(rows.begin.begin(), rows.begin.end() - 1);
+  for (const auto &[row, item] : pairs)
+    rows.items[fill[row]++] = item;
+  // Sorted row by row; what is left of each moves up.
+  auto end = rows.items.begin();
+  for (int32_t row = 0; row < numRows; ++row) {
+    auto first = rows.items.begin() + rows.begin[row];
+    auto last = rows.items.begin() + fill[row];
+    std::sort(first, last);
+    rows.begin[row] = static_cast<int32_t>(end - rows.items.begin());
+    end = std::unique_copy(first, last, end);
   }
-  for (int32_t row = 0; row < numRows; ++row)
-    rows.begin[row + 1] += rows.begin[row];
+  rows.items.erase(end, rows.items.end());
+  rows.begin[numRows] = static_cast<int32_t>(rows.items.size());
   return rows;
+}
+
+Rows baechi::placement::inverse(const Rows &rows, int32_t numItems) {
+  Rows result;
+  result.begin.assign(static_cast<size_t>(numItems) + 1, 0);
+  result.items.resize(rows.items.size());
+  for (int32_t item : rows.items)
+    ++result.begin[item + 1];
+  std::partial_sum(result.begin.begin(), result.begin.end(),
+                   result.begin.begin());
+  std::vector<int32_t> fill(result.begin.begin(), result.begin.end() - 1);
+  for (int32_t row = 0; row < rows.size(); ++row)
+    for (int32_t item : rows[row])
+      result.items[fill[item]++] = row;
+  return result;
 }
 
 Model::Model(const Problem &problem)
@@ -39,7 +65,17 @@ Model::Model(const Problem &problem)
   std::map<std::string, int32_t> deviceIndex;
   for (int32_t d = 0; d < numDevices; ++d)
     deviceIndex.emplace(machine->devices[d].name, d);
-  std::unordered_map<std::string, Unit> groups;
+  std::map<std::string_view, int32_t> kindIndex;
+  for (const Device &device : machine->devices) {
+    auto [it, isNew] = kindIndex.try_emplace(device.kind, numKinds);
+    numKinds += isNew;
+    kindOf.push_back(it->second);
+  }
+  std::vector<const std::string *> kinds(numKinds);
+  for (const Device &device : machine->devices)
+    kinds[kindIndex[device.kind]] = &device.kind;
+  std::unordered_map<std::string_view, Unit> groups;
+  groups.reserve(numNodes);
   firstTensor.push_back(0);
   for (int32_t i = 0; i < numNodes; ++i) {
     const Operator &op = ops[i];
@@ -61,43 +97,52 @@ Model::Model(const Problem &problem)
       allowed.resize(static_cast<size_t>(numUnits) * numDevices, 1);
     }
     unit.push_back(id);
-    for (int32_t d = 0; d < numDevices; ++d) {
-      auto ns = timeOn(op, machine->devices[d].kind);
-      time.push_back(ns.value_or(-1));
-      if (!ns || (op.pin && deviceIndex.at(*op.pin) != d))
-        allowed[static_cast<size_t>(id) * numDevices + d] = 0;
+    bool everywhere = !op.pin;
+    for (const std::string *kind : kinds) {
+      kindTime.push_back(timeOn(op, *kind).value_or(-1));
+      everywhere &= kindTime.back() >= 0;
     }
+    int32_t pin = op.pin ? deviceIndex.at(*op.pin) : -1;
+    for (int32_t d = 0; d < numDevices && !everywhere; ++d)
+      if (timeOf(i, d) < 0 || (op.pin && pin != d))
+        allowed[static_cast<size_t>(id) * numDevices + d] = 0;
   }
   numTensors = static_cast<int32_t>(producer.size());
-  std::vector<std::pair<int32_t, int32_t>> reads, readBy, waits, waitedBy;
-  for (const Edge &edge : problem.graph.edges) {
-    if (edge.output < 0) {
+  std::vector<std::pair<int32_t, int32_t>> reads, waits;
+  reads.reserve(problem.graph.edges.size());
+  for (const Edge &edge : problem.graph.edges)
+    if (edge.output < 0)
       waits.emplace_back(edge.to, edge.from);
-      waitedBy.emplace_back(edge.from, edge.to);
-    } else {
+    else
       reads.emplace_back(edge.to, firstTensor[edge.from] + edge.output);
-      readBy.emplace_back(firstTensor[edge.from] + edge.output, edge.to);
-    }
-  }
-  operands = makeRows(numNodes, std::move(reads));
-  users = makeRows(numTensors, std::move(readBy));
-  controlSources = makeRows(numNodes, std::move(waits));
-  controlUsers = makeRows(numNodes, std::move(waitedBy));
+  operands = makeRows(numNodes, reads);
+  users = inverse(operands, numTensors);
+  controlSources = makeRows(numNodes, waits);
+  controlUsers = inverse(controlSources, numNodes);
   finish();
-  finishLinks();
 }
 
 void Model::finish() {
+  finishUnits();
+  finishOrder();
+  finishTimes();
+  finishLinks();
+}
+
+void Model::finishUnits() {
   std::vector<std::pair<int32_t, int32_t>> pairs;
+  pairs.reserve(numNodes);
   unitResident.assign(numUnits, 0);
   for (int32_t i = 0; i < numNodes; ++i) {
     pairs.emplace_back(unit[i], i);
     unitResident[unit[i]] += resident[i];
   }
-  members = makeRows(numUnits, std::move(pairs));
+  members = makeRows(numUnits, pairs);
+}
 
-  // Kahn's algorithm with a stack: an operator comes right after the last of
-  // its operands, which keeps neighbours close and few tensors alive.
+/// Kahn's algorithm with a stack: an operator comes right after the last of
+/// its operands, which keeps neighbours close and few tensors alive.
+void Model::finishOrder() {
   std::vector<int32_t> waiting(numNodes, 0), stack;
   for (int32_t i = 0; i < numNodes; ++i)
     forEachUser(i, [&](int32_t user) { ++waiting[user]; });
@@ -119,9 +164,28 @@ void Model::finish() {
   }
 }
 
+void Model::finishTimes() {
+  shortestTime.assign(numNodes, 0);
+  averageTime.assign(numNodes, 0);
+  for (int32_t i = 0; i < numNodes; ++i) {
+    __int128 sum = 0;
+    int64_t count = 0, shortest = -1;
+    for (int32_t d = 0; d < numDevices; ++d) {
+      if (!mayUse(unit[i], d))
+        continue;
+      int64_t ns = timeOf(i, d);
+      shortest = shortest < 0 ? ns : std::min(shortest, ns);
+      sum += ns;
+      ++count;
+    }
+    shortestTime[i] = std::max<int64_t>(shortest, 0);
+    averageTime[i] = count ? static_cast<int64_t>(sum / count) : 0;
+  }
+}
+
 void Model::finishLinks() {
-  std::map<std::pair<int64_t, int64_t>, int32_t> classes;
-  std::vector<Link> links;
+  std::map<std::pair<int64_t, int64_t>, int32_t> index;
+  classes.clear();
   linkClass.assign(static_cast<size_t>(numDevices) * numDevices, -1);
   for (int32_t a = 0; a < numDevices; ++a)
     for (int32_t b = 0; b < numDevices; ++b) {
@@ -129,19 +193,29 @@ void Model::finishLinks() {
       if (a == b || !link)
         continue;
       auto [it, isNew] =
-          classes.try_emplace({link->latencyNs, link->bytesPerUs},
-                              static_cast<int32_t>(links.size()));
+          index.try_emplace({link->latencyNs, link->bytesPerUs},
+                            static_cast<int32_t>(classes.size()));
       if (isNew)
-        links.push_back(*link);
+        classes.push_back(*link);
       linkClass[a * numDevices + b] = it->second;
     }
-  numClasses = static_cast<int32_t>(links.size());
-  for (const Link &link : links)
-    classLatency.push_back(link.latencyNs);
-  classTransfer.reserve(static_cast<size_t>(numTensors) * numClasses);
-  for (int32_t t = 0; t < numTensors; ++t)
-    for (const Link &link : links)
-      classTransfer.push_back(link.transferNs(bytes[t]));
+  numClasses = static_cast<int32_t>(classes.size());
+  // Divisions are slow, but tables for links that all differ are large.
+  constexpr int32_t manyClasses = 8;
+  averageTransfer.assign(numTensors, 0);
+  transferTable.clear();
+  if (numClasses <= manyClasses)
+    transferTable.reserve(static_cast<size_t>(numTensors) * numClasses);
+  for (int32_t t = 0; t < numTensors; ++t) {
+    __int128 sum = 0;
+    for (const Link &link : classes) {
+      int64_t ns = link.transferNs(bytes[t]);
+      sum += ns;
+      if (numClasses <= manyClasses)
+        transferTable.push_back(ns);
+    }
+    averageTransfer[t] = static_cast<int64_t>(sum / std::max(numClasses, 1));
+  }
 }
 
 bool Model::pinned(Unit u) const {
@@ -149,29 +223,4 @@ bool Model::pinned(Unit u) const {
                     allowed.begin() +
                         static_cast<ptrdiff_t>(u + 1) * numDevices,
                     1) == 1;
-}
-
-int64_t Model::minTime(int32_t node) const {
-  int64_t best = -1;
-  for (int32_t d = 0; d < numDevices; ++d)
-    if (mayUse(unit[node], d) && (best < 0 || timeOf(node, d) < best))
-      best = timeOf(node, d);
-  return std::max<int64_t>(best, 0);
-}
-
-int64_t Model::meanTime(int32_t node) const {
-  int64_t sum = 0, count = 0;
-  for (int32_t d = 0; d < numDevices; ++d)
-    if (mayUse(unit[node], d)) {
-      sum += timeOf(node, d);
-      ++count;
-    }
-  return count ? sum / count : 0;
-}
-
-int64_t Model::meanTransfer(int32_t tensor) const {
-  int64_t sum = 0;
-  for (int32_t c = 0; c < numClasses; ++c)
-    sum += classTransfer[static_cast<size_t>(tensor) * numClasses + c];
-  return numClasses ? sum / numClasses : 0;
 }

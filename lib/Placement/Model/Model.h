@@ -34,7 +34,11 @@ struct Rows {
 };
 
 /// Rows from (row, item) pairs: sorted, without duplicates.
-Rows makeRows(int32_t numRows, std::vector<std::pair<int32_t, int32_t>> pairs);
+Rows makeRows(int32_t numRows,
+              const std::vector<std::pair<int32_t, int32_t>> &pairs);
+
+/// The rows that contain an item, for every item below \p numItems.
+Rows inverse(const Rows &rows, int32_t numItems);
 
 /// A colocation unit: nodes that are on one device.
 using Unit = int32_t;
@@ -51,7 +55,7 @@ struct Model {
   int32_t numUnits = 0;
 
   // Nodes.
-  std::vector<int64_t> time;         ///< [node * numDevices + d]; < 0: cannot
+  std::vector<int64_t> kindTime;     ///< [node * numKinds + kind]; < 0: cannot
   std::vector<int64_t> scratch;      ///< bytes while it runs
   std::vector<int64_t> resident;     ///< bytes always
   std::vector<uint8_t> keepsOutputs; ///< outputs live to the end of the step
@@ -74,14 +78,17 @@ struct Model {
   std::vector<uint8_t> allowed;      ///< [unit * numDevices + d]
   std::vector<int64_t> unitResident; ///< bytes of all members
 
+  // Devices of one kind take the same time.
+  std::vector<int32_t> kindOf; ///< per device
+  int32_t numKinds = 0;
+
   // Links: pairs of equal latency and bandwidth share a class.
-  std::vector<int32_t> linkClass;     ///< [from * numDevices + to]; < 0: none
-  std::vector<int64_t> classTransfer; ///< [tensor * numClasses + class]
-  std::vector<int64_t> classLatency;
+  std::vector<int32_t> linkClass; ///< [from * numDevices + to]; < 0: none
+  std::vector<Link> classes;
   int32_t numClasses = 0;
 
   int64_t timeOf(int32_t node, int32_t device) const {
-    return time[static_cast<size_t>(node) * numDevices + device];
+    return kindTime[static_cast<size_t>(node) * numKinds + kindOf[device]];
   }
   bool mayUse(Unit u, int32_t device) const {
     return allowed[static_cast<size_t>(u) * numDevices + device] != 0;
@@ -90,11 +97,16 @@ struct Model {
     return linkClass[from * numDevices + to] >= 0;
   }
   int64_t transferNs(int32_t tensor, int32_t from, int32_t to) const {
-    return classTransfer[static_cast<size_t>(tensor) * numClasses +
-                         linkClass[from * numDevices + to]];
+    return classTransfer(tensor, linkClass[from * numDevices + to]);
+  }
+  int64_t classTransfer(int32_t tensor, int32_t linkClass) const {
+    return transferTable.empty()
+               ? classes[linkClass].transferNs(bytes[tensor])
+               : transferTable[static_cast<size_t>(tensor) * numClasses +
+                               linkClass];
   }
   int64_t latencyNs(int32_t from, int32_t to) const {
-    return classLatency[linkClass[from * numDevices + to]];
+    return classes[linkClass[from * numDevices + to]].latencyNs;
   }
   std::pair<int32_t, int32_t> tensorsOf(int32_t node) const {
     return {firstTensor[node], firstTensor[node + 1]};
@@ -103,11 +115,11 @@ struct Model {
   bool pinned(Unit u) const;
 
   /// The shortest time of a node on any device it may use.
-  int64_t minTime(int32_t node) const;
+  int64_t minTime(int32_t node) const { return shortestTime[node]; }
   /// The mean over the devices it may use.
-  int64_t meanTime(int32_t node) const;
-  /// The mean transfer over all links; 0 when there is none.
-  int64_t meanTransfer(int32_t tensor) const;
+  int64_t meanTime(int32_t node) const { return averageTime[node]; }
+  /// The mean transfer over the classes of links; 0 when there is none.
+  int64_t meanTransfer(int32_t tensor) const { return averageTransfer[tensor]; }
 
   /// Calls \p visit for every successor, by data and by control; one that is
   /// both, or reads several tensors, comes more than once.
@@ -126,10 +138,20 @@ struct Model {
       visit(source);
   }
 
-  /// Fills `order`, `members` and `unitResident` once the rest is there.
+  /// Fills `order`, `members`, `unitResident` and everything about links and
+  /// means once the rest is there.
   void finish();
-  /// Fills the link tables from `machine` and the tensors' bytes.
+
+private:
+  void finishUnits();
+  void finishOrder();
+  void finishTimes();
   void finishLinks();
+
+  std::vector<int64_t> shortestTime, averageTime; ///< per node
+  std::vector<int64_t> averageTransfer;           ///< per tensor
+  /// [tensor * numClasses + class]; empty when there are many classes.
+  std::vector<int64_t> transferTable;
 };
 
 /// A device for every node; the same for all nodes of a unit.

@@ -53,8 +53,7 @@ Evaluator::Evaluator(const Model &model)
         users.push_back(position[user]);
       longest = 0;
       for (int32_t c = 0; c < classes; ++c) {
-        transfer.push_back(
-            model.classTransfer[static_cast<size_t>(t) * classes + c]);
+        transfer.push_back(model.classTransfer(t, c));
         longest = std::max(longest, transfer.back());
       }
       horizon += longest;
