@@ -11,11 +11,13 @@
 #include <fmt/format.h>
 #include <lzma.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
 #include <memory>
+#include <system_error>
 
 using namespace baechi::placement;
 
@@ -77,6 +79,10 @@ std::string readBytes(const std::string &path, std::string &bytes) {
   FilePtr file(std::fopen(path.c_str(), "rb"), std::fclose);
   if (!file)
     return std::strerror(errno);
+  // One allocation where the size is known: a pipe has none.
+  std::error_code unknown;
+  if (auto size = std::filesystem::file_size(path, unknown); !unknown)
+    bytes.reserve(std::min<size_t>(size, maxBytes));
   std::vector<char> buffer(size_t(1) << 16);
   while (size_t count =
              std::fread(buffer.data(), 1, buffer.size(), file.get())) {

@@ -28,10 +28,9 @@ Output readOutput(const Cursor &at) {
   return output;
 }
 
-Operator readOperator(size_t position, const Cursor &entry) {
+Operator readOperator(size_t position, const Cursor &at) {
   Operator op;
-  op.name = entry["name"].string();
-  Cursor at = entry.named(op.name);
+  op.name = at["name"].string();
   at.onlyKeys({"id", "name", "time_ns", "outputs", "scratch", "resident",
                "group", "pin", "backward", "forward", "result"});
   if (int64_t id = at["id"].integer(); id != static_cast<int64_t>(position))
@@ -39,13 +38,13 @@ Operator readOperator(size_t position, const Cursor &entry) {
         fmt::format("is {}, but must be its position {}", id, position));
   Cursor time = at["time_ns"];
   if (time.isObject())
-    time.forEachMember([&](const std::string &kind, const Cursor &ns) {
+    time.forEachMember([&](std::string_view kind, const Cursor &ns) {
       op.timeNs.emplace_back(kind, ns.integer());
     });
   else
     op.timeNs.emplace_back("", time.integer());
   if (auto outputs = at.find("outputs"))
-    outputs->forEach([&](size_t, const Cursor &output) {
+    outputs->forEach([&](const Cursor &output) {
       op.outputs.push_back(readOutput(output));
     });
   if (auto scratch = at.find("scratch"))
@@ -78,42 +77,77 @@ Edge readEdge(const Cursor &at) {
   return edge;
 }
 
-nlohmann::ordered_json toJson(const Output &output) {
-  if (output.memory == output.bytes && output.copy == output.bytes)
-    return output.bytes;
-  return {{"bytes", output.bytes},
-          {"memory", output.memory},
-          {"copy", output.copy}};
+template <typename... Args>
+void append(std::string &text, fmt::format_string<Args...> format,
+            Args &&...args) {
+  fmt::format_to(std::back_inserter(text), format, std::forward<Args>(args)...);
+}
+
+void appendString(std::string &text, const char *key,
+                  const std::string &value) {
+  append(text, ",\"{}\":", key);
+  json::appendQuoted(text, value);
+}
+
+void appendTimes(std::string &text, const Operator &op) {
+  if (op.timeNs.size() == 1 && op.timeNs.front().first.empty()) {
+    append(text, ",\"time_ns\":{}", op.timeNs.front().second);
+    return;
+  }
+  text += ",\"time_ns\":{";
+  const char *separator = "";
+  for (const auto &[kind, ns] : op.timeNs) {
+    text += separator;
+    json::appendQuoted(text, kind);
+    append(text, ":{}", ns);
+    separator = ",";
+  }
+  text += '}';
+}
+
+void appendOutputs(std::string &text, const Operator &op) {
+  text += ",\"outputs\":[";
+  const char *separator = "";
+  for (const Output &output : op.outputs) {
+    text += separator;
+    if (output.memory == output.bytes && output.copy == output.bytes)
+      append(text, "{}", output.bytes);
+    else
+      append(text, R"({{"bytes":{},"memory":{},"copy":{}}})", output.bytes,
+             output.memory, output.copy);
+    separator = ",";
+  }
+  text += ']';
 }
 
 /// Leaves out what has its default.
-nlohmann::ordered_json toJson(size_t id, const Operator &op) {
-  nlohmann::ordered_json entry{{"id", id}, {"name", op.name}};
-  if (op.timeNs.size() == 1 && op.timeNs.front().first.empty()) {
-    entry["time_ns"] = op.timeNs.front().second;
-  } else {
-    auto &times = entry["time_ns"] = nlohmann::ordered_json::object();
-    for (const auto &[kind, ns] : op.timeNs)
-      times[kind] = ns;
-  }
-  auto &outputs = entry["outputs"] = nlohmann::ordered_json::array();
-  for (const Output &output : op.outputs)
-    outputs.push_back(toJson(output));
+void appendOperator(std::string &text, size_t id, const Operator &op) {
+  append(text, "{{\"id\":{}", id);
+  appendString(text, "name", op.name);
+  appendTimes(text, op);
+  appendOutputs(text, op);
   if (op.scratch)
-    entry["scratch"] = op.scratch;
+    append(text, ",\"scratch\":{}", op.scratch);
   if (op.resident)
-    entry["resident"] = op.resident;
+    append(text, ",\"resident\":{}", op.resident);
   if (op.group)
-    entry["group"] = *op.group;
+    appendString(text, "group", *op.group);
   if (op.pin)
-    entry["pin"] = *op.pin;
+    appendString(text, "pin", *op.pin);
   if (op.backward)
-    entry["backward"] = true;
+    text += ",\"backward\":true";
   if (op.forward)
-    entry["forward"] = *op.forward;
+    append(text, ",\"forward\":{}", *op.forward);
   if (op.result)
-    entry["result"] = true;
-  return entry;
+    text += ",\"result\":true";
+  text += '}';
+}
+
+void appendEdge(std::string &text, const Edge &edge) {
+  append(text, "{{\"from\":{}", edge.from);
+  if (edge.output >= 0)
+    append(text, ",\"output\":{}", edge.output);
+  append(text, ",\"to\":{}}}", edge.to);
 }
 
 } // namespace
@@ -122,14 +156,19 @@ std::string baechi::placement::parseGraph(std::string_view text,
                                           const std::string &name,
                                           Graph &graph) {
   graph = {};
-  return json::parse(text, name, "baechi-graph", [&](const Cursor &root) {
-    root.onlyKeys({"format", "version", "meta", "ops", "edges"});
-    root["ops"].forEach([&](size_t position, const Cursor &at) {
-      graph.ops.push_back(readOperator(position, at));
-    });
-    root["edges"].forEach(
-        [&](size_t, const Cursor &at) { graph.edges.push_back(readEdge(at)); });
-  });
+  auto readOp = [&](size_t position, const Cursor &at) {
+    graph.ops.push_back(readOperator(position, at));
+  };
+  auto readArrow = [&](size_t, const Cursor &at) {
+    graph.edges.push_back(readEdge(at));
+  };
+  return json::parse(
+      text, name, "baechi-graph", {{"ops", readOp}, {"edges", readArrow}},
+      [](const Cursor &root) {
+        root.onlyKeys({"format", "version", "meta", "ops", "edges"});
+        for (const char *key : {"ops", "edges"})
+          root[key].expect(json::Kind::Array);
+      });
 }
 
 std::string baechi::placement::readGraph(const std::string &path,
@@ -141,19 +180,17 @@ std::string baechi::placement::readGraph(const std::string &path,
 
 std::string baechi::placement::formatGraph(const Graph &graph,
                                            std::string &text) try {
-  nlohmann::ordered_json root{{"format", "baechi-graph"}, {"version", 1}};
-  auto &ops = root["ops"] = nlohmann::ordered_json::array();
-  for (size_t i = 0; i < graph.ops.size(); ++i)
-    ops.push_back(toJson(i, graph.ops[i]));
-  auto &edges = root["edges"] = nlohmann::ordered_json::array();
-  for (const Edge &edge : graph.edges) {
-    nlohmann::ordered_json entry{{"from", edge.from}};
-    if (edge.output >= 0)
-      entry["output"] = edge.output;
-    entry["to"] = edge.to;
-    edges.push_back(std::move(entry));
+  text = R"({"format":"baechi-graph","version":1,"ops":[)";
+  for (size_t i = 0; i < graph.ops.size(); ++i) {
+    text += i ? "," : "";
+    appendOperator(text, i, graph.ops[i]);
   }
-  text = root.dump() + "\n";
+  text += "],\"edges\":[";
+  for (size_t e = 0; e < graph.edges.size(); ++e) {
+    text += e ? "," : "";
+    appendEdge(text, graph.edges[e]);
+  }
+  text += "]}\n";
   return "";
 } catch (const std::exception &e) {
   return fmt::format("cannot write: {}", e.what());

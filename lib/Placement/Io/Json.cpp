@@ -10,24 +10,218 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <nlohmann/json.hpp>
 
 #include <algorithm>
 #include <limits>
 
 using namespace baechi::placement::json;
 
+namespace {
+
+std::string_view nameOf(Kind kind) {
+  switch (kind) {
+  case Kind::Null:
+    return "null";
+  case Kind::Boolean:
+    return "boolean";
+  case Kind::Integer:
+  case Kind::Large:
+  case Kind::Float:
+    return "number";
+  case Kind::String:
+    return "string";
+  case Kind::Array:
+    return "array";
+  case Kind::Object:
+    return "object";
+  }
+  return "";
+}
+
+/// Fills a document from the parser's events (nlohmann's SAX interface).
+class Builder {
+public:
+  Builder(std::string_view format, const std::vector<Elements> &elements)
+      : format(format), elements(elements) {}
+
+  bool null() { return scalar({}); }
+  bool boolean(bool b) { return scalar({.kind = Kind::Boolean, .number = b}); }
+  bool number_integer(int64_t n) {
+    return scalar({.kind = Kind::Integer, .number = n});
+  }
+  bool number_unsigned(uint64_t n) {
+    if (n > static_cast<uint64_t>(std::numeric_limits<int64_t>::max()))
+      return scalar({.kind = Kind::Large, .token = keep(std::to_string(n))});
+    return number_integer(static_cast<int64_t>(n));
+  }
+  bool number_float(double, const std::string &token) {
+    return scalar({.kind = Kind::Float, .token = keep(token)});
+  }
+  bool string(const std::string &token) {
+    return scalar({.kind = Kind::String, .token = keep(token)});
+  }
+  bool binary(const std::vector<uint8_t> &) { return false; }
+  bool start_object(size_t) { return open(Kind::Object); }
+  bool start_array(size_t) { return open(Kind::Array); }
+  bool end_object() { return close(); }
+  bool end_array() { return close(); }
+  bool key(const std::string &key) {
+    nextKey = keep(key);
+    return true;
+  }
+  bool parse_error(size_t, const std::string &,
+                   const nlohmann::json::exception &exception) {
+    error = exception.what();
+    return false;
+  }
+
+  void checkFormat();
+
+  Document document;
+  std::string error;
+
+private:
+  static constexpr int32_t root = 0;
+
+  Document::Piece keep(std::string_view piece) {
+    auto begin = static_cast<uint32_t>(document.text.size());
+    document.text += piece;
+    if (document.text.size() > std::numeric_limits<uint32_t>::max())
+      throw FormatError(
+          "the strings are too long: keep less beside the arrays");
+    return {begin, static_cast<uint32_t>(piece.size())};
+  }
+  int32_t append(Document::Value value);
+  bool scalar(const Document::Value &value);
+  bool open(Kind kind);
+  bool close();
+  void finish(int32_t value);
+
+  std::string_view format;
+  const std::vector<Elements> &elements;
+  Document::Piece nextKey;
+  int32_t current = -1;               ///< the innermost open array or object
+  std::vector<int32_t> latest;        ///< per open one: its latest member
+  const Elements *streamed = nullptr; ///< whose array is open
+  int32_t streamedArray = -1;
+};
+
+int32_t Builder::append(Document::Value value) {
+  auto id = static_cast<int32_t>(document.values.size());
+  value.parent = current;
+  value.key = nextKey;
+  nextKey = {};
+  if (current >= 0) {
+    ++document.values[current].size;
+    if (latest.back() >= 0)
+      document.values[latest.back()].next = id;
+    latest.back() = id;
+  }
+  document.values.push_back(value);
+  return id;
+}
+
+bool Builder::scalar(const Document::Value &value) {
+  finish(append(value));
+  return true;
+}
+
+bool Builder::open(Kind kind) {
+  int32_t parent = current;
+  current = append({.kind = kind});
+  latest.push_back(-1);
+  if (parent != root || kind != Kind::Array ||
+      document.values[root].kind != Kind::Object)
+    return true;
+  std::string_view key = document.view(document.values[current].key);
+  auto found = std::find_if(elements.begin(), elements.end(),
+                            [&](const Elements &e) { return e.key == key; });
+  if (found == elements.end())
+    return true;
+  checkFormat();
+  streamed = &*found;
+  streamedArray = current;
+  return true;
+}
+
+bool Builder::close() {
+  int32_t closed = current;
+  current = document.values[closed].parent;
+  latest.pop_back();
+  if (closed == streamedArray) {
+    streamed = nullptr;
+    streamedArray = -1;
+  }
+  finish(closed);
+  return true;
+}
+
+/// Hands over an element of a streamed array, and forgets it.
+void Builder::finish(int32_t value) {
+  if (!streamed || current != streamedArray)
+    return;
+  const Document::Value &array = document.values[streamedArray];
+  streamed->visit(static_cast<size_t>(array.size) - 1, {document, value});
+  document.text.resize(array.key.begin + array.key.size);
+  document.values.resize(static_cast<size_t>(streamedArray) + 1);
+  latest.back() = -1;
+}
+
+/// What is known of the format so far.
+void Builder::checkFormat() {
+  Cursor at(document, root);
+  if (auto actual = at.find("format"); actual && actual->string() != format)
+    actual->fail(fmt::format("is '{}', but this must be a {} file",
+                             actual->string(), format));
+  if (auto version = at.find("version"); version && version->integer() != 1)
+    version->fail(
+        fmt::format("is {}, but only version 1 is known", version->integer()));
+}
+
+} // namespace
+
+std::string Document::path(int32_t value) const {
+  const Value &at = values[value];
+  if (at.parent < 0)
+    return "";
+  std::string text = path(at.parent);
+  if (values[at.parent].kind == Kind::Object) {
+    text += text.empty() ? "" : ".";
+    return text += view(at.key);
+  }
+  // Of a streamed array only the latest element is there.
+  int32_t position = values[at.parent].size - 1;
+  for (int32_t k = at.next; k >= 0; k = values[k].next)
+    --position;
+  text += fmt::format("[{}]", position);
+  if (at.kind == Kind::Object && at.size > 0)
+    for (int32_t k = value + 1; k >= 0; k = values[k].next)
+      if (values[k].kind == Kind::String && view(values[k].key) == "name")
+        text += fmt::format(" '{}'", view(values[k].token));
+  return text;
+}
+
 void Cursor::fail(const std::string &what) const {
+  std::string path = document->path(at);
   throw FormatError(path.empty() ? what : path + ": " + what);
 }
 
+void Cursor::expect(Kind kind) const {
+  if (value().kind != kind)
+    fail(fmt::format("must be {} {}, not {}",
+                     kind == Kind::Array || kind == Kind::Object ? "an" : "a",
+                     nameOf(kind), nameOf(value().kind)));
+}
+
 std::optional<Cursor> Cursor::find(std::string_view key) const {
-  if (!value.is_object())
-    fail(fmt::format("must be an object, not {}", value.type_name()));
-  auto it = value.find(key);
-  if (it == value.end() || it->is_null())
-    return std::nullopt;
-  return Cursor(*it, path.empty() ? std::string(key)
-                                  : fmt::format("{}.{}", path, key));
+  expect(Kind::Object);
+  std::optional<Cursor> found;
+  forEachChild([&](Cursor member) {
+    if (!found && member.key() == key && member.value().kind != Kind::Null)
+      found = member;
+  });
+  return found;
 }
 
 Cursor Cursor::operator[](std::string_view key) const {
@@ -36,40 +230,29 @@ Cursor Cursor::operator[](std::string_view key) const {
   fail(fmt::format("the member '{}' is missing: add it", key));
 }
 
-void Cursor::forEach(const std::function<void(size_t, Cursor)> &visit) const {
-  if (!value.is_array())
-    fail(fmt::format("must be an array, not {}", value.type_name()));
-  for (size_t i = 0; i < value.size(); ++i)
-    visit(i, Cursor(value[i], fmt::format("{}[{}]", path, i)));
-}
-
-void Cursor::forEachMember(
-    const std::function<void(const std::string &, Cursor)> &visit) const {
-  if (!value.is_object())
-    fail(fmt::format("must be an object, not {}", value.type_name()));
-  for (const auto &[key, member] : value.items())
-    visit(key, Cursor(member, fmt::format("{}.{}", path, key)));
-}
-
 void Cursor::onlyKeys(std::initializer_list<std::string_view> keys) const {
-  if (!value.is_object())
-    fail(fmt::format("must be an object, not {}", value.type_name()));
-  for (const auto &[key, member] : value.items())
-    if (std::find(keys.begin(), keys.end(), key) == keys.end())
+  uint64_t seen = 0;
+  forEachMember([&](std::string_view key, const Cursor &) {
+    auto known = std::find(keys.begin(), keys.end(), key);
+    if (known == keys.end())
       fail(fmt::format("unknown member '{}': the members are {}", key,
                        fmt::join(keys, ", ")));
+    uint64_t bit = uint64_t(1) << (known - keys.begin());
+    if (seen & bit)
+      fail(fmt::format("two members are called '{}': keep one", key));
+    seen |= bit;
+  });
 }
 
 int64_t Cursor::integer() const {
-  if (!value.is_number_integer())
-    fail(fmt::format("must be an integer, not {}", value.is_number_float()
-                                                       ? value.dump()
-                                                       : value.type_name()));
-  if (value.is_number_unsigned() &&
-      value.get<uint64_t>() >
-          static_cast<uint64_t>(std::numeric_limits<int64_t>::max()))
-    fail(fmt::format("{} does not fit 64 bits: check its unit", value.dump()));
-  return value.get<int64_t>();
+  if (value().kind == Kind::Large)
+    fail(fmt::format("{} does not fit 64 bits: check its unit",
+                     document->view(value().token)));
+  if (value().kind != Kind::Integer)
+    fail(fmt::format("must be an integer, not {}",
+                     value().kind == Kind::Float ? document->view(value().token)
+                                                 : nameOf(value().kind)));
+  return value().number;
 }
 
 int32_t Cursor::index() const {
@@ -81,36 +264,49 @@ int32_t Cursor::index() const {
 }
 
 bool Cursor::boolean() const {
-  if (!value.is_boolean())
-    fail(fmt::format("must be true or false, not {}", value.type_name()));
-  return value.get<bool>();
+  if (value().kind != Kind::Boolean)
+    fail(fmt::format("must be true or false, not {}", nameOf(value().kind)));
+  return value().number != 0;
 }
 
 std::string Cursor::string() const {
-  if (!value.is_string())
-    fail(fmt::format("must be a string, not {}", value.type_name()));
-  return value.get<std::string>();
+  expect(Kind::String);
+  return std::string(document->view(value().token));
 }
 
 std::string
 baechi::placement::json::parse(std::string_view text, const std::string &name,
                                std::string_view format,
+                               const std::vector<Elements> &elements,
                                const std::function<void(Cursor)> &read) try {
-  nlohmann::json document = nlohmann::json::parse(text);
-  Cursor root(document, "");
-  std::string actual = root["format"].string();
-  if (actual != format)
-    root["format"].fail(
-        fmt::format("is '{}', but this must be a {} file", actual, format));
-  if (int64_t version = root["version"].integer(); version != 1)
-    root["version"].fail(
-        fmt::format("is {}, but only version 1 is known", version));
+  Builder builder(format, elements);
+  if (!nlohmann::json::sax_parse(text.begin(), text.end(), &builder))
+    return fmt::format("{}: not valid JSON: {}", name, builder.error);
+  Cursor root(builder.document, 0);
+  root["format"].string();
+  root["version"].integer();
+  builder.checkFormat();
+  for (const Elements &array : elements)
+    if (auto at = root.find(array.key))
+      at->expect(Kind::Array);
   read(root);
   return "";
-} catch (const nlohmann::json::exception &e) {
-  return fmt::format("{}: not valid JSON: {}", name, e.what());
 } catch (const FormatError &e) {
   return fmt::format("{}: {}", name, e.what());
 } catch (const std::exception &e) {
   return fmt::format("{}: cannot be read: {}", name, e.what());
+}
+
+void baechi::placement::json::appendQuoted(std::string &text,
+                                           std::string_view string) {
+  bool plain = std::all_of(string.begin(), string.end(), [](char c) {
+    return c >= ' ' && c <= '~' && c != '"' && c != '\\';
+  });
+  if (!plain) {
+    text += nlohmann::json(string).dump();
+    return;
+  }
+  text += '"';
+  text += string;
+  text += '"';
 }

@@ -7,21 +7,25 @@
 //===----------------------------------------------------------------------===//
 ///
 /// \file
-/// A cursor into a JSON document that knows its path, so that every error says
-/// where it is. Errors are thrown as `FormatError` inside the readers and
-/// leave them as strings.
+/// A cursor into a JSON document that knows its path, so that every error names
+/// the place. Errors travel as FormatError inside the readers; `parse` turns
+/// all of them into a message.
+///
+/// Files of a million operators are long arrays of small objects: elements of
+/// such arrays are handed over one by one as they are read, and not kept.
 ///
 //===----------------------------------------------------------------------===//
 #ifndef BAECHI_LIB_PLACEMENT_JSON_H
 #define BAECHI_LIB_PLACEMENT_JSON_H
 
-#include <nlohmann/json.hpp>
-
+#include <cstdint>
 #include <functional>
+#include <initializer_list>
 #include <optional>
 #include <stdexcept>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace baechi::placement::json {
 
@@ -29,48 +33,107 @@ struct FormatError : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
+enum class Kind : uint8_t {
+  Null,
+  Boolean,
+  Integer,
+  Large, ///< an integer beyond 64 bits with a sign
+  Float,
+  String,
+  Array,
+  Object,
+};
+
+/// Values in the order of the text: flat, each before its members.
+struct Document {
+  /// A piece of `text`.
+  struct Piece {
+    uint32_t begin = 0, size = 0;
+  };
+  struct Value {
+    Kind kind = Kind::Null;
+    int32_t parent = -1;
+    int32_t next = -1; ///< the parent's next member or element
+    int32_t size = 0;  ///< members or elements
+    int64_t number = 0;
+    Piece key;   ///< of an object's member
+    Piece token; ///< a string; a number that is no 64-bit integer
+  };
+  std::vector<Value> values;
+  std::string text;
+
+  std::string_view view(Piece piece) const {
+    return std::string_view(text).substr(piece.begin, piece.size);
+  }
+  /// "ops[3] 'matmul'.time_ns": where a value is; objects in arrays show their
+  /// names.
+  std::string path(int32_t value) const;
+};
+
 class Cursor {
 public:
-  Cursor(const nlohmann::json &value, std::string path)
-      : value(value), path(std::move(path)) {}
+  Cursor(const Document &document, int32_t at) : document(&document), at(at) {}
 
   /// The member \p key of an object; an error when it is missing.
   Cursor operator[](std::string_view key) const;
   /// The same; nullopt when it is missing or null.
   std::optional<Cursor> find(std::string_view key) const;
   /// Calls \p visit for every element of an array.
-  void forEach(const std::function<void(size_t, Cursor)> &visit) const;
-  /// Calls \p visit for every member of an object.
-  void forEachMember(
-      const std::function<void(const std::string &, Cursor)> &visit) const;
-  /// Rejects a member that is not one of \p keys: a misspelt name must not be
-  /// ignored.
+  template <typename Visit> void forEach(Visit visit) const {
+    expect(Kind::Array);
+    forEachChild(visit);
+  }
+  /// Calls \p visit for every member of an object, with its key.
+  template <typename Visit> void forEachMember(Visit visit) const {
+    expect(Kind::Object);
+    forEachChild([&](Cursor member) { visit(member.key(), member); });
+  }
+  /// Rejects a member that is not one of \p keys, or comes twice: a misspelt
+  /// name must not be ignored.
   void onlyKeys(std::initializer_list<std::string_view> keys) const;
+  void expect(Kind kind) const;
 
-  bool isObject() const { return value.is_object(); }
-  size_t size() const { return value.size(); }
+  bool isObject() const { return value().kind == Kind::Object; }
+  size_t size() const { return static_cast<size_t>(value().size); }
   int64_t integer() const;
   /// An integer that fits 32 bits.
   int32_t index() const;
   bool boolean() const;
   std::string string() const;
-  /// Adds a name to the path: `ops[3] 'matmul'`.
-  Cursor named(const std::string &name) const {
-    return {value, path + " '" + name + "'"};
-  }
 
   [[noreturn]] void fail(const std::string &what) const;
 
 private:
-  const nlohmann::json &value;
-  std::string path;
+  const Document::Value &value() const { return document->values[at]; }
+  std::string_view key() const { return document->view(value().key); }
+  template <typename Visit> void forEachChild(Visit visit) const {
+    // Of an array whose elements were not kept none is left.
+    bool kept = static_cast<size_t>(at) + 1 < document->values.size() &&
+                document->values[at + 1].parent == at;
+    for (int32_t k = kept ? at + 1 : -1; k >= 0; k = document->values[k].next)
+      visit(Cursor(*document, k));
+  }
+
+  const Document *document;
+  int32_t at;
+};
+
+/// An array of the root whose elements `visit` gets, with their positions,
+/// while the text is being read; `read` finds it empty.
+struct Elements {
+  std::string_view key;
+  std::function<void(size_t, Cursor)> visit;
 };
 
 /// Parses \p text, a file of the given format ("baechi-graph") and version 1,
 /// and hands its root to \p read. Returns what went wrong, empty if nothing.
 std::string parse(std::string_view text, const std::string &name,
                   std::string_view format,
+                  const std::vector<Elements> &elements,
                   const std::function<void(Cursor)> &read);
+
+/// Appends a string as JSON. Throws what is not UTF-8.
+void appendQuoted(std::string &text, std::string_view string);
 
 } // namespace baechi::placement::json
 

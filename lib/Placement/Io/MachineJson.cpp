@@ -10,6 +10,7 @@
 #include "Io/Json.h"
 
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include <array>
 #include <map>
@@ -39,10 +40,9 @@ Machine readDevices(const Cursor &root) {
   if (devices.size() > maxDevices)
     devices.fail(fmt::format("holds {} devices, more than {}", devices.size(),
                              maxDevices));
-  devices.forEach([&](size_t, const Cursor &entry) {
+  devices.forEach([&](const Cursor &at) {
     Device device;
-    device.name = entry["name"].string();
-    Cursor at = entry.named(device.name);
+    device.name = at["name"].string();
     at.onlyKeys({"name", "kind", "memory"});
     device.kind = at["kind"].string();
     device.memory = at["memory"].integer();
@@ -68,7 +68,7 @@ void readLinks(const Cursor &root, Machine &machine) {
   if (!links)
     return;
   std::vector<bool> seen(n * n, false);
-  links->forEach([&](size_t, const Cursor &at) {
+  links->forEach([&](const Cursor &at) {
     at.onlyKeys({"from", "to", "latency_ns", "bytes_per_us"});
     auto device = [&](const char *key) {
       std::string name = at[key].string();
@@ -136,7 +136,7 @@ std::string baechi::placement::parseMachine(std::string_view text,
                                             const std::string &name,
                                             Machine &machine) {
   machine = {};
-  return json::parse(text, name, "baechi-machine", [&](const Cursor &root) {
+  return json::parse(text, name, "baechi-machine", {}, [&](const Cursor &root) {
     root.onlyKeys({"format", "version", "meta", "devices", "kinds", "links",
                    "link_default", "link_model", "staged_through"});
     machine = readDevices(root);

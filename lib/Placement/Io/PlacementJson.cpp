@@ -27,28 +27,38 @@ public:
     const auto &devices = problem.machine.devices;
     for (size_t d = 0; d < devices.size(); ++d)
       index.emplace(devices[d].name, static_cast<int32_t>(d));
+    placement.device.assign(problem.graph.ops.size(), -1);
+    placement.startNs.assign(problem.graph.ops.size(), 0);
   }
 
-  void read(const Cursor &root, PlacementInfo &info) {
+  void readOperator(const Cursor &at) {
+    int32_t id = at["id"].index();
+    size_t n = problem.graph.ops.size();
+    if (id < 0 || static_cast<size_t>(id) >= n)
+      at["id"].fail(
+          fmt::format("is {}, but the graph has {} operators", id, n));
+    if (placement.device[id] >= 0)
+      at["id"].fail(fmt::format("operator {} is placed twice", id));
+    placement.device[id] = device(at["device"]);
+    placement.startNs[id] = at["start_ns"].integer();
+  }
+
+  void readTransfer(const Cursor &at) {
+    placement.transfers.push_back(
+        {at["op"].index(), at["output"].index(), device(at["from"]),
+         device(at["to"]), at["start_ns"].integer(), at["end_ns"].integer()});
+  }
+
+  void finish(const Cursor &root, PlacementInfo &info) {
     if (auto algorithm = root.find("algorithm"))
       info.algorithm = algorithm->string();
     if (auto bound = root.find("lower_bound_ns"))
       info.lowerBoundNs = bound->integer();
-    size_t n = problem.graph.ops.size();
-    placement.device.assign(n, -1);
-    placement.startNs.assign(n, 0);
-    root["ops"].forEach([&](size_t, const Cursor &at) { readOperator(at); });
-    for (size_t i = 0; i < n; ++i)
+    root["ops"].expect(json::Kind::Array);
+    for (size_t i = 0; i < placement.device.size(); ++i)
       if (placement.device[i] < 0)
         root["ops"].fail(fmt::format("operator {} '{}' is not placed", i,
                                      problem.graph.ops[i].name));
-    if (auto transfers = root.find("transfers"))
-      transfers->forEach([&](size_t, const Cursor &at) {
-        placement.transfers.push_back({at["op"].index(), at["output"].index(),
-                                       device(at["from"]), device(at["to"]),
-                                       at["start_ns"].integer(),
-                                       at["end_ns"].integer()});
-      });
     std::sort(placement.transfers.begin(), placement.transfers.end(),
               [](const Transfer &a, const Transfer &b) {
                 return std::tie(a.startNs, a.endNs, a.op, a.output, a.to) <
@@ -66,18 +76,6 @@ private:
     return it->second;
   }
 
-  void readOperator(const Cursor &at) {
-    int32_t id = at["id"].index();
-    size_t n = problem.graph.ops.size();
-    if (id < 0 || static_cast<size_t>(id) >= n)
-      at["id"].fail(
-          fmt::format("is {}, but the graph has {} operators", id, n));
-    if (placement.device[id] >= 0)
-      at["id"].fail(fmt::format("operator {} is placed twice", id));
-    placement.device[id] = device(at["device"]);
-    placement.startNs[id] = at["start_ns"].integer();
-  }
-
   const Problem &problem;
   Placement &placement;
   std::map<std::string, int32_t> index;
@@ -92,9 +90,13 @@ std::string baechi::placement::parsePlacement(std::string_view text,
                                               PlacementInfo *info) {
   placement = {};
   PlacementInfo ignored;
-  return json::parse(text, name, "baechi-placement", [&](const Cursor &root) {
-    PlacementReader(problem, placement).read(root, info ? *info : ignored);
-  });
+  PlacementReader reader(problem, placement);
+  return json::parse(
+      text, name, "baechi-placement",
+      {{"ops", [&](size_t, const Cursor &at) { reader.readOperator(at); }},
+       {"transfers",
+        [&](size_t, const Cursor &at) { reader.readTransfer(at); }}},
+      [&](const Cursor &root) { reader.finish(root, info ? *info : ignored); });
 }
 
 std::string baechi::placement::readPlacement(const std::string &path,
@@ -111,29 +113,31 @@ std::string baechi::placement::formatPlacement(const Problem &problem,
                                                const Placement &placement,
                                                const PlacementInfo &info,
                                                std::string &text) try {
-  using Json = nlohmann::ordered_json;
-  auto deviceName = [&](int32_t d) {
-    return problem.machine.devices.at(d).name;
-  };
-  Json root{{"format", "baechi-placement"},
-            {"version", 1},
-            {"algorithm", info.algorithm},
-            {"makespan_ns", placement.makespanNs},
-            {"lower_bound_ns", info.lowerBoundNs}};
-  auto &ops = root["ops"] = Json::array();
-  for (size_t i = 0; i < placement.device.size(); ++i)
-    ops.push_back({{"id", i},
-                   {"device", deviceName(placement.device[i])},
-                   {"start_ns", placement.startNs.at(i)}});
-  auto &transfers = root["transfers"] = Json::array();
-  for (const Transfer &t : placement.transfers)
-    transfers.push_back({{"op", t.op},
-                         {"output", t.output},
-                         {"from", deviceName(t.from)},
-                         {"to", deviceName(t.to)},
-                         {"start_ns", t.startNs},
-                         {"end_ns", t.endNs}});
-  text = root.dump() + "\n";
+  std::vector<std::string> names;
+  for (const Device &device : problem.machine.devices)
+    json::appendQuoted(names.emplace_back(), device.name);
+  text = R"({"format":"baechi-placement","version":1,"algorithm":)";
+  json::appendQuoted(text, info.algorithm);
+  auto out = std::back_inserter(text);
+  fmt::format_to(out, R"(,"makespan_ns":{},"lower_bound_ns":{},"ops":[)",
+                 placement.makespanNs, info.lowerBoundNs);
+  const char *separator = "";
+  for (size_t i = 0; i < placement.device.size(); ++i) {
+    fmt::format_to(out, R"({}{{"id":{},"device":{},"start_ns":{}}})", separator,
+                   i, names.at(placement.device[i]), placement.startNs.at(i));
+    separator = ",";
+  }
+  text += "],\"transfers\":[";
+  separator = "";
+  for (const Transfer &t : placement.transfers) {
+    fmt::format_to(out,
+                   R"({}{{"op":{},"output":{},"from":{},"to":{},)"
+                   R"("start_ns":{},"end_ns":{}}})",
+                   separator, t.op, t.output, names.at(t.from), names.at(t.to),
+                   t.startNs, t.endNs);
+    separator = ",";
+  }
+  text += "]}\n";
   return "";
 } catch (const std::exception &e) {
   return fmt::format("cannot write: {}", e.what());
