@@ -310,7 +310,7 @@ void Session::improve() {
 void Session::accept() {
   begin("verify");
   Placement placement = toPlacement(model, best.device, best.schedule);
-  auto violations = verify(problem, placement);
+  auto violations = verify(problem, placement, &result.usage);
   if (!violations.empty()) {
     result.error = "internal error: the placement that '" + best.name +
                    "' found is not valid: " + violations.front();
@@ -319,7 +319,6 @@ void Session::accept() {
   result.winner = best.name;
   result.notes.insert(result.notes.end(), best.notes.begin(), best.notes.end());
   result.maxLoadNs = maxLoad(model, best.device);
-  result.usage = usage(problem, placement);
   result.placement = std::move(placement);
 }
 

@@ -59,8 +59,10 @@ memoryOverTime(const Problem &problem, const Placement &placement);
 /// All violations of a placement: precedence with transfers, one operator at
 /// a time per device, link exclusivity, memory by replay, colocation, pins,
 /// support, makespan. Written independently of every algorithm. Empty: valid.
+/// \p usage, where there is one, gets what `usage` returns.
 std::vector<std::string> verify(const Problem &problem,
-                                const Placement &placement);
+                                const Placement &placement,
+                                std::vector<DeviceUsage> *usage = nullptr);
 
 } // namespace baechi::placement
 

@@ -19,6 +19,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <limits>
+#include <span>
+#include <string_view>
 #include <tuple>
 #include <unordered_map>
 
@@ -28,21 +31,30 @@ namespace {
 
 /// A tensor on one device: complete there from `from`, last used at `lastUse`.
 struct Holding {
-  int64_t from = -1;
-  int64_t lastUse = -1;
-  bool present() const { return from >= 0; }
+  int64_t from;
+  int64_t lastUse;
 };
 
+/// A copy of a tensor; `next` is another one of it.
+struct Copy {
+  Holding held;
+  int32_t device;
+  int32_t next;
+};
+
+/// What an operator or a transfer (a position in `copies`) takes up.
 struct Span {
   int64_t start;
   int64_t end;
-  std::string name;
+  int32_t op = -1;
+  int32_t transfer = -1;
 };
 
-/// Memory taken (delta > 0) or given back at a time.
+/// Bytes taken or given back at a time.
 struct MemoryEvent {
   int64_t at;
-  int64_t delta;
+  int64_t bytes;
+  bool operator<(const MemoryEvent &other) const { return at < other.at; }
 };
 
 class Replay {
@@ -75,11 +87,16 @@ private:
   const std::string &deviceName(int32_t d) const {
     return machine.devices[d].name;
   }
-  Holding &holding(int32_t op, int32_t output, int32_t device) {
-    return held[(firstTensor[op] + output) * numDevices + device];
+  size_t tensor(int32_t op, int32_t output) const {
+    return firstTensor[op] + output;
   }
+  Holding *holding(int32_t op, int32_t output, int32_t device);
+  std::string nameOf(const Transfer &t) const;
+  std::string nameOf(const Span &span) const;
   int64_t end(size_t op) const { return placement.startNs[op] + time[op]; }
   void exclusive(std::vector<Span> spans, const std::string &where);
+  void follow(int32_t d, std::span<const MemoryEvent> taken,
+              std::span<const MemoryEvent> given);
 
   const Graph &graph;
   const Machine &machine;
@@ -88,10 +105,33 @@ private:
   int32_t numDevices;
   std::vector<int64_t> time;
   std::vector<size_t> firstTensor;
-  std::vector<Holding> held;
-  std::vector<Transfer> copies;
+  std::vector<Holding> produced;  ///< per tensor, where it is made
+  std::vector<int32_t> firstCopy; ///< per tensor, into `copied`; < 0: none
+  std::vector<Copy> copied;
+  std::vector<Transfer> copies; ///< the valid transfers, in order of start
   int64_t endOfStep = 0;
 };
+
+/// A tensor on a device; nullptr: it never comes there.
+Holding *Replay::holding(int32_t op, int32_t output, int32_t device) {
+  size_t t = tensor(op, output);
+  if (placement.device[op] == device)
+    return &produced[t];
+  for (int32_t c = firstCopy[t]; c >= 0; c = copied[c].next)
+    if (copied[c].device == device)
+      return &copied[c].held;
+  return nullptr;
+}
+
+std::string Replay::nameOf(const Transfer &t) const {
+  return fmt::format("{}:{} {}->{}", graph.ops[t.op].name, t.output,
+                     deviceName(t.from), deviceName(t.to));
+}
+
+std::string Replay::nameOf(const Span &span) const {
+  return span.transfer < 0 ? graph.ops[span.op].name
+                           : nameOf(copies[span.transfer]);
+}
 
 bool Replay::shape() {
   size_t n = graph.ops.size();
@@ -135,34 +175,36 @@ void Replay::exclusive(std::vector<Span> spans, const std::string &where) {
   for (size_t k = 1; k < spans.size(); ++k) {
     const Span &a = spans[k - 1], &b = spans[k];
     if (b.start < a.end)
-      report("two at once on {}: {} [{}, {}) and {} [{}, {})", where, a.name,
-             a.start, a.end, b.name, b.start, b.end);
+      report("two at once on {}: {} [{}, {}) and {} [{}, {})", where, nameOf(a),
+             a.start, a.end, nameOf(b), b.start, b.end);
   }
 }
 
 void Replay::operators() {
   std::vector<std::vector<Span>> rows(numDevices);
-  held.resize(firstTensor.back() * numDevices);
+  produced.resize(firstTensor.back());
+  firstCopy.resize(firstTensor.back(), -1);
   for (size_t i = 0; i < graph.ops.size(); ++i) {
     int32_t d = placement.device[i];
-    rows[d].push_back({placement.startNs[i], end(i), graph.ops[i].name});
+    rows[d].push_back(
+        {placement.startNs[i], end(i), static_cast<int32_t>(i), -1});
     devices[d].busyNs += time[i];
     ++devices[d].operators;
     endOfStep = std::max(endOfStep, end(i));
-    for (size_t k = 0; k < graph.ops[i].outputs.size(); ++k)
-      holding(static_cast<int32_t>(i), static_cast<int32_t>(k), d) = {end(i),
-                                                                      end(i)};
+    for (size_t t = firstTensor[i]; t < firstTensor[i + 1]; ++t)
+      produced[t] = {end(i), end(i)};
   }
   for (int32_t d = 0; d < numDevices; ++d)
     exclusive(std::move(rows[d]), deviceName(d));
 }
 
 void Replay::constraints() {
-  std::unordered_map<std::string, size_t> first;
+  std::unordered_map<std::string_view, size_t> first;
+  first.reserve(graph.ops.size());
   for (size_t i = 0; i < graph.ops.size(); ++i) {
     const Operator &op = graph.ops[i];
-    const std::string &device = deviceName(placement.device[i]);
-    if (op.pin && *op.pin != device)
+    if (const std::string &device = deviceName(placement.device[i]);
+        op.pin && *op.pin != device)
       report("pin: {} is pinned to {} and placed on {}", op.name, *op.pin,
              device);
     if (!op.group)
@@ -171,7 +213,7 @@ void Replay::constraints() {
     if (placement.device[other] != placement.device[i])
       report("group: {} has {} on {} and {} on {}", *op.group,
              graph.ops[other].name, deviceName(placement.device[other]),
-             op.name, device);
+             op.name, deviceName(placement.device[i]));
   }
 }
 
@@ -183,8 +225,27 @@ void Replay::transfers() {
                    [](const Transfer &a, const Transfer &b) {
                      return a.startNs < b.startNs;
                    });
-  // What a transfer occupies under the link model, by name.
-  std::unordered_map<std::string, std::vector<Span>> occupied;
+  // What transfers occupy under the link model: a link, a side or all of a
+  // device.
+  struct Resource {
+    std::string name;
+    std::vector<Span> spans;
+  };
+  std::vector<Resource> resources(2 * numDevices);
+  for (int32_t d = 0; d < numDevices; ++d) {
+    bool duplex = machine.linkModel == LinkModel::Duplex;
+    resources[d].name =
+        (duplex ? "the outgoing side of " : "the copy engine of ") +
+        deviceName(d);
+    resources[numDevices + d].name = "the incoming side of " + deviceName(d);
+  }
+  if (machine.linkModel == LinkModel::Parallel) {
+    resources.clear();
+    for (int32_t from = 0; from < numDevices; ++from)
+      for (int32_t to = 0; to < numDevices; ++to)
+        resources.push_back(
+            {"the link " + deviceName(from) + "->" + deviceName(to), {}});
+  }
   for (const Transfer &t : sorted) {
     if (t.op < 0 || static_cast<size_t>(t.op) >= graph.ops.size() ||
         t.output < 0 ||
@@ -194,55 +255,52 @@ void Replay::transfers() {
              t.op, t.output, t.from, t.to);
       continue;
     }
-    std::string name =
-        fmt::format("{}:{} {}->{}", graph.ops[t.op].name, t.output,
-                    deviceName(t.from), deviceName(t.to));
     int64_t bytes = graph.ops[t.op].outputs[t.output].bytes;
     endOfStep = std::max(endOfStep, t.endNs);
     const std::optional<Link> &link = machine.link(t.from, t.to);
     if (!link)
-      report("no link: {}", name);
+      report("no link: {}", nameOf(t));
     else if (t.endNs - t.startNs < link->transferNs(bytes))
-      report("too fast: {} takes {} ns, its link needs {}", name,
+      report("too fast: {} takes {} ns, its link needs {}", nameOf(t),
              t.endNs - t.startNs, link->transferNs(bytes));
-    Holding &source = holding(t.op, t.output, t.from);
-    if (!source.present() || source.from > t.startNs)
-      report("transfer before its tensor is there: {} at {} ns", name,
+    Holding *source = holding(t.op, t.output, t.from);
+    if (!source || source->from > t.startNs)
+      report("transfer before its tensor is there: {} at {} ns", nameOf(t),
              t.startNs);
     else
-      source.lastUse = std::max(source.lastUse, t.endNs);
-    Holding &target = holding(t.op, t.output, t.to);
-    if (target.present()) {
-      report("moved twice: {}", name);
+      source->lastUse = std::max(source->lastUse, t.endNs);
+    if (holding(t.op, t.output, t.to)) {
+      report("moved twice: {}", nameOf(t));
       continue;
     }
-    target = {t.endNs, t.endNs};
+    int32_t &first = firstCopy[tensor(t.op, t.output)];
+    copied.push_back({{t.endNs, t.endNs}, t.to, first});
+    first = static_cast<int32_t>(copied.size()) - 1;
+    Span span{t.startNs, t.endNs, -1, static_cast<int32_t>(copies.size())};
     copies.push_back(t);
     devices[t.from].sentBytes += bytes;
-    Span span{t.startNs, t.endNs, name};
-    const std::string &from = deviceName(t.from), &to = deviceName(t.to);
     switch (machine.linkModel) {
     case LinkModel::Unlimited:
       break;
     case LinkModel::Parallel:
-      occupied["the link " + from + "->" + to].push_back(span);
+      resources[static_cast<size_t>(t.from) * numDevices + t.to]
+          .spans.push_back(span);
       break;
     case LinkModel::Duplex:
-      occupied["the outgoing side of " + from].push_back(span);
-      occupied["the incoming side of " + to].push_back(span);
+      resources[t.from].spans.push_back(span);
+      resources[numDevices + t.to].spans.push_back(span);
       break;
     case LinkModel::Sequential:
-      occupied["the copy engine of " + from].push_back(span);
-      occupied["the copy engine of " + to].push_back(span);
+      resources[t.from].spans.push_back(span);
+      resources[t.to].spans.push_back(span);
       break;
     }
   }
-  std::vector<std::string> names;
-  for (const auto &[name, spans] : occupied)
-    names.push_back(name);
-  std::sort(names.begin(), names.end());
-  for (const std::string &name : names)
-    exclusive(std::move(occupied[name]), name);
+  std::sort(
+      resources.begin(), resources.end(),
+      [](const Resource &a, const Resource &b) { return a.name < b.name; });
+  for (Resource &resource : resources)
+    exclusive(std::move(resource.spans), resource.name);
 }
 
 void Replay::edges() {
@@ -261,25 +319,25 @@ void Replay::edges() {
                from.name, end(edge.from) + wait);
       continue;
     }
-    Holding &operand = holding(edge.from, edge.output, b);
-    if (!operand.present())
+    Holding *operand = holding(edge.from, edge.output, b);
+    if (!operand)
       report("never moved: {}:{} to {} on {}", from.name, edge.output, to.name,
              deviceName(b));
-    else if (start < operand.from)
+    else if (start < operand->from)
       report("before its operand: {} starts at {} ns, {}:{} is there at {}",
-             to.name, start, from.name, edge.output, operand.from);
+             to.name, start, from.name, edge.output, operand->from);
     else
-      operand.lastUse = std::max(operand.lastUse, end(edge.to));
+      operand->lastUse = std::max(operand->lastUse, end(edge.to));
   }
 }
 
 void Replay::memory() {
-  std::vector<std::vector<MemoryEvent>> events(numDevices);
+  std::vector<std::vector<MemoryEvent>> taken(numDevices), given(numDevices);
   auto hold = [&](int32_t d, int64_t from, int64_t until, int64_t bytes) {
     if (bytes == 0 || until <= from)
       return;
-    events[d].push_back({from, bytes});
-    events[d].push_back({until, -bytes});
+    taken[d].push_back({from, bytes});
+    given[d].push_back({until, bytes});
   };
   for (size_t i = 0; i < graph.ops.size(); ++i) {
     const Operator &op = graph.ops[i];
@@ -287,43 +345,58 @@ void Replay::memory() {
     int64_t start = placement.startNs[i];
     devices[d].residentBytes += op.resident;
     hold(d, start, end(i), op.scratch);
-    for (size_t k = 0; k < op.outputs.size(); ++k) {
-      int64_t last =
-          holding(static_cast<int32_t>(i), static_cast<int32_t>(k), d).lastUse;
-      hold(d, start, op.result ? endOfStep : last, op.outputs[k].memory);
-    }
+    for (size_t k = 0; k < op.outputs.size(); ++k)
+      hold(d, start,
+           op.result ? endOfStep : produced[firstTensor[i] + k].lastUse,
+           op.outputs[k].memory);
   }
   for (const Transfer &t : copies)
-    hold(t.to, t.startNs, holding(t.op, t.output, t.to).lastUse,
+    hold(t.to, t.startNs, holding(t.op, t.output, t.to)->lastUse,
          graph.ops[t.op].outputs[t.output].copy);
   levels.resize(numDevices);
   for (int32_t d = 0; d < numDevices; ++d) {
-    // Half open: what is released at a time makes room at that time.
-    std::sort(events[d].begin(), events[d].end(),
-              [](const MemoryEvent &a, const MemoryEvent &b) {
-                return std::tie(a.at, a.delta) < std::tie(b.at, b.delta);
-              });
-    DeviceUsage &device = devices[d];
-    int64_t level = device.peakBytes = device.residentBytes;
-    auto &steps = levels[d];
-    if (keepLevels)
-      steps.push_back({0, level});
-    for (const MemoryEvent &event : events[d]) {
-      level += event.delta;
-      if (keepLevels) {
-        if (steps.back().atNs < event.at)
-          steps.push_back({event.at, level});
-        steps.back().bytes = level;
-      }
-      if (level > device.peakBytes) {
-        device.peakBytes = level;
-        device.peakAtNs = event.at;
-      }
-    }
+    std::sort(taken[d].begin(), taken[d].end());
+    std::sort(given[d].begin(), given[d].end());
+    follow(d, taken[d], given[d]);
+    const DeviceUsage &device = devices[d];
     if (device.peakBytes > machine.devices[d].memory)
       report("memory: {} needs {} bytes at {} ns, {} available", deviceName(d),
              device.peakBytes, device.peakAtNs, machine.devices[d].memory);
   }
+}
+
+/// The level of a device over time. Half open: what is given back at a time
+/// makes room at that time.
+void Replay::follow(int32_t d, std::span<const MemoryEvent> taken,
+                    std::span<const MemoryEvent> given) {
+  DeviceUsage &device = devices[d];
+  int64_t level = device.peakBytes = device.residentBytes;
+  auto &steps = levels[d];
+  auto note = [&](int64_t at) {
+    if (!keepLevels)
+      return;
+    if (steps.empty() || steps.back().atNs < at)
+      steps.push_back({at, level});
+    steps.back().bytes = level;
+  };
+  note(0);
+  auto back = given.begin();
+  auto giveBack = [&](int64_t until) {
+    for (; back != given.end() && back->at <= until; ++back) {
+      level -= back->bytes;
+      note(back->at);
+    }
+  };
+  for (const MemoryEvent &event : taken) {
+    giveBack(event.at);
+    level += event.bytes;
+    note(event.at);
+    if (level > device.peakBytes) {
+      device.peakBytes = level;
+      device.peakAtNs = event.at;
+    }
+  }
+  giveBack(std::numeric_limits<int64_t>::max());
 }
 
 void Replay::makespan() {
@@ -359,7 +432,11 @@ baechi::placement::memoryOverTime(const Problem &problem,
   return replay(problem, placement, /*keepLevels=*/true).levels;
 }
 
-std::vector<std::string> baechi::placement::verify(const Problem &problem,
-                                                   const Placement &placement) {
-  return replay(problem, placement).violations;
+std::vector<std::string>
+baechi::placement::verify(const Problem &problem, const Placement &placement,
+                          std::vector<DeviceUsage> *usage) {
+  Replay result = replay(problem, placement);
+  if (usage)
+    *usage = std::move(result.devices);
+  return std::move(result.violations);
 }
