@@ -7,32 +7,25 @@
 //===----------------------------------------------------------------------===//
 
 #include "TestProblems.h"
+#include "TestPrograms.h"
 
 #include "Baechi/Placement/Glpk.h"
+#include "Baechi/Placement/NativeSolver.h"
 
 #include <gmock/gmock.h>
 
+#include <nlohmann/json.hpp>
+
 #include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <map>
 
 using namespace baechi::placement;
 using namespace baechi::placement::test;
 using testing::DoubleNear;
 
 namespace {
-
-double longestPath(const LpProgram &program, const std::vector<double> &x) {
-  std::vector<double> start(program.time.size(), 0);
-  double longest = 0;
-  for (size_t e = 0; e < program.edges.size(); ++e) {
-    const auto &edge = program.edges[e];
-    start[edge.to] =
-        std::max(start[edge.to], start[edge.from] + program.time[edge.from] +
-                                     edge.transfer * x[e]);
-  }
-  for (size_t i = 0; i < start.size(); ++i)
-    longest = std::max(longest, start[i] + program.time[i]);
-  return longest;
-}
 
 TEST(Glpk, ChainHasFavouritesOnly) {
   LpProgram program{{1, 2, 3}, {{0, 1, 10}, {1, 2, 10}}};
@@ -58,6 +51,88 @@ TEST(Glpk, ForkWithADearAndACheapChild) {
   ASSERT_TRUE(solution.optimal) << solution.note;
   EXPECT_THAT(longestPath(program, solution.x),
               DoubleNear(3 + 10 * 3 / 13.0, 1e-6));
+}
+
+/// Both solvers, and what they must agree on.
+void compare(const LpProgram &program) {
+  LpSolution reference = createGlpkSolver()->solve(program, 60);
+  LpSolution native = createNativeSolver()->solve(program, 60);
+  ASSERT_TRUE(reference.optimal) << reference.note;
+  ASSERT_TRUE(native.optimal) << native.note;
+  EXPECT_NEAR(reference.value, native.value, 1e-6 * native.value);
+  EXPECT_LE(native.bound, reference.value * (1 + 1e-9));
+}
+
+TEST(Glpk, AgreesWithTheNativeSolver) {
+  for (int kind = 0; kind < numKinds; ++kind)
+    for (uint32_t seed = 100; seed < 130; ++seed) {
+      SCOPED_TRACE(testing::Message() << "kind " << kind << " seed " << seed);
+      compare(randomProgram(seed, static_cast<Kind>(kind), 60));
+    }
+}
+
+TEST(Glpk, AgreesWithTheNativeSolverOnLargerPrograms) {
+  for (int kind = 0; kind < numKinds; ++kind) {
+    SCOPED_TRACE(testing::Message() << "kind " << kind);
+    compare(randomProgram(7, static_cast<Kind>(kind), 700));
+  }
+}
+
+/// The program of an instance of data/msr: times on accelerators, the cost of
+/// one transfer.
+LpProgram readInstance(const std::filesystem::path &file) {
+  nlohmann::json instance = nlohmann::json::parse(std::ifstream(file));
+  std::map<int64_t, std::vector<std::pair<int64_t, double>>> users;
+  std::map<int64_t, int32_t> waiting;
+  std::map<int64_t, double> time;
+  auto id = [](const nlohmann::json &value) {
+    return value.is_string() ? std::stoll(value.get<std::string>())
+                             : value.get<int64_t>();
+  };
+  for (const auto &node : instance["nodes"]) {
+    time[id(node["id"])] = node["fpgaLatency"];
+    waiting[id(node["id"])] = 0;
+  }
+  for (const auto &edge : instance["edges"]) {
+    users[id(edge["sourceId"])].emplace_back(id(edge["destId"]), edge["cost"]);
+    ++waiting[id(edge["destId"])];
+  }
+  std::vector<int64_t> order;
+  for (const auto &[node, count] : waiting)
+    if (count == 0)
+      order.push_back(node);
+  std::map<int64_t, int32_t> position;
+  for (size_t k = 0; k < order.size(); ++k) {
+    position[order[k]] = static_cast<int32_t>(k);
+    for (const auto &[user, cost] : users[order[k]])
+      if (--waiting[user] == 0)
+        order.push_back(user);
+  }
+  LpProgram program;
+  for (int64_t node : order) {
+    program.time.push_back(time[node]);
+    std::map<int32_t, double> transfer;
+    for (const auto &[user, cost] : users[node])
+      transfer[position[user]] += cost;
+    for (const auto &[user, cost] : transfer)
+      program.edges.push_back({position[node], user, cost});
+  }
+  return program;
+}
+
+TEST(Glpk, AgreesWithTheNativeSolverOnRealGraphs) {
+  int32_t count = 0;
+  for (const auto &entry : std::filesystem::recursive_directory_iterator(
+           BAECHI_SOURCE_DIR "/data/msr")) {
+    // The other folder has the experts' placements.
+    if (entry.path().extension() != ".json" ||
+        entry.path().string().find("-inputs") == std::string::npos)
+      continue;
+    SCOPED_TRACE(entry.path().filename());
+    compare(readInstance(entry.path()));
+    ++count;
+  }
+  EXPECT_EQ(count, 24);
 }
 
 TEST(Glpk, NoEdges) {
@@ -89,6 +164,7 @@ TEST(Glpk, TimeLimitIsReported) {
       program.edges.push_back({i, i + k, 10.0 + (i * 7 + k * 13) % 50});
   LpSolution solution = createGlpkSolver()->solve(program, 1e-6);
   EXPECT_FALSE(solution.optimal);
+  EXPECT_TRUE(solution.x.empty());
   EXPECT_NE(solution.note.find("time limit"), std::string::npos);
 }
 

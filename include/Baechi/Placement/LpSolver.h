@@ -8,8 +8,8 @@
 ///
 /// \file
 /// The program of favourite children (Hanen & Munier 1995), and the face of
-/// what solves it. A solver is handed to `place` by its caller: the placement
-/// library links none.
+/// what solves it: the native solver (NativeSolver.h), which `place` uses
+/// unless it is given another, or GLPK (Glpk.h).
 ///
 //===----------------------------------------------------------------------===//
 #ifndef BAECHI_PLACEMENT_LPSOLVER_H
@@ -26,7 +26,8 @@ namespace baechi::placement {
 ///   s_i + k_i <= w                   for every node
 ///   sum_j x_ij >= outdegree(i) - 1   one favourite child at most
 ///   sum_i x_ij >= indegree(j) - 1    one favourite parent at most
-/// Nodes are numbered in topological order; there is one edge a pair.
+/// Nodes are numbered in topological order; there is one edge a pair; edges
+/// are sorted by their tails.
 struct LpProgram {
   struct Edge {
     int32_t from;
@@ -38,10 +39,14 @@ struct LpProgram {
 };
 
 struct LpSolution {
-  /// Per edge; 0: the head is the tail's favourite child. Empty: none found.
+  /// Per edge; 0: the head is the tail's favourite child. Empty: none found
+  /// that would be the same on every run.
   std::vector<double> x;
-  /// False: the time limit came first, or something went wrong; `x`, if there
-  /// is one, may be improved.
+  /// The longest path under `x`, recomputed from it: w, when `x` is optimal.
+  double value = 0;
+  /// Proven: no x has a smaller value. 0 where the solver has no proof.
+  double bound = 0;
+  /// False: a limit came first, or something went wrong; `x` may be improved.
   bool optimal = false;
   /// What a report should say: the limit that was hit, the error.
   std::string note;
@@ -51,7 +56,8 @@ class LpSolver {
 public:
   virtual ~LpSolver() = default;
   virtual std::string name() const = 0;
-  /// Takes about \p seconds at most. Deterministic when it ends in time.
+  /// Deterministic. A solver without a limit of its own gives up after about
+  /// \p seconds, and then returns no x.
   virtual LpSolution solve(const LpProgram &program, double seconds) const = 0;
 };
 

@@ -11,7 +11,6 @@
 #include <glpk.h>
 
 #include <algorithm>
-#include <cmath>
 
 using namespace baechi::placement;
 
@@ -50,6 +49,7 @@ private:
   void build();
   void favouriteRows(const std::vector<std::vector<int>> &lists);
   void longestPathBasis();
+  double longestPath(const std::vector<double> &x) const;
 
   const LpProgram &program;
   int nodes, edges;
@@ -161,23 +161,34 @@ LpSolution Tableau::solve(double seconds) {
     solution.note = "GLPK reached its time limit";
   else if (!solution.optimal)
     solution.note = "GLPK failed with code " + std::to_string(code);
-  if (status != GLP_OPT && status != GLP_FEAS)
+  // What a simplex has when the time is up depends on the machine's load.
+  if (!solution.optimal)
     return solution;
   for (int e = 0; e < edges; ++e)
     solution.x.push_back(
         std::clamp(glp_get_col_prim(lp, edgeColumn(e)), 0.0, 1.0));
+  solution.value = longestPath(solution.x);
   return solution;
+}
+
+double Tableau::longestPath(const std::vector<double> &x) const {
+  std::vector<double> start(nodes, 0);
+  double longest = 0;
+  for (int i = 0, e = 0; i < nodes; ++i) {
+    double end = start[i] + program.time[i];
+    longest = std::max(longest, end);
+    for (; e < edges && program.edges[e].from == i; ++e) {
+      double &next = start[program.edges[e].to];
+      next = std::max(next, end + program.edges[e].transfer * x[e]);
+    }
+  }
+  return longest;
 }
 
 class GlpkSolver : public LpSolver {
 public:
   std::string name() const override { return "GLPK"; }
   LpSolution solve(const LpProgram &program, double seconds) const override {
-    if (program.edges.empty()) {
-      LpSolution trivial;
-      trivial.optimal = true;
-      return trivial;
-    }
     glp_term_out(GLP_OFF);
     return Tableau(program).solve(seconds);
   }

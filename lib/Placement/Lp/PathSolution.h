@@ -1,0 +1,57 @@
+//===- PathSolution.h - A solution and what it proves ----------*- C++ -*-===//
+//
+// Part of the Baechi project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+#ifndef BAECHI_LIB_PLACEMENT_LP_PATHSOLUTION_H
+#define BAECHI_LIB_PLACEMENT_LP_PATHSOLUTION_H
+
+#include "Lp/PathProgram.h"
+
+namespace baechi::placement::lp {
+
+/// What may still be spent, in multiplications: a limit that gives the same
+/// result on every machine.
+struct Work {
+  double left = 0;
+  /// False once there is none left.
+  bool spend(double amount) {
+    left -= amount;
+    return left >= 0;
+  }
+};
+
+/// A feasible y and proven bounds: `upper` is the value of y, `lower` that of
+/// some feasible dual.
+struct PathSolution {
+  std::vector<double> y;
+  double upper = 0;
+  double lower = 0;
+
+  bool within(double tolerance) const {
+    return upper - lower <= tolerance * upper;
+  }
+  /// Takes another y where that is better.
+  void offer(const PathProgram &program, std::vector<double> other) {
+    double value = valueOf(program, other);
+    if (y.empty() || value < upper) {
+      upper = value;
+      y = std::move(other);
+    }
+  }
+};
+
+/// The value of the dual solution nearest to a flow per edge and a price per
+/// out-budget: the flow is made to add up, the prices to cover it. A lower
+/// bound of \p program whatever they are.
+double dualBound(const PathProgram &program, std::span<const double> flow,
+                 std::vector<double> outPrice);
+
+/// A feasible 0/1 y, found in \p rounds sorts of the edges.
+std::vector<double> greedyMatching(const PathProgram &program, int32_t rounds);
+
+} // namespace baechi::placement::lp
+
+#endif // BAECHI_LIB_PLACEMENT_LP_PATHSOLUTION_H

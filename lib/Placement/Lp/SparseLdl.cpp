@@ -1,0 +1,229 @@
+//===- SparseLdl.cpp - Multifrontal factors of symmetric systems ----------===//
+//
+// Part of the Baechi project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Lp/SparseLdl.h"
+
+#include <algorithm>
+#include <cmath>
+
+using namespace baechi::placement::lp;
+
+namespace {
+
+/// Rows and columns of C that are kept in registers.
+constexpr int32_t tileRows = 8, tileColumns = 4;
+
+/// In a fixed order that suits vector units of any width.
+double dot(const double *a, const double *b, int32_t n) {
+  double sum[8] = {};
+  int32_t i = 0;
+  for (; i + 8 <= n; i += 8)
+    for (int32_t q = 0; q < 8; ++q)
+      sum[q] += a[i + q] * b[i + q];
+  double rest = 0;
+  for (; i < n; ++i)
+    rest += a[i] * b[i];
+  return rest + (((sum[0] + sum[1]) + (sum[2] + sum[3])) +
+                 ((sum[4] + sum[5]) + (sum[6] + sum[7])));
+}
+
+/// `update` where packing does not pay: short or shallow.
+void updateSmall(double *c, size_t strideC, const double *a, size_t strideA,
+                 int32_t rows, int32_t columns, int32_t depth,
+                 const double *d) {
+  for (int32_t j = 0; j < columns; ++j, c += strideC) {
+    int32_t k = 0;
+    for (; k + 4 <= depth; k += 4) {
+      const double *p = a + k * strideA, *q = p + strideA, *r = q + strideA,
+                   *s = r + strideA;
+      double x = p[j] * d[k], y = q[j] * d[k + 1], z = r[j] * d[k + 2],
+             w = s[j] * d[k + 3];
+      for (int32_t i = j; i < rows; ++i)
+        c[i] -= x * p[i] + y * q[i] + z * r[i] + w * s[i];
+    }
+    for (; k < depth; ++k) {
+      const double *p = a + k * strideA;
+      double x = p[j] * d[k];
+      for (int32_t i = j; i < rows; ++i)
+        c[i] -= x * p[i];
+    }
+  }
+}
+
+/// C -= A diag(d) A^T in the lower trapezoid: C is rows x columns, its column
+/// j belongs to A's row j. \p packed has room for tileColumns x depth.
+void update(double *c, size_t strideC, const double *a, size_t strideA,
+            int32_t rows, int32_t columns, int32_t depth, const double *d,
+            double *packed) {
+  if (depth < 8 || rows < 16) {
+    updateSmall(c, strideC, a, strideA, rows, columns, depth, d);
+    return;
+  }
+  for (int32_t j = 0; j < columns; j += tileColumns) {
+    int32_t wide = std::min(tileColumns, columns - j);
+    for (int32_t k = 0; k < depth; ++k)
+      for (int32_t q = 0; q < tileColumns; ++q)
+        packed[k * tileColumns + q] =
+            q < wide ? a[k * strideA + j + q] * d[k] : 0.0;
+    for (int32_t i = j; i < rows; i += tileRows) {
+      int32_t tall = std::min(tileRows, rows - i);
+      double sum[tileColumns][tileRows] = {};
+      const double *left = a + i;
+      if (tall == tileRows) {
+        for (int32_t k = 0; k < depth; ++k, left += strideA)
+          for (int32_t q = 0; q < tileColumns; ++q)
+            for (int32_t r = 0; r < tileRows; ++r)
+              sum[q][r] += left[r] * packed[k * tileColumns + q];
+      } else {
+        for (int32_t k = 0; k < depth; ++k, left += strideA)
+          for (int32_t q = 0; q < tileColumns; ++q)
+            for (int32_t r = 0; r < tall; ++r)
+              sum[q][r] += left[r] * packed[k * tileColumns + q];
+      }
+      for (int32_t q = 0; q < wide; ++q) {
+        double *out = c + (j + q) * strideC + i;
+        for (int32_t r = 0; r < tall; ++r)
+          out[r] -= sum[q][r];
+      }
+    }
+  }
+}
+
+} // namespace
+
+void SparseLdl::allocate() {
+  panels.assign(panelSize, 0);
+  diagonal.assign(size, 0);
+  stack.assign(stackSize, 0);
+  int32_t widest = 0, tallest = 0;
+  for (int32_t f = 0; f < numFronts; ++f) {
+    widest = std::max(widest, pivots(f));
+    tallest = std::max(tallest, height(f));
+  }
+  scratch.assign(static_cast<size_t>(widest) * tileColumns, 0);
+  permuted.assign(size, 0);
+  gathered.assign(tallest, 0);
+}
+
+/// The columns of a front that is complete; its update of the parent is added
+/// to \p below.
+int32_t SparseLdl::eliminate(int32_t front, double *below) {
+  constexpr int32_t block = 16;
+  int32_t wide = pivots(front), tall = height(front), bad = 0;
+  double *columns = panels.data() + panel[front];
+  double *d = diagonal.data() + firstPivot[front];
+  for (int32_t begin = 0; begin < wide; begin += block) {
+    int32_t end = std::min(wide, begin + block);
+    if (begin > 0)
+      update(columns + static_cast<size_t>(begin) * tall + begin, tall,
+             columns + begin, tall, tall - begin, end - begin, begin, d,
+             scratch.data());
+    for (int32_t k = begin; k < end; ++k) {
+      double *column = columns + static_cast<size_t>(k) * tall;
+      for (int32_t j = begin; j < k; ++j) {
+        const double *left = columns + static_cast<size_t>(j) * tall;
+        double factor = left[k] * d[j];
+        for (int32_t i = k; i < tall; ++i)
+          column[i] -= factor * left[i];
+      }
+      bool positive = variable[firstPivot[front] + k] < numPositive;
+      double pivot = column[k], inverse = 1 / pivot;
+      if (!(positive ? pivot > 1e-300 : pivot < -1e-300)) {
+        ++bad;
+        pivot = positive ? 1e300 : -1e300;
+        inverse = 0;
+      }
+      d[k] = pivot;
+      column[k] = 1;
+      for (int32_t i = k + 1; i < tall; ++i)
+        column[i] *= inverse;
+    }
+  }
+  if (int32_t left = tall - wide; left > 0)
+    update(below, left, columns + wide, tall, left, left, wide, d,
+           scratch.data());
+  return bad;
+}
+
+int32_t SparseLdl::factor() {
+  int32_t bad = 0;
+  // The stack holds the updates of fronts whose parent is still to come.
+  size_t top = 0;
+  std::vector<int32_t> waiting;
+  for (int32_t f = 0; f < numFronts; ++f) {
+    int32_t wide = pivots(f), tall = height(f);
+    size_t left = tall - wide;
+    double *below = stack.data() + top;
+    std::fill(below, below + left * left, 0.0);
+    double *columns = panels.data() + panel[f];
+    size_t bottom = top;
+    for (int32_t n = numChildren[f]; n > 0; --n) {
+      int32_t child = waiting.back();
+      waiting.pop_back();
+      size_t count = height(child) - pivots(child);
+      const int32_t *target = inParent.data() + firstRow[child] + pivots(child);
+      bottom -= count * count;
+      const double *given = stack.data() + bottom;
+      for (size_t j = 0; j < count; ++j, given += count) {
+        int32_t column = target[j];
+        double *into = column < wide
+                           ? columns + static_cast<size_t>(column) * tall
+                           : below + (column - wide) * left - wide;
+        for (size_t i = j; i < count; ++i)
+          into[target[i]] += given[i];
+      }
+    }
+    bad += eliminate(f, below);
+    if (left > 0) {
+      if (bottom != top)
+        std::copy(below, below + left * left, stack.data() + bottom);
+      waiting.push_back(f);
+      bottom += left * left;
+    }
+    top = bottom;
+  }
+  return bad;
+}
+
+void SparseLdl::solve(std::span<double> x) const {
+  for (int32_t p = 0; p < size; ++p)
+    permuted[p] = x[variable[p]];
+  double *t = gathered.data();
+  for (int32_t f = 0; f < numFronts; ++f) {
+    int32_t wide = pivots(f), tall = height(f);
+    const double *column = panels.data() + panel[f];
+    const int32_t *row = rows.data() + firstRow[f];
+    double *own = permuted.data() + firstPivot[f];
+    std::copy(own, own + wide, t);
+    std::fill(t + wide, t + tall, 0.0);
+    for (int32_t k = 0; k < wide; ++k, column += tall) {
+      double value = t[k];
+      for (int32_t i = k + 1; i < tall; ++i)
+        t[i] -= column[i] * value;
+    }
+    std::copy(t, t + wide, own);
+    for (int32_t i = wide; i < tall; ++i)
+      permuted[row[i]] += t[i];
+  }
+  for (int32_t p = 0; p < size; ++p)
+    permuted[p] /= diagonal[p];
+  for (int32_t f = numFronts; f-- > 0;) {
+    int32_t wide = pivots(f), tall = height(f);
+    const double *columns = panels.data() + panel[f];
+    const int32_t *row = rows.data() + firstRow[f];
+    for (int32_t i = 0; i < tall; ++i)
+      t[i] = permuted[row[i]];
+    for (int32_t k = wide; k-- > 0;) {
+      const double *column = columns + static_cast<size_t>(k) * tall;
+      t[k] -= dot(column + k + 1, t + k + 1, tall - k - 1);
+    }
+    std::copy(t, t + wide, permuted.data() + firstPivot[f]);
+  }
+  for (int32_t p = 0; p < size; ++p)
+    x[variable[p]] = permuted[p];
+}
