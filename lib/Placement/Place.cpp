@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Baechi/Placement/Place.h"
+#include "Baechi/Placement/NativeSolver.h"
 #include "Bounds/Bounds.h"
 #include "Grouping/Clusters.h"
 #include "Grouping/Grouping.h"
@@ -358,12 +359,13 @@ void Session::run() {
     endPhase();
     return;
   }
-  // The others must not cost more than what was asked for: no solver.
+  // The others must not cost more than what was asked for.
+  std::unique_ptr<LpSolver> brief = createNativeSolver({.work = 1e8});
   bool pure = options.budget.kind == Budget::Kind::None;
   if (!pure)
     for (const Placer &other : allPlacers())
       if (other.candidate && other.name != options.placer)
-        runPlacer(other, nullptr);
+        runPlacer(other, brief.get());
   if (!pure && coarse.numNodes < model.numNodes) {
     // Groups can hide a good split of a small graph.
     begin("metf:operators");

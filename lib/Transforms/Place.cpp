@@ -20,12 +20,6 @@ namespace baechi {
 using namespace mlir;
 using namespace baechi;
 
-static const placement::LpSolver *lpSolver = nullptr;
-
-void baechi::setLpSolver(const placement::LpSolver *solver) {
-  lpSolver = solver;
-}
-
 namespace {
 std::string joined(const std::vector<std::string> &names) {
   return llvm::join(names, ", ");
@@ -111,7 +105,6 @@ struct Place : public baechi::impl::PlaceBase<Place> {
       return signalPassFailure();
 
     options.placer = placer;
-    options.solver = lpSolver;
     placement::PlaceResult result =
         placement::place({graph->graph, *target}, options);
     if (!result.placement) {

@@ -13,15 +13,8 @@
 #include "mlir/InitAllExtensions.h"
 #include "mlir/InitAllPasses.h"
 #include "mlir/Tools/mlir-opt/MlirOptMain.h"
-#ifdef BAECHI_HAVE_GLPK
-#include "Baechi/Placement/Glpk.h"
-#endif
 
 int main(int argc, char **argv) {
-#ifdef BAECHI_HAVE_GLPK
-  auto solver = baechi::placement::createGlpkSolver();
-  baechi::setLpSolver(solver.get());
-#endif
   mlir::registerAllPasses();
   baechi::registerAllPasses();
   mlir::DialectRegistry registry;

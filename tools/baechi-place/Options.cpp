@@ -38,11 +38,11 @@ void defineOptions(CLI::App &app, Settings &s) {
       ->capture_default_str();
   app.add_option("--objective", s.objective, "makespan or max-load")
       ->capture_default_str();
-  app.add_option("--solver-limit", s.solverLimit,
-                 "seconds for m-SCT's linear program")
-      ->capture_default_str();
   app.add_option("--solver", s.solver,
-                 "best: a linear program's where one is built in; greedy")
+                 "of m-SCT's linear program: native; glpk, where it is built "
+                 "in; greedy, a rule instead")
+      ->capture_default_str();
+  app.add_option("--solver-limit", s.solverLimit, "seconds for --solver=glpk")
       ->capture_default_str();
   app.add_option("--expert", s.expert,
                  "expert file (name patterns -> devices) for --placer=expert");
@@ -140,8 +140,9 @@ std::string toPlaceOptions(const Settings &s, PlaceOptions &options) {
     return "--budget: " + error;
   if (!std::isfinite(s.solverLimit) || s.solverLimit <= 0)
     return "--solver-limit: must be more than 0 seconds";
-  if (s.solver != "best" && s.solver != "greedy")
-    return fmt::format("--solver: unknown solver '{}': use best or greedy",
+  if (s.solver != "native" && s.solver != "glpk" && s.solver != "greedy")
+    return fmt::format("--solver: unknown solver '{}': use native, glpk or "
+                       "greedy",
                        s.solver);
   options.solverSeconds = s.solverLimit;
   return "";

@@ -20,7 +20,7 @@ class App;
 /// What was asked for, as it was written.
 struct Settings {
   std::string graph, machine, placer = "msct", grouping = "all";
-  std::string objective = "makespan", solver = "best", budget = "auto";
+  std::string objective = "makespan", solver = "native", budget = "auto";
   double solverLimit = 40;
   std::string expert; ///< name patterns -> devices
   std::string given;  ///< a placement to judge and draw instead of finding one

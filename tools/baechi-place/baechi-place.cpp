@@ -22,6 +22,7 @@
 #include "Baechi/Placement/Draw.h"
 #include "Baechi/Placement/Io.h"
 #include "Baechi/Placement/Judge.h"
+#include "Baechi/Placement/NativeSolver.h"
 #include "Baechi/Placement/Place.h"
 #ifdef BAECHI_HAVE_GLPK
 #include "Baechi/Placement/Glpk.h"
@@ -172,11 +173,18 @@ int run(const Settings &settings) {
     return fail(error);
   if (std::string error = checkOutputs(settings); !error.empty())
     return fail(error);
+  std::unique_ptr<LpSolver> solver;
+  if (settings.solver == "greedy")
+    solver = createGreedySolver();
 #ifdef BAECHI_HAVE_GLPK
-  std::unique_ptr<LpSolver> glpk = createGlpkSolver();
-  if (settings.solver == "best")
-    options.solver = glpk.get();
+  if (settings.solver == "glpk")
+    solver = createGlpkSolver();
+#else
+  if (settings.solver == "glpk")
+    return fail("--solver=glpk: GLPK is not built in; use native, or configure "
+                "with BAECHI_ENABLE_GLPK");
 #endif
+  options.solver = solver.get();
 #ifdef BAECHI_HAVE_SCOTCH
   std::unique_ptr<Partitioner> scotch = createScotchPartitioner();
   options.partitioner = scotch.get();

@@ -24,9 +24,6 @@
 #include "llvm/Support/Process.h"
 #include "llvm/Support/SourceMgr.h"
 #include <chrono>
-#ifdef BAECHI_HAVE_GLPK
-#include "Baechi/Placement/Glpk.h"
-#endif
 
 using namespace mlir;
 using namespace baechi;
@@ -348,9 +345,5 @@ private:
 
 int main(int argc, char **argv) {
   llvm::InitLLVM init(argc, argv);
-#ifdef BAECHI_HAVE_GLPK
-  auto solver = placement::createGlpkSolver();
-  setLpSolver(solver.get());
-#endif
   return Run(parseOptions(argc, argv))();
 }

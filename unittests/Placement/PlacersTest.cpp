@@ -9,6 +9,8 @@
 #include "Placers/Placers.h"
 #include "TestProblems.h"
 
+#include "Baechi/Placement/NativeSolver.h"
+
 #include <gmock/gmock.h>
 
 using namespace baechi::placement;
@@ -218,7 +220,7 @@ TEST(Favourites, AreAMatching) {
       model.forEachUser(i, [&](int32_t user) { isUser |= user == child[i]; });
       EXPECT_TRUE(isUser);
     }
-    EXPECT_EQ(notes.size(), 1u);
+    EXPECT_TRUE(notes.empty());
   }
 }
 
@@ -226,9 +228,8 @@ TEST(Favourites, AreAMatching) {
 class SlowSolver : public LpSolver {
 public:
   std::string name() const override { return "slow"; }
-  LpSolution solve(const LpProgram &program, double) const override {
+  LpSolution solve(const LpProgram &, double) const override {
     LpSolution solution;
-    solution.x.assign(program.edges.size(), 0.5);
     solution.note = "reached its time limit";
     return solution;
   }
@@ -240,7 +241,7 @@ TEST(Favourites, FallBackIsReported) {
   SlowSolver solver;
   std::vector<std::string> notes, ignored;
   EXPECT_EQ(favouriteChildren(owned, &solver, 1, notes),
-            favouriteChildren(owned, nullptr, 1, ignored));
+            favouriteChildren(owned, createGreedySolver().get(), 1, ignored));
   ASSERT_EQ(notes.size(), 1u);
   EXPECT_NE(notes[0].find("reached its time limit"), std::string::npos);
 }

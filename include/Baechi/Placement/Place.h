@@ -70,10 +70,10 @@ struct PlaceOptions {
   Budget budget;
   /// Of the search's random numbers.
   uint64_t seed = 1;
-  /// Solves m-SCT's linear program; none: favourite children are chosen
-  /// greedily along the critical path. Must outlive the call.
+  /// Solves m-SCT's linear program; none: the native solver, which is exact
+  /// (NativeSolver.h). Must outlive the call.
   const LpSolver *solver = nullptr;
-  /// Limit of the solver, in seconds.
+  /// Seconds for a solver that has no limit of its own, as GLPK.
   double solverSeconds = 40;
   /// For the placer "min-cut". Must outlive the call.
   const Partitioner *partitioner = nullptr;

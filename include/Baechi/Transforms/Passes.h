@@ -14,9 +14,6 @@
 namespace baechi {
 
 struct Profile;
-namespace placement {
-class LpSolver;
-} // namespace placement
 
 #define GEN_PASS_DECL
 #include "Baechi/Transforms/Passes.h.inc"
@@ -26,12 +23,6 @@ class LpSolver;
 
 /// --baechi-annotate-costs with a profile in memory; null: the roofline.
 std::unique_ptr<mlir::Pass> createAnnotateCosts(const Profile *profile);
-
-/// The solver of m-SCT's linear program that --baechi-place uses from now on;
-/// null: none, favourite children are then chosen greedily. The passes link no
-/// solver themselves (GLPK is under the GPL); a program sets it once, before it
-/// runs passes, and keeps it alive.
-void setLpSolver(const placement::LpSolver *solver);
 
 } // namespace baechi
 

@@ -59,9 +59,14 @@ EarliestStart earliestStart(const Model &model,
                             std::span<const int32_t> favouriteChild = {},
                             bool limited = true);
 
+/// The linear program of a model (LpSolver.h): its nodes in topological order,
+/// an edge a pair of them, mean times over devices and links.
+LpProgram favouriteProgram(const Model &model);
+
 /// m-SCT's first phase: favourite children from the linear program
-/// (LpSolver.h), rounded by a matching; greedily along the critical path when
-/// there is no solver or it finds nothing. \p notes says which.
+/// (LpSolver.h), rounded by a matching. \p solver: none is the native one;
+/// where it finds nothing, they are chosen greedily along critical paths.
+/// \p notes says what fell short of the optimum.
 std::vector<int32_t> favouriteChildren(const Model &model,
                                        const LpSolver *solver, double seconds,
                                        std::vector<std::string> &notes);

@@ -31,7 +31,7 @@ struct PlacerContext {
   const Coarsening &coarsening;
   const Model &grouped;
   const PlaceOptions &options;
-  /// For m-SCT's program in this run: none when another placer was asked for.
+  /// For m-SCT's program in this run; none: the native solver.
   const LpSolver *solver;
   /// What a report should say.
   std::vector<std::string> &notes;
