@@ -188,7 +188,8 @@ Problem residualTraining(int32_t blocks) {
     int32_t through = gradient;
     for (int k = 3; k-- > 0;) {
       const Layer &layer = layers[3 * b + k];
-      const std::string &name = *graph.ops[layer.weight].group;
+      // A copy: the operators move as more are added.
+      std::string name = *graph.ops[layer.weight].group;
       int32_t filter =
           add(name + "_w_grad", 400000, parameter, {layer.input, gradient});
       int32_t update = add("SGD_" + name, 8000, 0, {layer.weight, filter});
