@@ -260,7 +260,8 @@ bool LoadBound::exceeds(int64_t load, ShareOf shareOf) const {
           fits ? shareOf(c, k, ns == 0 ? 0 : std::min(1.0, ns / most))
                : Shares::impossible);
     }
-  return shares.price() > 1 + 1e-7;
+  constexpr double tooMuch = 1 + 1e-7;
+  return shares.price(tooMuch) >= tooMuch;
 }
 
 /// True when no placement has a load of \p load or less.

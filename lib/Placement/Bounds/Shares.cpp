@@ -26,14 +26,16 @@ double Shares::at(const std::vector<double> &prices) const {
   return sum;
 }
 
-/// Golden section search (Kiefer 1953) of a concave function on [0, 1].
-template <typename Function> static void maximize(Function function) {
+/// Golden section search (Kiefer 1953) of a concave function on [0, 1], until
+/// it is at least \p enough.
+template <typename Function>
+static void maximize(Function function, double enough) {
   constexpr double golden = 0.6180339887498949;
   constexpr int cuts = 28;
   double low = 0, high = 1;
   double left = 1 - golden, right = golden;
   double atLeft = function(left), atRight = function(right);
-  for (int k = 0; k < cuts; ++k)
+  for (int k = 0; k < cuts && std::max(atLeft, atRight) < enough; ++k)
     if (atLeft > atRight) {
       high = right;
       right = left;
@@ -49,12 +51,12 @@ template <typename Function> static void maximize(Function function) {
     }
 }
 
-double Shares::price() const {
+double Shares::price(double enough) const {
   double total = std::accumulate(devices.begin(), devices.end(), 0.0);
   std::vector<double> prices(devices.size(), 1 / total);
   double best = at(prices);
   constexpr size_t manyKinds = 8;
-  if (devices.size() > manyKinds)
+  if (devices.size() > manyKinds || best >= enough)
     return best;
   // Moves cost between every two kinds.
   int sweeps = devices.size() > 2 ? 3 : 1;
@@ -63,7 +65,7 @@ double Shares::price() const {
       for (size_t b = a + 1; b < devices.size(); ++b) {
         double cost = prices[a] * devices[a] + prices[b] * devices[b];
         std::vector<double> tried = prices;
-        maximize([&](double share) {
+        auto valueOf = [&](double share) {
           tried[a] = share * cost / devices[a];
           tried[b] = (1 - share) * cost / devices[b];
           double value = at(tried);
@@ -72,7 +74,10 @@ double Shares::price() const {
             prices = tried;
           }
           return value;
-        });
+        };
+        maximize(valueOf, enough);
+        if (best >= enough)
+          return best;
       }
   return best;
 }

@@ -25,8 +25,8 @@ struct Shares {
   /// kinds at which all devices together cost 1. Above 1 the items do not go
   /// into the devices; in general no way to put them there fills each device
   /// less than that. Valid whether or not the best prices are found; exact for
-  /// up to two kinds.
-  double price() const;
+  /// up to two kinds. The search for prices ends at \p enough.
+  double price(double enough = impossible) const;
 
 private:
   double at(const std::vector<double> &prices) const;
