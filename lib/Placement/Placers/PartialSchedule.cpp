@@ -19,7 +19,8 @@ PartialSchedule::PartialSchedule(const Model &model, bool limited)
       usersLeft(model.numTensors), lazy(model.numNodes, 0),
       unitDevice(model.numUnits, -1),
       ruledOut(static_cast<size_t>(model.numNodes) * numDevices, 0),
-      free(numDevices, 0), level(numDevices, 0), outFree(numDevices, 0),
+      free(numDevices, 0), level(numDevices, 0),
+      linkModel(model.machine->linkModel), sendFree(numDevices, 0),
       inFree(numDevices, 0),
       pairFree(static_cast<size_t>(numDevices) * numDevices, 0),
       rowOf(model.numTensors, -1) {
@@ -33,11 +34,8 @@ PartialSchedule::PartialSchedule(const Model &model, bool limited)
   }
 }
 
-/// The device that a source is on, or would be, were its consumer on
-/// \p consumerDevice.
-int32_t PartialSchedule::homeOf(int32_t source, int32_t consumerDevice) const {
-  if (device[source] >= 0)
-    return device[source];
+int32_t PartialSchedule::futureHome(int32_t source,
+                                    int32_t consumerDevice) const {
   Unit u = model.unit[source];
   if (unitDevice[u] >= 0)
     return unitDevice[u];
@@ -49,11 +47,6 @@ int32_t PartialSchedule::homeOf(int32_t source, int32_t consumerDevice) const {
         (model.linked(d, consumerDevice) || !model.linked(any, consumerDevice)))
       any = d;
   return any;
-}
-
-int64_t PartialSchedule::copyTime(int32_t tensor, int32_t d) const {
-  int32_t row = rowOf[tensor];
-  return row < 0 ? -1 : rows[at(row, d)];
 }
 
 void PartialSchedule::keepCopy(int32_t tensor, int32_t d, int64_t time) {
@@ -72,34 +65,11 @@ void PartialSchedule::keepCopy(int32_t tensor, int32_t d, int64_t time) {
   rows[at(row, d)] = time;
 }
 
-int64_t PartialSchedule::linkFree(int32_t from, int32_t to) const {
-  switch (model.machine->linkModel) {
-  case LinkModel::Unlimited:
-    return 0;
-  case LinkModel::Parallel:
-    return pairFree[at(from, to)];
-  case LinkModel::Duplex:
-    return std::max(outFree[from], inFree[to]);
-  case LinkModel::Sequential:
-    return std::max(outFree[from], outFree[to]);
-  }
-  return 0;
-}
-
 void PartialSchedule::setLinkFree(int32_t from, int32_t to, int64_t time) {
-  switch (model.machine->linkModel) {
-  case LinkModel::Unlimited:
+  if (linkModel == LinkModel::Unlimited)
     return;
-  case LinkModel::Parallel:
-    pairFree[at(from, to)] = time;
-    return;
-  case LinkModel::Duplex:
-    outFree[from] = inFree[to] = time;
-    return;
-  case LinkModel::Sequential:
-    outFree[from] = outFree[to] = time;
-    return;
-  }
+  pairFree[at(from, to)] = sendFree[from] = time;
+  (linkModel == LinkModel::Sequential ? sendFree : inFree)[to] = time;
 }
 
 /// The transfers of a node follow each other in the order of its operands: one
@@ -114,7 +84,6 @@ void PartialSchedule::arrivalOf(int32_t node, int32_t d,
     arrival.fixed = std::max(arrival.fixed, time);
   };
   auto cannot = [&] { arrival = {never, {}}; };
-  LinkModel links = model.machine->linkModel;
   auto operands = model.operands[node];
   int64_t sum = 0;
   for (size_t k = operands.size(); k-- > 0;) {
@@ -133,7 +102,7 @@ void PartialSchedule::arrivalOf(int32_t node, int32_t d,
       return;
     }
     int64_t ns = model.transferNs(t, home, d);
-    if (links == LinkModel::Unlimited) {
+    if (linkModel == LinkModel::Unlimited) {
       later(finish[source] + ns);
       continue;
     }
@@ -145,7 +114,7 @@ void PartialSchedule::arrivalOf(int32_t node, int32_t d,
       wait = std::prev(arrival.waits.end());
     }
     sum += ns;
-    wait->length = links == LinkModel::Parallel ? wait->length + ns : sum;
+    wait->length = linkModel == LinkModel::Parallel ? wait->length + ns : sum;
     later(finish[source] + wait->length);
   }
   for (int32_t source : model.controlSources[node]) {

@@ -16,6 +16,8 @@
 
 #include "Model/Model.h"
 
+#include <algorithm>
+
 namespace baechi::placement {
 
 /// When all that a node waits for can be on a device, as the links' use so far
@@ -61,7 +63,11 @@ public:
   /// The time when all that \p node waits for can be on \p d.
   int64_t arrivalTime(int32_t node, int32_t d) const;
   /// From when on the link between two devices is free, under the link model.
-  int64_t linkFree(int32_t from, int32_t to) const;
+  int64_t linkFree(int32_t from, int32_t to) const {
+    return linkModel == LinkModel::Parallel
+               ? pairFree[at(from, to)]
+               : std::max(sendFree[from], receiveFree()[to]);
+  }
   int64_t deviceFree(int32_t d) const { return free[d]; }
 
   /// True when \p d has the memory that placing \p node there takes at once:
@@ -86,8 +92,21 @@ private:
   size_t at(int32_t node, int32_t d) const {
     return static_cast<size_t>(node) * numDevices + d;
   }
-  int32_t homeOf(int32_t source, int32_t consumerDevice) const;
-  int64_t copyTime(int32_t tensor, int32_t d) const;
+  /// The device that a source is on, or would be, were its consumer on
+  /// \p consumerDevice.
+  int32_t homeOf(int32_t source, int32_t consumerDevice) const {
+    return device[source] >= 0 ? device[source]
+                               : futureHome(source, consumerDevice);
+  }
+  int32_t futureHome(int32_t source, int32_t consumerDevice) const;
+  /// < 0: there is none.
+  int64_t copyTime(int32_t tensor, int32_t d) const {
+    return rowOf[tensor] < 0 ? -1 : rows[at(rowOf[tensor], d)];
+  }
+  /// Of a sequential machine's device one engine sends and receives.
+  const std::vector<int64_t> &receiveFree() const {
+    return linkModel == LinkModel::Sequential ? sendFree : inFree;
+  }
   void keepCopy(int32_t tensor, int32_t d, int64_t time);
   void setLinkFree(int32_t from, int32_t to, int64_t time);
   int64_t book(int32_t node, int32_t d);
@@ -103,8 +122,10 @@ private:
   std::vector<int32_t> unitDevice;
   std::vector<uint8_t> ruledOut;    ///< [node * D + d]
   std::vector<int64_t> free, level; ///< per device
-  /// When the link model's exclusive parts are free.
-  std::vector<int64_t> outFree, inFree, pairFree;
+  /// From when on the link model's exclusive parts are free.
+  LinkModel linkModel;
+  std::vector<int64_t> sendFree, inFree; ///< per device
+  std::vector<int64_t> pairFree;         ///< [from * D + to]
   /// Tensors with copies have a row of D times; < 0: no copy there. Rows are
   /// used again when the last user has run.
   std::vector<int32_t> rowOf;
