@@ -116,15 +116,17 @@ TEST(EvenSplit, TheNearestDeviceThatMay) {
               ElementsAre(0, 0, 3, 3));
 }
 
-/// Puts every vertex into the last part and keeps what it was asked.
+/// Puts every vertex that is free into the last part and keeps what it was
+/// asked.
 class LastPart : public Partitioner {
 public:
   std::string name() const override { return "last part"; }
   std::string partition(const PartitionProblem &problem,
                         std::vector<int32_t> &part) const override {
     asked = problem;
-    part.assign(problem.weight.size(),
-                static_cast<int32_t>(problem.share.size()) - 1);
+    part = problem.fixed;
+    std::replace(part.begin(), part.end(), -1,
+                 static_cast<int32_t>(problem.share.size()) - 1);
     return "";
   }
   mutable PartitionProblem asked;
@@ -168,8 +170,28 @@ TEST(MinCut, WhatMayNotStayGoesToItsNeighbours) {
   options.partitioner = &partitioner;
   PlaceResult result = place(problem, options);
   ASSERT_TRUE(result.placement) << result.error;
-  EXPECT_EQ(result.placement->device[2], 2);
-  EXPECT_EQ(result.placement->device[0], 1);
+  EXPECT_THAT(result.placement->device, ElementsAre(1, 1, 2));
+}
+
+TEST(MinCut, LongTransfersToManyReadersDoNotOverflow) {
+  // The check bounds what one transfer takes, not how often a tensor is read.
+  // Operator 0 may not stay on d2; 40 of its readers are on d0, one on d1.
+  Problem problem = chain({1}, 3);
+  problem.machine.devices[2].kind = "cpu";
+  problem.graph.ops[0].timeNs = {{"gpu", 1}};
+  problem.graph.ops[0].outputs = {Output(int64_t(1) << 58, 0, 0)};
+  for (int32_t i = 1; i <= 41; ++i) {
+    problem.graph.ops.push_back(makeOp("reader", 1, {}));
+    problem.graph.ops.back().pin = i == 41 ? "d1" : "d0";
+    problem.graph.edges.push_back({0, 0, i});
+  }
+  ASSERT_THAT(check(problem), IsEmpty());
+  LastPart partitioner;
+  PlaceOptions options = onlyPlacer("min-cut", problem);
+  options.partitioner = &partitioner;
+  PlaceResult result = place(problem, options);
+  ASSERT_TRUE(result.placement) << result.error;
+  EXPECT_EQ(result.placement->device[0], 0);
 }
 
 TEST(MinCut, WithoutAPartitionerItIsAnError) {

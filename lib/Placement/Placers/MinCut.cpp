@@ -21,7 +21,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <numeric>
+#include <limits>
 #include <tuple>
 
 using namespace baechi::placement;
@@ -36,6 +36,9 @@ constexpr double imbalances[] = {0.05, 0.3, 0.6};
 /// unit that reads it.
 std::vector<PartitionProblem::Edge> trafficEdges(const Model &model) {
   std::vector<PartitionProblem::Edge> edges;
+  // A tensor counts as often as it is read: no sum may overflow.
+  int64_t most = std::numeric_limits<int64_t>::max() /
+                 (static_cast<int64_t>(model.users.items.size()) + 1);
   std::vector<Unit> readers;
   for (int32_t t = 0; t < model.numTensors; ++t) {
     Unit from = model.unit[model.producer[t]];
@@ -46,8 +49,8 @@ std::vector<PartitionProblem::Edge> trafficEdges(const Model &model) {
     std::sort(readers.begin(), readers.end());
     readers.erase(std::unique(readers.begin(), readers.end()), readers.end());
     for (Unit to : readers)
-      edges.push_back(
-          {std::min(from, to), std::max(from, to), model.meanTransfer(t)});
+      edges.push_back({std::min(from, to), std::max(from, to),
+                       std::min(model.meanTransfer(t), most)});
   }
   std::sort(edges.begin(), edges.end(), [](const auto &x, const auto &y) {
     return std::tie(x.a, x.b, x.weight) < std::tie(y.a, y.b, y.weight);
