@@ -101,3 +101,7 @@ def test_errors(tmp_path):
     assert done.stderr.startswith("plot-sweep: ")
     assert "Traceback" not in done.stderr
     assert run(source, "-o", tmp_path / "p.wrong").stderr.startswith("plot-sweep: ")
+    assert (
+        run(source, source, "--tool", "/none").stderr
+        == "plot-sweep: /none: No such file or directory\n"
+    )

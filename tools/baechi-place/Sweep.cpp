@@ -20,7 +20,19 @@ using namespace baechi::placement;
 namespace {
 
 double milliseconds(int64_t ns) { return static_cast<double>(ns) / 1e6; }
-double mebibytes(int64_t bytes) { return static_cast<double>(bytes) / 1048576; }
+
+/// A number of MiB; small ones keep three digits.
+std::string mebibytes(int64_t bytes) {
+  double value = static_cast<double>(bytes) / 1048576;
+  return value > 0 && value < 1 ? fmt::format("{:.3g}", value)
+                                : fmt::format("{:.1f}", value);
+}
+
+/// The first clause of a long message.
+std::string shortened(const std::string &message) {
+  size_t end = message.find("; ");
+  return end == std::string::npos ? message : message.substr(0, end) + "; ...";
+}
 
 int64_t valueOf(const Sweep &sweep, const SweepPoint &point) {
   return sweep.objective == Objective::MaxLoad ? point.maxLoadNs
@@ -28,7 +40,7 @@ int64_t valueOf(const Sweep &sweep, const SweepPoint &point) {
 }
 
 std::string machineText(const SweepPoint &point) {
-  return fmt::format("{} x {:.1f} MiB, links x{}", point.devices,
+  return fmt::format("{} x {} MiB, links x{}", point.devices,
                      mebibytes(point.memoryBytes), point.linkSpeed);
 }
 
@@ -58,8 +70,7 @@ std::string pointsTable(const Sweep &sweep) {
     };
     int64_t value = valueOf(sweep, point);
     table.add(
-        {fmt::format("{}", point.devices),
-         fmt::format("{:.1f}", mebibytes(point.memoryBytes)),
+        {fmt::format("{}", point.devices), mebibytes(point.memoryBytes),
          fmt::format("x{}", point.linkSpeed),
          known(point.valid, fmt::format("{:.3f}", milliseconds(value))),
          known(point.valid && sweep.oneDeviceNs > 0,
@@ -69,7 +80,7 @@ std::string pointsTable(const Sweep &sweep) {
          known(point.lowerBoundNs > 0,
                fmt::format("{:.3f}", milliseconds(point.lowerBoundNs))),
          known(point.valid, fmt::format("{:.1f}", 100 * point.gap)),
-         known(point.valid, fmt::format("{:.1f}", mebibytes(point.peakBytes))),
+         known(point.valid, mebibytes(point.peakBytes)),
          fmt::format("{:.2f}", point.seconds), byText(sweep, point)});
   }
   return table.text();
@@ -89,9 +100,8 @@ std::string leastMemoryTable(const Sweep &sweep) {
     int64_t bytes = least.bytes.value_or(0);
     bool found = least.bytes.has_value();
     table.add(
-        {fmt::format("{}", least.devices),
-         known(found, fmt::format("{:.1f}", mebibytes(bytes))),
-         fmt::format("{:.1f}", mebibytes(least.provenBytes)),
+        {fmt::format("{}", least.devices), known(found, mebibytes(bytes)),
+         mebibytes(least.provenBytes),
          known(found && sweep.oneDeviceBytes > 0,
                fmt::format("{:.1f}", 100 * static_cast<double>(bytes) /
                                          static_cast<double>(std::max<int64_t>(
@@ -116,19 +126,20 @@ std::string sweepText(const Sweep &sweep) {
   if (sweep.oneDeviceNs > 0)
     fmt::format_to(out,
                    "one device ({}) with all the memory it needs: {:.3f} "
-                   "ms, {:.1f} MiB\n",
+                   "ms, {} MiB\n",
                    sweep.pattern, milliseconds(sweep.oneDeviceNs),
                    mebibytes(sweep.oneDeviceBytes));
   for (const std::string &note : sweep.notes)
     fmt::format_to(out, "note: {}\n", note);
-  // The reasons, each once, with the first machine that has it.
+  // The reasons, each once, with the first machine that has it; in full in the
+  // report.
   std::vector<std::string> said;
   auto say = [&](const std::string &what, const std::string &problem) {
     if (problem.empty() ||
         std::find(said.begin(), said.end(), problem) != said.end())
       return;
     said.push_back(problem);
-    fmt::format_to(out, "{}: {}\n", what, problem);
+    fmt::format_to(out, "{}: {}\n", what, shortened(problem));
   };
   for (const SweepPoint &point : sweep.points)
     if (!point.valid)
