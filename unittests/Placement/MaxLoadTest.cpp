@@ -305,4 +305,49 @@ TEST(Splits, ManyUnitsAndDevicesStayAffordable) {
   EXPECT_LE(maxLoad(model, splits.front()), 5000 * 1003 / 16 * 103 / 100);
 }
 
+TEST(Splits, FastestCutWhereTransfersAreShort) {
+  Problem problem = chain({50, 50, 50, 50}, 1000, 2);
+  problem.graph.ops[2].outputs = {Output(10)};
+  for (Operator &op : problem.graph.ops)
+    op.resident = 10000;
+  {
+    Model model(problem);
+    Scheduler scheduler(model);
+    auto splits = fastestSplits(model, scheduler, 1);
+    ASSERT_EQ(splits.size(), 1u);
+    EXPECT_EQ(scheduler.run(splits.front()), 200); // nothing to gain by a cut
+  }
+  for (Device &device : problem.machine.devices)
+    device.memory = 35000; // enough for three
+  Model model(problem);
+  Scheduler scheduler(model);
+  auto splits = fastestSplits(model, scheduler, 1);
+  ASSERT_EQ(splits.size(), 1u);
+  EXPECT_NE(splits.front()[2], splits.front()[3]);
+  EXPECT_EQ(scheduler.run(splits.front()), 220);
+}
+
+TEST(Splits, FastestAreSortedAndDifferent) {
+  for (uint32_t seed = 0; seed < 40; ++seed) {
+    Problem problem = loadProblem(seed);
+    if (!check(problem).empty())
+      continue;
+    Model model(problem);
+    Scheduler scheduler(model);
+    auto splits = fastestSplits(model, scheduler, 3);
+    EXPECT_LE(splits.size(), 3u);
+    int64_t before = 0;
+    for (size_t k = 0; k < splits.size(); ++k) {
+      int64_t makespan = scheduler.run(splits[k]);
+      EXPECT_NE(makespan, never);
+      EXPECT_LE(before, makespan);
+      before = makespan;
+      for (size_t other = 0; other < k; ++other)
+        EXPECT_NE(splits[other], splits[k]) << "seed " << seed;
+      for (int32_t i = 0; i < model.numNodes; ++i)
+        EXPECT_TRUE(model.mayUse(model.unit[i], splits[k][i]));
+    }
+  }
+}
+
 } // namespace

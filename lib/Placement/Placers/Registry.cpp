@@ -9,6 +9,7 @@
 #include "Placers/Registry.h"
 #include "Placers/Baselines.h"
 #include "Placers/Placers.h"
+#include "Search/Splits.h"
 
 #include <algorithm>
 
@@ -31,6 +32,25 @@ template <bool limited> Proposals sct(const PlacerContext &context) {
                         context.options.solverSeconds, context.notes);
   EarliestStart found = earliestStart(context.grouped, favourites, limited);
   return {{ungrouped(context, found.device, found.start)}, ""};
+}
+
+/// Contiguous pieces for the objective that is asked for.
+Proposals split(const PlacerContext &context) {
+  const Model &model = context.model;
+  std::vector<Assignment> found;
+  if (context.options.objective == Objective::MaxLoad) {
+    found = contiguousSplits(model, {});
+    found.resize(std::min<size_t>(found.size(), 1));
+  } else {
+    Scheduler scheduler(model);
+    found = fastestSplits(model, scheduler, 1);
+  }
+  if (found.empty()) {
+    context.notes.push_back("split: no contiguous pieces keep the pins and the "
+                            "resident bytes; devices are filled in order");
+    return topo<Fill::Uniform>(context);
+  }
+  return {{{"", std::move(found.front())}}, ""};
 }
 
 } // namespace
@@ -78,6 +98,10 @@ const std::vector<Placer> &baechi::placement::allPlacers() {
        .description = "the list of layers cut into even contiguous pieces",
        .baseline = true,
        .propose = proposeEvenSplit},
+      {.name = "split",
+       .description = "contiguous pieces, cut by a dynamic program",
+       .baseline = true,
+       .propose = split},
       {.name = "expert",
        .description = "the devices that an expert's rules give to names",
        .baseline = true,

@@ -17,7 +17,7 @@
 #ifndef BAECHI_LIB_PLACEMENT_SPLITS_H
 #define BAECHI_LIB_PLACEMENT_SPLITS_H
 
-#include "Model/Model.h"
+#include "Schedule/Schedule.h"
 
 namespace baechi::placement {
 
@@ -44,6 +44,13 @@ struct SplitOptions {
 /// model, plus a bounded amount.
 std::vector<Assignment> contiguousSplits(const Model &model,
                                          const SplitOptions &options);
+
+/// Of splits for both goals and over more and fewer devices, the \p count of
+/// least makespan, best first: starts for placements of chains, and where the
+/// memories force a cut. The memories of what passes through a device are
+/// looked at roughly, if at all.
+std::vector<Assignment> fastestSplits(const Model &model, Scheduler &scheduler,
+                                      size_t count);
 
 } // namespace baechi::placement
 
