@@ -25,22 +25,26 @@ UNLIMITED = 1 << 60
 LINK = {"latency_ns": 0, "bytes_per_us": 1000}
 
 
-def convert(instance):
+def convert(instance, microseconds=False):
+    """The graph of an instance; with `microseconds` its times are whole ones, computing at least 1, as in the runs of
+    the original Baechi that scripts/compare-msr compares with."""
+    def ns(ms, least=0):
+        return max(least, round(ms * 1e3)) * 1000 if microseconds else round(ms * 1e6)
     nodes = sorted(instance["nodes"], key=lambda v: v["id"])
     index = {v["id"]: i for i, v in enumerate(nodes)}
     outputs = [[] for _ in nodes]
     edges = []
     for e in instance["edges"]:
         i, j = index[e["sourceId"]], index[e["destId"]]
-        size = round(e["cost"] * 1e6)
+        size = ns(e["cost"])
         if size not in outputs[i]:
             outputs[i].append(size)
         edges.append({"from": i, "output": outputs[i].index(size), "to": j})
     ops = []
     for i, v in enumerate(nodes):
-        time = {"cpu": round(v["cpuLatency"] * 1e6)}
+        time = {"cpu": ns(v["cpuLatency"], 1)}
         if v["supportedOnFpga"]:
-            time["accelerator"] = round(v["fpgaLatency"] * 1e6)
+            time["accelerator"] = ns(v["fpgaLatency"], 1)
         op = {"id": i, "name": v["name"] or f"node{v['id']}", "time_ns": time, "resident": round(v["size"]),
               "outputs": [{"bytes": b, "memory": 0, "copy": 0} for b in outputs[i]]}
         if v.get("colorClass") is not None:
