@@ -185,6 +185,8 @@ TEST(MinCut, LongTransfersToManyReadersDoNotOverflow) {
     problem.graph.ops.back().pin = i == 41 ? "d1" : "d0";
     problem.graph.edges.push_back({0, 0, i});
   }
+  // Without any operator that may use it d2 would be no part.
+  problem.graph.ops.push_back(makeOp("free", 1, {}));
   ASSERT_THAT(check(problem), IsEmpty());
   LastPart partitioner;
   PlaceOptions options = onlyPlacer("min-cut", problem);
