@@ -13,6 +13,7 @@
 #include "Grouping/Grouping.h"
 #include "Grouping/Steps.h"
 #include "Memory/Memory.h"
+#include "Model/DeviceOrder.h"
 #include "Placers/Placers.h"
 #include "Placers/Registry.h"
 #include "Search/Search.h"
@@ -405,7 +406,14 @@ PlaceResult baechi::placement::place(const Problem &problem,
       result.error = fmt::format("{}", fmt::join(errors, "\n"));
       return result;
     }
-    Session(problem, options, result).run();
+    std::vector<int32_t> order = deviceOrder(problem);
+    if (std::is_sorted(order.begin(), order.end())) {
+      Session(problem, options, result).run();
+    } else {
+      Problem reordered{problem.graph, reorder(problem.machine, order)};
+      Session(reordered, options, result).run();
+      restoreDevices(order, result);
+    }
   } catch (const std::exception &e) {
     result.placement.reset();
     result.error = fmt::format("placement failed: {}", e.what());

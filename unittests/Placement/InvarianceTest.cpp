@@ -1,0 +1,137 @@
+//===- InvarianceTest.cpp - Other names, better machines --------*- C++ -*-===//
+//
+// Part of the Baechi project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Model/DeviceOrder.h"
+#include "TestProblems.h"
+
+#include <gmock/gmock.h>
+
+#include <algorithm>
+#include <numeric>
+
+using namespace baechi::placement;
+using namespace baechi::placement::test;
+using testing::ElementsAre;
+using testing::IsEmpty;
+
+namespace {
+
+class Invariance : public testing::TestWithParam<uint32_t> {
+protected:
+  void SetUp() override {
+    problem = randomProblem(GetParam());
+    if (!check(problem).empty())
+      GTEST_SKIP() << "the random pins or groups contradict each other";
+  }
+
+  /// Every device gets so much of what the whole step takes on one device.
+  void limitMemory(int64_t percent) {
+    Problem one = problem;
+    for (Operator &op : one.graph.ops) {
+      op.pin.reset();
+      op.timeNs = {{"", 1}};
+    }
+    one.machine = makeMachine(1);
+    int64_t peak = place(one, options).usage.at(0).peakBytes;
+    for (Device &device : problem.machine.devices)
+      device.memory = peak * percent / 100;
+  }
+
+  Problem problem;
+  PlaceOptions options;
+};
+
+/// Links, memories and pins go with the devices; their kinds stay where they
+/// are.
+TEST_P(Invariance, NumbersOfDevicesOfOneKind) {
+  Machine &machine = problem.machine;
+  auto count = static_cast<int32_t>(machine.devices.size());
+  std::mt19937 random(GetParam());
+  if (GetParam() % 2)
+    for (std::optional<Link> &link : machine.links)
+      if (link)
+        link->bytesPerUs = 1 + static_cast<int64_t>(random() % 3) * 1000;
+  limitMemory(80);
+  if (GetParam() % 3 == 0)
+    machine.devices.front().memory *= 2;
+  std::vector<int32_t> order(count);
+  std::iota(order.begin(), order.end(), 0);
+  for (int32_t k = count; k-- > 1;)
+    if (auto other = static_cast<int32_t>(random() % (k + 1));
+        machine.devices[order[k]].kind == machine.devices[order[other]].kind)
+      std::swap(order[k], order[other]);
+  PlaceResult result = place(problem, options);
+  problem.machine = reorder(machine, order);
+  PlaceResult again = place(problem, options);
+  ASSERT_EQ(result.placement.has_value(), again.placement.has_value());
+  if (!result.placement)
+    return;
+  EXPECT_THAT(verify(problem, *again.placement), IsEmpty());
+  EXPECT_EQ(result.placement->makespanNs, again.placement->makespanNs);
+  EXPECT_EQ(result.winner, again.winner);
+  EXPECT_EQ(result.lowerBoundNs, again.lowerBoundNs);
+}
+
+/// The search is a heuristic, so that a better machine may get a worse
+/// placement; never by more than this.
+constexpr double tolerance = 0.05;
+
+TEST_P(Invariance, BetterMachinesAreNotWorse) {
+  limitMemory(70);
+  PlaceResult result = place(problem, options);
+  if (!result.placement)
+    GTEST_SKIP() << "nothing fits";
+  double limit =
+      static_cast<double>(result.placement->makespanNs) * (1 + tolerance) + 1;
+  Problem roomy = problem;
+  for (Device &device : roomy.machine.devices)
+    device.memory *= 2;
+  Problem fast = problem;
+  for (std::optional<Link> &link : fast.machine.links)
+    if (link)
+      *link = {link->latencyNs / 2, link->bytesPerUs * 2};
+  for (const Problem &better : {roomy, fast}) {
+    PlaceResult other = place(better, options);
+    ASSERT_TRUE(other.placement) << other.error;
+    EXPECT_LE(other.placement->makespanNs, limit);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Seeds, Invariance, testing::Range(0u, 40u));
+
+TEST(DeviceOrder, ByKindMemoryPinsAndLinks) {
+  Problem problem;
+  problem.machine = makeMachine(5);
+  std::vector<Device> &devices = problem.machine.devices;
+  devices[1].kind = "cpu";
+  devices[2].memory *= 2;
+  problem.graph.ops = {makeOp("a", 1)};
+  problem.graph.ops[0].pin = "d0";
+  problem.machine.links[4 * 5 + 1].reset();
+  EXPECT_THAT(deviceOrder(problem), ElementsAre(2, 1, 4, 3, 0));
+}
+
+TEST(DeviceOrder, EqualDevicesStayInOrder) {
+  Problem problem;
+  problem.machine = makeMachine(4);
+  EXPECT_THAT(deviceOrder(problem), ElementsAre(0, 1, 2, 3));
+}
+
+/// A ring of two and two: every device has the same links, in number.
+TEST(DeviceOrder, LinksToWhatIsTold) {
+  Problem problem;
+  problem.machine = makeMachine(4);
+  problem.graph.ops = {makeOp("a", 1)};
+  problem.graph.ops[0].pin = "d0";
+  for (int32_t d : {0, 1, 2, 3})
+    problem.machine.links[d * 4 + (d ^ 2)].reset();
+  // d2 has no link with d0, where the pin is; the others have one.
+  EXPECT_THAT(deviceOrder(problem), ElementsAre(1, 3, 2, 0));
+}
+
+} // namespace
