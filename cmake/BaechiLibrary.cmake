@@ -14,6 +14,10 @@ endif()
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   add_compile_options(-Wno-stringop-overread)
 endif()
+# Clang reports what libstdc++ 12 deprecates and uses in its own stable_sort.
+if(CMAKE_CXX_COMPILER_ID STREQUAL "Clang")
+  add_compile_options(-Wno-deprecated-declarations)
+endif()
 
 find_program(BAECHI_LLD NAMES ld.lld-22 ld.lld)
 if(BAECHI_LLD AND CMAKE_CXX_COMPILER_ID STREQUAL "Clang")
