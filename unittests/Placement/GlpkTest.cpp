@@ -6,10 +6,12 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "Placers/Placers.h"
 #include "TestProblems.h"
 #include "TestPrograms.h"
 
 #include "Baechi/Placement/Glpk.h"
+#include "Baechi/Placement/Io.h"
 #include "Baechi/Placement/NativeSolver.h"
 
 #include <gmock/gmock.h>
@@ -54,8 +56,8 @@ TEST(Glpk, ForkWithADearAndACheapChild) {
 }
 
 /// Both solvers, and what they must agree on.
-void compare(const LpProgram &program) {
-  LpSolution reference = createGlpkSolver()->solve(program, 60);
+void compare(const LpProgram &program, double seconds = 60) {
+  LpSolution reference = createGlpkSolver()->solve(program, seconds);
   LpSolution native = createNativeSolver()->solve(program, 60);
   ASSERT_TRUE(reference.optimal) << reference.note;
   ASSERT_TRUE(native.optimal) << native.note;
@@ -133,6 +135,18 @@ TEST(Glpk, AgreesWithTheNativeSolverOnRealGraphs) {
     ++count;
   }
   EXPECT_EQ(count, 24);
+}
+
+/// Minutes of GLPK: with --gtest_also_run_disabled_tests.
+TEST(Glpk, DISABLED_AgreesWithTheNativeSolverOnTheModels) {
+  const std::string folder = BAECHI_SOURCE_DIR "/data/graphs/";
+  Problem problem;
+  ASSERT_EQ(readMachine(folder + "machine_4x8GiB.json", problem.machine), "");
+  for (const char *name : {"inception_v3", "gnmt40", "gnmt50"}) {
+    SCOPED_TRACE(name);
+    ASSERT_EQ(readGraph(folder + name + ".json.xz", problem.graph), "");
+    compare(favouriteProgram(Model(problem)), 1000);
+  }
 }
 
 TEST(Glpk, NoEdges) {
