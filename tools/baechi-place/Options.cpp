@@ -36,6 +36,9 @@ void defineOptions(CLI::App &app, Settings &s) {
          "(the placer's pure result), seconds (30, 0.5s) or evaluations "
          "(5000e)")
       ->capture_default_str();
+  app.add_option("--seed", s.seed, "of the search's random numbers")
+      ->check(CLI::NonNegativeNumber)
+      ->capture_default_str();
   app.add_option("--objective", s.objective, "makespan or max-load")
       ->capture_default_str();
   app.add_option("--solver", s.solver,
@@ -145,6 +148,7 @@ std::string toPlaceOptions(const Settings &s, PlaceOptions &options) {
                        "greedy",
                        s.solver);
   options.solverSeconds = s.solverLimit;
+  options.seed = s.seed;
   return "";
 }
 

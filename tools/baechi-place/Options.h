@@ -21,6 +21,7 @@ class App;
 struct Settings {
   std::string graph, machine, placer = "msct", grouping = "all";
   std::string objective = "makespan", solver = "native", budget = "auto";
+  uint64_t seed = 1;
   double solverLimit = 40;
   std::string expert; ///< name patterns -> devices
   std::string given;  ///< a placement to judge and draw instead of finding one

@@ -88,6 +88,7 @@ class ToolTest(ToolCase):
         self.expect_error("unknown step 'shuffle'", options=["--group=fuse,shuffle"])
         self.expect_error("unknown objective 'speed'", options=["--objective=speed"])
         self.expect_error("--budget: unknown budget '-1'", options=["--budget=-1"])
+        self.expect_error("--seed", options=["--seed=-1"])
         self.expect_error("see --help", options=["--frobnicate"])
         self.expect_error("cannot write", options=["-o", self.path / "no" / "folder.json"])
 
