@@ -56,8 +56,8 @@ struct Document {
     int32_t next = -1; ///< the parent's next member or element
     int32_t size = 0;  ///< members or elements
     int64_t number = 0;
-    Piece key;   ///< of an object's member
-    Piece token; ///< a string; a number that is no 64-bit integer
+    Piece key = {};   ///< of an object's member
+    Piece token = {}; ///< a string; a number that is no 64-bit integer
   };
   std::vector<Value> values;
   std::string text;

@@ -95,9 +95,7 @@ void Stages::anneal(std::vector<Solution> &solutions, double end) {
       options.until = now + (roundEnd - now) / static_cast<double>(count - k);
       solutions[k] = annealing.run(std::move(solutions[k]), options);
     }
-    std::stable_sort(
-        solutions.begin(), solutions.end(),
-        [](const Solution &a, const Solution &b) { return a.value < b.value; });
+    std::stable_sort(solutions.begin(), solutions.end(), isBetter);
   }
 }
 
@@ -157,10 +155,9 @@ std::vector<Solution> Stages::run(const std::vector<Solution> &starts) {
     if (!found.empty())
       pool.push_back(std::move(found.front()));
   }
-  std::stable_sort(
-      pool.begin(), pool.end(),
-      [](const Solution &a, const Solution &b) { return a.value < b.value; });
-  anneal(pool, 1);
+  std::stable_sort(pool.begin(), pool.end(), isBetter);
+  anneal(pool, polishFrom);
+  polish(pool);
   return pool;
 }
 
