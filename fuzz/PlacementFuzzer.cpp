@@ -1,4 +1,5 @@
-//===- PlacementFuzzer.cpp - Graph and machine files of every kind -*- C++ -*-===//
+//===- PlacementFuzzer.cpp - Graph and machine files of every kind -*- C++
+//-*-===//
 //
 // Part of the Baechi project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.
@@ -7,7 +8,8 @@
 //===----------------------------------------------------------------------===//
 //
 // The input is a graph file and a machine file with a line of dashes between.
-// Whatever they say: an error, or a placement that `place` has verified.
+// Whatever they say, whichever placer and objective (its size chooses them): an
+// error, or a placement that is valid.
 //
 //===----------------------------------------------------------------------===//
 
@@ -29,11 +31,23 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   // Large machines are slow, not wrong.
   if (problem.machine.devices.size() > 8 || problem.graph.ops.size() > 64)
     return 0;
-  PlaceResult result = place(problem, PlaceOptions());
+  PlaceOptions options;
+  const auto &placers = placerNames();
+  options.placer = placers[size % placers.size()];
+  if (size / placers.size() % 2)
+    options.objective = Objective::MaxLoad;
+  if (size % 3 == 0)
+    options.grouping.clear();
+  options.budget = size % 5 ? Budget::ofEvaluations(100) : Budget::none();
+  options.expert = {{"[a-c]", problem.machine.devices.empty()
+                                  ? ""
+                                  : problem.machine.devices.back().name}};
+  PlaceResult result = place(problem, options);
   bool internal = result.error.find("internal error") != std::string::npos ||
                   result.error.find("placement failed") != std::string::npos;
-  if (internal || (result.placement ? !verify(problem, *result.placement).empty()
-                                    : result.error.empty()))
+  if (internal ||
+      (result.placement ? !verify(problem, *result.placement).empty()
+                        : result.error.empty()))
     std::abort();
   return 0;
 }
