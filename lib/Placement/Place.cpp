@@ -17,6 +17,7 @@
 #include "Placers/Placers.h"
 #include "Placers/Registry.h"
 #include "Search/Search.h"
+#include "Search/VariedStarts.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -372,6 +373,13 @@ void Session::run() {
     begin("metf:operators");
     EarliestStart found = earliestStart(model);
     consider("metf:operators", std::move(found.device), found.start);
+  }
+  if (!pure && options.objective == Objective::Makespan) {
+    constexpr size_t few = 3;
+    begin("metf:varied");
+    for (EarliestStart &found : variedStarts(model, few, options.seed))
+      consider("metf:varied", std::move(found.device), found.start,
+               /*mayRepair=*/false);
   }
   if (!pure)
     improve();

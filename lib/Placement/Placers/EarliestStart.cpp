@@ -20,7 +20,7 @@ namespace {
 class EarliestStartPlacer {
 public:
   EarliestStartPlacer(const Model &model, std::span<const int32_t> favourites,
-                      bool limited);
+                      bool limited, std::span<const double> urgencyFactor);
   EarliestStart run();
 
 private:
@@ -62,7 +62,8 @@ private:
 
 EarliestStartPlacer::EarliestStartPlacer(const Model &model,
                                          std::span<const int32_t> favourites,
-                                         bool limited)
+                                         bool limited,
+                                         std::span<const double> urgencyFactor)
     : model(model), favourites(favourites), devices(model.numDevices),
       schedule(model, limited), urgency(model.numNodes, 0),
       waiting(model.numNodes, 0), last(devices, -1) {
@@ -78,6 +79,9 @@ EarliestStartPlacer::EarliestStartPlacer(const Model &model,
       urgency[i] = std::max(urgency[i], urgency[user]);
     urgency[i] += model.meanTime(i);
   }
+  for (size_t i = 0; i < urgencyFactor.size(); ++i)
+    urgency[i] = static_cast<int64_t>(static_cast<double>(urgency[i]) *
+                                      urgencyFactor[i]);
   shortestTime.reserve(model.numNodes);
   for (int32_t i = 0; i < model.numNodes; ++i) {
     shortestTime.push_back(model.minTime(i));
@@ -227,6 +231,8 @@ EarliestStart EarliestStartPlacer::run() {
 } // namespace
 
 EarliestStart baechi::placement::earliestStart(
-    const Model &model, std::span<const int32_t> favouriteChild, bool limited) {
-  return EarliestStartPlacer(model, favouriteChild, limited).run();
+    const Model &model, std::span<const int32_t> favouriteChild, bool limited,
+    std::span<const double> urgencyFactor) {
+  return EarliestStartPlacer(model, favouriteChild, limited, urgencyFactor)
+      .run();
 }

@@ -50,6 +50,7 @@ Assignment fillInOrder(const Model &model, Fill fill = Fill::Uniform);
 ///
 /// Exact: what is taken is first under the transfers booked so far, then the
 /// most urgent (longest path to the end), then the smallest node and device.
+/// With \p urgencyFactor (0 to 1 per node) urgencies are multiplied by it.
 /// Near-linear in operators and edges for each device (ReadyQueue.h).
 struct EarliestStart {
   Assignment device;
@@ -57,7 +58,8 @@ struct EarliestStart {
 };
 EarliestStart earliestStart(const Model &model,
                             std::span<const int32_t> favouriteChild = {},
-                            bool limited = true);
+                            bool limited = true,
+                            std::span<const double> urgencyFactor = {});
 
 /// The linear program of a model (LpSolver.h): its nodes in topological order,
 /// an edge a pair of them, mean times over devices and links.
