@@ -17,6 +17,7 @@
 #include "Placers/Placers.h"
 #include "Placers/Registry.h"
 #include "Search/Search.h"
+#include "Search/SmallSearch.h"
 #include "Search/VariedStarts.h"
 
 #include <fmt/format.h>
@@ -44,8 +45,7 @@ public:
 private:
   struct Solution {
     std::string name;
-    Assignment device;
-    Schedule schedule;
+    Placement placement;
     int64_t value = never;
     std::vector<std::string> notes; ///< shown when it wins
   };
@@ -56,7 +56,7 @@ private:
   void bound();
   void consider(const std::string &name, Assignment device,
                 const std::vector<int64_t> &start = {}, bool mayRepair = true);
-  void keep(Candidate &candidate, Assignment device, Schedule schedule,
+  void keep(Candidate &candidate, Placement placement,
             std::vector<std::string> notes);
   void considerAsIs(const std::string &name, Assignment device,
                     const std::vector<int64_t> &start);
@@ -64,7 +64,9 @@ private:
   std::string overflow(const std::vector<int64_t> &peaks) const;
   std::string noSingleDevice() const;
   void lastResort();
+  SearchOptions searchOptions() const;
   void improve();
+  void improveSmall();
   void accept();
 
   const Problem &problem;
@@ -78,6 +80,7 @@ private:
   std::vector<Assignment> tried; ///< what was feasible so far
   /// What did not fit, and what repair made of it; empty: nothing that fits.
   std::map<Assignment, Assignment> repaired;
+  bool isImpossible = false; ///< proven: no placement is valid
   std::chrono::steady_clock::time_point phaseBegin;
 };
 
@@ -156,25 +159,24 @@ void Session::consider(const std::string &name, Assignment device,
     }
   }
   if (found)
-    keep(candidate, std::move(device), std::move(schedule), std::move(notes));
+    keep(candidate, toPlacement(model, device, schedule), std::move(notes));
   else
     candidate.problem = "it does not fit the memories";
   result.candidates.push_back(std::move(candidate));
 }
 
 /// A candidate that is valid: notes its values, and it when it is the best.
-void Session::keep(Candidate &candidate, Assignment device, Schedule schedule,
+void Session::keep(Candidate &candidate, Placement placement,
                    std::vector<std::string> notes) {
-  tried.push_back(device);
+  tried.push_back(placement.device);
   candidate.feasible = true;
-  candidate.makespanNs = schedule.makespan;
-  candidate.maxLoadNs = maxLoad(model, device);
+  candidate.makespanNs = placement.makespanNs;
+  candidate.maxLoadNs = maxLoad(model, placement.device);
   int64_t value = options.objective == Objective::MaxLoad
                       ? candidate.maxLoadNs
                       : candidate.makespanNs;
   if (value < best.value)
-    best = {candidate.name, std::move(device), std::move(schedule), value,
-            std::move(notes)};
+    best = {candidate.name, std::move(placement), value, std::move(notes)};
 }
 
 /// The same without a look at the memories while scheduling, for what is
@@ -201,7 +203,7 @@ void Session::considerAsIs(const std::string &name, Assignment device,
   }
   candidate.problem = overflow(schedulePeaks(model, device, schedule));
   if (candidate.problem.empty()) {
-    keep(candidate, std::move(device), std::move(schedule), {});
+    keep(candidate, toPlacement(model, device, schedule), {});
   } else {
     candidate.makespanNs = schedule.makespan;
     candidate.maxLoadNs = maxLoad(model, device);
@@ -285,9 +287,18 @@ void Session::lastResort() {
                    "they must: add links or a link_default";
   else
     result.error =
-        "no placement was found that fits the memories, and no proof "
-        "that there is none" +
+        (isImpossible ? "no placement can fit the memories: the exact search "
+                        "has ruled out all of them"
+                      : "no placement was found that fits the memories, and "
+                        "no proof that there is none") +
         explainMemory(problem, model, packed);
+}
+
+SearchOptions Session::searchOptions() const {
+  return {.objective = options.objective,
+          .budget = options.budget,
+          .lowerBound = result.lowerBoundNs,
+          .seed = options.seed};
 }
 
 /// Local search from what was found so far.
@@ -297,12 +308,10 @@ void Session::improve() {
     return;
   }
   begin("search");
-  SearchOptions searchOptions;
-  searchOptions.objective = options.objective;
-  searchOptions.budget = options.budget;
-  searchOptions.seed = options.seed;
-  searchOptions.lowerBound = result.lowerBoundNs;
-  SearchResult found = search(model, tried, searchOptions);
+  SearchOptions forSearch = searchOptions();
+  if (isSmall(model))
+    forSearch.budget = shareOfSearch(options.budget);
+  SearchResult found = search(model, tried, forSearch);
   result.notes.push_back(
       fmt::format("search: {} evaluations on {} merged operators",
                   found.evaluations, found.mergedNodes));
@@ -310,10 +319,31 @@ void Session::improve() {
     consider("search", std::move(each.device), each.start);
 }
 
+/// What only a small graph leaves time for.
+void Session::improveSmall() {
+  if (!isSmall(model) || best.value <= result.lowerBoundNs)
+    return;
+  begin("orders");
+  SmallResult found = searchSmall(
+      model, best.value == never ? nullptr : &best.placement, searchOptions());
+  result.notes.push_back(fmt::format(
+      "orders: {} evaluations, exact search: {} nodes{}", found.evaluations,
+      found.nodes, found.isComplete ? ", nothing is better" : ""));
+  if (found.lowerBound > result.lowerBoundNs) {
+    result.lowerBoundNs = found.lowerBound;
+    result.lowerBoundName = "exact search";
+  }
+  if (found.placement) {
+    Candidate candidate{found.name};
+    keep(candidate, std::move(*found.placement), {});
+    result.candidates.push_back(std::move(candidate));
+  }
+  isImpossible = found.isComplete && best.value == never;
+}
+
 void Session::accept() {
   begin("verify");
-  Placement placement = toPlacement(model, best.device, best.schedule);
-  auto violations = verify(problem, placement, &result.usage);
+  auto violations = verify(problem, best.placement, &result.usage);
   if (!violations.empty()) {
     result.error = "internal error: the placement that '" + best.name +
                    "' found is not valid: " + violations.front();
@@ -321,8 +351,8 @@ void Session::accept() {
   }
   result.winner = best.name;
   result.notes.insert(result.notes.end(), best.notes.begin(), best.notes.end());
-  result.maxLoadNs = maxLoad(model, best.device);
-  result.placement = std::move(placement);
+  result.maxLoadNs = maxLoad(model, best.placement.device);
+  result.placement = std::move(best.placement);
 }
 
 void Session::run() {
@@ -381,8 +411,10 @@ void Session::run() {
       consider("metf:varied", std::move(found.device), found.start,
                /*mayRepair=*/false);
   }
-  if (!pure)
+  if (!pure) {
     improve();
+    improveSmall();
+  }
   if (best.value == never && result.error.empty())
     lastResort();
   if (best.value != never)

@@ -220,7 +220,9 @@ TEST(Judge, AcceptsWhatPlaceFound) {
   PlaceResult judged = judge(problem, *found.placement);
   ASSERT_TRUE(judged.placement) << judged.error;
   EXPECT_EQ(judged.placement->makespanNs, found.placement->makespanNs);
-  EXPECT_EQ(judged.lowerBoundNs, found.lowerBoundNs);
+  // That of `place` may be proven by search.
+  EXPECT_GT(judged.lowerBoundNs, 0);
+  EXPECT_LE(judged.lowerBoundNs, found.lowerBoundNs);
   EXPECT_EQ(judged.maxLoadNs, found.maxLoadNs);
   EXPECT_EQ(judged.singleDeviceNs, found.singleDeviceNs);
   EXPECT_EQ(judged.usage.size(), found.usage.size());
@@ -250,7 +252,7 @@ TEST(Judge, ABoundEvenWhereNoDeviceIsLargeEnoughAlone) {
   PlaceResult judged = judge(problem, *found.placement);
   ASSERT_TRUE(judged.placement) << judged.error;
   EXPECT_FALSE(judged.singleDeviceNs);
-  EXPECT_EQ(judged.lowerBoundNs, found.lowerBoundNs);
+  EXPECT_LE(judged.lowerBoundNs, found.lowerBoundNs);
   EXPECT_GT(judged.lowerBoundNs, 0);
 }
 

@@ -120,6 +120,9 @@ std::vector<Solution> Stages::startOver(const std::vector<Solution> &starts,
 
 /// The rest of the budget on the unmerged nodes, whose order is free.
 void Stages::polish(std::vector<Solution> &solutions) {
+  // None can be scheduled: devices that must talk have no link.
+  if (solutions.empty())
+    return;
   for (Solution &solution : solutions)
     solution.value = fine.value(solution, never);
   std::stable_sort(solutions.begin(), solutions.end(), isBetter);

@@ -1,0 +1,51 @@
+//===- SmallSearch.h - More effort where a graph is small -------*- C++ -*-===//
+//
+// Part of the Baechi project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+///
+/// \file
+/// On a small graph there is time for what a list scheduler cannot find: orders
+/// of starts (OrderAnnealing.h), and from there the exact search (Exact.h),
+/// which often comes to its end and proves the optimum, or that nothing fits.
+///
+//===----------------------------------------------------------------------===//
+#ifndef BAECHI_LIB_PLACEMENT_SEARCH_SMALLSEARCH_H
+#define BAECHI_LIB_PLACEMENT_SEARCH_SMALLSEARCH_H
+
+#include "Search/Search.h"
+
+#include <optional>
+
+namespace baechi::placement {
+
+struct SmallResult {
+  /// Better than what there was; none: nothing better was found.
+  std::optional<Placement> placement;
+  std::string name; ///< of what found it
+  /// Of the objective, in ns. What the exact search has proven; 0: nothing.
+  int64_t lowerBound = 0;
+  /// True when nothing is better. Without any placement none is valid.
+  bool isComplete = false;
+  int64_t evaluations = 0; ///< orders that were scheduled
+  int64_t nodes = 0;       ///< of the exact search
+};
+
+/// True when `searchSmall` is worth its time.
+bool isSmall(const Model &model);
+
+/// The part of a small graph's budget that is left to the search on clusters.
+Budget shareOfSearch(const Budget &budget);
+
+/// Looks for a placement that is better than \p best, which may be null, in
+/// rounds of orders and of the exact search. \p options.budget is that of
+/// everything: half of it is spent here, where a node of the exact search
+/// counts as an evaluation. Ends early when the exact search comes to its end.
+SmallResult searchSmall(const Model &model, const Placement *best,
+                        const SearchOptions &options);
+
+} // namespace baechi::placement
+
+#endif // BAECHI_LIB_PLACEMENT_SEARCH_SMALLSEARCH_H
