@@ -49,7 +49,7 @@ std::vector<EarliestStart> baechi::placement::variedStarts(const Model &model,
                                                            size_t count,
                                                            uint64_t seed) {
   // About a tenth of a second; small graphs need fewer.
-  constexpr int64_t visits = 1'000'000, mostRuns = 2000, each = 20,
+  constexpr int64_t visits = 1'000'000, mostRuns = 2000, each = 200,
                     fewestRuns = 40;
   int64_t affordable =
       visits / (static_cast<int64_t>(model.numNodes + 1) * model.numDevices);
