@@ -9,6 +9,8 @@
 #include "Grouping/Grouping.h"
 
 #include <algorithm>
+#include <optional>
+#include <utility>
 
 using namespace baechi::placement;
 
@@ -133,23 +135,39 @@ void Fuser::reorder(int32_t merged, int32_t a, int32_t b) {
 bool Fuser::contract(int32_t a, int32_t b) {
   a = sets.find(a);
   b = sets.find(b);
-  if (a == b || delays(a, b) || !search(a, b, /*forward=*/true, after) ||
-      !search(b, a, /*forward=*/false, before))
+  if (a == b || delays(a, b))
+    return false;
+  // Most have no other way between them: the one goes where the other is.
+  auto isOnly = [&](const std::vector<int32_t> &list, int32_t node) {
+    return std::all_of(list.begin(), list.end(),
+                       [&](int32_t entry) { return sets.find(entry) == node; });
+  };
+  std::optional<int32_t> place;
+  if (isOnly(previous[b], a))
+    place = position[a];
+  else if (isOnly(next[a], b))
+    place = position[b];
+  else if (!search(a, b, /*forward=*/true, after) ||
+           !search(b, a, /*forward=*/false, before))
     return false;
   int32_t merged = sets.join(a, b), other = merged == a ? b : a;
   time[merged] += time[other];
-  reorder(merged, a, b);
+  if (place)
+    position[merged] = *place;
+  else
+    reorder(merged, a, b);
   for (auto *lists : {&next, &previous}) {
     auto &into = (*lists)[merged], &from = (*lists)[other];
     if (into.size() < from.size())
       into.swap(from);
     into.insert(into.end(), from.begin(), from.end());
     from = {};
-    for (int32_t &entry : into)
+    // Each once, without itself.
+    mark[merged] = ++stamp;
+    std::erase_if(into, [&](int32_t &entry) {
       entry = sets.find(entry);
-    std::sort(into.begin(), into.end());
-    into.erase(std::unique(into.begin(), into.end()), into.end());
-    std::erase(into, merged);
+      return std::exchange(mark[entry], stamp) == stamp;
+    });
   }
   return true;
 }
