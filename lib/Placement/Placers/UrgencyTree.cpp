@@ -25,12 +25,10 @@ uint32_t hash(int32_t node) {
 
 void UrgencyTree::update(Index at) {
   Slot &slot = slots[at];
-  slot.urgent = at;
+  slot.urgent = slot.item;
   for (Index child : {slot.left, slot.right})
-    if (child >= 0)
-      if (Index below = slots[child].urgent;
-          slots[below].item.moreUrgent(slots[slot.urgent].item))
-        slot.urgent = below;
+    if (child >= 0 && slots[child].urgent.moreUrgent(slot.urgent))
+      slot.urgent = slots[child].urgent;
 }
 
 std::pair<UrgencyTree::Index, UrgencyTree::Index>
@@ -75,7 +73,8 @@ UrgencyTree::Index UrgencyTree::insert(Index at, Index added) {
   }
   Index &child = item < slots[at].item ? slots[at].left : slots[at].right;
   child = insert(child, added);
-  update(at);
+  if (item.moreUrgent(slots[at].urgent))
+    slots[at].urgent = item;
   return at;
 }
 
@@ -86,7 +85,8 @@ UrgencyTree::Index UrgencyTree::erase(Index at, const Item &item) {
   }
   Index &child = item < slots[at].item ? slots[at].left : slots[at].right;
   child = erase(child, item);
-  update(at);
+  if (!item.moreUrgent(slots[at].urgent) && !slots[at].urgent.moreUrgent(item))
+    update(at);
   return at;
 }
 
@@ -98,7 +98,7 @@ void UrgencyTree::insert(const Item &item) {
     added = unused.back();
     unused.pop_back();
   }
-  slots[added] = {item, hash(item.node), -1, -1, added};
+  slots[added] = {item, item, hash(item.node), -1, -1};
   if (first < 0 || item < slots[first].item)
     first = added;
   root = insert(root, added);
@@ -130,7 +130,7 @@ const UrgencyTree::Item *UrgencyTree::mostUrgent(int64_t length) const {
     }
     consider(slot.item);
     if (slot.left >= 0)
-      consider(slots[slots[slot.left].urgent].item);
+      consider(slots[slot.left].urgent);
     at = slot.right;
   }
   return best;

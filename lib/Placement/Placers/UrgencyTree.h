@@ -48,9 +48,9 @@ private:
   using Index = int32_t; ///< into `slots`; < 0: none
   struct Slot {
     Item item;
+    Item urgent; ///< the most urgent below, itself included
     uint32_t priority;
     Index left, right;
-    Index urgent; ///< the most urgent below, itself included
   };
 
   void update(Index at);
