@@ -55,7 +55,8 @@ private:
   void group();
   void bound();
   void consider(const std::string &name, Assignment device,
-                const std::vector<int64_t> &start = {}, bool mayRepair = true);
+                const std::vector<std::vector<int64_t>> &starts = {},
+                bool mayRepair = true);
   void keep(Candidate &candidate, Placement placement,
             std::vector<std::string> notes);
   void considerAsIs(const std::string &name, Assignment device,
@@ -132,13 +133,15 @@ std::vector<int64_t> toPriority(const std::vector<int64_t> &start) {
 /// Schedules an assignment within the memories, repairs it where that is
 /// needed, and keeps the best.
 void Session::consider(const std::string &name, Assignment device,
-                       const std::vector<int64_t> &start, bool mayRepair) {
+                       const std::vector<std::vector<int64_t>> &starts,
+                       bool mayRepair) {
   Candidate candidate{name};
   std::vector<std::string> notes;
   Schedule schedule;
   std::vector<std::vector<int64_t>> priorities;
-  if (!start.empty())
-    priorities.push_back(toPriority(start));
+  for (const auto &start : starts)
+    if (!start.empty())
+      priorities.push_back(toPriority(start));
   bool found = scheduleWithin(scheduler, model, device, schedule, priorities);
   if (!found && mayRepair) {
     Assignment before = device;
@@ -244,7 +247,7 @@ void Session::runPlacer(const Placer &placer, const LpSolver *solver) {
     if (placer.ignoresMemory)
       considerAsIs(full, std::move(proposal.device), proposal.start);
     else
-      consider(full, std::move(proposal.device), proposal.start,
+      consider(full, std::move(proposal.device), {proposal.start},
                /*mayRepair=*/!placer.alone);
     const Candidate &last = result.candidates.back();
     if (placer.name == "single" && last.feasible &&
@@ -316,7 +319,7 @@ void Session::improve() {
       fmt::format("search: {} evaluations on {} merged operators",
                   found.evaluations, found.mergedNodes));
   for (Found &each : found.best)
-    consider("search", std::move(each.device), each.start);
+    consider("search", std::move(each.device), each.starts);
 }
 
 /// What only a small graph leaves time for.
@@ -402,13 +405,13 @@ void Session::run() {
     // Groups can hide a good split of a small graph.
     begin("metf:operators");
     EarliestStart found = earliestStart(model);
-    consider("metf:operators", std::move(found.device), found.start);
+    consider("metf:operators", std::move(found.device), {found.start});
   }
   if (!pure && options.objective == Objective::Makespan) {
     constexpr size_t few = 3;
     begin("metf:varied");
     for (EarliestStart &found : variedStarts(model, few, options.seed))
-      consider("metf:varied", std::move(found.device), found.start,
+      consider("metf:varied", std::move(found.device), {found.start},
                /*mayRepair=*/false);
   }
   if (!pure) {

@@ -182,6 +182,19 @@ Solution project(const Model &merged, const Coarsening &merging,
   return solution;
 }
 
+/// The ranks of the nodes by the start of what they were merged into.
+std::vector<int64_t> startsOf(const Model &model, const Coarsening &merging,
+                              const Schedule &schedule) {
+  std::vector<int32_t> order = model.order;
+  std::stable_sort(order.begin(), order.end(), [&](int32_t a, int32_t b) {
+    return schedule.start[merging.node[a]] < schedule.start[merging.node[b]];
+  });
+  std::vector<int64_t> rank(order.size());
+  for (size_t k = 0; k < order.size(); ++k)
+    rank[order[k]] = static_cast<int64_t>(k);
+  return rank;
+}
+
 } // namespace
 
 SearchResult baechi::placement::search(const Model &model,
@@ -213,13 +226,14 @@ SearchResult baechi::placement::search(const Model &model,
   result.mergedNodes = merged.numNodes;
   for (const Solution &solution : best) {
     Found &found = result.best.emplace_back();
-    Schedule schedule;
-    bool isScheduled = fine.record(solution, schedule);
-    for (int32_t node : joining.node) {
+    for (int32_t node : joining.node)
       found.device.push_back(solution.device[joined.unit[node]]);
-      if (isScheduled)
-        found.start.push_back(schedule.start[node]);
-    }
+    Schedule schedule;
+    if (fine.record(solution, schedule))
+      found.starts.push_back(startsOf(model, joining, schedule));
+    // Merged operators hold back less urgent ones, which may be better.
+    if (judge.record(solution, schedule))
+      found.starts.push_back(startsOf(model, merging, schedule));
   }
   result.evaluations = static_cast<int64_t>(meter.evaluations());
   return result;

@@ -30,9 +30,9 @@ struct SearchOptions {
 
 struct Found {
   Assignment device;
-  /// The start of every node in the search's own schedule, in ns; empty when
-  /// the objective has none.
-  std::vector<int64_t> start;
+  /// The start of every node in each of the search's own schedules, in ns or
+  /// as a rank; none when the objective has none.
+  std::vector<std::vector<int64_t>> starts;
 };
 
 struct SearchResult {
