@@ -18,7 +18,7 @@ namespace {
 
 class Fuser {
 public:
-  Fuser(const Model &model, const std::vector<Unit> &unitOf);
+  Fuser(const Model &model, const std::vector<Unit> &unitOf, double delayShare);
   bool contract(int32_t a, int32_t b);
   void run();
   void write(Coarsening &coarsening) {
@@ -33,8 +33,6 @@ private:
 
   /// Edges looked at before two nodes are taken for not contractible.
   static constexpr int searchLimit = 1000;
-  /// Share of all work that others may be made to wait for.
-  static constexpr double delayShare = 1.0 / 2000;
 
   const Model &model;
   const std::vector<Unit> &unitOf;
@@ -48,7 +46,8 @@ private:
   std::vector<int32_t> after, before, slots;
 };
 
-Fuser::Fuser(const Model &model, const std::vector<Unit> &unitOf)
+Fuser::Fuser(const Model &model, const std::vector<Unit> &unitOf,
+             double delayShare)
     : model(model), unitOf(unitOf), sets(model.numNodes),
       position(model.numNodes), next(model.numNodes), previous(model.numNodes),
       mark(model.numNodes, 0) {
@@ -189,8 +188,9 @@ void Fuser::run() {
 
 } // namespace
 
-void baechi::placement::fuse(const Model &model, Coarsening &coarsening) {
-  Fuser fuser(model, coarsening.unit);
+void baechi::placement::fuse(const Model &model, Coarsening &coarsening,
+                             double delayShare) {
+  Fuser fuser(model, coarsening.unit, delayShare);
   fuser.run();
   fuser.write(coarsening);
 }

@@ -65,8 +65,10 @@ void joinFreely(const Model &model, double share, Coarsening &coarsening);
 /// Fusion: contracts directly connected nodes of one unit when no other path
 /// joins them. The topological order is kept up to date with every contraction
 /// (Pearce & Kelly 2006), so that the search for another path looks only at
-/// what lies between the two, up to a bound.
-void fuse(const Model &model, Coarsening &coarsening);
+/// what lies between the two, up to a bound. Another unit may be made to wait
+/// for at most \p delayShare of all work.
+void fuse(const Model &model, Coarsening &coarsening,
+          double delayShare = 1.0 / 2000);
 
 } // namespace baechi::placement
 

@@ -118,7 +118,8 @@ std::vector<Solution> Stages::startOver(const std::vector<Solution> &starts,
   return solutions;
 }
 
-/// The rest of the budget on the unmerged nodes, whose order is free.
+/// The rest of the budget on the unmerged nodes, whose order is free. What it
+/// began with stays: it may be better as merged.
 void Stages::polish(std::vector<Solution> &solutions) {
   // None can be scheduled: devices that must talk have no link.
   if (solutions.empty())
@@ -132,7 +133,8 @@ void Stages::polish(std::vector<Solution> &solutions) {
   options.hot = 0.001;
   options.coarse = 1.2;
   options.fine = 3;
-  solutions.front() = annealing.run(std::move(solutions.front()), options);
+  Solution polished = annealing.run(solutions.front(), options);
+  solutions.insert(solutions.begin(), std::move(polished));
 }
 
 std::vector<Solution> Stages::run(const std::vector<Solution> &starts) {
@@ -206,7 +208,10 @@ SearchResult baechi::placement::search(const Model &model,
   joinFreely(model, freeShare, joining);
   Model joined = coarsen(model, joining);
   Coarsening merging = joining;
-  fuse(model, merging);
+  // Fewer operators allow more evaluations, and the unmerged have the last
+  // word.
+  constexpr double delayShare = 1.0 / 500;
+  fuse(model, merging, delayShare);
   Model merged = coarsen(model, merging);
   std::vector<Solution> solutions;
   for (const Assignment &start : starts)
