@@ -410,7 +410,8 @@ void Session::run() {
   if (!pure && options.objective == Objective::Makespan) {
     constexpr size_t few = 3;
     begin("metf:varied");
-    for (EarliestStart &found : variedStarts(model, few, options.seed))
+    for (EarliestStart &found :
+         variedStarts(model, few, options.seed, options.budget))
       consider("metf:varied", std::move(found.device), {found.start},
                /*mayRepair=*/false);
   }

@@ -88,10 +88,11 @@ TEST(Corpus, EveryInputHasItsErrorOrAPlacement) {
     ASSERT_EQ(readTextFile(entry.path().string(), text), "");
     ASSERT_TRUE(errors.contains(name)) << "say here what its error is";
     const std::string &expected = errors.at(name);
-    if (expected.empty())
+    if (expected.empty()) {
       EXPECT_EQ(errorOf(text), "");
-    else
+    } else {
       EXPECT_THAT(errorOf(text), HasSubstr(expected));
+    }
     ++count;
   }
   EXPECT_EQ(count, errors.size());
