@@ -159,7 +159,8 @@ class ExplainTest(ToolCase):
 class GivenPlacementTest(ToolCase):
     def test_judged(self):
         placement = self.path / "p.json"
-        found = self.expect_success("-o", placement, graph=FORK)
+        # With a budget the exact search may prove a higher bound.
+        found = self.expect_success("-o", placement, "--budget=0", graph=FORK)
         judged = self.expect_success(f"--placement={placement}", graph=FORK)
         for line in ("lower bound", "one device", "max load"):
             self.assertEqual([x for x in found.splitlines() if x.startswith(line)],
