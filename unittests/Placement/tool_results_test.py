@@ -159,12 +159,14 @@ class ExplainTest(ToolCase):
 class GivenPlacementTest(ToolCase):
     def test_judged(self):
         placement = self.path / "p.json"
-        # With a budget the exact search may prove a higher bound.
-        found = self.expect_success("-o", placement, "--budget=0", graph=FORK)
-        judged = self.expect_success(f"--placement={placement}", graph=FORK)
-        for line in ("lower bound", "one device", "max load"):
-            self.assertEqual([x for x in found.splitlines() if x.startswith(line)],
-                             [x for x in judged.splitlines() if x.startswith(line)])
+        # With a budget the exact search may prove a higher bound; without one no single device is tried.
+        for budget, lines in (("auto", ("one device", "max load")), ("0", ("lower bound", "max load"))):
+            found = self.expect_success("-o", placement, f"--budget={budget}", graph=FORK)
+            judged = self.expect_success(f"--placement={placement}", graph=FORK)
+            for line in lines:
+                expected = [x for x in found.splitlines() if x.startswith(line)]
+                self.assertEqual(len(expected), 1)
+                self.assertEqual([x for x in judged.splitlines() if x.startswith(line)], expected)
 
     def test_not_valid(self):
         placement = self.path / "p.json"
