@@ -64,8 +64,6 @@ private:
   Lane &laneOf(Step s);
   void makeReady(Step s);
   void arrive(Step s);
-  bool linkIsFree(int32_t from, int32_t to) const;
-  void setLink(int32_t from, int32_t to, bool busy);
   bool start(Step s);
   bool startFrom(Lane &lane, int32_t d);
   void startTransfers();
@@ -91,7 +89,8 @@ private:
   std::vector<int32_t> pending;  ///< the lanes of transfers that are not empty
   /// Per device, counts what may let a step start there that could not before.
   std::vector<int64_t> version;
-  std::vector<uint8_t> computing, outBusy, inBusy, pairBusy;
+  std::vector<uint8_t> computing;
+  BusyLinks links;
   std::vector<Event> events;
   std::vector<Step> passedOver;
 };
@@ -104,8 +103,7 @@ LimitedScheduler::LimitedScheduler(const Steps &steps,
       left(steps.size()), tail(steps.size(), 0), waiting(steps.size(), 0),
       state(steps.size(), Waiting), runs(numDevices),
       transfers(static_cast<size_t>(numDevices) * numDevices),
-      version(numDevices, 0), computing(numDevices, 0), outBusy(numDevices, 0),
-      inBusy(numDevices, 0), pairBusy(transfers.size(), 0) {
+      version(numDevices, 0), computing(numDevices, 0), links(numDevices) {
   schedule.start.assign(model.numNodes, 0);
   for (Step s = 0; s < steps.size(); ++s)
     steps.forEachPrevious(s, [&](Step) { ++waiting[s]; });
@@ -185,36 +183,6 @@ void LimitedScheduler::arrive(Step s) {
     makeReady(s);
 }
 
-bool LimitedScheduler::linkIsFree(int32_t from, int32_t to) const {
-  switch (model.machine->linkModel) {
-  case LinkModel::Unlimited:
-    return true;
-  case LinkModel::Parallel:
-    return !pairBusy[from * numDevices + to];
-  case LinkModel::Duplex:
-    return !outBusy[from] && !inBusy[to];
-  case LinkModel::Sequential:
-    return !outBusy[from] && !outBusy[to];
-  }
-  return true;
-}
-
-void LimitedScheduler::setLink(int32_t from, int32_t to, bool busy) {
-  switch (model.machine->linkModel) {
-  case LinkModel::Unlimited:
-    return;
-  case LinkModel::Parallel:
-    pairBusy[from * numDevices + to] = busy;
-    return;
-  case LinkModel::Duplex:
-    outBusy[from] = inBusy[to] = busy;
-    return;
-  case LinkModel::Sequential:
-    outBusy[from] = outBusy[to] = busy;
-    return;
-  }
-}
-
 /// Starts a step that is ready and whose device or link is free, if its bytes
 /// are free as well and the rest can still finish.
 bool LimitedScheduler::start(Step s) {
@@ -232,7 +200,7 @@ bool LimitedScheduler::start(Step s) {
   } else {
     int32_t tensor = steps.transfer(s).tensor, home = steps.homeOf(tensor);
     ns = model.transferNs(tensor, home, d);
-    setLink(home, d, true);
+    links.set(model.machine->linkModel, home, d, true);
     schedule.transfers.push_back({tensor, d, now, now + ns});
     ++version[home];
   }
@@ -285,7 +253,8 @@ void LimitedScheduler::startTransfers() {
         continue;
       }
       ++k;
-      if (!linkIsFree(from, to) || lane.triedAt == version[to])
+      if (!links.areFree(model.machine->linkModel, from, to) ||
+          lane.triedAt == version[to])
         continue;
       if (!best || std::pair(best->ready.topPriority(), -best->ready.top()) <
                        std::pair(lane.ready.topPriority(), -lane.ready.top())) {
@@ -313,7 +282,7 @@ void LimitedScheduler::finish(Step s) {
     computing[steps.device[s]] = 0;
   } else {
     auto [tensor, to] = steps.transfer(s);
-    setLink(steps.homeOf(tensor), to, false);
+    links.set(model.machine->linkModel, steps.homeOf(tensor), to, false);
     ++version[steps.homeOf(tensor)];
   }
   steps.forEachBorn(s, [&](int32_t h) {

@@ -16,7 +16,7 @@ Scheduler::Scheduler(const Model &model)
     : model(model), numDevices(model.numDevices), needs(model.numNodes, 0),
       tail(model.numNodes), readyNodes(model.numDevices),
       readyTransfers(static_cast<size_t>(model.numDevices) * model.numDevices),
-      wanted(model.numDevices, -1) {
+      links(model.numDevices), wanted(model.numDevices, -1) {
   for (int32_t i = 0; i < model.numNodes; ++i)
     needs[i] = static_cast<int32_t>(model.operands[i].size() +
                                     model.controlSources[i].size());
@@ -75,9 +75,7 @@ void Scheduler::reset(const Assignment &device, const Options &options) {
   running.clear();
   freeSlots.clear();
   events.clear();
-  outBusy.assign(numDevices, 0);
-  inBusy.assign(numDevices, 0);
-  pairBusy.assign(readyTransfers.size(), 0);
+  links.clear();
   transfersChanged = false;
   if (record) {
     record->start.assign(model.numNodes, 0);
@@ -110,36 +108,6 @@ void Scheduler::requestCopy(int32_t tensor, int32_t to, int64_t rank) {
   transfersChanged = true;
 }
 
-bool Scheduler::linkFree(int32_t from, int32_t to) const {
-  switch (model.machine->linkModel) {
-  case LinkModel::Unlimited:
-    return true;
-  case LinkModel::Parallel:
-    return !pairBusy[from * numDevices + to];
-  case LinkModel::Duplex:
-    return !outBusy[from] && !inBusy[to];
-  case LinkModel::Sequential:
-    return !outBusy[from] && !outBusy[to];
-  }
-  return true;
-}
-
-void Scheduler::setLinkBusy(int32_t from, int32_t to, bool busy) {
-  switch (model.machine->linkModel) {
-  case LinkModel::Unlimited:
-    return;
-  case LinkModel::Parallel:
-    pairBusy[from * numDevices + to] = busy;
-    return;
-  case LinkModel::Duplex:
-    outBusy[from] = inBusy[to] = busy;
-    return;
-  case LinkModel::Sequential:
-    outBusy[from] = outBusy[to] = busy;
-    return;
-  }
-}
-
 /// Starts the most urgent transfers whose links are free.
 void Scheduler::startTransfers() {
   transfersChanged = false;
@@ -147,7 +115,8 @@ void Scheduler::startTransfers() {
     size_t best = pendingPairs.size();
     for (size_t k = 0; k < pendingPairs.size(); ++k) {
       int32_t pair = pendingPairs[k];
-      if (!linkFree(pair / numDevices, pair % numDevices))
+      if (!links.areFree(model.machine->linkModel, pair / numDevices,
+                         pair % numDevices))
         continue;
       if (best < pendingPairs.size()) {
         // One tensor may be as urgent on two devices: the first pair decides.
@@ -171,7 +140,7 @@ void Scheduler::startTransfers() {
       pendingPairs.pop_back();
     }
     int64_t end = now + model.transferNs(tensor, from, to);
-    setLinkBusy(from, to, true);
+    links.set(model.machine->linkModel, from, to, true);
     auto slot = static_cast<int32_t>(running.size());
     if (freeSlots.empty()) {
       running.push_back({tensor, from, to});
@@ -237,7 +206,7 @@ void Scheduler::finishNode(int32_t node) {
 void Scheduler::finishTransfer(int32_t slot) {
   auto [tensor, from, to] = running[slot];
   freeSlots.push_back(slot);
-  setLinkBusy(from, to, false);
+  links.set(model.machine->linkModel, from, to, false);
   transfersChanged = true;
   for (int32_t user : model.users[tensor])
     if ((*assigned)[user] == to)

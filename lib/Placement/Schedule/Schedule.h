@@ -17,6 +17,7 @@
 #define BAECHI_LIB_PLACEMENT_SCHEDULE_H
 
 #include "Model/Model.h"
+#include "Schedule/BusyLinks.h"
 
 #include <limits>
 #include <tuple>
@@ -91,8 +92,6 @@ private:
   void finishTransfer(int32_t slot);
   void startTransfers();
   void startNode(int32_t d);
-  bool linkFree(int32_t from, int32_t to) const;
-  void setLinkBusy(int32_t from, int32_t to, bool busy);
 
   const Model &model;
   int32_t numDevices;
@@ -115,7 +114,7 @@ private:
   std::vector<Running> running;
   std::vector<int32_t> freeSlots;
   std::vector<Event> events;
-  std::vector<uint8_t> outBusy, inBusy, pairBusy;
+  BusyLinks links;
   bool transfersChanged = false;
   bool beyond = false;          ///< the cut-off was passed
   std::vector<int64_t> wanted;  ///< per device: who wants the tensor most

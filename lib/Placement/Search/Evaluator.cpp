@@ -20,8 +20,7 @@ Evaluator::Evaluator(const Model &model)
       rankOf(nodes), byRank(nodes), scratch(nodes), workLeft(devices),
       ready(devices, RankSet(model.numNodes)), nodeEnds(devices),
       nodeOn(devices), queued(static_cast<size_t>(devices) * devices),
-      outBusy(devices), inBusy(devices), pairBusy(queued.size()),
-      wanted(devices, -1) {
+      links(devices), wanted(devices, -1) {
   std::vector<int32_t> position(nodes);
   tensorAt.assign(model.numTensors, -1);
   for (int32_t k = 0; k < nodes; ++k)
@@ -167,9 +166,7 @@ bool Evaluator::prepare(std::span<const int32_t> device,
   freeSlots.clear();
   events.clear();
   std::fill(nodeEnds.begin(), nodeEnds.end(), never);
-  std::fill(outBusy.begin(), outBusy.end(), 0);
-  std::fill(inBusy.begin(), inBusy.end(), 0);
-  std::fill(pairBusy.begin(), pairBusy.end(), 0);
+  links.clear();
   now = 0;
   requested = false;
   for (int32_t i = 0; i < nodes; ++i)
@@ -203,19 +200,6 @@ inline void Evaluator::request(int32_t tensor, int32_t from, int32_t to,
 /// cut-off.
 template <LinkModel linkModel> bool Evaluator::startTransfers(int64_t cutoff) {
   requested = false;
-  auto isFree = [&](int32_t from, int32_t to) {
-    switch (linkModel) {
-    case LinkModel::Unlimited:
-      return true;
-    case LinkModel::Parallel:
-      return !pairBusy[from * devices + to];
-    case LinkModel::Duplex:
-      return !outBusy[from] && !inBusy[to];
-    case LinkModel::Sequential:
-      return !outBusy[from] && !outBusy[to];
-    }
-    return true;
-  };
   for (;;) {
     size_t best = pairs.size();
     Key bestKey = 0;
@@ -224,7 +208,7 @@ template <LinkModel linkModel> bool Evaluator::startTransfers(int64_t cutoff) {
       // Equal keys differ in their tensor's pair: the first pair decides.
       if (Key key = queued[pair].front();
           (key > bestKey || (key == bestKey && pair < pairs[best])) &&
-          isFree(pair / devices, pair % devices)) {
+          links.areFree(linkModel, pair / devices, pair % devices)) {
         best = k;
         bestKey = key;
       }
@@ -246,19 +230,7 @@ template <LinkModel linkModel> bool Evaluator::startTransfers(int64_t cutoff) {
       for (int32_t k = userOf[tensor]; k < userOf[tensor + 1]; ++k)
         if (on[users[k]] == to && end > cutoff - tail[users[k]])
           return false;
-    switch (linkModel) {
-    case LinkModel::Unlimited:
-      break;
-    case LinkModel::Parallel:
-      pairBusy[pair] = 1;
-      break;
-    case LinkModel::Duplex:
-      outBusy[from] = inBusy[to] = 1;
-      break;
-    case LinkModel::Sequential:
-      outBusy[from] = outBusy[to] = 1;
-      break;
-    }
+    links.set(linkModel, from, to, true);
     auto slot = static_cast<int32_t>(flights.size());
     if (freeSlots.empty()) {
       flights.push_back({tensor, from, to});
@@ -308,19 +280,7 @@ void Evaluator::finishNode(int32_t d) {
 template <LinkModel linkModel> void Evaluator::finishFlight(int32_t slot) {
   auto [tensor, from, to] = flights[slot];
   freeSlots.push_back(slot);
-  switch (linkModel) {
-  case LinkModel::Unlimited:
-    break;
-  case LinkModel::Parallel:
-    pairBusy[from * devices + to] = 0;
-    break;
-  case LinkModel::Duplex:
-    outBusy[from] = inBusy[to] = 0;
-    break;
-  case LinkModel::Sequential:
-    outBusy[from] = outBusy[to] = 0;
-    break;
-  }
+  links.set(linkModel, from, to, false);
   requested = true;
   for (int32_t k = userOf[tensor]; k < userOf[tensor + 1]; ++k)
     if (on[users[k]] == to)

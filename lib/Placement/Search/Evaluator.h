@@ -110,7 +110,7 @@ private:
   std::vector<Flight> flights;
   std::vector<int32_t> freeSlots;
   std::vector<Event> events;
-  std::vector<uint8_t> outBusy, inBusy, pairBusy;
+  BusyLinks links;
   std::vector<int64_t> wanted;
   std::vector<int32_t> wanting;
   int64_t now = 0;
