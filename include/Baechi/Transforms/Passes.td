@@ -91,6 +91,46 @@ def Place : Pass<"baechi-place", "::mlir::ModuleOp"> {
   let dependentDialects = ["::baechi::BaechiDialect"];
 }
 
+def Constrain : Pass<"baechi-constrain", "::mlir::ModuleOp"> {
+  let summary = "pin and group operators by patterns of names or locations";
+  let description = [{
+    Sets `baechi.pin` and `baechi.group` on the operators and arguments that
+    patterns (`*`, `?`, `[...]`) name: by their names, or, with a leading `@`,
+    by their locations as diagnostics print them.
+
+    ```
+    --baechi-constrain="pins=enc/*=gpu0,@model.py:12:*=gpu1 groups=dec/embed*=embeddings"
+    ```
+
+    A pattern that names nothing, a device that the machine does not have and an
+    operator that is pinned or grouped otherwise already are errors.
+  }];
+  let options = [
+    ListOption<"pins", "pins", "std::string", "PATTERN=DEVICE, with commas">,
+    ListOption<"groups", "groups", "std::string", "PATTERN=GROUP, with commas">,
+    Option<"machine", "machine", "std::string", "\"\"",
+           "machine file, or host:N[@SIZE], to look for the devices in; "
+           "default: the module's baechi.machine, if any">
+  ];
+  let dependentDialects = ["::baechi::BaechiDialect"];
+}
+
+def Explain : Pass<"baechi-explain", "::mlir::ModuleOp"> {
+  let summary = "say why operators of a placed program are where they are";
+  let description = [{
+    A remark at every operator that the pattern names: for each device the
+    earliest start, the bytes that are needed and free, what excludes it, and
+    the step's time with the operator and its group there. The pattern may be
+    given as a bare word: `--baechi-explain=layer1/*`.
+  }];
+  let options = [
+    Option<"name", "name", "std::string", "\"*\"",
+           "name, number or pattern of names">,
+    Option<"machine", "machine", "std::string", "\"\"",
+           "machine file, or host:N[@SIZE]; default: the module's baechi.machine">
+  ];
+}
+
 def VerifyPlaced : Pass<"baechi-verify-placed", "::mlir::ModuleOp"> {
   let summary = "check that every operator has a device of the machine";
 }

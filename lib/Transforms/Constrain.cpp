@@ -1,0 +1,152 @@
+//===- Constrain.cpp - Pins and groups by pattern ---------------*- C++ -*-===//
+//
+// Part of the Baechi project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Baechi/Analysis/MachineSpec.h"
+#include "Baechi/Analysis/PlacementProblem.h"
+#include "Baechi/Placement/Explain.h"
+#include "Baechi/Transforms/Passes.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/GlobPattern.h"
+
+namespace baechi {
+#define GEN_PASS_DEF_CONSTRAIN
+#include "Baechi/Transforms/Passes.h.inc"
+} // namespace baechi
+
+using namespace mlir;
+using namespace baechi;
+
+namespace {
+/// What a rule asks for, in the words of its diagnostics.
+struct Wish {
+  StringRef attribute; ///< kPin or kGroup
+  StringRef option;    ///< "pins"
+  StringRef shape;     ///< "PATTERN=DEVICE"
+  StringRef verb;      ///< "pinned to"
+};
+
+struct Constrain : public baechi::impl::ConstrainBase<Constrain> {
+  using ConstrainBase::ConstrainBase;
+
+  func::FuncOp step;
+  SmallVector<Operation *> operators;
+  placement::Graph names; ///< operators with names alone
+
+  Location locationOf(int32_t id) {
+    int32_t arguments = step.getNumArguments();
+    return id < arguments ? step.getArgument(id).getLoc()
+                          : operators[id - arguments]->getLoc();
+  }
+
+  /// The operators that a pattern names; with a leading '@' those at the
+  /// locations that it names.
+  LogicalResult find(StringRef pattern, const Wish &wish,
+                     std::vector<int32_t> &found) {
+    if (!pattern.starts_with("@")) {
+      std::string error = placement::findOperators(names, pattern.str(), found);
+      if (error.empty())
+        return success();
+      return emitError(step.getLoc()) << wish.option << ": " << error;
+    }
+    llvm::Expected<llvm::GlobPattern> glob =
+        llvm::GlobPattern::create(pattern.drop_front());
+    if (!glob)
+      return emitError(step.getLoc())
+             << wish.option << ": '" << pattern
+             << "': " << llvm::toString(glob.takeError());
+    for (int32_t id = 0, n = names.ops.size(); id < n; ++id) {
+      std::string text;
+      llvm::raw_string_ostream(text) << locationOf(id);
+      // As in diagnostics: model.py:12:3.
+      llvm::erase(text, '"');
+      StringRef inner = text;
+      if (inner.consume_front("loc("))
+        inner.consume_back(")");
+      if (glob->match(inner))
+        found.push_back(id);
+    }
+    if (found.empty())
+      return emitError(step.getLoc())
+             << wish.option << ": no operator's location matches '"
+             << pattern.drop_front() << "'; print them with "
+             << "--mlir-print-debuginfo";
+    return success();
+  }
+
+  LogicalResult apply(StringRef rule, const Wish &wish) {
+    auto [pattern, value] = rule.rsplit('=');
+    if (pattern.empty() || value.empty())
+      return emitError(step.getLoc())
+             << wish.option << ": '" << rule << "' must be " << wish.shape;
+    std::vector<int32_t> found;
+    if (failed(find(pattern, wish, found)))
+      return failure();
+    auto attribute = StringAttr::get(&getContext(), value);
+    for (int32_t id : found) {
+      StringAttr there = stringAttrOf(step, operators, id, wish.attribute);
+      if (there && there != attribute)
+        return emitError(locationOf(id))
+               << "'" << names.ops[id].name << "' is to be " << wish.verb
+               << " '" << value << "', but it is " << wish.verb << " '"
+               << there.getValue() << "' already";
+      int32_t arguments = step.getNumArguments();
+      if (id < arguments)
+        step.setArgAttr(id, wish.attribute, attribute);
+      else
+        operators[id - arguments]->setAttr(wish.attribute, attribute);
+    }
+    return success();
+  }
+
+  /// An unknown device is better said here than by the placer.
+  LogicalResult checkDevices() {
+    if (machine.empty() && !getOperation()->hasAttr(BaechiDialect::kMachine))
+      return success();
+    std::optional<placement::Machine> target =
+        machineOf(getOperation(), machine);
+    if (!target)
+      return failure();
+    for (StringRef rule : pins) {
+      StringRef device = rule.rsplit('=').second;
+      if (llvm::any_of(target->devices, [&](const placement::Device &each) {
+            return each.name == device;
+          }))
+        continue;
+      std::vector<StringRef> known;
+      for (const placement::Device &each : target->devices)
+        known.push_back(each.name);
+      return emitError(step.getLoc())
+             << "pins: '" << rule << "': the machine has no device '" << device
+             << "'; its devices are " << llvm::join(known, ", ");
+    }
+    return success();
+  }
+
+  void runOnOperation() override {
+    FailureOr<func::FuncOp> found = findStep(getOperation());
+    if (failed(found))
+      return signalPassFailure();
+    step = *found;
+    operators = operatorsOf(step);
+    names.ops.clear();
+    for (std::string &name : namesOf(step))
+      names.ops.emplace_back().name = std::move(name);
+    if (failed(checkDevices()))
+      return signalPassFailure();
+    const Wish pin{BaechiDialect::kPin, "pins", "PATTERN=DEVICE", "pinned to"};
+    const Wish group{BaechiDialect::kGroup, "groups", "PATTERN=GROUP",
+                     "in group"};
+    for (StringRef rule : pins)
+      if (failed(apply(rule, pin)))
+        return signalPassFailure();
+    for (StringRef rule : groups)
+      if (failed(apply(rule, group)))
+        return signalPassFailure();
+  }
+};
+} // namespace

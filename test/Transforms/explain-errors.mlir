@@ -1,0 +1,39 @@
+// RUN: baechi-opt %s --split-input-file --verify-diagnostics --baechi-explain=sum
+
+#host = #baechi.machine<devices = [<"a", kind = "host", memory = 1000>, <"b", kind = "host", memory = 1000>], link_default = <"" -> "", latency_ns = 1, bytes_per_us = 1000>, link_model = parallel>
+module attributes {baechi.machine = #host} {
+  // expected-error @+1 {{no operator is called 'sum': did you mean 'add'?}}
+  func.func @step(%x: tensor<4xf32> {baechi.device = "a"}) -> tensor<4xf32> {
+    %0 = arith.addf %x, %x {baechi.name = "add", baechi.device = "a", baechi.start = 0 : i64, baechi.cost = #baechi.cost<time_ns = {host = 1}, scratch = 0>} : tensor<4xf32>
+    return %0 : tensor<4xf32>
+  }
+}
+
+// -----
+
+#host = #baechi.machine<devices = [<"a", kind = "host", memory = 10>], link_model = parallel>
+module attributes {baechi.machine = #host} {
+  // expected-error @+1 {{the placement is not valid: }}
+  func.func @step(%x: tensor<4xf32> {baechi.device = "a"}) -> tensor<4xf32> {
+    %0 = arith.addf %x, %x {baechi.name = "sum", baechi.device = "a", baechi.start = 0 : i64, baechi.cost = #baechi.cost<time_ns = {host = 1}, scratch = 0>} : tensor<4xf32>
+    return %0 : tensor<4xf32>
+  }
+}
+
+// -----
+
+#host = #baechi.machine<devices = [<"a", kind = "host", memory = 1000>], link_model = parallel>
+module attributes {baechi.machine = #host} {
+  func.func @step(%x: tensor<4xf32> {baechi.device = "a"}) -> tensor<4xf32> {
+    // expected-error @+1 {{'sum' is on no device; run --baechi-place}}
+    %0 = arith.addf %x, %x {baechi.name = "sum", baechi.cost = #baechi.cost<time_ns = {host = 1}, scratch = 0>} : tensor<4xf32>
+    return %0 : tensor<4xf32>
+  }
+}
+
+// -----
+
+// expected-error @+1 {{no machine: give the pass machine=host:2}}
+module {
+  func.func @step() { return }
+}
