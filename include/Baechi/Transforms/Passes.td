@@ -162,4 +162,47 @@ def PlanMemory : Pass<"baechi-plan-memory", "::mlir::ModuleOp"> {
   let dependentDialects = ["::baechi::BaechiDialect"];
 }
 
+def Strip : Pass<"baechi-strip", "::mlir::ModuleOp"> {
+  let summary = "remove what placing added to a program";
+  let description = [{
+    Takes `baechi.*` attributes off operations, functions, their arguments and
+    results, and the module. What is left is the program as it was before, byte
+    for byte. A bare word (`--baechi-strip=plan`) says how far to go back:
+
+    - `plan`: before `--baechi-place` (`baechi.device`, `baechi.start`,
+      `baechi.sends`, `baechi.certificate`, `baechi.machine`);
+    - `annotations` (the default): before `--baechi-annotate-costs`, too
+      (`baechi.cost`, `baechi.group`, `baechi.implementation`,
+      `baechi.kernel_scratch`); what only a program's author writes stays
+      (`baechi.pin`, `baechi.updated_by`, `baechi.name`, ...);
+    - `all`: a program that knows nothing of Baechi.
+
+    `keep` names what the author wrote of these, as
+    `--baechi-strip=keep=baechi.machine,baechi.group` does.
+
+    ```mlir
+    func.func @step(%x: tensor<4xf32> {baechi.device = "host0", baechi.name = "x"}) -> tensor<4xf32> attributes {baechi.certificate = #baechi.placement_certificate<placer = "msct", winner = "msct", makespan = 200, lower_bound = 200, bound = "path", single_device = 200, operators = 2, groups = 2>} {
+      %0 = arith.addf %x, %x {baechi.cost = #baechi.cost<time_ns = {host = 200}, scratch = 0>, baechi.device = "host0", baechi.start = 0 : i64} : tensor<4xf32>
+      return %0 : tensor<4xf32>
+    }
+    ```
+    becomes
+    ```mlir
+    func.func @step(%x: tensor<4xf32> {baechi.name = "x"}) -> tensor<4xf32> {
+      %0 = arith.addf %x, %x : tensor<4xf32>
+      return %0 : tensor<4xf32>
+    }
+    ```
+    Passes that rewrite the program (`--baechi-form-kernels`,
+    `--baechi-partition` and what follows it) are not undone.
+  }];
+  let options = [
+    Option<"what", "what", "std::string", "\"annotations\"",
+           "plan, annotations or all">,
+    ListOption<"keep", "keep", "std::string",
+               "attributes that stay, for what the program's author wrote">
+  ];
+  let dependentDialects = ["::baechi::BaechiDialect"];
+}
+
 #endif // BAECHI_TRANSFORMS_PASSES
