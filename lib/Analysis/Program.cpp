@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Baechi/Analysis/Program.h"
+#include "Baechi/Interfaces/OperatorInterfaces.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/IR/Matchers.h"
 #include "llvm/ADT/MapVector.h"
@@ -43,9 +44,11 @@ FailureOr<func::FuncOp> baechi::findStep(ModuleOp module) {
 }
 
 bool baechi::isView(Operation *op) {
-  return op &&
-         isa<tensor::ExpandShapeOp, tensor::CollapseShapeOp, tensor::CastOp>(
-             op);
+  if (isa_and_nonnull<tensor::ExpandShapeOp, tensor::CollapseShapeOp,
+                      tensor::CastOp>(op))
+    return true;
+  auto stated = dyn_cast_or_null<BufferOpInterface>(op);
+  return stated && stated.isView();
 }
 
 Value baechi::rootOf(Value value) {
@@ -169,19 +172,22 @@ func::FuncOp baechi::kernelOf(Operation *op) {
 }
 
 bool baechi::mayWriteInto(Operation *op, unsigned result, Value root) {
+  auto stated = dyn_cast<BufferOpInterface>(op);
   func::FuncOp kernel = kernelOf(op);
-  if (!kernel)
-    return false;
-  auto allowed = kernel.getResultAttrOfType<DenseI64ArrayAttr>(
-      result, BaechiDialect::kMayAlias);
-  if (!allowed)
-    return false;
+  auto allowed = kernel ? kernel.getResultAttrOfType<DenseI64ArrayAttr>(
+                              result, BaechiDialect::kMayAlias)
+                        : DenseI64ArrayAttr();
+  auto allows = [&](size_t operand) {
+    return stated
+               ? stated.mayWriteInto(result, operand)
+               : allowed && llvm::is_contained(allowed.asArrayRef(), operand);
+  };
   // Every operand that is this buffer must be one that may be overwritten.
   bool found = false;
   for (auto [position, operand] : llvm::enumerate(op->getOperands())) {
     if (rootOf(operand) != root)
       continue;
-    if (!llvm::is_contained(allowed.asArrayRef(), position))
+    if (!allows(position))
       return false;
     found = true;
   }

@@ -62,6 +62,9 @@ double flopsOf(Operation &op) {
 } // namespace
 
 Work baechi::workOf(Operation *op) {
+  if (auto stated = dyn_cast<CostOpInterface>(op))
+    if (std::optional<Work> work = stated.getWork())
+      return *work;
   Work work;
   for (TypeRange types :
        {TypeRange(op->getOperandTypes()), TypeRange(op->getResultTypes())})

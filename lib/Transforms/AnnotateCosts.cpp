@@ -36,8 +36,11 @@ struct AnnotateCosts : public baechi::impl::AnnotateCostsBase<AnnotateCosts> {
     for (Operation *op : operatorsOf(*step)) {
       func::FuncOp kernel = kernelOf(op);
       CostAttr cost = kernel ? known.lookup(kernel) : CostAttr();
-      if (!cost)
+      if (!cost) {
         cost = costOf(op, kernel);
+        if (!cost)
+          return signalPassFailure();
+      }
       if (kernel)
         known[kernel] = cost;
       op->setAttr(BaechiDialect::kCost, cost);
@@ -64,13 +67,29 @@ private:
     return success();
   }
 
+  /// Null after an error.
   CostAttr costOf(Operation *op, func::FuncOp kernel) {
     Builder builder(&getContext());
     NamedAttrList times;
+    auto stated = dyn_cast<CostOpInterface>(op);
     Work work = workOf(op);
-    for (const Roofline &kind : rooflines)
-      times.set(kind.kind, builder.getI64IntegerAttr(kind.timeNs(work)));
-    int64_t scratch = 0;
+    for (const Roofline &kind : rooflines) {
+      if (stated && !stated.runsOn(kind.kind))
+        continue;
+      std::optional<int64_t> time =
+          stated ? stated.getTimeNs(kind.kind) : std::nullopt;
+      times.set(kind.kind,
+                builder.getI64IntegerAttr(time ? *time : kind.timeNs(work)));
+    }
+    if (times.empty()) {
+      InFlightDiagnostic error = op->emitOpError()
+                                 << "runs on none of the described kinds of "
+                                    "devices; describe its own with roofline=:";
+      for (const Roofline &kind : rooflines)
+        error << ' ' << kind.kind;
+      return {};
+    }
+    int64_t scratch = stated ? stated.getScratchBytes() : 0;
     if (kernel) {
       if (auto bytes =
               kernel->getAttrOfType<IntegerAttr>(BaechiDialect::kKernelScratch))
@@ -78,8 +97,9 @@ private:
       if (rows)
         setMeasured(kernel, times);
     }
-    return CostAttr::get(&getContext(), times.getDictionary(&getContext()),
-                         scratch);
+    return CostAttr::getChecked([&] { return op->emitOpError(); },
+                                &getContext(),
+                                times.getDictionary(&getContext()), scratch);
   }
 
   /// Replaces estimates by measured times, of the implementation that the

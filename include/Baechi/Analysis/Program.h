@@ -21,8 +21,8 @@ constexpr int64_t kAlignment = 64;
 /// names the candidates when there is not exactly one.
 mlir::FailureOr<mlir::func::FuncOp> findStep(mlir::ModuleOp module);
 
-/// True for operations that only give a tensor another type: their result is
-/// the operand's buffer.
+/// True for operations that only give a tensor another type (reshapes, and what
+/// says so by BufferOpInterface): their result is the operand's buffer.
 bool isView(mlir::Operation *op);
 
 /// The value whose buffer \p value is, seen through views.
@@ -73,8 +73,8 @@ llvm::SmallVector<mlir::Operation *> readersOf(mlir::BlockArgument argument,
                                                mlir::Operation *updater);
 
 /// True when result \p result of \p op may be written into \p root's buffer:
-/// the called kernel allows it (`baechi.may_alias`) for every operand that is
-/// this buffer, and there is one.
+/// the called kernel (`baechi.may_alias`) or the operation (BufferOpInterface)
+/// allows it for every operand that is this buffer, and there is one.
 bool mayWriteInto(mlir::Operation *op, unsigned result, mlir::Value root);
 
 } // namespace baechi

@@ -9,17 +9,13 @@
 #define BAECHI_ANALYSIS_ROOFLINE_H
 
 #include "Baechi/Dialect/Baechi.h"
+#include "Baechi/Interfaces/OperatorInterfaces.h"
 
 namespace baechi {
 
-/// What an operator does, independent of the device.
-struct Work {
-  double flops = 0; ///< floating-point (or integer) operations
-  double bytes = 0; ///< operands read and results written, once each
-};
-
-/// The work of one operation; of the called kernel's body for a call. A linalg
-/// operation does its loops' product times the arithmetic of its body.
+/// The work of one operation: what it states itself (CostOpInterface), else of
+/// the called kernel's body for a call. A linalg operation does its loops'
+/// product times the arithmetic of its body.
 Work workOf(mlir::Operation *op);
 
 /// A device kind's peaks.
