@@ -1,6 +1,7 @@
 """Configuration of the lit tests."""
 
 import os
+import shutil
 import sys
 
 import lit.formats
@@ -20,6 +21,11 @@ config.substitutions.append(
 config.substitutions.append(("%llvm_lib_dir", config.llvm_lib_dir))
 config.substitutions.append(("%python", sys.executable))
 config.substitutions.append(
+    ("%baechi_plugin", os.path.join(config.baechi_obj_root, "lib/BaechiPlugin.so"))
+)
+if shutil.which("mlir-opt-22"):
+    config.available_features.add("stock-mlir-opt")
+config.substitutions.append(
     (
         "%oracle",
         os.path.join(config.baechi_src_root, "scripts/oracle/check_placement.py"),
@@ -32,8 +38,10 @@ llvm_config.add_tool_substitutions(
         # Passes in a pipeline's text, "(baechi-place{", are no tools.
         ToolSubst(tool, FindTool(tool), pre=r".-^/\<(,", unresolved="ignore")
         for tool in (
+            "baechi-lsp-server",
             "baechi-opt",
             "baechi-place",
+            "baechi-reduce",
             "baechi-run",
             "baechi-translate",
             "mlir-opt",
