@@ -24,13 +24,27 @@ if(BAECHI_LLD AND CMAKE_CXX_COMPILER_ID STREQUAL "Clang")
   add_link_options(--ld-path=${BAECHI_LLD})
 endif()
 
-# baechi_add_library(NAME sources... [LINK libs...]): a static library of plain
-# C++ (exceptions and RTTI on) that knows nothing of MLIR.
+# baechi_install_library(BaechiNAME PACKAGE): installs a library, for downstream
+# projects Baechi::NAME of the targets PACKAGE (BaechiConfig.cmake.in).
+function(baechi_install_library name package)
+  string(REGEX REPLACE "^Baechi" "" short ${name})
+  set_target_properties(${name} PROPERTIES EXPORT_NAME ${short})
+  target_compile_features(${name} INTERFACE cxx_std_20)
+  target_include_directories(${name} INTERFACE $<INSTALL_INTERFACE:include>)
+  install(TARGETS ${name} EXPORT ${package} ARCHIVE DESTINATION lib)
+endfunction()
+
+# baechi_add_library(NAME sources... [PACKAGE package] [LINK libs...]): a static
+# library of plain C++ (exceptions and RTTI on) that knows nothing of MLIR.
 function(baechi_add_library name)
-  cmake_parse_arguments(ARG "" "" "LINK" ${ARGN})
+  cmake_parse_arguments(ARG "" "PACKAGE" "LINK" ${ARGN})
+  if(NOT ARG_PACKAGE)
+    set(ARG_PACKAGE Baechi)
+  endif()
   add_library(${name} STATIC ${ARG_UNPARSED_ARGUMENTS})
   target_compile_options(${name} PRIVATE -Wall -Wextra)
   target_link_libraries(${name} PUBLIC ${ARG_LINK})
+  baechi_install_library(${name} ${ARG_PACKAGE})
 endfunction()
 
 function(baechi_add_tool name)
