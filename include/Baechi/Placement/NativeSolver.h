@@ -21,7 +21,7 @@ struct NativeSolverOptions {
   /// Multiplications, about. Where a program needs more, the best that was
   /// found is returned with its bound. The clock has no say: the result is the
   /// same everywhere.
-  double work = 1e10;
+  double work = 1.4e10;
 };
 
 /// Exact, and made for this program (docs/placement.md, "The linear program").

@@ -43,8 +43,8 @@ baechi::placement::lp::greedyMatching(const PathProgram &program,
       double through = head[edge.from] + edge.length + tail[edge.to];
       if (round > 0)
         through -= edge.saving * y[e];
-      double below = std::clamp((value - through) / softness, 0.0, 50.0);
-      double now = std::exp(-below) * edge.saving;
+      double below = std::max(0.0, (value - through) / softness);
+      double now = fade(below) * edge.saving;
       weight[e] = round > 0 ? 0.7 * weight[e] + 0.3 * now : now;
       order.push_back(e);
     }

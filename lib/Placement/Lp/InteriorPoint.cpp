@@ -215,7 +215,7 @@ InteriorPoint::Steps InteriorPoint::direction(double gap) {
   aimAt(0, 0);
   newton.solve(at, targets, step);
   double reduction = products(longest(1)) / gap;
-  double aim = std::max(std::pow(reduction, 3), 1e-4) * mean;
+  double aim = std::max(reduction * reduction * reduction, 1e-4) * mean;
   aimAt(aim, 5 * std::max(mean, aim));
   newton.solve(at, targets, step);
   Steps steps = longest(1);
@@ -258,7 +258,7 @@ bool InteriorPoint::solve(double tolerance, Work &work) {
   if (stuck || best.within(tolerance))
     return true;
   if (!begun) {
-    if (!work.spend(newton.factorWork()))
+    if (!work.spend(Work::orderPerEdge * edges + newton.factorWork()))
       return false;
     begin();
     begun = true;
@@ -285,7 +285,7 @@ bool InteriorPoint::solve(double tolerance, Work &work) {
       break;
     }
     if (!work.spend(newton.factorWork() + 3 * newton.solveWork() +
-                    100.0 * edges)) {
+                    Work::iteratePerEdge * edges)) {
       certify();
       return false;
     }

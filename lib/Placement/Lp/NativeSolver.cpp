@@ -25,6 +25,7 @@ PathSolution solvePath(const PathProgram &program, double tolerance,
   PathSolution best = waterSolution(program, levels);
   if (best.within(equal))
     return best;
+  work.spend(Work::boundsPerEdge * program.numEdges());
   best.offer(program, greedyMatching(program, 6));
   PathProgram tight = tighten(program, best.upper * (1 + 1e-9), best.lower);
   std::vector<PathProgram> parts = split(tight);

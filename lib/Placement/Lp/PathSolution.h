@@ -13,8 +13,13 @@
 namespace baechi::placement::lp {
 
 /// What may still be spent, in multiplications: a limit that gives the same
-/// result on every machine.
+/// result on every machine. What is not arithmetic is charged by the edge, at
+/// about what it takes.
 struct Work {
+  static constexpr double boundsPerEdge = 1500; ///< and a greedy matching
+  static constexpr double siftPerEdge = 300;    ///< a round
+  static constexpr double orderPerEdge = 1500;  ///< of an interior point
+  static constexpr double iteratePerEdge = 300; ///< of an interior point
   double left = 0;
   /// False once there is none left.
   bool spend(double amount) {
@@ -42,6 +47,12 @@ struct PathSolution {
     }
   }
 };
+
+/// Falls from 1 at 0 about as exp(-x) does, and is the same to the last bit
+/// everywhere, which the library's function is not.
+inline double fade(double x) {
+  return 1 / (1 + x * (1 + x / 2 * (1 + x / 3 * (1 + x / 4))));
+}
 
 /// The value of the dual solution nearest to a flow per edge and a price per
 /// out-budget: the flow is made to add up, the prices to cover it. A lower

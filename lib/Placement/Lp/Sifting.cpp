@@ -196,6 +196,9 @@ PathSolution Sifter::run(std::vector<double> start, double tolerance,
   std::unique_ptr<Core> core;
   bool settled = kept == m;
   for (int32_t round = 0; round < 50; ++round) {
+    double rebuilt = core ? 0 : Work::orderPerEdge * static_cast<double>(kept);
+    if (!work.spend(Work::siftPerEdge * static_cast<double>(m) + rebuilt))
+      break;
     if (!core)
       core = std::make_unique<Core>(program, keep, levels, y);
     // Early rounds need not be exact; the last ones should be the last.

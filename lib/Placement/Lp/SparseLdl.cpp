@@ -7,97 +7,15 @@
 //===----------------------------------------------------------------------===//
 
 #include "Lp/SparseLdl.h"
+#include "Lp/DenseKernels.h"
 
 #include <algorithm>
 #include <cmath>
 
 using namespace baechi::placement::lp;
 
-namespace {
-
-/// Rows and columns of C that are kept in registers.
-constexpr int32_t tileRows = 8, tileColumns = 4;
-
-/// In a fixed order that suits vector units of any width.
-double dot(const double *a, const double *b, int32_t n) {
-  double sum[8] = {};
-  int32_t i = 0;
-  for (; i + 8 <= n; i += 8)
-    for (int32_t q = 0; q < 8; ++q)
-      sum[q] += a[i + q] * b[i + q];
-  double rest = 0;
-  for (; i < n; ++i)
-    rest += a[i] * b[i];
-  return rest + (((sum[0] + sum[1]) + (sum[2] + sum[3])) +
-                 ((sum[4] + sum[5]) + (sum[6] + sum[7])));
-}
-
-/// `update` where packing does not pay: short or shallow.
-void updateSmall(double *c, size_t strideC, const double *a, size_t strideA,
-                 int32_t rows, int32_t columns, int32_t depth,
-                 const double *d) {
-  for (int32_t j = 0; j < columns; ++j, c += strideC) {
-    int32_t k = 0;
-    for (; k + 4 <= depth; k += 4) {
-      const double *p = a + k * strideA, *q = p + strideA, *r = q + strideA,
-                   *s = r + strideA;
-      double x = p[j] * d[k], y = q[j] * d[k + 1], z = r[j] * d[k + 2],
-             w = s[j] * d[k + 3];
-      for (int32_t i = j; i < rows; ++i)
-        c[i] -= x * p[i] + y * q[i] + z * r[i] + w * s[i];
-    }
-    for (; k < depth; ++k) {
-      const double *p = a + k * strideA;
-      double x = p[j] * d[k];
-      for (int32_t i = j; i < rows; ++i)
-        c[i] -= x * p[i];
-    }
-  }
-}
-
-/// C -= A diag(d) A^T in the lower trapezoid: C is rows x columns, its column
-/// j belongs to A's row j. \p packed has room for tileColumns x depth.
-void update(double *c, size_t strideC, const double *a, size_t strideA,
-            int32_t rows, int32_t columns, int32_t depth, const double *d,
-            double *packed) {
-  if (depth < 8 || rows < 16) {
-    updateSmall(c, strideC, a, strideA, rows, columns, depth, d);
-    return;
-  }
-  for (int32_t j = 0; j < columns; j += tileColumns) {
-    int32_t wide = std::min(tileColumns, columns - j);
-    for (int32_t k = 0; k < depth; ++k)
-      for (int32_t q = 0; q < tileColumns; ++q)
-        packed[k * tileColumns + q] =
-            q < wide ? a[k * strideA + j + q] * d[k] : 0.0;
-    for (int32_t i = j; i < rows; i += tileRows) {
-      int32_t tall = std::min(tileRows, rows - i);
-      double sum[tileColumns][tileRows] = {};
-      const double *left = a + i;
-      if (tall == tileRows) {
-        for (int32_t k = 0; k < depth; ++k, left += strideA)
-          for (int32_t q = 0; q < tileColumns; ++q)
-            for (int32_t r = 0; r < tileRows; ++r)
-              sum[q][r] += left[r] * packed[k * tileColumns + q];
-      } else {
-        for (int32_t k = 0; k < depth; ++k, left += strideA)
-          for (int32_t q = 0; q < tileColumns; ++q)
-            for (int32_t r = 0; r < tall; ++r)
-              sum[q][r] += left[r] * packed[k * tileColumns + q];
-      }
-      for (int32_t q = 0; q < wide; ++q) {
-        double *out = c + (j + q) * strideC + i;
-        for (int32_t r = 0; r < tall; ++r)
-          out[r] -= sum[q][r];
-      }
-    }
-  }
-}
-
-} // namespace
-
 void SparseLdl::allocate() {
-  panels.assign(panelSize, 0);
+  panels.assign(panelSize + tileRows, 0);
   diagonal.assign(size, 0);
   stack.assign(stackSize, 0);
   int32_t widest = 0, tallest = 0;
@@ -105,7 +23,7 @@ void SparseLdl::allocate() {
     widest = std::max(widest, pivots(f));
     tallest = std::max(tallest, height(f));
   }
-  scratch.assign(static_cast<size_t>(widest) * tileColumns, 0);
+  scratch.assign(static_cast<size_t>(widest + 16) * tileColumns, 0);
   permuted.assign(size, 0);
   gathered.assign(tallest, 0);
 }
@@ -120,17 +38,16 @@ int32_t SparseLdl::eliminate(int32_t front, double *below) {
   for (int32_t begin = 0; begin < wide; begin += block) {
     int32_t end = std::min(wide, begin + block);
     if (begin > 0)
-      update(columns + static_cast<size_t>(begin) * tall + begin, tall,
-             columns + begin, tall, tall - begin, end - begin, begin, d,
-             scratch.data());
+      subtractProduct(columns + static_cast<size_t>(begin) * tall + begin, tall,
+                      columns + begin, tall, tall - begin, end - begin, begin,
+                      d, scratch.data());
     for (int32_t k = begin; k < end; ++k) {
       double *column = columns + static_cast<size_t>(k) * tall;
-      for (int32_t j = begin; j < k; ++j) {
-        const double *left = columns + static_cast<size_t>(j) * tall;
-        double factor = left[k] * d[j];
-        for (int32_t i = k; i < tall; ++i)
-          column[i] -= factor * left[i];
-      }
+      for (int32_t j = begin; j < k; ++j)
+        scratch[j - begin] = columns[static_cast<size_t>(j) * tall + k] * d[j];
+      subtractColumns(column + k,
+                      columns + static_cast<size_t>(begin) * tall + k, tall,
+                      scratch.data(), k - begin, tall - k);
       bool positive = variable[firstPivot[front] + k] < numPositive;
       double pivot = column[k], inverse = 1 / pivot;
       if (!(positive ? pivot > 1e-300 : pivot < -1e-300)) {
@@ -145,8 +62,8 @@ int32_t SparseLdl::eliminate(int32_t front, double *below) {
     }
   }
   if (int32_t left = tall - wide; left > 0)
-    update(below, left, columns + wide, tall, left, left, wide, d,
-           scratch.data());
+    subtractProduct(below, left, columns + wide, tall, left, left, wide, d,
+                    scratch.data());
   return bad;
 }
 
@@ -196,17 +113,14 @@ void SparseLdl::solve(std::span<double> x) const {
   double *t = gathered.data();
   for (int32_t f = 0; f < numFronts; ++f) {
     int32_t wide = pivots(f), tall = height(f);
-    const double *column = panels.data() + panel[f];
+    const double *columns = panels.data() + panel[f];
     const int32_t *row = rows.data() + firstRow[f];
     double *own = permuted.data() + firstPivot[f];
-    std::copy(own, own + wide, t);
+    for (int32_t k = 0; k < wide; ++k)
+      for (int32_t i = k + 1; i < wide; ++i)
+        own[i] -= columns[static_cast<size_t>(k) * tall + i] * own[k];
     std::fill(t + wide, t + tall, 0.0);
-    for (int32_t k = 0; k < wide; ++k, column += tall) {
-      double value = t[k];
-      for (int32_t i = k + 1; i < tall; ++i)
-        t[i] -= column[i] * value;
-    }
-    std::copy(t, t + wide, own);
+    subtractColumns(t + wide, columns + wide, tall, own, wide, tall - wide);
     for (int32_t i = wide; i < tall; ++i)
       permuted[row[i]] += t[i];
   }

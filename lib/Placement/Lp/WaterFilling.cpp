@@ -114,7 +114,7 @@ std::vector<double> waterMatching(const PathProgram &program,
     // An edge with slack gives way to others.
     double slack = levels.bound - (before + levels.rest[edge.to] - edge.saving);
     if (slack > 0)
-      y[e] *= std::exp(-3 * slack / levels.bound);
+      y[e] *= fade(3 * slack / levels.bound);
   }
   scaleIntoBudgets(program, y);
   return y;
