@@ -19,6 +19,11 @@ def FormKernels : Pass<"baechi-form-kernels", "::mlir::ModuleOp"> {
     What is left of the program is a straight line of calls. Two operators
     whose kernels are the same text share one kernel.
   }];
+  let options = [
+    Option<"rowLoops", "row-loops", "bool", "true",
+           "write kernels over rows as loops that compute a row at a time; false "
+           "for a consumer that tiles for itself (IREE)">
+  ];
   let dependentDialects = [
     "::baechi::BaechiDialect", "::mlir::affine::AffineDialect",
     "::mlir::arith::ArithDialect", "::mlir::linalg::LinalgDialect",

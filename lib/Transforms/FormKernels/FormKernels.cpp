@@ -32,7 +32,7 @@ using namespace baechi::formkernels;
 namespace {
 class FormKernels : public baechi::impl::FormKernelsBase<FormKernels> {
 public:
-  FormKernels() = default;
+  using FormKernelsBase::FormKernelsBase;
   explicit FormKernels(KernelReport &report) : report(&report) {}
 
   void runOnOperation() override {
@@ -63,7 +63,7 @@ public:
     if (failed(runPipeline(simplify, module)))
       return signalPassFailure();
     copyPlainResults(step);
-    outlineKernels(step, counted);
+    outlineKernels(step, rowLoops, counted);
 
     remark::analysis(step.getLoc(),
                      remark::RemarkOpts::name("FormKernels").category("baechi"))

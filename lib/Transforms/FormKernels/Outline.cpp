@@ -79,8 +79,9 @@ struct Kernel {
 class Outliner {
 public:
   Outliner(func::FuncOp step, const OperatorGroups &groups,
-           const RowExtents &rows)
-      : step(step), groups(groups), rows(rows), symbols(step->getParentOp()) {}
+           const RowExtents &rows, bool rowLoops)
+      : step(step), groups(groups), rows(rows), rowLoops(rowLoops),
+        symbols(step->getParentOp()) {}
 
   void run(KernelReport &report);
 
@@ -92,6 +93,7 @@ private:
   func::FuncOp step;
   const OperatorGroups &groups;
   const RowExtents &rows;
+  bool rowLoops;
   SymbolTable symbols;
   /// Kernels by their text.
   llvm::StringMap<func::FuncOp> known;
@@ -231,7 +233,7 @@ void Outliner::run(KernelReport &report) {
       operands.push_back(mapping.lookupOrDefault(input));
     Location loc = kernel.function.getLoc();
     if (members.size() > 1 && rows.contains(group))
-      fuseRows(kernel.function, rows.at(group));
+      fuseRows(kernel.function, rows.at(group), rowLoops);
     markAliases(kernel.function);
     func::FuncOp shared = share(kernel.function, kernelName(members));
     auto call = func::CallOp::create(builder, loc, shared, operands);
@@ -254,9 +256,10 @@ void Outliner::run(KernelReport &report) {
     op->erase();
 }
 
-void formkernels::outlineKernels(func::FuncOp step, KernelReport &report) {
+void formkernels::outlineKernels(func::FuncOp step, bool rowLoops,
+                                 KernelReport &report) {
   OperatorGroups groups(step.front());
   groupInsertions(groups);
   RowExtents rows = groupByRows(groups);
-  Outliner(step, groups, rows).run(report);
+  Outliner(step, groups, rows, rowLoops).run(report);
 }

@@ -42,8 +42,10 @@ void reorderReductions(mlir::func::FuncOp step);
 void copyPlainResults(mlir::func::FuncOp step);
 
 /// Groups the operations of `step`, outlines each group as a kernel and
-/// replaces the step's body by calls.
-void outlineKernels(mlir::func::FuncOp step, KernelReport &report);
+/// replaces the step's body by calls. Groups over rows become loops over them
+/// if `rowLoops`.
+void outlineKernels(mlir::func::FuncOp step, bool rowLoops,
+                    KernelReport &report);
 
 /// Operations that compute, as opposed to views, fills and scalars; and the
 /// bytes that they read and write.

@@ -27,8 +27,10 @@ RowExtents groupByRows(OperatorGroups &groups);
 
 /// Rewrites the body of `kernel`, a group of several linalg.generic, as a loop
 /// nest over `rows` that computes one row of each at a time. Elementwise
-/// operations over the same elements become one linalg.generic instead.
-void fuseRows(mlir::func::FuncOp kernel, llvm::ArrayRef<int64_t> rows);
+/// operations over the same elements become one linalg.generic instead. Without
+/// `loops` only the latter.
+void fuseRows(mlir::func::FuncOp kernel, llvm::ArrayRef<int64_t> rows,
+              bool loops);
 
 } // namespace baechi::formkernels
 

@@ -225,7 +225,8 @@ static SmallVector<Value> loopOverRows(OpBuilder &builder, Location loc,
   return nest.results;
 }
 
-void formkernels::fuseRows(func::FuncOp kernel, ArrayRef<int64_t> rows) {
+void formkernels::fuseRows(func::FuncOp kernel, ArrayRef<int64_t> rows,
+                           bool loops) {
   Block &block = kernel.front();
   auto members = llvm::to_vector(block.getOps<GenericOp>());
   Operation *terminator = block.getTerminator();
@@ -233,6 +234,8 @@ void formkernels::fuseRows(func::FuncOp kernel, ArrayRef<int64_t> rows) {
   OpBuilder builder(terminator);
   bool elementwise = llvm::all_of(
       members, [&](GenericOp op) { return op.getNumLoops() == rows.size(); });
+  if (!elementwise && !loops)
+    return;
   terminator->setOperands(
       elementwise
           ? mergeElementwise(builder, kernel.getLoc(), members, outputs)
