@@ -68,4 +68,51 @@ def Lower : Pass<"baechi-lower", "::mlir::ModuleOp"> {
   let dependentDialects = ["::baechi::BaechiDialect", "::mlir::LLVM::LLVMDialect"];
 }
 
+def ExportIree : Pass<"baechi-export-iree", "::mlir::ModuleOp"> {
+  let summary = "turn a placed program into IREE's input";
+  let description = [{
+    IREE runs an operation where its operands lie. So the placement is written
+    as data movement: a device global for each device of the machine, a
+    `flow.tensor.transfer` for each tensor and device that it crosses to, a
+    `flow.tensor.barrier` on the local operands of an operator that also reads
+    received ones (it keeps independent work concurrent), and arguments and
+    results pinned. Every operator's location becomes its name in the placement.
+    Kernels stay functions that are called (IREE inlines them), one a device
+    where they insert into fresh tensors, which must be pinned. Constants, and
+    operators that read no argument and that IREE so computes when it compiles,
+    are transferred to every reader. Kernels must not loop over rows:
+    `--baechi-form-kernels=row-loops=false`.
+
+    IREE's operations are unregistered here; the pass allows unregistered
+    dialects in the context.
+
+    ```mlir
+    func.func @step(%x: tensor<8xf32> {baechi.device = "host0"}, %y: tensor<8xf32> {baechi.device = "host0"}) -> tensor<8xf32> {
+      %a = arith.addf %x, %x {baechi.device = "host1"} : tensor<8xf32>
+      %b = arith.subf %y, %a {baechi.device = "host0"} : tensor<8xf32>
+      return %b : tensor<8xf32>
+    }
+    ```
+    becomes
+    ```mlir
+    "util.global"() <{initial_value = #hal.device.alias<"local"[0]> : !hal.device, sym_name = "host0", sym_visibility = "private", type = !hal.device}> : () -> ()
+    "util.global"() <{initial_value = #hal.device.alias<"local"[1]> : !hal.device, sym_name = "host1", sym_visibility = "private", type = !hal.device}> : () -> ()
+    func.func @step(%x: tensor<8xf32> {iree.abi.affinity = #hal.device.affinity<@host0>}, %y: tensor<8xf32> {iree.abi.affinity = #hal.device.affinity<@host0>}) -> (tensor<8xf32> {iree.abi.affinity = #hal.device.affinity<@host0>}) {
+      %0 = "flow.tensor.transfer"(%x) <{operandSegmentSizes = array<i32: 1, 0>, target = #hal.device.affinity<@host1>}> : (tensor<8xf32>) -> tensor<8xf32>
+      %a = arith.addf %0, %0 : tensor<8xf32>
+      %1 = "flow.tensor.barrier"(%y) <{target = #hal.device.affinity<@host0>}> : (tensor<8xf32>) -> tensor<8xf32>
+      %2 = "flow.tensor.transfer"(%a) <{operandSegmentSizes = array<i32: 1, 0>, target = #hal.device.affinity<@host0>}> : (tensor<8xf32>) -> tensor<8xf32>
+      %b = arith.subf %1, %2 : tensor<8xf32>
+      return %b : tensor<8xf32>
+    }
+    ```
+  }];
+  let options = [
+    Option<"devices", "devices", "std::string",
+           "\"host=local,cpu=local,cuda=cuda,hip=hip,vulkan=vulkan,metal=metal\"",
+           "IREE's target of each device kind, KIND=TARGET[,...]">
+  ];
+  let dependentDialects = ["::baechi::BaechiDialect"];
+}
+
 #endif // BAECHI_CONVERSION_PASSES
