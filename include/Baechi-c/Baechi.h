@@ -44,7 +44,8 @@ MLIR_CAPI_EXPORTED MlirAttribute baechiCostAttrGetChecked(
     MlirLocation location, intptr_t numKinds, const MlirStringRef *kinds,
     const int64_t *timesNs, int64_t scratchBytes);
 
-/** Whether an attribute is what `baechi.certificate` of a placed function is. */
+/** Whether an attribute is what `baechi.certificate` of a placed function is.
+ */
 MLIR_CAPI_EXPORTED bool
 baechiAttributeIsAPlacementCertificate(MlirAttribute attr);
 

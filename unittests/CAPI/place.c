@@ -47,9 +47,9 @@ static MlirLogicalResult countDiagnostic(MlirDiagnostic diagnostic,
 static MlirLogicalResult runPipeline(MlirContext context, MlirModule module,
                                      const char *pipeline) {
   MlirPassManager manager = mlirPassManagerCreate(context);
-  MlirLogicalResult result = mlirParsePassPipeline(
-      mlirPassManagerGetAsOpPassManager(manager), str(pipeline), printTo,
-      stderr);
+  MlirLogicalResult result =
+      mlirParsePassPipeline(mlirPassManagerGetAsOpPassManager(manager),
+                            str(pipeline), printTo, stderr);
   if (mlirLogicalResultIsSuccess(result))
     result = mlirPassManagerRunOnOp(manager, mlirModuleGetOperation(module));
   mlirPassManagerDestroy(manager);
