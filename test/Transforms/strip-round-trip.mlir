@@ -7,10 +7,10 @@
 // RUN: baechi-opt %s %{print} -o %t.original
 // RUN: baechi-opt %s %{place} -o %t.placed
 // RUN: not cmp -s %t.original %t.placed
-// RUN: baechi-opt %t.placed %{print} --baechi-strip -o %t.stripped
+// RUN: baechi-opt %t.placed %{print} --baechi-strip=keep=baechi.pin -o %t.stripped
 // RUN: cmp %t.original %t.stripped
 // RUN: baechi-opt %s %{print} --mlir-print-op-generic -o %t.original
-// RUN: baechi-opt %t.placed %{print} --baechi-strip --mlir-print-op-generic -o %t.stripped
+// RUN: baechi-opt %t.placed %{print} --baechi-strip=keep=baechi.pin --mlir-print-op-generic -o %t.stripped
 // RUN: cmp %t.original %t.stripped
 
 // The strip of the plan alone leaves costs and groups (here --baechi-fuse has
@@ -19,9 +19,9 @@
 // RUN: baechi-opt %t.placed %{print} --baechi-strip="plan keep=baechi.machine" -o %t.stripped
 // RUN: cmp %t.original %t.stripped
 
-// Models, before and after their kernels were formed.
+// Models, one with a pin by a pass, before and after their kernels were formed.
 // RUN: baechi-opt %fixtures/mlp_tiny.mlir -o %t.original
-// RUN: baechi-opt %fixtures/mlp_tiny.mlir %{place} --baechi-strip -o %t.stripped
+// RUN: baechi-opt %fixtures/mlp_tiny.mlir --baechi-constrain="pins=params/0/*=host1 machine=host:2@1GiB" %{place} --baechi-strip -o %t.stripped
 // RUN: cmp %t.original %t.stripped
 // RUN: baechi-opt %fixtures/transformer_tiny.mlir --baechi-form-kernels -o %t.original
 // RUN: baechi-opt %t.original %{place} -o %t.placed

@@ -8,7 +8,7 @@
 
 // ALL-NOT: baechi
 // PIPELINE: baechi-strip{keep={baechi.group,baechi.cost} what=all}
-// KEEP: cannot keep 'baechi.name'; known: baechi.device, baechi.start, baechi.sends, baechi.certificate, baechi.machine, baechi.cost, baechi.group, baechi.implementation, baechi.kernel_scratch
+// KEEP: cannot keep 'baechi.name'; known: baechi.device, baechi.start, baechi.sends, baechi.certificate, baechi.machine, baechi.cost, baechi.group, baechi.pin, baechi.implementation, baechi.kernel_scratch
 // UNKNOWN: cannot strip 'everything'; known: plan, annotations, all
 
 // CHECK-LABEL: func.func @step(%{{.*}}: tensor<4xf32> {baechi.name = "x"}) -> tensor<4xf32> {

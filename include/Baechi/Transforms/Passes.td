@@ -177,9 +177,9 @@ def Strip : Pass<"baechi-strip", "::mlir::ModuleOp"> {
     - `plan`: before `--baechi-place` (`baechi.device`, `baechi.start`,
       `baechi.sends`, `baechi.certificate`, `baechi.machine`);
     - `annotations` (the default): before `--baechi-annotate-costs`, too
-      (`baechi.cost`, `baechi.group`, `baechi.implementation`,
+      (`baechi.cost`, `baechi.group`, `baechi.pin`, `baechi.implementation`,
       `baechi.kernel_scratch`); what only a program's author writes stays
-      (`baechi.pin`, `baechi.updated_by`, `baechi.name`, ...);
+      (`baechi.updated_by`, `baechi.name`, ...);
     - `all`: a program that knows nothing of Baechi.
 
     `keep` names what the author wrote of these, as
