@@ -399,7 +399,7 @@ void Session::run() {
   bool pure = options.budget.kind == Budget::Kind::None;
   if (!pure)
     for (const Placer &other : allPlacers())
-      if (other.candidate && other.name != options.placer)
+      if (model.numUnits <= other.candidateUpTo && other.name != options.placer)
         runPlacer(other, brief.get());
   if (!pure && coarse.numNodes < model.numNodes) {
     // Groups can hide a good split of a small graph.

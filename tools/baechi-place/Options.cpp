@@ -37,7 +37,7 @@ void defineOptions(CLI::App &app, Settings &s) {
          "(5000e)")
       ->capture_default_str();
   app.add_option("--seed", s.seed, "of the search's random numbers")
-      ->check(CLI::NonNegativeNumber)
+      ->check(CLI::Range(uint64_t(0), uint64_t(1) << 62, "number"))
       ->capture_default_str();
   app.add_option("--objective", s.objective, "makespan or max-load")
       ->capture_default_str();

@@ -103,6 +103,35 @@ TEST(Place, NeverWorseThanOneDevice) {
   }
 }
 
+/// What only the host can run, and a chain of layers that are ten times slower
+/// there: nothing of it belongs on the host.
+TEST(Place, WhatTheHostMustRunKeepsNothingElseThere) {
+  Problem problem;
+  problem.machine = makeMachine(4, int64_t(1) << 40, {1000, 10000});
+  problem.machine.devices[3].kind = "cpu";
+  Operator data = makeOp("data", 0, {1 << 10});
+  data.timeNs = {{"cpu", 1000}};
+  problem.graph.ops.push_back(data);
+  for (int32_t i = 1; i <= 40; ++i) {
+    Operator layer = makeOp("layer" + std::to_string(i), 0, {1 << 16});
+    layer.timeNs = {{"gpu", 10000}, {"cpu", 100000}};
+    layer.group = "g" + std::to_string((i - 1) / 4);
+    problem.graph.ops.push_back(layer);
+    problem.graph.edges.push_back({i - 1, 0, i});
+  }
+  for (bool hasBudget : {false, true}) {
+    PlaceOptions options;
+    if (!hasBudget)
+      options.budget = Budget::none();
+    PlaceResult result = placed(problem, options);
+    EXPECT_EQ(result.usage[3].operators, 1) << result.winner;
+    // Nothing is gained by a second device.
+    EXPECT_LE(result.placement->makespanNs, 1000 + 1103 + 40 * 10000);
+  }
+  PlaceOptions mostly = onlyPlacer("mostly-single", problem);
+  EXPECT_EQ(placed(problem, mostly).usage[3].operators, 1);
+}
+
 TEST(Place, EveryPlacerAlone) {
   for (const std::string &placer : placerNames()) {
     PlaceResult result = placed(diamond(), onlyPlacer(placer, diamond()));

@@ -44,7 +44,8 @@ int32_t baechi::placement::followForward(const Problem &problem,
   int32_t apart = 0;
   for (int32_t i = 0; i < model.numNodes; ++i)
     if (ops[i].forward)
-      apart += !merger.join(current.unit[i], current.unit[*ops[i].forward]);
+      apart += !merger.join(current.unit[i], current.unit[*ops[i].forward],
+                            /*mayNarrow=*/true);
   int32_t count;
   std::vector<Unit> joined = merger.number(count);
   for (Unit &u : coarsening.unit)

@@ -31,7 +31,7 @@ UnitMerger::UnitMerger(const Model &model, MergeLimits limits)
     work[model.unit[i]] += model.meanTime(i);
 }
 
-bool UnitMerger::join(Unit a, Unit b) {
+bool UnitMerger::join(Unit a, Unit b, bool mayNarrow) {
   a = sets.find(a);
   b = sets.find(b);
   if (a == b)
@@ -44,10 +44,12 @@ bool UnitMerger::join(Unit a, Unit b) {
   auto row = [&](Unit u) {
     return allowed.begin() + static_cast<ptrdiff_t>(u) * numDevices;
   };
-  bool possible = false;
-  for (int32_t d = 0; d < numDevices; ++d)
+  bool possible = false, narrows = false;
+  for (int32_t d = 0; d < numDevices; ++d) {
     possible |= row(a)[d] && row(b)[d];
-  if (!possible)
+    narrows |= row(a)[d] != row(b)[d];
+  }
+  if (!possible || (narrows && !mayNarrow))
     return false;
   Unit joined = sets.join(a, b), other = joined == a ? b : a;
   work[joined] += work[other];

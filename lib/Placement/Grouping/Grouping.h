@@ -38,8 +38,10 @@ public:
   UnitMerger(const Model &model, double workShare, double memoryShare)
       : UnitMerger(model,
                    MergeLimits::ofShares(model, workShare, memoryShare)) {}
-  /// True when the two are one unit afterwards.
-  bool join(Unit a, Unit b);
+  /// True when the two are one unit afterwards. Unless \p mayNarrow only those
+  /// that may use the same devices: what only a host can run must not keep its
+  /// readers there.
+  bool join(Unit a, Unit b, bool mayNarrow = false);
   Unit find(Unit u) { return sets.find(u); }
   int64_t workOf(Unit u) { return work[sets.find(u)]; }
   /// A set per unit, numbered from 0.

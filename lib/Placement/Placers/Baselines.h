@@ -21,6 +21,9 @@ namespace baechi::placement {
 /// Every device that may run the whole graph; of devices that are alike the
 /// first.
 Proposals proposeSingle(const PlacerContext &context);
+/// The same for devices that may not: what cannot run there goes where it runs
+/// fastest. With all of them when it is what was asked for.
+Proposals proposeMostlySingle(const PlacerContext &context);
 
 /// Units on the devices in turn, in the topological order of their first
 /// nodes.

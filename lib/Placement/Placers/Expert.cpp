@@ -61,6 +61,9 @@ Rules::Rules(const PlacerContext &context) {
 } // namespace
 
 Proposals baechi::placement::proposeExpert(const PlacerContext &context) {
+  // As one of the candidates it is left out.
+  if (context.options.expert.empty() && context.options.placer != "expert")
+    return {};
   Rules rules(context);
   if (!rules.error.empty())
     return {{}, rules.error};

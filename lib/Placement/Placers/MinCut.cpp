@@ -132,6 +132,9 @@ void settleForbidden(const Model &model, const PartitionProblem &graph,
 
 Proposals baechi::placement::proposeMinCut(const PlacerContext &context) {
   const Partitioner *partitioner = context.options.partitioner;
+  // Asked for it is an error, as one of the candidates it is left out.
+  if (!partitioner && context.options.placer != "min-cut")
+    return {};
   if (!partitioner)
     return {
         {},

@@ -12,6 +12,7 @@
 #include "Search/Splits.h"
 
 #include <algorithm>
+#include <limits>
 
 using namespace baechi::placement;
 
@@ -56,11 +57,13 @@ Proposals split(const PlacerContext &context) {
 } // namespace
 
 const std::vector<Placer> &baechi::placement::allPlacers() {
+  constexpr int32_t anySize = std::numeric_limits<int32_t>::max();
+  constexpr int32_t fewUnits = 4000;
   static const std::vector<Placer> placers{
       {.name = "mtopo",
        .description = "m-TOPO: devices filled in topological order, each up "
                       "to an even share",
-       .candidate = true,
+       .candidateUpTo = anySize,
        .propose = topo<Fill::Uniform>},
       {.name = "mtopo-nonuniform",
        .description = "m-TOPO: devices filled in topological order, each up "
@@ -68,11 +71,11 @@ const std::vector<Placer> &baechi::placement::allPlacers() {
        .propose = topo<Fill::NonUniform>},
       {.name = "metf",
        .description = "m-ETF: the operator and device that can start first",
-       .candidate = true,
+       .candidateUpTo = anySize,
        .propose = etf<true>},
       {.name = "msct",
        .description = "m-SCT: m-ETF that waits for favourite children",
-       .candidate = true,
+       .candidateUpTo = anySize,
        .propose = sct<true>},
       {.name = "etf",
        .description = "ETF: m-ETF without a look at memory",
@@ -88,8 +91,13 @@ const std::vector<Placer> &baechi::placement::allPlacers() {
        .description = "the best device alone",
        .baseline = true,
        .alone = true,
-       .candidate = true,
+       .candidateUpTo = anySize,
        .propose = proposeSingle},
+      {.name = "mostly-single",
+       .description = "one device, and the fastest for what cannot run there",
+       .baseline = true,
+       .candidateUpTo = anySize,
+       .propose = proposeMostlySingle},
       {.name = "round-robin",
        .description = "groups on the devices in turn",
        .baseline = true,
@@ -101,14 +109,17 @@ const std::vector<Placer> &baechi::placement::allPlacers() {
       {.name = "split",
        .description = "contiguous pieces, cut by a dynamic program",
        .baseline = true,
+       .candidateUpTo = fewUnits,
        .propose = split},
       {.name = "expert",
        .description = "the devices that an expert's rules give to names",
        .baseline = true,
+       .candidateUpTo = anySize,
        .propose = proposeExpert},
       {.name = "min-cut",
        .description = "a balanced partition that cuts little traffic (Scotch)",
        .baseline = true,
+       .candidateUpTo = fewUnits,
        .propose = proposeMinCut},
       {.name = "annealing",
        .description = "simulated annealing of the groups' devices",

@@ -65,8 +65,9 @@ struct Placer {
   /// Asked for, it is the answer or an error: no repair, no other candidates,
   /// no search.
   bool alone = false;
-  /// Also tried when another placer was asked for.
-  bool candidate = false;
+  /// Also tried when another placer was asked for, in graphs of at most so
+  /// many units: larger ones leave too little time for the search.
+  int32_t candidateUpTo = 0;
   Proposals (*propose)(const PlacerContext &context) = nullptr;
 };
 

@@ -6,6 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "Model/DeviceClasses.h"
 #include "Placers/Baselines.h"
 
 #include <algorithm>
@@ -29,6 +30,44 @@ Proposals baechi::placement::proposeSingle(const PlacerContext &context) {
       continue;
     tried.push_back(d);
     result.list.push_back({devices[d].name, Assignment(model.numNodes, d)});
+  }
+  return result;
+}
+
+Proposals baechi::placement::proposeMostlySingle(const PlacerContext &context) {
+  const Model &model = context.model;
+  // Where all can run everything this is `single`.
+  bool isAsked = context.options.placer == "mostly-single";
+  std::vector<int64_t> time(
+      static_cast<size_t>(model.numUnits) * model.numDevices, 0);
+  auto timeOf = [&](Unit u, int32_t d) -> int64_t & {
+    return time[static_cast<size_t>(u) * model.numDevices + d];
+  };
+  for (int32_t i = 0; i < model.numNodes; ++i)
+    for (int32_t d = 0; d < model.numDevices; ++d)
+      if (model.mayUse(model.unit[i], d))
+        timeOf(model.unit[i], d) += model.timeOf(i, d);
+  Proposals result;
+  for (const DeviceClass &kind : deviceClasses(model)) {
+    int32_t most = kind.front();
+    std::vector<int32_t> home(model.numUnits, most);
+    bool all = true;
+    for (Unit u = 0; u < model.numUnits; ++u) {
+      if (model.mayUse(u, most))
+        continue;
+      all = false;
+      int32_t best = -1;
+      for (int32_t d = 0; d < model.numDevices; ++d)
+        if (model.mayUse(u, d) && (best < 0 || timeOf(u, d) < timeOf(u, best)))
+          best = d;
+      home[u] = best;
+    }
+    if (all && !isAsked)
+      continue;
+    Assignment device;
+    for (int32_t i = 0; i < model.numNodes; ++i)
+      device.push_back(home[model.unit[i]]);
+    result.list.push_back({context.problem.machine.devices[most].name, device});
   }
   return result;
 }

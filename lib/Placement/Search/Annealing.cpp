@@ -159,15 +159,13 @@ void Annealing::pickSet(Unit u, double exponent) {
       set.push_back(members[k]);
 }
 
-/// Moves the set; false when a unit may not or nothing changes.
+/// Moves what may move of the set; false when nothing changes.
 bool Annealing::moveSet(Unit u, int32_t target) {
   moved.clear();
   int32_t from = current.device[u];
-  if (!units.mayMove(set, target))
-    return false;
   bool exchange = random.oneIn(10) && target != from;
   for (Unit unit : set)
-    if (current.device[unit] != target) {
+    if (current.device[unit] != target && model.mayUse(unit, target)) {
       moved.emplace_back(unit, current.device[unit]);
       current.device[unit] = target;
     }

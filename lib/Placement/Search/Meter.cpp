@@ -17,7 +17,10 @@ Meter::Meter(const Model &merged, const SearchOptions &options)
       begin(std::chrono::steady_clock::now()) {
   // An evaluation looks at every node; small graphs need fewer.
   constexpr int64_t visits = 13'000'000, most = 20'000, each = 200, least = 20;
-  int64_t limit = visits / std::max(merged.numNodes, 1);
+  // It looks at every device, too, at every step.
+  constexpr int32_t fewDevices = 8;
+  int64_t rounds = std::max(1, merged.numDevices / fewDevices);
+  int64_t limit = visits / (std::max(merged.numNodes, 1) * rounds);
   limit = std::min({limit, most, each * merged.numUnits});
   automatic = static_cast<double>(std::max(limit, least));
 }
