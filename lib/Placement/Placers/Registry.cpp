@@ -58,7 +58,8 @@ Proposals split(const PlacerContext &context) {
 
 const std::vector<Placer> &baechi::placement::allPlacers() {
   constexpr int32_t anySize = std::numeric_limits<int32_t>::max();
-  constexpr int32_t fewUnits = 4000;
+  // About a tenth of a second.
+  constexpr int32_t fewUnits = 4000, veryFewUnits = 400;
   static const std::vector<Placer> placers{
       {.name = "mtopo",
        .description = "m-TOPO: devices filled in topological order, each up "
@@ -109,7 +110,7 @@ const std::vector<Placer> &baechi::placement::allPlacers() {
       {.name = "split",
        .description = "contiguous pieces, cut by a dynamic program",
        .baseline = true,
-       .candidateUpTo = fewUnits,
+       .candidateUpTo = veryFewUnits,
        .propose = split},
       {.name = "expert",
        .description = "the devices that an expert's rules give to names",

@@ -16,7 +16,7 @@ Meter::Meter(const Model &merged, const SearchOptions &options)
     : budget(options.budget), lowerBound(options.lowerBound),
       begin(std::chrono::steady_clock::now()) {
   // An evaluation looks at every node; small graphs need fewer.
-  constexpr int64_t visits = 13'000'000, most = 20'000, each = 200, least = 20;
+  constexpr int64_t visits = 12'000'000, most = 20'000, each = 200, least = 20;
   // It looks at every device, too, at every step.
   constexpr int32_t fewDevices = 8;
   int64_t rounds = std::max(1, merged.numDevices / fewDevices);
