@@ -33,7 +33,8 @@ set(CMAKE_INSTALL_RPATH "$ORIGIN/../lib;${LLVM_LIBRARY_DIR}")
 function(baechi_add_mlir_library name)
   cmake_parse_arguments(ARG "" "" "DEPENDS;LINK;MLIR" ${ARGN})
   add_mlir_library(${name} STATIC ${ARG_UNPARSED_ARGUMENTS}
-    DEPENDS ${ARG_DEPENDS} DISABLE_INSTALL)
+    DEPENDS ${ARG_DEPENDS} BaechiDialectIncGen BaechiInterfacesIncGen
+    DISABLE_INSTALL)
   target_link_libraries(${name} PUBLIC ${ARG_LINK})
   mlir_target_link_libraries(${name} PUBLIC ${ARG_MLIR})
   baechi_install_library(${name} BaechiMLIR)
