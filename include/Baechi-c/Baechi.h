@@ -31,7 +31,8 @@ MLIR_CAPI_EXPORTED void baechiRegisterAllPasses(void);
     not placed. Lives as long as the context. */
 MLIR_CAPI_EXPORTED MlirStringRef baechiOperationGetDevice(MlirOperation op);
 
-/** The same for argument `index` of a function. */
+/** The same for argument `index` of a function; of no characters, too, where
+    there is no such function or argument. */
 MLIR_CAPI_EXPORTED MlirStringRef
 baechiFunctionGetArgumentDevice(MlirOperation function, intptr_t index);
 

@@ -36,9 +36,11 @@ MlirStringRef baechiOperationGetDevice(MlirOperation op) {
 
 MlirStringRef baechiFunctionGetArgumentDevice(MlirOperation function,
                                               intptr_t index) {
+  auto op = dyn_cast<FunctionOpInterface>(unwrap(function));
+  if (!op || index < 0 || index >= op.getNumArguments())
+    return wrap(StringRef());
   return wrapOrEmpty(
-      cast<FunctionOpInterface>(unwrap(function))
-          .getArgAttrOfType<StringAttr>(index, BaechiDialect::kDevice));
+      op.getArgAttrOfType<StringAttr>(index, BaechiDialect::kDevice));
 }
 
 int64_t baechiOperationGetStartNs(MlirOperation op) {

@@ -110,6 +110,9 @@ int main(void) {
   require(baechiOperationGetDevice(first).length > 0, "all are placed");
   require(baechiFunctionGetArgumentDevice(step, 0).length > 0,
           "arguments, too");
+  require(baechiFunctionGetArgumentDevice(step, 1).length == 0 &&
+              baechiFunctionGetArgumentDevice(first, 0).length == 0,
+          "but not those that do not exist");
   require(baechiOperationGetStartNs(second) >= 2000, "the second comes after");
   MlirAttribute certificate =
       mlirOperationGetAttributeByName(step, str("baechi.certificate"));
