@@ -68,7 +68,7 @@ class ToolTest(ToolCase):
     def test_absurd_numbers(self):
         self.expect_error("must be an integer", graph=self.graph(time_ns=1e308))
         self.expect_error("does not fit 64 bits", graph=self.graph(scratch=2**63))
-        self.expect_error("must be an integer", graph=self.graph(scratch=2**64))
+        self.expect_error(f"{2**64} does not fit 64 bits: check its unit", graph=self.graph(scratch=2**64))
         self.expect_error("has -1 resident bytes", graph=self.graph(resident=-1))
         self.expect_error("the sizes of the graph add up", graph=self.graph(resident=2**62))
 

@@ -245,13 +245,14 @@ void Cursor::onlyKeys(std::initializer_list<std::string_view> keys) const {
 }
 
 int64_t Cursor::integer() const {
-  if (value().kind == Kind::Large)
-    fail(fmt::format("{} does not fit 64 bits: check its unit",
-                     document->view(value().token)));
+  bool isNumber = value().kind == Kind::Large || value().kind == Kind::Float;
+  std::string_view token = isNumber ? document->view(value().token) : "";
+  // The parser takes integers beyond 64 bits for fractions.
+  if (isNumber && token.find_first_of(".eE") == token.npos)
+    fail(fmt::format("{} does not fit 64 bits: check its unit", token));
   if (value().kind != Kind::Integer)
     fail(fmt::format("must be an integer, not {}",
-                     value().kind == Kind::Float ? document->view(value().token)
-                                                 : nameOf(value().kind)));
+                     isNumber ? token : nameOf(value().kind)));
   return value().number;
 }
 
