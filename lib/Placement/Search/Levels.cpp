@@ -74,8 +74,3 @@ Unit UnitTable::pickByWork(Random &random) const {
   return static_cast<Unit>(std::min<ptrdiff_t>(
       it - cumulated.begin(), static_cast<ptrdiff_t>(cumulated.size()) - 1));
 }
-
-bool UnitTable::mayMove(std::span<const Unit> units, int32_t d) const {
-  return std::all_of(units.begin(), units.end(),
-                     [&](Unit u) { return of.mayUse(u, d); });
-}

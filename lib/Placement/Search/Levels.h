@@ -32,7 +32,6 @@ public:
   const std::vector<Unit> &neighbours(Unit u) const { return near[u]; }
   double work(Unit u) const { return workOf[u]; } ///< mean ns
   double allWork() const { return total; }
-  bool mayMove(std::span<const Unit> units, int32_t d) const;
 
 private:
   const Model &of;
