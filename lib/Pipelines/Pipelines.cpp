@@ -32,6 +32,12 @@ void baechi::buildCompilePipeline(OpPassManager &manager,
   costs.profile = options.profile;
   manager.addPass(createAnnotateCosts(costs));
   manager.addPass(createColocate());
+  if (!options.placement.empty()) {
+    LoadPlacementOptions load;
+    load.file = options.placement;
+    load.machine = options.machine;
+    manager.addPass(createLoadPlacement(load));
+  }
   PlaceOptions place;
   place.placer = options.placer;
   place.machine = options.machine;

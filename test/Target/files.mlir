@@ -38,6 +38,7 @@
 // PLACEMENT-NEXT: "makespan_ns": 6500,
 // PLACEMENT-NEXT: "lower_bound_ns": 2000,
 // PLACEMENT: "id": 1,
+// PLACEMENT-NEXT: "name": "double",
 // PLACEMENT-NEXT: "device": "a",
 // PLACEMENT-NEXT: "start_ns": 0
 // PLACEMENT: "transfers": [

@@ -14,6 +14,13 @@
 // LLVM-DAG: define i32 @baechi_step_host1(ptr %{{.*}}, ptr %{{.*}})
 // LLVM-DAG: declare void @baechi_operator_begin(ptr, i32)
 
+// A placement of the formed program is taken again.
+// RUN: baechi-opt %s --baechi-form-kernels --baechi-annotate-costs --baechi-colocate --baechi-place="mtopo machine=host:2@1MiB budget=0" | baechi-translate --baechi-to-placement -o %t.placement
+// RUN: baechi-opt %s --baechi-compile="machine=host:2@1MiB placement=%t.placement" 2>&1 | FileCheck %s
+// RUN: sed s/host0/host7/ %t.placement > %t.lost
+// RUN: not baechi-opt %s --baechi-compile="machine=host:2@1MiB placement=%t.lost" 2>&1 | FileCheck %s --check-prefix=LOST
+// LOST: error: {{.*}}.lost puts '{{.*}}' on 'host7', which the machine does not have
+
 // An option of the pipeline that is wrong is an error of the pass it goes to.
 // RUN: not baechi-opt %s --baechi-compile="machine=host:2 placer=fast" 2>&1 | FileCheck %s --check-prefix=PLACER
 // RUN: not baechi-opt %s --baechi-compile="machine=host:2 target=tpu" 2>&1 | FileCheck %s --check-prefix=TARGET

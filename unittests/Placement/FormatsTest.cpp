@@ -203,6 +203,9 @@ TEST(Formats, PlacementErrorsNameThePlace) {
               HasSubstr("operator 0 is placed twice"));
   EXPECT_THAT(error(R"({"id": 0, "device": "d0", "start_ns": 0})"),
               HasSubstr("operator 1 'b' is not placed"));
+  EXPECT_THAT(
+      error(R"({"id": 0, "name": "z", "device": "d0", "start_ns": 0})"),
+      HasSubstr("ops[0] 'z'.name: operator 0 of the graph is called 'a'"));
 }
 
 TEST(Formats, FilesThatCannotBeRead) {

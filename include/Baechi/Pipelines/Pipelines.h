@@ -25,6 +25,10 @@ struct CompileOptions : public mlir::PassPipelineOptions<CompileOptions> {
   Option<std::string> profile{*this, "profile",
                               llvm::cl::desc("profile file; default: the "
                                              "roofline's estimates")};
+  Option<std::string> placement{
+      *this, "placement",
+      llvm::cl::desc("placement file with names: what it places stays there "
+                     "(--baechi-load-placement)")};
   Option<std::string> budget{
       *this, "budget",
       llvm::cl::desc("improvement over the placer: auto, 0, seconds or "

@@ -34,6 +34,11 @@ struct PlacementInfo {
   int64_t lowerBoundNs = 0;
 };
 
+/// Where a placement file puts one operator.
+struct NamedDevice {
+  std::string name, device;
+};
+
 /// The text of a file, decompressed when its name ends in ".xz".
 std::string readTextFile(const std::string &path, std::string &text);
 /// Writes a file, compressed when its name ends in ".xz".
@@ -44,6 +49,11 @@ std::string readMachine(const std::string &path, Machine &machine);
 /// Reads a placement of \p problem, whose devices it names.
 std::string readPlacement(const std::string &path, const Problem &problem,
                           Placement &placement, PlacementInfo *info = nullptr);
+
+/// Reads where a placement puts operators by their names alone, for a program
+/// that is not quite the one that was placed. A file without names is an error.
+std::string readPlacementByName(const std::string &path,
+                                std::vector<NamedDevice> &operators);
 
 /// Reads an expert's rules for the devices of \p machine.
 std::string readExpert(const std::string &path, const Machine &machine,
@@ -57,6 +67,8 @@ std::string parseMachine(std::string_view text, const std::string &name,
 std::string parsePlacement(std::string_view text, const std::string &name,
                            const Problem &problem, Placement &placement,
                            PlacementInfo *info = nullptr);
+std::string parsePlacementByName(std::string_view text, const std::string &name,
+                                 std::vector<NamedDevice> &operators);
 
 std::string parseExpert(std::string_view text, const std::string &name,
                         const Machine &machine, std::vector<ExpertRule> &rules);

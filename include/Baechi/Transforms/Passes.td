@@ -120,6 +120,34 @@ def Constrain : Pass<"baechi-constrain", "::mlir::ModuleOp"> {
   let dependentDialects = ["::baechi::BaechiDialect"];
 }
 
+def LoadPlacement : Pass<"baechi-load-placement", "::mlir::ModuleOp"> {
+  let summary = "pin operators where a placement file had them";
+  let description = [{
+    Sets `baechi.pin` on every operator and argument that the file (docs/
+    formats.md; `baechi-translate --baechi-to-placement` writes it) places, found
+    by name, so that `--baechi-place` schedules them there again. The program
+    may have changed since: what only one of the two has is a warning that names
+    it, and what the file does not place is left to the placer.
+
+    ```
+    --baechi-load-placement="file=step.placement.json machine=host:2"
+    ```
+
+    A device that the machine does not have, an operator that is pinned
+    elsewhere already and a file that names no operator of the program are
+    errors; `strict` makes every difference one.
+  }];
+  let options = [
+    Option<"file", "file", "std::string", "\"\"",
+           "placement file with names, optionally xz-compressed">,
+    Option<"machine", "machine", "std::string", "\"\"",
+           "machine file, or host:N[@SIZE]; default: the module's baechi.machine">,
+    Option<"strict", "strict", "bool", "false",
+           "a difference between file and program is an error">
+  ];
+  let dependentDialects = ["::baechi::BaechiDialect"];
+}
+
 def Explain : Pass<"baechi-explain", "::mlir::ModuleOp"> {
   let summary = "say why operators of a placed program are where they are";
   let description = [{

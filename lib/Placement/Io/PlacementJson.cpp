@@ -14,6 +14,7 @@
 #include <algorithm>
 #include <map>
 #include <tuple>
+#include <unordered_set>
 
 using namespace baechi::placement;
 using baechi::placement::json::Cursor;
@@ -39,6 +40,11 @@ public:
           fmt::format("is {}, but the graph has {} operators", id, n));
     if (placement.device[id] >= 0)
       at["id"].fail(fmt::format("operator {} is placed twice", id));
+    const std::string &called = problem.graph.ops[id].name;
+    if (auto name = at.find("name"); name && name->string() != called)
+      name->fail(fmt::format("operator {} of the graph is called '{}': the "
+                             "placement is of another graph",
+                             id, called));
     placement.device[id] = device(at["device"]);
     placement.startNs[id] = at["start_ns"].integer();
   }
@@ -109,6 +115,35 @@ std::string baechi::placement::readPlacement(const std::string &path,
                        : error;
 }
 
+std::string
+baechi::placement::parsePlacementByName(std::string_view text,
+                                        const std::string &name,
+                                        std::vector<NamedDevice> &operators) {
+  operators.clear();
+  std::unordered_set<std::string> seen;
+  auto readOperator = [&](size_t, const Cursor &at) {
+    auto called = at.find("name");
+    if (!called)
+      at.fail("has no name, and so cannot be found in another program: write "
+              "the placement again with this version");
+    if (!seen.insert(called->string()).second)
+      called->fail("is the name of two operators");
+    operators.push_back({called->string(), at["device"].string()});
+  };
+  return json::parse(
+      text, name, "baechi-placement",
+      {{"ops", readOperator}, {"transfers", [](size_t, const Cursor &) {}}},
+      [](const Cursor &root) { root["ops"].expect(json::Kind::Array); });
+}
+
+std::string
+baechi::placement::readPlacementByName(const std::string &path,
+                                       std::vector<NamedDevice> &operators) {
+  std::string text;
+  std::string error = readTextFile(path, text);
+  return error.empty() ? parsePlacementByName(text, path, operators) : error;
+}
+
 std::string baechi::placement::formatPlacement(const Problem &problem,
                                                const Placement &placement,
                                                const PlacementInfo &info,
@@ -123,8 +158,14 @@ std::string baechi::placement::formatPlacement(const Problem &problem,
                  placement.makespanNs, info.lowerBoundNs);
   const char *separator = "";
   for (size_t i = 0; i < placement.device.size(); ++i) {
-    fmt::format_to(out, R"({}{{"id":{},"device":{},"start_ns":{}}})", separator,
-                   i, names.at(placement.device[i]), placement.startNs.at(i));
+    fmt::format_to(out, R"({}{{"id":{},)", separator, i);
+    if (const std::string &name = problem.graph.ops.at(i).name; !name.empty()) {
+      text += "\"name\":";
+      json::appendQuoted(text, name);
+      text += ',';
+    }
+    fmt::format_to(out, R"("device":{},"start_ns":{}}})",
+                   names.at(placement.device[i]), placement.startNs.at(i));
     separator = ",";
   }
   text += "],\"transfers\":[";

@@ -1,0 +1,67 @@
+// A placement that was saved is found again by names, in the same program and in one that has changed.
+// RUN: split-file %s %t
+// RUN: baechi-opt %t/step.mlir --baechi-place="mtopo machine=host:2@1MiB budget=0 grouping=none" -o %t/placed.mlir
+// RUN: baechi-translate %t/placed.mlir --baechi-to-placement -o %t/placement.json
+// RUN: FileCheck %s --check-prefix=FILE < %t/placement.json
+
+// The same program: the same placement, without a word, whatever the placer.
+// RUN: baechi-opt %t/step.mlir --baechi-load-placement="file=%t/placement.json machine=host:2@1MiB strict" --baechi-place="metf budget=0" -o %t/again.mlir 2>&1 | count 0
+// RUN: baechi-translate %t/again.mlir --baechi-to-placement | sed 's/"algorithm":"[a-z-]*"//' > %t/again.json
+// RUN: sed 's/"algorithm":"[a-z-]*"//' %t/placement.json | diff - %t/again.json
+
+// One operator fewer, two more.
+// RUN: baechi-opt %t/changed.mlir --baechi-load-placement="file=%t/placement.json machine=host:2@1MiB" -o %t/pinned.mlir 2>&1 | FileCheck %s --check-prefix=WARNING
+// RUN: FileCheck %s --check-prefix=PINNED < %t/pinned.mlir
+// RUN: baechi-opt %t/pinned.mlir --baechi-place="machine=host:2@1MiB" | baechi-translate --baechi-to-placement -o /dev/null
+// RUN: not baechi-opt %t/changed.mlir --baechi-load-placement="file=%t/placement.json machine=host:2@1MiB strict" 2>&1 | FileCheck %s --check-prefix=STRICT
+
+// RUN: not baechi-opt %t/step.mlir --baechi-load-placement="machine=host:2@1MiB" 2>&1 | FileCheck %s --check-prefix=NO-FILE
+// RUN: not baechi-opt %t/step.mlir --baechi-load-placement="file=%t/missing.json machine=host:2@1MiB" 2>&1 | FileCheck %s --check-prefix=MISSING
+// RUN: not baechi-opt %t/step.mlir --baechi-load-placement="file=%t/unnamed.json machine=host:2@1MiB" 2>&1 | FileCheck %s --check-prefix=UNNAMED
+// RUN: not baechi-opt %t/step.mlir --baechi-load-placement="file=%t/twice.json machine=host:2@1MiB" 2>&1 | FileCheck %s --check-prefix=TWICE
+// RUN: not baechi-opt %t/step.mlir --baechi-load-placement="file=%t/placement.json machine=host:1@1MiB" 2>&1 | FileCheck %s --check-prefix=DEVICE
+// RUN: not baechi-opt %t/other.mlir --baechi-load-placement="file=%t/placement.json machine=host:2@1MiB" 2>&1 | FileCheck %s --check-prefix=OTHER
+// RUN: not baechi-opt %t/step.mlir --baechi-constrain=pins=third=host0 --baechi-load-placement="file=%t/placement.json machine=host:2@1MiB" 2>&1 | FileCheck %s --check-prefix=CONFLICT
+
+// FILE: "ops":[{"id":0,"name":"arg0","device":"host0","start_ns":0},{"id":1,"name":"first","device":"host0"
+// FILE-SAME: "name":"third","device":"host1"
+
+// WARNING: changed.mlir:1:{{.*}}warning: {{.*}}placement.json is of another version of the program: only the file has 1 operator (second); only the program has 2 operators (new, newer), left to the placer
+// STRICT: changed.mlir:1:{{.*}}error: {{.*}}placement.json is of another version of the program: only the file has 1 operator (second); only the program has 2 operators (new, newer){{$}}
+// PINNED: %arg0: tensor<64xf32> {baechi.pin = "host0"}
+// PINNED: baechi.name = "first", baechi.pin = "host0"
+// PINNED: baechi.name = "new"
+// PINNED-NOT: baechi.pin
+// PINNED: baechi.name = "third", baechi.pin = "host1"
+// NO-FILE: step.mlir:1:{{.*}}error: needs file=, a placement file; --baechi-to-placement of baechi-translate writes one
+// MISSING: error: {{.*}}missing.json: {{.*}}No such file
+// UNNAMED: error: {{.*}}unnamed.json: ops[0]: has no name, and so cannot be found in another program
+// TWICE: error: {{.*}}twice.json: ops[1] 'first'.name: is the name of two operators
+// DEVICE: error: {{.*}}placement.json puts 'third' on 'host1', which the machine does not have
+// OTHER: error: {{.*}}placement.json names no operator of the program
+// CONFLICT: step.mlir:4:{{.*}}error: {{.*}}placement.json puts 'third' on 'host1', but it is pinned to 'host0'; take one of the two away
+
+//--- step.mlir
+func.func @step(%x: tensor<64xf32>) -> tensor<64xf32> {
+  %0 = arith.addf %x, %x {baechi.name = "first", baechi.cost = #baechi.cost<time_ns = {host = 1000000}, scratch = 0>} : tensor<64xf32>
+  %1 = arith.mulf %0, %x {baechi.name = "second", baechi.cost = #baechi.cost<time_ns = {host = 1000000}, scratch = 0>} : tensor<64xf32>
+  %2 = arith.mulf %1, %x {baechi.name = "third", baechi.cost = #baechi.cost<time_ns = {host = 500000}, scratch = 0>} : tensor<64xf32>
+  return %2 : tensor<64xf32>
+}
+//--- changed.mlir
+func.func @step(%x: tensor<64xf32>) -> tensor<64xf32> {
+  %0 = arith.addf %x, %x {baechi.name = "first", baechi.cost = #baechi.cost<time_ns = {host = 1000000}, scratch = 0>} : tensor<64xf32>
+  %1 = arith.subf %0, %x {baechi.name = "new", baechi.cost = #baechi.cost<time_ns = {host = 1000000}, scratch = 0>} : tensor<64xf32>
+  %2 = arith.subf %1, %x {baechi.name = "newer", baechi.cost = #baechi.cost<time_ns = {host = 1000000}, scratch = 0>} : tensor<64xf32>
+  %3 = arith.mulf %2, %x {baechi.name = "third", baechi.cost = #baechi.cost<time_ns = {host = 500000}, scratch = 0>} : tensor<64xf32>
+  return %3 : tensor<64xf32>
+}
+//--- other.mlir
+func.func @step(%image: tensor<64xf32> {baechi.name = "image"}) -> tensor<64xf32> {
+  %0 = arith.addf %image, %image {baechi.name = "conv", baechi.cost = #baechi.cost<time_ns = {host = 1000000}, scratch = 0>} : tensor<64xf32>
+  return %0 : tensor<64xf32>
+}
+//--- unnamed.json
+{"format": "baechi-placement", "version": 1, "makespan_ns": 0, "ops": [{"id": 0, "device": "host0", "start_ns": 0}], "transfers": []}
+//--- twice.json
+{"format": "baechi-placement", "version": 1, "makespan_ns": 0, "ops": [{"id": 0, "name": "first", "device": "host0", "start_ns": 0}, {"id": 1, "name": "first", "device": "host0", "start_ns": 0}], "transfers": []}
