@@ -7,8 +7,10 @@
 //===----------------------------------------------------------------------===//
 
 #include "ArenaPlan.h"
+#include "ConflictPacking.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/SmallVector.h"
+#include <limits>
 #include <map>
 #include <numeric>
 
@@ -16,54 +18,121 @@ using namespace baechi;
 using llvm::ArrayRef;
 using llvm::MutableArrayRef;
 using llvm::SmallVector;
+using llvm::SmallVectorImpl;
+using llvm::StringRef;
 
-/// Places buffers in the given order, each at the lowest gap between those
-/// placed before that live at the same time.
-static int64_t placeInOrder(MutableArrayRef<Buffer> buffers,
-                            ArrayRef<size_t> order, int64_t base) {
-  int64_t top = base;
-  SmallVector<size_t> byOffset; // those already placed
-  for (size_t id : order) {
-    Buffer &buffer = buffers[id];
-    int64_t offset = base;
-    for (size_t other : byOffset) {
-      const Buffer &placed = buffers[other];
-      if (placed.last < buffer.first || buffer.last < placed.first)
-        continue;
-      if (placed.offset >= offset + buffer.bytes)
-        break;
-      offset = std::max(offset, placed.offset + placed.bytes);
+namespace {
+/// More pairs of conflicting buffers than this are not held: 32 MiB.
+constexpr int64_t mostConflicts = 4000000;
+/// Neighbours that the greedy orders and their search look at: some tenth of a
+/// second.
+constexpr int64_t visitBudget = 8000000;
+
+/// The allocator that meets buffers as time passes: a free list by offset.
+class Sweep {
+public:
+  Sweep(ArrayRef<Buffer> buffers, bool backwards, bool bestFit)
+      : buffers(buffers), backwards(backwards), bestFit(bestFit) {}
+
+  int64_t run(SmallVectorImpl<int64_t> &offsets) {
+    SmallVector<size_t> births;
+    for (size_t id = 0; id < buffers.size(); ++id)
+      if (buffers[id].bytes > 0)
+        births.push_back(id);
+    SmallVector<size_t> deaths = births;
+    llvm::sort(births, [&](size_t a, size_t b) {
+      return std::make_tuple(begin(a), -buffers[a].bytes, a) <
+             std::make_tuple(begin(b), -buffers[b].bytes, b);
+    });
+    llvm::sort(deaths, [&](size_t a, size_t b) {
+      return std::pair(end(a), a) < std::pair(end(b), b);
+    });
+    offsets.assign(buffers.size(), 0);
+    gaps = {{0, std::numeric_limits<int64_t>::max()}};
+    int64_t top = 0;
+    auto death = deaths.begin();
+    for (size_t id : births) {
+      for (; end(*death) < begin(id); ++death)
+        release(offsets[*death], buffers[*death].bytes);
+      offsets[id] = take(buffers[id].bytes);
+      top = std::max(top, offsets[id] + buffers[id].bytes);
     }
-    buffer.offset = offset;
-    top = std::max(top, offset + buffer.bytes);
-    byOffset.insert(llvm::upper_bound(byOffset, id,
-                                      [&](size_t a, size_t b) {
-                                        return buffers[a].offset <
-                                               buffers[b].offset;
-                                      }),
-                    id);
+    return top;
   }
-  return top;
-}
 
-int64_t baechi::assignOffsets(MutableArrayRef<Buffer> buffers, int64_t base) {
-  SmallVector<size_t> bySize(buffers.size());
-  std::iota(bySize.begin(), bySize.end(), 0);
-  SmallVector<size_t> byBirth = bySize;
-  llvm::sort(bySize, [&](size_t a, size_t b) {
-    return std::make_tuple(-buffers[a].bytes, buffers[a].first, a) <
-           std::make_tuple(-buffers[b].bytes, buffers[b].first, b);
-  });
-  llvm::sort(byBirth, [&](size_t a, size_t b) {
-    return std::make_tuple(buffers[a].first, -buffers[a].bytes, a) <
-           std::make_tuple(buffers[b].first, -buffers[b].bytes, b);
-  });
-  SmallVector<Buffer> other(buffers);
-  int64_t first = placeInOrder(buffers, bySize, base);
-  int64_t second = placeInOrder(other, byBirth, base);
-  if (second < first)
-    llvm::copy(other, buffers.begin());
-  return std::min(first, second);
+private:
+  int64_t begin(size_t id) const {
+    return backwards ? -int64_t(buffers[id].last) : buffers[id].first;
+  }
+  int64_t end(size_t id) const {
+    return backwards ? -int64_t(buffers[id].first) : buffers[id].last;
+  }
+
+  int64_t take(int64_t bytes) {
+    auto found = gaps.end();
+    auto size = [](auto gap) { return gap->second - gap->first; };
+    for (auto gap = gaps.begin(); gap != gaps.end(); ++gap) {
+      if (size(gap) < bytes ||
+          (found != gaps.end() && size(gap) >= size(found)))
+        continue;
+      found = gap;
+      if (!bestFit)
+        break;
+    }
+    auto [from, to] = *found;
+    gaps.erase(found);
+    if (from + bytes < to)
+      gaps.emplace(from + bytes, to);
+    return from;
+  }
+
+  void release(int64_t from, int64_t bytes) {
+    int64_t to = from + bytes;
+    auto next = gaps.lower_bound(from);
+    if (next != gaps.end() && next->first == to) {
+      to = next->second;
+      next = gaps.erase(next);
+    }
+    if (next != gaps.begin() && std::prev(next)->second == from)
+      std::prev(next)->second = to;
+    else
+      gaps.emplace(from, to);
+  }
+
+  ArrayRef<Buffer> buffers;
+  bool backwards, bestFit;
+  std::map<int64_t, int64_t> gaps; ///< from -> to, never adjacent
+};
+} // namespace
+
+Packing baechi::assignOffsets(MutableArrayRef<Buffer> buffers, int64_t base) {
+  int64_t bound = livePeak(buffers).first;
+  Packing best{std::numeric_limits<int64_t>::max(), ""};
+  SmallVector<int64_t> bestOffsets, offsets;
+  auto trySweep = [&](bool backwards, bool bestFit, StringRef name) {
+    if (best.bytes <= bound)
+      return;
+    int64_t bytes = Sweep(buffers, backwards, bestFit).run(offsets);
+    if (bytes >= best.bytes)
+      return;
+    best = {bytes, name};
+    bestOffsets = offsets;
+  };
+  trySweep(false, true, "birth, best fit");
+  trySweep(true, true, "death, best fit");
+  trySweep(false, false, "birth, first fit");
+  trySweep(true, false, "death, first fit");
+  if (best.bytes > bound &&
+      ConflictPacking::countConflicts(buffers) <= mostConflicts)
+    if (std::optional<Packing> packing = ConflictPacking(buffers).run(
+            bound, best.bytes, visitBudget, offsets)) {
+      best = *packing;
+      bestOffsets = offsets;
+    }
+  for (auto [buffer, offset] : llvm::zip_equal(buffers, bestOffsets))
+    buffer.offset = base + std::max<int64_t>(0, offset);
+  best.bytes += base;
+  return best;
 }
 
 std::pair<int64_t, int32_t> baechi::livePeak(ArrayRef<Buffer> buffers) {

@@ -9,7 +9,9 @@
 #define BAECHI_LIB_TRANSFORMS_ARENAPLAN_H
 
 #include "llvm/ADT/ArrayRef.h"
+#include "llvm/ADT/StringRef.h"
 #include <cstdint>
+#include <optional>
 
 namespace baechi {
 
@@ -20,12 +22,20 @@ struct Buffer {
   int64_t offset = 0;
 };
 
+/// What a packing came to.
+struct Packing {
+  int64_t bytes = 0;  ///< the end of the highest buffer
+  llvm::StringRef by; ///< the heuristic that found it
+};
+
 /// Gives every buffer an offset >= \p base such that two that are live at one
-/// position do not overlap, and returns the end of the highest. Sizes are
-/// multiples of the alignment, so offsets are too. Greedy by size, and by
-/// order of birth; the smaller of the two arenas is kept (Pisarchyk & Lee,
-/// "Efficient Memory Management for Deep Neural Net Inference", 2020).
-int64_t assignOffsets(llvm::MutableArrayRef<Buffer> buffers, int64_t base);
+/// position do not overlap. Sizes are multiples of the alignment, so offsets
+/// are too. The best of several heuristics: allocation in order of birth and,
+/// backwards, of death, first and best fit; greedy orders and a search over
+/// them (ConflictPacking.h) where the live bytes are not reached and the
+/// conflicts are few enough. Deterministic, near linear: what is quadratic has
+/// a budget.
+Packing assignOffsets(llvm::MutableArrayRef<Buffer> buffers, int64_t base);
 
 /// The most bytes live at one position, and that position.
 std::pair<int64_t, int32_t> livePeak(llvm::ArrayRef<Buffer> buffers);

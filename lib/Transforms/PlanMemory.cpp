@@ -43,7 +43,7 @@ public:
     findLastUses();
     if (failed(createBuffers()))
       return failure();
-    int64_t bytes = assignOffsets(buffers, resident);
+    int64_t bytes = assignOffsets(buffers, resident).bytes;
     auto [live, peakAt] = livePeak(buffers);
     if (bytes > program.spec.getMemory())
       return refuse(bytes, live, peakAt);
