@@ -126,8 +126,9 @@ struct LoadPlacement : public baechi::impl::LoadPlacementBase<LoadPlacement> {
         gone.push_back(each.name);
     if (fresh.size() == names.size() && !names.empty())
       return emitError(step.getLoc())
-             << file << " names no operator of the program; is it another "
-             << "model's, or are the names lost (keep locations between "
+             << file
+             << " names no operator of the program; is it another "
+                "model's, or are the names lost (keep locations between "
                 "commands with --mlir-print-debuginfo)?";
     return report(gone, fresh);
   }

@@ -75,6 +75,8 @@ struct VerifyPartitioned
                  << "' sends";
         ends.send = send;
         ends.sender = program.name;
+        if (failed(checkAwaited(send.getToken())))
+          return failure();
       } else if (auto recv = dyn_cast<RecvOp>(op)) {
         if (failed(ascending(recv, lastReceived)))
           return failure();
@@ -86,8 +88,25 @@ struct VerifyPartitioned
                  << "' receives";
         ends.recv = recv;
         ends.receiver = program.name;
+        if (failed(checkAwaited(recv.getFuture())))
+          return failure();
       }
     }
+    return success();
+  }
+
+  /// What only an await of the same block may use: nothing else waits.
+  LogicalResult checkAwaited(Value pending) {
+    Operation *made = pending.getDefiningOp();
+    for (Operation *user : pending.getUsers())
+      if (!isa<AwaitOp>(user) || user->getBlock() != made->getBlock()) {
+        InFlightDiagnostic diag =
+            user->emitOpError()
+            << "uses what only a baechi.await in the step itself may use, a "
+            << pending.getType();
+        diag.attachNote(made->getLoc()) << "which begins here";
+        return failure();
+      }
     return success();
   }
 
@@ -196,7 +215,7 @@ struct VerifyPartitioned
         return failure();
       }
     }
-    return emitError(getOperation().getLoc()) << "the devices wait in a circle";
+    llvm_unreachable("every circle leads through an await of a message");
   }
 
   llvm::MapVector<std::pair<int64_t, int64_t>, Ends> messages;

@@ -1,5 +1,5 @@
 // What cannot become kernels is reported with its place and the mend.
-// RUN: baechi-opt %s --baechi-form-kernels --split-input-file --verify-diagnostics
+// RUN: baechi-opt %s --baechi-form-kernels --split-input-file --verify-diagnostics --allow-unregistered-dialect
 
 // expected-error @+1 {{the module has no public function; the function to compile must be its only public one}}
 module {
@@ -130,4 +130,12 @@ func.func @step(%a: tensor<2x0xf32>, %start: tensor<2xf32>) -> tensor<2xf32> {
   // expected-error @+1 {{'linalg.reduce' op reduces with an operand of type 'tensor<2x0xf32>'}}
   %r = linalg.reduce { arith.addf } ins(%a : tensor<2x0xf32>) outs(%start : tensor<2xf32>) dimensions = [1]
   return %r : tensor<2xf32>
+}
+
+// -----
+
+func.func @step(%a: tensor<4xf32>) -> tensor<4xf32> {
+  // expected-error @+1 {{'other.op' op cannot become part of a kernel; kernels hold operations of the linalg, tensor, arith, math and scf dialects}}
+  %r = "other.op"(%a) : (tensor<4xf32>) -> tensor<4xf32>
+  return %r : tensor<4xf32>
 }

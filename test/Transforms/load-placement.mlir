@@ -38,7 +38,7 @@
 // UNNAMED: error: {{.*}}unnamed.json: ops[0]: has no name, and so cannot be found in another program
 // TWICE: error: {{.*}}twice.json: ops[1] 'first'.name: is the name of two operators
 // DEVICE: error: {{.*}}placement.json puts 'third' on 'host1', which the machine does not have
-// OTHER: error: {{.*}}placement.json names no operator of the program
+// OTHER: error: {{.*}}placement.json names no operator of the program; is it another model's, or are the names lost (keep locations between commands with --mlir-print-debuginfo)?
 // CONFLICT: step.mlir:4:{{.*}}error: {{.*}}placement.json puts 'third' on 'host1', but it is pinned to 'host0'; take one of the two away
 
 //--- step.mlir

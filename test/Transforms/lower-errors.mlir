@@ -3,12 +3,16 @@
 // RUN: not baechi-opt %t/unplanned.mlir --baechi-lower 2>&1 | FileCheck %s --check-prefix=UNPLANNED
 // RUN: not baechi-opt %t/unplaced.mlir --baechi-lower 2>&1 | FileCheck %s --check-prefix=UNPLACED
 // RUN: not baechi-opt %t/no-kernel.mlir --baechi-lower 2>&1 | FileCheck %s --check-prefix=NO-KERNEL
+// RUN: not baechi-opt %t/no-place.mlir --baechi-lower 2>&1 | FileCheck %s --check-prefix=NO-PLACE
+// RUN: not baechi-opt %t/no-whole.mlir --baechi-lower 2>&1 | FileCheck %s --check-prefix=NO-WHOLE
 // RUN: baechi-opt %t/good.mlir --baechi-lower -o /dev/null
 
 // TARGET: error: unknown target 'tpu'; known: host
 // UNPLANNED: error: device 'a' has no memory plan; run --baechi-plan-memory
 // UNPLACED: error: no 'baechi.machine'; run --baechi-place and --baechi-partition
 // NO-KERNEL: no-kernel.mlir:5:{{.*}}error: 'arith.addf' op is no call of a kernel, so there is no code for it; run --baechi-form-kernels first
+// NO-PLACE: no-place.mlir:6:{{.*}}error: 'func.call' op has no place in memory; run --baechi-plan-memory
+// NO-WHOLE: no-whole.mlir:1:{{.*}}error: no declaration of the whole step; run --baechi-partition
 
 //--- good.mlir
 module attributes {baechi.machine = #baechi.machine<devices = [<"a", kind = "host", memory = 1000>], link_model = parallel>} {
@@ -34,5 +38,22 @@ module attributes {baechi.machine = #baechi.machine<devices = [<"a", kind = "hos
       %0 = arith.addf %x, %x {baechi.offset = array<i64: 64>} : tensor<16xf32>
       return
     }
+  }
+}
+//--- no-place.mlir
+module attributes {baechi.machine = #baechi.machine<devices = [<"a", kind = "host", memory = 1000>], link_model = parallel>} {
+  func.func private @step(tensor<16xf32>)
+  module @a attributes {baechi.device = "a", baechi.arena = #baechi.arena<bytes = 128, resident = 64, live = 128, limit = 1000>} {
+    func.func private @kernel(tensor<16xf32>) -> tensor<16xf32> attributes {baechi.kernel}
+    func.func @step(%x: tensor<16xf32> {baechi.argument = 0 : i64, baechi.offset = 0 : i64}) {
+      %0 = call @kernel(%x) : (tensor<16xf32>) -> tensor<16xf32>
+      return
+    }
+  }
+}
+//--- no-whole.mlir
+module attributes {baechi.machine = #baechi.machine<devices = [<"a", kind = "host", memory = 1000>], link_model = parallel>} {
+  module @a attributes {baechi.device = "a", baechi.arena = #baechi.arena<bytes = 64, resident = 64, live = 64, limit = 1000>} {
+    func.func @step(%x: tensor<16xf32> {baechi.argument = 0 : i64, baechi.offset = 0 : i64}) { return }
   }
 }

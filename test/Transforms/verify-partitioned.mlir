@@ -1,5 +1,5 @@
 // Programs broken by hand: every error names both ends of the message.
-// RUN: baechi-opt %s --split-input-file --verify-diagnostics --baechi-verify-partitioned
+// RUN: baechi-opt %s --split-input-file --verify-diagnostics --allow-unregistered-dialect --baechi-verify-partitioned
 
 #two = #baechi.machine<devices = [<"a", kind = "host", memory = 1000>, <"b", kind = "host", memory = 1000>], link_model = parallel>
 
@@ -257,5 +257,73 @@ module attributes {baechi.machine = #one} {
   // expected-error @+1 {{the machine has no device 'c'}}
   module @c attributes {baechi.device = "c"} {
     func.func @step() { return }
+  }
+}
+
+// -----
+
+// The same message received twice.
+#three = #baechi.machine<devices = [<"a", kind = "host", memory = 1000>, <"b", kind = "host", memory = 1000>, <"c", kind = "host", memory = 1000>], link_model = parallel>
+module attributes {baechi.machine = #three} {
+  module @a attributes {baechi.device = "a"} {
+    func.func @step(%x: tensor<4xf32>) {
+      %0 = baechi.send %x to "b" queue 0 seq 0 : tensor<4xf32>
+      return
+    }
+  }
+  module @b attributes {baechi.device = "b"} {
+    func.func @step() {
+      %0 = baechi.recv from "a" queue 0 seq 0 : !baechi.future<tensor<4xf32>>
+      return
+    }
+  }
+  module @c attributes {baechi.device = "c"} {
+    func.func @step() {
+      // expected-error @+1 {{receives seq 0 of queue 0 again, which 'b' receives}}
+      %0 = baechi.recv from "a" queue 0 seq 0 : !baechi.future<tensor<4xf32>>
+      return
+    }
+  }
+}
+
+// -----
+
+// A circle through something that nobody knows to wait.
+#two = #baechi.machine<devices = [<"a", kind = "host", memory = 1000>, <"b", kind = "host", memory = 1000>], link_model = parallel>
+module attributes {baechi.machine = #two} {
+  module @a attributes {baechi.device = "a"} {
+    func.func @step() {
+      // expected-note @+1 {{which begins here}}
+      %f = baechi.recv from "b" queue 1 seq 0 : !baechi.future<tensor<4xf32>>
+      // expected-error @+1 {{'other.wait' op uses what only a baechi.await in the step itself may use, a '!baechi.future<tensor<4xf32>>'}}
+      %x = "other.wait"(%f) : (!baechi.future<tensor<4xf32>>) -> tensor<4xf32>
+      %t = baechi.send %x to "b" queue 0 seq 0 : tensor<4xf32>
+      return
+    }
+  }
+  module @b attributes {baechi.device = "b"} {
+    func.func @step() {
+      %f = baechi.recv from "a" queue 0 seq 0 : !baechi.future<tensor<4xf32>>
+      %x = baechi.await %f : !baechi.future<tensor<4xf32>>
+      %t = baechi.send %x to "a" queue 1 seq 0 : tensor<4xf32>
+      return
+    }
+  }
+}
+
+// -----
+
+#one = #baechi.machine<devices = [<"a", kind = "host", memory = 1000>], link_model = parallel>
+module attributes {baechi.machine = #one} {
+  module @a attributes {baechi.device = "a"} {
+    func.func @step(%x: tensor<4xf32>, %c: i1) {
+      // expected-note @+1 {{which begins here}}
+      %t = baechi.send %x to "a" queue 0 seq 0 : tensor<4xf32>
+      scf.if %c {
+        // expected-error @+1 {{'baechi.await' op uses what only a baechi.await in the step itself may use, a '!baechi.token'}}
+        baechi.await %t : !baechi.token
+      }
+      return
+    }
   }
 }

@@ -76,7 +76,7 @@ TEST(Profile, ErrorsNameTheFileAndTheField) {
   EXPECT_THAT(errorOf(R"({"format": "baechi-profile", "version": 2})"),
               HasSubstr("version 1"));
   EXPECT_THAT(errorOf(R"({"format": "baechi-profile", "version": 1})"),
-              HasSubstr("'rows'"));
+              HasSubstr("p.json: needs 'rows', a list"));
   EXPECT_THAT(errorOf(withRow("3")), HasSubstr("rows[0] must be an object"));
   EXPECT_THAT(errorOf(withRow("{}")), HasSubstr("rows[0] needs 'kernel'"));
   std::string row = R"({"kernel": "k", "hash": "h", "implementation": "i", )"
@@ -84,10 +84,11 @@ TEST(Profile, ErrorsNameTheFileAndTheField) {
                     R"("samples": 3, "scratch_bytes": 0})";
   EXPECT_EQ(errorOf(withRow(row)), "");
   EXPECT_THAT(errorOf(withRow(row + ", " + row)),
-              HasSubstr("rows[1] repeats rows[0]"));
+              HasSubstr("rows[1] repeats rows[0]: kernel 'k', 'i' on 'host'"));
   std::string negative = row;
   negative.replace(negative.find("\"median_ns\": 1"), 14, "\"median_ns\": -1");
-  EXPECT_THAT(errorOf(withRow(negative)), HasSubstr("'median_ns'"));
+  EXPECT_THAT(errorOf(withRow(negative)),
+              HasSubstr("rows[0] needs 'median_ns', a non-negative integer"));
   auto missing = readProfile("no/such/file.json");
   ASSERT_FALSE(static_cast<bool>(missing));
   EXPECT_THAT(llvm::toString(missing.takeError()), HasSubstr("no/such/file"));

@@ -110,7 +110,8 @@ llvm.func @e(%x: i32) -> i32 {
 
 TEST_F(HostJitTest, ErrorsNameTheSymbol) {
   create();
-  EXPECT_THAT(lookupError("nothing"), testing::HasSubstr("'nothing'"));
+  EXPECT_THAT(lookupError("nothing"),
+              testing::HasSubstr("no host code for 'nothing'"));
   EXPECT_EQ(add(R"(
 llvm.func @baechi_missing()
 llvm.func @caller() {
@@ -130,6 +131,16 @@ TEST_F(HostJitTest, OtherDialectsAreAnError) {
       add("func.func @f() {\n  return\n}"),
       testing::HasSubstr("only the LLVM dialect is compiled; the module "
                          "has a 'func.func'"));
+}
+
+TEST_F(HostJitTest, WhatDoesNotTranslateIsAnError) {
+  create();
+  EXPECT_THAT(add(R"(
+llvm.func @f() {
+  llvm.call_intrinsic "llvm.no.such.intrinsic"() : () -> ()
+  llvm.return
+})"),
+              testing::HasSubstr("cannot translate to LLVM IR: "));
 }
 
 TEST_F(HostJitTest, ThreadSanitizer) {

@@ -198,6 +198,8 @@ TEST(Npz, MalformedArraysAreErrors) {
                             "(1000000000, 1000000000, 1000000000)",
                             "(1000000000, 1000000000, 1000000000, 0)"})
     EXPECT_NE(said(npy(header("<f8", shape), "")), "") << shape;
+  EXPECT_THAT(said(npy(header("<f8", "(99999999999999999999,)"), "")),
+              HasSubstr("has an absurd shape"));
 }
 
 TEST(Npz, DamagedArchivesAreErrors) {

@@ -72,6 +72,17 @@ protected:
     return attr ? attr.str() : "";
   }
 
+  /// The diagnostics of \p run.
+  std::string diagnosticOf(llvm::function_ref<void()> run) {
+    std::string text;
+    ScopedDiagnosticHandler handler(&context, [&](Diagnostic &diagnostic) {
+      text += diagnostic.str();
+      return success();
+    });
+    run();
+    return text;
+  }
+
   MLIRContext context;
   OwningOpRef<ModuleOp> module;
   Profile profile;
@@ -109,4 +120,16 @@ TEST_F(ProfiledCosts, AChosenImplementationIsKept) {
 TEST_F(ProfiledCosts, AKindThatIsOnlyInTheProfileIsAdded) {
   addRow("kernel", "generated", "tpu", 42);
   EXPECT_EQ(timeOf(0, "tpu"), 42);
+}
+
+TEST_F(ProfiledCosts, TimesAreIntegers) {
+  Builder builder(&context);
+  auto times = builder.getDictionaryAttr(
+      builder.getNamedAttr("host", builder.getF32FloatAttr(1)));
+  EXPECT_EQ(
+      diagnosticOf([&] {
+        EXPECT_TRUE(failed(CostAttr::verify(
+            [&] { return emitError(UnknownLoc::get(&context)); }, times, 0)));
+      }),
+      "the time of kind 'host' must be an integer of ns");
 }

@@ -99,7 +99,7 @@ LogicalResult baechi::lowerToLLVM(ModuleOp kernels) {
     return failure();
   for (auto kernel : kernels.getOps<LLVM::LLVMFuncOp>()) {
     WalkResult foreign = kernel.walk([&](Operation *op) {
-      if (isa<LLVM::LLVMDialect>(op->getDialect()))
+      if (isa_and_nonnull<LLVM::LLVMDialect>(op->getDialect()))
         return WalkResult::advance();
       op->emitOpError("has no host code");
       return WalkResult::interrupt();

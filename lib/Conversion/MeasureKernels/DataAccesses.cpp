@@ -68,7 +68,7 @@ private:
       if (Value kept = ifNotNegative(select))
         return of(kept);
     if (op->getNumRegions() == 0 &&
-        isa<arith::ArithDialect>(op->getDialect()) &&
+        isa_and_nonnull<arith::ArithDialect>(op->getDialect()) &&
         ofAll(op->getOperands()) == Origin::Program)
       return Origin::Program;
     return Origin::Computed;

@@ -118,9 +118,9 @@ LogicalResult formkernels::checkOperations(func::FuncOp step) {
       if (isa<CallOpInterface>(inner))
         return inner->emitOpError("calls another function; inline it first "
                                   "(--inline)");
-      if (!isa<linalg::LinalgDialect, tensor::TensorDialect,
-               arith::ArithDialect, math::MathDialect, scf::SCFDialect>(
-              inner->getDialect()))
+      if (!isa_and_nonnull<linalg::LinalgDialect, tensor::TensorDialect,
+                           arith::ArithDialect, math::MathDialect,
+                           scf::SCFDialect>(inner->getDialect()))
         return inner->emitOpError(
             "cannot become part of a kernel; kernels hold operations of the "
             "linalg, tensor, arith, math and scf dialects");

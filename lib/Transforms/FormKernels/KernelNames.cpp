@@ -76,8 +76,8 @@ static StringRef wordFor(Operation *op) {
   if (isa<tensor::ExtractOp>(op))
     return "gather";
   StringRef name = op->getName().stripDialect();
-  if (isa<arith::ArithDialect>(op->getDialect()) && name.size() > 2 &&
-      (name.ends_with("f") || name.ends_with("i")))
+  if (isa_and_nonnull<arith::ArithDialect>(op->getDialect()) &&
+      name.size() > 2 && (name.ends_with("f") || name.ends_with("i")))
     name = name.drop_back(name.ends_with("si") || name.ends_with("ui") ? 2 : 1);
   return name;
 }

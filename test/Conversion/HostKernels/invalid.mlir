@@ -1,4 +1,4 @@
-// RUN: baechi-opt %s --baechi-lower-kernels --split-input-file --verify-diagnostics
+// RUN: baechi-opt %s --baechi-lower-kernels --split-input-file --verify-diagnostics --allow-unregistered-dialect
 
 // expected-error@+2 {{has no host implementation 'openblas'; it has: generated}}
 // expected-error@+1 {{kernel 'no_contraction' cannot be lowered to host code}}
@@ -85,7 +85,59 @@ func.func private @kernel(%x: tensor<4xf32>) -> tensor<4xf32> attributes {baechi
   return %r : tensor<4xf32>
 }
 func.func @step(%x: tensor<4xf32>) -> tensor<4xf32> {
-  // expected-error@+1 {{calls a kernel on tensors; run --baechi-partition on the program that calls it}}
+  // expected-error@+1 {{calls a kernel on tensors; run --baechi-partition on the program that calls it, or take the kernels alone}}
   %r = call @kernel(%x) : (tensor<4xf32>) -> tensor<4xf32>
   return %r : tensor<4xf32>
+}
+
+// -----
+
+// expected-error@+2 {{is a kernel without a body}}
+// expected-error@+1 {{kernel 'declared' cannot be lowered to host code}}
+func.func private @declared(tensor<4xf32>) -> tensor<4xf32> attributes {baechi.kernel}
+
+// -----
+
+// expected-error@+2 {{is a kernel whose result 0 is 'f32'; host code makes tensors of static shape}}
+// expected-error@+1 {{kernel 'scalar' cannot be lowered to host code}}
+func.func private @scalar(%x: tensor<f32>) -> f32 attributes {baechi.kernel} {
+  %r = tensor.extract %x[] : tensor<f32>
+  return %r : f32
+}
+
+// -----
+
+// expected-error@+2 {{is a kernel that needs a buffer of unknown size: 'memref<?xf32>'}}
+// expected-error@+1 {{kernel 'buffer' cannot be lowered to host code}}
+func.func private @buffer(%n: tensor<i64>) -> tensor<f32> attributes {baechi.kernel} {
+  %read = tensor.extract %n[] : tensor<i64>
+  %size = arith.index_cast %read : i64 to index
+  %zero = arith.constant 0 : index
+  %m = memref.alloca(%size) : memref<?xf32>
+  %v = memref.load %m[%zero] : memref<?xf32>
+  %r = tensor.from_elements %v : tensor<f32>
+  return %r : tensor<f32>
+}
+
+// -----
+
+// expected-error@+1 {{kernel 'foreign' cannot be lowered to host code}}
+func.func private @foreign(%x: tensor<f32>) -> tensor<f32> attributes {baechi.kernel} {
+  %a = tensor.extract %x[] : tensor<f32>
+  // expected-error@+1 {{'other.op' op has no host code}}
+  %b = "other.op"(%a) : (f32) -> f32
+  %r = tensor.from_elements %b : tensor<f32>
+  return %r : tensor<f32>
+}
+
+// -----
+
+func.func private @cblas_sgemm()
+// expected-error@+1 {{'llvm.func' op is needed by host code, but the module has 'cblas_sgemm' for something else}}
+func.func private @product(%a: tensor<12x7xf32>, %b: tensor<7x9xf32>) -> tensor<12x9xf32> attributes {baechi.kernel} {
+  %zero = arith.constant 0.0 : f32
+  %e = tensor.empty() : tensor<12x9xf32>
+  %f = linalg.fill ins(%zero : f32) outs(%e : tensor<12x9xf32>) -> tensor<12x9xf32>
+  %r = linalg.matmul ins(%a, %b : tensor<12x7xf32>, tensor<7x9xf32>) outs(%f : tensor<12x9xf32>) -> tensor<12x9xf32>
+  return %r : tensor<12x9xf32>
 }
