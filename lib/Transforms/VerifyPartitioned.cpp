@@ -11,12 +11,17 @@
 // messages, on itself. Nodes are operations; edges are program order on each
 // device, send -> await of the receive, and receive -> await of the send (a
 // message is copied once both ends have offered it). No cycle: every schedule
-// of the devices ends.
+// of the devices ends. The last check, where memory was planned, is that a
+// buffer is not reused while a message uses it (BufferReuse.h).
+//
+// Every error stands at one end of a message and has a note at the other.
 //
 //===----------------------------------------------------------------------===//
 
 #include "Baechi/Analysis/DeviceProgram.h"
+#include "Baechi/Analysis/Program.h"
 #include "Baechi/Transforms/Passes.h"
+#include "BufferReuse.h"
 #include "llvm/ADT/MapVector.h"
 
 namespace baechi {
@@ -28,11 +33,14 @@ using namespace mlir;
 using namespace baechi;
 
 namespace {
-/// Both ends of one message.
+/// A queue's number and a message's number in it.
+using Tag = std::pair<int64_t, int64_t>;
+
+/// Both ends of one message, and the positions of their devices.
 struct Ends {
   SendOp send;
   RecvOp recv;
-  StringRef sender, receiver;
+  size_t sender = 0, receiver = 0;
 };
 
 struct VerifyPartitioned
@@ -43,56 +51,59 @@ struct VerifyPartitioned
         devicePrograms(getOperation());
     if (failed(found))
       return signalPassFailure();
-    for (const DeviceProgram &program : *found)
-      if (failed(collect(program)))
+    programs = *found;
+    for (size_t device = 0; device < programs.size(); ++device)
+      if (failed(collect(device)))
         return signalPassFailure();
-    if (failed(checkEnds()) || failed(checkOrder(*found)))
-      signalPassFailure();
+    if (failed(checkEnds()) || failed(checkQueues()) || failed(checkOrder()) ||
+        failed(checkReuse()))
+      return signalPassFailure();
+    markAllAnalysesPreserved();
   }
 
-  /// Notes a device's messages, each queue's in ascending order.
-  LogicalResult collect(DeviceProgram program) {
-    llvm::DenseMap<int64_t, int64_t> lastSent, lastReceived;
-    auto ascending =
-        [](auto op, llvm::DenseMap<int64_t, int64_t> &last) -> LogicalResult {
-      auto [it, first] = last.try_emplace(op.getQueue(), op.getSeq());
-      if (!first && it->second >= static_cast<int64_t>(op.getSeq()))
-        return op.emitOpError()
-               << "breaks the order of queue " << op.getQueue() << ": seq "
-               << op.getSeq() << " after seq " << it->second;
-      it->second = op.getSeq();
+private:
+  StringRef name(size_t device) const { return programs[device].name; }
+
+  /// "queue 0 seq 3", with the tensor's own name where it has one.
+  std::string text(Operation *end, Tag tag) const {
+    std::string text =
+        ("queue " + Twine(tag.first) + " seq " + Twine(tag.second)).str();
+    if (std::string of = nameOf(end); !of.empty())
+      text += " ('" + of + "')";
+    return text;
+  }
+
+  /// A device's step, where an end that is missing would stand.
+  void noteStep(InFlightDiagnostic &diag, StringRef device) const {
+    for (const DeviceProgram &program : programs)
+      if (program.name == device)
+        diag.attachNote(func::FuncOp(program.step).getLoc())
+            << "the step of '" << device << "'";
+  }
+
+  /// Notes a device's messages.
+  LogicalResult collect(size_t device) {
+    WalkResult walked =
+        func::FuncOp(programs[device].step).walk([&](Operation *op) {
+          if (auto send = dyn_cast<SendOp>(op))
+            return WalkResult(addSend(send, device));
+          if (auto recv = dyn_cast<RecvOp>(op))
+            return WalkResult(addRecv(recv, device));
+          return WalkResult::advance();
+        });
+    return success(!walked.wasInterrupted());
+  }
+
+  /// Control flow could skip or repeat a message that the other end counts on.
+  LogicalResult checkStraight(Operation *op, size_t device, StringRef other) {
+    if (op->getParentOp() == programs[device].step.getOperation())
       return success();
-    };
-    for (Operation &op : program.step.getBody().front()) {
-      if (auto send = dyn_cast<SendOp>(op)) {
-        if (failed(ascending(send, lastSent)))
-          return failure();
-        Ends &ends = messages[{send.getQueue(), send.getSeq()}];
-        if (ends.send)
-          return send.emitOpError()
-                 << "sends seq " << send.getSeq() << " of queue "
-                 << send.getQueue() << " again, which '" << ends.sender
-                 << "' sends";
-        ends.send = send;
-        ends.sender = program.name;
-        if (failed(checkAwaited(send.getToken())))
-          return failure();
-      } else if (auto recv = dyn_cast<RecvOp>(op)) {
-        if (failed(ascending(recv, lastReceived)))
-          return failure();
-        Ends &ends = messages[{recv.getQueue(), recv.getSeq()}];
-        if (ends.recv)
-          return recv.emitOpError()
-                 << "receives seq " << recv.getSeq() << " of queue "
-                 << recv.getQueue() << " again, which '" << ends.receiver
-                 << "' receives";
-        ends.recv = recv;
-        ends.receiver = program.name;
-        if (failed(checkAwaited(recv.getFuture())))
-          return failure();
-      }
-    }
-    return success();
+    InFlightDiagnostic diag =
+        op->emitOpError() << "between '" << name(device) << "' and '" << other
+                          << "' stands inside '" << op->getParentOp()->getName()
+                          << "'; messages stand in the step's own block";
+    noteStep(diag, other);
+    return failure();
   }
 
   /// What only an await of the same block may use: nothing else waits.
@@ -110,53 +121,188 @@ struct VerifyPartitioned
     return success();
   }
 
+  LogicalResult addSend(SendOp send, size_t device) {
+    if (failed(checkStraight(send, device, send.getTo())))
+      return failure();
+    Tag tag{send.getQueue(), send.getSeq()};
+    Ends &ends = messages[tag];
+    if (ends.send) {
+      InFlightDiagnostic diag = send.emitOpError()
+                                << "to '" << send.getTo() << "' sends "
+                                << text(send, tag) << " again, which '"
+                                << name(ends.sender) << "' sends to '"
+                                << ends.send.getTo() << "'";
+      diag.attachNote(ends.send.getLoc()) << "the first send";
+      noteOther(diag, tag, ends.recv, send.getTo());
+      return failure();
+    }
+    ends.send = send;
+    ends.sender = device;
+    return checkAwaited(send.getToken());
+  }
+
+  LogicalResult addRecv(RecvOp recv, size_t device) {
+    if (failed(checkStraight(recv, device, recv.getFrom())))
+      return failure();
+    Tag tag{recv.getQueue(), recv.getSeq()};
+    Ends &ends = messages[tag];
+    if (ends.recv) {
+      InFlightDiagnostic diag = recv.emitOpError()
+                                << "from '" << recv.getFrom() << "' receives "
+                                << text(recv, tag) << " again, which '"
+                                << name(ends.receiver) << "' receives from '"
+                                << ends.recv.getFrom() << "'";
+      diag.attachNote(ends.recv.getLoc()) << "the first recv";
+      noteOther(diag, tag, ends.send, recv.getFrom());
+      return failure();
+    }
+    ends.recv = recv;
+    ends.receiver = device;
+    return checkAwaited(recv.getFuture());
+  }
+
+  /// The other end of a message that is found twice: \p known, or one of a
+  /// device that was not walked yet.
+  template <typename Op>
+  void noteOther(InFlightDiagnostic &diag, Tag tag, Op known,
+                 StringRef device) {
+    for (const DeviceProgram &program : programs)
+      if (!known && program.name == device)
+        for (auto op : func::FuncOp(program.step).template getOps<Op>())
+          if (Tag(op.getQueue(), op.getSeq()) == tag)
+            known = op;
+    if (known)
+      diag.attachNote(known.getLoc()) << "the other end";
+    else
+      noteStep(diag, device);
+  }
+
   LogicalResult checkEnds() {
-    llvm::DenseMap<int64_t, std::pair<StringRef, StringRef>> pairOf;
-    for (auto &[key, ends] : messages) {
-      auto [queue, seq] = key;
-      if (!ends.recv)
-        return ends.send.emitOpError()
-               << "from '" << ends.sender << "' to '" << ends.send.getTo()
-               << "' is never received: '" << ends.send.getTo()
-               << "' has no recv of queue " << queue << " seq " << seq;
-      if (!ends.send)
-        return ends.recv.emitOpError()
-               << "on '" << ends.receiver << "' waits for ever: '"
-               << ends.recv.getFrom() << "' has no send of queue " << queue
-               << " seq " << seq;
-      if (ends.send.getTo() != ends.receiver ||
-          ends.recv.getFrom() != ends.sender) {
-        InFlightDiagnostic diag =
-            ends.send.emitOpError()
-            << "from '" << ends.sender << "' to '" << ends.send.getTo()
-            << "' meets a recv on '" << ends.receiver << "' from '"
-            << ends.recv.getFrom() << "': queue " << queue << " seq " << seq;
-        diag.attachNote(ends.recv.getLoc()) << "the other end";
-        return failure();
-      }
-      Type sent = ends.send.getValue().getType();
-      Type received = ends.recv.getFuture().getType().getValueType();
-      if (sent != received) {
+    for (auto &[tag, ends] : messages) {
+      if (!ends.recv) {
         InFlightDiagnostic diag = ends.send.emitOpError()
-                                  << "of " << sent << " on '" << ends.sender
-                                  << "' meets a recv of " << received << " on '"
-                                  << ends.receiver << "': queue " << queue
-                                  << " seq " << seq;
-        diag.attachNote(ends.recv.getLoc()) << "the other end";
+                                  << "from '" << name(ends.sender) << "' to '"
+                                  << ends.send.getTo()
+                                  << "' is never received: ";
+        missing(diag, ends.send, tag, ends.send.getTo(), "recv");
         return failure();
       }
-      auto [it, first] =
-          pairOf.try_emplace(queue, std::pair(ends.sender, ends.receiver));
-      if (!first && it->second != std::pair(ends.sender, ends.receiver))
-        return ends.send.emitOpError()
-               << "from '" << ends.sender << "' to '" << ends.receiver
-               << "' uses queue " << queue << ", which leads from '"
-               << it->second.first << "' to '" << it->second.second << "'";
+      if (!ends.send) {
+        InFlightDiagnostic diag = ends.recv.emitOpError()
+                                  << "on '" << name(ends.receiver) << "' from '"
+                                  << ends.recv.getFrom()
+                                  << "' waits for ever: ";
+        missing(diag, ends.recv, tag, ends.recv.getFrom(), "send");
+        return failure();
+      }
+      if (failed(checkPair(tag, ends)))
+        return failure();
     }
     return success();
   }
 
-  LogicalResult checkOrder(ArrayRef<DeviceProgram> programs) {
+  /// Says why the other end is not there.
+  void missing(InFlightDiagnostic &diag, Operation *end, Tag tag,
+               StringRef device, StringRef what) {
+    if (llvm::none_of(programs, [&](const DeviceProgram &program) {
+          return program.name == device;
+        })) {
+      diag << "the machine has no device '" << device << "'";
+      return;
+    }
+    diag << "'" << device << "' has no " << what << " of " << text(end, tag);
+    noteStep(diag, device);
+  }
+
+  LogicalResult checkPair(Tag tag, Ends &ends) {
+    if (ends.send.getTo() != name(ends.receiver) ||
+        ends.recv.getFrom() != name(ends.sender)) {
+      InFlightDiagnostic diag =
+          ends.send.emitOpError()
+          << "from '" << name(ends.sender) << "' to '" << ends.send.getTo()
+          << "' meets a recv on '" << name(ends.receiver) << "' from '"
+          << ends.recv.getFrom() << "': " << text(ends.send, tag);
+      diag.attachNote(ends.recv.getLoc()) << "the other end";
+      return failure();
+    }
+    Type sent = ends.send.getValue().getType();
+    Type received = ends.recv.getFuture().getType().getValueType();
+    if (sent != received) {
+      InFlightDiagnostic diag = ends.send.emitOpError()
+                                << "of " << sent << " on '" << name(ends.sender)
+                                << "' meets a recv of " << received << " on '"
+                                << name(ends.receiver)
+                                << "': " << text(ends.send, tag);
+      diag.attachNote(ends.recv.getLoc()) << "the other end";
+      return failure();
+    }
+    return success();
+  }
+
+  /// A queue is one directed pair's own, and both of its ends take the
+  /// messages in ascending order.
+  LogicalResult checkQueues() {
+    llvm::DenseMap<int64_t, Ends> first;
+    for (auto &[tag, ends] : messages) {
+      Ends &other = first.try_emplace(tag.first, ends).first->second;
+      if (other.sender == ends.sender && other.receiver == ends.receiver)
+        continue;
+      InFlightDiagnostic diag =
+          ends.send.emitOpError()
+          << "from '" << name(ends.sender) << "' to '" << name(ends.receiver)
+          << "' uses queue " << tag.first << ", which leads from '"
+          << name(other.sender) << "' to '" << name(other.receiver) << "'";
+      diag.attachNote(ends.recv.getLoc()) << "the other end";
+      diag.attachNote(other.send.getLoc()) << "the queue's other direction";
+      return failure();
+    }
+    for (size_t device = 0; device < programs.size(); ++device) {
+      llvm::DenseMap<int64_t, Operation *> last;
+      for (Operation &op : programs[device].step.getBody().front()) {
+        auto send = dyn_cast<SendOp>(op);
+        auto recv = dyn_cast<RecvOp>(op);
+        if (!send && !recv)
+          continue;
+        Operation *&previous = last[send ? send.getQueue() : recv.getQueue()];
+        if (failed(checkAscending(device, previous, &op)))
+          return failure();
+        previous = &op;
+      }
+    }
+    return success();
+  }
+
+  static Tag tagOf(Operation *op) {
+    if (auto send = dyn_cast<SendOp>(op))
+      return {send.getQueue(), send.getSeq()};
+    auto recv = cast<RecvOp>(op);
+    return {recv.getQueue(), recv.getSeq()};
+  }
+
+  LogicalResult checkAscending(size_t device, Operation *previous,
+                               Operation *op) {
+    Tag tag = tagOf(op);
+    if (!previous || tagOf(previous).second < tag.second)
+      return success();
+    const Ends &ends = messages[tag];
+    InFlightDiagnostic diag = op->emitOpError()
+                              << "on '" << name(device)
+                              << "' breaks the order of queue " << tag.first
+                              << " from '" << name(ends.sender) << "' to '"
+                              << name(ends.receiver) << "': seq " << tag.second
+                              << " after seq " << tagOf(previous).second;
+    diag.attachNote(previous->getLoc())
+        << "seq " << tagOf(previous).second << " comes first here";
+    diag.attachNote(otherEnd(ends, op)->getLoc()) << "the other end";
+    return failure();
+  }
+
+  static Operation *otherEnd(const Ends &ends, Operation *end) {
+    Operation *send = SendOp(ends.send), *recv = RecvOp(ends.recv);
+    return end == send ? recv : send;
+  }
+
+  LogicalResult checkOrder() {
     llvm::MapVector<Operation *, int64_t> waits;
     llvm::DenseMap<Operation *, SmallVector<Operation *, 2>> next;
     auto addEdge = [&](Operation *from, Operation *to) {
@@ -172,7 +318,7 @@ struct VerifyPartitioned
         previous = &op;
       }
     }
-    for (auto &[key, ends] : messages) {
+    for (auto &[tag, ends] : messages) {
       for (Operation *await : ends.recv.getFuture().getUsers())
         addEdge(ends.send, await);
       for (Operation *await : ends.send.getToken().getUsers())
@@ -197,7 +343,7 @@ struct VerifyPartitioned
       auto await = dyn_cast<AwaitOp>(op);
       if (count == 0 || !await)
         continue;
-      for (auto &[key, ends] : messages) {
+      for (auto &[tag, ends] : messages) {
         bool forReceive = ends.recv.getFuture() == await.getSource();
         bool forSend = ends.send.getToken() == await.getSource();
         Operation *other =
@@ -206,10 +352,9 @@ struct VerifyPartitioned
           continue;
         InFlightDiagnostic diag =
             await.emitOpError()
-            << "on '" << (forReceive ? ends.receiver : ends.sender)
-            << "' waits in a circle for queue " << key.first << " seq "
-            << key.second << " of '"
-            << (forReceive ? ends.sender : ends.receiver) << "'";
+            << "on '" << name(forReceive ? ends.receiver : ends.sender)
+            << "' waits in a circle for " << text(other, tag) << " of '"
+            << name(forReceive ? ends.sender : ends.receiver) << "'";
         diag.attachNote(other->getLoc())
             << "the other end comes after a wait for this device";
         return failure();
@@ -218,6 +363,24 @@ struct VerifyPartitioned
     llvm_unreachable("every circle leads through an await of a message");
   }
 
-  llvm::MapVector<std::pair<int64_t, int64_t>, Ends> messages;
+  /// Where memory was planned, the plan holds.
+  LogicalResult checkReuse() {
+    llvm::DenseMap<Operation *, MessageText> texts;
+    for (auto &[tag, ends] : messages) {
+      Operation *send = ends.send, *recv = ends.recv;
+      std::string of = text(send, tag) + " from '" + name(ends.sender).str() +
+                       "' to '" + name(ends.receiver).str() + "'";
+      texts[send] = {of, recv};
+      texts[recv] = {of, send};
+    }
+    for (const DeviceProgram &program : programs)
+      if (ModuleOp(program.module)->hasAttr(BaechiDialect::kArena) &&
+          failed(verifyBufferReuse(program, texts)))
+        return failure();
+    return success();
+  }
+
+  llvm::MapVector<Tag, Ends> messages;
+  SmallVector<DeviceProgram> programs;
 };
 } // namespace

@@ -25,19 +25,25 @@ module attributes {baechi.machine = #two} {
 
 // -----
 
-// Swapped order.
+// Swapped order: on the sender, then on the receiver.
 #two = #baechi.machine<devices = [<"a", kind = "host", memory = 1000>, <"b", kind = "host", memory = 1000>], link_model = parallel>
 module attributes {baechi.machine = #two} {
   module @a attributes {baechi.device = "a"} {
     func.func @step(%x: tensor<4xf32>) {
+      // expected-note @+1 {{seq 1 comes first here}}
       %0 = baechi.send %x to "b" queue 0 seq 1 : tensor<4xf32>
-      // expected-error @+1 {{breaks the order of queue 0: seq 0 after seq 1}}
+      // expected-error @+1 {{on 'a' breaks the order of queue 0 from 'a' to 'b': seq 0 after seq 1}}
       %1 = baechi.send %x to "b" queue 0 seq 0 : tensor<4xf32>
       return
     }
   }
   module @b attributes {baechi.device = "b"} {
-    func.func @step() { return }
+    func.func @step() {
+      // expected-note @+1 {{the other end}}
+      %0 = baechi.recv from "a" queue 0 seq 0 : !baechi.future<tensor<4xf32>>
+      %1 = baechi.recv from "a" queue 0 seq 1 : !baechi.future<tensor<4xf32>>
+      return
+    }
   }
 }
 
@@ -46,12 +52,18 @@ module attributes {baechi.machine = #two} {
 #two = #baechi.machine<devices = [<"a", kind = "host", memory = 1000>, <"b", kind = "host", memory = 1000>], link_model = parallel>
 module attributes {baechi.machine = #two} {
   module @a attributes {baechi.device = "a"} {
-    func.func @step() { return }
+    func.func @step(%x: tensor<4xf32>) {
+      // expected-note @+1 {{the other end}}
+      %0 = baechi.send %x to "b" queue 0 seq 0 : tensor<4xf32>
+      %1 = baechi.send %x to "b" queue 0 seq 1 : tensor<4xf32>
+      return
+    }
   }
   module @b attributes {baechi.device = "b"} {
     func.func @step() {
+      // expected-note @+1 {{seq 1 comes first here}}
       %0 = baechi.recv from "a" queue 0 seq 1 : !baechi.future<tensor<4xf32>>
-      // expected-error @+1 {{breaks the order of queue 0: seq 0 after seq 1}}
+      // expected-error @+1 {{on 'b' breaks the order of queue 0 from 'a' to 'b': seq 0 after seq 1}}
       %1 = baechi.recv from "a" queue 0 seq 0 : !baechi.future<tensor<4xf32>>
       return
     }
@@ -60,16 +72,18 @@ module attributes {baechi.machine = #two} {
 
 // -----
 
+// A missing receive, and a missing send; the model's name of the tensor.
 #two = #baechi.machine<devices = [<"a", kind = "host", memory = 1000>, <"b", kind = "host", memory = 1000>], link_model = parallel>
 module attributes {baechi.machine = #two} {
   module @a attributes {baechi.device = "a"} {
     func.func @step(%x: tensor<4xf32>) {
-      // expected-error @+1 {{from 'a' to 'b' is never received: 'b' has no recv of queue 0 seq 0}}
-      %0 = baechi.send %x to "b" queue 0 seq 0 : tensor<4xf32>
+      // expected-error @+1 {{from 'a' to 'b' is never received: 'b' has no recv of queue 0 seq 0 ('enc/x')}}
+      %0 = baechi.send %x to "b" queue 0 seq 0 {baechi.name = "enc/x"} : tensor<4xf32>
       return
     }
   }
   module @b attributes {baechi.device = "b"} {
+    // expected-note @+1 {{the step of 'b'}}
     func.func @step() { return }
   }
 }
@@ -79,11 +93,12 @@ module attributes {baechi.machine = #two} {
 #two = #baechi.machine<devices = [<"a", kind = "host", memory = 1000>, <"b", kind = "host", memory = 1000>], link_model = parallel>
 module attributes {baechi.machine = #two} {
   module @a attributes {baechi.device = "a"} {
+    // expected-note @+1 {{the step of 'a'}}
     func.func @step() { return }
   }
   module @b attributes {baechi.device = "b"} {
     func.func @step() {
-      // expected-error @+1 {{on 'b' waits for ever: 'a' has no send of queue 0 seq 0}}
+      // expected-error @+1 {{on 'b' from 'a' waits for ever: 'a' has no send of queue 0 seq 0}}
       %0 = baechi.recv from "a" queue 0 seq 0 : !baechi.future<tensor<4xf32>>
       return
     }
@@ -140,7 +155,9 @@ module attributes {baechi.machine = #three} {
 module attributes {baechi.machine = #two} {
   module @a attributes {baechi.device = "a"} {
     func.func @step(%x: tensor<4xf32>) {
+      // expected-note @+1 {{the queue's other direction}}
       %0 = baechi.send %x to "b" queue 0 seq 0 : tensor<4xf32>
+      // expected-note @+1 {{the other end}}
       %1 = baechi.recv from "b" queue 0 seq 1 : !baechi.future<tensor<4xf32>>
       return
     }
@@ -157,18 +174,104 @@ module attributes {baechi.machine = #two} {
 
 // -----
 
+// Two messages with one tag: sent twice by one device, by two, received twice.
 #two = #baechi.machine<devices = [<"a", kind = "host", memory = 1000>, <"b", kind = "host", memory = 1000>], link_model = parallel>
 module attributes {baechi.machine = #two} {
   module @a attributes {baechi.device = "a"} {
     func.func @step(%x: tensor<4xf32>) {
+      // expected-note @+1 {{the first send}}
+      %0 = baechi.send %x to "b" queue 0 seq 0 : tensor<4xf32>
+      // expected-error @+1 {{to 'b' sends queue 0 seq 0 ('y') again, which 'a' sends to 'b'}}
+      %1 = baechi.send %x to "b" queue 0 seq 0 {baechi.name = "y"} : tensor<4xf32>
+      return
+    }
+  }
+  module @b attributes {baechi.device = "b"} {
+    func.func @step() {
+      // expected-note @+1 {{the other end}}
+      %0 = baechi.recv from "a" queue 0 seq 0 : !baechi.future<tensor<4xf32>>
+      return
+    }
+  }
+}
+
+// -----
+
+#two = #baechi.machine<devices = [<"a", kind = "host", memory = 1000>, <"b", kind = "host", memory = 1000>], link_model = parallel>
+module attributes {baechi.machine = #two} {
+  module @a attributes {baechi.device = "a"} {
+    // expected-note @+1 {{the step of 'a'}}
+    func.func @step(%x: tensor<4xf32>) {
+      // expected-note @+1 {{the first send}}
       %0 = baechi.send %x to "b" queue 0 seq 0 : tensor<4xf32>
       return
     }
   }
   module @b attributes {baechi.device = "b"} {
     func.func @step(%x: tensor<4xf32>) {
-      // expected-error @+1 {{sends seq 0 of queue 0 again, which 'a' sends}}
+      // expected-error @+1 {{to 'a' sends queue 0 seq 0 again, which 'a' sends to 'b'}}
       %0 = baechi.send %x to "a" queue 0 seq 0 : tensor<4xf32>
+      return
+    }
+  }
+}
+
+// -----
+
+#two = #baechi.machine<devices = [<"a", kind = "host", memory = 1000>, <"b", kind = "host", memory = 1000>], link_model = parallel>
+module attributes {baechi.machine = #two} {
+  module @a attributes {baechi.device = "a"} {
+    func.func @step(%x: tensor<4xf32>) {
+      // expected-note @+1 {{the other end}}
+      %0 = baechi.send %x to "b" queue 0 seq 0 : tensor<4xf32>
+      return
+    }
+  }
+  module @b attributes {baechi.device = "b"} {
+    func.func @step() {
+      // expected-note @+1 {{the first recv}}
+      %0 = baechi.recv from "a" queue 0 seq 0 : !baechi.future<tensor<4xf32>>
+      // expected-error @+1 {{from 'a' receives queue 0 seq 0 again, which 'b' receives from 'a'}}
+      %1 = baechi.recv from "a" queue 0 seq 0 : !baechi.future<tensor<4xf32>>
+      return
+    }
+  }
+}
+
+// -----
+
+// A device that the machine does not have, and a message inside control flow.
+#two = #baechi.machine<devices = [<"a", kind = "host", memory = 1000>, <"b", kind = "host", memory = 1000>], link_model = parallel>
+module attributes {baechi.machine = #two} {
+  module @a attributes {baechi.device = "a"} {
+    func.func @step(%x: tensor<4xf32>) {
+      // expected-error @+1 {{from 'a' to 'c' is never received: the machine has no device 'c'}}
+      %0 = baechi.send %x to "c" queue 0 seq 0 : tensor<4xf32>
+      return
+    }
+  }
+  module @b attributes {baechi.device = "b"} {
+    func.func @step() { return }
+  }
+}
+
+// -----
+
+#two = #baechi.machine<devices = [<"a", kind = "host", memory = 1000>, <"b", kind = "host", memory = 1000>], link_model = parallel>
+module attributes {baechi.machine = #two} {
+  module @a attributes {baechi.device = "a"} {
+    func.func @step(%x: tensor<4xf32>, %p: i1) {
+      scf.if %p {
+        // expected-error @+1 {{between 'a' and 'b' stands inside 'scf.if'; messages stand in the step's own block}}
+        %0 = baechi.send %x to "b" queue 0 seq 0 : tensor<4xf32>
+      }
+      return
+    }
+  }
+  module @b attributes {baechi.device = "b"} {
+    // expected-note @+1 {{the step of 'b'}}
+    func.func @step() {
+      %0 = baechi.recv from "a" queue 0 seq 0 : !baechi.future<tensor<4xf32>>
       return
     }
   }
@@ -267,19 +370,21 @@ module attributes {baechi.machine = #one} {
 module attributes {baechi.machine = #three} {
   module @a attributes {baechi.device = "a"} {
     func.func @step(%x: tensor<4xf32>) {
+      // expected-note @+1 {{the other end}}
       %0 = baechi.send %x to "b" queue 0 seq 0 : tensor<4xf32>
       return
     }
   }
   module @b attributes {baechi.device = "b"} {
     func.func @step() {
+      // expected-note @+1 {{the first recv}}
       %0 = baechi.recv from "a" queue 0 seq 0 : !baechi.future<tensor<4xf32>>
       return
     }
   }
   module @c attributes {baechi.device = "c"} {
     func.func @step() {
-      // expected-error @+1 {{receives seq 0 of queue 0 again, which 'b' receives}}
+      // expected-error @+1 {{receives queue 0 seq 0 again, which 'b' receives from 'a'}}
       %0 = baechi.recv from "a" queue 0 seq 0 : !baechi.future<tensor<4xf32>>
       return
     }

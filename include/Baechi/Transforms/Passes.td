@@ -180,6 +180,14 @@ def Partition : Pass<"baechi-partition", "::mlir::ModuleOp"> {
 
 def VerifyPartitioned : Pass<"baechi-verify-partitioned", "::mlir::ModuleOp"> {
   let summary = "check that queues agree and that no wait is circular";
+  let description = [{
+    Every message has one send and one recv, of one type, on the devices that
+    each names; a queue is one directed pair's own, and both ends take its
+    messages in ascending order; no wait depends on itself. Where
+    `--baechi-plan-memory` has run, no tensor is written over before its last
+    reader, a send's token or a recv's future is done with it. Every error has
+    a note at the message's other end.
+  }];
 }
 
 def PlanMemory : Pass<"baechi-plan-memory", "::mlir::ModuleOp"> {

@@ -1,0 +1,275 @@
+//===- BufferReuse.cpp - Is every tensor read before it is overwritten -*- C++
+//-*-===//
+//
+// Part of the Baechi project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "BufferReuse.h"
+#include "Baechi/Analysis/Program.h"
+#include "mlir/IR/Matchers.h"
+#include <map>
+
+using namespace mlir;
+using namespace baechi;
+
+namespace {
+class ReuseChecker {
+public:
+  ReuseChecker(DeviceProgram program,
+               const llvm::DenseMap<Operation *, MessageText> &messages)
+      : program(program), messages(messages),
+        arena(program.module->getAttrOfType<ArenaAttr>(BaechiDialect::kArena)) {
+  }
+
+  LogicalResult run() {
+    for (BlockArgument argument : program.step.getArguments()) {
+      auto offset = program.step.getArgAttrOfType<IntegerAttr>(
+          argument.getArgNumber(), BaechiDialect::kOffset);
+      if (!offset)
+        return emitError(argument.getLoc())
+               << "argument " << argument.getArgNumber() << " on '"
+               << program.name
+               << "' has no 'baechi.offset'; run --baechi-plan-memory";
+      offsetOf[argument] = offset.getInt();
+      if (failed(
+              write(program.step, argument, offset.getInt(), sizeOf(argument))))
+        return failure();
+    }
+    for (Operation &op : program.step.getBody().front())
+      if (failed(visit(&op)))
+        return failure();
+    return success();
+  }
+
+private:
+  /// Who holds bytes from a key of `held` up to `end`.
+  struct Holder {
+    int64_t end;
+    Value root;
+    Operation *writer;
+  };
+
+  static int64_t sizeOf(Value value) {
+    return tensorBytes(value.getType(), false).value_or(0);
+  }
+
+  static std::string describe(Operation *op) {
+    std::string name = nameOf(op);
+    return name.empty() ? op->getName().getStringRef().str() : name;
+  }
+
+  void noteMessage(InFlightDiagnostic &diag, Operation *end) {
+    const MessageText &message = messages.find(end)->second;
+    diag.attachNote(end->getLoc())
+        << (isa<SendOp>(end) ? "sent here" : "received here");
+    diag.attachNote(message.other->getLoc()) << "the other end";
+  }
+
+  LogicalResult visit(Operation *op) {
+    if (auto await = dyn_cast<AwaitOp>(op)) {
+      Operation *end = await.getSource().getDefiningOp();
+      if (auto send = dyn_cast<SendOp>(end))
+        llvm::erase(pending[rootOf(send.getValue())], end);
+      else
+        llvm::erase(pending[await.getSource()], end);
+      return success();
+    }
+    if (isView(op) || matchPattern(op, m_Constant()))
+      return success();
+    SmallVector<Value> reads = valuesReadBy(op);
+    if (auto copy = dyn_cast<CopyOp>(op))
+      reads = {copy.getSource()};
+    for (Value value : reads)
+      if (failed(read(op, rootOf(value))))
+        return failure();
+    if (auto send = dyn_cast<SendOp>(op)) {
+      pending[rootOf(send.getValue())].push_back(op);
+      return success();
+    }
+    if (auto copy = dyn_cast<CopyOp>(op))
+      return writeCopy(copy);
+    if (op->hasTrait<OpTrait::IsTerminator>())
+      return checkEnd(op);
+    if (failed(writeResults(op)))
+      return failure();
+    if (isa<RecvOp>(op))
+      pending[op->getResult(0)].push_back(op);
+    return success();
+  }
+
+  LogicalResult writeResults(Operation *op) {
+    auto offsets = op->getAttrOfType<DenseI64ArrayAttr>(BaechiDialect::kOffset);
+    auto cost = op->getAttrOfType<CostAttr>(BaechiDialect::kCost);
+    int64_t scratch = cost ? cost.getScratch() : 0;
+    size_t wanted = op->getNumResults() + (scratch > 0);
+    if (wanted == 0)
+      return success();
+    if (!offsets || offsets.size() != static_cast<int64_t>(wanted))
+      return op->emitOpError()
+             << "on '" << program.name << "' has "
+             << (offsets ? offsets.size() : 0)
+             << " offsets in 'baechi.offset', its results and scratch need "
+             << wanted << "; run --baechi-plan-memory";
+    // Operands are read before results are written; a result may take the place
+    // of one where the operator says so.
+    for (OpResult result : op->getResults()) {
+      int64_t from = offsets[result.getResultNumber()];
+      if (failed(checkOperands(op, result, from)) ||
+          failed(write(op, result, from, sizeOf(result))))
+        return failure();
+      offsetOf[result] = from;
+    }
+    if (scratch > 0 && failed(checkScratch(op, offsets[wanted - 1], scratch)))
+      return failure();
+    // Nor did a result or the scratch write over another result.
+    for (OpResult result : op->getResults())
+      if (failed(read(op, result)))
+        return failure();
+    return success();
+  }
+
+  static bool overlap(int64_t a, int64_t aBytes, int64_t b, int64_t bBytes) {
+    return aBytes > 0 && bBytes > 0 && a < b + bBytes && b < a + aBytes;
+  }
+
+  LogicalResult checkOperands(Operation *op, OpResult result, int64_t from) {
+    for (Value value : valuesReadBy(op)) {
+      Value root = rootOf(value);
+      auto it = offsetOf.find(root);
+      if (it == offsetOf.end() ||
+          !overlap(from, sizeOf(result), it->second, sizeOf(root)) ||
+          (from == it->second &&
+           mayWriteInto(op, result.getResultNumber(), root)))
+        continue;
+      return op->emitOpError()
+             << "('" << describe(op) << "') on '" << program.name
+             << "' writes result " << result.getResultNumber()
+             << " over an operand that it still reads";
+    }
+    return success();
+  }
+
+  /// Scratch is nobody else's while its operator runs.
+  LogicalResult checkScratch(Operation *op, int64_t from, int64_t bytes) {
+    for (Value value : valuesReadBy(op)) {
+      Value root = rootOf(value);
+      auto it = offsetOf.find(root);
+      if (it != offsetOf.end() &&
+          overlap(from, bytes, it->second, sizeOf(root)))
+        return op->emitOpError()
+               << "('" << describe(op) << "') on '" << program.name
+               << "' has its scratch over an operand that it reads";
+    }
+    return write(op, Value(), from, bytes);
+  }
+
+  LogicalResult writeCopy(CopyOp copy) {
+    Value target = copy.getTarget();
+    auto it = offsetOf.find(rootOf(target));
+    if (it == offsetOf.end())
+      return copy.emitOpError() << "writes into a constant";
+    return write(copy, rootOf(copy.getSource()), it->second, sizeOf(target));
+  }
+
+  /// \p op writes \p root's tensor (scratch: a null value) to these bytes.
+  LogicalResult write(Operation *op, Value root, int64_t from, int64_t bytes) {
+    if (bytes == 0)
+      return success();
+    if (from < 0 || from + bytes > arena.getBytes())
+      return emitError(op->getLoc())
+             << "'" << describe(op) << "' on '" << program.name
+             << "' writes bytes " << from << " to " << from + bytes
+             << ", its arena has " << arena.getBytes();
+    auto it = held.upper_bound(from);
+    if (it != held.begin() && std::prev(it)->second.end > from)
+      --it;
+    while (it != held.end() && it->first < from + bytes) {
+      if (failed(checkNotPending(op, it->second.root)))
+        return failure();
+      it = held.erase(it);
+    }
+    held[from] = {from + bytes, root, op};
+    return success();
+  }
+
+  LogicalResult checkNotPending(Operation *op, Value root) {
+    auto it = pending.find(root);
+    if (it != pending.end() && !it->second.empty()) {
+      Operation *end = it->second.front();
+      bool sent = isa<SendOp>(end);
+      InFlightDiagnostic diag =
+          emitError(op->getLoc())
+          << "'" << describe(op) << "' on '" << program.name
+          << "' writes over the buffer that " << messages.find(end)->second.text
+          << (sent ? " still reads: its token was not awaited"
+                   : " still fills: its future was not awaited");
+      noteMessage(diag, end);
+      return failure();
+    }
+    return success();
+  }
+
+  LogicalResult read(Operation *op, Value root) {
+    auto offset = offsetOf.find(root);
+    if (offset == offsetOf.end() || sizeOf(root) == 0)
+      return success(); // a constant, or what holds no bytes
+    auto it = held.find(offset->second);
+    if (it != held.end() && it->second.root == root)
+      return success();
+    InFlightDiagnostic diag = emitError(op->getLoc())
+                              << "'" << describe(op) << "' on '" << program.name
+                              << "' needs a tensor that is overwritten before";
+    if (Operation *producer = root.getDefiningOp())
+      diag.attachNote(producer->getLoc()) << "the tensor";
+    int64_t end = offset->second + std::max<int64_t>(1, sizeOf(root));
+    for (auto &[from, holder] : held)
+      if (from < end && holder.end > offset->second) {
+        diag.attachNote(holder.writer->getLoc())
+            << "'" << describe(holder.writer) << "' holds its bytes";
+        break;
+      }
+    return failure();
+  }
+
+  /// Every argument holds its value, or its next one.
+  LogicalResult checkEnd(Operation *terminator) {
+    for (BlockArgument argument : program.step.getArguments()) {
+      auto by = program.step.getArgAttrOfType<IntegerAttr>(
+          argument.getArgNumber(), BaechiDialect::kUpdatedBy);
+      Value expected =
+          by ? rootOf(terminator->getOperand(by.getInt())) : Value(argument);
+      auto it = held.find(offsetOf.lookup(argument));
+      if (sizeOf(argument) == 0 ||
+          (it != held.end() && it->second.root == expected))
+        continue;
+      InFlightDiagnostic diag = emitError(argument.getLoc())
+                                << "argument " << argument.getArgNumber()
+                                << " on '" << program.name
+                                << "' does not hold its " << (by ? "next " : "")
+                                << "value at the end of the step";
+      if (it != held.end())
+        diag.attachNote(it->second.writer->getLoc())
+            << "'" << describe(it->second.writer) << "' holds its bytes";
+      return failure();
+    }
+    return success();
+  }
+
+  DeviceProgram program;
+  const llvm::DenseMap<Operation *, MessageText> &messages;
+  ArenaAttr arena;
+  std::map<int64_t, Holder> held; ///< by first byte, disjoint
+  llvm::DenseMap<Value, int64_t> offsetOf;
+  /// A root's messages that were not awaited.
+  llvm::DenseMap<Value, SmallVector<Operation *, 1>> pending;
+};
+} // namespace
+
+LogicalResult baechi::verifyBufferReuse(
+    DeviceProgram program,
+    const llvm::DenseMap<Operation *, MessageText> &messages) {
+  return ReuseChecker(program, messages).run();
+}
