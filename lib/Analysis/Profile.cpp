@@ -79,6 +79,12 @@ llvm::Error readRow(const json::Object &object, ProfileRow &row) {
                             std::pair("scratch_bytes", &row.scratchBytes)})
     if (llvm::Error error = number(key, *value))
       return error;
+  // Rows written by hand may lack them.
+  for (auto [key, value] :
+       {std::pair("flops", &row.flops), std::pair("bytes", &row.bytes)})
+    if (object.get(key))
+      if (llvm::Error error = number(key, *value))
+        return error;
   return llvm::Error::success();
 }
 } // namespace
@@ -130,15 +136,21 @@ llvm::Expected<Profile> baechi::readProfile(const std::string &path) {
 llvm::Error baechi::writeProfile(const std::string &path,
                                  const Profile &profile) {
   json::Array rows;
-  for (const ProfileRow &row : profile.rows)
-    rows.push_back(json::Object{{"kernel", row.kernel},
-                                {"hash", row.hash},
-                                {"implementation", row.implementation},
-                                {"kind", row.kind},
-                                {"median_ns", row.medianNs},
-                                {"spread_ns", row.spreadNs},
-                                {"samples", row.samples},
-                                {"scratch_bytes", row.scratchBytes}});
+  for (const ProfileRow &row : profile.rows) {
+    json::Object object{{"kernel", row.kernel},
+                        {"hash", row.hash},
+                        {"implementation", row.implementation},
+                        {"kind", row.kind},
+                        {"median_ns", row.medianNs},
+                        {"spread_ns", row.spreadNs},
+                        {"samples", row.samples},
+                        {"scratch_bytes", row.scratchBytes}};
+    if (row.flops >= 0)
+      object["flops"] = row.flops;
+    if (row.bytes >= 0)
+      object["bytes"] = row.bytes;
+    rows.push_back(std::move(object));
+  }
   json::Value value = json::Object{{"format", "baechi-profile"},
                                    {"version", 1},
                                    {"target", profile.target},

@@ -59,9 +59,9 @@ MlirAttribute baechiCostAttrGetChecked(MlirLocation location, intptr_t numKinds,
   NamedAttrList times;
   for (intptr_t i = 0; i < numKinds; ++i)
     times.set(unwrap(kinds[i]), builder.getI64IntegerAttr(timesNs[i]));
-  return wrap(Attribute(
-      CostAttr::getChecked([&] { return emitError(loc); }, context,
-                           times.getDictionary(context), scratchBytes)));
+  return wrap(Attribute(CostAttr::getChecked(
+      [&] { return emitError(loc); }, context, times.getDictionary(context),
+      scratchBytes, ArrayAttr())));
 }
 
 bool baechiAttributeIsAPlacementCertificate(MlirAttribute attr) {

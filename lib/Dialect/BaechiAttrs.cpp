@@ -200,7 +200,8 @@ void MachineAttr::print(AsmPrinter &printer) const {
 //===----------------------------------------------------------------------===//
 
 LogicalResult CostAttr::verify(function_ref<InFlightDiagnostic()> emitError,
-                               DictionaryAttr timeNs, int64_t scratch) {
+                               DictionaryAttr timeNs, int64_t scratch,
+                               ArrayAttr estimated) {
   for (NamedAttribute entry : timeNs) {
     auto ns = dyn_cast<IntegerAttr>(entry.getValue());
     if (!ns)
@@ -212,6 +213,13 @@ LogicalResult CostAttr::verify(function_ref<InFlightDiagnostic()> emitError,
   }
   if (scratch < 0)
     return emitError() << "negative scratch of " << scratch << " bytes";
+  if (estimated)
+    for (Attribute kind : estimated) {
+      auto name = dyn_cast<StringAttr>(kind);
+      if (!name || !timeNs.contains(name))
+        return emitError() << "estimated names " << kind
+                           << ", which is no kind that has a time";
+    }
   return success();
 }
 

@@ -10,7 +10,10 @@
 #include "Baechi/Analysis/Program.h"
 #include "Baechi/Analysis/Roofline.h"
 #include "Baechi/Transforms/Passes.h"
+#include "llvm/ADT/MapVector.h"
+#include "llvm/ADT/SetVector.h"
 #include "llvm/ADT/StringSet.h"
+#include "llvm/Support/FormatVariadic.h"
 
 namespace baechi {
 #define GEN_PASS_DEF_ANNOTATECOSTS
@@ -21,6 +24,9 @@ using namespace mlir;
 using namespace baechi;
 
 namespace {
+/// How many kernels a warning lists.
+constexpr size_t listed = 8;
+
 struct AnnotateCosts : public baechi::impl::AnnotateCostsBase<AnnotateCosts> {
   using AnnotateCostsBase::AnnotateCostsBase;
   explicit AnnotateCosts(const Profile *rows) : rows(rows) {}
@@ -31,13 +37,20 @@ struct AnnotateCosts : public baechi::impl::AnnotateCostsBase<AnnotateCosts> {
     if (failed(step) || failed(checkShapes(*step)) ||
         failed(readOptions(module)))
       return signalPassFailure();
+    SmallVector<Operation *> operators = operatorsOf(*step);
     // The same kernel costs the same at every call.
+    llvm::MapVector<func::FuncOp, std::string> hashes;
+    for (Operation *op : operators)
+      if (func::FuncOp kernel = kernelOf(op);
+          rows && kernel && !hashes.contains(kernel))
+        hashes[kernel] = kernelHash(kernel);
+    fitRooflines(hashes);
     llvm::DenseMap<Operation *, CostAttr> known;
-    for (Operation *op : operatorsOf(*step)) {
+    for (Operation *op : operators) {
       func::FuncOp kernel = kernelOf(op);
       CostAttr cost = kernel ? known.lookup(kernel) : CostAttr();
       if (!cost) {
-        cost = costOf(op, kernel);
+        cost = costOf(op, kernel, kernel && rows ? hashes[kernel] : "");
         if (!cost)
           return signalPassFailure();
       }
@@ -45,17 +58,22 @@ struct AnnotateCosts : public baechi::impl::AnnotateCostsBase<AnnotateCosts> {
         known[kernel] = cost;
       op->setAttr(BaechiDialect::kCost, cost);
     }
+    sayEstimated(*step, operators);
   }
 
 private:
   LogicalResult readOptions(ModuleOp module) {
     rooflines = defaultRooflines();
+    fits.clear();
+    described.clear();
     std::string error;
     if (!roofline.empty()) {
       auto given = parseRooflines(roofline, error);
       if (!given)
         return emitError(module.getLoc()) << error;
       rooflines = std::move(*given);
+      for (const Roofline &kind : rooflines)
+        described.insert(kind.kind);
     }
     if (profile.empty())
       return success();
@@ -67,10 +85,52 @@ private:
     return success();
   }
 
+  /// Replaces assumed peaks by those that the profile's rows show.
+  void fitRooflines(const llvm::MapVector<func::FuncOp, std::string> &hashes) {
+    if (!rows)
+      return;
+    llvm::StringMap<Work> workOfHash;
+    for (auto &[kernel, hash] : hashes)
+      workOfHash[hash] = workOfKernel(kernel);
+    llvm::MapVector<StringRef, SmallVector<RooflineSample>> samples;
+    llvm::StringSet<> seen;
+    for (const ProfileRow &row : rows->rows) {
+      if (!seen.insert(row.kind + "/" + row.hash).second)
+        continue;
+      auto work = workOfHash.find(row.hash);
+      RooflineSample sample;
+      sample.ns = rows->fastest(row.hash, row.kind)->medianNs;
+      if (work != workOfHash.end())
+        sample.work = work->second;
+      else if (row.flops >= 0 && row.bytes >= 0)
+        sample.work = {double(row.flops), double(row.bytes)};
+      else
+        continue;
+      samples[row.kind].push_back(sample);
+    }
+    for (auto &[kind, measured] : samples) {
+      if (described.contains(kind))
+        continue;
+      auto assumed = llvm::find_if(
+          rooflines, [&](const Roofline &each) { return each.kind == kind; });
+      auto fit = fitRoofline(measured, assumed != rooflines.end()
+                                           ? *assumed
+                                           : Roofline{kind.str(), 50e9, 10e9});
+      if (!fit)
+        continue;
+      if (assumed != rooflines.end())
+        *assumed = fit->roofline;
+      else
+        rooflines.push_back(fit->roofline);
+      fits.push_back({*fit, measured.size()});
+    }
+  }
+
   /// Null after an error.
-  CostAttr costOf(Operation *op, func::FuncOp kernel) {
+  CostAttr costOf(Operation *op, func::FuncOp kernel, StringRef hash) {
     Builder builder(&getContext());
     NamedAttrList times;
+    llvm::SetVector<StringRef> estimated;
     auto stated = dyn_cast<CostOpInterface>(op);
     Work work = workOf(op);
     for (const Roofline &kind : rooflines) {
@@ -80,6 +140,8 @@ private:
           stated ? stated.getTimeNs(kind.kind) : std::nullopt;
       times.set(kind.kind,
                 builder.getI64IntegerAttr(time ? *time : kind.timeNs(work)));
+      if (!time)
+        estimated.insert(kind.kind);
     }
     if (times.empty()) {
       InFlightDiagnostic error = op->emitOpError()
@@ -95,18 +157,26 @@ private:
               kernel->getAttrOfType<IntegerAttr>(BaechiDialect::kKernelScratch))
         scratch = bytes.getInt();
       if (rows)
-        setMeasured(kernel, times);
+        setMeasured(kernel, hash, times, estimated);
     }
-    return CostAttr::getChecked([&] { return op->emitOpError(); },
-                                &getContext(),
-                                times.getDictionary(&getContext()), scratch);
+    // A kind that no row is of was never to be measured.
+    estimated.remove_if([&](StringRef kind) {
+      return !rows || llvm::none_of(rows->rows, [&](const ProfileRow &row) {
+        return row.kind == kind;
+      });
+    });
+    return CostAttr::getChecked(
+        [&] { return op->emitOpError(); }, &getContext(),
+        times.getDictionary(&getContext()), scratch,
+        estimated.empty() ? ArrayAttr()
+                          : builder.getStrArrayAttr(estimated.getArrayRef()));
   }
 
   /// Replaces estimates by measured times, of the implementation that the
   /// kernel names or else the fastest, which it is then made to name.
-  void setMeasured(func::FuncOp kernel, NamedAttrList &times) {
+  void setMeasured(func::FuncOp kernel, StringRef hash, NamedAttrList &times,
+                   llvm::SetVector<StringRef> &estimated) {
     Builder builder(&getContext());
-    std::string hash = kernelHash(kernel);
     auto chosen =
         kernel->getAttrOfType<StringAttr>(BaechiDialect::kImplementation);
     llvm::StringSet<> kinds;
@@ -119,15 +189,61 @@ private:
         if (!best)
           continue;
         times.set(row.kind, builder.getI64IntegerAttr(best->medianNs));
+        estimated.remove(row.kind);
         if (row.kind == "host")
           kernel->setAttr(BaechiDialect::kImplementation,
                           builder.getStringAttr(best->implementation));
       }
   }
 
+  /// Says, for each kind that the profile is of, which operators it lacks.
+  void sayEstimated(func::FuncOp step, ArrayRef<Operation *> operators) {
+    for (const Roofline &kind : rooflines) {
+      llvm::SetVector<StringRef> names;
+      int64_t count = 0;
+      for (Operation *op : operators) {
+        auto cost = op->getAttrOfType<CostAttr>(BaechiDialect::kCost);
+        if (!cost.getEstimated() ||
+            !llvm::is_contained(cost.getEstimated(),
+                                StringAttr::get(&getContext(), kind.kind)))
+          continue;
+        ++count;
+        func::FuncOp kernel = kernelOf(op);
+        names.insert(kernel ? kernel.getName() : op->getName().getStringRef());
+      }
+      if (count == 0)
+        continue;
+      InFlightDiagnostic warning =
+          emitWarning(step.getLoc())
+          << "the profile has no row on '" << kind.kind << "' for " << count
+          << " of " << operators.size() << " operators, estimated by ";
+      auto fit = llvm::find_if(fits, [&](auto &each) {
+        return each.first.roofline.kind == kind.kind;
+      });
+      if (fit == fits.end())
+        warning << (described.contains(kind.kind) ? "the described"
+                                                  : "an assumed")
+                << " roofline";
+      else
+        warning << llvm::formatv(
+                       "a roofline fitted to {0} rows ({1:f1} GFLOP/s, {2:f1} "
+                       "GB/s, {3} ns; median error {4:f0} %)",
+                       fit->second, kind.flopsPerSecond / 1e9,
+                       kind.bytesPerSecond / 1e9, kind.launchNs,
+                       fit->first.medianError * 100)
+                       .str();
+      warning << ": ";
+      llvm::interleaveComma(names.getArrayRef().take_front(listed), warning);
+      if (names.size() > listed)
+        warning << ", ...";
+    }
+  }
+
   const Profile *rows = nullptr;
   Profile fromFile;
   SmallVector<Roofline> rooflines;
+  llvm::StringSet<> described; ///< kinds that the user gave peaks for
+  SmallVector<std::pair<RooflineFit, size_t>> fits; ///< with numbers of rows
 };
 } // namespace
 

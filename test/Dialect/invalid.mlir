@@ -176,6 +176,16 @@ func.func private @f() attributes {baechi.cost = #baechi.cost<time_ns = {host = 
 
 // -----
 
+// expected-error @+1 {{estimated names "gpu", which is no kind that has a time}}
+func.func private @f() attributes {baechi.cost = #baechi.cost<time_ns = {host = 1}, scratch = 0, estimated = ["host", "gpu"]>}
+
+// -----
+
+// expected-error @+1 {{estimated names 7 : i64, which is no kind that has a time}}
+func.func private @f() attributes {baechi.cost = #baechi.cost<time_ns = {host = 1}, scratch = 0, estimated = [7]>}
+
+// -----
+
 // expected-error @+1 {{'baechi.sends' must be an array of #baechi.transfer}}
 func.func private @f() attributes {baechi.sends = [3]}
 

@@ -10,6 +10,7 @@
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
+#include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/Parser/Parser.h"
@@ -23,7 +24,7 @@ namespace {
 Work workOfReturned(StringRef program) {
   MLIRContext context;
   context.loadDialect<BaechiDialect, func::FuncDialect, arith::ArithDialect,
-                      linalg::LinalgDialect, scf::SCFDialect,
+                      linalg::LinalgDialect, math::MathDialect, scf::SCFDialect,
                       tensor::TensorDialect>();
   auto module = parseSourceString<ModuleOp>(program, &context);
   auto step = module->lookupSymbol<func::FuncOp>("step");
@@ -68,6 +69,136 @@ TEST(Roofline, KernelsAreCountedBehindTheirCalls) {
     })");
   EXPECT_EQ(work.flops, 5 * 8);
   EXPECT_EQ(work.bytes, 2 * 8 * 2);
+}
+
+TEST(Roofline, StridedReadsTouchWhatTheMapReaches) {
+  // 1-D convolution, stride 3, two taps: of 12 elements the third of each
+  // three is never read.
+  Work work = workOfReturned(R"(
+    func.func @step(%x: tensor<12xf32>, %k: tensor<2xf32>, %o: tensor<4xf32>) -> tensor<4xf32> {
+      %0 = linalg.generic {indexing_maps = [affine_map<(o, k) -> (3 * o + k)>, affine_map<(o, k) -> (k)>, affine_map<(o, k) -> (o)>],
+                           iterator_types = ["parallel", "reduction"]}
+          ins(%x, %k : tensor<12xf32>, tensor<2xf32>) outs(%o : tensor<4xf32>) {
+      ^bb0(%a: f32, %b: f32, %c: f32):
+        %m = arith.mulf %a, %b : f32
+        %n = arith.addf %m, %c : f32
+        linalg.yield %n : f32
+      } -> tensor<4xf32>
+      return %0 : tensor<4xf32>
+    })");
+  EXPECT_EQ(work.flops, 2 * 4 * 2);
+  EXPECT_EQ(work.bytes, 4 * (8 + 2 + 4 + 4));
+}
+
+TEST(Roofline, BroadcastsDiagonalsAndUnreadInits) {
+  // A scalar row broadcast, a diagonal, an init that is only written; the
+  // cast and the position are no arithmetic.
+  Work work = workOfReturned(R"(
+    func.func @step(%x: tensor<8x8xf16>, %r: tensor<1xf32>, %o: tensor<8xf32>) -> tensor<8xf32> {
+      %0 = linalg.generic {indexing_maps = [affine_map<(i) -> (i, i)>, affine_map<(i) -> (0)>, affine_map<(i) -> (i)>],
+                           iterator_types = ["parallel"]}
+          ins(%x, %r : tensor<8x8xf16>, tensor<1xf32>) outs(%o : tensor<8xf32>) {
+      ^bb0(%a: f16, %b: f32, %c: f32):
+        %wide = arith.extf %a : f16 to f32
+        %i = linalg.index 0 : index
+        %j = arith.addi %i, %i : index
+        %n = arith.mulf %wide, %b : f32
+        linalg.yield %n : f32
+      } -> tensor<8xf32>
+      return %0 : tensor<8xf32>
+    })");
+  EXPECT_EQ(work.flops, 8);
+  EXPECT_EQ(work.bytes, 8 * 2 + 4 + 8 * 4);
+}
+
+TEST(Roofline, KernelsReadOnlyTheirSlicesAndRows) {
+  // A slice of 2 of 100 rows; a gather of 3 rows of 4 elements of 100.
+  Work work = workOfReturned(R"(
+    func.func private @kernel(%t: tensor<100x4xf32>, %u: tensor<100x4xf32>, %unread: tensor<100xf32>, %at: tensor<3xi32>) -> (tensor<3x4xf32>, tensor<2x4xf32>) attributes {baechi.kernel} {
+      %e = tensor.empty() : tensor<3x4xf32>
+      %0 = linalg.generic {indexing_maps = [affine_map<(i, j) -> (i)>, affine_map<(i, j) -> (i, j)>], iterator_types = ["parallel", "parallel"]}
+          ins(%at : tensor<3xi32>) outs(%e : tensor<3x4xf32>) {
+      ^bb0(%r: i32, %c: f32):
+        %row = arith.index_cast %r : i32 to index
+        %column = linalg.index 1 : index
+        %v = tensor.extract %t[%row, %column] : tensor<100x4xf32>
+        linalg.yield %v : f32
+      } -> tensor<3x4xf32>
+      %1 = tensor.extract_slice %u[10, 0] [2, 4] [1, 1] : tensor<100x4xf32> to tensor<2x4xf32>
+      return %0, %1 : tensor<3x4xf32>, tensor<2x4xf32>
+    }
+    func.func @step(%t: tensor<100x4xf32>, %u: tensor<100x4xf32>, %x: tensor<100xf32>, %at: tensor<3xi32>) -> tensor<3x4xf32> {
+      %0:2 = call @kernel(%t, %u, %x, %at) : (tensor<100x4xf32>, tensor<100x4xf32>, tensor<100xf32>, tensor<3xi32>) -> (tensor<3x4xf32>, tensor<2x4xf32>)
+      return %0#0 : tensor<3x4xf32>
+    })");
+  EXPECT_EQ(work.flops, 0);
+  EXPECT_EQ(work.bytes, 4 * (3 * 4 + 2 * 4 + 3 + 3 * 4 + 2 * 4));
+}
+
+TEST(Roofline, AlternativesCountTheLargerAndNoLoopRunsNegatively) {
+  Work work = workOfReturned(R"(
+    func.func @step(%c: i1, %x: tensor<8xf32>) -> tensor<8xf32> {
+      %lo = arith.constant 9 : index
+      %hi = arith.constant 3 : index
+      %0 = scf.if %c -> tensor<8xf32> {
+        %1 = math.fma %x, %x, %x : tensor<8xf32>
+        scf.yield %1 : tensor<8xf32>
+      } else {
+        %1 = arith.addf %x, %x : tensor<8xf32>
+        %2 = scf.for %i = %lo to %hi step %lo iter_args(%y = %1) -> tensor<8xf32> {
+          %3 = math.exp %y : tensor<8xf32>
+          scf.yield %3 : tensor<8xf32>
+        }
+        scf.yield %2 : tensor<8xf32>
+      }
+      return %0 : tensor<8xf32>
+    })");
+  EXPECT_EQ(work.flops, 2 * 8);
+}
+
+namespace {
+std::vector<RooflineSample> measured(const Roofline &truth) {
+  std::vector<RooflineSample> samples;
+  for (double bytes : {1e3, 2e4, 3e5, 4e6})
+    for (double intensity : {0.1, 1.0, 30.0, 400.0}) {
+      Work work{bytes * intensity, bytes};
+      samples.push_back({work, double(truth.timeNs(work))});
+    }
+  return samples;
+}
+} // namespace
+
+TEST(RooflineFit, FindsThePeaksThatMadeTheTimes) {
+  Roofline truth{"host", 80e9, 12e9, 700}, assumed{"host", 1e9, 1e9, 0};
+  std::vector<RooflineSample> samples = measured(truth);
+  auto fit = fitRoofline(samples, assumed);
+  ASSERT_TRUE(fit);
+  EXPECT_EQ(fit->roofline.kind, "host");
+  EXPECT_NEAR(fit->roofline.flopsPerSecond / truth.flopsPerSecond, 1, 0.01);
+  EXPECT_NEAR(fit->roofline.bytesPerSecond / truth.bytesPerSecond, 1, 0.01);
+  EXPECT_NEAR(fit->roofline.launchNs, 700, 5);
+  EXPECT_LT(fit->medianError, 0.01);
+}
+
+TEST(RooflineFit, APeakThatNothingReachesIsAssumed) {
+  Roofline truth{"host", 80e9, 12e9, 700}, assumed{"host", 33e9, 44e9, 0};
+  std::vector<RooflineSample> samples = measured(truth), copies;
+  for (const RooflineSample &sample : samples)
+    if (sample.work.flops <= sample.work.bytes)
+      copies.push_back({{0, sample.work.bytes}, sample.ns});
+  auto fit = fitRoofline(copies, assumed);
+  ASSERT_TRUE(fit);
+  EXPECT_EQ(fit->roofline.flopsPerSecond, 33e9);
+  EXPECT_NEAR(fit->roofline.bytesPerSecond / truth.bytesPerSecond, 1, 0.01);
+}
+
+TEST(RooflineFit, TooFewSamplesAreNoFit) {
+  Roofline truth{"host", 80e9, 12e9, 700};
+  std::vector<RooflineSample> samples = measured(truth);
+  samples.resize(3);
+  samples.push_back({{1, 1}, 0}); // took no time
+  samples.push_back({{1, 0}, 9}); // moved nothing
+  EXPECT_FALSE(fitRoofline(samples, truth));
 }
 
 TEST(Roofline, Parse) {

@@ -26,6 +26,9 @@ struct ProfileRow {
   int64_t spreadNs = 0;
   int64_t samples = 0;
   int64_t scratchBytes = 0;
+  /// Of one execution, for fitting a roofline; -1: not known.
+  int64_t flops = -1;
+  int64_t bytes = -1;
 };
 
 /// The profile file (docs/profile-format.md). Rows are found by the kernel's

@@ -10,13 +10,22 @@
 
 #include "Baechi/Dialect/Baechi.h"
 #include "Baechi/Interfaces/OperatorInterfaces.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
 
 namespace baechi {
 
-/// The work of one operation: what it states itself (CostOpInterface), else of
-/// the called kernel's body for a call. A linalg operation does its loops'
-/// product times the arithmetic of its body.
+/// The work of one operation: what it states itself (CostOpInterface), else
+/// what is counted, of a call in the called kernel's body.
+///
+/// - Operations: of a linalg operation its loops' product times the arithmetic
+///   of its body (an FMA is two, constants, casts and computations of positions
+///   are none); of a loop its trips times its body; of alternatives the most.
+///   An operation of an unknown dialect does one an element of its results.
+/// - Bytes: the elements that the indexing maps touch, once each, of what is
+///   read and of what is written; a kernel's results are written as a whole.
 Work workOf(mlir::Operation *op);
+/// The same of a call of \p kernel.
+Work workOfKernel(mlir::func::FuncOp kernel);
 
 /// A device kind's peaks.
 struct Roofline {
@@ -32,6 +41,27 @@ struct Roofline {
 
 /// Modest figures for one core (`host`) and one GPU (`cuda`).
 llvm::SmallVector<Roofline> defaultRooflines();
+
+/// One measured execution.
+struct RooflineSample {
+  Work work;
+  double ns = 0;
+};
+
+/// A roofline that follows from measurements.
+struct RooflineFit {
+  Roofline roofline;
+  /// Of |predicted - measured| / measured over the samples.
+  double medianError = 0;
+};
+
+/// The roofline of least relative error (of the logarithms, summed). Which
+/// samples are bound by memory is a threshold of flops over bytes; for each
+/// threshold the rest is a non-negative least-squares problem in three
+/// unknowns. A peak that no sample is bound by is \p assumed's. Nullopt with
+/// fewer than four samples that take time.
+std::optional<RooflineFit> fitRoofline(llvm::ArrayRef<RooflineSample> samples,
+                                       const Roofline &assumed);
 
 /// Parses "KIND:GFLOPS:GBS:LAUNCH_NS[,…]"; on failure \p error says why.
 std::optional<llvm::SmallVector<Roofline>> parseRooflines(llvm::StringRef text,

@@ -79,16 +79,19 @@ def Baechi_CostAttr : Baechi_Attr<"Cost", "cost"> {
   let summary = "what an operator costs";
   let description = [{
     Compute time in ns per device kind (a kind that is missing cannot run the
-    operator) and scratch bytes held while it runs:
+    operator) and scratch bytes held while it runs. Where a profile was used,
+    `estimated` names the kinds that it has no row for:
 
     ```mlir
     #baechi.cost<time_ns = {cuda = 41000, host = 910000}, scratch = 0>
+    #baechi.cost<time_ns = {cuda = 41000, host = 910000}, scratch = 0, estimated = ["cuda"]>
     ```
   }];
-  let parameters = (ins "::mlir::DictionaryAttr":$timeNs, "int64_t":$scratch);
+  let parameters = (ins "::mlir::DictionaryAttr":$timeNs, "int64_t":$scratch,
+                        OptionalParameter<"::mlir::ArrayAttr">:$estimated);
   let assemblyFormat = [{
     `<` `time_ns` `=` custom<TimePerKind>($timeNs) `,` `scratch` `=` $scratch
-        `>`
+        (`,` `estimated` `=` $estimated^)? `>`
   }];
   let genVerifyDecl = 1;
 }

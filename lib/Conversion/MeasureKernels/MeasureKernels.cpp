@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Baechi/Conversion/MeasureKernels.h"
+#include "Baechi/Analysis/Roofline.h"
 #include "Baechi/Conversion/HostJit.h"
 #include "Baechi/Conversion/HostKernels.h"
 #include "Baechi/Conversion/OpenBlas.h"
@@ -217,6 +218,9 @@ std::optional<ProfileRow> measure(Candidate &candidate,
       std::llround((quantile(samples, 0.75) - quantile(samples, 0.25)) / 2);
   row.samples = samples.size();
   row.scratchBytes = candidate.scratchBytes;
+  Work work = workOfKernel(candidate.kernel);
+  row.flops = std::llround(work.flops);
+  row.bytes = std::llround(work.bytes);
   return row;
 }
 
