@@ -126,10 +126,10 @@ TEST_F(ProfiledCosts, TimesAreIntegers) {
   Builder builder(&context);
   auto times = builder.getDictionaryAttr(
       builder.getNamedAttr("host", builder.getF32FloatAttr(1)));
-  EXPECT_EQ(
-      diagnosticOf([&] {
-        EXPECT_TRUE(failed(CostAttr::verify(
-            [&] { return emitError(UnknownLoc::get(&context)); }, times, 0)));
-      }),
-      "the time of kind 'host' must be an integer of ns");
+  EXPECT_EQ(diagnosticOf([&] {
+              EXPECT_TRUE(failed(CostAttr::verify(
+                  [&] { return emitError(UnknownLoc::get(&context)); }, times,
+                  0, ArrayAttr())));
+            }),
+            "the time of kind 'host' must be an integer of ns");
 }
