@@ -7,6 +7,7 @@
 // RUN: not baechi-translate %t/plain.mlir --baechi-to-manifest 2>&1 | FileCheck %s --check-prefix=NOT-PARTITIONED
 // RUN: not baechi-translate %t/plain.mlir --baechi-to-trace 2>&1 | FileCheck %s --check-prefix=NOT-PARTITIONED
 // RUN: not baechi-translate %t/unplaced.mlir --baechi-to-placement 2>&1 | FileCheck %s --check-prefix=NO-DEVICE
+// RUN: not baechi-translate %t/unplaced.mlir --baechi-to-device-map 2>&1 | FileCheck %s --check-prefix=NO-DEVICE
 // RUN: not baechi-translate %t/no-start.mlir --baechi-to-placement 2>&1 | FileCheck %s --check-prefix=NO-START
 // RUN: not baechi-translate %t/elsewhere.mlir --baechi-to-placement 2>&1 | FileCheck %s --check-prefix=ELSEWHERE
 // RUN: not baechi-translate %t/kind.mlir --baechi-to-placement 2>&1 | FileCheck %s --check-prefix=NO-KIND

@@ -33,6 +33,11 @@ llvm::LogicalResult exportPlacement(mlir::ModuleOp module,
 /// where it is placed.
 llvm::LogicalResult exportDot(mlir::ModuleOp module, llvm::raw_ostream &os);
 
+/// A placed step as a JSON object of names, or prefixes of names that end where
+/// a component ('/', '.') does, to devices; the longest that fits a name counts.
+llvm::LogicalResult exportDeviceMap(mlir::ModuleOp module,
+                                    llvm::raw_ostream &os);
+
 /// A program with a memory plan as its manifest (docs/program-format.md).
 llvm::LogicalResult exportManifest(mlir::ModuleOp module,
                                    llvm::raw_ostream &os);

@@ -31,6 +31,9 @@ void baechi::registerExports() {
   add("baechi-to-placement", "a placed step to a placement file",
       exportPlacement);
   add("baechi-to-dot", "a step with costs to a Graphviz graph", exportDot);
+  add("baechi-to-device-map",
+      "a placed step to a map from prefixes of names to devices",
+      exportDeviceMap);
   add("baechi-to-manifest", "a program with a memory plan to its manifest",
       exportManifest);
   add("baechi-to-trace",
