@@ -8,6 +8,11 @@ from __future__ import annotations
 import json
 import lzma
 import pathlib
+import re
+
+import numpy as np
+
+from baechi import init
 
 FOLDER = pathlib.Path(__file__).resolve().parents[2] / "test" / "fixtures"
 TINY = ["mlp_tiny", "transformer_tiny", "gnmt_tiny"]
@@ -23,3 +28,21 @@ def text(name: str) -> str:
 
 def reference(name: str) -> dict:
     return json.loads((FOLDER / f"{name}.reference.json").read_text())
+
+
+def initial_values(name: str) -> list[np.ndarray]:
+    """What the arguments of a fixture's step begin with, by their baechi.init."""
+    argument = r"%arg\d+: tensor<([^>]*)> \{[^%]*?baechi\.init = \{([^}]*)\}"
+    return [_value(*found) for found in re.findall(argument, text(name))]
+
+
+def _value(type_: str, fields: str) -> np.ndarray:
+    *shape, element = type_.split("x")
+    of = dict(re.findall(r"(\w+) = \"?([^\s\",]+)", fields))
+    extents = tuple(map(int, shape))
+    dtype = {"f32": "float32", "i32": "int32"}[element]
+    number = float if dtype == "float32" else int
+    if of["kind"] == "constant":
+        return init.Constant(extents, dtype, number(of["value"])).value()
+    kind = {"uniform": init.Uniform, "randint": init.RandInt}[of["kind"]]
+    return kind(extents, dtype, number(of["low"]), number(of["high"]), int(of["seed"])).value()

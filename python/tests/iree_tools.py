@@ -70,6 +70,33 @@ def dispatches(phases: pathlib.Path) -> Iterator[tuple[str | None, set[str]]]:
             yield device, locations.operators(found[1])
 
 
+def executions(phases: pathlib.Path) -> list[tuple[str | None, set[str], set[int]]]:
+    """Device and operators of each execution of IREE's Stream dialect, and the
+    positions of the executions that end before it begins."""
+    lines, locations = _read(phases, "stream")
+    found: list[tuple[str | None, set[str], set[int]]] = []
+    before: dict[str, set[int]] = {}  # of each timepoint
+    inside, names = False, set[str]()
+    for line in lines:
+        if match := re.match(r"\s*(%[^=]*) = stream\.", line):
+            waits = re.search(r"(?:await|join max)\(([^)]*)\)", line)
+            timepoints = re.findall(r"%\w+", waits[1]) if waits else []
+            ends = set().union(*(before.get(name, set()) for name in timepoints))
+            if "stream.cmd.execute" in line:
+                device = re.search(r"on\(#hal\.device\.affinity<@(\w+)>\)", line)
+                names = set()
+                found.append((device[1] if device else None, names, ends))
+                ends = ends | {len(found) - 1}
+            for result in re.findall(r"%\w+", match[1]):
+                before[result] = ends
+        elif "stream.cmd.dispatch" in line:
+            inside = True
+        if inside and (location := re.search(r"\} loc\((.*)\)$", line)):
+            inside = False
+            names |= locations.operators(location[1])
+    return found
+
+
 def fused_operators(phases: pathlib.Path) -> Iterator[set[str]]:
     """All operators of each dispatch, before equal dispatches are merged."""
     lines, locations = _read(phases, "dispatch-creation")

@@ -77,12 +77,12 @@ def compile_step(text: str, folder: pathlib.Path):
     return call
 
 
-def assert_close(actual, expected, name="result"):
-    """Within 1e-4 of the tensor's largest element."""
+def assert_close(actual, expected, name="result", tolerance=1e-4):
+    """Within `tolerance` of the tensor's largest element."""
     expected = np.asarray(expected, np.float64)
     scale = max(float(np.abs(expected).max(initial=0.0)), 1e-6)
     error = float(np.abs(np.asarray(actual, np.float64) - expected).max(initial=0.0))
-    assert error <= 1e-4 * scale, f"{name}: error {error} at scale {scale}"
+    assert error <= tolerance * scale, f"{name}: error {error} at scale {scale}"
 
 
 def run(*command) -> str:
