@@ -160,7 +160,7 @@ static std::optional<unsigned> extendedArgument(Value value) {
 
 /// True when the body is `init + in0 * in1`, in any order.
 static bool isMultiplyAdd(linalg::GenericOp op) {
-  Value init = op.getRegionOutputArgs()[0];
+  Value init = op.getBody()->getArguments().back();
   Operation *add = op.getBody()->getTerminator()->getOperand(0).getDefiningOp();
   if (!isa_and_nonnull<arith::AddFOp, arith::AddIOp>(add))
     return false;
@@ -178,8 +178,10 @@ static bool isMultiplyAdd(linalg::GenericOp op) {
 
 std::optional<Contraction> baechi::matchContraction(Operation *operation) {
   auto op = dyn_cast_or_null<linalg::GenericOp>(operation);
-  if (!op || op.getNumDpsInputs() != 2 || op.getNumDpsInits() != 1 ||
-      op.getNumReductionLoops() == 0 || !isMultiplyAdd(op))
+  // The body first: it rules out nearly all, at the least cost.
+  if (!op || op->getNumOperands() != 3 || op->getNumResults() != 1 ||
+      !isMultiplyAdd(op) || op.getNumDpsInputs() != 2 ||
+      op.getNumReductionLoops() == 0)
     return std::nullopt;
 
   Contraction contraction{op, {}};

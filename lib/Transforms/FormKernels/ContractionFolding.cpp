@@ -131,5 +131,8 @@ struct FoldAddition : OpRewritePattern<GenericOp> {
 void formkernels::foldIntoContractions(func::FuncOp step) {
   RewritePatternSet patterns(step.getContext());
   patterns.add<FoldTransposedResult, FoldAddition>(step.getContext());
-  (void)applyPatternsGreedily(step, std::move(patterns));
+  (void)applyPatternsGreedily(
+      step, std::move(patterns),
+      GreedyRewriteConfig().enableFolding(false).setRegionSimplificationLevel(
+          GreedySimplifyRegionLevel::Disabled));
 }

@@ -13,12 +13,10 @@
 #include "mlir/Dialect/Affine/IR/AffineOps.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
-#include "mlir/Dialect/Linalg/Passes.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/IR/Remarks.h"
-#include "mlir/Pass/PassManager.h"
-#include "mlir/Transforms/Passes.h"
+#include "mlir/Pass/Pass.h"
 
 namespace baechi {
 #define GEN_PASS_DEF_FORMKERNELS
@@ -44,24 +42,17 @@ public:
 
     // No common subexpressions are merged: shared fills and empty tensors cost
     // copies when kernels are bufferized.
-    OpPassManager simplify("builtin.module");
-    simplify.addPass(createCanonicalizerPass());
-    OpPassManager foldUnits("builtin.module");
-    foldUnits.addPass(createLinalgFoldUnitExtentDimsPass());
-    foldUnits.addPass(createCanonicalizerPass());
-
     KernelReport counted;
-    if (failed(runPipeline(simplify, module)) || failed(checkOperations(step)))
+    simplify(step);
+    if (failed(checkOperations(step)))
       return signalPassFailure();
     generalize(step);
     countOperators(step, counted.operatorsBefore, counted.bytesBefore);
-    if (failed(runPipeline(foldUnits, module)))
-      return signalPassFailure();
+    foldUnitDimensions(step);
     foldIntoContractions(step);
     fuseElementwise(step);
     reorderReductions(step);
-    if (failed(runPipeline(simplify, module)))
-      return signalPassFailure();
+    simplify(step);
     copyPlainResults(step);
     outlineKernels(step, rowLoops, counted);
 

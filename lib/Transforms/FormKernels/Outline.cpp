@@ -18,7 +18,7 @@
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/IR/IRMapping.h"
 #include "mlir/IR/SymbolTable.h"
-#include "llvm/ADT/StringMap.h"
+#include <unordered_map>
 
 using namespace mlir;
 using namespace baechi;
@@ -88,15 +88,27 @@ public:
 private:
   Kernel outline(ArrayRef<Operation *> members);
   SmallVector<Value> escapingResults(ArrayRef<Operation *> members);
-  func::FuncOp share(func::FuncOp kernel, std::string name);
+  func::FuncOp share(func::FuncOp kernel, ArrayRef<Operation *> members);
+  func::FuncOp finish(func::FuncOp plain, ArrayRef<int64_t> rows,
+                      ArrayRef<Operation *> members);
+
+  /// A group before and after its rows were fused: most groups of a model were
+  /// there before, and need no second fusion.
+  struct Finished {
+    OwningOpRef<func::FuncOp> plain;
+    SmallVector<int64_t> rows;
+    func::FuncOp kernel;
+  };
 
   func::FuncOp step;
   const OperatorGroups &groups;
   const RowExtents &rows;
   bool rowLoops;
   SymbolTable symbols;
-  /// Kernels by their text.
-  llvm::StringMap<func::FuncOp> known;
+  /// By their hashes.
+  std::unordered_map<size_t, SmallVector<Finished, 1>> known;
+  std::unordered_map<size_t, SmallVector<func::FuncOp, 1>> finished;
+  int64_t kernels = 0;
 };
 } // namespace
 
@@ -193,26 +205,59 @@ Kernel Outliner::outline(ArrayRef<Operation *> members) {
   return kernel;
 }
 
-/// The kernel of the same text that the module has already, or `kernel`, now in
-/// the module.
-func::FuncOp Outliner::share(func::FuncOp kernel, std::string name) {
-  std::string text;
-  llvm::raw_string_ostream os(text);
-  // Flags of the command line must not hide differences or add locations.
-  kernel->print(
-      os, OpPrintingFlags()
-              .useLocalScope()
-              .assumeVerified()
-              .enableDebugInfo(false)
-              .skipRegions(false)
-              .elideLargeElementsAttrs(std::numeric_limits<int64_t>::max()));
-  auto [entry, isNew] = known.try_emplace(text, kernel);
-  if (!isNew) {
-    kernel->erase();
-    return entry->second;
-  }
-  kernel.setName(name);
+/// Equal for equal kernels, whatever their names and locations.
+static llvm::hash_code hashOf(func::FuncOp kernel) {
+  llvm::hash_code hash = hash_value(Type(kernel.getFunctionType()));
+  kernel.getBody().walk([&](Operation *op) {
+    hash =
+        llvm::hash_combine(hash, OperationEquivalence::computeHash(
+                                     op, OperationEquivalence::ignoreHashValue,
+                                     OperationEquivalence::ignoreHashValue,
+                                     OperationEquivalence::IgnoreLocations));
+  });
+  return hash;
+}
+
+static bool areEqual(func::FuncOp x, func::FuncOp y) {
+  return x.getFunctionType() == y.getFunctionType() &&
+         x.getResAttrsAttr() == y.getResAttrsAttr() &&
+         OperationEquivalence::isRegionEquivalentTo(
+             &x.getBody(), &y.getBody(), OperationEquivalence::IgnoreLocations);
+}
+
+/// The kernel of the module that is equal to `kernel`, which is erased then;
+/// otherwise `kernel`, now in the module.
+func::FuncOp Outliner::share(func::FuncOp kernel,
+                             ArrayRef<Operation *> members) {
+  SmallVector<func::FuncOp, 1> &alike = finished[hashOf(kernel)];
+  for (func::FuncOp other : alike)
+    if (areEqual(kernel, other)) {
+      kernel->erase();
+      return other;
+    }
+  alike.push_back(kernel);
+  kernel.setName(kernelName(members));
   symbols.insert(kernel);
+  ++kernels;
+  return kernel;
+}
+
+/// The kernel of the module that computes what `plain`, a group as it came,
+/// does. Takes `plain`.
+func::FuncOp Outliner::finish(func::FuncOp plain, ArrayRef<int64_t> rows,
+                              ArrayRef<Operation *> members) {
+  SmallVector<Finished, 1> &alike = known[hashOf(plain)];
+  for (const Finished &other : alike)
+    if (rows == ArrayRef(other.rows) && areEqual(plain, other.plain.get())) {
+      plain->erase();
+      return other.kernel;
+    }
+  func::FuncOp kernel = plain.clone();
+  if (!rows.empty())
+    fuseRows(kernel, rows, rowLoops);
+  markAliases(kernel);
+  kernel = share(kernel, members);
+  alike.push_back({plain, llvm::to_vector(rows), kernel});
   return kernel;
 }
 
@@ -232,16 +277,16 @@ void Outliner::run(KernelReport &report) {
     for (Value input : kernel.inputs)
       operands.push_back(mapping.lookupOrDefault(input));
     Location loc = kernel.function.getLoc();
-    if (members.size() > 1 && rows.contains(group))
-      fuseRows(kernel.function, rows.at(group), rowLoops);
-    markAliases(kernel.function);
-    func::FuncOp shared = share(kernel.function, kernelName(members));
+    func::FuncOp shared =
+        finish(kernel.function,
+               members.size() > 1 ? rows.lookup(group) : SmallVector<int64_t>(),
+               members);
     auto call = func::CallOp::create(builder, loc, shared, operands);
     mapping.map(kernel.outputs, call.getResults());
     ++report.operatorsAfter;
     report.bytesAfter += kernel.bytes;
   }
-  report.kernels = known.size();
+  report.kernels = kernels;
 
   for (OpOperand &operand : terminator->getOpOperands()) {
     SmallVector<Operation *> views;

@@ -23,6 +23,14 @@ mlir::FailureOr<mlir::func::FuncOp> findStep(mlir::ModuleOp module);
 /// after canonicalization, which removes some of these.
 mlir::LogicalResult checkOperations(mlir::func::FuncOp step);
 
+/// What --canonicalize does to the step, in half of its time: its control flow
+/// is left alone and nothing is verified in between.
+void simplify(mlir::func::FuncOp step);
+
+/// Drops dimensions and loops of extent 1 from structured operations, and
+/// simplifies.
+void foldUnitDimensions(mlir::func::FuncOp step);
+
 /// Every structured operation but linalg.fill as linalg.generic; elementwise
 /// arithmetic and concatenations of tensors as structured operations.
 void generalize(mlir::func::FuncOp step);
