@@ -145,17 +145,25 @@ SmallVector<std::string> baechi::namesOf(func::FuncOp step) {
                                                   BaechiDialect::kName);
     add(name ? name.str() : "arg" + std::to_string(argument.getArgNumber()));
   }
+  SymbolTableCollection symbols;
   for (Operation *op : operatorsOf(step)) {
     std::string text = nameOf(op);
-    if (text.empty())
-      text = kernelOf(op) ? kernelOf(op).getName().str()
-                          : op->getName().getStringRef().str();
+    if (text.empty()) {
+      func::FuncOp kernel = kernelOf(op, symbols);
+      text =
+          kernel ? kernel.getName().str() : op->getName().getStringRef().str();
+    }
     add(text);
   }
   return names;
 }
 
 func::FuncOp baechi::kernelOf(Operation *op) {
+  SymbolTableCollection symbols;
+  return kernelOf(op, symbols);
+}
+
+func::FuncOp baechi::kernelOf(Operation *op, SymbolTableCollection &symbols) {
   auto call = dyn_cast<func::CallOp>(op);
   if (!call)
     return {};
@@ -163,17 +171,18 @@ func::FuncOp baechi::kernelOf(Operation *op) {
        scope = scope->getParentOp()) {
     if (!scope->hasTrait<OpTrait::SymbolTable>())
       continue;
-    auto kernel = dyn_cast_or_null<func::FuncOp>(
-        SymbolTable::lookupSymbolIn(scope, call.getCalleeAttr().getAttr()));
+    auto kernel = symbols.lookupSymbolIn<func::FuncOp>(
+        scope, call.getCalleeAttr().getAttr());
     if (kernel && kernel->hasAttr(BaechiDialect::kKernel))
       return kernel;
   }
   return {};
 }
 
-bool baechi::mayWriteInto(Operation *op, unsigned result, Value root) {
+bool baechi::mayWriteInto(Operation *op, unsigned result, Value root,
+                          SymbolTableCollection &symbols) {
   auto stated = dyn_cast<BufferOpInterface>(op);
-  func::FuncOp kernel = kernelOf(op);
+  func::FuncOp kernel = kernelOf(op, symbols);
   auto allowed = kernel ? kernel.getResultAttrOfType<DenseI64ArrayAttr>(
                               result, BaechiDialect::kMayAlias)
                         : DenseI64ArrayAttr();
@@ -252,6 +261,7 @@ SmallVector<InPlaceUpdate> baechi::inPlaceUpdates(func::FuncOp step) {
   SmallVector<InPlaceUpdate> updates;
   Operation *terminator = step.getBody().front().getTerminator();
   llvm::DenseSet<Value> taken;
+  SymbolTableCollection symbols;
   for (BlockArgument argument : step.getArguments()) {
     auto by = step.getArgAttrOfType<IntegerAttr>(argument.getArgNumber(),
                                                  BaechiDialect::kUpdatedBy);
@@ -260,7 +270,8 @@ SmallVector<InPlaceUpdate> baechi::inPlaceUpdates(func::FuncOp step) {
     Value next = rootOf(terminator->getOperand(by.getInt()));
     auto result = dyn_cast<OpResult>(next);
     if (result &&
-        mayWriteInto(result.getOwner(), result.getResultNumber(), argument) &&
+        mayWriteInto(result.getOwner(), result.getResultNumber(), argument,
+                     symbols) &&
         taken.insert(next).second)
       updates.push_back({argument.getArgNumber(), result.getOwner(),
                          result.getResultNumber()});

@@ -279,11 +279,13 @@ Work baechi::workOfKernel(func::FuncOp kernel) {
   return work;
 }
 
-Work baechi::workOf(Operation *op) {
+Work baechi::workOf(Operation *op) { return workOf(op, kernelOf(op)); }
+
+Work baechi::workOf(Operation *op, func::FuncOp kernel) {
   if (auto stated = dyn_cast<CostOpInterface>(op))
     if (std::optional<Work> work = stated.getWork())
       return *work;
-  if (func::FuncOp kernel = kernelOf(op); kernel && !kernel.isDeclaration())
+  if (kernel && !kernel.isDeclaration())
     return workOfKernel(kernel);
   Work work;
   work.flops = flopsOf(*op);

@@ -39,15 +39,16 @@ struct AnnotateCosts : public baechi::impl::AnnotateCostsBase<AnnotateCosts> {
       return signalPassFailure();
     SmallVector<Operation *> operators = operatorsOf(*step);
     // The same kernel costs the same at every call.
+    SymbolTableCollection symbols;
     llvm::MapVector<func::FuncOp, std::string> hashes;
     for (Operation *op : operators)
-      if (func::FuncOp kernel = kernelOf(op);
+      if (func::FuncOp kernel = kernelOf(op, symbols);
           rows && kernel && !hashes.contains(kernel))
         hashes[kernel] = kernelHash(kernel);
     fitRooflines(hashes);
     llvm::DenseMap<Operation *, CostAttr> known;
     for (Operation *op : operators) {
-      func::FuncOp kernel = kernelOf(op);
+      func::FuncOp kernel = kernelOf(op, symbols);
       CostAttr cost = kernel ? known.lookup(kernel) : CostAttr();
       if (!cost) {
         cost = costOf(op, kernel, kernel && rows ? hashes[kernel] : "");
@@ -132,7 +133,7 @@ private:
     NamedAttrList times;
     llvm::SetVector<StringRef> estimated;
     auto stated = dyn_cast<CostOpInterface>(op);
-    Work work = workOf(op);
+    Work work = workOf(op, kernel);
     for (const Roofline &kind : rooflines) {
       if (stated && !stated.runsOn(kind.kind))
         continue;
@@ -198,6 +199,7 @@ private:
 
   /// Says, for each kind that the profile is of, which operators it lacks.
   void sayEstimated(func::FuncOp step, ArrayRef<Operation *> operators) {
+    SymbolTableCollection symbols;
     for (const Roofline &kind : rooflines) {
       llvm::SetVector<StringRef> names;
       int64_t count = 0;
@@ -208,7 +210,7 @@ private:
                                 StringAttr::get(&getContext(), kind.kind)))
           continue;
         ++count;
-        func::FuncOp kernel = kernelOf(op);
+        func::FuncOp kernel = kernelOf(op, symbols);
         names.insert(kernel ? kernel.getName() : op->getName().getStringRef());
       }
       if (count == 0)

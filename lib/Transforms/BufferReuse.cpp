@@ -142,7 +142,7 @@ private:
       if (it == offsetOf.end() ||
           !overlap(from, sizeOf(result), it->second, sizeOf(root)) ||
           (from == it->second &&
-           mayWriteInto(op, result.getResultNumber(), root)))
+           mayWriteInto(op, result.getResultNumber(), root, symbols)))
         continue;
       return op->emitOpError()
              << "('" << describe(op) << "') on '" << program.name
@@ -263,6 +263,7 @@ private:
   ArenaAttr arena;
   std::map<int64_t, Holder> held; ///< by first byte, disjoint
   llvm::DenseMap<Value, int64_t> offsetOf;
+  SymbolTableCollection symbols;
   /// A root's messages that were not awaited.
   llvm::DenseMap<Value, SmallVector<Operation *, 1>> pending;
 };

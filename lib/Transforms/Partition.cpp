@@ -25,9 +25,9 @@ namespace {
 class DeviceWriter {
 public:
   DeviceWriter(func::FuncOp step, const TransferSchedule &schedule,
-               int32_t device, ModuleOp module)
-      : step(step), schedule(schedule), device(device), module(module),
-        builder(module.getBodyRegion()) {}
+               const SymbolTable &whole, int32_t device, ModuleOp module)
+      : step(step), schedule(schedule), whole(whole), device(device),
+        module(module), builder(module.getBodyRegion()) {}
 
   void write() {
     createFunction();
@@ -186,11 +186,10 @@ private:
   /// functions are copied with whatever they call.
   void importCallees() {
     OpBuilder top = OpBuilder::atBlockBegin(module.getBody());
-    ModuleOp whole = step->getParentOfType<ModuleOp>();
     SmallVector<StringAttr> worklist(callees.begin(), callees.end());
     while (!worklist.empty()) {
       StringAttr name = worklist.pop_back_val();
-      auto callee = whole.lookupSymbol<func::FuncOp>(name);
+      auto callee = whole.lookup<func::FuncOp>(name);
       if (!callee || !imported.insert(name).second)
         continue;
       auto copy = cast<func::FuncOp>(callee->hasAttr(BaechiDialect::kKernel)
@@ -205,6 +204,7 @@ private:
 
   func::FuncOp step, function;
   const TransferSchedule &schedule;
+  const SymbolTable &whole;
   int32_t device;
   ModuleOp module;
   OpBuilder builder;
@@ -231,12 +231,13 @@ struct Partition : public baechi::impl::PartitionBase<Partition> {
     if (failed(schedule))
       return signalPassFailure();
 
+    SymbolTable whole(module);
     OpBuilder builder = OpBuilder::atBlockEnd(module.getBody());
     for (auto [device, name] : llvm::enumerate(schedule->devices)) {
       auto deviceModule = ModuleOp::create(builder, module.getLoc(), name);
       deviceModule->setAttr(BaechiDialect::kDevice,
                             builder.getStringAttr(name));
-      DeviceWriter(*step, *schedule, device, deviceModule).write();
+      DeviceWriter(*step, *schedule, whole, device, deviceModule).write();
     }
     declareWhole(*step);
   }

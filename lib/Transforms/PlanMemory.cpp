@@ -1,5 +1,5 @@
 //===- PlanMemory.cpp - Give every tensor an offset in its device's arena -*-
-//C++ -*-===//
+// C++ -*-===//
 //
 // Part of the Baechi project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.
@@ -182,7 +182,7 @@ private:
       Buffer &buffer = buffers[it->second];
       if (lastUse[root] != position || buffer.last != position ||
           buffer.bytes != *bytes ||
-          !mayWriteInto(op, result.getResultNumber(), root))
+          !mayWriteInto(op, result.getResultNumber(), root, symbols))
         continue;
       buffer.last = last;
       taken.insert(it->second);
@@ -335,6 +335,7 @@ private:
   SmallVector<Buffer> buffers;
   SmallVector<Operation *> bufferOwner;
   llvm::DenseMap<Value, size_t> bufferOf;
+  SymbolTableCollection symbols;
   llvm::DenseMap<Operation *, size_t> scratchBuffer;
   llvm::DenseMap<Value, BlockArgument> inArgument;
 };

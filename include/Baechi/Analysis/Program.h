@@ -53,8 +53,11 @@ llvm::SmallVector<std::string> namesOf(mlir::func::FuncOp step);
 std::string nameOf(mlir::Operation *op);
 
 /// The kernel that a call names, looked up from \p op's symbol table outwards;
-/// null when it is no call of a kernel.
+/// null when it is no call of a kernel. Looking up the kernels of many
+/// operators takes \p symbols, which remembers the tables.
 mlir::func::FuncOp kernelOf(mlir::Operation *op);
+mlir::func::FuncOp kernelOf(mlir::Operation *op,
+                            mlir::SymbolTableCollection &symbols);
 
 /// An argument's next value that may be computed in the argument's buffer.
 struct InPlaceUpdate {
@@ -75,7 +78,8 @@ llvm::SmallVector<mlir::Operation *> readersOf(mlir::BlockArgument argument,
 /// True when result \p result of \p op may be written into \p root's buffer:
 /// the called kernel (`baechi.may_alias`) or the operation (BufferOpInterface)
 /// allows it for every operand that is this buffer, and there is one.
-bool mayWriteInto(mlir::Operation *op, unsigned result, mlir::Value root);
+bool mayWriteInto(mlir::Operation *op, unsigned result, mlir::Value root,
+                  mlir::SymbolTableCollection &symbols);
 
 } // namespace baechi
 

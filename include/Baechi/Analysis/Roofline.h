@@ -24,6 +24,8 @@ namespace baechi {
 /// - Bytes: the elements that the indexing maps touch, once each, of what is
 ///   read and of what is written; a kernel's results are written as a whole.
 Work workOf(mlir::Operation *op);
+/// The same, of a call whose kernel has been looked up, or of another operator.
+Work workOf(mlir::Operation *op, mlir::func::FuncOp kernel);
 /// The same of a call of \p kernel.
 Work workOfKernel(mlir::func::FuncOp kernel);
 

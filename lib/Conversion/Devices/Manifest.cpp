@@ -89,9 +89,10 @@ private:
     SmallVector<std::string> names = namesOf(program.step);
     size_t next = program.step.getNumArguments();
     json::Array operators;
+    SymbolTableCollection symbols;
     for (Operation *op : operatorsOf(program.step)) {
       json::Object entry{{"name", names[next++]}};
-      if (func::FuncOp kernel = kernelOf(op))
+      if (func::FuncOp kernel = kernelOf(op, symbols))
         entry["kernel"] = kernel.getName();
       if (auto start = op->getAttrOfType<IntegerAttr>(BaechiDialect::kStart))
         entry["start_ns"] = start.getInt();
