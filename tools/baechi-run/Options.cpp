@@ -79,6 +79,13 @@ Opt<std::string> trace("trace", cl::value_desc("FILE"),
                        cl::cat(category));
 Opt<std::string> json("json", cl::value_desc("FILE"),
                       cl::desc("the report as JSON"), cl::cat(category));
+Opt<std::string> emit("emit", cl::value_desc("KIND"),
+                      cl::desc("so: write the step as a shared object with a C "
+                               "header, and stop; needs --output"),
+                      cl::cat(category));
+Opt<std::string> output("output", cl::value_desc("FILE"),
+                        cl::desc("what --emit writes; NAME.h comes beside it"),
+                        cl::cat(category));
 Opt<std::string>
     queryMachine("query-machine", cl::value_desc("FILE"),
                  cl::desc("measure this machine's links and memory, write a "
@@ -163,6 +170,8 @@ RunOptions baechi::parseOptions(int argc, char **argv) {
   options.check = check;
   options.trace = trace;
   options.json = json;
+  options.emit = emit;
+  options.output = output;
   options.queryMachine = queryMachine;
   options.watchdog = watchdog;
   options.threads = threads;
@@ -173,6 +182,11 @@ RunOptions baechi::parseOptions(int argc, char **argv) {
          "'; known: " + llvm::join(placement::placerNames(), ", "));
   if (options.costs != "measured" && options.costs != "roofline")
     fail("unknown costs '" + options.costs + "'; known: measured, roofline");
+  if (!options.emit.empty() && options.emit != "so")
+    fail("unknown kind '" + options.emit + "' of --emit; known: so");
+  if (options.emit.empty() != options.output.empty())
+    fail(options.emit.empty() ? "--output is what --emit=so writes; give both"
+                              : "--emit=so needs --output=NAME.so");
   if (options.steps < 1)
     fail("--steps needs a positive number, not " + llvm::Twine(options.steps));
   if (options.threads < 1)
@@ -185,8 +199,8 @@ RunOptions baechi::parseOptions(int argc, char **argv) {
     fail("no model; give an .mlir file, or --query-machine=FILE");
   for (const std::string &path : {options.inputs, options.reference})
     requireReadable(path);
-  for (const std::string &path :
-       {options.profile, options.outputs, options.trace, options.json})
+  for (const std::string &path : {options.profile, options.outputs,
+                                  options.trace, options.json, options.output})
     requireWritable(path);
   if (options.queryMachine != "-")
     requireWritable(options.queryMachine);

@@ -23,6 +23,7 @@ struct RunOptions {
   std::string inputs, outputs, reference;
   bool check = false;
   std::string trace, json;
+  std::string emit, output; ///< "so" and the file; empty: run
   std::string queryMachine;
   double watchdog = 60;
   unsigned threads = 2;

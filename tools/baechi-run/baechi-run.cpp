@@ -12,6 +12,7 @@
 #include "Baechi/Placement/Io.h"
 #include "Baechi/Runtime/Machine.h"
 #include "Baechi/Target/ChromeTrace.h"
+#include "Baechi/Target/StepLibrary.h"
 #include "Baechi/Transforms/Passes.h"
 #include "Execution.h"
 #include "Inputs.h"
@@ -108,6 +109,8 @@ public:
                    << "; the prediction has one for each\n";
 
     compileModel();
+    if (!options.emit.empty())
+      return emitLibrary();
     execute();
     return tell();
   }
@@ -142,6 +145,7 @@ private:
 
     HostJitOptions jitOptions;
     jitOptions.threads = options.threads;
+    jitOptions.keepObjects = !options.emit.empty();
     for (const runtime::AbiSymbol &symbol : runtime::abiSymbols())
       jitOptions.symbols[symbol.name] = symbol.address;
     if (options.sanitizeCode)
@@ -187,6 +191,14 @@ private:
       exitOnError(writeProfile(options.profile, profile));
     if (failed(compiler->annotate(&profile)))
       stop();
+  }
+
+  int emitLibrary() {
+    exitOnError(writeStepLibrary(options.output, report.compiled.manifest,
+                                 compiler->jit().objects()));
+    llvm::outs() << "wrote " << options.output << " and its header, for "
+                 << HostJit::hostTarget() << '\n';
+    return 0;
   }
 
   void execute() {

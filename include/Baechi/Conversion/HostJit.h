@@ -11,6 +11,7 @@
 #include "mlir/IR/BuiltinOps.h"
 #include "llvm/ADT/StringMap.h"
 #include "llvm/Support/Error.h"
+#include "llvm/Support/MemoryBufferRef.h"
 #include <memory>
 #include <string>
 
@@ -29,6 +30,9 @@ struct HostJitOptions {
   /// Functions that the code may call, by name: the runtime's. Those of the
   /// process (libm) and cblas_sgemm are found without.
   llvm::StringMap<void *> symbols;
+
+  /// Keep a copy of the relocatable code of all that is added (`objects`).
+  bool keepObjects = false;
 };
 
 /// Compiles modules of the LLVM dialect for the machine that it runs on, and
@@ -47,6 +51,9 @@ public:
 
   /// The address of a symbol of the added modules.
   llvm::Expected<void *> lookup(llvm::StringRef name);
+
+  /// The added modules' code, position-independent, when it is kept.
+  llvm::SmallVector<llvm::MemoryBufferRef> objects() const;
 
   /// What code is compiled for: the processor's name and its vector extensions,
   /// for example "znver4+avx2+avx512f".

@@ -28,6 +28,7 @@ struct HostJit::Implementation {
   /// What the linker said besides the error that it returned.
   std::string linkErrors;
   bool hasBlas = false;
+  std::vector<std::unique_ptr<llvm::MemoryBuffer>> objects;
 
   llvm::Error define(llvm::StringRef name, void *address) {
     orc::SymbolMap symbols;
@@ -50,6 +51,9 @@ HostJit::create(HostJitOptions options) {
   auto target = orc::JITTargetMachineBuilder::detectHost();
   if (!target)
     return target.takeError();
+  // As the linker of LLJIT wants it, and a shared object.
+  target->setRelocationModel(llvm::Reloc::PIC_);
+  target->setCodeModel(llvm::CodeModel::Small);
   auto jit = orc::LLJITBuilder().setJITTargetMachineBuilder(*target).create();
   if (!jit)
     return jit.takeError();
@@ -120,6 +124,9 @@ llvm::Error HostJit::add(ModuleOp module) {
 
   llvm::Error failure = llvm::Error::success();
   for (Part &part : parts) {
+    if (part.object && state.options.keepObjects)
+      state.objects.push_back(llvm::MemoryBuffer::getMemBufferCopy(
+          (*part.object)->getBuffer(), (*part.object)->getBufferIdentifier()));
     if (!part.object)
       failure = llvm::joinErrors(std::move(failure), part.object.takeError());
     else
@@ -128,6 +135,13 @@ llvm::Error HostJit::add(ModuleOp module) {
                            state.jit->addObjectFile(std::move(*part.object)));
   }
   return failure;
+}
+
+llvm::SmallVector<llvm::MemoryBufferRef> HostJit::objects() const {
+  llvm::SmallVector<llvm::MemoryBufferRef> kept;
+  for (const auto &object : implementation->objects)
+    kept.push_back(object->getMemBufferRef());
+  return kept;
 }
 
 llvm::Expected<void *> HostJit::lookup(llvm::StringRef name) {

@@ -1,0 +1,67 @@
+/*===- StepLibrary.h - What a step library is made of -------------*- C -*-===*\
+|*
+|* Part of the Baechi project, under the Apache License v2.0 with LLVM
+|* Exceptions. See LICENSE for license information.
+|* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+|*
+|*===----------------------------------------------------------------------===*|
+|*
+|* The C functions behind the shared objects that `baechi-run --emit=so` writes
+|* (docs/step-library.md): a session of the runtime, without C++ in sight. Every
+|* function that returns int returns 0 or, with a message in
+|* baechi_step_error, 1. One thread at a time; steps are independent.
+\*===----------------------------------------------------------------------===*/
+#ifndef BAECHI_RUNTIME_STEPLIBRARY_H
+#define BAECHI_RUNTIME_STEPLIBRARY_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct baechi_step baechi_step;
+
+/* A function of the compiled program. */
+typedef struct {
+  const char *name;
+  void (*address)(void);
+} baechi_symbol;
+
+/* Loads the program of `manifest` (docs/program-format.md) and starts a thread
+   for each device. Null after an error, whose text is then in `error`, cut to
+   `error_size` bytes with its terminator. */
+baechi_step *baechi_step_open(const char *manifest,
+                              const baechi_symbol *symbols,
+                              size_t symbol_count, char *error,
+                              size_t error_size);
+
+/* Ends the threads and releases the memory; null is ignored. */
+void baechi_step_close(baechi_step *step);
+
+/* Copies a value into an argument or out of it; `bytes` is its size. Arguments
+   are zero until they are set. */
+int baechi_step_set_argument(baechi_step *step, size_t index, const void *data,
+                             size_t bytes);
+int baechi_step_get_argument(baechi_step *step, size_t index, void *data,
+                             size_t bytes);
+
+/* Runs one step on all devices and waits for its end. */
+int baechi_step_run(baechi_step *step);
+
+/* Copies a result of the last step. */
+int baechi_step_get_result(baechi_step *step, size_t index, void *data,
+                           size_t bytes);
+
+/* Duration of the last step, ns. */
+int64_t baechi_step_wall_ns(const baechi_step *step);
+
+/* The text of the last error; it stands until the next call. */
+const char *baechi_step_error(const baechi_step *step);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* BAECHI_RUNTIME_STEPLIBRARY_H */

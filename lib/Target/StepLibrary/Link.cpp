@@ -1,0 +1,176 @@
+//===- Link.cpp - Link a step library ---------------------------*- C++ -*-===//
+//
+// Part of the Baechi project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Baechi/Target/StepLibrary.h"
+#include "llvm/ADT/ScopeExit.h"
+#include "llvm/Object/ObjectFile.h"
+#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/MemoryBuffer.h"
+#include "llvm/Support/Path.h"
+#include "llvm/Support/Program.h"
+#include "llvm/Support/raw_ostream.h"
+#include <cstdlib>
+
+using namespace baechi;
+namespace fs = llvm::sys::fs;
+namespace path = llvm::sys::path;
+
+namespace {
+constexpr const char *kArchive = "libBaechiRuntime.a";
+
+llvm::Expected<std::string> findCompiler() {
+  const char *given = std::getenv("CC");
+  for (const char *name : {given, "cc", "clang", "clang-22", "gcc"})
+    if (name && *name) {
+      if (auto found = llvm::sys::findProgramByName(name))
+        return *found;
+      if (name == given)
+        return llvm::createStringError("CC names '" + llvm::Twine(given) +
+                                       "', which is no program");
+    }
+  return llvm::createStringError(
+      "no C compiler to link with: install gcc or clang, or set CC");
+}
+
+/// Of the build tree or the installation that this program belongs to.
+llvm::Expected<std::string> findArchive() {
+  static int here;
+  llvm::SmallString<256> file(fs::getMainExecutable(nullptr, &here));
+  path::remove_filename(file);
+  path::append(file, "..", "lib", kArchive);
+  if (fs::exists(file))
+    return file.str().str();
+  return llvm::createStringError(llvm::Twine(kArchive) +
+                                 " is not where this program's installation "
+                                 "has it, at " +
+                                 file);
+}
+
+llvm::Error fileError(llvm::StringRef file, std::error_code code) {
+  return llvm::createStringError(file +
+                                 ": cannot be written: " + code.message());
+}
+
+llvm::Error writeFile(llvm::StringRef file, llvm::StringRef bytes) {
+  std::error_code code;
+  llvm::raw_fd_ostream os(file, code);
+  if (code)
+    return fileError(file, code);
+  os << bytes;
+  os.close();
+  if (!os.has_error())
+    return llvm::Error::success();
+  code = os.error();
+  os.clear_error();
+  return fileError(file, code);
+}
+
+/// Whether the code calls OpenBLAS.
+llvm::Expected<bool> needsBlas(llvm::ArrayRef<llvm::MemoryBufferRef> objects) {
+  for (llvm::MemoryBufferRef buffer : objects) {
+    auto object = llvm::object::ObjectFile::createObjectFile(buffer);
+    if (!object)
+      return object.takeError();
+    for (const llvm::object::SymbolRef &symbol : (*object)->symbols()) {
+      llvm::Expected<llvm::StringRef> name = symbol.getName();
+      if (!name)
+        return name.takeError();
+      if (*name == "cblas_sgemm")
+        return true;
+    }
+  }
+  return false;
+}
+
+llvm::Error runCompiler(llvm::ArrayRef<std::string> command,
+                        llvm::StringRef log) {
+  llvm::SmallVector<llvm::StringRef> words(command.begin(), command.end());
+  std::optional<llvm::StringRef> outputs[] = {llvm::StringRef(""), log, log};
+  std::string error;
+  if (llvm::sys::ExecuteAndWait(words[0], words, std::nullopt, outputs,
+                                /*SecondsToWait=*/0, /*MemoryLimit=*/0,
+                                &error) == 0)
+    return llvm::Error::success();
+  if (auto text = llvm::MemoryBuffer::getFile(log))
+    error += (*text)->getBuffer().take_front(2000).str();
+  return llvm::createStringError("'" + words[0] +
+                                 "' cannot link the library: " + error);
+}
+} // namespace
+
+llvm::Error
+baechi::writeStepLibrary(llvm::StringRef file, llvm::StringRef manifest,
+                         llvm::ArrayRef<llvm::MemoryBufferRef> objects) {
+  llvm::StringRef stem = path::stem(file);
+  if (path::extension(file) != ".so" || stem.empty())
+    return llvm::createStringError("'" + file +
+                                   "' is no name of a shared object: NAME.so");
+  stem.consume_front("lib");
+  std::string prefix = cIdentifier(stem, /*upper=*/false);
+  runtime::Expected<runtime::Program> program =
+      runtime::Program::parse(manifest);
+  if (!program)
+    return llvm::createStringError(program.error().message());
+  llvm::Expected<std::string> compiler = findCompiler();
+  if (!compiler)
+    return compiler.takeError();
+  llvm::Expected<std::string> archive = findArchive();
+  if (!archive)
+    return archive.takeError();
+  llvm::Expected<bool> blas = needsBlas(objects);
+  if (!blas)
+    return blas.takeError();
+
+  llvm::SmallString<128> folder;
+  if (std::error_code code = fs::createUniqueDirectory("baechi-step", folder))
+    return fileError("a temporary folder", code);
+  auto clean = llvm::scope_exit([&] { fs::remove_directories(folder); });
+  auto inside = [&](const llvm::Twine &name) {
+    return (folder + "/" + name).str();
+  };
+  std::string header = stepLibraryHeader(prefix, *program);
+  std::string source = stepLibrarySource(prefix, manifest, *program, *blas);
+  if (llvm::Error error = writeFile(inside(prefix + ".h"), header))
+    return error;
+  if (llvm::Error error = writeFile(inside("glue.c"), source))
+    return error;
+  if (llvm::Error error = writeFile(
+          inside("exports"), "{ global: " + prefix + "_*; local: *; };\n"))
+    return error;
+  // Beside its place, so that the last step is a renaming.
+  std::string linked = (file + ".new").str();
+  std::vector<std::string> command{
+      *compiler, "-shared", "-fPIC", "-O1", "-o", linked, inside("glue.c"),
+  };
+  for (auto [i, object] : llvm::enumerate(objects)) {
+    command.push_back(inside("code" + llvm::Twine(i) + ".o"));
+    if (llvm::Error error = writeFile(command.back(), object.getBuffer()))
+      return error;
+  }
+  llvm::append_range(command,
+                     std::initializer_list<std::string>{
+                         *archive, "-Wl,--version-script=" + inside("exports"),
+                         "-Wl,--no-undefined",
+                         "-Wl,-soname," + path::filename(file).str(),
+                         "-lstdc++", "-lpthread", "-lm"});
+  if (*blas)
+    command.push_back("-l:libopenblas.so.0");
+  auto remove = llvm::scope_exit([&] { fs::remove(linked); });
+  if (llvm::Error error = runCompiler(command, inside("log")))
+    return error;
+
+  llvm::SmallString<128> headerFile(file);
+  path::remove_filename(headerFile);
+  path::append(headerFile, prefix + ".h");
+  if (llvm::Error error = writeFile(headerFile, header))
+    return error;
+  if (std::error_code code = fs::rename(linked, file))
+    return fileError(file, code);
+  remove.release();
+  return llvm::Error::success();
+}

@@ -1,0 +1,197 @@
+//===- Text.cpp - A step library's header and source in C -------*- C++ -*-===//
+//
+// Part of the Baechi project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Baechi/Target/StepLibrary.h"
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/ADT/StringSet.h"
+#include "llvm/Support/raw_ostream.h"
+
+using namespace baechi;
+
+std::string baechi::cIdentifier(llvm::StringRef name, bool upper) {
+  std::string text;
+  for (char c : name)
+    text += !llvm::isAlnum(c) ? '_' : upper ? llvm::toUpper(c) : c;
+  if (text.empty() || llvm::isDigit(text[0]))
+    text = "_" + text;
+  return text;
+}
+
+namespace {
+/// Replaces `@` by the prefix and `$` by it in capitals.
+std::string expand(llvm::StringRef text, llvm::StringRef prefix) {
+  std::string result, capitals = cIdentifier(prefix, /*upper=*/true);
+  for (char c : text)
+    result += c == '@' ? prefix.str() : c == '$' ? capitals : std::string(1, c);
+  return result;
+}
+
+/// A name in a comment: it cannot end the comment.
+std::string inComment(llvm::StringRef name) {
+  std::string text;
+  for (char c : name)
+    text += llvm::isPrint(c) && c != '*' && c != '\\' ? c : '_';
+  return text;
+}
+
+/// An enumeration of positions: "STEP_ARGUMENT_PARAMS_W = 3, /* f32[4, 4] */".
+template <typename Infos>
+void writeEnum(llvm::raw_ostream &os, const std::string &begin,
+               const Infos &infos, llvm::StringRef last) {
+  llvm::StringSet<> taken;
+  os << "enum {\n";
+  for (auto [i, info] : llvm::enumerate(infos)) {
+    std::string name = begin + cIdentifier(info.name, /*upper=*/true);
+    if (!taken.insert(name).second)
+      taken.insert(name += "_" + std::to_string(i));
+    os << "  " << name << " = " << i << ", /* " << inComment(info.name) << ": "
+       << runtime::elementName(info.type) << '[';
+    llvm::interleaveComma(info.shape, os);
+    os << "], " << info.bytes << " bytes */\n";
+  }
+  os << "  " << last << " = " << infos.size() << "\n};\n\n";
+}
+
+/// A string literal in lines of at most 100 bytes.
+void writeLiteral(llvm::raw_ostream &os, llvm::StringRef text) {
+  while (!text.empty()) {
+    os << "    \"";
+    for (char c : text.take_front(100))
+      if (llvm::isPrint(c) && c != '"' && c != '\\' && c != '?')
+        os << c;
+      else
+        // Octal ends after three digits, whatever follows.
+        os << llvm::format("\\%03o", static_cast<unsigned char>(c));
+    os << "\"\n";
+    text = text.drop_front(std::min<size_t>(text.size(), 100));
+  }
+}
+
+const char *const declarations = R"(typedef struct @ @;
+
+/* Loads the program and starts a thread for each of its devices. Null after an
+   error, whose text is then in `error`, cut to `error_size` bytes. */
+@ *@_open(char *error, size_t error_size);
+/* Ends the threads and releases the memory. */
+void @_close(@ *step);
+
+/* Copies a value into an argument or out of it; `bytes` must be its size.
+   Arguments are zero until they are set; those that the step updates hold their
+   next value after it. 0, or 1 after an error. */
+int @_set_argument(@ *step, size_t argument, const void *data, size_t bytes);
+int @_get_argument(@ *step, size_t argument, void *data, size_t bytes);
+/* Runs one step on all devices and waits for its end. 0, or 1 after an error. */
+int @_run(@ *step);
+/* Copies a result of the last step. 0, or 1 after an error. */
+int @_get_result(@ *step, size_t result, void *data, size_t bytes);
+
+/* Duration of the last step, ns. */
+int64_t @_wall_ns(const @ *step);
+/* The text of the last error; it stands until the next call. */
+const char *@_error(const @ *step);
+)";
+
+const char *const types = R"(
+typedef struct baechi_step baechi_step;
+typedef struct { const char *name; void (*address)(void); } baechi_symbol;
+)";
+
+const char *const definitions = R"(
+baechi_step *baechi_step_open(const char *, const baechi_symbol *, size_t, char *, size_t);
+void baechi_step_close(baechi_step *);
+int baechi_step_set_argument(baechi_step *, size_t, const void *, size_t);
+int baechi_step_get_argument(baechi_step *, size_t, void *, size_t);
+int baechi_step_run(baechi_step *);
+int baechi_step_get_result(baechi_step *, size_t, void *, size_t);
+int64_t baechi_step_wall_ns(const baechi_step *);
+const char *baechi_step_error(const baechi_step *);
+
+#define INNER ((baechi_step *)step)
+@ *@_open(char *error, size_t size) {
+  PREPARE;
+  return (@ *)baechi_step_open(manifest, symbols, sizeof(symbols) / sizeof(*symbols), error, size);
+}
+void @_close(@ *step) { baechi_step_close(INNER); }
+int @_set_argument(@ *step, size_t i, const void *data, size_t bytes) {
+  return baechi_step_set_argument(INNER, i, data, bytes);
+}
+int @_get_argument(@ *step, size_t i, void *data, size_t bytes) {
+  return baechi_step_get_argument(INNER, i, data, bytes);
+}
+int @_run(@ *step) { return baechi_step_run(INNER); }
+int @_get_result(@ *step, size_t i, void *data, size_t bytes) {
+  return baechi_step_get_result(INNER, i, data, bytes);
+}
+int64_t @_wall_ns(const @ *step) { return baechi_step_wall_ns(INNER); }
+const char *@_error(const @ *step) { return baechi_step_error(INNER); }
+)";
+} // namespace
+
+std::string baechi::stepLibraryHeader(llvm::StringRef prefix,
+                                      const runtime::Program &program) {
+  std::string text;
+  llvm::raw_string_ostream os(text);
+  os << expand("/* @.h - ", prefix) << inComment(program.function) << " on";
+  for (const runtime::DeviceInfo &device : program.devices)
+    os << ' ' << inComment(device.name);
+  os << expand(R"(, as a library. Generated.
+
+   One thread at a time for each open step; link with lib@.so. */
+#ifndef $_H
+#define $_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+)",
+               prefix);
+  std::string capitals = cIdentifier(prefix, /*upper=*/true);
+  os << "/* Arguments, by position. */\n";
+  writeEnum(os, capitals + "_ARGUMENT_", program.arguments,
+            capitals + "_ARGUMENTS");
+  os << "/* Results, by position. */\n";
+  writeEnum(os, capitals + "_RESULT_", program.results, capitals + "_RESULTS");
+  os << expand(declarations, prefix);
+  os << expand(R"(
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* $_H */
+)",
+               prefix);
+  return text;
+}
+
+std::string baechi::stepLibrarySource(llvm::StringRef prefix,
+                                      llvm::StringRef manifest,
+                                      const runtime::Program &program,
+                                      bool blas) {
+  std::string text;
+  llvm::raw_string_ostream os(text);
+  os << expand("#include \"@.h\"\n\n", prefix);
+  for (const runtime::DeviceInfo &device : program.devices)
+    os << "void " << device.entry << "(void);\n";
+  os << "\nstatic const char manifest[] =\n";
+  writeLiteral(os, manifest);
+  os << ";\n" << types << "static const baechi_symbol symbols[] = {\n";
+  for (const runtime::DeviceInfo &device : program.devices)
+    os << "    {\"" << device.entry << "\", " << device.entry << "},\n";
+  os << "};\n";
+  // The devices are the parallelism, and each has a thread.
+  os << (blas ? "void openblas_set_num_threads(int);\n"
+                "#define PREPARE openblas_set_num_threads(1)\n"
+              : "#define PREPARE (void)0\n");
+  os << expand(definitions, prefix);
+  return text;
+}

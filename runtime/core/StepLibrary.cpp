@@ -1,0 +1,100 @@
+//===- StepLibrary.cpp - A session behind C functions -----------*- C++ -*-===//
+//
+// Part of the Baechi project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Baechi/Runtime/StepLibrary.h"
+#include "Baechi/Runtime/Session.h"
+
+#include <algorithm>
+#include <cstring>
+#include <exception>
+
+using namespace baechi::runtime;
+
+struct baechi_step {
+  std::unique_ptr<Session> session;
+  std::string error;
+
+  /// Nothing may be thrown into C.
+  template <typename Call> int guarded(Call call) {
+    try {
+      Error failed = call();
+      error = failed ? failed.message() : "";
+    } catch (const std::exception &e) {
+      error = e.what();
+    }
+    return error.empty() ? 0 : 1;
+  }
+};
+
+static void copyText(const std::string &text, char *to, size_t size) {
+  if (!to || size == 0)
+    return;
+  size_t length = std::min(text.size(), size - 1);
+  std::memcpy(to, text.data(), length);
+  to[length] = '\0';
+}
+
+baechi_step *baechi_step_open(const char *manifest,
+                              const baechi_symbol *symbols, size_t symbol_count,
+                              char *error, size_t error_size) {
+  auto step = std::make_unique<baechi_step>();
+  int failed = step->guarded([&]() -> Error {
+    Expected<Program> program = Program::parse(manifest);
+    if (!program)
+      return program.takeError();
+    auto resolve = [&](const std::string &name) -> void * {
+      for (size_t i = 0; i < symbol_count; ++i)
+        if (name == symbols[i].name)
+          return reinterpret_cast<void *>(symbols[i].address);
+      return nullptr;
+    };
+    Expected<std::unique_ptr<Session>> session =
+        Session::create(std::move(*program), resolve);
+    if (!session)
+      return session.takeError();
+    step->session = std::move(*session);
+    return Error();
+  });
+  if (failed) {
+    copyText(step->error, error, error_size);
+    return nullptr;
+  }
+  return step.release();
+}
+
+void baechi_step_close(baechi_step *step) { delete step; }
+
+int baechi_step_set_argument(baechi_step *step, size_t index, const void *data,
+                             size_t bytes) {
+  return step->guarded(
+      [&] { return step->session->setArgument(index, data, bytes); });
+}
+
+int baechi_step_get_argument(baechi_step *step, size_t index, void *data,
+                             size_t bytes) {
+  return step->guarded(
+      [&] { return step->session->getArgument(index, data, bytes); });
+}
+
+int baechi_step_run(baechi_step *step) {
+  return step->guarded([&] { return step->session->step(); });
+}
+
+int baechi_step_get_result(baechi_step *step, size_t index, void *data,
+                           size_t bytes) {
+  return step->guarded(
+      [&] { return step->session->getResult(index, data, bytes); });
+}
+
+int64_t baechi_step_wall_ns(const baechi_step *step) {
+  return step->session->timeline().wallNs;
+}
+
+const char *baechi_step_error(const baechi_step *step) {
+  return step->error.c_str();
+}
