@@ -134,13 +134,13 @@ baechi::writeStepLibrary(llvm::StringRef file, llvm::StringRef manifest,
     return (folder + "/" + name).str();
   };
   std::string header = stepLibraryHeader(prefix, *program);
+  std::string exports = "{ global: " + prefix + "_*; local: *; };\n";
   std::string source = stepLibrarySource(prefix, manifest, *program, *blas);
   if (llvm::Error error = writeFile(inside(prefix + ".h"), header))
     return error;
   if (llvm::Error error = writeFile(inside("glue.c"), source))
     return error;
-  if (llvm::Error error = writeFile(
-          inside("exports"), "{ global: " + prefix + "_*; local: *; };\n"))
+  if (llvm::Error error = writeFile(inside("exports"), exports))
     return error;
   // Beside its place, so that the last step is a renaming.
   std::string linked = (file + ".new").str();
