@@ -181,7 +181,7 @@ HostCompiler::compile(const placement::Machine &machine,
   OwningOpRef<ModuleOp> placed = module().clone();
   if (failed(placeAndPlan(*placed, machine, request, program.placeSeconds)))
     return failure();
-  FailureOr<std::string> manifest = writeManifest(*placed, prefix);
+  FailureOr<std::string> manifest = writeManifest(*placed, prefix, HostJit::hostExtensions());
   if (failed(manifest))
     return failure();
   program.manifest = std::move(*manifest);

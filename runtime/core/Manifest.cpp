@@ -153,6 +153,9 @@ Program readProgram(const Node &root) {
   program.queues = root.get("queues").list(readQueue);
   program.arguments = root.get("arguments").list(readArgument);
   program.results = root.get("results").list(readBuffer);
+  if (Node processor = root.get("processor"); !processor.isNull())
+    program.processor =
+        processor.list([](const Node &n) { return n.string(); });
   if (Node predicted = root.get("predicted"); !predicted.isNull())
     program.predicted = {optionalInteger(predicted.get("makespan_ns")),
                          optionalInteger(predicted.get("lower_bound_ns")),

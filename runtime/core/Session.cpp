@@ -205,6 +205,27 @@ static Error checkMemory(const Program &program,
   return Error();
 }
 
+/// Whether this processor has all that the host code was compiled for; where
+/// the system does not say, it is taken to.
+static Error checkProcessor(const Program &program,
+                            const std::vector<const DriverKind *> &kinds,
+                            const HostInfo &host) {
+  bool hasHostCode =
+      std::any_of(kinds.begin(), kinds.end(), [](const DriverKind *kind) {
+        return kind->hostMemory && kind->runsEntry;
+      });
+  std::string missing;
+  if (hasHostCode && !host.extensions.empty())
+    for (const std::string &name : program.processor)
+      if (!std::binary_search(host.extensions.begin(), host.extensions.end(),
+                              name))
+        missing += " " + name;
+  if (missing.empty())
+    return Error();
+  return Error("the program's code was compiled for a processor with" +
+               missing + ", which this one lacks: compile it here again");
+}
+
 Expected<std::unique_ptr<Session>>
 Session::create(Program program, const SymbolResolver &resolve,
                 SessionOptions options) {
@@ -221,6 +242,8 @@ Session::create(Program program, const SymbolResolver &resolve,
     holdsData.push_back(kinds.back()->hostMemory);
   }
   HostInfo host = queryHost();
+  if (Error error = checkProcessor(program, kinds, host))
+    return error;
   if (Error error =
           checkMemory(program, kinds, options.memoryLimits, host.memoryBytes))
     return error;

@@ -15,6 +15,8 @@
 #include <cerrno>
 #include <cmath>
 #include <fstream>
+#include <iterator>
+#include <sstream>
 #include <string>
 #include <thread>
 
@@ -62,6 +64,24 @@ static int64_t availableMemory() {
   return 0;
 }
 
+/// The flags of the first processor in /proc/cpuinfo; all have the same.
+static std::vector<std::string> processorExtensions() {
+  std::ifstream file("/proc/cpuinfo");
+  for (std::string line; std::getline(file, line);) {
+    size_t colon = line.find(':');
+    // "flags\t\t: fpu vme ...", on Arm "Features\t: fp asimd ...".
+    if (colon == line.npos ||
+        (line.rfind("flags", 0) != 0 && line.rfind("Features", 0) != 0))
+      continue;
+    std::istringstream words(line.substr(colon + 1));
+    std::vector<std::string> extensions{
+        std::istream_iterator<std::string>(words), {}};
+    std::sort(extensions.begin(), extensions.end());
+    return extensions;
+  }
+  return {};
+}
+
 HostInfo baechi::runtime::queryHost() {
   HostInfo host;
   std::vector<int> siblings;
@@ -76,6 +96,7 @@ HostInfo baechi::runtime::queryHost() {
     host.cores = std::clamp(static_cast<int32_t>(std::ceil(*limits.cores)), 1,
                             host.cores);
   host.memoryBytes = availableMemory();
+  host.extensions = processorExtensions();
   if (limits.memoryBytes)
     host.memoryBytes = std::min(host.memoryBytes, *limits.memoryBytes);
   return host;

@@ -65,6 +65,23 @@ TEST(Limits, MoreThanTheMachineHas) {
                     HasSubstr("bytes of memory are free")));
 }
 
+TEST(Limits, AnotherProcessor) {
+  Program program = makeProgram(1, 4096);
+  std::vector<std::string> here = queryHost().extensions;
+  if (here.empty())
+    GTEST_SKIP() << "the system does not name the processor's extensions";
+  program.processor = {here.front(), here.back()};
+  ASSERT_TRUE(makeSession(program, {doNothing}));
+  program.processor.push_back("avx9000");
+  program.processor.push_back("sve9");
+  EXPECT_EQ("the program's code was compiled for a processor with avx9000 "
+            "sve9, which this one lacks: compile it here again",
+            creationError(program));
+  // Without host code it does not matter.
+  program.devices[0].kind = "null";
+  EXPECT_TRUE(makeSession(program, {doNothing}));
+}
+
 TEST(Limits, SumsThatOverflow) {
   EXPECT_THAT(creationError(makeProgram(3, INT64_MAX / 2)),
               HasSubstr("the arenas of the host devices need"));

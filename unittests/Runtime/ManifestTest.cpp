@@ -41,12 +41,14 @@ const char *example = R"({
      "shape": []},
     {"name": "w'", "device": 0, "offset": 0, "bytes": 256, "type": "f32",
      "shape": [8, 8]}],
+  "processor": ["avx2", "fma"],
   "predicted": {"makespan_ns": 90000, "lower_bound_ns": 80000,
                 "placer": "msct", "winner": "etf"}})";
 
 TEST(Manifest, ReadsTheExample) {
   Expected<Program> program = Program::parse(example);
   ASSERT_TRUE(bool(program)) << program.error().message();
+  EXPECT_EQ((std::vector<std::string>{"avx2", "fma"}), program->processor);
   EXPECT_EQ("step", program->function);
   ASSERT_EQ(2u, program->devices.size());
   const DeviceInfo &device = program->devices[0];

@@ -14,6 +14,7 @@
 #include "llvm/Support/MemoryBufferRef.h"
 #include <memory>
 #include <string>
+#include <vector>
 
 namespace baechi {
 
@@ -54,6 +55,10 @@ public:
 
   /// The added modules' code, position-independent, when it is kept.
   llvm::SmallVector<llvm::MemoryBufferRef> objects() const;
+
+  /// The extensions of the instruction set that code may use, by the names that
+  /// the system has for them (/proc/cpuinfo): "avx2", "avx512_bf16".
+  static std::vector<std::string> hostExtensions();
 
   /// What code is compiled for: the processor's name and its vector extensions,
   /// for example "znver4+avx2+avx512f".

@@ -16,9 +16,12 @@ namespace baechi {
 std::string entryName(llvm::StringRef prefix, llvm::StringRef device);
 
 /// The manifest of a planned program (docs/program-format.md) as JSON text.
-/// Emits an error when a part of the plan is missing.
-mlir::FailureOr<std::string> writeManifest(mlir::ModuleOp module,
-                                           llvm::StringRef prefix);
+/// \p processor: what host code that belongs to it was compiled for
+/// (HostJit::hostExtensions). Emits an error when a part of the plan is
+/// missing.
+mlir::FailureOr<std::string>
+writeManifest(mlir::ModuleOp module, llvm::StringRef prefix,
+              llvm::ArrayRef<std::string> processor = {});
 
 } // namespace baechi
 

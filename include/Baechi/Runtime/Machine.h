@@ -18,6 +18,7 @@
 
 #include <cstdint>
 #include <span>
+#include <string>
 #include <vector>
 
 namespace baechi::runtime {
@@ -31,6 +32,9 @@ struct HostInfo {
   /// Bytes that can be allocated without swapping, within the control groups'
   /// limits.
   int64_t memoryBytes = 0;
+  /// The processor's extensions as the system names them, sorted; empty where
+  /// it does not say.
+  std::vector<std::string> extensions;
 };
 
 HostInfo queryHost();

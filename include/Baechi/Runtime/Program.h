@@ -95,6 +95,9 @@ struct Program {
   std::vector<QueueInfo> queues;
   std::vector<ArgumentInfo> arguments;
   std::vector<BufferInfo> results;
+  /// Extensions of the instruction set that the host code was compiled for, by
+  /// the system's names; a session is refused where one is missing.
+  std::vector<std::string> processor;
   Prediction predicted;
 
   /// Reads a manifest and checks it. The error names the place in the file.

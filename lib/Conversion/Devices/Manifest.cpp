@@ -25,8 +25,9 @@ std::string baechi::entryName(StringRef prefix, StringRef device) {
 namespace {
 class ManifestWriter {
 public:
-  ManifestWriter(ModuleOp module, StringRef prefix)
-      : module(module), prefix(prefix) {}
+  ManifestWriter(ModuleOp module, StringRef prefix,
+                 ArrayRef<std::string> processor)
+      : module(module), prefix(prefix), processor(processor) {}
 
   FailureOr<std::string> run() {
     FailureOr<SmallVector<DeviceProgram>> found = devicePrograms(module);
@@ -56,6 +57,8 @@ public:
         {"function", whole.getName()}, {"devices", std::move(devices)},
         {"queues", std::move(queues)}, {"arguments", writeArguments()},
         {"results", writeResults()}};
+    if (!processor.empty())
+      manifest["processor"] = json::Array(processor);
     if (auto certificate = whole->getAttrOfType<PlacementCertificateAttr>(
             BaechiDialect::kCertificate))
       manifest["predicted"] =
@@ -193,6 +196,7 @@ private:
 
   ModuleOp module;
   StringRef prefix;
+  ArrayRef<std::string> processor;
   func::FuncOp whole;
   SmallVector<DeviceProgram> programs;
   llvm::StringMap<int64_t> deviceIndex;
@@ -203,7 +207,7 @@ private:
 };
 } // namespace
 
-FailureOr<std::string> baechi::writeManifest(ModuleOp module,
-                                             StringRef prefix) {
-  return ManifestWriter(module, prefix).run();
+FailureOr<std::string> baechi::writeManifest(ModuleOp module, StringRef prefix,
+                                             ArrayRef<std::string> processor) {
+  return ManifestWriter(module, prefix, processor).run();
 }

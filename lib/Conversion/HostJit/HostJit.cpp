@@ -156,6 +156,32 @@ llvm::Expected<void *> HostJit::lookup(llvm::StringRef name) {
       implementation->linkErrors);
 }
 
+std::vector<std::string> HostJit::hostExtensions() {
+  // LLVM's names, and the system's where they differ.
+  constexpr std::pair<const char *, const char *> extensions[] = {
+      {"sse4.2", "sse4_2"},
+      {"avx2", "avx2"},
+      {"fma", "fma"},
+      {"f16c", "f16c"},
+      {"avx512f", "avx512f"},
+      {"avx512bw", "avx512bw"},
+      {"avx512dq", "avx512dq"},
+      {"avx512vl", "avx512vl"},
+      {"avx512vnni", "avx512_vnni"},
+      {"avx512bf16", "avx512_bf16"},
+      {"avx512fp16", "avx512_fp16"},
+      {"amx-tile", "amx_tile"},
+      {"neon", "asimd"},
+      {"sve", "sve"},
+      {"sve2", "sve2"}};
+  llvm::StringMap<bool> features = llvm::sys::getHostCPUFeatures();
+  std::vector<std::string> found;
+  for (auto [feature, name] : extensions)
+    if (features.lookup(feature))
+      found.push_back(name);
+  return found;
+}
+
 std::string HostJit::hostTarget() {
   std::string target = llvm::sys::getHostCPUName().str();
   llvm::StringMap<bool> features = llvm::sys::getHostCPUFeatures();
