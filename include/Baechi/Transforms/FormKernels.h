@@ -17,15 +17,15 @@ class Pass;
 
 namespace baechi {
 
-/// What `baechi-form-kernels` made of a program; also its remark
-/// (`--remarks-filter=baechi`).
+/// What `baechi-form-kernels` made of a program; also its remark (`report`, or
+/// `--remarks-filter=baechi` for tools that read remarks).
 struct KernelReport {
   /// Operators of the program as it came, and calls of kernels afterwards.
   int64_t operatorsBefore = 0;
   int64_t operatorsAfter = 0;
   /// Distinct kernels.
   int64_t kernels = 0;
-  /// Bytes that the operators read and write.
+  /// Bytes that the operators read and write, as costs count them (`workOf`).
   int64_t bytesBefore = 0;
   int64_t bytesAfter = 0;
 };

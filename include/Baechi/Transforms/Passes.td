@@ -14,15 +14,21 @@ def FormKernels : Pass<"baechi-form-kernels", "::mlir::ModuleOp"> {
   let summary = "outline the operators as they will execute";
   let description = [{
     Fuses elementwise work into its producers and consumers, groups operations
-    over the same rows (softmax and layer norm become one kernel), and outlines
-    each distinct operator once as a private function with `baechi.kernel`.
-    What is left of the program is a straight line of calls. Two operators
-    whose kernels are the same text share one kernel.
+    over the same rows (softmax and layer norm become one kernel), adds to a
+    reduction what little follows it, and outlines each distinct operator once
+    as a private function with `baechi.kernel`. What is left of the program is a
+    straight line of calls. Two operators whose kernels are the same text share
+    one kernel. `report` says as a remark what became of the program: operators
+    and the bytes that they read and write, before and after, and the number of
+    distinct kernels.
   }];
   let options = [
     Option<"rowLoops", "row-loops", "bool", "true",
            "write kernels over rows as loops that compute a row at a time; false "
-           "for a consumer that tiles for itself (IREE)">
+           "for a consumer that tiles for itself (IREE)">,
+    Option<"reports", "report", "bool", "false",
+           "say how many operators, kernels and bytes moved there are, before "
+           "and after">
   ];
   let dependentDialects = [
     "::baechi::BaechiDialect", "::mlir::affine::AffineDialect",

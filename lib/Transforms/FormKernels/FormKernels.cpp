@@ -17,6 +17,7 @@
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/IR/Remarks.h"
 #include "mlir/Pass/Pass.h"
+#include "llvm/Support/FormatVariadic.h"
 
 namespace baechi {
 #define GEN_PASS_DEF_FORMKERNELS
@@ -63,11 +64,24 @@ public:
         << remark::metric("Kernels", counted.kernels)
         << remark::metric("BytesBefore", counted.bytesBefore)
         << remark::metric("BytesAfter", counted.bytesAfter);
+    if (reports)
+      say(step, counted);
     if (report)
       *report = counted;
   }
 
 private:
+  static void say(func::FuncOp step, const KernelReport &counted) {
+    auto megabytes = [](int64_t bytes) {
+      return llvm::formatv("{0:f2} MB", bytes / 1e6).str();
+    };
+    emitRemark(step.getLoc())
+        << counted.operatorsBefore << " operators that move "
+        << megabytes(counted.bytesBefore) << " a step became "
+        << counted.operatorsAfter << " calls of " << counted.kernels
+        << " distinct kernels that move " << megabytes(counted.bytesAfter);
+  }
+
   KernelReport *report = nullptr;
 };
 } // namespace

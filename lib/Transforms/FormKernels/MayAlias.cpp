@@ -9,7 +9,6 @@
 #include "MayAlias.h"
 #include "Baechi/Analysis/Contraction.h"
 #include "Baechi/Dialect/Baechi.h"
-#include "OperatorKinds.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 
@@ -31,26 +30,13 @@ static SmallVector<OpOperand *> usesThroughReshapes(Value value) {
   return uses;
 }
 
-/// The only operation of `kernel` that computes, if it is a linalg.generic.
-static linalg::GenericOp onlyOperation(func::FuncOp kernel) {
-  linalg::GenericOp only;
-  for (Operation &op : kernel.front().without_terminator()) {
-    if (isCloned(&op))
-      continue;
-    auto generic = dyn_cast<linalg::GenericOp>(op);
-    if (only || !generic)
-      return {};
-    only = generic;
-  }
-  return only;
-}
-
 static bool isIdentityUse(linalg::GenericOp op, OpOperand *use) {
   return use->getOwner() == op && op.getMatchingIndexingMap(use).isIdentity();
 }
 
-/// True when writing element i of the result after reading element i of the
-/// argument leaves all that is read later as it was.
+/// True when `op` alone reads the argument, and writing element i of the result
+/// after reading element i of the argument leaves all that is read later as it
+/// was.
 static bool mayAlias(linalg::GenericOp op, unsigned result,
                      BlockArgument argument) {
   SmallVector<OpOperand *> uses = usesThroughReshapes(argument);
@@ -68,11 +54,11 @@ static bool mayAlias(linalg::GenericOp op, unsigned result,
 }
 
 void formkernels::markAliases(func::FuncOp kernel) {
-  linalg::GenericOp op = onlyOperation(kernel);
-  if (!op)
-    return;
   for (OpOperand &returned : kernel.front().getTerminator()->getOpOperands()) {
     auto result = cast<OpResult>(returned.get());
+    auto op = dyn_cast<linalg::GenericOp>(result.getOwner());
+    if (!op)
+      continue;
     SmallVector<int64_t> arguments;
     for (BlockArgument argument : kernel.getArguments())
       if (mayAlias(op, result.getResultNumber(), argument))

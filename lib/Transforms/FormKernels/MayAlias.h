@@ -13,9 +13,9 @@
 namespace baechi::formkernels {
 
 /// Writes `baechi.may_alias` on the results of `kernel` that may be written
-/// into an argument's buffer: results of one elementwise operation that reads
-/// the argument in the order in which it writes, and results of a contraction
-/// that starts from the argument.
+/// into an argument's buffer: results of an elementwise operation that alone
+/// reads the argument, in the order in which it writes, and results of a
+/// contraction that starts from the argument.
 void markAliases(mlir::func::FuncOp kernel);
 
 } // namespace baechi::formkernels

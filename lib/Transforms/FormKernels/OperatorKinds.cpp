@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "OperatorKinds.h"
+#include "Baechi/Analysis/Roofline.h"
 #include "Phases.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
@@ -59,11 +60,6 @@ void formkernels::countOperators(func::FuncOp step, int64_t &operators,
     if (!isOperator(&op))
       continue;
     ++operators;
-    for (Type type : op.getResultTypes())
-      bytes += tensorBytes(type);
-    auto structured = dyn_cast<linalg::LinalgOp>(op);
-    for (OpOperand &operand : op.getOpOperands())
-      if (!structured || !structured.isDpsInit(&operand))
-        bytes += tensorBytes(operand.get().getType());
+    bytes += workOf(&op).bytes;
   }
 }

@@ -6,6 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "Baechi/Analysis/Roofline.h"
 #include "Baechi/Dialect/Baechi.h"
 #include "KernelNames.h"
 #include "MayAlias.h"
@@ -73,7 +74,6 @@ namespace {
 struct Kernel {
   func::FuncOp function;
   SmallVector<Value> inputs, outputs;
-  int64_t bytes = 0;
 };
 
 class Outliner {
@@ -108,7 +108,7 @@ private:
   /// By their hashes.
   std::unordered_map<size_t, SmallVector<Finished, 1>> known;
   std::unordered_map<size_t, SmallVector<func::FuncOp, 1>> finished;
-  int64_t kernels = 0;
+  llvm::DenseMap<Operation *, int64_t> bytes;
 };
 } // namespace
 
@@ -138,22 +138,6 @@ SmallVector<Value> Outliner::escapingResults(ArrayRef<Operation *> members) {
   return escaping;
 }
 
-/// Bytes of `op`'s operands that come from outside the kernel. What is read
-/// through a view counts as the view.
-static int64_t bytesRead(Operation *op, const DenseSet<Operation *> &inside) {
-  int64_t bytes = 0;
-  SetVector<Value> distinct(op->operand_begin(), op->operand_end());
-  for (Value operand : distinct) {
-    Value source = operand;
-    while (isView(source.getDefiningOp()))
-      source = source.getDefiningOp()->getOperand(0);
-    Operation *producer = source.getDefiningOp();
-    if (!producer || (!inside.contains(producer) && !isCloned(producer)))
-      bytes += tensorBytes(operand.getType());
-  }
-  return bytes;
-}
-
 Kernel Outliner::outline(ArrayRef<Operation *> members) {
   Kernel kernel;
   DenseSet<Operation *> inside(members.begin(), members.end());
@@ -170,12 +154,9 @@ Kernel Outliner::outline(ArrayRef<Operation *> members) {
       return groups.position(x) < groups.position(y);
     });
     locations.push_back(member->getLoc());
-    kernel.bytes += bytesRead(member, inside);
   }
   kernel.inputs = inputs.takeVector();
   kernel.outputs = escapingResults(members);
-  for (Value output : kernel.outputs)
-    kernel.bytes += tensorBytes(output.getType());
 
   MLIRContext *context = step.getContext();
   OpBuilder builder(context);
@@ -238,7 +219,7 @@ func::FuncOp Outliner::share(func::FuncOp kernel,
   alike.push_back(kernel);
   kernel.setName(kernelName(members));
   symbols.insert(kernel);
-  ++kernels;
+  bytes[kernel] = workOfKernel(kernel).bytes;
   return kernel;
 }
 
@@ -284,9 +265,9 @@ void Outliner::run(KernelReport &report) {
     auto call = func::CallOp::create(builder, loc, shared, operands);
     mapping.map(kernel.outputs, call.getResults());
     ++report.operatorsAfter;
-    report.bytesAfter += kernel.bytes;
+    report.bytesAfter += bytes.lookup(shared);
   }
-  report.kernels = kernels;
+  report.kernels = bytes.size();
 
   for (OpOperand &operand : terminator->getOpOperands()) {
     SmallVector<Operation *> views;
@@ -306,5 +287,6 @@ void formkernels::outlineKernels(func::FuncOp step, bool rowLoops,
   OperatorGroups groups(step.front());
   groupInsertions(groups);
   RowExtents rows = groupByRows(groups);
+  groupTails(groups, rows);
   Outliner(step, groups, rows, rowLoops).run(report);
 }

@@ -25,6 +25,12 @@ using RowExtents =
 /// then among readers of one tensor.
 RowExtents groupByRows(OperatorGroups &groups);
 
+/// Merges elementwise operations into the group of the reduction that they
+/// follow where they have much less to do: a mean's division, the update of a
+/// bias. A launch of their own would cost more than they. Such groups have no
+/// rows and are computed one operation after the other.
+void groupTails(OperatorGroups &groups, RowExtents &rows);
+
 /// Rewrites the body of `kernel`, a group of several linalg.generic, as a loop
 /// nest over `rows` that computes one row of each at a time. Elementwise
 /// operations over the same elements become one linalg.generic instead. Without
