@@ -32,8 +32,13 @@ def reference(name: str) -> dict:
 
 def initial_values(name: str) -> list[np.ndarray]:
     """What the arguments of a fixture's step begin with, by their baechi.init."""
-    argument = r"%arg\d+: tensor<([^>]*)> \{[^%]*?baechi\.init = \{([^}]*)\}"
-    return [_value(*found) for found in re.findall(argument, text(name))]
+    return initial_values_of(text(name))
+
+
+def initial_values_of(module: str) -> list[np.ndarray]:
+    """The same of a module's text."""
+    argument = r"%a(?:rg)?\d+: tensor<([^>]*)> \{[^%]*?baechi\.init = \{([^}]*)\}"
+    return [_value(*found) for found in re.findall(argument, module)]
 
 
 def _value(type_: str, fields: str) -> np.ndarray:
