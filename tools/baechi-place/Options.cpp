@@ -62,6 +62,9 @@ void defineOptions(CLI::App &app, Settings &s) {
       app.add_option("--timeline", s.timeline,
                      "Chrome trace to write (chrome://tracing, Perfetto)"));
   ofOne.push_back(app.add_option("--dot", s.dot, "Graphviz graph to write"));
+  ofOne.push_back(app.add_option("--html", s.html,
+                                 "web page to write: timeline, memory, graph "
+                                 "and tables in one file"));
   ofOne.push_back(
       app.add_option("--explain", s.explain,
                      "operator (its name, its number, or a pattern such as "
@@ -171,7 +174,8 @@ std::string toSweepOptions(const Settings &s, const PlaceOptions &place,
 }
 
 std::string checkOutputs(const Settings &s) {
-  for (const std::string &path : {s.output, s.report, s.timeline, s.dot}) {
+  for (const std::string &path :
+       {s.output, s.report, s.timeline, s.dot, s.html}) {
     if (path.empty())
       continue;
     std::error_code error;

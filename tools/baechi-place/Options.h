@@ -25,7 +25,7 @@ struct Settings {
   double solverLimit = 40;
   std::string expert; ///< name patterns -> devices
   std::string given;  ///< a placement to judge and draw instead of finding one
-  std::string output, report, timeline, dot;
+  std::string output, report, timeline, dot, html;
   std::vector<std::string> explain; ///< names, numbers or patterns
   bool compare = false;
   std::vector<std::string> placers; ///< to compare; empty: all

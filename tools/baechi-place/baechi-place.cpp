@@ -23,6 +23,7 @@
 #include "Baechi/Placement/Io.h"
 #include "Baechi/Placement/Judge.h"
 #include "Baechi/Placement/NativeSolver.h"
+#include "Baechi/Placement/Page.h"
 #include "Baechi/Placement/Place.h"
 #ifdef BAECHI_HAVE_GLPK
 #include "Baechi/Placement/Glpk.h"
@@ -44,6 +45,22 @@ namespace {
 int fail(const std::string &message) {
   fmt::print(stderr, "baechi-place: error: {}\n", message);
   return 1;
+}
+
+PageSummary pageSummary(const Settings &settings, const PlaceOptions &options,
+                        const PlaceResult &result) {
+  PageSummary summary;
+  summary.model = settings.graph;
+  summary.machine = settings.machine;
+  summary.placer = options.placer;
+  summary.winner = result.winner;
+  summary.objective = options.objective;
+  summary.lowerBoundNs = result.lowerBoundNs;
+  summary.lowerBoundName = result.lowerBoundName;
+  summary.maxLoadNs = result.maxLoadNs;
+  summary.singleDeviceNs = result.singleDeviceNs;
+  summary.notes = result.notes;
+  return summary;
 }
 
 /// Writes the files that were asked for; returns an error, empty if none.
@@ -71,6 +88,10 @@ std::string writeFiles(const Settings &settings, const Problem &problem,
     if (error.empty() && !note.empty())
       fmt::print("note: {}: {}\n", settings.dot, note);
   }
+  if (error.empty() && !settings.html.empty())
+    error = writeTextFile(
+        settings.html,
+        formatPage(problem, placement, pageSummary(settings, options, result)));
   return error;
 }
 

@@ -86,6 +86,8 @@ llvm::Error Execution::step(bool counted) {
     sums.sentBytes.push_back(device.bytesSent);
   if (!counted)
     return llvm::Error::success();
+  if (sums.wallNs.empty() || timeline.wallNs < fastestStep.wallNs)
+    fastestStep = timeline;
   sums.wallNs.push_back(timeline.wallNs);
   for (auto [sum, device] : llvm::zip(sums.busyNs, timeline.devices))
     sum += device.busyNs;

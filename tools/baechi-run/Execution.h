@@ -43,11 +43,14 @@ public:
 
   const runtime::Program &program() const { return session->program(); }
   const runtime::Timeline &timeline() const { return session->timeline(); }
+  /// Of the fastest counted step: what else the machine did shows least there.
+  const runtime::Timeline &fastest() const { return fastestStep; }
   Measurement measurement() const;
 
 private:
   std::unique_ptr<runtime::Session> session;
   Measurement sums;
+  runtime::Timeline fastestStep;
 };
 
 /// The first result (or updated argument) in which the two differ by a bit;

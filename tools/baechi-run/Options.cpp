@@ -79,6 +79,10 @@ Opt<std::string> trace("trace", cl::value_desc("FILE"),
                        cl::cat(category));
 Opt<std::string> json("json", cl::value_desc("FILE"),
                       cl::desc("the report as JSON"), cl::cat(category));
+Opt<std::string> html("html", cl::value_desc("FILE"),
+                      cl::desc("the report as a web page: timelines, memory, "
+                               "graph and tables in one file"),
+                      cl::cat(category));
 Opt<std::string> emit("emit", cl::value_desc("KIND"),
                       cl::desc("so: write the step as a shared object with a C "
                                "header, and stop; needs --output"),
@@ -170,6 +174,7 @@ RunOptions baechi::parseOptions(int argc, char **argv) {
   options.check = check;
   options.trace = trace;
   options.json = json;
+  options.html = html;
   options.emit = emit;
   options.output = output;
   options.queryMachine = queryMachine;
@@ -199,8 +204,9 @@ RunOptions baechi::parseOptions(int argc, char **argv) {
     fail("no model; give an .mlir file, or --query-machine=FILE");
   for (const std::string &path : {options.inputs, options.reference})
     requireReadable(path);
-  for (const std::string &path : {options.profile, options.outputs,
-                                  options.trace, options.json, options.output})
+  for (const std::string &path :
+       {options.profile, options.outputs, options.trace, options.json,
+        options.html, options.output})
     requireWritable(path);
   if (options.queryMachine != "-")
     requireWritable(options.queryMachine);

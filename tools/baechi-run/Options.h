@@ -22,7 +22,7 @@ struct RunOptions {
   std::string costs;
   std::string inputs, outputs, reference;
   bool check = false;
-  std::string trace, json;
+  std::string trace, json, html;
   std::string emit, output; ///< "so" and the file; empty: run
   std::string queryMachine;
   double watchdog = 60;

@@ -17,6 +17,7 @@
 #include "Execution.h"
 #include "Inputs.h"
 #include "Options.h"
+#include "Page.h"
 #include "QueryMachine.h"
 #include "Report.h"
 #include "mlir/IR/Diagnostics.h"
@@ -156,6 +157,8 @@ private:
       stop();
     compiler = std::move(*created);
     findCosts();
+    if (!options.html.empty() && failed(nameOperators(compiler->module())))
+      stop();
     FailureOr<CompiledProgram> program =
         compiler->compile(machine, options.place, "baechi");
     if (failed(program))
@@ -328,6 +331,13 @@ private:
       llvm::raw_string_ostream(text)
           << llvm::formatv("{0:2}", llvm::json::Value(report.toJson())) << '\n';
       writeText(options.json, text);
+    }
+    if (!options.html.empty()) {
+      FailureOr<std::string> page =
+          formatRunPage(compiler->module(), machine, report, placed->fastest());
+      if (failed(page))
+        stop();
+      writeText(options.html, *page);
     }
     bool wrong = !report.difference.empty() ||
                  (report.reference && !report.reference->agrees());

@@ -52,7 +52,7 @@ class DrawingTest(ToolCase):
             self.assertIn("digraph", dot.read_text())
 
     def test_unwritable(self):
-        for option in ("--timeline", "--dot", "--report", "-o"):
+        for option in ("--timeline", "--dot", "--html", "--report", "-o"):
             self.expect_error("there is no folder", options=[option, self.path / "no" / "file"])
             self.expect_error("it is a folder", options=[option, self.path])
 

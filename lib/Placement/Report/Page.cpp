@@ -1,0 +1,268 @@
+//===- Page.cpp - A placement as a web page ---------------------*- C++ -*-===//
+//
+// Part of the Baechi project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Baechi/Placement/Page.h"
+#include "Baechi/Placement/Explain.h"
+#include "Report/Critical.h"
+
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <numeric>
+#include <string_view>
+
+using namespace baechi::placement;
+
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+/// The page of Report/Page, styles and scripts inlined.
+constexpr std::string_view pageText =
+#include "Page.inc"
+    ;
+
+/// The data in columns: an object an operator would take several times the
+/// room.
+class PageData {
+public:
+  PageData(const Problem &problem, const Placement &placement,
+           const PageSummary &summary, const PageMeasurement *measured)
+      : problem(problem), placement(placement), summary(summary),
+        measured(measured), model(problem),
+        critical(criticalParts(model, placement)) {}
+
+  Json all() const {
+    Json data{{"format", "baechi-page"}, {"version", 1}};
+    data["summary"] = summaryData();
+    data["devices"] = devices();
+    data["operators"] = operators();
+    data["edges"] = edges();
+    data["transfers"] = transfers();
+    data["memory"] = memory();
+    data["reasons"] = reasons();
+    data["measured"] = measured ? measurement() : Json(nullptr);
+    return data;
+  }
+
+private:
+  int64_t timeOf(int32_t i) const {
+    return std::max<int64_t>(model.timeOf(i, placement.device[i]), 0);
+  }
+
+  Json summaryData() const {
+    int64_t achieved = summary.objective == Objective::MaxLoad
+                           ? summary.maxLoadNs
+                           : placement.makespanNs;
+    double gap = summary.lowerBoundNs > 0
+                     ? static_cast<double>(achieved) /
+                               static_cast<double>(summary.lowerBoundNs) -
+                           1
+                     : 0;
+    return {{"model", summary.model},
+            {"machine", summary.machine},
+            {"placer", summary.placer},
+            {"winner", summary.winner},
+            {"objective",
+             summary.objective == Objective::MaxLoad ? "max-load" : "makespan"},
+            {"makespan_ns", placement.makespanNs},
+            {"max_load_ns", summary.maxLoadNs},
+            {"lower_bound_ns", summary.lowerBoundNs},
+            {"lower_bound", summary.lowerBoundName},
+            {"gap", gap},
+            {"single_device_ns", orNull(summary.singleDeviceNs)},
+            {"notes", summary.notes}};
+  }
+
+  template <typename T> static Json orNull(const std::optional<T> &value) {
+    return value ? Json(*value) : Json(nullptr);
+  }
+
+  Json devices() const {
+    Json list = Json::array();
+    std::vector<DeviceUsage> uses = usage(problem, placement);
+    for (size_t d = 0; d < problem.machine.devices.size(); ++d) {
+      const Device &device = problem.machine.devices[d];
+      const DeviceUsage &use = uses[d];
+      Json entry{{"name", device.name},
+                 {"kind", device.kind},
+                 {"memory_bytes", device.memory},
+                 {"operators", use.operators},
+                 {"busy_ns", use.busyNs},
+                 {"peak_bytes", use.peakBytes},
+                 {"resident_bytes", use.residentBytes},
+                 {"sent_bytes", use.sentBytes}};
+      if (measured)
+        entry["arena_bytes"] = measured->arenaBytes[d];
+      list.push_back(std::move(entry));
+    }
+    return list;
+  }
+
+  Json operators() const {
+    Json name = Json::array(), time = Json::array(), resident = Json::array(),
+         output = Json::array();
+    for (int32_t i = 0; i < model.numNodes; ++i) {
+      const Operator &op = problem.graph.ops[i];
+      name.push_back(op.name);
+      time.push_back(timeOf(i));
+      resident.push_back(op.resident);
+      output.push_back(std::accumulate(op.outputs.begin(), op.outputs.end(),
+                                       int64_t(0),
+                                       [](int64_t sum, const Output &tensor) {
+                                         return sum + tensor.bytes;
+                                       }));
+    }
+    return {{"name", std::move(name)},
+            {"device", placement.device},
+            {"start_ns", placement.startNs},
+            {"time_ns", std::move(time)},
+            {"resident_bytes", std::move(resident)},
+            {"output_bytes", std::move(output)},
+            {"critical", marked(critical.op)}};
+  }
+
+  static Json marked(const std::vector<uint8_t> &marks) {
+    Json ids = Json::array();
+    for (size_t i = 0; i < marks.size(); ++i)
+      if (marks[i])
+        ids.push_back(i);
+    return ids;
+  }
+
+  Json edges() const {
+    Json from = Json::array(), output = Json::array(), to = Json::array();
+    for (const Edge &edge : problem.graph.edges) {
+      from.push_back(edge.from);
+      output.push_back(edge.output);
+      to.push_back(edge.to);
+    }
+    return {{"from", std::move(from)},
+            {"output", std::move(output)},
+            {"to", std::move(to)}};
+  }
+
+  Json transfers() const {
+    Json op = Json::array(), output = Json::array(), from = Json::array(),
+         to = Json::array(), start = Json::array(), end = Json::array(),
+         bytes = Json::array();
+    for (const Transfer &t : placement.transfers) {
+      op.push_back(t.op);
+      output.push_back(t.output);
+      from.push_back(t.from);
+      to.push_back(t.to);
+      start.push_back(t.startNs);
+      end.push_back(t.endNs);
+      bytes.push_back(problem.graph.ops[t.op].outputs[t.output].bytes);
+    }
+    return {{"op", std::move(op)},
+            {"output", std::move(output)},
+            {"from", std::move(from)},
+            {"to", std::move(to)},
+            {"start_ns", std::move(start)},
+            {"end_ns", std::move(end)},
+            {"bytes", std::move(bytes)},
+            {"critical", marked(critical.transfer)}};
+  }
+
+  /// Per device its times and its levels.
+  Json memory() const {
+    Json list = Json::array();
+    for (const auto &levels : memoryOverTime(problem, placement)) {
+      Json at = Json::array(), bytes = Json::array();
+      for (const MemoryLevel &level : levels) {
+        at.push_back(level.atNs);
+        bytes.push_back(level.bytes);
+      }
+      list.push_back({std::move(at), std::move(bytes)});
+    }
+    return list;
+  }
+
+  /// Of the longest operators, and the longest on the critical path.
+  Json reasons() const {
+    constexpr size_t most = 60;
+    Json list = Json::array();
+    if (!verify(problem, placement).empty())
+      return list;
+    std::vector<int32_t> order(model.numNodes);
+    std::iota(order.begin(), order.end(), 0);
+    std::stable_sort(order.begin(), order.end(), [&](int32_t a, int32_t b) {
+      return timeOf(a) > timeOf(b);
+    });
+    ExplainOptions options;
+    options.objective = summary.objective;
+    options.reschedule = false;
+    Explainer explainer(problem, placement, options);
+    size_t longest = 0, onPath = 0;
+    for (int32_t i : order) {
+      bool wanted = longest < most || (critical.op[i] && onPath < most);
+      ++longest;
+      if (!wanted || timeOf(i) == 0)
+        continue;
+      onPath += critical.op[i];
+      list.push_back({{"operator", i}, {"why", explainer.explain(i).why}});
+    }
+    return list;
+  }
+
+  static Json spanData(const std::vector<PageSpan> &spans) {
+    Json start = Json::array(), end = Json::array();
+    for (const PageSpan &span : spans) {
+      start.push_back(span.startNs);
+      end.push_back(span.endNs);
+    }
+    return {{"start_ns", std::move(start)}, {"end_ns", std::move(end)}};
+  }
+
+  Json measurement() const {
+    return {{"steps", measured->steps},
+            {"step_ns", measured->stepNs},
+            {"single_device_ns", orNull(measured->singleDeviceNs)},
+            {"shown_step_ns", measured->shownStepNs},
+            {"busy_ns", measured->busyNs},
+            {"operators", spanData(measured->operators)},
+            {"transfers", spanData(measured->transfers)}};
+  }
+
+  const Problem &problem;
+  const Placement &placement;
+  const PageSummary &summary;
+  const PageMeasurement *measured;
+  Model model;
+  Critical critical;
+};
+
+/// JSON that nothing in a script element ends: `<` occurs in strings alone.
+std::string inScript(const Json &data) {
+  // Names from outside of files need not be UTF-8.
+  std::string json = data.dump(-1, ' ', false, Json::error_handler_t::replace);
+  std::string text;
+  text.reserve(json.size());
+  for (char c : json)
+    if (c == '<')
+      text += "\\u003c";
+    else
+      text += c;
+  return text;
+}
+
+} // namespace
+
+std::string baechi::placement::formatPage(const Problem &problem,
+                                          const Placement &placement,
+                                          const PageSummary &summary,
+                                          const PageMeasurement *measured) {
+  constexpr std::string_view mark = "@DATA@";
+  constexpr size_t at = pageText.find(mark);
+  static_assert(at != std::string_view::npos);
+  std::string text(pageText.substr(0, at));
+  text += inScript(PageData(problem, placement, summary, measured).all());
+  text += pageText.substr(at + mark.size());
+  return text;
+}

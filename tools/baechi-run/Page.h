@@ -1,0 +1,30 @@
+//===- Page.h - A run as a web page -*- C++ -*-===//
+//
+// Part of the Baechi project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+#ifndef BAECHI_TOOLS_BAECHI_RUN_PAGE_H
+#define BAECHI_TOOLS_BAECHI_RUN_PAGE_H
+
+#include "Baechi/Placement/Problem.h"
+#include "Report.h"
+#include "mlir/IR/BuiltinOps.h"
+
+namespace baechi {
+
+/// Gives every argument and operator of the step its unique name as
+/// `baechi.name`: then the parts of the compiled program are known by it.
+llvm::LogicalResult nameOperators(mlir::ModuleOp module);
+
+/// The page of a run whose operators were named before they were compiled
+/// (docs/report-page.md). \p timeline is that of the step to show.
+llvm::FailureOr<std::string> formatRunPage(mlir::ModuleOp module,
+                                           const placement::Machine &machine,
+                                           const RunReport &report,
+                                           const runtime::Timeline &timeline);
+
+} // namespace baechi
+
+#endif // BAECHI_TOOLS_BAECHI_RUN_PAGE_H
