@@ -259,8 +259,7 @@ std::string baechi::placement::formatPage(const Problem &problem,
                                           const PageSummary &summary,
                                           const PageMeasurement *measured) {
   constexpr std::string_view mark = "@DATA@";
-  constexpr size_t at = pageText.find(mark);
-  static_assert(at != std::string_view::npos);
+  size_t at = pageText.find(mark);
   std::string text(pageText.substr(0, at));
   text += inScript(PageData(problem, placement, summary, measured).all());
   text += pageText.substr(at + mark.size());

@@ -37,25 +37,23 @@ const plural = (count, word) => `${countText(count)} ${word}${count === 1 ? '' :
 const palette = ['#4c78d8', '#e8a317', '#e4604e', '#48b6a3', '#48a84f', '#e87fb0', '#9a62e0', '#6fb1e8', '#a3745a', '#8b93a1'];
 const deviceColour = d => d < palette.length ? palette[d] : `hsl(${(d * 137.508) % 360} 55% 58%)`;
 
-const hues = new Map();
-/// One colour a layer: the same in every run, whatever else there is.
-function layerColour(layer) {
-  let colour = hues.get(layer);
-  if (!colour) {
-    let hash = 2166136261;
-    for (let i = 0; i < layer.length; ++i)
-      hash = Math.imul(hash ^ layer.charCodeAt(i), 16777619);
-    hash = Math.imul(hash ^ (hash >>> 15), 2246822519) >>> 0;
-    colour = `hsl(${hash % 360} ${48 + hash % 17}% ${54 + (hash >>> 9) % 12}%)`;
-    hues.set(layer, colour);
-  }
-  return colour;
+const layerColours = new Map();
+/// Neighbours in `layers` get hues far from each other.
+function colourLayers(layers) {
+  for (const layer of layers)
+    if (!layerColours.has(layer)) {
+      const k = layerColours.size;
+      layerColours.set(layer, `hsl(${(205 + k * 137.508) % 360} ${52 + k % 3 * 7}% ${63 + k % 2 * 8}%)`);
+    }
 }
+const layerColour = layer => layerColours.get(layer);
 
-/// The text that fits, from the end of the name: there it tells most.
+/// As much of the end of a name as fits: there it tells most.
 function fitName(name, characters) {
   if (name.length <= characters) return name;
-  if (characters < 4) return '';
-  const tail = name.slice(-characters + 1), cut = tail.indexOf('/');
-  return '…' + (cut > 0 && cut < characters / 2 ? tail.slice(cut) : tail);
+  const parts = name.split('/');
+  let shown = parts.pop();
+  if (shown.length > characters) return characters < 5 ? '' : `${shown.slice(0, characters - 1)}…`;
+  while (shown.length + parts[parts.length - 1].length + 2 <= characters) shown = `${parts.pop()}/${shown}`;
+  return shown;
 }

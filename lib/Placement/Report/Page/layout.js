@@ -68,9 +68,23 @@ function measureTree(model, node, leaves) {
   node.children.sort((a, b) => a.start - b.start || a.order - b.order);
 }
 
-/// Splits what has too many members to be read into parts by their order.
+/// Members whose names differ in numbers alone (t0, t1, ...) become one.
+function joinNumbered(children) {
+  const stem = child => child.label.replace(/\d+/g, '0'), stems = new Map();
+  for (const child of children) {
+    if (!stems.has(stem(child))) stems.set(stem(child), []);
+    stems.get(stem(child)).push(child);
+  }
+  if (stems.size === 1) return children;
+  return [...stems.values()].flatMap(alike => alike.length < 4 ? alike
+    : [{label: `${alike[0].label} … ${alike[alike.length - 1].label}`, children: alike}]);
+}
+
+/// Splits what has too many members to be read: by their names, then by their
+/// order.
 function split(node) {
   if (!node.children) return;
+  if (node.children.length > mostChildren) node.children = joinNumbered(node.children);
   node.children.forEach(split);
   while (node.children.length > mostChildren) {
     const parts = [], size = Math.max(2, Math.ceil(node.children.length / Math.ceil(node.children.length / (mostChildren - 8))));

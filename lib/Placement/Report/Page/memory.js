@@ -67,7 +67,8 @@ class MemoryChart {
       context.fillStyle = theme.ink;
       context.fillText(device.name, 9, top + 13);
       context.fillStyle = theme.soft;
-      context.fillText(`peak ${bytesText(device.peak_bytes)}`, 9, top + 27);
+      const held = device.arena_bytes ? `arena ${bytesText(device.arena_bytes)}` : `peak ${bytesText(device.peak_bytes)}`;
+      context.fillText(held, 9, top + 27);
       if (this.height > 40) {
         context.fillText(`limit ${bytesText(device.memory_bytes)}`, 9, top + 41);
         if (!shown) context.fillText('(above)', 9, top + 54);
@@ -110,7 +111,7 @@ class MemoryChart {
     }
     const bytes = this.levels[d].bytes[this.indexAt(this.levels[d], time)];
     const lines = [element('b', {}, device.name), `${bytesText(bytes)} of ${bytesText(device.memory_bytes)} at ${timeText(time)}`];
-    if (device.arena_bytes) lines.push(element('br'), `arena as planned: ${bytesText(device.arena_bytes)}`);
+    if (device.arena_bytes) lines.push(element('br'), `arena as planned ${bytesText(device.arena_bytes)}, peak of the replay ${bytesText(device.peak_bytes)}`);
     tip.show(event, lines);
   }
 }

@@ -1,19 +1,22 @@
 // The page's data in flat arrays, and what is derived from it.
 
-/// Spans by ascending start that do not overlap.
+/// Spans by ascending start.
 class Series {
   constructor(items) {
     items.sort((a, b) => a.start - b.start || a.end - b.end || a.id - b.id);
     this.id = Int32Array.from(items, item => item.id);
     this.start = Float64Array.from(items, item => item.start);
     this.end = Float64Array.from(items, item => item.end);
+    // The latest end until then: ascends where spans overlap, too.
+    this.reach = this.end.slice();
+    for (let k = 1; k < this.reach.length; ++k) this.reach[k] = Math.max(this.reach[k], this.reach[k - 1]);
   }
-  /// The first span that ends at or after a time.
+  /// The first span of those that end at or after a time.
   first(time) {
     let low = 0, high = this.id.length;
     while (low < high) {
       const middle = (low + high) >> 1;
-      if (this.end[middle] < time) low = middle + 1; else high = middle;
+      if (this.reach[middle] < time) low = middle + 1; else high = middle;
     }
     return low;
   }
@@ -61,6 +64,8 @@ class Model {
     }
     this.why = new Map(data.reasons.map(reason => [reason.operator, reason.why]));
     this.layer = this.name.map(layerOf);
+    const byStart = Array.from(this.start, (start, i) => i).sort((a, b) => this.start[a] - this.start[b] || a - b);
+    colourLayers(byStart.map(i => this.layer[i]));
     this.findTargets();
     this.makeRows();
   }
@@ -82,23 +87,26 @@ class Model {
       }
   }
 
-  /// One row a device and one a link, with a track each for what was predicted
-  /// and what was measured.
+  /// One row a device and one a link (where these are many, one for all links of
+  /// a sender), with a track each for what was predicted and what was measured.
   makeRows() {
     const kinds = this.measured ? ['predicted', 'measured'] : ['predicted'];
     this.rows = this.devices.map((device, d) => ({device: d, label: device.name, tracks: kinds.map(kind => ({kind, items: []}))}));
+    const mostLinks = 24, pair = moved => moved.from * this.devices.length + moved.to;
+    const together = new Set(this.transfers.map(pair)).size > mostLinks;
+    const keyOf = together ? moved => moved.from : pair;
     const links = new Map();
     for (const moved of this.transfers) {
-      const key = moved.from * this.devices.length + moved.to;
-      if (!links.has(key))
-        links.set(key, {link: key, label: `${this.devices[moved.from].name} → ${this.devices[moved.to].name}`,
-          tracks: kinds.map(kind => ({kind, items: []}))});
+      const target = together ? 'any' : this.devices[moved.to].name;
+      if (!links.has(keyOf(moved)))
+        links.set(keyOf(moved), {label: `${this.devices[moved.from].name} → ${target}`, tracks: kinds.map(kind => ({kind, items: []}))});
     }
-    this.linkRow = new Map();
+    const rowOf = new Map();
     for (const key of [...links.keys()].sort((a, b) => a - b)) {
-      this.linkRow.set(key, this.rows.length);
+      rowOf.set(key, this.rows.length);
       this.rows.push(links.get(key));
     }
+    this.linkRow = moved => rowOf.get(keyOf(moved));
     const add = (row, measured, id, start, end) => this.rows[row].tracks[measured].items.push({id, start, end});
     for (let i = 0; i < this.count; ++i) {
       add(this.device[i], 0, i, this.start[i], this.start[i] + this.time[i]);
@@ -106,7 +114,7 @@ class Model {
       if (span) add(this.device[i], 1, i, span.start, span.end);
     }
     for (const moved of this.transfers) {
-      const row = this.linkRow.get(moved.from * this.devices.length + moved.to);
+      const row = this.linkRow(moved);
       add(row, 0, moved.id, moved.start, moved.end);
       const span = this.measuredTransfer(moved.id);
       if (span) add(row, 1, moved.id, span.start, span.end);
@@ -116,7 +124,7 @@ class Model {
   }
 }
 
-/// Series of spans that do not overlap: one, more where transfers overlap.
+/// One series, more where transfers overlap; the last holds what is left.
 function lanesOf(items) {
   const lanes = [], ends = [], mostLanes = 4;
   items.sort((a, b) => a.start - b.start || a.end - b.end || a.id - b.id);

@@ -191,7 +191,7 @@ class Timeline {
         flush();
         const left = Math.max(x, axis.left - 2), right = Math.min(x + width, axis.left + axis.width + 2);
         fill(left, Math.max(right - left - (width > 4 ? 1 : 0), 1), id, hit, 1);
-        if (right - left > 34 && height >= 11) {
+        if (right - left > 40 && height >= 11) {
           const text = fitName(this.nameOf(row, id), Math.floor((right - left - 8) / 6.1));
           context.globalAlpha = dim && !hit ? 0.4 : 1;
           context.fillStyle = '#10141c';
@@ -243,7 +243,7 @@ class Timeline {
           const track = model.rows[row].tracks[kind];
           return track.top + (lane ? track.height / 2 : track.height - 3);
         };
-        const link = model.linkRow.get(moved.from * model.devices.length + moved.to);
+        const link = model.linkRow(moved);
         context.globalAlpha = strong ? 1 : Math.max(0.15, 0.7 - visible.length / 400);
         context.strokeStyle = moved.critical ? theme.critical : theme.ink;
         context.lineWidth = strong ? 1.6 : 0.8;
