@@ -171,8 +171,8 @@ class GraphView {
     if (box.w < 26 || box.h < 9) return;
     const size = Math.max(8, Math.min(12, box.h * 0.7));
     context.font = `${size}px system-ui, "DejaVu Sans", sans-serif`;
-    context.fillStyle = '#10141c';
-    context.globalAlpha = faded ? 0.4 : 1;
+    context.fillStyle = faded ? theme.soft : '#10141c';
+    context.globalAlpha = faded ? 0.5 : 1;
     const both = node.children && box.h > 2.6 * size, middle = box.y + box.h / 2 + size * 0.36;
     context.fillText(this.clipped(context, node.label, box.w - 6), box.x + 4, both ? middle - size * 0.6 : middle);
     if (both) {
@@ -325,7 +325,9 @@ class GraphView {
     const leaf = this.leaves[i];
     if (!this.fitted) this.fitTo(this.canvas.clientWidth, this.canvas.clientHeight);
     this.scale = Math.max(this.scale, 1.1);
-    this.left = this.canvas.clientWidth / 2 - (leaf.x + leaf.w / 2) * this.scale;
+    // Beside the card where there is room.
+    const width = this.canvas.clientWidth, centre = width > 900 ? width * 0.36 : width / 2;
+    this.left = centre - (leaf.x + leaf.w / 2) * this.scale;
     this.top = this.canvas.clientHeight / 2 - (leaf.y + leaf.h / 2) * this.scale;
     this.surface.draw();
   }

@@ -137,9 +137,9 @@ class Page {
       const others = [...new Set(Array.from({length: rows.begin[i + 1] - rows.begin[i]}, (_, k) => ends[rows.list[rows.begin[i] + k]]))];
       if (!others.length) return [];
       const items = others.slice(0, most).map(other => {
-        const link = element('a', {}, model.name[other]);
+        const link = element('a', {}, element('span', {class: 'swatch', style: `background:${deviceColour(model.device[other])}`}), model.name[other]);
         link.onclick = () => this.select(other);
-        return element('li', {}, element('span', {class: 'swatch', style: `background:${deviceColour(model.device[other])}`}), link);
+        return element('li', {}, link);
       });
       if (others.length > most) items.push(element('li', {class: 'soft'}, `and ${others.length - most} more`));
       return [element('span', {class: 'soft'}, label), element('ul', {}, ...items)];

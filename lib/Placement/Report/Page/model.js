@@ -138,11 +138,13 @@ function lanesOf(items) {
 }
 
 const passes = new Set(['backward', 'grad', 'gradients', 'AddN']);
-/// The first parts of a name; the backward pass of a layer belongs to it.
+/// The first parts of a name, up to the first with a number (encoder/l1), two
+/// where none has one; the backward pass of a layer belongs to it.
 function layerOf(name) {
   const parts = name.split(/[/.]/);
   let first = 0;
   while (first + 1 < parts.length && passes.has(parts[first])) ++first;
-  const last = Math.min(Math.max(parts.length - 1, first + 1), first + 2);
-  return parts.slice(first, last).join('/').replace(/#\d+$/, '');
+  const groups = parts.slice(first, Math.max(parts.length - 1, first + 1));
+  const numbered = groups.findIndex(part => /\d/.test(part));
+  return groups.slice(0, numbered >= 0 && numbered < 3 ? numbered + 1 : 2).join('/').replace(/#\d+$/, '');
 }

@@ -244,7 +244,8 @@ class Timeline {
           return track.top + (lane ? track.height / 2 : track.height - 3);
         };
         const link = model.linkRow(moved);
-        context.globalAlpha = strong ? 1 : Math.max(0.15, 0.7 - visible.length / 400);
+        const faded = page.matching && !page.isMatch[moved.op];
+        context.globalAlpha = strong ? 1 : faded ? 0.1 : Math.max(0.15, 0.7 - visible.length / 400);
         context.strokeStyle = moved.critical ? theme.critical : theme.ink;
         context.lineWidth = strong ? 1.6 : 0.8;
         this.curve(context, axis.x(span.start), middle(moved.from, false), axis.x(span.start), middle(link, true));
