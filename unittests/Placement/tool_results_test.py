@@ -181,7 +181,7 @@ class GivenPlacementTest(ToolCase):
     def test_of_another_graph(self):
         placement = self.path / "p.json"
         self.expect_success("-o", placement, graph=FORK)
-        self.expect_error("graph has 2 operators", options=[f"--placement={placement}"])
+        self.expect_error("the placement is of another graph", options=[f"--placement={placement}"])
 
 
 if __name__ == "__main__":
