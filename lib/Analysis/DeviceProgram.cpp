@@ -36,7 +36,7 @@ FailureOr<SmallVector<DeviceProgram>> baechi::devicePrograms(ModuleOp module) {
       return emitError(module.getLoc())
              << "no module for device '" << program.name
              << "'; run --baechi-partition";
-    FailureOr<func::FuncOp> step = findStep(program.module);
+    FailureOr<func::FuncOp> step = findFuncStep(program.module);
     if (failed(step))
       return failure();
     program.step = *step;

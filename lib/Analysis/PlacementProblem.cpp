@@ -18,7 +18,7 @@ using namespace baechi;
 namespace {
 /// Graph ids of a step's arguments and operators.
 struct Ids {
-  explicit Ids(func::FuncOp step, ArrayRef<Operation *> operators)
+  explicit Ids(FunctionOpInterface step, ArrayRef<Operation *> operators)
       : arguments(step.getNumArguments()) {
     for (auto [position, op] : llvm::enumerate(operators))
       ofOperation[op] = arguments + position;
@@ -70,7 +70,7 @@ void addArgument(placement::Graph &graph, BlockArgument argument,
 }
 } // namespace
 
-SmallVector<int32_t> baechi::requiredGroups(func::FuncOp step,
+SmallVector<int32_t> baechi::requiredGroups(FunctionOpInterface step,
                                             ArrayRef<Operation *> operators) {
   Ids ids(step, operators);
   int32_t n = ids.arguments + operators.size();
@@ -84,7 +84,7 @@ SmallVector<int32_t> baechi::requiredGroups(func::FuncOp step,
       if (!first)
         classes.unionSets(entry->second, id);
     }
-  Operation *terminator = step.getBody().front().getTerminator();
+  Operation *terminator = step.getFunctionBody().front().getTerminator();
   for (int32_t id = 0; id < ids.arguments; ++id)
     if (auto by =
             step.getArgAttrOfType<IntegerAttr>(id, BaechiDialect::kUpdatedBy)) {
@@ -93,6 +93,14 @@ SmallVector<int32_t> baechi::requiredGroups(func::FuncOp step,
       if (updater)
         classes.unionSets(id, *updater);
     }
+  // Operators with effects see each other's only where they share a memory.
+  std::optional<int32_t> effect;
+  for (Operation *op : operatorsWithEffects(step)) {
+    int32_t id = ids.ofOperation.lookup(op);
+    if (effect)
+      classes.unionSets(*effect, id);
+    effect = id;
+  }
   SmallVector<int32_t> groups(n, -1);
   for (int32_t id = 0; id < n; ++id)
     if (classes.contains(id))
@@ -100,7 +108,7 @@ SmallVector<int32_t> baechi::requiredGroups(func::FuncOp step,
   return groups;
 }
 
-StringAttr baechi::stringAttrOf(func::FuncOp step,
+StringAttr baechi::stringAttrOf(FunctionOpInterface step,
                                 ArrayRef<Operation *> operators, int32_t id,
                                 StringRef name) {
   int32_t arguments = step.getNumArguments();
@@ -114,8 +122,8 @@ StringAttr baechi::stringAttrOf(const StepGraph &graph, int32_t id,
   return stringAttrOf(graph.step, graph.operators, id, name);
 }
 
-FailureOr<StepGraph> baechi::buildStepGraph(func::FuncOp step) {
-  if (failed(checkShapes(step)))
+FailureOr<StepGraph> baechi::buildStepGraph(FunctionOpInterface step) {
+  if (failed(checkPlaceable(step)))
     return failure();
   StepGraph result;
   result.step = step;
@@ -144,7 +152,8 @@ FailureOr<StepGraph> baechi::buildStepGraph(func::FuncOp step) {
     }
   }
 
-  for (Value returned : step.getBody().front().getTerminator()->getOperands())
+  for (Value returned :
+       step.getFunctionBody().front().getTerminator()->getOperands())
     if (std::optional<int32_t> producer = ids.producer(rootOf(returned)))
       graph.ops[*producer].result = true;
 
@@ -154,6 +163,14 @@ FailureOr<StepGraph> baechi::buildStepGraph(func::FuncOp step) {
     for (Operation *reader :
          readersOf(step.getArgument(update.argument), update.updater))
       graph.edges.push_back({ids.ofOperation.lookup(reader), -1, updater});
+  }
+
+  int32_t before = -1;
+  for (Operation *op : operatorsWithEffects(step)) {
+    int32_t id = ids.ofOperation.lookup(op);
+    if (before >= 0)
+      graph.edges.push_back({before, -1, id});
+    before = id;
   }
 
   SmallVector<int32_t> groups = requiredGroups(step, result.operators);
@@ -170,7 +187,7 @@ FailureOr<StepGraph> baechi::buildStepGraph(func::FuncOp step) {
 void baechi::writePlacement(const StepGraph &graph,
                             const placement::Machine &machine, StringRef placer,
                             const placement::PlaceResult &result) {
-  func::FuncOp step = graph.step;
+  FunctionOpInterface step = graph.step;
   Builder builder(step.getContext());
   const placement::Placement &placement = *result.placement;
   int32_t arguments = step.getNumArguments();
@@ -230,7 +247,8 @@ private:
   InFlightDiagnostic error(int32_t id) {
     Operation *op = graph.operation(id);
     Location loc =
-        op ? op->getLoc() : func::FuncOp(graph.step).getArgument(id).getLoc();
+        op ? op->getLoc()
+           : FunctionOpInterface(graph.step).getArgument(id).getLoc();
     return emitError(loc) << "'" << graph.graph.ops[id].name << "' ";
   }
 
@@ -275,7 +293,7 @@ private:
     Operation *op = graph.operation(id);
     auto sends =
         op ? op->getAttrOfType<ArrayAttr>(BaechiDialect::kSends)
-           : func::FuncOp(graph.step)
+           : FunctionOpInterface(graph.step)
                  .getArgAttrOfType<ArrayAttr>(id, BaechiDialect::kSends);
     if (!sends)
       return success();

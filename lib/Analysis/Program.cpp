@@ -10,6 +10,8 @@
 #include "Baechi/Interfaces/OperatorInterfaces.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/IR/Matchers.h"
+#include "mlir/Interfaces/CallInterfaces.h"
+#include "mlir/Interfaces/SideEffectInterfaces.h"
 #include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/SetVector.h"
 #include "llvm/ADT/StringMap.h"
@@ -17,19 +19,42 @@
 using namespace mlir;
 using namespace baechi;
 
-FailureOr<func::FuncOp> baechi::findStep(ModuleOp module) {
-  SmallVector<func::FuncOp> found;
-  for (auto function : module.getOps<func::FuncOp>())
-    if (!function.isDeclaration() && function.isPublic() &&
+namespace {
+/// The step must be one block that ends with what the function returns.
+LogicalResult checkForm(FunctionOpInterface step) {
+  if (!llvm::hasSingleElement(step.getFunctionBody()))
+    return emitError(step.getLoc())
+           << "the step has several blocks; unstructured "
+              "control flow cannot be placed";
+  Block &block = step.getFunctionBody().front();
+  Operation *last = block.empty() ? nullptr : &block.back();
+  bool returns = last && last->hasTrait<OpTrait::ReturnLike>();
+  // An llvm.func of no result has the result type void.
+  if (returns && last->getNumOperands() == 0) {
+    for (unsigned index = 0; index < step.getNumArguments(); ++index)
+      returns &= !step.getArgAttr(index, BaechiDialect::kUpdatedBy);
+  } else if (returns) {
+    returns = last->getNumOperands() == step.getNumResults();
+  }
+  if (returns)
+    return success();
+  return emitError(last ? last->getLoc() : step.getLoc())
+         << "the step must end by returning its results";
+}
+} // namespace
+
+FailureOr<FunctionOpInterface> baechi::findStep(ModuleOp module) {
+  SmallVector<FunctionOpInterface> found, others;
+  for (auto function : module.getOps<FunctionOpInterface>())
+    if (!function.isExternal() && function.isPublic() &&
         !function->hasAttr(BaechiDialect::kKernel))
-      found.push_back(function);
+      (isa<func::FuncOp>(function) ? found : others).push_back(function);
+  // Beside a func.func, functions of other dialects are its helpers.
+  if (found.empty())
+    found = others;
   if (found.size() == 1) {
-    if (!llvm::hasSingleElement(found[0].getBody())) {
-      emitError(found[0].getLoc())
-          << "the step has several blocks; unstructured "
-             "control flow cannot be placed";
+    if (failed(checkForm(found[0])))
       return failure();
-    }
     return found[0];
   }
   InFlightDiagnostic diag = emitError(module.getLoc())
@@ -38,9 +63,20 @@ FailureOr<func::FuncOp> baechi::findStep(ModuleOp module) {
   if (found.empty())
     return diag << "none", failure();
   diag << found.size() << ":";
-  for (func::FuncOp function : found)
+  for (FunctionOpInterface function : found)
     diag << " @" << function.getName();
   return failure();
+}
+
+FailureOr<func::FuncOp> baechi::findFuncStep(ModuleOp module) {
+  FailureOr<FunctionOpInterface> step = findStep(module);
+  if (failed(step))
+    return failure();
+  if (auto function = dyn_cast<func::FuncOp>(step->getOperation()))
+    return function;
+  return emitError(step->getLoc())
+         << "the step is a '" << (*step)->getName().getStringRef()
+         << "', this takes a 'func.func' only";
 }
 
 bool baechi::isView(Operation *op) {
@@ -64,24 +100,41 @@ Value baechi::rootOf(Value value) {
 }
 
 std::optional<int64_t> baechi::tensorBytes(Type type, bool aligned) {
+  constexpr int64_t most = int64_t(1) << 48;
   if (auto future = dyn_cast<FutureType>(type))
     type = future.getValueType();
-  auto tensor = dyn_cast<RankedTensorType>(type);
-  if (!tensor || !tensor.hasStaticShape() ||
-      !tensor.getElementType().isIntOrIndexOrFloat())
+  ArrayRef<int64_t> shape;
+  Type element = type;
+  if (auto tensor = dyn_cast<RankedTensorType>(type)) {
+    shape = tensor.getShape();
+    element = tensor.getElementType();
+  }
+  if (auto vector = dyn_cast<VectorType>(element)) {
+    if (vector.isScalable() || !shape.empty())
+      return std::nullopt;
+    shape = vector.getShape();
+    element = vector.getElementType();
+  }
+  int64_t parts = 1;
+  if (auto complex = dyn_cast<ComplexType>(element)) {
+    parts = 2;
+    element = complex.getElementType();
+  }
+  if (!element.isIntOrIndexOrFloat() || ShapedType::isDynamicShape(shape))
     return std::nullopt;
-  Type element = tensor.getElementType();
   int64_t width = element.isIndex() ? 64 : element.getIntOrFloatBitWidth();
-  int64_t bytes = llvm::divideCeil(width, 8);
-  for (int64_t size : tensor.getShape())
+  int64_t bytes = parts * llvm::divideCeil(width, 8);
+  for (int64_t size : shape)
     if (llvm::MulOverflow(bytes, size, bytes))
       return std::nullopt;
+  if (bytes > most)
+    return std::nullopt;
   return aligned ? llvm::alignTo(bytes, kAlignment) : bytes;
 }
 
-SmallVector<Operation *> baechi::operatorsOf(func::FuncOp step) {
+SmallVector<Operation *> baechi::operatorsOf(FunctionOpInterface step) {
   SmallVector<Operation *> operators;
-  for (Operation &op : step.getBody().front())
+  for (Operation &op : step.getFunctionBody().front())
     if (!op.hasTrait<OpTrait::IsTerminator>() && !isView(&op) &&
         !matchPattern(&op, m_Constant()) &&
         !isa<SendOp, RecvOp, AwaitOp, CopyOp>(op))
@@ -100,20 +153,105 @@ SmallVector<Value> baechi::valuesReadBy(Operation *op) {
   return values;
 }
 
-LogicalResult baechi::checkShapes(func::FuncOp step) {
+LogicalResult baechi::checkPlaceable(FunctionOpInterface step) {
+  constexpr const char *mend =
+      "; what can be placed are tensors and vectors of static shape and "
+      "scalars, each smaller than 2^48 bytes";
   for (BlockArgument argument : step.getArguments())
     if (!tensorBytes(argument.getType(), true))
       return emitError(argument.getLoc())
              << "argument " << argument.getArgNumber()
-             << " of the step has type " << argument.getType()
-             << "; only tensors of static shape can be placed";
+             << " of the step has type " << argument.getType() << mend;
+  for (Operation &op : step.getFunctionBody().front())
+    if (isa<SendOp, RecvOp, AwaitOp, CopyOp>(op))
+      return op.emitOpError() << "belongs to a partitioned program; place the "
+                                 "program that was partitioned";
   for (Operation *op : operatorsOf(step))
     for (Type type : op->getResultTypes())
       if (!tensorBytes(type, true))
-        return op->emitOpError()
-               << "has a result of type " << type
-               << "; only tensors of static shape can be placed";
+        return op->emitOpError() << "has a result of type " << type << mend;
+  for (auto [index, value] : llvm::enumerate(
+           step.getFunctionBody().front().getTerminator()->getOperands()))
+    if (!tensorBytes(rootOf(value).getType(), true))
+      return emitError(value.getLoc())
+             << "result " << index << " of the step has type "
+             << value.getType() << mend;
   return success();
+}
+
+namespace {
+/// Finds operators with effects; each called function is looked at once.
+class EffectFinder {
+public:
+  /// Whether \p op, or what stands inside of it, has an effect that is seen
+  /// outside of \p scope.
+  bool hasEffect(Operation *op, Operation *scope) {
+    bool recursive = op->hasTrait<OpTrait::HasRecursiveMemoryEffects>();
+    if (auto stated = dyn_cast<MemoryEffectOpInterface>(op)) {
+      SmallVector<MemoryEffects::EffectInstance> effects;
+      stated.getEffects(effects);
+      if (llvm::any_of(effects, [&](const MemoryEffects::EffectInstance &it) {
+            return !isa<MemoryEffects::Allocate>(it.getEffect()) &&
+                   !isOwn(it.getValue(), scope);
+          }))
+        return true;
+    } else if (auto call = dyn_cast<CallOpInterface>(op)) {
+      return callHasEffect(call);
+    } else if (!recursive && op->getNumResults() == 0 &&
+               !op->hasTrait<OpTrait::IsTerminator>() &&
+               (op->isRegistered() || !isLastOfRegion(op, scope))) {
+      return true;
+    }
+    for (Region &region : op->getRegions())
+      for (Operation &inner : region.getOps())
+        if (hasEffect(&inner, scope))
+          return true;
+    return false;
+  }
+
+private:
+  /// Memory that \p scope itself has made.
+  static bool isOwn(Value value, Operation *scope) {
+    if (!value)
+      return false;
+    Operation *made = value.getDefiningOp();
+    return made && scope->isProperAncestor(made);
+  }
+
+  /// What ends a region of an unregistered operation is taken as a yield.
+  static bool isLastOfRegion(Operation *op, Operation *scope) {
+    return op != scope && op == &op->getBlock()->back();
+  }
+
+  bool callHasEffect(CallOpInterface call) {
+    auto symbol = dyn_cast<SymbolRefAttr>(call.getCallableForCallee());
+    if (!symbol)
+      return true;
+    auto [known, isNew] = called.try_emplace(symbol, false);
+    if (!isNew)
+      return known->second || call->getNumResults() == 0;
+    auto callee = dyn_cast_or_null<FunctionOpInterface>(call.resolveCallable());
+    bool effect = call->getNumResults() == 0;
+    if (callee && callee->hasAttr(BaechiDialect::kKernel))
+      return false;
+    if (callee && !callee.isExternal())
+      for (Operation &inner : callee.getFunctionBody().getOps())
+        effect |= !inner.hasTrait<OpTrait::IsTerminator>() &&
+                  hasEffect(&inner, callee);
+    called[symbol] = effect;
+    return effect;
+  }
+
+  llvm::DenseMap<SymbolRefAttr, bool> called;
+};
+} // namespace
+
+SmallVector<Operation *>
+baechi::operatorsWithEffects(FunctionOpInterface step) {
+  EffectFinder finder;
+  return llvm::filter_to_vector(operatorsOf(step), [&](Operation *op) {
+    return finder.hasEffect(op, op);
+  });
 }
 
 std::string baechi::nameOf(Operation *op) {
@@ -130,7 +268,7 @@ std::string baechi::nameOf(Operation *op) {
   return name;
 }
 
-SmallVector<std::string> baechi::namesOf(func::FuncOp step) {
+SmallVector<std::string> baechi::namesOf(FunctionOpInterface step) {
   SmallVector<std::string> names;
   llvm::StringMap<int64_t> used;
   auto add = [&](std::string name) {
@@ -221,7 +359,8 @@ SmallVector<Operation *> baechi::readersOf(BlockArgument argument,
 namespace {
 /// Drops updates until the data edges and the edges reader -> updater have a
 /// topological order: those whose updater is on or behind a cycle.
-void dropCircular(func::FuncOp step, SmallVector<InPlaceUpdate> &updates) {
+void dropCircular(FunctionOpInterface step,
+                  SmallVector<InPlaceUpdate> &updates) {
   SmallVector<Operation *> operators = operatorsOf(step);
   while (!updates.empty()) {
     llvm::DenseMap<Operation *, int64_t> waits;
@@ -240,7 +379,7 @@ void dropCircular(func::FuncOp step, SmallVector<InPlaceUpdate> &updates) {
         addEdge(reader, update.updater);
     SmallVector<Operation *> ready;
     // Constants are producers too, and always ready.
-    for (Operation &op : step.getBody().front())
+    for (Operation &op : step.getFunctionBody().front())
       if (waits.lookup(&op) == 0)
         ready.push_back(&op);
     while (!ready.empty())
@@ -257,9 +396,9 @@ void dropCircular(func::FuncOp step, SmallVector<InPlaceUpdate> &updates) {
 }
 } // namespace
 
-SmallVector<InPlaceUpdate> baechi::inPlaceUpdates(func::FuncOp step) {
+SmallVector<InPlaceUpdate> baechi::inPlaceUpdates(FunctionOpInterface step) {
   SmallVector<InPlaceUpdate> updates;
-  Operation *terminator = step.getBody().front().getTerminator();
+  Operation *terminator = step.getFunctionBody().front().getTerminator();
   llvm::DenseSet<Value> taken;
   SymbolTableCollection symbols;
   for (BlockArgument argument : step.getArguments()) {

@@ -28,6 +28,19 @@ static void printInteger(OpAsmPrinter &printer, Operation *, IntegerAttr attr) {
   printer << attr.getInt();
 }
 
+bool baechi::isMovable(Type type) {
+  return isa<RankedTensorType, VectorType, IntegerType, FloatType, IndexType,
+             ComplexType>(type);
+}
+
+LogicalResult FutureType::verify(function_ref<InFlightDiagnostic()> emitError,
+                                 Type valueType) {
+  if (isMovable(valueType))
+    return success();
+  return emitError() << "a future is of a tensor, a vector or a scalar, not of "
+                     << valueType;
+}
+
 #define GET_TYPEDEF_CLASSES
 #include "Baechi/Dialect/BaechiTypes.cpp.inc"
 

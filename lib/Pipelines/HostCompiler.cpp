@@ -82,7 +82,7 @@ HostCompiler::create(OwningOpRef<ModuleOp> model, HostJitOptions options) {
 
 LogicalResult HostCompiler::form() {
   Stopwatch watch;
-  FailureOr<func::FuncOp> step = findStep(module());
+  FailureOr<func::FuncOp> step = findFuncStep(module());
   if (failed(step))
     return failure();
   operatorCount = operatorsOf(*step).size();
@@ -91,7 +91,7 @@ LogicalResult HostCompiler::form() {
   manager.addPass(createKernelScratch());
   if (failed(manager.run(module())))
     return failure();
-  step = findStep(module());
+  step = findFuncStep(module());
   callCount = operatorsOf(*step).size();
   for (auto function : module().getOps<func::FuncOp>())
     kernelCount += function->hasAttr(BaechiDialect::kKernel);

@@ -33,8 +33,8 @@ struct AnnotateCosts : public baechi::impl::AnnotateCostsBase<AnnotateCosts> {
 
   void runOnOperation() override {
     ModuleOp module = getOperation();
-    FailureOr<func::FuncOp> step = findStep(module);
-    if (failed(step) || failed(checkShapes(*step)) ||
+    FailureOr<FunctionOpInterface> step = findStep(module);
+    if (failed(step) || failed(checkPlaceable(*step)) ||
         failed(readOptions(module)))
       return signalPassFailure();
     SmallVector<Operation *> operators = operatorsOf(*step);
@@ -198,7 +198,7 @@ private:
   }
 
   /// Says, for each kind that the profile is of, which operators it lacks.
-  void sayEstimated(func::FuncOp step, ArrayRef<Operation *> operators) {
+  void sayEstimated(FunctionOpInterface step, ArrayRef<Operation *> operators) {
     SymbolTableCollection symbols;
     for (const Roofline &kind : rooflines) {
       llvm::SetVector<StringRef> names;

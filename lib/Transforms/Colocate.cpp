@@ -20,7 +20,7 @@ using namespace baechi;
 namespace {
 struct Colocate : public baechi::impl::ColocateBase<Colocate> {
   void runOnOperation() override {
-    FailureOr<func::FuncOp> step = findStep(getOperation());
+    FailureOr<FunctionOpInterface> step = findStep(getOperation());
     if (failed(step))
       return signalPassFailure();
     SmallVector<Operation *> operators = operatorsOf(*step);

@@ -33,7 +33,7 @@ struct Wish {
 struct Constrain : public baechi::impl::ConstrainBase<Constrain> {
   using ConstrainBase::ConstrainBase;
 
-  func::FuncOp step;
+  FunctionOpInterface step;
   SmallVector<Operation *> operators;
   placement::Graph names; ///< operators with names alone
 
@@ -128,7 +128,7 @@ struct Constrain : public baechi::impl::ConstrainBase<Constrain> {
   }
 
   void runOnOperation() override {
-    FailureOr<func::FuncOp> found = findStep(getOperation());
+    FailureOr<FunctionOpInterface> found = findStep(getOperation());
     if (failed(found))
       return signalPassFailure();
     step = *found;

@@ -35,7 +35,7 @@ struct Explain : public baechi::impl::ExplainBase<Explain> {
   void runOnOperation() override {
     std::optional<placement::Machine> target =
         machineOf(getOperation(), machine);
-    FailureOr<func::FuncOp> step = findStep(getOperation());
+    FailureOr<FunctionOpInterface> step = findStep(getOperation());
     if (!target || failed(step))
       return signalPassFailure();
     FailureOr<StepGraph> graph = buildStepGraph(*step);

@@ -25,7 +25,7 @@ struct Fuse : public baechi::impl::FuseBase<Fuse> {
   void runOnOperation() override {
     ModuleOp module = getOperation();
     std::optional<placement::Machine> target = machineOf(module, machine);
-    FailureOr<func::FuncOp> step = findStep(module);
+    FailureOr<FunctionOpInterface> step = findStep(module);
     if (!target || failed(step))
       return signalPassFailure();
     FailureOr<StepGraph> graph = buildStepGraph(*step);
@@ -43,7 +43,7 @@ struct Fuse : public baechi::impl::FuseBase<Fuse> {
 
   /// Names every group of several members after its first one.
   void write(const StepGraph &graph, const std::vector<int32_t> &groups) {
-    func::FuncOp step = graph.step;
+    FunctionOpInterface step = graph.step;
     int32_t arguments = step.getNumArguments();
     llvm::DenseMap<int32_t, int32_t> members, first;
     for (auto [id, group] : llvm::enumerate(groups)) {

@@ -37,7 +37,7 @@ std::string list(ArrayRef<StringRef> names) {
 struct LoadPlacement : public baechi::impl::LoadPlacementBase<LoadPlacement> {
   using LoadPlacementBase::LoadPlacementBase;
 
-  func::FuncOp step;
+  FunctionOpInterface step;
   SmallVector<Operation *> operators;
   std::vector<placement::NamedDevice> placed;
 
@@ -134,7 +134,7 @@ struct LoadPlacement : public baechi::impl::LoadPlacementBase<LoadPlacement> {
   }
 
   void runOnOperation() override {
-    FailureOr<func::FuncOp> found = findStep(getOperation());
+    FailureOr<FunctionOpInterface> found = findStep(getOperation());
     if (failed(found))
       return signalPassFailure();
     step = *found;

@@ -21,15 +21,31 @@ using namespace mlir;
 using namespace baechi;
 
 namespace {
+/// Takes other dialects' attributes off arguments and results: many do not
+/// verify without a body.
+void keepOwnAttributes(FunctionOpInterface function) {
+  auto own = [](DictionaryAttr attrs) {
+    return llvm::filter_to_vector(
+        attrs ? attrs.getValue() : ArrayRef<NamedAttribute>(),
+        [](NamedAttribute attr) {
+          return isa_and_nonnull<BaechiDialect>(attr.getNameDialect());
+        });
+  };
+  for (unsigned index = 0; index < function.getNumArguments(); ++index)
+    function.setArgAttrs(index, own(function.getArgAttrDict(index)));
+  for (unsigned index = 0; index < function.getNumResults(); ++index)
+    function.setResultAttrs(index, own(function.getResultAttrDict(index)));
+}
+
 /// Writes one device's step.
 class DeviceWriter {
 public:
-  DeviceWriter(func::FuncOp step, const TransferSchedule &schedule,
+  DeviceWriter(FunctionOpInterface step, const TransferSchedule &schedule,
                const SymbolTable &whole, int32_t device, ModuleOp module)
       : step(step), schedule(schedule), whole(whole), device(device),
         module(module), builder(module.getBodyRegion()) {}
 
-  void write() {
+  LogicalResult write() {
     createFunction();
     ArrayRef<Operation *> operators = schedule.operators[device];
     // The messages offered or posted before each position, in global order.
@@ -49,7 +65,7 @@ public:
     }
     writeReturn();
     writeSignature();
-    importCallees();
+    return importSymbols();
   }
 
 private:
@@ -101,9 +117,9 @@ private:
       tokens.push_back(send.getToken());
       return;
     }
-    auto type = cast<RankedTensorType>(message.value.getType());
     auto recv = RecvOp::create(
-        builder, loc, FutureType::get(builder.getContext(), type),
+        builder, loc,
+        FutureType::get(builder.getContext(), message.value.getType()),
         builder.getStringAttr(schedule.devices[message.from]),
         builder.getI64IntegerAttr(message.queue),
         builder.getI64IntegerAttr(message.seq),
@@ -119,9 +135,8 @@ private:
     if (Value known = mapping.lookupOrNull(value))
       return known;
     if (auto it = futures.find(value); it != futures.end()) {
-      auto await =
-          AwaitOp::create(builder, it->second.getLoc(),
-                          cast<RankedTensorType>(value.getType()), it->second);
+      auto await = AwaitOp::create(builder, it->second.getLoc(),
+                                   value.getType(), it->second);
       mapping.map(value, await.getValue());
       return await.getValue();
     }
@@ -139,12 +154,11 @@ private:
     for (StringRef done : {BaechiDialect::kDevice, BaechiDialect::kSends,
                            BaechiDialect::kGroup, BaechiDialect::kPin})
       clone->removeAttr(done);
-    if (auto call = dyn_cast<func::CallOp>(clone))
-      callees.insert(call.getCalleeAttr().getAttr());
+    noteSymbols(clone);
   }
 
   void writeReturn() {
-    Operation *terminator = step.getBody().front().getTerminator();
+    Operation *terminator = step.getFunctionBody().front().getTerminator();
     SmallVector<NamedAttribute> attrs;
     for (auto [index, value] : llvm::enumerate(terminator->getOperands())) {
       Value root = rootOf(value);
@@ -182,27 +196,45 @@ private:
     }
   }
 
-  /// Kernels are declared in a device's module and defined once outside; other
-  /// functions are copied with whatever they call.
-  void importCallees() {
-    OpBuilder top = OpBuilder::atBlockBegin(module.getBody());
-    SmallVector<StringAttr> worklist(callees.begin(), callees.end());
-    while (!worklist.empty()) {
-      StringAttr name = worklist.pop_back_val();
-      auto callee = whole.lookup<func::FuncOp>(name);
-      if (!callee || !imported.insert(name).second)
-        continue;
-      auto copy = cast<func::FuncOp>(callee->hasAttr(BaechiDialect::kKernel)
-                                         ? top.cloneWithoutRegions(*callee)
-                                         : top.clone(*callee));
-      copy.setPrivate();
-      copy.walk([&](func::CallOp call) {
-        worklist.push_back(call.getCalleeAttr().getAttr());
+  /// Remembers what \p op and its regions name.
+  void noteSymbols(Operation *op) {
+    op->walk([&](Operation *inner) {
+      inner->getAttrDictionary().walk([&](SymbolRefAttr reference) {
+        symbols.try_emplace(reference.getRootReference(), inner);
       });
-    }
+    });
   }
 
-  func::FuncOp step, function;
+  /// Kernels are declared in a device's module and defined once outside; other
+  /// symbols are copied with whatever they name.
+  LogicalResult importSymbols() {
+    OpBuilder top = OpBuilder::atBlockBegin(module.getBody());
+    // What a copy names is added to the end.
+    for (size_t next = 0; next < symbols.size(); ++next) {
+      auto [name, user] = *std::next(symbols.begin(), next);
+      Operation *named = whole.lookup(name);
+      if (!named)
+        continue;
+      if (named == step)
+        return user->emitOpError() << "uses the step @" << name.getValue()
+                                   << " itself, which is no function any more "
+                                      "once it is partitioned";
+      auto function = dyn_cast<FunctionOpInterface>(named);
+      bool kernel = function && function->hasAttr(BaechiDialect::kKernel);
+      Operation *copy =
+          kernel ? top.cloneWithoutRegions(*named) : top.clone(*named);
+      if (kernel)
+        keepOwnAttributes(cast<FunctionOpInterface>(copy));
+      if (function)
+        SymbolTable::setSymbolVisibility(copy,
+                                         SymbolTable::Visibility::Private);
+      noteSymbols(copy);
+    }
+    return success();
+  }
+
+  FunctionOpInterface step;
+  func::FuncOp function;
   const TransferSchedule &schedule;
   const SymbolTable &whole;
   int32_t device;
@@ -212,14 +244,14 @@ private:
   llvm::DenseMap<Value, Value> futures;
   SmallVector<Value> tokens, returned;
   SmallVector<DictionaryAttr> resultAttrs;
-  llvm::SetVector<StringAttr> callees;
-  llvm::DenseSet<StringAttr> imported;
+  /// What is named, with an operation that does.
+  llvm::MapVector<StringAttr, Operation *> symbols;
 };
 
 struct Partition : public baechi::impl::PartitionBase<Partition> {
   void runOnOperation() override {
     ModuleOp module = getOperation();
-    FailureOr<func::FuncOp> step = findStep(module);
+    FailureOr<FunctionOpInterface> step = findStep(module);
     auto machine = module->getAttrOfType<MachineAttr>(BaechiDialect::kMachine);
     if (failed(step))
       return signalPassFailure();
@@ -231,21 +263,24 @@ struct Partition : public baechi::impl::PartitionBase<Partition> {
     if (failed(schedule))
       return signalPassFailure();
 
-    SymbolTable whole(module);
-    OpBuilder builder = OpBuilder::atBlockEnd(module.getBody());
+    Builder builder(module.getContext());
+    SymbolTable table(module);
     for (auto [device, name] : llvm::enumerate(schedule->devices)) {
-      auto deviceModule = ModuleOp::create(builder, module.getLoc(), name);
+      auto deviceModule = ModuleOp::create(module.getLoc(), name);
       deviceModule->setAttr(BaechiDialect::kDevice,
                             builder.getStringAttr(name));
-      DeviceWriter(*step, *schedule, whole, device, deviceModule).write();
+      table.insert(deviceModule); // under another name where that is taken
+      if (failed(DeviceWriter(*step, *schedule, table, device, deviceModule)
+                     .write()))
+        return signalPassFailure();
     }
     declareWhole(*step);
   }
 
   /// What is left of the step is its signature: where arguments and results
   /// live, under their own names and positions.
-  void declareWhole(func::FuncOp step) {
-    Operation *terminator = step.getBody().front().getTerminator();
+  void declareWhole(FunctionOpInterface step) {
+    Operation *terminator = step.getFunctionBody().front().getTerminator();
     for (auto [index, value] : llvm::enumerate(terminator->getOperands())) {
       Value root = rootOf(value);
       Attribute device;
@@ -261,8 +296,28 @@ struct Partition : public baechi::impl::PartitionBase<Partition> {
       step.removeArgAttr(index, BaechiDialect::kSends);
       step.removeArgAttr(index, BaechiDialect::kGroup);
     }
-    step.eraseBody();
-    step.setPrivate();
+    if (isa<func::FuncOp>(step)) {
+      step.eraseBody();
+      step.setPrivate();
+      keepOwnAttributes(step);
+      return;
+    }
+    // Whatever the step was, its devices' functions and its signature are
+    // func.func.
+    OpBuilder builder(step);
+    auto whole = func::FuncOp::create(
+        builder, step.getLoc(), step.getName(),
+        builder.getFunctionType(step.getArgumentTypes(),
+                                terminator->getOperandTypes()));
+    whole.setPrivate();
+    if (Attribute certificate = step->getAttr(BaechiDialect::kCertificate))
+      whole->setAttr(BaechiDialect::kCertificate, certificate);
+    for (unsigned index = 0; index < whole.getNumArguments(); ++index)
+      whole.setArgAttrs(index, step.getArgAttrDict(index));
+    for (unsigned index = 0; index < whole.getNumResults(); ++index)
+      whole.setResultAttrs(index, step.getResultAttrDict(index));
+    step.erase();
+    keepOwnAttributes(whole);
   }
 };
 } // namespace

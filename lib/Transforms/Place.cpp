@@ -97,7 +97,7 @@ struct Place : public baechi::impl::PlaceBase<Place> {
       emitError(module.getLoc()) << error;
       return signalPassFailure();
     }
-    FailureOr<func::FuncOp> step = findStep(module);
+    FailureOr<FunctionOpInterface> step = findStep(module);
     if (failed(step))
       return signalPassFailure();
     FailureOr<StepGraph> graph = buildStepGraph(*step);

@@ -1,5 +1,5 @@
 //===- TransferSchedule.cpp - The order of a placed step's operators and
-//transfers -*- C++ -*-===//
+// transfers -*- C++ -*-===//
 //
 // Part of the Baechi project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.
@@ -25,7 +25,7 @@ struct Node {
   }
 };
 
-StringAttr deviceAttrOf(func::FuncOp step, Value root) {
+StringAttr deviceAttrOf(FunctionOpInterface step, Value root) {
   if (auto argument = dyn_cast<BlockArgument>(root))
     return step.getArgAttrOfType<StringAttr>(argument.getArgNumber(),
                                              BaechiDialect::kDevice);
@@ -35,7 +35,7 @@ StringAttr deviceAttrOf(func::FuncOp step, Value root) {
 
 class Scheduler {
 public:
-  Scheduler(func::FuncOp step, MachineAttr machine)
+  Scheduler(FunctionOpInterface step, MachineAttr machine)
       : step(step), machine(machine), operators(operatorsOf(step)) {
     for (auto [index, op] : llvm::enumerate(operators))
       indexOf[op] = index;
@@ -46,8 +46,8 @@ public:
       schedule.deviceIndex[device.getName()] = schedule.devices.size();
       schedule.devices.push_back(device.getName());
     }
-    if (failed(checkPlaced()) || failed(collectMessages()) ||
-        failed(collectEdges()) || failed(order()))
+    if (failed(checkPlaceable(step)) || failed(checkPlaced()) ||
+        failed(collectMessages()) || failed(collectEdges()) || failed(order()))
       return failure();
     return std::move(schedule);
   }
@@ -171,6 +171,20 @@ private:
       for (Operation *reader :
            readersOf(step.getArgument(update.argument), update.updater))
         addEdge(indexOf.lookup(reader), indexOf.lookup(update.updater));
+    Operation *before = nullptr;
+    for (Operation *op : operatorsWithEffects(step)) {
+      if (before && schedule.deviceOf(before) != schedule.deviceOf(op)) {
+        InFlightDiagnostic diag = op->emitOpError()
+                                  << "has side effects, as an operator on "
+                                     "another device; place the program with "
+                                     "--baechi-place";
+        diag.attachNote(before->getLoc()) << "the other operator";
+        return failure();
+      }
+      if (before)
+        addEdge(indexOf.lookup(before), indexOf.lookup(op));
+      before = op;
+    }
     return success();
   }
 
@@ -276,7 +290,7 @@ private:
     }
   }
 
-  func::FuncOp step;
+  FunctionOpInterface step;
   MachineAttr machine;
   SmallVector<Operation *> operators;
   llvm::DenseMap<Operation *, int32_t> indexOf;
@@ -296,11 +310,11 @@ int32_t TransferSchedule::deviceOf(Value root) const {
   auto argument = dyn_cast<BlockArgument>(root);
   if (!argument)
     return deviceOf(root.getDefiningOp());
-  auto step = cast<func::FuncOp>(argument.getOwner()->getParentOp());
+  auto step = cast<FunctionOpInterface>(argument.getOwner()->getParentOp());
   return deviceIndex.lookup(deviceAttrOf(step, root).getValue());
 }
 
-FailureOr<TransferSchedule> baechi::scheduleTransfers(func::FuncOp step,
+FailureOr<TransferSchedule> baechi::scheduleTransfers(FunctionOpInterface step,
                                                       MachineAttr machine) {
   return Scheduler(step, machine).run();
 }

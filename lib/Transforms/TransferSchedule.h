@@ -41,7 +41,7 @@ struct TransferSchedule {
 
 /// Orders a placed step by its planned times. Emits an error where a tensor has
 /// no planned transfer to a device that reads it.
-mlir::FailureOr<TransferSchedule> scheduleTransfers(mlir::func::FuncOp step,
+mlir::FailureOr<TransferSchedule> scheduleTransfers(mlir::FunctionOpInterface step,
                                                     MachineAttr machine);
 
 } // namespace baechi

@@ -23,7 +23,7 @@ namespace {
 struct VerifyPlaced : public baechi::impl::VerifyPlacedBase<VerifyPlaced> {
   void runOnOperation() override {
     std::optional<placement::Machine> machine = machineOf(getOperation(), "");
-    FailureOr<func::FuncOp> step = findStep(getOperation());
+    FailureOr<FunctionOpInterface> step = findStep(getOperation());
     if (!machine || failed(step))
       return signalPassFailure();
     llvm::StringMap<StringRef> kinds;

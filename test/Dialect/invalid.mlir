@@ -268,7 +268,12 @@ func.func @sequence() {
 // -----
 
 func.func @await(%a: tensor<4xf32>) {
-  // expected-error @+1 {{operand #0 must be a tensor that is on its way or a send that still reads its tensor}}
+  // expected-error @+1 {{operand #0 must be a value that is on its way or a send that still reads its tensor}}
   baechi.await %a : tensor<4xf32>
   return
 }
+
+// -----
+
+// expected-error @+1 {{a future is of a tensor, a vector or a scalar, not of 'memref<4xf32>'}}
+func.func private @future(!baechi.future<memref<4xf32>>)

@@ -18,8 +18,8 @@
 // TWO: error: a program needs one public function, its step; this module has 2: @a @b
 // NONE: error: a program needs one public function, its step; this module has none
 // BLOCKS: error: the step has several blocks; unstructured control flow cannot be placed
-// DYNAMIC: dynamic.mlir:1:{{.*}}error: argument 0 of the step has type 'tensor<?xf32>'; only tensors of static shape can be placed
-// RESULT: result.mlir:3:{{.*}}error: 'arith.addf' op has a result of type 'tensor<?xf32>'; only tensors of static shape can be placed
+// DYNAMIC: dynamic.mlir:1:{{.*}}error: argument 0 of the step has type 'tensor<?xf32>'; what can be placed are tensors and vectors of static shape and scalars, each smaller than 2^48 bytes
+// RESULT: result.mlir:3:{{.*}}error: 'arith.addf' op has a result of type 'tensor<?xf32>'; what can be placed are tensors and vectors of static shape and scalars, each smaller than 2^48 bytes
 
 //--- step.mlir
 func.func @step(%x: tensor<4xf32>) -> tensor<4xf32> {

@@ -91,3 +91,17 @@ module attributes {baechi.machine = #three} {
     return %x : tensor<4xf32>
   }
 }
+
+// -----
+
+#two = #baechi.machine<devices = [<"a", kind = "host", memory = 1000>, <"b", kind = "host", memory = 1000>], link_model = parallel>
+module attributes {baechi.machine = #two} {
+  ml_program.global private mutable @state(dense<0> : tensor<4xi32>) : tensor<4xi32>
+  func.func @step(%x: tensor<4xi32> {baechi.device = "a"}) -> tensor<4xi32> {
+    // expected-note @+1 {{the other operator}}
+    ml_program.global_store @state = %x : tensor<4xi32> {baechi.device = "a"}
+    // expected-error @+1 {{'ml_program.global_load' op has side effects, as an operator on another device; place the program with --baechi-place}}
+    %0 = ml_program.global_load @state : tensor<4xi32> {baechi.device = "b"}
+    return %0 : tensor<4xi32>
+  }
+}

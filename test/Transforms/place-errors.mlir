@@ -17,7 +17,10 @@
 // RUN: not baechi-opt %t/kind.mlir --baechi-place="machine=host:2" 2>&1 | FileCheck %s --check-prefix=NO-KIND
 // RUN: not baechi-opt %t/conflict.mlir --baechi-place="machine=host:2" 2>&1 | FileCheck %s --check-prefix=CONFLICT
 
-// PLACER: unknown placer 'best'; known: mtopo, mtopo-nonuniform, metf, msct
+// PLACER: unknown placer 'best'; known: mtopo, mtopo-nonuniform, metf, msct, etf, sct, single, mostly-single, round-robin, even-split, split, expert, min-cut, annealing{{$}}
+// The option's text says the same.
+// RUN: baechi-opt --help | FileCheck %s --check-prefix=HELP
+// HELP: --placer=<string> {{ *}}- mtopo, mtopo-nonuniform, metf, msct, etf, sct, single, mostly-single, round-robin, even-split, split, expert, min-cut, annealing{{$}}
 // PLACERS: more than one placer: 'metf'
 // GROUPING: error: unknown grouping step 'shuffle'; known: all, none, colocate, forward, coplace, fuse
 // BUDGET: error: unknown budget '{{nan|-1}}': use auto, 0 

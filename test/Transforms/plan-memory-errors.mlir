@@ -32,9 +32,8 @@ module attributes {baechi.machine = #one} {
 module attributes {baechi.machine = #one} {
   module @a attributes {baechi.device = "a"} {
     func.func @step(%x: tensor<4xf32>) {
-      %i = arith.constant 0 : index
-      // expected-error @+1 {{has a result of type 'f32'; memory needs tensors of static shape}}
-      %0 = tensor.extract %x[%i] : tensor<4xf32>
+      // expected-error @+1 {{has a result of type 'memref<4xf32>'; memory needs tensors of static shape}}
+      %0 = memref.alloc() : memref<4xf32>
       return
     }
   }

@@ -24,25 +24,25 @@ namespace baechi {
 ///   and control edges make the argument's other readers run before.
 /// - Constants belong to whoever reads them and move nowhere.
 struct StepGraph {
-  mlir::func::FuncOp step;
+  mlir::FunctionOpInterface step;
   llvm::SmallVector<mlir::Operation *> operators;
   placement::Graph graph;
 
   mlir::Operation *operation(int32_t id) const {
-    int32_t arguments = mlir::func::FuncOp(step).getNumArguments();
+    int32_t arguments = mlir::FunctionOpInterface(step).getNumArguments();
     return id < arguments ? nullptr : operators[id - arguments];
   }
 };
 
 /// Builds the graph; emits an error for an operator without a cost or with a
 /// type whose size is unknown. Groups and pins are the IR's.
-mlir::FailureOr<StepGraph> buildStepGraph(mlir::func::FuncOp step);
+mlir::FailureOr<StepGraph> buildStepGraph(mlir::FunctionOpInterface step);
 
 /// The groups that the program itself asks for: for every graph operator the
 /// representative of its group (union-find of `baechi.group` names and of
 /// arguments with their updaters), -1 when it is in none.
 llvm::SmallVector<int32_t>
-requiredGroups(mlir::func::FuncOp step,
+requiredGroups(mlir::FunctionOpInterface step,
                llvm::ArrayRef<mlir::Operation *> operators);
 
 /// Writes devices, starts, transfers and the certificate on the step.
@@ -58,7 +58,7 @@ readPlacement(const StepGraph &graph, const placement::Machine &machine);
 
 /// Reads a string attribute of graph operator \p id: of the argument or of the
 /// operation that it stands for.
-mlir::StringAttr stringAttrOf(mlir::func::FuncOp step,
+mlir::StringAttr stringAttrOf(mlir::FunctionOpInterface step,
                               llvm::ArrayRef<mlir::Operation *> operators,
                               int32_t id, llvm::StringRef name);
 

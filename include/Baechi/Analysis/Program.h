@@ -10,6 +10,7 @@
 
 #include "Baechi/Dialect/Baechi.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Interfaces/FunctionInterfaces.h"
 
 namespace baechi {
 
@@ -19,7 +20,10 @@ constexpr int64_t kAlignment = 64;
 
 /// The one public function with a body that is no kernel; emits an error that
 /// names the candidates when there is not exactly one.
-mlir::FailureOr<mlir::func::FuncOp> findStep(mlir::ModuleOp module);
+mlir::FailureOr<mlir::FunctionOpInterface> findStep(mlir::ModuleOp module);
+
+/// The same for what works on func.func alone: an error for other functions.
+mlir::FailureOr<mlir::func::FuncOp> findFuncStep(mlir::ModuleOp module);
 
 /// True for operations that only give a tensor another type (reshapes, and what
 /// says so by BufferOpInterface): their result is the operand's buffer.
@@ -28,25 +32,33 @@ bool isView(mlir::Operation *op);
 /// The value whose buffer \p value is, seen through views.
 mlir::Value rootOf(mlir::Value value);
 
-/// Bytes of a statically shaped tensor (i1 is one byte an element), rounded up
-/// to kAlignment when \p aligned. Nullopt for any other type.
+/// Bytes of a tensor or vector of static shape, or of a scalar (i1 is one
+/// byte), rounded up to kAlignment when \p aligned. Nullopt for any other type,
+/// and beyond 2^48 bytes, so that sums do not overflow.
 std::optional<int64_t> tensorBytes(mlir::Type type, bool aligned);
 
 /// Emits an error for the first argument or operator's result whose size is not
-/// known: only tensors of static shape can be placed.
-llvm::LogicalResult checkShapes(mlir::func::FuncOp step);
+/// known, and for messages: what has these was partitioned already.
+llvm::LogicalResult checkPlaceable(mlir::FunctionOpInterface step);
 
 /// The operators of a step in program order: every operation but constants,
 /// views, messages and the terminator.
-llvm::SmallVector<mlir::Operation *> operatorsOf(mlir::func::FuncOp step);
+llvm::SmallVector<mlir::Operation *>
+operatorsOf(mlir::FunctionOpInterface step);
 
 /// The values that an operator of a step reads: its operands, and what its
 /// regions use of the step.
 llvm::SmallVector<mlir::Value> valuesReadBy(mlir::Operation *op);
 
+/// The operators of a step with effects that others may see, in program order,
+/// which they must keep: what reads or writes memory, and what is unknown and
+/// has no result. (Unknown operations with results are taken to be pure.)
+llvm::SmallVector<mlir::Operation *>
+operatorsWithEffects(mlir::FunctionOpInterface step);
+
 /// A unique name for every argument and operator of a step, from `baechi.name`
 /// or locations: arguments first, then operatorsOf.
-llvm::SmallVector<std::string> namesOf(mlir::func::FuncOp step);
+llvm::SmallVector<std::string> namesOf(mlir::FunctionOpInterface step);
 
 /// The name of one operation: its `baechi.name`, else the first NameLoc's of
 /// its location, "" if there is neither.
@@ -69,7 +81,7 @@ struct InPlaceUpdate {
 /// The updates that can be in place when every other reader of the argument
 /// runs before the updater (`readers` below). Where such orders would be
 /// circular the updates concerned are left out.
-llvm::SmallVector<InPlaceUpdate> inPlaceUpdates(mlir::func::FuncOp step);
+llvm::SmallVector<InPlaceUpdate> inPlaceUpdates(mlir::FunctionOpInterface step);
 
 /// The operators that read \p argument, but for \p updater.
 llvm::SmallVector<mlir::Operation *> readersOf(mlir::BlockArgument argument,

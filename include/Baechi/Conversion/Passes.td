@@ -20,8 +20,25 @@ def KernelScratch : Pass<"baechi-kernel-scratch", "::mlir::ModuleOp"> {
     reads the attribute.
 
     ```mlir
-    func.func private @softmax_transpose(%x: tensor<1024x512xf32>) -> tensor<512x1024xf32>
-        attributes {baechi.kernel, baechi.kernel_scratch = 2097152 : i64}
+    func.func private @twice(%x: tensor<100x200xf32>) -> tensor<100x200xf32> attributes {baechi.kernel} {
+      %e = tensor.empty() : tensor<200x100xf32>
+      %y = linalg.transpose ins(%x : tensor<100x200xf32>) outs(%e : tensor<200x100xf32>) permutation = [1, 0]
+      %z = linalg.exp ins(%y : tensor<200x100xf32>) outs(%e : tensor<200x100xf32>) -> tensor<200x100xf32>
+      %r = tensor.empty() : tensor<100x200xf32>
+      %t = linalg.transpose ins(%z : tensor<200x100xf32>) outs(%r : tensor<100x200xf32>) permutation = [1, 0]
+      return %t : tensor<100x200xf32>
+    }
+    ```
+    becomes by `--baechi-kernel-scratch`
+    ```mlir
+    func.func private @twice(%arg0: tensor<100x200xf32>) -> tensor<100x200xf32> attributes {baechi.kernel, baechi.kernel_scratch = 80000 : i64} {
+      %0 = tensor.empty() : tensor<200x100xf32>
+      %transposed = linalg.transpose ins(%arg0 : tensor<100x200xf32>) outs(%0 : tensor<200x100xf32>) permutation = [1, 0]
+      %1 = linalg.exp ins(%transposed : tensor<200x100xf32>) outs(%0 : tensor<200x100xf32>) -> tensor<200x100xf32>
+      %2 = tensor.empty() : tensor<100x200xf32>
+      %transposed_0 = linalg.transpose ins(%1 : tensor<200x100xf32>) outs(%2 : tensor<100x200xf32>) permutation = [1, 0]
+      return %transposed_0 : tensor<100x200xf32>
+    }
     ```
   }];
   let dependentDialects = ["::baechi::BaechiDialect"];
@@ -37,14 +54,28 @@ def LowerKernels : Pass<"baechi-lower-kernels", "::mlir::ModuleOp"> {
     "generated".
 
     ```mlir
-    func.func private @matmul_12x9x7(%a: tensor<12x7xf32>, %b: tensor<7x9xf32>) -> tensor<12x9xf32> attributes {baechi.kernel} { ... }
+    func.func private @matmul_12x9x7(%a: tensor<12x7xf32>, %b: tensor<7x9xf32>) -> tensor<12x9xf32> attributes {baechi.kernel} {
+      %zero = arith.constant 0.0 : f32
+      %e = tensor.empty() : tensor<12x9xf32>
+      %f = linalg.fill ins(%zero : f32) outs(%e : tensor<12x9xf32>) -> tensor<12x9xf32>
+      %r = linalg.matmul ins(%a, %b : tensor<12x7xf32>, tensor<7x9xf32>) outs(%f : tensor<12x9xf32>) -> tensor<12x9xf32>
+      return %r : tensor<12x9xf32>
+    }
     ```
-    becomes
+    becomes by `--baechi-lower-kernels`
     ```mlir
     llvm.func @cblas_sgemm(i32, i32, i32, i32, i32, i32, f32, !llvm.ptr, i32, !llvm.ptr, i32, f32, !llvm.ptr, i32)
-    llvm.func @matmul_12x9x7(%a: !llvm.ptr, %b: !llvm.ptr, %c: !llvm.ptr, %scratch: !llvm.ptr) attributes {baechi.kernel, baechi.kernel_scratch = 0 : i64} {
-      ...
-      llvm.call @cblas_sgemm(%rowMajor, %noTrans, %noTrans, %m, %n, %k, %alpha, %a, %lda, %b, %ldb, %beta, %c, %ldc)
+    llvm.func @matmul_12x9x7(%arg0: !llvm.ptr, %arg1: !llvm.ptr, %arg2: !llvm.ptr, %arg3: !llvm.ptr) attributes {baechi.kernel, baechi.kernel_scratch = 0 : i64, sym_visibility = "private"} {
+      %0 = llvm.mlir.constant(0.000000e+00 : f32) : f32
+      %1 = llvm.mlir.constant(101 : i32) : i32
+      %2 = llvm.mlir.constant(111 : i32) : i32
+      %3 = llvm.mlir.constant(12 : i32) : i32
+      %4 = llvm.mlir.constant(9 : i32) : i32
+      %5 = llvm.mlir.constant(7 : i32) : i32
+      %6 = llvm.mlir.constant(1.000000e+00 : f32) : f32
+      llvm.call @cblas_sgemm(%1, %2, %2, %3, %4, %5, %6, %arg0, %5, %arg1, %4, %0, %arg2, %4) : (i32, i32, i32, i32, i32, i32, f32, !llvm.ptr, i32, !llvm.ptr, i32, f32, !llvm.ptr, i32) -> ()
+      llvm.return
+    }
     ```
     A kernel that is still called on tensors is an error: `baechi-lower` lowers
     the callers.
@@ -59,6 +90,33 @@ def Lower : Pass<"baechi-lower", "::mlir::ModuleOp"> {
     that calls kernels and the runtime's C interface
     (Baechi/Runtime/Abi.h); the module gets the program's manifest
     (docs/program-format.md) as the string `PREFIX_program`.
+
+    ```mlir
+    #machine = #baechi.machine<devices = [<"a", kind = "host", memory = 1000>], link_model = parallel>
+    module attributes {baechi.machine = #machine} {
+      func.func private @step(tensor<16xf32>) -> tensor<16xf32>
+      module @a attributes {baechi.arena = #baechi.arena<bytes = 128, resident = 64, live = 128, limit = 1000>, baechi.device = "a"} {
+        func.func private @exp(tensor<16xf32>) -> tensor<16xf32> attributes {baechi.kernel}
+        func.func @step(%x: tensor<16xf32> {baechi.argument = 0 : i64, baechi.offset = 0 : i64}) -> (tensor<16xf32> {baechi.result = 0 : i64}) {
+          %0 = call @exp(%x) {baechi.offset = array<i64: 64>} : (tensor<16xf32>) -> tensor<16xf32>
+          return %0 : tensor<16xf32>
+        }
+      }
+    }
+    ```
+    becomes by `--baechi-lower=prefix=p`
+    ```mlir
+    ...
+    llvm.func @p_step_a(%arg0: !llvm.ptr, %arg1: !llvm.ptr) -> i32 {
+    ...
+    llvm.call @baechi_operator_begin(%arg0, %2) : (!llvm.ptr, i32) -> ()
+    llvm.call @exp(%arg1, %1, %arg1) : (!llvm.ptr, !llvm.ptr, !llvm.ptr) -> ()
+    llvm.call @baechi_operator_end(%arg0, %2) : (!llvm.ptr, i32) -> ()
+    ...
+    llvm.func @baechi_operator_begin(!llvm.ptr, i32)
+    llvm.func @exp(!llvm.ptr, !llvm.ptr, !llvm.ptr)
+    llvm.func @baechi_operator_end(!llvm.ptr, i32)
+    ```
   }];
   let options = [
     Option<"target", "target", "std::string", "\"host\"", "host">,
@@ -87,23 +145,26 @@ def ExportIree : Pass<"baechi-export-iree", "::mlir::ModuleOp"> {
     dialects in the context.
 
     ```mlir
-    func.func @step(%x: tensor<8xf32> {baechi.device = "host0"}, %y: tensor<8xf32> {baechi.device = "host0"}) -> tensor<8xf32> {
-      %a = arith.addf %x, %x {baechi.device = "host1"} : tensor<8xf32>
-      %b = arith.subf %y, %a {baechi.device = "host0"} : tensor<8xf32>
-      return %b : tensor<8xf32>
+    #machine = #baechi.machine<devices = [<"host0", kind = "host", memory = 1000>, <"host1", kind = "host", memory = 1000>], link_model = parallel>
+    module attributes {baechi.machine = #machine} {
+      func.func @step(%x: tensor<8xf32> {baechi.device = "host0"}, %y: tensor<8xf32> {baechi.device = "host0"}) -> tensor<8xf32> {
+        %a = arith.addf %x, %x {baechi.device = "host1"} : tensor<8xf32>
+        %b = arith.subf %y, %a {baechi.device = "host0"} : tensor<8xf32>
+        return %b : tensor<8xf32>
+      }
     }
     ```
-    becomes
+    becomes by `--baechi-export-iree`
     ```mlir
     "util.global"() <{initial_value = #hal.device.alias<"local"[0]> : !hal.device, sym_name = "host0", sym_visibility = "private", type = !hal.device}> : () -> ()
     "util.global"() <{initial_value = #hal.device.alias<"local"[1]> : !hal.device, sym_name = "host1", sym_visibility = "private", type = !hal.device}> : () -> ()
-    func.func @step(%x: tensor<8xf32> {iree.abi.affinity = #hal.device.affinity<@host0>}, %y: tensor<8xf32> {iree.abi.affinity = #hal.device.affinity<@host0>}) -> (tensor<8xf32> {iree.abi.affinity = #hal.device.affinity<@host0>}) {
-      %0 = "flow.tensor.transfer"(%x) <{operandSegmentSizes = array<i32: 1, 0>, target = #hal.device.affinity<@host1>}> : (tensor<8xf32>) -> tensor<8xf32>
-      %a = arith.addf %0, %0 : tensor<8xf32>
-      %1 = "flow.tensor.barrier"(%y) <{target = #hal.device.affinity<@host0>}> : (tensor<8xf32>) -> tensor<8xf32>
-      %2 = "flow.tensor.transfer"(%a) <{operandSegmentSizes = array<i32: 1, 0>, target = #hal.device.affinity<@host0>}> : (tensor<8xf32>) -> tensor<8xf32>
-      %b = arith.subf %1, %2 : tensor<8xf32>
-      return %b : tensor<8xf32>
+    func.func @step(%arg0: tensor<8xf32> {iree.abi.affinity = #hal.device.affinity<@host0>}, %arg1: tensor<8xf32> {iree.abi.affinity = #hal.device.affinity<@host0>}) -> (tensor<8xf32> {iree.abi.affinity = #hal.device.affinity<@host0>}) {
+      %0 = "flow.tensor.transfer"(%arg0) <{operandSegmentSizes = array<i32: 1, 0>, target = #hal.device.affinity<@host1>}> : (tensor<8xf32>) -> tensor<8xf32>
+      %1 = arith.addf %0, %0 : tensor<8xf32>
+      %2 = "flow.tensor.barrier"(%arg1) <{target = #hal.device.affinity<@host0>}> : (tensor<8xf32>) -> tensor<8xf32>
+      %3 = "flow.tensor.transfer"(%1) <{operandSegmentSizes = array<i32: 1, 0>, target = #hal.device.affinity<@host0>}> : (tensor<8xf32>) -> tensor<8xf32>
+      %4 = arith.subf %2, %3 : tensor<8xf32>
+      return %4 : tensor<8xf32>
     }
     ```
   }];

@@ -18,6 +18,11 @@
 #include "mlir/Interfaces/InferTypeOpInterface.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 
+namespace baechi {
+/// Whether values of \p type can cross devices: tensors, vectors and scalars.
+bool isMovable(mlir::Type type);
+} // namespace baechi
+
 #include "Baechi/Dialect/BaechiDialect.h.inc"
 #include "Baechi/Dialect/BaechiEnums.h.inc"
 

@@ -27,7 +27,7 @@ def Baechi_SendOp : Baechi_Op<"send"> {
     %t = baechi.send %0 to "gpu0" queue 0 seq 7 start 41000 end 52000 : tensor<128x512xf32>
     ```
   }];
-  let arguments = (ins AnyRankedTensor:$value, StrAttr:$to,
+  let arguments = (ins Baechi_Value:$value, StrAttr:$to,
                        ConfinedAttr<I64Attr, [IntNonNegative]>:$queue,
                        ConfinedAttr<I64Attr, [IntNonNegative]>:$seq,
                        DefaultValuedAttr<I64Attr, "0">:$start,
@@ -72,7 +72,7 @@ def Baechi_AwaitOp
     ```
   }];
   let arguments = (ins AnyTypeOf<[Baechi_FutureType, Baechi_TokenType]>:$source);
-  let results = (outs Optional<AnyRankedTensor>:$value);
+  let results = (outs Optional<Baechi_Value>:$value);
   let assemblyFormat = "$source attr-dict `:` qualified(type($source))";
 }
 
@@ -87,7 +87,7 @@ def Baechi_CopyOp
     baechi.copy %next into %argument : tensor<512xf32>
     ```
   }];
-  let arguments = (ins AnyRankedTensor:$source, AnyRankedTensor:$target);
+  let arguments = (ins Baechi_Value:$source, Baechi_Value:$target);
   let assemblyFormat = "$source `into` $target attr-dict `:` type($source)";
 }
 

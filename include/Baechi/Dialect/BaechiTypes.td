@@ -16,10 +16,15 @@ class Baechi_Type<string name, string typeMnemonic>
   let mnemonic = typeMnemonic;
 }
 
+/// What can cross devices.
+def Baechi_Value : Type<CPred<"::baechi::isMovable($_self)">,
+                        "tensor, vector or scalar">;
+
 def Baechi_FutureType : Baechi_Type<"Future", "future"> {
-  let summary = "a tensor that is on its way";
-  let parameters = (ins "::mlir::RankedTensorType":$valueType);
+  let summary = "a value that is on its way";
+  let parameters = (ins "::mlir::Type":$valueType);
   let assemblyFormat = "`<` $valueType `>`";
+  let genVerifyDecl = 1;
 }
 
 def Baechi_TokenType : Baechi_Type<"Token", "token"> {

@@ -20,7 +20,7 @@ struct CompileOptions : public mlir::PassPipelineOptions<CompileOptions> {
       llvm::cl::desc("machine file, or host:N[@SIZE]; default: the module's "
                      "baechi.machine")};
   Option<std::string> placer{*this, "placer",
-                             llvm::cl::desc("msct, metf, mtopo or single"),
+                             llvm::cl::desc("a placer of --baechi-place"),
                              llvm::cl::init("msct")};
   Option<std::string> profile{*this, "profile",
                               llvm::cl::desc("profile file; default: the "

@@ -21,6 +21,35 @@ def FormKernels : Pass<"baechi-form-kernels", "::mlir::ModuleOp"> {
     one kernel. `report` says as a remark what became of the program: operators
     and the bytes that they read and write, before and after, and the number of
     distinct kernels.
+
+    ```mlir
+    func.func @step(%x: tensor<8xf32>) -> tensor<8xf32> {
+      %e = tensor.empty() : tensor<8xf32>
+      %0 = linalg.exp ins(%x : tensor<8xf32>) outs(%e : tensor<8xf32>) -> tensor<8xf32>
+      %1 = linalg.add ins(%0, %x : tensor<8xf32>, tensor<8xf32>) outs(%e : tensor<8xf32>) -> tensor<8xf32>
+      return %1 : tensor<8xf32>
+    }
+    ```
+    becomes by `--baechi-form-kernels`
+    ```mlir
+    #map = affine_map<(d0) -> (d0)>
+    module {
+      func.func @step(%arg0: tensor<8xf32>) -> tensor<8xf32> {
+        %0 = call @exp_add_8(%arg0) : (tensor<8xf32>) -> tensor<8xf32>
+        return %0 : tensor<8xf32>
+      }
+      func.func private @exp_add_8(%arg0: tensor<8xf32>) -> (tensor<8xf32> {baechi.may_alias = array<i64: 0>}) attributes {baechi.kernel} {
+        %0 = tensor.empty() : tensor<8xf32>
+        %1 = linalg.generic {indexing_maps = [#map, #map], iterator_types = ["parallel"]} ins(%arg0 : tensor<8xf32>) outs(%0 : tensor<8xf32>) {
+        ^bb0(%in: f32, %out: f32):
+          %2 = math.exp %in : f32
+          %3 = arith.addf %2, %in : f32
+          linalg.yield %3 : f32
+        } -> tensor<8xf32>
+        return %1 : tensor<8xf32>
+      }
+    }
+    ```
   }];
   let options = [
     Option<"rowLoops", "row-loops", "bool", "true",
@@ -43,6 +72,20 @@ def AnnotateCosts : Pass<"baechi-annotate-costs", "::mlir::ModuleOp"> {
     every other operator gets the roofline's estimate: the larger of its
     floating-point operations over the kind's peak and its bytes over the
     kind's bandwidth, plus the launch overhead.
+
+    ```mlir
+    func.func @step(%x: tensor<64x64xf32>) -> tensor<64x64xf32> {
+      %0 = math.exp %x : tensor<64x64xf32>
+      return %0 : tensor<64x64xf32>
+    }
+    ```
+    becomes by `--baechi-annotate-costs=roofline=host:50:10:200`
+    ```mlir
+    func.func @step(%arg0: tensor<64x64xf32>) -> tensor<64x64xf32> {
+      %0 = math.exp %arg0 {baechi.cost = #baechi.cost<time_ns = {host = 3477}, scratch = 0>} : tensor<64x64xf32>
+      return %0 : tensor<64x64xf32>
+    }
+    ```
   }];
   let options = [
     Option<"profile", "profile", "std::string", "\"\"",
@@ -59,6 +102,20 @@ def Colocate : Pass<"baechi-colocate", "::mlir::ModuleOp"> {
     An argument and the operator that computes its next value are one group, so
     that parameters are updated in place. Groups that the program already has
     are kept, and united where an argument's update joins two of them.
+
+    ```mlir
+    func.func @step(%w: tensor<4xf32> {baechi.name = "w", baechi.updated_by = 0 : i64}, %g: tensor<4xf32>) -> tensor<4xf32> {
+      %0 = arith.subf %w, %g : tensor<4xf32>
+      return %0 : tensor<4xf32>
+    }
+    ```
+    becomes by `--baechi-colocate`
+    ```mlir
+    func.func @step(%arg0: tensor<4xf32> {baechi.group = "w", baechi.name = "w", baechi.updated_by = 0 : i64}, %arg1: tensor<4xf32>) -> tensor<4xf32> {
+      %0 = arith.subf %arg0, %arg1 {baechi.group = "w"} : tensor<4xf32>
+      return %0 : tensor<4xf32>
+    }
+    ```
   }];
 }
 
@@ -70,6 +127,25 @@ def Fuse : Pass<"baechi-fuse", "::mlir::ModuleOp"> {
     its share of the program's work and memory. Written as `baechi.group`, which
     placers then keep. (`--baechi-place` does the same for itself unless
     grouping=none.)
+
+    ```mlir
+    #cost = #baechi.cost<time_ns = {host = 100}, scratch = 0>
+    func.func @step(%x: tensor<64xf32>) -> tensor<64xf32> {
+      %0 = math.exp %x {baechi.cost = #cost, baechi.name = "exp"} : tensor<64xf32>
+      %1 = math.log %0 {baechi.cost = #cost, baechi.name = "log"} : tensor<64xf32>
+      return %1 : tensor<64xf32>
+    }
+    ```
+    becomes by `--baechi-fuse=machine=host:2@1GiB`
+    ```mlir
+    module attributes {baechi.machine = #baechi.machine<devices = [<"host0", kind = "host", memory = 1073741824>, <"host1", kind = "host", memory = 1073741824>], link_default = <"" -> "", latency_ns = 2000, bytes_per_us = 8000>, link_model = sequential>} {
+      func.func @step(%arg0: tensor<64xf32> {baechi.group = "arg0"}) -> tensor<64xf32> {
+        %0 = math.exp %arg0 {baechi.cost = #baechi.cost<time_ns = {host = 100}, scratch = 0>, baechi.group = "arg0", baechi.name = "exp"} : tensor<64xf32>
+        %1 = math.log %0 {baechi.cost = #baechi.cost<time_ns = {host = 100}, scratch = 0>, baechi.name = "log"} : tensor<64xf32>
+        return %1 : tensor<64xf32>
+      }
+    }
+    ```
   }];
   let options = [
     Option<"machine", "machine", "std::string", "\"\"",
@@ -86,10 +162,33 @@ def Place : Pass<"baechi-place", "::mlir::ModuleOp"> {
     the function. The placer may be given as a bare word:
     `--baechi-place=msct`. A program that fits no placement is an error that
     names the bytes needed, the limits and the largest culprits.
+
+    ```mlir
+    #cost = #baechi.cost<time_ns = {host = 9000}, scratch = 0>
+    func.func @step(%x: tensor<64xf32>, %y: tensor<64xf32>) -> tensor<64xf32> {
+      %0 = math.exp %x {baechi.cost = #cost} : tensor<64xf32>
+      %1 = math.log %y {baechi.cost = #cost} : tensor<64xf32>
+      %2 = arith.addf %0, %1 {baechi.cost = #cost} : tensor<64xf32>
+      return %2 : tensor<64xf32>
+    }
+    ```
+    becomes by `--baechi-place="metf machine=host:2@1MiB budget=0"`
+    ```mlir
+    module attributes {baechi.machine = #baechi.machine<devices = [<"host0", kind = "host", memory = 1048576>, <"host1", kind = "host", memory = 1048576>], link_default = <"" -> "", latency_ns = 2000, bytes_per_us = 8000>, link_model = sequential>} {
+      func.func @step(%arg0: tensor<64xf32> {baechi.device = "host0"}, %arg1: tensor<64xf32> {baechi.device = "host1"}) -> tensor<64xf32> attributes {baechi.certificate = #baechi.placement_certificate<placer = "metf", winner = "metf", makespan = 20032, lower_bound = 18000, bound = "critical path", single_device = 0, operators = 5, groups = 3>} {
+        %0 = math.exp %arg0 {baechi.cost = #baechi.cost<time_ns = {host = 9000}, scratch = 0>, baechi.device = "host0", baechi.start = 0 : i64} : tensor<64xf32>
+        %1 = math.log %arg1 {baechi.cost = #baechi.cost<time_ns = {host = 9000}, scratch = 0>, baechi.device = "host1", baechi.sends = [#baechi.transfer<result = 0, from = "host1", to = "host0", start = 9000, end = 11032>], baechi.start = 0 : i64} : tensor<64xf32>
+        %2 = arith.addf %0, %1 {baechi.cost = #baechi.cost<time_ns = {host = 9000}, scratch = 0>, baechi.device = "host0", baechi.start = 11032 : i64} : tensor<64xf32>
+        return %2 : tensor<64xf32>
+      }
+    }
+    ```
   }];
   let options = [
     Option<"placer", "placer", "std::string", "\"msct\"",
-           "msct, metf, mtopo or single">,
+           "mtopo, mtopo-nonuniform, metf, msct, etf, sct, single, "
+           "mostly-single, round-robin, even-split, split, expert, min-cut, "
+           "annealing">,
     Option<"machine", "machine", "std::string", "\"\"",
            "machine file, or host:N[@SIZE]; default: the module's baechi.machine">,
     Option<"budget", "budget", "std::string", "\"auto\"",
@@ -115,6 +214,22 @@ def Constrain : Pass<"baechi-constrain", "::mlir::ModuleOp"> {
 
     A pattern that names nothing, a device that the machine does not have and an
     operator that is pinned or grouped otherwise already are errors.
+
+    ```mlir
+    func.func @step(%x: tensor<4xf32> {baechi.name = "x"}) -> tensor<4xf32> {
+      %0 = math.exp %x {baechi.name = "encoder/exp"} : tensor<4xf32>
+      %1 = math.log %0 {baechi.name = "decoder/log"} : tensor<4xf32>
+      return %1 : tensor<4xf32>
+    }
+    ```
+    becomes by `--baechi-constrain="pins=enc*=host1 groups=x=g,*log=g"`
+    ```mlir
+    func.func @step(%arg0: tensor<4xf32> {baechi.group = "g", baechi.name = "x"}) -> tensor<4xf32> {
+      %0 = math.exp %arg0 {baechi.name = "encoder/exp", baechi.pin = "host1"} : tensor<4xf32>
+      %1 = math.log %0 {baechi.group = "g", baechi.name = "decoder/log"} : tensor<4xf32>
+      return %1 : tensor<4xf32>
+    }
+    ```
   }];
   let options = [
     ListOption<"pins", "pins", "std::string", "PATTERN=DEVICE, with commas">,
@@ -135,8 +250,27 @@ def LoadPlacement : Pass<"baechi-load-placement", "::mlir::ModuleOp"> {
     may have changed since: what only one of the two has is a warning that names
     it, and what the file does not place is left to the placer.
 
+    ```mlir
+    #machine = #baechi.machine<devices = [<"gpu0", kind = "cuda", memory = 1000>, <"gpu1", kind = "cuda", memory = 1000>], link_model = parallel>
+    module attributes {baechi.machine = #machine} {
+      func.func @step(%x: tensor<4xf32> {baechi.name = "x"}) -> tensor<4xf32> {
+        %0 = math.exp %x {baechi.name = "encoder/exp"} : tensor<4xf32>
+        return %0 : tensor<4xf32>
+      }
+    }
     ```
-    --baechi-load-placement="file=step.placement.json machine=host:2"
+    becomes by `--baechi-load-placement=file=saved.json`
+    ```mlir
+    module attributes {baechi.machine = #baechi.machine<devices = [<"gpu0", kind = "cuda", memory = 1000>, <"gpu1", kind = "cuda", memory = 1000>], link_model = parallel>} {
+      func.func @step(%arg0: tensor<4xf32> {baechi.name = "x"}) -> tensor<4xf32> {
+        %0 = math.exp %arg0 {baechi.name = "encoder/exp", baechi.pin = "gpu1"} : tensor<4xf32>
+        return %0 : tensor<4xf32>
+      }
+    }
+    ```
+    when `saved.json` is
+    ```json
+    {"format": "baechi-placement", "version": 1, "ops": [{"id": 0, "name": "encoder/exp", "device": "gpu1"} ]}
     ```
 
     A device that the machine does not have, an operator that is pinned
@@ -161,6 +295,19 @@ def Explain : Pass<"baechi-explain", "::mlir::ModuleOp"> {
     earliest start, the bytes that are needed and free, what excludes it, and
     the step's time with the operator and its group there. The pattern may be
     given as a bare word: `--baechi-explain=layer1/*`.
+
+    `--baechi-explain=math.log` says of
+    ```mlir
+    module attributes {baechi.machine = #baechi.machine<devices = [<"host0", kind = "host", memory = 1048576>, <"host1", kind = "host", memory = 1048576>], link_default = <"" -> "", latency_ns = 2000, bytes_per_us = 8000>, link_model = sequential>} {
+      func.func @step(%arg0: tensor<64xf32> {baechi.device = "host0"}, %arg1: tensor<64xf32> {baechi.device = "host1"}) -> tensor<64xf32> attributes {baechi.certificate = #baechi.placement_certificate<placer = "metf", winner = "metf", makespan = 20032, lower_bound = 18000, bound = "critical path", single_device = 0, operators = 5, groups = 3>} {
+        %0 = math.exp %arg0 {baechi.cost = #baechi.cost<time_ns = {host = 9000}, scratch = 0>, baechi.device = "host0", baechi.start = 0 : i64} : tensor<64xf32>
+        // expected-remark @+1 {{operator 3 'math.log' is on host1}}
+        %1 = math.log %arg1 {baechi.cost = #baechi.cost<time_ns = {host = 9000}, scratch = 0>, baechi.device = "host1", baechi.sends = [#baechi.transfer<result = 0, from = "host1", to = "host0", start = 9000, end = 11032>], baechi.start = 0 : i64} : tensor<64xf32>
+        %2 = arith.addf %0, %1 {baechi.cost = #baechi.cost<time_ns = {host = 9000}, scratch = 0>, baechi.device = "host0", baechi.start = 11032 : i64} : tensor<64xf32>
+        return %2 : tensor<64xf32>
+      }
+    }
+    ```
   }];
   let options = [
     Option<"name", "name", "std::string", "\"*\"",
@@ -172,6 +319,23 @@ def Explain : Pass<"baechi-explain", "::mlir::ModuleOp"> {
 
 def VerifyPlaced : Pass<"baechi-verify-placed", "::mlir::ModuleOp"> {
   let summary = "check that every operator has a device of the machine";
+  let description = [{
+    Changes nothing: errors at the operators and arguments that are on no device,
+    on one that the machine does not have or that cannot run them, or elsewhere
+    than their pin or group.
+
+    `--baechi-verify-placed` says of
+    ```mlir
+    #machine = #baechi.machine<devices = [<"gpu0", kind = "cuda", memory = 1000>], link_model = parallel>
+    module attributes {baechi.machine = #machine} {
+      func.func @step(%x: tensor<4xf32> {baechi.device = "gpu0"}) -> tensor<4xf32> {
+        // expected-error @+1 {{'sum' is on 'gpu1', which the machine does not have}}
+        %0 = arith.addf %x, %x {baechi.name = "sum", baechi.device = "gpu1"} : tensor<4xf32>
+        return %0 : tensor<4xf32>
+      }
+    }
+    ```
+  }];
 }
 
 def Partition : Pass<"baechi-partition", "::mlir::ModuleOp"> {
@@ -180,8 +344,43 @@ def Partition : Pass<"baechi-partition", "::mlir::ModuleOp"> {
     Each device's module holds its operators in planned order; tensors that
     cross devices become `baechi.send` and `baechi.recv` on queues, scheduled
     by need. The function that was split becomes a declaration of the whole.
+
+    ```mlir
+    module attributes {baechi.machine = #baechi.machine<devices = [<"host0", kind = "host", memory = 1048576>, <"host1", kind = "host", memory = 1048576>], link_default = <"" -> "", latency_ns = 2000, bytes_per_us = 8000>, link_model = sequential>} {
+      func.func @step(%arg0: tensor<64xf32> {baechi.device = "host0"}, %arg1: tensor<64xf32> {baechi.device = "host1"}) -> tensor<64xf32> attributes {baechi.certificate = #baechi.placement_certificate<placer = "metf", winner = "metf", makespan = 20032, lower_bound = 18000, bound = "critical path", single_device = 0, operators = 5, groups = 3>} {
+        %0 = math.exp %arg0 {baechi.cost = #baechi.cost<time_ns = {host = 9000}, scratch = 0>, baechi.device = "host0", baechi.start = 0 : i64} : tensor<64xf32>
+        %1 = math.log %arg1 {baechi.cost = #baechi.cost<time_ns = {host = 9000}, scratch = 0>, baechi.device = "host1", baechi.sends = [#baechi.transfer<result = 0, from = "host1", to = "host0", start = 9000, end = 11032>], baechi.start = 0 : i64} : tensor<64xf32>
+        %2 = arith.addf %0, %1 {baechi.cost = #baechi.cost<time_ns = {host = 9000}, scratch = 0>, baechi.device = "host0", baechi.start = 11032 : i64} : tensor<64xf32>
+        return %2 : tensor<64xf32>
+      }
+    }
+    ```
+    becomes by `--baechi-partition`
+    ```mlir
+    module attributes {baechi.machine = #baechi.machine<devices = [<"host0", kind = "host", memory = 1048576>, <"host1", kind = "host", memory = 1048576>], link_default = <"" -> "", latency_ns = 2000, bytes_per_us = 8000>, link_model = sequential>} {
+      func.func private @step(tensor<64xf32> {baechi.device = "host0"}, tensor<64xf32> {baechi.device = "host1"}) -> (tensor<64xf32> {baechi.device = "host0"}) attributes {baechi.certificate = #baechi.placement_certificate<placer = "metf", winner = "metf", makespan = 20032, lower_bound = 18000, bound = "critical path", single_device = 0, operators = 5, groups = 3>}
+      module @host0 attributes {baechi.device = "host0"} {
+        func.func @step(%arg0: tensor<64xf32> {baechi.argument = 0 : i64}) -> (tensor<64xf32> {baechi.result = 0 : i64}) {
+          %0 = math.exp %arg0 {baechi.cost = #baechi.cost<time_ns = {host = 9000}, scratch = 0>, baechi.start = 0 : i64} : tensor<64xf32>
+          %1 = baechi.recv from "host1" queue 0 seq 0 start 9000 end 11032 : !baechi.future<tensor<64xf32>>
+          %2 = baechi.await %1 : !baechi.future<tensor<64xf32>>
+          %3 = arith.addf %0, %2 {baechi.cost = #baechi.cost<time_ns = {host = 9000}, scratch = 0>, baechi.start = 11032 : i64} : tensor<64xf32>
+          return %3 : tensor<64xf32>
+        }
+      }
+      module @host1 attributes {baechi.device = "host1"} {
+        func.func @step(%arg0: tensor<64xf32> {baechi.argument = 1 : i64}) {
+          %0 = math.log %arg0 {baechi.cost = #baechi.cost<time_ns = {host = 9000}, scratch = 0>, baechi.start = 0 : i64} : tensor<64xf32>
+          %1 = baechi.send %0 to "host0" queue 0 seq 0 start 9000 end 11032 : tensor<64xf32>
+          baechi.await %1 : !baechi.token
+          return
+        }
+      }
+    }
+    ```
   }];
-  let dependentDialects = ["::baechi::BaechiDialect"];
+  let dependentDialects = ["::baechi::BaechiDialect",
+                           "::mlir::func::FuncDialect"];
 }
 
 def VerifyPartitioned : Pass<"baechi-verify-partitioned", "::mlir::ModuleOp"> {
@@ -193,6 +392,27 @@ def VerifyPartitioned : Pass<"baechi-verify-partitioned", "::mlir::ModuleOp"> {
     `--baechi-plan-memory` has run, no tensor is written over before its last
     reader, a send's token or a recv's future is done with it. Every error has
     a note at the message's other end.
+
+    `--baechi-verify-partitioned` says of
+    ```mlir
+    #machine = #baechi.machine<devices = [<"a", kind = "host", memory = 1000>, <"b", kind = "host", memory = 1000>], link_model = parallel>
+    module attributes {baechi.machine = #machine} {
+      module @a attributes {baechi.device = "a"} {
+        func.func @step(%x: tensor<4xf32>) {
+          // expected-error @+1 {{from 'a' to 'b' is never received: 'b' has no recv of queue 0 seq 0}}
+          %t = baechi.send %x to "b" queue 0 seq 0 : tensor<4xf32>
+          baechi.await %t : !baechi.token
+          return
+        }
+      }
+      module @b attributes {baechi.device = "b"} {
+        // expected-note @+1 {{the step of 'b'}}
+        func.func @step() {
+          return
+        }
+      }
+    }
+    ```
   }];
 }
 
@@ -205,6 +425,52 @@ def PlanMemory : Pass<"baechi-plan-memory", "::mlir::ModuleOp"> {
     and the kernel allow, else copied at the end of the step. A plan that
     exceeds a device's memory is an error that names the bytes and the largest
     tensors at the peak.
+
+    ```mlir
+    module attributes {baechi.machine = #baechi.machine<devices = [<"host0", kind = "host", memory = 1048576>, <"host1", kind = "host", memory = 1048576>], link_default = <"" -> "", latency_ns = 2000, bytes_per_us = 8000>, link_model = sequential>} {
+      func.func private @step(tensor<64xf32> {baechi.device = "host0"}, tensor<64xf32> {baechi.device = "host1"}) -> (tensor<64xf32> {baechi.device = "host0"}) attributes {baechi.certificate = #baechi.placement_certificate<placer = "metf", winner = "metf", makespan = 20032, lower_bound = 18000, bound = "critical path", single_device = 0, operators = 5, groups = 3>}
+      module @host0 attributes {baechi.device = "host0"} {
+        func.func @step(%arg0: tensor<64xf32> {baechi.argument = 0 : i64}) -> (tensor<64xf32> {baechi.result = 0 : i64}) {
+          %0 = math.exp %arg0 {baechi.cost = #baechi.cost<time_ns = {host = 9000}, scratch = 0>, baechi.start = 0 : i64} : tensor<64xf32>
+          %1 = baechi.recv from "host1" queue 0 seq 0 start 9000 end 11032 : !baechi.future<tensor<64xf32>>
+          %2 = baechi.await %1 : !baechi.future<tensor<64xf32>>
+          %3 = arith.addf %0, %2 {baechi.cost = #baechi.cost<time_ns = {host = 9000}, scratch = 0>, baechi.start = 11032 : i64} : tensor<64xf32>
+          return %3 : tensor<64xf32>
+        }
+      }
+      module @host1 attributes {baechi.device = "host1"} {
+        func.func @step(%arg0: tensor<64xf32> {baechi.argument = 1 : i64}) {
+          %0 = math.log %arg0 {baechi.cost = #baechi.cost<time_ns = {host = 9000}, scratch = 0>, baechi.start = 0 : i64} : tensor<64xf32>
+          %1 = baechi.send %0 to "host0" queue 0 seq 0 start 9000 end 11032 : tensor<64xf32>
+          baechi.await %1 : !baechi.token
+          return
+        }
+      }
+    }
+    ```
+    becomes by `--baechi-plan-memory`
+    ```mlir
+    module attributes {baechi.machine = #baechi.machine<devices = [<"host0", kind = "host", memory = 1048576>, <"host1", kind = "host", memory = 1048576>], link_default = <"" -> "", latency_ns = 2000, bytes_per_us = 8000>, link_model = sequential>} {
+      func.func private @step(tensor<64xf32> {baechi.device = "host0"}, tensor<64xf32> {baechi.device = "host1"}) -> (tensor<64xf32> {baechi.device = "host0"}) attributes {baechi.certificate = #baechi.placement_certificate<placer = "metf", winner = "metf", makespan = 20032, lower_bound = 18000, bound = "critical path", single_device = 0, operators = 5, groups = 3>}
+      module @host0 attributes {baechi.arena = #baechi.arena<bytes = 1024, resident = 256, live = 1024, limit = 1048576>, baechi.device = "host0"} {
+        func.func @step(%arg0: tensor<64xf32> {baechi.argument = 0 : i64, baechi.offset = 0 : i64}) -> (tensor<64xf32> {baechi.result = 0 : i64}) {
+          %0 = math.exp %arg0 {baechi.cost = #baechi.cost<time_ns = {host = 9000}, scratch = 0>, baechi.offset = array<i64: 256>, baechi.start = 0 : i64} : tensor<64xf32>
+          %1 = baechi.recv from "host1" queue 0 seq 0 start 9000 end 11032 {baechi.offset = array<i64: 512>} : !baechi.future<tensor<64xf32>>
+          %2 = baechi.await %1 : !baechi.future<tensor<64xf32>>
+          %3 = arith.addf %0, %2 {baechi.cost = #baechi.cost<time_ns = {host = 9000}, scratch = 0>, baechi.offset = array<i64: 768>, baechi.start = 11032 : i64} : tensor<64xf32>
+          return %3 : tensor<64xf32>
+        }
+      }
+      module @host1 attributes {baechi.arena = #baechi.arena<bytes = 512, resident = 256, live = 512, limit = 1048576>, baechi.device = "host1"} {
+        func.func @step(%arg0: tensor<64xf32> {baechi.argument = 1 : i64, baechi.offset = 0 : i64}) {
+          %0 = math.log %arg0 {baechi.cost = #baechi.cost<time_ns = {host = 9000}, scratch = 0>, baechi.offset = array<i64: 256>, baechi.start = 0 : i64} : tensor<64xf32>
+          %1 = baechi.send %0 to "host0" queue 0 seq 0 start 9000 end 11032 : tensor<64xf32>
+          baechi.await %1 : !baechi.token
+          return
+        }
+      }
+    }
+    ```
   }];
   let dependentDialects = ["::baechi::BaechiDialect"];
 }
@@ -233,7 +499,7 @@ def Strip : Pass<"baechi-strip", "::mlir::ModuleOp"> {
       return %0 : tensor<4xf32>
     }
     ```
-    becomes
+    becomes by `--baechi-strip`
     ```mlir
     func.func @step(%x: tensor<4xf32> {baechi.name = "x"}) -> tensor<4xf32> {
       %0 = arith.addf %x, %x : tensor<4xf32>

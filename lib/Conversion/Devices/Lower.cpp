@@ -69,6 +69,9 @@ public:
         builder(OpBuilder::atBlockEnd(runtime.module.getBody())) {}
 
   LogicalResult write() {
+    for (Operation &op : program.step.getBody().front())
+      if (failed(checkPlaces(&op)))
+        return failure();
     Location loc = program.step.getLoc();
     auto function = LLVM::LLVMFuncOp::create(
         builder, loc, entryName(prefix, program.name),
@@ -94,6 +97,43 @@ public:
   }
 
 private:
+  /// What \p op reads lies in the arena, or is a constant; what it waits for
+  /// is a message of this step.
+  LogicalResult checkPlaces(Operation *op) {
+    auto noPlace = [&](Value value) -> LogicalResult {
+      return op->emitOpError() << "reads a value of type " << value.getType()
+                               << " that has no place in memory; run "
+                                  "--baechi-plan-memory";
+    };
+    if (auto await = dyn_cast<AwaitOp>(op)) {
+      if (isa_and_nonnull<SendOp, RecvOp>(await.getSource().getDefiningOp()))
+        return success();
+      return noPlace(await.getSource());
+    }
+    if (isView(op))
+      return success();
+    for (Value operand : op->getOperands()) {
+      Value root = rootOf(operand);
+      if (auto argument = dyn_cast<BlockArgument>(root)) {
+        if (!program.step.getArgAttrOfType<IntegerAttr>(argument.getArgNumber(),
+                                                        BaechiDialect::kOffset))
+          return noPlace(operand);
+        continue;
+      }
+      auto result = cast<OpResult>(root);
+      auto offsets = result.getOwner()->getAttrOfType<DenseI64ArrayAttr>(
+          BaechiDialect::kOffset);
+      ElementsAttr data;
+      if (offsets ? offsets.size() <= result.getResultNumber()
+                  : !matchPattern(result.getOwner(), m_Constant(&data)))
+        return noPlace(operand);
+    }
+    if (isa<RecvOp>(op) &&
+        !op->getAttrOfType<DenseI64ArrayAttr>(BaechiDialect::kOffset))
+      return noPlace(op->getResult(0));
+    return success();
+  }
+
   Value integer(Location loc, int64_t value) {
     return LLVM::ConstantOp::create(builder, loc, runtime.i32,
                                     builder.getI32IntegerAttr(value));
@@ -262,6 +302,13 @@ struct Lower : public baechi::impl::LowerBase<Lower> {
     FailureOr<std::string> manifest = writeManifest(module, prefix);
     if (failed(manifest))
       return signalPassFailure();
+    // Kernels are called as functions on pointers.
+    for (auto kernel : module.getOps<func::FuncOp>())
+      if (kernel->hasAttr(BaechiDialect::kKernel) && !kernel.isDeclaration()) {
+        kernel.emitOpError()
+            << "is a kernel on tensors; run --baechi-lower-kernels first";
+        return signalPassFailure();
+      }
     RuntimeInterface runtime(module);
     for (DeviceProgram program : *programs)
       if (failed(EntryWriter(runtime, program, prefix).write()))

@@ -38,6 +38,8 @@ public:
     if (!whole)
       return emitError(module.getLoc())
              << "no declaration of the whole step; run --baechi-partition";
+    if (failed(checkTypes()))
+      return failure();
     for (auto [index, program] : llvm::enumerate(programs))
       deviceIndex[program.name] = index;
 
@@ -81,6 +83,36 @@ private:
     int64_t from = 0, to = 0;
     json::Array list;
   };
+
+  /// A manifest describes tensors.
+  LogicalResult checkTypes() {
+    auto isTensor = [](Type type) {
+      return isa<RankedTensorType>(type) && tensorBytes(type, false);
+    };
+    for (auto [index, type] : llvm::enumerate(whole.getArgumentTypes()))
+      if (!isTensor(type))
+        return emitError(whole.getLoc())
+               << "argument " << index << " of the step has type " << type
+               << "; a program's files describe tensors of static shape";
+    for (auto [index, type] : llvm::enumerate(whole.getResultTypes()))
+      if (!isTensor(type))
+        return emitError(whole.getLoc())
+               << "result " << index << " of the step has type " << type
+               << "; a program's files describe tensors of static shape";
+    for (DeviceProgram program : programs) {
+      WalkResult sends = program.step.walk([&](SendOp send) {
+        if (isTensor(send.getValue().getType()))
+          return WalkResult::advance();
+        send.emitOpError() << "moves a " << send.getValue().getType()
+                           << "; a program's files describe tensors of static "
+                              "shape";
+        return WalkResult::interrupt();
+      });
+      if (sends.wasInterrupted())
+        return failure();
+    }
+    return success();
+  }
 
   FailureOr<json::Object> writeDevice(DeviceProgram program) {
     auto arena =
@@ -152,7 +184,9 @@ private:
     auto result = cast<OpResult>(root);
     auto offsets = result.getOwner()->getAttrOfType<DenseI64ArrayAttr>(
         BaechiDialect::kOffset);
-    return offsets ? offsets[result.getResultNumber()] : 0;
+    return offsets && offsets.size() > result.getResultNumber()
+               ? offsets[result.getResultNumber()]
+               : 0;
   }
 
   json::Object writeTensor(Type type, StringAttr name, StringRef fallback,

@@ -67,7 +67,8 @@ private:
 
   /// IREE's calls pass tensors of static shape; it has no buffers of `index`.
   LogicalResult checkType(Location loc, Type type, const Twine &what) {
-    if (!tensorBytes(type, false) || getElementTypeOrSelf(type).isIndex())
+    if (!tensorBytes(type, false) || !isa<RankedTensorType>(type) ||
+        !getElementTypeOrSelf(type).isIntOrFloat())
       return emitError(loc)
              << what << "has type " << type
              << ", which crosses no call of IREE; it takes tensors of static "

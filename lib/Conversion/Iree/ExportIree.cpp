@@ -235,7 +235,7 @@ struct ExportIree : public baechi::impl::ExportIreeBase<ExportIree> {
 
   void runOnOperation() override {
     ModuleOp module = getOperation();
-    FailureOr<func::FuncOp> step = findStep(module);
+    FailureOr<func::FuncOp> step = findFuncStep(module);
     auto machine = module->getAttrOfType<MachineAttr>(BaechiDialect::kMachine);
     if (failed(step))
       return signalPassFailure();

@@ -23,7 +23,7 @@ class DotWriter {
 public:
   DotWriter(const StepGraph &step, raw_ostream &os) : step(step), os(os) {
     // Devices in the machine's order, where there is one.
-    auto module = func::FuncOp(step.step)->getParentOfType<ModuleOp>();
+    auto module = FunctionOpInterface(step.step)->getParentOfType<ModuleOp>();
     if (auto machine =
             module->getAttrOfType<MachineAttr>(BaechiDialect::kMachine))
       for (DeviceSpecAttr device : machine.getDevices())
@@ -101,7 +101,7 @@ private:
 } // namespace
 
 LogicalResult baechi::exportDot(ModuleOp module, raw_ostream &os) {
-  FailureOr<func::FuncOp> step = findStep(module);
+  FailureOr<FunctionOpInterface> step = findStep(module);
   if (failed(step))
     return failure();
   FailureOr<StepGraph> graph = buildStepGraph(*step);

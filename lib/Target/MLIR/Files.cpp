@@ -16,7 +16,7 @@ using namespace baechi;
 
 namespace {
 FailureOr<StepGraph> graphOf(ModuleOp module) {
-  FailureOr<func::FuncOp> step = findStep(module);
+  FailureOr<FunctionOpInterface> step = findStep(module);
   if (failed(step))
     return failure();
   return buildStepGraph(*step);

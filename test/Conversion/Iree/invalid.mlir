@@ -139,3 +139,13 @@ module attributes {baechi.machine = #baechi.machine<devices = [<"host0", kind = 
     return %y : tensor<4xf32>
   }
 }
+
+// -----
+
+#one = #baechi.machine<devices = [<"host0", kind = "host", memory = 1000>], link_model = parallel>
+module attributes {baechi.machine = #one} {
+  // expected-error @+1 {{the step is a 'llvm.func', this takes a 'func.func' only}}
+  llvm.func @step(%x: i32 {baechi.device = "host0"}) -> i32 {
+    llvm.return %x : i32
+  }
+}
