@@ -211,6 +211,10 @@ void baechi::writePlacement(const StepGraph &graph,
     auto it = sends.find(id);
     if (it != sends.end())
       set(id, BaechiDialect::kSends, builder.getArrayAttr(it->second));
+    else if (id < arguments) // An earlier placement may have left some.
+      step.removeArgAttr(id, BaechiDialect::kSends);
+    else
+      graph.operation(id)->removeAttr(BaechiDialect::kSends);
   }
   step->setAttr(BaechiDialect::kCertificate,
                 PlacementCertificateAttr::get(

@@ -240,7 +240,7 @@ private:
   }
 
   void setArguments() {
-    FailureOr<func::FuncOp> step = findStep(compiler->module());
+    FailureOr<func::FuncOp> step = findFuncStep(compiler->module());
     FirstValues values = exitOnError(FirstValues::read(*step, options.inputs));
     for (size_t i = 0; i < placed->program().arguments.size(); ++i)
       exitOnError(placed->setArgument(i, exitOnError(values.take(i))));

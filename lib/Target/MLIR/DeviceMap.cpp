@@ -66,7 +66,7 @@ struct Names {
 } // namespace
 
 LogicalResult baechi::exportDeviceMap(ModuleOp module, raw_ostream &os) {
-  FailureOr<func::FuncOp> step = findStep(module);
+  FailureOr<FunctionOpInterface> step = findStep(module);
   if (failed(step))
     return failure();
   SmallVector<Operation *> operators = operatorsOf(*step);
