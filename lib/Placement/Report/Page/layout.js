@@ -68,6 +68,12 @@ function measureTree(model, node, leaves) {
   node.children.sort((a, b) => a.start - b.start || a.order - b.order);
 }
 
+/// The first and the last name of a part, where they are parts, too.
+function rangeOf(children) {
+  const first = children[0].label.split(' … ')[0], last = children[children.length - 1].label.split(' … ').pop();
+  return `${first} … ${last}`;
+}
+
 /// Members whose names differ in numbers alone (t0, t1, ...) become one.
 function joinNumbered(children) {
   const stem = child => child.label.replace(/\d+/g, '0'), stems = new Map();
@@ -77,7 +83,7 @@ function joinNumbered(children) {
   }
   if (stems.size === 1) return children;
   return [...stems.values()].flatMap(alike => alike.length < 4 ? alike
-    : [{label: `${alike[0].label} … ${alike[alike.length - 1].label}`, children: alike}]);
+    : [{label: rangeOf(alike), children: alike}]);
 }
 
 /// Splits what has too many members to be read: by their names, then by their
@@ -91,7 +97,7 @@ function split(node) {
     for (let k = 0; k < node.children.length; k += size) {
       const children = node.children.slice(k, k + size);
       parts.push(children.length === 1 ? children[0]
-        : {label: `${children[0].label} … ${children[children.length - 1].label}`, children});
+        : {label: rangeOf(children), children});
     }
     node.children = parts;
   }

@@ -5,8 +5,8 @@ class MemoryChart {
     Object.assign(this, {model, axis});
     this.canvas = byId('memory');
     this.shown = model.devices.map((_, d) => d).filter(d => model.devices[d].peak_bytes || model.devices[d].arena_bytes);
-    this.height = this.shown.length > 12 ? 34 : 60;
-    this.canvas.style.height = `${this.shown.length * (this.height + 8) + 4}px`;
+    [this.height, this.gap] = this.shown.length > 32 ? [14, 3] : this.shown.length > 12 ? [34, 8] : [60, 8];
+    this.canvas.style.height = `${this.shown.length * (this.height + this.gap) + 4}px`;
     const idle = model.devices.length - this.shown.length;
     byId('memory-hint').textContent += idle ? `; ${plural(idle, 'device')} without any left out` : '';
     this.levels = model.data.memory.map(([at, bytes]) => ({at: Float64Array.from(at), bytes: Float64Array.from(bytes)}));
@@ -38,7 +38,7 @@ class MemoryChart {
   paint(context) {
     const {axis, model} = this;
     this.shown.forEach((d, row) => {
-      const device = model.devices[d], top = row * (this.height + 8) + 2, bottom = top + this.height, ceiling = this.ceiling(device);
+      const device = model.devices[d], top = row * (this.height + this.gap) + 2, bottom = top + this.height, ceiling = this.ceiling(device);
       const y = bytes => bottom - Math.min(bytes / ceiling, 1) * this.height;
       context.fillStyle = theme.track;
       context.fillRect(axis.left, top, axis.width, this.height);
@@ -65,7 +65,8 @@ class MemoryChart {
       context.fillStyle = deviceColour(d);
       context.fillRect(0, top, 4, this.height);
       context.fillStyle = theme.ink;
-      context.fillText(device.name, 9, top + 13);
+      context.fillText(device.name, 9, top + Math.min(13, this.height - 2));
+      if (this.height < 30) return;
       context.fillStyle = theme.soft;
       const held = device.arena_bytes ? `arena ${bytesText(device.arena_bytes)}` : `peak ${bytesText(device.peak_bytes)}`;
       context.fillText(held, 9, top + 27);
@@ -104,7 +105,7 @@ class MemoryChart {
   }
 
   hover(x, y, event) {
-    const d = this.shown[Math.floor(y / (this.height + 8))], device = this.model.devices[d], time = this.axis.time(x);
+    const d = this.shown[Math.floor(y / (this.height + this.gap))], device = this.model.devices[d], time = this.axis.time(x);
     if (!device || !this.levels[d] || x < this.axis.left || time < 0 || time > this.model.makespan) {
       tip.hide();
       return;

@@ -71,8 +71,9 @@ class Timeline {
 
   /// Where every row and track is.
   place() {
-    const crowded = this.model.rows.length > 24;
-    const deviceHeight = crowded ? 13 : 22, linkHeight = crowded ? 8 : 11;
+    const count = this.model.rows.length;
+    const [deviceHeight, linkHeight] = count > 80 ? [9, 5] : count > 24 ? [13, 8] : [22, 11];
+    const gap = count > 80 ? 1 : 3;
     let y = 24;
     for (const row of this.model.rows) {
       row.top = y;
@@ -84,7 +85,7 @@ class Timeline {
         y += track.height + 1;
       }
       row.bottom = y;
-      y += row.tracks.length > 1 ? 6 : 3;
+      y += row.tracks.length > 1 ? 2 * gap : gap;
     }
     this.canvas.style.height = `${y + 4}px`;
   }
@@ -148,12 +149,16 @@ class Timeline {
 
   paintLabels(context) {
     const {axis, model} = this;
+    let written = -Infinity;
     for (const row of model.rows) {
       const middle = (row.top + row.bottom - 1) / 2;
       if (row.device !== undefined) {
         context.fillStyle = deviceColour(row.device);
         context.fillRect(0, row.top, 4, row.bottom - row.top - 1);
       }
+      // Not over the name before.
+      if (middle - written < 9) continue;
+      written = middle;
       context.fillStyle = row.device !== undefined ? theme.ink : theme.soft;
       const kinds = model.measured && axis.left > 110 ? 56 : 0;
       context.fillText(this.clip(context, row.label, axis.left - 14 - kinds), 9, middle + 4);
