@@ -69,15 +69,6 @@ struct Strip : public baechi::impl::StripBase<Strip> {
   }
 
   void stripOperation(Operation *op) {
-    SmallVector<StringAttr> removed;
-    for (NamedAttribute attr : op->getDiscardableAttrs())
-      if (isRemoved(attr.getName()))
-        removed.push_back(attr.getName());
-    for (StringAttr name : removed)
-      op->removeDiscardableAttr(name);
-    auto function = dyn_cast<FunctionOpInterface>(op);
-    if (!function)
-      return;
     auto kept = [&](DictionaryAttr attrs) {
       return DictionaryAttr::get(
           &getContext(),
@@ -87,6 +78,21 @@ struct Strip : public baechi::impl::StripBase<Strip> {
                                          })
                 : SmallVector<NamedAttribute>());
     };
+    SmallVector<StringAttr> removed;
+    for (NamedAttribute attr : op->getDiscardableAttrs())
+      if (isRemoved(attr.getName()))
+        removed.push_back(attr.getName());
+    for (StringAttr name : removed)
+      op->removeDiscardableAttr(name);
+    // The properties of an unregistered operation may hold them, too.
+    if (!op->isRegistered())
+      if (auto properties =
+              dyn_cast_or_null<DictionaryAttr>(op->getPropertiesAsAttribute()))
+        (void)op->setPropertiesFromAttribute(kept(properties),
+                                             [&] { return op->emitOpError(); });
+    auto function = dyn_cast<FunctionOpInterface>(op);
+    if (!function)
+      return;
     SmallVector<DictionaryAttr> arguments, results;
     for (unsigned i = 0, n = function.getNumArguments(); i < n; ++i)
       arguments.push_back(kept(function.getArgAttrDict(i)));

@@ -10,6 +10,7 @@
 // RUN: not baechi-opt %t/argument.mlir --baechi-lower 2>&1 | FileCheck %s --check-prefix=ARGUMENT
 // RUN: not baechi-opt %t/result.mlir --baechi-lower 2>&1 | FileCheck %s --check-prefix=RESULT
 // RUN: not baechi-opt %t/send.mlir --baechi-lower 2>&1 | FileCheck %s --check-prefix=SEND
+// RUN: not baechi-opt %t/caller.mlir --baechi-lower 2>&1 | FileCheck %s --check-prefix=CALLER
 // RUN: baechi-opt %t/good.mlir --baechi-lower -o /dev/null
 
 // TARGET: error: unknown target 'tpu'; known: host
@@ -23,6 +24,7 @@
 // ARGUMENT: argument.mlir:2:{{.*}}error: argument 0 of the step has type 'f32'; a program's files describe tensors of static shape
 // RESULT: result.mlir:2:{{.*}}error: result 0 of the step has type 'tensor<?xf32>'; a program's files describe tensors of static shape
 // SEND: send.mlir:5:{{.*}}error: 'baechi.send' op moves a 'f32'; a program's files describe tensors of static shape
+// CALLER: caller.mlir:4:{{.*}}error: 'func.call' op calls @step, which devices run as a program now; take the caller @main away
 
 //--- good.mlir
 module attributes {baechi.machine = #baechi.machine<devices = [<"a", kind = "host", memory = 1000>], link_model = parallel>} {
@@ -109,5 +111,16 @@ module attributes {baechi.machine = #baechi.machine<devices = [<"a", kind = "hos
       %t = baechi.send %x to "a" queue 0 seq 0 : f32
       return
     }
+  }
+}
+//--- caller.mlir
+module attributes {baechi.machine = #baechi.machine<devices = [<"a", kind = "host", memory = 1000>], link_model = parallel>} {
+  func.func private @step()
+  func.func private @main() {
+    call @step() : () -> ()
+    return
+  }
+  module @a attributes {baechi.device = "a", baechi.arena = #baechi.arena<bytes = 0, resident = 0, live = 0, limit = 1000>} {
+    func.func @step() { return }
   }
 }

@@ -302,6 +302,21 @@ struct Lower : public baechi::impl::LowerBase<Lower> {
     FailureOr<std::string> manifest = writeManifest(module, prefix);
     if (failed(manifest))
       return signalPassFailure();
+    // The step's declaration goes, and with it what could be called.
+    for (auto function : module.getOps<func::FuncOp>()) {
+      WalkResult calls = function.walk([&](func::CallOp call) {
+        auto callee = module.lookupSymbol<func::FuncOp>(call.getCallee());
+        if (!callee || !callee.isDeclaration())
+          return WalkResult::advance();
+        call.emitOpError() << "calls @" << call.getCallee()
+                           << ", which devices run as a program now; take the "
+                              "caller @"
+                           << function.getName() << " away";
+        return WalkResult::interrupt();
+      });
+      if (calls.wasInterrupted())
+        return signalPassFailure();
+    }
     // Kernels are called as functions on pointers.
     for (auto kernel : module.getOps<func::FuncOp>())
       if (kernel->hasAttr(BaechiDialect::kKernel) && !kernel.isDeclaration()) {
