@@ -95,6 +95,9 @@ int @_get_result(@ *step, size_t result, void *data, size_t bytes);
 int64_t @_wall_ns(const @ *step);
 /* The text of the last error; it stands until the next call. */
 const char *@_error(const @ *step);
+/* What the program is: devices, operators, planned times, arguments and results,
+   as JSON (docs/program-format.md). */
+const char *@_program(void);
 )";
 
 const char *const types = R"(
@@ -129,6 +132,7 @@ int @_get_result(@ *step, size_t i, void *data, size_t bytes) {
   return baechi_step_get_result(INNER, i, data, bytes);
 }
 int64_t @_wall_ns(const @ *step) { return baechi_step_wall_ns(INNER); }
+const char *@_program(void) { return manifest; }
 const char *@_error(const @ *step) { return baechi_step_error(INNER); }
 )";
 } // namespace

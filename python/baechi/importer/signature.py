@@ -32,6 +32,8 @@ class Signature:
     arguments: list[Argument]
     results: list[str]
     tree: Any  # the arguments' tree structure
+    result_tree: Any
+    result_types: list[jax.ShapeDtypeStruct]
 
     def initial_values(self) -> list[np.ndarray]:
         return [argument.init.value() for argument in self.arguments]
@@ -157,4 +159,5 @@ def describe(step: Callable, args: Sequence[Any], donate_argnums: Sequence[int])
             updated_by[groups[index].first + k] = result.first + k
             result_names[result.first + k] = names[groups[index].first + k]
     arguments = [Argument(*fields) for fields in zip(names, inits, updated_by)]
-    return Signature(arguments, result_names, tree), traced
+    types, result_tree = jax.tree.flatten(traced.out_info)
+    return Signature(arguments, result_names, tree, result_tree, types), traced

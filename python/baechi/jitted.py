@@ -1,0 +1,287 @@
+# Part of the Baechi project, under the Apache License v2.0 with LLVM Exceptions.
+# See LICENSE for license information.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""`baechi.jit` in place of `jax.jit`: the same step on several devices."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import os
+import pathlib
+import statistics
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import jax
+import numpy as np
+
+from baechi import tools
+from baechi.importer.jax import ImportedStep, import_step
+from baechi.library import StepLibrary
+from baechi.resident import Residents
+
+
+def jit(
+    step: Callable | None = None,
+    *,
+    machine: str = "host:2",
+    placer: str = "msct",
+    budget: str = "auto",
+    donate_argnums: int | Sequence[int] = (),
+    static_argnums: int | Sequence[int] = (),
+    pin: Mapping[str, str] | None = None,
+    placement: str | os.PathLike | None = None,
+    profile: str | os.PathLike | None = None,
+    costs: str = "measured",
+) -> Any:
+    """Compiles `step` for the devices of `machine`; usable as a decorator.
+
+    machine: `host:N[@SIZE]` (`host:2`, `host:4@2GiB`: a memory limit for each
+        device) or a machine file (docs/formats.md).
+    placer, budget: as `baechi-run --place --budget`.
+    donate_argnums: arguments that the step returns the next values of. These
+        stay on their devices; what is returned for them is a ResidentArray.
+    static_argnums: hashable Python values; each set of them is a program.
+    pin: patterns of operators' or arguments' names (`*`, `?`, `[...]`) to
+        devices: `{"decoder/*": "host1"}`.
+    placement: a placement file with names; what it places stays there.
+    profile: the file of measured kernels, which grows; default: one for this
+        user, in the cache folder.
+    costs: `measured`, or `roofline` to measure nothing.
+
+    Arguments and results are any pytrees of arrays. A call with other shapes,
+    types or static values compiles again. Raises ImportFailure (an operation
+    that cannot be imported, with its source line), CompileError (no placement
+    fits, a bad option) and StepError (a step that failed).
+    """
+    if step is None:
+        options = {key: value for key, value in locals().items() if key != "step"}
+        return functools.partial(jit, **options)
+    return Jitted(step, locals())
+
+
+class Jitted:
+    """A step that runs on several devices; see `jit`."""
+
+    def __init__(self, step: Callable, options: dict[str, Any]):
+        functools.update_wrapper(self, step)
+        self._step = step
+        self._options = options
+        self._donated = _positions(options["donate_argnums"])
+        self._static = _positions(options["static_argnums"])
+        self._programs: dict[Any, _Program] = {}
+        self._latest: _Program | None = None
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        program, leaves = self._prepare(args, kwargs)
+        return program.run(leaves)
+
+    def lower(self, *args: Any, **kwargs: Any) -> str:
+        """The imported module as MLIR text, for these arguments."""
+        return self._prepare(args, kwargs)[0].imported.text
+
+    @property
+    def placement(self) -> dict[str, str]:
+        """The device of every operator and argument of the program called last."""
+        return self._called().placement()
+
+    def report(self) -> str:
+        """The program called last: prediction, measured steps, devices."""
+        return self._called().report()
+
+    def explain(self, name: str = "*") -> str:
+        """Why operators of the program called last, by a pattern of names, are
+        where they are: for each device the earliest start, the bytes needed and
+        free, and the step's time with the operator there."""
+        return self._called().explain(name)
+
+    def _called(self) -> _Program:
+        if self._latest is None:
+            raise RuntimeError("the step has no program yet: call it first")
+        return self._latest
+
+    def _prepare(self, args, kwargs):
+        if kwargs:
+            bound = inspect.signature(self._step).bind(*args, **kwargs)
+            if bound.kwargs:
+                raise TypeError(f"keyword-only arguments are not taken: {', '.join(bound.kwargs)}")
+            args = bound.args
+        static = {i: args[i] for i in self._static if i < len(args)}
+        dynamic = [value for i, value in enumerate(args) if i not in static]
+        leaves, tree = jax.tree.flatten(tuple(dynamic))
+        key = (tree, tuple(map(_type, leaves)), tuple(static.items()))
+        if key not in self._programs:
+            donated = [d - sum(s < d for s in static) for d in self._donated if d not in static]
+            step = _with_static(self._step, static) if static else self._step
+            imported = import_step(step, dynamic, donated, name=_identifier(self._step))
+            self._programs[key] = _Program(imported, self._options)
+        self._latest = self._programs[key]
+        return self._latest, leaves
+
+
+class _Program:
+    """The step for one set of shapes, types and static values."""
+
+    def __init__(self, imported: ImportedStep, options: dict[str, Any]):
+        self.imported, self._options = imported, options
+        with tempfile.TemporaryDirectory(prefix="baechi-jit-") as folder:
+            model = pathlib.Path(folder) / "model.mlir"
+            file = pathlib.Path(folder) / "step.so"
+            model.write_text(imported.text)
+            tools.run("baechi-run", model, "--emit=so", f"--output={file}", *self._flags())
+            # The code stays mapped when its file is gone.
+            self.library = StepLibrary(file)
+        self._residents = Residents(self.library)
+        self._wall_ns: list[int] = []
+
+    def run(self, leaves: list[Any]) -> Any:
+        signature = self.imported.signature
+        updated = {i for i, a in enumerate(signature.arguments) if a.updated_by is not None}
+        moved = {
+            i: self._as_argument(i, leaf)
+            for i, leaf in enumerate(leaves)
+            if not self._residents.holds(i, leaf)
+        }
+        self._residents.before_step({i: leaves[i] for i in updated})
+        for i, value in moved.items():
+            self.library.set_argument(i, value)
+        self.library.run()
+        self._wall_ns.append(self.library.wall_ns)
+        results: list[Any] = [None] * len(signature.results)
+        for i in updated:
+            k = signature.arguments[i].updated_by
+            results[k] = self._residents.after_step(i, signature.result_types[k].dtype)
+        for k, result in enumerate(results):
+            if result is None:
+                value = self.library.result(k)
+                # The compiler's integers have no sign.
+                results[k] = jax.numpy.asarray(value.view(signature.result_types[k].dtype))
+        return jax.tree.unflatten(signature.result_tree, results)
+
+    def _as_argument(self, index: int, leaf: Any) -> np.ndarray:
+        expected = self.imported.signature.arguments[index].init
+        return np.ascontiguousarray(np.asarray(leaf), expected.dtype).reshape(expected.shape)
+
+    def placement(self) -> dict[str, str]:
+        program = self.library.program
+        devices = [device["name"] for device in program["devices"]]
+        found = {a["name"]: devices[a["device"]] for a in program["arguments"]}
+        for device in program["devices"]:
+            found |= {operator["name"]: device["name"] for operator in device["operators"]}
+        return found
+
+    def report(self) -> str:
+        program = self.library.program
+        predicted = program["predicted"]
+        lines = [
+            f"placement  {predicted['placer']} asked, '{predicted['winner']}' won",
+            f"step       predicted {predicted['makespan_ns'] / 1e6:.3f} ms, lower bound "
+            f"{predicted['lower_bound_ns'] / 1e6:.3f} ms",
+        ]
+        if self._wall_ns:
+            # The first step of a program warms its memory.
+            counted = self._wall_ns[1:] or self._wall_ns
+            median = statistics.median(counted) / 1e6
+            lines.append(f"           measured {median:.3f} ms (median of {len(counted)})")
+        sent = [0] * len(program["devices"])
+        for queue in program["queues"]:
+            sent[queue["from"]] += sum(message["bytes"] for message in queue["messages"])
+        header = ("device", "operators", "memory MiB", "limit MiB", "sent MiB a step")
+        lines += ["", "{:10} {:>10} {:>12} {:>12} {:>16}".format(*header)]
+        for device, moved in zip(program["devices"], sent, strict=True):
+            lines.append(
+                f"{device['name']:10} {len(device['operators']):>10} "
+                f"{device['arena_bytes'] / 2**20:>12.2f} {device['memory'] / 2**20:>12.2f} "
+                f"{moved / 2**20:>16.3f}"
+            )
+        return "\n".join(lines)
+
+    def explain(self, name: str) -> str:
+        options = self._options
+        with tempfile.TemporaryDirectory(prefix="baechi-jit-") as folder:
+            model = pathlib.Path(folder) / "model.mlir"
+            model.write_text(self.imported.text)
+            saved = pathlib.Path(folder) / "placement.json"
+            saved.write_text(self._placement_file())
+            costs = ""
+            if options["costs"] == "measured":
+                costs = f"=profile={_profile(options)}"
+            done = tools.run(
+                "baechi-opt",
+                model,
+                "--baechi-form-kernels",
+                "--baechi-kernel-scratch",
+                f"--baechi-annotate-costs{costs}",
+                "--baechi-colocate",
+                f"--baechi-load-placement=file={saved} machine={options['machine']}",
+                f"--baechi-place=metf machine={options['machine']} budget=0",
+                f"--baechi-explain={name}",
+                "-o",
+                os.devnull,
+            )
+        lines = done.stderr.splitlines()
+        first = [i for i, line in enumerate(lines) if ": remark: " in line]
+        return "\n".join(line.split(": remark: ", 1)[-1] for line in lines[first[0] :]) if first else ""
+
+    def _placement_file(self) -> str:
+        import json
+
+        ops = [{"id": i, "name": n, "device": d} for i, (n, d) in enumerate(self.placement().items())]
+        return json.dumps({"format": "baechi-placement", "version": 1, "ops": ops})
+
+    def _flags(self) -> list[str]:
+        options = self._options
+        flags = [
+            f"--machine={options['machine']}",
+            f"--place={options['placer']}",
+            f"--budget={options['budget']}",
+            f"--costs={options['costs']}",
+        ]
+        if options["costs"] == "measured":
+            flags.append(f"--profile={_profile(options)}")
+        if options["pin"]:
+            flags += [f"--pin={name}={device}" for name, device in options["pin"].items()]
+        if options["placement"] is not None:
+            flags.append(f"--placement={os.fspath(options['placement'])}")
+        return flags
+
+
+def _profile(options: dict[str, Any]) -> pathlib.Path:
+    if options["profile"] is not None:
+        return pathlib.Path(options["profile"])
+    cache = os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / ".cache"
+    folder = pathlib.Path(cache) / "baechi"
+    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    return folder / "profile.json"
+
+
+def _type(leaf: Any) -> tuple[tuple[int, ...], np.dtype]:
+    """Shape and type as JAX has them: without its x64 mode, 64 bits become 32."""
+    if not hasattr(leaf, "dtype"):
+        leaf = jax.numpy.asarray(leaf)
+    return tuple(leaf.shape), jax.dtypes.canonicalize_dtype(leaf.dtype)
+
+
+def _positions(given: int | Sequence[int]) -> list[int]:
+    return [given] if isinstance(given, int) else sorted(set(given))
+
+
+def _with_static(step: Callable, static: dict[int, Any]) -> Callable:
+    """The step of the other arguments, which keep their names."""
+
+    def dynamic_step(*dynamic):
+        rest = iter(dynamic)
+        total = len(dynamic) + len(static)
+        return step(*(static[i] if i in static else next(rest) for i in range(total)))
+
+    parameters = list(inspect.signature(step).parameters.values())
+    kept = [parameter for i, parameter in enumerate(parameters) if i not in static]
+    dynamic_step.__signature__ = inspect.Signature(kept)
+    return dynamic_step
+
+
+def _identifier(step: Callable) -> str:
+    name = getattr(step, "__name__", "step")
+    return name if name.isidentifier() else "step"

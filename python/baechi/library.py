@@ -1,0 +1,110 @@
+# Part of the Baechi project, under the Apache License v2.0 with LLVM Exceptions.
+# See LICENSE for license information.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""A step library (docs/step-library.md) as a Python object."""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import pathlib
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+
+TYPES = {
+    "f64": np.float64,
+    "f32": np.float32,
+    "f16": np.float16,
+    "bf16": ml_dtypes.bfloat16,
+    "i64": np.int64,
+    "i32": np.int32,
+    "i16": np.int16,
+    "i8": np.int8,
+    "i1": np.bool_,
+}
+
+
+class StepError(RuntimeError):
+    """A step that did not end well; the message is the runtime's own."""
+
+
+class StepLibrary:
+    """An opened step: a thread and an arena for each device.
+
+    `program` is the manifest (docs/program-format.md) as Python data.
+    """
+
+    def __init__(self, file: pathlib.Path):
+        prefix = file.stem.removeprefix("lib")
+        library = ctypes.CDLL(str(file))
+        self._functions = {
+            name: getattr(library, f"{prefix}_{name}")
+            for name in (
+                "open",
+                "close",
+                "set_argument",
+                "get_argument",
+                "run",
+                "get_result",
+                "wall_ns",
+                "error",
+                "program",
+            )
+        }
+        for name, kind in (
+            ("open", ctypes.c_void_p),
+            ("close", None),
+            ("wall_ns", ctypes.c_int64),
+            ("error", ctypes.c_char_p),
+            ("program", ctypes.c_char_p),
+        ):
+            self._functions[name].restype = kind
+        self.program: dict[str, Any] = json.loads(self._functions["program"]())
+        message = ctypes.create_string_buffer(2000)
+        opened = self._functions["open"](message, ctypes.c_size_t(len(message)))
+        if not opened:
+            raise StepError(message.value.decode(errors="replace"))
+        self._step = ctypes.c_void_p(opened)
+
+    def close(self) -> None:
+        if self._step:
+            self._functions["close"](self._step)
+            self._step = ctypes.c_void_p()
+
+    __del__ = close
+
+    def set_argument(self, index: int, value: np.ndarray) -> None:
+        self._move("set_argument", index, value)
+
+    def argument(self, index: int) -> np.ndarray:
+        return self._read("get_argument", index, self.program["arguments"][index])
+
+    def result(self, index: int) -> np.ndarray:
+        return self._read("get_result", index, self.program["results"][index])
+
+    def run(self) -> None:
+        """One step on all devices."""
+        if self._functions["run"](self._step):
+            self._fail()
+
+    @property
+    def wall_ns(self) -> int:
+        """Duration of the last step."""
+        return self._functions["wall_ns"](self._step)
+
+    def _read(self, function: str, index: int, info: dict[str, Any]) -> np.ndarray:
+        value = np.empty(info["shape"], TYPES[info["type"]])
+        self._move(function, index, value)
+        return value
+
+    def _move(self, function: str, index: int, value: np.ndarray) -> None:
+        assert value.flags.c_contiguous
+        data = value.ctypes.data_as(ctypes.c_void_p)
+        size = ctypes.c_size_t(value.nbytes)
+        if self._functions[function](self._step, ctypes.c_size_t(index), data, size):
+            self._fail()
+
+    def _fail(self) -> None:
+        raise StepError(self._functions["error"](self._step).decode(errors="replace"))

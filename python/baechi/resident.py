@@ -1,0 +1,116 @@
+# Part of the Baechi project, under the Apache License v2.0 with LLVM Exceptions.
+# See LICENSE for license information.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Values that stay on their devices between steps."""
+
+from __future__ import annotations
+
+import weakref
+
+import numpy as np
+
+from baechi.library import StepLibrary
+
+
+class ResidentArray:
+    """The next value of a donated argument, in that argument's place.
+
+    It is copied out only when somebody looks (`numpy.asarray`, `float`, any
+    function of jax.numpy) or when the place is about to be used otherwise. Given
+    to the next step it is not moved at all; as a donated array it is gone then,
+    like JAX's.
+    """
+
+    def __init__(self, owner: Residents, index: int, shape: tuple[int, ...], dtype: np.dtype):
+        self._owner: Residents | None = owner
+        self._index = index
+        self._value: np.ndarray | None = None
+        self.shape, self.dtype = shape, dtype
+
+    @property
+    def ndim(self) -> int:
+        return len(self.shape)
+
+    @property
+    def size(self) -> int:
+        return int(np.prod(self.shape))
+
+    def __array__(self, dtype=None, copy=None) -> np.ndarray:
+        value = self._fetch()
+        wanted = value.dtype if dtype is None else np.dtype(dtype)
+        return np.array(value, wanted) if copy or wanted != value.dtype else value
+
+    def __jax_array__(self):
+        import jax.numpy
+
+        return jax.numpy.asarray(self._fetch())
+
+    def __float__(self) -> float:
+        return float(self._fetch())
+
+    def __int__(self) -> int:
+        return int(self._fetch())
+
+    def __len__(self) -> int:
+        if not self.shape:
+            raise TypeError("a scalar has no length")
+        return self.shape[0]
+
+    def __getitem__(self, at):
+        return self._fetch()[at]
+
+    def block_until_ready(self) -> ResidentArray:
+        return self
+
+    def is_deleted(self) -> bool:
+        return self._owner is None and self._value is None
+
+    def __repr__(self) -> str:
+        where = "deleted" if self.is_deleted() else "resident" if self._value is None else "fetched"
+        return f"ResidentArray(shape={self.shape}, dtype={self.dtype}, {where})"
+
+    def _fetch(self) -> np.ndarray:
+        if self._value is None:
+            if self._owner is None:
+                raise RuntimeError(
+                    "this array was donated to a later step: use the one that the step returned"
+                )
+            # The compiler's integers have no sign.
+            self._value = self._owner.library.argument(self._index).view(self.dtype)
+            self._value.flags.writeable = False
+        return self._value
+
+
+class Residents:
+    """Who holds what lies in the places of a library's updated arguments."""
+
+    def __init__(self, library: StepLibrary):
+        self.library = library
+        self._current: dict[int, weakref.ref[ResidentArray]] = {}
+
+    def holds(self, index: int, value: object) -> bool:
+        """Whether an argument's place has this very value already."""
+        holder = self._current.get(index)
+        return holder is not None and holder() is value
+
+    def before_step(self, given: dict[int, object]) -> None:
+        """Copies out what the step will overwrite but was not given to it; what
+        was given is donated."""
+        for index, holder in self._current.items():
+            array = holder()
+            if array is None:
+                continue
+            if not any(value is array for value in given.values()):
+                array._fetch()
+            array._owner = None
+        for index, value in given.items():
+            # Its value was fetched earlier, or it belongs to another step.
+            if isinstance(value, ResidentArray) and not self.holds(index, value):
+                value._owner = value._value = None
+        self._current.clear()
+
+    def after_step(self, index: int, dtype: np.dtype) -> ResidentArray:
+        shape = tuple(self.library.program["arguments"][index]["shape"])
+        array = ResidentArray(self, index, shape, np.dtype(dtype))
+        self._current[index] = weakref.ref(array)
+        return array

@@ -1,0 +1,39 @@
+# Part of the Baechi project, under the Apache License v2.0 with LLVM Exceptions.
+# See LICENSE for license information.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""The compiler's programs: where they are, and how they are called."""
+
+from __future__ import annotations
+
+import os
+import pathlib
+import shutil
+import subprocess
+
+
+class CompileError(RuntimeError):
+    """A tool refused its input; the message is the tool's own."""
+
+
+def find(name: str) -> pathlib.Path:
+    """A program in BAECHI_TOOLS, in this checkout's build, or on the PATH."""
+    checkout = pathlib.Path(__file__).resolve().parents[2] / "build" / "release" / "bin"
+    for folder in (os.environ.get("BAECHI_TOOLS"), checkout):
+        if folder and (file := pathlib.Path(folder) / name).exists():
+            return file
+    if found := shutil.which(name):
+        return pathlib.Path(found)
+    raise FileNotFoundError(
+        f"{name} is neither in $BAECHI_TOOLS, nor in {checkout}, nor on the PATH: "
+        "build it with scripts/build release"
+    )
+
+
+def run(name: str, *arguments: object) -> subprocess.CompletedProcess[str]:
+    """Runs a tool to its end. Raises CompileError with what it said."""
+    command = [str(word) for word in (find(name), *arguments)]
+    done = subprocess.run(command, capture_output=True, text=True)
+    if done.returncode != 0:
+        errors = [line for line in done.stderr.splitlines() if "error:" in line]
+        raise CompileError("\n".join(errors) or f"{name} failed:\n{done.stderr[-2000:]}")
+    return done

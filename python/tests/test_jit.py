@@ -1,0 +1,209 @@
+# Part of the Baechi project, under the Apache License v2.0 with LLVM Exceptions.
+# See LICENSE for license information.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""`baechi.jit` computes what `jax.jit` computes, and keeps what is donated on its devices."""
+
+import numpy as np
+import pytest
+
+jax = pytest.importorskip("jax")
+
+import baechi  # noqa: E402
+from baechi import init, models, tools  # noqa: E402
+from baechi.importer.errors import ImportFailure  # noqa: E402
+from baechi.resident import ResidentArray  # noqa: E402
+
+jnp = jax.numpy
+
+
+def built() -> bool:
+    try:
+        return bool(tools.find("baechi-run"))
+    except FileNotFoundError:
+        return False
+
+
+pytestmark = pytest.mark.skipif(not built(), reason="baechi-run is not built")
+
+
+def jit(step, **options):
+    return baechi.jit(step, **{"costs": "roofline", "budget": "0", **options})
+
+
+def loss(params, x, y):
+    hidden = jnp.tanh(x @ params["in"] + params["bias"])
+    return ((hidden @ params["out"] - y) ** 2).mean()
+
+
+def train(params, batch, rate=0.1):
+    """One step of gradient descent."""
+    value, gradients = jax.value_and_grad(loss)(params, *batch)
+    return jax.tree.map(lambda p, g: p - rate * g, params, gradients), value
+
+
+@pytest.fixture
+def start():
+    keys = jax.random.split(jax.random.key(0), 4)
+    params = {
+        "in": 0.3 * jax.random.normal(keys[0], (16, 32)),
+        "bias": jnp.zeros(32),
+        "out": 0.3 * jax.random.normal(keys[1], (32, 4)),
+    }
+    return params, (jax.random.normal(keys[2], (8, 16)), jax.random.normal(keys[3], (8, 4)))
+
+
+def assert_close(actual, expected):
+    assert jax.tree.structure(jax.tree.map(np.asarray, actual)) == jax.tree.structure(
+        jax.tree.map(np.asarray, expected)
+    )
+    for a, e in zip(jax.tree.leaves(actual), jax.tree.leaves(expected), strict=True):
+        assert a.dtype == e.dtype and a.shape == e.shape
+        np.testing.assert_allclose(np.asarray(a), np.asarray(e), rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("machine", ["host:1", "host:2", "host:4"])
+def test_training_equals_jax(machine, start):
+    params, batch = start
+    step, reference = jit(train, machine=machine, donate_argnums=0), jax.jit(train)
+    ours = theirs = params
+    for _ in range(10):
+        ours, our_loss = step(ours, batch)
+        theirs, their_loss = reference(theirs, batch)
+        np.testing.assert_allclose(float(our_loss), float(their_loss), rtol=1e-5)
+    assert_close(ours, theirs)
+    assert set(step.placement.values()) <= {f"host{i}" for i in range(4)}
+    assert "params/in" in step.placement and "measured" in step.report()
+    assert step.__name__ == "train" and step.__doc__ == "One step of gradient descent."
+
+
+def test_donated_values_stay_on_their_devices(start):
+    params, batch = start
+    step = jit(train, donate_argnums=0)
+    first, _ = step(params, batch)
+    moved = []
+    program = step._called()
+    set_argument = program.library.set_argument
+    program.library.set_argument = lambda i, value: (moved.append(i), set_argument(i, value))
+    second, _ = step(first, batch)
+    names = [a.name for a in program.imported.signature.arguments]
+    assert {names[i] for i in moved} == {"batch/0", "batch/1"}
+    assert "resident" in repr(second["in"]) and not second["in"].is_deleted()
+    assert first["in"].is_deleted()
+    with pytest.raises(RuntimeError, match="was donated to a later step"):
+        np.asarray(first["in"])
+    assert np.asarray(second["in"]).shape == (16, 32)
+    assert "fetched" in repr(second["in"])
+
+
+def test_values_that_are_not_given_back_are_kept(start):
+    params, batch = start
+    step, reference = jit(train, donate_argnums=0), jax.jit(train)
+    kept, _ = step(params, batch)
+    step(jax.tree.map(lambda p: p * 2, params), batch)  # overwrites the places
+    assert_close(kept, reference(params, batch)[0])
+    # And they can be used again, as they are not in their places any more.
+    assert_close(step(kept, batch), reference(reference(params, batch)[0], batch))
+
+
+def test_any_pytree_without_donation():
+    def function(pair, scale):
+        a, (b, nothing) = pair
+        return {"sum": a + b * scale, "flags": (a > b, (a * 2).astype(jnp.int32)), "none": nothing}
+
+    a, b = np.linspace(-2, 2, 6, dtype=np.float32).reshape(2, 3), np.ones((2, 3), np.float32)
+    step = jit(function)
+    for scale in (2, 0.5, np.float64(3)):
+        assert_close(step((a, (b, None)), scale), jax.jit(function)((a, (b, None)), scale))
+
+
+def test_other_shapes_types_and_static_values_compile_again():
+    def power(x, n):
+        return x**n
+
+    step = jit(power, static_argnums=1)
+    x = np.arange(4, dtype=np.float32)
+    for value, n in ((x, 2), (x, 3), (x[:3], 2), (x.astype(np.int32), 2), (x, 2)):
+        assert_close(step(value, n), jax.jit(power, static_argnums=1)(value, n))
+    assert len(step._programs) == 4
+    assert_close(step(x=x, n=2), jnp.asarray(x**2))
+
+
+def test_unsigned_integers_keep_their_type():
+    def function(x):
+        return x + np.uint32(1), x >> 1
+
+    x = np.array([0, 1, 2**31, 2**32 - 2], np.uint32)
+    assert_close(jit(function)(x), jax.jit(function)(x))
+
+
+def test_a_limit_that_one_device_cannot_hold(start):
+    params, batch = start
+    with pytest.raises(tools.CompileError, match="no placement can fit"):
+        jit(train, machine="host:1@4KiB", donate_argnums=0)(params, batch)
+    (updated, _) = jit(train, machine="host:2@4KiB", donate_argnums=0)(params, batch)
+    assert_close(updated, jax.jit(train)(params, batch)[0])
+
+
+def test_errors_say_what_is_wrong(start):
+    params, batch = start
+    with pytest.raises(tools.CompileError, match="unknown placer 'fast'; known:"):
+        jit(train, placer="fast")(params, batch)
+    with pytest.raises(ImportFailure, match="is donated, but no result has its structure"):
+        jit(lambda x, y: x.sum() + y, donate_argnums=0)(np.ones(3), 1.0)
+    with pytest.raises(ImportFailure, match="test_jit.py"):
+        jit(lambda x: jnp.linalg.svd(x)[1])(np.ones((3, 3), np.float32))
+    with pytest.raises(RuntimeError, match="call it first"):
+        jit(train).report()
+
+
+def test_explains_and_lowers(start):
+    step = baechi.jit(costs="roofline")(train)
+    step(*start)
+    assert "func.func @step" in step.lower(*start)
+    assert "host1" in step.explain("tanh")
+
+
+@pytest.mark.parametrize("name", models.NAMES)
+def test_model_collection(name):
+    model = models.load(name)
+    built_step, args, donated = model.training_step(model.PRESETS["tiny"])
+    is_leaf = lambda leaf: isinstance(leaf, init.Init)  # noqa: E731
+    args = jax.tree.map(lambda leaf: jnp.asarray(leaf.value()), args, is_leaf=is_leaf)
+    assert donated
+    step, reference = jit(built_step, donate_argnums=donated), jax.jit(built_step)
+    ours, theirs = list(args), list(args)
+    for _ in range(5):
+        our_results, their_results = step(*ours), reference(*theirs)
+        assert_losses(our_results, their_results)
+        ours = next_arguments(step, ours, our_results)
+        theirs = next_arguments(step, theirs, their_results)
+
+
+def assert_losses(ours, theirs):
+    for a, e in zip(jax.tree.leaves(ours), jax.tree.leaves(theirs), strict=True):
+        if a.shape == ():
+            np.testing.assert_allclose(float(a), float(e), rtol=1e-4)
+
+
+def next_arguments(step, args, results):
+    """The arguments with those that results are the next values of."""
+    signature = step._called().imported.signature
+    leaves, tree = jax.tree.flatten(tuple(args))
+    flat = jax.tree.leaves(results)
+    for i, argument in enumerate(signature.arguments):
+        if argument.updated_by is not None:
+            leaves[i] = flat[argument.updated_by]
+    return jax.tree.unflatten(tree, leaves)
+
+
+def test_resident_arrays_are_arrays(start):
+    params, batch = start
+    step = jit(train, donate_argnums=0)
+    params, _ = step(params, batch)
+    value = params["in"]
+    assert isinstance(value, ResidentArray)
+    assert value.shape == (16, 32) and value.ndim == 2 and value.size == 512 and len(value) == 16
+    assert_close(jnp.sum(jnp.asarray(np.asarray(value))), np.asarray(value).sum())
+    assert value[0, 0] == np.asarray(value)[0, 0]
+    with pytest.raises(ValueError, match="read-only"):
+        np.asarray(value)[0, 0] = 1
