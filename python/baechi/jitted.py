@@ -17,7 +17,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from baechi import tools
+from baechi import random_keys, tools
 from baechi.importer.jax import ImportedStep, import_step
 from baechi.library import StepLibrary
 from baechi.resident import Residents
@@ -111,12 +111,17 @@ class Jitted:
         static = {i: args[i] for i in self._static if i < len(args)}
         dynamic = [value for i, value in enumerate(args) if i not in static]
         leaves, tree = jax.tree.flatten(tuple(dynamic))
-        key = (tree, tuple(map(_type, leaves)), tuple(static.items()))
+        generators = [random_keys.kind(leaf) for leaf in leaves]
+        leaves = [random_keys.data_of(leaf) for leaf in leaves]
+        types = tuple(map(_type, leaves))
+        key = (tree, types, tuple(generators), tuple(static.items()))
         if key not in self._programs:
             donated = [d - sum(s < d for s in static) for d in self._donated if d not in static]
             step = _with_static(self._step, static) if static else self._step
-            imported = import_step(step, dynamic, donated, name=_identifier(self._step))
-            self._programs[key] = _Program(imported, self._options)
+            plain = random_keys.PlainStep(step, generators)
+            arguments = jax.tree.unflatten(tree, leaves)
+            imported = import_step(plain, arguments, donated, name=_identifier(self._step))
+            self._programs[key] = _Program(imported, plain.returned, self._options)
         self._latest = self._programs[key]
         return self._latest, leaves
 
@@ -124,8 +129,10 @@ class Jitted:
 class _Program:
     """The step for one set of shapes, types and static values."""
 
-    def __init__(self, imported: ImportedStep, options: dict[str, Any]):
-        self.imported, self._options = imported, options
+    def __init__(
+        self, imported: ImportedStep, generators: list[str | None], options: dict[str, Any]
+    ):
+        self.imported, self._generators, self._options = imported, generators, options
         with tempfile.TemporaryDirectory(prefix="baechi-jit-") as folder:
             model = pathlib.Path(folder) / "model.mlir"
             file = pathlib.Path(folder) / "step.so"
@@ -158,6 +165,9 @@ class _Program:
                 value = self.library.result(k)
                 # The compiler's integers have no sign.
                 results[k] = jax.numpy.asarray(value.view(signature.result_types[k].dtype))
+        for k, generator in enumerate(self._generators):
+            if generator is not None:
+                results[k] = random_keys.wrap(np.asarray(results[k]), generator)
         return jax.tree.unflatten(signature.result_tree, results)
 
     def _as_argument(self, index: int, leaf: Any) -> np.ndarray:

@@ -15,10 +15,10 @@ from baechi.library import StepLibrary
 class ResidentArray:
     """The next value of a donated argument, in that argument's place.
 
-    It is copied out only when somebody looks (`numpy.asarray`, `float`, any
-    function of jax.numpy) or when the place is about to be used otherwise. Given
-    to the next step it is not moved at all; as a donated array it is gone then,
-    like JAX's.
+    It is copied out only when somebody looks (`numpy.asarray`, `float`, functions
+    of numpy, `jax.numpy.asarray`; other functions of JAX take no arrays but its
+    own) or when the place is about to be used otherwise. Given to the next step it
+    is not moved at all; as a donated array it is gone then, like JAX's.
     """
 
     def __init__(self, owner: Residents, index: int, shape: tuple[int, ...], dtype: np.dtype):

@@ -1,0 +1,46 @@
+# Part of the Baechi project, under the Apache License v2.0 with LLVM Exceptions.
+# See LICENSE for license information.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""JAX's typed random keys at the border of a compiled step: plain arrays inside."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import jax
+
+
+def kind(leaf: Any) -> str | None:
+    """The generator of a typed key ("fry"), None for anything else."""
+    dtype = getattr(leaf, "dtype", None)
+    if dtype is None or not jax.dtypes.issubdtype(dtype, jax.dtypes.prng_key):
+        return None
+    return str(jax.random.key_impl(leaf))
+
+
+def data_of(leaf: Any) -> Any:
+    return leaf if kind(leaf) is None else jax.random.key_data(leaf)
+
+
+class PlainStep:
+    """A step whose keys are arrays: `given` has the generator of each flat
+    argument. Once traced, `returned` has that of each flat result."""
+
+    def __init__(self, step: Callable, given: Sequence[str | None]):
+        functools.update_wrapper(self, step)  # its signature is followed
+        self._step, self._given = step, given
+        self.returned: list[str | None] = []
+
+    def __call__(self, *args: Any) -> Any:
+        leaves, tree = jax.tree.flatten(args)
+        typed = map(wrap, leaves, self._given)
+        leaves, results = jax.tree.flatten(self._step(*jax.tree.unflatten(tree, typed)))
+        self.returned = [kind(leaf) for leaf in leaves]
+        return jax.tree.unflatten(results, map(data_of, leaves))
+
+
+def wrap(data: Any, generator: str | None) -> Any:
+    """A typed key of a generator from its data; with None the data itself."""
+    return data if generator is None else jax.random.wrap_key_data(data, impl=generator)
