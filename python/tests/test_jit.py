@@ -155,9 +155,8 @@ def test_random_keys(generator):
         (ours, our_result), (theirs, their_result) = step(ours, x), reference(theirs, x)
         assert ours.dtype == theirs.dtype
         assert_close(jax.random.key_data(ours), jax.random.key_data(theirs))
-        # 1e-5 of the largest: the inverse error function's last bits.
-        scale = float(jnp.abs(their_result).max())
-        np.testing.assert_allclose(our_result, their_result, rtol=0, atol=1e-5 * scale)
+        # The tails of a normal distribution are ill-conditioned: log(1 - u * u).
+        np.testing.assert_allclose(our_result, their_result, rtol=1e-4, atol=1e-5)
 
 
 def test_a_limit_that_one_device_cannot_hold(start):
