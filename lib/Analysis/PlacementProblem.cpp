@@ -216,13 +216,17 @@ void baechi::writePlacement(const StepGraph &graph,
     else
       graph.operation(id)->removeAttr(BaechiDialect::kSends);
   }
+  SmallVector<int64_t> peaks;
+  for (const placement::DeviceUsage &usage : result.usage)
+    peaks.push_back(usage.peakBytes);
   step->setAttr(BaechiDialect::kCertificate,
                 PlacementCertificateAttr::get(
                     step.getContext(), placer, result.winner,
                     placement.makespanNs,
                     std::min(result.lowerBoundNs, placement.makespanNs),
                     result.lowerBoundName, result.singleDeviceNs.value_or(0),
-                    result.operatorsBefore, result.operatorsAfter));
+                    result.operatorsBefore, result.operatorsAfter,
+                    builder.getDenseI64ArrayAttr(peaks)));
 }
 
 namespace {

@@ -223,13 +223,15 @@ LogicalResult CostAttr::verify(function_ref<InFlightDiagnostic()> emitError,
   return success();
 }
 
-LogicalResult
-PlacementCertificateAttr::verify(function_ref<InFlightDiagnostic()> emitError,
-                                 StringRef, StringRef, int64_t makespan,
-                                 int64_t lowerBound, StringRef,
-                                 int64_t singleDevice, int64_t, int64_t) {
+LogicalResult PlacementCertificateAttr::verify(
+    function_ref<InFlightDiagnostic()> emitError, StringRef, StringRef,
+    int64_t makespan, int64_t lowerBound, StringRef, int64_t singleDevice,
+    int64_t, int64_t, DenseI64ArrayAttr peaks) {
   if (makespan < 0 || lowerBound < 0 || singleDevice < 0)
     return emitError() << "times of a certificate must not be negative";
+  if (peaks &&
+      llvm::any_of(peaks.asArrayRef(), [](int64_t p) { return p < 0; }))
+    return emitError() << "the peaks of a certificate must not be negative";
   if (lowerBound > makespan)
     return emitError() << "the lower bound of " << lowerBound
                        << " ns exceeds the makespan of " << makespan << " ns";
@@ -238,7 +240,9 @@ PlacementCertificateAttr::verify(function_ref<InFlightDiagnostic()> emitError,
 
 LogicalResult ArenaAttr::verify(function_ref<InFlightDiagnostic()> emitError,
                                 int64_t bytes, int64_t resident, int64_t live,
-                                int64_t limit) {
+                                int64_t limit, int64_t promised) {
+  if (promised < 0)
+    return emitError() << "a promise of " << promised << " bytes";
   if (resident < 0 || live < resident || bytes < live)
     return emitError() << "an arena holds resident <= live <= bytes, not "
                        << resident << ", " << live << ", " << bytes;

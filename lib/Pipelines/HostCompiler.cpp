@@ -14,9 +14,7 @@
 #include "Baechi/Conversion/Manifest.h"
 #include "Baechi/Conversion/MeasureKernels.h"
 #include "Baechi/Conversion/Passes.h"
-#include "Baechi/Pipelines/Pipelines.h"
 #include "Baechi/Transforms/Passes.h"
-#include "mlir/IR/Diagnostics.h"
 #include "mlir/Pass/PassManager.h"
 #include <chrono>
 
@@ -36,30 +34,6 @@ private:
   std::chrono::steady_clock::time_point start =
       std::chrono::steady_clock::now();
 };
-
-/// How far the placer's limit is lowered when a plan exceeds the true one, and
-/// how often.
-constexpr double limitFactor = 0.96;
-constexpr int mostTries = 6;
-
-/// Runs passes and keeps their diagnostics to itself.
-LogicalResult runQuietly(PassManager &manager, ModuleOp module,
-                         std::vector<Diagnostic> &diagnostics) {
-  ScopedDiagnosticHandler handler(
-      module.getContext(), [&](Diagnostic &diagnostic) {
-        diagnostics.push_back(std::move(diagnostic));
-        return success();
-      });
-  return manager.run(module);
-}
-
-/// Emits what was kept; always a failure.
-LogicalResult emitAll(MLIRContext *context,
-                      std::vector<Diagnostic> &diagnostics) {
-  for (Diagnostic &diagnostic : diagnostics)
-    context->getDiagEngine().emit(std::move(diagnostic));
-  return failure();
-}
 
 LogicalResult report(Location loc, llvm::Error error) {
   return emitError(loc) << llvm::toString(std::move(error));
@@ -129,48 +103,6 @@ LogicalResult HostCompiler::compileKernels() {
   return success();
 }
 
-LogicalResult HostCompiler::placeAndPlan(ModuleOp placed,
-                                         const placement::Machine &machine,
-                                         const PlaceRequest &request,
-                                         double &placeSeconds) {
-  MLIRContext *context = placed.getContext();
-  MachineAttr truth = toAttr(context, machine);
-  placement::Machine seen = machine;
-  OwningOpRef<ModuleOp> untouched = placed.clone();
-  std::vector<Diagnostic> firstRefusal;
-  for (int attempt = 1;; ++attempt) {
-    placed->setAttr(BaechiDialect::kMachine, toAttr(context, seen));
-    PassManager place(context);
-    PlaceOptions options;
-    options.placer = request.placer;
-    options.grouping = request.grouping;
-    options.budget = placement::formatBudget(request.budget);
-    place.addPass(createPlace(options));
-    Stopwatch watch;
-    std::vector<Diagnostic> noPlacement;
-    if (attempt == 1 ? failed(place.run(placed))
-                     : failed(runQuietly(place, placed, noPlacement)))
-      return emitAll(context, firstRefusal);
-    placeSeconds = watch.seconds();
-
-    placed->setAttr(BaechiDialect::kMachine, truth);
-    PassManager plan(context);
-    buildPlanPipeline(plan);
-    std::vector<Diagnostic> refusal;
-    if (succeeded(runQuietly(plan, placed, refusal)))
-      return success();
-    // Tell of the true limit, not of the lowered ones.
-    if (attempt == 1)
-      firstRefusal = std::move(refusal);
-    if (attempt == mostTries)
-      return emitAll(context, firstRefusal);
-    for (placement::Device &device : seen.devices)
-      device.memory = static_cast<int64_t>(device.memory * limitFactor);
-    OwningOpRef<ModuleOp> fresh = untouched->clone();
-    placed.getBodyRegion().takeBody(fresh->getBodyRegion());
-  }
-}
-
 FailureOr<CompiledProgram>
 HostCompiler::compile(const placement::Machine &machine,
                       const PlaceRequest &request, StringRef prefix) {
@@ -179,9 +111,21 @@ HostCompiler::compile(const placement::Machine &machine,
   Stopwatch watch;
   CompiledProgram program;
   OwningOpRef<ModuleOp> placed = module().clone();
-  if (failed(placeAndPlan(*placed, machine, request, program.placeSeconds)))
+  placed->getOperation()->setAttr(BaechiDialect::kMachine,
+                                  toAttr(placed->getContext(), machine));
+  PlaceAndPlanOptions options;
+  options.placer = request.placer;
+  options.grouping = request.grouping;
+  options.budget = placement::formatBudget(request.budget);
+  PlaceAndPlanReport planned;
+  PassManager plan(placed->getContext());
+  plan.addPass(createPlaceAndPlan(options, &planned));
+  if (failed(plan.run(*placed)))
     return failure();
-  FailureOr<std::string> manifest = writeManifest(*placed, prefix, HostJit::hostExtensions());
+  program.placeSeconds = planned.placeSeconds;
+  program.placements = planned.attempts;
+  FailureOr<std::string> manifest =
+      writeManifest(*placed, prefix, HostJit::hostExtensions());
   if (failed(manifest))
     return failure();
   program.manifest = std::move(*manifest);
@@ -196,9 +140,9 @@ HostCompiler::compile(const placement::Machine &machine,
     if (function->hasAttr(BaechiDialect::kKernel))
       function.erase();
   PassManager lower(placed->getContext());
-  LowerOptions options;
-  options.prefix = prefix.str();
-  lower.addPass(createLower(options));
+  LowerOptions lowerOptions;
+  lowerOptions.prefix = prefix.str();
+  lower.addPass(createLower(lowerOptions));
   if (failed(lower.run(*placed)))
     return failure();
   if (llvm::Error error = hostJit->add(*placed))

@@ -16,12 +16,7 @@ using namespace mlir;
 using namespace baechi;
 
 void baechi::buildPlanPipeline(OpPassManager &manager) {
-  manager.addPass(createVerifyPlaced());
-  manager.addPass(createPartition());
-  manager.addPass(createVerifyPartitioned());
-  manager.addPass(createPlanMemory());
-  // Planning moves waits: freedom from deadlock is proven again.
-  manager.addPass(createVerifyPartitioned());
+  addPlanPasses(manager);
 }
 
 void baechi::buildCompilePipeline(OpPassManager &manager,
@@ -38,12 +33,11 @@ void baechi::buildCompilePipeline(OpPassManager &manager,
     load.machine = options.machine;
     manager.addPass(createLoadPlacement(load));
   }
-  PlaceOptions place;
+  PlaceAndPlanOptions place;
   place.placer = options.placer;
   place.machine = options.machine;
   place.budget = options.budget;
-  manager.addPass(createPlace(place));
-  buildPlanPipeline(manager);
+  manager.addPass(createPlaceAndPlan(place));
   manager.addPass(createLowerKernels());
   LowerOptions lower;
   lower.target = options.target;

@@ -22,11 +22,9 @@ using llvm::SmallVectorImpl;
 using llvm::StringRef;
 
 namespace {
-/// More pairs of conflicting buffers than this are not held: 32 MiB.
-constexpr int64_t mostConflicts = 4000000;
-/// Neighbours that the greedy orders and their search look at: some tenth of a
-/// second.
-constexpr int64_t visitBudget = 8000000;
+/// Placed buffers that the greedy orders and their search look at: some tenths
+/// of a second.
+constexpr int64_t visitBudget = 150000000;
 
 /// The allocator that meets buffers as time passes: a free list by offset.
 class Sweep {
@@ -122,8 +120,7 @@ Packing baechi::assignOffsets(MutableArrayRef<Buffer> buffers, int64_t base) {
   trySweep(true, true, "death, best fit");
   trySweep(false, false, "birth, first fit");
   trySweep(true, false, "death, first fit");
-  if (best.bytes > bound &&
-      ConflictPacking::countConflicts(buffers) <= mostConflicts)
+  if (best.bytes > bound)
     if (std::optional<Packing> packing = ConflictPacking(buffers).run(
             bound, best.bytes, visitBudget, offsets)) {
       best = *packing;

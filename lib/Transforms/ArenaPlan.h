@@ -32,9 +32,8 @@ struct Packing {
 /// position do not overlap. Sizes are multiples of the alignment, so offsets
 /// are too. The best of several heuristics: allocation in order of birth and,
 /// backwards, of death, first and best fit; greedy orders and a search over
-/// them (ConflictPacking.h) where the live bytes are not reached and the
-/// conflicts are few enough. Deterministic, near linear: what is quadratic has
-/// a budget.
+/// them (ConflictPacking.h) where the live bytes are not reached.
+/// Deterministic, near linear: what is quadratic has a budget.
 Packing assignOffsets(llvm::MutableArrayRef<Buffer> buffers, int64_t base);
 
 /// The most bytes live at one position, and that position.

@@ -24,85 +24,37 @@ using llvm::ArrayRef;
 using llvm::SmallVector;
 
 /// Orders that the search tries without a smaller arena before it ends.
-constexpr int mostFruitless = 1000;
+constexpr int mostFruitless = 3000;
 
-/// Calls \p each with every pair of buffers that have bytes and are live at one
-/// position.
-template <typename Fn>
-static void forEachConflict(ArrayRef<Buffer> buffers, Fn each) {
-  SmallVector<int32_t> births;
-  for (int32_t id = 0, n = buffers.size(); id < n; ++id)
-    if (buffers[id].bytes > 0)
-      births.push_back(id);
-  llvm::stable_sort(births, [&](int32_t a, int32_t b) {
-    return buffers[a].first < buffers[b].first;
-  });
-  SmallVector<int32_t> live;
-  for (int32_t id : births) {
-    llvm::erase_if(live, [&](int32_t other) {
-      return buffers[other].last < buffers[id].first;
-    });
-    for (int32_t other : live)
-      each(other, id);
-    live.push_back(id);
-  }
-}
-
-int64_t ConflictPacking::countConflicts(ArrayRef<Buffer> buffers) {
-  // A birth meets every earlier one that has not died: by counting alone.
-  SmallVector<int32_t> firsts, lasts;
-  for (const Buffer &buffer : buffers)
-    if (buffer.bytes > 0) {
-      firsts.push_back(buffer.first);
-      lasts.push_back(buffer.last);
-    }
-  llvm::sort(firsts);
-  llvm::sort(lasts);
-  int64_t count = 0;
-  size_t dead = 0;
-  for (size_t born = 0; born < firsts.size(); ++born) {
-    while (lasts[dead] < firsts[born])
-      ++dead;
-    count += born - dead;
-  }
-  return count;
-}
-
-ConflictPacking::ConflictPacking(ArrayRef<Buffer> buffers)
-    : buffers(buffers), begin(buffers.size() + 2) {
-  forEachConflict(buffers, [&](int32_t a, int32_t b) {
-    ++begin[a + 2];
-    ++begin[b + 2];
-  });
-  std::partial_sum(begin.begin(), begin.end(), begin.begin());
-  conflicts.resize(begin.back());
-  forEachConflict(buffers, [&](int32_t a, int32_t b) {
-    conflicts[begin[a + 1]++] = b;
-    conflicts[begin[b + 1]++] = a;
-  });
-}
+/// How often a conflict of a buffer is drawn in vain.
+constexpr int mostDraws = 20;
 
 int64_t ConflictPacking::place(ArrayRef<int32_t> order, int64_t stop) {
-  placed.assign(buffers.size(), -1);
+  placed.clear();
+  offsets.assign(buffers.size(), 0);
   int64_t top = 0;
   for (int32_t id : order) {
-    int64_t bytes = buffers[id].bytes;
-    near.clear();
-    for (int32_t other : conflictsOf(id))
-      if (placed[other] >= 0)
-        near.push_back({placed[other], placed[other] + buffers[other].bytes});
-    visitsLeft -= conflictsOf(id).size() + 1;
-    llvm::sort(near);
+    const Buffer &buffer = buffers[id];
     int64_t offset = 0;
-    for (auto [from, to] : near) {
-      if (from >= offset + bytes)
+    size_t seen = 0;
+    for (; seen < placed.size(); ++seen) {
+      const Placed &other = placed[seen];
+      if (other.last < buffer.first || buffer.last < other.first)
+        continue;
+      if (other.from >= offset + buffer.bytes)
         break;
-      offset = std::max(offset, to);
+      offset = std::max(offset, other.to);
     }
-    placed[id] = offset;
-    top = std::max(top, offset + bytes);
-    if (top >= stop)
-      return top;
+    visitsLeft -= seen + 1;
+    offsets[id] = offset;
+    top = std::max(top, offset + buffer.bytes);
+    if (top >= stop || visitsLeft <= 0)
+      return stop;
+    auto above = llvm::upper_bound(
+        placed, offset,
+        [](int64_t value, const Placed &other) { return value < other.from; });
+    placed.insert(above,
+                  {offset, offset + buffer.bytes, buffer.first, buffer.last});
   }
   return top;
 }
@@ -116,13 +68,41 @@ void ConflictPacking::tryOrder(Order order, llvm::StringLiteral name,
     return;
   bestPacking = {bytes, name};
   bestOrder = std::move(order);
-  bestOffsets = placed;
+  bestOffsets = offsets;
 }
 
 /// A linear congruential generator (Knuth's MMIX): the same everywhere.
 uint32_t ConflictPacking::draw(uint32_t below) {
   state = state * 6364136223846793005u + 1442695040888963407u;
   return static_cast<uint32_t>(state >> 33) % below;
+}
+
+int32_t ConflictPacking::drawConflict(int32_t id) {
+  const Buffer &buffer = buffers[id];
+  for (int i = 0; i < mostDraws; ++i) {
+    int32_t other = bestOrder[draw(bestOrder.size())];
+    if (other != id && buffers[other].first <= buffer.last &&
+        buffer.first <= buffers[other].last)
+      return other;
+  }
+  return id;
+}
+
+llvm::SmallVector<int64_t> ConflictPacking::countConflicts() const {
+  // All but those that die before, and those that are born after.
+  SmallVector<int32_t> firsts, lasts;
+  for (const Buffer &buffer : buffers)
+    if (buffer.bytes > 0) {
+      firsts.push_back(buffer.first);
+      lasts.push_back(buffer.last);
+    }
+  llvm::sort(firsts);
+  llvm::sort(lasts);
+  SmallVector<int64_t> counts;
+  for (const Buffer &buffer : buffers)
+    counts.push_back((llvm::upper_bound(firsts, buffer.last) - firsts.begin()) -
+                     (llvm::lower_bound(lasts, buffer.first) - lasts.begin()));
+  return counts;
 }
 
 ConflictPacking::Order ConflictPacking::neighbour(int64_t bound) {
@@ -141,8 +121,7 @@ ConflictPacking::Order ConflictPacking::neighbour(int64_t bound) {
     ranks[positionOf[id]].first = rank;
   };
   int32_t one = blamed[draw(blamed.size())];
-  ArrayRef<int32_t> others = conflictsOf(one);
-  int32_t other = others.empty() ? one : others[draw(others.size())];
+  int32_t other = drawConflict(one);
   switch (draw(4)) {
   case 0: // all of them earlier
     for (int32_t id : blamed)
@@ -179,13 +158,13 @@ void ConflictPacking::improve(int64_t bound) {
       fruitless = 0;
     }
     bestOrder = std::move(order);
-    bestOffsets = placed;
+    bestOffsets = offsets;
   }
 }
 
 std::optional<Packing>
 ConflictPacking::run(int64_t bound, int64_t best, int64_t visits,
-                     llvm::SmallVectorImpl<int64_t> &offsets) {
+                     llvm::SmallVectorImpl<int64_t> &found) {
   visitsLeft = visits;
   bestPacking = {std::numeric_limits<int64_t>::max(), ""};
   Order all;
@@ -212,11 +191,11 @@ ConflictPacking::run(int64_t bound, int64_t best, int64_t visits,
              return -static_cast<double>(buffers[id].bytes) * length(id);
            }),
            "area", bound);
-  tryOrder(by([&](int32_t id) { return -int64_t(conflictsOf(id).size()); }),
-           "conflicts", bound);
+  SmallVector<int64_t> conflicts = countConflicts();
+  tryOrder(by([&](int32_t id) { return -conflicts[id]; }), "conflicts", bound);
   improve(bound);
   if (bestPacking.bytes >= best)
     return std::nullopt;
-  offsets.assign(bestOffsets.begin(), bestOffsets.end());
+  found.assign(bestOffsets.begin(), bestOffsets.end());
   return bestPacking;
 }

@@ -18,41 +18,37 @@ namespace baechi {
 /// orders.
 class ConflictPacking {
 public:
-  /// Pairs of buffers that are live together: what an instance is made of.
-  static int64_t countConflicts(llvm::ArrayRef<Buffer> buffers);
-
-  explicit ConflictPacking(llvm::ArrayRef<Buffer> buffers);
+  explicit ConflictPacking(llvm::ArrayRef<Buffer> buffers) : buffers(buffers) {}
 
   /// Tries orders by size, by area and by number of conflicts, then improves
-  /// the best until it has \p bound bytes or \p visits neighbours were looked
-  /// at. Offsets begin at 0. Returns what is best, but no more than \p best
-  /// (nullopt), with its name.
+  /// the best until it has \p bound bytes or \p visits placed buffers were
+  /// looked at. Offsets begin at 0. Returns what is best, with its name, where
+  /// that is less than \p best; else nullopt.
   std::optional<Packing> run(int64_t bound, int64_t best, int64_t visits,
-                             llvm::SmallVectorImpl<int64_t> &offsets);
+                             llvm::SmallVectorImpl<int64_t> &found);
 
 private:
   using Order = llvm::SmallVector<int32_t>;
+  struct Placed {
+    int64_t from, to;
+    int32_t first, last;
+  };
 
-  /// The arena's bytes; stops early, with any number >= \p stop, when it is no
-  /// smaller.
+  /// The arena's bytes, or any number >= \p stop when they are not less or no
+  /// visits are left.
   int64_t place(llvm::ArrayRef<int32_t> order, int64_t stop);
   void tryOrder(Order order, llvm::StringLiteral name, int64_t bound);
   void improve(int64_t bound);
   /// An order near the best one.
   Order neighbour(int64_t bound);
+  /// A buffer that is live with \p id, if one is soon found.
+  int32_t drawConflict(int32_t id);
+  llvm::SmallVector<int64_t> countConflicts() const;
   uint32_t draw(uint32_t below);
 
-  llvm::ArrayRef<int32_t> conflictsOf(int32_t id) const {
-    return llvm::ArrayRef(conflicts).slice(begin[id],
-                                           begin[id + 1] - begin[id]);
-  }
-
   llvm::ArrayRef<Buffer> buffers;
-  /// Neighbours of buffer i: conflicts[begin[i]..begin[i + 1]).
-  std::vector<int32_t> conflicts;
-  std::vector<int64_t> begin;
-  std::vector<int64_t> placed; ///< offsets of the last order, -1: none
-  std::vector<std::pair<int64_t, int64_t>> near;
+  std::vector<Placed> placed; ///< of the last order, by `from`
+  std::vector<int64_t> offsets;
   int64_t visitsLeft = 0;
   uint64_t state = 1; ///< of the random numbers
 

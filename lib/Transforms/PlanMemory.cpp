@@ -13,6 +13,7 @@
 #include "Baechi/Analysis/Program.h"
 #include "Baechi/Transforms/Passes.h"
 #include "mlir/IR/Matchers.h"
+#include "mlir/IR/Remarks.h"
 
 namespace baechi {
 #define GEN_PASS_DEF_PLANMEMORY
@@ -30,8 +31,9 @@ constexpr size_t culprits = 5;
 /// by lifetime in program order.
 class DevicePlan {
 public:
-  explicit DevicePlan(DeviceProgram program)
-      : program(program), step(program.step) {}
+  /// \p promised: the bytes that the placement promised; 0: none.
+  DevicePlan(DeviceProgram program, int64_t promised)
+      : program(program), step(program.step), promised(promised) {}
 
   LogicalResult run() {
     for (Operation &op : step.getBody().front()) {
@@ -43,8 +45,11 @@ public:
     findLastUses();
     if (failed(createBuffers()))
       return failure();
-    int64_t bytes = assignOffsets(buffers, resident).bytes;
+    Packing packing = assignOffsets(buffers, resident);
+    int64_t bytes = packing.bytes;
     auto [live, peakAt] = livePeak(buffers);
+    report = {program.name.str(),       bytes,     resident + live, promised,
+              program.spec.getMemory(), packing.by};
     if (bytes > program.spec.getMemory())
       return refuse(bytes, live, peakAt);
     if (findOverlap(buffers))
@@ -58,9 +63,12 @@ public:
     program.module->setAttr(BaechiDialect::kArena,
                             ArenaAttr::get(step.getContext(), bytes, resident,
                                            resident + live,
-                                           program.spec.getMemory()));
+                                           program.spec.getMemory(), promised));
     return success();
   }
+
+  /// What was found, once offsets were sought.
+  ArenaReport report;
 
 private:
   /// Results are read in place when the step has ended: they must have a place,
@@ -327,6 +335,7 @@ private:
 
   DeviceProgram program;
   func::FuncOp step;
+  int64_t promised;
   SmallVector<Operation *> order;
   llvm::DenseMap<Operation *, int32_t> positionOf;
   llvm::DenseMap<Value, int32_t> lastUse;
@@ -341,14 +350,56 @@ private:
 };
 
 struct PlanMemory : public baechi::impl::PlanMemoryBase<PlanMemory> {
+  PlanMemory() = default;
+  explicit PlanMemory(std::vector<ArenaReport> *arenas) : arenas(arenas) {}
+
   void runOnOperation() override {
     FailureOr<SmallVector<DeviceProgram>> programs =
         devicePrograms(getOperation());
     if (failed(programs))
       return signalPassFailure();
-    for (DeviceProgram program : *programs)
-      if (failed(DevicePlan(program).run()))
-        return signalPassFailure();
+    ArrayRef<int64_t> peaks = promisedPeaks(programs->size());
+    for (auto [device, program] : llvm::enumerate(*programs)) {
+      DevicePlan plan(program, peaks.empty() ? 0 : peaks[device]);
+      // Every device that is too small is told of.
+      if (failed(plan.run()))
+        signalPassFailure();
+      remarkArena(program.step, plan.report);
+      if (arenas)
+        arenas->push_back(plan.report);
+    }
   }
+
+private:
+  static void remarkArena(func::FuncOp step, const ArenaReport &arena) {
+    if (auto remark =
+            remark::analysis(step.getLoc(), remark::RemarkOpts::name("arena")
+                                                .category("baechi-plan-memory")
+                                                .function(step.getName())))
+      remark << remark::metric("Device", arena.device)
+             << remark::metric("ArenaBytes", arena.bytes)
+             << remark::metric("LiveBytes", arena.live)
+             << remark::metric("PromisedBytes", arena.promised)
+             << remark::metric("LimitBytes", arena.limit)
+             << remark::metric("Packing", arena.by.str());
+  }
+
+  /// By the certificate of the whole step, if it has one of this machine.
+  ArrayRef<int64_t> promisedPeaks(size_t devices) {
+    for (auto whole : getOperation().getOps<func::FuncOp>())
+      if (auto certificate = whole->getAttrOfType<PlacementCertificateAttr>(
+              BaechiDialect::kCertificate))
+        if (certificate.getPeaks() &&
+            certificate.getPeaks().size() == static_cast<int64_t>(devices))
+          return certificate.getPeaks().asArrayRef();
+    return {};
+  }
+
+  std::vector<ArenaReport> *arenas = nullptr;
 };
 } // namespace
+
+std::unique_ptr<Pass>
+baechi::createPlanMemory(std::vector<ArenaReport> *arenas) {
+  return std::make_unique<PlanMemory>(arenas);
+}

@@ -81,6 +81,11 @@ module attributes {baechi.arena = #baechi.arena<bytes = 3, resident = 4, live = 
 
 // -----
 
+// expected-error @+1 {{a promise of -1 bytes}}
+module attributes {baechi.arena = #baechi.arena<bytes = 3, resident = 2, live = 2, limit = 9, promised = -1>} {}
+
+// -----
+
 // expected-error @+1 {{an arena of 10 bytes exceeds the device's 9}}
 module attributes {baechi.arena = #baechi.arena<bytes = 10, resident = 4, live = 5, limit = 9>} {}
 
@@ -138,6 +143,11 @@ func.func private @f() attributes {baechi.certificate = 3 : i64}
 
 // expected-error @+1 {{times of a certificate must not be negative}}
 func.func private @f() attributes {baechi.certificate = #baechi.placement_certificate<placer = "msct", winner = "msct", makespan = -1, lower_bound = 0, bound = "", single_device = 0, operators = 0, groups = 0>}
+
+// -----
+
+// expected-error @+1 {{the peaks of a certificate must not be negative}}
+func.func private @f() attributes {baechi.certificate = #baechi.placement_certificate<placer = "msct", winner = "msct", makespan = 1, lower_bound = 0, bound = "", single_device = 0, operators = 0, groups = 0, peaks = [1, -1]>}
 
 // -----
 

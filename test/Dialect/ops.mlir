@@ -21,7 +21,7 @@ module attributes {baechi.machine = #baechi.machine<
   // CHECK-SAME: baechi.init = {high = 9 : i64, kind = "randint", low = 0 : i64, seed = 1 : i64}
   // CHECK-SAME: baechi.init = {kind = "constant", value = 1 : i64}
   // CHECK-SAME: -> (tensor<4xf32> {baechi.name = "w"})
-  // CHECK-SAME: baechi.certificate = #baechi.placement_certificate<placer = "msct", winner = "metf", makespan = 10, lower_bound = 8, bound = "path", single_device = 0, operators = 4, groups = 2>
+  // CHECK-SAME: baechi.certificate = #baechi.placement_certificate<placer = "msct", winner = "metf", makespan = 10, lower_bound = 8, bound = "path", single_device = 0, operators = 4, groups = 2, peaks = [64, 96]>
   func.func @step(
       %w: tensor<4xf32> {baechi.name = "w", baechi.updated_by = 0 : i64,
           baechi.init = {kind = "uniform", low = -0.05, high = 0.05, seed = 3}},
@@ -30,7 +30,8 @@ module attributes {baechi.machine = #baechi.machine<
       -> (tensor<4xf32> {baechi.name = "w"})
       attributes {baechi.certificate = #baechi.placement_certificate<
           placer = "msct", winner = "metf", makespan = 10, lower_bound = 8,
-          bound = "path", single_device = 0, operators = 4, groups = 2>} {
+          bound = "path", single_device = 0, operators = 4, groups = 2,
+          peaks = [64, 96]>} {
     // CHECK: call @scale
     // CHECK-SAME: baechi.cost = #baechi.cost<time_ns = {cuda = 41000, host = 910000}, scratch = 16>
     // CHECK-SAME: baechi.device = "gpu1"
@@ -53,10 +54,10 @@ module attributes {baechi.machine = #baechi.machine<
       attributes {baechi.kernel, baechi.implementation = "generated",
                   baechi.kernel_scratch = 64 : i64}
 
-  // CHECK: module @gpu1 attributes {baechi.arena = #baechi.arena<bytes = 64, resident = 16, live = 48, limit = 1024>, baechi.device = "gpu1"}
+  // CHECK: module @gpu1 attributes {baechi.arena = #baechi.arena<bytes = 64, resident = 16, live = 48, limit = 1024, promised = 64>, baechi.device = "gpu1"}
   module @gpu1 attributes {
       baechi.device = "gpu1",
-      baechi.arena = #baechi.arena<bytes = 64, resident = 16, live = 48, limit = 1024>} {
+      baechi.arena = #baechi.arena<bytes = 64, resident = 16, live = 48, limit = 1024, promised = 64>} {
     // CHECK: func.func @step(%[[W:.*]]: tensor<4xf32> {baechi.argument = 0 : i64, baechi.offset = 0 : i64}) -> (tensor<4xf32> {baechi.result = 0 : i64})
     func.func @step(%w: tensor<4xf32> {baechi.argument = 0 : i64, baechi.offset = 0 : i64})
         -> (tensor<4xf32> {baechi.result = 0 : i64}) {

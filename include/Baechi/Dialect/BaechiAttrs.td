@@ -120,13 +120,16 @@ def Baechi_PlacementCertificateAttr
     The placer that was asked for, the candidate that won, the predicted
     makespan, a valid lower bound on every placement's makespan with its name,
     and the best single device's makespan (0: none can hold the program). ns.
+    `peaks`, where there is one, has the bytes that the placement promises each
+    device of the machine to hold at most, by its timeline.
   }];
   let parameters = (ins StringRefParameter<"placer">:$placer,
                         StringRefParameter<"winner">:$winner,
                         "int64_t":$makespan, "int64_t":$lower_bound,
                         StringRefParameter<"bound">:$bound,
                         "int64_t":$single_device, "int64_t":$operators,
-                        "int64_t":$groups);
+                        "int64_t":$groups,
+                        OptionalParameter<"::mlir::DenseI64ArrayAttr">:$peaks);
   let assemblyFormat = "`<` struct(params) `>`";
   let genVerifyDecl = 1;
 }
@@ -136,10 +139,12 @@ def Baechi_ArenaAttr : Baechi_Attr<"Arena", "arena"> {
   let description = [{
     `bytes` is the arena's exact size, `resident` the part that parameters and
     inputs hold, `live` the most bytes that are live at once (a lower bound of
-    `bytes`), `limit` the device's memory.
+    `bytes`), `limit` the device's memory, `promised` the most bytes by the
+    placement's certificate (left out where that says nothing).
   }];
   let parameters = (ins "int64_t":$bytes, "int64_t":$resident,
-                        "int64_t":$live, "int64_t":$limit);
+                        "int64_t":$live, "int64_t":$limit,
+                        DefaultValuedParameter<"int64_t", "0">:$promised);
   let assemblyFormat = "`<` struct(params) `>`";
   let genVerifyDecl = 1;
 }

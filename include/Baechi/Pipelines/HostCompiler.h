@@ -30,6 +30,8 @@ struct CompiledProgram {
   std::string manifest;
   /// Operators that the placer saw, after grouping.
   int64_t groups = 0;
+  /// Placements that were planned for until one fit.
+  int placements = 1;
   /// Seconds of the placing pass, and of all that follows the kernels' code.
   double placeSeconds = 0, compileSeconds = 0;
 };
@@ -74,13 +76,6 @@ private:
   HostCompiler() = default;
   mlir::LogicalResult form();
   mlir::LogicalResult compileKernels();
-  /// Places \p placed within the machine's memory. A plan needs a little more
-  /// than the placement's replay where buffers leave gaps; then the limit that
-  /// the placer sees is lowered and both are tried again.
-  mlir::LogicalResult placeAndPlan(mlir::ModuleOp placed,
-                                   const placement::Machine &machine,
-                                   const PlaceRequest &request,
-                                   double &placeSeconds);
 
   mlir::OwningOpRef<mlir::ModuleOp> model;
   std::unique_ptr<HostJit> hostJit;

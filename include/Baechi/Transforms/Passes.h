@@ -15,6 +15,22 @@ namespace baechi {
 
 struct Profile;
 
+/// What memory planning found for one device.
+struct ArenaReport {
+  std::string device;
+  int64_t bytes = 0;    ///< the arena
+  int64_t live = 0;     ///< a lower bound of it: most bytes live at once
+  int64_t promised = 0; ///< by the placement; 0: it says nothing
+  int64_t limit = 0;    ///< the device's memory
+  llvm::StringRef by;   ///< the packing that was best
+};
+
+/// How --baechi-place-and-plan came to its plan.
+struct PlaceAndPlanReport {
+  int attempts = 0;
+  double placeSeconds = 0; ///< of the last placement
+};
+
 #define GEN_PASS_DECL
 #include "Baechi/Transforms/Passes.h.inc"
 
@@ -23,6 +39,19 @@ struct Profile;
 
 /// --baechi-annotate-costs with a profile in memory; null: the roofline.
 std::unique_ptr<mlir::Pass> createAnnotateCosts(const Profile *profile);
+
+/// --baechi-plan-memory that also fills in \p arenas, one a device, whether
+/// they are within the limits or not.
+std::unique_ptr<mlir::Pass> createPlanMemory(std::vector<ArenaReport> *arenas);
+
+/// --baechi-place-and-plan that also fills in \p report.
+std::unique_ptr<mlir::Pass>
+createPlaceAndPlan(const PlaceAndPlanOptions &options,
+                   PlaceAndPlanReport *report);
+
+/// What follows placement: partition and memory plan, each verified.
+void addPlanPasses(mlir::OpPassManager &manager,
+                   std::vector<ArenaReport> *arenas = nullptr);
 
 } // namespace baechi
 

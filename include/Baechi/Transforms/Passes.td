@@ -175,7 +175,7 @@ def Place : Pass<"baechi-place", "::mlir::ModuleOp"> {
     becomes by `--baechi-place="metf machine=host:2@1MiB budget=0"`
     ```mlir
     module attributes {baechi.machine = #baechi.machine<devices = [<"host0", kind = "host", memory = 1048576>, <"host1", kind = "host", memory = 1048576>], link_default = <"" -> "", latency_ns = 2000, bytes_per_us = 8000>, link_model = sequential>} {
-      func.func @step(%arg0: tensor<64xf32> {baechi.device = "host0"}, %arg1: tensor<64xf32> {baechi.device = "host1"}) -> tensor<64xf32> attributes {baechi.certificate = #baechi.placement_certificate<placer = "metf", winner = "metf", makespan = 20032, lower_bound = 18000, bound = "critical path", single_device = 0, operators = 5, groups = 3>} {
+      func.func @step(%arg0: tensor<64xf32> {baechi.device = "host0"}, %arg1: tensor<64xf32> {baechi.device = "host1"}) -> tensor<64xf32> attributes {baechi.certificate = #baechi.placement_certificate<placer = "metf", winner = "metf", makespan = 20032, lower_bound = 18000, bound = "critical path", single_device = 0, operators = 5, groups = 3, peaks = [1024, 512]>} {
         %0 = math.exp %arg0 {baechi.cost = #baechi.cost<time_ns = {host = 9000}, scratch = 0>, baechi.device = "host0", baechi.start = 0 : i64} : tensor<64xf32>
         %1 = math.log %arg1 {baechi.cost = #baechi.cost<time_ns = {host = 9000}, scratch = 0>, baechi.device = "host1", baechi.sends = [#baechi.transfer<result = 0, from = "host1", to = "host0", start = 9000, end = 11032>], baechi.start = 0 : i64} : tensor<64xf32>
         %2 = arith.addf %0, %1 {baechi.cost = #baechi.cost<time_ns = {host = 9000}, scratch = 0>, baechi.device = "host0", baechi.start = 11032 : i64} : tensor<64xf32>
@@ -472,6 +472,50 @@ def PlanMemory : Pass<"baechi-plan-memory", "::mlir::ModuleOp"> {
     }
     ```
   }];
+  let dependentDialects = ["::baechi::BaechiDialect"];
+}
+
+def PlaceAndPlan : Pass<"baechi-place-and-plan", "::mlir::ModuleOp"> {
+  let summary = "place, partition and plan memory until the plan fits";
+  let description = [{
+    `--baechi-place`, `--baechi-verify-placed`, `--baechi-partition`,
+    `--baechi-verify-partitioned`, `--baechi-plan-memory` and
+    `--baechi-verify-partitioned` again. Placement promises peaks by its
+    timeline; a plan may need more where receives are posted early or buffers
+    leave gaps. Where it then exceeds a device's memory, the program is placed
+    again with that device's limit lowered by what was missing, and between the
+    two where no placement can meet the lower limit. When no attempt fits, the
+    error is the first plan's, with a note of how often it was tried. Options
+    are those of `--baechi-place`.
+
+    ```mlir
+    #cost = #baechi.cost<time_ns = {host = 9000}, scratch = 0>
+    func.func @step(%x: tensor<64xf32>, %y: tensor<64xf32>) -> tensor<64xf32> {
+      %0 = math.exp %x {baechi.cost = #cost} : tensor<64xf32>
+      %1 = math.log %y {baechi.cost = #cost} : tensor<64xf32>
+      %2 = arith.addf %0, %1 {baechi.cost = #cost} : tensor<64xf32>
+      return %2 : tensor<64xf32>
+    }
+    ```
+    becomes by `--baechi-place-and-plan="placer=metf machine=host:2@1MiB budget=0"`
+    ```mlir
+    ...
+      module @host0 attributes {baechi.arena = #baechi.arena<bytes = 1024, resident = 256, live = 1024, limit = 1048576, promised = 1024>, baechi.device = "host0"} {
+    ...
+      module @host1 attributes {baechi.arena = #baechi.arena<bytes = 512, resident = 256, live = 512, limit = 1048576, promised = 512>, baechi.device = "host1"} {
+    ...
+    ```
+  }];
+  let options = [
+    Option<"placer", "placer", "std::string", "\"msct\"",
+           "msct, metf, mtopo or single">,
+    Option<"machine", "machine", "std::string", "\"\"",
+           "machine file, or host:N[@SIZE]; default: the module's baechi.machine">,
+    Option<"budget", "budget", "std::string", "\"auto\"",
+           "improvement over the placer, as --baechi-place">,
+    Option<"grouping", "grouping", "std::string", "\"all\"",
+           "grouping steps of the placer, as --baechi-place">
+  ];
   let dependentDialects = ["::baechi::BaechiDialect"];
 }
 

@@ -1,0 +1,225 @@
+//===- PlaceAndPlan.cpp - Place until the memory plan fits -*- C++ -*-===//
+//
+// Part of the Baechi project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Baechi/Analysis/MachineSpec.h"
+#include "Baechi/Transforms/Passes.h"
+#include "mlir/IR/Diagnostics.h"
+#include "mlir/IR/OwningOpRef.h"
+#include "mlir/IR/Remarks.h"
+#include "mlir/Pass/PassManager.h"
+#include <chrono>
+
+namespace baechi {
+#define GEN_PASS_DEF_PLACEANDPLAN
+#include "Baechi/Transforms/Passes.h.inc"
+} // namespace baechi
+
+using namespace mlir;
+using namespace baechi;
+
+namespace {
+constexpr int mostAttempts = 8;
+/// So often only the devices that exceeded their limits get lower ones. Then
+/// all do: what one device no longer takes moved to the next, in a circle.
+constexpr int attemptsApart = 3;
+
+/// The limits that the placer sees, lowered where a plan exceeds the true one.
+class Limits {
+public:
+  explicit Limits(const placement::Machine &machine) : shown(machine) {
+    for (const placement::Device &device : machine.devices)
+      tooHigh.push_back(device.memory);
+  }
+
+  const placement::Machine &machine() const { return shown; }
+
+  /// A plan for these limits needed \p arenas: takes off what was missing, or
+  /// what the plan needs beyond the promise where that is more. \p all: the
+  /// other devices' limits, too, in proportion. False when no arena exceeds its
+  /// limit.
+  bool lower(ArrayRef<ArenaReport> arenas, bool all) {
+    bool exceeded = false;
+    double smallest = 1;
+    for (auto [device, arena] : llvm::zip(shown.devices, arenas)) {
+      if (arena.bytes <= arena.limit)
+        continue;
+      int64_t beyond = arena.bytes - std::max<int64_t>(arena.promised, 1);
+      tooHigh[&device - shown.devices.data()] = device.memory;
+      device.memory = std::max<int64_t>(
+          1,
+          std::min(device.memory - (arena.bytes - arena.limit),
+                   arena.promised > 0 ? arena.limit - beyond : device.memory));
+      smallest = std::min(smallest, static_cast<double>(device.memory) /
+                                        static_cast<double>(arena.limit));
+      exceeded = true;
+    }
+    if (all && exceeded)
+      for (auto [device, arena] : llvm::zip(shown.devices, arenas))
+        device.memory = std::min(device.memory,
+                                 static_cast<int64_t>(smallest * arena.limit));
+    return exceeded;
+  }
+
+  /// No placement meets these limits: half of the way back to the last ones.
+  /// False when there is nothing in between.
+  bool raise() {
+    bool raised = false;
+    for (auto [device, high] : llvm::zip(shown.devices, tooHigh)) {
+      int64_t middle = device.memory + (high - device.memory) / 2;
+      raised |= middle > device.memory && middle < high;
+      device.memory = middle;
+    }
+    return raised;
+  }
+
+private:
+  placement::Machine shown;
+  /// A plan for these exceeded its limit; the true limits at first.
+  std::vector<int64_t> tooHigh;
+};
+
+struct PlaceAndPlan : public baechi::impl::PlaceAndPlanBase<PlaceAndPlan> {
+  using PlaceAndPlanBase::PlaceAndPlanBase;
+  PlaceAndPlan(const PlaceAndPlanOptions &options, PlaceAndPlanReport *report)
+      : PlaceAndPlanBase(options), report(report) {}
+
+  void runOnOperation() override {
+    ModuleOp module = getOperation();
+    std::optional<placement::Machine> machine =
+        machineOf(module, this->machine);
+    if (!machine)
+      return signalPassFailure();
+    MachineAttr truth = toAttr(&getContext(), *machine);
+    OwningOpRef<ModuleOp> untouched = module.clone();
+    Limits limits(*machine);
+    std::vector<Diagnostic> firstRefusal;
+    PlaceAndPlanReport found;
+    while (true) {
+      ++found.attempts;
+      auto restore = [&] {
+        OwningOpRef<ModuleOp> fresh = untouched->clone();
+        module.getBodyRegion().takeBody(fresh->getBodyRegion());
+      };
+      module->setAttr(BaechiDialect::kMachine,
+                      toAttr(&getContext(), limits.machine()));
+      std::vector<Diagnostic> said;
+      LogicalResult placed = place(said, found);
+      module->setAttr(BaechiDialect::kMachine, truth);
+      // What is wrong with the program itself, the first placement says.
+      if (failed(placed) && found.attempts == 1)
+        return stop(said, found);
+      bool again;
+      if (failed(placed)) {
+        again = limits.raise();
+      } else {
+        std::vector<Diagnostic> refusal;
+        std::vector<ArenaReport> arenas;
+        if (succeeded(plan(refusal, arenas))) {
+          tell(said);
+          tell(refusal); // remarks
+          if (report)
+            *report = found;
+          return;
+        }
+        if (found.attempts == 1)
+          firstRefusal = std::move(refusal);
+        again = limits.lower(arenas, found.attempts >= attemptsApart);
+        remarkAgain(arenas, limits.machine());
+      }
+      if (!again || found.attempts == mostAttempts)
+        return stop(firstRefusal, found);
+      restore();
+    }
+  }
+
+private:
+  /// Runs \p pipeline and keeps what it says.
+  LogicalResult runQuietly(OpPassManager &pipeline,
+                           std::vector<Diagnostic> &said) {
+    ScopedDiagnosticHandler handler(&getContext(), [&](Diagnostic &diagnostic) {
+      said.push_back(std::move(diagnostic));
+      return success();
+    });
+    return runPipeline(pipeline, getOperation());
+  }
+
+  LogicalResult place(std::vector<Diagnostic> &said,
+                      PlaceAndPlanReport &found) {
+    PlaceOptions options;
+    options.placer = placer;
+    options.budget = budget;
+    options.grouping = grouping;
+    OpPassManager pipeline(ModuleOp::getOperationName());
+    pipeline.addPass(createPlace(options));
+    auto start = std::chrono::steady_clock::now();
+    LogicalResult placed = runQuietly(pipeline, said);
+    found.placeSeconds =
+        std::chrono::duration<double>(std::chrono::steady_clock::now() - start)
+            .count();
+    return placed;
+  }
+
+  LogicalResult plan(std::vector<Diagnostic> &said,
+                     std::vector<ArenaReport> &arenas) {
+    OpPassManager pipeline(ModuleOp::getOperationName());
+    addPlanPasses(pipeline, &arenas);
+    return runQuietly(pipeline, said);
+  }
+
+  void remarkAgain(ArrayRef<ArenaReport> arenas,
+                   const placement::Machine &next) {
+    for (auto [arena, device] : llvm::zip(arenas, next.devices))
+      if (arena.bytes > arena.limit)
+        if (auto remark =
+                remark::missed(getOperation().getLoc(),
+                               remark::RemarkOpts::name("placed-again")
+                                   .category("baechi-place-and-plan")))
+          remark << remark::metric("Device", arena.device)
+                 << remark::metric("ArenaBytes", arena.bytes)
+                 << remark::metric("PromisedBytes", arena.promised)
+                 << remark::metric("LimitBytes", arena.limit)
+                 << remark::metric("NextLimitBytes", device.memory);
+  }
+
+  void tell(std::vector<Diagnostic> &said) {
+    for (Diagnostic &diagnostic : said)
+      getContext().getDiagEngine().emit(std::move(diagnostic));
+  }
+
+  void stop(std::vector<Diagnostic> &said, const PlaceAndPlanReport &found) {
+    // Of the true limits, not of the lowered ones.
+    auto error = llvm::find_if(said, [](const Diagnostic &diagnostic) {
+      return diagnostic.getSeverity() == DiagnosticSeverity::Error;
+    });
+    if (found.attempts > 1 && error != said.end())
+      error->attachNote(getOperation().getLoc())
+          << "placed " << found.attempts
+          << " times with lower limits, none of the plans fits";
+    tell(said);
+    signalPassFailure();
+  }
+
+  PlaceAndPlanReport *report = nullptr;
+};
+} // namespace
+
+void baechi::addPlanPasses(OpPassManager &manager,
+                           std::vector<ArenaReport> *arenas) {
+  manager.addPass(createVerifyPlaced());
+  manager.addPass(createPartition());
+  manager.addPass(createVerifyPartitioned());
+  manager.addPass(createPlanMemory(arenas));
+  // Planning moves waits: freedom from deadlock is proven again.
+  manager.addPass(createVerifyPartitioned());
+}
+
+std::unique_ptr<Pass>
+baechi::createPlaceAndPlan(const PlaceAndPlanOptions &options,
+                           PlaceAndPlanReport *report) {
+  return std::make_unique<PlaceAndPlan>(options, report);
+}

@@ -1,0 +1,73 @@
+// Placed once where the plan fits at once.
+// DEFINE: %{remarks} = --remarks-filter="baechi-place-and-plan|baechi-plan-memory"
+// RUN: split-file %s %t
+// RUN: baechi-opt %t/once.mlir %{remarks} --baechi-place-and-plan="machine=host:2@1MiB" 2>%t/remarks | FileCheck %s
+// RUN: FileCheck %s --check-prefix=ONCE < %t/remarks
+// The same passes one after the other.
+// RUN: baechi-opt %t/once.mlir --baechi-place="machine=host:2@1MiB" --baechi-verify-placed --baechi-partition --baechi-plan-memory -o %t/apart.mlir
+// RUN: baechi-opt %t/once.mlir --baechi-place-and-plan="machine=host:2@1MiB" | diff %t/apart.mlir -
+
+// CHECK: baechi.machine = #baechi.machine<devices = [<"host0", kind = "host", memory = 1048576>
+// CHECK: baechi.certificate = {{.*}}peaks = [49152
+// CHECK: module @host0 attributes {baechi.arena = #baechi.arena<bytes = 49152, resident = 16384, live = 49152, limit = 1048576, promised = 49152>
+// ONCE-NOT: placed-again
+// ONCE: [Analysis] arena | Category:baechi-plan-memory | Function=step | ArenaBytes=49152, Device=host0, LimitBytes=1048576, LiveBytes=49152, Packing="birth, best fit", PromisedBytes=49152
+// ONCE-NOT: placed-again
+
+// Where it does not, the limits that the placer sees are lowered by what was
+// missing, until it does; the program keeps the true ones.
+// RUN: baechi-opt %t/again.mlir --allow-unregistered-dialect %{remarks} --baechi-place-and-plan="machine=host:2@704 budget=0 grouping=none" 2>%t/remarks | FileCheck %s --check-prefix=FITS
+// RUN: FileCheck %s --check-prefix=AGAIN < %t/remarks
+// FITS: <"host0", kind = "host", memory = 704>
+// FITS: module @host0 attributes {{.*}}limit = 704
+// FITS: module @host1 attributes {{.*}}limit = 704
+// AGAIN: [Missed] placed-again | Category:baechi-place-and-plan | ArenaBytes=832, Device=host0, LimitBytes=704, NextLimitBytes=576, PromisedBytes=704
+// AGAIN: [Analysis] arena | Category:baechi-plan-memory | Function=step | ArenaBytes=576, Device=host0, LimitBytes=704
+// AGAIN-NOT: placed-again
+
+// When no attempt fits, the error is the first plan's, of the true limits.
+// RUN: not baechi-opt %t/never.mlir --allow-unregistered-dialect --baechi-place-and-plan="machine=host:2@704 budget=0 grouping=none" 2>&1 | FileCheck %s --check-prefix=NEVER
+// NEVER: error: device 'host0' has 704 bytes (704 B), the plan needs 768 (768 B)
+// NEVER: note: {{[0-9]+}} bytes at the peak
+// NEVER: note: placed {{[2-9]}} times with lower limits, none of the plans fits
+
+// What the first placement refuses is its own error; so is an unknown placer.
+// RUN: not baechi-opt %t/once.mlir --baechi-place-and-plan="machine=host:2@1KiB" 2>&1 | FileCheck %s --check-prefix=SMALL
+// RUN: not baechi-opt %t/once.mlir --baechi-place-and-plan="machine=host:2 placer=fast" 2>&1 | FileCheck %s --check-prefix=PLACER
+// RUN: not baechi-opt %t/once.mlir --baechi-place-and-plan 2>&1 | FileCheck %s --check-prefix=MACHINE
+// SMALL: error: no placement can fit the memories
+// SMALL-NOT: note: placed
+// PLACER: error: unknown placer 'fast'
+// MACHINE: error: no machine
+
+//--- once.mlir
+func.func @step(%x: tensor<64x64xf32>) -> tensor<64x64xf32> {
+  %a = arith.addf %x, %x {baechi.cost = #baechi.cost<time_ns = {host = 10}, scratch = 0>} : tensor<64x64xf32>
+  %b = arith.mulf %a, %x {baechi.cost = #baechi.cost<time_ns = {host = 10}, scratch = 0>} : tensor<64x64xf32>
+  return %b : tensor<64x64xf32>
+}
+
+//--- again.mlir
+func.func @step() -> tensor<32xf32> {
+  %0 = "x.op0"() {baechi.cost = #baechi.cost<time_ns = {host = 10000}, scratch = 0>} : () -> tensor<96xf32>
+  %1 = "x.op1"(%0) {baechi.cost = #baechi.cost<time_ns = {host = 10000}, scratch = 0>} : (tensor<96xf32>) -> tensor<32xf32>
+  %2 = "x.op2"(%0) {baechi.cost = #baechi.cost<time_ns = {host = 20000}, scratch = 0>} : (tensor<96xf32>) -> tensor<80xf32>
+  %3 = "x.op3"(%0) {baechi.cost = #baechi.cost<time_ns = {host = 30000}, scratch = 0>} : (tensor<96xf32>) -> tensor<80xf32>
+  %4 = "x.op4"(%1) {baechi.cost = #baechi.cost<time_ns = {host = 10000}, scratch = 0>} : (tensor<32xf32>) -> tensor<96xf32>
+  %5 = "x.op5"(%1, %2) {baechi.cost = #baechi.cost<time_ns = {host = 10000}, scratch = 0>} : (tensor<32xf32>, tensor<80xf32>) -> tensor<32xf32>
+  return %5 : tensor<32xf32>
+}
+
+//--- never.mlir
+func.func @step() -> tensor<32xf32> {
+  %0 = "x.op0"() {baechi.cost = #baechi.cost<time_ns = {host = 20000}, scratch = 0>} : () -> tensor<80xf32>
+  %1 = "x.op1"(%0) {baechi.cost = #baechi.cost<time_ns = {host = 10000}, scratch = 0>} : (tensor<80xf32>) -> tensor<80xf32>
+  %2 = "x.op2"(%0) {baechi.cost = #baechi.cost<time_ns = {host = 30000}, scratch = 0>} : (tensor<80xf32>) -> tensor<16xf32>
+  %3 = "x.op3"(%2) {baechi.cost = #baechi.cost<time_ns = {host = 30000}, scratch = 0>} : (tensor<16xf32>) -> tensor<32xf32>
+  %4 = "x.op4"(%0, %3) {baechi.cost = #baechi.cost<time_ns = {host = 30000}, scratch = 0>} : (tensor<80xf32>, tensor<32xf32>) -> tensor<48xf32>
+  %5 = "x.op5"(%1) {baechi.cost = #baechi.cost<time_ns = {host = 20000}, scratch = 0>} : (tensor<80xf32>) -> tensor<96xf32>
+  %6 = "x.op6"(%3) {baechi.cost = #baechi.cost<time_ns = {host = 30000}, scratch = 0>} : (tensor<32xf32>) -> tensor<96xf32>
+  %7 = "x.op7"() {baechi.cost = #baechi.cost<time_ns = {host = 20000}, scratch = 0>} : () -> tensor<96xf32>
+  %8 = "x.op8"() {baechi.cost = #baechi.cost<time_ns = {host = 20000}, scratch = 0>} : () -> tensor<32xf32>
+  return %8 : tensor<32xf32>
+}
