@@ -8,6 +8,7 @@
 
 #include "Baechi/Analysis/PlacementProblem.h"
 #include "Baechi/Transforms/Passes.h"
+#include "PlacementRemarks.h"
 
 namespace baechi {
 #define GEN_PASS_DEF_COLOCATE
@@ -38,17 +39,60 @@ struct Colocate : public baechi::impl::ColocateBase<Colocate> {
     for (int32_t id = 0, n = groups.size(); id < n; ++id)
       if (groups[id] >= 0 && groupOf(id))
         called.try_emplace(groups[id], groupOf(id));
+    llvm::DenseMap<int32_t, std::string> reasons;
+    if (getContext().getRemarkEngine())
+      reasons = updateReasons(*step, operators, names);
     for (int32_t id = 0, n = groups.size(); id < n; ++id) {
       if (groups[id] < 0)
         continue;
       StringAttr name =
           called.try_emplace(groups[id], builder.getStringAttr(names[id]))
               .first->second;
+      if (auto remark = remark::passed(
+              id < arguments ? step->getArgument(id).getLoc()
+                             : operators[id - arguments]->getLoc(),
+              remarkOn("grouped", "baechi-colocate", *step))) {
+        auto reason = reasons.find(id);
+        remark << remark::metric("Operator", names[id])
+               << remark::metric("Group", name.str())
+               << remark::metric("Reason",
+                                 reason == reasons.end()
+                                     ? std::string("the program's own group")
+                                     : reason->second);
+      }
       if (id < arguments)
         step->setArgAttr(id, BaechiDialect::kGroup, name);
       else
         operators[id - arguments]->setAttr(BaechiDialect::kGroup, name);
     }
+  }
+
+private:
+  /// Why each graph operator is in a group: an update, else the program says.
+  static llvm::DenseMap<int32_t, std::string>
+  updateReasons(FunctionOpInterface step, ArrayRef<Operation *> operators,
+                ArrayRef<std::string> names) {
+    int32_t arguments = step.getNumArguments();
+    llvm::DenseMap<Operation *, int32_t> idOf;
+    for (auto [position, op] : llvm::enumerate(operators))
+      idOf[op] = arguments + position;
+    llvm::DenseMap<int32_t, std::string> reasons;
+    Operation *terminator = step.getFunctionBody().front().getTerminator();
+    for (int32_t argument = 0; argument < arguments; ++argument) {
+      auto by = step.getArgAttrOfType<IntegerAttr>(argument,
+                                                   BaechiDialect::kUpdatedBy);
+      if (!by)
+        continue;
+      auto found = idOf.find(
+          rootOf(terminator->getOperand(by.getInt())).getDefiningOp());
+      if (found == idOf.end())
+        continue;
+      reasons[argument] =
+          "its next value is computed by '" + names[found->second] + "'";
+      reasons.try_emplace(found->second, "it computes the next value of '" +
+                                             names[argument] + "'");
+    }
+    return reasons;
   }
 };
 } // namespace

@@ -10,6 +10,7 @@
 #include "Baechi/Analysis/PlacementProblem.h"
 #include "Baechi/Placement/Explain.h"
 #include "Baechi/Transforms/Passes.h"
+#include "PlacementRemarks.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/GlobPattern.h"
 
@@ -28,6 +29,7 @@ struct Wish {
   StringRef option;    ///< "pins"
   StringRef shape;     ///< "PATTERN=DEVICE"
   StringRef verb;      ///< "pinned to"
+  StringRef remark;    ///< "pinned"
 };
 
 struct Constrain : public baechi::impl::ConstrainBase<Constrain> {
@@ -94,6 +96,12 @@ struct Constrain : public baechi::impl::ConstrainBase<Constrain> {
                << "'" << names.ops[id].name << "' is to be " << wish.verb
                << " '" << value << "', but it is " << wish.verb << " '"
                << there.getValue() << "' already";
+      if (auto remark = remark::passed(
+              locationOf(id), remarkOn(wish.remark, "baechi-constrain", step)))
+        remark << remark::metric("Operator", names.ops[id].name)
+               << remark::metric("To", value.str())
+               << remark::metric("Reason", "asked for by " + wish.option.str() +
+                                               "=" + rule.str());
       int32_t arguments = step.getNumArguments();
       if (id < arguments)
         step.setArgAttr(id, wish.attribute, attribute);
@@ -138,9 +146,10 @@ struct Constrain : public baechi::impl::ConstrainBase<Constrain> {
       names.ops.emplace_back().name = std::move(name);
     if (failed(checkDevices()))
       return signalPassFailure();
-    const Wish pin{BaechiDialect::kPin, "pins", "PATTERN=DEVICE", "pinned to"};
+    const Wish pin{BaechiDialect::kPin, "pins", "PATTERN=DEVICE", "pinned to",
+                   "pinned"};
     const Wish group{BaechiDialect::kGroup, "groups", "PATTERN=GROUP",
-                     "in group"};
+                     "in group", "grouped"};
     for (StringRef rule : pins)
       if (failed(apply(rule, pin)))
         return signalPassFailure();

@@ -9,6 +9,7 @@
 #include "Baechi/Analysis/MachineSpec.h"
 #include "Baechi/Analysis/PlacementProblem.h"
 #include "Baechi/Transforms/Passes.h"
+#include "PlacementRemarks.h"
 
 namespace baechi {
 #define GEN_PASS_DEF_FUSE
@@ -56,6 +57,13 @@ struct Fuse : public baechi::impl::FuseBase<Fuse> {
         continue;
       StringAttr name =
           builder.getStringAttr(graph.graph.ops[first[group]].name);
+      if (auto remark = remark::passed(
+              locationOf(graph, id), remarkOn("grouped", "baechi-fuse", step)))
+        remark << remark::metric("Operator", graph.graph.ops[id].name)
+               << remark::metric("Group", name.str())
+               << remark::metric("Members", members[group])
+               << remark::metric("Reason",
+                                 "apart, a transfer would be waited for");
       if (static_cast<int32_t>(id) < arguments)
         step.setArgAttr(id, BaechiDialect::kGroup, name);
       else

@@ -9,6 +9,7 @@
 #include "Baechi/Analysis/MachineSpec.h"
 #include "Baechi/Analysis/PlacementProblem.h"
 #include "Baechi/Transforms/Passes.h"
+#include "PlacementRemarks.h"
 #include "llvm/ADT/StringExtras.h"
 #include <algorithm>
 
@@ -112,8 +113,10 @@ struct Place : public baechi::impl::PlaceBase<Place> {
       return signalPassFailure();
     }
     for (const std::string &note : result.notes)
-      emitRemark(step->getLoc()) << note;
+      remark::analysis(step->getLoc(), remarkOn("note", "baechi-place", *step))
+          << note;
     writePlacement(*graph, *target, placer, result);
+    remarkPlacement(*graph, *target, options, result);
   }
 };
 } // namespace

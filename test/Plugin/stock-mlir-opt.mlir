@@ -6,7 +6,10 @@
 // RUN: FileCheck %s < %t.placed
 // RUN: baechi-opt %s --canonicalize --baechi-annotate-costs --baechi-place="msct machine=host:2@1MiB" | cmp - %t.placed
 // RUN: not %{opt} %s --pass-pipeline="builtin.module(baechi-place)" 2>&1 | FileCheck %s --check-prefix=ERROR
+// Remarks, too.
+// RUN: %{opt} %s --pass-pipeline="builtin.module(baechi-annotate-costs,baechi-place{machine=host:2@1MiB})" --remarks-filter=baechi.place -o /dev/null 2>&1 | FileCheck %s --check-prefix=REMARK
 
+// REMARK: remark: [Passed] placed | Category:baechi-place | Function=step | Device=host0, Operator=arith.addf
 // CHECK: baechi.certificate = #baechi.placement_certificate<placer = "msct"
 // CHECK: arith.addf {{.*}} {baechi.cost = #baechi.cost<{{.*}}baechi.device = "host
 // ERROR: error:
