@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Baechi/Analysis/Program.h"
+#include "Baechi/Analysis/Slices.h"
 #include "Baechi/Interfaces/OperatorInterfaces.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/IR/Matchers.h"
@@ -79,12 +80,33 @@ FailureOr<func::FuncOp> baechi::findFuncStep(ModuleOp module) {
          << "', this takes a 'func.func' only";
 }
 
+/// A result is a buffer of its own, so that a slice which is returned is none
+/// of another tensor's.
+static bool isReturned(Value slice) {
+  return llvm::any_of(slice.getUsers(), [](Operation *user) {
+    return user->hasTrait<OpTrait::IsTerminator>() ||
+           (isa<tensor::ExpandShapeOp, tensor::CollapseShapeOp, tensor::CastOp,
+                tensor::ExtractSliceOp>(user) &&
+            isReturned(user->getResult(0)));
+  });
+}
+
 bool baechi::isView(Operation *op) {
   if (isa_and_nonnull<tensor::ExpandShapeOp, tensor::CollapseShapeOp,
                       tensor::CastOp>(op))
     return true;
+  if (sliceOffset(op))
+    return !isReturned(op->getResult(0));
   auto stated = dyn_cast_or_null<BufferOpInterface>(op);
   return stated && stated.isView();
+}
+
+int64_t baechi::offsetInRoot(Value value) {
+  int64_t offset = 0;
+  for (Operation *op = value.getDefiningOp(); op && isView(op);
+       op = op->getOperand(0).getDefiningOp())
+    offset += sliceOffset(op).value_or(0);
+  return offset;
 }
 
 Value baechi::rootOf(Value value) {
@@ -317,6 +339,15 @@ func::FuncOp baechi::kernelOf(Operation *op, SymbolTableCollection &symbols) {
   return {};
 }
 
+/// True when a slice is among the views that make `value`.
+static bool isPartOfRoot(Value value) {
+  for (Operation *op = value.getDefiningOp(); op && isView(op);
+       op = op->getOperand(0).getDefiningOp())
+    if (isa<tensor::ExtractSliceOp>(op))
+      return true;
+  return false;
+}
+
 bool baechi::mayWriteInto(Operation *op, unsigned result, Value root,
                           SymbolTableCollection &symbols) {
   auto stated = dyn_cast<BufferOpInterface>(op);
@@ -334,7 +365,7 @@ bool baechi::mayWriteInto(Operation *op, unsigned result, Value root,
   for (auto [position, operand] : llvm::enumerate(op->getOperands())) {
     if (rootOf(operand) != root)
       continue;
-    if (!allows(position))
+    if (!allows(position) || isPartOfRoot(operand))
       return false;
     found = true;
   }

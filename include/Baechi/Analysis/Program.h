@@ -26,11 +26,16 @@ mlir::FailureOr<mlir::FunctionOpInterface> findStep(mlir::ModuleOp module);
 mlir::FailureOr<mlir::func::FuncOp> findFuncStep(mlir::ModuleOp module);
 
 /// True for operations that only give a tensor another type (reshapes, and what
-/// says so by BufferOpInterface): their result is the operand's buffer.
+/// says so by BufferOpInterface): their result is the operand's buffer. So is a
+/// slice in one piece (`sliceOffset`) that the step does not return, or a part
+/// of that buffer.
 bool isView(mlir::Operation *op);
 
 /// The value whose buffer \p value is, seen through views.
 mlir::Value rootOf(mlir::Value value);
+
+/// The bytes from the start of rootOf(\p value)'s buffer to \p value.
+int64_t offsetInRoot(mlir::Value value);
 
 /// Bytes of a tensor or vector of static shape, or of a scalar (i1 is one
 /// byte), rounded up to kAlignment when \p aligned. Nullopt for any other type,

@@ -17,7 +17,8 @@ def FormKernels : Pass<"baechi-form-kernels", "::mlir::ModuleOp"> {
     over the same rows (softmax and layer norm become one kernel), adds to a
     reduction what little follows it, and outlines each distinct operator once
     as a private function with `baechi.kernel`. What is left of the program is a
-    straight line of calls. Two operators whose kernels are the same text share
+    straight line of calls, with reshapes and slices that are no copies between
+    them. Two operators whose kernels are the same text share
     one kernel. `report` says as a remark what became of the program: operators
     and the bytes that they read and write, before and after, and the number of
     distinct kernels.

@@ -140,29 +140,34 @@ private:
   }
 
   Value addressAt(Location loc, int64_t offset) {
+    return plus(loc, arena, offset);
+  }
+
+  Value plus(Location loc, Value address, int64_t offset) {
     if (offset == 0)
-      return arena;
+      return address;
     // Arenas may exceed 2 GiB: a 64-bit index rather than a constant GEPArg.
     Value index = LLVM::ConstantOp::create(builder, loc, builder.getI64Type(),
                                            builder.getI64IntegerAttr(offset));
     return LLVM::GEPOp::create(builder, loc, runtime.pointer,
-                               builder.getI8Type(), arena, ValueRange(index),
+                               builder.getI8Type(), address, ValueRange(index),
                                LLVM::GEPNoWrapFlags::inbounds);
   }
 
   /// The address of a tensor: an offset in the arena, or a constant.
   Value addressOf(Location loc, Value value) {
     Value root = rootOf(value);
+    int64_t inRoot = offsetInRoot(value);
     if (auto argument = dyn_cast<BlockArgument>(root)) {
       auto offset = program.step.getArgAttrOfType<IntegerAttr>(
           argument.getArgNumber(), BaechiDialect::kOffset);
-      return addressAt(loc, offset.getInt());
+      return addressAt(loc, offset.getInt() + inRoot);
     }
     auto result = cast<OpResult>(root);
     if (auto offsets = result.getOwner()->getAttrOfType<DenseI64ArrayAttr>(
             BaechiDialect::kOffset))
-      return addressAt(loc, offsets[result.getResultNumber()]);
-    return addressOfConstant(loc, result.getOwner());
+      return addressAt(loc, offsets[result.getResultNumber()] + inRoot);
+    return plus(loc, addressOfConstant(loc, result.getOwner()), inRoot);
   }
 
   Value addressOfConstant(Location loc, Operation *constant) {

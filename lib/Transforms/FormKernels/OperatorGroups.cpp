@@ -21,12 +21,13 @@ using namespace baechi::formkernels;
 /// Edges followed in the search for a cycle before a merge is given up.
 static constexpr unsigned kSearchEffort = 1000;
 
-Reads formkernels::readsOf(Operation *op) {
+Reads formkernels::readsOf(Operation *op,
+                           llvm::function_ref<bool(Operation *)> stop) {
   Reads reads;
   SmallVector<Operation *> work{op};
   auto visit = [&](Value value) {
     Operation *producer = value.getDefiningOp();
-    if (!producer || !isCloned(producer))
+    if (!producer || !isCloned(producer) || (stop && stop(producer)))
       reads.tensors.insert(value);
     else if (reads.clones.insert(producer))
       work.push_back(producer);

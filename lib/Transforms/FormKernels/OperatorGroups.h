@@ -26,7 +26,10 @@ struct Reads {
   llvm::SetVector<mlir::Value> tensors;
   llvm::SetVector<mlir::Operation *> clones;
 };
-Reads readsOf(mlir::Operation *op);
+/// An operation for which `stop` holds is not cloned; its result is one of the
+/// tensors.
+Reads readsOf(mlir::Operation *op,
+              llvm::function_ref<bool(mlir::Operation *)> stop = nullptr);
 
 /// A partition of a block's operators whose groups depend on each other without
 /// cycles, so that each can become one kernel. Starts with a group for each.

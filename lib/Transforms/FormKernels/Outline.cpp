@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Baechi/Analysis/Roofline.h"
+#include "Baechi/Analysis/Slices.h"
 #include "Baechi/Dialect/Baechi.h"
 #include "KernelNames.h"
 #include "MayAlias.h"
@@ -138,6 +139,18 @@ SmallVector<Value> Outliner::escapingResults(ArrayRef<Operation *> members) {
   return escaping;
 }
 
+/// True for a slice that needs no code, of a tensor that is computed outside of
+/// `inside`, or of such a slice: the step can take it.
+static bool isFreeSlice(Operation *slice, const DenseSet<Operation *> &inside) {
+  if (!isa<tensor::ExtractSliceOp>(slice))
+    return false;
+  Operation *op = slice;
+  for (; isView(op); op = op->getOperand(0).getDefiningOp())
+    if (isa<tensor::ExtractSliceOp>(op) && !sliceOffset(op))
+      return false;
+  return !op || (!isCloned(op) && !inside.contains(op));
+}
+
 Kernel Outliner::outline(ArrayRef<Operation *> members) {
   Kernel kernel;
   DenseSet<Operation *> inside(members.begin(), members.end());
@@ -145,7 +158,10 @@ Kernel Outliner::outline(ArrayRef<Operation *> members) {
   SmallVector<SmallVector<Operation *>> clones;
   SmallVector<Location> locations{mainOperation(members)->getLoc()};
   for (Operation *member : members) {
-    Reads reads = readsOf(member);
+    // Kernels that differ only in where such a slice begins are the same.
+    Reads reads = readsOf(member, [&](Operation *op) {
+      return rowLoops && isFreeSlice(op, inside);
+    });
     for (Value tensor : reads.tensors)
       if (!tensor.getDefiningOp() || !inside.contains(tensor.getDefiningOp()))
         inputs.insert(tensor);
@@ -242,6 +258,16 @@ func::FuncOp Outliner::finish(func::FuncOp plain, ArrayRef<int64_t> rows,
   return kernel;
 }
 
+/// The value that `value` is in the step of calls; views are cloned into it.
+static Value inStep(OpBuilder &builder, IRMapping &mapping, Value value) {
+  Operation *op = value.getDefiningOp();
+  if (!mapping.contains(value) && isView(op)) {
+    (void)inStep(builder, mapping, op->getOperand(0));
+    builder.clone(*op, mapping);
+  }
+  return mapping.lookupOrDefault(value);
+}
+
 void Outliner::run(KernelReport &report) {
   Block &block = step.front();
   Operation *terminator = block.getTerminator();
@@ -256,7 +282,7 @@ void Outliner::run(KernelReport &report) {
     Kernel kernel = outline(members);
     SmallVector<Value> operands;
     for (Value input : kernel.inputs)
-      operands.push_back(mapping.lookupOrDefault(input));
+      operands.push_back(inStep(builder, mapping, input));
     Location loc = kernel.function.getLoc();
     func::FuncOp shared =
         finish(kernel.function,
@@ -282,8 +308,27 @@ void Outliner::run(KernelReport &report) {
     op->erase();
 }
 
+/// One operation for equal slices of a tensor, so that a kernel does not take
+/// it twice.
+static void shareSlices(Block &block) {
+  llvm::DenseMap<std::pair<Value, std::pair<Attribute, Type>>, Operation *>
+      known;
+  for (Operation &op : llvm::make_early_inc_range(block)) {
+    if (!sliceOffset(&op))
+      continue;
+    auto [first, isNew] = known.try_emplace(
+        {op.getOperand(0), {op.getAttrDictionary(), op.getResult(0).getType()}},
+        &op);
+    if (isNew)
+      continue;
+    op.replaceAllUsesWith(first->second);
+    op.erase();
+  }
+}
+
 void formkernels::outlineKernels(func::FuncOp step, bool rowLoops,
                                  KernelReport &report) {
+  shareSlices(step.front());
   OperatorGroups groups(step.front());
   groupInsertions(groups);
   RowExtents rows = groupByRows(groups);
