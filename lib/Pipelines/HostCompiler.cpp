@@ -14,6 +14,7 @@
 #include "Baechi/Conversion/Manifest.h"
 #include "Baechi/Conversion/MeasureKernels.h"
 #include "Baechi/Conversion/Passes.h"
+#include "Baechi/Pipelines/Pipelines.h"
 #include "Baechi/Transforms/Passes.h"
 #include "mlir/Pass/PassManager.h"
 #include <chrono>
@@ -119,6 +120,7 @@ HostCompiler::compile(const placement::Machine &machine,
   options.budget = placement::formatBudget(request.budget);
   PlaceAndPlanReport planned;
   PassManager plan(placed->getContext());
+  addPlacementWishes(plan, request.pins, request.placement);
   plan.addPass(createPlaceAndPlan(options, &planned));
   if (failed(plan.run(*placed)))
     return failure();

@@ -19,6 +19,24 @@ void baechi::buildPlanPipeline(OpPassManager &manager) {
   addPlanPasses(manager);
 }
 
+void baechi::addPlacementWishes(OpPassManager &manager,
+                                ArrayRef<std::string> pins,
+                                const std::string &placement,
+                                const std::string &machine) {
+  if (!pins.empty()) {
+    ConstrainOptions constrain;
+    constrain.pins.assign(pins.begin(), pins.end());
+    constrain.machine = machine;
+    manager.addPass(createConstrain(constrain));
+  }
+  if (!placement.empty()) {
+    LoadPlacementOptions load;
+    load.file = placement;
+    load.machine = machine;
+    manager.addPass(createLoadPlacement(load));
+  }
+}
+
 void baechi::buildCompilePipeline(OpPassManager &manager,
                                   const CompileOptions &options) {
   manager.addPass(createFormKernels());
@@ -27,12 +45,10 @@ void baechi::buildCompilePipeline(OpPassManager &manager,
   costs.profile = options.profile;
   manager.addPass(createAnnotateCosts(costs));
   manager.addPass(createColocate());
-  if (!options.placement.empty()) {
-    LoadPlacementOptions load;
-    load.file = options.placement;
-    load.machine = options.machine;
-    manager.addPass(createLoadPlacement(load));
-  }
+  addPlacementWishes(
+      manager,
+      std::vector<std::string>(options.pins.begin(), options.pins.end()),
+      options.placement, options.machine);
   PlaceAndPlanOptions place;
   place.placer = options.placer;
   place.machine = options.machine;

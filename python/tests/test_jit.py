@@ -179,6 +179,30 @@ def test_errors_say_what_is_wrong(start):
         jit(train).report()
 
 
+def test_pins_by_pattern(start):
+    params, batch = start
+    step = jit(train, donate_argnums=0, pin={"params/*": "host1", "batch/*": "host0"})
+    assert_close(step(params, batch)[0], jax.jit(train)(params, batch)[0])
+    devices = step.placement
+    assert {devices[f"params/{name}"] for name in params} == {"host1"}
+    assert {devices["batch/0"], devices["batch/1"]} == {"host0"}
+    with pytest.raises(tools.CompileError, match="the machine has no device 'gpu0'"):
+        jit(train, pin={"params/*": "gpu0"})(params, batch)
+    with pytest.raises(tools.CompileError, match="decoder"):
+        jit(train, pin={"decoder/*": "host0"})(params, batch)
+
+
+def test_a_saved_placement(start, tmp_path):
+    step = jit(train, placer="round-robin", donate_argnums=0)
+    step(*start)
+    saved = tmp_path / "placement.json"
+    saved.write_text(step._called()._placement_file())
+    again = jit(train, placement=saved, donate_argnums=0)
+    again(*start)
+    assert again.placement == step.placement
+    assert len(set(step.placement.values())) == 2
+
+
 def test_explains_and_lowers(start):
     step = baechi.jit(costs="roofline")(train)
     step(*start)

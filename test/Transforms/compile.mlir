@@ -21,6 +21,12 @@
 // RUN: not baechi-opt %s --baechi-compile="machine=host:2@1MiB placement=%t.lost" 2>&1 | FileCheck %s --check-prefix=LOST
 // LOST: error: {{.*}}.lost puts '{{.*}}' on 'host7', which the machine does not have
 
+// Pins by name.
+// RUN: baechi-opt %s --baechi-compile="machine=host:2@1MiB pins=arg*=host1,matmul*=host1 budget=0" 2>&1 | FileCheck %s --check-prefix=PINS
+// RUN: not baechi-opt %s --baechi-compile="machine=host:2@1MiB pins=arg0=host5" 2>&1 | FileCheck %s --check-prefix=NO-DEVICE
+// PINS-DAG: llvm.func @baechi_step_host1(%{{.*}}: !llvm.ptr, %{{.*}}: !llvm.ptr) -> i32
+// NO-DEVICE: error: pins: 'arg0=host5': the machine has no device 'host5'; its devices are host0, host1
+
 // An option of the pipeline that is wrong is an error of the pass it goes to.
 // RUN: not baechi-opt %s --baechi-compile="machine=host:2 placer=fast" 2>&1 | FileCheck %s --check-prefix=PLACER
 // RUN: not baechi-opt %s --baechi-compile="machine=host:2 target=tpu" 2>&1 | FileCheck %s --check-prefix=TARGET

@@ -44,6 +44,16 @@ Opt<std::string> budget(
              "at most), 0 (the placer's pure result), seconds (30, "
              "0.5s) or evaluations (5000e)"),
     cl::cat(category));
+cl::list<std::string> pins(
+    "pin", cl::value_desc("PATTERN=DEVICE"),
+    cl::desc("operators and arguments that must be on a device, by patterns "
+             "of names (enc/*=host0) or of locations (@model.py:12:*=host1)"),
+    cl::cat(category));
+Opt<std::string>
+    savedPlacement("placement", cl::value_desc("FILE"),
+                   cl::desc("placement file with names: what it places stays "
+                            "there, new operators are placed"),
+                   cl::cat(category));
 Opt<int64_t> steps("steps", cl::value_desc("N"), cl::init(20),
                    cl::desc("steps to run; default 20"), cl::cat(category));
 Opt<std::string> profile("profile", cl::value_desc("FILE"),
@@ -164,7 +174,8 @@ RunOptions baechi::parseOptions(int argc, char **argv) {
   RunOptions options;
   options.model = model;
   options.machine = machine;
-  options.place = {placer, group, {}};
+  options.place = {
+      placer, group, {}, {pins.begin(), pins.end()}, savedPlacement};
   options.steps = steps;
   options.profile = profile;
   options.costs = costs;
@@ -202,7 +213,8 @@ RunOptions baechi::parseOptions(int argc, char **argv) {
   requireSeconds("watchdog", options.watchdog);
   if (options.model.empty() && options.queryMachine.empty())
     fail("no model; give an .mlir file, or --query-machine=FILE");
-  for (const std::string &path : {options.inputs, options.reference})
+  for (const std::string &path :
+       {options.inputs, options.reference, options.place.placement})
     requireReadable(path);
   for (const std::string &path :
        {options.profile, options.outputs, options.trace, options.json,

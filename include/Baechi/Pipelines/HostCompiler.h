@@ -22,6 +22,10 @@ struct PlaceRequest {
   std::string placer = "msct";
   std::string grouping = "all";
   placement::Budget budget;
+  /// PATTERN=DEVICE, as --baechi-constrain has them.
+  std::vector<std::string> pins;
+  /// A placement file with names: what it places stays there.
+  std::string placement;
 };
 
 /// A program whose code is in memory.

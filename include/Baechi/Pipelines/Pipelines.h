@@ -25,6 +25,9 @@ struct CompileOptions : public mlir::PassPipelineOptions<CompileOptions> {
   Option<std::string> profile{*this, "profile",
                               llvm::cl::desc("profile file; default: the "
                                              "roofline's estimates")};
+  ListOption<std::string> pins{
+      *this, "pins",
+      llvm::cl::desc("PATTERN=DEVICE, with commas (--baechi-constrain)")};
   Option<std::string> placement{
       *this, "placement",
       llvm::cl::desc("placement file with names: what it places stays there "
@@ -37,6 +40,14 @@ struct CompileOptions : public mlir::PassPipelineOptions<CompileOptions> {
   Option<std::string> target{*this, "target", llvm::cl::desc("host"),
                              llvm::cl::init("host")};
 };
+
+/// Adds the passes for what a person asks of a placement: pins
+/// (PATTERN=DEVICE, --baechi-constrain) and a file (--baechi-load-placement).
+/// \p machine: empty for the module's.
+void addPlacementWishes(mlir::OpPassManager &manager,
+                        llvm::ArrayRef<std::string> pins,
+                        const std::string &placement,
+                        const std::string &machine = "");
 
 /// From linalg on tensors to a lowered multi-device program.
 void buildCompilePipeline(mlir::OpPassManager &manager,
