@@ -263,6 +263,7 @@ struct Partition : public baechi::impl::PartitionBase<Partition> {
     if (failed(schedule))
       return signalPassFailure();
 
+    keepNames(*step);
     Builder builder(module.getContext());
     SymbolTable table(module);
     for (auto [device, name] : llvm::enumerate(schedule->devices)) {
@@ -275,6 +276,17 @@ struct Partition : public baechi::impl::PartitionBase<Partition> {
         return signalPassFailure();
     }
     declareWhole(*step);
+  }
+
+  /// Writes down the names that operators have because others have the same:
+  /// a device that has few of them would count anew.
+  void keepNames(FunctionOpInterface step) {
+    SmallVector<std::string> names = namesOf(step);
+    for (auto [op, name] :
+         llvm::zip_equal(operatorsOf(step),
+                         llvm::drop_begin(names, step.getNumArguments())))
+      if (StringRef(name).contains('#') && nameOf(op) != name)
+        op->setAttr(BaechiDialect::kName, StringAttr::get(&getContext(), name));
   }
 
   /// What is left of the step is its signature: where arguments and results

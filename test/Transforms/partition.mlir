@@ -118,3 +118,24 @@ module @regions attributes {baechi.machine = #two} {
 // CHECK-NEXT: %[[R:.*]] = baechi.await %[[F]]
 // CHECK-NEXT: scf.execute_region
 // CHECK-NEXT: arith.mulf %[[R]], %[[R]]
+
+// -----
+
+#two = #baechi.machine<devices = [<"a", kind = "host", memory = 1000>, <"b", kind = "host", memory = 1000>], link_default = <"" -> "", latency_ns = 1, bytes_per_us = 1000>, link_model = parallel>
+
+// Names are the whole program's: of two operators called "sub" the second stays
+// "sub#1", on whatever device it is.
+// CHECK-LABEL: module @names
+module @names attributes {baechi.machine = #two} {
+  // CHECK: module @a
+  // CHECK: arith.subf {{.*}}baechi.name = "sub"
+  // CHECK: module @b
+  // CHECK: arith.subf {{.*}}baechi.name = "sub#1"
+  // CHECK: arith.addf %{{[^{]*}} {baechi.cost = {{[^>]*>}}, baechi.start
+  func.func @step(%x: tensor<4xf32> {baechi.device = "a"}, %y: tensor<4xf32> {baechi.device = "b"}) -> (tensor<4xf32>, tensor<4xf32>) {
+    %0 = arith.subf %x, %x {baechi.name = "sub", baechi.device = "a", baechi.start = 0 : i64, baechi.cost = #baechi.cost<time_ns = {host = 10}, scratch = 0>} : tensor<4xf32>
+    %1 = arith.subf %y, %y {baechi.name = "sub", baechi.device = "b", baechi.start = 0 : i64, baechi.cost = #baechi.cost<time_ns = {host = 10}, scratch = 0>} : tensor<4xf32>
+    %2 = arith.addf %1, %y {baechi.device = "b", baechi.start = 10 : i64, baechi.cost = #baechi.cost<time_ns = {host = 10}, scratch = 0>} : tensor<4xf32>
+    return %0, %2 : tensor<4xf32>, tensor<4xf32>
+  }
+}

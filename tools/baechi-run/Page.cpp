@@ -130,21 +130,6 @@ private:
 
 } // namespace
 
-LogicalResult baechi::nameOperators(ModuleOp module) {
-  FailureOr<func::FuncOp> step = findStep(module);
-  if (failed(step))
-    return failure();
-  SmallVector<std::string> names = namesOf(*step);
-  Builder builder(module.getContext());
-  unsigned arguments = step->getNumArguments();
-  for (unsigned i = 0; i < arguments; ++i)
-    step->setArgAttr(i, BaechiDialect::kName, builder.getStringAttr(names[i]));
-  for (auto [i, op] : llvm::enumerate(operatorsOf(*step)))
-    op->setAttr(BaechiDialect::kName,
-                builder.getStringAttr(names[arguments + i]));
-  return success();
-}
-
 FailureOr<std::string>
 baechi::formatRunPage(ModuleOp module, const placement::Machine &machine,
                       const RunReport &report,

@@ -14,12 +14,8 @@
 
 namespace baechi {
 
-/// Gives every argument and operator of the step its unique name as
-/// `baechi.name`: then the parts of the compiled program are known by it.
-llvm::LogicalResult nameOperators(mlir::ModuleOp module);
-
-/// The page of a run whose operators were named before they were compiled
-/// (docs/report-page.md). \p timeline is that of the step to show.
+/// The page of a run (docs/report-page.md). \p timeline is that of the step to
+/// show.
 llvm::FailureOr<std::string> formatRunPage(mlir::ModuleOp module,
                                            const placement::Machine &machine,
                                            const RunReport &report,

@@ -157,8 +157,6 @@ private:
       stop();
     compiler = std::move(*created);
     findCosts();
-    if (!options.html.empty() && failed(nameOperators(compiler->module())))
-      stop();
     FailureOr<CompiledProgram> program =
         compiler->compile(machine, options.place, "baechi");
     if (failed(program))
