@@ -77,10 +77,11 @@ def compile_step(text: str, folder: pathlib.Path):
     return call
 
 
-def assert_close(actual, expected, name="result", tolerance=1e-4):
-    """Within `tolerance` of the tensor's largest element."""
+def assert_close(actual, expected, name="result", tolerance=1e-4, floor=1e-6):
+    """Within `tolerance` of the tensor's largest element, or of `floor` where
+    that is larger: the scale of what a small tensor is a difference of."""
     expected = np.asarray(expected, np.float64)
-    scale = max(float(np.abs(expected).max(initial=0.0)), 1e-6)
+    scale = max(float(np.abs(expected).max(initial=0.0)), floor)
     error = float(np.abs(np.asarray(actual, np.float64) - expected).max(initial=0.0))
     assert error <= tolerance * scale, f"{name}: error {error} at scale {scale}"
 

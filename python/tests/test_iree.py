@@ -60,7 +60,7 @@ def place(name: str, folder: pathlib.Path, devices: int) -> pathlib.Path:
     native.run(
         TOOLS / "baechi-opt",
         folder / "model.mlir",
-        "--baechi-form-kernels=row-loops=false",
+        "--baechi-form-kernels=row-loops=false max-buffers=24",
         "--baechi-annotate-costs",
         "--baechi-colocate",
         f"--baechi-place=msct machine={folder / 'machine.json'} budget=0",

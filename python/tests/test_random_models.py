@@ -38,4 +38,4 @@ def test_computes_what_others_compute(seed, tmp_path):
     ours = [arrays[f"out{i}"] for i in range(len(arrays.files))]
     theirs = native.compile_step(text, tmp_path)(fixtures.initial_values_of(text), ours)
     for i, (actual, expected) in enumerate(zip(ours, theirs, strict=True)):
-        native.assert_close(actual, expected, f"result {i}")
+        native.assert_close(actual, expected, f"result {i}", floor=1e-2)

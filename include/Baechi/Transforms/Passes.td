@@ -56,6 +56,9 @@ def FormKernels : Pass<"baechi-form-kernels", "::mlir::ModuleOp"> {
     Option<"rowLoops", "row-loops", "bool", "true",
            "write kernels over rows as loops that compute a row at a time; false "
            "for a consumer that tiles for itself (IREE)">,
+    Option<"maxBuffers", "max-buffers", "unsigned", "0",
+           "tensors that a kernel may read and write at most, where fusing and "
+           "grouping make it larger (24 for IREE); 0: any number">,
     Option<"reports", "report", "bool", "false",
            "say how many operators, kernels and bytes moved there are, before "
            "and after">

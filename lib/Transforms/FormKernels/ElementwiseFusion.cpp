@@ -208,10 +208,26 @@ struct ComputeSlices : OpRewritePattern<GenericOp> {
 };
 } // namespace
 
-void formkernels::fuseElementwise(func::FuncOp step) {
+/// True when the two become an operation of more tensors than there may be.
+static bool tooManyBuffers(OpOperand *operand, unsigned maxBuffers) {
+  Operation *producer = operand->get().getDefiningOp();
+  if (maxBuffers == 0 || !producer)
+    return false;
+  llvm::SmallDenseSet<Value> buffers;
+  for (Operation *op : {producer, operand->getOwner()})
+    for (Value input : cast<GenericOp>(op).getDpsInputs())
+      if (input != operand->get() && isa<RankedTensorType>(input.getType()))
+        buffers.insert(input);
+  return buffers.size() + operand->getOwner()->getNumResults() > maxBuffers;
+}
+
+void formkernels::fuseElementwise(func::FuncOp step, unsigned maxBuffers) {
   MLIRContext *context = step.getContext();
   RewritePatternSet patterns(context);
-  populateElementwiseOpsFusionPatterns(patterns, shouldFuse);
+  populateElementwiseOpsFusionPatterns(
+      patterns, [maxBuffers](OpOperand *operand) {
+        return shouldFuse(operand) && !tooManyBuffers(operand, maxBuffers);
+      });
   patterns.add<FillWithOneValue, ComputeSlices>(context);
   GenericOp::getCanonicalizationPatterns(patterns, context);
   tensor::ExpandShapeOp::getCanonicalizationPatterns(patterns, context);

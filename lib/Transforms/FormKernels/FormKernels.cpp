@@ -51,11 +51,11 @@ public:
     countOperators(step, counted.operatorsBefore, counted.bytesBefore);
     foldUnitDimensions(step);
     foldIntoContractions(step);
-    fuseElementwise(step);
+    fuseElementwise(step, maxBuffers);
     reorderReductions(step);
     simplify(step);
     copyPlainResults(step);
-    outlineKernels(step, rowLoops, counted);
+    outlineKernels(step, rowLoops, maxBuffers, counted);
 
     remark::analysis(step.getLoc(),
                      remark::RemarkOpts::name("FormKernels").category("baechi"))

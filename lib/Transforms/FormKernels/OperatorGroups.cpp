@@ -44,7 +44,8 @@ Reads formkernels::readsOf(Operation *op,
   return reads;
 }
 
-OperatorGroups::OperatorGroups(Block &block) {
+OperatorGroups::OperatorGroups(Block &block, unsigned maxBuffers)
+    : maxBuffers(maxBuffers) {
   unsigned count = 0;
   for (Operation &op : block) {
     positions[&op] = count++;
@@ -102,9 +103,32 @@ OperatorGroups::reachable(Group from, Group to, Neighbours neighbours) const {
   return found;
 }
 
+bool OperatorGroups::tooManyBuffers(Group a, Group b) const {
+  auto isInside = [&](Operation *op) {
+    std::optional<Group> group = op ? groupOf(op) : std::nullopt;
+    return group == a || group == b;
+  };
+  llvm::DenseSet<Value> buffers;
+  for (Group group : {a, b})
+    for (Operation *member : groups[group].members) {
+      for (Value tensor : readsOf(member).tensors)
+        if (!isInside(tensor.getDefiningOp()))
+          buffers.insert(tensor);
+      for (Value result : member->getResults())
+        if (llvm::any_of(result.getUsers(), [&](Operation *user) {
+              Operation *op = member->getBlock()->findAncestorOpInBlock(*user);
+              return !isInside(op);
+            }))
+          buffers.insert(result);
+    }
+  return buffers.size() > maxBuffers;
+}
+
 std::optional<OperatorGroups::Group> OperatorGroups::merge(Group a, Group b) {
   if (a == b)
     return a;
+  if (maxBuffers > 0 && tooManyBuffers(a, b))
+    return std::nullopt;
   Group first = groups[a].order < groups[b].order ? a : b;
   Group last = first == a ? b : a;
   auto after = reachable(first, last, &Edges::consumers);

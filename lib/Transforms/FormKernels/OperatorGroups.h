@@ -42,7 +42,9 @@ class OperatorGroups {
 public:
   using Group = unsigned;
 
-  explicit OperatorGroups(mlir::Block &block);
+  /// Groups are not merged to ones that read and write more than `maxBuffers`
+  /// tensors; 0: any number.
+  explicit OperatorGroups(mlir::Block &block, unsigned maxBuffers = 0);
 
   /// All operators in program order.
   llvm::ArrayRef<mlir::Operation *> operators() const { return all; }
@@ -62,7 +64,8 @@ public:
   unsigned position(mlir::Operation *op) const { return positions.at(op); }
 
   /// Unites two groups under the number that is returned. Nothing happens when
-  /// that would make a cycle, or when the search for one takes too long.
+  /// that would make a cycle, or when the search for one takes too long, or for
+  /// too many buffers.
   std::optional<Group> merge(Group a, Group b);
 
   /// The members of each group, in program order; the groups in an order in
@@ -84,6 +87,10 @@ private:
   std::optional<llvm::SmallVector<Group>>
   reachable(Group from, Group to, Neighbours neighbours) const;
 
+  /// Whether the two groups together read and write too many tensors.
+  bool tooManyBuffers(Group a, Group b) const;
+
+  unsigned maxBuffers;
   std::vector<mlir::Operation *> all;
   llvm::DenseMap<mlir::Operation *, unsigned> positions;
   llvm::DenseMap<mlir::Operation *, Edges> edges;

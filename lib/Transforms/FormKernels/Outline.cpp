@@ -327,9 +327,9 @@ static void shareSlices(Block &block) {
 }
 
 void formkernels::outlineKernels(func::FuncOp step, bool rowLoops,
-                                 KernelReport &report) {
+                                 unsigned maxBuffers, KernelReport &report) {
   shareSlices(step.front());
-  OperatorGroups groups(step.front());
+  OperatorGroups groups(step.front(), maxBuffers);
   groupInsertions(groups);
   RowExtents rows = groupByRows(groups);
   groupTails(groups, rows);

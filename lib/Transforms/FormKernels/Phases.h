@@ -39,8 +39,9 @@ void generalize(mlir::func::FuncOp step);
 void foldIntoContractions(mlir::func::FuncOp step);
 
 /// Fuses elementwise operations into their consumers where that saves memory
-/// traffic, recomputing cheap ones.
-void fuseElementwise(mlir::func::FuncOp step);
+/// traffic, recomputing cheap ones. `maxBuffers`: the most tensors that the
+/// fused operation may read and write, 0 for any number.
+void fuseElementwise(mlir::func::FuncOp step, unsigned maxBuffers);
 
 /// Reductions over columns run along their largest input's rows.
 void reorderReductions(mlir::func::FuncOp step);
@@ -51,8 +52,9 @@ void copyPlainResults(mlir::func::FuncOp step);
 
 /// Groups the operations of `step`, outlines each group as a kernel and
 /// replaces the step's body by calls. Groups over rows become loops over them
-/// if `rowLoops`.
-void outlineKernels(mlir::func::FuncOp step, bool rowLoops,
+/// if `rowLoops`. `maxBuffers` bounds what grouping makes, as in
+/// fuseElementwise.
+void outlineKernels(mlir::func::FuncOp step, bool rowLoops, unsigned maxBuffers,
                     KernelReport &report);
 
 /// Operations that compute, as opposed to views, fills and scalars; and the
