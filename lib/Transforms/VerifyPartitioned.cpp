@@ -11,8 +11,9 @@
 // messages, on itself. Nodes are operations; edges are program order on each
 // device, send -> await of the receive, and receive -> await of the send (a
 // message is copied once both ends have offered it). No cycle: every schedule
-// of the devices ends. The last check, where memory was planned, is that a
-// buffer is not reused while a message uses it (BufferReuse.h).
+// of the devices ends. Then the devices' arguments and results are those of the
+// whole step (StepInterface.h). The last check, where memory was planned, is
+// that a buffer is not reused while a message uses it (BufferReuse.h).
 //
 // Every error stands at one end of a message and has a note at the other.
 //
@@ -22,6 +23,7 @@
 #include "Baechi/Analysis/Program.h"
 #include "Baechi/Transforms/Passes.h"
 #include "BufferReuse.h"
+#include "StepInterface.h"
 #include "llvm/ADT/MapVector.h"
 
 namespace baechi {
@@ -56,7 +58,7 @@ struct VerifyPartitioned
       if (failed(collect(device)))
         return signalPassFailure();
     if (failed(checkEnds()) || failed(checkQueues()) || failed(checkOrder()) ||
-        failed(checkReuse()))
+        failed(checkInterface()) || failed(checkReuse()))
       return signalPassFailure();
     markAllAnalysesPreserved();
   }
@@ -361,6 +363,13 @@ private:
       }
     }
     llvm_unreachable("every circle leads through an await of a message");
+  }
+
+  /// Where the whole step is declared, the devices have what it declares.
+  LogicalResult checkInterface() {
+    auto whole = getOperation().lookupSymbol<func::FuncOp>(
+        programs.front().step.getName());
+    return whole ? verifyStepInterface(whole, programs) : success();
   }
 
   /// Where memory was planned, the plan holds.

@@ -5,6 +5,7 @@
 // RUN: not baechi-opt %t/no-kernel.mlir --baechi-lower 2>&1 | FileCheck %s --check-prefix=NO-KERNEL
 // RUN: not baechi-opt %t/no-place.mlir --baechi-lower 2>&1 | FileCheck %s --check-prefix=NO-PLACE
 // RUN: not baechi-opt %t/no-whole.mlir --baechi-lower 2>&1 | FileCheck %s --check-prefix=NO-WHOLE
+// RUN: not baechi-opt %t/nowhere.mlir --baechi-lower 2>&1 | FileCheck %s --check-prefix=NOWHERE
 // RUN: not baechi-opt %t/reads.mlir --baechi-lower 2>&1 | FileCheck %s --check-prefix=READS
 // RUN: not baechi-opt %t/kernel.mlir --baechi-lower 2>&1 | FileCheck %s --check-prefix=KERNEL
 // RUN: not baechi-opt %t/argument.mlir --baechi-lower 2>&1 | FileCheck %s --check-prefix=ARGUMENT
@@ -19,6 +20,7 @@
 // NO-KERNEL: no-kernel.mlir:5:{{.*}}error: 'arith.addf' op is no call of a kernel, so there is no code for it; run --baechi-form-kernels first
 // NO-PLACE: no-place.mlir:6:{{.*}}error: 'func.call' op has no place in memory; run --baechi-plan-memory
 // NO-WHOLE: no-whole.mlir:1:{{.*}}error: no declaration of the whole step; run --baechi-partition
+// NOWHERE: nowhere.mlir:2:{{.*}}error: result 0 of the step is on no device; --baechi-verify-partitioned says more
 // READS: reads.mlir:5:{{.*}}error: 'baechi.send' op reads a value of type 'tensor<16xf32>' that has no place in memory; run --baechi-plan-memory
 // KERNEL: kernel.mlir:2:{{.*}}error: 'func.func' op is a kernel on tensors; run --baechi-lower-kernels first
 // ARGUMENT: argument.mlir:2:{{.*}}error: argument 0 of the step has type 'f32'; a program's files describe tensors of static shape
@@ -99,6 +101,13 @@ module attributes {baechi.machine = #baechi.machine<devices = [<"a", kind = "hos
 //--- result.mlir
 module attributes {baechi.machine = #baechi.machine<devices = [<"a", kind = "host", memory = 1000>], link_model = parallel>} {
   func.func private @step() -> tensor<?xf32>
+  module @a attributes {baechi.device = "a", baechi.arena = #baechi.arena<bytes = 64, resident = 64, live = 64, limit = 1000>} {
+    func.func @step() { return }
+  }
+}
+//--- nowhere.mlir
+module attributes {baechi.machine = #baechi.machine<devices = [<"a", kind = "host", memory = 1000>], link_model = parallel>} {
+  func.func private @step() -> tensor<16xf32>
   module @a attributes {baechi.device = "a", baechi.arena = #baechi.arena<bytes = 64, resident = 64, live = 64, limit = 1000>} {
     func.func @step() { return }
   }

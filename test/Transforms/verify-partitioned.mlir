@@ -432,3 +432,118 @@ module attributes {baechi.machine = #one} {
     }
   }
 }
+
+// -----
+
+// The whole step is declared: its tensors are each on one device.
+#two = #baechi.machine<devices = [<"a", kind = "host", memory = 1000>, <"b", kind = "host", memory = 1000>], link_model = parallel>
+module attributes {baechi.machine = #two} {
+  func.func private @step(tensor<4xf32> {baechi.device = "a"}, tensor<8xf32>) -> (tensor<4xf32> {baechi.device = "a"}, tensor<8xf32>)
+  module @a attributes {baechi.device = "a"} {
+    func.func @step(%x: tensor<4xf32> {baechi.argument = 0 : i64}) -> (tensor<4xf32> {baechi.result = 0 : i64}) {
+      return %x : tensor<4xf32>
+    }
+  }
+  module @b attributes {baechi.device = "b"} {
+    func.func @step(%y: tensor<8xf32> {baechi.argument = 1 : i64}) -> (tensor<8xf32> {baechi.result = 1 : i64}) {
+      return %y : tensor<8xf32>
+    }
+  }
+}
+
+// -----
+
+#two = #baechi.machine<devices = [<"a", kind = "host", memory = 1000>, <"b", kind = "host", memory = 1000>], link_model = parallel>
+module attributes {baechi.machine = #two} {
+  func.func private @step(tensor<4xf32>, tensor<4xf32>)
+  module @a attributes {baechi.device = "a"} {
+    // expected-note @+1 {{the step of 'a'}}
+    func.func @step(%x: tensor<4xf32> {baechi.argument = 0 : i64}) { return }
+  }
+  module @b attributes {baechi.device = "b"} {
+    // expected-error @+1 {{argument 0 on 'b' stands for argument 0 of the whole step, which 'a' has already}}
+    func.func @step(%x: tensor<4xf32> {baechi.argument = 0 : i64}) { return }
+  }
+}
+
+// -----
+
+#one = #baechi.machine<devices = [<"a", kind = "host", memory = 1000>], link_model = parallel>
+module attributes {baechi.machine = #one} {
+  func.func private @step(tensor<4xf32>) -> tensor<4xf32>
+  module @a attributes {baechi.device = "a"} {
+    // expected-error @+2 {{result 1 on 'a' stands for result 0 of the whole step, which 'a' has already}}
+    // expected-note @+1 {{the step of 'a'}}
+    func.func @step(%x: tensor<4xf32> {baechi.argument = 0 : i64}) -> (tensor<4xf32> {baechi.result = 0 : i64}, tensor<4xf32> {baechi.result = 0 : i64}) {
+      return %x, %x : tensor<4xf32>, tensor<4xf32>
+    }
+  }
+}
+
+// -----
+
+#two = #baechi.machine<devices = [<"a", kind = "host", memory = 1000>, <"b", kind = "host", memory = 1000>], link_model = parallel>
+module attributes {baechi.machine = #two} {
+  // expected-error @+1 {{result 0 of the whole step is on no device}}
+  func.func private @step(tensor<4xf32>) -> (tensor<4xf32> {baechi.device = "b"})
+  module @a attributes {baechi.device = "a"} {
+    func.func @step(%x: tensor<4xf32> {baechi.argument = 0 : i64}) { return }
+  }
+  module @b attributes {baechi.device = "b"} {
+    // expected-note @+1 {{the step of 'b'}}
+    func.func @step() { return }
+  }
+}
+
+// -----
+
+#one = #baechi.machine<devices = [<"a", kind = "host", memory = 1000>], link_model = parallel>
+module attributes {baechi.machine = #one} {
+  // expected-note @+1 {{the whole step is declared here}}
+  func.func private @step(tensor<4xf32>)
+  module @a attributes {baechi.device = "a"} {
+    // expected-error @+1 {{argument 0 on 'a' stands for argument 7 of the whole step, which has 1}}
+    func.func @step(%x: tensor<4xf32> {baechi.argument = 7 : i64}) { return }
+  }
+}
+
+// -----
+
+#one = #baechi.machine<devices = [<"a", kind = "host", memory = 1000>], link_model = parallel>
+module attributes {baechi.machine = #one} {
+  // expected-note @+1 {{the whole step is declared here}}
+  func.func private @step(tensor<4xf32>)
+  module @a attributes {baechi.device = "a"} {
+    // expected-error @+1 {{argument 0 on 'a' is no argument of the whole step: it has no 'baechi.argument'}}
+    func.func @step(%x: tensor<4xf32>) { return }
+  }
+}
+
+// -----
+
+#one = #baechi.machine<devices = [<"a", kind = "host", memory = 1000>], link_model = parallel>
+module attributes {baechi.machine = #one} {
+  // expected-note @+1 {{the whole step is declared here}}
+  func.func private @step(tensor<4xf32>)
+  module @a attributes {baechi.device = "a"} {
+    // expected-error @+1 {{argument 0 on 'a' is a 'tensor<8xf32>', argument 0 of the whole step is a 'tensor<4xf32>'}}
+    func.func @step(%x: tensor<8xf32> {baechi.argument = 0 : i64}) { return }
+  }
+}
+
+// -----
+
+#two = #baechi.machine<devices = [<"a", kind = "host", memory = 1000>, <"b", kind = "host", memory = 1000>], link_model = parallel>
+module attributes {baechi.machine = #two} {
+  // expected-note @+1 {{the whole step is declared here}}
+  func.func private @step(tensor<4xf32>) -> (tensor<4xf32> {baechi.device = "b"})
+  module @a attributes {baechi.device = "a"} {
+    // expected-error @+1 {{result 0 on 'a' stands for result 0, which the whole step declares on 'b'}}
+    func.func @step(%x: tensor<4xf32> {baechi.argument = 0 : i64}) -> (tensor<4xf32> {baechi.result = 0 : i64}) {
+      return %x : tensor<4xf32>
+    }
+  }
+  module @b attributes {baechi.device = "b"} {
+    func.func @step() { return }
+  }
+}

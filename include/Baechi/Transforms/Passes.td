@@ -392,10 +392,12 @@ def VerifyPartitioned : Pass<"baechi-verify-partitioned", "::mlir::ModuleOp"> {
   let description = [{
     Every message has one send and one recv, of one type, on the devices that
     each names; a queue is one directed pair's own, and both ends take its
-    messages in ascending order; no wait depends on itself. Where
+    messages in ascending order; no wait depends on itself. Where the whole step
+    is declared, each of its arguments and results is on one device: the
+    declared one, if any, and of the declared type. Where
     `--baechi-plan-memory` has run, no tensor is written over before its last
     reader, a send's token or a recv's future is done with it. Every error has
-    a note at the message's other end.
+    a note at the other end.
 
     `--baechi-verify-partitioned` says of
     ```mlir

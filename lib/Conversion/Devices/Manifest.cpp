@@ -54,6 +54,8 @@ public:
       queues.push_back(json::Object{{"from", entry.from},
                                     {"to", entry.to},
                                     {"messages", std::move(entry.list)}});
+    if (failed(checkPlaces()))
+      return failure();
     json::Object manifest{
         {"format", "baechi-program"},  {"version", 1},
         {"function", whole.getName()}, {"devices", std::move(devices)},
@@ -111,6 +113,20 @@ private:
       if (sends.wasInterrupted())
         return failure();
     }
+    return success();
+  }
+
+  /// Every argument and every result is somewhere.
+  LogicalResult checkPlaces() {
+    for (bool result : {false, true})
+      for (unsigned index = 0, n = result ? whole.getNumResults()
+                                          : whole.getNumArguments();
+           index < n; ++index)
+        if (!placeOf.contains({result, index}))
+          return emitError(whole.getLoc())
+                 << (result ? "result " : "argument ") << index
+                 << " of the step is on no device; "
+                    "--baechi-verify-partitioned says more";
     return success();
   }
 
@@ -192,7 +208,7 @@ private:
   json::Object writeTensor(Type type, StringAttr name, StringRef fallback,
                            bool result, unsigned index) {
     auto tensor = cast<RankedTensorType>(type);
-    auto [device, offset] = placeOf.lookup({result, index});
+    auto [device, offset] = placeOf.find({result, index})->second;
     std::string element;
     llvm::raw_string_ostream(element) << tensor.getElementType();
     return json::Object{
