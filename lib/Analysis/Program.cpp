@@ -80,23 +80,12 @@ FailureOr<func::FuncOp> baechi::findFuncStep(ModuleOp module) {
          << "', this takes a 'func.func' only";
 }
 
-/// A result is a buffer of its own, so that a slice which is returned is none
-/// of another tensor's.
-static bool isReturned(Value slice) {
-  return llvm::any_of(slice.getUsers(), [](Operation *user) {
-    return user->hasTrait<OpTrait::IsTerminator>() ||
-           (isa<tensor::ExpandShapeOp, tensor::CollapseShapeOp, tensor::CastOp,
-                tensor::ExtractSliceOp>(user) &&
-            isReturned(user->getResult(0)));
-  });
-}
-
 bool baechi::isView(Operation *op) {
   if (isa_and_nonnull<tensor::ExpandShapeOp, tensor::CollapseShapeOp,
                       tensor::CastOp>(op))
     return true;
-  if (sliceOffset(op))
-    return !isReturned(op->getResult(0));
+  if (op && op->hasAttr(BaechiDialect::kView))
+    return sliceOffset(op).has_value();
   auto stated = dyn_cast_or_null<BufferOpInterface>(op);
   return stated && stated.isView();
 }

@@ -106,7 +106,7 @@ LogicalResult verifyForm(NamedAttribute attr, EmitError emitError) {
         attr, "a #baechi.placement_certificate", emitError);
   if (name == D::kArena)
     return expect<ArenaAttr>(attr, "a #baechi.arena", emitError);
-  if (name == D::kKernel)
+  if (name == D::kKernel || name == D::kView)
     return expect<UnitAttr>(attr, "a unit attribute", emitError);
   if (name == D::kSends)
     return expectTransfers(attr, emitError);
@@ -136,6 +136,9 @@ LogicalResult BaechiDialect::verifyOperationAttribute(Operation *op,
        name == kKernelScratch) &&
       !isa<FunctionOpInterface>(op))
     return emitError() << "'" << name << "' stands on functions only";
+  if (name == kView && op->getName().getStringRef() != "tensor.extract_slice")
+    return emitError() << "'" << name << "' stands on 'tensor.extract_slice' "
+                       << "only";
   if (name == kUpdatedBy || name == kInit || name == kArgument ||
       name == kResult || name == kMayAlias)
     return emitError() << "'" << name

@@ -132,18 +132,28 @@ private:
   /// The value that stands for \p value here: received, viewed and made
   /// constant where it is first needed.
   Value local(Value value) {
-    if (Value known = mapping.lookupOrNull(value))
-      return known;
-    if (auto it = futures.find(value); it != futures.end()) {
-      auto await = AwaitOp::create(builder, it->second.getLoc(),
-                                   value.getType(), it->second);
-      mapping.map(value, await.getValue());
-      return await.getValue();
+    // Views may follow each other in any number: no recursion.
+    SmallVector<Value> missing{value};
+    while (!missing.empty()) {
+      Value next = missing.back();
+      if (mapping.contains(next)) {
+        missing.pop_back();
+        continue;
+      }
+      if (auto it = futures.find(next); it != futures.end()) {
+        auto await = AwaitOp::create(builder, it->second.getLoc(),
+                                     next.getType(), it->second);
+        mapping.map(next, await.getValue());
+        continue;
+      }
+      Operation *op = next.getDefiningOp();
+      size_t known = missing.size();
+      for (Value operand : op->getOperands())
+        if (!mapping.contains(operand))
+          missing.push_back(operand);
+      if (missing.size() == known)
+        builder.clone(*op, mapping);
     }
-    Operation *op = value.getDefiningOp();
-    for (Value operand : op->getOperands())
-      (void)local(operand);
-    builder.clone(*op, mapping);
     return mapping.lookup(value);
   }
 

@@ -77,6 +77,12 @@ private:
     Operation *terminator = order.back();
     for (auto [index, value] : llvm::enumerate(terminator->getOperands())) {
       Value root = rootOf(value);
+      if (tensorBytes(value.getType(), false) !=
+          tensorBytes(root.getType(), false))
+        return emitError(value.getLoc())
+               << "result " << index
+               << " is a part of another tensor's buffer; take 'baechi.view' "
+                  "off its slice, which is an operator then";
       auto argument = dyn_cast<BlockArgument>(root);
       if (!argument) {
         if (matchPattern(root.getDefiningOp(), m_Constant()))

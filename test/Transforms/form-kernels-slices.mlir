@@ -8,9 +8,9 @@
 
 // CHECK-LABEL: func.func @times(
 // CHECK-SAME: %[[X:.*]]: tensor<3x4x16xf32>, %[[W:.*]]: tensor<16x8xf32>)
-// CHECK-NEXT: %[[S0:.*]] = tensor.extract_slice %[[X]][0, 0, 0] [1, 4, 16] [1, 1, 1] : tensor<3x4x16xf32> to tensor<4x16xf32>
+// CHECK-NEXT: %[[S0:.*]] = tensor.extract_slice %[[X]][0, 0, 0] [1, 4, 16] [1, 1, 1] {baechi.view} : tensor<3x4x16xf32> to tensor<4x16xf32>
 // CHECK-NEXT: %[[A:.*]] = call @matmul_4x8x16(%[[S0]], %[[W]]) : (tensor<4x16xf32>, tensor<16x8xf32>) -> tensor<4x8xf32>
-// CHECK-NEXT: %[[S2:.*]] = tensor.extract_slice %[[X]][2, 0, 0] [1, 4, 16] [1, 1, 1] : tensor<3x4x16xf32> to tensor<4x16xf32>
+// CHECK-NEXT: %[[S2:.*]] = tensor.extract_slice %[[X]][2, 0, 0] [1, 4, 16] [1, 1, 1] {baechi.view} : tensor<3x4x16xf32> to tensor<4x16xf32>
 // CHECK-NEXT: %[[B:.*]] = call @matmul_4x8x16(%[[S2]], %[[W]])
 // CHECK-NEXT: %[[C:.*]] = call @matmul_16x16x4(%[[S0]])
 // CHECK-NEXT: return %[[A]], %[[B]], %[[C]]

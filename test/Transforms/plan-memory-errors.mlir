@@ -78,3 +78,16 @@ module attributes {baechi.machine = #one} {
     }
   }
 }
+
+// -----
+
+#one = #baechi.machine<devices = [<"a", kind = "host", memory = 10000>], link_model = parallel>
+module attributes {baechi.machine = #one} {
+  module @a attributes {baechi.device = "a"} {
+    func.func @step(%x: tensor<4x16xf32>) -> tensor<16xf32> {
+      // expected-error @+1 {{result 0 is a part of another tensor's buffer; take 'baechi.view' off its slice, which is an operator then}}
+      %0 = tensor.extract_slice %x[3, 0] [1, 16] [1, 1] {baechi.view} : tensor<4x16xf32> to tensor<16xf32>
+      return %0 : tensor<16xf32>
+    }
+  }
+}

@@ -14,7 +14,7 @@ func.func private @all(tensor<4x16xf32>) -> tensor<4x16xf32> attributes {baechi.
 // CHECK: func.func @step(
 // CHECK: %[[Y:.*]] = call @all({{.*}}baechi.offset = array<i64: 256>
 // CHECK-NEXT: %[[S:.*]] = tensor.extract_slice %[[Y]][3, 0] [1, 16] [1, 1]
-// CHECK-SAME: to tensor<16xf32>
+// CHECK-SAME: {baechi.view} : tensor<4x16xf32> to tensor<16xf32>
 // CHECK-NEXT: call @twice(%[[S]]) {{.*}}baechi.offset = array<i64: 512>
 
 // CODE-LABEL: llvm.func @p_step_host0(
@@ -25,7 +25,7 @@ func.func private @all(tensor<4x16xf32>) -> tensor<4x16xf32> attributes {baechi.
 // CODE: llvm.call @twice(%[[ROW]],
 func.func @step(%x: tensor<4x16xf32>) -> tensor<16xf32> {
   %y = call @all(%x) {baechi.cost = #cost} : (tensor<4x16xf32>) -> tensor<4x16xf32>
-  %s = tensor.extract_slice %y[3, 0] [1, 16] [1, 1] : tensor<4x16xf32> to tensor<16xf32>
+  %s = tensor.extract_slice %y[3, 0] [1, 16] [1, 1] {baechi.view} : tensor<4x16xf32> to tensor<16xf32>
   %z = call @twice(%s) {baechi.cost = #cost} : (tensor<16xf32>) -> tensor<16xf32>
   return %z : tensor<16xf32>
 }

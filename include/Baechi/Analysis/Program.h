@@ -26,9 +26,8 @@ mlir::FailureOr<mlir::FunctionOpInterface> findStep(mlir::ModuleOp module);
 mlir::FailureOr<mlir::func::FuncOp> findFuncStep(mlir::ModuleOp module);
 
 /// True for operations that only give a tensor another type (reshapes, and what
-/// says so by BufferOpInterface): their result is the operand's buffer. So is a
-/// slice in one piece (`sliceOffset`) that the step does not return, or a part
-/// of that buffer.
+/// says so by BufferOpInterface): their result is the operand's buffer. A slice
+/// in one piece (`sliceOffset`) that carries `baechi.view` is a part of it.
 bool isView(mlir::Operation *op);
 
 /// The value whose buffer \p value is, seen through views.

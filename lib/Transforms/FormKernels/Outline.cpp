@@ -334,4 +334,8 @@ void formkernels::outlineKernels(func::FuncOp step, bool rowLoops,
   RowExtents rows = groupByRows(groups);
   groupTails(groups, rows);
   Outliner(step, groups, rows, rowLoops).run(report);
+  // What is left of slices the kernels read in place.
+  for (auto slice : step.getOps<tensor::ExtractSliceOp>())
+    if (sliceOffset(slice))
+      slice->setAttr(BaechiDialect::kView, UnitAttr::get(step.getContext()));
 }
