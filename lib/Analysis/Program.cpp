@@ -9,6 +9,7 @@
 #include "Baechi/Analysis/Program.h"
 #include "Baechi/Analysis/Slices.h"
 #include "Baechi/Interfaces/OperatorInterfaces.h"
+#include "mlir/Dialect/LLVMIR/LLVMAttrs.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/IR/Matchers.h"
 #include "mlir/Interfaces/CallInterfaces.h"
@@ -208,6 +209,8 @@ public:
         return true;
     } else if (auto call = dyn_cast<CallOpInterface>(op)) {
       return callHasEffect(call);
+    } else if (!op->isRegistered() && saysSideEffect(op)) {
+      return true;
     } else if (!recursive && op->getNumResults() == 0 &&
                !op->hasTrait<OpTrait::IsTerminator>() &&
                (op->isRegistered() || !isLastOfRegion(op, scope))) {
@@ -234,21 +237,43 @@ private:
     return op != scope && op == &op->getBlock()->back();
   }
 
+  /// StableHLO's mark of a custom call that does more than its result tells.
+  static bool saysSideEffect(Operation *op) {
+    auto mark = dyn_cast_or_null<BoolAttr>(op->getAttr("has_side_effect"));
+    return mark && mark.getValue();
+  }
+
+  /// A call or a function that says that it reads and writes no memory.
+  static bool saysNoMemory(Operation *op) {
+    auto effects = op->getAttrOfType<LLVM::MemoryEffectsAttr>("memory_effects");
+    auto none = LLVM::ModRefInfo::NoModRef;
+    return effects && effects.getOther() == none &&
+           effects.getArgMem() == none &&
+           effects.getInaccessibleMem() == none &&
+           effects.getErrnoMem() == none && effects.getTargetMem0() == none &&
+           effects.getTargetMem1() == none;
+  }
+
   bool callHasEffect(CallOpInterface call) {
+    if (saysNoMemory(call))
+      return false;
     auto symbol = dyn_cast<SymbolRefAttr>(call.getCallableForCallee());
     if (!symbol)
+      return true;
+    auto callee = dyn_cast_or_null<FunctionOpInterface>(call.resolveCallable());
+    if (callee &&
+        (callee->hasAttr(BaechiDialect::kKernel) || saysNoMemory(callee)))
+      return false;
+    // What is defined elsewhere may do anything.
+    if (!callee || callee.isExternal())
       return true;
     auto [known, isNew] = called.try_emplace(symbol, false);
     if (!isNew)
       return known->second || call->getNumResults() == 0;
-    auto callee = dyn_cast_or_null<FunctionOpInterface>(call.resolveCallable());
     bool effect = call->getNumResults() == 0;
-    if (callee && callee->hasAttr(BaechiDialect::kKernel))
-      return false;
-    if (callee && !callee.isExternal())
-      for (Operation &inner : callee.getFunctionBody().getOps())
-        effect |= !inner.hasTrait<OpTrait::IsTerminator>() &&
-                  hasEffect(&inner, callee);
+    for (Operation &inner : callee.getFunctionBody().getOps())
+      effect |=
+          !inner.hasTrait<OpTrait::IsTerminator>() && hasEffect(&inner, callee);
     called[symbol] = effect;
     return effect;
   }

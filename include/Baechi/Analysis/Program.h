@@ -55,8 +55,8 @@ operatorsOf(mlir::FunctionOpInterface step);
 llvm::SmallVector<mlir::Value> valuesReadBy(mlir::Operation *op);
 
 /// The operators of a step with effects that others may see, in program order,
-/// which they must keep: what reads or writes memory, and what is unknown and
-/// has no result. (Unknown operations with results are taken to be pure.)
+/// which they must keep: what reads or writes memory, or may do so as far as is
+/// known (docs/architecture.md). Unknown operations with results are pure.
 llvm::SmallVector<mlir::Operation *>
 operatorsWithEffects(mlir::FunctionOpInterface step);
 
