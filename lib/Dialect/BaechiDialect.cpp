@@ -174,7 +174,13 @@ LogicalResult BaechiDialect::verifyRegionResultAttribute(Operation *op,
                                                          unsigned,
                                                          unsigned resultIndex,
                                                          NamedAttribute attr) {
-  return verifyForm(attr, [&] {
+  auto emitError = [&] {
     return op->emitOpError() << "result " << resultIndex << ": ";
-  });
+  };
+  StringRef name = attr.getName().getValue();
+  if (name == kPin || name == kGroup)
+    return emitError() << "'" << name
+                       << "' has no meaning on a result; put it on the "
+                          "operator or argument that the result comes from";
+  return verifyForm(attr, emitError);
 }

@@ -178,6 +178,7 @@ private:
         continue;
       returned.push_back(local(value));
       NamedAttrList list(step.getResultAttrs(index));
+      list.erase(BaechiDialect::kDevice); // of an earlier placement
       list.set(BaechiDialect::kResult, builder.getI64IntegerAttr(index));
       resultAttrs.push_back(list.getDictionary(builder.getContext()));
     }
@@ -303,6 +304,7 @@ struct Partition : public baechi::impl::PartitionBase<Partition> {
   /// live, under their own names and positions.
   void declareWhole(FunctionOpInterface step) {
     Operation *terminator = step.getFunctionBody().front().getTerminator();
+    Builder builder(&getContext());
     for (auto [index, value] : llvm::enumerate(terminator->getOperands())) {
       Value root = rootOf(value);
       Attribute device;
@@ -313,6 +315,9 @@ struct Partition : public baechi::impl::PartitionBase<Partition> {
         device = root.getDefiningOp()->getAttr(BaechiDialect::kDevice);
       if (device)
         step.setResultAttr(index, BaechiDialect::kDevice, device);
+      else
+        step.removeResultAttr(index,
+                              builder.getStringAttr(BaechiDialect::kDevice));
     }
     for (unsigned index = 0; index < step.getNumArguments(); ++index) {
       step.removeArgAttr(index, BaechiDialect::kSends);
@@ -326,9 +331,9 @@ struct Partition : public baechi::impl::PartitionBase<Partition> {
     }
     // Whatever the step was, its devices' functions and its signature are
     // func.func.
-    OpBuilder builder(step);
+    OpBuilder before(step);
     auto whole = func::FuncOp::create(
-        builder, step.getLoc(), step.getName(),
+        before, step.getLoc(), step.getName(),
         builder.getFunctionType(step.getArgumentTypes(),
                                 terminator->getOperandTypes()));
     whole.setPrivate();

@@ -261,6 +261,16 @@ func.func private @f() -> (tensor<3xf32> {baechi.may_alias = [0]})
 
 // -----
 
+// expected-error @+1 {{result 0: 'baechi.pin' has no meaning on a result; put it on the operator or argument that the result comes from}}
+func.func private @f() -> (tensor<3xf32> {baechi.pin = "host0"})
+
+// -----
+
+// expected-error @+1 {{result 1: 'baechi.group' has no meaning on a result; put it on the operator or argument that the result comes from}}
+func.func private @f() -> (tensor<3xf32>, tensor<3xf32> {baechi.group = "g"})
+
+// -----
+
 func.func @queue(%a: tensor<4xf32>) {
   // expected-error @+1 {{attribute 'queue' failed to satisfy constraint: 64-bit signless integer attribute whose value is non-negative}}
   baechi.send %a to "gpu0" queue -1 seq 0 : tensor<4xf32>

@@ -139,3 +139,21 @@ module @names attributes {baechi.machine = #two} {
     return %0, %2 : tensor<4xf32>, tensor<4xf32>
   }
 }
+
+// -----
+
+#two = #baechi.machine<devices = [<"a", kind = "host", memory = 1000>, <"b", kind = "host", memory = 1000>], link_default = <"" -> "", latency_ns = 1, bytes_per_us = 1000>, link_model = parallel>
+
+// Where a result is follows from the program, whatever an earlier placement says.
+// CHECK-LABEL: module @stale
+module @stale attributes {baechi.machine = #two} {
+  // CHECK: func.func private @step({{.*}}) -> (tensor<4xf32> {baechi.device = "a"}, tensor<4xf32>)
+  // CHECK: module @a
+  // CHECK: func.func @step({{.*}}) -> (tensor<4xf32> {baechi.result = 0 : i64}, tensor<4xf32> {baechi.result = 1 : i64})
+  // CHECK: module @b
+  func.func @step(%x: tensor<4xf32> {baechi.device = "a"}) -> (tensor<4xf32> {baechi.device = "b"}, tensor<4xf32> {baechi.device = "b"}) {
+    %0 = arith.subf %x, %x {baechi.device = "a", baechi.start = 0 : i64, baechi.cost = #baechi.cost<time_ns = {host = 10}, scratch = 0>} : tensor<4xf32>
+    %1 = arith.constant dense<1.0> : tensor<4xf32>
+    return %0, %1 : tensor<4xf32>, tensor<4xf32>
+  }
+}

@@ -26,7 +26,7 @@ def Baechi_Dialect : Dialect {
     | `baechi.cost` | operation | `#baechi.cost`: time per device kind, scratch bytes |
     | `baechi.group` | operation, argument | string: what is in one group is placed together |
     | `baechi.pin` | operation, argument | string: the device that it must be placed on |
-    | `baechi.device` | operation, argument, device's module | string: the device that it is placed on |
+    | `baechi.device` | operation, argument, result of a partitioned program, device's module | string: the device that it is placed on |
     | `baechi.start` | operation | i64: planned start in the step, ns |
     | `baechi.sends` | operation, argument | array of `#baechi.transfer`: planned transfers of its results |
     | `baechi.certificate` | function | `#baechi.placement_certificate` |
