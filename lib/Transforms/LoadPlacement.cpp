@@ -10,6 +10,7 @@
 #include "Baechi/Analysis/PlacementProblem.h"
 #include "Baechi/Placement/Io.h"
 #include "Baechi/Transforms/Passes.h"
+#include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/StringMap.h"
 
 namespace baechi {
@@ -34,12 +35,30 @@ std::string list(ArrayRef<StringRef> names) {
   return text;
 }
 
+/// What namesOf counted on: "exp" for "exp#2", and "arg" for "arg2". Where
+/// there are more or fewer of one base, the same number is another operator.
+StringRef baseOf(StringRef name) {
+  StringRef base = name.rtrim("0123456789");
+  if (base.size() == name.size())
+    return name;
+  if (base == "arg")
+    return base;
+  return base.consume_back("#") ? base : name;
+}
+
+/// How many operators of one base the file and the program have.
+struct Count {
+  int64_t inFile = 0, inProgram = 0;
+  bool differs() const { return inFile && inProgram && inFile != inProgram; }
+};
+
 struct LoadPlacement : public baechi::impl::LoadPlacementBase<LoadPlacement> {
   using LoadPlacementBase::LoadPlacementBase;
 
   FunctionOpInterface step;
   SmallVector<Operation *> operators;
   std::vector<placement::NamedDevice> placed;
+  llvm::MapVector<StringRef, Count> counts;
 
   Location locationOf(int32_t id) {
     int32_t arguments = step.getNumArguments();
@@ -91,30 +110,51 @@ struct LoadPlacement : public baechi::impl::LoadPlacementBase<LoadPlacement> {
 
   /// Says what file and program do not have in common.
   LogicalResult report(ArrayRef<StringRef> gone, ArrayRef<StringRef> fresh) {
-    if (gone.empty() && fresh.empty())
+    auto differing = llvm::make_filter_range(
+        counts, [](const auto &each) { return each.second.differs(); });
+    if (gone.empty() && fresh.empty() && differing.empty())
       return success();
     InFlightDiagnostic message =
         strict ? emitError(step.getLoc()) : emitWarning(step.getLoc());
+    StringRef left = strict ? "" : ", left to the placer";
+    StringRef separator = "";
     message << file << " is of another version of the program: ";
-    if (!gone.empty())
+    if (!gone.empty()) {
       message << "only the file has " << list(gone);
-    if (!fresh.empty())
-      message << (gone.empty() ? "" : "; ") << "only the program has "
-              << list(fresh) << (strict ? "" : ", left to the placer");
+      separator = "; ";
+    }
+    if (!fresh.empty()) {
+      message << separator << "only the program has " << list(fresh) << left;
+      separator = "; ";
+    }
+    for (auto &[base, count] : differing) {
+      message << separator << "the operators called '" << base
+              << "' cannot be told apart, " << count.inFile
+              << " in the file and " << count.inProgram << " in the program"
+              << left;
+      separator = "; ";
+    }
     return failure(strict);
   }
 
   LogicalResult load() {
     if (failed(readFile()) || failed(checkDevices()))
       return failure();
-    llvm::StringMap<StringRef> deviceOf;
-    for (const placement::NamedDevice &each : placed)
-      deviceOf[each.name] = each.device;
     SmallVector<std::string> names = namesOf(step);
+    counts.clear();
+    for (StringRef name : names)
+      ++counts[baseOf(name)].inProgram;
+    llvm::StringMap<StringRef> deviceOf;
+    for (const placement::NamedDevice &each : placed) {
+      deviceOf[each.name] = each.device;
+      ++counts[baseOf(each.name)].inFile;
+    }
     SmallVector<StringRef> gone, fresh;
     llvm::StringMap<bool> inProgram;
     for (auto [id, name] : llvm::enumerate(names)) {
       inProgram[name] = true;
+      if (counts[baseOf(name)].differs())
+        continue;
       auto found = deviceOf.find(name);
       if (found == deviceOf.end())
         fresh.push_back(name);
@@ -122,7 +162,8 @@ struct LoadPlacement : public baechi::impl::LoadPlacementBase<LoadPlacement> {
         return failure();
     }
     for (const placement::NamedDevice &each : placed)
-      if (!inProgram.contains(each.name))
+      if (!inProgram.contains(each.name) &&
+          !counts[baseOf(each.name)].differs())
         gone.push_back(each.name);
     if (fresh.size() == names.size() && !names.empty())
       return emitError(step.getLoc())

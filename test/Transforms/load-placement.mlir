@@ -23,6 +23,22 @@
 // RUN: not baechi-opt %t/other.mlir --baechi-load-placement="file=%t/placement.json machine=host:2@1MiB" 2>&1 | FileCheck %s --check-prefix=OTHER
 // RUN: not baechi-opt %t/step.mlir --baechi-constrain=pins=third=host0 --baechi-load-placement="file=%t/placement.json machine=host:2@1MiB" 2>&1 | FileCheck %s --check-prefix=CONFLICT
 
+// Where a name stands for more operators than before, its numbers say nothing:
+// a new one in front has the first one's.
+// RUN: baechi-opt %t/repeated.mlir --baechi-place="metf machine=host:2@1MiB budget=0" | baechi-translate --baechi-to-placement -o %t/repeated.json
+// RUN: baechi-opt %t/repeated.mlir --baechi-load-placement="file=%t/repeated.json machine=host:2@1MiB strict" 2>&1 | FileCheck %s --check-prefix=SAME
+// RUN: baechi-opt %t/longer.mlir --baechi-load-placement="file=%t/repeated.json machine=host:2@1MiB" -o %t/longer-pinned.mlir 2>&1 | FileCheck %s --check-prefix=COUNTS
+// RUN: FileCheck %s --check-prefix=LONGER < %t/longer-pinned.mlir
+// RUN: not baechi-opt %t/longer.mlir --baechi-load-placement="file=%t/repeated.json machine=host:2@1MiB strict" 2>&1 | FileCheck %s --check-prefix=STRICT-COUNTS
+// SAME-NOT: {{error|warning}}
+// SAME: math.exp {{.*}}baechi.pin = "host0"
+// SAME: math.exp {{.*}}baechi.pin = "host1"
+// COUNTS: longer.mlir:1:{{.*}}warning: {{.*}}repeated.json is of another version of the program: the operators called 'arg' cannot be told apart, 1 in the file and 2 in the program, left to the placer; the operators called 'math.exp' cannot be told apart, 2 in the file and 3 in the program, left to the placer{{$}}
+// STRICT-COUNTS: longer.mlir:1:{{.*}}error: {{.*}}repeated.json is of another version of the program: the operators called 'arg' cannot be told apart, 1 in the file and 2 in the program; the operators called 'math.exp' cannot be told apart, 2 in the file and 3 in the program{{$}}
+// LONGER-NOT: baechi.pin
+// LONGER: baechi.name = "last", baechi.pin = "host1"
+// LONGER-NOT: baechi.pin
+
 // FILE: "ops":[{"id":0,"name":"arg0","device":"host0","start_ns":0},{"id":1,"name":"first","device":"host0"
 // FILE-SAME: "name":"third","device":"host1"
 
@@ -55,6 +71,21 @@ func.func @step(%x: tensor<64xf32>) -> tensor<64xf32> {
   %2 = arith.subf %1, %x {baechi.name = "newer", baechi.cost = #baechi.cost<time_ns = {host = 1000000}, scratch = 0>} : tensor<64xf32>
   %3 = arith.mulf %2, %x {baechi.name = "third", baechi.cost = #baechi.cost<time_ns = {host = 500000}, scratch = 0>} : tensor<64xf32>
   return %3 : tensor<64xf32>
+}
+//--- repeated.mlir
+func.func @step(%x: tensor<4xf32>) -> tensor<4xf32> {
+  %0 = math.exp %x {baechi.pin = "host0", baechi.cost = #baechi.cost<time_ns = {host = 10}, scratch = 0>} : tensor<4xf32>
+  %1 = math.exp %0 {baechi.pin = "host1", baechi.cost = #baechi.cost<time_ns = {host = 10}, scratch = 0>} : tensor<4xf32>
+  %2 = math.log %1 {baechi.name = "last", baechi.pin = "host1", baechi.cost = #baechi.cost<time_ns = {host = 10}, scratch = 0>} : tensor<4xf32>
+  return %2 : tensor<4xf32>
+}
+//--- longer.mlir
+func.func @step(%y: tensor<4xf32>, %x: tensor<4xf32>) -> tensor<4xf32> {
+  %n = math.exp %y {baechi.cost = #baechi.cost<time_ns = {host = 10}, scratch = 0>} : tensor<4xf32>
+  %s = math.exp %n {baechi.cost = #baechi.cost<time_ns = {host = 10}, scratch = 0>} : tensor<4xf32>
+  %1 = math.exp %s {baechi.cost = #baechi.cost<time_ns = {host = 10}, scratch = 0>} : tensor<4xf32>
+  %2 = math.log %1 {baechi.name = "last", baechi.cost = #baechi.cost<time_ns = {host = 10}, scratch = 0>} : tensor<4xf32>
+  return %2 : tensor<4xf32>
 }
 //--- other.mlir
 func.func @step(%image: tensor<64xf32> {baechi.name = "image"}) -> tensor<64xf32> {

@@ -252,7 +252,8 @@ def LoadPlacement : Pass<"baechi-load-placement", "::mlir::ModuleOp"> {
     formats.md; `baechi-translate --baechi-to-placement` writes it) places, found
     by name, so that `--baechi-place` schedules them there again. The program
     may have changed since: what only one of the two has is a warning that names
-    it, and what the file does not place is left to the placer.
+    it, and what the file does not place is left to the placer; so are operators
+    of one name (`exp`, `exp#1`) of which the two have different numbers.
 
     ```mlir
     #machine = #baechi.machine<devices = [<"gpu0", kind = "cuda", memory = 1000>, <"gpu1", kind = "cuda", memory = 1000>], link_model = parallel>
