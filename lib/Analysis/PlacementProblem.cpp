@@ -11,6 +11,7 @@
 #include "mlir/IR/Builders.h"
 #include "llvm/ADT/EquivalenceClasses.h"
 #include "llvm/ADT/StringMap.h"
+#include "llvm/ADT/StringSet.h"
 
 using namespace mlir;
 using namespace baechi;
@@ -108,6 +109,29 @@ SmallVector<int32_t> baechi::requiredGroups(FunctionOpInterface step,
   return groups;
 }
 
+llvm::DenseMap<int32_t, std::string>
+baechi::groupNames(FunctionOpInterface step, ArrayRef<Operation *> operators,
+                   ArrayRef<int32_t> groups, ArrayRef<std::string> names) {
+  llvm::DenseMap<int32_t, std::string> called;
+  llvm::StringSet<> taken;
+  for (auto [id, group] : llvm::enumerate(groups))
+    if (StringAttr given =
+            stringAttrOf(step, operators, id, BaechiDialect::kGroup)) {
+      taken.insert(given.getValue());
+      if (group >= 0)
+        called.try_emplace(group, given.str());
+    }
+  for (auto [id, group] : llvm::enumerate(groups)) {
+    if (group < 0 || called.contains(group))
+      continue;
+    std::string name = names[id];
+    for (int64_t count = 1; !taken.insert(name).second; ++count)
+      name = names[id] + "#" + std::to_string(count);
+    called[group] = std::move(name);
+  }
+  return called;
+}
+
 StringAttr baechi::stringAttrOf(FunctionOpInterface step,
                                 ArrayRef<Operation *> operators, int32_t id,
                                 StringRef name) {
@@ -174,9 +198,11 @@ FailureOr<StepGraph> baechi::buildStepGraph(FunctionOpInterface step) {
   }
 
   SmallVector<int32_t> groups = requiredGroups(step, result.operators);
+  llvm::DenseMap<int32_t, std::string> called =
+      groupNames(step, result.operators, groups, names);
   for (auto [id, node] : llvm::enumerate(graph.ops)) {
     if (groups[id] >= 0)
-      node.group = names[groups[id]];
+      node.group = called[groups[id]];
     if (StringAttr pin = stringAttrOf(result, id, BaechiDialect::kPin))
       node.pin = pin.str();
     node.backward = StringRef(node.name).starts_with("backward/");

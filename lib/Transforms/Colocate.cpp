@@ -28,26 +28,16 @@ struct Colocate : public baechi::impl::ColocateBase<Colocate> {
     SmallVector<int32_t> groups = requiredGroups(*step, operators);
     SmallVector<std::string> names = namesOf(*step);
 
-    // A group is called after the first name that it has, else after its first
-    // member: stable when other parts of the program change.
     int32_t arguments = step->getNumArguments();
-    llvm::DenseMap<int32_t, StringAttr> called;
-    Builder builder(&getContext());
-    auto groupOf = [&](int32_t id) {
-      return stringAttrOf(*step, operators, id, BaechiDialect::kGroup);
-    };
-    for (int32_t id = 0, n = groups.size(); id < n; ++id)
-      if (groups[id] >= 0 && groupOf(id))
-        called.try_emplace(groups[id], groupOf(id));
+    llvm::DenseMap<int32_t, std::string> called =
+        groupNames(*step, operators, groups, names);
     llvm::DenseMap<int32_t, std::string> reasons;
     if (getContext().getRemarkEngine())
       reasons = updateReasons(*step, operators, names);
     for (int32_t id = 0, n = groups.size(); id < n; ++id) {
       if (groups[id] < 0)
         continue;
-      StringAttr name =
-          called.try_emplace(groups[id], builder.getStringAttr(names[id]))
-              .first->second;
+      auto name = StringAttr::get(&getContext(), called[groups[id]]);
       if (auto remark = remark::passed(
               id < arguments ? step->getArgument(id).getLoc()
                              : operators[id - arguments]->getLoc(),

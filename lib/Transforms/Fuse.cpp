@@ -42,21 +42,21 @@ struct Fuse : public baechi::impl::FuseBase<Fuse> {
     write(*graph, groups);
   }
 
-  /// Names every group of several members after its first one.
-  void write(const StepGraph &graph, const std::vector<int32_t> &groups) {
+  /// Names every group of several members.
+  void write(const StepGraph &graph, std::vector<int32_t> groups) {
     FunctionOpInterface step = graph.step;
     int32_t arguments = step.getNumArguments();
-    llvm::DenseMap<int32_t, int32_t> members, first;
-    for (auto [id, group] : llvm::enumerate(groups)) {
+    llvm::DenseMap<int32_t, int32_t> members;
+    for (int32_t group : groups)
       ++members[group];
-      first.try_emplace(group, id);
-    }
-    Builder builder(&getContext());
+    for (int32_t &group : groups)
+      group = members[group] < 2 ? -1 : group;
+    llvm::DenseMap<int32_t, std::string> called =
+        groupNames(step, graph.operators, groups, namesOf(step));
     for (auto [id, group] : llvm::enumerate(groups)) {
-      if (members[group] < 2)
+      if (group < 0)
         continue;
-      StringAttr name =
-          builder.getStringAttr(graph.graph.ops[first[group]].name);
+      auto name = StringAttr::get(&getContext(), called[group]);
       if (auto remark = remark::passed(
               locationOf(graph, id), remarkOn("grouped", "baechi-fuse", step)))
         remark << remark::metric("Operator", graph.graph.ops[id].name)

@@ -54,3 +54,16 @@ func.func @views(%w: tensor<2x2xf32> {baechi.updated_by = 0 : i64}, %k: tensor<2
   %2 = tensor.expand_shape %1 [[0, 1]] output_shape [2, 2] : tensor<4xf32> into tensor<2x2xf32>
   return %2, %k : tensor<2x2xf32>, tensor<2xf32>
 }
+
+// -----
+
+// A group that the program calls after an operator is not that operator's.
+// CHECK-LABEL: func.func @taken(
+// CHECK-SAME: baechi.group = "w#1", baechi.name = "w"
+func.func @taken(%w: tensor<4xf32> {baechi.name = "w", baechi.updated_by = 0 : i64}, %y: tensor<4xf32>) -> (tensor<4xf32>, tensor<4xf32>) {
+  // CHECK: math.exp {{.*}}baechi.group = "w#1"
+  // CHECK: math.log {{.*}}baechi.group = "w"
+  %0 = math.exp %w : tensor<4xf32>
+  %1 = math.log %y {baechi.group = "w"} : tensor<4xf32>
+  return %0, %1 : tensor<4xf32>, tensor<4xf32>
+}

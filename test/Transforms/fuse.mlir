@@ -43,3 +43,17 @@ func.func @asked_for(%x: tensor<64x64xf32>, %y: tensor<64x64xf32>) -> (tensor<64
   %b = arith.subf %y, %y {baechi.group = "g", baechi.cost = #baechi.cost<time_ns = {host = 1000}, scratch = 0>} : tensor<64x64xf32>
   return %a, %b : tensor<64x64xf32>, tensor<64x64xf32>
 }
+
+// -----
+
+// A group that the program calls after an operator is not that operator's.
+// CHECK-LABEL: func.func @taken(
+// CHECK-SAME: baechi.group = "first#1", baechi.name = "first"
+func.func @taken(%x: tensor<64x64xf32> {baechi.name = "first"}, %y: tensor<64x64xf32>) -> (tensor<64x64xf32>, tensor<64x64xf32>) {
+  // CHECK: arith.addf {{.*}}baechi.group = "first#1"
+  // CHECK: arith.subf {{.*}}baechi.group = "first"
+  %a = arith.addf %x, %x {baechi.cost = #baechi.cost<time_ns = {host = 100000}, scratch = 0>} : tensor<64x64xf32>
+  %b = arith.mulf %a, %a {baechi.cost = #baechi.cost<time_ns = {host = 1000}, scratch = 0>} : tensor<64x64xf32>
+  %c = arith.subf %y, %y {baechi.group = "first", baechi.cost = #baechi.cost<time_ns = {host = 100000}, scratch = 0>} : tensor<64x64xf32>
+  return %b, %c : tensor<64x64xf32>, tensor<64x64xf32>
+}

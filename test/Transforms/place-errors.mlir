@@ -34,7 +34,7 @@
 // NO-COST: no-cost.mlir:2:{{.*}}error: 'arith.addf' op has no 'baechi.cost'; run --baechi-annotate-costs before placing
 // PIN: error: {{.*}}gpu7
 // NO-KIND: error: {{.*}}arith.addf
-// CONFLICT: error: {{.*}}host{{[01]}}
+// CONFLICT: error: {{.*}}group 'g' has {{.*}}'arg0' pinned to 'host0' and {{.*}}'arith.addf' pinned to 'host1': a group is on one device
 
 //--- step.mlir
 func.func @step(%x: tensor<4xf32>) -> tensor<4xf32> {

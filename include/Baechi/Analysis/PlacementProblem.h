@@ -45,6 +45,14 @@ llvm::SmallVector<int32_t>
 requiredGroups(mlir::FunctionOpInterface step,
                llvm::ArrayRef<mlir::Operation *> operators);
 
+/// A name for every group of \p groups, by its number (-1: none): the first
+/// `baechi.group` that a member has, else the name of its first member, made
+/// unlike the name of any other group.
+llvm::DenseMap<int32_t, std::string>
+groupNames(mlir::FunctionOpInterface step,
+           llvm::ArrayRef<mlir::Operation *> operators,
+           llvm::ArrayRef<int32_t> groups, llvm::ArrayRef<std::string> names);
+
 /// Writes devices, starts, transfers and the certificate on the step.
 void writePlacement(const StepGraph &graph, const placement::Machine &machine,
                     llvm::StringRef placer,
