@@ -29,7 +29,7 @@ constexpr size_t listed = 8;
 
 struct AnnotateCosts : public baechi::impl::AnnotateCostsBase<AnnotateCosts> {
   using AnnotateCostsBase::AnnotateCostsBase;
-  explicit AnnotateCosts(const Profile *rows) : rows(rows) {}
+  explicit AnnotateCosts(const Profile *rows) : rows(rows) { replace = true; }
 
   void runOnOperation() override {
     ModuleOp module = getOperation();
@@ -47,7 +47,11 @@ struct AnnotateCosts : public baechi::impl::AnnotateCostsBase<AnnotateCosts> {
         hashes[kernel] = kernelHash(kernel);
     fitRooflines(hashes);
     llvm::DenseMap<Operation *, CostAttr> known;
+    SmallVector<Operation *> annotated;
     for (Operation *op : operators) {
+      if (!replace && op->hasAttr(BaechiDialect::kCost))
+        continue;
+      annotated.push_back(op);
       func::FuncOp kernel = kernelOf(op, symbols);
       CostAttr cost = kernel ? known.lookup(kernel) : CostAttr();
       if (!cost) {
@@ -59,7 +63,14 @@ struct AnnotateCosts : public baechi::impl::AnnotateCostsBase<AnnotateCosts> {
         known[kernel] = cost;
       op->setAttr(BaechiDialect::kCost, cost);
     }
-    sayEstimated(*step, operators);
+    sayEstimated(*step, annotated);
+    // Who gives times expects them in the program.
+    if (size_t kept = operators.size() - annotated.size();
+        kept > 0 && !(profile.empty() && roofline.empty()))
+      emitWarning(step->getLoc())
+          << kept << " of " << operators.size()
+          << " operators keep the costs that they had; replace=true computes "
+             "them again";
   }
 
 private:

@@ -37,7 +37,8 @@ struct PlaceAndPlanReport {
 #define GEN_PASS_REGISTRATION
 #include "Baechi/Transforms/Passes.h.inc"
 
-/// --baechi-annotate-costs with a profile in memory; null: the roofline.
+/// --baechi-annotate-costs=replace=true with a profile in memory; null: the
+/// roofline.
 std::unique_ptr<mlir::Pass> createAnnotateCosts(const Profile *profile);
 
 /// --baechi-plan-memory that also fills in \p arenas, one a device, whether

@@ -75,7 +75,9 @@ def AnnotateCosts : Pass<"baechi-annotate-costs", "::mlir::ModuleOp"> {
     A call of a kernel that the profile has a row for gets the measured median;
     every other operator gets the roofline's estimate: the larger of its
     floating-point operations over the kind's peak and its bytes over the
-    kind's bandwidth, plus the launch overhead.
+    kind's bandwidth, plus the launch overhead. Costs that the program already
+    has are kept, for its author knows better (a warning counts them where a
+    profile or a roofline is given); `replace=true` computes them again.
 
     ```mlir
     func.func @step(%x: tensor<64x64xf32>) -> tensor<64x64xf32> {
@@ -95,7 +97,9 @@ def AnnotateCosts : Pass<"baechi-annotate-costs", "::mlir::ModuleOp"> {
     Option<"profile", "profile", "std::string", "\"\"",
            "profile file (docs/profile-format.md)">,
     Option<"roofline", "roofline", "std::string", "\"\"",
-           "device kinds as KIND:GFLOPS:GBS:LAUNCH_NS[,...]">
+           "device kinds as KIND:GFLOPS:GBS:LAUNCH_NS[,...]">,
+    Option<"replace", "replace", "bool", "false",
+           "compute the costs again that operators already have">
   ];
   let dependentDialects = ["::baechi::BaechiDialect"];
 }
@@ -531,7 +535,8 @@ def Strip : Pass<"baechi-strip", "::mlir::ModuleOp"> {
   let description = [{
     Takes `baechi.*` attributes off operations, functions, their arguments and
     results, and the module. What is left is the program as it was before, byte
-    for byte. A bare word (`--baechi-strip=plan`) says how far to go back:
+    for byte, where the author wrote none of them. A bare word
+    (`--baechi-strip=plan`) says how far to go back:
 
     - `plan`: before `--baechi-place` (`baechi.device`, `baechi.start`,
       `baechi.sends`, `baechi.certificate`, `baechi.machine`);
@@ -542,7 +547,8 @@ def Strip : Pass<"baechi-strip", "::mlir::ModuleOp"> {
     - `all`: a program that knows nothing of Baechi.
 
     `keep` names what the author wrote of these, as
-    `--baechi-strip=keep=baechi.machine,baechi.group` does.
+    `--baechi-strip=keep=baechi.machine,baechi.group` does. Every attribute of
+    such a name stays, those that passes added as well.
 
     ```mlir
     func.func @step(%x: tensor<4xf32> {baechi.device = "host0", baechi.name = "x"}) -> tensor<4xf32> attributes {baechi.certificate = #baechi.placement_certificate<placer = "msct", winner = "msct", makespan = 200, lower_bound = 200, bound = "path", single_device = 200, operators = 2, groups = 2>} {
