@@ -60,11 +60,30 @@ void baechi::buildCompilePipeline(OpPassManager &manager,
   manager.addPass(createLower(lower));
 }
 
+/// Wrong words are found here, before all kernels are formed.
+static LogicalResult
+readCompilePipeline(OpPassManager &manager, StringRef text,
+                    function_ref<LogicalResult(const Twine &)> error) {
+  CompileOptions options;
+  if (failed(options.parseFromString(text)))
+    return failure();
+  for (const std::string &mistake : {wrongPlacer(options.placer.getValue()),
+                                     wrongTarget(options.target.getValue())})
+    if (!mistake.empty())
+      return error(mistake);
+  buildCompilePipeline(manager, options);
+  return success();
+}
+
 void baechi::registerPipelines() {
-  PassPipelineRegistration<CompileOptions>(
+  // Not PassPipelineRegistration: it reports no errors.
+  registerPassPipeline(
       "baechi-compile",
       "From linalg on tensors to a lowered multi-device program",
-      buildCompilePipeline);
+      readCompilePipeline,
+      [](function_ref<void(const mlir::detail::PassOptions &)> handle) {
+        handle(CompileOptions());
+      });
 }
 
 void baechi::registerAllPasses() {

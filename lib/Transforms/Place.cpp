@@ -10,6 +10,7 @@
 #include "Baechi/Analysis/PlacementProblem.h"
 #include "Baechi/Transforms/Passes.h"
 #include "PlacementRemarks.h"
+#include "PlacerOption.h"
 #include "llvm/ADT/StringExtras.h"
 #include <algorithm>
 
@@ -26,37 +27,26 @@ std::string joined(const std::vector<std::string> &names) {
   return llvm::join(names, ", ");
 }
 
+/// Placers of the library that the passes cannot run, and what does instead.
+constexpr std::pair<StringLiteral, StringLiteral> elsewhere[] = {
+    {"expert", "needs an expert's rules, which a pass cannot read; use "
+               "--baechi-constrain=pins=PATTERN=DEVICE, or the tool "
+               "baechi-place with --expert=FILE"},
+    {"min-cut", "needs a graph partitioner, which the passes are not linked "
+                "with; use the tool baechi-place"}};
+
 struct Place : public baechi::impl::PlaceBase<Place> {
   using PlaceBase::PlaceBase;
 
-  /// A bare word is the placer: --baechi-place=msct.
   LogicalResult
   initializeOptions(StringRef options,
                     function_ref<LogicalResult(const Twine &)> error) override {
-    SmallVector<StringRef> words;
-    options.split(words, ' ', -1, /*KeepEmpty=*/false);
-    SmallVector<std::string> keyed;
-    bool bare = false;
-    for (StringRef word : words) {
-      if (word.contains('=')) {
-        keyed.push_back(word.str());
-        continue;
-      }
-      if (bare)
-        return error("more than one placer: '" + word + "'");
-      bare = true;
-      keyed.push_back(("placer=" + word).str());
-    }
-    if (failed(Pass::initializeOptions(llvm::join(keyed, " "), error)))
+    std::string keyed;
+    if (failed(keyPlacer(options, keyed, error)) ||
+        failed(Pass::initializeOptions(keyed, error)))
       return failure();
-    if (!llvm::is_contained(placement::placerNames(), placer.getValue()))
-      return error(unknownPlacer());
-    return success();
-  }
-
-  std::string unknownPlacer() {
-    return "unknown placer '" + placer +
-           "'; known: " + joined(placement::placerNames());
+    std::string mistake = wrongPlacer(placer);
+    return mistake.empty() ? success() : error(mistake);
   }
 
   /// Fills in \p steps from the option; false with a diagnostic otherwise.
@@ -89,8 +79,8 @@ struct Place : public baechi::impl::PlaceBase<Place> {
     placement::PlaceOptions options;
     if (!target || !readGrouping(options.grouping))
       return signalPassFailure();
-    if (!llvm::is_contained(placement::placerNames(), placer.getValue())) {
-      emitError(module.getLoc()) << unknownPlacer();
+    if (std::string mistake = wrongPlacer(placer); !mistake.empty()) {
+      emitError(module.getLoc()) << mistake;
       return signalPassFailure();
     }
     if (std::string error = placement::parseBudget(budget, options.budget);
@@ -120,3 +110,35 @@ struct Place : public baechi::impl::PlaceBase<Place> {
   }
 };
 } // namespace
+
+std::string baechi::wrongPlacer(StringRef placer) {
+  for (auto [name, instead] : elsewhere)
+    if (placer == name)
+      return ("placer '" + placer + "' " + instead).str();
+  std::vector<std::string> known = placement::placerNames();
+  if (llvm::is_contained(known, placer))
+    return "";
+  llvm::erase_if(known, [](const std::string &each) {
+    return llvm::is_contained(llvm::make_first_range(elsewhere), each);
+  });
+  return ("unknown placer '" + placer + "'; known: " + joined(known)).str();
+}
+
+LogicalResult
+baechi::keyPlacer(StringRef options, std::string &keyed,
+                  function_ref<LogicalResult(const Twine &)> error) {
+  SmallVector<StringRef> words;
+  options.split(words, ' ', -1, /*KeepEmpty=*/false);
+  bool bare = false;
+  for (StringRef word : words) {
+    if (word.contains('=')) {
+      keyed += (word + " ").str();
+      continue;
+    }
+    if (bare)
+      return error("more than one placer: '" + word + "'");
+    bare = true;
+    keyed += ("placer=" + word + " ").str();
+  }
+  return success();
+}

@@ -8,6 +8,7 @@
 
 #include "Baechi/Analysis/MachineSpec.h"
 #include "Baechi/Transforms/Passes.h"
+#include "PlacerOption.h"
 #include "mlir/IR/Diagnostics.h"
 #include "mlir/IR/OwningOpRef.h"
 #include "mlir/IR/Remarks.h"
@@ -87,6 +88,17 @@ struct PlaceAndPlan : public baechi::impl::PlaceAndPlanBase<PlaceAndPlan> {
   using PlaceAndPlanBase::PlaceAndPlanBase;
   PlaceAndPlan(const PlaceAndPlanOptions &options, PlaceAndPlanReport *report)
       : PlaceAndPlanBase(options), report(report) {}
+
+  LogicalResult
+  initializeOptions(StringRef options,
+                    function_ref<LogicalResult(const Twine &)> error) override {
+    std::string keyed;
+    if (failed(keyPlacer(options, keyed, error)) ||
+        failed(Pass::initializeOptions(keyed, error)))
+      return failure();
+    std::string mistake = wrongPlacer(placer);
+    return mistake.empty() ? success() : error(mistake);
+  }
 
   void runOnOperation() override {
     ModuleOp module = getOperation();

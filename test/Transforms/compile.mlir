@@ -27,7 +27,12 @@
 // PINS-DAG: llvm.func @baechi_step_host1(%{{.*}}: !llvm.ptr, %{{.*}}: !llvm.ptr) -> i32
 // NO-DEVICE: error: pins: 'arg0=host5': the machine has no device 'host5'; its devices are host0, host1
 
-// An option of the pipeline that is wrong is an error of the pass it goes to.
+// A wrong placer or target is found before anything runs, what else is wrong by
+// the pass it goes to.
+// RUN: not baechi-opt %s --baechi-compile="machine=host:2 target=tpu" --dump-pass-pipeline 2>&1 | FileCheck %s --check-prefix=EARLY
+// EARLY-NOT: builtin.module
+// EARLY: error: unknown target 'tpu'; known: host
+// EARLY-NOT: builtin.module
 // RUN: not baechi-opt %s --baechi-compile="machine=host:2 placer=fast" 2>&1 | FileCheck %s --check-prefix=PLACER
 // RUN: not baechi-opt %s --baechi-compile="machine=host:2 target=tpu" 2>&1 | FileCheck %s --check-prefix=TARGET
 // RUN: not baechi-opt %s --baechi-compile="machine=host:2@100" 2>&1 | FileCheck %s --check-prefix=MEMORY

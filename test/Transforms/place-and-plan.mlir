@@ -3,6 +3,9 @@
 // RUN: split-file %s %t
 // RUN: baechi-opt %t/once.mlir %{remarks} --baechi-place-and-plan="machine=host:2@1MiB" 2>%t/remarks | FileCheck %s
 // RUN: FileCheck %s --check-prefix=ONCE < %t/remarks
+// The placer as a bare word.
+// RUN: baechi-opt %t/once.mlir --baechi-place-and-plan="mtopo machine=host:2@1MiB budget=0" | FileCheck %s --check-prefix=BARE
+// BARE: baechi.certificate = #baechi.placement_certificate<placer = "mtopo"
 // The same passes one after the other.
 // RUN: baechi-opt %t/once.mlir --baechi-place="machine=host:2@1MiB" --baechi-verify-placed --baechi-partition --baechi-plan-memory -o %t/apart.mlir
 // RUN: baechi-opt %t/once.mlir --baechi-place-and-plan="machine=host:2@1MiB" | diff %t/apart.mlir -
@@ -34,10 +37,15 @@
 // What the first placement refuses is its own error; so is an unknown placer.
 // RUN: not baechi-opt %t/once.mlir --baechi-place-and-plan="machine=host:2@1KiB" 2>&1 | FileCheck %s --check-prefix=SMALL
 // RUN: not baechi-opt %t/once.mlir --baechi-place-and-plan="machine=host:2 placer=fast" 2>&1 | FileCheck %s --check-prefix=PLACER
+// RUN: not baechi-opt %t/once.mlir --baechi-place-and-plan=fast 2>&1 | FileCheck %s --check-prefix=PLACER
+// RUN: not baechi-opt %t/once.mlir --baechi-place-and-plan="msct metf" 2>&1 | FileCheck %s --check-prefix=PLACERS
+// RUN: not baechi-opt %t/once.mlir --baechi-place-and-plan=min-cut 2>&1 | FileCheck %s --check-prefix=MIN-CUT
 // RUN: not baechi-opt %t/once.mlir --baechi-place-and-plan 2>&1 | FileCheck %s --check-prefix=MACHINE
 // SMALL: error: no placement can fit the memories
 // SMALL-NOT: note: placed
 // PLACER: error: unknown placer 'fast'
+// PLACERS: error: more than one placer: 'metf'
+// MIN-CUT: error: placer 'min-cut' needs a graph partitioner
 // MACHINE: error: no machine
 
 //--- once.mlir

@@ -8,6 +8,7 @@
 
 #include "Options.h"
 #include "Baechi/Placement/Place.h"
+#include "Baechi/Transforms/Passes.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/CommandLine.h"
@@ -193,9 +194,8 @@ RunOptions baechi::parseOptions(int argc, char **argv) {
   options.threads = threads;
   options.sanitizeCode = sanitizeCode;
 
-  if (!llvm::is_contained(placement::placerNames(), options.place.placer))
-    fail("unknown placer '" + options.place.placer +
-         "'; known: " + llvm::join(placement::placerNames(), ", "));
+  if (std::string mistake = wrongPlacer(options.place.placer); !mistake.empty())
+    fail(mistake);
   if (options.costs != "measured" && options.costs != "roofline")
     fail("unknown costs '" + options.costs + "'; known: measured, roofline");
   if (!options.emit.empty() && options.emit != "so")

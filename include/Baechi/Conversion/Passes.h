@@ -20,6 +20,9 @@ namespace baechi {
 #define GEN_PASS_REGISTRATION
 #include "Baechi/Conversion/Passes.h.inc"
 
+/// What is wrong with \p target for --baechi-lower; empty if nothing is.
+std::string wrongTarget(llvm::StringRef target);
+
 } // namespace baechi
 
 #endif // BAECHI_CONVERSION_PASSES_H

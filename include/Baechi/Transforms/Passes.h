@@ -50,6 +50,10 @@ std::unique_ptr<mlir::Pass>
 createPlaceAndPlan(const PlaceAndPlanOptions &options,
                    PlaceAndPlanReport *report);
 
+/// What is wrong with \p placer for --baechi-place, which has neither an
+/// expert's rules nor a partitioner; empty if nothing is.
+std::string wrongPlacer(llvm::StringRef placer);
+
 /// What follows placement: partition and memory plan, each verified.
 void addPlanPasses(mlir::OpPassManager &manager,
                    std::vector<ArenaReport> *arenas = nullptr);

@@ -162,6 +162,10 @@ def Fuse : Pass<"baechi-fuse", "::mlir::ModuleOp"> {
   let dependentDialects = ["::baechi::BaechiDialect"];
 }
 
+defvar placerNames =
+    "mtopo, mtopo-nonuniform, metf, msct, etf, sct, single, "
+    "mostly-single, round-robin, even-split, split, annealing";
+
 def Place : Pass<"baechi-place", "::mlir::ModuleOp"> {
   let summary = "place every operator on a device";
   let description = [{
@@ -194,9 +198,7 @@ def Place : Pass<"baechi-place", "::mlir::ModuleOp"> {
   }];
   let options = [
     Option<"placer", "placer", "std::string", "\"msct\"",
-           "mtopo, mtopo-nonuniform, metf, msct, etf, sct, single, "
-           "mostly-single, round-robin, even-split, split, expert, min-cut, "
-           "annealing">,
+           placerNames>,
     Option<"machine", "machine", "std::string", "\"\"",
            "machine file, or host:N[@SIZE]; default: the module's baechi.machine">,
     Option<"budget", "budget", "std::string", "\"auto\"",
@@ -497,7 +499,7 @@ def PlaceAndPlan : Pass<"baechi-place-and-plan", "::mlir::ModuleOp"> {
     again with that device's limit lowered by what was missing, and between the
     two where no placement can meet the lower limit. When no attempt fits, the
     error is the first plan's, with a note of how often it was tried. Options
-    are those of `--baechi-place`.
+    are those of `--baechi-place`, the placer's bare word among them.
 
     ```mlir
     #cost = #baechi.cost<time_ns = {host = 9000}, scratch = 0>
@@ -519,7 +521,7 @@ def PlaceAndPlan : Pass<"baechi-place-and-plan", "::mlir::ModuleOp"> {
   }];
   let options = [
     Option<"placer", "placer", "std::string", "\"msct\"",
-           "msct, metf, mtopo or single">,
+           placerNames>,
     Option<"machine", "machine", "std::string", "\"\"",
            "machine file, or host:N[@SIZE]; default: the module's baechi.machine">,
     Option<"budget", "budget", "std::string", "\"auto\"",

@@ -296,9 +296,9 @@ struct Lower : public baechi::impl::LowerBase<Lower> {
 
   void runOnOperation() override {
     ModuleOp module = getOperation();
-    if (target != "host") {
-      emitError(module.getLoc())
-          << "unknown target '" << target << "'; known: host";
+    if (std::string mistake = wrongTarget(target.getValue());
+        !mistake.empty()) {
+      emitError(module.getLoc()) << mistake;
       return signalPassFailure();
     }
     FailureOr<SmallVector<DeviceProgram>> programs = devicePrograms(module);
@@ -357,3 +357,9 @@ struct Lower : public baechi::impl::LowerBase<Lower> {
   }
 };
 } // namespace
+
+std::string baechi::wrongTarget(StringRef target) {
+  if (target == "host")
+    return "";
+  return ("unknown target '" + target + "'; known: host").str();
+}
