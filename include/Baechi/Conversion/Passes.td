@@ -169,9 +169,10 @@ def ExportIree : Pass<"baechi-export-iree", "::mlir::ModuleOp"> {
     ```
   }];
   let options = [
-    Option<"devices", "devices", "std::string",
-           "\"host=local,cpu=local,cuda=cuda,hip=hip,vulkan=vulkan,metal=metal\"",
-           "IREE's target of each device kind, KIND=TARGET[,...]">
+    Option<"devices", "devices", "std::string", "\"\"",
+           "IREE's target of each device kind, KIND=TARGET[,...], beside or "
+           "instead of host=local,cpu=local,cuda=cuda,hip=hip,vulkan=vulkan,"
+           "metal=metal">
   ];
   let dependentDialects = ["::baechi::BaechiDialect"];
 }

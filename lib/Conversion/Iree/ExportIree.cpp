@@ -258,8 +258,12 @@ private:
   /// error where that cannot be.
   std::optional<llvm::StringMap<Attribute>>
   declareDevices(ModuleOp module, MachineAttr machine) {
-    llvm::StringMap<std::string> targets;
-    for (StringRef pair : llvm::split(StringRef(devices), ',')) {
+    llvm::StringMap<std::string> targets = {
+        {"host", "local"}, {"cpu", "local"},     {"cuda", "cuda"},
+        {"hip", "hip"},    {"vulkan", "vulkan"}, {"metal", "metal"}};
+    SmallVector<StringRef> pairs;
+    StringRef(devices).split(pairs, ',', -1, /*KeepEmpty=*/false);
+    for (StringRef pair : pairs) {
       auto [kind, target] = pair.split('=');
       if (kind.empty() || target.empty()) {
         emitError(module.getLoc())
