@@ -81,6 +81,23 @@ TEST(Explain, ADeviceThatIsBusy) {
   EXPECT_THAT(text, HasSubstr("then the device runs 'b'"));
 }
 
+TEST(Explain, OneUnitInASentence) {
+  Problem problem = diamond();
+  Explanation e = explained(problem, split(), 1);
+  EXPECT_THAT(explanationText(problem, e),
+              HasSubstr("is on d0 from 10 ns to 1010 ns\n"));
+  // Milliseconds where nanoseconds would be long.
+  constexpr int64_t work = 2'000'000;
+  Placement longer = split();
+  longer.startNs[3] += work - 1000;
+  longer.transfers[1].startNs += work - 1000;
+  longer.transfers[1].endNs += work - 1000;
+  longer.makespanNs += work - 1000;
+  Problem slow = diamond(work);
+  EXPECT_THAT(explanationText(slow, explained(slow, longer, 1)),
+              HasSubstr("is on d0 from 0.000 ms to 2.000 ms\n"));
+}
+
 TEST(Explain, LinksThatAreBusy) {
   // x must come from d0, whose copy engine is busy with `big` until 10 + 110.
   Problem problem;

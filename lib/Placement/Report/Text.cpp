@@ -10,6 +10,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdlib>
 
 std::string baechi::placement::bytesText(int64_t bytes) {
@@ -29,6 +30,18 @@ std::string baechi::placement::bytesText(int64_t bytes) {
 std::string baechi::placement::millisecondsText(int64_t ns) {
   // Not "0.000 ms" for what takes time.
   if (ns != 0 && ns > -1000 && ns < 1000)
+    return fmt::format("{} ns", ns);
+  return fmt::format("{:.3f} ms", static_cast<double>(ns) / 1e6);
+}
+
+bool baechi::placement::inNanoseconds(int64_t ns, int64_t beside) {
+  auto isShort = [](int64_t t) { return t != 0 && t > -1000 && t < 1000; };
+  return (isShort(ns) || isShort(beside)) &&
+         std::max(std::abs(ns), std::abs(beside)) < 1'000'000;
+}
+
+std::string baechi::placement::millisecondsText(int64_t ns, int64_t beside) {
+  if (inNanoseconds(ns, beside))
     return fmt::format("{} ns", ns);
   return fmt::format("{:.3f} ms", static_cast<double>(ns) / 1e6);
 }

@@ -50,7 +50,8 @@ std::string comparison(const Explanation &e, const DeviceChoice &choice) {
   if (moved == stay)
     return fmt::format("the {} would not change", name);
   return fmt::format("the {} would take {} instead of {}", name,
-                     millisecondsText(moved), millisecondsText(stay));
+                     millisecondsText(moved, stay),
+                     millisecondsText(stay, moved));
 }
 
 /// A column of device names.
@@ -65,7 +66,10 @@ size_t nameWidth(const Problem &problem) {
 std::string movedText(std::optional<int64_t> moved, int64_t stay) {
   if (!moved)
     return "-";
-  return fmt::format("{} ({:+.3f})", millisecondsText(*moved),
+  std::string text = millisecondsText(*moved, stay);
+  if (inNanoseconds(*moved, stay))
+    return fmt::format("{} ({:+})", text, *moved - stay);
+  return fmt::format("{} ({:+.3f})", text,
                      static_cast<double>(*moved - stay) / 1e6);
 }
 
@@ -161,9 +165,11 @@ std::string baechi::placement::explanationText(const Problem &problem,
   const auto &devices = problem.machine.devices;
   std::string text;
   auto out = std::back_inserter(text);
+  int64_t endNs = e.startNs + e.timeNs;
   fmt::format_to(out, "operator {} '{}' is on {} from {} to {}\n", e.op,
-                 op.name, devices[e.device].name, millisecondsText(e.startNs),
-                 millisecondsText(e.startNs + e.timeNs));
+                 op.name, devices[e.device].name,
+                 millisecondsText(e.startNs, endNs),
+                 millisecondsText(endNs, e.startNs));
   fmt::format_to(out, "  {} of the {} step",
                  e.critical ? "critical part" : "part",
                  millisecondsText(e.makespanNs));
