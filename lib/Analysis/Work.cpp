@@ -85,6 +85,51 @@ double arithmeticOf(Operation *op) {
   return isa<math::FmaOp>(op) ? 2 : 1;
 }
 
+/// Elements of \p lhs that one element of the result of a product sums over,
+/// where the dimensions are in \p numbers, of StableHLO's `#stablehlo.dot`.
+/// StableHLO is not linked, so that only its text can be read.
+std::optional<double> contractedElements(RankedTensorType lhs,
+                                         Attribute numbers) {
+  std::string text;
+  llvm::raw_string_ostream(text) << numbers;
+  auto [before, after] = StringRef(text).split("lhs_contracting_dimensions");
+  StringRef list = after.split('[').second.split(']').first;
+  SmallVector<StringRef> dims;
+  list.split(dims, ',', -1, /*KeepEmpty=*/false);
+  double elements = 1;
+  for (StringRef text : dims) {
+    int64_t dim;
+    if (text.trim().getAsInteger(10, dim) || dim < 0 || dim >= lhs.getRank())
+      return std::nullopt;
+    elements *= lhs.getDimSize(dim);
+  }
+  return dims.empty() ? std::nullopt : std::optional(elements);
+}
+
+/// Operations an element of the result of an operation whose body cannot be
+/// looked into: one where nothing is known of it.
+double opaqueArithmeticOf(Operation &op) {
+  StringRef name = op.getName().getStringRef();
+  // Maximum, difference, exponential, sum, quotient.
+  if (isa<linalg::SoftmaxOp>(op))
+    return 5;
+  // They move data.
+  if (isa<linalg::PackOp, linalg::UnPackOp>(op))
+    return 0;
+  auto lhs = op.getNumOperands() > 1
+                 ? dyn_cast<RankedTensorType>(op.getOperand(0).getType())
+                 : RankedTensorType();
+  if (!lhs || !lhs.hasStaticShape())
+    return 1;
+  if (name == "tosa.matmul" && lhs.getRank() == 3)
+    return 2.0 * lhs.getDimSize(2);
+  if (name == "stablehlo.dot_general")
+    if (Attribute numbers = op.getAttr("dot_dimension_numbers"))
+      if (std::optional<double> summed = contractedElements(lhs, numbers))
+        return 2 * *summed;
+  return 1;
+}
+
 double flopsOf(Operation &op) {
   double inside = 0;
   bool alternatives =
@@ -111,8 +156,7 @@ double flopsOf(Operation &op) {
                           "index", "affine", "baechi", "func"},
                          dialect))
     return 0;
-  // Of an operation that is unknown: one an element.
-  return elements;
+  return elements * opaqueArithmeticOf(op);
 }
 
 //===----------------------------------------------------------------------===//
@@ -228,6 +272,10 @@ double bytesReadBy(OpOperand &use) {
     return structured.payloadUsesValueFromOperand(&use)
                ? touchedBytes(structured, use)
                : 0;
+  // These only write into their init.
+  if (isa<linalg::SoftmaxOp, linalg::PackOp, linalg::UnPackOp>(user) &&
+      cast<DestinationStyleOpInterface>(user).isDpsInit(&use))
+    return 0;
   if (isa<tensor::ExtractSliceOp>(user))
     return std::min(whole, bytesOf(user->getResult(0).getType()));
   if (isa<tensor::ExtractOp>(user))

@@ -23,6 +23,7 @@ namespace {
 /// The work of the operation that the step returns.
 Work workOfReturned(StringRef program) {
   MLIRContext context;
+  context.allowUnregisteredDialects();
   context.loadDialect<BaechiDialect, func::FuncDialect, arith::ArithDialect,
                       linalg::LinalgDialect, math::MathDialect, scf::SCFDialect,
                       tensor::TensorDialect>();
@@ -167,6 +168,62 @@ std::vector<RooflineSample> measured(const Roofline &truth) {
   return samples;
 }
 } // namespace
+
+TEST(Roofline, OperationsWithoutBodies) {
+  Work softmax = workOfReturned(R"(
+    func.func @step(%x: tensor<4x8xf32>, %o: tensor<4x8xf32>) -> tensor<4x8xf32> {
+      %0 = linalg.softmax dimension(1) ins(%x : tensor<4x8xf32>) outs(%o : tensor<4x8xf32>) -> tensor<4x8xf32>
+      return %0 : tensor<4x8xf32>
+    })");
+  EXPECT_EQ(softmax.flops, 5 * 32);
+  EXPECT_EQ(softmax.bytes, 2 * 4 * 32);
+  Work pack = workOfReturned(R"(
+    func.func @step(%x: tensor<8x8xf32>, %o: tensor<2x2x4x4xf32>) -> tensor<2x2x4x4xf32> {
+      %0 = linalg.pack %x inner_dims_pos = [0, 1] inner_tiles = [4, 4] into %o : tensor<8x8xf32> -> tensor<2x2x4x4xf32>
+      return %0 : tensor<2x2x4x4xf32>
+    })");
+  EXPECT_EQ(pack.flops, 0);
+  EXPECT_EQ(pack.bytes, 2 * 4 * 64);
+  Work unpack = workOfReturned(R"(
+    func.func @step(%x: tensor<2x2x4x4xf32>, %o: tensor<8x8xf32>) -> tensor<8x8xf32> {
+      %0 = linalg.unpack %x inner_dims_pos = [0, 1] inner_tiles = [4, 4] into %o : tensor<2x2x4x4xf32> -> tensor<8x8xf32>
+      return %0 : tensor<8x8xf32>
+    })");
+  EXPECT_EQ(unpack.flops, 0);
+  EXPECT_EQ(unpack.bytes, 2 * 4 * 64);
+}
+
+TEST(Roofline, ProductsOfUnregisteredDialects) {
+  auto dot = [](const std::string &numbers) {
+    return workOfReturned(
+        R"(
+      func.func @step(%a: tensor<2x3x4xf32>, %b: tensor<2x4x5xf32>) -> tensor<2x3x5xf32> {
+        %0 = "stablehlo.dot_general"(%a, %b) <{)" +
+        numbers +
+        R"(}> : (tensor<2x3x4xf32>, tensor<2x4x5xf32>) -> tensor<2x3x5xf32>
+        return %0 : tensor<2x3x5xf32>
+      })");
+  };
+  Work read = dot("dot_dimension_numbers = #stablehlo.dot<"
+                  "lhs_batching_dimensions = [0], "
+                  "rhs_batching_dimensions = [0], "
+                  "lhs_contracting_dimensions = [2], "
+                  "rhs_contracting_dimensions = [1]>");
+  EXPECT_EQ(read.flops, 2 * 2 * 3 * 5 * 4);
+  EXPECT_EQ(read.bytes, 4 * (24 + 40 + 30));
+  // One an element where the dimensions cannot be read.
+  EXPECT_EQ(dot("").flops, 30);
+  EXPECT_EQ(dot("dot_dimension_numbers = #stablehlo.dot<"
+                "lhs_contracting_dimensions = [7]>")
+                .flops,
+            30);
+  Work tosa = workOfReturned(R"(
+    func.func @step(%a: tensor<2x3x4xf32>, %b: tensor<2x4x5xf32>, %z: tensor<1xf32>) -> tensor<2x3x5xf32> {
+      %0 = "tosa.matmul"(%a, %b, %z, %z) : (tensor<2x3x4xf32>, tensor<2x4x5xf32>, tensor<1xf32>, tensor<1xf32>) -> tensor<2x3x5xf32>
+      return %0 : tensor<2x3x5xf32>
+    })");
+  EXPECT_EQ(tosa.flops, 2 * 2 * 3 * 5 * 4);
+}
 
 TEST(RooflineFit, FindsThePeaksThatMadeTheTimes) {
   Roofline truth{"host", 80e9, 12e9, 700}, assumed{"host", 1e9, 1e9, 0};
