@@ -4,7 +4,7 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Writes a training step of at least N operations on tensors: a residual network as an importer leaves it, unfused.
 
-    make_program.py 100000 [--widths 16] [--width 0] -o step.mlir
+    make_program.py 100000 [--widths 16] -o step.mlir
 
 Each layer normalises its rows, multiplies, adds a bias, takes a softmax over four slices that it concatenates again,
 multiplies and adds what it came from; a backward layer for each, in reverse, reads what the forward layer left, and
