@@ -240,7 +240,7 @@ void baechi::writePlacement(const StepGraph &graph,
     else if (id < arguments) // An earlier placement may have left some.
       step.removeArgAttr(id, BaechiDialect::kSends);
     else
-      graph.operation(id)->removeAttr(BaechiDialect::kSends);
+      removeAttribute(graph.operation(id), BaechiDialect::kSends);
   }
   SmallVector<int64_t> peaks;
   for (const placement::DeviceUsage &usage : result.usage)

@@ -91,6 +91,21 @@ bool baechi::isView(Operation *op) {
   return stated && stated.isView();
 }
 
+void baechi::removeAttribute(Operation *op, StringRef name) {
+  auto properties =
+      op->isRegistered()
+          ? DictionaryAttr()
+          : dyn_cast_or_null<DictionaryAttr>(op->getPropertiesAsAttribute());
+  if (!properties || !properties.contains(name)) {
+    op->removeAttr(name);
+    return;
+  }
+  NamedAttrList rest(properties);
+  rest.erase(name);
+  (void)op->setPropertiesFromAttribute(rest.getDictionary(op->getContext()),
+                                       [&] { return op->emitOpError(); });
+}
+
 int64_t baechi::offsetInRoot(Value value) {
   int64_t offset = 0;
   for (Operation *op = value.getDefiningOp(); op && isView(op);

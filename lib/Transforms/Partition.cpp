@@ -163,7 +163,7 @@ private:
     Operation *clone = builder.clone(*op, mapping);
     for (StringRef done : {BaechiDialect::kDevice, BaechiDialect::kSends,
                            BaechiDialect::kGroup, BaechiDialect::kPin})
-      clone->removeAttr(done);
+      removeAttribute(clone, done);
     noteSymbols(clone);
   }
 

@@ -1,4 +1,4 @@
-// RUN: baechi-opt %s --split-input-file --baechi-partition --baechi-verify-partitioned | FileCheck %s
+// RUN: baechi-opt %s --split-input-file --allow-unregistered-dialect --baechi-partition --baechi-verify-partitioned | FileCheck %s
 
 #two = #baechi.machine<devices = [<"a", kind = "host", memory = 1000>, <"b", kind = "host", memory = 1000>], link_default = <"" -> "", latency_ns = 1, bytes_per_us = 1000>, link_model = parallel>
 
@@ -155,5 +155,20 @@ module @stale attributes {baechi.machine = #two} {
     %0 = arith.subf %x, %x {baechi.device = "a", baechi.start = 0 : i64, baechi.cost = #baechi.cost<time_ns = {host = 10}, scratch = 0>} : tensor<4xf32>
     %1 = arith.constant dense<1.0> : tensor<4xf32>
     return %0, %1 : tensor<4xf32>, tensor<4xf32>
+  }
+}
+
+// -----
+
+#two = #baechi.machine<devices = [<"a", kind = "host", memory = 1000>, <"b", kind = "host", memory = 1000>], link_default = <"" -> "", latency_ns = 1, bytes_per_us = 1000>, link_model = parallel>
+
+// Where the properties of an unregistered operation hold them, too.
+// CHECK-LABEL: module @properties
+module @properties attributes {baechi.machine = #two} {
+  // CHECK: module @a
+  // CHECK: "other.make"(%{{.*}}) <{kept = 1 : i64}> {{.*}}: (tensor<4xf32>) -> tensor<4xf32>
+  func.func @step(%x: tensor<4xf32> {baechi.device = "a"}) -> tensor<4xf32> {
+    %0 = "other.make"(%x) <{baechi.device = "a", kept = 1 : i64}> {baechi.start = 0 : i64, baechi.cost = #baechi.cost<time_ns = {host = 10}, scratch = 0>} : (tensor<4xf32>) -> tensor<4xf32>
+    return %0 : tensor<4xf32>
   }
 }

@@ -30,6 +30,10 @@ mlir::FailureOr<mlir::func::FuncOp> findFuncStep(mlir::ModuleOp module);
 /// in one piece (`sliceOffset`) that carries `baechi.view` is a part of it.
 bool isView(mlir::Operation *op);
 
+/// Takes an attribute off an operation, also where it stands among an
+/// unregistered one's properties (Operation::removeAttr leaves a null there).
+void removeAttribute(mlir::Operation *op, llvm::StringRef name);
+
 /// The value whose buffer \p value is, seen through views.
 mlir::Value rootOf(mlir::Value value);
 
