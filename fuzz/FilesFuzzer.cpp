@@ -1,5 +1,4 @@
-//===- FilesFuzzer.cpp - Whatever the files say ------------------*- C++
-//-*-===//
+//===- FilesFuzzer.cpp - Whatever the files say -*- C++ -*-===//
 //
 // Part of the Baechi project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.

@@ -1,5 +1,4 @@
-//===- ModuleFuzzer.cpp - Modules of every kind through the passes -*- C++
-//-*-===//
+//===- ModuleFuzzer.cpp - Modules of every kind in the passes -*- C++ -*-===//
 //
 // Part of the Baechi project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.

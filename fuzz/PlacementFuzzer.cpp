@@ -1,5 +1,4 @@
-//===- PlacementFuzzer.cpp - Graph and machine files of every kind -*- C++
-//-*-===//
+//===- PlacementFuzzer.cpp - Graphs and machines of every kind -*- C++ -*-===//
 //
 // Part of the Baechi project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.

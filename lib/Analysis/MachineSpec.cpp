@@ -1,5 +1,4 @@
-//===- MachineSpec.cpp - Machines: short forms, files, attributes -*- C++
-//-*-===//
+//===- MachineSpec.cpp - Machines: names, files, attributes -*- C++ -*-===//
 //
 // Part of the Baechi project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.

@@ -1,5 +1,4 @@
-//===- BaechiDialect.cpp - The dialect and its attributes on other operations
-//-*- C++ -*-===//
+//===- BaechiDialect.cpp - The dialect and its attributes -*- C++ -*-===//
 //
 // Part of the Baechi project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.

@@ -1,5 +1,4 @@
-//===- BaechiOps.cpp - Operations and types of the baechi dialect -*- C++
-//-*-===//
+//===- BaechiOps.cpp - Operations and types of the dialect -*- C++ -*-===//
 //
 // Part of the Baechi project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.

@@ -1,5 +1,4 @@
-//===- HostCompiler.cpp - From a model to running code on host devices -*- C++
-//-*-===//
+//===- HostCompiler.cpp - From a model to running host code -*- C++ -*-===//
 //
 // Part of the Baechi project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.

@@ -1,5 +1,4 @@
-//===- BufferReuse.cpp - Is every tensor read before it is overwritten -*- C++
-//-*-===//
+//===- BufferReuse.cpp - Are tensors overwritten too early -*- C++ -*-===//
 //
 // Part of the Baechi project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.

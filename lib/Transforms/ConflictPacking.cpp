@@ -1,5 +1,4 @@
-//===- ConflictPacking.cpp - Offsets by the conflicts of buffers -*- C++
-//-*-===//
+//===- ConflictPacking.cpp - Offsets by conflicts of buffers -*- C++ -*-===//
 //
 // Part of the Baechi project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.

@@ -1,5 +1,4 @@
-//===- Partition.cpp - Split a placed program into one module a device -*- C++
-//-*-===//
+//===- Partition.cpp - One module a device of a placed program -*- C++ -*-===//
 //
 // Part of the Baechi project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.

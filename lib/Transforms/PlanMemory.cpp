@@ -1,5 +1,4 @@
-//===- PlanMemory.cpp - Give every tensor an offset in its device's arena -*-
-// C++ -*-===//
+//===- PlanMemory.cpp - Offsets of tensors in the arenas -*- C++ -*-===//
 //
 // Part of the Baechi project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.

@@ -1,5 +1,4 @@
-//===- StepInterface.cpp - Do the devices have the step's tensors -*- C++
-//-*-===//
+//===- StepInterface.cpp - The step's tensors on the devices -*- C++ -*-===//
 //
 // Part of the Baechi project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.

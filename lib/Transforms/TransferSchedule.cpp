@@ -1,5 +1,4 @@
-//===- TransferSchedule.cpp - The order of a placed step's operators and
-// transfers -*- C++ -*-===//
+//===- TransferSchedule.cpp - Operators and transfers in order -*- C++ -*-===//
 //
 // Part of the Baechi project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.

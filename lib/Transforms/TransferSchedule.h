@@ -1,5 +1,4 @@
-//===- TransferSchedule.h - The order of a placed step's operators and transfers
-//-*- C++ -*-===//
+//===- TransferSchedule.h - Operators and transfers in order -*- C++ -*-===//
 //
 // Part of the Baechi project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.
@@ -41,8 +40,8 @@ struct TransferSchedule {
 
 /// Orders a placed step by its planned times. Emits an error where a tensor has
 /// no planned transfer to a device that reads it.
-mlir::FailureOr<TransferSchedule> scheduleTransfers(mlir::FunctionOpInterface step,
-                                                    MachineAttr machine);
+mlir::FailureOr<TransferSchedule>
+scheduleTransfers(mlir::FunctionOpInterface step, MachineAttr machine);
 
 } // namespace baechi
 

@@ -1,5 +1,4 @@
-//===- VerifyPartitioned.cpp - Check queues and freedom from deadlock -*- C++
-//-*-===//
+//===- VerifyPartitioned.cpp - Check queues and deadlocks -*- C++ -*-===//
 //
 // Part of the Baechi project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.

@@ -1,5 +1,4 @@
-//===- baechi-opt.cpp - mlir-opt with the baechi dialect and passes -*- C++
-//-*-===//
+//===- baechi-opt.cpp - mlir-opt with dialect and passes -*- C++ -*-===//
 //
 // Part of the Baechi project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.

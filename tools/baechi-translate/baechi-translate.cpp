@@ -1,5 +1,4 @@
-//===- baechi-translate.cpp - Programs to and from other forms ---*- C++
-//-*-===//
+//===- baechi-translate.cpp - Programs to and from other forms -*- C++ -*-===//
 //
 // Part of the Baechi project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.

@@ -1,5 +1,4 @@
-//===- MachineSpecTest.cpp - Machines: short forms, sizes, attributes -*- C++
-//-*-===//
+//===- MachineSpecTest.cpp - Machines: names, sizes, attributes -*- C++ -*-===//
 //
 // Part of the Baechi project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.

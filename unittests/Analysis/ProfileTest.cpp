@@ -1,5 +1,4 @@
-//===- ProfileTest.cpp - Profile files and the keys of their rows -*- C++
-//-*-===//
+//===- ProfileTest.cpp - Profile files and keys of rows -*- C++ -*-===//
 //
 // Part of the Baechi project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.

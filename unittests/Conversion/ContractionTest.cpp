@@ -1,5 +1,4 @@
-//===- ContractionTest.cpp - Products of tensors, by every implementation -*-
-// C++ -*-===//
+//===- ContractionTest.cpp - Products of tensors in every way -*- C++ -*-===//
 //
 // Part of the Baechi project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.

@@ -1,5 +1,4 @@
-//===- InitialValuesTest.cpp - First values, against the vectors of
-// docs/import.md -*- C++ -*-===//
+//===- InitialValuesTest.cpp - First values of docs/import.md -*- C++ -*-===//
 //
 // Part of the Baechi project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.

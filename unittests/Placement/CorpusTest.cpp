@@ -1,5 +1,4 @@
-//===- CorpusTest.cpp - What the fuzzer begins with --------------*- C++
-//-*-===//
+//===- CorpusTest.cpp - What the fuzzer begins with -*- C++ -*-===//
 //
 // Part of the Baechi project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.

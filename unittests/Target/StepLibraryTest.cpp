@@ -1,5 +1,4 @@
-//===- StepLibraryTest.cpp - Headers and sources of step libraries -*- C++
-//-*-===//
+//===- StepLibraryTest.cpp - Headers, sources of step libraries -*- C++ -*-===//
 //
 // Part of the Baechi project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.

@@ -1,5 +1,4 @@
-//===- PlacementProblem.h - A step as a placement problem, and back -*- C++
-//-*-===//
+//===- PlacementProblem.h - A step as a placement problem -*- C++ -*-===//
 //
 // Part of the Baechi project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.

@@ -1,5 +1,4 @@
-//===- NativeSolver.h - The project's solvers of m-SCT's program -*- C++
-//-*-===//
+//===- NativeSolver.h - Own solvers of m-SCT's program -*- C++ -*-===//
 //
 // Part of the Baechi project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.

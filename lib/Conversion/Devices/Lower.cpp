@@ -1,5 +1,4 @@
-//===- Lower.cpp - Device programs to calls of kernels and the runtime -*- C++
-//-*-===//
+//===- Lower.cpp - Device programs to calls of kernels -*- C++ -*-===//
 //
 // Part of the Baechi project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.

@@ -1,5 +1,4 @@
-//===- PlanGemm.cpp - Contractions as strided products of matrices -*- C++
-//-*-===//
+//===- PlanGemm.cpp - Contractions as products of matrices -*- C++ -*-===//
 //
 // Part of the Baechi project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.

@@ -1,5 +1,4 @@
-//===- Windows.cpp - Bounds of assignments that are not complete -*- C++
-//-*-===//
+//===- Windows.cpp - Bounds of incomplete assignments -*- C++ -*-===//
 //
 // Part of the Baechi project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.

@@ -1,5 +1,4 @@
-//===- PathProgram.h - The longest path that a matching shortens -*- C++
-//-*-===//
+//===- PathProgram.h - The path that a matching shortens -*- C++ -*-===//
 //
 // Part of the Baechi project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.

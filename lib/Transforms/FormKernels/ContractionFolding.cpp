@@ -1,5 +1,4 @@
-//===- ContractionFolding.cpp - Folding neighbours into contractions -*- C++
-//-*-===//
+//===- ContractionFolding.cpp - Neighbours into contractions -*- C++ -*-===//
 //
 // Part of the Baechi project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.

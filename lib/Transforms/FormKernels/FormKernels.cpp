@@ -1,5 +1,4 @@
-//===- FormKernels.cpp - The pass that outlines operators as kernels -*- C++
-//-*-===//
+//===- FormKernels.cpp - The pass that outlines kernels -*- C++ -*-===//
 //
 // Part of the Baechi project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.

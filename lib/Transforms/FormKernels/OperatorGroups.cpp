@@ -1,5 +1,4 @@
-//===- OperatorGroups.cpp - Groups of operators that become kernels -*- C++
-//-*-===//
+//===- OperatorGroups.cpp - Operators that become kernels -*- C++ -*-===//
 //
 // Part of the Baechi project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.

@@ -1,5 +1,4 @@
-//===- RowGroups.h - Operations over the same rows as one kernel -*- C++
-//-*-===//
+//===- RowGroups.h - Operations on the same rows as a kernel -*- C++ -*-===//
 //
 // Part of the Baechi project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.
