@@ -24,6 +24,13 @@ public:
   }
 
   LogicalResult run() {
+    if (arena.getLimit() > program.spec.getMemory())
+      return emitError(program.module.getLoc())
+             << "the arena of '" << program.name << "' may take "
+             << arena.getLimit() << " bytes, the machine gives the device "
+             << program.spec.getMemory() << "; run --baechi-plan-memory";
+    SmallVector<std::string> names = namesOf(program.step);
+    nameOperators(names);
     for (BlockArgument argument : program.step.getArguments()) {
       auto offset = program.step.getArgAttrOfType<IntegerAttr>(
           argument.getArgNumber(), BaechiDialect::kOffset);
@@ -33,7 +40,9 @@ public:
                << program.name
                << "' has no 'baechi.offset'; run --baechi-plan-memory";
       offsetOf[argument] = offset.getInt();
-      if (failed(
+      if (failed(checkPlace(argument.getLoc(), names[argument.getArgNumber()],
+                            offset.getInt(), sizeOf(argument))) ||
+          failed(
               write(program.step, argument, offset.getInt(), sizeOf(argument))))
         return failure();
     }
@@ -55,7 +64,17 @@ private:
     return tensorBytes(value.getType(), false).value_or(0);
   }
 
-  static std::string describe(Operation *op) {
+  /// Operators have the names that they have in reports and traces.
+  void nameOperators(ArrayRef<std::string> names) {
+    for (auto [op, name] : llvm::zip_equal(
+             operatorsOf(program.step),
+             llvm::drop_begin(names, program.step.getNumArguments())))
+      nameOfOperator[op] = name;
+  }
+
+  std::string describe(Operation *op) const {
+    if (auto it = nameOfOperator.find(op); it != nameOfOperator.end())
+      return it->second;
     std::string name = nameOf(op);
     return name.empty() ? op->getName().getStringRef().str() : name;
   }
@@ -107,8 +126,8 @@ private:
     if (wanted == 0)
       return success();
     if (!offsets || offsets.size() != static_cast<int64_t>(wanted))
-      return op->emitOpError()
-             << "on '" << program.name << "' has "
+      return emitError(op->getLoc())
+             << "'" << describe(op) << "' on '" << program.name << "' has "
              << (offsets ? offsets.size() : 0)
              << " offsets in 'baechi.offset', its results and scratch need "
              << wanted << "; run --baechi-plan-memory";
@@ -116,7 +135,9 @@ private:
     // of one where the operator says so.
     for (OpResult result : op->getResults()) {
       int64_t from = offsets[result.getResultNumber()];
-      if (failed(checkOperands(op, result, from)) ||
+      if (failed(
+              checkPlace(op->getLoc(), describe(op), from, sizeOf(result))) ||
+          failed(checkOperands(op, result, from)) ||
           failed(write(op, result, from, sizeOf(result))))
         return failure();
       offsetOf[result] = from;
@@ -143,8 +164,8 @@ private:
           (from == it->second &&
            mayWriteInto(op, result.getResultNumber(), root, symbols)))
         continue;
-      return op->emitOpError()
-             << "('" << describe(op) << "') on '" << program.name
+      return emitError(op->getLoc())
+             << "'" << describe(op) << "' on '" << program.name
              << "' writes result " << result.getResultNumber()
              << " over an operand that it still reads";
     }
@@ -153,13 +174,15 @@ private:
 
   /// Scratch is nobody else's while its operator runs.
   LogicalResult checkScratch(Operation *op, int64_t from, int64_t bytes) {
+    if (failed(checkPlace(op->getLoc(), describe(op), from, bytes)))
+      return failure();
     for (Value value : valuesReadBy(op)) {
       Value root = rootOf(value);
       auto it = offsetOf.find(root);
       if (it != offsetOf.end() &&
           overlap(from, bytes, it->second, sizeOf(root)))
-        return op->emitOpError()
-               << "('" << describe(op) << "') on '" << program.name
+        return emitError(op->getLoc())
+               << "'" << describe(op) << "' on '" << program.name
                << "' has its scratch over an operand that it reads";
     }
     return write(op, Value(), from, bytes);
@@ -173,15 +196,26 @@ private:
     return write(copy, rootOf(copy.getSource()), it->second, sizeOf(target));
   }
 
+  /// A buffer is inside of the arena, and aligned as generated code expects.
+  LogicalResult checkPlace(Location loc, StringRef name, int64_t from,
+                           int64_t bytes) const {
+    if (bytes == 0)
+      return success();
+    if (from < 0 || bytes > arena.getBytes() || from > arena.getBytes() - bytes)
+      return emitError(loc)
+             << "'" << name << "' on '" << program.name << "' needs " << bytes
+             << " bytes at " << from << ", its arena has " << arena.getBytes();
+    if (from % kAlignment != 0)
+      return emitError(loc) << "'" << name << "' on '" << program.name
+                            << "' has a buffer at byte " << from
+                            << ", which is no multiple of " << kAlignment;
+    return success();
+  }
+
   /// \p op writes \p root's tensor (scratch: a null value) to these bytes.
   LogicalResult write(Operation *op, Value root, int64_t from, int64_t bytes) {
     if (bytes == 0)
       return success();
-    if (from < 0 || from + bytes > arena.getBytes())
-      return emitError(op->getLoc())
-             << "'" << describe(op) << "' on '" << program.name
-             << "' writes bytes " << from << " to " << from + bytes
-             << ", its arena has " << arena.getBytes();
     auto it = held.upper_bound(from);
     if (it != held.begin() && std::prev(it)->second.end > from)
       --it;
@@ -262,6 +296,7 @@ private:
   ArenaAttr arena;
   std::map<int64_t, Holder> held; ///< by first byte, disjoint
   llvm::DenseMap<Value, int64_t> offsetOf;
+  llvm::DenseMap<Operation *, std::string> nameOfOperator;
   SymbolTableCollection symbols;
   /// A root's messages that were not awaited.
   llvm::DenseMap<Value, SmallVector<Operation *, 1>> pending;

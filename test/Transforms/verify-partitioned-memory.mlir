@@ -172,7 +172,7 @@ module attributes {baechi.machine = #two} {
   module @a attributes {baechi.device = "a", baechi.arena = #baechi.arena<bytes = 192, resident = 0, live = 192, limit = 1000>} {
     func.func @step(%x: tensor<16xf32> {baechi.argument = 0 : i64, baechi.offset = 0 : i64}) {
       %0 = arith.addf %x, %x {baechi.offset = array<i64: 64>} : tensor<16xf32>
-      // expected-error @+1 {{('arith.mulf') on 'a' writes result 0 over an operand that it still reads}}
+      // expected-error @+1 {{'arith.mulf' on 'a' writes result 0 over an operand that it still reads}}
       %1 = arith.mulf %0, %0 {baechi.offset = array<i64: 64>} : tensor<16xf32>
       return
     }
@@ -190,7 +190,7 @@ module attributes {baechi.machine = #two} {
 module attributes {baechi.machine = #two} {
   module @a attributes {baechi.device = "a", baechi.arena = #baechi.arena<bytes = 192, resident = 0, live = 192, limit = 1000>} {
     func.func @step(%x: tensor<16xf32> {baechi.argument = 0 : i64, baechi.offset = 0 : i64}) {
-      // expected-error @+1 {{('arith.addf') on 'a' has its scratch over an operand that it reads}}
+      // expected-error @+1 {{'arith.addf' on 'a' has its scratch over an operand that it reads}}
       %0 = arith.addf %x, %x {baechi.cost = #baechi.cost<time_ns = {host = 1}, scratch = 64>, baechi.offset = array<i64: 64, 0>} : tensor<16xf32>
       return
     }
@@ -268,7 +268,7 @@ module attributes {baechi.machine = #two} {
 module attributes {baechi.machine = #two} {
   module @a attributes {baechi.device = "a", baechi.arena = #baechi.arena<bytes = 192, resident = 0, live = 192, limit = 1000>} {
     func.func @step(%x: tensor<16xf32> {baechi.argument = 0 : i64, baechi.offset = 0 : i64}) {
-      // expected-error @+1 {{on 'a' has 0 offsets in 'baechi.offset', its results and scratch need 1; run --baechi-plan-memory}}
+      // expected-error @+1 {{'arith.addf' on 'a' has 0 offsets in 'baechi.offset', its results and scratch need 1; run --baechi-plan-memory}}
       %0 = arith.addf %x, %x : tensor<16xf32>
       return
     }
@@ -286,7 +286,7 @@ module attributes {baechi.machine = #two} {
 module attributes {baechi.machine = #two} {
   module @a attributes {baechi.device = "a", baechi.arena = #baechi.arena<bytes = 100, resident = 0, live = 100, limit = 1000>} {
     func.func @step(%x: tensor<16xf32> {baechi.argument = 0 : i64, baechi.offset = 0 : i64}) {
-      // expected-error @+1 {{'arith.addf' on 'a' writes bytes 64 to 128, its arena has 100}}
+      // expected-error @+1 {{'arith.addf' on 'a' needs 64 bytes at 64, its arena has 100}}
       %0 = arith.addf %x, %x {baechi.offset = array<i64: 64>} : tensor<16xf32>
       return
     }
@@ -314,5 +314,70 @@ module attributes {baechi.machine = #two} {
     func.func @step() {
       return
     }
+  }
+}
+
+// -----
+
+// An offset near the end of all numbers.
+#one = #baechi.machine<devices = [<"a", kind = "host", memory = 1000>], link_model = parallel>
+module attributes {baechi.machine = #one} {
+  module @a attributes {baechi.device = "a", baechi.arena = #baechi.arena<bytes = 192, resident = 0, live = 192, limit = 1000>} {
+    func.func @step(%x: tensor<16xf32> {baechi.argument = 0 : i64, baechi.offset = 0 : i64}) {
+      // expected-error @+1 {{'arith.addf' on 'a' needs 64 bytes at 9223372036854775744, its arena has 192}}
+      %0 = arith.addf %x, %x {baechi.offset = array<i64: 9223372036854775744>} : tensor<16xf32>
+      return
+    }
+  }
+}
+
+// -----
+
+// Buffers are aligned.
+#one = #baechi.machine<devices = [<"a", kind = "host", memory = 1000>], link_model = parallel>
+module attributes {baechi.machine = #one} {
+  module @a attributes {baechi.device = "a", baechi.arena = #baechi.arena<bytes = 192, resident = 0, live = 192, limit = 1000>} {
+    func.func @step(%x: tensor<16xf32> {baechi.argument = 0 : i64, baechi.offset = 0 : i64}) {
+      // expected-error @+1 {{'arith.addf' on 'a' has a buffer at byte 68, which is no multiple of 64}}
+      %0 = arith.addf %x, %x {baechi.offset = array<i64: 68>} : tensor<16xf32>
+      return
+    }
+  }
+}
+
+// -----
+
+// A plan for a larger device.
+#one = #baechi.machine<devices = [<"a", kind = "host", memory = 10>], link_model = parallel>
+module attributes {baechi.machine = #one} {
+  // expected-error @+1 {{the arena of 'a' may take 1000 bytes, the machine gives the device 10; run --baechi-plan-memory}}
+  module @a attributes {baechi.device = "a", baechi.arena = #baechi.arena<bytes = 192, resident = 0, live = 192, limit = 1000>} {
+    func.func @step(%x: tensor<16xf32> {baechi.argument = 0 : i64, baechi.offset = 0 : i64}) { return }
+  }
+}
+
+// -----
+
+// Calls have their kernel's name, counted where it comes again.
+#one = #baechi.machine<devices = [<"a", kind = "host", memory = 1000>], link_model = parallel>
+module attributes {baechi.machine = #one} {
+  module @a attributes {baechi.device = "a", baechi.arena = #baechi.arena<bytes = 192, resident = 0, live = 192, limit = 1000>} {
+    func.func private @double(tensor<16xf32>) -> tensor<16xf32> attributes {baechi.kernel}
+    func.func @step(%x: tensor<16xf32> {baechi.argument = 0 : i64, baechi.offset = 0 : i64}) {
+      %0 = call @double(%x) {baechi.offset = array<i64: 64>} : (tensor<16xf32>) -> tensor<16xf32>
+      // expected-error @+1 {{'double#1' on 'a' writes result 0 over an operand that it still reads}}
+      %1 = call @double(%0) {baechi.offset = array<i64: 64>} : (tensor<16xf32>) -> tensor<16xf32>
+      return
+    }
+  }
+}
+
+// -----
+
+#one = #baechi.machine<devices = [<"a", kind = "host", memory = 1000>], link_model = parallel>
+module attributes {baechi.machine = #one} {
+  module @a attributes {baechi.device = "a", baechi.arena = #baechi.arena<bytes = 192, resident = 0, live = 192, limit = 1000>} {
+    // expected-error @+1 {{'weights' on 'a' has a buffer at byte 1, which is no multiple of 64}}
+    func.func @step(%x: tensor<16xf32> {baechi.name = "weights", baechi.argument = 0 : i64, baechi.offset = 1 : i64}) { return }
   }
 }

@@ -402,7 +402,8 @@ def VerifyPartitioned : Pass<"baechi-verify-partitioned", "::mlir::ModuleOp"> {
     messages in ascending order; no wait depends on itself. Where the whole step
     is declared, each of its arguments and results is on one device: the
     declared one, if any, and of the declared type. Where
-    `--baechi-plan-memory` has run, no tensor is written over before its last
+    `--baechi-plan-memory` has run, the arena fits the device, buffers are
+    aligned and inside of it, and no tensor is written over before its last
     reader, a send's token or a recv's future is done with it. Every error has
     a note at the other end.
 
