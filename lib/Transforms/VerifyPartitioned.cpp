@@ -226,6 +226,19 @@ private:
       diag.attachNote(ends.recv.getLoc()) << "the other end";
       return failure();
     }
+    auto nameAt = [](Operation *end) {
+      return end->getAttrOfType<StringAttr>(BaechiDialect::kName);
+    };
+    StringAttr sentName = nameAt(ends.send), wantedName = nameAt(ends.recv);
+    if (sentName && wantedName && sentName != wantedName) {
+      InFlightDiagnostic diag =
+          ends.send.emitOpError()
+          << "on '" << name(ends.sender) << "' meets a recv of '"
+          << wantedName.getValue() << "' on '" << name(ends.receiver)
+          << "': " << text(ends.send, tag);
+      diag.attachNote(ends.recv.getLoc()) << "the other end";
+      return failure();
+    }
     Type sent = ends.send.getValue().getType();
     Type received = ends.recv.getFuture().getType().getValueType();
     if (sent != received) {

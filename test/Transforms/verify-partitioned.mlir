@@ -547,3 +547,26 @@ module attributes {baechi.machine = #two} {
     func.func @step() { return }
   }
 }
+
+// -----
+
+// Two tensors of one type that are received as each other.
+#two = #baechi.machine<devices = [<"a", kind = "host", memory = 1000>, <"b", kind = "host", memory = 1000>], link_model = parallel>
+module attributes {baechi.machine = #two} {
+  module @a attributes {baechi.device = "a"} {
+    func.func @step(%x: tensor<4xf32>, %y: tensor<4xf32>) {
+      // expected-error @+1 {{'baechi.send' op on 'a' meets a recv of 'x' on 'b': queue 0 seq 0 ('y')}}
+      %0 = baechi.send %y to "b" queue 0 seq 0 {baechi.name = "y"} : tensor<4xf32>
+      %1 = baechi.send %x to "b" queue 0 seq 1 {baechi.name = "x"} : tensor<4xf32>
+      return
+    }
+  }
+  module @b attributes {baechi.device = "b"} {
+    func.func @step() {
+      // expected-note @+1 {{the other end}}
+      %0 = baechi.recv from "a" queue 0 seq 0 {baechi.name = "x"} : !baechi.future<tensor<4xf32>>
+      %1 = baechi.recv from "a" queue 0 seq 1 {baechi.name = "y"} : !baechi.future<tensor<4xf32>>
+      return
+    }
+  }
+}
