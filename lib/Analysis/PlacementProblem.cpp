@@ -43,6 +43,11 @@ LogicalResult addOperator(placement::Graph &graph, Operation *op,
     return op->emitOpError()
            << "has no 'baechi.cost'; run --baechi-annotate-costs before "
               "placing";
+  constexpr int64_t most = int64_t(1) << 48; // as of tensors (tensorBytes)
+  if (cost.getScratch() > most)
+    return op->emitOpError()
+           << "needs " << cost.getScratch() << " bytes of scratch, at most "
+           << most << " can be placed";
   placement::Operator node;
   node.name = std::move(name);
   for (NamedAttribute entry : cost.getTimeNs())

@@ -13,6 +13,7 @@
 // RUN: not baechi-opt %t/step.mlir --baechi-place="machine=%t/missing.json" 2>&1 | FileCheck %s --check-prefix=FILE
 // RUN: not baechi-opt %t/step.mlir --baechi-place="machine=%t/step.mlir" 2>&1 | FileCheck %s --check-prefix=NO-JSON
 // RUN: not baechi-opt %t/no-cost.mlir --baechi-place="machine=host:2" 2>&1 | FileCheck %s --check-prefix=NO-COST
+// RUN: not baechi-opt %t/scratch.mlir --baechi-place="machine=host:2" 2>&1 | FileCheck %s --check-prefix=SCRATCH
 // RUN: not baechi-opt %t/pin.mlir --baechi-place="machine=host:2" 2>&1 | FileCheck %s --check-prefix=PIN
 // RUN: not baechi-opt %t/kind.mlir --baechi-place="machine=host:2" 2>&1 | FileCheck %s --check-prefix=NO-KIND
 // RUN: not baechi-opt %t/conflict.mlir --baechi-place="machine=host:2" 2>&1 | FileCheck %s --check-prefix=CONFLICT
@@ -40,6 +41,7 @@
 // FILE: error: {{.*}}missing.json: {{.*}}No such file
 // NO-JSON: error: {{.*}}step.mlir: 
 // NO-COST: no-cost.mlir:2:{{.*}}error: 'arith.addf' op has no 'baechi.cost'; run --baechi-annotate-costs before placing
+// SCRATCH: scratch.mlir:2:{{.*}}error: 'arith.addf' op needs 9223372036854775807 bytes of scratch, at most 281474976710656 can be placed
 // PIN: error: {{.*}}gpu7
 // NO-KIND: error: {{.*}}arith.addf
 // CONFLICT: error: {{.*}}group 'g' has {{.*}}'arg0' pinned to 'host0' and {{.*}}'arith.addf' pinned to 'host1': a group is on one device
@@ -52,6 +54,11 @@ func.func @step(%x: tensor<4xf32>) -> tensor<4xf32> {
 //--- no-cost.mlir
 func.func @step(%x: tensor<4xf32>) -> tensor<4xf32> {
   %0 = arith.addf %x, %x : tensor<4xf32>
+  return %0 : tensor<4xf32>
+}
+//--- scratch.mlir
+func.func @step(%x: tensor<4xf32>) -> tensor<4xf32> {
+  %0 = arith.addf %x, %x {baechi.cost = #baechi.cost<time_ns = {host = 10}, scratch = 9223372036854775807>} : tensor<4xf32>
   return %0 : tensor<4xf32>
 }
 //--- pin.mlir
