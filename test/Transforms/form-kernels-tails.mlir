@@ -1,12 +1,12 @@
 // What little follows a reduction goes into its kernel, and the report.
 // RUN: baechi-opt %s --baechi-form-kernels --split-input-file | FileCheck %s
 // RUN: baechi-opt %s --baechi-form-kernels="report=true" --split-input-file 2>&1 >/dev/null | FileCheck %s --check-prefix=REPORT
-// RUN: baechi-opt %s --baechi-form-kernels --split-input-file --remarks-filter=baechi 2>&1 | FileCheck %s --check-prefix=REMARK
+// RUN: baechi-opt %s --baechi-form-kernels --split-input-file --remarks-filter-analyse=baechi-form-kernels 2>&1 | FileCheck %s --check-prefix=REMARK
 
 // A bias: its gradient is a sum over columns, its update reads the bias alone,
 // so that it may be computed in place. The product is by another library.
 
-// REMARK: FormKernels | Category:baechi | BytesAfter=[[#]], BytesBefore=[[#]], Kernels=2, OperatorsAfter=2, OperatorsBefore=4
+// REMARK: FormKernels | Category:baechi-form-kernels | BytesAfter=[[#]], BytesBefore=[[#]], Kernels=2, OperatorsAfter=2, OperatorsBefore=4
 
 // CHECK-LABEL: func.func @bias(
 // CHECK-NEXT: %[[G:.*]] = call @matmul_64x32x8(

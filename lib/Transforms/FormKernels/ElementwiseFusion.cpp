@@ -7,11 +7,13 @@
 //===----------------------------------------------------------------------===//
 
 #include "Baechi/Analysis/Contraction.h"
+#include "Baechi/Analysis/Program.h"
 #include "Phases.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/Linalg/Transforms/Transforms.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/Dialect/Tensor/Transforms/Transforms.h"
+#include "mlir/IR/Remarks.h"
 #include "mlir/Interfaces/TilingInterface.h"
 #include "mlir/Transforms/GreedyPatternRewriteDriver.h"
 #include "mlir/Transforms/WalkPatternRewriteDriver.h"
@@ -126,26 +128,40 @@ static bool allUsersCanRecompute(GenericOp producer) {
   return true;
 }
 
-static bool shouldFuse(OpOperand *operand) {
+/// Why a structured operation is not computed where its result is read; empty
+/// when it is to be.
+static StringRef whyNotFused(OpOperand *operand) {
   auto producer = operand->get().getDefiningOp<GenericOp>();
   auto consumer = dyn_cast<GenericOp>(operand->getOwner());
-  if (!producer || !consumer || matchContraction(producer))
-    return false;
-  // A contraction stays what libraries know: it may read its operands in
-  // another order, and that is all.
+  if (!producer || !consumer)
+    return "is no loop nest";
+  if (matchContraction(producer))
+    return "a contraction stays what libraries know";
+  // It may read its operands in another order, and that is all.
   if (matchContraction(consumer))
-    return isTranspose(producer) && consumer.isDpsInput(operand);
+    return isTranspose(producer) && consumer.isDpsInput(operand)
+               ? ""
+               : "the reader is a contraction, which stays what libraries know";
   if (producer.getBody()->getOperations().size() +
           consumer.getBody()->getOperations().size() >
       kMaxBody)
-    return false;
+    return "the body would be too long";
   if (isShuffle(producer) || !readsTensors(producer))
-    return true;
-  // A broadcast operand would be computed once per element that reads it.
+    return "";
   if (!consumer.getMatchingIndexingMap(operand).isPermutation())
-    return false;
-  return hasOneUser(producer) ||
-         (isCheap(producer) && allUsersCanRecompute(producer));
+    return "a broadcast element would be computed wherever it is read";
+  if (hasOneUser(producer))
+    return "";
+  if (!isCheap(producer))
+    return "several operators read it, and computing it again costs more than "
+           "reading it";
+  return allUsersCanRecompute(producer)
+             ? ""
+             : "several operators read it, and not all can compute it again";
+}
+
+static bool shouldFuse(OpOperand *operand) {
+  return whyNotFused(operand).empty();
 }
 
 namespace {
@@ -240,6 +256,33 @@ void formkernels::fuseElementwise(func::FuncOp step, unsigned maxBuffers) {
           .setUseTopDownTraversal()
           .setMaxIterations(GreedyRewriteConfig::kNoLimit)
           .setRegionSimplificationLevel(GreedySimplifyRegionLevel::Disabled));
+}
+
+void formkernels::remarkNotFused(func::FuncOp step, unsigned maxBuffers) {
+  // Reductions end a loop nest, and may be grouped with it (RowGroups).
+  step.walk([&](GenericOp consumer) {
+    for (OpOperand *operand : consumer.getDpsInputOperands()) {
+      auto producer = operand->get().getDefiningOp<GenericOp>();
+      if (!producer)
+        continue;
+      StringRef reason = whyNotFused(operand);
+      if (reason.empty())
+        reason = producer.getNumReductionLoops() > 0 ? "it is a reduction"
+                 : tooManyBuffers(operand, maxBuffers)
+                     ? "the kernel would read and write too many tensors"
+                     : "its loops do not match the reader's";
+      auto remark = remark::missed(consumer.getLoc(),
+                                   remark::RemarkOpts::name("not-fused")
+                                       .category("baechi-form-kernels")
+                                       .function(step.getName()));
+      if (!remark)
+        return WalkResult::interrupt(); // nobody listens
+      std::string name = nameOf(producer);
+      remark << remark::metric("Producer", name.empty() ? "an operation" : name)
+             << remark::metric("Reason", reason);
+    }
+    return WalkResult::advance();
+  });
 }
 
 //===----------------------------------------------------------------------===//

@@ -51,13 +51,15 @@ public:
     foldUnitDimensions(step);
     foldIntoContractions(step);
     fuseElementwise(step, maxBuffers);
+    remarkNotFused(step, maxBuffers);
     reorderReductions(step);
     simplify(step);
     copyPlainResults(step);
     outlineKernels(step, rowLoops, maxBuffers, counted);
 
-    remark::analysis(step.getLoc(),
-                     remark::RemarkOpts::name("FormKernels").category("baechi"))
+    remark::analysis(
+        step.getLoc(),
+        remark::RemarkOpts::name("FormKernels").category("baechi-form-kernels"))
         << remark::metric("OperatorsBefore", counted.operatorsBefore)
         << remark::metric("OperatorsAfter", counted.operatorsAfter)
         << remark::metric("Kernels", counted.kernels)

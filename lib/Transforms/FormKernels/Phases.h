@@ -43,6 +43,10 @@ void foldIntoContractions(mlir::func::FuncOp step);
 /// fused operation may read and write, 0 for any number.
 void fuseElementwise(mlir::func::FuncOp step, unsigned maxBuffers);
 
+/// Remarks (baechi-form-kernels) for each operation that stayed apart from a
+/// reader of its result, with the reason.
+void remarkNotFused(mlir::func::FuncOp step, unsigned maxBuffers);
+
 /// Reductions over columns run along their largest input's rows.
 void reorderReductions(mlir::func::FuncOp step);
 
