@@ -45,12 +45,22 @@ void formkernels::generalize(func::FuncOp step) {
   tensor::populateDecomposeTensorConcatPatterns(patterns);
   walkAndApplyPatterns(step, std::move(patterns));
 
+  // A softmax is the operations that it stands for.
+  IRRewriter rewriter(context);
+  SmallVector<AggregatedOpInterface> aggregates;
+  step.walk([&](AggregatedOpInterface op) { aggregates.push_back(op); });
+  for (AggregatedOpInterface op : aggregates) {
+    rewriter.setInsertionPoint(op);
+    FailureOr<SmallVector<Value>> parts = op.decomposeOperation(rewriter);
+    if (succeeded(parts))
+      rewriter.replaceOp(op, *parts);
+  }
+
   SmallVector<LinalgOp> named;
   step.walk([&](LinalgOp op) {
     if (!isa<GenericOp, FillOp>(op.getOperation()))
       named.push_back(op);
   });
-  IRRewriter rewriter(context);
   for (LinalgOp op : named) {
     rewriter.setInsertionPoint(op);
     // What has no body of scalars stays as it is; it is a kernel of its own.
