@@ -41,12 +41,10 @@ struct Place : public baechi::impl::PlaceBase<Place> {
   LogicalResult
   initializeOptions(StringRef options,
                     function_ref<LogicalResult(const Twine &)> error) override {
-    std::string keyed;
-    if (failed(keyPlacer(options, keyed, error)) ||
-        failed(Pass::initializeOptions(keyed, error)))
-      return failure();
-    std::string mistake = wrongPlacer(placer);
-    return mistake.empty() ? success() : error(mistake);
+    return readPlacerOptions(
+        options, placer,
+        [&](StringRef keyed) { return Pass::initializeOptions(keyed, error); },
+        error);
   }
 
   /// Fills in \p steps from the option; false with a diagnostic otherwise.
@@ -125,10 +123,12 @@ std::string baechi::wrongPlacer(StringRef placer) {
 }
 
 LogicalResult
-baechi::keyPlacer(StringRef options, std::string &keyed,
-                  function_ref<LogicalResult(const Twine &)> error) {
+baechi::readPlacerOptions(StringRef options, const std::string &placer,
+                          function_ref<LogicalResult(StringRef)> read,
+                          function_ref<LogicalResult(const Twine &)> error) {
   SmallVector<StringRef> words;
   options.split(words, ' ', -1, /*KeepEmpty=*/false);
+  std::string keyed;
   bool bare = false;
   for (StringRef word : words) {
     if (word.contains('=')) {
@@ -140,5 +140,8 @@ baechi::keyPlacer(StringRef options, std::string &keyed,
     bare = true;
     keyed += ("placer=" + word + " ").str();
   }
-  return success();
+  if (failed(read(keyed)))
+    return failure();
+  std::string mistake = wrongPlacer(placer);
+  return mistake.empty() ? success() : error(mistake);
 }

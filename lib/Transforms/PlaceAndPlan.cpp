@@ -92,12 +92,10 @@ struct PlaceAndPlan : public baechi::impl::PlaceAndPlanBase<PlaceAndPlan> {
   LogicalResult
   initializeOptions(StringRef options,
                     function_ref<LogicalResult(const Twine &)> error) override {
-    std::string keyed;
-    if (failed(keyPlacer(options, keyed, error)) ||
-        failed(Pass::initializeOptions(keyed, error)))
-      return failure();
-    std::string mistake = wrongPlacer(placer);
-    return mistake.empty() ? success() : error(mistake);
+    return readPlacerOptions(
+        options, placer,
+        [&](StringRef keyed) { return Pass::initializeOptions(keyed, error); },
+        error);
   }
 
   void runOnOperation() override {

@@ -13,11 +13,14 @@
 
 namespace baechi {
 
-/// Makes a bare word of a pass's \p options the placer (--baechi-place=msct):
-/// \p keyed is what mlir::Pass reads. More than one is an error.
-llvm::LogicalResult
-keyPlacer(llvm::StringRef options, std::string &keyed,
-          llvm::function_ref<llvm::LogicalResult(const llvm::Twine &)> error);
+/// The options of a pass that takes a placer, also as a bare word
+/// (--baechi-place=msct): \p read is mlir::Pass's own reader, which sets
+/// \p placer. More than one bare word and a placer that the passes cannot run
+/// are errors.
+llvm::LogicalResult readPlacerOptions(
+    llvm::StringRef options, const std::string &placer,
+    llvm::function_ref<llvm::LogicalResult(llvm::StringRef)> read,
+    llvm::function_ref<llvm::LogicalResult(const llvm::Twine &)> error);
 
 } // namespace baechi
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import json
 import os
 import pathlib
 import statistics
@@ -236,8 +237,6 @@ class _Program:
         return "\n".join(line.split(": remark: ", 1)[-1] for line in lines[first[0] :]) if first else ""
 
     def _placement_file(self) -> str:
-        import json
-
         ops = [{"id": i, "name": n, "device": d} for i, (n, d) in enumerate(self.placement().items())]
         return json.dumps({"format": "baechi-placement", "version": 1, "ops": ops})
 

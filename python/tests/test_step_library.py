@@ -4,7 +4,6 @@
 """A step as a shared object computes what JAX computed, called through its C
 interface."""
 
-import ctypes
 import os
 import pathlib
 import re
@@ -14,6 +13,7 @@ import pytest
 
 import fixtures
 import native
+from baechi.library import StepError, StepLibrary
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 RUN = pathlib.Path(os.environ.get("BAECHI_TOOLS", ROOT / "build/release/bin")) / "baechi-run"
@@ -28,29 +28,18 @@ def test_learns_like_jax(name, tmp_path):
     native.run(RUN, tmp_path / "model.mlir", *options)
     loss_at = int(re.search(r"RESULT_LOSS = (\d+)", (tmp_path / "model.h").read_text())[1])
 
-    library = ctypes.CDLL(str(file))
-    library.model_open.restype = ctypes.c_void_p
-    library.model_error.restype = ctypes.c_char_p
-    step = ctypes.c_void_p(library.model_open(None, ctypes.c_size_t(0)))
-    assert step
-
-    def call(function, position, array):
-        data = array.ctypes.data_as(ctypes.c_void_p)
-        at, size = ctypes.c_size_t(position), ctypes.c_size_t(array.nbytes)
-        assert function(step, at, data, size) == 0, library.model_error(step)
-
+    step = StepLibrary(file)
     for i, value in enumerate(fixtures.initial_values(name)):
-        call(library.model_set_argument, i, np.ascontiguousarray(value))
-    loss = np.zeros((), np.float32)
+        step.set_argument(i, np.ascontiguousarray(value))
     losses = []
     for _ in fixtures.reference(name)["losses"]:
-        assert library.model_run(step) == 0, library.model_error(step)
-        call(library.model_get_result, loss_at, loss)
-        losses.append(float(loss))
+        step.run()
+        losses.append(float(step.result(loss_at)))
     np.testing.assert_allclose(losses, fixtures.reference(name)["losses"], rtol=1e-4)
 
-    assert library.model_run(step) == 0 and library.model_error(step) == b""
-    wrong = ctypes.c_size_t(10**6)
-    assert library.model_get_result(step, wrong, None, wrong) == 1
-    assert b"result 1000000 does not exist" in library.model_error(step)
-    library.model_close(step)
+    step.program["results"].append({"shape": [], "type": "f32"})
+    beyond = len(step.program["results"]) - 1
+    with pytest.raises(StepError, match=f"result {beyond} does not exist"):
+        step.result(beyond)
+    step.run()  # goes on after an error
+    step.close()

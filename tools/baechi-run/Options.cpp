@@ -32,9 +32,11 @@ Opt<std::string> machine("machine", cl::value_desc("SPEC"), cl::init("host:2"),
                          cl::desc("host:N[@SIZE] (host:2, host:4@2GiB) or a "
                                   "machine file; default host:2"),
                          cl::cat(category));
-Opt<std::string> placer("place", cl::value_desc("PLACER"), cl::init("msct"),
-                        cl::desc("msct (default), metf, mtopo or single"),
-                        cl::cat(category));
+Opt<std::string>
+    placer("place", cl::value_desc("PLACER"), cl::init("msct"),
+           cl::desc("a placer of --baechi-place: msct (default), metf, "
+                    "mtopo, single, ...; a wrong one lists them"),
+           cl::cat(category));
 Opt<std::string> group("group", cl::value_desc("STEPS"), cl::init("all"),
                        cl::desc("grouping before placing: all (default), none, "
                                 "or a list joined by '+' or ','"),
