@@ -35,9 +35,13 @@ static Error startDevice(SessionState &state, size_t device,
   pthread_setname_np(pthread_self(), name.substr(0, 15).c_str());
   Error error;
   if (processor)
-    error = pinThisThread(*processor);
+    error = state.exchange.injected(Call::Pin)
+                ? Error("injected fault: cannot stay on a processor")
+                : pinThisThread(*processor);
   if (!error)
-    error = state.drivers[device]->start();
+    error = state.exchange.injected(Call::StartDevice)
+                ? Error("injected fault: cannot allocate an arena")
+                : state.drivers[device]->start();
   return error ? Error("device " + name + ": " + error.message()) : Error();
 }
 
@@ -45,6 +49,7 @@ void baechi::runtime::runDevice(const std::shared_ptr<SessionState> &state,
                                 size_t device, std::optional<int> processor) {
   state->startErrors[device] = startDevice(*state, device, processor);
   baechi_context &context = state->exchange.context(device);
+  context.finished.store(true, std::memory_order_release);
   uint32_t generation = 0;
   state->arrive();
   for (;;) {
@@ -55,6 +60,9 @@ void baechi::runtime::runDevice(const std::shared_ptr<SessionState> &state,
     if (int32_t code = state->drivers[device]->run(&context))
       state->exchange.fail(context,
                            {"its step function returned", -1, -1, code});
+    else if (state->exchange.injected(Call::EndStep))
+      state->exchange.fail(context,
+                           {"injected fault: its step function failed"});
     context.finished.store(true, std::memory_order_release);
     state->arrive();
   }

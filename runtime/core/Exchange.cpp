@@ -32,8 +32,8 @@ static uint32_t offeredBy(Side side) {
 }
 
 Exchange::Exchange(const Program &program, const std::vector<bool> &holdsData,
-                   int32_t spins, bool timeline)
-    : program(program), spins(spins), timeline(timeline) {
+                   int32_t spins, bool timeline, FaultInjector *faults)
+    : program(program), spins(spins), timeline(timeline), faults(faults) {
   for (const QueueInfo &queue : program.queues) {
     queues.push_back(
         {queue.from, queue.to, holdsData[queue.from] && holdsData[queue.to],
@@ -79,6 +79,10 @@ int32_t Exchange::offer(baechi_context &self, Side side, int32_t queue,
   Slot *slot = find(self, side, queue, seq);
   if (!slot)
     return Stop;
+  if (injected(side == Side::Sender ? Call::Send : Call::Receive))
+    return fail(self, {side == Side::Sender ? "injected fault: cannot send"
+                                            : "injected fault: cannot receive",
+                       queue, seq});
   // Only this device sets its bit: relaxed tells the truth.
   if (slot->state.load(std::memory_order_relaxed) & offeredBy(side))
     return fail(self, {"offered a message twice in one step", queue, seq});
@@ -121,6 +125,8 @@ int32_t Exchange::await(baechi_context &self, Side side, int32_t queue,
   Slot *slot = find(self, side, queue, seq);
   if (!slot)
     return Stop;
+  if (injected(side == Side::Sender ? Call::AwaitSend : Call::AwaitReceive))
+    return fail(self, {"injected fault: cannot await", queue, seq});
   if (!(slot->state.load(std::memory_order_relaxed) & offeredBy(side)))
     return fail(self, {"awaited a message before it was offered", queue, seq});
 
@@ -168,6 +174,8 @@ void Exchange::beginOperator(baechi_context &self, int32_t op) {
     return;
   }
   self.place.store(2 * op, std::memory_order_relaxed);
+  if (injected(Call::BeginOperator))
+    fail(self, {"injected fault: cannot begin the operator"});
   if (timeline)
     self.operators[op].beginNs = elapsedNs();
 }
@@ -178,6 +186,8 @@ void Exchange::endOperator(baechi_context &self, int32_t op) {
     fail(self, {"ended an operator that had not begun"});
     return;
   }
+  if (injected(Call::EndOperator))
+    fail(self, {"injected fault: the operator failed"});
   if (timeline)
     self.operators[op].endNs = elapsedNs();
   self.place.store(2 * op + 1, std::memory_order_relaxed);

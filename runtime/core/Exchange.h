@@ -24,6 +24,7 @@
 #define BAECHI_RUNTIME_CORE_EXCHANGE_H
 
 #include "Baechi/Runtime/Abi.h"
+#include "Baechi/Runtime/Fault.h"
 #include "Baechi/Runtime/Program.h"
 #include "Baechi/Runtime/Timeline.h"
 
@@ -98,6 +99,7 @@ struct alignas(baechi::runtime::cacheLineBytes) baechi_context {
   std::atomic<uint64_t> progress{0};
   /// The message it sleeps for: queue << 32 | seq.
   std::atomic<uint64_t> waitingFor{nothing};
+  /// It is not inside a step, or inside its start.
   std::atomic<bool> finished{false};
   /// Written by peers.
   alignas(baechi::runtime::cacheLineBytes) std::atomic<uint32_t> doorbell{
@@ -115,8 +117,9 @@ public:
 
   /// `holdsData[d]`: device d has memory that messages are copied from and to.
   /// `spins`: how often an await looks before it sleeps.
+  /// `faults`: null, or what makes calls fail.
   Exchange(const Program &program, const std::vector<bool> &holdsData,
-           int32_t spins, bool timeline);
+           int32_t spins, bool timeline, FaultInjector *faults);
 
   // Called by the device threads.
   int32_t offer(baechi_context &self, Side side, int32_t queue, int32_t seq,
@@ -157,6 +160,9 @@ public:
         .count();
   }
 
+  /// Whether a test wants this call to fail.
+  bool injected(Call call) const { return faults && faults->fails(call); }
+
   const std::vector<Channel> &channels() const { return queues; }
   baechi_context &context(size_t device) { return *contexts[device]; }
 
@@ -174,6 +180,7 @@ private:
   const Program &program;
   const int32_t spins;
   const bool timeline;
+  FaultInjector *const faults;
   Clock::time_point epoch;
   std::vector<Channel> queues;
   std::vector<std::unique_ptr<baechi_context>> contexts;

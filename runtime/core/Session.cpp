@@ -11,6 +11,7 @@
 #include "core/SessionState.h"
 
 #include <algorithm>
+#include <exception>
 #include <optional>
 #include <system_error>
 #include <thread>
@@ -24,6 +25,13 @@ static constexpr int32_t spinsBeforeSleep = 1000;
 
 /// How often a running step is looked after.
 static constexpr std::chrono::milliseconds tick(20);
+
+/// What a slow machine fills with zeros in a second.
+static constexpr double startBytesPerSecond = 256 << 20;
+
+static bool exceeds(Clock::duration time, double seconds) {
+  return std::chrono::duration<double>(time).count() > seconds;
+}
 
 class Session::Implementation {
 public:
@@ -60,6 +68,7 @@ public:
   bool hasResults = false;
 
 private:
+  Error waitForStart();
   Error superviseStep();
   void record();
 };
@@ -68,20 +77,50 @@ Error Session::Implementation::start(const std::vector<int> &processors) {
   size_t count = state->drivers.size();
   state->startErrors.resize(count);
   state->running.store(int32_t(count), std::memory_order_relaxed);
+  Error refused;
   try {
     for (size_t i = 0; i < count; ++i) {
       std::optional<int> processor;
       if (options.pinThreads)
         processor = processors[i % processors.size()];
+      if (state->exchange.injected(Call::StartThread))
+        throw std::system_error(
+            std::make_error_code(std::errc::resource_unavailable_try_again),
+            "injected fault");
       threads.emplace_back(runDevice, state, i, processor);
     }
-  } catch (const std::system_error &error) {
-    return Error("cannot start a thread for device " +
-                 state->program.devices[threads.size()].name + ": " +
-                 error.what());
+  } catch (const std::exception &error) {
+    refused = Error("cannot start a thread for device " +
+                    state->program.devices[threads.size()].name + ": " +
+                    error.what());
+    state->running.fetch_sub(int32_t(count - threads.size()),
+                             std::memory_order_relaxed);
   }
-  while (!state->waitForAll(tick))
-    ;
+  Error late = waitForStart();
+  if (refused)
+    return refused;
+  return late;
+}
+
+Error Session::Implementation::waitForStart() {
+  int64_t largest = 0;
+  for (const DeviceInfo &device : state->program.devices)
+    largest = std::max(largest, device.arenaBytes);
+  double seconds =
+      options.watchdogSeconds + double(largest) / startBytesPerSecond;
+  Clock::time_point begin = Clock::now();
+  while (!state->waitForAll(tick)) {
+    if (options.watchdogSeconds <= 0 || !exceeds(Clock::now() - begin, seconds))
+      continue;
+    usable = false;
+    std::string late;
+    for (size_t i = 0; i < threads.size(); ++i)
+      if (!state->exchange.context(i).finished.load(std::memory_order_acquire))
+        late += (late.empty() ? "" : ", ") + state->program.devices[i].name;
+    return Error("not all devices started within the watchdog's time; left "
+                 "behind: " +
+                 late);
+  }
   for (Error &error : state->startErrors)
     if (error)
       return std::move(error);
@@ -94,9 +133,6 @@ Error Session::Implementation::superviseStep() {
   uint64_t progress = exchange.progress();
   Clock::time_point lastProgress = Clock::now();
   std::optional<Clock::time_point> aborted;
-  auto exceeds = [](Clock::duration time, double seconds) {
-    return std::chrono::duration<double>(time).count() > seconds;
-  };
   auto why = [&] { return given.empty() ? exchange.describeFailure() : given; };
 
   while (!state->waitForAll(tick)) {
@@ -228,7 +264,7 @@ static Error checkProcessor(const Program &program,
 
 Expected<std::unique_ptr<Session>>
 Session::create(Program program, const SymbolResolver &resolve,
-                SessionOptions options) {
+                SessionOptions options) try {
   if (Error error = program.check())
     return error;
   std::vector<const DriverKind *> kinds;
@@ -261,12 +297,14 @@ Session::create(Program program, const SymbolResolver &resolve,
 
   auto state = std::make_shared<SessionState>(
       std::move(program), kinds, holdsData, entries,
-      spinsFor(kinds.size(), host), options.timeline);
+      spinsFor(kinds.size(), host), options.timeline, options.faults);
   auto implementation =
       std::make_unique<Implementation>(std::move(state), std::move(options));
   if (Error error = implementation->start(host.processors))
     return error;
   return std::unique_ptr<Session>(new Session(std::move(implementation)));
+} catch (const std::exception &error) {
+  return Error(std::string("the session cannot be created: ") + error.what());
 }
 
 Session::Session(std::unique_ptr<Implementation> implementation)
@@ -281,10 +319,11 @@ Error Session::step() { return implementation->step(); }
 bool Session::usable() const { return implementation->usable; }
 const Timeline &Session::timeline() const { return implementation->timeline; }
 
-/// Whether `bytes` at `data` can be exchanged with buffer `index` of `count`.
+/// Whether `bytes` can be exchanged with buffer `index` by `call`.
 template <typename Buffers>
-static Error checkAccess(const char *what, const Buffers &buffers, size_t index,
-                         size_t bytes, bool usable) {
+static Error checkAccess(const SessionState &state, Call call, const char *what,
+                         const Buffers &buffers, size_t index, size_t bytes,
+                         bool usable) {
   std::string who = std::string(what) + " " + std::to_string(index);
   if (index >= buffers.size())
     return Error(who + " does not exist: the program has " +
@@ -296,12 +335,17 @@ static Error checkAccess(const char *what, const Buffers &buffers, size_t index,
   if (!usable)
     return Error(who + " cannot be reached: a step left a device inside a "
                        "kernel");
+  if (state.exchange.injected(call))
+    return Error(
+        who + " '" + buffers[index].name + "' cannot be copied, device " +
+        state.program.devices[buffers[index].device].name + ": injected fault");
   return Error();
 }
 
 Error Session::setArgument(size_t index, const void *data, size_t bytes) {
   const auto &arguments = program().arguments;
-  if (Error error = checkAccess("argument", arguments, index, bytes, usable()))
+  if (Error error = checkAccess(*implementation->state, Call::WriteArena,
+                                "argument", arguments, index, bytes, usable()))
     return error;
   const ArgumentInfo &argument = arguments[index];
   if (bytes)
@@ -312,7 +356,8 @@ Error Session::setArgument(size_t index, const void *data, size_t bytes) {
 
 Error Session::getArgument(size_t index, void *data, size_t bytes) const {
   const auto &arguments = program().arguments;
-  if (Error error = checkAccess("argument", arguments, index, bytes, usable()))
+  if (Error error = checkAccess(*implementation->state, Call::ReadArena,
+                                "argument", arguments, index, bytes, usable()))
     return error;
   const ArgumentInfo &argument = arguments[index];
   if (bytes)
@@ -323,7 +368,8 @@ Error Session::getArgument(size_t index, void *data, size_t bytes) const {
 
 Error Session::getResult(size_t index, void *data, size_t bytes) const {
   const auto &results = program().results;
-  if (Error error = checkAccess("result", results, index, bytes, usable()))
+  if (Error error = checkAccess(*implementation->state, Call::ReadArena,
+                                "result", results, index, bytes, usable()))
     return error;
   if (!implementation->hasResults)
     return Error("result " + std::to_string(index) +

@@ -15,6 +15,7 @@
 #include <condition_variable>
 #include <memory>
 #include <mutex>
+#include <new>
 #include <optional>
 #include <vector>
 
@@ -25,9 +26,13 @@ namespace baechi::runtime {
 struct SessionState {
   SessionState(Program program, const std::vector<const DriverKind *> &kinds,
                const std::vector<bool> &holdsData,
-               const std::vector<Entry> &entries, int32_t spins, bool timeline)
-      : program(std::move(program)),
-        exchange(this->program, holdsData, spins, timeline) {
+               const std::vector<Entry> &entries, int32_t spins, bool timeline,
+               std::shared_ptr<FaultInjector> faults)
+      : program(std::move(program)), faults(std::move(faults)),
+        exchange(this->program, holdsData, spins, timeline,
+                 this->faults.get()) {
+    if (exchange.injected(Call::Create))
+      throw std::bad_alloc();
     for (size_t i = 0; i < kinds.size(); ++i)
       drivers.push_back(kinds[i]->make(this->program.devices[i], entries[i]));
   }
@@ -58,6 +63,7 @@ struct SessionState {
   }
 
   const Program program;
+  const std::shared_ptr<FaultInjector> faults;
   Exchange exchange;
   std::vector<std::unique_ptr<Driver>> drivers;
   std::vector<Error> startErrors;

@@ -46,13 +46,15 @@ double Measurement::meanNs() const {
 
 llvm::Expected<std::unique_ptr<Execution>>
 Execution::create(HostJit &jit, const CompiledProgram &compiled,
-                  double watchdogSeconds) {
+                  double watchdogSeconds,
+                  std::shared_ptr<runtime::FaultInjector> faults) {
   runtime::Expected<runtime::Program> program =
       runtime::Program::parse(compiled.manifest);
   if (!program)
     return toLlvm(program.takeError());
   runtime::SessionOptions options;
   options.watchdogSeconds = watchdogSeconds;
+  options.faults = std::move(faults);
   runtime::Expected<std::unique_ptr<runtime::Session>> session =
       runtime::Session::create(
           std::move(*program),

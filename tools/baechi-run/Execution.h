@@ -29,7 +29,8 @@ class Execution {
 public:
   /// Starts the devices of \p program, whose code \p jit holds.
   static llvm::Expected<std::unique_ptr<Execution>>
-  create(HostJit &jit, const CompiledProgram &program, double watchdogSeconds);
+  create(HostJit &jit, const CompiledProgram &program, double watchdogSeconds,
+         std::shared_ptr<runtime::FaultInjector> faults = nullptr);
 
   /// Gives argument \p index a value.
   llvm::Error setArgument(size_t index, const Array &value);

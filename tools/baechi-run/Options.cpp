@@ -122,6 +122,11 @@ Opt<bool> sanitizeCode("sanitize-code",
                                 "ThreadSanitizer (in a build with it)"),
                        cl::cat(category), cl::Hidden);
 
+Opt<int64_t> injectFault(
+    "inject-fault", cl::value_desc("N"),
+    cl::desc("make the N-th call of the runtime fail, and run once more"),
+    cl::cat(category), cl::Hidden);
+
 [[noreturn]] void fail(const llvm::Twine &message) {
   llvm::errs() << "baechi-run: error: " << message << '\n';
   exit(1);
@@ -195,6 +200,7 @@ RunOptions baechi::parseOptions(int argc, char **argv) {
   options.watchdog = watchdog;
   options.threads = threads;
   options.sanitizeCode = sanitizeCode;
+  options.injectFault = injectFault;
 
   if (std::string mistake = wrongPlacer(options.place.placer); !mistake.empty())
     fail(mistake);

@@ -28,6 +28,7 @@ struct RunOptions {
   double watchdog = 60;
   unsigned threads = 2;
   bool sanitizeCode = false;
+  int64_t injectFault = 0; ///< the call of the runtime to fail; 0: none
 };
 
 /// Parses the command line; prints an error and exits with status 1 on a bad

@@ -203,50 +203,84 @@ private:
   }
 
   void execute() {
+    if (options.injectFault > 0)
+      faults = std::make_shared<runtime::NthCallFails>(options.injectFault);
+    llvm::Error failure = runSteps();
+    if (failure && faults && faults->happened()) {
+      llvm::errs() << "baechi-run: note: " << llvm::toString(std::move(failure))
+                   << "; once more from the start\n";
+      report.losses.clear();
+      failure = runSteps();
+    }
+    exitOnError(std::move(failure));
+  }
+
+  llvm::Error runSteps() {
     // Refuses a program that this machine's memory cannot hold; so first.
-    placed = exitOnError(
-        Execution::create(compiler->jit(), report.compiled, options.watchdog));
+    if (!placed) {
+      auto created = Execution::create(compiler->jit(), report.compiled,
+                                       options.watchdog, faults);
+      if (!created)
+        return created.takeError();
+      placed = std::move(*created);
+    }
     std::optional<size_t> loss = findLoss();
     if (!expected.empty() && !loss)
-      exitOnError(llvm::createStringError(
+      return llvm::createStringError(
           options.reference + ": nothing to compare its losses with: the step "
-                              "has no scalar f32 result"));
-    setArguments();
-    if (options.check && startSingle())
-      for (size_t i = 0; i < placed->program().arguments.size(); ++i)
-        exitOnError(single->setArgument(i, exitOnError(placed->argument(i))));
+                              "has no scalar f32 result");
+    if (llvm::Error error = setArguments())
+      return error;
+    if (options.check && (single || startSingle()))
+      for (size_t i = 0; i < placed->program().arguments.size(); ++i) {
+        llvm::Expected<Array> value = placed->argument(i);
+        if (!value)
+          return value.takeError();
+        exitOnError(single->setArgument(i, *value));
+      }
 
     Progress progress("running steps");
     // Both programs take turns, so that what else the machine does meets both.
     for (int64_t i = 0; i < options.steps; ++i) {
       bool counted = i > 0 || options.steps == 1;
-      exitOnError(placed->step(counted));
+      if (llvm::Error error = placed->step(counted))
+        return error;
       if (single)
         exitOnError(single->step(counted));
       if (loss) {
-        Array value = exitOnError(placed->result(*loss));
+        llvm::Expected<Array> value = placed->result(*loss);
+        if (!value)
+          return value.takeError();
         float number;
-        std::memcpy(&number, value.data.data(), sizeof(number));
+        std::memcpy(&number, value->data.data(), sizeof(number));
         report.losses.push_back(number);
       }
       progress(i + 1, options.steps);
     }
-    if (single)
-      report.difference = exitOnError(firstDifference(*placed, *single));
+    if (single) {
+      llvm::Expected<std::string> found = firstDifference(*placed, *single);
+      if (!found)
+        return found.takeError();
+      report.difference = std::move(*found);
+    }
     if (!expected.empty())
       compareLosses();
+    return llvm::Error::success();
   }
 
-  void setArguments() {
+  llvm::Error setArguments() {
     FailureOr<func::FuncOp> step = findFuncStep(compiler->module());
     FirstValues values = exitOnError(FirstValues::read(*step, options.inputs));
     for (size_t i = 0; i < placed->program().arguments.size(); ++i)
-      exitOnError(placed->setArgument(i, exitOnError(values.take(i))));
+      if (llvm::Error error =
+              placed->setArgument(i, exitOnError(values.take(i))))
+        return error;
     if (size_t n = values.invented())
       llvm::errs() << "baechi-run: note: " << n
                    << (n == 1 ? " argument has" : " arguments have")
                    << " neither an input nor a baechi.init: small numbers, "
                       "zeros for integers\n";
+    return llvm::Error::success();
   }
 
   /// The same model on one device without a limit. False, with the reason in
@@ -358,6 +392,7 @@ private:
   std::unique_ptr<SourceMgrDiagnosticHandler> handler;
   std::unique_ptr<HostCompiler> compiler;
   std::unique_ptr<Execution> placed, single;
+  std::shared_ptr<runtime::NthCallFails> faults;
   std::vector<double> expected; ///< the reference's losses
   RunReport report;
 };

@@ -16,6 +16,7 @@
 #define BAECHI_RUNTIME_SESSION_H
 
 #include "Baechi/Runtime/Error.h"
+#include "Baechi/Runtime/Fault.h"
 #include "Baechi/Runtime/Program.h"
 #include "Baechi/Runtime/Timeline.h"
 
@@ -47,13 +48,17 @@ struct SessionOptions {
   /// position, modulo the usable ones.
   bool pinThreads = true;
   /// A step in which nothing begins or ends on any device for that long is
-  /// given up. 0: never.
+  /// given up, and so is the start of a device: that has a second more for
+  /// every 256 MiB of its arena. 0: never.
   double watchdogSeconds = 60;
   /// How long an aborted step waits for devices that are still inside a kernel
   /// before it leaves them behind.
   double abortGraceSeconds = 2;
   /// Record begin and end of each operator and copy.
   bool timeline = true;
+  /// For tests: what makes calls of the runtime fail. Kept until the session's
+  /// last thread has ended.
+  std::shared_ptr<FaultInjector> faults;
 };
 
 class Session {
