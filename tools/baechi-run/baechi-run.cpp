@@ -207,7 +207,8 @@ private:
       faults = std::make_shared<runtime::NthCallFails>(options.injectFault);
     llvm::Error failure = runSteps();
     if (failure && faults && faults->happened()) {
-      llvm::errs() << "baechi-run: note: " << llvm::toString(std::move(failure))
+      std::string said = llvm::toString(std::move(failure));
+      llvm::errs() << "baechi-run: note: " << said
                    << "; once more from the start\n";
       report.losses.clear();
       failure = runSteps();
