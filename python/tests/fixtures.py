@@ -15,7 +15,10 @@ import numpy as np
 from baechi import init
 
 FOLDER = pathlib.Path(__file__).resolve().parents[2] / "test" / "fixtures"
-TINY = ["mlp_tiny", "transformer_tiny", "gnmt_tiny"]
+MODELS = ["mlp", "transformer", "moe", "lstm", "gnmt", "convnet", "resnet", "inception"]
+TINY = [f"{model}_tiny" for model in MODELS]
+# Those that the system's compiler has done with in seconds, all in one function.
+SHORT = [name for name in TINY if name.split("_")[0] not in ("moe", "resnet", "inception")]
 ALL = [*TINY, "mlp_small", "transformer_small", "gnmt_small", "gnmt_large"]
 
 

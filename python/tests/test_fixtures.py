@@ -31,7 +31,7 @@ def test_parses(name, tmp_path):
 
 
 @native.needs_tools
-@pytest.mark.parametrize("name", fixtures.TINY)
+@pytest.mark.parametrize("name", fixtures.SHORT)
 def test_native_code_computes_what_jax_computes(name, tmp_path):
     arrays = np.load(fixtures.FOLDER / f"{name}.reference.npz")
     reference = fixtures.reference(name)

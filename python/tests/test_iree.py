@@ -36,8 +36,11 @@ def missing() -> str:
 pytestmark = pytest.mark.skipif(bool(missing()), reason=missing())
 # A minute and more each.
 LARGE = ["gnmt_small", "gnmt_large"]
+# IREE folds what moe computes of constants, runs a gradient of convnet's on another device and
+# cannot transfer the booleans that resnet and inception keep for the backward pass.
+OUTSIDE = ["moe_tiny", "convnet_tiny", "resnet_tiny", "inception_tiny"]
 CASES = [
-    *((name, 2) for name in fixtures.ALL if name not in LARGE),
+    *((name, 2) for name in fixtures.ALL if name not in LARGE + OUTSIDE),
     ("transformer_tiny", 3),
     *(pytest.param(name, 2, marks=pytest.mark.iree_large) for name in LARGE),
 ]

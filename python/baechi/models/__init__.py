@@ -10,7 +10,7 @@ donate_argnums)`; the leaves of `args` are initial values (baechi.init).
 
 import importlib
 
-NAMES = ("mlp", "transformer", "gnmt")
+NAMES = ("mlp", "transformer", "moe", "lstm", "gnmt", "convnet", "resnet", "inception")
 
 
 def load(name: str):

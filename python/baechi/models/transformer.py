@@ -56,12 +56,12 @@ def training_step(config: Config):
         for i, block in enumerate(params["blocks"]):
             with jax.named_scope(f"l{i}"):
                 with jax.named_scope("attention"):
-                    x = x + _attention(config, block, _norm(block["norm1"], x))
+                    x = x + attention(config, block, norm(block["norm1"], x))
                 with jax.named_scope("mlp"):
-                    h = _norm(block["norm2"], x) @ block["w1"] + block["b1"]
+                    h = norm(block["norm2"], x) @ block["w1"] + block["b1"]
                     x = x + jax.nn.gelu(h) @ block["w2"] + block["b2"]
         with jax.named_scope("head"):
-            logits = _norm(params["norm"], x) @ params["head"]
+            logits = norm(params["norm"], x) @ params["head"]
         return training.cross_entropy(logits, targets)
 
     optimizer = training.make_optimizer(config.optimizer, config.learning_rate)
@@ -71,15 +71,12 @@ def training_step(config: Config):
 def _parameters(config: Config, draws: init.Draws):
     d = config.hidden
 
-    def norm():
-        return {"gain": init.ones(d), "bias": init.zeros(d)}
-
     def block():
         return {
-            "norm1": norm(),
+            "norm1": norm_parameters(d),
             "qkv": draws.weight(d, 3 * d),
             "out": draws.weight(d, d),
-            "norm2": norm(),
+            "norm2": norm_parameters(d),
             "w1": draws.weight(d, 4 * d),
             "b1": init.zeros(4 * d),
             "w2": draws.weight(4 * d, d),
@@ -90,12 +87,16 @@ def _parameters(config: Config, draws: init.Draws):
         "tokens": draws.weight(config.vocabulary, d, fan_in=d),
         "positions": draws.weight(config.sequence, d, fan_in=d),
         "blocks": [block() for _ in range(config.layers)],
-        "norm": norm(),
+        "norm": norm_parameters(d),
         "head": draws.weight(d, config.vocabulary),
     }
 
 
-def _norm(params, x):
+def norm_parameters(width: int):
+    return {"gain": init.ones(width), "bias": init.zeros(width)}
+
+
+def norm(params, x):
     with jax.named_scope("norm"):
         mean = jnp.mean(x, axis=-1, keepdims=True)
         centred = x - mean
@@ -103,7 +104,7 @@ def _norm(params, x):
         return centred * lax.rsqrt(variance + 1e-5) * params["gain"] + params["bias"]
 
 
-def _attention(config: Config, block, x):
+def attention(config: Config, block, x):
     batch, sequence, hidden = x.shape
     size = hidden // config.heads
     split = (batch, sequence, config.heads, size)
