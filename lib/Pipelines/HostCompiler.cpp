@@ -14,6 +14,7 @@
 #include "Baechi/Conversion/MeasureKernels.h"
 #include "Baechi/Conversion/Passes.h"
 #include "Baechi/Pipelines/Pipelines.h"
+#include "Baechi/Runtime/Machine.h"
 #include "Baechi/Transforms/Passes.h"
 #include "mlir/Pass/PassManager.h"
 #include <chrono>
@@ -34,6 +35,16 @@ private:
   std::chrono::steady_clock::time_point start =
       std::chrono::steady_clock::now();
 };
+
+/// What the code may use of what the system says that the processor has: a
+/// session compares the two, and an older system may not have all the names.
+std::vector<std::string> usedExtensions(const runtime::HostInfo &host) {
+  std::vector<std::string> used = HostJit::hostExtensions();
+  llvm::erase_if(used, [&](const std::string &name) {
+    return !llvm::is_contained(host.extensions, name);
+  });
+  return used;
+}
 
 LogicalResult report(Location loc, llvm::Error error) {
   return emitError(loc) << llvm::toString(std::move(error));
@@ -125,8 +136,9 @@ HostCompiler::compile(const placement::Machine &machine,
     return failure();
   program.placeSeconds = planned.placeSeconds;
   program.placements = planned.attempts;
+  runtime::HostInfo host = runtime::queryHost();
   FailureOr<std::string> manifest =
-      writeManifest(*placed, prefix, HostJit::hostExtensions());
+      writeManifest(*placed, prefix, usedExtensions(host), host.cores);
   if (failed(manifest))
     return failure();
   program.manifest = std::move(*manifest);

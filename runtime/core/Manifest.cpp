@@ -156,6 +156,8 @@ Program readProgram(const Node &root) {
   if (Node processor = root.get("processor"); !processor.isNull())
     program.processor =
         processor.list([](const Node &n) { return n.string(); });
+  if (Node cores = root.get("cores"); !cores.isNull())
+    program.cores = cores.position();
   if (Node predicted = root.get("predicted"); !predicted.isNull())
     program.predicted = {optionalInteger(predicted.get("makespan_ns")),
                          optionalInteger(predicted.get("lower_bound_ns")),

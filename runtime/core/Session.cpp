@@ -241,17 +241,24 @@ static Error checkMemory(const Program &program,
   return Error();
 }
 
-/// Whether this processor has all that the host code was compiled for; where
-/// the system does not say, it is taken to.
+/// Whether the host is the machine that the program was planned and compiled
+/// for: it has the processor's extensions (where the system does not say, it is
+/// taken to), and as many processors for the host devices.
 static Error checkProcessor(const Program &program,
                             const std::vector<const DriverKind *> &kinds,
                             const HostInfo &host) {
-  bool hasHostCode =
-      std::any_of(kinds.begin(), kinds.end(), [](const DriverKind *kind) {
+  auto hostDevices =
+      std::count_if(kinds.begin(), kinds.end(), [](const DriverKind *kind) {
         return kind->hostMemory && kind->runsEntry;
       });
+  if (host.cores < std::min<int64_t>(hostDevices, program.cores))
+    return Error(
+        "the program was planned for " + std::to_string(program.cores) +
+        " processors and has " + std::to_string(hostDevices) +
+        " host devices, but this process may keep " +
+        std::to_string(host.cores) + " processors busy: plan it here again");
   std::string missing;
-  if (hasHostCode && !host.extensions.empty())
+  if (hostDevices > 0 && !host.extensions.empty())
     for (const std::string &name : program.processor)
       if (!std::binary_search(host.extensions.begin(), host.extensions.end(),
                               name))

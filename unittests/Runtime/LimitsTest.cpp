@@ -82,6 +82,25 @@ TEST(Limits, AnotherProcessor) {
   EXPECT_TRUE(makeSession(program, {doNothing}));
 }
 
+TEST(Limits, FewerProcessors) {
+  int32_t here = queryHost().cores;
+  Program program = makeProgram(size_t(here) + 1);
+  for (DeviceInfo &device : program.devices)
+    device.entry = "entry0";
+  // More devices than processors were planned for here, too.
+  program.cores = here;
+  ASSERT_TRUE(makeSession(program, {}));
+  program.cores = here + 3;
+  EXPECT_EQ("the program was planned for " + std::to_string(here + 3) +
+                " processors and has " + std::to_string(here + 1) +
+                " host devices, but this process may keep " +
+                std::to_string(here) + " processors busy: plan it here again",
+            creationError(program));
+  // One less keeps all devices on processors of their own.
+  program.devices[0].kind = "null";
+  EXPECT_TRUE(makeSession(program, {}));
+}
+
 TEST(Limits, SumsThatOverflow) {
   EXPECT_THAT(creationError(makeProgram(3, INT64_MAX / 2)),
               HasSubstr("the arenas of the host devices need"));

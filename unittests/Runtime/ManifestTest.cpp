@@ -42,6 +42,7 @@ const char *example = R"({
     {"name": "w'", "device": 0, "offset": 0, "bytes": 256, "type": "f32",
      "shape": [8, 8]}],
   "processor": ["avx2", "fma"],
+  "cores": 2,
   "predicted": {"makespan_ns": 90000, "lower_bound_ns": 80000,
                 "placer": "msct", "winner": "etf"}})";
 
@@ -49,6 +50,7 @@ TEST(Manifest, ReadsTheExample) {
   Expected<Program> program = Program::parse(example);
   ASSERT_TRUE(bool(program)) << program.error().message();
   EXPECT_EQ((std::vector<std::string>{"avx2", "fma"}), program->processor);
+  EXPECT_EQ(2, program->cores);
   EXPECT_EQ("step", program->function);
   ASSERT_EQ(2u, program->devices.size());
   const DeviceInfo &device = program->devices[0];
@@ -123,6 +125,8 @@ TEST_P(BadManifestTest, IsRefused) {
 }
 
 const Bad badManifests[] = {
+    {"NegativeCores", "/cores", "-2",
+     "cores: expected a non-negative integer, got -2"},
     {"NotAnObject", "", "[]", "manifest: expected an object, got []"},
     {"NoFormat", "/format", "remove", "format: expected a string, got null"},
     {"OtherFormat", "/format", "\"baechi-graph\"",

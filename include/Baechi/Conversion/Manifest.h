@@ -17,11 +17,12 @@ std::string entryName(llvm::StringRef prefix, llvm::StringRef device);
 
 /// The manifest of a planned program (docs/program-format.md) as JSON text.
 /// \p processor: what host code that belongs to it was compiled for
-/// (HostJit::hostExtensions). Emits an error when a part of the plan is
-/// missing.
+/// (HostJit::hostExtensions). \p cores: how many of the planned machine's
+/// processors the devices may keep busy; 0: not known. Emits an error when a
+/// part of the plan is missing.
 mlir::FailureOr<std::string>
 writeManifest(mlir::ModuleOp module, llvm::StringRef prefix,
-              llvm::ArrayRef<std::string> processor = {});
+              llvm::ArrayRef<std::string> processor = {}, int64_t cores = 0);
 
 } // namespace baechi
 

@@ -98,6 +98,9 @@ struct Program {
   /// Extensions of the instruction set that the host code was compiled for, by
   /// the system's names; a session is refused where one is missing.
   std::vector<std::string> processor;
+  /// Processors that the planned machine could keep busy; a session is refused
+  /// where there are fewer and host devices would have to share. 0: not known.
+  int32_t cores = 0;
   Prediction predicted;
 
   /// Reads a manifest and checks it. The error names the place in the file.

@@ -26,8 +26,8 @@ namespace {
 class ManifestWriter {
 public:
   ManifestWriter(ModuleOp module, StringRef prefix,
-                 ArrayRef<std::string> processor)
-      : module(module), prefix(prefix), processor(processor) {}
+                 ArrayRef<std::string> processor, int64_t cores)
+      : module(module), prefix(prefix), processor(processor), cores(cores) {}
 
   FailureOr<std::string> run() {
     FailureOr<SmallVector<DeviceProgram>> found = devicePrograms(module);
@@ -63,6 +63,8 @@ public:
         {"results", writeResults()}};
     if (!processor.empty())
       manifest["processor"] = json::Array(processor);
+    if (cores > 0)
+      manifest["cores"] = cores;
     if (auto certificate = whole->getAttrOfType<PlacementCertificateAttr>(
             BaechiDialect::kCertificate))
       manifest["predicted"] =
@@ -247,6 +249,7 @@ private:
   ModuleOp module;
   StringRef prefix;
   ArrayRef<std::string> processor;
+  int64_t cores;
   func::FuncOp whole;
   SmallVector<DeviceProgram> programs;
   llvm::StringMap<int64_t> deviceIndex;
@@ -258,6 +261,7 @@ private:
 } // namespace
 
 FailureOr<std::string> baechi::writeManifest(ModuleOp module, StringRef prefix,
-                                             ArrayRef<std::string> processor) {
-  return ManifestWriter(module, prefix, processor).run();
+                                             ArrayRef<std::string> processor,
+                                             int64_t cores) {
+  return ManifestWriter(module, prefix, processor, cores).run();
 }
