@@ -165,11 +165,11 @@ private:
     }
     int64_t scratch = stated ? stated.getScratchBytes() : 0;
     if (kernel) {
+      if (rows)
+        setMeasured(kernel, hash, times, estimated);
       if (auto bytes =
               kernel->getAttrOfType<IntegerAttr>(BaechiDialect::kKernelScratch))
         scratch = bytes.getInt();
-      if (rows)
-        setMeasured(kernel, hash, times, estimated);
     }
     // A kind that no row is of was never to be measured.
     estimated.remove_if([&](StringRef kind) {
@@ -185,7 +185,8 @@ private:
   }
 
   /// Replaces estimates by measured times, of the implementation that the
-  /// kernel names or else the fastest, which it is then made to name.
+  /// kernel names or else the fastest, which it is then made to name, with its
+  /// scratch.
   void setMeasured(func::FuncOp kernel, StringRef hash, NamedAttrList &times,
                    llvm::SetVector<StringRef> &estimated) {
     Builder builder(&getContext());
@@ -202,9 +203,14 @@ private:
           continue;
         times.set(row.kind, builder.getI64IntegerAttr(best->medianNs));
         estimated.remove(row.kind);
-        if (row.kind == "host")
-          kernel->setAttr(BaechiDialect::kImplementation,
-                          builder.getStringAttr(best->implementation));
+        if (row.kind != "host")
+          continue;
+        kernel->setAttr(BaechiDialect::kImplementation,
+                        builder.getStringAttr(best->implementation));
+        // What it says was for another implementation.
+        if (kernel->hasAttr(BaechiDialect::kKernelScratch))
+          kernel->setAttr(BaechiDialect::kKernelScratch,
+                          builder.getI64IntegerAttr(best->scratchBytes));
       }
   }
 

@@ -79,74 +79,108 @@ struct Einsum {
            "\n  return %r : " + type(c) + "\n}\n";
   }
 
+  /// How far a step of loop `loop` moves in the tensor.
+  int64_t stride(const std::string &indices, char loop) const {
+    int64_t stride = 0;
+    for (char index : indices)
+      stride = stride * sizes.at(index) + (index == loop);
+    return stride;
+  }
+
   std::vector<float> expected(const Array<float> &x, const Array<float> &y,
-                              std::vector<float> result) const {
-    std::string all = loops();
-    std::map<char, int64_t> at;
-    for (int64_t n = 0, count = elements(all); n < count; ++n) {
-      int64_t rest = n;
-      for (auto index = all.rbegin(); index != all.rend(); ++index) {
-        at[*index] = rest % sizes.at(*index);
-        rest /= sizes.at(*index);
+                              const std::vector<float> &start) const {
+    std::vector<double> result(start.begin(), start.end());
+    struct Loop {
+      int64_t size, a, b, c;
+    };
+    std::vector<Loop> nest;
+    for (char loop : loops())
+      nest.push_back(
+          {sizes.at(loop), stride(a, loop), stride(b, loop), stride(c, loop)});
+    auto run = [&](auto &self, size_t depth, int64_t atA, int64_t atB,
+                   int64_t atC) -> void {
+      if (depth == nest.size()) {
+        result[atC] += double(x[atA]) * y[atB];
+        return;
       }
-      auto position = [&](const std::string &indices) {
-        int64_t sum = 0;
-        for (char index : indices)
-          sum = sum * sizes.at(index) + at[index];
-        return sum;
-      };
-      result[position(c)] += x[position(a)] * y[position(b)];
-    }
-    return result;
+      const Loop &loop = nest[depth];
+      for (int64_t i = 0; i < loop.size; ++i)
+        self(self, depth + 1, atA + i * loop.a, atB + i * loop.b,
+             atC + i * loop.c);
+    };
+    run(run, 0, 0, 0, 0);
+    return {result.begin(), result.end()};
   }
 };
 
+using Sizes = std::map<char, int64_t>;
 using Parameters = std::tuple<std::string, std::string>;
+
 class Contraction : public testing::TestWithParam<Parameters> {
 protected:
-  Einsum einsum() {
+  Einsum einsum(Sizes sizes) {
     std::string text = std::get<0>(GetParam());
     size_t comma = text.find(','), arrow = text.find("->");
-    return {text.substr(0, comma),
-            text.substr(comma + 1, arrow - comma - 1),
-            text.substr(arrow + 2),
-            {{'b', 3}, {'h', 2}, {'k', 19}, {'l', 4}, {'m', 13}, {'n', 34}}};
+    Einsum product{text.substr(0, comma),
+                   text.substr(comma + 1, arrow - comma - 1),
+                   text.substr(arrow + 2), std::move(sizes)};
+    std::string used = product.a + product.b;
+    std::erase_if(product.sizes, [&](auto entry) {
+      return used.find(entry.first) == std::string::npos;
+    });
+    return product;
   }
   std::string implementation() { return std::get<1>(GetParam()); }
+
+  void checkFromZero(const Einsum &product, float tolerance = 1e-5f) {
+    Kernels kernels(product.kernel(implementation(), false));
+    auto a = Array<float>::numbers(product.elements(product.a), 1);
+    auto b = Array<float>::numbers(product.elements(product.b), 2);
+    Array<float> c(product.elements(product.c), NAN);
+    kernels.call("product", a, b, c);
+    expectNear(c, product.expected(a, b, std::vector<float>(c.size())),
+               tolerance);
+  }
+
+  void checkAdding(const Einsum &product, float tolerance = 1e-5f) {
+    Kernels kernels(product.kernel(implementation(), true));
+    auto a = Array<float>::numbers(product.elements(product.a), 1);
+    auto b = Array<float>::numbers(product.elements(product.b), 2);
+    auto start = Array<float>::numbers(product.elements(product.c), 3);
+    std::vector<float> before(start.begin(), start.end());
+    Array<float> c(start.size(), NAN);
+    kernels.call("product", a, b, start, c);
+    expectNear(c, product.expected(a, b, before), tolerance);
+    EXPECT_TRUE(std::equal(before.begin(), before.end(), start.begin()));
+    // In place.
+    kernels.call("product", a, b, start, start);
+    expectNear(start, product.expected(a, b, before), tolerance);
+  }
 };
 
-TEST_P(Contraction, StartsFromZero) {
-  Einsum product = einsum();
-  std::string used = product.a + product.b;
-  std::erase_if(product.sizes, [&](auto entry) {
-    return used.find(entry.first) == std::string::npos;
-  });
-  Kernels kernels(product.kernel(implementation(), false));
-  auto a = Array<float>::numbers(product.elements(product.a), 1);
-  auto b = Array<float>::numbers(product.elements(product.b), 2);
-  Array<float> c(product.elements(product.c), NAN);
-  kernels.call("product", a, b, c);
-  expectNear(c, product.expected(a, b, std::vector<float>(c.size())));
+const Sizes kSmall{{'b', 3}, {'h', 2},  {'k', 19},
+                   {'l', 4}, {'m', 13}, {'n', 34}};
+/// Several panels and blocks of every loop, none of which divides.
+const Sizes kLarge{{'b', 2}, {'k', 263}, {'l', 2}, {'m', 523}, {'n', 77}};
+
+TEST_P(Contraction, StartsFromZero) { checkFromZero(einsum(kSmall)); }
+TEST_P(Contraction, AddsToAnArgument) { checkAdding(einsum(kSmall)); }
+
+class LargeContraction : public Contraction {};
+
+TEST_P(LargeContraction, StartsFromZero) {
+  checkFromZero(einsum(kLarge), 1e-4f);
+}
+TEST_P(LargeContraction, AddsToAnArgument) {
+  checkAdding(einsum(kLarge), 1e-4f);
 }
 
-TEST_P(Contraction, AddsToAnArgument) {
-  Einsum product = einsum();
-  std::string used = product.a + product.b;
-  std::erase_if(product.sizes, [&](auto entry) {
-    return used.find(entry.first) == std::string::npos;
-  });
-  Kernels kernels(product.kernel(implementation(), true));
-  auto a = Array<float>::numbers(product.elements(product.a), 1);
-  auto b = Array<float>::numbers(product.elements(product.b), 2);
-  auto start = Array<float>::numbers(product.elements(product.c), 3);
-  std::vector<float> before(start.begin(), start.end());
-  Array<float> c(start.size(), NAN);
-  kernels.call("product", a, b, start, c);
-  expectNear(c, product.expected(a, b, before));
-  EXPECT_TRUE(std::equal(before.begin(), before.end(), start.begin()));
-  // In place.
-  kernels.call("product", a, b, start, start);
-  expectNear(start, product.expected(a, b, before));
+std::string nameOf(const testing::TestParamInfo<Parameters> &info) {
+  std::string name = std::get<0>(info.param) + "_" + std::get<1>(info.param);
+  for (char &c : name)
+    if (!std::isalnum(c))
+      c = '_';
+  return name;
 }
 
 INSTANTIATE_TEST_SUITE_P(
@@ -158,14 +192,15 @@ INSTANTIATE_TEST_SUITE_P(
                                      "mkl,kln->mn", "lmk,lnk->mn",
                                      "klm,kln->mn"),
                      testing::Values("openblas", "generated")),
-    [](const auto &info) {
-      std::string name =
-          std::get<0>(info.param) + "_" + std::get<1>(info.param);
-      for (char &c : name)
-        if (!std::isalnum(c))
-          c = '_';
-      return name;
-    });
+    nameOf);
+
+INSTANTIATE_TEST_SUITE_P(
+    Layouts, LargeContraction,
+    testing::Combine(testing::Values("mk,kn->mn", "mk,nk->mn", "km,kn->mn",
+                                     "km,nk->nm", "bkm,bkn->bmn", "lkm,lkn->mn",
+                                     "klm,lnk->mn"),
+                     testing::Values("generated")),
+    nameOf);
 
 class ByImplementation : public testing::TestWithParam<std::string> {
 protected:

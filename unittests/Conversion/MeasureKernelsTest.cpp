@@ -68,7 +68,9 @@ TEST_F(MeasureKernels, OneRowForEachImplementation) {
         EXPECT_EQ(total, 3u);
         steps.push_back(done);
       })));
-  EXPECT_EQ(steps, (std::vector<size_t>{0, 1, 2, 3}));
+  EXPECT_TRUE(llvm::is_sorted(steps));
+  EXPECT_EQ(steps.front(), 0u);
+  EXPECT_EQ(steps.back(), 3u);
   EXPECT_EQ(profile.target, HostJit::hostTarget());
   std::vector<std::string> found;
   for (const ProfileRow &row : profile.rows) {
@@ -80,7 +82,7 @@ TEST_F(MeasureKernels, OneRowForEachImplementation) {
     EXPECT_EQ(row.scratchBytes, 0);
   }
   EXPECT_EQ(found,
-            (std::vector<std::string>{"product/openblas", "product/generated",
+            (std::vector<std::string>{"product/generated", "product/openblas",
                                       "gather/generated"}));
   // The module itself is as it was.
   EXPECT_TRUE(module->lookupSymbol<mlir::func::FuncOp>("product"));

@@ -19,8 +19,8 @@ namespace baechi {
 void registerHostKernelDialects(mlir::DialectRegistry &registry);
 
 /// The implementations that host code can be made with for `kernel`, the
-/// default first: "openblas" (contractions in single precision, through
-/// cblas_sgemm) and "generated" (every kernel).
+/// default first: "generated" (every kernel) and "openblas" (contractions in
+/// single precision, through cblas_sgemm).
 llvm::SmallVector<llvm::StringRef>
 hostImplementations(mlir::func::FuncOp kernel);
 

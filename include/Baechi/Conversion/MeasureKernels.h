@@ -34,8 +34,10 @@ struct MeasureOptions {
 /// memory, get no row but a warning. Rows of this kind that another host
 /// measured (Profile::target) are dropped, with a warning.
 ///
-/// `progress` is told before each row how many are done, and at the end; it is
-/// called on the thread that measures. OpenBLAS rows are left out, with a
+/// Rows are measured in several rounds, so that those that are compared with
+/// each other see the same weather. `progress` is told how much is done, as a
+/// number of rows, often and at the end; it is called on the thread that
+/// measures. OpenBLAS rows are left out, with a
 /// warning, where the library is missing.
 mlir::LogicalResult measureKernels(
     mlir::ModuleOp module, Profile &profile, const MeasureOptions &options = {},

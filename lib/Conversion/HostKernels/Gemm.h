@@ -8,33 +8,18 @@
 #ifndef BAECHI_LIB_CONVERSION_HOSTKERNELS_GEMM_H
 #define BAECHI_LIB_CONVERSION_HOSTKERNELS_GEMM_H
 
-#include "mlir/Dialect/Func/IR/FuncOps.h"
-#include <optional>
+#include "StridedProduct.h"
 
 namespace baechi {
 
 /// A kernel as loops around row-major products C += A * B in single precision.
 struct GemmPlan {
-  /// A loop around the products: how far it moves in each matrix, in elements.
-  struct Loop {
-    int64_t size = 1, a = 0, b = 0, c = 0;
-  };
-  /// What the result starts from.
-  enum class Start { Value, Argument };
-
-  /// The kernel's arguments that hold A and B, and where they start in them.
-  unsigned argumentA = 0, argumentB = 0;
-  int64_t offsetA = 0, offsetB = 0;
+  ProductOperands operands;
   bool transposeA = false, transposeB = false;
   int64_t m = 1, n = 1, k = 1;
   int64_t lda = 1, ldb = 1, ldc = 1;
   /// Loops over disjoint parts of the result, and loops that add to one part.
-  llvm::SmallVector<Loop> outer, sums;
-
-  Start start = Start::Value;
-  float startValue = 0;
-  unsigned startArgument = 0;
-  int64_t startOffset = 0;
+  ProductLoops outer, sums;
 };
 
 /// The plan for a kernel that is one contraction of views of its arguments, in

@@ -10,6 +10,7 @@
 #include "Baechi/Dialect/Baechi.h"
 #include "Gemm.h"
 #include "Internal.h"
+#include "Tiles.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
@@ -41,34 +42,39 @@ OwningOpRef<ModuleOp> copiesOf(ArrayRef<func::FuncOp> kernels,
   return copies;
 }
 
-/// True when `kernel` is to be calls of OpenBLAS; fails on an implementation
+/// The implementation that `kernel` asks for, else its default; fails on one
 /// that it does not have.
-FailureOr<bool> usesOpenBlas(func::FuncOp kernel) {
+FailureOr<StringRef> implementationOf(func::FuncOp kernel) {
   SmallVector<StringRef> known = hostImplementations(kernel);
   auto asked =
       kernel->getAttrOfType<StringAttr>(BaechiDialect::kImplementation);
   StringRef chosen = asked ? asked.getValue() : known.front();
-  if (!llvm::is_contained(known, chosen))
+  auto *found = llvm::find(known, chosen);
+  if (found == known.end())
     return kernel.emitOpError("has no host implementation '")
            << chosen << "'; it has: " << llvm::join(known, ", ");
-  return chosen == kOpenBlas;
+  return *found;
 }
 
-/// Moves the kernels that call OpenBLAS out of `kernels`, as code on pointers.
-FailureOr<OwningOpRef<ModuleOp>> takeGemms(ModuleOp kernels) {
-  OwningOpRef<ModuleOp> gemms = ModuleOp::create(kernels.getLoc());
-  OpBuilder builder = OpBuilder::atBlockEnd(gemms->getBody());
+/// Moves the kernels that are products out of `kernels`, as code on pointers.
+FailureOr<OwningOpRef<ModuleOp>> takeProducts(ModuleOp kernels) {
+  OwningOpRef<ModuleOp> products = ModuleOp::create(kernels.getLoc());
+  OpBuilder builder = OpBuilder::atBlockEnd(products->getBody());
+  VectorUnit unit = hostVectorUnit();
   for (auto kernel :
        llvm::make_early_inc_range(kernels.getOps<func::FuncOp>())) {
-    FailureOr<bool> gemm = usesOpenBlas(kernel);
-    if (failed(gemm))
+    FailureOr<StringRef> implementation = implementationOf(kernel);
+    if (failed(implementation))
       return failure();
-    if (!*gemm)
+    if (*implementation == kOpenBlas)
+      emitGemm(builder, kernel, *planGemm(kernel));
+    else if (auto plan = planTiles(kernel, unit))
+      emitTiles(builder, kernel, *plan);
+    else
       continue;
-    emitGemm(builder, kernel, *planGemm(kernel));
     kernel.erase();
   }
-  return gemms;
+  return products;
 }
 
 void append(ModuleOp from, ModuleOp to) {
@@ -87,13 +93,13 @@ void loadDialects(MLIRContext *context) {
 /// Lowers until the scratch is known.
 LogicalResult lowerToPointers(ModuleOp copies) {
   KernelSignatures signatures;
-  FailureOr<OwningOpRef<ModuleOp>> gemms = takeGemms(copies);
-  if (failed(gemms) || failed(bufferizeKernels(copies, signatures)) ||
+  FailureOr<OwningOpRef<ModuleOp>> products = takeProducts(copies);
+  if (failed(products) || failed(bufferizeKernels(copies, signatures)) ||
       failed(lowerToLoops(copies, signatures)))
     return failure();
   for (auto kernel : copies.getOps<func::FuncOp>())
     markPointers(kernel, signatures.find(kernel.getSymNameAttr())->second);
-  append(**gemms, copies);
+  append(**products, copies);
   return success();
 }
 
@@ -158,7 +164,7 @@ LogicalResult moveSymbols(ModuleOp from, ModuleOp to) {
 
 SmallVector<StringRef> baechi::hostImplementations(func::FuncOp kernel) {
   if (planGemm(kernel))
-    return {kOpenBlas, kGenerated};
+    return {kGenerated, kOpenBlas};
   return {kGenerated};
 }
 

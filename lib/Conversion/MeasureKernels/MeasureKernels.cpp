@@ -31,7 +31,10 @@ using Clock = std::chrono::steady_clock;
 constexpr const char *kKind = "host";
 /// The clock's own cost must not show.
 constexpr double kNsPerSample = 20000;
-constexpr size_t kFewestSamples = 3;
+/// Every row is measured so many times, all others in between: a processor's
+/// clock and its neighbours change from one second to the next, and rows are
+/// compared with each other.
+constexpr size_t kRounds = 3;
 
 /// One row to be: a kernel with an implementation, and its code.
 struct Candidate {
@@ -41,6 +44,8 @@ struct Candidate {
   std::string symbol;
   int64_t scratchBytes = 0;
   void *code = nullptr;
+  /// Nanoseconds a call.
+  std::vector<double> samples;
 };
 
 double nsSince(Clock::time_point start) {
@@ -119,8 +124,12 @@ SmallVector<Candidate> findCandidates(ModuleOp module, const Profile &profile) {
         if (!loaded)
           emitWarning(module.getLoc()) << llvm::toString(loaded.takeError());
       }
-      if (implementation != "openblas" || *blas)
-        candidates.push_back({kernel, hash, implementation.str(), {}});
+      if (implementation != "openblas" || *blas) {
+        Candidate &candidate = candidates.emplace_back();
+        candidate.kernel = kernel;
+        candidate.hash = hash;
+        candidate.implementation = implementation.str();
+      }
     }
   }
   return candidates;
@@ -171,12 +180,11 @@ double quantile(ArrayRef<double> sorted, double share) {
   return sorted[static_cast<size_t>(share * (sorted.size() - 1) + 0.5)];
 }
 
-/// None when there is no memory for the operands.
-std::optional<ProfileRow> measure(Candidate &candidate,
-                                  const MeasureOptions &options, bool hurry) {
+/// Adds one round's samples; false when there is no memory for the operands.
+bool measure(Candidate &candidate, const MeasureOptions &options, bool hurry) {
   Operands operands(candidate.kernel, candidate.scratchBytes);
   if (!operands.allocated())
-    return std::nullopt;
+    return false;
   auto *code = reinterpret_cast<void (*)(void **)>(candidate.code);
   size_t set = 0;
   auto call = [&] {
@@ -189,25 +197,30 @@ std::optional<ProfileRow> measure(Candidate &candidate,
   double once = std::max(nsSince(start), 1.0);
   size_t calls = std::clamp(kNsPerSample / once, 1.0, 1000.0);
 
-  std::vector<double> samples;
+  size_t fewest = llvm::divideCeil(options.samplesPerRow, kRounds);
   double spentNs = 0;
+  size_t samples = 0;
   auto enough = [&] {
-    if (samples.size() < kFewestSamples)
+    if (samples == 0)
       return false;
-    return hurry || spentNs > options.mostSecondsPerRow * 1e9 ||
-           (spentNs > options.secondsPerRow * 1e9 &&
-            samples.size() >= static_cast<size_t>(options.samplesPerRow));
+    return hurry || spentNs > options.mostSecondsPerRow / kRounds * 1e9 ||
+           (spentNs > options.secondsPerRow / kRounds * 1e9 &&
+            samples >= fewest);
   };
-  while (!enough()) {
+  for (; !enough(); ++samples) {
     start = Clock::now();
     for (size_t i = 0; i < calls; ++i)
       call();
     double ns = nsSince(start);
     spentNs += ns;
-    samples.push_back(ns / calls);
+    candidate.samples.push_back(ns / calls);
   }
-  llvm::sort(samples);
+  return true;
+}
 
+ProfileRow rowOf(Candidate &candidate) {
+  std::vector<double> &samples = candidate.samples;
+  llvm::sort(samples);
   ProfileRow row;
   row.kernel = candidate.kernel.getSymName().str();
   row.hash = candidate.hash;
@@ -254,14 +267,18 @@ baechi::measureKernels(ModuleOp module, Profile &profile,
   std::thread([&] {
     bindThread();
     Clock::time_point start = Clock::now();
-    for (auto [index, candidate] : llvm::enumerate(candidates)) {
-      progress(index, candidates.size());
-      bool hurry = nsSince(start) > options.secondsInAll * 1e9;
-      if (std::optional<ProfileRow> row = measure(candidate, options, hurry))
-        profile.rows.push_back(std::move(*row));
-      else
-        withoutMemory.insert(candidate.kernel);
-    }
+    for (size_t round = 0; round < kRounds; ++round)
+      for (auto [index, candidate] : llvm::enumerate(candidates)) {
+        progress((round * candidates.size() + index) / kRounds,
+                 candidates.size());
+        bool hurry = nsSince(start) > options.secondsInAll * 1e9;
+        if (!withoutMemory.contains(candidate.kernel) &&
+            !measure(candidate, options, hurry))
+          withoutMemory.insert(candidate.kernel);
+      }
+    for (Candidate &candidate : candidates)
+      if (!withoutMemory.contains(candidate.kernel))
+        profile.rows.push_back(rowOf(candidate));
     progress(candidates.size(), candidates.size());
   }).join();
   for (func::FuncOp kernel : withoutMemory)

@@ -10,6 +10,7 @@
 #include "DataAccesses.h"
 #include "llvm/Support/MathExtras.h"
 #include <random>
+#include <sys/mman.h>
 
 using namespace mlir;
 using namespace baechi;
@@ -20,6 +21,7 @@ namespace {
 constexpr int64_t kFootprint = 16 << 20;
 constexpr int64_t kMostSets = 64;
 constexpr int64_t kAlignment = 64;
+constexpr int64_t kHugePage = 2 << 20;
 /// What integers are below where nothing is gathered by them.
 constexpr int64_t kFewIntegers = 4;
 
@@ -86,9 +88,14 @@ Operands::Operands(func::FuncOp kernel, int64_t scratchBytes) {
   int64_t sets = std::clamp<int64_t>(
       kFootprint / std::max<int64_t>(setBytes, 1), 1, kMostSets);
   int64_t bytes = std::max(sets * setBytes, kAlignment);
-  memory.reset(static_cast<char *>(std::aligned_alloc(kAlignment, bytes)));
+  // Laid out as an arena is, in huge pages where it fills any.
+  int64_t alignment = bytes < kHugePage ? kAlignment : kHugePage;
+  bytes = llvm::alignTo(bytes, alignment);
+  memory.reset(static_cast<char *>(std::aligned_alloc(alignment, bytes)));
   if (!memory)
     return;
+  if (alignment == kHugePage)
+    ::madvise(memory.get(), bytes, MADV_HUGEPAGE);
   // Touches the pages of results and scratch, too.
   std::fill_n(memory.get(), bytes, 0);
 
@@ -98,8 +105,10 @@ Operands::Operands(func::FuncOp kernel, int64_t scratchBytes) {
   char *next = memory.get();
   for (int64_t set = 0; set < sets; ++set) {
     auto &list = pointers.emplace_back();
+    if (set > 0)
+      std::copy_n(memory.get(), setBytes, next);
     for (auto [position, type] : llvm::enumerate(types)) {
-      if (position < kernel.getNumArguments())
+      if (set == 0 && position < kernel.getNumArguments())
         fill(next, cast<RankedTensorType>(type), bound, random);
       list.push_back(next);
       next += llvm::alignTo(bytesOf(type), kAlignment);

@@ -134,7 +134,7 @@ func.func private @foreign(%x: tensor<f32>) -> tensor<f32> attributes {baechi.ke
 
 func.func private @cblas_sgemm()
 // expected-error@+1 {{'llvm.func' op is needed by host code, but the module has 'cblas_sgemm' for something else}}
-func.func private @product(%a: tensor<12x7xf32>, %b: tensor<7x9xf32>) -> tensor<12x9xf32> attributes {baechi.kernel} {
+func.func private @product(%a: tensor<12x7xf32>, %b: tensor<7x9xf32>) -> tensor<12x9xf32> attributes {baechi.kernel, baechi.implementation = "openblas"} {
   %zero = arith.constant 0.0 : f32
   %e = tensor.empty() : tensor<12x9xf32>
   %f = linalg.fill ins(%zero : f32) outs(%e : tensor<12x9xf32>) -> tensor<12x9xf32>

@@ -26,7 +26,7 @@ func.func private @generated(%a: tensor<12x7xf32>, %b: tensor<7x9xf32>) -> tenso
 // CHECK-LABEL: define void @nn(
 // CHECK-NOT: br
 // CHECK: call void @cblas_sgemm(i32 101, i32 111, i32 111, i32 12, i32 9, i32 7, float 1.000000e+00, ptr %0, i32 7, ptr %1, i32 9, float 0.000000e+00, ptr %2, i32 9)
-func.func private @nn(%a: tensor<12x7xf32>, %b: tensor<7x9xf32>) -> tensor<12x9xf32> attributes {baechi.kernel} {
+func.func private @nn(%a: tensor<12x7xf32>, %b: tensor<7x9xf32>) -> tensor<12x9xf32> attributes {baechi.kernel, baechi.implementation = "openblas"} {
   %zero = arith.constant 0.0 : f32
   %e = tensor.empty() : tensor<12x9xf32>
   %f = linalg.fill ins(%zero : f32) outs(%e : tensor<12x9xf32>) -> tensor<12x9xf32>
@@ -43,7 +43,7 @@ func.func private @nn(%a: tensor<12x7xf32>, %b: tensor<7x9xf32>) -> tensor<12x9x
 // CHECK-LABEL: define void @nt(
 // CHECK-NOT: br
 // CHECK: call void @cblas_sgemm(i32 101, i32 111, i32 112, i32 12, i32 9, i32 7, float 1.000000e+00, ptr %0, i32 7, ptr %1, i32 7, float 0.000000e+00, ptr %2, i32 9)
-func.func private @nt(%a: tensor<12x7xf32>, %b: tensor<9x7xf32>) -> tensor<12x9xf32> attributes {baechi.kernel} {
+func.func private @nt(%a: tensor<12x7xf32>, %b: tensor<9x7xf32>) -> tensor<12x9xf32> attributes {baechi.kernel, baechi.implementation = "openblas"} {
   %zero = arith.constant 0.0 : f32
   %e = tensor.empty() : tensor<12x9xf32>
   %f = linalg.fill ins(%zero : f32) outs(%e : tensor<12x9xf32>) -> tensor<12x9xf32>
@@ -60,7 +60,7 @@ func.func private @nt(%a: tensor<12x7xf32>, %b: tensor<9x7xf32>) -> tensor<12x9x
 // CHECK-LABEL: define void @tn(
 // CHECK-NOT: br
 // CHECK: call void @cblas_sgemm(i32 101, i32 112, i32 111, i32 12, i32 9, i32 7, float 1.000000e+00, ptr %0, i32 12, ptr %1, i32 9, float 0.000000e+00, ptr %2, i32 9)
-func.func private @tn(%a: tensor<7x12xf32>, %b: tensor<7x9xf32>) -> tensor<12x9xf32> attributes {baechi.kernel} {
+func.func private @tn(%a: tensor<7x12xf32>, %b: tensor<7x9xf32>) -> tensor<12x9xf32> attributes {baechi.kernel, baechi.implementation = "openblas"} {
   %zero = arith.constant 0.0 : f32
   %e = tensor.empty() : tensor<12x9xf32>
   %f = linalg.fill ins(%zero : f32) outs(%e : tensor<12x9xf32>) -> tensor<12x9xf32>
@@ -77,7 +77,7 @@ func.func private @tn(%a: tensor<7x12xf32>, %b: tensor<7x9xf32>) -> tensor<12x9x
 // The transposed result is the product of the transposed operands.
 // CHECK-LABEL: define void @transposed_result(
 // CHECK: call void @cblas_sgemm(i32 101, i32 112, i32 112, i32 9, i32 12, i32 7, float 1.000000e+00, ptr %1, i32 9, ptr %0, i32 7, float 0.000000e+00, ptr %2, i32 12)
-func.func private @transposed_result(%a: tensor<12x7xf32>, %b: tensor<7x9xf32>) -> tensor<9x12xf32> attributes {baechi.kernel} {
+func.func private @transposed_result(%a: tensor<12x7xf32>, %b: tensor<7x9xf32>) -> tensor<9x12xf32> attributes {baechi.kernel, baechi.implementation = "openblas"} {
   %zero = arith.constant 0.0 : f32
   %e = tensor.empty() : tensor<9x12xf32>
   %f = linalg.fill ins(%zero : f32) outs(%e : tensor<9x12xf32>) -> tensor<9x12xf32>
@@ -106,7 +106,7 @@ func.func private @transposed_result(%a: tensor<12x7xf32>, %b: tensor<7x9xf32>) 
 // CHECK: mul i64 %[[HEAD]], 432
 // CHECK: %[[C:.*]] = getelementptr
 // CHECK: call void @cblas_sgemm(i32 101, i32 111, i32 112, i32 12, i32 9, i32 7, float 1.000000e+00, ptr %[[A]], i32 14, ptr %[[B]], i32 14, float 0.000000e+00, ptr %[[C]], i32 9)
-func.func private @heads(%a: tensor<3x12x2x7xf32>, %b: tensor<3x9x2x7xf32>) -> tensor<3x2x12x9xf32> attributes {baechi.kernel} {
+func.func private @heads(%a: tensor<3x12x2x7xf32>, %b: tensor<3x9x2x7xf32>) -> tensor<3x2x12x9xf32> attributes {baechi.kernel, baechi.implementation = "openblas"} {
   %zero = arith.constant 0.0 : f32
   %e = tensor.empty() : tensor<3x2x12x9xf32>
   %f = linalg.fill ins(%zero : f32) outs(%e : tensor<3x2x12x9xf32>) -> tensor<3x2x12x9xf32>
@@ -125,7 +125,7 @@ func.func private @heads(%a: tensor<3x12x2x7xf32>, %b: tensor<3x9x2x7xf32>) -> t
 // CHECK: %[[A:.*]] = getelementptr i8, ptr %0, i64 40
 // CHECK: %[[B:.*]] = getelementptr i8, ptr %1, i64 60
 // CHECK: call void @cblas_sgemm(i32 101, i32 111, i32 111, i32 4, i32 15, i32 4, float 1.000000e+00, ptr %[[A]], i32 8, ptr %[[B]], i32 30, float 0.000000e+00, ptr %2, i32 15)
-func.func private @views(%a: tensor<6x8xf32>, %b: tensor<4x2x3x5xf32>) -> tensor<4x15xf32> attributes {baechi.kernel} {
+func.func private @views(%a: tensor<6x8xf32>, %b: tensor<4x2x3x5xf32>) -> tensor<4x15xf32> attributes {baechi.kernel, baechi.implementation = "openblas"} {
   %zero = arith.constant 0.0 : f32
   %rows = tensor.extract_slice %a[1, 2] [4, 4] [1, 1] : tensor<6x8xf32> to tensor<4x4xf32>
   %block = tensor.extract_slice %b[0, 1, 0, 0] [4, 1, 3, 5] [1, 1, 1, 1] : tensor<4x2x3x5xf32> to tensor<4x3x5xf32>
@@ -147,7 +147,7 @@ func.func private @views(%a: tensor<6x8xf32>, %b: tensor<4x2x3x5xf32>) -> tensor
 // CHECK: %[[FIRST:.*]] = icmp eq i64 %[[L:.*]], 0
 // CHECK: %[[BETA:.*]] = select i1 %[[FIRST]], float 0.000000e+00, float 1.000000e+00
 // CHECK: call void @cblas_sgemm(i32 101, i32 111, i32 111, i32 12, i32 9, i32 7, float 1.000000e+00, ptr %{{.*}}, i32 7, ptr %{{.*}}, i32 9, float %[[BETA]], ptr %2, i32 9)
-func.func private @two_sums(%a: tensor<4x12x7xf32>, %b: tensor<4x7x9xf32>) -> tensor<12x9xf32> attributes {baechi.kernel} {
+func.func private @two_sums(%a: tensor<4x12x7xf32>, %b: tensor<4x7x9xf32>) -> tensor<12x9xf32> attributes {baechi.kernel, baechi.implementation = "openblas"} {
   %zero = arith.constant 0.0 : f32
   %e = tensor.empty() : tensor<12x9xf32>
   %f = linalg.fill ins(%zero : f32) outs(%e : tensor<12x9xf32>) -> tensor<12x9xf32>
@@ -167,7 +167,7 @@ func.func private @two_sums(%a: tensor<4x12x7xf32>, %b: tensor<4x7x9xf32>) -> te
 // CHECK: br i1 %[[SAME]]
 // CHECK: call void @llvm.memcpy.p0.p0.i64({{.*}} %3, {{.*}} %2, i64 432, i1 false)
 // CHECK: call void @cblas_sgemm(i32 101, i32 111, i32 111, i32 12, i32 9, i32 7, float 1.000000e+00, ptr %0, i32 7, ptr %1, i32 9, float 1.000000e+00, ptr %3, i32 9)
-func.func private @accumulate(%a: tensor<12x7xf32>, %b: tensor<7x9xf32>, %start: tensor<12x9xf32>) -> (tensor<12x9xf32> {baechi.may_alias = array<i64: 2>}) attributes {baechi.kernel} {
+func.func private @accumulate(%a: tensor<12x7xf32>, %b: tensor<7x9xf32>, %start: tensor<12x9xf32>) -> (tensor<12x9xf32> {baechi.may_alias = array<i64: 2>}) attributes {baechi.kernel, baechi.implementation = "openblas"} {
   %zero = arith.constant 0.0 : f32
   %e = tensor.empty() : tensor<12x9xf32>
   %f = linalg.fill ins(%zero : f32) outs(%e : tensor<12x9xf32>) -> tensor<12x9xf32>

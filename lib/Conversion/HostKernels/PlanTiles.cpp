@@ -1,0 +1,167 @@
+//===- PlanTiles.cpp - Contractions as products of register tiles -*- C++
+//-*-===//
+//
+// Part of the Baechi project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Tiles.h"
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringMap.h"
+#include "llvm/TargetParser/Host.h"
+
+using namespace mlir;
+using namespace baechi;
+
+namespace {
+/// Most elements of a panel of B: it stays in the second-level cache while all
+/// rows pass by.
+constexpr int64_t kPanelElements = 16 * 1024;
+/// Packing pays from so many rows on, if B has the right order already.
+constexpr int64_t kRowsToPack = 24;
+
+/// Elements between rows of A from which on packing them pays.
+constexpr int64_t kFarApart = 512;
+
+int64_t sizeOf(const ProductLoops &loops) {
+  int64_t size = 1;
+  for (const ProductLoop &loop : loops)
+    size *= loop.size;
+  return size;
+}
+
+/// Makes columns of rows and rows of columns: C^T = B^T * A^T.
+void transpose(StridedProduct &product) {
+  std::swap(product.rows, product.columns);
+  std::swap(product.operands.argumentA, product.operands.argumentB);
+  std::swap(product.operands.offsetA, product.operands.offsetB);
+  for (ProductLoops *loops :
+       {&product.batch, &product.rows, &product.columns, &product.sums})
+    for (ProductLoop &loop : *loops)
+      std::swap(loop.a, loop.b);
+}
+
+/// Takes out the loop that runs along the result's rows.
+std::optional<ProductLoop> takeColumn(ProductLoops &columns) {
+  auto *found = llvm::find_if(
+      columns, [](const ProductLoop &loop) { return loop.c == 1; });
+  if (found == columns.end())
+    return std::nullopt;
+  ProductLoop column = *found;
+  columns.erase(found);
+  return column;
+}
+
+/// Takes out the largest loop.
+ProductLoop takeRow(ProductLoops &rows) {
+  auto *found = llvm::max_element(
+      rows, [](const ProductLoop &one, const ProductLoop &other) {
+        return one.size < other.size;
+      });
+  ProductLoop row = *found;
+  rows.erase(found);
+  return row;
+}
+
+/// As many rows and vectors as the registers hold, all tiles about as large.
+void chooseTile(TilePlan &plan) {
+  int64_t most = plan.unit.registers - plan.unit.registers / 8;
+  int64_t vectors = llvm::divideCeil(plan.column.size, plan.unit.lanes);
+  plan.vectorsPerTile =
+      std::min<int64_t>(vectors, plan.unit.registers >= 32 ? 4 : 2);
+  int64_t rows = most / plan.vectorsPerTile;
+  if (plan.unit.registers >= 32)
+    rows = std::min<int64_t>(rows, 12);
+  int64_t tiles = llvm::divideCeil(plan.row.size, rows);
+  plan.rowsPerTile = llvm::divideCeil(plan.row.size, tiles);
+}
+
+/// Distributes the loops of the sum: as many inside as a panel has room for.
+void chooseBlocks(TilePlan &plan, ProductLoops sums) {
+  // The innermost runs through B most closely.
+  llvm::stable_sort(sums, [](const ProductLoop &one, const ProductLoop &other) {
+    return std::abs(one.b) > std::abs(other.b);
+  });
+  int64_t room = std::max<int64_t>(kPanelElements / plan.columnsPerTile(), 1);
+  while (!sums.empty() && sums.back().size <= room) {
+    room /= sums.back().size;
+    plan.sums.insert(plan.sums.begin(), sums.pop_back_val());
+  }
+  if (!sums.empty() && (room > 1 || plan.sums.empty())) {
+    ProductLoop split = sums.pop_back_val();
+    int64_t chunks = llvm::divideCeil(split.size, room);
+    plan.chunk = llvm::divideCeil(split.size, chunks);
+    // Whole vectors, for the transposition of packing.
+    if (plan.chunk > 2 * plan.unit.lanes)
+      plan.chunk = llvm::alignTo(plan.chunk, plan.unit.lanes);
+    plan.sums.insert(plan.sums.begin(), split);
+    sums.push_back(
+        {static_cast<int64_t>(llvm::divideCeil(split.size, plan.chunk)),
+         split.a * plan.chunk, split.b * plan.chunk, 0});
+  } else {
+    plan.chunk = plan.sums.front().size;
+  }
+  plan.blocks = std::move(sums);
+}
+} // namespace
+
+VectorUnit baechi::hostVectorUnit() {
+  llvm::StringMap<bool> features = llvm::sys::getHostCPUFeatures();
+  if (features.lookup("avx512f"))
+    return {16, 32};
+  if (features.lookup("avx2") && features.lookup("fma"))
+    return {8, 16};
+  if (features.lookup("neon"))
+    return {4, 32};
+  return {4, 16};
+}
+
+int64_t TilePlan::depth() const {
+  return sizeOf(sums) / sums.front().size * chunk;
+}
+
+int64_t TilePlan::packedRows() const {
+  return packRows ? sizeOf(aroundRows) * rowTiles() * rowsPerTile * depth() : 0;
+}
+
+int64_t TilePlan::packedPanel() const {
+  return packPanel ? depth() * columnsPerTile() : 0;
+}
+
+std::optional<TilePlan> baechi::planTiles(func::FuncOp kernel,
+                                          VectorUnit unit) {
+  std::optional<StridedProduct> product = matchStridedProduct(kernel);
+  if (!product)
+    return std::nullopt;
+  for (ProductLoops *loops :
+       {&product->batch, &product->rows, &product->columns, &product->sums})
+    collapseLoops(*loops);
+  auto column = takeColumn(product->columns);
+  if (!column) {
+    transpose(*product);
+    column = takeColumn(product->columns);
+  }
+  if (!column)
+    return std::nullopt;
+
+  TilePlan plan;
+  plan.operands = product->operands;
+  plan.unit = unit;
+  plan.column = *column;
+  plan.row = takeRow(product->rows);
+  plan.around = product->batch;
+  plan.around.append(product->columns);
+  plan.aroundRows = product->rows;
+  chooseTile(plan);
+  chooseBlocks(plan, product->sums);
+  bool isPanel = column->size <= plan.columnsPerTile();
+  plan.packPanel =
+      column->b != 1 ||
+      (!isPanel && plan.row.size * sizeOf(plan.aroundRows) >= kRowsToPack);
+  // Rows so far apart share few sets of the caches.
+  plan.packRows =
+      !isPanel && plan.row.a == 1 && std::abs(plan.sums.back().a) >= kFarApart;
+  return plan;
+}

@@ -1,0 +1,59 @@
+//===- StridedProduct.h - Kernels as sums of products -*- C++ -*-===//
+//
+// Part of the Baechi project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+#ifndef BAECHI_LIB_CONVERSION_HOSTKERNELS_STRIDEDPRODUCT_H
+#define BAECHI_LIB_CONVERSION_HOSTKERNELS_STRIDEDPRODUCT_H
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include <optional>
+
+namespace baechi {
+
+/// A loop of a product: how far an iteration moves in each operand and in the
+/// result, in elements.
+struct ProductLoop {
+  int64_t size = 1, a = 0, b = 0, c = 0;
+};
+using ProductLoops = llvm::SmallVector<ProductLoop>;
+
+/// Where the two operands and the start of the result lie.
+struct ProductOperands {
+  /// What the result starts from.
+  enum class Start { Value, Argument };
+
+  /// The kernel's arguments that hold A and B, and where they start in them.
+  unsigned argumentA = 0, argumentB = 0;
+  int64_t offsetA = 0, offsetB = 0;
+
+  Start start = Start::Value;
+  float startValue = 0;
+  unsigned startArgument = 0;
+  int64_t startOffset = 0;
+
+  bool startsFromZero() const {
+    return start == Start::Value && startValue == 0;
+  }
+};
+
+/// A kernel that is C += A * B in single precision over any number of loops.
+struct StridedProduct {
+  ProductOperands operands;
+  /// Loops through A, B and C; A and C; B and C; A and B. All but `batch` have
+  /// at least one loop, if need be of one iteration.
+  ProductLoops batch, rows, columns, sums;
+};
+
+/// The product that `kernel` is, when it is one contraction of views of its
+/// arguments in single precision.
+std::optional<StridedProduct> matchStridedProduct(mlir::func::FuncOp kernel);
+
+/// Merges loops that run through all operands as one.
+void collapseLoops(ProductLoops &loops);
+
+} // namespace baechi
+
+#endif // BAECHI_LIB_CONVERSION_HOSTKERNELS_STRIDEDPRODUCT_H
