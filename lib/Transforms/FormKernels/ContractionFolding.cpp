@@ -12,6 +12,7 @@
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/IR/IRMapping.h"
+#include "mlir/IR/Matchers.h"
 #include "mlir/Transforms/GreedyPatternRewriteDriver.h"
 
 using namespace mlir;
@@ -58,7 +59,125 @@ static bool isFreeToAdd(Value addend) {
       producer);
 }
 
+/// The number that all elements of `tensor` are.
+static Attribute splatOf(Value tensor) {
+  while (Operation *op = tensor.getDefiningOp()) {
+    if (DenseElementsAttr elements; matchPattern(op, m_Constant(&elements)))
+      return elements.isSplat() ? elements.getSplatValue<Attribute>()
+                                : Attribute();
+    if (auto fill = dyn_cast<FillOp>(op)) {
+      Attribute value;
+      matchPattern(fill.value(), m_Constant(&value));
+      return value;
+    }
+    // Whatever they do to positions, all elements are of the operand's.
+    auto generic = dyn_cast<GenericOp>(op);
+    bool moves = generic && isShuffle(generic);
+    if (!moves && !isa<tensor::ExtractSliceOp, tensor::ExpandShapeOp,
+                       tensor::CollapseShapeOp>(op))
+      return {};
+    tensor = op->getOperand(0);
+  }
+  return {};
+}
+
 namespace {
+/// A contraction with a tensor of one number, such as an LSTM's first state:
+/// the sums do not depend on that tensor's own loops, so they are computed once
+/// and repeated.
+struct ReduceOnce : OpRewritePattern<GenericOp> {
+  using OpRewritePattern::OpRewritePattern;
+
+  LogicalResult matchAndRewrite(GenericOp op,
+                                PatternRewriter &rewriter) const override {
+    std::optional<Contraction> contraction = matchContraction(op);
+    if (!contraction || !startsFromZero(*contraction))
+      return failure();
+    for (unsigned side : {0, 1}) {
+      auto number =
+          dyn_cast_if_present<TypedAttr>(splatOf(op.getDpsInputs()[side]));
+      SmallVector<AffineMap> maps = op.getIndexingMapsArray();
+      // A convolution's window loops are known from all operands together.
+      if (!number ||
+          number.getType() != getElementTypeOrSelf(op.getResultTypes()[0]) ||
+          !maps[1 - side].isProjectedPermutation() ||
+          !maps.back().isProjectedPermutation())
+        continue;
+      rewrite(rewriter, op, 1 - side, number);
+      return success();
+    }
+    return failure();
+  }
+
+  static void rewrite(PatternRewriter &rewriter, GenericOp op, unsigned side,
+                      TypedAttr number) {
+    Location loc = op.getLoc();
+    Value other = op.getDpsInputs()[side];
+    SmallVector<AffineMap> maps = op.getIndexingMapsArray();
+    SmallVector<utils::IteratorType> kinds = op.getIteratorTypesArray();
+    SmallVector<int64_t> ranges = op.getStaticLoopRanges();
+
+    // The loops that the other operand moves through, renumbered.
+    unsigned count = 0;
+    SmallVector<AffineExpr> renumbered;
+    SmallVector<utils::IteratorType> keptKinds;
+    for (unsigned loop = 0; loop < op.getNumLoops(); ++loop) {
+      bool kept = maps[side].isFunctionOfDim(loop);
+      renumbered.push_back(rewriter.getAffineDimExpr(kept ? count++ : 0));
+      if (kept)
+        keptKinds.push_back(kinds[loop]);
+    }
+    // The dimensions of the result that remain, in its order.
+    SmallVector<AffineExpr> sums, repeated;
+    SmallVector<int64_t> shape;
+    for (auto [dim, expr] : llvm::enumerate(maps.back().getResults())) {
+      unsigned loop = cast<AffineDimExpr>(expr).getPosition();
+      if (!maps[side].isFunctionOfDim(loop))
+        continue;
+      sums.push_back(renumbered[loop]);
+      repeated.push_back(rewriter.getAffineDimExpr(dim));
+      shape.push_back(ranges[loop]);
+    }
+    auto type = cast<RankedTensorType>(op.getResultTypes()[0]);
+    MLIRContext *context = rewriter.getContext();
+    Value zero = op.getDpsInits()[0].getDefiningOp<FillOp>().value();
+    Value start = FillOp::create(rewriter, loc, zero,
+                                 tensor::EmptyOp::create(rewriter, loc, shape,
+                                                         type.getElementType())
+                                     .getResult())
+                      .result();
+    bool isFloat = isa<FloatType>(type.getElementType());
+    auto once = GenericOp::create(
+        rewriter, loc, start.getType(), other, start,
+        {maps[side].replaceDimsAndSymbols(renumbered, {}, count, 0),
+         AffineMap::get(count, 0, sums, context)},
+        keptKinds, [&](OpBuilder &body, Location loc, ValueRange arguments) {
+          Value factor = arith::ConstantOp::create(body, loc, number);
+          Value product, sum;
+          if (isFloat) {
+            product = arith::MulFOp::create(body, loc, arguments[0], factor);
+            sum = arith::AddFOp::create(body, loc, arguments[1], product);
+          } else {
+            product = arith::MulIOp::create(body, loc, arguments[0], factor);
+            sum = arith::AddIOp::create(body, loc, arguments[1], product);
+          }
+          YieldOp::create(body, loc, sum);
+        });
+    Value empty = tensor::EmptyOp::create(rewriter, loc, type.getShape(),
+                                          type.getElementType());
+    rewriter.replaceOpWithNewOp<GenericOp>(
+        op, type, once.getResult(0), empty,
+        ArrayRef<AffineMap>{
+            AffineMap::get(type.getRank(), 0, repeated, context),
+            rewriter.getMultiDimIdentityMap(type.getRank())},
+        SmallVector<utils::IteratorType>(type.getRank(),
+                                         utils::IteratorType::parallel),
+        [](OpBuilder &body, Location loc, ValueRange arguments) {
+          YieldOp::create(body, loc, arguments[0]);
+        });
+  }
+};
+
 /// A transposition of a contraction's result: the contraction writes there.
 struct FoldTransposedResult : OpRewritePattern<GenericOp> {
   using OpRewritePattern::OpRewritePattern;
@@ -129,6 +248,8 @@ struct FoldAddition : OpRewritePattern<GenericOp> {
 
 void formkernels::foldIntoContractions(func::FuncOp step) {
   RewritePatternSet patterns(step.getContext());
+  // First: an addition must not make the sums start from elsewhere.
+  patterns.add<ReduceOnce>(step.getContext(), /*benefit=*/2);
   patterns.add<FoldTransposedResult, FoldAddition>(step.getContext());
   (void)applyPatternsGreedily(
       step, std::move(patterns),

@@ -82,8 +82,7 @@ static constexpr size_t kMaxRecomputedBody = 30;
 /// ... and this many users.
 static constexpr unsigned kMaxRecomputingUsers = 8;
 
-/// Moves elements without computing anything.
-static bool isShuffle(GenericOp op) {
+bool formkernels::isShuffle(GenericOp op) {
   return op.getNumReductionLoops() == 0 && op.getNumDpsInputs() == 1 &&
          op->getNumResults() == 1 && llvm::hasSingleElement(*op.getBody()) &&
          op.getBody()->getTerminator()->getOperand(0) ==

@@ -10,6 +10,7 @@
 
 #include "Baechi/Transforms/FormKernels.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/IR/BuiltinOps.h"
 
 namespace baechi::formkernels {
@@ -35,8 +36,12 @@ void foldUnitDimensions(mlir::func::FuncOp step);
 /// arithmetic and concatenations of tensors as structured operations.
 void generalize(mlir::func::FuncOp step);
 
-/// Lets contractions write transposed results and start from an addend.
+/// Lets contractions write transposed results and start from an addend; makes
+/// those with a tensor of one number sums that are computed once.
 void foldIntoContractions(mlir::func::FuncOp step);
+
+/// Moves elements without computing anything.
+bool isShuffle(mlir::linalg::GenericOp op);
 
 /// Fuses elementwise operations into their consumers where that saves memory
 /// traffic, recomputing cheap ones. `maxBuffers`: the most tensors that the
