@@ -9,8 +9,11 @@
 #include "Baechi/Analysis/Profile.h"
 #include "Baechi/Dialect/Baechi.h"
 #include "Baechi/Placement/Io.h"
+#include "Baechi/Placement/Store.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringMap.h"
+#include "llvm/ADT/StringSet.h"
+#include "llvm/Support/FileSystem.h"
 #include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/JSON.h"
 #include "llvm/Support/SHA256.h"
@@ -127,6 +130,8 @@ llvm::Expected<Profile> baechi::parseProfile(StringRef text,
 }
 
 llvm::Expected<Profile> baechi::readProfile(const std::string &path) {
+  if (std::string reason = placement::whyUntrusted(path); !reason.empty())
+    return llvm::createStringError(path + ": is not read: " + reason);
   std::string text, error = placement::readTextFile(path, text);
   if (!error.empty())
     return llvm::createStringError(error);
@@ -160,4 +165,32 @@ llvm::Error baechi::writeProfile(const std::string &path,
   if (!error.empty())
     return llvm::createStringError(error);
   return llvm::Error::success();
+}
+
+llvm::Error baechi::addToProfile(const std::string &path,
+                                 const Profile &profile) {
+  placement::StoreLock lock(path);
+  if (!lock.error().empty())
+    return llvm::createStringError(path + ": " + lock.error());
+  Profile whole;
+  whole.target = profile.target;
+  if (llvm::sys::fs::exists(path)) {
+    llvm::Expected<Profile> there = readProfile(path);
+    if (!there)
+      return there.takeError();
+    whole.rows = std::move(there->rows);
+    if (!there->target.empty() && there->target != profile.target)
+      llvm::erase_if(whole.rows,
+                     [](const ProfileRow &row) { return row.kind == "host"; });
+  }
+  llvm::StringSet<> known;
+  auto key = [](const ProfileRow &row) {
+    return row.hash + "/" + row.kind + "/" + row.implementation;
+  };
+  for (const ProfileRow &row : whole.rows)
+    known.insert(key(row));
+  for (const ProfileRow &row : profile.rows)
+    if (known.insert(key(row)).second)
+      whole.rows.push_back(row);
+  return writeProfile(path, whole);
 }

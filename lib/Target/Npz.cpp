@@ -13,6 +13,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Baechi/Target/Npz.h"
+#include "Baechi/Placement/Store.h"
 
 #include <algorithm>
 #include <array>
@@ -255,7 +256,9 @@ std::string baechi::writeArrays(const std::string &path,
       return path + ": array '" + name + "': " + error;
   }
   int code = 0;
-  zip_t *archive = zip_open(path.c_str(), ZIP_CREATE | ZIP_TRUNCATE, &code);
+  placement::StagedFile file(path);
+  zip_t *archive =
+      zip_open(file.temporary().c_str(), ZIP_CREATE | ZIP_TRUNCATE, &code);
   if (!archive)
     return path + ": " + errorText(code);
   for (const auto &[name, bytes] : contents) {
@@ -280,5 +283,6 @@ std::string baechi::writeArrays(const std::string &path,
     zip_discard(archive);
     return error;
   }
-  return "";
+  std::string error = file.place();
+  return error.empty() ? "" : path + ": " + error;
 }

@@ -6,8 +6,11 @@
 from __future__ import annotations
 
 import ctypes
+import hashlib
 import json
+import os
 import pathlib
+import stat
 from typing import Any
 
 import ml_dtypes
@@ -26,8 +29,32 @@ TYPES = {
 }
 
 
+# What `baechi-run --emit=so` ends the file with: this and a SHA-256 in hexadecimal digits.
+_SEAL = b"\nbaechi-sha256 "
+_SEAL_BYTES = len(_SEAL) + 64 + 1
+
+
 class StepError(RuntimeError):
     """A step that did not end well; the message is the runtime's own."""
+
+
+def _check(file: pathlib.Path) -> None:
+    """Refuses code that is not as it was written, before any of it is mapped."""
+    try:
+        content = file.read_bytes()
+        mode = os.stat(file).st_mode
+    except OSError as error:
+        raise StepError(f"{file}: cannot be read: {error.strerror}") from error
+    if mode & stat.S_IWOTH:
+        raise StepError(f"{file}: everybody may write it (mode {stat.S_IMODE(mode):o}), so its code is not run")
+    code, seal = content[:-_SEAL_BYTES], content[-_SEAL_BYTES:]
+    if not seal.startswith(_SEAL):
+        raise StepError(
+            f"{file}: cut short, stripped or no step library: it does not end with the hash that "
+            "baechi-run --emit=so writes"
+        )
+    if hashlib.sha256(code).hexdigest().encode() != seal[len(_SEAL) : -1]:
+        raise StepError(f"{file}: damaged: its hash is not the one that it was written with; write it again")
 
 
 class StepLibrary:
@@ -37,8 +64,13 @@ class StepLibrary:
     """
 
     def __init__(self, file: pathlib.Path):
+        self._step = ctypes.c_void_p()
+        _check(file)
         prefix = file.stem.removeprefix("lib")
-        library = ctypes.CDLL(str(file))
+        try:
+            library = ctypes.CDLL(str(file.absolute()))
+        except OSError as error:
+            raise StepError(f"{file}: cannot be loaded: {error}") from error
         self._functions = {
             name: getattr(library, f"{prefix}_{name}")
             for name in (

@@ -4,6 +4,7 @@
 """A step as a shared object computes what JAX computed, called through its C
 interface."""
 
+import hashlib
 import os
 import pathlib
 import re
@@ -43,3 +44,49 @@ def test_learns_like_jax(name, tmp_path):
         step.result(beyond)
     step.run()  # goes on after an error
     step.close()
+
+
+@pytest.fixture(scope="module")
+def library(tmp_path_factory):
+    """The bytes of a library."""
+    file = tmp_path_factory.mktemp("library") / "mlp.so"
+    (file.parent / "model.mlir").write_text(fixtures.text("mlp_tiny"))
+    native.run(RUN, file.parent / "model.mlir", "--costs=roofline", "--emit=so", f"--output={file}")
+    assert file.stat().st_mode & 0o002 == 0
+    assert sorted(path.name for path in file.parent.iterdir()) == ["mlp.h", "mlp.so", "model.mlir"]
+    return file.read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("damage", "message"),
+    [
+        (lambda code: code[:20000] + bytes([code[20000] ^ 1]) + code[20001:], "damaged: its hash"),
+        (lambda code: code[:-1000], "does not end with the hash"),
+        (lambda code: code[:-200] + code[-100:], "damaged: its hash"),
+        (lambda code: b"", "does not end with the hash"),
+    ],
+)
+def test_damaged_code_is_not_mapped(library, damage, message, tmp_path):
+    file = tmp_path / "mlp.so"
+    file.write_bytes(damage(library))
+    with pytest.raises(StepError, match=rf"mlp\.so: .*{message}"):
+        StepLibrary(file)
+
+
+def test_code_that_others_may_write_is_not_run(library, tmp_path):
+    file = tmp_path / "mlp.so"
+    file.write_bytes(library)
+    StepLibrary(file).close()
+    file.chmod(0o666)
+    with pytest.raises(StepError, match="everybody may write it .mode 666."):
+        StepLibrary(file)
+
+
+def test_what_cannot_be_loaded_is_named(tmp_path):
+    with pytest.raises(StepError, match=r"none\.so: cannot be read: No such file"):
+        StepLibrary(tmp_path / "none.so")
+    code = b"no shared object"
+    file = tmp_path / "text.so"
+    file.write_bytes(code + b"\nbaechi-sha256 " + hashlib.sha256(code).hexdigest().encode() + b"\n")
+    with pytest.raises(StepError, match=r"text\.so: cannot be loaded: .*text\.so"):
+        StepLibrary(file)

@@ -188,8 +188,9 @@ private:
         std::chrono::duration<double>(std::chrono::steady_clock::now() - start)
             .count();
     report.rowsMeasured = measured;
-    if (!options.profile.empty())
-      exitOnError(writeProfile(options.profile, profile));
+    if (!options.profile.empty() &&
+        (measured || !llvm::sys::fs::exists(options.profile)))
+      exitOnError(addToProfile(options.profile, profile));
     if (failed(compiler->annotate(&profile)))
       stop();
   }

@@ -8,12 +8,15 @@
 
 #include "Baechi/Analysis/Profile.h"
 #include "Baechi/Dialect/Baechi.h"
+#include "Baechi/Placement/Io.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/MLIRContext.h"
 #include "mlir/Parser/Parser.h"
+#include "llvm/Support/FileSystem.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include <filesystem>
+#include <thread>
 
 using namespace baechi;
 using testing::HasSubstr;
@@ -91,6 +94,56 @@ TEST(Profile, ErrorsNameTheFileAndTheField) {
   auto missing = readProfile("no/such/file.json");
   ASSERT_FALSE(static_cast<bool>(missing));
   EXPECT_THAT(llvm::toString(missing.takeError()), HasSubstr("no/such/file"));
+}
+
+TEST(Profile, WhatSeveralWritersAddIsKept) {
+  llvm::SmallString<128> folder;
+  ASSERT_FALSE(llvm::sys::fs::createUniqueDirectory("profile", folder));
+  std::string path = (folder + "/profile.json").str();
+  constexpr int writers = 4, rows = 8;
+  std::vector<std::thread> threads;
+  for (int writer = 0; writer < writers; ++writer)
+    threads.emplace_back([&, writer] {
+      Profile profile;
+      profile.target = "here";
+      for (int row = 0; row < rows; ++row) {
+        profile.rows.push_back(
+            {"k", std::to_string(writer * rows + row), "generated", "host"});
+        // All of them write this one, too.
+        if (row == 0)
+          profile.rows.push_back({"k", "shared", "generated", "host"});
+        EXPECT_EQ(llvm::toString(addToProfile(path, profile)), "");
+      }
+    });
+  for (std::thread &thread : threads)
+    thread.join();
+  auto whole = readProfile(path);
+  ASSERT_TRUE(static_cast<bool>(whole)) << llvm::toString(whole.takeError());
+  EXPECT_EQ(whole->rows.size(), size_t(writers * rows + 1));
+  EXPECT_EQ(whole->target, "here");
+
+  // Times of another host are not mixed in; those of other kinds stay.
+  ASSERT_FALSE(llvm::errorToBool(
+      addToProfile(path, {{{"k", "a", "library", "gpu"}}, "here"})));
+  ASSERT_FALSE(llvm::errorToBool(
+      addToProfile(path, {{{"k", "b", "generated", "host"}}, "elsewhere"})));
+  whole = readProfile(path);
+  ASSERT_TRUE(static_cast<bool>(whole));
+  ASSERT_EQ(whole->rows.size(), 2u);
+  EXPECT_EQ(whole->rows[0].kind, "gpu");
+  EXPECT_EQ(whole->rows[1].hash, "b");
+
+  // A damaged store is not written over.
+  ASSERT_EQ(placement::writeTextFile(path, "{"), "");
+  EXPECT_THAT(llvm::toString(addToProfile(path, *whole)),
+              HasSubstr("profile.json: "));
+  std::string text;
+  EXPECT_EQ(placement::readTextFile(path, text), "");
+  EXPECT_EQ(text, "{");
+  llvm::sys::fs::setPermissions(path, llvm::sys::fs::perms(0666));
+  EXPECT_THAT(llvm::toString(readProfile(path).takeError()),
+              HasSubstr("profile.json: is not read: everybody may write it;"));
+  llvm::sys::fs::remove_directories(folder);
 }
 
 TEST(Profile, HashIsOfTheTextWithoutNames) {

@@ -53,6 +53,10 @@ llvm::Expected<Profile> readProfile(const std::string &path);
 llvm::Expected<Profile> parseProfile(llvm::StringRef text,
                                      const std::string &name);
 llvm::Error writeProfile(const std::string &path, const Profile &profile);
+/// Adds the rows that the file \p path lacks, if it is there. Several processes
+/// may do so at once: no row is lost. Rows of host kernels that the file has of
+/// another target are.
+llvm::Error addToProfile(const std::string &path, const Profile &profile);
 
 } // namespace baechi
 

@@ -41,7 +41,8 @@ struct NamedDevice {
 
 /// The text of a file, decompressed when its name ends in ".xz".
 std::string readTextFile(const std::string &path, std::string &text);
-/// Writes a file, compressed when its name ends in ".xz".
+/// Writes a file, compressed when its name ends in ".xz", whole or not at all
+/// (Store.h).
 std::string writeTextFile(const std::string &path, std::string_view text);
 
 std::string readGraph(const std::string &path, Graph &graph);

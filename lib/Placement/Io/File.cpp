@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Baechi/Placement/Io.h"
+#include "Baechi/Placement/Store.h"
 
 #include <fmt/format.h>
 #include <lzma.h>
@@ -117,15 +118,7 @@ std::string writeAny(const std::string &path, std::string_view text) {
       return error;
     text = compressed;
   }
-  FilePtr file(std::fopen(path.c_str(), "wb"), std::fclose);
-  if (!file)
-    return std::strerror(errno);
-  bool written =
-      std::fwrite(text.data(), 1, text.size(), file.get()) == text.size();
-  // The last bytes leave with the close: a full disk shows only there.
-  if (std::fclose(file.release()) != 0 || !written)
-    return std::strerror(errno);
-  return "";
+  return writeWhole(path, text);
 }
 
 } // namespace

@@ -6,13 +6,16 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "Baechi/Placement/Store.h"
 #include "Baechi/Target/StepLibrary.h"
 #include "llvm/ADT/ScopeExit.h"
+#include "llvm/ADT/StringExtras.h"
 #include "llvm/Object/ObjectFile.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/Path.h"
 #include "llvm/Support/Program.h"
+#include "llvm/Support/SHA256.h"
 #include "llvm/Support/raw_ostream.h"
 #include <cstdlib>
 
@@ -56,18 +59,38 @@ llvm::Error fileError(llvm::StringRef file, std::error_code code) {
                                  ": cannot be written: " + code.message());
 }
 
+llvm::Error finish(llvm::raw_fd_ostream &os, llvm::StringRef file) {
+  os.close();
+  if (!os.has_error())
+    return llvm::Error::success();
+  std::error_code code = os.error();
+  os.clear_error();
+  return fileError(file, code);
+}
+
 llvm::Error writeFile(llvm::StringRef file, llvm::StringRef bytes) {
   std::error_code code;
   llvm::raw_fd_ostream os(file, code);
   if (code)
     return fileError(file, code);
   os << bytes;
-  os.close();
-  if (!os.has_error())
-    return llvm::Error::success();
-  code = os.error();
-  os.clear_error();
-  return fileError(file, code);
+  return finish(os, file);
+}
+
+/// Ends a file with the hash of what is in it: a shared object may have more
+/// behind its sections. python/baechi/library.py reads it.
+llvm::Error seal(const std::string &file) {
+  auto whole = llvm::MemoryBuffer::getFile(file);
+  if (!whole)
+    return fileError(file, whole.getError());
+  auto digest =
+      llvm::SHA256::hash(llvm::arrayRefFromStringRef((*whole)->getBuffer()));
+  std::error_code code;
+  llvm::raw_fd_ostream os(file, code, fs::OF_Append);
+  if (code)
+    return fileError(file, code);
+  os << "\nbaechi-sha256 " << llvm::toHex(digest, /*LowerCase=*/true) << '\n';
+  return finish(os, file);
 }
 
 /// Whether the code calls OpenBLAS.
@@ -142,10 +165,10 @@ baechi::writeStepLibrary(llvm::StringRef file, llvm::StringRef manifest,
     return error;
   if (llvm::Error error = writeFile(inside("exports"), exports))
     return error;
-  // Beside its place, so that the last step is a renaming.
-  std::string linked = (file + ".new").str();
+  placement::StagedFile linked(file.str());
   std::vector<std::string> command{
-      *compiler, "-shared", "-fPIC", "-O1", "-o", linked, inside("glue.c"),
+      *compiler, "-shared",          "-fPIC",          "-O1",
+      "-o",      linked.temporary(), inside("glue.c"),
   };
   for (auto [i, object] : llvm::enumerate(objects)) {
     command.push_back(inside("code" + llvm::Twine(i) + ".o"));
@@ -160,17 +183,20 @@ baechi::writeStepLibrary(llvm::StringRef file, llvm::StringRef manifest,
                          "-lstdc++", "-lpthread", "-lm"});
   if (*blas)
     command.push_back("-l:libopenblas.so.0");
-  auto remove = llvm::scope_exit([&] { fs::remove(linked); });
   if (llvm::Error error = runCompiler(command, inside("log")))
+    return error;
+  if (llvm::Error error = seal(linked.temporary()))
     return error;
 
   llvm::SmallString<128> headerFile(file);
   path::remove_filename(headerFile);
   path::append(headerFile, prefix + ".h");
-  if (llvm::Error error = writeFile(headerFile, header))
-    return error;
-  if (std::error_code code = fs::rename(linked, file))
-    return fileError(file, code);
-  remove.release();
+  std::string error = placement::writeWhole(headerFile.str().str(), header);
+  if (!error.empty())
+    return llvm::createStringError(headerFile +
+                                   ": cannot be written: " + error);
+  error = linked.place();
+  if (!error.empty())
+    return llvm::createStringError(file + ": cannot be written: " + error);
   return llvm::Error::success();
 }

@@ -15,7 +15,7 @@ import os
 import pathlib
 import sys
 
-from baechi import models
+from baechi import files, models
 from baechi.importer.errors import ImportFailure
 
 _REFERENCE_SUFFIXES = (".npz", ".json")
@@ -116,9 +116,9 @@ def _write(output: str, text: str) -> None:
     if output == "-":
         sys.stdout.write(text)
     elif output.endswith(".xz"):
-        pathlib.Path(output).write_bytes(lzma.compress(text.encode()))
+        files.write(pathlib.Path(output), lzma.compress(text.encode()))
     else:
-        pathlib.Path(output).write_text(text)
+        files.write(pathlib.Path(output), text.encode())
 
 
 def _settings(items: list[str]) -> dict[str, object]:

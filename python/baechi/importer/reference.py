@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import pathlib
 from collections.abc import Callable, Iterable
@@ -12,6 +13,7 @@ from collections.abc import Callable, Iterable
 import jax
 import numpy as np
 
+from baechi import files
 from baechi.importer.signature import Signature
 
 
@@ -38,9 +40,11 @@ def write(path: pathlib.Path, name: str, step: Callable, signature: Signature, s
         results = next(iter(run(step, signature, 1)))
         arrays = {f"arg{i}": value for i, value in enumerate(signature.initial_values())}
         arrays |= {f"out{i}": value for i, value in enumerate(results)}
-        np.savez_compressed(path, **arrays)
+        archive = io.BytesIO()
+        np.savez_compressed(archive, **arrays)
+        files.write(path, archive.getvalue())
     else:
-        path.write_text(_summary(name, step, signature, steps))
+        files.write(path, _summary(name, step, signature, steps).encode())
 
 
 def _summary(name: str, step: Callable, signature: Signature, steps: int) -> str:
