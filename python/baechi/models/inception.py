@@ -34,7 +34,9 @@ PRESETS = {
     "tiny": Config(
         image=23, stem="short", blocks="1-1-0", width=4, classes=5, batch=2, learning_rate=0.02
     ),
-    "small": Config(image=75, stem="short", blocks="1-1-0", width=64, classes=100, batch=4),
+    "small": Config(
+        image=75, stem="short", blocks="1-1-0", width=64, classes=100, batch=4, learning_rate=0.01
+    ),
     "paper": Config(image=299, stem="paper", blocks="3-4-2", width=64, classes=1000, batch=32),
 }
 

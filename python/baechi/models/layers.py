@@ -22,8 +22,10 @@ def filters(draws: init.Draws, height: int, width: int, inputs: int, outputs: in
 
 
 def convolution(x, weight, stride: int = 1, padding: str = "SAME"):
+    """SAME has half of the filter on each side also where there is a stride."""
+    around = [(0, 0)] * 2 if padding == "VALID" else [(size // 2,) * 2 for size in weight.shape[:2]]
     return lax.conv_general_dilated(
-        x, weight, (stride, stride), padding, dimension_numbers=("NHWC", "HWIO", "NHWC")
+        x, weight, (stride, stride), around, dimension_numbers=("NHWC", "HWIO", "NHWC")
     )
 
 
@@ -47,8 +49,9 @@ def normed_convolution(params, x, stride: int = 1, padding: str = "SAME"):
         return centred * (lax.rsqrt(variance + 1e-3) * params["gain"]) + params["bias"]
 
 
-def max_pool(x, size: int, stride: int, padding: str = "VALID"):
+def max_pool(x, size: int, stride: int, around: int = 0):
     window, strides = (1, size, size, 1), (1, stride, stride, 1)
+    padding = ((0, 0), (around, around), (around, around), (0, 0))
     with jax.named_scope("max_pool"):
         return lax.reduce_window(x, -jnp.inf, lax.max, window, strides, padding)
 

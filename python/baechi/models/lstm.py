@@ -22,12 +22,12 @@ class Config:
     sequence: int
     batch: int
     optimizer: str = "sgd"
-    learning_rate: float = 1.0  # gradients of a mean over all elements are small
+    learning_rate: float = 0.2
 
 
 PRESETS = {
     "tiny": Config(layers=2, hidden=8, sequence=3, batch=2),
-    "small": Config(layers=2, hidden=512, sequence=20, batch=64),
+    "small": Config(layers=2, hidden=512, sequence=20, batch=64, learning_rate=2.0),
 }
 
 
@@ -60,7 +60,7 @@ def training_step(config: Config):
                     states[i] = _cell(layer, x, states[i])
                 x = states[i][0]
             with jax.named_scope(f"loss/t{t}"):
-                total = total + jnp.mean((x - targets[t]) ** 2)
+                total = total + jnp.mean(jnp.sum((x - targets[t]) ** 2, axis=-1))
         return total / config.sequence
 
     optimizer = training.make_optimizer(config.optimizer, config.learning_rate)

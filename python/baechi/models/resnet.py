@@ -31,7 +31,10 @@ class Config:
 
 PRESETS = {
     "tiny": Config(image=15, stem="imagenet", blocks="1-1", width=4, classes=5, batch=2),
-    "small": Config(image=112, stem="imagenet", blocks="2-2-2-2", width=64, classes=100, batch=4),
+    "small": Config(
+        image=112, stem="imagenet", blocks="2-2-2-2", width=64, classes=100, batch=4,
+        learning_rate=0.01,
+    ),
     # ResNet-50 on ImageNet.
     "paper": Config(
         image=224, stem="imagenet", blocks="3-4-6-3", width=64, classes=1000, batch=32
@@ -54,7 +57,7 @@ def training_step(config: Config):
             stride = 2 if config.stem == "imagenet" else 1
             x = jax.nn.relu(layers.normed_convolution(params["stem"], x, stride))
             if config.stem == "imagenet":
-                x = layers.max_pool(x, 3, 2, "SAME")
+                x = layers.max_pool(x, 3, 2, around=1)
         for i, stage in enumerate(params["stages"]):
             for j, block in enumerate(stage):
                 with jax.named_scope(f"s{i}/l{j}"):
