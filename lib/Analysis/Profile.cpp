@@ -12,7 +12,6 @@
 #include "Baechi/Placement/Store.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringMap.h"
-#include "llvm/ADT/StringSet.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/JSON.h"
@@ -84,7 +83,8 @@ llvm::Error readRow(const json::Object &object, ProfileRow &row) {
       return error;
   // Rows written by hand may lack them.
   for (auto [key, value] :
-       {std::pair("flops", &row.flops), std::pair("bytes", &row.bytes)})
+       {std::pair("step_ns", &row.stepNs), std::pair("flops", &row.flops),
+        std::pair("bytes", &row.bytes)})
     if (object.get(key))
       if (llvm::Error error = number(key, *value))
         return error;
@@ -150,6 +150,8 @@ llvm::Error baechi::writeProfile(const std::string &path,
                         {"spread_ns", row.spreadNs},
                         {"samples", row.samples},
                         {"scratch_bytes", row.scratchBytes}};
+    if (row.stepNs >= 0)
+      object["step_ns"] = row.stepNs;
     if (row.flops >= 0)
       object["flops"] = row.flops;
     if (row.bytes >= 0)
@@ -183,14 +185,18 @@ llvm::Error baechi::addToProfile(const std::string &path,
       llvm::erase_if(whole.rows,
                      [](const ProfileRow &row) { return row.kind == "host"; });
   }
-  llvm::StringSet<> known;
+  llvm::StringMap<size_t> known;
   auto key = [](const ProfileRow &row) {
     return row.hash + "/" + row.kind + "/" + row.implementation;
   };
-  for (const ProfileRow &row : whole.rows)
-    known.insert(key(row));
-  for (const ProfileRow &row : profile.rows)
-    if (known.insert(key(row)).second)
+  for (auto [index, row] : llvm::enumerate(whole.rows))
+    known[key(row)] = index;
+  for (const ProfileRow &row : profile.rows) {
+    auto [there, isNew] = known.try_emplace(key(row), whole.rows.size());
+    if (isNew)
       whole.rows.push_back(row);
+    else if (whole.rows[there->second].stepNs < 0)
+      whole.rows[there->second].stepNs = row.stepNs;
+  }
   return writeProfile(path, whole);
 }

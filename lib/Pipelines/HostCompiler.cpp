@@ -87,13 +87,28 @@ LogicalResult HostCompiler::form() {
 LogicalResult
 HostCompiler::measure(Profile &profile,
                       llvm::function_ref<void(size_t, size_t)> progress) {
-  return measureKernels(module(), profile, MeasureOptions(), progress);
+  MeasureOptions options;
+  // Who annotates costs says which kernels have none.
+  options.warnOfUnmeasured = false;
+  return measureKernels(module(), profile, options, progress);
 }
 
 LogicalResult HostCompiler::annotate(const Profile *profile) {
   PassManager manager(module().getContext());
   manager.addPass(createAnnotateCosts(profile));
-  manager.addPass(createColocate());
+  if (!annotated) {
+    FailureOr<func::FuncOp> step = findFuncStep(module());
+    if (failed(step))
+      return failure();
+    for (Operation *op : operatorsOf(*step))
+      if (!op->hasAttr(BaechiDialect::kCost))
+        ownCosts.push_back(op);
+    manager.addPass(createColocate());
+    annotated = true;
+  } else {
+    for (Operation *op : ownCosts)
+      op->removeAttr(BaechiDialect::kCost);
+  }
   return manager.run(module());
 }
 

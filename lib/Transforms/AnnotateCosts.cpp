@@ -111,7 +111,7 @@ private:
         continue;
       auto work = workOfHash.find(row.hash);
       RooflineSample sample;
-      sample.ns = rows->fastest(row.hash, row.kind)->medianNs;
+      sample.ns = rows->fastest(row.hash, row.kind)->costNs();
       if (work != workOfHash.end())
         sample.work = work->second;
       else if (row.flops >= 0 && row.bytes >= 0)
@@ -201,7 +201,7 @@ private:
                 : rows->fastest(hash, row.kind);
         if (!best)
           continue;
-        times.set(row.kind, builder.getI64IntegerAttr(best->medianNs));
+        times.set(row.kind, builder.getI64IntegerAttr(best->costNs()));
         estimated.remove(row.kind);
         if (row.kind != "host")
           continue;

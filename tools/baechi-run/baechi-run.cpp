@@ -20,6 +20,7 @@
 #include "Page.h"
 #include "QueryMachine.h"
 #include "Report.h"
+#include "StepCosts.h"
 #include "mlir/IR/Diagnostics.h"
 #include "mlir/Parser/Parser.h"
 #include "llvm/Support/InitLLVM.h"
@@ -184,15 +185,45 @@ private:
       if (failed(compiler->measure(profile, count)))
         stop();
     }
+    // Selects the implementations. What lacks costs is told in the end.
+    if (failed(quietly([&] { return compiler->annotate(&profile); })))
+      stop();
+    bool refine = lacksStepCosts(compiler->module(), profile);
+    if (refine)
+      exitOnError(refineCosts(profile));
     report.profileSeconds =
         std::chrono::duration<double>(std::chrono::steady_clock::now() - start)
             .count();
     report.rowsMeasured = measured;
     if (!options.profile.empty() &&
-        (measured || !llvm::sys::fs::exists(options.profile)))
+        (measured || refine || !llvm::sys::fs::exists(options.profile)))
       exitOnError(addToProfile(options.profile, profile));
     if (failed(compiler->annotate(&profile)))
       stop();
+  }
+
+  /// Runs the model on one device for what its kernels take within a step.
+  llvm::Error refineCosts(Profile &profile) {
+    llvm::Expected<std::unique_ptr<Execution>> alone = createSingle();
+    if (!alone)
+      return alone.takeError();
+    // Without the memory for it, what was measured alone has to do.
+    if (!*alone)
+      return llvm::Error::success();
+    if (llvm::Error error = setArguments(**alone).takeError())
+      return error;
+    Progress progress("measuring steps");
+    return measureStepCosts(
+        **alone, compiler->module(), profile,
+        [&](size_t done, size_t total) { progress(done, total); });
+  }
+
+  /// Without the diagnostics.
+  LogicalResult quietly(llvm::function_ref<LogicalResult()> run) {
+    ScopedDiagnosticHandler quiet(context.get(), [](Diagnostic &diagnostic) {
+      return success(diagnostic.getSeverity() != DiagnosticSeverity::Error);
+    });
+    return run();
   }
 
   int emitLibrary() {
@@ -231,8 +262,14 @@ private:
       return llvm::createStringError(
           options.reference + ": nothing to compare its losses with: the step "
                               "has no scalar f32 result");
-    if (llvm::Error error = setArguments())
-      return error;
+    llvm::Expected<size_t> invented = setArguments(*placed);
+    if (!invented)
+      return invented.takeError();
+    if (*invented)
+      llvm::errs() << "baechi-run: note: " << *invented
+                   << (*invented == 1 ? " argument has" : " arguments have")
+                   << " neither an input nor a baechi.init: small numbers, "
+                      "zeros for integers\n";
     if (options.check && (single || startSingle()))
       for (size_t i = 0; i < placed->program().arguments.size(); ++i) {
         llvm::Expected<Array> value = placed->argument(i);
@@ -270,49 +307,51 @@ private:
     return llvm::Error::success();
   }
 
-  llvm::Error setArguments() {
+  /// Gives all arguments their first values; returns how many were invented.
+  llvm::Expected<size_t> setArguments(Execution &execution) {
     FailureOr<func::FuncOp> step = findFuncStep(compiler->module());
     FirstValues values = exitOnError(FirstValues::read(*step, options.inputs));
-    for (size_t i = 0; i < placed->program().arguments.size(); ++i)
+    for (size_t i = 0; i < execution.program().arguments.size(); ++i)
       if (llvm::Error error =
-              placed->setArgument(i, exitOnError(values.take(i))))
-        return error;
-    if (size_t n = values.invented())
-      llvm::errs() << "baechi-run: note: " << n
-                   << (n == 1 ? " argument has" : " arguments have")
-                   << " neither an input nor a baechi.init: small numbers, "
-                      "zeros for integers\n";
-    return llvm::Error::success();
+              execution.setArgument(i, exitOnError(values.take(i))))
+        return std::move(error);
+    return values.invented();
   }
 
-  /// The same model on one device without a limit. False, with the reason in
-  /// the report, when this machine cannot hold it.
+  /// False, with the reason in the report, when there is nothing to compare
+  /// with.
   bool startSingle() {
     if (machine.devices.size() == 1) {
       report.singleRefused = "this is one device";
       return false;
     }
-    placement::Machine alone;
-    alone.devices = {
-        {machine.devices[0].name, "host", runtime::queryHost().memoryBytes}};
-    alone.links.resize(1);
-    alone.linkModel = machine.linkModel;
-    PlaceRequest request;
-    request.placer = "single";
-    request.grouping = "none";
-    FailureOr<CompiledProgram> program = failure();
-    {
+    single = exitOnError(createSingle());
+    if (!single)
+      report.singleRefused = "not run, this machine's memory cannot hold it";
+    return single != nullptr;
+  }
+
+  /// The same model on one device without a limit; null when this machine
+  /// cannot hold it.
+  llvm::Expected<std::unique_ptr<Execution>> createSingle() {
+    if (!singleProgram) {
+      placement::Machine alone;
+      alone.devices = {
+          {machine.devices[0].name, "host", runtime::queryHost().memoryBytes}};
+      alone.links.resize(1);
+      alone.linkModel = machine.linkModel;
+      PlaceRequest request;
+      request.placer = "single";
+      request.grouping = "none";
       ScopedDiagnosticHandler quiet(context.get(),
                                     [](Diagnostic &) { return success(); });
-      program = compiler->compile(alone, request, "single");
+      FailureOr<CompiledProgram> program =
+          compiler->compile(alone, request, "single");
+      if (failed(program))
+        return nullptr;
+      singleProgram = std::move(*program);
     }
-    if (failed(program)) {
-      report.singleRefused = "not run, this machine's memory cannot hold it";
-      return false;
-    }
-    single = exitOnError(
-        Execution::create(compiler->jit(), *program, options.watchdog));
-    return true;
+    return Execution::create(compiler->jit(), *singleProgram, options.watchdog);
   }
 
   std::optional<size_t> findLoss() {
@@ -394,6 +433,7 @@ private:
   std::unique_ptr<SourceMgrDiagnosticHandler> handler;
   std::unique_ptr<HostCompiler> compiler;
   std::unique_ptr<Execution> placed, single;
+  std::optional<CompiledProgram> singleProgram;
   std::shared_ptr<runtime::NthCallFails> faults;
   std::vector<double> expected; ///< the reference's losses
   RunReport report;

@@ -133,6 +133,19 @@ TEST(Profile, WhatSeveralWritersAddIsKept) {
   EXPECT_EQ(whole->rows[0].kind, "gpu");
   EXPECT_EQ(whole->rows[1].hash, "b");
 
+  // A time within a step goes to the row that is there, and stays.
+  Profile refined{{{"k", "b", "generated", "host"}}, "elsewhere"};
+  for (int64_t ns : {70, 80}) {
+    refined.rows[0].stepNs = ns;
+    ASSERT_FALSE(llvm::errorToBool(addToProfile(path, refined)));
+  }
+  whole = readProfile(path);
+  ASSERT_TRUE(static_cast<bool>(whole));
+  ASSERT_EQ(whole->rows.size(), 2u);
+  EXPECT_EQ(whole->rows[1].stepNs, 70);
+  EXPECT_EQ(whole->rows[1].costNs(), 70);
+  EXPECT_EQ(whole->rows[0].costNs(), whole->rows[0].medianNs);
+
   // A damaged store is not written over.
   ASSERT_EQ(placement::writeTextFile(path, "{"), "");
   EXPECT_THAT(llvm::toString(addToProfile(path, *whole)),

@@ -26,9 +26,15 @@ struct ProfileRow {
   int64_t spreadNs = 0;
   int64_t samples = 0;
   int64_t scratchBytes = 0;
+  /// What it takes within a step, where other operators fill the caches; -1:
+  /// not known.
+  int64_t stepNs = -1;
   /// Of one execution, for fitting a roofline; -1: not known.
   int64_t flops = -1;
   int64_t bytes = -1;
+
+  /// What an operator that it is the kernel of costs.
+  int64_t costNs() const { return stepNs >= 0 ? stepNs : medianNs; }
 };
 
 /// The profile file (docs/profile-format.md). Rows are found by the kernel's
@@ -38,7 +44,8 @@ struct Profile {
   /// What the rows were measured on (HostJit::hostTarget()).
   std::string target;
 
-  /// The fastest row of a kernel on a kind; null when there is none.
+  /// The fastest row of a kernel on a kind, as measured alone; null when there
+  /// is none.
   const ProfileRow *fastest(llvm::StringRef hash, llvm::StringRef kind) const;
   /// The row of one implementation; null when there is none.
   const ProfileRow *find(llvm::StringRef hash, llvm::StringRef kind,
@@ -53,7 +60,8 @@ llvm::Expected<Profile> readProfile(const std::string &path);
 llvm::Expected<Profile> parseProfile(llvm::StringRef text,
                                      const std::string &name);
 llvm::Error writeProfile(const std::string &path, const Profile &profile);
-/// Adds the rows that the file \p path lacks, if it is there. Several processes
+/// Adds the rows, and times within a step, that the file \p path lacks, if it
+/// is there. Several processes
 /// may do so at once: no row is lost. Rows of host kernels that the file has of
 /// another target are.
 llvm::Error addToProfile(const std::string &path, const Profile &profile);

@@ -21,6 +21,8 @@ struct MeasureOptions {
   double mostSecondsPerRow = 0.3;
   /// When all rows together took this long, those left get the fewest samples.
   double secondsInAll = 120;
+  /// Warn of each kernel that gets no row, with the reason.
+  bool warnOfUnmeasured = true;
 };
 
 /// Measures every implementation of every kernel of `module` that `profile` has

@@ -55,7 +55,8 @@ public:
           llvm::function_ref<void(size_t done, size_t total)> progress);
 
   /// Costs from \p profile, or the roofline's where it is null; selects each
-  /// kernel's fastest implementation.
+  /// kernel's fastest implementation. Called again, it replaces the costs that
+  /// it wrote; the implementations stay.
   mlir::LogicalResult annotate(const Profile *profile);
 
   /// Places, partitions, plans and compiles for \p machine. \p prefix begins
@@ -82,7 +83,9 @@ private:
 
   mlir::OwningOpRef<mlir::ModuleOp> model;
   std::unique_ptr<HostJit> hostJit;
-  bool kernelsCompiled = false;
+  bool kernelsCompiled = false, annotated = false;
+  /// The operators whose costs annotate() writes.
+  llvm::SmallVector<mlir::Operation *> ownCosts;
   size_t kernelCount = 0, operatorCount = 0, callCount = 0;
   double secondsToForm = 0, secondsForKernels = 0;
 };

@@ -97,7 +97,8 @@ void warnUnmeasured(func::FuncOp kernel, StringRef why) {
       << "; its cost will be an estimate";
 }
 
-SmallVector<Candidate> findCandidates(ModuleOp module, const Profile &profile) {
+SmallVector<Candidate> findCandidates(ModuleOp module, const Profile &profile,
+                                      bool warn) {
   SmallVector<Candidate> candidates;
   llvm::StringSet<> seen;
   std::optional<bool> blas;
@@ -114,7 +115,8 @@ SmallVector<Candidate> findCandidates(ModuleOp module, const Profile &profile) {
     if (missing.empty())
       continue;
     if (std::string why = whyNotMeasured(kernel); !why.empty()) {
-      warnUnmeasured(kernel, why);
+      if (warn)
+        warnUnmeasured(kernel, why);
       continue;
     }
     for (StringRef implementation : missing) {
@@ -257,7 +259,8 @@ baechi::measureKernels(ModuleOp module, Profile &profile,
                        const MeasureOptions &options,
                        llvm::function_ref<void(size_t, size_t)> progress) {
   dropForeignRows(module, profile);
-  SmallVector<Candidate> candidates = findCandidates(module, profile);
+  SmallVector<Candidate> candidates =
+      findCandidates(module, profile, options.warnOfUnmeasured);
   if (candidates.empty())
     return success();
   auto jit = compile(module, candidates);
@@ -281,7 +284,8 @@ baechi::measureKernels(ModuleOp module, Profile &profile,
         profile.rows.push_back(rowOf(candidate));
     progress(candidates.size(), candidates.size());
   }).join();
-  for (func::FuncOp kernel : withoutMemory)
-    warnUnmeasured(kernel, "there is no memory for its operands");
+  if (options.warnOfUnmeasured)
+    for (func::FuncOp kernel : withoutMemory)
+      warnUnmeasured(kernel, "there is no memory for its operands");
   return success();
 }
