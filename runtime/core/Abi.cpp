@@ -45,6 +45,13 @@ int32_t baechi_fail(baechi_context *context, const char *reason) {
                                 {reason ? reason : "no reason given"});
 }
 
+thread_local baechi_context *baechi::runtime::thisDevice = nullptr;
+
+void baechi_divided_by_zero(void) {
+  if (thisDevice)
+    baechi_fail(thisDevice, "an integer is divided by zero");
+}
+
 std::span<const AbiSymbol> baechi::runtime::abiSymbols() {
   static const AbiSymbol symbols[] = {
       {"baechi_send", reinterpret_cast<void *>(baechi_send)},
@@ -55,6 +62,8 @@ std::span<const AbiSymbol> baechi::runtime::abiSymbols() {
        reinterpret_cast<void *>(baechi_operator_begin)},
       {"baechi_operator_end", reinterpret_cast<void *>(baechi_operator_end)},
       {"baechi_fail", reinterpret_cast<void *>(baechi_fail)},
+      {"baechi_divided_by_zero",
+       reinterpret_cast<void *>(baechi_divided_by_zero)},
   };
   return symbols;
 }

@@ -49,6 +49,7 @@ void baechi::runtime::runDevice(const std::shared_ptr<SessionState> &state,
                                 size_t device, std::optional<int> processor) {
   state->startErrors[device] = startDevice(*state, device, processor);
   baechi_context &context = state->exchange.context(device);
+  thisDevice = &context;
   context.finished.store(true, std::memory_order_release);
   uint32_t generation = 0;
   state->arrive();

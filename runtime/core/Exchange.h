@@ -190,6 +190,10 @@ private:
   alignas(cacheLineBytes) std::atomic<int32_t> failed{nobody};
 };
 
+/// The device whose thread this is, for calls without a context; null on
+/// others.
+extern thread_local baechi_context *thisDevice;
+
 } // namespace baechi::runtime
 
 #endif // BAECHI_RUNTIME_CORE_EXCHANGE_H

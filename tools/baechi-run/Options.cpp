@@ -211,6 +211,16 @@ RunOptions baechi::parseOptions(int argc, char **argv) {
   if (options.emit.empty() != options.output.empty())
     fail(options.emit.empty() ? "--output is what --emit=so writes; give both"
                               : "--emit=so needs --output=NAME.so");
+  if (!options.emit.empty())
+    for (auto [name, value] : {std::pair("inputs", &options.inputs),
+                               {"outputs", &options.outputs},
+                               {"reference", &options.reference},
+                               {"trace", &options.trace},
+                               {"json", &options.json},
+                               {"html", &options.html}})
+      if (!value->empty())
+        fail("--" + llvm::Twine(name) + " needs a run, but --emit=" +
+             options.emit + " stops before it: give one of them");
   if (options.steps < 1)
     fail("--steps needs a positive number, not " + llvm::Twine(options.steps));
   if (options.threads < 1)

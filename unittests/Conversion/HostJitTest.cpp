@@ -163,6 +163,77 @@ llvm.func @store(%p: !llvm.ptr, %v: i32) {
 #endif
 }
 
+int zeroDivisors = 0;
+void countZeroDivisor() { ++zeroDivisors; }
+
+TEST_F(HostJitTest, DivisionsDoNotEndTheProcess) {
+  HostJitOptions options;
+  options.symbols["baechi_divided_by_zero"] =
+      reinterpret_cast<void *>(&countZeroDivisor);
+  create(std::move(options));
+  EXPECT_EQ(add(R"(
+llvm.func @sdiv(%a: i32, %b: i32) -> i32 {
+  %r = llvm.sdiv %a, %b : i32
+  llvm.return %r : i32
+}
+llvm.func @srem(%a: i64, %b: i64) -> i64 {
+  %r = llvm.srem %a, %b : i64
+  llvm.return %r : i64
+}
+llvm.func @udiv(%a: i8, %b: i8) -> i8 {
+  %r = llvm.udiv %a, %b : i8
+  llvm.return %r : i8
+}
+llvm.func @zero(%a: i32) -> i32 {
+  %zero = llvm.mlir.constant(0 : i32) : i32
+  %r = llvm.urem %a, %zero : i32
+  llvm.return %r : i32
+}
+llvm.func @vector(%a: vector<4xi32>, %b: vector<4xi32>) -> vector<4xi32> {
+  %r = llvm.sdiv %a, %b : vector<4xi32>
+  llvm.return %r : vector<4xi32>
+})"),
+            "");
+  zeroDivisors = 0;
+  EXPECT_EQ(get<int32_t(int32_t, int32_t)>("sdiv")(-7, 2), -3);
+  EXPECT_EQ(get<int32_t(int32_t, int32_t)>("sdiv")(INT32_MIN, -1), INT32_MIN);
+  EXPECT_EQ(get<int64_t(int64_t, int64_t)>("srem")(INT64_MIN, -1), 0);
+  EXPECT_EQ(get<int64_t(int64_t, int64_t)>("srem")(-7, -1), 0);
+  EXPECT_EQ(get<uint8_t(uint8_t, uint8_t)>("udiv")(200, 255), 0);
+  EXPECT_EQ(get<uint8_t(uint8_t, uint8_t)>("udiv")(200, 3), 66);
+  using Four __attribute__((vector_size(16))) = int32_t;
+  auto *divide = get<Four(Four, Four)>("vector");
+  Four quotient = divide({8, INT32_MIN, 9, -9}, {2, -1, -1, 4});
+  EXPECT_EQ(quotient[0], 4);
+  EXPECT_EQ(quotient[1], INT32_MIN);
+  EXPECT_EQ(quotient[2], -9);
+  EXPECT_EQ(quotient[3], -2);
+  EXPECT_EQ(zeroDivisors, 0);
+
+  get<int32_t(int32_t, int32_t)>("sdiv")(7, 0);
+  EXPECT_EQ(zeroDivisors, 1);
+  get<int64_t(int64_t, int64_t)>("srem")(7, 0);
+  get<uint8_t(uint8_t, uint8_t)>("udiv")(7, 0);
+  get<int32_t(int32_t)>("zero")(7);
+  EXPECT_EQ(zeroDivisors, 4);
+  // Once for the vector, and the other quotients are right.
+  quotient = divide({8, 1, 9, 2}, {2, 0, 3, 0});
+  EXPECT_EQ(quotient[0], 4);
+  EXPECT_EQ(quotient[2], 3);
+  EXPECT_EQ(zeroDivisors, 5);
+}
+
+TEST_F(HostJitTest, WithoutASessionDivisionsReportToNobody) {
+  create();
+  EXPECT_EQ(add(R"(
+llvm.func @sdiv(%a: i32, %b: i32) -> i32 {
+  %r = llvm.sdiv %a, %b : i32
+  llvm.return %r : i32
+})"),
+            "");
+  get<int32_t(int32_t, int32_t)>("sdiv")(7, 0);
+}
+
 TEST(OpenBlasTest, UsesTheWidestVectors) {
   auto blas = loadOpenBlas();
   ASSERT_TRUE(static_cast<bool>(blas)) << llvm::toString(blas.takeError());

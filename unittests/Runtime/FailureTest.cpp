@@ -266,6 +266,14 @@ const Misuse misuses[] = {
     {"NoReason",
      [](Context context, char *) { return baechi_fail(context, nullptr); },
      "before its first operator: no reason given"},
+    {"DividedByZero",
+     [](Context context, char *) {
+       baechi_operator_begin(context, 1);
+       baechi_divided_by_zero();
+       baechi_operator_end(context, 1);
+       return 0;
+     },
+     "in operator 1 'b': an integer is divided by zero"},
     {"FailureIgnored",
      [](Context context, char *arena) {
        baechi_operator_begin(context, 0);

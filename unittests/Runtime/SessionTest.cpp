@@ -308,7 +308,8 @@ TEST(Session, AbiSymbolsAreComplete) {
   EXPECT_THAT(names, testing::UnorderedElementsAre(
                          "baechi_send", "baechi_recv", "baechi_await_send",
                          "baechi_await_recv", "baechi_operator_begin",
-                         "baechi_operator_end", "baechi_fail"));
+                         "baechi_operator_end", "baechi_fail",
+                         "baechi_divided_by_zero"));
 }
 
 } // namespace

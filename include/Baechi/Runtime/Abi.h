@@ -51,6 +51,11 @@ void baechi_operator_end(baechi_context *context, int32_t op);
 /* Aborts the step: `reason` (a static string) becomes its error. */
 int32_t baechi_fail(baechi_context *context, const char *reason);
 
+/* Called by a kernel that would divide an integer by zero, on its device's
+   thread: aborts the step in the operator that runs. The kernel goes on, with
+   any quotient. */
+void baechi_divided_by_zero(void);
+
 #ifdef __cplusplus
 }
 #endif

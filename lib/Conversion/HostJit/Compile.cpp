@@ -66,6 +66,7 @@ baechi::compileModule(llvm::Module &module,
     if (sanitizer == HostJitOptions::Sanitizer::Thread)
       function.addFnAttr(llvm::Attribute::SanitizeThread);
   }
+  guardDivisions(module);
   optimize(module, **machine, sanitizer);
   return llvm::orc::SimpleCompiler(**machine)(module);
 }

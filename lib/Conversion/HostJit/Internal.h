@@ -22,6 +22,13 @@ namespace baechi {
 llvm::SmallVector<mlir::OwningOpRef<mlir::ModuleOp>>
 splitModule(mlir::ModuleOp module, unsigned parts);
 
+/// What code calls before it would divide an integer by zero (Runtime/Abi.h).
+inline constexpr const char *kDividedByZero = "baechi_divided_by_zero";
+
+/// Makes integer divisions whose operands would end the process call
+/// kDividedByZero, or overflow, and go on.
+void guardDivisions(llvm::Module &module);
+
 /// Optimises `module` for `target` and makes an object file of it.
 llvm::Expected<std::unique_ptr<llvm::MemoryBuffer>>
 compileModule(llvm::Module &module, llvm::orc::JITTargetMachineBuilder target,
