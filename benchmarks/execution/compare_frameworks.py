@@ -1,0 +1,250 @@
+#!/usr/bin/env python3
+# Part of the Baechi project, under the Apache License v2.0 with LLVM Exceptions.
+# See LICENSE for license information.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Compares training steps on host devices with JAX (XLA CPU) and PyTorch (eager), as Markdown tables.
+
+    .venv/bin/python benchmarks/execution/compare_frameworks.py [MODEL...] [--torch-python PYTHON] [--write FILE]
+
+Every model is the `small` preset of the collection; PyTorch's are written by hand (torch_models.py). The contenders
+take turns: in every round each runs its steps alone, and the table has the median over all rounds. JAX's and PyTorch's
+processes are bound to as many cores as they have threads; their CPU time over wall time says whether that held. A step
+is forward, backward and update, with the state handed from step to step (donated in JAX).
+"""
+import argparse
+import dataclasses
+import json
+import os
+import pathlib
+import platform
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "python"))
+# Time ratios to reach to the better of both frameworks on one and on two cores, and the speed-up by a second device.
+GOALS = {"transformer": (0.5, None, None), "moe": (None, 0.7, 1.6), "lstm": (0.55, None, None),
+         "gnmt": (0.55, 0.7, 1.6), "convnet": (0.9, None, None), "resnet": (0.9, None, None),
+         "inception": (0.9, None, 1.6), "mlp": (0.9, None, None)}
+STEPS = 6  # of a contender in a round; Baechi's first is not counted
+LOSS_TOLERANCE = 1e-4  # relative, of the first step
+
+
+def jax_step(model, threads, arrays):
+    os.environ["JAX_PLATFORMS"] = "cpu"
+    os.environ["XLA_FLAGS"] = f"--xla_cpu_multi_thread_eigen={'true' if threads > 1 else 'false'} " \
+                              f"intra_op_parallelism_threads={threads}"
+    import jax
+    import numpy as np
+
+    from baechi import init, models
+
+    module = models.load(model)
+    config = module.PRESETS["small"]
+    step, args, donated = module.training_step(config)
+    args = jax.tree.map(lambda leaf: leaf.value(), args, is_leaf=lambda leaf: isinstance(leaf, init.Init))
+    if not arrays.exists():  # what PyTorch begins with
+        leaves, _ = jax.tree_util.tree_flatten_with_path({"params": args[0], "batch": args[2]})
+        named = {jax.tree_util.keystr(path, simple=True, separator="/"): value for path, value in leaves}
+        np.savez(arrays, **named)
+        arrays.with_suffix(".json").write_text(json.dumps(dataclasses.asdict(config)))
+    compiled = jax.jit(step, donate_argnums=donated)
+    params, optimizer, batch = jax.tree.map(jax.numpy.asarray, args)
+
+    def run():
+        nonlocal params, optimizer
+        loss, params, optimizer = jax.block_until_ready(compiled(params, optimizer, batch))
+        return float(loss)
+
+    return run
+
+
+def torch_step(model, threads, arrays):
+    import numpy as np
+    import torch
+
+    import torch_models
+
+    torch.set_num_threads(threads)
+    return torch_models.training_step(model, dict(np.load(arrays)), json.loads(arrays.with_suffix(".json").read_text()))
+
+
+def worker(framework, model, threads, arrays):
+    """A contender's process: writes its first losses; makes STEPS steps for each line that it reads."""
+    os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:threads])
+    step = {"jax": jax_step, "torch": torch_step}[framework](model, threads, pathlib.Path(arrays))
+    print(json.dumps([step() for _ in range(3)]), flush=True)
+    for _ in sys.stdin:
+        walls, began = [], time.process_time()
+        for _ in range(STEPS):
+            start = time.perf_counter()
+            step()
+            walls.append(time.perf_counter() - start)
+        print(json.dumps({"walls": walls, "cpu": time.process_time() - began}), flush=True)
+
+
+class Framework:
+    """JAX or PyTorch with so many threads."""
+
+    def __init__(self, python, framework, model, threads, arrays):
+        self.name, self.threads, self.times, self.cpu = framework, threads, [], 0.0
+        command = [python, __file__, "--worker", framework, model, str(threads), str(arrays)]
+        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+                                        stderr=subprocess.PIPE)
+        self.losses = self._answer()
+
+    def _answer(self):
+        line = self.process.stdout.readline()
+        if not line:
+            raise RuntimeError(f"{self.name}: " + self.process.communicate()[1].strip()[-2000:])
+        return json.loads(line)
+
+    def round(self):
+        self.process.stdin.write("\n")
+        self.process.stdin.flush()
+        answer = self._answer()
+        self.times += answer["walls"]
+        self.cpu += answer["cpu"]
+
+    def close(self):
+        self.process.communicate()
+
+    @property
+    def load(self):
+        """CPU time over wall time."""
+        return self.cpu / sum(self.times)
+
+    @property
+    def milliseconds(self):
+        return statistics.median(self.times) * 1e3
+
+
+class Baechi:
+    """baechi-run on so many host devices; a process a round, kernels measured in the first."""
+
+    name = "baechi"
+
+    def __init__(self, binary, module, devices):
+        self.threads, self.times, self.predictions = devices, [], []
+        folder = module.parent
+        self.report = folder / f"report{devices}.json"
+        self.command = [binary / "baechi-run", module, f"--machine=host:{devices}", f"--steps={STEPS + 1}",
+                        "--check=false", f"--profile={folder / 'profile.json'}", f"--json={self.report}"]
+        self._run()
+        self.losses = json.loads(self.report.read_text())["losses"]
+
+    def _run(self):
+        done = subprocess.run(self.command, capture_output=True, text=True)
+        if done.returncode:
+            raise RuntimeError("baechi: " + done.stderr.strip()[-2000:])
+
+    def round(self):
+        self._run()
+        report = json.loads(self.report.read_text())
+        self.times.append(report["measured_step_ns"] / 1e9)
+        self.predictions.append(report["predicted_step_ns"] / 1e6)
+
+    def close(self):
+        pass
+
+    @property
+    def milliseconds(self):
+        return statistics.median(self.times) * 1e3
+
+
+def contenders(options, model, folder):
+    progress(f"{model}: importing")
+    module, arrays = folder / "model.mlir", folder / "arrays.npz"
+    subprocess.run([sys.executable, "-m", "baechi.importer", model, "--preset=small", "-o", module], check=True,
+                   stderr=subprocess.DEVNULL, env=os.environ | {"PYTHONPATH": str(ROOT / "python")})
+    makers = [lambda n=n: Framework(sys.executable, "jax", model, n, arrays) for n in (1, 2)]
+    if options.torch_python:
+        makers += [lambda n=n: Framework(options.torch_python, "torch", model, n, arrays) for n in (1, 2)]
+    progress(f"{model}: measuring kernels")
+    made = [Baechi(options.bin, module, n) for n in (1, 2)]
+    progress(f"{model}: starting the frameworks")
+    return made + [make() for make in makers]
+
+
+def compare(options, model):
+    """The contenders of a model by name and threads, after all rounds."""
+    with tempfile.TemporaryDirectory() as folder:
+        found = contenders(options, model, pathlib.Path(folder))
+        for i in range(options.rounds):
+            for contender in found[i % len(found) :] + found[: i % len(found)]:
+                contender.round()
+            progress(f"{model}: round {i + 1} of {options.rounds}: " + ", ".join(
+                f"{c.name} {c.threads}: {c.milliseconds:.1f} ms" for c in found))
+        for contender in found:
+            contender.close()
+    first = [contender.losses[0] for contender in found]
+    if max(first) - min(first) > LOSS_TOLERANCE * abs(first[0]):
+        raise RuntimeError("first losses differ: " + ", ".join(f"{c.name} {c.losses[0]}" for c in found))
+    return {(contender.name, contender.threads): contender for contender in found}
+
+
+def progress(text):
+    print(f"compare_frameworks: {text}", file=sys.stderr, flush=True)
+
+
+def row(model, found, threads):
+    ours = found["baechi", threads]
+    others = [found.get((name, threads)) for name in ("jax", "torch")]
+    ratio = ours.milliseconds / min(other.milliseconds for other in others if other)
+    goal = GOALS[model][threads - 1]
+    cells = [model, f"{ours.milliseconds:.1f}"]
+    cells += [f"{other.milliseconds:.1f} ({other.load:.2f})" if other else "not installed" for other in others]
+    cells += [f"{ratio:.2f}", f"≤ {goal}" if goal else ""]
+    if threads == 2:
+        predicted = statistics.median(ours.predictions)
+        speed_up, wanted = found["baechi", 1].milliseconds / ours.milliseconds, GOALS[model][2]
+        cells += [f"{speed_up:.2f}", f"≥ {wanted}" if wanted else "", f"{predicted:.1f}",
+                  f"{100 * (ours.milliseconds / predicted - 1):+.0f} %"]
+    return "| " + " | ".join(cells) + " |"
+
+
+def tables(results):
+    one = ["| step | Baechi, one device, ms | JAX, ms (CPU/wall) | PyTorch, ms (CPU/wall) | ratio to the better | goal |"]
+    two = ["| step | Baechi, two devices, ms | JAX, ms (CPU/wall) | PyTorch, ms (CPU/wall) | ratio to the better | goal "
+           "| speed-up by the second device | goal | predicted, ms | measured against predicted |"]
+    for lines, threads in ((one, 1), (two, 2)):
+        lines.append("|" + "---|" * (lines[0].count("|") - 1))
+        lines += [row(model, found, threads) for model, found in results.items()]
+    return "\n".join(["One core:", "", *one, "", "Two cores:", "", *two])
+
+
+def main():
+    if sys.argv[1:2] == ["--worker"]:
+        framework, model, threads, arrays = sys.argv[2:]
+        return worker(framework, model, int(threads), arrays)
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("model", nargs="*", default=list(GOALS), help=f"of {', '.join(GOALS)}; default: all")
+    parser.add_argument("--bin", type=pathlib.Path, default=ROOT / "build" / "release" / "bin")
+    parser.add_argument("--torch-python", help="a Python that has PyTorch; without it there is no such column")
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--write", type=pathlib.Path)
+    options = parser.parse_args()
+    if unknown := set(options.model) - set(GOALS):
+        parser.error(f"unknown model '{min(unknown)}'; known: {', '.join(GOALS)}")
+    before, results = os.getloadavg()[0], {}
+    for model in options.model:
+        try:
+            results[model] = compare(options, model)
+        except RuntimeError as error:
+            progress(f"{model}: {error}")
+    text = tables(results)
+    print(text)
+    if options.write:
+        options.write.write_text(
+            "# Training steps against JAX and PyTorch: last results\n\n`benchmarks/execution/compare_frameworks.py` on "
+            f"{platform.machine()} with {os.cpu_count()} cores; what the columns mean stands in it. Median of "
+            f"{options.rounds} rounds; load average {before:.1f} before and {os.getloadavg()[0]:.1f} after. The losses "
+            f"of the first step agree to {LOSS_TOLERANCE}.\n\n{text}\n")
+    return 0 if len(results) == len(options.model) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
