@@ -299,6 +299,19 @@ TEST(Session, ArenasAreAlignedAndZero) {
   }
 }
 
+TEST(Session, DenormalNumbersAreZero) {
+  Program program = makeProgram(1, 64);
+  auto session = makeSession(program, {[](Context, char *) {
+                               volatile float tiny = 1e-40f, one = 1;
+                               return tiny * one == 0 ? 0 : 1;
+                             }});
+  ASSERT_TRUE(session);
+  EXPECT_SUCCESS(session->step());
+  // Only there.
+  volatile float tiny = 1e-40f, one = 1;
+  EXPECT_NE(tiny * one, 0);
+}
+
 TEST(Session, AbiSymbolsAreComplete) {
   std::vector<std::string> names;
   for (const AbiSymbol &symbol : abiSymbols()) {

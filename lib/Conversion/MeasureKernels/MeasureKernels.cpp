@@ -12,6 +12,7 @@
 #include "Baechi/Conversion/HostKernels.h"
 #include "Baechi/Conversion/OpenBlas.h"
 #include "Baechi/Dialect/Baechi.h"
+#include "Baechi/Runtime/Denormals.h"
 #include "CanMeasure.h"
 #include "Operands.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
@@ -269,6 +270,7 @@ baechi::measureKernels(ModuleOp module, Profile &profile,
   llvm::SetVector<func::FuncOp> withoutMemory;
   std::thread([&] {
     bindThread();
+    runtime::flushDenormals();
     Clock::time_point start = Clock::now();
     for (size_t round = 0; round < kRounds; ++round)
       for (auto [index, candidate] : llvm::enumerate(candidates)) {

@@ -8,6 +8,8 @@
 
 #include "drivers/host/HostDriver.h"
 
+#include "Baechi/Runtime/Denormals.h"
+
 #include <sys/mman.h>
 
 #include <cstdlib>
@@ -29,6 +31,7 @@ public:
   ~HostDriver() override { std::free(arena); }
 
   Error start() override {
+    flushDenormals();
     size_t alignment = bytes >= hugePage ? hugePage : cacheLine;
     void *memory = nullptr;
     if (posix_memalign(&memory, alignment, bytes ? bytes : alignment) != 0)

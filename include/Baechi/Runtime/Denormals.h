@@ -1,0 +1,36 @@
+//===- Denormals.h - Floating point as devices compute it -*- C++ -*-===//
+//
+// Part of the Baechi project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+#ifndef BAECHI_RUNTIME_DENORMALS_H
+#define BAECHI_RUNTIME_DENORMALS_H
+
+#include <cstdint>
+
+#if defined(__x86_64__)
+#include <xmmintrin.h>
+#endif
+
+namespace baechi::runtime {
+
+/// Makes the calling thread take numbers too small to be normalized for zero, as
+/// operands and as results: processors are up to a hundred times slower on them,
+/// and states that decay are full of them.
+inline void flushDenormals() {
+#if defined(__x86_64__)
+  constexpr unsigned flushToZero = 0x8000, denormalsAreZero = 0x0040;
+  _mm_setcsr(_mm_getcsr() | flushToZero | denormalsAreZero);
+#elif defined(__aarch64__)
+  uint64_t control;
+  asm volatile("mrs %0, fpcr" : "=r"(control));
+  constexpr uint64_t flushToZero = uint64_t(1) << 24;
+  asm volatile("msr fpcr, %0" : : "r"(control | flushToZero));
+#endif
+}
+
+} // namespace baechi::runtime
+
+#endif // BAECHI_RUNTIME_DENORMALS_H
