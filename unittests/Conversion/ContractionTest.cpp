@@ -191,7 +191,7 @@ INSTANTIATE_TEST_SUITE_P(
                                      "bmk,kn->bmn", "bmk,bmn->kn",
                                      "mkl,kln->mn", "lmk,lnk->mn",
                                      "klm,kln->mn"),
-                     testing::Values("openblas", "generated")),
+                     testing::Values("openblas", "onednn", "generated")),
     nameOf);
 
 INSTANTIATE_TEST_SUITE_P(
@@ -291,5 +291,5 @@ func.func private @conv(%x: tensor<2x8x7x4xf32>, %w: tensor<3x3x4x6xf32>) -> ten
 }
 
 INSTANTIATE_TEST_SUITE_P(Host, ByImplementation,
-                         testing::Values("openblas", "generated"));
+                         testing::Values("openblas", "onednn", "generated"));
 } // namespace

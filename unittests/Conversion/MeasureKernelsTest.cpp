@@ -65,12 +65,12 @@ TEST_F(MeasureKernels, OneRowForEachImplementation) {
   std::vector<size_t> steps;
   ASSERT_TRUE(mlir::succeeded(
       measureKernels(*module, profile, options, [&](size_t done, size_t total) {
-        EXPECT_EQ(total, 3u);
+        EXPECT_EQ(total, 4u);
         steps.push_back(done);
       })));
   EXPECT_TRUE(llvm::is_sorted(steps));
   EXPECT_EQ(steps.front(), 0u);
-  EXPECT_EQ(steps.back(), 3u);
+  EXPECT_EQ(steps.back(), 4u);
   EXPECT_EQ(profile.target, HostJit::hostTarget());
   std::vector<std::string> found;
   for (const ProfileRow &row : profile.rows) {
@@ -82,7 +82,7 @@ TEST_F(MeasureKernels, OneRowForEachImplementation) {
     EXPECT_EQ(row.scratchBytes, 0);
   }
   EXPECT_EQ(found,
-            (std::vector<std::string>{"product/generated", "product/openblas",
+            (std::vector<std::string>{"product/generated", "product/openblas", "product/onednn",
                                       "gather/generated"}));
   // The module itself is as it was.
   EXPECT_TRUE(module->lookupSymbol<mlir::func::FuncOp>("product"));
@@ -94,9 +94,9 @@ TEST_F(MeasureKernels, KnownRowsAreKept) {
   profile.rows.pop_back();
   profile.rows[0].medianNs = 7;
   ASSERT_TRUE(mlir::succeeded(measureKernels(*module, profile, options)));
-  ASSERT_EQ(profile.rows.size(), 3u);
+  ASSERT_EQ(profile.rows.size(), 4u);
   EXPECT_EQ(profile.rows[0].medianNs, 7);
-  EXPECT_EQ(profile.rows[2].kernel, "gather");
+  EXPECT_EQ(profile.rows[3].kernel, "gather");
 }
 
 TEST_F(MeasureKernels, RowsOfAnotherHostAreMeasuredAgain) {
@@ -117,7 +117,7 @@ TEST_F(MeasureKernels, RowsOfAnotherHostAreMeasuredAgain) {
                 HostJit::hostTarget() +
                 "'; its rows of kind 'host' are measured again");
   EXPECT_EQ(profile.target, HostJit::hostTarget());
-  ASSERT_EQ(profile.rows.size(), 4u);
+  ASSERT_EQ(profile.rows.size(), 5u);
   EXPECT_EQ(profile.rows[0].kind, "gpu");
   for (const ProfileRow &row : llvm::drop_begin(profile.rows))
     EXPECT_GT(row.medianNs, 0);

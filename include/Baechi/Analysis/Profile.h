@@ -19,7 +19,7 @@ namespace baechi {
 struct ProfileRow {
   std::string kernel;         ///< its name, for people
   std::string hash;           ///< kernelHash: what the row is found by
-  std::string implementation; ///< "generated", "openblas"
+  std::string implementation; ///< "generated", "openblas", "onednn"
   std::string kind;           ///< of the device, "host"
   int64_t medianNs = 0;
   /// Half the distance between the quartiles, ns.

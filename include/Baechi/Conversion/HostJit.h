@@ -29,7 +29,7 @@ struct HostJitOptions {
   unsigned threads = 2;
 
   /// Functions that the code may call, by name: the runtime's. Those of the
-  /// process (libm) and cblas_sgemm are found without.
+  /// process (libm) and of gemmLibraries() are found without.
   llvm::StringMap<void *> symbols;
 
   /// Keep a copy of the relocatable code of all that is added (`objects`).

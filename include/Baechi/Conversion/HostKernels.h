@@ -19,8 +19,8 @@ namespace baechi {
 void registerHostKernelDialects(mlir::DialectRegistry &registry);
 
 /// The implementations that host code can be made with for `kernel`, the
-/// default first: "generated" (every kernel) and "openblas" (contractions in
-/// single precision, through cblas_sgemm).
+/// default first: "generated" (every kernel), "openblas" and "onednn"
+/// (contractions in single precision, through cblas_sgemm and dnnl_sgemm).
 llvm::SmallVector<llvm::StringRef>
 hostImplementations(mlir::func::FuncOp kernel);
 

@@ -39,7 +39,7 @@ struct MeasureOptions {
 /// Rows are measured in several rounds, so that those that are compared with
 /// each other see the same weather. `progress` is told how much is done, as a
 /// number of rows, often and at the end; it is called on the thread that
-/// measures. OpenBLAS rows are left out, with a
+/// measures. Rows of gemmLibraries() are left out, with a
 /// warning, where the library is missing.
 mlir::LogicalResult measureKernels(
     mlir::ModuleOp module, Profile &profile, const MeasureOptions &options = {},

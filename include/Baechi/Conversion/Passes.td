@@ -49,12 +49,12 @@ def LowerKernels : Pass<"baechi-lower-kernels", "::mlir::ModuleOp"> {
   let description = [{
     Each kernel becomes an `llvm.func` that takes a pointer an argument, a
     pointer a result and a pointer to its scratch; it allocates nothing.
-    `baechi.implementation` selects "openblas" (contractions in single
-    precision, as calls of cblas_sgemm; the default where it exists) or
-    "generated".
+    `baechi.implementation` selects "generated", the default, or one of the
+    libraries "openblas" and "onednn" for contractions in single precision. What
+    is generated is for the vector unit of this host.
 
     ```mlir
-    func.func private @matmul_12x9x7(%a: tensor<12x7xf32>, %b: tensor<7x9xf32>) -> tensor<12x9xf32> attributes {baechi.kernel} {
+    func.func private @matmul_12x9x7(%a: tensor<12x7xf32>, %b: tensor<7x9xf32>) -> tensor<12x9xf32> attributes {baechi.kernel, baechi.implementation = "openblas"} {
       %zero = arith.constant 0.0 : f32
       %e = tensor.empty() : tensor<12x9xf32>
       %f = linalg.fill ins(%zero : f32) outs(%e : tensor<12x9xf32>) -> tensor<12x9xf32>

@@ -7,7 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Baechi/Conversion/HostJit.h"
-#include "Baechi/Conversion/OpenBlas.h"
+#include "Baechi/Conversion/GemmLibraries.h"
 #include "Internal.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/IR/Diagnostics.h"
@@ -27,7 +27,7 @@ struct HostJit::Implementation {
   std::unique_ptr<orc::LLJIT> jit;
   /// What the linker said besides the error that it returned.
   std::string linkErrors;
-  bool hasBlas = false;
+  llvm::SmallPtrSet<const GemmLibrary *, 2> gemmLibraries;
   std::vector<std::unique_ptr<llvm::MemoryBuffer>> objects;
 
   llvm::Error define(llvm::StringRef name, void *address) {
@@ -101,15 +101,18 @@ llvm::Error HostJit::add(ModuleOp module) {
                                      diagnostics);
     parts.push_back({std::move(context), std::move(translated)});
   }
-  for (Part &part : parts) {
-    if (state.hasBlas || !part.module->getFunction("cblas_sgemm"))
+  for (const GemmLibrary &library : gemmLibraries()) {
+    bool isCalled = llvm::any_of(parts, [&](const Part &part) {
+      return part.module->getFunction(library.symbols.front());
+    });
+    if (!isCalled || !state.gemmLibraries.insert(&library).second)
       continue;
-    auto blas = loadOpenBlas();
-    if (!blas)
-      return blas.takeError();
-    if (auto error = state.define("cblas_sgemm", blas->sgemm))
-      return error;
-    state.hasBlas = true;
+    auto addresses = loadGemmLibrary(library);
+    if (!addresses)
+      return addresses.takeError();
+    for (auto [name, address] : llvm::zip_equal(library.symbols, *addresses))
+      if (auto error = state.define(name, address))
+        return error;
   }
 
   auto compile = [&](Part &part) {

@@ -1,4 +1,4 @@
-//===- EmitGemm.cpp - Calls of cblas_sgemm -*- C++ -*-===//
+//===- EmitGemm.cpp - Products by libraries -*- C++ -*-===//
 //
 // Part of the Baechi project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.
@@ -19,19 +19,76 @@ namespace {
 /// The enumerators of cblas.h.
 enum Cblas { RowMajor = 101, NoTrans = 111, Trans = 112 };
 
-LLVM::LLVMFuncOp declareSgemm(OpBuilder &builder, func::FuncOp user) {
+LLVM::LLVMFuncOp declare(OpBuilder &builder, func::FuncOp user, StringRef name,
+                         Type result, ArrayRef<Type> arguments) {
   auto module = user->getParentOfType<ModuleOp>();
-  if (auto known = module.lookupSymbol<LLVM::LLVMFuncOp>("cblas_sgemm"))
+  if (auto known = module.lookupSymbol<LLVM::LLVMFuncOp>(name))
     return known;
   OpBuilder::InsertionGuard guard(builder);
   builder.setInsertionPointToStart(module.getBody());
+  return LLVM::LLVMFuncOp::create(
+      builder, user.getLoc(), name,
+      LLVM::LLVMFunctionType::get(result, arguments));
+}
+
+/// One product: C = A * B + beta * C.
+struct Product {
+  const GemmPlan &plan;
+  Value a, b, beta, c;
+};
+
+void callCblas(PointerCode &emit, func::FuncOp function, Product of) {
+  OpBuilder &builder = emit.builder;
+  const GemmPlan &plan = of.plan;
   Type i32 = builder.getI32Type(), f32 = builder.getF32Type();
   Type pointer = LLVM::LLVMPointerType::get(builder.getContext());
-  auto type =
-      LLVM::LLVMFunctionType::get(LLVM::LLVMVoidType::get(builder.getContext()),
-                                  {i32, i32, i32, i32, i32, i32, f32, pointer,
-                                   i32, pointer, i32, f32, pointer, i32});
-  return LLVM::LLVMFuncOp::create(builder, user.getLoc(), "cblas_sgemm", type);
+  auto sgemm = declare(builder, function, "cblas_sgemm",
+                       LLVM::LLVMVoidType::get(builder.getContext()),
+                       {i32, i32, i32, i32, i32, i32, f32, pointer, i32,
+                        pointer, i32, f32, pointer, i32});
+  LLVM::CallOp::create(builder, emit.loc, sgemm,
+                       ValueRange{emit.i32(RowMajor),
+                                  emit.i32(plan.transposeA ? Trans : NoTrans),
+                                  emit.i32(plan.transposeB ? Trans : NoTrans),
+                                  emit.i32(plan.m), emit.i32(plan.n),
+                                  emit.i32(plan.k), emit.f32(1), of.a,
+                                  emit.i32(plan.lda), of.b, emit.i32(plan.ldb),
+                                  of.beta, of.c, emit.i32(plan.ldc)});
+}
+
+void callOneDnn(PointerCode &emit, func::FuncOp function, Product of) {
+  OpBuilder &builder = emit.builder;
+  const GemmPlan &plan = of.plan;
+  Type i8 = builder.getI8Type(), i32 = builder.getI32Type(),
+       i64 = builder.getI64Type(), f32 = builder.getF32Type();
+  Type pointer = LLVM::LLVMPointerType::get(builder.getContext());
+  auto constant = [&](int64_t value, unsigned width) -> Value {
+    return arith::ConstantIntOp::create(builder, emit.loc, value, width);
+  };
+  // Each thread has its own number of threads to start.
+  auto setThreads = declare(builder, function, "omp_set_num_threads",
+                            LLVM::LLVMVoidType::get(builder.getContext()), i32);
+  auto sgemm = declare(builder, function, "dnnl_sgemm", i32,
+                       {i8, i8, i64, i64, i64, f32, pointer, i64, pointer, i64,
+                        f32, pointer, i64});
+  LLVM::CallOp::create(builder, emit.loc, setThreads, ValueRange{emit.i32(1)});
+  Value status =
+      LLVM::CallOp::create(
+          builder, emit.loc, sgemm,
+          ValueRange{constant(plan.transposeA ? 'T' : 'N', 8),
+                     constant(plan.transposeB ? 'T' : 'N', 8),
+                     constant(plan.m, 64), constant(plan.n, 64),
+                     constant(plan.k, 64), emit.f32(1), of.a,
+                     constant(plan.lda, 64), of.b, constant(plan.ldb, 64),
+                     of.beta, of.c, constant(plan.ldc, 64)})
+          .getResult();
+  // It fails for want of memory only; a wrong result must not go on.
+  Value failed = LLVM::ICmpOp::create(
+      builder, emit.loc, LLVM::ICmpPredicate::ne, status, emit.i32(0));
+  OpBuilder::InsertionGuard guard(builder);
+  auto guarded = scf::IfOp::create(builder, emit.loc, failed);
+  builder.setInsertionPointToStart(guarded.thenBlock());
+  LLVM::Trap::create(builder, emit.loc);
 }
 
 /// Makes the result start from an argument (unless it lies there already) or
@@ -61,7 +118,7 @@ void emitStart(PointerCode &emit, const ProductOperands &operands,
 } // namespace
 
 func::FuncOp baechi::emitGemm(OpBuilder &builder, func::FuncOp kernel,
-                              const GemmPlan &plan) {
+                              const GemmPlan &plan, GemmInterface interface) {
   Location loc = kernel.getLoc();
   OpBuilder::InsertionGuard guard(builder);
   func::FuncOp function =
@@ -98,14 +155,12 @@ func::FuncOp baechi::emitGemm(OpBuilder &builder, func::FuncOp kernel,
     }
   Value a = emit.at(function.getArgument(operands.argumentA), operands.offsetA);
   Value b = emit.at(function.getArgument(operands.argumentB), operands.offsetB);
-  LLVM::CallOp::create(
-      builder, loc, declareSgemm(builder, function),
-      ValueRange{
-          emit.i32(RowMajor), emit.i32(plan.transposeA ? Trans : NoTrans),
-          emit.i32(plan.transposeB ? Trans : NoTrans), emit.i32(plan.m),
-          emit.i32(plan.n), emit.i32(plan.k), emit.f32(1), emit.at(a, moveA),
-          emit.i32(plan.lda), emit.at(b, moveB), emit.i32(plan.ldb), beta,
-          emit.at(result, moveC), emit.i32(plan.ldc)});
+  Product product{plan, emit.at(a, moveA), emit.at(b, moveB), beta,
+                  emit.at(result, moveC)};
+  if (interface == GemmInterface::Cblas)
+    callCblas(emit, function, product);
+  else
+    callOneDnn(emit, function, product);
   builder.setInsertionPointToEnd(&function.getBody().front());
   func::ReturnOp::create(builder, loc);
   return function;

@@ -27,10 +27,13 @@ struct GemmPlan {
 /// gives matrices with a contiguous dimension.
 std::optional<GemmPlan> planGemm(mlir::func::FuncOp kernel);
 
+/// Whose function multiplies: cblas_sgemm, or dnnl_sgemm of oneDNN.
+enum class GemmInterface { Cblas, OneDnn };
+
 /// Writes a function on pointers (arguments, result, scratch) named as `kernel`
-/// that executes `plan` by calls of cblas_sgemm.
+/// that executes `plan` by calls of a library.
 mlir::func::FuncOp emitGemm(mlir::OpBuilder &builder, mlir::func::FuncOp kernel,
-                            const GemmPlan &plan);
+                            const GemmPlan &plan, GemmInterface interface);
 
 } // namespace baechi
 

@@ -23,6 +23,7 @@ using namespace baechi;
 
 namespace {
 constexpr StringLiteral kOpenBlas = "openblas";
+constexpr StringLiteral kOneDnn = "onednn";
 constexpr StringLiteral kGenerated = "generated";
 
 bool isKernel(func::FuncOp function) {
@@ -67,7 +68,9 @@ FailureOr<OwningOpRef<ModuleOp>> takeProducts(ModuleOp kernels) {
     if (failed(implementation))
       return failure();
     if (*implementation == kOpenBlas)
-      emitGemm(builder, kernel, *planGemm(kernel));
+      emitGemm(builder, kernel, *planGemm(kernel), GemmInterface::Cblas);
+    else if (*implementation == kOneDnn)
+      emitGemm(builder, kernel, *planGemm(kernel), GemmInterface::OneDnn);
     else if (auto plan = planTiles(kernel, unit))
       emitTiles(builder, kernel, *plan);
     else
@@ -164,7 +167,7 @@ LogicalResult moveSymbols(ModuleOp from, ModuleOp to) {
 
 SmallVector<StringRef> baechi::hostImplementations(func::FuncOp kernel) {
   if (planGemm(kernel))
-    return {kGenerated, kOpenBlas};
+    return {kGenerated, kOpenBlas, kOneDnn};
   return {kGenerated};
 }
 

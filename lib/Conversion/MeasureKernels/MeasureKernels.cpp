@@ -8,9 +8,9 @@
 
 #include "Baechi/Conversion/MeasureKernels.h"
 #include "Baechi/Analysis/Roofline.h"
+#include "Baechi/Conversion/GemmLibraries.h"
 #include "Baechi/Conversion/HostJit.h"
 #include "Baechi/Conversion/HostKernels.h"
-#include "Baechi/Conversion/OpenBlas.h"
 #include "Baechi/Dialect/Baechi.h"
 #include "Baechi/Runtime/Denormals.h"
 #include "CanMeasure.h"
@@ -102,7 +102,17 @@ SmallVector<Candidate> findCandidates(ModuleOp module, const Profile &profile,
                                       bool warn) {
   SmallVector<Candidate> candidates;
   llvm::StringSet<> seen;
-  std::optional<bool> blas;
+  llvm::SmallDenseMap<const GemmLibrary *, bool> libraries;
+  auto isThere = [&](const GemmLibrary &library) {
+    auto [found, isNew] = libraries.try_emplace(&library);
+    if (isNew) {
+      auto loaded = loadGemmLibrary(library);
+      found->second = static_cast<bool>(loaded);
+      if (!loaded)
+        emitWarning(module.getLoc()) << llvm::toString(loaded.takeError());
+    }
+    return found->second;
+  };
   for (auto kernel : module.getOps<func::FuncOp>()) {
     if (!kernel->hasAttr(BaechiDialect::kKernel))
       continue;
@@ -121,13 +131,8 @@ SmallVector<Candidate> findCandidates(ModuleOp module, const Profile &profile,
       continue;
     }
     for (StringRef implementation : missing) {
-      if (implementation == "openblas" && !blas) {
-        auto loaded = loadOpenBlas();
-        blas = static_cast<bool>(loaded);
-        if (!loaded)
-          emitWarning(module.getLoc()) << llvm::toString(loaded.takeError());
-      }
-      if (implementation != "openblas" || *blas) {
+      const GemmLibrary *library = findGemmLibrary(implementation);
+      if (!library || isThere(*library)) {
         Candidate &candidate = candidates.emplace_back();
         candidate.kernel = kernel;
         candidate.hash = hash;

@@ -6,10 +6,12 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "Baechi/Conversion/GemmLibraries.h"
 #include "Baechi/Placement/Store.h"
 #include "Baechi/Target/StepLibrary.h"
 #include "llvm/ADT/ScopeExit.h"
 #include "llvm/ADT/StringExtras.h"
+#include "llvm/ADT/StringSet.h"
 #include "llvm/Object/ObjectFile.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/MemoryBuffer.h"
@@ -93,8 +95,10 @@ llvm::Error seal(const std::string &file) {
   return finish(os, file);
 }
 
-/// Whether the code calls OpenBLAS.
-llvm::Expected<bool> needsBlas(llvm::ArrayRef<llvm::MemoryBufferRef> objects) {
+/// The libraries whose functions the code calls.
+llvm::Expected<llvm::SmallVector<const GemmLibrary *>>
+neededLibraries(llvm::ArrayRef<llvm::MemoryBufferRef> objects) {
+  llvm::StringSet<> called;
   for (llvm::MemoryBufferRef buffer : objects) {
     auto object = llvm::object::ObjectFile::createObjectFile(buffer);
     if (!object)
@@ -103,11 +107,14 @@ llvm::Expected<bool> needsBlas(llvm::ArrayRef<llvm::MemoryBufferRef> objects) {
       llvm::Expected<llvm::StringRef> name = symbol.getName();
       if (!name)
         return name.takeError();
-      if (*name == "cblas_sgemm")
-        return true;
+      called.insert(*name);
     }
   }
-  return false;
+  llvm::SmallVector<const GemmLibrary *> needed;
+  for (const GemmLibrary &library : gemmLibraries())
+    if (called.contains(library.symbols.front()))
+      needed.push_back(&library);
+  return needed;
 }
 
 llvm::Error runCompiler(llvm::ArrayRef<std::string> command,
@@ -145,9 +152,12 @@ baechi::writeStepLibrary(llvm::StringRef file, llvm::StringRef manifest,
   llvm::Expected<std::string> archive = findArchive();
   if (!archive)
     return archive.takeError();
-  llvm::Expected<bool> blas = needsBlas(objects);
-  if (!blas)
-    return blas.takeError();
+  auto libraries = neededLibraries(objects);
+  if (!libraries)
+    return libraries.takeError();
+  bool callsOpenBlas = llvm::any_of(*libraries, [](const GemmLibrary *library) {
+    return library->implementation == "openblas";
+  });
 
   llvm::SmallString<128> folder;
   if (std::error_code code = fs::createUniqueDirectory("baechi-step", folder))
@@ -158,7 +168,8 @@ baechi::writeStepLibrary(llvm::StringRef file, llvm::StringRef manifest,
   };
   std::string header = stepLibraryHeader(prefix, *program);
   std::string exports = "{ global: " + prefix + "_*; local: *; };\n";
-  std::string source = stepLibrarySource(prefix, manifest, *program, *blas);
+  std::string source =
+      stepLibrarySource(prefix, manifest, *program, callsOpenBlas);
   if (llvm::Error error = writeFile(inside(prefix + ".h"), header))
     return error;
   if (llvm::Error error = writeFile(inside("glue.c"), source))
@@ -181,8 +192,9 @@ baechi::writeStepLibrary(llvm::StringRef file, llvm::StringRef manifest,
                          "-Wl,--no-undefined",
                          "-Wl,-soname," + path::filename(file).str(),
                          "-lstdc++", "-lpthread", "-lm"});
-  if (*blas)
-    command.push_back("-l:libopenblas.so.0");
+  for (const GemmLibrary *library : *libraries)
+    for (llvm::StringRef object : library->objects)
+      command.push_back(("-l:" + object).str());
   if (llvm::Error error = runCompiler(command, inside("log")))
     return error;
   if (llvm::Error error = seal(linked.temporary()))
