@@ -16,8 +16,13 @@
 #include "Baechi/Pipelines/Pipelines.h"
 #include "Baechi/Runtime/Machine.h"
 #include "Baechi/Transforms/Passes.h"
+#include "mlir/IR/Verifier.h"
 #include "mlir/Pass/PassManager.h"
+#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/MemoryBuffer.h"
+#include "llvm/Support/xxhash.h"
 #include <chrono>
+#include <dlfcn.h>
 
 using namespace mlir;
 using namespace baechi;
@@ -44,6 +49,31 @@ std::vector<std::string> usedExtensions(const runtime::HostInfo &host) {
     return !llvm::is_contained(host.extensions, name);
   });
   return used;
+}
+
+/// What changes with the file that holds the function at \p address.
+std::string describeFileOf(void *address, bool byContent) {
+  Dl_info info;
+  llvm::sys::fs::file_status status;
+  if (!::dladdr(address, &info) ||
+      llvm::sys::fs::status(info.dli_fname, status))
+    return "";
+  if (byContent)
+    if (auto content = llvm::MemoryBuffer::getFile(info.dli_fname))
+      return std::to_string(llvm::xxh3_64bits((*content)->getBuffer())) + " ";
+  return std::to_string(status.getSize()) + " " +
+         std::to_string(
+             status.getLastModificationTime().time_since_epoch().count()) +
+         " ";
+}
+
+/// All code that has a part in compiling a kernel: this project's and MLIR's,
+/// which may be in a library of its own.
+std::string describeThisCompiler() {
+  return describeFileOf(reinterpret_cast<void *>(&describeThisCompiler),
+                        /*byContent=*/true) +
+         describeFileOf(reinterpret_cast<void *>(&mlir::verify),
+                        /*byContent=*/false);
 }
 
 LogicalResult report(Location loc, llvm::Error error) {
@@ -112,18 +142,46 @@ LogicalResult HostCompiler::annotate(const Profile *profile) {
   return manager.run(module());
 }
 
+std::string HostCompiler::keyOf(func::FuncOp kernel) const {
+  // Whatever lowers kernels is part of these files.
+  static const std::string compiler = describeThisCompiler();
+  std::string text = compiler;
+  llvm::raw_string_ostream os(text);
+  kernel->print(os, OpPrintingFlags().useLocalScope());
+  return hostJit->storeKey(text);
+}
+
 LogicalResult HostCompiler::compileKernels() {
   Stopwatch watch;
   // Lowering replaces kernels; the model keeps its own.
   OwningOpRef<ModuleOp> code = ModuleOp::create(module().getLoc());
   OpBuilder builder = OpBuilder::atBlockEnd(code->getBody());
-  for (auto function : module().getOps<func::FuncOp>())
-    if (function->hasAttr(BaechiDialect::kKernel))
-      builder.clone(*function);
-  if (failed(lowerKernels(*code)))
-    return failure();
-  if (llvm::Error error = hostJit->add(*code))
-    return report(module().getLoc(), std::move(error));
+  HostCode compiled;
+  for (auto function : module().getOps<func::FuncOp>()) {
+    if (!function->hasAttr(BaechiDialect::kKernel))
+      continue;
+    std::string key = keyOf(function);
+    llvm::Expected<bool> stored = hostJit->addStored(key);
+    if (!stored)
+      return report(function.getLoc(), stored.takeError());
+    if (*stored) {
+      ++storedCount;
+      continue;
+    }
+    compiled.keys[function.getName()] = std::move(key);
+    builder.clone(*function);
+  }
+  if (!compiled.keys.empty()) {
+    if (failed(lowerKernels(*code)))
+      return failure();
+    if (llvm::Error error = hostJit->add(*code, compiled))
+      return report(module().getLoc(), std::move(error));
+  }
+  std::string warnings = hostJit->takeStoreWarnings();
+  SmallVector<StringRef> lines;
+  StringRef(warnings).split(lines, '\n', /*MaxSplit=*/-1, /*KeepEmpty=*/false);
+  for (StringRef line : lines)
+    emitWarning(module().getLoc()) << line;
   kernelsCompiled = true;
   secondsForKernels = watch.seconds();
   return success();
@@ -173,7 +231,9 @@ HostCompiler::compile(const placement::Machine &machine,
   lower.addPass(createLower(lowerOptions));
   if (failed(lower.run(*placed)))
     return failure();
-  if (llvm::Error error = hostJit->add(*placed))
+  HostCode quick;
+  quick.effort = HostCode::Effort::Quick;
+  if (llvm::Error error = hostJit->add(*placed, quick))
     return report(module().getLoc(), std::move(error));
   program.compileSeconds = watch.seconds();
   return program;

@@ -247,6 +247,7 @@ class _Program:
             f"--place={options['placer']}",
             f"--budget={options['budget']}",
             f"--costs={options['costs']}",
+            f"--store={_cache() / 'kernels'}",
         ]
         if options["costs"] == "measured":
             flags.append(f"--profile={_profile(options)}")
@@ -260,10 +261,15 @@ class _Program:
 def _profile(options: dict[str, Any]) -> pathlib.Path:
     if options["profile"] is not None:
         return pathlib.Path(options["profile"])
+    return _cache() / "profile.json"
+
+
+def _cache() -> pathlib.Path:
+    """This user's folder of measured and of compiled kernels."""
     cache = os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / ".cache"
     folder = pathlib.Path(cache) / "baechi"
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-    return folder / "profile.json"
+    return folder
 
 
 def _type(leaf: Any) -> tuple[tuple[int, ...], np.dtype]:

@@ -104,6 +104,11 @@ Opt<std::string> output("output", cl::value_desc("FILE"),
                         cl::desc("what --emit writes; NAME.h comes beside it"),
                         cl::cat(category));
 Opt<std::string>
+    store("store", cl::value_desc("DIR"),
+          cl::desc("folder of compiled kernels: what it has is not "
+                   "compiled again, what it lacks is added"),
+          cl::cat(category));
+Opt<std::string>
     queryMachine("query-machine", cl::value_desc("FILE"),
                  cl::desc("measure this machine's links and memory, write a "
                           "machine file with the devices of --machine, and "
@@ -196,6 +201,7 @@ RunOptions baechi::parseOptions(int argc, char **argv) {
   options.html = html;
   options.emit = emit;
   options.output = output;
+  options.store = store;
   options.queryMachine = queryMachine;
   options.watchdog = watchdog;
   options.threads = threads;

@@ -43,8 +43,11 @@ void RunReport::print(llvm::raw_ostream &os) const {
   if (costs == "measured")
     os << format("profile %.2f s (%zu rows measured), ", profileSeconds,
                  rowsMeasured);
-  os << format("kernels %.2f s, place %.3f s, partition and lower %.2f s\n",
-               kernelSeconds, compiled.placeSeconds,
+  os << format("kernels %.2f s", kernelSeconds);
+  if (kernelsFromStore > 0)
+    os << format(" (%zu from the store)", kernelsFromStore);
+  os << format(", place %.3f s, partition and lower %.2f s\n",
+               compiled.placeSeconds,
                compiled.compileSeconds - compiled.placeSeconds);
   os << "placement  " << predicted.placer << " asked, '" << predicted.winner
      << "' won\n\n";

@@ -26,7 +26,8 @@ struct ReferenceComparison {
 struct RunReport {
   std::string model, machine, target, costs;
   size_t operatorsBefore = 0, operators = 0, kernels = 0;
-  size_t rowsMeasured = 0; ///< of the profile
+  size_t rowsMeasured = 0;     ///< of the profile
+  size_t kernelsFromStore = 0; ///< not compiled in this run
   double formSeconds = 0, profileSeconds = 0, kernelSeconds = 0;
   CompiledProgram compiled;
   runtime::Program program;

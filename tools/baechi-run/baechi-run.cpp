@@ -148,6 +148,7 @@ private:
     HostJitOptions jitOptions;
     jitOptions.threads = options.threads;
     jitOptions.keepObjects = !options.emit.empty();
+    jitOptions.store = options.store;
     for (const runtime::AbiSymbol &symbol : runtime::abiSymbols())
       jitOptions.symbols[symbol.name] = symbol.address;
     if (options.sanitizeCode)
@@ -387,6 +388,7 @@ private:
     report.kernels = compiler->kernels();
     report.formSeconds = compiler->formSeconds();
     report.kernelSeconds = compiler->kernelSeconds();
+    report.kernelsFromStore = compiler->kernelsFromStore();
     report.program = placed->program();
     report.residentBytes = residentBytesOf(report.program);
     report.measured = placed->measurement();

@@ -32,8 +32,22 @@ struct HostJitOptions {
   /// process (libm) and of gemmLibraries() are found without.
   llvm::StringMap<void *> symbols;
 
+  /// A folder of compiled functions, made if it is missing. Empty: none.
+  std::string store;
+
   /// Keep a copy of the relocatable code of all that is added (`objects`).
   bool keepObjects = false;
+};
+
+/// How a module is compiled.
+struct HostCode {
+  /// Quick: for code that is run through once a step, calls and no loops.
+  enum class Effort { Best, Quick };
+  Effort effort = Effort::Best;
+
+  /// Names in the store (`HostJit::storeKey`) of the module's functions. They
+  /// are added to it if every function that the module defines has one.
+  llvm::StringMap<std::string> keys;
 };
 
 /// Compiles modules of the LLVM dialect for the machine that it runs on, and
@@ -48,7 +62,15 @@ public:
   /// Compiles `module`. It must translate to LLVM IR
   /// (registerHostKernelDialects registers the translations), and define no
   /// symbol that was added before.
-  llvm::Error add(mlir::ModuleOp module);
+  llvm::Error add(mlir::ModuleOp module, const HostCode &code = {});
+
+  /// The name in the store of what this compiler makes of `text` for this host.
+  std::string storeKey(llvm::StringRef text) const;
+  /// Adds the function that the store has under that name; false when it has
+  /// none that is as it was written.
+  llvm::Expected<bool> addStored(llvm::StringRef key);
+  /// What was wrong with the store since the last call, a line each.
+  std::string takeStoreWarnings();
 
   /// The address of a symbol of the added modules.
   llvm::Expected<void *> lookup(llvm::StringRef name);

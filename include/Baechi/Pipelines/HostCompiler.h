@@ -70,6 +70,8 @@ public:
   mlir::ModuleOp module() { return *model; }
 
   size_t kernels() const { return kernelCount; }
+  /// Kernels that were taken from the store.
+  size_t kernelsFromStore() const { return storedCount; }
   /// Operators of the model as it came, and calls of kernels.
   size_t operatorsBefore() const { return operatorCount; }
   size_t operatorsFormed() const { return callCount; }
@@ -80,13 +82,14 @@ private:
   HostCompiler() = default;
   mlir::LogicalResult form();
   mlir::LogicalResult compileKernels();
+  std::string keyOf(mlir::func::FuncOp kernel) const;
 
   mlir::OwningOpRef<mlir::ModuleOp> model;
   std::unique_ptr<HostJit> hostJit;
   bool kernelsCompiled = false, annotated = false;
   /// The operators whose costs annotate() writes.
   llvm::SmallVector<mlir::Operation *> ownCosts;
-  size_t kernelCount = 0, operatorCount = 0, callCount = 0;
+  size_t kernelCount = 0, storedCount = 0, operatorCount = 0, callCount = 0;
   double secondsToForm = 0, secondsForKernels = 0;
 };
 

@@ -46,10 +46,11 @@ void optimize(llvm::Module &module, llvm::TargetMachine &machine,
 }
 } // namespace
 
-llvm::Expected<std::unique_ptr<llvm::MemoryBuffer>>
-baechi::compileModule(llvm::Module &module,
-                      llvm::orc::JITTargetMachineBuilder target,
-                      HostJitOptions::Sanitizer sanitizer) {
+llvm::Expected<std::unique_ptr<llvm::MemoryBuffer>> baechi::compileModule(
+    llvm::Module &module, llvm::orc::JITTargetMachineBuilder target,
+    HostJitOptions::Sanitizer sanitizer, HostCode::Effort effort) {
+  if (effort == HostCode::Effort::Quick)
+    target.setCodeGenOptLevel(llvm::CodeGenOptLevel::None);
   auto machine = target.createTargetMachine();
   if (!machine)
     return machine.takeError();
@@ -67,6 +68,7 @@ baechi::compileModule(llvm::Module &module,
       function.addFnAttr(llvm::Attribute::SanitizeThread);
   }
   guardDivisions(module);
-  optimize(module, **machine, sanitizer);
+  if (effort == HostCode::Effort::Best)
+    optimize(module, **machine, sanitizer);
   return llvm::orc::SimpleCompiler(**machine)(module);
 }

@@ -9,9 +9,11 @@
 #include "Baechi/Conversion/HostJit.h"
 #include "Baechi/Conversion/GemmLibraries.h"
 #include "Internal.h"
+#include "ObjectStore.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/IR/Diagnostics.h"
 #include "mlir/Target/LLVMIR/Export.h"
+#include "llvm/Config/llvm-config.h"
 #include "llvm/ExecutionEngine/Orc/LLJIT.h"
 #include "llvm/Support/TargetSelect.h"
 #include "llvm/Support/ThreadPool.h"
@@ -22,6 +24,11 @@ using namespace baechi;
 namespace orc = llvm::orc;
 
 struct HostJit::Implementation {
+  Implementation(HostJitOptions options, orc::JITTargetMachineBuilder target,
+                 std::unique_ptr<orc::LLJIT> jit)
+      : options(std::move(options)), target(std::move(target)),
+        jit(std::move(jit)) {}
+
   HostJitOptions options;
   orc::JITTargetMachineBuilder target;
   std::unique_ptr<orc::LLJIT> jit;
@@ -29,6 +36,7 @@ struct HostJit::Implementation {
   std::string linkErrors;
   llvm::SmallPtrSet<const GemmLibrary *, 2> gemmLibraries;
   std::vector<std::unique_ptr<llvm::MemoryBuffer>> objects;
+  std::optional<ObjectStore> store;
 
   llvm::Error define(llvm::StringRef name, void *address) {
     orc::SymbolMap symbols;
@@ -37,6 +45,29 @@ struct HostJit::Implementation {
                                                llvm::JITSymbolFlags::Callable};
     return jit->getMainJITDylib().define(
         orc::absoluteSymbols(std::move(symbols)));
+  }
+
+  /// Makes the functions of those libraries known whose first one is called.
+  llvm::Error defineGemm(llvm::function_ref<bool(llvm::StringRef)> isCalled) {
+    for (const GemmLibrary &library : baechi::gemmLibraries()) {
+      if (!isCalled(library.symbols.front()) ||
+          !gemmLibraries.insert(&library).second)
+        continue;
+      auto addresses = loadGemmLibrary(library);
+      if (!addresses)
+        return addresses.takeError();
+      for (auto [name, address] : llvm::zip_equal(library.symbols, *addresses))
+        if (llvm::Error error = define(name, address))
+          return error;
+    }
+    return llvm::Error::success();
+  }
+
+  llvm::Error link(std::unique_ptr<llvm::MemoryBuffer> object) {
+    if (options.keepObjects)
+      objects.push_back(llvm::MemoryBuffer::getMemBufferCopy(
+          object->getBuffer(), object->getBufferIdentifier()));
+    return jit->addObjectFile(std::move(object));
   }
 };
 
@@ -58,8 +89,13 @@ HostJit::create(HostJitOptions options) {
   if (!jit)
     return jit.takeError();
   auto implementation = std::make_unique<Implementation>(
-      Implementation{std::move(options), std::move(*target), std::move(*jit),
-                     /*linkErrors=*/{}});
+      std::move(options), std::move(*target), std::move(*jit));
+  if (!implementation->options.store.empty()) {
+    auto store = ObjectStore::open(implementation->options.store);
+    if (!store)
+      return store.takeError();
+    implementation->store = std::move(*store);
+  }
   implementation->jit->getExecutionSession().setErrorReporter(
       [state = implementation.get()](llvm::Error error) {
         state->linkErrors += llvm::toString(std::move(error)) + "\n";
@@ -73,73 +109,130 @@ HostJit::create(HostJitOptions options) {
   return std::unique_ptr<HostJit>(new HostJit(std::move(implementation)));
 }
 
-llvm::Error HostJit::add(ModuleOp module) {
+namespace {
+/// What is compiled by itself.
+struct Part {
+  OwningOpRef<ModuleOp> source;
+  std::unique_ptr<llvm::LLVMContext> context;
+  std::unique_ptr<llvm::Module> module;
+  llvm::Expected<std::unique_ptr<llvm::MemoryBuffer>> object = nullptr;
+};
+
+/// What code depends on besides its source.
+std::string describeCompiler(const orc::JITTargetMachineBuilder &target,
+                             HostJitOptions::Sanitizer sanitizer) {
+  return std::string(kCodeVersion) + " " LLVM_VERSION_STRING " " +
+         target.getTargetTriple().str() + " " + target.getCPU() + " " +
+         target.getFeatures().getString() + " " +
+         std::to_string(int(sanitizer));
+}
+
+llvm::Error translate(llvm::MutableArrayRef<Part> parts) {
+  if (parts.empty())
+    return llvm::Error::success();
+  // Diagnostics of the translation become part of the returned error.
+  std::string diagnostics;
+  ScopedDiagnosticHandler handler(parts.front().source->getContext(),
+                                  [&](Diagnostic &d) {
+                                    diagnostics += d.str() + "\n";
+                                    return success();
+                                  });
+  for (Part &part : parts) {
+    part.context = std::make_unique<llvm::LLVMContext>();
+    part.module = translateModuleToLLVMIR(*part.source, *part.context);
+    if (!part.module)
+      return llvm::createStringError("cannot translate to LLVM IR: " +
+                                     diagnostics);
+  }
+  return llvm::Error::success();
+}
+} // namespace
+
+std::string HostJit::storeKey(llvm::StringRef text) const {
+  return ObjectStore::key(text,
+                          describeCompiler(implementation->target,
+                                           implementation->options.sanitizer));
+}
+
+llvm::Expected<bool> HostJit::addStored(llvm::StringRef key) {
   Implementation &state = *implementation;
-  for (Operation &op : *module.getBody())
+  auto object = state.store ? state.store->load(key) : nullptr;
+  if (!object)
+    return false;
+  if (llvm::Error error = state.defineGemm([&](llvm::StringRef name) {
+        return object->getBuffer().contains(name);
+      }))
+    return error;
+  if (llvm::Error error = state.link(std::move(object)))
+    return error;
+  return true;
+}
+
+std::string HostJit::takeStoreWarnings() {
+  return implementation->store ? implementation->store->takeWarnings() : "";
+}
+
+llvm::Error HostJit::add(ModuleOp module, const HostCode &code) {
+  Implementation &state = *implementation;
+  size_t functions = 0, stored = 0;
+  bool shares = false;
+  for (Operation &op : *module.getBody()) {
     if (!isa_and_nonnull<LLVM::LLVMDialect>(op.getDialect()))
       return llvm::createStringError(
           "only the LLVM dialect is compiled; the module has a '" +
           op.getName().getStringRef() + "'");
-  // Diagnostics of the translation become part of the returned error.
-  std::string diagnostics;
-  ScopedDiagnosticHandler handler(module.getContext(), [&](Diagnostic &d) {
-    diagnostics += d.str() + "\n";
-    return success();
-  });
-
-  struct Part {
-    std::unique_ptr<llvm::LLVMContext> context;
-    std::unique_ptr<llvm::Module> module;
-    llvm::Expected<std::unique_ptr<llvm::MemoryBuffer>> object = nullptr;
-  };
-  llvm::SmallVector<Part> parts;
-  for (auto &split : splitModule(module, state.options.threads)) {
-    auto context = std::make_unique<llvm::LLVMContext>();
-    auto translated = translateModuleToLLVMIR(*split, *context);
-    if (!translated)
-      return llvm::createStringError("cannot translate to LLVM IR: " +
-                                     diagnostics);
-    parts.push_back({std::move(context), std::move(translated)});
-  }
-  for (const GemmLibrary &library : gemmLibraries()) {
-    bool isCalled = llvm::any_of(parts, [&](const Part &part) {
-      return part.module->getFunction(library.symbols.front());
-    });
-    if (!isCalled || !state.gemmLibraries.insert(&library).second)
+    // A variable is in one object only, and others may need it.
+    if (auto variable = dyn_cast<LLVM::GlobalOp>(op))
+      shares |= variable.getLinkage() != LLVM::Linkage::Private &&
+                variable.getLinkage() != LLVM::Linkage::Internal;
+    auto function = dyn_cast<LLVM::LLVMFuncOp>(op);
+    if (!function || function.isExternal())
       continue;
-    auto addresses = loadGemmLibrary(library);
-    if (!addresses)
-      return addresses.takeError();
-    for (auto [name, address] : llvm::zip_equal(library.symbols, *addresses))
-      if (auto error = state.define(name, address))
-        return error;
+    ++functions;
+    stored += code.keys.contains(function.getName());
   }
+  if (llvm::Error error = state.defineGemm([&](llvm::StringRef name) {
+        return module.lookupSymbol(name) != nullptr;
+      }))
+    return error;
 
-  auto compile = [&](Part &part) {
-    part.object =
-        compileModule(*part.module, state.target, state.options.sanitizer);
-  };
+  // Each by itself, unless there are functions that no key stands for.
+  bool store = state.store && !shares && stored > 0 && stored == functions;
+  llvm::SmallVector<Part> parts;
+  for (auto &split :
+       splitModule(module, store ? functions : state.options.threads)) {
+    parts.emplace_back();
+    parts.back().source = std::move(split);
+  }
+  if (llvm::Error error = translate(parts))
+    return error;
   {
     llvm::DefaultThreadPool pool(
         llvm::hardware_concurrency(state.options.threads));
-    for (Part &part : llvm::drop_begin(parts))
-      pool.async([&] { compile(part); });
-    compile(parts.front());
+    for (Part &part : parts)
+      pool.async([&] {
+        part.object = compileModule(*part.module, state.target,
+                                    state.options.sanitizer, code.effort);
+      });
     pool.wait();
   }
 
   llvm::Error failure = llvm::Error::success();
   for (Part &part : parts) {
-    if (part.object && state.options.keepObjects)
-      state.objects.push_back(llvm::MemoryBuffer::getMemBufferCopy(
-          (*part.object)->getBuffer(), (*part.object)->getBufferIdentifier()));
-    if (!part.object)
+    if (!part.object) {
       failure = llvm::joinErrors(std::move(failure), part.object.takeError());
-    else
-      failure =
-          llvm::joinErrors(std::move(failure),
-                           state.jit->addObjectFile(std::move(*part.object)));
+      continue;
+    }
+    if (store && parts.size() == functions)
+      for (auto function : part.source->getOps<LLVM::LLVMFuncOp>())
+        if (!function.isExternal())
+          state.store->save(code.keys.lookup(function.getName()),
+                            (*part.object)->getBuffer());
+    failure = llvm::joinErrors(std::move(failure),
+                               state.link(std::move(*part.object)));
   }
+  if (store)
+    state.store->prune();
   return failure;
 }
 

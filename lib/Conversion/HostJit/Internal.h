@@ -29,10 +29,14 @@ inline constexpr const char *kDividedByZero = "baechi_divided_by_zero";
 /// kDividedByZero, or overflow, and go on.
 void guardDivisions(llvm::Module &module);
 
-/// Optimises `module` for `target` and makes an object file of it.
+/// Optimises `module` for `target`, unless it is to be quick, and makes an
+/// object file of it.
 llvm::Expected<std::unique_ptr<llvm::MemoryBuffer>>
 compileModule(llvm::Module &module, llvm::orc::JITTargetMachineBuilder target,
-              HostJitOptions::Sanitizer sanitizer);
+              HostJitOptions::Sanitizer sanitizer, HostCode::Effort effort);
+
+/// Of the steps of compileModule: objects of another version are not used.
+inline constexpr const char *kCodeVersion = "1";
 
 } // namespace baechi
 
