@@ -256,6 +256,42 @@ func.func private @product(%a: tensor<3x4xf32>, %b: tensor<4x5xf32>) -> tensor<3
   expectNear(c, expected);
 }
 
+TEST_P(ByImplementation, SumOfProducts) {
+  // Two products of one kind, that start from an argument.
+  Kernels kernels(with(R"(
+func.func private @product(%a: tensor<70x6xf32>, %b: tensor<70x80xf32>, %c: tensor<70x6xf32>, %d: tensor<70x80xf32>, %start: tensor<6x80xf32>) -> (tensor<6x80xf32> {baechi.may_alias = array<i64: 4>}) attributes {baechi.kernel} {
+  %r = linalg.generic {indexing_maps = [affine_map<(m, n, k) -> (k, m)>, affine_map<(m, n, k) -> (k, n)>, affine_map<(m, n, k) -> (m, n)>], iterator_types = ["parallel", "parallel", "reduction"]}
+      ins(%a, %b : tensor<70x6xf32>, tensor<70x80xf32>) outs(%start : tensor<6x80xf32>) {
+  ^bb0(%x: f32, %y: f32, %s: f32):
+    %p = arith.mulf %x, %y : f32
+    %q = arith.addf %s, %p : f32
+    linalg.yield %q : f32
+  } -> tensor<6x80xf32>
+  %t = linalg.generic {indexing_maps = [affine_map<(m, n, k) -> (k, m)>, affine_map<(m, n, k) -> (k, n)>, affine_map<(m, n, k) -> (m, n)>], iterator_types = ["parallel", "parallel", "reduction"]}
+      ins(%c, %d : tensor<70x6xf32>, tensor<70x80xf32>) outs(%r : tensor<6x80xf32>) {
+  ^bb0(%x: f32, %y: f32, %s: f32):
+    %p = arith.mulf %x, %y : f32
+    %q = arith.addf %s, %p : f32
+    linalg.yield %q : f32
+  } -> tensor<6x80xf32>
+  return %t : tensor<6x80xf32>
+})"));
+  auto a = Array<float>::numbers(420, 1), b = Array<float>::numbers(5600, 2),
+       c = Array<float>::numbers(420, 3), d = Array<float>::numbers(5600, 4),
+       start = Array<float>::numbers(480, 5);
+  std::vector<float> expected(start.begin(), start.end());
+  for (int m = 0; m < 6; ++m)
+    for (int n = 0; n < 80; ++n)
+      for (int k = 0; k < 70; ++k)
+        expected[m * 80 + n] +=
+            a[k * 6 + m] * b[k * 80 + n] + c[k * 6 + m] * d[k * 80 + n];
+  Array<float> result(480, NAN);
+  kernels.call("product", a, b, c, d, start, result);
+  expectNear(result, expected);
+  kernels.call("product", a, b, c, d, start, start);
+  expectNear(start, expected);
+}
+
 TEST_P(ByImplementation, Convolution) {
   Kernels kernels(with(R"(
 func.func private @conv(%x: tensor<2x8x7x4xf32>, %w: tensor<3x3x4x6xf32>) -> tensor<2x6x5x6xf32> attributes {baechi.kernel} {

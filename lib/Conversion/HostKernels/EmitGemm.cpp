@@ -130,38 +130,39 @@ func::FuncOp baechi::emitGemm(OpBuilder &builder, func::FuncOp kernel,
   const ProductOperands &operands = plan.operands;
   emitStart(emit, operands, function, result, elements);
 
-  SmallVector<PointerCode::Term> moveA, moveB, moveC;
-  SmallVector<Value> sums;
-  auto enter = [&](const ProductLoop &loop) {
-    Value iv = emit.enterLoop(loop.size);
-    moveA.emplace_back(iv, loop.a);
-    moveB.emplace_back(iv, loop.b);
-    moveC.emplace_back(iv, loop.c);
-    return iv;
-  };
-  for (const ProductLoop &loop : plan.outer)
-    enter(loop);
-  for (const ProductLoop &loop : plan.sums)
-    sums.push_back(enter(loop));
+  for (auto [index, factors] : llvm::enumerate(operands.factors)) {
+    OpBuilder::InsertionGuard guard(builder);
+    Value a = emit.at(function.getArgument(factors.argumentA), factors.offsetA);
+    Value b = emit.at(function.getArgument(factors.argumentB), factors.offsetB);
+    Value c = result;
+    auto enter = [&](const ProductLoop &loop) {
+      Value iv = emit.enterLoop(loop.size);
+      a = emit.at(a, {{iv, loop.a}});
+      b = emit.at(b, {{iv, loop.b}});
+      c = emit.at(c, {{iv, loop.c}});
+      return iv;
+    };
+    SmallVector<Value> sums;
+    for (const ProductLoop &loop : plan.outer)
+      enter(loop);
+    for (const ProductLoop &loop : plan.sums)
+      sums.push_back(enter(loop));
 
-  // The first product of a sum replaces what the buffer held.
-  bool starts = operands.startsFromZero();
-  Value beta = emit.f32(starts ? 0 : 1);
-  if (starts)
-    for (Value iv : sums) {
-      Value later = arith::CmpIOp::create(
-          builder, loc, arith::CmpIPredicate::ne, iv, emit.index(0));
-      beta = arith::SelectOp::create(builder, loc, later, emit.f32(1), beta);
-    }
-  Value a = emit.at(function.getArgument(operands.argumentA), operands.offsetA);
-  Value b = emit.at(function.getArgument(operands.argumentB), operands.offsetB);
-  Product product{plan, emit.at(a, moveA), emit.at(b, moveB), beta,
-                  emit.at(result, moveC)};
-  if (interface == GemmInterface::Cblas)
-    callCblas(emit, function, product);
-  else
-    callOneDnn(emit, function, product);
-  builder.setInsertionPointToEnd(&function.getBody().front());
+    // The first product of a sum replaces what the buffer held.
+    bool starts = index == 0 && operands.startsFromZero();
+    Value beta = emit.f32(starts ? 0 : 1);
+    if (starts)
+      for (Value iv : sums) {
+        Value later = arith::CmpIOp::create(
+            builder, loc, arith::CmpIPredicate::ne, iv, emit.index(0));
+        beta = arith::SelectOp::create(builder, loc, later, emit.f32(1), beta);
+      }
+    Product product{plan, a, b, beta, c};
+    if (interface == GemmInterface::Cblas)
+      callCblas(emit, function, product);
+    else
+      callOneDnn(emit, function, product);
+  }
   func::ReturnOp::create(builder, loc);
   return function;
 }

@@ -25,6 +25,9 @@ struct Columns {
 
   int64_t vectors() const { return llvm::divideCeil(count, lanes); }
   bool isPartial(int64_t vector) const { return (vector + 1) * lanes > count; }
+  int64_t lanesOf(int64_t vector) const {
+    return std::min(lanes, count - vector * lanes);
+  }
 };
 
 class TileEmitter {
@@ -34,7 +37,10 @@ public:
         loc(function.getLoc()), plan(plan), lanes(plan.unit.lanes),
         vector(VectorType::get({plan.unit.lanes}, builder.getF32Type())),
         rowBuffer(function.getArguments().back()) {
-    panelBuffer = code.at(rowBuffer, plan.packedRows());
+    rowElements = plan.packedRows();
+    panelElements = plan.packedPanel();
+    panelBuffer =
+        code.at(rowBuffer, rowElements * int64_t(plan.operands.factors.size()));
     zero = LLVM::ConstantOp::create(
         builder, loc, vector,
         DenseElementsAttr::get(
@@ -45,14 +51,23 @@ public:
   void emit(func::FuncOp function);
 
 private:
-  // Where the loops that are open have got to.
+  /// Where the loops that are open have got to in A and B of one product.
+  struct Factors {
+    Value a, b;
+    /// In the next panel of B, which comes from memory meanwhile; or null.
+    Value next;
+  };
+  /// In all products, in the result and in what it starts from.
   struct Position {
-    Value a, b, c, start;
+    SmallVector<Factors, 1> factors;
+    Value c, start;
   };
 
   void advance(Position &at, Value iv, const ProductLoop &loop) {
-    at.a = code.at(at.a, {Term(iv, loop.a)});
-    at.b = code.at(at.b, {Term(iv, loop.b)});
+    for (Factors &factors : at.factors) {
+      factors.a = code.at(factors.a, {Term(iv, loop.a)});
+      factors.b = code.at(factors.b, {Term(iv, loop.b)});
+    }
     at.c = code.at(at.c, {Term(iv, loop.c)});
     if (at.start)
       at.start = code.at(at.start, {Term(iv, loop.c)});
@@ -80,16 +95,20 @@ private:
 
   void emitBlocks(Position at);
   void emitPanel(Position at, int64_t columns);
-  void packRows(Position at);
-  void packPanel(Position at, Columns columns, ArrayRef<ProductLoop> packed);
+  void packRows(const Position &at);
+  void packRows(Value from, Value to, ArrayRef<ProductLoop> around,
+                ArrayRef<ProductLoop> packed);
+  void packPanel(Value from, Value to, Columns columns,
+                 ArrayRef<ProductLoop> packed);
   void packTransposed(Value from, Value to, Columns columns,
                       const ProductLoop &source, const ProductLoop &packed,
                       Value trips);
+  SmallVector<Value> readTile(Value from, int64_t rows, Columns columns);
+  void writeTile(ArrayRef<Value> tile, Value to, int64_t rows, Columns columns);
   void emitTile(const Position &at, int64_t rows, Columns columns,
                 ArrayRef<ProductLoop> sums);
-  SmallVector<Value> sum(Value a, Value b, int64_t rows, Columns columns,
-                         ArrayRef<ProductLoop> sums, SmallVector<Value> tile,
-                         bool outermost);
+  SmallVector<Value> sum(Factors at, int64_t rows, Columns columns,
+                         ArrayRef<ProductLoop> sums, SmallVector<Value> tile);
 
   Value mask(int64_t count);
   Value load(Value pointer, Columns columns, int64_t index);
@@ -110,6 +129,8 @@ private:
   /// it is or packed.
   ProductLoops aroundRows, sums;
   int64_t rowStride = 0, tileStride = 0;
+  /// Of the packed operands of one product.
+  int64_t rowElements = 0, panelElements = 0;
   /// The iterations of the outermost loop of the sum inside this block.
   Value trips;
 };
@@ -226,7 +247,7 @@ void TileEmitter::packTransposed(Value from, Value to, Columns columns,
   LLVM::StoreOp::create(builder, loc, element, code.at(target0, column));
 }
 
-void TileEmitter::packPanel(Position at, Columns columns,
+void TileEmitter::packPanel(Value from, Value to, Columns columns,
                             ArrayRef<ProductLoop> packed) {
   OpBuilder::InsertionGuard guard(builder);
   // The loop along B's memory goes innermost, if there is one.
@@ -238,7 +259,6 @@ void TileEmitter::packPanel(Position at, Columns columns,
     if (along != order.end())
       std::rotate(along, along + 1, order.end());
   }
-  Value from = at.b, to = panelBuffer;
   auto tripsOf = [&](size_t loop) {
     return loop == 0 ? trips : code.index(plan.sums[loop].size);
   };
@@ -262,34 +282,45 @@ void TileEmitter::packPanel(Position at, Columns columns,
 // Loops
 //===----------------------------------------------------------------------===//
 
-SmallVector<Value> TileEmitter::sum(Value a, Value b, int64_t rows,
-                                    Columns columns, ArrayRef<ProductLoop> sums,
-                                    SmallVector<Value> tile, bool outermost) {
+/// Adds to `tile` what the loops `sums`, the innermost ones, add up.
+SmallVector<Value> TileEmitter::sum(Factors at, int64_t rows, Columns columns,
+                                    ArrayRef<ProductLoop> sums,
+                                    SmallVector<Value> tile) {
   if (!sums.empty()) {
     OpBuilder::InsertionGuard guard(builder);
     const ProductLoop &loop = sums.front();
-    auto entered = scf::ForOp::create(builder, loc, code.index(0),
-                                      outermost ? trips : code.index(loop.size),
-                                      code.index(1), tile);
+    // The panel that is next is not packed yet.
+    const ProductLoop &plain = plan.sums[plan.sums.size() - sums.size()];
+    bool isOutermost = &plain == plan.sums.begin();
+    auto entered = scf::ForOp::create(
+        builder, loc, code.index(0),
+        isOutermost ? trips : code.index(loop.size), code.index(1), tile);
     builder.setInsertionPointToStart(entered.getBody());
     Value iv = entered.getInductionVar();
-    SmallVector<Value> next =
-        sum(code.at(a, {Term(iv, loop.a)}), code.at(b, {Term(iv, loop.b)}),
-            rows, columns, sums.drop_front(),
-            SmallVector<Value>(entered.getRegionIterArgs()), false);
-    scf::YieldOp::create(builder, loc, next);
+    at.a = code.at(at.a, {Term(iv, loop.a)});
+    at.b = code.at(at.b, {Term(iv, loop.b)});
+    if (at.next)
+      at.next = code.at(at.next, {Term(iv, plain.b)});
+    SmallVector<Value> sum =
+        this->sum(at, rows, columns, sums.drop_front(),
+                  SmallVector<Value>(entered.getRegionIterArgs()));
+    scf::YieldOp::create(builder, loc, sum);
     return SmallVector<Value>(entered.getResults());
   }
+  if (at.next)
+    for (int64_t index = 0; index < columns.vectors(); ++index)
+      LLVM::Prefetch::create(builder, loc, code.at(at.next, index * lanes),
+                             /*rw=*/0, /*hint=*/2, /*cache=*/1);
   SmallVector<Value> factors;
   // What was packed has no partial vectors.
   Columns read = columns;
   if (plan.packPanel)
     read.count = columns.vectors() * lanes;
   for (int64_t index = 0; index < columns.vectors(); ++index)
-    factors.push_back(load(b, read, index));
+    factors.push_back(load(at.b, read, index));
   for (int64_t row = 0; row < rows; ++row) {
     Value scalar = LLVM::LoadOp::create(builder, loc, builder.getF32Type(),
-                                        code.at(a, row * rowStride));
+                                        code.at(at.a, row * rowStride));
     Value factor = splat(scalar);
     for (auto [index, other] : llvm::enumerate(factors)) {
       Value &element = tile[row * columns.vectors() + index];
@@ -299,26 +330,61 @@ SmallVector<Value> TileEmitter::sum(Value a, Value b, int64_t rows,
   return tile;
 }
 
-void TileEmitter::emitTile(const Position &at, int64_t rows, Columns columns,
-                           ArrayRef<ProductLoop> sums) {
-  auto forAll = [&](function_ref<void(int64_t, int64_t)> body) {
+/// The vectors of `rows` rows of the result, row after row.
+SmallVector<Value> TileEmitter::readTile(Value from, int64_t rows,
+                                         Columns columns) {
+  SmallVector<Value> tile(rows * columns.vectors());
+  auto at = [&](int64_t row, int64_t index) -> Value & {
+    return tile[row * columns.vectors() + index];
+  };
+  if (plan.column.c == 1) {
     for (int64_t row = 0; row < rows; ++row)
       for (int64_t index = 0; index < columns.vectors(); ++index)
-        body(row, index);
-  };
-  auto read = [&](Value from) {
-    SmallVector<Value> tile;
-    forAll([&](int64_t row, int64_t index) {
-      tile.push_back(load(code.at(from, row * plan.row.c), columns, index));
-    });
+        at(row, index) = load(code.at(from, row * plan.row.c), columns, index);
     return tile;
+  }
+  for (int64_t index = 0; index < columns.vectors(); ++index) {
+    SmallVector<Value> square(lanes, padding);
+    for (int64_t lane = 0; lane < columns.lanesOf(index); ++lane)
+      square[lane] = load(code.at(from, (index * lanes + lane) * plan.column.c),
+                          {rows, lanes}, 0);
+    transposeSquare(square);
+    for (int64_t row = 0; row < rows; ++row)
+      at(row, index) = square[row];
+  }
+  return tile;
+}
+
+void TileEmitter::writeTile(ArrayRef<Value> tile, Value to, int64_t rows,
+                            Columns columns) {
+  auto at = [&](int64_t row, int64_t index) {
+    return tile[row * columns.vectors() + index];
   };
+  if (plan.column.c == 1) {
+    for (int64_t row = 0; row < rows; ++row)
+      for (int64_t index = 0; index < columns.vectors(); ++index)
+        store(at(row, index), code.at(to, row * plan.row.c), columns, index);
+    return;
+  }
+  for (int64_t index = 0; index < columns.vectors(); ++index) {
+    SmallVector<Value> square(lanes, padding);
+    for (int64_t row = 0; row < rows; ++row)
+      square[row] = at(row, index);
+    transposeSquare(square);
+    for (int64_t lane = 0; lane < columns.lanesOf(index); ++lane)
+      store(square[lane], code.at(to, (index * lanes + lane) * plan.column.c),
+            {rows, lanes}, 0);
+  }
+}
+
+void TileEmitter::emitTile(const Position &at, int64_t rows, Columns columns,
+                           ArrayRef<ProductLoop> sums) {
   SmallVector<Value> tile(rows * columns.vectors(), zero);
   if (at.start) {
     Value from = at.start;
     if (isFirst)
       from = LLVM::SelectOp::create(builder, loc, isFirst, from, at.c);
-    tile = read(from);
+    tile = readTile(from, rows, columns);
   } else if (isFirst) {
     auto begun = scf::IfOp::create(builder, loc, TypeRange(ValueRange(tile)),
                                    isFirst, /*withElseRegion=*/true);
@@ -326,14 +392,12 @@ void TileEmitter::emitTile(const Position &at, int64_t rows, Columns columns,
     builder.setInsertionPointToStart(begun.thenBlock());
     scf::YieldOp::create(builder, loc, tile);
     builder.setInsertionPointToStart(begun.elseBlock());
-    scf::YieldOp::create(builder, loc, read(at.c));
+    scf::YieldOp::create(builder, loc, readTile(at.c, rows, columns));
     tile = SmallVector<Value>(begun.getResults());
   }
-  tile = sum(at.a, at.b, rows, columns, sums, std::move(tile), true);
-  forAll([&](int64_t row, int64_t index) {
-    store(tile[row * columns.vectors() + index],
-          code.at(at.c, row * plan.row.c), columns, index);
-  });
+  for (const Factors &factors : at.factors)
+    tile = sum(factors, rows, columns, sums, std::move(tile));
+  writeTile(tile, at.c, rows, columns);
 }
 
 void TileEmitter::split(const Position &at, const ProductLoop &loop,
@@ -350,25 +414,11 @@ void TileEmitter::split(const Position &at, const ProductLoop &loop,
   }
 }
 
-/// Copies the rows of A in this block so that what a tile reads at a time lies
-/// together: tile after tile, in each iteration of the sum after iteration.
-void TileEmitter::packRows(Position at) {
+/// Copies the rows of one operand to where the loops `around` and `packed` find
+/// them.
+void TileEmitter::packRows(Value from, Value to, ArrayRef<ProductLoop> around,
+                           ArrayRef<ProductLoop> packed) {
   OpBuilder::InsertionGuard guard(builder);
-  ProductLoops packed = sums;
-  int64_t stride = plan.rowsPerTile;
-  for (ProductLoop &loop : llvm::reverse(packed)) {
-    loop.a = stride;
-    stride *= loop.size;
-  }
-  tileStride = plan.depth() * plan.rowsPerTile;
-  stride = tileStride * plan.rowTiles();
-  ProductLoops around = plan.aroundRows;
-  for (ProductLoop &loop : llvm::reverse(around)) {
-    loop.a = stride;
-    stride *= loop.size;
-  }
-
-  Value from = at.a, to = rowBuffer;
   for (auto [source, target] : llvm::zip_equal(plan.aroundRows, around)) {
     Value iv = code.enterLoop(source.size);
     from = code.at(from, {Term(iv, source.a)});
@@ -399,7 +449,29 @@ void TileEmitter::packRows(Position at) {
   if (int64_t left = plan.row.size % plan.rowsPerTile)
     copyTile(code.at(from, whole * plan.rowsPerTile * plan.row.a),
              code.at(to, whole * tileStride), left);
+}
 
+/// Copies the rows of A in this block so that what a tile reads at a time lies
+/// together: tile after tile, in each iteration of the sum after iteration.
+void TileEmitter::packRows(const Position &at) {
+  OpBuilder::InsertionGuard guard(builder);
+  ProductLoops packed = sums;
+  int64_t stride = plan.rowsPerTile;
+  for (ProductLoop &loop : llvm::reverse(packed)) {
+    loop.a = stride;
+    stride *= loop.size;
+  }
+  tileStride = plan.depth() * plan.rowsPerTile;
+  stride = tileStride * plan.rowTiles();
+  ProductLoops around = plan.aroundRows;
+  for (ProductLoop &loop : llvm::reverse(around)) {
+    loop.a = stride;
+    stride *= loop.size;
+  }
+
+  for (auto [index, factors] : llvm::enumerate(at.factors))
+    packRows(factors.a, code.at(rowBuffer, index * rowElements), around,
+             packed);
   aroundRows = std::move(around);
   sums = std::move(packed);
   rowStride = 1;
@@ -408,17 +480,24 @@ void TileEmitter::packRows(Position at) {
 void TileEmitter::emitPanel(Position at, int64_t count) {
   Columns columns{count, lanes};
   ProductLoops inside = sums;
+  if (plan.prefetchPanel)
+    for (Factors &factors : at.factors)
+      factors.next = code.at(factors.b, plan.columnsPerTile());
   if (plan.packPanel) {
     int64_t stride = columns.vectors() * lanes;
     for (ProductLoop &loop : llvm::reverse(inside)) {
       loop.b = stride;
       stride *= loop.size;
     }
-    packPanel(at, columns, inside);
-    at.b = panelBuffer;
+    for (auto [index, factors] : llvm::enumerate(at.factors)) {
+      Value panel = code.at(panelBuffer, index * panelElements);
+      packPanel(factors.b, panel, columns, inside);
+      factors.b = panel;
+    }
   }
   if (plan.packRows)
-    at.a = rowBuffer;
+    for (auto [index, factors] : llvm::enumerate(at.factors))
+      factors.a = code.at(rowBuffer, index * rowElements);
   nest(at, aroundRows, [&](Position around) {
     split(around, plan.row, plan.rowsPerTile, tileStride,
           [&](Position tile, int64_t rows) {
@@ -462,8 +541,11 @@ void TileEmitter::emitBlocks(Position at) {
 void TileEmitter::emit(func::FuncOp function) {
   const ProductOperands &operands = plan.operands;
   Position at;
-  at.a = code.at(function.getArgument(operands.argumentA), operands.offsetA);
-  at.b = code.at(function.getArgument(operands.argumentB), operands.offsetB);
+  for (const ProductFactors &factors : operands.factors)
+    at.factors.push_back(
+        {code.at(function.getArgument(factors.argumentA), factors.offsetA),
+         code.at(function.getArgument(factors.argumentB), factors.offsetB),
+         Value()});
   at.c = function.getArgument(function.getNumArguments() - 2);
   if (operands.start == ProductOperands::Start::Argument)
     at.start = code.at(function.getArgument(operands.startArgument),
@@ -477,7 +559,8 @@ func::FuncOp baechi::emitTiles(OpBuilder &builder, func::FuncOp kernel,
   OpBuilder::InsertionGuard guard(builder);
   func::FuncOp function = createPointerKernel(
       builder, kernel,
-      (plan.packedRows() + plan.packedPanel()) * int64_t(sizeof(float)));
+      (plan.packedRows() + plan.packedPanel()) *
+          int64_t(plan.operands.factors.size() * sizeof(float)));
   TileEmitter(builder, function, plan).emit(function);
   func::ReturnOp::create(builder, kernel.getLoc());
   return function;

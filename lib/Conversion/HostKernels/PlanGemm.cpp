@@ -51,8 +51,8 @@ bool setMatrices(GemmPlan &plan, Loop m, Loop n, Loop k) {
     std::swap(m, n);
     for (Loop *loop : {&m, &n, &k})
       std::swap(loop->a, loop->b);
-    std::swap(plan.operands.argumentA, plan.operands.argumentB);
-    std::swap(plan.operands.offsetA, plan.operands.offsetB);
+    for (ProductFactors &factors : plan.operands.factors)
+      factors.transpose();
     for (Loops *loops : {&plan.outer, &plan.sums})
       for (Loop &loop : *loops)
         std::swap(loop.a, loop.b);

@@ -20,8 +20,13 @@ namespace {
 /// rows pass by.
 constexpr int64_t kPanelElements = 16 * 1024;
 /// Packing pays from so many rows on, if B has the right order already.
-constexpr int64_t kRowsToPack = 24;
+constexpr int64_t kRowsToPack = 48;
+/// With at most so many rows, transposing the result is less work than
+/// transposing B.
+constexpr int64_t kFewRows = 64;
 
+/// Tiles of rows up to which the next panel is asked for.
+constexpr int64_t kFewTiles = 24;
 /// Elements between rows of A from which on packing them pays.
 constexpr int64_t kFarApart = 512;
 
@@ -35,8 +40,8 @@ int64_t sizeOf(const ProductLoops &loops) {
 /// Makes columns of rows and rows of columns: C^T = B^T * A^T.
 void transpose(StridedProduct &product) {
   std::swap(product.rows, product.columns);
-  std::swap(product.operands.argumentA, product.operands.argumentB);
-  std::swap(product.operands.offsetA, product.operands.offsetB);
+  for (ProductFactors &factors : product.operands.factors)
+    factors.transpose();
   for (ProductLoops *loops :
        {&product.batch, &product.rows, &product.columns, &product.sums})
     for (ProductLoop &loop : *loops)
@@ -44,7 +49,7 @@ void transpose(StridedProduct &product) {
 }
 
 /// Takes out the loop that runs along the result's rows.
-std::optional<ProductLoop> takeColumn(ProductLoops &columns) {
+std::optional<ProductLoop> takeLoopAlongRows(ProductLoops &columns) {
   auto *found = llvm::find_if(
       columns, [](const ProductLoop &loop) { return loop.c == 1; });
   if (found == columns.end())
@@ -55,7 +60,7 @@ std::optional<ProductLoop> takeColumn(ProductLoops &columns) {
 }
 
 /// Takes out the largest loop.
-ProductLoop takeRow(ProductLoops &rows) {
+ProductLoop takeLargest(ProductLoops &rows) {
   auto *found = llvm::max_element(
       rows, [](const ProductLoop &one, const ProductLoop &other) {
         return one.size < other.size;
@@ -74,6 +79,7 @@ void chooseTile(TilePlan &plan) {
   int64_t rows = most / plan.vectorsPerTile;
   if (plan.unit.registers >= 32)
     rows = std::min<int64_t>(rows, 12);
+  rows = std::min(rows, plan.unit.lanes);
   int64_t tiles = llvm::divideCeil(plan.row.size, rows);
   plan.rowsPerTile = llvm::divideCeil(plan.row.size, tiles);
 }
@@ -84,7 +90,9 @@ void chooseBlocks(TilePlan &plan, ProductLoops sums) {
   llvm::stable_sort(sums, [](const ProductLoop &one, const ProductLoop &other) {
     return std::abs(one.b) > std::abs(other.b);
   });
-  int64_t room = std::max<int64_t>(kPanelElements / plan.columnsPerTile(), 1);
+  int64_t products = plan.operands.factors.size();
+  int64_t room =
+      std::max<int64_t>(kPanelElements / plan.columnsPerTile() / products, 1);
   while (!sums.empty() && sums.back().size <= room) {
     room /= sums.back().size;
     plan.sums.insert(plan.sums.begin(), sums.pop_back_val());
@@ -138,19 +146,26 @@ std::optional<TilePlan> baechi::planTiles(func::FuncOp kernel,
   for (ProductLoops *loops :
        {&product->batch, &product->rows, &product->columns, &product->sums})
     collapseLoops(*loops);
-  auto column = takeColumn(product->columns);
+  auto column = takeLoopAlongRows(product->columns);
   if (!column) {
     transpose(*product);
-    column = takeColumn(product->columns);
+    column = takeLoopAlongRows(product->columns);
   }
   if (!column)
     return std::nullopt;
+  ProductLoop row = takeLargest(product->rows);
+  if (column->b != 1 && row.size * sizeOf(product->rows) <= kFewRows) {
+    transpose(*product);
+    std::swap(*column, row);
+    for (ProductLoop *loop : {&*column, &row})
+      std::swap(loop->a, loop->b);
+  }
 
   TilePlan plan;
   plan.operands = product->operands;
   plan.unit = unit;
   plan.column = *column;
-  plan.row = takeRow(product->rows);
+  plan.row = row;
   plan.around = product->batch;
   plan.around.append(product->columns);
   plan.aroundRows = product->rows;
@@ -160,6 +175,10 @@ std::optional<TilePlan> baechi::planTiles(func::FuncOp kernel,
   plan.packPanel =
       column->b != 1 ||
       (!isPanel && plan.row.size * sizeOf(plan.aroundRows) >= kRowsToPack);
+  // With few rows, the time to read a panel shows; its rows are too far apart
+  // for the processor to guess what comes next.
+  plan.prefetchPanel = !isPanel && column->b == 1 &&
+                       plan.rowTiles() * sizeOf(plan.aroundRows) <= kFewTiles;
   // Rows so far apart share few sets of the caches.
   plan.packRows =
       !isPanel && plan.row.a == 1 && std::abs(plan.sums.back().a) >= kFarApart;

@@ -23,27 +23,33 @@ bool isView(Operation &op) {
              tensor::CollapseShapeOp>(op);
 }
 
-/// The only contraction of `kernel`, when all else is views, its initial value
-/// and the return of its result (or of a reshape of it).
-std::optional<Contraction> onlyContraction(func::FuncOp kernel) {
-  std::optional<Contraction> found;
+/// The contractions of `kernel`, each of which starts from the one before, when
+/// all else is views, initial values and the return of the last one's result
+/// (or of a reshape of it). Empty for other kernels.
+SmallVector<Contraction> onlyContractions(func::FuncOp kernel) {
+  SmallVector<Contraction> found;
   for (Operation &op : kernel.getBody().front().without_terminator()) {
     if (isView(op) ||
         isa<arith::ConstantOp, tensor::EmptyOp, linalg::FillOp>(op))
       continue;
-    if (found || !(found = matchContraction(&op)))
-      return std::nullopt;
+    std::optional<Contraction> next = matchContraction(&op);
+    if (!next)
+      return {};
+    if (!found.empty() && (next->init().get() != found.back().op.getResult(0) ||
+                           !next->init().get().hasOneUse()))
+      return {};
+    found.push_back(std::move(*next));
   }
-  if (!found || kernel.getNumResults() != 1)
-    return std::nullopt;
+  if (found.empty() || kernel.getNumResults() != 1)
+    return {};
   Value result = kernel.getBody().front().getTerminator()->getOperand(0);
   while (Operation *op = result.getDefiningOp()) {
     if (!isa<tensor::ExpandShapeOp, tensor::CollapseShapeOp>(op))
       break;
     result = op->getOperand(0);
   }
-  if (result != found->op->getResult(0))
-    return std::nullopt;
+  if (result != found.back().op->getResult(0))
+    return {};
   return found;
 }
 
@@ -92,29 +98,26 @@ bool setStart(ProductOperands &operands, const Contraction &product) {
   return true;
 }
 
-std::optional<StridedProduct> matchGeneric(func::FuncOp kernel) {
-  auto product = onlyContraction(kernel);
-  if (!product)
-    return std::nullopt;
-  for (Value operand : product->op->getOperands())
+std::optional<StridedProduct> matchOne(const Contraction &product) {
+  for (Value operand : product.op->getOperands())
     if (!getElementTypeOrSelf(operand.getType()).isF32())
       return std::nullopt;
-  auto a = traceOperand(product->op, product->lhs());
-  auto b = traceOperand(product->op, product->rhs());
-  auto c = resultStrides(*product);
-  StridedProduct found;
+  auto a = traceOperand(product.op, product.lhs());
+  auto b = traceOperand(product.op, product.rhs());
+  auto c = resultStrides(product);
   if (!a || !b || !c || !isa<BlockArgument>(a->root) ||
-      !isa<BlockArgument>(b->root) || !setStart(found.operands, *product))
+      !isa<BlockArgument>(b->root))
     return std::nullopt;
-  found.operands.argumentA = cast<BlockArgument>(a->root).getArgNumber();
-  found.operands.argumentB = cast<BlockArgument>(b->root).getArgNumber();
-  found.operands.offsetA = a->offset;
-  found.operands.offsetB = b->offset;
+  StridedProduct found;
+  found.operands.factors.push_back({cast<BlockArgument>(a->root).getArgNumber(),
+                                    cast<BlockArgument>(b->root).getArgNumber(),
+                                    a->offset, b->offset});
 
-  SmallVector<int64_t> sizes = product->op.getStaticLoopRanges();
+  SmallVector<int64_t> sizes =
+      linalg::GenericOp(product.op).getStaticLoopRanges();
   auto loopsOf = [&](LoopClass which) {
     ProductLoops loops;
-    for (unsigned loop : product->loops(which))
+    for (unsigned loop : product.loops(which))
       if (sizes[loop] > 1)
         loops.push_back(
             {sizes[loop], a->strides[loop], b->strides[loop], (*c)[loop]});
@@ -126,6 +129,23 @@ std::optional<StridedProduct> matchGeneric(func::FuncOp kernel) {
   found.rows = loopsOf(LoopClass::M);
   found.columns = loopsOf(LoopClass::N);
   found.sums = loopsOf(LoopClass::K);
+  return found;
+}
+
+std::optional<StridedProduct> matchGeneric(func::FuncOp kernel) {
+  SmallVector<Contraction> products = onlyContractions(kernel);
+  if (products.empty())
+    return std::nullopt;
+  std::optional<StridedProduct> found = matchOne(products.front());
+  if (!found || !setStart(found->operands, products.front()))
+    return std::nullopt;
+  for (const Contraction &product : llvm::drop_begin(products)) {
+    std::optional<StridedProduct> next = matchOne(product);
+    if (!next || next->batch != found->batch || next->rows != found->rows ||
+        next->columns != found->columns || next->sums != found->sums)
+      return std::nullopt;
+    found->operands.factors.append(next->operands.factors);
+  }
   return found;
 }
 } // namespace

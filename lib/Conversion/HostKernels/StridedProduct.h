@@ -10,6 +10,7 @@
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include <optional>
+#include <utility>
 
 namespace baechi {
 
@@ -17,17 +18,30 @@ namespace baechi {
 /// result, in elements.
 struct ProductLoop {
   int64_t size = 1, a = 0, b = 0, c = 0;
+
+  bool operator==(const ProductLoop &) const = default;
 };
 using ProductLoops = llvm::SmallVector<ProductLoop>;
 
-/// Where the two operands and the start of the result lie.
+/// Where A and B lie: in which arguments of the kernel, and where they start in
+/// them.
+struct ProductFactors {
+  unsigned argumentA = 0, argumentB = 0;
+  int64_t offsetA = 0, offsetB = 0;
+
+  void transpose() {
+    std::swap(argumentA, argumentB);
+    std::swap(offsetA, offsetB);
+  }
+};
+
+/// Where the operands and the start of the result lie.
 struct ProductOperands {
   /// What the result starts from.
   enum class Start { Value, Argument };
 
-  /// The kernel's arguments that hold A and B, and where they start in them.
-  unsigned argumentA = 0, argumentB = 0;
-  int64_t offsetA = 0, offsetB = 0;
+  /// Those of each product that is added: alike but for where they lie.
+  llvm::SmallVector<ProductFactors, 1> factors;
 
   Start start = Start::Value;
   float startValue = 0;
@@ -39,7 +53,8 @@ struct ProductOperands {
   }
 };
 
-/// A kernel that is C += A * B in single precision over any number of loops.
+/// A kernel that is C += A * B, or a sum of several such products, in single
+/// precision over any number of loops.
 struct StridedProduct {
   ProductOperands operands;
   /// Loops through A, B and C; A and C; B and C; A and B. All but `batch` have
@@ -48,7 +63,8 @@ struct StridedProduct {
 };
 
 /// The product that `kernel` is, when it is one contraction of views of its
-/// arguments in single precision.
+/// arguments in single precision, or several that each start from the one
+/// before and move through their operands alike.
 std::optional<StridedProduct> matchStridedProduct(mlir::func::FuncOp kernel);
 
 /// Merges loops that run through all operands as one.

@@ -33,10 +33,13 @@ VectorUnit hostVectorUnit();
 ///         pack the panel of B
 ///         for aroundRows, tiles of rows:
 ///           for sums: tile += A * B
+///
+/// Where several products are added, all of them add to a tile in turn.
 struct TilePlan {
   ProductOperands operands;
   VectorUnit unit;
-  /// The loops that a tile is made of; column.c is 1.
+  /// The loops that a tile is made of. Where column.c is not 1, row.c is, and
+  /// tiles are transposed on their way to the result.
   ProductLoop row, column;
   int64_t rowsPerTile = 1, vectorsPerTile = 1;
   /// Loops that move B, and those that do not, around the tiles.
@@ -48,13 +51,15 @@ struct TilePlan {
   ProductLoops blocks, sums;
   int64_t chunk = 1;
   bool packRows = false, packPanel = false;
+  /// Ask for the next panel of B while the tiles of this one are computed.
+  bool prefetchPanel = false;
 
   int64_t columnsPerTile() const { return vectorsPerTile * unit.lanes; }
   int64_t rowTiles() const { return llvm::divideCeil(row.size, rowsPerTile); }
   /// Iterations of the sum inside.
   int64_t depth() const;
-  /// Elements of the packed rows and of the packed panel, as they lie in the
-  /// scratch.
+  /// Elements of the packed rows and of the packed panel of one product, as
+  /// they lie in the scratch: the rows of all products, then the panels.
   int64_t packedRows() const;
   int64_t packedPanel() const;
 };

@@ -130,7 +130,9 @@ static void addWords(Operation *op, Words &words, bool &rowMax, bool &rowSum) {
   }
 }
 
-static std::string contractionName(const Contraction &contraction) {
+/// \p products: how many such contractions are added up.
+static std::string contractionName(const Contraction &contraction,
+                                   size_t products) {
   bool convolution =
       llvm::any_of(contraction.op->getAttrOfType<ArrayAttr>("indexing_maps")
                        .getAsValueRange<AffineMapAttr>(),
@@ -141,6 +143,8 @@ static std::string contractionName(const Contraction &contraction) {
                                  : "matmul";
   if (!startsFromZero(contraction))
     name += "_add";
+  if (products > 1)
+    name += "_sum" + std::to_string(products);
   name += "_";
   if (batch > 1)
     name += std::to_string(batch) + "x";
@@ -152,7 +156,8 @@ static std::string contractionName(const Contraction &contraction) {
 std::string formkernels::kernelName(ArrayRef<Operation *> operations) {
   Operation *main = mainOperation(operations);
   if (std::optional<Contraction> contraction = matchContraction(main))
-    return contractionName(*contraction);
+    return contractionName(*contraction,
+                           llvm::count_if(operations, matchContraction));
 
   Words words;
   bool rowMax = false, rowSum = false;

@@ -41,8 +41,15 @@ static bool mayAlias(linalg::GenericOp op, unsigned result,
                      BlockArgument argument) {
   SmallVector<OpOperand *> uses = usesThroughReshapes(argument);
   OpOperand *init = op.getDpsInitOperand(result);
-  if (matchContraction(op))
+  if (matchContraction(op)) {
+    // Of products that are added up, what the first one starts from.
+    while (auto previous = init->get().getDefiningOp<linalg::GenericOp>()) {
+      if (!matchContraction(previous) || !init->get().hasOneUse())
+        return false;
+      init = previous.getDpsInitOperand(0);
+    }
     return uses.size() == 1 && uses.front() == init;
+  }
   auto argumentType = cast<RankedTensorType>(argument.getType());
   auto resultType = cast<RankedTensorType>(op.getResult(result).getType());
   return op.getNumReductionLoops() == 0 && !uses.empty() &&

@@ -100,6 +100,10 @@ private:
 /// Chains of insertions into one tensor (concatenations) become one group.
 void groupInsertions(OperatorGroups &groups);
 
+/// Short products that are added up, such as an LSTM's weight gradients over
+/// time, become groups of a few.
+void groupSums(OperatorGroups &groups);
+
 } // namespace baechi::formkernels
 
 #endif // BAECHI_LIB_TRANSFORMS_FORMKERNELS_OPERATORGROUPS_H

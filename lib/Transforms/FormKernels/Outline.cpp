@@ -331,6 +331,7 @@ void formkernels::outlineKernels(func::FuncOp step, bool rowLoops,
   shareSlices(step.front());
   OperatorGroups groups(step.front(), maxBuffers);
   groupInsertions(groups);
+  groupSums(groups);
   RowExtents rows = groupByRows(groups);
   groupTails(groups, rows);
   Outliner(step, groups, rows, rowLoops).run(report);

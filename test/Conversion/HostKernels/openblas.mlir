@@ -93,18 +93,20 @@ func.func private @transposed_result(%a: tensor<12x7xf32>, %b: tensor<7x9xf32>) 
 
 // One product for each of 3 x 2 matrices, heads interleaved in the operands.
 // CHECK-LABEL: define void @heads(
-// CHECK: icmp slt i64 %{{.*}}, 3
-// CHECK: icmp slt i64 %{{.*}}, 2
-// CHECK: %[[AB:.*]] = mul i64 %[[BATCH:.*]], 672
+// CHECK: icmp slt i64 %[[BATCH:.*]], 3
+// CHECK: %[[AB:.*]] = mul i64 %[[BATCH]], 672
 // CHECK: %[[ABATCH:.*]] = getelementptr i8, ptr %0, i64 %[[AB]]
-// CHECK: %[[AH:.*]] = mul i64 %[[HEAD:.*]], 28
+// CHECK: %[[BB:.*]] = mul i64 %[[BATCH]], 504
+// CHECK: %[[BBATCH:.*]] = getelementptr i8, ptr %1, i64 %[[BB]]
+// CHECK: %[[CB:.*]] = mul i64 %[[BATCH]], 864
+// CHECK: %[[CBATCH:.*]] = getelementptr i8, ptr %2, i64 %[[CB]]
+// CHECK: icmp slt i64 %[[HEAD:.*]], 2
+// CHECK: %[[AH:.*]] = mul i64 %[[HEAD]], 28
 // CHECK: %[[A:.*]] = getelementptr i8, ptr %[[ABATCH]], i64 %[[AH]]
-// CHECK: mul i64 %[[BATCH]], 504
-// CHECK: mul i64 %[[HEAD]], 28
-// CHECK: %[[B:.*]] = getelementptr
-// CHECK: mul i64 %[[BATCH]], 864
-// CHECK: mul i64 %[[HEAD]], 432
-// CHECK: %[[C:.*]] = getelementptr
+// CHECK: %[[BH:.*]] = mul i64 %[[HEAD]], 28
+// CHECK: %[[B:.*]] = getelementptr i8, ptr %[[BBATCH]], i64 %[[BH]]
+// CHECK: %[[CH:.*]] = mul i64 %[[HEAD]], 432
+// CHECK: %[[C:.*]] = getelementptr i8, ptr %[[CBATCH]], i64 %[[CH]]
 // CHECK: call void @cblas_sgemm(i32 101, i32 111, i32 112, i32 12, i32 9, i32 7, float 1.000000e+00, ptr %[[A]], i32 14, ptr %[[B]], i32 14, float 0.000000e+00, ptr %[[C]], i32 9)
 func.func private @heads(%a: tensor<3x12x2x7xf32>, %b: tensor<3x9x2x7xf32>) -> tensor<3x2x12x9xf32> attributes {baechi.kernel, baechi.implementation = "openblas"} {
   %zero = arith.constant 0.0 : f32
