@@ -7,10 +7,10 @@
     .venv/bin/python benchmarks/execution/compare_frameworks.py [MODEL...] [--torch-python PYTHON] [--write FILE]
 
 Every model is the `small` preset of the collection; PyTorch's are written by hand (torch_models.py). The contenders
-take turns: in every round each runs its steps alone, and the table has the median over all rounds. A turn in which other
-processes took processor time is repeated, up to --patience seconds; the quietest one counts, and what others took in it
-is stated. JAX's and PyTorch's processes are bound to as many cores as they have threads; their CPU time over wall time
-says whether that held. A step is forward, backward and update, with the state handed from step to step (donated in JAX).
+take turns: in every round each runs its steps alone. A turn in which other processes took processor time is repeated, up
+to --patience seconds. The table has the median over all undisturbed turns; a time with a * had none. JAX's and PyTorch's
+processes are bound to as many cores as they have threads; their CPU time over wall time says whether that held. A step is
+forward, backward and update, with the state handed from step to step (donated in JAX).
 """
 import argparse
 import dataclasses
@@ -103,13 +103,17 @@ class Contender:
             wall = time.monotonic() - start
             attempts.append(((busy_seconds() - before - cpu) / wall, times, cpu / wall))
         foreign, times, load = min(attempts)
-        self.times += times
+        self.times.append(times)
         self.loads.append(load)
         self.disturbed.append(max(0.0, foreign))
 
     @property
     def milliseconds(self):
-        return statistics.median(self.times) * 1e3
+        quiet = [times for times, foreign in zip(self.times, self.disturbed) if foreign <= QUIET]
+        return statistics.median(time for times in quiet or self.times for time in times) * 1e3
+
+    def __str__(self):
+        return f"{self.milliseconds:.1f}" + ("\\*" if min(self.disturbed) > QUIET else "")
 
 
 def busy_seconds():
@@ -190,8 +194,8 @@ def compare(options, model):
         for i in range(options.rounds):
             for contender in found[i % len(found) :] + found[: i % len(found)]:
                 contender.turn(options.patience)
-            progress(f"{model}: round {i + 1} of {options.rounds}: " + ", ".join(
-                f"{c.name} {c.threads}: {c.milliseconds:.1f} ms" for c in found))
+            progress(f"{model}: round {i + 1} of {options.rounds}, ms: " + ", ".join(
+                f"{c.name} {c.threads}: {c}" for c in found))
         for contender in found:
             contender.close()
     first = [contender.losses[0] for contender in found]
@@ -209,8 +213,8 @@ def row(model, found, threads):
     others = [found.get((name, threads)) for name in ("jax", "torch")]
     ratio = ours.milliseconds / min(other.milliseconds for other in others if other)
     goal = GOALS[model][threads - 1]
-    cells = [model, f"{ours.milliseconds:.1f}"]
-    cells += [f"{other.milliseconds:.1f} ({statistics.median(other.loads):.2f})" if other else "not installed" for other in others]
+    cells = [model, str(ours)]
+    cells += [f"{other} ({statistics.median(other.loads):.2f})" if other else "not installed" for other in others]
     cells += [f"{ratio:.2f}", f"≤ {goal}" if goal else ""]
     if threads == 2:
         speed_up, wanted = found["baechi", 1].milliseconds / ours.milliseconds, GOALS[model][2]
@@ -252,13 +256,12 @@ def main():
             results[model] = compare(options, model)
         except RuntimeError as error:
             progress(f"{model}: {error}")
-    text = tables(results)
-    print(text)
-    if options.write:
-        options.write.write_text(
-            "# Training steps against JAX and PyTorch: last results\n\n`benchmarks/execution/compare_frameworks.py` on "
-            f"{platform.machine()} with {os.cpu_count()} cores; what the columns mean stands in it. Median of "
-            f"{options.rounds} rounds. The losses of the first step agree to {LOSS_TOLERANCE}.\n\n{text}\n")
+        if options.write and results:
+            options.write.write_text(
+                "# Training steps against JAX and PyTorch: last results\n\n`benchmarks/execution/compare_frameworks.py` on "
+                f"{platform.machine()} with {os.cpu_count()} cores; what the columns mean stands in it. Median of "
+                f"{options.rounds} rounds. The losses of the first step agree to {LOSS_TOLERANCE}.\n\n{tables(results)}\n")
+    print(tables(results))
     return 0 if len(results) == len(options.model) else 1
 
 
