@@ -14,7 +14,8 @@
 namespace baechi {
 
 struct MeasureOptions {
-  /// A row is measured for as long and as often as this, at least.
+  /// A row is measured for as long and as often as this, at least; a third of
+  /// it where another implementation turns out to be much faster.
   double secondsPerRow = 0.03;
   int64_t samplesPerRow = 9;
   /// No row takes many times longer than this: slow kernels get fewer samples.

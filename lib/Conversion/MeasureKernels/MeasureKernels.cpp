@@ -18,8 +18,10 @@
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/SetVector.h"
+#include "llvm/ADT/StringMap.h"
 #include "llvm/ADT/StringSet.h"
 #include <chrono>
+#include <limits>
 #include <sched.h>
 #include <thread>
 
@@ -36,6 +38,9 @@ constexpr double kNsPerSample = 20000;
 /// clock and its neighbours change from one second to the next, and rows are
 /// compared with each other.
 constexpr size_t kRounds = 3;
+/// An implementation that is so many times slower than another one of its
+/// kernel is not measured again.
+constexpr double kHopeless = 1.5;
 
 /// One row to be: a kernel with an implementation, and its code.
 struct Candidate {
@@ -226,6 +231,24 @@ bool measure(Candidate &candidate, const MeasureOptions &options, bool hurry) {
   return true;
 }
 
+double fastestSample(const Candidate &candidate) {
+  return candidate.samples.empty() ? std::numeric_limits<double>::infinity()
+                                   : *llvm::min_element(candidate.samples);
+}
+
+/// \p fastest: by kernel hash, the fastest sample of any implementation.
+void noteFastest(const Candidate &candidate, llvm::StringMap<double> &fastest) {
+  auto [found, isNew] =
+      fastest.try_emplace(candidate.hash, fastestSample(candidate));
+  found->second = std::min(found->second, fastestSample(candidate));
+}
+
+bool isHopeless(const Candidate &candidate,
+                const llvm::StringMap<double> &fastest) {
+  return !candidate.samples.empty() &&
+         fastestSample(candidate) > kHopeless * fastest.lookup(candidate.hash);
+}
+
 ProfileRow rowOf(Candidate &candidate) {
   std::vector<double> &samples = candidate.samples;
   llvm::sort(samples);
@@ -277,14 +300,18 @@ baechi::measureKernels(ModuleOp module, Profile &profile,
     bindThread();
     runtime::flushDenormals();
     Clock::time_point start = Clock::now();
+    llvm::StringMap<double> fastest;
     for (size_t round = 0; round < kRounds; ++round)
       for (auto [index, candidate] : llvm::enumerate(candidates)) {
         progress((round * candidates.size() + index) / kRounds,
                  candidates.size());
+        if (isHopeless(candidate, fastest))
+          continue;
         bool hurry = nsSince(start) > options.secondsInAll * 1e9;
         if (!withoutMemory.contains(candidate.kernel) &&
             !measure(candidate, options, hurry))
           withoutMemory.insert(candidate.kernel);
+        noteFastest(candidate, fastest);
       }
     for (Candidate &candidate : candidates)
       if (!withoutMemory.contains(candidate.kernel))
