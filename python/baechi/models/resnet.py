@@ -30,7 +30,9 @@ class Config:
 
 
 PRESETS = {
-    "tiny": Config(image=15, stem="imagenet", blocks="1-1", width=4, classes=5, batch=2),
+    "tiny": Config(
+        image=15, stem="imagenet", blocks="1-1", width=4, classes=5, batch=2, learning_rate=0.01,
+    ),
     "small": Config(
         image=112, stem="imagenet", blocks="2-2-2-2", width=64, classes=100, batch=4,
         learning_rate=0.01,
