@@ -96,14 +96,25 @@ int32_t Exchange::offer(baechi_context &self, Side side, int32_t queue,
   else
     slot->destination = destination;
   uint32_t before =
-      slot->state.fetch_or(offeredBy(side), std::memory_order_acq_rel);
-  if (!(before & offeredBy(otherSide)))
-    return 0;
-
-  copy(channel, *slot, side);
-  slot->state.fetch_or(Slot::Done, std::memory_order_seq_cst);
-  ring(*contexts[side == Side::Sender ? channel.to : channel.from]);
+      slot->state.fetch_or(offeredBy(side), std::memory_order_seq_cst);
+  if (before & offeredBy(otherSide))
+    ring(*contexts[side == Side::Sender ? channel.to : channel.from]);
   return 0;
+}
+
+/// Copies the message unless the other end does; true when it is done.
+bool Exchange::finish(Channel &channel, Slot &slot, Side side) {
+  uint32_t state = slot.state.load(std::memory_order_seq_cst);
+  if (state & Slot::Done)
+    return true;
+  if ((state & Slot::Offered) != Slot::Offered || (state & Slot::Claimed) ||
+      (slot.state.fetch_or(Slot::Claimed, std::memory_order_acq_rel) &
+       Slot::Claimed))
+    return false;
+  copy(channel, slot, side);
+  slot.state.fetch_or(Slot::Done, std::memory_order_seq_cst);
+  ring(*contexts[side == Side::Sender ? channel.to : channel.from]);
+  return true;
 }
 
 void Exchange::copy(const Channel &channel, Slot &slot, Side side) {
@@ -130,14 +141,10 @@ int32_t Exchange::await(baechi_context &self, Side side, int32_t queue,
   if (!(slot->state.load(std::memory_order_relaxed) & offeredBy(side)))
     return fail(self, {"awaited a message before it was offered", queue, seq});
 
-  auto done = [&] {
-    return (slot->state.load(std::memory_order_seq_cst) & Slot::Done) != 0;
-  };
+  auto done = [&] { return finish(queues[queue], *slot, side); };
   // A copy that has begun is waited for awake, unless cores are short.
-  uint32_t bothOffered = Slot::Sent | Slot::Received;
   for (int32_t i = 0; i < spins && !done() && !aborted(); relax())
-    i += (slot->state.load(std::memory_order_relaxed) & bothOffered) !=
-         bothOffered;
+    i += (slot->state.load(std::memory_order_relaxed) & Slot::Claimed) == 0;
   if (done())
     return 0;
 
@@ -236,9 +243,9 @@ bool Exchange::abort() {
 
 bool Exchange::deadlocked() {
   // First see what everyone waits for, then whether it is still not there. A
-  // device cannot leave an await whose message is not done, so when no message
-  // is, there was a moment at which all of them waited: nobody is left to
-  // complete anything. The read-modify-write reads the latest state.
+  // device cannot leave an await whose message one end has not offered, so when
+  // all messages are so, there was a moment at which all of them waited: nobody
+  // is left to offer anything. The read-modify-write reads the latest state.
   waits.clear();
   for (const auto &context : contexts) {
     if (context->finished.load(std::memory_order_acquire))
@@ -249,7 +256,8 @@ bool Exchange::deadlocked() {
   }
   for (uint64_t wait : waits) {
     Slot &slot = queues[wait >> 32].slots[uint32_t(wait)];
-    if (slot.state.fetch_or(0, std::memory_order_acq_rel) & Slot::Done)
+    uint32_t state = slot.state.fetch_or(0, std::memory_order_acq_rel);
+    if ((state & Slot::Done) || (state & Slot::Offered) == Slot::Offered)
       return false;
   }
   return !waits.empty();
@@ -329,7 +337,9 @@ std::string Exchange::describeUndelivered() const {
       if (state & Slot::Done)
         continue;
       return describeMessage(int32_t(queue), int32_t(seq)) +
-             (state & Slot::Sent       ? " was sent but not received"
+             ((state & Slot::Offered) == Slot::Offered
+                  ? " was sent and received but not awaited"
+              : state & Slot::Sent     ? " was sent but not received"
               : state & Slot::Received ? " was awaited but not sent"
                                        : " was neither sent nor received");
     }

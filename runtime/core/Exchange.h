@@ -8,15 +8,16 @@
 ///
 /// \file
 /// The rendezvous. A message has a slot; sender and receiver each offer their
-/// buffer without blocking, and whoever comes second copies. `await` waits for
-/// that copy. A failure anywhere wakes everyone.
+/// buffer without blocking. Once both have, whoever awaits first claims the copy
+/// and does it; the other waits for its end. So an await depends on nothing but
+/// the other end's offer. A failure anywhere wakes everyone.
 ///
 /// Memory orders. An offer writes its pointer into the slot, then ORs its bit
-/// into `Slot::state` (acquire-release): the second sees the first's pointer
-/// and, behind it, the buffer's contents. The copy's end ORs in `Done`, which
-/// an await acquires. A sleeper stores `Asleep` into its doorbell and then
-/// looks at the slot; a copier stores `Done` and then looks at the doorbell.
-/// Both pairs are sequentially consistent, so one of the two sees the other
+/// into `Slot::state`: who sees both bits sees both pointers and, behind them,
+/// the buffers' contents. The copy's end ORs in `Done`, which an await acquires.
+/// A sleeper stores `Asleep` into its doorbell and then looks at the slot; who
+/// offers or copies changes the slot and then looks at the doorbell. Both pairs
+/// are sequentially consistent, so one of the two sees the other
 /// (Dekker), and no system call is made for a device that is awake.
 ///
 //===----------------------------------------------------------------------===//
@@ -46,7 +47,8 @@ enum class Side : uint8_t { Sender, Receiver };
 
 /// A message of the current step.
 struct alignas(cacheLineBytes) Slot {
-  enum : uint32_t { Sent = 1, Received = 2, Done = 4 };
+  enum : uint32_t { Sent = 1, Received = 2, Claimed = 4, Done = 8 };
+  static constexpr uint32_t Offered = Sent | Received;
   std::atomic<uint32_t> state{0};
   const void *source = nullptr;
   void *destination = nullptr;
@@ -172,6 +174,7 @@ private:
 
   Slot *find(baechi_context &self, Side side, int32_t queue, int32_t seq);
   void copy(const Channel &channel, Slot &slot, Side side);
+  bool finish(Channel &channel, Slot &slot, Side side);
   static void ring(baechi_context &sleeper);
   void ringAll();
   std::string describeMessage(int32_t queue, int32_t seq) const;

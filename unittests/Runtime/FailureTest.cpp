@@ -173,6 +173,8 @@ TEST(Failure, UndeliveredMessages) {
             makeSession(program, {sendOnly, doNothing})->step().message());
   EXPECT_EQ(message + " was awaited but not sent",
             makeSession(program, {doNothing, receiveOnly})->step().message());
+  EXPECT_EQ(message + " was sent and received but not awaited",
+            makeSession(program, {sendOnly, receiveOnly})->step().message());
   EXPECT_EQ(message + " was neither sent nor received",
             makeSession(program, {doNothing, doNothing})->step().message());
 }

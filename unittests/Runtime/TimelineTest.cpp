@@ -69,24 +69,24 @@ TEST(Timeline, FollowsTheStep) {
 }
 
 TEST(Timeline, SaysWhoCopied) {
-  // Device 1 offers message 0 before device 0 can, and the reverse for 1.
+  // Device 1 awaits message 0 after device 0 did, and the reverse for 1.
   Program program = makeProgram(2);
   addQueue(program, 0, 1, {4, 4});
   addQueue(program, 1, 0, {0});
   auto session =
       makeSession(program, {[](Context context, char *arena) {
-                              if (baechi_send(context, 0, 1, arena) ||
-                                  recvAndWait(context, 1, 0, arena + 64) ||
-                                  sendAndWait(context, 0, 0, arena + 128))
+                              if (sendAndWait(context, 0, 0, arena) ||
+                                  baechi_send(context, 0, 1, arena) ||
+                                  recvAndWait(context, 1, 0, arena + 64))
                                 return 1;
                               return baechi_await_send(context, 0, 1);
                             },
                             [](Context context, char *arena) {
                               if (baechi_recv(context, 0, 0, arena) ||
-                                  sendAndWait(context, 1, 0, arena + 64) ||
-                                  baechi_await_recv(context, 0, 0))
+                                  recvAndWait(context, 0, 1, arena + 64) ||
+                                  sendAndWait(context, 1, 0, arena + 128))
                                 return 1;
-                              return recvAndWait(context, 0, 1, arena + 128);
+                              return baechi_await_recv(context, 0, 0);
                             }});
   ASSERT_TRUE(session);
   ASSERT_SUCCESS(session->step());

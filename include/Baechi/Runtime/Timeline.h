@@ -27,7 +27,7 @@ struct Interval {
   int64_t durationNs() const { return happened() ? endNs - beginNs : 0; }
 };
 
-/// The copy of a message: done by whichever end came second.
+/// The copy of a message: done by whichever end awaited it first.
 struct CopyRecord : Interval {
   bool byReceiver = false;
 };
