@@ -7,12 +7,17 @@
     benchmarks/execution/run_models.py [--bin build/release/bin] [--steps 20] [--write docs/benchmarks-execution.md]
 
 Every row is one run of baechi-run: the placed program and the single device take turns, step by step, so that the
-speed-up is a ratio of one run. "error" is the measured step against the predicted one. "compile" is all that happens
-between reading the model and its first step but for measuring kernels, which a profile saves the next time.
+speed-up is a ratio of one run. "error" is the measured step against the predicted one; a processor's clock and its
+neighbours change from minute to minute, so that the single device, whose time is the sum of its kernels', is off as well,
+and "plan error" is the measured speed-up against the predicted one. "compile" is all that happens between reading the
+model and its first step but for measuring kernels, which a profile saves the next time. After the table: the medians and
+the worst of both errors over the machines that have a core for each device.
 """
 import argparse
 import json
+import os
 import pathlib
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -24,7 +29,7 @@ CASES = [(model, machine, placer)
          for machine, placer in (("host:2", "msct"), ("host:2", "metf"), ("host:2", "mtopo"), ("host:4", "msct"))]
 CASES.append(("gnmt_large.mlir.xz", "host:2", "msct"))
 HEADER = ("| model | operations → operators → kernels | machine | placer (won) | predicted ms | measured ms | error % "
-          "| one device ms | speed-up | gap to bound % | place s | compile s |")
+          "| one device ms (error %) | speed-up (predicted) | plan error % | gap to bound % | place s | compile s |")
 
 
 def run(binary, model, machine, placer, steps, folder):
@@ -37,15 +42,36 @@ def run(binary, model, machine, placer, steps, folder):
     return json.loads(report.read_text())
 
 
+def plan_error(report):
+    """How much longer the step takes than planned, in a machine's time of the moment."""
+    planned = report["single_device_predicted_ns"] / report["predicted_step_ns"]
+    return planned / report["speed_up"] - 1
+
+
+def error(report):
+    return report["measured_step_ns"] / report["predicted_step_ns"] - 1
+
+
+def summary(reports):
+    """A line on the errors; devices that share a core have no prediction."""
+    def of(name, errors):
+        sizes = sorted(abs(value) * 100 for value in errors)
+        return f"{name} error: median {statistics.median(sizes):.1f} %, worst {sizes[-1]:.1f} %"
+    fair = [report for case, report in reports if int(case[1].split(":")[1]) <= len(os.sched_getaffinity(0))]
+    return (f"{of('Step', map(error, fair))}; {of('plan', map(plan_error, fair))} ({len(fair)} rows).")
+
+
 def row(model, machine, placer, report):
     predicted, measured = report["predicted_step_ns"], report["measured_step_ns"]
     bound = report["lower_bound_ns"]
+    single, alone = report["single_device_ns"], report["single_device_predicted_ns"]
     seconds = report["seconds"]
     compile_seconds = sum(seconds.values()) - seconds["profile"]
     return (f"| {model.split('.')[0]} | {report['operations_before']} → {report['operators']} → {report['kernels']} "
             f"| {machine} | {placer} ({report['winner']}) | {predicted / 1e6:.3f} | {measured / 1e6:.3f} "
-            f"| {100 * (measured - predicted) / predicted:+.1f} | {report['single_device_ns'] / 1e6:.3f} "
-            f"| {report['speed_up']:.2f} | {100 * (predicted - bound) / bound:.1f} | {seconds['place']:.3f} "
+            f"| {100 * (measured - predicted) / predicted:+.1f} | {single / 1e6:.3f} "
+            f"({100 * (single - alone) / alone:+.1f}) | {report['speed_up']:.2f} ({alone / predicted:.2f}) "
+            f"| {100 * plan_error(report):+.1f} | {100 * (predicted - bound) / bound:.1f} | {seconds['place']:.3f} "
             f"| {compile_seconds:.2f} |")
 
 
@@ -55,6 +81,7 @@ def main():
     parser.add_argument("--steps", type=int, default=20)
     parser.add_argument("--write", type=pathlib.Path)
     args = parser.parse_args()
+    reports = []
     lines = [HEADER, "|" + "---|" * HEADER.count(" | ") + "---|"]
     print("\n".join(lines), flush=True)
     with tempfile.TemporaryDirectory() as folder:
@@ -63,8 +90,11 @@ def main():
                 report = run(args.bin, *case, args.steps, pathlib.Path(folder))
             except subprocess.CalledProcessError as error:
                 sys.exit(f"run_models: {' '.join(case)}: {error.stderr.strip()}")
+            reports.append((case, report))
             lines.append(row(*case, report))
             print(lines[-1], flush=True)
+    lines += ["", summary(reports)]
+    print(lines[-1])
     if args.write:
         args.write.write_text("# Execution on host devices: last results\n\n"
                               "`benchmarks/execution/run_models.py` on a machine with 2 cores; what the columns mean "

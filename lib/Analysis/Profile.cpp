@@ -108,6 +108,7 @@ llvm::Expected<Profile> baechi::parseProfile(StringRef text,
     return llvm::createStringError(name + ": needs 'rows', a list");
   Profile profile;
   profile.target = object->getString("target").value_or("").str();
+  profile.compiler = object->getString("compiler").value_or("").str();
   llvm::StringMap<size_t> seen;
   for (auto [index, entry] : llvm::enumerate(*rows)) {
     ProfileRow row;
@@ -161,6 +162,7 @@ llvm::Error baechi::writeProfile(const std::string &path,
   json::Value value = json::Object{{"format", "baechi-profile"},
                                    {"version", 1},
                                    {"target", profile.target},
+                                   {"compiler", profile.compiler},
                                    {"rows", std::move(rows)}};
   std::string error = placement::writeTextFile(
       path, llvm::formatv("{0:2}", value).str() + "\n");
@@ -176,12 +178,13 @@ llvm::Error baechi::addToProfile(const std::string &path,
     return llvm::createStringError(path + ": " + lock.error());
   Profile whole;
   whole.target = profile.target;
+  whole.compiler = profile.compiler;
   if (llvm::sys::fs::exists(path)) {
     llvm::Expected<Profile> there = readProfile(path);
     if (!there)
       return there.takeError();
     whole.rows = std::move(there->rows);
-    if (!there->target.empty() && there->target != profile.target)
+    if (!there->target.empty() && !there->isComparable(profile))
       llvm::erase_if(whole.rows,
                      [](const ProfileRow &row) { return row.kind == "host"; });
   }

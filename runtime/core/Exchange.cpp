@@ -8,6 +8,7 @@
 
 #include "core/Exchange.h"
 
+#include <algorithm>
 #include <cstring>
 #include <thread>
 
@@ -26,6 +27,11 @@ static void relax() {
   std::this_thread::yield();
 #endif
 }
+
+/// What a device that waits looks for in each queue to it, and the bytes of the
+/// largest message that may delay what it waits for: some 25 microseconds.
+static constexpr size_t messagesAhead = 8;
+static constexpr int64_t bytesAhead = 256 << 10;
 
 static uint32_t offeredBy(Side side) {
   return side == Side::Sender ? Slot::Sent : Slot::Received;
@@ -117,6 +123,27 @@ bool Exchange::finish(Channel &channel, Slot &slot, Side side) {
   return true;
 }
 
+/// Copies a message to this device that it does not await yet, as it has
+/// nothing better to do; false when there is none.
+bool Exchange::copyAhead(baechi_context &self) {
+  for (Channel &channel : queues) {
+    if (channel.to != self.device)
+      continue;
+    std::vector<Slot> &slots = channel.slots;
+    auto stateOf = [&](size_t seq) {
+      return slots[seq].state.load(std::memory_order_relaxed);
+    };
+    while (channel.firstOpen < slots.size() &&
+           (stateOf(channel.firstOpen) & Slot::Done))
+      ++channel.firstOpen;
+    size_t end = std::min(slots.size(), channel.firstOpen + messagesAhead);
+    for (size_t seq = channel.firstOpen; seq < end; ++seq)
+      if (stateOf(seq) == Slot::Offered && slots[seq].bytes <= bytesAhead)
+        return finish(channel, slots[seq], Side::Receiver);
+  }
+  return false;
+}
+
 void Exchange::copy(const Channel &channel, Slot &slot, Side side) {
   if (timeline) {
     slot.copy.byReceiver = side == Side::Receiver;
@@ -144,13 +171,16 @@ int32_t Exchange::await(baechi_context &self, Side side, int32_t queue,
   auto done = [&] { return finish(queues[queue], *slot, side); };
   // A copy that has begun is waited for awake, unless cores are short.
   for (int32_t i = 0; i < spins && !done() && !aborted(); relax())
-    i += (slot->state.load(std::memory_order_relaxed) & Slot::Claimed) == 0;
+    if (!copyAhead(self))
+      i += (slot->state.load(std::memory_order_relaxed) & Slot::Claimed) == 0;
   if (done())
     return 0;
 
   self.waitingFor.store(uint64_t(uint32_t(queue)) << 32 | uint32_t(seq),
                         std::memory_order_release);
   for (;;) {
+    while (copyAhead(self))
+      ;
     self.doorbell.store(baechi_context::Asleep, std::memory_order_seq_cst);
     if (done() || failed.load(std::memory_order_seq_cst) != nobody)
       break;
@@ -217,11 +247,13 @@ int32_t Exchange::fail(baechi_context &self, const Failure &failure) {
 //===----------------------------------------------------------------------===//
 
 void Exchange::reset() {
-  for (Channel &channel : queues)
+  for (Channel &channel : queues) {
+    channel.firstOpen = 0;
     for (Slot &slot : channel.slots) {
       slot.state.store(0, std::memory_order_relaxed);
       slot.copy = CopyRecord();
     }
+  }
   for (auto &context : contexts) {
     context->operators.assign(context->operators.size(), Interval());
     context->failure = Failure();

@@ -8,16 +8,16 @@
 ///
 /// \file
 /// The rendezvous. A message has a slot; sender and receiver each offer their
-/// buffer without blocking. Once both have, whoever awaits first claims the copy
-/// and does it; the other waits for its end. So an await depends on nothing but
-/// the other end's offer. A failure anywhere wakes everyone.
+/// buffer without blocking. Once both have, whoever awaits first claims the
+/// copy and does it; the other waits for its end. So an await depends on
+/// nothing but the other end's offer. A failure anywhere wakes everyone.
 ///
 /// Memory orders. An offer writes its pointer into the slot, then ORs its bit
 /// into `Slot::state`: who sees both bits sees both pointers and, behind them,
-/// the buffers' contents. The copy's end ORs in `Done`, which an await acquires.
-/// A sleeper stores `Asleep` into its doorbell and then looks at the slot; who
-/// offers or copies changes the slot and then looks at the doorbell. Both pairs
-/// are sequentially consistent, so one of the two sees the other
+/// the buffers' contents. The copy's end ORs in `Done`, which an await
+/// acquires. A sleeper stores `Asleep` into its doorbell and then looks at the
+/// slot; who offers or copies changes the slot and then looks at the doorbell.
+/// Both pairs are sequentially consistent, so one of the two sees the other
 /// (Dekker), and no system call is made for a device that is awake.
 ///
 //===----------------------------------------------------------------------===//
@@ -64,6 +64,8 @@ struct Channel {
   bool moves;
   const std::vector<MessageInfo> &messages;
   std::vector<Slot> slots;
+  /// Known to the receiver only: all messages before this one are done.
+  size_t firstOpen = 0;
 };
 
 /// Why a device failed; `reason` is static.
@@ -175,6 +177,7 @@ private:
   Slot *find(baechi_context &self, Side side, int32_t queue, int32_t seq);
   void copy(const Channel &channel, Slot &slot, Side side);
   bool finish(Channel &channel, Slot &slot, Side side);
+  bool copyAhead(baechi_context &self);
   static void ring(baechi_context &sleeper);
   void ringAll();
   std::string describeMessage(int32_t queue, int32_t seq) const;

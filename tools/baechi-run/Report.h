@@ -34,6 +34,7 @@ struct RunReport {
   std::vector<int64_t> residentBytes; ///< a device each
   Measurement measured;
   std::optional<Measurement> single;
+  double singlePredictedNs = 0;
   std::string singleRefused; ///< why there is no single-device run
   std::string difference;    ///< empty: outputs agree
   std::vector<double> losses;

@@ -392,8 +392,13 @@ private:
     report.program = placed->program();
     report.residentBytes = residentBytesOf(report.program);
     report.measured = placed->measurement();
-    if (single)
+    if (single) {
       report.single = single->measurement();
+      // The same operators, one after the other.
+      for (const runtime::DeviceInfo &device : report.program.devices)
+        for (const runtime::OperatorInfo &op : device.operators)
+          report.singlePredictedNs += op.timeNs;
+    }
     report.print(llvm::outs());
 
     if (!options.outputs.empty())

@@ -124,9 +124,9 @@ TEST(Profile, WhatSeveralWritersAddIsKept) {
 
   // Times of another host are not mixed in; those of other kinds stay.
   ASSERT_FALSE(llvm::errorToBool(
-      addToProfile(path, {{{"k", "a", "library", "gpu"}}, "here"})));
-  ASSERT_FALSE(llvm::errorToBool(
-      addToProfile(path, {{{"k", "b", "generated", "host"}}, "elsewhere"})));
+      addToProfile(path, {{{"k", "a", "library", "gpu"}}, "here", ""})));
+  ASSERT_FALSE(llvm::errorToBool(addToProfile(
+      path, {{{"k", "b", "generated", "host"}}, "elsewhere", ""})));
   whole = readProfile(path);
   ASSERT_TRUE(static_cast<bool>(whole));
   ASSERT_EQ(whole->rows.size(), 2u);
@@ -134,7 +134,7 @@ TEST(Profile, WhatSeveralWritersAddIsKept) {
   EXPECT_EQ(whole->rows[1].hash, "b");
 
   // A time within a step goes to the row that is there, and stays.
-  Profile refined{{{"k", "b", "generated", "host"}}, "elsewhere"};
+  Profile refined{{{"k", "b", "generated", "host"}}, "elsewhere", ""};
   for (int64_t ns : {70, 80}) {
     refined.rows[0].stepNs = ns;
     ASSERT_FALSE(llvm::errorToBool(addToProfile(path, refined)));

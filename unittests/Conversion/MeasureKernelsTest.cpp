@@ -8,6 +8,7 @@
 
 #include "Baechi/Conversion/MeasureKernels.h"
 #include "KernelRunner.h"
+#include "gmock/gmock.h"
 
 using namespace baechi;
 
@@ -82,8 +83,8 @@ TEST_F(MeasureKernels, OneRowForEachImplementation) {
     EXPECT_EQ(row.scratchBytes, 0);
   }
   EXPECT_EQ(found,
-            (std::vector<std::string>{"product/generated", "product/openblas", "product/onednn",
-                                      "gather/generated"}));
+            (std::vector<std::string>{"product/generated", "product/openblas",
+                                      "product/onednn", "gather/generated"}));
   // The module itself is as it was.
   EXPECT_TRUE(module->lookupSymbol<mlir::func::FuncOp>("product"));
 }
@@ -102,6 +103,8 @@ TEST_F(MeasureKernels, KnownRowsAreKept) {
 TEST_F(MeasureKernels, RowsOfAnotherHostAreMeasuredAgain) {
   Profile profile;
   ASSERT_TRUE(mlir::succeeded(measureKernels(*module, profile, options)));
+  std::string compiler = profile.compiler;
+  EXPECT_THAT(compiler, testing::HasSubstr("LLVM "));
   profile.target = "another host";
   for (ProfileRow &row : profile.rows)
     row.medianNs = -1;
@@ -112,15 +115,27 @@ TEST_F(MeasureKernels, RowsOfAnotherHostAreMeasuredAgain) {
     ASSERT_TRUE(mlir::succeeded(measureKernels(*module, profile, options)));
   });
   ASSERT_EQ(warnings.size(), 1u);
-  EXPECT_EQ(warnings[0],
-            "the profile was measured on 'another host' but this host is '" +
-                HostJit::hostTarget() +
-                "'; its rows of kind 'host' are measured again");
+  EXPECT_EQ(warnings[0], "the profile was measured on 'another host' by '" +
+                             compiler + "' but this host is '" +
+                             HostJit::hostTarget() + "' by '" + compiler +
+                             "'; its rows of kind 'host' are measured again");
   EXPECT_EQ(profile.target, HostJit::hostTarget());
   ASSERT_EQ(profile.rows.size(), 5u);
   EXPECT_EQ(profile.rows[0].kind, "gpu");
   for (const ProfileRow &row : llvm::drop_begin(profile.rows))
     EXPECT_GT(row.medianNs, 0);
+}
+
+TEST_F(MeasureKernels, RowsOfAnotherCompilerAreMeasuredAgain) {
+  Profile profile;
+  ASSERT_TRUE(mlir::succeeded(measureKernels(*module, profile, options)));
+  profile.compiler = "kernels 1, LLVM 1.0";
+  profile.rows[0].medianNs = -1;
+  std::vector<std::string> warnings = keepDiagnostics([&] {
+    ASSERT_TRUE(mlir::succeeded(measureKernels(*module, profile, options)));
+  });
+  EXPECT_EQ(warnings.size(), 1u);
+  EXPECT_GT(profile.rows[0].medianNs, 0);
 }
 
 TEST_F(MeasureKernels, KernelsThatOperandsMayBreakAreLeftOut) {

@@ -41,8 +41,15 @@ struct ProfileRow {
 /// text, so that one profile serves every model that has the kernel.
 struct Profile {
   std::vector<ProfileRow> rows;
-  /// What the rows were measured on (HostJit::hostTarget()).
+  /// What the rows of kind "host" were measured on (HostJit::hostTarget()).
   std::string target;
+  /// What compiled their kernels; empty: not known.
+  std::string compiler;
+
+  /// True when both measured the same code on the same machine.
+  bool isComparable(const Profile &other) const {
+    return target == other.target && compiler == other.compiler;
+  }
 
   /// The fastest row of a kernel on a kind, as measured alone; null when there
   /// is none.
@@ -63,7 +70,7 @@ llvm::Error writeProfile(const std::string &path, const Profile &profile);
 /// Adds the rows, and times within a step, that the file \p path lacks, if it
 /// is there. Several processes
 /// may do so at once: no row is lost. Rows of host kernels that the file has of
-/// another target are.
+/// another target or compiler are.
 llvm::Error addToProfile(const std::string &path, const Profile &profile);
 
 } // namespace baechi

@@ -20,6 +20,7 @@
 #include "llvm/ADT/SetVector.h"
 #include "llvm/ADT/StringMap.h"
 #include "llvm/ADT/StringSet.h"
+#include "llvm/Config/llvm-config.h"
 #include <chrono>
 #include <limits>
 #include <sched.h>
@@ -268,18 +269,27 @@ ProfileRow rowOf(Candidate &candidate) {
   return row;
 }
 
-/// Makes this host the profile's target: times of another one are not its own.
+/// Makes this host the profile's target, and this the compiler: times of other
+/// ones are not their own.
 void dropForeignRows(ModuleOp module, Profile &profile) {
-  std::string target = HostJit::hostTarget();
-  if (!profile.target.empty() && profile.target != target) {
+  Profile own;
+  own.target = HostJit::hostTarget();
+  own.compiler = ("kernels " + llvm::Twine(kHostCodeVersion) + ", LLVM " +
+                  LLVM_VERSION_STRING)
+                     .str();
+  if (!profile.target.empty() && !profile.isComparable(own)) {
+    auto describe = [](const Profile &profile) {
+      return "'" + profile.target + "' by '" + profile.compiler + "'";
+    };
     emitWarning(module.getLoc())
-        << "the profile was measured on '" << profile.target
-        << "' but this host is '" << target << "'; its rows of kind '" << kKind
-        << "' are measured again";
+        << "the profile was measured on " << describe(profile)
+        << " but this host is " << describe(own) << "; its rows of kind '"
+        << kKind << "' are measured again";
     llvm::erase_if(profile.rows,
                    [](const ProfileRow &row) { return row.kind == kKind; });
   }
-  profile.target = std::move(target);
+  profile.target = std::move(own.target);
+  profile.compiler = std::move(own.compiler);
 }
 } // namespace
 
