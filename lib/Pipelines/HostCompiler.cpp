@@ -152,6 +152,8 @@ std::string HostCompiler::keyOf(func::FuncOp kernel) const {
 }
 
 LogicalResult HostCompiler::compileKernels() {
+  if (kernelsCompiled)
+    return success();
   Stopwatch watch;
   // Lowering replaces kernels; the model keeps its own.
   OwningOpRef<ModuleOp> code = ModuleOp::create(module().getLoc());
@@ -190,7 +192,7 @@ LogicalResult HostCompiler::compileKernels() {
 FailureOr<CompiledProgram>
 HostCompiler::compile(const placement::Machine &machine,
                       const PlaceRequest &request, StringRef prefix) {
-  if (!kernelsCompiled && failed(compileKernels()))
+  if (failed(compileKernels()))
     return failure();
   Stopwatch watch;
   CompiledProgram program;

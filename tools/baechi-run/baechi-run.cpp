@@ -205,6 +205,9 @@ private:
 
   /// Runs the model on one device for what its kernels take within a step.
   llvm::Error refineCosts(Profile &profile) {
+    // What is wrong with them is told; that they do not fit one device is not.
+    if (failed(compiler->compileKernels()))
+      stop();
     llvm::Expected<std::unique_ptr<Execution>> alone = createSingle();
     if (!alone)
       return alone.takeError();

@@ -69,9 +69,10 @@ TEST(Timeline, FollowsTheStep) {
 }
 
 TEST(Timeline, SaysWhoCopied) {
-  // Device 1 awaits message 0 after device 0 did, and the reverse for 1.
-  Program program = makeProgram(2);
-  addQueue(program, 0, 1, {4, 4});
+  // Device 1 awaits message 0 after device 0 did, and the reverse for 1. The
+  // first is too large to be copied ahead.
+  Program program = makeProgram(2, int64_t(1) << 20);
+  addQueue(program, 0, 1, {int64_t(1) << 19, 4});
   addQueue(program, 1, 0, {0});
   auto session =
       makeSession(program, {[](Context context, char *arena) {

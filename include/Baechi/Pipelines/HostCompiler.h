@@ -59,6 +59,9 @@ public:
   /// it wrote; the implementations stay.
   mlir::LogicalResult annotate(const Profile *profile);
 
+  /// Compiles the kernels, unless that is done; compile() does so, too.
+  mlir::LogicalResult compileKernels();
+
   /// Places, partitions, plans and compiles for \p machine. \p prefix begins
   /// the program's symbols; a compiler takes each only once.
   mlir::FailureOr<CompiledProgram> compile(const placement::Machine &machine,
@@ -81,7 +84,6 @@ public:
 private:
   HostCompiler() = default;
   mlir::LogicalResult form();
-  mlir::LogicalResult compileKernels();
   std::string keyOf(mlir::func::FuncOp kernel) const;
 
   mlir::OwningOpRef<mlir::ModuleOp> model;

@@ -51,11 +51,12 @@ struct HostJit::Implementation {
   llvm::Error defineGemm(llvm::function_ref<bool(llvm::StringRef)> isCalled) {
     for (const GemmLibrary &library : baechi::gemmLibraries()) {
       if (!isCalled(library.symbols.front()) ||
-          !gemmLibraries.insert(&library).second)
+          gemmLibraries.contains(&library))
         continue;
       auto addresses = loadGemmLibrary(library);
       if (!addresses)
         return addresses.takeError();
+      gemmLibraries.insert(&library);
       for (auto [name, address] : llvm::zip_equal(library.symbols, *addresses))
         if (llvm::Error error = define(name, address))
           return error;
