@@ -24,7 +24,7 @@ struct RunOptions {
   bool check = false;
   std::string trace, json, html;
   std::string emit, output; ///< "so" and the file; empty: run
-  std::string store; ///< folder of compiled kernels; empty: none
+  std::string store;        ///< folder of compiled kernels; empty: none
   std::string queryMachine;
   double watchdog = 60;
   unsigned threads = 2;

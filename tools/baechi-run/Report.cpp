@@ -33,6 +33,50 @@ std::string milliseconds(double ns) {
 }
 } // namespace
 
+static double plannedBusyNs(const runtime::DeviceInfo &device) {
+  double sum = 0;
+  for (const runtime::OperatorInfo &op : device.operators)
+    sum += op.timeNs;
+  return sum;
+}
+
+/// How much longer than planned an operator took in the fastest step.
+static int64_t excessNs(const RunReport &report, size_t device, size_t op) {
+  return report.timeline.devices[device].operators[op].durationNs() -
+         report.program.devices[device].operators[op].timeNs;
+}
+
+std::vector<std::pair<size_t, size_t>>
+RunReport::furthestOperators(size_t most) const {
+  std::vector<std::pair<size_t, size_t>> all;
+  for (auto [device, record] : llvm::enumerate(timeline.devices))
+    for (size_t op = 0; op < record.operators.size(); ++op)
+      if (record.operators[op].happened())
+        all.emplace_back(device, op);
+  llvm::stable_sort(all, [&](const auto &x, const auto &y) {
+    return std::abs(excessNs(*this, x.first, x.second)) >
+           std::abs(excessNs(*this, y.first, y.second));
+  });
+  all.resize(std::min(most, all.size()));
+  return all;
+}
+
+static void printFurthest(llvm::raw_ostream &os, const RunReport &report) {
+  constexpr size_t kShown = 3;
+  auto furthest = report.furthestOperators(kShown);
+  for (auto [i, found] : llvm::enumerate(furthest)) {
+    auto [device, position] = found;
+    const runtime::OperatorInfo &op =
+        report.program.devices[device].operators[position];
+    os << (i == 0 ? "off plan   " : "           ")
+       << milliseconds(op.timeNs + excessNs(report, device, position))
+       << " instead of " << milliseconds(op.timeNs) << ": " << op.name << " ("
+       << op.kernel << ") on " << report.program.devices[device].name << "\n";
+  }
+  if (!furthest.empty())
+    os << "\n";
+}
+
 void RunReport::print(llvm::raw_ostream &os) const {
   const runtime::Prediction &predicted = program.predicted;
   os << "model      " << model << ": " << operatorsBefore << " operations -> "
@@ -75,17 +119,20 @@ void RunReport::print(llvm::raw_ostream &os) const {
   else
     os << "           one device: " << singleRefused << "\n";
 
-  os << "\ndevice     operators   busy %   peak memory            limit"
+  os << "\ndevice     operators   busy %  planned   peak memory            "
+        "limit"
         "       parameters   sent a step\n";
   for (auto [i, device] : llvm::enumerate(program.devices))
-    os << format("%-10s %9zu %8.1f   %11s %16s %16s %13s\n",
+    os << format("%-10s %9zu %8.1f %8.1f   %11s %16s %16s %13s\n",
                  device.name.c_str(), device.operators.size(),
                  percent(measured.busyNs[i], measured.meanNs()),
+                 percent(plannedBusyNs(device), predicted.makespanNs),
                  formatBytes(device.arenaBytes).c_str(),
                  formatBytes(device.memory).c_str(),
                  formatBytes(residentBytes[i]).c_str(),
                  formatBytes(measured.sentBytes[i]).c_str());
   os << "\n";
+  printFurthest(os, *this);
   if (!losses.empty())
     os << lossName
        << format("       %.6f at step 1, %.6f at step %zu\n", losses.front(),
@@ -110,10 +157,20 @@ json::Object RunReport::toJson() const {
         {"name", device.name},
         {"operators", static_cast<int64_t>(device.operators.size())},
         {"busy_percent", percent(measured.busyNs[i], measured.meanNs())},
+        {"planned_busy_percent",
+         percent(plannedBusyNs(device), program.predicted.makespanNs)},
         {"peak_bytes", device.arenaBytes},
         {"resident_bytes", residentBytes[i]},
         {"limit_bytes", device.memory},
         {"sent_bytes", measured.sentBytes[i]}});
+  json::Array furthest;
+  for (auto [device, op] : furthestOperators(/*most=*/20))
+    furthest.push_back(json::Object{
+        {"operator", program.devices[device].operators[op].name},
+        {"kernel", program.devices[device].operators[op].kernel},
+        {"device", program.devices[device].name},
+        {"planned_ns", program.devices[device].operators[op].timeNs},
+        {"measured_ns", timeline.devices[device].operators[op].durationNs()}});
   json::Object report{
       {"format", "baechi-run-report"},
       {"version", 1},
@@ -139,6 +196,7 @@ json::Object RunReport::toJson() const {
       {"measured_step_ns", step},
       {"steps", static_cast<int64_t>(measured.wallNs.size())},
       {"devices", std::move(devices)},
+      {"furthest_operators", std::move(furthest)},
       {"losses", json::Array(llvm::map_range(losses, number))}};
   if (single) {
     report["single_device_ns"] = single->medianNs();

@@ -33,6 +33,8 @@ struct RunReport {
   runtime::Program program;
   std::vector<int64_t> residentBytes; ///< a device each
   Measurement measured;
+  /// Of the fastest counted step.
+  runtime::Timeline timeline;
   std::optional<Measurement> single;
   double singlePredictedNs = 0;
   std::string singleRefused; ///< why there is no single-device run
@@ -40,6 +42,10 @@ struct RunReport {
   std::vector<double> losses;
   std::string lossName;
   std::optional<ReferenceComparison> reference;
+
+  /// The operators that took the most time more or less than planned, largest
+  /// difference first: their device and position on it.
+  std::vector<std::pair<size_t, size_t>> furthestOperators(size_t most) const;
 
   void print(llvm::raw_ostream &os) const;
   llvm::json::Object toJson() const;

@@ -395,6 +395,7 @@ private:
     report.program = placed->program();
     report.residentBytes = residentBytesOf(report.program);
     report.measured = placed->measurement();
+    report.timeline = placed->fastest();
     if (single) {
       report.single = single->measurement();
       // The same operators, one after the other.
