@@ -107,8 +107,12 @@ def test_runs_where_it_was_placed(name, devices, tmp_path):
         seen |= names
     arguments = fixtures.text(name).count("baechi.init = ")
     operators = set(list(expected)[arguments:])
-    # IREE copies what is concatenated, without a dispatch.
-    assert all("concatenate" in name for name in operators - seen)
+    # IREE copies what is concatenated, and repeats a sum with an LSTM's first state, without a
+    # dispatch.
+    undispatched = [
+        name for name in operators - seen if not re.search("concatenate|/t0/dot_general#", name)
+    ]
+    assert not undispatched
     rows = list(iree_tools.dispatches(phases))
     assert rows
     for device, names in rows:
