@@ -171,6 +171,14 @@ llvm::Error baechi::writeProfile(const std::string &path,
   return llvm::Error::success();
 }
 
+/// Where rows of another target or compiler go: "profile.json.3f2a…".
+static std::string besides(const std::string &path, const Profile &profile) {
+  auto digest = llvm::SHA256::hash(
+      llvm::arrayRefFromStringRef(profile.target + "\n" + profile.compiler));
+  return path + "." +
+         llvm::toHex(ArrayRef(digest).take_front(4), /*LowerCase=*/true);
+}
+
 llvm::Error baechi::addToProfile(const std::string &path,
                                  const Profile &profile) {
   placement::StoreLock lock(path);
@@ -183,10 +191,14 @@ llvm::Error baechi::addToProfile(const std::string &path,
     llvm::Expected<Profile> there = readProfile(path);
     if (!there)
       return there.takeError();
-    whole.rows = std::move(there->rows);
-    if (!there->target.empty() && !there->isComparable(profile))
-      llvm::erase_if(whole.rows,
+    if (!there->target.empty() && !there->isComparable(profile)) {
+      // They cost minutes and may be wanted again.
+      if (llvm::Error error = writeProfile(besides(path, *there), *there))
+        return error;
+      llvm::erase_if(there->rows,
                      [](const ProfileRow &row) { return row.kind == "host"; });
+    }
+    whole.rows = std::move(there->rows);
   }
   llvm::StringMap<size_t> known;
   auto key = [](const ProfileRow &row) {

@@ -63,7 +63,8 @@ class StepLibrary:
     `program` is the manifest (docs/program-format.md) as Python data.
     """
 
-    def __init__(self, file: pathlib.Path):
+    def __init__(self, file: str | pathlib.Path):
+        file = pathlib.Path(file)
         self._step = ctypes.c_void_p()
         _check(file)
         prefix = file.stem.removeprefix("lib")

@@ -4,6 +4,7 @@
 """A step as a shared object computes what JAX computed, called through its C
 interface."""
 
+import ctypes
 import hashlib
 import os
 import pathlib
@@ -80,6 +81,20 @@ def test_code_that_others_may_write_is_not_run(library, tmp_path):
     file.chmod(0o666)
     with pytest.raises(StepError, match="everybody may write it .mode 666."):
         StepLibrary(file)
+
+
+def test_null_pointers_are_errors(library, tmp_path):
+    file = tmp_path / "mlp.so"
+    file.write_bytes(library)
+    step = StepLibrary(str(file))
+    call, size = step._functions, ctypes.c_size_t
+    assert call["set_argument"](step._step, size(0), None, size(64)) == 1
+    assert call["error"](step._step) == b"a null pointer cannot stand for 64 bytes of data"
+    assert call["run"](None) == 1
+    assert call["wall_ns"](None) == -1
+    assert call["error"](None) == b"the step is not open"
+    step.run()
+    step.close()
 
 
 def test_what_cannot_be_loaded_is_named(tmp_path):

@@ -31,6 +31,20 @@ struct baechi_step {
   }
 };
 
+/// Runs `call` on an open step with data to read or to write.
+template <typename Call>
+static int access(baechi_step *step, const void *data, size_t bytes,
+                  Call call) {
+  if (!step)
+    return 1;
+  return step->guarded([&]() -> Error {
+    if (!data && bytes > 0)
+      return Error("a null pointer cannot stand for " + std::to_string(bytes) +
+                   " bytes of data");
+    return call();
+  });
+}
+
 static void copyText(const std::string &text, char *to, size_t size) {
   if (!to || size == 0)
     return;
@@ -71,30 +85,30 @@ void baechi_step_close(baechi_step *step) { delete step; }
 
 int baechi_step_set_argument(baechi_step *step, size_t index, const void *data,
                              size_t bytes) {
-  return step->guarded(
-      [&] { return step->session->setArgument(index, data, bytes); });
+  return access(step, data, bytes,
+                [&] { return step->session->setArgument(index, data, bytes); });
 }
 
 int baechi_step_get_argument(baechi_step *step, size_t index, void *data,
                              size_t bytes) {
-  return step->guarded(
-      [&] { return step->session->getArgument(index, data, bytes); });
+  return access(step, data, bytes,
+                [&] { return step->session->getArgument(index, data, bytes); });
 }
 
 int baechi_step_run(baechi_step *step) {
-  return step->guarded([&] { return step->session->step(); });
+  return access(step, nullptr, 0, [&] { return step->session->step(); });
 }
 
 int baechi_step_get_result(baechi_step *step, size_t index, void *data,
                            size_t bytes) {
-  return step->guarded(
-      [&] { return step->session->getResult(index, data, bytes); });
+  return access(step, data, bytes,
+                [&] { return step->session->getResult(index, data, bytes); });
 }
 
 int64_t baechi_step_wall_ns(const baechi_step *step) {
-  return step->session->timeline().wallNs;
+  return step ? step->session->timeline().wallNs : -1;
 }
 
 const char *baechi_step_error(const baechi_step *step) {
-  return step->error.c_str();
+  return step ? step->error.c_str() : "the step is not open";
 }

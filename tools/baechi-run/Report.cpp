@@ -69,9 +69,10 @@ static void printFurthest(llvm::raw_ostream &os, const RunReport &report) {
     const runtime::OperatorInfo &op =
         report.program.devices[device].operators[position];
     os << (i == 0 ? "off plan   " : "           ")
-       << milliseconds(op.timeNs + excessNs(report, device, position))
-       << " instead of " << milliseconds(op.timeNs) << ": " << op.name << " ("
-       << op.kernel << ") on " << report.program.devices[device].name << "\n";
+       << format("%.1f", (op.timeNs + excessNs(report, device, position)) / 1e3)
+       << " instead of " << format("%.1f us: ", op.timeNs / 1e3) << op.name
+       << " (" << op.kernel << ") on " << report.program.devices[device].name
+       << "\n";
   }
   if (!furthest.empty())
     os << "\n";
@@ -117,7 +118,8 @@ void RunReport::print(llvm::raw_ostream &os) const {
                  singlePredictedNs / std::max<double>(1, predicted.makespanNs),
                  step > 0 ? single->medianNs() / step : 0);
   else
-    os << "           one device: " << singleRefused << "\n";
+    os << "           one device: "
+       << (singleRefused.empty() ? "not run, as asked" : singleRefused) << "\n";
 
   os << "\ndevice     operators   busy %  planned   peak memory            "
         "limit"

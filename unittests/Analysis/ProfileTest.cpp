@@ -133,6 +133,20 @@ TEST(Profile, WhatSeveralWritersAddIsKept) {
   EXPECT_EQ(whole->rows[0].kind, "gpu");
   EXPECT_EQ(whole->rows[1].hash, "b");
 
+  // They lie beside it.
+  std::vector<std::string> others;
+  std::error_code code;
+  for (llvm::sys::fs::directory_iterator file(folder, code), end; file != end;
+       file.increment(code))
+    if (llvm::StringRef(file->path()).contains("profile.json.") &&
+        !llvm::StringRef(file->path()).ends_with(".lock"))
+      others.push_back(file->path());
+  ASSERT_EQ(others.size(), 1u);
+  auto other = readProfile(others[0]);
+  ASSERT_TRUE(static_cast<bool>(other)) << llvm::toString(other.takeError());
+  EXPECT_EQ(other->target, "here");
+  EXPECT_EQ(other->rows.size(), size_t(writers * rows + 2));
+
   // A time within a step goes to the row that is there, and stays.
   Profile refined{{{"k", "b", "generated", "host"}}, "elsewhere", ""};
   for (int64_t ns : {70, 80}) {
