@@ -234,7 +234,7 @@ TEST_F(FaultTest, EveryCallFails) {
         break;
       }
       seen.insert(faults->which);
-      ASSERT_EQ(1u, life.errors.size()) << life.errors.back();
+      ASSERT_EQ(1u, life.errors.size()) << testing::PrintToString(life.errors);
       EXPECT_THAT(life.errors[0], ContainsRegex(texts.at(faults->which)));
       EXPECT_EQ(before.threads + devices,
                 Resources::settled(before.threads + devices).threads);
@@ -277,7 +277,7 @@ TEST_F(FaultTest, EveryCallStopsItsThread) {
       Life life(options);
       EXPECT_LT(Clock::now() - begin, std::chrono::seconds(5));
       EXPECT_EQ(2, life.rightSteps);
-      ASSERT_EQ(1u, life.errors.size()) << life.errors.back();
+      ASSERT_EQ(1u, life.errors.size()) << testing::PrintToString(life.errors);
       EXPECT_THAT(life.errors[0],
                   AllOf(HasSubstr("the watchdog's time"),
                         ContainsRegex("left behind: host[012]")));
