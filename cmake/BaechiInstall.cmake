@@ -21,6 +21,21 @@ endforeach()
 install(EXPORT Baechi NAMESPACE Baechi:: DESTINATION ${BAECHI_PACKAGE_DIR}
         FILE BaechiTargets.cmake)
 
+# What a wheel holds within the Python package (pyproject.toml): the extension and
+# the programs that baechi.tools looks for, with the library that they link steps to.
+if(TARGET BaechiPython)
+  install(TARGETS BaechiPython LIBRARY DESTINATION . COMPONENT Python
+          EXCLUDE_FROM_ALL)
+endif()
+foreach(tool baechi-opt baechi-place baechi-run baechi-translate)
+  if(TARGET ${tool})
+    install(TARGETS ${tool} RUNTIME DESTINATION bin COMPONENT Python
+            EXCLUDE_FROM_ALL)
+  endif()
+endforeach()
+install(TARGETS BaechiRuntime ARCHIVE DESTINATION lib COMPONENT Python
+        EXCLUDE_FROM_ALL)
+
 get_property(BAECHI_MLIR_LIBRARIES GLOBAL PROPERTY BAECHI_MLIR_LIBRARIES)
 list(TRANSFORM BAECHI_MLIR_LIBRARIES REPLACE "^Baechi" "Baechi::")
 configure_package_config_file(

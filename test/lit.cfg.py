@@ -25,6 +25,19 @@ config.substitutions.append(
 )
 if shutil.which("mlir-opt-22"):
     config.available_features.add("stock-mlir-opt")
+
+# The CUDA Toolkit, where baechi-opt looks for it.
+for variable in ("CUDA_HOME", "CUDA_PATH", "CUDA_ROOT"):
+    if variable in os.environ:
+        config.environment[variable] = os.environ[variable]
+if any(
+    os.path.exists(os.path.join(folder, "bin/ptxas"))
+    for folder in (
+        *(os.environ.get(v, "") for v in ("CUDA_HOME", "CUDA_PATH", "CUDA_ROOT")),
+        "/usr/local/cuda",
+    )
+) or shutil.which("ptxas"):
+    config.available_features.add("ptxas")
 config.substitutions.append(
     (
         "%oracle",

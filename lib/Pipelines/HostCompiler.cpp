@@ -76,6 +76,31 @@ std::string describeThisCompiler() {
                         /*byContent=*/false);
 }
 
+PlacementCertificateAttr certificateOf(ModuleOp module) {
+  for (auto function : module.getOps<func::FuncOp>())
+    if (auto certificate = function->getAttrOfType<PlacementCertificateAttr>(
+            BaechiDialect::kCertificate))
+      return certificate;
+  return {};
+}
+
+/// What was placed, when one device would be faster and the request leaves the
+/// choice.
+std::optional<GivenUp> worseThanSingle(ModuleOp placed,
+                                       const PlaceRequest &request,
+                                       const SimulatedStep &simulated,
+                                       int64_t singleDeviceNs) {
+  PlacementCertificateAttr certificate = certificateOf(placed);
+  bool asked = request.placer == "single" || !request.pins.empty() ||
+               !request.placement.empty() ||
+               request.budget.kind == placement::Budget::Kind::None;
+  // 0: the whole does not fit one device.
+  if (asked || !certificate || certificate.getSingleDevice() == 0 ||
+      simulated.makespanNs <= singleDeviceNs)
+    return std::nullopt;
+  return GivenUp{certificate.getWinner().str(), simulated.makespanNs};
+}
+
 LogicalResult report(Location loc, llvm::Error error) {
   return emitError(loc) << llvm::toString(std::move(error));
 }
@@ -189,14 +214,44 @@ LogicalResult HostCompiler::compileKernels() {
   return success();
 }
 
+LogicalResult HostCompiler::compileCudaKernels() {
+  if (cudaKernelsCompiled)
+    return success();
+  Stopwatch watch;
+  OwningOpRef<ModuleOp> code = ModuleOp::create(module().getLoc());
+  OpBuilder builder = OpBuilder::atBlockEnd(code->getBody());
+  for (auto function : module().getOps<func::FuncOp>())
+    if (function->hasAttr(BaechiDialect::kKernel))
+      builder.clone(*function);
+  if (failed(annotateCudaScratch(*code)) ||
+      failed(cudaLowering ? cudaLowering(*code)
+                          : lowerKernelsToCuda(*code, CudaOptions())))
+    return failure();
+  HostCode quick;
+  quick.effort = HostCode::Effort::Quick;
+  if (llvm::Error error = hostJit->add(*code, quick))
+    return report(module().getLoc(), std::move(error));
+  cudaKernelsCompiled = true;
+  secondsForKernels += watch.seconds();
+  return success();
+}
+
 FailureOr<CompiledProgram>
 HostCompiler::compile(const placement::Machine &machine,
                       const PlaceRequest &request, StringRef prefix) {
-  if (failed(compileKernels()))
+  auto isCuda = [](const placement::Device &device) {
+    return device.kind == "cuda";
+  };
+  bool anyCuda = llvm::any_of(machine.devices, isCuda);
+  bool anyHost = !llvm::all_of(machine.devices, isCuda);
+  if ((anyHost && failed(compileKernels())) ||
+      (anyCuda && failed(compileCudaKernels())))
     return failure();
   Stopwatch watch;
   CompiledProgram program;
   OwningOpRef<ModuleOp> placed = module().clone();
+  if (anyCuda && failed(annotateCudaScratch(*placed)))
+    return failure();
   placed->getOperation()->setAttr(BaechiDialect::kMachine,
                                   toAttr(placed->getContext(), machine));
   PlaceAndPlanOptions options;
@@ -211,16 +266,34 @@ HostCompiler::compile(const placement::Machine &machine,
     return failure();
   program.placeSeconds = planned.placeSeconds;
   program.placements = planned.attempts;
+  FailureOr<StepProgram> steps = readStepProgram(*placed, machine);
+  if (failed(steps))
+    return failure();
+  auto costs = machine.runtime.value_or(placement::RuntimeCosts());
+  // The rules are those of host devices; GPUs copy beside their computing.
+  std::optional<SimulatedStep> simulated;
+  if (!anyCuda)
+    simulated = simulateStep(*steps, costs);
+  program.singleDeviceNs = singleDeviceNs(*steps, costs);
+  if (simulated)
+    if (std::optional<GivenUp> worse = worseThanSingle(
+            *placed, request, *simulated, program.singleDeviceNs)) {
+      PlaceRequest alone = request;
+      alone.placer = "single";
+      FailureOr<CompiledProgram> instead = compile(machine, alone, prefix);
+      if (succeeded(instead))
+        instead->givenUp = std::move(*worse);
+      return instead;
+    }
   runtime::HostInfo host = runtime::queryHost();
   FailureOr<std::string> manifest =
-      writeManifest(*placed, prefix, usedExtensions(host), host.cores);
+      writeManifest(*placed, prefix, usedExtensions(host), host.cores,
+                    simulated ? &*simulated : nullptr);
   if (failed(manifest))
     return failure();
   program.manifest = std::move(*manifest);
-  for (auto function : placed->getOps<func::FuncOp>())
-    if (auto certificate = function->getAttrOfType<PlacementCertificateAttr>(
-            BaechiDialect::kCertificate))
-      program.groups = certificate.getGroups();
+  if (PlacementCertificateAttr certificate = certificateOf(*placed))
+    program.groups = certificate.getGroups();
 
   // The kernels' code is there already.
   for (auto function :
@@ -230,6 +303,7 @@ HostCompiler::compile(const placement::Machine &machine,
   PassManager lower(placed->getContext());
   LowerOptions lowerOptions;
   lowerOptions.prefix = prefix.str();
+  lowerOptions.target = anyCuda ? "cuda" : "host";
   lower.addPass(createLower(lowerOptions));
   if (failed(lower.run(*placed)))
     return failure();

@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Baechi/Pipelines/Pipelines.h"
+#include "Baechi/Conversion/CudaKernels.h"
 #include "Baechi/Conversion/HostKernels.h"
 #include "Baechi/Conversion/Passes.h"
 #include "Baechi/Transforms/Passes.h"
@@ -41,6 +42,9 @@ void baechi::buildCompilePipeline(OpPassManager &manager,
                                   const CompileOptions &options) {
   manager.addPass(createFormKernels());
   manager.addPass(createKernelScratch());
+  bool gpus = options.target == "cuda";
+  if (gpus)
+    manager.addPass(createCudaScratch());
   AnnotateCostsOptions costs;
   costs.profile = options.profile;
   manager.addPass(createAnnotateCosts(costs));
@@ -54,6 +58,11 @@ void baechi::buildCompilePipeline(OpPassManager &manager,
   place.machine = options.machine;
   place.budget = options.budget;
   manager.addPass(createPlaceAndPlan(place));
+  if (gpus) {
+    LowerCudaKernelsOptions kernels;
+    kernels.keepKernels = true; // Host devices may be there, too.
+    manager.addPass(createLowerCudaKernels(kernels));
+  }
   manager.addPass(createLowerKernels());
   LowerOptions lower;
   lower.target = options.target;
@@ -95,4 +104,5 @@ void baechi::registerAllPasses() {
 void baechi::registerAllDialects(DialectRegistry &registry) {
   registry.insert<BaechiDialect>();
   registerHostKernelDialects(registry);
+  registerCudaKernelDialects(registry);
 }

@@ -32,6 +32,9 @@ using namespace baechi::placement;
 
 namespace {
 
+/// Thrown within a call that is cancelled.
+struct Cancelled {};
+
 /// One call of `place`.
 class Session {
 public:
@@ -87,6 +90,8 @@ private:
 
 void Session::begin(const std::string &phase) {
   endPhase();
+  if (options.cancelled && options.cancelled())
+    throw Cancelled();
   result.phases.push_back({phase, 0});
   phaseBegin = std::chrono::steady_clock::now();
   if (options.progress)
@@ -301,7 +306,8 @@ SearchOptions Session::searchOptions() const {
   return {.objective = options.objective,
           .budget = options.budget,
           .lowerBound = result.lowerBoundNs,
-          .seed = options.seed};
+          .seed = options.seed,
+          .cancelled = options.cancelled};
 }
 
 /// Local search from what was found so far.
@@ -458,6 +464,9 @@ PlaceResult baechi::placement::place(const Problem &problem,
       Session(reordered, options, result).run();
       restoreDevices(order, result);
     }
+  } catch (const Cancelled &) {
+    result.placement.reset();
+    result.error = cancelledError;
   } catch (const std::exception &e) {
     result.placement.reset();
     result.error = fmt::format("placement failed: {}", e.what());

@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Baechi/Runtime/Abi.h"
+#include "Baechi/Runtime/CudaAbi.h"
 #include "Baechi/Runtime/Session.h"
 #include "core/Exchange.h"
 
@@ -64,6 +65,10 @@ std::span<const AbiSymbol> baechi::runtime::abiSymbols() {
       {"baechi_fail", reinterpret_cast<void *>(baechi_fail)},
       {"baechi_divided_by_zero",
        reinterpret_cast<void *>(baechi_divided_by_zero)},
+      {"baechi_cuda_launch", reinterpret_cast<void *>(baechi_cuda_launch)},
+      {"baechi_cuda_sgemm", reinterpret_cast<void *>(baechi_cuda_sgemm)},
+      {"baechi_cuda_copy", reinterpret_cast<void *>(baechi_cuda_copy)},
+      {"baechi_cuda_constant", reinterpret_cast<void *>(baechi_cuda_constant)},
   };
   return symbols;
 }

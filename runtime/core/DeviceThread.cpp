@@ -59,8 +59,8 @@ void baechi::runtime::runDevice(const std::shared_ptr<SessionState> &state,
     if (state->stopping.load(std::memory_order_acquire))
       return;
     if (int32_t code = state->drivers[device]->run(&context))
-      state->exchange.fail(context,
-                           {"its step function returned", -1, -1, code});
+      state->exchange.fail(
+          context, {"its step function returned", nullptr, -1, -1, code});
     else if (state->exchange.injected(Call::EndStep))
       state->exchange.fail(context,
                            {"injected fault: its step function failed"});

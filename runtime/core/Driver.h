@@ -17,11 +17,14 @@
 #include "Baechi/Runtime/Abi.h"
 #include "Baechi/Runtime/Error.h"
 #include "Baechi/Runtime/Program.h"
+#include "core/Asynchronous.h"
 
 #include <cstddef>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace baechi::runtime {
 
@@ -41,8 +44,30 @@ public:
   virtual int32_t run(baechi_context *context) = 0;
 
   /// Copies into and out of the arena. Called between steps.
-  virtual void write(int64_t offset, const void *data, size_t bytes) = 0;
-  virtual void read(int64_t offset, void *data, size_t bytes) const = 0;
+  virtual Error write(int64_t offset, const void *data, size_t bytes) = 0;
+  virtual Error read(int64_t offset, void *data, size_t bytes) const = 0;
+
+  /// The arena, where it is host memory.
+  virtual std::span<char> hostArena() { return {}; }
+
+  /// What moves messages of sizes `bytes` between this device, whose memory is
+  /// its own, and `other`, which sends if `otherSends`. Called after both have
+  /// started.
+  virtual Expected<std::unique_ptr<Mover>>
+  connect(Driver & /*other*/, bool /*otherSends*/,
+          const std::vector<int64_t> & /*bytes*/) {
+    return Error("messages of this device cannot be moved");
+  }
+
+  /// False when it failed for good: no further step can run.
+  virtual bool usable() const { return true; }
+};
+
+/// Where a device's data lie.
+enum class Memory : uint8_t {
+  None, ///< there are none
+  Host, ///< counted against the machine's; copied with memcpy
+  Own,  ///< Driver::connect says how messages move
 };
 
 /// A row of the table of drivers.
@@ -50,11 +75,10 @@ struct DriverKind {
   std::string_view name;
   /// Calls the device's entry, which must therefore exist.
   bool runsEntry;
-  /// The arena is host memory: it counts against the machine's, and messages
-  /// between two such devices are copied with memcpy. Otherwise there is no
-  /// data to move.
-  bool hostMemory;
-  std::unique_ptr<Driver> (*make)(const DeviceInfo &device, Entry entry);
+  Memory memory;
+  /// `ordinal`: the device's position among those of its kind.
+  std::unique_ptr<Driver> (*make)(const DeviceInfo &device, Entry entry,
+                                  int32_t ordinal);
 };
 
 /// The driver for a device kind; null when this build has none.

@@ -43,7 +43,7 @@ Exchange::Exchange(const Program &program, const std::vector<bool> &holdsData,
   for (const QueueInfo &queue : program.queues) {
     queues.push_back(
         {queue.from, queue.to, holdsData[queue.from] && holdsData[queue.to],
-         queue.messages, std::vector<Slot>(queue.messages.size())});
+         queue.messages, std::vector<Slot>(queue.messages.size()), nullptr});
     for (size_t seq = 0; seq < queue.messages.size(); ++seq)
       queues.back().slots[seq].bytes = queue.messages[seq].bytes;
   }
@@ -60,18 +60,18 @@ Exchange::Exchange(const Program &program, const std::vector<bool> &holdsData,
 Slot *Exchange::find(baechi_context &self, Side side, int32_t queue,
                      int32_t seq) {
   if (queue < 0 || size_t(queue) >= queues.size()) {
-    fail(self, {"used a queue that does not exist", queue, seq});
+    fail(self, {"used a queue that does not exist", nullptr, queue, seq});
     return nullptr;
   }
   Channel &channel = queues[queue];
   if (seq < 0 || size_t(seq) >= channel.slots.size()) {
-    fail(self, {"used a message that does not exist", queue, seq});
+    fail(self, {"used a message that does not exist", nullptr, queue, seq});
     return nullptr;
   }
   if (self.device != (side == Side::Sender ? channel.from : channel.to)) {
     fail(self, {side == Side::Sender ? "sent on a queue of another device"
                                      : "received on a queue of another device",
-                queue, seq});
+                nullptr, queue, seq});
     return nullptr;
   }
   return &channel.slots[seq];
@@ -88,13 +88,18 @@ int32_t Exchange::offer(baechi_context &self, Side side, int32_t queue,
   if (injected(side == Side::Sender ? Call::Send : Call::Receive))
     return fail(self, {side == Side::Sender ? "injected fault: cannot send"
                                             : "injected fault: cannot receive",
-                       queue, seq});
+                       nullptr, queue, seq});
   // Only this device sets its bit: relaxed tells the truth.
   if (slot->state.load(std::memory_order_relaxed) & offeredBy(side))
-    return fail(self, {"offered a message twice in one step", queue, seq});
+    return fail(self,
+                {"offered a message twice in one step", nullptr, queue, seq});
   const Channel &channel = queues[queue];
-  if (channel.moves && !source && !destination && slot->bytes > 0)
-    return fail(self, {"offered a null buffer", queue, seq});
+  bool moves = channel.moves || channel.mover;
+  if (moves && !source && !destination && slot->bytes > 0)
+    return fail(self, {"offered a null buffer", nullptr, queue, seq});
+  if (channel.mover)
+    if (Problem problem = channel.mover->offered(side, seq))
+      return fail(self, {problem.reason, problem.detail, queue, seq});
 
   Side otherSide = side == Side::Sender ? Side::Receiver : Side::Sender;
   if (side == Side::Sender)
@@ -109,7 +114,8 @@ int32_t Exchange::offer(baechi_context &self, Side side, int32_t queue,
 }
 
 /// Copies the message unless the other end does; true when it is done.
-bool Exchange::finish(Channel &channel, Slot &slot, Side side) {
+bool Exchange::finish(baechi_context &self, Channel &channel, Slot &slot,
+                      Side side) {
   uint32_t state = slot.state.load(std::memory_order_seq_cst);
   if (state & Slot::Done)
     return true;
@@ -117,7 +123,8 @@ bool Exchange::finish(Channel &channel, Slot &slot, Side side) {
       (slot.state.fetch_or(Slot::Claimed, std::memory_order_acq_rel) &
        Slot::Claimed))
     return false;
-  copy(channel, slot, side);
+  if (!copy(self, channel, slot, side))
+    return false;
   slot.state.fetch_or(Slot::Done, std::memory_order_seq_cst);
   ring(*contexts[side == Side::Sender ? channel.to : channel.from]);
   return true;
@@ -139,20 +146,54 @@ bool Exchange::copyAhead(baechi_context &self) {
     size_t end = std::min(slots.size(), channel.firstOpen + messagesAhead);
     for (size_t seq = channel.firstOpen; seq < end; ++seq)
       if (stateOf(seq) == Slot::Offered && slots[seq].bytes <= bytesAhead)
-        return finish(channel, slots[seq], Side::Receiver);
+        return finish(self, channel, slots[seq], Side::Receiver);
   }
   return false;
 }
 
-void Exchange::copy(const Channel &channel, Slot &slot, Side side) {
+/// False when it failed, which aborts the step.
+bool Exchange::copy(baechi_context &self, const Channel &channel, Slot &slot,
+                    Side side) {
+  auto seq = static_cast<int32_t>(&slot - channel.slots.data());
   if (timeline) {
     slot.copy.byReceiver = side == Side::Receiver;
     slot.copy.beginNs = elapsedNs();
   }
   if (channel.moves && slot.bytes > 0)
     std::memcpy(slot.destination, slot.source, size_t(slot.bytes));
+  if (channel.mover)
+    if (Problem problem = channel.mover->copy(seq, slot.source,
+                                              slot.destination, slot.bytes)) {
+      failMoving(self, problem, int32_t(&channel - queues.data()), seq);
+      return false;
+    }
   if (timeline)
     slot.copy.endNs = elapsedNs();
+  return true;
+}
+
+/// What follows an await that ended well.
+int32_t Exchange::settle(baechi_context &self, Side side, int32_t queue,
+                         int32_t seq) {
+  if (Mover *mover = queues[queue].mover.get())
+    if (Problem problem = mover->awaited(side, seq, *this))
+      return failMoving(self, problem, queue, seq);
+  return aborted() ? Stop : 0;
+}
+
+/// A device without marks is a host device: what failed is the other end, whose
+/// own thread knows better in which operator it was and is given the time to
+/// say so first.
+int32_t Exchange::failMoving(baechi_context &self, const Problem &problem,
+                             int32_t queue, int32_t seq) {
+  Failure failure{problem.reason, problem.detail, queue, seq};
+  const Channel &channel = queues[queue];
+  if (!self.marks) {
+    failure.culprit = channel.from == self.device ? channel.to : channel.from;
+    for (int i = 0; i < 1000 && !aborted(); ++i)
+      std::this_thread::sleep_for(std::chrono::microseconds(100));
+  }
+  return fail(self, failure);
 }
 
 int32_t Exchange::await(baechi_context &self, Side side, int32_t queue,
@@ -164,17 +205,20 @@ int32_t Exchange::await(baechi_context &self, Side side, int32_t queue,
   if (!slot)
     return Stop;
   if (injected(side == Side::Sender ? Call::AwaitSend : Call::AwaitReceive))
-    return fail(self, {"injected fault: cannot await", queue, seq});
+    return fail(self, {"injected fault: cannot await", nullptr, queue, seq});
   if (!(slot->state.load(std::memory_order_relaxed) & offeredBy(side)))
-    return fail(self, {"awaited a message before it was offered", queue, seq});
+    return fail(
+        self, {"awaited a message before it was offered", nullptr, queue, seq});
 
-  auto done = [&] { return finish(queues[queue], *slot, side); };
+  auto done = [&] { return finish(self, queues[queue], *slot, side); };
   // A copy that has begun is waited for awake, unless cores are short.
   for (int32_t i = 0; i < spins && !done() && !aborted(); relax())
     if (!copyAhead(self))
       i += (slot->state.load(std::memory_order_relaxed) & Slot::Claimed) == 0;
   if (done())
-    return 0;
+    return settle(self, side, queue, seq);
+  if (aborted())
+    return Stop;
 
   self.waitingFor.store(uint64_t(uint32_t(queue)) << 32 | uint32_t(seq),
                         std::memory_order_release);
@@ -189,7 +233,7 @@ int32_t Exchange::await(baechi_context &self, Side side, int32_t queue,
   self.doorbell.store(baechi_context::Awake, std::memory_order_relaxed);
   self.waitingFor.store(baechi_context::nothing, std::memory_order_release);
   advance(self);
-  return aborted() ? Stop : 0;
+  return aborted() ? Stop : settle(self, side, queue, seq);
 }
 
 void Exchange::ring(baechi_context &sleeper) {
@@ -213,8 +257,12 @@ void Exchange::beginOperator(baechi_context &self, int32_t op) {
   self.place.store(2 * op, std::memory_order_relaxed);
   if (injected(Call::BeginOperator))
     fail(self, {"injected fault: cannot begin the operator"});
-  if (timeline)
+  if (self.marks) {
+    if (Problem problem = self.marks->begin(op, timeline))
+      fail(self, {problem.reason, problem.detail});
+  } else if (timeline) {
     self.operators[op].beginNs = elapsedNs();
+  }
 }
 
 void Exchange::endOperator(baechi_context &self, int32_t op) {
@@ -225,8 +273,12 @@ void Exchange::endOperator(baechi_context &self, int32_t op) {
   }
   if (injected(Call::EndOperator))
     fail(self, {"injected fault: the operator failed"});
-  if (timeline)
+  if (self.marks) {
+    if (Problem problem = self.marks->end(op, timeline))
+      fail(self, {problem.reason, problem.detail});
+  } else if (timeline) {
     self.operators[op].endNs = elapsedNs();
+  }
   self.place.store(2 * op + 1, std::memory_order_relaxed);
 }
 
@@ -352,8 +404,13 @@ std::string Exchange::describeFailure() const {
     return "";
   const Failure &failure = contexts[device]->failure;
   std::string text = "device " + program.devices[device].name + ", " +
-                     describePlace(device, failure.place) + ": " +
-                     failure.reason;
+                     describePlace(device, failure.place);
+  if (failure.culprit >= 0)
+    text = "device " + program.devices[failure.culprit].name + " (seen by " +
+           text + ")";
+  text.append(": ").append(failure.reason);
+  if (failure.detail)
+    text.append(": ").append(failure.detail);
   if (failure.queue != -1 || failure.seq != -1)
     text += ": " + describeMessage(failure.queue, failure.seq);
   if (failure.code != 0)

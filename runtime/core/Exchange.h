@@ -28,6 +28,7 @@
 #include "Baechi/Runtime/Fault.h"
 #include "Baechi/Runtime/Program.h"
 #include "Baechi/Runtime/Timeline.h"
+#include "core/Asynchronous.h"
 
 #include <atomic>
 #include <chrono>
@@ -42,8 +43,6 @@ class Exchange;
 
 /// What is written by different threads is kept on different cache lines.
 inline constexpr size_t cacheLineBytes = 64;
-
-enum class Side : uint8_t { Sender, Receiver };
 
 /// A message of the current step.
 struct alignas(cacheLineBytes) Slot {
@@ -64,6 +63,8 @@ struct Channel {
   bool moves;
   const std::vector<MessageInfo> &messages;
   std::vector<Slot> slots;
+  /// Copies them; null where memcpy does.
+  std::unique_ptr<Mover> mover;
   /// Known to the receiver only: all messages before this one are done.
   size_t firstOpen = 0;
 };
@@ -71,12 +72,15 @@ struct Channel {
 /// Why a device failed; `reason` is static.
 struct Failure {
   const char *reason = "";
+  const char *detail = nullptr;
   int32_t queue = -1;
   int32_t seq = -1;
   /// What the step function returned, when that is the failure.
   int32_t code = 0;
   /// Where the device was, as in baechi_context; filled in by Exchange::fail.
   int32_t place = -1;
+  /// The device whose failure this one saw; -1: its own.
+  int32_t culprit = -1;
 };
 
 } // namespace baechi::runtime
@@ -96,6 +100,8 @@ struct alignas(baechi::runtime::cacheLineBytes) baechi_context {
   baechi::runtime::Exchange &exchange;
   const int32_t device;
   std::vector<baechi::runtime::Interval> operators;
+  /// Null: an operator runs while its thread is between begin and end.
+  baechi::runtime::OperatorMarks *marks = nullptr;
   baechi::runtime::Failure failure;
   /// 2 * op inside an operator, 2 * op + 1 after it.
   std::atomic<int32_t> place{nowhere};
@@ -134,7 +140,20 @@ public:
   /// Aborts the step on behalf of `self`. The first failure counts.
   int32_t fail(baechi_context &self, const Failure &failure);
 
+  /// Whether times are recorded.
+  bool keepsTimeline() const { return timeline; }
+
   // Called by the coordinator.
+
+  /// Before the first step.
+  void setMover(size_t queue, std::unique_ptr<Mover> mover) {
+    queues[queue].mover = std::move(mover);
+  }
+  /// When no thread uses them any more.
+  void dropMovers() {
+    for (Channel &channel : queues)
+      channel.mover.reset();
+  }
 
   /// Makes all messages new. Between steps.
   void reset();
@@ -175,8 +194,12 @@ private:
   static constexpr int32_t coordinator = -2;
 
   Slot *find(baechi_context &self, Side side, int32_t queue, int32_t seq);
-  void copy(const Channel &channel, Slot &slot, Side side);
-  bool finish(Channel &channel, Slot &slot, Side side);
+  bool copy(baechi_context &self, const Channel &channel, Slot &slot,
+            Side side);
+  bool finish(baechi_context &self, Channel &channel, Slot &slot, Side side);
+  int32_t settle(baechi_context &self, Side side, int32_t queue, int32_t seq);
+  int32_t failMoving(baechi_context &self, const Problem &problem,
+                     int32_t queue, int32_t seq);
   bool copyAhead(baechi_context &self);
   static void ring(baechi_context &sleeper);
   void ringAll();

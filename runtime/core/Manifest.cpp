@@ -160,6 +160,7 @@ Program readProgram(const Node &root) {
     program.cores = cores.position();
   if (Node predicted = root.get("predicted"); !predicted.isNull())
     program.predicted = {optionalInteger(predicted.get("makespan_ns")),
+                         optionalInteger(predicted.get("step_ns")),
                          optionalInteger(predicted.get("lower_bound_ns")),
                          optionalString(predicted.get("placer")),
                          optionalString(predicted.get("winner"))};

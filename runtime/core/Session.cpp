@@ -8,6 +8,7 @@
 
 #include "Baechi/Runtime/Session.h"
 #include "Baechi/Runtime/Machine.h"
+#include "core/Attention.h"
 #include "core/SessionState.h"
 
 #include <algorithm>
@@ -17,21 +18,13 @@
 #include <thread>
 
 using namespace baechi::runtime;
-using Clock = std::chrono::steady_clock;
 
 /// How often an await looks before it sleeps, when every device has a core of
 /// its own: some tens of microseconds, about what it costs to sleep and wake.
 static constexpr int32_t spinsBeforeSleep = 1000;
 
-/// How often a running step is looked after.
-static constexpr std::chrono::milliseconds tick(20);
-
 /// What a slow machine fills with zeros in a second.
 static constexpr double startBytesPerSecond = 256 << 20;
-
-static bool exceeds(Clock::duration time, double seconds) {
-  return std::chrono::duration<double>(time).count() > seconds;
-}
 
 class Session::Implementation {
 public:
@@ -69,7 +62,9 @@ public:
 
 private:
   Error waitForStart();
+  Error connectDevices();
   Error superviseStep();
+  void awaitMovers();
   void record();
 };
 
@@ -99,7 +94,37 @@ Error Session::Implementation::start(const std::vector<int> &processors) {
   Error late = waitForStart();
   if (refused)
     return refused;
-  return late;
+  return late ? std::move(late) : connectDevices();
+}
+
+/// Gives the queues that memcpy cannot serve their movers.
+Error Session::Implementation::connectDevices() {
+  const std::vector<QueueInfo> &queues = state->program.queues;
+  for (size_t i = 0; i < queues.size(); ++i) {
+    auto memoryOf = [&](int32_t device) {
+      return findDriver(state->program.devices[device].kind)->memory;
+    };
+    Memory from = memoryOf(queues[i].from), to = memoryOf(queues[i].to);
+    if (from == Memory::None || to == Memory::None ||
+        (from == Memory::Host && to == Memory::Host))
+      continue;
+    Driver *sender = state->drivers[queues[i].from].get();
+    Driver *receiver = state->drivers[queues[i].to].get();
+    std::vector<int64_t> bytes;
+    for (const MessageInfo &message : queues[i].messages)
+      bytes.push_back(message.bytes);
+    // Copies into a device are ordered among its other work.
+    Expected<std::unique_ptr<Mover>> mover =
+        to == Memory::Own ? receiver->connect(*sender, true, bytes)
+                          : sender->connect(*receiver, false, bytes);
+    if (!mover)
+      return Error("queue " + std::to_string(i) + " (" +
+                   state->program.devices[queues[i].from].name + " to " +
+                   state->program.devices[queues[i].to].name +
+                   "): " + mover.error().message());
+    state->exchange.setMover(i, std::move(*mover));
+  }
+  return Error();
 }
 
 Error Session::Implementation::waitForStart() {
@@ -108,9 +133,10 @@ Error Session::Implementation::waitForStart() {
     largest = std::max(largest, device.arenaBytes);
   double seconds =
       options.watchdogSeconds + double(largest) / startBytesPerSecond;
-  Clock::time_point begin = Clock::now();
+  Attention waited;
   while (!state->waitForAll(tick)) {
-    if (options.watchdogSeconds <= 0 || !exceeds(Clock::now() - begin, seconds))
+    waited.look();
+    if (options.watchdogSeconds <= 0 || !waited.exceeds(seconds))
       continue;
     usable = false;
     std::string late;
@@ -131,28 +157,30 @@ Error Session::Implementation::superviseStep() {
   Exchange &exchange = state->exchange;
   std::string given;
   uint64_t progress = exchange.progress();
-  Clock::time_point lastProgress = Clock::now();
-  std::optional<Clock::time_point> aborted;
+  Attention idle;
+  std::optional<Attention> aborted;
   auto why = [&] { return given.empty() ? exchange.describeFailure() : given; };
 
   while (!state->waitForAll(tick)) {
-    Clock::time_point now = Clock::now();
     if (exchange.aborted()) {
-      aborted = aborted.value_or(now);
-      if (!exceeds(now - *aborted, options.abortGraceSeconds))
+      if (!aborted)
+        aborted.emplace();
+      aborted->look();
+      if (!aborted->exceeds(options.abortGraceSeconds))
         continue;
       usable = false;
       return Error(why() + "; left behind: " + exchange.describeDevices());
     }
+    idle.look();
     if (exchange.progress() != progress) {
       progress = exchange.progress();
-      lastProgress = now;
+      idle.restart();
     }
     std::string reason;
     if (exchange.deadlocked())
       reason = "deadlock: ";
     else if (options.watchdogSeconds > 0 &&
-             exceeds(now - lastProgress, options.watchdogSeconds))
+             idle.exceeds(options.watchdogSeconds))
       reason = "no device made progress within the watchdog's time: ";
     else
       continue;
@@ -171,14 +199,30 @@ Error Session::Implementation::superviseStep() {
 Error Session::Implementation::step() {
   hasResults = false;
   if (!usable)
-    return Error("an earlier step left a device inside a kernel, so this "
-                 "session cannot run another: create a new one");
+    return Error("an earlier step left a device inside a kernel, or a device "
+                 "failed for good, so this session cannot run another: create "
+                 "a new one");
   state->exchange.reset();
   state->release();
   Error error = superviseStep();
+  for (const auto &driver : state->drivers)
+    usable = usable && driver->usable();
+  if (error && usable)
+    awaitMovers();
   record();
   hasResults = !error;
   return error;
+}
+
+/// Copies that a failed step had begun must not meet the next one.
+void Session::Implementation::awaitMovers() {
+  Attention waited;
+  for (const Channel &channel : state->exchange.channels())
+    while (channel.mover && usable && !channel.mover->isIdle()) {
+      std::this_thread::sleep_for(std::chrono::microseconds(100));
+      waited.look();
+      usable = !waited.exceeds(options.abortGraceSeconds);
+    }
 }
 
 void Session::Implementation::record() {
@@ -200,6 +244,9 @@ void Session::Implementation::record() {
       const Slot &slot = channel.slots[seq];
       bool done = slot.state.load(std::memory_order_acquire) & Slot::Done;
       timeline.queues[q][seq] = done ? slot.copy : CopyRecord();
+      if (done && channel.mover && exchange.keepsTimeline())
+        static_cast<Interval &>(timeline.queues[q][seq]) =
+            channel.mover->timeOf(int32_t(seq));
       if (done)
         timeline.devices[channel.from].bytesSent += slot.bytes;
     }
@@ -230,7 +277,7 @@ static Error checkMemory(const Program &program,
       return Error("device " + device.name + ": the program needs " +
                    std::to_string(device.arenaBytes) + " bytes, the limit is " +
                    std::to_string(limit));
-    if (kinds[i]->hostMemory &&
+    if (kinds[i]->memory == Memory::Host &&
         __builtin_add_overflow(total, device.arenaBytes, &total))
       total = INT64_MAX;
   }
@@ -249,7 +296,7 @@ static Error checkProcessor(const Program &program,
                             const HostInfo &host) {
   auto hostDevices =
       std::count_if(kinds.begin(), kinds.end(), [](const DriverKind *kind) {
-        return kind->hostMemory && kind->runsEntry;
+        return kind->memory == Memory::Host && kind->runsEntry;
       });
   if (host.cores < std::min<int64_t>(hostDevices, program.cores))
     return Error(
@@ -282,7 +329,7 @@ Session::create(Program program, const SymbolResolver &resolve,
       return Error("device " + device.name + ": no driver for kind '" +
                    device.kind +
                    "' in this build, which has: " + driverNames());
-    holdsData.push_back(kinds.back()->hostMemory);
+    holdsData.push_back(kinds.back()->memory == Memory::Host);
   }
   HostInfo host = queryHost();
   if (Error error = checkProcessor(program, kinds, host))
@@ -349,16 +396,26 @@ static Error checkAccess(const SessionState &state, Call call, const char *what,
   return Error();
 }
 
+/// An error of a driver, with what could not be copied.
+static Error located(const char *what, size_t index, const BufferInfo &buffer,
+                     Error error) {
+  if (!error)
+    return error;
+  return Error(std::string(what) + " " + std::to_string(index) + " '" +
+               buffer.name + "' cannot be copied: " + error.message());
+}
+
 Error Session::setArgument(size_t index, const void *data, size_t bytes) {
   const auto &arguments = program().arguments;
   if (Error error = checkAccess(*implementation->state, Call::WriteArena,
                                 "argument", arguments, index, bytes, usable()))
     return error;
   const ArgumentInfo &argument = arguments[index];
-  if (bytes)
-    implementation->state->drivers[argument.device]->write(argument.offset,
-                                                           data, bytes);
-  return Error();
+  if (bytes == 0)
+    return Error();
+  return located("argument", index, argument,
+                 implementation->state->drivers[argument.device]->write(
+                     argument.offset, data, bytes));
 }
 
 Error Session::getArgument(size_t index, void *data, size_t bytes) const {
@@ -367,10 +424,11 @@ Error Session::getArgument(size_t index, void *data, size_t bytes) const {
                                 "argument", arguments, index, bytes, usable()))
     return error;
   const ArgumentInfo &argument = arguments[index];
-  if (bytes)
-    implementation->state->drivers[argument.device]->read(argument.offset, data,
-                                                          bytes);
-  return Error();
+  if (bytes == 0)
+    return Error();
+  return located("argument", index, argument,
+                 implementation->state->drivers[argument.device]->read(
+                     argument.offset, data, bytes));
 }
 
 Error Session::getResult(size_t index, void *data, size_t bytes) const {
@@ -382,8 +440,9 @@ Error Session::getResult(size_t index, void *data, size_t bytes) const {
     return Error("result " + std::to_string(index) +
                  " has no value: no step has succeeded since");
   const BufferInfo &result = results[index];
-  if (bytes)
-    implementation->state->drivers[result.device]->read(result.offset, data,
-                                                        bytes);
-  return Error();
+  if (bytes == 0)
+    return Error();
+  return located("result", index, result,
+                 implementation->state->drivers[result.device]->read(
+                     result.offset, data, bytes));
 }

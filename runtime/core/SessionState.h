@@ -11,6 +11,7 @@
 #include "core/Driver.h"
 #include "core/Exchange.h"
 
+#include <algorithm>
 #include <atomic>
 #include <condition_variable>
 #include <memory>
@@ -34,8 +35,14 @@ struct SessionState {
     if (exchange.injected(Call::Create))
       throw std::bad_alloc();
     for (size_t i = 0; i < kinds.size(); ++i)
-      drivers.push_back(kinds[i]->make(this->program.devices[i], entries[i]));
+      drivers.push_back(kinds[i]->make(
+          this->program.devices[i], entries[i],
+          int32_t(std::count(kinds.begin(), kinds.begin() + ptrdiff_t(i),
+                             kinds[i]))));
   }
+
+  // Movers use the drivers.
+  ~SessionState() { exchange.dropMovers(); }
 
   /// Lets every device thread go on to its next step, or to its end.
   void release() {

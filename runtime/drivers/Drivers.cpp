@@ -7,14 +7,16 @@
 //===----------------------------------------------------------------------===//
 
 #include "core/Driver.h"
+#include "drivers/cuda/CudaDriver.h"
 #include "drivers/host/HostDriver.h"
 #include "drivers/null/NullDriver.h"
 
 using namespace baechi::runtime;
 
 static constexpr DriverKind kinds[] = {
-    {"host", /*runsEntry=*/true, /*hostMemory=*/true, makeHostDriver},
-    {"null", /*runsEntry=*/false, /*hostMemory=*/false, makeNullDriver},
+    {"host", /*runsEntry=*/true, Memory::Host, makeHostDriver},
+    {"cuda", /*runsEntry=*/true, Memory::Own, makeCudaDriver},
+    {"null", /*runsEntry=*/false, Memory::None, makeNullDriver},
 };
 
 const DriverKind *baechi::runtime::findDriver(std::string_view kind) {

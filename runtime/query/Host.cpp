@@ -14,7 +14,9 @@
 #include <algorithm>
 #include <cerrno>
 #include <cmath>
+#include <cstdlib>
 #include <fstream>
+#include <initializer_list>
 #include <iterator>
 #include <sstream>
 #include <string>
@@ -64,22 +66,55 @@ static int64_t availableMemory() {
   return 0;
 }
 
-/// The flags of the first processor in /proc/cpuinfo; all have the same.
-static std::vector<std::string> processorExtensions() {
+/// What /proc/cpuinfo says of the first processor by one of these names; all
+/// processors have the same. "flags\t\t: fpu vme ...", on Arm "Features\t: fp".
+static std::string processorInfo(std::initializer_list<const char *> names) {
   std::ifstream file("/proc/cpuinfo");
-  for (std::string line; std::getline(file, line);) {
-    size_t colon = line.find(':');
-    // "flags\t\t: fpu vme ...", on Arm "Features\t: fp asimd ...".
-    if (colon == line.npos ||
-        (line.rfind("flags", 0) != 0 && line.rfind("Features", 0) != 0))
-      continue;
-    std::istringstream words(line.substr(colon + 1));
-    std::vector<std::string> extensions{
-        std::istream_iterator<std::string>(words), {}};
-    std::sort(extensions.begin(), extensions.end());
-    return extensions;
-  }
-  return {};
+  for (std::string line; std::getline(file, line);)
+    for (const char *name : names)
+      if (size_t colon = line.find(':');
+          colon != line.npos && line.rfind(name, 0) == 0)
+        return line.substr(std::min(colon + 2, line.size()));
+  return "";
+}
+
+static std::vector<std::string> processorExtensions() {
+  std::istringstream words(processorInfo({"flags", "Features"}));
+  std::vector<std::string> extensions{std::istream_iterator<std::string>(words),
+                                      {}};
+  std::sort(extensions.begin(), extensions.end());
+  return extensions;
+}
+
+/// The caches that the system lists for these processors.
+static std::vector<CacheInfo> dataCaches(const std::vector<int> &processors) {
+  std::vector<CacheInfo> caches;
+  for (int processor : processors)
+    for (int index = 0; index < 10; ++index) {
+      std::string folder = "/sys/devices/system/cpu/cpu" +
+                           std::to_string(processor) + "/cache/index" +
+                           std::to_string(index) + "/";
+      auto read = [&](const char *name) {
+        std::string word;
+        std::ifstream(folder + name) >> word;
+        return word;
+      };
+      std::string type = read("type"), level = read("level");
+      if (level.empty() || type == "Instruction")
+        continue;
+      CacheInfo cache;
+      cache.level = std::atoi(level.c_str());
+      cache.bytes = std::atoll(read("size").c_str()) * 1024; // "1024K"
+      cache.processors = read("shared_cpu_list");
+      if (std::none_of(caches.begin(), caches.end(), [&](const CacheInfo &c) {
+            return c.level == cache.level && c.processors == cache.processors;
+          }))
+        caches.push_back(std::move(cache));
+    }
+  std::stable_sort(
+      caches.begin(), caches.end(),
+      [](const CacheInfo &a, const CacheInfo &b) { return a.level < b.level; });
+  return caches;
 }
 
 HostInfo baechi::runtime::queryHost() {
@@ -97,6 +132,8 @@ HostInfo baechi::runtime::queryHost() {
                             host.cores);
   host.memoryBytes = availableMemory();
   host.extensions = processorExtensions();
+  host.model = processorInfo({"model name"});
+  host.caches = dataCaches(host.processors);
   if (limits.memoryBytes)
     host.memoryBytes = std::min(host.memoryBytes, *limits.memoryBytes);
   return host;

@@ -12,88 +12,144 @@
 #include "core/Exchange.h"
 
 #include <algorithm>
+#include <cstring>
+#include <string>
 #include <utility>
 
 using namespace baechi::runtime;
 
-// The program that is measured: device 0 sends each message of queue 0 and gets
-// it back as the message of the same position in queue 1. Operator i of device
-// 0 is round trip i.
+// The program that is measured: the sender writes a tensor and sends it as the
+// next message of queue 0, which the receiver copies and answers with a message
+// without bytes in queue 1. Operator i of the sender is exchange i. Both move
+// through their arenas, so that a tensor comes from the cache of who has just
+// written it and goes to where nobody was lately, as in a step.
 
-static int32_t startRoundTrips(baechi_context *context, char *arena) {
-  size_t rounds = context->operators.size();
-  for (int32_t i = 0; size_t(i) < rounds; ++i) {
+/// Beyond a second-level cache.
+static constexpr int64_t arenaBytes = int64_t(16) << 20;
+
+namespace {
+/// Where the next message lies.
+class Ring {
+public:
+  explicit Ring(int64_t size) : size(size) {}
+  int64_t take(int64_t bytes) {
+    if (next + bytes > size)
+      next = 0;
+    int64_t offset = next;
+    next += (bytes + 63) / 64 * 64;
+    return offset;
+  }
+
+private:
+  int64_t size, next = 0;
+};
+} // namespace
+
+static int32_t sendMessages(baechi_context *context, char *arena) {
+  const Channel &channel = context->exchange.channels()[0];
+  Ring ring(arenaBytes);
+  for (int32_t i = 0; size_t(i) < channel.slots.size(); ++i) {
+    int64_t bytes = channel.slots[size_t(i)].bytes;
+    char *tensor = arena + ring.take(bytes);
+    std::memset(tensor, i, size_t(bytes));
     baechi_operator_begin(context, i);
     if (baechi_recv(context, 1, i, arena) ||
-        baechi_send(context, 0, i, arena) || baechi_await_send(context, 0, i) ||
-        baechi_await_recv(context, 1, i))
+        baechi_send(context, 0, i, tensor) ||
+        baechi_await_recv(context, 1, i) || baechi_await_send(context, 0, i))
       return Exchange::Stop;
     baechi_operator_end(context, i);
   }
   return 0;
 }
 
-static int32_t returnMessages(baechi_context *context, char *arena) {
-  size_t rounds = context->exchange.channels()[0].slots.size();
-  for (int32_t i = 0; size_t(i) < rounds; ++i)
-    if (baechi_recv(context, 0, i, arena) || baechi_await_recv(context, 0, i) ||
-        baechi_send(context, 1, i, arena) || baechi_await_send(context, 1, i))
+static int32_t receiveMessages(baechi_context *context, char *arena) {
+  const Channel &channel = context->exchange.channels()[0];
+  Ring ring(arenaBytes);
+  for (int32_t i = 0; size_t(i) < channel.slots.size(); ++i)
+    if (baechi_recv(context, 0, i,
+                    arena + ring.take(channel.slots[size_t(i)].bytes)) ||
+        baechi_await_recv(context, 0, i) || baechi_send(context, 1, i, arena) ||
+        baechi_await_send(context, 1, i))
       return Exchange::Stop;
   return 0;
 }
 
-static Program roundTripProgram(const std::vector<int64_t> &messageBytes,
-                                int64_t arenaBytes) {
+static int32_t stayIdle(baechi_context *, char *) { return 0; }
+
+static Program exchangeProgram(const std::vector<int64_t> &messageBytes,
+                               int32_t sender, int32_t receiver) {
   Program program;
-  program.devices = {
-      {"first", "host", "startRoundTrips", arenaBytes, arenaBytes, {}},
-      {"second", "host", "returnMessages", arenaBytes, arenaBytes, {}}};
-  program.queues = {{0, 1, {}}, {1, 0, {}}};
+  for (int32_t i = 0; i <= std::max(sender, receiver); ++i)
+    program.devices.push_back(
+        {"device" + std::to_string(i), "host", "stayIdle", 64, 64, {}});
+  for (auto [device, entry] : {std::pair(sender, "sendMessages"),
+                               std::pair(receiver, "receiveMessages")}) {
+    DeviceInfo &info = program.devices[size_t(device)];
+    info.entry = entry;
+    info.arenaBytes = info.memory = arenaBytes;
+  }
+  program.queues = {{sender, receiver, {}}, {receiver, sender, {}}};
   for (int64_t bytes : messageBytes) {
-    program.devices[0].operators.push_back({"round trip", "", 0, 0});
-    for (QueueInfo &queue : program.queues)
-      queue.messages.push_back({"", bytes, 0, 0});
+    program.devices[size_t(sender)].operators.push_back({"exchange", "", 0, 0});
+    program.queues[0].messages.push_back({"", bytes, 0, 0});
+    program.queues[1].messages.push_back({"", 0, 0, 0});
   }
   return program;
 }
 
-static void *resolveRoundTrip(const std::string &name) {
-  return reinterpret_cast<void *>(name == "startRoundTrips" ? startRoundTrips
-                                                            : returnMessages);
+static void *resolveExchange(const std::string &name) {
+  return reinterpret_cast<void *>(name == "sendMessages"      ? sendMessages
+                                  : name == "receiveMessages" ? receiveMessages
+                                                              : stayIdle);
+}
+
+static double median(std::vector<int64_t> times) {
+  auto middle = times.begin() + std::ptrdiff_t(times.size() / 2);
+  std::nth_element(times.begin(), middle, times.end());
+  return double(*middle);
 }
 
 Expected<LinkFit>
 baechi::runtime::measureHostLink(const LinkMeasureOptions &options) {
-  if (options.largestBytes < 1 || options.repetitions < 1)
+  if (options.largestBytes < 1 || options.largestBytes > arenaBytes ||
+      options.repetitions < 1)
     return Error("a link is measured with at least one repetition and sizes "
-                 "up to at least one byte");
+                 "up to at least one byte and at most " +
+                 std::to_string(arenaBytes));
+  if (options.sender < 0 || options.receiver < 0 ||
+      options.sender == options.receiver)
+    return Error("a link is measured between two different devices");
   std::vector<int64_t> sizes = {0};
-  for (int64_t bytes = 1; bytes <= options.largestBytes; bytes *= 4) {
+  for (int64_t bytes = 1; bytes <= options.largestBytes; bytes *= 4)
     sizes.push_back(bytes);
-    if (bytes > options.largestBytes / 4)
-      break; // The next could overflow.
-  }
   size_t rounds = size_t(options.repetitions) + 1;
   std::vector<int64_t> messageBytes;
   for (int64_t bytes : sizes)
     messageBytes.insert(messageBytes.end(), rounds, bytes);
 
-  auto session = Session::create(roundTripProgram(messageBytes, sizes.back()),
-                                 resolveRoundTrip);
+  auto session = Session::create(
+      exchangeProgram(messageBytes, options.sender, options.receiver),
+      resolveExchange);
   if (!session)
     return session.takeError();
   if (Error error = (*session)->step())
     return error;
-  const std::vector<Interval> &trips =
-      (*session)->timeline().devices[0].operators;
-  std::vector<TransferSample> samples;
-  for (size_t i = 0; i < sizes.size(); ++i) {
+  const Timeline &timeline = (*session)->timeline();
+  // The first of each size warms what it can.
+  auto medianOf = [&](size_t size, auto time) {
     std::vector<int64_t> times;
-    for (size_t k = 1; k < rounds; ++k) // The first warms the caches.
-      times.push_back(trips[i * rounds + k].durationNs());
-    auto median = times.begin() + std::ptrdiff_t(times.size() / 2);
-    std::nth_element(times.begin(), median, times.end());
-    samples.push_back({sizes[i], double(*median) / 2});
-  }
+    for (size_t k = 1; k < rounds; ++k)
+      times.push_back(time(size * rounds + k));
+    return median(std::move(times));
+  };
+  double rendezvous = medianOf(0, [&](size_t i) {
+    return timeline.devices[size_t(options.sender)].operators[i].durationNs() /
+           2;
+  });
+  std::vector<TransferSample> samples;
+  for (size_t i = 0; i < sizes.size(); ++i)
+    samples.push_back({sizes[i], rendezvous + medianOf(i, [&](size_t k) {
+                                   return timeline.queues[0][k].durationNs();
+                                 })});
   return fitLink(samples);
 }

@@ -31,13 +31,13 @@
 // the pass it goes to.
 // RUN: not baechi-opt %s --baechi-compile="machine=host:2 target=tpu" --dump-pass-pipeline 2>&1 | FileCheck %s --check-prefix=EARLY
 // EARLY-NOT: builtin.module
-// EARLY: error: unknown target 'tpu'; known: host
+// EARLY: error: unknown target 'tpu'; known: host, cuda
 // EARLY-NOT: builtin.module
 // RUN: not baechi-opt %s --baechi-compile="machine=host:2 placer=fast" 2>&1 | FileCheck %s --check-prefix=PLACER
 // RUN: not baechi-opt %s --baechi-compile="machine=host:2 target=tpu" 2>&1 | FileCheck %s --check-prefix=TARGET
 // RUN: not baechi-opt %s --baechi-compile="machine=host:2@100" 2>&1 | FileCheck %s --check-prefix=MEMORY
 // PLACER: error: unknown placer 'fast'; known: mtopo, mtopo-nonuniform, metf, msct
-// TARGET: error: unknown target 'tpu'; known: host
+// TARGET: error: unknown target 'tpu'; known: host, cuda
 // MEMORY: error: no placement can fit the memories: the resident bytes of all operators are 6144
 
 func.func @step(%w: tensor<32x32xf32> {baechi.updated_by = 1 : i64}, %x: tensor<8x32xf32>, %z: tensor<8x32xf32>) -> (tensor<8x32xf32>, tensor<32x32xf32>) {

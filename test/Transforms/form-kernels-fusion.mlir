@@ -135,3 +135,33 @@ func.func @gates(%x: tensor<4x6xf32>, %b: tensor<4x6xf32>) -> tensor<4x3xf32> {
   %2 = arith.mulf %0, %1 : tensor<4x3xf32>
   return %2 : tensor<4x3xf32>
 }
+
+// -----
+
+// What is compared for equality is computed once: code that computes it again might
+// round otherwise. (The gradient of a maximum looks for the elements that are it.)
+
+// CHECK-LABEL: func.func @maximum(
+// CHECK: %[[Y:.*]] = call @exp_4096(
+// CHECK: %[[MAX:.*]] = call @max_4096(%[[Y]])
+// CHECK: call @compare_select_4096(%[[Y]], %[[MAX]],
+func.func @maximum(%x: tensor<4096xf32>, %g: tensor<f32>) -> (tensor<f32>, tensor<4096xf32>) {
+  %y = math.exp %x : tensor<4096xf32>
+  %low = arith.constant 0xFF800000 : f32
+  %e0 = tensor.empty() : tensor<f32>
+  %f0 = linalg.fill ins(%low : f32) outs(%e0 : tensor<f32>) -> tensor<f32>
+  %max = linalg.generic {indexing_maps = [affine_map<(d0) -> (d0)>, affine_map<(d0) -> ()>], iterator_types = ["reduction"]} ins(%y : tensor<4096xf32>) outs(%f0 : tensor<f32>) {
+  ^bb0(%in: f32, %out: f32):
+    %0 = arith.maximumf %in, %out : f32
+    linalg.yield %0 : f32
+  } -> tensor<f32>
+  %e1 = tensor.empty() : tensor<4096xf32>
+  %gradient = linalg.generic {indexing_maps = [affine_map<(d0) -> (d0)>, affine_map<(d0) -> ()>, affine_map<(d0) -> ()>, affine_map<(d0) -> (d0)>], iterator_types = ["parallel"]} ins(%y, %max, %g : tensor<4096xf32>, tensor<f32>, tensor<f32>) outs(%e1 : tensor<4096xf32>) {
+  ^bb0(%in: f32, %m: f32, %d: f32, %out: f32):
+    %zero = arith.constant 0.0 : f32
+    %is = arith.cmpf oeq, %in, %m : f32
+    %0 = arith.select %is, %d, %zero : f32
+    linalg.yield %0 : f32
+  } -> tensor<4096xf32>
+  return %max, %gradient : tensor<f32>, tensor<4096xf32>
+}

@@ -14,7 +14,7 @@
 // RUN: not baechi-opt %t/caller.mlir --baechi-lower 2>&1 | FileCheck %s --check-prefix=CALLER
 // RUN: baechi-opt %t/good.mlir --baechi-lower -o /dev/null
 
-// TARGET: error: unknown target 'tpu'; known: host
+// TARGET: error: unknown target 'tpu'; known: host, cuda
 // UNPLANNED: error: device 'a' has no memory plan; run --baechi-plan-memory
 // UNPLACED: error: no 'baechi.machine'; run --baechi-place and --baechi-partition
 // NO-KERNEL: no-kernel.mlir:5:{{.*}}error: 'arith.addf' op is no call of a kernel, so there is no code for it; run --baechi-form-kernels first

@@ -12,19 +12,17 @@
 ///
 //===----------------------------------------------------------------------===//
 
-#include "Compare.h"
-#include "Explain.h"
 #include "Options.h"
 #include "Progress.h"
-#include "Report.h"
-#include "Sweep.h"
 
 #include "Baechi/Placement/Draw.h"
+#include "Baechi/Placement/Explain.h"
 #include "Baechi/Placement/Io.h"
 #include "Baechi/Placement/Judge.h"
 #include "Baechi/Placement/NativeSolver.h"
 #include "Baechi/Placement/Page.h"
 #include "Baechi/Placement/Place.h"
+#include "Baechi/Placement/Report.h"
 #ifdef BAECHI_HAVE_GLPK
 #include "Baechi/Placement/Glpk.h"
 #endif

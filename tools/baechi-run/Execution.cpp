@@ -29,14 +29,16 @@ Array arrayLike(const runtime::BufferInfo &info) {
 }
 } // namespace
 
-double Measurement::medianNs() const {
+double Measurement::quantileNs(double share) const {
   if (wallNs.empty())
     return 0;
   std::vector<int64_t> sorted = wallNs;
   std::sort(sorted.begin(), sorted.end());
-  size_t middle = sorted.size() / 2;
-  return sorted.size() % 2 ? sorted[middle]
-                           : (sorted[middle - 1] + sorted[middle]) / 2.0;
+  // Between two steps where the share falls between them.
+  double place = share * (sorted.size() - 1);
+  size_t below = place;
+  size_t above = std::min(below + 1, sorted.size() - 1);
+  return sorted[below] + (place - below) * (sorted[above] - sorted[below]);
 }
 
 double Measurement::meanNs() const {

@@ -21,7 +21,9 @@ struct Measurement {
   std::vector<double> busyNs;     ///< a device each, mean over steps
   std::vector<int64_t> sentBytes; ///< a device each, one step
 
-  double medianNs() const;
+  double medianNs() const { return quantileNs(0.5); }
+  /// The step that \p share of all are not slower than; 0 when there is none.
+  double quantileNs(double share) const;
   double meanNs() const;
 };
 

@@ -114,6 +114,11 @@ Opt<std::string>
                           "machine file with the devices of --machine, and "
                           "stop ('-': to the terminal)"),
                  cl::cat(category));
+Opt<std::string>
+    calibrateFile("calibrate", cl::value_desc("FILE"),
+                  cl::desc("fit what the prediction takes of this machine to "
+                           "the measured steps, and write the machine file"),
+                  cl::cat(category));
 Opt<double>
     watchdog("watchdog", cl::value_desc("SECONDS"), cl::init(60),
              cl::desc("give a step up when nothing happens for so long; "
@@ -203,6 +208,7 @@ RunOptions baechi::parseOptions(int argc, char **argv) {
   options.output = output;
   options.store = store;
   options.queryMachine = queryMachine;
+  options.calibrate = calibrateFile;
   options.watchdog = watchdog;
   options.threads = threads;
   options.sanitizeCode = sanitizeCode;
@@ -223,10 +229,16 @@ RunOptions baechi::parseOptions(int argc, char **argv) {
                                {"reference", &options.reference},
                                {"trace", &options.trace},
                                {"json", &options.json},
+                               {"calibrate", &options.calibrate},
                                {"html", &options.html}})
       if (!value->empty())
         fail("--" + llvm::Twine(name) + " needs a run, but --emit=" +
              options.emit + " stops before it: give one of them");
+  if (!options.calibrate.empty() && !options.check)
+    fail("--calibrate compares with one device; leave --check on");
+  if (options.costs == "roofline" && !options.profile.empty())
+    fail("--costs=roofline measures nothing, so --profile would not be used: "
+         "give one of them");
   if (options.steps < 1)
     fail("--steps needs a positive number, not " + llvm::Twine(options.steps));
   if (options.threads < 1)
@@ -242,7 +254,7 @@ RunOptions baechi::parseOptions(int argc, char **argv) {
     requireReadable(path);
   for (const std::string &path :
        {options.profile, options.outputs, options.trace, options.json,
-        options.html, options.output})
+        options.html, options.output, options.calibrate})
     requireWritable(path);
   if (options.queryMachine != "-")
     requireWritable(options.queryMachine);

@@ -26,6 +26,7 @@ struct RunOptions {
   std::string emit, output; ///< "so" and the file; empty: run
   std::string store;        ///< folder of compiled kernels; empty: none
   std::string queryMachine;
+  std::string calibrate;
   double watchdog = 60;
   unsigned threads = 2;
   bool sanitizeCode = false;

@@ -33,7 +33,8 @@ public:
   void read() {
     placement.device.assign(graph.ops.size(), 0);
     placement.startNs.assign(graph.ops.size(), 0);
-    placement.makespanNs = program.predicted.makespanNs;
+    placement.makespanNs =
+        std::max(program.predicted.makespanNs, program.predicted.stepNs);
     measured.operators.resize(graph.ops.size());
     for (auto [id, argument] : llvm::enumerate(program.arguments))
       placement.device[id] = argument.device;

@@ -10,31 +10,128 @@
 #include "Baechi/Analysis/MachineSpec.h"
 #include "Baechi/Placement/Io.h"
 #include "Baechi/Runtime/Machine.h"
+#include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringRef.h"
 #include "llvm/Support/Format.h"
+#include "llvm/Support/FormatVariadic.h"
+#include "llvm/Support/JSON.h"
 #include "llvm/Support/raw_ostream.h"
 #include <cmath>
 
 using namespace baechi;
 
-llvm::Error baechi::measureLinks(placement::Machine &machine) {
-  runtime::Expected<runtime::LinkFit> fit = runtime::measureHostLink();
+namespace {
+struct MeasuredLink {
+  placement::Link link;
+  double residual = 0;
+};
+
+llvm::Expected<MeasuredLink> measureLink(int32_t sender, int32_t receiver) {
+  runtime::LinkMeasureOptions options;
+  options.sender = sender;
+  options.receiver = receiver;
+  runtime::Expected<runtime::LinkFit> fit = runtime::measureHostLink(options);
   if (!fit)
     return llvm::createStringError(fit.error().message());
-  placement::Link link;
-  link.latencyNs = std::max<int64_t>(0, std::llround(fit->latencyNs));
-  link.bytesPerUs = std::max<int64_t>(1, std::llround(fit->bytesPerNs * 1000));
+  MeasuredLink measured;
+  measured.link.latencyNs = std::max<int64_t>(0, std::llround(fit->latencyNs));
+  measured.link.bytesPerUs =
+      std::max<int64_t>(1, std::llround(fit->bytesPerNs * 1000));
+  measured.residual = fit->residual;
+  return measured;
+}
+
+void tell(const std::string &what, const MeasuredLink &measured) {
+  llvm::errs() << what
+               << llvm::format(": %lld ns + bytes / %.2f GB/s, residual "
+                               "%.1f %%\n",
+                               static_cast<long long>(measured.link.latencyNs),
+                               measured.link.bytesPerUs / 1e3,
+                               100 * measured.residual);
+}
+
+llvm::Error measureRuntime(placement::Machine &machine) {
+  runtime::Expected<runtime::StepOverheads> step = runtime::measureHostStep();
+  if (!step)
+    return llvm::createStringError(step.error().message());
+  machine.runtime = placement::RuntimeCosts{std::llround(step->stepNs),
+                                            std::llround(step->operatorNs),
+                                            std::llround(step->wakeNs)};
+  llvm::errs() << llvm::format(
+      "runtime: %.1f us a step, %.0f ns an operator, %.1f us to wake\n",
+      step->stepNs / 1e3, step->operatorNs, step->wakeNs / 1e3);
+  return llvm::Error::success();
+}
+
+/// Each pair of devices has a link of its own when each has a processor;
+/// otherwise one measurement stands for all.
+llvm::Expected<llvm::json::Array> measurePairs(placement::Machine &machine,
+                                               const runtime::HostInfo &host) {
+  llvm::json::Array residuals;
+  int32_t n = machine.devices.size();
+  if (size_t(n) > host.processors.size() || n < 2) {
+    if (llvm::Error error = measureLinks(machine))
+      return std::move(error);
+    return residuals;
+  }
+  for (int32_t from = 0; from < n; ++from)
+    for (int32_t to = 0; to < n; ++to) {
+      if (from == to)
+        continue;
+      llvm::Expected<MeasuredLink> measured = measureLink(from, to);
+      if (!measured)
+        return measured.takeError();
+      const std::string &a = machine.devices[from].name;
+      const std::string &b = machine.devices[to].name;
+      tell(a + " -> " + b, *measured);
+      machine.links[from * n + to] = measured->link;
+      residuals.push_back(llvm::json::Object{
+          {"from", a},
+          {"to", b},
+          {"residual_percent", std::round(1000 * measured->residual) / 10}});
+    }
+  if (llvm::Error error = measureRuntime(machine))
+    return std::move(error);
+  return residuals;
+}
+
+/// What a person wants to know of where the numbers come from.
+std::string describe(const placement::Machine &machine,
+                     const runtime::HostInfo &host,
+                     llvm::json::Array residuals) {
+  llvm::json::Array devices;
+  for (auto [i, device] : llvm::enumerate(machine.devices))
+    devices.push_back(llvm::json::Object{
+        {"device", device.name},
+        {"processor", host.processors[i % host.processors.size()]}});
+  llvm::json::Array caches;
+  for (const runtime::CacheInfo &cache : host.caches)
+    caches.push_back(llvm::json::Object{{"level", cache.level},
+                                        {"bytes", cache.bytes},
+                                        {"processors", cache.processors}});
+  llvm::json::Object meta{{"model", host.model},
+                          {"cores", host.cores},
+                          {"memory_bytes", host.memoryBytes},
+                          {"caches", std::move(caches)},
+                          {"bound_to", std::move(devices)}};
+  if (!residuals.empty())
+    meta["residuals"] = std::move(residuals);
+  return llvm::formatv("{0}", llvm::json::Value(std::move(meta))).str();
+}
+} // namespace
+
+llvm::Error baechi::measureLinks(placement::Machine &machine) {
+  llvm::Expected<MeasuredLink> measured = measureLink(0, 1);
+  if (!measured)
+    return measured.takeError();
+  tell("links", *measured);
   int32_t n = machine.devices.size();
   for (int32_t from = 0; from < n; ++from)
     for (int32_t to = 0; to < n; ++to)
       if (from != to && machine.devices[from].kind == "host" &&
           machine.devices[to].kind == "host")
-        machine.links[from * n + to] = link;
-  llvm::errs() << llvm::format(
-      "links: %lld ns + bytes / %.2f GB/s, residual %.1f %%\n",
-      static_cast<long long>(link.latencyNs), link.bytesPerUs / 1e3,
-      100 * fit->residual);
-  return llvm::Error::success();
+        machine.links[from * n + to] = measured->link;
+  return measureRuntime(machine);
 }
 
 llvm::Error baechi::queryMachine(placement::Machine machine,
@@ -47,8 +144,10 @@ llvm::Error baechi::queryMachine(placement::Machine machine,
   runtime::HostInfo host = runtime::queryHost();
   llvm::errs() << "host: " << host.cores << " cores, "
                << formatBytes(host.memoryBytes) << " of free memory\n";
-  if (llvm::Error error = measureLinks(machine))
-    return error;
+  llvm::Expected<llvm::json::Array> residuals = measurePairs(machine, host);
+  if (!residuals)
+    return residuals.takeError();
+  machine.meta = describe(machine, host, std::move(*residuals));
   std::string text, error;
   if (path == "-") {
     error = placement::formatMachine(machine, text);

@@ -14,7 +14,8 @@
 namespace baechi {
 
 /// Replaces the links between the host devices of \p machine by what copies
-/// between two of its threads measure.
+/// between two of its threads measure, and what is known of the runtime by what
+/// empty steps do.
 llvm::Error measureLinks(placement::Machine &machine);
 
 /// Writes \p machine, with measured links, to \p path ('-': the terminal).

@@ -40,6 +40,11 @@ static double plannedBusyNs(const runtime::DeviceInfo &device) {
   return sum;
 }
 
+double RunReport::predictedNs() const {
+  return program.predicted.stepNs > 0 ? program.predicted.stepNs
+                                      : program.predicted.makespanNs;
+}
+
 /// How much longer than planned an operator took in the fastest step.
 static int64_t excessNs(const RunReport &report, size_t device, size_t op) {
   return report.timeline.devices[device].operators[op].durationNs() -
@@ -95,15 +100,24 @@ void RunReport::print(llvm::raw_ostream &os) const {
                compiled.placeSeconds,
                compiled.compileSeconds - compiled.placeSeconds);
   os << "placement  " << predicted.placer << " asked, '" << predicted.winner
-     << "' won\n\n";
+     << "' won\n";
+  if (compiled.givenUp)
+    os << "           instead of '" << compiled.givenUp->winner
+       << "', whose step would take " << milliseconds(compiled.givenUp->stepNs)
+       << " with the copies between devices\n";
+  os << "\n";
 
   double step = measured.medianNs();
-  os << "step       predicted " << milliseconds(predicted.makespanNs)
-     << ", measured " << milliseconds(step) << " (median of "
-     << measured.wallNs.size()
-     << format("), %+.1f %%\n",
-               percent(step - predicted.makespanNs, predicted.makespanNs));
-  os << "           lower bound " << milliseconds(predicted.lowerBoundNs)
+  os << "step       predicted " << milliseconds(predictedNs()) << ", measured "
+     << milliseconds(step) << " (median of " << measured.wallNs.size()
+     << format(", half within %.3f to %.3f), %+.1f %%\n",
+               measured.quantileNs(0.25) / 1e6, measured.quantileNs(0.75) / 1e6,
+               percent(step - predictedNs(), predictedNs()));
+  // Placers let transfers overlap computation; on the host a copy takes the
+  // time of the device that does it.
+  os << "           the placement's makespan "
+     << milliseconds(predicted.makespanNs) << ", lower bound "
+     << milliseconds(predicted.lowerBoundNs)
      << format(", gap %.1f %%\n",
                percent(predicted.makespanNs - predicted.lowerBoundNs,
                        predicted.lowerBoundNs));
@@ -115,7 +129,7 @@ void RunReport::print(llvm::raw_ostream &os) const {
        << format(", %+.1f %%\n", percent(single->medianNs() - singlePredictedNs,
                                          singlePredictedNs))
        << format("           speed-up predicted %.2f, measured %.2f\n",
-                 singlePredictedNs / std::max<double>(1, predicted.makespanNs),
+                 singlePredictedNs / std::max<double>(1, predictedNs()),
                  step > 0 ? single->medianNs() / step : 0);
   else
     os << "           one device: "
@@ -128,7 +142,7 @@ void RunReport::print(llvm::raw_ostream &os) const {
     os << format("%-10s %9zu %8.1f %8.1f   %11s %16s %16s %13s\n",
                  device.name.c_str(), device.operators.size(),
                  percent(measured.busyNs[i], measured.meanNs()),
-                 percent(plannedBusyNs(device), predicted.makespanNs),
+                 percent(plannedBusyNs(device), predictedNs()),
                  formatBytes(device.arenaBytes).c_str(),
                  formatBytes(device.memory).c_str(),
                  formatBytes(residentBytes[i]).c_str(),
@@ -159,8 +173,7 @@ json::Object RunReport::toJson() const {
         {"name", device.name},
         {"operators", static_cast<int64_t>(device.operators.size())},
         {"busy_percent", percent(measured.busyNs[i], measured.meanNs())},
-        {"planned_busy_percent",
-         percent(plannedBusyNs(device), program.predicted.makespanNs)},
+        {"planned_busy_percent", percent(plannedBusyNs(device), predictedNs())},
         {"peak_bytes", device.arenaBytes},
         {"resident_bytes", residentBytes[i]},
         {"limit_bytes", device.memory},
@@ -193,9 +206,12 @@ json::Object RunReport::toJson() const {
                     {"place", compiled.placeSeconds},
                     {"partition_and_lower",
                      compiled.compileSeconds - compiled.placeSeconds}}},
-      {"predicted_step_ns", program.predicted.makespanNs},
+      {"predicted_step_ns", predictedNs()},
+      {"placement_makespan_ns", program.predicted.makespanNs},
       {"lower_bound_ns", program.predicted.lowerBoundNs},
       {"measured_step_ns", step},
+      {"measured_quartiles_ns",
+       json::Array{measured.quantileNs(0.25), measured.quantileNs(0.75)}},
       {"steps", static_cast<int64_t>(measured.wallNs.size())},
       {"devices", std::move(devices)},
       {"furthest_operators", std::move(furthest)},

@@ -43,6 +43,10 @@ struct RunReport {
   std::string lossName;
   std::optional<ReferenceComparison> reference;
 
+  /// The step by the runtime's rules; where it was not simulated, by the
+  /// placers'.
+  double predictedNs() const;
+
   /// The operators that took the most time more or less than planned, largest
   /// difference first: their device and position on it.
   std::vector<std::pair<size_t, size_t>> furthestOperators(size_t most) const;

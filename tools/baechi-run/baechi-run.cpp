@@ -14,6 +14,7 @@
 #include "Baechi/Target/ChromeTrace.h"
 #include "Baechi/Target/StepLibrary.h"
 #include "Baechi/Transforms/Passes.h"
+#include "Calibrate.h"
 #include "Execution.h"
 #include "Inputs.h"
 #include "Options.h"
@@ -92,15 +93,13 @@ public:
       return 0;
     }
     for (const placement::Device &device : machine.devices)
-      if (device.kind != "host")
+      if (device.kind != "host" && device.kind != "cuda")
         exitOnError(llvm::createStringError(
             "device '" + device.name + "' is of kind '" + device.kind +
-            "'; baechi-run executes on host devices"));
-    // A short form's links are only assumed; the plan is as good as they are.
-    if (StringRef(options.machine).starts_with("host:") &&
-        machine.devices.size() > 1 && options.costs == "measured")
-      exitOnError(measureLinks(machine));
-
+            "'; baechi-run executes on host and cuda devices"));
+    if (!options.calibrate.empty() && machine.devices.size() < 2)
+      exitOnError(llvm::createStringError(
+          "--calibrate needs at least two devices in --machine"));
     if (!options.reference.empty())
       expected = exitOnError(readReference(options.reference));
     size_t cores = runtime::queryHost().cores;
@@ -158,6 +157,7 @@ private:
     if (failed(created))
       stop();
     compiler = std::move(*created);
+    measureMachine();
     findCosts();
     FailureOr<CompiledProgram> program =
         compiler->compile(machine, options.place, "baechi");
@@ -166,7 +166,24 @@ private:
     report.compiled = std::move(*program);
   }
 
+  void measureMachine() {
+    // A short form's links are only assumed; the plan is as good as they are.
+    bool assumed = StringRef(options.machine).starts_with("host:") &&
+                   options.costs == "measured";
+    bool unknown = !options.calibrate.empty() && !machine.runtime;
+    if (machine.devices.size() > 1 && (assumed || unknown))
+      exitOnError(measureLinks(machine));
+  }
+
   void findCosts() {
+    bool anyHost = llvm::any_of(machine.devices, [](const auto &device) {
+      return device.kind == "host";
+    });
+    if (!anyHost && options.costs == "measured") {
+      llvm::errs() << "baechi-run: note: kernels of GPUs are not measured yet; "
+                      "the costs are the roofline's\n";
+      options.costs = "roofline";
+    }
     if (options.costs == "roofline") {
       if (failed(compiler->annotate(nullptr)))
         stop();
@@ -208,7 +225,8 @@ private:
     // What is wrong with them is told; that they do not fit one device is not.
     if (failed(compiler->compileKernels()))
       stop();
-    llvm::Expected<std::unique_ptr<Execution>> alone = createSingle();
+    llvm::Expected<std::unique_ptr<Execution>> alone =
+        createSingle(withAllMemory("host"));
     if (!alone)
       return alone.takeError();
     // Without the memory for it, what was measured alone has to do.
@@ -329,19 +347,33 @@ private:
       report.singleRefused = "this is one device";
       return false;
     }
-    single = exitOnError(createSingle());
+    single =
+        exitOnError(createSingle(withAllMemory(machine.devices.front().kind)));
     if (!single)
       report.singleRefused = "not run, this machine's memory cannot hold it";
     return single != nullptr;
   }
 
-  /// The same model on one device without a limit; null when this machine
-  /// cannot hold it.
-  llvm::Expected<std::unique_ptr<Execution>> createSingle() {
-    if (!singleProgram) {
+  /// The first device of its kind, with the memory that all such devices have.
+  placement::Device withAllMemory(StringRef kind) {
+    placement::Device whole{"", kind.str(), 0};
+    for (const placement::Device &device : machine.devices)
+      if (device.kind == kind) {
+        whole.name = whole.name.empty() ? device.name : whole.name;
+        whole.memory += device.memory;
+      }
+    if (kind == "host")
+      whole.memory = runtime::queryHost().memoryBytes;
+    return whole;
+  }
+
+  /// The same model on one device; null when that cannot hold it.
+  llvm::Expected<std::unique_ptr<Execution>>
+  createSingle(const placement::Device &device) {
+    auto [entry, isNew] = singlePrograms.try_emplace(device.kind);
+    if (isNew) {
       placement::Machine alone;
-      alone.devices = {
-          {machine.devices[0].name, "host", runtime::queryHost().memoryBytes}};
+      alone.devices = {device};
       alone.links.resize(1);
       alone.linkModel = machine.linkModel;
       PlaceRequest request;
@@ -350,12 +382,14 @@ private:
       ScopedDiagnosticHandler quiet(context.get(),
                                     [](Diagnostic &) { return success(); });
       FailureOr<CompiledProgram> program =
-          compiler->compile(alone, request, "single");
-      if (failed(program))
+          compiler->compile(alone, request, "single_" + device.kind);
+      if (failed(program)) {
+        singlePrograms.erase(entry);
         return nullptr;
-      singleProgram = std::move(*program);
+      }
+      entry->second = std::move(*program);
     }
-    return Execution::create(compiler->jit(), *singleProgram, options.watchdog);
+    return Execution::create(compiler->jit(), entry->second, options.watchdog);
   }
 
   std::optional<size_t> findLoss() {
@@ -398,10 +432,7 @@ private:
     report.timeline = placed->fastest();
     if (single) {
       report.single = single->measurement();
-      // The same operators, one after the other.
-      for (const runtime::DeviceInfo &device : report.program.devices)
-        for (const runtime::OperatorInfo &op : device.operators)
-          report.singlePredictedNs += op.timeNs;
+      report.singlePredictedNs = report.compiled.singleDeviceNs;
     }
     report.print(llvm::outs());
 
@@ -409,7 +440,9 @@ private:
       writeOutputs();
     if (!options.trace.empty())
       writeText(options.trace,
-                chromeTrace(placed->program(), &placed->timeline()));
+                chromeTrace(placed->program(), &placed->fastest()));
+    if (!options.calibrate.empty())
+      writeCalibrated();
     if (!options.json.empty()) {
       std::string text;
       llvm::raw_string_ostream(text)
@@ -428,6 +461,16 @@ private:
     return wrong ? 1 : 0;
   }
 
+  void writeCalibrated() {
+    if (!single)
+      exitOnError(llvm::createStringError(
+          "--calibrate compares with one device: " + report.singleRefused));
+    calibrate(machine, *placed, *single);
+    std::string error = placement::writeMachine(options.calibrate, machine);
+    if (!error.empty())
+      exitOnError(llvm::createStringError(error));
+  }
+
   void writeOutputs() {
     std::map<std::string, Array> arrays;
     for (size_t i = 0; i < placed->program().results.size(); ++i)
@@ -444,7 +487,7 @@ private:
   std::unique_ptr<SourceMgrDiagnosticHandler> handler;
   std::unique_ptr<HostCompiler> compiler;
   std::unique_ptr<Execution> placed, single;
-  std::optional<CompiledProgram> singleProgram;
+  std::map<std::string, CompiledProgram> singlePrograms; ///< a kind each
   std::shared_ptr<runtime::NthCallFails> faults;
   std::vector<double> expected; ///< the reference's losses
   RunReport report;

@@ -184,6 +184,35 @@ TEST(Formats, MachineErrorsNameThePlace) {
               HasSubstr("from a device to itself"));
 }
 
+TEST(Formats, MachinesKeepTheirRuntimeCosts) {
+  auto withRuntime = [](const std::string &runtime) {
+    return machineWith(R"("link_model": "duplex", "runtime": )" + runtime);
+  };
+  Machine machine, again;
+  ASSERT_EQ(parseMachine(withRuntime(R"({"step_ns": 30000, "operator_ns": 50,
+              "wake_ns": 20000, "shared_percent": 113})"),
+                         "m.json", machine),
+            "");
+  std::string text;
+  machine.meta = R"({"model": "a processor"})";
+  ASSERT_EQ(formatMachine(machine, text), "");
+  EXPECT_THAT(text, HasSubstr("a processor"));
+  ASSERT_EQ(parseMachine(text, "m.json", again), "");
+  ASSERT_TRUE(again.runtime);
+  EXPECT_EQ(again.runtime->stepNs, 30000);
+  EXPECT_EQ(again.runtime->operatorNs, 50);
+  EXPECT_EQ(again.runtime->wakeNs, 20000);
+  EXPECT_EQ(again.runtime->sharedPercent, 113);
+  EXPECT_THAT(machineError(withRuntime(R"({"step_ns": 1})")),
+              HasSubstr("'operator_ns' is missing"));
+  EXPECT_THAT(machineError(withRuntime(R"({"step_ns": -1, "operator_ns": 0,
+              "wake_ns": 0, "shared_percent": 100})")),
+              HasSubstr("runtime.step_ns: is not between 0 and a second"));
+  EXPECT_THAT(machineError(withRuntime(R"({"step_ns": 1, "operator_ns": 0,
+              "wake_ns": 0, "shared_percent": 0})")),
+              HasSubstr("shared_percent: is not between 1 and 10000"));
+}
+
 TEST(Formats, PlacementErrorsNameThePlace) {
   Problem problem = diamond();
   auto error = [&](const std::string &ops) {

@@ -287,4 +287,31 @@ TEST(Place, ProgressNamesThePhases) {
     EXPECT_EQ(result.phases[k].name, phases[k]);
 }
 
+TEST(Place, CancelledWhereverItIs) {
+  // Far from every lower bound: dependent operators and slow links.
+  Problem problem;
+  problem.machine = makeMachine(3, int64_t(1) << 40, {1000, 1});
+  for (int32_t i = 0; i < 150; ++i) {
+    problem.graph.ops.push_back(
+        makeOp("op" + std::to_string(i), 500 + i * 37 % 500));
+    for (int32_t from : {i - 1 - i % 7, i - 3 - i % 11})
+      if (from >= 0)
+        problem.graph.edges.push_back({from, 0, i});
+  }
+  ASSERT_TRUE(check(problem).empty());
+  for (Objective objective : {Objective::Makespan, Objective::MaxLoad}) {
+    // By the number of times that it was asked before: phases, then searches.
+    for (int calls : {0, 1, 5, 100}) {
+      PlaceOptions options;
+      options.objective = objective;
+      options.budget = Budget::ofSeconds(3600);
+      int asked = 0;
+      options.cancelled = [&] { return asked++ >= calls; };
+      PlaceResult result = place(problem, options);
+      EXPECT_EQ(result.error, cancelledError);
+      EXPECT_FALSE(result.placement);
+    }
+  }
+}
+
 } // namespace

@@ -11,6 +11,12 @@
 #include <gmock/gmock.h>
 
 #include <atomic>
+#include <chrono>
+#include <csignal>
+#include <iostream>
+#include <thread>
+
+#include <unistd.h>
 
 using namespace baechi::runtime;
 using namespace baechi::runtime::test;
@@ -343,6 +349,37 @@ TEST(Failure, WatchdogLeavesAStuckDeviceBehind) {
   EXPECT_FALSE(session->timeline().devices[0].operators[1].happened());
   // Its end must neither wait for the kernel nor take its memory away.
   session.reset();
+}
+
+/// Steps while another process suspends this one for twice the watchdog's time;
+/// 0 when the step ended well.
+int stepSuspended() {
+  SessionOptions options;
+  options.watchdogSeconds = 0.5;
+  auto session = makeSession(makeProgram(1), {[](Context, char *) {
+                               for (int i = 0; i < 15; ++i)
+                                 std::this_thread::sleep_for(
+                                     std::chrono::milliseconds(20));
+                               return 0;
+                             }},
+                             options);
+  pid_t self = getpid();
+  if (fork() == 0) {
+    usleep(100'000);
+    kill(self, SIGSTOP);
+    usleep(1'000'000);
+    kill(self, SIGCONT);
+    _exit(0);
+  }
+  Error error = session->step();
+  if (error)
+    std::cerr << error.message() << '\n';
+  return bool(error);
+}
+
+TEST(FailureDeathTest, ASuspendedProcessIsNotLate) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  EXPECT_EXIT(_exit(stepSuspended()), testing::ExitedWithCode(0), "");
 }
 
 TEST(Failure, AbortLeavesAStuckDeviceBehind) {

@@ -155,9 +155,30 @@ TEST(LinkMeasure, GivesAPositiveLink) {
   EXPECT_EQ(1 << 20, fit->samples.back().bytes);
 }
 
+TEST(LinkMeasure, MeasuresAnyPair) {
+  LinkMeasureOptions options;
+  options.largestBytes = 4096;
+  options.repetitions = 3;
+  options.sender = 2;
+  options.receiver = 1;
+  Expected<LinkFit> fit = measureHostLink(options);
+  ASSERT_TRUE(bool(fit)) << fit.error().message();
+  EXPECT_GT(fit->bytesPerNs, 0);
+}
+
+TEST(StepMeasure, GivesTimes) {
+  Expected<StepOverheads> overheads = measureHostStep();
+  ASSERT_TRUE(bool(overheads)) << overheads.error().message();
+  EXPECT_GT(overheads->stepNs, 0);
+  EXPECT_GE(overheads->operatorNs, 0);
+  EXPECT_GE(overheads->wakeNs, 0);
+}
+
 TEST(LinkMeasure, NonsenseIsAnError) {
   for (LinkMeasureOptions options :
-       {LinkMeasureOptions{0, 5}, LinkMeasureOptions{100, 0}})
+       {LinkMeasureOptions{0, 1, 0, 5}, LinkMeasureOptions{0, 1, 100, 0},
+        LinkMeasureOptions{0, 1, int64_t(1) << 40, 5},
+        LinkMeasureOptions{1, 1, 100, 5}, LinkMeasureOptions{-1, 1, 100, 5}})
     EXPECT_FALSE(bool(measureHostLink(options)));
 }
 

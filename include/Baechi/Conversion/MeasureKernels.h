@@ -34,14 +34,15 @@ struct MeasureOptions {
 ///
 /// Kernels that such operands might crash or keep busy for ever (divisions of
 /// integers, computed positions, scf.while), and those too large for the
-/// memory, get no row but a warning. Rows of this kind that another host
-/// measured (Profile::target) are dropped, with a warning.
+/// memory, get no row but a warning. Rows of this kind that another host or
+/// compiler made (Profile::target, Profile::compiler) are dropped, with a
+/// warning.
 ///
 /// Rows are measured in several rounds, so that those that are compared with
-/// each other see the same weather. `progress` is told how much is done, as a
-/// number of rows, often and at the end; it is called on the thread that
-/// measures. Rows of gemmLibraries() are left out, with a
-/// warning, where the library is missing.
+/// each other meet the same disturbances. `progress` is told how much is done,
+/// as a number of rows, often and at the end; it is called on the thread that
+/// measures. Rows of gemmLibraries() are left out, with a warning, where the
+/// library is missing.
 mlir::LogicalResult measureKernels(
     mlir::ModuleOp module, Profile &profile, const MeasureOptions &options = {},
     llvm::function_ref<void(size_t done, size_t total)> progress =

@@ -83,12 +83,85 @@ def LowerKernels : Pass<"baechi-lower-kernels", "::mlir::ModuleOp"> {
   let dependentDialects = ["::baechi::BaechiDialect"];
 }
 
+def CudaScratch : Pass<"baechi-cuda-scratch", "::mlir::ModuleOp"> {
+  let summary = "find the scratch bytes of every kernel's GPU code";
+  let description = [{
+    Lowers a copy of each kernel far enough to know the buffers of its own, and
+    writes `baechi.kernel_scratch`: the bytes of device memory that its GPU code
+    needs while it runs. Buffers that fit into a block's shared memory do not
+    count; the parts of sums that many blocks share do. Where more stands there
+    already, for host code, it stays: the kernel may run on either.
+
+    ```mlir
+    func.func private @twice(%x: tensor<100x200xf32>) -> tensor<100x200xf32> attributes {baechi.kernel} {
+      %e = tensor.empty() : tensor<200x100xf32>
+      %y = linalg.transpose ins(%x : tensor<100x200xf32>) outs(%e : tensor<200x100xf32>) permutation = [1, 0]
+      %z = linalg.exp ins(%y : tensor<200x100xf32>) outs(%e : tensor<200x100xf32>) -> tensor<200x100xf32>
+      %r = tensor.empty() : tensor<100x200xf32>
+      %t = linalg.transpose ins(%z : tensor<200x100xf32>) outs(%r : tensor<100x200xf32>) permutation = [1, 0]
+      return %t : tensor<100x200xf32>
+    }
+    ```
+    becomes by `--baechi-cuda-scratch`
+    ```mlir
+    func.func private @twice(%arg0: tensor<100x200xf32>) -> tensor<100x200xf32> attributes {baechi.kernel, baechi.kernel_scratch = 80000 : i64} {
+    ...
+    ```
+  }];
+  let dependentDialects = ["::baechi::BaechiDialect"];
+}
+
+def LowerCudaKernels : Pass<"baechi-lower-cuda-kernels", "::mlir::ModuleOp"> {
+  let summary = "lower every kernel to GPU code and a host function";
+  let description = [{
+    Each kernel NAME becomes an `llvm.func @NAME__cuda` that takes a device
+    pointer an argument, a result and its scratch. It puts the kernel's work on
+    the current stream by the calls of Baechi/Runtime/CudaAbi.h: products of
+    matrices in single precision by `baechi_cuda_sgemm`, launches of generated
+    code by `baechi_cuda_launch`. The generated code of all kernels is one fat
+    binary, a constant of the module, made by the CUDA Toolkit's ptxas and
+    fatbinary ([cuda-kernels.md](cuda-kernels.md)).
+
+    ```mlir
+    func.func private @matmul_12x9x7(%a: tensor<12x7xf32>, %b: tensor<7x9xf32>) -> tensor<12x9xf32> attributes {baechi.kernel} {
+      %zero = arith.constant 0.0 : f32
+      %e = tensor.empty() : tensor<12x9xf32>
+      %f = linalg.fill ins(%zero : f32) outs(%e : tensor<12x9xf32>) -> tensor<12x9xf32>
+      %r = linalg.matmul ins(%a, %b : tensor<12x7xf32>, tensor<7x9xf32>) outs(%f : tensor<12x9xf32>) -> tensor<12x9xf32>
+      return %r : tensor<12x9xf32>
+    }
+    ```
+    becomes by `--baechi-lower-cuda-kernels=stage=launches`
+    ```mlir
+    llvm.func @baechi_cuda_sgemm(i32, i32, i64, i64, i64, !llvm.ptr, i64, i64, !llvm.ptr, i64, i64, !llvm.ptr, i64, i64, i64, i32)
+    func.func private @matmul_12x9x7(%arg0: !llvm.ptr, %arg1: !llvm.ptr, %arg2: !llvm.ptr, %arg3: !llvm.ptr) attributes {baechi.kernel, baechi.kernel_scratch = 0 : i64} {
+    ...
+    ```
+    A kernel that is still called on tensors is an error: `baechi-lower` lowers
+    the callers.
+  }];
+  let options = [
+    ListOption<"chips", "chips", "std::string",
+               "the GPUs to make code for; the first one's PTX is for newer "
+               "ones (sm_80,sm_90,sm_100)">,
+    Option<"toolkit", "toolkit", "std::string", "\"\"",
+           "the CUDA Toolkit's folder; else CUDA_HOME says it, or PATH">,
+    Option<"keepKernels", "keep-kernels", "bool", "false",
+           "leave the kernels on tensors in the module, for other devices">,
+    Option<"stage", "stage", "std::string", "\"code\"",
+           "code; launches: gpu.launch on buffers; emulation or "
+           "reversed-emulation: host code that runs blocks and threads in turn">
+  ];
+  let dependentDialects = ["::baechi::BaechiDialect"];
+}
+
 def Lower : Pass<"baechi-lower", "::mlir::ModuleOp"> {
   let summary = "lower a planned program to a device's code";
   let description = [{
     Each device's module becomes a function `int32_t (baechi_context *, char *)`
     that calls kernels and the runtime's C interface
-    (Baechi/Runtime/Abi.h); the module gets the program's manifest
+    (Baechi/Runtime/Abi.h; of GPUs also CudaAbi.h, and their kernels' names end
+    in `__cuda`); the module gets the program's manifest
     (docs/program-format.md) as the string `PREFIX_program`.
 
     ```mlir
@@ -119,7 +192,8 @@ def Lower : Pass<"baechi-lower", "::mlir::ModuleOp"> {
     ```
   }];
   let options = [
-    Option<"target", "target", "std::string", "\"host\"", "host">,
+    Option<"target", "target", "std::string", "\"host\"",
+           "host, or cuda: for GPUs and host devices">,
     Option<"prefix", "prefix", "std::string", "\"baechi\"",
            "what the module's symbols begin with">
   ];

@@ -9,10 +9,12 @@
 #define BAECHI_PIPELINES_HOSTCOMPILER_H
 
 #include "Baechi/Analysis/Profile.h"
+#include "Baechi/Conversion/CudaKernels.h"
 #include "Baechi/Conversion/HostJit.h"
 #include "Baechi/Placement/Place.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/OwningOpRef.h"
+#include <functional>
 
 namespace baechi {
 
@@ -27,6 +29,13 @@ struct PlaceRequest {
   std::string placement;
 };
 
+/// A placement that was given up: by the runtime's rules, under which copies
+/// take the devices' time, one device alone is faster.
+struct GivenUp {
+  std::string winner;
+  int64_t stepNs = 0;
+};
+
 /// A program whose code is in memory.
 struct CompiledProgram {
   /// docs/program-format.md.
@@ -35,13 +44,18 @@ struct CompiledProgram {
   int64_t groups = 0;
   /// Placements that were planned for until one fit.
   int placements = 1;
+  /// Of a program for one device that was made instead.
+  std::optional<GivenUp> givenUp;
+  /// The step's prediction on one device without a limit.
+  int64_t singleDeviceNs = 0;
   /// Seconds of the placing pass, and of all that follows the kernels' code.
   double placeSeconds = 0, compileSeconds = 0;
 };
 
-/// Compiles one model for any number of machines: its kernels are formed,
-/// measured and compiled once. Diagnostics go to the context's handler; the
-/// functions fail after having emitted at least one.
+/// Compiles one model for any number of machines of host and CUDA devices: its
+/// kernels are formed and measured once, and compiled once for each kind.
+/// Diagnostics go to the context's handler; the functions fail after having
+/// emitted at least one.
 class HostCompiler {
 public:
   /// \p model: linalg on tensors with one public function. \p options: the
@@ -59,8 +73,17 @@ public:
   /// it wrote; the implementations stay.
   mlir::LogicalResult annotate(const Profile *profile);
 
-  /// Compiles the kernels, unless that is done; compile() does so, too.
+  /// Compiles the kernels for host devices, unless that is done; compile() does
+  /// so, too.
   mlir::LogicalResult compileKernels();
+
+  /// How kernels become code for CUDA devices: functions NAME__cuda. Until set,
+  /// lowerKernelsToCuda().
+  using CudaLowering =
+      std::function<mlir::LogicalResult(mlir::ModuleOp kernels)>;
+  void setCudaLowering(CudaLowering lowering) {
+    cudaLowering = std::move(lowering);
+  }
 
   /// Places, partitions, plans and compiles for \p machine. \p prefix begins
   /// the program's symbols; a compiler takes each only once.
@@ -84,11 +107,13 @@ public:
 private:
   HostCompiler() = default;
   mlir::LogicalResult form();
+  mlir::LogicalResult compileCudaKernels();
   std::string keyOf(mlir::func::FuncOp kernel) const;
 
   mlir::OwningOpRef<mlir::ModuleOp> model;
   std::unique_ptr<HostJit> hostJit;
-  bool kernelsCompiled = false, annotated = false;
+  CudaLowering cudaLowering;
+  bool kernelsCompiled = false, cudaKernelsCompiled = false, annotated = false;
   /// The operators whose costs annotate() writes.
   llvm::SmallVector<mlir::Operation *> ownCosts;
   size_t kernelCount = 0, storedCount = 0, operatorCount = 0, callCount = 0;

@@ -37,7 +37,7 @@ struct CompileOptions : public mlir::PassPipelineOptions<CompileOptions> {
       llvm::cl::desc("improvement over the placer: auto, 0, seconds or "
                      "evaluations (5000e)"),
       llvm::cl::init("auto")};
-  Option<std::string> target{*this, "target", llvm::cl::desc("host"),
+  Option<std::string> target{*this, "target", llvm::cl::desc("host or cuda"),
                              llvm::cl::init("host")};
 };
 

@@ -81,7 +81,13 @@ struct PlaceOptions {
   std::vector<ExpertRule> expert;
   /// Called with the name of every phase as it begins.
   std::function<void(const std::string &)> progress;
+  /// Asked often, from the calling thread; once it says true the call ends soon
+  /// with the error `cancelledError`.
+  std::function<bool()> cancelled;
 };
+
+/// The whole error of a call that was cancelled.
+inline constexpr const char *cancelledError = "cancelled";
 
 struct Candidate {
   std::string name;

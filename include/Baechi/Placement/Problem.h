@@ -94,6 +94,21 @@ enum class LinkModel {
   Sequential, ///< one at a time per device (the paper's machines)
 };
 
+/// What the runtime takes on host devices beside operators and links. Placers
+/// do not look at it; the lowered program's prediction does
+/// (Analysis/StepSimulation.h).
+struct RuntimeCosts {
+  /// Starting a step and noticing its end.
+  int64_t stepNs = 0;
+  /// Beginning and ending an operator.
+  int64_t operatorNs = 0;
+  /// Waking a device that fell asleep over a message.
+  int64_t wakeNs = 0;
+  /// What operators take while several devices share caches and memory, in
+  /// percent of what they take on one device alone.
+  int64_t sharedPercent = 100;
+};
+
 struct Machine {
   std::vector<Device> devices;
   /// Row-major devices x devices; nullopt: the pair cannot talk. The diagonal
@@ -106,6 +121,11 @@ struct Machine {
   /// neither (Tarnawski et al., NeurIPS 2020). None: transfers go directly, and
   /// beside the computing.
   std::optional<std::string> stagedThrough;
+  /// As `baechi-run --query-machine` and `--calibrate` measured it.
+  std::optional<RuntimeCosts> runtime;
+  /// What a written file says beside, for people: the text of a JSON value; "":
+  /// nothing. Not read back.
+  std::string meta;
 
   const std::optional<Link> &link(int32_t from, int32_t to) const {
     return links[static_cast<size_t>(from) * devices.size() + to];

@@ -23,6 +23,14 @@
 
 namespace baechi::runtime {
 
+/// A cache that some processors share, or one has alone.
+struct CacheInfo {
+  int32_t level = 0;
+  int64_t bytes = 0;
+  /// As the system writes it: "0-3,8".
+  std::string processors;
+};
+
 struct HostInfo {
   /// Logical processors that this process may run on, those of different
   /// physical cores first. Never empty.
@@ -35,6 +43,10 @@ struct HostInfo {
   /// The processor's extensions as the system names them, sorted; empty where
   /// it does not say.
   std::vector<std::string> extensions;
+  /// The processor's name; "" where the system does not say.
+  std::string model;
+  /// Caches of data of the usable processors, each once, by level.
+  std::vector<CacheInfo> caches;
 };
 
 HostInfo queryHost();
@@ -61,15 +73,36 @@ struct LinkFit {
 Expected<LinkFit> fitLink(std::span<const TransferSample> samples);
 
 struct LinkMeasureOptions {
-  /// 0 and the powers of four up to this many bytes.
-  int64_t largestBytes = int64_t(16) << 20;
-  /// Round trips a size, after one that is not counted; the median is kept.
+  /// The devices of a session that exchange messages: which processors their
+  /// threads are bound to. Two different ones.
+  int32_t sender = 0;
+  int32_t receiver = 1;
+  /// 0 and the powers of four up to this many bytes, at most 16 MiB.
+  int64_t largestBytes = int64_t(4) << 20;
+  /// Messages a size, after one that is not counted; the median is kept.
   int32_t repetitions = 15;
 };
 
-/// Measures messages between two host devices of a session of their own: half
-/// the round trip, rendezvous and copy included.
+/// Measures messages between two host devices of a session of their own:
+/// rendezvous (half the round trip of one without bytes) and copy, under a
+/// step's conditions: from the cache of who has just written the tensor to
+/// where nobody was lately.
 Expected<LinkFit> measureHostLink(const LinkMeasureOptions &options = {});
+
+/// What the runtime itself takes, ns.
+struct StepOverheads {
+  /// A step of two devices that do nothing.
+  double stepNs = 0;
+  /// Beginning and ending an operator.
+  double operatorNs = 0;
+  /// From a message's offer to the moment that its receiver, which fell asleep
+  /// over it, goes on.
+  double wakeNs = 0;
+};
+
+/// Measures a session of two host devices, medians of some dozen steps; takes
+/// about 20 ms.
+Expected<StepOverheads> measureHostStep();
 
 } // namespace baechi::runtime
 

@@ -83,7 +83,10 @@ struct ArgumentInfo : BufferInfo {
 
 /// What the compiler predicted of a step.
 struct Prediction {
+  /// Of the placement, by the rules of placers.
   int64_t makespanNs = 0;
+  /// Of the lowered program, by the runtime's rules; 0: not simulated.
+  int64_t stepNs = 0;
   int64_t lowerBoundNs = 0;
   std::string placer;
   std::string winner;

@@ -8,6 +8,7 @@
 
 #include "Baechi/Analysis/DeviceProgram.h"
 #include "Baechi/Analysis/Program.h"
+#include "Baechi/Conversion/CudaKernels.h"
 #include "Baechi/Conversion/Manifest.h"
 #include "Baechi/Conversion/Passes.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -22,13 +23,15 @@ using namespace mlir;
 using namespace baechi;
 
 namespace {
-/// The runtime's C interface (Baechi/Runtime/Abi.h) in the LLVM dialect.
+/// The runtime's C interface (Baechi/Runtime/Abi.h, and CudaAbi.h) in the LLVM
+/// dialect.
 class RuntimeInterface {
 public:
   explicit RuntimeInterface(ModuleOp module)
       : module(module),
         pointer(LLVM::LLVMPointerType::get(module.getContext())),
         i32(IntegerType::get(module.getContext(), 32)),
+        i64(IntegerType::get(module.getContext(), 64)),
         nothing(LLVM::LLVMVoidType::get(module.getContext())) {}
 
   LLVM::LLVMFuncOp message(StringRef name) { // send, recv
@@ -40,12 +43,18 @@ public:
   LLVM::LLVMFuncOp bracket(StringRef name) { // operator begin, end
     return declare(name, nothing, {pointer, i32});
   }
+  LLVM::LLVMFuncOp cudaCopy() {
+    return declare("baechi_cuda_copy", nothing, {pointer, pointer, i64});
+  }
+  LLVM::LLVMFuncOp cudaConstant() {
+    return declare("baechi_cuda_constant", pointer, {pointer, i64});
+  }
   LLVM::LLVMFuncOp kernel(StringRef name, unsigned arguments) {
     return declare(name, nothing, SmallVector<Type>(arguments, pointer));
   }
 
   ModuleOp module;
-  Type pointer, i32, nothing;
+  Type pointer, i32, i64, nothing;
 
 private:
   LLVM::LLVMFuncOp declare(StringRef name, Type result,
@@ -65,6 +74,7 @@ public:
   EntryWriter(RuntimeInterface &runtime, DeviceProgram program,
               StringRef prefix)
       : runtime(runtime), program(program), prefix(prefix),
+        isCuda(program.spec.getKind() == "cuda"),
         builder(OpBuilder::atBlockEnd(runtime.module.getBody())) {}
 
   LogicalResult write() {
@@ -169,6 +179,11 @@ private:
     return plus(loc, addressOfConstant(loc, result.getOwner()), inRoot);
   }
 
+  Value integer64(Location loc, int64_t value) {
+    return LLVM::ConstantOp::create(builder, loc, runtime.i64,
+                                    builder.getI64IntegerAttr(value));
+  }
+
   Value addressOfConstant(Location loc, Operation *constant) {
     ElementsAttr data;
     matchPattern(constant, m_Constant(&data));
@@ -185,7 +200,13 @@ private:
               .str(),
           data, /*alignment=*/kAlignment);
     }
-    return LLVM::AddressOfOp::create(builder, loc, global);
+    Value address = LLVM::AddressOfOp::create(builder, loc, global);
+    if (!isCuda)
+      return address;
+    int64_t bytes = *tensorBytes(constant->getResult(0).getType(), false);
+    return LLVM::CallOp::create(builder, loc, runtime.cudaConstant(),
+                                ValueRange{address, integer64(loc, bytes)})
+        .getResult();
   }
 
   /// Leaves the step when a call of the runtime says so.
@@ -238,12 +259,15 @@ private:
     }
     if (auto copy = dyn_cast<CopyOp>(op)) {
       Value bytes =
-          LLVM::ConstantOp::create(builder, loc, builder.getI64Type(),
-                                   builder.getI64IntegerAttr(*tensorBytes(
-                                       copy.getSource().getType(), false)));
-      LLVM::MemcpyOp::create(builder, loc, addressOf(loc, copy.getTarget()),
-                             addressOf(loc, copy.getSource()), bytes,
-                             /*isVolatile=*/false);
+          integer64(loc, *tensorBytes(copy.getSource().getType(), false));
+      Value target = addressOf(loc, copy.getTarget());
+      Value source = addressOf(loc, copy.getSource());
+      if (isCuda)
+        LLVM::CallOp::create(builder, loc, runtime.cudaCopy(),
+                             ValueRange{target, source, bytes});
+      else
+        LLVM::MemcpyOp::create(builder, loc, target, source, bytes,
+                               /*isVolatile=*/false);
       return success();
     }
     return writeOperator(op);
@@ -271,8 +295,10 @@ private:
     Value position = integer(loc, operators++);
     LLVM::CallOp::create(builder, loc, runtime.bracket("baechi_operator_begin"),
                          ValueRange{context, position});
-    LLVM::CallOp::create(builder, loc,
-                         runtime.kernel(kernel.getName(), addresses.size()),
+    std::string code = kernel.getName().str();
+    if (isCuda)
+      code += kCudaKernelSuffix;
+    LLVM::CallOp::create(builder, loc, runtime.kernel(code, addresses.size()),
                          addresses);
     LLVM::CallOp::create(builder, loc, runtime.bracket("baechi_operator_end"),
                          ValueRange{context, position});
@@ -282,6 +308,7 @@ private:
   RuntimeInterface &runtime;
   DeviceProgram program;
   StringRef prefix;
+  const bool isCuda;
   OpBuilder builder;
   Value context, arena;
   Region *body = nullptr;
@@ -328,6 +355,13 @@ struct Lower : public baechi::impl::LowerBase<Lower> {
             << "is a kernel on tensors; run --baechi-lower-kernels first";
         return signalPassFailure();
       }
+    for (DeviceProgram program : *programs)
+      if (program.spec.getKind() == "cuda" && target != "cuda") {
+        emitError(program.module.getLoc())
+            << "device '" << program.name
+            << "' is a GPU; lower with target=cuda, for GPUs and host devices";
+        return signalPassFailure();
+      }
     RuntimeInterface runtime(module);
     for (DeviceProgram program : *programs)
       if (failed(EntryWriter(runtime, program, prefix).write()))
@@ -358,7 +392,7 @@ struct Lower : public baechi::impl::LowerBase<Lower> {
 } // namespace
 
 std::string baechi::wrongTarget(StringRef target) {
-  if (target == "host")
+  if (target == "host" || target == "cuda")
     return "";
-  return ("unknown target '" + target + "'; known: host").str();
+  return ("unknown target '" + target + "'; known: host, cuda").str();
 }

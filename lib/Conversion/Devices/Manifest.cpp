@@ -26,8 +26,10 @@ namespace {
 class ManifestWriter {
 public:
   ManifestWriter(ModuleOp module, StringRef prefix,
-                 ArrayRef<std::string> processor, int64_t cores)
-      : module(module), prefix(prefix), processor(processor), cores(cores) {}
+                 ArrayRef<std::string> processor, int64_t cores,
+                 const SimulatedStep *simulated)
+      : module(module), prefix(prefix), processor(processor), cores(cores),
+        simulated(simulated) {}
 
   FailureOr<std::string> run() {
     FailureOr<SmallVector<DeviceProgram>> found = devicePrograms(module);
@@ -76,6 +78,8 @@ public:
                        {"winner", certificate.getWinner()},
                        {"operators", certificate.getOperators()},
                        {"groups", certificate.getGroups()}};
+    if (simulated && manifest.getObject("predicted"))
+      (*manifest.getObject("predicted"))["step_ns"] = simulated->makespanNs;
     std::string text;
     llvm::raw_string_ostream os(text);
     os << json::Value(std::move(manifest));
@@ -143,7 +147,8 @@ private:
     size_t next = program.step.getNumArguments();
     json::Array operators;
     SymbolTableCollection symbols;
-    for (Operation *op : operatorsOf(program.step)) {
+    size_t device = deviceIndex.lookup(program.name);
+    for (auto [position, op] : llvm::enumerate(operatorsOf(program.step))) {
       json::Object entry{{"name", names[next++]}};
       if (func::FuncOp kernel = kernelOf(op, symbols))
         entry["kernel"] = kernel.getName();
@@ -153,17 +158,26 @@ private:
         if (auto ns =
                 cost.getTimeNs().getAs<IntegerAttr>(program.spec.getKind()))
           entry["time_ns"] = ns.getInt();
+      if (simulated) {
+        SimulatedInterval time = simulated->operators[device][position];
+        entry["start_ns"] = time.start;
+        entry["time_ns"] = time.end - time.start;
+      }
       operators.push_back(std::move(entry));
     }
     program.step.walk([&](SendOp send) {
       Queue &queue = messages[send.getQueue()];
-      queue.from = deviceIndex.lookup(program.name);
+      queue.from = device;
       queue.to = deviceIndex.lookup(send.getTo());
+      SimulatedInterval time{static_cast<int64_t>(send.getStart()),
+                             static_cast<int64_t>(send.getEnd())};
+      if (simulated)
+        time = simulated->copies[send.getQueue()][send.getSeq()];
       queue.list.push_back(json::Object{
           {"name", messageName(send, names)},
           {"bytes", *tensorBytes(send.getValue().getType(), false)},
-          {"start_ns", static_cast<int64_t>(send.getStart())},
-          {"end_ns", static_cast<int64_t>(send.getEnd())}});
+          {"start_ns", time.start},
+          {"end_ns", time.end}});
     });
     for (BlockArgument argument : program.step.getArguments())
       if (auto position = program.step.getArgAttrOfType<IntegerAttr>(
@@ -250,6 +264,7 @@ private:
   StringRef prefix;
   ArrayRef<std::string> processor;
   int64_t cores;
+  const SimulatedStep *simulated;
   func::FuncOp whole;
   SmallVector<DeviceProgram> programs;
   llvm::StringMap<int64_t> deviceIndex;
@@ -262,6 +277,7 @@ private:
 
 FailureOr<std::string> baechi::writeManifest(ModuleOp module, StringRef prefix,
                                              ArrayRef<std::string> processor,
-                                             int64_t cores) {
-  return ManifestWriter(module, prefix, processor, cores).run();
+                                             int64_t cores,
+                                             const SimulatedStep *simulated) {
+  return ManifestWriter(module, prefix, processor, cores, simulated).run();
 }

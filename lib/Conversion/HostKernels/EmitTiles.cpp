@@ -149,7 +149,7 @@ SmallVector<Value> TileEmitter::sum(Factors at, int64_t rows, Columns columns,
     Value factor = code.splat(scalar);
     for (auto [index, other] : llvm::enumerate(factors)) {
       Value &element = tile[row * columns.vectors() + index];
-      element = LLVM::FMAOp::create(builder, loc, factor, other, element);
+      element = LLVM::FMulAddOp::create(builder, loc, factor, other, element);
     }
   }
   return tile;

@@ -10,6 +10,7 @@
 #include "Baechi/Dialect/Baechi.h"
 #include "Gemm.h"
 #include "Internal.h"
+#include "KernelCopies.h"
 #include "Tiles.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
@@ -25,23 +26,6 @@ namespace {
 constexpr StringLiteral kOpenBlas = "openblas";
 constexpr StringLiteral kOneDnn = "onednn";
 constexpr StringLiteral kGenerated = "generated";
-
-bool isKernel(func::FuncOp function) {
-  return function->hasAttr(BaechiDialect::kKernel);
-}
-
-SmallVector<func::FuncOp> kernelsOf(ModuleOp module) {
-  return llvm::filter_to_vector(module.getOps<func::FuncOp>(), isKernel);
-}
-
-OwningOpRef<ModuleOp> copiesOf(ArrayRef<func::FuncOp> kernels,
-                               Location location) {
-  OwningOpRef<ModuleOp> copies = ModuleOp::create(location);
-  OpBuilder builder = OpBuilder::atBlockBegin(copies->getBody());
-  for (func::FuncOp kernel : kernels)
-    builder.clone(*kernel);
-  return copies;
-}
 
 /// The implementation that `kernel` asks for, else its default; fails on one
 /// that it does not have.
@@ -80,11 +64,6 @@ FailureOr<OwningOpRef<ModuleOp>> takeProducts(ModuleOp kernels) {
   return products;
 }
 
-void append(ModuleOp from, ModuleOp to) {
-  to.getBody()->getOperations().splice(to.getBody()->end(),
-                                       from.getBody()->getOperations());
-}
-
 /// The dialects that the steps create operations and attributes of by
 /// themselves. (Passes load theirs; a pass that calls us depends on these.)
 void loadDialects(MLIRContext *context) {
@@ -111,58 +90,6 @@ LogicalResult lowerCopies(ModuleOp copies) {
                  succeeded(lowerToLLVM(copies)));
 }
 
-/// True when `step` fails on this kernel alone; its errors are not shown.
-bool failsAlone(func::FuncOp kernel,
-                function_ref<LogicalResult(ModuleOp)> step) {
-  ScopedDiagnosticHandler silence(kernel.getContext(),
-                                  [](Diagnostic &) { return success(); });
-  return failed(step(*copiesOf(kernel, kernel.getLoc())));
-}
-
-/// Runs `step` on copies of all kernels at once. When it fails, finds out by
-/// which kernel and says so: the step's own errors rarely name the function.
-FailureOr<OwningOpRef<ModuleOp>>
-runOnCopies(ArrayRef<func::FuncOp> kernels, Location location,
-            function_ref<LogicalResult(ModuleOp)> step) {
-  OwningOpRef<ModuleOp> copies = copiesOf(kernels, location);
-  if (succeeded(step(*copies)))
-    return copies;
-  for (func::FuncOp kernel : kernels)
-    if (failsAlone(kernel, step))
-      return emitError(kernel.getLoc()) << "kernel '" << kernel.getSymName()
-                                        << "' cannot be lowered to host code";
-  return failure();
-}
-
-/// Moves the symbols of `from` to the end of `to`. Functions keep their names;
-/// constants, which only they use, are renamed where `to` has the name already.
-LogicalResult moveSymbols(ModuleOp from, ModuleOp to) {
-  SymbolTable names(to), own(from);
-  for (Operation &op : llvm::make_early_inc_range(*from.getBody())) {
-    StringAttr name = SymbolTable::getSymbolName(&op);
-    Operation *same = names.lookup(name);
-    if (same && isa<LLVM::LLVMFuncOp>(op)) {
-      // Declarations of library functions, or of kernels for their callers.
-      auto function = dyn_cast<LLVM::LLVMFuncOp>(same);
-      bool defines = !cast<LLVM::LLVMFuncOp>(op).isExternal();
-      if (function && !defines)
-        continue;
-      if (function && function.isExternal()) {
-        names.erase(function);
-        op.remove();
-        names.insert(&op);
-        continue;
-      }
-      return op.emitOpError("is needed by host code, but the module has '")
-             << name.getValue() << "' for something else";
-    }
-    if (same && failed(own.renameToUnique(&op, {&names})))
-      return failure();
-    op.remove();
-    names.insert(&op);
-  }
-  return success();
-}
 } // namespace
 
 SmallVector<StringRef> baechi::hostImplementations(func::FuncOp kernel) {
@@ -174,7 +101,8 @@ SmallVector<StringRef> baechi::hostImplementations(func::FuncOp kernel) {
 LogicalResult baechi::annotateKernelScratch(ModuleOp module) {
   loadDialects(module.getContext());
   SmallVector<func::FuncOp> kernels = kernelsOf(module);
-  auto copies = runOnCopies(kernels, module.getLoc(), lowerToPointers);
+  auto copies =
+      runOnCopies(kernels, module.getLoc(), "host code", lowerToPointers);
   if (failed(copies))
     return failure();
   for (func::FuncOp kernel : kernels)
@@ -188,23 +116,20 @@ LogicalResult baechi::annotateKernelScratch(ModuleOp module) {
 LogicalResult baechi::lowerKernels(ModuleOp module) {
   loadDialects(module.getContext());
   SmallVector<func::FuncOp> kernels = kernelsOf(module);
-  auto lowered = runOnCopies(kernels, module.getLoc(), lowerCopies);
+  auto lowered =
+      runOnCopies(kernels, module.getLoc(), "host code", lowerCopies);
   if (failed(lowered))
     return failure();
   for (func::FuncOp kernel : kernels) {
-    // Memory was planned with what the kernel said.
-    auto planned =
-        kernel->getAttrOfType<IntegerAttr>(BaechiDialect::kKernelScratch);
     auto needed =
         (*lowered)
             ->lookupSymbol(kernel.getSymNameAttr())
             ->getAttrOfType<IntegerAttr>(BaechiDialect::kKernelScratch);
-    if (planned && planned.getInt() < needed.getInt())
-      return kernel.emitOpError("needs ")
-             << needed.getInt() << " bytes of scratch but says "
-             << planned.getInt() << "; run baechi-kernel-scratch again";
+    if (failed(checkPlannedScratch(kernel, needed.getInt(),
+                                   "baechi-kernel-scratch")))
+      return failure();
   }
   for (func::FuncOp kernel : kernels)
     kernel.erase();
-  return moveSymbols(**lowered, module);
+  return moveSymbols(**lowered, module, "host code");
 }

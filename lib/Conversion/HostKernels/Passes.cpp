@@ -8,6 +8,7 @@
 
 #include "Baechi/Conversion/Passes.h"
 #include "Baechi/Conversion/HostKernels.h"
+#include "KernelCopies.h"
 #include "mlir/Dialect/Bufferization/IR/Bufferization.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
@@ -43,19 +44,8 @@ struct LowerKernelsPass
     registerHostKernelDialects(registry);
   }
   void runOnOperation() override {
-    // A func.call of an llvm.func would not verify. Devices' modules declare
-    // the kernels that they call.
-    WalkResult called = getOperation().walk([&](func::CallOp call) {
-      auto callee = SymbolTable::lookupNearestSymbolFrom<func::FuncOp>(
-          call, call.getCalleeAttr());
-      if (!callee || !callee->hasAttr(BaechiDialect::kKernel) ||
-          callee->getParentOp() != getOperation())
-        return WalkResult::advance();
-      call.emitOpError("calls a kernel on tensors; run --baechi-partition on "
-                       "the program that calls it, or take the kernels alone");
-      return WalkResult::interrupt();
-    });
-    if (called.wasInterrupted() || failed(lowerKernels(getOperation())))
+    if (failed(checkNotCalled(getOperation())) ||
+        failed(lowerKernels(getOperation())))
       signalPassFailure();
   }
 };

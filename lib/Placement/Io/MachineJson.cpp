@@ -89,6 +89,22 @@ void readLinks(const Cursor &root, Machine &machine) {
   });
 }
 
+RuntimeCosts readRuntime(const Cursor &at) {
+  at.onlyKeys({"step_ns", "operator_ns", "wake_ns", "shared_percent"});
+  auto time = [&](const char *key) {
+    int64_t ns = at[key].integer();
+    constexpr int64_t second = 1'000'000'000;
+    if (ns < 0 || ns > second)
+      at[key].fail("is not between 0 and a second");
+    return ns;
+  };
+  RuntimeCosts costs{time("step_ns"), time("operator_ns"), time("wake_ns"),
+                     at["shared_percent"].integer()};
+  if (costs.sharedPercent < 1 || costs.sharedPercent > 10'000)
+    at["shared_percent"].fail("is not between 1 and 10000");
+  return costs;
+}
+
 /// The link that most pairs have becomes the file's default.
 std::optional<Link> commonLink(const Machine &machine) {
   std::map<std::pair<int64_t, int64_t>, size_t> counts;
@@ -138,7 +154,7 @@ std::string baechi::placement::parseMachine(std::string_view text,
   machine = {};
   return json::parse(text, name, "baechi-machine", {}, [&](const Cursor &root) {
     root.onlyKeys({"format", "version", "meta", "devices", "kinds", "links",
-                   "link_default", "link_model", "staged_through"});
+                   "link_default", "link_model", "staged_through", "runtime"});
     machine = readDevices(root);
     readLinks(root, machine);
     Cursor model = root["link_model"];
@@ -150,6 +166,8 @@ std::string baechi::placement::parseMachine(std::string_view text,
     machine.linkModel = *known;
     if (auto stage = root.find("staged_through"))
       machine.stagedThrough = stage->string();
+    if (auto runtime = root.find("runtime"))
+      machine.runtime = readRuntime(*runtime);
   });
 }
 
@@ -164,6 +182,8 @@ std::string baechi::placement::formatMachine(const Machine &machine,
                                              std::string &text) try {
   using Json = nlohmann::ordered_json;
   Json root{{"format", "baechi-machine"}, {"version", 1}};
+  if (!machine.meta.empty())
+    root["meta"] = Json::parse(machine.meta);
   auto &devices = root["devices"] = Json::array();
   for (const Device &device : machine.devices)
     devices.push_back({{"name", device.name},
@@ -191,6 +211,11 @@ std::string baechi::placement::formatMachine(const Machine &machine,
   root["link_model"] = linkModelName(machine.linkModel);
   if (machine.stagedThrough)
     root["staged_through"] = *machine.stagedThrough;
+  if (machine.runtime)
+    root["runtime"] = {{"step_ns", machine.runtime->stepNs},
+                       {"operator_ns", machine.runtime->operatorNs},
+                       {"wake_ns", machine.runtime->wakeNs},
+                       {"shared_percent", machine.runtime->sharedPercent}};
   text = root.dump(1) + "\n";
   return "";
 } catch (const std::exception &e) {

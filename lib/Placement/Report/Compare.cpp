@@ -103,6 +103,11 @@ Comparison baechi::placement::compare(const Problem &problem,
     ComparisonRow &row = comparison.rows.emplace_back();
     row.name = name;
     row.description = "the placer that is asked for, all candidates, search";
+    if (options.cancelled && options.cancelled()) {
+      comparison.rows.clear();
+      comparison.error = cancelledError;
+      return comparison;
+    }
     if (const Placer *placer = placerNamed(name)) {
       row.description = placer->description;
       row.baseline = placer->baseline;

@@ -9,64 +9,156 @@
 #include "Schedule/Schedule.h"
 
 #include <algorithm>
+#include <numeric>
 
 using namespace baechi::placement;
+
+namespace {
+
+/// The bytes of one device over time. Its nodes run one after another, so that
+/// what begins and ends with them needs no sorting of its own; transfers begin
+/// and end at any time.
+class DeviceLevel {
+public:
+  struct Change {
+    int64_t at, bytes;
+    bool operator<(const Change &other) const { return at < other.at; }
+  };
+  /// A node of this device, in the order in which they run.
+  struct Run {
+    int64_t start, end;
+    int64_t held = 0;     ///< from its start on
+    int64_t released = 0; ///< at its end
+  };
+
+  int64_t resident = 0;
+  std::vector<Run> runs;
+  std::vector<Change> gains, losses; ///< by transfers
+
+  int64_t peak() {
+    std::sort(gains.begin(), gains.end());
+    std::sort(losses.begin(), losses.end());
+    level = highest = resident;
+    for (size_t first = 0, next; first < runs.size(); first = next) {
+      int64_t start = runs[first].start;
+      // What ends makes room for what begins at the same time, also between
+      // nodes of no duration.
+      advance(start, /*withGains=*/false);
+      for (next = first; next < runs.size() && runs[next].start == start;
+           ++next)
+        if (runs[next].end == start)
+          level -= runs[next].released;
+      advance(start, /*withGains=*/true);
+      for (size_t k = first; k < next; ++k)
+        add(runs[k].held);
+      const Run &last = runs[next - 1];
+      if (last.end == start)
+        continue;
+      advance(last.end, /*withGains=*/false);
+      level -= last.released;
+    }
+    advance(never, /*withGains=*/true);
+    return highest;
+  }
+
+private:
+  void add(int64_t bytes) {
+    level += bytes;
+    highest = std::max(highest, level);
+  }
+  /// Everything until \p until; of what transfers begin just then, only if
+  /// \p withGains.
+  void advance(int64_t until, bool withGains) {
+    while (nextGain < gains.size() || nextLoss < losses.size()) {
+      int64_t gain = nextGain < gains.size() ? gains[nextGain].at : never;
+      int64_t loss = nextLoss < losses.size() ? losses[nextLoss].at : never;
+      if (loss <= gain) {
+        if (loss > until)
+          return;
+        level -= losses[nextLoss++].bytes;
+      } else {
+        if (gain > until || (gain == until && !withGains))
+          return;
+        add(gains[nextGain++].bytes);
+      }
+    }
+  }
+
+  size_t nextGain = 0, nextLoss = 0;
+  int64_t level = 0, highest = 0;
+};
+
+} // namespace
 
 std::vector<int64_t>
 baechi::placement::schedulePeaks(const Model &model, const Assignment &device,
                                  const Schedule &schedule) {
-  struct Change {
-    int64_t at, delta;
-  };
-  std::vector<std::vector<Change>> changes(model.numDevices);
-  std::vector<int64_t> resident(model.numDevices, 0);
-  auto hold = [&](int32_t d, int64_t from, int64_t until, int64_t bytes) {
-    if (bytes == 0 || until <= from)
-      return;
-    changes[d].push_back({from, bytes});
-    changes[d].push_back({until, -bytes});
-  };
+  std::vector<DeviceLevel> levels(model.numDevices);
   auto endOf = [&](int32_t i) {
     return schedule.start[i] + model.timeOf(i, device[i]);
   };
-  std::vector<int64_t> lastUse(model.numTensors);
-  for (int32_t t = 0; t < model.numTensors; ++t) {
-    int32_t source = model.producer[t];
-    lastUse[t] = endOf(source);
-    for (int32_t user : model.users[t])
-      if (device[user] == device[source])
-        lastUse[t] = std::max(lastUse[t], endOf(user));
+  // Nodes of no duration come before the one that starts when they do.
+  std::vector<int32_t> byStart(model.numNodes), place(model.numNodes);
+  std::iota(byStart.begin(), byStart.end(), 0);
+  std::sort(byStart.begin(), byStart.end(), [&](int32_t a, int32_t b) {
+    int64_t startA = schedule.start[a], startB = schedule.start[b];
+    return startA != startB ? startA < startB : endOf(a) < endOf(b);
+  });
+  for (int32_t i : byStart) {
+    DeviceLevel &level = levels[device[i]];
+    place[i] = static_cast<int32_t>(level.runs.size());
+    level.runs.push_back({schedule.start[i], endOf(i)});
+    level.runs.back().held = level.runs.back().released = model.scratch[i];
+    if (level.runs.back().start == level.runs.back().end)
+      level.runs.back().held = level.runs.back().released = 0;
+    level.resident += model.resident[i];
   }
+  // The last of the users of a tensor on a device, and when it ends.
+  auto lastUser = [&](int32_t t, int32_t d, int32_t last) {
+    for (int32_t user : model.users[t])
+      if (device[user] == d && (last < 0 || place[user] > place[last]))
+        last = user;
+    return last;
+  };
+  std::vector<int64_t> sentUntil(model.numTensors, -1);
   for (const ScheduledTransfer &transfer : schedule.transfers) {
     int32_t t = transfer.tensor;
-    lastUse[t] = std::max(lastUse[t], transfer.end);
-    int64_t last = transfer.end;
-    for (int32_t user : model.users[t])
-      if (device[user] == transfer.to)
-        last = std::max(last, endOf(user));
-    hold(transfer.to, transfer.start, last, model.copy[t]);
+    sentUntil[t] = std::max(sentUntil[t], transfer.end);
+    DeviceLevel &level = levels[transfer.to];
+    int32_t last = lastUser(t, transfer.to, -1);
+    bool used = last >= 0 && endOf(last) > transfer.end;
+    int64_t until = used ? endOf(last) : transfer.end;
+    if (until <= transfer.start)
+      continue;
+    level.gains.push_back({transfer.start, model.copy[t]});
+    if (used)
+      level.runs[place[last]].released += model.copy[t];
+    else
+      level.losses.push_back({until, model.copy[t]});
   }
   for (int32_t i = 0; i < model.numNodes; ++i) {
-    resident[device[i]] += model.resident[i];
-    hold(device[i], schedule.start[i], endOf(i), model.scratch[i]);
+    DeviceLevel &level = levels[device[i]];
     auto [begin, end] = model.tensorsOf(i);
-    for (int32_t t = begin; t < end; ++t)
-      hold(device[i], schedule.start[i],
-           model.keepsOutputs[i] ? schedule.makespan : lastUse[t],
-           model.memory[t]);
-  }
-  std::vector<int64_t> peaks = resident;
-  for (int32_t d = 0; d < model.numDevices; ++d) {
-    std::sort(changes[d].begin(), changes[d].end(),
-              [](const Change &a, const Change &b) {
-                return std::tie(a.at, a.delta) < std::tie(b.at, b.delta);
-              });
-    int64_t level = resident[d];
-    for (const Change &change : changes[d]) {
-      level += change.delta;
-      peaks[d] = std::max(peaks[d], level);
+    for (int32_t t = begin; t < end; ++t) {
+      if (model.memory[t] == 0)
+        continue;
+      int32_t last = lastUser(t, device[i], i);
+      bool sent = sentUntil[t] > endOf(last);
+      int64_t until = model.keepsOutputs[i] ? schedule.makespan
+                      : sent                ? sentUntil[t]
+                                            : endOf(last);
+      if (until <= schedule.start[i])
+        continue;
+      level.runs[place[i]].held += model.memory[t];
+      if (!model.keepsOutputs[i] && sent)
+        level.losses.push_back({until, model.memory[t]});
+      else if (!model.keepsOutputs[i])
+        level.runs[place[last]].released += model.memory[t];
     }
   }
+  std::vector<int64_t> peaks;
+  for (DeviceLevel &level : levels)
+    peaks.push_back(level.peak());
   return peaks;
 }
 

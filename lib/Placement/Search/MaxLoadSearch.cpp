@@ -94,9 +94,12 @@ MaxLoadSearch::MaxLoadSearch(const Model &model, const SearchOptions &options)
     memoryMatters |= bytes > model.deviceMemory(d);
 }
 
-/// Share of the budget that is spent; all of it at the lower bound.
+/// Share of the budget that is spent; all of it at the lower bound and when
+/// the search is cancelled.
 double MaxLoadSearch::spent() const {
   if (!elite.empty() && elite.front().value <= options.lowerBound)
+    return 1;
+  if (options.cancelled && options.cancelled())
     return 1;
   if (options.budget.kind == Budget::Kind::Seconds)
     return std::chrono::duration<double>(std::chrono::steady_clock::now() -

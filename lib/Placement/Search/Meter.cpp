@@ -13,7 +13,8 @@
 using namespace baechi::placement;
 
 Meter::Meter(const Model &merged, const SearchOptions &options)
-    : budget(options.budget), lowerBound(options.lowerBound),
+    : budget(options.budget), cancelled(options.cancelled),
+      lowerBound(options.lowerBound),
       begin(std::chrono::steady_clock::now()) {
   // An evaluation looks at every node; small graphs need fewer.
   constexpr int64_t visits = 12'000'000, most = 20'000, each = 200, least = 20;
@@ -26,7 +27,7 @@ Meter::Meter(const Model &merged, const SearchOptions &options)
 }
 
 double Meter::spent() const {
-  if (isBest)
+  if (isBest || (cancelled && cancelled()))
     return 1;
   switch (budget.kind) {
   case Budget::Kind::Seconds:

@@ -23,7 +23,8 @@ public:
   void charge(double evaluations) { charged += evaluations; }
   /// A value was found; nothing is better than the lower bound.
   void found(int64_t value) { isBest |= value <= lowerBound; }
-  /// Share of the budget that is spent; all of it at the lower bound.
+  /// Share of the budget that is spent; all of it at the lower bound, and when
+  /// the search is cancelled.
   double spent() const;
   double evaluations() const { return charged; }
   /// The budget in automatic budgets, about seconds.
@@ -31,6 +32,7 @@ public:
 
 private:
   Budget budget;
+  std::function<bool()> cancelled;
   int64_t lowerBound;
   double automatic; ///< evaluations of an automatic budget
   std::chrono::steady_clock::time_point begin;

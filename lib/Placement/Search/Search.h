@@ -26,6 +26,8 @@ struct SearchOptions {
   /// Of the objective: nothing better can be found, the search ends there.
   int64_t lowerBound = 0;
   uint64_t seed = 1;
+  /// Ends the search where it says true; none: never.
+  std::function<bool()> cancelled = {};
 };
 
 struct Found {

@@ -137,6 +137,24 @@ static bool allUsersCanRecompute(GenericOp producer) {
   return true;
 }
 
+/// A reader looks for elements that are equal to others, as the gradient of a
+/// maximum does. Code that computes them in one place may round otherwise than
+/// code that does so in another: products are contracted.
+static bool isComparedForEquality(GenericOp producer) {
+  auto compares = [](Operation &op) {
+    auto compare = dyn_cast<arith::CmpFOp>(op);
+    return compare &&
+           llvm::is_contained(
+               {arith::CmpFPredicate::OEQ, arith::CmpFPredicate::UEQ,
+                arith::CmpFPredicate::ONE, arith::CmpFPredicate::UNE},
+               compare.getPredicate());
+  };
+  return llvm::any_of(producer->getUsers(), [&](Operation *user) {
+    auto consumer = dyn_cast<GenericOp>(user);
+    return consumer && llvm::any_of(*consumer.getBody(), compares);
+  });
+}
+
 /// Why a structured operation is not computed where its result is read; empty
 /// when it is to be.
 static StringRef whyNotFused(OpOperand *operand) {
@@ -161,6 +179,9 @@ static StringRef whyNotFused(OpOperand *operand) {
     return "a broadcast element would be computed wherever it is read";
   if (hasOneUser(producer))
     return "";
+  if (isComparedForEquality(producer))
+    return "several operators read it, and one compares it for equality: "
+           "computed again, it might differ in its last bit";
   if (!isCheap(producer))
     return "several operators read it, and computing it again costs more than "
            "reading it";

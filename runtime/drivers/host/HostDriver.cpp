@@ -49,12 +49,15 @@ public:
     return entry(context, arena);
   }
 
-  void write(int64_t offset, const void *data, size_t size) override {
+  Error write(int64_t offset, const void *data, size_t size) override {
     std::memcpy(arena + offset, data, size);
+    return Error();
   }
-  void read(int64_t offset, void *data, size_t size) const override {
+  Error read(int64_t offset, void *data, size_t size) const override {
     std::memcpy(data, arena + offset, size);
+    return Error();
   }
+  std::span<char> hostArena() override { return {arena, bytes}; }
 
 private:
   size_t bytes;
@@ -65,6 +68,7 @@ private:
 } // namespace
 
 std::unique_ptr<Driver>
-baechi::runtime::makeHostDriver(const DeviceInfo &device, Entry entry) {
+baechi::runtime::makeHostDriver(const DeviceInfo &device, Entry entry,
+                                int32_t) {
   return std::make_unique<HostDriver>(device, entry);
 }

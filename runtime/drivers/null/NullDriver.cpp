@@ -44,9 +44,10 @@ public:
   }
 
   /// There is no data: what is written is dropped, and zeros are read.
-  void write(int64_t, const void *, size_t) override {}
-  void read(int64_t, void *data, size_t bytes) const override {
+  Error write(int64_t, const void *, size_t) override { return Error(); }
+  Error read(int64_t, void *data, size_t bytes) const override {
     std::memset(data, 0, bytes);
+    return Error();
   }
 
 private:
@@ -73,6 +74,6 @@ private:
 } // namespace
 
 std::unique_ptr<Driver> baechi::runtime::makeNullDriver(const DeviceInfo &,
-                                                        Entry) {
+                                                        Entry, int32_t) {
   return std::make_unique<NullDriver>();
 }

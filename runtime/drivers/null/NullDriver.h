@@ -15,7 +15,8 @@ namespace baechi::runtime {
 /// A device without memory or code: each step it offers all its messages,
 /// passes through its operators and waits for its messages. It shows what the
 /// protocol alone costs, and stands in for a device that is not here.
-std::unique_ptr<Driver> makeNullDriver(const DeviceInfo &device, Entry entry);
+std::unique_ptr<Driver> makeNullDriver(const DeviceInfo &device, Entry entry,
+                                       int32_t ordinal);
 
 } // namespace baechi::runtime
 

@@ -9,7 +9,7 @@
 // CHECK-NOT: call void @cblas_sgemm
 // CHECK: phi <[[LANES:[0-9]+]] x float>
 // CHECK: call <[[LANES]] x float> @llvm.masked.load
-// CHECK: call <[[LANES]] x float> @llvm.fma
+// CHECK: call <[[LANES]] x float> @llvm.fmuladd
 // CHECK: call void @llvm.masked.store
 func.func private @product(%a: tensor<12x7xf32>, %b: tensor<7x9xf32>) -> tensor<12x9xf32> attributes {baechi.kernel} {
   %zero = arith.constant 0.0 : f32
@@ -23,7 +23,7 @@ func.func private @product(%a: tensor<12x7xf32>, %b: tensor<7x9xf32>) -> tensor<
 // SCRATCH: @transposed{{.*}}baechi.kernel_scratch = {{[1-9]}}
 // CHECK-LABEL: define void @transposed(
 // CHECK: shufflevector
-// CHECK: call <{{[0-9]+}} x float> @llvm.fma
+// CHECK: call <{{[0-9]+}} x float> @llvm.fmuladd
 func.func private @transposed(%a: tensor<12x40xf32>, %b: tensor<16x40xf32>) -> tensor<12x16xf32> attributes {baechi.kernel} {
   %zero = arith.constant 0.0 : f32
   %e = tensor.empty() : tensor<12x16xf32>

@@ -1,4 +1,4 @@
-//===- Report.cpp - A placement in words and numbers ------------*- C++ -*-===//
+//===- ResultText.cpp - A placement in words and numbers --------*- C++ -*-===//
 //
 // Part of the Baechi project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.
@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Report.h"
+#include "Baechi/Placement/Report.h"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -43,8 +43,9 @@ bool triedSingle(const PlaceResult &result) {
 
 } // namespace
 
-std::string reportText(const Problem &problem, const PlaceOptions &options,
-                       const PlaceResult &result) {
+std::string baechi::placement::reportText(const Problem &problem,
+                                          const PlaceOptions &options,
+                                          const PlaceResult &result) {
   std::string text;
   auto out = std::back_inserter(text);
   int64_t makespan = result.placement->makespanNs;
@@ -113,9 +114,10 @@ std::string reportText(const Problem &problem, const PlaceOptions &options,
   return text;
 }
 
-std::string reportJson(const Problem &problem, const PlaceOptions &options,
-                       const PlaceResult &result,
-                       const nlohmann::ordered_json &explanations) {
+std::string baechi::placement::reportJson(const Problem &problem,
+                                          const PlaceOptions &options,
+                                          const PlaceResult &result,
+                                          const std::string &explanations) {
   using Json = nlohmann::ordered_json;
   bool maxLoad = options.objective == Objective::MaxLoad;
   Json root{{"format", "baechi-placement-report"},
@@ -171,6 +173,6 @@ std::string reportJson(const Problem &problem, const PlaceOptions &options,
   for (const Phase &phase : result.phases)
     phases.push_back({{"name", phase.name}, {"seconds", phase.seconds}});
   if (!explanations.empty())
-    root["explanations"] = explanations;
+    root["explanations"] = Json::parse(explanations);
   return root.dump(1) + "\n";
 }

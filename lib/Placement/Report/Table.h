@@ -5,11 +5,13 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
-#ifndef BAECHI_TOOLS_BAECHI_PLACE_TABLE_H
-#define BAECHI_TOOLS_BAECHI_PLACE_TABLE_H
+#ifndef BAECHI_LIB_PLACEMENT_TABLE_H
+#define BAECHI_LIB_PLACEMENT_TABLE_H
 
 #include <string>
 #include <vector>
+
+namespace baechi::placement {
 
 /// A table of texts, each column as wide as it needs.
 class Table {
@@ -30,4 +32,6 @@ private:
   std::vector<std::vector<std::string>> rows;
 };
 
-#endif // BAECHI_TOOLS_BAECHI_PLACE_TABLE_H
+} // namespace baechi::placement
+
+#endif // BAECHI_LIB_PLACEMENT_TABLE_H

@@ -1,4 +1,4 @@
-//===- Sweep.cpp - The table of other machines ------------------*- C++ -*-===//
+//===- SweepText.cpp - The table of other machines --------------*- C++ -*-===//
 //
 // Part of the Baechi project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.
@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Sweep.h"
-#include "Table.h"
+#include "Baechi/Placement/Report.h"
+#include "Report/Table.h"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -114,7 +114,7 @@ std::string leastMemoryTable(const Sweep &sweep) {
 
 } // namespace
 
-std::string sweepText(const Sweep &sweep) {
+std::string baechi::placement::sweepText(const Sweep &sweep) {
   std::string text = pointsTable(sweep);
   auto out = std::back_inserter(text);
   if (!sweep.leastMemory.empty())
@@ -149,7 +149,7 @@ std::string sweepText(const Sweep &sweep) {
   return text;
 }
 
-std::string sweepJson(const Sweep &sweep) {
+std::string baechi::placement::sweepJson(const Sweep &sweep) {
   using Json = nlohmann::ordered_json;
   auto orNull = [](bool known, auto value) {
     return known ? Json(value) : Json(nullptr);

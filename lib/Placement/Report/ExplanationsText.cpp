@@ -1,4 +1,4 @@
-//===- Explain.cpp - Explanations of operators ------------------*- C++ -*-===//
+//===- ExplanationsText.cpp - Explanations of operators ---------*- C++ -*-===//
 //
 // Part of the Baechi project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.
@@ -6,9 +6,11 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Explain.h"
+#include "Baechi/Placement/Explain.h"
+#include "Baechi/Placement/Report.h"
 
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include <algorithm>
 
@@ -99,13 +101,15 @@ Json toJson(const Problem &problem, const SetExplanation &e) {
 
 } // namespace
 
-Explanations explainAll(const Problem &problem, const Placement &placement,
-                        Objective objective,
-                        const std::vector<std::string> &patterns) {
+Explanations
+baechi::placement::explainAll(const Problem &problem,
+                              const Placement &placement, Objective objective,
+                              const std::vector<std::string> &patterns) {
   ExplainOptions options;
   options.objective = objective;
   Explainer explainer(problem, placement, options);
   Explanations result;
+  Json list = Json::array();
   for (const std::string &pattern : patterns) {
     std::vector<int32_t> ops;
     findOperators(problem.graph, pattern, ops);
@@ -118,18 +122,19 @@ Explanations explainAll(const Problem &problem, const Placement &placement,
           fmt::format("'{}': {}\n", pattern, explanationText(problem, all));
       entry["together"] = toJson(problem, all);
     }
-    auto &list = entry["operators"] = Json::array();
+    auto &operators = entry["operators"] = Json::array();
     for (size_t k = 0; k < std::min(ops.size(), shown); ++k) {
       Explanation one = explainer.explain(ops[k]);
       result.text += (k ? "\n" : "") + explanationText(problem, one);
-      list.push_back(toJson(problem, one));
+      operators.push_back(toJson(problem, one));
     }
     if (ops.size() > shown)
       result.text +=
           fmt::format("'{}': {} more operators; ask for fewer to see "
                       "each\n",
                       pattern, ops.size() - shown);
-    result.json.push_back(std::move(entry));
+    list.push_back(std::move(entry));
   }
+  result.json = list.dump(1);
   return result;
 }

@@ -6,11 +6,13 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Table.h"
+#include "Report/Table.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
+
+using namespace baechi::placement;
 
 std::string Table::text() const {
   std::vector<size_t> width;

@@ -1,4 +1,4 @@
-//===- Compare.cpp - The table of all placers -------------------*- C++ -*-===//
+//===- ComparisonText.cpp - The table of all placers ------------*- C++ -*-===//
 //
 // Part of the Baechi project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.
@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Compare.h"
-#include "Table.h"
+#include "Baechi/Placement/Report.h"
+#include "Report/Table.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -50,8 +50,8 @@ private:
 
 } // namespace
 
-std::string comparisonText(const Problem &problem,
-                           const Comparison &comparison) {
+std::string baechi::placement::comparisonText(const Problem &problem,
+                                              const Comparison &comparison) {
   const auto &devices = problem.machine.devices;
   bool maxLoad = comparison.objective == Objective::MaxLoad;
   Table table({{"placer", Table::Left},
@@ -115,8 +115,8 @@ std::string comparisonText(const Problem &problem,
   return text;
 }
 
-std::string comparisonJson(const Problem &problem,
-                           const Comparison &comparison) {
+std::string baechi::placement::comparisonJson(const Problem &problem,
+                                              const Comparison &comparison) {
   using Json = nlohmann::ordered_json;
   bool maxLoad = comparison.objective == Objective::MaxLoad;
   Json root{{"format", "baechi-comparison"},

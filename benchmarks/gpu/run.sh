@@ -1,0 +1,90 @@
+#!/usr/bin/env bash
+# Part of the Baechi project, under the Apache License v2.0 with LLVM Exceptions.
+# See LICENSE for license information.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#
+#   benchmarks/gpu/run.sh            all checks that need a GPU
+#   benchmarks/gpu/run.sh prepare    only what needs MLIR and ptxas, into build/gpu
+#   benchmarks/gpu/run.sh check      only what needs the GPU
+#
+# prepare builds the driver's tests and compiles the tiny models for one, two and
+# four logical devices of one GPU, and for a GPU beside a host device, as shared
+# objects. check needs neither MLIR nor a compiler, but an NVIDIA driver, cuBLASLt
+# and a Python with numpy and ml_dtypes: the folder may be prepared elsewhere. It
+# runs the driver's tests on the GPU, trains the models and compares the losses
+# with JAX's, and both again under compute-sanitizer where that is installed.
+# The last line says how many parts passed.
+set -uo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/../.."
+
+out=build/gpu
+models=(mlp_tiny transformer_tiny gnmt_tiny lstm_tiny convnet_tiny moe_tiny)
+python=.venv/bin/python
+[ -x "$python" ] || python=python3
+
+prepare() {
+  scripts/build release baechi-run RuntimeCudaTests || return 1
+  mkdir -p "$out"
+  cp build/release/bin/RuntimeCudaTests "$out/"
+  cp build/release/lib/libBaechiFakeCuda.so "$out/" 2>/dev/null ||
+    cp build/release/unittests/Runtime/libBaechiFakeCuda.so "$out/" || return 1
+  printf '{"format": "baechi-machine", "version": 1, "devices": [
+  {"name": "cuda0", "kind": "cuda", "memory": 1073741824},
+  {"name": "host0", "kind": "host", "memory": 1073741824}],
+ "link_default": {"latency_ns": 10000, "bytes_per_us": 20000}, "link_model": "duplex"}\n' >"$out/mixed.json"
+  local model file machine name
+  for model in "${models[@]}"; do
+    file=$(ls test/fixtures/"$model".mlir*)
+    for machine in cuda:1@1GiB cuda:2@1GiB cuda:4@1GiB "$out/mixed.json"; do
+      name=$(basename "$machine" .json)
+      name=${model}__${name//[:@]/_}
+      # The placer's own result, so that every device has something to do.
+      build/release/bin/baechi-run "$file" --machine="$machine" --costs=roofline \
+        --place=mtopo --budget=0 --emit=so --output="$out/$name.so" || return 1
+    done
+  done
+}
+
+passed=0 failed=0
+part() {
+  printf '\n== %s\n' "$1"
+  shift
+  if "$@"; then passed=$((passed + 1)); else failed=$((failed + 1)); fi
+}
+
+check() {
+  export BAECHI_CUDA_LIBRARY=${BAECHI_CUDA_LIBRARY:-libcuda.so.1}
+  if ! [ -d "$out" ]; then
+    echo "run.sh: $out is not there: run 'benchmarks/gpu/run.sh prepare' first" >&2
+    exit 1
+  fi
+  if ! "$python" -c 'import ctypes, sys; ctypes.CDLL(sys.argv[1])' "$BAECHI_CUDA_LIBRARY" 2>/dev/null; then
+    echo "run.sh: $BAECHI_CUDA_LIBRARY cannot be loaded: there is no NVIDIA driver on this machine" >&2
+    exit 1
+  fi
+  nvidia-smi --query-gpu=name,driver_version,memory.total --format=csv 2>/dev/null
+  export LD_LIBRARY_PATH=$PWD/$out:${LD_LIBRARY_PATH:-}
+  part "the driver's tests" "$out/RuntimeCudaTests" --gtest_brief=1
+  part "training steps" "$python" benchmarks/gpu/steps.py "$out"
+  local tool
+  if command -v compute-sanitizer >/dev/null; then
+    for tool in memcheck racecheck synccheck; do
+      part "$tool" compute-sanitizer --tool "$tool" --error-exitcode 9 \
+        "$python" benchmarks/gpu/steps.py "$out" --steps=2
+    done
+  else
+    printf '\n== compute-sanitizer: not installed, skipped\n'
+  fi
+  printf '\n%d passed, %d failed\n' "$passed" "$failed"
+  [ "$failed" = 0 ]
+}
+
+case ${1:-all} in
+prepare) prepare ;;
+check) check ;;
+all) prepare && check ;;
+*)
+  echo "run.sh: unknown part '$1'; known: prepare, check" >&2
+  exit 1
+  ;;
+esac

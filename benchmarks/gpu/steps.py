@@ -1,0 +1,74 @@
+#!/usr/bin/env python3
+# Part of the Baechi project, under the Apache License v2.0 with LLVM Exceptions.
+# See LICENSE for license information.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Trains the step libraries of a folder and compares their losses with JAX's.
+
+    benchmarks/gpu/steps.py FOLDER [--steps N]
+
+The files are those of `benchmarks/gpu/run.sh prepare`, MODEL__MACHINE.so. Prints a table: the median step, the largest
+relative difference of a loss, and what each device holds. Exits with 1 when a loss is further off than 1e-4, or a
+step fails.
+"""
+import argparse
+import pathlib
+import statistics
+import sys
+
+import numpy as np
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path[:0] = [str(ROOT / "python"), str(ROOT / "python" / "tests")]
+
+import fixtures  # noqa: E402
+from baechi.library import StepError, StepLibrary  # noqa: E402
+
+LIMIT = 1e-4
+
+
+def train(file, model, steps):
+    """Losses, and the steps' wall times in ms."""
+    step = StepLibrary(file)
+    results = step.program["results"]
+    loss_at = next(i for i, result in enumerate(results) if result["name"] == "loss")
+    for i, value in enumerate(fixtures.initial_values(model)):
+        step.set_argument(i, np.ascontiguousarray(value))
+    losses, times = [], []
+    for _ in range(steps):
+        step.run()
+        losses.append(float(step.result(loss_at)))
+        times.append(step.wall_ns / 1e6)
+    arenas = ", ".join(f"{d['name']} {d['arena_bytes'] / 2**20:.2f}" for d in step.program["devices"])
+    step.close()
+    return losses, times, arenas
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("folder", type=pathlib.Path)
+    parser.add_argument("--steps", type=int, default=20)
+    args = parser.parse_args()
+    files = sorted(args.folder.glob("*__*.so"))
+    if not files:
+        sys.exit(f"steps.py: {args.folder} holds no MODEL__MACHINE.so: run benchmarks/gpu/run.sh prepare")
+    print("| model | machine | step, ms | losses off by | arenas, MiB |\n|---|---|---|---|---|")
+    wrong = 0
+    for file in files:
+        model, machine = file.stem.split("__")
+        expected = fixtures.reference(model)["losses"][: args.steps]
+        try:
+            losses, times, arenas = train(file, model, len(expected))
+        except StepError as error:
+            wrong += 1
+            print(f"| {model} | {machine} | | failed: {error} | |", flush=True)
+            continue
+        off = max(abs(a - b) / max(abs(b), 1e-30) for a, b in zip(losses, expected, strict=True))
+        wrong += not off <= LIMIT
+        mark = "" if off <= LIMIT else " WRONG"
+        print(f"| {model} | {machine} | {statistics.median(times[1:] or times):.3f} | {off:.1e}{mark} | {arenas} |", flush=True)
+    print(f"\n{len(files) - wrong} programs right, {wrong} wrong")
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

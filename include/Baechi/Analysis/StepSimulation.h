@@ -1,0 +1,83 @@
+//===- StepSimulation.h - A step as the runtime runs it ---------*- C++ -*-===//
+//
+// Part of the Baechi project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+///
+/// \file
+/// The time that a lowered program takes on host devices, by the runtime's own
+/// rules (runtime/core/Exchange.h): a device does one thing at a time, and a
+/// copy takes the time of the device that does it. Placers work with simpler
+/// rules, under which transfers overlap computation; this is what a report
+/// compares with the measured step.
+///
+//===----------------------------------------------------------------------===//
+#ifndef BAECHI_ANALYSIS_STEPSIMULATION_H
+#define BAECHI_ANALYSIS_STEPSIMULATION_H
+
+#include "Baechi/Placement/Problem.h"
+#include "mlir/IR/BuiltinOps.h"
+
+namespace baechi {
+
+/// What a device does next. Messages are named by queue and position in it.
+struct Instruction {
+  enum class Kind { Operator, LocalCopy, Send, Recv, AwaitSend, AwaitRecv };
+  Kind kind;
+  /// Operators and local copies: their time alone.
+  int64_t ns = 0;
+  int32_t queue = 0;
+  int32_t seq = 0;
+};
+
+/// A lowered program: what each device does, and the queues' messages.
+struct StepProgram {
+  struct Queue {
+    int32_t from = 0;
+    int32_t to = 0;
+    struct Message {
+      int64_t bytes = 0;
+      /// What its copy takes, ns.
+      int64_t copyNs = 0;
+    };
+    std::vector<Message> messages;
+  };
+  std::vector<std::vector<Instruction>> devices;
+  std::vector<Queue> queues;
+};
+
+/// ns since the step's start.
+struct SimulatedInterval {
+  int64_t start = 0;
+  int64_t end = 0;
+};
+
+struct SimulatedStep {
+  int64_t makespanNs = 0;
+  /// Of each device's operators, in order.
+  std::vector<std::vector<SimulatedInterval>> operators;
+  /// Of each queue's messages: their copies.
+  std::vector<std::vector<SimulatedInterval>> copies;
+  /// A device each: the time that it spent copying.
+  std::vector<int64_t> copyNs;
+};
+
+/// Runs \p program by the runtime's rules. The step must be free of deadlock
+/// (--baechi-verify-partitioned); nullopt where it is not.
+std::optional<SimulatedStep> simulateStep(const StepProgram &program,
+                                          const placement::RuntimeCosts &costs);
+
+/// The same operators, one after the other on one device.
+int64_t singleDeviceNs(const StepProgram &program,
+                       const placement::RuntimeCosts &costs);
+
+/// The program of a module after --baechi-plan-memory. \p machine has the
+/// links. Fails, with an error, when the module is no partitioned program.
+mlir::FailureOr<StepProgram> readStepProgram(mlir::ModuleOp module,
+                                             const placement::Machine &machine);
+
+} // namespace baechi
+
+#endif // BAECHI_ANALYSIS_STEPSIMULATION_H

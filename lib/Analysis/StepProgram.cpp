@@ -1,0 +1,117 @@
+//===- StepProgram.cpp - What each device of a program does -----*- C++ -*-===//
+//
+// Part of the Baechi project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Baechi/Analysis/DeviceProgram.h"
+#include "Baechi/Analysis/Program.h"
+#include "Baechi/Analysis/StepSimulation.h"
+#include "llvm/ADT/StringMap.h"
+
+using namespace mlir;
+using namespace baechi;
+using Kind = Instruction::Kind;
+
+namespace {
+class Reader {
+public:
+  Reader(ArrayRef<DeviceProgram> programs, const placement::Machine &machine)
+      : programs(programs), machine(machine) {
+    for (auto [index, program] : llvm::enumerate(programs))
+      positionOf[program.name] = index;
+  }
+
+  StepProgram run() {
+    for (auto [index, program] : llvm::enumerate(programs)) {
+      device = index;
+      instructions.emplace_back();
+      operators.clear();
+      func::FuncOp step = program.step;
+      operators.insert_range(operatorsOf(step));
+      for (Operation &op : step.getBody().front())
+        read(&op);
+    }
+    result.devices = std::move(instructions);
+    return std::move(result);
+  }
+
+private:
+  void read(Operation *op) {
+    if (auto send = dyn_cast<SendOp>(op)) {
+      addMessage(send);
+      add({Kind::Send, 0, int32_t(send.getQueue()), int32_t(send.getSeq())});
+    } else if (auto recv = dyn_cast<RecvOp>(op)) {
+      add({Kind::Recv, 0, int32_t(recv.getQueue()), int32_t(recv.getSeq())});
+    } else if (auto await = dyn_cast<AwaitOp>(op)) {
+      Operation *source = await.getSource().getDefiningOp();
+      if (auto send = dyn_cast_or_null<SendOp>(source))
+        add({Kind::AwaitSend, 0, int32_t(send.getQueue()),
+             int32_t(send.getSeq())});
+      else if (auto recv = dyn_cast_or_null<RecvOp>(source))
+        add({Kind::AwaitRecv, 0, int32_t(recv.getQueue()),
+             int32_t(recv.getSeq())});
+    } else if (auto copy = dyn_cast<CopyOp>(op)) {
+      // At the rate of a copy to a neighbour, without its rendezvous.
+      int32_t other = device == 0 ? 1 : 0;
+      int64_t bytes =
+          tensorBytes(copy.getSource().getType(), false).value_or(0);
+      add({Kind::LocalCopy,
+           machine.devices.size() > 1 && machine.link(other, device)
+               ? machine.link(other, device)->transferNs(bytes) -
+                     machine.link(other, device)->latencyNs
+               : 0,
+           0, 0});
+    } else if (operators.contains(op)) {
+      add({Kind::Operator, timeOf(op), 0, 0});
+    }
+  }
+
+  void add(Instruction instruction) {
+    instructions.back().push_back(instruction);
+  }
+
+  int64_t timeOf(Operation *op) const {
+    auto cost = op->getAttrOfType<CostAttr>(BaechiDialect::kCost);
+    if (!cost)
+      return 0;
+    for (StringRef kind : {programs[device].spec.getKind(), StringRef("")})
+      if (auto ns = cost.getTimeNs().getAs<IntegerAttr>(kind))
+        return ns.getInt();
+    return 0;
+  }
+
+  void addMessage(SendOp send) {
+    size_t queue = send.getQueue(), seq = send.getSeq();
+    if (result.queues.size() <= queue)
+      result.queues.resize(queue + 1);
+    StepProgram::Queue &channel = result.queues[queue];
+    channel.from = device;
+    channel.to = positionOf.lookup(send.getTo());
+    if (channel.messages.size() <= seq)
+      channel.messages.resize(seq + 1);
+    int64_t bytes = tensorBytes(send.getValue().getType(), false).value_or(0);
+    const std::optional<placement::Link> &link =
+        machine.link(channel.from, channel.to);
+    channel.messages[seq] = {bytes, link ? link->transferNs(bytes) : 0};
+  }
+
+  ArrayRef<DeviceProgram> programs;
+  const placement::Machine &machine;
+  llvm::StringMap<int32_t> positionOf;
+  int32_t device = 0;
+  llvm::DenseSet<Operation *> operators;
+  std::vector<std::vector<Instruction>> instructions;
+  StepProgram result;
+};
+} // namespace
+
+FailureOr<StepProgram>
+baechi::readStepProgram(ModuleOp module, const placement::Machine &machine) {
+  FailureOr<SmallVector<DeviceProgram>> programs = devicePrograms(module);
+  if (failed(programs))
+    return failure();
+  return Reader(*programs, machine).run();
+}

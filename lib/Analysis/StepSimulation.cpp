@@ -1,0 +1,199 @@
+//===- StepSimulation.cpp - A step as the runtime runs it -------*- C++ -*-===//
+//
+// Part of the Baechi project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Baechi/Analysis/StepSimulation.h"
+#include "llvm/ADT/ArrayRef.h"
+#include "llvm/ADT/STLExtras.h"
+#include <queue>
+
+using namespace baechi;
+using Kind = Instruction::Kind;
+
+namespace {
+// The runtime's numbers (runtime/core/Exchange.cpp): what a device that waits
+// looks for in each queue to it, and how long it looks before it sleeps.
+constexpr size_t messagesAhead = 8;
+constexpr int64_t bytesAhead = 256 << 10;
+constexpr int64_t awakeNs = 20'000;
+constexpr int64_t unknown = -1;
+
+struct Slot {
+  bool sent = false, received = false;
+  /// When its copy ends; unknown while nobody has begun it.
+  int64_t doneAt = unknown;
+};
+
+struct Device {
+  size_t next = 0; ///< the instruction
+  /// Since when it waits for the message of its next instruction, and has
+  /// nothing to copy meanwhile.
+  int64_t waitsSince = unknown;
+};
+
+class Simulation {
+public:
+  Simulation(const StepProgram &program, const placement::RuntimeCosts &costs)
+      : program(program), costs(costs), devices(program.devices.size()) {
+    step.operators.resize(devices.size());
+    step.copyNs.resize(devices.size());
+    firstOpen.resize(program.queues.size());
+    for (const StepProgram::Queue &queue : program.queues) {
+      slots.emplace_back(queue.messages.size());
+      step.copies.emplace_back(queue.messages.size());
+    }
+    shared = llvm::count_if(program.devices, [](const auto &instructions) {
+               return llvm::any_of(instructions, [](const Instruction &i) {
+                 return i.kind == Kind::Operator;
+               });
+             }) > 1;
+  }
+
+  std::optional<SimulatedStep> run() {
+    for (size_t device = 0; device < devices.size(); ++device)
+      ready.push({0, device});
+    while (!ready.empty()) {
+      auto [now, device] = ready.top();
+      ready.pop();
+      advance(device, now);
+    }
+    for (auto [device, instructions] : llvm::zip(devices, program.devices))
+      if (device.next < instructions.size())
+        return std::nullopt;
+    step.makespanNs += costs.stepNs;
+    return std::move(step);
+  }
+
+private:
+  /// The device does one thing at \p now. Others that are ready are not
+  /// earlier, so all that was offered by now is known.
+  void advance(size_t index, int64_t now) {
+    Device &device = devices[index];
+    llvm::ArrayRef<Instruction> instructions = program.devices[index];
+    if (device.next == instructions.size()) {
+      step.makespanNs = std::max(step.makespanNs, now);
+      return;
+    }
+    const Instruction &instruction = instructions[device.next];
+    switch (instruction.kind) {
+    case Kind::Operator: {
+      int64_t ns = instruction.ns;
+      if (shared)
+        ns = ns * costs.sharedPercent / 100;
+      step.operators[index].push_back({now, now + ns});
+      return goOn(index, now + ns + costs.operatorNs);
+    }
+    case Kind::LocalCopy:
+      return goOn(index, now + instruction.ns);
+    case Kind::Send:
+    case Kind::Recv:
+      return offer(index, now, instruction);
+    case Kind::AwaitSend:
+    case Kind::AwaitRecv:
+      return await(index, now, instruction);
+    }
+  }
+
+  void goOn(size_t index, int64_t at) {
+    ++devices[index].next;
+    ready.push({at, index});
+  }
+
+  void offer(size_t index, int64_t now, const Instruction &instruction) {
+    Slot &slot = slots[instruction.queue][instruction.seq];
+    bool sends = instruction.kind == Kind::Send;
+    (sends ? slot.sent : slot.received) = true;
+    const StepProgram::Queue &queue = program.queues[instruction.queue];
+    wake(sends ? queue.to : queue.from, now);
+    goOn(index, now);
+  }
+
+  /// A device that waits looks again: something was offered or copied.
+  void wake(size_t index, int64_t now) {
+    Device &device = devices[index];
+    if (device.waitsSince == unknown)
+      return;
+    bool asleep = now - device.waitsSince > awakeNs;
+    ready.push({now + (asleep ? costs.wakeNs : 0), index});
+    device.waitsSince = unknown;
+  }
+
+  void await(size_t index, int64_t now, const Instruction &instruction) {
+    Slot &slot = slots[instruction.queue][instruction.seq];
+    if (slot.doneAt != unknown)
+      return goOn(index, std::max(now, slot.doneAt));
+    if (slot.sent && slot.received)
+      return goOn(index, copy(index, now, instruction.queue, instruction.seq));
+    if (std::optional<int64_t> end = copyAhead(index, now)) {
+      ready.push({*end, index});
+      return;
+    }
+    devices[index].waitsSince = now;
+  }
+
+  int64_t copy(size_t index, int64_t now, int32_t queue, int32_t seq) {
+    const StepProgram::Queue &channel = program.queues[queue];
+    int64_t end = now + channel.messages[seq].copyNs;
+    slots[queue][seq].doneAt = end;
+    step.copies[queue][seq] = {now, end};
+    step.copyNs[index] += end - now;
+    bool sends = size_t(channel.from) == index;
+    wake(sends ? channel.to : channel.from, end);
+    return end;
+  }
+
+  /// Copies another message to a device that waits; when that ends.
+  std::optional<int64_t> copyAhead(size_t index, int64_t now) {
+    for (auto [number, queue] : llvm::enumerate(program.queues)) {
+      if (size_t(queue.to) != index)
+        continue;
+      std::vector<Slot> &messages = slots[number];
+      size_t &open = firstOpen[number];
+      while (open < messages.size() && messages[open].doneAt != unknown)
+        ++open;
+      size_t end = std::min(messages.size(), open + messagesAhead);
+      for (size_t seq = open; seq < end; ++seq) {
+        const Slot &slot = messages[seq];
+        if (slot.sent && slot.received && slot.doneAt == unknown &&
+            queue.messages[seq].bytes <= bytesAhead)
+          return copy(index, now, number, seq);
+      }
+    }
+    return std::nullopt;
+  }
+
+  /// The earliest first, then the first device.
+  using Ready = std::pair<int64_t, size_t>;
+
+  const StepProgram &program;
+  const placement::RuntimeCosts &costs;
+  /// Several devices compute.
+  bool shared = false;
+  std::vector<Device> devices;
+  std::vector<std::vector<Slot>> slots;
+  /// Of each queue: all messages before this one are copied.
+  std::vector<size_t> firstOpen;
+  std::priority_queue<Ready, std::vector<Ready>, std::greater<>> ready;
+  SimulatedStep step;
+};
+} // namespace
+
+int64_t baechi::singleDeviceNs(const StepProgram &program,
+                               const placement::RuntimeCosts &costs) {
+  int64_t ns = costs.stepNs;
+  for (const std::vector<Instruction> &device : program.devices)
+    for (const Instruction &instruction : device)
+      if (instruction.kind == Kind::Operator)
+        ns += instruction.ns + costs.operatorNs;
+  return ns;
+}
+
+std::optional<SimulatedStep>
+baechi::simulateStep(const StepProgram &program,
+                     const placement::RuntimeCosts &costs) {
+  return Simulation(program, costs).run();
+}

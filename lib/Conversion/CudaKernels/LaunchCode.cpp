@@ -1,0 +1,247 @@
+//===- LaunchCode.cpp - Writing the code of a launch -*- C++ -*-===//
+//
+// Part of the Baechi project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "LaunchCode.h"
+#include "mlir/Dialect/Affine/IR/AffineOps.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "llvm/Support/MathExtras.h"
+
+using namespace mlir;
+using namespace baechi;
+
+LaunchCode::LaunchCode(OpBuilder &builder, Location loc, Executor executor,
+                       int64_t blocks, int64_t threads)
+    : builder(builder), loc(loc), blocks(blocks), threads(threads),
+      executor(executor) {
+  Operation *parent = builder.getInsertionBlock()->getParentOp();
+  function = dyn_cast<func::FuncOp>(parent);
+  if (!function)
+    function = parent->getParentOfType<func::FuncOp>();
+  if (executor != Executor::Device) {
+    auto loop =
+        scf::ForOp::create(builder, loc, index(0), index(blocks), index(1));
+    outermost = loop;
+    builder.setInsertionPointToStart(loop.getBody());
+    block = ordered(loop.getInductionVar(), blocks);
+    return;
+  }
+  Value one = index(1);
+  launch = gpu::LaunchOp::create(builder, loc, index(blocks), one, one,
+                                 index(threads), one, one);
+  outermost = launch;
+  builder.setInsertionPointToStart(&launch.getBody().front());
+  auto end = gpu::TerminatorOp::create(builder, loc);
+  builder.setInsertionPoint(end);
+  block = launch.getBlockIds().x;
+}
+
+void LaunchCode::finish() { builder.setInsertionPointAfter(outermost); }
+
+/// Loop counters of the host, in the order asked for.
+Value LaunchCode::ordered(Value iv, int64_t count) {
+  if (executor == Executor::Ascending)
+    return iv;
+  return arith::SubIOp::create(builder, loc, index(count - 1), iv);
+}
+
+//===----------------------------------------------------------------------===//
+// Sections
+//===----------------------------------------------------------------------===//
+
+void LaunchCode::barrierIfPending() {
+  if (pending && executor == Executor::Device)
+    gpu::BarrierOp::create(builder, loc);
+  pending = false;
+}
+
+void LaunchCode::readAlike(function_ref<void()> reads) {
+  barrierIfPending();
+  reads();
+  pending = true;
+}
+
+void LaunchCode::section(function_ref<void(Value)> body) {
+  barrierIfPending();
+  if (executor == Executor::Device) {
+    body(launch.getThreadIds().x);
+  } else {
+    OpBuilder::InsertionGuard guard(builder);
+    auto loop =
+        scf::ForOp::create(builder, loc, index(0), index(threads), index(1));
+    builder.setInsertionPointToStart(loop.getBody());
+    body(ordered(loop.getInductionVar(), threads));
+  }
+  pending = true;
+}
+
+SmallVector<Value>
+LaunchCode::loop(Value from, Value to, Value step, ValueRange carried,
+                 function_ref<SmallVector<Value>(Value, ValueRange)> body) {
+  barrierIfPending();
+  auto loop = scf::ForOp::create(builder, loc, from, to, step, carried);
+  OpBuilder::InsertionGuard guard(builder);
+  if (carried.empty())
+    builder.setInsertionPoint(loop.getBody()->getTerminator());
+  else
+    builder.setInsertionPointToEnd(loop.getBody());
+  SmallVector<Value> next =
+      body(loop.getInductionVar(), loop.getRegionIterArgs());
+  barrierIfPending();
+  if (!carried.empty())
+    scf::YieldOp::create(builder, loc, next);
+  return loop.getResults();
+}
+
+void LaunchCode::loop(Value from, Value to, Value step,
+                      function_ref<void(Value)> body) {
+  loop(from, to, step, ValueRange(), [&](Value iv, ValueRange) {
+    body(iv);
+    return SmallVector<Value>();
+  });
+}
+
+void LaunchCode::when(Value condition, function_ref<void()> body) {
+  auto guarded = scf::IfOp::create(builder, loc, condition);
+  OpBuilder::InsertionGuard guard(builder);
+  builder.setInsertionPointToStart(guarded.thenBlock());
+  body();
+}
+
+//===----------------------------------------------------------------------===//
+// Buffers
+//===----------------------------------------------------------------------===//
+
+/// A buffer of the function's own, for what is on chip on the device.
+Value LaunchCode::hostBuffer(MemRefType type) {
+  OpBuilder entry = OpBuilder::atBlockBegin(&function.getBody().front());
+  return memref::AllocOp::create(entry, loc, type, entry.getI64IntegerAttr(64));
+}
+
+Value LaunchCode::shared(MemRefType type) {
+  for (Value &known : freeShared)
+    if (known.getType() == type) {
+      Value again = known;
+      freeShared.erase(&known);
+      return again;
+    }
+  usedShared +=
+      llvm::alignTo(type.getNumElements() *
+                        llvm::divideCeil(type.getElementTypeBitWidth(), 8),
+                    64);
+  if (executor != Executor::Device)
+    return hostBuffer(type);
+  auto onChip = MemRefType::get(
+      type.getShape(), type.getElementType(), MemRefLayoutAttrInterface(),
+      gpu::AddressSpaceAttr::get(builder.getContext(),
+                                 gpu::AddressSpace::Workgroup));
+  Value buffer = launch.addWorkgroupAttribution(onChip, loc);
+  OpBuilder::InsertionGuard guard(builder);
+  builder.setInsertionPointToStart(&launch.getBody().front());
+  return memref::MemorySpaceCastOp::create(builder, loc, type, buffer);
+}
+
+void LaunchCode::release(Value shared) { freeShared.push_back(shared); }
+
+LaunchCode::Private LaunchCode::privateValues(Type type, int64_t count) {
+  if (executor != Executor::Device)
+    return {hostBuffer(MemRefType::get({threads, count}, type))};
+  auto own =
+      MemRefType::get({1, count}, type, MemRefLayoutAttrInterface(),
+                      gpu::AddressSpaceAttr::get(builder.getContext(),
+                                                 gpu::AddressSpace::Private));
+  return {launch.addPrivateAttribution(own, loc)};
+}
+
+Value LaunchCode::load(Private values, Value thread, int64_t at) {
+  Value row = executor == Executor::Device ? index(0) : thread;
+  return memref::LoadOp::create(builder, loc, values.buffer,
+                                ValueRange{row, index(at)});
+}
+
+void LaunchCode::store(Value value, Private values, Value thread, int64_t at) {
+  Value row = executor == Executor::Device ? index(0) : thread;
+  memref::StoreOp::create(builder, loc, value, values.buffer,
+                          ValueRange{row, index(at)});
+}
+
+//===----------------------------------------------------------------------===//
+// Values of the function
+//===----------------------------------------------------------------------===//
+
+Value LaunchCode::value(Value value) {
+  if (Value known = values.lookupOrNull(value))
+    return known;
+  Operation *op = value.getDefiningOp();
+  if (!op || executor != Executor::Device || isa<memref::AllocOp>(op) ||
+      outermost->isAncestor(op))
+    return value;
+  for (Value operand : op->getOperands())
+    (void)this->value(operand);
+  OpBuilder::InsertionGuard guard(builder);
+  if (lastComputed)
+    builder.setInsertionPointAfter(lastComputed);
+  else
+    builder.setInsertionPointToStart(&launch.getBody().front());
+  lastComputed = builder.clone(*op, values);
+  return values.lookup(value);
+}
+
+void LaunchCode::clone(Operation &op) {
+  op.walk([&](Operation *inner) {
+    for (Value operand : inner->getOperands())
+      if (!op.isAncestor(operand.getParentBlock()->getParentOp()) ||
+          &op == inner)
+        values.map(operand, value(operand));
+  });
+  builder.clone(op, values);
+}
+
+//===----------------------------------------------------------------------===//
+// Indices
+//===----------------------------------------------------------------------===//
+
+Value LaunchCode::index(int64_t value) {
+  return arith::ConstantIndexOp::create(builder, loc, value);
+}
+Value LaunchCode::add(Value a, Value b) {
+  return arith::AddIOp::create(builder, loc, a, b);
+}
+Value LaunchCode::mul(Value a, int64_t b) {
+  return b == 1 ? a : Value(arith::MulIOp::create(builder, loc, a, index(b)));
+}
+Value LaunchCode::div(Value a, int64_t b) {
+  return b == 1 ? a : Value(arith::DivUIOp::create(builder, loc, a, index(b)));
+}
+Value LaunchCode::rem(Value a, int64_t b) {
+  return b == 1 ? index(0)
+                : Value(arith::RemUIOp::create(builder, loc, a, index(b)));
+}
+Value LaunchCode::less(Value a, Value b) {
+  return arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::ult, a, b);
+}
+Value LaunchCode::minimum(Value a, Value b) {
+  return arith::MinUIOp::create(builder, loc, a, b);
+}
+
+SmallVector<Value> LaunchCode::delinearize(Value linear,
+                                           ArrayRef<int64_t> sizes) {
+  SmallVector<Value> indices(sizes.size());
+  size_t first = 0;
+  while (first < sizes.size() && sizes[first] == 1)
+    ++first;
+  for (size_t dim = sizes.size(); dim-- > 0;) {
+    bool outermostDim = dim <= first;
+    indices[dim] = sizes[dim] == 1 ? index(0)
+                   : outermostDim  ? linear
+                                   : rem(linear, sizes[dim]);
+    if (sizes[dim] != 1 && !outermostDim)
+      linear = div(linear, sizes[dim]);
+  }
+  return indices;
+}

@@ -1,0 +1,184 @@
+//===- LaunchLinalg.cpp - Launches of one linalg operation -*- C++ -*-===//
+//
+// Part of the Baechi project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Mapping.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "llvm/Support/MathExtras.h"
+
+using namespace mlir;
+using namespace baechi;
+
+namespace {
+/// Blocks that keep a large device busy.
+constexpr int64_t kManyBlocks = 264;
+/// Lanes and blocks share a sum when each still adds up so many terms.
+constexpr int64_t kTermsOfLane = 4, kTermsOfBlock = 16;
+constexpr int64_t kVector = 4;
+
+int64_t threadsFor(int64_t work) {
+  return std::clamp<int64_t>(llvm::bit_ceil<uint64_t>(work), 32, kBlockThreads);
+}
+
+SumShares shareSums(const LoopOrder &order, bool canSplit) {
+  SumShares shares;
+  shares.lanesAreNeighbours = order.rowsAreSums;
+  if (canSplit) {
+    // Neighbouring outputs of one lane each would read whole rows apart.
+    int64_t most = order.rowsAreSums || order.outputs < 32 ? kBlockThreads
+                                                           : kBlockThreads / 32;
+    int64_t wanted = llvm::divideCeil(order.terms, kTermsOfLane);
+    // Many outputs keep the device busy by themselves.
+    if (order.outputs >= kManyBlocks * kBlockThreads)
+      wanted = order.rowsAreSums ? std::min<int64_t>(wanted, 32) : 1;
+    shares.lanes =
+        std::clamp<int64_t>(llvm::bit_ceil<uint64_t>(wanted), 1, most);
+  }
+  shares.outputs = kBlockThreads / shares.lanes;
+  return shares;
+}
+
+SmallVector<Value> zeros(LaunchCode &code, const LoopOrder &order) {
+  return SmallVector<Value>(order.sums.size(), code.index(0));
+}
+
+/// A block for a part of the terms, and sums of its own for each; then the
+/// parts are added up in their order.
+void launchSplitSums(OpBuilder &builder, linalg::GenericOp op,
+                     const LoopOrder &order, const SumShares &shares,
+                     int64_t parts, const StartValues &starts,
+                     Executor executor) {
+  Location loc = op.getLoc();
+  SmallVector<Operation *> combiner = combiners(op);
+  SmallVector<Value> partial;
+  for (Value init : op.getDpsInits()) {
+    Type type = cast<MemRefType>(init.getType()).getElementType();
+    partial.push_back(memref::AllocOp::create(
+        builder, loc, MemRefType::get({parts, order.outputs}, type),
+        builder.getI64IntegerAttr(64)));
+  }
+  int64_t groups = llvm::divideCeil(order.outputs, shares.outputs);
+  int64_t termsOfPart = llvm::divideCeil(order.terms, parts);
+  LaunchCode first(builder, loc, executor, groups * parts, kBlockThreads);
+  Value part = first.div(first.block, groups);
+  Value from = first.mul(part, termsOfPart);
+  Value to = first.minimum(first.add(from, first.index(termsOfPart)),
+                           first.index(order.terms));
+  sumOutputs(
+      first, op, order, shares,
+      first.mul(first.rem(first.block, groups), shares.outputs), from, to,
+      [&](ValueRange) {
+        return llvm::map_to_vector(combiner, [&](Operation *op) -> Value {
+          return arith::ConstantOp::create(builder, loc,
+                                           *arith::getNeutralElement(op));
+        });
+      },
+      [&](Value output, ValueRange, ValueRange sums) {
+        for (auto [buffer, sum] : llvm::zip_equal(partial, sums))
+          memref::StoreOp::create(builder, loc, sum, first.value(buffer),
+                                  ValueRange{part, output});
+      });
+  first.finish();
+
+  int64_t threads = threadsFor(order.outputs);
+  LaunchCode last(builder, loc, executor,
+                  llvm::divideCeil(order.outputs, threads), threads);
+  last.section([&](Value thread) {
+    Value output = last.add(last.mul(last.block, threads), thread);
+    last.when(last.less(output, last.index(order.outputs)), [&] {
+      SmallVector<Value> at =
+          joinIndices(order, last.delinearize(output, order.parallelSizes),
+                      zeros(last, order));
+      auto loop =
+          scf::ForOp::create(builder, loc, last.index(0), last.index(parts),
+                             last.index(1), startValues(last, op, at, starts));
+      {
+        OpBuilder::InsertionGuard guard(builder);
+        builder.setInsertionPointToStart(loop.getBody());
+        SmallVector<Value> sums;
+        for (auto [buffer, held, op] :
+             llvm::zip_equal(partial, loop.getRegionIterArgs(), combiner)) {
+          Value term = memref::LoadOp::create(
+              builder, loc, last.value(buffer),
+              ValueRange{loop.getInductionVar(), output});
+          sums.push_back(combine(last, op, held, term));
+        }
+        scf::YieldOp::create(builder, loc, sums);
+      }
+      storeResults(last, op, at, loop.getResults());
+    });
+  });
+  last.finish();
+}
+} // namespace
+
+void baechi::launchElementwise(OpBuilder &builder, linalg::GenericOp op,
+                               Executor executor) {
+  LoopOrder order(op);
+  if (order.outputs == 0)
+    return;
+  // Neighbours in a row, as one access of 16 bytes where all are in rows.
+  bool inRows = !order.parallelSizes.empty() &&
+                order.parallelSizes.back() % kVector == 0 &&
+                order.outputs >= kManyBlocks * kBlockThreads;
+  int64_t width = inRows ? kVector : 1;
+  int64_t work = order.outputs / width, threads = threadsFor(work);
+  LaunchCode code(builder, op.getLoc(), executor,
+                  llvm::divideCeil(work, threads), threads);
+  code.section([&](Value thread) {
+    Value item = code.add(code.mul(code.block, threads), thread);
+    auto points = [&] {
+      SmallVector<int64_t> sizes = order.parallelSizes;
+      if (width > 1)
+        sizes.back() /= width;
+      SmallVector<Value> first = code.delinearize(item, sizes);
+      SmallVector<SmallVector<Value>> at, results;
+      for (int64_t i = 0; i < width; ++i) {
+        SmallVector<Value> point = first;
+        if (width > 1)
+          point.back() = code.add(code.mul(first.back(), width), code.index(i));
+        at.push_back(joinIndices(order, point, {}));
+        results.push_back(evaluate(code, op, at.back()));
+      }
+      for (auto [point, values] : llvm::zip_equal(at, results))
+        storeResults(code, op, point, values);
+    };
+    if (work % threads == 0)
+      points();
+    else
+      code.when(code.less(item, code.index(work)), points);
+  });
+  code.finish();
+}
+
+void baechi::launchSums(OpBuilder &builder, linalg::GenericOp op,
+                        const StartValues &starts, Executor executor) {
+  LoopOrder order(op);
+  if (order.outputs == 0)
+    return;
+  bool canSplit = order.terms > kTermsOfLane && !combiners(op).empty();
+  SumShares shares = shareSums(order, canSplit);
+  int64_t blocks = llvm::divideCeil(order.outputs, shares.outputs);
+  int64_t parts = std::min(order.terms / (shares.lanes * kTermsOfBlock),
+                           kManyBlocks / blocks);
+  if (canSplit && parts > 1)
+    return launchSplitSums(builder, op, order, shares, parts, starts, executor);
+
+  LaunchCode code(builder, op.getLoc(), executor, blocks, kBlockThreads);
+  sumOutputs(
+      code, op, order, shares, code.mul(code.block, shares.outputs),
+      code.index(0), code.index(order.terms),
+      [&](ValueRange output) {
+        return startValues(
+            code, op, joinIndices(order, output, zeros(code, order)), starts);
+      },
+      [&](Value, ValueRange output, ValueRange sums) {
+        storeResults(code, op, joinIndices(order, output, zeros(code, order)),
+                     sums);
+      });
+  code.finish();
+}

@@ -1,0 +1,350 @@
+//===- MapKernel.cpp - Bufferized kernels to launches -*- C++ -*-===//
+//
+// Part of the Baechi project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Mapping.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Interfaces/ViewLikeInterface.h"
+#include "llvm/ADT/ScopeExit.h"
+#include "llvm/Support/MathExtras.h"
+
+using namespace mlir;
+using namespace baechi;
+
+namespace {
+/// Of the 48 KiB that a block may have, what buffers may take; the rest is for
+/// sums.
+constexpr int64_t kMostShared = 32 << 10;
+/// Blocks with buffers of their own in the scratch.
+constexpr int64_t kMostLargeBlocks = 264;
+
+int64_t bytesOf(MemRefType type) {
+  return llvm::alignTo(type.getNumElements() *
+                           llvm::divideCeil(type.getElementTypeBitWidth(), 8),
+                       64);
+}
+
+/// Work that threads share out; all else is computed alike by all of them.
+bool isShared(Operation *op) {
+  return isa<linalg::GenericOp, memref::StoreOp, memref::AllocOp>(op);
+}
+bool containsShared(Operation *op) {
+  return op
+      ->walk([](Operation *inner) {
+        return isShared(inner) ? WalkResult::interrupt()
+                               : WalkResult::advance();
+      })
+      .wasInterrupted();
+}
+
+int64_t pointsOf(linalg::GenericOp op) {
+  int64_t points = 1;
+  for (int64_t size : op.getStaticLoopRanges())
+    points *= size;
+  return points;
+}
+
+/// A nest of parallel loops that only the innermost one of has work in.
+struct RowLoops {
+  SmallVector<scf::ForOp> loops;
+  SmallVector<int64_t> lower, step, trips;
+  int64_t rows = 1;
+};
+
+/// The parallel loops from `outermost` inwards, as far as they have constant
+/// bounds.
+RowLoops rowLoopsFrom(scf::ForOp outermost) {
+  RowLoops nest;
+  for (scf::ForOp loop = outermost; loop;) {
+    auto lower = getConstantIntValue(loop.getLowerBound());
+    auto upper = getConstantIntValue(loop.getUpperBound());
+    auto step = getConstantIntValue(loop.getStep());
+    if (!lower || !upper || !step || *upper <= *lower || *lower < 0 ||
+        !isParallel(loop))
+      break;
+    nest.loops.push_back(loop);
+    nest.lower.push_back(*lower);
+    nest.step.push_back(*step);
+    nest.trips.push_back(llvm::divideCeil(*upper - *lower, *step));
+    nest.rows *= nest.trips.back();
+    scf::ForOp inner;
+    bool alone = true;
+    for (Operation &op : loop.getBody()->without_terminator()) {
+      auto next = dyn_cast<scf::ForOp>(op);
+      if (next && !inner)
+        inner = next;
+      else if (next || containsShared(&op) || !isMemoryEffectFree(&op))
+        alone = false;
+    }
+    loop = alone ? inner : scf::ForOp();
+  }
+  return nest;
+}
+
+class Mapper {
+public:
+  Mapper(func::FuncOp kernel, Executor executor)
+      : kernel(kernel), executor(executor), builder(kernel.getContext()) {}
+  LogicalResult run();
+
+private:
+  bool needsOneBlock();
+  LogicalResult launchOneBlock(ArrayRef<Operation *> ops);
+  LogicalResult launchRows(scf::ForOp outermost);
+  LogicalResult inBlock(LaunchCode &code, Operation &op);
+  LogicalResult inBlock(LaunchCode &code, Block &block) {
+    for (Operation &op : block.without_terminator())
+      if (failed(inBlock(code, op)))
+        return failure();
+    return success();
+  }
+  LogicalResult loopInBlock(LaunchCode &code, scf::ForOp loop);
+  LogicalResult branchInBlock(LaunchCode &code, scf::IfOp branch);
+  void bufferOfBlock(LaunchCode &code, memref::AllocOp alloc);
+
+  func::FuncOp kernel;
+  Executor executor;
+  OpBuilder builder;
+  StartValues starts;
+};
+
+/// Threads for blocks that execute what is in `op`.
+int64_t threadsFor(Operation *op, int64_t most) {
+  int64_t points = 1;
+  op->walk([&](linalg::GenericOp work) {
+    points = std::max(points, pointsOf(work));
+  });
+  return std::clamp<int64_t>(llvm::bit_ceil<uint64_t>(points / 2), 32, most);
+}
+} // namespace
+
+//===----------------------------------------------------------------------===//
+// Inside of a block
+//===----------------------------------------------------------------------===//
+
+void Mapper::bufferOfBlock(LaunchCode &code, memref::AllocOp alloc) {
+  MemRefType type = alloc.getType();
+  int64_t bytes = bytesOf(type);
+  if (code.sharedBytes() + bytes <= kMostShared) {
+    code.map(alloc, code.shared(type));
+    return;
+  }
+  OpBuilder entry = OpBuilder::atBlockBegin(&kernel.getBody().front());
+  Value all = memref::AllocOp::create(
+      entry, alloc.getLoc(),
+      MemRefType::get({code.blocks * bytes}, entry.getI8Type()),
+      entry.getI64IntegerAttr(64));
+  code.map(alloc, memref::ViewOp::create(
+                      code.builder, alloc.getLoc(), type, code.value(all),
+                      code.mul(code.block, bytes), ValueRange()));
+}
+
+LogicalResult Mapper::loopInBlock(LaunchCode &code, scf::ForOp loop) {
+  SmallVector<Value> carried = llvm::map_to_vector(
+      loop.getInitArgs(), [&](Value value) { return code.value(value); });
+  LogicalResult done = success();
+  SmallVector<Value> results = code.loop(
+      code.value(loop.getLowerBound()), code.value(loop.getUpperBound()),
+      code.value(loop.getStep()), carried, [&](Value iv, ValueRange now) {
+        code.map(loop.getInductionVar(), iv);
+        for (auto [from, to] : llvm::zip_equal(loop.getRegionIterArgs(), now))
+          code.map(from, to);
+        done = inBlock(code, *loop.getBody());
+        return llvm::map_to_vector(loop.getYieldedValues(), [&](Value value) {
+          return succeeded(done) ? code.value(value) : Value();
+        });
+      });
+  for (auto [from, to] : llvm::zip_equal(loop.getResults(), results))
+    code.map(from, to);
+  return done;
+}
+
+LogicalResult Mapper::branchInBlock(LaunchCode &code, scf::IfOp branch) {
+  if (branch.getNumResults() != 0)
+    return branch.emitOpError("cannot be mapped to threads of a GPU: it gives "
+                              "values and has work in it");
+  code.synchronize();
+  bool hasElse = !branch.getElseRegion().empty();
+  auto copy = scf::IfOp::create(code.builder, branch.getLoc(),
+                                code.value(branch.getCondition()), hasElse);
+  OpBuilder::InsertionGuard guard(code.builder);
+  code.builder.setInsertionPoint(copy.thenYield());
+  if (failed(inBlock(code, *branch.thenBlock())))
+    return failure();
+  code.synchronize();
+  if (!hasElse)
+    return success();
+  code.builder.setInsertionPoint(copy.elseYield());
+  if (failed(inBlock(code, *branch.elseBlock())))
+    return failure();
+  code.synchronize();
+  return success();
+}
+
+LogicalResult Mapper::inBlock(LaunchCode &code, Operation &op) {
+  if (auto work = dyn_cast<linalg::GenericOp>(op)) {
+    executeInBlock(code, work, starts);
+    return success();
+  }
+  if (auto alloc = dyn_cast<memref::AllocOp>(op)) {
+    bufferOfBlock(code, alloc);
+    return success();
+  }
+  if (auto store = dyn_cast<memref::StoreOp>(op)) {
+    code.section([&](Value thread) {
+      Value first = arith::CmpIOp::create(code.builder, op.getLoc(),
+                                          arith::CmpIPredicate::eq, thread,
+                                          code.index(0));
+      code.when(first, [&] { code.clone(op); });
+    });
+    return success();
+  }
+  if (!containsShared(&op)) {
+    if (isMemoryEffectFree(&op))
+      code.clone(op);
+    else
+      code.readAlike([&] { code.clone(op); });
+    return success();
+  }
+  if (auto loop = dyn_cast<scf::ForOp>(op))
+    return loopInBlock(code, loop);
+  if (auto branch = dyn_cast<scf::IfOp>(op))
+    return branchInBlock(code, branch);
+  return op.emitOpError("cannot be mapped to threads of a GPU");
+}
+
+//===----------------------------------------------------------------------===//
+// Launches
+//===----------------------------------------------------------------------===//
+
+/// A launch for rows: a block computes one after the other those that are the
+/// number of blocks apart.
+LogicalResult Mapper::launchRows(scf::ForOp outermost) {
+  RowLoops nest = rowLoopsFrom(outermost);
+  scf::ForOp innermost = nest.loops.back();
+  int64_t bytes = 0;
+  innermost.walk(
+      [&](memref::AllocOp alloc) { bytes += bytesOf(alloc.getType()); });
+  int64_t blocks =
+      bytes > kMostShared ? std::min(nest.rows, kMostLargeBlocks) : nest.rows;
+  LaunchCode code(builder, outermost.getLoc(), executor, blocks,
+                  threadsFor(innermost, 512));
+  LogicalResult done = success();
+  auto computeRow = [&](Value row) {
+    SmallVector<Value> at = code.delinearize(row, nest.trips);
+    for (size_t i = 0; i < nest.loops.size(); ++i) {
+      scf::ForOp loop = nest.loops[i];
+      Value iv = code.mul(at[i], nest.step[i]);
+      if (nest.lower[i] != 0)
+        iv = code.add(iv, code.index(nest.lower[i]));
+      code.map(loop.getInductionVar(), iv);
+      if (loop == innermost)
+        done = inBlock(code, *loop.getBody());
+      else
+        for (Operation &op : loop.getBody()->without_terminator())
+          if (!isa<scf::ForOp>(op))
+            code.clone(op);
+    }
+  };
+  if (blocks == nest.rows)
+    computeRow(code.block);
+  else
+    code.loop(code.block, code.index(nest.rows), code.index(blocks),
+              computeRow);
+  code.finish();
+  return done;
+}
+
+LogicalResult Mapper::launchOneBlock(ArrayRef<Operation *> ops) {
+  int64_t threads = 32;
+  for (Operation *op : ops)
+    threads = std::max(threads, threadsFor(op, 1024));
+  LaunchCode code(builder, ops.front()->getLoc(), executor, 1, threads);
+  for (Operation *op : ops)
+    if (failed(inBlock(code, *op)))
+      return failure();
+  code.finish();
+  return success();
+}
+
+/// Scalars that are computed by loops, or read from what the kernel writes,
+/// cannot be computed again in each launch.
+bool Mapper::needsOneBlock() {
+  llvm::DenseSet<Value> written;
+  kernel.walk([&](Operation *op) {
+    if (auto work = dyn_cast<linalg::GenericOp>(op))
+      for (Value init : work.getDpsInits())
+        written.insert(rootBuffer(init));
+    if (auto store = dyn_cast<memref::StoreOp>(op))
+      written.insert(rootBuffer(store.getMemRef()));
+  });
+  return llvm::any_of(kernel.getBody().front(), [&](Operation &op) {
+    if (auto load = dyn_cast<memref::LoadOp>(op))
+      return written.contains(rootBuffer(load.getMemRef()));
+    return isa<scf::SCFDialect>(op.getDialect()) && op.getNumResults() > 0;
+  });
+}
+
+LogicalResult Mapper::run() {
+  WalkResult unknown = kernel.walk([&](Operation *op) {
+    auto alloc = dyn_cast<memref::AllocOp>(op);
+    if (isa<memref::AllocaOp, memref::ReallocOp>(op) ||
+        (alloc && (!alloc.getType().hasStaticShape() ||
+                   !alloc.getType().getLayout().isIdentity()))) {
+      kernel.emitOpError("is a kernel that needs a buffer of unknown size: ")
+          << op->getResult(0).getType();
+      return WalkResult::interrupt();
+    }
+    return WalkResult::advance();
+  });
+  if (unknown.wasInterrupted() || failed(normalize(kernel, starts)))
+    return failure();
+  Block &body = kernel.getBody().front();
+  if (needsOneBlock()) {
+    SmallVector<Operation *> all;
+    for (Operation &op : body.without_terminator())
+      if (!isa<memref::AllocOp>(op))
+        all.push_back(&op);
+    builder.setInsertionPoint(body.getTerminator());
+    if (failed(launchOneBlock(all)))
+      return failure();
+    for (Operation *op : llvm::reverse(all))
+      op->erase();
+    return success();
+  }
+  SmallVector<Operation *> work;
+  for (Operation &op : body.without_terminator())
+    if (isa<linalg::GenericOp, memref::StoreOp>(op) ||
+        (op.getNumRegions() > 0 && containsShared(&op)))
+      work.push_back(&op);
+    else if (!isa<memref::AllocOp, memref::LoadOp>(op) &&
+             !isMemoryEffectFree(&op))
+      return op.emitOpError("cannot be mapped to launches on a GPU");
+  for (Operation *op : work) {
+    builder.setInsertionPoint(op);
+    LogicalResult done = success();
+    if (auto generic = dyn_cast<linalg::GenericOp>(op)) {
+      if (generic.getNumReductionLoops() == 0)
+        launchElementwise(builder, generic, executor);
+      else
+        launchSums(builder, generic, starts, executor);
+    } else if (auto loop = dyn_cast<scf::ForOp>(op);
+               loop && !rowLoopsFrom(loop).loops.empty()) {
+      done = launchRows(loop);
+    } else {
+      done = launchOneBlock(op);
+    }
+    if (failed(done))
+      return failure();
+    op->erase();
+  }
+  return success();
+}
+
+LogicalResult baechi::mapKernel(func::FuncOp kernel, Executor executor) {
+  return Mapper(kernel, executor).run();
+}

@@ -1,0 +1,40 @@
+//===- Mapping.h - Kernels on buffers to launches -*- C++ -*-===//
+//
+// Part of the Baechi project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+#ifndef BAECHI_LIB_CONVERSION_CUDAKERNELS_MAPPING_H
+#define BAECHI_LIB_CONVERSION_CUDAKERNELS_MAPPING_H
+
+#include "LinalgCode.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+
+namespace baechi {
+
+/// Threads of a block where nothing asks for others.
+constexpr int64_t kBlockThreads = 256;
+
+/// The buffer that `view` is a view of, or `view` itself.
+mlir::Value rootBuffer(mlir::Value view);
+
+/// Brings bufferized kernels into the form that mapping takes: all work is
+/// linalg.generic, and what sums start from is known.
+mlir::LogicalResult normalize(mlir::func::FuncOp kernel, StartValues &starts);
+
+/// Whether the iterations of `loop` touch nothing that another one writes.
+bool isParallel(mlir::scf::ForOp loop);
+
+/// Replaces the work of a bufferized kernel by launches.
+mlir::LogicalResult mapKernel(mlir::func::FuncOp kernel, Executor executor);
+
+/// Writes launches that execute `op`, at `builder`'s position.
+void launchElementwise(mlir::OpBuilder &builder, mlir::linalg::GenericOp op,
+                       Executor executor);
+void launchSums(mlir::OpBuilder &builder, mlir::linalg::GenericOp op,
+                const StartValues &starts, Executor executor);
+
+} // namespace baechi
+
+#endif // BAECHI_LIB_CONVERSION_CUDAKERNELS_MAPPING_H

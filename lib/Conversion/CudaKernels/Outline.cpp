@@ -1,0 +1,201 @@
+//===- Outline.cpp - Launches to GPU functions and calls -*- C++ -*-===//
+//
+// Part of the Baechi project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Baechi/Dialect/Baechi.h"
+#include "Internal.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/GPU/Utils/GPUUtils.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/IR/Matchers.h"
+
+using namespace mlir;
+using namespace baechi;
+
+/// `name` as PTX can write it.
+static std::string identifier(StringRef name) {
+  std::string result;
+  for (char c : name)
+    result += llvm::isAlnum(c) || c == '_' ? c : '_';
+  return result;
+}
+
+static uint32_t constantOf(Value size) {
+  APInt value;
+  matchPattern(size, m_ConstantInt(&value));
+  return value.getZExtValue();
+}
+
+gpu::GPUModuleOp
+baechi::outlineLaunches(ModuleOp functions,
+                        SmallVectorImpl<OutlinedLaunch> &launches) {
+  OpBuilder builder = OpBuilder::atBlockEnd(functions.getBody());
+  auto module = gpu::GPUModuleOp::create(builder, functions.getLoc(),
+                                         "baechi_cuda_kernels");
+  SymbolTable names(module);
+  for (auto function : functions.getOps<func::FuncOp>()) {
+    int number = 0;
+    function.walk([&](gpu::LaunchOp launch) {
+      OutlinedLaunch &outlined = launches.emplace_back();
+      outlined.launch = launch;
+      outlined.blocks = constantOf(launch.getGridSizeX());
+      outlined.threads = constantOf(launch.getBlockSizeX());
+      std::string name =
+          identifier(function.getSymName()) + "_" + std::to_string(number++);
+      gpu::GPUFuncOp kernel =
+          outlineKernelFunc(launch, name, outlined.operands);
+      kernel.setKnownBlockSize(
+          ArrayRef<int32_t>{int32_t(outlined.threads), 1, 1});
+      names.insert(kernel);
+      outlined.kernel = kernel.getName();
+    });
+  }
+  return module;
+}
+
+//===----------------------------------------------------------------------===//
+// Scratch
+//===----------------------------------------------------------------------===//
+
+LogicalResult baechi::placeInScratch(func::FuncOp kernel) {
+  constexpr int64_t kAlignment = 64;
+  OpBuilder builder(kernel.getContext());
+  SmallVector<std::pair<memref::AllocOp, int64_t>> placed;
+  int64_t bytes = 0;
+  for (auto alloc : kernel.getOps<memref::AllocOp>()) {
+    MemRefType type = alloc.getType();
+    placed.emplace_back(alloc, bytes);
+    bytes +=
+        llvm::alignTo(type.getNumElements() *
+                          llvm::divideCeil(type.getElementTypeBitWidth(), 8),
+                      kAlignment);
+  }
+  if (failed(kernel.insertArgument(
+          kernel.getNumArguments(),
+          MemRefType::get({bytes}, builder.getI8Type()),
+          DictionaryAttr::get(kernel.getContext()), kernel.getLoc())))
+    return failure();
+  for (auto [alloc, offset] : placed) {
+    builder.setInsertionPoint(alloc);
+    Value at = arith::ConstantIndexOp::create(builder, alloc.getLoc(), offset);
+    Value view =
+        memref::ViewOp::create(builder, alloc.getLoc(), alloc.getType(),
+                               kernel.getArguments().back(), at, ValueRange());
+    alloc.replaceAllUsesWith(view);
+    alloc.erase();
+  }
+  kernel->setAttr(BaechiDialect::kKernelScratch,
+                  builder.getI64IntegerAttr(bytes));
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// Calls
+//===----------------------------------------------------------------------===//
+
+namespace {
+class Caller {
+public:
+  Caller(ModuleOp module, StringRef image)
+      : module(module), builder(module.getContext()), loc(module.getLoc()) {
+    pointer = LLVM::LLVMPointerType::get(module.getContext());
+    i32 = builder.getI32Type();
+    i64 = builder.getI64Type();
+    builder.setInsertionPointToStart(module.getBody());
+    declared = LLVM::LLVMFuncOp::create(
+        builder, loc, "baechi_cuda_launch",
+        LLVM::LLVMFunctionType::get(
+            LLVM::LLVMVoidType::get(module.getContext()),
+            {pointer, i64, pointer, i32, i32, i32, i32, i32, i32, i32, pointer,
+             i32}));
+    this->image = constant("baechi_cuda_image", image, /*alignment=*/64);
+    imageBytes = image.size();
+  }
+  void call(const OutlinedLaunch &launch);
+
+private:
+  LLVM::GlobalOp constant(StringRef name, StringRef bytes, unsigned alignment) {
+    auto type = LLVM::LLVMArrayType::get(builder.getI8Type(), bytes.size());
+    auto global = LLVM::GlobalOp::create(
+        builder, loc, type, /*isConstant=*/true, LLVM::Linkage::Internal, name,
+        builder.getStringAttr(bytes), alignment);
+    return global;
+  }
+  Value addressOf(LLVM::GlobalOp global) {
+    return LLVM::AddressOfOp::create(builder, loc, global);
+  }
+  Value integer(int64_t value, Type type) {
+    return LLVM::ConstantOp::create(builder, loc, type,
+                                    builder.getIntegerAttr(type, value));
+  }
+  Value pointerOf(Value operand);
+
+  ModuleOp module;
+  OpBuilder builder;
+  Location loc;
+  Type pointer, i32, i64;
+  LLVM::LLVMFuncOp declared;
+  LLVM::GlobalOp image;
+  int64_t imageBytes = 0;
+};
+} // namespace
+
+/// Where a buffer starts; pointers are what they are.
+Value Caller::pointerOf(Value operand) {
+  if (!isa<MemRefType>(operand.getType()))
+    return operand;
+  Value address =
+      memref::ExtractAlignedPointerAsIndexOp::create(builder, loc, operand);
+  Value integer = arith::IndexCastOp::create(builder, loc, i64, address);
+  return LLVM::IntToPtrOp::create(builder, loc, pointer, integer);
+}
+
+void Caller::call(const OutlinedLaunch &outlined) {
+  builder.setInsertionPointToStart(module.getBody());
+  std::string terminated = outlined.kernel + '\0';
+  LLVM::GlobalOp name =
+      constant("baechi_cuda_name_" + outlined.kernel, terminated, 1);
+
+  // Stack is for the whole function: launches may be in branches.
+  auto function = outlined.launch->getParentOfType<func::FuncOp>();
+  builder.setInsertionPointToStart(&function.getBody().front());
+  int64_t count = outlined.operands.size();
+  auto array = LLVM::LLVMArrayType::get(pointer, std::max<int64_t>(1, count));
+  Value one = integer(1, i32);
+  Value slots = LLVM::AllocaOp::create(builder, loc, pointer, array, one);
+  Value addresses = LLVM::AllocaOp::create(builder, loc, pointer, array, one);
+
+  loc = outlined.launch->getLoc();
+  builder.setInsertionPoint(outlined.launch);
+  for (auto [number, operand] : llvm::enumerate(outlined.operands)) {
+    auto at = [&](Value base) -> Value {
+      return LLVM::GEPOp::create(builder, loc, pointer, pointer, base,
+                                 ArrayRef<LLVM::GEPArg>{int32_t(number)});
+    };
+    Value slot = at(slots);
+    LLVM::StoreOp::create(builder, loc, pointerOf(operand), slot);
+    LLVM::StoreOp::create(builder, loc, slot, at(addresses));
+  }
+  LLVM::CallOp::create(
+      builder, loc, declared,
+      ValueRange{addressOf(image), integer(imageBytes, i64), addressOf(name),
+                 integer(outlined.blocks, i32), one, one,
+                 integer(outlined.threads, i32), one, one, integer(0, i32),
+                 addresses, integer(count, i32)});
+}
+
+void baechi::callLaunches(ModuleOp functions, ArrayRef<OutlinedLaunch> launches,
+                          StringRef image) {
+  if (launches.empty())
+    return;
+  Caller caller(functions, image);
+  for (const OutlinedLaunch &launch : launches)
+    caller.call(launch);
+  for (const OutlinedLaunch &launch : launches)
+    launch.launch->erase();
+}

@@ -1,0 +1,80 @@
+//===- CudaCalls.cpp - What the host code of kernels calls -*- C++ -*-===//
+//
+// Part of the Baechi project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Baechi/Runtime/CudaAbi.h"
+#include "core/Exchange.h"
+#include "drivers/cuda/CudaDevice.h"
+
+using namespace baechi::runtime;
+using namespace baechi::runtime::cuda;
+
+/// Calls `call` with the calling thread's device; its problem ends the step.
+template <typename Call> static void onDevice(Call call) {
+  CudaDevice *device = currentDevice;
+  if (!device || !thisDevice || thisDevice->exchange.aborted())
+    return;
+  if (Problem problem = call(*device))
+    thisDevice->exchange.fail(*thisDevice, {problem.reason, problem.detail});
+}
+
+void baechi_cuda_launch(const void *image, size_t, const char *kernel,
+                        uint32_t gx, uint32_t gy, uint32_t gz, uint32_t bx,
+                        uint32_t by, uint32_t bz, uint32_t shared_bytes,
+                        void **parameters, uint32_t) {
+  onDevice([&](CudaDevice &device) -> Problem {
+    const Api &api = device.api();
+    Function function = nullptr;
+    if (Problem problem = device.modules().find(api, image, kernel, function))
+      return problem;
+    return device.check(api.launch(function, gx, gy, gz, bx, by, bz,
+                                   shared_bytes, device.computeStream(),
+                                   parameters, nullptr),
+                        "a kernel cannot be launched");
+  });
+}
+
+void baechi_cuda_sgemm(int32_t transposeA, int32_t transposeB, int64_t m,
+                       int64_t n, int64_t k, const float *a, int64_t lda,
+                       int64_t strideA, const float *b, int64_t ldb,
+                       int64_t strideB, float *c, int64_t ldc, int64_t strideC,
+                       int64_t batch, int32_t accumulate) {
+  onDevice([&](CudaDevice &device) {
+    Product product{transposeA != 0,
+                    transposeB != 0,
+                    m,
+                    n,
+                    k,
+                    lda,
+                    strideA,
+                    ldb,
+                    strideB,
+                    ldc,
+                    strideC,
+                    batch};
+    return device.blas().multiply(product, a, b, c, accumulate != 0,
+                                  device.computeStream());
+  });
+}
+
+void baechi_cuda_copy(void *target, const void *source, size_t bytes) {
+  onDevice([&](CudaDevice &device) {
+    return device.check(
+        device.api().memcpyAsync(reinterpret_cast<DevicePointer>(target),
+                                 reinterpret_cast<DevicePointer>(source), bytes,
+                                 device.computeStream()),
+        "a tensor cannot be copied");
+  });
+}
+
+const void *baechi_cuda_constant(const void *data, size_t bytes) {
+  const void *address = nullptr;
+  onDevice([&](CudaDevice &device) {
+    return device.constant(data, bytes, address);
+  });
+  return address;
+}

@@ -1,0 +1,260 @@
+//===- CudaDevice.cpp - One logical CUDA device -*- C++ -*-===//
+//
+// Part of the Baechi project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "drivers/cuda/CudaDevice.h"
+#include "core/Exchange.h"
+#include "drivers/cuda/CudaDriver.h"
+#include "drivers/cuda/CudaMover.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <cstdlib>
+#include <cstring>
+#include <thread>
+
+using namespace baechi::runtime;
+using namespace baechi::runtime::cuda;
+
+thread_local CudaDevice *baechi::runtime::cuda::currentDevice = nullptr;
+
+/// Whether each operator is waited for, so that an error names it.
+static bool asksToBlock() {
+  const char *asked = std::getenv("BAECHI_CUDA_BLOCKING");
+  return asked && *asked && std::strcmp(asked, "0") != 0;
+}
+
+CudaDevice::CudaDevice(const DeviceInfo &device, Entry entry, int32_t ordinal)
+    : arenaBytes(device.arenaBytes), entry(entry), ordinal(ordinal),
+      blocking(asksToBlock()), begins(device.operators.size()),
+      ends(device.operators.size()) {}
+
+CudaDevice::~CudaDevice() {
+  if (!context || makeCurrent())
+    return;
+  // What was begun must not find its memory gone. Nothing is left to be told
+  // where that fails.
+  functions->synchronize();
+  for (const std::vector<Event> *events : {&begins, &ends})
+    for (Event event : *events)
+      if (event)
+        functions->eventDestroy(event);
+  for (Event event : {origin.event, finish})
+    if (event)
+      functions->eventDestroy(event);
+  images.unload(*functions);
+  products.close();
+  for (auto &[data, copy] : constants)
+    functions->memFree(copy);
+  if (stream)
+    functions->streamDestroy(stream);
+  if (arena)
+    functions->memFree(arena);
+  functions->primaryRelease(device);
+}
+
+Problem CudaDevice::makeCurrent() const {
+  return functions->problem(functions->setCurrent(context),
+                            "the device cannot be selected");
+}
+
+Error CudaDevice::start() {
+  Expected<const Api *> loaded = loadApi();
+  if (!loaded)
+    return loaded.takeError();
+  functions = *loaded;
+  int count = 0;
+  if (Error error = functions->error(functions->deviceGetCount(&count),
+                                     "GPUs cannot be counted"))
+    return error;
+  if (count < 1)
+    return Error("CUDA finds no GPU on this machine; take host devices");
+  if (Error error =
+          functions->error(functions->deviceGet(&device, ordinal % count),
+                           "the GPU cannot be opened"))
+    return error;
+  if (Error error = functions->error(functions->primaryRetain(&context, device),
+                                     "the GPU cannot be opened")) {
+    context = nullptr;
+    return error;
+  }
+  if (Error error = functions->error(functions->setCurrent(context),
+                                     "the GPU cannot be selected"))
+    return error;
+  if (arenaBytes > 0) {
+    Result allocated = functions->memAlloc(&arena, size_t(arenaBytes));
+    if (allocated != success) {
+      size_t free = 0, total = 0;
+      functions->memGetInfo(&free, &total);
+      arena = 0;
+      return functions->error(allocated,
+                              ("cannot allocate an arena of " +
+                               std::to_string(arenaBytes) + " bytes; " +
+                               std::to_string(free) + " of the GPU's " +
+                               std::to_string(total) + " are free")
+                                  .c_str());
+    }
+  }
+  auto create = [&](Event &event, unsigned flags) {
+    return functions->error(functions->eventCreate(&event, flags),
+                            "an event cannot be created");
+  };
+  if (Error error =
+          functions->error(functions->streamCreate(&stream, streamNonBlocking),
+                           "a stream cannot be created"))
+    return error;
+  for (Event *event : {&origin.event, &finish})
+    if (Error error = create(*event, eventDefault))
+      return error;
+  for (std::vector<Event> *events : {&begins, &ends})
+    for (Event &event : *events)
+      if (Error error = create(event, eventDefault))
+        return error;
+  if (arenaBytes > 0)
+    if (Error error = functions->error(
+            functions->memsetAsync(arena, 0, size_t(arenaBytes), stream),
+            "the arena cannot be cleared"))
+      return error;
+  while (true) {
+    Result done = functions->streamQuery(stream);
+    if (done != notReady)
+      return functions->error(done, "the arena cannot be cleared");
+    std::this_thread::sleep_for(std::chrono::microseconds(50));
+  }
+}
+
+Problem CudaDevice::check(Result result, const char *what) {
+  // Memory and readiness are matters of the call.
+  if (result != success && result != outOfMemory && result != notReady)
+    lost.store(true, std::memory_order_release);
+  return functions->problem(result, what);
+}
+
+int32_t CudaDevice::run(baechi_context *deviceContext) {
+  Exchange &exchange = deviceContext->exchange;
+  auto fail = [&](const Problem &problem) {
+    return exchange.fail(*deviceContext, {problem.reason, problem.detail});
+  };
+  if (Problem problem = makeCurrent())
+    return fail(problem);
+  currentDevice = this;
+  deviceContext->marks = this;
+  origin.hostNs = exchange.elapsedNs();
+  if (Problem problem = check(functions->eventRecord(origin.event, stream),
+                              "the step cannot be begun"))
+    return fail(problem);
+
+  int32_t code = entry(deviceContext, reinterpret_cast<char *>(arena));
+
+  // Also after a failure: nothing may run on when the step has ended.
+  if (Problem problem = drain("the device failed (to learn in which operator, "
+                              "set BAECHI_CUDA_BLOCKING=1)"))
+    return fail(problem);
+  if (code == 0 && !exchange.aborted() && exchange.keepsTimeline())
+    recordTimes(*deviceContext);
+  return code;
+}
+
+Problem CudaDevice::drain(const char *what) {
+  if (Problem problem = check(functions->eventRecord(finish, stream), what))
+    return problem;
+  for (int64_t looks = 0;; ++looks) {
+    Result state = functions->eventQuery(finish);
+    if (state != notReady)
+      return check(state, what);
+    // Most steps take milliseconds: sleep only when this one takes longer.
+    if (looks > 2000)
+      std::this_thread::sleep_for(std::chrono::microseconds(20));
+    else if (looks > 200)
+      std::this_thread::yield();
+  }
+}
+
+void CudaDevice::recordTimes(baechi_context &deviceContext) const {
+  for (size_t op = 0; op < deviceContext.operators.size(); ++op)
+    deviceContext.operators[op] = between(begins[op], ends[op]);
+}
+
+Interval CudaDevice::between(Event begin, Event end) const {
+  float toBegin = 0, toEnd = 0;
+  if (functions->eventElapsed(&toBegin, origin.event, begin) != success ||
+      functions->eventElapsed(&toEnd, origin.event, end) != success)
+    return Interval();
+  auto ns = [&](float milliseconds) {
+    return origin.hostNs + std::llround(double(milliseconds) * 1e6);
+  };
+  return {ns(toBegin), ns(toEnd)};
+}
+
+Problem CudaDevice::begin(int32_t op, bool timed) {
+  if (!timed)
+    return {};
+  return check(functions->eventRecord(begins[size_t(op)], stream),
+               "an operator's begin cannot be marked");
+}
+
+Problem CudaDevice::end(int32_t op, bool timed) {
+  if (timed)
+    if (Problem problem =
+            check(functions->eventRecord(ends[size_t(op)], stream),
+                  "an operator's end cannot be marked"))
+      return problem;
+  return blocking ? drain("the operator failed") : Problem();
+}
+
+Problem CudaDevice::constant(const void *data, size_t bytes,
+                             const void *&address) {
+  auto [entry, isNew] = constants.try_emplace(data, 0);
+  if (isNew) {
+    Problem problem =
+        check(functions->memAlloc(&entry->second, std::max<size_t>(bytes, 1)),
+              "there is no memory for a constant");
+    if (problem) {
+      constants.erase(entry);
+      return problem;
+    }
+    if (Problem failed =
+            check(functions->memcpyToDevice(entry->second, data, bytes),
+                  "a constant cannot be copied")) {
+      functions->memFree(entry->second);
+      constants.erase(entry);
+      return failed;
+    }
+  }
+  address = reinterpret_cast<const void *>(entry->second);
+  return {};
+}
+
+Error CudaDevice::write(int64_t offset, const void *data, size_t bytes) {
+  if (Problem problem = makeCurrent())
+    return Error(std::string(problem.reason) + ": " + problem.detail);
+  return functions->error(
+      functions->memcpyToDevice(arena + DevicePointer(offset), data, bytes),
+      "the device's memory cannot be written");
+}
+
+Error CudaDevice::read(int64_t offset, void *data, size_t bytes) const {
+  if (Problem problem = makeCurrent())
+    return Error(std::string(problem.reason) + ": " + problem.detail);
+  return functions->error(
+      functions->memcpyToHost(data, arena + DevicePointer(offset), bytes),
+      "the device's memory cannot be read");
+}
+
+Expected<std::unique_ptr<Mover>>
+CudaDevice::connect(Driver &other, bool otherSends,
+                    const std::vector<int64_t> &bytes) {
+  return makeCudaMover(*this, dynamic_cast<CudaDevice *>(&other),
+                       other.hostArena(), otherSends, bytes);
+}
+
+std::unique_ptr<Driver>
+baechi::runtime::makeCudaDriver(const DeviceInfo &device, Entry entry,
+                                int32_t ordinal) {
+  return std::make_unique<CudaDevice>(device, entry, ordinal);
+}

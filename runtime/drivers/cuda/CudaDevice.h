@@ -1,0 +1,89 @@
+//===- CudaDevice.h - One logical CUDA device -*- C++ -*-===//
+//
+// Part of the Baechi project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+#ifndef BAECHI_RUNTIME_DRIVERS_CUDA_CUDADEVICE_H
+#define BAECHI_RUNTIME_DRIVERS_CUDA_CUDADEVICE_H
+
+#include "core/Driver.h"
+#include "drivers/cuda/CudaApi.h"
+#include "drivers/cuda/CudaBlas.h"
+#include "drivers/cuda/CudaModules.h"
+
+#include <atomic>
+#include <unordered_map>
+#include <vector>
+
+namespace baechi::runtime::cuda {
+
+/// Where a step begins: on the device's clock, and since the step's start on
+/// the host's.
+struct StepOrigin {
+  Event event = nullptr;
+  int64_t hostNs = 0;
+};
+
+class CudaDevice final : public Driver, public OperatorMarks {
+public:
+  CudaDevice(const DeviceInfo &device, Entry entry, int32_t ordinal);
+  ~CudaDevice() override;
+
+  Error start() override;
+  int32_t run(baechi_context *context) override;
+  Error write(int64_t offset, const void *data, size_t bytes) override;
+  Error read(int64_t offset, void *data, size_t bytes) const override;
+  Expected<std::unique_ptr<Mover>>
+  connect(Driver &other, bool otherSends,
+          const std::vector<int64_t> &bytes) override;
+  bool usable() const override { return !lost.load(std::memory_order_acquire); }
+
+  Problem begin(int32_t op, bool timed) override;
+  Problem end(int32_t op, bool timed) override;
+
+  // For what belongs to the device: movers, launches.
+
+  const Api &api() const { return *functions; }
+  Stream computeStream() const { return stream; }
+  Problem makeCurrent() const;
+  /// The time of two events of this device, ns since the step's start.
+  Interval between(Event begin, Event end) const;
+  Modules &modules() { return images; }
+  Blas &blas() { return products; }
+  /// The device's copy of a constant of the program.
+  Problem constant(const void *data, size_t bytes, const void *&address);
+  /// The problem of a call on the device's work. What a kernel did wrong ends
+  /// the device: no later call of its context succeeds.
+  Problem check(Result result, const char *what);
+
+private:
+  /// Waits until the device has done what it was told.
+  Problem drain(const char *what);
+  void recordTimes(baechi_context &context) const;
+
+  const int64_t arenaBytes;
+  const Entry entry;
+  const int32_t ordinal;
+  const bool blocking;
+  const Api *functions = nullptr;
+  Device device = 0;
+  Context context = nullptr;
+  DevicePointer arena = 0;
+  Stream stream = nullptr;
+  Event finish = nullptr;
+  StepOrigin origin;
+  std::vector<Event> begins, ends;
+  Modules images;
+  Blas products;
+  std::unordered_map<const void *, DevicePointer> constants;
+  std::atomic<bool> lost{false};
+};
+
+/// The device whose step function the calling thread runs; null elsewhere.
+extern thread_local CudaDevice *currentDevice;
+
+} // namespace baechi::runtime::cuda
+
+#endif // BAECHI_RUNTIME_DRIVERS_CUDA_CUDADEVICE_H

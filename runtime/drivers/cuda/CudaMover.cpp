@@ -1,0 +1,193 @@
+//===- CudaMover.cpp - Messages to and from CUDA devices -*- C++ -*-===//
+//
+// Part of the Baechi project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+///
+/// \file
+/// A queue has a stream of its own. An offer of a CUDA device records an event
+/// on its compute stream: the buffer is as it must be when the device comes to
+/// it. The copy waits for the events of both ends; what awaits the message
+/// waits for the copy: a CUDA device's compute stream, or a host device's
+/// thread. No thread waits for a device otherwise.
+///
+//===----------------------------------------------------------------------===//
+
+#include "drivers/cuda/CudaMover.h"
+#include "core/Exchange.h"
+
+#include <chrono>
+#include <thread>
+
+using namespace baechi::runtime;
+using namespace baechi::runtime::cuda;
+
+namespace {
+
+/// The events of one message.
+struct MessageEvents {
+  Event &offer(bool sender) { return sender ? sent : received; }
+
+  Event sent = nullptr, received = nullptr; ///< null: that end is a host device
+  Event begin = nullptr, done = nullptr;
+};
+
+Error toError(const Problem &problem) {
+  return Error(std::string(problem.reason) + ": " + problem.detail);
+}
+
+class CudaMover final : public Mover {
+public:
+  CudaMover(CudaDevice &device, CudaDevice *peer, bool otherSends,
+            size_t messages)
+      : device(device), peer(peer), otherSends(otherSends), api(device.api()),
+        events(messages) {}
+
+  ~CudaMover() override {
+    if (device.makeCurrent())
+      return;
+    api.synchronize();
+    for (MessageEvents &message : events)
+      for (Event event :
+           {message.begin, message.done, message.offer(!otherSends)})
+        if (event)
+          api.eventDestroy(event);
+    if (stream)
+      api.streamDestroy(stream);
+    if (pinned)
+      api.hostUnregister(pinned);
+    if (!peer || peer->makeCurrent())
+      return;
+    for (MessageEvents &message : events)
+      if (Event event = message.offer(otherSends))
+        api.eventDestroy(event);
+  }
+
+  Error start(std::span<char> hostArena) {
+    auto create = [&](Event &event, unsigned flags) {
+      return api.error(api.eventCreate(&event, flags),
+                       "an event cannot be created");
+    };
+    if (Problem problem = device.makeCurrent())
+      return toError(problem);
+    if (Error error = api.error(api.streamCreate(&stream, streamNonBlocking),
+                                "a stream cannot be created"))
+      return error;
+    for (MessageEvents &message : events)
+      for (auto [event, flags] :
+           {std::pair(&message.begin, eventDefault),
+            std::pair(&message.done, eventDefault),
+            std::pair(&message.offer(!otherSends), eventDisableTiming)})
+        if (Error error = create(*event, flags))
+          return error;
+    if (!hostArena.empty()) {
+      Result result = api.hostRegister(hostArena.data(), hostArena.size(),
+                                       hostRegisterPortable);
+      // Another queue pins it. Memory that cannot be pinned is copied all the
+      // same, by the driver's own staging.
+      if (result == success)
+        pinned = hostArena.data();
+    }
+    if (!peer)
+      return Error();
+    if (Problem problem = peer->makeCurrent())
+      return toError(problem);
+    for (MessageEvents &message : events)
+      if (Error error = create(message.offer(otherSends), eventDisableTiming))
+        return error;
+    return Error();
+  }
+
+  Problem offered(Side side, int32_t seq) override {
+    MessageEvents &message = events[size_t(seq)];
+    Event event = side == Side::Sender ? message.sent : message.received;
+    CudaDevice *of = deviceOf(side);
+    if (!of)
+      return {};
+    return of->check(api.eventRecord(event, of->computeStream()),
+                     "an offered buffer cannot be marked");
+  }
+
+  Problem copy(int32_t seq, const void *source, void *destination,
+               int64_t bytes) override {
+    const MessageEvents &message = events[size_t(seq)];
+    if (Problem problem = device.makeCurrent())
+      return problem;
+    Result result = success;
+    for (Event event : {message.sent, message.received})
+      if (event && result == success)
+        result = api.streamWait(stream, event, 0);
+    if (result == success)
+      result = api.eventRecord(message.begin, stream);
+    // One address space holds the memory of all devices and the host's.
+    if (result == success && bytes > 0)
+      result = api.memcpyAsync(reinterpret_cast<DevicePointer>(destination),
+                               reinterpret_cast<DevicePointer>(source),
+                               size_t(bytes), stream);
+    if (result == success)
+      result = api.eventRecord(message.done, stream);
+    // A device's own thread goes on with its own context.
+    if (currentDevice && currentDevice != &device)
+      if (Problem problem = currentDevice->makeCurrent())
+        return problem;
+    return device.check(result, "a message cannot be copied");
+  }
+
+  Problem awaited(Side side, int32_t seq, const Exchange &exchange) override {
+    Event done = events[size_t(seq)].done;
+    if (CudaDevice *of = deviceOf(side))
+      return of->check(api.streamWait(of->computeStream(), done, 0),
+                       "a message cannot be awaited");
+    if (Problem problem = device.makeCurrent())
+      return problem;
+    for (int64_t looks = 0; !exchange.aborted(); ++looks) {
+      Result state = api.eventQuery(done);
+      if (state == success)
+        return {};
+      if (state != notReady)
+        return device.check(state, "the device failed");
+      if (looks > 2000)
+        std::this_thread::sleep_for(std::chrono::microseconds(20));
+      else if (looks > 200)
+        std::this_thread::yield();
+    }
+    return {};
+  }
+
+  bool isIdle() override {
+    return device.makeCurrent() || api.streamQuery(stream) != notReady;
+  }
+
+  Interval timeOf(int32_t seq) const override {
+    if (device.makeCurrent())
+      return Interval();
+    return device.between(events[size_t(seq)].begin, events[size_t(seq)].done);
+  }
+
+private:
+  CudaDevice *deviceOf(Side side) const {
+    return (side == Side::Sender) == otherSends ? peer : &device;
+  }
+  CudaDevice &device;
+  CudaDevice *const peer;
+  const bool otherSends;
+  const Api &api;
+  Stream stream = nullptr;
+  std::vector<MessageEvents> events;
+  char *pinned = nullptr;
+};
+
+} // namespace
+
+Expected<std::unique_ptr<Mover>>
+baechi::runtime::cuda::makeCudaMover(CudaDevice &device, CudaDevice *peer,
+                                     std::span<char> hostArena, bool otherSends,
+                                     const std::vector<int64_t> &bytes) {
+  auto mover =
+      std::make_unique<CudaMover>(device, peer, otherSends, bytes.size());
+  if (Error error = mover->start(hostArena))
+    return error;
+  return std::unique_ptr<Mover>(std::move(mover));
+}

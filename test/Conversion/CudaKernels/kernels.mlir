@@ -1,0 +1,411 @@
+// RUN: baechi-opt %s --baechi-lower-cuda-kernels=stage=launches | FileCheck %s
+// RUN: baechi-opt %s --baechi-lower-cuda-kernels=stage=launches | FileCheck %s --check-prefix=NONE
+// RUN: baechi-opt %s --baechi-cuda-scratch | FileCheck %s --check-prefix=SCRATCH
+
+// One kernel of each kind. (unittests/Conversion/CudaKernelsTest.cpp compares
+// what they compute with the host's kernels.)
+
+// No atomic operation, and nothing is allocated.
+// NONE-NOT: atomic
+// NONE-NOT: memref.alloc
+
+#id1 = affine_map<(d0) -> (d0)>
+#id2 = affine_map<(d0, d1) -> (d0, d1)>
+#row = affine_map<(d0, d1) -> (d0)>
+#col = affine_map<(d0, d1) -> (d1)>
+#t = affine_map<(d0, d1) -> (d1, d0)>
+#none = affine_map<(d0, d1) -> ()>
+
+// One thread an element.
+// CHECK-LABEL: func.func private @bias_tanh(
+// CHECK-SAME: baechi.kernel_scratch = 0 : i64
+// CHECK: gpu.launch
+// CHECK: math.tanh
+// CHECK: memref.store
+func.func private @bias_tanh(%x: tensor<5x37xf32>, %b: tensor<37xf32>) -> tensor<5x37xf32> attributes {baechi.kernel} {
+  %e = tensor.empty() : tensor<5x37xf32>
+  %r = linalg.generic {indexing_maps = [#id2, #col, #id2], iterator_types = ["parallel", "parallel"]}
+      ins(%x, %b : tensor<5x37xf32>, tensor<37xf32>) outs(%e : tensor<5x37xf32>) {
+  ^bb0(%in: f32, %bias: f32, %out: f32):
+    %s = arith.addf %in, %bias : f32
+    %t = math.tanh %s : f32
+    linalg.yield %t : f32
+  } -> tensor<5x37xf32>
+  return %r : tensor<5x37xf32>
+}
+
+// CHECK-LABEL: func.func private @update(
+// CHECK: gpu.launch
+// CHECK-NOT: gpu.launch
+// CHECK: return
+func.func private @update(%p: tensor<1000xf32>, %g: tensor<1000xf32>) -> (tensor<1000xf32> {baechi.may_alias = array<i64: 0>}) attributes {baechi.kernel} {
+  %e = tensor.empty() : tensor<1000xf32>
+  %r = linalg.sub ins(%p, %g : tensor<1000xf32>, tensor<1000xf32>) outs(%e : tensor<1000xf32>) -> tensor<1000xf32>
+  return %r : tensor<1000xf32>
+}
+
+// Four neighbours a thread: all loads, then all stores.
+// CHECK-LABEL: func.func private @large(
+// CHECK: gpu.launch
+// CHECK-COUNT-4: memref.load
+// CHECK-COUNT-4: memref.store
+// CHECK-NOT: memref.store
+// CHECK: return
+func.func private @large(%x: tensor<1024x512xf32>) -> tensor<1024x512xf32> attributes {baechi.kernel} {
+  %e = tensor.empty() : tensor<1024x512xf32>
+  %r = linalg.exp ins(%x : tensor<1024x512xf32>) outs(%e : tensor<1024x512xf32>) -> tensor<1024x512xf32>
+  return %r : tensor<1024x512xf32>
+}
+
+// CHECK-LABEL: func.func private @transpose(
+// CHECK: gpu.launch
+// CHECK: memref.load %{{.*}} : memref<40x33xf32>
+// CHECK: memref.store %{{.*}} : memref<33x40xf32>
+func.func private @transpose(%x: tensor<40x33xf32>) -> tensor<33x40xf32> attributes {baechi.kernel} {
+  %e = tensor.empty() : tensor<33x40xf32>
+  %r = linalg.transpose ins(%x : tensor<40x33xf32>) outs(%e : tensor<33x40xf32>) permutation = [1, 0]
+  return %r : tensor<33x40xf32>
+}
+
+// A block a row, a tree in shared memory; the fill is no launch of its own.
+// CHECK-LABEL: func.func private @row_sums(
+// CHECK: %[[ROWS:.*]] = arith.constant 300 : index
+// CHECK: gpu.launch blocks({{.*}}) in (%{{.*}} = %[[ROWS]],{{.*}} workgroup(%{{.*}} : memref<256xf32, #gpu.address_space<workgroup>>)
+// CHECK-COUNT-8: gpu.barrier
+// CHECK: memref.store %{{.*}} : memref<300xf32>
+// CHECK-NOT: gpu.launch
+// CHECK: return
+func.func private @row_sums(%x: tensor<300x1000xf32>) -> tensor<300xf32> attributes {baechi.kernel} {
+  %z = arith.constant 0.0 : f32
+  %e = tensor.empty() : tensor<300xf32>
+  %f = linalg.fill ins(%z : f32) outs(%e : tensor<300xf32>) -> tensor<300xf32>
+  %r = linalg.generic {indexing_maps = [#id2, #row], iterator_types = ["parallel", "reduction"]}
+      ins(%x : tensor<300x1000xf32>) outs(%f : tensor<300xf32>) {
+  ^bb0(%in: f32, %out: f32):
+    %s = arith.addf %out, %in : f32
+    linalg.yield %s : f32
+  } -> tensor<300xf32>
+  return %r : tensor<300xf32>
+}
+
+// Few long sums: parts by many blocks into the scratch, then their sum.
+// SCRATCH-LABEL: func.func private @column_sums(
+// SCRATCH-SAME: baechi.kernel_scratch = {{[1-9][0-9]*}} : i64
+// CHECK-LABEL: func.func private @column_sums(
+// CHECK: memref.view %{{.*}} : memref<{{.*}}xi8> to memref<[[PARTS:[0-9]+]]x64xf32>
+// CHECK: gpu.launch
+// CHECK: memref.store %{{.*}} : memref<[[PARTS]]x64xf32>
+// CHECK: gpu.launch
+// CHECK: memref.load %{{.*}} : memref<[[PARTS]]x64xf32>
+// CHECK: memref.store %{{.*}} : memref<64xf32>
+func.func private @column_sums(%x: tensor<4096x64xf32>) -> tensor<64xf32> attributes {baechi.kernel} {
+  %z = arith.constant 0.0 : f32
+  %e = tensor.empty() : tensor<64xf32>
+  %f = linalg.fill ins(%z : f32) outs(%e : tensor<64xf32>) -> tensor<64xf32>
+  %r = linalg.generic {indexing_maps = [#t, #row], iterator_types = ["parallel", "reduction"]}
+      ins(%x : tensor<4096x64xf32>) outs(%f : tensor<64xf32>) {
+  ^bb0(%in: f32, %out: f32):
+    %s = arith.addf %out, %in : f32
+    linalg.yield %s : f32
+  } -> tensor<64xf32>
+  return %r : tensor<64xf32>
+}
+
+// CHECK-LABEL: func.func private @maximum(
+// CHECK-COUNT-2: gpu.launch
+// CHECK: memref.store %{{.*}} : memref<f32>
+func.func private @maximum(%x: tensor<999x1001xf32>) -> tensor<f32> attributes {baechi.kernel} {
+  %z = arith.constant 0xFF800000 : f32
+  %e = tensor.empty() : tensor<f32>
+  %f = linalg.fill ins(%z : f32) outs(%e : tensor<f32>) -> tensor<f32>
+  %r = linalg.generic {indexing_maps = [#id2, #none], iterator_types = ["reduction", "reduction"]}
+      ins(%x : tensor<999x1001xf32>) outs(%f : tensor<f32>) {
+  ^bb0(%in: f32, %out: f32):
+    %s = arith.maximumf %out, %in : f32
+    linalg.yield %s : f32
+  } -> tensor<f32>
+  return %r : tensor<f32>
+}
+
+// The position of a maximum is one thread's.
+// CHECK-LABEL: func.func private @argmax(
+// CHECK-NOT: gpu.barrier
+// CHECK: scf.for
+// CHECK: memref.store %{{.*}} : memref<7xi32>
+func.func private @argmax(%x: tensor<7x50xf32>) -> (tensor<7xf32>, tensor<7xi32>) attributes {baechi.kernel} {
+  %z = arith.constant 0xFF800000 : f32
+  %i0 = arith.constant 0 : i32
+  %e = tensor.empty() : tensor<7xf32>
+  %ei = tensor.empty() : tensor<7xi32>
+  %f = linalg.fill ins(%z : f32) outs(%e : tensor<7xf32>) -> tensor<7xf32>
+  %fi = linalg.fill ins(%i0 : i32) outs(%ei : tensor<7xi32>) -> tensor<7xi32>
+  %r:2 = linalg.generic {indexing_maps = [#id2, #row, #row], iterator_types = ["parallel", "reduction"]}
+      ins(%x : tensor<7x50xf32>) outs(%f, %fi : tensor<7xf32>, tensor<7xi32>) {
+  ^bb0(%in: f32, %out: f32, %at: i32):
+    %j = linalg.index 1 : index
+    %k = arith.index_cast %j : index to i32
+    %more = arith.cmpf ogt, %in, %out : f32
+    %v = arith.select %more, %in, %out : f32
+    %w = arith.select %more, %k, %at : i32
+    linalg.yield %v, %w : f32, i32
+  } -> (tensor<7xf32>, tensor<7xi32>)
+  return %r#0, %r#1 : tensor<7xf32>, tensor<7xi32>
+}
+
+// A block a row, one launch; the row stays in shared memory.
+// CHECK-LABEL: func.func private @softmax(
+// CHECK: %[[ROWS:.*]] = arith.constant 8 : index
+// CHECK: gpu.launch blocks({{.*}} in (%{{.*}} = %{{.*}},{{.*}} workgroup({{.*}}memref<1x100xf32, #gpu.address_space<workgroup>>
+// CHECK: arith.maximumf
+// CHECK: gpu.barrier
+// CHECK: math.exp
+// CHECK: gpu.barrier
+// CHECK: arith.divf
+// CHECK-NOT: gpu.launch
+// CHECK: return
+func.func private @softmax(%x: tensor<8x100xf32>) -> tensor<8x100xf32> attributes {baechi.kernel} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c8 = arith.constant 8 : index
+  %ninf = arith.constant 0xFF800000 : f32
+  %zero = arith.constant 0.0 : f32
+  %e = tensor.empty() : tensor<8x100xf32>
+  %r = scf.for %i = %c0 to %c8 step %c1 iter_args(%out = %e) -> tensor<8x100xf32> {
+    %row = tensor.extract_slice %x[%i, 0] [1, 100] [1, 1] : tensor<8x100xf32> to tensor<1x100xf32>
+    %me = tensor.empty() : tensor<1xf32>
+    %mf = linalg.fill ins(%ninf : f32) outs(%me : tensor<1xf32>) -> tensor<1xf32>
+    %m = linalg.generic {indexing_maps = [#id2, #row], iterator_types = ["parallel", "reduction"]}
+        ins(%row : tensor<1x100xf32>) outs(%mf : tensor<1xf32>) {
+    ^bb0(%v: f32, %a: f32):
+      %0 = arith.maximumf %v, %a : f32
+      linalg.yield %0 : f32
+    } -> tensor<1xf32>
+    %ee = tensor.empty() : tensor<1x100xf32>
+    %ex = linalg.generic {indexing_maps = [#id2, #row, #id2], iterator_types = ["parallel", "parallel"]}
+        ins(%row, %m : tensor<1x100xf32>, tensor<1xf32>) outs(%ee : tensor<1x100xf32>) {
+    ^bb0(%v: f32, %a: f32, %o: f32):
+      %0 = arith.subf %v, %a : f32
+      %1 = math.exp %0 : f32
+      linalg.yield %1 : f32
+    } -> tensor<1x100xf32>
+    %sf = linalg.fill ins(%zero : f32) outs(%me : tensor<1xf32>) -> tensor<1xf32>
+    %sum = linalg.generic {indexing_maps = [#id2, #row], iterator_types = ["parallel", "reduction"]}
+        ins(%ex : tensor<1x100xf32>) outs(%sf : tensor<1xf32>) {
+    ^bb0(%v: f32, %a: f32):
+      %0 = arith.addf %v, %a : f32
+      linalg.yield %0 : f32
+    } -> tensor<1xf32>
+    %slot = tensor.extract_slice %out[%i, 0] [1, 100] [1, 1] : tensor<8x100xf32> to tensor<1x100xf32>
+    %d = linalg.generic {indexing_maps = [#id2, #row, #id2], iterator_types = ["parallel", "parallel"]}
+        ins(%ex, %sum : tensor<1x100xf32>, tensor<1xf32>) outs(%slot : tensor<1x100xf32>) {
+    ^bb0(%v: f32, %a: f32, %o: f32):
+      %0 = arith.divf %v, %a : f32
+      linalg.yield %0 : f32
+    } -> tensor<1x100xf32>
+    %ins = tensor.insert_slice %d into %out[%i, 0] [1, 100] [1, 1] : tensor<1x100xf32> into tensor<8x100xf32>
+    scf.yield %ins : tensor<8x100xf32>
+  }
+  return %r : tensor<8x100xf32>
+}
+
+// CHECK-LABEL: func.func private @gather(
+// CHECK: gpu.launch
+// CHECK: %[[ROW:.*]] = arith.index_cast
+// CHECK: memref.load %{{.*}}[%[[ROW]], %{{.*}}] : memref<11x6xf32>
+func.func private @gather(%table: tensor<11x6xf32>, %ids: tensor<4xi32>) -> tensor<4x6xf32> attributes {baechi.kernel} {
+  %e = tensor.empty() : tensor<4x6xf32>
+  %r = linalg.generic {indexing_maps = [#row, #id2], iterator_types = ["parallel", "parallel"]}
+      ins(%ids : tensor<4xi32>) outs(%e : tensor<4x6xf32>) {
+  ^bb0(%id: i32, %o: f32):
+    %row = arith.index_cast %id : i32 to index
+    %col = linalg.index 1 : index
+    %v = tensor.extract %table[%row, %col] : tensor<11x6xf32>
+    linalg.yield %v : f32
+  } -> tensor<4x6xf32>
+  return %r : tensor<4x6xf32>
+}
+
+// The rows may be the same: one block, in order, columns side by side.
+// CHECK-LABEL: func.func private @scatter_add(
+// CHECK: gpu.launch
+// CHECK: %[[ONE:.*]] = arith.constant 1 : index
+// CHECK: gpu.launch blocks({{.*}}) in (%{{.*}} = %{{.*}}, %{{.*}} = %{{.*}}, %{{.*}} = %{{.*}})
+// CHECK: scf.for
+// CHECK: memref.load %{{.*}} : memref<4xi32>
+// CHECK: gpu.barrier
+// CHECK: arith.addf
+// CHECK: gpu.barrier
+func.func private @scatter_add(%into: tensor<11x70xf32>, %ids: tensor<4xi32>, %rows: tensor<4x70xf32>) -> tensor<11x70xf32> attributes {baechi.kernel} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c4 = arith.constant 4 : index
+  %r = scf.for %i = %c0 to %c4 step %c1 iter_args(%out = %into) -> tensor<11x70xf32> {
+    %id = tensor.extract %ids[%i] : tensor<4xi32>
+    %at = arith.index_cast %id : i32 to index
+    %new = tensor.extract_slice %rows[%i, 0] [1, 70] [1, 1] : tensor<4x70xf32> to tensor<1x70xf32>
+    %old = tensor.extract_slice %out[%at, 0] [1, 70] [1, 1] : tensor<11x70xf32> to tensor<1x70xf32>
+    %sum = linalg.add ins(%old, %new : tensor<1x70xf32>, tensor<1x70xf32>) outs(%old : tensor<1x70xf32>) -> tensor<1x70xf32>
+    %ins = tensor.insert_slice %sum into %out[%at, 0] [1, 70] [1, 1] : tensor<1x70xf32> into tensor<11x70xf32>
+    scf.yield %ins : tensor<11x70xf32>
+  }
+  return %r : tensor<11x70xf32>
+}
+
+// CHECK-LABEL: func.func private @pad_slice_concat(
+// CHECK: gpu.launch
+// CHECK: memref.store %{{.*}} : memref<8x11xf32>
+func.func private @pad_slice_concat(%x: tensor<6x9xf32>, %y: tensor<4x5xf32>) -> tensor<8x11xf32> attributes {baechi.kernel} {
+  %z = arith.constant 0.0 : f32
+  %s = tensor.extract_slice %x[1, 2] [4, 6] [1, 1] : tensor<6x9xf32> to tensor<4x6xf32>
+  %e = tensor.empty() : tensor<4x11xf32>
+  %a = tensor.insert_slice %s into %e[0, 0] [4, 6] [1, 1] : tensor<4x6xf32> into tensor<4x11xf32>
+  %b = tensor.insert_slice %y into %a[0, 6] [4, 5] [1, 1] : tensor<4x5xf32> into tensor<4x11xf32>
+  %p = tensor.pad %b low[1, 0] high[3, 0] {
+  ^bb0(%i: index, %j: index):
+    tensor.yield %z : f32
+  } : tensor<4x11xf32> to tensor<8x11xf32>
+  return %p : tensor<8x11xf32>
+}
+
+// CHECK-LABEL: func.func private @compare_count(
+// CHECK: memref.store %{{.*}} : memref<9x20xi1>
+// CHECK: arith.addi
+// CHECK: arith.maxsi
+func.func private @compare_count(%x: tensor<9x20xf32>) -> (tensor<9x20xi1>, tensor<9xi32>, tensor<9xi64>) attributes {baechi.kernel} {
+  %z = arith.constant 0.0 : f32
+  %i0 = arith.constant 0 : i32
+  %l0 = arith.constant 5 : i64
+  %e = tensor.empty() : tensor<9x20xi1>
+  %m = linalg.generic {indexing_maps = [#id2, #id2], iterator_types = ["parallel", "parallel"]}
+      ins(%x : tensor<9x20xf32>) outs(%e : tensor<9x20xi1>) {
+  ^bb0(%in: f32, %out: i1):
+    %c = arith.cmpf ogt, %in, %z : f32
+    linalg.yield %c : i1
+  } -> tensor<9x20xi1>
+  %ei = tensor.empty() : tensor<9xi32>
+  %fi = linalg.fill ins(%i0 : i32) outs(%ei : tensor<9xi32>) -> tensor<9xi32>
+  %el = tensor.empty() : tensor<9xi64>
+  %fl = linalg.fill ins(%l0 : i64) outs(%el : tensor<9xi64>) -> tensor<9xi64>
+  %n:2 = linalg.generic {indexing_maps = [#id2, #row, #row], iterator_types = ["parallel", "reduction"]}
+      ins(%m : tensor<9x20xi1>) outs(%fi, %fl : tensor<9xi32>, tensor<9xi64>) {
+  ^bb0(%in: i1, %out: i32, %wide: i64):
+    %v = arith.extui %in : i1 to i32
+    %w = arith.extui %in : i1 to i64
+    %s = arith.addi %out, %v : i32
+    %l = arith.maxsi %wide, %w : i64
+    linalg.yield %s, %l : i32, i64
+  } -> (tensor<9xi32>, tensor<9xi64>)
+  return %m, %n#0, %n#1 : tensor<9x20xi1>, tensor<9xi32>, tensor<9xi64>
+}
+
+// CHECK-LABEL: func.func private @max_pool(
+// CHECK: gpu.launch
+// CHECK: arith.maximumf
+func.func private @max_pool(%x: tensor<2x9x9x5xf32>) -> tensor<2x4x4x5xf32> attributes {baechi.kernel} {
+  %ninf = arith.constant 0xFF800000 : f32
+  %e = tensor.empty() : tensor<2x4x4x5xf32>
+  %w = tensor.empty() : tensor<3x3xf32>
+  %f = linalg.fill ins(%ninf : f32) outs(%e : tensor<2x4x4x5xf32>) -> tensor<2x4x4x5xf32>
+  %r = linalg.pooling_nhwc_max {strides = dense<2> : tensor<2xi64>} ins(%x, %w : tensor<2x9x9x5xf32>, tensor<3x3xf32>) outs(%f : tensor<2x4x4x5xf32>) -> tensor<2x4x4x5xf32>
+  return %r : tensor<2x4x4x5xf32>
+}
+
+// CHECK-LABEL: func.func private @gemm(
+// CHECK-SAME: %[[A:.*]]: !llvm.ptr, %[[B:.*]]: !llvm.ptr, %[[C:.*]]: !llvm.ptr, %{{.*}}: !llvm.ptr)
+// CHECK-NOT: gpu.launch
+// CHECK: llvm.call @baechi_cuda_sgemm(%{{.*}}, %{{.*}}, %{{.*}}, %{{.*}}, %{{.*}}, %[[A]], %{{.*}}, %{{.*}}, %[[B]], %{{.*}}, %{{.*}}, %[[C]],
+func.func private @gemm(%a: tensor<12x7xf32>, %b: tensor<9x7xf32>) -> tensor<12x9xf32> attributes {baechi.kernel} {
+  %zero = arith.constant 0.0 : f32
+  %e = tensor.empty() : tensor<12x9xf32>
+  %f = linalg.fill ins(%zero : f32) outs(%e : tensor<12x9xf32>) -> tensor<12x9xf32>
+  %r = linalg.matmul indexing_maps = [affine_map<(d0, d1, d2) -> (d0, d2)>, affine_map<(d0, d1, d2) -> (d1, d2)>, affine_map<(d0, d1, d2) -> (d0, d1)>] ins(%a, %b : tensor<12x7xf32>, tensor<9x7xf32>) outs(%f : tensor<12x9xf32>) -> tensor<12x9xf32>
+  return %r : tensor<12x9xf32>
+}
+
+// The result starts from an argument: nothing to copy when they are one buffer.
+// CHECK-LABEL: func.func private @gemm_add(
+// CHECK: %[[DIFFER:.*]] = llvm.icmp "ne"
+// CHECK: scf.if %[[DIFFER]]
+// CHECK: gpu.launch
+// CHECK: llvm.call @baechi_cuda_sgemm
+func.func private @gemm_add(%c: tensor<12x9xf32>, %a: tensor<12x7xf32>, %b: tensor<7x9xf32>) -> (tensor<12x9xf32> {baechi.may_alias = array<i64: 0>}) attributes {baechi.kernel} {
+  %r = linalg.matmul ins(%a, %b : tensor<12x7xf32>, tensor<7x9xf32>) outs(%c : tensor<12x9xf32>) -> tensor<12x9xf32>
+  return %r : tensor<12x9xf32>
+}
+
+// One call for the batch.
+// CHECK-LABEL: func.func private @batched(
+// CHECK: llvm.call @baechi_cuda_sgemm
+// CHECK-NOT: llvm.call @baechi_cuda_sgemm
+// CHECK: return
+func.func private @batched(%a: tensor<3x12x7xf32>, %b: tensor<3x7x9xf32>) -> tensor<3x12x9xf32> attributes {baechi.kernel} {
+  %zero = arith.constant 0.0 : f32
+  %e = tensor.empty() : tensor<3x12x9xf32>
+  %f = linalg.fill ins(%zero : f32) outs(%e : tensor<3x12x9xf32>) -> tensor<3x12x9xf32>
+  %r = linalg.batch_matmul ins(%a, %b : tensor<3x12x7xf32>, tensor<3x7x9xf32>) outs(%f : tensor<3x12x9xf32>) -> tensor<3x12x9xf32>
+  return %r : tensor<3x12x9xf32>
+}
+
+#fx = affine_map<(n, h, w, o, i, y, x) -> (n, h + y, w + x, i)>
+#fw = affine_map<(n, h, w, o, i, y, x) -> (y, x, i, o)>
+#fy = affine_map<(n, h, w, o, i, y, x) -> (n, h, w, o)>
+// Tiles: operands through shared memory, sums in registers.
+// CHECK-LABEL: func.func private @conv(
+// CHECK: gpu.launch {{.*}} workgroup({{.*}}) private(
+// CHECK: math.fma
+// CHECK: return
+func.func private @conv(%x: tensor<2x10x10x3xf32>, %w: tensor<3x3x3x20xf32>) -> tensor<2x8x8x20xf32> attributes {baechi.kernel} {
+  %zero = arith.constant 0.0 : f32
+  %e = tensor.empty() : tensor<2x8x8x20xf32>
+  %f = linalg.fill ins(%zero : f32) outs(%e : tensor<2x8x8x20xf32>) -> tensor<2x8x8x20xf32>
+  %r = linalg.generic {indexing_maps = [#fx, #fw, #fy], iterator_types = ["parallel", "parallel", "parallel", "parallel", "reduction", "reduction", "reduction"]}
+      ins(%x, %w : tensor<2x10x10x3xf32>, tensor<3x3x3x20xf32>) outs(%f : tensor<2x8x8x20xf32>) {
+  ^bb0(%a: f32, %b: f32, %out: f32):
+    %p = arith.mulf %a, %b : f32
+    %s = arith.addf %out, %p : f32
+    linalg.yield %s : f32
+  } -> tensor<2x8x8x20xf32>
+  return %r : tensor<2x8x8x20xf32>
+}
+
+#cx = affine_map<(n, h, w, i, o, y, x) -> (n, h + y, w + x, i)>
+#cy = affine_map<(n, h, w, i, o, y, x) -> (n, h, w, o)>
+#cw = affine_map<(n, h, w, i, o, y, x) -> (y, x, i, o)>
+// Few outputs, long sums: parts by many blocks, then their sum.
+// SCRATCH-LABEL: func.func private @conv_weight_gradient(
+// SCRATCH-SAME: baechi.kernel_scratch = {{[1-9][0-9]*}} : i64
+// CHECK-LABEL: func.func private @conv_weight_gradient(
+// CHECK-COUNT-2: gpu.launch
+func.func private @conv_weight_gradient(%x: tensor<4x18x18x3xf32>, %dy: tensor<4x16x16x20xf32>) -> tensor<3x3x3x20xf32> attributes {baechi.kernel} {
+  %zero = arith.constant 0.0 : f32
+  %e = tensor.empty() : tensor<3x3x3x20xf32>
+  %f = linalg.fill ins(%zero : f32) outs(%e : tensor<3x3x3x20xf32>) -> tensor<3x3x3x20xf32>
+  %r = linalg.generic {indexing_maps = [#cx, #cy, #cw], iterator_types = ["reduction", "reduction", "reduction", "parallel", "parallel", "parallel", "parallel"]}
+      ins(%x, %dy : tensor<4x18x18x3xf32>, tensor<4x16x16x20xf32>) outs(%f : tensor<3x3x3x20xf32>) {
+  ^bb0(%a: f32, %b: f32, %out: f32):
+    %p = arith.mulf %a, %b : f32
+    %s = arith.addf %out, %p : f32
+    linalg.yield %s : f32
+  } -> tensor<3x3x3x20xf32>
+  return %r : tensor<3x3x3x20xf32>
+}
+
+#gx = affine_map<(n, h, w, i, o, y, x) -> (n, h + y, w + x, o)>
+#gw = affine_map<(n, h, w, i, o, y, x) -> (y, x, i, o)>
+#gi = affine_map<(n, h, w, i, o, y, x) -> (n, h, w, i)>
+// CHECK-LABEL: func.func private @conv_input_gradient(
+// CHECK: gpu.launch
+// CHECK: math.fma
+func.func private @conv_input_gradient(%dy: tensor<2x12x12x20xf32>, %w: tensor<3x3x3x20xf32>) -> tensor<2x10x10x3xf32> attributes {baechi.kernel} {
+  %zero = arith.constant 0.0 : f32
+  %e = tensor.empty() : tensor<2x10x10x3xf32>
+  %f = linalg.fill ins(%zero : f32) outs(%e : tensor<2x10x10x3xf32>) -> tensor<2x10x10x3xf32>
+  %r = linalg.generic {indexing_maps = [#gx, #gw, #gi], iterator_types = ["parallel", "parallel", "parallel", "parallel", "reduction", "reduction", "reduction"]}
+      ins(%dy, %w : tensor<2x12x12x20xf32>, tensor<3x3x3x20xf32>) outs(%f : tensor<2x10x10x3xf32>) {
+  ^bb0(%a: f32, %b: f32, %out: f32):
+    %p = arith.mulf %a, %b : f32
+    %s = arith.addf %out, %p : f32
+    linalg.yield %s : f32
+  } -> tensor<2x10x10x3xf32>
+  return %r : tensor<2x10x10x3xf32>
+}

@@ -1,0 +1,120 @@
+//===- StepSimulationTest.cpp - Steps by the runtime's rules --------------===//
+//
+// Part of the Baechi project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Baechi/Analysis/StepSimulation.h"
+#include "gtest/gtest.h"
+
+using namespace baechi;
+using Kind = Instruction::Kind;
+
+namespace {
+Instruction compute(int64_t ns) { return {Kind::Operator, ns, 0, 0}; }
+Instruction message(Kind kind, int32_t seq = 0, int32_t queue = 0) {
+  return {kind, 0, queue, seq};
+}
+
+/// One queue from device 0 to device 1.
+StepProgram program(std::vector<Instruction> sender,
+                    std::vector<Instruction> receiver,
+                    std::vector<StepProgram::Queue::Message> messages) {
+  StepProgram program;
+  program.devices = {std::move(sender), std::move(receiver)};
+  program.queues = {{0, 1, std::move(messages)}};
+  return program;
+}
+
+SimulatedStep simulate(const StepProgram &program,
+                       const placement::RuntimeCosts &costs = {}) {
+  std::optional<SimulatedStep> step = simulateStep(program, costs);
+  EXPECT_TRUE(step.has_value());
+  return step.value_or(SimulatedStep());
+}
+
+TEST(StepSimulation, AReceiverThatWaitsCopies) {
+  SimulatedStep step = simulate(
+      program({compute(1000), message(Kind::Send), compute(500)},
+              {message(Kind::Recv), message(Kind::AwaitRecv), compute(300)},
+              {{4096, 40}}));
+  EXPECT_EQ(1000, step.copies[0][0].start);
+  EXPECT_EQ(1040, step.copies[0][0].end);
+  EXPECT_EQ(1040, step.operators[1][0].start);
+  EXPECT_EQ(40, step.copyNs[1]);
+  EXPECT_EQ(1500, step.makespanNs); // The sender goes on meanwhile.
+}
+
+TEST(StepSimulation, ACopyTakesTheTimeOfWhoDoesIt) {
+  // The receiver computes first: the copy lies between its operators.
+  SimulatedStep step = simulate(program({compute(100), message(Kind::Send)},
+                                        {message(Kind::Recv), compute(1000),
+                                         message(Kind::AwaitRecv), compute(10)},
+                                        {{4096, 40}}));
+  EXPECT_EQ(1000, step.copies[0][0].start);
+  EXPECT_EQ(1050, step.makespanNs);
+}
+
+TEST(StepSimulation, ASenderThatWantsItsBufferBackCopies) {
+  SimulatedStep step = simulate(
+      program({compute(100), message(Kind::Send), message(Kind::AwaitSend)},
+              {message(Kind::Recv), compute(1000), message(Kind::AwaitRecv)},
+              {{4096, 40}}));
+  EXPECT_EQ(100, step.copies[0][0].start);
+  EXPECT_EQ(40, step.copyNs[0]);
+  EXPECT_EQ(1000, step.makespanNs);
+}
+
+TEST(StepSimulation, AWaitingReceiverCopiesAhead) {
+  // Message 1 is offered first; the receiver waits for message 0 meanwhile.
+  StepProgram given = program(
+      {message(Kind::Send, 1), compute(1000), message(Kind::Send, 0)},
+      {message(Kind::Recv, 0), message(Kind::Recv, 1),
+       message(Kind::AwaitRecv, 0), message(Kind::AwaitRecv, 1), compute(10)},
+      {{64, 20}, {4096, 40}});
+  SimulatedStep step = simulate(given);
+  EXPECT_EQ(0, step.copies[0][1].start);
+  EXPECT_EQ(1030, step.makespanNs);
+  // One that would delay the awaited message too much stays.
+  given.queues[0].messages[1].bytes = 1 << 20;
+  step = simulate(given);
+  EXPECT_EQ(1020, step.copies[0][1].start);
+  EXPECT_EQ(1070, step.makespanNs);
+}
+
+TEST(StepSimulation, SleepersWakeLate) {
+  placement::RuntimeCosts costs;
+  costs.wakeNs = 7'000;
+  auto waitFor = [&](int64_t ns) {
+    return simulate(program({compute(ns), message(Kind::Send)},
+                            {message(Kind::Recv), message(Kind::AwaitRecv)},
+                            {{64, 20}}),
+                    costs)
+        .makespanNs;
+  };
+  EXPECT_EQ(5'020, waitFor(5'000)); // It still looks.
+  EXPECT_EQ(107'020, waitFor(100'000));
+}
+
+TEST(StepSimulation, OverheadsAndContention) {
+  placement::RuntimeCosts costs;
+  costs.stepNs = 10'000;
+  costs.operatorNs = 50;
+  costs.sharedPercent = 120;
+  StepProgram given =
+      program({compute(1000), compute(1000)}, {compute(100)}, {});
+  EXPECT_EQ(10'000 + 2 * (1200 + 50), simulate(given, costs).makespanNs);
+  EXPECT_EQ(10'000 + 2 * (1000 + 50) + 150, singleDeviceNs(given, costs));
+  // A device that computes alone shares nothing.
+  given.devices[1].clear();
+  EXPECT_EQ(10'000 + 2 * (1000 + 50), simulate(given, costs).makespanNs);
+}
+
+TEST(StepSimulation, AStepThatHangsHasNoTime) {
+  EXPECT_FALSE(simulateStep(
+      program({}, {message(Kind::Recv), message(Kind::AwaitRecv)}, {{64, 20}}),
+      {}));
+}
+} // namespace

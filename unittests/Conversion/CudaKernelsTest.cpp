@@ -1,0 +1,219 @@
+//===- CudaKernelsTest.cpp - The blocks and threads of GPU code, on the host
+//-===//
+//
+// Part of the Baechi project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// No GPU is needed: the code of launches is run by loops over its blocks and
+// threads, upwards and downwards, and compared with the kernels' host code.
+// Code whose threads do not keep to their own data between barriers gives
+// different results in one of the orders. What is not seen here is what only
+// the device does: the translation to PTX (ptxas accepts it:
+// test/Conversion/CudaKernels) and memory that is shared at the same time.
+//
+//===----------------------------------------------------------------------===//
+
+#include "Baechi/Conversion/CudaKernels.h"
+#include "../../lib/Conversion/MeasureKernels/DataAccesses.h"
+#include "../../lib/Conversion/MeasureKernels/Operands.h"
+#include "Baechi/Conversion/HostJit.h"
+#include "Baechi/Conversion/HostKernels.h"
+#include "Baechi/Dialect/Baechi.h"
+#include "Baechi/Placement/Io.h"
+#include "Baechi/Runtime/CudaAbi.h"
+#include "Baechi/Transforms/Passes.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Parser/Parser.h"
+#include "mlir/Pass/PassManager.h"
+#include "gtest/gtest.h"
+#include <cmath>
+
+using namespace mlir;
+using namespace baechi;
+
+namespace {
+/// What the runtime does by cuBLASLt, in plain loops.
+void sgemm(int32_t transposeA, int32_t transposeB, int64_t m, int64_t n,
+           int64_t k, const float *a, int64_t lda, int64_t strideA,
+           const float *b, int64_t ldb, int64_t strideB, float *c, int64_t ldc,
+           int64_t strideC, int64_t batch, int32_t accumulate) {
+  for (int64_t i = 0; i < batch; ++i, a += strideA, b += strideB, c += strideC)
+    for (int64_t row = 0; row < m; ++row)
+      for (int64_t column = 0; column < n; ++column) {
+        double sum = accumulate ? c[row * ldc + column] : 0;
+        for (int64_t term = 0; term < k; ++term)
+          sum += double(a[transposeA ? term * lda + row : row * lda + term]) *
+                 b[transposeB ? column * ldb + term : term * ldb + column];
+        c[row * ldc + column] = float(sum);
+      }
+}
+static_assert(std::is_same_v<decltype(&sgemm), decltype(&baechi_cuda_sgemm)>);
+
+/// The kernels of a module, compiled.
+struct Code {
+  Code(ModuleOp kernels, function_ref<LogicalResult(ModuleOp)> lower)
+      : module(kernels.clone()) {
+    if (failed(lower(*module))) {
+      ADD_FAILURE() << "the kernels do not lower";
+      return;
+    }
+    HostJitOptions options;
+    options.symbols["baechi_cuda_sgemm"] = reinterpret_cast<void *>(&sgemm);
+    auto created = HostJit::create(options);
+    if (!created) {
+      ADD_FAILURE() << llvm::toString(created.takeError());
+      return;
+    }
+    jit = std::move(*created);
+    if (auto error = jit->add(*module))
+      ADD_FAILURE() << llvm::toString(std::move(error));
+  }
+
+  /// Runs a kernel; gives the operands, results included.
+  Operands run(func::FuncOp kernel) {
+    StringRef name = kernel.getSymName();
+    Operands operands(
+        kernel, module->lookupSymbol(name)
+                    ->getAttrOfType<IntegerAttr>(BaechiDialect::kKernelScratch)
+                    .getInt());
+    llvm::Expected<void *> address = jit->lookup(name);
+    if (!address) {
+      ADD_FAILURE() << llvm::toString(address.takeError());
+      return operands;
+    }
+    call(*address, operands.set(0),
+         kernel.getNumArguments() + kernel.getNumResults() + 1);
+    return operands;
+  }
+
+private:
+  /// A function of so many pointers.
+  static void call(void *function, void **p, size_t count) {
+    constexpr size_t kMost = 48;
+    ASSERT_LE(count, kMost);
+    void *all[kMost] = {};
+    std::copy_n(p, count, all);
+    // Those that it does not take lie on the stack, untouched.
+    [&]<size_t... I>(std::index_sequence<I...>) {
+      using Pointers = void (*)(decltype(static_cast<void *>(all[I]))...);
+      reinterpret_cast<Pointers>(function)(all[I]...);
+    }(std::make_index_sequence<kMost>());
+  }
+
+  OwningOpRef<ModuleOp> module;
+  std::unique_ptr<HostJit> jit;
+};
+
+bool near(float a, float b) {
+  if (std::isnan(a) || std::isnan(b))
+    return std::isnan(a) == std::isnan(b);
+  return a == b || std::abs(a - b) <= 2e-4f * std::max(1.0f, std::abs(b));
+}
+
+void compare(func::FuncOp kernel, Operands &expected, Operands &actual,
+             StringRef order) {
+  for (auto [number, type] : llvm::enumerate(kernel.getResultTypes())) {
+    auto tensor = cast<RankedTensorType>(type);
+    size_t position = kernel.getNumArguments() + number;
+    const char *want = static_cast<char *>(expected.set(0)[position]);
+    const char *have = static_cast<char *>(actual.set(0)[position]);
+    int64_t bytes = llvm::divideCeil(tensor.getElementTypeBitWidth(), 8);
+    for (int64_t i = 0; i < tensor.getNumElements(); ++i) {
+      bool same =
+          tensor.getElementType().isF32()
+              ? near(reinterpret_cast<const float *>(have)[i],
+                     reinterpret_cast<const float *>(want)[i])
+              : std::memcmp(have + i * bytes, want + i * bytes, bytes) == 0;
+      ASSERT_TRUE(same) << kernel.getSymName().str() << ", " << order.str()
+                        << ": result " << number << " differs at " << i << ": "
+                        << (tensor.getElementType().isF32()
+                                ? reinterpret_cast<const float *>(have)[i]
+                                : have[i * bytes])
+                        << " for "
+                        << (tensor.getElementType().isF32()
+                                ? reinterpret_cast<const float *>(want)[i]
+                                : want[i * bytes]);
+    }
+  }
+}
+
+/// Compares the kernels of a module; says how many.
+int compareKernels(ModuleOp module) {
+  SmallVector<func::FuncOp> kernels;
+  for (auto function : module.getOps<func::FuncOp>())
+    // Invented operands would lead others out of their tensors.
+    if (function->hasAttr(BaechiDialect::kKernel) &&
+        !findDataAccesses(function).computed)
+      kernels.push_back(function);
+  OwningOpRef<ModuleOp> alone = ModuleOp::create(module.getLoc());
+  OpBuilder builder = OpBuilder::atBlockBegin(alone->getBody());
+  for (func::FuncOp kernel : kernels)
+    builder.clone(*kernel);
+
+  Code host(*alone, lowerKernels);
+  auto emulate = [](bool descending) {
+    return [descending](ModuleOp copy) {
+      return emulateCudaKernels(copy, descending);
+    };
+  };
+  Code ascending(*alone, emulate(false)), descending(*alone, emulate(true));
+  if (::testing::Test::HasFailure())
+    return 0;
+  for (func::FuncOp kernel : kernels) {
+    Operands expected = host.run(kernel);
+    Operands up = ascending.run(kernel), down = descending.run(kernel);
+    compare(kernel, expected, up, "ascending");
+    compare(kernel, expected, down, "descending");
+  }
+  return kernels.size();
+}
+
+class CudaKernels : public ::testing::TestWithParam<const char *> {
+protected:
+  CudaKernels() {
+    DialectRegistry registry;
+    registerCudaKernelDialects(registry);
+    context = std::make_unique<MLIRContext>(registry);
+  }
+  OwningOpRef<ModuleOp> parse(StringRef text) {
+    return parseSourceString<ModuleOp>(text, context.get());
+  }
+  std::unique_ptr<MLIRContext> context;
+};
+} // namespace
+
+/// The kernels of a model's training step.
+TEST_P(CudaKernels, ModelsAsOnTheHost) {
+  std::string text, path = std::string(BAECHI_SOURCE_DIR "/test/fixtures/") +
+                           GetParam() + ".mlir";
+  std::string error = placement::readTextFile(path, text);
+  if (!error.empty())
+    error = placement::readTextFile(path + ".xz", text);
+  ASSERT_EQ(error, "");
+  OwningOpRef<ModuleOp> module = parse(text);
+  ASSERT_TRUE(module);
+  PassManager passes(context.get());
+  passes.addPass(createFormKernels());
+  ASSERT_TRUE(succeeded(passes.run(*module)));
+  EXPECT_GT(compareKernels(*module), 10);
+}
+INSTANTIATE_TEST_SUITE_P(Fixtures, CudaKernels,
+                         ::testing::Values("transformer_tiny", "convnet_tiny",
+                                           "lstm_tiny", "moe_tiny", "gnmt_tiny",
+                                           "resnet_tiny", "inception_tiny",
+                                           "mlp_tiny"));
+
+/// One kernel of each kind, those of the lit test.
+TEST_F(CudaKernels, OneOfEachKindAsOnTheHost) {
+  std::string text;
+  ASSERT_EQ(placement::readTextFile(BAECHI_SOURCE_DIR
+                                    "/test/Conversion/CudaKernels/kernels.mlir",
+                                    text),
+            "");
+  OwningOpRef<ModuleOp> module = parse(text);
+  ASSERT_TRUE(module);
+  EXPECT_GT(compareKernels(*module), 15);
+}

@@ -1,0 +1,276 @@
+//===- CudaStepTest.cpp - Whole steps on CUDA devices without a GPU -------===//
+//
+// Part of the Baechi project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+///
+/// \file
+/// Models are compiled for CUDA devices, alone and beside host devices, and run
+/// on the fake driver (unittests/Runtime/FakeCuda): placement, partition,
+/// memory plan, step functions and driver are the real ones; the blocks and
+/// threads of kernels run one after the other on the host (emulateCudaKernels),
+/// when their stream comes to them. The results are those of one host device.
+///
+//===----------------------------------------------------------------------===//
+
+#include "../Runtime/FakeCuda/FakeCuda.h"
+#include "Baechi/Analysis/Program.h"
+#include "Baechi/Pipelines/HostCompiler.h"
+#include "Baechi/Pipelines/InitialValues.h"
+#include "Baechi/Pipelines/Pipelines.h"
+#include "Baechi/Runtime/Abi.h"
+#include "Baechi/Runtime/CudaAbi.h"
+#include "Baechi/Runtime/Session.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Parser/Parser.h"
+#include "gtest/gtest.h"
+#include <array>
+#include <cmath>
+#include <cstdlib>
+#include <cstring>
+
+using namespace baechi;
+using namespace mlir;
+
+namespace {
+/// What runs a kernel: its function, how many pointers it takes, and those.
+constexpr size_t kMostPointers = fakecuda::mostParameters - 2;
+
+template <size_t> using PointerNumber = void *;
+
+void runEmulated(void **parameters) {
+  auto *function = *static_cast<void **>(parameters[0]);
+  void *all[kMostPointers] = {};
+  for (size_t i = 0; i < kMostPointers; ++i)
+    all[i] = *static_cast<void **>(parameters[i + 2]);
+  // Those that it does not take lie on the stack, untouched.
+  [&]<size_t... I>(std::index_sequence<I...>) {
+    reinterpret_cast<void (*)(PointerNumber<I>...)>(function)(all[I]...);
+  }(std::make_index_sequence<kMostPointers>());
+}
+
+const fakecuda::FakeKernel emulated[] = {
+    {"emulated", runEmulated, nullptr, 0, fakecuda::mostParameters}};
+const fakecuda::FakeImage image{fakecuda::FakeImage::magicNumber, emulated, 1};
+
+/// What the host code of each kernel calls here.
+void enqueueEmulated(void *function, void **pointers, int32_t count) {
+  std::array<void *, fakecuda::mostParameters> values{};
+  values[0] = function;
+  values[1] = reinterpret_cast<void *>(intptr_t(count));
+  std::copy_n(pointers, count, values.begin() + 2);
+  std::array<void *, fakecuda::mostParameters> parameters;
+  for (size_t i = 0; i < values.size(); ++i)
+    parameters[i] = &values[i];
+  baechi_cuda_launch(&image, sizeof(image), "emulated", 1, 1, 1, 1, 1, 1, 0,
+                     parameters.data(), uint32_t(parameters.size()));
+}
+
+/// Emulated kernels multiply where they run.
+void multiply(int32_t transposeA, int32_t transposeB, int64_t m, int64_t n,
+              int64_t k, const float *a, int64_t lda, int64_t strideA,
+              const float *b, int64_t ldb, int64_t strideB, float *c,
+              int64_t ldc, int64_t strideC, int64_t batch, int32_t accumulate) {
+  for (int64_t i = 0; i < batch; ++i, a += strideA, b += strideB, c += strideC)
+    for (int64_t row = 0; row < m; ++row)
+      for (int64_t column = 0; column < n; ++column) {
+        float sum = 0;
+        for (int64_t term = 0; term < k; ++term)
+          sum += a[transposeA ? term * lda + row : row * lda + term] *
+                 b[transposeB ? column * ldb + term : term * ldb + column];
+        float &to = c[row * ldc + column];
+        to = accumulate ? to + sum : sum;
+      }
+}
+
+/// NAME__cuda enqueues the emulated NAME, which is called NAME__emulated: the
+/// host's code may be there, too.
+LogicalResult emulate(ModuleOp module) {
+  if (failed(emulateCudaKernels(module, /*descending=*/false)))
+    return failure();
+  OpBuilder builder = OpBuilder::atBlockEnd(module.getBody());
+  Type pointer = LLVM::LLVMPointerType::get(module.getContext());
+  Type nothing = LLVM::LLVMVoidType::get(module.getContext());
+  Location loc = module.getLoc();
+  auto functions = llvm::to_vector(module.getOps<LLVM::LLVMFuncOp>());
+  auto enqueue = LLVM::LLVMFuncOp::create(
+      builder, loc, "enqueue_emulated",
+      LLVM::LLVMFunctionType::get(nothing,
+                                  {pointer, pointer, builder.getI32Type()}));
+  for (LLVM::LLVMFuncOp function : functions) {
+    if (function.isExternal() ||
+        !function->hasAttr(BaechiDialect::kKernelScratch))
+      continue;
+    std::string name = function.getName().str();
+    function.setName(name + "__emulated");
+    auto stub = LLVM::LLVMFuncOp::create(builder, loc, name + "__cuda",
+                                         function.getFunctionType());
+    Block *entry = stub.addEntryBlock(builder);
+    OpBuilder body = OpBuilder::atBlockEnd(entry);
+    auto integer = [&](int64_t value) -> Value {
+      return LLVM::ConstantOp::create(body, loc, body.getI32Type(),
+                                      body.getI32IntegerAttr(value));
+    };
+    Value count = integer(entry->getNumArguments());
+    Value list = LLVM::AllocaOp::create(body, loc, pointer, pointer, count);
+    for (BlockArgument argument : entry->getArguments()) {
+      Value place = LLVM::GEPOp::create(
+          body, loc, pointer, pointer, list,
+          ArrayRef<LLVM::GEPArg>{int32_t(argument.getArgNumber())});
+      LLVM::StoreOp::create(body, loc, argument, place);
+    }
+    Value address = LLVM::AddressOfOp::create(body, loc, function);
+    LLVM::CallOp::create(body, loc, enqueue, ValueRange{address, list, count});
+    LLVM::ReturnOp::create(body, loc, ValueRange());
+  }
+  return success();
+}
+
+struct Case {
+  const char *model;
+  std::vector<const char *> kinds;
+
+  std::string name() const {
+    std::string text = model;
+    for (const char *kind : kinds)
+      text += std::string("_") + kind;
+    return text;
+  }
+  friend void PrintTo(const Case &value, std::ostream *os) {
+    *os << value.name();
+  }
+};
+
+class CudaStep : public testing::TestWithParam<Case> {
+protected:
+  using Arrays = std::vector<std::vector<char>>;
+
+  void SetUp() override {
+    setenv("BAECHI_CUDA_LIBRARY", BAECHI_FAKE_CUDA, 1);
+    fakecuda::FakeOptions options;
+    options.memoryBytes = size_t(1) << 30;
+    fakeCudaReset(&options);
+    DialectRegistry registry;
+    registerAllDialects(registry);
+    context = std::make_unique<MLIRContext>(registry,
+                                            MLIRContext::Threading::DISABLED);
+    auto model = parseSourceFile<ModuleOp>(std::string(BAECHI_SOURCE_DIR) +
+                                               "/test/fixtures/" +
+                                               GetParam().model + ".mlir",
+                                           context.get());
+    ASSERT_TRUE(model);
+    HostJitOptions jit;
+    for (const runtime::AbiSymbol &symbol : runtime::abiSymbols())
+      jit.symbols[symbol.name] = symbol.address;
+    jit.symbols["baechi_cuda_sgemm"] = reinterpret_cast<void *>(&multiply);
+    jit.symbols["enqueue_emulated"] =
+        reinterpret_cast<void *>(&enqueueEmulated);
+    auto created = HostCompiler::create(std::move(model), jit);
+    ASSERT_TRUE(succeeded(created));
+    compiler = std::move(*created);
+    compiler->setCudaLowering(emulate);
+    ASSERT_TRUE(succeeded(compiler->annotate(nullptr)));
+  }
+
+  placement::Machine machineOf(ArrayRef<const char *> kinds) {
+    placement::Machine machine;
+    for (auto [i, kind] : llvm::enumerate(kinds))
+      machine.devices.push_back(
+          {kind + std::to_string(i), kind, int64_t(1) << 28});
+    machine.links.assign(kinds.size() * kinds.size(),
+                         placement::Link{1000, 10000});
+    machine.linkModel = placement::LinkModel::Parallel;
+    return machine;
+  }
+
+  /// The results of some steps on such devices.
+  Arrays run(ArrayRef<const char *> kinds, StringRef prefix) {
+    PlaceRequest request;
+    // Cut in the middle, so that every device has something to do.
+    request.placer = "mtopo";
+    request.budget = placement::Budget::none();
+    auto compiled = compiler->compile(machineOf(kinds), request, prefix);
+    if (failed(compiled)) {
+      ADD_FAILURE() << "the model cannot be compiled";
+      return {};
+    }
+    auto program = runtime::Program::parse(compiled->manifest);
+    EXPECT_TRUE(program) << program.error().message();
+    for (const runtime::DeviceInfo &device : program->devices)
+      EXPECT_FALSE(device.operators.empty()) << device.name;
+    auto session = runtime::Session::create(
+        *program, [&](const std::string &name) -> void * {
+          return cantFail(compiler->jit().lookup(name));
+        });
+    if (!session) {
+      ADD_FAILURE() << session.error().message();
+      return {};
+    }
+    func::FuncOp step = *findFuncStep(compiler->module());
+    for (unsigned i = 0; i < program->arguments.size(); ++i) {
+      bool invented = false;
+      FailureOr<Array> value = initialValue(step, i, invented);
+      EXPECT_TRUE(succeeded(value));
+      auto error =
+          (*session)->setArgument(i, value->data.data(), value->data.size());
+      EXPECT_FALSE(error) << error.message();
+    }
+    for (int i = 0; i < 3; ++i) {
+      runtime::Error error = (*session)->step();
+      EXPECT_FALSE(error) << error.message();
+      if (error)
+        return {};
+    }
+    Arrays results;
+    for (auto [i, result] : llvm::enumerate(program->results)) {
+      auto &bytes = results.emplace_back(result.bytes);
+      auto error = (*session)->getResult(i, bytes.data(), bytes.size());
+      EXPECT_FALSE(error) << error.message();
+      types.push_back(result.type);
+    }
+    return results;
+  }
+
+  std::unique_ptr<MLIRContext> context;
+  std::unique_ptr<HostCompiler> compiler;
+  std::vector<runtime::ElementType> types;
+};
+
+/// Three steps of training let differences in the last bits grow.
+bool near(float a, float b) {
+  return std::abs(a - b) <= 1e-3f * std::max(1.0f, std::abs(b));
+}
+} // namespace
+
+TEST_P(CudaStep, GivesTheHostsResults) {
+  Arrays expected = run({"host"}, "alone");
+  Arrays actual = run(GetParam().kinds, "placed");
+  ASSERT_EQ(expected.size(), actual.size());
+  size_t numbers = 0;
+  for (auto [i, want] : llvm::enumerate(expected)) {
+    ASSERT_EQ(want.size(), actual[i].size());
+    if (types[i] != runtime::ElementType::F32) {
+      EXPECT_EQ(want, actual[i]) << "result " << i;
+      continue;
+    }
+    for (size_t at = 0; at < want.size(); at += sizeof(float)) {
+      float a, b;
+      std::memcpy(&a, actual[i].data() + at, sizeof(a));
+      std::memcpy(&b, want.data() + at, sizeof(b));
+      ASSERT_TRUE(near(a, b)) << "result " << i << ": " << a << " for " << b;
+      ++numbers;
+    }
+  }
+  EXPECT_GT(numbers, 100u);
+  EXPECT_STREQ("", fakeCudaMisuse());
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Fixtures, CudaStep,
+    testing::Values(Case{"mlp_tiny", {"cuda", "cuda"}},
+                    Case{"mlp_tiny", {"host", "cuda"}},
+                    Case{"transformer_tiny", {"cuda", "cuda"}},
+                    Case{"transformer_tiny", {"cuda", "host", "cuda"}}),
+    [](const auto &info) { return info.param.name(); });

@@ -1,0 +1,100 @@
+//===- CudaApiTest.cpp - Our declarations against the toolkit's ---===//
+//
+// Part of the Baechi project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "drivers/cuda/CudaApi.h"
+
+#include <gtest/gtest.h>
+
+#if __has_include(<cuda.h>)
+#include <cuda.h>
+
+namespace ours = baechi::runtime::cuda;
+
+static_assert(ours::success == CUDA_SUCCESS);
+static_assert(ours::outOfMemory == CUDA_ERROR_OUT_OF_MEMORY);
+static_assert(ours::notReady == CUDA_ERROR_NOT_READY);
+static_assert(ours::streamNonBlocking == CU_STREAM_NON_BLOCKING);
+static_assert(ours::eventDefault == CU_EVENT_DEFAULT);
+static_assert(ours::eventDisableTiming == CU_EVENT_DISABLE_TIMING);
+static_assert(ours::hostRegisterPortable == CU_MEMHOSTREGISTER_PORTABLE);
+
+namespace {
+/// Pointers, enumerations and integers alike: what a call passes.
+template <typename T> struct Passed {
+  static constexpr size_t size = sizeof(T);
+  static constexpr bool pointer = std::is_pointer_v<T>;
+};
+template <typename A, typename B> struct SameCall : std::false_type {};
+template <typename R, typename... A, typename S, typename... B>
+struct SameCall<R (*)(A...), S (*)(B...)>
+    : std::bool_constant<sizeof(R) == sizeof(S) &&
+                         sizeof...(A) == sizeof...(B)> {
+  static constexpr bool parametersFit = [] {
+    if constexpr (sizeof...(A) == sizeof...(B))
+      return ((Passed<A>::size == Passed<B>::size &&
+               Passed<A>::pointer == Passed<B>::pointer) &&
+              ...);
+    return false;
+  }();
+};
+} // namespace
+
+TEST(CudaApi, IsThatOfTheToolkit) {
+  // The header renames functions to their newest versions, as the table does.
+#define CHECK(member, theirs)                                                  \
+  EXPECT_TRUE((SameCall<decltype(ours::Api::member),                           \
+                        decltype(&theirs)>::parametersFit))                    \
+      << #theirs
+  CHECK(init, cuInit);
+  CHECK(getErrorName, cuGetErrorName);
+  CHECK(deviceGetCount, cuDeviceGetCount);
+  CHECK(deviceGet, cuDeviceGet);
+  CHECK(primaryRetain, cuDevicePrimaryCtxRetain);
+  CHECK(primaryRelease, cuDevicePrimaryCtxRelease);
+  CHECK(setCurrent, cuCtxSetCurrent);
+  CHECK(synchronize, cuCtxSynchronize);
+  CHECK(memGetInfo, cuMemGetInfo);
+  CHECK(memAlloc, cuMemAlloc);
+  CHECK(memFree, cuMemFree);
+  CHECK(memsetAsync, cuMemsetD8Async);
+  CHECK(memcpyToDevice, cuMemcpyHtoD);
+  CHECK(memcpyToHost, cuMemcpyDtoH);
+  CHECK(memcpyAsync, cuMemcpyAsync);
+  CHECK(hostRegister, cuMemHostRegister);
+  CHECK(hostUnregister, cuMemHostUnregister);
+  CHECK(streamCreate, cuStreamCreate);
+  CHECK(streamDestroy, cuStreamDestroy);
+  CHECK(streamQuery, cuStreamQuery);
+  CHECK(streamWait, cuStreamWaitEvent);
+  CHECK(eventCreate, cuEventCreate);
+  CHECK(eventDestroy, cuEventDestroy);
+  CHECK(eventRecord, cuEventRecord);
+  CHECK(eventQuery, cuEventQuery);
+  CHECK(eventElapsed, cuEventElapsedTime);
+  CHECK(moduleLoad, cuModuleLoadData);
+  CHECK(moduleUnload, cuModuleUnload);
+  CHECK(moduleGetFunction, cuModuleGetFunction);
+  CHECK(launch, cuLaunchKernel);
+#undef CHECK
+}
+#else
+TEST(CudaApi, IsThatOfTheToolkit) {
+  GTEST_SKIP() << "there is no cuda.h (CUDA's toolkit) to compare with";
+}
+#endif
+
+#if __has_include(<cublasLt.h>)
+#include <cublasLt.h>
+
+// The numbers in CudaBlas.cpp.
+static_assert(CUDA_R_32F == 0 && CUBLAS_COMPUTE_32F == 68);
+static_assert(CUBLASLT_MATMUL_DESC_TRANSA == 3 &&
+              CUBLASLT_MATMUL_DESC_TRANSB == 4 && CUBLAS_OP_T == 1);
+static_assert(CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT == 5 &&
+              CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET == 6);
+#endif

@@ -1,0 +1,81 @@
+//===- FakeCuda.h - A CUDA driver without a GPU, for tests -*- C++ -*-===//
+//
+// Part of the Baechi project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+///
+/// \file
+/// A library with the functions of CUDA's driver that drivers/cuda calls
+/// (BAECHI_CUDA_LIBRARY names it). Device memory is host memory; streams run on
+/// a thread of the library's own, in an order that is random within what
+/// streams and events allow, so that a wait that is missing shows in results.
+/// Beside, every use of memory is checked (FakeChecker.h): what two streams
+/// touch must be ordered, and what is touched must be allocated.
+///
+/// Kernels are functions of the test: an image is a FakeImage.
+///
+//===----------------------------------------------------------------------===//
+#ifndef BAECHI_UNITTESTS_RUNTIME_FAKECUDA_FAKECUDA_H
+#define BAECHI_UNITTESTS_RUNTIME_FAKECUDA_FAKECUDA_H
+
+#include <cstddef>
+#include <cstdint>
+
+namespace fakecuda {
+
+/// A range that a kernel touches: `bytes` from the pointer that is its
+/// parameter number `parameter`.
+struct FakeAccess {
+  int parameter;
+  size_t bytes;
+  bool writes;
+};
+
+struct FakeKernel {
+  const char *name;
+  void (*run)(void **parameters);
+  const FakeAccess *accesses;
+  size_t accessCount;
+  size_t parameterCount;
+};
+
+/// What cuModuleLoadData is given.
+struct FakeImage {
+  static constexpr uint64_t magicNumber = 0x62616563686921ULL;
+  uint64_t magic;
+  const FakeKernel *kernels;
+  size_t kernelCount;
+};
+
+/// How many bytes of a parameter a launch keeps: pointers and numbers.
+constexpr size_t parameterBytes = 8;
+constexpr size_t mostParameters = 50;
+
+struct FakeOptions {
+  uint64_t seed = 1;
+  int devices = 1;
+  size_t memoryBytes = size_t(64) << 20; ///< a device
+  int failCall = 0;   ///< this call of the API fails, counted from 1; 0: none
+  int failWith = 999; ///< CUDA_ERROR_UNKNOWN
+  int breakLaunch =
+      0; ///< this launch ends its context (CUDA_ERROR_ILLEGAL_ADDRESS)
+  int hangLaunch = 0; ///< this launch does not end before hang() is lifted
+};
+
+} // namespace fakecuda
+
+extern "C" {
+/// Starts anew: no device memory, no handles, no calls, no misuse.
+void fakeCudaReset(const fakecuda::FakeOptions *options);
+/// Calls of the API since the last reset.
+int fakeCudaCalls();
+/// Lets a hanging launch end.
+void fakeCudaRelease();
+/// What was used wrongly, and what is still held, a line each; "" if nothing.
+/// Stands until the next call.
+const char *fakeCudaMisuse();
+}
+
+#endif // BAECHI_UNITTESTS_RUNTIME_FAKECUDA_FAKECUDA_H

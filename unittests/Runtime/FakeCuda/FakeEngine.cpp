@@ -1,0 +1,124 @@
+//===- FakeEngine.cpp - Streams that run in any order that is allowed -*- C++
+//-*-===//
+//
+// Part of the Baechi project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "FakeEngine.h"
+
+#include <algorithm>
+#include <cstdlib>
+
+#include <sys/mman.h>
+
+using namespace fakecuda;
+
+thread_local FakeContext *Engine::current = nullptr;
+
+Engine &Engine::get() {
+  // Never destroyed: its thread may outlive the program's main function.
+  static Engine *engine = new Engine();
+  return *engine;
+}
+
+Engine::Engine() : thread([this] { loop(); }) { thread.detach(); }
+
+void Engine::reset(const FakeOptions &given) {
+  std::lock_guard<std::mutex> guard(mutex);
+  options = given;
+  random.seed(given.seed);
+  checker = Checker();
+  calls = launches = 0;
+  contexts.clear();
+  for (int i = 0; i < given.devices; ++i)
+    contexts.push_back(std::make_unique<FakeContext>(FakeContext{i}));
+  for (FakeStream *stream : streams)
+    delete stream;
+  for (FakeEvent *event : events)
+    delete event;
+  for (FakeModule *module : modules)
+    delete module;
+  streams.clear();
+  events.clear();
+  modules.clear();
+  retired.clear();
+  functions.clear();
+  registered.clear();
+  for (auto [begin, bytes] : mappings)
+    munmap(begin, bytes);
+  mappings.clear();
+  allocations.clear();
+  usedBytes = 0;
+  hanging = false;
+}
+
+void *Engine::map(size_t bytes) {
+  void *memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE,
+                      MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (memory == MAP_FAILED)
+    std::abort();
+  mappings.emplace_back(memory, bytes);
+  return memory;
+}
+
+void Engine::unmap(uintptr_t begin, size_t bytes) {
+  mprotect(reinterpret_cast<void *>(begin), bytes, PROT_NONE);
+}
+
+void Engine::enqueue(FakeStream &stream, Work work) {
+  stream.work.push_back(std::move(work));
+  wake.notify_one();
+}
+
+void Engine::release() {
+  std::lock_guard<std::mutex> guard(mutex);
+  hanging = false;
+  options.hangLaunch = 0;
+  wake.notify_one();
+}
+
+/// A stream whose next work may run: any of them.
+FakeStream *Engine::pick() {
+  if (hanging)
+    return nullptr;
+  std::vector<FakeStream *> able;
+  for (FakeStream *stream : streams) {
+    if (stream->work.empty())
+      continue;
+    const Work &next = stream->work.front();
+    if (!next.waitsFor || next.waitsFor->reached >= next.record)
+      able.push_back(stream);
+  }
+  if (able.empty())
+    return nullptr;
+  // Sets of pointers have an order of their own; timelines do not change.
+  std::sort(able.begin(), able.end(), [](FakeStream *a, FakeStream *b) {
+    return a->timeline < b->timeline;
+  });
+  return able[random() % able.size()];
+}
+
+void Engine::loop() {
+  std::unique_lock<std::mutex> lock(mutex);
+  while (true) {
+    FakeStream *stream = pick();
+    if (!stream) {
+      wake.wait(lock);
+      continue;
+    }
+    // Now and then the device falls behind the host.
+    if (random() % 16 == 0) {
+      lock.unlock();
+      std::this_thread::sleep_for(std::chrono::microseconds(30));
+      lock.lock();
+      continue;
+    }
+    Work work = std::move(stream->work.front());
+    stream->work.pop_front();
+    if (work.run)
+      work.run();
+  }
+}

@@ -1,0 +1,114 @@
+//===- FakeEngine.h - Streams that run in any order that is allowed -*- C++
+//-*-===//
+//
+// Part of the Baechi project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+#ifndef BAECHI_UNITTESTS_RUNTIME_FAKECUDA_FAKEENGINE_H
+#define BAECHI_UNITTESTS_RUNTIME_FAKECUDA_FAKEENGINE_H
+
+#include "FakeChecker.h"
+#include "FakeCuda.h"
+
+#include <chrono>
+#include <condition_variable>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <random>
+#include <set>
+#include <thread>
+
+namespace fakecuda {
+
+using Clock = std::chrono::steady_clock;
+
+struct FakeContext {
+  int device;
+  int retained = 0;
+  /// What every call answers after a kernel has destroyed the context.
+  int broken = 0;
+};
+
+struct FakeEvent {
+  FakeContext *context;
+  bool timed;
+  /// Records that were called for, and that were reached.
+  uint64_t asked = 0, reached = 0;
+  Clock::time_point when;
+  Clocks clocks;
+};
+
+struct Work {
+  /// Null: it may run. Else: only when that event has reached `record`.
+  FakeEvent *waitsFor = nullptr;
+  uint64_t record = 0;
+  std::function<void()> run;
+};
+
+struct FakeStream {
+  FakeContext *context;
+  size_t timeline;
+  std::deque<Work> work;
+  bool running = false;
+};
+
+struct FakeModule {
+  FakeContext *context;
+  const FakeImage *image;
+};
+
+struct FakeFunction {
+  FakeContext *context;
+  const FakeKernel *kernel;
+};
+
+/// All that the library holds, behind one lock.
+class Engine {
+public:
+  static Engine &get();
+
+  void reset(const FakeOptions &options);
+  void enqueue(FakeStream &stream, Work work);
+  void release();
+
+  /// Memory of a device. What is unmapped is not used again before the next
+  /// reset, so that who uses it still is found.
+  void *map(size_t bytes);
+  void unmap(uintptr_t begin, size_t bytes);
+
+  std::mutex mutex;
+  FakeOptions options;
+  Checker checker;
+  int calls = 0, launches = 0;
+  std::vector<std::unique_ptr<FakeContext>> contexts; ///< a device each
+  std::set<FakeStream *> streams;
+  std::set<FakeEvent *> events;
+  /// Destroyed while work referred to them.
+  std::vector<std::unique_ptr<FakeEvent>> retired;
+  std::set<FakeModule *> modules;
+  std::vector<std::unique_ptr<FakeFunction>> functions;
+  std::map<uintptr_t, size_t> allocations;
+  std::set<void *> registered;
+  size_t usedBytes = 0;
+  bool hanging = false;
+
+  static thread_local FakeContext *current;
+
+private:
+  Engine();
+  void loop();
+  FakeStream *pick();
+
+  std::vector<std::pair<void *, size_t>> mappings;
+  std::mt19937_64 random;
+  std::condition_variable wake;
+  std::thread thread;
+};
+
+} // namespace fakecuda
+
+#endif // BAECHI_UNITTESTS_RUNTIME_FAKECUDA_FAKEENGINE_H
