@@ -7,21 +7,18 @@ from __future__ import annotations
 
 import functools
 import inspect
-import json
 import os
-import pathlib
-import statistics
-import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import jax
 import numpy as np
 
-from baechi import random_keys, tools
+from baechi import random_keys
 from baechi.importer.jax import ImportedStep, import_step
-from baechi.library import StepLibrary
+from baechi.program import CompileOptions, Program
 from baechi.resident import Residents
+from baechi.shown import Shown
 
 
 def jit(
@@ -60,18 +57,25 @@ def jit(
     if step is None:
         options = {key: value for key, value in locals().items() if key != "step"}
         return functools.partial(jit, **options)
-    return Jitted(step, locals())
+    options = CompileOptions(machine, placer, budget, pin, placement, profile, costs)
+    return Jitted(step, donate_argnums, static_argnums, options)
 
 
-class Jitted:
+class Jitted(Shown):
     """A step that runs on several devices; see `jit`."""
 
-    def __init__(self, step: Callable, options: dict[str, Any]):
+    def __init__(
+        self,
+        step: Callable,
+        donate_argnums: int | Sequence[int],
+        static_argnums: int | Sequence[int],
+        options: CompileOptions,
+    ):
         functools.update_wrapper(self, step)
         self._step = step
         self._options = options
-        self._donated = _positions(options["donate_argnums"])
-        self._static = _positions(options["static_argnums"])
+        self._donated = _positions(donate_argnums)
+        self._static = _positions(static_argnums)
         self._programs: dict[Any, _Program] = {}
         self._latest: _Program | None = None
 
@@ -127,22 +131,15 @@ class Jitted:
         return self._latest, leaves
 
 
-class _Program:
+class _Program(Program):
     """The step for one set of shapes, types and static values."""
 
     def __init__(
-        self, imported: ImportedStep, generators: list[str | None], options: dict[str, Any]
+        self, imported: ImportedStep, generators: list[str | None], options: CompileOptions
     ):
-        self.imported, self._generators, self._options = imported, generators, options
-        with tempfile.TemporaryDirectory(prefix="baechi-jit-") as folder:
-            model = pathlib.Path(folder) / "model.mlir"
-            file = pathlib.Path(folder) / "step.so"
-            model.write_text(imported.text)
-            tools.run("baechi-run", model, "--emit=so", f"--output={file}", *self._flags())
-            # The code stays mapped when its file is gone.
-            self.library = StepLibrary(file)
+        super().__init__(imported.text, options)
+        self.imported, self._generators = imported, generators
         self._residents = Residents(self.library)
-        self._wall_ns: list[int] = []
 
     def run(self, leaves: list[Any]) -> Any:
         signature = self.imported.signature
@@ -155,8 +152,7 @@ class _Program:
         self._residents.before_step({i: leaves[i] for i in updated})
         for i, value in moved.items():
             self.library.set_argument(i, value)
-        self.library.run()
-        self._wall_ns.append(self.library.wall_ns)
+        self.step()
         results: list[Any] = [None] * len(signature.results)
         for i in updated:
             k = signature.arguments[i].updated_by
@@ -174,102 +170,6 @@ class _Program:
     def _as_argument(self, index: int, leaf: Any) -> np.ndarray:
         expected = self.imported.signature.arguments[index].init
         return np.ascontiguousarray(np.asarray(leaf), expected.dtype).reshape(expected.shape)
-
-    def placement(self) -> dict[str, str]:
-        program = self.library.program
-        devices = [device["name"] for device in program["devices"]]
-        found = {a["name"]: devices[a["device"]] for a in program["arguments"]}
-        for device in program["devices"]:
-            found |= {operator["name"]: device["name"] for operator in device["operators"]}
-        return found
-
-    def report(self) -> str:
-        program = self.library.program
-        predicted = program["predicted"]
-        lines = [
-            f"placement  {predicted['placer']} asked, '{predicted['winner']}' won",
-            f"step       predicted {predicted['makespan_ns'] / 1e6:.3f} ms, lower bound "
-            f"{predicted['lower_bound_ns'] / 1e6:.3f} ms",
-        ]
-        if self._wall_ns:
-            # The first step of a program warms its memory.
-            counted = self._wall_ns[1:] or self._wall_ns
-            median = statistics.median(counted) / 1e6
-            lines.append(f"           measured {median:.3f} ms (median of {len(counted)})")
-        sent = [0] * len(program["devices"])
-        for queue in program["queues"]:
-            sent[queue["from"]] += sum(message["bytes"] for message in queue["messages"])
-        header = ("device", "operators", "memory MiB", "limit MiB", "sent MiB a step")
-        lines += ["", "{:10} {:>10} {:>12} {:>12} {:>16}".format(*header)]
-        for device, moved in zip(program["devices"], sent, strict=True):
-            lines.append(
-                f"{device['name']:10} {len(device['operators']):>10} "
-                f"{device['arena_bytes'] / 2**20:>12.2f} {device['memory'] / 2**20:>12.2f} "
-                f"{moved / 2**20:>16.3f}"
-            )
-        return "\n".join(lines)
-
-    def explain(self, name: str) -> str:
-        options = self._options
-        with tempfile.TemporaryDirectory(prefix="baechi-jit-") as folder:
-            model = pathlib.Path(folder) / "model.mlir"
-            model.write_text(self.imported.text)
-            saved = pathlib.Path(folder) / "placement.json"
-            saved.write_text(self._placement_file())
-            costs = ""
-            if options["costs"] == "measured":
-                costs = f"=profile={_profile(options)}"
-            done = tools.run(
-                "baechi-opt",
-                model,
-                "--baechi-form-kernels",
-                "--baechi-kernel-scratch",
-                f"--baechi-annotate-costs{costs}",
-                "--baechi-colocate",
-                f"--baechi-load-placement=file={saved} machine={options['machine']}",
-                f"--baechi-place=metf machine={options['machine']} budget=0",
-                f"--baechi-explain={name}",
-                "-o",
-                os.devnull,
-            )
-        lines = done.stderr.splitlines()
-        first = [i for i, line in enumerate(lines) if ": remark: " in line]
-        return "\n".join(line.split(": remark: ", 1)[-1] for line in lines[first[0] :]) if first else ""
-
-    def _placement_file(self) -> str:
-        ops = [{"id": i, "name": n, "device": d} for i, (n, d) in enumerate(self.placement().items())]
-        return json.dumps({"format": "baechi-placement", "version": 1, "ops": ops})
-
-    def _flags(self) -> list[str]:
-        options = self._options
-        flags = [
-            f"--machine={options['machine']}",
-            f"--place={options['placer']}",
-            f"--budget={options['budget']}",
-            f"--costs={options['costs']}",
-            f"--store={_cache() / 'kernels'}",
-        ]
-        if options["costs"] == "measured":
-            flags.append(f"--profile={_profile(options)}")
-        if options["pin"]:
-            flags += [f"--pin={name}={device}" for name, device in options["pin"].items()]
-        if options["placement"] is not None:
-            flags.append(f"--placement={os.fspath(options['placement'])}")
-        return flags
-
-
-def _profile(options: dict[str, Any]) -> pathlib.Path:
-    if options["profile"] is not None:
-        return pathlib.Path(options["profile"])
-    return _cache() / "profile.json"
-
-
-def _cache() -> pathlib.Path:
-    """This user's folder of measured and of compiled kernels."""
-    cache = os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / ".cache"
-    folder = pathlib.Path(cache) / "baechi"
-    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-    return folder
 
 
 def _type(leaf: Any) -> tuple[tuple[int, ...], np.dtype]:

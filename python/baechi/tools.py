@@ -9,6 +9,9 @@ import os
 import pathlib
 import shutil
 import subprocess
+import sys
+import sysconfig
+from typing import NoReturn
 
 
 class CompileError(RuntimeError):
@@ -16,17 +19,37 @@ class CompileError(RuntimeError):
 
 
 def find(name: str) -> pathlib.Path:
-    """A program in BAECHI_TOOLS, in this checkout's build, or on the PATH."""
-    checkout = pathlib.Path(__file__).resolve().parents[2] / "build" / "release" / "bin"
-    for folder in (os.environ.get("BAECHI_TOOLS"), checkout):
+    """A program in BAECHI_TOOLS, in the installed package, in this checkout's build, or on
+    the PATH."""
+    here = pathlib.Path(__file__).resolve()
+    package, checkout = here.parent / "bin", here.parents[2] / "build" / "release" / "bin"
+    for folder in (os.environ.get("BAECHI_TOOLS"), package, checkout):
         if folder and (file := pathlib.Path(folder) / name).exists():
             return file
-    if found := shutil.which(name):
+    if found := shutil.which(name, path=_path_without_ours()):
         return pathlib.Path(found)
     raise FileNotFoundError(
-        f"{name} is neither in $BAECHI_TOOLS, nor in {checkout}, nor on the PATH: "
-        "build it with scripts/build release"
+        f"{name} is neither in $BAECHI_TOOLS, nor in {package}, nor in {checkout}, nor on the "
+        "PATH: build it with scripts/build release"
     )
+
+
+def _path_without_ours() -> str:
+    """The PATH without the folder of this Python's commands: those of the same names there
+    are `main`."""
+    ours = os.path.realpath(sysconfig.get_path("scripts"))
+    folders = os.environ.get("PATH", os.defpath).split(os.pathsep)
+    return os.pathsep.join(each for each in folders if os.path.realpath(each) != ours)
+
+
+def main() -> NoReturn:
+    """The commands `baechi-run` and so on of an installed package: becomes the program."""
+    name = pathlib.Path(sys.argv[0]).name
+    try:
+        program = str(find(name))
+        os.execv(program, [name, *sys.argv[1:]])
+    except OSError as error:
+        sys.exit(f"{name}: error: {error}")
 
 
 def run(name: str, *arguments: object) -> subprocess.CompletedProcess[str]:

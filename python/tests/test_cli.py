@@ -51,6 +51,8 @@ def test_unknown_preset(capsys, needs_jax):
         ("depth=3", "--set depth: mlp has only inputs, hidden,"),
         ("layers=two", "--set layers=two: expected an integer"),
         ("layers=0", "--set layers=0: expected a positive number"),
+        ("dropout=-0.5", "--set dropout=-0.5: expected a number, 0 or more"),
+        ("dropout=1", "dropout=1.0: expected 0 or more and less than 1"),
         ("optimizer=adagrad", "unknown optimizer 'adagrad'; known: sgd, adam"),
     ],
 )

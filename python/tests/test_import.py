@@ -20,7 +20,9 @@ from baechi import init, models  # noqa: E402
 from baechi.importer import jax as importer  # noqa: E402
 from baechi.importer import reference  # noqa: E402
 from baechi.importer.errors import ImportFailure, UnsupportedOperations  # noqa: E402
+from baechi.importer.pooling import max_pool_gradient  # noqa: E402
 
+PADS = ("SAME", "VALID")
 OF_FIXTURE = {name: name.split("_") for name in fixtures.TINY}
 
 
@@ -117,10 +119,20 @@ def test_unsupported_operations_are_reported_together():
 
 def test_scatter_of_an_unknown_form_is_reported():
     def step(x, i):
-        return x.at[i].set(0.0)
+        return x.at[i, i].set(0.0)
 
     with pytest.raises(UnsupportedOperations, match="stablehlo.scatter"):
-        importer.import_step(step, (init.Draws().weight(8), np.int32([1, 3])))
+        importer.import_step(step, (init.Draws().weight(8, 8), np.int32([1, 3])))
+
+
+def test_the_gradient_of_a_large_table_touches_its_rows_alone():
+    def step(table, rows):
+        return jax.grad(lambda t: jnp.sum(jnp.take(t, rows, axis=0, mode="clip") ** 2))(table)
+
+    draws = init.Draws()
+    text = importer.import_step(step, (draws.weight(5000, 16), draws.integers(7, high=5000))).text
+    assert "scf.for" in text
+    assert "tensor<7x5000xf32>" not in text, "a one-hot matrix"
 
 
 def check(step, args, tmp_path):
@@ -137,8 +149,31 @@ def gradient(f):
     return jax.grad(lambda x, *rest: jnp.sum(jnp.sin(f(x, *rest))))
 
 
-def max_pool(x):
-    return lax.reduce_window(x, -jnp.inf, lax.max, (1, 3, 3, 1), (1, 2, 2, 1), "SAME")
+def max_pool(x, window=(1, 3, 3, 1), strides=(1, 2, 2, 1), padding="SAME"):
+    return lax.reduce_window(x, -jnp.inf, lax.max, window, strides, padding)
+
+
+# Overlapping, apart, touching, of every stride; equal elements, of which the first counts.
+POOLS = [
+    ((2, 9, 9, 3), (1, 3, 3, 1), (1, 2, 2, 1), "VALID"),
+    ((2, 9, 8, 3), (1, 3, 3, 1), (1, 2, 2, 1), "SAME"),
+    ((1, 7, 7, 2), (1, 2, 2, 1), (1, 2, 2, 1), "VALID"),
+    ((1, 8, 8, 2), (1, 3, 3, 1), (1, 1, 1, 1), "SAME"),
+    ((1, 11, 8, 2), (1, 5, 2, 1), (1, 3, 2, 1), "SAME"),
+    ((3, 10), (1, 2), (1, 3), "VALID"),
+    ((2, 9, 9, 3), (1, 3, 3, 1), (1, 2, 2, 1), ((0, 0), (1, 1), (1, 1), (0, 0))),
+]
+
+
+@pytest.mark.parametrize("shape, window, strides, padding", POOLS)
+def test_the_gradient_of_pools(shape, window, strides, padding):
+    random = np.random.default_rng(0)
+    x = random.integers(0, 4, shape).astype(np.float32)
+    y, gradient_of = jax.vjp(lambda x: max_pool(x, window, strides, padding), x)
+    given = random.normal(size=y.shape).astype(np.float32)
+    sides = lax.padtype_to_pads(shape, window, strides, padding) if padding in PADS else padding
+    ours = jax.jit(lambda g, x: max_pool_gradient(g, x, window, strides, sides))(given, x)
+    np.testing.assert_allclose(ours, gradient_of(jnp.asarray(given))[0], rtol=1e-5, atol=1e-6)
 
 
 def loop(x):
@@ -154,11 +189,23 @@ def branch(x, i):
 
 
 draws = init.Draws()
+KEY = np.uint32([1, 2**31 + 7])
+TABLE = draws.uniform(1500, 6, low=-2.0, high=2.0)  # too large for a one-hot product
+ROWS = draws.integers(4, 3, low=-2, high=1502)  # some are out of range
 MATRIX = draws.uniform(5, 6, low=-2.0, high=2.0)
 IMAGE = draws.uniform(2, 9, 9, 3, low=-1.0, high=1.0)
 SEMANTICS = {
     "embedding gradient": (gradient(lambda t, i: t[i]), (MATRIX, draws.integers(2, 7, high=5))),
     "embedding gradient, one index": (gradient(lambda t, i: t[i[0]]), (MATRIX, np.int32([3]))),
+    "gradient of a large table": (
+        gradient(lambda t, i: jnp.take(t, i, axis=0, mode="clip")), (TABLE, ROWS)
+    ),
+    "add to rows": (
+        lambda t, i, u: t.at[i].add(u), (TABLE, ROWS, draws.uniform(4, 3, 6, low=-1.0, high=1.0))
+    ),
+    "add to one row": (lambda t, i: t.at[i[0]].add(1.0), (TABLE, np.int32([3]))),
+    "set elements": (lambda v, i: v.at[i].set(0.5), (draws.uniform(9, low=0.0, high=1.0), ROWS)),
+    "largest of rows": (lambda t, i: t.at[i].max(0.5), (TABLE, ROWS)),
     "picking gradient": (
         gradient(lambda x, i: jnp.take_along_axis(x, i, axis=-1)),
         (MATRIX, draws.integers(5, 2, high=6)),
@@ -175,6 +222,12 @@ SEMANTICS = {
     "dropout": (
         lambda key, x: jnp.where(jax.random.bernoulli(key, 0.5, x.shape), x, 0.0),
         (np.uint32([1, 2]), MATRIX),
+    ),
+    "random keys": (lambda key: jax.random.split(jax.random.fold_in(key, 3), 5), (KEY,)),
+    "normal numbers": (lambda key: jax.random.normal(key, (5, 3)), (KEY,)),
+    "numbers of many keys": (
+        lambda key: jax.vmap(lambda k: jax.random.uniform(k, (4,)))(jax.random.split(key, 3)),
+        (KEY,),
     ),
     "concatenate unsigned": (
         lambda a: jnp.concatenate([a, a + 1]).astype(jnp.float32), (np.uint32([1, 2**31 + 5]),)

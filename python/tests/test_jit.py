@@ -14,6 +14,7 @@ import pytest
 jax = pytest.importorskip("jax")
 
 import baechi  # noqa: E402
+import needs  # noqa: E402
 from baechi import init, models, tools  # noqa: E402
 from baechi.importer.errors import ImportFailure  # noqa: E402
 from baechi.resident import ResidentArray  # noqa: E402
@@ -21,14 +22,7 @@ from baechi.resident import ResidentArray  # noqa: E402
 jnp = jax.numpy
 
 
-def built() -> bool:
-    try:
-        return bool(tools.find("baechi-run"))
-    except FileNotFoundError:
-        return False
-
-
-pytestmark = pytest.mark.skipif(not built(), reason="baechi-run is not built")
+pytestmark = needs.tool("baechi-run")
 
 
 def jit(step, **options):
@@ -133,6 +127,19 @@ def test_other_shapes_types_and_static_values_compile_again():
     assert_close(step(x=x, n=2), jnp.asarray(x**2))
 
 
+def test_the_gradient_of_a_maximum():
+    """Its elements are found by equality, so they must be computed alike wherever they are read."""
+
+    def model(scale, x):
+        hidden = x * scale[0] + scale[1]
+        return jnp.sum(jnp.max(jax.nn.silu(hidden) * 1.7 + hidden, axis=1) ** 2)
+
+    keys = jax.random.split(jax.random.key(3), 2)
+    arguments = jax.random.normal(keys[0], (2, 64)), jax.random.normal(keys[1], (128, 64))
+    step = jax.value_and_grad(model)
+    assert_close(jit(step, machine="host:2")(*arguments), step(*arguments))
+
+
 def test_unsigned_integers_keep_their_type():
     def function(x):
         return x + np.uint32(1), x >> 1
@@ -196,7 +203,7 @@ def test_a_saved_placement(start, tmp_path):
     step = jit(train, placer="round-robin", donate_argnums=0)
     step(*start)
     saved = tmp_path / "placement.json"
-    saved.write_text(step._called()._placement_file())
+    saved.write_text(step._called().placement_file())
     again = jit(train, placement=saved, donate_argnums=0)
     again(*start)
     assert again.placement == step.placement

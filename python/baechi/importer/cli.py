@@ -6,8 +6,6 @@
 from __future__ import annotations
 
 import argparse
-import ast
-import dataclasses
 import importlib.util
 import inspect
 import lzma
@@ -17,6 +15,7 @@ import sys
 
 from baechi import files, models
 from baechi.importer.errors import ImportFailure
+from baechi.models import configuration
 
 _REFERENCE_SUFFIXES = (".npz", ".json")
 
@@ -24,12 +23,13 @@ _REFERENCE_SUFFIXES = (".npz", ".json")
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="python -m baechi.importer",
-        description="Imports a JAX training step as an MLIR module of linalg on tensors.",
+        description="Imports a JAX training step or an ONNX model as an MLIR module of linalg on "
+        "tensors.",
     )
     parser.add_argument(
         "model",
         help=f"one of {', '.join(models.NAMES)}; or PATH.py:FUNCTION, a function that "
-        "returns (step, example_args, donate_argnums)",
+        "returns (step, example_args, donate_argnums); or PATH.onnx",
     )
     parser.add_argument("--preset", help="a named size of the model (default: tiny)")
     parser.add_argument(
@@ -38,7 +38,8 @@ def _parser() -> argparse.ArgumentParser:
         default=[],
         nargs="+",
         metavar="KEY=VALUE",
-        help="changes fields of the preset, or gives FUNCTION its keyword arguments",
+        help="changes fields of the preset, gives FUNCTION its keyword arguments, or an ONNX "
+        "model's named dimensions their sizes",
     )
     parser.add_argument(
         "-o", "--output", required=True, help="the .mlir or .mlir.xz file; - for stdout"
@@ -56,9 +57,8 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def main(argv: list[str] | None = None) -> int:
-    options = _parser().parse_args(argv)
     try:
-        _run(options)
+        import_model(argv)
     except ImportFailure as error:
         print(f"error: {error}", file=sys.stderr)
         return 1
@@ -68,6 +68,11 @@ def main(argv: list[str] | None = None) -> int:
     return 0
 
 
+def import_model(argv: list[str] | None = None) -> None:
+    """What the command does. Raises ImportFailure and OSError."""
+    _run(_parser().parse_args(argv))
+
+
 def _run(options: argparse.Namespace) -> None:
     if options.steps < 1:
         raise ImportFailure(f"--steps={options.steps}: at least one step is needed")
@@ -75,7 +80,10 @@ def _run(options: argparse.Namespace) -> None:
     for file in references:
         if file.suffix not in _REFERENCE_SUFFIXES:
             raise ImportFailure(f"{file}: a reference file ends in .npz or .json")
-    settings = _settings([item for group in options.set for item in group])
+    settings = configuration.settings(item for group in options.set for item in group)
+    if options.model.endswith(".onnx"):
+        _import_onnx(options, settings)
+        return
     path, colon, function = options.model.rpartition(":")
     if not colon and options.model not in models.NAMES:
         raise ImportFailure(
@@ -98,7 +106,8 @@ def _run(options: argparse.Namespace) -> None:
             raise ImportFailure("--preset is for the models of the collection; use --set")
         name, step = function, _own_step(path, function, settings)
     else:
-        name, step = options.model, _collected_step(options.model, options.preset, settings)
+        name = options.model
+        step = configuration.training_step(name, options.preset, settings)
     imported = importer.import_step(*step, name=name)
     _write(options.output, imported.text)
     for file in references:
@@ -112,6 +121,29 @@ def _run(options: argparse.Namespace) -> None:
     )
 
 
+def _import_onnx(options: argparse.Namespace, sizes: dict[str, object]) -> None:
+    if options.preset or options.reference:
+        raise ImportFailure("--preset and --reference are for JAX steps, not for ONNX models")
+    if wrong := [key for key, size in sizes.items() if type(size) is not int or size < 1]:
+        raise ImportFailure(f"--set {wrong[0]}={sizes[wrong[0]]}: expected a size, as in batch=8")
+    try:
+        from baechi.importer import onnx as importer
+    except ModuleNotFoundError as error:
+        raise ImportFailure(
+            f"the Python package '{error.name}' is missing; pip install baechi[onnx], or "
+            "scripts/torch-env in a checkout"
+        ) from error
+    name = pathlib.Path(options.model).stem
+    name = name if name.isidentifier() else "model"
+    imported = importer.import_model(options.model, sizes, name)
+    _write(options.output, imported.text)
+    print(
+        f"{name}: {imported.operations} linalg operations, {len(imported.arguments)} arguments "
+        f"({len(imported.weights)} weights), {len(imported.results)} results",
+        file=sys.stderr,
+    )
+
+
 def _write(output: str, text: str) -> None:
     if output == "-":
         sys.stdout.write(text)
@@ -119,52 +151,6 @@ def _write(output: str, text: str) -> None:
         files.write(pathlib.Path(output), lzma.compress(text.encode()))
     else:
         files.write(pathlib.Path(output), text.encode())
-
-
-def _settings(items: list[str]) -> dict[str, object]:
-    settings = {}
-    for item in items:
-        key, equals, text = item.partition("=")
-        if not equals or not key:
-            raise ImportFailure(f"--set {item}: expected KEY=VALUE")
-        try:
-            settings[key] = ast.literal_eval(text)
-        except (ValueError, SyntaxError):
-            settings[key] = text
-    return settings
-
-
-def _collected_step(model: str, preset: str | None, settings: dict[str, object]):
-    module = models.load(model)
-    preset = preset or "tiny"
-    if preset not in module.PRESETS:
-        known = ", ".join(module.PRESETS)
-        raise ImportFailure(f"{model} has no preset '{preset}'; known: {known}")
-    config = module.PRESETS[preset]
-    fields = dataclasses.asdict(config)
-    for key, value in settings.items():
-        if key not in fields:
-            raise ImportFailure(f"--set {key}: {model} has only {', '.join(fields)}")
-        settings[key] = _typed(key, value, fields[key])
-    try:
-        return module.training_step(dataclasses.replace(config, **settings))
-    except ValueError as error:
-        raise ImportFailure(f"{model}: {error}") from error
-
-
-def _typed(key: str, value: object, old: object) -> object:
-    """The value in the type of the field that it replaces."""
-    kind = type(old)
-    if kind is float and type(value) is int:
-        value = float(value)
-    if type(value) is not kind:
-        raise ImportFailure(f"--set {key}={value}: expected {_KINDS[kind]}, as in {key}={old}")
-    if kind is not str and value <= 0:
-        raise ImportFailure(f"--set {key}={value}: expected a positive number")
-    return value
-
-
-_KINDS = {int: "an integer", float: "a number", str: "a word"}
 
 
 def _own_step(path: str, function: str, settings: dict[str, object]):

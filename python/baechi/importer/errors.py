@@ -25,13 +25,14 @@ class Unsupported:
 
 
 class UnsupportedOperations(ImportFailure):
-    """All operations of a model that are unsupported, each once."""
+    """All operations of a model that are unsupported, each once. `guide` is the
+    page that says what is supported."""
 
-    def __init__(self, operations: list[Unsupported]):
+    def __init__(self, operations: list[Unsupported], guide: str = "docs/import.md"):
         self.operations = list(dict.fromkeys(operations))
         count = len(self.operations)
         heading = "1 operation has" if count == 1 else f"{count} operations have"
         lines = [f"{heading} no lowering to linalg:"]
         lines += [f"  {operation}" for operation in self.operations]
-        lines.append("docs/import.md lists what is supported and how to write the rest.")
+        lines.append(f"{guide} lists what is supported and how to write the rest.")
         super().__init__("\n".join(lines))

@@ -13,10 +13,10 @@ from jaxlib.mlir import ir
 from jaxlib.mlir.dialects import stablehlo as stablehlo_dialect
 from jaxlib.mlir.passmanager import PassManager
 
-from baechi import init
 from baechi.importer import locations, rules, stablehlo
 from baechi.importer.errors import ImportFailure, Unsupported, UnsupportedOperations
 from baechi.importer.inline import inline_calls
+from baechi.importer.module import annotate, name_operations, walk
 from baechi.importer.signature import Signature, describe
 from baechi.importer.signless import make_signless
 
@@ -66,22 +66,17 @@ def import_step(
         make_signless(module)
         _check(module)
         PassManager.parse(_CLEAN_UP).run(module.operation)
-        _annotate(module, name, signature)
-        count = _name_operations(module)
+        (function,) = module.body.operations
+        if len(function.arguments) != len(signature.arguments):
+            raise ImportFailure("the step captures arrays; pass them as arguments")
+        annotate(ir, module, name, signature.arguments, signature.results)
+        count = name_operations(ir, module, locations.name_of)
         return ImportedStep(module.operation.get_asm(enable_debug_info=True), count, signature)
 
 
 def _load_dialects() -> None:
     """A pass loads the dialects that it makes: linalg, tensor, scf, …"""
     PassManager.parse(_TO_LINALG).run(ir.Module.create().operation)
-
-
-def _walk(module: ir.Module, visit: Callable[[ir.Operation], None]) -> None:
-    def advance(operation):
-        visit(operation.operation)
-        return ir.WalkResult.ADVANCE
-
-    module.operation.walk(advance, ir.WalkOrder.PRE_ORDER)
 
 
 def _check(module: ir.Module) -> None:
@@ -94,81 +89,6 @@ def _check(module: ir.Module) -> None:
             scope = locations.name_of(where)
             left.append(Unsupported(operation.name, scope, locations.source_of(where)))
 
-    _walk(module, visit)
+    walk(ir, module, visit)
     if left:
         raise UnsupportedOperations(left)
-
-
-def _annotate(module: ir.Module, name: str, signature: Signature) -> None:
-    """Replaces JAX's attributes by those of the baechi dialect."""
-    _clear(module.operation)
-    module.operation.attributes["sym_name"] = ir.StringAttr.get(name)
-    (function,) = (operation.operation for operation in module.body.operations)
-    if len(function.regions[0].blocks[0].arguments) != len(signature.arguments):
-        raise ImportFailure("the step captures arrays; pass them as arguments")
-    function.attributes["sym_name"] = ir.StringAttr.get("step")
-    del function.attributes["sym_visibility"]
-    i64 = ir.IntegerType.get_signless(64)
-
-    def argument(value):
-        attributes = {
-            "baechi.name": ir.StringAttr.get(value.name),
-            "baechi.init": init_attribute(value.init),
-        }
-        if value.updated_by is not None:
-            attributes["baechi.updated_by"] = ir.IntegerAttr.get(i64, value.updated_by)
-        return ir.DictAttr.get(attributes)
-
-    def result(value):
-        return ir.DictAttr.get({"baechi.name": ir.StringAttr.get(value)})
-
-    arguments, results = signature.arguments, signature.results
-    function.attributes["arg_attrs"] = ir.ArrayAttr.get([argument(a) for a in arguments])
-    function.attributes["res_attrs"] = ir.ArrayAttr.get([result(r) for r in results])
-
-
-def init_attribute(value: init.Init) -> ir.DictAttr:
-    """The `baechi.init` of an argument."""
-    f32, i64 = ir.F32Type.get(), ir.IntegerType.get_signless(64)
-    match value:
-        case init.Constant():
-            fields = {"value": ir.FloatAttr.get(f32, value.constant)}
-        case init.Uniform():
-            fields = {
-                "low": ir.FloatAttr.get(f32, value.low),
-                "high": ir.FloatAttr.get(f32, value.high),
-                "seed": ir.IntegerAttr.get(i64, value.seed),
-            }
-        case init.RandInt():
-            fields = {
-                field: ir.IntegerAttr.get(i64, getattr(value, field))
-                for field in ("low", "high", "seed")
-            }
-    kind = type(value).__name__.lower()
-    return ir.DictAttr.get({"kind": ir.StringAttr.get(kind), **fields})
-
-
-def _clear(operation: ir.Operation) -> None:
-    for name in list(operation.attributes):
-        del operation.attributes[name]
-
-
-def _name_operations(module: ir.Module) -> int:
-    """Gives every operation the location that is its name, and blocks' arguments
-    none; counts linalg operations."""
-    count = 0
-
-    def visit(operation):
-        nonlocal count
-        body = operation.name in ("linalg.yield", "linalg.index")
-        count += operation.name.startswith("linalg.") and not body
-        name = locations.name_of(operation.location)
-        unknown = ir.Location.unknown()
-        operation.location = ir.Location.name(name) if name else unknown
-        for region in operation.regions:
-            for block in region.blocks:
-                for argument in block.arguments:
-                    argument.set_location(unknown)
-
-    _walk(module, visit)
-    return count

@@ -12,10 +12,17 @@ from __future__ import annotations
 import math
 
 import jax.numpy as jnp
-import numpy as np
 from jax import lax
+from jax._src import prng as random_internal  # where threefry's primitive is
 from jax._src.interpreters import mlir as internal  # the table of JAX's own rules
 from jax.interpreters import mlir
+
+from baechi.importer import threefry
+from baechi.importer.pooling import max_pool_gradient
+
+# Gradients of look-ups in larger tables stay scatters, which become loops over the rows that are
+# touched (scatter.py). Below, a product costs little, and consumers without loops can run it.
+MOST_PRODUCT_ROWS = 1024
 
 
 class UnknownForm(Exception):
@@ -42,7 +49,9 @@ def scatter_add(operand, indices, updates, *, dimension_numbers, **_):
         and tuple(dims.update_window_dims) == tuple(range(len(batch), updates.ndim))
         and updates.shape[len(batch) :] == operand.shape[1:]
     )
-    if rows:  # a matrix product: fast, and exact but for the order of the sums
+    if rows and operand.shape[0] > MOST_PRODUCT_ROWS:
+        raise UnknownForm
+    if rows:  # a matrix product: exact but for the order of the sums
         count = math.prod(batch)
         hot = _one_hot(indices.reshape(count, 1), operand.shape[0], operand.dtype)
         added = lax.dot_general(hot, updates.reshape(count, -1), (((0,), (0,)), ((), ())))
@@ -69,33 +78,10 @@ def scatter_add(operand, indices, updates, *, dimension_numbers, **_):
 def select_and_scatter_add(
     source, operand, *, select_prim, window_dimensions, window_strides, padding
 ):
-    """The gradient of max pooling: every window's first maximum gets its value."""
+    """The gradient of max pooling."""
     if select_prim is not lax.ge_p:
         raise UnknownForm
-    zero = jnp.zeros((), source.dtype)
-    padded = lax.pad(
-        operand, jnp.asarray(-jnp.inf, operand.dtype), [(low, high, 0) for low, high in padding]
-    )
-    offsets = list(np.ndindex(*window_dimensions))
-    reach = [(n - 1) * stride + 1 for n, stride in zip(source.shape, window_strides)]
-    slices = [
-        lax.slice(padded, o, [a + r for a, r in zip(o, reach)], window_strides) for o in offsets
-    ]
-    largest = slices[0]
-    for values in slices[1:]:
-        largest = jnp.maximum(largest, values)
-    taken = jnp.zeros(source.shape, bool)
-    total = jnp.zeros(padded.shape, source.dtype)
-    for offset, values in zip(offsets, slices):
-        hit = (values == largest) & ~taken
-        taken = taken | hit
-        spread = [
-            (a, size - a - r, stride - 1)
-            for a, r, size, stride in zip(offset, reach, padded.shape, window_strides)
-        ]
-        total = total + lax.pad(jnp.where(hit, source, zero), zero, spread)
-    first = [low for low, _ in padding]
-    return lax.slice(total, first, [a + n for a, n in zip(first, operand.shape)])
+    return max_pool_gradient(source, operand, window_dimensions, window_strides, padding)
 
 
 def top_k(operand, *, k, axis, **_):
@@ -139,5 +125,6 @@ def _rule(primitive, replacement):
 
 def lowering_parameters() -> mlir.LoweringParameters:
     """What makes JAX use the replacements when it lowers a step."""
-    rules = tuple((primitive, _rule(primitive, f)) for primitive, f in _REPLACEMENTS.items())
-    return mlir.LoweringParameters(override_lowering_rules=rules)
+    rules = [(primitive, _rule(primitive, f)) for primitive, f in _REPLACEMENTS.items()]
+    rules.append((random_internal.threefry2x32_p, threefry.lowering))
+    return mlir.LoweringParameters(override_lowering_rules=tuple(rules))

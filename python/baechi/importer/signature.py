@@ -16,13 +16,7 @@ from jax.tree_util import keystr, tree_flatten_with_path
 
 from baechi import init
 from baechi.importer.errors import ImportFailure
-
-
-@dataclasses.dataclass(frozen=True)
-class Argument:
-    name: str  # "params/blocks/0/w1"
-    init: init.Init
-    updated_by: int | None  # the position of the result that is its next value
+from baechi.importer.module import Argument
 
 
 @dataclasses.dataclass(frozen=True)

@@ -3,8 +3,8 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Rewrites of StableHLO that run before `stablehlo-legalize-to-linalg`.
 
-They replace what that pass leaves alone (control flow) or lowers badly
-(concatenation becomes a loop with a branch for every element).
+They replace what that pass leaves alone (control flow, scatters) or lowers
+badly (concatenation becomes a loop with a branch for every element).
 """
 
 from __future__ import annotations
@@ -12,12 +12,18 @@ from __future__ import annotations
 from jaxlib.mlir import ir
 from jaxlib.mlir.dialects import stablehlo
 
+from baechi.importer import threefry
+from baechi.importer.module import concatenate
+from baechi.importer.scatter import rows_loop
+
 
 def rewrite(module: ir.Module) -> None:
     """All rewrites, in place, inside the module's own context."""
     for operation in _collect(module, _REWRITES):
         with ir.InsertionPoint(operation), operation.location:
             results = _REWRITES[operation.name](operation)
+        if results is None:  # another form: left, and reported
+            continue
         for old, new in zip(operation.results, results):
             old.replace_all_uses_with(new)
         operation.erase()
@@ -40,25 +46,7 @@ def _concatenate(operation):
     """-> tensor.insert_slice of every part at its constant offset."""
     result_type = ir.RankedTensorType(operation.results[0].type)
     axis = ir.IntegerAttr(operation.attributes["dimension"]).value
-    value = ir.Operation.create("tensor.empty", results=[result_type]).results[0]
-    offset = 0
-    for part in operation.operands:
-        sizes = ir.RankedTensorType(part.type).shape
-        offsets = [0] * result_type.rank
-        offsets[axis] = offset
-        offset += sizes[axis]
-        value = ir.Operation.create(
-            "tensor.insert_slice",
-            results=[result_type],
-            operands=[part, value],
-            attributes={
-                "static_offsets": ir.DenseI64ArrayAttr.get(offsets),
-                "static_sizes": ir.DenseI64ArrayAttr.get(sizes),
-                "static_strides": ir.DenseI64ArrayAttr.get([1] * result_type.rank),
-                "operandSegmentSizes": ir.DenseI32ArrayAttr.get([1, 1, 0, 0, 0]),
-            },
-        ).results[0]
-    return [value]
+    return [concatenate(ir, list(operation.operands), result_type, axis)]
 
 
 def _while(operation):
@@ -108,6 +96,8 @@ _REWRITES = {
     stablehlo.WhileOp.OPERATION_NAME: _while,
     stablehlo.CaseOp.OPERATION_NAME: _case,
     stablehlo.OptimizationBarrierOp.OPERATION_NAME: _barrier,
+    stablehlo.ScatterOp.OPERATION_NAME: rows_loop,
+    stablehlo.CustomCallOp.OPERATION_NAME: threefry.generic,
 }
 
 

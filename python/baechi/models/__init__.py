@@ -10,7 +10,18 @@ donate_argnums)`; the leaves of `args` are initial values (baechi.init).
 
 import importlib
 
-NAMES = ("mlp", "transformer", "moe", "lstm", "gnmt", "convnet", "resnet", "inception")
+NAMES = (
+    "mlp",
+    "transformer",
+    "transformer_encdec",
+    "moe",
+    "lstm",
+    "rnnlm",
+    "gnmt",
+    "convnet",
+    "resnet",
+    "inception",
+)
 
 
 def load(name: str):

@@ -44,11 +44,11 @@ def training_step(config: Config):
     }
     batch = layers.image_batch(draws, config.batch, config.image, config.channels, config.classes)
 
-    def loss(params, x, targets):
+    def loss(params, drop, x, targets):
         for i, weight in enumerate(params["layers"]):
             with jax.named_scope(f"l{i}"):
                 x = jax.nn.relu(layers.convolution(x, weight))
-        return layers.classifier_loss(params["classifier"], x, targets)
+        return layers.classifier_loss(params["classifier"], x, targets, drop)
 
     optimizer = training.make_optimizer(config.optimizer, config.learning_rate)
     return training.make_step(loss, params, batch, optimizer)

@@ -68,10 +68,11 @@ def classifier_parameters(draws: init.Draws, inputs: int, classes: int):
     return {"w": draws.weight(inputs, classes), "b": init.zeros(classes)}
 
 
-def classifier_loss(params, x, targets):
-    """Cross entropy of a linear classifier of the image's mean."""
+def classifier_loss(params, x, targets, drop):
+    """Cross entropy of a linear classifier of the image's mean, which may go
+    through dropout."""
     with jax.named_scope("classifier"):
-        logits = jnp.mean(x, axis=(1, 2)) @ params["w"] + params["b"]
+        logits = drop(jnp.mean(x, axis=(1, 2))) @ params["w"] + params["b"]
     return training.cross_entropy(logits, targets)
 
 

@@ -35,21 +35,14 @@ def training_step(config: Config):
     draws = init.Draws()
     h = config.hidden
 
-    def cell():
-        return {
-            "input": draws.weight(h, 4 * h, fan_in=2 * h),
-            "state": draws.weight(h, 4 * h, fan_in=2 * h),
-            "bias": init.zeros(4 * h),
-        }
-
-    params = [cell() for _ in range(config.layers)]
+    params = [cell_parameters(draws, h) for _ in range(config.layers)]
     shape = (config.sequence, config.batch, h)  # time first: a step's rows are neighbours
     batch = {
         "inputs": draws.uniform(*shape, low=-1.0, high=1.0),
         "targets": draws.uniform(*shape, low=-0.5, high=0.5),
     }
 
-    def loss(params, inputs, targets):
+    def loss(params, drop, inputs, targets):
         zero = jnp.zeros(shape[1:])
         states = [(zero, zero) for _ in params]
         total = 0.0
@@ -57,7 +50,7 @@ def training_step(config: Config):
             x = inputs[t]
             for i, layer in enumerate(params):
                 with jax.named_scope(f"l{i}/t{t}"):
-                    states[i] = _cell(layer, x, states[i])
+                    states[i] = cell(layer, x, states[i])
                 x = states[i][0]
             with jax.named_scope(f"loss/t{t}"):
                 total = total + jnp.mean(jnp.sum((x - targets[t]) ** 2, axis=-1))
@@ -67,7 +60,16 @@ def training_step(config: Config):
     return training.make_step(loss, params, batch, optimizer)
 
 
-def _cell(params, x, state):
+def cell_parameters(draws: init.Draws, width: int):
+    """Of an LSTM cell whose input is as wide as its output."""
+    return {
+        "input": draws.weight(width, 4 * width, fan_in=2 * width),
+        "state": draws.weight(width, 4 * width, fan_in=2 * width),
+        "bias": init.zeros(4 * width),
+    }
+
+
+def cell(params, x, state):
     """One LSTM step; its new state is (output, memory)."""
     output, memory = state
     gates = x @ params["input"] + output @ params["state"] + params["bias"]

@@ -35,6 +35,7 @@ class Config:
     balance: float = 0.01  # the weight of the loss that balances the experts
     optimizer: str = "sgd"
     learning_rate: float = 0.05
+    dropout: float = 0.0  # of the embedding and of what every block adds
 
 
 PRESETS = {
@@ -45,6 +46,15 @@ PRESETS = {
     "small": Config(
         hidden=256, heads=4, layers=2, experts=8, expert_hidden=2048, sequence=128, batch=8,
         vocabulary=1000,
+    ),
+    # The base Transformer's sizes with 16 experts a block.
+    "paper": Config(
+        hidden=512, heads=8, layers=6, experts=16, expert_hidden=2048, sequence=128, batch=16,
+        vocabulary=30000, optimizer="adam", learning_rate=1e-4, dropout=0.1,
+    ),
+    "large": Config(
+        hidden=1024, heads=16, layers=12, experts=32, expert_hidden=4096, sequence=256, batch=16,
+        vocabulary=30000, optimizer="adam", learning_rate=1e-4, dropout=0.1,
     ),
 }  # fmt: skip
 
@@ -64,25 +74,26 @@ def training_step(config: Config):
         "targets": draws.integers(*tokens, high=config.vocabulary),
     }
 
-    def loss(params, tokens, targets):
+    def loss(params, drop, tokens, targets):
         with jax.named_scope("embed"):
             x = jnp.take(params["tokens"], tokens, axis=0, mode="clip") + params["positions"]
+            x = drop(x)
         balance = 0.0
         for i, block in enumerate(params["blocks"]):
             with jax.named_scope(f"l{i}"):
                 with jax.named_scope("attention"):
                     h = transformer.norm(block["norm1"], x)
-                    x = x + transformer.attention(config, block, h)
+                    x = x + drop(transformer.attention(config, block, h))
                 with jax.named_scope("moe"):
                     h = transformer.norm(block["norm2"], x)
                     h, unbalance = _mixture(config, block, h)
-                    x, balance = x + h, balance + unbalance
+                    x, balance = x + drop(h), balance + unbalance
         with jax.named_scope("head"):
             logits = transformer.norm(params["norm"], x) @ params["head"]
         return training.cross_entropy(logits, targets) + config.balance * balance
 
     optimizer = training.make_optimizer(config.optimizer, config.learning_rate)
-    return training.make_step(loss, params, batch, optimizer)
+    return training.make_step(loss, params, batch, optimizer, config.dropout)
 
 
 def _parameters(config: Config, draws: init.Draws):

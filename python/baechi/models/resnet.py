@@ -41,6 +41,10 @@ PRESETS = {
     "paper": Config(
         image=224, stem="imagenet", blocks="3-4-6-3", width=64, classes=1000, batch=32
     ),
+    # ResNet-152 of twice the batch.
+    "large": Config(
+        image=224, stem="imagenet", blocks="3-8-36-3", width=64, classes=1000, batch=64
+    ),
 }  # fmt: skip
 
 EXPANSION = 4  # outputs of a block, in inner filters
@@ -54,7 +58,7 @@ def training_step(config: Config):
     params["classifier"] = layers.classifier_parameters(draws, outputs, config.classes)
     batch = layers.image_batch(draws, config.batch, config.image, 3, config.classes)
 
-    def loss(params, x, targets):
+    def loss(params, drop, x, targets):
         with jax.named_scope("stem"):
             stride = 2 if config.stem == "imagenet" else 1
             x = jax.nn.relu(layers.normed_convolution(params["stem"], x, stride))
@@ -64,7 +68,7 @@ def training_step(config: Config):
             for j, block in enumerate(stage):
                 with jax.named_scope(f"s{i}/l{j}"):
                     x = _block(block, x, stride=2 if i > 0 and j == 0 else 1)
-        return layers.classifier_loss(params["classifier"], x, targets)
+        return layers.classifier_loss(params["classifier"], x, targets, drop)
 
     optimizer = training.make_optimizer(config.optimizer, config.learning_rate)
     return training.make_step(loss, params, batch, optimizer)

@@ -12,12 +12,20 @@ import jax
 import jax.numpy as jnp
 
 from baechi import init
+from baechi.models import dropout
 
 
 class StepResult(NamedTuple):
     loss: Any
     params: Any
     optimizer: Any
+
+
+class RandomStepResult(NamedTuple):
+    loss: Any
+    params: Any
+    optimizer: Any
+    key: Any
 
 
 class Sgd:
@@ -90,16 +98,33 @@ def make_optimizer(name: str, learning_rate: float):
     return OPTIMIZERS[name](learning_rate)
 
 
-def make_step(loss: Callable, params, batch: dict, algorithm):
-    """The whole training step of `loss(params, **batch)`, for the importer."""
+def make_step(loss: Callable, params, batch: dict, algorithm, rate: float = 0.0):
+    """The whole training step of `loss(params, drop, **batch)`, for the importer.
 
-    def step(params, optimizer, batch):
-        value, grads = jax.value_and_grad(loss)(params, **batch)
+    `drop` is a Dropout of this rate; where that is 0 the step has no key.
+    """
+    dropout.check(rate)
+
+    def advance(params, optimizer, batch, drop):
+        value, grads = jax.value_and_grad(loss)(params, drop, **batch)
         with jax.named_scope("update"):
             params, optimizer = algorithm.update(params, grads, optimizer)
         return StepResult(value, params, optimizer)
 
-    return step, (params, algorithm.initial_state(params), batch), (0, 1)
+    def step(params, optimizer, batch):
+        return advance(params, optimizer, batch, dropout.Dropout())
+
+    def random_step(params, optimizer, key, batch):
+        with jax.named_scope("key"):
+            key, drawn = jax.random.split(key)
+        return RandomStepResult(
+            *advance(params, optimizer, batch, dropout.Dropout(rate, drawn)), key
+        )
+
+    state = algorithm.initial_state(params)
+    if rate == 0:
+        return step, (params, state, batch), (0, 1)
+    return random_step, (params, state, dropout.initial_key(), batch), (0, 1, 2)
 
 
 def cross_entropy(logits, targets):

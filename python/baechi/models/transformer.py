@@ -26,6 +26,7 @@ class Config:
     vocabulary: int
     optimizer: str = "sgd"
     learning_rate: float = 0.05
+    dropout: float = 0.0  # of the embedding and of what every block adds
 
 
 PRESETS = {
@@ -34,7 +35,12 @@ PRESETS = {
     # The base model of Vaswani et al., 2017, with Adam.
     "paper": Config(
         hidden=512, heads=8, layers=6, sequence=50, batch=64, vocabulary=30000,
-        optimizer="adam", learning_rate=1e-4,
+        optimizer="adam", learning_rate=1e-4, dropout=0.1,
+    ),
+    # GPT-2 medium (Radford et al., 2019).
+    "large": Config(
+        hidden=1024, heads=16, layers=24, sequence=1024, batch=4, vocabulary=50257,
+        optimizer="adam", learning_rate=1e-4, dropout=0.1,
     ),
 }  # fmt: skip
 
@@ -50,22 +56,24 @@ def training_step(config: Config):
         "targets": draws.integers(*tokens, high=config.vocabulary),
     }
 
-    def loss(params, tokens, targets):
+    def loss(params, drop, tokens, targets):
         with jax.named_scope("embed"):
             x = jnp.take(params["tokens"], tokens, axis=0, mode="clip") + params["positions"]
+            x = drop(x)
         for i, block in enumerate(params["blocks"]):
             with jax.named_scope(f"l{i}"):
                 with jax.named_scope("attention"):
-                    x = x + attention(config, block, norm(block["norm1"], x))
+                    added = attention(config, block, norm(block["norm1"], x))
+                    x = x + drop(added)
                 with jax.named_scope("mlp"):
                     h = norm(block["norm2"], x) @ block["w1"] + block["b1"]
-                    x = x + jax.nn.gelu(h) @ block["w2"] + block["b2"]
+                    x = x + drop(jax.nn.gelu(h) @ block["w2"]) + block["b2"]
         with jax.named_scope("head"):
             logits = norm(params["norm"], x) @ params["head"]
         return training.cross_entropy(logits, targets)
 
     optimizer = training.make_optimizer(config.optimizer, config.learning_rate)
-    return training.make_step(loss, params, batch, optimizer)
+    return training.make_step(loss, params, batch, optimizer, config.dropout)
 
 
 def _parameters(config: Config, draws: init.Draws):

@@ -1,0 +1,137 @@
+# Part of the Baechi project, under the Apache License v2.0 with LLVM Exceptions.
+# See LICENSE for license information.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Assignments of one problem, evaluated many times: what learned placers train against."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from baechi import problem
+from baechi.native import _placement
+from baechi.placement import Placement
+
+Assignment: TypeAlias = "npt.ArrayLike | Mapping[str, str]"
+Order: TypeAlias = "npt.ArrayLike | Sequence[str] | None"
+
+
+class Evaluation(NamedTuple):
+    """A step as the list scheduler runs it, without a look at the memory limits."""
+
+    step_ns: int
+    """Time of the step."""
+    peak_bytes: npt.NDArray[np.int64]
+    """[devices]: the most that each holds at any time, bytes."""
+    fits: bool
+    """No peak is above its device's memory."""
+
+
+class Evaluator:
+    """A graph on a machine; see `baechi.place` for both.
+
+    An assignment is a device's number an operator (an array [operators] of integers; an
+    int32 array is taken without a copy), or a dictionary of all operators' names to
+    devices' names. What cannot be, for a kind, a pin or a group, raises PlacementError:
+    `units` and `allowed` say what can.
+
+    An order is operators' numbers (an array [operators] with each once) or names, the most
+    urgent first: of the operators that are ready, a device runs the most urgent. None: by
+    the longest path to the end of the step, transfers included.
+
+    Every call releases the interpreter's lock. Calls of one evaluator wait for each other:
+    threads that shall run at the same time need one each.
+    """
+
+    def __init__(self, graph: problem.Source, machine: problem.Source):
+        read = problem.read(graph, machine)
+        self._own = _placement.Evaluator(read)
+        self.names: list[str] = read.operators
+        """Of the operators, [operators]."""
+        self.devices: list[str] = read.devices
+        """Names of the devices, [devices]."""
+        self.memory_limit: npt.NDArray[np.int64] = read.memory
+        """[devices], bytes."""
+        self.units: npt.NDArray[np.int32] = self._own.units
+        """[operators]: operators of one number (from 0) must be on one device."""
+        self.allowed: npt.NDArray[np.bool_] = self._own.allowed
+        """[units, devices] of bool: where kinds and pins let a unit be."""
+
+    def __call__(self, assignment: Assignment, order: Order = None) -> Evaluation:
+        """The step's time and every device's peak."""
+        step, peaks = self._own.evaluate(self._numbers(assignment), self._order(order))
+        return Evaluation(step, peaks, bool((peaks <= self.memory_limit).all()))
+
+    def step_ns(self, assignment: Assignment, order: Order = None) -> int:
+        """The step's time alone, in ns: faster, as memory is not replayed."""
+        return self._own.step_ns(self._numbers(assignment), self._order(order))
+
+    def many(
+        self, assignments: npt.ArrayLike
+    ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+        """[n, operators] of devices' numbers to the steps' times [n], ns, and the peaks
+        [n, devices], bytes."""
+        rows = np.asarray(assignments)
+        if rows.ndim != 2 or rows.shape[1] != len(self.names):
+            raise ValueError(
+                f"the assignments have the shape {rows.shape}: [n, {len(self.names)}] is wanted"
+            )
+        return self._own.evaluate_many(_integers(rows, "assignment"))
+
+    def place(self, assignment: Assignment, order: Order = None) -> Placement:
+        """The assignment as a placement: scheduled within the memory limits, verified, with
+        the lower bound. Raises PlacementError where no order of the steps fits."""
+        return Placement(self._own.place(self._numbers(assignment), self._order(order)))
+
+    def _numbers(self, assignment: Any) -> npt.NDArray[np.int32]:
+        if isinstance(assignment, Mapping):
+            number = {name: i for i, name in enumerate(self.devices)}
+            try:
+                assignment = [number[assignment[name]] for name in self.names]
+            except KeyError as error:
+                raise _placement.PlacementError(
+                    f"the assignment names no device for the operator {error}"
+                    if error.args[0] in self.names
+                    else f"there is no device {error}: they are {', '.join(self.devices)}"
+                ) from None
+        return _integers(assignment, "assignment", dimensions=1)
+
+    def _order(self, order: Any) -> npt.NDArray[np.int32] | None:
+        if order is None:
+            return None
+        if len(order) > 0 and isinstance(order[0], str):
+            number = {name: i for i, name in enumerate(self.names)}
+            if unknown := next((name for name in order if name not in number), None):
+                raise _placement.PlacementError(f"there is no operator '{unknown}'")
+            order = [number[name] for name in order]
+        found = _integers(order, "order", dimensions=1)
+        if len(found) != len(self.names):
+            raise _placement.PlacementError(
+                f"the order has {len(found)} entries and the graph {len(self.names)} operators"
+            )
+        return found
+
+
+def evaluate(
+    graph: problem.Source,
+    machine: problem.Source,
+    assignment: Assignment,
+    order: Order = None,
+) -> Evaluation:
+    """The step's time and memory for one assignment. For many, keep an `Evaluator`."""
+    return Evaluator(graph, machine)(assignment, order)
+
+
+def _integers(values: Any, what: str, dimensions: int = 2) -> npt.NDArray[np.int32]:
+    found = np.asarray(values)
+    if found.ndim != dimensions or (found.size and not np.issubdtype(found.dtype, np.integer)):
+        raise TypeError(
+            f"the {what} is {found.dtype} of shape {found.shape}: [operators] of integers is wanted"
+        )
+    limits = np.iinfo(np.int32)
+    if found.size and (found.max() > limits.max or found.min() < limits.min):
+        raise _placement.PlacementError(f"the {what} has a number that is no 32-bit integer")
+    return np.ascontiguousarray(found, np.int32)

@@ -1,0 +1,155 @@
+# Part of the Baechi project, under the Apache License v2.0 with LLVM Exceptions.
+# See LICENSE for license information.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""The command line of `python -m baechi.experiments`."""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import importlib
+import pathlib
+import sys
+from collections.abc import Callable
+
+from baechi import tools
+from baechi.experiments import benchmarks, compiling, execution, hardware, losses, placers, report
+from baechi.experiments.tables import TABLES, Setting, Table
+from baechi.importer.errors import ImportFailure
+
+_HELP = {
+    "table3": "operators, groups and placement times",
+    "table4": "steps by placer with ample memory",
+    "table5": "steps by placer with 30 % of the memory",
+    "table6": "grouping steps and the search off and on",
+    "table7": "a row a placer: steps, seconds, evaluations",
+    "all": "all of these",
+    "compile": "import and compilation: seconds and memory (minutes; not among all)",
+    "losses": "losses on host devices beside JAX's (minutes; not among all)",
+}
+
+
+def _parser() -> argparse.ArgumentParser:
+    known = "; ".join(f"{name}: {text}" for name, text in _HELP.items()).replace("%", "%%")
+    parser = argparse.ArgumentParser(
+        prog="python -m baechi.experiments",
+        description="The experiments of the Baechi paper: full-size models imported from JAX, "
+        "placed on the paper's machine, beside the paper's figures.",
+    )
+    parser.add_argument("experiment", choices=list(_HELP), metavar="EXPERIMENT", help=known)
+    parser.add_argument("--models", type=_names, default=[], help="only these, with commas")
+    parser.add_argument("--placers", type=_names, default=[], help="only these, with commas")
+    parser.add_argument(
+        "--execute",
+        metavar="MACHINE",
+        nargs="?",
+        const="host:2",
+        help="run reduced models on host devices instead (default: host:2)",
+    )
+    parser.add_argument(
+        "--output",
+        type=pathlib.Path,
+        metavar="FOLDER",
+        help="write experiments.json (which grows), experiments.md and plots there",
+    )
+    parser.add_argument(
+        "--with",
+        dest="modules",
+        action="append",
+        default=[],
+        metavar="MODULE",
+        help="a Python module that registers further placers",
+    )
+    return parser
+
+
+def _names(text: str) -> list[str]:
+    return [name for name in text.split(",") if name]
+
+
+def main(argv: list[str] | None = None) -> int:
+    options = _parser().parse_args(argv)
+    try:
+        for table in _run(options):
+            print(report.markdown(table))
+        return 0
+    except (ImportFailure, tools.CompileError, FileNotFoundError) as error:
+        print(f"error: {error}", file=sys.stderr)
+    except OSError as error:
+        print(f"error: {error.filename}: {error.strerror}", file=sys.stderr)
+    return 1
+
+
+def _run(options: argparse.Namespace) -> list[Table]:
+    for module in options.modules:
+        try:
+            importlib.import_module(module)
+        except ModuleNotFoundError as error:
+            raise ImportFailure(f"--with={module}: {error}") from error
+    if unknown := [name for name in options.placers if name not in placers.PLACERS]:
+        known = ", ".join(placers.PLACERS)
+        raise ImportFailure(f"unknown placer '{unknown[0]}'; known: {known}")
+    if options.output and (options.output / report.RESULTS).exists():
+        report.read(options.output / report.RESULTS)  # wrong ones are told before the work
+    machine = hardware.socc2020()
+    models = benchmarks.REDUCED if options.execute else benchmarks.FULL
+    if options.experiment == "losses":
+        models = benchmarks.TRAINED
+    with _Progress() as progress:
+        setting = Setting(
+            machine,
+            benchmarks.chosen(models, options.models),
+            options.placers or list(placers.PLACERS),
+            progress,
+        )
+        made = [_by_model(make, setting, options.output) for make in _tables(options)]
+    if options.output:
+        written = report.publish(options.output, machine.description)
+        for file in (options.output / report.RESULTS, *written):
+            print(f"wrote {file}", file=sys.stderr)
+    return made
+
+
+def _tables(options: argparse.Namespace) -> list[Callable[[Setting], Table]]:
+    """What makes the tables that were asked for."""
+    if options.experiment == "losses":
+        return [losses.loss_curves]
+    if options.experiment == "compile":
+        return [compiling.compile_times]
+    if options.execute:
+        return [lambda setting: execution.steps_executed(setting, options.execute)]
+    names = list(TABLES) if options.experiment == "all" else [options.experiment]
+    return [TABLES[name] for name in names]
+
+
+def _by_model(
+    make: Callable[[Setting], Table], setting: Setting, output: pathlib.Path | None
+) -> Table:
+    """A table, written after each model: what an hour of work found is not lost when
+    something fails at its end."""
+    rows = []
+    for benchmark in setting.benchmarks:
+        table = make(dataclasses.replace(setting, benchmarks=[benchmark]))
+        rows += table.rows
+        if output:
+            report.keep(output, [table], setting.machine.description)
+    return dataclasses.replace(table, rows=rows)
+
+
+class _Progress:
+    """A line on the terminal: what is done now, how many parts are done, since when."""
+
+    def __enter__(self) -> _Progress:
+        try:
+            from tqdm import tqdm
+        except ModuleNotFoundError as error:
+            raise ImportFailure("tqdm is missing; scripts/python-env installs it") from error
+        self._bar = tqdm(unit=" parts", disable=None, leave=False, file=sys.stderr)
+        return self
+
+    def __call__(self, what: str) -> None:
+        self._bar.set_description(what)
+        self._bar.update()
+
+    def __exit__(self, *_: object) -> None:
+        self._bar.close()

@@ -1,0 +1,95 @@
+# Part of the Baechi project, under the Apache License v2.0 with LLVM Exceptions.
+# See LICENSE for license information.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""The graphs of the benchmarks: imported from JAX at full size, costs by a roofline.
+
+They are kept in the cache folder and made again when the importer, the models,
+the compiler or the machine's roofline change.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import json
+import pathlib
+import sys
+
+from baechi import program, stepgraph, tools
+from baechi.experiments import measured
+from baechi.experiments.benchmarks import Benchmark
+
+_PACKAGE = pathlib.Path(__file__).resolve().parents[1]
+
+
+@dataclasses.dataclass(frozen=True)
+class Input:
+    """A benchmark's graph file, and what making it took."""
+
+    benchmark: Benchmark
+    module: pathlib.Path
+    graph: pathlib.Path
+    operations: int  # linalg operations that were imported
+    operators: int  # calls of kernels
+    kernels: int  # distinct ones
+    import_cpu_s: float
+    import_peak_mib: float
+    form_cpu_s: float
+    form_peak_mib: float
+
+
+def make(benchmark: Benchmark, roofline: str) -> Input:
+    """The graph of a benchmark, from the cache where nothing changed.
+
+    Raises CompileError, and ImportFailure's text in one where the import fails.
+    """
+    folder = program.cache() / "experiments" / f"{benchmark.name}-{_version(benchmark, roofline)}"
+    told = folder / "input.json"
+    module, graph = folder / "step.mlir", folder / "graph.json"
+    if not told.exists():
+        folder.mkdir(parents=True, exist_ok=True)
+        told.write_text(json.dumps(_make(benchmark, roofline, module, graph)))
+    return Input(benchmark, module, graph, **json.loads(told.read_text()))
+
+
+def _make(
+    benchmark: Benchmark, roofline: str, module: pathlib.Path, graph: pathlib.Path
+) -> dict[str, float]:
+    command = [sys.executable, "-m", "baechi.importer", *benchmark.arguments(), "-o", module]
+    imported = measured.checked(measured.run(command, measured.SEARCH), benchmark.name)
+    costs = module.with_suffix(".costs.mlir")
+    formed = measured.checked(
+        measured.tool("baechi-opt", module, *stepgraph.passes(roofline), "-o", costs),
+        benchmark.name,
+    )
+    measured.checked(
+        measured.tool("baechi-translate", costs, "--baechi-to-graph", "-o", graph), benchmark.name
+    )
+    costs.unlink()
+    linked = json.loads(graph.read_text())
+    stepgraph.link_backward(linked)
+    graph.write_text(json.dumps(linked))
+    counts = stepgraph.counts(formed.errors)
+    return {
+        "operations": int(imported.errors.split(" linalg operations")[0].split()[-1]),
+        "operators": counts.operators,
+        "kernels": counts.kernels,
+        "import_cpu_s": imported.cost.cpu_s,
+        "import_peak_mib": imported.cost.peak_mib,
+        "form_cpu_s": formed.cost.cpu_s,
+        "form_peak_mib": formed.cost.peak_mib,
+    }
+
+
+def _version(benchmark: Benchmark, roofline: str) -> str:
+    """Of all that a graph depends on."""
+    known = hashlib.sha256(f"{benchmark} {roofline}".encode())
+    sources = [_PACKAGE / "init.py", _PACKAGE / "stepgraph.py"]
+    for part in ("importer", "models"):
+        sources += sorted((_PACKAGE / part).rglob("*.py"))
+    for source in sources:
+        known.update(source.read_bytes())
+    for name in ("baechi-opt", "baechi-translate"):
+        state = tools.find(name).stat()
+        known.update(f"{state.st_size} {state.st_mtime_ns}".encode())
+    return known.hexdigest()[:12]

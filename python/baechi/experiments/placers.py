@@ -1,0 +1,114 @@
+# Part of the Baechi project, under the Apache License v2.0 with LLVM Exceptions.
+# See LICENSE for license information.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Who takes part in the comparison.
+
+A placer is a function of a `Case` that returns an `Outcome`; `register` adds
+one (`--with=MODULE` imports what registers others, learned placers say). Those
+here ask `baechi-place` for the placer's own result: no candidates of others,
+no search.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import pathlib
+import tempfile
+from collections.abc import Callable
+from typing import Any
+
+from baechi.experiments import measured
+from baechi.experiments.hardware import Machine
+from baechi.experiments.inputs import Input
+from baechi.models import expert
+
+
+@dataclasses.dataclass(frozen=True)
+class Case:
+    """A graph to place on a machine. `grouping` is baechi-place's `--group`; without one
+    it is the placer's own choice."""
+
+    input: Input
+    machine: Machine
+    grouping: str | None = None
+
+
+@dataclasses.dataclass(frozen=True)
+class Outcome:
+    """A placement, or why there is none.
+
+    `cpu_s` is the placer's whole work in processor seconds, its reading of the
+    graph included; `evaluations` those of placements, for placers that count them.
+    """
+
+    step_ms: float | None = None
+    cpu_s: float | None = None
+    peak_mib: float | None = None  # of the fullest device
+    devices: int | None = None  # that run anything
+    groups: int | None = None
+    evaluations: int | None = None
+    problem: str = ""
+
+
+Placer = Callable[[Case], Outcome]
+PLACERS: dict[str, Placer] = {}
+TITLES: dict[str, str] = {}
+
+
+def register(name: str, title: str, placer: Placer) -> None:
+    """Adds a placer: its name for `--placers` and its column's title."""
+    PLACERS[name], TITLES[name] = placer, title
+
+
+def by_tool(*options: str, grouping: str = "all") -> Placer:
+    """A placer of `baechi-place`, and its grouping where the case has none."""
+
+    def place(case: Case) -> Outcome:
+        with tempfile.TemporaryDirectory(prefix="baechi-experiments-") as temporary:
+            folder = pathlib.Path(temporary)
+            machine, report = folder / "machine.json", folder / "report.json"
+            machine.write_text(json.dumps(case.machine.data))
+            further = list(options)
+            if "--placer=expert" in options:
+                if case.input.benchmark.model not in expert.known():
+                    return Outcome(problem="no expert's placement is known")
+                rules = folder / "rules.expert"
+                rules.write_text(expert.rules(case.input.benchmark.model, case.machine.devices))
+                further.append(f"--expert={rules}")
+            done = measured.tool(
+                "baechi-place",
+                case.input.graph,
+                machine,
+                f"--group={case.grouping or grouping}",
+                f"--report={report}",
+                *further,
+            )
+            if done.code != 0:
+                return Outcome(cpu_s=done.cost.cpu_s, problem=measured.first_error(done))
+            return _outcome(json.loads(report.read_text()), done.cost.cpu_s)
+
+    return place
+
+
+def _outcome(report: dict[str, Any], cpu_s: float) -> Outcome:
+    steps = report["grouping_steps"]
+    return Outcome(
+        step_ms=report["makespan_ns"] / 1e6,
+        cpu_s=cpu_s,
+        peak_mib=max(device["peak_bytes"] for device in report["devices"]) / 2**20,
+        devices=sum(device["operators"] > 0 for device in report["devices"]),
+        groups=steps[-1]["groups_after"] if steps else report["operators_before"],
+    )
+
+
+# As the paper's program is run: forward operators are placed, backward ones follow them.
+OF_THE_PAPER = "forward,colocate,coplace,fuse"
+
+for _name, _title in {"single": "one device", "expert": "expert"}.items():
+    register(_name, _title, by_tool(f"--placer={_name}", "--budget=0"))
+for _name, _title in {"mtopo": "m-TOPO", "metf": "m-ETF", "msct": "m-SCT"}.items():
+    by_itself = by_tool(f"--placer={_name}", "--budget=0", grouping=OF_THE_PAPER)
+    register(_name, _title, by_itself)
+# The whole answer: the best of all placers and a search of about a second.
+register("default", "m-SCT and search", by_tool("--placer=msct", "--budget=auto"))

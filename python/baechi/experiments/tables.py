@@ -1,0 +1,268 @@
+# Part of the Baechi project, under the Apache License v2.0 with LLVM Exceptions.
+# See LICENSE for license information.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""The tables: what is placed, by whom, under which conditions."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from baechi.experiments import inputs, published
+from baechi.experiments.benchmarks import Benchmark
+from baechi.experiments.hardware import Machine
+from baechi.experiments.inputs import Input
+from baechi.experiments.placers import OF_THE_PAPER, PLACERS, TITLES, Case, Outcome
+
+Cell = str | float | int | None
+
+
+@dataclasses.dataclass
+class Table:
+    """Rows by column keys. `plot`: columns with one value for a placer, as bars."""
+
+    name: str
+    title: str
+    notes: list[str]
+    columns: dict[str, str]  # key to heading
+    rows: list[dict[str, Cell]]
+    plot: list[str] = dataclasses.field(default_factory=list)
+
+
+@dataclasses.dataclass(frozen=True)
+class Setting:
+    machine: Machine
+    benchmarks: Sequence[Benchmark]
+    placers: Sequence[str]
+    tell: Callable[[str], object]  # what is being done, before every part of it
+
+
+# What the grouping steps of baechi-place are switched to, one after the other.
+GROUPINGS = {
+    "none": "none",
+    "+ colocation": "colocate",
+    "+ co-placement": "colocate,coplace",
+    "+ fusion": "colocate,coplace,fuse",
+    "+ forward-only": OF_THE_PAPER,
+}
+SMALL_MEMORY = 0.3
+
+
+def placement_time(setting: Setting) -> Table:
+    """Operator counts, group counts and placement times."""
+    low, high = published.PLACEMENT_SECONDS["optimised"]
+    slow = published.PLACEMENT_SECONDS["not optimised"]
+    own = {"mtopo": "m-TOPO s", "metf": "m-ETF s", "msct": "m-SCT s"}
+    rows = []
+    for made in _inputs(setting):
+        row: dict[str, Cell] = {
+            "model": made.benchmark.name,
+            "operations": made.operations,
+            "operators": made.operators,
+            "kernels": made.kernels,
+            "import_s": round(made.import_cpu_s, 1),
+            "import_mib": round(made.import_peak_mib),
+            "form_s": round(made.form_cpu_s, 1),
+        }
+        for placer in own:
+            outcome = _place(setting, made, placer)
+            row[placer] = _seconds(outcome)
+            row["groups"] = outcome.groups
+        row["msct_ungrouped"] = _seconds(_place(setting, made, "msct", grouping="none"))
+        row["published"] = f"{low}–{high}"
+        row["published_ungrouped"] = f"{slow[0]:.0f}–{slow[1]:.0f}"
+        rows.append(row)
+    return Table(
+        "table3",
+        "Placement time",
+        [
+            "Processor seconds of one thread, of the whole program: graph read, grouped, placed, "
+            "verified, report written. Import is JAX's tracing and the conversion to linalg; "
+            "*form* makes kernels, costs and groups of it. The paper's are over all of its models."
+        ],
+        {
+            "model": "model",
+            "operations": "operations imported",
+            "operators": "operators",
+            "kernels": "distinct kernels",
+            "groups": "groups",
+            "import_s": "import s",
+            "import_mib": "MiB",
+            "form_s": "form s",
+            **own,
+            "msct_ungrouped": "m-SCT ungrouped s",
+            "published": "paper s",
+            "published_ungrouped": "paper, not optimised s",
+        },
+        rows,
+    )
+
+
+def steps_ample(setting: Setting) -> Table:
+    """Steps with all of the devices' memory."""
+    table = _steps(setting, setting.machine)
+    table.name, table.title = "table4", "Step time, ample memory"
+    for row in table.rows:
+        found = [
+            f"{TITLES[placer]} {text}"
+            for placer in setting.placers
+            if (text := published.speed_up(str(row["model"]), placer))
+        ]
+        row["published"] = ", ".join(found)
+    table.columns["published"] = "speed-ups published"
+    return table
+
+
+def steps_small(setting: Setting) -> Table:
+    """Steps with a share of the memory."""
+    table = _steps(setting, setting.machine.with_share_of_memory(SMALL_MEMORY))
+    table.name = "table5"
+    table.title = f"Step time, {SMALL_MEMORY:.0%} of the memory"
+    return table
+
+
+def optimisations(setting: Setting) -> Table:
+    """What each step of the grouping, and the search, is worth."""
+    rows: list[dict[str, Cell]] = []
+    for made in _inputs(setting):
+        alone = _place(setting, made, "single").step_ms
+        for title, grouping in GROUPINGS.items():
+            row: dict[str, Cell] = {"model": made.benchmark.name, "grouping": title}
+            for placer in ("metf", "msct"):
+                outcome = _place(setting, made, placer, grouping=grouping)
+                row["groups"] = outcome.groups
+                row[f"{placer}_s"] = _seconds(outcome)
+                row[placer] = _text(outcome, alone)
+            rows.append(row)
+        row = {"model": made.benchmark.name, "grouping": "all but forward-only, and the search"}
+        outcome = _place(setting, made, "default")
+        row |= {"groups": outcome.groups, "msct_s": _seconds(outcome)}
+        row["msct"] = _text(outcome, alone)
+        rows.append(row)
+    return Table(
+        "table6",
+        "Optimisations off and on",
+        [
+            "What each step of the grouping does to the placers' own results, one more a row, and "
+            "what the search does. A step in ms and, in parentheses, its speed-up over one "
+            "device; s as in table3. *Forward-only*: forward operators are placed, and backward "
+            "ones, found by their names, follow them."
+        ],
+        {
+            "model": "model",
+            "grouping": "grouping",
+            "groups": "groups",
+            "metf_s": "m-ETF s",
+            "metf": "m-ETF ms",
+            "msct_s": "m-SCT s",
+            "msct": "m-SCT ms",
+        },
+        rows,
+    )
+
+
+def comparison(setting: Setting) -> Table:
+    """A row for each placer: quality against seconds and evaluations, for placers that
+    spend them very differently."""
+    rows: list[dict[str, Cell]] = []
+    for made in _inputs(setting):
+        alone = _place(setting, made, "single").step_ms
+        for name in setting.placers:
+            outcome = _place(setting, made, name)
+            rows.append(
+                {
+                    "model": made.benchmark.name,
+                    "placer": TITLES[name],
+                    "step": _text(outcome, alone),
+                    "seconds": _seconds(outcome),
+                    "evaluations": outcome.evaluations,
+                    "devices": outcome.devices,
+                    "peak": None if outcome.peak_mib is None else round(outcome.peak_mib),
+                }
+            )
+    return Table(
+        "table7",
+        "Placers against each other",
+        [
+            "A step in ms and its speed-up over one device, processor seconds of the placer, "
+            "evaluations of whole placements where it counts them, devices that run anything, "
+            "and the peak of the fullest one."
+        ],
+        {
+            "model": "model",
+            "placer": "placer",
+            "step": "step ms",
+            "seconds": "s",
+            "evaluations": "evaluations",
+            "devices": "devices",
+            "peak": "peak MiB",
+        },
+        rows,
+    )
+
+
+TABLES: dict[str, Callable[[Setting], Table]] = {
+    "table3": placement_time,
+    "table4": steps_ample,
+    "table5": steps_small,
+    "table6": optimisations,
+    "table7": comparison,
+}
+
+
+def _steps(setting: Setting, machine: Machine) -> Table:
+    rows = []
+    for made in _inputs(setting):
+        row: dict[str, Cell] = {"model": made.benchmark.name}
+        outcomes = {name: _place(setting, made, name, machine=machine) for name in setting.placers}
+        alone = outcomes["single"].step_ms if "single" in outcomes else None
+        for name, outcome in outcomes.items():
+            row[name] = _text(outcome, alone)
+            row[f"{name}_ms"] = outcome.step_ms
+            row[f"{name}_problem"] = outcome.problem
+        rows.append(row)
+    limits = {device["memory"] / 2**30 for device in machine.data["devices"]}
+    return Table(
+        "",
+        "",
+        [
+            "Predicted ms of a step and, in parentheses, its speed-up over one device, with "
+            f"{', '.join(f'{limit:.1f}' for limit in sorted(limits))} GiB on each device. Each "
+            "placer's own result, whether good or bad, with all optimisations of the paper "
+            "(table6), the expert's repaired where it exceeds a memory; the last column is what "
+            "baechi-place answers when it may compare all placers but the expert, and search for "
+            "about a second."
+            if "default" in setting.placers
+            else "Predicted ms of a step and its speed-up over one device."
+        ],
+        {"model": "model", **{name: TITLES[name] for name in setting.placers}},
+        rows,
+        plot=[f"{name}_ms" for name in setting.placers],
+    )
+
+
+def _inputs(setting: Setting) -> list[Input]:
+    made = []
+    for benchmark in setting.benchmarks:
+        setting.tell(f"{benchmark.name}: importing")
+        made.append(inputs.make(benchmark, setting.machine.roofline))
+    return made
+
+
+def _place(setting: Setting, made: Input, placer: str, **conditions: Any) -> Outcome:
+    setting.tell(f"{made.benchmark.name}: {TITLES[placer]}")
+    return PLACERS[placer](Case(made, **{"machine": setting.machine, **conditions}))
+
+
+def _seconds(outcome: Outcome) -> Cell:
+    return None if outcome.cpu_s is None or outcome.problem else round(outcome.cpu_s, 2)
+
+
+def _text(outcome: Outcome, alone: float | None) -> str:
+    if outcome.step_ms is None:
+        if " at once " in outcome.problem:
+            return "an operator is too large"
+        return "does not fit" if " bytes " in outcome.problem else f"none: {outcome.problem}"
+    factor = f" ({alone / outcome.step_ms:.2f})" if alone else ""
+    return f"{outcome.step_ms:.1f}{factor}"

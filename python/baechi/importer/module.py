@@ -1,0 +1,137 @@
+# Part of the Baechi project, under the Apache License v2.0 with LLVM Exceptions.
+# See LICENSE for license information.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""The form of an imported module (docs/import.md), made alike for all frameworks.
+
+JAX and torch-mlir each bring MLIR's Python bindings of their own: `ir` is the
+one that a module belongs to.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from baechi import init
+
+
+@dataclasses.dataclass(frozen=True)
+class Argument:
+    name: str  # "params/blocks/0/w1"
+    init: init.Init
+    updated_by: int | None  # the position of the result that is its next value
+
+
+def walk(ir: Any, module: Any, visit: Callable[[Any], None]) -> None:
+    """Visits every operation, those around others first."""
+
+    def advance(operation):
+        visit(operation.operation)
+        return ir.WalkResult.ADVANCE
+
+    module.operation.walk(advance, ir.WalkOrder.PRE_ORDER)
+
+
+def annotate(
+    ir: Any, module: Any, name: str, arguments: Sequence[Argument], results: Sequence[str]
+) -> None:
+    """Names the module, its one function `@step`, and its arguments and results;
+    takes off all other attributes of them."""
+    _clear(module.operation)
+    module.operation.attributes["sym_name"] = ir.StringAttr.get(name)
+    (function,) = (operation.operation for operation in module.body.operations)
+    for attribute in [a for a in _names(function) if a not in ("function_type", "sym_name")]:
+        del function.attributes[attribute]
+    function.attributes["sym_name"] = ir.StringAttr.get("step")
+    i64 = ir.IntegerType.get_signless(64)
+
+    def argument(value):
+        attributes = {
+            "baechi.name": ir.StringAttr.get(value.name),
+            "baechi.init": init_attribute(ir, value.init),
+        }
+        if value.updated_by is not None:
+            attributes["baechi.updated_by"] = ir.IntegerAttr.get(i64, value.updated_by)
+        return ir.DictAttr.get(attributes)
+
+    def result(value):
+        return ir.DictAttr.get({"baechi.name": ir.StringAttr.get(value)})
+
+    function.attributes["arg_attrs"] = ir.ArrayAttr.get([argument(a) for a in arguments])
+    function.attributes["res_attrs"] = ir.ArrayAttr.get([result(r) for r in results])
+
+
+def init_attribute(ir: Any, value: init.Init) -> Any:
+    """The `baechi.init` of an argument."""
+    f32, i64 = ir.F32Type.get(), ir.IntegerType.get_signless(64)
+    match value:
+        case init.Constant():
+            fields = {"value": ir.FloatAttr.get(f32, value.constant)}
+        case init.Uniform():
+            fields = {
+                "low": ir.FloatAttr.get(f32, value.low),
+                "high": ir.FloatAttr.get(f32, value.high),
+                "seed": ir.IntegerAttr.get(i64, value.seed),
+            }
+        case init.RandInt():
+            fields = {
+                field: ir.IntegerAttr.get(i64, getattr(value, field))
+                for field in ("low", "high", "seed")
+            }
+    kind = type(value).__name__.lower()
+    return ir.DictAttr.get({"kind": ir.StringAttr.get(kind), **fields})
+
+
+def name_operations(ir: Any, module: Any, name_of: Callable[[Any], str]) -> int:
+    """Gives every operation the location that is its name, and blocks' arguments
+    none; counts linalg operations."""
+    count = 0
+
+    def visit(operation):
+        nonlocal count
+        body = operation.name in ("linalg.yield", "linalg.index")
+        count += operation.name.startswith("linalg.") and not body
+        name = name_of(operation.location)
+        unknown = ir.Location.unknown()
+        operation.location = ir.Location.name(name) if name else unknown
+        for region in operation.regions:
+            for block in region.blocks:
+                for argument in block.arguments:
+                    argument.set_location(unknown)
+
+    walk(ir, module, visit)
+    return count
+
+
+def concatenate(ir: Any, parts: Sequence[Any], result_type: Any, axis: int) -> Any:
+    """`tensor.insert_slice` of every part at its constant offset."""
+    value = ir.Operation.create("tensor.empty", results=[result_type]).results[0]
+    offset = 0
+    for part in parts:
+        sizes = ir.RankedTensorType(part.type).shape
+        offsets = [0] * result_type.rank
+        offsets[axis] = offset
+        offset += sizes[axis]
+        value = ir.Operation.create(
+            "tensor.insert_slice",
+            results=[result_type],
+            operands=[part, value],
+            attributes={
+                "static_offsets": ir.DenseI64ArrayAttr.get(offsets),
+                "static_sizes": ir.DenseI64ArrayAttr.get(sizes),
+                "static_strides": ir.DenseI64ArrayAttr.get([1] * result_type.rank),
+                "operandSegmentSizes": ir.DenseI32ArrayAttr.get([1, 1, 0, 0, 0]),
+            },
+        ).results[0]
+    return value
+
+
+def _names(operation: Any) -> list[str]:
+    """The names of an operation's attributes, in any version of the bindings."""
+    return [a if isinstance(a, str) else a.name for a in operation.attributes]
+
+
+def _clear(operation: Any) -> None:
+    for name in _names(operation):
+        del operation.attributes[name]

@@ -1,0 +1,159 @@
+# Part of the Baechi project, under the Apache License v2.0 with LLVM Exceptions.
+# See LICENSE for license information.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Simplifies an ONNX graph before it is lowered: fixed sizes, folded shapes,
+weights as inputs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+import onnx
+from onnx import helper, numpy_helper, shape_inference
+from onnx.reference import ReferenceEvaluator
+
+from baechi.importer.errors import ImportFailure
+
+# Larger constants are not folded: they are data, no shapes.
+_MOST_FOLDED = 4096
+# Weights are lifted from this many elements on.
+_FEWEST_LIFTED = 2
+# Inputs that must be known when the graph is lowered, by operator.
+_STATIC = {
+    "Resize": (1, 2, 3),
+    "Upsample": (1,),
+    "Pad": (1, 2, 3),
+    "Clip": (1, 2),
+    "Dropout": (1, 2),
+    "Range": (0, 1, 2),
+}
+
+
+def fix_sizes(model: onnx.ModelProto, sizes: Mapping[str, int]) -> None:
+    """Gives the inputs' named dimensions (`batch`) their sizes. Raises
+    ImportFailure for those that are missing."""
+    initializers = {tensor.name for tensor in model.graph.initializer}
+    wanted = {}
+    for value in model.graph.input:
+        if value.name in initializers:
+            continue
+        for position, dimension in enumerate(value.type.tensor_type.shape.dim):
+            if dimension.HasField("dim_value") and dimension.dim_value > 0:
+                continue
+            name = dimension.dim_param or f"{value.name}.{position}"
+            if name in sizes:
+                dimension.dim_value = sizes[name]
+            else:
+                wanted[name] = value.name
+    if wanted:
+        names = ", ".join(f"'{name}' of '{of}'" for name, of in wanted.items())
+        raise ImportFailure(
+            f"these dimensions have no size: {names}; give them as "
+            f"sizes={{'{next(iter(wanted))}': 8}}, on the command line --set "
+            f"{next(iter(wanted))}=8"
+        )
+    # What was inferred for names is inferred again for numbers.
+    del model.graph.value_info[:]
+    for value in model.graph.output:
+        value.type.tensor_type.ClearField("shape")
+
+
+def fold(model: onnx.ModelProto) -> onnx.ModelProto:
+    """Computes what is known before the graph runs: shapes and what comes of them."""
+    while True:
+        model = shape_inference.infer_shapes(model, data_prop=True)
+        graph = model.graph
+        known = {
+            tensor.name: numpy_helper.to_array(tensor)
+            for tensor in graph.initializer
+            if int(np.prod(tensor.dims)) <= _MOST_FOLDED
+        }
+        shapes = _shapes(graph)
+        folded: dict[str, np.ndarray] = {}
+        kept = []
+        for node in graph.node:
+            values = _known_results(model, node, known | folded, shapes)
+            if values is None:
+                kept.append(node)
+            else:
+                folded |= dict(zip(node.output, values))
+        if not folded:
+            return model
+        del graph.node[:]
+        graph.node.extend(kept)
+        used = {name for node in kept for name in node.input} | {o.name for o in graph.output}
+        graph.initializer.extend(
+            numpy_helper.from_array(np.asarray(value), name)
+            for name, value in folded.items()
+            if name in used
+        )
+        del graph.value_info[:]
+
+
+def _shapes(graph: onnx.GraphProto) -> dict[str, list[int]]:
+    """The shapes that are known wholly."""
+    shapes = {tensor.name: list(tensor.dims) for tensor in graph.initializer}
+    for value in [*graph.value_info, *graph.input]:
+        kind = value.type.tensor_type
+        if kind.HasField("shape") and all(d.HasField("dim_value") for d in kind.shape.dim):
+            shapes[value.name] = [d.dim_value for d in kind.shape.dim]
+    return shapes
+
+
+def _known_results(model, node, known, shapes) -> list[np.ndarray] | None:
+    """What a node gives, where its inputs are known; None where they are not."""
+    if node.op_type == "Shape" and node.input[0] in shapes and not node.attribute:
+        return [np.array(shapes[node.input[0]], np.int64)]
+    inputs = [name for name in dict.fromkeys(node.input) if name]
+    if node.op_type != "Constant" and not (inputs and all(name in known for name in inputs)):
+        return None
+    declared = [
+        helper.make_tensor_value_info(
+            name, helper.np_dtype_to_tensor_dtype(known[name].dtype), known[name].shape
+        )
+        for name in inputs
+    ]
+    outputs = [onnx.ValueInfoProto(name=name) for name in node.output if name]
+    alone = helper.make_graph([node], "node", declared, outputs)
+    try:
+        single = helper.make_model(alone, opset_imports=list(model.opset_import))
+        values = ReferenceEvaluator(single).run(None, {name: known[name] for name in inputs})
+    except Exception:  # the reference lacks some operators: they are not folded
+        return None
+    most = _MOST_FOLDED if node.op_type != "Constant" else float("inf")
+    return values if all(np.size(value) <= most for value in values) else None
+
+
+def lift_weights(model: onnx.ModelProto) -> dict[str, np.ndarray]:
+    """Makes inputs of the weights, and returns their values. Numbers, and what
+    operators must know beforehand, stay in the graph, in a form that is printed."""
+    graph = model.graph
+    static = {
+        node.input[i]
+        for node in graph.node
+        for i in _STATIC.get(node.op_type, ())
+        if i < len(node.input)
+    }
+    weights, kept = {}, []
+    for tensor in graph.initializer:
+        value = numpy_helper.to_array(tensor)
+        floating = tensor.data_type in (onnx.TensorProto.FLOAT, onnx.TensorProto.DOUBLE)
+        large = value.ndim > 0 and value.size >= (_FEWEST_LIFTED if floating else 64)
+        if large and tensor.name not in static:
+            weights[tensor.name] = value
+        else:
+            flat = value.ravel().tolist()
+            kept.append(helper.make_tensor(tensor.name, tensor.data_type, tensor.dims, flat))
+    del graph.initializer[:]
+    graph.initializer.extend(kept)
+    declared = {value.name for value in graph.input}
+    for name, value in weights.items():
+        if name not in declared:
+            kind = helper.np_dtype_to_tensor_dtype(value.dtype)
+            graph.input.append(helper.make_tensor_value_info(name, kind, value.shape))
+    constants = {tensor.name for tensor in kept}
+    inputs = [value for value in graph.input if value.name not in constants]
+    del graph.input[:]
+    graph.input.extend(inputs)
+    return weights

@@ -1,0 +1,110 @@
+# Part of the Baechi project, under the Apache License v2.0 with LLVM Exceptions.
+# See LICENSE for license information.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Runs torch-mlir's passes in a process of its own.
+
+On some operations that it does not know torch-mlir ends its process instead of
+reporting an error, and that must not be the user's. The process reads a JSON
+object a line from its standard input, `{"module": text, "pipelines": [...]}`,
+and answers each with a line, `{"text": ..., "problems": [...]}`.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import pathlib
+import subprocess
+import sys
+from collections.abc import Sequence
+
+FROM_TORCH = (
+    "builtin.module(func.func(torch-match-quantized-custom-ops),"
+    "torchdynamo-export-to-torch-backend-pipeline)",
+    "builtin.module(torch-backend-to-linalg-on-tensors-backend-pipeline)",
+)
+_CLEAN_UP = "builtin.module(canonicalize)"
+# What a module may hold; all else is an operation without a lowering.
+_DIALECTS = {"builtin", "func", "linalg", "tensor", "arith", "math", "scf"}
+
+
+@dataclasses.dataclass(frozen=True)
+class Lowered:
+    text: str
+    problems: list[str]  # none: the module is all linalg and its like
+
+
+def lower(modules: Sequence[str], pipelines: Sequence[str] = FROM_TORCH) -> list[Lowered]:
+    """Lowers modules of torch-mlir's dialect, each by itself."""
+    results: list[Lowered] = []
+    while len(results) < len(modules):
+        waiting = modules[len(results) :]
+        lines = [json.dumps({"module": text, "pipelines": list(pipelines)}) for text in waiting]
+        root = pathlib.Path(__file__).resolve().parents[2]
+        done = subprocess.run(
+            [sys.executable, "-c", _PROGRAM, str(root)],
+            input="\n".join(lines) + "\n",
+            capture_output=True,
+            text=True,
+        )
+        results += [Lowered(**json.loads(line)) for line in done.stdout.splitlines()]
+        if len(results) < len(modules):
+            # The process ended at this one: a signal's first line, an exception's last.
+            said = done.stderr.strip().splitlines() or [f"signal {-done.returncode}"]
+            ended = said[-1 if said[0].startswith("Traceback") else 0]
+            results.append(Lowered("", [f"torch-mlir ended with: {ended}"]))
+    return results
+
+
+_PROGRAM = (
+    "import sys; sys.path.append(sys.argv[1]); "
+    "from baechi.importer.torch_passes import serve; serve(sys.stdin, sys.stdout)"
+)
+
+
+def serve(requests, answers) -> None:
+    """The process: answers every line of `requests`."""
+    for line in requests:
+        request = json.loads(line)
+        answer = _run(request["module"], request["pipelines"])
+        print(json.dumps(dataclasses.asdict(answer)), file=answers, flush=True)
+
+
+def _run(text: str, pipelines: Sequence[str]) -> Lowered:
+    from torch_mlir import ir
+    from torch_mlir.dialects import torch as torch_dialect
+    from torch_mlir.passmanager import PassManager
+
+    from baechi.importer import torch_rewrites
+    from baechi.importer.module import walk
+
+    context = ir.Context()
+    torch_dialect.register_dialect(context)
+    problems: list[str] = []
+
+    def check(operation):
+        if operation.name.split(".")[0] not in _DIALECTS:
+            problems.append(f"{location_name(ir, operation.location)}: {operation.name} is left")
+
+    with context, ir.Location.unknown():
+        try:
+            module = ir.Module.parse(text)
+            for pipeline in pipelines:
+                PassManager.parse(pipeline).run(module.operation)
+            torch_rewrites.rewrite(module)
+            PassManager.parse(_CLEAN_UP).run(module.operation)
+        except (ir.MLIRError, RuntimeError) as error:
+            return Lowered("", [str(error)])
+        walk(ir, module, check)
+        return Lowered(module.operation.get_asm(enable_debug_info=True), problems)
+
+
+def location_name(ir, location) -> str:
+    """The name that an operation's location carries, empty where there is none."""
+    if isinstance(location, ir.NameLoc):
+        return location.name_str
+    if isinstance(location, ir.CallSiteLoc):
+        return location_name(ir, location.callee) or location_name(ir, location.caller)
+    if isinstance(location, ir.FusedLoc):
+        return next(filter(None, (location_name(ir, part) for part in location.locations)), "")
+    return ""

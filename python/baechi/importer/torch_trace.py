@@ -1,0 +1,272 @@
+# Part of the Baechi project, under the Apache License v2.0 with LLVM Exceptions.
+# See LICENSE for license information.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""From a PyTorch function to a graph of ATen operations without mutations."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+
+import torch
+from torch._dispatch.python import enable_python_dispatcher
+from torch.fx.experimental.proxy_tensor import make_fx
+from torch.nn.attention import SDPBackend, sdpa_kernel
+from torch.overrides import TorchFunctionMode
+
+from baechi.importer import torch_decompositions
+from baechi.importer.errors import ImportFailure
+from baechi.importer.torch_names import Recorder, origin_of
+
+aten = torch.ops.aten
+# Without mutations these give their argument.
+_IDENTITIES = {
+    aten.alias.default,
+    aten.clone.default,
+    aten.detach.default,
+    aten.lift_fresh_copy.default,
+}
+# These keep all elements and their values.
+_SHAPING = {
+    aten.expand.default,
+    aten.permute.default,
+    aten.squeeze.dims,
+    aten.unsqueeze.default,
+    aten.view.default,
+}
+# Random numbers that depend on shapes alone.
+_RANDOM = {
+    aten.bernoulli.p,
+    aten.rand.default,
+    aten.rand_like.default,
+    aten.randint.default,
+    aten.randint.low,
+    aten.randint_like.default,
+    aten.randint_like.low_dtype,
+    aten.randn.default,
+    aten.randn_like.default,
+    aten.randperm.default,
+}
+
+
+@dataclasses.dataclass
+class Trace:
+    """A graph, and what its flat arguments are.
+
+    After the function's own arguments come tensors that it holds itself
+    (`constants`) and random numbers that it draws (`draws`, in the order of the
+    program; each call of one gives the numbers of one run).
+    """
+
+    graph: torch.fx.GraphModule
+    names: list[str]
+    constants: list[torch.Tensor]
+    draws: list[Callable[[], torch.Tensor]]
+
+    def tables(self) -> dict[int, tuple[int, str]]:
+        """Arguments that are indices as they are: the rows of the table that they
+        are for, and who looks them up."""
+        places = {node: i for i, node in enumerate(self.placeholders)}
+        found: dict[int, tuple[int, str]] = {}
+        for node in self.graph.graph.nodes:
+            if node.target is not aten.embedding.default:
+                continue
+            table, indices = node.args[:2]
+            while indices.target in _SHAPING:
+                indices = indices.args[0]
+            if indices in places:
+                rows = table.meta["val"].shape[0], origin_of(node).scope
+                found[places[indices]] = min(rows, found.get(places[indices], rows))
+        return found
+
+    @property
+    def placeholders(self) -> list[torch.fx.Node]:
+        return [node for node in self.graph.graph.nodes if node.op == "placeholder"]
+
+    @property
+    def outputs(self) -> list[torch.fx.Node]:
+        return list(self.graph.graph.output_node().args[0])
+
+
+def trace(
+    function: Callable[..., Sequence[torch.Tensor]],
+    arguments: Sequence[torch.Tensor],
+    names: Sequence[str],
+    recorder: Recorder,
+) -> Trace:
+    """Traces `function(*arguments)`, which returns tensors.
+
+    names: of the arguments. Raises ImportFailure for what has no fixed shapes.
+    """
+    functional = torch.func.functionalize(function, remove="mutations")
+    table = torch_decompositions.table()
+    with lowerable_operations(), recorder.recording(), explained_errors():
+        graph = make_fx(
+            functional,
+            decomposition_table=table,
+            tracing_mode="fake",
+            _allow_non_fake_inputs=True,
+        )(*arguments)
+    _drop_identities(graph.graph)
+    _check_comparisons(graph.graph)
+    constants = _lift_constants(graph)
+    draws = _lift_draws(graph.graph)
+    further = [f"constant/{i}" for i in range(len(constants))]
+    further += [f"random/{i}" for i in range(len(draws))]
+    graph.graph.eliminate_dead_code()
+    graph.recompile()
+    return Trace(graph, [*names, *further], constants, draws)
+
+
+@contextlib.contextmanager
+def lowerable_operations() -> Iterator[None]:
+    """Attention and LSTM as plain operations instead of fused ones, and batch
+    normalization with its new statistics."""
+    kernels = sdpa_kernel(SDPBackend.MATH), enable_python_dispatcher(), _PlainAttention()
+    with kernels[0], kernels[1], kernels[2], warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of what the flags are that are set back
+        with torch.backends.mkldnn.flags(enabled=False):
+            yield
+
+
+class _PlainAttention(TorchFunctionMode):
+    """Attention without masks of the user's, where no row can be masked wholly:
+    PyTorch's own form checks every row for that."""
+
+    def __torch_function__(self, function, types, args=(), kwargs=None):
+        kwargs = kwargs or {}
+        if function is torch.nn.functional.scaled_dot_product_attention:
+            if (mixed := _attention(*args, **kwargs)) is not None:
+                return mixed
+        return function(*args, **kwargs)
+
+
+def _attention(
+    query, key, value, attn_mask=None, dropout_p=0.0, is_causal=False, scale=None, enable_gqa=False
+):
+    length, memory = query.shape[-2], key.shape[-2]
+    if attn_mask is not None or dropout_p or enable_gqa or (is_causal and length != memory):
+        return None
+    scale = query.shape[-1] ** -0.5 if scale is None else scale
+    scores = (query @ key.transpose(-2, -1)) * scale
+    if is_causal:
+        rows = torch.arange(length)
+        allowed = rows.reshape(-1, 1) >= rows
+        scores = torch.where(allowed, scores, torch.full((), float("-inf"), dtype=scores.dtype))
+    return torch.softmax(scores, -1) @ value
+
+
+@contextlib.contextmanager
+def explained_errors() -> Iterator[None]:
+    """ImportFailure for what tracing cannot follow, with the user's line."""
+    from torch._subclasses import fake_tensor
+    from torch.fx.experimental.symbolic_shapes import GuardOnDataDependentSymNode
+
+    data_dependent = (
+        fake_tensor.DataDependentOutputException,
+        fake_tensor.DynamicOutputShapeException,
+        GuardOnDataDependentSymNode,
+    )
+    try:
+        yield
+    except data_dependent as error:
+        raise ImportFailure(
+            f"{_line_of(error)}: {getattr(error, 'func', error)}: shapes or control flow depend on "
+            "values here; a step must have fixed shapes (torch.where instead of if, masks instead "
+            "of selections)"
+        ) from error
+    except torch_decompositions.UnknownForm as error:
+        raise ImportFailure(f"{error} is not supported") from error
+
+
+def _line_of(error: BaseException) -> str:
+    """The innermost line outside of PyTorch and of this package."""
+    from baechi.importer.torch_names import _FOREIGN
+
+    found, trace = "unknown", error.__traceback__
+    while trace is not None:
+        file = trace.tb_frame.f_code.co_filename
+        if not file.startswith((*_FOREIGN, "<")):
+            found = f"{file}:{trace.tb_lineno}"
+        trace = trace.tb_next
+    return found
+
+
+def _check_comparisons(graph: torch.fx.Graph) -> None:
+    """The gradient of amax looks for the elements that equal the largest. Kernels
+    may compute an element twice, each time rounded in another way, and find none."""
+    for node in graph.nodes:
+        if node.target is not aten.eq.Tensor or not node.meta["val"].numel():
+            continue
+        for one, other in (node.args[:2], node.args[1::-1]):
+            while isinstance(other, torch.fx.Node) and other.target in _SHAPING:
+                other = other.args[0]
+            kind = getattr(other, "target", None)
+            if kind in (aten.amax.default, aten.amin.default) and other.args[0] is one:
+                origin = origin_of(node)
+                raise ImportFailure(
+                    f"{origin.source}: the gradient of {kind} in '{origin.scope}' compares "
+                    "numbers for equality, which is not reliable here; write "
+                    "torch.max(x, dim).values or torch.min(x, dim).values instead"
+                )
+
+
+def _drop_identities(graph: torch.fx.Graph) -> None:
+    for node in list(graph.nodes):
+        if node.op == "call_function" and node.target in _IDENTITIES:
+            node.replace_all_uses_with(node.args[0])
+            graph.erase_node(node)
+
+
+def _lift_constants(module: torch.fx.GraphModule) -> list[torch.Tensor]:
+    """Makes arguments of the tensors that the graph holds. A single number stays."""
+    graph, constants = module.graph, []
+    lifted: dict[str, torch.fx.Node] = {}
+    for node in list(graph.nodes):
+        if node.op != "get_attr":
+            continue
+        value = getattr(module, node.target)
+        if not isinstance(value, torch.Tensor) or value.dim() == 0:
+            continue
+        if node.target not in lifted:
+            lifted[node.target] = _further_argument(graph, f"constant_{len(constants)}", node)
+            constants.append(value.detach())
+        node.replace_all_uses_with(lifted[node.target])
+        graph.erase_node(node)
+    return constants
+
+
+def _lift_draws(graph: torch.fx.Graph) -> list[Callable[[], torch.Tensor]]:
+    """Makes arguments of random numbers: PyTorch's generators draw them on the
+    host, so that they are what an eager step would draw."""
+    draws: list[Callable[[], torch.Tensor]] = []
+    for node in list(graph.nodes):
+        if node.op != "call_function" or node.target not in _RANDOM:
+            continue
+        draws.append(_draw(node))
+        argument = _further_argument(graph, f"random_{len(draws) - 1}", node)
+        node.replace_all_uses_with(argument)
+        graph.erase_node(node)
+    return draws
+
+
+def _draw(node: torch.fx.Node) -> Callable[[], torch.Tensor]:
+    """The operator itself; of tensors it takes the shapes alone."""
+    target, arguments, options = node.target, node.args, dict(node.kwargs)
+
+    def example(used: torch.fx.Node) -> torch.Tensor:
+        return torch.empty(used.meta["val"].shape, dtype=used.meta["val"].dtype)
+
+    arguments = torch.fx.map_arg(arguments, example)
+    return lambda: target(*arguments, **options)
+
+
+def _further_argument(graph: torch.fx.Graph, name: str, like: torch.fx.Node) -> torch.fx.Node:
+    placeholders = [node for node in graph.nodes if node.op == "placeholder"]
+    before = placeholders[-1].next if placeholders else next(iter(graph.nodes))
+    with graph.inserting_before(before):
+        argument = graph.placeholder(name)
+    argument.meta = dict(like.meta)
+    return argument

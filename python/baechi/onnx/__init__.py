@@ -1,0 +1,123 @@
+# Part of the Baechi project, under the Apache License v2.0 with LLVM Exceptions.
+# See LICENSE for license information.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""ONNX models on several devices. See docs/onnx.md."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+try:
+    import onnx as _onnx  # noqa: F401
+    import torch_mlir as _torch_mlir  # noqa: F401
+except ModuleNotFoundError as error:
+    raise ModuleNotFoundError(
+        f"baechi.onnx needs the package '{error.name}': install baechi[onnx]", name=error.name
+    ) from error
+
+import numpy as np
+
+from baechi.importer.errors import ImportFailure
+from baechi.importer.onnx import ImportedModel, import_model
+from baechi.library import StepError
+from baechi.program import CompileOptions, Program
+from baechi.shown import Shown
+from baechi.tools import CompileError
+
+if TYPE_CHECKING:
+    import onnx
+
+__all__ = [
+    "CompileError",
+    "CompiledModel",
+    "ImportFailure",
+    "ImportedModel",
+    "StepError",
+    "compile",
+    "import_model",
+]
+
+
+def compile(
+    model: str | os.PathLike | onnx.ModelProto,
+    *,
+    sizes: Mapping[str, int] | None = None,
+    machine: str = "host:2",
+    placer: str = "msct",
+    budget: str = "auto",
+    pin: Mapping[str, str] | None = None,
+    placement: str | os.PathLike | None = None,
+    profile: str | os.PathLike | None = None,
+    costs: str = "measured",
+) -> CompiledModel:
+    """Compiles a model (a file or what `onnx.load` gives) for the devices of `machine`.
+
+    sizes: of the inputs' named dimensions, such as `{"batch": 8}`.
+    machine, placer, budget, pin, placement, profile, costs: as for `baechi.jit`;
+        names are the initializers' and the nodes'.
+    Raises ImportFailure (all nodes that cannot be lowered) and CompileError.
+    """
+    imported = import_model(model, sizes)
+    options = CompileOptions(machine, placer, budget, pin, placement, profile, costs)
+    return CompiledModel(imported, options)
+
+
+class CompiledModel(Shown):
+    """A model that runs on several devices; its weights stay there. See `compile`."""
+
+    def __init__(self, imported: ImportedModel, options: CompileOptions):
+        self._imported = imported
+        self._program = self._latest = Program(imported.text, options)
+        self._types = [argument.init for argument in imported.arguments]
+        names = [argument.name for argument in imported.arguments]
+        self._places = {name: i for i, name in enumerate(names)}
+        for name, value in imported.weights.items():
+            self._set(name, value)
+        self.inputs = [name for name in names if name not in imported.weights]
+        self.outputs = imported.results
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """The outputs for inputs given by position or by name: an array, or a
+        tuple of them where the model has several."""
+        if len(args) > len(self.inputs):
+            raise TypeError(f"the model has {len(self.inputs)} inputs, got {len(args)}")
+        given = dict(zip(self.inputs, args))
+        if twice := given.keys() & kwargs.keys():
+            raise TypeError(f"input '{min(twice)}' is given twice")
+        given |= kwargs
+        if unknown := given.keys() - set(self.inputs):
+            names = ", ".join(self.inputs)
+            raise TypeError(f"the model has no input '{min(unknown)}'; its inputs: {names}")
+        if missing := [name for name in self.inputs if name not in given]:
+            raise TypeError(f"input '{missing[0]}' is missing")
+        for name, value in given.items():
+            self._set(name, value)
+        self._program.step()
+        results = tuple(self._program.library.result(i) for i in range(len(self.outputs)))
+        return results[0] if len(results) == 1 else results
+
+    @property
+    def placement(self) -> dict[str, str]:
+        """The device of every operator and argument."""
+        return self._program.placement()
+
+    def report(self) -> str:
+        """Prediction, measured steps, devices."""
+        return self._program.report()
+
+    def explain(self, name: str = "*") -> str:
+        """Why operators, by a pattern of names, are where they are (see `baechi.jit`)."""
+        return self._program.explain(name)
+
+    def lower(self) -> str:
+        """The imported module as MLIR text."""
+        return self._imported.text
+
+    def _set(self, name: str, value: Any) -> None:
+        index = self._places[name]
+        kind, value = self._types[index], np.asarray(value)
+        if value.shape != kind.shape:
+            raise ValueError(f"input '{name}' has shape {value.shape}, expected {kind.shape}")
+        self._program.library.set_argument(index, np.ascontiguousarray(value, kind.dtype))

@@ -1,0 +1,159 @@
+# Part of the Baechi project, under the Apache License v2.0 with LLVM Exceptions.
+# See LICENSE for license information.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""An imported step, placed, compiled and loaded: what all front ends share."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+import pathlib
+import statistics
+import tempfile
+from collections.abc import Mapping
+
+from baechi import picture, tools
+from baechi.library import StepLibrary
+from baechi.picture import Picture
+
+
+@dataclasses.dataclass(frozen=True)
+class CompileOptions:
+    """How a step is placed and compiled; `baechi.jit` says what each means."""
+
+    machine: str = "host:2"
+    placer: str = "msct"
+    budget: str = "auto"
+    pin: Mapping[str, str] | None = None
+    placement: str | os.PathLike | None = None
+    profile: str | os.PathLike | None = None
+    costs: str = "measured"
+
+    def flags(self) -> list[str]:
+        """The options of `baechi-run`."""
+        flags = [
+            f"--machine={self.machine}",
+            f"--place={self.placer}",
+            f"--budget={self.budget}",
+            f"--costs={self.costs}",
+            f"--store={cache() / 'kernels'}",
+        ]
+        if self.costs == "measured":
+            flags.append(f"--profile={self.profile_file()}")
+        if self.pin:
+            flags += [f"--pin={name}={device}" for name, device in self.pin.items()]
+        if self.placement is not None:
+            flags.append(f"--placement={os.fspath(self.placement)}")
+        return flags
+
+    def profile_file(self) -> pathlib.Path:
+        return cache() / "profile.json" if self.profile is None else pathlib.Path(self.profile)
+
+
+def cache() -> pathlib.Path:
+    """This user's folder of measured and of compiled kernels."""
+    base = os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / ".cache"
+    folder = pathlib.Path(base) / "baechi"
+    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    return folder
+
+
+class Program:
+    """A module of one step on the devices of a machine.
+
+    Raises CompileError (no placement fits, a bad option) and StepError (the
+    library cannot be opened, a step failed).
+    """
+
+    def __init__(self, text: str, options: CompileOptions):
+        self.text, self._options = text, options
+        with tempfile.TemporaryDirectory(prefix="baechi-jit-") as folder:
+            model = pathlib.Path(folder) / "model.mlir"
+            file = pathlib.Path(folder) / "step.so"
+            model.write_text(text)
+            tools.run("baechi-run", model, "--emit=so", f"--output={file}", *options.flags())
+            # The code stays mapped when its file is gone.
+            self.library = StepLibrary(file)
+        self._wall_ns: list[int] = []
+
+    def step(self) -> None:
+        """One step on what the arguments' places hold."""
+        self.library.run()
+        self._wall_ns.append(self.library.wall_ns)
+
+    def placement(self) -> dict[str, str]:
+        """The device of every operator and argument."""
+        program = self.library.program
+        devices = [device["name"] for device in program["devices"]]
+        found = {a["name"]: devices[a["device"]] for a in program["arguments"]}
+        for device in program["devices"]:
+            found |= {operator["name"]: device["name"] for operator in device["operators"]}
+        return found
+
+    def placement_file(self) -> str:
+        """The placement in the form that `placement=` takes (docs/formats.md)."""
+        ops = [{"id": i, "name": n, "device": d} for i, (n, d) in enumerate(self.placement().items())]
+        return json.dumps({"format": "baechi-placement", "version": 1, "ops": ops})
+
+    def report(self) -> str:
+        """Prediction, measured steps, devices."""
+        program = self.library.program
+        predicted = program["predicted"]
+        # A program that the runtime's rules were not applied to has the placers' alone.
+        step_ns = predicted.get("step_ns", predicted["makespan_ns"])
+        lines = [
+            f"placement  {predicted['placer']} asked, '{predicted['winner']}' won",
+            f"step       predicted {step_ns / 1e6:.3f} ms, lower bound "
+            f"{predicted['lower_bound_ns'] / 1e6:.3f} ms",
+        ]
+        if self._wall_ns:
+            # The first step of a program warms its memory.
+            counted = self._wall_ns[1:] or self._wall_ns
+            median = statistics.median(counted) / 1e6
+            lines.append(f"           measured {median:.3f} ms (median of {len(counted)})")
+        sent = [0] * len(program["devices"])
+        for queue in program["queues"]:
+            sent[queue["from"]] += sum(message["bytes"] for message in queue["messages"])
+        header = ("device", "operators", "memory MiB", "limit MiB", "sent MiB a step")
+        lines += ["", "{:10} {:>10} {:>12} {:>12} {:>16}".format(*header)]
+        for device, moved in zip(program["devices"], sent, strict=True):
+            lines.append(
+                f"{device['name']:10} {len(device['operators']):>10} "
+                f"{device['arena_bytes'] / 2**20:>12.2f} {device['memory'] / 2**20:>12.2f} "
+                f"{moved / 2**20:>16.3f}"
+            )
+        return "\n".join(lines)
+
+    def picture(self) -> Picture:
+        """What `baechi.plot_timeline` and `baechi.plot_memory` draw: the plan."""
+        counted = self._wall_ns[1:] or self._wall_ns
+        median = statistics.median(counted) if counted else None
+        return picture.of_program(self.library.program, median)
+
+    def explain(self, name: str) -> str:
+        """Why operators, by a pattern of names, are where they are."""
+        options = self._options
+        with tempfile.TemporaryDirectory(prefix="baechi-jit-") as folder:
+            model = pathlib.Path(folder) / "model.mlir"
+            model.write_text(self.text)
+            saved = pathlib.Path(folder) / "placement.json"
+            saved.write_text(self.placement_file())
+            measured = options.costs == "measured"
+            costs = f"=profile={options.profile_file()}" if measured else ""
+            done = tools.run(
+                "baechi-opt",
+                model,
+                "--baechi-form-kernels",
+                "--baechi-kernel-scratch",
+                f"--baechi-annotate-costs{costs}",
+                "--baechi-colocate",
+                f"--baechi-load-placement=file={saved} machine={options.machine}",
+                f"--baechi-place=metf machine={options.machine} budget=0",
+                f"--baechi-explain={name}",
+                "-o",
+                os.devnull,
+            )
+        lines = done.stderr.splitlines()
+        first = [i for i, line in enumerate(lines) if ": remark: " in line]
+        return "\n".join(line.split(": remark: ", 1)[-1] for line in lines[first[0] :]) if first else ""

@@ -1,0 +1,56 @@
+# Part of the Baechi project, under the Apache License v2.0 with LLVM Exceptions.
+# See LICENSE for license information.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Between tensors of PyTorch and arrays of numpy."""
+
+from __future__ import annotations
+
+import ml_dtypes
+import numpy as np
+import torch
+
+# numpy has no such type of its own; torch.Tensor.numpy refuses it.
+_SPECIAL = {torch.bfloat16: (torch.int16, np.dtype(ml_dtypes.bfloat16))}
+
+
+def to_numpy(tensor: torch.Tensor) -> np.ndarray:
+    """The values, contiguous; without a copy where they already are so on the CPU."""
+    tensor = tensor.detach().cpu().contiguous()
+    if tensor.dtype in _SPECIAL:
+        bits, kind = _SPECIAL[tensor.dtype]
+        return tensor.view(bits).numpy().view(kind)
+    return tensor.numpy()
+
+
+def to_torch(array: np.ndarray, dtype: torch.dtype) -> torch.Tensor:
+    """A tensor on the array's own memory."""
+    if dtype in _SPECIAL:
+        return torch.from_numpy(array.view(np.int16)).view(dtype)
+    return torch.from_numpy(array).to(dtype)
+
+
+class Stamp:
+    """What a tensor was: tells when it is changed or another one. It holds the
+    tensor, so that no other can take its place in memory meanwhile."""
+
+    def __init__(self, tensor: torch.Tensor | None):
+        self._tensor = tensor
+        self._seen = _seen(tensor)
+
+    def fits(self, tensor: torch.Tensor | None) -> bool:
+        return tensor is self._tensor and _seen(tensor) == self._seen
+
+
+def _seen(tensor: torch.Tensor | None) -> tuple[int, int] | None:
+    # An inference tensor counts no versions.
+    if tensor is None or tensor.is_inference():
+        return None
+    return tensor._version, tensor.data_ptr()
+
+
+def check_indices(name: str, indices: torch.Tensor, table: tuple[int, str]) -> None:
+    """Raises IndexError for an index that is not in a table, as PyTorch does."""
+    rows, owner = table
+    if indices.numel() and not (0 <= int(indices.min()) and int(indices.max()) < rows):
+        wrong = indices[(indices < 0) | (indices >= rows)].flatten()[0].item()
+        raise IndexError(f"'{name}' holds {wrong}, but '{owner}' has rows 0 to {rows - 1}")

@@ -1,0 +1,249 @@
+# Part of the Baechi project, under the Apache License v2.0 with LLVM Exceptions.
+# See LICENSE for license information.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""`baechi.torch.compile_step`: a whole PyTorch training step on several devices."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import torch
+from torch.utils import _pytree as pytree
+
+from baechi.importer import torch_linalg
+from baechi.program import CompileOptions, Program
+from baechi.shown import Shown
+from baechi.torch.arrays import Stamp, check_indices, to_numpy, to_torch
+from baechi.torch.state import State
+from baechi.torch.step_trace import TrainingTrace, trace_step
+
+
+def compile_step(
+    model: torch.nn.Module,
+    loss: Callable[[Any, Any], torch.Tensor] | None,
+    optimizer: torch.optim.Optimizer,
+    *,
+    machine: str = "host:2",
+    placer: str = "msct",
+    budget: str = "auto",
+    pin: Mapping[str, str] | None = None,
+    placement: str | os.PathLike | None = None,
+    profile: str | os.PathLike | None = None,
+    costs: str = "measured",
+) -> TrainingStep:
+    """Compiles forward pass, loss, gradients and update for the devices of `machine`.
+
+    The result is called as `step(*inputs, target, **kwargs)`: it computes
+    `loss(model(*inputs, **kwargs), target)`, updates parameters, buffers and the
+    optimizer's state, and returns the loss. With `loss=None`, all arguments are
+    the model's and what it returns is the loss.
+
+    optimizer: torch.optim.SGD, Adam or AdamW over the model's parameters.
+    machine, placer, budget, pin, placement, profile, costs: as for `baechi.jit`;
+        names are `layers.0.fc1.weight` for parameters and buffers,
+        `layers.0.fc1/mm` and `backward/layers.0.fc1/mm` for operators.
+
+    The first call with other shapes, types or modes (`model.train()`, `eval()`)
+    compiles. Raises UnsupportedOptimizer at once; the calls raise ImportFailure
+    (all operations that cannot be imported, with module and source line),
+    CompileError (no placement fits, a bad option) and StepError.
+    """
+    options = CompileOptions(machine, placer, budget, pin, placement, profile, costs)
+    return TrainingStep(model, loss, optimizer, options)
+
+
+class TrainingStep(Shown):
+    """A training step that runs on several devices; see `compile_step`.
+
+    The state lives on the devices. The model and the optimizer are brought up
+    to date by `sync()`, and by themselves when the model is called, when either
+    is asked for its `state_dict()`, and before `optimizer.step()`. What is
+    changed in them (`load_state_dict`, an assignment) reaches the devices with
+    the next step.
+    """
+
+    def __init__(
+        self,
+        model: torch.nn.Module,
+        loss: Callable | None,
+        optimizer: torch.optim.Optimizer,
+        options: CompileOptions,
+    ):
+        self._state = State(model, optimizer)
+        self._loss, self._options = loss, options
+        self._traces: dict[Any, TrainingTrace] = {}
+        self._programs: dict[Any, _StepProgram] = {}
+        # Whose devices have the newest state; None: the host.
+        self._newest: _StepProgram | None = None
+        self._latest: _StepProgram | None = None
+        self._steps = [self._state.steps_done(group) for group in self._state.groups]
+        self._stamp()
+        self._quiet = False
+        self._watch(model, optimizer)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> torch.Tensor:
+        """One step; the loss before the update, a tensor of one number."""
+        leaves, key, structure = self._flatten(args, kwargs)
+        program = self._programs.get(key)
+        if program is None:
+            self.sync()  # what was trained so far is where this program begins
+            traced = self._trace(leaves, key, structure)
+            name = _identifier(type(self._state.model).__name__)
+            text, _ = torch_linalg.lower(traced.graph, name, traced.arguments, traced.results)
+            program = self._programs[key] = _StepProgram(text, self._options, traced)
+        self._upload(program)
+        self._newest = self._latest = program
+        tensors = [leaf for leaf in leaves if isinstance(leaf, torch.Tensor)]
+        groups = enumerate(self._state.groups)
+        numbers = [group.rule.numbers(group.settings, self._steps[g] + 1) for g, group in groups]
+        try:
+            loss = program.run(tensors, numbers)
+        except BaseException:
+            self._newest = None  # the host's state is the last that is known to be whole
+            raise
+        self._steps = [count + 1 for count in self._steps]
+        self._state.optimizer._opt_called = True  # which learning rate schedulers ask
+        return loss
+
+    def sync(self) -> None:
+        """Copies the newest state from the devices into the model and the optimizer."""
+        if self._newest is None or self._quiet:
+            return
+        program, self._newest = self._newest, None
+        state = self._state
+        for name, index in program.traced.held.items():
+            if program.traced.arguments[index].updated_by is not None:
+                slot = state.slots[name]
+                slot.put(to_torch(program.library.argument(index), slot.like.dtype))
+        for group, count in zip(state.groups, self._steps, strict=True):
+            state.set_steps_done(group, count)
+        self._stamp()
+        self._newest = program
+
+    def state_dict(self) -> dict[str, Any]:
+        """`{"model": …, "optimizer": …}`, as both give it, after a `sync()`."""
+        self.sync()
+        return {
+            "model": self._state.model.state_dict(),
+            "optimizer": self._state.optimizer.state_dict(),
+        }
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Takes what `state_dict` gave."""
+        self._state.model.load_state_dict(state["model"])
+        self._state.optimizer.load_state_dict(state["optimizer"])
+
+    def lower(self, *args: Any, **kwargs: Any) -> str:
+        """The imported module as MLIR text, for these arguments."""
+        traced = self._trace(*self._flatten(args, kwargs))
+        name = _identifier(type(self._state.model).__name__)
+        return torch_linalg.lower(traced.graph, name, traced.arguments, traced.results)[0]
+
+    @property
+    def placement(self) -> dict[str, str]:
+        """The device of every operator and argument of the program called last."""
+        return self._called().placement()
+
+    def report(self) -> str:
+        """The program called last: prediction, measured steps, devices."""
+        return self._called().report()
+
+    def explain(self, name: str = "*") -> str:
+        """Why operators, by a pattern of names, are where they are (see `baechi.jit`)."""
+        return self._called().explain(name)
+
+    def _called(self) -> _StepProgram:
+        if self._latest is None:
+            raise RuntimeError("the step has no program yet: call it first")
+        return self._latest
+
+    def _flatten(self, args: tuple, kwargs: dict) -> tuple[list[Any], Any, Any]:
+        target = None
+        if self._loss is not None:
+            if len(args) < 2:
+                raise TypeError("call the step with the model's inputs and the target, in order")
+            *inputs, target = args
+            args = tuple(inputs)
+        leaves, structure = pytree.tree_flatten((args, kwargs, target))
+        kinds = tuple(
+            (tuple(leaf.shape), leaf.dtype) if isinstance(leaf, torch.Tensor) else leaf
+            for leaf in leaves
+        )
+        return leaves, (structure, kinds, self._state.key()), structure
+
+    def _trace(self, leaves: list[Any], key: Any, structure: Any) -> TrainingTrace:
+        if key not in self._traces:
+            self._quiet = True
+            try:
+                self._traces[key] = trace_step(self._state, self._loss, leaves, structure)
+            finally:
+                self._quiet = False
+        return self._traces[key]
+
+    def _upload(self, program: _StepProgram) -> None:
+        """Brings the host's state to the program's devices where it is newer."""
+        slots = self._state.slots
+        changed = [n for n, stamp in self._stamps.items() if not stamp.fits(slots[n].get())]
+        groups, counters = self._state.groups, self._state.counters()
+        known = self._counters
+        if len(counters) != len(known) or not all(map(Stamp.fits, known, counters)):
+            self._steps = [self._state.steps_done(group) for group in groups]
+        if self._newest is not program:
+            # The host's state goes there whole: the newest, and what was changed in it.
+            given = {name: slots[name].value().clone() for name in changed}
+            self.sync()
+            for name, value in given.items():
+                slots[name].put(value)
+            changed = list(program.traced.held)
+        for name in changed:
+            if name in program.traced.held:
+                index = program.traced.held[name]
+                program.library.set_argument(index, to_numpy(slots[name].value()))
+        self._stamp()
+
+    def _stamp(self) -> None:
+        self._stamps = {name: Stamp(slot.get()) for name, slot in self._state.slots.items()}
+        self._counters = [Stamp(counter) for counter in self._state.counters()]
+
+    def _watch(self, model: torch.nn.Module, optimizer: torch.optim.Optimizer) -> None:
+        """Whoever looks at the model or the optimizer sees the newest state."""
+
+        @torch.compiler.disable
+        def look(*_, **__):
+            self.sync()
+
+        model.register_forward_pre_hook(look)
+        model.register_state_dict_pre_hook(look)
+        optimizer.register_step_pre_hook(look)
+        optimizer.register_state_dict_pre_hook(look)
+
+
+class _StepProgram(Program):
+    """The step for one set of shapes, types, modes and settings."""
+
+    def __init__(self, text: str, options: CompileOptions, traced: TrainingTrace):
+        super().__init__(text, options)
+        self.traced = traced
+        for index, value in traced.constants.items():
+            self.library.set_argument(index, to_numpy(value))
+
+    def run(self, tensors: list[torch.Tensor], numbers: list[dict[str, float]]) -> torch.Tensor:
+        for index, tensor in zip(self.traced.inputs, tensors, strict=True):
+            if index in self.traced.tables:
+                name = self.traced.arguments[index].name
+                check_indices(name, tensor, self.traced.tables[index])
+            self.library.set_argument(index, to_numpy(tensor))
+        for (group, name), index in self.traced.numbers.items():
+            value = torch.tensor(numbers[group][name])
+            self.library.set_argument(index, to_numpy(value))
+        for index, draw in self.traced.draws.items():
+            self.library.set_argument(index, to_numpy(draw()))
+        self.step()
+        dtype = self.traced.loss_dtype
+        return to_torch(self.library.result(self.traced.results.index("loss")), dtype)
+
+
+def _identifier(name: str) -> str:
+    return name if name.isidentifier() else "step"

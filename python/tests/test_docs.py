@@ -1,0 +1,99 @@
+# Part of the Baechi project, under the Apache License v2.0 with LLVM Exceptions.
+# See LICENSE for license information.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""The documentation: what pages show works, and the site builds with all its links."""
+
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+
+import pytest
+
+from baechi import tools
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+DOCS = ROOT / "docs"
+
+
+def blocks(page, language):
+    return re.findall(rf"^```{language}\n(.*?)^```$", (DOCS / page).read_text(), re.S | re.M)
+
+
+@pytest.mark.parametrize(
+    ("page", "needs"),
+    [
+        ("python.md", "numpy"),
+        ("start-compare.md", "numpy"),
+        ("start-jax.md", "jax"),
+        ("start-pytorch.md", "torch_mlir"),
+    ],
+)
+def test_python_of_pages_runs(page, needs, tmp_path):
+    pytest.importorskip(needs)
+    # One program, as a reader would go through it.
+    program = tmp_path / "page.py"
+    program.write_text("\n".join(blocks(page, "python")))
+    environment = os.environ | {"PYTHONPATH": str(ROOT / "python")}
+    done = subprocess.run(
+        [sys.executable, program], cwd=tmp_path, env=environment, capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout
+
+
+@pytest.mark.parametrize("page", ["start-mlir.md", "start-compare.md"])
+def test_commands_of_pages_run(page, tmp_path):
+    for folder in ("examples", "data"):
+        (tmp_path / folder).symlink_to(ROOT / folder)
+    path = f"{tools.find('baechi-run').parent}{os.pathsep}{os.environ['PATH']}"
+    script = "set -eu\n" + "\n".join(blocks(page, "sh"))
+    done = subprocess.run(
+        ["bash", "-c", script],
+        cwd=tmp_path,
+        env=os.environ | {"PATH": path, "XDG_CACHE_HOME": str(tmp_path / "cache")},
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr
+
+
+def build(config, folder):
+    # Not --quiet: it would keep the strict build from seeing the warnings.
+    command = [sys.executable, "-m", "mkdocs", "build", "--strict"]
+    return subprocess.run(
+        [*command, "--config-file", config, "--site-dir", folder], capture_output=True, text=True
+    )
+
+
+def test_the_site_builds_and_fetches_nothing(tmp_path):
+    pytest.importorskip("mkdocs")
+    done = build(ROOT / "mkdocs.yml", tmp_path / "site")
+    assert done.returncode == 0, done.stderr
+    for name in ("index", "start-jax", "start-pytorch", "start-mlir", "start-compare"):
+        assert (tmp_path / "site" / f"{name}.html").exists()
+    # A link out of docs/ leads to a copy.
+    assert 'href="source/examples/jit_mlp.py"' in (tmp_path / "site" / "jit.html").read_text()
+    assert (tmp_path / "site/source/examples/jit_mlp.py").exists()
+    for page in (tmp_path / "site").rglob("*.html"):
+        fetched = r"<(?:script|img|link)[^>]*(?:src|href)=[\"'](?:https?:)?//[^\"']*"
+        assert not re.findall(fetched, page.read_text()), page
+
+
+@pytest.mark.parametrize(
+    "link", ["[x](nowhere.md)", "[x](jit.md#nowhere)", "[x](../nowhere.py)", "![x](no.png)"]
+)
+def test_links_are_checked(link, tmp_path):
+    pytest.importorskip("mkdocs")
+    shutil.copytree(DOCS, tmp_path / "docs")
+    shutil.copytree(ROOT / "scripts", tmp_path / "scripts")
+    for folder in ("examples", "include"):
+        (tmp_path / folder).symlink_to(ROOT / folder)
+    shutil.copy(ROOT / "mkdocs.yml", tmp_path)
+    with open(tmp_path / "docs" / "index.md", "a") as page:
+        page.write(f"\n{link}\n")
+    done = build(tmp_path / "mkdocs.yml", tmp_path / "site")
+    assert done.returncode != 0
+    assert re.search(r"(nowhere|no\.png)", done.stderr)

@@ -1,0 +1,184 @@
+# Part of the Baechi project, under the Apache License v2.0 with LLVM Exceptions.
+# See LICENSE for license information.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""The paper's experiments as commands: tables, files, and placers of one's own."""
+
+import json
+
+import pytest
+
+for package in ("jax", "matplotlib", "tqdm"):
+    pytest.importorskip(package, reason=f"{package} is not installed; run scripts/python-env")
+
+import needs  # noqa: E402
+from baechi.experiments import (  # noqa: E402
+    benchmarks,
+    command,
+    execution,
+    hardware,
+    losses,
+    placers,
+    report,
+    tables,
+)
+
+
+pytestmark = needs.tool("baechi-place")
+
+TINY = benchmarks.Benchmark("gnmt-tiny", "gnmt", "tiny", (("hidden", 64), ("batch", 64)))
+
+
+@pytest.fixture
+def tiny(monkeypatch, tmp_path):
+    """A small model in place of the paper's, and an empty cache."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setattr(benchmarks, "FULL", [TINY])
+    monkeypatch.setattr(benchmarks, "REDUCED", [TINY])
+    return tmp_path
+
+
+def test_help(capsys):
+    with pytest.raises(SystemExit) as ended:
+        command.main(["--help"])
+    assert ended.value.code == 0
+    assert "with 30 % of the memory" in " ".join(capsys.readouterr().out.split())
+
+
+def test_all_tables_as_markdown_json_and_plots(tiny, capsys):
+    out = tiny / "out"
+    assert command.main(["all", f"--output={out}"]) == 0
+    assert capsys.readouterr().out.count("| gnmt-tiny |") >= 4
+
+    known = report.read(out / "experiments.json")
+    assert list(known) == ["table3", "table4", "table5", "table6", "table7"]
+    (counts,) = known["table3"].rows
+    assert counts["operations"] > counts["operators"] > counts["kernels"] > 0
+    assert 0 < counts["groups"] <= counts["operators"]
+
+    (steps,) = known["table4"].rows
+    best = min(steps[f"{name}_ms"] for name in ("single", "expert", "mtopo", "metf", "msct"))
+    assert steps["default_ms"] <= best, "the whole answer is worse than one placer's"
+    assert "(1.00)" in steps["single"]
+
+    groupings = [row["grouping"] for row in known["table6"].rows]
+    assert groupings == [*tables.GROUPINGS, "all but forward-only, and the search"]
+    assert known["table6"].rows[0]["groups"] > known["table6"].rows[3]["groups"]
+
+    page = (out / "experiments.md").read_text()
+    assert page.startswith("<!-- Written by python -m baechi.experiments")
+    for name in ("table4", "table5"):
+        assert f"](experiments-{name}.svg)" in page
+        assert "<svg" in (out / f"experiments-{name}.svg").read_text()
+
+
+def test_results_are_added_to_those_that_are_there(tiny):
+    out = tiny / "out"
+    assert command.main(["table4", "--placers=single", f"--output={out}"]) == 0
+    assert command.main(["table4", "--placers=single,metf", f"--output={out}"]) == 0
+    assert command.main(["table3", f"--output={out}"]) == 0
+    known = report.read(out / "experiments.json")
+    assert list(known) == ["table3", "table4"]
+    assert "metf" in known["table4"].columns
+
+
+def test_rows_of_other_models_stay(tiny):
+    columns = {"model": "model", "s": "s"}
+    first = tables.Table("x", "X", [], columns, [{"model": "a", "s": 1}, {"model": "b", "s": 2}])
+    again = tables.Table("x", "X", [], columns, [{"model": "b", "s": 3}])
+    report.keep(tiny, [first], "a machine")
+    report.keep(tiny, [again], "a machine")
+    assert [row["s"] for row in report.read(tiny / "experiments.json")["x"].rows] == [1, 3]
+
+
+def test_a_graph_is_made_once(tiny, monkeypatch):
+    assert command.main(["table4", "--placers=single"]) == 0
+    monkeypatch.setattr("baechi.experiments.inputs._make", None)
+    assert command.main(["table4", "--placers=single"]) == 0
+
+
+def test_a_placer_of_ones_own_takes_part(tiny, monkeypatch, capsys):
+    (tiny / "learned.py").write_text(
+        "from baechi.experiments import placers\n"
+        "def place(case):\n"
+        "    assert case.input.graph.exists() and case.machine.devices[0] == 'gpu0'\n"
+        "    return placers.Outcome(step_ms=1234.5, cpu_s=6.0, evaluations=100)\n"
+        "placers.register('learned', 'learned one', place)\n"
+    )
+    monkeypatch.syspath_prepend(str(tiny))
+    for table in (placers.PLACERS, placers.TITLES):  # is taken out again at the end
+        monkeypatch.setitem(table, "learned", None)
+    assert command.main(["table4", "--with=learned", "--placers=single,learned"]) == 0
+    said = capsys.readouterr().out
+    assert "| learned one |" in said and "| 1234.5 (0.0" in said
+    assert command.main(["table7", "--with=learned", "--placers=learned"]) == 0
+    assert "| 6.0 | 100 |" in capsys.readouterr().out
+
+
+def test_less_memory_than_the_model_needs(tiny):
+    setting = tables.Setting(hardware.socc2020(), [TINY], ["single", "msct"], lambda what: None)
+    small = hardware.socc2020().with_share_of_memory(1e-5)
+    (row,) = tables._steps(setting, small).rows
+    assert row["single"] == "does not fit" and row["single_ms"] is None
+    assert "bytes" in row["single_problem"]
+
+
+def test_execution_on_host_devices(tiny, monkeypatch):
+    monkeypatch.setattr(execution, "STEPS", 2)
+    out = tiny / "out"
+    arguments = ["table4", "--execute=host:2", "--placers=expert", f"--output={out}"]
+    assert command.main(arguments) == 0
+    (row,) = report.read(out / "experiments.json")["executed"].rows
+    assert row["expert_ms"] > 0 and row["single_ms"] > 0
+    assert "wrong" not in row["expert"]
+
+
+def assert_losses(row):
+    """Fifty losses equal JAX's on every machine, and a limit is met that one device refuses."""
+    differences = [row[machine] for machine in losses.MACHINES]
+    differences.append(row["limited"].partition(", ")[2])
+    assert all(float(text) < 1e-4 for text in differences), row
+    assert row["limited"].startswith(("host:2", "host:4")), row
+
+
+@pytest.mark.parametrize("name", ["mlp-tiny", "rnnlm-tiny"])
+def test_losses_equal_those_of_jax(tmp_path, monkeypatch, name):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    out = tmp_path / "out"
+    assert command.main(["losses", f"--models={name}", f"--output={out}"]) == 0
+    (row,) = report.read(out / "experiments.json")["losses"].rows
+    assert_losses(row)
+
+
+@pytest.mark.loss_curves
+@pytest.mark.parametrize("name", [benchmark.name for benchmark in benchmarks.TRAINED])
+def test_losses_of_every_model_equal_those_of_jax(tmp_path, name):
+    out = tmp_path / "out"
+    assert command.main(["losses", f"--models={name}", f"--output={out}"]) == 0
+    (row,) = report.read(out / "experiments.json")["losses"].rows
+    assert_losses(row)
+
+
+def test_compilation_takes_its_kernels_from_the_store(tiny):
+    out = tiny / "out"
+    assert command.main(["compile", f"--output={out}"]) == 0
+    (row,) = report.read(out / "experiments.json")["compile"].rows
+    assert row["model"] == "gnmt-tiny" and row["peak"] > 0 and " (" in row["second"]
+
+
+@pytest.mark.parametrize(
+    "arguments, message",
+    [
+        (["table4", "--models=vgg"], "unknown model 'vgg'; known: gnmt-tiny"),
+        (["table4", "--placers=best"], "unknown placer 'best'; known: single, expert"),
+        (["table4", "--with=no_such_module"], "--with=no_such_module: No module named"),
+    ],
+)
+def test_wrong_options(tiny, capsys, arguments, message):
+    assert command.main(arguments) == 1
+    assert f"error: {message}" in capsys.readouterr().err
+
+
+def test_a_foreign_results_file_is_not_replaced(tiny, capsys):
+    (tiny / "experiments.json").write_text(json.dumps({"format": "other"}))
+    assert command.main(["table4", "--placers=single", f"--output={tiny}"]) == 1
+    assert "not written by baechi.experiments; remove it" in capsys.readouterr().err

@@ -1,0 +1,50 @@
+# Part of the Baechi project, under the Apache License v2.0 with LLVM Exceptions.
+# See LICENSE for license information.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""The package imports, and says what is missing, where no framework is installed."""
+
+import pathlib
+import subprocess
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+# Hides the frameworks from a fresh interpreter.
+HIDE = """
+import importlib.abc, sys
+class Hidden(importlib.abc.MetaPathFinder):
+    def find_spec(self, name, path, target=None):
+        if name.partition(".")[0] in ("jax", "jaxlib", "torch", "torch_mlir", "onnx", "accelerate"):
+            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+sys.meta_path.insert(0, Hidden())
+"""
+
+
+def run(program):
+    return subprocess.run(
+        [sys.executable, "-c", HIDE + program],
+        capture_output=True,
+        text=True,
+        cwd=ROOT / "python",
+    )
+
+
+def test_the_package_imports():
+    done = run("import baechi, baechi.program, baechi.importer.cli, baechi.importer.module")
+    assert done.returncode == 0, done.stderr
+
+
+def test_what_is_missing_is_named():
+    done = run("import baechi.torch")
+    assert "baechi.torch needs the package 'torch': install baechi[torch]" in done.stderr
+    done = run("import baechi.onnx")
+    assert "baechi.onnx needs the package 'onnx': install baechi[onnx]" in done.stderr
+
+
+def test_the_command_says_what_is_missing(tmp_path):
+    (tmp_path / "net.onnx").write_bytes(b"")
+    done = run(
+        "from baechi.importer.cli import main\n"
+        f"sys.exit(main([{str(tmp_path / 'net.onnx')!r}, '-o', '-']))"
+    )
+    assert done.returncode == 1 and "Traceback" not in done.stderr
+    assert "error: the Python package 'onnx' is missing; pip install baechi[onnx]" in done.stderr

@@ -1,0 +1,158 @@
+# Part of the Baechi project, under the Apache License v2.0 with LLVM Exceptions.
+# See LICENSE for license information.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""The importer's own decompositions compute what ATen's operators do."""
+
+import itertools
+
+import pytest
+
+# First: it skips the file where there is no PyTorch.
+from torch_support import F, seeded, torch  # noqa: F401
+
+# isort: split
+from baechi.importer import torch_decompositions as ours
+
+aten = torch.ops.aten
+SIZES = [
+    (kernel, stride, padding, dilation, size)
+    for kernel, stride, padding, dilation, size in itertools.product(
+        (1, 3, 7), (1, 2, 3), (0, 1, 3), (1, 2), (11, 14)
+    )
+    if padding <= dilation * (kernel - 1) and size + 2 * padding > dilation * (kernel - 1)
+]
+
+
+@pytest.mark.parametrize("kernel, stride, padding, dilation, size", SIZES)
+def test_convolution_gradients(kernel, stride, padding, dilation, size):
+    x, weight = torch.randn(2, 3, size, size + 1), torch.randn(4, 3, kernel, kernel)
+    grad = torch.randn_like(F.conv2d(x, weight, None, stride, padding, dilation))
+    settings = ([4], [stride] * 2, [padding] * 2, [dilation] * 2, False, [0, 0], 1, [True] * 3)
+    expected = aten.convolution_backward(grad, x, weight, *settings)
+    found = ours.convolution_backward(grad, x, weight, *settings)
+    for actual, right in zip(found, expected, strict=True):
+        torch.testing.assert_close(actual, right, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("transposed", [False, True])
+@pytest.mark.parametrize("groups, stride, padding", [(1, 1, 0), (2, 1, 1), (1, 2, 1), (4, 3, 2)])
+@pytest.mark.parametrize("dims", [1, 2])
+def test_convolution_gradients_of_other_forms(transposed, groups, stride, padding, dims):
+    x = torch.randn(2, 8, *(9, 10)[:dims])
+    weight = torch.randn(8, 12 // groups if transposed else 8 // groups, *(3, 3)[:dims])
+    sizes = [stride] * dims, [padding] * dims, [1] * dims
+    form = (transposed, [0] * dims, groups)
+    result = aten.convolution(x, weight, None, *sizes, *form)
+    grad = torch.randn_like(result)
+    for mask in ([True] * 3, [False, True, False]):
+        settings = (grad, x, weight, [result.shape[1]], *sizes, *form, mask)
+        expected = aten.convolution_backward(*settings)
+        found = ours.convolution_backward(*settings)
+        for actual, right, wanted in zip(found, expected, mask, strict=True):
+            if wanted:
+                torch.testing.assert_close(actual, right, rtol=1e-4, atol=1e-4)
+            else:
+                assert actual is None
+
+
+def test_group_normalization():
+    x, weight, bias = torch.randn(3, 8, 4, 5), torch.rand(8), torch.rand(8)
+    for given in ((weight, bias), (None, None)):
+        settings = (x, *given, 3, 8, 20, 2, 1e-5)
+        for actual, right in zip(
+            ours.native_group_norm(*settings), aten.native_group_norm(*settings), strict=True
+        ):
+            torch.testing.assert_close(actual, right)
+
+
+POOLS = [s for s in SIZES if s[0] > 1 and s[2] <= s[0] // 2]
+
+
+@pytest.mark.parametrize("kernel, stride, padding, dilation, size", POOLS)
+def test_max_pooling(kernel, stride, padding, dilation, size):
+    x = torch.randn(2, 3, size, size + 1).round(decimals=1)  # with equal maxima
+    x[0, 0, 3, 3] = float("nan")
+    for ceil_mode in (False, True):
+        settings = ([kernel] * 2, [stride] * 2, [padding] * 2, [dilation] * 2, ceil_mode)
+        values, indices = aten.max_pool2d_with_indices(x, *settings)
+        mine, places = ours.max_pool2d_with_indices(x, *settings)
+        torch.testing.assert_close(mine, values, rtol=0, atol=0, equal_nan=True)
+        assert torch.equal(places, indices)
+        grad = torch.randn_like(values)
+        torch.testing.assert_close(
+            ours.max_pool2d_with_indices_backward(grad, x, *settings, indices),
+            aten.max_pool2d_with_indices_backward(grad, x, *settings, indices),
+        )
+
+
+@pytest.mark.parametrize("counted, divisor", [(True, None), (False, None), (True, 5)])
+@pytest.mark.parametrize("stride, padding", [(1, 1), (2, 0), (3, 1)])
+def test_average_pooling(stride, padding, counted, divisor):
+    x = torch.randn(2, 3, 11, 12)
+    settings = ([3, 3], [stride] * 2, [padding] * 2, False, counted, divisor)
+    grad = torch.randn_like(aten.avg_pool2d(x, *settings))
+    torch.testing.assert_close(
+        ours.avg_pool2d_backward(grad, x, *settings), aten.avg_pool2d_backward(grad, x, *settings)
+    )
+
+
+@pytest.mark.parametrize("reduction", [0, 1, 2])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_losses(reduction, weighted):
+    x, target = torch.randn(5, 4).log_softmax(-1), torch.tensor([0, 3, -100, 1, 2])
+    weight = torch.rand(4) if weighted else None
+    expected = aten.nll_loss_forward(x, target, weight, reduction, -100)
+    found = ours.nll_loss_forward(x, target, weight, reduction, -100)
+    torch.testing.assert_close(found[0], expected[0])
+    grad = torch.randn_like(expected[0])
+    settings = (grad, x, target, weight, reduction, -100, found[1])
+    torch.testing.assert_close(
+        ours.nll_loss_backward(*settings), aten.nll_loss_backward(*settings)
+    )
+
+
+def test_embedding_gradients():
+    indices, grad = torch.tensor([[0, 2, 2], [1, 0, 4]]), torch.randn(2, 3, 6)
+    for padding_idx in (-1, 0):
+        settings = (grad, indices, 5, padding_idx, False)
+        torch.testing.assert_close(
+            ours.embedding_dense_backward(*settings), aten.embedding_dense_backward(*settings)
+        )
+
+
+@pytest.mark.parametrize("correction", [None, 0, 1])
+def test_variance(correction):
+    x = torch.randn(3, 4, 5)
+    for dim, keep in ((None, False), ([1], True), ([0, 2], False)):
+        torch.testing.assert_close(
+            ours.var_mean(x, dim, correction=correction, keepdim=keep),
+            aten.var_mean.correction(x, dim, correction=correction, keepdim=keep),
+        )
+
+
+@pytest.mark.parametrize("norm_first", [False, True])
+def test_encoder_layers_of_inference(norm_first):
+    layer = torch.nn.TransformerEncoderLayer(
+        8, 2, 16, batch_first=True, norm_first=norm_first
+    ).eval()
+    x, masks = torch.randn(2, 5, 8), (None, torch.rand(5, 5) > 0.7)
+    attention = layer.self_attn
+    for mask in masks:
+        with torch.no_grad():
+            expected = layer(x, src_mask=mask)
+            found = ours.encoder_layer(
+                x, 8, 2, attention.in_proj_weight, attention.in_proj_bias,
+                attention.out_proj.weight, attention.out_proj.bias, False, norm_first, 1e-5,
+                layer.norm1.weight, layer.norm1.bias, layer.norm2.weight, layer.norm2.bias,
+                layer.linear1.weight, layer.linear1.bias, layer.linear2.weight,
+                layer.linear2.bias, mask, None if mask is None else 0,
+            )  # fmt: skip
+        torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("dim", [0, 1, -1])
+def test_scatter_of_one_element_in_every_line(dim):
+    x = torch.randn(3, 4, 5)
+    index = x.max(dim, keepdim=True).indices
+    src = torch.randn(index.shape)
+    torch.testing.assert_close(ours.scatter(x, dim, index, src), x.scatter(dim, index, src))

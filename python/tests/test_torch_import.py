@@ -1,0 +1,128 @@
+# Part of the Baechi project, under the Apache License v2.0 with LLVM Exceptions.
+# See LICENSE for license information.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""What the PyTorch importer makes of steps: names, loops for look-ups, errors."""
+
+import pytest
+
+import torch_support as support
+from baechi.importer.errors import ImportFailure, UnsupportedOperations
+from torch_support import F, baechi, nn, seeded, torch  # noqa: F401
+
+
+def lower(model, loss, *batch):
+    return support.compile_step(model, loss, support.sgd(model.parameters())).lower(*batch)
+
+
+def test_names_of_arguments_and_operators():
+    text = lower(support.Words(layers=1), support.token_loss, *support.tokens())
+    for name in ("embedding.weight", "encoder.layers.0.linear1.weight/momentum_buffer", "tokens"):
+        assert f'baechi.name = "{name}"' in text
+    for name in (
+        "encoder.layers.0.linear1/mm",
+        "backward/encoder.layers.0.linear1/mm",
+        "update/encoder.layers.0.linear1.weight/sub",
+        "loss/exp",
+        "backward/loss/",
+    ):
+        assert f'loc("{name}' in text
+
+
+def test_embeddings_are_looked_up_and_added_up_by_row():
+    # A one-hot product would have a matrix of 12 tokens by 20 words.
+    text = lower(support.Words(layers=1), support.token_loss, *support.tokens(length=7))
+    assert "scf.for" in text and "tensor.extract " in text
+    body = text[text.index("func.func") :]
+    assert "tensor<14x20xf32>, tensor<14x16xf32>" not in body
+    # Out of bounds is never read.
+    assert "arith.minsi" in body and "cf.assert" not in body
+
+
+def test_all_unsupported_operations_are_reported_at_once():
+    class Inner(nn.Module):
+        def forward(self, x):
+            values, _ = torch.sort(x, -1)
+            return values.sum()
+
+    class Model(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.linear = nn.Linear(4, 4)
+            self.inner = Inner()
+
+        def forward(self, x):
+            h = self.linear(x)
+            return self.inner(h) + torch.linalg.svd(h)[1].sum()
+
+    with pytest.raises(UnsupportedOperations) as caught:
+        lower(Model(), None, torch.randn(4, 4))
+    message = str(caught.value)
+    assert "aten.sort.default in 'inner/sort'" in message
+    assert "aten._linalg_svd.default in 'linalg_svd'" in message
+    assert message.count("test_torch_import.py:") >= 2
+    assert "docs/torch.md" in message
+
+
+class Linear(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.linear = nn.Linear(4, 4)
+
+
+def test_control_flow_on_values_is_an_error_with_its_line():
+    class Model(Linear):
+        def forward(self, x):
+            h = self.linear(x)
+            return h.sum() if h.sum() > 0 else h.mean()
+
+    with pytest.raises(ImportFailure, match=r"test_torch_import\.py:\d+.*must have fixed shapes"):
+        lower(Model(), None, torch.randn(4, 4))
+
+
+def test_a_loss_that_is_no_number():
+    class Model(Linear):
+        def forward(self, x):
+            return self.linear(x)
+
+    with pytest.raises(ImportFailure, match=r"not of shape \[4, 4\]"):
+        lower(Model(), None, torch.randn(4, 4))
+
+
+def test_a_loss_without_parameters():
+    class Model(Linear):
+        def forward(self, x):
+            return x.sum()
+
+    with pytest.raises(ImportFailure, match="depends on no parameter"):
+        lower(Model(), None, torch.randn(4, 4))
+
+
+def test_optimizers_that_are_not_known():
+    model = Linear()
+    with pytest.raises(baechi.torch.UnsupportedOptimizer, match="known: SGD, Adam, AdamW"):
+        baechi.torch.compile_step(model, None, torch.optim.RMSprop(model.parameters()))
+    with pytest.raises(baechi.torch.UnsupportedOptimizer, match="2 parameters that the model"):
+        baechi.torch.compile_step(model, None, torch.optim.SGD(Linear().parameters()))
+    sparse = nn.Embedding(4, 4, sparse=True)
+    with pytest.raises(baechi.torch.UnsupportedOptimizer, match="sparse gradients"):
+        baechi.torch.compile_step(sparse, None, torch.optim.SGD(sparse.parameters()))
+
+
+def test_calls_without_a_target():
+    model = support.Mlp()
+    step = support.compile_step(model, F.cross_entropy, support.sgd(model.parameters()))
+    with pytest.raises(TypeError, match="inputs and the target"):
+        step(torch.randn(8, 16))
+
+
+def test_tensors_that_a_model_holds_are_arguments():
+    class Model(Linear):
+        def __init__(self):
+            super().__init__()
+            self.scale = torch.tensor([1.0, 2.0, 3.0, 4.0])
+
+        def forward(self, x):
+            return (self.linear(x) * self.scale).sum()
+
+    text = lower(Model(), None, torch.randn(4, 4))
+    assert 'baechi.name = "constant/0"' in text and "dense_resource" not in text

@@ -1,0 +1,89 @@
+# Part of the Baechi project, under the Apache License v2.0 with LLVM Exceptions.
+# See LICENSE for license information.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""The collection's PyTorch models train on the devices as they do in PyTorch itself."""
+
+import os
+import pathlib
+import subprocess
+import sys
+
+import pytest
+
+import torch_support as support
+from baechi.models import torch as models
+from torch_support import seeded, torch  # noqa: F401
+
+pytestmark = support.needs_tools
+MACHINES = ["host:1", "host:2", "host:4"]
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+
+
+def trainings(name, preset, count):
+    """The same training some times over, in single precision, and in double."""
+    module = models.load(name)
+    for i in range(count + 1):
+        torch.manual_seed(0)
+        made = module.training(module.PRESETS[preset])
+        if i == count:
+            made.model.double()
+            made.batch = tuple(x.double() if x.is_floating_point() else x for x in made.batch)
+        yield made
+
+
+@pytest.mark.parametrize("machine", MACHINES)
+@pytest.mark.parametrize("name", models.NAMES)
+def test_fifty_losses_equal_pytorch(name, machine):
+    ours, eager, _ = trainings(name, "tiny", 2)
+    step = support.compile_step(ours.model, ours.loss, ours.optimizer, machine=machine)
+    for number in range(50):
+        # A loss near zero is the logarithm of a number near one, known to 1e-7 or so.
+        expected = pytest.approx(eager.eager_step().item(), rel=1e-4, abs=1e-6)
+        assert step(*ours.batch).item() == expected, f"step {number}"
+
+
+@pytest.mark.torch_large
+@pytest.mark.parametrize("name", models.NAMES)
+def test_losses_of_small_models(name):
+    """Within 1e-4 of PyTorch's; or, where PyTorch's own rounding moves a loss by
+    more than that of what it is in double precision (ResNet's), as far off that as
+    PyTorch's were so far."""
+    *ours, eager, exact = trainings(name, "small", len(MACHINES) + 1)
+    steps = [
+        support.compile_step(made.model, made.loss, made.optimizer, machine=machine)
+        for made, machine in zip(ours, MACHINES, strict=True)
+    ]
+    known = 0.0
+    # Adam divides small gradients by themselves, and with them their rounding: the
+    # MLP's losses leave 1e-4 at step 37 (docs/torch.md).
+    for number in range(30 if name == "mlp" else 50):
+        theirs = eager.eager_step().item()
+        right = exact.eager_step().item() if name == "resnet" else theirs
+        known = max(known, abs(theirs - right) / abs(right))
+        allowed = max(1e-4, 4 * known) * abs(right) + 1e-6
+        found = [step(*made.batch).item() for step, made in zip(steps, ours, strict=True)]
+        assert all(abs(loss - right) <= allowed for loss in found), f"step {number}: {found}"
+
+
+def test_a_limit_that_one_device_cannot_hold():
+    ours, eager, _ = trainings("transformer", "tiny", 2)
+    with pytest.raises(support.tools.CompileError, match="no placement can fit"):
+        support.compile_step(ours.model, ours.loss, ours.optimizer, machine="host:1@60KiB")(
+            *ours.batch
+        )
+    step = support.compile_step(ours.model, ours.loss, ours.optimizer, machine="host:4@60KiB")
+    for _ in range(3):
+        assert step(*ours.batch).item() == pytest.approx(eager.eager_step().item(), rel=1e-4)
+
+
+def test_the_example_runs(tmp_path):
+    paths = {"XDG_CACHE_HOME": str(tmp_path), "PYTHONPATH": str(ROOT / "python")}
+    done = subprocess.run(
+        [sys.executable, ROOT / "examples" / "torch_mlp.py"],
+        capture_output=True,
+        text=True,
+        env={**os.environ, **paths},
+    )
+    assert done.returncode == 0, done.stderr
+    assert "step 40: loss 0." in done.stdout and "measured" in done.stdout
+    assert "torch.Size([256, 8])" in done.stdout
