@@ -109,7 +109,7 @@ void renewContext() {
 /// Exit status when a parser of MLIR's own dialects crashes, as some do on what
 /// they do not expect. scripts/fuzz then goes on in a new process: what the
 /// crash left of the heap cannot be trusted.
-constexpr int parserCrashed = 77;
+constexpr int parserCrashed = 90;
 
 /// The module that \p text is; null for an error.
 OwningOpRef<ModuleOp> parse(StringRef text) {

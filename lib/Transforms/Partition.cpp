@@ -230,7 +230,8 @@ private:
                                    << " itself, which is no function any more "
                                       "once it is partitioned";
       auto function = dyn_cast<FunctionOpInterface>(named);
-      bool kernel = function && function->hasAttr(BaechiDialect::kKernel);
+      bool kernel =
+          isa<func::FuncOp>(named) && named->hasAttr(BaechiDialect::kKernel);
       Operation *copy =
           kernel ? top.cloneWithoutRegions(*named) : top.clone(*named);
       if (kernel)

@@ -175,3 +175,19 @@ func.func @odd(%x: vector<4xf32>) -> vector<4xf32> {
   %unused:2 = "other.two"(%1) : (vector<4xf32>) -> (vector<4xf32>, i64)
   return %1 : vector<4xf32>
 }
+
+// -----
+
+// Only a func.func is a kernel: what else has the attribute keeps its body.
+// CHECK-LABEL: func.func private @marked(
+// CHECK: module @host0
+// CHECK: llvm.func internal @twice(%{{.*}}: i64) -> i64 {{.*}}{
+// CHECK: llvm.add
+llvm.func @marked(%x: i64) -> i64 {
+  %0 = llvm.call @twice(%x) : (i64) -> i64
+  llvm.return %0 : i64
+}
+llvm.func internal @twice(%x: i64) -> i64 attributes {baechi.kernel, sym_visibility = "private"} {
+  %0 = llvm.add %x, %x : i64
+  llvm.return %0 : i64
+}

@@ -92,6 +92,17 @@ static LogicalResult checkReduction(Operation *op) {
   return success();
 }
 
+LogicalResult formkernels::checkAttributes(func::FuncOp step) {
+  for (Operation &op : step.front().without_terminator())
+    for (NamedAttribute attr : op.getDiscardableAttrs())
+      if (isa_and_nonnull<BaechiDialect>(attr.getNameDialect()))
+        return op.emitOpError("carries '")
+               << attr.getName().getValue()
+               << "', which does not survive fusion; set it on the calls of "
+                  "kernels, after --baechi-form-kernels";
+  return success();
+}
+
 LogicalResult formkernels::checkOperations(func::FuncOp step) {
   for (BlockArgument argument : step.getArguments()) {
     std::string why = whyUnsupported(argument.getType());
@@ -108,12 +119,6 @@ LogicalResult formkernels::checkOperations(func::FuncOp step) {
              << " is no tensor; a scalar is a tensor without dimensions";
 
   for (Operation &op : step.front().without_terminator()) {
-    for (NamedAttribute attr : op.getDiscardableAttrs())
-      if (isa_and_nonnull<BaechiDialect>(attr.getNameDialect()))
-        return op.emitOpError("carries '")
-               << attr.getName().getValue()
-               << "', which does not survive fusion; set it on the calls of "
-                  "kernels, after --baechi-form-kernels";
     WalkResult walked = op.walk([&](Operation *inner) -> WalkResult {
       if (isa<CallOpInterface>(inner))
         return inner->emitOpError("calls another function; inline it first "

@@ -43,6 +43,9 @@ public:
     // No common subexpressions are merged: shared fills and empty tensors cost
     // copies when kernels are bufferized.
     KernelReport counted;
+    // Simplification moves constants and forgets where they were.
+    if (failed(checkAttributes(step)))
+      return signalPassFailure();
     simplify(step);
     if (failed(checkOperations(step)))
       return signalPassFailure();

@@ -19,6 +19,9 @@ namespace baechi::formkernels {
 /// of operations on tensors. Errors name what is in the way.
 mlir::FailureOr<mlir::func::FuncOp> findStep(mlir::ModuleOp module);
 
+/// Errors on attributes of the baechi dialect, which kernels do not keep.
+mlir::LogicalResult checkAttributes(mlir::func::FuncOp step);
+
 /// Errors on what cannot become a kernel: dynamic shapes, element types without
 /// code, operations of unknown dialects, scalars that loops leave behind. Run
 /// after canonicalization, which removes some of these.
