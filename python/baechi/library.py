@@ -10,6 +10,7 @@ import hashlib
 import json
 import os
 import pathlib
+import re
 import stat
 from typing import Any
 
@@ -67,7 +68,8 @@ class StepLibrary:
         file = pathlib.Path(file)
         self._step = ctypes.c_void_p()
         _check(file)
-        prefix = file.stem.removeprefix("lib")
+        prefix = re.sub("[^0-9A-Za-z]", "_", file.stem.removeprefix("lib"))
+        prefix = f"_{prefix}" if prefix[:1].isdigit() else prefix
         try:
             library = ctypes.CDLL(str(file.absolute()))
         except OSError as error:

@@ -53,6 +53,8 @@ void baechi::runtime::runDevice(const std::shared_ptr<SessionState> &state,
   context.finished.store(true, std::memory_order_release);
   uint32_t generation = 0;
   state->arrive();
+  if (context.idle)
+    return state->stopping.wait(false, std::memory_order_acquire);
   for (;;) {
     state->generation.wait(generation, std::memory_order_acquire);
     ++generation;

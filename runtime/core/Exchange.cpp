@@ -37,6 +37,16 @@ static uint32_t offeredBy(Side side) {
   return side == Side::Sender ? Slot::Sent : Slot::Received;
 }
 
+/// No operator, no message, and no memory that its step could copy within.
+static bool isIdle(const Program &program, int32_t device) {
+  const DeviceInfo &info = program.devices[device];
+  return info.operators.empty() && info.arenaBytes == 0 &&
+         std::none_of(program.queues.begin(), program.queues.end(),
+                      [&](const QueueInfo &queue) {
+                        return queue.from == device || queue.to == device;
+                      });
+}
+
 Exchange::Exchange(const Program &program, const std::vector<bool> &holdsData,
                    int32_t spins, bool timeline, FaultInjector *faults)
     : program(program), spins(spins), timeline(timeline), faults(faults) {
@@ -49,7 +59,8 @@ Exchange::Exchange(const Program &program, const std::vector<bool> &holdsData,
   }
   for (size_t i = 0; i < program.devices.size(); ++i)
     contexts.push_back(std::make_unique<baechi_context>(
-        *this, static_cast<int32_t>(i), program.devices[i].operators.size()));
+        *this, static_cast<int32_t>(i), program.devices[i].operators.size(),
+        isIdle(program, static_cast<int32_t>(i))));
   waits.reserve(contexts.size());
 }
 
@@ -310,7 +321,7 @@ void Exchange::reset() {
     context->operators.assign(context->operators.size(), Interval());
     context->failure = Failure();
     context->place.store(baechi_context::nowhere, std::memory_order_relaxed);
-    context->finished.store(false, std::memory_order_relaxed);
+    context->finished.store(context->idle, std::memory_order_relaxed);
   }
   failed.store(nobody, std::memory_order_relaxed);
   epoch = Clock::now();

@@ -90,8 +90,8 @@ struct Failure {
 /// rest between steps.
 struct alignas(baechi::runtime::cacheLineBytes) baechi_context {
   baechi_context(baechi::runtime::Exchange &exchange, int32_t device,
-                 size_t operators)
-      : exchange(exchange), device(device), operators(operators) {}
+                 size_t operators, bool idle)
+      : exchange(exchange), device(device), idle(idle), operators(operators) {}
 
   static constexpr int32_t nowhere = -1;
   static constexpr uint64_t nothing = UINT64_MAX;
@@ -99,6 +99,8 @@ struct alignas(baechi::runtime::cacheLineBytes) baechi_context {
 
   baechi::runtime::Exchange &exchange;
   const int32_t device;
+  /// The step has nothing for it to do, so no step wakes it.
+  const bool idle;
   std::vector<baechi::runtime::Interval> operators;
   /// Null: an operator runs while its thread is between begin and end.
   baechi::runtime::OperatorMarks *marks = nullptr;

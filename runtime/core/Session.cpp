@@ -39,9 +39,7 @@ public:
   }
 
   ~Implementation() {
-    state->stopping.store(true, std::memory_order_release);
-    state->generation.fetch_add(1, std::memory_order_release);
-    state->generation.notify_all();
+    state->stop();
     for (size_t i = 0; i < threads.size(); ++i)
       if (usable ||
           state->exchange.context(i).finished.load(std::memory_order_acquire))

@@ -44,9 +44,20 @@ struct SessionState {
   // Movers use the drivers.
   ~SessionState() { exchange.dropMovers(); }
 
-  /// Lets every device thread go on to its next step, or to its end.
+  /// Lets every device that has something to do go on to its next step.
   void release() {
-    running.store(int32_t(drivers.size()), std::memory_order_relaxed);
+    int32_t busy = 0;
+    for (size_t i = 0; i < drivers.size(); ++i)
+      busy += exchange.context(i).idle ? 0 : 1;
+    running.store(busy, std::memory_order_relaxed);
+    generation.fetch_add(1, std::memory_order_release);
+    generation.notify_all();
+  }
+
+  /// Lets every device thread end.
+  void stop() {
+    stopping.store(true, std::memory_order_release);
+    stopping.notify_all();
     generation.fetch_add(1, std::memory_order_release);
     generation.notify_all();
   }

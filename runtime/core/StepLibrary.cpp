@@ -55,9 +55,18 @@ static void copyText(const std::string &text, char *to, size_t size) {
 
 baechi_step *baechi_step_open(const char *manifest,
                               const baechi_symbol *symbols, size_t symbol_count,
-                              char *error, size_t error_size) {
+                              const baechi_step_options *options, char *error,
+                              size_t error_size) {
   auto step = std::make_unique<baechi_step>();
   int failed = step->guarded([&]() -> Error {
+    SessionOptions chosen;
+    if (options) {
+      if (!(options->watchdog_seconds >= 0))
+        return Error("watchdog_seconds is negative or no number; 0 is for a "
+                     "step without a watchdog");
+      chosen.watchdogSeconds = options->watchdog_seconds;
+      chosen.pinThreads = options->pin_threads != 0;
+    }
     Expected<Program> program = Program::parse(manifest);
     if (!program)
       return program.takeError();
@@ -68,7 +77,7 @@ baechi_step *baechi_step_open(const char *manifest,
       return nullptr;
     };
     Expected<std::unique_ptr<Session>> session =
-        Session::create(std::move(*program), resolve);
+        Session::create(std::move(*program), resolve, std::move(chosen));
     if (!session)
       return session.takeError();
     step->session = std::move(*session);

@@ -91,7 +91,9 @@ Opt<std::string> trace("trace", cl::value_desc("FILE"),
                                 "Chrome-trace form"),
                        cl::cat(category));
 Opt<std::string> json("json", cl::value_desc("FILE"),
-                      cl::desc("the report as JSON"), cl::cat(category));
+                      cl::desc("the report as JSON ('-': to the standard output, "
+                               "and the text to the standard error)"),
+                      cl::cat(category));
 Opt<std::string> html("html", cl::value_desc("FILE"),
                       cl::desc("the report as a web page: timelines, memory, "
                                "graph and tables in one file"),
@@ -253,10 +255,11 @@ RunOptions baechi::parseOptions(int argc, char **argv) {
        {options.inputs, options.reference, options.place.placement})
     requireReadable(path);
   for (const std::string &path :
-       {options.profile, options.outputs, options.trace, options.json,
-        options.html, options.output, options.calibrate})
+       {options.profile, options.outputs, options.trace, options.html,
+        options.output, options.calibrate})
     requireWritable(path);
-  if (options.queryMachine != "-")
-    requireWritable(options.queryMachine);
+  for (const std::string &path : {options.queryMachine, options.json})
+    if (path != "-")
+      requireWritable(path);
   return options;
 }

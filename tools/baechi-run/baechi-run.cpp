@@ -434,7 +434,8 @@ private:
       report.single = single->measurement();
       report.singlePredictedNs = report.compiled.singleDeviceNs;
     }
-    report.print(llvm::outs());
+    // The one who reads the JSON from a pipe has that alone there.
+    report.print(options.json == "-" ? llvm::errs() : llvm::outs());
 
     if (!options.outputs.empty())
       writeOutputs();
@@ -447,7 +448,10 @@ private:
       std::string text;
       llvm::raw_string_ostream(text)
           << llvm::formatv("{0:2}", llvm::json::Value(report.toJson())) << '\n';
-      writeText(options.json, text);
+      if (options.json == "-")
+        llvm::outs() << text;
+      else
+        writeText(options.json, text);
     }
     if (!options.html.empty()) {
       FailureOr<std::string> page =

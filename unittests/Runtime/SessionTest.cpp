@@ -21,6 +21,7 @@
 using namespace baechi::runtime;
 using namespace baechi::runtime::test;
 using testing::HasSubstr;
+using testing::StartsWith;
 
 namespace {
 
@@ -325,6 +326,27 @@ TEST(Session, AbiSymbolsAreComplete) {
                          "baechi_divided_by_zero", "baechi_cuda_launch",
                          "baechi_cuda_sgemm", "baechi_cuda_copy",
                          "baechi_cuda_constant"));
+}
+
+/// A step that one of the devices has no part in.
+TEST(Session, AnIdleDeviceIsNotWoken) {
+  Program program = makeProgram(2);
+  program.devices[1].arenaBytes = 0;
+  program.devices[1].operators.clear();
+  int busy = 0, idle = 0;
+  bodies[0] = [&](Context, char *) { return ++busy, 0; };
+  bodies[1] = [&](Context, char *) { return ++idle, 0; };
+  auto session = Session::create(program, resolveBody);
+  ASSERT_TRUE(session) << session.error().message();
+  for (int i = 0; i < 3; ++i)
+    ASSERT_FALSE((*session)->step());
+  EXPECT_EQ(3, busy);
+  EXPECT_EQ(0, idle);
+  // Its failure is that of the other one.
+  bodies[0] = [](Context, char *) { return 5; };
+  Error error = (*session)->step();
+  ASSERT_TRUE(error);
+  EXPECT_THAT(error.message(), StartsWith("device host0"));
 }
 
 } // namespace

@@ -29,12 +29,22 @@ typedef struct {
   void (*address)(void);
 } baechi_symbol;
 
+/* How a step runs. */
+typedef struct {
+  /* A step in which nothing happens for that long is given up; 0: never. */
+  double watchdog_seconds;
+  /* Whether each device's thread stays on a core of its own. */
+  int pin_threads;
+} baechi_step_options;
+
 /* Loads the program of `manifest` (docs/program-format.md) and starts a thread
-   for each device. Null after an error, whose text is then in `error`, cut to
-   `error_size` bytes with its terminator. */
+   for each device. `options`: null for the runtime's own (60 s, pinned). Null
+   after an error, whose text is then in `error`, cut to `error_size` bytes with
+   its terminator. */
 baechi_step *baechi_step_open(const char *manifest,
                               const baechi_symbol *symbols,
-                              size_t symbol_count, char *error,
+                              size_t symbol_count,
+                              const baechi_step_options *options, char *error,
                               size_t error_size);
 
 /* Ends the threads and releases the memory; null is ignored. */

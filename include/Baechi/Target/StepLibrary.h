@@ -27,6 +27,8 @@ llvm::Error writeStepLibrary(llvm::StringRef path, llvm::StringRef manifest,
 
 /// The library's prefix and names as C identifiers: "params/w" is "PARAMS_W".
 std::string cIdentifier(llvm::StringRef name, bool upper);
+/// Whether a C or C++ program cannot have a type of that name, or its header.
+bool isReservedInC(llvm::StringRef name);
 /// The C header of a program, and the C source that defines what it declares.
 /// \p blas: the code calls OpenBLAS, which then computes in the calling threads.
 std::string stepLibraryHeader(llvm::StringRef prefix,

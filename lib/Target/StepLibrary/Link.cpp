@@ -28,16 +28,23 @@ namespace path = llvm::sys::path;
 namespace {
 constexpr const char *kArchive = "libBaechiRuntime.a";
 
-llvm::Expected<std::string> findCompiler() {
+/// The program and what CC gives it, as in CC="ccache gcc -m64".
+llvm::Expected<std::vector<std::string>> findCompiler() {
   const char *given = std::getenv("CC");
-  for (const char *name : {given, "cc", "clang", "clang-22", "gcc"})
-    if (name && *name) {
-      if (auto found = llvm::sys::findProgramByName(name))
-        return *found;
-      if (name == given)
-        return llvm::createStringError("CC names '" + llvm::Twine(given) +
-                                       "', which is no program");
-    }
+  llvm::SmallVector<llvm::StringRef> words;
+  llvm::SplitString(given ? given : "", words);
+  if (!words.empty()) {
+    auto found = llvm::sys::findProgramByName(words.front());
+    if (!found)
+      return llvm::createStringError("CC names '" + words.front() +
+                                     "', which is no program");
+    std::vector<std::string> command{*found};
+    command.insert(command.end(), words.begin() + 1, words.end());
+    return command;
+  }
+  for (const char *name : {"cc", "clang", "clang-22", "gcc"})
+    if (auto found = llvm::sys::findProgramByName(name))
+      return std::vector<std::string>{*found};
   return llvm::createStringError(
       "no C compiler to link with: install gcc or clang, or set CC");
 }
@@ -142,11 +149,15 @@ baechi::writeStepLibrary(llvm::StringRef file, llvm::StringRef manifest,
                                    "' is no name of a shared object: NAME.so");
   stem.consume_front("lib");
   std::string prefix = cIdentifier(stem, /*upper=*/false);
+  if (isReservedInC(prefix))
+    return llvm::createStringError(
+        "'" + file + "': C has another meaning for '" + prefix +
+        "', which all names of the library would begin with; choose another");
   runtime::Expected<runtime::Program> program =
       runtime::Program::parse(manifest);
   if (!program)
     return llvm::createStringError(program.error().message());
-  llvm::Expected<std::string> compiler = findCompiler();
+  llvm::Expected<std::vector<std::string>> compiler = findCompiler();
   if (!compiler)
     return compiler.takeError();
   llvm::Expected<std::string> archive = findArchive();
@@ -177,10 +188,11 @@ baechi::writeStepLibrary(llvm::StringRef file, llvm::StringRef manifest,
   if (llvm::Error error = writeFile(inside("exports"), exports))
     return error;
   placement::StagedFile linked(file.str());
-  std::vector<std::string> command{
-      *compiler, "-shared",          "-fPIC",          "-O1",
-      "-o",      linked.temporary(), inside("glue.c"),
-  };
+  std::vector<std::string> command = std::move(*compiler);
+  llvm::append_range(
+      command, std::initializer_list<std::string>{"-shared", "-fPIC", "-O1",
+                                                  "-o", linked.temporary(),
+                                                  inside("glue.c")});
   for (auto [i, object] : llvm::enumerate(objects)) {
     command.push_back(inside("code" + llvm::Twine(i) + ".o"));
     if (llvm::Error error = writeFile(command.back(), object.getBuffer()))

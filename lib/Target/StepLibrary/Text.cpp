@@ -23,6 +23,26 @@ std::string baechi::cIdentifier(llvm::StringRef name, bool upper) {
   return text;
 }
 
+bool baechi::isReservedInC(llvm::StringRef name) {
+  // C23's and C++20's keywords that a file may well be called.
+  static constexpr llvm::StringLiteral words[] = {
+      "alignas",   "alignof",  "and",      "asm",       "auto",     "bool",
+      "break",     "case",     "catch",    "char",      "class",    "concept",
+      "const",     "continue", "default",  "delete",    "do",       "double",
+      "else",      "enum",     "explicit", "export",    "extern",   "false",
+      "float",     "for",      "friend",   "goto",      "if",       "inline",
+      "int",       "long",     "mutable",  "namespace", "new",      "noexcept",
+      "not",       "nullptr",  "operator", "or",        "private",  "protected",
+      "public",    "register", "requires", "restrict",  "return",   "short",
+      "signed",    "sizeof",   "static",   "struct",    "switch",   "template",
+      "this",      "throw",    "true",     "try",       "typedef",  "typeid",
+      "typename",  "union",    "unsigned", "using",     "virtual",  "void",
+      "volatile",  "while",    "xor",      "constexpr", "decltype", "typeof",
+      // What the header itself includes or the library defines.
+      "size_t",    "stddef",   "stdint",   "baechi_step"};
+  return llvm::is_contained(words, name);
+}
+
 namespace {
 /// Replaces `@` by the prefix and `$` by it in capitals.
 std::string expand(llvm::StringRef text, llvm::StringRef prefix) {
@@ -75,9 +95,22 @@ void writeLiteral(llvm::raw_ostream &os, llvm::StringRef text) {
 
 const char *const declarations = R"(typedef struct @ @;
 
-/* Loads the program and starts a thread for each of its devices. Null after an
-   error, whose text is then in `error`, cut to `error_size` bytes. */
+/* How steps run. */
+typedef struct {
+  /* A step in which nothing happens for that long is given up with an error that
+     tells what each device does; 0: never. */
+  double watchdog_seconds;
+  /* Whether each device's thread stays on a core of its own; switch it off where
+     several steps, or other work, share the cores. */
+  int pin_threads;
+} @_options;
+
+/* Loads the program and starts a thread for each of its devices, which are pinned
+   and have a watchdog of 60 s. Null after an error, whose text is then in
+   `error`, cut to `error_size` bytes. */
 @ *@_open(char *error, size_t error_size);
+/* The same with other options. */
+@ *@_open_with(const @_options *options, char *error, size_t error_size);
 /* Ends the threads and releases the memory. */
 void @_close(@ *step);
 
@@ -103,10 +136,12 @@ const char *@_program(void);
 const char *const types = R"(
 typedef struct baechi_step baechi_step;
 typedef struct { const char *name; void (*address)(void); } baechi_symbol;
+typedef @_options baechi_step_options;
 )";
 
 const char *const definitions = R"(
-baechi_step *baechi_step_open(const char *, const baechi_symbol *, size_t, char *, size_t);
+baechi_step *baechi_step_open(const char *, const baechi_symbol *, size_t,
+                              const baechi_step_options *, char *, size_t);
 void baechi_step_close(baechi_step *);
 int baechi_step_set_argument(baechi_step *, size_t, const void *, size_t);
 int baechi_step_get_argument(baechi_step *, size_t, void *, size_t);
@@ -116,10 +151,12 @@ int64_t baechi_step_wall_ns(const baechi_step *);
 const char *baechi_step_error(const baechi_step *);
 
 #define INNER ((baechi_step *)step)
-@ *@_open(char *error, size_t size) {
+@ *@_open_with(const @_options *options, char *error, size_t size) {
   PREPARE;
-  return (@ *)baechi_step_open(manifest, symbols, sizeof(symbols) / sizeof(*symbols), error, size);
+  return (@ *)baechi_step_open(manifest, symbols, sizeof(symbols) / sizeof(*symbols), options,
+                               error, size);
 }
+@ *@_open(char *error, size_t size) { return @_open_with(0, error, size); }
 void @_close(@ *step) { baechi_step_close(INNER); }
 int @_set_argument(@ *step, size_t i, const void *data, size_t bytes) {
   return baechi_step_set_argument(INNER, i, data, bytes);
@@ -146,7 +183,7 @@ std::string baechi::stepLibraryHeader(llvm::StringRef prefix,
     os << ' ' << inComment(device.name);
   os << expand(R"(, as a library. Generated.
 
-   One thread at a time for each open step; link with lib@.so. */
+   One thread at a time for each open step. */
 #ifndef $_H
 #define $_H
 
@@ -188,7 +225,7 @@ std::string baechi::stepLibrarySource(llvm::StringRef prefix,
     os << "void " << device.entry << "(void);\n";
   os << "\nstatic const char manifest[] =\n";
   writeLiteral(os, manifest);
-  os << ";\n" << types << "static const baechi_symbol symbols[] = {\n";
+  os << ";\n" << expand(types, prefix) << "static const baechi_symbol symbols[] = {\n";
   for (const runtime::DeviceInfo &device : program.devices)
     os << "    {\"" << device.entry << "\", " << device.entry << "},\n";
   os << "};\n";
