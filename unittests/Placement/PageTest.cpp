@@ -97,6 +97,11 @@ TEST(Page, HoldsWhatWasMeasured) {
   EXPECT_EQ(data["measured"]["transfers"]["end_ns"], json({33, 1044}));
   EXPECT_EQ(data["measured"]["single_device_ns"], nullptr);
   EXPECT_EQ(data["devices"][1]["arena_bytes"], 128);
+  // The first device lets go of b's output when its copy has come.
+  json planned = data["memory"][0], happened = data["measured"]["memory"][0];
+  EXPECT_EQ(planned[1], happened[1]);
+  EXPECT_EQ(planned[0].back(), 1030);
+  EXPECT_EQ(happened[0].back(), 1044);
 }
 
 TEST(Page, IsAFunctionOfItsInput) {

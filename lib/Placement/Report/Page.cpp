@@ -44,7 +44,7 @@ public:
     data["operators"] = operators();
     data["edges"] = edges();
     data["transfers"] = transfers();
-    data["memory"] = memory();
+    data["memory"] = memory(problem, placement);
     data["reasons"] = reasons();
     data["measured"] = measured ? measurement() : Json(nullptr);
     return data;
@@ -171,7 +171,7 @@ private:
   }
 
   /// Per device its times and its levels.
-  Json memory() const {
+  static Json memory(const Problem &problem, const Placement &placement) {
     Json list = Json::array();
     for (const auto &levels : memoryOverTime(problem, placement)) {
       Json at = Json::array(), bytes = Json::array();
@@ -182,6 +182,25 @@ private:
       list.push_back({std::move(at), std::move(bytes)});
     }
     return list;
+  }
+
+  /// The memory of the step that ran: the placement at the times that were
+  /// measured. What did not happen keeps its planned time.
+  Json measuredMemory() const {
+    Problem happened = problem;
+    Placement at = placement;
+    for (size_t i = 0; i < measured->operators.size(); ++i)
+      if (const PageSpan &span = measured->operators[i]; span.startNs >= 0) {
+        at.startNs[i] = span.startNs;
+        happened.graph.ops[i].timeNs = {{"", span.endNs - span.startNs}};
+      }
+    for (size_t k = 0; k < measured->transfers.size(); ++k)
+      if (const PageSpan &span = measured->transfers[k]; span.startNs >= 0) {
+        at.transfers[k].startNs = span.startNs;
+        at.transfers[k].endNs = span.endNs;
+      }
+    at.makespanNs = measured->shownStepNs;
+    return memory(happened, at);
   }
 
   /// Of the longest operators, and the longest on the critical path.
@@ -227,7 +246,8 @@ private:
             {"shown_step_ns", measured->shownStepNs},
             {"busy_ns", measured->busyNs},
             {"operators", spanData(measured->operators)},
-            {"transfers", spanData(measured->transfers)}};
+            {"transfers", spanData(measured->transfers)},
+            {"memory", measuredMemory()}};
   }
 
   const Problem &problem;

@@ -9,7 +9,10 @@ class MemoryChart {
     this.canvas.style.height = `${this.shown.length * (this.height + this.gap) + 4}px`;
     const idle = model.devices.length - this.shown.length;
     byId('memory-hint').textContent += idle ? `; ${plural(idle, 'device')} without any left out` : '';
-    this.levels = model.data.memory.map(([at, bytes]) => ({at: Float64Array.from(at), bytes: Float64Array.from(bytes)}));
+    const levelsOf = memory => memory.map(([at, bytes]) => ({at: Float64Array.from(at), bytes: Float64Array.from(bytes)}));
+    this.levels = levelsOf(model.data.memory);
+    this.measured = model.measured ? levelsOf(model.measured.memory) : [];
+    if (this.measured.length) byId('memory-hint').textContent += '; filled: predicted, line: measured';
     this.surface = new Surface(this.canvas, context => this.paint(context));
     axis.surfaces.push(this.surface);
     listen(this.canvas, this);
@@ -47,7 +50,8 @@ class MemoryChart {
       context.beginPath();
       context.rect(axis.left, top, axis.width, this.height);
       context.clip();
-      if (this.levels[d]) this.paintLevels(context, d, y, bottom);
+      if (this.levels[d]) this.fillLevels(context, d, y, bottom);
+      if (this.measured[d]) this.strokeMeasured(context, d, y);
       const line = (bytes, colour, dash) => {
         context.strokeStyle = colour;
         context.setLineDash(dash);
@@ -77,23 +81,30 @@ class MemoryChart {
     });
   }
 
-  /// One column a pixel: the most in it.
-  paintLevels(context, d, y, bottom) {
-    const {axis} = this, levels = this.levels[d], count = levels.at.length;
-    const end = Math.min(axis.left + axis.width, axis.x(this.model.makespan));
+  /// A path along the levels until a time, one column a pixel: the most in it. The
+  /// pixels where it begins and ends; null where none of it is in view.
+  tracePath(context, levels, until, y) {
+    const {axis} = this, count = levels.at.length;
+    const end = Math.min(axis.left + axis.width, axis.x(until));
     const begin = Math.max(axis.left, axis.x(0));
-    if (!count || end <= begin) return;
+    if (!count || end <= begin) return null;
     let k = this.indexAt(levels, axis.time(begin));
     context.beginPath();
-    context.moveTo(begin, bottom);
     for (let x = Math.floor(begin); x < end; ++x) {
-      const until = axis.time(x + 1);
+      const next = axis.time(x + 1);
       let most = levels.bytes[k];
-      while (k + 1 < count && levels.at[k + 1] < until) most = Math.max(most, levels.bytes[++k]);
+      while (k + 1 < count && levels.at[k + 1] < next) most = Math.max(most, levels.bytes[++k]);
       context.lineTo(Math.max(x, begin), y(most));
       context.lineTo(Math.min(x + 1, end), y(most));
     }
-    context.lineTo(end, bottom);
+    return [begin, end];
+  }
+
+  fillLevels(context, d, y, bottom) {
+    const ends = this.tracePath(context, this.levels[d], this.model.makespan, y);
+    if (!ends) return;
+    context.lineTo(ends[1], bottom);
+    context.lineTo(ends[0], bottom);
     context.closePath();
     context.fillStyle = deviceColour(d);
     context.globalAlpha = 0.45;
@@ -104,14 +115,25 @@ class MemoryChart {
     context.stroke();
   }
 
+  strokeMeasured(context, d, y) {
+    if (!this.tracePath(context, this.measured[d], this.model.measured.shown_step_ns, y)) return;
+    context.strokeStyle = theme.ink;
+    context.lineWidth = 1.2;
+    context.stroke();
+  }
+
   hover(x, y, event) {
     const d = this.shown[Math.floor(y / (this.height + this.gap))], device = this.model.devices[d], time = this.axis.time(x);
-    if (!device || !this.levels[d] || x < this.axis.left || time < 0 || time > this.model.makespan) {
+    const at = (levels, until) => levels && time <= until ? levels.bytes[this.indexAt(levels, time)] : null;
+    const planned = device && at(this.levels[d], this.model.makespan);
+    const measured = device && this.model.measured ? at(this.measured[d], this.model.measured.shown_step_ns) : null;
+    if (!device || x < this.axis.left || time < 0 || (planned === null && measured === null)) {
       tip.hide();
       return;
     }
-    const bytes = this.levels[d].bytes[this.indexAt(this.levels[d], time)];
-    const lines = [element('b', {}, device.name), `${bytesText(bytes)} of ${bytesText(device.memory_bytes)} at ${timeText(time)}`];
+    const lines = [element('b', {}, device.name), `of ${bytesText(device.memory_bytes)} at ${timeText(time)}: `];
+    if (planned !== null) lines.push(`${bytesText(planned)} predicted`);
+    if (measured !== null) lines.push(`${planned !== null ? ', ' : ''}${bytesText(measured)} measured`);
     if (device.arena_bytes) lines.push(element('br'), `arena as planned ${bytesText(device.arena_bytes)}, peak of the replay ${bytesText(device.peak_bytes)}`);
     tip.show(event, lines);
   }
