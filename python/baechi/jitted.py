@@ -15,10 +15,10 @@ import jax
 import numpy as np
 
 from baechi import random_keys
+from baechi.compiled import Compiled
 from baechi.importer.jax import ImportedStep, import_step
 from baechi.program import CompileOptions, Program
 from baechi.resident import Residents
-from baechi.shown import Shown
 
 
 def jit(
@@ -61,7 +61,7 @@ def jit(
     return Jitted(step, donate_argnums, static_argnums, options)
 
 
-class Jitted(Shown):
+class Jitted(Compiled["_Program"]):
     """A step that runs on several devices; see `jit`."""
 
     def __init__(
@@ -86,26 +86,6 @@ class Jitted(Shown):
     def lower(self, *args: Any, **kwargs: Any) -> str:
         """The imported module as MLIR text, for these arguments."""
         return self._prepare(args, kwargs)[0].imported.text
-
-    @property
-    def placement(self) -> dict[str, str]:
-        """The device of every operator and argument of the program called last."""
-        return self._called().placement()
-
-    def report(self) -> str:
-        """The program called last: prediction, measured steps, devices."""
-        return self._called().report()
-
-    def explain(self, name: str = "*") -> str:
-        """Why operators of the program called last, by a pattern of names, are
-        where they are: for each device the earliest start, the bytes needed and
-        free, and the step's time with the operator there."""
-        return self._called().explain(name)
-
-    def _called(self) -> _Program:
-        if self._latest is None:
-            raise RuntimeError("the step has no program yet: call it first")
-        return self._latest
 
     def _prepare(self, args, kwargs):
         if kwargs:

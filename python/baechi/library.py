@@ -47,7 +47,9 @@ def _check(file: pathlib.Path) -> None:
     except OSError as error:
         raise StepError(f"{file}: cannot be read: {error.strerror}") from error
     if mode & stat.S_IWOTH:
-        raise StepError(f"{file}: everybody may write it (mode {stat.S_IMODE(mode):o}), so its code is not run")
+        raise StepError(
+            f"{file}: everybody may write it (mode {stat.S_IMODE(mode):o}), so its code is not run"
+        )
     code, seal = content[:-_SEAL_BYTES], content[-_SEAL_BYTES:]
     if not seal.startswith(_SEAL):
         raise StepError(
@@ -55,7 +57,9 @@ def _check(file: pathlib.Path) -> None:
             "baechi-run --emit=so writes"
         )
     if hashlib.sha256(code).hexdigest().encode() != seal[len(_SEAL) : -1]:
-        raise StepError(f"{file}: damaged: its hash is not the one that it was written with; write it again")
+        raise StepError(
+            f"{file}: damaged: its hash is not the one that it was written with; write it again"
+        )
 
 
 class StepLibrary:

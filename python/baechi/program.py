@@ -93,7 +93,9 @@ class Program:
 
     def placement_file(self) -> str:
         """The placement in the form that `placement=` takes (docs/formats.md)."""
-        ops = [{"id": i, "name": n, "device": d} for i, (n, d) in enumerate(self.placement().items())]
+        ops = [
+            {"id": i, "name": n, "device": d} for i, (n, d) in enumerate(self.placement().items())
+        ]
         return json.dumps({"format": "baechi-placement", "version": 1, "ops": ops})
 
     def report(self) -> str:
@@ -156,4 +158,8 @@ class Program:
             )
         lines = done.stderr.splitlines()
         first = [i for i, line in enumerate(lines) if ": remark: " in line]
-        return "\n".join(line.split(": remark: ", 1)[-1] for line in lines[first[0] :]) if first else ""
+        return (
+            "\n".join(line.split(": remark: ", 1)[-1] for line in lines[first[0] :])
+            if first
+            else ""
+        )

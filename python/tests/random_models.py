@@ -214,13 +214,13 @@ class _Writer:
         kinds = ["reduction" if i == axis else "parallel" for i in range(2)]
         body = [f"%r = arith.{combine} %x, %o : f32"]
         shape = (value.shape[1 - axis],)
-        return self.generic(shape, ["d0, d1", f"d{1 - axis}"], kinds, [value], start, body, keep=keep)
+        return self.generic(
+            shape, ["d0, d1", f"d{1 - axis}"], kinds, [value], start, body, keep=keep
+        )
 
     def reduction(self):
         value, axis = self.any(), self.choose.randrange(2)
-        total = self.reduce(
-            value, axis, "addf", self.filled((value.shape[1 - axis],)), keep=False
-        )
+        total = self.reduce(value, axis, "addf", self.filled((value.shape[1 - axis],)), keep=False)
         self.elementwise([total], ["%r = arith.mulf %x, %c : f32"], 1 / value.shape[axis])
 
     def softmax(self):
@@ -243,16 +243,12 @@ class _Writer:
         value = self.any()
         shape = value.shape[::-1]
         into = self.empty(shape)
-        self.generic(
-            shape, ["d1, d0", "d0, d1"], ["parallel"] * 2, [value], into, [], result="%x"
-        )
+        self.generic(shape, ["d1, d0", "d0, d1"], ["parallel"] * 2, [value], into, [], result="%x")
 
     def slice_(self):
         value = self.any()
         begin = [self.choose.randrange(extent) for extent in value.shape]
-        shape = tuple(
-            self.choose.randint(1, extent - at) for extent, at in zip(value.shape, begin)
-        )
+        shape = tuple(self.choose.randint(1, extent - at) for extent, at in zip(value.shape, begin))
         self.emit(
             f"tensor.extract_slice {value.name}{begin} {list(shape)} [1, 1] : "
             f"{value.type} to {tensor(shape)}",
@@ -262,7 +258,11 @@ class _Writer:
     def concatenate(self):
         left = self.any()
         axis = self.choose.randrange(2)
-        other = [v for v in self.values if len(v.shape) == 2 and v.shape[1 - axis] == left.shape[1 - axis]]
+        other = [
+            v
+            for v in self.values
+            if len(v.shape) == 2 and v.shape[1 - axis] == left.shape[1 - axis]
+        ]
         right = self.choose.choice(other)
         shape = list(left.shape)
         shape[axis] += right.shape[axis]

@@ -22,7 +22,6 @@ from baechi.experiments import (  # noqa: E402
     tables,
 )
 
-
 pytestmark = needs.tool("baechi-place")
 
 TINY = benchmarks.Benchmark("gnmt-tiny", "gnmt", "tiny", (("hidden", 64), ("batch", 64)))

@@ -106,9 +106,7 @@ def test_losses(reduction, weighted):
     torch.testing.assert_close(found[0], expected[0])
     grad = torch.randn_like(expected[0])
     settings = (grad, x, target, weight, reduction, -100, found[1])
-    torch.testing.assert_close(
-        ours.nll_loss_backward(*settings), aten.nll_loss_backward(*settings)
-    )
+    torch.testing.assert_close(ours.nll_loss_backward(*settings), aten.nll_loss_backward(*settings))
 
 
 def test_embedding_gradients():

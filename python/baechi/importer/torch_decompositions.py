@@ -234,9 +234,7 @@ def _gradients(grad, x, weight, stride, padding, dilation, mask):
     """Of a convolution over two dimensions, for x and for its weight."""
     to_x = _gradient_of_input(grad, x, weight, stride, padding, dilation) if mask[0] else None
     kernel = weight.shape[-2:]
-    to_weight = (
-        _gradient_of_weight(grad, x, kernel, stride, padding, dilation) if mask[1] else None
-    )
+    to_weight = _gradient_of_weight(grad, x, kernel, stride, padding, dilation) if mask[1] else None
     return to_x, to_weight
 
 
@@ -245,9 +243,7 @@ def _transposed_gradients(grad, x, weight, stride, padding, dilation, mask):
     from its result to x."""
     to_x = _convolve(grad, weight, stride, padding, dilation) if mask[0] else None
     kernel = weight.shape[-2:]
-    to_weight = (
-        _gradient_of_weight(x, grad, kernel, stride, padding, dilation) if mask[1] else None
-    )
+    to_weight = _gradient_of_weight(x, grad, kernel, stride, padding, dilation) if mask[1] else None
     return to_x, to_weight
 
 

@@ -110,7 +110,6 @@ def trace(
             _allow_non_fake_inputs=True,
         )(*arguments)
     _drop_identities(graph.graph)
-    _check_comparisons(graph.graph)
     constants = _lift_constants(graph)
     draws = _lift_draws(graph.graph)
     further = [f"constant/{i}" for i in range(len(constants))]
@@ -192,25 +191,6 @@ def _line_of(error: BaseException) -> str:
             found = f"{file}:{trace.tb_lineno}"
         trace = trace.tb_next
     return found
-
-
-def _check_comparisons(graph: torch.fx.Graph) -> None:
-    """The gradient of amax looks for the elements that equal the largest. Kernels
-    may compute an element twice, each time rounded in another way, and find none."""
-    for node in graph.nodes:
-        if node.target is not aten.eq.Tensor or not node.meta["val"].numel():
-            continue
-        for one, other in (node.args[:2], node.args[1::-1]):
-            while isinstance(other, torch.fx.Node) and other.target in _SHAPING:
-                other = other.args[0]
-            kind = getattr(other, "target", None)
-            if kind in (aten.amax.default, aten.amin.default) and other.args[0] is one:
-                origin = origin_of(node)
-                raise ImportFailure(
-                    f"{origin.source}: the gradient of {kind} in '{origin.scope}' compares "
-                    "numbers for equality, which is not reliable here; write "
-                    "torch.max(x, dim).values or torch.min(x, dim).values instead"
-                )
 
 
 def _drop_identities(graph: torch.fx.Graph) -> None:

@@ -19,11 +19,11 @@ except ModuleNotFoundError as error:
 
 import numpy as np
 
+from baechi.compiled import Compiled
 from baechi.importer.errors import ImportFailure
 from baechi.importer.onnx import ImportedModel, import_model
 from baechi.library import StepError
 from baechi.program import CompileOptions, Program
-from baechi.shown import Shown
 from baechi.tools import CompileError
 
 if TYPE_CHECKING:
@@ -64,7 +64,7 @@ def compile(
     return CompiledModel(imported, options)
 
 
-class CompiledModel(Shown):
+class CompiledModel(Compiled[Program]):
     """A model that runs on several devices; its weights stay there. See `compile`."""
 
     def __init__(self, imported: ImportedModel, options: CompileOptions):
@@ -97,19 +97,6 @@ class CompiledModel(Shown):
         self._program.step()
         results = tuple(self._program.library.result(i) for i in range(len(self.outputs)))
         return results[0] if len(results) == 1 else results
-
-    @property
-    def placement(self) -> dict[str, str]:
-        """The device of every operator and argument."""
-        return self._program.placement()
-
-    def report(self) -> str:
-        """Prediction, measured steps, devices."""
-        return self._program.report()
-
-    def explain(self, name: str = "*") -> str:
-        """Why operators, by a pattern of names, are where they are (see `baechi.jit`)."""
-        return self._program.explain(name)
 
     def lower(self) -> str:
         """The imported module as MLIR text."""

@@ -14,13 +14,13 @@ from typing import Any
 import torch
 
 from baechi import init
+from baechi.compiled import Compiled
 from baechi.importer import torch_linalg
 from baechi.importer.errors import ImportFailure
 from baechi.importer.module import Argument
 from baechi.importer.torch_names import Origin, Recorder
 from baechi.importer.torch_trace import Trace, trace
 from baechi.program import CompileOptions, Program
-from baechi.shown import Shown
 from baechi.torch.arrays import Stamp, check_indices, to_numpy, to_torch
 
 _GRAPHS: weakref.WeakSet[CompiledGraph] = weakref.WeakSet()
@@ -48,7 +48,7 @@ def graphs() -> list[CompiledGraph]:
     return sorted(_GRAPHS, key=lambda graph: graph.number)
 
 
-class CompiledGraph(Shown):
+class CompiledGraph(Compiled["_Inference"]):
     """A graph that torch.compile has found; a program for each set of shapes."""
 
     count = 0
@@ -89,27 +89,9 @@ class CompiledGraph(Shown):
         self._latest = self._programs[key]
         return self._latest.run(inputs)
 
-    @property
-    def placement(self) -> dict[str, str]:
-        """The device of every operator and argument of the program called last."""
-        return self._called().placement()
-
-    def report(self) -> str:
-        """The program called last: prediction, measured steps, devices."""
-        return self._called().report()
-
-    def explain(self, name: str = "*") -> str:
-        """Why operators, by a pattern of names, are where they are (see `baechi.jit`)."""
-        return self._called().explain(name)
-
     def lower(self) -> str:
         """The imported module of the program called last, as MLIR text."""
         return self._called().text
-
-    def _called(self) -> _Inference:
-        if self._latest is None:
-            raise RuntimeError("the graph has no program yet: call the model first")
-        return self._latest
 
     def _compile(self, inputs: Sequence[Any]) -> _Inference:
         tensors = [i for i, value in enumerate(inputs) if isinstance(value, torch.Tensor)]
@@ -220,8 +202,7 @@ class _Inference(Program):
             for node in self._outputs
         )
         return tuple(
-            next(tensors) if isinstance(value, torch.Tensor) else value
-            for value in self._structure
+            next(tensors) if isinstance(value, torch.Tensor) else value for value in self._structure
         )
 
 

@@ -12,9 +12,9 @@ from typing import Any
 import torch
 from torch.utils import _pytree as pytree
 
+from baechi.compiled import Compiled
 from baechi.importer import torch_linalg
 from baechi.program import CompileOptions, Program
-from baechi.shown import Shown
 from baechi.torch.arrays import Stamp, check_indices, to_numpy, to_torch
 from baechi.torch.state import State
 from baechi.torch.step_trace import TrainingTrace, trace_step
@@ -54,7 +54,7 @@ def compile_step(
     return TrainingStep(model, loss, optimizer, options)
 
 
-class TrainingStep(Shown):
+class TrainingStep(Compiled["_StepProgram"]):
     """A training step that runs on several devices; see `compile_step`.
 
     The state lives on the devices. The model and the optimizer are brought up
@@ -140,24 +140,6 @@ class TrainingStep(Shown):
         traced = self._trace(*self._flatten(args, kwargs))
         name = _identifier(type(self._state.model).__name__)
         return torch_linalg.lower(traced.graph, name, traced.arguments, traced.results)[0]
-
-    @property
-    def placement(self) -> dict[str, str]:
-        """The device of every operator and argument of the program called last."""
-        return self._called().placement()
-
-    def report(self) -> str:
-        """The program called last: prediction, measured steps, devices."""
-        return self._called().report()
-
-    def explain(self, name: str = "*") -> str:
-        """Why operators, by a pattern of names, are where they are (see `baechi.jit`)."""
-        return self._called().explain(name)
-
-    def _called(self) -> _StepProgram:
-        if self._latest is None:
-            raise RuntimeError("the step has no program yet: call it first")
-        return self._latest
 
     def _flatten(self, args: tuple, kwargs: dict) -> tuple[list[Any], Any, Any]:
         target = None

@@ -1,0 +1,51 @@
+# Part of the Baechi project, under the Apache License v2.0 with LLVM Exceptions.
+# See LICENSE for license information.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""What the compiled steps and models of all front ends tell of themselves."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Generic, TypeVar
+
+from baechi import svg
+from baechi.program import Program
+
+if TYPE_CHECKING:
+    from baechi.picture import Picture
+
+P = TypeVar("P", bound=Program)
+
+
+class Compiled(Generic[P]):
+    """Has the program that was called last as `_latest`; None: there is none yet."""
+
+    _latest: P | None
+
+    @property
+    def placement(self) -> dict[str, str]:
+        """The device of every operator and argument of the program called last."""
+        return self._called().placement()
+
+    def report(self) -> str:
+        """The program called last: prediction, measured steps, devices."""
+        return self._called().report()
+
+    def explain(self, name: str = "*") -> str:
+        """Why operators of the program called last, by a pattern of names, are
+        where they are: for each device the earliest start, the bytes needed and
+        free, and the step's time with the operator there."""
+        return self._called().explain(name)
+
+    def picture(self) -> Picture:
+        """What `baechi.plot_timeline` and `baechi.plot_memory` draw: the plan of the
+        program called last."""
+        return self._called().picture()
+
+    def _repr_html_(self) -> str | None:
+        """In notebooks: the same, once the step was called."""
+        return None if self._latest is None else svg.to_html(self.picture())
+
+    def _called(self) -> P:
+        if self._latest is None:
+            raise RuntimeError("there is no program yet: call it first")
+        return self._latest
