@@ -11,6 +11,7 @@ import sys
 import pytest
 
 import torch_support as support
+from baechi import tools
 from baechi.models import torch as models
 from torch_support import seeded, torch  # noqa: F401
 
@@ -67,7 +68,7 @@ def test_losses_of_small_models(name):
 
 def test_a_limit_that_one_device_cannot_hold():
     ours, eager, _ = trainings("transformer", "tiny", 2)
-    with pytest.raises(support.tools.CompileError, match="no placement can fit"):
+    with pytest.raises(tools.CompileError, match="no placement can fit"):
         support.compile_step(ours.model, ours.loss, ours.optimizer, machine="host:1@60KiB")(
             *ours.batch
         )

@@ -5,32 +5,12 @@
 
 from __future__ import annotations
 
-import dataclasses
-
 import torch
 from torch import nn
 
+from baechi.models.presets.mlp import PRESETS as PRESETS
+from baechi.models.presets.mlp import Config
 from baechi.models.torch import Training, make_optimizer
-
-
-@dataclasses.dataclass(frozen=True)
-class Config:
-    inputs: int
-    hidden: int
-    layers: int  # hidden layers
-    classes: int
-    batch: int
-    optimizer: str = "adam"
-    learning_rate: float = 1e-3
-
-
-PRESETS = {
-    "tiny": Config(inputs=16, hidden=32, layers=2, classes=10, batch=8, learning_rate=1e-2),
-    "small": Config(inputs=784, hidden=1024, layers=4, classes=10, batch=256, learning_rate=1e-4),
-    "large": Config(
-        inputs=1024, hidden=4096, layers=8, classes=1000, batch=512, learning_rate=1e-4
-    ),
-}
 
 
 class Mlp(nn.Module):
@@ -38,11 +18,12 @@ class Mlp(nn.Module):
         super().__init__()
         widths = [config.inputs] + [config.hidden] * config.layers
         self.hidden = nn.ModuleList(map(nn.Linear, widths, widths[1:]))
+        self.drop = nn.Dropout(config.dropout)
         self.head = nn.Linear(config.hidden, config.classes)
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         for layer in self.hidden:
-            x = layer(x).relu()
+            x = self.drop(layer(x).relu())
         return self.head(x)
 
 
