@@ -49,6 +49,7 @@ class Evaluator:
     def __init__(self, graph: problem.Source, machine: problem.Source):
         read = problem.read(graph, machine)
         self._own = _placement.Evaluator(read)
+        self._problem = read
         self.names: list[str] = read.operators
         """Of the operators, [operators]."""
         self.devices: list[str] = read.devices
@@ -59,6 +60,11 @@ class Evaluator:
         """[operators]: operators of one number (from 0) must be on one device."""
         self.allowed: npt.NDArray[np.bool_] = self._own.allowed
         """[units, devices] of bool: where kinds and pins let a unit be."""
+
+    def coplaced(self) -> npt.NDArray[np.int32]:
+        """[operators]: those of one number are better on one device, as co-placement (the
+        grouping step `coplace`) has it: few groups, which keep units together."""
+        return self._problem.coplaced_groups()
 
     def __call__(self, assignment: Assignment, order: Order = None) -> Evaluation:
         """The step's time and every device's peak."""

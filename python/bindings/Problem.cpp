@@ -8,6 +8,7 @@
 #include "Bindings.h"
 
 #include "Baechi/Placement/Io.h"
+#include "Baechi/Placement/Place.h"
 
 using namespace baechi;
 using namespace baechi::python;
@@ -30,6 +31,18 @@ SharedProblem readProblem(const std::string &graph,
   raiseUnlessEmpty(error);
   return {std::make_shared<placement::Problem>(std::move(problem)), graphName,
           machineName};
+}
+
+/// A group's number for each operator.
+std::vector<int32_t> coplacedGroups(const SharedProblem &problem) {
+  std::vector<int32_t> groups;
+  std::string error;
+  {
+    nb::gil_scoped_release unlocked;
+    groups = placement::coplacedGroups(*problem.problem, error);
+  }
+  raiseUnlessEmpty(error);
+  return groups;
 }
 
 std::string readFile(const std::string &path) {
@@ -76,5 +89,8 @@ void python::defineProblem(nb::module_ &m) {
               bytes.push_back(device.memory);
             return toArray(std::move(bytes));
           },
-          nb::rv_policy::automatic);
+          nb::rv_policy::automatic)
+      .def("coplaced_groups", [](const SharedProblem &self) {
+        return toArray(coplacedGroups(self));
+      });
 }

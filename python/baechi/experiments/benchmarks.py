@@ -36,6 +36,13 @@ FULL = [
     Benchmark("gnmt50-256", "gnmt", "paper50", (("batch", 256),)),
     Benchmark("transformer-64", "transformer_encdec", "paper"),
 ]
+# What placers that learn are tried on: few operators, many, and many alike.
+LEARNED = [
+    Benchmark("moe-small", "moe", "small"),
+    Benchmark("inception-32", "inception", "paper"),
+    Benchmark("transformer-64", "transformer_encdec", "paper"),
+    Benchmark("gnmt40-128", "gnmt", "paper"),
+]
 # What two host cores run in a fraction of a second a step.
 REDUCED = [
     Benchmark("inception-small", "inception", "small"),

@@ -13,7 +13,16 @@ import sys
 from collections.abc import Callable
 
 from baechi import tools
-from baechi.experiments import benchmarks, compiling, execution, hardware, losses, placers, report
+from baechi.experiments import (
+    benchmarks,
+    compiling,
+    execution,
+    hardware,
+    learning,
+    losses,
+    placers,
+    report,
+)
 from baechi.experiments.tables import TABLES, Setting, Table
 from baechi.importer.errors import ImportFailure
 
@@ -24,6 +33,7 @@ _HELP = {
     "table6": "grouping steps and the search off and on",
     "table7": "a row a placer: steps, seconds, evaluations",
     "all": "all of these",
+    "learned": "placers that learn, by evaluations and seconds (minutes; not among all)",
     "compile": "import and compilation: seconds and memory (minutes; not among all)",
     "losses": "losses on host devices beside JAX's (minutes; not among all)",
 }
@@ -47,6 +57,13 @@ def _parser() -> argparse.ArgumentParser:
         help="run reduced models on host devices instead (default: host:2)",
     )
     parser.add_argument(
+        "--evaluations",
+        type=_budget,
+        default=placers.EVALUATIONS,
+        metavar="N",
+        help="what each placer that learns may spend (default: %(default)s)",
+    )
+    parser.add_argument(
         "--output",
         type=pathlib.Path,
         metavar="FOLDER",
@@ -65,6 +82,12 @@ def _parser() -> argparse.ArgumentParser:
 
 def _names(text: str) -> list[str]:
     return [name for name in text.split(",") if name]
+
+
+def _budget(text: str) -> int:
+    if not text.isdecimal() or not 1 <= int(text) < 2**31:
+        raise argparse.ArgumentTypeError(f"'{text}' is no number of evaluations: 1 to 2^31 - 1")
+    return int(text)
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -95,12 +118,15 @@ def _run(options: argparse.Namespace) -> list[Table]:
     models = benchmarks.REDUCED if options.execute else benchmarks.FULL
     if options.experiment == "losses":
         models = benchmarks.TRAINED
+    if options.experiment == "learned":
+        models = benchmarks.LEARNED
     with _Progress() as progress:
         setting = Setting(
             machine,
             benchmarks.chosen(models, options.models),
-            options.placers or list(placers.PLACERS),
+            options.placers or _by_default(options.experiment),
             progress,
+            options.evaluations,
         )
         made = [_by_model(make, setting, options.output) for make in _tables(options)]
     if options.output:
@@ -110,10 +136,18 @@ def _run(options: argparse.Namespace) -> list[Table]:
     return made
 
 
+def _by_default(experiment: str) -> list[str]:
+    if experiment == "learned":
+        return learning.PLACERS
+    return [name for name in placers.PLACERS if name not in placers.ON_REQUEST]
+
+
 def _tables(options: argparse.Namespace) -> list[Callable[[Setting], Table]]:
     """What makes the tables that were asked for."""
     if options.experiment == "losses":
         return [losses.loss_curves]
+    if options.experiment == "learned":
+        return [learning.learned_placers]
     if options.experiment == "compile":
         return [compiling.compile_times]
     if options.execute:

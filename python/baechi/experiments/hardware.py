@@ -33,6 +33,12 @@ class Machine:
             device["memory"] = int(device["memory"] * share)
         return dataclasses.replace(self, data=data)
 
+    def with_devices(self, count: int) -> Machine:
+        """The first ones alone."""
+        data = copy.deepcopy(self.data)
+        del data["devices"][count:]
+        return dataclasses.replace(self, data=data)
+
     @property
     def devices(self) -> list[str]:
         return [device["name"] for device in self.data["devices"]]

@@ -18,20 +18,26 @@ import tempfile
 from collections.abc import Callable
 from typing import Any
 
+from baechi import learned
 from baechi.experiments import measured
 from baechi.experiments.hardware import Machine
 from baechi.experiments.inputs import Input
 from baechi.models import expert
+from baechi.native import PlacementError
+
+
+EVALUATIONS = 1000
 
 
 @dataclasses.dataclass(frozen=True)
 class Case:
     """A graph to place on a machine. `grouping` is baechi-place's `--group`; without one
-    it is the placer's own choice."""
+    it is the placer's own choice. `evaluations`: what a placer that learns may spend."""
 
     input: Input
     machine: Machine
     grouping: str | None = None
+    evaluations: int = EVALUATIONS
 
 
 @dataclasses.dataclass(frozen=True)
@@ -49,16 +55,48 @@ class Outcome:
     groups: int | None = None
     evaluations: int | None = None
     problem: str = ""
+    curve: list[list[float]] | None = None  # of (evaluations, cpu_s, step_ms), best so far
 
 
 Placer = Callable[[Case], Outcome]
 PLACERS: dict[str, Placer] = {}
 TITLES: dict[str, str] = {}
+ON_REQUEST: set[str] = set()  # take part only where --placers names them
 
 
-def register(name: str, title: str, placer: Placer) -> None:
+def register(name: str, title: str, placer: Placer, on_request: bool = False) -> None:
     """Adds a placer: its name for `--placers` and its column's title."""
     PLACERS[name], TITLES[name] = placer, title
+    if on_request:
+        ON_REQUEST.add(name)
+
+
+def by_learning(method: str) -> Placer:
+    """A placer of baechi.learned; with its own groups, whatever the case's."""
+
+    def place(case: Case) -> Outcome:
+        try:
+            found = learned.learn(
+                case.input.graph,
+                case.machine.data,
+                method,
+                evaluations=case.evaluations,
+                progress=lambda text: None,
+            )
+        except PlacementError as error:
+            return Outcome(problem=str(error), evaluations=case.evaluations)
+        placement = found.placement
+        return Outcome(
+            step_ms=placement.step_ns / 1e6,
+            cpu_s=found.seconds,
+            peak_mib=float(placement.peak_bytes.max()) / 2**20,
+            devices=len(set(placement.assignment.values())),
+            groups=found.groups,
+            evaluations=found.evaluations,
+            curve=[[int(n), round(float(s), 3), ns / 1e6] for n, s, ns in found.curve.tolist()],
+        )
+
+    return place
 
 
 def by_tool(*options: str, grouping: str = "all") -> Placer:
@@ -112,3 +150,5 @@ for _name, _title in {"mtopo": "m-TOPO", "metf": "m-ETF", "msct": "m-SCT"}.items
     register(_name, _title, by_itself)
 # The whole answer: the best of all placers and a search of about a second.
 register("default", "m-SCT and search", by_tool("--placer=msct", "--budget=auto"))
+for _method in learned.METHODS:
+    register(_method, learned.TITLES[_method], by_learning(_method), on_request=True)

@@ -12,13 +12,13 @@ import pathlib
 from typing import Any
 
 from baechi import files
-from baechi.experiments import published
+from baechi.experiments import curves, published
 from baechi.experiments.tables import Cell, Table
 from baechi.importer.errors import ImportFailure
 
 RESULTS = "experiments.json"
 _FORMAT = {"format": "baechi-experiments", "version": 1}
-_LAST = ["compile", "executed", "losses"]  # of the page, after the numbered tables
+_LAST = ["compile", "executed", "learned", "losses"]  # of the page, after the numbered tables
 
 
 def keep(folder: pathlib.Path, tables: list[Table], machine: str) -> None:
@@ -90,6 +90,7 @@ python -m baechi.experiments all --output=docs
 python -m baechi.experiments table4 --execute --output=docs
 python -m baechi.experiments compile --models=inception-32,gnmt50-128 --output=docs
 python -m baechi.experiments losses --output=docs
+python -m baechi.experiments learned --output=docs
 ```
 
 Models imported from JAX at full size ([import.md](import.md)) and placed on
@@ -120,6 +121,12 @@ def plot(table: Table, folder: pathlib.Path) -> pathlib.Path:
     matplotlib.rcParams["svg.hashsalt"] = "baechi"  # the same picture, the same file
     from matplotlib import pyplot
 
+    file = folder / f"experiments-{table.name}.svg"
+    if table.plot == ["curve"]:
+        figure = curves.draw(table)
+        figure.savefig(file, metadata={"Date": None})
+        pyplot.close(figure)
+        return file
     figure, axes = pyplot.subplots(figsize=(9, 4), layout="constrained")
     width = 0.8 / len(table.plot)
     titles: dict[str, Any] = {key: table.columns.get(key.removesuffix("_ms")) for key in table.plot}
@@ -135,7 +142,6 @@ def plot(table: Table, folder: pathlib.Path) -> pathlib.Path:
     axes.set_ylabel("step, ms")
     axes.set_title(table.title)
     figure.legend(loc="outside lower center", ncols=len(table.plot), fontsize="small")
-    file = folder / f"experiments-{table.name}.svg"
     figure.savefig(file, metadata={"Date": None})
     pyplot.close(figure)
     return file

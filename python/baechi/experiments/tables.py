@@ -13,9 +13,9 @@ from baechi.experiments import inputs, published
 from baechi.experiments.benchmarks import Benchmark
 from baechi.experiments.hardware import Machine
 from baechi.experiments.inputs import Input
-from baechi.experiments.placers import OF_THE_PAPER, PLACERS, TITLES, Case, Outcome
+from baechi.experiments.placers import EVALUATIONS, OF_THE_PAPER, PLACERS, TITLES, Case, Outcome
 
-Cell = str | float | int | None
+Cell = str | float | int | list[list[float]] | None
 
 
 @dataclasses.dataclass
@@ -36,6 +36,7 @@ class Setting:
     benchmarks: Sequence[Benchmark]
     placers: Sequence[str]
     tell: Callable[[str], object]  # what is being done, before every part of it
+    evaluations: int = EVALUATIONS  # for each placer that learns
 
 
 # What the grouping steps of baechi-place are switched to, one after the other.
@@ -252,7 +253,8 @@ def _inputs(setting: Setting) -> list[Input]:
 
 def _place(setting: Setting, made: Input, placer: str, **conditions: Any) -> Outcome:
     setting.tell(f"{made.benchmark.name}: {TITLES[placer]}")
-    return PLACERS[placer](Case(made, **{"machine": setting.machine, **conditions}))
+    given = {"machine": setting.machine, "evaluations": setting.evaluations, **conditions}
+    return PLACERS[placer](Case(made, **given))
 
 
 def _seconds(outcome: Outcome) -> Cell:

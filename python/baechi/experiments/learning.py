@@ -1,0 +1,66 @@
+# Part of the Baechi project, under the Apache License v2.0 with LLVM Exceptions.
+# See LICENSE for license information.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Placers that learn beside those that do not: quality by evaluations and seconds."""
+
+from __future__ import annotations
+
+from baechi import learned, placing
+from baechi.experiments.placers import TITLES
+from baechi.experiments.tables import Cell, Setting, Table, _inputs, _place, _seconds
+
+PLACERS = ["msct", "default", "random", *(m for m in learned.METHODS if m != "random")]
+DEVICES = (2, 4)
+
+
+def learned_placers(setting: Setting) -> Table:
+    """A row for each graph, number of devices and placer; with the learners' curves."""
+    rows: list[dict[str, Cell]] = []
+    for made in _inputs(setting):
+        for count in (n for n in DEVICES if n <= len(setting.machine.devices)):
+            machine = setting.machine.with_devices(count)
+            setting.tell(f"{made.benchmark.name}: lower bound, m-SCT")
+            bound = placing.place(made.graph, machine.data, "single", budget=0)
+            unit = _place(setting, made, "msct", machine=machine).step_ms
+            for name in setting.placers:
+                outcome = _place(setting, made, name, machine=machine)
+                step, low = outcome.step_ms, bound.lower_bound_ns / 1e6
+                rows.append(
+                    {
+                        "model": made.benchmark.name,
+                        "devices": count,
+                        "placer": TITLES[name],
+                        "groups": outcome.groups,
+                        "step": "none fits" if step is None else f"{step:.2f}",
+                        "msct": f"{step / unit:.3f}" if step and unit else None,
+                        "bound": f"{step / low:.3f}" if step and low else None,
+                        "evaluations": outcome.evaluations,
+                        "seconds": _seconds(outcome),
+                        "curve": outcome.curve,
+                        "msct_ms": unit,
+                    }
+                )
+    return Table(
+        "learned",
+        "Placers that learn",
+        [
+            f"At most {setting.evaluations:,} evaluations of whole placements for each method "
+            "([learned.md](learned.md)), on the first 2 and on all 4 devices. A step in ms, as a "
+            "multiple of the step of m-SCT by itself and of the lower bound, and processor "
+            "seconds, of which some five to ten are JAX's compilation of the method; *random*: "
+            "independent uniform choices."
+        ],
+        {
+            "model": "model",
+            "devices": "devices",
+            "placer": "placer",
+            "groups": "groups",
+            "step": "step ms",
+            "msct": "of m-SCT's",
+            "bound": "of the bound",
+            "evaluations": "evaluations",
+            "seconds": "s",
+        },
+        rows,
+        plot=["curve"],
+    )
