@@ -47,8 +47,8 @@ def learned_placers(setting: Setting) -> Table:
             f"At most {setting.evaluations:,} evaluations of whole placements for each method "
             "([learned.md](learned.md)), on the first 2 and on all 4 devices. A step in ms, as a "
             "multiple of the step of m-SCT by itself and of the lower bound, and processor "
-            "seconds, of which some five to ten are JAX's compilation of the method; *random*: "
-            "independent uniform choices."
+            "seconds, JAX's compilation of the method included; *random*: independent uniform "
+            "choices."
         ],
         {
             "model": "model",
