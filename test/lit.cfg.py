@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import subprocess
 import sys
 
 import lit.formats
@@ -25,6 +26,20 @@ config.substitutions.append(
 )
 if shutil.which("mlir-opt-22"):
     config.available_features.add("stock-mlir-opt")
+
+# Several processes: Open MPI's mpirun and this build's transport.
+mpirun = shutil.which("mpirun")
+if not os.path.exists(os.path.join(config.baechi_obj_root, "lib/libBaechiMpi.so")):
+    lit_config.note("several processes are not tested: the build has no MPI")
+elif not mpirun:
+    lit_config.note("several processes are not tested: there is no mpirun")
+elif b"Open MPI" not in subprocess.run([mpirun, "--version"], capture_output=True).stdout:
+    lit_config.note("several processes are not tested: mpirun is not Open MPI's")
+else:
+    config.available_features.add("mpirun")
+config.substitutions.append(
+    ("%mpirun", "timeout 120 mpirun --allow-run-as-root --oversubscribe")
+)
 
 # The CUDA Toolkit, where baechi-opt looks for it.
 for variable in ("CUDA_HOME", "CUDA_PATH", "CUDA_ROOT"):

@@ -49,11 +49,13 @@ static bool isIdle(const Program &program, int32_t device) {
 
 Exchange::Exchange(const Program &program, const std::vector<bool> &holdsData,
                    int32_t spins, bool timeline, FaultInjector *faults)
-    : program(program), spins(spins), timeline(timeline), faults(faults) {
+    : program(program), spins(spins), timeline(timeline), faults(faults),
+      elsewhere(program.devices.size(), false) {
   for (const QueueInfo &queue : program.queues) {
-    queues.push_back(
-        {queue.from, queue.to, holdsData[queue.from] && holdsData[queue.to],
-         queue.messages, std::vector<Slot>(queue.messages.size()), nullptr});
+    queues.push_back({queue.from, queue.to,
+                      holdsData[queue.from] && holdsData[queue.to],
+                      queue.messages, std::vector<Slot>(queue.messages.size()),
+                      nullptr, Reach::Here});
     for (size_t seq = 0; seq < queue.messages.size(); ++seq)
       queues.back().slots[seq].bytes = queue.messages[seq].bytes;
   }
@@ -105,7 +107,7 @@ int32_t Exchange::offer(baechi_context &self, Side side, int32_t queue,
     return fail(self,
                 {"offered a message twice in one step", nullptr, queue, seq});
   const Channel &channel = queues[queue];
-  bool moves = channel.moves || channel.mover;
+  bool moves = channel.moves || channel.mover || channel.reach != Reach::Here;
   if (moves && !source && !destination && slot->bytes > 0)
     return fail(self, {"offered a null buffer", nullptr, queue, seq});
   if (channel.mover)
@@ -119,7 +121,9 @@ int32_t Exchange::offer(baechi_context &self, Side side, int32_t queue,
     slot->destination = destination;
   uint32_t before =
       slot->state.fetch_or(offeredBy(side), std::memory_order_seq_cst);
-  if (before & offeredBy(otherSide))
+  if (channel.reach == Reach::Relayed)
+    relay->offered(queue, seq);
+  else if (before & offeredBy(otherSide))
     ring(*contexts[side == Side::Sender ? channel.to : channel.from]);
   return 0;
 }
@@ -306,14 +310,58 @@ int32_t Exchange::fail(baechi_context &self, const Failure &failure) {
 }
 
 //===----------------------------------------------------------------------===//
+// On the relay's thread
+//===----------------------------------------------------------------------===//
+
+void Exchange::complete(int32_t queue, int32_t seq, Interval copied) {
+  Channel &channel = queues[queue];
+  Slot &slot = channel.slots[seq];
+  static_cast<Interval &>(slot.copy) = copied;
+  slot.copy.byReceiver = !elsewhere[channel.to];
+  slot.state.fetch_or(Slot::Offered | Slot::Claimed | Slot::Done,
+                      std::memory_order_seq_cst);
+  ring(*contexts[elsewhere[channel.to] ? channel.from : channel.to]);
+}
+
+bool Exchange::idleHere(bool waitingCounts) const {
+  for (const auto &context : contexts)
+    if (!elsewhere[context->device] &&
+        !context->finished.load(std::memory_order_acquire) &&
+        !(waitingCounts &&
+          context->waitingFor.load(std::memory_order_relaxed) !=
+              baechi_context::nothing))
+      return false;
+  return true;
+}
+
+//===----------------------------------------------------------------------===//
 // On the coordinator's thread
 //===----------------------------------------------------------------------===//
+
+void Exchange::setRelay(Relay *given, const std::vector<bool> &away,
+                        int32_t runner) {
+  relay = given;
+  elsewhere = away;
+  for (auto &context : contexts)
+    if (elsewhere[context->device])
+      context->idle = context->device != runner;
+  for (Channel &channel : queues)
+    if (elsewhere[channel.from] || elsewhere[channel.to])
+      channel.reach = elsewhere[channel.from] && elsewhere[channel.to]
+                          ? Reach::Elsewhere
+                          : Reach::Relayed;
+}
 
 void Exchange::reset() {
   for (Channel &channel : queues) {
     channel.firstOpen = 0;
     for (Slot &slot : channel.slots) {
-      slot.state.store(0, std::memory_order_relaxed);
+      // What other processes exchange among themselves is delivered, as seen
+      // from here.
+      slot.state.store(channel.reach == Reach::Elsewhere
+                           ? Slot::Offered | Slot::Claimed | Slot::Done
+                           : 0,
+                       std::memory_order_relaxed);
       slot.copy = CopyRecord();
     }
   }
@@ -327,7 +375,11 @@ void Exchange::reset() {
   epoch = Clock::now();
 }
 
-bool Exchange::abort() {
+bool Exchange::abort(std::string reason) {
+  std::lock_guard<std::mutex> guard(abortMutex);
+  if (aborted())
+    return false;
+  abortReason = std::move(reason);
   int32_t expected = nobody;
   bool first = failed.compare_exchange_strong(expected, coordinator,
                                               std::memory_order_seq_cst);
@@ -390,7 +442,8 @@ std::string Exchange::describePlace(int32_t device, int32_t place) const {
 std::string Exchange::describeDevices() const {
   std::string text;
   for (const auto &context : contexts) {
-    if (context->finished.load(std::memory_order_acquire))
+    if (elsewhere[context->device] ||
+        context->finished.load(std::memory_order_acquire))
       continue;
     text += (text.empty() ? "" : "; ") + program.devices[context->device].name;
     std::string place = describePlace(
@@ -412,7 +465,7 @@ std::string Exchange::describeDevices() const {
 std::string Exchange::describeFailure() const {
   int32_t device = failed.load(std::memory_order_acquire);
   if (device == coordinator)
-    return "";
+    return abortReason;
   const Failure &failure = contexts[device]->failure;
   std::string text = "device " + program.devices[device].name + ", " +
                      describePlace(device, failure.place);

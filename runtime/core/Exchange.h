@@ -34,6 +34,7 @@
 #include <chrono>
 #include <cstdint>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <vector>
 
@@ -55,6 +56,23 @@ struct alignas(cacheLineBytes) Slot {
   int64_t bytes = 0;
 };
 
+/// Who moves the messages of a queue.
+enum class Reach : uint8_t {
+  Here,     ///< both devices are of this process
+  Relayed,  ///< one is; the relay moves them to and from another process
+  Elsewhere ///< none is: nothing is done here
+};
+
+/// Takes messages to other processes and brings theirs.
+class Relay {
+public:
+  virtual ~Relay() = default;
+
+  /// A device of this process has offered its end, on its own thread. Must
+  /// neither block nor allocate.
+  virtual void offered(int32_t queue, int32_t seq) = 0;
+};
+
 /// A queue at work.
 struct Channel {
   int32_t from;
@@ -65,6 +83,7 @@ struct Channel {
   std::vector<Slot> slots;
   /// Copies them; null where memcpy does.
   std::unique_ptr<Mover> mover;
+  Reach reach = Reach::Here;
   /// Known to the receiver only: all messages before this one are done.
   size_t firstOpen = 0;
 };
@@ -100,7 +119,7 @@ struct alignas(baechi::runtime::cacheLineBytes) baechi_context {
   baechi::runtime::Exchange &exchange;
   const int32_t device;
   /// The step has nothing for it to do, so no step wakes it.
-  const bool idle;
+  bool idle;
   std::vector<baechi::runtime::Interval> operators;
   /// Null: an operator runs while its thread is between begin and end.
   baechi::runtime::OperatorMarks *marks = nullptr;
@@ -151,6 +170,10 @@ public:
   void setMover(size_t queue, std::unique_ptr<Mover> mover) {
     queues[queue].mover = std::move(mover);
   }
+  /// Before the first step: the devices of other processes, who moves messages
+  /// to and from them, and whose thread does.
+  void setRelay(Relay *given, const std::vector<bool> &elsewhere,
+                int32_t runner);
   /// When no thread uses them any more.
   void dropMovers() {
     for (Channel &channel : queues)
@@ -159,8 +182,9 @@ public:
 
   /// Makes all messages new. Between steps.
   void reset();
-  /// Aborts the step from outside; false when a device was first.
-  bool abort();
+  /// Aborts the step from outside, for that reason; false when a device was
+  /// first.
+  bool abort(std::string reason);
   bool aborted() const {
     return failed.load(std::memory_order_acquire) != nobody;
   }
@@ -171,12 +195,17 @@ public:
   uint64_t progress() const;
   /// What each unfinished device is doing.
   std::string describeDevices() const;
-  /// Why a device aborted the step; once all devices have finished, or that
-  /// one has. "" when the coordinator did.
+  /// Why the step was aborted.
   std::string describeFailure() const;
   /// The first message that was not delivered in a step that ended well; "" if
   /// there is none.
   std::string describeUndelivered() const;
+
+  /// On the relay's thread: that message has been moved, in that time.
+  void complete(int32_t queue, int32_t seq, Interval copied);
+  /// Whether all devices of this process have ended their part of the step, or
+  /// wait for messages.
+  bool idleHere(bool waitingCounts) const;
 
   /// Since the last reset, which is the step's start.
   int64_t elapsedNs() const {
@@ -212,11 +241,17 @@ private:
   const int32_t spins;
   const bool timeline;
   FaultInjector *const faults;
+  Relay *relay = nullptr;
+  std::vector<bool> elsewhere;
   Clock::time_point epoch;
   std::vector<Channel> queues;
   std::vector<std::unique_ptr<baechi_context>> contexts;
   /// The coordinator's, kept so that a step allocates nothing.
   std::vector<uint64_t> waits;
+  /// Why the step was aborted from outside; written, under the lock, before
+  /// `failed` says so.
+  std::string abortReason;
+  std::mutex abortMutex;
   /// The device whose failure aborted the step.
   alignas(cacheLineBytes) std::atomic<int32_t> failed{nobody};
 };

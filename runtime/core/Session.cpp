@@ -8,6 +8,7 @@
 
 #include "Baechi/Runtime/Session.h"
 #include "Baechi/Runtime/Machine.h"
+#include "core/Admission.h"
 #include "core/Attention.h"
 #include "core/SessionState.h"
 
@@ -39,6 +40,10 @@ public:
   }
 
   ~Implementation() {
+    // Where the ranks still hear each other, the others end their part too.
+    if (following && options.ranks->leads() && !options.ranks->broken() &&
+        !options.ranks->dismissed())
+      (void)bool(commandAll(*options.ranks, Command::Close));
     state->stop();
     for (size_t i = 0; i < threads.size(); ++i)
       if (usable ||
@@ -46,8 +51,13 @@ public:
         threads[i].join();
       else
         threads[i].detach();
+    if (state->relay)
+      state->relay->release();
   }
 
+  static Expected<std::unique_ptr<Implementation>>
+  create(Program program, const SymbolResolver &resolve,
+         SessionOptions options);
   Error start(const std::vector<int> &processors);
   Error step();
 
@@ -57,6 +67,8 @@ public:
   Timeline timeline;
   bool usable = true;
   bool hasResults = false;
+  /// The other ranks have created the session too.
+  bool following = false;
 
 private:
   Error waitForStart();
@@ -74,7 +86,7 @@ Error Session::Implementation::start(const std::vector<int> &processors) {
   try {
     for (size_t i = 0; i < count; ++i) {
       std::optional<int> processor;
-      if (options.pinThreads)
+      if (options.pinThreads && !state->isElsewhere(i))
         processor = processors[i % processors.size()];
       if (state->exchange.injected(Call::StartThread))
         throw std::system_error(
@@ -99,6 +111,8 @@ Error Session::Implementation::start(const std::vector<int> &processors) {
 Error Session::Implementation::connectDevices() {
   const std::vector<QueueInfo> &queues = state->program.queues;
   for (size_t i = 0; i < queues.size(); ++i) {
+    if (state->exchange.channels()[i].reach != Reach::Here)
+      continue;
     auto memoryOf = [&](int32_t device) {
       return findDriver(state->program.devices[device].kind)->memory;
     };
@@ -153,18 +167,23 @@ Error Session::Implementation::waitForStart() {
 
 Error Session::Implementation::superviseStep() {
   Exchange &exchange = state->exchange;
-  std::string given;
   uint64_t progress = exchange.progress();
   Attention idle;
   std::optional<Attention> aborted;
-  auto why = [&] { return given.empty() ? exchange.describeFailure() : given; };
+  // All ranks tell the same.
+  auto why = [&] {
+    return state->relay && !state->relay->verdict().empty()
+               ? state->relay->verdict()
+               : exchange.describeFailure();
+  };
+  double grace = options.abortGraceSeconds + (state->relay ? 1 : 0);
 
   while (!state->waitForAll(tick)) {
     if (exchange.aborted()) {
       if (!aborted)
         aborted.emplace();
       aborted->look();
-      if (!aborted->exceeds(options.abortGraceSeconds))
+      if (!aborted->exceeds(grace))
         continue;
       usable = false;
       return Error(why() + "; left behind: " + exchange.describeDevices());
@@ -182,9 +201,7 @@ Error Session::Implementation::superviseStep() {
       reason = "no device made progress within the watchdog's time: ";
     else
       continue;
-    reason += exchange.describeDevices();
-    if (exchange.abort())
-      given = std::move(reason);
+    exchange.abort(reason + exchange.describeDevices());
   }
   if (exchange.aborted())
     return Error(why());
@@ -198,8 +215,16 @@ Error Session::Implementation::step() {
   hasResults = false;
   if (!usable)
     return Error("an earlier step left a device inside a kernel, or a device "
-                 "failed for good, so this session cannot run another: create "
-                 "a new one");
+                 "failed for good, or the step of several ranks failed, so "
+                 "this session cannot run another: create a new one");
+  if (state->relay) {
+    if (options.ranks->leads())
+      if (Error error = commandAll(*options.ranks, Command::Step)) {
+        usable = false;
+        return error;
+      }
+    state->relay->reset();
+  }
   state->exchange.reset();
   state->release();
   Error error = superviseStep();
@@ -208,6 +233,12 @@ Error Session::Implementation::step() {
   if (error && usable)
     awaitMovers();
   record();
+  // Messages of a failed step may still be on their way: they must not meet
+  // those of another.
+  if (state->relay) {
+    usable = usable && !error;
+    state->relay->addTimes(timeline);
+  }
   hasResults = !error;
   return error;
 }
@@ -251,78 +282,30 @@ void Session::Implementation::record() {
   }
 }
 
-/// Devices that may all spin without taking each other's core.
-static int32_t spinsFor(size_t devices, const HostInfo &host) {
-  return devices <= size_t(host.cores) ? spinsBeforeSleep : 0;
+/// Threads that may all spin without taking each other's core.
+static int32_t spinsFor(size_t threads, const HostInfo &host) {
+  return threads <= size_t(host.cores) ? spinsBeforeSleep : 0;
 }
 
-/// Whether the program fits the devices and the machine as they are now.
-static Error checkMemory(const Program &program,
-                         const std::vector<const DriverKind *> &kinds,
-                         const std::map<std::string, int64_t> &limits,
-                         int64_t available) {
-  for (const auto &[name, limit] : limits)
-    if (std::none_of(program.devices.begin(), program.devices.end(),
-                     [&](const DeviceInfo &d) { return d.name == name; }))
-      return Error("a memory limit is given for device " + name +
-                   ", which the program does not have");
-  int64_t total = 0;
-  for (size_t i = 0; i < program.devices.size(); ++i) {
-    const DeviceInfo &device = program.devices[i];
-    auto given = limits.find(device.name);
-    int64_t limit = given == limits.end() ? device.memory : given->second;
-    if (device.arenaBytes > limit)
-      return Error("device " + device.name + ": the program needs " +
-                   std::to_string(device.arenaBytes) + " bytes, the limit is " +
-                   std::to_string(limit));
-    if (kinds[i]->memory == Memory::Host &&
-        __builtin_add_overflow(total, device.arenaBytes, &total))
-      total = INT64_MAX;
-  }
-  if (total > available)
-    return Error("the arenas of the host devices need " +
-                 std::to_string(total) + " bytes together, but only " +
-                 std::to_string(available) + " bytes of memory are free");
-  return Error();
-}
-
-/// Whether the host is the machine that the program was planned and compiled
-/// for: it has the processor's extensions (where the system does not say, it is
-/// taken to), and as many processors for the host devices.
-static Error checkProcessor(const Program &program,
-                            const std::vector<const DriverKind *> &kinds,
-                            const HostInfo &host) {
-  auto hostDevices =
-      std::count_if(kinds.begin(), kinds.end(), [](const DriverKind *kind) {
-        return kind->memory == Memory::Host && kind->runsEntry;
-      });
-  if (host.cores < std::min<int64_t>(hostDevices, program.cores))
-    return Error(
-        "the program was planned for " + std::to_string(program.cores) +
-        " processors and has " + std::to_string(hostDevices) +
-        " host devices, but this process may keep " +
-        std::to_string(host.cores) + " processors busy: plan it here again");
-  std::string missing;
-  if (hostDevices > 0 && !host.extensions.empty())
-    for (const std::string &name : program.processor)
-      if (!std::binary_search(host.extensions.begin(), host.extensions.end(),
-                              name))
-        missing += " " + name;
-  if (missing.empty())
-    return Error();
-  return Error("the program's code was compiled for a processor with" +
-               missing + ", which this one lacks: compile it here again");
-}
-
-Expected<std::unique_ptr<Session>>
-Session::create(Program program, const SymbolResolver &resolve,
-                SessionOptions options) try {
+Expected<std::unique_ptr<Session::Implementation>>
+Session::Implementation::create(Program program, const SymbolResolver &resolve,
+                                SessionOptions options) try {
   if (Error error = program.check())
     return error;
   std::vector<const DriverKind *> kinds;
   std::vector<bool> holdsData;
+  Ranks *ranks = options.ranks.get();
+  size_t count = program.devices.size(), here = 0;
+  if (ranks && size_t(ranks->size()) > count)
+    return Error("the program has " + std::to_string(count) +
+                 (count == 1 ? " device" : " devices") + " for " +
+                 std::to_string(ranks->size()) +
+                 " ranks: start no more ranks than devices");
   for (const DeviceInfo &device : program.devices) {
-    kinds.push_back(findDriver(device.kind));
+    bool elsewhere =
+        ranks && ranks->ownerOf(kinds.size(), count) != ranks->rank();
+    here += !elsewhere;
+    kinds.push_back(elsewhere ? &remoteKind : findDriver(device.kind));
     if (!kinds.back())
       return Error("device " + device.name + ": no driver for kind '" +
                    device.kind +
@@ -347,16 +330,52 @@ Session::create(Program program, const SymbolResolver &resolve,
                    device.entry + "'");
   }
 
-  auto state = std::make_shared<SessionState>(
-      std::move(program), kinds, holdsData, entries,
-      spinsFor(kinds.size(), host), options.timeline, options.faults);
+  // A relay looks at its messages all the time, too.
+  size_t threads =
+      ranks ? (here + 1) * size_t(ranks->transport().ranksHere()) : here;
+  auto state = std::make_shared<SessionState>(std::move(program), kinds,
+                                              holdsData, entries,
+                                              spinsFor(threads, host), options);
+  if (state->relay)
+    if (Error error = state->relay->check())
+      return error;
   auto implementation =
       std::make_unique<Implementation>(std::move(state), std::move(options));
   if (Error error = implementation->start(host.processors))
     return error;
-  return std::unique_ptr<Session>(new Session(std::move(implementation)));
+  return implementation;
 } catch (const std::exception &error) {
   return Error(std::string("the session cannot be created: ") + error.what());
+}
+
+Expected<std::unique_ptr<Session>>
+Session::create(Program program, const SymbolResolver &resolve,
+                SessionOptions options) {
+  std::shared_ptr<Ranks> ranks = options.ranks;
+  std::string same = ranks ? describeProgram(program) : "";
+  Error refused = ranks ? ranks->renew() : Error();
+  if (refused)
+    return refused;
+  auto made = Implementation::create(std::move(program), resolve,
+                                     std::move(options));
+  // What fails on one rank fails on all.
+  if (ranks)
+    refused = ranks->agree(made ? Error() : made.error(), same);
+  if (refused)
+    return refused;
+  if (!made)
+    return made.takeError();
+  (*made)->following = ranks != nullptr;
+  return std::unique_ptr<Session>(new Session(std::move(*made)));
+}
+
+Error Session::follow() {
+  if (!implementation->following || implementation->options.ranks->leads())
+    return Error("only a session of several ranks has a leader to follow");
+  // What went wrong in a step is rank 0's to tell.
+  return followLeader(*implementation->options.ranks,
+                      implementation->state->drivers,
+                      [&] { return implementation->step(); });
 }
 
 Session::Session(std::unique_ptr<Implementation> implementation)

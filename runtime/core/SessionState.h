@@ -8,8 +8,10 @@
 #ifndef BAECHI_RUNTIME_CORE_SESSIONSTATE_H
 #define BAECHI_RUNTIME_CORE_SESSIONSTATE_H
 
+#include "Baechi/Runtime/Session.h"
 #include "core/Driver.h"
 #include "core/Exchange.h"
+#include "ranks/RemoteDriver.h"
 
 #include <algorithm>
 #include <atomic>
@@ -27,22 +29,42 @@ namespace baechi::runtime {
 struct SessionState {
   SessionState(Program program, const std::vector<const DriverKind *> &kinds,
                const std::vector<bool> &holdsData,
-               const std::vector<Entry> &entries, int32_t spins, bool timeline,
-               std::shared_ptr<FaultInjector> faults)
-      : program(std::move(program)), faults(std::move(faults)),
-        exchange(this->program, holdsData, spins, timeline,
+               const std::vector<Entry> &entries, int32_t spins,
+               const SessionOptions &options)
+      : program(std::move(program)), faults(options.faults),
+        exchange(this->program, holdsData, spins, options.timeline,
                  this->faults.get()) {
     if (exchange.injected(Call::Create))
       throw std::bad_alloc();
-    for (size_t i = 0; i < kinds.size(); ++i)
-      drivers.push_back(kinds[i]->make(
-          this->program.devices[i], entries[i],
-          int32_t(std::count(kinds.begin(), kinds.begin() + ptrdiff_t(i),
-                             kinds[i]))));
+    const std::vector<DeviceInfo> &devices = this->program.devices;
+    if (options.ranks) {
+      relay =
+          std::make_unique<RankRelay>(options.ranks, this->program, exchange,
+                                      options.abortGraceSeconds, spins > 0);
+      std::vector<bool> elsewhere;
+      for (size_t i = 0; i < devices.size(); ++i)
+        elsewhere.push_back(relay->isElsewhere(int32_t(i)));
+      exchange.setRelay(relay.get(), elsewhere, relay->runBy());
+    }
+    for (size_t i = 0; i < devices.size(); ++i) {
+      if (isElsewhere(i)) {
+        drivers.push_back(makeRemoteDriver(options.ranks, *relay, int32_t(i)));
+        continue;
+      }
+      auto ordinal = std::count_if(
+          devices.begin(), devices.begin() + ptrdiff_t(i),
+          [&](const DeviceInfo &d) { return d.kind == devices[i].kind; });
+      drivers.push_back(
+          kinds[i]->make(devices[i], entries[i], int32_t(ordinal)));
+    }
   }
 
   // Movers use the drivers.
   ~SessionState() { exchange.dropMovers(); }
+
+  bool isElsewhere(size_t device) const {
+    return relay && relay->isElsewhere(int32_t(device));
+  }
 
   /// Lets every device that has something to do go on to its next step.
   void release() {
@@ -83,6 +105,8 @@ struct SessionState {
   const Program program;
   const std::shared_ptr<FaultInjector> faults;
   Exchange exchange;
+  /// Null: all devices are of this process.
+  std::unique_ptr<RankRelay> relay;
   std::vector<std::unique_ptr<Driver>> drivers;
   std::vector<Error> startErrors;
 

@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Execution.h"
+#include "Ranks.h"
 #include "llvm/ADT/STLExtras.h"
 #include <algorithm>
 #include <numeric>
@@ -49,7 +50,8 @@ double Measurement::meanNs() const {
 llvm::Expected<std::unique_ptr<Execution>>
 Execution::create(HostJit &jit, const CompiledProgram &compiled,
                   double watchdogSeconds,
-                  std::shared_ptr<runtime::FaultInjector> faults) {
+                  std::shared_ptr<runtime::FaultInjector> faults,
+                  std::shared_ptr<runtime::Ranks> ranks) {
   runtime::Expected<runtime::Program> program =
       runtime::Program::parse(compiled.manifest);
   if (!program)
@@ -57,6 +59,11 @@ Execution::create(HostJit &jit, const CompiledProgram &compiled,
   runtime::SessionOptions options;
   options.watchdogSeconds = watchdogSeconds;
   options.faults = std::move(faults);
+  options.ranks = ranks;
+  if (ranks)
+    if (llvm::Error error =
+            sendProgram(*ranks, compiled.manifest, jit.objects()))
+      return error;
   runtime::Expected<std::unique_ptr<runtime::Session>> session =
       runtime::Session::create(
           std::move(*program),

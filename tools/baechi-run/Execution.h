@@ -29,10 +29,12 @@ struct Measurement {
 
 class Execution {
 public:
-  /// Starts the devices of \p program, whose code \p jit holds.
+  /// Starts the devices of \p program, whose code \p jit holds, on \p ranks if
+  /// there are several.
   static llvm::Expected<std::unique_ptr<Execution>>
   create(HostJit &jit, const CompiledProgram &program, double watchdogSeconds,
-         std::shared_ptr<runtime::FaultInjector> faults = nullptr);
+         std::shared_ptr<runtime::FaultInjector> faults = nullptr,
+         std::shared_ptr<runtime::Ranks> ranks = nullptr);
 
   /// Gives argument \p index a value.
   llvm::Error setArgument(size_t index, const Array &value);
@@ -45,6 +47,7 @@ public:
   llvm::Expected<Array> argument(size_t index) const;
 
   const runtime::Program &program() const { return session->program(); }
+  bool usable() const { return session->usable(); }
   const runtime::Timeline &timeline() const { return session->timeline(); }
   /// Of the fastest counted step: what else the machine did shows least there.
   const runtime::Timeline &fastest() const { return fastestStep; }

@@ -139,6 +139,10 @@ Opt<int64_t> injectFault(
     cl::desc("make the N-th call of the runtime fail, and run once more"),
     cl::cat(category), cl::Hidden);
 
+Opt<int> killRank("kill-rank", cl::value_desc("R"), cl::init(-1),
+                  cl::desc("kill the process of rank R in its first step"),
+                  cl::cat(category), cl::Hidden);
+
 [[noreturn]] void fail(const llvm::Twine &message) {
   llvm::errs() << "baechi-run: error: " << message << '\n';
   exit(1);
@@ -215,6 +219,7 @@ RunOptions baechi::parseOptions(int argc, char **argv) {
   options.threads = threads;
   options.sanitizeCode = sanitizeCode;
   options.injectFault = injectFault;
+  options.killRank = killRank;
 
   if (std::string mistake = wrongPlacer(options.place.placer); !mistake.empty())
     fail(mistake);

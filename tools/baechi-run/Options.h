@@ -31,6 +31,7 @@ struct RunOptions {
   unsigned threads = 2;
   bool sanitizeCode = false;
   int64_t injectFault = 0; ///< the call of the runtime to fail; 0: none
+  int killRank = -1;       ///< the rank to kill in a step; -1: none
 };
 
 /// Parses the command line; prints an error and exits with status 1 on a bad

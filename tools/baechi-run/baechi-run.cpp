@@ -20,6 +20,7 @@
 #include "Options.h"
 #include "Page.h"
 #include "QueryMachine.h"
+#include "Ranks.h"
 #include "Report.h"
 #include "StepCosts.h"
 #include "mlir/IR/Diagnostics.h"
@@ -78,7 +79,9 @@ std::vector<int64_t> residentBytesOf(const runtime::Program &program) {
 /// One run of the tool: a model from its file to the report.
 class Run {
 public:
-  explicit Run(RunOptions options) : options(std::move(options)) {}
+  /// \p ranks: the processes that run it together; null: this one alone.
+  Run(RunOptions options, std::shared_ptr<runtime::Ranks> ranks)
+      : options(std::move(options)), ranks(std::move(ranks)) {}
 
   /// The exit status: 1 when results are not what they should be.
   int operator()() {
@@ -102,8 +105,13 @@ public:
           "--calibrate needs at least two devices in --machine"));
     if (!options.reference.empty())
       expected = exitOnError(readReference(options.reference));
+    if (ranks && machine.devices.size() < size_t(ranks->size()))
+      exitOnError(llvm::createStringError(
+          "mpirun started " + std::to_string(ranks->size()) +
+          " processes for " + std::to_string(machine.devices.size()) +
+          " devices: start no more processes than --machine has devices"));
     size_t cores = runtime::queryHost().cores;
-    if (machine.devices.size() > cores)
+    if (!ranks && machine.devices.size() > cores)
       llvm::errs() << "baechi-run: note: " << machine.devices.size()
                    << " devices share " << cores
                    << (cores == 1 ? " core" : " cores")
@@ -146,7 +154,7 @@ private:
 
     HostJitOptions jitOptions;
     jitOptions.threads = options.threads;
-    jitOptions.keepObjects = !options.emit.empty();
+    jitOptions.keepObjects = ranks || !options.emit.empty();
     jitOptions.store = options.store;
     for (const runtime::AbiSymbol &symbol : runtime::abiSymbols())
       jitOptions.symbols[symbol.name] = symbol.address;
@@ -272,9 +280,14 @@ private:
 
   llvm::Error runSteps() {
     // Refuses a program that this machine's memory cannot hold; so first.
+    if (placed && !placed->usable())
+      placed.reset();
     if (!placed) {
       auto created = Execution::create(compiler->jit(), report.compiled,
-                                       options.watchdog, faults);
+                                       options.watchdog,
+                                       faults ? faults
+                                              : killer(options, ranks.get()),
+                                       ranks);
       if (!created)
         return created.takeError();
       placed = std::move(*created);
@@ -485,6 +498,7 @@ private:
   }
 
   RunOptions options;
+  std::shared_ptr<runtime::Ranks> ranks;
   placement::Machine machine;
   std::unique_ptr<MLIRContext> context;
   llvm::SourceMgr sources;
@@ -500,5 +514,9 @@ private:
 
 int main(int argc, char **argv) {
   llvm::InitLLVM init(argc, argv);
-  return Run(parseOptions(argc, argv))();
+  RunOptions options = parseOptions(argc, argv);
+  std::shared_ptr<runtime::Ranks> ranks = exitOnError(joinRanks(options));
+  if (ranks && !ranks->leads())
+    return serveRank(options, ranks);
+  return Run(std::move(options), std::move(ranks))();
 }

@@ -12,7 +12,10 @@
 ///
 //===----------------------------------------------------------------------===//
 
+#include "LoopbackTransport.h"
 #include "TestPrograms.h"
+
+#include "Baechi/Runtime/Ranks.h"
 
 #include <atomic>
 #include <chrono>
@@ -118,6 +121,46 @@ TEST(Allocation, NoneInAStep) {
   steps(); // Once-only initialisations of the libraries.
   EXPECT_EQ(0, allocationsDuring(steps));
   EXPECT_FALSE(failed);
+}
+
+/// Nor among several ranks, apart from what their transport does.
+TEST(Allocation, NoneInAStepOfSeveralRanks) {
+  constexpr int32_t messages = 10;
+  Program program = makeProgram(2, 2 * 64 * messages);
+  for (int32_t i = 0; i < 2; ++i) {
+    addQueue(program, i, 1 - i, std::vector<int64_t>(messages, 64));
+    bodies[i] = [i](Context context, char *arena) {
+      for (int32_t seq = 0; seq < messages; ++seq)
+        if (baechi_recv(context, 1 - i, seq, arena + 64 * seq) ||
+            baechi_send(context, i, seq, arena + 64 * (messages + seq)) ||
+            baechi_await_recv(context, 1 - i, seq) ||
+            baechi_await_send(context, i, seq))
+          return 1;
+      return 0;
+    };
+  }
+  auto hub = std::make_shared<LoopbackHub>(2);
+  SessionOptions options[2];
+  for (int32_t rank = 0; rank < 2; ++rank)
+    options[rank].ranks = std::make_shared<Ranks>(
+        std::make_unique<LoopbackTransport>(hub, rank));
+  std::thread follower([&] {
+    auto session = Session::create(program, resolveBody, options[1]);
+    EXPECT_TRUE(session && !(*session)->follow());
+  });
+  {
+    auto session = Session::create(program, resolveBody, options[0]);
+    ASSERT_TRUE(session);
+    bool failed = false;
+    auto steps = [&] {
+      for (int i = 0; i < 20 && !failed; ++i)
+        failed = bool((*session)->step());
+    };
+    steps();
+    EXPECT_EQ(0, allocationsDuring(steps));
+    EXPECT_FALSE(failed);
+  }
+  follower.join();
 }
 
 /// Longer than the coordinator leaves a step alone.

@@ -72,6 +72,10 @@ public:
   /// What was wrong with the store since the last call, a line each.
   std::string takeStoreWarnings();
 
+  /// Adds relocatable code that another HostJit kept, for a processor like this
+  /// one.
+  llvm::Error addObject(llvm::StringRef object);
+
   /// The address of a symbol of the added modules.
   llvm::Expected<void *> lookup(llvm::StringRef name);
 

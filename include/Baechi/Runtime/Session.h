@@ -29,6 +29,8 @@
 
 namespace baechi::runtime {
 
+class Ranks;
+
 /// The address of a symbol of the compiled program, null when there is none.
 using SymbolResolver = std::function<void *(const std::string &name)>;
 
@@ -59,6 +61,9 @@ struct SessionOptions {
   /// For tests: what makes calls of the runtime fail. Kept until the session's
   /// last thread has ended.
   std::shared_ptr<FaultInjector> faults;
+  /// The processes that run the program together, each the devices that are its
+  /// own; all create the session. Null: this process has all devices.
+  std::shared_ptr<Ranks> ranks;
 };
 
 class Session {
@@ -92,7 +97,13 @@ public:
   /// the program updates hold unspecified values until they are set again.
   Error step();
 
-  /// False after a step that left a device inside a kernel. Then only
+  /// On another rank than 0, which calls nothing else: does what rank 0's
+  /// session does, until that is destroyed or rank 0 dismisses its ranks
+  /// (Ranks::dismissed). Fails when a rank is lost.
+  Error follow();
+
+  /// False after a step that left a device inside a kernel, or that failed on
+  /// several ranks. Then only
   /// destruction is useful, and the program's code must stay mapped until the
   /// process ends, because a thread is still running it.
   bool usable() const;

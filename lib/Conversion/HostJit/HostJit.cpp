@@ -70,6 +70,15 @@ struct HostJit::Implementation {
           object->getBuffer(), object->getBufferIdentifier()));
     return jit->addObjectFile(std::move(object));
   }
+
+  /// Links code whose source is not known any more.
+  llvm::Error linkFinished(std::unique_ptr<llvm::MemoryBuffer> object) {
+    if (llvm::Error error = defineGemm([&](llvm::StringRef name) {
+          return object->getBuffer().contains(name);
+        }))
+      return error;
+    return link(std::move(object));
+  }
 };
 
 HostJit::HostJit(std::unique_ptr<Implementation> implementation)
@@ -160,13 +169,14 @@ llvm::Expected<bool> HostJit::addStored(llvm::StringRef key) {
   auto object = state.store ? state.store->load(key) : nullptr;
   if (!object)
     return false;
-  if (llvm::Error error = state.defineGemm([&](llvm::StringRef name) {
-        return object->getBuffer().contains(name);
-      }))
-    return error;
-  if (llvm::Error error = state.link(std::move(object)))
+  if (llvm::Error error = state.linkFinished(std::move(object)))
     return error;
   return true;
+}
+
+llvm::Error HostJit::addObject(llvm::StringRef object) {
+  return implementation->linkFinished(
+      llvm::MemoryBuffer::getMemBufferCopy(object, "object"));
 }
 
 std::string HostJit::takeStoreWarnings() {

@@ -1,0 +1,104 @@
+//===- Ranks.h - Processes that run one program -*- C++ -*-===//
+//
+// Part of the Baechi project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+///
+/// \file
+/// The processes of one `mpirun`, its ranks. Rank 0 leads: it plans and
+/// compiles, creates the session, sets arguments, steps and reads results as if
+/// it were alone. The others hold the devices that are theirs and follow its
+/// calls (Session::follow).
+///
+//===----------------------------------------------------------------------===//
+#ifndef BAECHI_RUNTIME_RANKS_H
+#define BAECHI_RUNTIME_RANKS_H
+
+#include "Baechi/Runtime/Error.h"
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+
+namespace baechi::runtime {
+
+class Transport;
+
+/// How many processes the environment says that mpirun started; 1: none.
+int32_t ranksInEnvironment();
+
+class Ranks {
+public:
+  explicit Ranks(std::unique_ptr<Transport> transport);
+  ~Ranks();
+
+  /// Joins the other processes that mpirun has started, by the MPI transport's
+  /// module: BAECHI_MPI_LIBRARY, or `module`.
+  static Expected<std::shared_ptr<Ranks>> join(const std::string &module);
+
+  int32_t rank() const;
+  int32_t size() const;
+  bool leads() const { return rank() == 0; }
+  /// "rank 1".
+  static std::string name(int32_t rank);
+
+  /// The rank that holds device `device` of `devices`: blocks of neighbours.
+  int32_t ownerOf(size_t device, size_t devices) const;
+
+  /// Between steps: sends bytes to a rank, and waits for those that it sends.
+  /// Fails when a rank is lost.
+  Error send(int32_t to, std::string_view bytes);
+  Expected<std::string> receive(int32_t from);
+  /// The same into a text that is there already.
+  Error receive(int32_t from, std::string &bytes);
+
+  /// By all ranks, before a session: nothing of an earlier one is left.
+  Error renew();
+
+  /// By all ranks: the first error of all, which names its rank, or none. It is
+  /// the same on all ranks. `same`: what has to be equal on all of them,
+  /// lines "name: value"; the error names the first that is not.
+  Error agree(const Error &error, const std::string &same);
+
+  /// A rank that says nothing for so long during a step is given up. 0: never.
+  void setSilence(double seconds) { silenceSeconds = seconds; }
+  double silence() const { return silenceSeconds; }
+
+  /// Rank 0 lets the others end. Not after a rank was lost.
+  void dismiss();
+  /// Whether rank 0 has.
+  bool dismissed() const { return mayEnd; }
+  void setDismissed() { mayEnd = true; }
+  /// By all ranks, when their sessions are gone: ends the transport. Not after
+  /// a rank was lost.
+  void close();
+
+  /// A rank is lost: nothing more can be done together.
+  bool broken() const { return lost.load() >= 0; }
+  void setLost(int32_t rank) { lost.store(rank); }
+  int32_t lostRank() const { return lost.load(); }
+  /// "rank 1 was lost: ...", of a rank that has ended.
+  static std::string describeLost(int32_t rank);
+  /// The rank whose process has ended, or -1. For signal handlers too.
+  int32_t findLost() const;
+
+  /// The runtime's own.
+  Transport &transport() { return *link; }
+
+private:
+  Error wait(struct Ticket &ticket, struct Problem begun, int32_t peer);
+
+  std::unique_ptr<Transport> link;
+  double silenceSeconds = 10;
+  std::atomic<int32_t> lost{-1};
+  bool mayEnd = false, closed = false;
+};
+
+} // namespace baechi::runtime
+
+#endif // BAECHI_RUNTIME_RANKS_H

@@ -1,0 +1,248 @@
+//===- RankRelay.cpp - A step among several ranks -*- C++ -*-===//
+//
+// Part of the Baechi project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "ranks/RankRelay.h"
+
+#include <sys/prctl.h>
+
+#include <algorithm>
+#include <thread>
+
+using namespace baechi::runtime;
+using std::chrono::steady_clock;
+
+/// How many of the messages under way are looked at in a row: the oldest, which
+/// most likely end first, and as many others in turn.
+static constexpr size_t looksAtOnce = 8;
+
+RankRelay::RankRelay(std::shared_ptr<Ranks> given, const Program &program,
+                     Exchange &exchange, double graceSeconds, bool spins)
+    : ranks(std::move(given)), program(program), exchange(exchange),
+      transport(ranks->transport()), graceSeconds(graceSeconds), spins(spins) {
+  const int32_t self = ranks->rank();
+  for (size_t i = 0; i < program.devices.size(); ++i) {
+    owners.push_back(ranks->ownerOf(i, program.devices.size()));
+    if (owners.back() != self && runner < 0)
+      runner = int32_t(i);
+  }
+  // Tags go through all messages of the program, so that both ends agree.
+  int32_t tag = tags::FirstMessage;
+  for (size_t q = 0; q < program.queues.size(); ++q) {
+    const QueueInfo &queue = program.queues[q];
+    int32_t from = owners[queue.from], to = owners[queue.to];
+    firstMessage.push_back(messages.size());
+    bool crosses = (from == self) != (to == self);
+    for (size_t seq = 0; seq < queue.messages.size(); ++seq, ++tag)
+      if (crosses)
+        messages.push_back({int32_t(q), int32_t(seq), from == self ? to : from,
+                            tag, from == self, Ticket(), 0});
+  }
+  offers = std::vector<std::atomic<uint32_t>>(messages.size());
+  active.reserve(messages.size());
+
+  // Begin and end of each operator, and of this rank's end of each copy; then
+  // when the step began.
+  auto timesOf = [&](int32_t rank) {
+    size_t count = 1;
+    for (size_t i = 0; i < owners.size(); ++i)
+      if (owners[i] == rank)
+        count += 2 * program.devices[i].operators.size();
+    for (const QueueInfo &queue : program.queues)
+      if (owners[queue.from] == rank || owners[queue.to] == rank)
+        count += 2 * queue.messages.size();
+    return std::vector<int64_t>(exchange.keepsTimeline() ? count : 0);
+  };
+  times = timesOf(self);
+  peers.resize(size_t(ranks->size()));
+  for (int32_t rank = 0; rank < ranks->size(); ++rank) {
+    Peer &peer = peers[rank];
+    peer.rank = rank;
+    peer.talks = rank != self && (rank == 0 || self == 0);
+    if (self == 0 && peer.talks)
+      peer.times = timesOf(rank);
+  }
+}
+
+RankRelay::~RankRelay() { release(); }
+
+void RankRelay::release() {
+  auto drop = [&](Ticket &ticket) {
+    if (ticket.busy)
+      transport.abandon(ticket);
+  };
+  for (Message &message : messages)
+    drop(message.ticket);
+  for (Peer &peer : peers) {
+    drop(peer.incoming);
+    drop(peer.timesTicket);
+    for (Ticket &ticket : peer.outgoing)
+      drop(ticket);
+  }
+  drop(timesTicket);
+}
+
+Error RankRelay::check() const {
+  int64_t tags = tags::FirstMessage;
+  for (const QueueInfo &queue : program.queues) {
+    tags += int64_t(queue.messages.size());
+    for (const MessageInfo &message : queue.messages)
+      if (message.bytes > transport.largestBytes())
+        return Error("message '" + message.name + "' has " +
+                     std::to_string(message.bytes) +
+                     " bytes, more than a message between processes may have");
+  }
+  if (tags > transport.largestTag())
+    return Error("the program has " + std::to_string(tags) +
+                 " messages, more than can be told apart between processes");
+  for (size_t i = 0; i < owners.size(); ++i)
+    if (program.devices[i].kind != "host" && program.devices[i].kind != "null")
+      return Error("device " + program.devices[i].name + " is of kind '" +
+                   program.devices[i].kind +
+                   "': several processes share host devices only; start "
+                   "without mpirun");
+  return Error();
+}
+
+/// Only the device threads of this process, several at once.
+void RankRelay::offered(int32_t queue, int32_t seq) {
+  uint32_t place = offerCount.fetch_add(1, std::memory_order_relaxed);
+  offers[place].store(uint32_t(firstMessage[queue]) + uint32_t(seq) + 1,
+                      std::memory_order_release);
+}
+
+void RankRelay::reset() {
+  for (auto &offer : offers)
+    offer.store(0, std::memory_order_relaxed);
+  offerCount.store(0, std::memory_order_relaxed);
+  offersTaken = done = nextActive = 0;
+  active.clear();
+  for (Peer &peer : peers) {
+    peer.ended = peer.stopped = peer.left = peer.timesBegun = false;
+    peer.silent = Attention();
+  }
+  saidEnded = saidFailed = aborted = endedEverywhere = brokenOff = false;
+  agreed.clear();
+  lastLook = lastBeat = steady_clock::now();
+}
+
+//===----------------------------------------------------------------------===//
+// The program's messages
+//===----------------------------------------------------------------------===//
+
+std::string RankRelay::describe(const Problem &problem) {
+  return std::string(problem.reason) +
+         (problem.detail ? std::string(": ") + problem.detail : "");
+}
+
+bool RankRelay::begin(Message &message) {
+  const Slot &slot = exchange.channels()[message.queue].slots[message.seq];
+  message.beganNs = exchange.elapsedNs();
+  Problem problem =
+      message.sends
+          ? transport.send(message.ticket, message.peer, message.tag,
+                           slot.source, slot.bytes)
+          : transport.receive(message.ticket, message.peer, message.tag,
+                              slot.destination, slot.bytes);
+  if (!problem)
+    return true;
+  lose(message.peer, describe(problem));
+  return false;
+}
+
+/// False when the transport failed.
+bool RankRelay::pollMessage(size_t position, bool &moved) {
+  Message &message = messages[active[position]];
+  if (Problem problem = transport.poll(message.ticket)) {
+    lose(message.peer, describe(problem));
+    return false;
+  }
+  if (message.ticket.busy)
+    return true;
+  moved = true;
+  ++done;
+  // The others keep their order.
+  active.erase(active.begin() + ptrdiff_t(position));
+  exchange.complete(message.queue, message.seq,
+                    {message.beganNs, exchange.elapsedNs()});
+  return true;
+}
+
+/// Begins what was offered and ends what has arrived; whether there was any.
+bool RankRelay::moveMessages() {
+  bool moved = false;
+  while (offersTaken < offers.size()) {
+    uint32_t offer = offers[offersTaken].load(std::memory_order_acquire);
+    if (offer == 0)
+      break;
+    ++offersTaken;
+    moved = true;
+    if (!begin(messages[offer - 1]))
+      return true;
+    active.push_back(offer - 1);
+  }
+  for (size_t i = 0, looks = 0; i < active.size() && looks < looksAtOnce;
+       ++looks) {
+    size_t before = active.size();
+    if (!pollMessage(i, moved))
+      return true;
+    i += before == active.size();
+  }
+  for (size_t looks = 0; looks < looksAtOnce && active.size() > looksAtOnce;
+       ++looks) {
+    nextActive = std::max(nextActive + 1, looksAtOnce);
+    if (nextActive >= active.size())
+      nextActive = looksAtOnce;
+    if (!pollMessage(nextActive, moved))
+      return true;
+  }
+  return moved;
+}
+
+//===----------------------------------------------------------------------===//
+// A step's thread
+//===----------------------------------------------------------------------===//
+
+int32_t RankRelay::run(baechi_context &self) {
+  // Short sleeps are meant to be short.
+  prctl(PR_SET_TIMERSLACK, 1000UL);
+  stopping = Attention();
+  for (;;) {
+    bool busy = false;
+    if (!exchange.aborted())
+      busy = moveMessages();
+    busy |= hear(self);
+    lookAround();
+    if (exchange.aborted() || aborted) {
+      if (std::optional<int32_t> result = stopStep())
+        return *result;
+    } else {
+      stopping = Attention();
+      if (std::optional<int32_t> result = endStep())
+        return *result;
+    }
+    rest(busy);
+  }
+}
+
+/// MPI has to be looked at; who computes should not be kept from it.
+void RankRelay::rest(bool busy) {
+  idleLooks = busy ? 0 : idleLooks + 1;
+  if (busy || idleLooks < 32)
+    return;
+  if (spins && idleLooks < 20000) {
+    std::this_thread::yield();
+    return;
+  }
+  // Nobody here computes: the time is free, unless other ranks share it.
+  if (idleLooks < 512 && exchange.idleHere(/*waitingCounts=*/true)) {
+    std::this_thread::yield();
+    return;
+  }
+  std::this_thread::sleep_for(
+      std::chrono::microseconds(idleLooks < 5000 ? 20 : 200));
+}

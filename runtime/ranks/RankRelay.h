@@ -1,0 +1,150 @@
+//===- RankRelay.h - A step among several ranks -*- C++ -*-===//
+//
+// Part of the Baechi project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+///
+/// \file
+/// The part of a step that concerns other ranks. One thread does all of it,
+/// that of the first device that lives elsewhere: so the transport's calls come
+/// from one thread at a time (MPI_THREAD_SERIALIZED; with MPI_THREAD_MULTIPLE
+/// MPI would lock in every call), and a sender never waits in MPI.
+///
+/// Where a device of this process offers its end of a message, the thread
+/// begins a receive straight into the receiver's buffer, or a send straight
+/// from the sender's. Both are begun in the order in which devices offer, which
+/// is the proven order of the queues, none is waited for before the others, and
+/// messages are told apart by tags: so nothing is in the way of what a device
+/// waits for, and what cannot deadlock in one process cannot here.
+///
+//===----------------------------------------------------------------------===//
+#ifndef BAECHI_RUNTIME_RANKS_RANKRELAY_H
+#define BAECHI_RUNTIME_RANKS_RANKRELAY_H
+
+#include "Baechi/Runtime/Ranks.h"
+#include "core/Attention.h"
+#include "core/Exchange.h"
+#include "ranks/Protocol.h"
+#include "ranks/Transport.h"
+
+#include <optional>
+
+namespace baechi::runtime {
+
+class RankRelay final : public Relay {
+public:
+  RankRelay(std::shared_ptr<Ranks> ranks, const Program &program,
+            Exchange &exchange, double graceSeconds, bool spins);
+  ~RankRelay() override;
+
+  /// What keeps the transport from serving the program.
+  Error check() const;
+
+  void offered(int32_t queue, int32_t seq) override;
+
+  /// Between steps.
+  void reset();
+  /// Forgets all messages under way; no step comes after it.
+  void release();
+  /// On the thread of a device that lives elsewhere: the step to its end, on
+  /// all ranks. `self`: that device.
+  int32_t run(baechi_context &self);
+  /// Why the step failed, the same on all ranks; "" when it did not.
+  const std::string &verdict() const { return agreed; }
+
+  /// The device whose thread is the one.
+  int32_t runBy() const { return runner; }
+  int32_t ownerOf(int32_t device) const { return owners[device]; }
+  bool isElsewhere(int32_t device) const {
+    return owners[device] != ranks->rank();
+  }
+  /// Rank 0, after a step: times of the devices and copies elsewhere.
+  void addTimes(Timeline &timeline) const;
+
+private:
+  struct Message {
+    int32_t queue;
+    int32_t seq;
+    int32_t peer;
+    int32_t tag;
+    bool sends;
+    Ticket ticket;
+    int64_t beganNs = 0;
+  };
+  /// Another rank, as far as this one talks to it.
+  struct Peer {
+    int32_t rank = 0;
+    bool talks = false; ///< only rank 0 talks to all
+    bool ended = false, stopped = false, left = false;
+    Ticket incoming;
+    Notice received;
+    static constexpr size_t outgoingAtOnce = 4;
+    Ticket outgoing[outgoingAtOnce];
+    Notice sent[outgoingAtOnce];
+    int64_t progress = 0;
+    Attention silent;
+    /// Of its devices' operators and its ends of copies.
+    std::vector<int64_t> times;
+    Ticket timesTicket;
+    bool timesBegun = false;
+  };
+
+  static std::string describe(const Problem &problem);
+  bool begin(Message &message);
+  bool moveMessages();
+  bool pollMessage(size_t position, bool &moved);
+  bool hear(baechi_context &self);
+  void heed(Peer &peer, baechi_context &self);
+  bool say(Peer &peer, Notice::Kind kind, int64_t value = 0,
+           const std::string &text = "");
+  void sayAll(Notice::Kind kind, const std::string &text);
+  void lookAround();
+  void beat();
+  int64_t progressHere() const;
+  std::string describeOwnFailure() const;
+  void breakOff(const std::string &why);
+  void lose(int32_t rank, const std::string &why);
+  bool allDone() const;
+  std::optional<int32_t> endStep();
+  std::optional<int32_t> stopStep();
+  void flush();
+  void collectTimes();
+  void rest(bool busy);
+
+  const std::shared_ptr<Ranks> ranks;
+  const Program &program;
+  Exchange &exchange;
+  Transport &transport;
+  const double graceSeconds;
+  const bool spins;
+  std::vector<int32_t> owners;
+  int32_t runner = -1;
+
+  std::vector<Message> messages;
+  /// For each queue its first message here.
+  std::vector<size_t> firstMessage;
+  /// What devices here have offered, in that order: message + 1; 0: not yet.
+  std::vector<std::atomic<uint32_t>> offers;
+  alignas(cacheLineBytes) std::atomic<uint32_t> offerCount{0};
+  size_t offersTaken = 0;
+  std::vector<uint32_t> active;
+  size_t nextActive = 0;
+  size_t done = 0;
+
+  std::vector<Peer> peers;
+  /// This rank's own times, while they are being sent.
+  std::vector<int64_t> times;
+  Ticket timesTicket;
+  bool saidEnded = false, saidFailed = false, aborted = false;
+  bool endedEverywhere = false, brokenOff = false;
+  std::string agreed;
+  Attention stopping;
+  std::chrono::steady_clock::time_point lastLook, lastBeat;
+  uint32_t idleLooks = 0;
+};
+
+} // namespace baechi::runtime
+
+#endif // BAECHI_RUNTIME_RANKS_RANKRELAY_H

@@ -1,0 +1,233 @@
+//===- Ranks.cpp - Processes that run one program -*- C++ -*-===//
+//
+// Part of the Baechi project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Baechi/Runtime/Ranks.h"
+#include "ranks/Protocol.h"
+#include "ranks/Transport.h"
+
+#include <dlfcn.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdlib>
+#include <sstream>
+#include <thread>
+#include <vector>
+
+using namespace baechi::runtime;
+
+int32_t baechi::runtime::ranksInEnvironment() {
+  // Open MPI, and the process managers of MPICH and Slurm.
+  for (const char *name :
+       {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "MPI_LOCALNRANKS"})
+    if (const char *value = std::getenv(name))
+      return std::max(1, std::atoi(value));
+  return 1;
+}
+
+Expected<std::shared_ptr<Ranks>> Ranks::join(const std::string &module) {
+  const char *given = std::getenv("BAECHI_MPI_LIBRARY");
+  std::string name = given && *given ? given : module;
+  auto refuse = [&](std::string why) {
+    return Error("started as one of " + std::to_string(ranksInEnvironment()) +
+                 " processes by mpirun, but the MPI transport cannot be "
+                 "loaded: " +
+                 why + "; build with MPI installed, or start without mpirun");
+  };
+  // Global: MPI loads plug-ins of its own that use its functions.
+  void *library = dlopen(name.c_str(), RTLD_NOW | RTLD_GLOBAL);
+  if (!library) {
+    const char *why = dlerror();
+    return refuse(why ? why : name);
+  }
+  using Make = Transport *(const char **error);
+  auto *make = reinterpret_cast<Make *>(dlsym(library, "baechi_mpi_transport"));
+  if (!make)
+    return refuse(name + " has no function baechi_mpi_transport");
+  const char *error = "";
+  std::unique_ptr<Transport> transport(make(&error));
+  if (!transport)
+    return refuse(error);
+  return std::make_shared<Ranks>(std::move(transport));
+}
+
+Ranks::Ranks(std::unique_ptr<Transport> transport)
+    : link(std::move(transport)) {}
+Ranks::~Ranks() = default;
+
+int32_t Ranks::rank() const { return link->rank(); }
+int32_t Ranks::size() const { return link->size(); }
+std::string Ranks::name(int32_t rank) { return "rank " + std::to_string(rank); }
+int32_t Ranks::findLost() const { return link->lostRank(); }
+
+std::string Ranks::describeLost(int32_t rank) {
+  return name(rank) + " was lost: its process has ended";
+}
+
+int32_t Ranks::ownerOf(size_t device, size_t devices) const {
+  return int32_t(device * size_t(size()) / devices);
+}
+
+/// Waits for a message between steps. It may take as long as the other rank
+/// wants: it compiles, say.
+Error Ranks::wait(Ticket &ticket, Problem begun, int32_t peer) {
+  if (broken())
+    return Error(describeLost(lost));
+  Problem problem = begun;
+  for (int64_t looks = 0; !problem && ticket.busy; ++looks) {
+    problem = link->poll(ticket);
+    if (problem || !ticket.busy)
+      break;
+    if (looks < 200) {
+      std::this_thread::yield();
+      continue;
+    }
+    std::this_thread::sleep_for(
+        std::chrono::microseconds(looks < 2000 ? 50 : 1000));
+    if (int32_t gone = link->lostRank(); gone >= 0) {
+      // What it sent before may still be on its way.
+      problem = link->poll(ticket);
+      if (problem || !ticket.busy)
+        break;
+      setLost(gone);
+      link->abandon(ticket);
+      return Error(describeLost(gone));
+    }
+  }
+  if (!problem)
+    return Error();
+  if (ticket.busy)
+    link->abandon(ticket);
+  setLost(peer);
+  return Error(name(peer) + " cannot be reached: " + problem.reason +
+               (problem.detail ? std::string(": ") + problem.detail : ""));
+}
+
+Error Ranks::send(int32_t to, std::string_view bytes) {
+  int64_t size = int64_t(bytes.size());
+  Ticket ticket;
+  if (Error error = wait(
+          ticket, link->send(ticket, to, tags::Size, &size, sizeof(size)), to))
+    return error;
+  for (int64_t at = 0; at < size; at += tags::chunkBytes)
+    if (Error error =
+            wait(ticket,
+                 link->send(ticket, to, tags::Bytes, bytes.data() + at,
+                            std::min(tags::chunkBytes, size - at)),
+                 to))
+      return error;
+  return Error();
+}
+
+Expected<std::string> Ranks::receive(int32_t from) {
+  std::string bytes;
+  if (Error error = receive(from, bytes))
+    return error;
+  return bytes;
+}
+
+Error Ranks::receive(int32_t from, std::string &bytes) {
+  int64_t size = 0;
+  Ticket ticket;
+  if (Error error = wait(
+          ticket, link->receive(ticket, from, tags::Size, &size, sizeof(size)),
+          from))
+    return error;
+  bytes.resize(size_t(size));
+  for (int64_t at = 0; at < size; at += tags::chunkBytes)
+    if (Error error =
+            wait(ticket,
+                 link->receive(ticket, from, tags::Bytes, bytes.data() + at,
+                               std::min(tags::chunkBytes, size - at)),
+                 from))
+      return error;
+  return Error();
+}
+
+Error baechi::runtime::commandAll(Ranks &ranks, Command::Kind kind) {
+  for (int32_t rank = 1; rank < ranks.size(); ++rank)
+    if (Error error = ranks.send(rank, Command(kind).bytes()))
+      return error;
+  return Error();
+}
+
+Error Ranks::renew() {
+  if (broken())
+    return Error(describeLost(lost));
+  if (Problem problem = link->renew()) {
+    setLost(std::max(0, link->lostRank()));
+    return Error(std::string(problem.reason) +
+                 (problem.detail ? std::string(": ") + problem.detail : ""));
+  }
+  return Error();
+}
+
+/// Where two lists of lines "name: value" differ first; "" where they do not.
+static std::string firstDifference(const std::string &mine,
+                                   const std::string &theirs, int32_t rank) {
+  std::istringstream a(mine), b(theirs);
+  for (;;) {
+    std::string x, y;
+    bool more = bool(std::getline(a, x));
+    more = bool(std::getline(b, y)) || more;
+    if (!more)
+      return "";
+    if (x == y)
+      continue;
+    size_t colon = std::min(x.find(": "), x.size());
+    std::string what = x.substr(0, colon);
+    auto value = [&](const std::string &line) {
+      return line.size() > colon + 2 ? line.substr(colon + 2) : "nothing";
+    };
+    return "the ranks differ in " + what + ": " + Ranks::name(0) + " has " +
+           value(x) + ", " + Ranks::name(rank) + " has " + value(y);
+  }
+}
+
+Error Ranks::agree(const Error &error, const std::string &same) {
+  // The first byte says whether there is an error or what must be the same.
+  std::string mine =
+      error ? "e" + name(rank()) + ": " + error.message() : "s" + same;
+  if (!leads()) {
+    if (Error failed = send(0, mine))
+      return failed;
+    Expected<std::string> verdict = receive(0);
+    if (!verdict)
+      return verdict.takeError();
+    return verdict->empty() ? Error() : Error(*verdict);
+  }
+  std::string verdict = error ? mine.substr(1) : "", difference;
+  for (int32_t other = 1; other < size(); ++other) {
+    Expected<std::string> theirs = receive(other);
+    if (!theirs)
+      return theirs.takeError();
+    if ((*theirs)[0] == 'e') {
+      verdict = verdict.empty() ? theirs->substr(1) : verdict;
+    } else if (!error && difference.empty()) {
+      difference = firstDifference(same, theirs->substr(1), other);
+    }
+  }
+  if (verdict.empty())
+    verdict = difference;
+  for (int32_t other = 1; other < size(); ++other)
+    if (Error failed = send(other, verdict))
+      return failed;
+  return verdict.empty() ? Error() : Error(verdict);
+}
+
+void Ranks::dismiss() {
+  if (!mayEnd && !broken())
+    (void)bool(commandAll(*this, Command::Quit));
+  mayEnd = true;
+}
+
+void Ranks::close() {
+  if (!closed && !broken())
+    link->close();
+  closed = true;
+}

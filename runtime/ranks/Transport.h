@@ -1,0 +1,75 @@
+//===- Transport.h - Messages between processes -*- C++ -*-===//
+//
+// Part of the Baechi project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+///
+/// \file
+/// What several processes that run one program, its ranks, exchange messages
+/// with: MPI (transport/mpi), or threads of one process that stand for ranks in
+/// tests (LoopbackTransport.h). Messages of the same sender, receiver and tag
+/// arrive in the order in which they were sent; others in any.
+///
+/// Calls come from one thread at a time. None blocks, and none allocates memory
+/// of ours.
+///
+//===----------------------------------------------------------------------===//
+#ifndef BAECHI_RUNTIME_RANKS_TRANSPORT_H
+#define BAECHI_RUNTIME_RANKS_TRANSPORT_H
+
+#include "core/Asynchronous.h"
+
+#include <cstdint>
+
+namespace baechi::runtime {
+
+/// A message under way.
+struct Ticket {
+  /// The transport's own.
+  uint64_t handle = 0;
+  bool busy = false;
+};
+
+class Transport {
+public:
+  virtual ~Transport() = default;
+
+  virtual int32_t rank() const = 0;
+  virtual int32_t size() const = 0;
+  /// How many ranks share this one's machine, itself among them.
+  virtual int32_t ranksHere() const = 0;
+  /// Whether that rank's steady clock is this one's.
+  virtual bool sharesClock(int32_t rank) const = 0;
+  virtual int64_t largestBytes() const = 0;
+  virtual int32_t largestTag() const = 0;
+
+  /// Begin a message. The buffer is the transport's, the ticket busy, until
+  /// poll() has ended it.
+  virtual Problem send(Ticket &ticket, int32_t to, int32_t tag,
+                       const void *data, int64_t bytes) = 0;
+  virtual Problem receive(Ticket &ticket, int32_t from, int32_t tag, void *data,
+                          int64_t bytes) = 0;
+  /// Ends the message if it can; the ticket is busy no more when it has.
+  virtual Problem poll(Ticket &ticket) = 0;
+  /// Forgets a message, whose other end may never come. Its buffer may be gone
+  /// afterwards, and renew() must come before the next message.
+  virtual void abandon(Ticket &ticket) = 0;
+
+  /// By all ranks: messages that were begun before will never meet those that
+  /// are begun afterwards.
+  virtual Problem renew() = 0;
+
+  /// A rank whose process has ended; -1: none that is known of. On the machine
+  /// of this rank it is known at once. May be called at any time by any thread,
+  /// and by signal handlers.
+  virtual int32_t lostRank() const = 0;
+
+  /// The last call, by all ranks.
+  virtual void close() = 0;
+};
+
+} // namespace baechi::runtime
+
+#endif // BAECHI_RUNTIME_RANKS_TRANSPORT_H

@@ -1,0 +1,443 @@
+//===- RanksTest.cpp - Programs over several ranks -*- C++ -*-===//
+//
+// Part of the Baechi project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+///
+/// \file
+/// Ranks are threads of this process that exchange messages by a loopback
+/// transport (LoopbackTransport.h). What mpirun adds is in
+/// test/Tools/run-ranks.test.
+///
+//===----------------------------------------------------------------------===//
+
+#include "LoopbackTransport.h"
+#include "TestPrograms.h"
+
+#include "Baechi/Runtime/Ranks.h"
+
+#include <gmock/gmock.h>
+
+#include <chrono>
+#include <thread>
+
+using namespace baechi::runtime;
+using namespace baechi::runtime::test;
+using testing::HasSubstr;
+using testing::StartsWith;
+
+namespace {
+
+constexpr int32_t messages = 6;
+constexpr int64_t bytes = 1000;
+constexpr int64_t slot = 1024;
+constexpr int64_t half = messages * slot;
+
+/// Device d sends the tensors of its arena's first half to the next one of
+/// `count`, receives the previous one's into its second, and passes on.
+Body ringBody(int32_t device, int32_t count) {
+  return [=](Context context, char *arena) {
+    int32_t out = device, in = (device + count - 1) % count;
+    for (int32_t seq = 0; seq < messages; ++seq)
+      if (baechi_recv(context, in, seq, arena + half + slot * seq))
+        return 1;
+    baechi_operator_begin(context, 0);
+    // The last first: a queue's messages may come in any order.
+    for (int32_t seq = messages; seq-- > 0;)
+      if (baechi_send(context, out, seq, arena + slot * seq))
+        return 1;
+    baechi_operator_end(context, 0);
+    baechi_operator_begin(context, 1);
+    for (int32_t seq = 0; seq < messages; ++seq)
+      if (baechi_await_recv(context, in, seq) ||
+          (seq % 2 && baechi_await_send(context, out, seq)))
+        return 1;
+    baechi_operator_end(context, 1);
+    for (int32_t seq = 0; seq < messages; seq += 2)
+      if (baechi_await_send(context, out, seq))
+        return 1;
+    return 0;
+  };
+}
+
+class RanksTest : public testing::Test {
+protected:
+  void build(int32_t ranks, int32_t devices) {
+    hub = std::make_shared<LoopbackHub>(ranks);
+    program = makeProgram(size_t(devices), 2 * half);
+    for (int32_t device = 0; device < devices; ++device) {
+      addQueue(program, device, (device + 1) % devices,
+               std::vector<int64_t>(messages, bytes));
+      addArgument(program, device, 0, half);
+      addResult(program, device, half, half);
+      bodies[device] = ringBody(device, devices);
+    }
+    members.clear();
+    for (int32_t rank = 0; rank < ranks; ++rank)
+      members.push_back(std::make_shared<Ranks>(
+          std::make_unique<LoopbackTransport>(hub, rank)));
+  }
+
+  SessionOptions optionsOf(int32_t rank) {
+    SessionOptions result = options;
+    result.ranks = members[rank];
+    return result;
+  }
+
+  /// Sessions of the other ranks, which follow until `lead` is through with
+  /// rank 0's.
+  void run(const std::function<void(Session &)> &lead) {
+    std::vector<std::thread> followers;
+    followErrors.assign(members.size(), "");
+    createErrors.assign(members.size(), "");
+    for (size_t rank = 1; rank < members.size(); ++rank)
+      followers.emplace_back([this, rank] {
+        auto session = Session::create(programOf(int32_t(rank)), resolveBody,
+                                       optionsOf(int32_t(rank)));
+        if (session)
+          followErrors[rank] = (*session)->follow().message();
+        else
+          createErrors[rank] = session.error().message();
+        // A process that fails ends.
+        if (hub->failingCall && !(session && followErrors[rank].empty()))
+          hub->killed = int32_t(rank);
+      });
+    {
+      auto session = Session::create(programOf(0), resolveBody, optionsOf(0));
+      if (session)
+        lead(**session);
+      else
+        createErrors[0] = session.error().message();
+    }
+    if (hub->failingCall && members[0]->broken())
+      hub->killed = 0;
+    for (std::thread &follower : followers)
+      follower.join();
+  }
+
+  Program programOf(int32_t rank) {
+    return rank == 1 && otherProgram ? *otherProgram : program;
+  }
+
+  /// Sets arguments, steps, and looks whether each device has the previous
+  /// one's tensors.
+  void expectRing(Session &session, int steps) {
+    size_t devices = program.devices.size();
+    std::vector<std::vector<char>> values(devices);
+    for (int step = 0; step < steps; ++step) {
+      for (size_t device = 0; device < devices; ++device) {
+        values[device].clear();
+        for (int64_t i = 0; i < half; ++i)
+          values[device].push_back(
+              char((i * int64_t(device + 3) + step) % 127 + 1));
+        ASSERT_SUCCESS(
+            session.setArgument(device, values[device].data(), half));
+      }
+      ASSERT_SUCCESS(session.step());
+      std::vector<char> got(half);
+      for (size_t device = 0; device < devices; ++device) {
+        ASSERT_SUCCESS(session.getResult(device, got.data(), half));
+        for (int64_t i = 0; i < half; ++i)
+          ASSERT_EQ(i % slot < bytes
+                        ? values[(device + devices - 1) % devices][i]
+                        : 0,
+                    got[i])
+              << "device " << device << ", byte " << i;
+        ASSERT_SUCCESS(session.getArgument(device, got.data(), half));
+        ASSERT_EQ(values[device], got);
+      }
+    }
+  }
+
+  std::shared_ptr<LoopbackHub> hub;
+  std::vector<std::shared_ptr<Ranks>> members;
+  Program program;
+  std::optional<Program> otherProgram; ///< of rank 1
+  SessionOptions options;
+  std::vector<std::string> followErrors, createErrors;
+};
+
+TEST_F(RanksTest, MovesTheRightBytes) {
+  for (auto [ranks, devices] :
+       {std::pair(2, 2), {2, 4}, {2, 3}, {3, 3}, {3, 7}})
+    for (bool eager : {false, true})
+      for (int32_t delay : {0, 40}) {
+        build(ranks, devices);
+        hub->eager = eager;
+        hub->longestDelay = delay;
+        run([&](Session &session) { expectRing(session, 5); });
+        EXPECT_EQ(0, hub->wrong);
+        for (int32_t rank = 0; rank < ranks; ++rank) {
+          EXPECT_EQ("", createErrors[rank]);
+          EXPECT_EQ("", followErrors[rank]);
+        }
+      }
+}
+
+TEST_F(RanksTest, DividesDevicesIntoBlocks) {
+  build(2, 5);
+  std::vector<int32_t> owners;
+  for (size_t device = 0; device < 5; ++device)
+    owners.push_back(members[0]->ownerOf(device, 5));
+  EXPECT_EQ((std::vector<int32_t>{0, 0, 0, 1, 1}), owners);
+}
+
+TEST_F(RanksTest, ARankMayHaveNothingToDo) {
+  for (size_t idle : {0, 1}) {
+    build(2, 2);
+    program = makeProgram(2);
+    program.devices[idle].operators.clear();
+    program.devices[idle].arenaBytes = 0;
+    bodies[0] = bodies[1] = doNothing;
+    run([&](Session &session) {
+      for (int step = 0; step < 3; ++step)
+        EXPECT_SUCCESS(session.step());
+    });
+    EXPECT_EQ("", followErrors[1]);
+  }
+}
+
+TEST_F(RanksTest, TellsTheTimesOfAllDevices) {
+  build(2, 4);
+  run([&](Session &session) {
+    for (int step = 0; step < 3; ++step) {
+      ASSERT_SUCCESS(session.step());
+      const Timeline &timeline = session.timeline();
+      for (const DeviceRecord &device : timeline.devices) {
+        EXPECT_EQ(messages * bytes, device.bytesSent);
+        EXPECT_GT(device.busyNs, 0);
+        for (const Interval &interval : device.operators)
+          EXPECT_TRUE(interval.happened());
+      }
+      for (const auto &queue : timeline.queues)
+        for (const CopyRecord &copy : queue)
+          EXPECT_TRUE(copy.happened());
+    }
+  });
+}
+
+TEST_F(RanksTest, TheTimelineCanBeSwitchedOff) {
+  build(2, 2);
+  options.timeline = false;
+  run([&](Session &session) { expectRing(session, 3); });
+}
+
+TEST_F(RanksTest, FailuresReachAllRanksAndANewSessionGoesOn) {
+  for (int32_t culprit : {0, 1}) {
+    build(2, 2);
+    bodies[culprit] = [](Context context, char *) {
+      baechi_operator_begin(context, 1);
+      return baechi_fail(context, "out of memory");
+    };
+    std::string number = std::to_string(culprit);
+    run([&](Session &session) {
+      EXPECT_EQ("rank " + number + ": device host" + number +
+                    ", in operator 1 'b': out of memory",
+                session.step().message());
+      EXPECT_FALSE(session.usable());
+      EXPECT_THAT(session.step().message(), HasSubstr("create a new one"));
+    });
+    EXPECT_EQ("", followErrors[1]);
+    bodies[culprit] = ringBody(culprit, 2);
+    run([&](Session &session) { expectRing(session, 3); });
+    EXPECT_EQ("", createErrors[0] + createErrors[1] + followErrors[1]);
+  }
+}
+
+TEST_F(RanksTest, NamesAMessageThatIsNotSent) {
+  build(2, 2);
+  bodies[1] = doNothing;
+  run([&](Session &session) {
+    EXPECT_EQ("rank 1: message 0 'm0' of queue 0 (host0 to host1) was neither "
+              "sent nor received",
+              session.step().message());
+  });
+}
+
+TEST_F(RanksTest, NamesADeviceLeftBehind) {
+  build(2, 2);
+  options.abortGraceSeconds = 0.2;
+  // The thread outlives its session.
+  static std::atomic<bool> go{false}, gone{false};
+  bodies[1] = [](Context context, char *) {
+    baechi_operator_begin(context, 0);
+    while (!go)
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    gone = true;
+    return 1;
+  };
+  bodies[0] = [](Context context, char *) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    return baechi_fail(context, "no");
+  };
+  run([&](Session &session) {
+    EXPECT_EQ("rank 0: device host0, before its first operator: no; a device "
+              "elsewhere is still inside a kernel",
+              session.step().message());
+  });
+  go = true;
+  while (!gone)
+    std::this_thread::yield();
+}
+
+TEST_F(RanksTest, ALostRankEndsTheStep) {
+  for (int32_t lost : {1, 2}) {
+    build(3, 3);
+    bodies[lost] = [&, lost](Context context, char *) {
+      baechi_operator_begin(context, 0);
+      hub->killed = lost;
+      std::this_thread::sleep_for(std::chrono::milliseconds(20));
+      return 1;
+    };
+    run([&](Session &session) {
+      EXPECT_THAT(session.step().message(),
+                  StartsWith("rank " + std::to_string(lost) +
+                             " was lost: its process has ended; it held host" +
+                             std::to_string(lost)));
+      EXPECT_TRUE(members[0]->broken());
+      EXPECT_FALSE(session.usable());
+    });
+  }
+}
+
+TEST_F(RanksTest, ALostLeaderEndsTheOthers) {
+  build(2, 2);
+  bodies[0] = [&](Context context, char *) {
+    baechi_operator_begin(context, 0);
+    hub->killed = 0;
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    return 1;
+  };
+  run([&](Session &session) { EXPECT_NE("", session.step().message()); });
+  EXPECT_EQ("rank 0 was lost", followErrors[1].substr(0, 15));
+}
+
+TEST_F(RanksTest, ASilentRankIsGivenUp) {
+  build(2, 2);
+  for (auto &member : members)
+    member->setSilence(0.6);
+  bodies[1] = [&](Context context, char *arena) {
+    hub->silenced = 1;
+    return ringBody(1, 2)(context, arena);
+  };
+  run([&](Session &session) {
+    EXPECT_THAT(
+        session.step().message(),
+        StartsWith("rank 1 was lost: it has said nothing for 1 seconds; "
+                   "it held host1; meanwhile host0 waits to receive"));
+  });
+}
+
+TEST_F(RanksTest, ProgressElsewhereKeepsTheWatchdogQuiet) {
+  build(2, 2);
+  options.watchdogSeconds = 1;
+  bodies[1] = [&](Context context, char *arena) {
+    for (int i = 0; i < 40; ++i) {
+      baechi_operator_begin(context, 0);
+      std::this_thread::sleep_for(std::chrono::milliseconds(50));
+      baechi_operator_end(context, 0);
+    }
+    return ringBody(1, 2)(context, arena);
+  };
+  run([&](Session &session) { EXPECT_SUCCESS(session.step()); });
+}
+
+TEST_F(RanksTest, RefusesRanksThatDiffer) {
+  build(2, 2);
+  otherProgram = program;
+  otherProgram->queues[0].messages[2].bytes = 8;
+  run([](Session &) { FAIL() << "the session was created"; });
+  EXPECT_THAT(createErrors[0],
+              StartsWith("the ranks differ in queue 0: rank 0 has 0 to 1, 6 "
+                         "messages, their sizes hash "));
+  EXPECT_EQ(createErrors[0], createErrors[1]);
+}
+
+TEST_F(RanksTest, WhatFailsOnOneRankFailsOnAll) {
+  build(2, 2);
+  otherProgram = program;
+  otherProgram->devices[1].entry = "nowhere";
+  run([](Session &) { FAIL() << "the session was created"; });
+  EXPECT_EQ("rank 1: device host1: the program has no symbol 'nowhere'",
+            createErrors[0]);
+  EXPECT_EQ(createErrors[0], createErrors[1]);
+}
+
+TEST_F(RanksTest, RefusesMoreRanksThanDevices) {
+  build(3, 2);
+  run([](Session &) { FAIL() << "the session was created"; });
+  EXPECT_EQ("rank 0: the program has 2 devices for 3 ranks: start no more "
+            "ranks than devices",
+            createErrors[0]);
+}
+
+TEST_F(RanksTest, RefusesWhatTheTransportCannotCarry) {
+  build(2, 2);
+  static_cast<LoopbackTransport &>(members[0]->transport()).mostTags = 10;
+  run([](Session &) { FAIL() << "the session was created"; });
+  EXPECT_THAT(createErrors[1], HasSubstr("more than can be told apart"));
+  build(2, 2);
+  static_cast<LoopbackTransport &>(members[1]->transport()).mostBytes = 999;
+  run([](Session &) { FAIL() << "the session was created"; });
+  EXPECT_EQ("rank 1: message 'm0' has 1000 bytes, more than a message between "
+            "processes may have",
+            createErrors[0]);
+  build(2, 2);
+  program.devices[1].kind = "cuda";
+  run([](Session &) { FAIL() << "the session was created"; });
+  EXPECT_THAT(createErrors[0], HasSubstr("share host devices only"));
+}
+
+TEST_F(RanksTest, EveryFailureOfTheTransportEndsInAnError) {
+  // Some thousand calls make up creation and two steps; what comes once comes
+  // early.
+  bool failed = true;
+  for (int64_t call = 1; failed && call < 100000; call = call * 5 / 4 + 1) {
+    build(2, 2);
+    options.abortGraceSeconds = 0.2;
+    for (auto &member : members)
+      member->setSilence(0.5);
+    hub->failingCall = call;
+    std::string said;
+    run([&](Session &session) {
+      for (int step = 0; step < 2 && said.empty(); ++step)
+        said = session.step().message();
+    });
+    for (const auto &errors : {createErrors, followErrors})
+      for (const std::string &error : errors)
+        said += error;
+    failed = !said.empty();
+  }
+}
+
+TEST_F(RanksTest, OnlyFollowersFollow) {
+  build(2, 2);
+  run([](Session &session) {
+    EXPECT_EQ("only a session of several ranks has a leader to follow",
+              session.follow().message());
+  });
+}
+
+TEST_F(RanksTest, TheLeaderDismissesTheOthers) {
+  build(2, 2);
+  run([&](Session &session) {
+    EXPECT_SUCCESS(session.step());
+    members[0]->dismiss();
+  });
+  EXPECT_TRUE(members[1]->dismissed());
+  EXPECT_EQ("", followErrors[1]);
+}
+
+TEST(RanksJoin, NamesWhatIsMissing) {
+  setenv("OMPI_COMM_WORLD_SIZE", "2", 1);
+  auto ranks = Ranks::join("/nowhere/libBaechiMpi.so");
+  unsetenv("OMPI_COMM_WORLD_SIZE");
+  ASSERT_FALSE(ranks);
+  EXPECT_THAT(ranks.error().message(),
+              StartsWith("started as one of 2 processes by mpirun, but the MPI "
+                         "transport cannot be loaded: /nowhere"));
+}
+
+} // namespace
