@@ -11,14 +11,13 @@
 #include "Baechi/Pipelines/Pipelines.h"
 #include "Baechi/Placement/Io.h"
 #include "Baechi/Runtime/Machine.h"
-#include "Baechi/Target/ChromeTrace.h"
 #include "Baechi/Target/StepLibrary.h"
 #include "Baechi/Transforms/Passes.h"
-#include "Calibrate.h"
 #include "Execution.h"
+#include "Files.h"
 #include "Inputs.h"
 #include "Options.h"
-#include "Page.h"
+#include "Progress.h"
 #include "QueryMachine.h"
 #include "Ranks.h"
 #include "Report.h"
@@ -26,7 +25,6 @@
 #include "mlir/IR/Diagnostics.h"
 #include "mlir/Parser/Parser.h"
 #include "llvm/Support/InitLLVM.h"
-#include "llvm/Support/Process.h"
 #include "llvm/Support/SourceMgr.h"
 #include <chrono>
 
@@ -35,39 +33,6 @@ using namespace baechi;
 
 namespace {
 llvm::ExitOnError exitOnError("baechi-run: error: ");
-
-/// One line that is written over; silent when nobody watches.
-class Progress {
-public:
-  explicit Progress(StringRef what)
-      : what(what), shown(llvm::sys::Process::StandardErrIsDisplayed()) {}
-  ~Progress() {
-    if (drawn)
-      llvm::errs() << "\r\033[K";
-  }
-  void operator()(size_t done, size_t total) {
-    auto elapsed = std::chrono::steady_clock::now() - start;
-    if (!shown || total == 0 || elapsed < std::chrono::milliseconds(500))
-      return;
-    drawn = true;
-    size_t filled = 30 * done / total;
-    llvm::errs() << '\r' << what << " [" << std::string(filled, '=')
-                 << std::string(30 - filled, ' ') << "] " << done << '/'
-                 << total;
-  }
-
-private:
-  StringRef what;
-  bool shown, drawn = false;
-  std::chrono::steady_clock::time_point start =
-      std::chrono::steady_clock::now();
-};
-
-void writeText(const std::string &path, StringRef text) {
-  std::string error = placement::writeTextFile(path, text);
-  if (!error.empty())
-    exitOnError(llvm::createStringError(error));
-}
 
 std::vector<int64_t> residentBytesOf(const runtime::Program &program) {
   std::vector<int64_t> bytes(program.devices.size());
@@ -283,11 +248,9 @@ private:
     if (placed && !placed->usable())
       placed.reset();
     if (!placed) {
-      auto created = Execution::create(compiler->jit(), report.compiled,
-                                       options.watchdog,
-                                       faults ? faults
-                                              : killer(options, ranks.get()),
-                                       ranks);
+      auto created = Execution::create(
+          compiler->jit(), report.compiled, options.watchdog,
+          faults ? faults : killer(options, ranks.get()), ranks);
       if (!created)
         return created.takeError();
       placed = std::move(*created);
@@ -450,51 +413,14 @@ private:
     // The one who reads the JSON from a pipe has that alone there.
     report.print(options.json == "-" ? llvm::errs() : llvm::outs());
 
-    if (!options.outputs.empty())
-      writeOutputs();
-    if (!options.trace.empty())
-      writeText(options.trace,
-                chromeTrace(placed->program(), &placed->fastest()));
-    if (!options.calibrate.empty())
-      writeCalibrated();
-    if (!options.json.empty()) {
-      std::string text;
-      llvm::raw_string_ostream(text)
-          << llvm::formatv("{0:2}", llvm::json::Value(report.toJson())) << '\n';
-      if (options.json == "-")
-        llvm::outs() << text;
-      else
-        writeText(options.json, text);
-    }
-    if (!options.html.empty()) {
-      FailureOr<std::string> page =
-          formatRunPage(compiler->module(), machine, report, placed->fastest());
-      if (failed(page))
-        stop();
-      writeText(options.html, *page);
-    }
+    if (!options.calibrate.empty() && !single)
+      exitOnError(llvm::createStringError(
+          "--calibrate compares with one device: " + report.singleRefused));
+    exitOnError(writeFiles(
+        options, {compiler->module(), machine, report, *placed, single.get()}));
     bool wrong = !report.difference.empty() ||
                  (report.reference && !report.reference->agrees());
     return wrong ? 1 : 0;
-  }
-
-  void writeCalibrated() {
-    if (!single)
-      exitOnError(llvm::createStringError(
-          "--calibrate compares with one device: " + report.singleRefused));
-    calibrate(machine, *placed, *single);
-    std::string error = placement::writeMachine(options.calibrate, machine);
-    if (!error.empty())
-      exitOnError(llvm::createStringError(error));
-  }
-
-  void writeOutputs() {
-    std::map<std::string, Array> arrays;
-    for (size_t i = 0; i < placed->program().results.size(); ++i)
-      arrays["out" + std::to_string(i)] = exitOnError(placed->result(i));
-    std::string error = writeArrays(options.outputs, arrays);
-    if (!error.empty())
-      exitOnError(llvm::createStringError(error));
   }
 
   RunOptions options;
