@@ -16,6 +16,7 @@ from baechi.experiments import (  # noqa: E402
     command,
     execution,
     hardware,
+    learning,
     losses,
     placers,
     report,
@@ -111,6 +112,26 @@ def test_a_placer_of_ones_own_takes_part(tiny, monkeypatch, capsys):
     assert "| learned one |" in said and "| 1234.5 (0.0" in said
     assert command.main(["table7", "--with=learned", "--placers=learned"]) == 0
     assert "| 6.0 | 100 |" in capsys.readouterr().out
+
+
+def test_placers_that_learn(tiny, monkeypatch, capsys):
+    monkeypatch.setattr(learning, "DEVICES", (2,))
+    monkeypatch.setattr(benchmarks, "LEARNED", [TINY])
+    out = tiny / "out"
+    arguments = ["learned", "--evaluations=40", "--placers=msct,random,colocrl"]
+    assert command.main([*arguments, f"--output={out}"]) == 0
+    msct, chance, learner = report.read(out / "experiments.json")["learned"].rows
+    assert msct["msct"] == "1.000" and msct["evaluations"] is None
+    for row in (chance, learner):
+        counts, _, steps = zip(*row["curve"])
+        assert row["evaluations"] == 40 and counts[-1] <= 40
+        assert list(steps) == sorted(steps, reverse=True)
+        assert float(row["bound"]) >= 1
+    assert "<svg" in (out / "experiments-learned.svg").read_text()
+
+    with pytest.raises(SystemExit):
+        command.main(["learned", "--evaluations=0"])
+    assert "'0' is no number of evaluations" in capsys.readouterr().err
 
 
 def test_less_memory_than_the_model_needs(tiny):

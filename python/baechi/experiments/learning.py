@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from baechi import learned, placing
 from baechi.experiments.placers import TITLES
-from baechi.experiments.tables import Cell, Setting, Table, _inputs, _place, _seconds
+from baechi.experiments.tables import Cell, Setting, Table, inputs_of, place_one, seconds_of
 
 PLACERS = ["msct", "default", "random", *(m for m in learned.METHODS if m != "random")]
 DEVICES = (2, 4)
@@ -16,14 +16,14 @@ DEVICES = (2, 4)
 def learned_placers(setting: Setting) -> Table:
     """A row for each graph, number of devices and placer; with the learners' curves."""
     rows: list[dict[str, Cell]] = []
-    for made in _inputs(setting):
+    for made in inputs_of(setting):
         for count in (n for n in DEVICES if n <= len(setting.machine.devices)):
             machine = setting.machine.with_devices(count)
             setting.tell(f"{made.benchmark.name}: lower bound, m-SCT")
             bound = placing.place(made.graph, machine.data, "single", budget=0)
-            unit = _place(setting, made, "msct", machine=machine).step_ms
+            unit = place_one(setting, made, "msct", machine=machine).step_ms
             for name in setting.placers:
-                outcome = _place(setting, made, name, machine=machine)
+                outcome = place_one(setting, made, name, machine=machine)
                 step, low = outcome.step_ms, bound.lower_bound_ns / 1e6
                 rows.append(
                     {
@@ -35,7 +35,7 @@ def learned_placers(setting: Setting) -> Table:
                         "msct": f"{step / unit:.3f}" if step and unit else None,
                         "bound": f"{step / low:.3f}" if step and low else None,
                         "evaluations": outcome.evaluations,
-                        "seconds": _seconds(outcome),
+                        "seconds": seconds_of(outcome),
                         "curve": outcome.curve,
                         "msct_ms": unit,
                     }

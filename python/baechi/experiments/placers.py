@@ -25,7 +25,6 @@ from baechi.experiments.inputs import Input
 from baechi.models import expert
 from baechi.native import PlacementError
 
-
 EVALUATIONS = 1000
 
 

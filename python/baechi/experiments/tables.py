@@ -56,7 +56,7 @@ def placement_time(setting: Setting) -> Table:
     slow = published.PLACEMENT_SECONDS["not optimised"]
     own = {"mtopo": "m-TOPO s", "metf": "m-ETF s", "msct": "m-SCT s"}
     rows = []
-    for made in _inputs(setting):
+    for made in inputs_of(setting):
         row: dict[str, Cell] = {
             "model": made.benchmark.name,
             "operations": made.operations,
@@ -67,10 +67,10 @@ def placement_time(setting: Setting) -> Table:
             "form_s": round(made.form_cpu_s, 1),
         }
         for placer in own:
-            outcome = _place(setting, made, placer)
-            row[placer] = _seconds(outcome)
+            outcome = place_one(setting, made, placer)
+            row[placer] = seconds_of(outcome)
             row["groups"] = outcome.groups
-        row["msct_ungrouped"] = _seconds(_place(setting, made, "msct", grouping="none"))
+        row["msct_ungrouped"] = seconds_of(place_one(setting, made, "msct", grouping="none"))
         row["published"] = f"{low}–{high}"
         row["published_ungrouped"] = f"{slow[0]:.0f}–{slow[1]:.0f}"
         rows.append(row)
@@ -126,19 +126,19 @@ def steps_small(setting: Setting) -> Table:
 def optimisations(setting: Setting) -> Table:
     """What each step of the grouping, and the search, is worth."""
     rows: list[dict[str, Cell]] = []
-    for made in _inputs(setting):
-        alone = _place(setting, made, "single").step_ms
+    for made in inputs_of(setting):
+        alone = place_one(setting, made, "single").step_ms
         for title, grouping in GROUPINGS.items():
             row: dict[str, Cell] = {"model": made.benchmark.name, "grouping": title}
             for placer in ("metf", "msct"):
-                outcome = _place(setting, made, placer, grouping=grouping)
+                outcome = place_one(setting, made, placer, grouping=grouping)
                 row["groups"] = outcome.groups
-                row[f"{placer}_s"] = _seconds(outcome)
+                row[f"{placer}_s"] = seconds_of(outcome)
                 row[placer] = _text(outcome, alone)
             rows.append(row)
         row = {"model": made.benchmark.name, "grouping": "all but forward-only, and the search"}
-        outcome = _place(setting, made, "default")
-        row |= {"groups": outcome.groups, "msct_s": _seconds(outcome)}
+        outcome = place_one(setting, made, "default")
+        row |= {"groups": outcome.groups, "msct_s": seconds_of(outcome)}
         row["msct"] = _text(outcome, alone)
         rows.append(row)
     return Table(
@@ -167,16 +167,16 @@ def comparison(setting: Setting) -> Table:
     """A row for each placer: quality against seconds and evaluations, for placers that
     spend them very differently."""
     rows: list[dict[str, Cell]] = []
-    for made in _inputs(setting):
-        alone = _place(setting, made, "single").step_ms
+    for made in inputs_of(setting):
+        alone = place_one(setting, made, "single").step_ms
         for name in setting.placers:
-            outcome = _place(setting, made, name)
+            outcome = place_one(setting, made, name)
             rows.append(
                 {
                     "model": made.benchmark.name,
                     "placer": TITLES[name],
                     "step": _text(outcome, alone),
-                    "seconds": _seconds(outcome),
+                    "seconds": seconds_of(outcome),
                     "evaluations": outcome.evaluations,
                     "devices": outcome.devices,
                     "peak": None if outcome.peak_mib is None else round(outcome.peak_mib),
@@ -214,9 +214,11 @@ TABLES: dict[str, Callable[[Setting], Table]] = {
 
 def _steps(setting: Setting, machine: Machine) -> Table:
     rows = []
-    for made in _inputs(setting):
+    for made in inputs_of(setting):
         row: dict[str, Cell] = {"model": made.benchmark.name}
-        outcomes = {name: _place(setting, made, name, machine=machine) for name in setting.placers}
+        outcomes = {
+            name: place_one(setting, made, name, machine=machine) for name in setting.placers
+        }
         alone = outcomes["single"].step_ms if "single" in outcomes else None
         for name, outcome in outcomes.items():
             row[name] = _text(outcome, alone)
@@ -243,7 +245,7 @@ def _steps(setting: Setting, machine: Machine) -> Table:
     )
 
 
-def _inputs(setting: Setting) -> list[Input]:
+def inputs_of(setting: Setting) -> list[Input]:
     made = []
     for benchmark in setting.benchmarks:
         setting.tell(f"{benchmark.name}: importing")
@@ -251,13 +253,13 @@ def _inputs(setting: Setting) -> list[Input]:
     return made
 
 
-def _place(setting: Setting, made: Input, placer: str, **conditions: Any) -> Outcome:
+def place_one(setting: Setting, made: Input, placer: str, **conditions: Any) -> Outcome:
     setting.tell(f"{made.benchmark.name}: {TITLES[placer]}")
     given = {"machine": setting.machine, "evaluations": setting.evaluations, **conditions}
     return PLACERS[placer](Case(made, **given))
 
 
-def _seconds(outcome: Outcome) -> Cell:
+def seconds_of(outcome: Outcome) -> Cell:
     return None if outcome.cpu_s is None or outcome.problem else round(outcome.cpu_s, 2)
 
 

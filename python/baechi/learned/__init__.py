@@ -104,7 +104,9 @@ def learn(
             or isinstance(value, bool)
             or not least <= int(value) < 2**31
         ):
-            raise ValueError(f"{name}: an integer from {least} to 2^31 - 1 is wanted, not {value!r}")
+            raise ValueError(
+                f"{name}: an integer from {least} to 2^31 - 1 is wanted, not {value!r}"
+            )
     if progress is not None and not callable(progress):
         raise TypeError(f"progress: a function of a text is wanted, not {progress!r}")
     module, title, default = _METHODS[method]

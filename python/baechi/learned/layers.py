@@ -55,9 +55,7 @@ def lstm_init(random: np.random.Generator, inputs: int, hidden: int) -> Params:
     }
 
 
-def lstm(
-    params: Params, inputs: Array, start: Array | None = None, reverse: bool = False
-) -> Array:
+def lstm(params: Params, inputs: Array, start: Array | None = None, reverse: bool = False) -> Array:
     """[steps, inputs] to the states [steps, hidden]; start: the first cell."""
     zeros = jnp.zeros(params["state"].shape[0])
 
@@ -69,9 +67,7 @@ def lstm(
     return jax.lax.scan(step, begin, dense(params["input"], inputs), reverse=reverse)[1]
 
 
-def lstm_step(
-    params: Params, state: tuple[Array, Array], gates: Array
-) -> tuple[Array, Array]:
+def lstm_step(params: Params, state: tuple[Array, Array], gates: Array) -> tuple[Array, Array]:
     """gates: what the step's input says of them, [4 * hidden]."""
     h, c = state
     enter, forget, new, leave = jnp.split(gates + h @ params["state"], 4)

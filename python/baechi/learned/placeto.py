@@ -64,9 +64,7 @@ def train(view: View, trials: Trials, seed: int) -> None:
                 best, best_cost = placement[found.argmin()], found.min()
         gains = -np.diff(np.array(costs), axis=0)
         better = baseline.advantages(-_returns(gains).T).T
-        params, state = _update(
-            params, state, seen, np.array(before), np.array(actions), better
-        )
+        params, state = _update(params, state, seen, np.array(before), np.array(actions), better)
         # The next episodes improve what was best.
         placement = np.tile(best, (_EPISODES, 1))
         known = np.full(_EPISODES, best_cost)
@@ -76,10 +74,7 @@ def _init(random: np.random.Generator, features: int, devices: int) -> Params:
     width = _HIDDEN
     return {
         "own": dense_init(random, features + devices + 2, width),
-        **{
-            name: dense_init(random, width, width)
-            for name in ("down", "down_sum", "up", "up_sum")
-        },
+        **{name: dense_init(random, width, width) for name in ("down", "down_sum", "up", "up_sum")},
         "hidden": dense_init(random, 8 * width, width),
         "logits": dense_init(random, width, devices),
     }

@@ -70,9 +70,7 @@ def sample(params: Params, encoded: Array, allowed: Array, noise: Array) -> Arra
     return jax.lax.scan(step, start, (encoded, allowed, noise))[1]
 
 
-def score(
-    params: Params, encoded: Array, allowed: Array, devices: Array
-) -> tuple[Array, Array]:
+def score(params: Params, encoded: Array, allowed: Array, devices: Array) -> tuple[Array, Array]:
     """The log-probabilities of devices [groups] and the entropies of their choice."""
     previous = jnp.concatenate([_none_yet(params)[None], devices[:-1]])
     read = jnp.concatenate([params["devices"][previous], encoded], axis=1)
