@@ -17,7 +17,6 @@ import sys
 from collections.abc import Callable
 from typing import Any, Protocol
 
-import numpy as np
 import numpy.typing as npt
 
 from baechi import placing, problem
