@@ -54,6 +54,9 @@ public:
   /// After a failed step, of which copies may be left: whether they have ended.
   virtual bool isIdle() = 0;
 
+  /// Pinned host memory that it holds to take messages through.
+  virtual int64_t stagingBytes() const { return 0; }
+
   /// Between steps: when the copy was made, ns since the step's start.
   virtual Interval timeOf(int32_t seq) const = 0;
 };

@@ -387,6 +387,12 @@ const Program &Session::program() const {
 }
 
 Error Session::step() { return implementation->step(); }
+int64_t Session::stagingBytes() const {
+  int64_t bytes = 0;
+  for (const Channel &channel : implementation->state->exchange.channels())
+    bytes += channel.mover ? channel.mover->stagingBytes() : 0;
+  return bytes;
+}
 bool Session::usable() const { return implementation->usable; }
 const Timeline &Session::timeline() const { return implementation->timeline; }
 

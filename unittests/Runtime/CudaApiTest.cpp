@@ -18,10 +18,15 @@ namespace ours = baechi::runtime::cuda;
 static_assert(ours::success == CUDA_SUCCESS);
 static_assert(ours::outOfMemory == CUDA_ERROR_OUT_OF_MEMORY);
 static_assert(ours::notReady == CUDA_ERROR_NOT_READY);
+static_assert(ours::peerUnsupported == CUDA_ERROR_PEER_ACCESS_UNSUPPORTED);
+static_assert(ours::peerAlreadyEnabled ==
+              CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED);
+static_assert(ours::tooManyPeers == CUDA_ERROR_TOO_MANY_PEERS);
 static_assert(ours::streamNonBlocking == CU_STREAM_NON_BLOCKING);
 static_assert(ours::eventDefault == CU_EVENT_DEFAULT);
 static_assert(ours::eventDisableTiming == CU_EVENT_DISABLE_TIMING);
 static_assert(ours::hostRegisterPortable == CU_MEMHOSTREGISTER_PORTABLE);
+static_assert(ours::hostAllocPortable == CU_MEMHOSTALLOC_PORTABLE);
 
 namespace {
 /// Pointers, enumerations and integers alike: what a call passes.
@@ -54,6 +59,8 @@ TEST(CudaApi, IsThatOfTheToolkit) {
   CHECK(getErrorName, cuGetErrorName);
   CHECK(deviceGetCount, cuDeviceGetCount);
   CHECK(deviceGet, cuDeviceGet);
+  CHECK(canAccessPeer, cuDeviceCanAccessPeer);
+  CHECK(enablePeerAccess, cuCtxEnablePeerAccess);
   CHECK(primaryRetain, cuDevicePrimaryCtxRetain);
   CHECK(primaryRelease, cuDevicePrimaryCtxRelease);
   CHECK(setCurrent, cuCtxSetCurrent);
@@ -67,6 +74,8 @@ TEST(CudaApi, IsThatOfTheToolkit) {
   CHECK(memcpyAsync, cuMemcpyAsync);
   CHECK(hostRegister, cuMemHostRegister);
   CHECK(hostUnregister, cuMemHostUnregister);
+  CHECK(hostAlloc, cuMemHostAlloc);
+  CHECK(hostFree, cuMemFreeHost);
   CHECK(streamCreate, cuStreamCreate);
   CHECK(streamDestroy, cuStreamDestroy);
   CHECK(streamQuery, cuStreamQuery);

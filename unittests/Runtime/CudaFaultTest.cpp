@@ -34,23 +34,27 @@ protected:
   }
 
   /// A session that must come to be and give the right numbers.
-  static void succeeds(Ring &ring) {
-    auto session = makeSession(ring.program, ring.bodies());
+  static void succeeds(Ring &ring, const SessionOptions &given = {}) {
+    auto session = makeSession(ring.program, ring.bodies(), given);
     ASSERT_TRUE(session);
     ring.stepsRight(*session, 1);
     ring.stepsRight(*session, 2);
   }
+
+  static void everyCallFails(fakecuda::FakeOptions machine);
 };
 
-TEST_F(CudaFaultTest, EveryCallFails) {
+/// On a machine as `machine` says.
+void CudaFaultTest::everyCallFails(fakecuda::FakeOptions machine) {
   Ring ring({"cuda", "cuda", "host"}, /*forgets=*/false, /*rounds=*/1);
+  resetCuda(machine);
   succeeds(ring);
   int calls = fakeCudaCalls();
   ASSERT_GT(calls, 100);
   int refused = 0, failed = 0, unnoticed = 0;
   for (int n = 1; n <= calls; ++n) {
     SCOPED_TRACE(n);
-    fakecuda::FakeOptions options;
+    fakecuda::FakeOptions options = machine;
     options.failCall = n;
     options.failWith = 2; // Out of memory: the context survives.
     resetCuda(options);
@@ -92,7 +96,7 @@ TEST_F(CudaFaultTest, EveryCallFails) {
     bool ending = created && said.empty();
     EXPECT_THAT(cudaMisuse(), MatchesRegex(ending ? "([0-9]+ [a-z ]+ left\n)*"
                                                   : "(1 [a-z ]+ left\n)*"));
-    resetCuda();
+    resetCuda(machine);
     if (n % 8 == 0)
       succeeds(ring); // Nothing of it is left in this process.
     EXPECT_EQ("", cudaMisuse());
@@ -100,6 +104,21 @@ TEST_F(CudaFaultTest, EveryCallFails) {
   EXPECT_GT(refused, 20);
   EXPECT_GT(failed, 20);
   EXPECT_GT(unnoticed, 0);
+}
+
+TEST_F(CudaFaultTest, EveryCallFails) { everyCallFails({}); }
+
+TEST_F(CudaFaultTest, EveryCallFailsBetweenGpus) {
+  fakecuda::FakeOptions machine;
+  machine.devices = 2;
+  everyCallFails(machine);
+}
+
+TEST_F(CudaFaultTest, EveryCallFailsThroughTheHost) {
+  fakecuda::FakeOptions machine;
+  machine.devices = 2;
+  machine.peerAccess = false;
+  everyCallFails(machine);
 }
 
 TEST_F(CudaFaultTest, AKernelThatDestroysItsContext) {

@@ -108,6 +108,10 @@ public:
   /// process ends, because a thread is still running it.
   bool usable() const;
 
+  /// Pinned host memory held for messages between GPUs that do not reach each
+  /// other's memory.
+  int64_t stagingBytes() const;
+
   /// What the last step did, successful or not.
   const Timeline &timeline() const;
 

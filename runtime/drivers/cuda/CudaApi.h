@@ -36,10 +36,14 @@ using Function = struct CUfunc_st *;
 constexpr Result success = 0;
 constexpr Result outOfMemory = 2;
 constexpr Result notReady = 600;
+constexpr Result peerUnsupported = 217;
+constexpr Result peerAlreadyEnabled = 704;
+constexpr Result tooManyPeers = 711;
 constexpr unsigned streamNonBlocking = 1;
 constexpr unsigned eventDefault = 0;
 constexpr unsigned eventDisableTiming = 2;
 constexpr unsigned hostRegisterPortable = 1;
+constexpr unsigned hostAllocPortable = 1;
 
 /// The functions that are used: member name, symbol, parameters.
 #define BAECHI_CUDA_FUNCTIONS(F)                                               \
@@ -48,6 +52,9 @@ constexpr unsigned hostRegisterPortable = 1;
   F(getErrorString, "cuGetErrorString", (Result error, const char **text))     \
   F(deviceGetCount, "cuDeviceGetCount", (int *count))                          \
   F(deviceGet, "cuDeviceGet", (Device * device, int ordinal))                  \
+  F(canAccessPeer, "cuDeviceCanAccessPeer",                                    \
+    (int *can, Device device, Device peer))                                    \
+  F(enablePeerAccess, "cuCtxEnablePeerAccess", (Context peer, unsigned flags)) \
   F(primaryRetain, "cuDevicePrimaryCtxRetain",                                 \
     (Context * context, Device device))                                        \
   F(primaryRelease, "cuDevicePrimaryCtxRelease_v2", (Device device))           \
@@ -67,6 +74,9 @@ constexpr unsigned hostRegisterPortable = 1;
   F(hostRegister, "cuMemHostRegister_v2",                                      \
     (void *memory, size_t bytes, unsigned flags))                              \
   F(hostUnregister, "cuMemHostUnregister", (void *memory))                     \
+  F(hostAlloc, "cuMemHostAlloc",                                               \
+    (void **memory, size_t bytes, unsigned flags))                             \
+  F(hostFree, "cuMemFreeHost", (void *memory))                                 \
   F(streamCreate, "cuStreamCreate", (Stream * stream, unsigned flags))         \
   F(streamDestroy, "cuStreamDestroy_v2", (Stream stream))                      \
   F(streamQuery, "cuStreamQuery", (Stream stream))                             \

@@ -59,8 +59,32 @@ CudaDevice::~CudaDevice() {
 }
 
 Problem CudaDevice::makeCurrent() const {
-  return functions->problem(functions->setCurrent(context),
-                            "the device cannot be selected");
+  return functions->problem(select(), "the device cannot be selected");
+}
+
+Expected<bool> CudaDevice::reach(const CudaDevice &peer) {
+  if (peer.context == context)
+    return true;
+  auto error = [&](Result result) {
+    return functions->error(result, "access to another GPU cannot be enabled");
+  };
+  int can = 0;
+  if (Error failed = error(functions->canAccessPeer(&can, device, peer.device)))
+    return failed;
+  if (!can)
+    return false;
+  if (Problem problem = makeCurrent())
+    return Error(std::string(problem.reason) + ": " + problem.detail);
+  switch (Result result = functions->enablePeerAccess(peer.context, 0)) {
+  case success:
+  case peerAlreadyEnabled: // Another queue between the two did.
+    return true;
+  case peerUnsupported:
+  case tooManyPeers:
+    return false;
+  default:
+    return error(result);
+  }
 }
 
 Error CudaDevice::start() {

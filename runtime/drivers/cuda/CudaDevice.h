@@ -48,6 +48,10 @@ public:
   const Api &api() const { return *functions; }
   Stream computeStream() const { return stream; }
   Problem makeCurrent() const;
+  Result select() const { return functions->setCurrent(context); }
+  /// Lets this device's copies reach the memory of `peer`; false where that is
+  /// a GPU that this one cannot reach.
+  Expected<bool> reach(const CudaDevice &peer);
   /// The time of two events of this device, ns since the step's start.
   Interval between(Event begin, Event end) const;
   Modules &modules() { return images; }

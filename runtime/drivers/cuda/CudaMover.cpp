@@ -11,12 +11,16 @@
 /// on its compute stream: the buffer is as it must be when the device comes to
 /// it. The copy waits for the events of both ends; what awaits the message
 /// waits for the copy: a CUDA device's compute stream, or a host device's
-/// thread. No thread waits for a device otherwise.
+/// thread. No thread waits for a device otherwise. Between GPUs that do not
+/// reach each other's memory the copy is two, see CudaStaging.h.
 ///
 //===----------------------------------------------------------------------===//
 
 #include "drivers/cuda/CudaMover.h"
 #include "core/Exchange.h"
+#include "drivers/cuda/CudaStaging.h"
+
+#include <algorithm>
 
 #include <chrono>
 #include <thread>
@@ -49,6 +53,11 @@ public:
     if (device.makeCurrent())
       return;
     api.synchronize();
+    if (staging) {
+      staging.reset();
+      if (device.makeCurrent())
+        return;
+    }
     for (MessageEvents &message : events)
       for (Event event :
            {message.begin, message.done, message.offer(!otherSends)})
@@ -65,7 +74,7 @@ public:
         api.eventDestroy(event);
   }
 
-  Error start(std::span<char> hostArena) {
+  Error start(std::span<char> hostArena, const std::vector<int64_t> &bytes) {
     auto create = [&](Event &event, unsigned flags) {
       return api.error(api.eventCreate(&event, flags),
                        "an event cannot be created");
@@ -97,7 +106,23 @@ public:
     for (MessageEvents &message : events)
       if (Error error = create(message.offer(otherSends), eventDisableTiming))
         return error;
-    return Error();
+    return startStaging(bytes);
+  }
+
+  /// Where the two GPUs do not reach each other's memory. The receiver's
+  /// device is asked for the mover of two, so the stream is its.
+  Error startStaging(const std::vector<int64_t> &bytes) {
+    Expected<bool> there = device.reach(*peer), back = peer->reach(device);
+    for (Expected<bool> *reached : {&there, &back})
+      if (!*reached)
+        return reached->takeError();
+    if (*there && *back)
+      return Error();
+    int64_t largest = 0;
+    for (int64_t size : bytes)
+      largest = std::max(largest, size);
+    staging = std::make_unique<Staging>(*peer, device, stream);
+    return staging->start(largest);
   }
 
   Problem offered(Side side, int32_t seq) override {
@@ -122,7 +147,9 @@ public:
     if (result == success)
       result = api.eventRecord(message.begin, stream);
     // One address space holds the memory of all devices and the host's.
-    if (result == success && bytes > 0)
+    if (staging && result == success)
+      result = staging->copy(message.sent, source, destination, bytes);
+    else if (result == success && bytes > 0)
       result = api.memcpyAsync(reinterpret_cast<DevicePointer>(destination),
                                reinterpret_cast<DevicePointer>(source),
                                size_t(bytes), stream);
@@ -157,7 +184,12 @@ public:
   }
 
   bool isIdle() override {
-    return device.makeCurrent() || api.streamQuery(stream) != notReady;
+    return device.makeCurrent() || (api.streamQuery(stream) != notReady &&
+                                    (!staging || staging->isIdle()));
+  }
+
+  int64_t stagingBytes() const override {
+    return staging ? staging->bytes() : 0;
   }
 
   Interval timeOf(int32_t seq) const override {
@@ -177,6 +209,8 @@ private:
   Stream stream = nullptr;
   std::vector<MessageEvents> events;
   char *pinned = nullptr;
+  /// Null: the copy goes directly.
+  std::unique_ptr<Staging> staging;
 };
 
 } // namespace
@@ -187,7 +221,7 @@ baechi::runtime::cuda::makeCudaMover(CudaDevice &device, CudaDevice *peer,
                                      const std::vector<int64_t> &bytes) {
   auto mover =
       std::make_unique<CudaMover>(device, peer, otherSends, bytes.size());
-  if (Error error = mover->start(hostArena))
+  if (Error error = mover->start(hostArena, bytes))
     return error;
   return std::unique_ptr<Mover>(std::move(mover));
 }

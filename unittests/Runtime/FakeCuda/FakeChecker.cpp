@@ -59,10 +59,6 @@ Checker::Allocations::iterator Checker::find(uintptr_t address) {
   return address < it->second.end ? it : allocations.end();
 }
 
-bool Checker::isDeviceMemory(uintptr_t address) const {
-  return const_cast<Checker *>(this)->find(address) != allocations.end();
-}
-
 void Checker::use(size_t timeline, uintptr_t begin, size_t bytes, bool writes,
                   const std::string &who) {
   if (bytes == 0)

@@ -45,7 +45,6 @@ public:
   void allocate(uintptr_t begin, size_t bytes);
   void free(uintptr_t begin);
   bool isAllocated(uintptr_t begin) const { return allocations.count(begin); }
-  bool isDeviceMemory(uintptr_t address) const;
 
   /// A use of device memory in the step that advance() began. Memory that is
   /// not a device's is not looked at.

@@ -23,7 +23,8 @@ namespace {
 constexpr int success = 0, invalidValue = 1, outOfMemory = 2,
               invalidContext = 201, alreadyRegistered = 712,
               invalidHandle = 400, notFound = 500, notReady = 600,
-              illegalAddress = 700, invalidImage = 200;
+              illegalAddress = 700, invalidImage = 200, noPeerAccess = 217,
+              peerAlreadyEnabled = 704;
 
 /// Counts a call; what it must answer before it does anything.
 int enter(Engine &engine, FakeContext *context) {
@@ -142,6 +143,26 @@ int cuDeviceGet(int *device, int ordinal) {
     return success;
   });
 }
+int cuDeviceCanAccessPeer(int *can, int device, int peer) {
+  return call("cuDeviceCanAccessPeer", false, [&](Engine &engine) {
+    *can = device != peer && engine.options.peerAccess;
+    return success;
+  });
+}
+int cuCtxEnablePeerAccess(FakeContext *peer, unsigned flags) {
+  return call("cuCtxEnablePeerAccess", true, [&](Engine &engine) {
+    if (flags != 0 || peer == Engine::current)
+      return misuse(engine, "cuCtxEnablePeerAccess of no sense", invalidValue);
+    if (!engine.options.peerAccess)
+      return misuse(engine, "access to a GPU that cannot be reached",
+                    noPeerAccess);
+    if (engine.options.peerError)
+      return engine.options.peerError;
+    return Engine::current->peers.insert(peer->device).second
+               ? success
+               : peerAlreadyEnabled;
+  });
+}
 int cuDevicePrimaryCtxRetain(FakeContext **context, int device) {
   return call("cuDevicePrimaryCtxRetain", false, [&](Engine &engine) {
     *context = engine.contexts[size_t(device)].get();
@@ -154,8 +175,10 @@ int cuDevicePrimaryCtxRelease_v2(int device) {
     FakeContext &context = *engine.contexts[size_t(device)];
     if (context.retained-- <= 0)
       return misuse(engine, "a context is released too often", invalidContext);
-    if (context.retained == 0)
-      context.broken = 0; // The next one is a new one.
+    if (context.retained == 0) { // The next one is a new one.
+      context.broken = 0;
+      context.peers.clear();
+    }
     return success;
   });
 }
@@ -206,7 +229,7 @@ int cuMemAlloc_v2(unsigned long long *pointer, size_t bytes) {
     // Nobody may count on what is in it.
     std::memset(memory, 0xa5, bytes);
     auto begin = reinterpret_cast<uintptr_t>(memory);
-    engine.allocations[begin] = bytes;
+    engine.allocations[begin] = {bytes, Engine::current->device};
     engine.usedBytes += bytes;
     engine.checker.allocate(begin, bytes);
     *pointer = begin;
@@ -217,10 +240,10 @@ int cuMemFree_v2(unsigned long long pointer) {
   return call("cuMemFree", true, [&](Engine &engine) {
     auto it = engine.allocations.find(pointer);
     engine.checker.free(pointer);
-    if (it == engine.allocations.end())
+    if (it == engine.allocations.end() || it->second.device == Engine::host)
       return invalidValue;
-    engine.usedBytes -= it->second;
-    engine.unmap(it->first, it->second);
+    engine.usedBytes -= it->second.bytes;
+    engine.unmap(it->first, it->second.bytes);
     engine.allocations.erase(it);
     return success;
   });
@@ -265,6 +288,9 @@ int cuMemcpyAsync(unsigned long long to, unsigned long long from, size_t bytes,
   return call("cuMemcpyAsync", true, [&](Engine &engine) {
     if (!isAlive(engine, stream))
       return misuse(engine, "cuMemcpyAsync on a dead stream", invalidHandle);
+    for (uintptr_t address : {from, to})
+      if (!engine.reaches(*stream->context, address, "a copy"))
+        return invalidValue;
     beginStep(engine, *stream);
     engine.checker.use(stream->timeline, from, bytes, false, "a copy");
     engine.checker.use(stream->timeline, to, bytes, true, "a copy");
@@ -288,6 +314,30 @@ int cuMemHostUnregister(void *memory) {
                ? success
                : misuse(engine, "memory is unpinned that is not pinned",
                         invalidValue);
+  });
+}
+
+int cuMemHostAlloc(void **memory, size_t bytes, unsigned) {
+  return call("cuMemHostAlloc", true, [&](Engine &engine) {
+    if (bytes == 0)
+      return misuse(engine, "an allocation of no bytes", invalidValue);
+    *memory = engine.map(bytes);
+    std::memset(*memory, 0xa5, bytes);
+    auto begin = reinterpret_cast<uintptr_t>(*memory);
+    engine.allocations[begin] = {bytes, Engine::host};
+    engine.checker.allocate(begin, bytes);
+    return success;
+  });
+}
+int cuMemFreeHost(void *memory) {
+  return call("cuMemFreeHost", true, [&](Engine &engine) {
+    auto it = engine.allocations.find(reinterpret_cast<uintptr_t>(memory));
+    engine.checker.free(reinterpret_cast<uintptr_t>(memory));
+    if (it == engine.allocations.end() || it->second.device != Engine::host)
+      return invalidValue;
+    engine.unmap(it->first, it->second.bytes);
+    engine.allocations.erase(it);
+    return success;
   });
 }
 
@@ -451,9 +501,11 @@ int cuLaunchKernel(FakeFunction *function, unsigned, unsigned, unsigned,
     for (size_t i = 0; i < kernel.accessCount; ++i) {
       const FakeAccess &access = kernel.accesses[i];
       uintptr_t begin = values[size_t(access.parameter)];
-      if (!engine.checker.isDeviceMemory(begin))
+      if (engine.deviceOf(begin) == Engine::host)
         engine.checker.blame("kernel " + std::string(kernel.name) +
                              " is given memory that is not the device's");
+      engine.reaches(*stream->context, begin,
+                     "kernel " + std::string(kernel.name));
       engine.checker.use(stream->timeline, begin, access.bytes, access.writes,
                          "kernel " + std::string(kernel.name));
     }

@@ -61,7 +61,9 @@ struct FakeOptions {
   int failWith = 999; ///< CUDA_ERROR_UNKNOWN
   int breakLaunch =
       0; ///< this launch ends its context (CUDA_ERROR_ILLEGAL_ADDRESS)
-  int hangLaunch = 0; ///< this launch does not end before hang() is lifted
+  bool peerAccess = true; ///< GPUs can reach each other's memory
+  int peerError = 0;      ///< what enabling that answers, if not 0
+  int hangLaunch = 0;     ///< this launch does not end before hang() is lifted
 };
 
 } // namespace fakecuda

@@ -68,6 +68,25 @@ void Engine::unmap(uintptr_t begin, size_t bytes) {
   mprotect(reinterpret_cast<void *>(begin), bytes, PROT_NONE);
 }
 
+int Engine::deviceOf(uintptr_t address) const {
+  auto it = allocations.upper_bound(address);
+  if (it == allocations.begin())
+    return host;
+  --it;
+  return address < it->first + it->second.bytes ? it->second.device : host;
+}
+
+bool Engine::reaches(const FakeContext &context, uintptr_t address,
+                     const std::string &who) {
+  int device = deviceOf(address);
+  if (device == host || device == context.device || context.peers.count(device))
+    return true;
+  checker.blame(who + " of GPU " + std::to_string(context.device) +
+                " uses memory of GPU " + std::to_string(device) +
+                " without access to it");
+  return false;
+}
+
 void Engine::enqueue(FakeStream &stream, Work work) {
   stream.work.push_back(std::move(work));
   wake.notify_one();

@@ -31,6 +31,8 @@ struct FakeContext {
   int retained = 0;
   /// What every call answers after a kernel has destroyed the context.
   int broken = 0;
+  /// Other devices whose memory it may reach.
+  std::set<int> peers = {};
 };
 
 struct FakeEvent {
@@ -66,6 +68,11 @@ struct FakeFunction {
   const FakeKernel *kernel;
 };
 
+struct Allocation {
+  size_t bytes;
+  int device; ///< Engine::host: pinned memory
+};
+
 /// All that the library holds, behind one lock.
 class Engine {
 public:
@@ -80,6 +87,13 @@ public:
   void *map(size_t bytes);
   void unmap(uintptr_t begin, size_t bytes);
 
+  /// Whose memory that is; `host` where it is no device's.
+  static constexpr int host = -1;
+  int deviceOf(uintptr_t address) const;
+  /// Blames `who` where `context` has no way to that memory.
+  bool reaches(const FakeContext &context, uintptr_t address,
+               const std::string &who);
+
   std::mutex mutex;
   FakeOptions options;
   Checker checker;
@@ -91,7 +105,7 @@ public:
   std::vector<std::unique_ptr<FakeEvent>> retired;
   std::set<FakeModule *> modules;
   std::vector<std::unique_ptr<FakeFunction>> functions;
-  std::map<uintptr_t, size_t> allocations;
+  std::map<uintptr_t, Allocation> allocations;
   std::set<void *> registered;
   size_t usedBytes = 0;
   bool hanging = false;
