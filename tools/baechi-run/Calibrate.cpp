@@ -40,6 +40,49 @@ std::vector<runtime::TransferSample> copySamples(const Execution &placed,
 double total(const std::vector<double> &times) {
   return std::accumulate(times.begin(), times.end(), 0.0);
 }
+/// Whether copies of these sizes tell latency and bandwidth apart: those of a
+/// small model are all rendezvous.
+bool spanLinks(llvm::ArrayRef<runtime::TransferSample> samples) {
+  constexpr size_t fewest = 4;
+  constexpr int64_t largest = 64 << 10, span = 16;
+  return samples.size() >= fewest && samples.back().bytes >= largest &&
+         samples.back().bytes >= span * samples.front().bytes;
+}
+
+/// Brings the links to what the step's copies took, their differences kept.
+void calibrateLinks(placement::Machine &machine, const Execution &placed) {
+  llvm::SmallVector<placement::Link *> links;
+  for (std::optional<placement::Link> &link : machine.links)
+    if (link)
+      links.push_back(&*link);
+  if (links.empty())
+    return;
+  auto mean = [&](auto &&what) {
+    double sum = 0;
+    for (const placement::Link *link : links)
+      sum += static_cast<double>(what(*link));
+    return std::max(1.0, sum / links.size());
+  };
+  double latencyNs = mean([](auto &link) { return link.latencyNs; });
+  double bandwidth = mean([](auto &link) { return link.bytesPerUs; });
+  auto samples = copySamples(placed, latencyNs);
+  runtime::Expected<runtime::LinkFit> fit = runtime::fitLink(samples);
+  if (!spanLinks(samples) || !fit) {
+    llvm::errs() << "calibrated: the links stay: this step's " << samples.size()
+                 << " sizes of copies are too few or too small to tell "
+                    "latency and bandwidth\n";
+    return;
+  }
+  llvm::errs() << llvm::format(
+      "calibrated: links %.0f ns + bytes / %.2f GB/s, residual %.1f %%\n",
+      fit->latencyNs, fit->bytesPerNs, 100 * fit->residual);
+  auto scaled = [](int64_t value, double by, int64_t least) {
+    return std::max(least, int64_t(std::llround(double(value) * by)));
+  };
+  for (placement::Link *link : links)
+    *link = {scaled(link->latencyNs, fit->latencyNs / latencyNs, 0),
+             scaled(link->bytesPerUs, fit->bytesPerNs * 1000 / bandwidth, 1)};
+}
 } // namespace
 
 void baechi::calibrate(placement::Machine &machine, const Execution &placed,
@@ -52,25 +95,9 @@ void baechi::calibrate(placement::Machine &machine, const Execution &placed,
   llvm::errs() << llvm::format(
       "calibrated: operators take %lld %% of what they take on one device\n",
       static_cast<long long>(machine.runtime->sharedPercent));
-
-  int64_t n = machine.devices.size();
-  auto links = llvm::make_filter_range(
-      machine.links, [](const auto &link) { return link.has_value(); });
-  if (links.empty())
-    return;
-  int64_t rendezvousNs = (*links.begin())->latencyNs;
-  runtime::Expected<runtime::LinkFit> fit =
-      runtime::fitLink(copySamples(placed, rendezvousNs));
-  // Copies of one size alone make no line: the links stay.
-  if (!fit)
-    return;
-  llvm::errs() << llvm::format(
-      "calibrated: links %.0f ns + bytes / %.2f GB/s, residual %.1f %%\n",
-      fit->latencyNs, fit->bytesPerNs, 100 * fit->residual);
-  for (int64_t from = 0; from < n; ++from)
-    for (int64_t to = 0; to < n; ++to)
-      if (from != to && machine.links[from * n + to])
-        machine.links[from * n + to] = placement::Link{
-            std::max<int64_t>(0, std::llround(fit->latencyNs)),
-            std::max<int64_t>(1, std::llround(fit->bytesPerNs * 1000))};
+  constexpr double shortStepNs = 1e6;
+  if (single.measurement().medianNs() < shortStepNs)
+    llvm::errs() << "calibrated: a step of less than a millisecond tells "
+                    "little of this: calibrate with a larger model\n";
+  calibrateLinks(machine, placed);
 }

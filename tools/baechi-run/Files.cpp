@@ -12,6 +12,7 @@
 #include "Calibrate.h"
 #include "Inputs.h"
 #include "Page.h"
+#include "QueryMachine.h"
 #include "llvm/Support/FormatVariadic.h"
 
 using namespace mlir;
@@ -38,6 +39,8 @@ llvm::Error writeOutputs(const std::string &path, const Execution &placed) {
 llvm::Error writeCalibrated(const std::string &path, const FinishedRun &run) {
   placement::Machine machine = run.machine;
   calibrate(machine, run.placed, *run.single);
+  if (machine.meta.empty())
+    describeHost(machine);
   return asError(placement::writeMachine(path, machine));
 }
 

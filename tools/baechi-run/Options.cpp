@@ -90,10 +90,11 @@ Opt<std::string> trace("trace", cl::value_desc("FILE"),
                        cl::desc("predicted and measured timelines in "
                                 "Chrome-trace form"),
                        cl::cat(category));
-Opt<std::string> json("json", cl::value_desc("FILE"),
-                      cl::desc("the report as JSON ('-': to the standard output, "
-                               "and the text to the standard error)"),
-                      cl::cat(category));
+Opt<std::string>
+    json("json", cl::value_desc("FILE"),
+         cl::desc("the report as JSON ('-': to the standard output, "
+                  "and the text to the standard error)"),
+         cl::cat(category));
 Opt<std::string> html("html", cl::value_desc("FILE"),
                       cl::desc("the report as a web page: timelines, memory, "
                                "graph and tables in one file"),
@@ -259,9 +260,11 @@ RunOptions baechi::parseOptions(int argc, char **argv) {
   for (const std::string &path :
        {options.inputs, options.reference, options.place.placement})
     requireReadable(path);
-  for (const std::string &path :
-       {options.profile, options.outputs, options.trace, options.html,
-        options.output, options.calibrate})
+  // One that is there may be somebody else's, to be read alone.
+  if (!llvm::sys::fs::exists(options.profile))
+    requireWritable(options.profile);
+  for (const std::string &path : {options.outputs, options.trace, options.html,
+                                  options.output, options.calibrate})
     requireWritable(path);
   for (const std::string &path : {options.queryMachine, options.json})
     if (path != "-")

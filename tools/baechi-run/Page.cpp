@@ -153,8 +153,9 @@ baechi::formatRunPage(ModuleOp module, const placement::Machine &machine,
   placement::PageSummary summary;
   summary.model = report.model;
   summary.machine = report.machine + ", code for " + report.target;
-  summary.placer = report.program.predicted.placer;
+  summary.placer = report.placer;
   summary.winner = report.program.predicted.winner;
+  summary.plannedNs = report.program.predicted.makespanNs;
   summary.lowerBoundNs = report.program.predicted.lowerBoundNs;
   return placement::formatPage(problem, reader.placement, summary, &measured);
 }

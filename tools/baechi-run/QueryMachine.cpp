@@ -120,6 +120,10 @@ std::string describe(const placement::Machine &machine,
 }
 } // namespace
 
+void baechi::describeHost(placement::Machine &machine) {
+  machine.meta = describe(machine, runtime::queryHost(), {});
+}
+
 llvm::Error baechi::measureLinks(placement::Machine &machine) {
   llvm::Expected<MeasuredLink> measured = measureLink(0, 1);
   if (!measured)

@@ -18,6 +18,9 @@ namespace baechi {
 /// empty steps do.
 llvm::Error measureLinks(placement::Machine &machine);
 
+/// Sets what a machine file tells of this host beside what plans take of it.
+void describeHost(placement::Machine &machine);
+
 /// Writes \p machine, with measured links, to \p path ('-': the terminal).
 llvm::Error queryMachine(placement::Machine machine, const std::string &path);
 

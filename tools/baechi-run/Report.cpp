@@ -99,8 +99,7 @@ void RunReport::print(llvm::raw_ostream &os) const {
   os << format(", place %.3f s, partition and lower %.2f s\n",
                compiled.placeSeconds,
                compiled.compileSeconds - compiled.placeSeconds);
-  os << "placement  " << predicted.placer << " asked, '" << predicted.winner
-     << "' won\n";
+  os << "placement  " << placer << " asked, '" << predicted.winner << "' won\n";
   if (compiled.givenUp)
     os << "           instead of '" << compiled.givenUp->winner
        << "', whose step would take " << milliseconds(compiled.givenUp->stepNs)
@@ -197,7 +196,7 @@ json::Object RunReport::toJson() const {
       {"operators", static_cast<int64_t>(operators)},
       {"kernels", static_cast<int64_t>(kernels)},
       {"groups", compiled.groups},
-      {"placer", program.predicted.placer},
+      {"placer", placer},
       {"winner", program.predicted.winner},
       {"seconds",
        json::Object{{"form", formSeconds},

@@ -25,6 +25,7 @@ struct ReferenceComparison {
 
 struct RunReport {
   std::string model, machine, target, costs;
+  std::string placer; ///< as asked
   size_t operatorsBefore = 0, operators = 0, kernels = 0;
   size_t rowsMeasured = 0;     ///< of the profile
   size_t kernelsFromStore = 0; ///< not compiled in this run

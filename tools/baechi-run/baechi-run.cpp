@@ -188,7 +188,10 @@ private:
     report.rowsMeasured = measured;
     if (!options.profile.empty() &&
         (measured || refine || !llvm::sys::fs::exists(options.profile)))
-      exitOnError(addToProfile(options.profile, profile));
+      if (llvm::Error error = addToProfile(options.profile, profile))
+        // The run has what it needs of it.
+        llvm::errs() << "baechi-run: warning: what was measured is not kept: "
+                     << llvm::toString(std::move(error)) << '\n';
     if (failed(compiler->annotate(&profile)))
       stop();
   }
@@ -394,6 +397,7 @@ private:
   int tell() {
     report.model = options.model;
     report.machine = options.machine;
+    report.placer = options.place.placer;
     report.target = HostJit::hostTarget();
     report.costs = options.costs;
     report.operatorsBefore = compiler->operatorsBefore();

@@ -134,15 +134,36 @@ TEST(Page, NeedsNothingFromElsewhere) {
     EXPECT_THAT(page, Not(HasSubstr(text)));
 }
 
+TEST(Page, ExplainsThePlanOfAStepAsItRuns) {
+  // d runs before its operands are there, as no plan would have it.
+  Placement run = split();
+  run.startNs[3] = 0;
+  PageSummary summary;
+  summary.lowerBoundNs = 520;
+  summary.plannedNs = 1040;
+  json data = dataOf(formatPage(diamond(), run, summary));
+  EXPECT_EQ(data["operators"]["start_ns"], json(run.startNs));
+  EXPECT_EQ(data["reasons"].size(), 4u);
+  EXPECT_FALSE(data["operators"]["critical"].empty());
+  EXPECT_EQ(data["transfers"]["critical"].size(), 1u);
+  EXPECT_DOUBLE_EQ(data["summary"]["gap"], 1.0);
+  EXPECT_THAT(data["summary"]["notes"][0].get<std::string>(),
+              HasSubstr("placers' plan"));
+}
+
 TEST(Page, OfAnEmptyGraphAndOfAnInvalidPlacement) {
   Problem empty;
   empty.machine = makeMachine(2);
   json data = dataOf(formatPage(empty, {}, {}));
   EXPECT_THAT(data["operators"]["name"], IsEmpty());
-  Placement late = split();
-  late.startNs[3] = 0;
-  data = dataOf(formatPage(diamond(), late, {}));
+  Problem full = diamond();
+  for (Device &device : full.machine.devices)
+    device.memory = 1;
+  data = dataOf(formatPage(full, split(), {}));
   EXPECT_THAT(data["reasons"], IsEmpty());
+  EXPECT_THAT(data["operators"]["critical"], IsEmpty());
+  EXPECT_THAT(data["summary"]["notes"][0].get<std::string>(),
+              HasSubstr("no reasons"));
 }
 
 } // namespace

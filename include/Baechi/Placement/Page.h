@@ -26,6 +26,9 @@ struct PageSummary {
   int64_t lowerBoundNs = 0; ///< of the objective
   std::string lowerBoundName;
   int64_t maxLoadNs = 0; ///< for Objective::MaxLoad alone
+  /// The placers' makespan, which the bound is of, where the placement is the
+  /// step as it runs.
+  std::optional<int64_t> plannedNs;
   /// As predicted.
   std::optional<int64_t> singleDeviceNs;
   std::vector<std::string> notes;

@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Baechi/Placement/Page.h"
+#include "Baechi/Placement/Evaluate.h"
 #include "Baechi/Placement/Explain.h"
 #include "Report/Critical.h"
 
@@ -14,7 +15,10 @@
 
 #include <algorithm>
 #include <numeric>
+#include <optional>
+#include <set>
 #include <string_view>
+#include <tuple>
 
 using namespace baechi::placement;
 
@@ -34,8 +38,11 @@ public:
   PageData(const Problem &problem, const Placement &placement,
            const PageSummary &summary, const PageMeasurement *measured)
       : problem(problem), placement(placement), summary(summary),
-        measured(measured), model(problem),
-        critical(criticalParts(model, placement)) {}
+        measured(measured), model(problem), planned(plan()) {
+    if (planned)
+      critical = criticalParts(model, *planned);
+    critical.op.resize(model.numNodes);
+  }
 
   Json all() const {
     Json data{{"format", "baechi-page"}, {"version", 1}};
@@ -51,6 +58,44 @@ public:
   }
 
 private:
+  /// What reasons and the critical path are of: the placement, or where it is
+  /// as a step runs rather than as placers see it, their plan with the same
+  /// devices and order. Nothing where no such plan fits.
+  std::optional<Placement> plan() const {
+    if (verify(problem, placement).empty())
+      return placement;
+    std::string error;
+    auto evaluator = AssignmentEvaluator::create(problem, error);
+    if (!evaluator)
+      return std::nullopt;
+    std::vector<int32_t> order(model.numNodes);
+    std::iota(order.begin(), order.end(), 0);
+    std::stable_sort(order.begin(), order.end(), [&](int32_t a, int32_t b) {
+      return placement.startNs[a] < placement.startNs[b];
+    });
+    Placement result;
+    if (!evaluator->schedule(placement.device, order, result).empty() ||
+        !verify(problem, result).empty())
+      return std::nullopt;
+    return result;
+  }
+
+  bool isReplanned() const {
+    return planned && planned->startNs != placement.startNs;
+  }
+
+  Json notes() const {
+    Json list = summary.notes;
+    if (!planned)
+      list.push_back("There are no reasons and no critical path: no order of "
+                     "these operators on these devices is valid in the "
+                     "placers' model.");
+    else if (isReplanned())
+      list.push_back("Reasons and the critical path are of the placers' plan; "
+                     "the timeline is the step as the runtime runs it.");
+    return list;
+  }
+
   int64_t timeOf(int32_t i) const {
     return std::max<int64_t>(model.timeOf(i, placement.device[i]), 0);
   }
@@ -58,7 +103,7 @@ private:
   Json summaryData() const {
     int64_t achieved = summary.objective == Objective::MaxLoad
                            ? summary.maxLoadNs
-                           : placement.makespanNs;
+                           : summary.plannedNs.value_or(placement.makespanNs);
     double gap = summary.lowerBoundNs > 0
                      ? static_cast<double>(achieved) /
                                static_cast<double>(summary.lowerBoundNs) -
@@ -76,7 +121,7 @@ private:
             {"lower_bound", summary.lowerBoundName},
             {"gap", gap},
             {"single_device_ns", orNull(summary.singleDeviceNs)},
-            {"notes", summary.notes}};
+            {"notes", notes()}};
   }
 
   template <typename T> static Json orNull(const std::optional<T> &value) {
@@ -167,7 +212,22 @@ private:
             {"start_ns", std::move(start)},
             {"end_ns", std::move(end)},
             {"bytes", std::move(bytes)},
-            {"critical", marked(critical.transfer)}};
+            {"critical", marked(criticalTransfers())}};
+  }
+
+  /// The critical transfers of the plan among those of the placement.
+  std::vector<uint8_t> criticalTransfers() const {
+    auto keyOf = [](const Transfer &t) {
+      return std::tuple(t.op, t.output, t.to);
+    };
+    std::set<std::tuple<int32_t, int32_t, int32_t>> keys;
+    for (size_t k = 0; k < critical.transfer.size(); ++k)
+      if (critical.transfer[k])
+        keys.insert(keyOf(planned->transfers[k]));
+    std::vector<uint8_t> marks;
+    for (const Transfer &t : placement.transfers)
+      marks.push_back(keys.count(keyOf(t)));
+    return marks;
   }
 
   /// Per device its times and its levels.
@@ -207,7 +267,7 @@ private:
   Json reasons() const {
     constexpr size_t most = 60;
     Json list = Json::array();
-    if (!verify(problem, placement).empty())
+    if (!planned)
       return list;
     std::vector<int32_t> order(model.numNodes);
     std::iota(order.begin(), order.end(), 0);
@@ -217,7 +277,7 @@ private:
     ExplainOptions options;
     options.objective = summary.objective;
     options.reschedule = false;
-    Explainer explainer(problem, placement, options);
+    Explainer explainer(problem, *planned, options);
     size_t longest = 0, onPath = 0;
     for (int32_t i : order) {
       bool wanted = longest < most || (critical.op[i] && onPath < most);
@@ -255,6 +315,7 @@ private:
   const PageSummary &summary;
   const PageMeasurement *measured;
   Model model;
+  std::optional<Placement> planned;
   Critical critical;
 };
 
