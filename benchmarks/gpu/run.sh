@@ -12,7 +12,9 @@
 # objects. check needs neither MLIR nor a compiler, but an NVIDIA driver, cuBLASLt
 # and a Python with numpy and ml_dtypes: the folder may be prepared elsewhere. It
 # runs the driver's tests on the GPU, trains the models and compares the losses
-# with JAX's, and both again under compute-sanitizer where that is installed.
+# with JAX's, and both again under compute-sanitizer where that is installed. It
+# shows the median step with CUDA graphs and without, and how fast messages between
+# two devices are (on two GPUs where there are two).
 # The last line says how many parts passed.
 set -uo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
@@ -65,6 +67,8 @@ check() {
   nvidia-smi --query-gpu=name,driver_version,memory.total --format=csv 2>/dev/null
   export LD_LIBRARY_PATH=$PWD/$out:${LD_LIBRARY_PATH:-}
   part "the driver's tests" "$out/RuntimeCudaTests" --gtest_brief=1
+  part "messages beside plain copies" "$out/RuntimeCudaTests" --gtest_brief=1 \
+    --gtest_filter=CudaPeers.Bandwidth
   part "training steps" "$python" benchmarks/gpu/steps.py "$out"
   local tool
   if command -v compute-sanitizer >/dev/null; then

@@ -6,11 +6,13 @@
 
     benchmarks/gpu/steps.py FOLDER [--steps N]
 
-The files are those of `benchmarks/gpu/run.sh prepare`, MODEL__MACHINE.so. Prints a table: the median step, the largest
-relative difference of a loss, and what each device holds. Exits with 1 when a loss is further off than 1e-4, or a
+The files are those of `benchmarks/gpu/run.sh prepare`, MODEL__MACHINE.so. Prints a table: the median step,
+replayed as CUDA graphs and without (BAECHI_CUDA_GRAPHS=0), what graphs save an operator, the largest relative
+difference of a loss, and what each device holds. Exits with 1 when a loss is further off than 1e-4, or a
 step fails.
 """
 import argparse
+import os
 import pathlib
 import statistics
 import sys
@@ -26,8 +28,9 @@ from baechi.library import StepError, StepLibrary  # noqa: E402
 LIMIT = 1e-4
 
 
-def train(file, model, steps):
-    """Losses, and the steps' wall times in ms."""
+def train(file, model, steps, graphs):
+    """Losses, the steps' median wall time in ms, the number of operators, and the arenas."""
+    os.environ["BAECHI_CUDA_GRAPHS"] = "1" if graphs else "0"
     step = StepLibrary(file)
     results = step.program["results"]
     loss_at = next(i for i, result in enumerate(results) if result["name"] == "loss")
@@ -39,8 +42,10 @@ def train(file, model, steps):
         losses.append(float(step.result(loss_at)))
         times.append(step.wall_ns / 1e6)
     arenas = ", ".join(f"{d['name']} {d['arena_bytes'] / 2**20:.2f}" for d in step.program["devices"])
+    operators = sum(len(d["operators"]) for d in step.program["devices"])
     step.close()
-    return losses, times, arenas
+    # The first two steps note and capture.
+    return losses, statistics.median(times[2:] or times), operators, arenas
 
 
 def main():
@@ -51,21 +56,27 @@ def main():
     files = sorted(args.folder.glob("*__*.so"))
     if not files:
         sys.exit(f"steps.py: {args.folder} holds no MODEL__MACHINE.so: run benchmarks/gpu/run.sh prepare")
-    print("| model | machine | step, ms | losses off by | arenas, MiB |\n|---|---|---|---|---|")
+    print("| model | machine | step, ms | without graphs, ms | saved, µs an operator | losses off by | arenas, MiB |")
+    print("|---|---|---|---|---|---|---|")
     wrong = 0
     for file in files:
         model, machine = file.stem.split("__")
         expected = fixtures.reference(model)["losses"][: args.steps]
         try:
-            losses, times, arenas = train(file, model, len(expected))
+            losses, step, operators, arenas = train(file, model, len(expected), graphs=True)
+            eager_losses, eager, _, _ = train(file, model, len(expected), graphs=False)
         except StepError as error:
             wrong += 1
-            print(f"| {model} | {machine} | | failed: {error} | |", flush=True)
+            print(f"| {model} | {machine} | | | | failed: {error} | |", flush=True)
             continue
-        off = max(abs(a - b) / max(abs(b), 1e-30) for a, b in zip(losses, expected, strict=True))
+        pairs = [*zip(losses, expected, strict=True), *zip(eager_losses, expected, strict=True)]
+        off = max(abs(a - b) / max(abs(b), 1e-30) for a, b in pairs)
         wrong += not off <= LIMIT
         mark = "" if off <= LIMIT else " WRONG"
-        print(f"| {model} | {machine} | {statistics.median(times[1:] or times):.3f} | {off:.1e}{mark} | {arenas} |", flush=True)
+        saved = (eager - step) * 1e3 / max(operators, 1)
+        print(
+            f"| {model} | {machine} | {step:.3f} | {eager:.3f} | {saved:.2f} | {off:.1e}{mark} | {arenas} |", flush=True
+        )
     print(f"\n{len(files) - wrong} programs right, {wrong} wrong")
     return 1 if wrong else 0
 

@@ -61,12 +61,15 @@ public:
   virtual Interval timeOf(int32_t seq) const = 0;
 };
 
-/// Where a device notes what its operators do. `timed`: also when.
+/// Where a device notes what its operators do. `timed`: also when. On its
+/// thread.
 class OperatorMarks {
 public:
   virtual ~OperatorMarks() = default;
   virtual Problem begin(int32_t op, bool timed) = 0;
   virtual Problem end(int32_t op, bool timed) = 0;
+  /// Before the thread waits: all that the device was told must be under way.
+  virtual Problem flush() = 0;
 };
 
 } // namespace baechi::runtime

@@ -224,6 +224,9 @@ int32_t Exchange::await(baechi_context &self, Side side, int32_t queue,
   if (!(slot->state.load(std::memory_order_relaxed) & offeredBy(side)))
     return fail(
         self, {"awaited a message before it was offered", nullptr, queue, seq});
+  if (self.marks)
+    if (Problem problem = self.marks->flush())
+      return fail(self, {problem.reason, problem.detail});
 
   auto done = [&] { return finish(self, queues[queue], *slot, side); };
   // A copy that has begun is waited for awake, unless cores are short.

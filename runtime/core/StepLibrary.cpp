@@ -60,6 +60,8 @@ baechi_step *baechi_step_open(const char *manifest,
   auto step = std::make_unique<baechi_step>();
   int failed = step->guarded([&]() -> Error {
     SessionOptions chosen;
+    // Nobody sees one here, and without it steps of GPUs are replayed.
+    chosen.timeline = false;
     if (options) {
       if (!(options->watchdog_seconds >= 0))
         return Error("watchdog_seconds is negative or no number; 0 is for a "

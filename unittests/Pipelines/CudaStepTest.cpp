@@ -11,7 +11,8 @@
 /// on the fake driver (unittests/Runtime/FakeCuda): placement, partition,
 /// memory plan, step functions and driver are the real ones; the blocks and
 /// threads of kernels run one after the other on the host (emulateCudaKernels),
-/// when their stream comes to them. The results are those of one host device.
+/// when their stream comes to them. The results are those of one host device,
+/// and the same whether steps are replayed as graphs or not.
 ///
 //===----------------------------------------------------------------------===//
 
@@ -200,18 +201,38 @@ protected:
     EXPECT_TRUE(program) << program.error().message();
     for (const runtime::DeviceInfo &device : program->devices)
       EXPECT_FALSE(device.operators.empty()) << device.name;
+    int before = fakeCudaGraphLaunches();
+    Arrays results = step(*program, /*timeline=*/true);
+    EXPECT_EQ(before, fakeCudaGraphLaunches());
+    EXPECT_TRUE(results == step(*program, /*timeline=*/false))
+        << "a replayed step differs";
+    // The first device has several kernels in a row, here.
+    EXPECT_EQ(StringRef(kinds.front()) == "cuda",
+              fakeCudaGraphLaunches() > before);
+    for (const runtime::BufferInfo &result : program->results)
+      types.push_back(result.type);
+    return results;
+  }
+
+  /// The results of some steps of a program. Without a timeline, the last ones
+  /// are replayed as graphs.
+  Arrays step(const runtime::Program &program, bool timeline) {
+    runtime::SessionOptions options;
+    options.timeline = timeline;
     auto session = runtime::Session::create(
-        *program, [&](const std::string &name) -> void * {
+        program,
+        [&](const std::string &name) -> void * {
           return cantFail(compiler->jit().lookup(name));
-        });
+        },
+        options);
     if (!session) {
       ADD_FAILURE() << session.error().message();
       return {};
     }
-    func::FuncOp step = *findFuncStep(compiler->module());
-    for (unsigned i = 0; i < program->arguments.size(); ++i) {
+    func::FuncOp function = *findFuncStep(compiler->module());
+    for (unsigned i = 0; i < program.arguments.size(); ++i) {
       bool invented = false;
-      FailureOr<Array> value = initialValue(step, i, invented);
+      FailureOr<Array> value = initialValue(function, i, invented);
       EXPECT_TRUE(succeeded(value));
       auto error =
           (*session)->setArgument(i, value->data.data(), value->data.size());
@@ -224,11 +245,10 @@ protected:
         return {};
     }
     Arrays results;
-    for (auto [i, result] : llvm::enumerate(program->results)) {
+    for (auto [i, result] : llvm::enumerate(program.results)) {
       auto &bytes = results.emplace_back(result.bytes);
       auto error = (*session)->getResult(i, bytes.data(), bytes.size());
       EXPECT_FALSE(error) << error.message();
-      types.push_back(result.type);
     }
     return results;
   }

@@ -23,6 +23,7 @@ static_assert(ours::peerAlreadyEnabled ==
               CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED);
 static_assert(ours::tooManyPeers == CUDA_ERROR_TOO_MANY_PEERS);
 static_assert(ours::streamNonBlocking == CU_STREAM_NON_BLOCKING);
+static_assert(ours::captureThreadLocal == CU_STREAM_CAPTURE_MODE_THREAD_LOCAL);
 static_assert(ours::eventDefault == CU_EVENT_DEFAULT);
 static_assert(ours::eventDisableTiming == CU_EVENT_DISABLE_TIMING);
 static_assert(ours::hostRegisterPortable == CU_MEMHOSTREGISTER_PORTABLE);
@@ -89,6 +90,12 @@ TEST(CudaApi, IsThatOfTheToolkit) {
   CHECK(moduleUnload, cuModuleUnload);
   CHECK(moduleGetFunction, cuModuleGetFunction);
   CHECK(launch, cuLaunchKernel);
+  CHECK(beginCapture, cuStreamBeginCapture);
+  CHECK(endCapture, cuStreamEndCapture);
+  CHECK(graphInstantiate, cuGraphInstantiateWithFlags);
+  CHECK(graphLaunch, cuGraphLaunch);
+  CHECK(graphExecDestroy, cuGraphExecDestroy);
+  CHECK(graphDestroy, cuGraphDestroy);
 #undef CHECK
 }
 #else

@@ -37,18 +37,25 @@ protected:
   static void succeeds(Ring &ring, const SessionOptions &given = {}) {
     auto session = makeSession(ring.program, ring.bodies(), given);
     ASSERT_TRUE(session);
-    ring.stepsRight(*session, 1);
-    ring.stepsRight(*session, 2);
+    for (int64_t step = 0; step < stepsOf(given); ++step)
+      ring.stepsRight(*session, step);
   }
 
-  static void everyCallFails(fakecuda::FakeOptions machine);
+  static void everyCallFails(const fakecuda::FakeOptions &machine,
+                             const SessionOptions &given = {});
+  /// Without a timeline, the first notes, the second captures, the third
+  /// replays.
+  static int64_t stepsOf(const SessionOptions &given) {
+    return given.timeline ? 1 : 3;
+  }
 };
 
 /// On a machine as `machine` says.
-void CudaFaultTest::everyCallFails(fakecuda::FakeOptions machine) {
+void CudaFaultTest::everyCallFails(const fakecuda::FakeOptions &machine,
+                                   const SessionOptions &given) {
   Ring ring({"cuda", "cuda", "host"}, /*forgets=*/false, /*rounds=*/1);
   resetCuda(machine);
-  succeeds(ring);
+  succeeds(ring, given);
   int calls = fakeCudaCalls();
   ASSERT_GT(calls, 100);
   int refused = 0, failed = 0, unnoticed = 0;
@@ -59,14 +66,14 @@ void CudaFaultTest::everyCallFails(fakecuda::FakeOptions machine) {
     options.failWith = 2; // Out of memory: the context survives.
     resetCuda(options);
     std::string said;
-    auto session =
-        Session::create(ring.program,
-                        [&](const std::string &name) {
-                          std::vector<Body> list = ring.bodies();
-                          std::move(list.begin(), list.end(), bodies);
-                          return resolveBody(name);
-                        },
-                        {});
+    auto session = Session::create(
+        ring.program,
+        [&](const std::string &name) {
+          std::vector<Body> list = ring.bodies();
+          std::move(list.begin(), list.end(), bodies);
+          return resolveBody(name);
+        },
+        given);
     bool created = bool(session);
     if (!created) {
       ++refused;
@@ -75,10 +82,12 @@ void CudaFaultTest::everyCallFails(fakecuda::FakeOptions machine) {
                         HasSubstr("CUDA_ERROR_OUT_OF_MEMORY")));
     } else {
       int64_t zero[Ring::count / 2] = {};
-      for (size_t device = 0; device < 3 && said.empty(); ++device)
-        said = (*session)->setArgument(device, zero, sizeof(zero)).message();
-      if (said.empty())
-        said = (*session)->step().message();
+      for (int64_t step = 0; step < stepsOf(given) && said.empty(); ++step) {
+        for (size_t device = 0; device < 3 && said.empty(); ++device)
+          said = (*session)->setArgument(device, zero, sizeof(zero)).message();
+        if (said.empty())
+          said = (*session)->step().message();
+      }
       failed += !said.empty();
       unnoticed += said.empty();
       if (!said.empty())
@@ -88,7 +97,8 @@ void CudaFaultTest::everyCallFails(fakecuda::FakeOptions machine) {
                           HasSubstr("CUDA_ERROR_OUT_OF_MEMORY")));
       // The next step can run.
       if (!said.empty() && (*session)->usable())
-        ring.stepsRight(**session, 4);
+        for (int64_t step = 0; step < stepsOf(given); ++step)
+          ring.stepsRight(**session, step);
       session->reset();
     }
     // A call that releases something and fails leaves that behind; all else is
@@ -98,7 +108,7 @@ void CudaFaultTest::everyCallFails(fakecuda::FakeOptions machine) {
                                                   : "(1 [a-z ]+ left\n)*"));
     resetCuda(machine);
     if (n % 8 == 0)
-      succeeds(ring); // Nothing of it is left in this process.
+      succeeds(ring, given); // Nothing of it is left in this process.
     EXPECT_EQ("", cudaMisuse());
   }
   EXPECT_GT(refused, 20);
@@ -119,6 +129,15 @@ TEST_F(CudaFaultTest, EveryCallFailsThroughTheHost) {
   machine.devices = 2;
   machine.peerAccess = false;
   everyCallFails(machine);
+}
+
+TEST_F(CudaFaultTest, EveryCallFailsInReplays) {
+  SessionOptions untimed;
+  untimed.timeline = false;
+  testing::internal::CaptureStderr();
+  everyCallFails({}, untimed);
+  // A capture that fails is no failure of the step.
+  EXPECT_THAT(testing::internal::GetCapturedStderr(), HasSubstr("graphs: "));
 }
 
 TEST_F(CudaFaultTest, AKernelThatDestroysItsContext) {

@@ -11,7 +11,8 @@
 
 #include <gmock/gmock.h>
 
-#include <numeric>
+#include <algorithm>
+#include <cstdio>
 
 using namespace baechi::runtime;
 using namespace baechi::runtime::test;
@@ -134,6 +135,80 @@ TEST(CudaPeers, AccessThatCannotBeEnabled) {
   EXPECT_THAT(creationError(Ring({"cuda", "cuda"}).program),
               AllOf(HasSubstr("queue 0 (cuda0 to cuda1): access to another "
                               "GPU cannot be enabled: CUDA_ERROR_UNKNOWN")));
+}
+
+/// The shortest time of a copy between two allocations, by the driver alone.
+float plainMilliseconds(size_t bytes) {
+  const cuda::Api &api = **cuda::loadApi();
+  int gpus = 0;
+  api.deviceGetCount(&gpus);
+  cuda::Context contexts[2] = {};
+  cuda::DevicePointer memory[2] = {};
+  for (int i : {0, 1}) {
+    api.primaryRetain(&contexts[i], i % gpus);
+    api.setCurrent(contexts[i]);
+    EXPECT_EQ(cuda::success, api.memAlloc(&memory[i], bytes));
+  }
+  if (gpus > 1)
+    api.enablePeerAccess(contexts[0], 0); // Where it cannot be, so be it.
+  cuda::Stream stream = nullptr;
+  cuda::Event begin = nullptr, end = nullptr;
+  api.streamCreate(&stream, cuda::streamNonBlocking);
+  api.eventCreate(&begin, cuda::eventDefault);
+  api.eventCreate(&end, cuda::eventDefault);
+  float best = 0, time = 0;
+  for (int i = 0; i < 10; ++i) {
+    api.eventRecord(begin, stream);
+    EXPECT_EQ(cuda::success,
+              api.memcpyAsync(memory[1], memory[0], bytes, stream));
+    api.eventRecord(end, stream);
+    api.synchronize();
+    api.eventElapsed(&time, begin, end);
+    best = i == 0 ? time : std::min(best, time);
+  }
+  api.eventDestroy(begin);
+  api.eventDestroy(end);
+  api.streamDestroy(stream);
+  for (int i : {1, 0}) {
+    api.setCurrent(contexts[i]);
+    api.memFree(memory[i]);
+    api.primaryRelease(i % gpus);
+  }
+  return best;
+}
+
+/// How fast messages are beside plain copies; benchmarks/gpu/run.sh shows it.
+TEST(CudaPeers, Bandwidth) {
+  if (usesFakeCuda())
+    GTEST_SKIP() << "what the fake driver takes says nothing";
+  for (int64_t bytes : {int64_t(4) << 20, int64_t(64) << 20}) {
+    Program program = makeProgram(2, bytes);
+    for (DeviceInfo &device : program.devices)
+      device.kind = "cuda";
+    addQueue(program, 0, 1, {bytes});
+    auto session =
+        makeSession(program, {[](Context context, char *arena) {
+                                return sendAndWait(context, 0, 0, arena);
+                              },
+                              [](Context context, char *arena) {
+                                return recvAndWait(context, 0, 0, arena);
+                              }});
+    ASSERT_TRUE(session);
+    int64_t best = 0;
+    for (int step = 0; step < 10; ++step) {
+      ASSERT_SUCCESS(session->step());
+      int64_t time = session->timeline().queues[0][0].durationNs();
+      best = step == 0 ? time : std::min(best, time);
+    }
+    int64_t staged = session->stagingBytes();
+    session.reset();
+    auto rate = [&](double ns) { return double(bytes) / std::max(ns, 1.0); };
+    std::printf("a message of %lld MiB between two devices%s: %.1f GB/s; a "
+                "plain copy: %.1f GB/s\n",
+                static_cast<long long>(bytes >> 20),
+                staged ? ", through the host" : "", rate(double(best)),
+                rate(double(plainMilliseconds(size_t(bytes))) * 1e6));
+  }
 }
 
 /// The fake driver sees what the tests above rely on.

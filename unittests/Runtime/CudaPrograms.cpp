@@ -105,20 +105,25 @@ static int32_t runRing(Context context, char *arena, int32_t device,
       return 1;
     baechi_operator_begin(context, 2 * round);
     int32_t *from = at(arena, round == 0 ? 0 : 3);
-    if (cuda)
+    if (cuda) {
+      // Needless, but work between two messages is more than one kernel.
+      baechi_cuda_copy(at(arena, 1), from, bytes);
       launch("double_numbers", {at(arena, 1), from});
-    else
+    } else {
       doubleNumbers(at(arena, 1), from);
+    }
     baechi_operator_end(context, 2 * round);
     if (baechi_send(context, device, round, at(arena, 1)))
       return 1;
     if (!forgets && baechi_await_recv(context, in, round))
       return 1;
     baechi_operator_begin(context, 2 * round + 1);
-    if (cuda)
+    if (cuda) {
+      baechi_cuda_copy(at(arena, 3), at(arena, 1), bytes);
       launch("add_numbers", {at(arena, 3), at(arena, 1), at(arena, 2)});
-    else
+    } else {
       addNumbers(at(arena, 3), at(arena, 1), at(arena, 2));
+    }
     baechi_operator_end(context, 2 * round + 1);
     if (forgets && baechi_await_recv(context, in, round))
       return 1;
@@ -180,6 +185,18 @@ void Ring::stepsRight(Session &session, int64_t seed) const {
     ASSERT_SUCCESS(session.getResult(device, got.data(), bytes));
     ASSERT_EQ(values[device], got) << "device " << device;
   }
+}
+
+Environment::Environment(const char *name, const char *value) : name(name) {
+  if (const char *was = std::getenv(name))
+    before = was;
+  setenv(name, value, /*overwrite=*/1);
+}
+Environment::~Environment() {
+  if (before)
+    setenv(name, before->c_str(), /*overwrite=*/1);
+  else
+    unsetenv(name);
 }
 
 bool test::usesFakeCuda() {

@@ -11,6 +11,8 @@
 #include "FakeCuda/FakeCuda.h"
 #include "TestPrograms.h"
 
+#include <optional>
+
 namespace baechi::runtime::test {
 
 /// A ring of devices: each doubles its argument, sends that to the next and
@@ -33,6 +35,18 @@ struct Ring {
   std::vector<std::string> kinds;
   bool forgets;
   int32_t rounds;
+};
+
+/// Sets a variable of the environment as long as it lives; between sessions.
+class Environment {
+public:
+  Environment(const char *name, const char *value);
+  ~Environment();
+  Environment(const Environment &) = delete;
+
+private:
+  const char *name;
+  std::optional<std::string> before;
 };
 
 /// Launches one of the kernels on the calling device: double_numbers(to, from),

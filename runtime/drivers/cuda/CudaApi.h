@@ -32,6 +32,8 @@ using Stream = struct CUstream_st *;
 using Event = struct CUevent_st *;
 using Module = struct CUmod_st *;
 using Function = struct CUfunc_st *;
+using Graph = struct CUgraph_st *;
+using GraphExec = struct CUgraphExec_st *;
 
 constexpr Result success = 0;
 constexpr Result outOfMemory = 2;
@@ -40,6 +42,7 @@ constexpr Result peerUnsupported = 217;
 constexpr Result peerAlreadyEnabled = 704;
 constexpr Result tooManyPeers = 711;
 constexpr unsigned streamNonBlocking = 1;
+constexpr int captureThreadLocal = 1;
 constexpr unsigned eventDefault = 0;
 constexpr unsigned eventDisableTiming = 2;
 constexpr unsigned hostRegisterPortable = 1;
@@ -95,7 +98,14 @@ constexpr unsigned hostAllocPortable = 1;
   F(launch, "cuLaunchKernel",                                                  \
     (Function function, unsigned gx, unsigned gy, unsigned gz, unsigned bx,    \
      unsigned by, unsigned bz, unsigned sharedBytes, Stream stream,            \
-     void **parameters, void **extra))
+     void **parameters, void **extra))                                         \
+  F(beginCapture, "cuStreamBeginCapture_v2", (Stream stream, int mode))        \
+  F(endCapture, "cuStreamEndCapture", (Stream stream, Graph * graph))          \
+  F(graphInstantiate, "cuGraphInstantiateWithFlags",                           \
+    (GraphExec * executable, Graph graph, unsigned long long flags))           \
+  F(graphLaunch, "cuGraphLaunch", (GraphExec graph, Stream stream))            \
+  F(graphExecDestroy, "cuGraphExecDestroy", (GraphExec graph))                 \
+  F(graphDestroy, "cuGraphDestroy", (Graph graph))
 
 struct Api {
 #define F(member, symbol, parameters) Result(*member) parameters = nullptr;

@@ -25,16 +25,11 @@ template <typename Call> static void onDevice(Call call) {
 void baechi_cuda_launch(const void *image, size_t, const char *kernel,
                         uint32_t gx, uint32_t gy, uint32_t gz, uint32_t bx,
                         uint32_t by, uint32_t bz, uint32_t shared_bytes,
-                        void **parameters, uint32_t) {
-  onDevice([&](CudaDevice &device) -> Problem {
-    const Api &api = device.api();
-    Function function = nullptr;
-    if (Problem problem = device.modules().find(api, image, kernel, function))
-      return problem;
-    return device.check(api.launch(function, gx, gy, gz, bx, by, bz,
-                                   shared_bytes, device.computeStream(),
-                                   parameters, nullptr),
-                        "a kernel cannot be launched");
+                        void **parameters, uint32_t parameter_count) {
+  onDevice([&](CudaDevice &device) {
+    return device.command(KernelCommand{image, kernel, gx, gy, gz, bx, by, bz,
+                                        shared_bytes, parameter_count},
+                          parameters);
   });
 }
 
@@ -56,18 +51,13 @@ void baechi_cuda_sgemm(int32_t transposeA, int32_t transposeB, int64_t m,
                     ldc,
                     strideC,
                     batch};
-    return device.blas().multiply(product, a, b, c, accumulate != 0,
-                                  device.computeStream());
+    return device.command(ProductCommand{product, a, b, c, accumulate != 0});
   });
 }
 
 void baechi_cuda_copy(void *target, const void *source, size_t bytes) {
   onDevice([&](CudaDevice &device) {
-    return device.check(
-        device.api().memcpyAsync(reinterpret_cast<DevicePointer>(target),
-                                 reinterpret_cast<DevicePointer>(source), bytes,
-                                 device.computeStream()),
-        "a tensor cannot be copied");
+    return device.command(CopyCommand{target, source, bytes});
   });
 }
 

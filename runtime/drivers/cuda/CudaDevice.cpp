@@ -23,16 +23,21 @@ using namespace baechi::runtime::cuda;
 
 thread_local CudaDevice *baechi::runtime::cuda::currentDevice = nullptr;
 
-/// Whether each operator is waited for, so that an error names it.
-static bool asksToBlock() {
-  const char *asked = std::getenv("BAECHI_CUDA_BLOCKING");
-  return asked && *asked && std::strcmp(asked, "0") != 0;
+/// What an environment variable switches on or off.
+static bool isOn(const char *variable, bool otherwise) {
+  const char *asked = std::getenv(variable);
+  return asked && *asked ? std::strcmp(asked, "0") != 0 : otherwise;
 }
 
 CudaDevice::CudaDevice(const DeviceInfo &device, Entry entry, int32_t ordinal)
     : arenaBytes(device.arenaBytes), entry(entry), ordinal(ordinal),
-      blocking(asksToBlock()), begins(device.operators.size()),
-      ends(device.operators.size()) {}
+      blocking(isOn("BAECHI_CUDA_BLOCKING", false)),
+      ranges(isOn("BAECHI_NVTX", false) ? std::make_unique<Ranges>(device)
+                                        : nullptr),
+      // A profiler finds an operator's kernels where they are launched.
+      usesGraphs(!blocking && !ranges && isOn("BAECHI_CUDA_GRAPHS", true)),
+      begins(device.operators.size()), ends(device.operators.size()),
+      replay(*this, device.name) {}
 
 CudaDevice::~CudaDevice() {
   if (!context || makeCurrent())
@@ -47,6 +52,7 @@ CudaDevice::~CudaDevice() {
   for (Event event : {origin.event, finish})
     if (event)
       functions->eventDestroy(event);
+  replay.close();
   images.unload(*functions);
   products.close();
   for (auto &[data, copy] : constants)
@@ -92,6 +98,9 @@ Error CudaDevice::start() {
   if (!loaded)
     return loaded.takeError();
   functions = *loaded;
+  if (ranges)
+    if (Error error = ranges->load())
+      return error;
   int count = 0;
   if (Error error = functions->error(functions->deviceGetCount(&count),
                                      "GPUs cannot be counted"))
@@ -173,7 +182,17 @@ int32_t CudaDevice::run(baechi_context *deviceContext) {
                               "the step cannot be begun"))
     return fail(problem);
 
+  // Marks of times need operators one by one.
+  replays = usesGraphs && !exchange.keepsTimeline();
+  if (replays)
+    replay.begin();
+  if (ranges)
+    ranges->beginStep();
   int32_t code = entry(deviceContext, reinterpret_cast<char *>(arena));
+  if (ranges)
+    ranges->endStep();
+  if (Problem problem = exchange.aborted() ? Problem() : flush())
+    code = fail(problem);
 
   // Also after a failure: nothing may run on when the step has ended.
   if (Problem problem = drain("the device failed (to learn in which operator, "
@@ -215,7 +234,11 @@ Interval CudaDevice::between(Event begin, Event end) const {
   return {ns(toBegin), ns(toEnd)};
 }
 
+Problem CudaDevice::flush() { return replays ? replay.flush() : Problem(); }
+
 Problem CudaDevice::begin(int32_t op, bool timed) {
+  if (ranges)
+    ranges->begin(size_t(op));
   if (!timed)
     return {};
   return check(functions->eventRecord(begins[size_t(op)], stream),
@@ -223,6 +246,13 @@ Problem CudaDevice::begin(int32_t op, bool timed) {
 }
 
 Problem CudaDevice::end(int32_t op, bool timed) {
+  Problem problem = markEnd(op, timed);
+  if (ranges)
+    ranges->end();
+  return problem;
+}
+
+Problem CudaDevice::markEnd(int32_t op, bool timed) {
   if (timed)
     if (Problem problem =
             check(functions->eventRecord(ends[size_t(op)], stream),

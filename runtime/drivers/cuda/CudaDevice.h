@@ -11,7 +11,10 @@
 #include "core/Driver.h"
 #include "drivers/cuda/CudaApi.h"
 #include "drivers/cuda/CudaBlas.h"
+#include "drivers/cuda/CudaCommands.h"
 #include "drivers/cuda/CudaModules.h"
+#include "drivers/cuda/CudaNvtx.h"
+#include "drivers/cuda/CudaReplay.h"
 
 #include <atomic>
 #include <unordered_map>
@@ -42,6 +45,7 @@ public:
 
   Problem begin(int32_t op, bool timed) override;
   Problem end(int32_t op, bool timed) override;
+  Problem flush() override;
 
   // For what belongs to the device: movers, launches.
 
@@ -56,6 +60,17 @@ public:
   Interval between(Event begin, Event end) const;
   Modules &modules() { return images; }
   Blas &blas() { return products; }
+  /// Work for the compute stream: done now, or with what follows it.
+  template <typename... Parts> Problem command(const Parts &...parts) {
+    describe(words, parts...);
+    return replays ? replay.add(words) : perform(*this, words);
+  }
+  /// Room for the addresses of a kernel's parameters.
+  void **parameterPlaces(size_t count) {
+    if (places.size() < count)
+      places.resize(count);
+    return places.data();
+  }
   /// The device's copy of a constant of the program.
   Problem constant(const void *data, size_t bytes, const void *&address);
   /// The problem of a call on the device's work. What a kernel did wrong ends
@@ -65,12 +80,19 @@ public:
 private:
   /// Waits until the device has done what it was told.
   Problem drain(const char *what);
+  Problem markEnd(int32_t op, bool timed);
   void recordTimes(baechi_context &context) const;
 
   const int64_t arenaBytes;
   const Entry entry;
   const int32_t ordinal;
   const bool blocking;
+  /// Null: none are wanted.
+  const std::unique_ptr<Ranges> ranges;
+  /// Whether steps without a timeline are replayed.
+  const bool usesGraphs;
+  /// This step is.
+  bool replays = false;
   const Api *functions = nullptr;
   Device device = 0;
   Context context = nullptr;
@@ -82,6 +104,9 @@ private:
   Modules images;
   Blas products;
   std::unordered_map<const void *, DevicePointer> constants;
+  Replay replay;
+  Words words;
+  std::vector<void *> places;
   std::atomic<bool> lost{false};
 };
 

@@ -131,6 +131,8 @@ public:
     CudaDevice *of = deviceOf(side);
     if (!of)
       return {};
+    if (Problem problem = of->flush())
+      return problem;
     return of->check(api.eventRecord(event, of->computeStream()),
                      "an offered buffer cannot be marked");
   }

@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "FakeEngine.h"
+#include "FakeCalls.h"
 
 #include <array>
 #include <cstring>
@@ -129,23 +129,23 @@ int cublasLtMatmul(void *, void *operation, const void *alpha, const void *a,
     return invalid;
   Engine &engine = Engine::get();
   std::lock_guard<std::mutex> guard(engine.mutex);
-  engine.checker.order(stream->timeline, engine.checker.advance(Checker::host));
-  engine.checker.advance(stream->timeline);
-  auto use = [&](const void *at, const Layout &layout, bool writes) {
-    engine.checker.use(stream->timeline, reinterpret_cast<uintptr_t>(at),
-                       bytesOf(layout), writes, "a product");
-  };
-  use(a, *la, false);
-  use(b, *lb, false);
-  use(c, *lc, true);
   // Layouts are read when the call is made.
-  engine.enqueue(*stream, {nullptr, 0,
-                           [=, op = *op, la = *la, lb = *lb, lc = *lc,
-                            beta = *static_cast<const float *>(beta)] {
-                             multiply(op, static_cast<const float *>(a), la,
-                                      static_cast<const float *>(b), lb, beta,
-                                      static_cast<float *>(d), lc);
-                           }});
-  return 0;
+  return engine.issue(
+      *stream, [=, &engine, op = *op, la = *la, lb = *lb, lc = *lc,
+                beta = *static_cast<const float *>(beta)](FakeStream &on) {
+        beginStep(engine, on);
+        auto use = [&](const void *at, const Layout &layout, bool writes) {
+          engine.checker.use(on.timeline, reinterpret_cast<uintptr_t>(at),
+                             bytesOf(layout), writes, "a product");
+        };
+        use(a, la, false);
+        use(b, lb, false);
+        use(c, lc, true);
+        engine.enqueue(on, {nullptr, 0, [=] {
+                              multiply(op, static_cast<const float *>(a), la,
+                                       static_cast<const float *>(b), lb, beta,
+                                       static_cast<float *>(d), lc);
+                            }});
+      });
 }
 }

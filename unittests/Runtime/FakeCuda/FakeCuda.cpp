@@ -7,74 +7,21 @@
 //===----------------------------------------------------------------------===//
 
 #include "FakeCuda.h"
-#include "FakeEngine.h"
+#include "FakeCalls.h"
 
 #include <algorithm>
-#include <array>
 #include <cstdlib>
 #include <cstring>
 #include <string>
 
 using namespace fakecuda;
 
-namespace {
-
-// CUDA's own numbers.
-constexpr int success = 0, invalidValue = 1, outOfMemory = 2,
-              invalidContext = 201, alreadyRegistered = 712,
-              invalidHandle = 400, notFound = 500, notReady = 600,
-              illegalAddress = 700, invalidImage = 200, noPeerAccess = 217,
-              peerAlreadyEnabled = 704;
-
-/// Counts a call; what it must answer before it does anything.
-int enter(Engine &engine, FakeContext *context) {
-  if (++engine.calls == engine.options.failCall)
-    return engine.options.failWith;
-  return context ? context->broken : success;
-}
-
-int misuse(Engine &engine, const std::string &what, int code) {
-  engine.checker.blame(what);
-  return code;
-}
-
-/// Runs the body of a call with the lock held, in the thread's context.
-template <typename Body>
-int call(const char *name, bool needsContext, Body body) {
-  Engine &engine = Engine::get();
-  std::lock_guard<std::mutex> guard(engine.mutex);
-  FakeContext *context = needsContext ? Engine::current : nullptr;
-  if (int code = enter(engine, context))
-    return code;
-  if (needsContext && !context)
-    return misuse(engine, std::string(name) + " without a current context",
-                  invalidContext);
-  return body(engine);
-}
-
-bool isAlive(Engine &engine, FakeStream *stream) {
-  return engine.streams.count(stream) != 0;
-}
-bool isAlive(Engine &engine, FakeEvent *event) {
-  return engine.events.count(event) != 0;
-}
-
-/// Begins a step of a stream: after all that the host has done and seen.
-void beginStep(Engine &engine, FakeStream &stream) {
-  engine.checker.order(stream.timeline, engine.checker.advance(Checker::host));
-  engine.checker.advance(stream.timeline);
-}
-
-bool isIdle(Engine &, const FakeStream &stream) { return stream.work.empty(); }
-
 /// The answer to a question that came too early. It is no call to count: how
 /// often one asks depends on the machine.
-int poll(Engine &engine, const FakeContext *context) {
+static int poll(Engine &engine, const FakeContext *context) {
   --engine.calls;
   return context->broken ? context->broken : notReady;
 }
-
-} // namespace
 
 extern "C" {
 
@@ -105,6 +52,8 @@ const char *fakeCudaMisuse() {
   left(engine.streams.size(), "streams");
   left(engine.events.size(), "events");
   left(engine.modules.size(), "modules");
+  left(engine.graphs.size(), "graphs");
+  left(engine.executables.size(), "executable graphs");
   left(engine.registered.size(), "pinned ranges");
   for (const auto &context : engine.contexts)
     left(size_t(context->retained), "uses of a context");
@@ -121,7 +70,9 @@ int cuGetErrorName(int error, const char **text) {
           : error == invalidHandle  ? "CUDA_ERROR_INVALID_HANDLE"
           : error == notFound       ? "CUDA_ERROR_NOT_FOUND"
           : error == invalidImage   ? "CUDA_ERROR_INVALID_IMAGE"
-                                    : "CUDA_ERROR_UNKNOWN";
+          : error == captureInvalidated
+              ? "CUDA_ERROR_STREAM_CAPTURE_INVALIDATED"
+              : "CUDA_ERROR_UNKNOWN";
   return success;
 }
 int cuGetErrorString(int, const char **text) {
@@ -192,7 +143,7 @@ int cuCtxSynchronize() {
   Engine &engine = Engine::get();
   std::unique_lock<std::mutex> lock(engine.mutex);
   FakeContext *context = Engine::current;
-  if (int code = enter(engine, context))
+  if (int code = enter(engine, context, "cuCtxSynchronize"))
     return code;
   auto isBusy = [&] {
     return std::any_of(
@@ -210,43 +161,6 @@ int cuCtxSynchronize() {
       engine.checker.order(Checker::host,
                            engine.checker.clocksOf(stream->timeline));
   return context->broken;
-}
-
-int cuMemGetInfo_v2(size_t *free, size_t *total) {
-  return call("cuMemGetInfo", true, [&](Engine &engine) {
-    *total = engine.options.memoryBytes;
-    *free = *total - std::min(*total, engine.usedBytes);
-    return success;
-  });
-}
-int cuMemAlloc_v2(unsigned long long *pointer, size_t bytes) {
-  return call("cuMemAlloc", true, [&](Engine &engine) {
-    if (bytes == 0)
-      return misuse(engine, "an allocation of no bytes", invalidValue);
-    if (engine.usedBytes + bytes > engine.options.memoryBytes)
-      return outOfMemory;
-    void *memory = engine.map(bytes);
-    // Nobody may count on what is in it.
-    std::memset(memory, 0xa5, bytes);
-    auto begin = reinterpret_cast<uintptr_t>(memory);
-    engine.allocations[begin] = {bytes, Engine::current->device};
-    engine.usedBytes += bytes;
-    engine.checker.allocate(begin, bytes);
-    *pointer = begin;
-    return success;
-  });
-}
-int cuMemFree_v2(unsigned long long pointer) {
-  return call("cuMemFree", true, [&](Engine &engine) {
-    auto it = engine.allocations.find(pointer);
-    engine.checker.free(pointer);
-    if (it == engine.allocations.end() || it->second.device == Engine::host)
-      return invalidValue;
-    engine.usedBytes -= it->second.bytes;
-    engine.unmap(it->first, it->second.bytes);
-    engine.allocations.erase(it);
-    return success;
-  });
 }
 
 int cuMemsetD8Async(unsigned long long to, unsigned char value, size_t bytes,
@@ -291,56 +205,18 @@ int cuMemcpyAsync(unsigned long long to, unsigned long long from, size_t bytes,
     for (uintptr_t address : {from, to})
       if (!engine.reaches(*stream->context, address, "a copy"))
         return invalidValue;
-    beginStep(engine, *stream);
-    engine.checker.use(stream->timeline, from, bytes, false, "a copy");
-    engine.checker.use(stream->timeline, to, bytes, true, "a copy");
-    engine.enqueue(*stream, {nullptr, 0, [=] {
-                               std::memcpy(reinterpret_cast<void *>(to),
-                                           reinterpret_cast<const void *>(from),
-                                           bytes);
-                             }});
-    return success;
+    return engine.issue(*stream, [=, &engine](FakeStream &on) {
+      beginStep(engine, on);
+      engine.checker.use(on.timeline, from, bytes, false, "a copy");
+      engine.checker.use(on.timeline, to, bytes, true, "a copy");
+      engine.enqueue(on, {nullptr, 0, [=] {
+                            std::memcpy(reinterpret_cast<void *>(to),
+                                        reinterpret_cast<const void *>(from),
+                                        bytes);
+                          }});
+    });
   });
 }
-int cuMemHostRegister_v2(void *memory, size_t, unsigned) {
-  return call("cuMemHostRegister", true, [&](Engine &engine) {
-    return engine.registered.insert(memory).second ? success
-                                                   : alreadyRegistered;
-  });
-}
-int cuMemHostUnregister(void *memory) {
-  return call("cuMemHostUnregister", true, [&](Engine &engine) {
-    return engine.registered.erase(memory)
-               ? success
-               : misuse(engine, "memory is unpinned that is not pinned",
-                        invalidValue);
-  });
-}
-
-int cuMemHostAlloc(void **memory, size_t bytes, unsigned) {
-  return call("cuMemHostAlloc", true, [&](Engine &engine) {
-    if (bytes == 0)
-      return misuse(engine, "an allocation of no bytes", invalidValue);
-    *memory = engine.map(bytes);
-    std::memset(*memory, 0xa5, bytes);
-    auto begin = reinterpret_cast<uintptr_t>(*memory);
-    engine.allocations[begin] = {bytes, Engine::host};
-    engine.checker.allocate(begin, bytes);
-    return success;
-  });
-}
-int cuMemFreeHost(void *memory) {
-  return call("cuMemFreeHost", true, [&](Engine &engine) {
-    auto it = engine.allocations.find(reinterpret_cast<uintptr_t>(memory));
-    engine.checker.free(reinterpret_cast<uintptr_t>(memory));
-    if (it == engine.allocations.end() || it->second.device != Engine::host)
-      return invalidValue;
-    engine.unmap(it->first, it->second.bytes);
-    engine.allocations.erase(it);
-    return success;
-  });
-}
-
 int cuStreamCreate(FakeStream **stream, unsigned) {
   return call("cuStreamCreate", true, [&](Engine &engine) {
     *stream = new FakeStream{Engine::current, engine.checker.addTimeline(), {}};
@@ -352,7 +228,7 @@ int cuStreamDestroy_v2(FakeStream *stream) {
   return call("cuStreamDestroy", false, [&](Engine &engine) {
     if (!engine.streams.erase(stream))
       return misuse(engine, "a stream is destroyed twice", invalidHandle);
-    if (!stream->work.empty() && !stream->context->broken)
+    if ((!stream->work.empty() || stream->capture) && !stream->context->broken)
       engine.checker.blame("a stream is destroyed that has work");
     delete stream;
     return success;
@@ -362,7 +238,7 @@ int cuStreamQuery(FakeStream *stream) {
   return call("cuStreamQuery", true, [&](Engine &engine) {
     if (!isAlive(engine, stream))
       return misuse(engine, "cuStreamQuery of a dead stream", invalidHandle);
-    if (!isIdle(engine, *stream))
+    if (!stream->work.empty())
       return poll(engine, stream->context);
     engine.checker.order(Checker::host,
                          engine.checker.clocksOf(stream->timeline));
@@ -481,51 +357,6 @@ int cuModuleGetFunction(FakeFunction **function, FakeModule *module,
         return success;
       }
     return notFound;
-  });
-}
-int cuLaunchKernel(FakeFunction *function, unsigned, unsigned, unsigned,
-                   unsigned, unsigned, unsigned, unsigned, FakeStream *stream,
-                   void **parameters, void **) {
-  return call("cuLaunchKernel", true, [&](Engine &engine) {
-    if (!isAlive(engine, stream))
-      return misuse(engine, "cuLaunchKernel on a dead stream", invalidHandle);
-    if (function->context != stream->context)
-      return misuse(engine, "a kernel is launched in another context",
-                    invalidHandle);
-    const FakeKernel &kernel = *function->kernel;
-    // Parameters are copied when the kernel is launched, as CUDA does.
-    std::array<uint64_t, mostParameters> values{};
-    for (size_t i = 0; i < kernel.parameterCount; ++i)
-      std::memcpy(&values[i], parameters[i], parameterBytes);
-    beginStep(engine, *stream);
-    for (size_t i = 0; i < kernel.accessCount; ++i) {
-      const FakeAccess &access = kernel.accesses[i];
-      uintptr_t begin = values[size_t(access.parameter)];
-      if (engine.deviceOf(begin) == Engine::host)
-        engine.checker.blame("kernel " + std::string(kernel.name) +
-                             " is given memory that is not the device's");
-      engine.reaches(*stream->context, begin,
-                     "kernel " + std::string(kernel.name));
-      engine.checker.use(stream->timeline, begin, access.bytes, access.writes,
-                         "kernel " + std::string(kernel.name));
-    }
-    int number = ++engine.launches;
-    FakeContext *context = stream->context;
-    engine.enqueue(*stream, {nullptr, 0, [=, &kernel, &engine]() mutable {
-                               if (number == engine.options.hangLaunch) {
-                                 engine.hanging = true;
-                                 return;
-                               }
-                               if (number == engine.options.breakLaunch) {
-                                 context->broken = illegalAddress;
-                                 return;
-                               }
-                               void *pointers[mostParameters];
-                               for (size_t i = 0; i < mostParameters; ++i)
-                                 pointers[i] = &values[i];
-                               kernel.run(pointers);
-                             }});
-    return success;
   });
 }
 }

@@ -61,9 +61,10 @@ struct FakeOptions {
   int failWith = 999; ///< CUDA_ERROR_UNKNOWN
   int breakLaunch =
       0; ///< this launch ends its context (CUDA_ERROR_ILLEGAL_ADDRESS)
-  bool peerAccess = true; ///< GPUs can reach each other's memory
-  int peerError = 0;      ///< what enabling that answers, if not 0
-  int hangLaunch = 0;     ///< this launch does not end before hang() is lifted
+  bool peerAccess = true;             ///< GPUs can reach each other's memory
+  int peerError = 0;                  ///< what enabling that answers, if not 0
+  const char *failFunction = nullptr; ///< each call of this one fails
+  int hangLaunch = 0; ///< this launch does not end before hang() is lifted
 };
 
 } // namespace fakecuda
@@ -73,8 +74,13 @@ extern "C" {
 void fakeCudaReset(const fakecuda::FakeOptions *options);
 /// Calls of the API since the last reset.
 int fakeCudaCalls();
+/// Graphs launched since the last reset.
+int fakeCudaGraphLaunches();
 /// Lets a hanging launch end.
 void fakeCudaRelease();
+/// The ranges of NVTX since the last call, a line each, indented by their
+/// depth. Stands until the next call.
+const char *fakeNvtxRanges();
 /// What was used wrongly, and what is still held, a line each; "" if nothing.
 /// Stands until the next call.
 const char *fakeCudaMisuse();

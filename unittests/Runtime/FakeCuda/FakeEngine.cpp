@@ -17,6 +17,7 @@
 using namespace fakecuda;
 
 thread_local FakeContext *Engine::current = nullptr;
+thread_local FakeStream *Engine::capturing = nullptr;
 
 Engine &Engine::get() {
   // Never destroyed: its thread may outlive the program's main function.
@@ -31,7 +32,7 @@ void Engine::reset(const FakeOptions &given) {
   options = given;
   random.seed(given.seed);
   checker = Checker();
-  calls = launches = 0;
+  calls = launches = graphLaunches = 0;
   contexts.clear();
   for (int i = 0; i < given.devices; ++i)
     contexts.push_back(std::make_unique<FakeContext>(FakeContext{i}));
@@ -41,9 +42,15 @@ void Engine::reset(const FakeOptions &given) {
     delete event;
   for (FakeModule *module : modules)
     delete module;
+  for (FakeGraph *graph : graphs)
+    delete graph;
+  for (FakeExecutable *executable : executables)
+    delete executable;
   streams.clear();
   events.clear();
   modules.clear();
+  graphs.clear();
+  executables.clear();
   retired.clear();
   functions.clear();
   registered.clear();

@@ -51,11 +51,29 @@ struct Work {
   std::function<void()> run;
 };
 
+struct FakeStream;
+
+/// Work that was captured.
+struct FakeGraph {
+  using Node = std::function<void(FakeStream &)>;
+  FakeContext *context = nullptr;
+  std::vector<Node> nodes;
+  bool invalid = false;
+};
+
+struct FakeExecutable {
+  FakeContext *context;
+  std::vector<FakeGraph::Node> nodes;
+  /// Launches that have not ended.
+  std::shared_ptr<int> running;
+};
+
 struct FakeStream {
   FakeContext *context;
   size_t timeline;
   std::deque<Work> work;
-  bool running = false;
+  /// While it is captured: the work so far.
+  std::unique_ptr<FakeGraph> capture = nullptr;
 };
 
 struct FakeModule {
@@ -81,6 +99,10 @@ public:
   void reset(const FakeOptions &options);
   void enqueue(FakeStream &stream, Work work);
   void release();
+  /// Does work on a stream, or adds it to the stream's capture.
+  int issue(FakeStream &stream, FakeGraph::Node node);
+  /// Whether a thread that captures may make that call.
+  static bool mayBeCaptured(const std::string &call);
 
   /// Memory of a device. What is unmapped is not used again before the next
   /// reset, so that who uses it still is found.
@@ -97,13 +119,15 @@ public:
   std::mutex mutex;
   FakeOptions options;
   Checker checker;
-  int calls = 0, launches = 0;
+  int calls = 0, launches = 0, graphLaunches = 0;
   std::vector<std::unique_ptr<FakeContext>> contexts; ///< a device each
   std::set<FakeStream *> streams;
   std::set<FakeEvent *> events;
   /// Destroyed while work referred to them.
   std::vector<std::unique_ptr<FakeEvent>> retired;
   std::set<FakeModule *> modules;
+  std::set<FakeGraph *> graphs;
+  std::set<FakeExecutable *> executables;
   std::vector<std::unique_ptr<FakeFunction>> functions;
   std::map<uintptr_t, Allocation> allocations;
   std::set<void *> registered;
@@ -111,6 +135,8 @@ public:
   bool hanging = false;
 
   static thread_local FakeContext *current;
+  /// The stream that the thread captures.
+  static thread_local FakeStream *capturing;
 
 private:
   Engine();

@@ -1,0 +1,113 @@
+//===- CudaCommands.cpp - Work for the compute stream -*- C++ -*-===//
+//
+// Part of the Baechi project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "drivers/cuda/CudaCommands.h"
+#include "drivers/cuda/CudaDevice.h"
+
+#include <cstring>
+#include <type_traits>
+
+using namespace baechi::runtime;
+using namespace baechi::runtime::cuda;
+
+namespace {
+/// The first word of a command: what it is, and how many words it has.
+enum class Kind : uint32_t { Kernel, Product, Copy };
+
+uint64_t header(Kind kind, size_t words) {
+  return uint64_t(kind) << 32 | uint64_t(words);
+}
+
+template <typename Command> constexpr size_t wordsOf() {
+  // What lies between members would differ where commands are the same.
+  static_assert(std::has_unique_object_representations_v<Command> &&
+                sizeof(Command) % sizeof(uint64_t) == 0);
+  return sizeof(Command) / sizeof(uint64_t);
+}
+
+template <typename Command>
+void put(Words &words, Kind kind, const Command &command, size_t more = 0) {
+  words.resize(1 + wordsOf<Command>() + more);
+  words[0] = header(kind, words.size());
+  std::memcpy(&words[1], &command, sizeof(command));
+}
+
+template <typename Command> Command get(const uint64_t *words) {
+  Command command;
+  std::memcpy(&command, words + 1, sizeof(command));
+  return command;
+}
+} // namespace
+
+void cuda::describe(Words &words, const KernelCommand &command,
+                    const void *const *parameters) {
+  put(words, Kind::Kernel, command, command.parameters);
+  for (uint32_t i = 0; i < command.parameters; ++i)
+    std::memcpy(&words[1 + wordsOf<KernelCommand>() + i], parameters[i],
+                sizeof(uint64_t));
+}
+void cuda::describe(Words &words, const ProductCommand &command) {
+  put(words, Kind::Product, command);
+}
+void cuda::describe(Words &words, const CopyCommand &command) {
+  put(words, Kind::Copy, command);
+}
+
+static Problem launch(CudaDevice &device, const uint64_t *words,
+                      bool capturing) {
+  auto command = get<KernelCommand>(words);
+  const Api &api = device.api();
+  Function function = nullptr;
+  if (Problem problem =
+          device.modules().find(api, command.image, command.name, function))
+    return problem;
+  void **parameters = device.parameterPlaces(command.parameters);
+  for (uint32_t i = 0; i < command.parameters; ++i)
+    parameters[i] =
+        const_cast<uint64_t *>(words + 1 + wordsOf<KernelCommand>() + i);
+  Result result =
+      api.launch(function, command.gx, command.gy, command.gz, command.bx,
+                 command.by, command.bz, command.sharedBytes,
+                 device.computeStream(), parameters, nullptr);
+  const char *what = "a kernel cannot be launched";
+  return capturing ? api.problem(result, what) : device.check(result, what);
+}
+
+static Problem copy(CudaDevice &device, const CopyCommand &command,
+                    bool capturing) {
+  const Api &api = device.api();
+  Result result = api.memcpyAsync(reinterpret_cast<DevicePointer>(command.to),
+                                  reinterpret_cast<DevicePointer>(command.from),
+                                  command.bytes, device.computeStream());
+  const char *what = "a tensor cannot be copied";
+  return capturing ? api.problem(result, what) : device.check(result, what);
+}
+
+Problem cuda::perform(CudaDevice &device, std::span<const uint64_t> words,
+                      bool capturing) {
+  Problem problem;
+  while (!words.empty() && !problem) {
+    const uint64_t *command = words.data();
+    switch (Kind(words[0] >> 32)) {
+    case Kind::Kernel:
+      problem = launch(device, command, capturing);
+      break;
+    case Kind::Product: {
+      auto p = get<ProductCommand>(command);
+      problem = device.blas().multiply(
+          p.product, p.a, p.b, p.c, p.accumulate != 0, device.computeStream());
+      break;
+    }
+    case Kind::Copy:
+      problem = copy(device, get<CopyCommand>(command), capturing);
+      break;
+    }
+    words = words.subspan(uint32_t(words[0]));
+  }
+  return problem;
+}

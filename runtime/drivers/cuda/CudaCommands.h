@@ -1,0 +1,64 @@
+//===- CudaCommands.h - Work for the compute stream -*- C++ -*-===//
+//
+// Part of the Baechi project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+///
+/// \file
+/// What a step asks of the compute stream, in words: two runs of commands do
+/// the same if their words are the same.
+///
+//===----------------------------------------------------------------------===//
+#ifndef BAECHI_RUNTIME_DRIVERS_CUDA_CUDACOMMANDS_H
+#define BAECHI_RUNTIME_DRIVERS_CUDA_CUDACOMMANDS_H
+
+#include "drivers/cuda/CudaBlas.h"
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+namespace baechi::runtime::cuda {
+
+class CudaDevice;
+
+using Words = std::vector<uint64_t>;
+
+/// A kernel; the words of its parameters, pointers all of them, follow.
+struct KernelCommand {
+  const void *image;
+  const char *name;
+  uint32_t gx, gy, gz, bx, by, bz;
+  uint32_t sharedBytes, parameters;
+};
+
+struct ProductCommand {
+  Product product;
+  const float *a, *b;
+  float *c;
+  int64_t accumulate;
+};
+
+/// Within the device.
+struct CopyCommand {
+  void *to;
+  const void *from;
+  size_t bytes;
+};
+
+/// Each replaces what `words` held.
+void describe(Words &words, const KernelCommand &command,
+              const void *const *parameters);
+void describe(Words &words, const ProductCommand &command);
+void describe(Words &words, const CopyCommand &command);
+
+/// Tells the device's compute stream, in order. `capturing`: the commands go
+/// into a graph, so that one that cannot is no failure of the device.
+Problem perform(CudaDevice &device, std::span<const uint64_t> words,
+                bool capturing = false);
+
+} // namespace baechi::runtime::cuda
+
+#endif // BAECHI_RUNTIME_DRIVERS_CUDA_CUDACOMMANDS_H

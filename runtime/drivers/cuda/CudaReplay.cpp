@@ -1,0 +1,124 @@
+//===- CudaReplay.cpp - Runs of commands as graphs -*- C++ -*-===//
+//
+// Part of the Baechi project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "drivers/cuda/CudaReplay.h"
+#include "drivers/cuda/CudaDevice.h"
+
+#include <algorithm>
+#include <cstdio>
+
+using namespace baechi::runtime;
+using namespace baechi::runtime::cuda;
+
+/// A graph of one command takes as long to launch as the command.
+static constexpr size_t fewestCommands = 2;
+
+void Replay::begin() { enter(0); }
+
+void Replay::enter(size_t run) {
+  if (run == runs.size())
+    runs.emplace_back();
+  current = run;
+  asked = 0;
+  follows = !runs[run].words.empty();
+}
+
+Problem Replay::add(std::span<const uint64_t> command) {
+  Run &run = runs[current];
+  if (follows) {
+    if (command.size() <= run.words.size() - asked &&
+        std::equal(command.begin(), command.end(),
+                   run.words.begin() + ptrdiff_t(asked))) {
+      asked += command.size();
+      return {};
+    }
+    if (Problem problem = diverge(run))
+      return problem;
+  }
+  // Noted only once it has run: what has not may load code, or allocate.
+  if (Problem problem = perform(device, command))
+    return problem;
+  run.words.insert(run.words.end(), command.begin(), command.end());
+  ++run.commands;
+  asked += command.size();
+  return {};
+}
+
+Problem Replay::diverge(Run &run) {
+  follows = false;
+  forget(run);
+  run.words.resize(asked);
+  run.eager = false;
+  run.commands = 0;
+  for (size_t at = 0; at < asked; at += uint32_t(run.words[at]))
+    ++run.commands;
+  return perform(device, run.words);
+}
+
+Problem Replay::flush() {
+  if (asked == 0)
+    return {};
+  Run &run = runs[current];
+  Problem problem;
+  if (follows && asked < run.words.size()) {
+    problem = diverge(run);
+  } else if (follows) {
+    if (!run.graph && !run.eager && run.commands >= fewestCommands)
+      capture(run);
+    problem = run.graph ? device.check(device.api().graphLaunch(
+                                           run.graph, device.computeStream()),
+                                       "a graph of kernels cannot be launched")
+                        : perform(device, run.words);
+  }
+  enter(current + 1);
+  return problem;
+}
+
+/// Gives the run a graph, or lets it go without.
+void Replay::capture(Run &run) {
+  const Api &api = device.api();
+  const char *what = "a stream cannot be captured";
+  Graph graph = nullptr;
+  Problem problem = api.problem(
+      api.beginCapture(device.computeStream(), captureThreadLocal), what);
+  if (!problem) {
+    problem = perform(device, run.words, /*capturing=*/true);
+    // Ends in any case.
+    Problem ended =
+        api.problem(api.endCapture(device.computeStream(), &graph), what);
+    if (!problem)
+      problem = ended;
+  }
+  if (!problem)
+    problem = api.problem(api.graphInstantiate(&run.graph, graph, 0),
+                          "a graph cannot be instantiated");
+  if (graph)
+    api.graphDestroy(graph);
+  if (!problem)
+    return;
+  run.graph = nullptr;
+  run.eager = true;
+  if (!noted)
+    std::fprintf(stderr,
+                 "baechi: device %s launches kernels one by one, not all as "
+                 "CUDA graphs: %s: %s\n",
+                 name.c_str(), problem.reason, problem.detail);
+  noted = true;
+}
+
+void Replay::forget(Run &run) {
+  if (run.graph)
+    device.api().graphExecDestroy(run.graph);
+  run.graph = nullptr;
+}
+
+void Replay::close() {
+  for (Run &run : runs)
+    forget(run);
+  runs.clear();
+}
