@@ -153,16 +153,26 @@ LogicalResult lowerKernel(func::FuncOp kernel,
 
 /// Lets LLVM reorder sums and contract products. Infinities stay exact: masks
 /// and the initial values of maxima are made of them. So do NaNs, and
-/// comparisons, which models use to look for either.
+/// comparisons, which models use to look for either. Reciprocals and roots are
+/// not estimated: an estimate makes 1 / 0 and 1 / sqrt(0) NaN.
 void relaxFloatingPoint(ModuleOp kernels) {
   using Flags = arith::FastMathFlags;
   auto flags = arith::FastMathFlagsAttr::get(
-      kernels.getContext(),
-      Flags::reassoc | Flags::contract | Flags::arcp | Flags::nsz | Flags::afn);
+      kernels.getContext(), Flags::reassoc | Flags::contract | Flags::nsz);
   kernels.walk([&](arith::ArithFastMathInterface op) {
     if (!isa<arith::CmpFOp, arith::SelectOp>(*op))
       op->setAttr(op.getFastMathAttrName(), flags);
   });
+}
+
+/// Elementary functions whose polynomials LLVM vectorizes and that are within a
+/// few units in the last place. The others are libm's: MLIR's sine and cosine,
+/// for one, are wrong for large angles.
+bool isApproximated(StringRef name) {
+  return llvm::is_contained({"math.exp", "math.exp2", "math.expm1", "math.log",
+                             "math.log1p", "math.log2", "math.tanh",
+                             "math.erf"},
+                            name);
 }
 } // namespace
 
@@ -173,15 +183,17 @@ LogicalResult baechi::lowerToLoops(ModuleOp kernels,
         it != signatures.end())
       if (failed(lowerKernel(kernel, it->second)))
         return failure();
+  // Before the polynomials, whose roundings are part of them.
+  relaxFloatingPoint(kernels);
   // Calls of libm would keep LLVM from vectorizing.
   RewritePatternSet patterns(kernels.getContext());
-  populateMathPolynomialApproximationPatterns(patterns);
+  populateMathF32ExpansionPatterns(patterns, [](StringRef) { return true; });
+  populateMathPolynomialApproximationPatterns(patterns, isApproximated);
   // The only operations of arith that LLVM has no instruction for. (The pass
   // that expands them expands maxima, too, which LLVM then does not vectorize.)
   arith::populateCeilFloorDivExpandOpsPatterns(patterns);
   if (failed(applyPatternsGreedily(kernels, std::move(patterns))))
     return failure();
-  relaxFloatingPoint(kernels);
 
   PassManager passes(kernels.getContext());
   passes.addNestedPass<func::FuncOp>(createConvertLinalgToLoopsPass());

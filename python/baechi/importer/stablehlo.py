@@ -86,6 +86,21 @@ def _case(operation):
     return switch.results
 
 
+def _product(operation):
+    """Products of 16-bit floats are summed up in f32, as XLA does, and rounded once."""
+    narrow = ir.RankedTensorType(operation.results[0].type)
+    if narrow.element_type not in (ir.BF16Type.get(), ir.F16Type.get()):
+        return None
+    wide = ir.RankedTensorType.get(narrow.shape, ir.F32Type.get())
+    exact = ir.Operation.create(
+        operation.name,
+        results=[wide],
+        operands=list(operation.operands),
+        attributes={name: operation.attributes[name] for name in operation.attributes},
+    )
+    return [stablehlo.ConvertOp(narrow, exact.results[0]).result]
+
+
 def _barrier(operation):
     """Orders nothing that values do not: dropped."""
     return list(operation.operands)
@@ -93,6 +108,8 @@ def _barrier(operation):
 
 _REWRITES = {
     stablehlo.ConcatenateOp.OPERATION_NAME: _concatenate,
+    stablehlo.ConvolutionOp.OPERATION_NAME: _product,
+    stablehlo.DotGeneralOp.OPERATION_NAME: _product,
     stablehlo.WhileOp.OPERATION_NAME: _while,
     stablehlo.CaseOp.OPERATION_NAME: _case,
     stablehlo.OptimizationBarrierOp.OPERATION_NAME: _barrier,

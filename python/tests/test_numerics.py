@@ -1,0 +1,74 @@
+# Part of the Baechi project, under the Apache License v2.0 with LLVM Exceptions.
+# See LICENSE for license information.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Single operations over their whole range give jax.jit's numbers."""
+
+import numpy as np
+import pytest
+
+jax = pytest.importorskip("jax", reason="JAX is not installed; run scripts/python-env")
+
+import jax.numpy as jnp  # noqa: E402
+from jax import lax  # noqa: E402
+
+import baechi  # noqa: E402
+import needs  # noqa: E402
+
+pytestmark = needs.tool("baechi-run")
+
+SMALL = np.concatenate([np.geomspace(1e-30, 1, 300), -np.geomspace(1e-30, 0.99, 300)])
+WIDE = np.linspace(-80, 80, 2001)
+POSITIVE = np.geomspace(1e-37, 3e38, 2000)
+EDGES = np.array([0, np.inf, -np.inf, np.nan, 3e38, -3e38, 1e5, -1e5, 87, -1])
+
+FUNCTIONS = {
+    "exp": (jnp.exp, [WIDE, EDGES]),
+    "expm1": (jnp.expm1, [SMALL, WIDE, EDGES]),
+    "log": (jnp.log, [POSITIVE, EDGES]),
+    "log1p": (jnp.log1p, [SMALL, POSITIVE, EDGES]),
+    "sin": (jnp.sin, [SMALL, WIDE, EDGES]),
+    "cos": (jnp.cos, [SMALL, WIDE, EDGES]),
+    "tan": (jnp.tan, [WIDE]),
+    "tanh": (jnp.tanh, [SMALL, WIDE, EDGES]),
+    "erf": (lax.erf, [SMALL, np.linspace(-5, 5, 999), EDGES]),
+    "rsqrt": (lax.rsqrt, [POSITIVE, EDGES]),
+    "1/sqrt": (lambda x: 1 / jnp.sqrt(x), [POSITIVE, EDGES]),
+    "1/x": (lambda x: 1 / x, [POSITIVE[:-50], -POSITIVE[:-50], EDGES[:4]]),
+    "cbrt": (jnp.cbrt, [POSITIVE, EDGES]),
+    "asinh": (jnp.arcsinh, [SMALL, WIDE]),
+    "atanh": (jnp.arctanh, [SMALL]),
+    "atan": (jnp.arctan, [SMALL, WIDE, EDGES]),
+    "asin": (jnp.arcsin, [SMALL]),
+    "softplus": (jax.nn.softplus, [np.linspace(-18, 18, 999)]),
+    "sigmoid": (jax.nn.sigmoid, [WIDE, EDGES]),
+    "elu": (jax.nn.elu, [SMALL, WIDE, EDGES]),
+    "power": (lambda x: x**1.7, [POSITIVE[:1500]]),
+}
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_elementary_functions(name):
+    function, parts = FUNCTIONS[name]
+    x = np.concatenate(parts).astype(np.float32)
+    ours = baechi.jit(function, machine="host:1", costs="roofline", budget="0")(x)
+    np.testing.assert_allclose(ours, jax.jit(function)(x), rtol=2e-6, atol=1e-37)
+
+
+@pytest.mark.parametrize("dtype", [jnp.bfloat16, jnp.float16])
+def test_products_of_narrow_floats_are_summed_wide(dtype):
+    draw = np.random.default_rng(0)
+
+    def step(a, b, x, w):
+        convolved = lax.conv_general_dilated(
+            x, w, (1, 1), "SAME", dimension_numbers=("NHWC", "HWIO", "NHWC")
+        )
+        return a @ b, convolved
+
+    shapes = (8, 4096), (4096, 8), (2, 6, 6, 64), (3, 3, 64, 8)
+    arguments = [jnp.asarray(draw.random(shape), dtype) for shape in shapes]
+    ours = baechi.jit(step, costs="roofline", budget="0")(*arguments)
+    for found, expected in zip(ours, jax.jit(step)(*arguments), strict=True):
+        assert found.dtype == dtype
+        np.testing.assert_allclose(
+            np.float32(found), np.float32(expected), rtol=float(jnp.finfo(dtype).eps)
+        )
