@@ -23,7 +23,8 @@ const char *const ringRanges = "entry0\n"
                                " add_numbers1\n";
 
 class CudaNvtxTest : public testing::Test {
-  Environment library{"BAECHI_NVTX_LIBRARY", BAECHI_FAKE_CUDA};
+  // By its name: the process has loaded it, wherever it lies.
+  Environment library{"BAECHI_NVTX_LIBRARY", "libBaechiFakeCuda.so"};
 };
 
 TEST_F(CudaNvtxTest, RangesHaveTheNamesOfTheStepAndItsOperators) {
