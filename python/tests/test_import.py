@@ -117,6 +117,21 @@ def test_unsupported_operations_are_reported_together():
     assert re.search(r"test_import\.py:\d+:\d+$", operations["stablehlo.sort"].source)
 
 
+def test_types_without_code_are_reported_with_the_operations():
+    def step(x):
+        narrow = x.astype(jnp.float8_e4m3fn).astype(jnp.float32)
+        return jnp.sort(x), jnp.real(x * 1j), narrow
+
+    with pytest.raises(UnsupportedOperations) as caught:
+        importer.import_step(step, (init.Draws().weight(8),))
+    assert [operation.operation for operation in caught.value.operations] == [
+        "stablehlo.convert of f8E4M3FN",
+        "stablehlo.convert of complex<f32>",
+        "stablehlo.sort",
+    ]
+    assert all("test_import.py" in operation.source for operation in caught.value.operations)
+
+
 def test_scatter_of_an_unknown_form_is_reported():
     def step(x, i):
         return x.at[i, i].set(0.0)

@@ -3,6 +3,8 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Single operations over their whole range give jax.jit's numbers."""
 
+import functools
+
 import numpy as np
 import pytest
 
@@ -72,3 +74,12 @@ def test_products_of_narrow_floats_are_summed_wide(dtype):
         np.testing.assert_allclose(
             np.float32(found), np.float32(expected), rtol=float(jnp.finfo(dtype).eps)
         )
+
+
+@pytest.mark.parametrize("count", [1, 2, 5, 8])
+def test_associative_scans(count):
+    """They slice and join empty parts."""
+    x = np.random.default_rng(0).random((count, 3, 3)).astype(np.float32)
+    step = functools.partial(lax.associative_scan, jnp.matmul)
+    ours = baechi.jit(lambda x: step(x), costs="roofline", budget="0")(x)
+    np.testing.assert_allclose(ours, step(x), rtol=1e-5)

@@ -62,9 +62,12 @@ def import_step(
         PassManager.parse(_TO_STABLEHLO).run(module.operation)
         stablehlo.rewrite(module)
         module.operation.verify()
+        unsupported = _unknown_types(module)
         PassManager.parse(_TO_LINALG).run(module.operation)
         make_signless(module)
-        _check(module)
+        unsupported += _unconverted(module)
+        if unsupported:
+            raise UnsupportedOperations(unsupported)
         PassManager.parse(_CLEAN_UP).run(module.operation)
         (function,) = module.body.operations
         if len(function.arguments) != len(signature.arguments):
@@ -79,16 +82,46 @@ def _load_dialects() -> None:
     PassManager.parse(_TO_LINALG).run(ir.Module.create().operation)
 
 
-def _check(module: ir.Module) -> None:
-    left = []
+def _unknown_types(module: ir.Module) -> list[Unsupported]:
+    """What makes tensors of element types without code, of others or of nothing.
+    Constants are made for what uses them."""
+    known = {ir.F16Type.get(), ir.BF16Type.get(), ir.F32Type.get(), ir.F64Type.get()}
+    known |= {ir.IntegerType.get_signless(bits) for bits in (1, 8, 16, 32, 64)}
+    known |= {ir.IntegerType.get_unsigned(bits) for bits in (8, 16, 32, 64)}
+    found = []
+
+    def foreign(values) -> list[ir.Type]:
+        types = [v.type for v in values if isinstance(v.type, ir.RankedTensorType)]
+        return [t.element_type for t in types if t.element_type not in known]
 
     def visit(operation):
-        dialect = operation.name.split(".")[0]
-        if dialect in _UNCONVERTED_DIALECTS or operation.name in _UNCONVERTED:
-            where = operation.location
-            scope = locations.name_of(where)
-            left.append(Unsupported(operation.name, scope, locations.source_of(where)))
+        made = foreign(operation.results)
+        constant = operation.name == "stablehlo.constant"
+        if made and not constant and not foreign(operation.operands):
+            found.append(_located(operation, f"{operation.name} of {made[0]}"))
 
     walk(ir, module, visit)
-    if left:
-        raise UnsupportedOperations(left)
+    return found
+
+
+def _unconverted(module: ir.Module) -> list[Unsupported]:
+    left = []
+
+    def is_left(operation) -> bool:
+        dialect = operation.name.split(".")[0]
+        return dialect in _UNCONVERTED_DIALECTS or operation.name in _UNCONVERTED
+
+    def visit(operation):
+        # What an operation that is left has in its regions is part of it; a mesh
+        # that no operation needs computes nothing.
+        around = operation.parent
+        if is_left(operation) and operation.name != "sdy.mesh" and not is_left(around):
+            left.append(_located(operation, operation.name))
+
+    walk(ir, module, visit)
+    return left
+
+
+def _located(operation, name: str) -> Unsupported:
+    where = operation.location
+    return Unsupported(name, locations.name_of(where), locations.source_of(where))

@@ -41,7 +41,9 @@ def annotate(
     _clear(module.operation)
     module.operation.attributes["sym_name"] = ir.StringAttr.get(name)
     (function,) = (operation.operation for operation in module.body.operations)
-    for attribute in [a for a in _names(function) if a not in ("function_type", "sym_name")]:
+    for attribute in [
+        a for a in attribute_names(function) if a not in ("function_type", "sym_name")
+    ]:
         del function.attributes[attribute]
     function.attributes["sym_name"] = ir.StringAttr.get("step")
     i64 = ir.IntegerType.get_signless(64)
@@ -110,6 +112,8 @@ def concatenate(ir: Any, parts: Sequence[Any], result_type: Any, axis: int) -> A
     offset = 0
     for part in parts:
         sizes = ir.RankedTensorType(part.type).shape
+        if 0 in sizes:  # an empty slice at the end would be out of bounds
+            continue
         offsets = [0] * result_type.rank
         offsets[axis] = offset
         offset += sizes[axis]
@@ -127,11 +131,11 @@ def concatenate(ir: Any, parts: Sequence[Any], result_type: Any, axis: int) -> A
     return value
 
 
-def _names(operation: Any) -> list[str]:
+def attribute_names(operation: Any) -> list[str]:
     """The names of an operation's attributes, in any version of the bindings."""
     return [a if isinstance(a, str) else a.name for a in operation.attributes]
 
 
 def _clear(operation: Any) -> None:
-    for name in _names(operation):
+    for name in attribute_names(operation):
         del operation.attributes[name]

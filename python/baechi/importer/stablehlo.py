@@ -13,7 +13,7 @@ from jaxlib.mlir import ir
 from jaxlib.mlir.dialects import stablehlo
 
 from baechi.importer import threefry
-from baechi.importer.module import concatenate
+from baechi.importer.module import attribute_names, concatenate
 from baechi.importer.scatter import rows_loop
 
 
@@ -96,9 +96,18 @@ def _product(operation):
         operation.name,
         results=[wide],
         operands=list(operation.operands),
-        attributes={name: operation.attributes[name] for name in operation.attributes},
+        attributes={name: operation.attributes[name] for name in attribute_names(operation)},
     )
     return [stablehlo.ConvertOp(narrow, exact.results[0]).result]
+
+
+def _slice(operation):
+    """An empty slice is any empty tensor: at the end of its operand it would be
+    out of bounds."""
+    result_type = ir.RankedTensorType(operation.results[0].type)
+    if 0 not in result_type.shape:
+        return None
+    return ir.Operation.create("tensor.empty", results=[result_type]).results
 
 
 def _barrier(operation):
@@ -110,6 +119,7 @@ _REWRITES = {
     stablehlo.ConcatenateOp.OPERATION_NAME: _concatenate,
     stablehlo.ConvolutionOp.OPERATION_NAME: _product,
     stablehlo.DotGeneralOp.OPERATION_NAME: _product,
+    stablehlo.SliceOp.OPERATION_NAME: _slice,
     stablehlo.WhileOp.OPERATION_NAME: _while,
     stablehlo.CaseOp.OPERATION_NAME: _case,
     stablehlo.OptimizationBarrierOp.OPERATION_NAME: _barrier,
