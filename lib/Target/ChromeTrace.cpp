@@ -7,7 +7,10 @@
 //===----------------------------------------------------------------------===//
 
 #include "Baechi/Target/ChromeTrace.h"
+#include <algorithm>
 #include <nlohmann/json.hpp>
+#include <optional>
+#include <vector>
 
 using namespace baechi;
 using nlohmann::json;
@@ -15,42 +18,55 @@ using nlohmann::json;
 namespace {
 constexpr int predictedProcess = 1, measuredProcess = 2;
 
+/// A slice of the operators' rows, or of a queue's.
+struct Slice {
+  size_t row;
+  int64_t begin, end;
+};
+
 class TraceWriter {
 public:
   explicit TraceWriter(const runtime::Program &program) : program(program) {}
 
   void writePredicted() {
-    writeRows(predictedProcess, "predicted");
+    process = predictedProcess;
+    operators.clear();
+    for (const runtime::DeviceInfo &device : program.devices) {
+      std::vector<runtime::Interval> &row = operators.emplace_back();
+      for (const runtime::OperatorInfo &op : device.operators)
+        row.push_back({op.startNs, op.startNs + op.timeNs});
+    }
+    writeRows("predicted");
     for (size_t device = 0; device < program.devices.size(); ++device)
       for (const runtime::OperatorInfo &op : program.devices[device].operators)
-        writeSpan(predictedProcess, device, op.name, op.startNs,
-                  op.startNs + op.timeNs, {{"kernel", op.kernel}});
+        writeSpan({device, op.startNs, op.startNs + op.timeNs}, op.name,
+                  {{"kernel", op.kernel}});
     for (size_t queue = 0; queue < program.queues.size(); ++queue)
       for (const runtime::MessageInfo &message : program.queues[queue].messages)
-        writeMessage(predictedProcess, queue, message, message.startNs,
-                     message.endNs, json::object());
+        writeMessage(queue, message, {message.startNs, message.endNs},
+                     json::object());
   }
 
   void writeMeasured(const runtime::Timeline &timeline) {
-    writeRows(measuredProcess, "measured");
-    for (size_t device = 0; device < timeline.devices.size(); ++device) {
-      const auto &operators = timeline.devices[device].operators;
-      for (size_t i = 0; i < operators.size(); ++i)
-        if (operators[i].happened()) {
+    process = measuredProcess;
+    operators.clear();
+    for (const runtime::DeviceRecord &device : timeline.devices)
+      operators.push_back(device.operators);
+    writeRows("measured");
+    for (size_t device = 0; device < operators.size(); ++device)
+      for (size_t i = 0; i < operators[device].size(); ++i)
+        if (runtime::Interval time = operators[device][i]; time.happened()) {
           const runtime::OperatorInfo &op =
               program.devices[device].operators[i];
-          writeSpan(measuredProcess, device, op.name, operators[i].beginNs,
-                    operators[i].endNs,
+          writeSpan({device, time.beginNs, time.endNs}, op.name,
                     {{"kernel", op.kernel}, {"predicted_us", op.timeNs / 1e3}});
         }
-    }
     for (size_t queue = 0; queue < timeline.queues.size(); ++queue)
       for (size_t seq = 0; seq < timeline.queues[queue].size(); ++seq) {
         const runtime::CopyRecord &copy = timeline.queues[queue][seq];
         if (copy.happened())
           writeMessage(
-              measuredProcess, queue, program.queues[queue].messages[seq],
-              copy.beginNs, copy.endNs,
+              queue, program.queues[queue].messages[seq], copy,
               {{"copied_by", copy.byReceiver ? "receiver" : "sender"}});
       }
   }
@@ -64,7 +80,7 @@ private:
     return program.devices.size() + queue;
   }
 
-  void writeRows(int process, const char *name) {
+  void writeRows(const char *name) {
     events.push_back({{"ph", "M"},
                       {"pid", process},
                       {"name", "process_name"},
@@ -89,24 +105,25 @@ private:
               program.devices[program.queues[queue].to].name);
   }
 
-  void writeSpan(int process, size_t row, const std::string &name,
-                 int64_t begin, int64_t end, json args) {
+  void writeSpan(Slice slice, const std::string &name, json args) {
     events.push_back({{"ph", "X"},
                       {"pid", process},
-                      {"tid", row},
+                      {"tid", slice.row},
                       {"name", name},
-                      {"ts", begin / 1e3},
-                      {"dur", (end - begin) / 1e3},
+                      {"ts", slice.begin / 1e3},
+                      {"dur", (slice.end - slice.begin) / 1e3},
                       {"args", std::move(args)}});
   }
 
-  /// The copy on the queue's row, and an arrow from the sender to the receiver.
-  void writeMessage(int process, size_t queue,
-                    const runtime::MessageInfo &message, int64_t begin,
-                    int64_t end, json args) {
+  /// The copy on the queue's row, and an arrow from the operator that made the
+  /// data to the one that comes after them on the receiver. Viewers draw an
+  /// arrow only between slices that its ends lie in; where there is no such
+  /// operator, that is the copy's.
+  void writeMessage(size_t queue, const runtime::MessageInfo &message,
+                    runtime::Interval copy, json args) {
+    Slice slice{rowOfQueue(queue), copy.beginNs, copy.endNs};
     args["bytes"] = message.bytes;
-    writeSpan(process, rowOfQueue(queue), message.name, begin, end,
-              std::move(args));
+    writeSpan(slice, message.name, std::move(args));
     size_t id = arrows++;
     auto arrow = [&](const char *phase, size_t row, int64_t at) {
       json event = {{"ph", phase},          {"pid", process},
@@ -117,11 +134,50 @@ private:
         event["bp"] = "e";
       events.push_back(std::move(event));
     };
-    arrow("s", program.queues[queue].from, begin);
-    arrow("f", program.queues[queue].to, end);
+    // A slice's end is no longer part of it.
+    auto lastOf = [](Slice slice) {
+      return std::max(slice.begin, slice.end - 1);
+    };
+    std::optional<Slice> from = producerOf(queue, message, copy.beginNs);
+    arrow("s", from.value_or(slice).row, from ? lastOf(*from) : slice.begin);
+    std::optional<Slice> to = firstFrom(program.queues[queue].to, copy.endNs);
+    arrow("f", to.value_or(slice).row, to ? to->begin : lastOf(slice));
+  }
+
+  /// The slice of the operator that the message is named after; else the
+  /// sender's last one before the copy.
+  std::optional<Slice> producerOf(size_t queue,
+                                  const runtime::MessageInfo &message,
+                                  int64_t copied) const {
+    size_t device = program.queues[queue].from;
+    std::optional<Slice> last;
+    for (size_t i = 0; i < operators[device].size(); ++i) {
+      runtime::Interval time = operators[device][i];
+      if (!time.happened() || time.endNs > copied)
+        continue;
+      Slice slice{device, time.beginNs, time.endNs};
+      if (program.devices[device].operators[i].name == message.name)
+        return slice;
+      if (!last || time.endNs >= last->end)
+        last = slice;
+    }
+    return last;
+  }
+
+  /// The first slice of a device that begins at that time or later.
+  std::optional<Slice> firstFrom(size_t device, int64_t time) const {
+    std::optional<Slice> first;
+    for (const runtime::Interval &op : operators[device])
+      if (op.happened() && op.beginNs >= time &&
+          (!first || op.beginNs < first->begin))
+        first = {device, op.beginNs, op.endNs};
+    return first;
   }
 
   const runtime::Program &program;
+  int process = predictedProcess;
+  /// When each device's operators ran, by the timeline that is being written.
+  std::vector<std::vector<runtime::Interval>> operators;
   json events = json::array();
   size_t arrows = 0;
 };

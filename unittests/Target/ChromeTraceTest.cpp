@@ -10,6 +10,7 @@
 #include "gtest/gtest.h"
 #include <map>
 #include <nlohmann/json.hpp>
+#include <tuple>
 
 using namespace baechi;
 using nlohmann::json;
@@ -50,6 +51,17 @@ std::vector<json> eventsOf(const std::string &text, const std::string &phase,
 }
 
 constexpr int predicted = 1, measured = 2;
+
+/// Whether an end of an arrow lies in a slice of its row.
+bool isBound(const std::string &text, const json &end) {
+  for (const json &slice : eventsOf(text, "X", end["pid"])) {
+    double from = slice["ts"], until = from + double(slice["dur"]);
+    double at = end["ts"];
+    if (slice["tid"] == end["tid"] && at >= from && (at < until || at == from))
+      return true;
+  }
+  return false;
+}
 } // namespace
 
 TEST(ChromeTrace, ASpanForEveryOperatorAndTransfer) {
@@ -92,6 +104,51 @@ TEST(ChromeTrace, ArrowsComeInPairs) {
   }
   EXPECT_NE(eventsOf(text, "s", predicted)[0]["id"],
             eventsOf(text, "s", measured)[0]["id"]);
+}
+
+TEST(ChromeTrace, ArrowsLeadFromTheProducerToTheNextOperator) {
+  runtime::Program program = twoDevices();
+  // Neither the sender's last operator before the copy nor the receiver's
+  // first.
+  program.devices[0].operators = {{"x", "kernel", 0, 500},
+                                  {"y", "kernel", 500, 500}};
+  program.devices[1].operators = {{"early", "kernel", 0, 100},
+                                  {"consume", "kernel", 3000, 500},
+                                  {"late", "kernel", 3500, 500}};
+  runtime::Timeline timeline = measuredOf(program);
+  timeline.devices[0].operators = {{0, 400}, {400, 900}};
+  timeline.devices[1].operators = {{0, 90}, {2900, 3600}, {3600, 4000}};
+  std::string text = chromeTrace(program, &timeline);
+  for (auto [process, from, to] :
+       {std::tuple(predicted, 0.499, 3.0), std::tuple(measured, 0.399, 2.9)}) {
+    json start = eventsOf(text, "s", process).at(0),
+         finish = eventsOf(text, "f", process).at(0);
+    EXPECT_EQ(start["ts"], from);
+    EXPECT_EQ(finish["ts"], to);
+    EXPECT_EQ(finish["bp"], "e");
+    EXPECT_TRUE(isBound(text, start));
+    EXPECT_TRUE(isBound(text, finish));
+  }
+  // Of another name: an argument's value, say.
+  program.queues[0].messages[0].name = "w";
+  EXPECT_EQ(eventsOf(chromeTrace(program, nullptr), "s", predicted)[0]["ts"],
+            0.999);
+}
+
+TEST(ChromeTrace, AnArrowWithoutAnOperatorIsTheCopys) {
+  runtime::Program program = twoDevices();
+  program.devices[0].operators[0].startNs = 5000; // after the copy
+  program.devices[1].operators[0].startNs = 0;    // before it
+  runtime::Timeline timeline = measuredOf(program);
+  timeline.devices[0].operators = {{}};
+  timeline.devices[1].operators = {{}};
+  std::string text = chromeTrace(program, &timeline);
+  for (int process : {predicted, measured})
+    for (const char *phase : {"s", "f"}) {
+      json end = eventsOf(text, phase, process).at(0);
+      EXPECT_EQ(end["tid"], 2);
+      EXPECT_TRUE(isBound(text, end)) << end;
+    }
 }
 
 TEST(ChromeTrace, WhatDidNotHappenIsNotDrawn) {

@@ -17,8 +17,8 @@ namespace baechi {
 
 /// The predicted timeline of a program and, unless null, the measured one, in
 /// Chrome's trace-event form (chrome://tracing, Perfetto): a process each, with
-/// one row a device and one a queue, and an arrow from every send to its
-/// receive.
+/// one row a device and one a queue, and an arrow for every message, from the
+/// operator that made it to the receiver's next one.
 std::string chromeTrace(const runtime::Program &program,
                         const runtime::Timeline *measured);
 
