@@ -62,6 +62,19 @@ def _check(file: pathlib.Path) -> None:
         )
 
 
+def _renamed(file: pathlib.Path, prefix: str) -> str:
+    """What is wrong with a file whose functions have other names than its own."""
+    # In the table of the symbols' names.
+    found = re.search(rb"\0([A-Za-z_]\w*)_open_with\0", file.read_bytes())
+    if not found:
+        return f"{file}: no step library: it lacks functions '{prefix}_open', '{prefix}_run', ..."
+    there = found[1].decode()
+    return (
+        f"{file}: renamed: its functions begin with '{there}_', by its name with '{prefix}_'; "
+        f"call the file {there}.so, or write it again with baechi-run --emit=so --output={file.name}"
+    )
+
+
 class StepLibrary:
     """An opened step: a thread and an arena for each device.
 
@@ -78,20 +91,23 @@ class StepLibrary:
             library = ctypes.CDLL(str(file.absolute()))
         except OSError as error:
             raise StepError(f"{file}: cannot be loaded: {error}") from error
-        self._functions = {
-            name: getattr(library, f"{prefix}_{name}")
-            for name in (
-                "open",
-                "close",
-                "set_argument",
-                "get_argument",
-                "run",
-                "get_result",
-                "wall_ns",
-                "error",
-                "program",
-            )
-        }
+        try:
+            self._functions = {
+                name: getattr(library, f"{prefix}_{name}")
+                for name in (
+                    "open",
+                    "close",
+                    "set_argument",
+                    "get_argument",
+                    "run",
+                    "get_result",
+                    "wall_ns",
+                    "error",
+                    "program",
+                )
+            }
+        except AttributeError as error:
+            raise StepError(_renamed(file, prefix)) from error
         for name, kind in (
             ("open", ctypes.c_void_p),
             ("close", None),

@@ -97,6 +97,19 @@ def test_null_pointers_are_errors(library, tmp_path):
     step.close()
 
 
+def test_a_renamed_library_is_told(library, tmp_path):
+    file = tmp_path / "other.so"
+    file.write_bytes(library)
+    message = (
+        r"other\.so: renamed: its functions begin with 'mlp_', by its name with 'other_'; "
+        r"call the file mlp\.so, or write it again with .*--output=other\.so"
+    )
+    with pytest.raises(StepError, match=message):
+        StepLibrary(file)
+    file.rename(tmp_path / "libmlp.so")
+    StepLibrary(tmp_path / "libmlp.so").close()
+
+
 def test_what_cannot_be_loaded_is_named(tmp_path):
     with pytest.raises(StepError, match=r"none\.so: cannot be read: No such file"):
         StepLibrary(tmp_path / "none.so")

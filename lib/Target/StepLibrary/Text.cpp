@@ -107,7 +107,9 @@ typedef struct {
 
 /* Loads the program and starts a thread for each of its devices, which are pinned
    and have a watchdog of 60 s. Null after an error, whose text is then in
-   `error`, cut to `error_size` bytes. */
+   `error`, cut to `error_size` bytes.
+   The file's hash is not looked at: its code is mapped by then. To check the file
+   before, compare `head -c -80 FILE | sha256sum` with `tail -c 65 FILE`. */
 @ *@_open(char *error, size_t error_size);
 /* The same with other options. */
 @ *@_open_with(const @_options *options, char *error, size_t error_size);
