@@ -134,9 +134,18 @@ llvm::Expected<Profile> baechi::readProfile(const std::string &path) {
   if (std::string reason = placement::whyUntrusted(path); !reason.empty())
     return llvm::createStringError(path + ": is not read: " + reason);
   std::string text, error = placement::readTextFile(path, text);
-  if (!error.empty())
-    return llvm::createStringError(error);
-  return parseProfile(text, path);
+  if (error.empty() && StringRef(text).trim().empty())
+    error = path + ": is empty";
+  if (error.empty()) {
+    llvm::Expected<Profile> profile = parseProfile(text, path);
+    if (profile)
+      return profile;
+    error = llvm::toString(profile.takeError());
+  }
+  if (llvm::sys::fs::exists(path))
+    error += "; delete the file or give another profile: what it lacks, "
+             "baechi-run measures again";
+  return llvm::createStringError(error);
 }
 
 llvm::Error baechi::writeProfile(const std::string &path,

@@ -62,6 +62,17 @@ llvm::Error writePage(const std::string &path, const FinishedRun &run) {
 }
 } // namespace
 
+llvm::Error baechi::endOutput() {
+  llvm::outs().flush();
+  std::error_code error = llvm::outs().error();
+  if (!error)
+    return llvm::Error::success();
+  // Else the stream's destructor ends the process with words of its own.
+  llvm::outs().clear_error();
+  return llvm::createStringError("the standard output cannot be written: " +
+                                 error.message());
+}
+
 llvm::Error baechi::writeFiles(const RunOptions &options,
                                const FinishedRun &run) {
   auto write = [](const std::string &path, auto &&writer) {

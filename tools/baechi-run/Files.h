@@ -28,6 +28,9 @@ struct FinishedRun {
 /// --calibrate needs the single device's steps.
 llvm::Error writeFiles(const RunOptions &options, const FinishedRun &run);
 
+/// Flushes the standard output; what could not be written to it is an error.
+llvm::Error endOutput();
+
 } // namespace baechi
 
 #endif // BAECHI_TOOLS_BAECHI_RUN_FILES_H

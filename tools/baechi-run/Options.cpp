@@ -249,6 +249,9 @@ RunOptions baechi::parseOptions(int argc, char **argv) {
          "give one of them");
   if (options.steps < 1)
     fail("--steps needs a positive number, not " + llvm::Twine(options.steps));
+  if (injectFault.getNumOccurrences() && options.injectFault < 1)
+    fail("--inject-fault needs a positive number, not " +
+         llvm::Twine(options.injectFault));
   if (options.threads < 1)
     fail("--compile-threads needs a positive number");
   if (std::string error = placement::parseBudget(budget, options.place.budget);

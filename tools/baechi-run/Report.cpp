@@ -164,6 +164,37 @@ void RunReport::print(llvm::raw_ostream &os) const {
                : "DIFFER from the single device's: first " + difference + "\n");
 }
 
+/// All operators and transfers of the fastest counted step beside the plan;
+/// null where one did not happen.
+static json::Object stepToJson(const RunReport &report) {
+  const runtime::Program &program = report.program;
+  auto measured = [](const runtime::Interval &time) {
+    return time.happened() ? json::Value(time.durationNs())
+                           : json::Value(nullptr);
+  };
+  json::Array operators, transfers;
+  for (auto [device, record] :
+       llvm::zip_equal(program.devices, report.timeline.devices))
+    for (auto [op, time] : llvm::zip_equal(device.operators, record.operators))
+      operators.push_back(json::Object{{"name", op.name},
+                                       {"device", device.name},
+                                       {"kernel", op.kernel},
+                                       {"planned_ns", op.timeNs},
+                                       {"measured_ns", measured(time)}});
+  for (auto [queue, copies] :
+       llvm::zip_equal(program.queues, report.timeline.queues))
+    for (auto [message, copy] : llvm::zip_equal(queue.messages, copies))
+      transfers.push_back(
+          json::Object{{"name", message.name},
+                       {"from", program.devices[queue.from].name},
+                       {"to", program.devices[queue.to].name},
+                       {"bytes", message.bytes},
+                       {"planned_ns", message.endNs - message.startNs},
+                       {"measured_ns", measured(copy)}});
+  return json::Object{{"operators", std::move(operators)},
+                      {"transfers", std::move(transfers)}};
+}
+
 json::Object RunReport::toJson() const {
   json::Array devices;
   double step = measured.medianNs();
@@ -214,6 +245,7 @@ json::Object RunReport::toJson() const {
       {"steps", static_cast<int64_t>(measured.wallNs.size())},
       {"devices", std::move(devices)},
       {"furthest_operators", std::move(furthest)},
+      {"fastest_step", stepToJson(*this)},
       {"losses", json::Array(llvm::map_range(losses, number))}};
   if (single) {
     report["single_device_ns"] = single->medianNs();

@@ -244,6 +244,9 @@ private:
       failure = runSteps();
     }
     exitOnError(std::move(failure));
+    if (faults && !faults->happened())
+      llvm::errs() << "baechi-run: note: the run made only " << faults->calls()
+                   << " calls of the runtime: nothing was injected\n";
   }
 
   llvm::Error runSteps() {
@@ -448,5 +451,7 @@ int main(int argc, char **argv) {
   std::shared_ptr<runtime::Ranks> ranks = exitOnError(joinRanks(options));
   if (ranks && !ranks->leads())
     return serveRank(options, ranks);
-  return Run(std::move(options), std::move(ranks))();
+  int status = Run(std::move(options), std::move(ranks))();
+  exitOnError(endOutput());
+  return status;
 }

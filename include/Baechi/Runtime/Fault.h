@@ -48,15 +48,18 @@ public:
 /// Makes the n-th call fail, counted from 1 over all threads, and no other.
 class NthCallFails : public FaultInjector {
 public:
-  explicit NthCallFails(int64_t n) : left(n) {}
+  explicit NthCallFails(int64_t n) : n(n), left(n) {}
 
   bool fails(Call) override {
     return left.fetch_sub(1, std::memory_order_relaxed) == 1;
   }
   /// Whether it came to that call.
   bool happened() const { return left.load(std::memory_order_relaxed) <= 0; }
+  /// How many calls there were.
+  int64_t calls() const { return n - left.load(std::memory_order_relaxed); }
 
 private:
+  const int64_t n;
   std::atomic<int64_t> left;
 };
 
