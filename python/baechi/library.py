@@ -71,7 +71,8 @@ def _renamed(file: pathlib.Path, prefix: str) -> str:
     there = found[1].decode()
     return (
         f"{file}: renamed: its functions begin with '{there}_', by its name with '{prefix}_'; "
-        f"call the file {there}.so, or write it again with baechi-run --emit=so --output={file.name}"
+        f"call the file {there}.so, or write it again with "
+        f"baechi-run --emit=so --output={file.name}"
     )
 
 
