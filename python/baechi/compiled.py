@@ -5,6 +5,9 @@
 
 from __future__ import annotations
 
+import contextlib
+import threading
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 from baechi import svg
@@ -16,10 +19,31 @@ if TYPE_CHECKING:
 P = TypeVar("P", bound=Program)
 
 
-class Compiled(Generic[P]):
-    """Has the program that was called last as `_latest`; None: there is none yet."""
+# Tracing and compiling change what the whole process shares (PyTorch's flags and generators).
+# Taken before an object's own turn, never within it, so that no two threads wait for each other.
+_COMPILING = threading.RLock()
 
-    _latest: P | None
+
+class Compiled(Generic[P]):
+    """Has the program that was called last as `_latest`; None: there is none yet.
+
+    A call sets arguments, runs the step and reads results, in places that all calls
+    share: calls from several threads take turns.
+    """
+
+    def __init__(self) -> None:
+        self._latest: P | None = None
+        self._turn = threading.RLock()
+
+    @contextlib.contextmanager
+    def _whole_call(self, is_compiled: Callable[[], bool]) -> Iterator[None]:
+        """Holds this object's turn, and that of compiling unless `is_compiled`."""
+        with self._turn:
+            if is_compiled():
+                yield
+                return
+        with _COMPILING, self._turn:
+            yield
 
     @property
     def placement(self) -> dict[str, str]:

@@ -5,9 +5,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import inspect
 import os
+import threading
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -18,7 +20,7 @@ from baechi import random_keys
 from baechi.compiled import Compiled
 from baechi.importer.jax import ImportedStep, import_step
 from baechi.program import CompileOptions, Program
-from baechi.resident import Residents
+from baechi.resident import ResidentArray, Residents
 
 
 def jit(
@@ -71,23 +73,26 @@ class Jitted(Compiled["_Program"]):
         static_argnums: int | Sequence[int],
         options: CompileOptions,
     ):
+        super().__init__()
         functools.update_wrapper(self, step)
         self._step = step
         self._options = options
         self._donated = _positions(donate_argnums)
         self._static = _positions(static_argnums)
         self._programs: dict[Any, _Program] = {}
-        self._latest: _Program | None = None
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        program, leaves = self._prepare(args, kwargs)
-        return program.run(leaves)
+        with self._program_for(args, kwargs) as (program, leaves):
+            return program.run(leaves)
 
     def lower(self, *args: Any, **kwargs: Any) -> str:
         """The imported module as MLIR text, for these arguments."""
-        return self._prepare(args, kwargs)[0].imported.text
+        with self._program_for(args, kwargs) as (program, _):
+            return program.imported.text
 
-    def _prepare(self, args, kwargs):
+    @contextlib.contextmanager
+    def _program_for(self, args, kwargs):
+        """The program and the leaves of its arguments, while this thread has its turn."""
         if kwargs:
             bound = inspect.signature(self._step).bind(*args, **kwargs)
             if bound.kwargs:
@@ -100,26 +105,37 @@ class Jitted(Compiled["_Program"]):
         leaves = [random_keys.data_of(leaf) for leaf in leaves]
         types = tuple(map(_type, leaves))
         key = (tree, types, tuple(generators), tuple(static.items()))
-        if key not in self._programs:
-            donated = [d - sum(s < d for s in static) for d in self._donated if d not in static]
-            step = _with_static(self._step, static) if static else self._step
-            plain = random_keys.PlainStep(step, generators)
-            arguments = jax.tree.unflatten(tree, leaves)
-            imported = import_step(plain, arguments, donated, name=_identifier(self._step))
-            self._programs[key] = _Program(imported, plain.returned, self._options)
-        self._latest = self._programs[key]
-        return self._latest, leaves
+        for leaf in leaves:
+            if isinstance(leaf, ResidentArray):
+                leaf.leave(self._turn)
+        with self._whole_call(lambda: key in self._programs):
+            if key not in self._programs:
+                self._programs[key] = self._compile(tree, leaves, generators, static)
+            self._latest = self._programs[key]
+            yield self._latest, leaves
+
+    def _compile(self, tree, leaves, generators, static) -> _Program:
+        donated = [d - sum(s < d for s in static) for d in self._donated if d not in static]
+        step = _with_static(self._step, static) if static else self._step
+        plain = random_keys.PlainStep(step, generators)
+        arguments = jax.tree.unflatten(tree, leaves)
+        imported = import_step(plain, arguments, donated, name=_identifier(self._step))
+        return _Program(imported, plain.returned, self._options, self._turn)
 
 
 class _Program(Program):
     """The step for one set of shapes, types and static values."""
 
     def __init__(
-        self, imported: ImportedStep, generators: list[str | None], options: CompileOptions
+        self,
+        imported: ImportedStep,
+        generators: list[str | None],
+        options: CompileOptions,
+        turn: threading.RLock,
     ):
         super().__init__(imported.text, options)
         self.imported, self._generators = imported, generators
-        self._residents = Residents(self.library)
+        self._residents = Residents(self.library, turn)
 
     def run(self, leaves: list[Any]) -> Any:
         signature = self.imported.signature

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import threading
 import weakref
 
 import numpy as np
@@ -70,22 +71,40 @@ class ResidentArray:
         return f"ResidentArray(shape={self.shape}, dtype={self.dtype}, {where})"
 
     def _fetch(self) -> np.ndarray:
-        if self._value is None:
-            if self._owner is None:
-                raise RuntimeError(
-                    "this array was donated to a later step: use the one that the step returned"
-                )
-            # The compiler's integers have no sign.
-            self._value = self._owner.library.argument(self._index).view(self.dtype)
-            self._value.flags.writeable = False
+        if (value := self._copied_out()) is None:
+            raise RuntimeError(
+                "this array was donated to a later step: use the one that the step returned"
+            )
+        return value
+
+    def _copied_out(self) -> np.ndarray | None:
+        """None: it is deleted, perhaps by the step of another thread."""
+        if (value := self._value) is not None:
+            return value  # without waiting for anybody
+        if (owner := self._owner) is not None:
+            with owner.turn:  # no step may run meanwhile
+                if self._value is None and self._owner is not None:
+                    # The compiler's integers have no sign.
+                    value = owner.library.argument(self._index).view(self.dtype)
+                    value.flags.writeable = False
+                    self._value = value
         return self._value
+
+    def leave(self, turn: threading.RLock) -> None:
+        """Copies the value out if it lies with a step of another turn: who holds a
+        turn waits for no other."""
+        if (owner := self._owner) is not None and owner.turn is not turn:
+            self._copied_out()
 
 
 class Residents:
-    """Who holds what lies in the places of a library's updated arguments."""
+    """Who holds what lies in the places of a library's updated arguments.
 
-    def __init__(self, library: StepLibrary):
-        self.library = library
+    turn: is held while the library is used.
+    """
+
+    def __init__(self, library: StepLibrary, turn: threading.RLock):
+        self.library, self.turn = library, turn
         self._current: dict[int, weakref.ref[ResidentArray]] = {}
 
     def holds(self, index: int, value: object) -> bool:
@@ -101,7 +120,7 @@ class Residents:
             if array is None:
                 continue
             if not any(value is array for value in given.values()):
-                array._fetch()
+                array._copied_out()
             array._owner = None
         for index, value in given.items():
             # Its value was fetched earlier, or it belongs to another step.

@@ -7,6 +7,7 @@ import os
 import pathlib
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -277,3 +278,43 @@ def test_the_example_runs(tmp_path):
     assert done.returncode == 0, done.stderr
     assert "step 40: loss 0." in done.stdout and "measured" in done.stdout
     assert (tmp_path / "baechi" / "profile.json").exists()
+
+
+def test_calls_from_several_threads_take_turns():
+    compiled = []
+
+    @jit
+    def step(x):
+        compiled.append(x.shape)
+        return (x @ x.T).sum() + x[0, 0]
+
+    inputs = [np.full((64, 64), i, np.float32) for i in range(8)] * 20
+    with ThreadPoolExecutor(8) as threads:
+        results = list(threads.map(lambda x: float(step(x)), inputs))
+    np.testing.assert_allclose(results, [64**3 * x[0, 0] ** 2 + x[0, 0] for x in inputs])
+    assert len(step._programs) == 1 and compiled == [(64, 64)]
+
+
+def test_threads_that_exchange_donated_values():
+    first = jit(lambda x: x + 1, donate_argnums=0)
+    second = jit(lambda x: x + 2, donate_argnums=0)
+
+    def train(start):
+        value = np.full((16,), start, np.float32)
+        for _ in range(20):
+            value = second(first(value))
+        return np.asarray(value)
+
+    with ThreadPoolExecutor(4) as threads:
+        results = list(threads.map(train, range(4)))
+    np.testing.assert_array_equal(results, [[start + 60] * 16 for start in range(4)])
+
+
+def test_a_value_that_was_given_to_another_step_is_not_looked_for():
+    first = jit(lambda x: x + 1, donate_argnums=0)
+    second = jit(lambda x: x + 2, donate_argnums=0)
+    given = first(np.zeros(4, np.float32))
+    taken = second(given)
+    np.testing.assert_array_equal(first(np.ones(4, np.float32)), [2] * 4)
+    np.testing.assert_array_equal(taken, [3] * 4)
+    assert given.is_deleted()

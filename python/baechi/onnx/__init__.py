@@ -68,6 +68,7 @@ class CompiledModel(Compiled[Program]):
     """A model that runs on several devices; its weights stay there. See `compile`."""
 
     def __init__(self, imported: ImportedModel, options: CompileOptions):
+        super().__init__()
         self._imported = imported
         self._program = self._latest = Program(imported.text, options)
         self._types = [argument.init for argument in imported.arguments]
@@ -92,10 +93,11 @@ class CompiledModel(Compiled[Program]):
             raise TypeError(f"the model has no input '{min(unknown)}'; its inputs: {names}")
         if missing := [name for name in self.inputs if name not in given]:
             raise TypeError(f"input '{missing[0]}' is missing")
-        for name, value in given.items():
-            self._set(name, value)
-        self._program.step()
-        results = tuple(self._program.library.result(i) for i in range(len(self.outputs)))
+        with self._turn:
+            for name, value in given.items():
+                self._set(name, value)
+            self._program.step()
+            results = tuple(self._program.library.result(i) for i in range(len(self.outputs)))
         return results[0] if len(results) == 1 else results
 
     def lower(self) -> str:

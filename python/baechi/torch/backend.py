@@ -54,6 +54,7 @@ class CompiledGraph(Compiled["_Inference"]):
     count = 0
 
     def __init__(self, module: torch.fx.GraphModule, options: CompileOptions):
+        super().__init__()
         self._module, self._options = module, options
         # How torch.compile reaches each input, which it forgets after this:
         # `L['self']._modules['fc']._parameters['bias']`.
@@ -67,7 +68,6 @@ class CompiledGraph(Compiled["_Inference"]):
         # What belongs to the model is moved only when it changes.
         self._held = {i for i, source in enumerate(sources) if re.search(r"\]\.\w", source)}
         self._programs: dict[Any, _Inference] = {}
-        self._latest: _Inference | None = None
         CompiledGraph.count += 1
         self.number = CompiledGraph.count
         _GRAPHS.add(self)
@@ -84,10 +84,11 @@ class CompiledGraph(Compiled["_Inference"]):
             (tuple(value.shape), value.dtype) if isinstance(value, torch.Tensor) else value
             for value in inputs
         )
-        if key not in self._programs:
-            self._programs[key] = self._compile(inputs)
-        self._latest = self._programs[key]
-        return self._latest.run(inputs)
+        with self._whole_call(lambda: key in self._programs):
+            if key not in self._programs:
+                self._programs[key] = self._compile(inputs)
+            self._latest = self._programs[key]
+            return self._latest.run(inputs)
 
     def lower(self) -> str:
         """The imported module of the program called last, as MLIR text."""

@@ -51,10 +51,26 @@ class State:
 
     def __init__(self, model: torch.nn.Module, optimizer: torch.optim.Optimizer):
         self.model, self.optimizer = model, optimizer
-        self.parameters = dict(model.named_parameters())
-        self.buffers = dict(model.named_buffers())
+        self._build()
+
+    def is_current(self) -> bool:
+        """Whether the optimizer still treats what it trains as the groups say."""
+        return self._layout == self._optimizers_layout()
+
+    def rebuild(self) -> None:
+        """Takes the optimizer's groups and settings as they are now. Raises
+        UnsupportedOptimizer, and stays as it was, for what has no rule."""
+        new = State(self.model, self.optimizer)
+        new._check_joined(set(new.trained) - set(self.trained))
+        self.__dict__ = new.__dict__
+
+    def _build(self) -> None:
+        self.parameters = dict(self.model.named_parameters())
+        self.buffers = dict(self.model.named_buffers())
         self._check_devices()
         self.groups = self._groups()
+        # Identities are those of objects that the groups hold.
+        self._layout = self._optimizers_layout()
         self.slots: dict[str, Slot] = {}
         for name in [*self.parameters, *self.buffers]:
             self.slots[name] = self._tensor_slot(name)
@@ -71,8 +87,10 @@ class State:
     def key(self) -> tuple:
         """What a compiled step depends on besides its inputs."""
         modes = tuple(module.training for module in self.model.modules())
-        wanted = tuple(p.requires_grad for p in self.parameters.values())
-        return modes, wanted, tuple(fixed_settings(group.settings) for group in self.groups)
+        groups = tuple(
+            (tuple(group.parameters), fixed_settings(group.settings)) for group in self.groups
+        )
+        return modes, tuple(self.parameters), tuple(self.buffers), groups
 
     def steps_done(self, group: Group) -> int:
         """Updates that the host's state of a group has seen."""
@@ -97,6 +115,26 @@ class State:
         """The optimizer's counts of updates."""
         states = [self.optimizer.state.get(self.parameters[name], {}) for name in self.trained]
         return [state["step"] for state in states if "step" in state]
+
+    def _optimizers_layout(self) -> list[tuple]:
+        return [
+            (id(settings), fixed_settings(settings), [(id(p), p.requires_grad) for p in params])
+            for settings in self.optimizer.param_groups
+            for params in [settings["params"]]
+        ]
+
+    def _check_joined(self, joined: set[str]) -> None:
+        """What begins to be trained later has seen fewer updates than its group."""
+        for group in self.groups:
+            numbers, count = group.rule.numbers, self.steps_done(group)
+            if numbers(group.settings, 1) == numbers(group.settings, count + 1):
+                continue
+            for name in group.parameters:
+                if name in joined and not self.optimizer.state.get(self.parameters[name]):
+                    raise UnsupportedOptimizer(
+                        f"'{name}' joins parameters that have seen {count} updates; give it a "
+                        "group of its own (optimizer.add_param_group)"
+                    )
 
     def _groups(self) -> list[Group]:
         names = {id(parameter): name for name, parameter in self.parameters.items()}

@@ -71,13 +71,13 @@ class TrainingStep(Compiled["_StepProgram"]):
         optimizer: torch.optim.Optimizer,
         options: CompileOptions,
     ):
+        super().__init__()
         self._state = State(model, optimizer)
         self._loss, self._options = loss, options
         self._traces: dict[Any, TrainingTrace] = {}
         self._programs: dict[Any, _StepProgram] = {}
         # Whose devices have the newest state; None: the host.
         self._newest: _StepProgram | None = None
-        self._latest: _StepProgram | None = None
         self._steps = [self._state.steps_done(group) for group in self._state.groups]
         self._stamp()
         self._quiet = False
@@ -85,6 +85,11 @@ class TrainingStep(Compiled["_StepProgram"]):
 
     def __call__(self, *args: Any, **kwargs: Any) -> torch.Tensor:
         """One step; the loss before the update, a tensor of one number."""
+        with self._whole_call(lambda: self._is_compiled(args, kwargs)):
+            return self._run(args, kwargs)
+
+    def _run(self, args: tuple, kwargs: dict) -> torch.Tensor:
+        self._follow_optimizer()
         leaves, key, structure = self._flatten(args, kwargs)
         program = self._programs.get(key)
         if program is None:
@@ -108,38 +113,75 @@ class TrainingStep(Compiled["_StepProgram"]):
         return loss
 
     def sync(self) -> None:
-        """Copies the newest state from the devices into the model and the optimizer."""
-        if self._newest is None or self._quiet:
-            return
+        """Copies the newest state from the devices into the model and the optimizer,
+        but for what was changed there since."""
+        with self._turn:
+            if self._newest is not None and not self._quiet:
+                self._bring_to_host()
+
+    def _bring_to_host(self) -> None:
         program, self._newest = self._newest, None
-        state = self._state
+        state, changed, counted = self._state, self._changed(), self._counters_changed()
+        stamps, counters = self._stamps, self._counters
         for name, index in program.traced.held.items():
-            if program.traced.arguments[index].updated_by is not None:
+            if program.traced.arguments[index].updated_by is not None and name not in changed:
                 slot = state.slots[name]
                 slot.put(to_torch(program.library.argument(index), slot.like.dtype))
-        for group, count in zip(state.groups, self._steps, strict=True):
-            state.set_steps_done(group, count)
+        if not counted:
+            for group, count in zip(state.groups, self._steps, strict=True):
+                state.set_steps_done(group, count)
         self._stamp()
+        # What was changed has not reached the devices yet.
+        self._stamps |= {name: stamps[name] for name in changed}
+        if counted:
+            self._counters = counters
         self._newest = program
+
+    def _follow_optimizer(self) -> None:
+        """Other settings or parameters of the optimizer: the state goes on with them."""
+        if self._state.is_current():
+            return
+        self.sync()
+        self._state.rebuild()
+        self._newest = None  # the next program takes the host's state whole
+        self._steps = [self._state.steps_done(group) for group in self._state.groups]
+        self._stamp()
+
+    def _changed(self) -> list[str]:
+        """What the host's state has that the devices have not seen."""
+        slots = self._state.slots
+        return [n for n, stamp in self._stamps.items() if not stamp.fits(slots[n].get())]
+
+    def _counters_changed(self) -> bool:
+        known, counters = self._counters, self._state.counters()
+        return len(counters) != len(known) or not all(map(Stamp.fits, known, counters))
 
     def state_dict(self) -> dict[str, Any]:
         """`{"model": …, "optimizer": …}`, as both give it, after a `sync()`."""
-        self.sync()
-        return {
-            "model": self._state.model.state_dict(),
-            "optimizer": self._state.optimizer.state_dict(),
-        }
+        with self._turn:
+            self.sync()
+            return {
+                "model": self._state.model.state_dict(),
+                "optimizer": self._state.optimizer.state_dict(),
+            }
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Takes what `state_dict` gave."""
-        self._state.model.load_state_dict(state["model"])
-        self._state.optimizer.load_state_dict(state["optimizer"])
+        with self._turn:
+            self._state.model.load_state_dict(state["model"])
+            self._state.optimizer.load_state_dict(state["optimizer"])
 
     def lower(self, *args: Any, **kwargs: Any) -> str:
         """The imported module as MLIR text, for these arguments."""
-        traced = self._trace(*self._flatten(args, kwargs))
+        with self._whole_call(lambda: False):
+            self._follow_optimizer()
+            traced = self._trace(*self._flatten(args, kwargs))
         name = _identifier(type(self._state.model).__name__)
         return torch_linalg.lower(traced.graph, name, traced.arguments, traced.results)[0]
+
+    def _is_compiled(self, args: tuple, kwargs: dict) -> bool:
+        self._follow_optimizer()
+        return self._flatten(args, kwargs)[1] in self._programs
 
     def _flatten(self, args: tuple, kwargs: dict) -> tuple[list[Any], Any, Any]:
         target = None
@@ -167,17 +209,12 @@ class TrainingStep(Compiled["_StepProgram"]):
     def _upload(self, program: _StepProgram) -> None:
         """Brings the host's state to the program's devices where it is newer."""
         slots = self._state.slots
-        changed = [n for n, stamp in self._stamps.items() if not stamp.fits(slots[n].get())]
-        groups, counters = self._state.groups, self._state.counters()
-        known = self._counters
-        if len(counters) != len(known) or not all(map(Stamp.fits, known, counters)):
-            self._steps = [self._state.steps_done(group) for group in groups]
+        changed = self._changed()
+        if self._counters_changed():
+            self._steps = [self._state.steps_done(group) for group in self._state.groups]
         if self._newest is not program:
             # The host's state goes there whole: the newest, and what was changed in it.
-            given = {name: slots[name].value().clone() for name in changed}
             self.sync()
-            for name, value in given.items():
-                slots[name].put(value)
             changed = list(program.traced.held)
         for name in changed:
             if name in program.traced.held:
