@@ -3,6 +3,8 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """`baechi.torch.compile_step` trains as PyTorch does, and keeps the state on the devices."""
 
+from concurrent.futures import ThreadPoolExecutor
+
 import pytest
 
 import torch_support as support
@@ -149,6 +151,49 @@ def test_dropout_draws_what_pytorch_draws():
         assert ours.item() == pytest.approx(theirs.item(), rel=1e-5)
 
 
+class Dropped(nn.Module):
+    """A recurrent network that drops what goes from a layer to the next."""
+
+    def __init__(self, kind, **options):
+        super().__init__()
+        self.layers = kind(5, 8, 3, dropout=0.5, **options)
+        self.head = nn.LazyLinear(10)
+
+    def forward(self, x):
+        found, hidden = self.layers(x)
+        hidden = hidden[0] if isinstance(self.layers, nn.LSTM) else hidden
+        return self.head(found.mean(0)) + hidden.mean()
+
+
+RECURRENT = {
+    "lstm": lambda: Dropped(nn.LSTM),
+    "batch_first": lambda: Dropped(nn.LSTM, batch_first=True, bias=False),
+    "projected": lambda: Dropped(nn.LSTM, proj_size=3),
+    "gru": lambda: Dropped(nn.GRU, bidirectional=True),
+    "rnn": lambda: Dropped(nn.RNN, nonlinearity="relu"),
+}
+
+
+@pytest.mark.parametrize("name", RECURRENT)
+def test_dropout_between_recurrent_layers(name):
+    model, x = RECURRENT[name](), torch.randn(4, 4, 5)
+    model(x)  # makes the head
+    pair = Pair(model, support.sgd)
+    target = torch.tensor([3, 1, 0, 9])
+    losses = set()
+    for seed in range(3):
+        torch.manual_seed(seed)
+        ours = pair.step(x, target)
+        torch.manual_seed(seed)
+        theirs = pair.eager_loss((x,), target)
+        pair.eager_optimizer.zero_grad()
+        theirs.backward()
+        pair.eager_optimizer.step()
+        assert ours.item() == pytest.approx(theirs.item(), rel=1e-4)
+        losses.add(ours.item())
+    assert len(losses) == 3
+
+
 def test_frozen_and_unused_parameters_stay():
     class Model(support.Mlp):
         def __init__(self):
@@ -257,3 +302,132 @@ def test_gradients_of_the_largest_element(largest):
     pair = Pair(Model(), support.sgd)
     pair.train(3, *batch)
     pair.assert_same_state()
+
+
+def test_steps_from_several_threads_take_turns():
+    """With a learning rate of nothing, each loss is that of its own batch."""
+    model = support.Mlp()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.0)
+    step = support.compile_step(model, F.cross_entropy, optimizer)
+    batches = [support.vectors() for _ in range(8)]
+    with ThreadPoolExecutor(8) as threads:
+        losses = list(threads.map(lambda batch: step(*batch).item(), batches * 10))
+    expected = [F.cross_entropy(model(x), y).item() for x, y in batches] * 10
+    assert losses == pytest.approx(expected, rel=1e-5)
+    assert len(step._programs) == 1
+
+
+def _begin_momentum(optimizer, model):
+    optimizer.param_groups[0]["momentum"] = 0.5
+
+
+def _more_momentum(optimizer, model):
+    optimizer.param_groups[0].update(momentum=0.7, weight_decay=0.1)
+
+
+def _other_betas(optimizer, model):
+    optimizer.param_groups[0].update(betas=(0.5, 0.9), weight_decay=0.1)
+
+
+def _freeze(optimizer, model):
+    model.second.weight.requires_grad_(False)
+
+
+def _load(optimizer, model):
+    """A state whose settings differ: the optimizer's groups are others then."""
+    state = optimizer.state_dict()
+    state["param_groups"][0]["lr"] = 0.2
+    optimizer.load_state_dict(state)
+
+
+def _replace_the_group(optimizer, model):
+    """What follows sees the groups that were loaded."""
+    optimizer.load_state_dict(optimizer.state_dict())
+    optimizer.param_groups[0]["lr"] = 0.3
+
+
+CHANGES = {
+    "begin_momentum": (lambda p: torch.optim.SGD(p, lr=0.1), _begin_momentum),
+    "more_momentum": (support.sgd, _more_momentum),
+    "other_betas": (support.adam, _other_betas),
+    "freeze": (support.adam, _freeze),
+    "load": (support.sgd, _load),
+    "replace": (support.sgd, _replace_the_group),
+}
+
+
+@pytest.mark.parametrize("name", CHANGES)
+def test_settings_that_change_between_steps(name):
+    make, change = CHANGES[name]
+    pair = Pair(support.Mlp(), make)
+    batch = support.vectors()
+    pair.train(3, *batch)
+    change(pair.optimizer, pair.model)
+    change(pair.eager_optimizer, pair.eager)
+    pair.train(3, *batch)
+    pair.assert_same_state(rtol=1e-3)
+
+
+def test_a_schedule_of_momentum():
+    pair = Pair(support.Mlp(), support.sgd)
+    schedules = [
+        torch.optim.lr_scheduler.OneCycleLR(optimizer, max_lr=0.1, total_steps=8)
+        for optimizer in (pair.optimizer, pair.eager_optimizer)
+    ]
+    for _ in range(3):
+        pair.train(1, *support.vectors())
+        for schedule in schedules:
+            schedule.step()
+    pair.assert_same_state()
+
+
+def test_parameters_that_join_later():
+    def head_of(model):
+        return {"params": model.head.parameters(), "lr": 1e-2}
+
+    model, eager = support.Mlp(), support.Mlp()
+    eager.load_state_dict(model.state_dict())
+
+    def make(model):
+        parts = [*model.first.parameters(), *model.second.parameters()]
+        return torch.optim.Adam(parts, lr=1e-3)
+
+    ours, theirs = make(model), make(eager)
+    step = support.compile_step(model, F.cross_entropy, ours)
+    x, y = support.vectors()
+    for number in range(5):
+        if number == 2:
+            ours.add_param_group(head_of(model))
+            theirs.add_param_group(head_of(eager))
+        loss = F.cross_entropy(eager(x), y)
+        theirs.zero_grad()
+        loss.backward()
+        theirs.step()
+        assert step(x, y).item() == pytest.approx(loss.item(), rel=1e-4), number
+    torch.testing.assert_close(step.state_dict()["model"], eager.state_dict(), rtol=1e-3, atol=1e-5)
+
+
+def test_a_parameter_that_is_thawed_in_a_group_that_has_trained():
+    model = support.Mlp()
+    model.head.bias.requires_grad_(False)
+    step = support.compile_step(model, F.cross_entropy, support.adam(model.parameters()))
+    x, y = support.vectors()
+    step(x, y)
+    step(x, y)
+    model.head.bias.requires_grad_(True)
+    with pytest.raises(baechi.torch.UnsupportedOptimizer, match="'head.bias' joins .* 2 updates"):
+        step(x, y)
+    model.head.bias.requires_grad_(False)
+    assert step(x, y).isfinite()
+
+
+def test_what_was_changed_survives_a_look_at_the_model():
+    model = support.Mlp()
+    step = support.compile_step(model, F.cross_entropy, support.sgd(model.parameters()))
+    x, y = support.vectors()
+    step(x, y)
+    with torch.no_grad():
+        model.head.weight.zero_()
+        model.head.bias.zero_()
+    assert model(x).abs().max() == 0
+    assert step(x[:4], y[:4]).item() == pytest.approx(torch.log(torch.tensor(10.0)).item())

@@ -16,7 +16,7 @@ from torch.fx.experimental.proxy_tensor import make_fx
 from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.overrides import TorchFunctionMode
 
-from baechi.importer import torch_decompositions
+from baechi.importer import torch_decompositions, torch_recurrent
 from baechi.importer.errors import ImportFailure
 from baechi.importer.torch_names import Recorder, origin_of
 
@@ -123,22 +123,24 @@ def trace(
 def lowerable_operations() -> Iterator[None]:
     """Attention and LSTM as plain operations instead of fused ones, and batch
     normalization with its new statistics."""
-    kernels = sdpa_kernel(SDPBackend.MATH), enable_python_dispatcher(), _PlainAttention()
+    kernels = sdpa_kernel(SDPBackend.MATH), enable_python_dispatcher(), _PlainForms()
     with kernels[0], kernels[1], kernels[2], warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of what the flags are that are set back
         with torch.backends.mkldnn.flags(enabled=False):
             yield
 
 
-class _PlainAttention(TorchFunctionMode):
+class _PlainForms(TorchFunctionMode):
     """Attention without masks of the user's, where no row can be masked wholly:
-    PyTorch's own form checks every row for that."""
+    PyTorch's own form checks every row for that. Recurrent networks with dropout."""
 
     def __torch_function__(self, function, types, args=(), kwargs=None):
         kwargs = kwargs or {}
         if function is torch.nn.functional.scaled_dot_product_attention:
             if (mixed := _attention(*args, **kwargs)) is not None:
                 return mixed
+        if not kwargs and torch_recurrent.has_dropout(function, args):
+            return torch_recurrent.layer_by_layer(function, args)
         return function(*args, **kwargs)
 
 
