@@ -8,7 +8,7 @@ from __future__ import annotations
 import contextlib
 import threading
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from baechi import svg
 from baechi.program import Program
@@ -22,6 +22,16 @@ P = TypeVar("P", bound=Program)
 # Tracing and compiling change what the whole process shares (PyTorch's flags and generators).
 # Taken before an object's own turn, never within it, so that no two threads wait for each other.
 _COMPILING = threading.RLock()
+
+
+def as_key(value: Any) -> Any:
+    """A Python value that a program has in its code, so that only the same number of
+    the same type finds it: 1, 1.0 and True are equal, as are 0.0 and -0.0."""
+    if type(value) is tuple:
+        return tuple, tuple(map(as_key, value))
+    if isinstance(value, float):
+        return type(value), value.hex()
+    return type(value), value
 
 
 class Compiled(Generic[P]):

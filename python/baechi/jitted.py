@@ -10,6 +10,7 @@ import functools
 import inspect
 import os
 import threading
+import types
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -17,7 +18,7 @@ import jax
 import numpy as np
 
 from baechi import random_keys
-from baechi.compiled import Compiled
+from baechi.compiled import Compiled, as_key
 from baechi.importer.jax import ImportedStep, import_step
 from baechi.program import CompileOptions, Program
 from baechi.resident import ResidentArray, Residents
@@ -44,6 +45,7 @@ def jit(
     donate_argnums: arguments that the step returns the next values of. These
         stay on their devices; what is returned for them is a ResidentArray.
     static_argnums: hashable Python values; each set of them is a program.
+        Negative positions, here and there, count from the end of a call's arguments.
     pin: patterns of operators' or arguments' names (`*`, `?`, `[...]`) to
         devices: `{"decoder/*": "host1"}`.
     placement: a placement file with names; what it places stays there.
@@ -85,6 +87,10 @@ class Jitted(Compiled["_Program"]):
         with self._program_for(args, kwargs) as (program, leaves):
             return program.run(leaves)
 
+    def __get__(self, instance: Any, owner: type | None = None) -> Any:
+        """A method of a class, whose `self` is the first argument."""
+        return self if instance is None else types.MethodType(self, instance)
+
     def lower(self, *args: Any, **kwargs: Any) -> str:
         """The imported module as MLIR text, for these arguments."""
         with self._program_for(args, kwargs) as (program, _):
@@ -98,24 +104,26 @@ class Jitted(Compiled["_Program"]):
             if bound.kwargs:
                 raise TypeError(f"keyword-only arguments are not taken: {', '.join(bound.kwargs)}")
             args = bound.args
-        static = {i: args[i] for i in self._static if i < len(args)}
+        static = {i: args[i] for i in _from_start(self._static, len(args))}
+        donated = _from_start(self._donated, len(args))
         dynamic = [value for i, value in enumerate(args) if i not in static]
         leaves, tree = jax.tree.flatten(tuple(dynamic))
         generators = [random_keys.kind(leaf) for leaf in leaves]
         leaves = [random_keys.data_of(leaf) for leaf in leaves]
-        types = tuple(map(_type, leaves))
-        key = (tree, types, tuple(generators), tuple(static.items()))
+        donated = [d - sum(s < d for s in static) for d in donated if d not in static]
+        kinds = tuple(map(_type, leaves))
+        fixed = tuple((i, as_key(value)) for i, value in static.items())
+        key = (tree, kinds, tuple(generators), fixed, tuple(donated))
         for leaf in leaves:
             if isinstance(leaf, ResidentArray):
                 leaf.leave(self._turn)
         with self._whole_call(lambda: key in self._programs):
             if key not in self._programs:
-                self._programs[key] = self._compile(tree, leaves, generators, static)
+                self._programs[key] = self._compile(tree, leaves, generators, static, donated)
             self._latest = self._programs[key]
             yield self._latest, leaves
 
-    def _compile(self, tree, leaves, generators, static) -> _Program:
-        donated = [d - sum(s < d for s in static) for d in self._donated if d not in static]
+    def _compile(self, tree, leaves, generators, static, donated) -> _Program:
         step = _with_static(self._step, static) if static else self._step
         plain = random_keys.PlainStep(step, generators)
         arguments = jax.tree.unflatten(tree, leaves)
@@ -177,6 +185,12 @@ def _type(leaf: Any) -> tuple[tuple[int, ...], np.dtype]:
 
 def _positions(given: int | Sequence[int]) -> list[int]:
     return [given] if isinstance(given, int) else sorted(set(given))
+
+
+def _from_start(positions: list[int], count: int) -> list[int]:
+    """The positions among `count` arguments; those of left-off ones are none."""
+    found = (p + count if p < 0 else p for p in positions)
+    return sorted({p for p in found if 0 <= p < count})
 
 
 def _with_static(step: Callable, static: dict[int, Any]) -> Callable:

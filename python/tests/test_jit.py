@@ -318,3 +318,33 @@ def test_a_value_that_was_given_to_another_step_is_not_looked_for():
     np.testing.assert_array_equal(first(np.ones(4, np.float32)), [2] * 4)
     np.testing.assert_array_equal(taken, [3] * 4)
     assert given.is_deleted()
+
+
+def test_static_values_of_other_types_are_other_programs():
+    step = jit(lambda x, n: x / n if isinstance(n, float) else x + n, static_argnums=1)
+    x = np.full(4, 3, np.float32)
+    for n, expected in ((1, 4), (1.0, 3), (True, 4), (0.0, np.inf), (-0.0, -np.inf)):
+        np.testing.assert_array_equal(step(x, n), [expected] * 4)
+    assert len(step._programs) == 5
+
+
+def test_positions_from_the_end():
+    step = jit(lambda x, y, n: (y + n, x.sum()), donate_argnums=-2, static_argnums=-1)
+    moved, _ = step(np.zeros(4, np.float32), np.ones(4, np.float32), 2)
+    assert isinstance(moved, ResidentArray)
+    np.testing.assert_array_equal(moved, [3] * 4)
+
+
+def test_a_method():
+    class Scale:
+        def __init__(self, factor):
+            self.factor = factor
+
+        @baechi.jit(static_argnums=0, costs="roofline", budget="0")
+        def apply(self, x):
+            return x * self.factor
+
+    for factor in (2, 3):
+        scale = Scale(factor)
+        np.testing.assert_array_equal(scale.apply(np.ones(4, np.float32)), [factor] * 4)
+        assert "predicted" in scale.apply.report()

@@ -14,7 +14,7 @@ from typing import Any
 import torch
 
 from baechi import init
-from baechi.compiled import Compiled
+from baechi.compiled import Compiled, as_key
 from baechi.importer import torch_linalg
 from baechi.importer.errors import ImportFailure
 from baechi.importer.module import Argument
@@ -81,7 +81,7 @@ class CompiledGraph(Compiled["_Inference"]):
                 "or train with baechi.torch.compile_step"
             )
         key = tuple(
-            (tuple(value.shape), value.dtype) if isinstance(value, torch.Tensor) else value
+            (tuple(value.shape), value.dtype) if isinstance(value, torch.Tensor) else as_key(value)
             for value in inputs
         )
         with self._whole_call(lambda: key in self._programs):
