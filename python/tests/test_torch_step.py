@@ -3,6 +3,8 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """`baechi.torch.compile_step` trains as PyTorch does, and keeps the state on the devices."""
 
+import copy
+import io
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -431,3 +433,33 @@ def test_what_was_changed_survives_a_look_at_the_model():
         model.head.bias.zero_()
     assert model(x).abs().max() == 0
     assert step(x[:4], y[:4]).item() == pytest.approx(torch.log(torch.tensor(10.0)).item())
+
+
+def test_a_model_with_a_step_is_saved_and_copied_whole():
+    model = support.Mlp()
+    step = support.compile_step(model, F.cross_entropy, support.sgd(model.parameters()))
+    x, y = support.vectors()
+    step(x, y)
+    step.sync()
+    file = io.BytesIO()
+    torch.save(model, file)
+    file.seek(0)
+    copies = torch.load(file, weights_only=False), copy.deepcopy(model)
+    expected = model(x)
+    step(x, y)
+    for other in copies:
+        torch.testing.assert_close(other(x), expected)
+        torch.testing.assert_close(other.state_dict()["head.bias"], other.head.bias.detach())
+    assert not torch.equal(model(x), expected)
+
+
+def test_a_compiled_look_at_the_model_sees_the_newest_state():
+    model = support.Mlp()
+    step = support.compile_step(model, F.cross_entropy, support.sgd(model.parameters()))
+    x, y = support.vectors()
+    torch._dynamo.reset()
+    compiled = torch.compile(model, backend="eager")
+    for _ in range(2):
+        step(x, y)
+        torch.testing.assert_close(compiled(x), model(x))
+        assert torch.equal(model.head.bias, step.state_dict()["model"]["head.bias"])

@@ -12,7 +12,7 @@ from typing import Any
 import torch
 from torch.utils import _pytree as pytree
 
-from baechi.compiled import Compiled
+from baechi.compiled import Compiled, as_key
 from baechi.importer import torch_linalg
 from baechi.program import CompileOptions, Program
 from baechi.torch.arrays import Stamp, check_indices, to_numpy, to_torch
@@ -192,7 +192,7 @@ class TrainingStep(Compiled["_StepProgram"]):
             args = tuple(inputs)
         leaves, structure = pytree.tree_flatten((args, kwargs, target))
         kinds = tuple(
-            (tuple(leaf.shape), leaf.dtype) if isinstance(leaf, torch.Tensor) else leaf
+            (tuple(leaf.shape), leaf.dtype) if isinstance(leaf, torch.Tensor) else as_key(leaf)
             for leaf in leaves
         )
         return leaves, (structure, kinds, self._state.key()), structure
@@ -228,15 +228,27 @@ class TrainingStep(Compiled["_StepProgram"]):
 
     def _watch(self, model: torch.nn.Module, optimizer: torch.optim.Optimizer) -> None:
         """Whoever looks at the model or the optimizer sees the newest state."""
-
-        @torch.compiler.disable
-        def look(*_, **__):
-            self.sync()
-
+        look = _Look(self)
         model.register_forward_pre_hook(look)
         model.register_state_dict_pre_hook(look)
         optimizer.register_step_pre_hook(look)
         optimizer.register_state_dict_pre_hook(look)
+
+
+class _Look:
+    """A hook that brings the newest state. A copy of the model, or a file with it, has
+    no step: there it does nothing."""
+
+    def __init__(self, step: TrainingStep | None):
+        self._step = step
+
+    @torch.compiler.disable
+    def __call__(self, *_: Any, **__: Any) -> None:
+        if self._step is not None:
+            self._step.sync()
+
+    def __reduce__(self) -> tuple:
+        return _Look, (None,)
 
 
 class _StepProgram(Program):
