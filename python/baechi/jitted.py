@@ -20,6 +20,7 @@ import numpy as np
 from baechi import random_keys
 from baechi.compiled import Compiled, as_key
 from baechi.importer.jax import ImportedStep, import_step
+from baechi.importer.signature import is_weak
 from baechi.program import CompileOptions, Program
 from baechi.resident import ResidentArray, Residents
 
@@ -176,11 +177,13 @@ class _Program(Program):
         return np.ascontiguousarray(np.asarray(leaf), expected.dtype).reshape(expected.shape)
 
 
-def _type(leaf: Any) -> tuple[tuple[int, ...], np.dtype]:
-    """Shape and type as JAX has them: without its x64 mode, 64 bits become 32."""
+def _type(leaf: Any) -> tuple[tuple[int, ...], np.dtype, bool]:
+    """Shape and type as JAX has them, and whether the type is weak: without its x64
+    mode, 64 bits become 32."""
+    weak = is_weak(leaf)
     if not hasattr(leaf, "dtype"):
         leaf = jax.numpy.asarray(leaf)
-    return tuple(leaf.shape), jax.dtypes.canonicalize_dtype(leaf.dtype)
+    return tuple(leaf.shape), jax.dtypes.canonicalize_dtype(leaf.dtype), weak
 
 
 def _positions(given: int | Sequence[int]) -> list[int]:

@@ -83,3 +83,20 @@ def test_associative_scans(count):
     step = functools.partial(lax.associative_scan, jnp.matmul)
     ours = baechi.jit(lambda x: step(x), costs="roofline", budget="0")(x)
     np.testing.assert_allclose(ours, step(x), rtol=1e-5)
+
+
+def test_python_numbers_take_the_type_of_arrays():
+    """bf16 times a Python float is bf16; a donated argument keeps its type."""
+
+    @baechi.jit(donate_argnums=0, costs="roofline", budget="0")
+    def step(p, rate):
+        return p * (1 - rate)
+
+    p = jnp.asarray([1.0, 2.0, 3.0], jnp.bfloat16)
+    expected = jax.jit(lambda p, rate: p * (1 - rate))
+    ours = step(p, 0.1)
+    assert ours.dtype == jnp.bfloat16
+    np.testing.assert_array_equal(np.float32(ours), np.float32(expected(p, 0.1)))
+    # An array of one number is no Python number.
+    wide = baechi.jit(lambda p, r: p * r, costs="roofline", budget="0")(p, np.float32(0.1))
+    assert wide.dtype == jnp.float32

@@ -83,6 +83,12 @@ def _named_results(result: Any) -> list[tuple[str, Any]]:
     return named
 
 
+def is_weak(leaf: Any) -> bool:
+    """Whether JAX gives a result the other operand's type: Python's numbers do."""
+    number = isinstance(leaf, int | float | complex) and not isinstance(leaf, bool | np.generic)
+    return number or bool(getattr(leaf, "weak_type", False))
+
+
 def _as_init(name: str, leaf: Any, seed: int) -> init.Init:
     if isinstance(leaf, init.Init):
         return leaf
@@ -139,7 +145,10 @@ def describe(step: Callable, args: Sequence[Any], donate_argnums: Sequence[int])
     inits = [_as_init(name, leaf, seed=i + 1) for i, (name, leaf) in enumerate(zip(names, leaves))]
 
     tree = jax.tree.structure(tuple(args))
-    shapes = [jax.ShapeDtypeStruct(i.shape, i.dtype) for i in inits]
+    shapes = [
+        jax.ShapeDtypeStruct(i.shape, i.dtype, weak_type=is_weak(leaf))
+        for i, leaf in zip(inits, leaves)
+    ]
     traced = jax.jit(step, keep_unused=True).trace(*jax.tree.unflatten(tree, shapes))
     results = _groups(_named_results(traced.out_info))
 
