@@ -13,14 +13,36 @@ import numpy as np
 from baechi.library import StepLibrary
 
 
+def _through_jax(name: str):
+    """The method of a JAX array with the value that is copied out."""
+
+    def method(self, *args):
+        return getattr(self.__jax_array__(), name)(*args)
+
+    method.__name__ = name
+    return method
+
+
+_OPERATORS = (
+    "add sub mul truediv floordiv mod pow matmul radd rsub rmul rtruediv rfloordiv rmod rpow "
+    "rmatmul neg pos abs eq ne lt le gt ge and or xor invert bool format iter"
+)
+
+
 class ResidentArray:
     """The next value of a donated argument, in that argument's place.
 
     It is copied out only when somebody looks (`numpy.asarray`, `float`, functions
-    of numpy, `jax.numpy.asarray`; other functions of JAX take no arrays but its
-    own) or when the place is about to be used otherwise. Given to the next step it
-    is not moved at all; as a donated array it is gone then, like JAX's.
+    of numpy, `jax.numpy.asarray`, operators and methods of JAX's arrays; functions
+    of JAX itself take no arrays but its own) or when the place is about to be used
+    otherwise. Given to the next step it is not moved at all; as a donated array it
+    is gone then, like JAX's. Copies and pickles are arrays of numpy.
     """
+
+    for _name in _OPERATORS.split():
+        locals()[f"__{_name}__"] = _through_jax(f"__{_name}__")
+    __hash__ = None  # type: ignore[assignment]  # as JAX's arrays
+    weak_type = False
 
     def __init__(self, owner: Residents, index: int, shape: tuple[int, ...], dtype: np.dtype):
         self._owner: Residents | None = owner
@@ -45,6 +67,15 @@ class ResidentArray:
         import jax.numpy
 
         return jax.numpy.asarray(self._fetch())
+
+    def __getattr__(self, name: str):
+        # What JAX's arrays have beside: `mean`, `T`, `astype`, `at`, ...
+        if name.startswith("_"):
+            raise AttributeError(name)
+        return getattr(self.__jax_array__(), name)
+
+    def __reduce__(self):
+        return np.array, (self._fetch(),)
 
     def __float__(self) -> float:
         return float(self._fetch())

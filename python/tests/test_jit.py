@@ -3,8 +3,10 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """`baechi.jit` computes what `jax.jit` computes, and keeps what is donated on its devices."""
 
+import copy
 import os
 import pathlib
+import pickle
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
@@ -348,3 +350,20 @@ def test_a_method():
         scale = Scale(factor)
         np.testing.assert_array_equal(scale.apply(np.ones(4, np.float32)), [factor] * 4)
         assert "predicted" in scale.apply.report()
+
+
+def test_donated_results_have_the_operators_and_methods_of_arrays():
+    step = baechi.jit(lambda p: p + 1, donate_argnums=0, costs="roofline", budget="0")
+    p = step(jnp.asarray([[1.0, 2.0], [3.0, 4.0]]))
+    assert isinstance(p, ResidentArray)
+    assert (p == 2).tolist() == [[True, False], [False, False]]
+    assert (2 * p - p / 2 + -p).tolist() == [[1.0, 1.5], [2.0, 2.5]]
+    assert (p @ p).shape == (2, 2) and p.T.tolist() == [[2.0, 4.0], [3.0, 5.0]]
+    assert float(p.mean()) == 3.5 and p.astype("int32").dtype == jnp.int32
+    assert f"{p[0, 0]:.1f}" == "2.0" and [row.sum() for row in p] == [5.0, 9.0]
+    assert p.at[0, 0].set(9.0)[0, 0] == 9
+    for copied in (copy.deepcopy(p), pickle.loads(pickle.dumps(p))):
+        np.testing.assert_array_equal(copied, [[2, 3], [4, 5]])
+    assert not hasattr(p, "no_such_thing")
+    again = step(p)
+    assert again.tolist() == [[3.0, 4.0], [5.0, 6.0]]
