@@ -33,6 +33,8 @@ def jit(
     budget: str = "auto",
     donate_argnums: int | Sequence[int] = (),
     static_argnums: int | Sequence[int] = (),
+    donate_argnames: str | Sequence[str] = (),
+    static_argnames: str | Sequence[str] = (),
     pin: Mapping[str, str] | None = None,
     placement: str | os.PathLike | None = None,
     profile: str | os.PathLike | None = None,
@@ -47,6 +49,7 @@ def jit(
         stay on their devices; what is returned for them is a ResidentArray.
     static_argnums: hashable Python values; each set of them is a program.
         Negative positions, here and there, count from the end of a call's arguments.
+    donate_argnames, static_argnames: the same by name.
     pin: patterns of operators' or arguments' names (`*`, `?`, `[...]`) to
         devices: `{"decoder/*": "host1"}`.
     placement: a placement file with names; what it places stays there.
@@ -63,7 +66,9 @@ def jit(
         options = {key: value for key, value in locals().items() if key != "step"}
         return functools.partial(jit, **options)
     options = CompileOptions(machine, placer, budget, pin, placement, profile, costs)
-    return Jitted(step, donate_argnums, static_argnums, options)
+    donated = _positions(donate_argnums) + _named(step, donate_argnames)
+    static = _positions(static_argnums) + _named(step, static_argnames)
+    return Jitted(step, donated, static, options)
 
 
 class Jitted(Compiled["_Program"]):
@@ -72,16 +77,15 @@ class Jitted(Compiled["_Program"]):
     def __init__(
         self,
         step: Callable,
-        donate_argnums: int | Sequence[int],
-        static_argnums: int | Sequence[int],
+        donated: list[int],
+        static: list[int],
         options: CompileOptions,
     ):
         super().__init__()
         functools.update_wrapper(self, step)
         self._step = step
         self._options = options
-        self._donated = _positions(donate_argnums)
-        self._static = _positions(static_argnums)
+        self._donated, self._static = donated, static
         self._programs: dict[Any, _Program] = {}
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
@@ -188,6 +192,16 @@ def _type(leaf: Any) -> tuple[tuple[int, ...], np.dtype, bool]:
 
 def _positions(given: int | Sequence[int]) -> list[int]:
     return [given] if isinstance(given, int) else sorted(set(given))
+
+
+def _named(step: Callable, names: str | Sequence[str]) -> list[int]:
+    known = list(inspect.signature(step).parameters)
+    wanted = [names] if isinstance(names, str) else list(names)
+    if unknown := [name for name in wanted if name not in known]:
+        raise ValueError(
+            f"the step has no argument '{unknown[0]}'; its arguments: {', '.join(known)}"
+        )
+    return [known.index(name) for name in wanted]
 
 
 def _from_start(positions: list[int], count: int) -> list[int]:

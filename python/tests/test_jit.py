@@ -367,3 +367,17 @@ def test_donated_results_have_the_operators_and_methods_of_arrays():
     assert not hasattr(p, "no_such_thing")
     again = step(p)
     assert again.tolist() == [[3.0, 4.0], [5.0, 6.0]]
+
+
+def test_arguments_by_name():
+    def step(p, x, times):
+        return p + times * x
+
+    ours = baechi.jit(
+        step, donate_argnames="p", static_argnames=["times"], costs="roofline", budget="0"
+    )
+    p = ours(jnp.ones(4), x=jnp.ones(4), times=2)
+    assert isinstance(p, ResidentArray)
+    assert ours(p, jnp.ones(4), times=3).tolist() == [6.0] * 4
+    with pytest.raises(ValueError, match="no argument 'q'; its arguments: p, x, times"):
+        baechi.jit(step, donate_argnames="q")
