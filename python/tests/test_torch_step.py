@@ -463,3 +463,23 @@ def test_a_compiled_look_at_the_model_sees_the_newest_state():
         step(x, y)
         torch.testing.assert_close(compiled(x), model(x))
         assert torch.equal(model.head.bias, step.state_dict()["model"]["head.bias"])
+
+
+def test_dropout_within_attention():
+    class Attention(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.mix = nn.MultiheadAttention(8, 2, dropout=0.4, batch_first=True)
+
+        def forward(self, x):
+            return self.mix(x, x, x, need_weights=False)[0].square().mean()
+
+    model, x = Attention(), torch.randn(2, 5, 8)
+    step = support.compile_step(model, None, torch.optim.SGD(model.parameters(), lr=0.0))
+    for seed in range(3):
+        torch.manual_seed(seed)
+        found = step(x).item()
+        torch.manual_seed(seed)
+        assert found == pytest.approx(model(x).item(), rel=1e-5)
+    model.eval()
+    assert step(x).item() == pytest.approx(model(x).item(), rel=1e-5)

@@ -383,7 +383,18 @@ def var_mean(x, dim=None, *, correction=None, keepdim=False):
     return variance, (mean if keepdim else mean.reshape(variance.shape))
 
 
+def native_dropout(x, p, train):
+    """Attention's own, with the numbers that PyTorch draws for it on the CPU."""
+    if not train or p == 0:
+        return x.clone(), torch.ones_like(x, dtype=torch.bool)
+    if p == 1:
+        return torch.zeros_like(x), torch.zeros_like(x, dtype=torch.bool)
+    kept = aten.bernoulli.p(torch.empty_like(x), 1 - p)
+    return x * kept * (1 / (1 - p)), kept.to(torch.bool)
+
+
 _OWN = {
+    aten.native_dropout.default: native_dropout,
     aten.as_strided.default: as_strided,
     aten.empty_permuted.default: empty_permuted,
     aten.native_group_norm.default: native_group_norm,
