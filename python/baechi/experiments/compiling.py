@@ -52,8 +52,8 @@ def compile_times(setting: Setting) -> Table:
         "compile",
         "Import and compilation of full-size models",
         [
-            f"Seconds, and processor seconds in parentheses, for {MACHINE} on two cores that "
-            "others used at the same time; *together*: import and the first compilation. "
+            f"Seconds, and processor seconds in parentheses, for {MACHINE} on two cores, "
+            "quiet; *together*: import and the first compilation. "
             "Placement by m-SCT and its search of about a second is part of both compilations."
         ],
         {
