@@ -195,8 +195,10 @@ def _positions(given: int | Sequence[int]) -> list[int]:
 
 
 def _named(step: Callable, names: str | Sequence[str]) -> list[int]:
-    known = list(inspect.signature(step).parameters)
     wanted = [names] if isinstance(names, str) else list(names)
+    if not wanted:  # a builtin may have no signature
+        return []
+    known = list(inspect.signature(step).parameters)
     if unknown := [name for name in wanted if name not in known]:
         raise ValueError(
             f"the step has no argument '{unknown[0]}'; its arguments: {', '.join(known)}"

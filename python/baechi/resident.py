@@ -39,8 +39,6 @@ class ResidentArray:
     is gone then, like JAX's. Copies and pickles are arrays of numpy.
     """
 
-    for _name in _OPERATORS.split():
-        locals()[f"__{_name}__"] = _through_jax(f"__{_name}__")
     __hash__ = None  # type: ignore[assignment]  # as JAX's arrays
     weak_type = False
 
@@ -126,6 +124,10 @@ class ResidentArray:
         turn waits for no other."""
         if (owner := self._owner) is not None and owner.turn is not turn:
             self._copied_out()
+
+
+for _name in _OPERATORS.split():
+    setattr(ResidentArray, f"__{_name}__", _through_jax(f"__{_name}__"))
 
 
 class Residents:

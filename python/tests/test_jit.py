@@ -381,3 +381,10 @@ def test_arguments_by_name():
     assert ours(p, jnp.ones(4), times=3).tolist() == [6.0] * 4
     with pytest.raises(ValueError, match="no argument 'q'; its arguments: p, x, times"):
         baechi.jit(step, donate_argnames="q")
+
+
+def test_a_step_without_a_signature():
+    """What names no arguments is not asked for them."""
+    with pytest.raises(ValueError, match="no signature"):
+        baechi.jit(max, static_argnames="key")
+    assert callable(baechi.jit(max))

@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "LinalgCode.h"
+#include "../HostKernels/Strides.h"
 #include "mlir/Dialect/Affine/Utils.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 
@@ -16,21 +17,6 @@ using namespace baechi;
 //===----------------------------------------------------------------------===//
 // Order of loops
 //===----------------------------------------------------------------------===//
-
-/// By how many elements `operand` moves along loop `dim`.
-static int64_t strideAlong(linalg::LinalgOp op, OpOperand &operand,
-                           unsigned dim) {
-  auto type = dyn_cast<MemRefType>(operand.get().getType());
-  SmallVector<int64_t> strides;
-  int64_t offset;
-  if (!type || failed(type.getStridesAndOffset(strides, offset)))
-    return 0;
-  AffineMap map = op.getMatchingIndexingMap(&operand);
-  for (auto [result, stride] : llvm::zip_equal(map.getResults(), strides))
-    if (result.isFunctionOfDim(dim))
-      return stride;
-  return 0;
-}
 
 LoopOrder::LoopOrder(linalg::GenericOp op) {
   SmallVector<int64_t> sizes = op.getStaticLoopRanges();

@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Internal.h"
+#include "Strides.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Arith/Transforms/Passes.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
@@ -24,20 +25,6 @@ using namespace mlir;
 using namespace baechi;
 
 namespace {
-/// The stride in elements with which `operand` moves along loop `dim`.
-int64_t strideAlong(linalg::LinalgOp op, OpOperand &operand, unsigned dim) {
-  auto type = dyn_cast<MemRefType>(operand.get().getType());
-  SmallVector<int64_t> strides;
-  int64_t offset;
-  if (!type || failed(type.getStridesAndOffset(strides, offset)))
-    return 0;
-  AffineMap map = op.getMatchingIndexingMap(&operand);
-  for (auto [result, stride] : llvm::zip_equal(map.getResults(), strides))
-    if (result.isFunctionOfDim(dim))
-      return stride;
-  return 0;
-}
-
 /// Lower is better: how a contraction's innermost loop `dim` runs through
 /// memory. Contiguous in the result and broadcast or contiguous in the factors
 /// is what LLVM vectorizes best; then a dot product of contiguous factors.

@@ -10,7 +10,7 @@ one that a module belongs to.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from baechi import init
@@ -31,6 +31,28 @@ def walk(ir: Any, module: Any, visit: Callable[[Any], None]) -> None:
         return ir.WalkResult.ADVANCE
 
     module.operation.walk(advance, ir.WalkOrder.PRE_ORDER)
+
+
+def replace_operations(ir: Any, module: Any, rewrites: Mapping[str, Callable[[Any], Any]]) -> None:
+    """Replaces the operations of these names, inner ones before those around them, by
+    the values that their rewrite makes, in place, inside the module's own context.
+    None: another form, which is left."""
+    found = []
+
+    def collect(operation):
+        if operation.name in rewrites:
+            found.append(operation.operation)
+        return ir.WalkResult.ADVANCE
+
+    module.operation.walk(collect, ir.WalkOrder.POST_ORDER)
+    for operation in found:
+        with ir.InsertionPoint(operation), operation.location:
+            results = rewrites[operation.name](operation)
+        if results is None:
+            continue
+        for old, new in zip(operation.results, results, strict=True):
+            old.replace_all_uses_with(new)
+        operation.erase()
 
 
 def annotate(

@@ -13,33 +13,13 @@ from jaxlib.mlir import ir
 from jaxlib.mlir.dialects import stablehlo
 
 from baechi.importer import threefry
-from baechi.importer.module import attribute_names, concatenate
+from baechi.importer.module import attribute_names, concatenate, replace_operations
 from baechi.importer.scatter import rows_loop
 
 
 def rewrite(module: ir.Module) -> None:
     """All rewrites, in place, inside the module's own context."""
-    for operation in _collect(module, _REWRITES):
-        with ir.InsertionPoint(operation), operation.location:
-            results = _REWRITES[operation.name](operation)
-        if results is None:  # another form: left, and reported
-            continue
-        for old, new in zip(operation.results, results):
-            old.replace_all_uses_with(new)
-        operation.erase()
-
-
-def _collect(module: ir.Module, names) -> list[ir.Operation]:
-    """The operations of these names, inner ones before those around them."""
-    found = []
-
-    def visit(operation):
-        if operation.name in names:
-            found.append(operation.operation)
-        return ir.WalkResult.ADVANCE
-
-    module.operation.walk(visit, ir.WalkOrder.POST_ORDER)
-    return found
+    replace_operations(ir, module, _REWRITES)
 
 
 def _concatenate(operation):

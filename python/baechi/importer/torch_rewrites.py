@@ -13,30 +13,12 @@ from __future__ import annotations
 from torch_mlir import ir
 from torch_mlir.dialects import arith, linalg, tensor
 
-from baechi.importer.module import concatenate, walk
+from baechi.importer.module import concatenate, replace_operations
 
 
 def rewrite(module: ir.Module) -> None:
     """All rewrites, in place, inside the module's own context."""
-    for operation in _collect(module, _REWRITES):
-        with ir.InsertionPoint(operation), operation.location:
-            results = _REWRITES[operation.name](operation)
-        if results is None:
-            continue
-        for old, new in zip(operation.results, results, strict=True):
-            old.replace_all_uses_with(new)
-        operation.erase()
-
-
-def _collect(module: ir.Module, names) -> list[ir.Operation]:
-    found = []
-
-    def visit(operation):
-        if operation.name in names:
-            found.append(operation)
-
-    walk(ir, module, visit)
-    return found
+    replace_operations(ir, module, _REWRITES)
 
 
 def _index(value: int) -> ir.Value:
