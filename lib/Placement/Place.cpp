@@ -69,6 +69,7 @@ private:
   std::string noSingleDevice() const;
   void lastResort();
   SearchOptions searchOptions() const;
+  std::vector<std::vector<Unit>> knownGroupings() const;
   void improve();
   void improveSmall();
   void accept();
@@ -310,6 +311,25 @@ SearchOptions Session::searchOptions() const {
           .cancelled = options.cancelled};
 }
 
+/// Groupings whose groups the search may move whole: that which was asked for,
+/// and co-placement with and without backward operators that follow.
+std::vector<std::vector<Unit>> Session::knownGroupings() const {
+  std::vector<std::vector<Unit>> known;
+  auto add = [&](const Coarsening &grouping) {
+    if (grouping.numUnits < model.numUnits &&
+        std::find(known.begin(), known.end(), grouping.unit) == known.end())
+      known.push_back(grouping.unit);
+  };
+  add(coarsening);
+  // Grouping takes its time.
+  constexpr int32_t fewNodes = 50'000;
+  if (model.numNodes <= fewNodes) {
+    add(applySteps(problem, model, {"coplace"}).coarsening);
+    add(applySteps(problem, model, {"forward", "coplace"}).coarsening);
+  }
+  return known;
+}
+
 /// Local search from what was found so far.
 void Session::improve() {
   if (best.value <= result.lowerBoundNs) {
@@ -318,6 +338,7 @@ void Session::improve() {
   }
   begin("search");
   SearchOptions forSearch = searchOptions();
+  forSearch.groupings = knownGroupings();
   if (isSmall(model))
     forSearch.budget = shareOfSearch(options.budget);
   SearchResult found = search(model, tried, forSearch);

@@ -52,9 +52,14 @@ bool isBetter(const Solution &a, const Solution &b) {
 class Stages {
 public:
   /// \p fine has the units of \p judge, unmerged nodes.
-  Stages(Judge &judge, Judge &fine, Meter &meter, uint64_t seed)
+  Stages(Judge &judge, Judge &fine, Meter &meter, uint64_t seed,
+         const std::vector<std::vector<int32_t>> &groupings)
       : judge(judge), fine(fine), meter(meter), random(seed),
-        units(judge.model()), traffic(judge.model()) {}
+        units(judge.model()), traffic(judge.model()) {
+    for (const auto &groupOf : groupings)
+      groups.push_back(units.makeLevel(
+          groupOf, *std::max_element(groupOf.begin(), groupOf.end()) + 1));
+  }
 
   std::vector<Solution> run(const std::vector<Solution> &starts);
 
@@ -70,6 +75,7 @@ private:
   Random random;
   UnitTable units;
   Traffic traffic;
+  std::vector<Level> groups; ///< known ones
   std::vector<Hierarchy> hierarchies;
 };
 
@@ -106,6 +112,8 @@ std::vector<Solution> Stages::startOver(const std::vector<Solution> &starts,
   Seeding seeding(judge, units, traffic, random);
   for (const Solution &start : starts)
     seeding.add(start);
+  for (const Level &known : groups)
+    seeding.addGroups(known);
   seeding.run(seedingEnd);
   hierarchies.clear();
   for (Affinity affinity : {Affinity::Work, Affinity::Traffic, Affinity::Share})
@@ -141,13 +149,13 @@ std::vector<Solution> Stages::run(const std::vector<Solution> &starts) {
   // Long searches begin several times: what the first second finds depends
   // more on its luck than on the time it gets.
   constexpr int mostRestarts = 12;
-  constexpr double restartShare = 0.5, polishFrom = 0.7;
+  constexpr double seedingShare = 0.4, restartShare = 0.5, polishFrom = 0.7;
   int restarts = meter.size() < 3
                      ? 1
                      : std::clamp(static_cast<int>(meter.size() * restartShare),
                                   2, mostRestarts);
   if (restarts == 1) {
-    std::vector<Solution> found = startOver(starts, 0.25, 0.9);
+    std::vector<Solution> found = startOver(starts, seedingShare, 0.9);
     polish(found);
     return found;
   }
@@ -156,7 +164,7 @@ std::vector<Solution> Stages::run(const std::vector<Solution> &starts) {
     double begin = judge.spent();
     double end = restartShare * (k + 1) / restarts;
     auto found = startOver(k == 0 ? starts : std::vector<Solution>(),
-                           begin + (end - begin) * 0.3, end);
+                           begin + (end - begin) * seedingShare, end);
     if (!found.empty())
       pool.push_back(std::move(found.front()));
   }
@@ -182,6 +190,26 @@ Solution project(const Model &merged, const Coarsening &merging,
       if (merged.mayUse(u, d))
         solution.device[u] = d;
   return solution;
+}
+
+/// A group for every unit, numbered from 0. A unit of several of the model's is
+/// in the group of its first node.
+std::vector<int32_t> project(const Model &model, const Model &merged,
+                             const Coarsening &merging,
+                             const std::vector<Unit> &groupOf) {
+  std::vector<int32_t> result(merged.numUnits, -1);
+  std::vector<int32_t> number(model.numUnits, -1);
+  int32_t count = 0;
+  for (int32_t i = 0; i < model.numNodes; ++i) {
+    int32_t &group = result[merged.unit[merging.node[i]]];
+    if (group >= 0)
+      continue;
+    int32_t &known = number[groupOf[model.unit[i]]];
+    if (known < 0)
+      known = count++;
+    group = known;
+  }
+  return result;
 }
 
 /// The ranks of the nodes by the start of what they were merged into.
@@ -216,6 +244,9 @@ SearchResult baechi::placement::search(const Model &model,
   std::vector<Solution> solutions;
   for (const Assignment &start : starts)
     solutions.push_back(project(merged, merging, start));
+  std::vector<std::vector<int32_t>> groupings;
+  for (const std::vector<Unit> &groupOf : options.groupings)
+    groupings.push_back(project(model, merged, merging, groupOf));
   Meter meter(merged, options);
   Judge judge(merged, meter);
   Judge fine(joined, meter,
@@ -225,7 +256,7 @@ SearchResult baechi::placement::search(const Model &model,
   std::vector<Solution> best =
       haveFewAssignments(joined)
           ? tryAll(fine, few)
-          : Stages(judge, fine, meter, options.seed).run(solutions);
+          : Stages(judge, fine, meter, options.seed, groupings).run(solutions);
   best.resize(std::min(best.size(), few));
   SearchResult result;
   result.mergedNodes = merged.numNodes;

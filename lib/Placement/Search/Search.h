@@ -26,6 +26,9 @@ struct SearchOptions {
   /// Of the objective: nothing better can be found, the search ends there.
   int64_t lowerBound = 0;
   uint64_t seed = 1;
+  /// Groups of units that are worth a device of their own: a group a unit of
+  /// the model, for every grouping that is known.
+  std::vector<std::vector<Unit>> groupings = {};
   /// Ends the search where it says true; none: never.
   std::function<bool()> cancelled = {};
 };

@@ -20,7 +20,7 @@ Seeding::Seeding(Judge &judge, const UnitTable &units, const Traffic &traffic,
 void Seeding::addClustering() {
   constexpr double grains[] = {200, 100, 400, 50};
   constexpr int mostRounds = 60;
-  auto index = levels.size();
+  auto index = levels.size() - groupings;
   Clustering::Options options;
   options.small = 1 / grains[index % 4];
   options.ratio = index / 4 % 2 ? 8 : 16;
@@ -31,12 +31,22 @@ void Seeding::addClustering() {
       break;
   // About as long as a few schedules.
   judge.charge(4);
-  levels.push_back(units.makeLevel(clustering.clusterOf(), clustering.size()));
-  between.push_back(clustering.traffic());
+  addLevel(units.makeLevel(clustering.clusterOf(), clustering.size()),
+           clustering.traffic());
+}
+
+void Seeding::addGroups(const Level &groups) {
+  addLevel(groups, traffic.contracted(groups.clusterOf, groups.members.size()));
+  ++groupings;
+}
+
+void Seeding::addLevel(Level level, Traffic traffic) {
+  levels.push_back(std::move(level));
+  between.push_back(std::move(traffic));
   surrogates.emplace_back(units, levels.back(), between.back());
   auto &pick = picks.emplace_back();
   double sum = 0;
-  for (int32_t c = 0; c < clustering.size(); ++c) {
+  for (int32_t c = 0; c < levels.back().members.size(); ++c) {
     double work = 0;
     for (Unit u : levels.back().members[c])
       work += units.work(u);
@@ -138,15 +148,79 @@ void Seeding::mutate() {
     consider(std::move(solution), index);
 }
 
+/// Every cluster goes where most of its work is.
+void Seeding::gather(Solution &solution, const Level &level) const {
+  std::vector<double> work(units.model().numDevices);
+  for (int32_t c = 0; c < level.members.size(); ++c) {
+    std::fill(work.begin(), work.end(), 0);
+    for (Unit u : level.members[c])
+      work[solution.device[u]] += units.work(u) + 1;
+    auto most = std::max_element(work.begin(), work.end());
+    moveCluster(solution, level, c, static_cast<int32_t>(most - work.begin()));
+  }
+}
+
+/// Textbook annealing (Kirkpatrick et al. 1983) of whole groups: they are few,
+/// and what keeps all steps in time of a layer together is found at once.
+void Seeding::annealGroups(size_t index, double until) {
+  constexpr double hot = 0.03, cold = 0.0001;
+  const Level &level = levels[index];
+  int32_t count = level.members.size(), devices = units.model().numDevices;
+  if (count < 2 || devices < 2 || elite.empty())
+    return;
+  Solution current = elite.front().solution;
+  gather(current, level);
+  current.value = judge.value(current, never);
+  if (current.value == never)
+    return; // devices that must talk then have no link
+  Solution best = current;
+  double begin = judge.spent();
+  for (double now = begin; now < until; now = judge.spent()) {
+    double progress = (now - begin) / (until - begin);
+    double temperature =
+        static_cast<double>(best.value) * hot * std::pow(cold / hot, progress);
+    Solution next = current;
+    int32_t a = random.below(count);
+    if (random.oneIn(4)) {
+      int32_t b = random.below(count);
+      int32_t onA = next.device[level.members[a].front()];
+      moveCluster(next, level, a, next.device[level.members[b].front()]);
+      moveCluster(next, level, b, onA);
+    } else {
+      moveCluster(next, level, a, random.below(devices));
+    }
+    if (next.device == current.device) {
+      judge.charge(0.1); // the loop must end
+      continue;
+    }
+    auto limit =
+        static_cast<int64_t>(static_cast<double>(current.value) -
+                             temperature * std::log(random.real() + 1e-12));
+    next.value = judge.value(next, limit);
+    if (next.value > limit)
+      continue;
+    current = std::move(next);
+    if (current.value < best.value)
+      best = current;
+  }
+  consider(std::move(best), index);
+}
+
 void Seeding::run(double until) {
   constexpr size_t mostClusterings = 10;
   constexpr int mutationsBegin = 2 * samplesEach;
+  constexpr double groupsShare = 0.5;
+  double begin = judge.spent();
+  for (size_t k = 0; k < groupings; ++k)
+    annealGroups(k, begin + (until - begin) * groupsShare *
+                                static_cast<double>(k + 1) /
+                                static_cast<double>(groupings));
   for (int k = 0; judge.spent() < until; ++k) {
-    if (k % samplesEach == 0 && levels.size() < mostClusterings)
+    if (k % samplesEach == 0 && levels.size() < groupings + mostClusterings)
       addClustering();
     if (elite.size() >= 3 && k >= mutationsBegin && random.real() < 0.85)
       mutate();
-    else if (k < samplesEach * static_cast<int>(levels.size()))
+    else if (k < samplesEach * static_cast<int>(levels.size() - groupings))
       sample(levels.size() - 1);
     else
       sample(random.below(static_cast<int64_t>(levels.size())));

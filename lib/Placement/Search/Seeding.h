@@ -7,9 +7,9 @@
 //===----------------------------------------------------------------------===//
 ///
 /// \file
-/// The first stage of the search: clusterings of several grains, assignments
-/// of their clusters that balance a surrogate, and mutations of the best by
-/// real evaluation.
+/// The first stage of the search: annealed assignments of known groups,
+/// clusterings of several grains, assignments of their clusters that balance a
+/// surrogate, and mutations of the best by real evaluation.
 ///
 //===----------------------------------------------------------------------===//
 #ifndef BAECHI_LIB_PLACEMENT_SEARCH_SEEDING_H
@@ -30,6 +30,8 @@ public:
 
   /// Adds an assignment from elsewhere.
   void add(Solution solution);
+  /// Adds a known grouping of the units, to be annealed first.
+  void addGroups(const Level &groups);
   /// Goes on until that share of the budget is spent.
   void run(double until);
 
@@ -42,6 +44,9 @@ private:
   static constexpr int samplesEach = 8;
 
   void addClustering();
+  void addLevel(Level level, Traffic traffic);
+  void gather(Solution &solution, const Level &level) const;
+  void annealGroups(size_t level, double until);
   void sample(size_t level);
   void mutate();
   bool consider(Solution solution, size_t level);
@@ -57,6 +62,7 @@ private:
   std::deque<Traffic> between;
   std::deque<Surrogate> surrogates;
   std::vector<std::vector<double>> picks; ///< cumulated roots of the work
+  size_t groupings = 0; ///< how many of the levels are known groupings
   struct Member {
     Solution solution;
     size_t level;
