@@ -113,7 +113,8 @@ DeviceInfo readDevice(const Node &node) {
 MessageInfo readMessage(const Node &node) {
   return {optionalString(node.get("name")), node.get("bytes").integer(),
           optionalInteger(node.get("start_ns")),
-          optionalInteger(node.get("end_ns"))};
+          optionalInteger(node.get("end_ns")),
+          node.get("group").isNull() ? -1 : node.get("group").integer()};
 }
 
 QueueInfo readQueue(const Node &node) {

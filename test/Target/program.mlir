@@ -16,6 +16,7 @@
 // MANIFEST: "queues": [
 // MANIFEST: "bytes": 64,
 // MANIFEST-NEXT: "end_ns": 2000,
+// MANIFEST-NEXT: "group": 0,
 // MANIFEST-NEXT: "name": "layer/double",
 // MANIFEST-NEXT: "start_ns": 1000
 // MANIFEST: "results": [

@@ -30,7 +30,7 @@ const char *example = R"({
     {"name": "host1", "kind": "host", "entry": "baechi_step_host1",
      "arena_bytes": 4096, "memory": 1000000, "operators": []}],
   "queues": [{"from": 0, "to": 1, "messages": [
-    {"name": "h", "bytes": 256, "start_ns": 41000, "end_ns": 45000}]}],
+    {"name": "h", "bytes": 256, "start_ns": 41000, "end_ns": 45000, "group": 2}]}],
   "arguments": [
     {"name": "w", "device": 0, "offset": 0, "bytes": 256, "type": "f32",
      "shape": [8, 8], "updated_by": 1},
@@ -72,6 +72,7 @@ TEST(Manifest, ReadsTheExample) {
   EXPECT_EQ(256, program->queues[0].messages[0].bytes);
   EXPECT_EQ(41000, program->queues[0].messages[0].startNs);
   EXPECT_EQ(45000, program->queues[0].messages[0].endNs);
+  EXPECT_EQ(2, program->queues[0].messages[0].group);
   ASSERT_EQ(2u, program->arguments.size());
   EXPECT_EQ(1, program->arguments[0].updatedBy);
   EXPECT_EQ(std::nullopt, program->arguments[1].updatedBy);
@@ -170,6 +171,8 @@ const Bad badManifests[] = {
      "queue 0: it leads from device host0 to itself"},
     {"MessageWithoutBytes", "/queues/0/messages/0/bytes", "remove",
      "queues[0].messages[0].bytes: expected a non-negative integer, got null"},
+    {"MessageGroupNegative", "/queues/0/messages/0/group", "-2",
+     "queues[0].messages[0].group: expected a non-negative integer, got -2"},
     {"MessageBackInTime", "/queues/0/messages/0/end_ns", "1",
      "queue 0, message 0 'h': it ends before it starts"},
     {"ArgumentNowhere", "/arguments/0/device", "2",

@@ -57,6 +57,9 @@ struct MessageInfo {
   int64_t bytes = 0;
   int64_t startNs = 0;
   int64_t endNs = 0;
+  /// Transports that move messages one after the other take those of lower
+  /// groups first. -1: not known.
+  int64_t group = -1;
 };
 
 /// The messages from one device to another, in the order of their `seq`.

@@ -8,6 +8,7 @@
 
 #include "Baechi/Conversion/Manifest.h"
 #include "Baechi/Analysis/DeviceProgram.h"
+#include "Baechi/Analysis/MessageGroups.h"
 #include "Baechi/Analysis/Program.h"
 #include "llvm/ADT/StringMap.h"
 #include "llvm/Support/JSON.h"
@@ -40,7 +41,7 @@ public:
     if (!whole)
       return emitError(module.getLoc())
              << "no declaration of the whole step; run --baechi-partition";
-    if (failed(checkTypes()))
+    if (failed(checkTypes()) || failed(groupAll()))
       return failure();
     for (auto [index, program] : llvm::enumerate(programs))
       deviceIndex[program.name] = index;
@@ -91,6 +92,44 @@ private:
     int64_t from = 0, to = 0;
     json::Array list;
   };
+
+  /// Groups the messages by their planned starts; a step that
+  /// --baechi-verify-partitioned refuses has no groups.
+  LogicalResult groupAll() {
+    SmallVector<SendOp> sends;
+    for (DeviceProgram program : programs)
+      llvm::append_range(sends,
+                         program.step.getBody().front().getOps<SendOp>());
+    // Numbers from 0 without gaps, where the program is in order.
+    uint64_t count = sends.size();
+    if (llvm::any_of(sends, [&](SendOp send) {
+          return uint64_t(send.getQueue()) >= count ||
+                 uint64_t(send.getSeq()) >= count;
+        }))
+      return success();
+    // Only the order of what each device does is wanted.
+    placement::Machine machine;
+    machine.devices.resize(programs.size());
+    machine.links.resize(programs.size() * programs.size());
+    FailureOr<StepProgram> step = readStepProgram(module, machine);
+    if (failed(step))
+      return failure();
+    std::vector<std::vector<int64_t>> starts;
+    for (const StepProgram::Queue &queue : step->queues)
+      starts.emplace_back(queue.messages.size(), 0);
+    for (SendOp send : sends)
+      starts[send.getQueue()][send.getSeq()] = timeOf(send).start;
+    groups = groupMessages(*step, starts);
+    return success();
+  }
+
+  /// When a message is predicted to be copied.
+  SimulatedInterval timeOf(SendOp send) const {
+    if (simulated)
+      return simulated->copies[send.getQueue()][send.getSeq()];
+    return {static_cast<int64_t>(send.getStart()),
+            static_cast<int64_t>(send.getEnd())};
+  }
 
   /// A manifest describes tensors.
   LogicalResult checkTypes() {
@@ -169,15 +208,15 @@ private:
       Queue &queue = messages[send.getQueue()];
       queue.from = device;
       queue.to = deviceIndex.lookup(send.getTo());
-      SimulatedInterval time{static_cast<int64_t>(send.getStart()),
-                             static_cast<int64_t>(send.getEnd())};
-      if (simulated)
-        time = simulated->copies[send.getQueue()][send.getSeq()];
+      SimulatedInterval time = timeOf(send);
       queue.list.push_back(json::Object{
           {"name", messageName(send, names)},
           {"bytes", *tensorBytes(send.getValue().getType(), false)},
           {"start_ns", time.start},
           {"end_ns", time.end}});
+      if (groups)
+        (*queue.list.back().getAsObject())["group"] =
+            (*groups)[send.getQueue()][send.getSeq()];
     });
     for (BlockArgument argument : program.step.getArguments())
       if (auto position = program.step.getArgAttrOfType<IntegerAttr>(
@@ -269,6 +308,7 @@ private:
   SmallVector<DeviceProgram> programs;
   llvm::StringMap<int64_t> deviceIndex;
   std::map<int64_t, Queue> messages;
+  std::optional<std::vector<std::vector<int64_t>>> groups;
   /// (is a result, position) -> (device, offset).
   llvm::DenseMap<std::pair<unsigned, int64_t>, std::pair<StringRef, int64_t>>
       placeOf;
