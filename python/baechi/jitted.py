@@ -5,28 +5,68 @@
 
 from __future__ import annotations
 
-import contextlib
 import functools
 import inspect
 import os
 import threading
 import types
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, Generic, NamedTuple, ParamSpec, TypeVar, overload
 
 import jax
 import numpy as np
 
-from baechi import random_keys
+from baechi import random_keys, resident_jax
 from baechi.compiled import Compiled, as_key
 from baechi.importer.jax import ImportedStep, import_step
 from baechi.importer.signature import is_weak
 from baechi.program import CompileOptions, Program
 from baechi.resident import ResidentArray, Residents
 
+resident_jax.register(ResidentArray)
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+@overload
+def jit(
+    step: Callable[P, R],
+    *,
+    machine: str = ...,
+    placer: str = ...,
+    budget: str = ...,
+    donate_argnums: int | Sequence[int] = ...,
+    static_argnums: int | Sequence[int] = ...,
+    donate_argnames: str | Sequence[str] = ...,
+    static_argnames: str | Sequence[str] = ...,
+    pin: Mapping[str, str] | None = ...,
+    placement: str | os.PathLike[str] | None = ...,
+    profile: str | os.PathLike[str] | None = ...,
+    costs: str = ...,
+) -> Jitted[P, R]: ...
+
+
+@overload
+def jit(
+    step: None = None,
+    *,
+    machine: str = ...,
+    placer: str = ...,
+    budget: str = ...,
+    donate_argnums: int | Sequence[int] = ...,
+    static_argnums: int | Sequence[int] = ...,
+    donate_argnames: str | Sequence[str] = ...,
+    static_argnames: str | Sequence[str] = ...,
+    pin: Mapping[str, str] | None = ...,
+    placement: str | os.PathLike[str] | None = ...,
+    profile: str | os.PathLike[str] | None = ...,
+    costs: str = ...,
+) -> Callable[[Callable[P, R]], Jitted[P, R]]: ...
+
 
 def jit(
-    step: Callable | None = None,
+    step: Callable[..., Any] | None = None,
     *,
     machine: str = "host:2",
     placer: str = "msct",
@@ -36,8 +76,8 @@ def jit(
     donate_argnames: str | Sequence[str] = (),
     static_argnames: str | Sequence[str] = (),
     pin: Mapping[str, str] | None = None,
-    placement: str | os.PathLike | None = None,
-    profile: str | os.PathLike | None = None,
+    placement: str | os.PathLike[str] | None = None,
+    profile: str | os.PathLike[str] | None = None,
     costs: str = "measured",
 ) -> Any:
     """Compiles `step` for the devices of `machine`; usable as a decorator.
@@ -63,20 +103,31 @@ def jit(
     fits, a bad option) and StepError (a step that failed).
     """
     if step is None:
-        options = {key: value for key, value in locals().items() if key != "step"}
-        return functools.partial(jit, **options)
+        same = {key: value for key, value in locals().items() if key != "step"}
+        return functools.partial(jit, **same)
     options = CompileOptions(machine, placer, budget, pin, placement, profile, costs)
     donated = _positions(donate_argnums) + _named(step, donate_argnames)
     static = _positions(static_argnums) + _named(step, static_argnames)
     return Jitted(step, donated, static, options)
 
 
-class Jitted(Compiled["_Program"]):
+class _Call(NamedTuple):
+    """A call's arguments apart, and what tells its program from others."""
+
+    key: Any
+    tree: Any
+    leaves: list[Any]
+    generators: list[str | None]
+    static: dict[int, Any]
+    donated: list[int]
+
+
+class Jitted(Compiled["_Program"], Generic[P, R]):
     """A step that runs on several devices; see `jit`."""
 
     def __init__(
         self,
-        step: Callable,
+        step: Callable[P, R],
         donated: list[int],
         static: list[int],
         options: CompileOptions,
@@ -88,22 +139,29 @@ class Jitted(Compiled["_Program"]):
         self._donated, self._static = donated, static
         self._programs: dict[Any, _Program] = {}
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        with self._program_for(args, kwargs) as (program, leaves):
-            return program.run(leaves)
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
+        call = self._call_of(args, kwargs)
+        for leaf in call.leaves:
+            if isinstance(leaf, ResidentArray):
+                leaf.leave(self._turn)
+        with self._whole_call(lambda: call.key in self._programs):
+            if call.key not in self._programs:
+                self._programs[call.key] = self._compile(call)
+            self._latest = self._programs[call.key]
+            return self._latest.run(call.leaves)
 
     def __get__(self, instance: Any, owner: type | None = None) -> Any:
         """A method of a class, whose `self` is the first argument."""
         return self if instance is None else types.MethodType(self, instance)
 
-    def lower(self, *args: Any, **kwargs: Any) -> str:
-        """The imported module as MLIR text, for these arguments."""
-        with self._program_for(args, kwargs) as (program, _):
-            return program.imported.text
+    def lower(self, *args: P.args, **kwargs: P.kwargs) -> str:
+        """The imported module as MLIR text, for these arguments; nothing is compiled."""
+        call = self._call_of(args, kwargs)
+        with self._whole_call(lambda: call.key in self._programs):
+            known = self._programs.get(call.key)
+            return known.imported.text if known else self._import(call)[0].text
 
-    @contextlib.contextmanager
-    def _program_for(self, args, kwargs):
-        """The program and the leaves of its arguments, while this thread has its turn."""
+    def _call_of(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> _Call:
         if kwargs:
             bound = inspect.signature(self._step).bind(*args, **kwargs)
             if bound.kwargs:
@@ -119,21 +177,18 @@ class Jitted(Compiled["_Program"]):
         kinds = tuple(map(_type, leaves))
         fixed = tuple((i, as_key(value)) for i, value in static.items())
         key = (tree, kinds, tuple(generators), fixed, tuple(donated))
-        for leaf in leaves:
-            if isinstance(leaf, ResidentArray):
-                leaf.leave(self._turn)
-        with self._whole_call(lambda: key in self._programs):
-            if key not in self._programs:
-                self._programs[key] = self._compile(tree, leaves, generators, static, donated)
-            self._latest = self._programs[key]
-            yield self._latest, leaves
+        return _Call(key, tree, leaves, generators, static, donated)
 
-    def _compile(self, tree, leaves, generators, static, donated) -> _Program:
-        step = _with_static(self._step, static) if static else self._step
-        plain = random_keys.PlainStep(step, generators)
-        arguments = jax.tree.unflatten(tree, leaves)
-        imported = import_step(plain, arguments, donated, name=_identifier(self._step))
-        return _Program(imported, plain.returned, self._options, self._turn)
+    def _import(self, call: _Call) -> tuple[ImportedStep, list[str | None]]:
+        """The module, and the random generators of its results."""
+        step = _with_static(self._step, call.static) if call.static else self._step
+        plain = random_keys.PlainStep(step, call.generators)
+        arguments = jax.tree.unflatten(call.tree, call.leaves)
+        imported = import_step(plain, arguments, call.donated, name=_identifier(self._step))
+        return imported, plain.returned
+
+    def _compile(self, call: _Call) -> _Program:
+        return _Program(*self._import(call), self._options, self._turn)
 
 
 class _Program(Program):
@@ -152,7 +207,9 @@ class _Program(Program):
 
     def run(self, leaves: list[Any]) -> Any:
         signature = self.imported.signature
-        updated = {i for i, a in enumerate(signature.arguments) if a.updated_by is not None}
+        updated = {
+            i: a.updated_by for i, a in enumerate(signature.arguments) if a.updated_by is not None
+        }
         moved = {
             i: self._as_argument(i, leaf)
             for i, leaf in enumerate(leaves)
@@ -163,8 +220,7 @@ class _Program(Program):
             self.library.set_argument(i, value)
         self.step()
         results: list[Any] = [None] * len(signature.results)
-        for i in updated:
-            k = signature.arguments[i].updated_by
+        for i, k in updated.items():
             results[k] = self._residents.after_step(i, signature.result_types[k].dtype)
         for k, result in enumerate(results):
             if result is None:
@@ -194,7 +250,7 @@ def _positions(given: int | Sequence[int]) -> list[int]:
     return [given] if isinstance(given, int) else sorted(set(given))
 
 
-def _named(step: Callable, names: str | Sequence[str]) -> list[int]:
+def _named(step: Callable[..., Any], names: str | Sequence[str]) -> list[int]:
     wanted = [names] if isinstance(names, str) else list(names)
     if not wanted:  # a builtin may have no signature
         return []
@@ -212,20 +268,20 @@ def _from_start(positions: list[int], count: int) -> list[int]:
     return sorted({p for p in found if 0 <= p < count})
 
 
-def _with_static(step: Callable, static: dict[int, Any]) -> Callable:
+def _with_static(step: Callable[..., Any], static: dict[int, Any]) -> Callable[..., Any]:
     """The step of the other arguments, which keep their names."""
 
-    def dynamic_step(*dynamic):
+    def dynamic_step(*dynamic: Any) -> Any:
         rest = iter(dynamic)
         total = len(dynamic) + len(static)
         return step(*(static[i] if i in static else next(rest) for i in range(total)))
 
     parameters = list(inspect.signature(step).parameters.values())
     kept = [parameter for i, parameter in enumerate(parameters) if i not in static]
-    dynamic_step.__signature__ = inspect.Signature(kept)
+    vars(dynamic_step)["__signature__"] = inspect.Signature(kept)
     return dynamic_step
 
 
-def _identifier(step: Callable) -> str:
+def _identifier(step: Callable[..., Any]) -> str:
     name = getattr(step, "__name__", "step")
     return name if name.isidentifier() else "step"

@@ -26,8 +26,8 @@ class CompileOptions:
     placer: str = "msct"
     budget: str = "auto"
     pin: Mapping[str, str] | None = None
-    placement: str | os.PathLike | None = None
-    profile: str | os.PathLike | None = None
+    placement: str | os.PathLike[str] | None = None
+    profile: str | os.PathLike[str] | None = None
     costs: str = "measured"
 
     def flags(self) -> list[str]:

@@ -7,16 +7,18 @@ from __future__ import annotations
 
 import threading
 import weakref
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
 from baechi.library import StepLibrary
 
 
-def _through_jax(name: str):
+def _through_jax(name: str) -> Callable[..., Any]:
     """The method of a JAX array with the value that is copied out."""
 
-    def method(self, *args):
+    def method(self: Any, *args: Any) -> Any:
         return getattr(self.__jax_array__(), name)(*args)
 
     method.__name__ = name
@@ -33,9 +35,8 @@ class ResidentArray:
     """The next value of a donated argument, in that argument's place.
 
     It is copied out only when somebody looks (`numpy.asarray`, `float`, functions
-    of numpy, `jax.numpy.asarray`, operators and methods of JAX's arrays; functions
-    of JAX itself take no arrays but its own) or when the place is about to be used
-    otherwise. Given to the next step it is not moved at all; as a donated array it
+    of numpy and JAX, operators and methods of JAX's arrays) or when the place is
+    about to be used otherwise. Given to the next step it is not moved at all; as a donated array it
     is gone then, like JAX's. Copies and pickles are arrays of numpy.
     """
 
@@ -56,23 +57,23 @@ class ResidentArray:
     def size(self) -> int:
         return int(np.prod(self.shape))
 
-    def __array__(self, dtype=None, copy=None) -> np.ndarray:
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
         value = self._fetch()
         wanted = value.dtype if dtype is None else np.dtype(dtype)
         return np.array(value, wanted) if copy or wanted != value.dtype else value
 
-    def __jax_array__(self):
+    def __jax_array__(self) -> Any:
         import jax.numpy
 
         return jax.numpy.asarray(self._fetch())
 
-    def __getattr__(self, name: str):
+    def __getattr__(self, name: str) -> Any:
         # What JAX's arrays have beside: `mean`, `T`, `astype`, `at`, ...
         if name.startswith("_"):
             raise AttributeError(name)
         return getattr(self.__jax_array__(), name)
 
-    def __reduce__(self):
+    def __reduce__(self) -> Any:
         return np.array, (self._fetch(),)
 
     def __float__(self) -> float:
@@ -86,7 +87,7 @@ class ResidentArray:
             raise TypeError("a scalar has no length")
         return self.shape[0]
 
-    def __getitem__(self, at):
+    def __getitem__(self, at: Any) -> Any:
         return self._fetch()[at]
 
     def block_until_ready(self) -> ResidentArray:

@@ -267,6 +267,34 @@ def test_resident_arrays_are_arrays(start):
         np.asarray(value)[0, 0] = 1
 
 
+def test_resident_arrays_go_into_functions_of_jax(start):
+    params, batch = start
+    step = jit(train, donate_argnums=0)
+    params, _ = step(params, batch)
+
+    def norm(p):
+        return sum(jnp.vdot(x, x) for x in jax.tree.leaves(p))
+
+    copied = jax.tree.map(np.asarray, params)
+    for function in (norm, jax.jit(norm), jax.grad(norm), lambda p: jax.nn.relu(p["in"])):
+        for got, expected in zip(
+            jax.tree.leaves(function(params)), jax.tree.leaves(function(copied)), strict=True
+        ):
+            np.testing.assert_array_equal(got, expected)
+    assert isinstance(jax.device_put(params["in"]), jax.Array)
+    # As arguments of JAX's they are looked at, not donated.
+    params, _ = step(params, batch)
+    assert not params["in"].is_deleted()
+
+
+def test_lowering_does_not_compile(start):
+    params, batch = start
+    step = jit(train, machine="no such machine")
+    assert "func.func" in step.lower(params, batch)
+    with pytest.raises(tools.CompileError, match="no such machine"):
+        step(params, batch)
+
+
 def test_the_example_runs(tmp_path):
     root = pathlib.Path(__file__).parents[2]
     paths = {"XDG_CACHE_HOME": str(tmp_path), "PYTHONPATH": str(root / "python")}

@@ -15,9 +15,10 @@ import baechi
 from baechi.native import _placement
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-# What needs no framework.
 CHECKED = [
+    "compiled",
     "evaluator",
+    "jitted",
     "learned/__init__",
     "learned/features",
     "learned/sampling",
@@ -29,6 +30,9 @@ CHECKED = [
     "placing",
     "plots",
     "problem",
+    "program",
+    "resident",
+    "resident_jax",
     "svg",
 ]
 
@@ -58,6 +62,27 @@ def test_types_are_right_and_refuse_what_is_wrong(tmp_path):
     done = mypy(use, *(ROOT / "python" / "baechi" / f"{name}.py" for name in CHECKED))
     errors = [line for line in done.stdout.splitlines() if ": error:" in line]
     assert [int(line.split(":")[1]) for line in errors] == [9, 10, 11], done.stdout
+
+
+def test_a_compiled_step_has_the_types_of_the_step(tmp_path):
+    pytest.importorskip("jax")
+    use = tmp_path / "use.py"
+    use.write_text(
+        "import baechi\n"
+        "def step(x: float, n: int = 1) -> str: return ''\n"
+        "fast = baechi.jit(step, machine='host:2')\n"
+        "right: str = fast(1.0, n=2)\n"
+        "wrong: int = fast(1.0)\n"
+        "fast('x')\n"
+        "@baechi.jit(static_argnums=1)\n"
+        "def again(x: float, n: int) -> float: return x\n"
+        "result: float = again(1.0, 2)\n"
+        "again(1.0)\n"
+        "report: str = again.report()\n"
+        "baechi.jit(step, machines='host:2')\n"
+    )
+    errors = [line for line in mypy(use).stdout.splitlines() if ": error:" in line]
+    assert sorted({int(line.split(":")[1]) for line in errors}) == [5, 6, 10, 12], errors
 
 
 def test_the_stub_is_the_extension_s():
