@@ -132,22 +132,32 @@ def test_types_without_code_are_reported_with_the_operations():
     assert all("test_import.py" in operation.source for operation in caught.value.operations)
 
 
-def test_scatter_of_an_unknown_form_is_reported():
-    def step(x, i):
-        return x.at[i, i].set(0.0)
-
-    with pytest.raises(UnsupportedOperations, match="stablehlo.scatter"):
-        importer.import_step(step, (init.Draws().weight(8, 8), np.int32([1, 3])))
-
-
-def test_the_gradient_of_a_large_table_touches_its_rows_alone():
-    def step(table, rows):
-        return jax.grad(lambda t: jnp.sum(jnp.take(t, rows, axis=0, mode="clip") ** 2))(table)
+@pytest.mark.parametrize("rows", [12, 5000])
+def test_the_gradient_of_a_look_up_touches_its_rows_alone(rows):
+    def step(table, places):
+        return jax.grad(lambda t: jnp.sum(jnp.take(t, places, axis=0, mode="clip") ** 2))(table)
 
     draws = init.Draws()
-    text = importer.import_step(step, (draws.weight(5000, 16), draws.integers(7, high=5000))).text
+    arguments = draws.weight(rows, 16), draws.integers(7, high=rows)
+    text = importer.import_step(step, arguments).text
     assert "scf.for" in text
-    assert "tensor<7x5000xf32>" not in text, "a one-hot matrix"
+    assert f"tensor<7x{rows}xf32>" not in text, "a one-hot matrix"
+    without_loops = importer.import_step(step, arguments, loops=False).text
+    assert "scf.for" not in without_loops and f"tensor<7x{rows}xf32>" in without_loops
+
+
+@pytest.mark.parametrize(
+    "update",
+    [
+        lambda x: x.at[1:3].set(0.5),
+        lambda x: x.at[..., 1::2].add(x[..., ::2]),
+        lambda x: x.at[4:0:-2, 5].multiply(2.0),
+        lambda x: jax.grad(lambda x: jnp.sum(x[::2, 1::3] ** 2))(x),
+    ],
+)
+def test_a_scatter_to_known_places_is_no_loop(update):
+    text = importer.import_step(update, (init.Draws().weight(6, 8),)).text
+    assert "tensor.insert_slice" in text and "scf.for" not in text
 
 
 def check(step, args, tmp_path):
@@ -205,7 +215,7 @@ def branch(x, i):
 
 draws = init.Draws()
 KEY = np.uint32([1, 2**31 + 7])
-TABLE = draws.uniform(1500, 6, low=-2.0, high=2.0)  # too large for a one-hot product
+TABLE = draws.uniform(1500, 6, low=-2.0, high=2.0)
 ROWS = draws.integers(4, 3, low=-2, high=1502)  # some are out of range
 MATRIX = draws.uniform(5, 6, low=-2.0, high=2.0)
 IMAGE = draws.uniform(2, 9, 9, 3, low=-1.0, high=1.0)
@@ -221,6 +231,37 @@ SEMANTICS = {
     "add to one row": (lambda t, i: t.at[i[0]].add(1.0), (TABLE, np.int32([3]))),
     "set elements": (lambda v, i: v.at[i].set(0.5), (draws.uniform(9, low=0.0, high=1.0), ROWS)),
     "largest of rows": (lambda t, i: t.at[i].max(0.5), (TABLE, ROWS)),
+    "rows out of range, clipped": (
+        lambda t, i: t.at[i + 2].add(1.0, mode="clip"), (MATRIX, draws.integers(7, high=5))
+    ),
+    "unsigned rows": (lambda t, i: t.at[i].set(0.5), (MATRIX, np.uint32([1, 2**32 - 1, 4]))),
+    "a function of elements": (lambda x, i: x.at[i].apply(jnp.sin), (MATRIX, np.int32([1, 1]))),
+    "windows": (  # the second is not all inside
+        lambda x, i, u: lax.scatter_add(
+            x, i, u, lax.ScatterDimensionNumbers((1, 2), (), (1, 0)), mode="drop"),
+        (MATRIX, np.int32([[1, 0], [4, 1]]), draws.uniform(2, 2, 3, low=-1.0, high=1.0)),
+    ),
+    "a slice and its gradient": (gradient(lambda x: x.at[1:3, 4].multiply(x[2, ::5])), (MATRIX,)),
+    "slices, turned": (lambda x: x.at[:, 4:0:-2].set(x[::-1, :2]), (MATRIX,)),
+    "slices of the last axis": (gradient(lambda x: x[..., ::2] * x[..., 1::2]), (MATRIX,)),
+    "a slice that is not inside": (
+        lambda x, u: lax.scatter(x, np.int32([4]), u, lax.ScatterDimensionNumbers((0, 1), (), (0,)),
+                                 mode="drop"),
+        (MATRIX, draws.uniform(2, 6, low=-1.0, high=1.0)),
+    ),
+    "elements at pairs": (lambda x, i: x.at[i, i + 1].add(2.0), (MATRIX, np.int32([0, 3, 3]))),
+    "columns": (gradient(lambda x, i: x[:, i]), (MATRIX, np.int32([5, 0, 5]))),
+    "elements of each row": (
+        jax.vmap(lambda row, i: row.at[i].set(0.0)), (MATRIX, np.int32([0, 5, -1, 9, 2]))
+    ),
+    "windows of each row": (
+        jax.vmap(lambda row, i: lax.dynamic_update_slice(row, jnp.ones(2), (i,))),
+        (MATRIX, np.int32([0, 5, -1, 9, 2])),
+    ),
+    "gradient of many picked": (
+        gradient(lambda x, i: jnp.take_along_axis(x, i, axis=-1)),
+        (MATRIX, draws.integers(5, 11, high=6)),
+    ),
     "picking gradient": (
         gradient(lambda x, i: jnp.take_along_axis(x, i, axis=-1)),
         (MATRIX, draws.integers(5, 2, high=6)),

@@ -52,6 +52,12 @@ def _parser() -> argparse.ArgumentParser:
         help="also runs the step in JAX: .npz for the arrays around the first step, "
         ".json for losses and statistics",
     )
+    parser.add_argument(
+        "--no-loops",
+        action="store_true",
+        help="products with one-hot matrices for the gradients of look-ups, for compilers "
+        "without loops",
+    )
     parser.add_argument("--steps", type=int, default=20, help="steps of a .json reference")
     return parser
 
@@ -108,7 +114,7 @@ def _run(options: argparse.Namespace) -> None:
     else:
         name = options.model
         step = configuration.training_step(name, options.preset, settings)
-    imported = importer.import_step(*step, name=name)
+    imported = importer.import_step(*step, name=name, loops=not options.no_loops)
     _write(options.output, imported.text)
     for file in references:
         reference.write(file, name, step[0], imported.signature, options.steps)
@@ -122,8 +128,10 @@ def _run(options: argparse.Namespace) -> None:
 
 
 def _import_onnx(options: argparse.Namespace, sizes: dict[str, object]) -> None:
-    if options.preset or options.reference:
-        raise ImportFailure("--preset and --reference are for JAX steps, not for ONNX models")
+    if options.preset or options.reference or options.no_loops:
+        raise ImportFailure(
+            "--preset, --reference and --no-loops are for JAX steps, not for ONNX models"
+        )
     if wrong := [key for key, size in sizes.items() if type(size) is not int or size < 1]:
         raise ImportFailure(f"--set {wrong[0]}={sizes[wrong[0]]}: expected a size, as in batch=8")
     try:

@@ -43,17 +43,23 @@ class ImportedStep:
 
 
 def import_step(
-    step: Callable, args: Sequence[Any], donate_argnums: Sequence[int] = (), name: str = "step"
+    step: Callable,
+    args: Sequence[Any],
+    donate_argnums: Sequence[int] = (),
+    name: str = "step",
+    loops: bool = True,
 ) -> ImportedStep:
     """Imports `step(*args)` as a module `name` with one function, `@step`.
 
     The leaves of `args` are initial values (baechi.init) or arrays. Donated
-    arguments are replaced by their next values after every step.
+    arguments are replaced by their next values after every step. Without `loops`
+    the gradients of look-ups are products with one-hot matrices, for compilers
+    that have none.
     Raises ImportFailure.
     """
     signature, traced = describe(step, args, donate_argnums)
     lowered = traced.lower(
-        lowering_platforms=("cpu",), _private_parameters=rules.lowering_parameters()
+        lowering_platforms=("cpu",), _private_parameters=rules.lowering_parameters(loops)
     )
     module = lowered.compiler_ir("stablehlo")
     with module.context, ir.Location.unknown():

@@ -20,45 +20,39 @@ from jax.interpreters import mlir
 from baechi.importer import threefry
 from baechi.importer.pooling import max_pool_gradient
 
-# Gradients of look-ups in larger tables stay scatters, which become loops over the rows that are
-# touched (scatter.py). Below, a product costs little, and consumers without loops can run it.
-MOST_PRODUCT_ROWS = 1024
+# Of so many elements that are picked from a line the gradient compares each with all of the
+# line; of more it is a scatter (scatter.py).
+_MOST_PICKED = 8
 
 
 class UnknownForm(Exception):
     """A replacement does not know the form of the operation at hand."""
 
 
-def _one_hot(indices, size: int, dtype):
-    """[..., 1] indices to [..., size]; an index out of range gives zeros, as a
-    scatter drops it."""
-    return (indices == jnp.arange(size, dtype=indices.dtype)).astype(dtype)
-
-
-def scatter_add(operand, indices, updates, *, dimension_numbers, **_):
-    """The gradients of `table[indices]` and of `take_along_axis(x, indices, -1)`."""
-    if not jnp.issubdtype(operand.dtype, jnp.floating):
+def scatter_add(operand, indices, updates, *, dimension_numbers, mode, **_):
+    """The gradient of `take_along_axis(x, indices, -1)` (a loss's look-up of its targets)
+    as elementwise work, which is fused with what is around it."""
+    if not _is_picked(operand, indices, dimension_numbers):
         raise UnknownForm
-    dims = dimension_numbers
-    batch = indices.shape[:-1]
-    rows = (
-        indices.shape[-1] == 1
-        and not dims.operand_batching_dims
-        and tuple(dims.inserted_window_dims) == (0,)
-        and tuple(dims.scatter_dims_to_operand_dims) == (0,)
-        and tuple(dims.update_window_dims) == tuple(range(len(batch), updates.ndim))
-        and updates.shape[len(batch) :] == operand.shape[1:]
-    )
-    if rows and operand.shape[0] > MOST_PRODUCT_ROWS:
-        raise UnknownForm
-    if rows:  # a matrix product: exact but for the order of the sums
-        count = math.prod(batch)
-        hot = _one_hot(indices.reshape(count, 1), operand.shape[0], operand.dtype)
-        added = lax.dot_general(hot, updates.reshape(count, -1), (((0,), (0,)), ((), ())))
-        return operand + added.reshape(operand.shape)
-
     last = operand.ndim - 1
-    picked = (
+    size, count = operand.shape[last], math.prod(indices.shape[last:-1])
+    if count > _MOST_PICKED:
+        raise UnknownForm
+    if mode == lax.GatherScatterMode.CLIP:
+        indices = jnp.clip(indices, 0, size - 1)
+    lines = operand.shape[:last]
+    indices, updates = indices.reshape(*lines, count), updates.reshape(*lines, count)
+    positions = jnp.arange(size, dtype=indices.dtype)
+    for k in range(count):  # an index out of range is nowhere, as a scatter drops it
+        hit = indices[..., k : k + 1] == positions
+        operand = operand + jnp.where(hit, updates[..., k : k + 1], jnp.zeros((), updates.dtype))
+    return operand
+
+
+def _is_picked(operand, indices, dims) -> bool:
+    last = operand.ndim - 1
+    batch = indices.shape[:-1]
+    return (
         last >= 1
         and indices.shape[-1] == 1
         and tuple(dims.operand_batching_dims) == tuple(range(last))
@@ -68,11 +62,33 @@ def scatter_add(operand, indices, updates, *, dimension_numbers, **_):
         and not dims.update_window_dims
         and operand.shape[:last] == batch[:last]
     )
-    if picked:
-        hot = _one_hot(indices, operand.shape[last], operand.dtype)
-        added = hot * updates[..., None]
-        return operand + added.sum(axis=tuple(range(last, added.ndim - 1)))
-    raise UnknownForm
+
+
+def rows_as_product(operand, indices, updates, *, dimension_numbers, mode, **options):
+    """The gradient of `table[rows]` as a product with a one-hot matrix, for compilers
+    without loops. An infinite update reaches other rows as NaN."""
+    dims = dimension_numbers
+    batch = indices.shape[:-1]
+    rows = (
+        jnp.issubdtype(operand.dtype, jnp.floating)
+        and indices.shape[-1] == 1
+        and not dims.operand_batching_dims
+        and tuple(dims.inserted_window_dims) == (0,)
+        and tuple(dims.scatter_dims_to_operand_dims) == (0,)
+        and tuple(dims.update_window_dims) == tuple(range(len(batch), updates.ndim))
+        and updates.shape[len(batch) :] == operand.shape[1:]
+    )
+    if not rows:
+        return scatter_add(
+            operand, indices, updates, dimension_numbers=dims, mode=mode, **options
+        )
+    if mode == lax.GatherScatterMode.CLIP:
+        indices = jnp.clip(indices, 0, operand.shape[0] - 1)
+    count = math.prod(batch)
+    positions = jnp.arange(operand.shape[0], dtype=indices.dtype)
+    hot = (indices.reshape(count, 1) == positions).astype(operand.dtype)
+    added = lax.dot_general(hot, updates.reshape(count, -1), (((0,), (0,)), ((), ())))
+    return operand + added.reshape(operand.shape)
 
 
 def select_and_scatter_add(
@@ -123,8 +139,12 @@ def _rule(primitive, replacement):
     return rule
 
 
-def lowering_parameters() -> mlir.LoweringParameters:
-    """What makes JAX use the replacements when it lowers a step."""
-    rules = [(primitive, _rule(primitive, f)) for primitive, f in _REPLACEMENTS.items()]
+def lowering_parameters(loops: bool = True) -> mlir.LoweringParameters:
+    """What makes JAX use the replacements when it lowers a step; without `loops`, products
+    in place of the loops of look-ups' gradients."""
+    replacements = dict(_REPLACEMENTS)
+    if not loops:
+        replacements[lax.scatter_add_p] = rows_as_product
+    rules = [(primitive, _rule(primitive, f)) for primitive, f in replacements.items()]
     rules.append((random_internal.threefry2x32_p, threefry.lowering))
     return mlir.LoweringParameters(override_lowering_rules=tuple(rules))

@@ -14,11 +14,13 @@ from jaxlib.mlir.dialects import stablehlo
 
 from baechi.importer import threefry
 from baechi.importer.module import attribute_names, concatenate, replace_operations
-from baechi.importer.scatter import rows_loop
+from baechi.importer.scatter import scatter
 
 
 def rewrite(module: ir.Module) -> None:
     """All rewrites, in place, inside the module's own context."""
+    # First: it looks at how indices are computed.
+    replace_operations(ir, module, {stablehlo.ScatterOp.OPERATION_NAME: scatter})
     replace_operations(ir, module, _REWRITES)
 
 
@@ -103,7 +105,6 @@ _REWRITES = {
     stablehlo.WhileOp.OPERATION_NAME: _while,
     stablehlo.CaseOp.OPERATION_NAME: _case,
     stablehlo.OptimizationBarrierOp.OPERATION_NAME: _barrier,
-    stablehlo.ScatterOp.OPERATION_NAME: rows_loop,
     stablehlo.CustomCallOp.OPERATION_NAME: threefry.generic,
 }
 
