@@ -72,7 +72,8 @@ class Program:
             model = pathlib.Path(folder) / "model.mlir"
             file = pathlib.Path(folder) / "step.so"
             model.write_text(text)
-            tools.run("baechi-run", model, "--emit=so", f"--output={file}", *options.flags())
+            flags = ("--emit=so", f"--output={file}", *options.flags())
+            tools.run("baechi-run", model, *flags, hidden=model)
             # The code stays mapped when its file is gone.
             self.library = StepLibrary(file)
         self._wall_ns: list[int] = []
@@ -155,6 +156,7 @@ class Program:
                 f"--baechi-explain={name}",
                 "-o",
                 os.devnull,
+                hidden=model,
             )
         lines = done.stderr.splitlines()
         first = [i for i, line in enumerate(lines) if ": remark: " in line]

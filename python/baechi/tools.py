@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import pathlib
+import re
 import shutil
 import subprocess
 import sys
@@ -52,11 +53,15 @@ def main() -> NoReturn:
         sys.exit(f"{name}: error: {error}")
 
 
-def run(name: str, *arguments: object) -> subprocess.CompletedProcess[str]:
-    """Runs a tool to its end. Raises CompileError with what it said."""
+def run(
+    name: str, *arguments: object, hidden: pathlib.Path | None = None
+) -> subprocess.CompletedProcess[str]:
+    """Runs a tool to its end. Raises CompileError with what it said, without the places
+    in `hidden`, a file that the user does not see."""
     command = [str(word) for word in (find(name), *arguments)]
     done = subprocess.run(command, capture_output=True, text=True)
     if done.returncode != 0:
-        errors = [line for line in done.stderr.splitlines() if "error:" in line]
+        place = re.compile(rf"^(?:<unknown>|{re.escape(str(hidden))})(?::\d+)*: ")
+        errors = [place.sub("", line) for line in done.stderr.splitlines() if "error:" in line]
         raise CompileError("\n".join(errors) or f"{name} failed:\n{done.stderr[-2000:]}")
     return done

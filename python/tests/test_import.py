@@ -106,28 +106,39 @@ def test_scopes_become_names():
 def test_unsupported_operations_are_reported_together():
     def step(x):
         with jax.named_scope("encoder"):
-            y = jnp.sort(x)
+            y = jnp.linalg.cholesky(x)
         return y, jnp.fft.rfft(x).real
 
     with pytest.raises(UnsupportedOperations) as caught:
-        importer.import_step(step, (init.Draws().weight(8),))
+        importer.import_step(step, (init.Draws().weight(8, 8),))
     operations = {operation.operation: operation for operation in caught.value.operations}
-    assert {"stablehlo.sort", "stablehlo.fft"} <= set(operations)
-    assert operations["stablehlo.sort"].scope.startswith("encoder/")
-    assert re.search(r"test_import\.py:\d+:\d+$", operations["stablehlo.sort"].source)
+    assert {"stablehlo.custom_call", "stablehlo.fft"} <= set(operations)
+    assert operations["stablehlo.custom_call"].scope.startswith("encoder/")
+    assert re.search(r"test_import\.py:\d+:\d+$", operations["stablehlo.custom_call"].source)
+
+
+def test_what_a_pass_stumbles_over_is_an_operation_with_its_line(monkeypatch):
+    monkeypatch.delitem(importer.stablehlo._REWRITES, "stablehlo.pad")
+
+    def step(x):  # the conversion inserts nothing after the end
+        with jax.named_scope("encoder"):
+            return lax.pad(x[:0], 0.0, [(2, 0, 1)])
+
+    with pytest.raises(UnsupportedOperations, match=r"test_import\.py:\d+.*'encoder/pad'"):
+        importer.import_step(step, (init.Draws().weight(8),))
 
 
 def test_types_without_code_are_reported_with_the_operations():
     def step(x):
         narrow = x.astype(jnp.float8_e4m3fn).astype(jnp.float32)
-        return jnp.sort(x), jnp.real(x * 1j), narrow
+        return jnp.linalg.cholesky(x), jnp.real(x * 1j), narrow
 
     with pytest.raises(UnsupportedOperations) as caught:
-        importer.import_step(step, (init.Draws().weight(8),))
+        importer.import_step(step, (init.Draws().weight(8, 8),))
     assert [operation.operation for operation in caught.value.operations] == [
         "stablehlo.convert of f8E4M3FN",
         "stablehlo.convert of complex<f32>",
-        "stablehlo.sort",
+        "stablehlo.custom_call",
     ]
     assert all("test_import.py" in operation.source for operation in caught.value.operations)
 
@@ -267,6 +278,17 @@ SEMANTICS = {
         (MATRIX, draws.integers(5, 2, high=6)),
     ),
     "max pool gradient": (gradient(max_pool), (IMAGE,)),
+    "min pool gradient": (
+        gradient(lambda x: lax.reduce_window(x, jnp.inf, lax.min, (1, 2, 2, 1), (1, 2, 2, 1),
+                                             "SAME")),
+        (IMAGE,),
+    ),
+    "padding of nothing": (lambda x: lax.pad(x[:0], 1.5, [(2, 1, 1), (0, 1, 0)]), (MATRIX,)),
+    "sort": (lambda x: (jnp.sort(x, axis=0), jnp.argsort(-x)), (MATRIX,)),
+    "sort by two keys": (lambda i, x: lax.sort((i, -i, x), num_keys=2), (ROWS, ROWS)),
+    "sort gradient": (gradient(lambda x: jnp.sort(x) * jnp.arange(6.0)), (MATRIX,)),
+    "median": (lambda x: jnp.median(x, axis=1), (MATRIX,)),
+    "permutation": (lambda key: jax.random.permutation(key, 37), (KEY,)),
     "top k": (lambda x: lax.top_k(x, 3), (MATRIX,)),
     "concatenate": (lambda x: jnp.concatenate([x, x * 2, x], axis=1), (MATRIX,)),
     "concatenate booleans": (lambda x: jnp.concatenate([x > 0, x < 1]).sum(), (MATRIX,)),

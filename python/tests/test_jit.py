@@ -22,7 +22,7 @@ from baechi import init, models, tools  # noqa: E402
 from baechi.importer.errors import ImportFailure  # noqa: E402
 from baechi.resident import ResidentArray  # noqa: E402
 
-jnp = jax.numpy
+jnp, lax = jax.numpy, jax.lax
 
 
 pytestmark = needs.tool("baechi-run")
@@ -416,3 +416,38 @@ def test_a_step_without_a_signature():
     with pytest.raises(ValueError, match="no signature"):
         baechi.jit(max, static_argnames="key")
     assert callable(baechi.jit(max))
+
+
+def test_orders_are_xlas():
+    """NaNs are beyond infinity, for `top_k` by their signs; equal elements keep their order."""
+    x = np.float32([0, -0.0, np.nan, np.copysign(np.nan, -1), np.inf, -np.inf, 1, -1, 0, -0.0, 3])
+    rows = np.stack([x, x[::-1], np.roll(x, 3)])
+    integers = (rows != 0).astype(np.int8) * np.arange(11, dtype=np.int8)
+
+    def orders(x, i):
+        return (
+            [lax.top_k(x, 11), lax.top_k(x.astype(jnp.bfloat16), 4), lax.approx_max_k(x, 3)],
+            [lax.top_k(i, 5), lax.top_k(i.astype(jnp.uint8) - 3, 3), lax.top_k(x, 2, axis=0)],
+            [jnp.sort(x), jnp.argsort(x), jnp.argsort(i, descending=True), jnp.sort(x > 0)],
+            [lax.sort((i, x), num_keys=1), jnp.unique(i, size=12), lax.top_k(jnp.tile(i, 4), 40)],
+        )
+
+    ours, theirs = jit(orders)(rows, integers), jax.jit(orders)(rows, integers)
+    for a, e in zip(jax.tree.leaves(ours), jax.tree.leaves(theirs), strict=True):
+        assert a.dtype == e.dtype
+        np.testing.assert_array_equal(np.asarray(a, np.float64), np.asarray(e, np.float64))
+        np.testing.assert_array_equal(np.signbit(a), np.signbit(e))
+
+
+def test_empty_and_equal_results():
+    def step(x):
+        return x[:, :0], x.mean(), x.mean(axis=(0, 1)), lax.top_k(x, 0), x[:0] + 1
+
+    x = np.ones((3, 4), np.float32)
+    assert_close(jit(step)(x), jax.jit(step)(x))
+
+
+def test_errors_name_no_files_of_ours():
+    step = jit(lambda x: jnp.tanh(x @ x), machine="host:1@1KiB")
+    with pytest.raises(tools.CompileError, match="^error: no placement can fit"):
+        step(np.ones((64, 64), np.float32))

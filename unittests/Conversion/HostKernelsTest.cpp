@@ -174,6 +174,35 @@ func.func private @scatter_add(%hot: tensor<7x5xf32>, %g: tensor<7x3xf32>) -> te
       ASSERT_EQ(mask[i * 5 + j], ids[i] == j ? 1 : 0);
 }
 
+TEST(HostKernels, EqualResults) {
+  Kernels kernels(R"(
+func.func private @twice(%x: tensor<2x3xf32>) -> (tensor<2x3xf32>, tensor<2x3xf32>) attributes {baechi.kernel} {
+  %e = tensor.empty() : tensor<2x3xf32>
+  %y = linalg.exp ins(%x : tensor<2x3xf32>) outs(%e : tensor<2x3xf32>) -> tensor<2x3xf32>
+  return %y, %y : tensor<2x3xf32>, tensor<2x3xf32>
+})");
+  auto x = Array<float>::numbers(6);
+  Array<float> first(6, NAN), second(6, NAN);
+  kernels.call("twice", x, first, second);
+  EXPECT_NEAR(first[5], std::exp(x[5]), 1e-4f);
+  expectNear(second, std::vector<float>(first.begin(), first.end()), 0);
+}
+
+TEST(HostKernels, RowsOfNone) {
+  Kernels kernels(R"(
+func.func private @none(%x: tensor<3x0xf32>, %y: tensor<2xf32>) -> (tensor<3x0xf32>, tensor<2xf32>) attributes {baechi.kernel} {
+  %e = tensor.empty() : tensor<3x0xf32>
+  %z = linalg.exp ins(%x : tensor<3x0xf32>) outs(%e : tensor<3x0xf32>) -> tensor<3x0xf32>
+  %f = tensor.empty() : tensor<2xf32>
+  %w = linalg.exp ins(%y : tensor<2xf32>) outs(%f : tensor<2xf32>) -> tensor<2xf32>
+  return %z, %w : tensor<3x0xf32>, tensor<2xf32>
+})");
+  auto y = Array<float>::numbers(2);
+  Array<float> none(0), w(2, NAN);
+  kernels.call("none", none, y, none, w);
+  EXPECT_NEAR(w[1], std::exp(y[1]), 1e-5f);
+}
+
 TEST(HostKernels, ColumnReduction) {
   Kernels kernels(R"(
 func.func private @sum(%x: tensor<9x33xf32>) -> (tensor<33xf32>, tensor<f32>) attributes {baechi.kernel} {

@@ -110,8 +110,10 @@ LogicalResult baechi::bufferizeKernels(ModuleOp kernels,
   addBufferization(bufferize);
   if (failed(bufferize.run(kernels)))
     return failure();
-  for (auto kernel : kernels.getOps<func::FuncOp>())
+  for (auto kernel : kernels.getOps<func::FuncOp>()) {
     separateCarriedBuffers(kernel);
+    separateResults(kernel);
+  }
 
   PassManager outParams(kernels.getContext());
   addOutParams(outParams);

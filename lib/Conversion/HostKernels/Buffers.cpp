@@ -105,6 +105,38 @@ void baechi::separateCarriedBuffers(func::FuncOp kernel) {
   });
 }
 
+void baechi::separateResults(func::FuncOp kernel) {
+  Operation *end = kernel.getBody().front().getTerminator();
+  OpBuilder builder(end);
+  llvm::SmallDenseSet<Value> seen;
+  for (OpOperand &operand : end->getOpOperands()) {
+    if (seen.insert(carriedBuffer(operand.get())).second)
+      continue;
+    Type type = operand.get().getType();
+    Value own = allocateLike(builder, end->getLoc(), cast<MemRefType>(type));
+    memref::CopyOp::create(builder, end->getLoc(), operand.get(), own);
+    operand.set(castTo(builder, end->getLoc(), own, type));
+  }
+}
+
+void baechi::flattenEmptyArguments(func::FuncOp kernel) {
+  OpBuilder builder = OpBuilder::atBlockBegin(&kernel.getBody().front());
+  for (BlockArgument argument : kernel.getArguments()) {
+    auto type = cast<MemRefType>(argument.getType());
+    if (type.getNumElements() != 0 || type.getRank() == 1)
+      continue;
+    argument.setType(MemRefType::get({0}, type.getElementType()));
+    if (argument.use_empty())
+      continue;
+    auto whole = memref::ReinterpretCastOp::create(
+        builder, kernel.getLoc(), type, argument, /*offset=*/0, type.getShape(),
+        type.getStridesAndOffset().first);
+    argument.replaceAllUsesExcept(whole, whole);
+  }
+  kernel.setFunctionType(builder.getFunctionType(
+      kernel.getBody().getArgumentTypes(), kernel.getResultTypes()));
+}
+
 //===----------------------------------------------------------------------===//
 // Results in the buffers of arguments
 //===----------------------------------------------------------------------===//

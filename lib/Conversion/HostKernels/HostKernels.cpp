@@ -79,8 +79,10 @@ LogicalResult lowerToPointers(ModuleOp copies) {
   if (failed(products) || failed(bufferizeKernels(copies, signatures)) ||
       failed(lowerToLoops(copies, signatures)))
     return failure();
-  for (auto kernel : copies.getOps<func::FuncOp>())
+  for (auto kernel : copies.getOps<func::FuncOp>()) {
+    flattenEmptyArguments(kernel);
     markPointers(kernel, signatures.find(kernel.getSymNameAttr())->second);
+  }
   append(**products, copies);
   return success();
 }

@@ -38,6 +38,9 @@ mlir::LogicalResult bufferizeKernels(mlir::ModuleOp kernels,
 /// may be hoisted out of its loops.
 void separateCarriedBuffers(mlir::func::FuncOp kernel);
 
+/// Gives every result a buffer of its own; two that are equal may share one.
+void separateResults(mlir::func::FuncOp kernel);
+
 /// Redirects results through a buffer of their own where writing them into the
 /// buffer of an argument that they may alias would not be safe.
 void protectAliases(mlir::func::FuncOp kernel,
@@ -56,6 +59,10 @@ mlir::LogicalResult placeAllocations(mlir::func::FuncOp kernel);
 /// allocations.
 mlir::LogicalResult lowerToLoops(mlir::ModuleOp kernels,
                                  const KernelSignatures &signatures);
+
+/// Makes arguments without elements tensors of rank 1: a row of none, as in 3x0, has a
+/// stride of 0, which no pointer stands for.
+void flattenEmptyArguments(mlir::func::FuncOp kernel);
 
 /// Says which of the kernel's pointers overlap no other, and their alignment.
 void markPointers(mlir::func::FuncOp kernel, const KernelSignature &signature);

@@ -65,22 +65,38 @@ def import_step(
     with module.context, ir.Location.unknown():
         _load_dialects()
         inline_calls(module)
-        PassManager.parse(_TO_STABLEHLO).run(module.operation)
+        _run(_TO_STABLEHLO, module)
         stablehlo.rewrite(module)
         module.operation.verify()
         unsupported = _unknown_types(module)
-        PassManager.parse(_TO_LINALG).run(module.operation)
+        _run(_TO_LINALG, module, unsupported)
         make_signless(module)
         unsupported += _unconverted(module)
         if unsupported:
             raise UnsupportedOperations(unsupported)
-        PassManager.parse(_CLEAN_UP).run(module.operation)
+        _run(_CLEAN_UP, module)
         (function,) = module.body.operations
         if len(function.arguments) != len(signature.arguments):
             raise ImportFailure("the step captures arrays; pass them as arguments")
         annotate(ir, module, name, signature.arguments, signature.results)
         count = name_operations(ir, module, locations.name_of)
         return ImportedStep(module.operation.get_asm(enable_debug_info=True), count, signature)
+
+
+def _run(pipeline: str, module: ir.Module, unsupported: Sequence[Unsupported] = ()) -> None:
+    """Runs passes. What one stumbles over is an operation that it does not know."""
+    try:
+        PassManager.parse(pipeline).run(module.operation)
+    except ir.MLIRError as error:
+        stumbled = [
+            Unsupported(
+                f"an operation ({each.message})",
+                locations.name_of(each.location),
+                locations.source_of(each.location),
+            )
+            for each in error.error_diagnostics
+        ]
+        raise UnsupportedOperations([*unsupported, *stumbled]) from error
 
 
 def _load_dialects() -> None:

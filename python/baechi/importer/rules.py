@@ -15,9 +15,10 @@ import jax.numpy as jnp
 from jax import lax
 from jax._src import prng as random_internal  # where threefry's primitive is
 from jax._src.interpreters import mlir as internal  # the table of JAX's own rules
+from jax._src.lax.ann import approx_top_k_p
 from jax.interpreters import mlir
 
-from baechi.importer import threefry
+from baechi.importer import sorting, threefry
 from baechi.importer.pooling import max_pool_gradient
 
 # Of so many elements that are picked from a line the gradient compares each with all of the
@@ -94,34 +95,19 @@ def rows_as_product(operand, indices, updates, *, dimension_numbers, mode, **opt
 def select_and_scatter_add(
     source, operand, *, select_prim, window_dimensions, window_strides, padding
 ):
-    """The gradient of max pooling."""
-    if select_prim is not lax.ge_p:
+    """The gradient of max pooling, and of the pooling of least elements."""
+    if select_prim not in (lax.ge_p, lax.le_p):
         raise UnknownForm
+    operand = operand if select_prim is lax.ge_p else -operand
     return max_pool_gradient(source, operand, window_dimensions, window_strides, padding)
-
-
-def top_k(operand, *, k, axis, **_):
-    """Repeated maximum; the lowest index among equals, as in JAX."""
-    if axis != operand.ndim - 1 or not jnp.issubdtype(operand.dtype, jnp.floating):
-        raise UnknownForm
-    size = operand.shape[axis]
-    positions = jnp.arange(size, dtype=jnp.int32)
-    free = jnp.ones(operand.shape, bool)
-    values, indices = [], []
-    for _ in range(k):
-        value = jnp.max(jnp.where(free, operand, -jnp.inf), axis=-1)
-        candidate = free & (operand == value[..., None])
-        index = jnp.min(jnp.where(candidate, positions, size), axis=-1)
-        free = free & (positions != index[..., None])
-        values.append(value)
-        indices.append(index)
-    return jnp.stack(values, axis=-1), jnp.stack(indices, axis=-1)
 
 
 _REPLACEMENTS = {
     lax.scatter_add_p: scatter_add,
     lax.select_and_scatter_add_p: select_and_scatter_add,
-    lax.top_k_p: top_k,
+    lax.sort_p: sorting.sort,
+    lax.top_k_p: sorting.top_k,
+    approx_top_k_p: sorting.approx_top_k,
 }
 
 

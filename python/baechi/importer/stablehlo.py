@@ -92,6 +92,23 @@ def _slice(operation):
     return ir.Operation.create("tensor.empty", results=[result_type]).results
 
 
+def _pad(operation):
+    """Around nothing there is only the padding."""
+    if 0 not in ir.RankedTensorType(operation.operands[0].type).shape:
+        return None
+    return [
+        stablehlo.BroadcastInDimOp(
+            operation.results[0].type, operation.operands[1], ir.DenseI64ArrayAttr.get([])
+        ).result
+    ]
+
+
+def _reduce(operation):
+    """Along no dimension nothing is reduced."""
+    dimensions = ir.DenseI64ArrayAttr(operation.attributes["dimensions"])
+    return list(operation.operands)[: len(operation.results)] if not len(dimensions) else None
+
+
 def _barrier(operation):
     """Orders nothing that values do not: dropped."""
     return list(operation.operands)
@@ -101,6 +118,8 @@ _REWRITES = {
     stablehlo.ConcatenateOp.OPERATION_NAME: _concatenate,
     stablehlo.ConvolutionOp.OPERATION_NAME: _product,
     stablehlo.DotGeneralOp.OPERATION_NAME: _product,
+    stablehlo.PadOp.OPERATION_NAME: _pad,
+    stablehlo.ReduceOp.OPERATION_NAME: _reduce,
     stablehlo.SliceOp.OPERATION_NAME: _slice,
     stablehlo.WhileOp.OPERATION_NAME: _while,
     stablehlo.CaseOp.OPERATION_NAME: _case,
