@@ -66,6 +66,7 @@ llvm_config.add_tool_substitutions(
         # Passes in a pipeline's text, "(baechi-place{", are no tools.
         ToolSubst(tool, FindTool(tool), pre=r".-^/\<(,", unresolved="ignore")
         for tool in (
+            "RuntimeCudaTests",
             "baechi-lsp-server",
             "baechi-opt",
             "baechi-place",

@@ -18,6 +18,7 @@
 #include "Baechi/Runtime/Error.h"
 #include "Baechi/Runtime/Program.h"
 #include "core/Asynchronous.h"
+#include "ranks/Port.h"
 
 #include <cstddef>
 #include <memory>
@@ -70,15 +71,43 @@ enum class Memory : uint8_t {
   Own,  ///< Driver::connect says how messages move
 };
 
+/// Which device it is of those of its kind that share what there is: the GPUs
+/// that a process sees, say.
+struct Share {
+  int32_t ordinal = 0;
+  int32_t count = 1;
+};
+
+class Ranks;
+
+/// The devices of a program over several ranks, as each of them knows them.
+struct RankDevices {
+  Ranks &ranks;
+  const Program &program;
+  /// Of each device.
+  const std::vector<int32_t> &owners;
+  const std::vector<Share> &shares;
+  const std::vector<std::unique_ptr<Driver>> &drivers;
+  /// Of each rank: what DriverKind::inventory told there.
+  const std::vector<std::string> &inventories;
+};
+
 /// A row of the table of drivers.
 struct DriverKind {
   std::string_view name;
   /// Calls the device's entry, which must therefore exist.
   bool runsEntry;
   Memory memory;
-  /// `ordinal`: the device's position among those of its kind.
   std::unique_ptr<Driver> (*make)(const DeviceInfo &device, Entry entry,
-                                  int32_t ordinal);
+                                  Share share);
+  /// Over several ranks: what the devices of this process can lie on, for the
+  /// others. Processes that tell the same share it. Null: it is their own.
+  std::string (*inventory)() = nullptr;
+  /// By all ranks, when all devices have started: ports for the queues between
+  /// ranks. An error is the same on all of them. Null: the transport reaches
+  /// the devices' memory.
+  Expected<RankConnections> (*connectRanks)(const RankDevices &devices) =
+      nullptr;
 };
 
 /// The driver for a device kind; null when this build has none.

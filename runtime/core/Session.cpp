@@ -56,14 +56,17 @@ public:
   }
 
   static Expected<std::unique_ptr<Implementation>>
-  create(Program program, const SymbolResolver &resolve,
-         SessionOptions options);
+  create(Program program, const SymbolResolver &resolve, SessionOptions options,
+         std::vector<std::string> inventories);
   Error start(const std::vector<int> &processors);
+  Error connectRanks();
   Error step();
 
   std::shared_ptr<SessionState> state;
   SessionOptions options;
   std::vector<std::thread> threads;
+  /// What each rank's devices can lie on.
+  std::vector<std::string> inventories;
   Timeline timeline;
   bool usable = true;
   bool hasResults = false;
@@ -135,6 +138,35 @@ Error Session::Implementation::connectDevices() {
                    state->program.devices[queues[i].to].name +
                    "): " + mover.error().message());
     state->exchange.setMover(i, std::move(*mover));
+  }
+  return Error();
+}
+
+/// By all ranks: gives the queues between them their ports, where one is
+/// needed. All know alike whether one is.
+Error Session::Implementation::connectRanks() {
+  const Program &program = state->program;
+  const std::vector<int32_t> &owners = state->relay->deviceOwners();
+  std::vector<const DriverKind *> kinds;
+  for (const QueueInfo &queue : program.queues)
+    for (int32_t end : {queue.from, queue.to}) {
+      const DriverKind *kind = findDriver(program.devices[end].kind);
+      if (owners[queue.from] != owners[queue.to] && kind &&
+          kind->connectRanks &&
+          std::find(kinds.begin(), kinds.end(), kind) == kinds.end())
+        kinds.push_back(kind);
+    }
+  for (const DriverKind *kind : kinds) {
+    Expected<RankConnections> made =
+        kind->connectRanks({*options.ranks, program, owners, state->shares,
+                            state->drivers, inventories});
+    if (!made)
+      return made.takeError();
+    for (RankConnections::Connection &connection : made->ports) {
+      state->relay->setPort(connection.queue, *connection.port);
+      state->exchange.setMover(connection.queue, std::move(connection.port));
+    }
+    state->relay->setFabric(std::move(made->fabric));
   }
   return Error();
 }
@@ -289,7 +321,8 @@ static int32_t spinsFor(size_t threads, const HostInfo &host) {
 
 Expected<std::unique_ptr<Session::Implementation>>
 Session::Implementation::create(Program program, const SymbolResolver &resolve,
-                                SessionOptions options) try {
+                                SessionOptions options,
+                                std::vector<std::string> inventories) try {
   if (Error error = program.check())
     return error;
   std::vector<const DriverKind *> kinds;
@@ -333,14 +366,15 @@ Session::Implementation::create(Program program, const SymbolResolver &resolve,
   // A relay looks at its messages all the time, too.
   size_t threads =
       ranks ? (here + 1) * size_t(ranks->transport().ranksHere()) : here;
-  auto state = std::make_shared<SessionState>(std::move(program), kinds,
-                                              holdsData, entries,
-                                              spinsFor(threads, host), options);
+  auto state = std::make_shared<SessionState>(
+      std::move(program), kinds, holdsData, entries, spinsFor(threads, host),
+      options, inventories);
   if (state->relay)
     if (Error error = state->relay->check())
       return error;
   auto implementation =
       std::make_unique<Implementation>(std::move(state), std::move(options));
+  implementation->inventories = std::move(inventories);
   if (Error error = implementation->start(host.processors))
     return error;
   return implementation;
@@ -348,25 +382,56 @@ Session::Implementation::create(Program program, const SymbolResolver &resolve,
   return Error(std::string("the session cannot be created: ") + error.what());
 }
 
+/// What the devices of a program can lie on here, for the other ranks.
+static std::string describeInventory(const Program &program) {
+  std::string text;
+  std::vector<const DriverKind *> told;
+  for (const DeviceInfo &device : program.devices) {
+    const DriverKind *kind = findDriver(device.kind);
+    if (!kind || !kind->inventory ||
+        std::find(told.begin(), told.end(), kind) != told.end())
+      continue;
+    told.push_back(kind);
+    text += kind->inventory();
+  }
+  return text;
+}
+
 Expected<std::unique_ptr<Session>>
 Session::create(Program program, const SymbolResolver &resolve,
                 SessionOptions options) {
   std::shared_ptr<Ranks> ranks = options.ranks;
   std::string same = ranks ? describeProgram(program) : "";
-  Error refused = ranks ? ranks->renew() : Error();
-  if (refused)
-    return refused;
-  auto made = Implementation::create(std::move(program), resolve,
-                                     std::move(options));
+  std::vector<std::string> inventories;
+  if (ranks) {
+    if (Error error = ranks->renew())
+      return error;
+    Expected<std::vector<std::string>> told =
+        ranks->gather(describeInventory(program));
+    if (!told)
+      return told.takeError();
+    inventories = std::move(*told);
+  }
+  auto made = Implementation::create(
+      std::move(program), resolve, std::move(options), std::move(inventories));
   // What fails on one rank fails on all.
   if (ranks)
-    refused = ranks->agree(made ? Error() : made.error(), same);
-  if (refused)
-    return refused;
+    if (Error refused = ranks->agree(made ? Error() : made.error(), same))
+      return refused;
   if (!made)
     return made.takeError();
+  if (ranks)
+    if (Error refused = (*made)->connectRanks())
+      return refused;
   (*made)->following = ranks != nullptr;
   return std::unique_ptr<Session>(new Session(std::move(*made)));
+}
+
+Error Session::decline(Ranks &ranks, const Error &why) {
+  if (Error error = ranks.renew())
+    return error;
+  Expected<std::vector<std::string>> told = ranks.gather("");
+  return told ? ranks.agree(why, "") : told.takeError();
 }
 
 Error Session::follow() {

@@ -27,10 +27,12 @@ namespace baechi::runtime {
 /// Owned by the session and by each device thread: a thread that had to be left
 /// behind inside a kernel keeps what it may still touch.
 struct SessionState {
+  /// `inventories`: of each rank, see DriverKind.
   SessionState(Program program, const std::vector<const DriverKind *> &kinds,
                const std::vector<bool> &holdsData,
                const std::vector<Entry> &entries, int32_t spins,
-               const SessionOptions &options)
+               const SessionOptions &options,
+               const std::vector<std::string> &inventories)
       : program(std::move(program)), faults(options.faults),
         exchange(this->program, holdsData, spins, options.timeline,
                  this->faults.get()) {
@@ -47,20 +49,41 @@ struct SessionState {
       exchange.setRelay(relay.get(), elsewhere, relay->runBy());
     }
     for (size_t i = 0; i < devices.size(); ++i) {
-      if (isElsewhere(i)) {
-        drivers.push_back(makeRemoteDriver(options.ranks, *relay, int32_t(i)));
-        continue;
-      }
-      auto ordinal = std::count_if(
-          devices.begin(), devices.begin() + ptrdiff_t(i),
-          [&](const DeviceInfo &d) { return d.kind == devices[i].kind; });
+      shares.push_back(shareOf(i, inventories));
       drivers.push_back(
-          kinds[i]->make(devices[i], entries[i], int32_t(ordinal)));
+          isElsewhere(i) ? makeRemoteDriver(options.ranks, *relay, int32_t(i))
+                         : kinds[i]->make(devices[i], entries[i], shares[i]));
     }
   }
 
-  // Movers use the drivers.
-  ~SessionState() { exchange.dropMovers(); }
+  // Movers use the drivers, and ports what they share.
+  ~SessionState() {
+    exchange.dropMovers();
+    if (relay)
+      relay->dropFabric();
+  }
+
+  /// Among the devices of its kind, of this process and of those that told the
+  /// same as the process that it is of.
+  Share shareOf(size_t device,
+                const std::vector<std::string> &inventories) const {
+    Share share{0, 0};
+    for (size_t i = 0; i < program.devices.size(); ++i) {
+      if (program.devices[i].kind != program.devices[device].kind)
+        continue;
+      if (relay) {
+        int32_t mine = relay->ownerOf(int32_t(device)),
+                its = relay->ownerOf(int32_t(i));
+        if (mine != its &&
+            (inventories[size_t(its)].empty() ||
+             inventories[size_t(mine)] != inventories[size_t(its)]))
+          continue;
+      }
+      share.ordinal += i < device;
+      ++share.count;
+    }
+    return share;
+  }
 
   bool isElsewhere(size_t device) const {
     return relay && relay->isElsewhere(int32_t(device));
@@ -108,6 +131,7 @@ struct SessionState {
   /// Null: all devices are of this process.
   std::unique_ptr<RankRelay> relay;
   std::vector<std::unique_ptr<Driver>> drivers;
+  std::vector<Share> shares;
   std::vector<Error> startErrors;
 
   /// Counts the releases; device threads wait for it to change.

@@ -8,6 +8,7 @@
 
 #include "core/Driver.h"
 #include "drivers/cuda/CudaDriver.h"
+#include "drivers/cuda/CudaRoutes.h"
 #include "drivers/host/HostDriver.h"
 #include "drivers/null/NullDriver.h"
 
@@ -15,7 +16,8 @@ using namespace baechi::runtime;
 
 static constexpr DriverKind kinds[] = {
     {"host", /*runsEntry=*/true, Memory::Host, makeHostDriver},
-    {"cuda", /*runsEntry=*/true, Memory::Own, makeCudaDriver},
+    {"cuda", /*runsEntry=*/true, Memory::Own, makeCudaDriver,
+     cuda::describeGpus, connectCudaRanks},
     {"null", /*runsEntry=*/false, Memory::None, makeNullDriver},
 };
 

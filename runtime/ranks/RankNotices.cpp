@@ -8,6 +8,7 @@
 
 #include "ranks/RankRelay.h"
 
+#include <algorithm>
 #include <thread>
 
 using namespace baechi::runtime;
@@ -143,6 +144,9 @@ void RankRelay::lookAround() {
   if (now - lastLook < lookEvery)
     return;
   lastLook = now;
+  if (fabric && !exchange.aborted())
+    if (Problem problem = fabric->check())
+      exchange.abort(describe(problem));
   int32_t gone = transport.lostRank();
   if (gone >= 0 && !peers[gone].left)
     lose(gone, Ranks::describeLost(gone));
@@ -185,7 +189,10 @@ void RankRelay::beat() {
 //===----------------------------------------------------------------------===//
 
 bool RankRelay::allDone() const {
-  return done == messages.size() && exchange.idleHere(/*waitingCounts=*/false);
+  return done == messages.size() &&
+         exchange.idleHere(/*waitingCounts=*/false) &&
+         std::all_of(ports.begin(), ports.end(),
+                     [](Port *port) { return port->isIdle(); });
 }
 
 /// What the step returns, once it has ended well on all ranks.

@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "ranks/RankRelay.h"
+#include "core/Driver.h"
 
 #include <sys/prctl.h>
 
@@ -95,17 +96,26 @@ Error RankRelay::check() const {
         return Error("message '" + message.name + "' has " +
                      std::to_string(message.bytes) +
                      " bytes, more than a message between processes may have");
+    if (owners[queue.from] != owners[queue.to])
+      for (int32_t end : {queue.from, queue.to})
+        if (const DriverKind *kind = findDriver(program.devices[end].kind);
+            kind && kind->memory == Memory::None)
+          return Error("device " + program.devices[end].name + " of kind '" +
+                       program.devices[end].kind +
+                       "' holds no data that it could exchange with another "
+                       "process");
   }
   if (tags > transport.largestTag())
     return Error("the program has " + std::to_string(tags) +
                  " messages, more than can be told apart between processes");
-  for (size_t i = 0; i < owners.size(); ++i)
-    if (program.devices[i].kind != "host" && program.devices[i].kind != "null")
-      return Error("device " + program.devices[i].name + " is of kind '" +
-                   program.devices[i].kind +
-                   "': several processes share host devices only; start "
-                   "without mpirun");
   return Error();
+}
+
+void RankRelay::setPort(size_t queue, Port &port) {
+  ports.push_back(&port);
+  for (Message &message : messages)
+    if (message.queue == int32_t(queue))
+      message.port = &port;
 }
 
 /// Only the device threads of this process, several at once.
@@ -125,7 +135,8 @@ void RankRelay::reset() {
     peer.ended = peer.stopped = peer.left = peer.timesBegun = false;
     peer.silent = Attention();
   }
-  saidEnded = saidFailed = aborted = endedEverywhere = brokenOff = false;
+  saidEnded = saidFailed = aborted = endedEverywhere = brokenOff = cutOff =
+      false;
   agreed.clear();
   lastLook = lastBeat = steady_clock::now();
 }
@@ -139,36 +150,103 @@ std::string RankRelay::describe(const Problem &problem) {
          (problem.detail ? std::string(": ") + problem.detail : "");
 }
 
+/// A device failed over it, not another rank.
+void RankRelay::fail(const Message &message, const Problem &problem) {
+  const QueueInfo &queue = program.queues[message.queue];
+  exchange.abort("message " + std::to_string(message.seq) + " '" +
+                 queue.messages[message.seq].name + "' of queue " +
+                 std::to_string(message.queue) + " (" +
+                 program.devices[queue.from].name + " to " +
+                 program.devices[queue.to].name + "): " + describe(problem));
+}
+
+/// Begins a message that a device here has offered. This and those that follow
+/// return false when they failed, which aborts the step.
 bool RankRelay::begin(Message &message) {
-  const Slot &slot = exchange.channels()[message.queue].slots[message.seq];
   message.beganNs = exchange.elapsedNs();
+  message.told = false;
+  bool portFirst =
+      message.port && (message.sends || !message.port->hostBuffer(message.seq));
+  return portFirst ? enterPort(message) : transfer(message);
+}
+
+bool RankRelay::transfer(Message &message) {
+  const Slot &slot = exchange.channels()[message.queue].slots[message.seq];
+  void *buffer =
+      message.port ? message.port->hostBuffer(message.seq) : slot.destination;
+  message.atPort = false;
   Problem problem =
       message.sends
           ? transport.send(message.ticket, message.peer, message.tag,
-                           slot.source, slot.bytes)
-          : transport.receive(message.ticket, message.peer, message.tag,
-                              slot.destination, slot.bytes);
+                           message.port ? buffer : slot.source, slot.bytes)
+          : transport.receive(message.ticket, message.peer, message.tag, buffer,
+                              slot.bytes);
   if (!problem)
     return true;
   lose(message.peer, describe(problem));
   return false;
 }
 
-/// False when the transport failed.
-bool RankRelay::pollMessage(size_t position, bool &moved) {
-  Message &message = messages[active[position]];
+bool RankRelay::enterPort(Message &message) {
+  const Slot &slot = exchange.channels()[message.queue].slots[message.seq];
+  message.atPort = true;
+  Problem problem = message.port->begin(
+      message.seq,
+      message.sends ? const_cast<void *>(slot.source) : slot.destination,
+      slot.bytes);
+  if (problem)
+    fail(message, problem);
+  return !problem;
+}
+
+void RankRelay::tell(Message &message) {
+  if (!message.told)
+    exchange.complete(message.queue, message.seq,
+                      {message.beganNs, exchange.elapsedNs()});
+  message.told = true;
+}
+
+bool RankRelay::pollPort(Message &message, bool &ended) {
+  Port::State state = Port::State::Waiting;
+  if (Problem problem = message.port->poll(message.seq, state)) {
+    fail(message, problem);
+    return false;
+  }
+  if (state != Port::State::Waiting)
+    tell(message);
+  if (state != Port::State::Ended)
+    return true;
+  ended = !message.sends || !message.port->hostBuffer(message.seq);
+  return ended || transfer(message);
+}
+
+bool RankRelay::pollTransport(Message &message, bool &ended) {
   if (Problem problem = transport.poll(message.ticket)) {
     lose(message.peer, describe(problem));
     return false;
   }
   if (message.ticket.busy)
     return true;
+  if (message.port && !message.sends)
+    return enterPort(message) && pollPort(message, ended);
+  ended = true;
+  return true;
+}
+
+/// Looks how far a message under way has come.
+bool RankRelay::pollMessage(size_t position, bool &moved) {
+  Message &message = messages[active[position]];
+  bool ended = false;
+  if (!(message.atPort ? pollPort(message, ended)
+                       : pollTransport(message, ended)))
+    return false;
+  if (!ended)
+    return true;
   moved = true;
   ++done;
+  tell(message);
   // The others keep their order.
   active.erase(active.begin() + ptrdiff_t(position));
-  exchange.complete(message.queue, message.seq,
-                    {message.beganNs, exchange.elapsedNs()});
   return true;
 }
 
@@ -218,6 +296,10 @@ int32_t RankRelay::run(baechi_context &self) {
     busy |= hear(self);
     lookAround();
     if (exchange.aborted() || aborted) {
+      // Devices may be waiting for messages that never come.
+      if (fabric && !cutOff)
+        fabric->abort();
+      cutOff = true;
       if (std::optional<int32_t> result = stopStep())
         return *result;
     } else {

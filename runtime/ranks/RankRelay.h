@@ -19,6 +19,11 @@
 /// messages are told apart by tags: so nothing is in the way of what a device
 /// waits for, and what cannot deadlock in one process cannot here.
 ///
+/// A device whose memory is its own has a port (Port.h) at its end: a message
+/// is sent from the port's host buffer once the device has filled it, and goes
+/// on to the device once it has arrived there; or the port moves it without the
+/// transport.
+///
 //===----------------------------------------------------------------------===//
 #ifndef BAECHI_RUNTIME_RANKS_RANKRELAY_H
 #define BAECHI_RUNTIME_RANKS_RANKRELAY_H
@@ -26,6 +31,7 @@
 #include "Baechi/Runtime/Ranks.h"
 #include "core/Attention.h"
 #include "core/Exchange.h"
+#include "ranks/Port.h"
 #include "ranks/Protocol.h"
 #include "ranks/Transport.h"
 
@@ -41,6 +47,12 @@ public:
 
   /// What keeps the transport from serving the program.
   Error check() const;
+  /// Before the first step: the port of a queue's end here, and what the ports
+  /// share (or null).
+  void setPort(size_t queue, Port &port);
+  void setFabric(std::unique_ptr<Fabric> given) { fabric = std::move(given); }
+  /// When no thread uses the devices any more.
+  void dropFabric() { fabric.reset(); }
 
   void offered(int32_t queue, int32_t seq) override;
 
@@ -57,6 +69,7 @@ public:
   /// The device whose thread is the one.
   int32_t runBy() const { return runner; }
   int32_t ownerOf(int32_t device) const { return owners[device]; }
+  const std::vector<int32_t> &deviceOwners() const { return owners; }
   bool isElsewhere(int32_t device) const {
     return owners[device] != ranks->rank();
   }
@@ -72,6 +85,11 @@ private:
     bool sends;
     Ticket ticket;
     int64_t beganNs = 0;
+    Port *port = nullptr;
+    /// It is the port's turn, not the transport's.
+    bool atPort = false;
+    /// The device has been told that it may go on.
+    bool told = false;
   };
   /// Another rank, as far as this one talks to it.
   struct Peer {
@@ -93,6 +111,12 @@ private:
 
   static std::string describe(const Problem &problem);
   bool begin(Message &message);
+  bool transfer(Message &message);
+  bool enterPort(Message &message);
+  bool pollPort(Message &message, bool &ended);
+  bool pollTransport(Message &message, bool &ended);
+  void tell(Message &message);
+  void fail(const Message &message, const Problem &problem);
   bool moveMessages();
   bool pollMessage(size_t position, bool &moved);
   bool hear(baechi_context &self);
@@ -117,6 +141,8 @@ private:
   const Program &program;
   Exchange &exchange;
   Transport &transport;
+  std::unique_ptr<Fabric> fabric;
+  std::vector<Port *> ports;
   const double graceSeconds;
   const bool spins;
   std::vector<int32_t> owners;
@@ -138,7 +164,7 @@ private:
   std::vector<int64_t> times;
   Ticket timesTicket;
   bool saidEnded = false, saidFailed = false, aborted = false;
-  bool endedEverywhere = false, brokenOff = false;
+  bool endedEverywhere = false, brokenOff = false, cutOff = false;
   std::string agreed;
   Attention stopping;
   std::chrono::steady_clock::time_point lastLook, lastBeat;

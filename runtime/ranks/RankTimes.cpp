@@ -33,8 +33,9 @@ void RankRelay::collectTimes() {
         add(interval);
   for (const Channel &channel : exchange.channels())
     if (channel.reach != Reach::Elsewhere)
-      for (const Slot &slot : channel.slots)
-        add(slot.copy);
+      for (size_t seq = 0; seq < channel.slots.size(); ++seq)
+        add(channel.mover ? channel.mover->timeOf(int32_t(seq))
+                          : Interval(channel.slots[seq].copy));
 }
 
 void RankRelay::addTimes(Timeline &timeline) const {

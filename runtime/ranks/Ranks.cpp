@@ -149,6 +149,25 @@ Error Ranks::receive(int32_t from, std::string &bytes) {
   return Error();
 }
 
+Expected<std::vector<std::string>> Ranks::gather(const std::string &mine) {
+  auto all = std::vector<std::string>(size_t(size()));
+  all[size_t(rank())] = mine;
+  if (!leads())
+    if (Error error = send(0, mine))
+      return error;
+  for (int32_t from = 0; from < size(); ++from)
+    if (from != rank())
+      if (Error error = receive(leads() ? from : 0, all[size_t(from)]))
+        return error;
+  if (leads())
+    for (int32_t to = 1; to < size(); ++to)
+      for (int32_t from = 0; from < size(); ++from)
+        if (from != to)
+          if (Error error = send(to, all[size_t(from)]))
+            return error;
+  return all;
+}
+
 Error baechi::runtime::commandAll(Ranks &ranks, Command::Kind kind) {
   for (int32_t rank = 1; rank < ranks.size(); ++rank)
     if (Error error = ranks.send(rank, Command(kind).bytes()))

@@ -188,10 +188,9 @@ static llvm::Error serveProgram(const RunOptions &options,
     std::string why = jit ? "" : llvm::toString(jit.takeError());
     why += program ? "" : program.error().message();
     // All ranks create a session or none does; rank 0 says why.
-    if (runtime::Error error = ranks->renew())
-      return toLlvm(error);
-    (void)bool(ranks->agree(runtime::Error(why), ""));
-    return llvm::Error::success();
+    runtime::Error error =
+        runtime::Session::decline(*ranks, runtime::Error(why));
+    return ranks->broken() ? toLlvm(error) : llvm::Error::success();
   }
   runtime::SessionOptions sessionOptions;
   sessionOptions.watchdogSeconds = options.watchdog;

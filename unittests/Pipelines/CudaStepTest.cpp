@@ -12,11 +12,13 @@
 /// memory plan, step functions and driver are the real ones; the blocks and
 /// threads of kernels run one after the other on the host (emulateCudaKernels),
 /// when their stream comes to them. The results are those of one host device,
-/// and the same whether steps are replayed as graphs or not.
+/// and the same whether steps are replayed as graphs or not, and over two
+/// ranks, which are threads here and exchange messages by the fake NCCL.
 ///
 //===----------------------------------------------------------------------===//
 
 #include "../Runtime/FakeCuda/FakeCuda.h"
+#include "../Runtime/RankThreads.h"
 #include "Baechi/Analysis/Program.h"
 #include "Baechi/Pipelines/HostCompiler.h"
 #include "Baechi/Pipelines/InitialValues.h"
@@ -150,7 +152,9 @@ protected:
 
   void SetUp() override {
     setenv("BAECHI_CUDA_LIBRARY", BAECHI_FAKE_CUDA, 1);
+    setenv("BAECHI_NCCL_LIBRARY", BAECHI_FAKE_CUDA, 1);
     fakecuda::FakeOptions options;
+    options.devices = 2;
     options.memoryBytes = size_t(1) << 30;
     fakeCudaReset(&options);
     DialectRegistry registry;
@@ -211,35 +215,52 @@ protected:
               fakeCudaGraphLaunches() > before);
     for (const runtime::BufferInfo &result : program->results)
       types.push_back(result.type);
+    if (kinds.size() > 1)
+      for (bool timeline : {true, false})
+        EXPECT_TRUE(results == step(*program, timeline, /*ranks=*/2))
+            << "a step over two ranks differs";
     return results;
   }
 
   /// The results of some steps of a program. Without a timeline, the last ones
   /// are replayed as graphs.
-  Arrays step(const runtime::Program &program, bool timeline) {
-    runtime::SessionOptions options;
-    options.timeline = timeline;
-    auto session = runtime::Session::create(
-        program,
-        [&](const std::string &name) -> void * {
-          return cantFail(compiler->jit().lookup(name));
-        },
-        options);
-    if (!session) {
+  Arrays step(const runtime::Program &program, bool timeline,
+              int32_t ranks = 1) {
+    runtime::test::RankThreads threads;
+    threads.options.timeline = timeline;
+    threads.program = program;
+    threads.resolve = [&](const std::string &name) -> void * {
+      return cantFail(compiler->jit().lookup(name));
+    };
+    if (ranks > 1)
+      threads.build(ranks);
+    auto session = ranks > 1 ? threads.begin()
+                             : runtime::Session::create(
+                                   program, threads.resolve, threads.options);
+    Arrays results;
+    if (session)
+      results = steps(program, **session);
+    else
       ADD_FAILURE() << session.error().message();
-      return {};
-    }
+    if (session)
+      session->reset();
+    if (ranks > 1)
+      threads.end();
+    return results;
+  }
+
+  Arrays steps(const runtime::Program &program, runtime::Session &session) {
     func::FuncOp function = *findFuncStep(compiler->module());
     for (unsigned i = 0; i < program.arguments.size(); ++i) {
       bool invented = false;
       FailureOr<Array> value = initialValue(function, i, invented);
       EXPECT_TRUE(succeeded(value));
       auto error =
-          (*session)->setArgument(i, value->data.data(), value->data.size());
+          session.setArgument(i, value->data.data(), value->data.size());
       EXPECT_FALSE(error) << error.message();
     }
     for (int i = 0; i < 3; ++i) {
-      runtime::Error error = (*session)->step();
+      runtime::Error error = session.step();
       EXPECT_FALSE(error) << error.message();
       if (error)
         return {};
@@ -247,7 +268,7 @@ protected:
     Arrays results;
     for (auto [i, result] : llvm::enumerate(program.results)) {
       auto &bytes = results.emplace_back(result.bytes);
-      auto error = (*session)->getResult(i, bytes.data(), bytes.size());
+      auto error = session.getResult(i, bytes.data(), bytes.size());
       EXPECT_FALSE(error) << error.message();
     }
     return results;
@@ -284,6 +305,10 @@ TEST_P(CudaStep, GivesTheHostsResults) {
     }
   }
   EXPECT_GT(numbers, 100u);
+  // The first device and the last are of two ranks.
+  bool meet = StringRef(GetParam().kinds.front()) == "cuda" &&
+              StringRef(GetParam().kinds.back()) == "cuda";
+  EXPECT_EQ(meet, fakeNcclLog()[0] != 0);
   EXPECT_STREQ("", fakeCudaMisuse());
 }
 

@@ -60,6 +60,7 @@ TEST(CudaApi, IsThatOfTheToolkit) {
   CHECK(getErrorName, cuGetErrorName);
   CHECK(deviceGetCount, cuDeviceGetCount);
   CHECK(deviceGet, cuDeviceGet);
+  CHECK(deviceGetPciBusId, cuDeviceGetPCIBusId);
   CHECK(canAccessPeer, cuDeviceCanAccessPeer);
   CHECK(enablePeerAccess, cuCtxEnablePeerAccess);
   CHECK(primaryRetain, cuDevicePrimaryCtxRetain);
@@ -101,6 +102,51 @@ TEST(CudaApi, IsThatOfTheToolkit) {
 #else
 TEST(CudaApi, IsThatOfTheToolkit) {
   GTEST_SKIP() << "there is no cuda.h (CUDA's toolkit) to compare with";
+}
+#endif
+
+#if __has_include(<cuda.h>) && __has_include(<nccl.h>)
+#include "transport/nccl/NcclApi.h"
+#include <nccl.h>
+
+namespace nccl = baechi::runtime::nccl;
+
+static_assert(nccl::success == ncclSuccess &&
+              nccl::inProgress == ncclInProgress);
+static_assert(nccl::bytesType == ncclInt8);
+static_assert(sizeof(nccl::UniqueId) == sizeof(ncclUniqueId));
+// Ours is the beginning of theirs.
+static_assert(offsetof(nccl::Config, magic) == offsetof(ncclConfig_t, magic) &&
+              offsetof(nccl::Config, version) ==
+                  offsetof(ncclConfig_t, version) &&
+              offsetof(nccl::Config, blocking) ==
+                  offsetof(ncclConfig_t, blocking));
+
+TEST(NcclApi, IsThatOfItsHeader) {
+  ncclConfig_t theirs = NCCL_CONFIG_INITIALIZER;
+  EXPECT_EQ(theirs.magic, nccl::Config().magic);
+  EXPECT_LE(nccl::Config().version, theirs.version);
+#define CHECK(member, theirs)                                                  \
+  EXPECT_TRUE((SameCall<decltype(nccl::Api::member),                           \
+                        decltype(&theirs)>::parametersFit))                    \
+      << #theirs
+  CHECK(getUniqueId, ncclGetUniqueId);
+  CHECK(initRank, ncclCommInitRankConfig);
+  CHECK(finalize, ncclCommFinalize);
+  CHECK(destroy, ncclCommDestroy);
+  CHECK(abort, ncclCommAbort);
+  CHECK(getAsyncError, ncclCommGetAsyncError);
+  CHECK(groupStart, ncclGroupStart);
+  CHECK(groupEnd, ncclGroupEnd);
+  CHECK(send, ncclSend);
+  CHECK(receive, ncclRecv);
+  CHECK(getErrorString, ncclGetErrorString);
+  CHECK(getLastError, ncclGetLastError);
+#undef CHECK
+}
+#else
+TEST(NcclApi, IsThatOfItsHeader) {
+  GTEST_SKIP() << "there is no nccl.h to compare with";
 }
 #endif
 

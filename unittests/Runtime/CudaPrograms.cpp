@@ -148,6 +148,9 @@ Ring::Ring(std::vector<std::string> given, bool forgets, int32_t rounds)
             {kernel + std::to_string(round), kernel, 0, 0});
     addQueue(program, device, (device + 1) % devices,
              std::vector<int64_t>(size_t(rounds), int64_t(bytes)));
+    // A round awaits all of the one before.
+    for (int32_t round = 0; round < rounds; ++round)
+      program.queues.back().messages[size_t(round)].group = round;
     addArgument(program, device, 0, int64_t(bytes));
     addResult(program, device, 3 * slot, int64_t(bytes));
   }
@@ -204,8 +207,10 @@ bool test::usesFakeCuda() {
     setenv("BAECHI_CUDA_LIBRARY", BAECHI_FAKE_CUDA, /*overwrite=*/0);
     bool isFake =
         std::string(std::getenv("BAECHI_CUDA_LIBRARY")) == BAECHI_FAKE_CUDA;
-    if (isFake)
+    if (isFake) {
       setenv("BAECHI_CUBLASLT_LIBRARY", BAECHI_FAKE_CUDA, /*overwrite=*/1);
+      setenv("BAECHI_NCCL_LIBRARY", BAECHI_FAKE_CUDA, /*overwrite=*/1);
+    }
     return isFake;
   }();
   return fake;

@@ -13,10 +13,7 @@
 ///
 //===----------------------------------------------------------------------===//
 
-#include "LoopbackTransport.h"
-#include "TestPrograms.h"
-
-#include "Baechi/Runtime/Ranks.h"
+#include "RankThreads.h"
 
 #include <gmock/gmock.h>
 
@@ -62,10 +59,10 @@ Body ringBody(int32_t device, int32_t count) {
   };
 }
 
-class RanksTest : public testing::Test {
+class RanksTest : public testing::Test, protected RankThreads {
 protected:
   void build(int32_t ranks, int32_t devices) {
-    hub = std::make_shared<LoopbackHub>(ranks);
+    RankThreads::build(ranks);
     program = makeProgram(size_t(devices), 2 * half);
     for (int32_t device = 0; device < devices; ++device) {
       addQueue(program, device, (device + 1) % devices,
@@ -74,51 +71,6 @@ protected:
       addResult(program, device, half, half);
       bodies[device] = ringBody(device, devices);
     }
-    members.clear();
-    for (int32_t rank = 0; rank < ranks; ++rank)
-      members.push_back(std::make_shared<Ranks>(
-          std::make_unique<LoopbackTransport>(hub, rank)));
-  }
-
-  SessionOptions optionsOf(int32_t rank) {
-    SessionOptions result = options;
-    result.ranks = members[rank];
-    return result;
-  }
-
-  /// Sessions of the other ranks, which follow until `lead` is through with
-  /// rank 0's.
-  void run(const std::function<void(Session &)> &lead) {
-    std::vector<std::thread> followers;
-    followErrors.assign(members.size(), "");
-    createErrors.assign(members.size(), "");
-    for (size_t rank = 1; rank < members.size(); ++rank)
-      followers.emplace_back([this, rank] {
-        auto session = Session::create(programOf(int32_t(rank)), resolveBody,
-                                       optionsOf(int32_t(rank)));
-        if (session)
-          followErrors[rank] = (*session)->follow().message();
-        else
-          createErrors[rank] = session.error().message();
-        // A process that fails ends.
-        if (hub->failingCall && !(session && followErrors[rank].empty()))
-          hub->killed = int32_t(rank);
-      });
-    {
-      auto session = Session::create(programOf(0), resolveBody, optionsOf(0));
-      if (session)
-        lead(**session);
-      else
-        createErrors[0] = session.error().message();
-    }
-    if (hub->failingCall && members[0]->broken())
-      hub->killed = 0;
-    for (std::thread &follower : followers)
-      follower.join();
-  }
-
-  Program programOf(int32_t rank) {
-    return rank == 1 && otherProgram ? *otherProgram : program;
   }
 
   /// Sets arguments, steps, and looks whether each device has the previous
@@ -150,13 +102,6 @@ protected:
       }
     }
   }
-
-  std::shared_ptr<LoopbackHub> hub;
-  std::vector<std::shared_ptr<Ranks>> members;
-  Program program;
-  std::optional<Program> otherProgram; ///< of rank 1
-  SessionOptions options;
-  std::vector<std::string> followErrors, createErrors;
 };
 
 TEST_F(RanksTest, MovesTheRightBytes) {
@@ -365,6 +310,19 @@ TEST_F(RanksTest, WhatFailsOnOneRankFailsOnAll) {
   EXPECT_EQ(createErrors[0], createErrors[1]);
 }
 
+TEST_F(RanksTest, ARankThatCannotLoadTheProgramDeclines) {
+  build(2, 2);
+  std::thread follower([&] {
+    EXPECT_EQ(
+        "rank 1: no memory for code",
+        Session::decline(*members[1], Error("no memory for code")).message());
+  });
+  auto session = Session::create(program, resolveBody, optionsOf(0));
+  follower.join();
+  ASSERT_FALSE(session);
+  EXPECT_EQ("rank 1: no memory for code", session.error().message());
+}
+
 TEST_F(RanksTest, RefusesMoreRanksThanDevices) {
   build(3, 2);
   run([](Session &) { FAIL() << "the session was created"; });
@@ -384,10 +342,15 @@ TEST_F(RanksTest, RefusesWhatTheTransportCannotCarry) {
   EXPECT_EQ("rank 1: message 'm0' has 1000 bytes, more than a message between "
             "processes may have",
             createErrors[0]);
+}
+
+TEST_F(RanksTest, RefusesDevicesWithoutData) {
   build(2, 2);
-  program.devices[1].kind = "cuda";
+  program.devices[1].kind = "null";
   run([](Session &) { FAIL() << "the session was created"; });
-  EXPECT_THAT(createErrors[0], HasSubstr("share host devices only"));
+  EXPECT_EQ("rank 0: device host1 of kind 'null' holds no data that it could "
+            "exchange with another process",
+            createErrors[0]);
 }
 
 TEST_F(RanksTest, EveryFailureOfTheTransportEndsInAnError) {

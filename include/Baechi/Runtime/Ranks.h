@@ -24,6 +24,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace baechi::runtime {
 
@@ -56,6 +57,9 @@ public:
   Expected<std::string> receive(int32_t from);
   /// The same into a text that is there already.
   Error receive(int32_t from, std::string &bytes);
+
+  /// By all ranks: what each of them says, in their order.
+  Expected<std::vector<std::string>> gather(const std::string &mine);
 
   /// By all ranks, before a session: nothing of an earlier one is left.
   Error renew();

@@ -76,6 +76,10 @@ public:
   create(Program program, const SymbolResolver &resolve,
          SessionOptions options = {});
 
+  /// On a rank that cannot load the program which the others create a session
+  /// of: theirs fail for that reason, too.
+  static Error decline(Ranks &ranks, const Error &why);
+
   /// Ends the device threads and releases the arenas. A thread that a step had
   /// to leave behind in a kernel is left to the process together with what it
   /// may still touch; see `usable`.
@@ -108,8 +112,8 @@ public:
   /// process ends, because a thread is still running it.
   bool usable() const;
 
-  /// Pinned host memory held for messages between GPUs that do not reach each
-  /// other's memory.
+  /// Pinned host memory held here for messages between GPUs that do not reach
+  /// each other's memory, and between GPUs and other processes.
   int64_t stagingBytes() const;
 
   /// What the last step did, successful or not.

@@ -55,6 +55,8 @@ constexpr unsigned hostAllocPortable = 1;
   F(getErrorString, "cuGetErrorString", (Result error, const char **text))     \
   F(deviceGetCount, "cuDeviceGetCount", (int *count))                          \
   F(deviceGet, "cuDeviceGet", (Device * device, int ordinal))                  \
+  F(deviceGetPciBusId, "cuDeviceGetPCIBusId",                                  \
+    (char *address, int length, Device device))                                \
   F(canAccessPeer, "cuDeviceCanAccessPeer",                                    \
     (int *can, Device device, Device peer))                                    \
   F(enablePeerAccess, "cuCtxEnablePeerAccess", (Context peer, unsigned flags)) \

@@ -10,6 +10,7 @@
 #include "core/Exchange.h"
 #include "drivers/cuda/CudaDriver.h"
 #include "drivers/cuda/CudaMover.h"
+#include "drivers/cuda/CudaRoutes.h"
 
 #include <algorithm>
 #include <chrono>
@@ -29,8 +30,8 @@ static bool isOn(const char *variable, bool otherwise) {
   return asked && *asked ? std::strcmp(asked, "0") != 0 : otherwise;
 }
 
-CudaDevice::CudaDevice(const DeviceInfo &device, Entry entry, int32_t ordinal)
-    : arenaBytes(device.arenaBytes), entry(entry), ordinal(ordinal),
+CudaDevice::CudaDevice(const DeviceInfo &device, Entry entry, Share share)
+    : arenaBytes(device.arenaBytes), entry(entry), share(share),
       blocking(isOn("BAECHI_CUDA_BLOCKING", false)),
       ranges(isOn("BAECHI_NVTX", false) ? std::make_unique<Ranges>(device)
                                         : nullptr),
@@ -108,7 +109,7 @@ Error CudaDevice::start() {
   if (count < 1)
     return Error("CUDA finds no GPU on this machine; take host devices");
   if (Error error =
-          functions->error(functions->deviceGet(&device, ordinal % count),
+          functions->error(functions->deviceGet(&device, gpuOf(share, count)),
                            "the GPU cannot be opened"))
     return error;
   if (Error error = functions->error(functions->primaryRetain(&context, device),
@@ -309,6 +310,6 @@ CudaDevice::connect(Driver &other, bool otherSends,
 
 std::unique_ptr<Driver>
 baechi::runtime::makeCudaDriver(const DeviceInfo &device, Entry entry,
-                                int32_t ordinal) {
-  return std::make_unique<CudaDevice>(device, entry, ordinal);
+                                Share share) {
+  return std::make_unique<CudaDevice>(device, entry, share);
 }

@@ -31,7 +31,7 @@ struct StepOrigin {
 
 class CudaDevice final : public Driver, public OperatorMarks {
 public:
-  CudaDevice(const DeviceInfo &device, Entry entry, int32_t ordinal);
+  CudaDevice(const DeviceInfo &device, Entry entry, Share share);
   ~CudaDevice() override;
 
   Error start() override;
@@ -85,7 +85,7 @@ private:
 
   const int64_t arenaBytes;
   const Entry entry;
-  const int32_t ordinal;
+  const Share share;
   const bool blocking;
   /// Null: none are wanted.
   const std::unique_ptr<Ranges> ranges;

@@ -13,10 +13,14 @@
 namespace baechi::runtime {
 
 /// A logical CUDA device: an arena, a compute stream and a stream for each
-/// queue that moves to or from it. Device number `ordinal` lies on GPU
-/// `ordinal` modulo the GPUs that there are, so that several share one.
+/// queue that moves to or from it. Where there are more devices than GPUs,
+/// neighbours share one.
 std::unique_ptr<Driver> makeCudaDriver(const DeviceInfo &device, Entry entry,
-                                       int32_t ordinal);
+                                       Share share);
+
+/// CUDA's part in sessions of several ranks, see DriverKind: messages between
+/// GPUs of two processes by NCCL, others through host memory.
+Expected<RankConnections> connectCudaRanks(const RankDevices &devices);
 
 } // namespace baechi::runtime
 

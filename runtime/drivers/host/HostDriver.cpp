@@ -68,7 +68,6 @@ private:
 } // namespace
 
 std::unique_ptr<Driver>
-baechi::runtime::makeHostDriver(const DeviceInfo &device, Entry entry,
-                                int32_t) {
+baechi::runtime::makeHostDriver(const DeviceInfo &device, Entry entry, Share) {
   return std::make_unique<HostDriver>(device, entry);
 }

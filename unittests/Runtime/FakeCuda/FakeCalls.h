@@ -33,7 +33,8 @@ inline int enter(Engine &engine, FakeContext *context, const char *name) {
   const FakeOptions &options = engine.options;
   if (++engine.calls == options.failCall ||
       (options.failFunction && std::strcmp(options.failFunction, name) == 0))
-    return options.failWith;
+    return std::strncmp(name, "nccl", 4) == 0 ? options.ncclFailWith
+                                              : options.failWith;
   if (Engine::capturing && !Engine::mayBeCaptured(name)) {
     Engine::capturing->capture->invalid = true;
     return misuse(engine, std::string(name) + " while its thread captures",
@@ -42,10 +43,24 @@ inline int enter(Engine &engine, FakeContext *context, const char *name) {
   return context ? context->broken : success;
 }
 
+/// Takes the time that a call is to take, before it begins.
+inline void linger(Engine &engine, const char *name) {
+  int microseconds = 0;
+  {
+    std::lock_guard<std::mutex> guard(engine.mutex);
+    const char *slow = engine.options.slowFunction;
+    if (slow && std::strcmp(slow, name) == 0)
+      microseconds = engine.options.slowMicroseconds;
+  }
+  if (microseconds)
+    std::this_thread::sleep_for(std::chrono::microseconds(microseconds));
+}
+
 /// Runs the body of a call with the lock held, in the thread's context.
 template <typename Body>
 int call(const char *name, bool needsContext, Body body) {
   Engine &engine = Engine::get();
+  linger(engine, name);
   std::lock_guard<std::mutex> guard(engine.mutex);
   FakeContext *context = needsContext ? Engine::current : nullptr;
   if (int code = enter(engine, context, name))

@@ -10,6 +10,7 @@
 #include "FakeCalls.h"
 
 #include <algorithm>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <string>
@@ -55,6 +56,7 @@ const char *fakeCudaMisuse() {
   left(engine.graphs.size(), "graphs");
   left(engine.executables.size(), "executable graphs");
   left(engine.registered.size(), "pinned ranges");
+  left(engine.communicators.size(), "communicators");
   for (const auto &context : engine.contexts)
     left(size_t(context->retained), "uses of a context");
   return text.c_str();
@@ -91,6 +93,12 @@ int cuDeviceGet(int *device, int ordinal) {
     if (ordinal < 0 || ordinal >= engine.options.devices)
       return misuse(engine, "a device that is not there", invalidValue);
     *device = ordinal;
+    return success;
+  });
+}
+int cuDeviceGetPCIBusId(char *address, int length, int device) {
+  return call("cuDeviceGetPCIBusId", false, [&](Engine &) {
+    std::snprintf(address, size_t(length), "0000:%02x:00.0", device + 1);
     return success;
   });
 }

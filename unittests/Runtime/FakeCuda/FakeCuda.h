@@ -65,6 +65,14 @@ struct FakeOptions {
   int peerError = 0;                  ///< what enabling that answers, if not 0
   const char *failFunction = nullptr; ///< each call of this one fails
   int hangLaunch = 0; ///< this launch does not end before hang() is lifted
+  // Delays.
+  int longestDelay = 0; ///< streams fall behind by up to so many microseconds
+  const char *slowFunction = nullptr; ///< each call of this one takes
+  int slowMicroseconds = 0;           ///< so much longer
+  // NCCL.
+  int ncclFailWith = 2;   ///< a failing call of NCCL's: ncclSystemError
+  int ncclBreakGroup = 0; ///< this group never ends, and all learn that
+                          ///< (ncclRemoteError); counted from 1
 };
 
 } // namespace fakecuda
@@ -78,6 +86,10 @@ int fakeCudaCalls();
 int fakeCudaGraphLaunches();
 /// Lets a hanging launch end.
 void fakeCudaRelease();
+/// What NCCL was called for since the last reset: a line a group, "RANK: > PEER
+/// BYTES" for each send and "< PEER BYTES" for each receive. Stands until the
+/// next call.
+const char *fakeNcclLog();
 /// The ranges of NVTX since the last call, a line each, indented by their
 /// depth. Stands until the next call.
 const char *fakeNvtxRanges();

@@ -25,7 +25,11 @@ Engine &Engine::get() {
   return *engine;
 }
 
-Engine::Engine() : thread([this] { loop(); }) { thread.detach(); }
+Engine::Engine() : thread([this] { loop(); }) {
+  thread.detach();
+  // Programs that know nothing of the fake have a machine, too.
+  reset(FakeOptions());
+}
 
 void Engine::reset(const FakeOptions &given) {
   std::lock_guard<std::mutex> guard(mutex);
@@ -51,6 +55,7 @@ void Engine::reset(const FakeOptions &given) {
   modules.clear();
   graphs.clear();
   executables.clear();
+  dropCommunicators(*this);
   retired.clear();
   functions.clear();
   registered.clear();
@@ -127,8 +132,18 @@ FakeStream *Engine::pick() {
   return able[random() % able.size()];
 }
 
+void Engine::fallBehind(std::unique_lock<std::mutex> &lock) {
+  auto delay = std::chrono::microseconds(
+      options.longestDelay ? 30 + random() % uint64_t(options.longestDelay)
+                           : 30);
+  lock.unlock();
+  std::this_thread::sleep_for(delay);
+  lock.lock();
+}
+
 void Engine::loop() {
   std::unique_lock<std::mutex> lock(mutex);
+  uint64_t failedAttempts = 0;
   while (true) {
     FakeStream *stream = pick();
     if (!stream) {
@@ -137,9 +152,14 @@ void Engine::loop() {
     }
     // Now and then the device falls behind the host.
     if (random() % 16 == 0) {
-      lock.unlock();
-      std::this_thread::sleep_for(std::chrono::microseconds(30));
-      lock.lock();
+      fallBehind(lock);
+      continue;
+    }
+    if (auto &attempt = stream->work.front().attempt) {
+      if (attempt())
+        stream->work.pop_front();
+      else if (++failedAttempts % 64 == 0) // Nothing else may be able to run.
+        fallBehind(lock);
       continue;
     }
     Work work = std::move(stream->work.front());

@@ -11,6 +11,7 @@
 
 #include "FakeChecker.h"
 #include "FakeCuda.h"
+#include "FakeNccl.h"
 
 #include <chrono>
 #include <condition_variable>
@@ -49,6 +50,8 @@ struct Work {
   FakeEvent *waitsFor = nullptr;
   uint64_t record = 0;
   std::function<void()> run;
+  /// Instead of `run`: tried until it says that it has ended.
+  std::function<bool()> attempt = nullptr;
 };
 
 struct FakeStream;
@@ -123,6 +126,14 @@ public:
   std::vector<std::unique_ptr<FakeContext>> contexts; ///< a device each
   std::set<FakeStream *> streams;
   std::set<FakeEvent *> events;
+  std::set<FakeCommunicator *> communicators;
+  /// Ended, while streams may still come to their groups.
+  std::vector<std::unique_ptr<FakeCommunicator>> retiredCommunicators;
+  /// By their ids.
+  std::map<uint64_t, std::shared_ptr<FakeClique>> cliques;
+  /// What communicators were called for, a line each.
+  std::string ncclLog;
+  int ncclGroups = 0;
   /// Destroyed while work referred to them.
   std::vector<std::unique_ptr<FakeEvent>> retired;
   std::set<FakeModule *> modules;
@@ -142,6 +153,7 @@ private:
   Engine();
   void loop();
   FakeStream *pick();
+  void fallBehind(std::unique_lock<std::mutex> &lock);
 
   std::vector<std::pair<void *, size_t>> mappings;
   std::mt19937_64 random;

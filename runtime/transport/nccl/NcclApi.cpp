@@ -1,0 +1,71 @@
+//===- NcclApi.cpp - NCCL's functions -*- C++ -*-===//
+//
+// Part of the Baechi project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "transport/nccl/NcclApi.h"
+
+#include <dlfcn.h>
+
+#include <cstdlib>
+#include <mutex>
+#include <string>
+
+using namespace baechi::runtime;
+using namespace baechi::runtime::nccl;
+
+Problem Api::problem(Result result, const char *what) const {
+  if (result == success || result == inProgress)
+    return {};
+  return {what, getErrorString(result)};
+}
+
+static Expected<Api> load() {
+  const char *given = std::getenv("BAECHI_NCCL_LIBRARY");
+  const char *name = given && *given ? given : "libnccl.so.2";
+  auto refuse = [&](std::string why) {
+    return Error("NCCL cannot be loaded: " + why +
+                 "; install it, name it in BAECHI_NCCL_LIBRARY, or set "
+                 "BAECHI_NCCL=0 to take messages between GPUs of different "
+                 "processes through host memory");
+  };
+  void *library = dlopen(name, RTLD_NOW | RTLD_LOCAL);
+  if (!library) {
+    const char *why = dlerror();
+    return refuse(why ? why : name);
+  }
+  Api api;
+  const char *missing = nullptr;
+  auto find = [&](auto &function, const char *symbol) {
+    function = reinterpret_cast<std::remove_reference_t<decltype(function)>>(
+        dlsym(library, symbol));
+    if (!function && !missing)
+      missing = symbol;
+  };
+#define F(member, symbol, parameters) find(api.member, symbol);
+  BAECHI_NCCL_FUNCTIONS(F)
+#undef F
+  find(api.getErrorString, "ncclGetErrorString");
+  find(api.getLastError, "ncclGetLastError");
+  if (missing)
+    return refuse(std::string(name) + " has no function " + missing +
+                  ", which NCCL has since 2.14");
+  return api;
+}
+
+Expected<const Api *> baechi::runtime::nccl::loadApi() {
+  // What failed is tried again.
+  static std::mutex mutex;
+  static Api *loaded = nullptr;
+  std::lock_guard<std::mutex> guard(mutex);
+  if (!loaded) {
+    Expected<Api> api = load();
+    if (!api)
+      return api.takeError();
+    loaded = new Api(*api);
+  }
+  return loaded;
+}
