@@ -35,11 +35,13 @@ def test_convolution_gradients(kernel, stride, padding, dilation, size):
 
 
 @pytest.mark.parametrize("transposed", [False, True])
-@pytest.mark.parametrize("groups, stride, padding", [(1, 1, 0), (2, 1, 1), (1, 2, 1), (4, 3, 2)])
+@pytest.mark.parametrize(
+    "groups, stride, padding", [(1, 1, 0), (2, 1, 1), (1, 2, 1), (4, 3, 2), (8, 2, 1)]
+)
 @pytest.mark.parametrize("dims", [1, 2])
 def test_convolution_gradients_of_other_forms(transposed, groups, stride, padding, dims):
     x = torch.randn(2, 8, *(9, 10)[:dims])
-    weight = torch.randn(8, 12 // groups if transposed else 8 // groups, *(3, 3)[:dims])
+    weight = torch.randn(8, 24 // groups if transposed else 8 // groups, *(3, 3)[:dims])
     sizes = [stride] * dims, [padding] * dims, [1] * dims
     form = (transposed, [0] * dims, groups)
     result = aten.convolution(x, weight, None, *sizes, *form)
@@ -53,6 +55,45 @@ def test_convolution_gradients_of_other_forms(transposed, groups, stride, paddin
                 torch.testing.assert_close(actual, right, rtol=1e-4, atol=1e-4)
             else:
                 assert actual is None
+
+
+@pytest.mark.parametrize("length", [0, 1, 5, 8, 100])
+@pytest.mark.parametrize("dim", [0, -1])
+def test_running_sums_and_products(length, dim):
+    shape = (length, 3) if dim == 0 else (3, length)
+    for x in (torch.rand(shape) + 0.5, torch.randint(1, 3, shape), torch.rand(shape) > 0.5):
+        torch.testing.assert_close(ours.cumsum(x, dim), torch.cumsum(x, dim))
+        torch.testing.assert_close(ours.cumprod(x, dim), torch.cumprod(x, dim))
+    torch.testing.assert_close(
+        ours.cumsum(x, dim, dtype=torch.float32), torch.cumsum(x, dim, dtype=torch.float32)
+    )
+
+
+@pytest.mark.parametrize("pad", [(-1, -2), (2, -1), (-3, 2, 1, -1), (0, 0, -1, 0), (-1, 5, 0, 0)])
+def test_paddings_that_cut_off(pad):
+    x = torch.randn(2, 5, 6)
+    torch.testing.assert_close(ours.constant_pad_nd(x, pad, 2.0), F.pad(x, pad, value=2.0))
+
+
+def test_strides_over_all_elements():
+    for x in (torch.randn(4, 3, 1, 2), torch.randn(2, 4, 1, 3).permute(1, 3, 2, 0)):
+        for size, stride in (
+            ((4, 6), (6, 1)),
+            ((6, 4), (1, 6)),
+            ((2, 1, 3, 4), (12, 7, 1, 3)),
+            ((24, 1), (1, 24)),
+        ):
+            found, expected = (f(x, size, stride) for f in (ours.as_strided, torch.as_strided))
+            torch.testing.assert_close(found, expected)
+            new = torch.randn(size)
+            found, expected = (
+                f(x, new, size, stride) for f in (ours.as_strided_scatter, torch.as_strided_scatter)
+            )
+            torch.testing.assert_close(found, expected)
+        for size, stride, offset in (((3, 2), (6, 1), 0), ((23,), (1,), 1), ((24, 2), (1, 0), 0)):
+            assert ours.as_strided(x, size, stride, offset) is NotImplemented
+            new = torch.randn(size)
+            assert ours.as_strided_scatter(x, new, size, stride, offset) is NotImplemented
 
 
 def test_group_normalization():

@@ -483,3 +483,78 @@ def test_dropout_within_attention():
         assert found == pytest.approx(model(x).item(), rel=1e-5)
     model.eval()
     assert step(x).item() == pytest.approx(model(x).item(), rel=1e-5)
+
+
+class MaskedAttention(nn.Module):
+    """As the library `transformers` has it: a mask by `vmap` over positions, from running
+    sums, and a look at the tokens where nothing is compiled."""
+
+    def __init__(self):
+        super().__init__()
+        self.embed, self.mix = nn.Embedding(20, 16), nn.Linear(16, 48)
+        self.head = nn.Linear(16, 20)
+
+    def forward(self, tokens):
+        if not torch.compiler.is_compiling() and 0 in tokens[:, [-1, 0]]:
+            raise ValueError("padding without a mask")
+        sequence = (tokens == 1).cumsum(-1)
+        places = torch.arange(tokens.shape[1])
+
+        def allowed(batch, row, column):
+            return (column <= row) & (sequence[batch, row] == sequence[batch, column])
+
+        for dims in ((None, None, 0), (None, 0, None), (0, None, None)):
+            allowed = torch.vmap(allowed, in_dims=dims)
+        mask = allowed(torch.arange(tokens.shape[0]), places, places)
+        query, key, value = self.mix(self.embed(tokens)).chunk(3, -1)
+        mixed = F.scaled_dot_product_attention(query, key, value, attn_mask=mask)
+        return self.head(mixed).transpose(1, 2)
+
+
+def test_masks_by_vmap_and_models_that_look_at_values():
+    tokens = torch.randint(1, 20, (3, 10))
+    pair = Pair(MaskedAttention(), lambda p: torch.optim.SGD(p, lr=0.1))
+    pair.train(3, tokens, tokens)
+    pair.assert_same_state()
+    tokens = torch.randint(1, 20, (3, 10))
+    with torch.no_grad():
+        options = {"costs": "roofline", "budget": "0"}
+        found = torch.compile(pair.eager, backend="baechi", options=options)(tokens)
+        torch.testing.assert_close(found, pair.eager(tokens))
+
+
+def test_depthwise_and_grouped_convolutions():
+    model = nn.Sequential(
+        nn.Conv2d(3, 16, 3, stride=2, padding=1),
+        nn.Conv2d(16, 16, 5, padding=2, groups=16),
+        nn.Hardswish(),
+        nn.Conv2d(16, 32, 3, stride=2, groups=16),
+        nn.Conv2d(32, 12, 1, groups=2),
+        nn.Flatten(),
+    )
+    pair = Pair(model, lambda p: torch.optim.SGD(p, lr=0.1))
+    pair.train(3, torch.randn(4, 3, 16, 16), torch.randint(0, 12, (4,)))
+    pair.assert_same_state()
+
+
+class SharedModule(nn.Module):
+    """One embedding that is part of two others, and the weight of a third."""
+
+    def __init__(self):
+        super().__init__()
+        self.shared = nn.Embedding(12, 8)
+        self.first, self.second = (nn.Sequential(self.shared, nn.Linear(8, 8)) for _ in "ab")
+        self.head = nn.Linear(8, 12, bias=False)
+        self.head.weight = self.shared.weight
+
+    def forward(self, tokens):
+        return self.head(self.first(tokens) * self.second(tokens)).transpose(1, 2)
+
+
+def test_a_module_that_is_part_of_two_others():
+    pair = Pair(SharedModule(), lambda p: torch.optim.Adam(p, lr=0.05))
+    tokens = torch.randint(0, 12, (4, 6))
+    pair.train(3, tokens, tokens)
+    pair.assert_same_state()
+    assert isinstance(pair.model.shared.weight, nn.Parameter)
+    assert pair.model.head.weight is pair.model.second[0].weight

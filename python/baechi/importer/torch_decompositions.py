@@ -8,6 +8,8 @@ Each is plain PyTorch, by ATen's own definition of the operator.
 
 from __future__ import annotations
 
+import math
+
 import torch
 from torch._decomp import core_aten_decompositions
 from torch_mlir.extras.fx_decomp_util import get_decomposition_table
@@ -197,10 +199,6 @@ def max_pool2d_with_indices_backward(
     return _scatter_windows(term, x, kernel, stride, padding, dilation)
 
 
-# More groups are left to torch-mlir's own form: here each is a convolution.
-_MOST_GROUPS = 8
-
-
 def convolution_backward(
     grad, x, weight, bias_sizes, stride, padding, dilation, transposed, output_padding, groups, mask
 ):
@@ -208,7 +206,7 @@ def convolution_backward(
     too. (torch-mlir computes a weight gradient for each image and adds them up.)"""
     dims = x.dim() - 2
     stride, padding, dilation = (_all(v, dims) for v in (stride, padding, dilation))
-    if dims not in (1, 2) or groups > _MOST_GROUPS:
+    if dims not in (1, 2):
         return NotImplemented
     if any(p > d * (k - 1) for p, d, k in zip(padding, dilation, weight.shape[2:])):
         return NotImplemented
@@ -216,49 +214,38 @@ def convolution_backward(
     if dims == 1:  # of one row
         grad, x, weight = (t.unsqueeze(2) for t in (grad, x, weight))
         stride, padding, dilation = [1, *stride], [0, *padding], [1, *dilation]
-    one = _transposed_gradients if transposed else _gradients
-    parts = [
-        one(*group, stride, padding, dilation, mask)
-        for group in zip(grad.chunk(groups, 1), x.chunk(groups, 1), weight.chunk(groups, 0))
-    ]
-    to_x, to_weight = (
-        torch.cat(found, dim) if found[0] is not None else None
-        for dim, found in ((1, [p[0] for p in parts]), (0, [p[1] for p in parts]))
-    )
+    steps = stride, padding, dilation
+    to_x = to_weight = None
+    if transposed:  # itself the gradient of a convolution from its result to x
+        if mask[0]:
+            to_x = _convolve(grad, weight, *steps, groups)
+        if mask[1]:
+            to_weight = _gradient_of_weight(x, grad, weight.shape[-2:], *steps, groups)
+    else:
+        if mask[0]:
+            to_x = _gradient_of_input(grad, x, weight, *steps, groups)
+        if mask[1]:
+            to_weight = _gradient_of_weight(grad, x, weight.shape[-2:], *steps, groups)
     if dims == 1:
         to_x, to_weight = (None if t is None else t.squeeze(2) for t in (to_x, to_weight))
     return to_x, to_weight, to_bias
 
 
-def _gradients(grad, x, weight, stride, padding, dilation, mask):
-    """Of a convolution over two dimensions, for x and for its weight."""
-    to_x = _gradient_of_input(grad, x, weight, stride, padding, dilation) if mask[0] else None
-    kernel = weight.shape[-2:]
-    to_weight = _gradient_of_weight(grad, x, kernel, stride, padding, dilation) if mask[1] else None
-    return to_x, to_weight
-
-
-def _transposed_gradients(grad, x, weight, stride, padding, dilation, mask):
-    """Of a transposed convolution, which is itself the gradient of a convolution
-    from its result to x."""
-    to_x = _convolve(grad, weight, stride, padding, dilation) if mask[0] else None
-    kernel = weight.shape[-2:]
-    to_weight = _gradient_of_weight(x, grad, kernel, stride, padding, dilation) if mask[1] else None
-    return to_x, to_weight
-
-
-def _gradient_of_input(grad, x, weight, stride, padding, dilation):
+def _gradient_of_input(grad, x, weight, stride, padding, dilation, groups):
     reach = [d * (k - 1) for d, k in zip(dilation, weight.shape[-2:])]
     # Zeros before the first gradient, so that the turned window begins with x.
     low = [r - p for r, p in zip(reach, padding)]
-    turned = (weight.flip(2, 3) if max(reach) else weight).transpose(0, 1)
+    turned = weight.flip(2, 3) if max(reach) else weight
+    # Within each group what were results are inputs.
+    turned = turned.unflatten(0, (groups, -1)).transpose(1, 2).flatten(0, 1)
     if not max(reach):  # computed where there are gradients, then spread
-        return _spread(_convolve(grad, turned), x.shape[-2:], stride, low)
+        return _spread(_convolve(grad, turned, groups=groups), x.shape[-2:], stride, low)
     sizes = [n + r for n, r in zip(x.shape[-2:], reach)]
-    return _convolve(_spread(grad, sizes, stride, low), turned, dilation=dilation)
+    spread = _spread(grad, sizes, stride, low)
+    return _convolve(spread, turned, dilation=dilation, groups=groups)
 
 
-def _gradient_of_weight(grad, x, kernel, stride, padding, dilation):
+def _gradient_of_weight(grad, x, kernel, stride, padding, dilation, groups):
     around = []
     for d in (-1, -2):  # so much of x that there are as many places as the weight has
         needed = (grad.shape[d] - 1) * stride[d] + dilation[d] * (kernel[d] - 1) + 1
@@ -266,13 +253,15 @@ def _gradient_of_weight(grad, x, kernel, stride, padding, dilation):
         x = x.narrow(d, 0, x.shape[d] + min(after, 0))
         around += [padding[d], max(after, 0)]
     x = aten.constant_pad_nd(x, around) if any(around) else x
-    product = _convolve(x.transpose(0, 1), grad.transpose(0, 1), dilation, dilation=stride)
+    # The images of a group are the channels that are summed.
+    x = x.unflatten(1, (groups, -1)).permute(2, 1, 0, 3, 4).flatten(1, 2)
+    product = _convolve(x, grad.transpose(0, 1), dilation, dilation=stride, groups=groups)
     return product.transpose(0, 1)
 
 
-def _convolve(x, weight, stride=(1, 1), padding=(0, 0), dilation=(1, 1)):
+def _convolve(x, weight, stride=(1, 1), padding=(0, 0), dilation=(1, 1), groups=1):
     sizes = list(stride), list(padding), list(dilation)
-    return aten.convolution(x, weight, None, *sizes, False, [0, 0], 1)
+    return aten.convolution(x, weight, None, *sizes, False, [0, 0], groups)
 
 
 def _spread(x, sizes, stride, first):
@@ -345,14 +334,63 @@ def native_group_norm(x, weight, bias, batch, channels, rest, groups, epsilon):
 
 
 def as_strided(x, size, stride, storage_offset=None):
-    """A reshape where it is one."""
-    elements, contiguous = 1, []
-    for n in reversed(size):
-        contiguous.insert(0, elements)
-        elements *= n
-    if storage_offset or not x.is_contiguous() or elements != x.numel():
+    """Of all elements: those of x as they lie in memory, with other dimensions."""
+    order = _memory_order(size, stride)
+    if storage_offset or order is None or (flat := _as_in_memory(x)) is None:
         return NotImplemented
-    return x.reshape(size) if list(stride) == contiguous else NotImplemented
+    if flat.numel() != math.prod(size):
+        return NotImplemented
+    return flat.reshape([size[d] for d in order]).permute(_inverse(order))
+
+
+def as_strided_scatter(x, src, size, stride, storage_offset=None):
+    """The reverse: all elements of x are replaced."""
+    order, own = _memory_order(size, stride), _memory_order(x.shape, x.stride())
+    if storage_offset or order is None or own is None or x.numel() != math.prod(size):
+        return NotImplemented
+    flat = src.permute(order).reshape(-1)
+    return flat.reshape([x.shape[d] for d in own]).permute(_inverse(own))
+
+
+def _as_in_memory(x):
+    order = _memory_order(x.shape, x.stride())
+    return None if order is None else x.permute(order).reshape(-1)
+
+
+def _memory_order(size, stride) -> list[int] | None:
+    """The dimensions from the outermost in memory to the innermost; None where
+    elements lie apart or upon each other."""
+    # Of one element: anywhere.
+    order = sorted(range(len(size)), key=lambda d: (size[d] > 1, -stride[d]))
+    inner = 1
+    for d in reversed(order):
+        if size[d] > 1 and stride[d] != inner:
+            return None
+        inner *= size[d]
+    return order
+
+
+def _inverse(order: list[int]) -> list[int]:
+    return [order.index(d) for d in range(len(order))]
+
+
+def constant_pad_nd(x, pad, value=0):
+    """Negative widths, which cut off, as slices."""
+    if all(width >= 0 for width in pad):
+        return NotImplemented
+    for k in range(len(pad) // 2):
+        low, high = pad[2 * k : 2 * k + 2]
+        size = x.shape[-1 - k] + min(low, 0) + min(high, 0)
+        x = x.narrow(-1 - k, max(-low, 0), size)
+    wider = [max(width, 0) for width in pad]
+    return aten.constant_pad_nd(x, wider, value) if any(wider) else x.clone()
+
+
+def fmod(x, by):
+    """What is left of a division whose quotient is rounded towards zero."""
+    if not (x.is_floating_point() or isinstance(by, float)):
+        return x - torch.div(x, by, rounding_mode="trunc") * by
+    return NotImplemented
 
 
 def scatter(x, dim, index, src):
@@ -363,6 +401,30 @@ def scatter(x, dim, index, src):
     places = torch.arange(x.shape[dim])
     places = places.reshape([-1 if d == dim % x.dim() else 1 for d in range(x.dim())])
     return torch.where(places == index, src, x)
+
+
+def cumsum(x, dim, *, dtype=None):
+    return _running(torch.add, 0, x, dim, dtype)
+
+
+def cumprod(x, dim, *, dtype=None):
+    return _running(torch.mul, 1, x, dim, dtype)
+
+
+def _running(combine, neutral, x, dim, dtype):
+    """The combination of all elements up to each one, in steps of 1, 2, 4, ... (Hillis
+    and Steele, "Data parallel algorithms", 1986): elementwise work that fuses."""
+    x = x.to(dtype or (x.dtype if x.is_floating_point() else torch.int64))
+    if x.dim() == 0:
+        return x
+    dim %= x.dim()
+    shift = 1
+    while shift < x.shape[dim]:
+        kept = x.narrow(dim, 0, x.shape[dim] - shift)
+        around = [0] * (2 * (x.dim() - 1 - dim)) + [shift, 0]
+        x = combine(x, aten.constant_pad_nd(kept, around, neutral))
+        shift *= 2
+    return x
 
 
 def empty_permuted(size, physical_layout, **options):
@@ -394,8 +456,14 @@ def native_dropout(x, p, train):
 
 
 _OWN = {
+    aten.cumsum.default: cumsum,
+    aten.cumprod.default: cumprod,
     aten.native_dropout.default: native_dropout,
     aten.as_strided.default: as_strided,
+    aten.as_strided_scatter.default: as_strided_scatter,
+    aten.constant_pad_nd.default: constant_pad_nd,
+    aten.fmod.Scalar: fmod,
+    aten.fmod.Tensor: fmod,
     aten.empty_permuted.default: empty_permuted,
     aten.native_group_norm.default: native_group_norm,
     aten.scatter.src: scatter,

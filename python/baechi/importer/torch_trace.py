@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import unittest.mock
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 
@@ -15,6 +16,7 @@ from torch._dispatch.python import enable_python_dispatcher
 from torch.fx.experimental.proxy_tensor import make_fx
 from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.overrides import TorchFunctionMode
+from torch.utils import _pytree as pytree
 
 from baechi.importer import torch_decompositions, torch_recurrent
 from baechi.importer.errors import ImportFailure
@@ -100,15 +102,12 @@ def trace(
 
     names: of the arguments. Raises ImportFailure for what has no fixed shapes.
     """
-    functional = torch.func.functionalize(function, remove="mutations")
-    table = torch_decompositions.table()
+    # In two passes: `functionalize` knows neither `vmap` (masks of attention) nor
+    # autograd's functions, but in the graph of the first pass neither is left.
     with lowerable_operations(), recorder.recording(), explained_errors():
-        graph = make_fx(
-            functional,
-            decomposition_table=table,
-            tracing_mode="fake",
-            _allow_non_fake_inputs=True,
-        )(*arguments)
+        mutating = _traced(function, arguments)
+        functional = torch.func.functionalize(_Recorded(mutating, recorder).run, remove="mutations")
+        graph = _traced(functional, arguments, torch_decompositions.table())
     _drop_identities(graph.graph)
     constants = _lift_constants(graph)
     draws = _lift_draws(graph.graph)
@@ -119,12 +118,59 @@ def trace(
     return Trace(graph, [*names, *further], constants, draws)
 
 
+def _traced(
+    function: Callable[..., Sequence[torch.Tensor]],
+    arguments: Sequence[torch.Tensor],
+    decompositions: dict | None = None,
+) -> torch.fx.GraphModule:
+    return make_fx(
+        function,
+        decomposition_table=decompositions,
+        tracing_mode="fake",
+        _allow_non_fake_inputs=True,
+    )(*arguments)
+
+
+class _Recorded(torch.fx.Interpreter):
+    """Runs a graph; what is traced has the origin of its node, and results lie in
+    memory as the graph's views of them expect, however an operation is decomposed."""
+
+    def __init__(self, module: torch.fx.GraphModule, recorder: Recorder):
+        super().__init__(module)
+        self._recorder = recorder
+
+    def run_node(self, n: torch.fx.Node) -> object:
+        with self._recorder.known(origin_of(n)):
+            result = super().run_node(n)
+            if isinstance(n.target, torch._ops.OpOverload) and not _gives_a_view(n.target):
+                result = pytree.tree_map(_laid_out_as, result, n.meta["val"])
+            return result
+
+
+def _gives_a_view(target: torch._ops.OpOverload) -> bool:
+    return any(result.alias_info is not None for result in target._schema.returns)
+
+
+def _laid_out_as(found: object, recorded: object) -> object:
+    """A copy with the strides of `recorded`, where they are others."""
+    if not isinstance(found, torch.Tensor) or not isinstance(recorded, torch.Tensor):
+        return found
+    sizes = zip(found.shape, found.stride(), recorded.stride(), strict=True)
+    if all(size < 2 or ours == theirs for size, ours, theirs in sizes):
+        return found
+    order = sorted(range(found.dim()), key=lambda d: -recorded.stride(d))
+    back = [order.index(d) for d in range(found.dim())]
+    return found.permute(order).clone(memory_format=torch.contiguous_format).permute(back)
+
+
 @contextlib.contextmanager
 def lowerable_operations() -> Iterator[None]:
     """Attention and LSTM as plain operations instead of fused ones, and batch
     normalization with its new statistics."""
     kernels = sdpa_kernel(SDPBackend.MATH), enable_python_dispatcher(), _PlainForms()
-    with kernels[0], kernels[1], kernels[2], warnings.catch_warnings():
+    # Models look at values (is there padding?) only where they are not being compiled.
+    compiling = unittest.mock.patch("torch.compiler._is_compiling_flag", True)
+    with kernels[0], kernels[1], kernels[2], compiling, warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of what the flags are that are set back
         with torch.backends.mkldnn.flags(enabled=False):
             yield

@@ -51,13 +51,15 @@ def trace_step(
     model = state.model
     tensors = [i for i, leaf in enumerate(leaves) if isinstance(leaf, torch.Tensor)]
     recorder = Recorder(model)
+    places = _Places(model)
 
     def run(parameters, buffers, given):
         filled = list(leaves)
         for i, value in zip(tensors, given, strict=True):
             filled[i] = value
         inputs, kwargs, target = pytree.tree_unflatten(filled, structure)
-        output = functional_call(model, ({**parameters}, buffers), inputs, kwargs)
+        held = places.filled({**parameters, **buffers})
+        output = functional_call(model, held, inputs, kwargs, tie_weights=False)
         with recorder.scope(LOSS):
             value = output if loss is None else loss(output, target)
         if not isinstance(value, torch.Tensor) or value.dim() != 0:
@@ -123,6 +125,28 @@ def trace_step(
     updated += parts["buffers"]
     traced = trace(step, flat, names, recorder)
     return _described(traced, flat, updated, len(tensors), list(numbers))
+
+
+class _Places:
+    """Where a model holds each tensor of its state.
+
+    `functional_call` can find those of tied weights itself, but of a module that is part
+    of two others it would put back the wrong tensors.
+    """
+
+    def __init__(self, model: torch.nn.Module):
+        first: dict[torch.Tensor, str] = {}
+        self._names: dict[str, str] = {}  # of a place: the tensor's first name
+        for path, module in model.named_modules():
+            held = {**module._parameters, **module._buffers}
+            for leaf, tensor in held.items():
+                if tensor is not None:
+                    name = f"{path}.{leaf}" if path else leaf
+                    self._names[name] = first.setdefault(tensor, name)
+
+    def filled(self, values: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
+        """By place; `values` are by the first name."""
+        return {place: values[name] for place, name in self._names.items()}
 
 
 def _described(traced: Trace, flat, updated, inputs: int, numbers) -> TrainingTrace:
