@@ -84,7 +84,7 @@ class StepLibrary:
 
     def __init__(self, file: str | pathlib.Path):
         file = pathlib.Path(file)
-        self._step = ctypes.c_void_p()
+        self._step = None
         _check(file)
         prefix = re.sub("[^0-9A-Za-z]", "_", file.stem.removeprefix("lib"))
         prefix = f"_{prefix}" if prefix[:1].isdigit() else prefix
@@ -127,7 +127,7 @@ class StepLibrary:
     def close(self) -> None:
         if self._step:
             self._functions["close"](self._step)
-            self._step = ctypes.c_void_p()
+            self._step = None
 
     __del__ = close
 
