@@ -33,9 +33,9 @@ class Evaluation(NamedTuple):
 class Evaluator:
     """A graph on a machine; see `baechi.place` for both.
 
-    An assignment is a device's number an operator (an array [operators] of integers; an
-    int32 array is taken without a copy), or a dictionary of all operators' names to
-    devices' names. What cannot be, for a kind, a pin or a group, raises PlacementError:
+    An assignment is a device's number or name an operator (an array [operators]; one of
+    int32 is taken without a copy), or a dictionary of all operators' names to devices'
+    names. What cannot be, for a kind, a pin or a group, raises PlacementError:
     `units` and `allowed` say what can.
 
     An order is operators' numbers (an array [operators] with each once) or names, the most
@@ -94,16 +94,20 @@ class Evaluator:
 
     def _numbers(self, assignment: Any) -> npt.NDArray[np.int32]:
         if isinstance(assignment, Mapping):
-            number = {name: i for i, name in enumerate(self.devices)}
-            try:
-                assignment = [number[assignment[name]] for name in self.names]
-            except KeyError as error:
+            if without := next((name for name in self.names if name not in assignment), None):
                 raise _placement.PlacementError(
-                    f"the assignment names no device for the operator {error}"
-                    if error.args[0] in self.names
-                    else f"there is no device {error}: they are {', '.join(self.devices)}"
-                ) from None
-        return _integers(assignment, "assignment", dimensions=1)
+                    f"the assignment names no device for the operator '{without}'"
+                )
+            assignment = [assignment[name] for name in self.names]
+        given = np.asarray(assignment)
+        if given.dtype.kind == "U":
+            number = {name: i for i, name in enumerate(self.devices)}
+            if unknown := next((name for name in given.flat if name not in number), None):
+                raise _placement.PlacementError(
+                    f"there is no device '{unknown}': they are {', '.join(self.devices)}"
+                )
+            given = np.vectorize(number.__getitem__, otypes=[np.int32])(given)
+        return _integers(given, "assignment", dimensions=1)
 
     def _order(self, order: Any) -> npt.NDArray[np.int32] | None:
         if order is None:

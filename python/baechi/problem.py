@@ -14,7 +14,7 @@ import tempfile
 from collections.abc import Mapping, Sequence
 from typing import Any, Protocol, TypeAlias
 
-from baechi import stepgraph
+from baechi import stepgraph, tools
 from baechi.native import _placement
 
 
@@ -205,7 +205,11 @@ def text_of(source: Source, what: str) -> tuple[str, str]:
 def _short_form(text: str) -> str:
     """The machine file of `host:2`, as the compiler has it."""
     with tempfile.TemporaryDirectory(prefix="baechi-machine-") as folder:
-        return json.dumps(stepgraph.write_machine(text, pathlib.Path(folder) / "machine.json"))
+        try:
+            found = stepgraph.write_machine(text, pathlib.Path(folder) / "machine.json")
+        except tools.CompileError as error:
+            raise _placement.PlacementError(str(error).removeprefix("error: ")) from None
+        return json.dumps(found)
 
 
 def _content(source: Any, what: str) -> dict[str, Any]:

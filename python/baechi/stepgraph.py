@@ -95,7 +95,8 @@ def write_machine(spec: str, file: pathlib.Path) -> dict[str, Any]:
     else:
         module, with_machine = file.with_suffix(".mlir"), file.with_suffix(".machine.mlir")
         module.write_text(_NOTHING)
-        tools.run("baechi-opt", module, f"--baechi-fuse=machine={spec}", "-o", with_machine)
+        fuse = f"--baechi-fuse=machine={spec}"
+        tools.run("baechi-opt", module, fuse, "-o", with_machine, hidden=module)
         tools.run("baechi-translate", with_machine, "--baechi-to-machine", "-o", file)
         module.unlink()
         with_machine.unlink()

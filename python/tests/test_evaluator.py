@@ -65,6 +65,7 @@ def test_the_order_decides():
     assert evaluator.step_ns([0, 0, 0, 1], order=["a", "b", "c", "d"]) == 3030
     assert evaluator.step_ns([0, 0, 0, 1], order=[0, 2, 1, 3]) == 2030
     assert evaluator.step_ns([0, 0, 0, 1]) == 2030
+    assert evaluator.step_ns(["gpu0", "gpu0", "gpu0", "gpu1"]) == 2030
 
 
 def test_what_may_be_where():
@@ -84,6 +85,7 @@ def test_what_may_be_where():
         ([0, 0, 0, 2], "there is no device 2"),
         ({"a": "gpu0"}, "names no device for the operator 'b'"),
         (dict.fromkeys("abcd", "tpu"), "there is no device 'tpu': they are gpu0, gpu1"),
+        (["gpu0", "gpu7", "gpu0", "gpu1"], "there is no device 'gpu7': they are gpu0, gpu1"),
     ):
         with pytest.raises(baechi.PlacementError, match=message):
             evaluator(wrong)

@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 
 import baechi
+import needs
 from baechi import tools
 from problems import MACHINE, diamond, random_graph
 
@@ -296,3 +297,9 @@ def test_an_error_of_the_progress_function_comes_through():
 
     with pytest.raises(RuntimeError, match="in bound"):
         baechi.place(diamond(), MACHINE, progress=progress)
+
+
+@needs.tool("baechi-opt")
+def test_a_wrong_short_form_of_a_machine():
+    with pytest.raises(baechi.PlacementError, match="^machine 'host:0': '0' is not a number of"):
+        baechi.place(baechi.Graph(), "host:0")

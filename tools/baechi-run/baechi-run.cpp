@@ -446,6 +446,9 @@ private:
 } // namespace
 
 int main(int argc, char **argv) {
+  // A symbolizer is started with memory that a broken heap may not have: the
+  // report of a crash would wait for ever.
+  setenv("LLVM_DISABLE_SYMBOLIZATION", "1", /*overwrite=*/0);
   llvm::InitLLVM init(argc, argv);
   RunOptions options = parseOptions(argc, argv);
   std::shared_ptr<runtime::Ranks> ranks = exitOnError(joinRanks(options));
