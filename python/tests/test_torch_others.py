@@ -51,7 +51,7 @@ class Language(nn.Module):
 
 def check(model, x, target):
     model.eval()  # no dropout, whose numbers depend on the order of fused operations
-    pair = Pair(model, lambda p: torch.optim.SGD(p, lr=1e-2))
+    pair = Pair(model, lambda p: torch.optim.SGD(p, lr=1e-3))
     with torch.no_grad():
         options = {"costs": "roofline", "budget": "0"}
         found = torch.compile(pair.model, backend="baechi", options=options)(x)
