@@ -14,7 +14,9 @@
 # runs the driver's tests on the GPU, trains the models and compares the losses
 # with JAX's, and both again under compute-sanitizer where that is installed. It
 # shows the median step with CUDA graphs and without, and how fast messages between
-# two devices are (on two GPUs where there are two).
+# two devices are (on two GPUs where there are two). Where there is an mpirun, two
+# processes exchange messages, too: by NCCL where there are two GPUs, else through
+# host memory; and baechi-run trains a model on them, if it has been built here.
 # The last line says how many parts passed.
 set -uo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
@@ -27,6 +29,8 @@ python=.venv/bin/python
 prepare() {
   scripts/build release baechi-run RuntimeCudaTests || return 1
   mkdir -p "$out"
+  # Where the build has MPI.
+  cp build/release/lib/libBaechiMpi.so "$out/" 2>/dev/null
   cp build/release/bin/RuntimeCudaTests "$out/"
   cp build/release/lib/libBaechiFakeCuda.so "$out/" 2>/dev/null ||
     cp build/release/unittests/Runtime/libBaechiFakeCuda.so "$out/" || return 1
@@ -54,6 +58,13 @@ part() {
   if "$@"; then passed=$((passed + 1)); else failed=$((failed + 1)); fi
 }
 
+# A process is killed: the other one says so and ends within a minute.
+ends_with_an_error() {
+  local said
+  said=$(timeout 60 "$@" 2>&1)
+  [ $? != 124 ] && grep "rank 1 was lost: its process has ended" <<<"$said"
+}
+
 check() {
   export BAECHI_CUDA_LIBRARY=${BAECHI_CUDA_LIBRARY:-libcuda.so.1}
   if ! [ -d "$out" ]; then
@@ -70,6 +81,25 @@ check() {
   part "messages beside plain copies" "$out/RuntimeCudaTests" --gtest_brief=1 \
     --gtest_filter=CudaPeers.Bandwidth
   part "training steps" "$python" benchmarks/gpu/steps.py "$out"
+  local processes=(mpirun --allow-run-as-root --oversubscribe -n 2)
+  if command -v mpirun >/dev/null && [ -e "$out/libBaechiMpi.so" ]; then
+    export BAECHI_MPI_LIBRARY=$PWD/$out/libBaechiMpi.so
+    part "two processes" "${processes[@]}" "$out/RuntimeCudaTests" --gtest_brief=1 \
+      --gtest_filter=CudaMpiTest.ARing
+    part "two processes without NCCL" env BAECHI_NCCL=0 "${processes[@]}" \
+      "$out/RuntimeCudaTests" --gtest_brief=1 --gtest_filter=CudaMpiTest.ARing
+    part "messages between processes" "${processes[@]}" \
+      "$out/RuntimeCudaTests" --gtest_brief=1 --gtest_filter=CudaMpiTest.Bandwidth
+    part "a killed process" ends_with_an_error "${processes[@]}" \
+      "$out/RuntimeCudaTests" --gtest_brief=1 --gtest_filter=CudaMpiTest.AKilledProcess
+    if [ -x build/release/bin/baechi-run ]; then
+      part "a model in two processes" "${processes[@]}" build/release/bin/baechi-run \
+        test/fixtures/mlp_tiny.mlir --machine=cuda:2@1GiB --costs=roofline \
+        --place=mtopo --budget=0 --steps=5
+    fi
+  else
+    printf '\n== two processes: there is no mpirun, or no MPI in the build, skipped\n'
+  fi
   local tool
   if command -v compute-sanitizer >/dev/null; then
     for tool in memcheck racecheck synccheck; do

@@ -138,9 +138,25 @@ TEST_F(CudaRanksTest, SaysWhatGoesThroughTheHost) {
   ring.program.queues[0].messages[1].group = -1;
   EXPECT_EQ(begin + "the program does not tell their order; compile it again\n",
             notes(2));
-  // The other direction still goes by NCCL.
+  // The other direction still goes by NCCL, of which rank 0 has the first GPU.
   EXPECT_THAT(fakeNcclLog(), HasSubstr("1: > 0 32\n"));
   EXPECT_THAT(fakeNcclLog(), testing::Not(HasSubstr("0: > 1 32\n")));
+}
+
+/// Ranks 0 and 1 share a GPU, and NCCL has it of one of them.
+TEST_F(CudaRanksTest, NcclHasAGpuOfOneRank) {
+  reset(2);
+  Ring ring({"cuda", "cuda", "cuda"});
+  build(3, ring);
+  std::string notes =
+      runAndHear([&](Session &session) { ring.stepsRight(session, 1); });
+  EXPECT_THAT(notes, HasSubstr("cuda0 and cuda1 go through host memory, not by "
+                               "NCCL: both devices are on one GPU"));
+  EXPECT_THAT(notes, HasSubstr("cuda2 and cuda0 go through host memory, not by "
+                               "NCCL: another process has one of the two GPUs "
+                               "in NCCL, which takes it once"));
+  EXPECT_THAT(fakeNcclLog(), HasSubstr("0: > 1 32\n"));
+  EXPECT_EQ("", allErrors());
 }
 
 TEST_F(CudaRanksTest, HoldsPinnedMemoryForWhatGoesThroughTheHost) {
@@ -322,9 +338,10 @@ TEST_F(CudaRanksTest, EveryCallFails) {
       runAndHear([&](Session &session) { step(session, said); });
       std::string all = said + allErrors();
       failures += !all.empty();
-      if (!all.empty())
+      if (!all.empty()) {
         EXPECT_THAT(all, AnyOf(HasSubstr("CUDA_ERROR_UNKNOWN"),
                                HasSubstr("unhandled system error")));
+      }
     }
     EXPECT_GT(failures, 30);
     // What a failing call was to release is left; nothing outlives that.
@@ -396,17 +413,12 @@ protected:
       delete listeners.Release(listeners.default_result_printer());
   }
 
-  /// The session of this rank; the others follow it.
-  void run(Ring &ring, const std::function<void(Session &)> &lead) {
+  /// This rank's session of a program; the others follow rank 0's.
+  void run(const Program &program, std::vector<Body> list,
+           const std::function<void(Session &)> &lead) {
     SessionOptions options;
     options.ranks = ranks;
-    std::vector<Body> list = ring.bodies();
-    if (killed >= 0)
-      list[size_t(killed)] = [](Context context, char *) {
-        baechi_operator_begin(context, 0);
-        return raise(SIGKILL);
-      };
-    auto session = makeSession(ring.program, std::move(list), options);
+    auto session = makeSession(program, std::move(list), options);
     ASSERT_TRUE(session);
     if (ranks->leads())
       lead(*session);
@@ -414,15 +426,18 @@ protected:
       EXPECT_SUCCESS(session->follow());
   }
 
+  Ring ring() const {
+    return Ring(std::vector<std::string>(size_t(ranks->size()), "cuda"));
+  }
+
   std::shared_ptr<Ranks> ranks;
-  int killed = -1;
 };
 
 TEST_F(CudaMpiTest, ARing) {
-  Ring ring(std::vector<std::string>(size_t(ranks->size()), "cuda"));
-  run(ring, [&](Session &session) {
+  Ring all = ring();
+  run(all.program, all.bodies(), [&](Session &session) {
     for (int64_t step = 0; step < 20; ++step)
-      ring.stepsRight(session, step);
+      all.stepsRight(session, step);
     std::cout << "a ring of " << ranks->size() << " processes, "
               << session.stagingBytes()
               << " bytes of rank 0's messages through the host\n";
@@ -431,14 +446,52 @@ TEST_F(CudaMpiTest, ARing) {
 }
 
 TEST_F(CudaMpiTest, AKilledProcess) {
-  killed = 1;
-  Ring ring(std::vector<std::string>(size_t(ranks->size()), "cuda"));
-  run(ring, [&](Session &session) {
+  Ring all = ring();
+  std::vector<Body> list = all.bodies();
+  list[1] = [](Context context, char *) {
+    baechi_operator_begin(context, 0);
+    return raise(SIGKILL);
+  };
+  run(all.program, std::move(list), [&](Session &session) {
     std::cout << session.step().message() << std::endl;
   });
   // MPI cannot end in order any more.
   std::fflush(nullptr);
   _exit(ranks->broken() ? 0 : 1);
+}
+
+/// How fast messages between processes are.
+TEST_F(CudaMpiTest, Bandwidth) {
+  for (int64_t bytes :
+       {int64_t(64) << 10, int64_t(4) << 20, int64_t(24) << 20}) {
+    Program program = makeProgram(size_t(ranks->size()), bytes);
+    for (DeviceInfo &device : program.devices)
+      device.kind = "cuda";
+    addQueue(program, 0, 1, {bytes});
+    program.queues[0].messages[0].group = 0;
+    std::vector<Body> list(size_t(ranks->size()), doNothing);
+    list[0] = [](Context context, char *arena) {
+      return sendAndWait(context, 0, 0, arena);
+    };
+    list[1] = [](Context context, char *arena) {
+      return recvAndWait(context, 0, 0, arena);
+    };
+    run(program, std::move(list), [&](Session &session) {
+      int64_t best = 0;
+      for (int step = 0; step < 10; ++step) {
+        ASSERT_SUCCESS(session.step());
+        int64_t time = session.timeline().queues[0][0].durationNs();
+        best = step == 0 ? time : std::min(best, time);
+      }
+      std::printf("a message of %lld KiB between two processes%s: %.1f us, "
+                  "%.1f GB/s\n",
+                  static_cast<long long>(bytes >> 10),
+                  session.stagingBytes() ? ", through the host" : "",
+                  double(best) / 1e3,
+                  double(bytes) / std::max(double(best), 1.0));
+    });
+  }
+  ranks->close();
 }
 
 } // namespace
