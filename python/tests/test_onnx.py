@@ -106,6 +106,53 @@ def test_weights_are_arguments_and_shapes_are_folded():
     assert "dense_resource" not in imported.text and "tensor<?" not in imported.text
 
 
+@needs_tools
+def test_types_that_would_lose_digits_are_refused():
+    compiled = compile(perceptron(), sizes={"batch": 3})
+    with pytest.raises(TypeError, match=r"'x' is float64, expected float32: give x.astype"):
+        compiled(random(3, 8).astype(np.float64))
+    x = random(3, 8)
+    np.testing.assert_array_equal(compiled(x.tolist()), compiled(x))
+    np.testing.assert_array_equal(compiled(x.astype(np.float16)), compiled(np.float16(x) + x * 0))
+
+
+def test_sizes_of_dimensions_that_are_not_there():
+    with pytest.raises(ImportFailure, match="no input has a dimension 'bach'.*have none: 'batch'"):
+        baechi.onnx.import_model(perceptron(), {"batch": 3, "bach": 3})
+
+
+OPERATORS = """
+net (float[4, 6] x, float[4, 6] p, int64[4, 6] n, uint32[4, 6] u) => (
+  float[4, 6] a, float[4, 6] b, float[4, 6] c, float[4, 6] d, float[4, 2] e, int64[4, 2] f,
+  int64[2, 6] g, int64[2, 6] h, uint32[4, 6] i) {
+  a = Reciprocal(p)
+  b = Softsign(x)
+  c = CumSum(x, one)
+  d = CumSum<reverse = 1, exclusive = 1>(x, one)
+  e, f = TopK(x, two)
+  g, h = TopK<largest = 0, axis = 0>(n, two)
+  i = BitShift<direction = "LEFT">(u, u)
+}
+"""
+
+
+@needs_tools
+def test_operators_that_torch_mlir_lacks():
+    made = model(OPERATORS, one=np.array(1), two=np.array([2]))
+    x = random(4, 6)
+    x[1] = -np.inf  # equal ones, in their order
+    given = {
+        "x": x,
+        "p": np.abs(random(4, 6)) + 1,
+        "n": np.random.default_rng(0).integers(-3, 3, (4, 6)),
+        "u": np.full((4, 6), 3, np.uint32),
+    }
+    expected = ReferenceEvaluator(made).run(None, given)
+    for actual, right in zip(compile(made)(**given), expected, strict=True):
+        assert actual.dtype == right.dtype
+        np.testing.assert_allclose(actual, right, rtol=1e-5, atol=1e-6)
+
+
 def test_sizes_that_are_missing():
     with pytest.raises(ImportFailure, match=r"'batch' of 'x'; give them as sizes=\{'batch': 8\}"):
         baechi.onnx.import_model(perceptron())

@@ -558,3 +558,31 @@ def test_a_module_that_is_part_of_two_others():
     pair.assert_same_state()
     assert isinstance(pair.model.shared.weight, nn.Parameter)
     assert pair.model.head.weight is pair.model.second[0].weight
+
+
+def test_operators_of_many_forms():
+    """Those of `torch_operators`, and indices from the end."""
+
+    class Model(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.conv = nn.Conv2d(2, 3, 3)
+            self.table = nn.Parameter(torch.randn(5, 6))
+            self.head = nn.Linear(36, 10)
+
+        def forward(self, x, places):
+            pooled = F.adaptive_avg_pool2d(self.conv(x), (2, 3)).flatten(1)  # of 6 by 7
+            rows = self.table[places - 5].roll(2, 1)
+            largest, order = rows.topk(3, 1)
+            middle = rows.sort(1)[0][:, 2:5].fmod(0.75) + largest.cumprod(1)
+            turned = torch.stack([-rows[..., 1::2], rows[..., ::2]], -1).flatten(1)
+            turned[:, 1:3] = pooled[:, :2]
+            turned = turned.scatter_add(1, order, middle)
+            return self.head(torch.cat([pooled, middle, turned, rows[:, -1:]] + [rows[:, :2]], 1))
+
+    model = Model()
+    model.head = nn.Linear(18 + 3 + 6 + 1 + 2, 10)
+    batch = torch.randn(4, 2, 8, 9), torch.tensor([0, 3, 3, 1]), torch.randint(0, 10, (4,))
+    pair = support.Pair(model, support.sgd)
+    pair.train(3, *batch)
+    pair.assert_same_state()

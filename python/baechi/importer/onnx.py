@@ -23,6 +23,7 @@ from baechi.importer import torch_passes
 from baechi.importer.errors import ImportFailure, Unsupported, UnsupportedOperations
 from baechi.importer.module import Argument, annotate, name_operations
 from baechi.importer.onnx_graph import fix_sizes, fold, lift_weights
+from baechi.importer.onnx_operators import expand
 
 _PIPELINES = (
     "builtin.module(func.func(convert-torch-onnx-to-torch),torch-lower-to-backend-contract,"
@@ -37,6 +38,7 @@ class ImportedModel:
     arguments: list[Argument]  # the inputs, then the weights
     results: list[str]
     weights: dict[str, np.ndarray]
+    result_types: list[np.dtype]
 
 
 def import_model(
@@ -54,6 +56,7 @@ def import_model(
     fix_sizes(model, sizes or {})
     try:
         model = fold(model)
+        expand(model)
         weights = lift_weights(model)
         model = shape_inference.infer_shapes(model, data_prop=True)
         _name_nodes(model.graph)
@@ -75,7 +78,9 @@ def import_model(
         annotate(ir, module, name, arguments, results)
         count = name_operations(ir, module, functools.partial(torch_passes.location_name, ir))
         text = module.operation.get_asm(enable_debug_info=True)
-    return ImportedModel(text, count, arguments, results, weights)
+    types = [value.type.tensor_type.elem_type for value in model.graph.output]
+    result_types = [onnx.helper.tensor_dtype_to_np_dtype(each) for each in types]
+    return ImportedModel(text, count, arguments, results, weights, result_types)
 
 
 def _loaded(model: str | os.PathLike | onnx.ModelProto) -> onnx.ModelProto:

@@ -32,9 +32,10 @@ _STATIC = {
 
 def fix_sizes(model: onnx.ModelProto, sizes: Mapping[str, int]) -> None:
     """Gives the inputs' named dimensions (`batch`) their sizes. Raises
-    ImportFailure for those that are missing."""
+    ImportFailure for those that are missing, and for names that no input has."""
     initializers = {tensor.name for tensor in model.graph.initializer}
     wanted = {}
+    known = []
     for value in model.graph.input:
         if value.name in initializers:
             continue
@@ -42,6 +43,7 @@ def fix_sizes(model: onnx.ModelProto, sizes: Mapping[str, int]) -> None:
             if dimension.HasField("dim_value") and dimension.dim_value > 0:
                 continue
             name = dimension.dim_param or f"{value.name}.{position}"
+            known.append(name)
             if name in sizes:
                 dimension.dim_value = sizes[name]
             else:
@@ -52,6 +54,11 @@ def fix_sizes(model: onnx.ModelProto, sizes: Mapping[str, int]) -> None:
             f"these dimensions have no size: {names}; give them as "
             f"sizes={{'{next(iter(wanted))}': 8}}, on the command line --set "
             f"{next(iter(wanted))}=8"
+        )
+    if unknown := [name for name in sizes if name not in known]:
+        names = ", ".join(f"'{name}'" for name in dict.fromkeys(known)) or "none"
+        raise ImportFailure(
+            f"no input has a dimension '{unknown[0]}' without a size; those that have none: {names}"
         )
     # What was inferred for names is inferred again for numbers.
     del model.graph.value_info[:]

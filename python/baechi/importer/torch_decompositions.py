@@ -8,11 +8,11 @@ Each is plain PyTorch, by ATen's own definition of the operator.
 
 from __future__ import annotations
 
-import math
-
 import torch
 from torch._decomp import core_aten_decompositions
 from torch_mlir.extras.fx_decomp_util import get_decomposition_table
+
+from baechi.importer import torch_operators
 
 aten = torch.ops.aten
 
@@ -23,7 +23,8 @@ class UnknownForm(Exception):
 
 def table() -> dict:
     """The decompositions to trace with."""
-    return {**core_aten_decompositions(), **get_decomposition_table(), **_OWN}
+    tables = core_aten_decompositions(), get_decomposition_table(), torch_operators.TABLE, _OWN
+    return {name: form for table in tables for name, form in table.items()}
 
 
 def encoder_layer(
@@ -333,47 +334,6 @@ def native_group_norm(x, weight, bias, batch, channels, rest, groups, epsilon):
     return normal, mean.reshape(batch, groups), inverse.reshape(batch, groups)
 
 
-def as_strided(x, size, stride, storage_offset=None):
-    """Of all elements: those of x as they lie in memory, with other dimensions."""
-    order = _memory_order(size, stride)
-    if storage_offset or order is None or (flat := _as_in_memory(x)) is None:
-        return NotImplemented
-    if flat.numel() != math.prod(size):
-        return NotImplemented
-    return flat.reshape([size[d] for d in order]).permute(_inverse(order))
-
-
-def as_strided_scatter(x, src, size, stride, storage_offset=None):
-    """The reverse: all elements of x are replaced."""
-    order, own = _memory_order(size, stride), _memory_order(x.shape, x.stride())
-    if storage_offset or order is None or own is None or x.numel() != math.prod(size):
-        return NotImplemented
-    flat = src.permute(order).reshape(-1)
-    return flat.reshape([x.shape[d] for d in own]).permute(_inverse(own))
-
-
-def _as_in_memory(x):
-    order = _memory_order(x.shape, x.stride())
-    return None if order is None else x.permute(order).reshape(-1)
-
-
-def _memory_order(size, stride) -> list[int] | None:
-    """The dimensions from the outermost in memory to the innermost; None where
-    elements lie apart or upon each other."""
-    # Of one element: anywhere.
-    order = sorted(range(len(size)), key=lambda d: (size[d] > 1, -stride[d]))
-    inner = 1
-    for d in reversed(order):
-        if size[d] > 1 and stride[d] != inner:
-            return None
-        inner *= size[d]
-    return order
-
-
-def _inverse(order: list[int]) -> list[int]:
-    return [order.index(d) for d in range(len(order))]
-
-
 def constant_pad_nd(x, pad, value=0):
     """Negative widths, which cut off, as slices."""
     if all(width >= 0 for width in pad):
@@ -384,47 +344,6 @@ def constant_pad_nd(x, pad, value=0):
         x = x.narrow(-1 - k, max(-low, 0), size)
     wider = [max(width, 0) for width in pad]
     return aten.constant_pad_nd(x, wider, value) if any(wider) else x.clone()
-
-
-def fmod(x, by):
-    """What is left of a division whose quotient is rounded towards zero."""
-    if not (x.is_floating_point() or isinstance(by, float)):
-        return x - torch.div(x, by, rounding_mode="trunc") * by
-    return NotImplemented
-
-
-def scatter(x, dim, index, src):
-    """Of one element in every line: the gradient of max(dim)."""
-    line = [1 if d == dim % x.dim() else n for d, n in enumerate(x.shape)]
-    if list(index.shape) != line or list(src.shape) != line:
-        return NotImplemented
-    places = torch.arange(x.shape[dim])
-    places = places.reshape([-1 if d == dim % x.dim() else 1 for d in range(x.dim())])
-    return torch.where(places == index, src, x)
-
-
-def cumsum(x, dim, *, dtype=None):
-    return _running(torch.add, 0, x, dim, dtype)
-
-
-def cumprod(x, dim, *, dtype=None):
-    return _running(torch.mul, 1, x, dim, dtype)
-
-
-def _running(combine, neutral, x, dim, dtype):
-    """The combination of all elements up to each one, in steps of 1, 2, 4, ... (Hillis
-    and Steele, "Data parallel algorithms", 1986): elementwise work that fuses."""
-    x = x.to(dtype or (x.dtype if x.is_floating_point() else torch.int64))
-    if x.dim() == 0:
-        return x
-    dim %= x.dim()
-    shift = 1
-    while shift < x.shape[dim]:
-        kept = x.narrow(dim, 0, x.shape[dim] - shift)
-        around = [0] * (2 * (x.dim() - 1 - dim)) + [shift, 0]
-        x = combine(x, aten.constant_pad_nd(kept, around, neutral))
-        shift *= 2
-    return x
 
 
 def empty_permuted(size, physical_layout, **options):
@@ -456,17 +375,10 @@ def native_dropout(x, p, train):
 
 
 _OWN = {
-    aten.cumsum.default: cumsum,
-    aten.cumprod.default: cumprod,
     aten.native_dropout.default: native_dropout,
-    aten.as_strided.default: as_strided,
-    aten.as_strided_scatter.default: as_strided_scatter,
     aten.constant_pad_nd.default: constant_pad_nd,
-    aten.fmod.Scalar: fmod,
-    aten.fmod.Tensor: fmod,
     aten.empty_permuted.default: empty_permuted,
     aten.native_group_norm.default: native_group_norm,
-    aten.scatter.src: scatter,
     aten._transformer_encoder_layer_fwd.default: encoder_layer,
     aten._native_multi_head_attention.default: attention,
     aten.addmm.default: addmm,

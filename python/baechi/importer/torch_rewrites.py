@@ -102,7 +102,11 @@ def _scatter(operation):
         for j, dimension in enumerate(dimensions):
             at = tensor.extract(indices, [row, _index(j)])
             at = arith.index_cast(ir.IndexType.get(), at)
-            offsets[dimension] = _limited(at, result_type.shape[dimension])
+            size = result_type.shape[dimension]
+            # Negative ones count from the end.
+            negative = arith.cmpi(arith.CmpIPredicate.slt, at, _index(0))
+            at = arith.select(negative, arith.addi(at, _index(size)), at)
+            offsets[dimension] = _limited(at, size)
         update = _slice(updates, row_type, [row] + [None] * (len(update_sizes) - 1), update_sizes)
         old = _slice(carried, row_type, offsets, row_sizes)
         new = _combine(operation, update, old, row_type)

@@ -53,6 +53,12 @@ _RANDOM = {
 }
 
 
+_FIXED_SHAPES = (
+    "shapes or control flow depend on values here; a step must have fixed shapes (torch.where "
+    "instead of if, masks instead of selections)"
+)
+
+
 @dataclasses.dataclass
 class Trace:
     """A graph, and what its flat arguments are.
@@ -108,6 +114,7 @@ def trace(
         mutating = _traced(function, arguments)
         functional = torch.func.functionalize(_Recorded(mutating, recorder).run, remove="mutations")
         graph = _traced(functional, arguments, torch_decompositions.table())
+    _check_shapes(graph.graph)
     _drop_identities(graph.graph)
     constants = _lift_constants(graph)
     draws = _lift_draws(graph.graph)
@@ -219,11 +226,8 @@ def explained_errors() -> Iterator[None]:
     try:
         yield
     except data_dependent as error:
-        raise ImportFailure(
-            f"{_line_of(error)}: {getattr(error, 'func', error)}: shapes or control flow depend on "
-            "values here; a step must have fixed shapes (torch.where instead of if, masks instead "
-            "of selections)"
-        ) from error
+        function = getattr(error, "func", error)
+        raise ImportFailure(f"{_line_of(error)}: {function}: {_FIXED_SHAPES}") from error
     except torch_decompositions.UnknownForm as error:
         raise ImportFailure(f"{error} is not supported") from error
 
@@ -239,6 +243,14 @@ def _line_of(error: BaseException) -> str:
             found = f"{file}:{trace.tb_lineno}"
         trace = trace.tb_next
     return found
+
+
+def _check_shapes(graph: torch.fx.Graph) -> None:
+    for node in graph.nodes:
+        value = node.meta.get("val")
+        shape = value.shape if isinstance(value, torch.Tensor) else [value]
+        if any(isinstance(size, torch.SymInt) for size in shape):
+            raise ImportFailure(f"{origin_of(node).source}: {node.target}: {_FIXED_SHAPES}")
 
 
 def _drop_identities(graph: torch.fx.Graph) -> None:

@@ -97,16 +97,26 @@ class CompiledModel(Compiled[Program]):
             for name, value in given.items():
                 self._set(name, value)
             self._program.step()
-            results = tuple(self._program.library.result(i) for i in range(len(self.outputs)))
+            results = tuple(
+                # The compiler's integers have no sign.
+                self._program.library.result(i).view(dtype)
+                for i, dtype in enumerate(self._imported.result_types)
+            )
         return results[0] if len(results) == 1 else results
 
     def lower(self) -> str:
         """The imported module as MLIR text."""
         return self._imported.text
 
-    def _set(self, name: str, value: Any) -> None:
+    def _set(self, name: str, given: Any) -> None:
         index = self._places[name]
-        kind, value = self._types[index], np.asarray(value)
+        kind, value = self._types[index], np.asarray(given)
         if value.shape != kind.shape:
             raise ValueError(f"input '{name}' has shape {value.shape}, expected {kind.shape}")
+        # Python's own numbers are of no type.
+        if hasattr(given, "dtype") and not np.can_cast(value.dtype, kind.dtype):
+            raise TypeError(
+                f"input '{name}' is {value.dtype}, expected {kind.dtype}: give "
+                f"{name}.astype('{kind.dtype}')"
+            )
         self._program.library.set_argument(index, np.ascontiguousarray(value, kind.dtype))

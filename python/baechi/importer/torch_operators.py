@@ -1,0 +1,293 @@
+# Part of the Baechi project, under the Apache License v2.0 with LLVM Exceptions.
+# See LICENSE for license information.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Decompositions for operators that torch-mlir lacks, in whole or in some forms.
+
+Each is plain PyTorch, by ATen's own definition of the operator.
+"""
+
+from __future__ import annotations
+
+import math
+
+import torch
+
+aten = torch.ops.aten
+
+# Of more elements the comparisons of all pairs would be too many.
+_MOST_SORTED = 2048
+_MOST_PASSES = 64
+
+
+def fmod(x, by):
+    """What is left of a division whose quotient is rounded towards zero."""
+    if not torch.result_type(x, by).is_floating_point:
+        return x - torch.div(x, by, rounding_mode="trunc") * by
+    if torch.is_tensor(by):
+        return NotImplemented
+    dtype = torch.result_type(x, by)
+    return aten.fmod.Tensor(x.to(dtype), torch.full((), by, dtype=dtype))
+
+
+def signbit(x):
+    """Of zeros their reciprocals'."""
+    if not x.is_floating_point():
+        return x < 0
+    return torch.where(x == 0, 1 / x, x) < 0
+
+
+def copysign(x, sign):
+    size = x.abs()
+    return torch.where(signbit(sign), -size, size)
+
+
+def hypot(x, y):
+    """By the larger one, so that no square overflows."""
+    x, y = x.abs(), y.abs()
+    large, small = torch.maximum(x, y), torch.minimum(x, y)
+    ratio = small / torch.where(large == 0, torch.ones_like(large), large)
+    return torch.where(torch.isinf(large), large, large * (1 + ratio * ratio).sqrt())
+
+
+def dist(x, y, p=2):
+    return torch.linalg.vector_norm(x - y, p)
+
+
+def addmv(x, matrix, vector, *, beta=1, alpha=1):
+    return x * beta + (matrix @ vector) * alpha
+
+
+def roll(x, shifts, dims=()):
+    if not dims:
+        return roll(x.reshape(-1), shifts, [0]).reshape(x.shape)
+    for shift, dim in zip(shifts, dims, strict=True):
+        size = x.shape[dim]
+        if size and (first := -shift % size):
+            x = torch.cat([x.narrow(dim, first, size - first), x.narrow(dim, 0, first)], dim)
+    return x
+
+
+def diagonal_scatter(x, source, offset=0, dim1=0, dim2=1):
+    dim1, dim2 = dim1 % x.dim(), dim2 % x.dim()
+    positions = torch.arange(x.numel()).reshape(x.shape).diagonal(offset, dim1, dim2)
+    return _put(x, positions, source)
+
+
+def as_strided(x, size, stride, storage_offset=None):
+    """Where it is of all elements: those of x as they lie in memory, with other dimensions."""
+    order = _memory_order(size, stride)
+    flat = _as_in_memory(x)
+    if storage_offset or order is None or flat is None or flat.numel() != math.prod(size):
+        return _strided_elements(x, size, stride, storage_offset or 0)
+    return flat.reshape([size[d] for d in order]).permute(_inverse(order))
+
+
+def as_strided_scatter(x, src, size, stride, storage_offset=None):
+    """The reverse."""
+    order, own = _memory_order(size, stride), _memory_order(x.shape, x.stride())
+    if storage_offset or order is None or own is None or x.numel() != math.prod(size):
+        if not x.is_contiguous():
+            return NotImplemented
+        return _put(x, _strided(size, stride, storage_offset or 0), src)
+    flat = src.permute(order).reshape(-1)
+    return flat.reshape([x.shape[d] for d in own]).permute(_inverse(own))
+
+
+def _as_in_memory(x):
+    order = _memory_order(x.shape, x.stride())
+    return None if order is None else x.permute(order).reshape(-1)
+
+
+def _memory_order(size, stride) -> list[int] | None:
+    """The dimensions from the outermost in memory to the innermost; None where
+    elements lie apart or upon each other."""
+    # Of one element: anywhere.
+    order = sorted(range(len(size)), key=lambda d: (size[d] > 1, -stride[d]))
+    inner = 1
+    for d in reversed(order):
+        if size[d] > 1 and stride[d] != inner:
+            return None
+        inner *= size[d]
+    return order
+
+
+def _inverse(order: list[int]) -> list[int]:
+    return [order.index(d) for d in range(len(order))]
+
+
+def _strided_elements(x, size, stride, first):
+    if not x.is_contiguous():
+        return NotImplemented
+    positions = _strided(size, stride, first)
+    return x.reshape(-1).index_select(0, positions.reshape(-1)).reshape(size)
+
+
+def _strided(size, stride, first):
+    positions = torch.full((), first, dtype=torch.int64)
+    for count, step in zip(size, stride, strict=True):
+        positions = positions.unsqueeze(-1) + torch.arange(count) * step
+    return positions
+
+
+def _put(x, positions, values, accumulate=False):
+    """The elements at positions of the flat tensor replaced."""
+    values = values.expand(positions.shape).reshape(-1)
+    flat = x.reshape(-1).index_put((positions.reshape(-1),), values, accumulate)
+    return flat.reshape(x.shape)
+
+
+def scatter_src(x, dim, index, src):
+    """Of one element in every line, as in the gradient of max(dim), by comparing; any
+    other at the elements' positions."""
+    dim = dim % x.dim()
+    line = [1 if d == dim else n for d, n in enumerate(x.shape)]
+    if list(index.shape) == line and list(src.shape) == line:
+        places = torch.arange(x.shape[dim])
+        places = places.reshape([-1 if d == dim else 1 for d in range(x.dim())])
+        return torch.where(places == index, src, x)
+    return _put(x, _picked(x, dim, index), _first(src, index.shape))
+
+
+def scatter_value(x, dim, index, value):
+    values = torch.full(index.shape, value, dtype=x.dtype)
+    return _put(x, _picked(x, dim % x.dim(), index), values)
+
+
+def scatter_add(x, dim, index, src):
+    return _put(x, _picked(x, dim % x.dim(), index), _first(src, index.shape), True)
+
+
+def _picked(x, dim, index):
+    """The positions of x's elements that gather(dim, index) takes."""
+    step, positions = 1, torch.zeros((), dtype=torch.int64)
+    for d in reversed(range(x.dim())):
+        along = torch.arange(index.shape[d]).reshape([-1] + [1] * (x.dim() - d - 1))
+        positions = positions + (index if d == dim else along) * step
+        step *= x.shape[d]
+    return positions.expand(index.shape)
+
+
+def _first(x, shape):
+    for dim, size in enumerate(shape):
+        x = x.narrow(dim, 0, size)
+    return x
+
+
+def cumsum(x, dim, *, dtype=None):
+    return _running(torch.add, 0, x, dim, dtype)
+
+
+def cumprod(x, dim, *, dtype=None):
+    return _running(torch.mul, 1, x, dim, dtype)
+
+
+def logcumsumexp(x, dim):
+    return _running(torch.logaddexp, float("-inf"), x, dim, None)
+
+
+def _running(combine, neutral, x, dim, dtype):
+    """The combination of all elements up to each one, in steps of 1, 2, 4, ... (Hillis
+    and Steele, "Data parallel algorithms", 1986): elementwise work that fuses."""
+    x = x.to(dtype or (x.dtype if x.is_floating_point() else torch.int64))
+    if x.dim() == 0:
+        return x
+    dim %= x.dim()
+    shift = 1
+    while shift < x.shape[dim]:
+        kept = x.narrow(dim, 0, x.shape[dim] - shift)
+        around = [0] * (2 * (x.dim() - 1 - dim)) + [shift, 0]
+        x = combine(x, aten.constant_pad_nd(kept, around, neutral))
+        shift *= 2
+    return x
+
+
+def topk(x, k, dim=-1, largest=True, sorted=True):
+    """Repeated maximum; NaN is the largest of all, the first among equals."""
+    size = x.shape[dim] if x.dim() else 1
+    if x.dim() == 0 or not x.is_floating_point() or not 0 < k <= min(size, _MOST_PASSES):
+        return NotImplemented
+    lines = x.transpose(dim, -1)
+    places = torch.arange(size)
+    free = torch.ones(lines.shape, dtype=torch.bool)
+    none = torch.full((), float("-inf" if largest else "inf"), dtype=x.dtype)
+    indices = []
+    for _ in range(k):
+        left = torch.where(free, lines, none)
+        best = (left.amax(-1, True) if largest else _least(left, lines, free)).expand(lines.shape)
+        hit = free & ((lines == best) | ((lines != lines) & (best != best)))
+        place = torch.where(hit, places, size).amin(-1, True)
+        free = free & (places != place)
+        indices.append(place)
+    found = torch.cat(indices, -1)
+    return lines.gather(-1, found).transpose(dim, -1), found.transpose(dim, -1)
+
+
+def _least(left, lines, free):
+    """NaN only where nothing else is left."""
+    numbers = free & (lines == lines)
+    least = torch.where(numbers, left, torch.full((), float("inf"), dtype=lines.dtype))
+    some = numbers.any(-1, True)
+    return torch.where(some, least.amin(-1, True), torch.full((), float("nan"), dtype=lines.dtype))
+
+
+def sort(x, dim=-1, descending=False):
+    """By each element's rank, from comparisons of all pairs; stable; NaNs are largest."""
+    size = x.shape[dim] if x.dim() else 1
+    if x.dim() == 0 or size > _MOST_SORTED:
+        return NotImplemented
+    lines = x.transpose(dim, -1)
+    mine, other = lines.unsqueeze(-1), lines.unsqueeze(-2)
+    before, after = (mine, other) if descending else (other, mine)
+    less, equal = before < after, mine == other
+    if x.is_floating_point():
+        less = less | ((before == before) & (after != after))
+        equal = equal | ((mine != mine) & (other != other))
+    places = torch.arange(size)
+    earlier = places < places.unsqueeze(-1)
+    rank = (less | (equal & earlier)).to(torch.int64).sum(-1)
+    at = rank.unsqueeze(-2) == places.unsqueeze(-1)
+    indices = torch.where(at, places, torch.zeros_like(places)).sum(-1)
+    return lines.gather(-1, indices).transpose(dim, -1), indices.transpose(dim, -1)
+
+
+def sort_stable(x, *, stable=None, dim=-1, descending=False):
+    return sort(x, dim, descending)
+
+
+def adaptive_avg_pool2d_backward(grad, x):
+    """Every window's share, by the matrices whose product with x the pooling is."""
+    rows = _shares(x.shape[-2], grad.shape[-2]).to(x.dtype)
+    columns = _shares(x.shape[-1], grad.shape[-1]).to(x.dtype)
+    return rows.t() @ grad @ columns
+
+
+def _shares(size, windows):
+    """[windows, size]: what each window takes of each element."""
+    window, place = torch.arange(windows).reshape(-1, 1), torch.arange(size)
+    first, last = window * size // windows, ((window + 1) * size + windows - 1) // windows
+    return ((place >= first) & (place < last)).to(torch.float32) / (last - first)
+
+
+TABLE = {
+    aten.fmod.Scalar: fmod,
+    aten.fmod.Tensor: fmod,
+    aten.signbit.default: signbit,
+    aten.copysign.Tensor: copysign,
+    aten.hypot.default: hypot,
+    aten.dist.default: dist,
+    aten.addmv.default: addmv,
+    aten.roll.default: roll,
+    aten.diagonal_scatter.default: diagonal_scatter,
+    aten.as_strided.default: as_strided,
+    aten.as_strided_scatter.default: as_strided_scatter,
+    aten.scatter.src: scatter_src,
+    aten.scatter.value: scatter_value,
+    aten.scatter_add.default: scatter_add,
+    aten.cumsum.default: cumsum,
+    aten.cumprod.default: cumprod,
+    aten.logcumsumexp.default: logcumsumexp,
+    aten.topk.default: topk,
+    aten.sort.default: sort,
+    aten.sort.stable: sort_stable,
+    aten._adaptive_avg_pool2d_backward.default: adaptive_avg_pool2d_backward,
+}
