@@ -6,6 +6,7 @@
 import pytest
 
 import torch_support as support
+from baechi.importer import torch_passes
 from baechi.importer.errors import ImportFailure, UnsupportedOperations
 from torch_support import F, baechi, nn, seeded, torch  # noqa: F401
 
@@ -126,3 +127,17 @@ def test_tensors_that_a_model_holds_are_arguments():
 
     text = lower(Model(), None, torch.randn(4, 4))
     assert 'baechi.name = "constant/0"' in text and "dense_resource" not in text
+
+
+def test_passes_that_take_too_much_memory(monkeypatch):
+    """An error, as for those that end by themselves; the machine stays usable."""
+    function = "func.func @f(%x: !torch.vtensor<[2],f32>) -> !torch.vtensor<[2],f32> {"
+    text = f"{function} return %x : !torch.vtensor<[2],f32> }}"
+    assert not torch_passes.lower([text])[0].problems
+    limited = torch_passes._PROGRAM.replace(
+        "serve(", "torch_passes._MEMORY_SHARE = 1e-5; torch_passes.serve("
+    ).replace(
+        "from baechi.importer.torch_passes import serve", "from baechi.importer import torch_passes"
+    )
+    monkeypatch.setattr(torch_passes, "_PROGRAM", limited)
+    assert torch_passes.lower([text])[0].problems == ["torch-mlir ended with: MemoryError"]

@@ -13,7 +13,9 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import os
 import pathlib
+import resource
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -62,8 +64,16 @@ _PROGRAM = (
 )
 
 
+# Of all memory, what the process may take: on some operations the passes never end but grow.
+_MEMORY_SHARE = 0.5
+
+
 def serve(requests, answers) -> None:
     """The process: answers every line of `requests`."""
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    _, most = resource.getrlimit(resource.RLIMIT_DATA)
+    limit = int(memory * _MEMORY_SHARE)
+    resource.setrlimit(resource.RLIMIT_DATA, (limit if most < 0 else min(limit, most), most))
     for line in requests:
         request = json.loads(line)
         answer = _run(request["module"], request["pipelines"])
