@@ -44,9 +44,9 @@ def test_machines_in_short():
     placement = baechi.place(graph, "host:3@2GiB")
     assert placement.devices == ["host0", "host1", "host2"]
     assert placement.memory_limit.tolist() == [2**31] * 3
-    with pytest.raises(CompileError, match="'much' is not a size"):
+    with pytest.raises(baechi.PlacementError, match="'much' is not a size"):
         baechi.place(graph, "host:3@much")
-    with pytest.raises(CompileError, match="unknown kind 'tpu'"):
+    with pytest.raises(baechi.PlacementError, match="unknown kind 'tpu'"):
         baechi.place(graph, "tpu:3")
 
 
