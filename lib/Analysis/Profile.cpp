@@ -52,6 +52,22 @@ std::string baechi::kernelHash(func::FuncOp kernel) {
 }
 
 namespace {
+/// cublasLtMatmulAlgo_t has so many words.
+constexpr size_t kAlgorithmWords = 8;
+
+llvm::Error readAlgorithm(const json::Object &object, ProfileRow &row) {
+  if (const json::Array *words = object.getArray("algorithm"))
+    for (const json::Value &word : *words)
+      if (std::optional<int64_t> number = word.getAsInteger())
+        row.algorithm.push_back(*number);
+  const json::Array *words = object.getArray("algorithm");
+  if (!words || words->size() != kAlgorithmWords ||
+      row.algorithm.size() != kAlgorithmWords)
+    return llvm::createStringError("needs 'algorithm', a list of " +
+                                   llvm::Twine(kAlgorithmWords) + " integers");
+  return llvm::Error::success();
+}
+
 /// Reads one row; the error names the field.
 llvm::Error readRow(const json::Object &object, ProfileRow &row) {
   auto text = [&](StringRef key, std::string &value) -> llvm::Error {
@@ -88,6 +104,8 @@ llvm::Error readRow(const json::Object &object, ProfileRow &row) {
     if (object.get(key))
       if (llvm::Error error = number(key, *value))
         return error;
+  if (object.get("algorithm"))
+    return readAlgorithm(object, row);
   return llvm::Error::success();
 }
 } // namespace
@@ -109,6 +127,7 @@ llvm::Expected<Profile> baechi::parseProfile(StringRef text,
   Profile profile;
   profile.target = object->getString("target").value_or("").str();
   profile.compiler = object->getString("compiler").value_or("").str();
+  profile.cudaTarget = object->getString("cuda_target").value_or("").str();
   llvm::StringMap<size_t> seen;
   for (auto [index, entry] : llvm::enumerate(*rows)) {
     ProfileRow row;
@@ -166,15 +185,19 @@ llvm::Error baechi::writeProfile(const std::string &path,
       object["flops"] = row.flops;
     if (row.bytes >= 0)
       object["bytes"] = row.bytes;
+    if (!row.algorithm.empty())
+      object["algorithm"] = json::Array(row.algorithm);
     rows.push_back(std::move(object));
   }
-  json::Value value = json::Object{{"format", "baechi-profile"},
-                                   {"version", 1},
-                                   {"target", profile.target},
-                                   {"compiler", profile.compiler},
-                                   {"rows", std::move(rows)}};
+  json::Object value{{"format", "baechi-profile"},
+                     {"version", 1},
+                     {"target", profile.target},
+                     {"compiler", profile.compiler},
+                     {"rows", std::move(rows)}};
+  if (!profile.cudaTarget.empty())
+    value["cuda_target"] = profile.cudaTarget;
   std::string error = placement::writeTextFile(
-      path, llvm::formatv("{0:2}", value).str() + "\n");
+      path, llvm::formatv("{0:2}", json::Value(std::move(value))).str() + "\n");
   if (!error.empty())
     return llvm::createStringError(error);
   return llvm::Error::success();
@@ -182,8 +205,10 @@ llvm::Error baechi::writeProfile(const std::string &path,
 
 /// Where rows of another target or compiler go: "profile.json.3f2a…".
 static std::string besides(const std::string &path, const Profile &profile) {
-  auto digest = llvm::SHA256::hash(
-      llvm::arrayRefFromStringRef(profile.target + "\n" + profile.compiler));
+  std::string what = profile.target + "\n" + profile.compiler;
+  if (!profile.cudaTarget.empty())
+    what += "\n" + profile.cudaTarget;
+  auto digest = llvm::SHA256::hash(llvm::arrayRefFromStringRef(what));
   return path + "." +
          llvm::toHex(ArrayRef(digest).take_front(4), /*LowerCase=*/true);
 }
@@ -196,17 +221,29 @@ llvm::Error baechi::addToProfile(const std::string &path,
   Profile whole;
   whole.target = profile.target;
   whole.compiler = profile.compiler;
+  whole.cudaTarget = profile.cudaTarget;
   if (llvm::sys::fs::exists(path)) {
     llvm::Expected<Profile> there = readProfile(path);
     if (!there)
       return there.takeError();
-    if (!there->target.empty() && !there->isComparable(profile)) {
-      // They cost minutes and may be wanted again.
+    bool otherHost = !there->target.empty() && !profile.target.empty() &&
+                     !there->isComparable(profile);
+    bool otherGpu = !there->cudaTarget.empty() && !profile.cudaTarget.empty() &&
+                    there->cudaTarget != profile.cudaTarget;
+    // They cost minutes and may be wanted again.
+    if (otherHost || otherGpu)
       if (llvm::Error error = writeProfile(besides(path, *there), *there))
         return error;
-      llvm::erase_if(there->rows,
-                     [](const ProfileRow &row) { return row.kind == "host"; });
+    llvm::erase_if(there->rows, [&](const ProfileRow &row) {
+      return (otherHost && row.kind == "host") ||
+             (otherGpu && row.kind == "cuda");
+    });
+    if (whole.target.empty()) {
+      whole.target = there->target;
+      whole.compiler = there->compiler;
     }
+    if (whole.cudaTarget.empty())
+      whole.cudaTarget = there->cudaTarget;
     whole.rows = std::move(there->rows);
   }
   llvm::StringMap<size_t> known;

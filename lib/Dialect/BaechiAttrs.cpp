@@ -9,6 +9,7 @@
 #include "Baechi/Dialect/Baechi.h"
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/DialectImplementation.h"
+#include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringSet.h"
 #include "llvm/ADT/TypeSwitch.h"
 
@@ -220,6 +221,29 @@ LogicalResult CostAttr::verify(function_ref<InFlightDiagnostic()> emitError,
         return emitError() << "estimated names " << kind
                            << ", which is no kind that has a time";
     }
+  return success();
+}
+
+ArrayRef<StringRef> CudaProductAttr::knownMath() {
+  static const StringRef known[] = {"fp32", "tf32", "bf16", "fp16"};
+  return known;
+}
+
+std::string CudaProductAttr::getImplementation() const {
+  return getMath() == "fp32" ? "cublaslt" : ("cublaslt-" + getMath()).str();
+}
+
+LogicalResult
+CudaProductAttr::verify(function_ref<InFlightDiagnostic()> emitError,
+                        StringRef math, int64_t workspace,
+                        DenseI64ArrayAttr algorithm) {
+  if (!llvm::is_contained(knownMath(), math))
+    return emitError() << "unknown math '" << math
+                       << "'; known: " << llvm::join(knownMath(), ", ");
+  if (workspace < 0)
+    return emitError() << "negative workspace of " << workspace << " bytes";
+  if (algorithm && algorithm.size() != 8)
+    return emitError() << "an algorithm has 8 words, not " << algorithm.size();
   return success();
 }
 

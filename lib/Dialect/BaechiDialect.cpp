@@ -103,6 +103,8 @@ LogicalResult verifyForm(NamedAttribute attr, EmitError emitError) {
   if (name == D::kCertificate)
     return expect<PlacementCertificateAttr>(
         attr, "a #baechi.placement_certificate", emitError);
+  if (name == D::kCudaProduct)
+    return expect<CudaProductAttr>(attr, "a #baechi.cuda_product", emitError);
   if (name == D::kArena)
     return expect<ArenaAttr>(attr, "a #baechi.arena", emitError);
   if (name == D::kKernel || name == D::kView)
@@ -132,7 +134,7 @@ LogicalResult BaechiDialect::verifyOperationAttribute(Operation *op,
   if ((name == kMachine || name == kArena) && !isa<ModuleOp>(op))
     return emitError() << "'" << name << "' stands on modules only";
   if ((name == kKernel || name == kCertificate || name == kImplementation ||
-       name == kKernelScratch) &&
+       name == kKernelScratch || name == kCudaProduct) &&
       !isa<FunctionOpInterface>(op))
     return emitError() << "'" << name << "' stands on functions only";
   if (name == kView && op->getName().getStringRef() != "tensor.extract_slice")

@@ -148,6 +148,10 @@ HostCompiler::measure(Profile &profile,
   return measureKernels(module(), profile, options, progress);
 }
 
+void HostCompiler::chooseCudaProducts(const CudaProductOptions &options) {
+  baechi::chooseCudaProducts(module(), options);
+}
+
 LogicalResult HostCompiler::annotate(const Profile *profile) {
   PassManager manager(module().getContext());
   manager.addPass(createAnnotateCosts(profile));

@@ -43,11 +43,16 @@ void baechi::buildCompilePipeline(OpPassManager &manager,
   manager.addPass(createFormKernels());
   manager.addPass(createKernelScratch());
   bool gpus = options.target == "cuda";
-  if (gpus)
-    manager.addPass(createCudaScratch());
+  if (gpus) {
+    CudaProductsOptions products;
+    products.math = options.cudaMath;
+    manager.addPass(createCudaProducts(products));
+  }
   AnnotateCostsOptions costs;
   costs.profile = options.profile;
   manager.addPass(createAnnotateCosts(costs));
+  if (gpus)
+    manager.addPass(createCudaScratch());
   manager.addPass(createColocate());
   addPlacementWishes(
       manager,
@@ -77,7 +82,8 @@ readCompilePipeline(OpPassManager &manager, StringRef text,
   if (failed(options.parseFromString(text)))
     return failure();
   for (const std::string &mistake : {wrongPlacer(options.placer.getValue()),
-                                     wrongTarget(options.target.getValue())})
+                                     wrongTarget(options.target.getValue()),
+                                     wrongCudaMath(options.cudaMath)})
     if (!mistake.empty())
       return error(mistake);
   buildCompilePipeline(manager, options);

@@ -102,16 +102,23 @@ private:
     if (!rows)
       return;
     llvm::StringMap<Work> workOfHash;
-    for (auto &[kernel, hash] : hashes)
+    llvm::StringMap<func::FuncOp> kernelOfHash;
+    for (auto &[kernel, hash] : hashes) {
       workOfHash[hash] = workOfKernel(kernel);
+      kernelOfHash[hash] = kernel;
+    }
     llvm::MapVector<StringRef, SmallVector<RooflineSample>> samples;
     llvm::StringSet<> seen;
     for (const ProfileRow &row : rows->rows) {
       if (!seen.insert(row.kind + "/" + row.hash).second)
         continue;
       auto work = workOfHash.find(row.hash);
+      const ProfileRow *best =
+          rowFor(kernelOfHash.lookup(row.hash), row.hash, row.kind);
+      if (!best)
+        continue;
       RooflineSample sample;
-      sample.ns = rows->fastest(row.hash, row.kind)->costNs();
+      sample.ns = best->costNs();
       if (work != workOfHash.end())
         sample.work = work->second;
       else if (row.flops >= 0 && row.bytes >= 0)
@@ -184,25 +191,36 @@ private:
                           : builder.getStrArrayAttr(estimated.getArrayRef()));
   }
 
-  /// Replaces estimates by measured times, of the implementation that the
-  /// kernel names or else the fastest, which it is then made to name, with its
-  /// scratch.
+  /// The row of the implementation that `kernel` (which may be null) names, or
+  /// else the fastest; null when there is none.
+  const ProfileRow *rowFor(func::FuncOp kernel, StringRef hash,
+                           StringRef kind) {
+    if (kernel && kind == "host")
+      if (auto chosen =
+              kernel->getAttrOfType<StringAttr>(BaechiDialect::kImplementation))
+        return rows->find(hash, kind, chosen.getValue());
+    if (kernel && kind == "cuda")
+      if (auto how = kernel->getAttrOfType<CudaProductAttr>(
+              BaechiDialect::kCudaProduct))
+        return rows->find(hash, kind, how.getImplementation());
+    return rows->fastest(hash, kind);
+  }
+
+  /// Replaces estimates by measured times; the kernel is made to name what they
+  /// are of, with its scratch.
   void setMeasured(func::FuncOp kernel, StringRef hash, NamedAttrList &times,
                    llvm::SetVector<StringRef> &estimated) {
     Builder builder(&getContext());
-    auto chosen =
-        kernel->getAttrOfType<StringAttr>(BaechiDialect::kImplementation);
     llvm::StringSet<> kinds;
     for (const ProfileRow &row : rows->rows)
       if (row.hash == hash && kinds.insert(row.kind).second) {
-        const ProfileRow *best =
-            chosen && row.kind == "host"
-                ? rows->find(hash, row.kind, chosen.getValue())
-                : rows->fastest(hash, row.kind);
+        const ProfileRow *best = rowFor(kernel, hash, row.kind);
         if (!best)
           continue;
         times.set(row.kind, builder.getI64IntegerAttr(best->costNs()));
         estimated.remove(row.kind);
+        if (row.kind == "cuda")
+          setAlgorithm(kernel, *best);
         if (row.kind != "host")
           continue;
         kernel->setAttr(BaechiDialect::kImplementation,
@@ -212,6 +230,18 @@ private:
           kernel->setAttr(BaechiDialect::kKernelScratch,
                           builder.getI64IntegerAttr(best->scratchBytes));
       }
+  }
+
+  /// Lets GPUs compute a product as `row` did, if they may use the memory.
+  void setAlgorithm(func::FuncOp kernel, const ProfileRow &row) {
+    auto how =
+        kernel->getAttrOfType<CudaProductAttr>(BaechiDialect::kCudaProduct);
+    if (how && !row.algorithm.empty() && row.scratchBytes <= how.getWorkspace())
+      kernel->setAttr(
+          BaechiDialect::kCudaProduct,
+          CudaProductAttr::get(
+              &getContext(), how.getMath(), row.scratchBytes,
+              DenseI64ArrayAttr::get(&getContext(), row.algorithm)));
   }
 
   /// Says, for each kind that the profile is of, which operators it lacks.

@@ -66,7 +66,7 @@ std::span<const AbiSymbol> baechi::runtime::abiSymbols() {
       {"baechi_divided_by_zero",
        reinterpret_cast<void *>(baechi_divided_by_zero)},
       {"baechi_cuda_launch", reinterpret_cast<void *>(baechi_cuda_launch)},
-      {"baechi_cuda_sgemm", reinterpret_cast<void *>(baechi_cuda_sgemm)},
+      {"baechi_cuda_multiply", reinterpret_cast<void *>(baechi_cuda_multiply)},
       {"baechi_cuda_copy", reinterpret_cast<void *>(baechi_cuda_copy)},
       {"baechi_cuda_constant", reinterpret_cast<void *>(baechi_cuda_constant)},
   };

@@ -116,6 +116,26 @@ module attributes {baechi.implementation = "generated"} {}
 
 // -----
 
+// expected-error @+1 {{'baechi.cuda_product' stands on functions only}}
+module attributes {baechi.cuda_product = #baechi.cuda_product<math = "fp32", workspace = 0>} {}
+
+// -----
+
+// expected-error @+1 {{unknown math 'fp8'; known: fp32, tf32, bf16, fp16}}
+func.func private @f() attributes {baechi.cuda_product = #baechi.cuda_product<math = "fp8", workspace = 0>}
+
+// -----
+
+// expected-error @+1 {{negative workspace of -1 bytes}}
+func.func private @f() attributes {baechi.cuda_product = #baechi.cuda_product<math = "fp32", workspace = -1>}
+
+// -----
+
+// expected-error @+1 {{an algorithm has 8 words, not 2}}
+func.func private @f() attributes {baechi.cuda_product = #baechi.cuda_product<math = "fp32", workspace = 0, algorithm = [1, 2]>}
+
+// -----
+
 // expected-error @+1 {{'baechi.updated_by' stands on a function's arguments or results only}}
 module attributes {baechi.updated_by = 3 : i64} {}
 

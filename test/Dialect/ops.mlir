@@ -48,10 +48,11 @@ module attributes {baechi.machine = #baechi.machine<
   }
 
   // CHECK: func.func private @scale(tensor<4xf32>) -> (tensor<4xf32> {baechi.may_alias = array<i64: 0>})
-  // CHECK-SAME: baechi.implementation = "generated", baechi.kernel, baechi.kernel_scratch = 64 : i64
+  // CHECK-SAME: baechi.cuda_product = #baechi.cuda_product<math = "tf32", workspace = 64, algorithm = [1, 2, 3, 4, 5, 6, 7, 8]>, baechi.implementation = "generated", baechi.kernel, baechi.kernel_scratch = 64 : i64
   func.func private @scale(tensor<4xf32>)
       -> (tensor<4xf32> {baechi.may_alias = array<i64: 0>})
-      attributes {baechi.kernel, baechi.implementation = "generated",
+      attributes {baechi.cuda_product = #baechi.cuda_product<math = "tf32", workspace = 64, algorithm = [1, 2, 3, 4, 5, 6, 7, 8]>,
+                  baechi.kernel, baechi.implementation = "generated",
                   baechi.kernel_scratch = 64 : i64}
 
   // CHECK: module @gpu1 attributes {baechi.arena = #baechi.arena<bytes = 64, resident = 16, live = 48, limit = 1024, promised = 64>, baechi.device = "gpu1"}

@@ -2,15 +2,24 @@
 
 // REQUIRES: ptxas
 // RUN: baechi-opt %s --baechi-compile="machine=cuda:1@1MiB target=cuda" | FileCheck %s
+// RUN: baechi-opt %s --baechi-compile="machine=cuda:1@1MiB target=cuda cuda-math=bf16" | FileCheck %s --check-prefix=MATH
+// RUN: not baechi-opt %s --baechi-compile="machine=cuda:1@1MiB target=cuda cuda-math=int4" 2>&1 | FileCheck %s --check-prefix=UNKNOWN
 // RUN: not baechi-opt %s --baechi-compile="machine=cuda:1@1MiB" 2>&1 | FileCheck %s --check-prefix=HOST
 
 // HOST: error: device 'cuda0' is a GPU; lower with target=cuda, for GPUs and host devices
+
+// MATH: __product(dense<[0, 0, 64, 64, 64, 64, 0, 64, 0, 64, 0, 1, 64, 64, 64, 0, 0, 2, 0, 49152, 0,
+// UNKNOWN: unknown math 'int4' of GPUs; known: fp32, tf32, bf16, fp16
 
 // CHECK: llvm.func @exp_64__cuda(
 // CHECK: llvm.call @baechi_cuda_launch(
 // CHECK: llvm.func @baechi_step_cuda0(
 // CHECK: llvm.call @exp_64__cuda(
-func.func @step(%x: tensor<64xf32>) -> tensor<64xf32> {
+func.func @step(%x: tensor<64xf32>, %a: tensor<64x64xf32>) -> (tensor<64xf32>, tensor<64x64xf32>) {
   %0 = math.exp %x : tensor<64xf32>
-  return %0 : tensor<64xf32>
+  %zero = arith.constant 0.0 : f32
+  %e = tensor.empty() : tensor<64x64xf32>
+  %f = linalg.fill ins(%zero : f32) outs(%e : tensor<64x64xf32>) -> tensor<64x64xf32>
+  %1 = linalg.matmul ins(%a, %a : tensor<64x64xf32>, tensor<64x64xf32>) outs(%f : tensor<64x64xf32>) -> tensor<64x64xf32>
+  return %0, %1 : tensor<64xf32>, tensor<64x64xf32>
 }

@@ -68,6 +68,12 @@ Opt<std::string> costs("costs", cl::value_desc("KIND"), cl::init("measured"),
                                 "nothing is measured"),
                        cl::cat(category));
 Opt<std::string>
+    cudaMath("cuda-math", cl::value_desc("MATH"), cl::init("fp32"),
+             cl::desc("what GPUs may round the factors of products to: fp32 "
+                      "(default: nothing), tf32, bf16 or fp16; sums are in "
+                      "single precision"),
+             cl::cat(category));
+Opt<std::string>
     inputs("inputs", cl::value_desc("FILE"),
            cl::desc(".npz of arguments by name or argN; the others "
                     "start with their baechi.init"),
@@ -204,6 +210,7 @@ RunOptions baechi::parseOptions(int argc, char **argv) {
   options.steps = steps;
   options.profile = profile;
   options.costs = costs;
+  options.cudaMath = cudaMath;
   options.inputs = inputs;
   options.outputs = outputs;
   options.reference = reference;
@@ -226,6 +233,8 @@ RunOptions baechi::parseOptions(int argc, char **argv) {
     fail(mistake);
   if (options.costs != "measured" && options.costs != "roofline")
     fail("unknown costs '" + options.costs + "'; known: measured, roofline");
+  if (std::string mistake = wrongCudaMath(options.cudaMath); !mistake.empty())
+    fail("--cuda-math: " + mistake);
   if (!options.emit.empty() && options.emit != "so")
     fail("unknown kind '" + options.emit + "' of --emit; known: so");
   if (options.emit.empty() != options.output.empty())

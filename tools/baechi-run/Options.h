@@ -20,6 +20,7 @@ struct RunOptions {
   int64_t steps = 20;
   std::string profile;
   std::string costs;
+  std::string cudaMath; ///< of products on GPUs
   std::string inputs, outputs, reference;
   bool check = false;
   std::string trace, json, html;

@@ -88,7 +88,10 @@ void RunReport::print(llvm::raw_ostream &os) const {
   os << "model      " << model << ": " << operatorsBefore << " operations -> "
      << operators << " operators of " << kernels << " distinct kernels -> "
      << compiled.groups << " groups\n";
-  os << "machine    " << machine << ", code for " << target << "\n";
+  os << "machine    " << machine << ", code for " << target;
+  if (!cudaMath.empty())
+    os << ", products on GPUs in " << cudaMath;
+  os << "\n";
   os << format("compiled   form %.2f s, ", formSeconds);
   if (costs == "measured")
     os << format("profile %.2f s (%zu rows measured), ", profileSeconds,
@@ -247,6 +250,8 @@ json::Object RunReport::toJson() const {
       {"furthest_operators", std::move(furthest)},
       {"fastest_step", stepToJson(*this)},
       {"losses", json::Array(llvm::map_range(losses, number))}};
+  if (!cudaMath.empty())
+    report["cuda_math"] = cudaMath;
   if (single) {
     report["single_device_ns"] = single->medianNs();
     report["single_device_predicted_ns"] = singlePredictedNs;

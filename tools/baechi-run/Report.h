@@ -25,7 +25,8 @@ struct ReferenceComparison {
 
 struct RunReport {
   std::string model, machine, target, costs;
-  std::string placer; ///< as asked
+  std::string cudaMath; ///< of products on GPUs; empty: there are none
+  std::string placer;   ///< as asked
   size_t operatorsBefore = 0, operators = 0, kernels = 0;
   size_t rowsMeasured = 0;     ///< of the profile
   size_t kernelsFromStore = 0; ///< not compiled in this run

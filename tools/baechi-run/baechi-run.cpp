@@ -130,6 +130,11 @@ private:
     if (failed(created))
       stop();
     compiler = std::move(*created);
+    if (hasDeviceOf("cuda")) {
+      CudaProductOptions products;
+      products.math = options.cudaMath;
+      compiler->chooseCudaProducts(products);
+    }
     measureMachine();
     findCosts();
     FailureOr<CompiledProgram> program =
@@ -148,11 +153,14 @@ private:
       exitOnError(measureLinks(machine));
   }
 
-  void findCosts() {
-    bool anyHost = llvm::any_of(machine.devices, [](const auto &device) {
-      return device.kind == "host";
+  bool hasDeviceOf(StringRef kind) const {
+    return llvm::any_of(machine.devices, [&](const placement::Device &device) {
+      return device.kind == kind;
     });
-    if (!anyHost && options.costs == "measured") {
+  }
+
+  void findCosts() {
+    if (!hasDeviceOf("host") && options.costs == "measured") {
       llvm::errs() << "baechi-run: note: kernels of GPUs are not measured yet; "
                       "the costs are the roofline's\n";
       options.costs = "roofline";
@@ -403,6 +411,8 @@ private:
     report.placer = options.place.placer;
     report.target = HostJit::hostTarget();
     report.costs = options.costs;
+    if (hasDeviceOf("cuda"))
+      report.cudaMath = options.cudaMath;
     report.operatorsBefore = compiler->operatorsBefore();
     report.operators = compiler->operatorsFormed();
     report.kernels = compiler->kernels();

@@ -45,6 +45,8 @@ TEST(Profile, RoundTrip) {
   std::string path = std::filesystem::temp_directory_path() /
                      ("baechi_profile_" + std::to_string(::getpid()) + ".json");
   Profile written = example();
+  written.cudaTarget = "a GPU";
+  written.rows[1].algorithm = {1, -2, 3, 4, 5, 6, 7, INT64_MIN};
   ASSERT_FALSE(static_cast<bool>(writeProfile(path, written)));
   auto read = readProfile(path);
   std::filesystem::remove(path);
@@ -61,7 +63,9 @@ TEST(Profile, RoundTrip) {
     EXPECT_EQ(a.spreadNs, b.spreadNs);
     EXPECT_EQ(a.samples, b.samples);
     EXPECT_EQ(a.scratchBytes, b.scratchBytes);
+    EXPECT_EQ(a.algorithm, b.algorithm);
   }
+  EXPECT_EQ(read->cudaTarget, written.cudaTarget);
 }
 
 TEST(Profile, FindsTheFastestRow) {
@@ -91,6 +95,14 @@ TEST(Profile, ErrorsNameTheFileAndTheField) {
   negative.replace(negative.find("\"median_ns\": 1"), 14, "\"median_ns\": -1");
   EXPECT_THAT(errorOf(withRow(negative)),
               HasSubstr("rows[0] needs 'median_ns', a non-negative integer"));
+  for (const char *algorithm :
+       {"3", "[1, 2]", "[1, 2, 3, 4, 5, 6, 7, \"8\"]"}) {
+    std::string wrong = row;
+    wrong.insert(wrong.size() - 1,
+                 std::string(", \"algorithm\": ") + algorithm);
+    EXPECT_THAT(errorOf(withRow(wrong)),
+                HasSubstr("rows[0] needs 'algorithm', a list of 8 integers"));
+  }
   auto missing = readProfile("no/such/file.json");
   ASSERT_FALSE(static_cast<bool>(missing));
   EXPECT_THAT(llvm::toString(missing.takeError()), HasSubstr("no/such/file"));
@@ -159,6 +171,18 @@ TEST(Profile, WhatSeveralWritersAddIsKept) {
   EXPECT_EQ(whole->rows[1].stepNs, 70);
   EXPECT_EQ(whole->rows[1].costNs(), 70);
   EXPECT_EQ(whole->rows[0].costNs(), whole->rows[0].medianNs);
+
+  // Nor are times of another GPU, while those of the host stay.
+  for (const char *gpu : {"one", "two"}) {
+    Profile measured{{{"k", gpu, "generated", "cuda"}}, "", "", gpu};
+    ASSERT_FALSE(llvm::errorToBool(addToProfile(path, measured)));
+  }
+  whole = readProfile(path);
+  ASSERT_TRUE(static_cast<bool>(whole));
+  EXPECT_EQ(whole->target, "elsewhere");
+  EXPECT_EQ(whole->cudaTarget, "two");
+  ASSERT_EQ(whole->rows.size(), 3u);
+  EXPECT_EQ(whole->rows[2].hash, "two");
 
   // A damaged store is not written over.
   ASSERT_EQ(placement::writeTextFile(path, "{"), "");

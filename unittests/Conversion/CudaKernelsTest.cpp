@@ -19,11 +19,11 @@
 #include "Baechi/Conversion/CudaKernels.h"
 #include "../../lib/Conversion/MeasureKernels/DataAccesses.h"
 #include "../../lib/Conversion/MeasureKernels/Operands.h"
+#include "../Runtime/FakeCuda/PlainProduct.h"
 #include "Baechi/Conversion/HostJit.h"
 #include "Baechi/Conversion/HostKernels.h"
 #include "Baechi/Dialect/Baechi.h"
 #include "Baechi/Placement/Io.h"
-#include "Baechi/Runtime/CudaAbi.h"
 #include "Baechi/Transforms/Passes.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Parser/Parser.h"
@@ -33,24 +33,11 @@
 
 using namespace mlir;
 using namespace baechi;
+using fakecuda::multiplyPlainly;
 
 namespace {
-/// What the runtime does by cuBLASLt, in plain loops.
-void sgemm(int32_t transposeA, int32_t transposeB, int64_t m, int64_t n,
-           int64_t k, const float *a, int64_t lda, int64_t strideA,
-           const float *b, int64_t ldb, int64_t strideB, float *c, int64_t ldc,
-           int64_t strideC, int64_t batch, int32_t accumulate) {
-  for (int64_t i = 0; i < batch; ++i, a += strideA, b += strideB, c += strideC)
-    for (int64_t row = 0; row < m; ++row)
-      for (int64_t column = 0; column < n; ++column) {
-        double sum = accumulate ? c[row * ldc + column] : 0;
-        for (int64_t term = 0; term < k; ++term)
-          sum += double(a[transposeA ? term * lda + row : row * lda + term]) *
-                 b[transposeB ? column * ldb + term : term * ldb + column];
-        c[row * ldc + column] = float(sum);
-      }
-}
-static_assert(std::is_same_v<decltype(&sgemm), decltype(&baechi_cuda_sgemm)>);
+static_assert(std::is_same_v<decltype(&multiplyPlainly),
+                             decltype(&baechi_cuda_multiply)>);
 
 /// The kernels of a module, compiled.
 struct Code {
@@ -61,7 +48,8 @@ struct Code {
       return;
     }
     HostJitOptions options;
-    options.symbols["baechi_cuda_sgemm"] = reinterpret_cast<void *>(&sgemm);
+    options.symbols["baechi_cuda_multiply"] =
+        reinterpret_cast<void *>(&multiplyPlainly);
     auto created = HostJit::create(options);
     if (!created) {
       ADD_FAILURE() << llvm::toString(created.takeError());

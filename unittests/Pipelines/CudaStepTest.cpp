@@ -18,6 +18,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "../Runtime/FakeCuda/FakeCuda.h"
+#include "../Runtime/FakeCuda/PlainProduct.h"
 #include "../Runtime/RankThreads.h"
 #include "Baechi/Analysis/Program.h"
 #include "Baechi/Pipelines/HostCompiler.h"
@@ -69,23 +70,6 @@ void enqueueEmulated(void *function, void **pointers, int32_t count) {
     parameters[i] = &values[i];
   baechi_cuda_launch(&image, sizeof(image), "emulated", 1, 1, 1, 1, 1, 1, 0,
                      parameters.data(), uint32_t(parameters.size()));
-}
-
-/// Emulated kernels multiply where they run.
-void multiply(int32_t transposeA, int32_t transposeB, int64_t m, int64_t n,
-              int64_t k, const float *a, int64_t lda, int64_t strideA,
-              const float *b, int64_t ldb, int64_t strideB, float *c,
-              int64_t ldc, int64_t strideC, int64_t batch, int32_t accumulate) {
-  for (int64_t i = 0; i < batch; ++i, a += strideA, b += strideB, c += strideC)
-    for (int64_t row = 0; row < m; ++row)
-      for (int64_t column = 0; column < n; ++column) {
-        float sum = 0;
-        for (int64_t term = 0; term < k; ++term)
-          sum += a[transposeA ? term * lda + row : row * lda + term] *
-                 b[transposeB ? column * ldb + term : term * ldb + column];
-        float &to = c[row * ldc + column];
-        to = accumulate ? to + sum : sum;
-      }
 }
 
 /// NAME__cuda enqueues the emulated NAME, which is called NAME__emulated: the
@@ -169,7 +153,9 @@ protected:
     HostJitOptions jit;
     for (const runtime::AbiSymbol &symbol : runtime::abiSymbols())
       jit.symbols[symbol.name] = symbol.address;
-    jit.symbols["baechi_cuda_sgemm"] = reinterpret_cast<void *>(&multiply);
+    // Emulated kernels multiply where they run.
+    jit.symbols["baechi_cuda_multiply"] =
+        reinterpret_cast<void *>(&fakecuda::multiplyPlainly);
     jit.symbols["enqueue_emulated"] =
         reinterpret_cast<void *>(&enqueueEmulated);
     auto created = HostCompiler::create(std::move(model), jit);

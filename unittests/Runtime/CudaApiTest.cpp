@@ -7,27 +7,14 @@
 //===----------------------------------------------------------------------===//
 
 #include "drivers/cuda/CudaApi.h"
+#include "Baechi/Runtime/CudaAbi.h"
+#include "drivers/cuda/CudaBlasApi.h"
 
 #include <gtest/gtest.h>
 
-#if __has_include(<cuda.h>)
-#include <cuda.h>
+#include <cstddef>
 
 namespace ours = baechi::runtime::cuda;
-
-static_assert(ours::success == CUDA_SUCCESS);
-static_assert(ours::outOfMemory == CUDA_ERROR_OUT_OF_MEMORY);
-static_assert(ours::notReady == CUDA_ERROR_NOT_READY);
-static_assert(ours::peerUnsupported == CUDA_ERROR_PEER_ACCESS_UNSUPPORTED);
-static_assert(ours::peerAlreadyEnabled ==
-              CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED);
-static_assert(ours::tooManyPeers == CUDA_ERROR_TOO_MANY_PEERS);
-static_assert(ours::streamNonBlocking == CU_STREAM_NON_BLOCKING);
-static_assert(ours::captureThreadLocal == CU_STREAM_CAPTURE_MODE_THREAD_LOCAL);
-static_assert(ours::eventDefault == CU_EVENT_DEFAULT);
-static_assert(ours::eventDisableTiming == CU_EVENT_DISABLE_TIMING);
-static_assert(ours::hostRegisterPortable == CU_MEMHOSTREGISTER_PORTABLE);
-static_assert(ours::hostAllocPortable == CU_MEMHOSTALLOC_PORTABLE);
 
 namespace {
 /// Pointers, enumerations and integers alike: what a call passes.
@@ -49,6 +36,23 @@ struct SameCall<R (*)(A...), S (*)(B...)>
   }();
 };
 } // namespace
+
+#if __has_include(<cuda.h>)
+#include <cuda.h>
+
+static_assert(ours::success == CUDA_SUCCESS);
+static_assert(ours::outOfMemory == CUDA_ERROR_OUT_OF_MEMORY);
+static_assert(ours::notReady == CUDA_ERROR_NOT_READY);
+static_assert(ours::peerUnsupported == CUDA_ERROR_PEER_ACCESS_UNSUPPORTED);
+static_assert(ours::peerAlreadyEnabled ==
+              CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED);
+static_assert(ours::tooManyPeers == CUDA_ERROR_TOO_MANY_PEERS);
+static_assert(ours::streamNonBlocking == CU_STREAM_NON_BLOCKING);
+static_assert(ours::captureThreadLocal == CU_STREAM_CAPTURE_MODE_THREAD_LOCAL);
+static_assert(ours::eventDefault == CU_EVENT_DEFAULT);
+static_assert(ours::eventDisableTiming == CU_EVENT_DISABLE_TIMING);
+static_assert(ours::hostRegisterPortable == CU_MEMHOSTREGISTER_PORTABLE);
+static_assert(ours::hostAllocPortable == CU_MEMHOSTALLOC_PORTABLE);
 
 TEST(CudaApi, IsThatOfTheToolkit) {
   // The header renames functions to their newest versions, as the table does.
@@ -153,10 +157,52 @@ TEST(NcclApi, IsThatOfItsHeader) {
 #if __has_include(<cublasLt.h>)
 #include <cublasLt.h>
 
-// The numbers in CudaBlas.cpp.
-static_assert(CUDA_R_32F == 0 && CUBLAS_COMPUTE_32F == 68);
-static_assert(CUBLASLT_MATMUL_DESC_TRANSA == 3 &&
-              CUBLASLT_MATMUL_DESC_TRANSB == 4 && CUBLAS_OP_T == 1);
-static_assert(CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT == 5 &&
-              CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET == 6);
+namespace lt = baechi::runtime::cuda::blas;
+static_assert(CUBLAS_STATUS_NOT_SUPPORTED == lt::notSupported);
+static_assert(CUDA_R_32F == lt::real32 && int(CUDA_R_32F) == BAECHI_CUDA_F32 &&
+              int(CUDA_R_16F) == BAECHI_CUDA_F16 &&
+              int(CUDA_R_16BF) == BAECHI_CUDA_BF16);
+static_assert(CUBLAS_COMPUTE_32F == lt::compute32 &&
+              CUBLAS_COMPUTE_32F_FAST_16F == lt::compute32Fast16 &&
+              CUBLAS_COMPUTE_32F_FAST_16BF == lt::compute32FastBf16 &&
+              CUBLAS_COMPUTE_32F_FAST_TF32 == lt::compute32FastTf32);
+static_assert(CUBLASLT_MATMUL_DESC_TRANSA == lt::transposeA &&
+              CUBLASLT_MATMUL_DESC_TRANSB == lt::transposeB &&
+              CUBLASLT_MATMUL_DESC_EPILOGUE == lt::epilogue &&
+              CUBLASLT_MATMUL_DESC_BIAS_POINTER == lt::biasPointer &&
+              CUBLAS_OP_T == 1);
+static_assert(int(CUBLASLT_EPILOGUE_BIAS) == lt::epilogueBias);
+static_assert(CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT == lt::batchCount &&
+              CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET == lt::batchOffset);
+static_assert(CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES ==
+                  lt::mostWorkspaceBytes &&
+              CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES == lt::alignmentA &&
+              CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES == lt::alignmentB &&
+              CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES == lt::alignmentC &&
+              CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES == lt::alignmentD);
+static_assert(sizeof(cublasLtMatmulAlgo_t) == sizeof(ours::Algorithm));
+static_assert(sizeof(cublasLtMatmulHeuristicResult_t) ==
+                  sizeof(ours::HeuristicResult) &&
+              offsetof(cublasLtMatmulHeuristicResult_t, workspaceSize) ==
+                  offsetof(ours::HeuristicResult, workspaceBytes) &&
+              offsetof(cublasLtMatmulHeuristicResult_t, state) ==
+                  offsetof(ours::HeuristicResult, state));
+
+TEST(CudaApi, ProductsAreThoseOfTheToolkit) {
+#define CHECK(member, theirs)                                                  \
+  EXPECT_TRUE((SameCall<decltype(ours::BlasApi::member),                       \
+                        decltype(&theirs)>::parametersFit))                    \
+      << #theirs
+  CHECK(operationCreate, cublasLtMatmulDescCreate);
+  CHECK(operationSet, cublasLtMatmulDescSetAttribute);
+  CHECK(layoutCreate, cublasLtMatrixLayoutCreate);
+  CHECK(layoutSet, cublasLtMatrixLayoutSetAttribute);
+  CHECK(preferenceCreate, cublasLtMatmulPreferenceCreate);
+  CHECK(preferenceSet, cublasLtMatmulPreferenceSetAttribute);
+  CHECK(heuristic, cublasLtMatmulAlgoGetHeuristic);
+  CHECK(check, cublasLtMatmulAlgoCheck);
+  CHECK(multiply, cublasLtMatmul);
+  CHECK(version, cublasLtGetVersion);
+#undef CHECK
+}
 #endif

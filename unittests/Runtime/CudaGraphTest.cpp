@@ -179,16 +179,17 @@ TEST(CudaGraphs, ProductsAndConstants) {
   program.devices[0].kind = "cuda";
   addArgument(program, 0, 0, 16);
   addResult(program, 0, 2 * Ring::slot, 16);
-  auto session = makeSession(
-      program, {[&](Context, char *arena) {
-        auto *a = reinterpret_cast<float *>(arena);
-        float *b = a + Ring::slot / 4, *c = b + Ring::slot / 4;
-        baechi_cuda_copy(c, baechi_cuda_constant(one, 16), 16);
-        baechi_cuda_sgemm(0, 0, 2, 2, 2, a, 2, 4, a, 2, 4, b, 2, 4, 1, 0);
-        baechi_cuda_sgemm(0, 0, 2, 2, 2, a, 2, 4, b, 2, 4, c, 2, 4, 1, 1);
-        return 0;
-      }},
-      untimed());
+  auto session =
+      makeSession(program, {[&](Context, char *arena) {
+                    auto *a = reinterpret_cast<float *>(arena);
+                    float *b = a + Ring::slot / 4, *c = b + Ring::slot / 4;
+                    baechi_cuda_copy(c, baechi_cuda_constant(one, 16), 16);
+                    baechi_cuda_product square = denseProduct(2, 2, 2);
+                    baechi_cuda_multiply(&square, a, a, b, nullptr, nullptr, 0);
+                    baechi_cuda_multiply(&square, a, b, c, nullptr, nullptr, 1);
+                    return 0;
+                  }},
+                  untimed());
   ASSERT_TRUE(session);
   for (int step = 0; step < 4; ++step) {
     auto x = float(step + 1);

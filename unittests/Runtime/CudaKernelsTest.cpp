@@ -67,9 +67,18 @@ TEST_P(CudaProductTest, IsTheNaiveOne) {
   OneDevice device(total * 4, [&](Context context, char *arena) {
     auto *base = reinterpret_cast<float *>(arena);
     baechi_operator_begin(context, 0);
-    baechi_cuda_sgemm(s.transposeA, s.transposeB, s.m, s.n, s.k, base, lda,
-                      strideA, base + b, ldb, strideB, base + c, ldc, strideC,
-                      s.batch, s.accumulate);
+    baechi_cuda_product product = denseProduct(s.m, s.n, s.k);
+    product.transpose_a = s.transposeA;
+    product.transpose_b = s.transposeB;
+    product.ld_a = lda;
+    product.stride_a = strideA;
+    product.ld_b = ldb;
+    product.stride_b = strideB;
+    product.ld_c = ldc;
+    product.stride_c = strideC;
+    product.batch = s.batch;
+    baechi_cuda_multiply(&product, base, base + b, base + c, nullptr, nullptr,
+                         s.accumulate);
     baechi_operator_end(context, 0);
     return 0;
   });
@@ -133,7 +142,9 @@ TEST(CudaCalls, AProductOfNoSense) {
   OneDevice device(64, [&](Context context, char *arena) {
     auto *base = reinterpret_cast<float *>(arena);
     baechi_operator_begin(context, 1);
-    baechi_cuda_sgemm(0, 0, 2, 2, 2, base, 1, 4, base, 2, 4, base, 2, 4, 1, 0);
+    baechi_cuda_product product = denseProduct(2, 2, 2);
+    product.ld_a = 1;
+    baechi_cuda_multiply(&product, base, base, base, nullptr, nullptr, 0);
     baechi_operator_end(context, 1);
     return 0;
   });

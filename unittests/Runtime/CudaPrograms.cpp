@@ -243,3 +243,16 @@ class MisuseIsAFailure final : public testing::EmptyTestEventListener {
   return true;
 }();
 } // namespace
+
+baechi_cuda_product baechi::runtime::test::denseProduct(int64_t m, int64_t n,
+                                                        int64_t k) {
+  baechi_cuda_product product{};
+  product.m = m;
+  product.n = n;
+  product.k = k;
+  product.ld_a = k;
+  product.ld_b = product.ld_c = n;
+  product.batch = 1;
+  product.align_a = product.align_b = product.align_c = 4;
+  return product;
+}

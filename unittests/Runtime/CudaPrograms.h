@@ -8,6 +8,7 @@
 #ifndef BAECHI_UNITTESTS_RUNTIME_CUDAPROGRAMS_H
 #define BAECHI_UNITTESTS_RUNTIME_CUDAPROGRAMS_H
 
+#include "Baechi/Runtime/CudaAbi.h"
 #include "FakeCuda/FakeCuda.h"
 #include "TestPrograms.h"
 
@@ -52,6 +53,9 @@ private:
 /// Launches one of the kernels on the calling device: double_numbers(to, from),
 /// add_numbers(to, a, b).
 void launch(const char *kernel, std::vector<void *> pointers);
+
+/// One product of dense matrices in single precision, without a workspace.
+baechi_cuda_product denseProduct(int64_t m, int64_t n, int64_t k);
 
 /// Whether the tests run against the fake driver; else there is a GPU.
 bool usesFakeCuda();

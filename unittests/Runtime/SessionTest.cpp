@@ -324,7 +324,7 @@ TEST(Session, AbiSymbolsAreComplete) {
                          "baechi_await_recv", "baechi_operator_begin",
                          "baechi_operator_end", "baechi_fail",
                          "baechi_divided_by_zero", "baechi_cuda_launch",
-                         "baechi_cuda_sgemm", "baechi_cuda_copy",
+                         "baechi_cuda_multiply", "baechi_cuda_copy",
                          "baechi_cuda_constant"));
 }
 

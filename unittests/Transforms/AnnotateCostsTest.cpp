@@ -117,6 +117,36 @@ TEST_F(ProfiledCosts, AChosenImplementationIsKept) {
   EXPECT_EQ(implementationOf("kernel"), "generated");
 }
 
+/// A product's time is that of its math, and its algorithm that of the row,
+/// where the workspace is allowed.
+TEST_F(ProfiledCosts, ProductsOfGpusAreFoundByTheirMath) {
+  auto use = [&](StringRef math, int64_t workspace) {
+    kernel("kernel")->setAttr(
+        BaechiDialect::kCudaProduct,
+        CudaProductAttr::get(&context, math, workspace, {}));
+    timeOf(0, "cuda");
+    return kernel("kernel")->getAttrOfType<CudaProductAttr>(
+        BaechiDialect::kCudaProduct);
+  };
+  addRow("kernel", "cublaslt", "cuda", 20);
+  addRow("kernel", "cublaslt-tf32", "cuda", 10);
+  for (int64_t row : {0, 1}) {
+    profile.rows[row].scratchBytes = 100 + row;
+    profile.rows[row].algorithm.assign(8, row);
+  }
+  EXPECT_EQ(use("fp32", 1000),
+            CudaProductAttr::get(
+                &context, "fp32", 100,
+                DenseI64ArrayAttr::get(&context, profile.rows[0].algorithm)));
+  EXPECT_EQ(timeOf(0, "cuda"), 20);
+  EXPECT_EQ(use("tf32", 101).getAlgorithm().asArrayRef(),
+            ArrayRef(profile.rows[1].algorithm));
+  EXPECT_EQ(timeOf(0, "cuda"), 10);
+  EXPECT_FALSE(use("tf32", 99).getAlgorithm());
+  use("bf16", 1000);
+  EXPECT_EQ(timeOf(0, "cuda"), 5001);
+}
+
 TEST_F(ProfiledCosts, AKindThatIsOnlyInTheProfileIsAdded) {
   addRow("kernel", "generated", "tpu", 42);
   EXPECT_EQ(timeOf(0, "tpu"), 42);

@@ -17,15 +17,20 @@ namespace baechi {
 
 /// One kernel's measured time with one implementation on one device kind.
 struct ProfileRow {
-  std::string kernel;         ///< its name, for people
-  std::string hash;           ///< kernelHash: what the row is found by
-  std::string implementation; ///< "generated", "openblas", "onednn"
-  std::string kind;           ///< of the device, "host"
+  std::string kernel; ///< its name, for people
+  std::string hash;   ///< kernelHash: what the row is found by
+  /// "generated", "openblas", "onednn"; on GPUs "generated", "cublaslt" or, for
+  /// rounded factors, "cublaslt-tf32" and the like.
+  std::string implementation;
+  std::string kind; ///< of the device, "host"
   int64_t medianNs = 0;
   /// Half the distance between the quartiles, ns.
   int64_t spreadNs = 0;
   int64_t samples = 0;
   int64_t scratchBytes = 0;
+  /// Of cuBLASLt, whose workspace the scratch is: what was the fastest. Empty:
+  /// not known.
+  std::vector<int64_t> algorithm;
   /// What it takes within a step, where other operators fill the caches; -1:
   /// not known.
   int64_t stepNs = -1;
@@ -45,6 +50,8 @@ struct Profile {
   std::string target;
   /// What compiled their kernels; empty: not known.
   std::string compiler;
+  /// What the rows of kind "cuda" were measured on; empty: not known.
+  std::string cudaTarget;
 
   /// True when both measured the same code on the same machine.
   bool isComparable(const Profile &other) const {

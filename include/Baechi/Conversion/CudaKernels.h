@@ -16,7 +16,7 @@
 namespace baechi {
 
 /// Grows with every change of the code that kernels become.
-constexpr int kCudaCodeVersion = 1;
+constexpr int kCudaCodeVersion = 2;
 
 /// What the host function of kernel NAME is called, after NAME.
 constexpr llvm::StringLiteral kCudaKernelSuffix = "__cuda";
@@ -32,13 +32,30 @@ struct CudaOptions {
   bool keepKernels = false;
 };
 
+/// How kernels that are products are computed (#baechi.cuda_product).
+struct CudaProductOptions {
+  /// fp32, tf32, bf16 or fp16: what single-precision factors may be rounded to.
+  std::string math = "fp32";
+  /// The most that the library may use beside the operands, a product.
+  int64_t workspaceBytes = int64_t(32) << 20;
+};
+
+/// What is wrong with that name of a math; "" if nothing is.
+std::string wrongCudaMath(llvm::StringRef math);
+
+/// Writes `baechi.cuda_product` on every kernel of `module` that GPUs compute
+/// by cuBLASLt, anew where it is there.
+void chooseCudaProducts(mlir::ModuleOp module,
+                        const CudaProductOptions &options);
+
 /// Registers the dialects and interface implementations that lowering kernels
 /// to GPU code needs.
 void registerCudaKernelDialects(mlir::DialectRegistry &registry);
 
 /// Writes `baechi.kernel_scratch` on every kernel of `module`: the bytes of
 /// device memory that its GPU code needs while it runs, or what stands there if
-/// that is more: code for another kind of device may need it.
+/// that is more: code for another kind of device may need it. Costs of
+/// operators that call it count no less.
 mlir::LogicalResult annotateCudaScratch(mlir::ModuleOp module);
 
 /// Replaces every kernel of `module` by an `llvm.func`
@@ -56,8 +73,8 @@ mlir::LogicalResult lowerKernelsToCuda(mlir::ModuleOp module,
 /// Replaces every kernel of `module` by a function with lowerKernels' interface
 /// that runs the blocks and threads of its GPU code one after the other on the
 /// host, in ascending or descending order: results that differ tell of threads
-/// that do not keep to their own data. Products call baechi_cuda_sgemm, which
-/// must be given.
+/// that do not keep to their own data. Products call baechi_cuda_multiply,
+/// which must be given.
 mlir::LogicalResult emulateCudaKernels(mlir::ModuleOp module, bool descending);
 
 /// Replaces every kernel of `module` by a function on buffers that launches its

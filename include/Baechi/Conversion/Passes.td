@@ -83,14 +83,51 @@ def LowerKernels : Pass<"baechi-lower-kernels", "::mlir::ModuleOp"> {
   let dependentDialects = ["::baechi::BaechiDialect"];
 }
 
+def CudaProducts : Pass<"baechi-cuda-products", "::mlir::ModuleOp"> {
+  let summary = "choose how GPUs compute the kernels that are products";
+  let description = [{
+    Writes `baechi.cuda_product` on every kernel that GPUs compute by cuBLASLt:
+    products of matrices, and batches of them, in single precision, bfloat16 or
+    half precision. `math` is for those in single precision; sums always are in
+    that. The library's workspace, a part of the kernel's scratch, is as large as
+    the product's operands and result, and at most `workspace`.
+
+    ```mlir
+    func.func private @matmul(%a: tensor<12x7xf32>, %b: tensor<7x9xf32>) -> tensor<12x9xf32> attributes {baechi.kernel} {
+      %zero = arith.constant 0.0 : f32
+      %e = tensor.empty() : tensor<12x9xf32>
+      %f = linalg.fill ins(%zero : f32) outs(%e : tensor<12x9xf32>) -> tensor<12x9xf32>
+      %r = linalg.matmul ins(%a, %b : tensor<12x7xf32>, tensor<7x9xf32>) outs(%f : tensor<12x9xf32>) -> tensor<12x9xf32>
+      return %r : tensor<12x9xf32>
+    }
+    ```
+    becomes by `--baechi-cuda-products=math=tf32`
+    ```mlir
+    func.func private @matmul(%arg0: tensor<12x7xf32>, %arg1: tensor<7x9xf32>) -> tensor<12x9xf32> attributes {baechi.cuda_product = #baechi.cuda_product<math = "tf32", workspace = 1020>, baechi.kernel} {
+    ...
+    ```
+  }];
+  let options = [
+    Option<"math", "math", "std::string", "\"fp32\"",
+           "what single-precision factors may be rounded to: fp32 (nothing), "
+           "tf32, bf16 or fp16">,
+    Option<"workspace", "workspace", "int64_t", "33554432",
+           "the most bytes of device memory that the library may use beside a "
+           "product's operands; 0: none">
+  ];
+  let dependentDialects = ["::baechi::BaechiDialect"];
+}
+
 def CudaScratch : Pass<"baechi-cuda-scratch", "::mlir::ModuleOp"> {
   let summary = "find the scratch bytes of every kernel's GPU code";
   let description = [{
     Lowers a copy of each kernel far enough to know the buffers of its own, and
     writes `baechi.kernel_scratch`: the bytes of device memory that its GPU code
     needs while it runs. Buffers that fit into a block's shared memory do not
-    count; the parts of sums that many blocks share do. Where more stands there
-    already, for host code, it stays: the kernel may run on either.
+    count; the parts of sums that many blocks share do, and the workspaces of
+    libraries. Where more stands there already, for host code, it stays: the
+    kernel may run on either. Costs of operators that call the kernel are raised
+    to that scratch.
 
     ```mlir
     func.func private @twice(%x: tensor<100x200xf32>) -> tensor<100x200xf32> attributes {baechi.kernel} {
@@ -117,8 +154,8 @@ def LowerCudaKernels : Pass<"baechi-lower-cuda-kernels", "::mlir::ModuleOp"> {
     Each kernel NAME becomes an `llvm.func @NAME__cuda` that takes a device
     pointer an argument, a result and its scratch. It puts the kernel's work on
     the current stream by the calls of Baechi/Runtime/CudaAbi.h: products of
-    matrices in single precision by `baechi_cuda_sgemm`, launches of generated
-    code by `baechi_cuda_launch`. The generated code of all kernels is one fat
+    matrices by `baechi_cuda_multiply`, computed as `baechi.cuda_product` says,
+    launches of generated code by `baechi_cuda_launch`. The generated code of all kernels is one fat
     binary, a constant of the module, made by the CUDA Toolkit's ptxas and
     fatbinary ([cuda-kernels.md](cuda-kernels.md)).
 
@@ -133,8 +170,9 @@ def LowerCudaKernels : Pass<"baechi-lower-cuda-kernels", "::mlir::ModuleOp"> {
     ```
     becomes by `--baechi-lower-cuda-kernels=stage=launches`
     ```mlir
-    llvm.func @baechi_cuda_sgemm(i32, i32, i64, i64, i64, !llvm.ptr, i64, i64, !llvm.ptr, i64, i64, !llvm.ptr, i64, i64, i64, i32)
-    func.func private @matmul_12x9x7(%arg0: !llvm.ptr, %arg1: !llvm.ptr, %arg2: !llvm.ptr, %arg3: !llvm.ptr) attributes {baechi.kernel, baechi.kernel_scratch = 0 : i64} {
+    llvm.func @baechi_cuda_multiply(!llvm.ptr, !llvm.ptr, !llvm.ptr, !llvm.ptr, !llvm.ptr, !llvm.ptr, i32)
+    llvm.mlir.global internal constant @matmul_12x9x7__product(dense<{{.*}}> : tensor<28xi64>)
+    func.func private @matmul_12x9x7(%arg0: !llvm.ptr, %arg1: !llvm.ptr, %arg2: !llvm.ptr, %arg3: !llvm.ptr) attributes {baechi.kernel, baechi.kernel_scratch = 1020 : i64} {
     ...
     ```
     A kernel that is still called on tensors is an error: `baechi-lower` lowers

@@ -149,4 +149,30 @@ def Baechi_ArenaAttr : Baechi_Attr<"Arena", "arena"> {
   let genVerifyDecl = 1;
 }
 
+def Baechi_CudaProductAttr : Baechi_Attr<"CudaProduct", "cuda_product"> {
+  let summary = "how GPUs compute a kernel that is a product";
+  let description = [{
+    Stands on kernels whose GPU code calls cuBLASLt. `math` says what
+    single-precision factors may be rounded to: nothing (fp32), tf32, bf16 or
+    fp16; sums are in single precision. `workspace` is how many bytes the library
+    may use beside its operands, `algorithm` what it is told to run, from a
+    profile; without it the library chooses.
+
+    ```mlir
+    #baechi.cuda_product<math = "tf32", workspace = 65536>
+    ```
+  }];
+  let parameters = (ins StringRefParameter<"fp32, tf32, bf16 or fp16">:$math,
+                        "int64_t":$workspace,
+                        OptionalParameter<"::mlir::DenseI64ArrayAttr">:$algorithm);
+  let assemblyFormat = "`<` struct(params) `>`";
+  let genVerifyDecl = 1;
+  let extraClassDeclaration = [{
+    /// What `math` may be, in the order of BAECHI_CUDA_MATH_*.
+    static ::llvm::ArrayRef<::llvm::StringRef> knownMath();
+    /// What a profile calls this way of computing: cublaslt, or cublaslt-tf32.
+    std::string getImplementation() const;
+  }];
+}
+
 #endif // BAECHI_ATTRS

@@ -33,6 +33,7 @@ def Baechi_Dialect : Dialect {
     | `baechi.kernel` | function | unit: an outlined operator |
     | `baechi.implementation` | kernel | string: the implementation to use, a row of the profile |
     | `baechi.kernel_scratch` | kernel | i64: bytes it needs while it runs |
+    | `baechi.cuda_product` | kernel | `#baechi.cuda_product`: how GPUs compute it, a product |
     | `baechi.view` | `tensor.extract_slice` | unit: it is read where it lies in its source's buffer, and is no operator; where it is one piece of it, from a multiple of 64 bytes |
     | `baechi.may_alias` | result of a kernel | array of i64: arguments whose buffers the result may be written into |
     | `baechi.updated_by` | argument | i64: the result that is its next value, in place |
@@ -66,6 +67,8 @@ def Baechi_Dialect : Dialect {
         "baechi.implementation";
     static constexpr ::llvm::StringLiteral kKernelScratch =
         "baechi.kernel_scratch";
+    static constexpr ::llvm::StringLiteral kCudaProduct =
+        "baechi.cuda_product";
     static constexpr ::llvm::StringLiteral kView = "baechi.view";
     static constexpr ::llvm::StringLiteral kMayAlias = "baechi.may_alias";
     static constexpr ::llvm::StringLiteral kUpdatedBy = "baechi.updated_by";

@@ -68,6 +68,10 @@ public:
   measure(Profile &profile,
           llvm::function_ref<void(size_t done, size_t total)> progress);
 
+  /// How GPUs compute products; the default is exact single precision. Before
+  /// costs are annotated: they are those of what is chosen.
+  void chooseCudaProducts(const CudaProductOptions &options);
+
   /// Costs from \p profile, or the roofline's where it is null; selects each
   /// kernel's fastest implementation. Called again, it replaces the costs that
   /// it wrote; the implementations stay.

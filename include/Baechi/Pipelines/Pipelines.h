@@ -39,6 +39,11 @@ struct CompileOptions : public mlir::PassPipelineOptions<CompileOptions> {
       llvm::cl::init("auto")};
   Option<std::string> target{*this, "target", llvm::cl::desc("host or cuda"),
                              llvm::cl::init("host")};
+  Option<std::string> cudaMath{
+      *this, "cuda-math",
+      llvm::cl::desc("what GPUs may round the factors of products to: fp32, "
+                     "tf32, bf16 or fp16 (--baechi-cuda-products)"),
+      llvm::cl::init("fp32")};
 };
 
 /// Adds the passes for what a person asks of a placement: pins

@@ -6,13 +6,15 @@
 |*
 |*===----------------------------------------------------------------------===*|
 |*
-|* Each kernel of a program for GPUs becomes a host function (docs/cuda-kernels.md)
+|* Each kernel of a program for GPUs becomes a host function
+(docs/cuda-kernels.md)
 |*
 |*     void NAME__cuda(void *argument…, void *result…, void *scratch);
 |*
 |* on device pointers. It calls only the functions below. They put work on the
 |* compute stream of the device whose step function the calling thread runs, and
-|* return: they neither wait for the device nor copy to the host. What goes wrong
+|* return: they neither wait for the device nor copy to the host. What goes
+wrong
 |* aborts the step.
 \*===----------------------------------------------------------------------===*/
 #ifndef BAECHI_RUNTIME_CUDAABI_H
@@ -37,17 +39,48 @@ void baechi_cuda_launch(const void *image, size_t image_bytes,
                         uint32_t shared_bytes, void **parameters,
                         uint32_t parameter_count);
 
-/* For every i of [0, batch): C_i = op(A_i) * op(B_i), plus what C_i holds when
-   `accumulate` is not 0, in single precision. op(A) is m x k, op(B) k x n and C
-   m x n, all row-major; op transposes where `transposeX` is not 0: A is then
-   stored as k x m, B as n x k. ldX is how many elements lie from a stored row to
-   the next, strideX from a matrix of the batch to the next (0: all the same; not
-   for C). C overlaps neither A nor B. */
-void baechi_cuda_sgemm(int32_t transposeA, int32_t transposeB, int64_t m,
-                       int64_t n, int64_t k, const float *a, int64_t lda,
-                       int64_t strideA, const float *b, int64_t ldb,
-                       int64_t strideB, float *c, int64_t ldc, int64_t strideC,
-                       int64_t batch, int32_t accumulate);
+/* Types of elements, with CUDA's own numbers. */
+enum { BAECHI_CUDA_F32 = 0, BAECHI_CUDA_F16 = 2, BAECHI_CUDA_BF16 = 14 };
+
+/* What single-precision factors may be rounded to before they are multiplied:
+   nothing, or a shorter type. Sums are in single precision. */
+enum {
+  BAECHI_CUDA_MATH_FP32,
+  BAECHI_CUDA_MATH_TF32,
+  BAECHI_CUDA_MATH_BF16,
+  BAECHI_CUDA_MATH_FP16
+};
+
+/* A batch of products C_i = op(A_i) * op(B_i). op(A) is m x k, op(B) k x n and
+   C m x n, all row-major; op transposes where transpose_x is not 0: A is then
+   stored as k x m, B as n x k. ld_x is how many elements lie from a stored row
+   to the next, stride_x from a matrix of the batch to the next (0: all the
+   same; not for C). align_x is a power of two that divides the addresses, in
+   bytes. All members have 64 bits, so that products are compared as words. */
+typedef struct baechi_cuda_product {
+  int64_t transpose_a, transpose_b;
+  int64_t m, n, k;
+  int64_t ld_a, stride_a, ld_b, stride_b, ld_c, stride_c, batch;
+  int64_t align_a, align_b, align_c;
+  int64_t factor_type; /* of A and B */
+  int64_t result_type; /* of C */
+  int64_t math;
+  int64_t has_bias;
+  int64_t workspace_bytes;
+  /* cuBLASLt's own description of how to compute it (cublasLtMatmulAlgo_t), for
+     the GPU and the library that a profile names; zeros: the library's choice.
+   */
+  uint64_t algorithm[8];
+} baechi_cuda_product;
+
+/* Multiplies, and adds what C holds when `accumulate` is not 0. `bias`: n
+   elements of C's type, 64-byte aligned, that are added to each row, where the
+   product has_bias.
+   `workspace` is device memory of workspace_bytes, 16-byte aligned. C overlaps
+   nothing else. `product` need be valid during the call only. */
+void baechi_cuda_multiply(const baechi_cuda_product *product, const void *a,
+                          const void *b, void *c, const void *bias,
+                          void *workspace, int32_t accumulate);
 
 /* Copies within the device. */
 void baechi_cuda_copy(void *target, const void *source, size_t bytes);

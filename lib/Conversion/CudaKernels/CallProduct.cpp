@@ -7,35 +7,108 @@
 //===----------------------------------------------------------------------===//
 
 #include "../HostKernels/PointerCode.h"
+#include "Baechi/Runtime/CudaAbi.h"
 #include "Mapping.h"
 #include "Products.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
+#include "llvm/ADT/bit.h"
+#include <numeric>
 
 using namespace mlir;
 using namespace baechi;
 
 namespace {
-/// Launches of a library cost microseconds: more calls than this are worse than
-/// generated tiles.
-constexpr int64_t kMostCalls = 8;
+/// Of arguments and results.
+constexpr int64_t kAlignment = 64;
+/// What baechi_cuda_product is in code: words.
+constexpr size_t kProductWords = sizeof(baechi_cuda_product) / sizeof(int64_t);
 
-LLVM::LLVMFuncOp declareSgemm(OpBuilder &builder, func::FuncOp user) {
-  StringRef name = "baechi_cuda_sgemm";
+LLVM::LLVMFuncOp declareMultiply(OpBuilder &builder, func::FuncOp user) {
+  StringRef name = "baechi_cuda_multiply";
   auto module = user->getParentOfType<ModuleOp>();
   if (auto known = module.lookupSymbol<LLVM::LLVMFuncOp>(name))
     return known;
-  Type i32 = builder.getI32Type(), i64 = builder.getI64Type();
   Type pointer = LLVM::LLVMPointerType::get(builder.getContext());
+  SmallVector<Type> operands(6, pointer);
+  operands.push_back(builder.getI32Type());
   OpBuilder::InsertionGuard guard(builder);
   builder.setInsertionPointToStart(module.getBody());
   return LLVM::LLVMFuncOp::create(
       builder, user.getLoc(), name,
       LLVM::LLVMFunctionType::get(LLVM::LLVMVoidType::get(builder.getContext()),
-                                  {i32, i32, i64, i64, i64, pointer, i64, i64,
-                                   pointer, i64, i64, pointer, i64, i64, i64,
-                                   i32}));
+                                  operands));
+}
+
+int64_t numberOf(Type type) {
+  return type.isF32()    ? BAECHI_CUDA_F32
+         : type.isBF16() ? BAECHI_CUDA_BF16
+                         : BAECHI_CUDA_F16;
+}
+
+/// One call: where A, B and C start, in elements, and in which arguments.
+struct Call {
+  ProductFactors factors;
+  int64_t offsetC = 0;
+  bool accumulates = false;
+};
+
+baechi_cuda_product describe(const LibraryProduct &product,
+                             ArrayRef<Call> calls) {
+  const GemmPlan &plan = product.plan;
+  const ProductLoop &batch = product.batch;
+  baechi_cuda_product to{};
+  to.transpose_a = plan.transposeA;
+  to.transpose_b = plan.transposeB;
+  to.m = plan.m;
+  to.n = plan.n;
+  to.k = plan.k;
+  to.ld_a = plan.lda;
+  to.stride_a = batch.a;
+  to.ld_b = plan.ldb;
+  to.stride_b = batch.b;
+  to.ld_c = plan.ldc;
+  to.stride_c = batch.c;
+  to.batch = batch.size;
+  auto bytesOf = [](Type type) -> int64_t {
+    return type.getIntOrFloatBitWidth() / 8;
+  };
+  to.align_a = to.align_b = to.align_c = kAlignment;
+  for (const Call &call : calls) {
+    int64_t factor = bytesOf(plan.factorType);
+    to.align_a = std::gcd(to.align_a, call.factors.offsetA * factor);
+    to.align_b = std::gcd(to.align_b, call.factors.offsetB * factor);
+    to.align_c = std::gcd(to.align_c, call.offsetC * bytesOf(plan.resultType));
+  }
+  to.factor_type = numberOf(plan.factorType);
+  to.result_type = numberOf(plan.resultType);
+  CudaProductAttr how = product.how;
+  to.math = llvm::find(CudaProductAttr::knownMath(), how.getMath()) -
+            CudaProductAttr::knownMath().begin();
+  to.workspace_bytes = how.getWorkspace();
+  if (how.getAlgorithm())
+    llvm::copy(how.getAlgorithm().asArrayRef(), to.algorithm);
+  return to;
+}
+
+/// A constant of the module that is `product`.
+Value constantProduct(OpBuilder &builder, func::FuncOp function,
+                      const baechi_cuda_product &product) {
+  auto words = llvm::bit_cast<std::array<int64_t, kProductWords>>(product);
+  Location loc = function.getLoc();
+  LLVM::GlobalOp global;
+  {
+    OpBuilder::InsertionGuard guard(builder);
+    builder.setInsertionPoint(function);
+    global = LLVM::GlobalOp::create(
+        builder, loc,
+        LLVM::LLVMArrayType::get(builder.getI64Type(), kProductWords),
+        /*isConstant=*/true, LLVM::Linkage::Internal,
+        (function.getSymName() + "__product").str(),
+        builder.getI64TensorAttr(words));
+  }
+  return LLVM::AddressOfOp::create(builder, loc, global);
 }
 
 /// All combinations of the loops' counters, the last loop's fastest.
@@ -56,9 +129,11 @@ SmallVector<SmallVector<int64_t>> countersOf(const ProductLoops &loops) {
 
 void baechi::launchStart(OpBuilder &builder, func::FuncOp function,
                          const ProductOperands &operands, Value result,
-                         int64_t elements, Executor executor) {
+                         RankedTensorType resultType, Executor executor) {
   Location loc = function.getLoc();
-  PointerCode emit(builder, loc);
+  Type element = resultType.getElementType();
+  int64_t elements = resultType.getNumElements();
+  PointerCode emit(builder, loc, element);
   OpBuilder::InsertionGuard guard(builder);
   Value source;
   if (operands.start == ProductOperands::Start::Argument) {
@@ -77,67 +152,57 @@ void baechi::launchStart(OpBuilder &builder, func::FuncOp function,
     Value at = code.add(code.mul(code.block, kBlockThreads), thread);
     code.when(code.less(at, code.index(elements)), [&] {
       Value value =
-          source ? Value(LLVM::LoadOp::create(
-                       builder, loc, builder.getF32Type(), emit.at(source, at)))
-                 : emit.f32(operands.startValue);
+          source ? Value(LLVM::LoadOp::create(builder, loc, element,
+                                              emit.at(source, at)))
+                 : Value(arith::ConstantOp::create(
+                       builder, loc,
+                       builder.getFloatAttr(element, operands.startValue)));
       LLVM::StoreOp::create(builder, loc, value, emit.at(result, at));
     });
   });
   code.finish();
 }
 
-bool baechi::callProduct(OpBuilder &builder, func::FuncOp kernel,
-                         const GemmPlan &plan, Executor executor) {
-  ProductLoops others = plan.outer;
-  ProductLoop batch;
-  if (!others.empty()) {
-    auto *largest = llvm::max_element(
-        others, [](auto &a, auto &b) { return a.size < b.size; });
-    batch = *largest;
-    others.erase(largest);
+void baechi::callProduct(OpBuilder &builder, func::FuncOp kernel,
+                         const LibraryProduct &product, Executor executor) {
+  const GemmPlan &plan = product.plan;
+  SmallVector<Call> calls;
+  for (const auto &counters : countersOf(product.others)) {
+    bool accumulates = !plan.operands.startsFromZero();
+    for (const ProductFactors &factors : plan.operands.factors) {
+      Call &call = calls.emplace_back(Call{factors, 0, accumulates});
+      for (auto [loop, counter] : llvm::zip_equal(product.others, counters)) {
+        call.factors.offsetA += counter * loop.a;
+        call.factors.offsetB += counter * loop.b;
+        call.offsetC += counter * loop.c;
+      }
+      accumulates = true;
+    }
   }
-  int64_t calls = plan.operands.factors.size();
-  for (const ProductLoop &loop : others)
-    calls *= loop.size;
-  // Sums of products are convolutions' windows: small products, for tiles.
-  if (calls > kMostCalls || !plan.sums.empty())
-    return false;
 
   OpBuilder::InsertionGuard guard(builder);
   Location loc = kernel.getLoc();
-  int64_t elements =
-      cast<RankedTensorType>(kernel.getResultTypes()[0]).getNumElements();
   func::FuncOp function =
-      createPointerKernel(builder, kernel, /*scratchBytes=*/0);
-  PointerCode emit(builder, loc);
+      createPointerKernel(builder, kernel, product.how.getWorkspace());
+  PointerCode factor(builder, loc, plan.factorType);
+  PointerCode sum(builder, loc, plan.resultType);
   Value result = function.getArgument(kernel.getNumArguments());
-  launchStart(builder, function, plan.operands, result, elements, executor);
-  LLVM::LLVMFuncOp sgemm = declareSgemm(builder, function);
-  auto i64 = [&](int64_t value) -> Value {
-    return arith::ConstantIntOp::create(builder, loc, value, 64);
-  };
-  for (const auto &counters : countersOf(others)) {
-    bool first = plan.operands.startsFromZero();
-    for (const ProductFactors &factors : plan.operands.factors) {
-      int64_t a = factors.offsetA, b = factors.offsetB, c = 0;
-      for (auto [loop, counter] : llvm::zip_equal(others, counters)) {
-        a += counter * loop.a;
-        b += counter * loop.b;
-        c += counter * loop.c;
-      }
-      LLVM::CallOp::create(
-          builder, loc, sgemm,
-          ValueRange{emit.i32(plan.transposeA), emit.i32(plan.transposeB),
-                     i64(plan.m), i64(plan.n), i64(plan.k),
-                     emit.at(function.getArgument(factors.argumentA), a),
-                     i64(plan.lda), i64(batch.a),
-                     emit.at(function.getArgument(factors.argumentB), b),
-                     i64(plan.ldb), i64(batch.b), emit.at(result, c),
-                     i64(plan.ldc), i64(batch.c), i64(batch.size),
-                     emit.i32(!first)});
-      first = false;
-    }
+  Value workspace = function.getArguments().back();
+  launchStart(builder, function, plan.operands, result,
+              cast<RankedTensorType>(kernel.getResultTypes()[0]), executor);
+  LLVM::LLVMFuncOp multiply = declareMultiply(builder, function);
+  Value description =
+      constantProduct(builder, function, describe(product, calls));
+  Value noBias = LLVM::ZeroOp::create(builder, loc, result.getType());
+  for (const Call &call : calls) {
+    const ProductFactors &at = call.factors;
+    LLVM::CallOp::create(
+        builder, loc, multiply,
+        ValueRange{description,
+                   factor.at(function.getArgument(at.argumentA), at.offsetA),
+                   factor.at(function.getArgument(at.argumentB), at.offsetB),
+                   sum.at(result, call.offsetC), noBias, workspace,
+                   sum.i32(call.accumulates)});
   }
   func::ReturnOp::create(builder, loc);
-  return true;
 }

@@ -30,12 +30,12 @@ OwningOpRef<ModuleOp> takeProducts(ModuleOp kernels, Executor executor) {
   OpBuilder builder = OpBuilder::atBlockEnd(products->getBody());
   for (auto kernel :
        llvm::make_early_inc_range(kernels.getOps<func::FuncOp>())) {
-    auto product = matchStridedProduct(kernel);
-    if (!product)
-      continue;
-    auto plan = planGemm(kernel);
-    if (!plan || !callProduct(builder, kernel, *plan, executor))
+    if (auto product = matchLibraryProduct(kernel))
+      callProduct(builder, kernel, *product, executor);
+    else if (auto product = matchStridedProduct(kernel))
       launchProduct(builder, kernel, *product, executor);
+    else
+      continue;
     kernel.erase();
   }
   return products;
@@ -129,6 +129,23 @@ LogicalResult replaceKernels(ModuleOp module, ArrayRef<func::FuncOp> kernels,
 }
 } // namespace
 
+/// Operators take no less than their kernels.
+static void raiseScratchOfCosts(ModuleOp module) {
+  SymbolTable symbols(module);
+  module.walk([&](func::CallOp call) {
+    auto cost = call->getAttrOfType<CostAttr>(BaechiDialect::kCost);
+    auto kernel = symbols.lookup<func::FuncOp>(call.getCallee());
+    auto scratch =
+        kernel
+            ? kernel->getAttrOfType<IntegerAttr>(BaechiDialect::kKernelScratch)
+            : IntegerAttr();
+    if (cost && scratch && scratch.getInt() > cost.getScratch())
+      call->setAttr(BaechiDialect::kCost,
+                    CostAttr::get(cost.getContext(), cost.getTimeNs(),
+                                  scratch.getInt(), cost.getEstimated()));
+  });
+}
+
 LogicalResult baechi::annotateCudaScratch(ModuleOp module) {
   loadDialects(module.getContext());
   SmallVector<func::FuncOp> kernels = kernelsOf(module);
@@ -144,6 +161,7 @@ LogicalResult baechi::annotateCudaScratch(ModuleOp module) {
     kernel->setAttr(BaechiDialect::kKernelScratch,
                     builder.getI64IntegerAttr(bytes));
   }
+  raiseScratchOfCosts(module);
   return success();
 }
 

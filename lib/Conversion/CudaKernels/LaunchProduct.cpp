@@ -354,9 +354,8 @@ void baechi::launchProduct(OpBuilder &builder, func::FuncOp kernel,
   Value partial;
   if (partialBytes > 0)
     partial = function.getArgument(kernel.getNumArguments() + 1);
-  int64_t elements =
-      cast<RankedTensorType>(kernel.getResultTypes()[0]).getNumElements();
-  launchStart(builder, function, operands, result, elements, executor);
+  launchStart(builder, function, operands, result,
+              cast<RankedTensorType>(kernel.getResultTypes()[0]), executor);
   Emitter emitter(builder, function, tiling, executor);
   emitter.launchTiles(operands, result, partial);
   if (partial)

@@ -18,6 +18,7 @@
 #include "llvm/ADT/StringExtras.h"
 
 namespace baechi {
+#define GEN_PASS_DEF_CUDAPRODUCTS
 #define GEN_PASS_DEF_CUDASCRATCH
 #define GEN_PASS_DEF_LOWERCUDAKERNELS
 #include "Baechi/Conversion/Passes.h.inc"
@@ -27,6 +28,21 @@ using namespace mlir;
 using namespace baechi;
 
 namespace {
+struct CudaProductsPass
+    : public baechi::impl::CudaProductsBase<CudaProductsPass> {
+  using CudaProductsBase::CudaProductsBase;
+  void runOnOperation() override {
+    std::string mistake = wrongCudaMath(math);
+    if (mistake.empty() && workspace < 0)
+      mistake = "workspace needs a number of bytes, 0 or more";
+    if (!mistake.empty()) {
+      getOperation().emitError(mistake);
+      return signalPassFailure();
+    }
+    chooseCudaProducts(getOperation(), {math, workspace});
+  }
+};
+
 struct CudaScratchPass : public baechi::impl::CudaScratchBase<CudaScratchPass> {
   void getDependentDialects(DialectRegistry &registry) const override {
     registerCudaKernelDialects(registry);

@@ -12,9 +12,11 @@
 
 namespace baechi {
 
-/// A kernel as loops around row-major products C += A * B in single precision.
+/// A kernel as loops around row-major products C += A * B.
 struct GemmPlan {
   ProductOperands operands;
+  /// Of A and B, and of C.
+  mlir::Type factorType, resultType;
   bool transposeA = false, transposeB = false;
   int64_t m = 1, n = 1, k = 1;
   int64_t lda = 1, ldb = 1, ldc = 1;
@@ -22,10 +24,11 @@ struct GemmPlan {
   ProductLoops outer, sums;
 };
 
-/// The plan for a kernel that is one contraction of views of its arguments, in
-/// single precision; nothing for other kernels, and where no choice of loops
-/// gives matrices with a contiguous dimension.
-std::optional<GemmPlan> planGemm(mlir::func::FuncOp kernel);
+/// The plan for a kernel that is one contraction of views of its arguments;
+/// nothing for other kernels, and where no choice of loops gives matrices with
+/// a contiguous dimension.
+std::optional<GemmPlan> planGemm(mlir::func::FuncOp kernel,
+                                 ProductTypes types = ProductTypes::Single);
 
 /// Whose function multiplies: cblas_sgemm, or dnnl_sgemm of oneDNN.
 enum class GemmInterface { Cblas, OneDnn };

@@ -103,12 +103,15 @@ std::optional<GemmPlan> chooseLoops(const GemmPlan &base, const Loops &batch,
 
 } // namespace
 
-std::optional<GemmPlan> baechi::planGemm(func::FuncOp kernel) {
-  std::optional<StridedProduct> product = matchStridedProduct(kernel);
+std::optional<GemmPlan> baechi::planGemm(func::FuncOp kernel,
+                                         ProductTypes types) {
+  std::optional<StridedProduct> product = matchStridedProduct(kernel, types);
   if (!product)
     return std::nullopt;
   GemmPlan base;
   base.operands = product->operands;
+  base.factorType = product->factorType;
+  base.resultType = product->resultType;
   // Merged loops make larger products; but a convolution's windows overlap, and
   // merging the loops inside one may leave rows shorter than what they hold.
   StridedProduct merged = *product;

@@ -47,8 +47,8 @@ Value PointerCode::f32(float value) {
 Value PointerCode::at(Value pointer, Value offset) {
   Value i64 =
       arith::IndexCastOp::create(builder, loc, builder.getI64Type(), offset);
-  return LLVM::GEPOp::create(builder, loc, pointer.getType(),
-                             builder.getF32Type(), pointer, ValueRange(i64));
+  return LLVM::GEPOp::create(builder, loc, pointer.getType(), element, pointer,
+                             ValueRange(i64));
 }
 
 Value PointerCode::at(Value pointer, int64_t offset) {

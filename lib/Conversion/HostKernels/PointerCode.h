@@ -19,14 +19,17 @@ mlir::func::FuncOp createPointerKernel(mlir::OpBuilder &builder,
                                        mlir::func::FuncOp kernel,
                                        int64_t scratchBytes);
 
-/// Builds code on pointers to single-precision data.
+/// Builds code on pointers to data of one type, single precision unless said
+/// otherwise.
 class PointerCode {
 public:
   /// A loop counter and how many elements an iteration moves by.
   using Term = std::pair<mlir::Value, int64_t>;
 
-  PointerCode(mlir::OpBuilder &builder, mlir::Location loc)
-      : builder(builder), loc(loc) {}
+  PointerCode(mlir::OpBuilder &builder, mlir::Location loc,
+              mlir::Type element = {})
+      : builder(builder), loc(loc),
+        element(element ? element : builder.getF32Type()) {}
 
   mlir::Value index(int64_t value);
   mlir::Value i32(int64_t value);
@@ -41,6 +44,7 @@ public:
 
   mlir::OpBuilder &builder;
   mlir::Location loc;
+  mlir::Type element;
 };
 
 } // namespace baechi

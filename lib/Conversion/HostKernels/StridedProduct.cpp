@@ -98,10 +98,19 @@ bool setStart(ProductOperands &operands, const Contraction &product) {
   return true;
 }
 
-std::optional<StridedProduct> matchOne(const Contraction &product) {
-  for (Value operand : product.op->getOperands())
-    if (!getElementTypeOrSelf(operand.getType()).isF32())
-      return std::nullopt;
+bool areKnown(Type a, Type b, Type result, ProductTypes types) {
+  if (types == ProductTypes::Short && a == b && (a.isBF16() || a.isF16()))
+    return result == a || result.isF32();
+  return a.isF32() && b.isF32() && result.isF32();
+}
+
+std::optional<StridedProduct> matchOne(const Contraction &product,
+                                       ProductTypes types) {
+  auto typeOf = [&](unsigned operand) {
+    return getElementTypeOrSelf(product.op->getOperand(operand).getType());
+  };
+  if (!areKnown(typeOf(0), typeOf(1), typeOf(2), types))
+    return std::nullopt;
   auto a = traceOperand(product.op, product.lhs());
   auto b = traceOperand(product.op, product.rhs());
   auto c = resultStrides(product);
@@ -109,6 +118,8 @@ std::optional<StridedProduct> matchOne(const Contraction &product) {
       !isa<BlockArgument>(b->root))
     return std::nullopt;
   StridedProduct found;
+  found.factorType = typeOf(0);
+  found.resultType = typeOf(2);
   found.operands.factors.push_back({cast<BlockArgument>(a->root).getArgNumber(),
                                     cast<BlockArgument>(b->root).getArgNumber(),
                                     a->offset, b->offset});
@@ -132,16 +143,18 @@ std::optional<StridedProduct> matchOne(const Contraction &product) {
   return found;
 }
 
-std::optional<StridedProduct> matchGeneric(func::FuncOp kernel) {
+std::optional<StridedProduct> matchGeneric(func::FuncOp kernel,
+                                           ProductTypes types) {
   SmallVector<Contraction> products = onlyContractions(kernel);
   if (products.empty())
     return std::nullopt;
-  std::optional<StridedProduct> found = matchOne(products.front());
+  std::optional<StridedProduct> found = matchOne(products.front(), types);
   if (!found || !setStart(found->operands, products.front()))
     return std::nullopt;
   for (const Contraction &product : llvm::drop_begin(products)) {
-    std::optional<StridedProduct> next = matchOne(product);
-    if (!next || next->batch != found->batch || next->rows != found->rows ||
+    std::optional<StridedProduct> next = matchOne(product, types);
+    if (!next || next->factorType != found->factorType ||
+        next->batch != found->batch || next->rows != found->rows ||
         next->columns != found->columns || next->sums != found->sums)
       return std::nullopt;
     found->operands.factors.append(next->operands.factors);
@@ -167,7 +180,8 @@ void baechi::collapseLoops(ProductLoops &loops) {
   }
 }
 
-std::optional<StridedProduct> baechi::matchStridedProduct(func::FuncOp kernel) {
+std::optional<StridedProduct> baechi::matchStridedProduct(func::FuncOp kernel,
+                                                          ProductTypes types) {
   if (!kernel.getBody().hasOneBlock())
     return std::nullopt;
   bool named = llvm::any_of(kernel.getBody().front(), [](Operation &op) {
@@ -175,7 +189,7 @@ std::optional<StridedProduct> baechi::matchStridedProduct(func::FuncOp kernel) {
            !isa<linalg::GenericOp>(op);
   });
   if (!named)
-    return matchGeneric(kernel);
+    return matchGeneric(kernel, types);
   OwningOpRef<func::FuncOp> copy = kernel.clone();
   SmallVector<linalg::LinalgOp> ops;
   for (Operation &op : copy->getBody().front())
@@ -186,5 +200,5 @@ std::optional<StridedProduct> baechi::matchStridedProduct(func::FuncOp kernel) {
     rewriter.setInsertionPoint(op);
     (void)linalg::generalizeNamedOp(rewriter, op);
   }
-  return matchGeneric(*copy);
+  return matchGeneric(*copy, types);
 }

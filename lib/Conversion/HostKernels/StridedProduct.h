@@ -53,9 +53,18 @@ struct ProductOperands {
   }
 };
 
-/// A kernel that is C += A * B, or a sum of several such products, in single
-/// precision over any number of loops.
+/// What the elements of products may be.
+enum class ProductTypes {
+  Single,
+  /// Or bfloat16 or half precision, added up in that or in single precision.
+  Short
+};
+
+/// A kernel that is C += A * B, or a sum of several such products, over any
+/// number of loops.
 struct StridedProduct {
+  /// Of A and B, and of C.
+  mlir::Type factorType, resultType;
   ProductOperands operands;
   /// Loops through A, B and C; A and C; B and C; A and B. All but `batch` have
   /// at least one loop, if need be of one iteration.
@@ -63,9 +72,11 @@ struct StridedProduct {
 };
 
 /// The product that `kernel` is, when it is one contraction of views of its
-/// arguments in single precision, or several that each start from the one
-/// before and move through their operands alike.
-std::optional<StridedProduct> matchStridedProduct(mlir::func::FuncOp kernel);
+/// arguments, or several that each start from the one before and move through
+/// their operands alike.
+std::optional<StridedProduct>
+matchStridedProduct(mlir::func::FuncOp kernel,
+                    ProductTypes types = ProductTypes::Single);
 
 /// Merges loops that run through all operands as one.
 void collapseLoops(ProductLoops &loops);

@@ -8,78 +8,17 @@
 
 #include "drivers/cuda/CudaBlas.h"
 
-#include <dlfcn.h>
-
-#include <cstdlib>
-#include <mutex>
+#include <algorithm>
+#include <bit>
 
 using namespace baechi::runtime;
 using namespace baechi::runtime::cuda;
 
-// Numbers of cublasLt.h; CudaApiTest.cpp compares them.
-static constexpr int real32 = 0, compute32 = 68;
-static constexpr int transposeA = 3, transposeB = 4;
-static constexpr int batchCount = 5, batchOffset = 6;
-
-namespace baechi::runtime::cuda {
-struct BlasApi {
-  int (*create)(void **handle) = nullptr;
-  int (*destroy)(void *handle) = nullptr;
-  const char *(*statusName)(int status) = nullptr;
-  int (*operationCreate)(void **operation, int compute, int scale) = nullptr;
-  int (*operationDestroy)(void *operation) = nullptr;
-  int (*operationSet)(void *operation, int attribute, const void *value,
-                      size_t bytes) = nullptr;
-  int (*layoutCreate)(void **layout, int type, uint64_t rows, uint64_t columns,
-                      int64_t ld) = nullptr;
-  int (*layoutDestroy)(void *layout) = nullptr;
-  int (*layoutSet)(void *layout, int attribute, const void *value,
-                   size_t bytes) = nullptr;
-  int (*multiply)(void *handle, void *operation, const void *alpha,
-                  const void *a, void *layoutA, const void *b, void *layoutB,
-                  const void *beta, const void *c, void *layoutC, void *d,
-                  void *layoutD, const void *algorithm, void *workspace,
-                  size_t workspaceBytes, Stream stream) = nullptr;
-};
-} // namespace baechi::runtime::cuda
-
-static bool load(BlasApi &api) {
-  const char *given = std::getenv("BAECHI_CUBLASLT_LIBRARY");
-  void *library = nullptr;
-  for (const char *name : {given, "libcublasLt.so.13", "libcublasLt.so.12"})
-    if (!library && name && *name)
-      library = dlopen(name, RTLD_NOW | RTLD_LOCAL);
-  if (!library)
-    return false;
-  auto find = [&](auto &function, const char *name) {
-    function = reinterpret_cast<std::remove_reference_t<decltype(function)>>(
-        dlsym(library, name));
-    return function != nullptr;
-  };
-  return find(api.create, "cublasLtCreate") &&
-         find(api.destroy, "cublasLtDestroy") &&
-         find(api.statusName, "cublasLtGetStatusName") &&
-         find(api.operationCreate, "cublasLtMatmulDescCreate") &&
-         find(api.operationDestroy, "cublasLtMatmulDescDestroy") &&
-         find(api.operationSet, "cublasLtMatmulDescSetAttribute") &&
-         find(api.layoutCreate, "cublasLtMatrixLayoutCreate") &&
-         find(api.layoutDestroy, "cublasLtMatrixLayoutDestroy") &&
-         find(api.layoutSet, "cublasLtMatrixLayoutSetAttribute") &&
-         find(api.multiply, "cublasLtMatmul");
-}
-
-/// Null when there is none.
-static const BlasApi *loadBlas() {
-  static std::mutex mutex;
-  static BlasApi api;
-  static bool loaded = false;
-  std::lock_guard<std::mutex> guard(mutex);
-  loaded = loaded || load(api);
-  return loaded ? &api : nullptr;
-}
+/// Of arguments (Baechi/Runtime/CudaAbi.h).
+static constexpr uintptr_t biasAlignment = 64;
 
 void Blas::close() {
-  for (auto &[shape, plan] : plans)
+  for (auto &[words, plan] : plans)
     release(plan);
   plans.clear();
   if (handle)
@@ -96,63 +35,170 @@ void Blas::release(Plan &plan) {
   plan = {};
 }
 
+Problem Blas::problem(int status, const char *what) const {
+  if (status == 0)
+    return {};
+  return {what, api->statusName(status)};
+}
+
+Problem Blas::open() {
+  if (!api)
+    api = loadBlasApi();
+  if (!api)
+    return {"matrix products need cuBLASLt, and libcublasLt.so.13 or .12 "
+            "cannot be loaded",
+            "install CUDA's libraries"};
+  return handle ? Problem()
+                : problem(api->create(&handle), "cuBLASLt cannot be started");
+}
+
+size_t Blas::version() {
+  if (!api)
+    api = loadBlasApi();
+  return api ? api->version() : 0;
+}
+
+static int computeType(const Product &product) {
+  switch (product.math) {
+  case BAECHI_CUDA_MATH_TF32:
+    return blas::compute32FastTf32;
+  case BAECHI_CUDA_MATH_BF16:
+    return blas::compute32FastBf16;
+  case BAECHI_CUDA_MATH_FP16:
+    return blas::compute32Fast16;
+  default:
+    return blas::compute32;
+  }
+}
+
 /// cuBLAS stores columns: a row-major matrix is the transposed one there, so
-/// C^T = op(B)^T op(A)^T is asked for, with the operands exchanged.
-Problem Blas::makePlan(const Product &p, Plan &plan) {
-  int status = api->operationCreate(&plan.operation, compute32, real32);
+/// C^T = op(B)^T op(A)^T is asked for, with the operands exchanged. Its columns
+/// are C's rows, to each of which the bias is added.
+Problem Blas::describe(const Product &p, Plan &plan) {
+  int status =
+      api->operationCreate(&plan.operation, computeType(p), blas::real32);
   auto set = [&](auto function, void *object, int attribute, auto value) {
     if (status == 0)
       status = function(object, attribute, &value, sizeof(value));
   };
-  auto layout = [&](void *&object, int64_t rows, int64_t columns, int64_t ld,
-                    int64_t stride) {
+  auto layout = [&](void *&object, int64_t type, int64_t rows, int64_t columns,
+                    int64_t ld, int64_t stride) {
     if (status == 0)
-      status = api->layoutCreate(&object, real32, uint64_t(columns),
+      status = api->layoutCreate(&object, int(type), uint64_t(columns),
                                  uint64_t(rows), ld);
-    set(api->layoutSet, object, batchCount, int32_t(p.batch));
-    set(api->layoutSet, object, batchOffset, stride);
+    set(api->layoutSet, object, blas::batchCount, int32_t(p.batch));
+    set(api->layoutSet, object, blas::batchOffset, stride);
   };
-  set(api->operationSet, plan.operation, transposeA, int32_t(p.transposeB));
-  set(api->operationSet, plan.operation, transposeB, int32_t(p.transposeA));
-  layout(plan.a, p.transposeA ? p.k : p.m, p.transposeA ? p.m : p.k, p.lda,
-         p.strideA);
-  layout(plan.b, p.transposeB ? p.n : p.k, p.transposeB ? p.k : p.n, p.ldb,
-         p.strideB);
-  layout(plan.c, p.m, p.n, p.ldc, p.strideC);
-  if (status == 0)
-    return {};
-  release(plan);
-  return {"a matrix product cannot be described", api->statusName(status)};
+  set(api->operationSet, plan.operation, blas::transposeA,
+      int32_t(p.transpose_b != 0));
+  set(api->operationSet, plan.operation, blas::transposeB,
+      int32_t(p.transpose_a != 0));
+  if (p.has_bias) {
+    set(api->operationSet, plan.operation, blas::epilogue,
+        uint32_t(blas::epilogueBias));
+    // Until it is known: one of its alignment.
+    set(api->operationSet, plan.operation, blas::biasPointer,
+        std::bit_cast<const void *>(biasAlignment));
+  }
+  layout(plan.a, p.factor_type, p.transpose_a ? p.k : p.m,
+         p.transpose_a ? p.m : p.k, p.ld_a, p.stride_a);
+  layout(plan.b, p.factor_type, p.transpose_b ? p.n : p.k,
+         p.transpose_b ? p.k : p.n, p.ld_b, p.stride_b);
+  layout(plan.c, p.result_type, p.m, p.n, p.ld_c, p.stride_c);
+  return problem(status, "a matrix product cannot be described");
 }
 
-Problem Blas::multiply(const Product &p, const float *a, const float *b,
-                       float *c, bool accumulate, Stream stream) {
-  if (!api) {
-    api = loadBlas();
-    if (!api)
-      return {"matrix products need cuBLASLt, and libcublasLt.so.13 or .12 "
-              "cannot be loaded",
-              "install CUDA's libraries"};
+Problem Blas::propose(const Product &p, const Plan &plan, size_t most,
+                      std::vector<HeuristicResult> &proposals) {
+  void *preference = nullptr;
+  int status = api->preferenceCreate(&preference);
+  auto set = [&](int attribute, auto value) {
+    if (status == 0)
+      status = api->preferenceSet(preference, attribute, &value, sizeof(value));
+  };
+  set(blas::mostWorkspaceBytes, uint64_t(p.workspace_bytes));
+  set(blas::alignmentA, uint32_t(p.align_b));
+  set(blas::alignmentB, uint32_t(p.align_a));
+  set(blas::alignmentC, uint32_t(p.align_c));
+  set(blas::alignmentD, uint32_t(p.align_c));
+  proposals.assign(most, {});
+  int found = 0;
+  if (status == 0)
+    status =
+        api->heuristic(handle, plan.operation, plan.b, plan.a, plan.c, plan.c,
+                       preference, int(most), proposals.data(), &found);
+  if (preference)
+    api->preferenceDestroy(preference);
+  proposals.resize(size_t(found));
+  std::erase_if(proposals, [](const HeuristicResult &result) {
+    return result.state != 0;
+  });
+  if (status == 0 && proposals.empty())
+    status = blas::notSupported;
+  return problem(status, "cuBLASLt has no algorithm for a matrix product");
+}
+
+Problem Blas::propose(const Product &product, size_t most,
+                      std::vector<HeuristicResult> &proposals) {
+  Plan plan;
+  Problem problem = open();
+  if (!problem)
+    problem = describe(product, plan);
+  if (!problem)
+    problem = propose(product, plan, most, proposals);
+  if (handle)
+    release(plan);
+  return problem;
+}
+
+Problem Blas::choose(const Product &p, Plan &plan) {
+  std::copy_n(p.algorithm, plan.algorithm.size(), plan.algorithm.begin());
+  if (plan.algorithm == Algorithm()) {
+    std::vector<HeuristicResult> proposals;
+    Problem problem = propose(p, plan, 1, proposals);
+    if (!problem)
+      plan.algorithm = proposals.front().algorithm;
+    return problem;
   }
-  if (!handle)
-    if (int status = api->create(&handle))
-      return {"cuBLASLt cannot be started", api->statusName(status)};
-  std::array<int64_t, 12> shape = {
-      p.transposeA, p.transposeB, p.m,       p.n,   p.k,       p.lda,
-      p.strideA,    p.ldb,        p.strideB, p.ldc, p.strideC, p.batch};
-  auto [entry, isNew] = plans.try_emplace(shape);
-  if (isNew)
-    if (Problem problem = makePlan(p, entry->second)) {
+  const char *what = "the profile's algorithm for a matrix product cannot run "
+                     "here; measure on this GPU with this cuBLASLt";
+  HeuristicResult result;
+  int status = api->check(handle, plan.operation, plan.b, plan.a, plan.c,
+                          plan.c, &plan.algorithm, &result);
+  if (status == 0)
+    status = result.state;
+  if (status == 0 && result.workspaceBytes > size_t(p.workspace_bytes))
+    return {what, "its workspace is larger than planned"};
+  return problem(status, what);
+}
+
+Problem Blas::multiply(const Product &product, const Factors &factors,
+                       Stream stream) {
+  if (Problem problem = open())
+    return problem;
+  auto [entry, isNew] = plans.try_emplace(std::bit_cast<Words>(product));
+  Plan &plan = entry->second;
+  if (isNew) {
+    Problem problem = describe(product, plan);
+    if (!problem)
+      problem = choose(product, plan);
+    if (problem) {
+      release(plan);
       plans.erase(entry);
       return problem;
     }
-  const Plan &plan = entry->second;
-  float alpha = 1, beta = accumulate ? 1.0F : 0.0F;
-  // No algorithm: the library chooses, and remembers its choices itself.
-  int status =
-      api->multiply(handle, plan.operation, &alpha, b, plan.b, a, plan.a, &beta,
-                    c, plan.c, c, plan.c, nullptr, nullptr, 0, stream);
-  if (status == 0)
-    return {};
-  return {"a matrix product cannot be started", api->statusName(status)};
+  }
+  const char *what = "a matrix product cannot be started";
+  // Descriptors are read when the call is made.
+  if (product.has_bias)
+    if (int status = api->operationSet(plan.operation, blas::biasPointer,
+                                       &factors.bias, sizeof(factors.bias)))
+      return problem(status, what);
+  float alpha = 1, beta = factors.accumulate ? 1.0F : 0.0F;
+  return problem(api->multiply(handle, plan.operation, &alpha, factors.b,
+                               plan.b, factors.a, plan.a, &beta, factors.c,
+                               plan.c, factors.c, plan.c, &plan.algorithm,
+                               factors.workspace,
+                               size_t(product.workspace_bytes), stream),
+                 what);
 }

@@ -5,31 +5,30 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
-///
-/// \file
-/// cuBLASLt is loaded when a device multiplies first, like the driver. The
-/// types are those of its stable binary interface (cublasLt.h).
-///
-//===----------------------------------------------------------------------===//
 #ifndef BAECHI_RUNTIME_DRIVERS_CUDA_CUDABLAS_H
 #define BAECHI_RUNTIME_DRIVERS_CUDA_CUDABLAS_H
 
-#include "drivers/cuda/CudaApi.h"
+#include "Baechi/Runtime/CudaAbi.h"
+#include "drivers/cuda/CudaBlasApi.h"
 
-#include <array>
 #include <map>
+#include <vector>
 
 namespace baechi::runtime::cuda {
 
-/// C = op(A) op(B) (+ C), row-major, single precision; see baechi_cuda_sgemm.
-struct Product {
-  int64_t transposeA, transposeB, m, n, k;
-  int64_t lda, strideA, ldb, strideB, ldc, strideC, batch;
+using Product = baechi_cuda_product;
+
+/// What baechi_cuda_multiply is given beside the product.
+struct Factors {
+  const void *a, *b;
+  void *c;
+  const void *bias;
+  void *workspace;
+  int64_t accumulate;
 };
 
-struct BlasApi;
-
-/// The products of one device. Their descriptors are made once for each shape.
+/// The products of one device. Their descriptors are made, and their algorithms
+/// chosen, once for each product. The device's context must be current.
 class Blas {
 public:
   Blas() = default;
@@ -38,21 +37,37 @@ public:
   /// Before the context goes.
   void close();
 
-  /// The device's context must be current.
-  Problem multiply(const Product &product, const float *a, const float *b,
-                   float *c, bool accumulate, Stream stream);
+  Problem multiply(const Product &product, const Factors &factors,
+                   Stream stream);
+
+  /// Up to `most` algorithms that the library proposes for the product within
+  /// its workspace, best guess first; at least one.
+  Problem propose(const Product &product, size_t most,
+                  std::vector<HeuristicResult> &proposals);
+
+  /// The library's version; 0 where there is none.
+  size_t version();
 
 private:
   struct Plan {
     void *operation = nullptr;
     void *a = nullptr, *b = nullptr, *c = nullptr;
+    Algorithm algorithm{};
   };
-  Problem makePlan(const Product &product, Plan &plan);
+  using Words = std::array<uint64_t, sizeof(Product) / sizeof(uint64_t)>;
+
+  Problem open();
+  Problem describe(const Product &product, Plan &plan);
+  Problem propose(const Product &product, const Plan &plan, size_t most,
+                  std::vector<HeuristicResult> &proposals);
+  /// The product's own algorithm, or else the library's first proposal.
+  Problem choose(const Product &product, Plan &plan);
+  Problem problem(int status, const char *what) const;
   void release(Plan &plan);
 
   const BlasApi *api = nullptr;
   void *handle = nullptr;
-  std::map<std::array<int64_t, 12>, Plan> plans;
+  std::map<Words, Plan> plans;
 };
 
 } // namespace baechi::runtime::cuda

@@ -33,25 +33,12 @@ void baechi_cuda_launch(const void *image, size_t, const char *kernel,
   });
 }
 
-void baechi_cuda_sgemm(int32_t transposeA, int32_t transposeB, int64_t m,
-                       int64_t n, int64_t k, const float *a, int64_t lda,
-                       int64_t strideA, const float *b, int64_t ldb,
-                       int64_t strideB, float *c, int64_t ldc, int64_t strideC,
-                       int64_t batch, int32_t accumulate) {
+void baechi_cuda_multiply(const baechi_cuda_product *product, const void *a,
+                          const void *b, void *c, const void *bias,
+                          void *workspace, int32_t accumulate) {
   onDevice([&](CudaDevice &device) {
-    Product product{transposeA != 0,
-                    transposeB != 0,
-                    m,
-                    n,
-                    k,
-                    lda,
-                    strideA,
-                    ldb,
-                    strideB,
-                    ldc,
-                    strideC,
-                    batch};
-    return device.command(ProductCommand{product, a, b, c, accumulate != 0});
+    return device.command(ProductCommand{
+        *product, {a, b, c, bias, workspace, int64_t(accumulate != 0)}});
   });
 }
 

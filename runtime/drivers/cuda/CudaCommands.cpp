@@ -99,8 +99,8 @@ Problem cuda::perform(CudaDevice &device, std::span<const uint64_t> words,
       break;
     case Kind::Product: {
       auto p = get<ProductCommand>(command);
-      problem = device.blas().multiply(
-          p.product, p.a, p.b, p.c, p.accumulate != 0, device.computeStream());
+      problem =
+          device.blas().multiply(p.product, p.factors, device.computeStream());
       break;
     }
     case Kind::Copy:

@@ -36,9 +36,7 @@ struct KernelCommand {
 
 struct ProductCommand {
   Product product;
-  const float *a, *b;
-  float *c;
-  int64_t accumulate;
+  Factors factors;
 };
 
 /// Within the device.

@@ -313,7 +313,8 @@ func.func private @max_pool(%x: tensor<2x9x9x5xf32>) -> tensor<2x4x4x5xf32> attr
 // CHECK-LABEL: func.func private @gemm(
 // CHECK-SAME: %[[A:.*]]: !llvm.ptr, %[[B:.*]]: !llvm.ptr, %[[C:.*]]: !llvm.ptr, %{{.*}}: !llvm.ptr)
 // CHECK-NOT: gpu.launch
-// CHECK: llvm.call @baechi_cuda_sgemm(%{{.*}}, %{{.*}}, %{{.*}}, %{{.*}}, %{{.*}}, %[[A]], %{{.*}}, %{{.*}}, %[[B]], %{{.*}}, %{{.*}}, %[[C]],
+// CHECK: %[[PRODUCT:.*]] = llvm.mlir.addressof @gemm__product
+// CHECK: llvm.call @baechi_cuda_multiply(%[[PRODUCT]], %[[A]], %[[B]], %[[C]],
 func.func private @gemm(%a: tensor<12x7xf32>, %b: tensor<9x7xf32>) -> tensor<12x9xf32> attributes {baechi.kernel} {
   %zero = arith.constant 0.0 : f32
   %e = tensor.empty() : tensor<12x9xf32>
@@ -327,7 +328,7 @@ func.func private @gemm(%a: tensor<12x7xf32>, %b: tensor<9x7xf32>) -> tensor<12x
 // CHECK: %[[DIFFER:.*]] = llvm.icmp "ne"
 // CHECK: scf.if %[[DIFFER]]
 // CHECK: gpu.launch
-// CHECK: llvm.call @baechi_cuda_sgemm
+// CHECK: llvm.call @baechi_cuda_multiply
 func.func private @gemm_add(%c: tensor<12x9xf32>, %a: tensor<12x7xf32>, %b: tensor<7x9xf32>) -> (tensor<12x9xf32> {baechi.may_alias = array<i64: 0>}) attributes {baechi.kernel} {
   %r = linalg.matmul ins(%a, %b : tensor<12x7xf32>, tensor<7x9xf32>) outs(%c : tensor<12x9xf32>) -> tensor<12x9xf32>
   return %r : tensor<12x9xf32>
@@ -335,8 +336,8 @@ func.func private @gemm_add(%c: tensor<12x9xf32>, %a: tensor<12x7xf32>, %b: tens
 
 // One call for the batch.
 // CHECK-LABEL: func.func private @batched(
-// CHECK: llvm.call @baechi_cuda_sgemm
-// CHECK-NOT: llvm.call @baechi_cuda_sgemm
+// CHECK: llvm.call @baechi_cuda_multiply
+// CHECK-NOT: llvm.call @baechi_cuda_multiply
 // CHECK: return
 func.func private @batched(%a: tensor<3x12x7xf32>, %b: tensor<3x7x9xf32>) -> tensor<3x12x9xf32> attributes {baechi.kernel} {
   %zero = arith.constant 0.0 : f32
@@ -344,6 +345,28 @@ func.func private @batched(%a: tensor<3x12x7xf32>, %b: tensor<3x7x9xf32>) -> ten
   %f = linalg.fill ins(%zero : f32) outs(%e : tensor<3x12x9xf32>) -> tensor<3x12x9xf32>
   %r = linalg.batch_matmul ins(%a, %b : tensor<3x12x7xf32>, tensor<3x7x9xf32>) outs(%f : tensor<3x12x9xf32>) -> tensor<3x12x9xf32>
   return %r : tensor<3x12x9xf32>
+}
+
+// Short types are added up in single precision.
+// CHECK-LABEL: func.func private @short(
+// CHECK: llvm.call @baechi_cuda_multiply
+func.func private @short(%a: tensor<12x7xbf16>, %b: tensor<7x9xbf16>) -> tensor<12x9xbf16> attributes {baechi.kernel} {
+  %zero = arith.constant 0.0 : bf16
+  %e = tensor.empty() : tensor<12x9xbf16>
+  %f = linalg.fill ins(%zero : bf16) outs(%e : tensor<12x9xbf16>) -> tensor<12x9xbf16>
+  %r = linalg.matmul ins(%a, %b : tensor<12x7xbf16>, tensor<7x9xbf16>) outs(%f : tensor<12x9xbf16>) -> tensor<12x9xbf16>
+  return %r : tensor<12x9xbf16>
+}
+
+// CHECK-LABEL: func.func private @half_to_single(
+// CHECK: gpu.launch
+// CHECK: llvm.call @baechi_cuda_multiply
+func.func private @half_to_single(%a: tensor<12x7xf16>, %b: tensor<7x9xf16>) -> tensor<12x9xf32> attributes {baechi.kernel} {
+  %one = arith.constant 1.0 : f32
+  %e = tensor.empty() : tensor<12x9xf32>
+  %f = linalg.fill ins(%one : f32) outs(%e : tensor<12x9xf32>) -> tensor<12x9xf32>
+  %r = linalg.matmul ins(%a, %b : tensor<12x7xf16>, tensor<7x9xf16>) outs(%f : tensor<12x9xf32>) -> tensor<12x9xf32>
+  return %r : tensor<12x9xf32>
 }
 
 #fx = affine_map<(n, h, w, o, i, y, x) -> (n, h + y, w + x, i)>

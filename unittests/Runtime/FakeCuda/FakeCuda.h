@@ -64,6 +64,9 @@ struct FakeOptions {
   bool peerAccess = true;             ///< GPUs can reach each other's memory
   int peerError = 0;                  ///< what enabling that answers, if not 0
   const char *failFunction = nullptr; ///< each call of this one fails
+  /// This algorithm of products is the fast one: all others take milliseconds.
+  /// -1: none does.
+  int fastAlgorithm = -1;
   int hangLaunch = 0; ///< this launch does not end before hang() is lifted
   // Delays.
   int longestDelay = 0; ///< streams fall behind by up to so many microseconds
