@@ -10,28 +10,30 @@
 #include "Baechi/Analysis/Roofline.h"
 #include "Baechi/Conversion/HostKernels.h"
 #include "Baechi/Dialect/Baechi.h"
+#include "CudaCosts.h"
 #include "llvm/ADT/StringMap.h"
 
 using namespace mlir;
 using namespace baechi;
 
 namespace {
-constexpr const char *kKind = "host";
 /// The first step finds cold caches and untouched pages.
 constexpr size_t kWarmUps = 1;
 constexpr size_t kFewestSteps = 3, kMostSteps = 15;
 constexpr double kSeconds = 1.5;
 
-std::string implementationOf(func::FuncOp kernel) {
+std::string implementationOf(func::FuncOp kernel, StringRef kind) {
+  if (kind == "cuda")
+    return cudaImplementationOf(kernel);
   if (auto chosen =
           kernel->getAttrOfType<StringAttr>(BaechiDialect::kImplementation))
     return chosen.str();
   return hostImplementations(kernel).front().str();
 }
 
-ProfileRow *findRow(Profile &profile, StringRef hash,
+ProfileRow *findRow(Profile &profile, StringRef hash, StringRef kind,
                     StringRef implementation) {
-  return const_cast<ProfileRow *>(profile.find(hash, kKind, implementation));
+  return const_cast<ProfileRow *>(profile.find(hash, kind, implementation));
 }
 
 /// The samples of each operator of one device, over steps.
@@ -59,12 +61,13 @@ runSteps(Execution &single,
 }
 } // namespace
 
-bool baechi::lacksStepCosts(ModuleOp module, const Profile &profile) {
+bool baechi::lacksStepCosts(ModuleOp module, StringRef kind,
+                            const Profile &profile) {
   for (auto kernel : module.getOps<func::FuncOp>()) {
     if (!kernel->hasAttr(BaechiDialect::kKernel))
       continue;
     const ProfileRow *row =
-        profile.find(kernelHash(kernel), kKind, implementationOf(kernel));
+        profile.find(kernelHash(kernel), kind, implementationOf(kernel, kind));
     if (!row || row->stepNs < 0)
       return true;
   }
@@ -82,6 +85,7 @@ llvm::Error baechi::measureStepCosts(
     int64_t operators = 0;
   };
   llvm::StringMap<Sum> sums;
+  std::string kind = single.program().devices.front().kind;
   const auto &operators = single.program().devices.front().operators;
   for (auto [op, sample] : llvm::zip_equal(operators, *samples)) {
     auto middle = sample.begin() + sample.size() / 2;
@@ -95,15 +99,15 @@ llvm::Error baechi::measureStepCosts(
     if (sum == sums.end() || !kernel->hasAttr(BaechiDialect::kKernel))
       continue;
     std::string hash = kernelHash(kernel);
-    std::string implementation = implementationOf(kernel);
-    ProfileRow *row = findRow(profile, hash, implementation);
+    std::string implementation = implementationOf(kernel, kind);
+    ProfileRow *row = findRow(profile, hash, kind, implementation);
     int64_t ns = std::llround(sum->second.ns / sum->second.operators);
     if (!row) {
       row = &profile.rows.emplace_back();
       row->kernel = kernel.getSymName().str();
       row->hash = hash;
       row->implementation = implementation;
-      row->kind = kKind;
+      row->kind = kind;
       row->medianNs = ns;
       row->samples = samples->front().size();
       if (auto scratch =

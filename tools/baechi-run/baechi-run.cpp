@@ -13,6 +13,7 @@
 #include "Baechi/Runtime/Machine.h"
 #include "Baechi/Target/StepLibrary.h"
 #include "Baechi/Transforms/Passes.h"
+#include "CudaCosts.h"
 #include "Execution.h"
 #include "Files.h"
 #include "Inputs.h"
@@ -160,22 +161,29 @@ private:
   }
 
   void findCosts() {
-    if (!hasDeviceOf("host") && options.costs == "measured") {
-      llvm::errs() << "baechi-run: note: kernels of GPUs are not measured yet; "
-                      "the costs are the roofline's\n";
+    bool measureGpus = options.costs == "measured" && hasDeviceOf("cuda");
+    bool measureHost = options.costs == "measured" && hasDeviceOf("host");
+    Profile profile;
+    if (!options.profile.empty() && llvm::sys::fs::exists(options.profile))
+      profile = exitOnError(readProfile(options.profile));
+    if (measureGpus)
+      if (llvm::Error error =
+              takeGpu(firstGpu(), compiler->module(), profile)) {
+        llvm::errs() << "baechi-run: note: kernels of GPUs are not measured: "
+                     << llvm::toString(std::move(error)) << "; their costs are "
+                     << (profile.cudaTarget.empty() ? "the roofline's\n"
+                                                    : "the profile's\n");
+        measureGpus = false;
+      }
+    if (!measureHost && !measureGpus && profile.rows.empty()) {
       options.costs = "roofline";
-    }
-    if (options.costs == "roofline") {
       if (failed(compiler->annotate(nullptr)))
         stop();
       return;
     }
-    Profile profile;
-    if (!options.profile.empty() && llvm::sys::fs::exists(options.profile))
-      profile = exitOnError(readProfile(options.profile));
     auto start = std::chrono::steady_clock::now();
     size_t measured = 0;
-    {
+    if (measureHost) {
       Progress progress("measuring kernels");
       auto count = [&](size_t done, size_t total) {
         measured = done;
@@ -184,18 +192,28 @@ private:
       if (failed(compiler->measure(profile, count)))
         stop();
     }
+    if (measureGpus) {
+      Progress progress("searching products' algorithms");
+      measured += exitOnError(measureCudaProducts(
+          firstGpu(), compiler->module(), profile,
+          [&](size_t done, size_t total) { progress(done, total); }));
+    }
     // Selects the implementations. What lacks costs is told in the end.
     if (failed(quietly([&] { return compiler->annotate(&profile); })))
       stop();
-    bool refine = lacksStepCosts(compiler->module(), profile);
-    if (refine)
-      exitOnError(refineCosts(profile));
+    bool refined = false;
+    for (auto [kind, measures] :
+         {std::pair("host", measureHost), std::pair("cuda", measureGpus)})
+      if (measures && lacksStepCosts(compiler->module(), kind, profile)) {
+        exitOnError(refineCosts(kind, profile));
+        refined = true;
+      }
     report.profileSeconds =
         std::chrono::duration<double>(std::chrono::steady_clock::now() - start)
             .count();
     report.rowsMeasured = measured;
     if (!options.profile.empty() &&
-        (measured || refine || !llvm::sys::fs::exists(options.profile)))
+        (measured || refined || !llvm::sys::fs::exists(options.profile)))
       if (llvm::Error error = addToProfile(options.profile, profile))
         // The run has what it needs of it.
         llvm::errs() << "baechi-run: warning: what was measured is not kept: "
@@ -204,13 +222,21 @@ private:
       stop();
   }
 
+  /// The number of the first GPU's device.
+  int32_t firstGpu() const {
+    return llvm::find_if(
+               machine.devices,
+               [](const auto &device) { return device.kind == "cuda"; }) -
+           machine.devices.begin();
+  }
+
   /// Runs the model on one device for what its kernels take within a step.
-  llvm::Error refineCosts(Profile &profile) {
+  llvm::Error refineCosts(StringRef kind, Profile &profile) {
     // What is wrong with them is told; that they do not fit one device is not.
-    if (failed(compiler->compileKernels()))
+    if (kind == "host" && failed(compiler->compileKernels()))
       stop();
     llvm::Expected<std::unique_ptr<Execution>> alone =
-        createSingle(withAllMemory("host"));
+        createSingle(withAllMemory(kind));
     if (!alone)
       return alone.takeError();
     // Without the memory for it, what was measured alone has to do.

@@ -40,6 +40,11 @@ struct SameCall<R (*)(A...), S (*)(B...)>
 #if __has_include(<cuda.h>)
 #include <cuda.h>
 
+static_assert(ours::copyEngines == CU_DEVICE_ATTRIBUTE_ASYNC_ENGINE_COUNT &&
+              ours::computeMajor ==
+                  CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR &&
+              ours::computeMinor ==
+                  CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR);
 static_assert(ours::success == CUDA_SUCCESS);
 static_assert(ours::outOfMemory == CUDA_ERROR_OUT_OF_MEMORY);
 static_assert(ours::notReady == CUDA_ERROR_NOT_READY);
@@ -65,6 +70,8 @@ TEST(CudaApi, IsThatOfTheToolkit) {
   CHECK(deviceGetCount, cuDeviceGetCount);
   CHECK(deviceGet, cuDeviceGet);
   CHECK(deviceGetPciBusId, cuDeviceGetPCIBusId);
+  CHECK(deviceGetName, cuDeviceGetName);
+  CHECK(deviceGetAttribute, cuDeviceGetAttribute);
   CHECK(canAccessPeer, cuDeviceCanAccessPeer);
   CHECK(enablePeerAccess, cuCtxEnablePeerAccess);
   CHECK(primaryRetain, cuDevicePrimaryCtxRetain);

@@ -8,8 +8,11 @@
 #ifndef BAECHI_CONVERSION_CUDAKERNELS_H
 #define BAECHI_CONVERSION_CUDAKERNELS_H
 
+#include "Baechi/Runtime/CudaAbi.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/DialectRegistry.h"
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -47,6 +50,14 @@ std::string wrongCudaMath(llvm::StringRef math);
 /// by cuBLASLt, anew where it is there.
 void chooseCudaProducts(mlir::ModuleOp module,
                         const CudaProductOptions &options);
+
+/// What the GPU code of `kernel` asks of cuBLASLt, and how often; none for
+/// kernels that are no `baechi.cuda_product`.
+struct CudaProductCalls {
+  baechi_cuda_product product;
+  int64_t calls = 0;
+};
+std::optional<CudaProductCalls> cudaProductOf(mlir::func::FuncOp kernel);
 
 /// Registers the dialects and interface implementations that lowering kernels
 /// to GPU code needs.

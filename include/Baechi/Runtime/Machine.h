@@ -51,6 +51,29 @@ struct HostInfo {
 
 HostInfo queryHost();
 
+struct GpuInfo {
+  std::string name;
+  /// Its compute capability: 9.0 is 90.
+  int32_t capability = 0;
+  /// 1: it copies in one direction at a time.
+  int32_t copyEngines = 0;
+  /// What programs can have: what is free beside CUDA's context, less a reserve
+  /// for code, graphs and libraries.
+  int64_t memoryBytes = 0;
+  /// cuBLASLt's; 0 where there is none.
+  int64_t libraryVersion = 0;
+
+  /// What times of kernels are true for.
+  std::string target() const;
+};
+
+/// What code, graphs and libraries may take of a GPU, beside arenas.
+constexpr int64_t gpuReserveBytes = int64_t(256) << 20;
+
+/// The GPU that device number \p ordinal of a machine lies on. The error says
+/// what is missing.
+Expected<GpuInfo> queryGpu(int32_t ordinal = 0);
+
 /// One measured transfer time.
 struct TransferSample {
   int64_t bytes = 0;

@@ -163,8 +163,7 @@ void baechi::launchStart(OpBuilder &builder, func::FuncOp function,
   code.finish();
 }
 
-void baechi::callProduct(OpBuilder &builder, func::FuncOp kernel,
-                         const LibraryProduct &product, Executor executor) {
+static SmallVector<Call> callsOf(const LibraryProduct &product) {
   const GemmPlan &plan = product.plan;
   SmallVector<Call> calls;
   for (const auto &counters : countersOf(product.others)) {
@@ -179,7 +178,22 @@ void baechi::callProduct(OpBuilder &builder, func::FuncOp kernel,
       accumulates = true;
     }
   }
+  return calls;
+}
 
+std::optional<CudaProductCalls> baechi::cudaProductOf(func::FuncOp kernel) {
+  std::optional<LibraryProduct> product = matchLibraryProduct(kernel);
+  if (!product || !kernel->hasAttr(BaechiDialect::kCudaProduct))
+    return std::nullopt;
+  SmallVector<Call> calls = callsOf(*product);
+  return CudaProductCalls{describe(*product, calls),
+                          static_cast<int64_t>(calls.size())};
+}
+
+void baechi::callProduct(OpBuilder &builder, func::FuncOp kernel,
+                         const LibraryProduct &product, Executor executor) {
+  const GemmPlan &plan = product.plan;
+  SmallVector<Call> calls = callsOf(product);
   OpBuilder::InsertionGuard guard(builder);
   Location loc = kernel.getLoc();
   func::FuncOp function =

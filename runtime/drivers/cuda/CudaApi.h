@@ -35,6 +35,8 @@ using Function = struct CUfunc_st *;
 using Graph = struct CUgraph_st *;
 using GraphExec = struct CUgraphExec_st *;
 
+// Attributes of a device.
+constexpr int copyEngines = 40, computeMajor = 75, computeMinor = 76;
 constexpr Result success = 0;
 constexpr Result outOfMemory = 2;
 constexpr Result notReady = 600;
@@ -57,6 +59,9 @@ constexpr unsigned hostAllocPortable = 1;
   F(deviceGet, "cuDeviceGet", (Device * device, int ordinal))                  \
   F(deviceGetPciBusId, "cuDeviceGetPCIBusId",                                  \
     (char *address, int length, Device device))                                \
+  F(deviceGetName, "cuDeviceGetName", (char *name, int bytes, Device device))  \
+  F(deviceGetAttribute, "cuDeviceGetAttribute",                                \
+    (int *value, int attribute, Device device))                                \
   F(canAccessPeer, "cuDeviceCanAccessPeer",                                    \
     (int *can, Device device, Device peer))                                    \
   F(enablePeerAccess, "cuCtxEnablePeerAccess", (Context peer, unsigned flags)) \

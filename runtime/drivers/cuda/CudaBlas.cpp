@@ -52,12 +52,6 @@ Problem Blas::open() {
                 : problem(api->create(&handle), "cuBLASLt cannot be started");
 }
 
-size_t Blas::version() {
-  if (!api)
-    api = loadBlasApi();
-  return api ? api->version() : 0;
-}
-
 static int computeType(const Product &product) {
   switch (product.math) {
   case BAECHI_CUDA_MATH_TF32:

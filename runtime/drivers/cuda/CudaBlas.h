@@ -45,9 +45,6 @@ public:
   Problem propose(const Product &product, size_t most,
                   std::vector<HeuristicResult> &proposals);
 
-  /// The library's version; 0 where there is none.
-  size_t version();
-
 private:
   struct Plan {
     void *operation = nullptr;

@@ -102,6 +102,29 @@ int cuDeviceGetPCIBusId(char *address, int length, int device) {
     return success;
   });
 }
+int cuDeviceGetName(char *name, int bytes, int) {
+  return call("cuDeviceGetName", false, [&](Engine &) {
+    std::snprintf(name, size_t(bytes), "Fake GPU");
+    return success;
+  });
+}
+int cuDeviceGetAttribute(int *value, int attribute, int) {
+  return call("cuDeviceGetAttribute", false, [&](Engine &) {
+    switch (attribute) {
+    case 40: // copy engines
+      *value = 2;
+      return success;
+    case 75: // compute capability 9.0
+      *value = 9;
+      return success;
+    case 76:
+      *value = 0;
+      return success;
+    default:
+      return invalidValue;
+    }
+  });
+}
 int cuDeviceCanAccessPeer(int *can, int device, int peer) {
   return call("cuDeviceCanAccessPeer", false, [&](Engine &engine) {
     *can = device != peer && engine.options.peerAccess;

@@ -1,0 +1,256 @@
+//===- CudaProducts.cpp - The fastest algorithms of products --------------===//
+//
+// Part of the Baechi project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Baechi/Runtime/CudaProducts.h"
+#include "Baechi/Runtime/Abi.h"
+#include "Baechi/Runtime/Session.h"
+#include "core/Exchange.h"
+#include "drivers/cuda/CudaDevice.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <cstring>
+#include <mutex>
+#include <thread>
+
+using namespace baechi::runtime;
+using namespace baechi::runtime::cuda;
+
+// What is timed is a program of one device, whose operator i searches for
+// product i in the device's arena.
+
+/// Launches and events take microseconds; a sample shall take longer.
+static constexpr double sampleNs = 200000;
+static constexpr double mostCalls = 64;
+
+static int64_t align(int64_t bytes) { return (bytes + 255) / 256 * 256; }
+
+namespace {
+/// Where A, B, C, the bias and the workspace of a product lie.
+struct Places {
+  explicit Places(const Product &p) {
+    auto bytes = [&](int64_t rows, int64_t columns, int64_t ld, int64_t stride,
+                     int64_t type) {
+      int64_t last = (p.batch - 1) * stride + (rows - 1) * ld + columns;
+      return align(last * (type == BAECHI_CUDA_F32 ? 4 : 2));
+    };
+    b = p.transpose_a ? bytes(p.k, p.m, p.ld_a, p.stride_a, p.factor_type)
+                      : bytes(p.m, p.k, p.ld_a, p.stride_a, p.factor_type);
+    c = b + (p.transpose_b
+                 ? bytes(p.n, p.k, p.ld_b, p.stride_b, p.factor_type)
+                 : bytes(p.k, p.n, p.ld_b, p.stride_b, p.factor_type));
+    bias = c + bytes(p.m, p.n, p.ld_c, p.stride_c, p.result_type);
+    workspace = bias + bytes(1, p.n, p.n, 0, p.result_type);
+    end = workspace + align(p.workspace_bytes);
+  }
+  int64_t b = 0, c = 0, bias = 0, workspace = 0, end = 0;
+};
+
+class Search {
+public:
+  Search(std::span<const Product> products, const ProductSearchOptions &options,
+         std::function<void(size_t)> &progress)
+      : products(products), options(options), progress(progress),
+        found(products.size()) {}
+
+  /// The program's only step.
+  int32_t run(baechi_context *context, char *arena) {
+    CudaDevice &device = *currentDevice;
+    Problem problem;
+    for (Event *event : {&begin, &end})
+      if (!problem)
+        problem = device.check(device.api().eventCreate(event, eventDefault),
+                               "an event cannot be created");
+    for (size_t i = 0; i < products.size() && !problem; ++i) {
+      baechi_operator_begin(context, int32_t(i));
+      problem = search(device, products[i], arena, found[i]);
+      if (!problem)
+        baechi_operator_end(context, int32_t(i));
+      progress(i + 1);
+    }
+    blas.close();
+    for (Event event : {begin, end})
+      if (event)
+        device.api().eventDestroy(event);
+    if (!problem)
+      return 0;
+    return context->exchange.fail(*context, {problem.reason, problem.detail});
+  }
+
+  const std::span<const Product> products;
+  const ProductSearchOptions options;
+  std::function<void(size_t)> &progress;
+  std::vector<ProductTime> found;
+
+private:
+  Problem fill(CudaDevice &device, const Product &product, char *arena);
+  Problem time(CudaDevice &device, const Product &product,
+               const Factors &factors, int64_t calls, double &ns);
+  Problem search(CudaDevice &device, Product product, char *arena,
+                 ProductTime &best);
+
+  Blas blas;
+  Event begin = nullptr, end = nullptr;
+};
+} // namespace
+
+/// Numbers of either sign between 0.25 and 0.75: zeros would take less power.
+Problem Search::fill(CudaDevice &device, const Product &product, char *arena) {
+  std::vector<uint32_t> block(size_t(1) << 18);
+  uint32_t random = 1;
+  for (uint32_t &word : block) {
+    random = random * 1664525 + 1013904223;
+    float number = (random >> 31 ? -1 : 1) *
+                   (0.25F + float(random >> 8 & 0xFFFF) / 131072);
+    std::memcpy(&word, &number, sizeof(word));
+    // Two numbers of the short types: the same signs, and near enough.
+    if (product.factor_type == BAECHI_CUDA_BF16)
+      word = word >> 16 | (word & 0xFFFF0000);
+    else if (product.factor_type == BAECHI_CUDA_F16)
+      word = (0x34003400 | (random >> 16 & 0x03FF03FF));
+  }
+  int64_t bytes = Places(product).workspace;
+  auto size = int64_t(block.size() * sizeof(block[0]));
+  Problem problem;
+  for (int64_t at = 0; at < bytes && !problem; at += size)
+    problem =
+        device.check(device.api().memcpyToDevice(
+                         reinterpret_cast<DevicePointer>(arena + at),
+                         block.data(), size_t(std::min(size, bytes - at))),
+                     "operands of a product cannot be written");
+  return problem;
+}
+
+/// The mean of so many calls in a row.
+Problem Search::time(CudaDevice &device, const Product &product,
+                     const Factors &factors, int64_t calls, double &ns) {
+  const Api &api = device.api();
+  const char *what = "a product cannot be timed";
+  Stream stream = device.computeStream();
+  Problem problem = device.check(api.eventRecord(begin, stream), what);
+  for (int64_t i = 0; i < calls && !problem; ++i)
+    problem = blas.multiply(product, factors, stream);
+  if (!problem)
+    problem = device.check(api.eventRecord(end, stream), what);
+  while (!problem) {
+    Result state = api.eventQuery(end);
+    if (state != notReady) {
+      problem = device.check(state, what);
+      break;
+    }
+    std::this_thread::yield();
+  }
+  float milliseconds = 0;
+  if (!problem)
+    problem = device.check(api.eventElapsed(&milliseconds, begin, end), what);
+  ns = double(milliseconds) * 1e6 / double(calls);
+  return problem;
+}
+
+static double quantile(const std::vector<double> &sorted, double share) {
+  return sorted[size_t(share * double(sorted.size() - 1) + 0.5)];
+}
+
+Problem Search::search(CudaDevice &device, Product product, char *arena,
+                       ProductTime &best) {
+  std::vector<HeuristicResult> proposals;
+  Problem problem =
+      blas.propose(product, size_t(options.mostAlgorithms), proposals);
+  if (!problem)
+    problem = fill(device, product, arena);
+  Places places(product);
+  Factors factors{arena,
+                  arena + places.b,
+                  arena + places.c,
+                  product.has_bias ? arena + places.bias : nullptr,
+                  arena + places.workspace,
+                  /*accumulate=*/0};
+  auto take = [&](const HeuristicResult &proposal) {
+    std::copy(proposal.algorithm.begin(), proposal.algorithm.end(),
+              product.algorithm);
+  };
+  // The first calls load code.
+  std::vector<int64_t> calls(proposals.size(), 1);
+  for (size_t i = 0; i < proposals.size() && !problem; ++i) {
+    take(proposals[i]);
+    double once = 0;
+    problem = time(device, product, factors, 1, once);
+    if (!problem)
+      problem = time(device, product, factors, 1, once);
+    calls[i] =
+        int64_t(std::clamp(sampleNs / std::max(once, 1.0), 1.0, mostCalls));
+  }
+  // In turn, so that what else the machine does meets all.
+  std::vector<std::vector<double>> samples(proposals.size());
+  for (int32_t sample = 0; sample < options.samples; ++sample)
+    for (size_t i = 0; i < proposals.size() && !problem; ++i) {
+      take(proposals[i]);
+      problem =
+          time(device, product, factors, calls[i], samples[i].emplace_back());
+    }
+  for (size_t i = 0; i < proposals.size() && !problem; ++i) {
+    std::sort(samples[i].begin(), samples[i].end());
+    auto median = std::llround(quantile(samples[i], 0.5));
+    // Of equals the library's favourite.
+    if (i > 0 && median >= best.medianNs)
+      continue;
+    best.medianNs = median;
+    best.spreadNs = std::llround(
+        (quantile(samples[i], 0.75) - quantile(samples[i], 0.25)) / 2);
+    best.samples = options.samples;
+    best.workspaceBytes = int64_t(proposals[i].workspaceBytes);
+    std::memcpy(best.algorithm.data(), proposals[i].algorithm.data(),
+                sizeof(best.algorithm));
+  }
+  return problem;
+}
+
+static std::mutex oneSearch;
+/// That of the thread that holds the mutex.
+static Search *theSearch = nullptr;
+
+static int32_t runSearch(baechi_context *context, char *arena) {
+  return theSearch->run(context, arena);
+}
+static int32_t stayIdle(baechi_context *, char *) { return 0; }
+
+Expected<std::vector<ProductTime>> baechi::runtime::searchCudaProducts(
+    std::span<const baechi_cuda_product> products,
+    const ProductSearchOptions &options, std::function<void(size_t)> progress) {
+  if (options.ordinal < 0 || options.mostAlgorithms < 1 || options.samples < 1)
+    return Error("products are timed with at least one algorithm and sample");
+  Program program;
+  for (int32_t i = 0; i < options.ordinal; ++i)
+    program.devices.push_back(
+        {"host" + std::to_string(i), "host", "stayIdle", 64, 64, {}});
+  DeviceInfo &device = program.devices.emplace_back();
+  device.name = "cuda" + std::to_string(options.ordinal);
+  device.kind = "cuda";
+  device.entry = "runSearch";
+  for (const Product &product : products) {
+    device.operators.push_back({"product of " + std::to_string(product.m) +
+                                    " x " + std::to_string(product.n) + " x " +
+                                    std::to_string(product.k),
+                                "", 0, 0});
+    device.arenaBytes = std::max(device.arenaBytes, Places(product).end);
+  }
+  device.memory = device.arenaBytes;
+
+  std::lock_guard<std::mutex> guard(oneSearch);
+  Search search(products, options, progress);
+  theSearch = &search;
+  auto session = Session::create(program, [](const std::string &name) {
+    return reinterpret_cast<void *>(name == "runSearch" ? runSearch : stayIdle);
+  });
+  if (!session)
+    return session.takeError();
+  if (Error error = (*session)->step())
+    return error;
+  return std::move(search.found);
+}
