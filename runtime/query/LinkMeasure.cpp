@@ -10,6 +10,7 @@
 #include "Baechi/Runtime/Machine.h"
 #include "Baechi/Runtime/Session.h"
 #include "core/Exchange.h"
+#include "drivers/cuda/CudaDevice.h"
 
 #include <algorithm>
 #include <cstring>
@@ -45,13 +46,34 @@ private:
 };
 } // namespace
 
+/// Lets the device write a tensor, now or when it comes to it.
+static int32_t writeTensor(baechi_context *context, char *tensor, int value,
+                           int64_t bytes) {
+  cuda::CudaDevice *gpu = cuda::currentDevice;
+  if (!gpu) {
+    std::memset(tensor, value, size_t(bytes));
+    return 0;
+  }
+  if (bytes == 0)
+    return 0;
+  Problem problem = gpu->check(
+      gpu->api().memsetAsync(reinterpret_cast<cuda::DevicePointer>(tensor),
+                             static_cast<unsigned char>(value), size_t(bytes),
+                             gpu->computeStream()),
+      "a tensor cannot be written");
+  return problem ? context->exchange.fail(*context,
+                                          {problem.reason, problem.detail})
+                 : 0;
+}
+
 static int32_t sendMessages(baechi_context *context, char *arena) {
   const Channel &channel = context->exchange.channels()[0];
   Ring ring(arenaBytes);
   for (int32_t i = 0; size_t(i) < channel.slots.size(); ++i) {
     int64_t bytes = channel.slots[size_t(i)].bytes;
     char *tensor = arena + ring.take(bytes);
-    std::memset(tensor, i, size_t(bytes));
+    if (writeTensor(context, tensor, i, bytes))
+      return Exchange::Stop;
     baechi_operator_begin(context, i);
     if (baechi_recv(context, 1, i, arena) ||
         baechi_send(context, 0, i, tensor) ||
@@ -77,7 +99,8 @@ static int32_t receiveMessages(baechi_context *context, char *arena) {
 static int32_t stayIdle(baechi_context *, char *) { return 0; }
 
 static Program exchangeProgram(const std::vector<int64_t> &messageBytes,
-                               int32_t sender, int32_t receiver) {
+                               const LinkMeasureOptions &options) {
+  int32_t sender = options.sender, receiver = options.receiver;
   Program program;
   for (int32_t i = 0; i <= std::max(sender, receiver); ++i)
     program.devices.push_back(
@@ -88,6 +111,8 @@ static Program exchangeProgram(const std::vector<int64_t> &messageBytes,
     info.entry = entry;
     info.arenaBytes = info.memory = arenaBytes;
   }
+  program.devices[size_t(sender)].kind = options.senderKind;
+  program.devices[size_t(receiver)].kind = options.receiverKind;
   program.queues = {{sender, receiver, {}}, {receiver, sender, {}}};
   for (int64_t bytes : messageBytes) {
     program.devices[size_t(sender)].operators.push_back({"exchange", "", 0, 0});
@@ -110,7 +135,7 @@ static double median(std::vector<int64_t> times) {
 }
 
 Expected<LinkFit>
-baechi::runtime::measureHostLink(const LinkMeasureOptions &options) {
+baechi::runtime::measureLink(const LinkMeasureOptions &options) {
   if (options.largestBytes < 1 || options.largestBytes > arenaBytes ||
       options.repetitions < 1)
     return Error("a link is measured with at least one repetition and sizes "
@@ -127,9 +152,8 @@ baechi::runtime::measureHostLink(const LinkMeasureOptions &options) {
   for (int64_t bytes : sizes)
     messageBytes.insert(messageBytes.end(), rounds, bytes);
 
-  auto session = Session::create(
-      exchangeProgram(messageBytes, options.sender, options.receiver),
-      resolveExchange);
+  auto session =
+      Session::create(exchangeProgram(messageBytes, options), resolveExchange);
   if (!session)
     return session.takeError();
   if (Error error = (*session)->step())

@@ -26,11 +26,14 @@ struct MeasuredLink {
   double residual = 0;
 };
 
-llvm::Expected<MeasuredLink> measureLink(int32_t sender, int32_t receiver) {
+llvm::Expected<MeasuredLink> measureLink(const placement::Machine &machine,
+                                         int32_t sender, int32_t receiver) {
   runtime::LinkMeasureOptions options;
   options.sender = sender;
   options.receiver = receiver;
-  runtime::Expected<runtime::LinkFit> fit = runtime::measureHostLink(options);
+  options.senderKind = machine.devices[sender].kind;
+  options.receiverKind = machine.devices[receiver].kind;
+  runtime::Expected<runtime::LinkFit> fit = runtime::measureLink(options);
   if (!fit)
     return llvm::createStringError(fit.error().message());
   MeasuredLink measured;
@@ -63,13 +66,19 @@ llvm::Error measureRuntime(placement::Machine &machine) {
   return llvm::Error::success();
 }
 
-/// Each pair of devices has a link of its own when each has a processor;
-/// otherwise one measurement stands for all.
+bool hasGpus(const placement::Machine &machine) {
+  return llvm::any_of(machine.devices, [](const placement::Device &device) {
+    return device.kind == "cuda";
+  });
+}
+
+/// Each pair of devices has a link of its own when each has a processor, or
+/// there are GPUs; otherwise one measurement stands for all.
 llvm::Expected<llvm::json::Array> measurePairs(placement::Machine &machine,
                                                const runtime::HostInfo &host) {
   llvm::json::Array residuals;
   int32_t n = machine.devices.size();
-  if (size_t(n) > host.processors.size() || n < 2) {
+  if ((size_t(n) > host.processors.size() && !hasGpus(machine)) || n < 2) {
     if (llvm::Error error = measureLinks(machine))
       return std::move(error);
     return residuals;
@@ -78,7 +87,7 @@ llvm::Expected<llvm::json::Array> measurePairs(placement::Machine &machine,
     for (int32_t to = 0; to < n; ++to) {
       if (from == to)
         continue;
-      llvm::Expected<MeasuredLink> measured = measureLink(from, to);
+      llvm::Expected<MeasuredLink> measured = measureLink(machine, from, to);
       if (!measured)
         return measured.takeError();
       const std::string &a = machine.devices[from].name;
@@ -100,10 +109,14 @@ std::string describe(const placement::Machine &machine,
                      const runtime::HostInfo &host,
                      llvm::json::Array residuals) {
   llvm::json::Array devices;
-  for (auto [i, device] : llvm::enumerate(machine.devices))
-    devices.push_back(llvm::json::Object{
-        {"device", device.name},
-        {"processor", host.processors[i % host.processors.size()]}});
+  for (auto [i, device] : llvm::enumerate(machine.devices)) {
+    llvm::json::Object bound{{"device", device.name}};
+    if (device.kind != "cuda")
+      bound["processor"] = host.processors[i % host.processors.size()];
+    else if (auto gpu = runtime::queryGpu(i))
+      bound["gpu"] = gpu->target();
+    devices.push_back(std::move(bound));
+  }
   llvm::json::Array caches;
   for (const runtime::CacheInfo &cache : host.caches)
     caches.push_back(llvm::json::Object{{"level", cache.level},
@@ -125,7 +138,7 @@ void baechi::describeHost(placement::Machine &machine) {
 }
 
 llvm::Error baechi::measureLinks(placement::Machine &machine) {
-  llvm::Expected<MeasuredLink> measured = measureLink(0, 1);
+  llvm::Expected<MeasuredLink> measured = measureLink(machine, 0, 1);
   if (!measured)
     return measured.takeError();
   tell("links", *measured);
@@ -138,13 +151,36 @@ llvm::Error baechi::measureLinks(placement::Machine &machine) {
   return measureRuntime(machine);
 }
 
+/// GPUs copy in both directions at once where they have the engines for it.
+static llvm::Error queryGpus(placement::Machine &machine) {
+  bool both = true;
+  for (auto [i, device] : llvm::enumerate(machine.devices)) {
+    if (device.kind != "cuda")
+      continue;
+    runtime::Expected<runtime::GpuInfo> gpu = runtime::queryGpu(i);
+    if (!gpu)
+      return llvm::createStringError("device '" + device.name +
+                                     "': " + gpu.error().message());
+    llvm::errs() << device.name << ": " << gpu->target() << ", "
+                 << formatBytes(gpu->memoryBytes) << " of free memory, "
+                 << gpu->copyEngines << " copy engines\n";
+    both &= gpu->copyEngines > 1;
+  }
+  if (hasGpus(machine))
+    machine.linkModel =
+        both ? placement::LinkModel::Duplex : placement::LinkModel::Sequential;
+  return llvm::Error::success();
+}
+
 llvm::Error baechi::queryMachine(placement::Machine machine,
                                  const std::string &path) {
   for (const placement::Device &device : machine.devices)
-    if (device.kind != "host")
+    if (device.kind != "host" && device.kind != "cuda")
       return llvm::createStringError(
           "device '" + device.name + "' is of kind '" + device.kind +
-          "'; --query-machine measures links between host devices");
+          "'; --query-machine measures host and cuda devices");
+  if (llvm::Error error = queryGpus(machine))
+    return error;
   runtime::HostInfo host = runtime::queryHost();
   llvm::errs() << "host: " << host.cores << " cores, "
                << formatBytes(host.memoryBytes) << " of free memory\n";

@@ -146,7 +146,7 @@ TEST(LinkMeasure, GivesAPositiveLink) {
   LinkMeasureOptions options;
   options.largestBytes = 1 << 20;
   options.repetitions = 5;
-  Expected<LinkFit> fit = measureHostLink(options);
+  Expected<LinkFit> fit = measureLink(options);
   ASSERT_TRUE(bool(fit)) << fit.error().message();
   EXPECT_GE(fit->latencyNs, 0);
   EXPECT_GT(fit->bytesPerNs, 0);
@@ -161,7 +161,7 @@ TEST(LinkMeasure, MeasuresAnyPair) {
   options.repetitions = 3;
   options.sender = 2;
   options.receiver = 1;
-  Expected<LinkFit> fit = measureHostLink(options);
+  Expected<LinkFit> fit = measureLink(options);
   ASSERT_TRUE(bool(fit)) << fit.error().message();
   EXPECT_GT(fit->bytesPerNs, 0);
 }
@@ -176,10 +176,12 @@ TEST(StepMeasure, GivesTimes) {
 
 TEST(LinkMeasure, NonsenseIsAnError) {
   for (LinkMeasureOptions options :
-       {LinkMeasureOptions{0, 1, 0, 5}, LinkMeasureOptions{0, 1, 100, 0},
-        LinkMeasureOptions{0, 1, int64_t(1) << 40, 5},
-        LinkMeasureOptions{1, 1, 100, 5}, LinkMeasureOptions{-1, 1, 100, 5}})
-    EXPECT_FALSE(bool(measureHostLink(options)));
+       {LinkMeasureOptions{0, 1, 0, 5, "host", "host"},
+        LinkMeasureOptions{0, 1, 100, 0, "host", "host"},
+        LinkMeasureOptions{0, 1, int64_t(1) << 40, 5, "host", "host"},
+        LinkMeasureOptions{1, 1, 100, 5, "host", "host"},
+        LinkMeasureOptions{-1, 1, 100, 5, "host", "host"}})
+    EXPECT_FALSE(bool(measureLink(options)));
 }
 
 } // namespace

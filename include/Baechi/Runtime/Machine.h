@@ -104,13 +104,15 @@ struct LinkMeasureOptions {
   int64_t largestBytes = int64_t(4) << 20;
   /// Messages a size, after one that is not counted; the median is kept.
   int32_t repetitions = 15;
+  /// Of the two devices: host or cuda.
+  std::string senderKind = "host", receiverKind = "host";
 };
 
-/// Measures messages between two host devices of a session of their own:
-/// rendezvous (half the round trip of one without bytes) and copy, under a
-/// step's conditions: from the cache of who has just written the tensor to
-/// where nobody was lately.
-Expected<LinkFit> measureHostLink(const LinkMeasureOptions &options = {});
+/// Measures messages between two devices of a session of their own: rendezvous
+/// (half the round trip of one without bytes) and copy, under a step's
+/// conditions: from the cache of who has just written the tensor to where nobody
+/// was lately. What a GPU does is timed by its events.
+Expected<LinkFit> measureLink(const LinkMeasureOptions &options = {});
 
 /// What the runtime itself takes, ns.
 struct StepOverheads {
