@@ -17,7 +17,11 @@
 # two devices are (on two GPUs where there are two). Where there is an mpirun, two
 # processes exchange messages, too: by NCCL where there are two GPUs, else through
 # host memory; and baechi-run trains a model on them, if it has been built here.
-# The last line says how many parts passed.
+# Where this clone has built baechi-run, it also measures the GPU's links, and the
+# models' kernels and steps with each math of products, into build/gpu/profile.json
+# and build/gpu/report_*.json.
+# The last line says how many parts passed. All that check says goes to
+# benchmarks/gpu/records/DATE.txt, too, below the date, the commit and the device.
 set -uo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 
@@ -31,6 +35,7 @@ prepare() {
   mkdir -p "$out"
   # Where the build has MPI.
   cp build/release/lib/libBaechiMpi.so "$out/" 2>/dev/null
+  git describe --always --dirty --abbrev=40 >"$out/commit"
   cp build/release/bin/RuntimeCudaTests "$out/"
   cp build/release/lib/libBaechiFakeCuda.so "$out/" 2>/dev/null ||
     cp build/release/unittests/Runtime/libBaechiFakeCuda.so "$out/" || return 1
@@ -47,6 +52,20 @@ prepare() {
       # The placer's own result, so that every device has something to do.
       build/release/bin/baechi-run "$file" --machine="$machine" --costs=roofline \
         --place=mtopo --budget=0 --emit=so --output="$out/$name.so" || return 1
+    done
+  done
+}
+
+# Links, then kernels and steps: what a plan for this GPU is made of.
+measure() {
+  local run=build/release/bin/baechi-run model math
+  "$run" --query-machine="$out/machine.json" --machine=cuda:2@1GiB || return 1
+  for model in "${models[@]}"; do
+    for math in fp32 tf32 bf16; do
+      printf '\n-- %s in %s\n' "$model" "$math"
+      "$run" "$(ls test/fixtures/"$model".mlir*)" --machine=cuda:1@1GiB \
+        --cuda-math="$math" --profile="$out/profile.json" --steps=50 \
+        --json="$out/report_${model}_$math.json" || return 1
     done
   done
 }
@@ -75,11 +94,18 @@ check() {
     echo "run.sh: $BAECHI_CUDA_LIBRARY cannot be loaded: there is no NVIDIA driver on this machine" >&2
     exit 1
   fi
+  printf 'date    %s\ncommit  %s\n' "$(date -u +%Y-%m-%dT%H:%M:%SZ)" \
+    "$(git describe --always --dirty --abbrev=40 2>/dev/null || cat "$out/commit")"
   nvidia-smi --query-gpu=name,driver_version,memory.total --format=csv 2>/dev/null
   export LD_LIBRARY_PATH=$PWD/$out:${LD_LIBRARY_PATH:-}
   part "the driver's tests" "$out/RuntimeCudaTests" --gtest_brief=1
   part "messages beside plain copies" "$out/RuntimeCudaTests" --gtest_brief=1 \
     --gtest_filter=CudaPeers.Bandwidth
+  if [ -x build/release/bin/baechi-run ]; then
+    part "links, kernels and steps, measured" measure
+  else
+    printf '\n== links, kernels and steps: baechi-run is not built here, skipped\n'
+  fi
   part "training steps" "$python" benchmarks/gpu/steps.py "$out"
   local processes=(mpirun --allow-run-as-root --oversubscribe -n 2)
   if command -v mpirun >/dev/null && [ -e "$out/libBaechiMpi.so" ]; then
@@ -113,10 +139,21 @@ check() {
   [ "$failed" = 0 ]
 }
 
+recorded() {
+  local record
+  record=benchmarks/gpu/records/$(date -u +%Y-%m-%d_%H%M%S).txt
+  mkdir -p "$(dirname "$record")"
+  (check) 2>&1 | tee "$record"
+  local status=${PIPESTATUS[0]}
+  # One that began without a GPU says nothing.
+  grep -q '^date ' "$record" || rm "$record"
+  return "$status"
+}
+
 case ${1:-all} in
 prepare) prepare ;;
-check) check ;;
-all) prepare && check ;;
+check) recorded ;;
+all) prepare && recorded ;;
 *)
   echo "run.sh: unknown part '$1'; known: prepare, check" >&2
   exit 1

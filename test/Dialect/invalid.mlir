@@ -116,6 +116,11 @@ module attributes {baechi.implementation = "generated"} {}
 
 // -----
 
+// expected-error @+1 {{'baechi.cuda_product' must be a #baechi.cuda_product}}
+func.func private @f() attributes {baechi.cuda_product = 3}
+
+// -----
+
 // expected-error @+1 {{'baechi.cuda_product' stands on functions only}}
 module attributes {baechi.cuda_product = #baechi.cuda_product<math = "fp32", workspace = 0>} {}
 

@@ -79,8 +79,7 @@ llvm::Expected<size_t> baechi::measureCudaProducts(
   auto found = runtime::searchCudaProducts(
       products, options, [&](size_t done) { progress(done, products.size()); });
   if (!found)
-    return llvm::createStringError("the algorithms of products: " +
-                                   found.error().message());
+    return llvm::createStringError(found.error().message());
   for (auto [row, count, time] : llvm::zip_equal(rows, calls, *found)) {
     row.medianNs = count * time.medianNs;
     row.spreadNs = count * time.spreadNs;

@@ -171,8 +171,9 @@ private:
               takeGpu(firstGpu(), compiler->module(), profile)) {
         llvm::errs() << "baechi-run: note: kernels of GPUs are not measured: "
                      << llvm::toString(std::move(error)) << "; their costs are "
-                     << (profile.cudaTarget.empty() ? "the roofline's\n"
-                                                    : "the profile's\n");
+                     << (profile.cudaTarget.empty() ? "the roofline's"
+                                                    : "the profile's")
+                     << '\n';
         measureGpus = false;
       }
     if (!measureHost && !measureGpus && profile.rows.empty()) {
