@@ -30,7 +30,7 @@ struct ProfileRow {
   int64_t scratchBytes = 0;
   /// Of cuBLASLt, whose workspace the scratch is: what was the fastest. Empty:
   /// not known.
-  std::vector<int64_t> algorithm;
+  std::vector<int64_t> algorithm = {};
   /// What it takes within a step, where other operators fill the caches; -1:
   /// not known.
   int64_t stepNs = -1;
@@ -51,7 +51,7 @@ struct Profile {
   /// What compiled their kernels; empty: not known.
   std::string compiler;
   /// What the rows of kind "cuda" were measured on; empty: not known.
-  std::string cudaTarget;
+  std::string cudaTarget = {};
 
   /// True when both measured the same code on the same machine.
   bool isComparable(const Profile &other) const {
