@@ -110,8 +110,8 @@ struct LinkMeasureOptions {
 
 /// Measures messages between two devices of a session of their own: rendezvous
 /// (half the round trip of one without bytes) and copy, under a step's
-/// conditions: from the cache of who has just written the tensor to where nobody
-/// was lately. What a GPU does is timed by its events.
+/// conditions: from the cache of who has just written the tensor to where
+/// nobody was lately. What a GPU does is timed by its events.
 Expected<LinkFit> measureLink(const LinkMeasureOptions &options = {});
 
 /// What the runtime itself takes, ns.
