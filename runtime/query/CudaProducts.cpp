@@ -218,19 +218,15 @@ static Search *theSearch = nullptr;
 static int32_t runSearch(baechi_context *context, char *arena) {
   return theSearch->run(context, arena);
 }
-static int32_t stayIdle(baechi_context *, char *) { return 0; }
 
 Expected<std::vector<ProductTime>> baechi::runtime::searchCudaProducts(
     std::span<const baechi_cuda_product> products,
     const ProductSearchOptions &options, std::function<void(size_t)> progress) {
-  if (options.ordinal < 0 || options.mostAlgorithms < 1 || options.samples < 1)
+  if (options.mostAlgorithms < 1 || options.samples < 1)
     return Error("products are timed with at least one algorithm and sample");
   Program program;
-  for (int32_t i = 0; i < options.ordinal; ++i)
-    program.devices.push_back(
-        {"host" + std::to_string(i), "host", "stayIdle", 64, 64, {}});
   DeviceInfo &device = program.devices.emplace_back();
-  device.name = "cuda" + std::to_string(options.ordinal);
+  device.name = "cuda0";
   device.kind = "cuda";
   device.entry = "runSearch";
   for (const Product &product : products) {
@@ -245,8 +241,8 @@ Expected<std::vector<ProductTime>> baechi::runtime::searchCudaProducts(
   std::lock_guard<std::mutex> guard(oneSearch);
   Search search(products, options, progress);
   theSearch = &search;
-  auto session = Session::create(program, [](const std::string &name) {
-    return reinterpret_cast<void *>(name == "runSearch" ? runSearch : stayIdle);
+  auto session = Session::create(program, [](const std::string &) {
+    return reinterpret_cast<void *>(runSearch);
   });
   if (!session)
     return session.takeError();

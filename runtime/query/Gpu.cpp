@@ -8,6 +8,7 @@
 
 #include "Baechi/Runtime/Machine.h"
 #include "drivers/cuda/CudaBlasApi.h"
+#include "drivers/cuda/CudaRoutes.h"
 
 #include <algorithm>
 
@@ -34,21 +35,22 @@ static Error queryMemory(const Api &api, Device device, GpuInfo &info) {
   return api.error(result, "the GPU does not tell its memory");
 }
 
-Expected<GpuInfo> baechi::runtime::queryGpu(int32_t ordinal) {
+Expected<GpuInfo> baechi::runtime::queryGpu(int32_t ordinal, int32_t count) {
   Expected<const Api *> loaded = loadApi();
   if (!loaded)
     return loaded.takeError();
   const Api &api = **loaded;
-  int count = 0;
+  int gpus = 0;
   if (Error error =
-          api.error(api.deviceGetCount(&count), "GPUs cannot be counted"))
+          api.error(api.deviceGetCount(&gpus), "GPUs cannot be counted"))
     return error;
-  if (count < 1)
+  if (gpus < 1)
     return Error("CUDA finds no GPU on this machine");
+  int number = gpuOf({ordinal, count}, gpus);
   Device device = 0;
   char name[128] = "";
   int major = 0, minor = 0, engines = 0;
-  Result result = api.deviceGet(&device, ordinal % count);
+  Result result = api.deviceGet(&device, number);
   if (result == success)
     result = api.deviceGetName(name, sizeof(name), device);
   for (auto [attribute, value] : {std::pair(computeMajor, &major),
@@ -59,6 +61,7 @@ Expected<GpuInfo> baechi::runtime::queryGpu(int32_t ordinal) {
   if (Error error = api.error(result, "the GPU cannot be queried"))
     return error;
   GpuInfo info;
+  info.number = number;
   info.name = name;
   info.capability = 10 * major + minor;
   info.copyEngines = engines;

@@ -102,17 +102,19 @@ static Program exchangeProgram(const std::vector<int64_t> &messageBytes,
                                const LinkMeasureOptions &options) {
   int32_t sender = options.sender, receiver = options.receiver;
   Program program;
-  for (int32_t i = 0; i <= std::max(sender, receiver); ++i)
+  size_t devices =
+      std::max(options.kinds.size(), size_t(std::max(sender, receiver)) + 1);
+  for (size_t i = 0; i < devices; ++i) {
+    std::string kind = i < options.kinds.size() ? options.kinds[i] : "host";
     program.devices.push_back(
-        {"device" + std::to_string(i), "host", "stayIdle", 64, 64, {}});
+        {"device" + std::to_string(i), kind, "stayIdle", 64, 64, {}});
+  }
   for (auto [device, entry] : {std::pair(sender, "sendMessages"),
                                std::pair(receiver, "receiveMessages")}) {
     DeviceInfo &info = program.devices[size_t(device)];
     info.entry = entry;
     info.arenaBytes = info.memory = arenaBytes;
   }
-  program.devices[size_t(sender)].kind = options.senderKind;
-  program.devices[size_t(receiver)].kind = options.receiverKind;
   program.queues = {{sender, receiver, {}}, {receiver, sender, {}}};
   for (int64_t bytes : messageBytes) {
     program.devices[size_t(sender)].operators.push_back({"exchange", "", 0, 0});

@@ -26,9 +26,8 @@ std::string baechi::cudaImplementationOf(func::FuncOp kernel) {
   return how ? how.getImplementation() : "generated";
 }
 
-llvm::Error baechi::takeGpu(int32_t ordinal, ModuleOp module,
-                            Profile &profile) {
-  runtime::Expected<runtime::GpuInfo> gpu = runtime::queryGpu(ordinal);
+llvm::Error baechi::takeGpu(ModuleOp module, Profile &profile) {
+  runtime::Expected<runtime::GpuInfo> gpu = runtime::queryGpu();
   if (!gpu)
     return llvm::createStringError(gpu.error().message());
   std::string target =
@@ -47,7 +46,7 @@ llvm::Error baechi::takeGpu(int32_t ordinal, ModuleOp module,
 }
 
 llvm::Expected<size_t> baechi::measureCudaProducts(
-    int32_t ordinal, ModuleOp module, Profile &profile,
+    ModuleOp module, Profile &profile,
     llvm::function_ref<void(size_t done, size_t total)> progress) {
   SmallVector<ProfileRow> rows;
   SmallVector<int64_t> calls;
@@ -74,10 +73,8 @@ llvm::Expected<size_t> baechi::measureCudaProducts(
   }
   if (rows.empty())
     return 0;
-  runtime::ProductSearchOptions options;
-  options.ordinal = ordinal;
   auto found = runtime::searchCudaProducts(
-      products, options, [&](size_t done) { progress(done, products.size()); });
+      products, {}, [&](size_t done) { progress(done, products.size()); });
   if (!found)
     return llvm::createStringError(found.error().message());
   for (auto [row, count, time] : llvm::zip_equal(rows, calls, *found)) {

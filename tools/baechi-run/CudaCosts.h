@@ -17,14 +17,14 @@ namespace baechi {
 /// What a profile calls the GPU code of \p kernel.
 std::string cudaImplementationOf(mlir::func::FuncOp kernel);
 
-/// Makes GPU \p ordinal the one that rows of kind "cuda" are of: those of
+/// Makes the first GPU the one that rows of kind "cuda" are of: those of
 /// another one go, with a warning. Fails, and does nothing, without a GPU.
-llvm::Error takeGpu(int32_t ordinal, mlir::ModuleOp module, Profile &profile);
+llvm::Error takeGpu(mlir::ModuleOp module, Profile &profile);
 
 /// Searches the fastest algorithm of every product of \p module that has no
 /// row, on that GPU, and adds the rows; gives their number.
 llvm::Expected<size_t> measureCudaProducts(
-    int32_t ordinal, mlir::ModuleOp module, Profile &profile,
+    mlir::ModuleOp module, Profile &profile,
     llvm::function_ref<void(size_t done, size_t total)> progress);
 
 } // namespace baechi

@@ -17,6 +17,7 @@
 #include "llvm/Support/JSON.h"
 #include "llvm/Support/raw_ostream.h"
 #include <cmath>
+#include <map>
 
 using namespace baechi;
 
@@ -31,8 +32,12 @@ llvm::Expected<MeasuredLink> measureLink(const placement::Machine &machine,
   runtime::LinkMeasureOptions options;
   options.sender = sender;
   options.receiver = receiver;
-  options.senderKind = machine.devices[sender].kind;
-  options.receiverKind = machine.devices[receiver].kind;
+  for (const placement::Device &device : machine.devices)
+    options.kinds.push_back(device.kind);
+  // Idle hosts behind the two change nothing.
+  while (int32_t(options.kinds.size()) > std::max(sender, receiver) + 1 &&
+         options.kinds.back() == "host")
+    options.kinds.pop_back();
   runtime::Expected<runtime::LinkFit> fit = runtime::measureLink(options);
   if (!fit)
     return llvm::createStringError(fit.error().message());
@@ -72,6 +77,25 @@ bool hasGpus(const placement::Machine &machine) {
   });
 }
 
+/// The CUDA devices by their numbers, and the GPU that each lies on.
+llvm::Expected<std::vector<std::pair<size_t, runtime::GpuInfo>>>
+gpusOf(const placement::Machine &machine) {
+  std::vector<size_t> devices;
+  for (auto [i, device] : llvm::enumerate(machine.devices))
+    if (device.kind == "cuda")
+      devices.push_back(i);
+  std::vector<std::pair<size_t, runtime::GpuInfo>> found;
+  for (size_t device : devices) {
+    runtime::Expected<runtime::GpuInfo> gpu =
+        runtime::queryGpu(found.size(), devices.size());
+    if (!gpu)
+      return llvm::createStringError("device '" + machine.devices[device].name +
+                                     "': " + gpu.error().message());
+    found.emplace_back(device, std::move(*gpu));
+  }
+  return found;
+}
+
 /// Each pair of devices has a link of its own when each has a processor, or
 /// there are GPUs; otherwise one measurement stands for all.
 llvm::Expected<llvm::json::Array> measurePairs(placement::Machine &machine,
@@ -108,13 +132,19 @@ llvm::Expected<llvm::json::Array> measurePairs(placement::Machine &machine,
 std::string describe(const placement::Machine &machine,
                      const runtime::HostInfo &host,
                      llvm::json::Array residuals) {
+  std::map<size_t, std::string> gpus;
+  if (auto found = gpusOf(machine))
+    for (const auto &[device, gpu] : *found)
+      gpus[device] = gpu.target();
+  else
+    llvm::consumeError(found.takeError());
   llvm::json::Array devices;
   for (auto [i, device] : llvm::enumerate(machine.devices)) {
     llvm::json::Object bound{{"device", device.name}};
     if (device.kind != "cuda")
       bound["processor"] = host.processors[i % host.processors.size()];
-    else if (auto gpu = runtime::queryGpu(i))
-      bound["gpu"] = gpu->target();
+    else if (gpus.count(i))
+      bound["gpu"] = gpus[i];
     devices.push_back(std::move(bound));
   }
   llvm::json::Array caches;
@@ -151,20 +181,28 @@ llvm::Error baechi::measureLinks(placement::Machine &machine) {
   return measureRuntime(machine);
 }
 
+void baechi::takeGpuMemory(placement::Machine &machine) {
+  auto gpus = gpusOf(machine);
+  if (!gpus)
+    return llvm::consumeError(gpus.takeError());
+  std::map<int32_t, int64_t> sharers;
+  for (const auto &[device, gpu] : *gpus)
+    ++sharers[gpu.number];
+  for (const auto &[device, gpu] : *gpus)
+    machine.devices[device].memory = gpu.memoryBytes / sharers[gpu.number];
+}
+
 /// GPUs copy in both directions at once where they have the engines for it.
 static llvm::Error queryGpus(placement::Machine &machine) {
+  auto gpus = gpusOf(machine);
+  if (!gpus)
+    return gpus.takeError();
   bool both = true;
-  for (auto [i, device] : llvm::enumerate(machine.devices)) {
-    if (device.kind != "cuda")
-      continue;
-    runtime::Expected<runtime::GpuInfo> gpu = runtime::queryGpu(i);
-    if (!gpu)
-      return llvm::createStringError("device '" + device.name +
-                                     "': " + gpu.error().message());
-    llvm::errs() << device.name << ": " << gpu->target() << ", "
-                 << formatBytes(gpu->memoryBytes) << " of free memory, "
-                 << gpu->copyEngines << " copy engines\n";
-    both &= gpu->copyEngines > 1;
+  for (const auto &[device, gpu] : *gpus) {
+    llvm::errs() << machine.devices[device].name << ": " << gpu.target() << ", "
+                 << formatBytes(gpu.memoryBytes) << " of free memory, "
+                 << gpu.copyEngines << " copy engines\n";
+    both &= gpu.copyEngines > 1;
   }
   if (hasGpus(machine))
     machine.linkModel =

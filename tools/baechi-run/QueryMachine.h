@@ -18,6 +18,10 @@ namespace baechi {
 /// empty steps do.
 llvm::Error measureLinks(placement::Machine &machine);
 
+/// Gives the CUDA devices of \p machine the memory that is free on their GPUs,
+/// in equal shares; without GPUs it stays as it is.
+void takeGpuMemory(placement::Machine &machine);
+
 /// Sets what a machine file tells of this host beside what plans take of it.
 void describeHost(placement::Machine &machine);
 

@@ -57,6 +57,10 @@ public:
     if (!target)
       exitOnError(llvm::createStringError(error));
     machine = std::move(*target);
+    if (StringRef(options.machine).starts_with("cuda") &&
+        !StringRef(options.machine).contains('@') &&
+        !llvm::sys::fs::exists(options.machine))
+      takeGpuMemory(machine);
     if (!options.queryMachine.empty()) {
       exitOnError(queryMachine(machine, options.queryMachine));
       return 0;
@@ -167,8 +171,7 @@ private:
     if (!options.profile.empty() && llvm::sys::fs::exists(options.profile))
       profile = exitOnError(readProfile(options.profile));
     if (measureGpus)
-      if (llvm::Error error =
-              takeGpu(firstGpu(), compiler->module(), profile)) {
+      if (llvm::Error error = takeGpu(compiler->module(), profile)) {
         llvm::errs() << "baechi-run: note: kernels of GPUs are not measured: "
                      << llvm::toString(std::move(error)) << "; their costs are "
                      << (profile.cudaTarget.empty() ? "the roofline's"
@@ -196,7 +199,7 @@ private:
     if (measureGpus) {
       Progress progress("searching products' algorithms");
       measured += exitOnError(measureCudaProducts(
-          firstGpu(), compiler->module(), profile,
+          compiler->module(), profile,
           [&](size_t done, size_t total) { progress(done, total); }));
     }
     // Selects the implementations. What lacks costs is told in the end.
@@ -221,14 +224,6 @@ private:
                      << llvm::toString(std::move(error)) << '\n';
     if (failed(compiler->annotate(&profile)))
       stop();
-  }
-
-  /// The number of the first GPU's device.
-  int32_t firstGpu() const {
-    return llvm::find_if(
-               machine.devices,
-               [](const auto &device) { return device.kind == "cuda"; }) -
-           machine.devices.begin();
   }
 
   /// Runs the model on one device for what its kernels take within a step.

@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Baechi/Runtime/CudaProducts.h"
+#include "Baechi/Runtime/Machine.h"
 #include "CudaPrograms.h"
 
 #include <gmock/gmock.h>
@@ -88,4 +89,23 @@ TEST(CudaSearch, NamesTheProductThatFails) {
               HasSubstr("device cuda0, in operator 1 'product of 5 x 3 x 4': "
                         "cuBLASLt has no algorithm for a matrix product"));
   EXPECT_EQ("", cudaMisuse());
+}
+
+TEST(GpuQuery, NeighboursShareGpusWhereThereAreTooFew) {
+  if (!usesFakeCuda())
+    GTEST_SKIP() << "the number of GPUs is not the test's";
+  fakecuda::FakeOptions options;
+  options.devices = 2;
+  options.memoryBytes = size_t(1) << 30;
+  resetCuda(options);
+  auto number = [](int32_t ordinal, int32_t count) {
+    auto gpu = queryGpu(ordinal, count);
+    EXPECT_TRUE(gpu) << gpu.error().message();
+    EXPECT_EQ((int64_t(1) << 30) - gpuReserveBytes, gpu->memoryBytes);
+    return gpu->number;
+  };
+  EXPECT_EQ(0, number(0, 1));
+  EXPECT_EQ(1, number(1, 2));
+  EXPECT_EQ(0, number(1, 4));
+  EXPECT_EQ(1, number(2, 4));
 }

@@ -32,15 +32,13 @@ struct ProductTime {
 };
 
 struct ProductSearchOptions {
-  /// The GPU, as the number of a device in a machine.
-  int32_t ordinal = 0;
   /// How many of the library's proposals are timed.
   int32_t mostAlgorithms = 8;
   /// Samples of each, in turn with the others.
   int32_t samples = 9;
 };
 
-/// Times, by events, the algorithms that cuBLASLt proposes for each of
+/// Times on the first GPU, by events, the algorithms that cuBLASLt proposes for each of
 /// `products` within its workspace; gives each one's fastest. What the products
 /// name as their algorithm does not matter. `progress` is told how many are
 /// done, on another thread.

@@ -52,6 +52,8 @@ struct HostInfo {
 HostInfo queryHost();
 
 struct GpuInfo {
+  /// Among those that this process sees.
+  int32_t number = 0;
   std::string name;
   /// Its compute capability: 9.0 is 90.
   int32_t capability = 0;
@@ -70,9 +72,10 @@ struct GpuInfo {
 /// What code, graphs and libraries may take of a GPU, beside arenas.
 constexpr int64_t gpuReserveBytes = int64_t(256) << 20;
 
-/// The GPU that device number \p ordinal of a machine lies on. The error says
-/// what is missing.
-Expected<GpuInfo> queryGpu(int32_t ordinal = 0);
+/// The GPU that the device lies on which is number \p ordinal of a machine's
+/// \p count CUDA devices: those share GPUs, neighbours first, where there are
+/// more of them. The error says what is missing.
+Expected<GpuInfo> queryGpu(int32_t ordinal = 0, int32_t count = 1);
 
 /// One measured transfer time.
 struct TransferSample {
@@ -104,8 +107,9 @@ struct LinkMeasureOptions {
   int64_t largestBytes = int64_t(4) << 20;
   /// Messages a size, after one that is not counted; the median is kept.
   int32_t repetitions = 15;
-  /// Of the two devices: host or cuda.
-  std::string senderKind = "host", receiverKind = "host";
+  /// Of the machine's devices, host or cuda: which GPU a device lies on depends
+  /// on all of them. Those left off are hosts.
+  std::vector<std::string> kinds = {};
 };
 
 /// Measures messages between two devices of a session of their own: rendezvous

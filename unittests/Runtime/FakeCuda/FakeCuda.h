@@ -56,7 +56,7 @@ constexpr size_t mostParameters = 50;
 struct FakeOptions {
   uint64_t seed = 1;
   int devices = 1;
-  size_t memoryBytes = size_t(64) << 20; ///< a device
+  size_t memoryBytes = size_t(512) << 20; ///< a device
   int failCall = 0;   ///< this call of the API fails, counted from 1; 0: none
   int failWith = 999; ///< CUDA_ERROR_UNKNOWN
   int breakLaunch =
