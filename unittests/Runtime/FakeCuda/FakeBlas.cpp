@@ -304,7 +304,8 @@ int cublasLtMatmul(void *, void *operation, const void *alpha, const void *a,
         on, {nullptr, 0, [=] {
                if (fast >= 0 && algorithm.number != uint64_t(fast))
                  std::this_thread::sleep_for(std::chrono::milliseconds(2));
-               std::memset(workspace, 0xAB, algorithm.workspaceBytes);
+               if (algorithm.workspaceBytes > 0) // else it may be null
+                 std::memset(workspace, 0xAB, algorithm.workspaceBytes);
                multiply(op, a, la, b, lb, beta, d, lc);
              }});
   });
