@@ -586,3 +586,19 @@ def test_operators_of_many_forms():
     pair = support.Pair(model, support.sgd)
     pair.train(3, *batch)
     pair.assert_same_state()
+
+
+@pytest.mark.parametrize("place", [4, -5, 10**9])
+def test_indices_of_columns_that_are_out_of_range(place):
+    """No number, instead of whatever lies there."""
+
+    def columns(x, places):
+        return x[:, places].sum(0)
+
+    options = {"costs": "roofline", "budget": "0"}
+    compiled = torch.compile(columns, backend="baechi", options=options)
+    with torch.no_grad():
+        right = compiled(torch.ones(3, 4), torch.tensor([1, -4]))
+        torch.testing.assert_close(right, torch.full((2,), 3.0))
+        first, second = compiled(torch.ones(3, 4), torch.tensor([1, place])).tolist()
+    assert first == 3.0 and second != second

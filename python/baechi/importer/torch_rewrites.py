@@ -19,6 +19,8 @@ from baechi.importer.module import concatenate, replace_operations
 def rewrite(module: ir.Module) -> None:
     """All rewrites, in place, inside the module's own context."""
     replace_operations(ir, module, _REWRITES)
+    # Those that no bounds check stood beside.
+    replace_operations(ir, module, {"tensor.extract": _lookup})
 
 
 def _index(value: int) -> ir.Value:
@@ -54,6 +56,36 @@ def _assertion(operation):
                 checked = arith.select(condition, found, nothing)
             found.replace_all_uses_except(checked, checked.owner.operation)
     return []
+
+
+def _lookup(operation):
+    """Stays within its tensor, and is no number where an index that was computed from
+    data does not."""
+    source, *indices = operation.operands
+    inside = None
+    for position, size in enumerate(ir.RankedTensorType(source.type).shape):
+        index = indices[position]
+        if _is_bounded(index) or not _is_of_data(index):
+            continue
+        within = arith.cmpi(arith.CmpIPredicate.ult, index, _index(size))
+        inside = within if inside is None else arith.andi(inside, within)
+        indices[position] = _limited(index, size)
+    if inside is None:
+        return None
+    found = tensor.extract(source, indices)
+    if not isinstance(found.type, ir.FloatType):
+        return [found]
+    return [arith.select(inside, found, arith.constant(found.type, float("nan")))]
+
+
+def _is_of_data(value: ir.Value) -> bool:
+    """Not of positions and constants alone."""
+    owner = value.owner
+    if not isinstance(owner, (ir.Operation, ir.OpView)):
+        return True  # an element of an operand
+    if owner.operation.name == "tensor.extract":
+        return True
+    return any(_is_of_data(operand) for operand in owner.operation.operands)
 
 
 def _is_bounded(index: ir.Value) -> bool:
