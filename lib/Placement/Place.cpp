@@ -315,6 +315,8 @@ SearchOptions Session::searchOptions() const {
 /// and co-placement with and without backward operators that follow.
 std::vector<std::vector<Unit>> Session::knownGroupings() const {
   std::vector<std::vector<Unit>> known;
+  if (options.objective == Objective::MaxLoad)
+    return known; // that search has its own clusters
   auto add = [&](const Coarsening &grouping) {
     if (grouping.numUnits < model.numUnits &&
         std::find(known.begin(), known.end(), grouping.unit) == known.end())
@@ -323,10 +325,14 @@ std::vector<std::vector<Unit>> Session::knownGroupings() const {
   add(coarsening);
   // Grouping takes its time.
   constexpr int32_t fewNodes = 50'000;
-  if (model.numNodes <= fewNodes) {
-    add(applySteps(problem, model, {"coplace"}).coarsening);
+  if (model.numNodes > fewNodes)
+    return known;
+  add(applySteps(problem, model, {"coplace"}).coarsening);
+  // Without forward operators it would be the same once more.
+  const auto &ops = problem.graph.ops;
+  if (std::any_of(ops.begin(), ops.end(),
+                  [](const Operator &op) { return op.forward.has_value(); }))
     add(applySteps(problem, model, {"forward", "coplace"}).coarsening);
-  }
   return known;
 }
 

@@ -11,7 +11,7 @@ import os
 import threading
 import types
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Generic, NamedTuple, ParamSpec, TypeVar, overload
+from typing import Any, Generic, NamedTuple, ParamSpec, TypedDict, TypeVar, Unpack, overload
 
 import jax
 import numpy as np
@@ -29,39 +29,29 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 
+class _Options(TypedDict, total=False):
+    """What `jit` takes besides the step."""
+
+    machine: str
+    placer: str
+    budget: str
+    donate_argnums: int | Sequence[int]
+    static_argnums: int | Sequence[int]
+    donate_argnames: str | Sequence[str]
+    static_argnames: str | Sequence[str]
+    pin: Mapping[str, str] | None
+    placement: str | os.PathLike[str] | None
+    profile: str | os.PathLike[str] | None
+    costs: str
+
+
 @overload
-def jit(
-    step: Callable[P, R],
-    *,
-    machine: str = ...,
-    placer: str = ...,
-    budget: str = ...,
-    donate_argnums: int | Sequence[int] = ...,
-    static_argnums: int | Sequence[int] = ...,
-    donate_argnames: str | Sequence[str] = ...,
-    static_argnames: str | Sequence[str] = ...,
-    pin: Mapping[str, str] | None = ...,
-    placement: str | os.PathLike[str] | None = ...,
-    profile: str | os.PathLike[str] | None = ...,
-    costs: str = ...,
-) -> Jitted[P, R]: ...
+def jit(step: Callable[P, R], **options: Unpack[_Options]) -> Jitted[P, R]: ...
 
 
 @overload
 def jit(
-    step: None = None,
-    *,
-    machine: str = ...,
-    placer: str = ...,
-    budget: str = ...,
-    donate_argnums: int | Sequence[int] = ...,
-    static_argnums: int | Sequence[int] = ...,
-    donate_argnames: str | Sequence[str] = ...,
-    static_argnames: str | Sequence[str] = ...,
-    pin: Mapping[str, str] | None = ...,
-    placement: str | os.PathLike[str] | None = ...,
-    profile: str | os.PathLike[str] | None = ...,
-    costs: str = ...,
+    step: None = None, **options: Unpack[_Options]
 ) -> Callable[[Callable[P, R]], Jitted[P, R]]: ...
 
 

@@ -40,13 +40,12 @@ Expected<GpuInfo> baechi::runtime::queryGpu(int32_t ordinal, int32_t count) {
   if (!loaded)
     return loaded.takeError();
   const Api &api = **loaded;
-  int gpus = 0;
-  if (Error error =
-          api.error(api.deviceGetCount(&gpus), "GPUs cannot be counted"))
-    return error;
-  if (gpus < 1)
+  Expected<int> gpus = api.countGpus();
+  if (!gpus)
+    return gpus.takeError();
+  if (*gpus < 1)
     return Error("CUDA finds no GPU on this machine");
-  int number = gpuOf({ordinal, count}, gpus);
+  int number = gpuOf({ordinal, count}, *gpus);
   Device device = 0;
   char name[128] = "";
   int major = 0, minor = 0, engines = 0;

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import unittest.mock
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 
@@ -175,12 +174,22 @@ def lowerable_operations() -> Iterator[None]:
     """Attention and LSTM as plain operations instead of fused ones, and batch
     normalization with its new statistics."""
     kernels = sdpa_kernel(SDPBackend.MATH), enable_python_dispatcher(), _PlainForms()
-    # Models look at values (is there padding?) only where they are not being compiled.
-    compiling = unittest.mock.patch("torch.compiler._is_compiling_flag", True)
-    with kernels[0], kernels[1], kernels[2], compiling, warnings.catch_warnings():
+    with kernels[0], kernels[1], kernels[2], _compiling(), warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of what the flags are that are set back
         with torch.backends.mkldnn.flags(enabled=False):
             yield
+
+
+@contextlib.contextmanager
+def _compiling() -> Iterator[None]:
+    """`torch.compiler.is_compiling()`, as for `torch.export`: models look at values (is
+    there padding?) only where it is false."""
+    before = torch.compiler._is_compiling_flag
+    torch.compiler._is_compiling_flag = True
+    try:
+        yield
+    finally:
+        torch.compiler._is_compiling_flag = before
 
 
 class _PlainForms(TorchFunctionMode):

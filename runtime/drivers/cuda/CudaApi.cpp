@@ -7,11 +7,11 @@
 //===----------------------------------------------------------------------===//
 
 #include "drivers/cuda/CudaApi.h"
+#include "core/LoadOnce.h"
 
 #include <dlfcn.h>
 
 #include <cstdlib>
-#include <mutex>
 #include <string>
 
 using namespace baechi::runtime;
@@ -34,6 +34,13 @@ Error Api::error(Result result, const char *what) const {
     return Error();
   return Error(std::string(what) + ": " + textOf(getErrorName, result) + " (" +
                textOf(getErrorString, result) + ")");
+}
+
+Expected<int> Api::countGpus() const {
+  int count = 0;
+  if (Error failed = error(deviceGetCount(&count), "GPUs cannot be counted"))
+    return failed;
+  return count;
 }
 
 static Expected<Api> load() {
@@ -60,15 +67,5 @@ static Expected<Api> load() {
 }
 
 Expected<const Api *> baechi::runtime::cuda::loadApi() {
-  // What failed is tried again: a driver may be installed meanwhile.
-  static std::mutex mutex;
-  static Api *loaded = nullptr;
-  std::lock_guard<std::mutex> guard(mutex);
-  if (!loaded) {
-    Expected<Api> api = load();
-    if (!api)
-      return api.takeError();
-    loaded = new Api(*api);
-  }
-  return loaded;
+  return loadOnce(load);
 }

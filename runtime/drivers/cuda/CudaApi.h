@@ -123,6 +123,8 @@ struct Api {
   Problem problem(Result result, const char *what) const;
   /// The same as a text for people.
   Error error(Result result, const char *what) const;
+  /// How many GPUs this process sees.
+  Expected<int> countGpus() const;
 };
 
 /// Loads the driver's library and initialises it, once; the library's name is

@@ -102,14 +102,13 @@ Error CudaDevice::start() {
   if (ranges)
     if (Error error = ranges->load())
       return error;
-  int count = 0;
-  if (Error error = functions->error(functions->deviceGetCount(&count),
-                                     "GPUs cannot be counted"))
-    return error;
-  if (count < 1)
+  Expected<int> count = functions->countGpus();
+  if (!count)
+    return count.takeError();
+  if (*count < 1)
     return Error("CUDA finds no GPU on this machine; take host devices");
   if (Error error =
-          functions->error(functions->deviceGet(&device, gpuOf(share, count)),
+          functions->error(functions->deviceGet(&device, gpuOf(share, *count)),
                            "the GPU cannot be opened"))
     return error;
   if (Error error = functions->error(functions->primaryRetain(&context, device),

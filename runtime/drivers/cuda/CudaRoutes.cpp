@@ -24,15 +24,14 @@ static Expected<std::string> tellGpus() {
   if (!loaded)
     return loaded.takeError();
   const Api &api = **loaded;
-  int count = 0;
-  if (Error error =
-          api.error(api.deviceGetCount(&count), "GPUs cannot be counted"))
-    return error;
+  Expected<int> count = api.countGpus();
+  if (!count)
+    return count.takeError();
   // The same in all containers of a machine.
   std::string text = "unknown machine";
   std::ifstream boot("/proc/sys/kernel/random/boot_id");
   std::getline(boot, text);
-  for (int i = 0; i < count; ++i) {
+  for (int i = 0; i < *count; ++i) {
     Device device = 0;
     char address[32] = {};
     Result result = api.deviceGet(&device, i);

@@ -7,11 +7,11 @@
 //===----------------------------------------------------------------------===//
 
 #include "transport/nccl/NcclApi.h"
+#include "core/LoadOnce.h"
 
 #include <dlfcn.h>
 
 #include <cstdlib>
-#include <mutex>
 #include <string>
 
 using namespace baechi::runtime;
@@ -57,15 +57,5 @@ static Expected<Api> load() {
 }
 
 Expected<const Api *> baechi::runtime::nccl::loadApi() {
-  // What failed is tried again.
-  static std::mutex mutex;
-  static Api *loaded = nullptr;
-  std::lock_guard<std::mutex> guard(mutex);
-  if (!loaded) {
-    Expected<Api> api = load();
-    if (!api)
-      return api.takeError();
-    loaded = new Api(*api);
-  }
-  return loaded;
+  return loadOnce(load);
 }
