@@ -211,6 +211,13 @@ UNEQUAL = torch.tensor([[0.0, 2.0, 1.5, float("nan")], [float("inf"), -1.0, floa
 PLACES = torch.tensor([[5, 0], [1, 1], [3, 2], [0, 4]])
 # Operators with their arguments; those of one operator one after the other.
 OPERATORS = {
+    aten.eye.default: [(3,)],
+    aten.eye.m: [(3, 4), (4, 2)],
+    aten.index_put.default: [
+        (X, [X > 0], torch.tensor(2.0)),
+        (X, [X[:, 0] > 0], torch.tensor([2.0])),
+        (X, [X > 0], torch.tensor(2.0), True),
+    ],
     aten.fmod.Tensor: [(torch.arange(-4, 5), torch.full((9,), 3))],
     aten.fmod.Scalar: [(X, 0.7), (torch.arange(-4, 5), 3), (torch.arange(-4, 5), 1.5)],
     aten.signbit.default: [(ODD,), (torch.arange(-2, 2),)],

@@ -3,6 +3,8 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """What the PyTorch importer makes of steps: names, loops for look-ups, errors."""
 
+import re
+
 import pytest
 
 import torch_support as support
@@ -64,6 +66,72 @@ def test_all_unsupported_operations_are_reported_at_once():
     assert "docs/torch.md" in message
 
 
+def test_what_depends_on_values_hides_no_other_operation():
+    """Nor does what tracing itself, or a decomposition, cannot take."""
+
+    class Inner(nn.Module):
+        def forward(self, x):
+            return x[x > 0].sum() * x.max().item()
+
+    class Model(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.table = nn.Embedding(4, 4, scale_grad_by_freq=True)
+            self.inner = Inner()
+
+        def forward(self, tokens):
+            h = self.table(tokens)
+            inverse = torch.linalg.inv(h @ h.T)
+            number = inverse.sum().tolist()
+            if self.inner(h) > 0:
+                raise AssertionError("a condition on values does not hold")
+            return self.inner(h) + torch.linalg.svd(h)[1].sum() * number + inverse.sum()
+
+    with pytest.raises(UnsupportedOperations) as caught:
+        lower(Model(), None, torch.tensor([0, 1, 2, 3]))
+    found = {(each.operation, each.scope) for each in caught.value.operations}
+    assert {
+        ("aten.index.Tensor", "inner/index"),
+        ("aten._local_scalar_dense.default", "inner/local_scalar_dense"),
+        ("aten._local_scalar_dense.default", "local_scalar_dense"),
+        ("aten.linalg_inv_ex.default", "linalg_inv_ex"),
+        ("aten._linalg_svd.default", "linalg_svd"),
+        ("aten.embedding_dense_backward.default", "backward/table/embedding_dense_backward"),
+    } <= found
+    lines = str(caught.value).splitlines()
+    assert all("test_torch_import.py:" in line for line in lines[1:-2])
+    assert "nn.Embedding(scale_grad_by_freq=True)" in str(caught.value)
+    assert "a step must have fixed shapes" in lines[-2]
+
+
+def test_a_trace_that_ends_where_values_are_needed():
+    """What was found before is reported, and where it ended."""
+
+    class Model(Linear):
+        def forward(self, x):
+            h = self.linear(x)
+            found = torch.linalg.svd(h)[1].sum()
+            for step in range(1, 3):
+                if h[h > step].shape != (step,):
+                    raise ValueError("others")
+            return found
+
+    with pytest.raises(UnsupportedOperations) as caught:
+        lower(Model(), None, torch.randn(4, 4))
+    message = str(caught.value)
+    assert "aten.index.Tensor in 'index'" in message and "aten._linalg_svd.default" in message
+    assert re.search(r"What follows was not looked at \(.*test_torch_import\.py:\d+\)", message)
+
+
+def test_tensors_as_arrays_are_an_error_with_their_line():
+    class Model(Linear):
+        def forward(self, x):
+            return self.linear(x).sum() * float(x.numpy()[0, 0])
+
+    with pytest.raises(ImportFailure, match=r"test_torch_import\.py:\d+: Tensor\.numpy: .*fixed"):
+        lower(Model(), None, torch.randn(4, 4))
+
+
 class Linear(nn.Module):
     def __init__(self):
         super().__init__()
@@ -76,7 +144,7 @@ def test_control_flow_on_values_is_an_error_with_its_line():
             h = self.linear(x)
             return h.sum() if h.sum() > 0 else h.mean()
 
-    with pytest.raises(ImportFailure, match=r"test_torch_import\.py:\d+.*must have fixed shapes"):
+    with pytest.raises(ImportFailure, match=r"(?s)test_torch_import\.py:\d+.*must have fixed shapes"):
         lower(Model(), None, torch.randn(4, 4))
 
 

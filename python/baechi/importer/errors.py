@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Sequence
 
 
 class ImportFailure(Exception):
@@ -19,20 +20,28 @@ class Unsupported:
     operation: str  # "stablehlo.sort"
     scope: str  # "encoder/l0/sort"
     source: str  # "model.py:12:4"
+    reason: str = ""  # where it is not that a lowering is missing
 
     def __str__(self) -> str:
-        return f"{self.source}: {self.operation} in '{self.scope}'"
+        place = f"{self.source}: {self.operation} in '{self.scope}'"
+        return f"{place}: {self.reason}" if self.reason else place
 
 
 class UnsupportedOperations(ImportFailure):
     """All operations of a model that are unsupported, each once. `guide` is the
-    page that says what is supported."""
+    page that says what is supported; `notes`, what concerns several of them."""
 
-    def __init__(self, operations: list[Unsupported], guide: str = "docs/import.md"):
+    def __init__(
+        self,
+        operations: Sequence[Unsupported],
+        guide: str = "docs/import.md",
+        notes: Sequence[str] = (),
+    ):
         self.operations = list(dict.fromkeys(operations))
         count = len(self.operations)
         heading = "1 operation has" if count == 1 else f"{count} operations have"
         lines = [f"{heading} no lowering to linalg:"]
         lines += [f"  {operation}" for operation in self.operations]
+        lines += notes
         lines.append(f"{guide} lists what is supported and how to write the rest.")
         super().__init__("\n".join(lines))

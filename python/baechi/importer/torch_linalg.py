@@ -35,8 +35,8 @@ def lower(
         (lowered,) = torch_passes.lower([text])
         text, problems = lowered.text, lowered.problems
     if problems:
-        if unsupported := _unsupported(graph):
-            raise UnsupportedOperations(unsupported, guide="docs/torch.md")
+        if found := unsupported(graph):
+            raise UnsupportedOperations(found, guide="docs/torch.md")
         raise ImportFailure("torch-mlir cannot lower the step:\n  " + "\n  ".join(problems[:20]))
     with ir.Context(), ir.Location.unknown():
         module = ir.Module.parse(text)
@@ -65,7 +65,7 @@ class _Named(ContextCache):
         return ir.Location.name(name_of(node), context=self._c)
 
 
-def _unsupported(graph: torch.fx.GraphModule) -> list[Unsupported]:
+def unsupported(graph: torch.fx.GraphModule) -> list[Unsupported]:
     """The operations that torch-mlir does not lower when they are alone; each
     kind with the same types is tried once."""
     nodes = [

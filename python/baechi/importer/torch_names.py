@@ -24,7 +24,7 @@ from torch.nn.modules import module as hooks
 BACKWARD = "backward"
 _META = "baechi"  # the key in a node's meta
 # Frames of these packages are not the user's.
-_FOREIGN = tuple(
+FOREIGN = tuple(
     str(pathlib.Path(sys.modules[package].__file__).parent) + "/" for package in ("torch", "baechi")
 )
 
@@ -43,9 +43,13 @@ def origin_of(node: torch.fx.Node) -> Origin:
 
 def name_of(node: torch.fx.Node) -> str:
     """The name of a node's operators: `layers.0.fc1/addmm`."""
-    target = getattr(node.target, "overloadpacket", node.target)
+    return name_in(origin_of(node).scope, node.target)
+
+
+def name_in(scope: str, target: object) -> str:
+    """The name of an operation in a scope."""
+    target = getattr(target, "overloadpacket", target)
     operation = getattr(target, "__name__", str(target)).strip("_")
-    scope = origin_of(node).scope
     return f"{scope}/{operation}" if scope else operation
 
 
@@ -81,7 +85,7 @@ class Recorder:
         def create_named(graph, op, *args, **kwargs):
             node = create_node(graph, op, *args, **kwargs)
             if op == "call_function":
-                node.meta[_META] = self._origin()
+                node.meta[_META] = self.origin()
             return node
 
         torch.fx.Graph.create_node = create_named
@@ -122,7 +126,8 @@ class Recorder:
         finally:
             self._known = None
 
-    def _origin(self) -> Origin:
+    def origin(self) -> Origin:
+        """Of what is being traced."""
         if self._known is not None:
             return self._known
         node = torch._C._current_autograd_node()
@@ -146,7 +151,7 @@ def _user_line() -> str:
     frame = sys._getframe(1)
     while frame is not None:
         file = frame.f_code.co_filename
-        if not file.startswith((*_FOREIGN, "<")):
+        if not file.startswith((*FOREIGN, "<")):
             return f"{file}:{frame.f_lineno}"
         frame = frame.f_back
     return "unknown"

@@ -53,6 +53,22 @@ def dist(x, y, p=2):
     return torch.linalg.vector_norm(x - y, p)
 
 
+def eye(rows, columns=None, *, dtype=None, **_):
+    places = torch.arange(rows).unsqueeze(-1) == torch.arange(rows if columns is None else columns)
+    return places.to(dtype or torch.get_default_dtype())
+
+
+def index_put(x, indices, values, accumulate=False):
+    """At the places of one mask one number: an elementwise choice."""
+    mask = indices[0]
+    alone = len(indices) == 1 and mask is not None and mask.dtype == torch.bool
+    if not alone or values.numel() != 1:
+        return NotImplemented
+    mask = mask.reshape([*mask.shape, *[1] * (x.dim() - mask.dim())])
+    values = values.reshape([])
+    return torch.where(mask, x + values if accumulate else values, x)
+
+
 def addmv(x, matrix, vector, *, beta=1, alpha=1):
     return x * beta + (matrix @ vector) * alpha
 
@@ -269,6 +285,9 @@ def _shares(size, windows):
 
 
 TABLE = {
+    aten.eye.default: eye,
+    aten.eye.m: eye,
+    aten.index_put.default: index_put,
     aten.fmod.Scalar: fmod,
     aten.fmod.Tensor: fmod,
     aten.signbit.default: signbit,

@@ -9,17 +9,27 @@ import contextlib
 import dataclasses
 import warnings
 from collections.abc import Callable, Iterator, Sequence
+from typing import Any
 
 import torch
 from torch._dispatch.python import enable_python_dispatcher
+from torch._subclasses import FakeTensorMode
+from torch._subclasses.fake_tensor import DataDependentOutputException
 from torch.fx.experimental.proxy_tensor import make_fx
 from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.overrides import TorchFunctionMode
 from torch.utils import _pytree as pytree
 
-from baechi.importer import torch_decompositions, torch_recurrent
+from baechi.importer import torch_decompositions, torch_linalg, torch_recurrent
 from baechi.importer.errors import ImportFailure
 from baechi.importer.torch_names import Recorder, origin_of
+from baechi.importer.torch_refusals import (
+    DATA_DEPENDENT,
+    FIXED_SHAPES,
+    Refusals,
+    explained_errors,
+    line_of,
+)
 
 aten = torch.ops.aten
 # Without mutations these give their argument.
@@ -50,12 +60,6 @@ _RANDOM = {
     aten.randn_like.default,
     aten.randperm.default,
 }
-
-
-_FIXED_SHAPES = (
-    "shapes or control flow depend on values here; a step must have fixed shapes (torch.where "
-    "instead of if, masks instead of selections)"
-)
 
 
 @dataclasses.dataclass
@@ -105,14 +109,19 @@ def trace(
 ) -> Trace:
     """Traces `function(*arguments)`, which returns tensors.
 
-    names: of the arguments. Raises ImportFailure for what has no fixed shapes.
+    names: of the arguments. Raises ImportFailure for what has no fixed shapes, with all
+    else that is unsupported.
     """
+    refusals = Refusals(recorder)
     # In two passes: `functionalize` knows neither `vmap` (masks of attention) nor
     # autograd's functions, but in the graph of the first pass neither is left.
     with lowerable_operations(), recorder.recording(), explained_errors():
-        mutating = _traced(function, arguments)
-        functional = torch.func.functionalize(_Recorded(mutating, recorder).run, remove="mutations")
+        mutating, unseen = _followed(function, arguments, refusals)
+        recorded = _Recorded(mutating, recorder, refusals)
+        functional = torch.func.functionalize(recorded.run, remove="mutations")
         graph = _traced(functional, arguments, torch_decompositions.table())
+    if refusals.found:
+        raise refusals.error(torch_linalg.unsupported(graph), unseen)
     _check_shapes(graph.graph)
     _drop_identities(graph.graph)
     constants = _lift_constants(graph)
@@ -124,33 +133,78 @@ def trace(
     return Trace(graph, [*names, *further], constants, draws)
 
 
+def _followed(
+    function: Callable[..., Sequence[torch.Tensor]],
+    arguments: Sequence[torch.Tensor],
+    refusals: Refusals,
+) -> tuple[torch.fx.GraphModule, str]:
+    """The graph; where it depends on values, with stand-ins for them, as far as these
+    lead, and why no further."""
+    with contextlib.suppress(*DATA_DEPENDENT):
+        return _traced(function, arguments), ""
+    unseen = ""
+
+    def standing_in(*values):
+        nonlocal unseen
+        with refusals:
+            try:
+                return function(*values)
+            except Exception as error:  # whatever a model makes of numbers that are none
+                if not refusals.found:
+                    raise
+                unseen = f"What follows was not looked at ({line_of(error)})."
+        return refusals.results
+
+    module = _traced(standing_in, arguments)
+    for node in reversed(module.graph.nodes):
+        if node.op == "call_function" and "val" not in node.meta and not node.users:
+            module.graph.erase_node(node)  # what was refused
+    return module, unseen
+
+
 def _traced(
     function: Callable[..., Sequence[torch.Tensor]],
     arguments: Sequence[torch.Tensor],
     decompositions: dict | None = None,
 ) -> torch.fx.GraphModule:
+    # Without symbols for what depends on values, which `make_fx` would make by itself.
+    mode = FakeTensorMode(allow_non_fake_inputs=True)
     return make_fx(
         function,
         decomposition_table=decompositions,
         tracing_mode="fake",
         _allow_non_fake_inputs=True,
-    )(*arguments)
+    )(*(mode.from_tensor(value) for value in arguments))
 
 
 class _Recorded(torch.fx.Interpreter):
     """Runs a graph; what is traced has the origin of its node, and results lie in
     memory as the graph's views of them expect, however an operation is decomposed."""
 
-    def __init__(self, module: torch.fx.GraphModule, recorder: Recorder):
+    def __init__(self, module: torch.fx.GraphModule, recorder: Recorder, refusals: Refusals):
         super().__init__(module)
-        self._recorder = recorder
+        self._recorder, self._refusals = recorder, refusals
 
     def run_node(self, n: torch.fx.Node) -> object:
+        if n.target is aten._linalg_check_errors.default:
+            return None  # it looks at values
         with self._recorder.known(origin_of(n)):
-            result = super().run_node(n)
+            try:
+                result = super().run_node(n)
+            except Exception as error:
+                if not isinstance(n.target, torch._ops.OpOverload):
+                    raise
+                # Of many lines the first; Interpreter adds the rest.
+                reason = str(error).strip().partition("\n")[0]
+                self._refusals.note(n.target, origin_of(n), reason)
+                return pytree.tree_map_only(torch.Tensor, _zeros_like, n.meta["val"])
             if isinstance(n.target, torch._ops.OpOverload) and not _gives_a_view(n.target):
                 result = pytree.tree_map(_laid_out_as, result, n.meta["val"])
             return result
+
+
+def _zeros_like(recorded: torch.Tensor) -> torch.Tensor:
+    return _laid_out_as(torch.zeros(recorded.shape, dtype=recorded.dtype), recorded)
 
 
 def _gives_a_view(target: torch._ops.OpOverload) -> bool:
@@ -203,7 +257,16 @@ class _PlainForms(TorchFunctionMode):
                 return mixed
         if not kwargs and torch_recurrent.has_dropout(function, args):
             return torch_recurrent.layer_by_layer(function, args)
+        if function is torch.Tensor.tolist:
+            return _listed(*args)
+        if function is torch.Tensor.numpy:
+            raise DataDependentOutputException("Tensor.numpy")
         return function(*args, **kwargs)
+
+
+def _listed(x: torch.Tensor) -> Any:
+    """`tolist` by element, which shows what depends on values."""
+    return [_listed(row) for row in x.unbind()] if x.dim() else x.item()
 
 
 def _attention(
@@ -221,45 +284,12 @@ def _attention(
     return torch.softmax(scores, -1) @ value
 
 
-@contextlib.contextmanager
-def explained_errors() -> Iterator[None]:
-    """ImportFailure for what tracing cannot follow, with the user's line."""
-    from torch._subclasses import fake_tensor
-    from torch.fx.experimental.symbolic_shapes import GuardOnDataDependentSymNode
-
-    data_dependent = (
-        fake_tensor.DataDependentOutputException,
-        fake_tensor.DynamicOutputShapeException,
-        GuardOnDataDependentSymNode,
-    )
-    try:
-        yield
-    except data_dependent as error:
-        function = getattr(error, "func", error)
-        raise ImportFailure(f"{_line_of(error)}: {function}: {_FIXED_SHAPES}") from error
-    except torch_decompositions.UnknownForm as error:
-        raise ImportFailure(f"{error} is not supported") from error
-
-
-def _line_of(error: BaseException) -> str:
-    """The innermost line outside of PyTorch and of this package."""
-    from baechi.importer.torch_names import _FOREIGN
-
-    found, trace = "unknown", error.__traceback__
-    while trace is not None:
-        file = trace.tb_frame.f_code.co_filename
-        if not file.startswith((*_FOREIGN, "<")):
-            found = f"{file}:{trace.tb_lineno}"
-        trace = trace.tb_next
-    return found
-
-
 def _check_shapes(graph: torch.fx.Graph) -> None:
     for node in graph.nodes:
         value = node.meta.get("val")
         shape = value.shape if isinstance(value, torch.Tensor) else [value]
         if any(isinstance(size, torch.SymInt) for size in shape):
-            raise ImportFailure(f"{origin_of(node).source}: {node.target}: {_FIXED_SHAPES}")
+            raise ImportFailure(f"{origin_of(node).source}: {node.target}: {FIXED_SHAPES}")
 
 
 def _drop_identities(graph: torch.fx.Graph) -> None:

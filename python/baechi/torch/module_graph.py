@@ -21,7 +21,7 @@ from torch.utils.flop_counter import flop_registry
 
 import baechi
 from baechi.importer.torch_names import Recorder, origin_of
-from baechi.importer.torch_trace import explained_errors
+from baechi.importer.torch_refusals import explained_errors
 
 # Repetitions of an operator that is measured.
 _RUNS = 3

@@ -20,7 +20,8 @@ from baechi import init
 from baechi.importer.errors import ImportFailure
 from baechi.importer.module import Argument
 from baechi.importer.torch_names import Recorder
-from baechi.importer.torch_trace import Trace, explained_errors, lowerable_operations, trace
+from baechi.importer.torch_refusals import DATA_DEPENDENT
+from baechi.importer.torch_trace import Trace, lowerable_operations, trace
 from baechi.torch.arrays import to_numpy
 from baechi.torch.state import State
 
@@ -196,8 +197,11 @@ def _with_gradient(run: Callable, state: State, inputs: list[torch.Tensor]) -> s
         for name in names:
             fakes[name].requires_grad_()
         buffers = {n: mode.from_tensor(b.detach()) for n, b in state.buffers.items()}
-        with explained_errors(), torch.enable_grad():
-            value = run(fakes, buffers, [mode.from_tensor(x.detach()) for x in inputs])
+        try:
+            with torch.enable_grad():
+                value = run(fakes, buffers, [mode.from_tensor(x.detach()) for x in inputs])
+        except DATA_DEPENDENT:
+            return set(names)  # the trace will say where, and what else is wrong
         if not value.requires_grad:
             raise ImportFailure("the loss depends on no parameter that the optimizer has")
         gradients = torch.autograd.grad(value, [fakes[n] for n in names], allow_unused=True)
