@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Baechi/Analysis/PlacementProblem.h"
+#include "Baechi/Analysis/InPlace.h"
 #include "mlir/IR/Builders.h"
 #include "llvm/ADT/EquivalenceClasses.h"
 #include "llvm/ADT/StringMap.h"
@@ -98,6 +99,9 @@ SmallVector<int32_t> baechi::requiredGroups(FunctionOpInterface step,
       if (updater)
         classes.unionSets(id, *updater);
     }
+  // What is computed in an argument's buffer is computed where that is.
+  for (const InPlaceUpdate &update : inPlaceUpdates(step))
+    classes.unionSets(update.argument, ids.ofOperation.lookup(update.updater));
   // Operators with effects see each other's only where they share a memory.
   std::optional<int32_t> effect;
   for (Operation *op : operatorsWithEffects(step)) {
@@ -188,8 +192,7 @@ FailureOr<StepGraph> baechi::buildStepGraph(FunctionOpInterface step) {
   for (const InPlaceUpdate &update : inPlaceUpdates(step)) {
     int32_t updater = ids.ofOperation.lookup(update.updater);
     graph.ops[updater].outputs[update.result].memory = 0;
-    for (Operation *reader :
-         readersOf(step.getArgument(update.argument), update.updater))
+    for (Operation *reader : readersOf(update.previous, update.updater))
       graph.edges.push_back({ids.ofOperation.lookup(reader), -1, updater});
   }
 

@@ -6,10 +6,12 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "Baechi/Analysis/InPlace.h"
 #include "Baechi/Analysis/Program.h"
 #include "Baechi/Analysis/Roofline.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/Dialect/Utils/StaticValueUtils.h"
 #include "mlir/Interfaces/CastInterfaces.h"
@@ -314,16 +316,53 @@ double bytesWritten(Operation *op) {
     bytes += bytesOf(type);
   return bytes;
 }
+/// Bytes that \p change and what it is made of read and write of the tensor.
+double bytesChanged(OpOperand &change) {
+  Operation *op = change.getOwner();
+  if (auto insert = dyn_cast<tensor::InsertSliceOp>(op))
+    return bytesOf(insert.getSourceType());
+  auto loop = dyn_cast<scf::ForOp>(op);
+  if (!loop) // an element
+    return bytesOf(change.get().getType()) / elementsOf(change.get().getType());
+  double bytes = 0;
+  SmallVector<Value> versions{loop.getTiedLoopRegionIterArg(&change)};
+  while (!versions.empty())
+    for (OpOperand &use : versions.pop_back_val().getUses()) {
+      auto results = use.getOwner()->getResults();
+      auto next = llvm::find_if(results, [&](OpResult result) {
+        return changedOperand(result) == &use;
+      });
+      if (next != results.end()) {
+        bytes += bytesChanged(use);
+        versions.push_back(*next);
+      } else if (!isa<scf::YieldOp>(use.getOwner())) {
+        bytes += bytesReadBy(use);
+      }
+    }
+  return tripsOf(loop) * bytes;
+}
 } // namespace
 
 Work baechi::workOfKernel(func::FuncOp kernel) {
   Work work;
   for (Operation &op : kernel.getBody().getOps())
     work.flops += flopsOf(op);
+  llvm::SmallDenseSet<unsigned> changed;
+  for (auto [result, type] : llvm::enumerate(kernel.getResultTypes())) {
+    std::optional<ArgumentChange> change = inPlaceChangeOf(kernel, result);
+    if (!change) {
+      work.bytes += bytesOf(type);
+      continue;
+    }
+    changed.insert(change->argument);
+    double bytes = 0;
+    for (OpOperand *by : change->by)
+      bytes += bytesChanged(*by);
+    work.bytes += std::min(bytes, 2 * bytesOf(type));
+  }
   for (BlockArgument argument : kernel.getArguments())
-    work.bytes += bytesRead(argument);
-  for (Type type : kernel.getResultTypes())
-    work.bytes += bytesOf(type);
+    if (!changed.contains(argument.getArgNumber()))
+      work.bytes += bytesRead(argument);
   return work;
 }
 

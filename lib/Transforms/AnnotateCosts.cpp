@@ -6,6 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "Baechi/Analysis/InPlace.h"
 #include "Baechi/Analysis/Profile.h"
 #include "Baechi/Analysis/Program.h"
 #include "Baechi/Analysis/Roofline.h"
@@ -46,21 +47,25 @@ struct AnnotateCosts : public baechi::impl::AnnotateCostsBase<AnnotateCosts> {
           rows && kernel && !hashes.contains(kernel))
         hashes[kernel] = kernelHash(kernel);
     fitRooflines(hashes);
-    llvm::DenseMap<Operation *, CostAttr> known;
+    SmallVector<InPlaceUpdate> updates = inPlaceUpdates(*step);
+    llvm::DenseMap<std::pair<Operation *, int64_t>, CostAttr> known;
     SmallVector<Operation *> annotated;
     for (Operation *op : operators) {
       if (!replace && op->hasAttr(BaechiDialect::kCost))
         continue;
       annotated.push_back(op);
       func::FuncOp kernel = kernelOf(op, symbols);
-      CostAttr cost = kernel ? known.lookup(kernel) : CostAttr();
+      // A kernel's time is without copies of what it changes in place.
+      std::pair call(kernel.getOperation(), bytesCopied(op, updates, symbols));
+      CostAttr cost = kernel ? known.lookup(call) : CostAttr();
       if (!cost) {
-        cost = costOf(op, kernel, kernel && rows ? hashes[kernel] : "");
+        cost = costOf(op, kernel, call.second,
+                      kernel && rows ? hashes[kernel] : "");
         if (!cost)
           return signalPassFailure();
       }
       if (kernel)
-        known[kernel] = cost;
+        known[call] = cost;
       op->setAttr(BaechiDialect::kCost, cost);
     }
     sayEstimated(*step, annotated);
@@ -145,8 +150,9 @@ private:
     }
   }
 
-  /// Null after an error.
-  CostAttr costOf(Operation *op, func::FuncOp kernel, StringRef hash) {
+  /// Null after an error. \p copied: bytes that the kernel copies.
+  CostAttr costOf(Operation *op, func::FuncOp kernel, int64_t copied,
+                  StringRef hash) {
     Builder builder(&getContext());
     NamedAttrList times;
     llvm::SetVector<StringRef> estimated;
@@ -174,6 +180,8 @@ private:
     if (kernel) {
       if (rows)
         setMeasured(kernel, hash, times, estimated);
+      if (copied > 0)
+        addCopies(times, copied);
       if (auto bytes =
               kernel->getAttrOfType<IntegerAttr>(BaechiDialect::kKernelScratch))
         scratch = bytes.getInt();
@@ -189,6 +197,16 @@ private:
         times.getDictionary(&getContext()), scratch,
         estimated.empty() ? ArrayAttr()
                           : builder.getStrArrayAttr(estimated.getArrayRef()));
+  }
+
+  /// Adds what reading and writing so many bytes takes.
+  void addCopies(NamedAttrList &times, int64_t bytes) {
+    Builder builder(&getContext());
+    for (const Roofline &kind : rooflines)
+      if (auto time = dyn_cast_or_null<IntegerAttr>(times.get(kind.kind)))
+        times.set(kind.kind,
+                  builder.getI64IntegerAttr(time.getInt() - kind.launchNs +
+                                            kind.timeNs({0, 2.0 * bytes})));
   }
 
   /// The row of the implementation that `kernel` (which may be null) names, or

@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "BufferReuse.h"
+#include "Baechi/Analysis/InPlace.h"
 #include "Baechi/Analysis/Program.h"
 #include "mlir/IR/Matchers.h"
 #include <map>

@@ -8,6 +8,7 @@
 
 #include "ArenaPlan.h"
 #include "Baechi/Analysis/DeviceProgram.h"
+#include "Baechi/Analysis/InPlace.h"
 #include "Baechi/Analysis/MachineSpec.h"
 #include "Baechi/Analysis/Program.h"
 #include "Baechi/Transforms/Passes.h"
@@ -158,16 +159,20 @@ private:
     return success();
   }
 
-  /// Updates that this order of operators allows: nothing reads the argument
-  /// after its next value was computed.
+  /// Updates that this order of operators allows: nothing reads what the
+  /// argument's buffer holds after it was overwritten.
   void findInPlaceUpdates() {
+    llvm::DenseMap<BlockArgument, Value> held;
     for (const InPlaceUpdate &update : inPlaceUpdates(step)) {
       BlockArgument argument = step.getArgument(update.argument);
+      Value &now = held.try_emplace(argument, argument).first->second;
       bool readLater = false;
-      for (Operation *reader : readersOf(argument, update.updater))
+      for (Operation *reader : readersOf(now, update.updater))
         readLater |= positionOf[reader] > positionOf[update.updater];
-      if (!readLater)
-        inArgument[update.updater->getResult(update.result)] = argument;
+      if (readLater)
+        continue;
+      now = update.updater->getResult(update.result);
+      inArgument[now] = argument;
     }
   }
 

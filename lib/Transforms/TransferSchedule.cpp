@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "TransferSchedule.h"
+#include "Baechi/Analysis/InPlace.h"
 #include "mlir/IR/Builders.h"
 #include "llvm/ADT/MapVector.h"
 #include <queue>
@@ -167,8 +168,7 @@ private:
                                  message.from, operators.size() + id)))
         return failure();
     for (const InPlaceUpdate &update : inPlaceUpdates(step))
-      for (Operation *reader :
-           readersOf(step.getArgument(update.argument), update.updater))
+      for (Operation *reader : readersOf(update.previous, update.updater))
         addEdge(indexOf.lookup(reader), indexOf.lookup(update.updater));
     Operation *before = nullptr;
     for (Operation *op : operatorsWithEffects(step)) {

@@ -119,3 +119,71 @@ func.func private @reverse(%x: tensor<100xf32>) -> (tensor<100xf32> {baechi.may_
   kernels.call("reverse", x, x);
   expectNear(x, expected, 0);
 }
+
+TEST(InPlace, RowsOfATable) {
+  // Rows are added one after the other; the same row twice. Only when the table
+  // is another buffer than the result is it copied.
+  Kernels kernels(R"(
+#map = affine_map<(d0) -> (d0)>
+func.func private @scatter(%table: tensor<6x4xf32>, %rows: tensor<3xi32>, %update: tensor<3x4xf32>)
+    -> (tensor<6x4xf32> {baechi.may_alias = array<i64: 0>}) attributes {baechi.kernel} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c3 = arith.constant 3 : index
+  %r = scf.for %i = %c0 to %c3 step %c1 iter_args(%now = %table) -> (tensor<6x4xf32>) {
+    %row = tensor.extract %rows[%i] : tensor<3xi32>
+    %at = arith.index_cast %row : i32 to index
+    %old = tensor.extract_slice %now[%at, 0] [1, 4] [1, 1] : tensor<6x4xf32> to tensor<4xf32>
+    %new = tensor.extract_slice %update[%i, 0] [1, 4] [1, 1] : tensor<3x4xf32> to tensor<4xf32>
+    %e = tensor.empty() : tensor<4xf32>
+    %sum = linalg.generic {indexing_maps = [#map, #map, #map], iterator_types = ["parallel"]}
+        ins(%old, %new : tensor<4xf32>, tensor<4xf32>) outs(%e : tensor<4xf32>) {
+    ^bb0(%a: f32, %b: f32, %o: f32):
+      %s = arith.addf %a, %b : f32
+      linalg.yield %s : f32
+    } -> tensor<4xf32>
+    %next = tensor.insert_slice %sum into %now[%at, 0] [1, 4] [1, 1] : tensor<4xf32> into tensor<6x4xf32>
+    scf.yield %next : tensor<6x4xf32>
+  }
+  return %r : tensor<6x4xf32>
+})");
+  EXPECT_EQ(kernels.scratchBytes("scatter"), 0);
+  Array<int32_t> rows(3, 5);
+  rows[1] = 2;
+  auto update = Array<float>::numbers(12, 2);
+  for (bool inPlace : {false, true}) {
+    auto table = Array<float>::numbers(24, 1);
+    std::vector<float> before(table.begin(), table.end()), expected = before;
+    for (int i = 0; i < 3; ++i)
+      for (int j = 0; j < 4; ++j)
+        expected[rows[i] * 4 + j] += update[i * 4 + j];
+    Array<float> other(24, NAN);
+    kernels.call("scatter", table, rows, update, inPlace ? table : other);
+    expectNear(inPlace ? table : other, expected);
+    if (!inPlace)
+      expectNear(table, before, 0);
+  }
+}
+
+TEST(InPlace, ChangedArgumentThatIsReadLater) {
+  // The attribute is wrong: what the change is made of is read of the argument
+  // after an element was changed.
+  Kernels kernels(R"(
+func.func private @shift(%x: tensor<8xf32>) -> (tensor<8xf32> {baechi.may_alias = array<i64: 0>}) attributes {baechi.kernel} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c7 = arith.constant 7 : index
+  %r = scf.for %i = %c0 to %c7 step %c1 iter_args(%now = %x) -> (tensor<8xf32>) {
+    %value = tensor.extract %x[%i] : tensor<8xf32>
+    %at = arith.addi %i, %c1 : index
+    %next = tensor.insert %value into %now[%at] : tensor<8xf32>
+    scf.yield %next : tensor<8xf32>
+  }
+  return %r : tensor<8xf32>
+})");
+  auto x = Array<float>::numbers(8, 1);
+  std::vector<float> expected{x[0]};
+  expected.insert(expected.end(), x.begin(), x.end() - 1);
+  kernels.call("shift", x, x);
+  expectNear(x, expected, 0);
+}

@@ -79,28 +79,6 @@ mlir::func::FuncOp kernelOf(mlir::Operation *op);
 mlir::func::FuncOp kernelOf(mlir::Operation *op,
                             mlir::SymbolTableCollection &symbols);
 
-/// An argument's next value that may be computed in the argument's buffer.
-struct InPlaceUpdate {
-  unsigned argument;
-  mlir::Operation *updater;
-  unsigned result; ///< of the updater
-};
-
-/// The updates that can be in place when every other reader of the argument
-/// runs before the updater (`readers` below). Where such orders would be
-/// circular the updates concerned are left out.
-llvm::SmallVector<InPlaceUpdate> inPlaceUpdates(mlir::FunctionOpInterface step);
-
-/// The operators that read \p argument, but for \p updater.
-llvm::SmallVector<mlir::Operation *> readersOf(mlir::BlockArgument argument,
-                                               mlir::Operation *updater);
-
-/// True when result \p result of \p op may be written into \p root's buffer:
-/// the called kernel (`baechi.may_alias`) or the operation (BufferOpInterface)
-/// allows it for every operand that is this buffer, and there is one.
-bool mayWriteInto(mlir::Operation *op, unsigned result, mlir::Value root,
-                  mlir::SymbolTableCollection &symbols);
-
 } // namespace baechi
 
 #endif // BAECHI_ANALYSIS_PROGRAM_H

@@ -22,7 +22,8 @@ namespace baechi {
 ///   are none); of a loop its trips times its body; of alternatives the most.
 ///   An operation of an unknown dialect does one an element of its results.
 /// - Bytes: the elements that the indexing maps touch, once each, of what is
-///   read and of what is written; a kernel's results are written as a whole.
+///   read and of what is written; a kernel's results are written as a whole,
+///   but for those that are arguments changed in place (inPlaceChangeOf).
 Work workOf(mlir::Operation *op);
 /// The same, of a call whose kernel has been looked up, or of another operator.
 Work workOf(mlir::Operation *op, mlir::func::FuncOp kernel);

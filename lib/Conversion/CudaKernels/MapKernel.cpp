@@ -271,6 +271,17 @@ LogicalResult Mapper::launchOneBlock(ArrayRef<Operation *> ops) {
   return success();
 }
 
+/// True for a copy that is made only where two buffers are not one
+/// (protectAliases), which the host decides.
+static bool isGuardedCopy(Operation &op) {
+  auto guard = dyn_cast<scf::IfOp>(op);
+  auto compare =
+      guard ? guard.getCondition().getDefiningOp<arith::CmpIOp>() : nullptr;
+  return compare &&
+         compare.getLhs()
+             .getDefiningOp<memref::ExtractAlignedPointerAsIndexOp>();
+}
+
 /// Scalars that are computed by loops, or read from what the kernel writes,
 /// cannot be computed again in each launch.
 bool Mapper::needsOneBlock() {
@@ -318,8 +329,12 @@ LogicalResult Mapper::run() {
   }
   SmallVector<Operation *> work;
   for (Operation &op : body.without_terminator())
-    if (isa<linalg::GenericOp, memref::StoreOp>(op) ||
-        (op.getNumRegions() > 0 && containsShared(&op)))
+    if (isGuardedCopy(op))
+      for (auto copy :
+           cast<scf::IfOp>(op).thenBlock()->getOps<linalg::GenericOp>())
+        work.push_back(copy);
+    else if (isa<linalg::GenericOp, memref::StoreOp>(op) ||
+             (op.getNumRegions() > 0 && containsShared(&op)))
       work.push_back(&op);
     else if (!isa<memref::AllocOp, memref::LoadOp>(op) &&
              !isMemoryEffectFree(&op))

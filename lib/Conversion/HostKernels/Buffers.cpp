@@ -142,11 +142,16 @@ void baechi::flattenEmptyArguments(func::FuncOp kernel) {
 //===----------------------------------------------------------------------===//
 
 namespace {
+/// Views of all elements in their order.
+bool isReshape(Operation *op) {
+  return isa<memref::ExpandShapeOp, memref::CollapseShapeOp, memref::CastOp>(
+      op);
+}
+
 /// The function argument that `value` is all of, element for element.
 Value wholeArgument(Value value) {
   while (Operation *view = value.getDefiningOp()) {
-    if (!isa<memref::ExpandShapeOp, memref::CollapseShapeOp, memref::CastOp>(
-            view))
+    if (!isReshape(view))
       return {};
     value = view->getOperand(0);
   }
@@ -160,8 +165,7 @@ std::optional<SmallVector<Operation *>> accesses(Value argument) {
   SmallVector<Value> worklist{argument};
   while (!worklist.empty())
     for (Operation *user : worklist.pop_back_val().getUsers()) {
-      if (isa<memref::ExpandShapeOp, memref::CollapseShapeOp, memref::CastOp>(
-              user))
+      if (isReshape(user))
         worklist.push_back(user->getResult(0));
       else if (isa<linalg::LinalgOp, memref::CopyOp>(user))
         result.push_back(user);
@@ -177,10 +181,41 @@ bool isCopy(Operation *op, Value from, Value to) {
          wholeArgument(copy.getTarget()) == to;
 }
 
+/// True when the kernel starts by copying the argument into the result, and
+/// does nothing else with the argument: it changes the result, a copy.
+bool isChangedCopy(Value argument, Value result) {
+  Operation *copy = nullptr;
+  SmallVector<Value> views{argument};
+  while (!views.empty())
+    for (Operation *user : views.pop_back_val().getUsers()) {
+      if (isReshape(user))
+        views.push_back(user->getResult(0));
+      else if (copy || !isCopy(user, argument, result))
+        return false;
+      else
+        copy = user;
+    }
+  if (!copy)
+    return false;
+  views.assign({result});
+  while (!views.empty())
+    for (Operation *user : views.pop_back_val().getUsers()) {
+      if (isReshape(user))
+        views.push_back(user->getResult(0));
+      else if (user != copy &&
+               !copy->isBeforeInBlock(
+                   copy->getBlock()->findAncestorOpInBlock(*user)))
+        return false;
+    }
+  return true;
+}
+
 /// One buffer for both is right when the kernel touches them only by copies of
 /// the argument into the result and, after those, by one elementwise operation
 /// on both (or by operations that no longer read the argument).
 bool isSafeInPlace(Value argument, Value result) {
+  if (isChangedCopy(argument, result))
+    return true;
   auto reads = accesses(argument), writes = accesses(result);
   if (!reads || !writes)
     return false;
@@ -204,6 +239,20 @@ bool isSafeInPlace(Value argument, Value result) {
         return false;
   }
   return true;
+}
+/// An argument's copy into the result that may lie in the same buffer is only
+/// needed when it does not.
+void guardCopy(memref::CopyOp copy) {
+  OpBuilder builder(copy);
+  Location loc = copy.getLoc();
+  auto address = [&](Value buffer) -> Value {
+    return memref::ExtractAlignedPointerAsIndexOp::create(builder, loc, buffer);
+  };
+  Value differ = arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::ne,
+                                       address(copy.getSource()),
+                                       address(copy.getTarget()));
+  auto guard = scf::IfOp::create(builder, loc, differ);
+  copy->moveBefore(guard.thenBlock()->getTerminator());
 }
 } // namespace
 
@@ -236,8 +285,14 @@ void baechi::protectAliases(func::FuncOp kernel,
     bool safe = llvm::all_of(arguments, [&](unsigned argument) {
       return isSafeInPlace(kernel.getArgument(argument), target);
     });
-    if (safe)
+    if (safe) {
+      SmallVector<memref::CopyOp> copies(body.getOps<memref::CopyOp>());
+      for (memref::CopyOp copy : copies)
+        for (unsigned argument : arguments)
+          if (isCopy(copy, kernel.getArgument(argument), target))
+            guardCopy(copy);
       continue;
+    }
     OpBuilder builder = OpBuilder::atBlockBegin(&body);
     Value own = allocateLike(builder, kernel.getLoc(),
                              cast<MemRefType>(target.getType()));

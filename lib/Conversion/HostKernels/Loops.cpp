@@ -61,21 +61,6 @@ void orderContractionLoops(RewriterBase &rewriter, linalg::GenericOp op) {
   (void)linalg::interchangeGenericOp(rewriter, op, order);
 }
 
-/// An argument's copy into the result that may lie in the same buffer is only
-/// needed when it does not.
-void guardCopy(memref::CopyOp copy) {
-  OpBuilder builder(copy);
-  Location loc = copy.getLoc();
-  auto address = [&](Value buffer) -> Value {
-    return memref::ExtractAlignedPointerAsIndexOp::create(builder, loc, buffer);
-  };
-  Value differ = arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::ne,
-                                       address(copy.getSource()),
-                                       address(copy.getTarget()));
-  auto guard = scf::IfOp::create(builder, loc, differ);
-  copy->moveBefore(guard.thenBlock()->getTerminator());
-}
-
 /// Lets LLVM vectorize an elementwise operation whose result may lie in the
 /// buffer of an argument: its iterations are independent even then.
 LogicalResult lowerInPlace(RewriterBase &rewriter, linalg::LinalgOp op) {
@@ -108,9 +93,6 @@ LogicalResult lowerKernel(func::FuncOp kernel,
   SmallVector<linalg::LinalgOp> named, ops;
   kernel.walk([&](memref::CopyOp op) { copies.push_back(op); });
   for (memref::CopyOp copy : copies) {
-    if (llvm::is_contained(sameBuffer, std::pair<Value, Value>(
-                                           copy.getSource(), copy.getTarget())))
-      guardCopy(copy);
     rewriter.setInsertionPoint(copy);
     rewriter.replaceOpWithNewOp<linalg::CopyOp>(copy, copy.getSource(),
                                                 copy.getTarget());

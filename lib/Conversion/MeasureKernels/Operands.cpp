@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Operands.h"
+#include "Baechi/Analysis/InPlace.h"
 #include "DataAccesses.h"
 #include "llvm/Support/MathExtras.h"
 #include <random>
@@ -110,7 +111,12 @@ Operands::Operands(func::FuncOp kernel, int64_t scratchBytes) {
     for (auto [position, type] : llvm::enumerate(types)) {
       if (set == 0 && position < kernel.getNumArguments())
         fill(next, cast<RankedTensorType>(type), bound, random);
-      list.push_back(next);
+      // Costs are of changes in place; copies are added where they are made.
+      auto change =
+          position < kernel.getNumArguments()
+              ? std::nullopt
+              : inPlaceChangeOf(kernel, position - kernel.getNumArguments());
+      list.push_back(change ? list[change->argument] : next);
       next += llvm::alignTo(bytesOf(type), kAlignment);
     }
     list.push_back(next);

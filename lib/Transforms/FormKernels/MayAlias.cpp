@@ -8,6 +8,7 @@
 
 #include "MayAlias.h"
 #include "Baechi/Analysis/Contraction.h"
+#include "Baechi/Analysis/InPlace.h"
 #include "Baechi/Dialect/Baechi.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
@@ -62,17 +63,18 @@ static bool mayAlias(linalg::GenericOp op, unsigned result,
 
 void formkernels::markAliases(func::FuncOp kernel) {
   for (OpOperand &returned : kernel.front().getTerminator()->getOpOperands()) {
-    auto result = cast<OpResult>(returned.get());
-    auto op = dyn_cast<linalg::GenericOp>(result.getOwner());
-    if (!op)
-      continue;
+    unsigned number = returned.getOperandNumber();
     SmallVector<int64_t> arguments;
-    for (BlockArgument argument : kernel.getArguments())
-      if (mayAlias(op, result.getResultNumber(), argument))
-        arguments.push_back(argument.getArgNumber());
+    if (std::optional<ArgumentChange> change = changeOf(kernel, number))
+      arguments.push_back(change->argument);
+    if (auto op = returned.get().getDefiningOp<linalg::GenericOp>())
+      for (BlockArgument argument : kernel.getArguments())
+        if (mayAlias(op, cast<OpResult>(returned.get()).getResultNumber(),
+                     argument))
+          arguments.push_back(argument.getArgNumber());
     if (!arguments.empty())
       kernel.setResultAttr(
-          returned.getOperandNumber(), BaechiDialect::kMayAlias,
+          number, BaechiDialect::kMayAlias,
           DenseI64ArrayAttr::get(kernel.getContext(), arguments));
   }
 }
