@@ -37,7 +37,8 @@ struct Constrain : public baechi::impl::ConstrainBase<Constrain> {
 
   FunctionOpInterface step;
   SmallVector<Operation *> operators;
-  placement::Graph names; ///< operators with names alone
+  placement::Graph names;         ///< operators with names alone
+  SmallVector<std::string> rules; ///< the pins, with devices' own names
 
   Location locationOf(int32_t id) {
     int32_t arguments = step.getNumArguments();
@@ -111,20 +112,28 @@ struct Constrain : public baechi::impl::ConstrainBase<Constrain> {
     return success();
   }
 
-  /// An unknown device is better said here than by the placer.
-  LogicalResult checkDevices() {
+  /// An unknown device is better said here than by the placer. `devN` is the
+  /// device of number N on any machine.
+  LogicalResult resolveDevices() {
     if (machine.empty() && !getOperation()->hasAttr(BaechiDialect::kMachine))
       return success();
     std::optional<placement::Machine> target =
         machineOf(getOperation(), machine);
     if (!target)
       return failure();
-    for (StringRef rule : pins) {
-      StringRef device = rule.rsplit('=').second;
+    for (std::string &rule : rules) {
+      auto [pattern, device] = StringRef(rule).rsplit('=');
       if (llvm::any_of(target->devices, [&](const placement::Device &each) {
             return each.name == device;
           }))
         continue;
+      StringRef digits = device;
+      size_t number = 0;
+      if (digits.consume_front("dev") && !digits.getAsInteger(10, number) &&
+          number < target->devices.size()) {
+        rule = (pattern + "=" + target->devices[number].name).str();
+        continue;
+      }
       std::vector<StringRef> known;
       for (const placement::Device &each : target->devices)
         known.push_back(each.name);
@@ -144,13 +153,14 @@ struct Constrain : public baechi::impl::ConstrainBase<Constrain> {
     names.ops.clear();
     for (std::string &name : namesOf(step))
       names.ops.emplace_back().name = std::move(name);
-    if (failed(checkDevices()))
+    rules.assign(pins.begin(), pins.end());
+    if (failed(resolveDevices()))
       return signalPassFailure();
     const Wish pin{BaechiDialect::kPin, "pins", "PATTERN=DEVICE", "pinned to",
                    "pinned"};
     const Wish group{BaechiDialect::kGroup, "groups", "PATTERN=GROUP",
                      "in group", "grouped"};
-    for (StringRef rule : pins)
+    for (StringRef rule : rules)
       if (failed(apply(rule, pin)))
         return signalPassFailure();
     for (StringRef rule : groups)

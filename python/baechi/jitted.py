@@ -17,6 +17,7 @@ import jax
 import numpy as np
 
 from baechi import random_keys, resident_jax
+from baechi.bound import Bound, Chosen, bind, choose
 from baechi.compiled import Compiled, as_key
 from baechi.importer.jax import ImportedStep, import_step
 from baechi.importer.signature import is_weak
@@ -43,6 +44,7 @@ class _Options(TypedDict, total=False):
     placement: str | os.PathLike[str] | None
     profile: str | os.PathLike[str] | None
     costs: str
+    cuda_math: str
 
 
 @overload
@@ -69,6 +71,7 @@ def jit(
     placement: str | os.PathLike[str] | None = None,
     profile: str | os.PathLike[str] | None = None,
     costs: str = "measured",
+    cuda_math: str = "fp32",
 ) -> Any:
     """Compiles `step` for the devices of `machine`; usable as a decorator.
 
@@ -81,11 +84,13 @@ def jit(
         Negative positions, here and there, count from the end of a call's arguments.
     donate_argnames, static_argnames: the same by name.
     pin: patterns of operators' or arguments' names (`*`, `?`, `[...]`) to
-        devices: `{"decoder/*": "host1"}`.
+        devices: `{"decoder/*": "host1"}`; `dev1` is any machine's second one.
     placement: a placement file with names; what it places stays there.
     profile: the file of measured kernels, which grows; default: one for this
         user, in the cache folder.
     costs: `measured`, or `roofline` to measure nothing.
+    cuda_math: what GPUs may round the factors of products to: `fp32` (nothing),
+        `tf32`, `bf16` or `fp16`; sums are in single precision.
 
     Arguments and results are any pytrees of arrays. A call with other shapes,
     types or static values compiles again. Raises ImportFailure (an operation
@@ -95,9 +100,9 @@ def jit(
     if step is None:
         same = {key: value for key, value in locals().items() if key != "step"}
         return functools.partial(jit, **same)
-    options = CompileOptions(machine, placer, budget, pin, placement, profile, costs)
-    donated = _positions(donate_argnums) + _named(step, donate_argnames)
-    static = _positions(static_argnums) + _named(step, static_argnames)
+    options = CompileOptions(machine, placer, budget, pin, placement, profile, costs, cuda_math)
+    donated = choose(step, donate_argnums, donate_argnames)
+    static = choose(step, static_argnums, static_argnames)
     return Jitted(step, donated, static, options)
 
 
@@ -105,6 +110,7 @@ class _Call(NamedTuple):
     """A call's arguments apart, and what tells its program from others."""
 
     key: Any
+    arguments: Bound
     tree: Any
     leaves: list[Any]
     generators: list[str | None]
@@ -118,8 +124,8 @@ class Jitted(Compiled["_Program"], Generic[P, R]):
     def __init__(
         self,
         step: Callable[P, R],
-        donated: list[int],
-        static: list[int],
+        donated: Chosen,
+        static: Chosen,
         options: CompileOptions,
     ):
         super().__init__()
@@ -152,26 +158,29 @@ class Jitted(Compiled["_Program"], Generic[P, R]):
             return known.imported.text if known else self._import(call)[0].text
 
     def _call_of(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> _Call:
-        if kwargs:
-            bound = inspect.signature(self._step).bind(*args, **kwargs)
-            if bound.kwargs:
-                raise TypeError(f"keyword-only arguments are not taken: {', '.join(bound.kwargs)}")
-            args = bound.args
-        static = {i: args[i] for i in _from_start(self._static, len(args))}
-        donated = _from_start(self._donated, len(args))
-        dynamic = [value for i, value in enumerate(args) if i not in static]
+        bound = bind(self._step, args, kwargs)
+        static = {i: bound.values[i] for i in bound.positions(self._static)}
+        donated = bound.positions(self._donated)
+        dynamic = [value for i, value in enumerate(bound.values) if i not in static]
         leaves, tree = jax.tree.flatten(tuple(dynamic))
+        if any(isinstance(leaf, jax.core.Tracer) for leaf in leaves):
+            raise TypeError(
+                f"'{_identifier(self._step)}' runs on devices of its own, not within jax.jit, "
+                "jax.grad or jax.vmap: write baechi.jit around these, as in "
+                "baechi.jit(jax.grad(step))"
+            )
         generators = [random_keys.kind(leaf) for leaf in leaves]
         leaves = [random_keys.data_of(leaf) for leaf in leaves]
         donated = [d - sum(s < d for s in static) for d in donated if d not in static]
         kinds = tuple(map(_type, leaves))
         fixed = tuple((i, as_key(value)) for i, value in static.items())
-        key = (tree, kinds, tuple(generators), fixed, tuple(donated))
-        return _Call(key, tree, leaves, generators, static, donated)
+        key = (tree, bound.keywords, kinds, tuple(generators), fixed, tuple(donated))
+        return _Call(key, bound, tree, leaves, generators, static, donated)
 
     def _import(self, call: _Call) -> tuple[ImportedStep, list[str | None]]:
         """The module, and the random generators of its results."""
-        step = _with_static(self._step, call.static) if call.static else self._step
+        step = call.arguments.positional(self._step)
+        step = _with_static(step, call.static) if call.static else step
         plain = random_keys.PlainStep(step, call.generators)
         arguments = jax.tree.unflatten(call.tree, call.leaves)
         imported = import_step(plain, arguments, call.donated, name=_identifier(self._step))
@@ -234,28 +243,6 @@ def _type(leaf: Any) -> tuple[tuple[int, ...], np.dtype, bool]:
     if not hasattr(leaf, "dtype"):
         leaf = jax.numpy.asarray(leaf)
     return tuple(leaf.shape), jax.dtypes.canonicalize_dtype(leaf.dtype), weak
-
-
-def _positions(given: int | Sequence[int]) -> list[int]:
-    return [given] if isinstance(given, int) else sorted(set(given))
-
-
-def _named(step: Callable[..., Any], names: str | Sequence[str]) -> list[int]:
-    wanted = [names] if isinstance(names, str) else list(names)
-    if not wanted:  # a builtin may have no signature
-        return []
-    known = list(inspect.signature(step).parameters)
-    if unknown := [name for name in wanted if name not in known]:
-        raise ValueError(
-            f"the step has no argument '{unknown[0]}'; its arguments: {', '.join(known)}"
-        )
-    return [known.index(name) for name in wanted]
-
-
-def _from_start(positions: list[int], count: int) -> list[int]:
-    """The positions among `count` arguments; those of left-off ones are none."""
-    found = (p + count if p < 0 else p for p in positions)
-    return sorted({p for p in found if 0 <= p < count})
 
 
 def _with_static(step: Callable[..., Any], static: dict[int, Any]) -> Callable[..., Any]:

@@ -29,6 +29,7 @@ class CompileOptions:
     placement: str | os.PathLike[str] | None = None
     profile: str | os.PathLike[str] | None = None
     costs: str = "measured"
+    cuda_math: str = "fp32"
 
     def flags(self) -> list[str]:
         """The options of `baechi-run`."""
@@ -37,6 +38,7 @@ class CompileOptions:
             f"--place={self.placer}",
             f"--budget={self.budget}",
             f"--costs={self.costs}",
+            f"--cuda-math={self.cuda_math}",
             f"--store={cache() / 'kernels'}",
         ]
         if self.costs == "measured":

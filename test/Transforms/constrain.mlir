@@ -1,6 +1,8 @@
 // Pins and groups by patterns of names and locations, honoured by the placer.
 // RUN: baechi-opt %s --baechi-constrain="pins=enc/a=host1,@model.py:4:*=host0 groups=input=g,enc/b=g machine=host:2" | FileCheck %s
 // RUN: baechi-opt %s --pass-pipeline='builtin.module(baechi-constrain{pins=enc/a=host1,@model.py:4:*=host0 groups=input=g,enc/b=g})' | FileCheck %s
+// Devices by number.
+// RUN: baechi-opt %s --baechi-constrain="pins=enc/a=dev1,@model.py:4:*=dev0 groups=input=g,enc/b=g machine=host:2" | FileCheck %s
 // Twice is once.
 // RUN: baechi-opt %s --baechi-constrain="pins=enc/*=host1" --baechi-constrain="pins=enc/*=host1" -o %t.twice
 // RUN: baechi-opt %s --baechi-constrain="pins=enc/*=host1" | diff %t.twice -

@@ -222,6 +222,7 @@ def Constrain : Pass<"baechi-constrain", "::mlir::ModuleOp"> {
     --baechi-constrain="pins=enc/*=gpu0,@model.py:12:*=gpu1 groups=dec/embed*=embeddings"
     ```
 
+    `dev0`, `dev1`, … are the machine's devices by number, where none is named so.
     A pattern that names nothing, a device that the machine does not have and an
     operator that is pinned or grouped otherwise already are errors.
 

@@ -40,6 +40,7 @@ _HELP = {
 
 
 def _parser() -> argparse.ArgumentParser:
+    reduced = ", ".join(model.name for model in benchmarks.REDUCED)
     known = "; ".join(f"{name}: {text}" for name, text in _HELP.items()).replace("%", "%%")
     parser = argparse.ArgumentParser(
         prog="python -m baechi.experiments",
@@ -54,7 +55,8 @@ def _parser() -> argparse.ArgumentParser:
         metavar="MACHINE",
         nargs="?",
         const="host:2",
-        help="run reduced models on host devices instead (default: host:2)",
+        help="table4's placers by running them on MACHINE instead, as host:4, cuda:2 or a machine "
+        f"file (default: host:2); reduced models: {reduced}",
     )
     parser.add_argument(
         "--evaluations",

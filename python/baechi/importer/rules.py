@@ -80,9 +80,7 @@ def rows_as_product(operand, indices, updates, *, dimension_numbers, mode, **opt
         and updates.shape[len(batch) :] == operand.shape[1:]
     )
     if not rows:
-        return scatter_add(
-            operand, indices, updates, dimension_numbers=dims, mode=mode, **options
-        )
+        return scatter_add(operand, indices, updates, dimension_numbers=dims, mode=mode, **options)
     if mode == lax.GatherScatterMode.CLIP:
         indices = jnp.clip(indices, 0, operand.shape[0] - 1)
     count = math.prod(batch)

@@ -64,9 +64,7 @@ class _Form:
             batched=list(zip(batching, places, strict=True)),
             batch=[size for d, size in enumerate(indices) if d != vector],
             vector=vector,
-            windows=[
-                updates[window_dims[d]] if d in window_dims else 1 for d in range(len(table))
-            ],
+            windows=[updates[window_dims[d]] if d in window_dims else 1 for d in range(len(table))],
             window_dims=window_dims,
             batch_dims=[d for d in range(len(updates)) if d not in window_dims.values()],
         )

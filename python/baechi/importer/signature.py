@@ -63,7 +63,8 @@ def _groups(named: Sequence[tuple[str, Any]]) -> list[_Group]:
     return groups
 
 
-def _argument_names(step: Callable, count: int) -> list[str]:
+def argument_names(step: Callable, count: int) -> list[str]:
+    """Of a step's first `count` arguments; those of `*layers` are layers0, layers1, …"""
     names = []
     for parameter in inspect.signature(step).parameters.values():
         if parameter.kind is parameter.VAR_POSITIONAL:
@@ -139,7 +140,7 @@ def describe(step: Callable, args: Sequence[Any], donate_argnums: Sequence[int])
         raise ImportFailure(
             f"donate_argnums={sorted(donated)}, but the step has {len(args)} arguments"
         )
-    groups = _groups(list(zip(_argument_names(step, len(args)), args)))
+    groups = _groups(list(zip(argument_names(step, len(args)), args)))
     names = [name for group in groups for name in group.names()]
     leaves = [leaf for group in groups for leaf in group.leaves]
     inits = [_as_init(name, leaf, seed=i + 1) for i, (name, leaf) in enumerate(zip(names, leaves))]

@@ -88,9 +88,7 @@ def _sorted_places(keys):
     size = 1 << max(shape[-1] - 1, 0).bit_length()
     around = [(0, 0)] * (len(shape) - 1) + [(0, size - shape[-1])]
     # Beyond a line's end nothing is less: the largest key, at a later place.
-    keys = [
-        jnp.pad(key, around, constant_values=np.iinfo(np.dtype(key.dtype)).max) for key in keys
-    ]
+    keys = [jnp.pad(key, around, constant_values=np.iinfo(np.dtype(key.dtype)).max) for key in keys]
     lanes = jnp.arange(size, dtype=jnp.int32)
     places = jnp.broadcast_to(lanes, keys[0].shape)
     runs, spans = [], []

@@ -51,16 +51,17 @@ def compile(
     placement: str | os.PathLike | None = None,
     profile: str | os.PathLike | None = None,
     costs: str = "measured",
+    cuda_math: str = "fp32",
 ) -> CompiledModel:
     """Compiles a model (a file or what `onnx.load` gives) for the devices of `machine`.
 
     sizes: of the inputs' named dimensions, such as `{"batch": 8}`.
-    machine, placer, budget, pin, placement, profile, costs: as for `baechi.jit`;
+    machine, placer, budget, pin, placement, profile, costs, cuda_math: as for `baechi.jit`;
         names are the initializers' and the nodes'.
     Raises ImportFailure (all nodes that cannot be lowered) and CompileError.
     """
     imported = import_model(model, sizes)
-    options = CompileOptions(machine, placer, budget, pin, placement, profile, costs)
+    options = CompileOptions(machine, placer, budget, pin, placement, profile, costs, cuda_math)
     return CompiledModel(imported, options)
 
 

@@ -32,6 +32,7 @@ def compile_step(
     placement: str | os.PathLike | None = None,
     profile: str | os.PathLike | None = None,
     costs: str = "measured",
+    cuda_math: str = "fp32",
 ) -> TrainingStep:
     """Compiles forward pass, loss, gradients and update for the devices of `machine`.
 
@@ -41,7 +42,7 @@ def compile_step(
     the model's and what it returns is the loss.
 
     optimizer: torch.optim.SGD, Adam or AdamW over the model's parameters.
-    machine, placer, budget, pin, placement, profile, costs: as for `baechi.jit`;
+    machine, placer, budget, pin, placement, profile, costs, cuda_math: as for `baechi.jit`;
         names are `layers.0.fc1.weight` for parameters and buffers,
         `layers.0.fc1/mm` and `backward/layers.0.fc1/mm` for operators.
 
@@ -50,7 +51,7 @@ def compile_step(
     (all operations that cannot be imported, with module and source line),
     CompileError (no placement fits, a bad option) and StepError.
     """
-    options = CompileOptions(machine, placer, budget, pin, placement, profile, costs)
+    options = CompileOptions(machine, placer, budget, pin, placement, profile, costs, cuda_math)
     return TrainingStep(model, loss, optimizer, options)
 
 
