@@ -131,12 +131,16 @@ LogicalResult HostCompiler::form() {
   manager.addPass(createKernelScratch());
   if (failed(manager.run(module())))
     return failure();
-  step = findFuncStep(module());
-  callCount = operatorsOf(*step).size();
-  for (auto function : module().getOps<func::FuncOp>())
-    kernelCount += function->hasAttr(BaechiDialect::kKernel);
+  countKernels();
   secondsToForm = watch.seconds();
   return success();
+}
+
+void HostCompiler::countKernels() {
+  callCount = operatorsOf(*findFuncStep(module())).size();
+  kernelCount = 0;
+  for (auto function : module().getOps<func::FuncOp>())
+    kernelCount += function->hasAttr(BaechiDialect::kKernel);
 }
 
 LogicalResult
@@ -150,6 +154,7 @@ HostCompiler::measure(Profile &profile,
 
 void HostCompiler::chooseCudaProducts(const CudaProductOptions &options) {
   baechi::chooseCudaProducts(module(), options);
+  countKernels();
 }
 
 LogicalResult HostCompiler::annotate(const Profile *profile) {

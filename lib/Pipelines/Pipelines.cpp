@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Baechi/Pipelines/Pipelines.h"
+#include "Baechi/Analysis/MachineSpec.h"
 #include "Baechi/Conversion/CudaKernels.h"
 #include "Baechi/Conversion/HostKernels.h"
 #include "Baechi/Conversion/Passes.h"
@@ -38,16 +39,27 @@ void baechi::addPlacementWishes(OpPassManager &manager,
   }
 }
 
+/// False where the machine is not known yet; what is wrong with its name is
+/// said by who places.
+static bool hasOnlyGpus(const std::string &spec) {
+  std::string ignored;
+  std::optional<placement::Machine> machine = readMachineSpec(spec, ignored);
+  return machine && llvm::all_of(machine->devices, [](auto &device) {
+           return device.kind == "cuda";
+         });
+}
+
 void baechi::buildCompilePipeline(OpPassManager &manager,
                                   const CompileOptions &options) {
   manager.addPass(createFormKernels());
-  manager.addPass(createKernelScratch());
   bool gpus = options.target == "cuda";
   if (gpus) {
     CudaProductsOptions products;
     products.math = options.cudaMath;
+    products.biases = hasOnlyGpus(options.machine);
     manager.addPass(createCudaProducts(products));
   }
+  manager.addPass(createKernelScratch());
   AnnotateCostsOptions costs;
   costs.profile = options.profile;
   manager.addPass(createAnnotateCosts(costs));

@@ -138,6 +138,7 @@ private:
     if (hasDeviceOf("cuda")) {
       CudaProductOptions products;
       products.math = options.cudaMath;
+      products.biases = !hasDeviceOf("host");
       compiler->chooseCudaProducts(products);
     }
     measureMachine();

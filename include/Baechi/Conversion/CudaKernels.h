@@ -41,13 +41,17 @@ struct CudaProductOptions {
   std::string math = "fp32";
   /// The most that the library may use beside the operands, a product.
   int64_t workspaceBytes = int64_t(32) << 20;
+  /// Let a product add the bias that is all that is done to its result. Host
+  /// devices have no good code for that.
+  bool biases = false;
 };
 
 /// What is wrong with that name of a math; "" if nothing is.
 std::string wrongCudaMath(llvm::StringRef math);
 
 /// Writes `baechi.cuda_product` on every kernel of `module` that GPUs compute
-/// by cuBLASLt, anew where it is there.
+/// by cuBLASLt, anew where it is there. With `biases` before that, kernels and
+/// calls are joined.
 void chooseCudaProducts(mlir::ModuleOp module,
                         const CudaProductOptions &options);
 

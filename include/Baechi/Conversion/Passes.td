@@ -90,7 +90,8 @@ def CudaProducts : Pass<"baechi-cuda-products", "::mlir::ModuleOp"> {
     products of matrices, and batches of them, in single precision, bfloat16 or
     half precision. `math` is for those in single precision; sums always are in
     that. The library's workspace, a part of the kernel's scratch, is as large as
-    the product's operands and result, and at most `workspace`.
+    the product's operands and result, and at most `workspace`. With `biases`, the
+    calls of a product and of a kernel that only adds a bias to it become one.
 
     ```mlir
     func.func private @matmul(%a: tensor<12x7xf32>, %b: tensor<7x9xf32>) -> tensor<12x9xf32> attributes {baechi.kernel} {
@@ -113,7 +114,11 @@ def CudaProducts : Pass<"baechi-cuda-products", "::mlir::ModuleOp"> {
            "tf32, bf16 or fp16">,
     Option<"workspace", "workspace", "int64_t", "33554432",
            "the most bytes of device memory that the library may use beside a "
-           "product's operands; 0: none">
+           "product's operands; 0: none">,
+    Option<"biases", "biases", "bool", "false",
+           "join a product and a kernel that only adds a bias to each of its "
+           "rows to one kernel; for machines of GPUs alone, since host devices "
+           "have no good code for it">
   ];
   let dependentDialects = ["::baechi::BaechiDialect"];
 }

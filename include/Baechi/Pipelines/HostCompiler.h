@@ -69,7 +69,8 @@ public:
           llvm::function_ref<void(size_t done, size_t total)> progress);
 
   /// How GPUs compute products; the default is exact single precision. Before
-  /// costs are annotated: they are those of what is chosen.
+  /// costs are annotated: they are those of what is chosen, and before anything
+  /// is compiled: `biases` changes kernels.
   void chooseCudaProducts(const CudaProductOptions &options);
 
   /// Costs from \p profile, or the roofline's where it is null; selects each
@@ -111,6 +112,7 @@ public:
 private:
   HostCompiler() = default;
   mlir::LogicalResult form();
+  void countKernels();
   mlir::LogicalResult compileCudaKernels();
   std::string keyOf(mlir::func::FuncOp kernel) const;
 

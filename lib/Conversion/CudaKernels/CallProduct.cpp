@@ -86,6 +86,7 @@ baechi_cuda_product describe(const LibraryProduct &product,
   CudaProductAttr how = product.how;
   to.math = llvm::find(CudaProductAttr::knownMath(), how.getMath()) -
             CudaProductAttr::knownMath().begin();
+  to.has_bias = product.bias.has_value();
   to.workspace_bytes = how.getWorkspace();
   if (how.getAlgorithm())
     llvm::copy(how.getAlgorithm().asArrayRef(), to.algorithm);
@@ -207,7 +208,10 @@ void baechi::callProduct(OpBuilder &builder, func::FuncOp kernel,
   LLVM::LLVMFuncOp multiply = declareMultiply(builder, function);
   Value description =
       constantProduct(builder, function, describe(product, calls));
-  Value noBias = LLVM::ZeroOp::create(builder, loc, result.getType());
+  Value bias =
+      product.bias
+          ? Value(function.getArgument(*product.bias))
+          : Value(LLVM::ZeroOp::create(builder, loc, result.getType()));
   for (const Call &call : calls) {
     const ProductFactors &at = call.factors;
     LLVM::CallOp::create(
@@ -215,7 +219,7 @@ void baechi::callProduct(OpBuilder &builder, func::FuncOp kernel,
         ValueRange{description,
                    factor.at(function.getArgument(at.argumentA), at.offsetA),
                    factor.at(function.getArgument(at.argumentB), at.offsetB),
-                   sum.at(result, call.offsetC), noBias, workspace,
+                   sum.at(result, call.offsetC), bias, workspace,
                    sum.i32(call.accumulates)});
   }
   func::ReturnOp::create(builder, loc);

@@ -30,8 +30,20 @@ CudaProductAttr baechi::defaultHow(const GemmPlan &plan, int64_t batch,
                               std::min(options.workspaceBytes, bytes), {});
 }
 
+/// Whether one call adds `bias` to what it computes: to rows that are as long
+/// as the bias, and begin where it does.
+static bool addsBias(const LibraryProduct &product, const GemmPlan &plan,
+                     const BiasedKernel &bias) {
+  return plan.operands.startsFromZero() && plan.operands.factors.size() == 1 &&
+         product.others.empty() && bias.elements == plan.n &&
+         plan.ldc % plan.n == 0 &&
+         (product.batch.size == 1 || product.batch.c % plan.n == 0);
+}
+
 std::optional<LibraryProduct> baechi::matchLibraryProduct(func::FuncOp kernel) {
-  std::optional<GemmPlan> plan = planGemm(kernel, ProductTypes::Short);
+  std::optional<BiasedKernel> biased = splitBias(kernel);
+  std::optional<GemmPlan> plan =
+      planGemm(biased ? *biased->kernel : kernel, ProductTypes::Short);
   // Sums of products are convolutions' windows: small products, for tiles.
   if (!plan || !plan->sums.empty())
     return std::nullopt;
@@ -46,8 +58,10 @@ std::optional<LibraryProduct> baechi::matchLibraryProduct(func::FuncOp kernel) {
   int64_t calls = plan->operands.factors.size();
   for (const ProductLoop &loop : product.others)
     calls *= loop.size;
-  if (calls > kMostCalls)
+  if (calls > kMostCalls || (biased && !addsBias(product, *plan, *biased)))
     return std::nullopt;
+  if (biased)
+    product.bias = biased->argument;
   product.how =
       kernel->getAttrOfType<CudaProductAttr>(BaechiDialect::kCudaProduct);
   if (!product.how)
@@ -68,6 +82,8 @@ std::string baechi::wrongCudaMath(StringRef math) {
 
 void baechi::chooseCudaProducts(ModuleOp module,
                                 const CudaProductOptions &options) {
+  if (options.biases)
+    joinBiases(module);
   for (func::FuncOp kernel : kernelsOf(module)) {
     kernel->removeAttr(BaechiDialect::kCudaProduct);
     if (auto product = matchLibraryProduct(kernel))

@@ -39,7 +39,7 @@ struct CudaProductsPass
       getOperation().emitError(mistake);
       return signalPassFailure();
     }
-    chooseCudaProducts(getOperation(), {math, workspace});
+    chooseCudaProducts(getOperation(), {math, workspace, biases});
   }
 };
 

@@ -12,6 +12,7 @@
 #include "Baechi/Conversion/CudaKernels.h"
 #include "Baechi/Dialect/Baechi.h"
 #include "LaunchCode.h"
+#include "mlir/IR/OwningOpRef.h"
 
 namespace baechi {
 
@@ -21,9 +22,26 @@ struct LibraryProduct {
   /// The loop that the calls do themselves, and those around them.
   ProductLoop batch;
   ProductLoops others;
+  /// The argument that is added to each row, if one is.
+  std::optional<unsigned> bias;
   /// As the kernel's `baechi.cuda_product` says, or by default.
   CudaProductAttr how;
 };
+
+/// A kernel that adds a vector to each row of another kernel's result.
+struct BiasedKernel {
+  /// What the vector is added to.
+  mlir::OwningOpRef<mlir::func::FuncOp> kernel;
+  /// Where the vector is among the arguments of both; its elements are those
+  /// of the result's last dimensions.
+  unsigned argument = 0;
+  int64_t elements = 0;
+};
+std::optional<BiasedKernel> splitBias(mlir::func::FuncOp kernel);
+
+/// Calls of a product and of a kernel that only adds a bias to it become calls
+/// of one kernel, where the library computes that.
+void joinBiases(mlir::ModuleOp module);
 
 /// Nothing for other kernels, and where that would take many calls.
 std::optional<LibraryProduct> matchLibraryProduct(mlir::func::FuncOp kernel);

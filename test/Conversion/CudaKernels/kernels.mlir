@@ -310,6 +310,30 @@ func.func private @max_pool(%x: tensor<2x9x9x5xf32>) -> tensor<2x4x4x5xf32> attr
   return %r : tensor<2x4x4x5xf32>
 }
 
+// A bias that is shorter than the product's rows is none of the library's.
+// CHECK-LABEL: func.func private @gemm_no_bias(
+// CHECK-NOT: baechi_cuda_multiply
+// CHECK: return
+func.func private @gemm_no_bias(%a: tensor<12x7xf32>, %b: tensor<7x3x9xf32>, %bias: tensor<9xf32>) -> tensor<12x3x9xf32> attributes {baechi.kernel} {
+  %zero = arith.constant 0.0 : f32
+  %e = tensor.empty() : tensor<12x3x9xf32>
+  %f = linalg.fill ins(%zero : f32) outs(%e : tensor<12x3x9xf32>) -> tensor<12x3x9xf32>
+  %p = linalg.generic {indexing_maps = [affine_map<(m, h, n, k) -> (m, k)>, affine_map<(m, h, n, k) -> (k, h, n)>, affine_map<(m, h, n, k) -> (m, h, n)>], iterator_types = ["parallel", "parallel", "parallel", "reduction"]}
+      ins(%a, %b : tensor<12x7xf32>, tensor<7x3x9xf32>) outs(%f : tensor<12x3x9xf32>) {
+  ^bb0(%x: f32, %y: f32, %out: f32):
+    %m = arith.mulf %x, %y : f32
+    %s = arith.addf %out, %m : f32
+    linalg.yield %s : f32
+  } -> tensor<12x3x9xf32>
+  %r = linalg.generic {indexing_maps = [affine_map<(m, h, n) -> (n)>, affine_map<(m, h, n) -> (m, h, n)>, affine_map<(m, h, n) -> (m, h, n)>], iterator_types = ["parallel", "parallel", "parallel"]}
+      ins(%bias, %p : tensor<9xf32>, tensor<12x3x9xf32>) outs(%e : tensor<12x3x9xf32>) {
+  ^bb0(%v: f32, %in: f32, %out: f32):
+    %s = arith.addf %v, %in : f32
+    linalg.yield %s : f32
+  } -> tensor<12x3x9xf32>
+  return %r : tensor<12x3x9xf32>
+}
+
 // CHECK-LABEL: func.func private @gemm(
 // CHECK-SAME: %[[A:.*]]: !llvm.ptr, %[[B:.*]]: !llvm.ptr, %[[C:.*]]: !llvm.ptr, %{{.*}}: !llvm.ptr)
 // CHECK-NOT: gpu.launch
@@ -332,6 +356,26 @@ func.func private @gemm(%a: tensor<12x7xf32>, %b: tensor<9x7xf32>) -> tensor<12x
 func.func private @gemm_add(%c: tensor<12x9xf32>, %a: tensor<12x7xf32>, %b: tensor<7x9xf32>) -> (tensor<12x9xf32> {baechi.may_alias = array<i64: 0>}) attributes {baechi.kernel} {
   %r = linalg.matmul ins(%a, %b : tensor<12x7xf32>, tensor<7x9xf32>) outs(%c : tensor<12x9xf32>) -> tensor<12x9xf32>
   return %r : tensor<12x9xf32>
+}
+
+// The library adds the bias to each row.
+// CHECK-LABEL: func.func private @gemm_bias(
+// CHECK-SAME: %{{.*}}: !llvm.ptr, %{{.*}}: !llvm.ptr, %[[BIAS:.*]]: !llvm.ptr, %[[C:.*]]: !llvm.ptr, %{{.*}}: !llvm.ptr)
+// CHECK-NOT: gpu.launch
+// CHECK: llvm.call @baechi_cuda_multiply(%{{.*}}, %{{.*}}, %{{.*}}, %[[C]], %[[BIAS]],
+func.func private @gemm_bias(%a: tensor<12x7xf32>, %b: tensor<7x9xf32>, %bias: tensor<9xf32>) -> tensor<3x4x9xf32> attributes {baechi.kernel} {
+  %zero = arith.constant 0.0 : f32
+  %e = tensor.empty() : tensor<12x9xf32>
+  %f = linalg.fill ins(%zero : f32) outs(%e : tensor<12x9xf32>) -> tensor<12x9xf32>
+  %p = linalg.matmul ins(%a, %b : tensor<12x7xf32>, tensor<7x9xf32>) outs(%f : tensor<12x9xf32>) -> tensor<12x9xf32>
+  %r = linalg.generic {indexing_maps = [#col, #id2, #id2], iterator_types = ["parallel", "parallel"]}
+      ins(%bias, %p : tensor<9xf32>, tensor<12x9xf32>) outs(%e : tensor<12x9xf32>) {
+  ^bb0(%v: f32, %in: f32, %out: f32):
+    %s = arith.addf %v, %in : f32
+    linalg.yield %s : f32
+  } -> tensor<12x9xf32>
+  %r3 = tensor.expand_shape %r [[0, 1], [2]] output_shape [3, 4, 9] : tensor<12x9xf32> into tensor<3x4x9xf32>
+  return %r3 : tensor<3x4x9xf32>
 }
 
 // One call for the batch.

@@ -8,10 +8,12 @@
 // WORKSPACE: error: workspace needs a number of bytes, 0 or more
 
 // What a product is told: neither operand transposed, m, n and k, the rows'
-// lengths and the batch, alignments, types, math, no bias, its workspace.
+// lengths and the batch, alignments, types, math, whether there is a bias, its
+// workspace.
 // CODE: constant @first__product(dense<[0, 0, 12, 9, 7, 7, 0, 9, 0, 9, 0, 1, 64, 64, 64, 0, 0, 1, 0, 1020, 0, 0, 0, 0, 0, 0, 0, 0]>
 // CODE: constant @second__product(dense<[0, 0, 12, 8, 7, 14, 0, 8, 0, 8, 0, 1, 4, 64, 64, 14, 14, 0, 0, 472, 0,
 // CODE: constant @measured__product(dense<[0, 0, 12, 9, 7, 7, 0, 9, 0, 9, 0, 1, 64, 64, 64, 0, 0, 1, 0, 1020, 0,
+// CODE: constant @biased__product(dense<[0, 0, 12, 9, 7, 7, 0, 9, 0, 9, 0, 1, 64, 64, 64, 0, 0, 1, 1, 1020, 0,
 
 // CHECK-LABEL: func.func private @first(
 // FP32-SAME: baechi.cuda_product = #baechi.cuda_product<math = "fp32", workspace = 1020>
@@ -46,6 +48,22 @@ func.func private @measured(%a: tensor<12x7xf32>, %b: tensor<7x9xf32>) -> tensor
   %e = tensor.empty() : tensor<12x9xf32>
   %f = linalg.fill ins(%zero : f32) outs(%e : tensor<12x9xf32>) -> tensor<12x9xf32>
   %r = linalg.matmul ins(%a, %b : tensor<12x7xf32>, tensor<7x9xf32>) outs(%f : tensor<12x9xf32>) -> tensor<12x9xf32>
+  return %r : tensor<12x9xf32>
+}
+
+// CHECK-LABEL: func.func private @biased(
+// CHECK-SAME: baechi.cuda_product
+func.func private @biased(%a: tensor<12x7xf32>, %b: tensor<7x9xf32>, %c: tensor<9xf32>) -> tensor<12x9xf32> attributes {baechi.kernel} {
+  %zero = arith.constant 0.0 : f32
+  %e = tensor.empty() : tensor<12x9xf32>
+  %f = linalg.fill ins(%zero : f32) outs(%e : tensor<12x9xf32>) -> tensor<12x9xf32>
+  %p = linalg.matmul ins(%a, %b : tensor<12x7xf32>, tensor<7x9xf32>) outs(%f : tensor<12x9xf32>) -> tensor<12x9xf32>
+  %r = linalg.generic {indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (j)>, affine_map<(i, j) -> (i, j)>], iterator_types = ["parallel", "parallel"]}
+      ins(%p, %c : tensor<12x9xf32>, tensor<9xf32>) outs(%e : tensor<12x9xf32>) {
+  ^bb0(%in: f32, %bias: f32, %out: f32):
+    %s = arith.addf %in, %bias : f32
+    linalg.yield %s : f32
+  } -> tensor<12x9xf32>
   return %r : tensor<12x9xf32>
 }
 
