@@ -1,0 +1,61 @@
+//===- SessionImplementation.h - What a session is made of ------*- C++ -*-===//
+//
+// Part of the Baechi project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+#ifndef BAECHI_RUNTIME_CORE_SESSIONIMPLEMENTATION_H
+#define BAECHI_RUNTIME_CORE_SESSIONIMPLEMENTATION_H
+
+#include "Baechi/Runtime/Session.h"
+#include "core/SessionState.h"
+
+#include <memory>
+#include <thread>
+
+namespace baechi::runtime {
+
+class Session::Implementation {
+public:
+  Implementation(std::shared_ptr<SessionState> state, SessionOptions options)
+      : state(std::move(state)), options(std::move(options)) {
+    const Program &program = this->state->program;
+    timeline.devices.resize(program.devices.size());
+    for (size_t i = 0; i < program.devices.size(); ++i)
+      timeline.devices[i].operators.resize(program.devices[i].operators.size());
+    for (const QueueInfo &queue : program.queues)
+      timeline.queues.emplace_back(queue.messages.size());
+  }
+
+  ~Implementation();
+
+  static Expected<std::unique_ptr<Implementation>>
+  create(Program program, const SymbolResolver &resolve, SessionOptions options,
+         std::vector<std::string> inventories);
+  Error start(const std::vector<int> &processors);
+  Error connectRanks();
+  Error step();
+
+  std::shared_ptr<SessionState> state;
+  SessionOptions options;
+  std::vector<std::thread> threads;
+  /// What each rank's devices can lie on.
+  std::vector<std::string> inventories;
+  Timeline timeline;
+  bool usable = true;
+  bool hasResults = false;
+  /// The other ranks have created the session too.
+  bool following = false;
+
+private:
+  Error waitForStart();
+  Error connectDevices();
+  Error superviseStep();
+  void awaitMovers();
+  void record();
+};
+
+} // namespace baechi::runtime
+
+#endif // BAECHI_RUNTIME_CORE_SESSIONIMPLEMENTATION_H
