@@ -9,6 +9,7 @@
 #include "Baechi/Placement/Place.h"
 #include "Baechi/Placement/NativeSolver.h"
 #include "Bounds/Bounds.h"
+#include "Contest.h"
 #include "Grouping/Clusters.h"
 #include "Grouping/Grouping.h"
 #include "Grouping/Steps.h"
@@ -26,7 +27,6 @@
 #include <algorithm>
 #include <chrono>
 #include <exception>
-#include <map>
 
 using namespace baechi::placement;
 
@@ -41,31 +41,16 @@ public:
   Session(const Problem &problem, const PlaceOptions &options,
           PlaceResult &result)
       : problem(problem), options(options), result(result), model(problem),
-        scheduler(model) {}
+        contest(problem, model, options.objective, result.candidates) {}
 
   void run();
 
 private:
-  struct Solution {
-    std::string name;
-    Placement placement;
-    int64_t value = never;
-    std::vector<std::string> notes; ///< shown when it wins
-  };
-
   void begin(const std::string &phase);
   void endPhase();
   void group();
   void bound();
-  void consider(const std::string &name, Assignment device,
-                const std::vector<std::vector<int64_t>> &starts = {},
-                bool mayRepair = true);
-  void keep(Candidate &candidate, Placement placement,
-            std::vector<std::string> notes);
-  void considerAsIs(const std::string &name, Assignment device,
-                    const std::vector<int64_t> &start);
   void runPlacer(const Placer &placer, const LpSolver *solver);
-  std::string overflow(const std::vector<int64_t> &peaks) const;
   std::string noSingleDevice() const;
   void lastResort();
   SearchOptions searchOptions() const;
@@ -78,13 +63,9 @@ private:
   const PlaceOptions &options;
   PlaceResult &result;
   Model model;
-  Scheduler scheduler;
   Coarsening coarsening;
   Model coarse;
-  Solution best;
-  std::vector<Assignment> tried; ///< what was feasible so far
-  /// What did not fit, and what repair made of it; empty: nothing that fits.
-  std::map<Assignment, Assignment> repaired;
+  Contest contest;
   bool isImpossible = false; ///< proven: no placement is valid
   std::chrono::steady_clock::time_point phaseBegin;
 };
@@ -127,111 +108,6 @@ void Session::bound() {
   result.lowerBoundName = bound.name;
 }
 
-/// Larger is earlier.
-std::vector<int64_t> toPriority(const std::vector<int64_t> &start) {
-  int64_t latest = *std::max_element(start.begin(), start.end());
-  std::vector<int64_t> priority;
-  for (int64_t ns : start)
-    priority.push_back(latest - ns);
-  return priority;
-}
-
-/// Schedules an assignment within the memories, repairs it where that is
-/// needed, and keeps the best.
-void Session::consider(const std::string &name, Assignment device,
-                       const std::vector<std::vector<int64_t>> &starts,
-                       bool mayRepair) {
-  Candidate candidate{name};
-  std::vector<std::string> notes;
-  Schedule schedule;
-  std::vector<std::vector<int64_t>> priorities;
-  for (const auto &start : starts)
-    if (!start.empty())
-      priorities.push_back(toPriority(start));
-  bool found = scheduleWithin(scheduler, model, device, schedule, priorities);
-  if (!found && mayRepair) {
-    Assignment before = device;
-    // Placers often agree.
-    auto [it, isNew] = repaired.try_emplace(device);
-    if (isNew && repair(model, device))
-      it->second = device;
-    device = it->second;
-    found = !device.empty() &&
-            scheduleWithin(scheduler, model, device, schedule, priorities);
-    if (found) {
-      int32_t moved = 0;
-      for (int32_t i = 0; i < model.numNodes; ++i)
-        moved += device[i] != before[i];
-      notes.push_back(
-          fmt::format("{}: {} operators were moved to keep the memory limits",
-                      name, moved));
-    }
-  }
-  if (found)
-    keep(candidate, toPlacement(model, device, schedule), std::move(notes));
-  else
-    candidate.problem = "it does not fit the memories";
-  result.candidates.push_back(std::move(candidate));
-}
-
-/// A candidate that is valid: notes its values, and it when it is the best.
-void Session::keep(Candidate &candidate, Placement placement,
-                   std::vector<std::string> notes) {
-  tried.push_back(placement.device);
-  candidate.feasible = true;
-  candidate.makespanNs = placement.makespanNs;
-  candidate.maxLoadNs = maxLoad(model, placement.device);
-  int64_t value = options.objective == Objective::MaxLoad
-                      ? candidate.maxLoadNs
-                      : candidate.makespanNs;
-  if (value < best.value)
-    best = {candidate.name, std::move(placement), value, std::move(notes)};
-}
-
-/// The same without a look at the memories while scheduling, for what is
-/// compared as it is: where it does not fit the candidate says so.
-void Session::considerAsIs(const std::string &name, Assignment device,
-                           const std::vector<int64_t> &start) {
-  Candidate candidate{name};
-  Schedule schedule;
-  std::vector<int64_t> priority;
-  if (!start.empty())
-    priority = toPriority(start);
-  scheduler.run(device, {}, &schedule);
-  if (schedule.makespan == never) {
-    candidate.problem = "two devices that must talk have no link";
-    result.candidates.push_back(std::move(candidate));
-    return;
-  }
-  if (!priority.empty()) {
-    Schedule other;
-    Scheduler::Options scheduling;
-    scheduling.priority = priority;
-    if (scheduler.run(device, scheduling, &other) < schedule.makespan)
-      schedule = std::move(other);
-  }
-  candidate.problem = overflow(schedulePeaks(model, device, schedule));
-  if (candidate.problem.empty()) {
-    keep(candidate, toPlacement(model, device, schedule), {});
-  } else {
-    candidate.makespanNs = schedule.makespan;
-    candidate.maxLoadNs = maxLoad(model, device);
-  }
-  result.candidates.push_back(std::move(candidate));
-}
-
-/// What is above the memories, device by device; empty when nothing is.
-std::string Session::overflow(const std::vector<int64_t> &peaks) const {
-  std::string text;
-  for (int32_t d = 0; d < model.numDevices; ++d)
-    if (peaks[d] > model.deviceMemory(d))
-      text += fmt::format("{} {} of {} on {}", text.empty() ? "it needs" : ",",
-                          sizeText(peaks[d], " bytes"),
-                          sizeText(model.deviceMemory(d)),
-                          problem.machine.devices[d].name);
-  return text;
-}
-
 void Session::runPlacer(const Placer &placer, const LpSolver *solver) {
   std::string name(placer.name);
   begin(name);
@@ -251,10 +127,10 @@ void Session::runPlacer(const Placer &placer, const LpSolver *solver) {
     if (!proposal.variant.empty())
       full += ":" + proposal.variant;
     if (placer.ignoresMemory)
-      considerAsIs(full, std::move(proposal.device), proposal.start);
+      contest.considerAsIs(full, std::move(proposal.device), proposal.start);
     else
-      consider(full, std::move(proposal.device), {proposal.start},
-               /*mayRepair=*/!placer.alone);
+      contest.consider(full, std::move(proposal.device), {proposal.start},
+                       /*mayRepair=*/!placer.alone);
     const Candidate &last = result.candidates.back();
     if (placer.name == "single" && last.feasible &&
         (!result.singleDeviceNs || last.makespanNs < *result.singleDeviceNs))
@@ -288,10 +164,10 @@ void Session::lastResort() {
   begin("packing");
   Assignment packed(model.numNodes);
   findFit(model, packed);
-  consider("packing", packed);
-  if (best.value != never)
+  contest.consider("packing", packed);
+  if (contest.hasSolution())
     return;
-  if (scheduler.run(packed) == never)
+  if (!contest.canTalk(packed))
     result.error = "no placement was found whose devices can all talk where "
                    "they must: add links or a link_default";
   else
@@ -338,7 +214,7 @@ std::vector<std::vector<Unit>> Session::knownGroupings() const {
 
 /// Local search from what was found so far.
 void Session::improve() {
-  if (best.value <= result.lowerBoundNs) {
+  if (contest.solution().value <= result.lowerBoundNs) {
     result.notes.push_back("search: not needed, the lower bound is reached");
     return;
   }
@@ -347,21 +223,22 @@ void Session::improve() {
   forSearch.groupings = knownGroupings();
   if (isSmall(model))
     forSearch.budget = shareOfSearch(options.budget);
-  SearchResult found = search(model, tried, forSearch);
+  SearchResult found = search(model, contest.feasible(), forSearch);
   result.notes.push_back(
       fmt::format("search: {} evaluations on {} merged operators",
                   found.evaluations, found.mergedNodes));
   for (Found &each : found.best)
-    consider("search", std::move(each.device), each.starts);
+    contest.consider("search", std::move(each.device), each.starts);
 }
 
 /// What only a small graph leaves time for.
 void Session::improveSmall() {
-  if (!isSmall(model) || best.value <= result.lowerBoundNs)
+  if (!isSmall(model) || contest.solution().value <= result.lowerBoundNs)
     return;
   begin("orders");
   SmallResult found = searchSmall(
-      model, best.value == never ? nullptr : &best.placement, searchOptions());
+      model, !contest.hasSolution() ? nullptr : &contest.solution().placement,
+      searchOptions());
   result.notes.push_back(fmt::format(
       "orders: {} evaluations, exact search: {} nodes{}", found.evaluations,
       found.nodes, found.isComplete ? ", nothing is better" : ""));
@@ -371,14 +248,15 @@ void Session::improveSmall() {
   }
   if (found.placement) {
     Candidate candidate{found.name};
-    keep(candidate, std::move(*found.placement), {});
+    contest.keep(candidate, std::move(*found.placement), {});
     result.candidates.push_back(std::move(candidate));
   }
-  isImpossible = found.isComplete && best.value == never;
+  isImpossible = found.isComplete && !contest.hasSolution();
 }
 
 void Session::accept() {
   begin("verify");
+  Solution &best = contest.solution();
   auto violations = verify(problem, best.placement, &result.usage);
   if (!violations.empty()) {
     result.error = "internal error: the placement that '" + best.name +
@@ -417,7 +295,7 @@ void Session::run() {
   }
   if (asked.alone) {
     // What was asked for and nothing else.
-    if (best.value != never)
+    if (contest.hasSolution())
       accept();
     else if (asked.ignoresMemory)
       result.error = fmt::format("the placement of '{}' is not valid: {}",
@@ -438,23 +316,23 @@ void Session::run() {
     // Groups can hide a good split of a small graph.
     begin("metf:operators");
     EarliestStart found = earliestStart(model);
-    consider("metf:operators", std::move(found.device), {found.start});
+    contest.consider("metf:operators", std::move(found.device), {found.start});
   }
   if (!pure && options.objective == Objective::Makespan) {
     constexpr size_t few = 3;
     begin("metf:varied");
     for (EarliestStart &found :
          variedStarts(model, few, options.seed, options.budget))
-      consider("metf:varied", std::move(found.device), {found.start},
-               /*mayRepair=*/false);
+      contest.consider("metf:varied", std::move(found.device), {found.start},
+                       /*mayRepair=*/false);
   }
   if (!pure) {
     improve();
     improveSmall();
   }
-  if (best.value == never && result.error.empty())
+  if (!contest.hasSolution() && result.error.empty())
     lastResort();
-  if (best.value != never)
+  if (contest.hasSolution())
     accept();
   endPhase();
 }

@@ -1,0 +1,115 @@
+//===- Contest.cpp - The best of what was proposed --------------*- C++ -*-===//
+//
+// Part of the Baechi project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Contest.h"
+#include "Baechi/Placement/Place.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+using namespace baechi::placement;
+
+/// Larger is earlier.
+static std::vector<int64_t> toPriority(const std::vector<int64_t> &start) {
+  int64_t latest = *std::max_element(start.begin(), start.end());
+  std::vector<int64_t> priority;
+  for (int64_t ns : start)
+    priority.push_back(latest - ns);
+  return priority;
+}
+
+void Contest::consider(const std::string &name, Assignment device,
+                       const std::vector<std::vector<int64_t>> &starts,
+                       bool mayRepair) {
+  Candidate candidate{name};
+  std::vector<std::string> notes;
+  Schedule schedule;
+  std::vector<std::vector<int64_t>> priorities;
+  for (const auto &start : starts)
+    if (!start.empty())
+      priorities.push_back(toPriority(start));
+  bool found = scheduleWithin(scheduler, model, device, schedule, priorities);
+  if (!found && mayRepair) {
+    Assignment before = device;
+    // Placers often agree.
+    auto [it, isNew] = repaired.try_emplace(device);
+    if (isNew && repair(model, device))
+      it->second = device;
+    device = it->second;
+    found = !device.empty() &&
+            scheduleWithin(scheduler, model, device, schedule, priorities);
+    if (found) {
+      int32_t moved = 0;
+      for (int32_t i = 0; i < model.numNodes; ++i)
+        moved += device[i] != before[i];
+      notes.push_back(
+          fmt::format("{}: {} operators were moved to keep the memory limits",
+                      name, moved));
+    }
+  }
+  if (found)
+    keep(candidate, toPlacement(model, device, schedule), std::move(notes));
+  else
+    candidate.problem = "it does not fit the memories";
+  candidates.push_back(std::move(candidate));
+}
+
+void Contest::keep(Candidate &candidate, Placement placement,
+                   std::vector<std::string> notes) {
+  tried.push_back(placement.device);
+  candidate.feasible = true;
+  candidate.makespanNs = placement.makespanNs;
+  candidate.maxLoadNs = maxLoad(model, placement.device);
+  int64_t value = objective == Objective::MaxLoad ? candidate.maxLoadNs
+                                                  : candidate.makespanNs;
+  if (value < best.value)
+    best = {candidate.name, std::move(placement), value, std::move(notes)};
+}
+
+void Contest::considerAsIs(const std::string &name, Assignment device,
+                           const std::vector<int64_t> &start) {
+  Candidate candidate{name};
+  Schedule schedule;
+  std::vector<int64_t> priority;
+  if (!start.empty())
+    priority = toPriority(start);
+  scheduler.run(device, {}, &schedule);
+  if (schedule.makespan == never) {
+    candidate.problem = "two devices that must talk have no link";
+    candidates.push_back(std::move(candidate));
+    return;
+  }
+  if (!priority.empty()) {
+    Schedule other;
+    Scheduler::Options scheduling;
+    scheduling.priority = priority;
+    if (scheduler.run(device, scheduling, &other) < schedule.makespan)
+      schedule = std::move(other);
+  }
+  candidate.problem = overflow(schedulePeaks(model, device, schedule));
+  if (candidate.problem.empty()) {
+    keep(candidate, toPlacement(model, device, schedule), {});
+  } else {
+    candidate.makespanNs = schedule.makespan;
+    candidate.maxLoadNs = maxLoad(model, device);
+  }
+  candidates.push_back(std::move(candidate));
+}
+
+/// What is above the memories, device by device; empty when nothing is.
+std::string Contest::overflow(const std::vector<int64_t> &peaks) const {
+  std::string text;
+  for (int32_t d = 0; d < model.numDevices; ++d)
+    if (peaks[d] > model.deviceMemory(d))
+      text += fmt::format("{} {} of {} on {}", text.empty() ? "it needs" : ",",
+                          sizeText(peaks[d], " bytes"),
+                          sizeText(model.deviceMemory(d)),
+                          problem.machine.devices[d].name);
+  return text;
+}

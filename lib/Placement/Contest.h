@@ -1,0 +1,80 @@
+//===- Contest.h - The best of what was proposed ----------------*- C++ -*-===//
+//
+// Part of the Baechi project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+#ifndef BAECHI_LIB_PLACEMENT_CONTEST_H
+#define BAECHI_LIB_PLACEMENT_CONTEST_H
+
+#include "Baechi/Placement/Place.h"
+#include "Memory/Memory.h"
+#include "Schedule/Schedule.h"
+
+#include <map>
+#include <string>
+#include <vector>
+
+namespace baechi::placement {
+
+/// A placement with the name of what found it.
+struct Solution {
+  std::string name;
+  Placement placement;
+  int64_t value = never;
+  std::vector<std::string> notes; ///< shown when it wins
+};
+
+/// Schedules the assignments that placers and searches propose, and keeps the
+/// best one that is within the memories.
+class Contest {
+public:
+  /// \p candidates: gets one of each proposal, with its values or what is
+  /// wrong with it.
+  Contest(const Problem &problem, const Model &model, Objective objective,
+          std::vector<Candidate> &candidates)
+      : problem(problem), model(model), objective(objective),
+        candidates(candidates), scheduler(model) {}
+
+  /// Schedules an assignment within the memories, in the orders of \p starts
+  /// (ns) too, and repairs it where that is needed.
+  void consider(const std::string &name, Assignment device,
+                const std::vector<std::vector<int64_t>> &starts = {},
+                bool mayRepair = true);
+  /// The same without a look at the memories while scheduling, for what is
+  /// compared as it is: where it does not fit the candidate says so.
+  void considerAsIs(const std::string &name, Assignment device,
+                    const std::vector<int64_t> &start);
+  /// A placement that is valid: notes its values, and it when it is the best.
+  void keep(Candidate &candidate, Placement placement,
+            std::vector<std::string> notes);
+
+  /// False before the first valid one.
+  bool hasSolution() const { return best.value != never; }
+  Solution &solution() { return best; }
+  const Solution &solution() const { return best; }
+  /// The valid assignments.
+  const std::vector<Assignment> &feasible() const { return tried; }
+  /// Whether all devices can talk where this assignment lets them.
+  bool canTalk(const Assignment &device) {
+    return scheduler.run(device) != never;
+  }
+
+private:
+  std::string overflow(const std::vector<int64_t> &peaks) const;
+
+  const Problem &problem;
+  const Model &model;
+  Objective objective;
+  std::vector<Candidate> &candidates;
+  Scheduler scheduler;
+  Solution best;
+  std::vector<Assignment> tried;
+  /// What did not fit, and what repair made of it; empty: nothing that fits.
+  std::map<Assignment, Assignment> repaired;
+};
+
+} // namespace baechi::placement
+
+#endif // BAECHI_LIB_PLACEMENT_CONTEST_H
