@@ -60,7 +60,7 @@ _CHANGES = {
     "inception-tiny": {"dropout": 0.1, "learning_rate": 1e-3},
     "resnet-tiny": {"learning_rate": 1e-3},
     "inception-small": {"learning_rate": 1e-3},
-    "resnet-small": {"learning_rate": 1e-4},
+    "resnet-small": {"learning_rate": 2e-5},
     "mlp-small": {"learning_rate": 1e-5},
     "gnmt-small": {"learning_rate": 0.5},
     "convnet-small": {"learning_rate": 5e-3},
