@@ -14,10 +14,6 @@ step = baechi.torch.compile_step(model, torch.nn.functional.mse_loss, optimizer,
 x, y = torch.randn(256, 64), torch.randn(256, 8)
 for i in range(50):
     loss = step(x, y)
-    if i % 10 == 0:
-        print(f"step {i:2}: loss {loss.item():.4f}")
-print(step.report())
-
-# The trained model, for inference on the same devices.
-with torch.no_grad():
+print(f"step {i}: loss {loss.item():.4f}", step.report(), sep="\n")
+with torch.no_grad():  # the trained model, for inference on the same devices
     print(torch.compile(model, backend="baechi", options={"machine": "host:2"})(x).shape)

@@ -306,7 +306,7 @@ def test_the_example_runs(tmp_path):
         env=environment,
     )
     assert done.returncode == 0, done.stderr
-    assert "step 40: loss 0." in done.stdout and "measured" in done.stdout
+    assert "step 49: loss 0." in done.stdout and "measured" in done.stdout
     assert (tmp_path / "baechi" / "profile.json").exists()
 
 
