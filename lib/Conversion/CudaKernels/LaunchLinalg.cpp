@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Mapping.h"
+#include "Selection.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "llvm/Support/MathExtras.h"
 
@@ -160,8 +161,11 @@ void baechi::launchSums(OpBuilder &builder, linalg::GenericOp op,
   LoopOrder order(op);
   if (order.outputs == 0)
     return;
-  bool canSplit = order.terms > kTermsOfLane && !combiners(op).empty();
-  SumShares shares = shareSums(order, canSplit);
+  bool isLong = order.terms > kTermsOfLane;
+  bool canSplit = isLong && !combiners(op).empty();
+  std::optional<Selection> selection =
+      isLong ? matchSelection(op, starts) : std::nullopt;
+  SumShares shares = shareSums(order, canSplit || selection);
   int64_t blocks = llvm::divideCeil(order.outputs, shares.outputs);
   int64_t parts = std::min(order.terms / (shares.lanes * kTermsOfBlock),
                            kManyBlocks / blocks);
@@ -169,16 +173,20 @@ void baechi::launchSums(OpBuilder &builder, linalg::GenericOp op,
     return launchSplitSums(builder, op, order, shares, parts, starts, executor);
 
   LaunchCode code(builder, op.getLoc(), executor, blocks, kBlockThreads);
-  sumOutputs(
-      code, op, order, shares, code.mul(code.block, shares.outputs),
-      code.index(0), code.index(order.terms),
-      [&](ValueRange output) {
-        return startValues(
-            code, op, joinIndices(order, output, zeros(code, order)), starts);
-      },
-      [&](Value, ValueRange output, ValueRange sums) {
-        storeResults(code, op, joinIndices(order, output, zeros(code, order)),
-                     sums);
-      });
+  auto pointOf = [&](ValueRange output) {
+    return joinIndices(order, output, zeros(code, order));
+  };
+  auto start = [&](ValueRange output) {
+    return startValues(code, op, pointOf(output), starts);
+  };
+  auto finish = [&](Value, ValueRange output, ValueRange sums) {
+    storeResults(code, op, pointOf(output), sums);
+  };
+  Value first = code.mul(code.block, shares.outputs);
+  if (selection && shares.lanes > 1)
+    selectOutputs(code, op, order, *selection, shares, first, start, finish);
+  else
+    sumOutputs(code, op, order, shares, first, code.index(0),
+               code.index(order.terms), start, finish);
   code.finish();
 }

@@ -46,7 +46,11 @@ LoopOrder::LoopOrder(linalg::GenericOp op) {
       dimSizes.push_back(sizes[dim]);
   };
   order(parallel, true, parallelSizes);
-  order(sums, false, sumSizes);
+  if (combiners(op).empty()) // Which comes first may matter.
+    for (unsigned dim : sums)
+      sumSizes.push_back(sizes[dim]);
+  else
+    order(sums, false, sumSizes);
 
   // Which operand is read most, and along what it is contiguous.
   int64_t most = 0;

@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "LinalgCode.h"
+#include "Selection.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "llvm/Support/MathExtras.h"
@@ -126,6 +126,78 @@ void baechi::sumOutputs(
   llvm::for_each(parts, [&](Value part) { code.release(part); });
 }
 
+void baechi::selectOutputs(
+    LaunchCode &code, linalg::GenericOp op, const LoopOrder &order,
+    const Selection &selection, const SumShares &shares, Value firstOutput,
+    function_ref<SmallVector<Value>(ValueRange)> start,
+    function_ref<void(Value, ValueRange, ValueRange)> finish) {
+  SmallVector<Value> parts;
+  for (Value init : op.getDpsInits())
+    parts.push_back(code.shared(MemRefType::get(
+        {code.threads}, cast<MemRefType>(init.getType()).getElementType())));
+  auto isOutput = [&](const Place &place) {
+    return code.less(code.add(firstOutput, place.output),
+                     code.index(order.outputs));
+  };
+  auto load = [&](Value thread) {
+    return llvm::map_to_vector(parts, [&](Value part) -> Value {
+      return memref::LoadOp::create(code.builder, code.loc, part, thread);
+    });
+  };
+  auto store = [&](Value thread, ValueRange values) {
+    for (auto [part, value] : llvm::zip_equal(parts, values))
+      memref::StoreOp::create(code.builder, code.loc, value, part, thread);
+  };
+  // Lanes without terms hold the start, which changes nothing.
+  int64_t terms = llvm::divideCeil(order.terms, shares.lanes);
+  code.section([&](Value thread) {
+    Place place = placeOf(code, shares, thread);
+    code.when(isOutput(place), [&] {
+      SmallVector<Value> at = code.delinearize(
+          code.add(firstOutput, place.output), order.parallelSizes);
+      Value from = code.mul(place.lane, terms);
+      Value to = code.minimum(code.add(from, code.index(terms)),
+                              code.index(order.terms));
+      store(thread, sumTerms(code, op, order, at, from, to, 1, start(at)));
+    });
+  });
+  // Neighbours first: the terms stay in their order.
+  int64_t apart = shares.lanesAreNeighbours ? 1 : shares.outputs;
+  for (int64_t lanes = 2; lanes <= shares.lanes; lanes *= 2)
+    code.section([&](Value thread) {
+      Place place = placeOf(code, shares, thread);
+      Value first = arith::CmpIOp::create(
+          code.builder, code.loc, arith::CmpIPredicate::eq,
+          code.rem(place.lane, lanes), code.index(0));
+      Value mine =
+          arith::AndIOp::create(code.builder, code.loc, isOutput(place), first);
+      code.when(mine, [&] {
+        IRMapping values;
+        values.map(op.getRegionOutputArgs(), load(thread));
+        Value other = code.add(thread, code.index(lanes / 2 * apart));
+        values.map(selection.terms, load(other));
+        for (Operation *step : selection.steps) {
+          for (Value operand : step->getOperands())
+            if (!op.getRegion().isAncestor(operand.getParentRegion()))
+              values.map(operand, code.value(operand));
+            else if (Operation *constant =
+                         operand.getDefiningOp<arith::ConstantOp>();
+                     constant && !values.contains(operand))
+              code.builder.clone(*constant, values);
+          code.builder.clone(*step, values);
+        }
+        SmallVector<Value> results = llvm::map_to_vector(
+            op.getBody()->getTerminator()->getOperands(),
+            [&](Value yielded) { return values.lookup(yielded); });
+        if (lanes < shares.lanes)
+          return store(thread, results);
+        Value output = code.add(firstOutput, place.output);
+        finish(output, code.delinearize(output, order.parallelSizes), results);
+      });
+    });
+  llvm::for_each(parts, [&](Value part) { code.release(part); });
+}
+
 static void executeElementwise(LaunchCode &code, linalg::GenericOp op,
                                const LoopOrder &order,
                                const StartValues &starts) {
@@ -156,7 +228,8 @@ void baechi::executeInBlock(LaunchCode &code, linalg::GenericOp op,
   SumShares shares;
   shares.lanesAreNeighbours = order.rowsAreSums;
   // Short sums, and those that only go in order, are one thread's.
-  if (order.terms > 4 && !combiners(op).empty()) {
+  std::optional<Selection> selection = matchSelection(op, starts);
+  if (order.terms > 4 && (selection || !combiners(op).empty())) {
     int64_t most = llvm::bit_floor<uint64_t>(
         std::max<int64_t>(1, code.threads / order.outputs));
     if (order.rowsAreSums)
@@ -165,18 +238,22 @@ void baechi::executeInBlock(LaunchCode &code, linalg::GenericOp op,
         most, llvm::bit_ceil<uint64_t>(llvm::divideCeil(order.terms, 2)));
   }
   shares.outputs = code.threads / shares.lanes;
+  auto pointOf = [&](ValueRange output) {
+    SmallVector<Value> none(order.sums.size(), code.index(0));
+    return joinIndices(order, output, none);
+  };
+  auto start = [&](ValueRange output) {
+    return startValues(code, op, pointOf(output), starts);
+  };
+  auto finish = [&](Value, ValueRange output, ValueRange sums) {
+    storeResults(code, op, pointOf(output), sums);
+  };
   auto batch = [&](Value first) {
-    sumOutputs(
-        code, op, order, shares, first, code.index(0), code.index(order.terms),
-        [&](ValueRange output) {
-          SmallVector<Value> none(order.sums.size(), code.index(0));
-          return startValues(code, op, joinIndices(order, output, none),
-                             starts);
-        },
-        [&](Value, ValueRange output, ValueRange sums) {
-          SmallVector<Value> none(order.sums.size(), code.index(0));
-          storeResults(code, op, joinIndices(order, output, none), sums);
-        });
+    if (selection && shares.lanes > 1)
+      selectOutputs(code, op, order, *selection, shares, first, start, finish);
+    else
+      sumOutputs(code, op, order, shares, first, code.index(0),
+                 code.index(order.terms), start, finish);
   };
   if (order.outputs <= shares.outputs)
     return batch(code.index(0));

@@ -127,10 +127,13 @@ func.func private @maximum(%x: tensor<999x1001xf32>) -> tensor<f32> attributes {
   return %r : tensor<f32>
 }
 
-// The position of a maximum is one thread's.
+// The position of a maximum: parts in order, then a tree of neighbours. (The
+// element of 50 is one of 16 lanes' four.)
 // CHECK-LABEL: func.func private @argmax(
-// CHECK-NOT: gpu.barrier
+// CHECK: gpu.launch {{.*}} workgroup(%{{.*}} : memref<256xf32, #gpu.address_space<workgroup>>, %{{.*}} : memref<256xi32, #gpu.address_space<workgroup>>)
 // CHECK: scf.for
+// CHECK: arith.cmpf ogt
+// CHECK-COUNT-4: gpu.barrier
 // CHECK: memref.store %{{.*}} : memref<7xi32>
 func.func private @argmax(%x: tensor<7x50xf32>) -> (tensor<7xf32>, tensor<7xi32>) attributes {baechi.kernel} {
   %z = arith.constant 0xFF800000 : f32
@@ -148,6 +151,139 @@ func.func private @argmax(%x: tensor<7x50xf32>) -> (tensor<7xf32>, tensor<7xi32>
     %v = arith.select %more, %in, %out : f32
     %w = arith.select %more, %k, %at : i32
     linalg.yield %v, %w : f32, i32
+  } -> (tensor<7xf32>, tensor<7xi32>)
+  return %r#0, %r#1 : tensor<7xf32>, tensor<7xi32>
+}
+
+// As JAX writes it: the first of the largest, or of those that are no numbers.
+// CHECK-LABEL: func.func private @argmax_of_ties(
+// CHECK: gpu.launch {{.*}} workgroup(
+// CHECK: gpu.barrier
+// CHECK: return
+func.func private @argmax_of_ties(%x: tensor<7x301xf32>) -> (tensor<7xf32>, tensor<7xi32>) attributes {baechi.kernel} {
+  %z = arith.constant 0xFF800000 : f32
+  %i0 = arith.constant 0 : i32
+  %many = arith.constant 16.0 : f32
+  %nan = arith.constant 0x7FC00000 : f32
+  %neg = arith.constant 11.0 : f32
+  %e = tensor.empty() : tensor<7xf32>
+  %ei = tensor.empty() : tensor<7xi32>
+  %f = linalg.fill ins(%z : f32) outs(%e : tensor<7xf32>) -> tensor<7xf32>
+  %fi = linalg.fill ins(%i0 : i32) outs(%ei : tensor<7xi32>) -> tensor<7xi32>
+  %r:2 = linalg.generic {indexing_maps = [#id2, #row, #row], iterator_types = ["parallel", "reduction"]}
+      ins(%x : tensor<7x301xf32>) outs(%f, %fi : tensor<7xf32>, tensor<7xi32>) {
+  ^bb0(%in: f32, %out: f32, %at: i32):
+    %s = arith.mulf %in, %many : f32
+    %v = math.floor %s : f32
+    %bad = arith.cmpf oeq, %v, %neg : f32
+    %t = arith.select %bad, %nan, %v : f32
+    %j = linalg.index 1 : index
+    %k = arith.index_cast %j : index to i32
+    %more = arith.cmpf ogt, %out, %t : f32
+    %no = arith.cmpf une, %out, %out : f32
+    %keep = arith.ori %more, %no : i1
+    %equal = arith.cmpf oeq, %out, %t : f32
+    %before = arith.cmpi slt, %at, %k : i32
+    %tie = arith.andi %equal, %before : i1
+    %keepi = arith.ori %keep, %tie : i1
+    %w = arith.select %keep, %out, %t : f32
+    %wi = arith.select %keepi, %at, %k : i32
+    linalg.yield %w, %wi : f32, i32
+  } -> (tensor<7xf32>, tensor<7xi32>)
+  return %r#0, %r#1 : tensor<7xf32>, tensor<7xi32>
+}
+
+// What is no number is left out.
+// CHECK-LABEL: func.func private @argmin_of_numbers(
+// CHECK: gpu.launch {{.*}} workgroup(
+// CHECK: gpu.barrier
+// CHECK: return
+func.func private @argmin_of_numbers(%x: tensor<7x301xf32>) -> (tensor<7xf32>, tensor<7xi32>) attributes {baechi.kernel} {
+  %z = arith.constant 0x7F800000 : f32
+  %i0 = arith.constant 0 : i32
+  %many = arith.constant 16.0 : f32
+  %nan = arith.constant 0x7FC00000 : f32
+  %neg = arith.constant -12.0 : f32
+  %e = tensor.empty() : tensor<7xf32>
+  %ei = tensor.empty() : tensor<7xi32>
+  %f = linalg.fill ins(%z : f32) outs(%e : tensor<7xf32>) -> tensor<7xf32>
+  %fi = linalg.fill ins(%i0 : i32) outs(%ei : tensor<7xi32>) -> tensor<7xi32>
+  %r:2 = linalg.generic {indexing_maps = [#id2, #row, #row], iterator_types = ["parallel", "reduction"]}
+      ins(%x : tensor<7x301xf32>) outs(%f, %fi : tensor<7xf32>, tensor<7xi32>) {
+  ^bb0(%in: f32, %out: f32, %at: i32):
+    %s = arith.mulf %in, %many : f32
+    %v = math.floor %s : f32
+    %bad = arith.cmpf oeq, %v, %neg : f32
+    %t = arith.select %bad, %nan, %v : f32
+    %j = linalg.index 1 : index
+    %k = arith.index_cast %j : index to i32
+    %less = arith.cmpf olt, %t, %out : f32
+    %w = arith.select %less, %t, %out : f32
+    %wi = arith.select %less, %k, %at : i32
+    linalg.yield %w, %wi : f32, i32
+  } -> (tensor<7xf32>, tensor<7xi32>)
+  return %r#0, %r#1 : tensor<7xf32>, tensor<7xi32>
+}
+
+// Rows and columns, in the loops' order, not the memory's.
+// CHECK-LABEL: func.func private @argmax_of_both(
+// CHECK: gpu.launch {{.*}} workgroup(
+// CHECK: gpu.barrier
+// CHECK: return
+func.func private @argmax_of_both(%x: tensor<300x7xf32>) -> (tensor<f32>, tensor<i32>) attributes {baechi.kernel} {
+  %z = arith.constant 0xFF800000 : f32
+  %i0 = arith.constant 0 : i32
+  %many = arith.constant 16.0 : f32
+  %nan = arith.constant 0x7FC00000 : f32
+  %neg = arith.constant -12.0 : f32
+  %e = tensor.empty() : tensor<f32>
+  %ei = tensor.empty() : tensor<i32>
+  %f = linalg.fill ins(%z : f32) outs(%e : tensor<f32>) -> tensor<f32>
+  %fi = linalg.fill ins(%i0 : i32) outs(%ei : tensor<i32>) -> tensor<i32>
+  %r:2 = linalg.generic {indexing_maps = [#t, #none, #none], iterator_types = ["reduction", "reduction"]}
+      ins(%x : tensor<300x7xf32>) outs(%f, %fi : tensor<f32>, tensor<i32>) {
+  ^bb0(%in: f32, %out: f32, %at: i32):
+    %s = arith.mulf %in, %many : f32
+    %v = math.floor %s : f32
+    %i = linalg.index 0 : index
+    %j = linalg.index 1 : index
+    %n = arith.constant 7 : index
+    %row = arith.muli %j, %n : index
+    %number = arith.addi %row, %i : index
+    %k = arith.index_cast %number : index to i32
+    %more = arith.cmpf ogt, %v, %out : f32
+    %w = arith.select %more, %v, %out : f32
+    %wi = arith.select %more, %k, %at : i32
+    linalg.yield %w, %wi : f32, i32
+  } -> (tensor<f32>, tensor<i32>)
+  return %r#0, %r#1 : tensor<f32>, tensor<i32>
+}
+
+// Which differs from the one before: not of parts.
+// CHECK-LABEL: func.func private @last_change(
+// CHECK-NOT: gpu.barrier
+// CHECK: return
+func.func private @last_change(%x: tensor<7x301xf32>) -> (tensor<7xf32>, tensor<7xi32>) attributes {baechi.kernel} {
+  %z = arith.constant 0xFF800000 : f32
+  %i0 = arith.constant 0 : i32
+  %many = arith.constant 16.0 : f32
+  %nan = arith.constant 0x7FC00000 : f32
+  %neg = arith.constant -12.0 : f32
+  %e = tensor.empty() : tensor<7xf32>
+  %ei = tensor.empty() : tensor<7xi32>
+  %f = linalg.fill ins(%z : f32) outs(%e : tensor<7xf32>) -> tensor<7xf32>
+  %fi = linalg.fill ins(%i0 : i32) outs(%ei : tensor<7xi32>) -> tensor<7xi32>
+  %r:2 = linalg.generic {indexing_maps = [#id2, #row, #row], iterator_types = ["parallel", "reduction"]}
+      ins(%x : tensor<7x301xf32>) outs(%f, %fi : tensor<7xf32>, tensor<7xi32>) {
+  ^bb0(%in: f32, %out: f32, %at: i32):
+    %s = arith.mulf %in, %many : f32
+    %v = math.floor %s : f32
+    %j = linalg.index 1 : index
+    %k = arith.index_cast %j : index to i32
+    %other = arith.cmpf une, %v, %out : f32
+    %w = arith.select %other, %v, %out : f32
+    %wi = arith.select %other, %k, %at : i32
+    linalg.yield %w, %wi : f32, i32
   } -> (tensor<7xf32>, tensor<7xi32>)
   return %r#0, %r#1 : tensor<7xf32>, tensor<7xi32>
 }
