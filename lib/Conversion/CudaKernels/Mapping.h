@@ -26,6 +26,15 @@ mlir::LogicalResult normalize(mlir::func::FuncOp kernel, StartValues &starts);
 /// Whether the iterations of `loop` touch nothing that another one writes.
 bool isParallel(mlir::scf::ForOp loop);
 
+/// The columns of all rows that `loop` changes, when its iterations leave each
+/// to itself; nothing when a block would do more side by side.
+std::optional<int64_t> independentColumns(mlir::scf::ForOp loop);
+
+/// Writes a launch that executes `loop`, which has so many independent columns.
+void launchColumns(mlir::OpBuilder &builder, mlir::scf::ForOp loop,
+                   int64_t columns, mlir::func::FuncOp kernel,
+                   Executor executor);
+
 /// Replaces the work of a bufferized kernel by launches.
 mlir::LogicalResult mapKernel(mlir::func::FuncOp kernel, Executor executor);
 

@@ -361,16 +361,19 @@ func.func private @gather(%table: tensor<11x6xf32>, %ids: tensor<4xi32>) -> tens
   return %r : tensor<4x6xf32>
 }
 
-// The rows may be the same: one block, in order, columns side by side.
+// The rows may be the same: a thread a column, which takes them in order.
 // CHECK-LABEL: func.func private @scatter_add(
 // CHECK: gpu.launch
-// CHECK: %[[ONE:.*]] = arith.constant 1 : index
-// CHECK: gpu.launch blocks({{.*}}) in (%{{.*}} = %{{.*}}, %{{.*}} = %{{.*}}, %{{.*}} = %{{.*}})
+// CHECK-DAG: %[[BLOCKS:.*]] = arith.constant 2 : index
+// CHECK-DAG: %[[THREADS:.*]] = arith.constant 64 : index
+// CHECK: gpu.launch blocks({{.*}}) in (%{{.*}} = %[[BLOCKS]], {{.*}}) threads({{.*}}) in (%{{.*}} = %[[THREADS]],
+// CHECK: arith.cmpi ult
 // CHECK: scf.for
 // CHECK: memref.load %{{.*}} : memref<4xi32>
-// CHECK: gpu.barrier
+// CHECK-NOT: gpu.barrier
 // CHECK: arith.addf
-// CHECK: gpu.barrier
+// CHECK-NOT: gpu.barrier
+// CHECK: return
 func.func private @scatter_add(%into: tensor<11x70xf32>, %ids: tensor<4xi32>, %rows: tensor<4x70xf32>) -> tensor<11x70xf32> attributes {baechi.kernel} {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
@@ -382,6 +385,64 @@ func.func private @scatter_add(%into: tensor<11x70xf32>, %ids: tensor<4xi32>, %r
     %old = tensor.extract_slice %out[%at, 0] [1, 70] [1, 1] : tensor<11x70xf32> to tensor<1x70xf32>
     %sum = linalg.add ins(%old, %new : tensor<1x70xf32>, tensor<1x70xf32>) outs(%old : tensor<1x70xf32>) -> tensor<1x70xf32>
     %ins = tensor.insert_slice %sum into %out[%at, 0] [1, 70] [1, 1] : tensor<1x70xf32> into tensor<11x70xf32>
+    scf.yield %ins : tensor<11x70xf32>
+  }
+  return %r : tensor<11x70xf32>
+}
+
+// What a row depends on of another column: one block.
+// CHECK-LABEL: func.func private @scatter_reversed(
+// CHECK: %[[ONE:.*]] = arith.constant 1 : index
+// CHECK: gpu.launch blocks({{.*}}) in (%{{.*}} = %{{.*}}, %{{.*}} = %{{.*}}, %{{.*}} = %{{.*}})
+// CHECK: memref.load %{{.*}} : memref<4xi32>
+// CHECK: gpu.barrier
+// CHECK: arith.addf
+// CHECK: gpu.barrier
+// CHECK: return
+func.func private @scatter_reversed(%into: tensor<11x70xf32>, %ids: tensor<4xi32>) -> tensor<11x70xf32> attributes {baechi.kernel} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c4 = arith.constant 4 : index
+  %r = scf.for %i = %c0 to %c4 step %c1 iter_args(%out = %into) -> tensor<11x70xf32> {
+    %id = tensor.extract %ids[%i] : tensor<4xi32>
+    %at = arith.index_cast %id : i32 to index
+    %left = tensor.extract_slice %out[%at, 0] [1, 60] [1, 1] : tensor<11x70xf32> to tensor<1x60xf32>
+    %right = tensor.extract_slice %out[%i, 10] [1, 60] [1, 1] : tensor<11x70xf32> to tensor<1x60xf32>
+    %e = tensor.empty() : tensor<1x60xf32>
+    %sum = linalg.add ins(%left, %right : tensor<1x60xf32>, tensor<1x60xf32>) outs(%e : tensor<1x60xf32>) -> tensor<1x60xf32>
+    %ins = tensor.insert_slice %sum into %out[%at, 0] [1, 60] [1, 1] : tensor<1x60xf32> into tensor<11x70xf32>
+    scf.yield %ins : tensor<11x70xf32>
+  }
+  return %r : tensor<11x70xf32>
+}
+
+// Windows of two lines, with a buffer of their own.
+// CHECK-LABEL: func.func private @scatter_lines(
+// CHECK: scf.for
+// CHECK: scf.for
+// CHECK-NOT: gpu.barrier
+// CHECK: return
+func.func private @scatter_lines(%into: tensor<11x70xf32>, %ids: tensor<4xi32>, %rows: tensor<4x2x70xf32>) -> tensor<11x70xf32> attributes {baechi.kernel} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c4 = arith.constant 4 : index
+  %last = arith.constant 9 : i32
+  %r = scf.for %i = %c0 to %c4 step %c1 iter_args(%out = %into) -> tensor<11x70xf32> {
+    %id = tensor.extract %ids[%i] : tensor<4xi32>
+    %inside = arith.cmpi ule, %id, %last : i32
+    %some = arith.minui %id, %last : i32
+    %at = arith.index_cast %some : i32 to index
+    %new = tensor.extract_slice %rows[%i, 0, 0] [1, 2, 70] [1, 1, 1] : tensor<4x2x70xf32> to tensor<2x70xf32>
+    %old = tensor.extract_slice %out[%at, 0] [2, 70] [1, 1] : tensor<11x70xf32> to tensor<2x70xf32>
+    %e = tensor.empty() : tensor<2x70xf32>
+    %sum = linalg.generic {indexing_maps = [#id2, #id2, #id2], iterator_types = ["parallel", "parallel"]}
+        ins(%old, %new : tensor<2x70xf32>, tensor<2x70xf32>) outs(%e : tensor<2x70xf32>) {
+    ^bb0(%a: f32, %b: f32, %o: f32):
+      %s = arith.addf %a, %b : f32
+      %w = arith.select %inside, %s, %a : f32
+      linalg.yield %w : f32
+    } -> tensor<2x70xf32>
+    %ins = tensor.insert_slice %sum into %out[%at, 0] [2, 70] [1, 1] : tensor<2x70xf32> into tensor<11x70xf32>
     scf.yield %ins : tensor<11x70xf32>
   }
   return %r : tensor<11x70xf32>
