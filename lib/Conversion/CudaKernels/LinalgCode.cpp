@@ -85,8 +85,8 @@ static SmallVector<Value> elementOf(LaunchCode &code, AffineMap map,
       *affine::expandAffineMap(code.builder, code.loc, map, indices));
 }
 
-static Value loadOperand(LaunchCode &code, linalg::GenericOp op,
-                         OpOperand &operand, ValueRange indices) {
+Value baechi::loadOperand(LaunchCode &code, linalg::GenericOp op,
+                          OpOperand &operand, ValueRange indices) {
   Value value = code.value(operand.get());
   if (!isa<MemRefType>(value.getType()))
     return value;
@@ -96,12 +96,15 @@ static Value loadOperand(LaunchCode &code, linalg::GenericOp op,
 }
 
 SmallVector<Value> baechi::evaluate(LaunchCode &code, linalg::GenericOp op,
-                                    ValueRange indices, ValueRange held) {
+                                    ValueRange indices, ValueRange held,
+                                    OpOperand *read, Value value) {
   OpBuilder &builder = code.builder;
   IRMapping scalars;
   for (OpOperand &operand : op->getOpOperands()) {
     BlockArgument argument = op.getMatchingBlockArgument(&operand);
-    if (op.isDpsInit(&operand) && !held.empty())
+    if (&operand == read)
+      scalars.map(argument, value);
+    else if (op.isDpsInit(&operand) && !held.empty())
       scalars.map(argument,
                   held[operand.getOperandNumber() - op.getNumDpsInputs()]);
     else if (!argument.use_empty())

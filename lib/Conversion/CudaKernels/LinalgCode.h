@@ -32,11 +32,16 @@ struct LoopOrder {
 };
 
 /// What the body of `op` yields at the point `indices` of its loops when its
-/// results hold `held` (without: what their buffers hold).
-llvm::SmallVector<mlir::Value> evaluate(LaunchCode &code,
-                                        mlir::linalg::GenericOp op,
-                                        mlir::ValueRange indices,
-                                        mlir::ValueRange held = {});
+/// results hold `held` (without: what their buffers hold) and operand `read`,
+/// if given, is `value` there.
+llvm::SmallVector<mlir::Value>
+evaluate(LaunchCode &code, mlir::linalg::GenericOp op, mlir::ValueRange indices,
+         mlir::ValueRange held = {}, mlir::OpOperand *read = nullptr,
+         mlir::Value value = {});
+
+/// The element of `operand` at that point.
+mlir::Value loadOperand(LaunchCode &code, mlir::linalg::GenericOp op,
+                        mlir::OpOperand &operand, mlir::ValueRange indices);
 
 /// What the results hold at the start.
 llvm::SmallVector<mlir::Value> startValues(LaunchCode &code,

@@ -343,10 +343,10 @@ LogicalResult Mapper::run() {
     builder.setInsertionPoint(op);
     LogicalResult done = success();
     if (auto generic = dyn_cast<linalg::GenericOp>(op)) {
-      if (generic.getNumReductionLoops() == 0)
-        launchElementwise(builder, generic, executor);
-      else
+      if (generic.getNumReductionLoops() != 0)
         launchSums(builder, generic, starts, executor);
+      else if (!launchTransposed(builder, generic, executor))
+        launchElementwise(builder, generic, executor);
     } else if (auto loop = dyn_cast<scf::ForOp>(op);
                loop && !rowLoopsFrom(loop).loops.empty()) {
       done = launchRows(loop);

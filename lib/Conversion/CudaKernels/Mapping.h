@@ -41,6 +41,10 @@ mlir::LogicalResult mapKernel(mlir::func::FuncOp kernel, Executor executor);
 /// Writes launches that execute `op`, at `builder`'s position.
 void launchElementwise(mlir::OpBuilder &builder, mlir::linalg::GenericOp op,
                        Executor executor);
+/// The same through tiles in shared memory, for an operation without sums that
+/// reads a large operand across its rows; false where that is of no use.
+bool launchTransposed(mlir::OpBuilder &builder, mlir::linalg::GenericOp op,
+                      Executor executor);
 void launchSums(mlir::OpBuilder &builder, mlir::linalg::GenericOp op,
                 const StartValues &starts, Executor executor);
 

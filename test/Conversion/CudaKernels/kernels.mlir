@@ -57,14 +57,36 @@ func.func private @large(%x: tensor<1024x512xf32>) -> tensor<1024x512xf32> attri
   return %r : tensor<1024x512xf32>
 }
 
+// Tiles: both sides along rows, four tiles for 40 x 33.
 // CHECK-LABEL: func.func private @transpose(
-// CHECK: gpu.launch
+// CHECK: %[[TILES:.*]] = arith.constant 4 : index
+// CHECK: gpu.launch blocks({{.*}}) in (%{{.*}} = %[[TILES]], {{.*}} workgroup(%{{.*}} : memref<32x33xf32, #gpu.address_space<workgroup>>)
 // CHECK: memref.load %{{.*}} : memref<40x33xf32>
+// CHECK: memref.store %{{.*}} : memref<32x33xf32>
+// CHECK: gpu.barrier
+// CHECK: memref.load %{{.*}} : memref<32x33xf32>
 // CHECK: memref.store %{{.*}} : memref<33x40xf32>
 func.func private @transpose(%x: tensor<40x33xf32>) -> tensor<33x40xf32> attributes {baechi.kernel} {
   %e = tensor.empty() : tensor<33x40xf32>
   %r = linalg.transpose ins(%x : tensor<40x33xf32>) outs(%e : tensor<33x40xf32>) permutation = [1, 0]
   return %r : tensor<33x40xf32>
+}
+
+// One operand across its rows, the other one along, in several tables.
+// CHECK-LABEL: func.func private @transposed_sum(
+// CHECK: memref.store %{{.*}} : memref<32x33xi32>
+// CHECK: gpu.barrier
+// CHECK: arith.addf
+func.func private @transposed_sum(%x: tensor<3x40x5x33xi32>, %y: tensor<33x3x5x40xf32>) -> tensor<33x3x5x40xf32> attributes {baechi.kernel} {
+  %e = tensor.empty() : tensor<33x3x5x40xf32>
+  %r = linalg.generic {indexing_maps = [affine_map<(a, b, c, d) -> (b, d, c, a)>, affine_map<(a, b, c, d) -> (a, b, c, d)>, affine_map<(a, b, c, d) -> (a, b, c, d)>], iterator_types = ["parallel", "parallel", "parallel", "parallel"]}
+      ins(%x, %y : tensor<3x40x5x33xi32>, tensor<33x3x5x40xf32>) outs(%e : tensor<33x3x5x40xf32>) {
+  ^bb0(%a: i32, %b: f32, %out: f32):
+    %f = arith.sitofp %a : i32 to f32
+    %s = arith.addf %f, %b : f32
+    linalg.yield %s : f32
+  } -> tensor<33x3x5x40xf32>
+  return %r : tensor<33x3x5x40xf32>
 }
 
 // A block a row, a tree in shared memory; the fill is no launch of its own.
