@@ -9,6 +9,8 @@
 #include "LaunchCode.h"
 #include "mlir/Dialect/Affine/IR/AffineOps.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "llvm/Support/MathExtras.h"
 
@@ -16,9 +18,10 @@ using namespace mlir;
 using namespace baechi;
 
 LaunchCode::LaunchCode(OpBuilder &builder, Location loc, Executor executor,
-                       int64_t blocks, int64_t threads)
+                       int64_t blocks, int64_t threads, int64_t warps)
     : builder(builder), loc(loc), blocks(blocks), threads(threads),
-      executor(executor) {
+      warps(warps), executor(executor) {
+  assert((warps == 1 || threads == kWarp) && "a block that is no warp");
   Operation *parent = builder.getInsertionBlock()->getParentOp();
   function = dyn_cast<func::FuncOp>(parent);
   if (!function)
@@ -32,13 +35,24 @@ LaunchCode::LaunchCode(OpBuilder &builder, Location loc, Executor executor,
     return;
   }
   Value one = index(1);
-  launch = gpu::LaunchOp::create(builder, loc, index(blocks), one, one,
-                                 index(threads), one, one);
+  launch = gpu::LaunchOp::create(builder, loc,
+                                 index(llvm::divideCeil(blocks, warps)), one,
+                                 one, index(warps * threads), one, one);
   outermost = launch;
   builder.setInsertionPointToStart(&launch.getBody().front());
   auto end = gpu::TerminatorOp::create(builder, loc);
   builder.setInsertionPoint(end);
   block = launch.getBlockIds().x;
+  thread = launch.getThreadIds().x;
+  if (warps == 1)
+    return;
+  warp = div(thread, kWarp);
+  thread = rem(thread, kWarp);
+  block = add(mul(block, warps), warp);
+  if (blocks % warps == 0)
+    return;
+  auto known = scf::IfOp::create(builder, loc, less(block, index(blocks)));
+  builder.setInsertionPoint(known.thenYield());
 }
 
 void LaunchCode::finish() { builder.setInsertionPointAfter(outermost); }
@@ -55,8 +69,13 @@ Value LaunchCode::ordered(Value iv, int64_t count) {
 //===----------------------------------------------------------------------===//
 
 void LaunchCode::barrierIfPending() {
-  if (pending && executor == Executor::Device)
+  if (pending && executor == Executor::Device && warps == 1)
     gpu::BarrierOp::create(builder, loc);
+  else if (pending && executor == Executor::Device)
+    NVVM::SyncWarpOp::create(
+        builder, loc,
+        LLVM::ConstantOp::create(builder, loc, builder.getI32Type(),
+                                 builder.getI32IntegerAttr(-1)));
   pending = false;
 }
 
@@ -69,7 +88,7 @@ void LaunchCode::readAlike(function_ref<void()> reads) {
 void LaunchCode::section(function_ref<void(Value)> body) {
   barrierIfPending();
   if (executor == Executor::Device) {
-    body(launch.getThreadIds().x);
+    body(thread);
   } else {
     OpBuilder::InsertionGuard guard(builder);
     auto loop =
@@ -130,20 +149,32 @@ Value LaunchCode::shared(MemRefType type) {
       freeShared.erase(&known);
       return again;
     }
-  usedShared +=
+  int64_t bytes =
       llvm::alignTo(type.getNumElements() *
                         llvm::divideCeil(type.getElementTypeBitWidth(), 8),
                     64);
+  usedShared += warps * bytes;
   if (executor != Executor::Device)
     return hostBuffer(type);
-  auto onChip = MemRefType::get(
-      type.getShape(), type.getElementType(), MemRefLayoutAttrInterface(),
-      gpu::AddressSpaceAttr::get(builder.getContext(),
-                                 gpu::AddressSpace::Workgroup));
-  Value buffer = launch.addWorkgroupAttribution(onChip, loc);
+  auto onChip = [&](ArrayRef<int64_t> shape, Type element) {
+    return MemRefType::get(
+        shape, element, MemRefLayoutAttrInterface(),
+        gpu::AddressSpaceAttr::get(builder.getContext(),
+                                   gpu::AddressSpace::Workgroup));
+  };
+  MemRefType own = onChip(type.getShape(), type.getElementType());
   OpBuilder::InsertionGuard guard(builder);
-  builder.setInsertionPointToStart(&launch.getBody().front());
-  return memref::MemorySpaceCastOp::create(builder, loc, type, buffer);
+  if (warps == 1) {
+    Value buffer = launch.addWorkgroupAttribution(own, loc);
+    builder.setInsertionPointToStart(&launch.getBody().front());
+    return memref::MemorySpaceCastOp::create(builder, loc, type, buffer);
+  }
+  Value all = launch.addWorkgroupAttribution(
+      onChip({warps * bytes}, builder.getI8Type()), loc);
+  builder.setInsertionPointAfterValue(warp);
+  Value part = memref::ViewOp::create(builder, loc, own, all, mul(warp, bytes),
+                                      ValueRange());
+  return memref::MemorySpaceCastOp::create(builder, loc, type, part);
 }
 
 void LaunchCode::release(Value shared) { freeShared.push_back(shared); }

@@ -20,6 +20,9 @@ namespace baechi {
 /// host, upwards or downwards.
 enum class Executor { Device, Ascending, Descending };
 
+/// Threads that run side by side in any case.
+constexpr int64_t kWarp = 32;
+
 /// The code of one launch, which all its blocks run. A block runs sections one
 /// after the other; within a section its threads run side by side, and what one
 /// thread writes others must not touch before the next section. Everything
@@ -27,14 +30,16 @@ enum class Executor { Device, Ascending, Descending };
 class LaunchCode {
 public:
   /// Begins a launch at `builder`'s position, in a function on buffers. What is
-  /// built next, up to `finish`, is its code.
+  /// built next, up to `finish`, is its code. With `warps` above 1, blocks have
+  /// kWarp threads, and the device runs so many of them as the warps of one
+  /// block: each has its own buffers, and none waits for another.
   LaunchCode(mlir::OpBuilder &builder, mlir::Location loc, Executor executor,
-             int64_t blocks, int64_t threads);
+             int64_t blocks, int64_t threads, int64_t warps = 1);
   void finish();
 
   mlir::OpBuilder &builder;
   mlir::Location loc;
-  const int64_t blocks, threads;
+  const int64_t blocks, threads, warps;
   mlir::Value block;
 
   /// Code that the threads of the block run side by side.
@@ -98,6 +103,8 @@ private:
   Executor executor;
   mlir::func::FuncOp function;
   mlir::gpu::LaunchOp launch;
+  /// The number of the block's own thread, and of its warp if it is one.
+  mlir::Value thread, warp;
   mlir::Operation *outermost = nullptr;
   /// The last operation that stands for one of the function.
   mlir::Operation *lastComputed = nullptr;

@@ -19,6 +19,9 @@ namespace {
 /// Of the 48 KiB that a block may have, what buffers may take; the rest is for
 /// sums.
 constexpr int64_t kMostShared = 32 << 10;
+/// Rows that are one warp's share a block, when there are enough to keep the
+/// device busy all the same.
+constexpr int64_t kWarpsOfBlock = 4, kLeastRowsOfWarps = 528;
 /// Blocks with buffers of their own in the scratch.
 constexpr int64_t kMostLargeBlocks = 264;
 
@@ -129,7 +132,7 @@ int64_t threadsFor(Operation *op, int64_t most) {
 void Mapper::bufferOfBlock(LaunchCode &code, memref::AllocOp alloc) {
   MemRefType type = alloc.getType();
   int64_t bytes = bytesOf(type);
-  if (code.sharedBytes() + bytes <= kMostShared) {
+  if (code.sharedBytes() + code.warps * bytes <= kMostShared) {
     code.map(alloc, code.shared(type));
     return;
   }
@@ -231,8 +234,14 @@ LogicalResult Mapper::launchRows(scf::ForOp outermost) {
       [&](memref::AllocOp alloc) { bytes += bytesOf(alloc.getType()); });
   int64_t blocks =
       bytes > kMostShared ? std::min(nest.rows, kMostLargeBlocks) : nest.rows;
-  LaunchCode code(builder, outermost.getLoc(), executor, blocks,
-                  threadsFor(innermost, 512));
+  int64_t threads = threadsFor(innermost, 512);
+  int64_t warps = 1;
+  if (threads == kWarp && nest.rows >= kLeastRowsOfWarps)
+    warps = std::min<int64_t>(
+        kWarpsOfBlock, llvm::bit_floor<uint64_t>(kMostShared / 2 /
+                                                 std::max<int64_t>(bytes, 1)));
+  LaunchCode code(builder, outermost.getLoc(), executor, blocks, threads,
+                  std::max<int64_t>(warps, 1));
   LogicalResult done = success();
   auto computeRow = [&](Value row) {
     SmallVector<Value> at = code.delinearize(row, nest.trips);

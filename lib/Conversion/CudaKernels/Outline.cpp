@@ -17,6 +17,9 @@
 using namespace mlir;
 using namespace baechi;
 
+/// Of buffers in shared memory.
+static constexpr int64_t kSharedAlignment = 64;
+
 /// `name` as PTX can write it.
 static std::string identifier(StringRef name) {
   std::string result;
@@ -51,6 +54,11 @@ baechi::outlineLaunches(ModuleOp functions,
           outlineKernelFunc(launch, name, outlined.operands);
       kernel.setKnownBlockSize(
           ArrayRef<int32_t>{int32_t(outlined.threads), 1, 1});
+      // Buffers of bytes hold larger elements.
+      for (unsigned i = 0; i < kernel.getNumWorkgroupAttributions(); ++i)
+        kernel.setWorkgroupAttributionAttr(
+            i, LLVM::LLVMDialect::getAlignAttrName(),
+            builder.getI64IntegerAttr(kSharedAlignment));
       names.insert(kernel);
       outlined.kernel = kernel.getName();
     });

@@ -366,6 +366,66 @@ func.func private @softmax(%x: tensor<8x100xf32>) -> tensor<8x100xf32> attribute
   return %r : tensor<8x100xf32>
 }
 
+// Short rows are a warp's: four in a block, the last block has one.
+// CHECK-LABEL: func.func private @short_softmax(
+// CHECK-DAG: %[[BLOCKS:.*]] = arith.constant 151 : index
+// CHECK-DAG: %[[THREADS:.*]] = arith.constant 128 : index
+// CHECK: gpu.launch blocks({{.*}}) in (%{{.*}} = %[[BLOCKS]], {{.*}}) threads({{.*}}) in (%{{.*}} = %[[THREADS]], {{.*}} workgroup({{.*}}xi8, #gpu.address_space<workgroup>>
+// CHECK: arith.constant 601 : index
+// CHECK: arith.cmpi ult
+// CHECK: arith.maximumf
+// CHECK: nvvm.bar.warp.sync
+// CHECK-NOT: gpu.barrier
+// CHECK: math.exp
+// CHECK-NOT: gpu.barrier
+// CHECK: arith.divf
+// CHECK-NOT: gpu.launch
+// CHECK: return
+func.func private @short_softmax(%x: tensor<601x20xf32>) -> tensor<601x20xf32> attributes {baechi.kernel} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c8 = arith.constant 601 : index
+  %ninf = arith.constant 0xFF800000 : f32
+  %zero = arith.constant 0.0 : f32
+  %e = tensor.empty() : tensor<601x20xf32>
+  %r = scf.for %i = %c0 to %c8 step %c1 iter_args(%out = %e) -> tensor<601x20xf32> {
+    %row = tensor.extract_slice %x[%i, 0] [1, 20] [1, 1] : tensor<601x20xf32> to tensor<1x20xf32>
+    %me = tensor.empty() : tensor<1xf32>
+    %mf = linalg.fill ins(%ninf : f32) outs(%me : tensor<1xf32>) -> tensor<1xf32>
+    %m = linalg.generic {indexing_maps = [#id2, #row], iterator_types = ["parallel", "reduction"]}
+        ins(%row : tensor<1x20xf32>) outs(%mf : tensor<1xf32>) {
+    ^bb0(%v: f32, %a: f32):
+      %0 = arith.maximumf %v, %a : f32
+      linalg.yield %0 : f32
+    } -> tensor<1xf32>
+    %ee = tensor.empty() : tensor<1x20xf32>
+    %ex = linalg.generic {indexing_maps = [#id2, #row, #id2], iterator_types = ["parallel", "parallel"]}
+        ins(%row, %m : tensor<1x20xf32>, tensor<1xf32>) outs(%ee : tensor<1x20xf32>) {
+    ^bb0(%v: f32, %a: f32, %o: f32):
+      %0 = arith.subf %v, %a : f32
+      %1 = math.exp %0 : f32
+      linalg.yield %1 : f32
+    } -> tensor<1x20xf32>
+    %sf = linalg.fill ins(%zero : f32) outs(%me : tensor<1xf32>) -> tensor<1xf32>
+    %sum = linalg.generic {indexing_maps = [#id2, #row], iterator_types = ["parallel", "reduction"]}
+        ins(%ex : tensor<1x20xf32>) outs(%sf : tensor<1xf32>) {
+    ^bb0(%v: f32, %a: f32):
+      %0 = arith.addf %v, %a : f32
+      linalg.yield %0 : f32
+    } -> tensor<1xf32>
+    %slot = tensor.extract_slice %out[%i, 0] [1, 20] [1, 1] : tensor<601x20xf32> to tensor<1x20xf32>
+    %d = linalg.generic {indexing_maps = [#id2, #row, #id2], iterator_types = ["parallel", "parallel"]}
+        ins(%ex, %sum : tensor<1x20xf32>, tensor<1xf32>) outs(%slot : tensor<1x20xf32>) {
+    ^bb0(%v: f32, %a: f32, %o: f32):
+      %0 = arith.divf %v, %a : f32
+      linalg.yield %0 : f32
+    } -> tensor<1x20xf32>
+    %ins = tensor.insert_slice %d into %out[%i, 0] [1, 20] [1, 1] : tensor<1x20xf32> into tensor<601x20xf32>
+    scf.yield %ins : tensor<601x20xf32>
+  }
+  return %r : tensor<601x20xf32>
+}
+
 // CHECK-LABEL: func.func private @gather(
 // CHECK: gpu.launch
 // CHECK: %[[ROW:.*]] = arith.index_cast
