@@ -12,9 +12,9 @@ import torch
 from torch.nn import functional as F
 
 
-def parameters(arrays):
-    """Leaves by name; a filter becomes OIHW, channels last, an LSTM's weights PyTorch's."""
-    tensors = {name: torch.from_numpy(array) for name, array in arrays.items()}
+def parameters(arrays, device="cpu"):
+    """Leaves by name, on a device; a filter becomes OIHW, channels last, an LSTM's weights PyTorch's."""
+    tensors = {name: torch.from_numpy(array).to(device) for name, array in arrays.items()}
     result = {}
     for name, value in tensors.items():
         if value.ndim == 4:
@@ -231,14 +231,17 @@ def inception(p, batch, config):
 LOSSES = {f.__name__: f for f in (mlp, transformer, moe, lstm, gnmt, convnet, resnet, inception)}
 
 
-def training_step(model, arrays, config):
-    """A function that makes one step and returns its loss as a number."""
+def training_step(model, arrays, config, device="cpu", compiler=None):
+    """A function that makes one step and returns its loss as a number; `compiler`, as torch.compile,
+    is for the loss and its gradients."""
     leaves = {name.removeprefix("params/"): array for name, array in arrays.items() if name.startswith("params/")}
-    p = parameters(leaves)
-    batch = {name.removeprefix("batch/"): torch.from_numpy(array) for name, array in arrays.items()
+    p = parameters(leaves, device)
+    batch = {name.removeprefix("batch/"): torch.from_numpy(array).to(device) for name, array in arrays.items()
              if name.startswith("batch/")}
     batch = {name: value.long() if value.dtype == torch.int32 else value for name, value in batch.items()}
     loss_of, optimize = LOSSES[model], update(p, config)
+    if compiler:
+        loss_of = compiler(loss_of)
 
     def step():
         for value in p.values():

@@ -17,9 +17,12 @@
 # two devices are (on two GPUs where there are two). Where there is an mpirun, two
 # processes exchange messages, too: by NCCL where there are two GPUs, else through
 # host memory; and baechi-run trains a model on them, if it has been built here.
+# Every model is also compiled for two and four logical devices of three quarters of
+# the memory that it needs on one, which one device is refused for.
 # Where this clone has built baechi-run, it also measures the GPU's links, and the
 # models' kernels and steps with each math of products, into build/gpu/profile.json
-# and build/gpu/report_*.json.
+# and build/gpu/report_*.json, and shows predicted beside measured steps. Last come
+# steps beside PyTorch's and JAX's (frameworks.py), as far as these are installed.
 # The last line says how many parts passed. All that check says goes to
 # benchmarks/gpu/records/DATE.txt, too, below the date, the commit and the device.
 set -uo pipefail
@@ -53,6 +56,28 @@ prepare() {
       build/release/bin/baechi-run "$file" --machine="$machine" --costs=roofline \
         --place=mtopo --budget=0 --emit=so --output="$out/$name.so" || return 1
     done
+    limited "$model" "$file" || return 1
+  done
+  "$python" benchmarks/gpu/frameworks.py prepare "$out/frameworks"
+}
+
+# The largest step of 5 % below what one device needs at its peak that one is refused
+# for and two or four hold.
+limited() {
+  local model=$1 file=$2 run=build/release/bin/baechi-run bytes percent devices
+  "$run" "$file" --machine=host:1 --costs=roofline --steps=1 --json="$out/one.json" >/dev/null || return 1
+  bytes=$("$python" -c 'import json, sys; print(json.load(open(sys.argv[1]))["devices"][0]["peak_bytes"])' \
+    "$out/one.json") || return 1
+  for devices in 2 4; do
+    for percent in 90 85 80 75 70 65; do
+      local size=$((bytes * percent / 100))
+      "$run" "$file" --machine="cuda:1@$size" --costs=roofline --emit=so --output="$out/refused.so" \
+        2>/dev/null >/dev/null && continue
+      "$run" "$file" --machine="cuda:$devices@$size" --costs=roofline --emit=so \
+        --output="$out/${model}__cuda_${devices}_${percent}_percent.so" 2>/dev/null && continue 2
+    done
+    echo "run.sh: no limit was found that $devices devices hold and one does not: $model" >&2
+    return 1
   done
 }
 
@@ -68,6 +93,12 @@ measure() {
         --json="$out/report_${model}_$math.json" || return 1
     done
   done
+  "$python" benchmarks/gpu/predictions.py "$out"/report_*.json || return 1
+  if "$python" -c 'import jax' 2>/dev/null; then
+    "$python" -m baechi.experiments table4 --execute=cuda:2 --output="$out/experiments"
+  else
+    printf '\n-- experiments: JAX is not installed, skipped\n'
+  fi
 }
 
 passed=0 failed=0
@@ -107,6 +138,9 @@ check() {
     printf '\n== links, kernels and steps: baechi-run is not built here, skipped\n'
   fi
   part "training steps" "$python" benchmarks/gpu/steps.py "$out"
+  if compgen -G "$out/frameworks/*.so" >/dev/null; then
+    part "steps beside PyTorch's and JAX's" "$python" benchmarks/gpu/frameworks.py "$out/frameworks"
+  fi
   local processes=(mpirun --allow-run-as-root --oversubscribe -n 2)
   if command -v mpirun >/dev/null && [ -e "$out/libBaechiMpi.so" ]; then
     export BAECHI_MPI_LIBRARY=$PWD/$out/libBaechiMpi.so
