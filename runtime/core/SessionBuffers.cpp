@@ -10,7 +10,7 @@
 
 using namespace baechi::runtime;
 
-/// Whether `bytes` can be exchanged with buffer `index` by `call`.
+/// What is wrong with exchanging `bytes` with buffer `index` by `call`.
 template <typename Buffers>
 static Error checkAccess(const SessionState &state, Call call, const char *what,
                          const Buffers &buffers, size_t index, size_t bytes,
@@ -34,52 +34,50 @@ static Error checkAccess(const SessionState &state, Call call, const char *what,
 }
 
 /// An error of a driver, with what could not be copied.
-static Error located(const char *what, size_t index, const BufferInfo &buffer,
-                     Error error) {
-  if (!error)
-    return error;
+static Error cannotCopy(const char *what, size_t index,
+                        const BufferInfo &buffer, const Error &error) {
   return Error(std::string(what) + " " + std::to_string(index) + " '" +
                buffer.name + "' cannot be copied: " + error.message());
 }
 
+/// Copies a buffer that may be accessed out of its device's arena.
+static Error read(const SessionState &state, const char *what, size_t index,
+                  const BufferInfo &buffer, void *data, size_t bytes) {
+  Error error = bytes == 0 ? Error()
+                           : state.drivers[buffer.device]->read(buffer.offset,
+                                                                data, bytes);
+  return error ? cannotCopy(what, index, buffer, error) : Error();
+}
+
 Error Session::setArgument(size_t index, const void *data, size_t bytes) {
-  const auto &arguments = program().arguments;
-  if (Error error = checkAccess(*implementation->state, Call::WriteArena,
-                                "argument", arguments, index, bytes, usable()))
+  const SessionState &state = *implementation->state;
+  if (Error error = checkAccess(state, Call::WriteArena, "argument",
+                                program().arguments, index, bytes, usable()))
     return error;
-  const ArgumentInfo &argument = arguments[index];
+  const ArgumentInfo &argument = program().arguments[index];
   if (bytes == 0)
     return Error();
-  return located("argument", index, argument,
-                 implementation->state->drivers[argument.device]->write(
-                     argument.offset, data, bytes));
+  Error error =
+      state.drivers[argument.device]->write(argument.offset, data, bytes);
+  return error ? cannotCopy("argument", index, argument, error) : Error();
 }
 
 Error Session::getArgument(size_t index, void *data, size_t bytes) const {
-  const auto &arguments = program().arguments;
-  if (Error error = checkAccess(*implementation->state, Call::ReadArena,
-                                "argument", arguments, index, bytes, usable()))
+  const SessionState &state = *implementation->state;
+  if (Error error = checkAccess(state, Call::ReadArena, "argument",
+                                program().arguments, index, bytes, usable()))
     return error;
-  const ArgumentInfo &argument = arguments[index];
-  if (bytes == 0)
-    return Error();
-  return located("argument", index, argument,
-                 implementation->state->drivers[argument.device]->read(
-                     argument.offset, data, bytes));
+  return read(state, "argument", index, program().arguments[index], data,
+              bytes);
 }
 
 Error Session::getResult(size_t index, void *data, size_t bytes) const {
-  const auto &results = program().results;
-  if (Error error = checkAccess(*implementation->state, Call::ReadArena,
-                                "result", results, index, bytes, usable()))
+  const SessionState &state = *implementation->state;
+  if (Error error = checkAccess(state, Call::ReadArena, "result",
+                                program().results, index, bytes, usable()))
     return error;
   if (!implementation->hasResults)
     return Error("result " + std::to_string(index) +
                  " has no value: no step has succeeded since");
-  const BufferInfo &result = results[index];
-  if (bytes == 0)
-    return Error();
-  return located("result", index, result,
-                 implementation->state->drivers[result.device]->read(
-                     result.offset, data, bytes));
+  return read(state, "result", index, program().results[index], data, bytes);
 }
