@@ -91,11 +91,6 @@ Error RankRelay::check() const {
   int64_t tags = tags::FirstMessage;
   for (const QueueInfo &queue : program.queues) {
     tags += int64_t(queue.messages.size());
-    for (const MessageInfo &message : queue.messages)
-      if (message.bytes > transport.largestBytes())
-        return Error("message '" + message.name + "' has " +
-                     std::to_string(message.bytes) +
-                     " bytes, more than a message between processes may have");
     if (owners[queue.from] != owners[queue.to])
       for (int32_t end : {queue.from, queue.to})
         if (const DriverKind *kind = findDriver(program.devices[end].kind);
@@ -165,22 +160,28 @@ void RankRelay::fail(const Message &message, const Problem &problem) {
 bool RankRelay::begin(Message &message) {
   message.beganNs = exchange.elapsedNs();
   message.told = false;
+  message.moved = 0;
   bool portFirst =
       message.port && (message.sends || !message.port->hostBuffer(message.seq));
   return portFirst ? enterPort(message) : transfer(message);
 }
 
+/// Begins the next piece of a message, which is most often all of it.
 bool RankRelay::transfer(Message &message) {
   const Slot &slot = exchange.channels()[message.queue].slots[message.seq];
-  void *buffer =
-      message.port ? message.port->hostBuffer(message.seq) : slot.destination;
+  void *whole = message.port    ? message.port->hostBuffer(message.seq)
+                : message.sends ? const_cast<void *>(slot.source)
+                                : slot.destination;
+  void *piece = static_cast<char *>(whole) + message.moved;
+  int64_t bytes =
+      std::min(slot.bytes - message.moved, transport.largestBytes());
+  message.moved += bytes;
   message.atPort = false;
-  Problem problem =
-      message.sends
-          ? transport.send(message.ticket, message.peer, message.tag,
-                           message.port ? buffer : slot.source, slot.bytes)
-          : transport.receive(message.ticket, message.peer, message.tag, buffer,
-                              slot.bytes);
+  Problem problem = message.sends
+                        ? transport.send(message.ticket, message.peer,
+                                         message.tag, piece, bytes)
+                        : transport.receive(message.ticket, message.peer,
+                                            message.tag, piece, bytes);
   if (!problem)
     return true;
   lose(message.peer, describe(problem));
@@ -227,6 +228,9 @@ bool RankRelay::pollTransport(Message &message, bool &ended) {
   }
   if (message.ticket.busy)
     return true;
+  if (message.moved <
+      exchange.channels()[message.queue].slots[message.seq].bytes)
+    return transfer(message);
   if (message.port && !message.sends)
     return enterPort(message) && pollPort(message, ended);
   ended = true;

@@ -17,7 +17,9 @@
 /// from the sender's. Both are begun in the order in which devices offer, which
 /// is the proven order of the queues, none is waited for before the others, and
 /// messages are told apart by tags: so nothing is in the way of what a device
-/// waits for, and what cannot deadlock in one process cannot here.
+/// waits for, and what cannot deadlock in one process cannot here. What is
+/// longer than a message of the transport may be goes in pieces, one after the
+/// other.
 ///
 /// A device whose memory is its own has a port (Port.h) at its end: a message
 /// is sent from the port's host buffer once the device has filled it, and goes
@@ -85,6 +87,8 @@ private:
     bool sends;
     Ticket ticket;
     int64_t beganNs = 0;
+    /// Bytes that the transport has moved or is moving.
+    int64_t moved = 0;
     Port *port = nullptr;
     /// It is the port's turn, not the transport's.
     bool atPort = false;

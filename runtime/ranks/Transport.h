@@ -42,11 +42,13 @@ public:
   virtual int32_t ranksHere() const = 0;
   /// Whether that rank's steady clock is this one's.
   virtual bool sharesClock(int32_t rank) const = 0;
+  /// Of one message; the same for all ranks.
   virtual int64_t largestBytes() const = 0;
   virtual int32_t largestTag() const = 0;
 
   /// Begin a message. The buffer is the transport's, the ticket busy, until
-  /// poll() has ended it.
+  /// poll() has ended it. Messages between two ranks with one tag are received
+  /// in the order in which they were sent.
   virtual Problem send(Ticket &ticket, int32_t to, int32_t tag,
                        const void *data, int64_t bytes) = 0;
   virtual Problem receive(Ticket &ticket, int32_t from, int32_t tag, void *data,

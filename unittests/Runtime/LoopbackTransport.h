@@ -16,6 +16,7 @@
 #ifndef BAECHI_UNITTESTS_RUNTIME_LOOPBACKTRANSPORT_H
 #define BAECHI_UNITTESTS_RUNTIME_LOOPBACKTRANSPORT_H
 
+#include "ranks/Protocol.h"
 #include "ranks/Transport.h"
 
 #include <algorithm>
@@ -112,6 +113,8 @@ public:
     std::lock_guard<std::mutex> guard(hub->mutex);
     if (Problem problem = failure())
       return problem;
+    if (tag >= tags::FirstMessage && bytes > mostBytes)
+      return {"a message is too long", nullptr};
     begin(ticket, hub->sends,
           {self, to, tag, 0, 0, data, nullptr, bytes, 0, {}});
     LoopbackHub::Message &message = hub->sends.back();
