@@ -13,6 +13,8 @@ from torch_support import F, seeded, torch  # noqa: F401
 # isort: split
 from baechi.importer import torch_decompositions as ours
 from baechi.importer import torch_operators as operators
+from baechi.importer import torch_special as special
+from baechi.importer import torch_windows as windows
 
 aten = torch.ops.aten
 SIZES = [
@@ -210,13 +212,41 @@ ODD = torch.tensor([[0.0, -0.0, 1.5, float("nan")], [float("inf"), -1.0, float("
 UNEQUAL = torch.tensor([[0.0, 2.0, 1.5, float("nan")], [float("inf"), -1.0, float("-inf"), 3.0]])
 PLACES = torch.tensor([[5, 0], [1, 1], [3, 2], [0, 4]])
 # Operators with their arguments; those of one operator one after the other.
+NANS = torch.tensor([[0.5, float("nan"), -1.0, 2.0], [3.0, 0.25, 1.0, -2.0]])
+REAL = torch.cat([torch.linspace(-4.3, 9.1, 40), torch.tensor([0.0, 1.0, 2.0, 30.0, 100.0])])
 OPERATORS = {
+    aten.cummax.default: [(X, 1), (NANS, 1), (ODD, 0), (torch.tensor([1, 3, 3, 2]), 0)],
+    aten.cummin.default: [(X, 1), (NANS, 1), (ODD, 0), (torch.tensor([3, 1, 1, 2]), 0)],
+    aten.gelu.default: [],
+    aten.kthvalue.default: [(X, 2), (X, 3, 0, True)],
+    aten.median.default: [(X,), (NANS,)],
+    aten.median.dim: [(X, 1), (X, 0, True), (NANS, 1)],
+    aten.nanmedian.default: [(X,), (NANS,)],
+    aten.nanmedian.dim: [(X, 1), (NANS, 1), (NANS, 0)],
+    aten.rrelu_with_noise_backward.default: [
+        (X, Y, Y, 0.1, 0.3, training, False) for training in (False, True)
+    ],
+    aten.rrelu_with_noise_functional.default: [(X, Y)],
+    aten.empty_strided.default: [],
+    aten.masked_scatter.default: [(X, X > 0, Y)],
+    aten.masked_scatter_backward.default: [(X, X > 0, [24])],
+    aten.normal.Tensor_Tensor: [],
+    aten.normal.Tensor_float: [],
+    aten.normal.float_Tensor: [],
+    aten.put.default: [(X, PLACES, Y[:, :2]), (X, -1 - PLACES, Y[:, :2], True)],
+    aten.searchsorted.Tensor: [
+        (torch.arange(4.0), X),
+        (X.sort().values, Y),
+    ],
     aten.eye.default: [(3,)],
     aten.eye.m: [(3, 4), (4, 2)],
     aten.index_put.default: [
         (X, [X > 0], torch.tensor(2.0)),
         (X, [X[:, 0] > 0], torch.tensor([2.0])),
         (X, [X > 0], torch.tensor(2.0), True),
+        (X, [None, PLACES[:2]], torch.randn(4, 2, 2), True),
+        (X.reshape(2, 2, 6), [PLACES[1], None, PLACES[2]], torch.randn(2, 2), True),
+        (X.reshape(2, 2, 6), [None, PLACES[1], PLACES[2]], torch.tensor([1.0])),
     ],
     aten.fmod.Tensor: [(torch.arange(-4, 5), torch.full((9,), 3))],
     aten.fmod.Scalar: [(X, 0.7), (torch.arange(-4, 5), 3), (torch.arange(-4, 5), 1.5)],
@@ -238,17 +268,98 @@ OPERATORS = {
     aten.topk.default: [(X, 3), (X, 2, 0, False), (UNEQUAL, 3), (UNEQUAL, 4, -1, False)],
     aten.sort.default: [(X,), (X, 0, True), (ODD,), (ODD, 1, True), (torch.tensor([2, 1, 2]),)],
     aten.sort.stable: [],
-    aten._adaptive_avg_pool2d_backward.default: [
-        (torch.randn(2, 3, *out), torch.randn(2, 3, 8, 9)) for out in ((3, 4), (11, 13), (4, 3))
-    ],
 }
 
 
-@pytest.mark.parametrize("operator", operators.TABLE, ids=str)
+SPECIAL = {
+    aten.lgamma.default: [(REAL,), (torch.arange(-2, 4),), (REAL.double(),)],
+    aten.digamma.default: [(REAL,), (torch.arange(-2, 4),), (REAL.double(),)],
+    aten.polygamma.default: [(0, REAL), (1, REAL[REAL.round() != REAL]), (3, REAL[REAL > 0])],
+    aten.i0.default: [(REAL[:-1],)],
+    aten.special_i0e.default: [(REAL,)],
+    aten.special_i1.default: [(REAL[:-1],)],
+    aten.special_i1e.default: [(REAL,), (-REAL,)],
+    aten.erfc.default: [(REAL,), (torch.tensor([9.0, 12.0, float("inf"), float("nan")]),)],
+    aten.special_erfcx.default: [(REAL,)],
+    aten.erfinv.default: [(torch.linspace(-1, 1, 41),), (torch.tensor([1 - 1e-6, -0.99999]),)],
+}
+
+
+def pooled(dims, size, *settings, kind="avg_pool"):
+    """A gradient and its input, for what a pooling's gradient takes."""
+    x = torch.randn(2, 3, *size)
+    found = getattr(aten, f"{kind}{dims}d")(x, *settings)
+    return torch.randn_like(found), x, *settings
+
+
+def shaped_like_largest(dims, size, out):
+    x = torch.randn(2, 3, *size)
+    values, indices = getattr(aten, f"adaptive_max_pool{dims}d")(x, out)
+    return torch.randn_like(values), x, indices
+
+
+def of_windows(size, *settings):
+    x = torch.randn(2, 3, *size)
+    values, indices = aten.max_pool3d_with_indices(x, *settings)
+    return torch.randn_like(values), x, *settings, indices
+
+
+WINDOWS = {
+    aten._adaptive_avg_pool2d_backward.default: [
+        (torch.randn(2, 3, *out), torch.randn(2, 3, 8, 9)) for out in ((3, 4), (11, 13), (4, 3))
+    ],
+    aten._adaptive_avg_pool3d_backward.default: [
+        (torch.randn(2, 3, 3, 4, 7), torch.randn(2, 3, 8, 9, 5))
+    ],
+    aten.adaptive_max_pool2d_backward.default: [shaped_like_largest(2, (8, 9), (3, 4))],
+    aten.adaptive_max_pool3d_backward.default: [shaped_like_largest(3, (4, 5, 6), (3, 2, 4))],
+    aten.avg_pool3d_backward.default: [
+        pooled(3, (5, 6, 7), [3, 3, 3], stride, [1, 1, 1], ceil, counted, divisor)
+        for stride in ([], [2, 1, 3])
+        for ceil in (False, True)
+        for counted, divisor in ((True, None), (False, None), (True, 5))
+    ],
+    aten.fractional_max_pool2d_backward.default: [],
+    aten.fractional_max_pool3d_backward.default: [],
+    aten.max_pool3d_with_indices_backward.default: [
+        of_windows((5, 6, 7), [3, 3, 3], [2, 1, 3], [1, 1, 1], [1, 1, 1], False)
+    ],
+    aten.replication_pad1d_backward.default: [
+        (torch.randn(2, 3, 9), torch.randn(2, 3, 4), [2, 3]),
+        (torch.randn(2, 3, 4), torch.randn(2, 3, 1), [2, 1]),
+    ],
+    aten.replication_pad2d_backward.default: [
+        (torch.randn(2, 3, 8, 9), torch.randn(2, 3, 5, 6), [1, 2, 3, 0])
+    ],
+    aten.replication_pad3d_backward.default: [
+        (torch.randn(2, 3, 7, 8, 9), torch.randn(2, 3, 4, 5, 6), [1, 2, 3, 0, 2, 1])
+    ],
+}
+TABLES = ((operators, OPERATORS), (special, SPECIAL), (windows, WINDOWS))
+
+
+@pytest.mark.parametrize("number", range(len(TABLES)))
+def test_every_operator_has_arguments(number):
+    module, known = TABLES[number]
+    assert set(module.TABLE) == set(known)
+
+
+@pytest.mark.parametrize("ceil_mode", [False, True])
+def test_average_pooling_whose_last_window_reaches_beyond(ceil_mode):
+    for counted, divisor in ((True, None), (False, None), (True, 5)):
+        given = pooled(2, (6, 7), [3, 2], [2, 3], [1, 1], ceil_mode, counted, divisor)
+        found = ours.avg_pool2d_backward(*given)
+        torch.testing.assert_close(found, aten.avg_pool2d_backward(*given))
+
+
+@pytest.mark.parametrize("operator", [*OPERATORS, *SPECIAL, *WINDOWS], ids=str)
 def test_operators(operator):
-    for arguments in OPERATORS[operator]:
+    cases = {**OPERATORS, **SPECIAL, **WINDOWS}[operator]
+    form = {**operators.TABLE, **special.TABLE, **windows.TABLE}[operator]
+    atol = 5e-6 if operator in SPECIAL else 1e-6  # next to zeros
+    for arguments in cases:
         expected = operator(*arguments)
-        found = operators.TABLE[operator](*arguments)
+        found = form(*arguments)
         pairs = [(found, expected)] if isinstance(expected, torch.Tensor) else zip(found, expected)
         for actual, right in pairs:
-            torch.testing.assert_close(actual, right, rtol=1e-5, atol=1e-6, equal_nan=True)
+            torch.testing.assert_close(actual, right, rtol=1e-5, atol=atol, equal_nan=True)

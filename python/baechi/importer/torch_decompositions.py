@@ -12,7 +12,7 @@ import torch
 from torch._decomp import core_aten_decompositions
 from torch_mlir.extras.fx_decomp_util import get_decomposition_table
 
-from baechi.importer import torch_operators
+from baechi.importer import torch_operators, torch_special, torch_windows
 
 aten = torch.ops.aten
 
@@ -23,7 +23,8 @@ class UnknownForm(Exception):
 
 def table() -> dict:
     """The decompositions to trace with."""
-    tables = core_aten_decompositions(), get_decomposition_table(), torch_operators.TABLE, _OWN
+    given = core_aten_decompositions(), get_decomposition_table()
+    tables = *given, torch_operators.TABLE, torch_special.TABLE, torch_windows.TABLE, _OWN
     return {name: form for table in tables for name, form in table.items()}
 
 
@@ -120,10 +121,12 @@ def _loss_weights(target, weight, ignore_index, hot):
 
 def embedding_dense_backward(grad, indices, rows, padding_idx, scale_grad_by_freq):
     """Adds up rows: a scatter, not a product with a one-hot matrix."""
-    if scale_grad_by_freq:
-        raise UnknownForm("nn.Embedding(scale_grad_by_freq=True)")
     indices = indices.reshape(-1)
     grad = grad.reshape(-1, grad.shape[-1])
+    if scale_grad_by_freq:
+        ones = torch.ones(indices.shape, dtype=grad.dtype)
+        count = grad.new_zeros(rows).index_put((indices,), ones, accumulate=True)
+        grad = grad / count.index_select(0, indices).unsqueeze(-1)
     if padding_idx >= 0:
         grad = torch.where((indices != padding_idx).unsqueeze(-1), grad, torch.zeros_like(grad))
     return grad.new_zeros(rows, grad.shape[-1]).index_put((indices,), grad, accumulate=True)
@@ -290,7 +293,9 @@ def avg_pool2d_backward(
     kernel, padding = _pair(kernel), _pair(padding)
     stride = _pair(stride) if stride else kernel
     if ceil_mode:
-        raise UnknownForm("avg_pool2d(ceil_mode=True)")
+        return torch_windows.avg_pool_backward(
+            grad, x, kernel, stride, padding, ceil_mode, count_include_pad, divisor_override
+        )
     window = kernel[0] * kernel[1]
     if divisor_override is None and not count_include_pad and any(padding):
         share = aten.avg_pool2d(torch.ones_like(x), kernel, stride, padding, False, True)

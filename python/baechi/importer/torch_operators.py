@@ -59,14 +59,102 @@ def eye(rows, columns=None, *, dtype=None, **_):
 
 
 def index_put(x, indices, values, accumulate=False):
-    """At the places of one mask one number: an elementwise choice."""
-    mask = indices[0]
-    alone = len(indices) == 1 and mask is not None and mask.dtype == torch.bool
-    if not alone or values.numel() != 1:
+    """At the places of one mask one number: an elementwise choice. Dimensions without
+    indices follow those that have some."""
+    if len(indices) == 1 and indices[0] is not None and indices[0].dtype == torch.bool:
+        return _put_at_mask(x, indices[0], values, accumulate)
+    own = [d for d, index in enumerate(indices) if index is not None]
+    given = [indices[d] for d in own]
+    if own == list(range(len(own))) or any(index.dtype == torch.bool for index in given):
+        return NotImplemented
+    rest = [d for d in range(x.dim()) if d not in own]
+    shape = torch.broadcast_shapes(*(index.shape for index in given))
+    # Between the dimensions before and after, where the indexed ones are neighbours.
+    neighbours = own == list(range(own[0], own[-1] + 1))
+    before = [d for d in rest if d < own[0]] if neighbours else []
+    after = [d for d in rest if d not in before]
+    sizes = [*(x.shape[d] for d in before), *shape, *(x.shape[d] for d in after)]
+    values = values.expand(sizes)
+    if before:
+        moved = list(range(len(before), len(before) + len(shape)))
+        values = values.movedim(moved, list(range(len(shape))))
+    order = [*own, *rest]
+    found = x.permute(order).index_put(given, values, accumulate)
+    return found.permute(_inverse(order))
+
+
+def _put_at_mask(x, mask, values, accumulate):
+    if values.numel() != 1:
         return NotImplemented
     mask = mask.reshape([*mask.shape, *[1] * (x.dim() - mask.dim())])
     values = values.reshape([])
     return torch.where(mask, x + values if accumulate else values, x)
+
+
+def put(x, index, source, accumulate=False):
+    index = torch.where(index < 0, index + x.numel(), index)
+    return _put(x, index.reshape(-1), source.reshape(-1), accumulate)
+
+
+def masked_scatter(x, mask, source):
+    mask = mask.expand(x.shape)
+    found = source.reshape(-1).index_select(0, _ranks(mask)).reshape(x.shape)
+    return torch.where(mask, found, x)
+
+
+def masked_scatter_backward(grad, mask, sizes):
+    mask = mask.expand(grad.shape)
+    found = torch.where(mask, grad, torch.zeros((), dtype=grad.dtype)).reshape(-1)
+    flat = grad.new_zeros(math.prod(sizes))
+    return flat.index_put((_ranks(mask),), found, accumulate=True).reshape(sizes)
+
+
+def _ranks(mask):
+    """How many are chosen before each one."""
+    return (torch.cumsum(mask.reshape(-1), 0) - 1).clamp(min=0)
+
+
+def searchsorted(ordered, values, *, out_int32=False, right=False, side=None, sorter=None):
+    if sorter is not None:
+        return NotImplemented
+    right = right if side is None else side == "right"
+    edges, found = ordered.unsqueeze(-2), values.unsqueeze(-1)
+    below = edges <= found if right else edges < found
+    return below.sum(-1).to(torch.int32 if out_int32 else torch.int64)
+
+
+def normal(mean, std, generator=None):
+    """As PyTorch draws it: of 0 and 1 first."""
+    drawn = torch.empty(torch.broadcast_tensors(*map(torch.as_tensor, (mean, std)))[0].shape)
+    return aten.normal_functional.default(drawn) * std + mean
+
+
+def empty_strided(size, stride, *, dtype=None, **_):
+    """How elements lie in memory is not the program's."""
+    return torch.empty(size, dtype=dtype)
+
+
+def gelu(x, approximate="none"):
+    """By the tangent with all digits of its factors, which torch-mlir rounds."""
+    if approximate != "tanh":
+        return NotImplemented
+    inner = math.sqrt(2 / math.pi) * (x + 0.044715 * (x * x * x))
+    return 0.5 * x * (1 + torch.tanh(inner))
+
+
+def rrelu_with_noise_backward(grad, x, noise, lower, upper, training, self_is_result):
+    if training:
+        return grad * noise
+    return torch.where(x > 0, grad, grad * ((lower + upper) / 2))
+
+
+def rrelu_with_noise_functional(
+    x, noise, lower=0.125, upper=1 / 3, training=False, generator=None
+):
+    """How many numbers training draws depends on values: that is left, and reported."""
+    if training:
+        return NotImplemented
+    return torch.where(x > 0, x, x * ((lower + upper) / 2)), noise
 
 
 def addmv(x, matrix, vector, *, beta=1, alpha=1):
@@ -270,21 +358,96 @@ def sort_stable(x, *, stable=None, dim=-1, descending=False):
     return sort(x, dim, descending)
 
 
-def adaptive_avg_pool2d_backward(grad, x):
-    """Every window's share, by the matrices whose product with x the pooling is."""
-    rows = _shares(x.shape[-2], grad.shape[-2]).to(x.dtype)
-    columns = _shares(x.shape[-1], grad.shape[-1]).to(x.dtype)
-    return rows.t() @ grad @ columns
+def cummax(x, dim):
+    return _running_end(torch.ge, x, dim)
 
 
-def _shares(size, windows):
-    """[windows, size]: what each window takes of each element."""
-    window, place = torch.arange(windows).reshape(-1, 1), torch.arange(size)
-    first, last = window * size // windows, ((window + 1) * size + windows - 1) // windows
-    return ((place >= first) & (place < last)).to(torch.float32) / (last - first)
+def cummin(x, dim):
+    return _running_end(torch.le, x, dim)
+
+
+def _running_end(beats, x, dim):
+    """The last of equal ones; NaN beats all."""
+    if x.dim() == 0:
+        return x.clone(), torch.zeros((), dtype=torch.int64)
+    dim %= x.dim()
+    size = x.shape[dim]
+    places = torch.arange(size).reshape([-1 if d == dim else 1 for d in range(x.dim())])
+    index, shift = places.expand(x.shape), 1
+    while shift < size:
+        around = [0] * (2 * (x.dim() - 1 - dim)) + [shift, 0]
+        before, its = (
+            aten.constant_pad_nd(y.narrow(dim, 0, size - shift), around) for y in (x, index)
+        )
+        stays = beats(x, before) | (x != x) | (places < shift)
+        x, index = torch.where(stays, x, before), torch.where(stays, index, its)
+        shift *= 2
+    return x, index
+
+
+def kthvalue(x, k, dim=-1, keepdim=False):
+    return _ranked(x, dim, keepdim, lambda lines: torch.full((), k - 1))
+
+
+def median(x, dim=-1, keepdim=False):
+    """The lower one; NaN where there is one."""
+
+    def middle(lines):
+        size = lines.shape[-1]
+        some = (lines != lines).any(-1, True)
+        return torch.where(some, (lines == lines).sum(-1, True), (size - 1) // 2)
+
+    return _ranked(x, dim, keepdim, middle)
+
+
+def nanmedian(x, dim=-1, keepdim=False):
+    return _ranked(
+        x, dim, keepdim, lambda lines: ((lines == lines).sum(-1, True) - 1).clamp(min=0) // 2
+    )
+
+
+def median_of_all(x):
+    found = median(x.reshape(-1), 0)
+    return found if found is NotImplemented else found[0]
+
+
+def nanmedian_of_all(x):
+    found = nanmedian(x.reshape(-1), 0)
+    return found if found is NotImplemented else found[0]
+
+
+def _ranked(x, dim, keepdim, rank):
+    """The element of a rank in every line, and where it is."""
+    if x.dim() == 0:
+        return x.clone(), torch.zeros((), dtype=torch.int64)
+    lines = x.transpose(dim, -1)
+    ordered = sort(lines)
+    if ordered is NotImplemented:
+        return NotImplemented
+    at = rank(lines).expand([*lines.shape[:-1], 1])
+    found = (part.gather(-1, at).transpose(dim, -1) for part in ordered)
+    return tuple(part if keepdim else part.squeeze(dim) for part in found)
 
 
 TABLE = {
+    aten.empty_strided.default: empty_strided,
+    aten.masked_scatter.default: masked_scatter,
+    aten.masked_scatter_backward.default: masked_scatter_backward,
+    aten.normal.Tensor_Tensor: normal,
+    aten.normal.Tensor_float: normal,
+    aten.normal.float_Tensor: normal,
+    aten.put.default: put,
+    aten.searchsorted.Tensor: searchsorted,
+    aten.cummax.default: cummax,
+    aten.cummin.default: cummin,
+    aten.gelu.default: gelu,
+    aten.kthvalue.default: kthvalue,
+    aten.median.default: median_of_all,
+    aten.median.dim: median,
+    aten.nanmedian.default: nanmedian_of_all,
+    aten.nanmedian.dim: nanmedian,
+    aten.rrelu_with_noise_backward.default: rrelu_with_noise_backward,
+    aten.rrelu_with_noise_functional.default: rrelu_with_noise_functional,
     aten.eye.default: eye,
     aten.eye.m: eye,
     aten.index_put.default: index_put,
@@ -308,5 +471,4 @@ TABLE = {
     aten.topk.default: topk,
     aten.sort.default: sort,
     aten.sort.stable: sort_stable,
-    aten._adaptive_avg_pool2d_backward.default: adaptive_avg_pool2d_backward,
 }

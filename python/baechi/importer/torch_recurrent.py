@@ -1,9 +1,11 @@
 # Part of the Baechi project, under the Apache License v2.0 with LLVM Exceptions.
 # See LICENSE for license information.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Recurrent networks with dropout between their layers, layer by layer.
+"""Recurrent networks with dropout between their layers, layer by layer, and LSTMs with
+a last state of the first one's shape.
 
-PyTorch's own decomposition drops that dropout without a word.
+PyTorch's own decompositions drop that dropout without a word, and give a state of one
+dimension more.
 """
 
 from __future__ import annotations
@@ -16,12 +18,23 @@ import torch
 _FUNCTIONS = (torch.lstm, torch.gru, torch.rnn_tanh, torch.rnn_relu)
 
 
-def has_dropout(function: Callable, args: Sequence[Any]) -> bool:
-    """Whether a call is nn.LSTM's, nn.GRU's or nn.RNN's with numbers to draw."""
-    if function not in _FUNCTIONS:
-        return False
+def is_recurrent(function: Callable) -> bool:
+    """Whether it is what nn.LSTM, nn.GRU and nn.RNN call."""
+    return function in _FUNCTIONS
+
+
+def has_dropout(args: Sequence[Any]) -> bool:
+    """Whether such a call has numbers to draw."""
     layers, dropout, train = args[5:8] if _is_packed(args) else args[4:7]
     return train and dropout > 0 and layers > 1
+
+
+def whole(function: Callable, args: Sequence[Any]) -> tuple[torch.Tensor, ...]:
+    """The call as it is."""
+    x, *state = function(*args)
+    hidden = args[2 if _is_packed(args) else 1]
+    first = [hidden] if isinstance(hidden, torch.Tensor) else hidden
+    return x, *(new.reshape(old.shape) for new, old in zip(state, first, strict=True))
 
 
 def layer_by_layer(function: Callable, args: Sequence[Any]) -> tuple[torch.Tensor, ...]:
@@ -42,7 +55,7 @@ def layer_by_layer(function: Callable, args: Sequence[Any]) -> tuple[torch.Tenso
         given = own[0] if isinstance(hidden, torch.Tensor) else own
         weights = params[i * width : (i + 1) * width]
         options = [biases, 1, 0.0, True, both_ways, *([] if packed else [False])]
-        x, *new = function(x, *before, given, weights, *options)
+        x, *new = whole(function, [x, *before, given, weights, *options])
         found.append(new)
         if i < layers - 1:
             x = torch.dropout(x, dropout, True)

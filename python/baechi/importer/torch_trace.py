@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import torch
+import torch.utils.checkpoint
 from torch._dispatch.python import enable_python_dispatcher
 from torch._subclasses import FakeTensorMode
 from torch._subclasses.fake_tensor import DataDependentOutputException
@@ -20,7 +21,7 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.overrides import TorchFunctionMode
 from torch.utils import _pytree as pytree
 
-from baechi.importer import torch_decompositions, torch_linalg, torch_recurrent
+from baechi.importer import torch_decompositions, torch_functions, torch_linalg, torch_recurrent
 from baechi.importer.errors import ImportFailure
 from baechi.importer.torch_names import Recorder, origin_of
 from baechi.importer.torch_refusals import (
@@ -50,6 +51,12 @@ _SHAPING = {
 # Random numbers that depend on shapes alone.
 _RANDOM = {
     aten.bernoulli.p,
+    aten.cauchy.default,
+    aten.exponential.default,
+    aten.geometric.default,
+    aten.log_normal.default,
+    aten.normal.float_float,
+    aten.normal_functional.default,
     aten.rand.default,
     aten.rand_like.default,
     aten.randint.default,
@@ -59,6 +66,7 @@ _RANDOM = {
     aten.randn.default,
     aten.randn_like.default,
     aten.randperm.default,
+    aten.uniform.default,
 }
 
 
@@ -117,19 +125,22 @@ def trace(
     # autograd's functions, but in the graph of the first pass neither is left.
     with lowerable_operations(), recorder.recording(), explained_errors():
         mutating, unseen = _followed(function, arguments, refusals)
+        # What `functionalize` is not given it leaves with its mutations.
+        constants = _lift_constants(mutating)
         recorded = _Recorded(mutating, recorder, refusals)
         functional = torch.func.functionalize(recorded.run, remove="mutations")
-        graph = _traced(functional, arguments, torch_decompositions.table())
-    if refusals.found:
-        raise refusals.error(torch_linalg.unsupported(graph), unseen)
+        given = [*arguments, *constants]
+        graph = _traced(functional, given, torch_decompositions.table())
     _check_shapes(graph.graph)
     _drop_identities(graph.graph)
-    constants = _lift_constants(graph)
+    constants += _lift_constants(graph)
     draws = _lift_draws(graph.graph)
     further = [f"constant/{i}" for i in range(len(constants))]
     further += [f"random/{i}" for i in range(len(draws))]
     graph.graph.eliminate_dead_code()
     graph.recompile()
+    if refusals.found:
+        raise refusals.error(torch_linalg.unsupported(graph), unseen)
     return Trace(graph, [*names, *further], constants, draws)
 
 
@@ -228,7 +239,8 @@ def lowerable_operations() -> Iterator[None]:
     """Attention and LSTM as plain operations instead of fused ones, and batch
     normalization with its new statistics."""
     kernels = sdpa_kernel(SDPBackend.MATH), enable_python_dispatcher(), _PlainForms()
-    with kernels[0], kernels[1], kernels[2], _compiling(), warnings.catch_warnings():
+    models = _compiling(), _kept_tensors()
+    with kernels[0], kernels[1], kernels[2], models[0], models[1], warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of what the flags are that are set back
         with torch.backends.mkldnn.flags(enabled=False):
             yield
@@ -246,6 +258,27 @@ def _compiling() -> Iterator[None]:
         torch.compiler._is_compiling_flag = before
 
 
+@contextlib.contextmanager
+def _kept_tensors() -> Iterator[None]:
+    """Checkpoints, whose hooks autograd's functions do not know, as plain calls: what
+    is kept and what is computed again is not theirs to say here."""
+
+    def apply(function, _, *args):
+        return function(*args)
+
+    def nothing(*_, **__):
+        yield
+
+    owner = torch.utils.checkpoint
+    before = owner.CheckpointFunction.apply, owner._checkpoint_without_reentrant_generator
+    owner.CheckpointFunction.apply = apply
+    owner._checkpoint_without_reentrant_generator = nothing
+    try:
+        yield
+    finally:
+        owner.CheckpointFunction.apply, owner._checkpoint_without_reentrant_generator = before
+
+
 class _PlainForms(TorchFunctionMode):
     """Attention without masks of the user's, where no row can be masked wholly:
     PyTorch's own form checks every row for that. Recurrent networks with dropout."""
@@ -255,12 +288,18 @@ class _PlainForms(TorchFunctionMode):
         if function is torch.nn.functional.scaled_dot_product_attention:
             if (mixed := _attention(*args, **kwargs)) is not None:
                 return mixed
-        if not kwargs and torch_recurrent.has_dropout(function, args):
-            return torch_recurrent.layer_by_layer(function, args)
+        if not kwargs and torch_recurrent.is_recurrent(function):
+            if torch_recurrent.has_dropout(args):
+                return torch_recurrent.layer_by_layer(function, args)
+            return torch_recurrent.whole(function, args)
         if function is torch.Tensor.tolist:
             return _listed(*args)
         if function is torch.Tensor.numpy:
             raise DataDependentOutputException("Tensor.numpy")
+        if function in torch_functions.TABLE:
+            own = torch_functions.TABLE[function](*args, **kwargs)
+            if own is not NotImplemented:
+                return own
         return function(*args, **kwargs)
 
 
@@ -307,7 +346,15 @@ def _lift_constants(module: torch.fx.GraphModule) -> list[torch.Tensor]:
         if node.op != "get_attr":
             continue
         value = getattr(module, node.target)
-        if not isinstance(value, torch.Tensor) or value.dim() == 0:
+        if not isinstance(value, torch.Tensor):
+            continue
+        if value.dim() == 0:
+            with graph.inserting_before(node):
+                call = aten.full.default, ([], value.item()), {"dtype": value.dtype}
+                number = graph.call_function(*call)
+            number.meta = dict(node.meta)
+            node.replace_all_uses_with(number)
+            graph.erase_node(node)
             continue
         if node.target not in lifted:
             lifted[node.target] = _further_argument(graph, f"constant_{len(constants)}", node)

@@ -200,11 +200,11 @@ def _with_gradient(run: Callable, state: State, inputs: list[torch.Tensor]) -> s
         try:
             with torch.enable_grad():
                 value = run(fakes, buffers, [mode.from_tensor(x.detach()) for x in inputs])
+            if not value.requires_grad:
+                raise ImportFailure("the loss depends on no parameter that the optimizer has")
+            gradients = torch.autograd.grad(value, [fakes[n] for n in names], allow_unused=True)
         except DATA_DEPENDENT:
             return set(names)  # the trace will say where, and what else is wrong
-        if not value.requires_grad:
-            raise ImportFailure("the loss depends on no parameter that the optimizer has")
-        gradients = torch.autograd.grad(value, [fakes[n] for n in names], allow_unused=True)
     return {name for name, gradient in zip(names, gradients, strict=True) if gradient is not None}
 
 

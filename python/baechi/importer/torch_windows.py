@@ -1,0 +1,146 @@
+# Part of the Baechi project, under the Apache License v2.0 with LLVM Exceptions.
+# See LICENSE for license information.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Gradients of pooling and padding in any number of dimensions.
+
+Those of averages are products with a matrix for each dimension, which says what a
+window takes of each element; those of maxima add up elements at their positions.
+"""
+
+from __future__ import annotations
+
+import math
+
+import torch
+
+aten = torch.ops.aten
+
+
+def avg_pool_backward(
+    grad, x, kernel, stride, padding, ceil_mode=False, count_include_pad=True,
+    divisor_override=None,
+):  # fmt: skip
+    """Every window's gradient, divided by what it counts, for all elements in it."""
+    dims = len(kernel)
+    divisor = torch.full((), float(divisor_override or 1), dtype=grad.dtype)
+    matrices = []
+    for d in range(dims):
+        size, windows = x.shape[d - dims], grad.shape[d - dims]
+        first = torch.arange(windows) * stride[d] - padding[d]
+        # The last window of `ceil_mode` may reach beyond the padding, which is not counted.
+        last = torch.minimum(first + kernel[d], torch.full((), size + padding[d]))
+        inside = first.clamp(min=0), last.clamp(max=size)
+        place = torch.arange(size)
+        taken = (place >= inside[0].unsqueeze(-1)) & (place < inside[1].unsqueeze(-1))
+        matrices.append(taken.to(grad.dtype))
+        if divisor_override is None:
+            count = last - first if count_include_pad else inside[1] - inside[0]
+            divisor = divisor * count.to(grad.dtype).reshape([-1] + [1] * (dims - 1 - d))
+    return _products(grad / divisor, matrices)
+
+
+def avg_pool3d_backward(
+    grad, x, kernel, stride, padding, ceil_mode, count_include_pad, divisor_override
+):
+    kernel, padding = _three(kernel), _three(padding)
+    stride = _three(stride) if stride else kernel
+    return avg_pool_backward(
+        grad, x, kernel, stride, padding, ceil_mode, count_include_pad, divisor_override
+    )
+
+
+def adaptive_avg_pool2d_backward(grad, x):
+    return _adaptive_avg_pool_backward(grad, x, 2)
+
+
+def adaptive_avg_pool3d_backward(grad, x):
+    return _adaptive_avg_pool_backward(grad, x, 3)
+
+
+def _adaptive_avg_pool_backward(grad, x, dims):
+    sizes = zip(x.shape[-dims:], grad.shape[-dims:], strict=True)
+    return _products(grad, [_shares(*pair).to(x.dtype) for pair in sizes])
+
+
+def _shares(size, windows):
+    """[windows, size]: what each window takes of each element."""
+    window, place = torch.arange(windows).reshape(-1, 1), torch.arange(size)
+    first, last = window * size // windows, ((window + 1) * size + windows - 1) // windows
+    return ((place >= first) & (place < last)).to(torch.float32) / (last - first)
+
+
+def _products(grad, matrices):
+    """Of the last dimensions, each with its matrix."""
+    for d, matrix in enumerate(matrices):
+        dim = d - len(matrices)
+        grad = (grad.movedim(dim, -1) @ matrix).movedim(-1, dim)
+    return grad
+
+
+def _three(value) -> list[int]:
+    value = [value] if isinstance(value, int) else list(value)
+    return value * 3 if len(value) == 1 else value
+
+
+def _to_positions(grad, x, indices, dims):
+    """`indices` are positions within the last `dims` dimensions of x."""
+    lead, size = x.shape[:-dims], math.prod(x.shape[-dims:])
+    lines = math.prod(lead)
+    places = indices.reshape(lines, -1) + torch.arange(lines).unsqueeze(-1) * size
+    flat = grad.new_zeros(lines * size)
+    flat = flat.index_put((places.reshape(-1),), grad.reshape(-1), accumulate=True)
+    return flat.reshape(x.shape)
+
+
+def adaptive_max_pool2d_backward(grad, x, indices):
+    return _to_positions(grad, x, indices, 2)
+
+
+def adaptive_max_pool3d_backward(grad, x, indices):
+    return _to_positions(grad, x, indices, 3)
+
+
+def fractional_max_pool2d_backward(grad, x, kernel, output, indices):
+    return _to_positions(grad, x, indices, 2)
+
+
+def fractional_max_pool3d_backward(grad, x, kernel, output, indices):
+    return _to_positions(grad, x, indices, 3)
+
+
+def max_pool3d_with_indices_backward(
+    grad, x, kernel, stride, padding, dilation, ceil_mode, indices
+):
+    return _to_positions(grad, x, indices, 3)
+
+
+def replication_pad_backward(grad, x, padding):
+    """What lies outside was read from the elements at the edges."""
+    if any(width < 0 for width in padding):
+        return NotImplemented
+    for k in range(len(padding) // 2):
+        dim = grad.dim() - 1 - k
+        low, size = padding[2 * k], x.shape[dim]
+        if size == 1:
+            grad = grad.sum(dim, keepdim=True)
+            continue
+        first = grad.narrow(dim, 0, low + 1).sum(dim, keepdim=True)
+        rest = low + size - 1
+        last = grad.narrow(dim, rest, grad.shape[dim] - rest).sum(dim, keepdim=True)
+        grad = torch.cat([first, grad.narrow(dim, low + 1, size - 2), last], dim)
+    return grad
+
+
+TABLE = {
+    aten._adaptive_avg_pool2d_backward.default: adaptive_avg_pool2d_backward,
+    aten._adaptive_avg_pool3d_backward.default: adaptive_avg_pool3d_backward,
+    aten.adaptive_max_pool2d_backward.default: adaptive_max_pool2d_backward,
+    aten.adaptive_max_pool3d_backward.default: adaptive_max_pool3d_backward,
+    aten.avg_pool3d_backward.default: avg_pool3d_backward,
+    aten.fractional_max_pool2d_backward.default: fractional_max_pool2d_backward,
+    aten.fractional_max_pool3d_backward.default: fractional_max_pool3d_backward,
+    aten.max_pool3d_with_indices_backward.default: max_pool3d_with_indices_backward,
+    aten.replication_pad1d_backward.default: replication_pad_backward,
+    aten.replication_pad2d_backward.default: replication_pad_backward,
+    aten.replication_pad3d_backward.default: replication_pad_backward,
+}
