@@ -89,9 +89,15 @@ class _Writer:
         results = self.choose.sample(self.values, min(3, len(self.values)))
         updates = {}
         for position, value in self.parameters:
-            if self.choose.random() < 0.7:
+            kind = self.choose.random()
+            if kind < 0.5:
                 updates[position] = len(results)
                 results.append(self.step_towards(value))
+            elif kind < 0.8 and len(value.shape) == 2:
+                *before, last = self.change_rows(value)
+                results += [other for other in before if self.choose.random() < 0.2]
+                updates[position] = len(results)
+                results.append(last)
         heads = []
         for position, head in enumerate(self.arguments):
             updated = (
@@ -112,6 +118,77 @@ class _Writer:
         other = self.choose.choice(same) if same else parameter
         body = ["%s = arith.mulf %y, %c : f32", "%r = arith.subf %x, %s : f32"]
         return self.elementwise([parameter, other], body, constant=0.125)
+
+    def change_rows(self, parameter: Tensor) -> list[Tensor]:
+        """The parameter with some rows changed, one to three times, each by what it holds."""
+        versions = [parameter]
+        for _ in range(self.choose.randint(1, 3)):
+            change = self.choose.choice([self.insert_rows, self.add_rows])
+            versions.append(change(versions[-1], self.choose.choice(versions)))
+        return versions[1:]
+
+    def insert_rows(self, table: Tensor, source: Tensor) -> Tensor:
+        rows, columns = self.choose.randint(1, table.shape[0]), table.shape[1]
+        begin, end = (self.choose.randint(0, table.shape[0] - rows) for _ in range(2))
+        part = self.emit(
+            f"tensor.extract_slice {source.name}[{begin}, 0] [{rows}, {columns}] [1, 1] : "
+            f"{source.type} to {tensor((rows, columns))}",
+            (rows, columns),
+            keep=False,
+        )
+        body = ["%s = arith.mulf %x, %c : f32", "%r = math.tanh %s : f32"]
+        new = self.elementwise([part], body, constant=1.5, keep=False)
+        return self.emit(
+            f"tensor.insert_slice {new.name} into {table.name}[{end}, 0] [{rows}, {columns}] "
+            f"[1, 1] : {new.type} into {table.type}",
+            table.shape,
+            keep=False,
+        )
+
+    def add_rows(self, table: Tensor, source: Tensor) -> Tensor:
+        """A loop as scatter's: the same row may come twice."""
+        trips, factor = self.choose.choice(EXTENTS), self.choose.randrange(7)
+        row = tensor((table.shape[1],))
+
+        def slice_of(name, at):
+            return (
+                f"tensor.extract_slice {name}[{at}, 0] [1, {table.shape[1]}] [1, 1] : "
+                f"{table.type} to {row}"
+            )
+
+        self.count += 1
+        prefix = f"%loop{self.count}"
+        identity = "affine_map<(d0) -> (d0)>"
+        for name, number in (
+            ("0", 0),
+            ("1", 1),
+            ("n", trips),
+            ("f", factor),
+            ("r", table.shape[0]),
+        ):
+            self.lines.append(f"{prefix}_{name} = arith.constant {number} : index")
+        return self.emit(
+            f"scf.for %i = {prefix}_0 to {prefix}_n step {prefix}_1 iter_args(%now = {table.name}) "
+            f"-> ({table.type}) {{\n"
+            f"    %m = arith.muli %i, {prefix}_f : index\n"
+            f"    %k = arith.remui %m, {prefix}_r : index\n"
+            f"    %l = arith.remui %i, {prefix}_r : index\n"
+            f"    %old = {slice_of('%now', '%k')}\n"
+            f"    %add = {slice_of(source.name, '%l')}\n"
+            f"    %e = tensor.empty() : {row}\n"
+            f"    %sum = linalg.generic {{indexing_maps = [{identity}, {identity}, {identity}], "
+            f'iterator_types = ["parallel"]}} ins(%old, %add : {row}, {row}) outs(%e : {row}) {{\n'
+            f"    ^bb0(%x: f32, %y: f32, %o: f32):\n"
+            f"      %s = arith.addf %x, %y : f32\n"
+            f"      %t = math.tanh %s : f32\n"
+            f"      linalg.yield %t : f32\n"
+            f"    }} -> {row}\n"
+            f"    %next = tensor.insert_slice %sum into %now[%k, 0] [1, {table.shape[1]}] [1, 1] : "
+            f"{row} into {table.type}\n"
+            f"    scf.yield %next : {table.type}\n  }}",
+            table.shape,
+            keep=False,
+        )
 
     # ---- operations
 
