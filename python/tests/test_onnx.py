@@ -124,7 +124,7 @@ def test_sizes_of_dimensions_that_are_not_there():
 OPERATORS = """
 net (float[4, 6] x, float[4, 6] p, int64[4, 6] n, uint32[4, 6] u) => (
   float[4, 6] a, float[4, 6] b, float[4, 6] c, float[4, 6] d, float[4, 2] e, int64[4, 2] f,
-  int64[2, 6] g, int64[2, 6] h, uint32[4, 6] i) {
+  int64[2, 6] g, int64[2, 6] h, uint32[4, 6] i, float[4, 6] j, float[6, 4] k, float[4, 6] l) {
   a = Reciprocal(p)
   b = Softsign(x)
   c = CumSum(x, one)
@@ -132,13 +132,18 @@ net (float[4, 6] x, float[4, 6] p, int64[4, 6] n, uint32[4, 6] u) => (
   e, f = TopK(x, two)
   g, h = TopK<largest = 0, axis = 0>(n, two)
   i = BitShift<direction = "LEFT">(u, u)
+  j = ReverseSequence(p, lengths)
+  t = Transpose(p)
+  k = ReverseSequence<batch_axis = 0, time_axis = 1>(t, lengths)
+  l = MeanVarianceNormalization<axes = [1]>(p)
 }
 """
 
 
 @needs_tools
 def test_operators_that_torch_mlir_lacks():
-    made = model(OPERATORS, one=np.array(1), two=np.array([2]))
+    lengths = np.array([1, 4, 2, 3, 1, 4])
+    made = model(OPERATORS, one=np.array(1), two=np.array([2]), lengths=lengths)
     x = random(4, 6)
     x[1] = -np.inf  # equal ones, in their order
     given = {
@@ -151,6 +156,48 @@ def test_operators_that_torch_mlir_lacks():
     for actual, right in zip(compile(made)(**given), expected, strict=True):
         assert actual.dtype == right.dtype
         np.testing.assert_allclose(actual, right, rtol=1e-5, atol=1e-6)
+
+
+OUTSIDE = """
+net (float[4, 6] x, int64[3] i, int64[3, 6] j, int64[3, 1] k, int64[4] n) => (
+  float[3, 6] a, float[3, 6] b, float[3, 6] c, int64[3] d, float[4, 6] e) {
+  a = Gather(x, i)
+  b = GatherElements(x, j)
+  c = GatherND(x, k)
+  d = Gather(n, i)
+  e = ScatterND(x, k, a)
+}
+"""
+
+
+@needs_tools
+def test_indices_that_are_out_of_range():
+    """NaN, or the nearest element; a scatter changes no row but the first and the last."""
+    x, i, n = random(4, 6), np.array([-1, 4, -5]), np.arange(4) * 10
+    j, k = np.tile(i.reshape(3, 1), (1, 6)), i.reshape(3, 1)
+    *found, numbers, scattered = compile(model(OUTSIDE))(x=x, i=i, j=j, k=k, n=n)
+    for rows in found:
+        np.testing.assert_array_equal(rows[0], x[3])
+        assert np.isnan(rows[1:]).all()
+    assert numbers.tolist() == [30, 30, 0]
+    np.testing.assert_array_equal(scattered[1:3], x[1:3])
+    assert np.isnan(scattered[3]).all()
+
+
+def test_nodes_whose_sizes_depend_on_values():
+    made = model(
+        """
+net (float[4, 6] x, bool[4] c) => (float[N, 6] y, int64[2, M] z) {
+  y = Compress<axis = 0>(x, c)
+  z = NonZero(x)
+}
+"""
+    )
+    with pytest.raises(UnsupportedOperations) as caught:
+        baechi.onnx.import_model(made)
+    message = str(caught.value)
+    assert message.count("depends on values, and sizes are fixed: use Where instead") == 2
+    assert "Compress in 'y/Compress'" in message and "NonZero in 'z/NonZero'" in message
 
 
 def test_sizes_that_are_missing():

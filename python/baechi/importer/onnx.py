@@ -30,6 +30,9 @@ _PIPELINES = (
     "func.func(cse,canonicalize),torch-backend-to-linalg-on-tensors-backend-pipeline)",
 )
 
+_OF_VALUES = {"Compress", "NonMaxSuppression", "NonZero", "Unique"}
+_ON_VALUES = "how large its result is depends on values, and sizes are fixed: use Where instead"
+
 
 @dataclasses.dataclass(frozen=True)
 class ImportedModel:
@@ -141,7 +144,8 @@ def _unsupported(model: onnx.ModelProto, file: str) -> list[Unsupported]:
         alone = onnx.helper.make_graph([node], "node", inputs, outputs, initializer=held)
         single = onnx.helper.make_model(alone, opset_imports=list(model.opset_import))
         single.ir_version = model.ir_version
-        place = Unsupported(node.op_type, node.name, file)
+        reason = _ON_VALUES if node.op_type in _OF_VALUES else ""
+        place = Unsupported(node.op_type, node.name, file, reason)
         try:
             texts[node.name] = (place, _torch_module(single))
         except Exception:  # it cannot even be written down

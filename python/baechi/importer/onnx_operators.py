@@ -158,6 +158,36 @@ def _topk(node: onnx.NodeProto, build: _Builder) -> None:
             build.add("Concat", *parts, output=output, axis=dim)
 
 
+def _reverse_sequence(node: onnx.NodeProto, build: _Builder) -> None:
+    """Each line's first elements, as many as its length says, from the last one on."""
+    given = _attributes(node)
+    x, lengths = node.input
+    shape = build.shape(x)
+    if not shape:
+        return build.keep()
+    time, batch = given.get("time_axis", 0), given.get("batch_axis", 1)
+    along = [-1 if d == time else 1 for d in range(len(shape))]
+    places = build.number(np.arange(shape[time]).reshape(along), np.int64)
+    form = [shape[batch] if d == batch else 1 for d in range(len(shape))]
+    lengths = build.add("Reshape", lengths, build.number(form, np.int64))
+    last = build.add("Sub", lengths, build.number(1, np.int64))
+    turned = build.add("Sub", last, places)
+    index = build.add("Where", build.add("Less", places, lengths), turned, places)
+    index = build.add("Expand", index, build.number(shape, np.int64))
+    build.add("GatherElements", x, index, output=node.output[0], axis=time)
+
+
+def _mean_variance_normalization(node: onnx.NodeProto, build: _Builder) -> None:
+    """With the variance of what is centred, which loses no digits."""
+    axes = build.number(_attributes(node).get("axes", [0, 2, 3]), np.int64)
+    x = node.input[0]
+    centred = build.add("Sub", x, build.add("ReduceMean", x, axes, keepdims=1))
+    squares = build.add("Mul", centred, centred)
+    deviation = build.add("Sqrt", build.add("ReduceMean", squares, axes, keepdims=1))
+    divisor = build.add("Add", deviation, build.number(1e-9))
+    build.add("Div", centred, divisor, output=node.output[0])
+
+
 def _attributes(node: onnx.NodeProto) -> dict[str, Any]:
     return {a.name: helper.get_attribute_value(a) for a in node.attribute}
 
@@ -167,4 +197,6 @@ _EXPANSIONS: dict[str, Callable[[onnx.NodeProto, _Builder], None]] = {
     "Softsign": _softsign,
     "CumSum": _cumsum,
     "TopK": _topk,
+    "ReverseSequence": _reverse_sequence,
+    "MeanVarianceNormalization": _mean_variance_normalization,
 }
