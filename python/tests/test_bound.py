@@ -11,14 +11,11 @@ jax = pytest.importorskip("jax")
 import baechi  # noqa: E402
 import needs  # noqa: E402
 from baechi.resident import ResidentArray  # noqa: E402
+from jax_support import jit  # noqa: E402
 
 pytestmark = needs.tool("baechi-run")
 
 X, Y = np.float32([1, 2]), np.float32([3, 5])
-
-
-def jit(step, **options):
-    return baechi.jit(step, costs="roofline", budget="0", **options)
 
 
 def test_keyword_only_arguments():

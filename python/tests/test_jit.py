@@ -21,15 +21,12 @@ import needs  # noqa: E402
 from baechi import init, models, tools  # noqa: E402
 from baechi.importer.errors import ImportFailure  # noqa: E402
 from baechi.resident import ResidentArray  # noqa: E402
+from jax_support import assert_close, jit  # noqa: E402
 
 jnp, lax = jax.numpy, jax.lax
 
 
 pytestmark = needs.tool("baechi-run")
-
-
-def jit(step, **options):
-    return baechi.jit(step, **{"costs": "roofline", "budget": "0", **options})
 
 
 def loss(params, x, y):
@@ -52,15 +49,6 @@ def start():
         "out": 0.3 * jax.random.normal(keys[1], (32, 4)),
     }
     return params, (jax.random.normal(keys[2], (8, 16)), jax.random.normal(keys[3], (8, 4)))
-
-
-def assert_close(actual, expected):
-    assert jax.tree.structure(jax.tree.map(np.asarray, actual)) == jax.tree.structure(
-        jax.tree.map(np.asarray, expected)
-    )
-    for a, e in zip(jax.tree.leaves(actual), jax.tree.leaves(expected), strict=True):
-        assert a.dtype == e.dtype and a.shape == e.shape
-        np.testing.assert_allclose(np.asarray(a), np.asarray(e), rtol=1e-5, atol=1e-6)
 
 
 @pytest.mark.parametrize("machine", ["host:1", "host:2", "host:4"])
@@ -451,43 +439,3 @@ def test_errors_name_no_files_of_ours():
     step = jit(lambda x: jnp.tanh(x @ x), machine="host:1@1KiB")
     with pytest.raises(tools.CompileError, match="^error: no placement can fit"):
         step(np.ones((64, 64), np.float32))
-
-
-TABLE = np.arange(800, dtype=np.float32).reshape(100, 8)
-ROWS, UPDATE = np.int32([3, 99, 3]), np.arange(24, dtype=np.float32).reshape(3, 8)
-
-
-def add_rows(table, rows, update):
-    return table.at[rows].add(update)
-
-
-def add_and_set_rows(table, rows, update):
-    added = table.at[rows].add(update)
-    mean = added[rows[1]].mean()
-    return added.at[rows[0]].set(update[2]), mean
-
-
-def write_slice(table, rows, update):
-    return jax.lax.dynamic_update_slice(table, update, (rows[0], 0)), table[rows[1]].sum()
-
-
-@pytest.mark.parametrize("machine", ["host:1@5KiB", "host:2@5KiB"])
-@pytest.mark.parametrize("change", [add_rows, add_and_set_rows, write_slice])
-def test_rows_of_a_donated_table_change_in_its_memory(change, machine):
-    """The table takes 3200 bytes: there is no room for a second one."""
-    step, reference = jit(change, machine=machine, donate_argnums=0), jax.jit(change)
-    ours = theirs = TABLE
-    for rows in (ROWS, ROWS[::-1], ROWS):
-        found, expected = step(ours, rows, UPDATE), reference(theirs, rows, UPDATE)
-        assert_close(found, expected)
-        ours, theirs = (
-            result[0] if isinstance(result, tuple) else result for result in (found, expected)
-        )
-    assert_close(TABLE[0], np.arange(8, dtype=np.float32))  # the caller's own is as it was
-
-
-def test_a_table_that_is_kept_is_copied():
-    step = jit(add_rows)
-    assert_close(step(TABLE, ROWS, UPDATE), jax.jit(add_rows)(TABLE, ROWS, UPDATE))
-    with pytest.raises(baechi.tools.CompileError, match="no placement can fit the memories"):
-        jit(add_rows, machine="host:1@5KiB")(TABLE, ROWS, UPDATE)

@@ -89,7 +89,9 @@ def test_errors():
             compile_model(model, machines="host:2")(x)
         norm = compile_model(nn.Sequential(nn.BatchNorm1d(4)))
         norm.train()
-        with pytest.raises(Exception, match=r"changes '0.(running_mean|num_batches_tracked)' in place.*model\.eval"):
+        with pytest.raises(
+            Exception, match=r"changes '0.(running_mean|num_batches_tracked)' in place.*model\.eval"
+        ):
             norm(torch.randn(3, 4))
         with pytest.raises(baechi.torch.ImportFailure, match="aten.mode.default in 'mode'"):
             compile_model(_Unsupported())(torch.randn(3, 4))
