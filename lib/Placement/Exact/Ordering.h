@@ -42,6 +42,7 @@ public:
   bool improve(int64_t cutoff, int64_t enough, Timetable &best);
 
 private:
+  static constexpr int64_t notWaiting = -1;
   struct State {
     int64_t now = 0;
     int32_t rank = 0; ///< actions before it were decided on at this time
@@ -50,7 +51,7 @@ private:
     Progress progress;
     std::array<int64_t, maxOperators> end;
     std::array<int64_t, maxCopies> copyEnd;
-    /// When what could start was made to wait; -1: it was not. It then starts
+    /// When what could start was made to wait, or notWaiting. It then starts
     /// only after something else on its device or link.
     std::array<int64_t, maxOperators> waitsSince;
     std::array<int64_t, maxCopies> copyWaitsSince;
