@@ -426,6 +426,48 @@ func.func private @short_softmax(%x: tensor<601x20xf32>) -> tensor<601x20xf32> a
   return %r : tensor<601x20xf32>
 }
 
+// The position of a maximum within a row, by the threads of a warp.
+// CHECK-LABEL: func.func private @row_argmax(
+// CHECK: gpu.launch {{.*}} workgroup({{.*}}xi8, #gpu.address_space<workgroup>>
+// CHECK: arith.cmpf ogt
+// CHECK: nvvm.bar.warp.sync
+// CHECK: arith.cmpf ogt
+// CHECK-NOT: gpu.barrier
+// CHECK: return
+func.func private @row_argmax(%x: tensor<601x30xf32>) -> (tensor<601xf32>, tensor<601xi32>) attributes {baechi.kernel} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %rows = arith.constant 601 : index
+  %ninf = arith.constant 0xFF800000 : f32
+  %i0 = arith.constant 0 : i32
+  %many = arith.constant 16.0 : f32
+  %e = tensor.empty() : tensor<601xf32>
+  %ei = tensor.empty() : tensor<601xi32>
+  %r:2 = scf.for %i = %c0 to %rows step %c1 iter_args(%out = %e, %outi = %ei) -> (tensor<601xf32>, tensor<601xi32>) {
+    %row = tensor.extract_slice %x[%i, 0] [1, 30] [1, 1] : tensor<601x30xf32> to tensor<1x30xf32>
+    %slot = tensor.extract_slice %out[%i] [1] [1] : tensor<601xf32> to tensor<1xf32>
+    %sloti = tensor.extract_slice %outi[%i] [1] [1] : tensor<601xi32> to tensor<1xi32>
+    %f = linalg.fill ins(%ninf : f32) outs(%slot : tensor<1xf32>) -> tensor<1xf32>
+    %fi = linalg.fill ins(%i0 : i32) outs(%sloti : tensor<1xi32>) -> tensor<1xi32>
+    %m:2 = linalg.generic {indexing_maps = [#id2, #row, #row], iterator_types = ["parallel", "reduction"]}
+        ins(%row : tensor<1x30xf32>) outs(%f, %fi : tensor<1xf32>, tensor<1xi32>) {
+    ^bb0(%in: f32, %held: f32, %at: i32):
+      %s = arith.mulf %in, %many : f32
+      %v = math.floor %s : f32
+      %j = linalg.index 1 : index
+      %k = arith.index_cast %j : index to i32
+      %more = arith.cmpf ogt, %v, %held : f32
+      %w = arith.select %more, %v, %held : f32
+      %wi = arith.select %more, %k, %at : i32
+      linalg.yield %w, %wi : f32, i32
+    } -> (tensor<1xf32>, tensor<1xi32>)
+    %ins = tensor.insert_slice %m#0 into %out[%i] [1] [1] : tensor<1xf32> into tensor<601xf32>
+    %insi = tensor.insert_slice %m#1 into %outi[%i] [1] [1] : tensor<1xi32> into tensor<601xi32>
+    scf.yield %ins, %insi : tensor<601xf32>, tensor<601xi32>
+  }
+  return %r#0, %r#1 : tensor<601xf32>, tensor<601xi32>
+}
+
 // CHECK-LABEL: func.func private @gather(
 // CHECK: gpu.launch
 // CHECK: %[[ROW:.*]] = arith.index_cast
