@@ -43,9 +43,7 @@ def gaussian_nll_loss(input, target, var, full=False, eps=1e-6, reduction="mean"
     return _reduced(loss, reduction)
 
 
-def multilabel_margin_loss(
-    input, target, size_average=None, reduce=None, reduction="mean"
-):
+def multilabel_margin_loss(input, target, size_average=None, reduce=None, reduction="mean"):
     """By its definition; PyTorch's decomposition counts targets behind the first -1. How
     much each class that is none of a line's targets comes too near to each target."""
     if size_average is not None or reduce is not None:
@@ -93,9 +91,7 @@ def embedding_bag(
     return found / count.clamp(min=1) if mode == "mean" else found
 
 
-def grid_sample(
-    input, grid, mode="bilinear", padding_mode="zeros", align_corners=None
-):
+def grid_sample(input, grid, mode="bilinear", padding_mode="zeros", align_corners=None):
     """PyTorch's decomposition, with autograd's gradient of it."""
     modes, paddings = ("bilinear", "nearest", "bicubic"), ("zeros", "border", "reflection")
     if input.dim() != 4 or mode not in modes or padding_mode not in paddings:

@@ -148,9 +148,7 @@ def rrelu_with_noise_backward(grad, x, noise, lower, upper, training, self_is_re
     return torch.where(x > 0, grad, grad * ((lower + upper) / 2))
 
 
-def rrelu_with_noise_functional(
-    x, noise, lower=0.125, upper=1 / 3, training=False, generator=None
-):
+def rrelu_with_noise_functional(x, noise, lower=0.125, upper=1 / 3, training=False, generator=None):
     """How many numbers training draws depends on values: that is left, and reported."""
     if training:
         return NotImplemented

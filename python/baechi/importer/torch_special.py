@@ -166,9 +166,7 @@ def _far_or_near(x, near, far):
 
 @_single
 def i0e(x):
-    return _far_or_near(
-        x, lambda t: _polynomial(t, _I0_NEAR), lambda t: _polynomial(t, _I0_FAR)
-    )
+    return _far_or_near(x, lambda t: _polynomial(t, _I0_NEAR), lambda t: _polynomial(t, _I0_FAR))
 
 
 @_single
