@@ -76,7 +76,7 @@ typedef struct baechi_cuda_product {
 /* Multiplies, and adds what C holds when `accumulate` is not 0. `bias`: n
    elements of C's type, 64-byte aligned, that are added to each row, where the
    product has_bias.
-   `workspace` is device memory of workspace_bytes, 16-byte aligned. C overlaps
+   `workspace` is device memory of workspace_bytes, 256-byte aligned. C overlaps
    nothing else. `product` need be valid during the call only. */
 void baechi_cuda_multiply(const baechi_cuda_product *product, const void *a,
                           const void *b, void *c, const void *bias,

@@ -22,6 +22,8 @@ using namespace baechi;
 namespace {
 /// Of arguments and results.
 constexpr int64_t kAlignment = 64;
+/// What cublasLtMatmul asks of its workspace.
+constexpr int64_t kWorkspaceAlignment = 256;
 /// What baechi_cuda_product is in code: words.
 constexpr size_t kProductWords = sizeof(baechi_cuda_product) / sizeof(int64_t);
 
@@ -112,6 +114,27 @@ Value constantProduct(OpBuilder &builder, func::FuncOp function,
   return LLVM::AddressOfOp::create(builder, loc, global);
 }
 
+/// Bytes of scratch in which a workspace of so many bytes begins at a multiple
+/// of kWorkspaceAlignment.
+int64_t scratchFor(int64_t workspace) {
+  return workspace == 0 ? 0 : workspace + kWorkspaceAlignment - kAlignment;
+}
+
+/// The workspace in the scratch.
+Value alignWorkspace(OpBuilder &builder, Location loc, Value scratch) {
+  Type i64 = builder.getI64Type();
+  auto constant = [&](int64_t value) -> Value {
+    return LLVM::ConstantOp::create(builder, loc, i64,
+                                    builder.getI64IntegerAttr(value));
+  };
+  Value address = LLVM::PtrToIntOp::create(builder, loc, i64, scratch);
+  Value above = LLVM::AddOp::create(builder, loc, address,
+                                    constant(kWorkspaceAlignment - 1));
+  Value aligned =
+      LLVM::AndOp::create(builder, loc, above, constant(-kWorkspaceAlignment));
+  return LLVM::IntToPtrOp::create(builder, loc, scratch.getType(), aligned);
+}
+
 /// All combinations of the loops' counters, the last loop's fastest.
 SmallVector<SmallVector<int64_t>> countersOf(const ProductLoops &loops) {
   SmallVector<SmallVector<int64_t>> all(1);
@@ -197,12 +220,14 @@ void baechi::callProduct(OpBuilder &builder, func::FuncOp kernel,
   SmallVector<Call> calls = callsOf(product);
   OpBuilder::InsertionGuard guard(builder);
   Location loc = kernel.getLoc();
-  func::FuncOp function =
-      createPointerKernel(builder, kernel, product.how.getWorkspace());
+  func::FuncOp function = createPointerKernel(
+      builder, kernel, scratchFor(product.how.getWorkspace()));
   PointerCode factor(builder, loc, plan.factorType);
   PointerCode sum(builder, loc, plan.resultType);
   Value result = function.getArgument(kernel.getNumArguments());
   Value workspace = function.getArguments().back();
+  if (product.how.getWorkspace() > 0)
+    workspace = alignWorkspace(builder, loc, workspace);
   launchStart(builder, function, plan.operands, result,
               cast<RankedTensorType>(kernel.getResultTypes()[0]), executor);
   LLVM::LLVMFuncOp multiply = declareMultiply(builder, function);

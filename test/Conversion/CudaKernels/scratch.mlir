@@ -3,7 +3,7 @@
 // The library's workspace is a part of the scratch, and the cost of who calls
 // the kernel counts it; what host code needs stays where it is more.
 
-// CHECK: call @workspace({{.*}}) {baechi.cost = #baechi.cost<time_ns = {cuda = 5}, scratch = 640>}
+// CHECK: call @workspace({{.*}}) {baechi.cost = #baechi.cost<time_ns = {cuda = 5}, scratch = 832>}
 // CHECK: call @more({{.*}}) {baechi.cost = #baechi.cost<time_ns = {cuda = 5, host = 7}, scratch = 4096>}
 func.func @step(%a: tensor<12x7xf32>, %b: tensor<7x9xf32>) -> tensor<12x9xf32> {
   %r = call @workspace(%a, %b) {baechi.cost = #baechi.cost<time_ns = {cuda = 5}, scratch = 0>} : (tensor<12x7xf32>, tensor<7x9xf32>) -> tensor<12x9xf32>

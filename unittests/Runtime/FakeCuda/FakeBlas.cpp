@@ -277,7 +277,7 @@ int cublasLtMatmul(void *, void *operation, const void *alpha, const void *a,
   if (int wrong = check(op, *la, *lb, *lc))
     return wrong;
   if (!algorithm || algorithm->magic != Algorithm::magicNumber ||
-      algorithm->workspaceBytes > givenBytes || !isAligned(workspace, 16) ||
+      algorithm->workspaceBytes > givenBytes || !isAligned(workspace, 256) ||
       !isAligned(a, algorithm->alignments[0]) ||
       !isAligned(b, algorithm->alignments[1]) ||
       !isAligned(c, algorithm->alignments[2]))
