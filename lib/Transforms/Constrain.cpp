@@ -144,6 +144,15 @@ struct Constrain : public baechi::impl::ConstrainBase<Constrain> {
     return success();
   }
 
+  void takeOff() {
+    for (StringRef name : {BaechiDialect::kPin, BaechiDialect::kGroup}) {
+      for (unsigned i = 0; i < step.getNumArguments(); ++i)
+        step.removeArgAttr(i, StringAttr::get(&getContext(), name));
+      for (Operation *op : operators)
+        removeAttribute(op, name);
+    }
+  }
+
   void runOnOperation() override {
     FailureOr<FunctionOpInterface> found = findStep(getOperation());
     if (failed(found))
@@ -156,6 +165,8 @@ struct Constrain : public baechi::impl::ConstrainBase<Constrain> {
     rules.assign(pins.begin(), pins.end());
     if (failed(resolveDevices()))
       return signalPassFailure();
+    if (replace)
+      takeOff();
     const Wish pin{BaechiDialect::kPin, "pins", "PATTERN=DEVICE", "pinned to",
                    "pinned"};
     const Wish group{BaechiDialect::kGroup, "groups", "PATTERN=GROUP",

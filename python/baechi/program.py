@@ -9,8 +9,10 @@ import dataclasses
 import json
 import os
 import pathlib
+import re
 import statistics
 import tempfile
+import warnings
 from collections.abc import Mapping
 
 from baechi import picture, tools
@@ -53,6 +55,10 @@ class CompileOptions:
         return cache() / "profile.json" if self.profile is None else pathlib.Path(self.profile)
 
 
+# Where a remark is of: the tool's place, and the operator's name, which its text begins with.
+_REMARK = re.compile(r'^.*?: remark: (loc\("[^"]*"\): )?')
+
+
 def cache() -> pathlib.Path:
     """This user's folder of measured and of compiled kernels."""
     base = os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / ".cache"
@@ -75,7 +81,10 @@ class Program:
             file = pathlib.Path(folder) / "step.so"
             model.write_text(text)
             flags = ("--emit=so", f"--output={file}", *options.flags())
-            tools.run("baechi-run", model, *flags, hidden=model)
+            done = tools.run("baechi-run", model, *flags, hidden=model)
+            for line in done.stderr.splitlines():
+                if "is of another version of the program" in line:  # a placement file
+                    warnings.warn(line.split("warning: ", 1)[-1], stacklevel=2)
             # The code stays mapped when its file is gone.
             self.library = StepLibrary(file)
         self._wall_ns: list[int] = []
@@ -146,6 +155,8 @@ class Program:
             saved.write_text(self.placement_file())
             measured = options.costs == "measured"
             costs = f"=profile={options.profile_file()}" if measured else ""
+            named = [f"{pattern}={device}" for pattern, device in (options.pin or {}).items()]
+            pins = f" pins={','.join(named)}" if named else ""
             done = tools.run(
                 "baechi-opt",
                 model,
@@ -155,6 +166,8 @@ class Program:
                 "--baechi-colocate",
                 f"--baechi-load-placement=file={saved} machine={options.machine}",
                 f"--baechi-place=metf machine={options.machine} budget=0",
+                # The file's pins have done their work: reasons are the placer's.
+                f"--baechi-constrain=replace machine={options.machine}{pins}",
                 f"--baechi-explain={name}",
                 "-o",
                 os.devnull,
@@ -162,8 +175,4 @@ class Program:
             )
         lines = done.stderr.splitlines()
         first = [i for i, line in enumerate(lines) if ": remark: " in line]
-        return (
-            "\n".join(line.split(": remark: ", 1)[-1] for line in lines[first[0] :])
-            if first
-            else ""
-        )
+        return "\n".join(_REMARK.sub("", line) for line in lines[first[0] :]) if first else ""

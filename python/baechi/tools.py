@@ -53,6 +53,10 @@ def main() -> NoReturn:
         sys.exit(f"{name}: error: {error}")
 
 
+# Other messages of the tools, and the marks below lines of source.
+_ASIDE = re.compile(r"^(\S+: )?(warning|note|remark):|^\s*\^|^$")
+
+
 def run(
     name: str, *arguments: object, hidden: pathlib.Path | None = None
 ) -> subprocess.CompletedProcess[str]:
@@ -62,6 +66,9 @@ def run(
     done = subprocess.run(command, capture_output=True, text=True)
     if done.returncode != 0:
         place = re.compile(rf"^(?:<unknown>|{re.escape(str(hidden))})(?::\d+)*: ")
-        errors = [place.sub("", line) for line in done.stderr.splitlines() if "error:" in line]
-        raise CompileError("\n".join(errors) or f"{name} failed:\n{done.stderr[-2000:]}")
+        lines = [place.sub("", line) for line in done.stderr.splitlines()]
+        errors = [i for i, line in enumerate(lines) if "error:" in line]
+        # What belongs to an error stands below it: what is missing, and who needs it.
+        told = [line for line in lines[errors[0] :] if not _ASIDE.match(line)] if errors else []
+        raise CompileError("\n".join(told) or f"{name} failed:\n{done.stderr[-2000:]}")
     return done

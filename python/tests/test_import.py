@@ -73,9 +73,35 @@ def test_updates_match_names_before_shapes():
     assert [argument.updated_by for argument in imported.signature.arguments] == [0, 1]
 
 
-def test_donated_without_next_value_is_an_error():
-    with pytest.raises(ImportFailure, match="'params' is donated, but no result"):
-        importer.import_step(lambda params: params.sum(), (init.zeros(3),), (0,))
+def test_donated_without_next_value_is_told():
+    with pytest.warns(UserWarning, match="not updated in place: params: no result"):
+        imported = importer.import_step(lambda params: params.sum(), (init.zeros(3),), (0,))
+    assert imported.signature.arguments[0].updated_by is None
+
+
+@pytest.mark.parametrize(
+    "step, updates",
+    [
+        (lambda state: {"w": state["w"] * 2, "n": state["n"] + 1}, [0, 1]),
+        (lambda state: (state,), [0, 1]),
+        (lambda state: (state["n"] * 2, [state, 3.0]), [1, 2]),
+    ],
+)
+def test_a_donated_tree_is_found_in_results(step, updates):
+    state = {"w": init.zeros(3), "n": init.zeros(2, 2)}
+    imported = importer.import_step(step, (state,), (0,))
+    assert [argument.updated_by for argument in imported.signature.arguments] == updates
+    assert [imported.signature.results[k] for k in updates] == ["state/n", "state/w"]
+
+
+def test_a_leaf_of_another_type_is_not_updated():
+    def step(state):
+        return {"w": state["w"] * 2, "n": state["n"].sum()}
+
+    state = {"w": init.zeros(3), "n": init.zeros(2, 2)}
+    with pytest.warns(UserWarning, match="not updated in place: state/n: no result"):
+        imported = importer.import_step(step, (state,), (0,))
+    assert [argument.updated_by for argument in imported.signature.arguments] == [None, 1]
 
 
 def test_donating_an_argument_that_is_not_there_is_an_error():

@@ -3,6 +3,8 @@
 // RUN: baechi-opt %s --pass-pipeline='builtin.module(baechi-constrain{pins=enc/a=host1,@model.py:4:*=host0 groups=input=g,enc/b=g})' | FileCheck %s
 // Devices by number.
 // RUN: baechi-opt %s --baechi-constrain="pins=enc/a=dev1,@model.py:4:*=dev0 groups=input=g,enc/b=g machine=host:2" | FileCheck %s
+// Others in their place.
+// RUN: baechi-opt %s --baechi-constrain="pins=enc/*=host0,sum=host0 groups=sum=h" --baechi-constrain="replace pins=enc/a=host1,@model.py:4:*=host0 groups=input=g,enc/b=g" | FileCheck %s
 // Twice is once.
 // RUN: baechi-opt %s --baechi-constrain="pins=enc/*=host1" --baechi-constrain="pins=enc/*=host1" -o %t.twice
 // RUN: baechi-opt %s --baechi-constrain="pins=enc/*=host1" | diff %t.twice -

@@ -245,6 +245,9 @@ def Constrain : Pass<"baechi-constrain", "::mlir::ModuleOp"> {
   let options = [
     ListOption<"pins", "pins", "std::string", "PATTERN=DEVICE, with commas">,
     ListOption<"groups", "groups", "std::string", "PATTERN=GROUP, with commas">,
+    Option<"replace", "replace", "bool", "false",
+           "take off the pins and groups that are there first, as those that "
+           "--baechi-load-placement made">,
     Option<"machine", "machine", "std::string", "\"\"",
            "machine file, or host:N[@SIZE], to look for the devices in; "
            "default: the module's baechi.machine, if any">

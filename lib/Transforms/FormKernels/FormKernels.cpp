@@ -14,6 +14,7 @@
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "mlir/Dialect/Tensor/IR/TensorInferTypeOpInterfaceImpl.h"
 #include "mlir/IR/Remarks.h"
 #include "mlir/Pass/Pass.h"
 #include "llvm/Support/FormatVariadic.h"
@@ -32,6 +33,13 @@ class FormKernels : public baechi::impl::FormKernelsBase<FormKernels> {
 public:
   using FormKernelsBase::FormKernelsBase;
   explicit FormKernels(KernelReport &report) : report(&report) {}
+
+  /// Folds ask reshapes and paddings for their shapes: what is formed must not
+  /// depend on what a tool has registered.
+  void getDependentDialects(DialectRegistry &registry) const override {
+    FormKernelsBase::getDependentDialects(registry);
+    tensor::registerInferTypeOpInterfaceExternalModels(registry);
+  }
 
   void runOnOperation() override {
     ModuleOp module = getOperation();

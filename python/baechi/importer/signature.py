@@ -6,8 +6,10 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import inspect
-from collections.abc import Callable, Sequence
+import warnings
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import jax
@@ -44,13 +46,14 @@ class _Group:
     tree: Any
 
     def matches(self, other: _Group) -> bool:
-        def types(group):
-            return [(leaf.shape, np.dtype(leaf.dtype)) for leaf in group.leaves]
-
-        return self.tree == other.tree and types(self) == types(other)
+        return self.tree == other.tree and all(map(_same_type, self.leaves, other.leaves))
 
     def names(self) -> list[str]:
         return [f"{self.name}/{path}" if path else self.name for path in self.paths]
+
+
+def _same_type(leaf: Any, other: Any) -> bool:
+    return leaf.shape == other.shape and np.dtype(leaf.dtype) == np.dtype(other.dtype)
 
 
 def _groups(named: Sequence[tuple[str, Any]]) -> list[_Group]:
@@ -105,29 +108,58 @@ def _as_init(name: str, leaf: Any, seed: int) -> init.Init:
         raise ImportFailure(f"argument '{name}' is not an array: {error}") from error
 
 
-def _match_updates(arguments: list[_Group], results: list[_Group], donated: set[int]):
-    """Maps donated arguments to the results of the same structure: first those
-    of the same name, then in order. (JAX's own aliasing only matches shapes,
-    so it may pair a weight with another weight's new value.)"""
-    updates, free = {}, list(results)
+# Of a result's parts that donated arguments are looked for in: `((params, optimizer), loss)`.
+_DEEPEST = 2
 
-    def claim(index, candidates):
-        found = next((r for r in candidates if arguments[index].matches(r)), None)
-        if found is not None:
-            updates[index] = found
-            free.remove(found)
 
-    waiting = [i for i in sorted(donated) if arguments[i].leaves]
-    for i in waiting:
-        claim(i, [r for r in free if r.name == arguments[i].name])
-    for i in [i for i in waiting if i not in updates]:
-        claim(i, free)
-        if i not in updates:
-            raise ImportFailure(
-                f"argument '{arguments[i].name}' is donated, but no result has its "
-                "structure, shapes and types: return its next value"
-            )
-    return updates
+def _subtrees(name: str, value: Any, first: int, depth: int) -> Iterator[tuple[int, _Group]]:
+    """A result and its parts down to a depth, each with how deep it is."""
+    [group] = _groups([(name, value)])
+    yield depth, dataclasses.replace(group, first=first)
+    for name, child in _named_results(value) if depth < _DEEPEST else []:
+        if child is not value:
+            yield from _subtrees(name, child, first, depth + 1)
+            first += len(jax.tree.leaves(child))
+
+
+def _match_updates(
+    arguments: list[_Group], result: Any, donated: set[int]
+) -> tuple[dict[int, int], list[str]]:
+    """Maps the leaves of donated arguments to those of a result, or of a part of one, that
+    has the argument's structure: first of the same name, then in order. (JAX's own aliasing
+    only matches shapes, so it may pair a weight with another weight's new value.)
+
+    Also gives the names of donated leaves without a next value.
+    """
+    by_depth = sorted(_subtrees("", result, 0, depth=0), key=lambda found: found[0])
+    parts = [part for _, part in by_depth]
+    updates: dict[int, int] = {}
+
+    def claim(argument: _Group, fits: Callable[[_Group], bool]) -> bool:
+        for part in parts:
+            taken = {part.first + k for k in range(len(part.leaves))} & set(updates.values())
+            if not fits(part) or taken or part.tree != argument.tree:
+                continue
+            for k, (old, new) in enumerate(zip(argument.leaves, part.leaves, strict=True)):
+                if _same_type(old, new):
+                    updates[argument.first + k] = part.first + k
+            return True
+        return False
+
+    waiting = [arguments[i] for i in sorted(donated) if arguments[i].leaves]
+    for fits in (
+        lambda a, part: a.matches(part) and a.name == part.name,
+        lambda a, part: a.matches(part),
+        lambda a, part: any(map(_same_type, a.leaves, part.leaves)),
+    ):
+        waiting = [a for a in waiting if not claim(a, functools.partial(fits, a))]
+    lost = [
+        name
+        for i in sorted(donated)
+        for k, name in enumerate(arguments[i].names())
+        if arguments[i].first + k not in updates
+    ]
+    return updates, lost
 
 
 def describe(step: Callable, args: Sequence[Any], donate_argnums: Sequence[int]):
@@ -158,10 +190,15 @@ def describe(step: Callable, args: Sequence[Any], donate_argnums: Sequence[int])
     ]
     result_names = [name for group in results for name in group.names()]
     updated_by = [None] * len(inits)
-    for index, result in _match_updates(typed, results, donated).items():
-        for k in range(len(result.leaves)):
-            updated_by[groups[index].first + k] = result.first + k
-            result_names[result.first + k] = names[groups[index].first + k]
+    updates, lost = _match_updates(typed, traced.out_info, donated)
+    for i, k in updates.items():
+        updated_by[i], result_names[k] = k, names[i]
+    if lost:
+        warnings.warn(
+            f"donated arguments are not updated in place: {', '.join(lost)}: no result has "
+            "their structure, shapes and types",
+            stacklevel=2,
+        )
     arguments = [Argument(*fields) for fields in zip(names, inits, updated_by)]
     types, result_tree = jax.tree.flatten(traced.out_info)
     return Signature(arguments, result_names, tree, result_tree, types), traced

@@ -12,7 +12,7 @@ func.func @step(%a: tensor<12x7xf32>, %b: tensor<7x9xf32>) -> tensor<12x9xf32> {
 }
 
 // CHECK: func.func private @workspace
-// CHECK-SAME: baechi.kernel_scratch = 640
+// CHECK-SAME: baechi.kernel_scratch = 832
 func.func private @workspace(%a: tensor<12x7xf32>, %b: tensor<7x9xf32>) -> tensor<12x9xf32> attributes {baechi.kernel, baechi.cuda_product = #baechi.cuda_product<math = "fp32", workspace = 640>} {
   %zero = arith.constant 0.0 : f32
   %e = tensor.empty() : tensor<12x9xf32>
