@@ -423,6 +423,31 @@ def test_a_parameter_that_is_thawed_in_a_group_that_has_trained():
     assert step(x, y).isfinite()
 
 
+def test_modules_in_the_model_see_the_newest_state():
+    pair = support.Pair(nn.Sequential(support.Mlp(), nn.BatchNorm1d(10)), support.sgd)
+    h, x = torch.randn(4, 10), torch.randn(4, 16)
+    for look in (lambda m: m[0].first(x), lambda m: m[0](x), lambda m: m[1](h)):
+        pair.train(1, *support.vectors())
+        # Each look is the first one after its step. BatchNorm's uses its running statistics.
+        ours, theirs = (look(each) for each in (pair.model.eval(), pair.eager.eval()))
+        torch.testing.assert_close(ours, theirs, rtol=1e-4, atol=1e-5)
+        pair.model.train(), pair.eager.train()
+
+
+def test_a_second_look_copies_nothing():
+    model = support.Mlp()
+    step = support.compile_step(model, F.cross_entropy, support.sgd(model.parameters()))
+    x, y = support.vectors()
+    versions = []
+    for _ in range(2):
+        step(x, y)
+        model.first(x)
+        versions.append(model.head.weight._version)
+        model(x), model.first(x), step.sync()
+        assert model.head.weight._version == versions[-1]
+    assert versions[0] < versions[1]
+
+
 def test_what_was_changed_survives_a_look_at_the_model():
     model = support.Mlp()
     step = support.compile_step(model, F.cross_entropy, support.sgd(model.parameters()))

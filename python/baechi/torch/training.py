@@ -59,8 +59,8 @@ class TrainingStep(Compiled["_StepProgram"]):
     """A training step that runs on several devices; see `compile_step`.
 
     The state lives on the devices. The model and the optimizer are brought up
-    to date by `sync()`, and by themselves when the model is called, when either
-    is asked for its `state_dict()`, and before `optimizer.step()`. What is
+    to date by `sync()`, and by themselves when the model or a module in it is called,
+    when either is asked for its `state_dict()`, and before `optimizer.step()`. What is
     changed in them (`load_state_dict`, an assignment) reaches the devices with
     the next step.
     """
@@ -79,6 +79,7 @@ class TrainingStep(Compiled["_StepProgram"]):
         self._programs: dict[Any, _StepProgram] = {}
         # Whose devices have the newest state; None: the host.
         self._newest: _StepProgram | None = None
+        self._behind = False  # whether the host lacks what those devices have
         self._steps = [self._state.steps_done(group) for group in self._state.groups]
         self._stamp()
         self._quiet = False
@@ -109,6 +110,7 @@ class TrainingStep(Compiled["_StepProgram"]):
         except BaseException:
             self._newest = None  # the host's state is the last that is known to be whole
             raise
+        self._behind = True
         self._steps = [count + 1 for count in self._steps]
         self._state.optimizer._opt_called = True  # which learning rate schedulers ask
         return loss
@@ -117,7 +119,7 @@ class TrainingStep(Compiled["_StepProgram"]):
         """Copies the newest state from the devices into the model and the optimizer,
         but for what was changed there since."""
         with self._turn:
-            if self._newest is not None and not self._quiet:
+            if self._behind and self._newest is not None and not self._quiet:
                 self._bring_to_host()
 
     def _bring_to_host(self) -> None:
@@ -136,7 +138,7 @@ class TrainingStep(Compiled["_StepProgram"]):
         self._stamps |= {name: stamps[name] for name in changed}
         if counted:
             self._counters = counters
-        self._newest = program
+        self._newest, self._behind = program, False
 
     def _follow_optimizer(self) -> None:
         """Other settings or parameters of the optimizer: the state goes on with them."""
@@ -229,8 +231,11 @@ class TrainingStep(Compiled["_StepProgram"]):
 
     def _watch(self, model: torch.nn.Module, optimizer: torch.optim.Optimizer) -> None:
         """Whoever looks at the model or the optimizer sees the newest state."""
-        look = _Look(self)
+        look, look_within = _Look(self), _LookWithin(self)
         model.register_forward_pre_hook(look)
+        for module in model.modules():
+            if module is not model and _has_state(module):
+                module.register_forward_pre_hook(look_within)
         model.register_state_dict_pre_hook(look)
         optimizer.register_step_pre_hook(look)
         optimizer.register_state_dict_pre_hook(look)
@@ -250,6 +255,22 @@ class _Look:
 
     def __reduce__(self) -> tuple:
         return _Look, (None,)
+
+
+class _LookWithin(_Look):
+    """The hook of a module in the model. A graph of torch.compile must not break at it:
+    the model's own hook has brought the state before."""
+
+    def __call__(self, *_: Any, **__: Any) -> None:
+        if not torch.compiler.is_compiling():
+            super().__call__()
+
+    def __reduce__(self) -> tuple:
+        return _LookWithin, (None,)
+
+
+def _has_state(module: torch.nn.Module) -> bool:
+    return any(True for held in (module.parameters(), module.buffers()) for _ in held)
 
 
 class _StepProgram(Program):
