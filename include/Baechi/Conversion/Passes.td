@@ -177,7 +177,7 @@ def LowerCudaKernels : Pass<"baechi-lower-cuda-kernels", "::mlir::ModuleOp"> {
     ```mlir
     llvm.func @baechi_cuda_multiply(!llvm.ptr, !llvm.ptr, !llvm.ptr, !llvm.ptr, !llvm.ptr, !llvm.ptr, i32)
     ...
-    func.func private @matmul_12x9x7(%arg0: !llvm.ptr, %arg1: !llvm.ptr, %arg2: !llvm.ptr, %arg3: !llvm.ptr) attributes {baechi.kernel, baechi.kernel_scratch = 1020 : i64} {
+    func.func private @matmul_12x9x7(%arg0: !llvm.ptr, %arg1: !llvm.ptr, %arg2: !llvm.ptr, %arg3: !llvm.ptr) attributes {baechi.kernel, baechi.kernel_scratch = 1212 : i64} {
     ...
     ```
     A kernel that is still called on tensors is an error: `baechi-lower` lowers
