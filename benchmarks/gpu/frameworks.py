@@ -162,7 +162,7 @@ class Contender:
 
 
 def compare(model, options):
-    """The row of a model, and whether its losses agree."""
+    """The row of a model, whether its losses agree, and its ratio; None: nothing to compare with."""
     found, missing = {}, {}
     for name, module in CONTENDERS.items():
         print(f"frameworks: {model}: {name}", file=sys.stderr, flush=True)
@@ -173,22 +173,23 @@ def compare(model, options):
             found[name] = Contender(name, model, options)
         except RuntimeError as error:
             missing[name] = str(error)
-    for i in range(options.rounds):
+    for i in range(options.rounds if found else 0):
         order = list(found.values())
         for contender in order[i % len(order) :] + order[: i % len(order)]:
             contender.turn()
     for contender in found.values():
         contender.process.communicate()  # no more lines: they end
     if "baechi" not in found:
-        return f"| {model} | {missing['baechi']} |" + " |" * len(CONTENDERS), False
+        return f"| {model} | {missing['baechi']} |" + " |" * len(CONTENDERS), False, None
     ours = found["baechi"]
     wrong = [c.name for c in found.values() if abs(c.losses[0] / ours.losses[0] - 1) > LOSS_TOLERANCE]
     others = [c.milliseconds for c in found.values() if c is not ours]
     cells = [model, *(f"{found[name].milliseconds:.3f}" if name in found else missing[name] for name in CONTENDERS)]
-    cells.append(f"{ours.milliseconds / min(others):.2f}" if others else "nothing to compare with")
+    ratio = ours.milliseconds / min(others) if others else None
+    cells.append(f"{ratio:.2f}" if ratio else "nothing to compare with")
     if wrong:
         cells[-1] += f"; first losses differ: {', '.join(wrong)}"
-    return "| " + " | ".join(cells) + " |", not wrong
+    return "| " + " | ".join(cells) + " |", not wrong, ratio
 
 
 def main():
@@ -211,8 +212,11 @@ def main():
     rows = [compare(model, options) for model in options.models]
     print("| step | Baechi, ms | PyTorch, ms | torch.compile, ms | JAX, ms | ratio to the best |")
     print("|---|---|---|---|---|---|")
-    print("\n".join(row for row, _ in rows))
-    return 0 if all(right for _, right in rows) else 1
+    print("\n".join(row for row, _, _ in rows), end="\n\n")
+    for model, (_, _, ratio) in zip(options.models, rows, strict=True):
+        result = "not compared" if ratio is None else "reached" if ratio <= 1 else "missed"
+        print(f"goal: {model} in at most the best framework's time: {result}")
+    return 0 if all(right for _, right, _ in rows) else 1
 
 
 if __name__ == "__main__":

@@ -8,6 +8,8 @@ import pathlib
 import statistics
 import sys
 
+GOAL = 10  # percent
+
 rows = [(pathlib.Path(file).stem, json.loads(pathlib.Path(file).read_text())) for file in sys.argv[1:]]
 if not rows:
     sys.exit(__doc__)
@@ -19,4 +21,6 @@ for name, report in rows:
     errors.append(abs(measured / predicted - 1) * 100)
     print(f"| {name} | {report['machine']} | {report['operators']} | {predicted:.3f} | {measured:.3f} "
           f"| {100 * (measured / predicted - 1):+.1f} % |")
-print(f"\nmedian error {statistics.median(errors):.1f} %, worst {max(errors):.1f} %")
+met = statistics.median(errors) <= GOAL
+print(f"\ngoal: predictions within {GOAL} % in the median: {'reached' if met else 'missed'}")
+print(f"median error {statistics.median(errors):.1f} %, worst {max(errors):.1f} %")

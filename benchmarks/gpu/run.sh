@@ -10,7 +10,8 @@
 # prepare builds the driver's tests and compiles the tiny models for one, two and
 # four logical devices of one GPU, and for a GPU beside a host device, as shared
 # objects. check needs neither MLIR nor a compiler, but an NVIDIA driver, cuBLASLt
-# and a Python with numpy and ml_dtypes: the folder may be prepared elsewhere. It
+# and a Python with numpy and ml_dtypes: the folder may be prepared elsewhere, on a processor that has
+# no more instructions than this one (the objects name what they need). It
 # runs the driver's tests on the GPU, trains the models and compares the losses
 # with JAX's, and both again under compute-sanitizer where that is installed. It
 # shows the median step with CUDA graphs and without, and how fast messages between
@@ -23,7 +24,8 @@
 # models' kernels and steps with each math of products, into build/gpu/profile.json
 # and build/gpu/report_*.json, and shows predicted beside measured steps. Last come
 # steps beside PyTorch's and JAX's (frameworks.py), as far as these are installed.
-# The last line says how many parts passed. All that check says goes to
+# A part passes when it ran and its results are right; lines that begin with "goal:"
+# say which figures were reached. The last lines count both. All that check says goes to
 # benchmarks/gpu/records/DATE.txt, too, below the date, the commit and the device.
 set -uo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
@@ -179,6 +181,8 @@ recorded() {
   mkdir -p "$(dirname "$record")"
   (check) 2>&1 | tee "$record"
   local status=${PIPESTATUS[0]}
+  printf 'goals: %s reached, %s missed, %s not compared\n' "$(grep -c '^goal: .*: reached' "$record")" \
+    "$(grep -c '^goal: .*: missed' "$record")" "$(grep -c '^goal: .*: not compared' "$record")" | tee -a "$record"
   # One that began without a GPU says nothing.
   grep -q '^date ' "$record" || rm "$record"
   return "$status"
