@@ -9,7 +9,9 @@
 #include "CudaPrograms.h"
 #include "FakeCuda/FakeFloats.h"
 
+#include <cmath>
 #include <gmock/gmock.h>
+#include <limits>
 
 using namespace baechi::runtime;
 using namespace baechi::runtime::test;
@@ -63,6 +65,50 @@ protected:
 
   Error failure;
 };
+
+/// The fake's types themselves: ties to even, what is too large or small, NaN.
+TEST(FakeFloats, RoundAsIeeeDoes) {
+  using fakecuda::fromBf16, fakecuda::fromF16, fakecuda::toBf16,
+      fakecuda::toF16;
+  const float infinity = std::numeric_limits<float>::infinity();
+  for (auto [value, bits] : std::initializer_list<std::pair<float, int>>{
+           {0.0F, 0},
+           {-0.0F, 0x8000},
+           {1.0F, 0x3c00},
+           {1 + 0x1p-11F, 0x3c00},
+           {1 + 0x3p-11F, 0x3c02},
+           {-65504.0F, 0xfbff},
+           {65519.99F, 0x7bff},
+           {65520.0F, 0x7c00},
+           {1e30F, 0x7c00},
+           {-infinity, 0xfc00},
+           {0x1p-14F, 0x0400},
+           {0x1p-14F - 0x1p-26F, 0x0400},
+           {0x1p-15F, 0x0200},
+           {0x1p-24F, 0x0001},
+           {0x3p-25F, 0x0002},
+           {0x1p-25F, 0x0000},
+           {-0x1.1p-25F, 0x8001},
+           {0x1p-140F, 0x0000}})
+    EXPECT_EQ(toF16(value), bits) << value;
+  EXPECT_TRUE(std::isnan(fromF16(toF16(NAN))));
+  for (int bits = 0; bits < 0x10000; ++bits)
+    if (float value = fromF16(uint16_t(bits)); !std::isnan(value))
+      ASSERT_EQ(toF16(value), bits);
+    else
+      ASSERT_GT(bits & 0x7fff, 0x7c00);
+
+  for (auto [value, bits] : std::initializer_list<std::pair<float, int>>{
+           {1 + 0x1p-8F, 0x3f80},
+           {1 + 0x3p-8F, 0x3f82},
+           {std::numeric_limits<float>::max(), 0x7f80},
+           {-infinity, 0xff80},
+           {0x1p-133F, 0x0001},
+           {0x1p-134F, 0x0000}})
+    EXPECT_EQ(toBf16(value), bits) << value;
+  // A NaN whose upper bits alone are infinity's.
+  EXPECT_TRUE(std::isnan(fromBf16(toBf16(std::bit_cast<float>(0x7f800001U)))));
+}
 
 /// 1 + 2^-12 is 1 with TF32's ten bits of a fraction, and with fewer.
 TEST_F(CudaProducts, RoundFactorsAsAsked) {

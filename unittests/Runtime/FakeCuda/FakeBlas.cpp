@@ -70,7 +70,7 @@ int64_t at(const Layout &layout, int64_t i, int64_t row, int64_t column) {
 float rounded(float factor, int compute) {
   switch (compute) {
   case fast16:
-    return shorten(factor, droppedByF16);
+    return fromF16(toF16(factor));
   case fastBf16:
     return shorten(factor, droppedByBf16);
   case fastTf32:
