@@ -100,6 +100,22 @@ func.func private @softmax(%x: tensor<8x100xf32>) -> tensor<8x100xf32> attribute
   expectNear(y, expected, 1e-6f);
 }
 
+/// A sum of no products is what it starts from.
+TEST(HostKernels, ProductOfNothing) {
+  Kernels kernels(R"(
+func.func private @nothing(%a: tensor<4x0xf32>, %b: tensor<0x5xf32>) -> tensor<4x5xf32> attributes {baechi.kernel} {
+  %two = arith.constant 2.0 : f32
+  %e = tensor.empty() : tensor<4x5xf32>
+  %f = linalg.fill ins(%two : f32) outs(%e : tensor<4x5xf32>) -> tensor<4x5xf32>
+  %r = linalg.matmul ins(%a, %b : tensor<4x0xf32>, tensor<0x5xf32>) outs(%f : tensor<4x5xf32>) -> tensor<4x5xf32>
+  return %r : tensor<4x5xf32>
+})");
+  // What lies where there are no elements must not be read.
+  Array<float> a(20, 3), b(20, 7), c(20, NAN);
+  kernels.call("nothing", a, b, c);
+  expectNear(c, std::vector<float>(20, 2), 0);
+}
+
 TEST(HostKernels, GatherThroughTensorExtract) {
   Kernels kernels(R"(
 #id = affine_map<(d0, d1) -> (d0)>

@@ -61,9 +61,11 @@ LogicalResult mapToDevice(ModuleOp copies) {
   auto products = mapAll(copies, Executor::Device, signatures);
   if (failed(products))
     return failure();
-  for (auto kernel : copies.getOps<func::FuncOp>())
+  for (auto kernel : copies.getOps<func::FuncOp>()) {
     if (failed(placeInScratch(kernel)))
       return failure();
+    flattenEmptyArguments(kernel);
+  }
   append(**products, copies);
   return success();
 }
@@ -101,8 +103,10 @@ LogicalResult lowerToHost(ModuleOp copies, Executor executor) {
   auto products = mapAll(copies, executor, signatures);
   if (failed(products) || failed(lowerToLoops(copies, signatures)))
     return failure();
-  for (auto kernel : copies.getOps<func::FuncOp>())
+  for (auto kernel : copies.getOps<func::FuncOp>()) {
+    flattenEmptyArguments(kernel);
     markPointers(kernel, signatures.find(kernel.getSymNameAttr())->second);
+  }
   placeOnStack(**products);
   append(**products, copies);
   return lowerToLLVM(copies);

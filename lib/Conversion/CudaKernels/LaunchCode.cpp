@@ -136,13 +136,24 @@ void LaunchCode::when(Value condition, function_ref<void()> body) {
 // Buffers
 //===----------------------------------------------------------------------===//
 
-/// A buffer of the function's own, for what is on chip on the device.
-Value LaunchCode::hostBuffer(MemRefType type) {
+/// A buffer of the function's own: a part of the scratch, and on the host also
+/// what is on chip on the device.
+Value LaunchCode::bufferOfFunction(MemRefType type) {
   OpBuilder entry = OpBuilder::atBlockBegin(&function.getBody().front());
   return memref::AllocOp::create(entry, loc, type, entry.getI64IntegerAttr(64));
 }
 
-Value LaunchCode::shared(MemRefType type) {
+/// The block's part of a buffer of all blocks, whatever warp of theirs it is.
+Value LaunchCode::inScratch(MemRefType type, int64_t bytes) {
+  Value all =
+      bufferOfFunction(MemRefType::get({blocks * bytes}, builder.getI8Type()));
+  OpBuilder::InsertionGuard guard(builder);
+  builder.setInsertionPointAfterValue(block);
+  return memref::ViewOp::create(builder, loc, type, all, mul(block, bytes),
+                                ValueRange());
+}
+
+Value LaunchCode::shared(MemRefType type, int64_t most) {
   for (Value &known : freeShared)
     if (known.getType() == type) {
       Value again = known;
@@ -153,9 +164,11 @@ Value LaunchCode::shared(MemRefType type) {
       llvm::alignTo(type.getNumElements() *
                         llvm::divideCeil(type.getElementTypeBitWidth(), 8),
                     64);
+  if (usedShared + warps * bytes > most)
+    return inScratch(type, bytes);
   usedShared += warps * bytes;
   if (executor != Executor::Device)
-    return hostBuffer(type);
+    return bufferOfFunction(type);
   auto onChip = [&](ArrayRef<int64_t> shape, Type element) {
     return MemRefType::get(
         shape, element, MemRefLayoutAttrInterface(),
@@ -181,7 +194,7 @@ void LaunchCode::release(Value shared) { freeShared.push_back(shared); }
 
 LaunchCode::Private LaunchCode::privateValues(Type type, int64_t count) {
   if (executor != Executor::Device)
-    return {hostBuffer(MemRefType::get({threads, count}, type))};
+    return {bufferOfFunction(MemRefType::get({threads, count}, type))};
   auto own =
       MemRefType::get({1, count}, type, MemRefLayoutAttrInterface(),
                       gpu::AddressSpaceAttr::get(builder.getContext(),

@@ -22,6 +22,8 @@ enum class Executor { Device, Ascending, Descending };
 
 /// Threads that run side by side in any case.
 constexpr int64_t kWarp = 32;
+/// Bytes of shared memory that every device gives a block.
+constexpr int64_t kSharedOfBlock = 48 << 10;
 
 /// The code of one launch, which all its blocks run. A block runs sections one
 /// after the other; within a section its threads run side by side, and what one
@@ -60,11 +62,11 @@ public:
   void loop(mlir::Value from, mlir::Value to, mlir::Value step,
             llvm::function_ref<void(mlir::Value iv)> body);
 
-  /// A buffer of the block's own. Buffers that `release` gave back are used
-  /// again.
-  mlir::Value shared(mlir::MemRefType type);
+  /// A buffer of the block's own, in shared memory as long as no more than
+  /// `most` bytes of it are used, else in the scratch. Buffers that `release`
+  /// gave back are used again.
+  mlir::Value shared(mlir::MemRefType type, int64_t most = kSharedOfBlock);
   void release(mlir::Value shared);
-  int64_t sharedBytes() const { return usedShared; }
 
   /// Values of the thread's own that outlive a section.
   struct Private {
@@ -97,7 +99,8 @@ public:
 
 private:
   void barrierIfPending();
-  mlir::Value hostBuffer(mlir::MemRefType type);
+  mlir::Value bufferOfFunction(mlir::MemRefType type);
+  mlir::Value inScratch(mlir::MemRefType type, int64_t bytes);
   mlir::Value ordered(mlir::Value iv, int64_t count);
 
   Executor executor;

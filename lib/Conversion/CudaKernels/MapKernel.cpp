@@ -9,15 +9,14 @@
 #include "Mapping.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Interfaces/ViewLikeInterface.h"
-#include "llvm/ADT/ScopeExit.h"
+#include "llvm/ADT/MapVector.h"
 #include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
 using namespace baechi;
 
 namespace {
-/// Of the 48 KiB that a block may have, what buffers may take; the rest is for
-/// sums.
+/// What buffers may take of a block's shared memory; the rest is for sums.
 constexpr int64_t kMostShared = 32 << 10;
 /// Rows that are one warp's share a block, when there are enough to keep the
 /// device busy all the same.
@@ -107,7 +106,6 @@ private:
   }
   LogicalResult loopInBlock(LaunchCode &code, scf::ForOp loop);
   LogicalResult branchInBlock(LaunchCode &code, scf::IfOp branch);
-  void bufferOfBlock(LaunchCode &code, memref::AllocOp alloc);
 
   func::FuncOp kernel;
   Executor executor;
@@ -115,36 +113,50 @@ private:
   StartValues starts;
 };
 
-/// Threads for blocks that execute what is in `op`.
-int64_t threadsFor(Operation *op, int64_t most) {
+/// Shared memory that the buffers in `ops` and the sums of so many threads take
+/// together.
+int64_t sharedFor(ArrayRef<Operation *> ops, int64_t threads) {
+  int64_t buffers = 0;
+  // Sums of a type take turns in the buffers of those with most results.
+  llvm::SmallMapVector<Type, int64_t, 4> results;
+  for (Operation *outer : ops)
+    outer->walk([&](Operation *op) {
+      if (auto alloc = dyn_cast<memref::AllocOp>(op))
+        buffers += bytesOf(alloc.getType());
+      auto work = dyn_cast<linalg::GenericOp>(op);
+      if (!work || work.getNumReductionLoops() == 0)
+        return;
+      llvm::SmallMapVector<Type, int64_t, 4> own;
+      for (Value init : work.getDpsInits())
+        ++own[getElementTypeOrSelf(init.getType())];
+      for (auto [type, count] : own)
+        results[type] = std::max(results[type], count);
+    });
+  int64_t sums = 0;
+  for (auto [type, count] : results)
+    sums += count * bytesOf(MemRefType::get({threads}, type));
+  return std::min(buffers, kMostShared) + sums;
+}
+
+/// Threads for blocks that execute what is in `ops`: fewer where their sums
+/// would not fit into shared memory.
+int64_t threadsFor(ArrayRef<Operation *> ops, int64_t most) {
   int64_t points = 1;
-  op->walk([&](linalg::GenericOp work) {
-    points = std::max(points, pointsOf(work));
-  });
-  return std::clamp<int64_t>(llvm::bit_ceil<uint64_t>(points / 2), 32, most);
+  for (Operation *op : ops)
+    op->walk([&](linalg::GenericOp work) {
+      points = std::max(points, pointsOf(work));
+    });
+  int64_t threads =
+      std::clamp<int64_t>(llvm::bit_ceil<uint64_t>(points / 2), kWarp, most);
+  while (threads > kWarp && sharedFor(ops, threads) > kSharedOfBlock)
+    threads /= 2;
+  return threads;
 }
 } // namespace
 
 //===----------------------------------------------------------------------===//
 // Inside of a block
 //===----------------------------------------------------------------------===//
-
-void Mapper::bufferOfBlock(LaunchCode &code, memref::AllocOp alloc) {
-  MemRefType type = alloc.getType();
-  int64_t bytes = bytesOf(type);
-  if (code.sharedBytes() + code.warps * bytes <= kMostShared) {
-    code.map(alloc, code.shared(type));
-    return;
-  }
-  OpBuilder entry = OpBuilder::atBlockBegin(&kernel.getBody().front());
-  Value all = memref::AllocOp::create(
-      entry, alloc.getLoc(),
-      MemRefType::get({code.blocks * bytes}, entry.getI8Type()),
-      entry.getI64IntegerAttr(64));
-  code.map(alloc, memref::ViewOp::create(
-                      code.builder, alloc.getLoc(), type, code.value(all),
-                      code.mul(code.block, bytes), ValueRange()));
-}
 
 LogicalResult Mapper::loopInBlock(LaunchCode &code, scf::ForOp loop) {
   SmallVector<Value> carried = llvm::map_to_vector(
@@ -194,7 +206,7 @@ LogicalResult Mapper::inBlock(LaunchCode &code, Operation &op) {
     return success();
   }
   if (auto alloc = dyn_cast<memref::AllocOp>(op)) {
-    bufferOfBlock(code, alloc);
+    code.map(alloc, code.shared(alloc.getType(), kMostShared));
     return success();
   }
   if (auto store = dyn_cast<memref::StoreOp>(op)) {
@@ -234,7 +246,7 @@ LogicalResult Mapper::launchRows(scf::ForOp outermost) {
       [&](memref::AllocOp alloc) { bytes += bytesOf(alloc.getType()); });
   int64_t blocks =
       bytes > kMostShared ? std::min(nest.rows, kMostLargeBlocks) : nest.rows;
-  int64_t threads = threadsFor(innermost, 512);
+  int64_t threads = threadsFor(innermost.getOperation(), 512);
   int64_t warps = 1;
   if (threads == kWarp && nest.rows >= kLeastRowsOfWarps)
     warps = std::min<int64_t>(
@@ -269,10 +281,8 @@ LogicalResult Mapper::launchRows(scf::ForOp outermost) {
 }
 
 LogicalResult Mapper::launchOneBlock(ArrayRef<Operation *> ops) {
-  int64_t threads = 32;
-  for (Operation *op : ops)
-    threads = std::max(threads, threadsFor(op, 1024));
-  LaunchCode code(builder, ops.front()->getLoc(), executor, 1, threads);
+  LaunchCode code(builder, ops.front()->getLoc(), executor, 1,
+                  threadsFor(ops, 1024));
   for (Operation *op : ops)
     if (failed(inBlock(code, *op)))
       return failure();

@@ -223,6 +223,8 @@ static void executeElementwise(LaunchCode &code, linalg::GenericOp op,
 void baechi::executeInBlock(LaunchCode &code, linalg::GenericOp op,
                             const StartValues &starts) {
   LoopOrder order(op);
+  if (order.outputs == 0)
+    return;
   if (order.sums.empty())
     return executeElementwise(code, op, order, starts);
   SumShares shares;

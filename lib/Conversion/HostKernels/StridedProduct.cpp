@@ -126,6 +126,9 @@ std::optional<StridedProduct> matchOne(const Contraction &product,
 
   SmallVector<int64_t> sizes =
       linalg::GenericOp(product.op).getStaticLoopRanges();
+  // Nothing is multiplied; the result is what it starts from, or empty.
+  if (llvm::is_contained(sizes, 0))
+    return std::nullopt;
   auto loopsOf = [&](LoopClass which) {
     ProductLoops loops;
     for (unsigned loop : product.loops(which))

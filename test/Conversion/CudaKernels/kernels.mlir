@@ -619,6 +619,145 @@ func.func private @compare_count(%x: tensor<9x20xf32>) -> (tensor<9x20xi1>, tens
   return %m, %n#0, %n#1 : tensor<9x20xi1>, tensor<9xi32>, tensor<9xi64>
 }
 
+// A product of nothing is its start, which no library is called for.
+// CHECK-LABEL: func.func private @product_of_nothing(
+// CHECK-NOT: baechi_cuda_multiply
+// CHECK: gpu.launch
+// CHECK: return
+func.func private @product_of_nothing(%a: tensor<4x0xf32>, %b: tensor<0x5xf32>) -> tensor<4x5xf32> attributes {baechi.kernel} {
+  %two = arith.constant 2.0 : f32
+  %e = tensor.empty() : tensor<4x5xf32>
+  %f = linalg.fill ins(%two : f32) outs(%e : tensor<4x5xf32>) -> tensor<4x5xf32>
+  %r = linalg.matmul ins(%a, %b : tensor<4x0xf32>, tensor<0x5xf32>) outs(%f : tensor<4x5xf32>) -> tensor<4x5xf32>
+  return %r : tensor<4x5xf32>
+}
+
+// Results without elements need no launch, whatever their rank.
+// CHECK-LABEL: func.func private @empty_product(
+// CHECK-NOT: gpu.launch
+// CHECK: return
+func.func private @empty_product(%a: tensor<4x7xf32>, %b: tensor<7x0xf32>) -> tensor<4x0xf32> attributes {baechi.kernel} {
+  %zero = arith.constant 0.0 : f32
+  %e = tensor.empty() : tensor<4x0xf32>
+  %f = linalg.fill ins(%zero : f32) outs(%e : tensor<4x0xf32>) -> tensor<4x0xf32>
+  %r = linalg.matmul ins(%a, %b : tensor<4x7xf32>, tensor<7x0xf32>) outs(%f : tensor<4x0xf32>) -> tensor<4x0xf32>
+  return %r : tensor<4x0xf32>
+}
+
+// CHECK-LABEL: func.func private @empty_and_not(
+// CHECK-COUNT-1: gpu.launch
+// CHECK: return
+func.func private @empty_and_not(%a: tensor<5x0xf32>, %b: tensor<5x3xf32>) -> (tensor<5x0xf32>, tensor<5x3xf32>) attributes {baechi.kernel} {
+  %e0 = tensor.empty() : tensor<5x0xf32>
+  %e = tensor.empty() : tensor<5x3xf32>
+  %c = linalg.add ins(%a, %a : tensor<5x0xf32>, tensor<5x0xf32>) outs(%e0 : tensor<5x0xf32>) -> tensor<5x0xf32>
+  %r = linalg.add ins(%b, %b : tensor<5x3xf32>, tensor<5x3xf32>) outs(%e : tensor<5x3xf32>) -> tensor<5x3xf32>
+  return %c, %r : tensor<5x0xf32>, tensor<5x3xf32>
+}
+
+// Within rows likewise.
+// CHECK-LABEL: func.func private @empty_sums_of_rows(
+func.func private @empty_sums_of_rows(%t: tensor<0x8xf32>, %x: tensor<6xf32>) -> tensor<6xf32> attributes {baechi.kernel} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c6 = arith.constant 6 : index
+  %zero = arith.constant 0.0 : f32
+  %e = tensor.empty() : tensor<6xf32>
+  %r = scf.for %row = %c0 to %c6 step %c1 iter_args(%all = %e) -> tensor<6xf32> {
+    %v = tensor.extract %x[%row] : tensor<6xf32>
+    %e0 = tensor.empty() : tensor<0xf32>
+    %f0 = linalg.fill ins(%zero : f32) outs(%e0 : tensor<0xf32>) -> tensor<0xf32>
+    %s0 = linalg.generic {indexing_maps = [#id2, #row], iterator_types = ["parallel", "reduction"]}
+        ins(%t : tensor<0x8xf32>) outs(%f0 : tensor<0xf32>) {
+    ^bb0(%in: f32, %out: f32):
+      %sum = arith.addf %in, %out : f32
+      %more = arith.addf %sum, %v : f32
+      linalg.yield %more : f32
+    } -> tensor<0xf32>
+    %e1 = tensor.empty() : tensor<f32>
+    %f1 = linalg.fill ins(%v : f32) outs(%e1 : tensor<f32>) -> tensor<f32>
+    %s1 = linalg.generic {indexing_maps = [#id1, affine_map<(d0) -> ()>], iterator_types = ["reduction"]}
+        ins(%s0 : tensor<0xf32>) outs(%f1 : tensor<f32>) {
+    ^bb0(%in: f32, %out: f32):
+      %sum = arith.addf %in, %out : f32
+      linalg.yield %sum : f32
+    } -> tensor<f32>
+    %y = tensor.extract %s1[] : tensor<f32>
+    %next = tensor.insert %y into %all[%row] : tensor<6xf32>
+    scf.yield %next : tensor<6xf32>
+  }
+  return %r : tensor<6xf32>
+}
+
+// A row's buffer and the sums of 1024 threads would take more than 48 KiB of
+// shared memory: half the threads do.
+// CHECK-LABEL: func.func private @sums_of_three_types(
+// CHECK: %[[T:.*]] = arith.constant 512 : index
+// CHECK: gpu.launch {{.*}} threads(%{{.*}}, %{{.*}}, %{{.*}}) in (%{{.*}} = %[[T]],
+func.func private @sums_of_three_types(%t: tensor<3x8000xf32>, %q: tensor<3x8000xi64>) -> (tensor<3x8000xf32>, tensor<f32>) attributes {baechi.kernel} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c3 = arith.constant 3 : index
+  %e = tensor.empty() : tensor<3x8000xf32>
+  %es = tensor.empty() : tensor<f32>
+  %zero = arith.constant 0.0 : f32
+  %zero64 = arith.constant 0.0 : f64
+  %none = arith.constant 0 : i64
+  %r:2 = scf.for %k = %c0 to %c3 step %c1 iter_args(%all = %e, %run = %zero) -> (tensor<3x8000xf32>, f32) {
+    %x = tensor.extract_slice %t[%k, 0] [1, 8000] [1, 1] : tensor<3x8000xf32> to tensor<8000xf32>
+    %y = tensor.extract_slice %q[%k, 0] [1, 8000] [1, 1] : tensor<3x8000xi64> to tensor<8000xi64>
+    %ec = tensor.empty() : tensor<8000xf32>
+    %c = linalg.generic {indexing_maps = [#id1, #id1], iterator_types = ["parallel"]}
+        ins(%x : tensor<8000xf32>) outs(%ec : tensor<8000xf32>) {
+    ^bb0(%a: f32, %o: f32):
+      %v = arith.addf %a, %run : f32
+      linalg.yield %v : f32
+    } -> tensor<8000xf32>
+    %e1 = tensor.empty() : tensor<f32>
+    %e2 = tensor.empty() : tensor<f64>
+    %e3 = tensor.empty() : tensor<i64>
+    %f1 = linalg.fill ins(%zero : f32) outs(%e1 : tensor<f32>) -> tensor<f32>
+    %f2 = linalg.fill ins(%zero64 : f64) outs(%e2 : tensor<f64>) -> tensor<f64>
+    %f3 = linalg.fill ins(%none : i64) outs(%e3 : tensor<i64>) -> tensor<i64>
+    %s1 = linalg.generic {indexing_maps = [#id1, affine_map<(d0) -> ()>], iterator_types = ["reduction"]}
+        ins(%c : tensor<8000xf32>) outs(%f1 : tensor<f32>) {
+    ^bb0(%a: f32, %h: f32):
+      %v = arith.addf %a, %h : f32
+      linalg.yield %v : f32
+    } -> tensor<f32>
+    %s2 = linalg.generic {indexing_maps = [#id1, affine_map<(d0) -> ()>], iterator_types = ["reduction"]}
+        ins(%c : tensor<8000xf32>) outs(%f2 : tensor<f64>) {
+    ^bb0(%a: f32, %h: f64):
+      %w = arith.extf %a : f32 to f64
+      %v = arith.addf %w, %h : f64
+      linalg.yield %v : f64
+    } -> tensor<f64>
+    %s3 = linalg.generic {indexing_maps = [#id1, affine_map<(d0) -> ()>], iterator_types = ["reduction"]}
+        ins(%y : tensor<8000xi64>) outs(%f3 : tensor<i64>) {
+    ^bb0(%a: i64, %h: i64):
+      %v = arith.maxsi %a, %h : i64
+      linalg.yield %v : i64
+    } -> tensor<i64>
+    %v1 = tensor.extract %s1[] : tensor<f32>
+    %v2 = tensor.extract %s2[] : tensor<f64>
+    %v3 = tensor.extract %s3[] : tensor<i64>
+    %g2 = arith.truncf %v2 : f64 to f32
+    %g3 = arith.sitofp %v3 : i64 to f32
+    %n1 = arith.addf %v1, %g2 : f32
+    %n2 = arith.addf %n1, %g3 : f32
+    %d = linalg.generic {indexing_maps = [#id1, #id1], iterator_types = ["parallel"]}
+        ins(%c : tensor<8000xf32>) outs(%ec : tensor<8000xf32>) {
+    ^bb0(%a: f32, %o: f32):
+      %v = arith.subf %a, %n2 : f32
+      linalg.yield %v : f32
+    } -> tensor<8000xf32>
+    %next = tensor.insert_slice %d into %all[%k, 0] [1, 8000] [1, 1] : tensor<8000xf32> into tensor<3x8000xf32>
+    scf.yield %next, %n2 : tensor<3x8000xf32>, f32
+  }
+  %last = tensor.insert %r#1 into %es[] : tensor<f32>
+  return %r#0, %last : tensor<3x8000xf32>, tensor<f32>
+}
+
 // CHECK-LABEL: func.func private @max_pool(
 // CHECK: gpu.launch
 // CHECK: arith.maximumf
