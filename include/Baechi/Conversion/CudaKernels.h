@@ -19,7 +19,7 @@
 namespace baechi {
 
 /// Grows with every change of the code that kernels become.
-constexpr int kCudaCodeVersion = 5;
+constexpr int kCudaCodeVersion = 6;
 
 /// What the host function of kernel NAME is called, after NAME.
 constexpr llvm::StringLiteral kCudaKernelSuffix = "__cuda";

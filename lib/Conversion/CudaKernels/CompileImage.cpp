@@ -62,23 +62,50 @@ LogicalResult lowerToNvvm(gpu::GPUModuleOp module, unsigned indexBits) {
   return failure(foreign.wasInterrupted());
 }
 
-/// Indices have 32 bits where that is enough: divisions take half the time.
-unsigned indexBitsFor(gpu::GPUModuleOp module) {
+/// Whether a kernel's indices need 64 bits: its function says so, or the code
+/// that was written for it has larger numbers.
+bool isWide(gpu::GPUFuncOp kernel) {
   constexpr int64_t kMost = int64_t(1) << 30;
-  bool large = false;
-  module.walk([&](Operation *op) {
-    for (Value result : op->getResults())
-      if (auto type = dyn_cast<MemRefType>(result.getType()))
-        large |= type.getNumElements() > kMost;
-    if (auto constant = dyn_cast<arith::ConstantIndexOp>(op))
-      large |= constant.value() > kMost;
-  });
-  module.walk([&](gpu::GPUFuncOp kernel) {
-    for (Type argument : kernel.getArgumentTypes())
-      if (auto type = dyn_cast<MemRefType>(argument))
-        large |= type.getNumElements() > kMost;
-  });
-  return large ? 64 : 32;
+  auto isLarge = [](Type type) {
+    auto buffer = dyn_cast<MemRefType>(type);
+    return buffer && buffer.getNumElements() > kMost;
+  };
+  return kernel->hasAttr(kWideIndices) ||
+         llvm::any_of(kernel.getArgumentTypes(), isLarge) ||
+         kernel
+             .walk([&](Operation *op) {
+               auto constant = dyn_cast<arith::ConstantIndexOp>(op);
+               return (constant && constant.value() > kMost) ||
+                              llvm::any_of(op->getResultTypes(), isLarge)
+                          ? WalkResult::interrupt()
+                          : WalkResult::advance();
+             })
+             .wasInterrupted();
+}
+
+/// Lowers kernels with indices of 32 bits where that is enough: divisions take
+/// half the time. One width is for a whole module, so the others take a way of
+/// their own and come back.
+LogicalResult lowerKernels(gpu::GPUModuleOp module) {
+  OpBuilder builder(module);
+  auto wide = gpu::GPUModuleOp::create(builder, module.getLoc(),
+                                       (module.getName() + "_wide").str());
+  for (auto kernel :
+       llvm::make_early_inc_range(module.getOps<gpu::GPUFuncOp>()))
+    if (isWide(kernel)) {
+      kernel->removeAttr(kWideIndices);
+      kernel->moveBefore(wide.getBody(), wide.getBody()->end());
+    }
+  LogicalResult lowered = success(succeeded(lowerToNvvm(module, 32)) &&
+                                  succeeded(lowerToNvvm(wide, 64)));
+  SymbolTable names(module);
+  for (Operation &op : llvm::make_early_inc_range(*wide.getBody()))
+    // Both may declare the same functions of libdevice.
+    if (auto symbol = dyn_cast<SymbolOpInterface>(op);
+        !symbol || !symbol.isDeclaration() || !names.lookup(symbol.getName()))
+      op.moveBefore(module.getBody(), module.getBody()->end());
+  wide.erase();
+  return lowered;
 }
 
 FailureOr<std::string> makePtx(gpu::GPUModuleOp module, StringRef chip,
@@ -177,7 +204,7 @@ FailureOr<std::string> baechi::compileImage(gpu::GPUModuleOp module,
       return emitError(loc) << "'" << chip
                             << "' is no GPU chip; chips are named sm_80, sm_90 "
                                "and so on";
-  if (failed(lowerToNvvm(module, indexBitsFor(module))))
+  if (failed(lowerKernels(module)))
     return failure();
   FailureOr<std::string> ptx = makePtx(module, options.chips.front(), toolkit);
   if (failed(ptx))

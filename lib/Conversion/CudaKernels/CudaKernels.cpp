@@ -57,6 +57,10 @@ FailureOr<OwningOpRef<ModuleOp>> mapAll(ModuleOp copies, Executor executor,
 /// Kernels to functions on pointers and buffers whose last argument is the
 /// scratch.
 LogicalResult mapToDevice(ModuleOp copies) {
+  SmallVector<StringAttr> wide;
+  for (auto kernel : copies.getOps<func::FuncOp>())
+    if (needsWideIndices(kernel))
+      wide.push_back(kernel.getSymNameAttr());
   KernelSignatures signatures;
   auto products = mapAll(copies, Executor::Device, signatures);
   if (failed(products))
@@ -67,6 +71,9 @@ LogicalResult mapToDevice(ModuleOp copies) {
     flattenEmptyArguments(kernel);
   }
   append(**products, copies);
+  for (StringAttr kernel : wide)
+    copies.lookupSymbol(kernel)->setAttr(kWideIndices,
+                                         UnitAttr::get(copies.getContext()));
   return success();
 }
 

@@ -26,6 +26,13 @@ struct CudaToolkit {
                                            mlir::Location location);
 };
 
+/// Says of a function with launches that they need 64-bit indices.
+constexpr llvm::StringLiteral kWideIndices = "wide_indices";
+
+/// Whether a kernel on tensors has, or computes with, indices that may not be
+/// within 32 bits.
+bool needsWideIndices(mlir::func::FuncOp kernel);
+
 /// A launch on its way to code: `kernel` of the GPU module with these buffers
 /// and pointers.
 struct OutlinedLaunch {

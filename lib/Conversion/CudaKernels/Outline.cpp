@@ -59,9 +59,12 @@ baechi::outlineLaunches(ModuleOp functions,
         kernel.setWorkgroupAttributionAttr(
             i, LLVM::LLVMDialect::getAlignAttrName(),
             builder.getI64IntegerAttr(kSharedAlignment));
+      if (function->hasAttr(kWideIndices))
+        kernel->setAttr(kWideIndices, builder.getUnitAttr());
       names.insert(kernel);
       outlined.kernel = kernel.getName();
     });
+    function->removeAttr(kWideIndices);
   }
   return module;
 }
