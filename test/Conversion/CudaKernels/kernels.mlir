@@ -689,6 +689,128 @@ func.func private @empty_sums_of_rows(%t: tensor<0x8xf32>, %x: tensor<6xf32>) ->
   return %r : tensor<6xf32>
 }
 
+// So many results that the sums of their threads do not fit into shared memory:
+// the last ones lie in the scratch.
+// SCRATCH-LABEL: func.func private @many_sums(
+// SCRATCH-SAME: baechi.kernel_scratch = {{[1-9][0-9]*}} : i64
+// CHECK-LABEL: func.func private @many_sums(
+// CHECK: memref.view %{{.*}} : memref<{{[0-9]+}}xi8> to memref<256xi64>
+// CHECK: return
+func.func private @many_sums(%x: tensor<300xi64>) -> (tensor<i64>, tensor<i64>, tensor<i64>, tensor<i64>, tensor<i64>, tensor<i64>, tensor<i64>, tensor<i64>, tensor<i64>, tensor<i64>, tensor<i64>, tensor<i64>, tensor<i64>, tensor<i64>, tensor<i64>, tensor<i64>, tensor<i64>, tensor<i64>, tensor<i64>, tensor<i64>, tensor<i64>, tensor<i64>, tensor<i64>, tensor<i64>, tensor<i64>, tensor<i64>) attributes {baechi.kernel} {
+  %none = arith.constant 0 : i64
+  %e = tensor.empty() : tensor<i64>
+  %f0 = linalg.fill ins(%none : i64) outs(%e : tensor<i64>) -> tensor<i64>
+  %f1 = linalg.fill ins(%none : i64) outs(%e : tensor<i64>) -> tensor<i64>
+  %f2 = linalg.fill ins(%none : i64) outs(%e : tensor<i64>) -> tensor<i64>
+  %f3 = linalg.fill ins(%none : i64) outs(%e : tensor<i64>) -> tensor<i64>
+  %f4 = linalg.fill ins(%none : i64) outs(%e : tensor<i64>) -> tensor<i64>
+  %f5 = linalg.fill ins(%none : i64) outs(%e : tensor<i64>) -> tensor<i64>
+  %f6 = linalg.fill ins(%none : i64) outs(%e : tensor<i64>) -> tensor<i64>
+  %f7 = linalg.fill ins(%none : i64) outs(%e : tensor<i64>) -> tensor<i64>
+  %f8 = linalg.fill ins(%none : i64) outs(%e : tensor<i64>) -> tensor<i64>
+  %f9 = linalg.fill ins(%none : i64) outs(%e : tensor<i64>) -> tensor<i64>
+  %f10 = linalg.fill ins(%none : i64) outs(%e : tensor<i64>) -> tensor<i64>
+  %f11 = linalg.fill ins(%none : i64) outs(%e : tensor<i64>) -> tensor<i64>
+  %f12 = linalg.fill ins(%none : i64) outs(%e : tensor<i64>) -> tensor<i64>
+  %f13 = linalg.fill ins(%none : i64) outs(%e : tensor<i64>) -> tensor<i64>
+  %f14 = linalg.fill ins(%none : i64) outs(%e : tensor<i64>) -> tensor<i64>
+  %f15 = linalg.fill ins(%none : i64) outs(%e : tensor<i64>) -> tensor<i64>
+  %f16 = linalg.fill ins(%none : i64) outs(%e : tensor<i64>) -> tensor<i64>
+  %f17 = linalg.fill ins(%none : i64) outs(%e : tensor<i64>) -> tensor<i64>
+  %f18 = linalg.fill ins(%none : i64) outs(%e : tensor<i64>) -> tensor<i64>
+  %f19 = linalg.fill ins(%none : i64) outs(%e : tensor<i64>) -> tensor<i64>
+  %f20 = linalg.fill ins(%none : i64) outs(%e : tensor<i64>) -> tensor<i64>
+  %f21 = linalg.fill ins(%none : i64) outs(%e : tensor<i64>) -> tensor<i64>
+  %f22 = linalg.fill ins(%none : i64) outs(%e : tensor<i64>) -> tensor<i64>
+  %f23 = linalg.fill ins(%none : i64) outs(%e : tensor<i64>) -> tensor<i64>
+  %f24 = linalg.fill ins(%none : i64) outs(%e : tensor<i64>) -> tensor<i64>
+  %f25 = linalg.fill ins(%none : i64) outs(%e : tensor<i64>) -> tensor<i64>
+  %r:26 = linalg.generic {indexing_maps = [#id1, affine_map<(d0) -> ()>, affine_map<(d0) -> ()>, affine_map<(d0) -> ()>, affine_map<(d0) -> ()>, affine_map<(d0) -> ()>, affine_map<(d0) -> ()>, affine_map<(d0) -> ()>, affine_map<(d0) -> ()>, affine_map<(d0) -> ()>, affine_map<(d0) -> ()>, affine_map<(d0) -> ()>, affine_map<(d0) -> ()>, affine_map<(d0) -> ()>, affine_map<(d0) -> ()>, affine_map<(d0) -> ()>, affine_map<(d0) -> ()>, affine_map<(d0) -> ()>, affine_map<(d0) -> ()>, affine_map<(d0) -> ()>, affine_map<(d0) -> ()>, affine_map<(d0) -> ()>, affine_map<(d0) -> ()>, affine_map<(d0) -> ()>, affine_map<(d0) -> ()>, affine_map<(d0) -> ()>, affine_map<(d0) -> ()>], iterator_types = ["reduction"]}
+      ins(%x : tensor<300xi64>) outs(%f0, %f1, %f2, %f3, %f4, %f5, %f6, %f7, %f8, %f9, %f10, %f11, %f12, %f13, %f14, %f15, %f16, %f17, %f18, %f19, %f20, %f21, %f22, %f23, %f24, %f25 : tensor<i64>, tensor<i64>, tensor<i64>, tensor<i64>, tensor<i64>, tensor<i64>, tensor<i64>, tensor<i64>, tensor<i64>, tensor<i64>, tensor<i64>, tensor<i64>, tensor<i64>, tensor<i64>, tensor<i64>, tensor<i64>, tensor<i64>, tensor<i64>, tensor<i64>, tensor<i64>, tensor<i64>, tensor<i64>, tensor<i64>, tensor<i64>, tensor<i64>, tensor<i64>) {
+  ^bb0(%in: i64, %h0: i64, %h1: i64, %h2: i64, %h3: i64, %h4: i64, %h5: i64, %h6: i64, %h7: i64, %h8: i64, %h9: i64, %h10: i64, %h11: i64, %h12: i64, %h13: i64, %h14: i64, %h15: i64, %h16: i64, %h17: i64, %h18: i64, %h19: i64, %h20: i64, %h21: i64, %h22: i64, %h23: i64, %h24: i64, %h25: i64):
+    %c0 = arith.constant 0 : i64
+    %t0 = arith.xori %in, %c0 : i64
+    %s0 = arith.addi %h0, %t0 : i64
+    %c1 = arith.constant 1 : i64
+    %t1 = arith.xori %in, %c1 : i64
+    %s1 = arith.addi %h1, %t1 : i64
+    %c2 = arith.constant 2 : i64
+    %t2 = arith.xori %in, %c2 : i64
+    %s2 = arith.addi %h2, %t2 : i64
+    %c3 = arith.constant 3 : i64
+    %t3 = arith.xori %in, %c3 : i64
+    %s3 = arith.addi %h3, %t3 : i64
+    %c4 = arith.constant 4 : i64
+    %t4 = arith.xori %in, %c4 : i64
+    %s4 = arith.addi %h4, %t4 : i64
+    %c5 = arith.constant 5 : i64
+    %t5 = arith.xori %in, %c5 : i64
+    %s5 = arith.addi %h5, %t5 : i64
+    %c6 = arith.constant 6 : i64
+    %t6 = arith.xori %in, %c6 : i64
+    %s6 = arith.addi %h6, %t6 : i64
+    %c7 = arith.constant 7 : i64
+    %t7 = arith.xori %in, %c7 : i64
+    %s7 = arith.addi %h7, %t7 : i64
+    %c8 = arith.constant 8 : i64
+    %t8 = arith.xori %in, %c8 : i64
+    %s8 = arith.addi %h8, %t8 : i64
+    %c9 = arith.constant 9 : i64
+    %t9 = arith.xori %in, %c9 : i64
+    %s9 = arith.addi %h9, %t9 : i64
+    %c10 = arith.constant 10 : i64
+    %t10 = arith.xori %in, %c10 : i64
+    %s10 = arith.addi %h10, %t10 : i64
+    %c11 = arith.constant 11 : i64
+    %t11 = arith.xori %in, %c11 : i64
+    %s11 = arith.addi %h11, %t11 : i64
+    %c12 = arith.constant 12 : i64
+    %t12 = arith.xori %in, %c12 : i64
+    %s12 = arith.addi %h12, %t12 : i64
+    %c13 = arith.constant 13 : i64
+    %t13 = arith.xori %in, %c13 : i64
+    %s13 = arith.addi %h13, %t13 : i64
+    %c14 = arith.constant 14 : i64
+    %t14 = arith.xori %in, %c14 : i64
+    %s14 = arith.addi %h14, %t14 : i64
+    %c15 = arith.constant 15 : i64
+    %t15 = arith.xori %in, %c15 : i64
+    %s15 = arith.addi %h15, %t15 : i64
+    %c16 = arith.constant 16 : i64
+    %t16 = arith.xori %in, %c16 : i64
+    %s16 = arith.addi %h16, %t16 : i64
+    %c17 = arith.constant 17 : i64
+    %t17 = arith.xori %in, %c17 : i64
+    %s17 = arith.addi %h17, %t17 : i64
+    %c18 = arith.constant 18 : i64
+    %t18 = arith.xori %in, %c18 : i64
+    %s18 = arith.addi %h18, %t18 : i64
+    %c19 = arith.constant 19 : i64
+    %t19 = arith.xori %in, %c19 : i64
+    %s19 = arith.addi %h19, %t19 : i64
+    %c20 = arith.constant 20 : i64
+    %t20 = arith.xori %in, %c20 : i64
+    %s20 = arith.addi %h20, %t20 : i64
+    %c21 = arith.constant 21 : i64
+    %t21 = arith.xori %in, %c21 : i64
+    %s21 = arith.addi %h21, %t21 : i64
+    %c22 = arith.constant 22 : i64
+    %t22 = arith.xori %in, %c22 : i64
+    %s22 = arith.addi %h22, %t22 : i64
+    %c23 = arith.constant 23 : i64
+    %t23 = arith.xori %in, %c23 : i64
+    %s23 = arith.addi %h23, %t23 : i64
+    %c24 = arith.constant 24 : i64
+    %t24 = arith.xori %in, %c24 : i64
+    %s24 = arith.addi %h24, %t24 : i64
+    %c25 = arith.constant 25 : i64
+    %t25 = arith.xori %in, %c25 : i64
+    %s25 = arith.addi %h25, %t25 : i64
+    linalg.yield %s0, %s1, %s2, %s3, %s4, %s5, %s6, %s7, %s8, %s9, %s10, %s11, %s12, %s13, %s14, %s15, %s16, %s17, %s18, %s19, %s20, %s21, %s22, %s23, %s24, %s25 : i64, i64, i64, i64, i64, i64, i64, i64, i64, i64, i64, i64, i64, i64, i64, i64, i64, i64, i64, i64, i64, i64, i64, i64, i64, i64
+  } -> (tensor<i64>, tensor<i64>, tensor<i64>, tensor<i64>, tensor<i64>, tensor<i64>, tensor<i64>, tensor<i64>, tensor<i64>, tensor<i64>, tensor<i64>, tensor<i64>, tensor<i64>, tensor<i64>, tensor<i64>, tensor<i64>, tensor<i64>, tensor<i64>, tensor<i64>, tensor<i64>, tensor<i64>, tensor<i64>, tensor<i64>, tensor<i64>, tensor<i64>, tensor<i64>)
+  return %r#0, %r#1, %r#2, %r#3, %r#4, %r#5, %r#6, %r#7, %r#8, %r#9, %r#10, %r#11, %r#12, %r#13, %r#14, %r#15, %r#16, %r#17, %r#18, %r#19, %r#20, %r#21, %r#22, %r#23, %r#24, %r#25 : tensor<i64>, tensor<i64>, tensor<i64>, tensor<i64>, tensor<i64>, tensor<i64>, tensor<i64>, tensor<i64>, tensor<i64>, tensor<i64>, tensor<i64>, tensor<i64>, tensor<i64>, tensor<i64>, tensor<i64>, tensor<i64>, tensor<i64>, tensor<i64>, tensor<i64>, tensor<i64>, tensor<i64>, tensor<i64>, tensor<i64>, tensor<i64>, tensor<i64>, tensor<i64>
+}
+
 // A row's buffer and the sums of 1024 threads would take more than 48 KiB of
 // shared memory: half the threads do.
 // CHECK-LABEL: func.func private @sums_of_three_types(
