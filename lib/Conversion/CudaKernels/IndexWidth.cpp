@@ -14,6 +14,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Internal.h"
+#include "mlir/Dialect/Affine/IR/AffineOps.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
@@ -65,6 +66,7 @@ public:
 private:
   ConstantRange compute(BlockArgument argument);
   ConstantRange compute(Operation *op);
+  ConstantRange compute(AffineExpr expr, affine::AffineApplyOp apply);
 
   DenseMap<Value, ConstantRange> ranges;
 };
@@ -90,6 +92,25 @@ ConstantRange Ranges::compute(BlockArgument argument) {
   return everything();
 }
 
+/// What fused row loops write: sums and multiples.
+ConstantRange Ranges::compute(AffineExpr expr, affine::AffineApplyOp apply) {
+  if (auto constant = dyn_cast<AffineConstantExpr>(expr))
+    return between(constant.getValue(), constant.getValue());
+  if (auto dim = dyn_cast<AffineDimExpr>(expr))
+    return of(apply.getOperand(dim.getPosition()));
+  if (auto symbol = dyn_cast<AffineSymbolExpr>(expr))
+    return of(apply.getOperand(apply.getAffineMap().getNumDims() +
+                               symbol.getPosition()));
+  auto both = cast<AffineBinaryOpExpr>(expr);
+  ConstantRange a = compute(both.getLHS(), apply);
+  ConstantRange b = compute(both.getRHS(), apply);
+  ConstantRange range = expr.getKind() == AffineExprKind::Add   ? a.add(b)
+                        : expr.getKind() == AffineExprKind::Mul ? a.multiply(b)
+                                                                : everything();
+  // A part that is not within 32 bits is as bad as a result.
+  return between(INT32_MIN, INT32_MAX).contains(range) ? range : everything();
+}
+
 ConstantRange Ranges::compute(Operation *op) {
   APInt constant;
   if (op->getNumResults() == 1 && matchPattern(op, m_ConstantInt(&constant)))
@@ -102,6 +123,9 @@ ConstantRange Ranges::compute(Operation *op) {
         auto parent = cast<linalg::LinalgOp>(op->getParentOp());
         int64_t size = parent.getStaticLoopRanges()[index.getDim()];
         return size > 0 ? between(0, size - 1) : everything();
+      })
+      .Case([&](affine::AffineApplyOp apply) {
+        return compute(apply.getAffineMap().getResult(0), apply);
       })
       .Case<arith::IndexCastOp, arith::ExtSIOp, arith::TruncIOp>(
           [&](auto) { return a(); })

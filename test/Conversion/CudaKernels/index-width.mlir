@@ -87,6 +87,37 @@ func.func private @unsigned() -> tensor<8xi64> attributes {baechi.kernel} {
   return %r : tensor<8xi64>
 }
 
+// Sums of counters, as fused row loops have them.
+// CHECK-LABEL: func.func private @applied(
+// CHECK-SAME: attributes {baechi.kernel, baechi.kernel_scratch = 0 : i64} {
+func.func private @applied() -> tensor<40000xi64> attributes {baechi.kernel} {
+  %e = tensor.empty() : tensor<40000xi64>
+  %c5 = arith.constant 5 : index
+  %r = linalg.generic {indexing_maps = [#id1], iterator_types = ["parallel"]} outs(%e : tensor<40000xi64>) {
+  ^bb0(%o: i64):
+    %i = linalg.index 0 : index
+    %m = affine.apply affine_map<(d0)[s0] -> (d0 * 3 + s0)>(%i)[%c5]
+    %v = arith.index_cast %m : index to i64
+    linalg.yield %v : i64
+  } -> tensor<40000xi64>
+  return %r : tensor<40000xi64>
+}
+
+// CHECK-LABEL: func.func private @applied_wide(
+// CHECK-SAME: wide_indices
+func.func private @applied_wide() -> tensor<40000xi64> attributes {baechi.kernel} {
+  %e = tensor.empty() : tensor<40000xi64>
+  %c5 = arith.constant 5 : index
+  %r = linalg.generic {indexing_maps = [#id1], iterator_types = ["parallel"]} outs(%e : tensor<40000xi64>) {
+  ^bb0(%o: i64):
+    %i = linalg.index 0 : index
+    %m = affine.apply affine_map<(d0)[s0] -> (d0 * 100000 + s0)>(%i)[%c5]
+    %v = arith.index_cast %m : index to i64
+    linalg.yield %v : i64
+  } -> tensor<40000xi64>
+  return %r : tensor<40000xi64>
+}
+
 // Counters of loops are within their bounds.
 // CHECK-LABEL: func.func private @rows(
 // CHECK-SAME: attributes {baechi.kernel, baechi.kernel_scratch = 0 : i64} {
