@@ -220,12 +220,13 @@ class _Program(Program):
         self.step()
         results: list[Any] = [None] * len(signature.results)
         for i, k in updated.items():
-            results[k] = self._residents.after_step(i, signature.result_types[k].dtype)
+            results[k] = self._residents.after_step(i, signature.result_types[k])
         for k, result in enumerate(results):
             if result is None:
-                value = self.library.result(k)
+                kind = signature.result_types[k]
                 # The compiler's integers have no sign.
-                results[k] = jax.numpy.asarray(value.view(signature.result_types[k].dtype))
+                value = self.library.result(k).view(kind.dtype)
+                results[k] = resident_jax.as_array(value, kind.weak_type)
         for k, generator in enumerate(self._generators):
             if generator is not None:
                 results[k] = random_keys.wrap(np.asarray(results[k]), generator)

@@ -41,13 +41,13 @@ class ResidentArray:
     """
 
     __hash__ = None  # type: ignore[assignment]  # as JAX's arrays
-    weak_type = False
 
-    def __init__(self, owner: Residents, index: int, shape: tuple[int, ...], dtype: np.dtype):
+    def __init__(self, owner: Residents, index: int, shape: tuple[int, ...], kind: Any):
         self._owner: Residents | None = owner
         self._index = index
         self._value: np.ndarray | None = None
-        self.shape, self.dtype = shape, dtype
+        self.shape, self.dtype = shape, np.dtype(kind.dtype)
+        self.weak_type = bool(getattr(kind, "weak_type", False))
 
     @property
     def ndim(self) -> int:
@@ -63,9 +63,9 @@ class ResidentArray:
         return np.array(value, wanted) if copy or wanted != value.dtype else value
 
     def __jax_array__(self) -> Any:
-        import jax.numpy
+        from baechi import resident_jax
 
-        return jax.numpy.asarray(self._fetch())
+        return resident_jax.as_array(self._fetch(), self.weak_type)
 
     def __getattr__(self, name: str) -> Any:
         # What JAX's arrays have beside: `mean`, `T`, `astype`, `at`, ...
@@ -162,8 +162,9 @@ class Residents:
                 value._owner = value._value = None
         self._current.clear()
 
-    def after_step(self, index: int, dtype: np.dtype) -> ResidentArray:
+    def after_step(self, index: int, kind: Any) -> ResidentArray:
+        """The next value of an updated argument; kind: its dtype and weak_type."""
         shape = tuple(self.library.program["arguments"][index]["shape"])
-        array = ResidentArray(self, index, shape, np.dtype(dtype))
+        array = ResidentArray(self, index, shape, kind)
         self._current[index] = weakref.ref(array)
         return array

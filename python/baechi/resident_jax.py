@@ -13,6 +13,23 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
+
+def as_array(value: np.ndarray, weak: bool = False) -> Any:
+    """An array of JAX. If its type is weak, it takes the other operand's type, as Python's
+    numbers do: `jax.numpy` makes such arrays of these."""
+    import jax.numpy as jnp
+
+    if not weak:
+        return jnp.asarray(value)
+    number = jnp.asarray(value.dtype.type(0).item())
+    if number.dtype != value.dtype:  # no type of Python's numbers
+        return jnp.asarray(value)
+    if value.ndim == 0:
+        return jnp.asarray(value.item())
+    return jnp.full(value.shape, number.item()).at[...].set(value)
+
 
 def register(kind: type) -> bool:
     """Makes `kind` a type of JAX's arrays: it has a shape, a dtype and `__jax_array__`.
@@ -33,7 +50,9 @@ def register(kind: type) -> bool:
         arrays = [value.__jax_array__() for value in values]
         return on_devices[type(arrays[0])](arrays, *rest)
 
-    abstract[kind] = lambda value: core.ShapedArray(value.shape, value.dtype)
+    abstract[kind] = lambda value: core.ShapedArray(
+        value.shape, value.dtype, weak_type=value.weak_type
+    )
     canonical[kind] = lambda value: value.__jax_array__()
     on_devices[kind] = to_devices
     return True

@@ -455,6 +455,46 @@ def test_orders_are_xlas():
         np.testing.assert_array_equal(np.signbit(a), np.signbit(e))
 
 
+NOTHING = jnp.zeros((3, 0)), jnp.zeros((0, 4))
+
+
+@pytest.mark.parametrize(
+    "step",
+    [
+        lambda x, y: (x.sum(), y.prod(0), y.mean(), x.sum(1), y.sum(1), x.max(1, initial=2.0)),
+        lambda x, y: (x @ y, y @ jnp.ones((4, 2)), (x == 0).all()),
+        lambda x, y: x.astype(jnp.bfloat16) @ y.astype(jnp.bfloat16),
+        lambda x, y: (x.astype(int) @ y.astype(int), jnp.argmax(y, 1)),
+        jax.grad(lambda x, y: (x @ y).sum() + jax.nn.softmax(y).sum()),
+    ],
+)
+def test_reductions_of_nothing(step):
+    for actual, expected in zip(
+        *(jax.tree.leaves(f(*NOTHING)) for f in (jit(step), jax.jit(step))), strict=True
+    ):
+        assert actual.dtype == expected.dtype
+        np.testing.assert_array_equal(np.asarray(actual), np.asarray(expected))
+
+
+@pytest.mark.parametrize("value", [0.1, 3, jnp.float32(0.1)])
+def test_results_of_weak_type(value):
+    def step(rate):
+        return rate * 2, jnp.full((2, 3), rate), jnp.asarray(rate, jnp.float32)
+
+    for actual, expected in zip(jit(step)(value), jax.jit(step)(value), strict=True):
+        assert (actual.dtype, actual.weak_type) == (expected.dtype, expected.weak_type)
+        np.testing.assert_array_equal(actual, expected)
+
+
+def test_a_donated_value_of_weak_type_keeps_it():
+    traces = []
+    step = jit(lambda rate: (traces.append(1), rate * 0.5)[1], donate_argnums=0)
+    weights = jnp.ones(2, jnp.bfloat16)
+    rate = step(1.0)
+    assert (weights * rate).dtype == jnp.bfloat16 == jax.jit(jnp.multiply)(weights, rate).dtype
+    assert step(rate).weak_type and len(traces) == 1
+
+
 def test_empty_and_equal_results():
     def step(x):
         return x[:, :0], x.mean(), x.mean(axis=(0, 1)), lax.top_k(x, 0), x[:0] + 1

@@ -69,8 +69,14 @@ def _case(operation):
 
 
 def _product(operation):
-    """Products of 16-bit floats are summed up in f32, as XLA does, and rounded once."""
+    """Products of 16-bit floats are summed up in f32, as XLA does, and rounded once.
+    Products without factors are zeros."""
     narrow = ir.RankedTensorType(operation.results[0].type)
+    if any(_is_empty(operand) for operand in operation.operands):
+        element = narrow.element_type
+        integer = isinstance(element, ir.IntegerType)
+        zero = ir.IntegerAttr.get(element, 0) if integer else ir.FloatAttr.get(element, 0.0)
+        return [stablehlo.ConstantOp(ir.DenseElementsAttr.get_splat(narrow, zero)).result]
     if narrow.element_type not in (ir.BF16Type.get(), ir.F16Type.get()):
         return None
     wide = ir.RankedTensorType.get(narrow.shape, ir.F32Type.get())
@@ -94,19 +100,17 @@ def _slice(operation):
 
 def _pad(operation):
     """Around nothing there is only the padding."""
-    if 0 not in ir.RankedTensorType(operation.operands[0].type).shape:
-        return None
-    return [
-        stablehlo.BroadcastInDimOp(
-            operation.results[0].type, operation.operands[1], ir.DenseI64ArrayAttr.get([])
-        ).result
-    ]
+    return [_filled(operation, 0, 1)] if _is_empty(operation.operands[0]) else None
 
 
 def _reduce(operation):
-    """Along no dimension nothing is reduced."""
-    dimensions = ir.DenseI64ArrayAttr(operation.attributes["dimensions"])
-    return list(operation.operands)[: len(operation.results)] if not len(dimensions) else None
+    """Along no dimension nothing is reduced; without elements the initial values are left."""
+    count = len(operation.results)
+    if not len(ir.DenseI64ArrayAttr(operation.attributes["dimensions"])):
+        return list(operation.operands)[:count]
+    if not _is_empty(operation.operands[0]):
+        return None
+    return [_filled(operation, k, count + k) for k in range(count)]
 
 
 def _barrier(operation):
@@ -130,6 +134,17 @@ _REWRITES = {
 
 def _types(operation) -> list[ir.Type]:
     return [result.type for result in operation.results]
+
+
+def _is_empty(value: ir.Value) -> bool:
+    return 0 in ir.RankedTensorType(value.type).shape
+
+
+def _filled(operation, result: int, operand: int) -> ir.Value:
+    """A result whose elements all are an operand of rank 0."""
+    return stablehlo.BroadcastInDimOp(
+        operation.results[result].type, operation.operands[operand], ir.DenseI64ArrayAttr.get([])
+    ).result
 
 
 def _scalar(value: ir.Value) -> ir.Value:
