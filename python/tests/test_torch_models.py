@@ -14,6 +14,7 @@ import pytest
 import torch_support as support
 from baechi import tools
 from baechi.models import torch as models
+from baechi.models.torch.command import main
 from torch_support import seeded, torch  # noqa: F401
 
 pytestmark = support.needs_tools
@@ -81,3 +82,33 @@ def test_the_example_runs(tmp_path):
     assert done.returncode == 0, done.stderr
     assert "step 49: loss 0." in done.stdout and "measured" in done.stdout
     assert "torch.Size([256, 8])" in done.stdout
+
+
+def test_the_command_places_runs_and_checks(capsys):
+    words = ["--steps=3", "--costs=roofline", "--budget=0", "--check", "--set", "layers=2"]
+    assert main(["mlp", *words]) == 0
+    told = capsys.readouterr().out
+    assert "host1" in told and "at step 2" in told
+    assert "losses of 3 steps equal PyTorch's" in told
+
+
+def test_the_command_says_where_losses_differ(capsys, monkeypatch):
+    wrong = models.Training.eager_step
+    monkeypatch.setattr(models.Training, "eager_step", lambda self: wrong(self) * 1.001)
+    assert main(["mlp", "--steps=2", "--costs=roofline", "--budget=0", "--check"]) == 1
+    assert "error: step 0: the loss is " in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "words, expected",
+    [
+        (["mlp", "--machine=hots:3"], "unknown kind 'hots'"),
+        (["mlp", "--preset=huge"], "mlp has no preset 'huge'; known: tiny"),
+        (["mlp", "--set", "depth=3"], "mlp has only inputs, "),
+        (["transformer", "--set", "heads=3"], "hidden=16 is not a multiple of heads=3"),
+    ],
+)
+def test_the_command_refuses(capsys, words, expected):
+    assert main(words) == 1
+    told = capsys.readouterr().err
+    assert told.startswith("error: ") and expected in told

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import ast
 import dataclasses
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from baechi import models
@@ -31,12 +31,17 @@ def settings(items: Iterable[str]) -> dict[str, Any]:
     return found
 
 
-def configure(model: str, preset: str | None = None, changes: Mapping[str, Any] = {}):
+def configure(
+    model: str,
+    preset: str | None = None,
+    changes: Mapping[str, Any] = {},
+    load: Callable[[str], Any] = models.load,
+):
     """The `Config` of a model of the collection: a preset with changed fields.
 
-    Raises ImportFailure, which names what is known.
+    load: finds the model's module. Raises ImportFailure, which names what is known.
     """
-    module = models.load(model)
+    module = load(model)
     preset = preset or DEFAULT_PRESET
     if preset not in module.PRESETS:
         known = ", ".join(module.PRESETS)

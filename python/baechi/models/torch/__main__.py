@@ -1,0 +1,10 @@
+# Part of the Baechi project, under the Apache License v2.0 with LLVM Exceptions.
+# See LICENSE for license information.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""`python -m baechi.models.torch`: imports, places and runs a PyTorch model of the collection."""
+
+import sys
+
+from baechi.models.torch.command import main
+
+sys.exit(main())
