@@ -10,6 +10,7 @@ import json
 import os
 import pathlib
 import re
+import tempfile
 from typing import Any
 
 from baechi import tools
@@ -85,6 +86,15 @@ def link_backward(graph: dict[str, Any]) -> None:
             if scope in last:
                 op["forward"] = last[scope]
                 break
+
+
+def check_machine(spec: str) -> None:
+    """Raises CompileError for what is neither `host:N[@SIZE]` nor a machine file."""
+    with tempfile.TemporaryDirectory(prefix="baechi-machine-") as folder:
+        module = pathlib.Path(folder) / "nothing.mlir"
+        module.write_text(_NOTHING)
+        fuse = f"--baechi-fuse=machine={spec}"
+        tools.run("baechi-opt", module, fuse, "-o", module.with_suffix(".out"), hidden=module)
 
 
 def write_machine(spec: str, file: pathlib.Path) -> dict[str, Any]:

@@ -152,6 +152,25 @@ def test_execution_on_host_devices(tiny, monkeypatch):
     assert "wrong" not in row["expert"]
 
 
+def test_cells_that_failed_say_why(tiny, capsys):
+    arguments = ["table4", "--execute=host:2@1KiB", "--placers=expert,msct"]
+    assert command.main(arguments) == 0
+    told = capsys.readouterr().out
+    assert told.count("no placement can fit") == 2, told
+
+
+@pytest.mark.parametrize(
+    "machine, message",
+    [("hots:3", "machine 'hots:3': unknown"), ("machine.json", "machine.json: not valid JSON")],
+)
+def test_a_wrong_machine_is_told_before_the_work(tiny, capsys, monkeypatch, machine, message):
+    (tiny / "machine.json").write_text("{")
+    monkeypatch.chdir(tiny)
+    monkeypatch.setattr(execution, "_run", None)
+    assert command.main(["table4", f"--execute={machine}"]) == 1
+    assert f"error: {message}" in capsys.readouterr().err
+
+
 def assert_losses(row):
     """Fifty losses equal JAX's on every machine, and a limit is met that one device refuses."""
     differences = [row[machine] for machine in losses.MACHINES]

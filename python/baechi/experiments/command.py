@@ -12,7 +12,7 @@ import pathlib
 import sys
 from collections.abc import Callable
 
-from baechi import tools
+from baechi import stepgraph, tools
 from baechi.experiments import (
     benchmarks,
     compiling,
@@ -99,7 +99,7 @@ def main(argv: list[str] | None = None) -> int:
             print(report.markdown(table))
         return 0
     except (ImportFailure, tools.CompileError, FileNotFoundError) as error:
-        print(f"error: {error}", file=sys.stderr)
+        print(f"error: {str(error).removeprefix('error: ')}", file=sys.stderr)
     except OSError as error:
         print(f"error: {error.filename}: {error.strerror}", file=sys.stderr)
     return 1
@@ -116,6 +116,8 @@ def _run(options: argparse.Namespace) -> list[Table]:
         raise ImportFailure(f"unknown placer '{unknown[0]}'; known: {known}")
     if options.output and (options.output / report.RESULTS).exists():
         report.read(options.output / report.RESULTS)  # wrong ones are told before the work
+    if options.execute:
+        stepgraph.check_machine(options.execute)  # before minutes of importing
     machine = hardware.socc2020()
     models = benchmarks.REDUCED if options.execute else benchmarks.FULL
     if options.experiment == "losses":
