@@ -200,6 +200,33 @@ net (float[4, 6] x, bool[4] c) => (float[N, 6] y, int64[2, M] z) {
     assert "Compress in 'y/Compress'" in message and "NonZero in 'z/NonZero'" in message
 
 
+@pytest.mark.parametrize(
+    "size, expected",
+    [
+        (-2, "size -2 of 'batch' is no number of 1 or more$"),
+        (0, "size 0 of 'batch' is no .*, and a tensor without elements is not supported"),
+        (2.5, "size 2.5 of 'batch' is no number"),
+    ],
+)
+def test_sizes_below_one_are_refused(size, expected):
+    with pytest.raises(ImportFailure, match=expected):
+        baechi.onnx.import_model(perceptron(), {"batch": size})
+
+
+@needs_tools
+@pytest.mark.parametrize("largest, places", [(1, [1, 4, 2, 5]), (0, [1, 4, 0, 3])])
+def test_largest_elements_with_nans_are_different_elements(largest, places):
+    made = model(
+        "net (float[6] x) => (float[4] v, int64[4] i) "
+        f"{{ v, i = TopK<largest = {largest}>(x, k) }}",
+        k=np.array([4], np.int64),
+    )
+    x = np.array([1, np.nan, 3, 2, np.nan, 3], np.float32)
+    values, found = compile(made)(x)
+    assert found.tolist() == places
+    np.testing.assert_array_equal(values, x[places])
+
+
 def test_sizes_that_are_missing():
     with pytest.raises(ImportFailure, match=r"'batch' of 'x'; give them as sizes=\{'batch': 8\}"):
         baechi.onnx.import_model(perceptron())

@@ -45,7 +45,7 @@ def fix_sizes(model: onnx.ModelProto, sizes: Mapping[str, int]) -> None:
             name = dimension.dim_param or f"{value.name}.{position}"
             known.append(name)
             if name in sizes:
-                dimension.dim_value = sizes[name]
+                dimension.dim_value = _size(name, sizes[name])
             else:
                 wanted[name] = value.name
     if wanted:
@@ -64,6 +64,13 @@ def fix_sizes(model: onnx.ModelProto, sizes: Mapping[str, int]) -> None:
     del model.graph.value_info[:]
     for value in model.graph.output:
         value.type.tensor_type.ClearField("shape")
+
+
+def _size(name: str, size: int) -> int:
+    if not isinstance(size, int | np.integer) or isinstance(size, bool) or size < 1:
+        without = ", and a tensor without elements is not supported" if size == 0 else ""
+        raise ImportFailure(f"size {size!r} of '{name}' is no number of 1 or more{without}")
+    return int(size)
 
 
 def fold(model: onnx.ModelProto) -> onnx.ModelProto:

@@ -69,13 +69,15 @@ class _Builder:
         """A constant's value."""
         return self._constants.get(name)
 
+    @property
+    def floating(self) -> bool:
+        return np.issubdtype(self._dtype, np.floating)
+
     def least(self):
-        floating = np.issubdtype(self._dtype, np.floating)
-        return -np.inf if floating else np.iinfo(self._dtype).min
+        return -np.inf if self.floating else np.iinfo(self._dtype).min
 
     def greatest(self):
-        floating = np.issubdtype(self._dtype, np.floating)
-        return np.inf if floating else np.iinfo(self._dtype).max
+        return np.inf if self.floating else np.iinfo(self._dtype).max
 
     def add(self, operator: str, *inputs: str, output: str = "", **attributes) -> str:
         self._count += 1
@@ -129,7 +131,8 @@ def _cumsum(node: onnx.NodeProto, build: _Builder) -> None:
 
 
 def _topk(node: onnx.NodeProto, build: _Builder) -> None:
-    """Repeated maximum; the first among equals."""
+    """Repeated maximum; the first among equals. NaNs come first, as they do in a maximum
+    and in a minimum."""
     given = _attributes(node)
     x = node.input[0]
     count, shape = build.known(node.input[1]), build.shape(x)
@@ -146,6 +149,8 @@ def _topk(node: onnx.NodeProto, build: _Builder) -> None:
         left = build.add("Where", free, x, end) if free else x
         best = build.add("ReduceMax" if largest else "ReduceMin", left, axes, keepdims=1)
         hit = build.add("Equal", left, best)
+        if build.floating:
+            hit = build.add("Or", hit, build.add("IsNaN", left))
         hit = build.add("And", hit, free) if free else hit
         index = build.add("ArgMax", build.add("Cast", hit, to=onnx.TensorProto.INT32),
                           axis=dim, keepdims=1)  # fmt: skip
