@@ -627,3 +627,14 @@ def test_indices_of_columns_that_are_out_of_range(place):
         torch.testing.assert_close(right, torch.full((2,), 3.0))
         first, second = compiled(torch.ones(3, 4), torch.tensor([1, place])).tolist()
     assert first == 3.0 and second != second
+
+
+def test_operands_of_two_types_are_refused_with_their_line():
+    model = support.Mlp()
+    step = support.compile_step(model, F.cross_entropy, support.sgd(model.parameters()))
+    x, y = support.vectors()
+    with pytest.raises(baechi.torch.ImportFailure) as refused:
+        step(x.double(), y)
+    told = str(refused.value)
+    assert "addmm.default in 'first/addmm' has operands of float32 and float64" in told
+    assert told.count("addmm.default") == 1 and "torch_support.py" in told

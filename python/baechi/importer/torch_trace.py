@@ -23,7 +23,7 @@ from torch.utils import _pytree as pytree
 
 from baechi.importer import torch_decompositions, torch_functions, torch_linalg, torch_recurrent
 from baechi.importer.errors import ImportFailure
-from baechi.importer.torch_names import Recorder, origin_of
+from baechi.importer.torch_names import Recorder, name_of, origin_of
 from baechi.importer.torch_refusals import (
     DATA_DEPENDENT,
     FIXED_SHAPES,
@@ -67,6 +67,16 @@ _RANDOM = {
     aten.randn_like.default,
     aten.randperm.default,
     aten.uniform.default,
+}
+
+
+_PRODUCTS = {
+    aten.addmm.default,
+    aten.baddbmm.default,
+    aten.bmm.default,
+    aten.convolution.default,
+    aten.mm.default,
+    aten.mv.default,
 }
 
 
@@ -125,6 +135,7 @@ def trace(
     # autograd's functions, but in the graph of the first pass neither is left.
     with lowerable_operations(), recorder.recording(), explained_errors():
         mutating, unseen = _followed(function, arguments, refusals)
+        _check_products(mutating.graph)
         # What `functionalize` is not given it leaves with its mutations.
         constants = _lift_constants(mutating)
         recorded = _Recorded(mutating, recorder, refusals)
@@ -321,6 +332,19 @@ def _attention(
         allowed = rows.reshape(-1, 1) >= rows
         scores = torch.where(allowed, scores, torch.full((), float("-inf"), dtype=scores.dtype))
     return torch.softmax(scores, -1) @ value
+
+
+def _check_products(graph: torch.fx.Graph) -> None:
+    """Of operands of two types PyTorch says so when it computes, not when it is traced."""
+    for node in graph.nodes:
+        values = [each.meta.get("val") for each in node.all_input_nodes]
+        dtypes = dict.fromkeys(x.dtype for x in values if isinstance(x, torch.Tensor))
+        if node.target in _PRODUCTS and len(dtypes) > 1:
+            found = " and ".join(str(dtype).removeprefix("torch.") for dtype in dtypes)
+            raise ImportFailure(
+                f"{origin_of(node).source}: {node.target} in '{name_of(node)}' has operands of "
+                f"{found}: give the model's inputs and its parameters one dtype (x.float())"
+            )
 
 
 def _check_shapes(graph: torch.fx.Graph) -> None:
