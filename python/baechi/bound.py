@@ -28,6 +28,21 @@ class Bound:
         found |= {count + i for i, name in enumerate(self.keywords) if name in chosen.names}
         return sorted(found)
 
+    def hashable(self, step: Callable[..., Any], chosen: Chosen) -> dict[int, Any]:
+        """The chosen values by position. Raises ValueError for one that has no hash."""
+        found = {i: self.values[i] for i in self.positions(chosen)}
+        for i, value in found.items():
+            try:
+                hash(value)
+            except TypeError as error:
+                count = len(self.values) - len(self.keywords)
+                name = [*argument_names(step, count), *self.keywords][i]
+                raise ValueError(
+                    f"static argument '{name}' is a {type(value).__name__}, which has no hash: "
+                    "give a tuple or another hashable value, or let it be an array"
+                ) from error
+        return found
+
     def positional(self, step: Callable[..., Any]) -> Callable[..., Any]:
         """The step of these values by position, which keep their names."""
         if not self.keywords:
@@ -66,10 +81,13 @@ class Chosen:
 
 
 def choose(
-    step: Callable[..., Any], numbers: int | Sequence[int], names: str | Sequence[str]
+    step: Callable[..., Any], numbers: int | Sequence[int], names: str | Sequence[str], what: str
 ) -> Chosen:
-    """Raises ValueError for a name that the step does not have."""
+    """Raises ValueError for a number or a name that the step does not have; what: `donate`
+    or `static`."""
     by_number = {numbers} if isinstance(numbers, int) else set(numbers)
+    if by_number:
+        _check_numbers(step, by_number, what)
     wanted = [names] if isinstance(names, str) else list(names)
     known = inspect.signature(step).parameters if wanted else {}  # a builtin may have none
     for name in wanted:
@@ -83,3 +101,19 @@ def choose(
         if parameter.kind is parameter.POSITIONAL_OR_KEYWORD:
             by_number.add(list(known).index(name))
     return Chosen(frozenset(by_number), frozenset(wanted))
+
+
+def _check_numbers(step: Callable[..., Any], numbers: set[int], what: str) -> None:
+    try:
+        parameters = inspect.signature(step).parameters.values()
+    except ValueError:  # a builtin may have none
+        return
+    if any(p.kind is p.VAR_POSITIONAL for p in parameters):
+        return
+    by_position = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    count = sum(p.kind in by_position for p in parameters)
+    for number in sorted(numbers):
+        if not -count <= number < count:
+            raise ValueError(
+                f"{what}_argnums has {number}, but the step takes {count} arguments by position"
+            )

@@ -33,7 +33,7 @@ R = TypeVar("R")
 class _Options(TypedDict, total=False):
     """What `jit` takes besides the step."""
 
-    machine: str
+    machine: str | os.PathLike[str]
     placer: str
     budget: str
     donate_argnums: int | Sequence[int]
@@ -60,7 +60,7 @@ def jit(
 def jit(
     step: Callable[..., Any] | None = None,
     *,
-    machine: str = "host:2",
+    machine: str | os.PathLike[str] = "host:2",
     placer: str = "msct",
     budget: str = "auto",
     donate_argnums: int | Sequence[int] = (),
@@ -100,9 +100,14 @@ def jit(
     if step is None:
         same = {key: value for key, value in locals().items() if key != "step"}
         return functools.partial(jit, **same)
+    if not callable(step):
+        raise TypeError(
+            f"baechi.jit takes a function, not {step!r}; options are given by name: "
+            "machine='host:2'"
+        )
     options = CompileOptions(machine, placer, budget, pin, placement, profile, costs, cuda_math)
-    donated = choose(step, donate_argnums, donate_argnames)
-    static = choose(step, static_argnums, static_argnames)
+    donated = choose(step, donate_argnums, donate_argnames, "donate")
+    static = choose(step, static_argnums, static_argnames, "static")
     return Jitted(step, donated, static, options)
 
 
@@ -159,7 +164,7 @@ class Jitted(Compiled["_Program"], Generic[P, R]):
 
     def _call_of(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> _Call:
         bound = bind(self._step, args, kwargs)
-        static = {i: bound.values[i] for i in bound.positions(self._static)}
+        static = bound.hashable(self._step, self._static)
         donated = bound.positions(self._donated)
         dynamic = [value for i, value in enumerate(bound.values) if i not in static]
         leaves, tree = jax.tree.flatten(tuple(dynamic))

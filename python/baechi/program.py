@@ -24,7 +24,7 @@ from baechi.picture import Picture
 class CompileOptions:
     """How a step is placed and compiled; `baechi.jit` says what each means."""
 
-    machine: str = "host:2"
+    machine: str | os.PathLike[str] = "host:2"
     placer: str = "msct"
     budget: str = "auto"
     pin: Mapping[str, str] | None = None
@@ -32,6 +32,16 @@ class CompileOptions:
     profile: str | os.PathLike[str] | None = None
     costs: str = "measured"
     cuda_math: str = "fp32"
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.machine, str | os.PathLike):
+            kind = type(self.machine).__name__
+            mend = (
+                "write it to a file, json.dump(machine.to_dict(), file), and give the file's name"
+                if hasattr(self.machine, "to_dict")
+                else "give 'host:2' or the name of a machine file (docs/formats.md)"
+            )
+            raise TypeError(f"machine is a {kind}: {mend}")
 
     def flags(self) -> list[str]:
         """The options of `baechi-run`."""

@@ -507,3 +507,38 @@ def test_errors_name_no_files_of_ours():
     step = jit(lambda x: jnp.tanh(x @ x), machine="host:1@1KiB")
     with pytest.raises(tools.CompileError, match="^error: no placement can fit"):
         step(np.ones((64, 64), np.float32))
+
+
+@pytest.mark.parametrize(
+    "call, error, expected",
+    [
+        (lambda: baechi.jit(3), TypeError, "takes a function, not 3"),
+        (lambda: baechi.jit("host:2"), TypeError, "given by name: machine='host:2'"),
+        (lambda: jit(jnp.add, machine=None), TypeError, "machine is a NoneType: give 'host:2'"),
+        (
+            lambda: jit(jnp.add, machine=baechi.Machine([baechi.Device("a", "host", 2**30)])),
+            TypeError,
+            "json.dump(machine.to_dict(), file)",
+        ),
+        (
+            lambda: jit(lambda x, sizes: x, static_argnums=1)(1.0, [2]),
+            ValueError,
+            "static argument 'sizes' is a list, which has no hash",
+        ),
+        (
+            lambda: jit(lambda x, sizes: x, static_argnames="sizes")(1.0, sizes=[2]),
+            ValueError,
+            "static argument 'sizes' is a list, which has no hash",
+        ),
+        (
+            lambda: jit(lambda x, y=1: x, donate_argnums=5),
+            ValueError,
+            "donate_argnums has 5, but the step takes 2 arguments by position",
+        ),
+        (lambda: jit(lambda x: x, static_argnums=(0, -2)), ValueError, "static_argnums has -2"),
+    ],
+)
+def test_wrong_options_are_refused(call, error, expected):
+    with pytest.raises(error) as refused:
+        call()
+    assert expected in str(refused.value)
