@@ -11,6 +11,7 @@ import pytest
 
 import torch_support as support
 from baechi import tools
+from baechi.importer.errors import ImportFailure
 from torch_support import F, Pair, baechi, nn, seeded, torch  # noqa: F401
 
 pytestmark = support.needs_tools
@@ -638,3 +639,12 @@ def test_operands_of_two_types_are_refused_with_their_line():
     told = str(refused.value)
     assert "addmm.default in 'first/addmm' has operands of float32 and float64" in told
     assert told.count("addmm.default") == 1 and "torch_support.py" in told
+
+
+def test_a_batch_without_elements_is_refused():
+    model = torch.nn.Linear(8, 4)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    step = support.compile_step(model, torch.nn.functional.mse_loss, optimizer)
+    with pytest.raises(ImportFailure, match=r"a tensor of shape \(0, 8\): there is nothing"):
+        step(torch.randn(0, 8), torch.randn(0, 4))
+    assert step(torch.randn(2, 8), torch.randn(2, 4)).isfinite()

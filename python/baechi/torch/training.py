@@ -14,6 +14,7 @@ from torch.utils import _pytree as pytree
 
 from baechi.compiled import Compiled, as_key
 from baechi.importer import torch_linalg
+from baechi.importer.errors import ImportFailure
 from baechi.program import CompileOptions, Program
 from baechi.torch.arrays import Stamp, check_indices, to_numpy, to_torch
 from baechi.torch.state import State
@@ -202,6 +203,12 @@ class TrainingStep(Compiled["_StepProgram"]):
 
     def _trace(self, leaves: list[Any], key: Any, structure: Any) -> TrainingTrace:
         if key not in self._traces:
+            for leaf in leaves:
+                if isinstance(leaf, torch.Tensor) and leaf.numel() == 0:
+                    raise ImportFailure(
+                        f"a batch has a tensor of shape {tuple(leaf.shape)}: there is nothing "
+                        "to train by; leave such batches out"
+                    )
             self._quiet = True
             try:
                 self._traces[key] = trace_step(self._state, self._loss, leaves, structure)
