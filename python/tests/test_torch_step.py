@@ -648,3 +648,16 @@ def test_a_batch_without_elements_is_refused():
     with pytest.raises(ImportFailure, match=r"a tensor of shape \(0, 8\): there is nothing"):
         step(torch.randn(0, 8), torch.randn(0, 4))
     assert step(torch.randn(2, 8), torch.randn(2, 4)).isfinite()
+
+
+def test_a_tensor_without_elements_beside_a_batch_is_taken():
+    class TakesMore(nn.Linear):
+        def forward(self, x, unused):
+            return super().forward(x)
+
+    model = TakesMore(8, 4)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    step = support.compile_step(model, torch.nn.functional.mse_loss, optimizer)
+    x, y = torch.randn(2, 8), torch.randn(2, 4)
+    expected = torch.nn.functional.mse_loss(model(x, None), y).item()
+    assert step(x, torch.zeros(0), y).item() == pytest.approx(expected, rel=1e-5)

@@ -32,13 +32,9 @@ def _parser() -> argparse.ArgumentParser:
         "returns (step, example_args, donate_argnums); or PATH.onnx",
     )
     parser.add_argument("--preset", help="a named size of the model (default: tiny)")
-    parser.add_argument(
-        "--set",
-        action="append",
-        default=[],
-        nargs="+",
-        metavar="KEY=VALUE",
-        help="changes fields of the preset, gives FUNCTION its keyword arguments, or an ONNX "
+    configuration.add_set(
+        parser,
+        "changes fields of the preset, gives FUNCTION its keyword arguments, or an ONNX "
         "model's named dimensions their sizes",
     )
     parser.add_argument(
@@ -86,7 +82,7 @@ def _run(options: argparse.Namespace) -> None:
     for file in references:
         if file.suffix not in _REFERENCE_SUFFIXES:
             raise ImportFailure(f"{file}: a reference file ends in .npz or .json")
-    settings = configuration.settings(item for group in options.set for item in group)
+    settings = configuration.settings(options.set)
     if options.model.endswith(".onnx"):
         _import_onnx(options, settings)
         return

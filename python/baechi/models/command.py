@@ -16,7 +16,7 @@ import tempfile
 
 from baechi import models, stepgraph, tools
 from baechi.importer.errors import ImportFailure
-from baechi.models import expert
+from baechi.models import configuration, expert
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -29,14 +29,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("model", help=", ".join(models.NAMES))
     parser.add_argument("--preset", help="a named size (default: tiny)")
-    parser.add_argument(
-        "--set",
-        action="append",
-        default=[],
-        nargs="+",
-        metavar="KEY=VALUE",
-        help="changes fields of the preset: layers=8 batch=256",
-    )
+    configuration.add_set(parser, "changes fields of the preset: layers=8 batch=256")
     parser.add_argument(
         "--machine", default="host:2", help="host:N[@SIZE] or a machine file (default: host:2)"
     )
@@ -95,8 +88,8 @@ def _import(options: argparse.Namespace, further: list[str], module: pathlib.Pat
     arguments = [options.model, "-o", str(module)]
     if options.preset:
         arguments.append(f"--preset={options.preset}")
-    for group in options.set:
-        arguments += ["--set", *group]
+    if options.set:
+        arguments += ["--set", *options.set]
     if not options.check_jax:
         cli.import_model(arguments)
         return []

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import argparse
 import ast
 import dataclasses
 from collections.abc import Callable, Iterable, Mapping
@@ -15,6 +16,13 @@ from baechi.importer.errors import ImportFailure
 
 DEFAULT_PRESET = "tiny"
 _KINDS = {int: "an integer", float: "a number", str: "a word"}
+
+
+def add_set(parser: argparse.ArgumentParser, text: str) -> None:
+    """The option `--set KEY=VALUE...`, for `settings`; text: what it changes."""
+    parser.add_argument(
+        "--set", action="extend", default=[], nargs="+", metavar="KEY=VALUE", help=text
+    )
 
 
 def settings(items: Iterable[str]) -> dict[str, Any]:

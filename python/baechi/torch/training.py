@@ -203,15 +203,17 @@ class TrainingStep(Compiled["_StepProgram"]):
 
     def _trace(self, leaves: list[Any], key: Any, structure: Any) -> TrainingTrace:
         if key not in self._traces:
-            for leaf in leaves:
-                if isinstance(leaf, torch.Tensor) and leaf.numel() == 0:
-                    raise ImportFailure(
-                        f"a batch has a tensor of shape {tuple(leaf.shape)}: there is nothing "
-                        "to train by; leave such batches out"
-                    )
             self._quiet = True
             try:
                 self._traces[key] = trace_step(self._state, self._loss, leaves, structure)
+            except ZeroDivisionError as error:  # the mean over no elements
+                empty = [x for x in leaves if isinstance(x, torch.Tensor) and x.numel() == 0]
+                if not empty:
+                    raise
+                raise ImportFailure(
+                    f"a batch has a tensor of shape {tuple(empty[0].shape)}: there is nothing "
+                    "to train by; leave such batches out"
+                ) from error
             finally:
                 self._quiet = False
         return self._traces[key]

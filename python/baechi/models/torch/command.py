@@ -32,14 +32,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("model", choices=models.NAMES, help=", ".join(models.NAMES))
     parser.add_argument("--preset", default="tiny", help="a named size (default: %(default)s)")
-    parser.add_argument(
-        "--set",
-        action="append",
-        default=[],
-        nargs="+",
-        metavar="KEY=VALUE",
-        help="changes fields of the preset: layers=8 batch=256",
-    )
+    configuration.add_set(parser, "changes fields of the preset: layers=8 batch=256")
     parser.add_argument(
         "--machine", default="host:2", help="host:N[@SIZE] or a machine file (default: host:2)"
     )
@@ -73,7 +66,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _run(options: argparse.Namespace) -> int:
     tools.find("baechi-run")  # before the work
-    changes = configuration.settings(item for group in options.set for item in group)
+    changes = configuration.settings(options.set)
     config = configuration.configure(options.model, options.preset, changes, models.load)
     training = _training(options, config)
     step = baechi.torch.compile_step(
