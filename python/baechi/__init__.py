@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from baechi.evaluator import Evaluation as Evaluation
+    from baechi.evaluator import Evaluations as Evaluations
     from baechi.evaluator import Evaluator as Evaluator
     from baechi.evaluator import evaluate as evaluate
     from baechi.jitted import jit as jit
@@ -52,7 +53,7 @@ _PUBLIC = {
     "baechi.modules": ["graph_of"],
     "baechi.native": ["PlacementError"],
     "baechi.plots": ["plot_memory", "plot_timeline"],
-    "baechi.evaluator": ["Evaluation", "Evaluator", "evaluate"],
+    "baechi.evaluator": ["Evaluation", "Evaluations", "Evaluator", "evaluate"],
     "baechi.problem": ["Device", "Graph", "Link", "Machine", "Operator", "Output"],
 }
 _MODULES = {name: module for module, names in _PUBLIC.items() for name in names}

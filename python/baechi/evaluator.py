@@ -19,15 +19,38 @@ Assignment: TypeAlias = "npt.ArrayLike | Mapping[str, str]"
 Order: TypeAlias = "npt.ArrayLike | Sequence[str] | None"
 
 
-class Evaluation(NamedTuple):
-    """A step as the list scheduler runs it, without a look at the memory limits."""
-
+class _Step(NamedTuple):
     step_ns: int
-    """Time of the step."""
+    """Time of the step; the largest number of 64 bits where there is none (`problem`)."""
     peak_bytes: npt.NDArray[np.int64]
     """[devices]: the most that each holds at any time, bytes."""
     fits: bool
-    """No peak is above its device's memory."""
+    """There is a step, and no peak is above its device's memory."""
+
+
+class Evaluation(_Step):
+    """A step as the list scheduler runs it, without a look at the memory limits: the tuple
+    (step_ns, peak_bytes, fits)."""
+
+    problem: str = ""
+    """Why there is no step: two operators on devices that must talk, have no link, and that
+    no other devices join. Empty: there is one."""
+
+
+class _Steps(NamedTuple):
+    step_ns: npt.NDArray[np.int64]
+    """[n]: times of the steps; the largest number of 64 bits where there is none."""
+    peak_bytes: npt.NDArray[np.int64]
+    """[n, devices], bytes."""
+
+
+class Evaluations(_Steps):
+    """The steps of many assignments: the tuple (step_ns, peak_bytes)."""
+
+    fits: npt.NDArray[np.bool_]
+    """[n] of bool: there is a step, and no peak is above its device's memory."""
+    problems: dict[int, str]
+    """Why there is no step (as `Evaluation.problem`), by the number of the assignment."""
 
 
 class Evaluator:
@@ -36,7 +59,9 @@ class Evaluator:
     An assignment is a device's number or name an operator (an array [operators]; one of
     int32 is taken without a copy), or a dictionary of all operators' names to devices'
     names. What cannot be, for a kind, a pin or a group, raises PlacementError:
-    `units` and `allowed` say what can.
+    `units` and `allowed` say what can. A tensor goes to a device directly, or where there is
+    no link over others, as in `baechi.place`; an assignment whose devices cannot talk where
+    they must does not fit (`Evaluation.problem`).
 
     An order is operators' numbers (an array [operators] with each once) or names, the most
     urgent first: of the operators that are ready, a device runs the most urgent. None: by
@@ -68,24 +93,32 @@ class Evaluator:
 
     def __call__(self, assignment: Assignment, order: Order = None) -> Evaluation:
         """The step's time and every device's peak."""
-        step, peaks = self._own.evaluate(self._numbers(assignment), self._order(order))
-        return Evaluation(step, peaks, bool((peaks <= self.memory_limit).all()))
+        step, peaks, problem = self._own.evaluate(self._numbers(assignment), self._order(order))
+        fits = not problem and bool((peaks <= self.memory_limit).all())
+        found = Evaluation(step, peaks, fits)
+        found.problem = problem
+        return found
 
     def step_ns(self, assignment: Assignment, order: Order = None) -> int:
-        """The step's time alone, in ns: faster, as memory is not replayed."""
+        """The step's time alone, in ns: faster, as memory is not replayed. Raises
+        PlacementError where devices that must talk cannot."""
         return self._own.step_ns(self._numbers(assignment), self._order(order))
 
-    def many(
-        self, assignments: npt.ArrayLike
-    ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    def many(self, assignments: npt.ArrayLike) -> Evaluations:
         """[n, operators] of devices' numbers to the steps' times [n], ns, and the peaks
-        [n, devices], bytes."""
+        [n, devices], bytes. One whose devices cannot talk costs the others nothing: see
+        `Evaluations.fits` and `.problems`."""
         rows = np.asarray(assignments)
         if rows.ndim != 2 or rows.shape[1] != len(self.names):
             raise ValueError(
                 f"the assignments have the shape {rows.shape}: [n, {len(self.names)}] is wanted"
             )
-        return self._own.evaluate_many(_integers(rows, "assignment"))
+        steps, peaks, problems = self._own.evaluate_many(_integers(rows, "assignment"))
+        found = Evaluations(steps, peaks)
+        found.fits = (peaks <= self.memory_limit).all(axis=1)
+        found.fits[list(problems)] = False
+        found.problems = problems
+        return found
 
     def place(self, assignment: Assignment, order: Order = None) -> Placement:
         """The assignment as a placement: scheduled within the memory limits, verified, with

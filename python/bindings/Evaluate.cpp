@@ -10,6 +10,9 @@
 #include "Baechi/Placement/Evaluate.h"
 #include "Baechi/Placement/Judge.h"
 
+#include <nanobind/stl/map.h>
+
+#include <map>
 #include <mutex>
 
 using namespace baechi;
@@ -63,7 +66,7 @@ public:
     raiseUnlessEmpty(unlocked(
         [&] { return own->evaluate(spanOf(device), spanOf(order), result); }));
     return nb::make_tuple(result.makespanNs,
-                          toArray(std::move(result.peakBytes)));
+                          toArray(std::move(result.peakBytes)), result.problem);
   }
 
   using Matrix =
@@ -71,6 +74,7 @@ public:
   nb::tuple evaluateMany(const Matrix &devices) {
     size_t rows = devices.shape(0), operators = devices.shape(1);
     std::vector<int64_t> ns, peaks;
+    std::map<size_t, std::string> problems;
     Interrupt interrupt;
     std::string error = unlocked([&]() -> std::string {
       placement::Evaluation result;
@@ -79,6 +83,8 @@ public:
             {devices.data() + row * operators, operators}, {}, result);
         if (!wrong.empty())
           return "row " + std::to_string(row) + ": " + wrong;
+        if (!result.problem.empty())
+          problems.emplace(row, std::move(result.problem));
         ns.push_back(result.makespanNs);
         peaks.insert(peaks.end(), result.peakBytes.begin(),
                      result.peakBytes.end());
@@ -89,7 +95,7 @@ public:
     raiseUnlessEmpty(error);
     size_t width = of.problem->machine.devices.size();
     return nb::make_tuple(toArray(std::move(ns)),
-                          toArray(std::move(peaks), {rows, width}));
+                          toArray(std::move(peaks), {rows, width}), problems);
   }
 
   Result place(const Vector<int32_t> &device,

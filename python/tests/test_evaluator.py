@@ -123,6 +123,44 @@ def test_memory_limits():
         baechi.Evaluator(graph, machine).place([0, 0, 0, 0])
 
 
+def test_relays_where_there_is_no_link():
+    graph = baechi.Graph()
+    read = graph.add("read", 5, outputs=[100])
+    graph.add("use", 7, inputs=[read])
+    machine = {
+        "format": "baechi-machine",
+        "version": 1,
+        "link_model": "unlimited",
+        "devices": [{"name": name, "kind": "gpu", "memory": 1000} for name in "ABC"],
+        "links": [
+            {"from": "A", "to": "B", "latency_ns": 10, "bytes_per_us": 100},
+            {"from": "B", "to": "C", "latency_ns": 10, "bytes_per_us": 100},
+        ],
+    }
+    evaluator = baechi.Evaluator(graph, machine)
+    relayed = evaluator(["A", "C"])
+    assert relayed.step_ns == 5 + 1010 + 1010 + 7 and relayed.fits and not relayed.problem
+    assert relayed.peak_bytes.tolist() == [100, 100, 100]
+    assert evaluator.place(["A", "C"]).step_ns == relayed.step_ns
+    graph.ops[0].pin, graph.ops[1].pin = "A", "C"
+    assert baechi.place(graph, machine).step_ns == relayed.step_ns
+
+    # The way back does not exist: that row alone does not fit.
+    why = "'read' on C and operator 1 'use' on A, which reads it, have no link"
+    back = evaluator(["C", "A"])
+    assert not back.fits and why in back.problem
+    found = evaluator.many([[0, 2], [2, 0], [1, 1]])
+    assert found.fits.tolist() == [True, False, True]
+    assert list(found.problems) == [1] and why in found.problems[1]
+    steps, peaks = found
+    assert steps[0] == relayed.step_ns and steps[2] == 12
+    assert peaks[0].tolist() == relayed.peak_bytes.tolist()
+    assert steps.argmax() == 1
+    for call in (evaluator.step_ns, evaluator.place):
+        with pytest.raises(baechi.PlacementError, match="have no link"):
+            call(["C", "A"])
+
+
 def test_threads_may_share_one():
     evaluator = baechi.Evaluator(random_graph(seed=7, operators=80), MACHINE)
     rng = np.random.default_rng(2)

@@ -199,6 +199,7 @@ TEST(Explain, LimitsByLink) {
   problem.machine = makeMachine(3);
   auto &links = problem.machine.links;
   links[0 * 3 + 2].reset();
+  links[1 * 3 + 2].reset();
   links[2 * 3 + 1].reset();
   Explanation e = explained(problem, split(), 2);
   EXPECT_EQ(e.devices[2].limit, Limit::Link);

@@ -24,8 +24,12 @@ namespace baechi::placement {
 
 /// A step as the list scheduler of `place` runs it without a look at memory.
 struct Evaluation {
+  /// The largest number where there is no step.
   int64_t makespanNs = 0;
   std::vector<int64_t> peakBytes; ///< per device
+  /// Why there is no step: names an edge whose ends are on devices that cannot
+  /// talk. Empty: there is one.
+  std::string problem;
 };
 
 /// One problem. Not for several threads at once: one evaluator each.
@@ -46,10 +50,12 @@ public:
 
   /// An assignment is a device an operator. \p order, unless empty, has every
   /// operator once, the most urgent first; of what is ready, a device runs the
-  /// most urgent. Empty: by the longest path to the end. Returns an error,
+  /// most urgent. Empty: by the longest path to the end. A tensor goes to a
+  /// device directly, or where there is no link over others. Returns an error,
   /// empty on success, for what is no assignment of this problem.
 
   /// The time of a step, without the peaks, which cost about as much again.
+  /// Devices that cannot talk but must are an error, too.
   std::string makespan(std::span<const int32_t> device,
                        std::span<const int32_t> order, int64_t &ns);
   std::string evaluate(std::span<const int32_t> device,

@@ -48,10 +48,8 @@ int64_t Windows::shortest(int32_t node) const {
 int64_t Windows::waitAlong(int32_t tensor, int32_t from, int32_t to) const {
   if (from == to)
     return 0;
-  if (tensor >= 0 && objective == Objective::Makespan)
-    return instance.pathNs(tensor, from, to);
   if (tensor >= 0)
-    return model.linked(from, to) ? model.transferNs(tensor, from, to) : never;
+    return instance.pathNs(tensor, from, to);
   return model.linked(from, to) ? model.latencyNs(from, to) : never;
 }
 
@@ -216,16 +214,17 @@ bool Windows::sharedWork() {
 }
 
 /// The transfers of \p tensor that are certain, in the lists of what carries
-/// them. With a third device a copy may come from there instead.
-void Windows::addTransfers(int32_t t, std::vector<std::vector<Job>> &out,
+/// them. With a third device a copy may come from there instead; a pipeline's
+/// load has it come the model's way. False when there is no way: of what
+/// `machines` has decided `paths` knows nothing yet.
+bool Windows::addTransfers(int32_t t, std::vector<std::vector<Job>> &out,
                            std::vector<std::vector<Job>> &in,
                            std::vector<std::vector<Job>> &pair) {
   int32_t source = model.producer[t];
   if (!fixed(source))
-    return;
+    return true;
   int32_t home = __builtin_ctz(of(source));
   int64_t head = 0;
-  bool direct = objective == Objective::MaxLoad || numDevices == 2;
   if (objective == Objective::Makespan)
     head = headOf(source, home) + model.timeOf(source, home);
   std::vector<int64_t> tailAt(numDevices, -1);
@@ -238,20 +237,31 @@ void Windows::addTransfers(int32_t t, std::vector<std::vector<Job>> &out,
       tail = tailOf(user, d) + model.timeOf(user, d);
     tailAt[d] = std::max(tailAt[d], tail);
   });
+  for (int32_t d = 0; d < numDevices; ++d)
+    if (tailAt[d] >= 0 && !model.reaches(home, d))
+      return false;
+  if (objective == Objective::MaxLoad || numDevices == 2) {
+    std::vector<uint8_t> counted(numDevices, 0);
+    for (int32_t d = 0; d < numDevices; ++d) {
+      int32_t to = tailAt[d] < 0 ? home : d;
+      while (to != home && !counted[to]) {
+        counted[to] = 1;
+        int32_t from = model.hopBefore(home, to);
+        Job job{head, model.transferNs(t, from, to), tailAt[d]};
+        out[from].push_back(job);
+        in[to].push_back(job);
+        pair[from * numDevices + to].push_back(job);
+        to = from;
+      }
+    }
+    return true;
+  }
   int64_t leastOut = never, throughOut = -1;
   for (int32_t d = 0; d < numDevices; ++d) {
     if (d != home && model.linked(home, d))
       leastOut = std::min(leastOut, model.transferNs(t, home, d));
     if (tailAt[d] < 0)
       continue;
-    if (direct) {
-      // `paths` has removed pairs without a link.
-      Job job{head, model.transferNs(t, home, d), tailAt[d]};
-      out[home].push_back(job);
-      in[d].push_back(job);
-      pair[home * numDevices + d].push_back(job);
-      continue;
-    }
     // The last hop into the device, and the first one out of home.
     Job last{never, never, tailAt[d]};
     for (int32_t e = 0; e < numDevices; ++e)
@@ -265,6 +275,7 @@ void Windows::addTransfers(int32_t t, std::vector<std::vector<Job>> &out,
   }
   if (throughOut >= 0)
     out[home].push_back({head, leastOut, throughOut - leastOut});
+  return true;
 }
 
 /// What the link model makes exclusive, one transfer at a time.
@@ -276,7 +287,8 @@ bool Windows::links() {
   std::vector<std::vector<Job>> pair(static_cast<size_t>(numDevices) *
                                      numDevices);
   for (int32_t t : instance.tensors)
-    addTransfers(t, out, in, pair);
+    if (!addTransfers(t, out, in, pair))
+      return false;
   auto raise = [&](std::vector<Job> &jobs) {
     bound = std::max(bound, oneMachineBound(jobs));
   };

@@ -49,7 +49,7 @@ private:
   bool machines();
   bool machine(int32_t d);
   bool links();
-  void addTransfers(int32_t tensor, std::vector<std::vector<Job>> &out,
+  bool addTransfers(int32_t tensor, std::vector<std::vector<Job>> &out,
                     std::vector<std::vector<Job>> &in,
                     std::vector<std::vector<Job>> &pair);
   bool sharedWork();

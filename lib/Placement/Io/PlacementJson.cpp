@@ -65,11 +65,12 @@ public:
       if (placement.device[i] < 0)
         root["ops"].fail(fmt::format("operator {} '{}' is not placed", i,
                                      problem.graph.ops[i].name));
-    std::sort(placement.transfers.begin(), placement.transfers.end(),
-              [](const Transfer &a, const Transfer &b) {
-                return std::tie(a.startNs, a.endNs, a.op, a.output, a.to) <
-                       std::tie(b.startNs, b.endNs, b.op, b.output, b.to);
-              });
+    // Of those that start together the order of the file counts: what takes no
+    // time may be passed on at once.
+    std::stable_sort(placement.transfers.begin(), placement.transfers.end(),
+                     [](const Transfer &a, const Transfer &b) {
+                       return a.startNs < b.startNs;
+                     });
     placement.makespanNs = root["makespan_ns"].integer();
   }
 

@@ -69,7 +69,7 @@ int64_t RangeMaximum::max(int32_t begin, int32_t end) const {
 Certificate::Certificate(const Steps &steps, std::span<const Step> order)
     : steps(steps), sequence(steps.model.numDevices),
       nextAt(steps.model.numDevices, 0), place(steps.size()),
-      homePlace(steps.transfers.size()), usesEnd(steps.numHoldings(), 0),
+      sourcePlace(steps.transfers.size()), usesEnd(steps.numHoldings(), 0),
       taken(steps.size(), 0) {
   int32_t devices = steps.model.numDevices;
   std::vector<int32_t> &count = usesEnd;
@@ -84,9 +84,9 @@ Certificate::Certificate(const Steps &steps, std::span<const Step> order)
     place[s] = static_cast<int32_t>(own.size());
     own.push_back(s);
     if (!steps.isRun(s)) {
-      int32_t home = steps.homeOf(steps.transfer(s).tensor);
-      homePlace[s - steps.model.numNodes] =
-          static_cast<int32_t>(sequence[home].size()) - 1;
+      int32_t from = steps.transfer(s).from;
+      sourcePlace[s - steps.model.numNodes] =
+          static_cast<int32_t>(sequence[from].size()) - 1;
     }
     steps.forEachRead(s, [&](int32_t h) { uses.items[usesEnd[h]++] = s; });
   }
@@ -137,8 +137,8 @@ int32_t Certificate::lastHeld(int32_t holding) const {
   if (end == uses.begin[holding])
     return -1;
   Step last = uses.items[end - 1];
-  bool leaves = !steps.isRun(last) && !steps.isCopy(holding);
-  return leaves ? homePlace[last - steps.model.numNodes] : place[last];
+  return steps.isRun(last) ? place[last]
+                           : sourcePlace[last - steps.model.numNodes];
 }
 
 bool Certificate::fits() const {

@@ -76,8 +76,9 @@ private:
   std::vector<std::vector<Step>> sequence; ///< per device: who allocates there
   std::vector<int32_t> nextAt;             ///< per device, into `sequence`
   std::vector<int32_t> place;              ///< step -> index in its sequence
-  /// Transfer -> the last index at home that its tensor is held for its sake.
-  std::vector<int32_t> homePlace;
+  /// Transfer -> the last index where it comes from that its tensor is held
+  /// there for its sake.
+  std::vector<int32_t> sourcePlace;
   Rows uses;                        ///< holding -> steps, in order
   std::vector<int32_t> usesEnd;     ///< holding -> end of what is left of them
   std::vector<uint8_t> taken;       ///< per step

@@ -60,6 +60,8 @@ private:
   enum State : uint8_t { Waiting, Ready, Started };
 
   bool computeTails();
+  template <typename Visit>
+  void forEachHop(int32_t tensor, int32_t to, Visit visit) const;
   void push(Event event);
   Lane &laneOf(Step s);
   void makeReady(Step s);
@@ -109,6 +111,18 @@ LimitedScheduler::LimitedScheduler(const Steps &steps,
     steps.forEachPrevious(s, [&](Step) { ++waiting[s]; });
 }
 
+/// Calls \p visit for the transfers that bring a tensor to a device, the last
+/// first.
+template <typename Visit>
+void LimitedScheduler::forEachHop(int32_t tensor, int32_t to,
+                                  Visit visit) const {
+  for (int32_t home = steps.homeOf(tensor); to != home;) {
+    Step s = steps.transferTo(tensor, to);
+    visit(s);
+    to = steps.transfer(s).from;
+  }
+}
+
 /// False when two devices that must talk cannot.
 bool LimitedScheduler::computeTails() {
   for (int32_t k = model.numNodes; k-- > 0;) {
@@ -116,22 +130,16 @@ bool LimitedScheduler::computeTails() {
     auto [begin, end] = model.tensorsOf(i);
     for (int32_t t = begin; t < end; ++t) {
       for (int32_t user : model.users[t]) {
-        int32_t e = steps.device[user];
-        Step next = e == d ? user : steps.transferTo(t, e);
-        if (e != d)
-          tail[next] = std::max(tail[next], tail[user]);
-      }
-      for (int32_t n = steps.firstTransfer[t]; n < steps.firstTransfer[t + 1];
-           ++n) {
-        int32_t to = steps.transfers[n].to;
-        if (!model.linked(d, to))
+        if (!model.reaches(d, steps.device[user]))
           return false;
-        tail[model.numNodes + n] += model.transferNs(t, d, to);
-        tail[i] = std::max(tail[i], tail[model.numNodes + n]);
+        int64_t path = tail[user];
+        forEachHop(t, steps.device[user], [&](Step s) {
+          path +=
+              model.transferNs(t, steps.transfer(s).from, steps.transfer(s).to);
+          tail[s] = std::max(tail[s], path);
+        });
+        tail[i] = std::max(tail[i], path);
       }
-      for (int32_t user : model.users[t])
-        if (steps.device[user] == d)
-          tail[i] = std::max(tail[i], tail[user]);
     }
     for (int32_t user : model.controlUsers[i]) {
       int32_t e = steps.device[user];
@@ -146,14 +154,13 @@ bool LimitedScheduler::computeTails() {
   if (options.priority.empty())
     return true;
   std::copy(options.priority.begin(), options.priority.end(), priority.begin());
-  for (size_t n = 0; n < steps.transfers.size(); ++n) {
-    auto [t, to] = steps.transfers[n];
-    int64_t &most = priority[model.numNodes + n];
-    most = std::numeric_limits<int64_t>::min();
+  std::fill(priority.begin() + model.numNodes, priority.end(),
+            std::numeric_limits<int64_t>::min());
+  for (int32_t t = 0; t < model.numTensors; ++t)
     for (int32_t user : model.users[t])
-      if (steps.device[user] == to)
-        most = std::max(most, options.priority[user]);
-  }
+      forEachHop(t, steps.device[user], [&](Step s) {
+        priority[s] = std::max(priority[s], options.priority[user]);
+      });
   return true;
 }
 
@@ -165,8 +172,8 @@ void LimitedScheduler::push(Event event) {
 LimitedScheduler::Lane &LimitedScheduler::laneOf(Step s) {
   if (steps.isRun(s))
     return runs[steps.device[s]];
-  auto [tensor, to] = steps.transfer(s);
-  return transfers[steps.homeOf(tensor) * numDevices + to];
+  auto [tensor, from, to] = steps.transfer(s);
+  return transfers[from * numDevices + to];
 }
 
 void LimitedScheduler::makeReady(Step s) {
@@ -198,11 +205,11 @@ bool LimitedScheduler::start(Step s) {
     computing[d] = 1;
     schedule.start[s] = now;
   } else {
-    int32_t tensor = steps.transfer(s).tensor, home = steps.homeOf(tensor);
-    ns = model.transferNs(tensor, home, d);
-    links.set(model.machine->linkModel, home, d, true);
-    schedule.transfers.push_back({tensor, d, now, now + ns});
-    ++version[home];
+    auto [tensor, from, to] = steps.transfer(s);
+    ns = model.transferNs(tensor, from, to);
+    links.set(model.machine->linkModel, from, to, true);
+    schedule.transfers.push_back({tensor, from, to, now, now + ns});
+    ++version[from];
   }
   ++version[d];
   beyond |= now > options.cutoff - tail[s];
@@ -281,9 +288,9 @@ void LimitedScheduler::finish(Step s) {
   if (steps.isRun(s)) {
     computing[steps.device[s]] = 0;
   } else {
-    auto [tensor, to] = steps.transfer(s);
-    links.set(model.machine->linkModel, steps.homeOf(tensor), to, false);
-    ++version[steps.homeOf(tensor)];
+    auto [tensor, from, to] = steps.transfer(s);
+    links.set(model.machine->linkModel, from, to, false);
+    ++version[from];
   }
   steps.forEachBorn(s, [&](int32_t h) {
     steps.forEachUse(h, [&](Step user) { arrive(user); });

@@ -41,11 +41,9 @@ void PeakEstimate::run(const Assignment &device, size_t order, int32_t end) {
   for (int32_t t = 0; t < model.numTensors; ++t) {
     int32_t home = device[model.producer[t]];
     for (int32_t user : model.users[t]) {
-      int32_t d = device[user];
-      // The transfer to a device is one more use at home.
-      if (d != home && usesLeft(t, d) == 0)
-        ++usesLeft(t, home);
-      ++usesLeft(t, d);
+      // The transfer to a device is one more use where it comes from.
+      for (int32_t d = device[user]; usesLeft(t, d)++ == 0 && d != home;)
+        d = model.sourceOf(home, d);
     }
   }
   auto release = [&](int32_t t, int32_t d) {
@@ -65,13 +63,22 @@ void PeakEstimate::run(const Assignment &device, size_t order, int32_t end) {
         at[d] = k;
       }
     };
-    for (int32_t t : model.operands[i])
-      if (int32_t home = device[model.producer[t]];
-          home != d && !copied[static_cast<size_t>(t) * devices + d]) {
-        copied[static_cast<size_t>(t) * devices + d] = 1;
-        level[d] += model.copy[t];
-        release(t, home);
+    auto bring = [&](auto &&self, int32_t t, int32_t to) -> void {
+      int32_t home = device[model.producer[t]];
+      if (to == home || copied[static_cast<size_t>(t) * devices + to])
+        return;
+      copied[static_cast<size_t>(t) * devices + to] = 1;
+      int32_t from = model.sourceOf(home, to);
+      self(self, t, from);
+      level[to] += model.copy[t];
+      if (to != d && level[to] > peak[to]) {
+        peak[to] = level[to];
+        at[to] = k;
       }
+      release(t, from);
+    };
+    for (int32_t t : model.operands[i])
+      bring(bring, t, d);
     note();
     auto [first, last] = model.tensorsOf(i);
     for (int32_t t = first; t < last; ++t)
@@ -140,6 +147,9 @@ std::vector<int64_t> PeakEstimate::heldAt(Moment moment,
       for (int32_t user : model.users[t])
         if (device[user] == d && place[user] >= moment.at)
           sharers.push_back(model.unit[user]);
+    // What is only passed on is there for the sake of those who made it.
+    if (sharers.empty())
+      sharers.push_back(model.unit[source]);
     int64_t bytes = isHome ? model.memory[t] : model.copy[t];
     auto count = static_cast<int64_t>(sharers.size());
     for (Unit u : sharers)

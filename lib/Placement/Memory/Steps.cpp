@@ -15,16 +15,21 @@ using namespace baechi::placement;
 
 Steps::Steps(const Model &model, const Assignment &device)
     : model(model), device(device) {
-  std::vector<int32_t> seen(model.numDevices, -1);
+  std::vector<int32_t> seen(model.numDevices, -1), targets;
   firstTransfer.reserve(model.numTensors + 1);
   for (int32_t t = 0; t < model.numTensors; ++t) {
     firstTransfer.push_back(static_cast<int32_t>(transfers.size()));
     int32_t home = homeOf(t);
+    targets.clear();
     for (int32_t user : model.users[t])
       if (int32_t d = device[user]; d != home && seen[d] != t) {
         seen[d] = t;
-        transfers.push_back({t, d});
+        targets.push_back(d);
       }
+    if (model.lacksLinks)
+      model.addRelays(home, targets);
+    for (int32_t d : targets)
+      transfers.push_back({t, model.sourceOf(home, d), d});
   }
   firstTransfer.push_back(static_cast<int32_t>(transfers.size()));
 }
@@ -87,7 +92,7 @@ void Levels::end(Step s) {
   if (steps.isRun(s))
     level[steps.device[s]] -= released(s) + steps.model.scratch[s];
   else
-    level[steps.homeOf(steps.transfer(s).tensor)] -= released(s);
+    level[steps.transfer(s).from] -= released(s);
   steps.forEachRead(s, [&](int32_t h) { --usesLeft[h]; });
 }
 
@@ -131,17 +136,20 @@ StepOrder baechi::placement::lateTransfers(const Steps &steps,
   StepOrder order;
   order.reserve(steps.size());
   std::vector<uint8_t> taken(steps.transfers.size(), 0);
+  auto bring = [&](auto &&self, int32_t t, int32_t d) -> void {
+    if (steps.homeOf(t) == d)
+      return;
+    Step s = steps.transferTo(t, d);
+    if (uint8_t &isTaken = taken[s - model.numNodes]; !isTaken) {
+      isTaken = 1;
+      self(self, t, steps.transfer(s).from);
+      order.push_back(s);
+    }
+  };
   for (int32_t i : nodes) {
     int32_t d = steps.device[i];
-    for (int32_t t : model.operands[i]) {
-      if (steps.homeOf(t) == d)
-        continue;
-      Step s = steps.transferTo(t, d);
-      if (uint8_t &isTaken = taken[s - model.numNodes]; !isTaken) {
-        isTaken = 1;
-        order.push_back(s);
-      }
-    }
+    for (int32_t t : model.operands[i])
+      bring(bring, t, d);
     order.push_back(i);
   }
   return order;

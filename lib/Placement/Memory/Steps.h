@@ -34,9 +34,11 @@ public:
   const Assignment &device;
 
   struct Transfer {
-    int32_t tensor, to;
+    int32_t tensor;
+    int32_t from; ///< home, or a device that passes it on
+    int32_t to;
   };
-  std::vector<Transfer> transfers;    ///< by tensor, then by device
+  std::vector<Transfer> transfers;    ///< by tensor
   std::vector<int32_t> firstTransfer; ///< tensor -> its first transfer
 
   int32_t size() const {
@@ -101,7 +103,7 @@ public:
   /// What a step needs, once each.
   template <typename Visit> void forEachRead(Step s, Visit visit) const {
     if (!isRun(s))
-      return visit(transfer(s).tensor);
+      return visit(holdingAt(transfer(s).tensor, transfer(s).from));
     for (int32_t t : model.operands[s])
       visit(holdingAt(t, device[s]));
   }
@@ -112,10 +114,11 @@ public:
     for (int32_t user : model.users[tensor])
       if (device[user] == where)
         visit(user);
-    if (!isCopy(holding))
+    if (!isCopy(holding) || model.lacksLinks)
       for (int32_t k = firstTransfer[tensor]; k < firstTransfer[tensor + 1];
            ++k)
-        visit(model.numNodes + k);
+        if (transfers[k].from == where)
+          visit(model.numNodes + k);
   }
   /// The steps that must wait for a step; some more than once.
   template <typename Visit> void forEachNext(Step s, Visit visit) const {
@@ -126,8 +129,11 @@ public:
   }
   /// The steps that a step must wait for; some more than once.
   template <typename Visit> void forEachPrevious(Step s, Visit visit) const {
-    if (!isRun(s))
-      return visit(model.producer[transfer(s).tensor]);
+    if (!isRun(s)) {
+      auto [tensor, from, to] = transfer(s);
+      return visit(from == homeOf(tensor) ? model.producer[tensor]
+                                          : transferTo(tensor, from));
+    }
     for (int32_t t : model.operands[s])
       visit(homeOf(t) == device[s] ? model.producer[t]
                                    : transferTo(t, device[s]));
@@ -146,7 +152,7 @@ public:
   /// What its device must have free for \p s to begin.
   int64_t need(Step s) const;
   /// What a step leaves on its device, less what it releases there. What a
-  /// transfer releases at home does not count.
+  /// transfer releases where it comes from does not count.
   int64_t growth(Step s) const;
   /// What a step releases where its operands are, its scratch aside.
   int64_t released(Step s) const;

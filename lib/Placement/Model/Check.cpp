@@ -313,7 +313,31 @@ private:
             *op.group, opName(id));
   }
 
-  /// Both ends of an edge need a device each that can talk.
+  /// Whether a tensor can come from one device to another, over any others: a
+  /// row of marks a device.
+  std::vector<std::vector<bool>> reachable() const {
+    auto devices = static_cast<int32_t>(machine.devices.size());
+    std::vector<std::vector<bool>> reaches(devices,
+                                           std::vector<bool>(devices, false));
+    std::vector<int32_t> stack;
+    for (int32_t from = 0; from < devices; ++from) {
+      reaches[from][from] = true;
+      stack.assign(1, from);
+      while (!stack.empty()) {
+        int32_t at = stack.back();
+        stack.pop_back();
+        for (int32_t d = 0; d < devices; ++d)
+          if (!reaches[from][d] && machine.link(at, d)) {
+            reaches[from][d] = true;
+            stack.push_back(d);
+          }
+      }
+    }
+    return reaches;
+  }
+
+  /// Both ends of an edge need a device each that can talk: by a link, data
+  /// also over other devices.
   void checkReach() {
     if (!errors.empty() || machine.devices.size() < 2)
       return;
@@ -332,15 +356,22 @@ private:
         mask.push_back(group == groups.end() ? mayUse(op, d)
                                              : group->second.mask[d]);
     }
+    auto reaches = reachable();
     for (const Edge &edge : graph.edges) {
-      bool possible = false;
+      bool isData = edge.output >= 0, possible = false;
       for (int32_t a = 0; a < devices && !possible; ++a)
         for (int32_t b = 0; b < devices && !possible; ++b)
-          possible = masks[edge.from][a] && masks[edge.to][b] &&
-                     (a == b || machine.link(a, b));
-      if (!possible)
-        error("{} and its consumer {} must be on devices without a link: add "
-              "the link or a link_default",
+          possible =
+              masks[edge.from][a] && masks[edge.to][b] &&
+              (a == b || machine.link(a, b) || (isData && reaches[a][b]));
+      if (!possible && isData)
+        error(
+            "{} and its consumer {} must be on devices without a link, and no "
+            "others pass it on: add the link or a link_default",
+            opName(edge.from), opName(edge.to));
+      else if (!possible)
+        error("{} and {}, which waits for it, must be on devices without a "
+              "link: add the link or a link_default",
               opName(edge.from), opName(edge.to));
     }
   }

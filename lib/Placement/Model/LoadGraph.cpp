@@ -26,7 +26,8 @@ LoadGraph::LoadGraph(const Model &model)
 LoadGraph::LoadGraph(const Model &model, std::span<const int32_t> vertexOf,
                      int32_t count)
     : devices(model.numDevices), classes(model.numClasses),
-      linkClass(model.linkClass) {
+      lacksLinks(model.lacksLinks), linkClass(model.linkClass),
+      hops(model.hops) {
   addVertices(model, vertexOf, count);
   addNets(model, vertexOf, count);
 }
@@ -69,6 +70,7 @@ void LoadGraph::addNets(const Model &model, std::span<const int32_t> vertexOf,
     if (isNew) {
       producer.push_back(from);
       copy.push_back(0);
+      signals.push_back(0);
       transfer.resize(transfer.size() + classes, 0);
       sends.emplace_back(from, it->second);
       for (size_t k = 1; k < key.size(); ++k) {
@@ -93,18 +95,14 @@ void LoadGraph::addNets(const Model &model, std::span<const int32_t> vertexOf,
           model.classTransfer(t, c);
   }
   // A control edge moves nothing, but its ends must be able to talk.
-  bool complete = true;
-  for (int32_t a = 0; a < devices; ++a)
-    for (int32_t b = 0; b < devices; ++b)
-      complete &= a == b || linked(a, b);
-  for (int32_t i = 0; i < model.numNodes && !complete; ++i) {
+  for (int32_t i = 0; i < model.numNodes && model.lacksLinks; ++i) {
     int32_t from = vertexOf[model.unit[i]];
     key.assign(1, from);
     for (int32_t user : model.controlUsers[i])
       if (int32_t to = vertexOf[model.unit[user]]; to != from)
         key.push_back(to);
     if (key.size() > 1)
-      netOf(from);
+      signals[netOf(from)] = 1;
   }
   produces = makeRows(count, std::move(sends));
   consumes = makeRows(count, std::move(reads));

@@ -44,6 +44,15 @@ struct LoadGraph {
   bool linked(int32_t from, int32_t to) const {
     return linkClass[from * devices + to] >= 0;
   }
+  /// The device that passes a tensor on to \p to on its way from \p home, as in
+  /// the model.
+  int32_t hopBefore(int32_t home, int32_t to) const {
+    return hops[home * devices + to];
+  }
+  /// Whether a net cannot be sent from one device to the other.
+  bool isBlocked(int32_t net, int32_t from, int32_t to) const {
+    return signals[net] ? !linked(from, to) : hopBefore(from, to) < 0;
+  }
   /// Nets and vertices that a change of \p v looks at.
   int64_t degree(int32_t v) const {
     return 1 + static_cast<int64_t>(produces[v].size() + consumes[v].size());
@@ -51,6 +60,7 @@ struct LoadGraph {
 
   int32_t devices;
   int32_t classes;
+  bool lacksLinks; ///< the model's
 
   // Vertices.
   std::vector<int64_t> time;     ///< [v * devices + d]; 0 where not allowed
@@ -64,6 +74,7 @@ struct LoadGraph {
   std::vector<int32_t> producer;
   std::vector<int64_t> transfer; ///< [net * classes + class], nanoseconds
   std::vector<int64_t> copy;     ///< bytes of the received copies
+  std::vector<uint8_t> signals;  ///< also a control edge's: is not passed on
   Rows users;                    ///< net -> vertices other than the producer
 
 private:
@@ -72,7 +83,7 @@ private:
   void addNets(const Model &model, std::span<const int32_t> vertexOf,
                int32_t count);
 
-  std::span<const int32_t> linkClass; ///< the model's
+  std::span<const int32_t> linkClass, hops; ///< the model's
 };
 
 } // namespace baechi::placement

@@ -127,6 +127,7 @@ void Model::finish() {
   finishOrder();
   finishTimes();
   finishLinks();
+  finishRoutes();
 }
 
 void Model::finishUnits() {
@@ -216,6 +217,65 @@ void Model::finishLinks() {
     }
     averageTransfer[t] = static_cast<int64_t>(sum / std::max(numClasses, 1));
   }
+}
+
+/// Level by level from every device: those that are as many hops away.
+void Model::finishRoutes() {
+  hops.assign(static_cast<size_t>(numDevices) * numDevices, -1);
+  lacksLinks = false;
+  for (int32_t home = 0; home < numDevices; ++home)
+    for (int32_t to = 0; to < numDevices; ++to)
+      if (to == home || linked(home, to))
+        hops[home * numDevices + to] = home;
+      else
+        lacksLinks = true;
+  if (!lacksLinks)
+    return;
+  // Of ways with as many hops a tensor of middle size decides.
+  __int128 sum = 0;
+  for (int64_t size : bytes)
+    sum += size;
+  auto size = static_cast<int64_t>(sum / std::max(numTensors, 1));
+  auto ns = [&](int32_t from, int32_t to) {
+    return classes[linkClass[from * numDevices + to]].transferNs(size);
+  };
+  for (int32_t home = 0; home < numDevices; ++home) {
+    int32_t *before = hops.data() + static_cast<size_t>(home) * numDevices;
+    std::vector<int64_t> time(numDevices, 0);
+    std::vector<int32_t> level, next, found(numDevices, -1);
+    for (int32_t d = 0; d < numDevices; ++d)
+      if (d != home && before[d] >= 0) {
+        time[d] = ns(home, d);
+        level.push_back(d);
+      }
+    for (; !level.empty(); level.swap(next)) {
+      next.clear();
+      for (int32_t d = 0; d < numDevices; ++d) {
+        if (before[d] >= 0)
+          continue;
+        int32_t best = -1;
+        for (int32_t from : level)
+          if (linked(from, d) &&
+              (best < 0 || time[from] + ns(from, d) < time[d])) {
+            best = from;
+            time[d] = time[from] + ns(from, d);
+          }
+        if (best >= 0)
+          next.push_back(d);
+        found[d] = best;
+      }
+      for (int32_t d : next)
+        before[d] = found[d];
+    }
+  }
+}
+
+void Model::addRelays(int32_t home, std::vector<int32_t> &targets) const {
+  for (size_t k = 0; k < targets.size(); ++k)
+    if (int32_t from = sourceOf(home, targets[k]);
+        from != home &&
+        std::find(targets.begin(), targets.end(), from) == targets.end())
+      targets.push_back(from);
 }
 
 bool Model::pinned(Unit u) const {

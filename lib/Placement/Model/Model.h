@@ -86,6 +86,13 @@ struct Model {
   std::vector<int32_t> linkClass; ///< [from * numDevices + to]; < 0: none
   std::vector<Link> classes;
   int32_t numClasses = 0;
+  /// [home * numDevices + to]: the device that passes a tensor on to `to` on
+  /// its way from `home`. Home itself where there is a link; over as few
+  /// devices as can be where there is none, the quickest of these ways; < 0
+  /// where no way leads.
+  std::vector<int32_t> hops;
+  /// True: some pair has no link, tensors may have to be passed on.
+  bool lacksLinks = false;
 
   int64_t timeOf(int32_t node, int32_t device) const {
     return kindTime[static_cast<size_t>(node) * numKinds + kindOf[device]];
@@ -96,6 +103,43 @@ struct Model {
   bool linked(int32_t from, int32_t to) const {
     return linkClass[from * numDevices + to] >= 0;
   }
+  int32_t hopBefore(int32_t home, int32_t to) const {
+    return hops[home * numDevices + to];
+  }
+  /// Whether a tensor can come from one device to the other. A control signal
+  /// is not passed on: it needs a link.
+  bool reaches(int32_t home, int32_t to) const {
+    return hopBefore(home, to) >= 0;
+  }
+  /// Where a copy comes from; home also where no way leads, for what does not
+  /// look at links.
+  int32_t sourceOf(int32_t home, int32_t to) const {
+    int32_t from = hopBefore(home, to);
+    return from < 0 ? home : from;
+  }
+  /// Of the transfers that bring a tensor from one device to the other, which
+  /// it must reach, one after the other.
+  int64_t routeNs(int32_t tensor, int32_t home, int32_t to) const {
+    int64_t ns = 0;
+    for (int32_t from; to != home; to = from) {
+      from = hopBefore(home, to);
+      ns += transferNs(tensor, from, to);
+    }
+    return ns;
+  }
+  /// On the way from \p home to \p to, the device after \p at; < 0 when the
+  /// way does not lead over it.
+  int32_t hopAfter(int32_t at, int32_t home, int32_t to) const {
+    for (int32_t from; to != home; to = from) {
+      from = hopBefore(home, to);
+      if (from == at)
+        return to;
+    }
+    return -1;
+  }
+  /// Adds to the devices that a tensor of \p home goes to those that pass it
+  /// on. O(devices squared).
+  void addRelays(int32_t home, std::vector<int32_t> &targets) const;
   int64_t transferNs(int32_t tensor, int32_t from, int32_t to) const {
     return classTransfer(tensor, linkClass[from * numDevices + to]);
   }
@@ -147,6 +191,7 @@ private:
   void finishOrder();
   void finishTimes();
   void finishLinks();
+  void finishRoutes();
 
   std::vector<int64_t> shortestTime, averageTime; ///< per node
   std::vector<int64_t> averageTransfer;           ///< per tensor

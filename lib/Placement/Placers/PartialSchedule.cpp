@@ -41,10 +41,10 @@ int32_t PartialSchedule::futureHome(int32_t source,
     return unitDevice[u];
   if (model.mayUse(u, consumerDevice))
     return consumerDevice;
-  int32_t any = consumerDevice;
+  int32_t any = -1;
   for (int32_t d = numDevices; d-- > 0;)
-    if (model.mayUse(u, d) &&
-        (model.linked(d, consumerDevice) || !model.linked(any, consumerDevice)))
+    if (model.mayUse(u, d) && (any < 0 || model.reaches(d, consumerDevice) ||
+                               !model.reaches(any, consumerDevice)))
       any = d;
   return any;
 }
@@ -97,11 +97,11 @@ void PartialSchedule::arrivalOf(int32_t node, int32_t d,
       later(there);
       continue;
     }
-    if (!model.linked(home, d)) {
+    if (!model.reaches(home, d)) {
       cannot();
       return;
     }
-    int64_t ns = model.transferNs(t, home, d);
+    int64_t ns = model.routeNs(t, home, d);
     if (linkModel == LinkModel::Unlimited) {
       later(finish[source] + ns);
       continue;
@@ -165,17 +165,18 @@ bool PartialSchedule::fits(int32_t node, int32_t d) const {
 }
 
 /// Keeps the transfers that \p node needs on \p d; returns when all is there.
-/// Where no link leads the result will be found invalid; it goes on regardless.
+/// What is passed on keeps the two ends busy, as if there were a link. Where no
+/// way leads the result will be found invalid; it goes on regardless.
 int64_t PartialSchedule::book(int32_t node, int32_t d) {
   int64_t ready = 0;
   for (int32_t t : model.operands[node]) {
     int32_t source = model.producer[t], home = device[source];
     int64_t there = home == d ? finish[source] : copyTime(t, d);
     if (there < 0) {
-      if (!model.linked(home, d))
+      if (!model.reaches(home, d))
         return 0;
       there = std::max(finish[source], linkFree(home, d)) +
-              model.transferNs(t, home, d);
+              model.routeNs(t, home, d);
       setLinkFree(home, d, there);
       keepCopy(t, d, there);
       level[d] += model.copy[t];

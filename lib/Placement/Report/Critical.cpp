@@ -20,7 +20,7 @@ Critical baechi::placement::criticalParts(const Model &model,
   schedule.start = placement.startNs;
   for (const Transfer &t : placement.transfers)
     schedule.transfers.push_back(
-        {model.firstTensor[t.op] + t.output, t.to, t.startNs, t.endNs});
+        {model.firstTensor[t.op] + t.output, t.from, t.to, t.startNs, t.endNs});
   CriticalPath path = criticalPath(model, placement.device, schedule);
   Critical critical;
   critical.op.assign(model.numNodes, 0);

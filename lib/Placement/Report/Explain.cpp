@@ -124,20 +124,31 @@ Explainer::Implementation::missingLink(const std::vector<uint8_t> &moves,
     auto ends = [&](int32_t other) {
       return moves[model.unit[other]] ? d : placement.device[other];
     };
-    model.forEachSource(i, [&](int32_t source) {
-      int32_t from = ends(source);
-      if (from != d && !model.linked(from, d))
+    // Data may come over other devices, a control signal needs a link.
+    auto from = [&](int32_t source, bool isData) {
+      int32_t e = ends(source);
+      if (e != d && !(isData ? model.reaches(e, d) : model.linked(e, d)))
         found = {Limit::Link,
                  fmt::format("there is no link to it from {}, where '{}' is",
-                             deviceName(from), op(source).name)};
-    });
-    model.forEachUser(i, [&](int32_t user) {
-      int32_t to = ends(user);
-      if (to != d && !model.linked(d, to))
+                             deviceName(e), op(source).name)};
+    };
+    auto to = [&](int32_t user, bool isData) {
+      int32_t e = ends(user);
+      if (e != d && !(isData ? model.reaches(d, e) : model.linked(d, e)))
         found = {Limit::Link,
                  fmt::format("there is no link from it to {}, where '{}' is",
-                             deviceName(to), op(user).name)};
-    });
+                             deviceName(e), op(user).name)};
+    };
+    for (int32_t t : model.operands[i])
+      from(model.producer[t], true);
+    for (int32_t source : model.controlSources[i])
+      from(source, false);
+    auto [first, last] = model.tensorsOf(i);
+    for (int32_t t = first; t < last; ++t)
+      for (int32_t user : model.users[t])
+        to(user, true);
+    for (int32_t user : model.controlUsers[i])
+      to(user, false);
     if (found.limit != Limit::None)
       break;
   }
@@ -179,11 +190,33 @@ void Explainer::Implementation::arrival(int32_t i, DeviceChoice &choice) const {
   std::sort(toMove.begin(), toMove.end());
   std::vector<Occupancy::Span> booked;
   for (auto [ready, t] : toMove) {
-    int32_t source = model.producer[t], from = placement.device[source];
-    int64_t length = model.transferNs(t, from, d);
-    int64_t start = links.firstGap(from, d, ready, length, booked);
-    booked.push_back({start, start + length, from});
-    arrives(start + length, source, t - model.firstTensor[source], from);
+    int32_t source = model.producer[t], home = placement.device[source];
+    // From the first device on the way, seen from here, that has it.
+    std::vector<int32_t> way{d};
+    int64_t there = ready;
+    int32_t from = home;
+    for (int32_t at = model.hopBefore(home, d); at != home;
+         at = model.hopBefore(home, at)) {
+      if (const Transfer *moved = transferTo(t, at)) {
+        there = moved->endNs;
+        from = at;
+        break;
+      }
+      way.push_back(at);
+    }
+    for (; !way.empty(); way.pop_back()) {
+      int32_t to = way.back();
+      int64_t length = model.transferNs(t, from, to);
+      there =
+          links.firstGap(from, to, there, length,
+                         to == d ? booked : std::vector<Occupancy::Span>()) +
+          length;
+      if (to == d)
+        booked.push_back({there - length, there, from});
+      else
+        from = to;
+    }
+    arrives(there, source, t - model.firstTensor[source], from);
   }
   for (int32_t source : model.controlSources[i]) {
     int32_t from = placement.device[source];

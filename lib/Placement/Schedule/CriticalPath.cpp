@@ -69,13 +69,14 @@ const ScheduledTransfer *Walk::arrivalOf(int32_t tensor, int32_t to) const {
                        [](auto *a, const auto &key) {
                          return std::tuple(a->tensor, a->to) < key;
                        });
-  return it == byTarget.end() ? nullptr : *it;
+  bool found =
+      it != byTarget.end() && (*it)->tensor == tensor && (*it)->to == to;
+  return found ? *it : nullptr;
 }
 
 bool Walk::shareLink(const ScheduledTransfer &a,
                      const ScheduledTransfer &b) const {
-  int32_t from = device[model.producer[a.tensor]];
-  int32_t other = device[model.producer[b.tensor]];
+  int32_t from = a.from, other = b.from;
   switch (model.machine->linkModel) {
   case LinkModel::Unlimited:
     return false;
@@ -117,7 +118,14 @@ void Walk::beforeNode(int32_t node) {
 void Walk::beforeTransfer(const ScheduledTransfer &transfer) {
   atTransfer = nullptr;
   int32_t source = model.producer[transfer.tensor];
-  if (finish(source) == transfer.start) {
+  if (transfer.from != device[source]) {
+    // Passed on: what brought it there.
+    if (auto *before = arrivalOf(transfer.tensor, transfer.from);
+        before && before->end == transfer.start) {
+      atTransfer = before;
+      return;
+    }
+  } else if (finish(source) == transfer.start) {
     atNode = source;
     return;
   }

@@ -9,6 +9,7 @@
 #include "Schedule/Schedule.h"
 
 #include <algorithm>
+#include <map>
 #include <numeric>
 
 using namespace baechi::placement;
@@ -121,13 +122,24 @@ baechi::placement::schedulePeaks(const Model &model, const Assignment &device,
     return last;
   };
   std::vector<int64_t> sentUntil(model.numTensors, -1);
+  // What is passed on stays until that has ended.
+  std::map<std::pair<int32_t, int32_t>, int64_t> passedUntil;
+  for (const ScheduledTransfer &transfer : schedule.transfers) {
+    int32_t t = transfer.tensor, from = transfer.from;
+    int64_t &until = from == device[model.producer[t]] ? sentUntil[t]
+                                                       : passedUntil[{t, from}];
+    until = std::max(until, transfer.end);
+  }
   for (const ScheduledTransfer &transfer : schedule.transfers) {
     int32_t t = transfer.tensor;
-    sentUntil[t] = std::max(sentUntil[t], transfer.end);
     DeviceLevel &level = levels[transfer.to];
     int32_t last = lastUser(t, transfer.to, -1);
-    bool used = last >= 0 && endOf(last) > transfer.end;
-    int64_t until = used ? endOf(last) : transfer.end;
+    int64_t held = transfer.end;
+    if (!passedUntil.empty())
+      if (auto it = passedUntil.find({t, transfer.to}); it != passedUntil.end())
+        held = it->second;
+    bool used = last >= 0 && endOf(last) > held;
+    int64_t until = used ? endOf(last) : held;
     if (until <= transfer.start)
       continue;
     level.gains.push_back({transfer.start, model.copy[t]});
@@ -172,7 +184,7 @@ Placement baechi::placement::toPlacement(const Model &model,
   for (const ScheduledTransfer &transfer : schedule.transfers) {
     int32_t source = model.producer[transfer.tensor];
     placement.transfers.push_back(
-        {source, transfer.tensor - model.firstTensor[source], device[source],
+        {source, transfer.tensor - model.firstTensor[source], transfer.from,
          transfer.to, transfer.start, transfer.end});
   }
   return placement;

@@ -17,6 +17,8 @@ namespace {
 /// Calls \p visit(tensor, from, to) for every transfer that \p device asks
 /// for, and \p visit(tensor, from, from) before those of a tensor. False when
 /// two devices that must talk cannot.
+/// Calls \p visit with every transfer, and with a tensor's home twice before
+/// the first one of it. False when two devices that must talk cannot.
 template <typename Visit>
 bool forEachTransfer(const Model &model, const Assignment &device,
                      Visit visit) {
@@ -25,18 +27,23 @@ bool forEachTransfer(const Model &model, const Assignment &device,
     int32_t home = device[model.producer[t]];
     bool sent = false;
     for (int32_t user : model.users[t]) {
-      int32_t d = device[user];
-      if (d == home || sentFor[d] == t)
-        continue;
-      sentFor[d] = t;
-      if (!model.linked(home, d))
+      if (!model.reaches(home, device[user]))
         return false;
-      if (!sent)
-        visit(t, home, home);
-      sent = true;
-      visit(t, home, d);
+      for (int32_t d = device[user], from; d != home && sentFor[d] != t;
+           d = from) {
+        sentFor[d] = t;
+        from = model.hopBefore(home, d);
+        if (!sent)
+          visit(t, home, home);
+        sent = true;
+        visit(t, from, d);
+      }
     }
   }
+  for (int32_t i = 0; i < model.numNodes && model.lacksLinks; ++i)
+    for (int32_t user : model.controlUsers[i])
+      if (device[i] != device[user] && !model.linked(device[i], device[user]))
+        return false;
   return true;
 }
 

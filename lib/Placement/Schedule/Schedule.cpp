@@ -33,9 +33,9 @@ bool Scheduler::computeTails(const Assignment &device) {
       for (int32_t user : model.users[t]) {
         int64_t path = tail[user];
         if (int32_t e = device[user]; e != d) {
-          if (!model.linked(d, e))
+          if (!model.reaches(d, e))
             return false;
-          path += model.transferNs(t, d, e);
+          path += model.routeNs(t, d, e);
         }
         longest = std::max(longest, path);
       }
@@ -97,15 +97,35 @@ void Scheduler::arrive(int32_t node) {
   std::push_heap(heap.begin(), heap.end());
 }
 
-void Scheduler::requestCopy(int32_t tensor, int32_t to, int64_t rank) {
-  int32_t from = (*assigned)[model.producer[tensor]];
-  int32_t pair = from * numDevices + to;
-  auto &heap = readyTransfers[pair];
-  if (heap.empty())
-    pendingPairs.push_back(pair);
-  heap.push_back({rank, tensor});
-  std::push_heap(heap.begin(), heap.end());
-  transfersChanged = true;
+void Scheduler::want(int32_t to, int64_t rank) {
+  if (wanted[to] < 0)
+    wanting.push_back(to);
+  wanted[to] = std::max(wanted[to], rank);
+}
+
+/// Queues the copies of a tensor that \p from makes, to the wanting devices.
+void Scheduler::requestCopies(int32_t tensor, int32_t from) {
+  for (int32_t to : wanting) {
+    int32_t pair = from * numDevices + to;
+    auto &heap = readyTransfers[pair];
+    if (heap.empty())
+      pendingPairs.push_back(pair);
+    heap.push_back({wanted[to], tensor});
+    std::push_heap(heap.begin(), heap.end());
+    transfersChanged = true;
+    wanted[to] = -1;
+  }
+  wanting.clear();
+}
+
+/// The tensor is on \p at: the copies that are made from there.
+void Scheduler::passOn(int32_t tensor, int32_t at) {
+  const Assignment &device = *assigned;
+  int32_t home = device[model.producer[tensor]];
+  for (int32_t user : model.users[tensor])
+    if (int32_t next = model.hopAfter(at, home, device[user]); next >= 0)
+      want(next, priority[user]);
+  requestCopies(tensor, at);
 }
 
 /// Starts the most urgent transfers whose links are free.
@@ -151,7 +171,7 @@ void Scheduler::startTransfers() {
     }
     push({end, Kind::TransferEnds, slot});
     if (record)
-      record->transfers.push_back({tensor, to, now, end});
+      record->transfers.push_back({tensor, from, to, now, end});
   }
 }
 
@@ -181,19 +201,14 @@ void Scheduler::finishNode(int32_t node) {
   for (int32_t t = begin; t < end; ++t) {
     for (int32_t user : model.users[t]) {
       int32_t e = device[user];
-      if (e == d) {
+      if (e == d)
         arrive(user);
-        continue;
-      }
-      if (wanted[e] < 0)
-        wanting.push_back(e);
-      wanted[e] = std::max(wanted[e], priority[user]);
+      else if (!model.lacksLinks)
+        want(e, priority[user]);
+      else
+        want(model.hopAfter(d, d, e), priority[user]);
     }
-    for (int32_t e : wanting) {
-      requestCopy(t, e, wanted[e]);
-      wanted[e] = -1;
-    }
-    wanting.clear();
+    requestCopies(t, d);
   }
   for (int32_t user : model.controlUsers[node]) {
     if (device[user] == d)
@@ -211,6 +226,8 @@ void Scheduler::finishTransfer(int32_t slot) {
   for (int32_t user : model.users[tensor])
     if ((*assigned)[user] == to)
       arrive(user);
+  if (model.lacksLinks)
+    passOn(tensor, to);
 }
 
 int64_t Scheduler::run(const Assignment &device, const Options &options,

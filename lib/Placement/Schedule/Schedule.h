@@ -28,6 +28,7 @@ constexpr int64_t never = std::numeric_limits<int64_t>::max();
 
 struct ScheduledTransfer {
   int32_t tensor;
+  int32_t from; ///< home, or a device that passes it on
   int32_t to;
   int64_t start;
   int64_t end;
@@ -52,7 +53,8 @@ public:
   };
 
   /// Returns the makespan; `never` beyond the cut-off or when two devices that
-  /// must talk cannot.
+  /// must talk cannot. Where there is no link a tensor comes over other devices
+  /// (`Model::hops`).
   int64_t run(const Assignment &device, const Options &options,
               Schedule *record = nullptr);
   int64_t run(const Assignment &device) { return run(device, Options()); }
@@ -87,7 +89,9 @@ private:
   void reset(const Assignment &device, const Options &options);
   void arrive(int32_t node);
   void push(Event event);
-  void requestCopy(int32_t tensor, int32_t to, int64_t priority);
+  void want(int32_t to, int64_t priority);
+  void requestCopies(int32_t tensor, int32_t from);
+  void passOn(int32_t tensor, int32_t at);
   void finishNode(int32_t node);
   void finishTransfer(int32_t slot);
   void startTransfers();
@@ -126,9 +130,9 @@ std::vector<int64_t> schedulePeaks(const Model &model, const Assignment &device,
                                    const Schedule &schedule);
 
 /// The largest load of a device or of what the link model makes exclusive, in
-/// nanoseconds; where the machine stages transfers, of a device's computing,
-/// sending and fetching together. `never` when two devices that must talk
-/// cannot.
+/// nanoseconds, with tensors on the ways that the scheduler sends them; where
+/// the machine stages transfers, of a device's computing, sending and fetching
+/// together. `never` when two devices that must talk cannot.
 int64_t maxLoad(const Model &model, const Assignment &device);
 
 /// The placement that a schedule of the problem's own model stands for.

@@ -33,10 +33,13 @@ public:
   const Problem problem;
   const Model model;
   Evaluator evaluator;
+  /// The last assignment has devices that must talk and cannot.
+  bool isApart = false;
 
 private:
   std::string check(std::span<const int32_t> device);
   std::string whyNot(Unit u, int32_t d) const;
+  std::string cannotTalk() const;
   std::string setPriorities(std::span<const int32_t> order);
 
   Scheduler scheduler;
@@ -115,14 +118,12 @@ std::string AssignmentEvaluator::Implementation::setPriorities(
   return "";
 }
 
-static const char *noLink =
-    "two devices that must talk have no link: add links or a link_default";
-
 /// Without \p record the schedule gets its makespan alone.
 std::string
 AssignmentEvaluator::Implementation::run(std::span<const int32_t> device,
                                          std::span<const int32_t> order,
                                          Schedule &schedule, bool record) {
+  isApart = false;
   if (std::string error = check(device); !error.empty())
     return error;
   if (std::string error = setPriorities(order); !error.empty())
@@ -139,7 +140,28 @@ AssignmentEvaluator::Implementation::run(std::span<const int32_t> device,
     options.priority = priority;
     schedule.makespan = scheduler.run(nodeDevice, options, into);
   }
-  return schedule.makespan == never ? noLink : "";
+  isApart = schedule.makespan == never;
+  return isApart ? cannotTalk() : "";
+}
+
+/// Names an edge of the last assignment whose ends cannot talk.
+std::string AssignmentEvaluator::Implementation::cannotTalk() const {
+  for (const Edge &edge : problem.graph.edges) {
+    int32_t from = nodeDevice[edge.from], to = nodeDevice[edge.to];
+    bool isData = edge.output >= 0;
+    if (from == to ||
+        (isData ? model.reaches(from, to) : model.linked(from, to)))
+      continue;
+    const auto &devices = problem.machine.devices;
+    return fmt::format(
+        "{} on {} and {} on {}, which {}, have no link{}: add links or a "
+        "link_default",
+        nodeName(problem, edge.from), devices[from].name,
+        nodeName(problem, edge.to), devices[to].name,
+        isData ? "reads it" : "waits for it",
+        isData ? ", and no other devices pass it on" : "");
+  }
+  return "";
 }
 
 std::string
@@ -218,11 +240,14 @@ std::string AssignmentEvaluator::evaluate(std::span<const int32_t> device,
                                           Evaluation &result) {
   Schedule schedule;
   std::string error = implementation->run(device, order, schedule, true);
+  const Model &model = implementation->model;
+  result = {schedule.makespan, std::vector<int64_t>(model.numDevices, 0), ""};
+  if (implementation->isApart) {
+    result.problem = std::move(error);
+    return "";
+  }
   if (!error.empty())
     return error;
-  result.makespanNs = schedule.makespan;
-  const Model &model = implementation->model;
-  result.peakBytes.assign(model.numDevices, 0);
   if (model.numNodes > 0)
     result.peakBytes = schedulePeaks(
         model, Assignment(device.begin(), device.end()), schedule);

@@ -55,7 +55,7 @@ Evaluator::Evaluator(const Model &model)
         transfer.push_back(model.classTransfer(t, c));
         longest = std::max(longest, transfer.back());
       }
-      horizon += longest;
+      horizon += model.lacksLinks ? longest * devices : longest;
     }
     controlOf.push_back(static_cast<int32_t>(controls.size()));
     for (int32_t user : model.controlUsers[i])
@@ -108,6 +108,16 @@ void Evaluator::rank() {
     rankOf[byRank[k]] = k;
 }
 
+/// The time of a tensor's transfers from one device to another; `never` when no
+/// way leads there.
+inline int64_t Evaluator::wayNs(int32_t tensor, int32_t from,
+                                int32_t to) const {
+  if (model.linked(from, to))
+    return transferNs(tensor, from, to);
+  return model.reaches(from, to) ? model.routeNs(modelTensor[tensor], from, to)
+                                 : never;
+}
+
 /// Tails, urgencies and an empty machine. False: beyond the cut-off, or
 /// devices that cannot talk.
 bool Evaluator::prepare(std::span<const int32_t> device,
@@ -123,9 +133,10 @@ bool Evaluator::prepare(std::span<const int32_t> device,
         int32_t user = users[k], e = on[user];
         int64_t path = tail[user];
         if (e != d) {
-          if (!model.linked(d, e))
+          int64_t ns = wayNs(t, d, e);
+          if (ns == never)
             return false;
-          path += transferNs(t, d, e);
+          path += ns;
         }
         longest = std::max(longest, path);
       }
@@ -185,15 +196,34 @@ inline void Evaluator::arrive(int32_t node) {
   ready[on[node]].insert(rankOf[node]);
 }
 
-inline void Evaluator::request(int32_t tensor, int32_t from, int32_t to,
-                               int64_t rank) {
-  int32_t pair = from * devices + to;
-  auto &heap = queued[pair];
-  if (heap.empty())
-    pairs.push_back(pair);
-  heap.push_back(keyOf(rank, modelTensor[tensor]));
-  std::push_heap(heap.begin(), heap.end());
-  requested = true;
+inline void Evaluator::want(int32_t to, int64_t rank) {
+  if (wanted[to] < 0)
+    wanting.push_back(to);
+  wanted[to] = std::max(wanted[to], rank);
+}
+
+/// Queues the copies of a tensor that \p from makes, to the wanting devices.
+inline void Evaluator::request(int32_t tensor, int32_t from) {
+  for (int32_t to : wanting) {
+    int32_t pair = from * devices + to;
+    auto &heap = queued[pair];
+    if (heap.empty())
+      pairs.push_back(pair);
+    heap.push_back(keyOf(wanted[to], modelTensor[tensor]));
+    std::push_heap(heap.begin(), heap.end());
+    requested = true;
+    wanted[to] = -1;
+  }
+  wanting.clear();
+}
+
+/// The tensor is on \p at: the copies that are made from there.
+void Evaluator::passOn(int32_t tensor, int32_t at) {
+  int32_t home = on[producer[tensor]];
+  for (int32_t k = userOf[tensor]; k < userOf[tensor + 1]; ++k)
+    if (int32_t next = model.hopAfter(at, home, on[users[k]]); next >= 0)
+      want(next, urgency[users[k]]);
+  request(tensor, at);
 }
 
 /// Starts the most urgent transfers whose links are free. False: beyond the
@@ -242,7 +272,7 @@ template <LinkModel linkModel> bool Evaluator::startTransfers(int64_t cutoff) {
     events.push_back({end, slot});
     std::push_heap(events.begin(), events.end());
     if (record)
-      record->transfers.push_back({modelTensor[tensor], to, now, end});
+      record->transfers.push_back({modelTensor[tensor], from, to, now, end});
   }
 }
 
@@ -252,19 +282,14 @@ void Evaluator::finishNode(int32_t d) {
   for (int32_t t = tensorOf[node]; t < tensorOf[node + 1]; ++t) {
     for (int32_t k = userOf[t]; k < userOf[t + 1]; ++k) {
       int32_t user = users[k], e = on[user];
-      if (e == d) {
+      if (e == d)
         arrive(user);
-        continue;
-      }
-      if (wanted[e] < 0)
-        wanting.push_back(e);
-      wanted[e] = std::max(wanted[e], urgency[user]);
+      else if (!model.lacksLinks)
+        want(e, urgency[user]);
+      else
+        want(model.hopAfter(d, d, e), urgency[user]);
     }
-    for (int32_t e : wanting) {
-      request(t, d, e, wanted[e]);
-      wanted[e] = -1;
-    }
-    wanting.clear();
+    request(t, d);
   }
   for (int32_t k = controlOf[node]; k < controlOf[node + 1]; ++k) {
     int32_t user = controls[k];
@@ -285,6 +310,8 @@ template <LinkModel linkModel> void Evaluator::finishFlight(int32_t slot) {
   for (int32_t k = userOf[tensor]; k < userOf[tensor + 1]; ++k)
     if (on[users[k]] == to)
       arrive(users[k]);
+  if (model.lacksLinks)
+    passOn(tensor, to);
 }
 
 template <LinkModel linkModel> int64_t Evaluator::simulate(int64_t cutoff) {

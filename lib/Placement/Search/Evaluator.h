@@ -70,7 +70,10 @@ private:
   void finishNode(int32_t d);
   template <LinkModel linkModel> void finishFlight(int32_t slot);
   void arrive(int32_t node);
-  void request(int32_t tensor, int32_t from, int32_t to, int64_t rank);
+  int64_t wayNs(int32_t tensor, int32_t from, int32_t to) const;
+  void want(int32_t to, int64_t rank);
+  void request(int32_t tensor, int32_t from);
+  void passOn(int32_t tensor, int32_t at);
 
   // The model, nodes by their position in topological order, the tensors of a
   // node together.

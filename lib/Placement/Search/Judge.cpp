@@ -46,14 +46,13 @@ bool Judge::memoryIsShort(std::span<const int32_t> device) {
     int32_t home = device[of.unit[of.producer[t]]];
     if (take(home, of.memory[t]))
       return true;
-    for (int32_t user : of.users[t]) {
-      int32_t d = device[of.unit[user]];
-      if (d == home || lastDevice[d] == t)
-        continue;
-      lastDevice[d] = t;
-      if (take(d, of.copy[t]))
-        return true;
-    }
+    for (int32_t user : of.users[t])
+      for (int32_t d = device[of.unit[user]]; d != home && lastDevice[d] != t;
+           d = of.sourceOf(home, d)) {
+        lastDevice[d] = t;
+        if (take(d, of.copy[t]))
+          return true;
+      }
   }
   return false;
 }

@@ -69,8 +69,12 @@ void LoadState::assign(std::span<const int32_t> deviceOf) {
     for (int32_t user : graph->users[net])
       if (readers(net, device[user])++ == 0 && device[user] != home) {
         ++remoteOf[net];
-        changeTransfer(net, home, device[user], 1, add);
+        if (!graph->lacksLinks)
+          changeTransfer(net, home, device[user], 1, add);
       }
+    if (graph->lacksLinks)
+      changeTransfers(
+          net, home, [&](int32_t d) { return readers(net, d) > 0; }, 1, add);
     if (stage >= 0 && remoteOf[net] > 0)
       add(home, sendNs(net, home));
   }

@@ -44,7 +44,8 @@ public:
   bool feasible() const;
 
   /// Calls \p add(index into `values()`, difference) for every change that
-  /// moving \p v to another device \p to would make; an index may come more than once.
+  /// moving \p v to another device \p to would make; an index may come more
+  /// than once.
   template <typename Add>
   void forEachChange(int32_t v, int32_t to, Add add) const;
   void move(int32_t v, int32_t to);
@@ -53,6 +54,9 @@ private:
   template <typename Add>
   void changeTransfer(int32_t net, int32_t from, int32_t to, int64_t sign,
                       Add add) const;
+  template <typename IsRead, typename Add>
+  void changeTransfers(int32_t net, int32_t home, IsRead isRead, int64_t sign,
+                       Add add) const;
   int32_t &readers(int32_t net, int32_t d) {
     return readersOn[static_cast<size_t>(net) * devices + d];
   }
@@ -86,10 +90,6 @@ void LoadState::changeTransfer(int32_t net, int32_t from, int32_t to,
                                int64_t sign, Add add) const {
   if (copy[net])
     add(numLoads + to, sign * copy[net]);
-  if (!graph->linked(from, to)) {
-    add(blockedIndex(), sign);
-    return;
-  }
   if (stage >= 0) {
     if (!isStage[to])
       add(to, sign * graph->transferNs(net, stage, to));
@@ -114,6 +114,27 @@ void LoadState::changeTransfer(int32_t net, int32_t from, int32_t to,
   }
 }
 
+/// All transfers of a net from \p home to where it is read, each hop once.
+template <typename IsRead, typename Add>
+void LoadState::changeTransfers(int32_t net, int32_t home, IsRead isRead,
+                                int64_t sign, Add add) const {
+  std::vector<uint8_t> there(devices, 0);
+  there[home] = 1;
+  for (int32_t d = 0; d < devices; ++d) {
+    if (d == home || !isRead(d))
+      continue;
+    if (graph->isBlocked(net, home, d)) {
+      add(blockedIndex(), sign);
+      continue;
+    }
+    for (int32_t to = d, from; !there[to]; to = from) {
+      there[to] = 1;
+      from = graph->hopBefore(home, to);
+      changeTransfer(net, from, to, sign, add);
+    }
+  }
+}
+
 template <typename Add>
 void LoadState::forEachChange(int32_t v, int32_t to, Add add) const {
   int32_t from = device[v];
@@ -127,10 +148,21 @@ void LoadState::forEachChange(int32_t v, int32_t to, Add add) const {
     int32_t home = device[graph->producer[net]];
     bool leaves = from != home && readers(net, from) == 1;
     bool comes = to != home && readers(net, to) == 0;
-    if (leaves)
-      changeTransfer(net, home, from, -1, add);
-    if (comes)
-      changeTransfer(net, home, to, 1, add);
+    if (graph->lacksLinks && (leaves || comes)) {
+      changeTransfers(
+          net, home, [&](int32_t d) { return readers(net, d) > 0; }, -1, add);
+      changeTransfers(
+          net, home,
+          [&](int32_t d) {
+            return readers(net, d) - (d == from) + (d == to) > 0;
+          },
+          1, add);
+    } else {
+      if (leaves)
+        changeTransfer(net, home, from, -1, add);
+      if (comes)
+        changeTransfer(net, home, to, 1, add);
+    }
     if (stage >= 0 && leaves != comes) {
       int32_t remote = remoteOf[net];
       if (leaves && remote == 1)
@@ -140,13 +172,19 @@ void LoadState::forEachChange(int32_t v, int32_t to, Add add) const {
     }
   }
   for (int32_t net : graph->produces[v]) {
-    for (int32_t d = 0; d < devices; ++d) {
-      if (readers(net, d) == 0)
-        continue;
-      if (d != from)
-        changeTransfer(net, from, d, -1, add);
-      if (d != to)
-        changeTransfer(net, to, d, 1, add);
+    if (graph->lacksLinks) {
+      auto isRead = [&](int32_t d) { return readers(net, d) > 0; };
+      changeTransfers(net, from, isRead, -1, add);
+      changeTransfers(net, to, isRead, 1, add);
+    } else {
+      for (int32_t d = 0; d < devices; ++d) {
+        if (readers(net, d) == 0)
+          continue;
+        if (d != from)
+          changeTransfer(net, from, d, -1, add);
+        if (d != to)
+          changeTransfer(net, to, d, 1, add);
+      }
     }
     if (stage >= 0) {
       if (remoteOf[net] > 0)

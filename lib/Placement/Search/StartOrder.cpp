@@ -19,7 +19,8 @@ StartOrder::StartOrder(const Model &model)
       begin(waiting.size()), end(waiting.size()), usesLeft(source.size(), 0),
       lastUse(source.size()), memory(model.numDevices) {}
 
-/// The quickest of the direct way and those over one other device.
+/// The quickest of the direct way and those over one other device; the model's
+/// where it takes more.
 int32_t StartOrder::quickestWay(int32_t t, int32_t home, int32_t to) const {
   int32_t via = StartPlan::noWay;
   int64_t least = never;
@@ -36,7 +37,8 @@ int32_t StartOrder::quickestWay(int32_t t, int32_t home, int32_t to) const {
       least = ns;
     }
   }
-  return via;
+  return via != StartPlan::noWay || !model.reaches(home, to) ? via
+                                                             : StartPlan::route;
 }
 
 /// The transfers of a tensor; false when there is no way to a device.
@@ -55,6 +57,7 @@ bool StartOrder::addTransfers(const StartPlan &plan, int32_t t) {
       make(on[user]);
   }
   size_t needed = made.size();
+  std::vector<int32_t> far;
   for (size_t k = first; k < needed; ++k) {
     int32_t to = made[k] % model.numDevices, via = plan.via[made[k]];
     bool isWay = via == StartPlan::direct
@@ -65,7 +68,9 @@ bool StartOrder::addTransfers(const StartPlan &plan, int32_t t) {
       via = quickestWay(t, home, to);
     if (via == StartPlan::noWay)
       return false;
-    if (via >= 0)
+    if (via == StartPlan::route)
+      far.push_back(to);
+    else if (via >= 0)
       source[made[k]] = via;
   }
   // What passes it on needs it directly from home.
@@ -73,6 +78,14 @@ bool StartOrder::addTransfers(const StartPlan &plan, int32_t t) {
     if (int32_t via = source[made[k]]; via != home) {
       make(via);
       source[index(t, via)] = home;
+    }
+  // Up to a device that has it already, by whatever way.
+  for (int32_t at : far)
+    for (int32_t from;; at = from) {
+      from = source[index(t, at)] = model.hopBefore(home, at);
+      if (from == home || source[index(t, from)] >= 0)
+        break;
+      make(from);
     }
   for (size_t k = first; k < made.size(); ++k)
     ++usesLeft[index(t, source[made[k]])];

@@ -31,7 +31,7 @@ struct StartPlan {
   std::vector<int64_t> nodeKey;     ///< per node: smaller is earlier
   std::vector<int64_t> transferKey; ///< per transfer that is made
   /// What `via` may say instead of a device.
-  static constexpr int32_t direct = -1, quickest = -2, noWay = -3;
+  static constexpr int32_t direct = -1, quickest = -2, noWay = -3, route = -4;
   /// Per transfer: the device that passes the tensor on. A way that does not
   /// exist is the quickest.
   std::vector<int32_t> via;
