@@ -16,7 +16,7 @@ namespace baechi {
 
 /// Grows with every change of the code that kernels become: what was measured
 /// of other versions is measured again.
-constexpr int kHostCodeVersion = 5;
+constexpr int kHostCodeVersion = 6;
 
 /// Registers the dialects and interface implementations that lowering kernels
 /// and translating them to LLVM IR need.

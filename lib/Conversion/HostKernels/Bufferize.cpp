@@ -106,6 +106,7 @@ LogicalResult baechi::bufferizeKernels(ModuleOp kernels,
     signatures[kernel.getSymNameAttr()] = std::move(*signature);
   }
 
+  nestSwitches(kernels);
   PassManager bufferize(kernels.getContext());
   addBufferization(bufferize);
   if (failed(bufferize.run(kernels)))

@@ -28,6 +28,11 @@ struct KernelSignature {
 };
 using KernelSignatures = llvm::MapVector<mlir::StringAttr, KernelSignature>;
 
+/// Turns every scf.index_switch into nested scf.if. Upstream's bufferization does
+/// not see that the result of a switch may be a buffer that a branch yields, and
+/// writes into it: into an argument, say, that a later operation reads.
+void nestSwitches(mlir::ModuleOp kernels);
+
 /// Takes kernels on tensors to functions on memrefs, the arguments and then the
 /// results. Their own buffers are allocations that may be hoisted.
 mlir::LogicalResult bufferizeKernels(mlir::ModuleOp kernels,
