@@ -1,29 +1,38 @@
 # Part of the Baechi project, under the Apache License v2.0 with LLVM Exceptions.
 # See LICENSE for license information.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""`torch.compile(model, backend="baechi")`: inference on several devices."""
+"""`torch.compile(model, backend="baechi")`: inference and training on several devices.
+
+torch.compile finds the graphs of a model's forward pass, AOTAutograd their gradients; it
+also takes care of what changes in place and of results that share memory with inputs.
+"""
 
 from __future__ import annotations
 
+import contextlib
+import copy
 import dataclasses
 import re
 import weakref
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import torch
+import torch._functorch.config
+from functorch.compile import aot_function, default_partition, make_boxed_func
+from torch._functorch._aot_autograd import descriptors
 
-from baechi import init
 from baechi.compiled import Compiled, as_key
-from baechi.importer import torch_linalg
 from baechi.importer.errors import ImportFailure
-from baechi.importer.module import Argument
-from baechi.importer.torch_names import Origin, Recorder
-from baechi.importer.torch_trace import Trace, trace
+from baechi.importer.torch_refusals import explained_errors
+from baechi.importer.torch_trace import lowerable_operations
 from baechi.program import CompileOptions, Program
-from baechi.torch.arrays import Stamp, check_indices, to_numpy, to_torch
+from baechi.torch.graph_program import GraphProgram
 
 _GRAPHS: weakref.WeakSet[CompiledGraph] = weakref.WeakSet()
+# AOTAutograd's: `backward(retain_graph=True)` works, and gradients have the types of
+# PyTorch's, whose backward pass runs outside of autocast.
+_SETTINGS = {"donated_buffer": False, "backward_pass_autocast": "off"}
 
 
 def baechi(
@@ -33,14 +42,22 @@ def baechi(
     mode: str | None = None,
     options: Mapping[str, Any] | None = None,
 ) -> Callable:
-    """The backend. Options are those of `baechi.torch.compile_step`; the modes of
-    `torch.compile` are the other backends' own."""
+    """The backend. Options are those of `baechi.torch.compile_step`, and `weights`: the
+    parameters and buffers that a call reads are what they hold then ("newest"), or what
+    they held when their version counter last changed ("held"), which moves them less
+    often but does not see writes through `.data` or NumPy. The modes of `torch.compile` are
+    the other backends' own."""
+    given = dict(options or {})
+    weights = given.pop("weights", "newest")
+    if weights not in ("newest", "held"):
+        raise ValueError(f"backend 'baechi': weights='{weights}': known are 'newest' and 'held'")
     known = [field.name for field in dataclasses.fields(CompileOptions)]
-    if unknown := set(options or {}) - set(known):
+    if unknown := set(given) - set(known):
+        known.append("weights")
         raise ValueError(
             f"backend 'baechi' has no option '{min(unknown)}'; known: {', '.join(known)}"
         )
-    return CompiledGraph(module, CompileOptions(**(options or {}))).run
+    return CompiledGraph(module, CompileOptions(**given), weights == "held").run
 
 
 def graphs() -> list[CompiledGraph]:
@@ -48,12 +65,17 @@ def graphs() -> list[CompiledGraph]:
     return sorted(_GRAPHS, key=lambda graph: graph.number)
 
 
-class CompiledGraph(Compiled["_Inference"]):
-    """A graph that torch.compile has found; a program for each set of shapes."""
+class CompiledGraph(Compiled[Program]):
+    """A graph that torch.compile has found; a program for each set of shapes, and one of
+    its gradients.
+
+    What it tells of itself (`placement`, `report()`, ...) is of the forward pass called last;
+    `backward` tells the same of that one's backward pass.
+    """
 
     count = 0
 
-    def __init__(self, module: torch.fx.GraphModule, options: CompileOptions):
+    def __init__(self, module: torch.fx.GraphModule, options: CompileOptions, held: bool = False):
         super().__init__()
         self._module, self._options = module, options
         # How torch.compile reaches each input, which it forgets after this:
@@ -65,158 +87,232 @@ class CompiledGraph(Compiled["_Inference"]):
             _name(source) or str(node.target)
             for source, node in zip(sources, placeholders, strict=True)
         ]
-        # What belongs to the model is moved only when it changes.
-        self._held = {i for i, source in enumerate(sources) if re.search(r"\]\.\w", source)}
-        self._programs: dict[Any, _Inference] = {}
+        # What belongs to the model.
+        members = {i for i, source in enumerate(sources) if re.search(r"\]\.\w", source)}
+        self._held = members if held else set()
+        # Python's numbers come as tensors whose `item()` is taken.
+        self._numbers = {i for i, node in enumerate(placeholders) if _is_number(node)}
+        self._found: dict[Any, _Differentiable] = {}
+        self._last: _Differentiable | None = None
         CompiledGraph.count += 1
         self.number = CompiledGraph.count
         _GRAPHS.add(self)
 
     def run(self, *inputs: Any) -> tuple:
-        if torch.is_grad_enabled() and any(
-            isinstance(value, torch.Tensor) and value.requires_grad for value in inputs
-        ):
-            raise ImportFailure(
-                "backend 'baechi' computes no gradients: call the model under torch.no_grad(), "
-                "or train with baechi.torch.compile_step"
-            )
-        key = tuple(
-            (tuple(value.shape), value.dtype) if isinstance(value, torch.Tensor) else as_key(value)
-            for value in inputs
-        )
-        with self._whole_call(lambda: key in self._programs):
-            if key not in self._programs:
-                self._programs[key] = self._compile(inputs)
-            self._latest = self._programs[key]
-            return self._latest.run(inputs)
+        given = [x.item() if i in self._numbers else x for i, x in enumerate(inputs)]
+        key = _key(given)
+        with self._whole_call(lambda: key in self._found):
+            found = self._found.get(key)
+            if found is None:
+                self._check_devices(given)
+                form = self._module, given, self._names, self._held
+                found = _Differentiable(*form, self._options)
+            results = found.run([x for x in given if isinstance(x, torch.Tensor)])
+            self._found[key] = self._last = found
+            self._latest = found.forward._latest
+            return results
+
+    @property
+    def backward(self) -> Compiled[Program] | None:
+        """The backward pass that belongs to the forward pass called last; None without
+        gradients."""
+        return self._last.backward if self._last else None
 
     def lower(self) -> str:
         """The imported module of the program called last, as MLIR text."""
         return self._called().text
 
-    def _compile(self, inputs: Sequence[Any]) -> _Inference:
-        tensors = [i for i, value in enumerate(inputs) if isinstance(value, torch.Tensor)]
-        for i in tensors:
-            if inputs[i].device.type != "cpu":
+    def _check_devices(self, inputs: Sequence[Any]) -> None:
+        for name, value in zip(self._names, inputs, strict=True):
+            if isinstance(value, torch.Tensor) and value.device.type != "cpu":
                 raise ImportFailure(
-                    f"'{self._names[i]}' is on {inputs[i].device}; keep the model on the CPU, as "
+                    f"'{name}' is on {value.device}; keep the model on the CPU, as "
                     "the program has its own copy on the machine's devices"
                 )
-        recorder = Recorder(self._module)
-        interpreter = _Named(self._module, recorder)
-        structure: list[Any] = []
 
-        def function(*values):
-            given = list(inputs)
-            for i, value in zip(tensors, values, strict=True):
-                given[i] = value
-            results = interpreter.run(*given)
-            structure[:] = results
-            return [value for value in results if isinstance(value, torch.Tensor)]
 
-        arguments = [inputs[i].detach() for i in tensors]
-        with torch.no_grad():
-            traced = trace(function, arguments, [self._names[i] for i in tensors], recorder)
-        _check_inputs_stay(traced)
-        return _Inference(traced, self._options, arguments, tensors, self._held, structure)
+class _Differentiable:
+    """A graph for inputs of one form: a function of PyTorch's that autograd can follow."""
+
+    forward: GraphProgram
+    backward: GraphProgram | None = None
+
+    def __init__(
+        self,
+        module: torch.fx.GraphModule,
+        inputs: Sequence[Any],
+        names: Sequence[str],
+        held: set[int],
+        options: CompileOptions,
+    ):
+        """inputs: of the call; of what are no tensors the values are part of the program."""
+        self._options = options
+        self._programs: list[GraphProgram] = []
+        places = [i for i, value in enumerate(inputs) if isinstance(value, torch.Tensor)]
+        self._names = [names[i] for i in places]
+        self._held = {i for i, place in enumerate(places) if place in held}
+        interpreter = _WithNumbers(module)
+
+        def function(*values: torch.Tensor) -> Any:
+            filled = [None if isinstance(x, torch.Tensor) else x for x in inputs]
+            for i, value in zip(places, values, strict=True):
+                filled[i] = value
+            with lowerable_operations(), torch.fx.traceback.preserve_node_meta():
+                return interpreter.run(*filled)
+
+        self._function = aot_function(
+            function, self._forward, self._backward, partition_fn=self._partition, enable_log=False
+        )
+        self._is_compiled = False
+
+    def run(self, inputs: Sequence[torch.Tensor]) -> tuple:
+        if self._is_compiled:
+            return self._function(*inputs)
+        with torch._functorch.config.patch(_SETTINGS), explained_errors():
+            results = self._function(*inputs)
+        self._is_compiled = True
+        return results
+
+    @torch.compiler.disable
+    def _forward(self, module: torch.fx.GraphModule, _: Sequence[Any]) -> Callable:
+        inputs = [_input_of(node) for node in module.graph.nodes if node.op == "placeholder"]
+        names = [f"input{i}" if j is None else self._names[j] for i, j in enumerate(inputs)]
+        held = frozenset(i for i, j in enumerate(inputs) if j in self._held)
+        with _outside_of_tracing():
+            self.forward = GraphProgram(module, names, self._options, self._programs, held)
+        return _boxed(self.forward)
+
+    def _partition(
+        self, joint: torch.fx.GraphModule, inputs: Any, **options: Any
+    ) -> tuple[torch.fx.GraphModule, torch.fx.GraphModule]:
+        """AOTAutograd compiles a backward graph when it is first needed; what cannot be
+        imported in it is an error now."""
+        forward, backward = _partition(joint, inputs, **options)
+        self.backward = self._traced_backward(backward)
+        self._backward_code = backward.code
+        return forward, backward
+
+    @torch.compiler.disable
+    def _backward(self, module: torch.fx.GraphModule, _: Sequence[Any]) -> Callable:
+        if self.backward is None or module.code != self._backward_code:
+            self.backward = self._traced_backward(module)
+        return _boxed(self.backward)
+
+    def _traced_backward(self, module: torch.fx.GraphModule) -> GraphProgram:
+        names = []
+        for node in module.graph.nodes:
+            if node.op == "placeholder":
+                place = _input_of(node)
+                names.append(f"saved/{node.name}" if place is None else self._names[place])
+        with _outside_of_tracing():
+            own = copy.deepcopy(module), names, self._options, self._programs
+            return GraphProgram(*own, backward=True)
+
+
+class _WithNumbers(torch.fx.Interpreter):
+    """Runs a graph that takes some numbers as they are."""
+
+    def call_method(self, target: Any, args: tuple, kwargs: dict[str, Any]) -> Any:
+        if target == "item" and not isinstance(args[0], torch.Tensor):
+            return args[0]
+        return super().call_method(target, args, kwargs)
+
+
+def _is_number(node: torch.fx.Node) -> bool:
+    return bool(node.users) and all(
+        user.op == "call_method" and user.target == "item" for user in node.users
+    )
+
+
+def _boxed(program: GraphProgram) -> Callable:
+    # Gradients may be asked for within a function that torch.compile follows.
+    return make_boxed_func(torch.compiler.disable(lambda *inputs: program.run(inputs)))
+
+
+def _input_of(node: torch.fx.Node) -> int | None:
+    """The position of the input that a placeholder of AOTAutograd's is; of several that
+    share memory the first."""
+    described = node.meta.get("desc")
+    while isinstance(described, descriptors.SyntheticBaseAOTInput | descriptors.ViewBaseAOTInput):
+        described = described.base_of
+    return described.idx if isinstance(described, descriptors.PlainAOTInput) else None
+
+
+def _partition(
+    joint: torch.fx.GraphModule, inputs: Any, **options: Any
+) -> tuple[torch.fx.GraphModule, torch.fx.GraphModule]:
+    """Forward and backward graphs. Checkpoints are not computed again: what is drawn at
+    random stays the same so, and what is kept between the two is on the host."""
+    for node in joint.graph.nodes:
+        node.meta.pop("recompute", None)
+    _view_again(joint.graph)
+    forward, backward = default_partition(joint, inputs, **options)
+    # Dead code that draws random numbers, which the forward pass has drawn.
+    for node in reversed(list(backward.graph.nodes)):
+        if node.op == "call_function" and _is_forward(node) and not node.users:
+            backward.graph.erase_node(node)
+    backward.recompile()
+    return forward, backward
+
+
+def _view_again(graph: torch.fx.Graph) -> None:
+    """Views for the backward pass are made there, of what they are views of: that is an
+    input or kept anyway, and the same numbers are not moved twice."""
+    places = {node: i for i, node in enumerate(graph.nodes)}
+    for node in reversed(list(graph.nodes)):
+        if not (getattr(node.target, "is_view", False) and _is_forward(node)):
+            continue
+        users = [user for user in node.users if user.op != "output" and not _is_forward(user)]
+        if users:
+            with graph.inserting_before(min(users, key=lambda user: places[user])):
+                again = graph.node_copy(node)
+            again.meta = dict(node.meta) | {"partitioner_tag": "is_backward"}
+            places[again] = places[again.next]
+            for user in users:
+                user.replace_input_with(node, again)
+
+
+def _is_forward(node: torch.fx.Node) -> bool:
+    return node.meta.get("partitioner_tag") == "is_forward"
+
+
+@contextlib.contextmanager
+def _outside_of_tracing() -> Iterator[None]:
+    """A graph is traced anew without what AOTAutograd's tracing has set up."""
+    with torch._subclasses.fake_tensor.unset_fake_temporarily(), torch._guards.tracing(None):
+        yield
+
+
+def _key(inputs: Sequence[Any]) -> tuple:
+    """What a graph is compiled for: modes, forms, and which inputs share memory."""
+    modes = (
+        torch.is_grad_enabled(),
+        torch.is_inference_mode_enabled(),
+        torch.is_autocast_enabled("cpu"),
+        torch.get_autocast_dtype("cpu"),
+    )
+    tensors = [value for value in inputs if isinstance(value, torch.Tensor)]
+    storages = [value.untyped_storage()._cdata for value in tensors]
+    shared = (
+        tuple(
+            (storages.index(storage), value.storage_offset())
+            for storage, value in zip(storages, tensors, strict=True)
+            if storages.count(storage) > 1
+        )
+        if len(set(storages)) < len(storages)
+        else ()
+    )
+    return modes, shared, tuple(map(_form, inputs))
+
+
+def _form(value: Any) -> Any:
+    if isinstance(value, torch.Tensor):
+        layout = tuple(value.shape), value.stride(), value.dtype
+        return *layout, value.requires_grad, value.is_inference()
+    return as_key(value)
 
 
 def _name(source: str) -> str:
     """`fc.bias`; the words of what is no part of a module."""
     path = re.findall(r"_(?:modules|parameters|buffers)\['([^']+)'\]", source)
     return ".".join(path) if path else "/".join(re.findall(r"\w+", source.removeprefix("L")))
-
-
-class _Named(torch.fx.Interpreter):
-    """Runs a graph; what is traced has the module and line of its node."""
-
-    def __init__(self, module: torch.fx.GraphModule, recorder: Recorder):
-        super().__init__(module)
-        self._recorder = recorder
-
-    def run_node(self, n: torch.fx.Node) -> Any:
-        stack = n.meta.get("nn_module_stack") or {}
-        path = list(stack.values())[-1][0] if stack else ""
-        scope = re.sub(r"^L\['\w+'\]\.?", "", path)
-        lines = re.findall(r'File "([^"]+)", line (\d+)', n.meta.get("stack_trace") or "")
-        source = ":".join(lines[-1]) if lines else "unknown"
-        with self._recorder.known(Origin(scope, source)):
-            return super().run_node(n)
-
-
-class _Inference(Program):
-    """A traced graph for one set of shapes."""
-
-    def __init__(
-        self,
-        traced: Trace,
-        options: CompileOptions,
-        examples: Sequence[torch.Tensor],
-        tensors: list[int],
-        held: set[int],
-        structure: Sequence[Any],
-    ):
-        with torch.random.fork_rng(devices=[]):
-            values = [*examples, *traced.constants, *(draw() for draw in traced.draws)]
-        named = enumerate(zip(traced.names, values, strict=True))
-        arguments = [
-            Argument(name, init.from_example(to_numpy(value), seed=i + 1), None)
-            for i, (name, value) in named
-        ]
-        # A result that is an input, or one twice, is what it is without the program.
-        self._outputs = traced.outputs
-        self._places = {node: i for i, node in enumerate(traced.placeholders)}
-        computed = [node for node in dict.fromkeys(self._outputs) if node not in self._places]
-        self._computed = {node: i for i, node in enumerate(computed)}
-        tables = traced.tables()
-        traced.graph.graph.output_node().args = (tuple(computed),)
-        traced.graph.recompile()
-        results = [f"result{i}" for i in range(len(computed))]
-        text, _ = torch_linalg.lower(traced.graph, "inference", arguments, results)
-        super().__init__(text, options)
-        self._names, self._tables = traced.names, tables
-        self._tensors, self._held, self._structure = tensors, held, list(structure)
-        self._draws, self._first_draw = traced.draws, len(values) - len(traced.draws)
-        self._stamps: dict[int, Stamp] = {}
-        for i, value in enumerate(traced.constants):
-            self.library.set_argument(len(examples) + i, to_numpy(value))
-
-    def run(self, inputs: Sequence[Any]) -> tuple:
-        given = [inputs[i] for i in self._tensors]
-        for index, tensor in enumerate(given):
-            if self._tensors[index] in self._held:
-                if index in self._stamps and self._stamps[index].fits(tensor):
-                    continue
-                self._stamps[index] = Stamp(tensor)
-            if index in self._tables:
-                check_indices(self._names[index], tensor, self._tables[index])
-            self.library.set_argument(index, to_numpy(tensor))
-        for i, draw in enumerate(self._draws):
-            self.library.set_argument(self._first_draw + i, to_numpy(draw()))
-        self.step()
-        values = {
-            node: to_torch(self.library.result(i), node.meta["val"].dtype)
-            for node, i in self._computed.items()
-        }
-        tensors = iter(
-            given[self._places[node]] if node in self._places else values[node]
-            for node in self._outputs
-        )
-        return tuple(
-            next(tensors) if isinstance(value, torch.Tensor) else value for value in self._structure
-        )
-
-
-def _check_inputs_stay(traced: Trace) -> None:
-    """A program would change its own copy of an input."""
-    changed = [
-        node.args[0]
-        for node in traced.graph.graph.nodes
-        if node.target is torch.ops.aten.copy_.default and node.args[0] in traced.placeholders
-    ]
-    if changed:
-        name = traced.names[traced.placeholders.index(changed[0])]
-        raise ImportFailure(
-            f"the model changes '{name}' in place, which backend 'baechi' does not support: call "
-            "model.eval() for inference, or train with baechi.torch.compile_step"
-        )

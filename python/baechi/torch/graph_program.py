@@ -1,0 +1,188 @@
+# Part of the Baechi project, under the Apache License v2.0 with LLVM Exceptions.
+# See LICENSE for license information.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""A graph of ATen operations, forward or backward, as a program on the devices."""
+
+from __future__ import annotations
+
+import dataclasses
+import fnmatch
+import re
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+
+from baechi import init
+from baechi.compiled import Compiled
+from baechi.importer import torch_linalg
+from baechi.importer.module import Argument
+from baechi.importer.torch_names import BACKWARD, Origin, Recorder, name_of
+from baechi.importer.torch_trace import Trace, trace
+from baechi.program import CompileOptions, Program
+from baechi.torch.arrays import Stamp, check_indices, to_numpy, to_torch
+
+
+class GraphProgram(Compiled[Program]):
+    """Runs a graph without mutations, as AOTAutograd makes it: for one set of shapes.
+
+    It is traced at once, which raises ImportFailure, and compiled when it is first called,
+    with values as examples.
+    """
+
+    def __init__(
+        self,
+        module: torch.fx.GraphModule,
+        names: Sequence[str],
+        options: CompileOptions,
+        siblings: list[GraphProgram],
+        held: frozenset[int] = frozenset(),
+        backward: bool = False,
+    ):
+        """names: of the inputs. siblings: the programs that share the options' pins; this one
+        is added. held: inputs that are moved only when they are other tensors, or their
+        version counter shows a change."""
+        super().__init__()
+        self._options, self._held, self._siblings = options, held, siblings
+        siblings.append(self)
+        inputs = [node for node in module.graph.nodes if node.op == "placeholder"]
+        (results,) = module.graph.output_node().args
+        self._results = [_Result(node, inputs) for node in results]
+        recorder = Recorder(module)
+        interpreter = _Named(module, recorder, backward)
+
+        def function(*values: torch.Tensor) -> list[torch.Tensor]:
+            return [x for x in interpreter.run(*values) if isinstance(x, torch.Tensor)]
+
+        with torch.no_grad():
+            examples = [_like(node.meta["val"]) for node in inputs]
+            self._traced = trace(function, examples, names, recorder)
+        self._tables = self._traced.tables()
+        places = {node: i for i, node in enumerate(self._traced.placeholders)}
+        outputs = iter(self._traced.outputs)
+        for result in self._results:
+            if result.is_tensor:
+                result.node = next(outputs)
+                result.argument = places.get(result.node)
+        found = [r.node for r in self._results if r.is_tensor and r.argument is None]
+        self._computed = {node: i for i, node in enumerate(dict.fromkeys(found))}
+        self._stamps: dict[int, Stamp] = {}
+
+    def run(self, inputs: Sequence[torch.Tensor]) -> list[Any]:
+        """The graph's results. What an input is without being computed is the input
+        itself; all else has memory of its own, laid out as PyTorch's."""
+        for index, table in self._tables.items():
+            check_indices(self._traced.names[index], inputs[index], table)
+        with self._whole_call(lambda: self._latest is not None or not self._computed):
+            drawn = [draw() for draw in self._traced.draws]
+            given = [*inputs, *self._traced.constants, *drawn]
+            computed: list[torch.Tensor] = []
+            if self._computed:
+                computed = self._step(given, len(inputs))
+        return [result.value(given, computed, self._computed) for result in self._results]
+
+    def _step(self, given: Sequence[torch.Tensor], inputs: int) -> list[torch.Tensor]:
+        if self._latest is None:
+            text = _text(self._traced, given, list(self._computed))
+            options = dataclasses.replace(self._options, pin=self._pins())
+            self._latest = Program(text, options)
+            for i in range(inputs, len(given) - len(self._traced.draws)):
+                self._latest.library.set_argument(i, to_numpy(given[i]))
+        library = self._latest.library
+        for i, value in enumerate(given):
+            if inputs <= i < len(given) - len(self._traced.draws):
+                continue  # a constant
+            if i in self._held:
+                if i in self._stamps and self._stamps[i].fits(value):
+                    continue
+                self._stamps[i] = Stamp(value)
+            library.set_argument(i, to_numpy(value))
+        self._latest.step()
+        return [
+            to_torch(library.result(i), node.meta["val"].dtype)
+            for node, i in self._computed.items()
+        ]
+
+    def _pins(self) -> dict[str, str]:
+        """Those that are for this program, and those for none, which it refuses."""
+        return {
+            pattern: device
+            for pattern, device in (self._options.pin or {}).items()
+            if self._has(pattern) or not any(other._has(pattern) for other in self._siblings)
+        }
+
+    def _has(self, pattern: str) -> bool:
+        calls = (node for node in self._traced.graph.graph.nodes if node.op == "call_function")
+        names = [*self._traced.names, *map(name_of, calls)]
+        return any(fnmatch.fnmatchcase(name, pattern) for name in names)
+
+
+class _Result:
+    """What a graph gives at one place."""
+
+    node: torch.fx.Node  # in the trace
+    argument: int | None  # the argument of the trace that it is, by position
+
+    def __init__(self, node: Any, inputs: Sequence[torch.fx.Node]):
+        value = node.meta["val"] if isinstance(node, torch.fx.Node) else node
+        self.is_tensor = isinstance(value, torch.Tensor)
+        self._itself = node in inputs
+        self._value = value
+
+    def value(
+        self,
+        given: Sequence[torch.Tensor],
+        computed: Sequence[torch.Tensor],
+        places: dict[torch.fx.Node, int],
+    ) -> Any:
+        if not self.is_tensor:
+            return self._value
+        if self.argument is None:
+            found = computed[places[self.node]]
+        elif self._itself:
+            return given[self.argument]
+        else:
+            found = given[self.argument].clone()
+        if found.stride() == self._value.stride():
+            return found
+        return torch.empty_strided(found.shape, self._value.stride(), dtype=found.dtype).copy_(
+            found
+        )
+
+
+def _text(traced: Trace, given: Sequence[torch.Tensor], results: list[torch.fx.Node]) -> str:
+    arguments = [
+        Argument(name, init.from_example(to_numpy(value), seed=i + 1), None)
+        for i, (name, value) in enumerate(zip(traced.names, given, strict=True))
+    ]
+    traced.graph.graph.output_node().args = (tuple(results),)
+    traced.graph.recompile()
+    names = [f"result{i}" for i in range(len(results))]
+    return torch_linalg.lower(traced.graph, "graph", arguments, names)[0]
+
+
+def _like(fake: torch.Tensor) -> torch.Tensor:
+    return torch.empty_strided(fake.shape, fake.stride(), dtype=fake.dtype)
+
+
+class _Named(torch.fx.Interpreter):
+    """Runs a graph; what is traced has the module and line of its node."""
+
+    def __init__(self, module: torch.fx.GraphModule, recorder: Recorder, backward: bool):
+        super().__init__(module)
+        self._recorder, self._backward = recorder, backward
+
+    def run_node(self, n: torch.fx.Node) -> Any:
+        with self._recorder.known(origin_in_user_code(n, self._backward)):
+            return super().run_node(n)
+
+
+def origin_in_user_code(node: torch.fx.Node, backward: bool) -> Origin:
+    """The module and line that torch.compile noted for a node."""
+    stack = node.meta.get("nn_module_stack") or node.meta.get("fwd_nn_module_stack") or {}
+    path = list(stack.values())[-1][0] if stack else ""
+    scope = re.sub(r"^L\['\w+'\]\.?", "", path)
+    if backward:
+        scope = f"{BACKWARD}/{scope}" if scope else BACKWARD
+    lines = re.findall(r'File "([^"]+)", line (\d+)', node.meta.get("stack_trace") or "")
+    return Origin(scope, ":".join(lines[-1]) if lines else "unknown")

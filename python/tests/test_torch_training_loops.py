@@ -1,0 +1,423 @@
+# Part of the Baechi project, under the Apache License v2.0 with LLVM Exceptions.
+# See LICENSE for license information.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Ordinary training loops over `torch.compile(model, backend="baechi")` are eager ones."""
+
+import copy
+import dataclasses
+
+import pytest
+
+import torch_support as support
+from torch_support import F, baechi, nn, seeded, torch  # noqa: F401
+
+pytestmark = support.needs_tools
+OPTIONS = {"costs": "roofline", "budget": "0", "machine": "host:2"}
+
+
+def compiled(function, **options):
+    return torch.compile(function, backend="baechi", options={**OPTIONS, **options})
+
+
+def assert_equal_loops(loop, *models, rtol=1e-4, atol=1e-6):
+    """`loop(wrap, *models)` yields values; with `wrap` compiling a module or function and
+    with it doing nothing they are equal, and so are the models' states afterwards."""
+    torch._dynamo.reset()
+    found = []
+    for wrap in (compiled, lambda function: function):
+        own = copy.deepcopy(models)
+        torch.manual_seed(7)
+        values = [copy.deepcopy(value) for value in loop(wrap, *own)]
+        found.append((values, [model.state_dict() for model in own], torch.rand(3)))
+    before = len(baechi.torch.graphs())
+    torch.testing.assert_close(found[0], found[1], rtol=rtol, atol=atol)
+    assert before  # the models were compiled
+
+
+def sgd(*models, lr=0.1, **options):
+    parameters = [p for model in models for p in model.parameters() if p.requires_grad]
+    return torch.optim.SGD(parameters, lr=lr, **options)
+
+
+def mlp():
+    return nn.Sequential(nn.Linear(6, 8), nn.Tanh(), nn.Dropout(0.3), nn.Linear(8, 3))
+
+
+def batches(count, rows=5, width=6, classes=3):
+    made = torch.Generator().manual_seed(3)
+    for _ in range(count):
+        x = torch.randn(rows, width, generator=made)
+        yield x, torch.randint(0, classes, (rows,), generator=made)
+
+
+def test_batch_normalization_and_dropout():
+    model = nn.Sequential(
+        nn.Conv2d(3, 4, 3, stride=2, bias=False),
+        nn.BatchNorm2d(4),
+        nn.ReLU(),
+        nn.MaxPool2d(2),
+        nn.Flatten(),
+        nn.Dropout(0.5),
+        nn.Linear(16, 3),
+    )
+
+    def loop(wrap, model):
+        net = wrap(model)
+        optimizer = torch.optim.AdamW(model.parameters(), 1e-2)
+        for i in range(4):
+            loss = F.cross_entropy(net(torch.randn(4, 3, 10, 10)), torch.tensor([0, 1, 2, i % 3]))
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+            yield loss.item()
+        model.eval()
+        yield net(torch.ones(2, 3, 10, 10)).detach()
+
+    assert_equal_loops(loop, model)
+
+
+def test_clipping_accumulation_schedule_and_weight_decay():
+    def loop(wrap, model):
+        net, optimizer = wrap(model), sgd(model, momentum=0.9, weight_decay=0.01)
+        schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, 4)
+        for i, (x, y) in enumerate(batches(6)):
+            loss = F.cross_entropy(net(x), y) / 2
+            loss.backward()
+            yield loss.item()
+            if i % 2:
+                yield nn.utils.clip_grad_norm_(model.parameters(), 0.2).item()
+                optimizer.step()
+                optimizer.zero_grad()
+                schedule.step()
+
+    assert_equal_loops(loop, mlp())
+
+
+def test_hooks_frozen_parts_and_data_writes():
+    def loop(wrap, model):
+        model[0].weight.requires_grad_(False)
+        seen = []
+        model[3].weight.register_hook(lambda grad: grad * 0.5)
+        model[0].bias.register_post_accumulate_grad_hook(lambda p: seen.append(p.grad.sum()))
+        net, optimizer = wrap(model), sgd(model)
+        for x, y in batches(4):
+            loss = F.cross_entropy(net(x), y) + 0.1 * model[3].weight.square().sum()
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+            for parameter in model.parameters():
+                parameter.data.clamp_(-0.2, 0.2)  # shows in no version counter
+            model[0].weight.detach().numpy()[0] += 0.01
+            yield loss.item()
+            yield model[0].weight.grad is None
+        yield seen
+
+    assert_equal_loops(loop, mlp())
+
+
+def test_moving_average_and_eager_calls():
+    def loop(wrap, model, average):
+        net, smooth, optimizer = wrap(model), wrap(average), sgd(model)
+        for x, y in batches(3):
+            loss = F.cross_entropy(net(x), y) + F.cross_entropy(model(x), y)
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+            for old, new in zip(average.parameters(), model.parameters(), strict=True):
+                old.data.mul_(0.9).add_(new.data, alpha=0.1)
+            with torch.no_grad():
+                yield smooth(x)
+
+    assert_equal_loops(loop, mlp(), mlp().eval())
+
+
+def test_adversarial_pair():
+    def loop(wrap, made, judge):
+        make, score = wrap(made), wrap(judge)
+        first, second = sgd(made), torch.optim.RMSprop(judge.parameters(), 1e-3)
+        for x, _ in batches(3, width=4):
+            fake = make(torch.randn(5, 2))
+            critic = score(fake.detach()).mean() - score(x).mean()
+            second.zero_grad()
+            critic.backward()
+            second.step()
+            for parameter in judge.parameters():
+                parameter.data.clamp_(-0.05, 0.05)
+            loss = -score(make(torch.randn(5, 2))).mean()
+            first.zero_grad()
+            loss.backward()
+            first.step()
+            yield critic.item(), loss.item()
+
+    made = nn.Sequential(nn.Linear(2, 8), nn.LeakyReLU(0.2), nn.Linear(8, 4))
+    judge = nn.Sequential(nn.Linear(4, 8), nn.LeakyReLU(0.2), nn.Linear(8, 1))
+    assert_equal_loops(loop, made, judge)
+
+
+@dataclasses.dataclass
+class Output:
+    loss: torch.Tensor
+    parts: dict
+
+
+class Structured(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.inner = nn.Linear(6, 3)
+        self.register_buffer("calls", torch.zeros((), dtype=torch.int64))
+
+    def forward(self, x, target, scale=1.0, masked=None):
+        self.calls += 1
+        scores = self.inner(x) * scale
+        if masked is not None:
+            scores = scores.masked_fill(masked, -1.0)
+        loss = F.cross_entropy(scores, target)
+        return Output(loss, {"scores": scores, "again": scores, "rows": x.shape[0], "x": x})
+
+
+def test_structures_shapes_numbers_and_masks():
+    def loop(wrap, model):
+        net, optimizer = wrap(model), sgd(model)
+        for i, rows in enumerate((5, 4, 4, 7)):
+            x, y = next(batches(1, rows))
+            output = net(x, y, scale=1.0 + i, masked=x[:, :3] > 1 if i % 2 else None)
+            assert output.parts["x"] is x and output.parts["rows"] == rows
+            optimizer.zero_grad()
+            (output.loss + output.parts["again"].mean()).backward()
+            optimizer.step()
+            yield output.loss.detach(), output.parts["scores"].detach(), model.calls
+
+    assert_equal_loops(loop, Structured())
+
+
+class Attention(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.embedding = nn.Embedding(11, 8)
+        layer = nn.TransformerEncoderLayer(8, 2, 16, dropout=0.0, batch_first=True)
+        self.encoder = nn.TransformerEncoder(layer, 2, enable_nested_tensor=False)
+        self.head = nn.Linear(8, 11)
+
+    def forward(self, tokens, padding):
+        size = tokens.shape[1]
+        causal = torch.triu(torch.ones(size, size, dtype=torch.bool), 1)
+        hidden = self.encoder(self.embedding(tokens), causal, src_key_padding_mask=padding)
+        return self.head(hidden)
+
+
+def test_transformer_with_masks():
+    def loop(wrap, model):
+        net, optimizer = wrap(model), sgd(model)
+        for _ in range(3):
+            tokens = torch.randint(0, 11, (2, 6))
+            padding = torch.arange(6) >= torch.tensor([[6], [4]])
+            scores = net(tokens, padding)
+            loss = F.cross_entropy(scores.flatten(0, 1), tokens.flatten(), ignore_index=0)
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+            yield loss.item()
+
+    assert_equal_loops(loop, Attention())
+
+
+class Checkpointed(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.parts = nn.ModuleList(mlp() for _ in range(2))
+
+    def forward(self, x):
+        for part in self.parts:
+            x = F.pad(torch.utils.checkpoint.checkpoint(part, x, use_reentrant=False), (0, 3))
+        return x[:, :3]
+
+
+def test_checkpoints():
+    def loop(wrap, model):
+        net, optimizer = wrap(model), sgd(model)
+        for x, y in batches(3):
+            loss = F.cross_entropy(net(x), y)
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+            yield loss.item()
+
+    assert_equal_loops(loop, Checkpointed())
+
+
+def test_recurrent_network_and_state_across_calls():
+    class Cell(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.cell = nn.LSTMCell(6, 4)
+            self.head = nn.Linear(4, 3)
+
+        def forward(self, x, state):
+            hidden, kept = self.cell(x, state)
+            return self.head(hidden), (hidden, kept)
+
+    def loop(wrap, model):
+        net, optimizer = wrap(model), sgd(model)
+        state, loss = (torch.zeros(5, 4), torch.zeros(5, 4)), 0.0
+        for x, y in batches(4):  # one backward pass through all
+            scores, state = net(x, state)
+            loss = loss + F.cross_entropy(scores, y)
+        loss.backward(retain_graph=True)
+        yield loss.item(), model.cell.weight_hh.grad.clone()
+        loss.backward()
+        optimizer.step()
+        yield model.cell.weight_hh.grad
+
+    assert_equal_loops(loop, Cell())
+
+
+def test_inputs_with_gradients_layouts_and_views():
+    def loop(wrap, model):
+        net = wrap(model)
+        for make in (
+            lambda: torch.randn(6, 5).t(),
+            lambda: torch.randn(10, 6)[::2],
+            lambda: torch.randn(1, 6).expand(5, 6),
+        ):
+            x = make().detach().requires_grad_()
+            net(x).sin().sum().backward()
+            yield x.grad
+        yield [p.grad for p in model.parameters()]
+
+    assert_equal_loops(loop, nn.Sequential(nn.Linear(6, 3), nn.Tanh()))
+
+
+def test_changes_in_place_views_and_shared_memory():
+    def function(x, y, w):
+        x.mul_(2)
+        x[0] = w.sum()
+        y += 1
+        return x[:, 1:], x.t(), w.clone(), w.view(-1), w.detach(), y, (x * w), w
+
+    def loop(wrap):
+        net = wrap(function)
+        for _ in range(2):
+            x, y, w = torch.randn(3, 3), torch.ones(3, dtype=torch.int64), torch.randn(3, 3)
+            found = net(x, y, w)
+            found[0].add_(1)  # seen in x, and in x.t()
+            found[2].zero_()  # not in w
+            found[3].mul_(3)  # in w
+            yield x, y, w, *found
+        x = torch.randn(3, 3)
+        yield net(x, torch.ones(3, dtype=torch.int64), x)  # one tensor as two inputs
+        w = torch.randn(3, 3, requires_grad=True)
+        found = net(torch.randn(3, 3), torch.ones(3, dtype=torch.int64), w)
+        (found[0].sum() + found[6].sin().sum() + found[3].sum()).backward()
+        yield w.grad
+
+    assert_equal_loops(loop)
+
+
+def test_autocast_is_what_it_is_at_the_call():
+    class Mixed(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.first, self.second = nn.Linear(6, 8), nn.Linear(8, 3)
+
+        def forward(self, x):
+            x = self.first(x)
+            with torch.autocast("cpu", enabled=False):
+                return self.second(x.float())
+
+    def loop(wrap, model):
+        net, optimizer = wrap(model), sgd(model)
+        for i, (x, y) in enumerate(batches(4)):
+            with torch.autocast("cpu", torch.bfloat16, enabled=i % 2 == 0):
+                scores = net(x)
+                yield scores.dtype == torch.bfloat16
+                loss = F.cross_entropy(scores, y)
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+            yield loss.item()
+
+    assert_equal_loops(loop, Mixed(), rtol=1e-3, atol=1e-4)
+
+
+def test_modes_without_gradients():
+    def loop(wrap, model):
+        net = wrap(model.eval())
+        x = torch.randn(5, 6)
+        with torch.no_grad():
+            yield net(x), net(x).requires_grad
+        with torch.inference_mode():
+            yield net(x).clone()
+        out = net(x)
+        yield out.requires_grad
+        out.sum().backward()
+        yield [p.grad for p in model.parameters()]
+
+    assert_equal_loops(loop, mlp())
+
+
+def test_graph_breaks():
+    class Broken(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.first, self.second = nn.Linear(6, 6), nn.Linear(6, 3)
+
+        def forward(self, x):
+            x = self.first(x)
+            if x.sum() > 0:
+                x = x * 2
+            return self.second(x)
+
+    def loop(wrap, model):
+        net, optimizer = wrap(model), sgd(model)
+        for x, y in batches(4):
+            loss = F.cross_entropy(net(x), y)
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+            yield loss.item()
+
+    assert_equal_loops(loop, Broken())
+
+
+def test_the_backward_pass_tells_of_itself():
+    torch._dynamo.reset()
+    model = mlp()
+    net = compiled(model, pin={"3*": "host1"})
+    x, y = next(batches(1))
+    F.cross_entropy(net(x), y).backward()
+    graph = baechi.torch.graphs()[-1]
+    assert graph.placement["3.weight"] == graph.placement["3/mm"] == "host1"
+    assert "predicted" in graph.backward.report()
+    assert any(name.startswith("backward/3/") for name in graph.backward.placement)
+    with torch.no_grad():
+        net(x)
+    assert baechi.torch.graphs()[-1].backward is None
+
+
+def test_gradient_penalty():
+    def penalty(critic, real, fake):
+        mixed = (0.3 * real + 0.7 * fake).detach().requires_grad_()
+        (gradient,) = torch.autograd.grad(critic(mixed).sum(), mixed, create_graph=True)
+        return critic(fake).mean() - critic(real).mean() + (gradient.norm(2, 1) - 1).square().mean()
+
+    def loop(wrap, critic):
+        loss, optimizer = wrap(penalty), sgd(critic)
+        for x, _ in batches(3):
+            value = loss(critic, x, x.flip(0) * 2)
+            optimizer.zero_grad()
+            value.backward()
+            optimizer.step()
+            yield value.item()
+
+    with torch._dynamo.config.patch(trace_autograd_ops=True):
+        critic = nn.Sequential(nn.Linear(6, 8), nn.LeakyReLU(0.2), nn.Linear(8, 1))
+        assert_equal_loops(loop, critic)
+
+
+def test_a_second_derivative_of_a_compiled_model_is_refused():
+    torch._dynamo.reset()
+    critic = nn.Sequential(nn.Linear(6, 8), nn.Tanh(), nn.Linear(8, 1))
+    x = torch.randn(4, 6, requires_grad=True)
+    (gradient,) = torch.autograd.grad(compiled(critic)(x).sum(), x, create_graph=True)
+    with pytest.raises(RuntimeError, match="double backward"):
+        gradient.square().sum().backward()
