@@ -125,6 +125,7 @@ GROUPS = {
         (lambda x: (jnp.tile(x, (2, 3)), jnp.repeat(x, 3, axis=1), jnp.roll(x, 2, axis=1)), (X,)),
         (lambda x: (jnp.split(x, 3, axis=1), x[None, :, None], x.reshape(3, -1)), (X,)),
         (lambda x: lax.pad(x, 0.5, ((-1, 2, 1), (-2, -1, 2))), (X,)),
+        (lambda x: (lax.pad(x[:1], 0.5, ((-1, 3, 1), (0, 0, 0))), x[1:3, :1]), (X,)),
         (lambda x: jax.image.resize(x, (2, 16, 18, 3), "bilinear"), (IMAGE,)),
         (lambda x: jax.image.resize(x, (2, 5, 4, 3), "nearest"), (IMAGE,)),
     ],

@@ -99,8 +99,31 @@ def _slice(operation):
 
 
 def _pad(operation):
-    """Around nothing there is only the padding."""
-    return [_filled(operation, 0, 1)] if _is_empty(operation.operands[0]) else None
+    """Around nothing there is only the padding. Edges that are cut (negative padding) are
+    a slice of what is padded otherwise: the lowering takes them off the operand alone,
+    which may have nothing there but the padding inside."""
+    if _is_empty(operation.operands[0]):
+        return [_filled(operation, 0, 1)]
+    low, high, inside = (
+        list(ir.DenseI64ArrayAttr(operation.attributes[name]))
+        for name in ("edge_padding_low", "edge_padding_high", "interior_padding")
+    )
+    result_type = ir.RankedTensorType(operation.results[0].type)
+    if min([*low, *high], default=0) >= 0:
+        return None
+    if 0 in result_type.shape:
+        return ir.Operation.create("tensor.empty", results=[result_type]).results
+    begin, end = [max(-n, 0) for n in low], [max(-n, 0) for n in high]
+    whole = [n + a + b for n, a, b in zip(result_type.shape, begin, end, strict=True)]
+    padded = stablehlo.PadOp(
+        *operation.operands,
+        [max(n, 0) for n in low],
+        [max(n, 0) for n in high],
+        inside,
+        results=[ir.RankedTensorType.get(whole, result_type.element_type)],
+    )
+    limits = [n - b for n, b in zip(whole, end, strict=True)]
+    return [stablehlo.SliceOp(padded.result, begin, limits, [1] * len(whole)).result]
 
 
 def _reduce(operation):
