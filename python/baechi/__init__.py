@@ -10,6 +10,7 @@ import pathlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from baechi.checking.options import CheckError as CheckError
     from baechi.evaluator import Evaluation as Evaluation
     from baechi.evaluator import Evaluations as Evaluations
     from baechi.evaluator import Evaluator as Evaluator
@@ -48,6 +49,7 @@ __path__ = [*__path__, *_builds()]
 # numpy does not keep the others from working.
 _PUBLIC = {
     "baechi.jitted": ["jit"],
+    "baechi.checking.options": ["CheckError"],
     "baechi.placing": ["Comparison", "compare", "judge", "place", "placers"],
     "baechi.placement": ["Placement"],
     "baechi.modules": ["graph_of"],

@@ -5,11 +5,15 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import inspect
 import os
+import pathlib
+import tempfile
 import threading
 import types
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Generic, NamedTuple, ParamSpec, TypedDict, TypeVar, Unpack, overload
 
@@ -18,11 +22,14 @@ import numpy as np
 
 from baechi import random_keys, resident_jax
 from baechi.bound import Bound, Chosen, bind, choose
+from baechi.checking.jax_steps import JaxCheck
+from baechi.checking.options import Check, CheckOptions, Tolerance
 from baechi.compiled import Compiled, as_key
 from baechi.importer.jax import ImportedStep, import_step
 from baechi.importer.signature import is_weak
 from baechi.program import CompileOptions, Program
 from baechi.resident import ResidentArray, Residents
+from baechi.tools import CompileError
 
 resident_jax.register(ResidentArray)
 
@@ -45,6 +52,8 @@ class _Options(TypedDict, total=False):
     profile: str | os.PathLike[str] | None
     costs: str
     cuda_math: str
+    check: Check
+    check_tolerance: Tolerance
 
 
 @overload
@@ -72,6 +81,8 @@ def jit(
     profile: str | os.PathLike[str] | None = None,
     costs: str = "measured",
     cuda_math: str = "fp32",
+    check: Check = None,
+    check_tolerance: Tolerance = None,
 ) -> Any:
     """Compiles `step` for the devices of `machine`; usable as a decorator.
 
@@ -91,11 +102,16 @@ def jit(
     costs: `measured`, or `roofline` to measure nothing.
     cuda_math: what GPUs may round the factors of products to: `fp32` (nothing),
         `tf32`, `bf16` or `fp16`; sums are in single precision.
+    check: `"first"`, each program's first call, or N, that call and every Nth after it,
+        is compared with `jax.jit` of the same function (docs/checking.md).
+    check_tolerance: what may differ, as a part of a result's largest element, for all
+        types or for each: `{"float32": 1e-4}`. Integers are equal.
 
     Arguments and results are any pytrees of arrays. A call with other shapes,
     types or static values compiles again. Raises ImportFailure (an operation
     that cannot be imported, with its source line), CompileError (no placement
-    fits, a bad option) and StepError (a step that failed).
+    fits, a bad option), StepError (a step that failed) and CheckError (a checked call
+    whose results are not `jax.jit`'s, with the first operation that differs).
     """
     if step is None:
         same = {key: value for key, value in locals().items() if key != "step"}
@@ -108,7 +124,8 @@ def jit(
     options = CompileOptions(machine, placer, budget, pin, placement, profile, costs, cuda_math)
     donated = choose(step, donate_argnums, donate_argnames, "donate")
     static = choose(step, static_argnums, static_argnames, "static")
-    return Jitted(step, donated, static, options)
+    checks = CheckOptions(check, check_tolerance, cuda_math)
+    return Jitted(step, donated, static, options, checks)
 
 
 class _Call(NamedTuple):
@@ -132,11 +149,12 @@ class Jitted(Compiled["_Program"], Generic[P, R]):
         donated: Chosen,
         static: Chosen,
         options: CompileOptions,
+        checks: CheckOptions | None = None,
     ):
         super().__init__()
         functools.update_wrapper(self, step)
         self._step = step
-        self._options = options
+        self._options, self._checks = options, checks or CheckOptions()
         self._donated, self._static = donated, static
         self._programs: dict[Any, _Program] = {}
 
@@ -148,8 +166,15 @@ class Jitted(Compiled["_Program"], Generic[P, R]):
         with self._whole_call(lambda: call.key in self._programs):
             if call.key not in self._programs:
                 self._programs[call.key] = self._compile(call)
-            self._latest = self._programs[call.key]
-            return self._latest.run(call.leaves)
+            program = self._latest = self._programs[call.key]
+            due = self._checks.is_due(program.calls)
+            check = JaxCheck(self._flat(call), call.leaves, self._checks) if due else None
+            result = program.run(call.leaves)
+            if check is not None:
+                alone = functools.partial(self._alone, program)
+                names = program.imported.signature.results
+                check.compare(jax.tree.leaves(result), names, alone)
+            return result
 
     def __get__(self, instance: Any, owner: type | None = None) -> Any:
         """A method of a class, whose `self` is the first argument."""
@@ -191,6 +216,29 @@ class Jitted(Compiled["_Program"], Generic[P, R]):
         imported = import_step(plain, arguments, call.donated, name=_identifier(self._step))
         return imported, plain.returned
 
+    def _flat(self, call: _Call) -> Callable[..., list[Any]]:
+        """The step of a call's leaves, with flat results."""
+        step = call.arguments.positional(self._step)
+        step = _with_static(step, call.static) if call.static else step
+        plain = random_keys.PlainStep(step, call.generators)
+        return lambda *leaves: jax.tree.leaves(plain(*jax.tree.unflatten(call.tree, leaves)))
+
+    def _alone(
+        self, program: _Program, part: Callable[..., Any], leaves: Sequence[Any]
+    ) -> list[Any]:
+        """Runs a part of a step, where the program's operators are if it has any by name."""
+        none = Chosen(frozenset(), frozenset())
+        options = dataclasses.replace(self._options, pin=None, placement=None, budget="0")
+        with tempfile.TemporaryDirectory(prefix="baechi-jit-") as folder, warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # the placement is of more than the part
+            placement = pathlib.Path(folder) / "placement.json"
+            placement.write_text(program.placement_file())
+            placed = dataclasses.replace(options, placement=placement)
+            try:
+                return jax.tree.leaves(Jitted(part, none, none, placed)(*leaves))
+            except CompileError:
+                return jax.tree.leaves(Jitted(part, none, none, options)(*leaves))
+
     def _compile(self, call: _Call) -> _Program:
         return _Program(*self._import(call), self._options, self._turn)
 
@@ -208,8 +256,10 @@ class _Program(Program):
         super().__init__(imported.text, options)
         self.imported, self._generators = imported, generators
         self._residents = Residents(self.library, turn)
+        self.calls = 0
 
     def run(self, leaves: list[Any]) -> Any:
+        self.calls += 1
         signature = self.imported.signature
         updated = {
             i: a.updated_by for i, a in enumerate(signature.arguments) if a.updated_by is not None

@@ -16,6 +16,10 @@ from baechi.native import _placement
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 CHECKED = [
+    "checking/bisect_jax",
+    "checking/compare",
+    "checking/jax_steps",
+    "checking/options",
     "compiled",
     "evaluator",
     "jitted",

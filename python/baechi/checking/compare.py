@@ -1,0 +1,93 @@
+# Part of the Baechi project, under the Apache License v2.0 with LLVM Exceptions.
+# See LICENSE for license information.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Whether two results are equal but for rounding."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from baechi.checking.options import CheckOptions, is_floating
+
+# The framework's own results, of arguments that are changed in their last bits.
+Disturbed = Callable[[], Sequence[Sequence[np.ndarray]]]
+
+# A result may differ by so many times what rounding its arguments changes.
+_OF_ROUNDING = 10.0
+
+
+@dataclasses.dataclass(frozen=True)
+class Difference:
+    """The first result that differs. error, allowed: parts of the largest element."""
+
+    index: int
+    error: float
+    allowed: float
+    text: str  # "0.5 where jax.jit has 1.0 at [2, 3]; ..."
+
+
+def first_difference(
+    ours: Sequence[np.ndarray],
+    theirs: Sequence[np.ndarray],
+    options: CheckOptions,
+    reference: str,
+    disturbed: Disturbed,
+) -> Difference | None:
+    """Compares results in their order; reference: what `theirs` is called.
+
+    A number's error is measured against the largest element of the result. Where that is
+    beyond the tolerance, the step may be badly conditioned (ReLU's corners, Adam's first
+    division of a gradient by its own size): then it may also be ten times what `disturbed`
+    arguments change.
+    """
+    others: Sequence[Sequence[np.ndarray]] | None = None
+    for index, (mine, their) in enumerate(zip(ours, theirs, strict=True)):
+        tolerance = options.of(their.dtype)
+        if (mine.shape, mine.dtype) != (their.shape, their.dtype):
+            kinds = [f"{a.dtype} of shape {a.shape}" for a in (mine, their)]
+            text = f"{kinds[0]} where {reference} has {kinds[1]}"
+            return Difference(index, math.inf, tolerance, text)
+        error, at = _error(mine, their)
+        if error <= tolerance:
+            continue
+        if others is None:
+            others = disturbed()
+        sensitive = max((_error(other[index], their)[0] for other in others), default=0.0)
+        allowed = tolerance + _OF_ROUNDING * sensitive
+        if error <= allowed:
+            continue
+        place = f" at [{', '.join(map(str, at))}]" if at else ""
+        text = f"{mine[at]} where {reference} has {their[at]}{place}"
+        if is_floating(their.dtype) and math.isfinite(error):
+            text += f"; off by {error:.1e} of the largest element, {allowed:.1e} is allowed"
+        return Difference(index, error, allowed, text)
+    return None
+
+
+def _error(mine: np.ndarray, their: np.ndarray) -> tuple[float, tuple[int, ...]]:
+    """The largest difference as a part of the largest finite element, and where it is.
+    Infinite where one is not finite and the other is another, or where integers differ."""
+    if not their.size:
+        return 0.0, ()
+    if not is_floating(their.dtype):
+        wrong = mine != their
+        return (math.inf if wrong.any() else 0.0), _place(wrong)
+    a, b = mine.astype(np.float64), their.astype(np.float64)
+    with np.errstate(invalid="ignore"):
+        same = (a == b) | (np.isnan(a) & np.isnan(b))
+        unlike = ~same & ~(np.isfinite(a) & np.isfinite(b))
+        if unlike.any():
+            return math.inf, _place(unlike)
+        distance = np.where(same, 0.0, np.abs(a - b))
+    largest = np.abs(b[np.isfinite(b)]).max(initial=0.0)
+    # Where all is zero but for rounding, of the smallest number that is exact to its last bit.
+    scale = max(float(largest), float(np.finfo(np.float32).tiny))
+    return float(distance.max()) / scale, _place(distance)
+
+
+def _place(values: np.ndarray) -> tuple[int, ...]:
+    return tuple(int(i) for i in np.unravel_index(int(values.argmax()), values.shape))
