@@ -120,6 +120,8 @@ def test_errors():
             compile_model(model, machines="host:2")(x)
         with pytest.raises(Exception, match="weights='new': known are 'newest' and 'held'"):
             compile_model(model, weights="new")(x)
+        with pytest.raises(baechi.torch.CompileError, match="^error: no placement can fit"):
+            compile_model(model, machine="host:2@1KiB")(x)
         with pytest.raises(baechi.torch.CompileError, match=r"no operator is called 'third\*'"):
             compile_model(model, machine="host:2", pin={"third*": "host1"})(x)
 

@@ -163,3 +163,122 @@ def test_errors():
         baechi.torch.device_map(model, sample, {0: "much"})
     with pytest.raises(ValueError, match="known are"):
         baechi.torch.device_map(model, sample, costs="guessed")
+
+
+class Block(nn.Module):
+    def __init__(self, width):
+        super().__init__()
+        self.norm, self.up, self.down = (
+            nn.LayerNorm(width),
+            nn.Linear(width, width),
+            nn.Linear(width, width),
+        )
+
+    def forward(self, x, mask, angles):
+        return x + self.down(torch.relu(self.up(self.norm(x) * angles))) * mask
+
+
+class Angles(nn.Module):
+    def __init__(self, width):
+        super().__init__()
+        self.register_buffer("rates", torch.rand(width))
+
+    def forward(self, positions):
+        return torch.cos(positions.unsqueeze(-1) * self.rates)
+
+
+class Decoder(nn.Module):
+    """As GPT-2 and Llama are written: embeddings, a mask and a loop in one forward."""
+
+    def __init__(self, width, layers):
+        super().__init__()
+        self.tokens, self.positions = nn.Embedding(100, width), nn.Embedding(32, width)
+        self.angles = Angles(width)
+        self.layers = nn.ModuleList(Block(width) for _ in range(layers))
+        self.norm = nn.LayerNorm(width)
+
+    def forward(self, ids, mask=None):
+        places = torch.arange(ids.shape[1])
+        mask = torch.ones_like(ids) if mask is None else mask
+        keep = (mask * (mask > 0)).unsqueeze(-1).float()
+        x = self.tokens(ids) + self.positions(places)
+        angles = self.angles(places)
+        for layer in self.layers:
+            x = layer(x, keep, angles)
+        return self.norm(x)
+
+
+class LanguageModel(nn.Module):
+    def __init__(self, width=64, layers=6, tied=True):
+        super().__init__()
+        self.decoder = Decoder(width, layers)
+        self.head = nn.Linear(width, 100, bias=False)
+        if tied:
+            self.head.weight = self.decoder.tokens.weight
+
+    def forward(self, ids, mask=None):
+        return self.head(self.decoder(ids, mask))
+
+
+def run_dispatched(make, found, *sample):
+    """Runs a model whose modules are on devices as in a map, and whose inputs are moved where
+    such a module is entered (as accelerate does), without memory behind the devices. PyTorch
+    refuses operations on two devices."""
+    from torch._subclasses import FakeTensorMode
+
+    def to(values, device):
+        move = lambda x: x.to(device) if isinstance(x, torch.Tensor) else x  # noqa: E731
+        return torch.utils._pytree.tree_map(move, values)
+
+    def moved(x, device):
+        return None if x is None else nn.Parameter(x.detach().to(device), requires_grad=False)
+
+    with FakeTensorMode(allow_non_fake_inputs=True), torch.no_grad():
+        model = make()
+        modules = dict(model.named_modules())
+        for path, number in found.items():
+            module, device = modules[path], f"cuda:{number}"
+            for part in module.modules():
+                for held in (part._parameters, part._buffers):
+                    held.update({name: moved(x, device) for name, x in held.items()})
+            module.register_forward_pre_hook(
+                lambda _, args, kwargs, device=device: (to(args, device), to(kwargs, device)),
+                with_kwargs=True,
+            )
+        first = f"cuda:{next(iter(found.values()))}"
+        return model(*(torch.empty_like(x, device=first) for x in sample))
+
+
+@pytest.mark.parametrize("tied", [True, False])
+def test_decoders_are_split_where_their_own_forward_combines(tied):
+    def make():
+        return LanguageModel(tied=tied).eval()
+
+    sample = torch.zeros(2, 16, dtype=torch.int64), torch.ones(2, 16, dtype=torch.int64)
+    model = make()
+    half = size(model) * 6 // 10 + 60_000
+    found = baechi.torch.device_map(model, sample, {0: half, 1: half})
+    assert set(found.values()) == {0, 1}
+    assert device_of(found, "decoder.tokens") == device_of(found, "decoder.positions")
+    # Residual blocks stay whole, the decoder does not.
+    assert "decoder" not in found and all(path.count(".") <= 2 for path in found)
+    if tied:
+        assert device_of(found, "head") == device_of(found, "decoder.tokens")
+    assert run_dispatched(make, found, *sample).shape == (2, 16, 100)
+    torn = found | {"decoder.positions": 1 - device_of(found, "decoder.tokens")}
+    with pytest.raises(RuntimeError, match="device"):
+        run_dispatched(make, torn, *sample)
+
+
+def test_wrong_samples_and_classes():
+    model = LanguageModel()
+    with pytest.raises(ValueError, match="no module of class 'Blok': did you mean 'Block'"):
+        ids = torch.zeros(2, 16, dtype=torch.int64)
+        baechi.torch.device_map(model, ids, {0: "1GB"}, no_split=["Blok"])
+    with pytest.raises(TypeError, match=r"write no_split=\['Block'\]"):
+        baechi.torch.device_map(model, ids, {0: "1GB"}, no_split="Block")
+    with pytest.raises(
+        baechi.torch.ImportFailure,
+        match=r"'decoder.tokens' looks up rows by numbers of float32: .*ids\.long",
+    ):
+        baechi.torch.device_map(model, torch.zeros(2, 16), {0: "1GB"})

@@ -30,7 +30,7 @@ def lower(
 
     Raises UnsupportedOperations with all operations that have no lowering.
     """
-    text, problems = _torch_module(graph)
+    text, problems = _torch_module(graph, [argument.name for argument in arguments])
     if not problems:
         (lowered,) = torch_passes.lower([text])
         text, problems = lowered.text, lowered.problems
@@ -42,15 +42,21 @@ def lower(
         module = ir.Module.parse(text)
         annotate(ir, module, name, arguments, results)
         count = name_operations(ir, module, functools.partial(torch_passes.location_name, ir))
+        # What is said of the whole step is of no operation or argument.
+        for function in module.body.operations:
+            function.operation.location = ir.Location.unknown()
         return module.operation.get_asm(enable_debug_info=True), count
 
 
-def _torch_module(graph: torch.fx.GraphModule) -> tuple[str, list[str]]:
-    """The graph in torch-mlir's dialect, or why it cannot be written so."""
+def _torch_module(graph: torch.fx.GraphModule, names: Sequence[str] = ()) -> tuple[str, list[str]]:
+    """The graph in torch-mlir's dialect, or why it cannot be written so. names: of its
+    arguments."""
     context = ir.Context()
     torch_dialect.register_dialect(context)
     importer = FxImporter(context=context)
     importer._cc = _Named(context, py_attr_tracker=importer._py_attr_tracker)
+    placeholders = [node for node in graph.graph.nodes if node.op == "placeholder"]
+    importer._cc.arguments = dict(zip(placeholders, names))
     try:
         importer.import_stateless_graph(graph.graph)
     except (NotImplementedError, ir.MLIRError, RuntimeError, TypeError, KeyError) as error:
@@ -59,10 +65,12 @@ def _torch_module(graph: torch.fx.GraphModule) -> tuple[str, list[str]]:
 
 
 class _Named(ContextCache):
-    """Gives operations the locations that are their names."""
+    """Gives operations and arguments the locations that are their names."""
+
+    arguments: dict[torch.fx.Node, str]
 
     def get_node_location(self, node: torch.fx.Node) -> ir.Location:
-        return ir.Location.name(name_of(node), context=self._c)
+        return ir.Location.name(self.arguments.get(node) or name_of(node), context=self._c)
 
 
 def unsupported(graph: torch.fx.GraphModule) -> list[Unsupported]:

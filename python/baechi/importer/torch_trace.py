@@ -135,7 +135,7 @@ def trace(
     # autograd's functions, but in the graph of the first pass neither is left.
     with lowerable_operations(), recorder.recording(), explained_errors():
         mutating, unseen = _followed(function, arguments, refusals)
-        _check_products(mutating.graph)
+        check_operands(mutating.graph)
         # What `functionalize` is not given it leaves with its mutations.
         constants = _lift_constants(mutating)
         recorded = _Recorded(mutating, recorder, refusals)
@@ -250,7 +250,7 @@ def lowerable_operations() -> Iterator[None]:
     """Attention and LSTM as plain operations instead of fused ones, and batch
     normalization with its new statistics."""
     kernels = sdpa_kernel(SDPBackend.MATH), enable_python_dispatcher(), _PlainForms()
-    models = _compiling(), _kept_tensors()
+    models = compiling(), _kept_tensors()
     with kernels[0], kernels[1], kernels[2], models[0], models[1], warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of what the flags are that are set back
         with torch.backends.mkldnn.flags(enabled=False):
@@ -258,7 +258,7 @@ def lowerable_operations() -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def _compiling() -> Iterator[None]:
+def compiling() -> Iterator[None]:
     """`torch.compiler.is_compiling()`, as for `torch.export`: models look at values (is
     there padding?) only where it is false."""
     before = torch.compiler._is_compiling_flag
@@ -334,8 +334,8 @@ def _attention(
     return torch.softmax(scores, -1) @ value
 
 
-def _check_products(graph: torch.fx.Graph) -> None:
-    """Of operands of two types PyTorch says so when it computes, not when it is traced."""
+def check_operands(graph: torch.fx.Graph) -> None:
+    """Of types that PyTorch refuses when it computes, not when it is traced."""
     for node in graph.nodes:
         values = [each.meta.get("val") for each in node.all_input_nodes]
         dtypes = dict.fromkeys(x.dtype for x in values if isinstance(x, torch.Tensor))
@@ -345,6 +345,13 @@ def _check_products(graph: torch.fx.Graph) -> None:
                 f"{origin_of(node).source}: {node.target} in '{name_of(node)}' has operands of "
                 f"{found}: give the model's inputs and its parameters one dtype (x.float())"
             )
+        if node.target is aten.embedding.default:
+            dtype = node.args[1].meta["val"].dtype
+            if dtype not in (torch.int64, torch.int32):
+                raise ImportFailure(
+                    f"{origin_of(node).source}: '{origin_of(node).scope}' looks up rows by "
+                    f"numbers of {str(dtype).removeprefix('torch.')}: hand in int64 (ids.long())"
+                )
 
 
 def _check_shapes(graph: torch.fx.Graph) -> None:

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import dataclasses
+import difflib
 import operator
 import statistics
 import time
@@ -22,6 +23,7 @@ from torch.utils.flop_counter import flop_registry
 import baechi
 from baechi.importer.torch_names import Recorder, origin_of
 from baechi.importer.torch_refusals import explained_errors
+from baechi.importer.torch_trace import check_operands, compiling
 
 # Repetitions of an operator that is measured.
 _RUNS = 3
@@ -57,10 +59,11 @@ class ModuleGraphBuilder:
     """Traces `model(*args, **kwargs)` and makes the graph of it.
 
     A unit is the largest module that must stay whole: one of `no_split`, one
-    with parameters of its own, or one that combines several tensors itself (a
-    residual block), as tools that follow a map move tensors only where a module
-    is entered. What the model itself combines must be together, too. A unit's
-    call is one operator: others see its results when it is over.
+    with parameters of its own, or one that combines what it makes with what it is
+    given (a residual block), as tools that follow a map move tensors only where a
+    module is entered. What a module around units combines (two embeddings) must be
+    together, as must what has one parameter. A unit's call is one operator: others
+    see its results when it is over.
     """
 
     def __init__(
@@ -71,7 +74,7 @@ class ModuleGraphBuilder:
         no_split: Collection[str] = (),
     ):
         self.model = model
-        self._no_split = set(no_split)
+        self._no_split = _known_classes(model, no_split)
         self._tensors = {**dict(model.named_parameters()), **dict(model.named_buffers())}
         self._trace(args, kwargs)
         self._whole = self._whole_modules()
@@ -119,7 +122,20 @@ class ModuleGraphBuilder:
                 for other in known[1:]:
                     joined.join(unit, other)
             units[node] = unit
+        for names in self._tied_tensors():
+            first, *others = map(self._unit_of_tensor, names)
+            for other in others:
+                joined.join(first, other)
         return units, joined
+
+    def _tied_tensors(self) -> list[list[str]]:
+        """All names of each tensor that has several."""
+        names: dict[torch.Tensor, list[str]] = {}
+        members = self.model.named_parameters, self.model.named_buffers
+        for named in members:
+            for name, tensor in named(remove_duplicate=False):
+                names.setdefault(tensor, []).append(name)
+        return [found for found in names.values() if len(found) > 1]
 
     def _calls(self, units: Mapping[torch.fx.Node, str | None]) -> list[list[torch.fx.Node]]:
         """Neighbours of one unit: a module's call is over before another begins."""
@@ -204,10 +220,11 @@ class ModuleGraphBuilder:
             # Also of models whose tensors have no values yet (device "meta").
             values = [*self._tensors.values(), *self._given]
             fakes = [torch.empty(v.shape, dtype=v.dtype, device="cpu") for v in values]
-        with mode, torch.no_grad(), recorder.recording(), explained_errors():
+        with mode, torch.no_grad(), recorder.recording(), explained_errors(), compiling():
             self._module = make_fx(function, tracing_mode="fake", _allow_non_fake_inputs=True)(
                 *fakes
             )
+        check_operands(self._module.graph)
         self._module.graph.eliminate_dead_code()
         graph = self._module.graph
         self._nodes = [n for n in graph.nodes if n.op != "output" and _is_tensor(n)]
@@ -222,11 +239,43 @@ class ModuleGraphBuilder:
             own |= next(module.buffers(recurse=False), None) is not None
             if name and (own or type(module).__name__ in self._no_split):
                 whole.add(name)
+        return whole | self._combining_modules()
+
+    def _combining_modules(self) -> set[str]:
+        """Those that combine what modules in them made with something from elsewhere, as a
+        residual block does: a map can only say where that is for the whole. (Where a decoder
+        adds up two embeddings of its own, these are together.) All of one class are alike."""
+        kinds = self._kinds_of_tensors()
+        found = set()
         for node in self._nodes:
             scope = origin_of(node).scope
-            if scope and node.op == "call_function" and len(self._sources(node)) > 1:
-                whole.add(scope)
-        return whole
+            if not scope or node.op != "call_function":
+                continue
+            sources = [s for s in self._sources(node) if kinds[s] is not None]
+            inside = [s for s in sources if self._made_in(s, scope) and kinds[s] == "weights"]
+            if len(sources) > 1 and 0 < len(inside) < len(sources):
+                found.add(scope)
+            elif len(sources) > 1 and not inside and any(kinds[s] == "weights" for s in sources):
+                found.add(scope)
+        modules = dict(self.model.named_modules())
+        classes = {type(modules[scope]) for scope in found if scope in modules}
+        classes.discard(torch.nn.Sequential)
+        return found | {name for name, m in modules.items() if name and type(m) in classes}
+
+    def _kinds_of_tensors(self) -> dict[torch.fx.Node, str | None]:
+        """What a tensor depends on: the model's ("weights"), else the sample ("inputs")."""
+        kinds: dict[torch.fx.Node, str | None] = {}
+        for node in self._nodes:
+            if node.op == "placeholder":
+                kinds[node] = "weights" if node in self._held else "inputs"
+            else:
+                found = {kinds[s] for s in node.all_input_nodes if s in kinds}
+                kinds[node] = next((k for k in ("weights", "inputs") if k in found), None)
+        return kinds
+
+    def _made_in(self, node: torch.fx.Node, scope: str) -> bool:
+        made = self._held[node] if node in self._held else origin_of(node).scope
+        return made == scope or made.startswith(f"{scope}.")
 
     def _unit_of_tensor(self, name: str) -> str:
         return self._largest_whole(name.rpartition(".")[0]) or name
@@ -291,6 +340,18 @@ class ModuleGraphBuilder:
             if name not in named:
                 graph.add(name, 0, resident=tensor.numel() * tensor.element_size())
                 units.append(self._unit_of_tensor(name))
+
+
+def _known_classes(model: torch.nn.Module, names: Collection[str]) -> set[str]:
+    if isinstance(names, str):
+        raise TypeError(f"no_split='{names}' is one string: write no_split=['{names}']")
+    known = {type(module).__name__ for module in model.modules()}
+    for name in names:
+        if name not in known:
+            near = difflib.get_close_matches(name, known, 1)
+            hint = f"did you mean '{near[0]}'?" if near else f"it has {', '.join(sorted(known))}"
+            raise ValueError(f"no_split: the model has no module of class '{name}': {hint}")
+    return set(names)
 
 
 class _Joined:
