@@ -42,8 +42,13 @@ class StepError(RuntimeError):
 def _check(file: pathlib.Path) -> None:
     """Refuses code that is not as it was written, before any of it is mapped."""
     try:
-        content = file.read_bytes()
-        mode = os.stat(file).st_mode
+        # A pipe that nobody writes to is not waited for.
+        opened = os.open(file, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        with open(opened, "rb") as stream:
+            mode = os.fstat(opened).st_mode
+            if not stat.S_ISREG(mode):
+                raise StepError(f"{file}: no regular file, so no step library")
+            content = stream.read()
     except OSError as error:
         raise StepError(f"{file}: cannot be read: {error.strerror}") from error
     if mode & stat.S_IWOTH:

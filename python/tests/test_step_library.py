@@ -83,6 +83,14 @@ def test_code_that_others_may_write_is_not_run(library, tmp_path):
         StepLibrary(file)
 
 
+def test_pipes_and_devices_are_neither_waited_for_nor_read(tmp_path):
+    pipe = tmp_path / "mlp.so"
+    os.mkfifo(pipe)
+    for file in (pipe, pathlib.Path("/dev/zero")):
+        with pytest.raises(StepError, match="no regular file, so no step library"):
+            StepLibrary(file)
+
+
 def test_null_pointers_are_errors(library, tmp_path):
     file = tmp_path / "mlp.so"
     file.write_bytes(library)

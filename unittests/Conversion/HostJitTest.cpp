@@ -10,6 +10,8 @@
 #include "Baechi/Placement/Io.h"
 #include "KernelRunner.h"
 #include "llvm/Support/FileSystem.h"
+#include <sys/stat.h>
+#include <unistd.h>
 
 using namespace baechi;
 using testing::Test;
@@ -334,7 +336,7 @@ TEST_F(HostJitStoreTest, DamagedObjectsAreCompiledAgain) {
   EXPECT_EQ(compile(), 0u);
   EXPECT_EQ(numWarnings, 2u);
   EXPECT_THAT(warnings, testing::HasSubstr("kernels/llvmcache-"));
-  EXPECT_THAT(warnings, testing::HasSubstr(": damaged; compiled again"));
+  EXPECT_THAT(warnings, testing::HasSubstr(": damaged, or of another name; compiled again"));
   EXPECT_EQ(compile(), 2u);
   EXPECT_EQ(warnings, "");
 
@@ -347,9 +349,47 @@ TEST_F(HostJitStoreTest, DamagedObjectsAreCompiledAgain) {
   ASSERT_FALSE(llvm::sys::fs::remove(paths[0]));
   ASSERT_FALSE(llvm::sys::fs::create_directory(paths[0]));
   EXPECT_EQ(compile(), 1u);
-  EXPECT_THAT(warnings, testing::HasSubstr(": cannot be read: Is a directory"));
+  EXPECT_THAT(warnings, testing::HasSubstr(": not used: it is no regular file"));
   EXPECT_THAT(warnings,
               testing::HasSubstr(": cannot be written: Is a directory"));
+}
+
+TEST_F(HostJitStoreTest, AnotherKernelsFileIsNotRun) {
+  compile("1");
+  std::vector<std::string> ones = objects();
+  compile("2");
+  // The new function's place takes what another one's file holds.
+  for (const std::string &path : objects())
+    if (!llvm::is_contained(ones, path))
+      for (const std::string &other : ones)
+        ASSERT_FALSE(llvm::sys::fs::copy_file(other, path));
+  EXPECT_EQ(compile("2"), 1u);
+  EXPECT_THAT(warnings, testing::HasSubstr("of another name"));
+  EXPECT_EQ(compile("2"), 2u);
+}
+
+TEST_F(HostJitStoreTest, OnlyRegularFilesAreOpened) {
+  compile();
+  std::vector<std::string> paths = objects();
+  ASSERT_EQ(paths.size(), 2u);
+  std::string elsewhere = folder + "/elsewhere";
+  ASSERT_EQ(std::rename(paths[0].c_str(), elsewhere.c_str()), 0);
+  ASSERT_EQ(::symlink(elsewhere.c_str(), paths[0].c_str()), 0);
+  ASSERT_EQ(::unlink(paths[1].c_str()), 0);
+  ASSERT_EQ(::mkfifo(paths[1].c_str(), 0600), 0);
+  EXPECT_EQ(compile(), 0u);
+  EXPECT_EQ(numWarnings, 2u);
+  EXPECT_THAT(warnings, testing::HasSubstr("it is no regular file"));
+  // What was in the way is replaced; what the link led to is not touched.
+  EXPECT_EQ(compile(), 2u);
+  EXPECT_TRUE(llvm::sys::fs::exists(elsewhere));
+
+  ASSERT_EQ(::unlink(paths[0].c_str()), 0);
+  ASSERT_EQ(::symlink("/dev/zero", paths[0].c_str()), 0);
+  ASSERT_EQ(::truncate(paths[1].c_str(), off_t(1) << 40), 0); // a hole
+  EXPECT_EQ(compile(), 0u);
+  EXPECT_THAT(warnings, testing::HasSubstr("more than the"));
+  EXPECT_EQ(compile(), 2u);
 }
 
 TEST_F(HostJitStoreTest, WhatOthersMayChangeIsNotRun) {
@@ -359,19 +399,39 @@ TEST_F(HostJitStoreTest, WhatOthersMayChangeIsNotRun) {
         llvm::sys::fs::setPermissions(path, llvm::sys::fs::perms(0666)));
   EXPECT_EQ(compile(), 0u);
   EXPECT_EQ(numWarnings, 2u);
-  EXPECT_THAT(warnings,
-              testing::HasSubstr(": not used: everybody may write it;"));
+  EXPECT_THAT(warnings, testing::HasSubstr(
+                            ": not used: others may write it (mode 666);"));
+  EXPECT_EQ(compile(), 2u);
+  for (const std::string &path : objects())
+    ASSERT_FALSE(
+        llvm::sys::fs::setPermissions(path, llvm::sys::fs::perms(0660)));
+  EXPECT_EQ(compile(), 0u);
+  EXPECT_EQ(numWarnings, 2u);
 
   auto openingError = [](const std::string &store) {
     HostJitOptions options;
     options.store = store;
     return llvm::toString(HostJit::create(std::move(options)).takeError());
   };
-  ASSERT_FALSE(llvm::sys::fs::setPermissions(folder + "/kernels",
-                                             llvm::sys::fs::perms(0777)));
-  EXPECT_THAT(
-      openingError(folder + "/kernels"),
-      testing::HasSubstr("holds code, but everybody may write its folder;"));
+  for (unsigned mode : {0777, 0770}) {
+    ASSERT_FALSE(llvm::sys::fs::setPermissions(folder + "/kernels",
+                                               llvm::sys::fs::perms(mode)));
+    EXPECT_THAT(openingError(folder + "/kernels"),
+                testing::HasSubstr("holds code, but others may write it"));
+  }
+  if (::geteuid() == 0) {
+    // The administrator does not run what others made, either.
+    ASSERT_EQ(::chmod((folder + "/kernels").c_str(), 0700), 0);
+    ASSERT_EQ(::chown((folder + "/kernels").c_str(), 12345, 12345), 0);
+    EXPECT_THAT(
+        openingError(folder + "/kernels"),
+        testing::HasSubstr("holds code, but it belongs to another user;"));
+    ASSERT_EQ(::chown((folder + "/kernels").c_str(), 0, 0), 0);
+    for (const std::string &path : objects())
+      ASSERT_EQ(::chown(path.c_str(), 12345, 12345), 0);
+    EXPECT_EQ(compile(), 0u);
+    EXPECT_THAT(warnings, testing::HasSubstr("it belongs to another user;"));
+  }
   ASSERT_EQ(placement::writeTextFile(folder + "/file", ""), "");
   EXPECT_THAT(openingError(folder + "/file"),
               testing::HasSubstr("file' is not a folder"));

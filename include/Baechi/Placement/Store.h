@@ -52,6 +52,27 @@ std::string writeWhole(const std::string &path, std::string_view bytes);
 /// What is no regular file, a pipe say, is not judged.
 std::string whyUntrusted(const std::string &path);
 
+/// Files that hold code, which runs as this user: nobody else may have made or
+/// changed them, not for the administrator either.
+///
+/// Why others could put code into the folder, and the mend; empty when they
+/// could not.
+std::string whyUnsafeForCode(const std::string &folder);
+
+/// What a file of code holds, or why it is not to be run.
+struct CodeFile {
+  std::string bytes, error;
+  bool isMissing = false;
+};
+/// Reads a file of code and marks it as used now. Only a regular file of this
+/// user's own that nobody else may write, of at most \p mostBytes; anything
+/// else, a link or a pipe say, is an error and is neither followed nor waited
+/// for.
+CodeFile readCode(const std::string &path, size_t mostBytes);
+/// Makes the file anew, for this user alone, in the place of whatever is there:
+/// a link or a pipe is replaced, not written to.
+std::string writeCode(const std::string &path, std::string_view bytes);
+
 /// Keeps other processes, and other locks of this one, from a store as long as
 /// it lives: `PATH.lock`, which stays behind.
 class StoreLock {

@@ -20,6 +20,8 @@ namespace fs = llvm::sys::fs;
 
 namespace {
 constexpr size_t kHashBytes = 32;
+/// No kernel's code comes near it; what is larger is none of ours.
+constexpr size_t kMostBytes = size_t(256) << 20;
 
 std::array<uint8_t, kHashBytes> hashOf(llvm::StringRef bytes) {
   return llvm::SHA256::hash(llvm::arrayRefFromStringRef(bytes));
@@ -27,6 +29,16 @@ std::array<uint8_t, kHashBytes> hashOf(llvm::StringRef bytes) {
 
 llvm::StringRef toText(llvm::ArrayRef<uint8_t> bytes) {
   return llvm::toStringRef(bytes);
+}
+
+/// Ends a file. Of the key as well, so that a file is only what its name says:
+/// another kernel's, put in its place, is as good as damaged.
+std::array<uint8_t, kHashBytes> sealOf(llvm::StringRef key,
+                                       llvm::StringRef object) {
+  llvm::SHA256 hash;
+  hash.update(key);
+  hash.update(toText(hashOf(object)));
+  return hash.final();
 }
 } // namespace
 
@@ -39,11 +51,10 @@ llvm::Expected<ObjectStore> ObjectStore::open(llvm::StringRef folder) {
     return refuse("cannot be made: " + code.message());
   if (!fs::is_directory(folder))
     return refuse("is not a folder");
-  // A file in it stands for all: the folder is what is judged.
-  ObjectStore store(folder.str());
-  if (std::string why = placement::whyUntrusted(store.fileOf("")); !why.empty())
+  if (std::string why = placement::whyUnsafeForCode(folder.str());
+      !why.empty())
     return refuse("holds code, but " + why);
-  return store;
+  return ObjectStore(folder.str());
 }
 
 std::string ObjectStore::key(llvm::StringRef text, llvm::StringRef rest) {
@@ -64,39 +75,26 @@ void ObjectStore::warn(const llvm::Twine &file, const llvm::Twine &reason) {
 
 std::unique_ptr<llvm::MemoryBuffer> ObjectStore::load(llvm::StringRef key) {
   std::string path = fileOf(key);
-  // Pruning goes by the time of the last access.
-  llvm::Expected<fs::file_t> file =
-      fs::openNativeFileForRead(path, fs::OF_UpdateAtime);
-  if (!file) {
-    llvm::consumeError(file.takeError());
+  placement::CodeFile file = placement::readCode(path, kMostBytes);
+  if (!file.error.empty()) {
+    if (!file.isMissing)
+      warn(path, "not used: " + file.error + "; compiled again");
     return nullptr;
   }
-  auto content = llvm::MemoryBuffer::getOpenFile(*file, path, /*FileSize=*/-1);
-  fs::closeFile(*file);
-  if (!content) {
-    warn(path, "cannot be read: " + content.getError().message() +
-                   "; compiled again");
-    return nullptr;
-  }
-  if (std::string why = placement::whyUntrusted(path); !why.empty()) {
-    warn(path, "not used: " + why);
-    return nullptr;
-  }
-  llvm::StringRef object = (*content)->getBuffer();
-  llvm::StringRef hash = object.take_back(kHashBytes);
-  object = object.drop_back(hash.size());
-  if (hash != toText(hashOf(object))) {
-    warn(path, "damaged; compiled again");
+  llvm::StringRef object = file.bytes;
+  llvm::StringRef seal = object.take_back(kHashBytes);
+  object = object.drop_back(seal.size());
+  if (seal != toText(sealOf(key, object))) {
+    warn(path, "damaged, or of another name; compiled again");
     return nullptr;
   }
   return llvm::MemoryBuffer::getMemBufferCopy(object, path);
 }
 
 void ObjectStore::save(llvm::StringRef key, llvm::StringRef object) {
-  auto hash = hashOf(object);
   std::string path = fileOf(key);
-  std::string error =
-      placement::writeWhole(path, (object + toText(hash)).str());
+  std::string error = placement::writeCode(
+      path, (object + toText(sealOf(key, object))).str());
   if (!error.empty())
     warn(path, "cannot be written: " + error);
 }

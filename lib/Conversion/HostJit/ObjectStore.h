@@ -7,8 +7,8 @@
 //===----------------------------------------------------------------------===//
 ///
 /// \file
-/// A file for each object, named by the hash of all that it was made from and
-/// ended by the hash of what is in it. (LLVM's ObjectCache is asked after a
+/// A file for each object, named by the hash of all that it was made from, the
+/// key, and ended by a hash of the key and of what is in it. (LLVM's ObjectCache is asked after a
 /// module has been lowered and translated; this store saves that, too.)
 ///
 //===----------------------------------------------------------------------===//
@@ -25,7 +25,7 @@ namespace baechi {
 class ObjectStore {
 public:
   /// Opens the folder, and makes it, for this user alone, where it is missing.
-  /// One that others may write is an error: its code would run here.
+  /// One that others own or may write is an error: its code would run here.
   static llvm::Expected<ObjectStore> open(llvm::StringRef folder);
 
   /// Of `text` and all of `rest`: the compiler's version, the target.

@@ -70,12 +70,42 @@ bool isForeign(uid_t owner) {
   return owner != ::geteuid() && owner != 0 && ::geteuid() != 0;
 }
 
+/// A name beside \p target that no other file has.
+std::string temporaryFor(const std::string &target) {
+  static std::atomic<unsigned> count{0};
+  return fmt::format("{}.{}.{}.new", target, ::getpid(), count++);
+}
+
+/// Why a file or folder of that state could hold others' code.
+std::string whyOthersCode(const struct stat &state) {
+  if (state.st_uid != ::geteuid())
+    return "it belongs to another user; use one of your own";
+  if (state.st_mode & (S_IWGRP | S_IWOTH))
+    return fmt::format("others may write it (mode {:o}); take that away (chmod "
+                       "go-w) if you trust what it holds",
+                       unsigned(state.st_mode & permissions));
+  return "";
+}
+
+std::string readAll(int file, std::string &bytes, size_t count) {
+  bytes.resize(count);
+  size_t done = 0;
+  while (done < count) {
+    ssize_t got = ::read(file, bytes.data() + done, count - done);
+    if (got == 0)
+      return "it became shorter while it was read";
+    if (got > 0)
+      done += size_t(got);
+    else if (errno != EINTR)
+      return std::strerror(errno);
+  }
+  return "";
+}
+
 } // namespace
 
-StagedFile::StagedFile(const std::string &path) : target(resolve(path)) {
-  static std::atomic<unsigned> count{0};
-  name = fmt::format("{}.{}.{}.new", target, ::getpid(), count++);
-}
+StagedFile::StagedFile(const std::string &path)
+    : target(resolve(path)), name(temporaryFor(target)) {}
 
 StagedFile::~StagedFile() {
   if (staged)
@@ -139,6 +169,64 @@ std::string baechi::placement::whyUntrusted(const std::string &path) {
   if (isForeign(around.st_uid))
     return "its folder belongs to another user; use another folder";
   return "";
+}
+
+std::string baechi::placement::whyUnsafeForCode(const std::string &folder) {
+  struct stat state;
+  if (::stat(folder.c_str(), &state) != 0)
+    return std::strerror(errno);
+  return whyOthersCode(state);
+}
+
+CodeFile baechi::placement::readCode(const std::string &path,
+                                     size_t mostBytes) {
+  CodeFile result;
+  struct stat state;
+  // Looked at before it is opened: to open a device can be to use it.
+  if (::lstat(path.c_str(), &state) != 0) {
+    result.isMissing = errno == ENOENT;
+    result.error = std::strerror(errno);
+    return result;
+  }
+  int file = -1;
+  if (S_ISREG(state.st_mode)) {
+    file =
+        ::open(path.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    if (file < 0 || ::fstat(file, &state) != 0)
+      result.error = std::strerror(errno);
+  }
+  if (result.error.empty()) {
+    if (!S_ISREG(state.st_mode))
+      result.error = "it is no regular file";
+    else if (size_t(state.st_size) > mostBytes)
+      result.error = fmt::format("it has {} bytes, more than the {} of a store",
+                                 state.st_size, mostBytes);
+    else
+      result.error = whyOthersCode(state);
+  }
+  if (result.error.empty())
+    result.error = readAll(file, result.bytes, size_t(state.st_size));
+  if (result.error.empty()) {
+    struct timespec times[] = {{0, UTIME_NOW}, {0, UTIME_OMIT}};
+    (void)::futimens(file, times); // a store that is only read stays so
+  }
+  if (file >= 0)
+    ::close(file);
+  return result;
+}
+
+std::string baechi::placement::writeCode(const std::string &path,
+                                         std::string_view bytes) {
+  std::string temporary = temporaryFor(path);
+  std::string error = writeAndClose(
+      ::open(temporary.c_str(),
+             O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600),
+      bytes);
+  if (error.empty() && std::rename(temporary.c_str(), path.c_str()) != 0)
+    error = std::strerror(errno);
+  if (!error.empty())
+    ::unlink(temporary.c_str());
+  return error;
 }
 
 StoreLock::StoreLock(const std::string &path, double seconds) {
