@@ -138,3 +138,19 @@ class _Unsupported(nn.Module):
 class _Mode(nn.Module):
     def forward(self, x):
         return torch.mode(x, -1, keepdim=True)[0] + x
+
+
+def test_packed_sequences_are_refused_with_what_to_write():
+    class Packed(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.inner = nn.GRU(4, 3, batch_first=True)
+
+        def forward(self, x, lengths):
+            packed = nn.utils.rnn.pack_padded_sequence(x, lengths, batch_first=True)
+            return self.inner(packed)[1].sum()
+
+    model = Packed()
+    step = support.compile_step(model, None, torch.optim.SGD(model.parameters(), lr=0.1))
+    with pytest.raises(baechi.torch.ImportFailure, match=r"the padded\s+batch.*lengths - 1"):
+        step(torch.randn(2, 5, 4), torch.tensor([5, 3]))

@@ -278,6 +278,7 @@ def test_inputs_with_gradients_layouts_and_views():
             lambda: torch.randn(6, 5).t(),
             lambda: torch.randn(10, 6)[::2],
             lambda: torch.randn(1, 6).expand(5, 6),
+            lambda: torch.randn(0, 6),
         ):
             x = make().detach().requires_grad_()
             net(x).sin().sum().backward()
@@ -285,6 +286,77 @@ def test_inputs_with_gradients_layouts_and_views():
         yield [p.grad for p in model.parameters()]
 
     assert_equal_loops(loop, nn.Sequential(nn.Linear(6, 3), nn.Tanh()))
+
+
+def test_batches_without_elements():
+    model = nn.Sequential(
+        nn.Conv2d(3, 4, 3),
+        nn.ReLU(),
+        nn.MaxPool2d(2),
+        nn.Flatten(),
+        nn.LayerNorm(36),
+        nn.Linear(36, 2),
+    )
+
+    def loop(wrap, model):
+        net, optimizer = wrap(model), sgd(model, weight_decay=0.1)
+        for rows in (2, 0):
+            out = net(torch.randn(rows, 3, 8, 8))
+            optimizer.zero_grad()
+            out.sum().backward()
+            optimizer.step()
+            yield (
+                out.detach(),
+                out.mean().item() if rows else 0,
+                [p.grad for p in model.parameters()],
+            )
+
+    assert_equal_loops(loop, model)
+
+
+def test_normalized_weights():
+    from torch.nn.utils import parametrizations
+
+    def loop(wrap, model):
+        net, optimizer = wrap(model), sgd(model)
+        for x, y in batches(3):
+            loss = F.cross_entropy(net(x), y)
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+            yield loss.item()
+
+    first = parametrizations.weight_norm(nn.Linear(6, 4), dim=1)
+    second = parametrizations.spectral_norm(nn.Linear(4, 3))
+    assert_equal_loops(loop, nn.Sequential(first, nn.Tanh(), second))
+
+
+class Cached(nn.Module):
+    """Keys and values of earlier calls in buffers of one shape."""
+
+    def __init__(self):
+        super().__init__()
+        self.project = nn.Linear(4, 12)
+        self.register_buffer("keys", torch.zeros(2, 8, 4))
+        self.register_buffer("values", torch.zeros(2, 8, 4))
+
+    def forward(self, x, position):
+        query, key, value = self.project(x).split(4, -1)
+        self.keys.index_copy_(1, position, key)
+        self.values[:, position] = value
+        allowed = torch.arange(8) <= position.unsqueeze(-1)
+        return F.scaled_dot_product_attention(query, self.keys, self.values, allowed)
+
+
+def test_static_caches():
+    def loop(wrap, model):
+        net = wrap(model.eval())
+        with torch.no_grad():
+            yield net(torch.randn(2, 3, 4), torch.arange(3))
+            for i in range(3, 6):
+                yield net(torch.randn(2, 1, 4), torch.tensor([i])), model.keys
+
+    assert_equal_loops(loop, Cached())
 
 
 def test_changes_in_place_views_and_shared_memory():

@@ -214,6 +214,10 @@ def convolution_backward(
         return NotImplemented
     if any(p > d * (k - 1) for p, d, k in zip(padding, dilation, weight.shape[2:])):
         return NotImplemented
+    if x.shape[0] == 0:
+        sizes = x.shape, weight.shape, bias_sizes
+        zeros = (grad.new_zeros(size) if asked else None for size, asked in zip(sizes, mask))
+        return tuple(zeros)
     to_bias = grad.sum((0, *range(2, grad.dim()))) if mask[2] else None
     if dims == 1:  # of one row
         grad, x, weight = (t.unsqueeze(2) for t in (grad, x, weight))

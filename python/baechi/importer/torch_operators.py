@@ -49,6 +49,13 @@ def hypot(x, y):
     return torch.where(torch.isinf(large), large, large * (1 + ratio * ratio).sqrt())
 
 
+def weight_norm_backward(grad, v, g, norms, dim):
+    """Of v * g / |v|, whose norms are those of slices along one dimension."""
+    others = [d for d in range(v.dim()) if d != dim % v.dim()]
+    along = (grad * v).sum(others, keepdim=True)
+    return g / norms * (grad - v * (along / (norms * norms))), along / norms
+
+
 def dist(x, y, p=2):
     return torch.linalg.vector_norm(x - y, p)
 
@@ -454,6 +461,7 @@ TABLE = {
     aten.signbit.default: signbit,
     aten.copysign.Tensor: copysign,
     aten.hypot.default: hypot,
+    aten._weight_norm_interface_backward.default: weight_norm_backward,
     aten.dist.default: dist,
     aten.addmv.default: addmv,
     aten.roll.default: roll,

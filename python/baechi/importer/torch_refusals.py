@@ -34,6 +34,11 @@ _ON_VALUES = "shapes or control flow depend on values"
 FIXED_SHAPES = (
     "a step must have fixed shapes (torch.where instead of if, masks instead of selections)"
 )
+_PADDED = (
+    "How a packed sequence lies in memory depends on its lengths: give the network the padded "
+    "batch, take the last outputs by y[torch.arange(len(y)), lengths - 1], and leave the rest "
+    "out of the loss by a mask."
+)
 # A loop that waits for a value would never end.
 _MOST_STAND_INS = 1000
 
@@ -51,6 +56,8 @@ class Refusals(TorchDispatchMode):
         """All that was noted, and what has no lowering besides."""
         on_values = any(each.reason == _ON_VALUES for each in self.found)
         notes = [f"What depends on values: {FIXED_SHAPES}."] if on_values else []
+        if any("_pack_padded_sequence" in each.operation for each in self.found):
+            notes += [_PADDED]
         notes += [unseen] if unseen else []
         return UnsupportedOperations([*self.found, *further], "docs/torch.md", notes)
 

@@ -23,6 +23,7 @@ from torch.utils import _pytree as pytree
 
 from baechi.importer import torch_decompositions, torch_functions, torch_linalg, torch_recurrent
 from baechi.importer.errors import ImportFailure
+from baechi.importer.torch_empty import fold_empty
 from baechi.importer.torch_names import Recorder, name_of, origin_of
 from baechi.importer.torch_refusals import (
     DATA_DEPENDENT,
@@ -144,6 +145,7 @@ def trace(
         graph = _traced(functional, given, torch_decompositions.table())
     _check_shapes(graph.graph)
     _drop_identities(graph.graph)
+    fold_empty(graph.graph)
     constants += _lift_constants(graph)
     draws = _lift_draws(graph.graph)
     further = [f"constant/{i}" for i in range(len(constants))]
