@@ -25,6 +25,8 @@ import sys
 import tempfile
 import time
 
+import turns
+
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "python"))
 # Time ratios to reach to the better of both frameworks on one and on two cores, and the speed-up by a second device.
@@ -76,17 +78,10 @@ def torch_step(model, threads, arrays):
 
 
 def worker(framework, model, threads, arrays):
-    """A contender's process: writes its first losses; makes STEPS steps for each line that it reads."""
+    """A contender's process."""
     os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:threads])
     step = {"jax": jax_step, "torch": torch_step}[framework](model, threads, pathlib.Path(arrays))
-    print(json.dumps([step() for _ in range(3)]), flush=True)
-    for _ in sys.stdin:
-        walls, began = [], time.process_time()
-        for _ in range(STEPS):
-            start = time.perf_counter()
-            step()
-            walls.append(time.perf_counter() - start)
-        print(json.dumps({"walls": walls, "cpu": time.process_time() - began}), flush=True)
+    turns.serve(step, 3, STEPS)
 
 
 class Contender:

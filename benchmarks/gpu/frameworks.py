@@ -21,10 +21,11 @@ import pathlib
 import statistics
 import subprocess
 import sys
-import time
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT / "python"), str(ROOT / "python" / "tests"), str(ROOT / "benchmarks" / "execution")]
+
+import turns  # noqa: E402
 
 MODELS = ["gnmt", "inception", "transformer"]
 CONTENDERS = {"baechi": "numpy", "torch": "torch", "torch-compile": "torch", "jax": "jax"}
@@ -120,20 +121,13 @@ def jax_step(model, folder, device):
 
 
 def worker(name, model, folder, device):
-    """A contender's process: writes its first losses; makes STEPS steps for each line that it reads."""
+    """A contender's process."""
     if device == "cpu":
         os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:1])
     makers = {"baechi": baechi_step, "torch": torch_step, "jax": jax_step,
               "torch-compile": lambda *given: torch_step(*given, compiled=True)}
     step = makers[name](model, pathlib.Path(folder), device)
-    print(json.dumps([step() for _ in range(WARM)]), flush=True)
-    for _ in sys.stdin:
-        walls = []
-        for _ in range(STEPS):
-            start = time.perf_counter()
-            step()
-            walls.append((time.perf_counter() - start) * 1e3)
-        print(json.dumps(walls), flush=True)
+    turns.serve(step, WARM, STEPS)
 
 
 class Contender:
@@ -154,11 +148,11 @@ class Contender:
     def turn(self):
         self.process.stdin.write("\n")
         self.process.stdin.flush()
-        self.times += self.answer()
+        self.times += self.answer()["walls"]
 
     @property
     def milliseconds(self):
-        return statistics.median(self.times)
+        return statistics.median(self.times) * 1e3
 
 
 def compare(model, options):

@@ -60,12 +60,12 @@ _ASIDE = re.compile(r"^(\S+: )?(warning|note|remark):|^\s*\^|^$")
 def run(
     name: str, *arguments: object, hidden: pathlib.Path | None = None
 ) -> subprocess.CompletedProcess[str]:
-    """Runs a tool to its end. Raises CompileError with what it said, without the places
-    in `hidden`, a file that the user does not see."""
+    """Runs a tool to its end. Raises CompileError with what it said, without its name
+    and the places in `hidden`, a file that the user does not see."""
     command = [str(word) for word in (find(name), *arguments)]
     done = subprocess.run(command, capture_output=True, text=True)
     if done.returncode != 0:
-        place = re.compile(rf"^(?:<unknown>|{re.escape(str(hidden))})(?::\d+)*: ")
+        place = re.compile(rf"^(?:{name}|<unknown>|{re.escape(str(hidden))})(?::\d+)*: ")
         lines = [place.sub("", line) for line in done.stderr.splitlines()]
         errors = [i for i, line in enumerate(lines) if "error:" in line]
         # What belongs to an error stands below it: what is missing, and who needs it.

@@ -60,7 +60,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         return _run(options)
     except (ImportFailure, tools.CompileError, StepError, ValueError, FileNotFoundError) as error:
-        print(f"error: {error}", file=sys.stderr)
+        print(f"error: {str(error).removeprefix('error: ')}", file=sys.stderr)
         return 1
 
 
