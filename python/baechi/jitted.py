@@ -10,7 +10,6 @@ import functools
 import inspect
 import os
 import pathlib
-import tempfile
 import threading
 import types
 import warnings
@@ -20,7 +19,7 @@ from typing import Any, Generic, NamedTuple, ParamSpec, TypedDict, TypeVar, Unpa
 import jax
 import numpy as np
 
-from baechi import random_keys, resident_jax
+from baechi import random_keys, resident_jax, temporary
 from baechi.bound import Bound, Chosen, bind, choose
 from baechi.checking.jax_steps import JaxCheck
 from baechi.checking.options import Check, CheckOptions, Tolerance
@@ -229,7 +228,7 @@ class Jitted(Compiled["_Program"], Generic[P, R]):
         """Runs a part of a step, where the program's operators are if it has any by name."""
         none = Chosen(frozenset(), frozenset())
         options = dataclasses.replace(self._options, pin=None, placement=None, budget="0")
-        with tempfile.TemporaryDirectory(prefix="baechi-jit-") as folder, warnings.catch_warnings():
+        with temporary.folder("baechi-jit-") as folder, warnings.catch_warnings():
             warnings.simplefilter("ignore")  # the placement is of more than the part
             placement = pathlib.Path(folder) / "placement.json"
             placement.write_text(program.placement_file())

@@ -8,10 +8,9 @@ from __future__ import annotations
 import json
 import os
 import pathlib
-import tempfile
 from typing import Any
 
-from baechi import stepgraph, tools
+from baechi import stepgraph, temporary, tools
 
 
 def graph_of(
@@ -35,7 +34,7 @@ def graph_of(
     options = [] if profile is None else [f"profile={os.path.abspath(profile)}"]
     options += [] if roofline is None else [f"roofline={roofline}"]
     annotate = "--baechi-annotate-costs" + (f"={' '.join(options)}" if options else "")
-    with tempfile.TemporaryDirectory(prefix="baechi-graph-") as name:
+    with temporary.folder("baechi-graph-") as name:
         folder = pathlib.Path(name)
         model, costs = folder / "model.mlir", folder / "costs.mlir"
         if isinstance(module, str) and "\n" in module:

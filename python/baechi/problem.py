@@ -10,11 +10,10 @@ import json
 import os
 import pathlib
 import re
-import tempfile
 from collections.abc import Mapping, Sequence
 from typing import Any, Protocol, TypeAlias
 
-from baechi import stepgraph, tools
+from baechi import stepgraph, temporary, tools
 from baechi.native import _placement
 
 
@@ -204,7 +203,7 @@ def text_of(source: Source, what: str) -> tuple[str, str]:
 
 def _short_form(text: str) -> str:
     """The machine file of `host:2`, as the compiler has it."""
-    with tempfile.TemporaryDirectory(prefix="baechi-machine-") as folder:
+    with temporary.folder("baechi-machine-") as folder:
         try:
             found = stepgraph.write_machine(text, pathlib.Path(folder) / "machine.json")
         except tools.CompileError as error:

@@ -11,11 +11,11 @@ import os
 import pathlib
 import re
 import statistics
-import tempfile
+import subprocess
 import warnings
 from collections.abc import Mapping
 
-from baechi import picture, tools
+from baechi import caches, picture, temporary, tools
 from baechi.library import StepLibrary
 from baechi.picture import Picture
 
@@ -51,7 +51,7 @@ class CompileOptions:
             f"--budget={self.budget}",
             f"--costs={self.costs}",
             f"--cuda-math={self.cuda_math}",
-            f"--store={cache() / 'kernels'}",
+            f"--store={caches.folder() / 'kernels'}",
         ]
         if self.costs == "measured":
             flags.append(f"--profile={self.profile_file()}")
@@ -62,19 +62,11 @@ class CompileOptions:
         return flags
 
     def profile_file(self) -> pathlib.Path:
-        return cache() / "profile.json" if self.profile is None else pathlib.Path(self.profile)
+        return caches.folder() / "profile.json" if self.profile is None else pathlib.Path(self.profile)
 
 
 # Where a remark is of: the tool's place, and the operator's name, which its text begins with.
 _REMARK = re.compile(r'^.*?: remark: (loc\("[^"]*"\): )?')
-
-
-def cache() -> pathlib.Path:
-    """This user's folder of measured and of compiled kernels."""
-    base = os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / ".cache"
-    folder = pathlib.Path(base) / "baechi"
-    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-    return folder
 
 
 class Program:
@@ -86,18 +78,31 @@ class Program:
 
     def __init__(self, text: str, options: CompileOptions):
         self.text, self._options = text, options
-        with tempfile.TemporaryDirectory(prefix="baechi-jit-") as folder:
-            model = pathlib.Path(folder) / "model.mlir"
-            file = pathlib.Path(folder) / "step.so"
+        with temporary.folder("baechi-jit-") as folder:
+            model, file = folder / "model.mlir", folder / "step.so"
             model.write_text(text)
-            flags = ("--emit=so", f"--output={file}", *options.flags())
-            done = tools.run("baechi-run", model, *flags, hidden=model)
+            done = self._emit(model, file)
             for line in done.stderr.splitlines():
                 if "is of another version of the program" in line:  # a placement file
                     warnings.warn(line.split("warning: ", 1)[-1], stacklevel=2)
             # The code stays mapped when its file is gone.
             self.library = StepLibrary(file)
         self._wall_ns: list[int] = []
+
+    def _emit(self, model: pathlib.Path, file: pathlib.Path) -> subprocess.CompletedProcess[str]:
+        """Writes the step library of a model."""
+
+        def run() -> subprocess.CompletedProcess[str]:
+            flags = ("--emit=so", f"--output={file}", *self._options.flags())
+            return tools.run("baechi-run", model, *flags, hidden=model)
+
+        try:
+            return run()
+        except tools.CompileError as error:
+            if not caches.is_named_in(error):
+                raise
+            caches.give_up_for(error)
+            return run()
 
     def step(self) -> None:
         """One step on what the arguments' places hold."""
@@ -158,10 +163,9 @@ class Program:
     def explain(self, name: str) -> str:
         """Why operators, by a pattern of names, are where they are."""
         options = self._options
-        with tempfile.TemporaryDirectory(prefix="baechi-jit-") as folder:
-            model = pathlib.Path(folder) / "model.mlir"
+        with temporary.folder("baechi-jit-") as folder:
+            model, saved = folder / "model.mlir", folder / "placement.json"
             model.write_text(self.text)
-            saved = pathlib.Path(folder) / "placement.json"
             saved.write_text(self.placement_file())
             measured = options.costs == "measured"
             costs = f"=profile={options.profile_file()}" if measured else ""

@@ -10,10 +10,9 @@ import json
 import os
 import pathlib
 import re
-import tempfile
 from typing import Any
 
-from baechi import tools
+from baechi import temporary, tools
 
 # Costs where nothing better is known: the compiler's own figures of a host.
 ASSUMED = "host:50:10:200"
@@ -90,7 +89,7 @@ def link_backward(graph: dict[str, Any]) -> None:
 
 def check_machine(spec: str) -> None:
     """Raises CompileError for what is neither `host:N[@SIZE]` nor a machine file."""
-    with tempfile.TemporaryDirectory(prefix="baechi-machine-") as folder:
+    with temporary.folder("baechi-machine-") as folder:
         module = pathlib.Path(folder) / "nothing.mlir"
         module.write_text(_NOTHING)
         fuse = f"--baechi-fuse=machine={spec}"

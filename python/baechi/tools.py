@@ -14,24 +14,34 @@ import sys
 import sysconfig
 from typing import NoReturn
 
+from baechi import temporary
+
 
 class CompileError(RuntimeError):
     """A tool refused its input; the message is the tool's own."""
 
 
 def find(name: str) -> pathlib.Path:
-    """A program in BAECHI_TOOLS, in the installed package, in this checkout's build, or on
+    """A program in BAECHI_TOOLS where that is set, else in the installed package, in this checkout's build, or on
     the PATH."""
+    if asked := os.environ.get("BAECHI_TOOLS"):
+        if (file := pathlib.Path(asked) / name).exists():
+            return file
+        reason = f"there is no {name} in it" if os.path.isdir(asked) else "there is no such folder"
+        raise FileNotFoundError(
+            f"BAECHI_TOOLS is {asked!r}, but {reason}: name the folder that holds baechi-run, or "
+            "unset the variable"
+        )
     here = pathlib.Path(__file__).resolve()
     package, checkout = here.parent / "bin", here.parents[2] / "build" / "release" / "bin"
-    for folder in (os.environ.get("BAECHI_TOOLS"), package, checkout):
-        if folder and (file := pathlib.Path(folder) / name).exists():
+    for folder in (package, checkout):
+        if (file := folder / name).exists():
             return file
     if found := shutil.which(name, path=_path_without_ours()):
         return pathlib.Path(found)
     raise FileNotFoundError(
-        f"{name} is neither in $BAECHI_TOOLS, nor in {package}, nor in {checkout}, nor on the "
-        "PATH: build it with scripts/build release"
+        f"{name} is neither in {package}, nor in {checkout}, nor on the PATH: build it with "
+        "scripts/build release, or set BAECHI_TOOLS to the folder that holds it"
     )
 
 
@@ -63,7 +73,10 @@ def run(
     """Runs a tool to its end. Raises CompileError with what it said, without its name
     and the places in `hidden`, a file that the user does not see."""
     command = [str(word) for word in (find(name), *arguments)]
-    done = subprocess.run(command, capture_output=True, text=True)
+    with temporary.folder("baechi-tool-") as folder:
+        # What a tool that is stopped leaves behind goes with the folder.
+        environment = os.environ | {"TMPDIR": str(folder)}
+        done = subprocess.run(command, capture_output=True, text=True, env=environment)
     if done.returncode != 0:
         place = re.compile(rf"^(?:{name}|<unknown>|{re.escape(str(hidden))})(?::\d+)*: ")
         lines = [place.sub("", line) for line in done.stderr.splitlines()]

@@ -58,19 +58,6 @@ void tell(const std::string &what, const MeasuredLink &measured) {
                                100 * measured.residual);
 }
 
-llvm::Error measureRuntime(placement::Machine &machine) {
-  runtime::Expected<runtime::StepOverheads> step = runtime::measureHostStep();
-  if (!step)
-    return llvm::createStringError(step.error().message());
-  machine.runtime = placement::RuntimeCosts{std::llround(step->stepNs),
-                                            std::llround(step->operatorNs),
-                                            std::llround(step->wakeNs)};
-  llvm::errs() << llvm::format(
-      "runtime: %.1f us a step, %.0f ns an operator, %.1f us to wake\n",
-      step->stepNs / 1e3, step->operatorNs, step->wakeNs / 1e3);
-  return llvm::Error::success();
-}
-
 bool hasGpus(const placement::Machine &machine) {
   return llvm::any_of(machine.devices, [](const placement::Device &device) {
     return device.kind == "cuda";
@@ -165,6 +152,19 @@ std::string describe(const placement::Machine &machine,
 
 void baechi::describeHost(placement::Machine &machine) {
   machine.meta = describe(machine, runtime::queryHost(), {});
+}
+
+llvm::Error baechi::measureRuntime(placement::Machine &machine) {
+  runtime::Expected<runtime::StepOverheads> step = runtime::measureHostStep();
+  if (!step)
+    return llvm::createStringError(step.error().message());
+  machine.runtime = placement::RuntimeCosts{std::llround(step->stepNs),
+                                            std::llround(step->operatorNs),
+                                            std::llround(step->wakeNs)};
+  llvm::errs() << llvm::format(
+      "runtime: %.1f us a step, %.0f ns an operator, %.1f us to wake\n",
+      step->stepNs / 1e3, step->operatorNs, step->wakeNs / 1e3);
+  return llvm::Error::success();
 }
 
 llvm::Error baechi::measureLinks(placement::Machine &machine) {

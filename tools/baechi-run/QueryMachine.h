@@ -18,6 +18,9 @@ namespace baechi {
 /// empty steps do.
 llvm::Error measureLinks(placement::Machine &machine);
 
+/// The latter alone, for a machine of one device.
+llvm::Error measureRuntime(placement::Machine &machine);
+
 /// Gives the CUDA devices of \p machine the memory that is free on their GPUs,
 /// in equal shares; without GPUs it stays as it is.
 void takeGpuMemory(placement::Machine &machine);

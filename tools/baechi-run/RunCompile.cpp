@@ -78,8 +78,10 @@ void Run::measureMachine() {
   bool assumed = StringRef(options.machine).starts_with("host:") &&
                  options.costs == "measured";
   bool unknown = !options.calibrate.empty() && !machine.runtime;
-  if (machine.devices.size() > 1 && (assumed || unknown))
-    exitOnError(measureLinks(machine));
+  if (!assumed && !unknown)
+    return;
+  exitOnError(machine.devices.size() > 1 ? measureLinks(machine)
+                                         : measureRuntime(machine));
 }
 
 bool Run::hasDeviceOf(StringRef kind) const {

@@ -10,7 +10,7 @@ import pathlib
 import sys
 import tempfile
 
-from baechi import program
+from baechi import caches
 from baechi.experiments import measured
 from baechi.experiments.benchmarks import Benchmark
 from baechi.experiments.placers import TITLES
@@ -57,8 +57,8 @@ def _run(benchmark: Benchmark, machine: str, placer: str, row: dict[str, Cell]) 
             "--check-jax",
             f"--steps={STEPS}",
             f"--json={report}",
-            f"--profile={program.cache() / 'profile.json'}",
-            f"--store={program.cache() / 'kernels'}",
+            f"--profile={caches.folder() / 'profile.json'}",
+            f"--store={caches.folder() / 'kernels'}",
         ]
         if place != "expert":
             arguments.append(f"--budget={budget}")

@@ -15,7 +15,7 @@ import json
 import pathlib
 import sys
 
-from baechi import program, stepgraph, tools
+from baechi import caches, stepgraph, tools
 from baechi.experiments import measured
 from baechi.experiments.benchmarks import Benchmark
 
@@ -43,7 +43,7 @@ def make(benchmark: Benchmark, roofline: str) -> Input:
 
     Raises CompileError, and ImportFailure's text in one where the import fails.
     """
-    folder = program.cache() / "experiments" / f"{benchmark.name}-{_version(benchmark, roofline)}"
+    folder = caches.folder() / "experiments" / f"{benchmark.name}-{_version(benchmark, roofline)}"
     told = folder / "input.json"
     module, graph = folder / "step.mlir", folder / "graph.json"
     if not told.exists():

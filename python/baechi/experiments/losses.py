@@ -11,7 +11,7 @@ import sys
 import tempfile
 from typing import Any
 
-from baechi import program
+from baechi import caches
 from baechi.experiments import measured
 from baechi.experiments.benchmarks import Benchmark
 from baechi.experiments.tables import Cell, Setting, Table
@@ -67,7 +67,7 @@ def _curve(setting: Setting, benchmark: Benchmark, folder: pathlib.Path) -> dict
         done = measured.tool(
             "baechi-run", module, f"--machine={machine}", f"--steps={STEPS}", "--costs=roofline",
             "--budget=0", "--check=false", f"--reference={reference}", f"--json={report}",
-            f"--store={program.cache() / 'kernels'}", *options,
+            f"--store={caches.folder() / 'kernels'}", *options,
         )  # fmt: skip
         return json.loads(report.read_text()) if report.exists() else measured.first_error(done)
 
