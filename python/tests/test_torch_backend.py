@@ -3,6 +3,8 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """`torch.compile(model, backend="baechi")` infers as PyTorch does."""
 
+import concurrent.futures
+
 import pytest
 
 import torch_support as support
@@ -154,3 +156,19 @@ def test_packed_sequences_are_refused_with_what_to_write():
     step = support.compile_step(model, None, torch.optim.SGD(model.parameters(), lr=0.1))
     with pytest.raises(baechi.torch.ImportFailure, match=r"the padded\s+batch.*lengths - 1"):
         step(torch.randn(2, 5, 4), torch.tensor([5, 3]))
+
+
+def test_threads_that_compile_at_the_same_time():
+    torch._dynamo.reset()
+    model = nn.Sequential(nn.Linear(5, 4), nn.Tanh(), nn.Linear(4, 2))
+    compiled = compile_model(model)
+    batches = [torch.randn(rows, 5) for rows in (2, 3, 2, 4)]
+
+    def call(x):
+        with torch.no_grad():
+            return compiled(x)
+
+    compiled(batches[0])  # with gradients; the threads compile anew
+    with concurrent.futures.ThreadPoolExecutor(len(batches)) as pool:
+        for x, found in zip(batches, pool.map(call, batches), strict=True):
+            torch.testing.assert_close(found, model(x), rtol=1e-4, atol=1e-5)

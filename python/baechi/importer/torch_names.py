@@ -54,10 +54,14 @@ def name_in(scope: str, target: object) -> str:
 
 
 class Recorder:
-    """Gives every node that is traced meanwhile its Origin."""
+    """Gives every node that is traced meanwhile its Origin.
 
-    def __init__(self, model: torch.nn.Module):
-        self._names = {module: name for name, module in model.named_modules()}
+    model: None where no modules are called but a graph is run whose origins are known.
+    """
+
+    def __init__(self, model: torch.nn.Module | None):
+        named = () if model is None else model.named_modules()
+        self._names = {module: name for name, module in named}
         self._scopes = [""]
         self._known: Origin | None = None
         # Parallel, by rising number of autograd's next node.
@@ -77,8 +81,12 @@ class Recorder:
 
     @contextlib.contextmanager
     def recording(self) -> Iterator[None]:
-        before = hooks.register_module_forward_pre_hook(self._before_module)
-        after = hooks.register_module_forward_hook(self._after_module, always_call=True)
+        registered = []
+        if self._names:  # other threads see these hooks, and torch.compile guards on them
+            registered = [
+                hooks.register_module_forward_pre_hook(self._before_module),
+                hooks.register_module_forward_hook(self._after_module, always_call=True),
+            ]
         # Tracing makes nodes in several places; they all end here.
         create_node = torch.fx.Graph.create_node
 
@@ -93,8 +101,8 @@ class Recorder:
             yield
         finally:
             torch.fx.Graph.create_node = create_node
-            before.remove()
-            after.remove()
+            for hook in registered:
+                hook.remove()
 
     def _enter(self, scope: str) -> None:
         self._scopes.append(scope)

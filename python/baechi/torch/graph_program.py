@@ -48,7 +48,7 @@ class GraphProgram(Compiled[Program]):
         inputs = [node for node in module.graph.nodes if node.op == "placeholder"]
         (results,) = module.graph.output_node().args
         self._results = [_Result(node, inputs) for node in results]
-        recorder = Recorder(module)
+        recorder = Recorder(None)
         interpreter = _Named(module, recorder, backward)
 
         def function(*values: torch.Tensor) -> list[torch.Tensor]:
