@@ -60,16 +60,36 @@ void Contest::consider(const std::string &name, Assignment device,
   candidates.push_back(std::move(candidate));
 }
 
+void Contest::considerIfBest(const std::string &name, Assignment device,
+                             const std::vector<std::vector<int64_t>> &starts,
+                             bool mayRepair) {
+  int64_t before = winner.value;
+  consider(name, std::move(device), starts, mayRepair);
+  if (winner.value == before)
+    candidates.pop_back();
+}
+
 void Contest::keep(Candidate &candidate, Placement placement,
                    std::vector<std::string> notes) {
-  tried.push_back(placement.device);
   candidate.feasible = true;
   candidate.makespanNs = placement.makespanNs;
   candidate.maxLoadNs = maxLoad(model, placement.device);
   int64_t value = objective == Objective::MaxLoad ? candidate.maxLoadNs
                                                   : candidate.makespanNs;
-  if (value < best.value)
-    best = {candidate.name, std::move(placement), value, std::move(notes)};
+  tried.try_emplace(value, placement.device);
+  constexpr size_t most = 12;
+  if (tried.size() > most)
+    tried.erase(std::prev(tried.end()));
+  if (value < winner.value)
+    winner = {candidate.name, std::move(placement), value, std::move(notes)};
+}
+
+std::vector<Assignment> Contest::best(size_t count) const {
+  std::vector<Assignment> result;
+  for (const auto &[value, device] : tried)
+    if (result.size() < count)
+      result.push_back(device);
+  return result;
 }
 
 void Contest::considerAsIs(const std::string &name, Assignment device,

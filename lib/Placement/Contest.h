@@ -42,6 +42,10 @@ public:
   void consider(const std::string &name, Assignment device,
                 const std::vector<std::vector<int64_t>> &starts = {},
                 bool mayRepair = true);
+  /// The same; it is a candidate only when it is the best so far.
+  void considerIfBest(const std::string &name, Assignment device,
+                      const std::vector<std::vector<int64_t>> &starts = {},
+                      bool mayRepair = true);
   /// The same without a look at the memories while scheduling, for what is
   /// compared as it is: where it does not fit the candidate says so.
   void considerAsIs(const std::string &name, Assignment device,
@@ -51,11 +55,12 @@ public:
             std::vector<std::string> notes);
 
   /// False before the first valid one.
-  bool hasSolution() const { return best.value != never; }
-  Solution &solution() { return best; }
-  const Solution &solution() const { return best; }
-  /// The valid assignments.
-  const std::vector<Assignment> &feasible() const { return tried; }
+  bool hasSolution() const { return winner.value != never; }
+  Solution &solution() { return winner; }
+  const Solution &solution() const { return winner; }
+  /// Of the valid assignments up to \p count of different values, the best
+  /// first.
+  std::vector<Assignment> best(size_t count) const;
   /// Whether all devices can talk where this assignment lets them.
   bool canTalk(const Assignment &device) {
     return scheduler.run(device) != never;
@@ -69,8 +74,9 @@ private:
   Objective objective;
   std::vector<Candidate> &candidates;
   Scheduler scheduler;
-  Solution best;
-  std::vector<Assignment> tried;
+  Solution winner;
+  std::map<int64_t, Assignment> tried; ///< one for every value
+
   /// What did not fit, and what repair made of it; empty: nothing that fits.
   std::map<Assignment, Assignment> repaired;
 };

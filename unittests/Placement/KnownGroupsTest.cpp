@@ -42,7 +42,8 @@ SearchResult searchWith(const Model &model,
   SearchOptions options;
   options.budget = Budget::ofEvaluations(400);
   options.groupings = std::move(groupings);
-  return search(model, {Assignment(model.numNodes, 0)}, options);
+  return search(model, SearchModels(model), {Assignment(model.numNodes, 0)},
+                options);
 }
 
 TEST(KnownGroups, LayersAreFoundWhereTheyAreKnown) {

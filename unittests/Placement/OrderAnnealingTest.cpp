@@ -95,8 +95,8 @@ TEST(SmallSearch, SpendsItsShareOfTheBudget) {
   SearchOptions options = optionsOf(400);
   SmallResult found = searchSmall(model, nullptr, options);
   EXPECT_LE(found.evaluations + found.nodes, 200);
-  EXPECT_EQ(shareOfSearch(options.budget).evaluations, 200);
-  EXPECT_EQ(shareOfSearch(Budget()).kind, Budget::Kind::Automatic);
+  EXPECT_EQ(shareOfSearch(model, 400), 200);
+  EXPECT_EQ(shareOfSearch(model, 1'000'000), 200 * model.numUnits);
 }
 
 TEST(SmallSearch, ProvesTheOptimumOrThatNothingFits) {
@@ -137,7 +137,9 @@ TEST(Search, DevicesWithoutLinks) {
   problem.graph.ops[1].pin = "d1";
   problem.graph.edges = {{0, 0, 1}};
   for (int64_t evaluations : {1000, 100'000})
-    EXPECT_THAT(search(Model(problem), {}, optionsOf(evaluations)).best,
+    EXPECT_THAT(search(Model(problem), SearchModels(Model(problem)), {},
+                       optionsOf(evaluations))
+                    .best,
                 IsEmpty());
 }
 

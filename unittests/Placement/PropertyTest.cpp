@@ -29,8 +29,8 @@ std::vector<PlaceOptions> allOptions(const Problem &problem) {
         // Its many evaluations have tests of their own (BaselinesTest.cpp).
         if (placer.name == "annealing")
           continue;
-        // With the others' help all baselines do the same.
-        if (candidates && placer.baseline && !placer.alone)
+        // With the others' help all do the same.
+        if (candidates && placer.name != "metf" && !placer.alone)
           continue;
         PlaceOptions options = onlyPlacer(std::string(placer.name), problem);
         if (candidates)

@@ -24,12 +24,11 @@ namespace {
 
 class Search {
 public:
-  Search(const Model &model, Objective objective, int64_t cutoff,
-         int64_t nodeLimit, int64_t enough)
+  Search(const Model &model, Objective objective, int64_t cutoff, Effort effort,
+         int64_t enough)
       : instance(model), model(model), objective(objective),
-        windows(instance, objective), cutoff(cutoff), enough(enough) {
-    effort.limit = nodeLimit;
-  }
+        windows(instance, objective), effort(std::move(effort)), cutoff(cutoff),
+        enough(enough) {}
 
   Found run();
 
@@ -213,8 +212,11 @@ Found Search::run() {
 } // namespace
 
 Found exact::search(const Model &model, Objective objective, int64_t cutoff,
-                    int64_t nodeLimit, int64_t enough) {
-  return Search(model, objective, cutoff, nodeLimit, enough).run();
+                    int64_t nodeLimit, int64_t enough,
+                    const std::function<bool()> &expired) {
+  return Search(model, objective, cutoff,
+                {.limit = nodeLimit, .expired = expired}, enough)
+      .run();
 }
 
 Placement exact::toPlacement(const Found &found) {

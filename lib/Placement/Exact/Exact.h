@@ -35,9 +35,10 @@ struct Found {
 
 /// Looks for a placement whose objective is below \p cutoff, and for the best,
 /// or the first that is at most \p enough. \p model is not too large
-/// (`whyTooLarge`).
+/// (`whyTooLarge`). Ends where \p expired says true.
 Found search(const Model &model, Objective objective, int64_t cutoff,
-             int64_t nodeLimit, int64_t enough = 0);
+             int64_t nodeLimit, int64_t enough = 0,
+             const std::function<bool()> &expired = {});
 
 /// The placement that was found.
 Placement toPlacement(const Found &found);

@@ -10,13 +10,19 @@
 
 #include "Exact/Assigned.h"
 
+#include <functional>
+
 namespace baechi::placement::exact {
 
 /// Nodes of all parts of one search, and how many there may be.
 struct Effort {
   int64_t nodes = 0;
   int64_t limit = 0;
-  bool spent() const { return nodes >= limit; }
+  std::function<bool()> expired = {}; ///< asked now and then; none: never
+  bool spent() const {
+    constexpr int64_t often = 1024;
+    return nodes >= limit || (expired && nodes % often == 0 && expired());
+  }
 };
 
 /// A schedule with the source of every transfer.

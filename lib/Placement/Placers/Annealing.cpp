@@ -17,7 +17,7 @@
 #include "Model/Random.h"
 #include "Placers/Baselines.h"
 #include "Placers/Placers.h"
-#include "Schedule/Schedule.h"
+#include "Search/Evaluator.h"
 
 #include <fmt/format.h>
 
@@ -40,7 +40,7 @@ public:
   explicit Annealer(const PlacerContext &context)
       : model(context.grouped),
         maxLoad(context.options.objective == Objective::MaxLoad),
-        scheduler(model), home(model.numUnits), resident(model.numDevices, 0),
+        evaluator(model), home(model.numUnits), resident(model.numDevices, 0),
         device(fillInOrder(model)) {
     for (Unit u = 0; u < model.numUnits; ++u) {
       home[u] = device[model.members[u].front()];
@@ -60,7 +60,7 @@ private:
   /// `never` when two devices that must talk cannot.
   int64_t value() {
     return maxLoad ? baechi::placement::maxLoad(model, device)
-                   : scheduler.run(device);
+                   : evaluator.run(home, {}, never);
   }
   void move(Unit u, int32_t d) {
     resident[home[u]] -= model.unitResident[u];
@@ -72,7 +72,7 @@ private:
 
   const Model &model;
   bool maxLoad;
-  Scheduler scheduler;
+  Evaluator evaluator;
   std::vector<Unit> movable;
   std::vector<int32_t> home;
   std::vector<int64_t> resident;

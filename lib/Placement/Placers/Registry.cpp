@@ -69,6 +69,7 @@ const std::vector<Placer> &baechi::placement::allPlacers() {
       {.name = "mtopo-nonuniform",
        .description = "m-TOPO: devices filled in topological order, each up "
                       "to its memory",
+       .candidateUpTo = anySize,
        .propose = topo<Fill::NonUniform>},
       {.name = "metf",
        .description = "m-ETF: the operator and device that can start first",
@@ -82,11 +83,13 @@ const std::vector<Placer> &baechi::placement::allPlacers() {
        .description = "ETF: m-ETF without a look at memory",
        .ignoresMemory = true,
        .alone = true,
+       .candidateUpTo = fewUnits,
        .propose = etf<false>},
       {.name = "sct",
        .description = "SCT: m-SCT without a look at memory",
        .ignoresMemory = true,
        .alone = true,
+       .candidateUpTo = fewUnits,
        .propose = sct<false>},
       {.name = "single",
        .description = "the best device alone",
@@ -102,10 +105,12 @@ const std::vector<Placer> &baechi::placement::allPlacers() {
       {.name = "round-robin",
        .description = "groups on the devices in turn",
        .baseline = true,
+       .candidateUpTo = fewUnits,
        .propose = proposeRoundRobin},
       {.name = "even-split",
        .description = "the list of layers cut into even contiguous pieces",
        .baseline = true,
+       .candidateUpTo = anySize,
        .propose = proposeEvenSplit},
       {.name = "split",
        .description = "contiguous pieces, cut by a dynamic program",
@@ -125,6 +130,7 @@ const std::vector<Placer> &baechi::placement::allPlacers() {
       {.name = "annealing",
        .description = "simulated annealing of the groups' devices",
        .baseline = true,
+       .candidateUpTo = veryFewUnits,
        .propose = proposeAnnealing}};
   return placers;
 }

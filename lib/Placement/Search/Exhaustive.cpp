@@ -12,7 +12,7 @@
 
 using namespace baechi::placement;
 
-bool baechi::placement::haveFewAssignments(const Model &model) {
+std::optional<int64_t> baechi::placement::fewAssignments(const Model &model) {
   constexpr int64_t few = 4096;
   int64_t count = 1;
   for (Unit u = 0; u < model.numUnits && count <= few; ++u) {
@@ -21,7 +21,7 @@ bool baechi::placement::haveFewAssignments(const Model &model) {
       devices += model.mayUse(u, d);
     count *= devices;
   }
-  return count <= few;
+  return count <= few ? std::optional(count) : std::nullopt;
 }
 
 /// Assignments are numbers whose digits are the units' devices.

@@ -10,10 +10,12 @@
 
 #include "Search/Judge.h"
 
+#include <optional>
+
 namespace baechi::placement {
 
-/// True when a model has few enough assignments to try them all.
-bool haveFewAssignments(const Model &model);
+/// How many assignments a model has; none: too many to try them all.
+std::optional<int64_t> fewAssignments(const Model &model);
 
 /// The best \p count of all assignments, best first; ends with the budget.
 std::vector<Solution> tryAll(Judge &judge, size_t count);

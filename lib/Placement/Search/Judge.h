@@ -39,6 +39,10 @@ public:
   /// Counts other work that takes as long as so many evaluations.
   void charge(double count) { meter.charge(count * cost); }
   double spent() const { return meter.spent(); }
+  /// Whether the budget allows so many evaluations.
+  bool affords(int64_t count) const {
+    return meter.affords(static_cast<double>(count) * cost);
+  }
   const Model &model() const { return of; }
 
 private:

@@ -35,9 +35,7 @@ int64_t visitLimit(const Model &model, const Budget &budget) {
     // One of the other searches' evaluations looks at every node.
     return std::max<int64_t>(budget.evaluations, 1) *
            std::max(model.numNodes, 1);
-  // Most is about a second.
-  constexpr int64_t most = 20'000'000, perUnit = 200'000;
-  return std::min(most, perUnit * model.numUnits);
+  return automaticLoadEvaluations(model) * std::max(model.numNodes, 1);
 }
 
 class MaxLoadSearch {
@@ -291,7 +289,8 @@ void MaxLoadSearch::round(std::vector<int32_t> start, bool warm) {
 /// Every assignment where these are few: the least that fits is the optimum.
 bool MaxLoadSearch::tryAll() {
   constexpr int32_t fewUnits = 1000;
-  if (model.numUnits > fewUnits || !haveFewAssignments(model))
+  std::optional<int64_t> count = fewAssignments(model);
+  if (model.numUnits > fewUnits || !count || *count * size() > limit)
     return false;
   std::vector<int32_t> free; // vertices that have a choice
   Trial trial{never, std::vector<int32_t>(graph.numVertices())};
@@ -320,10 +319,11 @@ bool MaxLoadSearch::tryAll() {
     }
   }
   std::stable_sort(all.begin(), all.end(), isBetter);
+  // The least that fits is the best: none is left out for the budget.
   for (Trial &each : all)
-    if (elite.empty() && spent() < 1)
+    if (elite.empty() && !(options.cancelled && options.cancelled()))
       offer(std::move(each));
-  return !elite.empty();
+  return true;
 }
 
 /// Offers the starts; returns those that rounds should begin with.
@@ -347,6 +347,12 @@ std::vector<Trial> MaxLoadSearch::begin(const std::vector<Assignment> &starts) {
   }
   if (memoryMatters && !elite.empty())
     calibrate(toAssignment(elite.front().device));
+  std::stable_sort(seeds.begin(), seeds.end(), isBetter);
+  constexpr size_t mostSeeds = 4;
+  if (!options.isFirst) {
+    seeds.resize(std::min(seeds.size(), mostSeeds));
+    return seeds;
+  }
   SplitOptions splitOptions;
   constexpr int64_t looksPerOrder = 40, mostLooks = 5'000'000;
   splitOptions.orders = static_cast<int32_t>(
@@ -356,9 +362,7 @@ std::vector<Trial> MaxLoadSearch::begin(const std::vector<Assignment> &starts) {
   for (const Assignment &split : contiguousSplits(model, splitOptions))
     add(split);
   std::stable_sort(seeds.begin(), seeds.end(), isBetter);
-  constexpr size_t mostSeeds = 4;
-  if (seeds.size() > mostSeeds)
-    seeds.resize(mostSeeds);
+  seeds.resize(std::min(seeds.size(), mostSeeds));
   return seeds;
 }
 
@@ -379,13 +383,19 @@ SearchResult MaxLoadSearch::run(const std::vector<Assignment> &starts) {
   }
   SearchResult result;
   result.evaluations = visits / std::max(model.numNodes, 1);
-  result.mergedNodes = model.numNodes;
+  result.allTried = optimal && !(options.cancelled && options.cancelled());
   for (const Trial &found : elite)
     result.best.push_back({toAssignment(found.device), {}});
   return result;
 }
 
 } // namespace
+
+int64_t baechi::placement::automaticLoadEvaluations(const Model &model) {
+  // Most is about a second.
+  constexpr int64_t most = 20'000'000, perUnit = 200'000;
+  return std::min(most, perUnit * model.numUnits) / std::max(model.numNodes, 1);
+}
 
 SearchResult
 baechi::placement::searchMaxLoad(const Model &model,

@@ -26,6 +26,9 @@ namespace baechi::placement {
 
 /// As `search`, which calls it. Every assignment in the result has a schedule
 /// within the memories; there may be none.
+/// The evaluations of an automatic budget.
+int64_t automaticLoadEvaluations(const Model &model);
+
 SearchResult searchMaxLoad(const Model &model,
                            const std::vector<Assignment> &starts,
                            const SearchOptions &options);

@@ -12,10 +12,7 @@
 
 using namespace baechi::placement;
 
-Meter::Meter(const Model &merged, const SearchOptions &options)
-    : budget(options.budget), cancelled(options.cancelled),
-      lowerBound(options.lowerBound),
-      begin(std::chrono::steady_clock::now()) {
+int64_t baechi::placement::automaticEvaluations(const Model &merged) {
   // An evaluation looks at every node; small graphs need fewer.
   constexpr int64_t visits = 12'000'000, most = 20'000, each = 200, least = 20;
   // It looks at every device, too, at every step.
@@ -23,7 +20,24 @@ Meter::Meter(const Model &merged, const SearchOptions &options)
   int64_t rounds = std::max(1, merged.numDevices / fewDevices);
   int64_t limit = visits / (std::max(merged.numNodes, 1) * rounds);
   limit = std::min({limit, most, each * merged.numUnits});
-  automatic = static_cast<double>(std::max(limit, least));
+  return std::max(limit, least);
+}
+
+Meter::Meter(const Model &merged, const SearchOptions &options)
+    : budget(options.budget), cancelled(options.cancelled),
+      lowerBound(options.lowerBound),
+      automatic(static_cast<double>(automaticEvaluations(merged))),
+      begin(std::chrono::steady_clock::now()) {}
+
+bool Meter::affords(double evaluations) const {
+  switch (budget.kind) {
+  case Budget::Kind::Seconds:
+    return true;
+  case Budget::Kind::Evaluations:
+    return charged + evaluations <= static_cast<double>(budget.evaluations);
+  default:
+    return charged + evaluations <= automatic;
+  }
 }
 
 double Meter::spent() const {

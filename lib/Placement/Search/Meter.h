@@ -14,6 +14,10 @@
 
 namespace baechi::placement {
 
+/// The evaluations of an automatic budget: about a second, or where more are of
+/// no use.
+int64_t automaticEvaluations(const Model &merged);
+
 /// Counts evaluations of the merged model, or time, against the budget.
 class Meter {
 public:
@@ -27,6 +31,8 @@ public:
   /// the search is cancelled.
   double spent() const;
   double evaluations() const { return charged; }
+  /// Whether the budget allows so many evaluations, as far as is known.
+  bool affords(double evaluations) const;
   /// The budget in automatic budgets, about seconds.
   double size() const;
 

@@ -17,7 +17,6 @@
 #include "Grouping/Clusters.h"
 #include "Search/Annealing.h"
 #include "Search/Exhaustive.h"
-#include "Search/MaxLoadSearch.h"
 #include "Search/Seeding.h"
 
 #include <algorithm>
@@ -227,20 +226,22 @@ std::vector<int64_t> startsOf(const Model &model, const Coarsening &merging,
 
 } // namespace
 
-SearchResult baechi::placement::search(const Model &model,
-                                       const std::vector<Assignment> &starts,
-                                       const SearchOptions &options) {
-  if (options.objective == Objective::MaxLoad)
-    return searchMaxLoad(model, starts, options);
-  Coarsening joining = Coarsening::identity(model);
+SearchModels::SearchModels(const Model &model)
+    : joining(Coarsening::identity(model)) {
   joinFreely(model, freeShare, joining);
-  Model joined = coarsen(model, joining);
-  Coarsening merging = joining;
-  // Fewer operators allow more evaluations, and the unmerged have the last
-  // word.
+  joined = coarsen(model, joining);
+  merging = joining;
+  // The unmerged have the last word.
   constexpr double delayShare = 1.0 / 500;
   fuse(model, merging, delayShare);
-  Model merged = coarsen(model, merging);
+  merged = coarsen(model, merging);
+}
+
+SearchResult baechi::placement::search(const Model &model,
+                                       const SearchModels &models,
+                                       const std::vector<Assignment> &starts,
+                                       const SearchOptions &options) {
+  const auto &[joining, merging, joined, merged] = models;
   std::vector<Solution> solutions;
   for (const Assignment &start : starts)
     solutions.push_back(project(merged, merging, start));
@@ -253,13 +254,14 @@ SearchResult baechi::placement::search(const Model &model,
              static_cast<double>(joined.numNodes) /
                  std::max(merged.numNodes, 1));
   constexpr size_t few = 4;
+  SearchResult result;
+  std::optional<int64_t> all = fewAssignments(joined);
+  result.allTried = all && fine.affords(*all);
   std::vector<Solution> best =
-      haveFewAssignments(joined)
+      result.allTried
           ? tryAll(fine, few)
           : Stages(judge, fine, meter, options.seed, groupings).run(solutions);
   best.resize(std::min(best.size(), few));
-  SearchResult result;
-  result.mergedNodes = merged.numNodes;
   for (const Solution &solution : best) {
     Found &found = result.best.emplace_back();
     for (int32_t node : joining.node)
@@ -272,5 +274,7 @@ SearchResult baechi::placement::search(const Model &model,
       found.starts.push_back(startsOf(model, merging, schedule));
   }
   result.evaluations = static_cast<int64_t>(meter.evaluations());
+  if (options.cancelled && options.cancelled())
+    result.allTried = false;
   return result;
 }

@@ -15,6 +15,7 @@
 #define BAECHI_LIB_PLACEMENT_SEARCH_SEARCH_H
 
 #include "Baechi/Placement/Place.h"
+#include "Grouping/Coarsen.h"
 #include "Schedule/Schedule.h"
 
 namespace baechi::placement {
@@ -29,6 +30,8 @@ struct SearchOptions {
   /// Groups of units that are worth a device of their own: a group a unit of
   /// the model, for every grouping that is known.
   std::vector<std::vector<Unit>> groupings = {};
+  /// Of several rounds: what finds the same in each is left to the first.
+  bool isFirst = true;
   /// Ends the search where it says true; none: never.
   std::function<bool()> cancelled = {};
 };
@@ -44,11 +47,22 @@ struct SearchResult {
   /// The best few, best first.
   std::vector<Found> best;
   int64_t evaluations = 0;
-  int32_t mergedNodes = 0; ///< of the model that it worked on
+  /// Every assignment was looked at.
+  bool allTried = false;
+};
+
+/// What a search of a model works on.
+struct SearchModels {
+  explicit SearchModels(const Model &model);
+
+  Coarsening joining, merging;
+  Model joined; ///< without what is never worth being apart
+  Model merged; ///< fewer nodes still, which allow more evaluations
 };
 
 /// \p starts are assignments of \p model to begin with besides its own.
-SearchResult search(const Model &model, const std::vector<Assignment> &starts,
+SearchResult search(const Model &model, const SearchModels &models,
+                    const std::vector<Assignment> &starts,
                     const SearchOptions &options);
 
 } // namespace baechi::placement

@@ -36,13 +36,15 @@ struct SmallResult {
 /// True when `searchSmall` is worth its time.
 bool isSmall(const Model &model);
 
-/// The part of a small graph's budget that is left to the search on clusters.
-Budget shareOfSearch(const Budget &budget);
+/// The evaluations of an automatic budget: a few tenths of a second.
+constexpr int64_t smallEvaluations = 320'000;
 
-/// Looks for a placement that is better than \p best, which may be null, in
-/// rounds of orders and of the exact search. \p options.budget is that of
-/// everything: half of it is spent here, where a node of the exact search
-/// counts as an evaluation. Ends early when the exact search comes to its end.
+/// The part of a round's evaluations that is left to the search on clusters.
+int64_t shareOfSearch(const Model &model, int64_t evaluations);
+
+/// Looks for a placement that is better than \p best, which may be null, by
+/// annealing orders and by the exact search, a quarter of the evaluations of
+/// \p options.budget each, where a node of the exact search counts as one.
 SmallResult searchSmall(const Model &model, const Placement *best,
                         const SearchOptions &options);
 

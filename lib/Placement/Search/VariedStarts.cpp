@@ -45,20 +45,28 @@ void mutate(Keys &keys, Random &random) {
 
 } // namespace
 
-std::vector<EarliestStart>
-baechi::placement::variedStarts(const Model &model, size_t count, uint64_t seed,
-                                const Budget &budget) {
-  // About a tenth of a second; small graphs need fewer.
+/// About a tenth of a second; small graphs need fewer. 0: too few to be of use.
+static int64_t runsOf(const Model &model) {
   constexpr int64_t visits = 1'000'000, mostRuns = 2000, each = 200,
                     fewestRuns = 40;
   int64_t affordable =
       visits / (static_cast<int64_t>(model.numNodes + 1) * model.numDevices);
+  return affordable < fewestRuns || model.numDevices < 2
+             ? 0
+             : std::min({affordable, mostRuns, each * model.numUnits});
+}
+
+int64_t baechi::placement::variedEvaluations(const Model &model) {
   // A run takes as long as some evaluations.
-  constexpr int64_t evaluations = 10;
-  if (budget.kind == Budget::Kind::Evaluations)
-    affordable = std::min(affordable, budget.evaluations / evaluations);
-  int64_t runs = std::min({affordable, mostRuns, each * model.numUnits});
-  if (affordable < fewestRuns || model.numDevices < 2)
+  constexpr int64_t each = 10;
+  return each * runsOf(model);
+}
+
+std::vector<EarliestStart> baechi::placement::variedStarts(const Model &model,
+                                                           size_t count,
+                                                           uint64_t seed) {
+  int64_t runs = runsOf(model);
+  if (runs == 0)
     return {};
   struct Varied {
     int64_t makespan;

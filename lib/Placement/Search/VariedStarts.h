@@ -20,11 +20,12 @@ namespace baechi::placement {
 /// costs, and which of them comes first decides more than any move of an
 /// operator does. Returns the best \p count that differ in their makespans as
 /// m-ETF has them, best first; none when the graph is so large that only few
-/// runs are affordable, or \p budget, that of the whole search, allows only
-/// few. Some may exceed the memories.
+/// runs are affordable. Some may exceed the memories.
 std::vector<EarliestStart> variedStarts(const Model &model, size_t count,
-                                        uint64_t seed,
-                                        const Budget &budget = {});
+                                        uint64_t seed);
+
+/// The evaluations that take as long.
+int64_t variedEvaluations(const Model &model);
 
 } // namespace baechi::placement
 

@@ -1,0 +1,378 @@
+//===- Session.cpp - One problem on its way to a placement ------*- C++ -*-===//
+//
+// Part of the Baechi project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Session.h"
+#include "Baechi/Placement/NativeSolver.h"
+#include "Bounds/Bounds.h"
+#include "Grouping/Clusters.h"
+#include "Grouping/Grouping.h"
+#include "Grouping/Steps.h"
+#include "Memory/Memory.h"
+#include "Placers/Placers.h"
+#include "Search/MaxLoadSearch.h"
+#include "Search/Meter.h"
+#include "Search/SmallSearch.h"
+#include "Search/VariedStarts.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+using namespace baechi::placement;
+
+/// Graphs with more units leave less time for each candidate.
+static constexpr int32_t fewUnits = 4000;
+
+void Session::phase(const std::string &name) {
+  auto now = std::chrono::steady_clock::now();
+  if (currentPhase < result.phases.size())
+    result.phases[currentPhase].seconds +=
+        std::chrono::duration<double>(now - phaseBegin).count();
+  phaseBegin = now;
+  currentPhase = result.phases.size();
+  if (name.empty())
+    return;
+  if (options.cancelled && options.cancelled())
+    throw Cancelled();
+  for (size_t k = 0; k < result.phases.size(); ++k)
+    if (result.phases[k].name == name)
+      currentPhase = k;
+  if (currentPhase < result.phases.size())
+    return;
+  result.phases.push_back({name, 0});
+  if (options.progress)
+    options.progress(name);
+}
+
+void Session::group() {
+  phase("grouping");
+  Grouping grouping = applySteps(problem, model, options.grouping);
+  coarsening = std::move(grouping.coarsening);
+  result.grouping = std::move(grouping.steps);
+  result.notes.insert(result.notes.end(), grouping.notes.begin(),
+                      grouping.notes.end());
+  coarse = coarsen(model, coarsening);
+  result.operatorsBefore = model.numNodes;
+  result.operatorsAfter = coarse.numNodes;
+}
+
+void Session::bound() {
+  phase("bound");
+  Bound bound = options.objective == Objective::MaxLoad ? maxLoadBound(model)
+                                                        : makespanBound(model);
+  result.lowerBoundNs = bound.value;
+  result.lowerBoundName = bound.name;
+}
+
+void Session::runPlacer(const Placer &placer, const LpSolver *solver) {
+  std::string name(placer.name);
+  phase(name);
+  std::vector<std::string> ignored;
+  auto &notes = name == options.placer ? result.notes : ignored;
+  Proposals found = placer.propose(
+      {problem, model, coarsening, coarse, options, solver, notes});
+  if (!found.error.empty()) {
+    // What was asked for is not silently replaced by something else.
+    if (name == options.placer)
+      result.error = name + ": " + found.error;
+    result.candidates.push_back({.name = name, .problem = found.error});
+    return;
+  }
+  for (Proposal &proposal : found.list) {
+    std::string full = name;
+    if (!proposal.variant.empty())
+      full += ":" + proposal.variant;
+    if (placer.ignoresMemory)
+      contest.considerAsIs(full, std::move(proposal.device), proposal.start);
+    else
+      contest.consider(full, std::move(proposal.device), {proposal.start},
+                       /*mayRepair=*/!placer.alone);
+    const Candidate &last = result.candidates.back();
+    if (placer.name == "single" && last.feasible &&
+        (!result.singleDeviceNs || last.makespanNs < *result.singleDeviceNs))
+      result.singleDeviceNs = last.makespanNs;
+  }
+}
+
+/// Why no device alone can do it: each, and what it lacks.
+std::string Session::noSingleDevice() const {
+  std::string text = "no single device can run the whole graph:";
+  for (int32_t d = 0; d < model.numDevices; ++d) {
+    const std::string &name = problem.machine.devices[d].name;
+    bool all = true;
+    for (Unit u = 0; u < model.numUnits; ++u)
+      all &= model.mayUse(u, d);
+    text += d ? ", " : " ";
+    if (!all) {
+      text += fmt::format("some operators cannot run on {}", name);
+      continue;
+    }
+    Assignment alone(model.numNodes, d);
+    int64_t needed = leastPeaks(model, alone)[d];
+    text += fmt::format("it needs {} of {} on {}", sizeText(needed, " bytes"),
+                        sizeText(model.deviceMemory(d)), name);
+  }
+  return text;
+}
+
+/// Nothing fits so far: pack by memory alone.
+void Session::lastResort() {
+  if (contest.hasSolution() || !result.error.empty())
+    return;
+  phase("packing");
+  Assignment packed(model.numNodes);
+  findFit(model, packed);
+  contest.consider("packing", packed);
+  if (contest.hasSolution())
+    return;
+  if (!contest.canTalk(packed))
+    result.error = "no placement was found whose devices can all talk where "
+                   "they must: add links or a link_default";
+  else
+    result.error =
+        (isImpossible ? "no placement can fit the memories: the exact search "
+                        "has ruled out all of them"
+                      : "no placement was found that fits the memories, and "
+                        "no proof that there is none") +
+        explainMemory(problem, model, packed);
+}
+
+/// Groupings whose groups the search may move whole: that which was asked for,
+/// and co-placement with and without backward operators that follow.
+std::vector<std::vector<Unit>> Session::knownGroupings() const {
+  std::vector<std::vector<Unit>> known;
+  if (options.objective == Objective::MaxLoad)
+    return known; // that search has its own clusters
+  auto add = [&](const Coarsening &grouping) {
+    if (grouping.numUnits < model.numUnits &&
+        std::find(known.begin(), known.end(), grouping.unit) == known.end())
+      known.push_back(grouping.unit);
+  };
+  add(coarsening);
+  // Grouping takes its time.
+  constexpr int32_t fewNodes = 50'000;
+  if (model.numNodes > fewNodes)
+    return known;
+  add(applySteps(problem, model, {"coplace"}).coarsening);
+  // Without forward operators it would be the same once more.
+  const auto &ops = problem.graph.ops;
+  if (std::any_of(ops.begin(), ops.end(),
+                  [](const Operator &op) { return op.forward.has_value(); }))
+    add(applySteps(problem, model, {"forward", "coplace"}).coarsening);
+  return known;
+}
+
+/// All other placers: what was asked for is never worse than one of them.
+void Session::runOthers() {
+  // They must not cost much more than what was asked for.
+  std::unique_ptr<LpSolver> brief = createNativeSolver({.work = 1e8});
+  for (const Placer &other : allPlacers())
+    if (model.numUnits <= other.candidateUpTo && other.name != options.placer)
+      runPlacer(other,
+                model.numUnits <= fewUnits ? options.solver : brief.get());
+  if (coarse.numNodes < model.numNodes) {
+    // Groups can hide a good split of a small graph.
+    phase("metf:operators");
+    EarliestStart found = earliestStart(model);
+    contest.consider("metf:operators", std::move(found.device), {found.start});
+  }
+}
+
+bool Session::begin() {
+  if (model.numNodes == 0) {
+    result.placement = Placement{};
+    result.usage = usage(problem, *result.placement);
+    result.winner = options.placer;
+    result.lowerBoundName = "no operators";
+    return false;
+  }
+  if (std::string proof = proveInfeasible(problem, model); !proof.empty()) {
+    Assignment closest;
+    packUnits(model, closest);
+    repair(model, closest);
+    result.error = "no placement can fit the memories: " + proof +
+                   explainMemory(problem, model, closest);
+    return false;
+  }
+  bound();
+  group();
+  const Placer &asked = *placerNamed(options.placer);
+  runPlacer(asked, options.solver);
+  if (!result.error.empty()) {
+    phase("");
+    return false;
+  }
+  if (asked.alone) {
+    // What was asked for and nothing else.
+    if (contest.hasSolution())
+      accept();
+    else if (asked.ignoresMemory)
+      result.error = fmt::format("the placement of '{}' is not valid: {}",
+                                 asked.name, result.candidates.back().problem);
+    else
+      result.error = noSingleDevice();
+    phase("");
+    return false;
+  }
+  if (options.budget.kind == Budget::Kind::None) {
+    lastResort();
+    finish();
+    return false;
+  }
+  runOthers();
+  return true;
+}
+
+bool Session::isDone() const {
+  return isComplete || isImpossible || (allTried && !isSmall(model)) ||
+         (contest.hasSolution() &&
+          contest.solution().value <= result.lowerBoundNs);
+}
+
+int64_t Session::automaticEvaluations() {
+  if (isSmall(model))
+    return smallEvaluations;
+  if (options.objective == Objective::MaxLoad)
+    return automaticLoadEvaluations(model);
+  if (!searched)
+    searched = std::make_unique<SearchModels>(model);
+  return baechi::placement::automaticEvaluations(searched->merged);
+}
+
+SearchOptions Session::searchOptions(const Round &round) const {
+  return {.objective = options.objective,
+          .budget = Budget::ofEvaluations(round.evaluations),
+          .lowerBound = result.lowerBoundNs,
+          .seed = round.seed,
+          .groupings = {},
+          .isFirst = round.index == 0,
+          .cancelled = round.expired};
+}
+
+/// m-ETF under varied urgencies, once there are evaluations enough.
+void Session::varyStarts(const Round &round) {
+  if (haveVaried || options.objective != Objective::Makespan ||
+      round.total < variedEvaluations(model))
+    return;
+  haveVaried = true;
+  constexpr size_t few = 3;
+  for (EarliestStart &found : variedStarts(model, few, options.seed))
+    contest.consider("metf:varied", std::move(found.device), {found.start},
+                     /*mayRepair=*/false);
+}
+
+/// Local search from the best so far.
+void Session::improve(const Round &round) {
+  if (allTried)
+    return;
+  if (!searched && options.objective == Objective::Makespan)
+    searched = std::make_unique<SearchModels>(model);
+  if (round.index == 0)
+    groupings = knownGroupings();
+  SearchOptions forSearch = searchOptions(round);
+  forSearch.groupings = groupings;
+  if (isSmall(model))
+    forSearch.budget =
+        Budget::ofEvaluations(shareOfSearch(model, round.evaluations));
+  constexpr int64_t each = 4, fewest = 4, most = 12;
+  auto count =
+      static_cast<size_t>(std::clamp(round.evaluations / each, fewest, most));
+  std::vector<Assignment> starts = contest.best(count);
+  SearchResult found =
+      options.objective == Objective::MaxLoad
+          ? searchMaxLoad(model, starts, forSearch)
+          : baechi::placement::search(model, *searched, starts, forSearch);
+  evaluations += found.evaluations;
+  allTried = found.allTried;
+  for (Found &each : found.best)
+    contest.considerIfBest("search", std::move(each.device), each.starts);
+}
+
+/// What only a small graph leaves time for.
+void Session::improveSmall(const Round &round) {
+  if (!isSmall(model) || isDone())
+    return;
+  SmallResult found = searchSmall(
+      model, !contest.hasSolution() ? nullptr : &contest.solution().placement,
+      searchOptions(round));
+  orders += found.evaluations;
+  nodes += found.nodes;
+  if (found.lowerBound > result.lowerBoundNs) {
+    result.lowerBoundNs = found.lowerBound;
+    result.lowerBoundName = "exact search";
+  }
+  if (found.placement) {
+    Candidate candidate{found.name};
+    // A pipeline's load counts tensors on the ways of the scheduler.
+    if (options.objective == Objective::MaxLoad)
+      contest.considerIfBest(found.name, found.placement->device, {},
+                             /*mayRepair=*/false);
+    contest.keep(candidate, std::move(*found.placement), {});
+    result.candidates.push_back(std::move(candidate));
+  }
+  isComplete = found.isComplete;
+  isImpossible = isComplete && !contest.hasSolution();
+}
+
+void Session::search(const Round &round) {
+  phase("search");
+  varyStarts(round);
+  if (!isDone())
+    improve(round);
+  if (options.cancelled && options.cancelled())
+    throw Cancelled();
+  improveSmall(round);
+}
+
+void Session::takeOver(const std::string &name, const Session &weaker) {
+  if (!weaker.contest.hasSolution())
+    return;
+  const Solution &theirs = weaker.contest.solution();
+  if (theirs.value >= takenOver)
+    return;
+  takenOver = theirs.value;
+  std::vector<int64_t> start = theirs.placement.startNs;
+  contest.considerIfBest(name, theirs.placement.device, {std::move(start)},
+                         /*mayRepair=*/false);
+  Candidate candidate{name};
+  contest.keep(candidate, theirs.placement, theirs.notes);
+  result.candidates.push_back(std::move(candidate));
+}
+
+void Session::finish() {
+  if (evaluations > 0 && searched)
+    result.notes.push_back(
+        fmt::format("search: {} evaluations on {} merged operators",
+                    evaluations, searched->merged.numNodes));
+  else if (evaluations > 0)
+    result.notes.push_back(fmt::format("search: {} evaluations", evaluations));
+  else if (options.budget.kind != Budget::Kind::None && isDone())
+    result.notes.push_back("search: not needed, the lower bound is reached");
+  if (orders + nodes > 0)
+    result.notes.push_back(
+        fmt::format("orders: {} evaluations, exact search: {} nodes{}", orders,
+                    nodes, isComplete ? ", nothing is better" : ""));
+  if (contest.hasSolution())
+    accept();
+  phase("");
+}
+
+void Session::accept() {
+  phase("verify");
+  Solution &best = contest.solution();
+  auto violations = verify(problem, best.placement, &result.usage);
+  if (!violations.empty()) {
+    result.error = "internal error: the placement that '" + best.name +
+                   "' found is not valid: " + violations.front();
+    return;
+  }
+  result.winner = best.name;
+  result.notes.insert(result.notes.end(), best.notes.begin(), best.notes.end());
+  result.maxLoadNs = maxLoad(model, best.placement.device);
+  result.placement = std::move(best.placement);
+}

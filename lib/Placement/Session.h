@@ -1,0 +1,97 @@
+//===- Session.h - One problem on its way to a placement ------*- C++ -*-===//
+//
+// Part of the Baechi project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+///
+/// \file
+/// What `place` does with one problem: candidates, then rounds of search. The
+/// state after a number of rounds depends on nothing else, so that whoever
+/// makes more of them, or hands over what a weaker machine's session has found,
+/// never gets a worse answer.
+///
+//===----------------------------------------------------------------------===//
+#ifndef BAECHI_LIB_PLACEMENT_SESSION_H
+#define BAECHI_LIB_PLACEMENT_SESSION_H
+
+#include "Contest.h"
+#include "Grouping/Coarsen.h"
+#include "Placers/Registry.h"
+#include "Search/Rounds.h"
+#include "Search/Search.h"
+
+#include <chrono>
+#include <memory>
+
+namespace baechi::placement {
+
+/// Thrown within a call that is cancelled.
+struct Cancelled {};
+
+class Session {
+public:
+  /// The options' placer and grouping steps exist; \p problem has passed
+  /// `check`. All three must outlive the session.
+  Session(const Problem &problem, const PlaceOptions &options,
+          PlaceResult &result)
+      : problem(problem), options(options), result(result), model(problem),
+        contest(problem, model, options.objective, result.candidates) {}
+
+  /// The placer that was asked for and the other candidates. False when that is
+  /// all: the result is complete.
+  bool begin();
+  /// Whether nothing better can be found, or nothing at all.
+  bool isDone() const;
+  bool hasSolution() const { return contest.hasSolution(); }
+  /// Evaluations of an automatic budget, about.
+  int64_t automaticEvaluations();
+  /// One more round of search.
+  void search(const Round &round);
+  /// Takes the answer of a session with the same graph on the same devices
+  /// whose links can do less at a time.
+  void takeOver(const std::string &name, const Session &weaker);
+  /// Nothing was found so far: packs by memory alone.
+  void lastResort();
+  /// Verifies the best and completes the result.
+  void finish();
+
+  /// What follows is of this phase, anew or again; "": of none.
+  void phase(const std::string &name);
+
+private:
+  void group();
+  void bound();
+  void runPlacer(const Placer &placer, const LpSolver *solver);
+  void runOthers();
+  std::string noSingleDevice() const;
+  void varyStarts(const Round &round);
+  void improve(const Round &round);
+  void improveSmall(const Round &round);
+  void accept();
+  SearchOptions searchOptions(const Round &round) const;
+  std::vector<std::vector<Unit>> knownGroupings() const;
+
+  const Problem &problem;
+  const PlaceOptions &options;
+  PlaceResult &result;
+  Model model;
+  Coarsening coarsening;
+  Model coarse;
+  Contest contest;
+  std::unique_ptr<SearchModels> searched;
+  std::vector<std::vector<Unit>> groupings; ///< known ones
+  bool haveVaried = false;
+  bool allTried = false;     ///< every assignment, by the search
+  bool isComplete = false;   ///< proven: nothing is better
+  bool isImpossible = false; ///< proven: no placement is valid
+  int64_t evaluations = 0, orders = 0, nodes = 0;
+  int64_t takenOver = never; ///< the value of what a weaker machine had
+  size_t currentPhase = 0;
+  std::chrono::steady_clock::time_point phaseBegin;
+};
+
+} // namespace baechi::placement
+
+#endif // BAECHI_LIB_PLACEMENT_SESSION_H
