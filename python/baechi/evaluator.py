@@ -115,9 +115,8 @@ class Evaluator:
             )
         steps, peaks, problems = self._own.evaluate_many(_integers(rows, "assignment"))
         found = Evaluations(steps, peaks)
-        fits = np.asarray((peaks <= self.memory_limit).all(axis=1))
-        fits[list(problems)] = False
-        found.fits = fits
+        found.fits = (peaks <= self.memory_limit).all(axis=1)
+        found.fits[list(problems)] = False
         found.problems = problems
         return found
 

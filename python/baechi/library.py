@@ -142,6 +142,10 @@ class StepLibrary:
     def argument(self, index: int) -> np.ndarray:
         return self._read("get_argument", index, self.program["arguments"][index])
 
+    def read_argument(self, index: int, value: np.ndarray) -> None:
+        """An argument's value into memory of the caller."""
+        self._move("get_argument", index, value)
+
     def result(self, index: int) -> np.ndarray:
         return self._read("get_result", index, self.program["results"][index])
 

@@ -64,7 +64,6 @@ Execution::create(HostJit &jit, const CompiledProgram &compiled,
     if (llvm::Error error =
             sendProgram(*ranks, compiled.manifest, jit.objects()))
       return error;
-  std::string why;
   runtime::Expected<std::unique_ptr<runtime::Session>> session =
       runtime::Session::create(
           std::move(*program),
@@ -72,12 +71,12 @@ Execution::create(HostJit &jit, const CompiledProgram &compiled,
             llvm::Expected<void *> address = jit.lookup(name);
             if (address)
               return *address;
-            why = ": " + llvm::toString(address.takeError());
+            llvm::consumeError(address.takeError());
             return nullptr;
           },
           options);
   if (!session)
-    return llvm::createStringError(session.error().message() + why);
+    return toLlvm(session.takeError());
   auto execution = std::make_unique<Execution>();
   execution->session = std::move(*session);
   execution->sums.busyNs.resize(execution->program().devices.size());

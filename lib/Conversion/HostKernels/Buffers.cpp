@@ -181,10 +181,6 @@ bool isCopy(Operation *op, Value from, Value to) {
          wholeArgument(copy.getTarget()) == to;
 }
 
-/// True when `op` runs exactly once: what comes after it in its block comes
-/// after it in time.
-bool runsOnce(Operation *op) { return isa<func::FuncOp>(op->getParentOp()); }
-
 /// True when the kernel starts by copying the argument into the result, and
 /// does nothing else with the argument: it changes the result, a copy.
 bool isChangedCopy(Value argument, Value result) {
@@ -199,7 +195,7 @@ bool isChangedCopy(Value argument, Value result) {
       else
         copy = user;
     }
-  if (!copy || !runsOnce(copy))
+  if (!copy)
     return false;
   views.assign({result});
   while (!views.empty())
@@ -239,7 +235,7 @@ bool isSafeInPlace(Value argument, Value result) {
     if (isCopy(op, argument, result) || op == reader)
       continue;
     for (Operation *read : *reads)
-      if (!runsOnce(op) || !runsOnce(read) || op->isBeforeInBlock(read))
+      if (op->getBlock() != read->getBlock() || op->isBeforeInBlock(read))
         return false;
   }
   return true;

@@ -72,11 +72,8 @@ void loadDialects(MLIRContext *context) {
                        scf::SCFDialect>();
 }
 
-/// Lowers until the scratch is known. Before anything calls a library's
-/// function, kernels take the names that no library has.
+/// Lowers until the scratch is known.
 LogicalResult lowerToPointers(ModuleOp copies) {
-  for (auto kernel : copies.getOps<func::FuncOp>())
-    kernel.setSymName(hostSymbol(kernel.getSymName()));
   KernelSignatures signatures;
   FailureOr<OwningOpRef<ModuleOp>> products = takeProducts(copies);
   if (failed(products) || failed(bufferizeKernels(copies, signatures)) ||
@@ -113,7 +110,7 @@ LogicalResult baechi::annotateKernelScratch(ModuleOp module) {
   for (func::FuncOp kernel : kernels)
     kernel->setAttr(BaechiDialect::kKernelScratch,
                     (*copies)
-                        ->lookupSymbol(hostSymbol(kernel.getSymName()))
+                        ->lookupSymbol(kernel.getSymNameAttr())
                         ->getAttr(BaechiDialect::kKernelScratch));
   return success();
 }
@@ -128,7 +125,7 @@ LogicalResult baechi::lowerKernels(ModuleOp module) {
   for (func::FuncOp kernel : kernels) {
     auto needed =
         (*lowered)
-            ->lookupSymbol(hostSymbol(kernel.getSymName()))
+            ->lookupSymbol(kernel.getSymNameAttr())
             ->getAttrOfType<IntegerAttr>(BaechiDialect::kKernelScratch);
     if (failed(checkPlannedScratch(kernel, needed.getInt(),
                                    "baechi-kernel-scratch")))

@@ -166,8 +166,7 @@ compile(ModuleOp module, MutableArrayRef<Candidate> candidates) {
   if (failed(lowerKernels(*code)))
     return failure();
   for (Candidate &candidate : candidates) {
-    auto lowered =
-        code->lookupSymbol<LLVM::LLVMFuncOp>(hostSymbol(candidate.symbol));
+    auto lowered = code->lookupSymbol<LLVM::LLVMFuncOp>(candidate.symbol);
     candidate.scratchBytes =
         lowered->getAttrOfType<IntegerAttr>(BaechiDialect::kKernelScratch)
             .getInt();

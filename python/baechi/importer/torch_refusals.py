@@ -137,13 +137,6 @@ def explained_errors() -> Iterator[None]:
     except DATA_DEPENDENT as error:
         place = f"{line_of(error)}: {getattr(error, 'func', error)}"
         raise ImportFailure(f"{place}: {_ON_VALUES} here; {FIXED_SHAPES}") from error
-    except RuntimeError as error:
-        if "setup_context" not in str(error):
-            raise
-        raise ImportFailure(
-            f"{line_of(error)}: an autograd.Function without setup_context cannot be traced; "
-            "give its forward no ctx, and what it does with that to a setup_context"
-        ) from error
 
 
 def line_of(error: BaseException) -> str:

@@ -24,6 +24,7 @@ from torch.utils import _pytree as pytree
 from baechi.importer import torch_decompositions, torch_functions, torch_linalg, torch_recurrent
 from baechi.importer.errors import ImportFailure
 from baechi.importer.torch_empty import fold_empty
+from baechi.importer.torch_indices import Checks, Lookup
 from baechi.importer.torch_names import Recorder, name_of, origin_of
 from baechi.importer.torch_refusals import (
     DATA_DEPENDENT,
@@ -41,14 +42,9 @@ _IDENTITIES = {
     aten.detach.default,
     aten.lift_fresh_copy.default,
 }
-# These keep all elements and their values.
-_SHAPING = {
-    aten.expand.default,
-    aten.permute.default,
-    aten.squeeze.dims,
-    aten.unsqueeze.default,
-    aten.view.default,
-}
+_EQUALITIES = {aten.eq.Tensor, aten.ne.Tensor}
+# What `torch.tensor(2.0)` is followed by.
+_FRESH = {aten.lift_fresh.default, aten.lift_fresh_copy.default}
 # Random numbers that depend on shapes alone.
 _RANDOM = {
     aten.bernoulli.p,
@@ -71,8 +67,6 @@ _RANDOM = {
 }
 
 
-# What is checked while a program runs.
-ASSERTIONS = {aten._assert_async.default, aten._assert_async.msg}
 _PRODUCTS = {
     aten.addmm.default,
     aten.baddbmm.default,
@@ -89,29 +83,21 @@ class Trace:
 
     After the function's own arguments come tensors that it holds itself
     (`constants`) and random numbers that it draws (`draws`, in the order of the
-    program; each call of one gives the numbers of one run).
+    program; each call of one gives the numbers of one run). After the function's own
+    results comes, where there are `checks`, a tensor that says for each whether an index
+    that the program computes was out of range (`flags`).
     """
 
     graph: torch.fx.GraphModule
     names: list[str]
     constants: list[torch.Tensor]
     draws: list[Callable[[], torch.Tensor]]
+    looked_up: dict[int, list[Lookup]]
+    checks: list[Lookup]
 
-    def tables(self) -> dict[int, tuple[int, str]]:
-        """Arguments that are indices as they are: the rows of the table that they
-        are for, and who looks them up."""
-        places = {node: i for i, node in enumerate(self.placeholders)}
-        found: dict[int, tuple[int, str]] = {}
-        for node in self.graph.graph.nodes:
-            if node.target is not aten.embedding.default:
-                continue
-            table, indices = node.args[:2]
-            while indices.target in _SHAPING:
-                indices = indices.args[0]
-            if indices in places:
-                rows = table.meta["val"].shape[0], origin_of(node).scope
-                found[places[indices]] = min(rows, found.get(places[indices], rows))
-        return found
+    def tables(self) -> dict[int, list[Lookup]]:
+        """Arguments that are indices as they are, and what is looked up by them."""
+        return self.looked_up
 
     @property
     def placeholders(self) -> list[torch.fx.Node]:
@@ -119,6 +105,16 @@ class Trace:
 
     @property
     def outputs(self) -> list[torch.fx.Node]:
+        """The function's own."""
+        return self._results[: len(self._results) - bool(self.checks)]
+
+    @property
+    def flags(self) -> list[torch.fx.Node]:
+        """The result that belongs to `checks`, if there are any."""
+        return self._results[-1:] if self.checks else []
+
+    @property
+    def _results(self) -> list[torch.fx.Node]:
         return list(self.graph.graph.output_node().args[0])
 
 
@@ -139,13 +135,15 @@ def trace(
     with lowerable_operations(), recorder.recording(), explained_errors():
         mutating, unseen = _followed(function, arguments, refusals)
         check_operands(mutating.graph)
-        _refuse_assertions(mutating.graph)
         # What `functionalize` is not given it leaves with its mutations.
         constants = _lift_constants(mutating)
-        recorded = _Recorded(mutating, recorder, refusals)
-        functional = torch.func.functionalize(recorded.run, remove="mutations")
+        checks = Checks(mutating.graph)
+        recorded = _Recorded(mutating, recorder, refusals, checks)
+        functional = torch.func.functionalize(recorded.checked, remove="mutations")
         given = [*arguments, *constants]
-        graph = _traced(functional, given, torch_decompositions.table())
+        # Its types are in the first pass.
+        with torch.autocast("cpu", enabled=False):
+            graph = _traced(functional, given, torch_decompositions.table())
     _check_shapes(graph.graph)
     _drop_identities(graph.graph)
     fold_empty(graph.graph)
@@ -157,7 +155,9 @@ def trace(
     graph.recompile()
     if refusals.found:
         raise refusals.error(torch_linalg.unsupported(graph), unseen)
-    return Trace(graph, [*names, *further], constants, draws)
+    given = [node for node in mutating.graph.nodes if node.op == "placeholder"]
+    tables = {i: checks.given[node] for i, node in enumerate(given) if node in checks.given}
+    return Trace(graph, [*names, *further], constants, draws, tables, checks.flags)
 
 
 def _followed(
@@ -208,14 +208,31 @@ class _Recorded(torch.fx.Interpreter):
     """Runs a graph; what is traced has the origin of its node, and results lie in
     memory as the graph's views of them expect, however an operation is decomposed."""
 
-    def __init__(self, module: torch.fx.GraphModule, recorder: Recorder, refusals: Refusals):
+    def __init__(
+        self,
+        module: torch.fx.GraphModule,
+        recorder: Recorder,
+        refusals: Refusals,
+        checks: Checks,
+    ):
         super().__init__(module)
-        self._recorder, self._refusals = recorder, refusals
+        self._recorder, self._refusals, self._checks = recorder, refusals, checks
+        self._flags: list[torch.Tensor] = []
+
+    def checked(self, *values: torch.Tensor) -> list[torch.Tensor]:
+        """The graph's results, and whether indices were out of range; see Trace."""
+        self._flags = []
+        results = list(self.run(*values))
+        return [*results, torch.stack(self._flags)] if self._flags else results
 
     def run_node(self, n: torch.fx.Node) -> object:
         if n.target is aten._linalg_check_errors.default:
             return None  # it looks at values
         with self._recorder.known(origin_of(n)):
+            for index, lookup in self._checks.computed.get(n, ()):
+                self._flags.append(lookup.outside(self.env[index]).any())
+            if n.target in _EQUALITIES and n.args[0] is n.args[1]:
+                return self._of_itself(n)
             try:
                 result = super().run_node(n)
             except Exception as error:
@@ -228,6 +245,13 @@ class _Recorded(torch.fx.Interpreter):
             if isinstance(n.target, torch._ops.OpOverload) and not _gives_a_view(n.target):
                 result = pytree.tree_map(_laid_out_as, result, n.meta["val"])
             return result
+
+    def _of_itself(self, n: torch.fx.Node) -> torch.Tensor:
+        """Whether elements equal themselves (`isfinite`, `isnan`), which NaN does not:
+        torch-mlir takes it that all do."""
+        x = self.env[n.args[0]]
+        real = x.abs() <= float("inf") if x.is_floating_point() else torch.ones_like(x).bool()
+        return real if n.target is aten.eq.Tensor else real.logical_not()
 
 
 def _zeros_like(recorded: torch.Tensor) -> torch.Tensor:
@@ -359,18 +383,6 @@ def check_operands(graph: torch.fx.Graph) -> None:
                 )
 
 
-def _refuse_assertions(graph: torch.fx.Graph) -> None:
-    """A graph that torch.compile found has handed them on before."""
-    for node in graph.nodes:
-        if node.target in ASSERTIONS:
-            said = f" ({node.args[1]})" if len(node.args) > 1 else ""
-            raise ImportFailure(
-                f"{origin_of(node).source}: '{name_of(node)}' asserts what a step does not check"
-                f"{said}: write F.one_hot(x, n) as x.unsqueeze(-1) == torch.arange(n), and check "
-                "the values before the step"
-            )
-
-
 def _check_shapes(graph: torch.fx.Graph) -> None:
     for node in graph.nodes:
         value = node.meta.get("val")
@@ -387,7 +399,8 @@ def _drop_identities(graph: torch.fx.Graph) -> None:
 
 
 def _lift_constants(module: torch.fx.GraphModule) -> list[torch.Tensor]:
-    """Makes arguments of the tensors that the graph holds. A single number stays."""
+    """Makes arguments of the tensors that the graph holds. A single number that is
+    written in the model's code stays."""
     graph, constants = module.graph, []
     lifted: dict[str, torch.fx.Node] = {}
     for node in list(graph.nodes):
@@ -396,7 +409,7 @@ def _lift_constants(module: torch.fx.GraphModule) -> list[torch.Tensor]:
         value = getattr(module, node.target)
         if not isinstance(value, torch.Tensor):
             continue
-        if value.dim() == 0:
+        if value.dim() == 0 and all(user.target in _FRESH for user in node.users):
             with graph.inserting_before(node):
                 call = aten.full.default, ([], value.item()), {"dtype": value.dtype}
                 number = graph.call_function(*call)

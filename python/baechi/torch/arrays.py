@@ -5,9 +5,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import ml_dtypes
 import numpy as np
 import torch
+
+from baechi.importer.torch_indices import Lookup
+from baechi.library import StepLibrary
 
 # numpy has no such type of its own; torch.Tensor.numpy refuses it.
 _SPECIAL = {torch.bfloat16: (torch.int16, np.dtype(ml_dtypes.bfloat16))}
@@ -29,6 +34,19 @@ def to_torch(array: np.ndarray, dtype: torch.dtype) -> torch.Tensor:
     return torch.from_numpy(array).to(dtype)
 
 
+def write(tensor: torch.Tensor, library: StepLibrary, index: int) -> None:
+    """An argument's value into the tensor's own memory; autograd and whoever counts
+    versions see that it has changed."""
+    plain = tensor.detach()
+    if plain.is_contiguous():
+        library.read_argument(index, to_numpy(plain))
+    else:
+        with torch.no_grad():
+            plain.copy_(to_torch(library.argument(index), tensor.dtype))
+    if not tensor.is_inference():
+        torch.autograd.graph.increment_version(tensor)
+
+
 class Stamp:
     """What a tensor was: tells when it is changed or another one. It holds the
     tensor, so that no other can take its place in memory meanwhile."""
@@ -48,9 +66,16 @@ def _seen(tensor: torch.Tensor | None) -> tuple[int, int] | None:
     return tensor._version, tensor.data_ptr()
 
 
-def check_indices(name: str, indices: torch.Tensor, table: tuple[int, str]) -> None:
-    """Raises IndexError for an index that is not in a table, as PyTorch does."""
-    rows, owner = table
-    if indices.numel() and not (0 <= int(indices.min()) and int(indices.max()) < rows):
-        wrong = indices[(indices < 0) | (indices >= rows)].flatten()[0].item()
-        raise IndexError(f"'{name}' holds {wrong}, but '{owner}' has rows 0 to {rows - 1}")
+def check_indices(name: str, indices: torch.Tensor, lookups: Sequence[Lookup]) -> None:
+    """Raises IndexError for an index that is out of range, as PyTorch does."""
+    for lookup in lookups:
+        wrong = lookup.outside(indices)
+        if wrong.any():
+            raise IndexError(f"'{name}' holds {indices[wrong].flatten()[0].item()}: {lookup}")
+
+
+def check_flags(flags: Sequence[bool], lookups: Sequence[Lookup]) -> None:
+    """The same for indices that the program has computed."""
+    for flag, lookup in zip(flags, lookups, strict=True):
+        if flag:
+            raise IndexError(f"an index is out of range: {lookup}")

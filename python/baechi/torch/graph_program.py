@@ -20,7 +20,7 @@ from baechi.importer.module import Argument
 from baechi.importer.torch_names import BACKWARD, Origin, Recorder, name_of
 from baechi.importer.torch_trace import Trace, trace
 from baechi.program import CompileOptions, Program
-from baechi.torch.arrays import Stamp, check_indices, to_numpy, to_torch
+from baechi.torch.arrays import Stamp, check_flags, check_indices, to_numpy, to_torch
 
 
 class GraphProgram(Compiled[Program]):
@@ -65,14 +65,17 @@ class GraphProgram(Compiled[Program]):
                 result.node = next(outputs)
                 result.argument = places.get(result.node)
         found = [r.node for r in self._results if r.is_tensor and r.argument is None]
+        self._flags = self._traced.flags
+        found += self._flags
         self._computed = {node: i for i, node in enumerate(dict.fromkeys(found))}
         self._stamps: dict[int, Stamp] = {}
 
     def run(self, inputs: Sequence[torch.Tensor]) -> list[Any]:
         """The graph's results. What an input is without being computed is the input
         itself; all else has memory of its own, laid out as PyTorch's."""
-        for index, table in self._tables.items():
-            check_indices(self._traced.names[index], inputs[index], table)
+        for index, lookups in self._tables.items():
+            if index < len(inputs):  # else a constant
+                check_indices(self._traced.names[index], inputs[index], lookups)
         with self._whole_call(lambda: self._latest is not None or not self._computed):
             drawn = [draw() for draw in self._traced.draws]
             given = [*inputs, *self._traced.constants, *drawn]
@@ -98,10 +101,13 @@ class GraphProgram(Compiled[Program]):
                 self._stamps[i] = Stamp(value)
             library.set_argument(i, to_numpy(value))
         self._latest.step()
-        return [
+        computed = [
             to_torch(library.result(i), node.meta["val"].dtype)
             for node, i in self._computed.items()
         ]
+        for node in self._flags:
+            check_flags(computed[self._computed[node]].tolist(), self._traced.checks)
+        return computed
 
     def _pins(self) -> dict[str, str]:
         """Those that are for this program, and those for none, which it refuses."""

@@ -1,83 +1,59 @@
 # Part of the Baechi project, under the Apache License v2.0 with LLVM Exceptions.
 # See LICENSE for license information.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""The state of a model and its optimizer: what a step keeps on the devices.
+"""The state of a model and its optimizer, which is in PyTorch's own tensors.
 
-Between steps PyTorch's own tensors are its copy on the host. They are written
-when somebody asks, and read when somebody has changed them, which their version
-counters tell.
+These are the one truth. Every step reads them and writes what is new into their
+memory: whoever shares them (another step, an average, a view) sees the newest, and
+whatever is written there (`.data`, `no_grad`, `load_state_dict`) counts. Nothing is
+remembered from step to step but which program fits.
 """
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
+from collections.abc import Iterable, Mapping
+from typing import Any
 
 import torch
 
-from baechi.torch.optimizers import Rule, UnsupportedOptimizer, fixed_settings, rule_for
+from baechi.torch.optimizers import UnsupportedOptimizer, check_hooks, rule_for
+from baechi.torch.update_rules import Numbers, Rule
 
 
-@dataclasses.dataclass
-class Slot:
-    """One tensor of the state. `get` is None as long as the optimizer has not
-    made it: it is zero then."""
-
-    name: str
-    like: torch.Tensor  # a tensor of its shape and type
-    get: Callable[[], torch.Tensor | None]
-    put: Callable[[torch.Tensor], None]
-
-    def value(self) -> torch.Tensor:
-        value = self.get()
-        return torch.zeros_like(self.like) if value is None else value
-
-
-@dataclasses.dataclass
+@dataclasses.dataclass(frozen=True)
 class Group:
     """Parameters that the optimizer treats alike."""
 
-    settings: dict  # the optimizer's own; a scheduler changes it
+    settings: Mapping[str, Any]  # the optimizer's own; a scheduler changes it
     rule: Rule
+    parameters: list[str]  # those that are trained
+
+
+@dataclasses.dataclass(frozen=True)
+class Cohort:
+    """Parameters of one group that have seen equal updates: their numbers are equal."""
+
+    group: Group
+    label: str  # "0", "0.1": how the numbers of the step are named
     parameters: list[str]
 
 
 class State:
-    """The parameters, buffers and optimizer state of a model, by name.
+    """The parameters, buffers and optimizer state of a model, by name, as they are now.
 
     Names are the model's own (`layers.0.weight`); the optimizer's state has its
     parameter's name before its own: `layers.0.weight/exp_avg`.
+    Raises UnsupportedOptimizer and ValueError for what no step can have.
     """
 
     def __init__(self, model: torch.nn.Module, optimizer: torch.optim.Optimizer):
         self.model, self.optimizer = model, optimizer
-        self._build()
-
-    def is_current(self) -> bool:
-        """Whether the optimizer still treats what it trains as the groups say."""
-        return self._layout == self._optimizers_layout()
-
-    def rebuild(self) -> None:
-        """Takes the optimizer's groups and settings as they are now. Raises
-        UnsupportedOptimizer, and stays as it was, for what has no rule."""
-        new = State(self.model, self.optimizer)
-        new._check_joined(set(new.trained) - set(self.trained))
-        self.__dict__ = new.__dict__
-
-    def _build(self) -> None:
-        self.parameters = dict(self.model.named_parameters())
-        self.buffers = dict(self.model.named_buffers())
-        self._check_devices()
+        self.parameters = dict(model.named_parameters())
+        self.buffers = dict(model.named_buffers())
+        self._check_tensors()
+        check_hooks(optimizer, self.parameters)
         self.groups = self._groups()
-        # Identities are those of objects that the groups hold.
-        self._layout = self._optimizers_layout()
-        self.slots: dict[str, Slot] = {}
-        for name in [*self.parameters, *self.buffers]:
-            self.slots[name] = self._tensor_slot(name)
-        for group in self.groups:
-            for name in group.parameters:
-                for kind in group.rule.state:
-                    self.slots[f"{name}/{kind}"] = self._optimizer_slot(name, kind)
 
     @property
     def trained(self) -> list[str]:
@@ -85,56 +61,80 @@ class State:
         return [name for group in self.groups for name in group.parameters]
 
     def key(self) -> tuple:
-        """What a compiled step depends on besides its inputs."""
-        modes = tuple(module.training for module in self.model.modules())
-        groups = tuple(
-            (tuple(group.parameters), fixed_settings(group.settings)) for group in self.groups
+        """What a compiled step depends on besides its inputs, and how many updates its
+        parameters have seen."""
+        modules = tuple((module.training, *_hooks(module)) for module in self.model.modules())
+        tensors = tuple(
+            (name, tuple(tensor.shape), tensor.dtype, tensor.requires_grad)
+            for held in (self.parameters, self.buffers)
+            for name, tensor in held.items()
         )
-        return modes, tuple(self.parameters), tuple(self.buffers), groups
+        groups = tuple((tuple(group.parameters), group.rule.form) for group in self.groups)
+        return modules, tensors, groups
 
-    def steps_done(self, group: Group) -> int:
-        """Updates that the host's state of a group has seen."""
-        states = [self.optimizer.state.get(self.parameters[name], {}) for name in group.parameters]
-        counts = {int(state["step"]) for state in states if "step" in state}
-        if len(counts) > 1:
-            raise UnsupportedOptimizer(
-                f"parameters of one group have seen {min(counts)} to {max(counts)} updates; "
-                "give those that differ a group of their own"
-            )
-        if counts:
-            return counts.pop()
-        return int(any(state.get("momentum_buffer") is not None for state in states))
-
-    def set_steps_done(self, group: Group, count: int) -> None:
-        for name in group.parameters:
-            state = self.optimizer.state.get(self.parameters[name], {})
-            if state.get("exp_avg") is not None:
-                state["step"] = torch.tensor(float(count), dtype=torch.float32)
-
-    def counters(self) -> list[torch.Tensor]:
-        """The optimizer's counts of updates."""
-        states = [self.optimizer.state.get(self.parameters[name], {}) for name in self.trained]
-        return [state["step"] for state in states if "step" in state]
-
-    def _optimizers_layout(self) -> list[tuple]:
-        return [
-            (id(settings), fixed_settings(settings), [(id(p), p.requires_grad) for p in params])
-            for settings in self.optimizer.param_groups
-            for params in [settings["params"]]
-        ]
-
-    def _check_joined(self, joined: set[str]) -> None:
-        """What begins to be trained later has seen fewer updates than its group."""
-        for group in self.groups:
-            numbers, count = group.rule.numbers, self.steps_done(group)
-            if numbers(group.settings, 1) == numbers(group.settings, count + 1):
-                continue
+    def cohorts(self, names: Iterable[str]) -> list[Cohort]:
+        """The parameters `names`, divided by the updates that they have seen."""
+        wanted, found = set(names), []
+        for number, group in enumerate(self.groups):
+            parts: dict[tuple, list[str]] = {}
             for name in group.parameters:
-                if name in joined and not self.optimizer.state.get(self.parameters[name]):
+                if name in wanted:
+                    seen = (*self._counters(group.rule, name).values(), self._begun(group, name))
+                    parts.setdefault(seen, []).append(name)
+            for i, part in enumerate(parts.values()):
+                found.append(Cohort(group, f"{number}.{i}" if i else f"{number}", part))
+        return found
+
+    def numbers(self, cohort: Cohort) -> tuple[Numbers, Numbers]:
+        """Those of the next update, and the counters after it."""
+        group, first = cohort.group, cohort.parameters[0]
+        counters = self._counters(group.rule, first)
+        return group.rule.numbers(group.settings, counters, self._begun(group, first))
+
+    def kept(self, cohort: Cohort) -> dict[str, torch.Tensor]:
+        """The optimizer's tensors for the cohort's parameters, by name; its own where
+        it has them, else their first values."""
+        found = {}
+        for name in cohort.parameters:
+            parameter = self.parameters[name]
+            held = self.optimizer.state.get(parameter, {})
+            for kind, first in cohort.group.rule.tensors.items():
+                tensor = held.get(kind)
+                if tensor is None:
+                    tensor = first(parameter.detach())
+                elif tensor.shape != parameter.shape:
                     raise UnsupportedOptimizer(
-                        f"'{name}' joins parameters that have seen {count} updates; give it a "
-                        "group of its own (optimizer.add_param_group)"
+                        f"the optimizer's '{kind}' of '{name}' has the shape "
+                        f"{list(tensor.shape)}, the parameter {list(parameter.shape)}: load the "
+                        "state of this model"
                     )
+                found[f"{name}/{kind}"] = tensor
+        return found
+
+    def put(
+        self, cohort: Cohort, kept: Mapping[str, torch.Tensor], counters: Mapping[str, float]
+    ) -> None:
+        """After an update: gives the optimizer its tensors and counters."""
+        dtype = torch.get_default_dtype()
+        dtype = torch.float64 if dtype == torch.float64 else torch.float32  # as PyTorch has it
+        rule = cohort.group.rule
+        for name in cohort.parameters if rule.tensors or rule.counters else ():
+            held = self.optimizer.state[self.parameters[name]]
+            for kind, value in counters.items():
+                if isinstance(held.get(kind), torch.Tensor):
+                    held[kind].fill_(value)
+                else:
+                    held[kind] = torch.tensor(value, dtype=dtype)
+            for kind in rule.tensors:
+                held[kind] = kept[f"{name}/{kind}"]
+
+    def _counters(self, rule: Rule, name: str) -> Numbers:
+        held = self.optimizer.state.get(self.parameters[name], {})
+        return {kind: float(held.get(kind, first)) for kind, first in rule.counters.items()}
+
+    def _begun(self, group: Group, name: str) -> bool:
+        held = self.optimizer.state.get(self.parameters[name], {})
+        return all(held.get(kind) is not None for kind in group.rule.tensors)
 
     def _groups(self) -> list[Group]:
         names = {id(parameter): name for name, parameter in self.parameters.items()}
@@ -148,15 +148,15 @@ class State:
                 )
             trained = [names[id(p)] for p in settings["params"] if p.requires_grad]
             groups.append(Group(settings, rule_for(self.optimizer, settings), trained))
+        return groups
+
+    def _check_tensors(self) -> None:
         for name, module in self.model.named_modules():
             if getattr(module, "sparse", False) is True:
                 raise UnsupportedOptimizer(
                     f"'{name}' has sparse gradients; use {type(module).__name__}(sparse=False), "
                     "whose gradient is computed from the rows alone here too"
                 )
-        return groups
-
-    def _check_devices(self) -> None:
         for name, tensor in [*self.parameters.items(), *self.buffers.items()]:
             if tensor.device.type != "cpu":
                 raise ValueError(
@@ -164,28 +164,32 @@ class State:
                     "has its own copy on the machine's devices"
                 )
 
-    def _tensor_slot(self, name: str) -> Slot:
-        owner, _, leaf = name.rpartition(".")
-        module = self.model.get_submodule(owner)
 
-        def put(value):
-            with torch.no_grad():
-                getattr(module, leaf).copy_(value)
+def _hooks(module: torch.nn.Module) -> list[tuple]:
+    """A module's hooks are traced with it."""
+    kinds = (
+        module._forward_pre_hooks,
+        module._forward_hooks,
+        module._backward_pre_hooks,
+        module._backward_hooks,
+    )
+    return [tuple(hooks.values()) for hooks in kinds] if any(kinds) else []
 
-        return Slot(name, getattr(module, leaf), lambda: getattr(module, leaf), put)
 
-    def _optimizer_slot(self, name: str, kind: str) -> Slot:
-        # Loading a state replaces the optimizer's dictionary.
-        parameter, optimizer = self.parameters[name], self.optimizer
+def check_apart(tensors: Mapping[str, torch.Tensor], updated: Iterable[str]) -> None:
+    """Refuses tensors that lie in the same memory, of which one is updated: PyTorch
+    would update the memory twice. Raises ValueError."""
+    changing = set(updated)
+    places = sorted((*_extent(tensor), name) for name, tensor in tensors.items() if tensor.numel())
+    for (_, end, first), (start, _, second) in zip(places, places[1:]):
+        if start < end and (first in changing or second in changing):
+            raise ValueError(
+                f"'{first}' and '{second}' lie in the same memory; make them one parameter "
+                "(model.a.weight = model.b.weight), or give each its own (.clone())"
+            )
 
-        def get():
-            return optimizer.state.get(parameter, {}).get(kind)
 
-        def put(value):
-            held = get()
-            if held is None:
-                optimizer.state[parameter][kind] = value.clone()
-            else:
-                held.copy_(value)
-
-        return Slot(f"{name}/{kind}", parameter, get, put)
+def _extent(tensor: torch.Tensor) -> tuple[int, int]:
+    last = sum((size - 1) * stride for size, stride in zip(tensor.shape, tensor.stride()))
+    start = tensor.data_ptr()
+    return start, start + (last + 1) * tensor.element_size()

@@ -6,225 +6,469 @@
 from __future__ import annotations
 
 import dataclasses
-import inspect
-import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import torch
-from torch._subclasses import FakeTensorMode
-from torch.func import functional_call, grad_and_value
+from torch._subclasses import FakeTensor, FakeTensorMode
+from torch.func import functional_call
+from torch.overrides import TorchFunctionMode
 from torch.utils import _pytree as pytree
+from torch.utils._python_dispatch import _disable_current_modes
 
 from baechi import init
 from baechi.importer.errors import ImportFailure
 from baechi.importer.module import Argument
+from baechi.importer.torch_indices import Lookup
 from baechi.importer.torch_names import Recorder
-from baechi.importer.torch_refusals import DATA_DEPENDENT
+from baechi.importer.torch_refusals import DATA_DEPENDENT, line_of
 from baechi.importer.torch_trace import Trace, lowerable_operations, trace
+from baechi.torch import modes
 from baechi.torch.arrays import to_numpy
-from baechi.torch.state import State
+from baechi.torch.gradients import GradientOptions
+from baechi.torch.inputs import Inputs
+from baechi.torch.state import Cohort, State
 
 LOSS = "loss"
+_WIDER = {torch.float16: torch.float32, torch.bfloat16: torch.float32}
+
+
+@dataclasses.dataclass(frozen=True)
+class Recipe:
+    """What a step does besides calling the model; see `compile_step`."""
+
+    loss: Callable[..., Any] | None
+    outputs: Callable[[Any], Any] | None
+    gradients: GradientOptions
+
+
+@dataclasses.dataclass(frozen=True)
+class Phase:
+    """What one call does.
+
+    used: the parameters that the loss depends on; accumulated: those whose `.grad` is
+    added to; cohorts: those that are updated, none where gradients are only added up.
+    """
+
+    used: list[str]
+    accumulated: list[str]
+    cohorts: list[Cohort]
+
+    def key(self) -> tuple:
+        return tuple(self.accumulated), tuple((c.label, tuple(c.parameters)) for c in self.cohorts)
 
 
 @dataclasses.dataclass
 class TrainingTrace:
-    """A traced step; `arguments` are those of its module, in order."""
+    """A traced step; `arguments` are those of its module, in order.
+
+    told: the positions of results by name (`loss`, `overflow`, `gradient_norm`,
+    `flags`). outputs: what is returned beside the loss, with an index for each leaf that
+    the program computes.
+    """
 
     graph: torch.fx.GraphModule
     arguments: list[Argument]
     results: list[str]
     held: dict[str, int]  # the positions of the state
-    inputs: list[int]  # of the inputs' leaves
-    numbers: dict[tuple[int, str], int]  # of the optimizer's, by group and name
+    inputs: list[int]  # of the inputs' tensors
+    numbers: dict[tuple[str, str], int]  # of the host's, by cohort and name
     constants: dict[int, torch.Tensor]
     draws: dict[int, Callable[[], torch.Tensor]]  # random numbers, anew for every step
-    tables: dict[int, tuple[int, str]]  # of arguments that are indices: see Trace
-    loss_dtype: torch.dtype
+    tables: dict[int, list[Lookup]]  # of arguments that are indices: see Trace
+    checks: list[Lookup]
+    told: dict[str, int]
+    outputs: Outputs | None
+    dtypes: dict[int, torch.dtype]  # of the results
 
 
-def trace_step(
-    state: State, loss: Callable | None, leaves: list[Any], structure: Any
-) -> TrainingTrace:
-    """Traces a step on `leaves`, the leaves of (inputs, kwargs, target), of which
-    tensors are arguments. Raises ImportFailure."""
-    model = state.model
-    tensors = [i for i, leaf in enumerate(leaves) if isinstance(leaf, torch.Tensor)]
-    recorder = Recorder(model)
-    places = _Places(model)
+@dataclasses.dataclass
+class Outputs:
+    """What is returned beside the loss: a leaf is a value, or where a tensor is found."""
 
-    def run(parameters, buffers, given):
-        filled = list(leaves)
-        for i, value in zip(tensors, given, strict=True):
-            filled[i] = value
-        inputs, kwargs, target = pytree.tree_unflatten(filled, structure)
-        held = places.filled({**parameters, **buffers})
-        output = functional_call(model, held, inputs, kwargs, tie_weights=False)
-        with recorder.scope(LOSS):
-            value = output if loss is None else loss(output, target)
-        if not isinstance(value, torch.Tensor) or value.dim() != 0:
-            kind = f"shape {list(value.shape)}" if isinstance(value, torch.Tensor) else type(value)
-            raise ImportFailure(f"the loss must be a tensor of one number, not of {kind}")
-        return value
+    leaves: list[Any]
+    structure: Any
+    count: int  # of tensors
 
-    used = _with_gradient(run, state, [leaves[i] for i in tensors])
-    numbers = {
-        (g, name): value
-        for g, group in enumerate(state.groups)
-        for name, value in group.rule.numbers(group.settings, 1).items()
-    }
-    kept = [
-        f"{name}/{kind}"
-        for group in state.groups
-        for name in group.parameters
-        for kind in group.rule.state
-        if name in used
-    ]
+    @dataclasses.dataclass(frozen=True)
+    class Result:
+        """The program's result at this position."""
 
-    parts = {
-        "parameters": {n: p.detach() for n, p in state.parameters.items()},
-        "buffers": dict(state.buffers),
-        "kept": {name: state.slots[name].value() for name in kept},
-        "inputs": [leaves[i].detach() for i in tensors],
-        "numbers": {key: torch.tensor(value) for key, value in numbers.items()},
-    }
-    flat, tree = pytree.tree_flatten(parts)
+        index: int
 
-    def step(*values):
-        parts = pytree.tree_unflatten(list(values), tree)
-        frozen = {n: p for n, p in parts["parameters"].items() if n not in used}
-        trained = {n: p for n, p in parts["parameters"].items() if n in used}
+    @dataclasses.dataclass(frozen=True)
+    class Given:
+        """An argument of the program, which is what it was."""
 
-        def with_buffers(parameters):
-            # Cloned inside, as a differentiated function must not change others' tensors.
-            buffers = {name: buffer.clone() for name, buffer in parts["buffers"].items()}
-            return run({**frozen, **parameters}, buffers, parts["inputs"]), buffers
-
-        gradients, (value, buffers) = grad_and_value(with_buffers, has_aux=True)(trained)
-        results = [value]
-        for g, group in enumerate(state.groups):
-            given = {name: x for (owner, name), x in parts["numbers"].items() if owner == g}
-            for name in [n for n in group.parameters if n in used]:
-                old = {kind: parts["kept"][f"{name}/{kind}"] for kind in group.rule.state}
-                with recorder.scope(f"update/{name}"):
-                    new, kept = group.rule.update(trained[name], gradients[name], old, given)
-                results += [new, *(kept[kind] for kind in group.rule.state)]
-        return [*results, *buffers.values()]
-
-    names = [
-        *parts["parameters"],
-        *parts["buffers"],
-        *parts["kept"],
-        *_input_names(model, structure, tensors, loss is not None),
-        *(f"optimizer/{g}/{name}" for g, name in numbers),
-    ]
-    updated = [LOSS]
-    for group in state.groups:
-        for name in [n for n in group.parameters if n in used]:
-            updated += [name, *(f"{name}/{kind}" for kind in group.rule.state)]
-    updated += parts["buffers"]
-    traced = trace(step, flat, names, recorder)
-    return _described(traced, flat, updated, len(tensors), list(numbers))
+        index: int
 
 
-class _Places:
-    """Where a model holds each tensor of its state.
-
-    `functional_call` can find those of tied weights itself, but of a module that is part
-    of two others it would put back the wrong tensors.
-    """
-
-    def __init__(self, model: torch.nn.Module):
-        first: dict[torch.Tensor, str] = {}
-        self._names: dict[str, str] = {}  # of a place: the tensor's first name
-        for path, module in model.named_modules():
-            held = {**module._parameters, **module._buffers}
-            for leaf, tensor in held.items():
-                if tensor is not None:
-                    name = f"{path}.{leaf}" if path else leaf
-                    self._names[name] = first.setdefault(tensor, name)
-
-    def filled(self, values: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
-        """By place; `values` are by the first name."""
-        return {place: values[name] for place, name in self._names.items()}
-
-
-def _described(traced: Trace, flat, updated, inputs: int, numbers) -> TrainingTrace:
-    """The arguments and results of a trace. What a step leaves alone (the
-    buffers of most models) is no result."""
-    graph = traced.graph.graph
-    placeholders = traced.placeholders
-    results, nodes = [], []
-    for name, node in zip(updated, traced.outputs, strict=True):
-        if node not in placeholders:
-            results.append(name)
-            nodes.append(node)
-    graph.output_node().args = (tuple(nodes),)
-    traced.graph.recompile()
-    with torch.random.fork_rng(devices=[]):  # examples, which the program's numbers do not see
-        values = [*flat, *traced.constants, *(draw() for draw in traced.draws)]
-    arguments = [
-        Argument(
-            name,
-            init.from_example(to_numpy(value), seed=i + 1),
-            results.index(name) if name in results else None,
-        )
-        for i, (name, value) in enumerate(zip(traced.names, values, strict=True))
-    ]
-    first = len(flat) - inputs - len(numbers)
-    drawn = len(flat) + len(traced.constants)
-    return TrainingTrace(
-        traced.graph,
-        arguments,
-        results,
-        held={name: i for i, name in enumerate(traced.names[:first])},
-        inputs=list(range(first, first + inputs)),
-        numbers={key: first + inputs + i for i, key in enumerate(numbers)},
-        constants={len(flat) + i: value for i, value in enumerate(traced.constants)},
-        draws={drawn + i: draw for i, draw in enumerate(traced.draws)},
-        tables=traced.tables(),
-        loss_dtype=nodes[0].meta["val"].dtype,
-    )
-
-
-def _with_gradient(run: Callable, state: State, inputs: list[torch.Tensor]) -> set[str]:
+def used_parameters(state: State, recipe: Recipe, inputs: Inputs) -> list[str]:
     """The trained parameters that the loss depends on: PyTorch leaves the others,
     and their momentum, alone. Nothing is computed for it but shapes."""
     names = state.trained
+    run = _Forward(state, recipe, inputs, Recorder(state.model))
     with FakeTensorMode(allow_non_fake_inputs=True) as mode, lowerable_operations():
         fakes = {n: mode.from_tensor(p.detach()) for n, p in state.parameters.items()}
         for name in names:
             fakes[name].requires_grad_()
         buffers = {n: mode.from_tensor(b.detach()) for n, b in state.buffers.items()}
+        given = [mode.from_tensor(x.detach()) for x in inputs.tensors]
         try:
             with torch.enable_grad():
-                value = run(fakes, buffers, [mode.from_tensor(x.detach()) for x in inputs])
+                value = run(fakes, buffers, given)[0]
             if not value.requires_grad:
                 raise ImportFailure("the loss depends on no parameter that the optimizer has")
             gradients = torch.autograd.grad(value, [fakes[n] for n in names], allow_unused=True)
         except DATA_DEPENDENT:
-            return set(names)  # the trace will say where, and what else is wrong
-    return {name for name, gradient in zip(names, gradients, strict=True) if gradient is not None}
+            return names  # the trace will say where, and what else is wrong
+        except (RuntimeError, ValueError, TypeError, IndexError, AttributeError) as error:
+            raise ImportFailure(
+                f"{line_of(error)}: {str(error).strip().splitlines()[0]}; the step was called "
+                f"with {inputs.described()}"
+            ) from error
+    return [name for name, gradient in zip(names, gradients, strict=True) if gradient is not None]
 
 
-def _input_names(
-    model: torch.nn.Module, structure: Any, tensors: list[int], with_target: bool
-) -> list[str]:
-    """`tokens`, `target`: the parameters of `forward` that inputs are for."""
-    positions = pytree.tree_unflatten(list(range(structure.num_leaves)), structure)
-    inputs, kwargs, target = positions
-    declared = list(inspect.signature(model.forward).parameters.values())
-    named = []
-    for i, value in enumerate(inputs):
-        variadic = i >= len(declared) or declared[i].kind is inspect.Parameter.VAR_POSITIONAL
-        named.append((f"inputs{i}" if variadic else declared[i].name, value))
-    named += kwargs.items()
-    if with_target:
-        named.append(("target", target))
-    found = {}
-    for name, value in named:
-        for path, leaf in pytree.tree_flatten_with_path(value)[0]:
-            inner = "/".join(re.findall(r"\w+", pytree.keystr(path)))
-            found[leaf] = f"{name}/{inner}" if inner else name
-    return [found[i] for i in tensors]
+def trace_step(state: State, recipe: Recipe, inputs: Inputs, phase: Phase) -> TrainingTrace:
+    """Traces a step whose arguments are the tensors among `inputs`. Raises ImportFailure."""
+    recorder = Recorder(state.model)
+    run = _Forward(state, recipe, inputs, recorder)
+    numbers = {
+        (cohort.label, name): value
+        for cohort in phase.cohorts
+        for name, value in state.numbers(cohort)[0].items()
+    }
+    numbers |= {("scaler", name): x for name, x in recipe.gradients.numbers().items()}
+    doubles = any(state.parameters[name].dtype == torch.float64 for name in phase.used)
+    kept = {name: x for cohort in phase.cohorts for name, x in state.kept(cohort).items()}
+    parts = {
+        "parameters": {n: p.detach() for n, p in state.parameters.items()},
+        "buffers": {n: b.detach() for n, b in state.buffers.items()},
+        "kept": kept,
+        "gradients": {n: state.parameters[n].detach() for n in phase.accumulated},
+        "inputs": [x.detach() for x in inputs.tensors],
+        "numbers": {
+            key: torch.tensor(value, dtype=torch.float64 if doubles else torch.float32)
+            for key, value in numbers.items()
+        },
+    }
+    flat, tree = pytree.tree_flatten(parts)
+    updated: list[str] = []  # names of the results, as the trace finds them
+    told: list[str] = []
+
+    def step(*values):
+        parts = pytree.tree_unflatten(list(values), tree)
+        others = {n: p for n, p in parts["parameters"].items() if n not in phase.used}
+        scaler = _of("scaler", parts["numbers"])
+
+        with torch.enable_grad():
+            leaves = {n: parts["parameters"][n].detach().requires_grad_() for n in phase.used}
+            # Cloned, as what is changed in place are not the arguments but the next values.
+            buffers = {name: buffer.clone() for name, buffer in parts["buffers"].items()}
+            value, further, buffers = run({**others, **leaves}, buffers, parts["inputs"])
+            objective = value * scaler["scale"] if scaler else value
+            found = torch.autograd.grad(objective, leaves.values(), materialize_grads=True)
+        gradients = dict(zip(leaves, found, strict=True))
+        for name in phase.accumulated:
+            before = parts["gradients"][name]
+            gradients[name] = before + gradients[name] if name in gradients else before
+        updated[:], told[:] = [], [LOSS]
+        results, new = [value.detach()], []
+        if phase.cohorts:
+            with recorder.scope("gradients"):
+                gradients, beside = recipe.gradients.applied(gradients, scaler)
+            told.extend(beside)
+            results += beside.values()
+            for cohort in phase.cohorts:
+                given = _of(cohort.label, parts["numbers"])
+                kinds = cohort.group.rule.tensors
+                for name in cohort.parameters:
+                    old = {kind: parts["kept"][f"{name}/{kind}"] for kind in kinds}
+                    with recorder.scope(f"update/{name}"):
+                        next_value, state_of = _updated(
+                            cohort, parts["parameters"][name], gradients[name], old, given
+                        )
+                    updated.extend([name, *(f"{name}/{kind}" for kind in old)])
+                    new += [next_value, *(state_of[kind] for kind in old)]
+        else:
+            updated.extend(f"{name}/grad" for name in gradients)
+            new += gradients.values()
+        updated.extend(buffers)
+        told.extend(f"output/{i}" for i in range(len(further)))
+        return [*results, *(x.detach() for x in further), *new, *buffers.values()]
+
+    names = inputs.names()
+    argument_names = [
+        *parts["parameters"],
+        *parts["buffers"],
+        *parts["kept"],
+        *(f"{name}/grad" for name in phase.accumulated),
+        *(names[i] for i in inputs.positions),
+        *(f"{o}/{n}" if o == "scaler" else f"optimizer/{o}/{n}" for o, n in numbers),
+    ]
+    # Gradients and updates are computed outside of autocast, as PyTorch does.
+    with torch.no_grad(), modes.autocast(None):
+        traced = trace(step, flat, argument_names, recorder)
+    _check_captured(traced, state)
+    first = len(flat) - len(parts["inputs"]) - len(numbers)
+    described = _Described(traced, flat, told, updated)
+    return described.trace(first, len(parts["inputs"]), list(numbers), run.outputs)
+
+
+def _of(owner: str, numbers: Mapping[tuple[str, str], torch.Tensor]) -> dict[str, torch.Tensor]:
+    return {name: value for (whose, name), value in numbers.items() if whose == owner}
+
+
+def _updated(cohort: Cohort, param, gradient, kept, numbers):
+    """The rule's update; of numbers of 16 bits it is computed in 32."""
+    wide = _WIDER.get(param.dtype)
+    if wide is None:
+        return cohort.group.rule.update(param, gradient, kept, numbers)
+    new, state = cohort.group.rule.update(
+        param.to(wide), gradient.to(wide), {k: x.to(wide) for k, x in kept.items()}, numbers
+    )
+    return new.to(param.dtype), {kind: x.to(kept[kind].dtype) for kind, x in state.items()}
+
+
+class _Whole(torch.nn.Module):
+    """A model within which its loss is called, too, so that both see the same parameters."""
+
+    def __init__(self, model: torch.nn.Module):
+        super().__init__()
+        self.model = model
+
+    def forward(self, call: Callable[[], Any]) -> Any:
+        return call()
+
+
+class _Forward:
+    """Model and loss as a function of their tensors."""
+
+    def __init__(self, state: State, recipe: Recipe, inputs: Inputs, recorder: Recorder):
+        self._model, self._recipe, self._inputs = state.model, recipe, inputs
+        self._whole = _Whole(state.model)
+        self._recorder, self._autocast = recorder, modes.autocast_key()
+        # Where the model holds each tensor of its state, by its first name.
+        # `functional_call` can find those of tied weights itself, but of a module that
+        # is part of two others it would put back the wrong tensors.
+        first: dict[torch.Tensor, str] = {}
+        self._places: dict[str, str] = {}
+        for path, module in state.model.named_modules():
+            held = {**module._parameters, **module._buffers}
+            for leaf, tensor in held.items():
+                if tensor is not None:
+                    name = f"{path}.{leaf}" if path else leaf
+                    self._places[name] = first.setdefault(tensor, name)
+        self.outputs: Outputs | None = None  # of the last call
+
+    def __call__(
+        self, parameters: Mapping[str, torch.Tensor], buffers: Mapping[str, torch.Tensor], given
+    ) -> tuple[torch.Tensor, list[torch.Tensor], dict[str, torch.Tensor]]:
+        """The loss, the tensors that are returned beside it, and the buffers' next values."""
+        filled = list(self._inputs.leaves)
+        for i, value in zip(self._inputs.positions, given, strict=True):
+            filled[i] = value
+        inputs, kwargs, target = pytree.tree_unflatten(filled, self._inputs.structure)
+        values = {**parameters, **buffers}
+        held = {f"model.{place}": values[name] for place, name in self._places.items()}
+
+        def call():
+            with modes.autocast(self._autocast), _Guarded():
+                output = self._model(*inputs, **kwargs)
+                with self._recorder.scope(LOSS):
+                    value, further = self._loss(output, target)
+            return value, further, self._buffers_after(buffers)
+
+        value, further, after = functional_call(self._whole, held, (call,), tie_weights=False)
+        leaves, structure = pytree.tree_flatten(further)
+        tensors = [leaf for leaf in leaves if isinstance(leaf, torch.Tensor)]
+        for leaf in leaves:
+            if not (leaf is None or isinstance(leaf, torch.Tensor | bool | int | float | str)):
+                raise ImportFailure(
+                    f"beside the loss a {type(leaf).__name__} is returned: return tensors, "
+                    "numbers, strings and containers of them"
+                )
+        places = iter(range(len(tensors)))
+        leaves = [
+            Outputs.Result(next(places)) if isinstance(x, torch.Tensor) else x for x in leaves
+        ]
+        self.outputs = None if further is None else Outputs(leaves, structure, len(tensors))
+        return value, tensors, after
+
+    def _loss(self, output: Any, target: Any) -> tuple[torch.Tensor, Any]:
+        """The loss, and what is returned beside it or None."""
+        further = None if self._recipe.outputs is None else self._recipe.outputs(output)
+        value = output if self._recipe.loss is None else self._recipe.loss(output, target)
+        if isinstance(value, Mapping) and "loss" in value:
+            value = value["loss"]
+        elif not isinstance(value, torch.Tensor) and hasattr(value, "loss"):
+            value = value.loss
+        elif isinstance(value, tuple) and value:
+            if further is not None:
+                raise ImportFailure("give outputs= or return them with the loss, not both")
+            value, *rest = value
+            further = rest[0] if len(rest) == 1 else tuple(rest)
+        if not isinstance(value, torch.Tensor) or value.dim() != 0:
+            kind = f"shape {list(value.shape)}" if isinstance(value, torch.Tensor) else type(value)
+            raise ImportFailure(f"the loss must be a tensor of one number, not of {kind}")
+        return value, further
+
+    def _buffers_after(self, given: Mapping[str, torch.Tensor]) -> dict[str, torch.Tensor]:
+        """Their tensors now: changed in place, or replaced (`self.count = self.count + 1`)."""
+        after = dict(given)
+        for place, name in self._places.items():
+            if name not in given:
+                continue
+            owner, _, leaf = place.rpartition(".")
+            now = self._model.get_submodule(owner)._buffers.get(leaf)
+            if now is given[name]:
+                continue
+            before = given[name]
+            if now is None or now.shape != before.shape or now.dtype != before.dtype:
+                kind = "nothing" if now is None else f"{now.dtype} {list(now.shape)}"
+                raise ImportFailure(
+                    f"the model replaces its buffer '{place}' ({before.dtype} "
+                    f"{list(before.shape)}) by {kind}: a step must leave its type and shape"
+                )
+            after[name] = now.detach()
+        return after
+
+
+class _Guarded(TorchFunctionMode):
+    """What is done to tensors outside of the model is traced, not done: they are put back.
+
+    Refuses what would keep gradients of values within a step, which has none to look at.
+    """
+
+    def __init__(self):
+        super().__init__()
+        self._before: dict[torch.Tensor, torch.Tensor] = {}
+
+    def __torch_function__(self, function, types, args=(), kwargs=None):
+        if function is torch.Tensor.retain_grad:
+            raise ImportFailure(
+                "retain_grad(): a compiled step keeps no gradients of values within it; return "
+                "what you need beside the loss, or train with torch.compile(model, "
+                'backend="baechi") and a loop of your own'
+            )
+        name = getattr(function, "__name__", "")
+        writes = name.startswith("__i") or name == "__setitem__" or name.rstrip("_") + "_" == name
+        if writes and args and isinstance(args[0], torch.Tensor):
+            self._keep(args[0])
+        return function(*args, **(kwargs or {}))
+
+    def _keep(self, tensor: torch.Tensor) -> None:
+        if not isinstance(tensor, FakeTensor) and tensor not in self._before:
+            with _disable_current_modes():
+                self._before[tensor] = tensor.detach().clone()
+
+    def __exit__(self, *error):
+        super().__exit__(*error)
+        with _disable_current_modes(), torch.no_grad():
+            for tensor, value in self._before.items():
+                tensor.copy_(value)
+
+
+def _check_captured(traced: Trace, state: State) -> None:
+    """A parameter that is read as a tensor of its own would have no gradient there."""
+    trained = {state.parameters[name].data_ptr(): name for name in state.trained}
+    for constant in traced.constants:
+        name = trained.get(constant.data_ptr()) if constant.numel() else None
+        if name is not None:
+            raise ImportFailure(
+                f"the loss or the model reads the parameter '{name}' from a variable outside of "
+                "the model, where it would get no gradient: read it from the model "
+                "(model.parameters(), model.layer.weight) inside the loss"
+            )
+
+
+class _Described:
+    """The arguments and results of a trace. What a step leaves alone (the buffers of
+    most models) is no result."""
+
+    def __init__(
+        self, traced: Trace, flat: Sequence[torch.Tensor], told: list[str], updated: list[str]
+    ):
+        self._traced, self._flat = traced, flat
+        self._told, self._updated = told, updated
+
+    def trace(
+        self, first: int, inputs: int, numbers: list[tuple[str, str]], outputs: Outputs | None
+    ) -> TrainingTrace:
+        """first: of the inputs among the arguments."""
+        traced, flat = self._traced, self._flat
+        graph = traced.graph.graph
+        placeholders = {node: i for i, node in enumerate(traced.placeholders)}
+        results: list[str] = []
+        nodes: list[torch.fx.Node] = []
+        found: dict[str, int] = {}  # positions of what is told
+        given: dict[str, int] = {}
+        own = traced.outputs
+        pairs = list(zip([*self._told, *self._updated], own, strict=True))
+        pairs += zip(["flags"], traced.flags)
+        for i, (name, node) in enumerate(pairs):
+            if node in placeholders:
+                given[name] = placeholders[node]
+                continue
+            if i < len(self._told) or name == "flags":
+                found[name] = len(results)
+            results.append(name)
+            nodes.append(node)
+        self._add_changed_constants(results, nodes)
+        graph.output_node().args = (tuple(nodes),)
+        graph.eliminate_dead_code()
+        traced.graph.recompile()
+        with torch.random.fork_rng(devices=[]):  # examples, which the program's numbers do not see
+            values = [*flat, *traced.constants, *(draw() for draw in traced.draws)]
+        told = set(self._told) | {"flags"}
+        new = {n: i for i, n in enumerate(results) if n not in told}
+        arguments = [
+            Argument(name, init.from_example(to_numpy(value), seed=i + 1), new.get(name))
+            for i, (name, value) in enumerate(zip(traced.names, values, strict=True))
+        ]
+        drawn = len(flat) + len(traced.constants)
+        if outputs is not None:
+            outputs = dataclasses.replace(outputs, leaves=_placed(outputs.leaves, found, given))
+        held = {name: i for i, name in enumerate(traced.names[:first])}
+        return TrainingTrace(
+            traced.graph,
+            arguments,
+            results,
+            held=held,
+            inputs=list(range(first, first + inputs)),
+            numbers={key: first + inputs + i for i, key in enumerate(numbers)},
+            constants={len(flat) + i: value for i, value in enumerate(traced.constants)},
+            draws={drawn + i: draw for i, draw in enumerate(traced.draws)},
+            tables=traced.tables(),
+            checks=traced.checks,
+            told=found,
+            outputs=outputs,
+            dtypes={i: node.meta["val"].dtype for i, node in enumerate(nodes)},
+        )
+
+    def _add_changed_constants(self, results: list[str], nodes: list[torch.fx.Node]) -> None:
+        """Makes results of the tensors outside of the model that are changed in place
+        (the statistics of a critic in the loss)."""
+        traced = self._traced
+        placeholders = {node: i for i, node in enumerate(traced.placeholders)}
+        for node in list(traced.graph.graph.nodes):
+            if node.target is not torch.ops.aten.copy_.default or node.args[0] not in placeholders:
+                continue
+            name = traced.names[placeholders[node.args[0]]]
+            if not name.startswith("constant/"):
+                raise ImportFailure(f"the model or the loss changes '{name}' in place: use a copy")
+            results.append(name)
+            nodes.append(node.args[1])
+            node.replace_all_uses_with(node.args[1])
+            traced.graph.graph.erase_node(node)
+
+
+def _placed(leaves: list[Any], found: dict[str, int], given: dict[str, int]) -> list[Any]:
+    def placed(leaf):
+        if not isinstance(leaf, Outputs.Result):
+            return leaf
+        name = f"output/{leaf.index}"
+        return Outputs.Result(found[name]) if name in found else Outputs.Given(given[name])
+
+    return [placed(leaf) for leaf in leaves]

@@ -1,0 +1,122 @@
+# Part of the Baechi project, under the Apache License v2.0 with LLVM Exceptions.
+# See LICENSE for license information.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""What a step is called with: checked, and named as the model's `forward` does."""
+
+from __future__ import annotations
+
+import enum
+import inspect
+import re
+from typing import Any
+
+import numpy as np
+import torch
+from torch.utils import _pytree as pytree
+
+from baechi.compiled import as_key
+
+# Python values that a program has in its code: they cannot change.
+_NUMBERS = (bool, int, float, complex)
+_VALUES = (*_NUMBERS, str, bytes, enum.Enum, slice, range, torch.dtype, torch.device)
+
+
+class Inputs:
+    """The leaves of (inputs, keyword arguments, target) of a call.
+
+    Raises TypeError and ValueError, which name the argument, for what no step takes.
+    """
+
+    def __init__(self, model: torch.nn.Module, with_target: bool, args: tuple, kwargs: dict):
+        self._model, self._with_target = model, with_target
+        target = None
+        if with_target:
+            if not args:
+                raise TypeError("the step lacks its last argument, the target")
+            *inputs, target = args
+            args = tuple(inputs)
+        self._args, self._kwargs, self._target = args, kwargs, target
+        self.leaves, self.structure = pytree.tree_flatten((args, kwargs, target))
+        self.positions = [i for i, x in enumerate(self.leaves) if isinstance(x, torch.Tensor)]
+        self._check_leaves()
+        kinds = tuple(
+            (tuple(leaf.shape), leaf.dtype) if isinstance(leaf, torch.Tensor) else as_key(leaf)
+            for leaf in self.leaves
+        )
+        self.key = self.structure, kinds
+
+    @property
+    def tensors(self) -> list[torch.Tensor]:
+        return [self.leaves[i] for i in self.positions]
+
+    def names(self) -> dict[int, str]:
+        """Of the leaves: `tokens`, `batch/mask`, `target`."""
+        declared = list(inspect.signature(self._model.forward).parameters.values())
+        named: list[tuple[str, Any]] = []
+        for i, value in enumerate(self._args):
+            variadic = i >= len(declared) or declared[i].kind is inspect.Parameter.VAR_POSITIONAL
+            named.append((f"inputs{i}" if variadic else declared[i].name, value))
+        named += self._kwargs.items()
+        if self._with_target:
+            named.append(("target", self._target))
+        found = []
+        for name, value in named:
+            for path, _ in pytree.tree_flatten_with_path(value)[0]:
+                inner = "/".join(re.findall(r"\w+", pytree.keystr(path)))
+                found.append(f"{name}/{inner}" if inner else name)
+        return dict(enumerate(found))
+
+    def check_signature(self) -> None:
+        """Whether the model's `forward` takes such arguments."""
+        try:
+            signature = inspect.signature(self._model.forward)
+        except ValueError:  # of a function without Python code
+            return
+        try:
+            signature.bind(*self._args, **self._kwargs)
+        except TypeError as error:
+            target = ", then the target" if self._with_target else ""
+            kind = type(self._model).__name__
+            raise TypeError(
+                f"the step takes what {kind}.forward{signature} takes{target}: {error}"
+            ) from None
+
+    def described(self) -> str:
+        """`x: float32 [8, 16], target: int64 [8]`."""
+        names = self.names()
+        return ", ".join(
+            f"{names[i]}: {str(x.dtype).removeprefix('torch.')} {list(x.shape)}"
+            if isinstance(x, torch.Tensor)
+            else f"{names[i]}: {x!r:.40}"
+            for i, x in enumerate(self.leaves)
+        )
+
+    def _check_leaves(self) -> None:
+        for i, leaf in enumerate(self.leaves):
+            if isinstance(leaf, torch.Tensor):
+                wrong = _wrong_tensor(leaf)
+            elif isinstance(leaf, np.ndarray | np.generic):
+                wrong = "is an array of numpy: give torch.from_numpy(...) or torch.tensor(...)"
+            else:
+                wrong = _wrong_value(leaf)
+            if wrong:
+                raise TypeError(f"the step's argument '{self.names()[i]}' {wrong}")
+
+
+def _wrong_tensor(leaf: torch.Tensor) -> str:
+    if leaf.requires_grad:
+        return (
+            "requires a gradient, which a step does not give to what it is called with: "
+            "call it with .detach()"
+        )
+    if leaf.device.type != "cpu":
+        return f"is on {leaf.device}: give .cpu(), the step moves it to the machine's devices"
+    if leaf.layout is not torch.strided or leaf.is_nested:
+        return "is not dense: give .to_dense(), or pad it"
+    return ""
+
+
+def _wrong_value(leaf: Any) -> str:
+    if leaf is None or callable(leaf) or isinstance(leaf, _VALUES):
+        return ""
+    return f"is a {type(leaf).__name__}: give tensors, numbers, strings and containers of them"

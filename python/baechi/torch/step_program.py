@@ -1,0 +1,131 @@
+# Part of the Baechi project, under the Apache License v2.0 with LLVM Exceptions.
+# See LICENSE for license information.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""A training step that is compiled: one call of it on PyTorch's tensors."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from torch.utils import _pytree as pytree
+
+from baechi.library import TYPES
+from baechi.program import CompileOptions, Program
+from baechi.torch.arrays import check_flags, check_indices, to_numpy, to_torch, write
+from baechi.torch.gradients import Consumed, GradientOptions
+from baechi.torch.inputs import Inputs
+from baechi.torch.state import State, check_apart
+from baechi.torch.step_trace import LOSS, Outputs, Phase, TrainingTrace
+
+
+class StepProgram(Program):
+    """The step for one set of shapes, types, modes and parts of the state."""
+
+    def __init__(self, text: str, options: CompileOptions, traced: TrainingTrace):
+        super().__init__(text, options)
+        self.traced = traced
+        self._addresses: list[int] = []
+
+    def run(
+        self, state: State, inputs: Inputs, phase: Phase, options: GradientOptions
+    ) -> tuple[torch.Tensor, Any, torch.Tensor | None]:
+        """One step: the loss, what is returned beside it, and the gradients' norm.
+
+        Until all is known to be right nothing of PyTorch's is changed."""
+        kept = {name: x for cohort in phase.cohorts for name, x in state.kept(cohort).items()}
+        held = {**state.parameters, **state.buffers, **kept}
+        held |= {f"{name}/grad": state.parameters[name].grad for name in phase.accumulated}
+        numbers = [state.numbers(cohort) for cohort in phase.cohorts]
+        self._upload(held, inputs.tensors)
+        given = {cohort.label: x for cohort, (x, _) in zip(phase.cohorts, numbers, strict=True)}
+        given["scaler"] = options.numbers()
+        for (owner, name), index in self.traced.numbers.items():
+            kind = np.dtype(self._type(index))
+            self.library.set_argument(index, np.asarray(given[owner][name], kind))
+        for index, draw in self.traced.draws.items():
+            self.library.set_argument(index, to_numpy(draw()))
+        self.step()
+
+        told = {name: self._result(i) for name, i in self.traced.told.items()}
+        if "flags" in told:
+            check_flags(told["flags"].tolist(), self.traced.checks)
+        norm = told.get("gradient_norm")
+        overflow = "overflow" in told and bool(told["overflow"])
+        if norm is not None and not overflow:
+            options.check_norm(norm)
+        further = self._outputs(self.traced.outputs, held, inputs.tensors)
+        written = set(state.buffers) if overflow else set(held)
+        for name, index in self.traced.held.items():
+            if name in written and self.traced.arguments[index].updated_by is not None:
+                write(held[name], self.library, index)
+        for index, constant in self.traced.constants.items():
+            if self.traced.arguments[index].updated_by is not None:
+                write(constant, self.library, index)
+        if phase.cohorts:
+            if not overflow:
+                for cohort, (_, counters) in zip(phase.cohorts, numbers, strict=True):
+                    state.put(cohort, kept, counters)
+            options.after_update(overflow)
+            for name in state.trained:
+                _consume(state.parameters[name])
+        else:
+            self._accumulate(state, phase)
+        return told[LOSS], further, norm
+
+    def _upload(self, held: dict[str, torch.Tensor], tensors: Sequence[torch.Tensor]) -> None:
+        traced = self.traced
+        addresses = [tensor.data_ptr() for tensor in held.values()]
+        if addresses != self._addresses:
+            arguments = traced.arguments
+            changing = [n for n, i in traced.held.items() if arguments[i].updated_by is not None]
+            check_apart(held, changing)
+            self._addresses = addresses
+        values = [(index, held[name]) for name, index in traced.held.items()]
+        values += zip(traced.inputs, tensors, strict=True)
+        values += traced.constants.items()
+        for index, tensor in values:
+            if index in traced.tables:
+                check_indices(traced.arguments[index].name, tensor, traced.tables[index])
+        for index, tensor in values:
+            self.library.set_argument(index, to_numpy(tensor))
+
+    def _accumulate(self, state: State, phase: Phase) -> None:
+        """Gives the parameters their first gradients; those that have some got theirs."""
+        for name in phase.used:
+            if name not in phase.accumulated:
+                index = self.traced.results.index(f"{name}/grad")
+                state.parameters[name].grad = self._result(index)
+        for name in state.trained:
+            if isinstance(state.parameters[name].grad, Consumed):
+                state.parameters[name].grad = None
+
+    def _outputs(
+        self, outputs: Outputs | None, held: dict[str, torch.Tensor], tensors: Sequence[Any]
+    ) -> Any:
+        if outputs is None:
+            return None
+        places = {index: held[name] for name, index in self.traced.held.items()}
+        places |= dict(zip(self.traced.inputs, tensors, strict=True)) | self.traced.constants
+
+        def value(leaf):
+            if isinstance(leaf, Outputs.Result):
+                return self._result(leaf.index)
+            if isinstance(leaf, Outputs.Given):
+                return places[leaf.index].detach().clone()
+            return leaf
+
+        return pytree.tree_unflatten(list(map(value, outputs.leaves)), outputs.structure)
+
+    def _result(self, index: int) -> torch.Tensor:
+        return to_torch(self.library.result(index), self.traced.dtypes[index])
+
+    def _type(self, index: int) -> Any:
+        return TYPES[self.library.program["arguments"][index]["type"]]
+
+
+def _consume(parameter: torch.Tensor) -> None:
+    if not isinstance(parameter.grad, Consumed):
+        parameter.grad = Consumed(parameter)
