@@ -20,6 +20,7 @@
 #include <charconv>
 #include <cstdio>
 #include <cstring>
+#include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <limits>
@@ -36,9 +37,11 @@ struct TypeName {
   const char *numpy;
   int64_t bytes;
 };
-constexpr std::array<TypeName, 8> types = {{{"f64", "<f8", 8},
+constexpr std::array<TypeName, 9> types = {{{"f64", "<f8", 8},
                                             {"f32", "<f4", 4},
                                             {"f16", "<f2", 2},
+                                            // NumPy has no name for it: bytes.
+                                            {"bf16", "|V2", 2},
                                             {"i64", "<i8", 8},
                                             {"i32", "<i4", 4},
                                             {"i16", "<i2", 2},
@@ -49,6 +52,10 @@ constexpr std::string_view magic = "\x93NUMPY";
 
 /// numpy.load refuses longer headers, too.
 constexpr size_t longestHeader = 10000;
+
+/// What the compressed arrays of an archive may hold: a thousandth of it is
+/// enough to write that. Others take no more memory than the file.
+constexpr uint64_t maxInflated = uint64_t(1) << 30;
 
 /// What follows a key of the header and its colon; empty without the key.
 std::string_view headerValue(std::string_view header, std::string_view key) {
@@ -125,13 +132,18 @@ std::string parseNpy(std::string_view bytes, Array &array) {
   std::string type(*descr);
   if (type.size() == 3 && type[1] == 'u')
     type[1] = 'i';
+  // What ml_dtypes' bfloat16 is saved as, by its version.
+  if (type == "<V2")
+    type = "|V2";
   for (const TypeName &entry : types)
     if (type == entry.numpy || (entry.bytes == 1 && !type.empty() &&
                                 type.substr(1) == entry.numpy + 1))
       array.type = entry.type;
   if (array.type.empty())
     return "has element type '" + std::string(*descr) +
-           "'; known: little-endian f8 f4 f2 i8 i4 i2 i1 u8 u4 u2 u1 b1";
+           "'; known: little-endian f8 f4 f2 i8 i4 i2 i1 u8 u4 u2 u1 b1, and "
+           "V2 "
+           "(bfloat16)";
   std::string error = parseShape(*shape, array.shape);
   if (!error.empty())
     return error;
@@ -193,8 +205,6 @@ int64_t Array::elements() const {
 }
 
 int64_t baechi::elementBytes(const std::string &type) {
-  if (type == "bf16")
-    return 2;
   for (const TypeName &entry : types)
     if (type == entry.type)
       return entry.bytes;
@@ -203,6 +213,12 @@ int64_t baechi::elementBytes(const std::string &type) {
 
 std::string baechi::readArrays(const std::string &path,
                                std::map<std::string, Array> &arrays) {
+  // Others end never, or not before somebody writes to them.
+  std::error_code absent;
+  if (auto state = std::filesystem::status(path, absent);
+      std::filesystem::exists(state) &&
+      !std::filesystem::is_regular_file(state))
+    return path + ": it is not a regular file; name an .npz file";
   std::ifstream file(path, std::ios::binary);
   if (!file)
     return path + ": " + std::strerror(errno);
@@ -219,6 +235,7 @@ std::string baechi::readArrays(const std::string &path,
   Archive archive(zip_open(path.c_str(), ZIP_RDONLY, &code));
   if (!archive)
     return path + ": not a .npz archive: " + errorText(code);
+  uint64_t inflated = 0;
   for (zip_int64_t i = 0, n = zip_get_num_entries(archive.get(), 0); i < n;
        ++i) {
     zip_stat_t info;
@@ -227,17 +244,25 @@ std::string baechi::readArrays(const std::string &path,
     std::string name = info.name;
     if (name.ends_with(".npy"))
       name.resize(name.size() - 4);
-    // A compressed entry announces its size; read in pieces, so that a lie
-    // costs no memory.
+    if (info.comp_method != ZIP_CM_STORE)
+      inflated += std::min(info.size, maxInflated + 1);
+    if (inflated > maxInflated)
+      return path + ": array '" + name + "' inflates to " +
+             std::to_string(info.size) + " bytes, and " +
+             std::to_string(maxInflated) +
+             " are the most for all compressed arrays; save them with "
+             "numpy.savez";
+    // Read in pieces, and no further than announced: a lie costs no memory.
     std::string bytes;
     zip_file_t *entry = zip_fopen_index(archive.get(), i, 0);
     std::array<char, 1 << 16> piece;
     zip_int64_t got = 0;
     while (entry && (got = zip_fread(entry, piece.data(), piece.size())) > 0)
-      bytes.append(piece.data(), got);
+      if (bytes.append(piece.data(), got).size() > info.size)
+        break;
     if (entry)
       zip_fclose(entry);
-    if (!entry || got < 0)
+    if (!entry || got < 0 || bytes.size() > info.size)
       return path + ": array '" + name + "' cannot be read: damaged archive";
     std::string error = parseNpy(bytes, arrays[name]);
     if (!error.empty())

@@ -8,6 +8,7 @@
 """
 import json
 import lzma
+import os
 import subprocess
 import unittest
 
@@ -46,6 +47,24 @@ class ToolTest(ToolCase):
 
     def test_not_xz(self):
         self.expect_error("it is not an xz file", graph=GRAPH, name="graph.json.xz")
+
+    def test_xz_that_inflates_too_far(self):
+        # Streams may follow each other: 17 of 64 MiB.
+        bomb = lzma.compress(bytes(2**26), preset=0) * 17
+        self.expect_error(
+            "it inflates to 1140850688 bytes, and 1073741824 are the most", graph=bomb, name="graph.json.xz"
+        )
+
+    def test_pipe_and_device(self):
+        machine = self.write("machine.json", MACHINE)
+        os.mkfifo(self.path / "pipe.json")
+        for file, reason in (
+            (self.path / "pipe.json", "it is a pipe that nobody writes to; name a file"),
+            ("/dev/zero", "it is a device; name a file"),
+        ):
+            done = self.run_tool(file, machine)
+            self.assertEqual(done.returncode, 1)
+            self.assertIn(f"cannot read: {reason}", done.stderr)
 
     def test_wrong_format(self):
         self.expect_error("this must be a baechi-graph file", graph=MACHINE)

@@ -9,7 +9,9 @@
 #include "Baechi/Target/Npz.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include <filesystem>
 #include <fstream>
+#include <sys/stat.h>
 #include <zip.h>
 
 using namespace baechi;
@@ -95,8 +97,8 @@ TEST(Npz, TheSameArraysGiveTheSameFile) {
 }
 
 TEST(Npz, WhatNumPyLacksIsAnError) {
-  EXPECT_THAT(writeArrays(temporary("bf16.npz"), {{"a", {"bf16", {}, {0, 0}}}}),
-              HasSubstr("array 'a': NumPy has no type bf16"));
+  EXPECT_THAT(writeArrays(temporary("i4.npz"), {{"a", {"i4", {}, {0}}}}),
+              HasSubstr("array 'a': NumPy has no type i4"));
   EXPECT_THAT(writeArrays("no/such/folder/a.npz", {{"a", {"i8", {}, {0}}}}),
               HasSubstr("no/such/folder/a.npz: "));
   EXPECT_EQ(elementBytes("bf16"), 2);
@@ -221,4 +223,46 @@ TEST(Npz, DamagedArchivesAreErrors) {
   std::string flipped = bytes;
   flipped[50] ^= 1;
   EXPECT_NE(errorOf(write("flipped.npz", flipped)), "");
+}
+
+TEST(Npz, CompressedArraysAreBounded) {
+  std::string path = archive("bomb.npz", "w.npy",
+                             npy(header("<f4", "(1,)"), "1234"),
+                             ZIP_CM_DEFLATE);
+  std::ifstream file(path, std::ios::binary);
+  std::string bytes((std::istreambuf_iterator<char>(file)), {});
+  // The directory's record of the array, and the size that it announces.
+  size_t size = bytes.find("PK\x01\x02") + 24;
+  bytes.replace(size, 4, std::string("\1\0\0\x40", 4));
+  EXPECT_THAT(errorOf(write("bomb.npz", bytes)),
+              HasSubstr("array 'w' inflates to 1073741825 bytes, and 1073741824 "
+                        "are the most for all compressed arrays; save them "
+                        "with numpy.savez"));
+  bytes.replace(size, 4, std::string("\1\0\0\0", 4));
+  EXPECT_THAT(errorOf(write("lie.npz", bytes)),
+              HasSubstr("array 'w' cannot be read: damaged archive"));
+}
+
+TEST(Npz, OnlyRegularFilesAreRead) {
+  std::string path = temporary("pipe");
+  std::filesystem::remove(path);
+  ASSERT_EQ(mkfifo(path.c_str(), 0600), 0);
+  EXPECT_THAT(errorOf(path), HasSubstr("it is not a regular file"));
+  EXPECT_THAT(errorOf("/dev/zero"), HasSubstr("it is not a regular file"));
+}
+
+TEST(Npz, ReadsAndWritesBfloat16) {
+  for (const char *type : {"|V2", "<V2"}) {
+    std::map<std::string, Array> arrays, again;
+    ASSERT_EQ(readArrays(write("bf16.npy", npy(header(type, "(1,)"), "\x80?")),
+                         arrays),
+              "");
+    EXPECT_EQ(arrays["arg0"].type, "bf16");
+    std::string path = temporary("bf16.npz");
+    ASSERT_EQ(writeArrays(path, arrays), "");
+    ASSERT_EQ(readArrays(path, again), "");
+    EXPECT_EQ(again["arg0"].type, "bf16");
+    EXPECT_EQ(std::string(again["arg0"].data.begin(), again["arg0"].data.end()),
+              "\x80?");
+  }
 }

@@ -16,8 +16,11 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
+#include <fcntl.h>
 #include <filesystem>
 #include <memory>
+#include <optional>
+#include <sys/stat.h>
 #include <system_error>
 
 using namespace baechi::placement;
@@ -26,6 +29,8 @@ namespace {
 
 /// More than any graph needs; stops a file that was made to fill the memory.
 constexpr size_t maxBytes = size_t(4) << 30;
+/// What a compressed file may hold: a thousandth of it is enough to write that.
+constexpr size_t maxInflated = size_t(1) << 30;
 constexpr uint64_t decoderMemory = uint64_t(256) << 20;
 
 using FilePtr = std::unique_ptr<std::FILE, int (*)(std::FILE *)>;
@@ -56,8 +61,10 @@ std::string describe(lzma_ret code) {
   }
 }
 
-/// Runs \p stream over \p input to its end and appends what comes out.
-std::string pump(Stream &stream, std::string_view input, std::string &output) {
+/// Runs \p stream over \p input to its end and appends what comes out, of which
+/// there must be no more than \p limit bytes.
+std::string pump(Stream &stream, std::string_view input, std::string &output,
+                 size_t limit) {
   stream.lzma.next_in = reinterpret_cast<const uint8_t *>(input.data());
   stream.lzma.avail_in = input.size();
   std::vector<uint8_t> buffer(size_t(1) << 16);
@@ -68,18 +75,84 @@ std::string pump(Stream &stream, std::string_view input, std::string &output) {
     code = lzma_code(&stream.lzma, LZMA_FINISH);
     output.append(reinterpret_cast<const char *>(buffer.data()),
                   buffer.size() - stream.lzma.avail_out);
-    if (output.size() > maxBytes)
-      return fmt::format("it holds more than {} bytes", maxBytes);
+    if (output.size() > limit)
+      return "its data is damaged";
   }
   return code == LZMA_STREAM_END ? "" : describe(code);
 }
 
-std::string readBytes(const std::string &path, std::string &bytes) {
-  if (std::filesystem::is_directory(path))
-    return "it is a directory; name a file";
-  FilePtr file(std::fopen(path.c_str(), "rb"), std::fclose);
-  if (!file)
+/// The bytes that an xz file announces at its end; none where that is damaged.
+std::optional<uint64_t> announcedBytes(std::string_view bytes) {
+  Stream stream;
+  lzma_index *index = nullptr;
+  auto *data = reinterpret_cast<const uint8_t *>(bytes.data());
+  lzma_ret code =
+      lzma_file_info_decoder(&stream.lzma, &index, decoderMemory, bytes.size());
+  stream.lzma.next_in = data;
+  stream.lzma.avail_in = bytes.size();
+  while (code == LZMA_OK || code == LZMA_SEEK_NEEDED) {
+    code = lzma_code(&stream.lzma, LZMA_RUN);
+    if (code != LZMA_SEEK_NEEDED)
+      continue;
+    stream.lzma.next_in = data + stream.lzma.seek_pos;
+    stream.lzma.avail_in = bytes.size() - stream.lzma.seek_pos;
+  }
+  if (code != LZMA_STREAM_END)
+    return std::nullopt;
+  uint64_t size = lzma_index_uncompressed_size(index);
+  lzma_index_end(index, nullptr);
+  return size;
+}
+
+std::string inflate(std::string_view bytes, std::string &text) {
+  std::optional<uint64_t> announced = announcedBytes(bytes);
+  if (announced && *announced > maxInflated)
+    return fmt::format("it inflates to {} bytes, and {} are the most; unpack "
+                       "it with 'xz -d'",
+                       *announced, maxInflated);
+  Stream stream;
+  lzma_ret code =
+      lzma_stream_decoder(&stream.lzma, decoderMemory, LZMA_CONCATENATED);
+  // Without a whole end, the decoder tells what is wrong before that.
+  return code == LZMA_OK
+             ? pump(stream, bytes, text, announced.value_or(maxInflated))
+             : describe(code);
+}
+
+/// Opens a file, or a pipe that somebody writes to, without waiting.
+std::string openInput(const std::string &path, FilePtr &file) {
+  int descriptor = ::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+  if (descriptor < 0)
     return std::strerror(errno);
+  file.reset(::fdopen(descriptor, "rb"));
+  struct stat state;
+  if (!file || ::fstat(descriptor, &state) != 0)
+    return std::strerror(errno);
+  if (S_ISDIR(state.st_mode))
+    return "it is a directory; name a file";
+  if (S_ISREG(state.st_mode))
+    return static_cast<uint64_t>(state.st_size) > maxBytes
+               ? fmt::format("it is larger than {} bytes", maxBytes)
+               : "";
+  if (!S_ISFIFO(state.st_mode))
+    return "it is a device; name a file";
+  // Where nobody writes, the end is there at once; else the first byte waits.
+  errno = 0;
+  int first = std::fgetc(file.get());
+  if (first == EOF && errno != EAGAIN)
+    return "it is a pipe that nobody writes to; name a file";
+  std::clearerr(file.get());
+  if (first != EOF)
+    std::ungetc(first, file.get());
+  ::fcntl(descriptor, F_SETFL, O_RDONLY);
+  return "";
+}
+
+std::string readBytes(const std::string &path, std::string &bytes) {
+  FilePtr file(nullptr, std::fclose);
+  std::string error = openInput(path, file);
+  if (!error.empty())
+    return error;
   // One allocation where the size is known: a pipe has none.
   std::error_code unknown;
   if (auto size = std::filesystem::file_size(path, unknown); !unknown)
@@ -101,10 +174,7 @@ std::string readAny(const std::string &path, std::string &text) {
     text = std::move(bytes);
     return error;
   }
-  Stream stream;
-  lzma_ret code =
-      lzma_stream_decoder(&stream.lzma, decoderMemory, LZMA_CONCATENATED);
-  return code == LZMA_OK ? pump(stream, bytes, text) : describe(code);
+  return inflate(bytes, text);
 }
 
 std::string writeAny(const std::string &path, std::string_view text) {
@@ -113,7 +183,8 @@ std::string writeAny(const std::string &path, std::string_view text) {
     Stream stream;
     lzma_ret code = lzma_easy_encoder(&stream.lzma, 6, LZMA_CHECK_CRC64);
     std::string error =
-        code == LZMA_OK ? pump(stream, text, compressed) : describe(code);
+        code == LZMA_OK ? pump(stream, text, compressed, text.size() + maxBytes)
+                        : describe(code);
     if (!error.empty())
       return error;
     text = compressed;
