@@ -51,7 +51,7 @@ def main() -> int:
         until = time.time() + options.seconds
         totals = driver.supervise(options.framework, journal, options.seed, last, until)
     print(totals)
-    return 1 if any(totals.kinds[kind] for kind in ("wrong", "failed", "crashed")) else 0
+    return 1 if any(totals.kinds[kind] for kind in ("wrong", "failed", "crashed", "broken")) else 0
 
 
 if __name__ == "__main__":

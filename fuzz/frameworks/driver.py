@@ -24,8 +24,8 @@ from typing import Any
 
 from frameworks.verdict import Verdict
 
-BATCH = 16
-_PATIENCE = 600  # seconds that a batch may take, on a busy machine, with its shrinking
+BATCH = {"jax": 16, "torch": 4}  # PyTorch's programs run one after the other
+_PATIENCE = 900  # seconds that a batch, or making a finding small, may take on a busy machine
 _FRESH = 150  # batches after which a new process begins: libraries stay mapped
 _SHRUNK = 3  # reports of findings that say the same
 
@@ -83,8 +83,10 @@ class Totals:
     def __str__(self) -> str:
         rate = 60 * self.programs / self.seconds if self.seconds else 0.0
         counts = ", ".join(f"{n} {kind}" for kind, n in self.kinds.most_common())
-        lines = [f"{self.programs} programs in {self.seconds / 60:.1f} minutes "
-                 f"({rate:.0f} a minute): {counts}"]
+        lines = [
+            f"{self.programs} programs in {self.seconds / 60:.1f} minutes "
+            f"({rate:.0f} a minute): {counts}"
+        ]
         for signature, n in self.said.most_common():
             seeds = ", ".join(map(str, self.seeds[signature][:5]))
             lines.append(f"{n:6} {signature} (seeds {seeds}{', …' if n > 5 else ''})")
@@ -100,22 +102,26 @@ def work(framework: str, journal: Journal, first: int, last: int, until: float) 
         seed = journal.next_seed(first)
         if seed >= last or time.time() > until:
             return
-        seeds = range(seed, min(seed + BATCH, last))
+        seeds = range(seed, min(seed + BATCH[framework], last))
         journal.write(seed=seed, programs=len(seeds))
         signal.alarm(_PATIENCE)
         begin = time.monotonic()
         programs = [generate(each) for each in seeds]
-        verdicts = run(programs, seed // BATCH)
+        turn = seed // BATCH[framework]
+        verdicts = run(programs, turn)
         seconds = time.monotonic() - begin
         for program, verdict in zip(programs, verdicts, strict=True):
             known = verdict.kind != "wrong" and shrunk[verdict.signature] >= _SHRUNK
             shrunk[verdict.signature] += 1
             if verdict.is_finding and not known:
-                small = smallest(program, verdict, seed // BATCH)
-                text = reproduction(small, verdict, seed // BATCH)
+                signal.alarm(_PATIENCE)
+                small = smallest(program, verdict, turn)
+                text = reproduction(small, verdict, turn)
                 _file_of(journal, framework, program.seed).write_text(text)
-                print(f"{framework} seed {program.seed}: {verdict.kind}: {verdict.words}\n{text}",
-                      flush=True)
+                print(
+                    f"{framework} seed {program.seed}: {verdict.kind}: {verdict.words}\n{text}",
+                    flush=True,
+                )
         signal.alarm(0)
         journal.write(**_entry(seed, seeds, verdicts, seconds))
 
@@ -126,8 +132,9 @@ def _entry(seed: int, seeds: range, verdicts: list[Verdict], seconds: float) -> 
         "seed": seed,
         "programs": len(seeds),
         "verdicts": dict(collections.Counter(v.kind for v in verdicts)),
-        "said": [[s, v.signature] for s, v in zip(seeds, verdicts, strict=True)
-                 if v.kind not in quiet],
+        "said": [
+            [s, v.signature] for s, v in zip(seeds, verdicts, strict=True) if v.kind not in quiet
+        ],
         "seconds": round(seconds, 2),
     }
 
@@ -137,9 +144,19 @@ def supervise(framework: str, journal: Journal, first: int, last: int, until: fl
     journal.file.parent.mkdir(parents=True, exist_ok=True)
     while journal.next_seed(first) < last and time.time() < until:
         begin = time.monotonic()
-        command = [sys.executable, "-W", "ignore", "-m", "frameworks", framework, "--worker",
-                   f"--journal={journal.file}", f"--seed={first}", f"--programs={last - first}",
-                   f"--until={until}"]
+        command = [
+            sys.executable,
+            "-W",
+            "ignore",
+            "-m",
+            "frameworks",
+            framework,
+            "--worker",
+            f"--journal={journal.file}",
+            f"--seed={first}",
+            f"--programs={last - first}",
+            f"--until={until}",
+        ]
         ended = subprocess.run(command, env=_environment())
         open_ = journal.began()
         if ended.returncode == 0:
@@ -149,8 +166,12 @@ def supervise(framework: str, journal: Journal, first: int, last: int, until: fl
         seeds = range(open_["seed"], open_["seed"] + open_["programs"])
         words = _ending(ended.returncode)
         print(f"{framework} seeds {seeds.start}–{seeds.stop - 1}: {words}", flush=True)
-        guilty = _guilty(framework, seeds)
-        verdicts = [Verdict("crashed", words) if s in guilty else Verdict("equal") for s in seeds]
+        if ended.returncode < 0:
+            guilty = _guilty(framework, seeds)
+            crashed = Verdict("crashed", words)
+            verdicts = [crashed if s in guilty else Verdict("equal") for s in seeds]
+        else:  # an error of the fuzzer's own, which the worker has told
+            verdicts = [Verdict("broken", words)] * len(seeds)
         journal.write(**_entry(seeds.start, seeds, verdicts, time.monotonic() - begin))
     return journal.totals()
 
@@ -161,8 +182,12 @@ def _guilty(framework: str, seeds: range) -> list[int]:
     found = []
     for seed in seeds:
         try:
-            done = subprocess.run([*command, f"--seed={seed}"], env=_environment(),
-                                  stdout=subprocess.DEVNULL, timeout=_PATIENCE)
+            done = subprocess.run(
+                [*command, f"--seed={seed}"],
+                env=_environment(),
+                stdout=subprocess.DEVNULL,
+                timeout=_PATIENCE,
+            )
             crashed = done.returncode < 0
         except subprocess.TimeoutExpired:
             crashed = True
@@ -180,10 +205,10 @@ def _ending(code: int) -> str:
 def show(framework: str, seed: int) -> Verdict:
     """One program and its verdict."""
     generate, run, _, reproduction = _front(framework)
-    program = generate(seed)
+    program, turn = generate(seed), seed // BATCH[framework]
     print(program.source, flush=True)
-    (verdict,) = run([program], seed // BATCH)
-    print(reproduction(program, verdict, seed // BATCH))
+    (verdict,) = run([program], turn)
+    print(reproduction(program, verdict, turn))
     return verdict
 
 

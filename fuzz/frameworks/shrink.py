@@ -85,8 +85,9 @@ def _within(block: Block, scope: tuple[Value, ...]) -> Iterator[Block]:
             for smaller, new in _function_candidates(inner, seen):
                 parts = list(statement.blocks)
                 parts[k] = smaller
-                yield _with_statement(block, i, dataclasses.replace(statement, blocks=tuple(parts)),
-                                      new)
+                yield _with_statement(
+                    block, i, dataclasses.replace(statement, blocks=tuple(parts)), new
+                )
         scope = (*scope, *statement.targets)
 
 
@@ -109,9 +110,7 @@ def _function_candidates(
 
 def _with_statement(block: Block, i: int, statement: Statement, new: list[Value]) -> Block:
     statements = (*block.statements[:i], statement, *block.statements[i + 1 :])
-    return dataclasses.replace(
-        block, statements=statements, parameters=(*block.parameters, *new)
-    )
+    return dataclasses.replace(block, statements=statements, parameters=(*block.parameters, *new))
 
 
 def _tidy(block: Block, keep: int) -> Block:

@@ -12,8 +12,9 @@ import re
 @dataclasses.dataclass(frozen=True)
 class Verdict:
     """'equal'; 'rounding' (further off, but so is the framework); 'unstable' (the framework's
-    own answer is not determined); 'refused' (an error that says so); or a finding: 'wrong'
-    (another result), 'failed' (any other error), 'crashed' (the process ended)."""
+    own answer is not determined); 'invalid' (the framework refuses it); 'refused' (an error that
+    says so); 'broken' (the fuzzer failed); or a finding: 'wrong' (another result), 'failed'
+    (any other error), 'crashed' (the process ended)."""
 
     kind: str
     words: str = ""

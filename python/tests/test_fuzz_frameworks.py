@@ -29,8 +29,8 @@ needs_tools = needs.tool("baechi-run")
 @needs_tools
 @pytest.mark.parametrize("first", [16, 64])
 def test_jax_programs_are_as_jax_jits(first):
-    seeds = range(first, first + driver.BATCH)
-    verdicts = batch.run([generate.generate(seed) for seed in seeds], first // driver.BATCH)
+    seeds = range(first, first + 16)
+    verdicts = batch.run([generate.generate(seed) for seed in seeds], first // 16)
     found = {s: str(v) for s, v in zip(seeds, verdicts, strict=True) if v.is_finding}
     assert not found
     assert sum(v.kind in ("equal", "rounding") for v in verdicts) > 12
@@ -95,8 +95,13 @@ def test_the_same_seed_gives_the_same_program():
     code = "from frameworks.of_jax.generate import generate; print(generate(5).source)"
     path = os.pathsep.join(p for p in sys.path if p)
     said = [
-        subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True,
-                       env={**os.environ, "PYTHONPATH": path, "PYTHONHASHSEED": seed}).stdout
+        subprocess.run(
+            [sys.executable, "-c", code],
+            capture_output=True,
+            text=True,
+            check=True,
+            env={**os.environ, "PYTHONPATH": path, "PYTHONHASHSEED": seed},
+        ).stdout
         for seed in ("1", "2")
     ]
     assert said[0] == said[1] == generate.generate(5).source + "\n"
@@ -140,8 +145,9 @@ def test_values_that_cancel_are_not_wrong():
         program.Statement((program.Value(name, (3,), "f32"),), text, (source,))
         for name, text, source in (("v2", "{0} * 0.7", "a1"), ("v3", "jnp.var({0})", "v2"))
     ]
-    block = program.Block("program1", (program.Value("a1", (3,), "f32"),), tuple(statements),
-                          ("v3",), "({0},)")
+    block = program.Block(
+        "program1", (program.Value("a1", (3,), "f32"),), tuple(statements), ("v3",), "({0},)"
+    )
     whole = generate.Program(1, block, 0, (("a1", "np.ones({count})"),))
     right = [np.float32(0.0)] * batch.CALLS
     assert batch._verdict(whole, [np.float32(1e-16)] * batch.CALLS, right).kind == "unstable"

@@ -141,6 +141,38 @@ def test_dropout_draws_what_pytorch_draws():
         assert ours.item() == pytest.approx(theirs.item(), rel=1e-5)
 
 
+@pytest.mark.parametrize("noisy", [F.dropout, lambda x: x + torch.rand_like(x)])
+def test_numbers_are_drawn_in_the_order_of_memory(noisy):
+    """For a tensor that lies transposed, as for the one that it is a view of."""
+
+    class Model(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.line = nn.Conv1d(4, 6, 3, padding=1)
+
+        def forward(self, x):
+            return noisy(self.line(x.transpose(1, 2)).transpose(1, 2))
+
+    pair = Pair(Model(), support.sgd, loss=F.mse_loss)
+    x, y = torch.randn(2, 5, 4), torch.randn(2, 5, 6)
+    compiled = torch.compile(
+        pair.eager, backend="baechi", options={"costs": "roofline", "budget": "0"}
+    )
+    for seed in range(3):
+        losses = []
+        for give in (
+            lambda: pair.step(x, y),
+            lambda: F.mse_loss(compiled(x), y),
+            lambda: pair.eager_loss((x,), y),
+        ):
+            torch.manual_seed(seed)
+            losses.append(give())
+        pair.eager_optimizer.zero_grad()
+        losses[-1].backward()
+        pair.eager_optimizer.step()
+        assert [loss.item() for loss in losses[:2]] == pytest.approx([losses[2].item()] * 2)
+
+
 class Dropped(nn.Module):
     """A recurrent network that drops what goes from a layer to the next."""
 

@@ -39,7 +39,10 @@ def run(programs: Sequence[Program], seed: int) -> list[Verdict]:
         return _apart(programs, seed, of_error("refused", error))
     except Exception as error:  # a valid program: whatever it is, it is a finding
         return _apart(programs, seed, of_error("failed", error))
-    theirs = _calls(jax.jit(step), states, inputs)
+    try:
+        theirs = _calls(jax.jit(step), states, inputs)
+    except Exception as error:  # what JAX does not take decides nothing
+        return _apart(programs, seed, of_error("invalid", error))
     return [
         _verdict(program, mine, right)
         for program, mine, right in zip(programs, ours, theirs, strict=True)
@@ -52,7 +55,7 @@ def _apart(programs: Sequence[Program], seed: int, verdict: Verdict) -> list[Ver
         return [verdict]
     middle = len(programs) // 2
     found = run(programs[:middle], seed) + run(programs[middle:], seed)
-    if all(each.kind not in ("refused", "failed") for each in found):
+    if all(each.kind not in ("refused", "failed", "invalid") for each in found):
         words = f"{verdict.kind} only together with {len(programs)} others: {verdict.words}"
         found[0] = Verdict("failed", words)
     return found
@@ -127,8 +130,9 @@ def _verdict(program: Program, ours: list[np.ndarray], theirs: list[np.ndarray])
 
 def _double(program: Program) -> tuple[list[np.ndarray], list[list[np.ndarray]]]:
     """JAX's results in double precision, and those with every value moved a little."""
-    states, inputs = ([[_wide(v) for v in each[0]]] for each in (_states([program]),
-                                                                 _inputs([program])))
+    states, inputs = (
+        [[_wide(v) for v in each[0]]] for each in (_states([program]), _inputs([program]))
+    )
     scope = {**names.namespace(double=True), "moved": _moved}
     with jax.enable_x64(True):
         plain = jax.jit(_step_of([program], [function(program.block, scope)]))

@@ -269,8 +269,10 @@ def _fits(
     least: int = 0,
     dtype: str | None = None,
 ) -> bool:
+    """Whether a value is of a wanted form, and has elements."""
     return (
-        (shape is None or value.shape == shape)
+        math.prod(value.shape) > 0
+        and (shape is None or value.shape == shape)
         and (rank is None or value.rank == rank)
         and value.rank >= least
         and (dtype is None or value.dtype == dtype)

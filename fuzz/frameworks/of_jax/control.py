@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 
 from frameworks.of_jax import names
-from frameworks.of_jax.builder import Builder, NotApplicable
+from frameworks.of_jax.builder import Builder
 from frameworks.of_jax.table import grow, nests, operation
 from frameworks.program import Block, Value
 
@@ -115,8 +115,12 @@ def map_(b: Builder) -> None:
 def cond(b: Builder) -> None:
     """Branches that compute, or give what they were given, or what is around them."""
     given = [_strong(b, b.floats(_CARRIED)) for _ in range(b.choose.choice((0, 1, 1, 2)))]
-    results = [b.choose.choice(given).kind if given and b.choose.random() < 0.6 else
-               b.floats(_CARRIED).kind for _ in range(b.choose.choice((1, 1, 2)))]
+    results = [
+        b.choose.choice(given).kind
+        if given and b.choose.random() < 0.6
+        else b.floats(_CARRIED).kind
+        for _ in range(b.choose.choice((1, 1, 2)))
+    ]
     branches = [_branch(b, given, results) for _ in range(2)]
     _emit_branches(b, f"lax.cond({_predicate(b)}", given, results, branches)
 
@@ -151,8 +155,11 @@ def _branch(b: Builder, given: list[Value], results: list) -> Block:
         grow(inner, body_size(b))
     found = []
     for kind in results:
-        same = [v for v in inner.scope if v.kind == kind and v.bound <= _CARRIED
-                and not b.root.abstract[v.name].weak_type]
+        same = [
+            v
+            for v in inner.scope
+            if v.kind == kind and v.bound <= _CARRIED and not b.root.abstract[v.name].weak_type
+        ]
         if same and b.choose.random() < 0.6:
             found.append(b.choose.choice(same[-4:]))
         elif b.choose.random() < 0.2:
@@ -218,8 +225,13 @@ def _next(inner: Builder, carried: list[Value]) -> list[Value]:
     are, or in each other's places."""
     found = []
     for value in carried:
-        same = [v for v in inner.scope if v.kind == value.kind and v.bound <= value.bound
-                and not inner.root.abstract[v.name].weak_type]
+        same = [
+            v
+            for v in inner.scope
+            if v.kind == value.kind
+            and v.bound <= value.bound
+            and not inner.root.abstract[v.name].weak_type
+        ]
         if same and inner.choose.random() < 0.5:
             found.append(inner.choose.choice(same[-5:]))
             continue

@@ -46,11 +46,21 @@ def grad(b: Builder) -> None:
     remat = "jax.checkpoint({f0})" if b.choose.random() < 0.3 else "{f0}"
     operands = _listed(count)
     if b.choose.random() < 0.5:
-        b.emit_all(f"jax.grad({remat}, argnums=({by},))({operands})", given, blocks=[body],
-                   form=tupled(count), count=count)
+        b.emit_all(
+            f"jax.grad({remat}, argnums=({by},))({operands})",
+            given,
+            blocks=[body],
+            form=tupled(count),
+            count=count,
+        )
     else:
-        b.emit_all(f"jax.value_and_grad({remat}, argnums=({by},))({operands})", given,
-                   blocks=[body], form=f"{{0}}, {tupled(count, 1)}", count=count + 1)
+        b.emit_all(
+            f"jax.value_and_grad({remat}, argnums=({by},))({operands})",
+            given,
+            blocks=[body],
+            form=f"{{0}}, {tupled(count, 1)}",
+            count=count + 1,
+        )
 
 
 @operation(1.5)
@@ -62,8 +72,13 @@ def grad_with_aux(b: Builder) -> None:
     number = _number(inner)
     (aux,) = some_results(inner, 1)
     body = inner.block([number, aux], "{0}, {1}")
-    b.emit_all("jax.value_and_grad({f0}, has_aux=True)({0})", given, blocks=[body],
-               form="({0}, {1}), {2}", count=3)
+    b.emit_all(
+        "jax.value_and_grad({f0}, has_aux=True)({0})",
+        given,
+        blocks=[body],
+        form="({0}, {1}), {2}",
+        count=3,
+    )
 
 
 @operation(1.5)
@@ -74,8 +89,13 @@ def vjp(b: Builder) -> None:
     count = len(given)
     seed = b.choose.choice(("jnp.ones_like(jax.eval_shape({f0}, OPS))", "jnp.cos({f0}(OPS))"))
     seed = seed.replace("OPS", _listed(count))
-    b.emit_all(f"jax.vjp({{f0}}, {_listed(count)})[1]({seed})", given, blocks=[body],
-               form=tupled(count), count=count)
+    b.emit_all(
+        f"jax.vjp({{f0}}, {_listed(count)})[1]({seed})",
+        given,
+        blocks=[body],
+        form=tupled(count),
+        count=count,
+    )
 
 
 @operation(1.5)
@@ -95,9 +115,12 @@ def hessian(b: Builder) -> None:
     inner = b.within(_kinds([value]))
     grow(inner, body_size(b))
     body = inner.block([_number(inner)])
-    forms = ("jax.hessian({f0})({0})", "jax.jacrev(jax.grad({f0}))({0})",
-             "jax.grad(lambda x: jnp.sum(jax.grad({f0})(x) ** 2))({0})",
-             "jax.jacfwd(jax.grad({f0}))({0})")
+    forms = (
+        "jax.hessian({f0})({0})",
+        "jax.jacrev(jax.grad({f0}))({0})",
+        "jax.grad(lambda x: jnp.sum(jax.grad({f0})(x) ** 2))({0})",
+        "jax.jacfwd(jax.grad({f0}))({0})",
+    )
     b.emit(b.choose.choice(forms), [value], blocks=[body], bound=_UNKNOWN)
 
 
@@ -140,8 +163,14 @@ def called(b: Builder) -> None:
     out = some_results(inner, 2)
     operands = _listed(len(given))
     text = b.choose.choice(("jax.checkpoint({f0})", "jax.jit({f0})", "{f0}"))
-    b.emit_all(f"{text}({operands})", given, blocks=[inner.block(out, tupled(len(out)))],
-               form=tupled(len(out)), count=len(out), bounds=[20.0] * len(out))
+    b.emit_all(
+        f"{text}({operands})",
+        given,
+        blocks=[inner.block(out, tupled(len(out)))],
+        form=tupled(len(out)),
+        count=len(out),
+        bounds=[20.0] * len(out),
+    )
 
 
 def _function(b: Builder, given: list[Value]) -> tuple[Block, Value]:

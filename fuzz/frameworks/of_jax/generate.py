@@ -70,8 +70,11 @@ def generate(seed: int, extents: Sequence[int] = EXTENTS) -> Program:
     root = Root(seed, extents)
     builder = Builder(root)
     for _ in range(root.choose.randint(1, 3)):
-        builder.scope.append(builder.argument(builder.shape(least=1), root.choose.choice(
-            [d for d in root.dtypes if d != "bool"])))
+        builder.scope.append(
+            builder.argument(
+                builder.shape(least=1), root.choose.choice([d for d in root.dtypes if d != "bool"])
+            )
+        )
     grow(builder, root.choose.choice((2, 3, 4, 5, 6, 8, 10, 14)))
     return _whole(seed, builder)
 
@@ -89,8 +92,13 @@ def _whole(seed: int, builder: Builder) -> Program:
     rest = [a for a in root.arguments if a not in state]
     given = [*following, *results]
     form = ", ".join(f"{{{i}}}" for i in range(len(given)))
-    block = Block(f"program{seed}", (*state, *rest), tuple(builder.statements),
-                  tuple(v.name for v in given), f"({form},)")
+    block = Block(
+        f"program{seed}",
+        (*state, *rest),
+        tuple(builder.statements),
+        tuple(v.name for v in given),
+        f"({form},)",
+    )
     whole = without_unused_parameters(without_unused(block), len(state))
     return Program(seed, whole, len(state))
 

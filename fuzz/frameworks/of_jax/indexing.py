@@ -22,8 +22,9 @@ def taken(b: Builder) -> None:
     axis = b.choose.randrange(value.rank)
     mode = b.choose.choice(("clip", "wrap", "fill"))
     text = f"jnp.take({{0}}, {{1}}, axis={axis}, mode={mode!r})"
-    b.emit(f"jnp.nan_to_num({text}, nan=0.5)" if mode == "fill" else text, [value, places],
-           bound=30)
+    b.emit(
+        f"jnp.nan_to_num({text}, nan=0.5)" if mode == "fill" else text, [value, places], bound=30
+    )
 
 
 @operation(2)
@@ -31,9 +32,17 @@ def indexed(b: Builder) -> None:
     value = b.floats(30, least=2)
     places = _places(b)
     i = b.index()
-    forms = ("{0}[{1}]", "{0}[:, {1}]", "{0}[{1}, {1}]", "{0}[{1}[:, None], {1}]",
-             f"{{0}}[{i}]", f"{{0}}[:, {i}]", f"{{0}}[{{1}}, {i}]", "{0}[-{1}]",
-             "{0}[{1} % 2, ::-1]")
+    forms = (
+        "{0}[{1}]",
+        "{0}[:, {1}]",
+        "{0}[{1}, {1}]",
+        "{0}[{1}[:, None], {1}]",
+        f"{{0}}[{i}]",
+        f"{{0}}[:, {i}]",
+        f"{{0}}[{{1}}, {i}]",
+        "{0}[-{1}]",
+        "{0}[{1} % 2, ::-1]",
+    )
     b.emit(b.choose.choice(forms), [value, places], bound=30)
 
 
@@ -44,8 +53,11 @@ def taken_along(b: Builder) -> None:
     shape = list(value.shape)
     shape[axis] = b.choose.choice((1, 2, 3, 9))
     places = b.integer(shape=tuple(shape), dtype="i32")
-    b.emit(f"jnp.take_along_axis({{0}}, {{1}} % {value.shape[axis]}, axis={axis})",
-           [value, places], bound=30)
+    b.emit(
+        f"jnp.take_along_axis({{0}}, {{1}} % {value.shape[axis]}, axis={axis})",
+        [value, places],
+        bound=30,
+    )
 
 
 @operation(2)
@@ -74,8 +86,16 @@ def changed(b: Builder) -> None:
     begin = b.choose.randrange(size)
     end = b.choose.randint(begin + 1, size)
     where = b.choose.choice(
-        (f"{begin}:{end}", f"{begin}", "::2", "::-1", f"..., {value.shape[-1] - 1}", "...",
-         b.index(), f"{b.index()}, ...")
+        (
+            f"{begin}:{end}",
+            f"{begin}",
+            "::2",
+            "::-1",
+            f"..., {value.shape[-1] - 1}",
+            "...",
+            b.index(),
+            f"{b.index()}, ...",
+        )
     )
     name = b.choose.choice(("set", "add", "multiply", "min", "max"))
     with_ = b.choose.choice((b.constant(), f"{{0}}[{where}] * 0.5", f"jnp.cos({{0}}[{where}])"))
@@ -102,16 +122,22 @@ def scattered_once(b: Builder) -> None:
     count = b.choose.randint(1, value.shape[0])
     rows = b.as_kind(b.floats(20), (count, *value.shape[1:]), value.dtype, 20)
     i = b.index()
-    b.emit(f"{{0}}.at[(jnp.arange({count}) + {i}) % {value.shape[0]}].set({{1}})", [value, rows],
-           bound=20)
+    b.emit(
+        f"{{0}}.at[(jnp.arange({count}) + {i}) % {value.shape[0]}].set({{1}})",
+        [value, rows],
+        bound=20,
+    )
 
 
 @operation(0.7)
 def counted_up(b: Builder) -> None:
     value = b.floats(5, least=1)
     where = b.integer(shape=(value.shape[0],), dtype="i32")
-    forms = ("jax.ops.segment_sum({0}, {1} % 3, 3)", "jax.ops.segment_max({0}, {1} % 2, 2)",
-             "jax.ops.segment_sum({0}, {1}, 4)")
+    forms = (
+        "jax.ops.segment_sum({0}, {1} % 3, 3)",
+        "jax.ops.segment_max({0}, {1} % 2, 2)",
+        "jax.ops.segment_sum({0}, {1}, 4)",
+    )
     text = b.choose.choice(forms)
     b.emit(f"jnp.clip({text}, -50, 50)", [value, where], bound=50)
 
@@ -120,8 +146,14 @@ def counted_up(b: Builder) -> None:
 def whole_changed(b: Builder) -> None:
     value = b.integer(least=1)
     places = _places(b)
-    forms = ("{0}.at[{1}].add(1)", "{0}.at[0].set(3)", "{0}.at[{1}].max(4)", "{0}[{1}]",
-             "jnp.bincount({1} % 5, length=5).astype(i32)", "{0}.at[::2].multiply(2)")
+    forms = (
+        "{0}.at[{1}].add(1)",
+        "{0}.at[0].set(3)",
+        "{0}.at[{1}].max(4)",
+        "{0}[{1}]",
+        "jnp.bincount({1} % 5, length=5).astype(i32)",
+        "{0}.at[::2].multiply(2)",
+    )
     b.emit(b.choose.choice(forms), [value, places])
 
 

@@ -61,8 +61,9 @@ def along(b: Builder) -> None:
     axis = b.choose.randrange(value.rank)
     text = b.choose.choice(list(_ALONG))
     bound = _ALONG[text]
-    b.emit(text.replace("{a}", str(axis - value.rank)).replace("{p}", str(axis)), [value],
-           bound=bound)
+    b.emit(
+        text.replace("{a}", str(axis - value.rank)).replace("{p}", str(axis)), [value], bound=bound
+    )
 
 
 @operation(1)
@@ -128,9 +129,14 @@ def whole_sorted(b: Builder) -> None:
 def matmul(b: Builder) -> None:
     left = b.floats(3, rank=2)
     right = b.floats(3, shape=(left.shape[1], b.choose.choice(b.root.extents)), dtype=left.dtype)
-    forms = ("{0} @ {1}", "jnp.dot({0}, {1})", "jnp.einsum('ij,jk->ki', {0}, {1})",
-             "({1}.T @ {0}.T)", "{0} @ {1} + 1",
-             "jnp.matmul({0}, {1}, preferred_element_type=f32)")
+    forms = (
+        "{0} @ {1}",
+        "jnp.dot({0}, {1})",
+        "jnp.einsum('ij,jk->ki', {0}, {1})",
+        "({1}.T @ {0}.T)",
+        "{0} @ {1} + 1",
+        "jnp.matmul({0}, {1}, preferred_element_type=f32)",
+    )
     b.emit(b.choose.choice(forms), [left, right], bound=9.0 * left.shape[1] + 1)
 
 
@@ -151,8 +157,11 @@ def contraction(b: Builder) -> None:
     used, second = {}, []
     for size in right.shape:
         same = [c for c, n in zip(letters, left.shape) if n == size and c not in second]
-        second.append(b.choose.choice(same) if same and b.choose.random() < 0.7 else
-                      b.choose.choice([c for c in "defg" if c not in second]))
+        second.append(
+            b.choose.choice(same)
+            if same and b.choose.random() < 0.7
+            else b.choose.choice([c for c in "defg" if c not in second])
+        )
         used[second[-1]] = size
     every = [*letters, *[c for c in second if c not in letters]]
     result = b.choose.sample(every, b.choose.randint(0, min(3, len(every))))
@@ -165,17 +174,25 @@ def contraction(b: Builder) -> None:
 def of_vectors(b: Builder) -> None:
     value = b.floats(3, rank=1)
     other = b.tamed(b.pick(lambda v: v.kind == value.kind), 3)
-    forms = ("jnp.vdot({0}, {1})", "jnp.outer({0}, {1})", "jnp.inner({0}, {1})",
-             "jnp.convolve({0}, {1}, mode='same')")
+    forms = (
+        "jnp.vdot({0}, {1})",
+        "jnp.outer({0}, {1})",
+        "jnp.inner({0}, {1})",
+        "jnp.convolve({0}, {1}, mode='same')",
+    )
     b.emit(b.choose.choice(forms), [value, other], bound=9.0 * value.shape[0])
 
 
 @operation(1)
 def batched(b: Builder) -> None:
     value = b.floats(2, rank=3)
-    forms = ("jnp.einsum('bij,bkj->bik', {0}, {0})", "{0} @ jnp.swapaxes({0}, 1, 2)",
-             "jnp.tensordot({0}, {0}, axes=((0, 2), (0, 2)))",
-             "jnp.einsum('bij->bj', {0})", "jnp.einsum('bij,bij->', {0}, {0})")
+    forms = (
+        "jnp.einsum('bij,bkj->bik', {0}, {0})",
+        "{0} @ jnp.swapaxes({0}, 1, 2)",
+        "jnp.tensordot({0}, {0}, axes=((0, 2), (0, 2)))",
+        "jnp.einsum('bij->bj', {0})",
+        "jnp.einsum('bij,bij->', {0}, {0})",
+    )
     b.emit(b.choose.choice(forms), [value], bound=4.0 * math.prod(value.shape))
 
 

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import dataclasses
+
 import numpy as np
 
 from frameworks import shrink
@@ -43,9 +44,7 @@ def smallest(program: Program, verdict: Verdict, seed: int, seconds: float = 120
     program = dataclasses.replace(program, block=block)
     for parameter in program.block.parameters:
         for form in names.SIMPLE:
-            simpler = dataclasses.replace(
-                program, forms=(*program.forms, (parameter.name, form))
-            )
+            simpler = dataclasses.replace(program, forms=(*program.forms, (parameter.name, form)))
             if fails(simpler):
                 program = simpler
                 break

@@ -112,8 +112,10 @@ def padded(b: Builder) -> None:
 def padded_inside(b: Builder) -> None:
     """Padding between elements, and cut edges."""
     value = b.floats(20, least=1)
-    width = [(b.choose.randint(-1, 2), b.choose.randint(0, 2), b.choose.randrange(3))
-             for _ in value.shape]
+    width = [
+        (b.choose.randint(-1, 2), b.choose.randint(0, 2), b.choose.randrange(3))
+        for _ in value.shape
+    ]
     zero = f"jnp.asarray({b.constant()}, {{0}}.dtype)"
     b.emit(f"lax.pad({{0}}, {zero}, {width})", [value], bound=20)
 
@@ -146,9 +148,7 @@ def squeezed(b: Builder) -> None:
 def split(b: Builder) -> None:
     value = b.pick(lambda v: v.rank and v.shape[-1] > 1)
     at = b.choose.randrange(1, value.shape[-1])
-    b.emit_all(
-        f"jnp.split({{0}}, [{at}], axis=-1)", [value], count=2, bounds=[value.bound] * 2
-    )
+    b.emit_all(f"jnp.split({{0}}, [{at}], axis=-1)", [value], count=2, bounds=[value.bound] * 2)
 
 
 @operation(0.7)

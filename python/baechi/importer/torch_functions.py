@@ -152,6 +152,18 @@ def ctc_loss(
     return losses[0] if single and reduction == "none" else losses
 
 
+def dropout(input, p=0.5, training=True, inplace=False):
+    """With numbers drawn in the order of memory, as PyTorch does but under its function
+    transforms."""
+    if not training or inplace or not 0 < p < 1:
+        return NotImplemented
+    order = sorted(range(input.dim()), key=lambda d: -input.stride(d))
+    drawn = torch.empty([input.shape[d] for d in order], dtype=input.dtype)
+    kept = torch.ops.aten.bernoulli.p(drawn, 1 - p)
+    kept = kept.permute([order.index(d) for d in range(input.dim())])
+    return input * (kept / (1 - p))
+
+
 def _reduced(loss, reduction):
     kinds = {"mean": torch.mean, "sum": torch.sum, "none": lambda x: x}
     return kinds[reduction](loss)
@@ -168,4 +180,6 @@ TABLE = {
     functional.embedding_bag: embedding_bag,
     functional.grid_sample: grid_sample,
     functional.ctc_loss: ctc_loss,
+    functional.dropout: dropout,
+    torch.dropout: dropout,
 }

@@ -254,6 +254,31 @@ class _Recorded(torch.fx.Interpreter):
         return real if n.target is aten.eq.Tensor else real.logical_not()
 
 
+    def call_function(self, target, args, kwargs):
+        """Random numbers are drawn in the order of memory: for a tensor that lies there
+        transposed, as for the tensor that it is a view of."""
+        order = _memory_order(args[0]) if args and _draws(target) else None
+        if order is None:
+            return super().call_function(target, args, kwargs)
+        result = super().call_function(target, (args[0].permute(order), *args[1:]), kwargs)
+        back = [order.index(d) for d in range(len(order))]
+        return pytree.tree_map_only(torch.Tensor, lambda x: x.permute(back), result)
+
+
+def _draws(target: object) -> bool:
+    random = torch.Tag.nondeterministic_seeded
+    return isinstance(target, torch._ops.OpOverload) and random in target.tags
+
+
+def _memory_order(value: object) -> list[int] | None:
+    """The dimensions of a tensor, those of larger strides first, where that is another
+    order than their own."""
+    if not isinstance(value, torch.Tensor) or value.is_contiguous() or 0 in value.stride():
+        return None
+    order = sorted(range(value.dim()), key=lambda d: -value.stride(d))
+    return None if order == sorted(order) else order
+
+
 def _zeros_like(recorded: torch.Tensor) -> torch.Tensor:
     return _laid_out_as(torch.zeros(recorded.shape, dtype=recorded.dtype), recorded)
 
