@@ -8,7 +8,9 @@
 
 #include "Baechi/Analysis/MachineSpec.h"
 #include "Baechi/Placement/Io.h"
+#include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringMap.h"
+#include "llvm/ADT/StringSwitch.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/FormatVariadic.h"
 #include <unistd.h>
@@ -41,10 +43,28 @@ std::optional<placement::Machine> readShortForm(StringRef spec,
   auto [kind, rest] = spec.split(':');
   auto [number, size] = rest.split('@');
   int64_t n;
-  if (!spec.contains(':'))
-    return fail("no number of devices");
-  if (kind != "host" && kind != "cuda")
-    return fail("unknown kind '" + kind + "' (known: host, cuda)");
+  if (!spec.contains(':')) {
+    StringRef word = spec.take_while(llvm::isAlpha);
+    StringRef number = spec.drop_front(word.size());
+    if (number.empty())
+      return fail("no number of devices");
+    return fail("no ':' before the number of devices (did you mean '" + word +
+                ":" + number + "'?)");
+  }
+  if (kind != "host" && kind != "cuda") {
+    StringRef meant = llvm::StringSwitch<StringRef>(kind.lower())
+                          .Cases({"gpu", "nvidia", "cuda"}, "cuda")
+                          .Cases({"cpu", "host"}, "host")
+                          .Default("");
+    if (meant.empty())
+      meant = kind.edit_distance("host") <= 2   ? "host"
+              : kind.edit_distance("cuda") <= 2 ? "cuda"
+                                                : "";
+    return fail("unknown kind '" + kind + "' (known: host, cuda" +
+                (meant.empty() ? "" : "; did you mean '" + meant + ":" + rest +
+                                          "'?") +
+                ")");
+  }
   if (number.getAsInteger(10, n) || n < 1 || n > mostDevices)
     return fail("'" + number + "' is not a number of devices from 1 to " +
                 Twine(mostDevices));
@@ -52,7 +72,7 @@ std::optional<placement::Machine> readShortForm(StringRef spec,
   if (rest.contains('@')) {
     std::optional<int64_t> bytes = parseBytes(size);
     if (!bytes)
-      return fail("'" + size + "' is not a size");
+      return fail("'" + size + "' is not a size (such as 512MiB, 1.5GiB, 2GB)");
     memory = *bytes;
   }
   placement::Machine machine;
@@ -71,7 +91,14 @@ std::optional<placement::Machine> baechi::readMachineSpec(StringRef spec,
                    !spec.ends_with(".json.xz");
   bool bareKind =
       (spec == "host" || spec == "cuda") && !llvm::sys::fs::exists(spec);
-  if (spec.empty() || shortForm || bareKind)
+  // host2, cpu4@1GiB: where no such file is, a short form was meant.
+  StringRef word = spec.take_while(llvm::isAlpha);
+  bool forgot = (word == "host" || word == "cuda" || word == "cpu" ||
+                 word == "gpu") &&
+                !spec.contains(':') && !llvm::sys::fs::exists(spec) &&
+                spec.drop_front(word.size()).find_first_not_of(
+                    "0123456789.@KMGTiB") == StringRef::npos;
+  if (spec.empty() || shortForm || bareKind || forgot)
     return readShortForm(spec, error);
   placement::Machine machine;
   error = placement::readMachine(spec.str(), machine);
@@ -81,13 +108,19 @@ std::optional<placement::Machine> baechi::readMachineSpec(StringRef spec,
 }
 
 std::optional<int64_t> baechi::parseBytes(StringRef text) {
+  // The longest first: every unit ends with the last one.
+  static constexpr std::pair<StringLiteral, int64_t> units[] = {
+      {"KiB", int64_t(1) << 10}, {"MiB", int64_t(1) << 20},
+      {"GiB", int64_t(1) << 30}, {"TiB", int64_t(1) << 40},
+      {"KB", 1'000},             {"kB", 1'000},
+      {"MB", 1'000'000},         {"GB", 1'000'000'000},
+      {"TB", 1'000'000'000'000}, {"B", 1}};
   int64_t unit = 1;
-  for (auto [suffix, shift] : {std::pair<StringRef, int>{"KiB", 10},
-                               {"MiB", 20},
-                               {"GiB", 30},
-                               {"TiB", 40}})
-    if (text.consume_back(suffix))
-      unit = int64_t(1) << shift;
+  for (auto [suffix, bytes] : units)
+    if (text.consume_back(suffix)) {
+      unit = bytes;
+      break;
+    }
   double number;
   if (text.trim().getAsDouble(number) || !(number >= 0) || number * unit > 9e18)
     return std::nullopt;

@@ -204,7 +204,7 @@ LogicalResult HostCompiler::compileKernels() {
       ++storedCount;
       continue;
     }
-    compiled.keys[function.getName()] = std::move(key);
+    compiled.keys[hostSymbol(function.getName())] = std::move(key);
     builder.clone(*function);
   }
   if (!compiled.keys.empty()) {

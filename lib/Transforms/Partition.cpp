@@ -151,7 +151,7 @@ private:
         if (!mapping.contains(operand))
           missing.push_back(operand);
       if (missing.size() == known)
-        builder.clone(*op, mapping);
+        noteSymbols(builder.clone(*op, mapping));
     }
     return mapping.lookup(value);
   }

@@ -5,8 +5,11 @@
 collection."""
 
 import importlib
+import importlib.metadata
+import importlib.util
 import os
 import pathlib
+import tomllib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -60,10 +63,42 @@ _PUBLIC = {
 }
 _MODULES = {name: module for module, names in _PUBLIC.items() for name in names}
 
-__all__ = sorted(_MODULES)
+# What another package must be there for, and how it comes with this one.
+_NEEDS = {"jit": ("jax", "import")}
+
+
+def _is_there(package: str) -> bool:
+    try:
+        return importlib.util.find_spec(package) is not None
+    except ModuleNotFoundError:
+        return False
+
+
+__all__ = sorted(n for n in _MODULES if n not in _NEEDS or _is_there(_NEEDS[n][0]))
+
+
+def _version() -> str:
+    try:
+        return importlib.metadata.version("baechi")
+    except importlib.metadata.PackageNotFoundError:  # a checkout on the path
+        project = pathlib.Path(__file__).resolve().parents[2] / "pyproject.toml"
+        return str(tomllib.loads(project.read_text())["project"]["version"])
 
 
 def __getattr__(name: str) -> Any:
-    if name in _MODULES:
-        return getattr(importlib.import_module(_MODULES[name]), name)
-    raise AttributeError(f"module 'baechi' has no attribute '{name}'")
+    if name == "__version__":
+        return _version()
+    if name not in _MODULES:
+        raise AttributeError(f"module 'baechi' has no attribute '{name}'")
+    if name in _NEEDS and not _is_there(_NEEDS[name][0]):
+        package, extra = _NEEDS[name]
+        raise ModuleNotFoundError(
+            f"baechi.{name} needs the package '{package}': install it with baechi's extra "
+            f"'{extra}', in a checkout by pip install '.[{extra}]'",
+            name=package,
+        )
+    return getattr(importlib.import_module(_MODULES[name]), name)
+
+
+def __dir__() -> list[str]:
+    return sorted([*__all__, "__version__", *(n for n in globals() if n.startswith("__"))])

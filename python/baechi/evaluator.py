@@ -115,8 +115,9 @@ class Evaluator:
             )
         steps, peaks, problems = self._own.evaluate_many(_integers(rows, "assignment"))
         found = Evaluations(steps, peaks)
-        found.fits = (peaks <= self.memory_limit).all(axis=1)
-        found.fits[list(problems)] = False
+        fits = np.asarray((peaks <= self.memory_limit).all(axis=1))
+        fits[list(problems)] = False
+        found.fits = fits
         found.problems = problems
         return found
 

@@ -21,6 +21,7 @@ import numpy as np
 
 from baechi import random_keys, resident_jax, temporary
 from baechi.bound import Bound, Chosen, bind, choose
+from baechi.calls import describe, no_array
 from baechi.checking.jax_steps import JaxCheck
 from baechi.checking.options import Check, CheckOptions, Tolerance
 from baechi.compiled import Compiled, as_key
@@ -179,6 +180,11 @@ class Jitted(Compiled["_Program"], Generic[P, R]):
         """A method of a class, whose `self` is the first argument."""
         return self if instance is None else types.MethodType(self, instance)
 
+    def __repr__(self) -> str:
+        count = len(self._programs)
+        compiled = f"{count} program{'s' * (count != 1)} compiled" if count else "not compiled yet"
+        return f"<baechi.jit of {_identifier(self._step)} on {self._options.machine}: {compiled}>"
+
     def lower(self, *args: P.args, **kwargs: P.kwargs) -> str:
         """The imported module as MLIR text, for these arguments; nothing is compiled."""
         call = self._call_of(args, kwargs)
@@ -201,7 +207,10 @@ class Jitted(Compiled["_Program"], Generic[P, R]):
         generators = [random_keys.kind(leaf) for leaf in leaves]
         leaves = [random_keys.data_of(leaf) for leaf in leaves]
         donated = [d - sum(s < d for s in static) for d in donated if d not in static]
-        kinds = tuple(map(_type, leaves))
+        try:
+            kinds = tuple(map(_type, leaves))
+        except TypeError as error:
+            raise no_array(self._step, bound, dynamic, static) from error
         fixed = tuple((i, as_key(value)) for i, value in static.items())
         key = (tree, bound.keywords, kinds, tuple(generators), fixed, tuple(donated))
         return _Call(key, bound, tree, leaves, generators, static, donated)
@@ -212,7 +221,12 @@ class Jitted(Compiled["_Program"], Generic[P, R]):
         step = _with_static(step, call.static) if call.static else step
         plain = random_keys.PlainStep(step, call.generators)
         arguments = jax.tree.unflatten(call.tree, call.leaves)
-        imported = import_step(plain, arguments, call.donated, name=_identifier(self._step))
+        try:
+            imported = import_step(plain, arguments, call.donated, name=_identifier(self._step))
+        except Exception as error:
+            # JAX's own message names no argument of the step.
+            error.add_note(f"called as {describe(self._step, call.arguments)}")
+            raise
         return imported, plain.returned
 
     def _flat(self, call: _Call) -> Callable[..., list[Any]]:

@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import os
 import pathlib
@@ -13,56 +12,11 @@ import re
 import statistics
 import subprocess
 import warnings
-from collections.abc import Mapping
 
 from baechi import caches, picture, temporary, tools
 from baechi.library import StepLibrary
+from baechi.options import CompileOptions as CompileOptions
 from baechi.picture import Picture
-
-
-@dataclasses.dataclass(frozen=True)
-class CompileOptions:
-    """How a step is placed and compiled; `baechi.jit` says what each means."""
-
-    machine: str | os.PathLike[str] = "host:2"
-    placer: str = "msct"
-    budget: str = "auto"
-    pin: Mapping[str, str] | None = None
-    placement: str | os.PathLike[str] | None = None
-    profile: str | os.PathLike[str] | None = None
-    costs: str = "measured"
-    cuda_math: str = "fp32"
-
-    def __post_init__(self) -> None:
-        if not isinstance(self.machine, str | os.PathLike):
-            kind = type(self.machine).__name__
-            mend = (
-                "write it to a file, json.dump(machine.to_dict(), file), and give the file's name"
-                if hasattr(self.machine, "to_dict")
-                else "give 'host:2' or the name of a machine file (docs/formats.md)"
-            )
-            raise TypeError(f"machine is a {kind}: {mend}")
-
-    def flags(self) -> list[str]:
-        """The options of `baechi-run`."""
-        flags = [
-            f"--machine={self.machine}",
-            f"--place={self.placer}",
-            f"--budget={self.budget}",
-            f"--costs={self.costs}",
-            f"--cuda-math={self.cuda_math}",
-            f"--store={caches.folder() / 'kernels'}",
-        ]
-        if self.costs == "measured":
-            flags.append(f"--profile={self.profile_file()}")
-        if self.pin:
-            flags += [f"--pin={name}={device}" for name, device in self.pin.items()]
-        if self.placement is not None:
-            flags.append(f"--placement={os.fspath(self.placement)}")
-        return flags
-
-    def profile_file(self) -> pathlib.Path:
-        return caches.folder() / "profile.json" if self.profile is None else pathlib.Path(self.profile)
 
 
 # Where a remark is of: the tool's place, and the operator's name, which its text begins with.

@@ -36,7 +36,9 @@ class PlainStep:
     def __call__(self, *args: Any) -> Any:
         leaves, tree = jax.tree.flatten(args)
         typed = map(wrap, leaves, self._given)
-        leaves, results = jax.tree.flatten(self._step(*jax.tree.unflatten(tree, typed)))
+        result = self._step(*jax.tree.unflatten(tree, typed))
+        _check_results(result)
+        leaves, results = jax.tree.flatten(result)
         self.returned = [kind(leaf) for leaf in leaves]
         return jax.tree.unflatten(results, map(data_of, leaves))
 
@@ -44,3 +46,14 @@ class PlainStep:
 def wrap(data: Any, generator: str | None) -> Any:
     """A typed key of a generator from its data; with None the data itself."""
     return data if generator is None else jax.random.wrap_key_data(data, impl=generator)
+
+
+def _check_results(result: Any) -> None:
+    """Raises TypeError for what is no array, by its place in the result."""
+    for path, leaf in jax.tree_util.tree_flatten_with_path(result)[0]:
+        if not hasattr(leaf, "dtype") and not isinstance(leaf, bool | int | float | complex):
+            place = f"result{jax.tree_util.keystr(path)}"
+            raise TypeError(
+                f"{place} is no array but {leaf!r} of type '{type(leaf).__name__}': a step returns "
+                "arrays and numbers, in any pytree"
+            )

@@ -69,6 +69,30 @@ def branch_in_a_while(w, h, xs):
     return lax.while_loop(lambda s: (s[0] < 5) & (s[1].sum() < 100), body, (0, h))
 
 
+def values_that_change_places(w, h, xs):
+    def body(carry, x):
+        a, b = lax.cond(x.sum() > 0, lambda: carry, lambda: carry[::-1])
+        return (b, a + x @ b), (a, b)
+
+    return lax.scan(body, (h, w), xs, reverse=True)
+
+
+def rows_of_a_table(w, h, xs):
+    def body(table, numbered):
+        i, x = numbered
+        new = lax.cond(x.sum() > 0, lambda: table.at[i].set(x @ w), lambda: table)
+        return new, new[0] @ w + table[i]
+
+    return lax.scan(body, xs, (jnp.arange(4), xs))
+
+
+def while_in_a_branch(w, h, xs):
+    def grown(x):
+        return lax.while_loop(lambda v: jnp.abs(v).sum() < 4, lambda v: v * 1.5 + 0.1, x)
+
+    return lax.map(lambda x: lax.cond(x.sum() > 0, grown, lambda x: x, x) + x @ w, xs)
+
+
 def gradient_of_rematerialized_cells(w, h, xs):
     def loss(w, h):
         def cell(h, t):
@@ -86,6 +110,9 @@ PROGRAMS = (
     branches_in_branches,
     two_results_of_one_branch,
     branch_in_a_while,
+    values_that_change_places,
+    rows_of_a_table,
+    while_in_a_branch,
     gradient_of_rematerialized_cells,
 )
 

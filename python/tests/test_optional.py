@@ -48,3 +48,15 @@ def test_the_command_says_what_is_missing(tmp_path):
     )
     assert done.returncode == 1 and "Traceback" not in done.stderr
     assert "error: the Python package 'onnx' is missing; pip install baechi[onnx]" in done.stderr
+
+
+def test_all_names_but_those_of_jax_are_there():
+    done = run(
+        "from baechi import *\nimport baechi\n"
+        "print('place' in dir() or 'Graph' in dir(), 'jit' in dir(), baechi.__version__)\n"
+        "assert set(baechi.__all__) <= set(dir(baechi)) and 'importlib' not in dir(baechi)\n"
+        "baechi.jit"
+    )
+    assert done.stdout.startswith("True False 0.")
+    assert "baechi.jit needs the package 'jax': install it with baechi's extra" in done.stderr
+    assert "pip install '.[import]'" in done.stderr

@@ -183,3 +183,36 @@ def test_nan_is_not_finite():
         found = torch.compile(finite, backend="baechi", options={**OPTIONS, "machine": "host:1"})(x)
     for ours, theirs in zip(found, finite(x)):
         assert torch.equal(ours, theirs)
+
+
+class OneHot(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.inner = nn.Linear(4, 3)
+        self.register_buffer("calls", torch.zeros(()))
+
+    def forward(self, x, kinds):
+        self.calls += 1
+        return self.inner(x) * F.one_hot(kinds, 3)
+
+
+@pytest.mark.parametrize("kinds", [[0, 3], [-1, 0]])
+def test_assertions_are_checked_at_every_call(kinds):
+    model, x = OneHot(), torch.randn(2, 4)
+    right, wrong = torch.tensor([0, 2]), torch.tensor(kinds)
+    with pytest.raises(RuntimeError, match="Class values must be"):
+        model(x, wrong)
+    compiled = compile_model(model)
+    torch.testing.assert_close(compiled(x, right), model(x, right), rtol=1e-4, atol=1e-5)
+    with pytest.raises(RuntimeError, match="Class values must be"):
+        compiled(x, wrong)
+    torch.testing.assert_close(compiled(x, right), model(x, right), rtol=1e-4, atol=1e-5)
+    assert model.calls == 5  # the refused call of the compiled model has changed nothing
+
+
+def test_assertions_in_a_step_are_refused_with_their_place():
+    model = OneHot()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    step = support.compile_step(model, lambda y, _: y.square().mean(), optimizer)
+    with pytest.raises(baechi.torch.ImportFailure, match=r"backend\.py:\d+: .*torch\.arange"):
+        step(torch.randn(2, 4), torch.tensor([0, 2]), torch.tensor(0.0))

@@ -28,7 +28,7 @@ module attributes {baechi.machine = #machine} {
 }
 
 // CHECK-LABEL: llvm.func @p_step_cpu
-// CHECK: llvm.call @exp(
+// CHECK: llvm.call @baechi.kernel.exp(
 
 // CHECK-LABEL: llvm.func @p_step_gpu(
 // CHECK-SAME: %[[CONTEXT:.*]]: !llvm.ptr, %[[ARENA:.*]]: !llvm.ptr

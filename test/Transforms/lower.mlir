@@ -24,7 +24,7 @@ module attributes {baechi.machine = #baechi.machine<devices = [<"a", kind = "hos
       // CHECK: %[[P:.*]] = llvm.getelementptr inbounds %[[ARENA]][%[[O]]]
       // CHECK: %[[S:.*]] = llvm.getelementptr inbounds %[[ARENA]]
       // CHECK: llvm.call @baechi_operator_begin(%[[C]], %{{.*}})
-      // CHECK: llvm.call @kernel(%[[ARENA]], %[[P]], %[[S]])
+      // CHECK: llvm.call @baechi.kernel.kernel(%[[ARENA]], %[[P]], %[[S]])
       // CHECK: llvm.call @baechi_operator_end(%[[C]], %{{.*}})
       %0 = func.call @kernel(%x) {baechi.offset = array<i64: 5000000000, 192>} : (tensor<16xf32>) -> tensor<16xf32>
       // A message; whatever the runtime reports but 0 ends the step.
@@ -35,7 +35,7 @@ module attributes {baechi.machine = #baechi.machine<devices = [<"a", kind = "hos
       // A kernel without scratch gets the arena in its place; constants lie
       // outside it.
       // CHECK: %[[ADDRESS:.*]] = llvm.mlir.addressof @p_constant_a_1
-      // CHECK: llvm.call @kernel(%[[ADDRESS]], %{{.*}}, %[[ARENA]])
+      // CHECK: llvm.call @baechi.kernel.kernel(%[[ADDRESS]], %{{.*}}, %[[ARENA]])
       %1 = func.call @kernel(%c) {baechi.offset = array<i64: 128>} : (tensor<16xf32>) -> tensor<16xf32>
       // CHECK: llvm.call @baechi_await_send
       baechi.await %t : !baechi.token

@@ -172,3 +172,24 @@ module @properties attributes {baechi.machine = #two} {
     return %0 : tensor<4xf32>
   }
 }
+
+// -----
+
+#two = #baechi.machine<devices = [<"a", kind = "host", memory = 1000>, <"b", kind = "host", memory = 1000>], link_default = <"" -> "", latency_ns = 1, bytes_per_us = 1000>, link_model = parallel>
+
+// What a constant names goes where the constant is used.
+module @named_by_a_constant attributes {baechi.machine = #two} {
+  func.func private @h(%x: tensor<4xf32>) -> tensor<4xf32> {
+    return %x : tensor<4xf32>
+  }
+  func.func @step(%x: tensor<4xf32> {baechi.device = "b"}) -> tensor<4xf32> {
+    %f = func.constant @h : (tensor<4xf32>) -> tensor<4xf32>
+    %0 = func.call_indirect %f(%x) {baechi.device = "b", baechi.start = 0 : i64, baechi.cost = #baechi.cost<time_ns = {host = 10}, scratch = 0>} : (tensor<4xf32>) -> tensor<4xf32>
+    return %0 : tensor<4xf32>
+  }
+}
+// CHECK-LABEL: module @named_by_a_constant
+// CHECK: module @b attributes
+// CHECK-NEXT: func.func private @h(
+// CHECK: func.func @step
+// CHECK: constant @h

@@ -19,10 +19,10 @@ func.func private @all(tensor<4x16xf32>) -> tensor<4x16xf32> attributes {baechi.
 
 // CODE-LABEL: llvm.func @p_step_host0(
 // CODE-SAME: %{{.*}}: !llvm.ptr, %[[ARENA:.*]]: !llvm.ptr)
-// CODE: llvm.call @all(%[[ARENA]],
+// CODE: llvm.call @baechi.kernel.all(%[[ARENA]],
 // CODE: %[[AT:.*]] = llvm.mlir.constant(448 : i64) : i64
 // CODE: %[[ROW:.*]] = llvm.getelementptr inbounds %[[ARENA]][%[[AT]]]
-// CODE: llvm.call @twice(%[[ROW]],
+// CODE: llvm.call @baechi.kernel.twice(%[[ROW]],
 func.func @step(%x: tensor<4x16xf32>) -> tensor<16xf32> {
   %y = call @all(%x) {baechi.cost = #cost} : (tensor<4x16xf32>) -> tensor<4x16xf32>
   %s = tensor.extract_slice %y[3, 0] [1, 16] [1, 1] {baechi.view} : tensor<4x16xf32> to tensor<16xf32>

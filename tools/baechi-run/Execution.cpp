@@ -64,6 +64,7 @@ Execution::create(HostJit &jit, const CompiledProgram &compiled,
     if (llvm::Error error =
             sendProgram(*ranks, compiled.manifest, jit.objects()))
       return error;
+  std::string why;
   runtime::Expected<std::unique_ptr<runtime::Session>> session =
       runtime::Session::create(
           std::move(*program),
@@ -71,12 +72,12 @@ Execution::create(HostJit &jit, const CompiledProgram &compiled,
             llvm::Expected<void *> address = jit.lookup(name);
             if (address)
               return *address;
-            llvm::consumeError(address.takeError());
+            why = ": " + llvm::toString(address.takeError());
             return nullptr;
           },
           options);
   if (!session)
-    return toLlvm(session.takeError());
+    return llvm::createStringError(session.error().message() + why);
   auto execution = std::make_unique<Execution>();
   execution->session = std::move(*session);
   execution->sums.busyNs.resize(execution->program().devices.size());

@@ -163,7 +163,8 @@ void RunReport::print(llvm::raw_ostream &os) const {
   if (single)
     os << "outputs    "
        << (difference.empty()
-               ? "equal the single device's, bit for bit\n"
+               ? "equal the single device's, bit for bit (the same kernels on "
+                 "one device: no check of their code)\n"
                : "DIFFER from the single device's: first " + difference + "\n");
 }
 

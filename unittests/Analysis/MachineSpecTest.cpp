@@ -53,9 +53,15 @@ TEST(MachineSpec, ErrorsNameWhatIsWrongAndTheMend) {
                 HasSubstr("is not a number of devices from 1 to 4096; write "
                           "KIND:N or KIND:N@SIZE, like host:2"));
   for (const char *spec : {"host:2@", "host:2@x", "host:2@-1GiB", "host:2@nan",
-                           "host:2@1e30", "host:2@1GB"})
+                           "host:2@1e30", "host:2@1gb", "host:2@1GBB"})
     EXPECT_THAT(errorOf(spec), HasSubstr("is not a size"));
   EXPECT_THAT(errorOf("tpu:2"), HasSubstr("unknown kind 'tpu' (known: host"));
+  EXPECT_THAT(errorOf("gpu:2@1GiB"),
+              HasSubstr("unknown kind 'gpu' (known: host, cuda; did you mean "
+                        "'cuda:2@1GiB'?)"));
+  EXPECT_THAT(errorOf("hots:2"), HasSubstr("did you mean 'host:2'?"));
+  EXPECT_THAT(errorOf("host2"), HasSubstr("no ':' before the number of devices "
+                                          "(did you mean 'host:2'?)"));
   EXPECT_THAT(errorOf("no/such/machine.json"),
               HasSubstr("no/such/machine.json"));
 }
@@ -66,7 +72,11 @@ TEST(MachineSpec, Bytes) {
   EXPECT_EQ(parseBytes("512 KiB"), 512 << 10);
   EXPECT_EQ(parseBytes("2TiB"), int64_t(2) << 40);
   EXPECT_EQ(parseBytes("0"), 0);
-  for (const char *text : {"", "GiB", "-1", "1GB", "1KiBMiB", "inf", "nan"})
+  EXPECT_EQ(parseBytes("1.5GB"), 1'500'000'000);
+  EXPECT_EQ(parseBytes("20 MB"), 20'000'000);
+  EXPECT_EQ(parseBytes("7B"), 7);
+  for (const char *text : {"", "GiB", "GB", "-1", "1KiBMiB", "1KBB", "inf",
+                           "nan"})
     EXPECT_FALSE(parseBytes(text)) << text;
   EXPECT_EQ(formatBytes(0), "0 B");
   EXPECT_EQ(formatBytes(1023), "1023 B");

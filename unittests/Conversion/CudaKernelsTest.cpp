@@ -41,8 +41,11 @@ static_assert(std::is_same_v<decltype(&multiplyPlainly),
 
 /// The kernels of a module, compiled.
 struct Code {
-  Code(ModuleOp kernels, function_ref<LogicalResult(ModuleOp)> lower)
-      : module(kernels.clone()) {
+  using Symbol = std::string (*)(StringRef kernel);
+
+  Code(ModuleOp kernels, function_ref<LogicalResult(ModuleOp)> lower,
+       Symbol symbol)
+      : module(kernels.clone()), symbol(symbol) {
     if (failed(lower(*module))) {
       ADD_FAILURE() << "the kernels do not lower";
       return;
@@ -62,7 +65,7 @@ struct Code {
 
   /// Runs a kernel; gives the operands, results included.
   Operands run(func::FuncOp kernel) {
-    StringRef name = kernel.getSymName();
+    std::string name = symbol(kernel.getSymName());
     Operands operands(
         kernel, module->lookupSymbol(name)
                     ->getAttrOfType<IntegerAttr>(BaechiDialect::kKernelScratch)
@@ -88,12 +91,16 @@ private:
     [&]<size_t... I>(std::index_sequence<I...>) {
       using Pointers = void (*)(decltype(static_cast<void *>(all[I]))...);
       reinterpret_cast<Pointers>(function)(all[I]...);
-    }(std::make_index_sequence<kMost>());
+    }
+    (std::make_index_sequence<kMost>());
   }
 
   OwningOpRef<ModuleOp> module;
+  Symbol symbol;
   std::unique_ptr<HostJit> jit;
 };
+
+std::string sameName(StringRef kernel) { return kernel.str(); }
 
 bool near(float a, float b) {
   if (std::isnan(a) || std::isnan(b))
@@ -141,13 +148,15 @@ int compareKernels(ModuleOp module) {
   for (func::FuncOp kernel : kernels)
     builder.clone(*kernel);
 
-  Code host(*alone, lowerKernels);
+  Code host(*alone, lowerKernels,
+            [](StringRef kernel) { return hostSymbol(kernel); });
   auto emulate = [](bool descending) {
     return [descending](ModuleOp copy) {
       return emulateCudaKernels(copy, descending);
     };
   };
-  Code ascending(*alone, emulate(false)), descending(*alone, emulate(true));
+  Code ascending(*alone, emulate(false), sameName);
+  Code descending(*alone, emulate(true), sameName);
   if (::testing::Test::HasFailure())
     return 0;
   for (func::FuncOp kernel : kernels) {

@@ -124,6 +124,12 @@ llvm.func @caller() {
 })"),
             "");
   EXPECT_THAT(lookupError("caller"), testing::HasSubstr("baechi_missing"));
+  // A kernel would call it for the library's.
+  EXPECT_THAT(
+      add("llvm.func @exp(%x: f64) -> f64 {\n  llvm.return %x : f64\n}"),
+      testing::HasSubstr("the module defines 'exp', which is also a "
+                         "library's function that compiled code may "
+                         "call: give it another name"));
   std::string function = "llvm.func @once() {\n  llvm.return\n}";
   EXPECT_EQ(add(function), "");
   EXPECT_THAT(add(function), testing::HasSubstr("once"));

@@ -86,7 +86,7 @@ public:
   void call(llvm::StringRef name, const Arrays &...arrays) {
     if (!jit)
       return;
-    auto function = jit->lookup(name);
+    auto function = jit->lookup(hostSymbol(name));
     if (!function) {
       ADD_FAILURE() << llvm::toString(function.takeError());
       return;
@@ -97,7 +97,7 @@ public:
   }
 
   int64_t scratchBytes(llvm::StringRef name) {
-    return module->lookupSymbol(name)
+    return module->lookupSymbol(hostSymbol(name))
         ->getAttrOfType<mlir::IntegerAttr>(BaechiDialect::kKernelScratch)
         .getInt();
   }

@@ -11,12 +11,19 @@
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/DialectRegistry.h"
+#include "llvm/ADT/Twine.h"
 
 namespace baechi {
 
 /// Grows with every change of the code that kernels become: what was measured
 /// of other versions is measured again.
-constexpr int kHostCodeVersion = 6;
+constexpr int kHostCodeVersion = 7;
+
+/// The symbol that `kernel` has in host code. Its dots keep it apart from what
+/// C and the runtime name: a kernel may be called exp, and call libm's.
+inline std::string hostSymbol(llvm::StringRef kernel) {
+  return ("baechi.kernel." + kernel).str();
+}
 
 /// Registers the dialects and interface implementations that lowering kernels
 /// and translating them to LLVM IR need.
@@ -33,9 +40,9 @@ hostImplementations(mlir::func::FuncOp kernel);
 /// it; the kernels themselves stay on tensors.
 mlir::LogicalResult annotateKernelScratch(mlir::ModuleOp module);
 
-/// Replaces every kernel of `module` by an `llvm.func` of the same name,
+/// Replaces every kernel of `module` by an `llvm.func`,
 ///
-///     void NAME(ptr argument…, ptr result…, ptr scratch)
+///     void hostSymbol(NAME)(ptr argument…, ptr result…, ptr scratch)
 ///
 /// - The pointers are to contiguous row-major buffers, 64-byte aligned; an i1
 ///   takes one byte, a 0-d tensor is one element.

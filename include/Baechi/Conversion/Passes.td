@@ -47,8 +47,9 @@ def KernelScratch : Pass<"baechi-kernel-scratch", "::mlir::ModuleOp"> {
 def LowerKernels : Pass<"baechi-lower-kernels", "::mlir::ModuleOp"> {
   let summary = "lower every kernel to host code";
   let description = [{
-    Each kernel becomes an `llvm.func` that takes a pointer an argument, a
-    pointer a result and a pointer to its scratch; it allocates nothing.
+    Each kernel NAME becomes an `llvm.func @baechi.kernel.NAME`, a name that no
+    library has, that takes a pointer an argument, a pointer a result and a
+    pointer to its scratch; it allocates nothing.
     `baechi.implementation` selects "generated", the default, or one of the
     libraries "openblas" and "onednn" for contractions in single precision. What
     is generated is for the vector unit of this host.
@@ -65,7 +66,7 @@ def LowerKernels : Pass<"baechi-lower-kernels", "::mlir::ModuleOp"> {
     becomes by `--baechi-lower-kernels`
     ```mlir
     llvm.func @cblas_sgemm(i32, i32, i32, i32, i32, i32, f32, !llvm.ptr, i32, !llvm.ptr, i32, f32, !llvm.ptr, i32)
-    llvm.func @matmul_12x9x7(%arg0: !llvm.ptr, %arg1: !llvm.ptr, %arg2: !llvm.ptr, %arg3: !llvm.ptr) attributes {baechi.kernel, baechi.kernel_scratch = 0 : i64, sym_visibility = "private"} {
+    llvm.func @baechi.kernel.matmul_12x9x7(%arg0: !llvm.ptr, %arg1: !llvm.ptr, %arg2: !llvm.ptr, %arg3: !llvm.ptr) attributes {baechi.kernel, baechi.kernel_scratch = 0 : i64, sym_visibility = "private"} {
       %0 = llvm.mlir.constant(0.000000e+00 : f32) : f32
       %1 = llvm.mlir.constant(101 : i32) : i32
       %2 = llvm.mlir.constant(111 : i32) : i32
@@ -226,11 +227,11 @@ def Lower : Pass<"baechi-lower", "::mlir::ModuleOp"> {
     llvm.func @p_step_a(%arg0: !llvm.ptr, %arg1: !llvm.ptr) -> i32 {
     ...
     llvm.call @baechi_operator_begin(%arg0, %2) : (!llvm.ptr, i32) -> ()
-    llvm.call @exp(%arg1, %1, %arg1) : (!llvm.ptr, !llvm.ptr, !llvm.ptr) -> ()
+    llvm.call @baechi.kernel.exp(%arg1, %1, %arg1) : (!llvm.ptr, !llvm.ptr, !llvm.ptr) -> ()
     llvm.call @baechi_operator_end(%arg0, %2) : (!llvm.ptr, i32) -> ()
     ...
     llvm.func @baechi_operator_begin(!llvm.ptr, i32)
-    llvm.func @exp(!llvm.ptr, !llvm.ptr, !llvm.ptr)
+    llvm.func @baechi.kernel.exp(!llvm.ptr, !llvm.ptr, !llvm.ptr)
     llvm.func @baechi_operator_end(!llvm.ptr, i32)
     ```
   }];

@@ -9,6 +9,7 @@
 #include "Baechi/Analysis/DeviceProgram.h"
 #include "Baechi/Analysis/Program.h"
 #include "Baechi/Conversion/CudaKernels.h"
+#include "Baechi/Conversion/HostKernels.h"
 #include "Baechi/Conversion/Manifest.h"
 #include "Baechi/Conversion/Passes.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -295,9 +296,8 @@ private:
     Value position = integer(loc, operators++);
     LLVM::CallOp::create(builder, loc, runtime.bracket("baechi_operator_begin"),
                          ValueRange{context, position});
-    std::string code = kernel.getName().str();
-    if (isCuda)
-      code += kCudaKernelSuffix;
+    std::string code = isCuda ? (kernel.getName() + kCudaKernelSuffix).str()
+                              : hostSymbol(kernel.getName());
     LLVM::CallOp::create(builder, loc, runtime.kernel(code, addresses.size()),
                          addresses);
     LLVM::CallOp::create(builder, loc, runtime.bracket("baechi_operator_end"),

@@ -59,6 +59,7 @@ llvm::Expected<std::unique_ptr<llvm::MemoryBuffer>> baechi::compileModule(
   // ThreadSanitizer passes over accesses of more than 16 bytes.
   llvm::StringRef width =
       sanitizer == HostJitOptions::Sanitizer::Thread ? "128" : "512";
+  defineBfloatRounding(module);
   for (llvm::Function &function : module) {
     if (function.isDeclaration())
       continue;

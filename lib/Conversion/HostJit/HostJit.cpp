@@ -13,8 +13,10 @@
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/IR/Diagnostics.h"
 #include "mlir/Target/LLVMIR/Export.h"
+#include "llvm/Analysis/TargetLibraryInfo.h"
 #include "llvm/Config/llvm-config.h"
 #include "llvm/ExecutionEngine/Orc/LLJIT.h"
+#include "llvm/IR/RuntimeLibcalls.h"
 #include "llvm/Support/TargetSelect.h"
 #include "llvm/Support/ThreadPool.h"
 #include "llvm/TargetParser/Host.h"
@@ -183,6 +185,22 @@ std::string HostJit::takeStoreWarnings() {
   return implementation->store ? implementation->store->takeWarnings() : "";
 }
 
+namespace {
+/// True for names that code which LLVM or a kernel makes refers to, and means a
+/// library's function by.
+bool isLibraryName(llvm::StringRef name) {
+  static const llvm::TargetLibraryInfoImpl known{
+      llvm::Triple(llvm::sys::getProcessTriple())};
+  llvm::LibFunc function;
+  return known.getLibFunc(name, function) ||
+         !llvm::RTLIB::RuntimeLibcallsInfo::lookupLibcallImplName(name)
+              .empty() ||
+         llvm::any_of(gemmLibraries(), [&](const GemmLibrary &library) {
+           return llvm::is_contained(library.symbols, name);
+         });
+}
+} // namespace
+
 llvm::Error HostJit::add(ModuleOp module, const HostCode &code) {
   Implementation &state = *implementation;
   size_t functions = 0, stored = 0;
@@ -199,6 +217,11 @@ llvm::Error HostJit::add(ModuleOp module, const HostCode &code) {
     auto function = dyn_cast<LLVM::LLVMFuncOp>(op);
     if (!function || function.isExternal())
       continue;
+    if (isLibraryName(function.getName()))
+      return llvm::createStringError(
+          "the module defines '" + function.getName() +
+          "', which is also a library's function that compiled code may call: "
+          "give it another name");
     ++functions;
     stored += code.keys.contains(function.getName());
   }

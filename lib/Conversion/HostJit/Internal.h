@@ -29,6 +29,10 @@ inline constexpr const char *kDividedByZero = "baechi_divided_by_zero";
 /// kDividedByZero, or overflow, and go on.
 void guardDivisions(llvm::Module &module);
 
+/// Defines the functions that LLVM calls to round to bfloat16, for `module`
+/// alone, if it has such numbers.
+void defineBfloatRounding(llvm::Module &module);
+
 /// Optimises `module` for `target`, unless it is to be quick, and makes an
 /// object file of it.
 llvm::Expected<std::unique_ptr<llvm::MemoryBuffer>>
@@ -36,7 +40,7 @@ compileModule(llvm::Module &module, llvm::orc::JITTargetMachineBuilder target,
               HostJitOptions::Sanitizer sanitizer, HostCode::Effort effort);
 
 /// Of the steps of compileModule: objects of another version are not used.
-inline constexpr const char *kCodeVersion = "1";
+inline constexpr const char *kCodeVersion = "2";
 
 } // namespace baechi
 

@@ -181,6 +181,10 @@ bool isCopy(Operation *op, Value from, Value to) {
          wholeArgument(copy.getTarget()) == to;
 }
 
+/// True when `op` runs exactly once: what comes after it in its block comes
+/// after it in time.
+bool runsOnce(Operation *op) { return isa<func::FuncOp>(op->getParentOp()); }
+
 /// True when the kernel starts by copying the argument into the result, and
 /// does nothing else with the argument: it changes the result, a copy.
 bool isChangedCopy(Value argument, Value result) {
@@ -195,7 +199,7 @@ bool isChangedCopy(Value argument, Value result) {
       else
         copy = user;
     }
-  if (!copy)
+  if (!copy || !runsOnce(copy))
     return false;
   views.assign({result});
   while (!views.empty())
@@ -235,7 +239,7 @@ bool isSafeInPlace(Value argument, Value result) {
     if (isCopy(op, argument, result) || op == reader)
       continue;
     for (Operation *read : *reads)
-      if (op->getBlock() != read->getBlock() || op->isBeforeInBlock(read))
+      if (!runsOnce(op) || !runsOnce(read) || op->isBeforeInBlock(read))
         return false;
   }
   return true;

@@ -72,8 +72,11 @@ void loadDialects(MLIRContext *context) {
                        scf::SCFDialect>();
 }
 
-/// Lowers until the scratch is known.
+/// Lowers until the scratch is known. Before anything calls a library's
+/// function, kernels take the names that no library has.
 LogicalResult lowerToPointers(ModuleOp copies) {
+  for (auto kernel : copies.getOps<func::FuncOp>())
+    kernel.setSymName(hostSymbol(kernel.getSymName()));
   KernelSignatures signatures;
   FailureOr<OwningOpRef<ModuleOp>> products = takeProducts(copies);
   if (failed(products) || failed(bufferizeKernels(copies, signatures)) ||
@@ -110,7 +113,7 @@ LogicalResult baechi::annotateKernelScratch(ModuleOp module) {
   for (func::FuncOp kernel : kernels)
     kernel->setAttr(BaechiDialect::kKernelScratch,
                     (*copies)
-                        ->lookupSymbol(kernel.getSymNameAttr())
+                        ->lookupSymbol(hostSymbol(kernel.getSymName()))
                         ->getAttr(BaechiDialect::kKernelScratch));
   return success();
 }
@@ -125,7 +128,7 @@ LogicalResult baechi::lowerKernels(ModuleOp module) {
   for (func::FuncOp kernel : kernels) {
     auto needed =
         (*lowered)
-            ->lookupSymbol(kernel.getSymNameAttr())
+            ->lookupSymbol(hostSymbol(kernel.getSymName()))
             ->getAttrOfType<IntegerAttr>(BaechiDialect::kKernelScratch);
     if (failed(checkPlannedScratch(kernel, needed.getInt(),
                                    "baechi-kernel-scratch")))

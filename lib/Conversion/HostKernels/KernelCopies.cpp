@@ -91,7 +91,7 @@ LogicalResult baechi::moveSymbols(ModuleOp from, ModuleOp to,
       // Declarations of library functions, or of kernels for their callers.
       auto function = dyn_cast<LLVM::LLVMFuncOp>(same);
       bool defines = !cast<LLVM::LLVMFuncOp>(op).isExternal();
-      if (function && !defines)
+      if (function && function.isExternal() && !defines)
         continue;
       if (function && function.isExternal()) {
         names.erase(function);

@@ -166,7 +166,8 @@ compile(ModuleOp module, MutableArrayRef<Candidate> candidates) {
   if (failed(lowerKernels(*code)))
     return failure();
   for (Candidate &candidate : candidates) {
-    auto lowered = code->lookupSymbol<LLVM::LLVMFuncOp>(candidate.symbol);
+    auto lowered =
+        code->lookupSymbol<LLVM::LLVMFuncOp>(hostSymbol(candidate.symbol));
     candidate.scratchBytes =
         lowered->getAttrOfType<IntegerAttr>(BaechiDialect::kKernelScratch)
             .getInt();

@@ -214,6 +214,25 @@ struct FillWithOneValue : OpRewritePattern<GenericOp> {
   }
 };
 
+/// True when upstream's tiles of an operand that is read by `map` are right:
+/// not where an index falls while its loop rises, nor from a constant.
+bool canReadTiles(AffineMap map) {
+  auto rises = [](auto &&self, AffineExpr expr) -> bool {
+    if (auto constant = dyn_cast<AffineConstantExpr>(expr))
+      return constant.getValue() == 0;
+    auto binary = dyn_cast<AffineBinaryOpExpr>(expr);
+    if (!binary)
+      return isa<AffineDimExpr>(expr);
+    if (expr.getKind() == AffineExprKind::Add)
+      return self(self, binary.getLHS()) && self(self, binary.getRHS());
+    auto factor = dyn_cast<AffineConstantExpr>(binary.getRHS());
+    return expr.getKind() == AffineExprKind::Mul && factor &&
+           factor.getValue() > 0 && self(self, binary.getLHS());
+  };
+  return llvm::all_of(map.getResults(),
+                      [&](AffineExpr expr) { return rises(rises, expr); });
+}
+
 /// An elementwise result that is only read in slices is computed slice by
 /// slice, so that each slice's reader can take it in: the gates of an LSTM are
 /// slices of one sum.
@@ -223,7 +242,8 @@ struct ComputeSlices : OpRewritePattern<GenericOp> {
   LogicalResult matchAndRewrite(GenericOp op,
                                 PatternRewriter &rewriter) const override {
     if (op.getNumReductionLoops() != 0 || op->getNumResults() != 1 ||
-        op->use_empty() || !op.getIndexingMapsArray().back().isPermutation())
+        op->use_empty() || !op.getIndexingMapsArray().back().isPermutation() ||
+        !llvm::all_of(op.getIndexingMapsArray(), canReadTiles))
       return failure();
     SmallVector<tensor::ExtractSliceOp> slices;
     int64_t elements = 0;

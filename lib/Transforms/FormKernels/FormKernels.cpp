@@ -15,7 +15,9 @@
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/Dialect/Tensor/IR/TensorInferTypeOpInterfaceImpl.h"
+#include "mlir/IR/Diagnostics.h"
 #include "mlir/IR/Remarks.h"
+#include "mlir/IR/Verifier.h"
 #include "mlir/Pass/Pass.h"
 #include "llvm/Support/FormatVariadic.h"
 
@@ -54,10 +56,12 @@ public:
     // Simplification moves constants and forgets where they were.
     if (failed(checkAttributes(step)))
       return signalPassFailure();
+    dropEmptyParts(step);
     simplify(step);
     if (failed(checkOperations(step)))
       return signalPassFailure();
     generalize(step);
+    cutOperandsToWindows(step);
     countOperators(step, counted.operatorsBefore, counted.bytesBefore);
     foldUnitDimensions(step);
     foldIntoContractions(step);
@@ -67,6 +71,8 @@ public:
     simplify(step);
     copyPlainResults(step);
     outlineKernels(step, rowLoops, maxBuffers, counted);
+    if (failed(verifyFormed(module)))
+      return signalPassFailure();
 
     remark::analysis(
         step.getLoc(),
@@ -83,6 +89,29 @@ public:
   }
 
 private:
+  /// The pass manager would show the verifier's words alone, as if the program
+  /// were wrong. Locations are still those of the program's operations.
+  static LogicalResult verifyFormed(ModuleOp module) {
+    std::optional<Location> where;
+    std::string wrong;
+    {
+      ScopedDiagnosticHandler first(module.getContext(),
+                                    [&](Diagnostic &diagnostic) {
+                                      if (!where) {
+                                        where = diagnostic.getLocation();
+                                        wrong = diagnostic.str();
+                                      }
+                                      return success();
+                                    });
+      if (succeeded(verify(module)))
+        return success();
+    }
+    return emitError(where.value_or(module.getLoc()))
+           << "--baechi-form-kernels made code of this operation that is not "
+              "valid; this is a defect of Baechi, not of the program: "
+           << wrong;
+  }
+
   static void say(func::FuncOp step, const KernelReport &counted) {
     auto megabytes = [](int64_t bytes) {
       return llvm::formatv("{0:f2} MB", bytes / 1e6).str();

@@ -113,6 +113,16 @@ private:
 };
 } // namespace
 
+/// Clones what reads values of outside through its operands alone. (Again with
+/// the same mapping, its regions would lose their arguments, which that has.)
+static void cloneApart(OpBuilder &builder, Operation *op, IRMapping &mapping) {
+  IRMapping operands;
+  for (Value operand : op->getOperands())
+    operands.map(operand, mapping.lookup(operand));
+  Operation *copy = builder.clone(*op, operands);
+  mapping.map(op->getResults(), copy->getResults());
+}
+
 /// Results that the return or operators of other groups read.
 SmallVector<Value> Outliner::escapingResults(ArrayRef<Operation *> members) {
   Block *block = &step.front();
@@ -190,8 +200,9 @@ Kernel Outliner::outline(ArrayRef<Operation *> members) {
   for (auto [member, memberClones] : llvm::zip_equal(members, clones)) {
     for (Operation *clone : memberClones)
       // Each operation fills a tensor of its own: a shared one would be copied.
-      if (!mapping.contains(clone->getResult(0)) ||
-          isa<tensor::EmptyOp, linalg::FillOp>(clone))
+      if (isa<tensor::EmptyOp, linalg::FillOp>(clone))
+        cloneApart(builder, clone, mapping);
+      else if (!mapping.contains(clone->getResult(0)))
         builder.clone(*clone, mapping);
     builder.clone(*member, mapping);
   }

@@ -35,6 +35,14 @@ void simplify(mlir::func::FuncOp step);
 /// simplifies.
 void foldUnitDimensions(mlir::func::FuncOp step);
 
+/// Pads, slices and concatenations of tensors without elements as what they
+/// give: lowering them would make slices that begin outside of a tensor.
+void dropEmptyParts(mlir::func::FuncOp step);
+
+/// Cuts off what no window of a structured operation reads of its operands.
+/// Run before loops of extent 1 are dropped.
+void cutOperandsToWindows(mlir::func::FuncOp step);
+
 /// Every structured operation but linalg.fill as linalg.generic; elementwise
 /// arithmetic and concatenations of tensors as structured operations.
 void generalize(mlir::func::FuncOp step);

@@ -10,20 +10,16 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import jax
-from jax._src import source_info_util  # the scopes and lines of equations
 from jax.extend import core
 
 from baechi.checking.compare import Difference
+from baechi.importer import jaxprs
 from baechi.importer.errors import ImportFailure
-from baechi.importer.locations import clean_name
 from baechi.library import StepError
 from baechi.tools import CompileError
 
 # A function of flat arguments with flat results.
 Flat = Callable[..., Sequence[Any]]
-
-# Calls whose bodies are computed in place of them. What has control flow is one operation.
-_CALLS = {"jit", "pjit", "closed_call", "remat2", "custom_jvp_call", "custom_vjp_call"}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -50,9 +46,7 @@ def first_wrong(
     while up to the one before there is none. None: there is none in the whole step
     either, once it has no other program around it.
     """
-    closed = jax.make_jaxpr(lambda *args: _evaluate_closed(jax.make_jaxpr(flat)(*args), args))(
-        *leaves
-    )
+    closed = jaxprs.flatten(jax.make_jaxpr(flat)(*leaves))
     equations = closed.jaxpr.eqns
     cuts = [k for k in range(1, len(equations) + 1) if _can_return(_live(closed.jaxpr, k))]
     found: Difference | None = None
@@ -73,8 +67,8 @@ def first_wrong(
             return None  # a part of a program may be refused where the whole is not
     last = equations[cuts[wrong] - 1]
     others = cuts[wrong] - 1 - (cuts[right - 1] if right else 0)
-    names = clean_name((f"{last.source_info.name_stack}/{last.primitive.name}",))
-    return Suspect(names, last.primitive.name, _source_of(last), found.text, others)
+    name, source = jaxprs.name_of(last), jaxprs.source_of(last)
+    return Suspect(name, last.primitive.name, source, found.text, others)
 
 
 def _prefix(closed: core.ClosedJaxpr, count: int) -> Flat:
@@ -82,7 +76,7 @@ def _prefix(closed: core.ClosedJaxpr, count: int) -> Flat:
     live = _live(closed.jaxpr, count)
 
     def prefix(*args: Any) -> list[Any]:
-        values = _evaluate(closed.jaxpr, closed.jaxpr.eqns[:count], closed.consts, args)
+        values = jaxprs.evaluate(closed.jaxpr, closed.jaxpr.eqns[:count], closed.consts, args)
         return [values[variable] for variable in live]
 
     return prefix
@@ -100,40 +94,3 @@ def _can_return(variables: Sequence[core.Var]) -> bool:
     kinds = [getattr(v.aval, "dtype", None) for v in variables]
     issubdtype = jax.numpy.issubdtype
     return all(k is not None and not issubdtype(k, jax.numpy.complexfloating) for k in kinds)
-
-
-def _evaluate_closed(closed: core.ClosedJaxpr, args: Sequence[Any]) -> list[Any]:
-    jaxpr = closed.jaxpr
-    values = _evaluate(jaxpr, jaxpr.eqns, closed.consts, args)
-    return [v.val if isinstance(v, core.Literal) else values[v] for v in jaxpr.outvars]
-
-
-def _evaluate(
-    jaxpr: core.Jaxpr, equations: Sequence[Any], consts: Sequence[Any], args: Sequence[Any]
-) -> dict[core.Var, Any]:
-    """All values of some equations, under the names and lines that they have."""
-    values: dict[core.Var, Any] = dict(zip(jaxpr.constvars, consts, strict=True))
-    values |= zip(jaxpr.invars, args, strict=True)
-    for eqn in equations:
-        operands = [v.val if isinstance(v, core.Literal) else values[v] for v in eqn.invars]
-        stack = source_info_util.current_name_stack() + eqn.source_info.name_stack
-        context = source_info_util.user_context(eqn.source_info.traceback, name_stack=stack)
-        with context, eqn.ctx.manager:
-            made = _apply(eqn, operands)
-        values |= zip(eqn.outvars, made, strict=True)
-    return values
-
-
-def _apply(eqn: Any, operands: list[Any]) -> list[Any]:
-    body = eqn.params.get("jaxpr", eqn.params.get("call_jaxpr"))
-    if eqn.primitive.name in _CALLS and body is not None:
-        closed = body if isinstance(body, core.ClosedJaxpr) else core.ClosedJaxpr(body, ())
-        return _evaluate_closed(closed, operands)
-    functions, parameters = eqn.primitive.get_bind_params(eqn.params)
-    made = eqn.primitive.bind(*functions, *operands, **parameters)
-    return list(made) if eqn.primitive.multiple_results else [made]
-
-
-def _source_of(eqn: Any) -> str:
-    frame = source_info_util.user_frame(eqn.source_info.traceback)
-    return f"{frame.file_name}:{frame.start_line}:{frame.start_column}" if frame else "unknown"

@@ -10,7 +10,6 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import jax
-import ml_dtypes
 import numpy as np
 
 from baechi import random_keys
@@ -53,9 +52,7 @@ class JaxCheck:
         name = names[found.index]
         message = f"the result '{name}' is not jax.jit's: {found.text}"
         if suspect is None:
-            message += (
-                "\nno operation could be blamed: cut at any of them, the step gives jax.jit's values"
-            )
+            message += "\nno operation is to blame: cut into parts, the step gives jax.jit's values"
             raise CheckError(message, name, found.error, found.allowed)
         message += f"\n{suspect}"
         operator, source = suspect.operator, suspect.source
@@ -99,7 +96,7 @@ def _disturb(leaves: Sequence[Any], seed: int) -> list[Any]:
             return leaf
         array = jax.numpy.asarray(leaf)  # keeps a weak type
         sign = draws.integers(-1, 2, value.shape)
-        factor = 1 + sign * float(ml_dtypes.finfo(array.dtype).eps)
+        factor = 1 + sign * float(np.spacing(np.ones((), array.dtype)))
         return (array * jax.numpy.asarray(factor, array.dtype)).astype(array.dtype)
 
     return [changed(leaf) for leaf in leaves]

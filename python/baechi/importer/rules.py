@@ -18,7 +18,7 @@ from jax._src.interpreters import mlir as internal  # the table of JAX's own rul
 from jax._src.lax.ann import approx_top_k_p
 from jax.interpreters import mlir
 
-from baechi.importer import sorting, threefry
+from baechi.importer import factorisations, sorting, threefry
 from baechi.importer.pooling import max_pool_gradient
 
 # Of so many elements that are picked from a line the gradient compares each with all of the
@@ -100,7 +100,21 @@ def select_and_scatter_add(
     return max_pool_gradient(source, operand, window_dimensions, window_strides, padding)
 
 
+def _native(name, replacement):
+    """A factorisation of small matrices; of others it is JAX's own."""
+
+    def rule(matrix, *others, **params):
+        if not factorisations.is_native(name, matrix.shape, matrix.dtype, params):
+            raise UnknownForm
+        return replacement(matrix, *others, **params)
+
+    return rule
+
+
 _REPLACEMENTS = {
+    lax.linalg.cholesky_p: _native("cholesky", factorisations.cholesky),
+    lax.linalg.qr_p: _native("qr", factorisations.qr),
+    lax.linalg.triangular_solve_p: _native("triangular_solve", factorisations.triangular_solve),
     lax.scatter_add_p: scatter_add,
     lax.select_and_scatter_add_p: select_and_scatter_add,
     lax.sort_p: sorting.sort,

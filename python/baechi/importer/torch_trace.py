@@ -67,6 +67,8 @@ _RANDOM = {
 }
 
 
+# What is checked while a program runs.
+ASSERTIONS = {aten._assert_async.default, aten._assert_async.msg}
 _PRODUCTS = {
     aten.addmm.default,
     aten.baddbmm.default,
@@ -135,6 +137,7 @@ def trace(
     with lowerable_operations(), recorder.recording(), explained_errors():
         mutating, unseen = _followed(function, arguments, refusals)
         check_operands(mutating.graph)
+        _refuse_assertions(mutating.graph)
         # What `functionalize` is not given it leaves with its mutations.
         constants = _lift_constants(mutating)
         checks = Checks(mutating.graph)
@@ -252,7 +255,6 @@ class _Recorded(torch.fx.Interpreter):
         x = self.env[n.args[0]]
         real = x.abs() <= float("inf") if x.is_floating_point() else torch.ones_like(x).bool()
         return real if n.target is aten.eq.Tensor else real.logical_not()
-
 
     def call_function(self, target, args, kwargs):
         """Random numbers are drawn in the order of memory: for a tensor that lies there
@@ -406,6 +408,18 @@ def check_operands(graph: torch.fx.Graph) -> None:
                     f"{origin_of(node).source}: '{origin_of(node).scope}' looks up rows by "
                     f"numbers of {str(dtype).removeprefix('torch.')}: hand in int64 (ids.long())"
                 )
+
+
+def _refuse_assertions(graph: torch.fx.Graph) -> None:
+    """A graph that torch.compile found has handed them on before."""
+    for node in graph.nodes:
+        if node.target in ASSERTIONS:
+            said = f" ({node.args[1]})" if len(node.args) > 1 else ""
+            raise ImportFailure(
+                f"{origin_of(node).source}: '{name_of(node)}' asserts what a step does not check"
+                f"{said}: write F.one_hot(x, n) as x.unsqueeze(-1) == torch.arange(n), and check "
+                "the values before the step"
+            )
 
 
 def _check_shapes(graph: torch.fx.Graph) -> None:

@@ -25,7 +25,7 @@ from torch._functorch._aot_autograd import descriptors
 from baechi.compiled import Compiled, as_key
 from baechi.importer.errors import ImportFailure
 from baechi.importer.torch_refusals import explained_errors
-from baechi.importer.torch_trace import lowerable_operations
+from baechi.importer.torch_trace import ASSERTIONS, lowerable_operations
 from baechi.program import CompileOptions, Program
 from baechi.torch import modes
 from baechi.torch.graph_program import GraphProgram
@@ -179,9 +179,10 @@ class _Differentiable:
         inputs = [_input_of(node) for node in module.graph.nodes if node.op == "placeholder"]
         names = [f"input{i}" if j is None else self._names[j] for i, j in enumerate(inputs)]
         held = frozenset(i for i, j in enumerate(inputs) if j in self._held)
+        messages = _assertions_as_results(module)
         with _outside_of_tracing():
             self.forward = GraphProgram(module, names, self._options, self._programs, held)
-        return _boxed(self.forward)
+        return _boxed(self.forward, messages)
 
     def _partition(
         self, joint: torch.fx.GraphModule, inputs: Any, **options: Any
@@ -225,9 +226,36 @@ def _is_number(node: torch.fx.Node) -> bool:
     )
 
 
-def _boxed(program: GraphProgram) -> Callable:
+def _boxed(program: GraphProgram, messages: Sequence[str] = ()) -> Callable:
+    """messages: of the assertions whose conditions are the graph's last results."""
+
     # Gradients may be asked for within a function that torch.compile follows.
-    return make_boxed_func(torch.compiler.disable(lambda *inputs: program.run(inputs)))
+    @torch.compiler.disable
+    def run(*inputs: torch.Tensor) -> list[Any]:
+        results = program.run(inputs)
+        first = len(results) - len(messages)
+        for condition, message in zip(results[first:], messages, strict=True):
+            if not condition.item():  # nothing of the caller's has changed yet
+                raise RuntimeError(message)
+        return results[:first]
+
+    return make_boxed_func(run)
+
+
+def _assertions_as_results(module: torch.fx.GraphModule) -> list[str]:
+    """What a graph asserts while it runs (in `F.one_hot`) becomes further results of it."""
+    graph, conditions, messages = module.graph, [], []
+    for node in list(graph.nodes):
+        if node.target in ASSERTIONS:
+            condition, *message = node.args
+            conditions.append(condition)
+            messages.append(message[0] if message else "an assertion does not hold")
+            graph.erase_node(node)
+    if conditions:
+        output = graph.output_node()
+        output.args = ((*output.args[0], *conditions),)
+        module.recompile()
+    return messages
 
 
 def _input_of(node: torch.fx.Node) -> int | None:

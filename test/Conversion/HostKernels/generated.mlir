@@ -10,7 +10,7 @@
 #t = affine_map<(d0, d1) -> (d1, d0)>
 
 // Arguments, result, scratch; no pointer overlaps another.
-// CHECK-LABEL: llvm.func @bias_tanh(
+// CHECK-LABEL: llvm.func @baechi.kernel.bias_tanh(
 // CHECK-SAME: %{{.*}}: !llvm.ptr {llvm.align = 64 : i64, llvm.noalias}, %{{.*}}: !llvm.ptr {llvm.align = 64 : i64, llvm.noalias}, %{{.*}}: !llvm.ptr {llvm.align = 64 : i64, llvm.noalias}, %{{.*}}: !llvm.ptr {llvm.align = 64 : i64, llvm.noalias})
 // CHECK-SAME: baechi.kernel_scratch = 0 : i64
 // Sums may be contracted, infinities and NaNs are kept; tanh is a polynomial.
@@ -30,7 +30,7 @@ func.func private @bias_tanh(%x: tensor<5x37xf32>, %b: tensor<37xf32>) -> tensor
 }
 
 // What may be one buffer is not noalias; its loop says that it is parallel.
-// CHECK-LABEL: llvm.func @update(
+// CHECK-LABEL: llvm.func @baechi.kernel.update(
 // CHECK-SAME: %{{.*}}: !llvm.ptr {llvm.align = 64 : i64}, %{{.*}}: !llvm.ptr {llvm.align = 64 : i64, llvm.noalias}, %{{.*}}: !llvm.ptr {llvm.align = 64 : i64}, %{{.*}}: !llvm.ptr {llvm.align = 64 : i64, llvm.noalias})
 // CHECK: llvm.load {{.*}} {access_groups = [#[[GROUP:.*]]]}
 // CHECK: llvm.store {{.*}} {access_groups = [#[[GROUP]]]}
@@ -43,7 +43,7 @@ func.func private @update(%p: tensor<100xf32>, %g: tensor<100xf32>) -> (tensor<1
 
 // A small buffer of a kernel's own lies on the stack, once, outside its loops;
 // an i1 is a byte.
-// CHECK-LABEL: llvm.func @rows(
+// CHECK-LABEL: llvm.func @baechi.kernel.rows(
 // CHECK-SAME: baechi.kernel_scratch = 0 : i64
 // CHECK: llvm.alloca
 // CHECK-NOT: llvm.alloca

@@ -2,7 +2,7 @@
 
 // dnnl_sgemm(transpose A, transpose B, M, N, K, alpha, A, lda, B, ldb, beta, C,
 // ldc), row-major, on this thread alone; a failure stops the program.
-// CHECK-LABEL: llvm.func @product(
+// CHECK-LABEL: llvm.func @baechi.kernel.product(
 // CHECK-DAG: %[[ONE:.*]] = llvm.mlir.constant(1 : i32)
 // CHECK-DAG: %[[N:.*]] = llvm.mlir.constant(78 : i8)
 // CHECK-DAG: %[[T:.*]] = llvm.mlir.constant(84 : i8)

@@ -6,7 +6,7 @@
 // 111, transposed 112.
 
 // Chosen by name: no call.
-// CHECK-LABEL: define void @generated(
+// CHECK-LABEL: define void @baechi.kernel.generated(
 // CHECK-NOT: cblas_sgemm
 // CHECK: ret void
 func.func private @generated(%a: tensor<12x7xf32>, %b: tensor<7x9xf32>) -> tensor<12x9xf32> attributes {baechi.kernel, baechi.implementation = "generated"} {
@@ -23,7 +23,7 @@ func.func private @generated(%a: tensor<12x7xf32>, %b: tensor<7x9xf32>) -> tenso
   return %r : tensor<12x9xf32>
 }
 
-// CHECK-LABEL: define void @nn(
+// CHECK-LABEL: define void @baechi.kernel.nn(
 // CHECK-NOT: br
 // CHECK: call void @cblas_sgemm(i32 101, i32 111, i32 111, i32 12, i32 9, i32 7, float 1.000000e+00, ptr %0, i32 7, ptr %1, i32 9, float 0.000000e+00, ptr %2, i32 9)
 func.func private @nn(%a: tensor<12x7xf32>, %b: tensor<7x9xf32>) -> tensor<12x9xf32> attributes {baechi.kernel, baechi.implementation = "openblas"} {
@@ -40,7 +40,7 @@ func.func private @nn(%a: tensor<12x7xf32>, %b: tensor<7x9xf32>) -> tensor<12x9x
   return %r : tensor<12x9xf32>
 }
 
-// CHECK-LABEL: define void @nt(
+// CHECK-LABEL: define void @baechi.kernel.nt(
 // CHECK-NOT: br
 // CHECK: call void @cblas_sgemm(i32 101, i32 111, i32 112, i32 12, i32 9, i32 7, float 1.000000e+00, ptr %0, i32 7, ptr %1, i32 7, float 0.000000e+00, ptr %2, i32 9)
 func.func private @nt(%a: tensor<12x7xf32>, %b: tensor<9x7xf32>) -> tensor<12x9xf32> attributes {baechi.kernel, baechi.implementation = "openblas"} {
@@ -57,7 +57,7 @@ func.func private @nt(%a: tensor<12x7xf32>, %b: tensor<9x7xf32>) -> tensor<12x9x
   return %r : tensor<12x9xf32>
 }
 
-// CHECK-LABEL: define void @tn(
+// CHECK-LABEL: define void @baechi.kernel.tn(
 // CHECK-NOT: br
 // CHECK: call void @cblas_sgemm(i32 101, i32 112, i32 111, i32 12, i32 9, i32 7, float 1.000000e+00, ptr %0, i32 12, ptr %1, i32 9, float 0.000000e+00, ptr %2, i32 9)
 func.func private @tn(%a: tensor<7x12xf32>, %b: tensor<7x9xf32>) -> tensor<12x9xf32> attributes {baechi.kernel, baechi.implementation = "openblas"} {
@@ -75,7 +75,7 @@ func.func private @tn(%a: tensor<7x12xf32>, %b: tensor<7x9xf32>) -> tensor<12x9x
 }
 
 // The transposed result is the product of the transposed operands.
-// CHECK-LABEL: define void @transposed_result(
+// CHECK-LABEL: define void @baechi.kernel.transposed_result(
 // CHECK: call void @cblas_sgemm(i32 101, i32 112, i32 112, i32 9, i32 12, i32 7, float 1.000000e+00, ptr %1, i32 9, ptr %0, i32 7, float 0.000000e+00, ptr %2, i32 12)
 func.func private @transposed_result(%a: tensor<12x7xf32>, %b: tensor<7x9xf32>) -> tensor<9x12xf32> attributes {baechi.kernel, baechi.implementation = "openblas"} {
   %zero = arith.constant 0.0 : f32
@@ -92,7 +92,7 @@ func.func private @transposed_result(%a: tensor<12x7xf32>, %b: tensor<7x9xf32>) 
 }
 
 // One product for each of 3 x 2 matrices, heads interleaved in the operands.
-// CHECK-LABEL: define void @heads(
+// CHECK-LABEL: define void @baechi.kernel.heads(
 // CHECK: icmp slt i64 %[[BATCH:.*]], 3
 // CHECK: %[[AB:.*]] = mul i64 %[[BATCH]], 672
 // CHECK: %[[ABATCH:.*]] = getelementptr i8, ptr %0, i64 %[[AB]]
@@ -123,7 +123,7 @@ func.func private @heads(%a: tensor<3x12x2x7xf32>, %b: tensor<3x9x2x7xf32>) -> t
 }
 
 // Slices and reshapes are offsets and leading dimensions.
-// CHECK-LABEL: define void @views(
+// CHECK-LABEL: define void @baechi.kernel.views(
 // CHECK: %[[A:.*]] = getelementptr i8, ptr %0, i64 40
 // CHECK: %[[B:.*]] = getelementptr i8, ptr %1, i64 60
 // CHECK: call void @cblas_sgemm(i32 101, i32 111, i32 111, i32 4, i32 15, i32 4, float 1.000000e+00, ptr %[[A]], i32 8, ptr %[[B]], i32 30, float 0.000000e+00, ptr %2, i32 15)
@@ -145,7 +145,7 @@ func.func private @views(%a: tensor<6x8xf32>, %b: tensor<4x2x3x5xf32>) -> tensor
 }
 
 // Two sums that do not merge: the first product replaces, the others add.
-// CHECK-LABEL: define void @two_sums(
+// CHECK-LABEL: define void @baechi.kernel.two_sums(
 // CHECK: %[[FIRST:.*]] = icmp eq i64 %[[L:.*]], 0
 // CHECK: %[[BETA:.*]] = select i1 %[[FIRST]], float 0.000000e+00, float 1.000000e+00
 // CHECK: call void @cblas_sgemm(i32 101, i32 111, i32 111, i32 12, i32 9, i32 7, float 1.000000e+00, ptr %{{.*}}, i32 7, ptr %{{.*}}, i32 9, float %[[BETA]], ptr %2, i32 9)
@@ -164,7 +164,7 @@ func.func private @two_sums(%a: tensor<4x12x7xf32>, %b: tensor<4x7x9xf32>) -> te
 }
 
 // The start is copied unless it lies in the result's buffer already.
-// CHECK-LABEL: define void @accumulate(
+// CHECK-LABEL: define void @baechi.kernel.accumulate(
 // CHECK: %[[SAME:.*]] = icmp eq ptr %2, %3
 // CHECK: br i1 %[[SAME]]
 // CHECK: call void @llvm.memcpy.p0.p0.i64({{.*}} %3, {{.*}} %2, i64 432, i1 false)

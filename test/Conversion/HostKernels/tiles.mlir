@@ -5,7 +5,7 @@
 // A product by generated code: sums stay in registers, nothing is called. Nine
 // columns are no whole number of vectors on any processor.
 // SCRATCH: @product{{.*}}baechi.kernel_scratch = 0
-// CHECK-LABEL: define void @product(
+// CHECK-LABEL: define void @baechi.kernel.product(
 // CHECK-NOT: call void @cblas_sgemm
 // CHECK: phi <[[LANES:[0-9]+]] x float>
 // CHECK: call <[[LANES]] x float> @llvm.masked.load
@@ -21,7 +21,7 @@ func.func private @product(%a: tensor<12x7xf32>, %b: tensor<7x9xf32>) -> tensor<
 
 // Columns that do not lie together are packed first, by transposing squares.
 // SCRATCH: @transposed{{.*}}baechi.kernel_scratch = {{[1-9]}}
-// CHECK-LABEL: define void @transposed(
+// CHECK-LABEL: define void @baechi.kernel.transposed(
 // CHECK: shufflevector
 // CHECK: call <{{[0-9]+}} x float> @llvm.fmuladd
 func.func private @transposed(%a: tensor<12x40xf32>, %b: tensor<16x40xf32>) -> tensor<12x16xf32> attributes {baechi.kernel} {

@@ -1,0 +1,579 @@
+# Part of the Baechi project, under the Apache License v2.0 with LLVM Exceptions.
+# See LICENSE for license information.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Random programs, by seed: the same seed gives the same program."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+
+from lowerings.program import Block, Op, Printer, Program, Value
+
+FLOATS, INTEGERS = ("f32", "f64"), ("i32",)
+_UNARY = {
+    "f": ("math.tanh", "math.absf", "arith.negf", "math.exp", "math.sin"),
+    "i": ("math.absi",),
+}
+_BINARY = {
+    "f": ("arith.addf", "arith.subf", "arith.mulf", "arith.maximumf", "arith.minimumf"),
+    "i": ("arith.addi", "arith.subi", "arith.maxsi", "arith.minsi"),
+}
+_DEPTH = 2
+
+
+def program(seed: int) -> Program:
+    return _Builder(random.Random(seed)).program()
+
+
+def _maps(*results: str, loops: int) -> str:
+    dims = ", ".join(f"d{i}" for i in range(loops))
+    return ", ".join(f"affine_map<({dims}) -> ({r})>" for r in results)
+
+
+def _dims(count: int) -> str:
+    return ", ".join(f"d{i}" for i in range(count))
+
+
+def _generic(
+    p: Printer,
+    op: Op,
+    maps: list[str],
+    kinds: list[str],
+    body: Callable[[list[str]], list[str]],
+    init: str | None = None,
+) -> None:
+    """A linalg.generic of all operands and one result; `body` gives its lines and the yield."""
+    result, inputs = op.results[0], op.operands
+    target = init or p.empty(result)
+    names = [f"%a{i}" for i in range(len(inputs))]
+    lines = body(names)
+    head = ", ".join(f'"{kind}"' for kind in kinds)
+    taken = ""
+    if inputs:
+        given = ", ".join(map(p.name, inputs))
+        taken = f"ins({given} : {', '.join(v.type for v in inputs)}) "
+    p.line(
+        f"{p.name(result)} = linalg.generic {{indexing_maps = "
+        f"[{_maps(*maps, loops=len(kinds))}], iterator_types = [{head}]}} "
+        f"{taken}outs({target} : {result.type}) {{"
+    )
+    blocks = [f"{n}: {v.dtype}" for n, v in zip(names, inputs, strict=True)]
+    p.line(f"^bb0({', '.join([*blocks, f'%o: {result.dtype}'])}):")
+    for line in lines[:-1]:
+        p.line(line)
+    p.line(f"linalg.yield {lines[-1]} : {result.dtype}")
+    p.line(f"}} -> {result.type}")
+
+
+class _Builder:
+    def __init__(self, rng: random.Random) -> None:
+        self.rng = rng
+
+    def program(self) -> Program:
+        arguments = [Value((), "i32"), Value((4, 4), "f32"), Value((4, 4), "f32")]
+        arguments += [self.fresh_value() for _ in range(self.rng.randint(0, 3))]
+        body = self.block(arguments, arguments, self.rng.randint(2, 10), 0)
+        produced = [v for op in body.ops for v in op.results]
+        count = self.rng.randint(1, 3)
+        body.yields = [self.rng.choice(produced[-4:] or arguments) for _ in range(count)]
+        if self.rng.random() < 0.1:
+            body.yields.append(self.rng.choice(arguments))
+        return Program(body)
+
+    def fresh_value(self) -> Value:
+        rank = self.rng.choice((0, 1, 2, 2, 3))
+        sizes = (1, 2, 3, 4, 4, 5, 17) if self.rng.random() > 0.05 else (0, 1, 3)
+        shape = tuple(self.rng.choice(sizes) for _ in range(rank))
+        return Value(shape, self.rng.choice((*FLOATS, "f32", *INTEGERS)))
+
+    def block(
+        self, arguments: list[Value], outside: list[Value], count: int, depth: int
+    ) -> Block:
+        block = Block(arguments, [], [])
+        known = list(dict.fromkeys([*outside, *arguments]))
+        while len(block.ops) < count:
+            op = self.op(known, depth)
+            if op is not None:
+                block.ops.append(op)
+                known += op.results
+        return block
+
+    def pick(self, known: list[Value], accept: Callable[[Value], bool]) -> Value | None:
+        fitting = [v for v in known if accept(v)]
+        if not fitting:
+            return None
+        return self.rng.choice(fitting[-3:] if self.rng.random() < 0.6 else fitting)
+
+    def like(self, known: list[Value], value: Value) -> Value:
+        """A value of the same type, perhaps the same."""
+        found = self.pick(known, lambda v: v.type == value.type)
+        return found if found is not None else value
+
+    def op(self, known: list[Value], depth: int) -> Op | None:
+        makers = [
+            *[self.unary, self.binary, self.binary, self.product, self.product, self.reduction],
+            *[self.shuffle, self.slice, self.insertion, self.insertion, self.concat],
+            *[self.pad, self.reshape, self.gather, self.filled, self.cast],
+        ]
+        if depth < _DEPTH:
+            makers += [self.branch, self.branch, self.switch, self.loop, self.loop, self.until]
+        return self.rng.choice(makers)(known, depth)
+
+    # Elementwise.
+
+    def unary(self, known: list[Value], depth: int) -> Op | None:
+        x = self.pick(known, lambda v: True)
+        if x is None:
+            return None
+        name = self.rng.choice(_UNARY[x.dtype[0]])
+        bounded = name == "math.exp"
+
+        def body(names: list[str]) -> list[str]:
+            if not bounded:
+                return [f"%r = {name} {names[0]} : {x.dtype}", "%r"]
+            first = f"%s = math.tanh {names[0]} : {x.dtype}"
+            return [first, f"%r = {name} %s : {x.dtype}", "%r"]
+
+        return self.elementwise([x], Value(x.shape, x.dtype), body)
+
+    def binary(self, known: list[Value], depth: int) -> Op | None:
+        x = self.pick(known, lambda v: True)
+        if x is None:
+            return None
+        y = self.like(known, x)
+        name = self.rng.choice(_BINARY[x.dtype[0]])
+
+        def body(names: list[str]) -> list[str]:
+            line = f"%r = {name} {names[0]}, {names[1]} : {x.dtype}"
+            if name == "arith.mulf":  # Stays bounded in loops.
+                return [line, f"%s = math.tanh %r : {x.dtype}", "%s"]
+            return [line, "%r"]
+
+        return self.elementwise([x, y], Value(x.shape, x.dtype), body)
+
+    def cast(self, known: list[Value], depth: int) -> Op | None:
+        x = self.pick(known, lambda v: v.dtype in ("f32", "f64"))
+        if x is None:
+            return None
+        to = "f64" if x.dtype == "f32" else "f32"
+        name = "arith.extf" if to == "f64" else "arith.truncf"
+        return self.elementwise(
+            [x], Value(x.shape, to), lambda n: [f"%r = {name} {n[0]} : {x.dtype} to {to}", "%r"]
+        )
+
+    def elementwise(
+        self, inputs: list[Value], result: Value, body: Callable[[list[str]], list[str]]
+    ) -> Op:
+        rank = len(result.shape)
+
+        def render(p: Printer, op: Op) -> None:
+            _generic(p, op, [_dims(rank)] * (len(inputs) + 1), ["parallel"] * rank, body)
+
+        return Op(render, inputs, [result])
+
+    def filled(self, known: list[Value], depth: int) -> Op | None:
+        result = self.rng.choice(known) if known else self.fresh_value()
+        result = Value(result.shape, result.dtype)
+        number = self.rng.choice((0, 0, 1, 2))
+
+        def render(p: Printer, op: Op) -> None:
+            one, init = p.fresh(), p.empty(result)
+            suffix = ".0" if result.dtype.startswith("f") else ""
+            p.line(f"{one} = arith.constant {number}{suffix} : {result.dtype}")
+            p.line(
+                f"{p.name(result)} = linalg.fill ins({one} : {result.dtype}) "
+                f"outs({init} : {result.type}) -> {result.type}"
+            )
+
+        return Op(render, [], [result])
+
+    def shuffle(self, known: list[Value], depth: int) -> Op | None:
+        """A transposition, a reversal or a broadcast."""
+        x = self.pick(known, lambda v: 1 <= len(v.shape) <= 2)
+        if x is None:
+            return None
+        rank = len(x.shape)
+        kind = self.rng.choice(("reverse", "transpose", "broadcast"))
+        if kind == "reverse":
+            if 0 in x.shape:
+                return None
+            read = ", ".join([f"-d0 + {x.shape[0] - 1}", *[f"d{i}" for i in range(1, rank)]])
+            result = Value(x.shape, x.dtype)
+        elif kind == "transpose":
+            read = ", ".join(f"d{i}" for i in reversed(range(rank)))
+            result = Value(x.shape[::-1], x.dtype)
+        else:
+            read = ", ".join(f"d{i + 1}" for i in range(rank))
+            result = Value((self.rng.choice((1, 2, 4)), *x.shape), x.dtype)
+        loops = len(result.shape)
+
+        def render(p: Printer, op: Op) -> None:
+            maps = [read, _dims(loops)]
+            _generic(p, op, maps, ["parallel"] * loops, lambda names: [names[0]])
+
+        return Op(render, [x], [result])
+
+    # Sums.
+
+    def product(self, known: list[Value], depth: int) -> Op | None:
+        """A product of matrices that is added to zeros, or to a computed value."""
+        a = self.pick(
+            known, lambda v: len(v.shape) == 2 and 0 not in v.shape and v.dtype in FLOATS
+        )
+        if a is None:
+            return None
+        b = self.pick(
+            known,
+            lambda v: len(v.shape) == 2 and v.shape[0] == a.shape[1] and v.dtype == a.dtype
+            and 0 not in v.shape,
+        )
+        if b is None:
+            return None
+        result = Value((a.shape[0], b.shape[1]), a.dtype)
+        added = self.pick(known, lambda v: v.type == result.type)
+        start = [added] if added is not None and self.rng.random() < 0.7 else []
+
+        def render(p: Printer, op: Op) -> None:
+            if start:
+                init = p.name(op.operands[2])
+            else:
+                zero, empty, init = p.fresh(), p.empty(result), p.fresh()
+                p.line(f"{zero} = arith.constant 0.0 : {result.dtype}")
+                p.line(
+                    f"{init} = linalg.fill ins({zero} : {result.dtype}) "
+                    f"outs({empty} : {result.type}) -> {result.type}"
+                )
+            x, y = op.operands[:2]
+            p.line(
+                f"{p.name(result)} = linalg.matmul ins({p.name(x)}, {p.name(y)} : "
+                f"{x.type}, {y.type}) outs({init} : {result.type}) -> {result.type}"
+            )
+
+        return Op(render, [a, b, *start], [result])
+
+    def reduction(self, known: list[Value], depth: int) -> Op | None:
+        x = self.pick(known, lambda v: len(v.shape) >= 1 and 0 not in v.shape)
+        if x is None:
+            return None
+        rank, dim = len(x.shape), self.rng.randrange(len(x.shape))
+        result = Value(x.shape[:dim] + x.shape[dim + 1 :], x.dtype)
+        added = self.pick(known, lambda v: v.type == result.type)
+        if added is None:
+            return None
+        isfloat = x.dtype.startswith("f")
+        name = self.rng.choice(
+            ("arith.addf", "arith.maximumf") if isfloat else ("arith.addi", "arith.maxsi")
+        )
+        kept = ", ".join(f"d{i}" for i in range(rank) if i != dim)
+        kinds = ["reduction" if i == dim else "parallel" for i in range(rank)]
+
+        def render(p: Printer, op: Op) -> None:
+            start = p.name(op.operands[1])
+            read = Op(op.render, op.operands[:1], op.results)
+            _generic(
+                p,
+                read,
+                [_dims(rank), kept],
+                kinds,
+                lambda n: [f"%r = {name} %o, {n[0]} : {x.dtype}", "%r"],
+                start,
+            )
+
+        return Op(render, [x, added], [result])
+
+    # Parts.
+
+    def slice(self, known: list[Value], depth: int) -> Op | None:
+        x = self.pick(known, lambda v: len(v.shape) >= 1 and 0 not in v.shape)
+        if x is None:
+            return None
+        sizes = [self.rng.randint(1, n) for n in x.shape]
+        offsets = [self.rng.randint(0, n - s) for n, s in zip(x.shape, sizes, strict=True)]
+        result = Value(tuple(sizes), x.dtype)
+
+        def render(p: Printer, op: Op) -> None:
+            p.line(
+                f"{p.name(result)} = tensor.extract_slice {p.name(op.operands[0])}{offsets} "
+                f"{sizes} {[1] * len(sizes)} : {x.type} to {result.type}"
+            )
+
+        return Op(render, [x], [result])
+
+    def insertion(self, known: list[Value], depth: int) -> Op | None:
+        x = self.pick(known, lambda v: len(v.shape) >= 1 and 0 not in v.shape)
+        if x is None:
+            return None
+        into = self.pick(
+            known,
+            lambda v: len(v.shape) == len(x.shape)
+            and v.dtype == x.dtype
+            and all(n >= m for n, m in zip(v.shape, x.shape, strict=True)),
+        )
+        if into is None:
+            return None
+        offsets = [
+            self.rng.randint(0, n - m) for n, m in zip(into.shape, x.shape, strict=True)
+        ]
+        result = Value(into.shape, into.dtype)
+
+        def render(p: Printer, op: Op) -> None:
+            p.line(
+                f"{p.name(result)} = tensor.insert_slice {p.name(op.operands[0])} into "
+                f"{p.name(op.operands[1])}{offsets} {list(x.shape)} {[1] * len(x.shape)} : "
+                f"{x.type} into {result.type}"
+            )
+
+        return Op(render, [x, into], [result])
+
+    def concat(self, known: list[Value], depth: int) -> Op | None:
+        x = self.pick(known, lambda v: len(v.shape) >= 1)
+        if x is None:
+            return None
+        parts = [x, self.like(known, x)] + [x] * self.rng.choice((0, 1))
+        self.rng.shuffle(parts)
+        if len(parts) * x.size > 600:
+            return None
+        rows = x.shape[0]
+        result = Value((rows * len(parts), *x.shape[1:]), x.dtype)
+
+        def render(p: Printer, op: Op) -> None:
+            if not p.plain:
+                names = ", ".join(map(p.name, op.operands))
+                types = ", ".join(v.type for v in op.operands)
+                p.line(
+                    f"{p.name(result)} = tensor.concat dim(0) {names} : ({types}) -> {result.type}"
+                )
+                return
+            # The transformation is ours to test: upstream gets insertions.
+            so_far = p.empty(result)
+            for i, part in enumerate(op.operands):
+                last = i + 1 == len(op.operands)
+                target = p.name(result) if last else p.fresh()
+                if result.size == 0:
+                    if last:
+                        p.line(f"{target} = tensor.empty() : {result.type}")
+                    continue
+                offsets = [rows * i] + [0] * (len(x.shape) - 1)
+                p.line(
+                    f"{target} = tensor.insert_slice {p.name(part)} into {so_far}{offsets} "
+                    f"{list(x.shape)} {[1] * len(x.shape)} : {x.type} into {result.type}"
+                )
+                so_far = target
+
+        return Op(render, parts, [result])
+
+    def pad(self, known: list[Value], depth: int) -> Op | None:
+        x = self.pick(known, lambda v: len(v.shape) >= 1 and 0 not in v.shape)
+        if x is None or x.size > 200:
+            return None
+        low = [self.rng.randint(0, 2) for _ in x.shape]
+        high = [self.rng.randint(0, 2) for _ in x.shape]
+        shape = tuple(a + n + b for a, n, b in zip(low, x.shape, high, strict=True))
+        result = Value(shape, x.dtype)
+        number = "1.0" if x.dtype.startswith("f") else "1"
+
+        def render(p: Printer, op: Op) -> None:
+            one = p.fresh()
+            indices = ", ".join(f"%i{i}: index" for i in range(len(low)))
+            p.line(f"{one} = arith.constant {number} : {x.dtype}")
+            p.line(
+                f"{p.name(result)} = tensor.pad {p.name(op.operands[0])} low{low} high{high} {{"
+            )
+            p.line(f"^bb0({indices}):")
+            p.line(f"tensor.yield {one} : {x.dtype}")
+            p.line(f"}} : {x.type} to {result.type}")
+
+        return Op(render, [x], [result])
+
+    def reshape(self, known: list[Value], depth: int) -> Op | None:
+        x = self.pick(known, lambda v: len(v.shape) >= 2)
+        if x is None:
+            return None
+        result = Value((x.size,), x.dtype)
+        groups = [list(range(len(x.shape)))]
+
+        def render(p: Printer, op: Op) -> None:
+            p.line(
+                f"{p.name(result)} = tensor.collapse_shape {p.name(op.operands[0])} {groups} : "
+                f"{x.type} into {result.type}"
+            )
+
+        return Op(render, [x], [result])
+
+    def gather(self, known: list[Value], depth: int) -> Op | None:
+        """Elements of a vector at computed places, which stay within it."""
+        x = self.pick(known, lambda v: len(v.shape) == 1 and v.size > 0)
+        places = self.pick(known, lambda v: v.dtype == "i32")
+        if x is None or places is None:
+            return None
+        result, rank, last = Value(places.shape, x.dtype), len(places.shape), x.size - 1
+
+        def render(p: Printer, op: Op) -> None:
+            table = p.name(op.operands[1])
+
+            def body(names: list[str]) -> list[str]:
+                return [
+                    "%c0 = arith.constant 0 : i32",
+                    f"%cl = arith.constant {last} : i32",
+                    f"%lo = arith.maxsi {names[0]}, %c0 : i32",
+                    "%hi = arith.minsi %lo, %cl : i32",
+                    "%ix = arith.index_cast %hi : i32 to index",
+                    f"%r = tensor.extract {table}[%ix] : {x.type}",
+                    "%r",
+                ]
+
+            read = Op(op.render, op.operands[:1], op.results)
+            _generic(p, read, [_dims(rank)] * 2, ["parallel"] * rank, body)
+
+        return Op(render, [places, x], [result])
+
+    # Control flow.
+
+    def branch(self, known: list[Value], depth: int) -> Op | None:
+        return self.choice(known, depth, 2)
+
+    def switch(self, known: list[Value], depth: int) -> Op | None:
+        return self.choice(known, depth, 3)
+
+    def choice(self, known: list[Value], depth: int, ways: int) -> Op | None:
+        chosen = self.pick(known, lambda v: v.shape == () and v.dtype == "i32")
+        like = [self.pick(known, lambda v: True) for _ in range(self.rng.choice((1, 1, 2)))]
+        if chosen is None or None in like:
+            return None
+        results = [Value(v.shape, v.dtype) for v in like if v is not None]
+        blocks = [self.inner(known, results, [], depth) for _ in range(ways)]
+
+        def render(p: Printer, op: Op) -> None:
+            number = p.fresh()
+            p.line(f"{number} = tensor.extract {p.name(op.operands[0])}[] : tensor<i32>")
+            names = ", ".join(map(p.name, op.results))
+            types = ", ".join(v.type for v in op.results)
+            if ways == 2:
+                zero, test = p.fresh(), p.fresh()
+                p.line(f"{zero} = arith.constant 0 : i32")
+                p.line(f"{test} = arith.cmpi sgt, {number}, {zero} : i32")
+                p.line(f"{names} = scf.if {test} -> ({types}) {{")
+                p.yielded(op.blocks[0])
+                p.line("} else {")
+                p.yielded(op.blocks[1])
+                p.line("}")
+                return
+            index = p.fresh()
+            p.line(f"{index} = arith.index_cast {number} : i32 to index")
+            p.line(f"{names} = scf.index_switch {index} -> {types}")
+            for case, block in enumerate(op.blocks[:-1]):
+                p.line(f"case {case} {{")
+                p.yielded(block)
+                p.line("}")
+            p.line("default {")
+            p.yielded(op.blocks[-1])
+            p.line("}")
+
+        return Op(render, [chosen], results, blocks)
+
+    def inner(
+        self, known: list[Value], results: list[Value], arguments: list[Value], depth: int
+    ) -> Block:
+        """A region that yields values of the types of `results`, often of outside."""
+        block = self.block(arguments, known, self.rng.randint(0, 3), depth + 1)
+        inside = [v for op in block.ops for v in op.results]
+        everything = [*known, *arguments, *inside]
+        block.yields = []
+        for wanted in results:
+            found = self.pick(everything, lambda v, wanted=wanted: v.type == wanted.type)
+            assert found is not None, "what the results are like is known"
+            block.yields.append(found)
+        return block
+
+    def carried(self, known: list[Value]) -> list[Value] | None:
+        starts = []
+        first = self.pick(known, lambda v: True)
+        if first is None:
+            return None
+        starts.append(first)
+        for _ in range(self.rng.choice((0, 1, 1, 2))):
+            starts.append(self.like(known, first))
+        return starts
+
+    def loop(self, known: list[Value], depth: int) -> Op | None:
+        starts = self.carried(known)
+        if starts is None:
+            return None
+        results = [Value(v.shape, v.dtype) for v in starts]
+        arguments = [Value(v.shape, v.dtype) for v in starts]
+        block = self.inner(known, results, arguments, depth)
+        rounds = self.rng.choice((0, 1, 2, 3))
+
+        def render(p: Printer, op: Op) -> None:
+            low, high, step = p.index(0), p.index(rounds), p.index(1)
+            carried = ", ".join(
+                f"{p.name(a)} = {p.name(v)}"
+                for a, v in zip(op.blocks[0].arguments, op.operands, strict=True)
+            )
+            names = p.name(op.results[0]) if len(op.results) == 1 else p.fresh()
+            types = ", ".join(v.type for v in op.results)
+            p.line(
+                f"{_packed(names, op)} = scf.for {p.fresh()} = {low} to {high} step {step} "
+                f"iter_args({carried}) -> ({types}) {{"
+            )
+            p.yielded(op.blocks[0])
+            p.line("}")
+            _unpack(p, names, op)
+
+        return Op(render, starts, results, [block])
+
+    def until(self, known: list[Value], depth: int) -> Op | None:
+        """A scf.while that counts in a tensor, as JAX's loops do."""
+        starts = self.carried(known)
+        if starts is None:
+            return None
+        results = [Value(v.shape, v.dtype) for v in starts]
+        arguments = [Value(v.shape, v.dtype) for v in starts]
+        block = self.inner(known, results, arguments, depth)
+        rounds = self.rng.choice((0, 1, 2, 3))
+
+        def render(p: Printer, op: Op) -> None:
+            inside = op.blocks[0].arguments
+            zero, counter, before, after = p.fresh(), p.fresh(), p.fresh(), p.fresh()
+            types = ", ".join(["tensor<i32>", *[v.type for v in op.results]])
+            p.line(f"{zero} = arith.constant dense<0> : tensor<i32>")
+            firsts = [p.fresh() for _ in inside]
+            heads = ", ".join(
+                [f"{before} = {zero}"]
+                + [f"{a} = {p.name(v)}" for a, v in zip(firsts, op.operands, strict=True)]
+            )
+            p.line(f"{counter}:{len(inside) + 1} = scf.while ({heads}) : ({types}) -> ({types}) {{")
+            n, bound, test = p.fresh(), p.fresh(), p.fresh()
+            p.line(f"{n} = tensor.extract {before}[] : tensor<i32>")
+            p.line(f"{bound} = arith.constant {rounds} : i32")
+            p.line(f"{test} = arith.cmpi slt, {n}, {bound} : i32")
+            p.line(f"scf.condition({test}) {', '.join([before, *firsts])} : {types}")
+            p.line("} do {")
+            heads = ", ".join(
+                [f"{after}: tensor<i32>", *[f"{p.name(v)}: {v.type}" for v in inside]]
+            )
+            p.line(f"^bb0({heads}):")
+            p.block(op.blocks[0])
+            m, one, more, next_ = p.fresh(), p.fresh(), p.fresh(), p.fresh()
+            p.line(f"{m} = tensor.extract {after}[] : tensor<i32>")
+            p.line(f"{one} = arith.constant 1 : i32")
+            p.line(f"{more} = arith.addi {m}, {one} : i32")
+            p.line(f"{next_} = tensor.from_elements {more} : tensor<i32>")
+            yields = ", ".join([next_, *map(p.name, op.blocks[0].yields)])
+            p.line(f"scf.yield {yields} : {types}")
+            p.line("}")
+            for i, value in enumerate(op.results):
+                p.rename(value, f"{counter}#{i + 1}")
+
+        return Op(render, starts, results, [block])
+
+
+def _packed(names: str, op: Op) -> str:
+    return names if len(op.results) == 1 else f"{names}:{len(op.results)}"
+
+
+def _unpack(p: Printer, names: str, op: Op) -> None:
+    if len(op.results) > 1:
+        for i, value in enumerate(op.results):
+            p.rename(value, f"{names}#{i}")
