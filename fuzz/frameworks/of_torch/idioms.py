@@ -24,8 +24,6 @@ class Idiom:
     own: bool = False
     step: bool = False
     options: tuple[str, ...] = ()  # of compile_step
-    # What the loop does: 'reads' parameters, 'writes' them, 'shares' them.
-    needs: str = ""
 
 
 _NO_GRAD = "with torch.no_grad():"
@@ -34,15 +32,12 @@ IDIOMS = (
     Idiom(
         "clamping",
         end=(_NO_GRAD, "    for p in model.parameters():", "        p.clamp_(-0.4, 0.4)"),
-        needs="writes",
     ),
-    Idiom("data writes", end=("{p}.data.mul_(0.9)",), needs="writes"),
-    Idiom("data assigned", end=("if i == 1:", "    {p}.data = {p}.data * 0.5"), needs="writes"),
-    Idiom("numpy writes", end=("{p}.detach().numpy()[...] *= 0.9",), needs="writes"),
-    Idiom("zeroed", end=("if i == 1:", f"    {_NO_GRAD}", "        {p}.zero_()"), needs="writes"),
-    Idiom(
-        "initialized again", end=("if i == 1:", "    nn.init.constant_({p}, 0.2)"), needs="writes"
-    ),
+    Idiom("data writes", end=("{p}.data.mul_(0.9)",)),
+    Idiom("data assigned", end=("if i == 1:", "    {p}.data = {p}.data * 0.5")),
+    Idiom("numpy writes", end=("{p}.detach().numpy()[...] *= 0.9",)),
+    Idiom("zeroed", end=("if i == 1:", f"    {_NO_GRAD}", "        {p}.zero_()")),
+    Idiom("initialized again", end=("if i == 1:", "    nn.init.constant_({p}, 0.2)")),
     Idiom(
         "averages",
         ("average = [p.detach().clone() for p in model.parameters()]",),
@@ -52,22 +47,16 @@ IDIOMS = (
             "        a.lerp_(p, 0.3)",
         ),
         last=("for a in average:", "    note(a)"),
-        needs="reads",
     ),
     Idiom(
         "averaged model",
         ("averaged = torch.optim.swa_utils.AveragedModel(model)",),
         end=("averaged.update_parameters(model)",),
         last=("for a in averaged.parameters():", "    note(a)"),
-        needs="reads",
     ),
-    Idiom(
-        "norms", end=("note(sum(p.detach().norm() for p in model.parameters()))",), needs="reads"
-    ),
-    Idiom("one read", end=("note({p})",), needs="reads"),
-    Idiom(
-        "vector", end=("note(nn.utils.parameters_to_vector(model.parameters()))",), needs="reads"
-    ),
+    Idiom("norms", end=("note(sum(p.detach().norm() for p in model.parameters()))",)),
+    Idiom("one read", end=("note({p})",)),
+    Idiom("vector", end=("note(nn.utils.parameters_to_vector(model.parameters()))",)),
     Idiom("evaluation", end=("model.eval()", _NO_GRAD, "    note(model(x))", "model.train()")),
     Idiom("other mode", start=("model.train(i % 2 == 0)",), last=("model.train()",)),
     Idiom(
@@ -78,7 +67,6 @@ IDIOMS = (
             f"    {_NO_GRAD}",
             "        note(other(x))",
         ),
-        needs="reads",
     ),
     Idiom(
         "loaded back",
@@ -123,7 +111,6 @@ IDIOMS = (
             "        if torch.is_tensor(value):",
             "            note(value)",
         ),
-        needs="reads",
     ),
     Idiom(
         "optimizer's state by name",
@@ -142,7 +129,6 @@ IDIOMS = (
             "second_step = STEP(head, F.mse_loss, second)",
         ),
         end=("note(second_step(x, tools.floats(i, (len(x), 2))))",),
-        needs="shares",
     ),
     Idiom(
         "second loss",
@@ -151,7 +137,6 @@ IDIOMS = (
             "second_step = STEP(model, lambda out, _: out.square().mean(), second)",
         ),
         end=("if i % 2:", "    note(second_step(x, y))"),
-        needs="shares",
     ),
     Idiom(
         "eager step",
@@ -162,7 +147,6 @@ IDIOMS = (
             "    optimizer.step()",
             "    optimizer.zero_grad()",
         ),
-        needs="writes",
     ),
     Idiom(
         "clipped norm",
@@ -234,13 +218,11 @@ IDIOMS = (
         ),
         own=True,
     ),
-    Idiom("norm option", options=("clip_grad_norm=0.5",), step=True, needs="options"),
-    Idiom("value option", options=("clip_grad_value=0.05",), step=True, needs="options"),
-    Idiom("accumulate option", options=("accumulate=2",), step=True, needs="options"),
+    Idiom("norm option", options=("clip_grad_norm=0.5",), step=True),
+    Idiom("value option", options=("clip_grad_value=0.05",), step=True),
+    Idiom("accumulate option", options=("accumulate=2",), step=True),
 )
 
-# What compile_step has of it; torch.compile has all.
-STEP_HAS = {""}
 OPTIMIZERS = (
     "SGD(PARAMS, lr=0.1)",
     "SGD(PARAMS, lr=0.05, momentum=0.9)",
@@ -249,7 +231,7 @@ OPTIMIZERS = (
     "AdamW(PARAMS, lr=0.02)",
     "Adam(PARAMS, lr=0.01, amsgrad=True, weight_decay=0.02)",
 )
-# Of which compile_step has no rule yet.
+# Less used ones.
 MORE_OPTIMIZERS = (
     "RMSprop(PARAMS, lr=0.01)",
     "Adagrad(PARAMS, lr=0.05)",

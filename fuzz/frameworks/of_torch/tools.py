@@ -78,12 +78,12 @@ class Eager:
                 optimizer.zero_grad()
             calls += 1
             value = loss(model(x), y)
-            (value / accumulate).backward()
+            value.backward()
             if calls % accumulate == 0:
-                if clip_grad_norm is not None:
-                    nn.utils.clip_grad_norm_(model.parameters(), clip_grad_norm)
                 if clip_grad_value is not None:
                     nn.utils.clip_grad_value_(model.parameters(), clip_grad_value)
+                if clip_grad_norm is not None:
+                    nn.utils.clip_grad_norm_(model.parameters(), clip_grad_norm)
                 optimizer.step()
                 optimizer.zero_grad()
             return value
