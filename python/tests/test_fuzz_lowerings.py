@@ -31,15 +31,15 @@ def test_a_wrong_lowering_is_found_and_named(tmp_path, monkeypatch):
     def wrong(candidate, options):
         return formed(candidate, options).replace("arith.addf", "arith.subf")
 
-    def by_forming(candidate):
+    def by_forming(candidate, seed):
         finding = stages.judge(candidate, seed, tmp_path)
         return finding is not None and finding.stage == "form-kernels"
 
     monkeypatch.setattr(stages, "_formed", wrong)
-    seed = next(s for s in range(50) if by_forming(program(s)))
+    seed = next(s for s in range(50) if by_forming(program(s), s))
     small = program(seed)
     before = small.text(plain=False)
-    shrink(small, by_forming)
+    shrink(small, lambda candidate: by_forming(candidate, seed))
     after = small.text(plain=False)
     assert "arith.addf" in after or "matmul" in after
     assert len(after.splitlines()) < len(before.splitlines())
