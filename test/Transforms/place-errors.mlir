@@ -35,7 +35,7 @@
 // BUDGET: error: unknown budget '{{nan|-1}}': use auto, 0 
 // NO-MACHINE: error: no machine: give the pass machine=host:2 or a machine file, or the module a 'baechi.machine' attribute
 // ZERO: error: machine 'host:0': '0' is not a number of devices from 1 to 4096; write KIND:N or KIND:N@SIZE, like host:2 or host:4@2GiB, or the path of a machine file
-// SIZE: error: machine 'host:2@x': 'x' is not a size
+// SIZE: error: machine 'host:2@x': 'x' is not a size (such as 512MiB, 1.5GiB, 2GB)
 // NO-SIZE: error: machine 'host:2@': '' is not a size
 // UNKNOWN-KIND: error: machine 'foo:2': unknown kind 'foo' (known: host, cuda)
 // FILE: error: {{.*}}missing.json: {{.*}}No such file
