@@ -100,3 +100,13 @@ def test_python_numbers_take_the_type_of_arrays():
     # An array of one number is no Python number.
     wide = baechi.jit(lambda p, r: p * r, costs="roofline", budget="0")(p, np.float32(0.1))
     assert wide.dtype == jnp.float32
+
+
+@pytest.mark.parametrize("narrow", ["bfloat16", "float16"])
+def test_a_type_there_and_back_rounds(narrow):
+    x = np.random.default_rng(0).standard_normal(100).astype(np.float32)
+    step = lambda x: (x.astype(narrow).astype("float32"), 2 * x.astype(narrow))  # noqa: E731
+    for ours, expected in zip(
+        baechi.jit(step, costs="roofline", budget="0")(x), step(jnp.asarray(x)), strict=True
+    ):
+        np.testing.assert_array_equal(np.float32(ours), np.float32(expected))

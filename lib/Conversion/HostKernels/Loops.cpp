@@ -123,13 +123,15 @@ LogicalResult lowerKernel(func::FuncOp kernel,
 /// Lets LLVM reorder sums and contract products. Infinities stay exact: masks
 /// and the initial values of maxima are made of them. So do NaNs, and
 /// comparisons, which models use to look for either. Reciprocals and roots are
-/// not estimated: an estimate makes 1 / 0 and 1 / sqrt(0) NaN.
+/// not estimated: an estimate makes 1 / 0 and 1 / sqrt(0) NaN. Changes of type
+/// stay as they are: a pair of them that contracts would not round.
 void relaxFloatingPoint(ModuleOp kernels) {
   using Flags = arith::FastMathFlags;
   auto flags = arith::FastMathFlagsAttr::get(
       kernels.getContext(), Flags::reassoc | Flags::contract | Flags::nsz);
   kernels.walk([&](arith::ArithFastMathInterface op) {
-    if (!isa<arith::CmpFOp, arith::SelectOp>(*op))
+    if (!isa<arith::CmpFOp, arith::SelectOp, arith::TruncFOp, arith::ExtFOp>(
+            *op))
       op->setAttr(op.getFastMathAttrName(), flags);
   });
 }
