@@ -19,7 +19,7 @@
 namespace baechi::placement {
 
 /// A placement with the name of what found it.
-struct Solution {
+struct Winner {
   std::string name;
   Placement placement;
   int64_t value = never;
@@ -55,9 +55,9 @@ public:
             std::vector<std::string> notes);
 
   /// False before the first valid one.
-  bool hasSolution() const { return winner.value != never; }
-  Solution &solution() { return winner; }
-  const Solution &solution() const { return winner; }
+  bool hasWinner() const { return winner.value != never; }
+  Winner &leading() { return winner; }
+  const Winner &leading() const { return winner; }
   /// Of the valid assignments up to \p count of different values, the best
   /// first.
   std::vector<Assignment> best(size_t count) const;
@@ -74,7 +74,7 @@ private:
   Objective objective;
   std::vector<Candidate> &candidates;
   Scheduler scheduler;
-  Solution winner;
+  Winner winner;
   std::map<int64_t, Assignment> tried; ///< one for every value
 
   /// What did not fit, and what repair made of it; empty: nothing that fits.

@@ -93,9 +93,9 @@ void placeOn(const Problem &problem, const PlaceOptions &options,
     automatic = std::min(automatic, visits / size);
   Rounds rounds(options, automatic);
   for (Round round;;) {
-    bool isUrgent = !own.hasSolution();
+    bool isUrgent = !own.hasWinner();
     for (const Weaker &each : weaker)
-      isUrgent |= !each.session.hasSolution();
+      isUrgent |= !each.session.hasWinner();
     if (!rounds.next(round, isUrgent))
       break;
     bool goesOn = false;

@@ -122,13 +122,13 @@ std::string Session::noSingleDevice() const {
 
 /// Nothing fits so far: pack by memory alone.
 void Session::lastResort() {
-  if (contest.hasSolution() || !result.error.empty())
+  if (contest.hasWinner() || !result.error.empty())
     return;
   phase("packing");
   Assignment packed(model.numNodes);
   findFit(model, packed);
   contest.consider("packing", packed);
-  if (contest.hasSolution())
+  if (contest.hasWinner())
     return;
   if (!contest.canTalk(packed))
     result.error = "no placement was found whose devices can all talk where "
@@ -209,7 +209,7 @@ bool Session::begin() {
   }
   if (asked.alone) {
     // What was asked for and nothing else.
-    if (contest.hasSolution())
+    if (contest.hasWinner())
       accept();
     else if (asked.ignoresMemory)
       result.error = fmt::format("the placement of '{}' is not valid: {}",
@@ -230,8 +230,8 @@ bool Session::begin() {
 
 bool Session::isDone() const {
   return isComplete || isImpossible || (allTried && !isSmall(model)) ||
-         (contest.hasSolution() &&
-          contest.solution().value <= result.lowerBoundNs);
+         (contest.hasWinner() &&
+          contest.leading().value <= result.lowerBoundNs);
 }
 
 int64_t Session::automaticEvaluations() {
@@ -298,7 +298,7 @@ void Session::improveSmall(const Round &round) {
   if (!isSmall(model) || isDone())
     return;
   SmallResult found = searchSmall(
-      model, !contest.hasSolution() ? nullptr : &contest.solution().placement,
+      model, !contest.hasWinner() ? nullptr : &contest.leading().placement,
       searchOptions(round));
   orders += found.evaluations;
   nodes += found.nodes;
@@ -316,7 +316,7 @@ void Session::improveSmall(const Round &round) {
     result.candidates.push_back(std::move(candidate));
   }
   isComplete = found.isComplete;
-  isImpossible = isComplete && !contest.hasSolution();
+  isImpossible = isComplete && !contest.hasWinner();
 }
 
 void Session::search(const Round &round) {
@@ -330,9 +330,9 @@ void Session::search(const Round &round) {
 }
 
 void Session::takeOver(const std::string &name, const Session &weaker) {
-  if (!weaker.contest.hasSolution())
+  if (!weaker.contest.hasWinner())
     return;
-  const Solution &theirs = weaker.contest.solution();
+  const Winner &theirs = weaker.contest.leading();
   if (theirs.value >= takenOver)
     return;
   takenOver = theirs.value;
@@ -357,14 +357,14 @@ void Session::finish() {
     result.notes.push_back(
         fmt::format("orders: {} evaluations, exact search: {} nodes{}", orders,
                     nodes, isComplete ? ", nothing is better" : ""));
-  if (contest.hasSolution())
+  if (contest.hasWinner())
     accept();
   phase("");
 }
 
 void Session::accept() {
   phase("verify");
-  Solution &best = contest.solution();
+  Winner &best = contest.leading();
   auto violations = verify(problem, best.placement, &result.usage);
   if (!violations.empty()) {
     result.error = "internal error: the placement that '" + best.name +

@@ -44,7 +44,7 @@ public:
   bool begin();
   /// Whether nothing better can be found, or nothing at all.
   bool isDone() const;
-  bool hasSolution() const { return contest.hasSolution(); }
+  bool hasWinner() const { return contest.hasWinner(); }
   /// Evaluations of an automatic budget, about.
   int64_t automaticEvaluations();
   /// One more round of search.
