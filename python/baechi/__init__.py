@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from baechi.problem import Machine as Machine
     from baechi.problem import Operator as Operator
     from baechi.problem import Output as Output
+    from baechi.stages.lowered import load_step as load_step
 
 
 def _builds() -> list[str]:
@@ -52,6 +53,7 @@ __path__ = [*__path__, *_builds()]
 # numpy does not keep the others from working.
 _PUBLIC = {
     "baechi.jitted": ["jit"],
+    "baechi.stages.lowered": ["load_step"],
     "baechi.checking.options": ["CheckError"],
     "baechi.placing": ["Comparison", "compare", "judge", "place", "placers"],
     "baechi.placement": ["Placement"],
@@ -64,7 +66,7 @@ _PUBLIC = {
 _MODULES = {name: module for module, names in _PUBLIC.items() for name in names}
 
 # What another package must be there for, and how it comes with this one.
-_NEEDS = {"jit": ("jax", "import")}
+_NEEDS = {"jit": ("jax", "import"), "load_step": ("jax", "import")}
 
 
 def _is_there(package: str) -> bool:

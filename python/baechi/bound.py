@@ -35,13 +35,17 @@ class Bound:
             try:
                 hash(value)
             except TypeError as error:
-                count = len(self.values) - len(self.keywords)
-                name = [*argument_names(step, count), *self.keywords][i]
+                name = self.names(step)[i]
                 raise ValueError(
                     f"static argument '{name}' is a {type(value).__name__}, which has no hash: "
                     "give a tuple or another hashable value, or let it be an array"
                 ) from error
         return found
+
+    def names(self, step: Callable[..., Any]) -> list[str]:
+        """Of the values."""
+        count = len(self.values) - len(self.keywords)
+        return [*argument_names(step, count), *self.keywords]
 
     def positional(self, step: Callable[..., Any]) -> Callable[..., Any]:
         """The step of these values by position, which keep their names."""
@@ -52,7 +56,7 @@ class Bound:
         def positional_step(*values: Any) -> Any:
             return step(*values[:count], **dict(zip(self.keywords, values[count:], strict=True)))
 
-        names = [*argument_names(step, count), *self.keywords]
+        names = self.names(step)
         kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
         parameters = [inspect.Parameter(name, kind) for name in names]
         vars(positional_step)["__signature__"] = inspect.Signature(parameters)

@@ -12,7 +12,7 @@ import jax
 import numpy as np
 
 from baechi.bound import Bound
-from baechi.importer.signature import argument_names
+from baechi.importer.signature import is_weak
 
 # More leaves than this are a model's: the first tell what went where.
 _MOST = 8
@@ -22,7 +22,7 @@ def describe(step: Callable[..., Any], bound: Bound) -> str:
     """`f(p['w']: float32[2,3], x: float32[4])`."""
     words = [
         f"{name}{jax.tree_util.keystr(path)}: {_kind(leaf)}"
-        for name, value in zip(_names(step, bound), bound.values, strict=True)
+        for name, value in zip(bound.names(step), bound.values, strict=True)
         for path, leaf in jax.tree_util.tree_flatten_with_path(value)[0]
     ]
     if len(words) > _MOST:
@@ -35,7 +35,7 @@ def no_array(
 ) -> TypeError:
     """The error for the first value that is no array. dynamic: the arguments that are not
     static, whose positions are given."""
-    names = [name for i, name in enumerate(_names(step, bound)) if i not in static]
+    names = [name for i, name in enumerate(bound.names(step)) if i not in static]
     for name, value in zip(names, dynamic, strict=True):
         for path, leaf in jax.tree_util.tree_flatten_with_path(value)[0]:
             try:
@@ -43,15 +43,19 @@ def no_array(
             except TypeError:
                 return TypeError(
                     f"argument {name}{jax.tree_util.keystr(path)} is no array but {leaf!r} of "
-                    f"type '{type(leaf).__name__}': give an array or a number, or name the argument "
-                    "in static_argnames"
+                    f"type '{type(leaf).__name__}': give an array or a number, or name the "
+                    "argument in static_argnames"
                 )
     return TypeError("an argument is no array")
 
 
-def _names(step: Callable[..., Any], bound: Bound) -> list[str]:
-    count = len(bound.values) - len(bound.keywords)
-    return [*argument_names(step, count), *bound.keywords]
+def type_of(leaf: Any) -> tuple[tuple[int, ...], np.dtype, bool]:
+    """Shape and type as JAX has them, and whether the type is weak: without its x64
+    mode, 64 bits become 32."""
+    weak = is_weak(leaf)
+    if not hasattr(leaf, "dtype"):
+        leaf = jax.numpy.asarray(leaf)
+    return tuple(leaf.shape), jax.dtypes.canonicalize_dtype(leaf.dtype), weak
 
 
 def _kind(leaf: Any) -> str:

@@ -10,7 +10,6 @@ import functools
 import inspect
 import os
 import pathlib
-import threading
 import types
 import warnings
 from collections.abc import Callable, Mapping, Sequence
@@ -21,14 +20,16 @@ import numpy as np
 
 from baechi import random_keys, resident_jax, temporary
 from baechi.bound import Bound, Chosen, bind, choose
-from baechi.calls import describe, no_array
+from baechi.calls import describe, no_array, type_of
 from baechi.checking.jax_steps import JaxCheck
 from baechi.checking.options import Check, CheckOptions, Tolerance
 from baechi.compiled import Compiled, as_key
 from baechi.importer.jax import ImportedStep, import_step
-from baechi.importer.signature import is_weak
-from baechi.program import CompileOptions, Program
-from baechi.resident import ResidentArray, Residents
+from baechi.jax_program import JaxProgram
+from baechi.options import CompileOptions
+from baechi.resident import ResidentArray
+from baechi.stages.border import Border
+from baechi.stages.lowered import Lowered
 from baechi.tools import CompileError
 
 resident_jax.register(ResidentArray)
@@ -140,7 +141,7 @@ class _Call(NamedTuple):
     donated: list[int]
 
 
-class Jitted(Compiled["_Program"], Generic[P, R]):
+class Jitted(Compiled[JaxProgram], Generic[P, R]):
     """A step that runs on several devices; see `jit`."""
 
     def __init__(
@@ -156,7 +157,7 @@ class Jitted(Compiled["_Program"], Generic[P, R]):
         self._step = step
         self._options, self._checks = options, checks or CheckOptions()
         self._donated, self._static = donated, static
-        self._programs: dict[Any, _Program] = {}
+        self._programs: dict[Any, JaxProgram] = {}
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         call = self._call_of(args, kwargs)
@@ -167,14 +168,7 @@ class Jitted(Compiled["_Program"], Generic[P, R]):
             if call.key not in self._programs:
                 self._programs[call.key] = self._compile(call)
             program = self._latest = self._programs[call.key]
-            due = self._checks.is_due(program.calls)
-            check = JaxCheck(self._flat(call), call.leaves, self._checks) if due else None
-            result = program.run(call.leaves)
-            if check is not None:
-                alone = functools.partial(self._alone, program)
-                names = program.imported.signature.results
-                check.compare(jax.tree.leaves(result), names, alone)
-            return result
+            return self._run(call, program, call.leaves)
 
     def __get__(self, instance: Any, owner: type | None = None) -> Any:
         """A method of a class, whose `self` is the first argument."""
@@ -185,12 +179,27 @@ class Jitted(Compiled["_Program"], Generic[P, R]):
         compiled = f"{count} program{'s' * (count != 1)} compiled" if count else "not compiled yet"
         return f"<baechi.jit of {_identifier(self._step)} on {self._options.machine}: {compiled}>"
 
-    def lower(self, *args: P.args, **kwargs: P.kwargs) -> str:
-        """The imported module as MLIR text, for these arguments; nothing is compiled."""
+    def lower(self, *args: P.args, **kwargs: P.kwargs) -> Lowered:
+        """The step as a module, for these arguments, of which `jax.ShapeDtypeStruct` has
+        shape and type alone; nothing is compiled before its `compile()` (docs/ahead.md)."""
         call = self._call_of(args, kwargs)
-        with self._whole_call(lambda: call.key in self._programs):
-            known = self._programs.get(call.key)
-            return known.imported.text if known else self._import(call)[0].text
+        with self._whole_call(lambda: False):
+            imported, returned = self._import(call, by_shape=True)
+        # What is called later is the step, not with these values.
+        bound = Bound((None,) * len(call.arguments.values), call.arguments.keywords)
+        later = call._replace(arguments=bound, leaves=[])
+        names = later.arguments.names(self._step)
+        border = Border(
+            _identifier(self._step),
+            imported.signature,
+            call.generators,
+            returned,
+            [name for i, name in enumerate(names) if i not in call.static],
+            {names[i]: repr(value) for i, value in call.static.items()},
+            tuple(call.donated),
+        )
+        run = functools.partial(self._run, later)
+        return Lowered(border, imported.text, self._options, run)
 
     def _call_of(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> _Call:
         bound = bind(self._step, args, kwargs)
@@ -208,21 +217,24 @@ class Jitted(Compiled["_Program"], Generic[P, R]):
         leaves = [random_keys.data_of(leaf) for leaf in leaves]
         donated = [d - sum(s < d for s in static) for d in donated if d not in static]
         try:
-            kinds = tuple(map(_type, leaves))
+            kinds = tuple(map(type_of, leaves))
         except TypeError as error:
             raise no_array(self._step, bound, dynamic, static) from error
         fixed = tuple((i, as_key(value)) for i, value in static.items())
         key = (tree, bound.keywords, kinds, tuple(generators), fixed, tuple(donated))
         return _Call(key, bound, tree, leaves, generators, static, donated)
 
-    def _import(self, call: _Call) -> tuple[ImportedStep, list[str | None]]:
+    def _import(
+        self, call: _Call, by_shape: bool = False
+    ) -> tuple[ImportedStep, list[str | None]]:
         """The module, and the random generators of its results."""
         step = call.arguments.positional(self._step)
         step = _with_static(step, call.static) if call.static else step
         plain = random_keys.PlainStep(step, call.generators)
         arguments = jax.tree.unflatten(call.tree, call.leaves)
         try:
-            imported = import_step(plain, arguments, call.donated, name=_identifier(self._step))
+            name = _identifier(self._step)
+            imported = import_step(plain, arguments, call.donated, name, by_shape=by_shape)
         except Exception as error:
             # JAX's own message names no argument of the step.
             error.add_note(f"called as {describe(self._step, call.arguments)}")
@@ -237,7 +249,7 @@ class Jitted(Compiled["_Program"], Generic[P, R]):
         return lambda *leaves: jax.tree.leaves(plain(*jax.tree.unflatten(call.tree, leaves)))
 
     def _alone(
-        self, program: _Program, part: Callable[..., Any], leaves: Sequence[Any]
+        self, program: JaxProgram, part: Callable[..., Any], leaves: Sequence[Any]
     ) -> list[Any]:
         """Runs a part of a step, where the program's operators are if it has any by name."""
         none = Chosen(frozenset(), frozenset())
@@ -252,66 +264,19 @@ class Jitted(Compiled["_Program"], Generic[P, R]):
             except CompileError:
                 return jax.tree.leaves(Jitted(part, none, none, options)(*leaves))
 
-    def _compile(self, call: _Call) -> _Program:
-        return _Program(*self._import(call), self._options, self._turn)
+    def _run(self, call: _Call, program: JaxProgram, leaves: list[Any]) -> Any:
+        """Calls the program, and compares the call with JAX's if one is due."""
+        due = self._checks.is_due(program.calls)
+        check = JaxCheck(self._flat(call), leaves, self._checks) if due else None
+        result = program.run(leaves)
+        if check is not None:
+            alone = functools.partial(self._alone, program)
+            check.compare(jax.tree.leaves(result), program.signature.results, alone)
+        return result
 
-
-class _Program(Program):
-    """The step for one set of shapes, types and static values."""
-
-    def __init__(
-        self,
-        imported: ImportedStep,
-        generators: list[str | None],
-        options: CompileOptions,
-        turn: threading.RLock,
-    ):
-        super().__init__(imported.text, options)
-        self.imported, self._generators = imported, generators
-        self._residents = Residents(self.library, turn)
-        self.calls = 0
-
-    def run(self, leaves: list[Any]) -> Any:
-        self.calls += 1
-        signature = self.imported.signature
-        updated = {
-            i: a.updated_by for i, a in enumerate(signature.arguments) if a.updated_by is not None
-        }
-        moved = {
-            i: self._as_argument(i, leaf)
-            for i, leaf in enumerate(leaves)
-            if not self._residents.holds(i, leaf)
-        }
-        self._residents.before_step({i: leaves[i] for i in updated})
-        for i, value in moved.items():
-            self.library.set_argument(i, value)
-        self.step()
-        results: list[Any] = [None] * len(signature.results)
-        for i, k in updated.items():
-            results[k] = self._residents.after_step(i, signature.result_types[k])
-        for k, result in enumerate(results):
-            if result is None:
-                kind = signature.result_types[k]
-                # The compiler's integers have no sign.
-                value = self.library.result(k).view(kind.dtype)
-                results[k] = resident_jax.as_array(value, kind.weak_type)
-        for k, generator in enumerate(self._generators):
-            if generator is not None:
-                results[k] = random_keys.wrap(np.asarray(results[k]), generator)
-        return jax.tree.unflatten(signature.result_tree, results)
-
-    def _as_argument(self, index: int, leaf: Any) -> np.ndarray:
-        expected = self.imported.signature.arguments[index].init
-        return np.ascontiguousarray(np.asarray(leaf), expected.dtype).reshape(expected.shape)
-
-
-def _type(leaf: Any) -> tuple[tuple[int, ...], np.dtype, bool]:
-    """Shape and type as JAX has them, and whether the type is weak: without its x64
-    mode, 64 bits become 32."""
-    weak = is_weak(leaf)
-    if not hasattr(leaf, "dtype"):
-        leaf = jax.numpy.asarray(leaf)
-    return tuple(leaf.shape), jax.dtypes.canonicalize_dtype(leaf.dtype), weak
+    def _compile(self, call: _Call) -> JaxProgram:
+        imported, returned = self._import(call)
+        return JaxProgram(imported.signature, returned, self._turn, imported.text, self._options)
 
 
 def _with_static(step: Callable[..., Any], static: dict[int, Any]) -> Callable[..., Any]:

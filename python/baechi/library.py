@@ -8,10 +8,12 @@ from __future__ import annotations
 import ctypes
 import hashlib
 import json
+import math
 import os
 import pathlib
 import re
 import stat
+from collections.abc import Sequence
 from typing import Any
 
 import ml_dtypes
@@ -33,6 +35,7 @@ TYPES = {
 # What `baechi-run --emit=so` ends the file with: this and a SHA-256 in hexadecimal digits.
 _SEAL = b"\nbaechi-sha256 "
 _SEAL_BYTES = len(_SEAL) + 64 + 1
+_ALIGNMENT = 64  # bytes
 
 
 class StepError(RuntimeError):
@@ -65,6 +68,15 @@ def _check(file: pathlib.Path) -> None:
         raise StepError(
             f"{file}: damaged: its hash is not the one that it was written with; write it again"
         )
+
+
+def _own_memory(shape: Sequence[int], kind: np.dtype) -> np.ndarray:
+    """An array in memory that it alone holds, aligned as XLA's: JAX and whoever takes
+    arrays by DLPack take it as it is, without a copy."""
+    size = math.prod(shape) * kind.itemsize
+    room = np.empty(size + _ALIGNMENT, np.uint8)
+    first = -room.ctypes.data % _ALIGNMENT
+    return room[first : first + size].view(kind).reshape(shape)
 
 
 def _renamed(file: pathlib.Path, prefix: str) -> str:
@@ -128,13 +140,20 @@ class StepLibrary:
         if not opened:
             raise StepError(message.value.decode(errors="replace"))
         self._step = ctypes.c_void_p(opened)
+        # The file may be gone before the step is.
+        self._file = open(file, "rb")
 
     def close(self) -> None:
         if self._step:
             self._functions["close"](self._step)
             self._step = None
+            self._file.close()
 
     __del__ = close
+
+    def content(self) -> bytes:
+        """Of the file that was opened."""
+        return os.pread(self._file.fileno(), os.fstat(self._file.fileno()).st_size, 0)
 
     def set_argument(self, index: int, value: np.ndarray) -> None:
         self._move("set_argument", index, value)
@@ -160,7 +179,7 @@ class StepLibrary:
         return self._functions["wall_ns"](self._step)
 
     def _read(self, function: str, index: int, info: dict[str, Any]) -> np.ndarray:
-        value = np.empty(info["shape"], TYPES[info["type"]])
+        value = _own_memory(info["shape"], np.dtype(TYPES[info["type"]]))
         self._move(function, index, value)
         return value
 

@@ -8,13 +8,16 @@ from __future__ import annotations
 import json
 import os
 import pathlib
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from baechi import stepgraph, temporary, tools
 
+if TYPE_CHECKING:
+    from baechi.stages.lowered import Lowered
+
 
 def graph_of(
-    module: str | os.PathLike[str],
+    module: str | os.PathLike[str] | Lowered,
     *,
     profile: str | os.PathLike[str] | None = None,
     roofline: str | None = None,
@@ -23,7 +26,7 @@ def graph_of(
     each kernel, its nanoseconds by kind of device, bytes, the groups of what an update in
     place keeps together, and the forward operators of the backward pass.
 
-    module: the text, such as `step.lower(...)` of `baechi.jit`, or a file's path.
+    module: the text, a file's path, or `step.lower(...)` of `baechi.jit`.
     profile: a file of measured kernels (docs/profile-format.md); what it lacks, and
         everything without one, gets the time of a roofline.
     roofline: `KIND:GFLOPS:GBS:LAUNCH_NS`, with commas: other devices than the built-in
@@ -31,6 +34,8 @@ def graph_of(
 
     Runs baechi-opt and baechi-translate; raises CompileError with what they say.
     """
+    if not isinstance(module, str | os.PathLike):
+        module = module.as_text()
     options = [] if profile is None else [f"profile={os.path.abspath(profile)}"]
     options += [] if roofline is None else [f"roofline={roofline}"]
     annotate = "--baechi-annotate-costs" + (f"={' '.join(options)}" if options else "")

@@ -26,37 +26,43 @@ _REMARK = re.compile(r'^.*?: remark: (loc\("[^"]*"\): )?')
 class Program:
     """A module of one step on the devices of a machine.
 
+    library: of a step that was compiled elsewhere; then text and options, which
+        are how it is compiled, may be unknown.
     Raises CompileError (no placement fits, a bad option) and StepError (the
     library cannot be opened, a step failed).
     """
 
-    def __init__(self, text: str, options: CompileOptions):
+    def __init__(
+        self,
+        text: str | None,
+        options: CompileOptions | None,
+        library: StepLibrary | None = None,
+    ):
         self.text, self._options = text, options
+        self.library = library or self._compile()
+        self._wall_ns: list[int] = []
+
+    def source(self) -> tuple[str, CompileOptions]:
+        """The module as text, and how it is compiled. Raises RuntimeError where it came
+        as a file."""
+        if self.text is None or self._options is None:
+            raise RuntimeError(
+                "this step was loaded from a file, which has the program but not its module: "
+                "ask where it was compiled"
+            )
+        return self.text, self._options
+
+    def _compile(self) -> StepLibrary:
+        text, options = self.source()
         with temporary.folder("baechi-jit-") as folder:
             model, file = folder / "model.mlir", folder / "step.so"
             model.write_text(text)
-            done = self._emit(model, file)
+            done = _emit(model, file, options)
             for line in done.stderr.splitlines():
                 if "is of another version of the program" in line:  # a placement file
                     warnings.warn(line.split("warning: ", 1)[-1], stacklevel=2)
             # The code stays mapped when its file is gone.
-            self.library = StepLibrary(file)
-        self._wall_ns: list[int] = []
-
-    def _emit(self, model: pathlib.Path, file: pathlib.Path) -> subprocess.CompletedProcess[str]:
-        """Writes the step library of a model."""
-
-        def run() -> subprocess.CompletedProcess[str]:
-            flags = ("--emit=so", f"--output={file}", *self._options.flags())
-            return tools.run("baechi-run", model, *flags, hidden=model)
-
-        try:
-            return run()
-        except tools.CompileError as error:
-            if not caches.is_named_in(error):
-                raise
-            caches.give_up_for(error)
-            return run()
+            return StepLibrary(file)
 
     def step(self) -> None:
         """One step on what the arguments' places hold."""
@@ -116,10 +122,10 @@ class Program:
 
     def explain(self, name: str) -> str:
         """Why operators, by a pattern of names, are where they are."""
-        options = self._options
+        text, options = self.source()
         with temporary.folder("baechi-jit-") as folder:
             model, saved = folder / "model.mlir", folder / "placement.json"
-            model.write_text(self.text)
+            model.write_text(text)
             saved.write_text(self.placement_file())
             measured = options.costs == "measured"
             costs = f"=profile={options.profile_file()}" if measured else ""
@@ -144,3 +150,21 @@ class Program:
         lines = done.stderr.splitlines()
         first = [i for i, line in enumerate(lines) if ": remark: " in line]
         return "\n".join(_REMARK.sub("", line) for line in lines[first[0] :]) if first else ""
+
+
+def _emit(
+    model: pathlib.Path, file: pathlib.Path, options: CompileOptions
+) -> subprocess.CompletedProcess[str]:
+    """Writes the step library of a model."""
+
+    def run() -> subprocess.CompletedProcess[str]:
+        flags = ("--emit=so", f"--output={file}", *options.flags())
+        return tools.run("baechi-run", model, *flags, hidden=model)
+
+    try:
+        return run()
+    except tools.CompileError as error:
+        if not caches.is_named_in(error):
+            raise
+        caches.give_up_for(error)
+        return run()

@@ -17,11 +17,19 @@ def kind(leaf: Any) -> str | None:
     dtype = getattr(leaf, "dtype", None)
     if dtype is None or not jax.dtypes.issubdtype(dtype, jax.dtypes.prng_key):
         return None
-    return str(jax.random.key_impl(leaf))
+    if not isinstance(leaf, jax.ShapeDtypeStruct):
+        return str(jax.random.key_impl(leaf))
+    found: list[str] = []
+    jax.eval_shape(lambda key: found.append(str(jax.random.key_impl(key))), leaf)
+    return found[0]
 
 
 def data_of(leaf: Any) -> Any:
-    return leaf if kind(leaf) is None else jax.random.key_data(leaf)
+    if kind(leaf) is None:
+        return leaf
+    if isinstance(leaf, jax.ShapeDtypeStruct):
+        return jax.eval_shape(jax.random.key_data, leaf)
+    return jax.random.key_data(leaf)
 
 
 class PlainStep:

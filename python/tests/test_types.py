@@ -22,6 +22,7 @@ CHECKED = [
     "checking/options",
     "compiled",
     "evaluator",
+    "jax_program",
     "jitted",
     "learned/__init__",
     "learned/features",
@@ -37,6 +38,10 @@ CHECKED = [
     "program",
     "resident",
     "resident_jax",
+    "stages/border",
+    "stages/lowered",
+    "stages/saved",
+    "stages/trees",
     "svg",
 ]
 

@@ -48,6 +48,7 @@ def import_step(
     donate_argnums: Sequence[int] = (),
     name: str = "step",
     loops: bool = True,
+    by_shape: bool = False,
 ) -> ImportedStep:
     """Imports `step(*args)` as a module `name` with one function, `@step`.
 
@@ -57,7 +58,7 @@ def import_step(
     that have none.
     Raises ImportFailure.
     """
-    signature, traced = describe(step, args, donate_argnums)
+    signature, traced = describe(step, args, donate_argnums, by_shape)
     lowered = traced.lower(
         lowering_platforms=("cpu",), _private_parameters=rules.lowering_parameters(loops)
     )

@@ -93,9 +93,15 @@ def is_weak(leaf: Any) -> bool:
     return number or bool(getattr(leaf, "weak_type", False))
 
 
-def _as_init(name: str, leaf: Any, seed: int) -> init.Init:
+def _as_init(name: str, leaf: Any, seed: int, by_shape: bool) -> init.Init:
     if isinstance(leaf, init.Init):
         return leaf
+    if isinstance(leaf, jax.ShapeDtypeStruct) and by_shape:
+        # JAX's own: without its x64 mode, 64 bits become 32.
+        dtype = jax.dtypes.canonicalize_dtype(leaf.dtype)
+        if jax.numpy.issubdtype(dtype, np.floating):
+            return init.Uniform(tuple(leaf.shape), str(dtype), 0.0, 1.0, seed)
+        return init.Constant(tuple(leaf.shape), str(dtype), 0.0)  # a valid index
     if isinstance(leaf, jax.ShapeDtypeStruct):
         raise ImportFailure(
             f"argument '{name}' has a shape but no value; give an array or an "
@@ -162,8 +168,13 @@ def _match_updates(
     return updates, lost
 
 
-def describe(step: Callable, args: Sequence[Any], donate_argnums: Sequence[int]):
+def describe(
+    step: Callable, args: Sequence[Any], donate_argnums: Sequence[int], by_shape: bool = False
+):
     """Flattens the arguments and traces `step` on their shapes.
+
+    by_shape: an argument may be a jax.ShapeDtypeStruct, and starts with numbers from 0 to 1,
+        or zeros where it is not of floating point.
 
     Returns the Signature and what `jax.jit(step).trace` returned.
     """
@@ -175,7 +186,10 @@ def describe(step: Callable, args: Sequence[Any], donate_argnums: Sequence[int])
     groups = _groups(list(zip(argument_names(step, len(args)), args)))
     names = [name for group in groups for name in group.names()]
     leaves = [leaf for group in groups for leaf in group.leaves]
-    inits = [_as_init(name, leaf, seed=i + 1) for i, (name, leaf) in enumerate(zip(names, leaves))]
+    inits = [
+        _as_init(name, leaf, seed=i + 1, by_shape=by_shape)
+        for i, (name, leaf) in enumerate(zip(names, leaves))
+    ]
 
     tree = jax.tree.structure(tuple(args))
     shapes = [

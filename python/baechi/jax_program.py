@@ -1,0 +1,75 @@
+# Part of the Baechi project, under the Apache License v2.0 with LLVM Exceptions.
+# See LICENSE for license information.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""A step on JAX's arrays: one call of its program, from flat arguments to its results."""
+
+from __future__ import annotations
+
+import threading
+from typing import Any
+
+import jax
+import numpy as np
+
+from baechi import random_keys, resident_jax
+from baechi.importer.signature import Signature
+from baechi.library import StepLibrary
+from baechi.options import CompileOptions
+from baechi.program import Program
+from baechi.resident import Residents
+
+
+class JaxProgram(Program):
+    """The step for one set of shapes, types and static values.
+
+    returned: the random generators of the flat results; None for what is no key.
+    turn: is held while the program is used.
+    library, text, options: as for Program.
+    """
+
+    def __init__(
+        self,
+        signature: Signature,
+        returned: list[str | None],
+        turn: threading.RLock,
+        text: str | None,
+        options: CompileOptions | None,
+        library: StepLibrary | None = None,
+    ):
+        super().__init__(text, options, library)
+        self.signature, self._returned = signature, returned
+        self._residents = Residents(self.library, turn)
+        self.calls = 0
+
+    def run(self, leaves: list[Any]) -> Any:
+        self.calls += 1
+        signature = self.signature
+        updated = {
+            i: a.updated_by for i, a in enumerate(signature.arguments) if a.updated_by is not None
+        }
+        moved = {
+            i: self._as_argument(i, leaf)
+            for i, leaf in enumerate(leaves)
+            if not self._residents.holds(i, leaf)
+        }
+        self._residents.before_step({i: leaves[i] for i in updated})
+        for i, value in moved.items():
+            self.library.set_argument(i, value)
+        self.step()
+        results: list[Any] = [None] * len(signature.results)
+        for i, k in updated.items():
+            results[k] = self._residents.after_step(i, signature.result_types[k])
+        for k, result in enumerate(results):
+            if result is None:
+                kind = signature.result_types[k]
+                # The compiler's integers have no sign.
+                value = self.library.result(k).view(kind.dtype)
+                results[k] = resident_jax.as_array(value, kind.weak_type)
+        for k, generator in enumerate(self._returned):
+            if generator is not None:
+                results[k] = random_keys.wrap(np.asarray(results[k]), generator)
+        return jax.tree.unflatten(signature.result_tree, results)
+
+    def _as_argument(self, index: int, leaf: Any) -> np.ndarray:
+        expected = self.signature.arguments[index].init
+        return np.ascontiguousarray(np.asarray(leaf), expected.dtype).reshape(expected.shape)
