@@ -14,6 +14,7 @@ from baechi import svg
 from baechi.program import Program
 
 if TYPE_CHECKING:
+    from baechi.memory import LeastMemory, Memory
     from baechi.picture import Picture
 
 P = TypeVar("P", bound=Program)
@@ -69,6 +70,18 @@ class Compiled(Generic[P]):
         where they are: for each device the earliest start, the bytes needed and
         free, and the step's time with the operator there."""
         return self._called().explain(name)
+
+    def memory(self) -> Memory:
+        """What the program called last holds on each device, in bytes: its arena, of it what
+        stays between steps, and the limit."""
+        return self._called().memory()
+
+    def least_memory(self, devices: int | None = None) -> LeastMemory:
+        """The least memory on each of so many equal devices (as many as it has) that
+        a placement of the program called last is found for: it is compiled some ten times,
+        with its own options. Nothing promises that there is none with less, but for
+        what is proven. Raises CompileError."""
+        return self._called().least_memory(devices)
 
     def picture(self) -> Picture:
         """What `baechi.plot_timeline` and `baechi.plot_memory` draw: the plan of the

@@ -13,8 +13,9 @@ import statistics
 import subprocess
 import warnings
 
-from baechi import caches, picture, temporary, tools
+from baechi import caches, memory, picture, temporary, tools
 from baechi.library import StepLibrary
+from baechi.memory import LeastMemory, Memory
 from baechi.options import CompileOptions as CompileOptions
 from baechi.picture import Picture
 
@@ -113,6 +114,21 @@ class Program:
                 f"{moved / 2**20:>16.3f}"
             )
         return "\n".join(lines)
+
+    def memory(self) -> Memory:
+        return memory.of_program(self.library.program)
+
+    def least_memory(self, devices: int | None) -> LeastMemory:
+        """`Compiled.least_memory` says what it is."""
+        text, options = self.source()
+        kinds = {device["kind"] for device in self.library.program["devices"]}
+
+        def compiled(options: CompileOptions) -> Memory:
+            program = Program(text, options)
+            program.library.close()
+            return program.memory()
+
+        return memory.least(self.memory(), kinds, devices, options, compiled)
 
     def picture(self) -> Picture:
         """What `baechi.plot_timeline` and `baechi.plot_memory` draw: the plan."""

@@ -28,6 +28,7 @@ CHECKED = [
     "learned/features",
     "learned/sampling",
     "learned/trials",
+    "memory",
     "modules",
     "native",
     "picture",
