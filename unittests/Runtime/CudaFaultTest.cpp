@@ -192,7 +192,7 @@ TEST_F(CudaFaultTest, AKernelThatDoesNotEnd) {
               AllOf(HasSubstr("no device made progress within the watchdog's "
                               "time"),
                     HasSubstr("left behind: cuda0")));
-  EXPECT_LT(Clock::now() - begin, std::chrono::seconds(5));
+  EXPECT_LT(Clock::now() - begin, std::chrono::seconds(60));
   EXPECT_FALSE(hanging->usable());
   hanging.reset();
   fakeCudaRelease();

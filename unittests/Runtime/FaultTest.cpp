@@ -235,7 +235,7 @@ TEST_F(FaultTest, EveryCallFails) {
     {
       Clock::time_point begin = Clock::now();
       Life life(options);
-      EXPECT_LT(Clock::now() - begin, std::chrono::seconds(5));
+      EXPECT_LT(Clock::now() - begin, std::chrono::seconds(60));
       // Whatever failed, everything comes out right afterwards.
       EXPECT_EQ(2, life.rightSteps);
       if (!faults->happened()) {
@@ -287,7 +287,7 @@ TEST_F(FaultTest, EveryCallStopsItsThread) {
     options.faults = faults;
     {
       Life life(options, [&] { return faults->stopped.load(); });
-      EXPECT_LT(Clock::now() - faults->since.load(), std::chrono::seconds(5));
+      EXPECT_LT(Clock::now() - faults->since.load(), std::chrono::seconds(60));
       EXPECT_EQ(2, life.rightSteps);
       ASSERT_EQ(1u, life.errors.size()) << testing::PrintToString(life.errors);
       EXPECT_THAT(life.errors[0],

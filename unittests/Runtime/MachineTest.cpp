@@ -157,7 +157,7 @@ TEST(LinkMeasure, GivesAPositiveLink) {
 
 TEST(LinkMeasure, MeasuresAnyPair) {
   LinkMeasureOptions options;
-  options.largestBytes = 4096;
+  options.largestBytes = 1 << 20;
   options.repetitions = 3;
   options.sender = 2;
   options.receiver = 1;
