@@ -7,7 +7,7 @@ set(BAECHI_PACKAGE_DIR lib/cmake/Baechi)
 set(BAECHI_HEADER_DIRS Placement Runtime)
 if(BAECHI_ENABLE_MLIR)
   list(APPEND BAECHI_HEADER_DIRS
-    Analysis Conversion Dialect Interfaces Pipelines Target Transforms)
+    Analysis Conversion Dialect Driver Interfaces Pipelines Target Transforms)
   install(DIRECTORY ${PROJECT_BINARY_DIR}/include/Baechi DESTINATION include
           FILES_MATCHING PATTERN "*.inc")
   install(DIRECTORY include/Baechi-c DESTINATION include)

@@ -8,15 +8,8 @@
 
 #include "Options.h"
 #include "Baechi/Placement/Place.h"
-#include "Baechi/Transforms/Passes.h"
 #include "llvm/ADT/STLExtras.h"
-#include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/CommandLine.h"
-#include "llvm/Support/FileSystem.h"
-#include "llvm/Support/Path.h"
-#include "llvm/Support/Process.h"
-#include "llvm/Support/raw_ostream.h"
-#include <cmath>
 
 using namespace baechi;
 namespace cl = llvm::cl;
@@ -87,7 +80,8 @@ Opt<std::string> reference("reference", cl::value_desc("FILE"),
                            cl::desc("losses to compare with, as the importer "
                                     "writes them"),
                            cl::cat(category));
-Opt<bool> check("check", cl::init(true),
+Opt<bool>
+    checkSingle("check", cl::init(true),
                 cl::desc("run the same steps on one device without a memory "
                          "limit; results must agree bit for bit (default; "
                          "--check=false: not)"),
@@ -149,137 +143,85 @@ Opt<int64_t> injectFault(
 Opt<int> killRank("kill-rank", cl::value_desc("R"), cl::init(-1),
                   cl::desc("kill the process of rank R in its first step"),
                   cl::cat(category), cl::Hidden);
-
-[[noreturn]] void fail(const llvm::Twine &message) {
-  llvm::errs() << "baechi-run: error: " << message << '\n';
-  exit(1);
-}
-
-void requireSeconds(llvm::StringRef option, double seconds) {
-  if (!std::isfinite(seconds) || seconds < 0)
-    fail("--" + option + " needs a finite number of seconds, 0 or more");
-}
-
-/// A file that cannot be read or written is told before minutes of measuring.
-void requireReadable(const std::string &path) {
-  if (path.empty())
-    return;
-  int file;
-  std::error_code error = llvm::sys::fs::openFileForRead(path, file);
-  if (!error)
-    llvm::sys::Process::SafelyCloseFileDescriptor(file);
-  if (!error && llvm::sys::fs::is_directory(path))
-    error = std::make_error_code(std::errc::is_a_directory);
-  if (error)
-    fail(path + ": cannot be read: " + error.message());
-}
-
-void requireWritable(const std::string &path) {
-  if (path.empty())
-    return;
-  namespace fs = llvm::sys::fs;
-  std::error_code error;
-  if (fs::is_directory(path)) {
-    error = std::make_error_code(std::errc::is_a_directory);
-  } else if (fs::exists(path)) {
-    error = fs::access(path, fs::AccessMode::Write);
-  } else {
-    llvm::StringRef folder = llvm::sys::path::parent_path(path);
-    if (folder.empty())
-      folder = ".";
-    error = fs::is_directory(folder)
-                ? fs::access(folder, fs::AccessMode::Write)
-                : std::make_error_code(std::errc::no_such_file_or_directory);
-  }
-  if (error)
-    fail(path + ": cannot be written: " + error.message());
-}
 } // namespace
 
-RunOptions baechi::parseOptions(int argc, char **argv) {
+/// What only a run takes, while --emit stops before it.
+static llvm::Error checkEmit(const RunOptions &options) {
+  if (options.emit.empty() != options.library.empty())
+    return llvm::createStringError(
+        options.emit.empty() ? "--output is what --emit=so writes; give both"
+                             : "--emit=so needs --output=NAME.so");
+  if (options.emit.empty())
+    return llvm::Error::success();
+  if (options.emit != "so")
+    return llvm::createStringError("unknown kind '" + options.emit +
+                                   "' of --emit; known: so");
+  for (auto [name, value] : {std::pair("inputs", &options.steps.inputs),
+                             {"outputs", &options.files.outputs},
+                             {"reference", &options.steps.reference},
+                             {"trace", &options.files.trace},
+                             {"json", &options.files.json},
+                             {"calibrate", &options.files.calibrate},
+                             {"html", &options.files.html}})
+    if (!value->empty())
+      return llvm::createStringError(
+          "--" + llvm::Twine(name) + " needs a run, but --emit=" +
+          options.emit + " stops before it: give one of them");
+  return checkWritable(options.library);
+}
+
+static llvm::Error check(const RunOptions &options) {
+  if (options.driver.model.empty() && options.queryMachine.empty())
+    return llvm::createStringError(
+        "no model; give an .mlir file, or --query-machine=FILE");
+  if (llvm::Error error = checkEmit(options))
+    return error;
+  if (llvm::Error error = checkOptions(options.driver))
+    return error;
+  if (llvm::Error error = checkOptions(options.steps))
+    return error;
+  if (llvm::Error error = checkOptions(options.files))
+    return error;
+  return options.queryMachine == "-" ? llvm::Error::success()
+                                     : checkWritable(options.queryMachine);
+}
+
+llvm::Expected<RunOptions> baechi::parseOptions(int argc, char **argv) {
   cl::HideUnrelatedOptions(category);
   cl::ParseCommandLineOptions(
       argc, argv,
       "Places a model on several devices, runs it and reports.\n\n"
       "  baechi-run model.mlir --machine=host:2 --place=msct --steps=20\n");
   RunOptions options;
-  options.model = model;
-  options.machine = machine;
-  options.place = {
+  DriverOptions &driver = options.driver;
+  driver.model = model;
+  driver.machine = machine;
+  driver.place = {
       placer, group, {}, {pins.begin(), pins.end()}, savedPlacement};
-  options.steps = steps;
-  options.profile = profile;
-  options.costs = costs;
-  options.cudaMath = cudaMath;
-  options.inputs = inputs;
-  options.outputs = outputs;
-  options.reference = reference;
-  options.check = check;
-  options.trace = trace;
-  options.json = json;
-  options.html = html;
+  driver.profile = profile;
+  driver.costs = costs;
+  driver.cudaMath = cudaMath;
+  driver.store = store;
+  driver.watchdog = watchdog;
+  driver.threads = threads;
+  driver.keepObjects = !emit.empty();
+  driver.sanitizeCode = sanitizeCode;
+  options.steps.steps = steps;
+  options.steps.inputs = inputs;
+  options.steps.reference = reference;
+  options.steps.check = checkSingle;
+  options.steps.calibrates = !calibrateFile.empty();
+  if (injectFault.getNumOccurrences())
+    options.steps.injectFault = injectFault;
+  options.steps.killRank = killRank;
+  options.files = {outputs, trace, json, html, calibrateFile};
   options.emit = emit;
-  options.output = output;
-  options.store = store;
+  options.library = output;
   options.queryMachine = queryMachine;
-  options.calibrate = calibrateFile;
-  options.watchdog = watchdog;
-  options.threads = threads;
-  options.sanitizeCode = sanitizeCode;
-  options.injectFault = injectFault;
-  options.killRank = killRank;
-
-  if (std::string mistake = wrongPlacer(options.place.placer); !mistake.empty())
-    fail(mistake);
-  if (options.costs != "measured" && options.costs != "roofline")
-    fail("unknown costs '" + options.costs + "'; known: measured, roofline");
-  if (std::string mistake = wrongCudaMath(options.cudaMath); !mistake.empty())
-    fail("--cuda-math: " + mistake);
-  if (!options.emit.empty() && options.emit != "so")
-    fail("unknown kind '" + options.emit + "' of --emit; known: so");
-  if (options.emit.empty() != options.output.empty())
-    fail(options.emit.empty() ? "--output is what --emit=so writes; give both"
-                              : "--emit=so needs --output=NAME.so");
-  if (!options.emit.empty())
-    for (auto [name, value] : {std::pair("inputs", &options.inputs),
-                               {"outputs", &options.outputs},
-                               {"reference", &options.reference},
-                               {"trace", &options.trace},
-                               {"json", &options.json},
-                               {"calibrate", &options.calibrate},
-                               {"html", &options.html}})
-      if (!value->empty())
-        fail("--" + llvm::Twine(name) + " needs a run, but --emit=" +
-             options.emit + " stops before it: give one of them");
-  if (!options.calibrate.empty() && !options.check)
-    fail("--calibrate compares with one device; leave --check on");
-  if (options.costs == "roofline" && !options.profile.empty())
-    fail("--costs=roofline measures nothing, so --profile would not be used: "
-         "give one of them");
-  if (options.steps < 1)
-    fail("--steps needs a positive number, not " + llvm::Twine(options.steps));
-  if (injectFault.getNumOccurrences() && options.injectFault < 1)
-    fail("--inject-fault needs a positive number, not " +
-         llvm::Twine(options.injectFault));
-  if (options.threads < 1)
-    fail("--compile-threads needs a positive number");
-  if (std::string error = placement::parseBudget(budget, options.place.budget);
+  if (std::string error = placement::parseBudget(budget, driver.place.budget);
       !error.empty())
-    fail("--budget: " + llvm::Twine(error));
-  requireSeconds("watchdog", options.watchdog);
-  if (options.model.empty() && options.queryMachine.empty())
-    fail("no model; give an .mlir file, or --query-machine=FILE");
-  for (const std::string &path :
-       {options.inputs, options.reference, options.place.placement})
-    requireReadable(path);
-  // One that is there may be somebody else's, to be read alone.
-  if (!llvm::sys::fs::exists(options.profile))
-    requireWritable(options.profile);
-  for (const std::string &path : {options.outputs, options.trace, options.html,
-                                  options.output, options.calibrate})
-    requireWritable(path);
-  for (const std::string &path : {options.queryMachine, options.json})
-    if (path != "-")
-      requireWritable(path);
+    return llvm::createStringError("--budget: " + error);
+  if (llvm::Error error = check(options))
+    return std::move(error);
   return options;
 }

@@ -1,4 +1,4 @@
-//===- Options.h - Command line of baechi-run -*- C++ -*-===//
+//===- Options.h - Command line of baechi-run -------------------*- C++ -*-===//
 //
 // Part of the Baechi project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.
@@ -8,36 +8,20 @@
 #ifndef BAECHI_TOOLS_BAECHI_RUN_OPTIONS_H
 #define BAECHI_TOOLS_BAECHI_RUN_OPTIONS_H
 
-#include "Baechi/Pipelines/HostCompiler.h"
-#include <string>
+#include "Baechi/Driver/Options.h"
 
 namespace baechi {
 
 struct RunOptions {
-  std::string model;
-  std::string machine;
-  PlaceRequest place;
-  int64_t steps = 20;
-  std::string profile;
-  std::string costs;
-  std::string cudaMath; ///< of products on GPUs
-  std::string inputs, outputs, reference;
-  bool check = false;
-  std::string trace, json, html;
-  std::string emit, output; ///< "so" and the file; empty: run
-  std::string store;        ///< folder of compiled kernels; empty: none
-  std::string queryMachine;
-  std::string calibrate;
-  double watchdog = 60;
-  unsigned threads = 2;
-  bool sanitizeCode = false;
-  int64_t injectFault = 0; ///< the call of the runtime to fail; 0: none
-  int killRank = -1;       ///< the rank to kill in a step; -1: none
+  DriverOptions driver;
+  StepOptions steps;
+  OutputOptions files;
+  std::string emit, library; ///< "so" and the file; empty: run
+  std::string queryMachine;  ///< the machine file to write; empty: run
 };
 
-/// Parses the command line; prints an error and exits with status 1 on a bad
-/// one.
-RunOptions parseOptions(int argc, char **argv);
+/// Reads the command line and checks what it says.
+llvm::Expected<RunOptions> parseOptions(int argc, char **argv);
 
 } // namespace baechi
 

@@ -6,126 +6,156 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Baechi/Analysis/MachineSpec.h"
-#include "Baechi/Analysis/Program.h"
+#include "Baechi/Driver/Errors.h"
+#include "Baechi/Driver/Files.h"
+#include "Baechi/Driver/Inputs.h"
+#include "Baechi/Driver/QueryMachine.h"
+#include "Baechi/Driver/Ranks.h"
+#include "Baechi/Driver/StepRun.h"
+#include "Baechi/Placement/Io.h"
 #include "Baechi/Runtime/Machine.h"
 #include "Baechi/Target/StepLibrary.h"
-#include "Files.h"
-#include "QueryMachine.h"
-#include "Ranks.h"
-#include "Run.h"
-#include "llvm/Support/FileSystem.h"
+#include "Options.h"
+#include "Terminal.h"
 #include "llvm/Support/InitLLVM.h"
 
 using namespace mlir;
 using namespace baechi;
 
-llvm::ExitOnError baechi::exitOnError("baechi-run: error: ");
-
-static std::vector<int64_t> residentBytesOf(const runtime::Program &program) {
-  std::vector<int64_t> bytes(program.devices.size());
-  for (const runtime::ArgumentInfo &argument : program.arguments)
-    bytes[argument.device] += llvm::alignTo(argument.bytes, kAlignment);
-  return bytes;
+namespace {
+/// Says an error and ends the tool. Nothing is destroyed: a device's thread may
+/// be inside a kernel for ever.
+[[noreturn]] void fail(llvm::Error error) {
+  llvm::handleAllErrors(
+      std::move(error), [](const DiagnosedError &) {},
+      [](const llvm::ErrorInfoBase &info) {
+        llvm::errs() << "baechi-run: error: " << info.message() << '\n';
+      });
+  exit(1);
 }
 
-int Run::operator()() {
-  std::string error;
-  std::optional<placement::Machine> target =
-      readMachineSpec(options.machine, error);
-  if (!target)
-    exitOnError(llvm::createStringError(error));
-  machine = std::move(*target);
-  if (StringRef(options.machine).starts_with("cuda") &&
-      !StringRef(options.machine).contains('@') &&
-      !llvm::sys::fs::exists(options.machine))
-    takeGpuMemory(machine);
-  if (!options.queryMachine.empty()) {
-    exitOnError(queryMachine(machine, options.queryMachine));
-    return 0;
-  }
-  for (const placement::Device &device : machine.devices)
-    if (device.kind != "host" && device.kind != "cuda")
-      exitOnError(llvm::createStringError(
-          "device '" + device.name + "' is of kind '" + device.kind +
-          "'; baechi-run executes on host and cuda devices"));
-  if (!options.calibrate.empty() && machine.devices.size() < 2)
-    exitOnError(llvm::createStringError(
+void check(llvm::Error error) {
+  if (error)
+    fail(std::move(error));
+}
+
+template <typename T> T check(llvm::Expected<T> value) {
+  if (!value)
+    fail(value.takeError());
+  return std::move(*value);
+}
+
+void writeMachineFile(placement::Machine machine, const std::string &path,
+                      Listener &listener) {
+  check(queryMachine(machine, listener));
+  if (path != "-")
+    return check(asError(placement::writeMachine(path, machine)));
+  std::string text;
+  check(asError(placement::formatMachine(machine, text)));
+  llvm::outs() << text;
+}
+
+/// What does not fit the machine, before anything is compiled.
+void checkMachine(const placement::Machine &machine, const RunOptions &options,
+                  const runtime::Ranks *ranks, Listener &listener) {
+  if (options.steps.calibrates && machine.devices.size() < 2)
+    fail(llvm::createStringError(
         "--calibrate needs at least two devices in --machine"));
-  if (!options.reference.empty())
-    expected = exitOnError(readReference(options.reference));
   if (ranks && machine.devices.size() < size_t(ranks->size()))
-    exitOnError(llvm::createStringError(
+    fail(llvm::createStringError(
         "mpirun started " + std::to_string(ranks->size()) + " processes for " +
         std::to_string(machine.devices.size()) +
         " devices: start no more processes than --machine has devices"));
   size_t cores = runtime::queryHost().cores;
   if (!ranks && machine.devices.size() > cores)
-    llvm::errs() << "baechi-run: note: " << machine.devices.size()
-                 << " devices share " << cores
-                 << (cores == 1 ? " core" : " cores")
-                 << "; the prediction has one for each\n";
-
-  compileModel();
-  if (!options.emit.empty())
-    return emitLibrary();
-  execute();
-  return tell();
+    listener.note(llvm::Twine(machine.devices.size()) + " devices share " +
+                  llvm::Twine(cores) + (cores == 1 ? " core" : " cores") +
+                  "; the prediction has one for each");
 }
 
-int Run::emitLibrary() {
-  exitOnError(writeStepLibrary(options.output, report.compiled.manifest,
-                               compiler->jit().objects()));
-  llvm::outs() << "wrote " << options.output << " and its header, for "
+void emitLibrary(Compilation &compilation, const std::string &path) {
+  check(writeStepLibrary(path, compilation.program().manifest,
+                         compilation.compiler().jit().objects()));
+  llvm::outs() << "wrote " << path << " and its header, for "
                << HostJit::hostTarget() << '\n';
-  return 0;
 }
 
-int Run::tell() {
-  report.model = options.model;
-  report.machine = options.machine;
-  report.placer = options.place.placer;
-  report.target = HostJit::hostTarget();
-  report.costs = options.costs;
-  if (hasDeviceOf("cuda"))
-    report.cudaMath = options.cudaMath;
-  report.operatorsBefore = compiler->operatorsBefore();
-  report.operators = compiler->operatorsFormed();
-  report.kernels = compiler->kernels();
-  report.formSeconds = compiler->formSeconds();
-  report.kernelSeconds = compiler->kernelSeconds();
-  report.kernelsFromStore = compiler->kernelsFromStore();
-  report.program = placed->program();
-  report.residentBytes = residentBytesOf(report.program);
-  report.measured = placed->measurement();
-  report.timeline = placed->fastest();
-  if (single) {
-    report.single = single->measurement();
-    report.singlePredictedNs = report.compiled.singleDeviceNs;
-  }
+/// The exit status: 1 when results are not what they should be.
+int tell(StepRun &run, Compilation &compilation, const OutputOptions &files,
+         Listener &listener) {
+  RunReport report = run.report();
+  bool json = files.json == "-";
   // The one who reads the JSON from a pipe has that alone there.
-  report.print(options.json == "-" ? llvm::errs() : llvm::outs());
-
-  if (!options.calibrate.empty() && !single)
-    exitOnError(llvm::createStringError(
-        "--calibrate compares with one device: " + report.singleRefused));
-  exitOnError(writeFiles(
-      options, {compiler->module(), machine, report, *placed, single.get()}));
-  bool wrong = !report.difference.empty() ||
-               (report.reference && !report.reference->agrees());
-  return wrong ? 1 : 0;
+  report.print(json ? llvm::errs() : llvm::outs());
+  if (!files.calibrate.empty() && !run.single())
+    fail(llvm::createStringError("--calibrate compares with one device: " +
+                                 report.singleRefused));
+  check(writeFiles(files,
+                   {compilation.module(), compilation.machine(), report,
+                    run.placed(), run.single()},
+                   listener));
+  if (json)
+    llvm::outs() << formatJson(report);
+  return report.isRight() ? 0 : 1;
 }
+
+int run(RunOptions options, std::shared_ptr<runtime::Ranks> ranks) {
+  Terminal terminal;
+  placement::Machine machine = check(readMachine(options.driver.machine));
+  if (!options.queryMachine.empty()) {
+    writeMachineFile(std::move(machine), options.queryMachine, terminal);
+    return 0;
+  }
+  checkMachine(machine, options, ranks.get(), terminal);
+  if (!options.steps.reference.empty())
+    options.steps.expected = check(readReference(options.steps.reference));
+  options.driver.keepObjects |= ranks != nullptr;
+  auto compilation =
+      check(Compilation::read(options.driver, std::move(machine), terminal));
+  check(compilation->measureMachine(options.steps.calibrates));
+  check(compilation->findCosts([&](Execution &alone) {
+    return setFirstValues(compilation->module(), options.steps.inputs, alone)
+        .takeError();
+  }));
+  check(compilation->compile());
+  if (!options.emit.empty()) {
+    emitLibrary(*compilation, options.library);
+    return 0;
+  }
+  StepRun steps(*compilation, options.steps, terminal, ranks);
+  check(steps.run());
+  return tell(steps, *compilation, options.files, terminal);
+}
+
+/// Flushes the standard output; what could not be written to it is an error.
+void endOutput() {
+  llvm::outs().flush();
+  std::error_code error = llvm::outs().error();
+  if (!error)
+    return;
+  // Else the stream's destructor ends the process with words of its own.
+  llvm::outs().clear_error();
+  fail(llvm::createStringError("the standard output cannot be written: " +
+                               error.message()));
+}
+} // namespace
 
 int main(int argc, char **argv) {
   // A symbolizer is started with memory that a broken heap may not have: the
   // report of a crash would wait for ever.
   setenv("LLVM_DISABLE_SYMBOLIZATION", "1", /*overwrite=*/0);
   llvm::InitLLVM init(argc, argv);
-  RunOptions options = parseOptions(argc, argv);
-  std::shared_ptr<runtime::Ranks> ranks = exitOnError(joinRanks(options));
-  if (ranks && !ranks->leads())
-    return serveRank(options, ranks);
-  int status = Run(std::move(options), std::move(ranks))();
-  exitOnError(endOutput());
+  RunOptions options = check(parseOptions(argc, argv));
+  bool alone = !options.queryMachine.empty() || !options.emit.empty();
+  if (alone && runtime::ranksInEnvironment() != 1)
+    fail(llvm::createStringError("--query-machine and --emit are the work of "
+                                 "one process: start it without mpirun"));
+  std::shared_ptr<runtime::Ranks> ranks = check(joinRanks(options.driver));
+  if (ranks && !ranks->leads()) {
+    check(serveRank(ranks, options.driver.watchdog, options.steps.killRank));
+    return 0;
+  }
+  int status = run(std::move(options), std::move(ranks));
+  endOutput();
   return status;
 }

@@ -1,0 +1,97 @@
+//===- Compilation.h - A model is measured, placed and compiled -*- C++ -*-===//
+//
+// Part of the Baechi project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+#ifndef BAECHI_DRIVER_COMPILATION_H
+#define BAECHI_DRIVER_COMPILATION_H
+
+#include "Baechi/Driver/Execution.h"
+#include "Baechi/Driver/Listener.h"
+#include "Baechi/Driver/Options.h"
+#include "Baechi/Driver/Report.h"
+#include "mlir/IR/Diagnostics.h"
+#include "mlir/IR/MLIRContext.h"
+#include "llvm/Support/SourceMgr.h"
+#include <map>
+
+namespace baechi {
+
+/// The machine that options name, with the memory of the GPUs that are there
+/// where a short form leaves it open.
+llvm::Expected<placement::Machine> readMachine(const std::string &spec);
+
+/// One model on its way to code for a machine: read, its kernels formed, costs
+/// found, placed, partitioned and compiled; and the same on one device, to
+/// measure and to compare with. Errors: a DiagnosedError where the compiler's
+/// diagnostics, which go to the listener, have said what is wrong.
+class Compilation {
+public:
+  /// Reads the model file and forms its kernels.
+  /// \p listener lives longer than what is made.
+  static llvm::Expected<std::unique_ptr<Compilation>>
+  read(DriverOptions options, placement::Machine machine, Listener &listener);
+
+  /// Measures links that are only assumed, and, \p always, the runtime; the
+  /// plan is as good as they are.
+  llvm::Error measureMachine(bool always = false);
+
+  /// Gives a first value to every argument of a program of the model.
+  using SetArguments = llvm::function_ref<llvm::Error(Execution &)>;
+
+  /// Costs of the kernels, measured or estimated. \p setArguments: for the
+  /// steps on one device that they are measured in.
+  llvm::Error findCosts(SetArguments setArguments);
+
+  /// Places and compiles; costs are found.
+  llvm::Error compile();
+
+  /// The same model on one device, whose memory is all that such devices have;
+  /// null when that cannot hold it.
+  llvm::Expected<std::unique_ptr<Execution>> createSingle(llvm::StringRef kind);
+
+  const DriverOptions &options() const { return asked; }
+  const placement::Machine &machine() const { return target; }
+  bool hasDeviceOf(llvm::StringRef kind) const;
+  HostCompiler &compiler() { return *hostCompiler; }
+  mlir::ModuleOp module() { return hostCompiler->module(); }
+  const CompiledProgram &program() const { return compiled; }
+
+  /// Writes into \p report what was asked and done.
+  void describe(RunReport &report) const;
+
+private:
+  Compilation(DriverOptions options, placement::Machine machine,
+              Listener &listener)
+      : asked(std::move(options)), target(std::move(machine)),
+        listener(listener) {}
+
+  llvm::Error readModel();
+  /// Runs the model on one device for what its kernels take within a step.
+  llvm::Error refineCosts(llvm::StringRef kind, Profile &profile,
+                          SetArguments setArguments);
+  /// Measures what \p profile lacks and \p kinds allow; gives the rows added.
+  llvm::Expected<size_t> measureKernels(Profile &profile, bool host, bool gpus);
+  /// Without the errors among the diagnostics.
+  llvm::LogicalResult quietly(llvm::function_ref<llvm::LogicalResult()> run);
+  /// The first device of its kind, with the memory that all such devices have.
+  placement::Device withAllMemory(llvm::StringRef kind) const;
+
+  DriverOptions asked;
+  placement::Machine target;
+  Listener &listener;
+  std::unique_ptr<mlir::MLIRContext> context;
+  llvm::SourceMgr sources;
+  std::unique_ptr<mlir::SourceMgrDiagnosticHandler> handler;
+  std::unique_ptr<HostCompiler> hostCompiler;
+  CompiledProgram compiled;
+  std::map<std::string, CompiledProgram> singlePrograms; ///< a kind each
+  double profileSeconds = 0;
+  size_t rowsMeasured = 0;
+};
+
+} // namespace baechi
+
+#endif // BAECHI_DRIVER_COMPILATION_H

@@ -1,0 +1,69 @@
+//===- Execution.h - A compiled program in execution -*- C++ -*-===//
+//
+// Part of the Baechi project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+#ifndef BAECHI_DRIVER_EXECUTION_H
+#define BAECHI_DRIVER_EXECUTION_H
+
+#include "Baechi/Pipelines/HostCompiler.h"
+#include "Baechi/Runtime/Session.h"
+#include "Baechi/Target/Npz.h"
+#include "llvm/Support/Error.h"
+
+namespace baechi {
+
+/// What was measured over the counted steps of one program.
+struct Measurement {
+  std::vector<int64_t> wallNs;    ///< a step each
+  std::vector<double> busyNs;     ///< a device each, mean over steps
+  std::vector<int64_t> sentBytes; ///< a device each, one step
+
+  double medianNs() const { return quantileNs(0.5); }
+  /// The step that \p share of all are not slower than; 0 when there is none.
+  double quantileNs(double share) const;
+  double meanNs() const;
+};
+
+class Execution {
+public:
+  /// Starts the devices of \p program, whose code \p jit holds, on \p ranks if
+  /// there are several.
+  static llvm::Expected<std::unique_ptr<Execution>>
+  create(HostJit &jit, const CompiledProgram &program, double watchdogSeconds,
+         std::shared_ptr<runtime::FaultInjector> faults = nullptr,
+         std::shared_ptr<runtime::Ranks> ranks = nullptr);
+
+  /// Gives argument \p index a value.
+  llvm::Error setArgument(size_t index, const Array &value);
+
+  /// Runs one step; counts it unless it is a warm-up.
+  llvm::Error step(bool counted);
+
+  /// The value of a result, or of an argument, now.
+  llvm::Expected<Array> result(size_t index) const;
+  llvm::Expected<Array> argument(size_t index) const;
+
+  const runtime::Program &program() const { return session->program(); }
+  bool usable() const { return session->usable(); }
+  const runtime::Timeline &timeline() const { return session->timeline(); }
+  /// Of the fastest counted step: what else the machine did shows least there.
+  const runtime::Timeline &fastest() const { return fastestStep; }
+  Measurement measurement() const;
+
+private:
+  std::unique_ptr<runtime::Session> session;
+  Measurement sums;
+  runtime::Timeline fastestStep;
+};
+
+/// The first result (or updated argument) in which the two differ by a bit;
+/// empty when they agree.
+llvm::Expected<std::string> firstDifference(const Execution &a,
+                                            const Execution &b);
+
+} // namespace baechi
+
+#endif // BAECHI_DRIVER_EXECUTION_H

@@ -1,0 +1,62 @@
+//===- Options.h - What a compilation and a run are asked -------*- C++ -*-===//
+//
+// Part of the Baechi project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+#ifndef BAECHI_DRIVER_OPTIONS_H
+#define BAECHI_DRIVER_OPTIONS_H
+
+#include "Baechi/Pipelines/HostCompiler.h"
+#include "llvm/Support/Error.h"
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace baechi {
+
+/// From a model to code for a machine.
+struct DriverOptions {
+  std::string model;   ///< file, or what messages call it
+  std::string machine; ///< short form or file (readMachineSpec)
+  PlaceRequest place;
+  std::string costs = "measured"; ///< or "roofline"
+  std::string profile;            ///< file of measured kernels; empty: none
+  std::string cudaMath = "fp32";  ///< of products on GPUs
+  std::string store;              ///< folder of compiled kernels; empty: none
+  unsigned threads = 2;           ///< that compile
+  double watchdog = 60;           ///< seconds, of every step; 0: none
+  bool keepObjects = false;       ///< for other processes and libraries
+  bool sanitizeCode = false;      ///< for ThreadSanitizer
+};
+
+/// From code to steps, compared with one device and a reference.
+struct StepOptions {
+  int64_t steps = 20;
+  bool check = true;                  ///< run on one device, too
+  std::string inputs, reference;      ///< files; empty: none
+  std::vector<double> expected;       ///< the reference's losses
+  bool calibrates = false;            ///< measures the runtime for it
+  std::optional<int64_t> injectFault; ///< the call of the runtime to fail
+  int killRank = -1;                  ///< the rank to kill in a step; -1: none
+};
+
+/// What a run leaves behind: files, empty for none.
+struct OutputOptions {
+  std::string outputs, trace, json, html, calibrate;
+};
+
+/// What is wrong with options, before anything is done; so that a file that
+/// cannot be read or written is told before minutes of measuring.
+llvm::Error checkOptions(const DriverOptions &options);
+llvm::Error checkOptions(const StepOptions &options);
+llvm::Error checkOptions(const OutputOptions &options);
+
+/// A file that can be read, or could be written; empty passes.
+llvm::Error checkReadable(const std::string &path);
+llvm::Error checkWritable(const std::string &path);
+
+} // namespace baechi
+
+#endif // BAECHI_DRIVER_OPTIONS_H

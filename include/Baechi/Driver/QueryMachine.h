@@ -1,0 +1,37 @@
+//===- QueryMachine.h - Measure this machine -*- C++ -*-===//
+//
+// Part of the Baechi project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+#ifndef BAECHI_DRIVER_QUERYMACHINE_H
+#define BAECHI_DRIVER_QUERYMACHINE_H
+
+#include "Baechi/Driver/Listener.h"
+#include "Baechi/Placement/Problem.h"
+#include "llvm/Support/Error.h"
+
+namespace baechi {
+
+/// Replaces the links between the host devices of \p machine by what copies
+/// between two of its threads measure, and what is known of the runtime by what
+/// empty steps do.
+llvm::Error measureLinks(placement::Machine &machine, Listener &listener);
+
+/// The latter alone, for a machine of one device.
+llvm::Error measureRuntime(placement::Machine &machine, Listener &listener);
+
+/// Gives the CUDA devices of \p machine the memory that is free on their GPUs,
+/// in equal shares; without GPUs it stays as it is.
+void takeGpuMemory(placement::Machine &machine);
+
+/// Sets what a machine file tells of this host beside what plans take of it.
+void describeHost(placement::Machine &machine);
+
+/// Gives \p machine measured links, and what a machine file tells of this host.
+llvm::Error queryMachine(placement::Machine &machine, Listener &listener);
+
+} // namespace baechi
+
+#endif // BAECHI_DRIVER_QUERYMACHINE_H

@@ -1,0 +1,163 @@
+//===- Compile.cpp - A model is read, placed and compiled -----------------===//
+//
+// Part of the Baechi project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Baechi/Analysis/MachineSpec.h"
+#include "Baechi/Driver/Compilation.h"
+#include "Baechi/Driver/Errors.h"
+#include "Baechi/Driver/QueryMachine.h"
+#include "Baechi/Pipelines/Pipelines.h"
+#include "Baechi/Placement/Io.h"
+#include "Baechi/Runtime/Machine.h"
+#include "mlir/Parser/Parser.h"
+#include "llvm/Support/FileSystem.h"
+
+using namespace mlir;
+using namespace baechi;
+
+llvm::Expected<placement::Machine>
+baechi::readMachine(const std::string &spec) {
+  std::string error;
+  std::optional<placement::Machine> machine = readMachineSpec(spec, error);
+  if (!machine)
+    return llvm::createStringError(error);
+  if (StringRef(spec).starts_with("cuda") && !StringRef(spec).contains('@') &&
+      !llvm::sys::fs::exists(spec))
+    takeGpuMemory(*machine);
+  return std::move(*machine);
+}
+
+llvm::Expected<std::unique_ptr<Compilation>>
+Compilation::read(DriverOptions options, placement::Machine machine,
+                  Listener &listener) {
+  for (const placement::Device &device : machine.devices)
+    if (device.kind != "host" && device.kind != "cuda")
+      return llvm::createStringError(
+          "device '" + device.name + "' is of kind '" + device.kind +
+          "'; baechi-run executes on host and cuda devices");
+  std::unique_ptr<Compilation> compilation(
+      new Compilation(std::move(options), std::move(machine), listener));
+  if (llvm::Error error = compilation->readModel())
+    return std::move(error);
+  return compilation;
+}
+
+llvm::Error Compilation::readModel() {
+  std::string text, error = placement::readTextFile(asked.model, text);
+  if (!error.empty())
+    return llvm::createStringError(error);
+  DialectRegistry registry;
+  baechi::registerAllDialects(registry);
+  context = std::make_unique<MLIRContext>(
+      registry, asked.threads > 1 ? MLIRContext::Threading::ENABLED
+                                  : MLIRContext::Threading::DISABLED);
+  context->printOpOnDiagnostic(false);
+  sources.AddNewSourceBuffer(
+      llvm::MemoryBuffer::getMemBufferCopy(text, asked.model), SMLoc());
+  handler = std::make_unique<SourceMgrDiagnosticHandler>(
+      sources, context.get(), listener.diagnostics());
+  OwningOpRef<ModuleOp> model =
+      parseSourceFile<ModuleOp>(sources, context.get());
+  if (!model)
+    return diagnosed();
+  // Imported functions have no place in a file; errors name the file.
+  Location file = FileLineColLoc::get(context.get(), asked.model, 0, 0);
+  for (auto function : model->getOps<func::FuncOp>())
+    if (isa<UnknownLoc>(function.getLoc()))
+      function->setLoc(file);
+
+  HostJitOptions jit;
+  jit.threads = asked.threads;
+  jit.keepObjects = asked.keepObjects;
+  jit.store = asked.store;
+  for (const runtime::AbiSymbol &symbol : runtime::abiSymbols())
+    jit.symbols[symbol.name] = symbol.address;
+  if (asked.sanitizeCode)
+    jit.sanitizer = HostJitOptions::Sanitizer::Thread;
+  FailureOr<std::unique_ptr<HostCompiler>> created =
+      HostCompiler::create(std::move(model), std::move(jit));
+  if (failed(created))
+    return diagnosed();
+  hostCompiler = std::move(*created);
+  if (hasDeviceOf("cuda")) {
+    CudaProductOptions products;
+    products.math = asked.cudaMath;
+    products.biases = !hasDeviceOf("host");
+    hostCompiler->chooseCudaProducts(products);
+  }
+  return llvm::Error::success();
+}
+
+bool Compilation::hasDeviceOf(StringRef kind) const {
+  return llvm::any_of(target.devices, [&](const placement::Device &device) {
+    return device.kind == kind;
+  });
+}
+
+llvm::Error Compilation::compile() {
+  FailureOr<CompiledProgram> program =
+      hostCompiler->compile(target, asked.place, "baechi");
+  if (failed(program))
+    return diagnosed();
+  compiled = std::move(*program);
+  return llvm::Error::success();
+}
+
+placement::Device Compilation::withAllMemory(StringRef kind) const {
+  placement::Device whole{"", kind.str(), 0};
+  for (const placement::Device &device : target.devices)
+    if (device.kind == kind) {
+      whole.name = whole.name.empty() ? device.name : whole.name;
+      whole.memory += device.memory;
+    }
+  if (kind == "host")
+    whole.memory = runtime::queryHost().memoryBytes;
+  return whole;
+}
+
+llvm::Expected<std::unique_ptr<Execution>>
+Compilation::createSingle(StringRef kind) {
+  auto [entry, isNew] = singlePrograms.try_emplace(kind.str());
+  if (isNew) {
+    placement::Machine alone;
+    alone.devices = {withAllMemory(kind)};
+    alone.links.resize(1);
+    alone.linkModel = target.linkModel;
+    PlaceRequest request;
+    request.placer = "single";
+    request.grouping = "none";
+    ScopedDiagnosticHandler quiet(context.get(),
+                                  [](Diagnostic &) { return success(); });
+    FailureOr<CompiledProgram> program =
+        hostCompiler->compile(alone, request, "single_" + kind.str());
+    if (failed(program)) {
+      singlePrograms.erase(entry);
+      return nullptr;
+    }
+    entry->second = std::move(*program);
+  }
+  return Execution::create(hostCompiler->jit(), entry->second, asked.watchdog);
+}
+
+void Compilation::describe(RunReport &report) const {
+  report.model = asked.model;
+  report.machine = asked.machine;
+  report.placer = asked.place.placer;
+  report.target = HostJit::hostTarget();
+  report.costs = asked.costs;
+  if (hasDeviceOf("cuda"))
+    report.cudaMath = asked.cudaMath;
+  report.operatorsBefore = hostCompiler->operatorsBefore();
+  report.operators = hostCompiler->operatorsFormed();
+  report.kernels = hostCompiler->kernels();
+  report.formSeconds = hostCompiler->formSeconds();
+  report.profileSeconds = profileSeconds;
+  report.rowsMeasured = rowsMeasured;
+  report.kernelSeconds = hostCompiler->kernelSeconds();
+  report.kernelsFromStore = hostCompiler->kernelsFromStore();
+  report.compiled = compiled;
+}

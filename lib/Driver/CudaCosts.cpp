@@ -1,0 +1,89 @@
+//===- CudaCosts.cpp - What kernels take on GPUs -*- C++ -*-===//
+//
+// Part of the Baechi project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Baechi/Driver/CudaCosts.h"
+#include "Baechi/Analysis/Roofline.h"
+#include "Baechi/Conversion/CudaKernels.h"
+#include "Baechi/Dialect/Baechi.h"
+#include "Baechi/Runtime/CudaProducts.h"
+#include "Baechi/Runtime/Machine.h"
+#include "llvm/ADT/StringSet.h"
+#include <cmath>
+
+using namespace mlir;
+using namespace baechi;
+
+static constexpr const char *kKind = "cuda";
+
+std::string baechi::cudaImplementationOf(func::FuncOp kernel) {
+  auto how =
+      kernel->getAttrOfType<CudaProductAttr>(BaechiDialect::kCudaProduct);
+  return how ? how.getImplementation() : "generated";
+}
+
+llvm::Error baechi::takeGpu(ModuleOp module, Profile &profile) {
+  runtime::Expected<runtime::GpuInfo> gpu = runtime::queryGpu();
+  if (!gpu)
+    return llvm::createStringError(gpu.error().message());
+  std::string target =
+      gpu->target() + ", kernels " + std::to_string(kCudaCodeVersion);
+  auto isOurs = [](const ProfileRow &row) { return row.kind == kKind; };
+  if (!profile.cudaTarget.empty() && profile.cudaTarget != target &&
+      llvm::any_of(profile.rows, isOurs)) {
+    emitWarning(module.getLoc())
+        << "the profile was measured on '" << profile.cudaTarget
+        << "' but this GPU is '" << target << "'; its rows of kind '" << kKind
+        << "' are measured again";
+    llvm::erase_if(profile.rows, isOurs);
+  }
+  profile.cudaTarget = std::move(target);
+  return llvm::Error::success();
+}
+
+llvm::Expected<size_t> baechi::measureCudaProducts(
+    ModuleOp module, Profile &profile,
+    llvm::function_ref<void(size_t done, size_t total)> progress) {
+  SmallVector<ProfileRow> rows;
+  SmallVector<int64_t> calls;
+  std::vector<baechi_cuda_product> products;
+  llvm::StringSet<> seen;
+  for (auto kernel : module.getOps<func::FuncOp>()) {
+    std::optional<CudaProductCalls> product = cudaProductOf(kernel);
+    if (!product)
+      continue;
+    ProfileRow row;
+    row.kernel = kernel.getSymName().str();
+    row.hash = kernelHash(kernel);
+    row.implementation = cudaImplementationOf(kernel);
+    row.kind = kKind;
+    if (!seen.insert(row.hash).second ||
+        profile.find(row.hash, kKind, row.implementation))
+      continue;
+    Work work = workOfKernel(kernel);
+    row.flops = std::llround(work.flops);
+    row.bytes = std::llround(work.bytes);
+    rows.push_back(std::move(row));
+    calls.push_back(product->calls);
+    products.push_back(product->product);
+  }
+  if (rows.empty())
+    return 0;
+  auto found = runtime::searchCudaProducts(
+      products, {}, [&](size_t done) { progress(done, products.size()); });
+  if (!found)
+    return llvm::createStringError(found.error().message());
+  for (auto [row, count, time] : llvm::zip_equal(rows, calls, *found)) {
+    row.medianNs = count * time.medianNs;
+    row.spreadNs = count * time.spreadNs;
+    row.samples = time.samples;
+    row.scratchBytes = time.workspaceBytes;
+    row.algorithm.assign(time.algorithm.begin(), time.algorithm.end());
+    profile.rows.push_back(std::move(row));
+  }
+  return rows.size();
+}

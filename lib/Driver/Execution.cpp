@@ -1,0 +1,151 @@
+//===- Execution.cpp - A compiled program in execution -*- C++ -*-===//
+//
+// Part of the Baechi project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Baechi/Driver/Execution.h"
+#include "Baechi/Driver/Errors.h"
+#include "Baechi/Driver/Ranks.h"
+#include "llvm/ADT/STLExtras.h"
+#include <algorithm>
+#include <numeric>
+
+using namespace baechi;
+
+namespace {
+Array arrayLike(const runtime::BufferInfo &info) {
+  Array array;
+  array.type = runtime::elementName(info.type);
+  array.shape = info.shape;
+  array.data.resize(info.bytes);
+  return array;
+}
+} // namespace
+
+double Measurement::quantileNs(double share) const {
+  if (wallNs.empty())
+    return 0;
+  std::vector<int64_t> sorted = wallNs;
+  std::sort(sorted.begin(), sorted.end());
+  // Between two steps where the share falls between them.
+  double place = share * (sorted.size() - 1);
+  size_t below = place;
+  size_t above = std::min(below + 1, sorted.size() - 1);
+  return sorted[below] + (place - below) * (sorted[above] - sorted[below]);
+}
+
+double Measurement::meanNs() const {
+  return std::accumulate(wallNs.begin(), wallNs.end(), 0.0) /
+         std::max<size_t>(1, wallNs.size());
+}
+
+llvm::Expected<std::unique_ptr<Execution>>
+Execution::create(HostJit &jit, const CompiledProgram &compiled,
+                  double watchdogSeconds,
+                  std::shared_ptr<runtime::FaultInjector> faults,
+                  std::shared_ptr<runtime::Ranks> ranks) {
+  runtime::Expected<runtime::Program> program =
+      runtime::Program::parse(compiled.manifest);
+  if (!program)
+    return toLlvm(program.error());
+  runtime::SessionOptions options;
+  options.watchdogSeconds = watchdogSeconds;
+  options.faults = std::move(faults);
+  options.ranks = ranks;
+  if (ranks)
+    if (llvm::Error error =
+            sendProgram(*ranks, compiled.manifest, jit.objects()))
+      return error;
+  std::string why;
+  runtime::Expected<std::unique_ptr<runtime::Session>> session =
+      runtime::Session::create(
+          std::move(*program),
+          [&](const std::string &name) -> void * {
+            llvm::Expected<void *> address = jit.lookup(name);
+            if (address)
+              return *address;
+            why = ": " + llvm::toString(address.takeError());
+            return nullptr;
+          },
+          options);
+  if (!session)
+    return llvm::createStringError(session.error().message() + why);
+  auto execution = std::make_unique<Execution>();
+  execution->session = std::move(*session);
+  execution->sums.busyNs.resize(execution->program().devices.size());
+  return execution;
+}
+
+llvm::Error Execution::setArgument(size_t index, const Array &value) {
+  return toLlvm(
+      session->setArgument(index, value.data.data(), value.data.size()));
+}
+
+llvm::Error Execution::step(bool counted) {
+  if (runtime::Error error = session->step())
+    return toLlvm(error);
+  const runtime::Timeline &timeline = session->timeline();
+  sums.sentBytes.clear();
+  for (const runtime::DeviceRecord &device : timeline.devices)
+    sums.sentBytes.push_back(device.bytesSent);
+  if (!counted)
+    return llvm::Error::success();
+  if (sums.wallNs.empty() || timeline.wallNs < fastestStep.wallNs)
+    fastestStep = timeline;
+  sums.wallNs.push_back(timeline.wallNs);
+  for (auto [sum, device] : llvm::zip(sums.busyNs, timeline.devices))
+    sum += device.busyNs;
+  return llvm::Error::success();
+}
+
+Measurement Execution::measurement() const {
+  Measurement mean = sums;
+  for (double &busy : mean.busyNs)
+    busy /= std::max<size_t>(1, sums.wallNs.size());
+  return mean;
+}
+
+llvm::Expected<Array> Execution::result(size_t index) const {
+  Array array = arrayLike(program().results[index]);
+  if (runtime::Error error =
+          session->getResult(index, array.data.data(), array.data.size()))
+    return toLlvm(error);
+  return array;
+}
+
+llvm::Expected<Array> Execution::argument(size_t index) const {
+  Array array = arrayLike(program().arguments[index]);
+  if (runtime::Error error =
+          session->getArgument(index, array.data.data(), array.data.size()))
+    return toLlvm(error);
+  return array;
+}
+
+llvm::Expected<std::string> baechi::firstDifference(const Execution &a,
+                                                    const Execution &b) {
+  auto differs = [](llvm::Expected<Array> x,
+                    llvm::Expected<Array> y) -> llvm::Expected<bool> {
+    if (!x || !y)
+      return llvm::joinErrors(x.takeError(), y.takeError());
+    return x->data != y->data;
+  };
+  const runtime::Program &program = a.program();
+  for (size_t i = 0; i < program.results.size(); ++i) {
+    llvm::Expected<bool> different = differs(a.result(i), b.result(i));
+    if (!different)
+      return different.takeError();
+    if (*different)
+      return "result '" + program.results[i].name + "'";
+  }
+  for (size_t i = 0; i < program.arguments.size(); ++i) {
+    llvm::Expected<bool> different = differs(a.argument(i), b.argument(i));
+    if (!different)
+      return different.takeError();
+    if (*different)
+      return "argument '" + program.arguments[i].name + "'";
+  }
+  return "";
+}

@@ -1,0 +1,230 @@
+//===- QueryMachine.cpp - Measure this machine -*- C++ -*-===//
+//
+// Part of the Baechi project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Baechi/Driver/QueryMachine.h"
+#include "Baechi/Analysis/MachineSpec.h"
+#include "Baechi/Runtime/Machine.h"
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringRef.h"
+#include "llvm/Support/FormatVariadic.h"
+#include "llvm/Support/JSON.h"
+#include <cmath>
+#include <map>
+
+using namespace baechi;
+
+namespace {
+struct MeasuredLink {
+  placement::Link link;
+  double residual = 0;
+};
+
+llvm::Expected<MeasuredLink> measureLink(const placement::Machine &machine,
+                                         int32_t sender, int32_t receiver) {
+  runtime::LinkMeasureOptions options;
+  options.sender = sender;
+  options.receiver = receiver;
+  for (const placement::Device &device : machine.devices)
+    options.kinds.push_back(device.kind);
+  // Idle hosts behind the two change nothing.
+  while (int32_t(options.kinds.size()) > std::max(sender, receiver) + 1 &&
+         options.kinds.back() == "host")
+    options.kinds.pop_back();
+  runtime::Expected<runtime::LinkFit> fit = runtime::measureLink(options);
+  if (!fit)
+    return llvm::createStringError(fit.error().message());
+  MeasuredLink measured;
+  measured.link.latencyNs = std::max<int64_t>(0, std::llround(fit->latencyNs));
+  measured.link.bytesPerUs =
+      std::max<int64_t>(1, std::llround(fit->bytesPerNs * 1000));
+  measured.residual = fit->residual;
+  return measured;
+}
+
+void tell(const std::string &what, const MeasuredLink &measured,
+          Listener &listener) {
+  listener.tell(
+      llvm::formatv("{0}: {1} ns + bytes / {2:F2} GB/s, residual {3:F1} %",
+                    what, measured.link.latencyNs,
+                    measured.link.bytesPerUs / 1e3, 100 * measured.residual));
+}
+
+bool hasGpus(const placement::Machine &machine) {
+  return llvm::any_of(machine.devices, [](const placement::Device &device) {
+    return device.kind == "cuda";
+  });
+}
+
+/// The CUDA devices by their numbers, and the GPU that each lies on.
+llvm::Expected<std::vector<std::pair<size_t, runtime::GpuInfo>>>
+gpusOf(const placement::Machine &machine) {
+  std::vector<size_t> devices;
+  for (auto [i, device] : llvm::enumerate(machine.devices))
+    if (device.kind == "cuda")
+      devices.push_back(i);
+  std::vector<std::pair<size_t, runtime::GpuInfo>> found;
+  for (size_t device : devices) {
+    runtime::Expected<runtime::GpuInfo> gpu =
+        runtime::queryGpu(found.size(), devices.size());
+    if (!gpu)
+      return llvm::createStringError("device '" + machine.devices[device].name +
+                                     "': " + gpu.error().message());
+    found.emplace_back(device, std::move(*gpu));
+  }
+  return found;
+}
+
+/// Each pair of devices has a link of its own when each has a processor, or
+/// there are GPUs; otherwise one measurement stands for all.
+llvm::Expected<llvm::json::Array> measurePairs(placement::Machine &machine,
+                                               const runtime::HostInfo &host,
+                                               Listener &listener) {
+  llvm::json::Array residuals;
+  int32_t n = machine.devices.size();
+  if ((size_t(n) > host.processors.size() && !hasGpus(machine)) || n < 2) {
+    if (llvm::Error error = measureLinks(machine, listener))
+      return std::move(error);
+    return residuals;
+  }
+  for (int32_t from = 0; from < n; ++from)
+    for (int32_t to = 0; to < n; ++to) {
+      if (from == to)
+        continue;
+      llvm::Expected<MeasuredLink> measured = measureLink(machine, from, to);
+      if (!measured)
+        return measured.takeError();
+      const std::string &a = machine.devices[from].name;
+      const std::string &b = machine.devices[to].name;
+      tell(a + " -> " + b, *measured, listener);
+      machine.links[from * n + to] = measured->link;
+      residuals.push_back(llvm::json::Object{
+          {"from", a},
+          {"to", b},
+          {"residual_percent", std::round(1000 * measured->residual) / 10}});
+    }
+  if (llvm::Error error = measureRuntime(machine, listener))
+    return std::move(error);
+  return residuals;
+}
+
+/// What a person wants to know of where the numbers come from.
+std::string describe(const placement::Machine &machine,
+                     const runtime::HostInfo &host,
+                     llvm::json::Array residuals) {
+  std::map<size_t, std::string> gpus;
+  if (auto found = gpusOf(machine))
+    for (const auto &[device, gpu] : *found)
+      gpus[device] = gpu.target();
+  else
+    llvm::consumeError(found.takeError());
+  llvm::json::Array devices;
+  for (auto [i, device] : llvm::enumerate(machine.devices)) {
+    llvm::json::Object bound{{"device", device.name}};
+    if (device.kind != "cuda")
+      bound["processor"] = host.processors[i % host.processors.size()];
+    else if (gpus.count(i))
+      bound["gpu"] = gpus[i];
+    devices.push_back(std::move(bound));
+  }
+  llvm::json::Array caches;
+  for (const runtime::CacheInfo &cache : host.caches)
+    caches.push_back(llvm::json::Object{{"level", cache.level},
+                                        {"bytes", cache.bytes},
+                                        {"processors", cache.processors}});
+  llvm::json::Object meta{{"model", host.model},
+                          {"cores", host.cores},
+                          {"memory_bytes", host.memoryBytes},
+                          {"caches", std::move(caches)},
+                          {"bound_to", std::move(devices)}};
+  if (!residuals.empty())
+    meta["residuals"] = std::move(residuals);
+  return llvm::formatv("{0}", llvm::json::Value(std::move(meta))).str();
+}
+} // namespace
+
+void baechi::describeHost(placement::Machine &machine) {
+  machine.meta = describe(machine, runtime::queryHost(), {});
+}
+
+llvm::Error baechi::measureRuntime(placement::Machine &machine,
+                                   Listener &listener) {
+  runtime::Expected<runtime::StepOverheads> step = runtime::measureHostStep();
+  if (!step)
+    return llvm::createStringError(step.error().message());
+  machine.runtime = placement::RuntimeCosts{std::llround(step->stepNs),
+                                            std::llround(step->operatorNs),
+                                            std::llround(step->wakeNs)};
+  listener.tell(llvm::formatv(
+      "runtime: {0:F1} us a step, {1:F0} ns an operator, {2:F1} us to wake",
+      step->stepNs / 1e3, step->operatorNs, step->wakeNs / 1e3));
+  return llvm::Error::success();
+}
+
+llvm::Error baechi::measureLinks(placement::Machine &machine,
+                                 Listener &listener) {
+  llvm::Expected<MeasuredLink> measured = measureLink(machine, 0, 1);
+  if (!measured)
+    return measured.takeError();
+  tell("links", *measured, listener);
+  int32_t n = machine.devices.size();
+  for (int32_t from = 0; from < n; ++from)
+    for (int32_t to = 0; to < n; ++to)
+      if (from != to && machine.devices[from].kind == "host" &&
+          machine.devices[to].kind == "host")
+        machine.links[from * n + to] = measured->link;
+  return measureRuntime(machine, listener);
+}
+
+void baechi::takeGpuMemory(placement::Machine &machine) {
+  auto gpus = gpusOf(machine);
+  if (!gpus)
+    return llvm::consumeError(gpus.takeError());
+  std::map<int32_t, int64_t> sharers;
+  for (const auto &[device, gpu] : *gpus)
+    ++sharers[gpu.number];
+  for (const auto &[device, gpu] : *gpus)
+    machine.devices[device].memory = gpu.memoryBytes / sharers[gpu.number];
+}
+
+/// GPUs copy in both directions at once where they have the engines for it.
+static llvm::Error queryGpus(placement::Machine &machine, Listener &listener) {
+  auto gpus = gpusOf(machine);
+  if (!gpus)
+    return gpus.takeError();
+  bool both = true;
+  for (const auto &[device, gpu] : *gpus) {
+    listener.tell(machine.devices[device].name + ": " + gpu.target() + ", " +
+                  formatBytes(gpu.memoryBytes) + " of free memory, " +
+                  llvm::Twine(gpu.copyEngines) + " copy engines");
+    both &= gpu.copyEngines > 1;
+  }
+  if (hasGpus(machine))
+    machine.linkModel =
+        both ? placement::LinkModel::Duplex : placement::LinkModel::Sequential;
+  return llvm::Error::success();
+}
+
+llvm::Error baechi::queryMachine(placement::Machine &machine,
+                                 Listener &listener) {
+  for (const placement::Device &device : machine.devices)
+    if (device.kind != "host" && device.kind != "cuda")
+      return llvm::createStringError(
+          "device '" + device.name + "' is of kind '" + device.kind +
+          "'; --query-machine measures host and cuda devices");
+  if (llvm::Error error = queryGpus(machine, listener))
+    return error;
+  runtime::HostInfo host = runtime::queryHost();
+  listener.tell("host: " + llvm::Twine(host.cores) + " cores, " +
+                formatBytes(host.memoryBytes) + " of free memory");
+  llvm::Expected<llvm::json::Array> residuals =
+      measurePairs(machine, host, listener);
+  if (!residuals)
+    return residuals.takeError();
+  machine.meta = describe(machine, host, std::move(*residuals));
+  return llvm::Error::success();
+}

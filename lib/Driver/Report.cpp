@@ -1,0 +1,267 @@
+//===- Report.cpp - What a run tells -*- C++ -*-===//
+//
+// Part of the Baechi project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Baechi/Driver/Report.h"
+#include "Baechi/Analysis/MachineSpec.h"
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/Support/Format.h"
+#include <cmath>
+
+using namespace baechi;
+using llvm::format;
+namespace json = llvm::json;
+
+namespace {
+double percent(double part, double whole) {
+  return whole > 0 ? 100 * part / whole : 0;
+}
+
+/// JSON has no infinities and no NaN: null.
+json::Value number(double value) {
+  return std::isfinite(value) ? json::Value(value) : json::Value(nullptr);
+}
+
+std::string milliseconds(double ns) {
+  std::string text;
+  llvm::raw_string_ostream(text) << format("%.3f ms", ns / 1e6);
+  return text;
+}
+} // namespace
+
+static double plannedBusyNs(const runtime::DeviceInfo &device) {
+  double sum = 0;
+  for (const runtime::OperatorInfo &op : device.operators)
+    sum += op.timeNs;
+  return sum;
+}
+
+double RunReport::predictedNs() const {
+  return program.predicted.stepNs > 0 ? program.predicted.stepNs
+                                      : program.predicted.makespanNs;
+}
+
+/// How much longer than planned an operator took in the fastest step.
+static int64_t excessNs(const RunReport &report, size_t device, size_t op) {
+  return report.timeline.devices[device].operators[op].durationNs() -
+         report.program.devices[device].operators[op].timeNs;
+}
+
+std::vector<std::pair<size_t, size_t>>
+RunReport::furthestOperators(size_t most) const {
+  std::vector<std::pair<size_t, size_t>> all;
+  for (auto [device, record] : llvm::enumerate(timeline.devices))
+    for (size_t op = 0; op < record.operators.size(); ++op)
+      if (record.operators[op].happened())
+        all.emplace_back(device, op);
+  llvm::stable_sort(all, [&](const auto &x, const auto &y) {
+    return std::abs(excessNs(*this, x.first, x.second)) >
+           std::abs(excessNs(*this, y.first, y.second));
+  });
+  all.resize(std::min(most, all.size()));
+  return all;
+}
+
+static void printFurthest(llvm::raw_ostream &os, const RunReport &report) {
+  constexpr size_t kShown = 3;
+  auto furthest = report.furthestOperators(kShown);
+  for (auto [i, found] : llvm::enumerate(furthest)) {
+    auto [device, position] = found;
+    const runtime::OperatorInfo &op =
+        report.program.devices[device].operators[position];
+    os << (i == 0 ? "off plan   " : "           ")
+       << format("%.1f", (op.timeNs + excessNs(report, device, position)) / 1e3)
+       << " instead of " << format("%.1f us: ", op.timeNs / 1e3) << op.name
+       << " (" << op.kernel << ") on " << report.program.devices[device].name
+       << "\n";
+  }
+  if (!furthest.empty())
+    os << "\n";
+}
+
+void RunReport::print(llvm::raw_ostream &os) const {
+  const runtime::Prediction &predicted = program.predicted;
+  os << "model      " << model << ": " << operatorsBefore << " operations -> "
+     << operators << " operators of " << kernels << " distinct kernels -> "
+     << compiled.groups << " groups\n";
+  os << "machine    " << machine << ", code for " << target;
+  if (!cudaMath.empty())
+    os << ", products on GPUs in " << cudaMath;
+  os << "\n";
+  os << format("compiled   form %.2f s, ", formSeconds);
+  if (costs == "measured")
+    os << format("profile %.2f s (%zu rows measured), ", profileSeconds,
+                 rowsMeasured);
+  os << format("kernels %.2f s", kernelSeconds);
+  if (kernelsFromStore > 0)
+    os << format(" (%zu from the store)", kernelsFromStore);
+  os << format(", place %.3f s, partition and lower %.2f s\n",
+               compiled.placeSeconds,
+               compiled.compileSeconds - compiled.placeSeconds);
+  os << "placement  " << placer << " asked, '" << predicted.winner << "' won\n";
+  if (compiled.givenUp)
+    os << "           instead of '" << compiled.givenUp->winner
+       << "', whose step would take " << milliseconds(compiled.givenUp->stepNs)
+       << " with the copies between devices\n";
+  os << "\n";
+
+  double step = measured.medianNs();
+  os << "step       predicted " << milliseconds(predictedNs()) << ", measured "
+     << milliseconds(step) << " (median of " << measured.wallNs.size()
+     << format(", half within %.3f to %.3f), %+.1f %%\n",
+               measured.quantileNs(0.25) / 1e6, measured.quantileNs(0.75) / 1e6,
+               percent(step - predictedNs(), predictedNs()));
+  // Placers let transfers overlap computation; on the host a copy takes the
+  // time of the device that does it.
+  os << "           the placement's makespan "
+     << milliseconds(predicted.makespanNs) << ", lower bound "
+     << milliseconds(predicted.lowerBoundNs)
+     << format(", gap %.1f %%\n",
+               percent(predicted.makespanNs - predicted.lowerBoundNs,
+                       predicted.lowerBoundNs));
+  if (single)
+    // How far off the costs are now shows in the one device, where nothing else
+    // is predicted: the speed-ups compare what the plan itself is worth.
+    os << "           one device predicted " << milliseconds(singlePredictedNs)
+       << ", measured " << milliseconds(single->medianNs())
+       << format(", %+.1f %%\n", percent(single->medianNs() - singlePredictedNs,
+                                         singlePredictedNs))
+       << format("           speed-up predicted %.2f, measured %.2f\n",
+                 singlePredictedNs / std::max<double>(1, predictedNs()),
+                 step > 0 ? single->medianNs() / step : 0);
+  else
+    os << "           one device: "
+       << (singleRefused.empty() ? "not run, as asked" : singleRefused) << "\n";
+
+  os << "\ndevice     operators   busy %  planned   peak memory            "
+        "limit"
+        "       parameters   sent a step\n";
+  for (auto [i, device] : llvm::enumerate(program.devices))
+    os << format("%-10s %9zu %8.1f %8.1f   %11s %16s %16s %13s\n",
+                 device.name.c_str(), device.operators.size(),
+                 percent(measured.busyNs[i], measured.meanNs()),
+                 percent(plannedBusyNs(device), predictedNs()),
+                 formatBytes(device.arenaBytes).c_str(),
+                 formatBytes(device.memory).c_str(),
+                 formatBytes(residentBytes[i]).c_str(),
+                 formatBytes(measured.sentBytes[i]).c_str());
+  os << "\n";
+  printFurthest(os, *this);
+  if (!losses.empty())
+    os << lossName
+       << format("       %.6f at step 1, %.6f at step %zu\n", losses.front(),
+                 losses.back(), losses.size());
+  if (reference)
+    os << "reference  " << reference->steps << " losses "
+       << (reference->agrees() ? "agree" : "DISAGREE")
+       << format(": largest relative difference %.2e (limit %.0e)\n",
+                 reference->worst, ReferenceComparison::limit);
+  if (single)
+    os << "outputs    "
+       << (difference.empty()
+               ? "equal the single device's, bit for bit (the same kernels on "
+                 "one device: no check of their code)\n"
+               : "DIFFER from the single device's: first " + difference + "\n");
+}
+
+/// All operators and transfers of the fastest counted step beside the plan;
+/// null where one did not happen.
+static json::Object stepToJson(const RunReport &report) {
+  const runtime::Program &program = report.program;
+  auto measured = [](const runtime::Interval &time) {
+    return time.happened() ? json::Value(time.durationNs())
+                           : json::Value(nullptr);
+  };
+  json::Array operators, transfers;
+  for (auto [device, record] :
+       llvm::zip_equal(program.devices, report.timeline.devices))
+    for (auto [op, time] : llvm::zip_equal(device.operators, record.operators))
+      operators.push_back(json::Object{{"name", op.name},
+                                       {"device", device.name},
+                                       {"kernel", op.kernel},
+                                       {"planned_ns", op.timeNs},
+                                       {"measured_ns", measured(time)}});
+  for (auto [queue, copies] :
+       llvm::zip_equal(program.queues, report.timeline.queues))
+    for (auto [message, copy] : llvm::zip_equal(queue.messages, copies))
+      transfers.push_back(
+          json::Object{{"name", message.name},
+                       {"from", program.devices[queue.from].name},
+                       {"to", program.devices[queue.to].name},
+                       {"bytes", message.bytes},
+                       {"planned_ns", message.endNs - message.startNs},
+                       {"measured_ns", measured(copy)}});
+  return json::Object{{"operators", std::move(operators)},
+                      {"transfers", std::move(transfers)}};
+}
+
+json::Object RunReport::toJson() const {
+  json::Array devices;
+  double step = measured.medianNs();
+  for (auto [i, device] : llvm::enumerate(program.devices))
+    devices.push_back(json::Object{
+        {"name", device.name},
+        {"operators", static_cast<int64_t>(device.operators.size())},
+        {"busy_percent", percent(measured.busyNs[i], measured.meanNs())},
+        {"planned_busy_percent", percent(plannedBusyNs(device), predictedNs())},
+        {"peak_bytes", device.arenaBytes},
+        {"resident_bytes", residentBytes[i]},
+        {"limit_bytes", device.memory},
+        {"sent_bytes", measured.sentBytes[i]}});
+  json::Array furthest;
+  for (auto [device, op] : furthestOperators(/*most=*/20))
+    furthest.push_back(json::Object{
+        {"operator", program.devices[device].operators[op].name},
+        {"kernel", program.devices[device].operators[op].kernel},
+        {"device", program.devices[device].name},
+        {"planned_ns", program.devices[device].operators[op].timeNs},
+        {"measured_ns", timeline.devices[device].operators[op].durationNs()}});
+  json::Object report{
+      {"format", "baechi-run-report"},
+      {"version", 1},
+      {"model", model},
+      {"machine", machine},
+      {"target", target},
+      {"costs", costs},
+      {"operations_before", static_cast<int64_t>(operatorsBefore)},
+      {"operators", static_cast<int64_t>(operators)},
+      {"kernels", static_cast<int64_t>(kernels)},
+      {"groups", compiled.groups},
+      {"placer", placer},
+      {"winner", program.predicted.winner},
+      {"seconds",
+       json::Object{{"form", formSeconds},
+                    {"profile", profileSeconds},
+                    {"kernels", kernelSeconds},
+                    {"place", compiled.placeSeconds},
+                    {"partition_and_lower",
+                     compiled.compileSeconds - compiled.placeSeconds}}},
+      {"predicted_step_ns", predictedNs()},
+      {"placement_makespan_ns", program.predicted.makespanNs},
+      {"lower_bound_ns", program.predicted.lowerBoundNs},
+      {"measured_step_ns", step},
+      {"measured_quartiles_ns",
+       json::Array{measured.quantileNs(0.25), measured.quantileNs(0.75)}},
+      {"steps", static_cast<int64_t>(measured.wallNs.size())},
+      {"devices", std::move(devices)},
+      {"furthest_operators", std::move(furthest)},
+      {"fastest_step", stepToJson(*this)},
+      {"losses", json::Array(llvm::map_range(losses, number))}};
+  if (!cudaMath.empty())
+    report["cuda_math"] = cudaMath;
+  if (single) {
+    report["single_device_ns"] = single->medianNs();
+    report["single_device_predicted_ns"] = singlePredictedNs;
+    report["speed_up"] = step > 0 ? single->medianNs() / step : 0;
+    report["outputs_agree"] = difference.empty();
+  }
+  if (reference)
+    report["reference"] =
+        json::Object{{"largest_relative_difference", number(reference->worst)},
+                     {"agrees", reference->agrees()}};
+  return report;
+}

@@ -1,0 +1,124 @@
+//===- StepCosts.cpp - What kernels take within a step -*- C++ -*-===//
+//
+// Part of the Baechi project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Baechi/Driver/StepCosts.h"
+#include "Baechi/Analysis/Roofline.h"
+#include "Baechi/Conversion/HostKernels.h"
+#include "Baechi/Dialect/Baechi.h"
+#include "Baechi/Driver/CudaCosts.h"
+#include "llvm/ADT/StringMap.h"
+
+using namespace mlir;
+using namespace baechi;
+
+namespace {
+/// The first step finds cold caches and untouched pages.
+constexpr size_t kWarmUps = 1;
+constexpr size_t kFewestSteps = 3, kMostSteps = 15;
+constexpr double kSeconds = 1.5;
+
+std::string implementationOf(func::FuncOp kernel, StringRef kind) {
+  if (kind == "cuda")
+    return cudaImplementationOf(kernel);
+  if (auto chosen =
+          kernel->getAttrOfType<StringAttr>(BaechiDialect::kImplementation))
+    return chosen.str();
+  return hostImplementations(kernel).front().str();
+}
+
+ProfileRow *findRow(Profile &profile, StringRef hash, StringRef kind,
+                    StringRef implementation) {
+  return const_cast<ProfileRow *>(profile.find(hash, kind, implementation));
+}
+
+/// The samples of each operator of one device, over steps.
+using Samples = std::vector<std::vector<int64_t>>;
+
+llvm::Expected<Samples>
+runSteps(Execution &single,
+         llvm::function_ref<void(size_t done, size_t total)> progress) {
+  Samples samples(single.program().devices.front().operators.size());
+  double spentNs = 0;
+  for (size_t step = 0; step < kWarmUps + kMostSteps; ++step) {
+    if (step >= kWarmUps + kFewestSteps && spentNs > kSeconds * 1e9)
+      break;
+    progress(step, kWarmUps + kMostSteps);
+    if (llvm::Error error = single.step(/*counted=*/false))
+      return std::move(error);
+    spentNs += single.timeline().wallNs;
+    if (step < kWarmUps)
+      continue;
+    const runtime::DeviceRecord &record = single.timeline().devices.front();
+    for (auto [sample, interval] : llvm::zip_equal(samples, record.operators))
+      sample.push_back(interval.durationNs());
+  }
+  return samples;
+}
+} // namespace
+
+bool baechi::lacksStepCosts(ModuleOp module, StringRef kind,
+                            const Profile &profile) {
+  for (auto kernel : module.getOps<func::FuncOp>()) {
+    if (!kernel->hasAttr(BaechiDialect::kKernel))
+      continue;
+    const ProfileRow *row =
+        profile.find(kernelHash(kernel), kind, implementationOf(kernel, kind));
+    if (!row || row->stepNs < 0)
+      return true;
+  }
+  return false;
+}
+
+llvm::Error baechi::measureStepCosts(
+    Execution &single, ModuleOp module, Profile &profile,
+    llvm::function_ref<void(size_t done, size_t total)> progress) {
+  llvm::Expected<Samples> samples = runSteps(single, progress);
+  if (!samples)
+    return samples.takeError();
+  struct Sum {
+    double ns = 0;
+    int64_t operators = 0;
+  };
+  llvm::StringMap<Sum> sums;
+  std::string kind = single.program().devices.front().kind;
+  const auto &operators = single.program().devices.front().operators;
+  for (auto [op, sample] : llvm::zip_equal(operators, *samples)) {
+    auto middle = sample.begin() + sample.size() / 2;
+    std::nth_element(sample.begin(), middle, sample.end());
+    Sum &sum = sums[op.kernel];
+    sum.ns += *middle;
+    ++sum.operators;
+  }
+  for (auto kernel : module.getOps<func::FuncOp>()) {
+    auto sum = sums.find(kernel.getSymName());
+    if (sum == sums.end() || !kernel->hasAttr(BaechiDialect::kKernel))
+      continue;
+    std::string hash = kernelHash(kernel);
+    std::string implementation = implementationOf(kernel, kind);
+    ProfileRow *row = findRow(profile, hash, kind, implementation);
+    int64_t ns = std::llround(sum->second.ns / sum->second.operators);
+    if (!row) {
+      row = &profile.rows.emplace_back();
+      row->kernel = kernel.getSymName().str();
+      row->hash = hash;
+      row->implementation = implementation;
+      row->kind = kind;
+      row->medianNs = ns;
+      row->samples = samples->front().size();
+      if (auto scratch =
+              kernel->getAttrOfType<IntegerAttr>(BaechiDialect::kKernelScratch))
+        row->scratchBytes = scratch.getInt();
+      Work work = workOfKernel(kernel);
+      row->flops = std::llround(work.flops);
+      row->bytes = std::llround(work.bytes);
+    }
+    if (row->stepNs < 0)
+      row->stepNs = ns;
+  }
+  return llvm::Error::success();
+}

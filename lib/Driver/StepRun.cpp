@@ -1,0 +1,199 @@
+//===- StepRun.cpp - Steps are run and compared -------------------------===//
+//
+// Part of the Baechi project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Baechi/Driver/StepRun.h"
+#include "Baechi/Analysis/Program.h"
+#include "Baechi/Driver/Errors.h"
+#include "Baechi/Driver/Inputs.h"
+#include "Baechi/Driver/Ranks.h"
+#include <cmath>
+#include <cstring>
+#include <limits>
+
+using namespace mlir;
+using namespace baechi;
+
+llvm::Expected<size_t> baechi::setFirstValues(ModuleOp module,
+                                              const std::string &inputs,
+                                              Execution &execution) {
+  FailureOr<func::FuncOp> step = findFuncStep(module);
+  if (failed(step))
+    return diagnosed();
+  llvm::Expected<FirstValues> values = FirstValues::read(*step, inputs);
+  if (!values)
+    return values.takeError();
+  for (size_t i = 0; i < execution.program().arguments.size(); ++i) {
+    llvm::Expected<Array> value = values->take(i);
+    if (!value)
+      return value.takeError();
+    if (llvm::Error error = execution.setArgument(i, *value))
+      return std::move(error);
+  }
+  return values->invented();
+}
+
+llvm::Error StepRun::run() {
+  if (options.injectFault)
+    faults = std::make_shared<runtime::NthCallFails>(*options.injectFault);
+  llvm::Error failure = runSteps();
+  if (failure && faults && faults->happened()) {
+    listener.note(llvm::toString(std::move(failure)) +
+                  "; once more from the start");
+    found.losses.clear();
+    failure = runSteps();
+  }
+  if (!failure && faults && !faults->happened())
+    listener.note("the run made only " + llvm::Twine(faults->calls()) +
+                  " calls of the runtime: nothing was injected");
+  return failure;
+}
+
+llvm::Error StepRun::startPlaced() {
+  // Refuses a program that this machine's memory cannot hold; so first.
+  if (placedProgram && !placedProgram->usable())
+    placedProgram.reset();
+  if (placedProgram)
+    return llvm::Error::success();
+  auto created = Execution::create(
+      compilation.compiler().jit(), compilation.program(),
+      compilation.options().watchdog,
+      faults ? faults : killerOf(options.killRank, ranks.get()), ranks);
+  if (!created)
+    return created.takeError();
+  placedProgram = std::move(*created);
+  return llvm::Error::success();
+}
+
+llvm::Error StepRun::copyArguments() {
+  for (size_t i = 0; i < placedProgram->program().arguments.size(); ++i) {
+    llvm::Expected<Array> value = placedProgram->argument(i);
+    if (!value)
+      return value.takeError();
+    if (llvm::Error error = singleProgram->setArgument(i, *value))
+      return error;
+  }
+  return llvm::Error::success();
+}
+
+llvm::Error StepRun::runSteps() {
+  if (llvm::Error error = startPlaced())
+    return error;
+  std::optional<size_t> loss = findLoss();
+  if (!options.expected.empty() && !loss)
+    return llvm::createStringError(
+        options.reference + ": nothing to compare its losses with: the step "
+                            "has no scalar f32 result");
+  llvm::Expected<size_t> invented =
+      setFirstValues(compilation.module(), options.inputs, *placedProgram);
+  if (!invented)
+    return invented.takeError();
+  if (*invented)
+    listener.note(llvm::Twine(*invented) +
+                  (*invented == 1 ? " argument has" : " arguments have") +
+                  " neither an input nor a baechi.init: small numbers, "
+                  "zeros for integers");
+  if (options.check) {
+    llvm::Expected<bool> started = startSingle();
+    if (!started)
+      return started.takeError();
+    if (*started)
+      if (llvm::Error error = copyArguments())
+        return error;
+  }
+
+  Phase phase(listener, "running steps");
+  // Both programs take turns, so that what else the machine does meets both.
+  for (int64_t i = 0; i < options.steps; ++i) {
+    bool counted = i > 0 || options.steps == 1;
+    if (llvm::Error error = placedProgram->step(counted))
+      return error;
+    if (singleProgram)
+      if (llvm::Error error = singleProgram->step(counted))
+        return error;
+    if (loss) {
+      llvm::Expected<Array> value = placedProgram->result(*loss);
+      if (!value)
+        return value.takeError();
+      float number;
+      std::memcpy(&number, value->data.data(), sizeof(number));
+      found.losses.push_back(number);
+    }
+    phase(i + 1, options.steps);
+  }
+  if (singleProgram) {
+    llvm::Expected<std::string> difference =
+        firstDifference(*placedProgram, *singleProgram);
+    if (!difference)
+      return difference.takeError();
+    found.difference = std::move(*difference);
+  }
+  if (!options.expected.empty())
+    compareLosses();
+  return llvm::Error::success();
+}
+
+llvm::Expected<bool> StepRun::startSingle() {
+  if (singleProgram)
+    return true;
+  const placement::Machine &machine = compilation.machine();
+  if (machine.devices.size() == 1) {
+    found.singleRefused = "this is one device";
+    return false;
+  }
+  auto created = compilation.createSingle(machine.devices.front().kind);
+  if (!created)
+    return created.takeError();
+  singleProgram = std::move(*created);
+  if (!singleProgram)
+    found.singleRefused = "not run, this machine's memory cannot hold it";
+  return singleProgram != nullptr;
+}
+
+std::optional<size_t> StepRun::findLoss() {
+  for (auto [index, result] : llvm::enumerate(placedProgram->program().results))
+    if (result.shape.empty() && result.type == runtime::ElementType::F32) {
+      found.lossName = result.name;
+      return index;
+    }
+  return std::nullopt;
+}
+
+void StepRun::compareLosses() {
+  ReferenceComparison comparison;
+  comparison.steps = std::min(options.expected.size(), found.losses.size());
+  for (size_t i = 0; i < comparison.steps; ++i) {
+    double difference = std::abs(found.losses[i] - options.expected[i]) /
+                        std::max(std::abs(options.expected[i]), 1e-30);
+    // Not a number agrees with nothing.
+    comparison.worst = std::isnan(difference)
+                           ? std::numeric_limits<double>::infinity()
+                           : std::max(comparison.worst, difference);
+  }
+  found.reference = comparison;
+}
+
+static std::vector<int64_t> residentBytesOf(const runtime::Program &program) {
+  std::vector<int64_t> bytes(program.devices.size());
+  for (const runtime::ArgumentInfo &argument : program.arguments)
+    bytes[argument.device] += llvm::alignTo(argument.bytes, kAlignment);
+  return bytes;
+}
+
+RunReport StepRun::report() const {
+  RunReport report = found;
+  compilation.describe(report);
+  report.program = placedProgram->program();
+  report.residentBytes = residentBytesOf(report.program);
+  report.measured = placedProgram->measurement();
+  report.timeline = placedProgram->fastest();
+  if (singleProgram) {
+    report.single = singleProgram->measurement();
+    report.singlePredictedNs = report.compiled.singleDeviceNs;
+  }
+  return report;
+}

@@ -1,0 +1,112 @@
+//===- CompilationTest.cpp - Models are read and refused ------------------===//
+//
+// Part of the Baechi project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Baechi/Driver/Errors.h"
+#include "Helpers.h"
+#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/Path.h"
+#include "gmock/gmock.h"
+
+using namespace baechi;
+using namespace baechi::test;
+using testing::HasSubstr;
+
+namespace {
+std::string writeModel(llvm::StringRef text) {
+  llvm::SmallString<128> path;
+  int file;
+  EXPECT_FALSE(
+      llvm::sys::fs::createTemporaryFile("driver", "mlir", file, path));
+  llvm::raw_fd_ostream(file, /*shouldClose=*/true) << text;
+  return path.str().str();
+}
+
+/// What is wrong with a model, by its error or, empty, by diagnostics.
+llvm::Error readError(const std::string &path, Recorder &recorder) {
+  DriverOptions options = optionsOf("", "host:1");
+  options.model = path;
+  placement::Machine machine = llvm::cantFail(readMachine("host:1"));
+  auto read = Compilation::read(options, std::move(machine), recorder);
+  return read ? llvm::Error::success() : read.takeError();
+}
+
+TEST(Compilation, SaysWhatIsWrongWithAModelByDiagnosticsToItsListener) {
+  Recorder recorder;
+  std::string path = writeModel("func.func @step(%x: tensor<2xf32>) {\n"
+                                "  return %y : tensor<2xf32>\n}\n");
+  llvm::Error error = readError(path, recorder);
+  EXPECT_TRUE(error.isA<DiagnosedError>());
+  llvm::consumeError(std::move(error));
+  EXPECT_THAT(recorder.errors, HasSubstr(path + ":2:10: error: "));
+  EXPECT_THAT(recorder.errors, HasSubstr("use of undeclared SSA value"));
+  llvm::sys::fs::remove(path);
+}
+
+TEST(Compilation, NamesAFileThatIsNotThere) {
+  Recorder recorder;
+  EXPECT_THAT(messageOf(readError("/no/such/model.mlir", recorder)),
+              HasSubstr("/no/such/model.mlir: cannot read"));
+  EXPECT_EQ(recorder.errors, "");
+}
+
+TEST(Compilation, ExecutesOnHostsAndGpusAlone) {
+  Recorder recorder;
+  placement::Machine machine;
+  machine.devices = {{"npu0", "npu", 1 << 20}};
+  machine.links.resize(1);
+  auto read = Compilation::read(optionsOf("mlp_tiny.mlir", "host:1"), machine,
+                                recorder);
+  ASSERT_FALSE(bool(read));
+  EXPECT_THAT(llvm::toString(read.takeError()),
+              HasSubstr("device 'npu0' is of kind 'npu'"));
+}
+
+TEST(Compilation, PlacesOnEveryDeviceAndKeepsWhatWasAsked) {
+  Recorder recorder;
+  auto compilation =
+      compileModel(optionsOf("mlp_tiny.mlir", "host:2"), recorder);
+  ASSERT_TRUE(compilation);
+  RunReport report;
+  compilation->describe(report);
+  EXPECT_EQ(report.placer, "mtopo");
+  EXPECT_EQ(report.costs, "roofline");
+  EXPECT_EQ(report.rowsMeasured, 0u);
+  EXPECT_GT(report.kernels, 0u);
+  EXPECT_GE(report.operators, report.kernels);
+  auto program = runtime::Program::parse(compilation->program().manifest);
+  ASSERT_TRUE(program);
+  ASSERT_EQ(program->devices.size(), 2u);
+  for (const runtime::DeviceInfo &device : program->devices)
+    EXPECT_FALSE(device.operators.empty()) << device.name;
+}
+
+TEST(Compilation, MeasuredKernelsAreKeptInAProfile) {
+  llvm::SmallString<128> path;
+  ASSERT_FALSE(llvm::sys::fs::createTemporaryFile("driver", "json", path));
+  llvm::sys::fs::remove(path);
+  DriverOptions options = optionsOf("mlp_tiny.mlir", "host:1");
+  options.costs = "measured";
+  options.profile = path.str().str();
+  Recorder first, second;
+  auto cold = compileModel(options, first);
+  ASSERT_TRUE(cold);
+  RunReport report;
+  cold->describe(report);
+  EXPECT_GT(report.rowsMeasured, 0u);
+  EXPECT_EQ(first.phases,
+            (std::vector<std::string>{"measuring kernels", "measuring steps"}));
+  auto warm = compileModel(options, second);
+  ASSERT_TRUE(warm);
+  warm->describe(report);
+  EXPECT_EQ(report.rowsMeasured, 0u);
+  // Times within a step are there, too.
+  EXPECT_EQ(second.phases, (std::vector<std::string>{"measuring kernels"}));
+  EXPECT_EQ(first.warnings + second.warnings, "");
+  llvm::sys::fs::remove(path);
+}
+} // namespace

@@ -1,0 +1,119 @@
+//===- CostsTest.cpp - What kernels take, in steps and on GPUs ------------===//
+//
+// Part of the Baechi project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "../Runtime/FakeCuda/FakeCuda.h"
+#include "Baechi/Driver/CudaCosts.h"
+#include "Baechi/Driver/StepCosts.h"
+#include "Helpers.h"
+#include "gmock/gmock.h"
+#include <cstdlib>
+
+using namespace baechi;
+using namespace baechi::test;
+using testing::HasSubstr;
+
+namespace {
+void ignore(size_t, size_t) {}
+
+TEST(StepCosts, EveryKernelThatRunsGetsItsTime) {
+  Recorder recorder;
+  auto compilation =
+      compileModel(optionsOf("mlp_tiny.mlir", "host:2"), recorder);
+  ASSERT_TRUE(compilation);
+  Profile profile;
+  EXPECT_TRUE(lacksStepCosts(compilation->module(), "host", profile));
+  auto single = llvm::cantFail(compilation->createSingle("host"));
+  ASSERT_TRUE(single);
+  ASSERT_EQ(messageOf(setAll(*compilation, *single)), "");
+  ASSERT_EQ(messageOf(measureStepCosts(*single, compilation->module(), profile,
+                                       ignore)),
+            "");
+  EXPECT_FALSE(lacksStepCosts(compilation->module(), "host", profile));
+  EXPECT_EQ(profile.rows.size(), compilation->compiler().kernels());
+  for (const ProfileRow &row : profile.rows) {
+    EXPECT_GE(row.stepNs, 0) << row.kernel;
+    EXPECT_EQ(row.kind, "host");
+    EXPECT_GE(row.bytes, 0) << row.kernel;
+  }
+}
+
+TEST(StepCosts, WhatAProfileKnowsStays) {
+  Recorder recorder;
+  auto compilation =
+      compileModel(optionsOf("mlp_tiny.mlir", "host:1"), recorder);
+  ASSERT_TRUE(compilation);
+  auto single = llvm::cantFail(compilation->createSingle("host"));
+  ASSERT_EQ(messageOf(setAll(*compilation, *single)), "");
+  Profile profile;
+  ASSERT_EQ(messageOf(measureStepCosts(*single, compilation->module(), profile,
+                                       ignore)),
+            "");
+  constexpr int64_t known = 123456789;
+  profile.rows.front().stepNs = known;
+  profile.rows.back().stepNs = -1;
+  ASSERT_EQ(messageOf(measureStepCosts(*single, compilation->module(), profile,
+                                       ignore)),
+            "");
+  EXPECT_EQ(profile.rows.front().stepNs, known);
+  EXPECT_GE(profile.rows.back().stepNs, 0);
+}
+
+class CudaCosts : public testing::Test {
+protected:
+  void SetUp() override {
+    setenv("BAECHI_CUDA_LIBRARY", BAECHI_FAKE_CUDA, 1);
+    setenv("BAECHI_CUBLASLT_LIBRARY", BAECHI_FAKE_CUDA, 1);
+    fakecuda::FakeOptions options;
+    options.memoryBytes = size_t(1) << 30;
+    fakeCudaReset(&options);
+    DriverOptions asked = optionsOf("mlp_tiny.mlir", "cuda:1@512MiB");
+    compilation = readModel(asked, recorder);
+    ASSERT_TRUE(compilation);
+  }
+  void TearDown() override {
+    unsetenv("BAECHI_CUDA_LIBRARY");
+    unsetenv("BAECHI_CUBLASLT_LIBRARY");
+  }
+
+  Recorder recorder;
+  std::unique_ptr<Compilation> compilation;
+};
+
+TEST_F(CudaCosts, RowsOfAnotherGpuGoWithAWarning) {
+  Profile profile;
+  profile.cudaTarget = "another GPU";
+  profile.rows.push_back({"k", "hash", "cublaslt", "cuda"});
+  profile.rows.push_back({"k", "hash", "generated", "host"});
+  ASSERT_EQ(messageOf(takeGpu(compilation->module(), profile)), "");
+  ASSERT_EQ(profile.rows.size(), 1u);
+  EXPECT_EQ(profile.rows.front().kind, "host");
+  EXPECT_NE(profile.cudaTarget, "another GPU");
+  EXPECT_THAT(recorder.errors, HasSubstr("measured on 'another GPU'"));
+  // The same GPU once more: nothing goes.
+  profile.rows.push_back({"k", "hash", "cublaslt", "cuda"});
+  ASSERT_EQ(messageOf(takeGpu(compilation->module(), profile)), "");
+  EXPECT_EQ(profile.rows.size(), 2u);
+}
+
+TEST_F(CudaCosts, EveryProductIsSearchedOnce) {
+  Profile profile;
+  ASSERT_EQ(messageOf(takeGpu(compilation->module(), profile)), "");
+  llvm::Expected<size_t> first =
+      measureCudaProducts(compilation->module(), profile, ignore);
+  ASSERT_TRUE(bool(first)) << llvm::toString(first.takeError());
+  EXPECT_GT(*first, 0u);
+  EXPECT_EQ(profile.rows.size(), *first);
+  for (const ProfileRow &row : profile.rows) {
+    EXPECT_EQ(row.implementation, "cublaslt");
+    EXPECT_FALSE(row.algorithm.empty()) << row.kernel;
+  }
+  EXPECT_EQ(llvm::cantFail(
+                measureCudaProducts(compilation->module(), profile, ignore)),
+            0u);
+}
+} // namespace

@@ -1,0 +1,63 @@
+//===- OptionsTest.cpp - Options that make no sense are refused -----------===//
+//
+// Part of the Baechi project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Baechi/Driver/Options.h"
+#include "Helpers.h"
+#include "gmock/gmock.h"
+#include <limits>
+
+using namespace baechi;
+using namespace baechi::test;
+using testing::HasSubstr;
+
+namespace {
+template <typename Options>
+std::string wrong(void (*change)(Options &options)) {
+  Options options;
+  change(options);
+  return messageOf(checkOptions(options));
+}
+
+TEST(DriverOptions, DefaultsPass) {
+  EXPECT_EQ(messageOf(checkOptions(DriverOptions())), "");
+  EXPECT_EQ(messageOf(checkOptions(StepOptions())), "");
+  EXPECT_EQ(messageOf(checkOptions(OutputOptions())), "");
+}
+
+TEST(DriverOptions, WhatIsWrongIsNamed) {
+  EXPECT_THAT(wrong<DriverOptions>([](auto &o) { o.place.placer = "mctt"; }),
+              HasSubstr("unknown placer 'mctt'"));
+  EXPECT_THAT(wrong<DriverOptions>([](auto &o) { o.costs = "guessed"; }),
+              HasSubstr("unknown costs 'guessed'"));
+  EXPECT_THAT(wrong<DriverOptions>([](auto &o) { o.cudaMath = "fp8"; }),
+              HasSubstr("--cuda-math: "));
+  EXPECT_THAT(wrong<DriverOptions>([](auto &o) { o.threads = 0; }),
+              HasSubstr("--compile-threads needs"));
+  EXPECT_THAT(wrong<DriverOptions>([](auto &o) {
+                o.costs = "roofline";
+                o.profile = "profile.json";
+              }),
+              HasSubstr("--profile would not be used"));
+  EXPECT_THAT(wrong<DriverOptions>([](auto &o) {
+                o.watchdog = std::numeric_limits<double>::infinity();
+              }),
+              HasSubstr("--watchdog needs a finite number"));
+  EXPECT_THAT(
+      wrong<DriverOptions>([](auto &o) { o.place.placement = "/no/file"; }),
+      HasSubstr("/no/file: cannot be read: "));
+  EXPECT_THAT(wrong<StepOptions>([](auto &o) { o.steps = 0; }),
+              HasSubstr("--steps needs a positive number, not 0"));
+  EXPECT_THAT(wrong<StepOptions>([](auto &o) {
+                o.calibrates = true;
+                o.check = false;
+              }),
+              HasSubstr("leave --check on"));
+  EXPECT_THAT(wrong<OutputOptions>([](auto &o) { o.html = "/no/page.html"; }),
+              HasSubstr("/no/page.html: cannot be written: "));
+}
+} // namespace
