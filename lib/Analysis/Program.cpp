@@ -269,6 +269,12 @@ private:
            effects.getTargetMem1() == none;
   }
 
+  /// A host call that prints, or does whatever else is seen.
+  static bool saysOrdered(Operation *op) {
+    auto call = op->getAttrOfType<DictionaryAttr>(BaechiDialect::kHostCall);
+    return call && call.getAs<StringAttr>("effects") == "ordered";
+  }
+
   bool callHasEffect(CallOpInterface call) {
     if (saysNoMemory(call))
       return false;
@@ -276,6 +282,8 @@ private:
     if (!symbol)
       return true;
     auto callee = dyn_cast_or_null<FunctionOpInterface>(call.resolveCallable());
+    if (callee && saysOrdered(callee))
+      return true;
     if (callee &&
         (callee->hasAttr(BaechiDialect::kKernel) || saysNoMemory(callee)))
       return false;
@@ -366,4 +374,8 @@ func::FuncOp baechi::kernelOf(Operation *op, SymbolTableCollection &symbols) {
       return kernel;
   }
   return {};
+}
+
+bool baechi::isHostCall(func::FuncOp kernel) {
+  return kernel && kernel->hasAttr(BaechiDialect::kHostCall);
 }

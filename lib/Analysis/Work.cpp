@@ -345,6 +345,12 @@ double bytesChanged(OpOperand &change) {
 
 Work baechi::workOfKernel(func::FuncOp kernel) {
   Work work;
+  if (kernel.isDeclaration()) { // all that is known of a host call
+    for (Type type : llvm::concat<const Type>(kernel.getArgumentTypes(),
+                                              kernel.getResultTypes()))
+      work.bytes += bytesOf(type);
+    return work;
+  }
   for (Operation &op : kernel.getBody().getOps())
     work.flops += flopsOf(op);
   llvm::SmallDenseSet<unsigned> changed;

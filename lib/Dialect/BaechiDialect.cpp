@@ -86,6 +86,20 @@ LogicalResult expectInit(NamedAttribute attr, EmitError emitError) {
                      << "' of 'baechi.init'; known: constant, randint, uniform";
 }
 
+/// {effects = "pure" | "ordered", ns}: docs/host-calls.md.
+LogicalResult expectHostCall(NamedAttribute attr, EmitError emitError) {
+  auto call = dyn_cast<DictionaryAttr>(attr.getValue());
+  auto effects = call ? call.getAs<StringAttr>("effects") : StringAttr();
+  if (!effects || (effects != "pure" && effects != "ordered"))
+    return emitError() << "'baechi.host_call' needs 'effects', \"pure\" or "
+                          "\"ordered\"";
+  auto ns = call.getAs<IntegerAttr>("ns");
+  if (!ns || !ns.getType().isInteger(64) || ns.getInt() < 0 || call.size() != 2)
+    return emitError() << "'baechi.host_call' needs 'ns', a non-negative i64, "
+                          "and nothing else";
+  return success();
+}
+
 /// What a `baechi.*` attribute must look like, wherever it stands.
 LogicalResult verifyForm(NamedAttribute attr, EmitError emitError) {
   StringRef name = attr.getName().getValue();
@@ -109,6 +123,8 @@ LogicalResult verifyForm(NamedAttribute attr, EmitError emitError) {
     return expect<ArenaAttr>(attr, "a #baechi.arena", emitError);
   if (name == D::kKernel || name == D::kView)
     return expect<UnitAttr>(attr, "a unit attribute", emitError);
+  if (name == D::kHostCall)
+    return expectHostCall(attr, emitError);
   if (name == D::kSends)
     return expectTransfers(attr, emitError);
   if (name == D::kInit)
@@ -137,6 +153,9 @@ LogicalResult BaechiDialect::verifyOperationAttribute(Operation *op,
        name == kKernelScratch || name == kCudaProduct) &&
       !isa<FunctionOpInterface>(op))
     return emitError() << "'" << name << "' stands on functions only";
+  if (auto function = dyn_cast<FunctionOpInterface>(op);
+      name == kHostCall && (!function || !function.isExternal()))
+    return emitError() << "'" << name << "' stands on declared functions only";
   if (name == kView && op->getName().getStringRef() != "tensor.extract_slice")
     return emitError() << "'" << name << "' stands on 'tensor.extract_slice' "
                        << "only";

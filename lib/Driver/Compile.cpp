@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Baechi/Analysis/MachineSpec.h"
+#include "Baechi/Analysis/Program.h"
 #include "Baechi/Driver/Compilation.h"
 #include "Baechi/Driver/Errors.h"
 #include "Baechi/Driver/QueryMachine.h"
@@ -69,6 +70,15 @@ llvm::Error Compilation::readModel() {
   for (auto function : model->getOps<func::FuncOp>())
     if (isa<UnknownLoc>(function.getLoc()))
       function->setLoc(file);
+  for (auto function : model->getOps<func::FuncOp>())
+    if (isHostCall(function) && !asked.hostCalls) {
+      emitError(function.getLoc())
+          << "@" << function.getName()
+          << " is a host call, which a host program computes: emit a library "
+             "(--emit=so) and give it the function, or run the step by "
+             "baechi.jit";
+      return diagnosed();
+    }
 
   HostJitOptions jit;
   jit.threads = asked.threads;

@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Baechi/Driver/StepCosts.h"
+#include "Baechi/Analysis/Program.h"
 #include "Baechi/Analysis/Roofline.h"
 #include "Baechi/Conversion/HostKernels.h"
 #include "Baechi/Dialect/Baechi.h"
@@ -63,6 +64,9 @@ runSteps(Execution &single,
 
 bool baechi::lacksStepCosts(ModuleOp module, StringRef kind,
                             const Profile &profile) {
+  // Steps with calls of a host program do not run here.
+  if (llvm::any_of(module.getOps<func::FuncOp>(), isHostCall))
+    return false;
   for (auto kernel : module.getOps<func::FuncOp>()) {
     if (!kernel->hasAttr(BaechiDialect::kKernel))
       continue;

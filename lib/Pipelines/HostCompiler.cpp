@@ -194,7 +194,7 @@ LogicalResult HostCompiler::compileKernels() {
   OpBuilder builder = OpBuilder::atBlockEnd(code->getBody());
   HostCode compiled;
   for (auto function : module().getOps<func::FuncOp>()) {
-    if (!function->hasAttr(BaechiDialect::kKernel))
+    if (!function->hasAttr(BaechiDialect::kKernel) || isHostCall(function))
       continue;
     std::string key = keyOf(function);
     llvm::Expected<bool> stored = hostJit->addStored(key);
@@ -230,7 +230,7 @@ LogicalResult HostCompiler::compileCudaKernels() {
   OwningOpRef<ModuleOp> code = ModuleOp::create(module().getLoc());
   OpBuilder builder = OpBuilder::atBlockEnd(code->getBody());
   for (auto function : module().getOps<func::FuncOp>())
-    if (function->hasAttr(BaechiDialect::kKernel))
+    if (function->hasAttr(BaechiDialect::kKernel) && !isHostCall(function))
       builder.clone(*function);
   if (failed(annotateCudaScratch(*code)) ||
       failed(cudaLowering ? cudaLowering(*code)

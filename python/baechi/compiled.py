@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from baechi import svg
+from baechi.library import refuse_within_host_calls
 from baechi.program import Program
 
 if TYPE_CHECKING:
@@ -49,6 +50,7 @@ class Compiled(Generic[P]):
     @contextlib.contextmanager
     def _whole_call(self, is_compiled: Callable[[], bool]) -> Iterator[None]:
         """Holds this object's turn, and that of compiling unless `is_compiled`."""
+        refuse_within_host_calls("a compiled step is called")
         with self._turn:
             if is_compiled():
                 yield

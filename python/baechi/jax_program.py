@@ -6,12 +6,15 @@
 from __future__ import annotations
 
 import threading
+import warnings
+from collections.abc import Sequence
 from typing import Any
 
 import jax
 import numpy as np
 
 from baechi import random_keys, resident_jax
+from baechi.importer.host_calls import HostCall
 from baechi.importer.signature import Signature
 from baechi.library import StepLibrary
 from baechi.options import CompileOptions
@@ -25,6 +28,7 @@ class JaxProgram(Program):
     returned: the random generators of the flat results; None for what is no key.
     turn: is held while the program is used.
     library, text, options: as for Program.
+    host_calls: what JAX computes in every step.
     """
 
     def __init__(
@@ -35,9 +39,13 @@ class JaxProgram(Program):
         text: str | None,
         options: CompileOptions | None,
         library: StepLibrary | None = None,
+        host_calls: Sequence[HostCall] = (),
     ):
         super().__init__(text, options, library)
         self.signature, self._returned = signature, returned
+        if host_calls:
+            _tell(host_calls)
+            self.library.set_host_calls(host_calls)
         self._residents = Residents(self.library, turn)
         self.calls = 0
 
@@ -73,3 +81,14 @@ class JaxProgram(Program):
     def _as_argument(self, index: int, leaf: Any) -> np.ndarray:
         expected = self.signature.arguments[index].init
         return np.ascontiguousarray(np.asarray(leaf), expected.dtype).reshape(expected.shape)
+
+
+def _tell(calls: Sequence[HostCall]) -> None:
+    """What JAX computes in every step, once for each line."""
+    about = {str(each): call.ns for call in calls for each in call.operations}
+    lines = [f"  {operation}, about {ns / 1e3:.0f} us" for operation, ns in about.items()]
+    warnings.warn(
+        "JAX computes what has no lowering, on a host device in every step "
+        "(docs/host-calls.md):\n" + "\n".join(lines),
+        stacklevel=2,
+    )

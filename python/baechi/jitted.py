@@ -197,6 +197,7 @@ class Jitted(Compiled[JaxProgram], Generic[P, R]):
             [name for i, name in enumerate(names) if i not in call.static],
             {names[i]: repr(value) for i, value in call.static.items()},
             tuple(call.donated),
+            imported.host_calls,
         )
         run = functools.partial(self._run, later)
         return Lowered(border, imported.text, self._options, run)
@@ -232,9 +233,11 @@ class Jitted(Compiled[JaxProgram], Generic[P, R]):
         step = _with_static(step, call.static) if call.static else step
         plain = random_keys.PlainStep(step, call.generators)
         arguments = jax.tree.unflatten(call.tree, call.leaves)
+        name = _identifier(self._step)
         try:
-            name = _identifier(self._step)
-            imported = import_step(plain, arguments, call.donated, name, by_shape=by_shape)
+            imported = import_step(
+                plain, arguments, call.donated, name, by_shape=by_shape, host=True
+            )
         except Exception as error:
             # JAX's own message names no argument of the step.
             error.add_note(f"called as {describe(self._step, call.arguments)}")
@@ -276,7 +279,14 @@ class Jitted(Compiled[JaxProgram], Generic[P, R]):
 
     def _compile(self, call: _Call) -> JaxProgram:
         imported, returned = self._import(call)
-        return JaxProgram(imported.signature, returned, self._turn, imported.text, self._options)
+        return JaxProgram(
+            imported.signature,
+            returned,
+            self._turn,
+            imported.text,
+            self._options,
+            host_calls=imported.host_calls,
+        )
 
 
 def _with_static(step: Callable[..., Any], static: dict[int, Any]) -> Callable[..., Any]:

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from baechi.library import StepLibrary
+from baechi.library import StepLibrary, refuse_within_host_calls
 
 
 def _through_jax(name: str) -> Callable[..., Any]:
@@ -112,6 +112,7 @@ class ResidentArray:
         if (value := self._value) is not None:
             return value  # without waiting for anybody
         if (owner := self._owner) is not None:
+            refuse_within_host_calls("a resident array is read")
             with owner.turn:  # no step may run meanwhile
                 if self._value is None and self._owner is not None:
                     # The compiler's integers have no sign.

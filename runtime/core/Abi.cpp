@@ -41,6 +41,11 @@ void baechi_operator_end(baechi_context *context, int32_t op) {
   context->exchange.endOperator(*context, op);
 }
 
+int32_t baechi_host_call(baechi_context *context, const char *name,
+                         void *const *places) {
+  return context->exchange.callHost(*context, name, places);
+}
+
 int32_t baechi_fail(baechi_context *context, const char *reason) {
   return context->exchange.fail(*context,
                                 {reason ? reason : "no reason given"});
@@ -62,6 +67,7 @@ std::span<const AbiSymbol> baechi::runtime::abiSymbols() {
       {"baechi_operator_begin",
        reinterpret_cast<void *>(baechi_operator_begin)},
       {"baechi_operator_end", reinterpret_cast<void *>(baechi_operator_end)},
+      {"baechi_host_call", reinterpret_cast<void *>(baechi_host_call)},
       {"baechi_fail", reinterpret_cast<void *>(baechi_fail)},
       {"baechi_divided_by_zero",
        reinterpret_cast<void *>(baechi_divided_by_zero)},

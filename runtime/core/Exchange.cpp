@@ -8,6 +8,8 @@
 
 #include "core/Exchange.h"
 
+#include "Baechi/Runtime/Denormals.h"
+
 #include <algorithm>
 #include <cstring>
 #include <thread>
@@ -209,6 +211,22 @@ int32_t Exchange::failMoving(baechi_context &self, const Problem &problem,
       std::this_thread::sleep_for(std::chrono::microseconds(100));
   }
   return fail(self, failure);
+}
+
+int32_t Exchange::callHost(baechi_context &self, const char *name,
+                           void *const *places) {
+  advance(self);
+  if (aborted())
+    return Stop;
+  if (!hostCalls.function)
+    return fail(self, {"no function is set for the host call", name});
+  WithDenormals asTheHostProgram;
+  self.hostError.front() = '\0';
+  int failed = hostCalls.function(hostCalls.user, name, places,
+                                  self.hostError.data(), self.hostError.size());
+  advance(self);
+  return failed ? fail(self, {"the host call failed", self.hostError.data()})
+                : 0;
 }
 
 int32_t Exchange::await(baechi_context &self, Side side, int32_t queue,

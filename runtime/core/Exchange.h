@@ -26,10 +26,12 @@
 
 #include "Baechi/Runtime/Abi.h"
 #include "Baechi/Runtime/Fault.h"
+#include "Baechi/Runtime/HostCalls.h"
 #include "Baechi/Runtime/Program.h"
 #include "Baechi/Runtime/Timeline.h"
 #include "core/Asynchronous.h"
 
+#include <array>
 #include <atomic>
 #include <chrono>
 #include <cstdint>
@@ -124,6 +126,8 @@ struct alignas(baechi::runtime::cacheLineBytes) baechi_context {
   /// Null: an operator runs while its thread is between begin and end.
   baechi::runtime::OperatorMarks *marks = nullptr;
   baechi::runtime::Failure failure;
+  /// What a host call that failed said.
+  std::array<char, 2000> hostError{};
   /// 2 * op inside an operator, 2 * op + 1 after it.
   std::atomic<int32_t> place{nowhere};
   /// Grows with every call of the C interface: the watchdog's food.
@@ -158,6 +162,8 @@ public:
   int32_t await(baechi_context &self, Side side, int32_t queue, int32_t seq);
   void beginOperator(baechi_context &self, int32_t op);
   void endOperator(baechi_context &self, int32_t op);
+  /// Lets the host program compute its function `name`.
+  int32_t callHost(baechi_context &self, const char *name, void *const *places);
   /// Aborts the step on behalf of `self`. The first failure counts.
   int32_t fail(baechi_context &self, const Failure &failure);
 
@@ -174,6 +180,8 @@ public:
   /// to and from them, and whose thread does.
   void setRelay(Relay *given, const std::vector<bool> &elsewhere,
                 int32_t runner);
+  /// Between steps: who computes host calls.
+  void setHostCalls(HostCalls given) { hostCalls = given; }
   /// When no thread uses them any more.
   void dropMovers() {
     for (Channel &channel : queues)
@@ -242,6 +250,7 @@ private:
   const bool timeline;
   FaultInjector *const faults;
   Relay *relay = nullptr;
+  HostCalls hostCalls;
   std::vector<bool> elsewhere;
   Clock::time_point epoch;
   std::vector<Channel> queues;

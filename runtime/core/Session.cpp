@@ -28,6 +28,9 @@ const Program &Session::program() const {
   return implementation->state->program;
 }
 
+void Session::setHostCalls(HostCalls calls) {
+  implementation->state->exchange.setHostCalls(calls);
+}
 Error Session::step() { return implementation->step(); }
 int64_t Session::stagingBytes() const {
   int64_t bytes = 0;

@@ -106,6 +106,14 @@ int baechi_step_get_argument(baechi_step *step, size_t index, void *data,
                 [&] { return step->session->getArgument(index, data, bytes); });
 }
 
+int baechi_step_set_host_calls(baechi_step *step, baechi_host_function function,
+                               void *user) {
+  return access(step, nullptr, 0, [&] {
+    step->session->setHostCalls({function, user});
+    return Error();
+  });
+}
+
 int baechi_step_run(baechi_step *step) {
   return access(step, nullptr, 0, [&] { return step->session->step(); });
 }

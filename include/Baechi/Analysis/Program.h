@@ -79,6 +79,10 @@ mlir::func::FuncOp kernelOf(mlir::Operation *op);
 mlir::func::FuncOp kernelOf(mlir::Operation *op,
                             mlir::SymbolTableCollection &symbols);
 
+/// Whether a kernel has no code: a host device asks its host program for what
+/// it computes (docs/host-calls.md).
+bool isHostCall(mlir::func::FuncOp kernel);
+
 } // namespace baechi
 
 #endif // BAECHI_ANALYSIS_PROGRAM_H

@@ -31,6 +31,7 @@ def Baechi_Dialect : Dialect {
     | `baechi.sends` | operation, argument | array of `#baechi.transfer`: planned transfers of its results |
     | `baechi.certificate` | function | `#baechi.placement_certificate` |
     | `baechi.kernel` | function | unit: an outlined operator |
+    | `baechi.host_call` | declared function | dictionary `{effects = "pure" or "ordered", ns = i64}`: an operator that a host device asks its host program for, by the function's name (docs/host-calls.md) |
     | `baechi.implementation` | kernel | string: the implementation to use, a row of the profile |
     | `baechi.kernel_scratch` | kernel | i64: bytes it needs while it runs |
     | `baechi.cuda_product` | kernel | `#baechi.cuda_product`: how GPUs compute it, a product |
@@ -63,6 +64,7 @@ def Baechi_Dialect : Dialect {
     static constexpr ::llvm::StringLiteral kSends = "baechi.sends";
     static constexpr ::llvm::StringLiteral kCertificate = "baechi.certificate";
     static constexpr ::llvm::StringLiteral kKernel = "baechi.kernel";
+    static constexpr ::llvm::StringLiteral kHostCall = "baechi.host_call";
     static constexpr ::llvm::StringLiteral kImplementation =
         "baechi.implementation";
     static constexpr ::llvm::StringLiteral kKernelScratch =

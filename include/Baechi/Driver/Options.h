@@ -28,6 +28,7 @@ struct DriverOptions {
   unsigned threads = 2;           ///< that compile
   double watchdog = 60;           ///< seconds, of every step; 0: none
   bool keepObjects = false;       ///< for other processes and libraries
+  bool hostCalls = false;         ///< who runs the program computes them
   bool sanitizeCode = false;      ///< for ThreadSanitizer
 };
 

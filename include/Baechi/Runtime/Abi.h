@@ -48,6 +48,12 @@ int32_t baechi_await_recv(baechi_context *context, int32_t queue, int32_t seq);
 void baechi_operator_begin(baechi_context *context, int32_t op);
 void baechi_operator_end(baechi_context *context, int32_t op);
 
+/* Asks the host program for its function `name` (docs/host-calls.md): `places`
+   are those of the operands and then of the results, which it writes. It may
+   block. */
+int32_t baechi_host_call(baechi_context *context, const char *name,
+                         void *const *places);
+
 /* Aborts the step: `reason` (a static string) becomes its error. */
 int32_t baechi_fail(baechi_context *context, const char *reason);
 

@@ -31,6 +31,32 @@ inline void flushDenormals() {
 #endif
 }
 
+/// The calling thread's numbers as they are elsewhere, while it lives.
+class WithDenormals {
+public:
+#if defined(__x86_64__)
+  WithDenormals() : control(_mm_getcsr()) { _mm_setcsr(control & ~0x8040u); }
+  ~WithDenormals() { _mm_setcsr(control); }
+#elif defined(__aarch64__)
+  WithDenormals() {
+    asm volatile("mrs %0, fpcr" : "=r"(control));
+    asm volatile("msr fpcr, %0" : : "r"(control & ~(uint64_t(1) << 24)));
+  }
+  ~WithDenormals() { asm volatile("msr fpcr, %0" : : "r"(control)); }
+#else
+  WithDenormals() {}
+#endif
+  WithDenormals(const WithDenormals &) = delete;
+  WithDenormals &operator=(const WithDenormals &) = delete;
+
+private:
+#if defined(__x86_64__)
+  unsigned control;
+#elif defined(__aarch64__)
+  uint64_t control;
+#endif
+};
+
 } // namespace baechi::runtime
 
 #endif // BAECHI_RUNTIME_DENORMALS_H

@@ -17,6 +17,7 @@
 
 #include "Baechi/Runtime/Error.h"
 #include "Baechi/Runtime/Fault.h"
+#include "Baechi/Runtime/HostCalls.h"
 #include "Baechi/Runtime/Program.h"
 #include "Baechi/Runtime/Timeline.h"
 
@@ -95,6 +96,10 @@ public:
   Error getArgument(size_t index, void *data, size_t bytes) const;
   /// Copies out a result of the last step, which must have succeeded.
   Error getResult(size_t index, void *data, size_t bytes) const;
+
+  /// Lets the host program compute the program's host calls; a step that has
+  /// one fails without. Between steps.
+  void setHostCalls(HostCalls calls);
 
   /// Runs one step on all devices and waits for its end. After an error the
   /// session can run the next step, as long as it is `usable`; arguments that

@@ -57,6 +57,19 @@ int baechi_step_set_argument(baechi_step *step, size_t index, const void *data,
 int baechi_step_get_argument(baechi_step *step, size_t index, void *data,
                              size_t bytes);
 
+/* Computes the function `name` of the host program: `places` are those of its
+   operands and then of its results, which it writes (docs/host-calls.md). It is
+   called on the devices' threads, at the same time on several. 0, or another
+   number after an error, whose text it writes to `error`. */
+typedef int (*baechi_host_function)(void *user, const char *name,
+                                    void *const *places, char *error,
+                                    size_t error_size);
+
+/* Who computes the host calls of a step, between steps; a step with one fails
+   without. */
+int baechi_step_set_host_calls(baechi_step *step, baechi_host_function function,
+                               void *user);
+
 /* Runs one step on all devices and waits for its end. */
 int baechi_step_run(baechi_step *step);
 

@@ -44,6 +44,9 @@ public:
   LLVM::LLVMFuncOp bracket(StringRef name) { // operator begin, end
     return declare(name, nothing, {pointer, i32});
   }
+  LLVM::LLVMFuncOp hostCall() {
+    return declare("baechi_host_call", i32, {pointer, pointer, pointer});
+  }
   LLVM::LLVMFuncOp cudaCopy() {
     return declare("baechi_cuda_copy", nothing, {pointer, pointer, i64});
   }
@@ -274,6 +277,37 @@ private:
     return writeOperator(op);
   }
 
+  /// Asks the host program for a function, with the places of operands and
+  /// results.
+  void callHost(Location loc, StringRef name, ArrayRef<Value> addresses) {
+    LLVM::GlobalOp &global = names[name];
+    if (!global) {
+      OpBuilder top = OpBuilder::atBlockBegin(runtime.module.getBody());
+      std::string text = name.str();
+      text.push_back('\0');
+      global = LLVM::GlobalOp::create(
+          top, loc, LLVM::LLVMArrayType::get(builder.getI8Type(), text.size()),
+          /*isConstant=*/true, LLVM::Linkage::Internal,
+          (prefix + "_host_call_" + program.name + "_" + Twine(names.size()))
+              .str(),
+          builder.getStringAttr(text));
+    }
+    // The stack grows in the entry block, once a step.
+    OpBuilder first = OpBuilder::atBlockBegin(&body->front());
+    Value count = LLVM::ConstantOp::create(
+        first, loc, runtime.i64,
+        first.getI64IntegerAttr(std::max<int64_t>(addresses.size(), 1)));
+    Value places = LLVM::AllocaOp::create(first, loc, runtime.pointer,
+                                          runtime.pointer, count);
+    for (auto [i, address] : llvm::enumerate(addresses))
+      LLVM::StoreOp::create(builder, loc, address,
+                            plus(loc, places, i * sizeof(void *)));
+    Value text = LLVM::AddressOfOp::create(builder, loc, global);
+    auto call = LLVM::CallOp::create(builder, loc, runtime.hostCall(),
+                                     ValueRange{context, text, places});
+    check(loc, call.getResult());
+  }
+
   LogicalResult writeOperator(Operation *op) {
     Location loc = op->getLoc();
     func::FuncOp kernel = kernelOf(op);
@@ -281,21 +315,32 @@ private:
       return op->emitOpError() << "is no call of a kernel, so there is no code "
                                   "for it; run --baechi-form-kernels first";
     auto offsets = op->getAttrOfType<DenseI64ArrayAttr>(BaechiDialect::kOffset);
-    if (!offsets || offsets.size() < op->getNumResults())
+    bool nothing = op->getNumResults() == 0 && isHostCall(kernel);
+    if (!nothing && (!offsets || offsets.size() < op->getNumResults()))
       return op->emitOpError()
              << "has no place in memory; run --baechi-plan-memory";
     SmallVector<Value> addresses;
     for (Value operand : op->getOperands())
       addresses.push_back(addressOf(loc, operand));
-    for (int64_t offset : offsets.asArrayRef())
-      addresses.push_back(addressAt(loc, offset));
+    if (offsets)
+      for (int64_t offset : offsets.asArrayRef())
+        addresses.push_back(addressAt(loc, offset));
+    Value position = integer(loc, operators++);
+    LLVM::CallOp::create(builder, loc, runtime.bracket("baechi_operator_begin"),
+                         ValueRange{context, position});
+    if (isHostCall(kernel)) {
+      if (isCuda)
+        return op->emitOpError() << "is a host call, which GPUs do not run; "
+                                    "place it on a host device";
+      callHost(loc, kernel.getName(), addresses);
+      LLVM::CallOp::create(builder, loc, runtime.bracket("baechi_operator_end"),
+                           ValueRange{context, position});
+      return success();
+    }
     // The scratch pointer is always passed; a kernel without scratch ignores
     // it.
     if (static_cast<unsigned>(offsets.size()) == op->getNumResults())
       addresses.push_back(arena);
-    Value position = integer(loc, operators++);
-    LLVM::CallOp::create(builder, loc, runtime.bracket("baechi_operator_begin"),
-                         ValueRange{context, position});
     std::string code = isCuda ? (kernel.getName() + kCudaKernelSuffix).str()
                               : hostSymbol(kernel.getName());
     LLVM::CallOp::create(builder, loc, runtime.kernel(code, addresses.size()),
@@ -314,6 +359,7 @@ private:
   Region *body = nullptr;
   Block *leave = nullptr;
   llvm::DenseMap<Operation *, LLVM::GlobalOp> globals;
+  llvm::StringMap<LLVM::GlobalOp> names; ///< of host calls
   int64_t operators = 0;
 };
 

@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "KernelCopies.h"
+#include "Baechi/Analysis/Program.h"
 #include "Baechi/Dialect/Baechi.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 
@@ -16,7 +17,8 @@ using namespace baechi;
 SmallVector<func::FuncOp> baechi::kernelsOf(ModuleOp module) {
   return llvm::filter_to_vector(
       module.getOps<func::FuncOp>(), [](func::FuncOp function) {
-        return function->hasAttr(BaechiDialect::kKernel);
+        return function->hasAttr(BaechiDialect::kKernel) &&
+               !isHostCall(function);
       });
 }
 
@@ -25,7 +27,7 @@ LogicalResult baechi::checkNotCalled(ModuleOp module) {
     auto callee = SymbolTable::lookupNearestSymbolFrom<func::FuncOp>(
         call, call.getCalleeAttr());
     if (!callee || !callee->hasAttr(BaechiDialect::kKernel) ||
-        callee->getParentOp() != module)
+        isHostCall(callee) || callee->getParentOp() != module)
       return WalkResult::advance();
     call.emitOpError("calls a kernel on tensors; run --baechi-partition on "
                      "the program that calls it, or take the kernels alone");

@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Baechi/Conversion/MeasureKernels.h"
+#include "Baechi/Analysis/Program.h"
 #include "Baechi/Analysis/Roofline.h"
 #include "Baechi/Conversion/GemmLibraries.h"
 #include "Baechi/Conversion/HostJit.h"
@@ -120,7 +121,7 @@ SmallVector<Candidate> findCandidates(ModuleOp module, const Profile &profile,
     return found->second;
   };
   for (auto kernel : module.getOps<func::FuncOp>()) {
-    if (!kernel->hasAttr(BaechiDialect::kKernel))
+    if (!kernel->hasAttr(BaechiDialect::kKernel) || isHostCall(kernel))
       continue;
     std::string hash = kernelHash(kernel);
     if (!seen.insert(hash).second)

@@ -121,6 +121,15 @@ void @_close(@ *step);
    next value after it. 0, or 1 after an error. */
 int @_set_argument(@ *step, size_t argument, const void *data, size_t bytes);
 int @_get_argument(@ *step, size_t argument, void *data, size_t bytes);
+/* Computes the function `name` that the program only declares: `places` are those
+   of its operands and then of its results, which it writes. It is called on the
+   devices' threads, at the same time on several. 0, or another number after an
+   error, whose text it writes to `error`. */
+typedef int (*@_host_function)(void *user, const char *name, void *const *places,
+                               char *error, size_t error_size);
+/* Who computes such functions, between steps; a step that needs one fails
+   without. 0, or 1 after an error. */
+int @_set_host_calls(@ *step, @_host_function function, void *user);
 /* Runs one step on all devices and waits for its end. 0, or 1 after an error. */
 int @_run(@ *step);
 /* Copies a result of the last step. 0, or 1 after an error. */
@@ -147,6 +156,7 @@ baechi_step *baechi_step_open(const char *, const baechi_symbol *, size_t,
 void baechi_step_close(baechi_step *);
 int baechi_step_set_argument(baechi_step *, size_t, const void *, size_t);
 int baechi_step_get_argument(baechi_step *, size_t, void *, size_t);
+int baechi_step_set_host_calls(baechi_step *, @_host_function, void *);
 int baechi_step_run(baechi_step *);
 int baechi_step_get_result(baechi_step *, size_t, void *, size_t);
 int64_t baechi_step_wall_ns(const baechi_step *);
@@ -165,6 +175,9 @@ int @_set_argument(@ *step, size_t i, const void *data, size_t bytes) {
 }
 int @_get_argument(@ *step, size_t i, void *data, size_t bytes) {
   return baechi_step_get_argument(INNER, i, data, bytes);
+}
+int @_set_host_calls(@ *step, @_host_function function, void *user) {
+  return baechi_step_set_host_calls(INNER, function, user);
 }
 int @_run(@ *step) { return baechi_step_run(INNER); }
 int @_get_result(@ *step, size_t i, void *data, size_t bytes) {

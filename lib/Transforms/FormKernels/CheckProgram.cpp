@@ -120,6 +120,17 @@ LogicalResult formkernels::checkOperations(func::FuncOp step) {
 
   for (Operation &op : step.front().without_terminator()) {
     WalkResult walked = op.walk([&](Operation *inner) -> WalkResult {
+      if (hostCallOf(inner)) {
+        if (inner != &op)
+          return inner->emitOpError("is a host call in a loop or a branch; "
+                                    "host calls are the step's own");
+        if (!llvm::all_of(inner->getOperandTypes(),
+                          llvm::IsaPred<TensorType>) ||
+            !llvm::all_of(inner->getResultTypes(), llvm::IsaPred<TensorType>))
+          return inner->emitOpError("is a host call with a scalar; make it a "
+                                    "tensor without dimensions");
+        return checkTypes(inner);
+      }
       if (isa<CallOpInterface>(inner))
         return inner->emitOpError("calls another function; inline it first "
                                   "(--inline)");
@@ -135,7 +146,7 @@ LogicalResult formkernels::checkOperations(func::FuncOp step) {
     });
     if (walked.wasInterrupted())
       return failure();
-    if (!isMemoryEffectFree(&op))
+    if (!hostCallOf(&op) && !isMemoryEffectFree(&op))
       return op.emitOpError("has side effects and cannot become a kernel");
     if (isOperator(&op))
       for (Value result : op.getResults())

@@ -70,6 +70,7 @@ public:
     reorderReductions(step);
     simplify(step);
     copyPlainResults(step);
+    copyHostOperands(step);
     outlineKernels(step, rowLoops, maxBuffers, counted);
     if (failed(verifyFormed(module)))
       return signalPassFailure();

@@ -46,6 +46,7 @@ Reads formkernels::readsOf(Operation *op,
 OperatorGroups::OperatorGroups(Block &block, unsigned maxBuffers)
     : maxBuffers(maxBuffers) {
   unsigned count = 0;
+  Operation *ordered = nullptr;
   for (Operation &op : block) {
     positions[&op] = count++;
     if (op.hasTrait<OpTrait::IsTerminator>() || !isOperator(&op))
@@ -59,6 +60,11 @@ OperatorGroups::OperatorGroups(Block &block, unsigned maxBuffers)
       if (Operation *producer = tensor.getDefiningOp();
           producer && groupNumbers.contains(producer))
         producers.insert(producer);
+    if (isOrdered(&op)) {
+      if (ordered)
+        producers.insert(ordered);
+      ordered = &op;
+    }
     for (Operation *producer : producers)
       edges[producer].consumers.push_back(&op);
     edges[&op].producers.assign(producers.begin(), producers.end());

@@ -7,7 +7,9 @@
 //===----------------------------------------------------------------------===//
 
 #include "OperatorKinds.h"
+#include "Baechi/Analysis/Program.h"
 #include "Baechi/Analysis/Roofline.h"
+#include "Baechi/Dialect/Baechi.h"
 #include "Phases.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
@@ -20,6 +22,21 @@ using namespace baechi::formkernels;
 /// Larger constants (that are not one value throughout) are the step's, so that
 /// no kernel carries a copy.
 static constexpr int64_t kLargeConstantBytes = 4096;
+
+func::FuncOp formkernels::hostCallOf(Operation *op) {
+  auto call = dyn_cast<func::CallOp>(op);
+  auto callee = call ? SymbolTable::lookupNearestSymbolFrom<func::FuncOp>(
+                           call, call.getCalleeAttr())
+                     : func::FuncOp();
+  return isHostCall(callee) ? callee : func::FuncOp();
+}
+
+bool formkernels::isOrdered(Operation *op) {
+  func::FuncOp callee = hostCallOf(op);
+  return callee &&
+         callee->getAttrOfType<DictionaryAttr>(BaechiDialect::kHostCall)
+                 .getAs<StringAttr>("effects") == "ordered";
+}
 
 bool formkernels::isView(Operation *op) {
   return isa_and_nonnull<tensor::ExtractSliceOp, tensor::ExpandShapeOp,

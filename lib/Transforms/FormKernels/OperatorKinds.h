@@ -8,7 +8,7 @@
 #ifndef BAECHI_LIB_TRANSFORMS_FORMKERNELS_OPERATORKINDS_H
 #define BAECHI_LIB_TRANSFORMS_FORMKERNELS_OPERATORKINDS_H
 
-#include "mlir/IR/Operation.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
 
 namespace baechi::formkernels {
 
@@ -31,6 +31,13 @@ inline bool isOperator(mlir::Operation *op) {
 inline bool isCloned(mlir::Operation *op) {
   return kindOf(op) == OperatorKind::Cloned;
 }
+
+/// The declared function that a call asks the host program for; null when \p op
+/// is no such call.
+mlir::func::FuncOp hostCallOf(mlir::Operation *op);
+
+/// Whether nothing may run out of order with it: it is an ordered host call.
+bool isOrdered(mlir::Operation *op);
 
 /// extract_slice, expand_shape, collapse_shape.
 bool isView(mlir::Operation *op);

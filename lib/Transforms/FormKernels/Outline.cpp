@@ -66,6 +66,26 @@ void formkernels::copyPlainResults(func::FuncOp step) {
   }
 }
 
+/// Whether \p value lies in memory between kernels: an argument, an operator's
+/// result or a large constant, or a view of one that needs no code.
+static bool liesInStep(Value value) {
+  Operation *op = value.getDefiningOp();
+  for (; op && isView(op); op = op->getOperand(0).getDefiningOp())
+    if (isa<tensor::ExtractSliceOp>(op) && !sliceOffset(op))
+      return false;
+  return !op || !isCloned(op);
+}
+
+void formkernels::copyHostOperands(func::FuncOp step) {
+  for (Operation &op : step.front().without_terminator())
+    if (hostCallOf(&op))
+      for (OpOperand &operand : op.getOpOperands())
+        if (!liesInStep(operand.get())) {
+          OpBuilder builder(&op);
+          operand.set(copyOf(builder, op.getLoc(), operand.get()));
+        }
+}
+
 //===----------------------------------------------------------------------===//
 // Kernels
 //===----------------------------------------------------------------------===//
@@ -289,7 +309,18 @@ void Outliner::run(KernelReport &report) {
 
   OpBuilder builder(terminator);
   IRMapping mapping;
+  llvm::SmallPtrSet<Operation *, 4> hostCalls;
   for (auto &[group, members] : groups.inOrder()) {
+    if (func::FuncOp callee = hostCallOf(members.front())) {
+      for (Value operand : members.front()->getOperands())
+        (void)inStep(builder, mapping, operand);
+      callee->setAttr(BaechiDialect::kKernel, builder.getUnitAttr());
+      builder.clone(*members.front(), mapping);
+      ++report.operatorsAfter;
+      report.bytesAfter += workOf(members.front()).bytes;
+      hostCalls.insert(callee);
+      continue;
+    }
     Kernel kernel = outline(members);
     SmallVector<Value> operands;
     for (Value input : kernel.inputs)
@@ -304,7 +335,7 @@ void Outliner::run(KernelReport &report) {
     ++report.operatorsAfter;
     report.bytesAfter += bytes.lookup(shared);
   }
-  report.kernels = bytes.size();
+  report.kernels = bytes.size() + hostCalls.size();
 
   for (OpOperand &operand : terminator->getOpOperands()) {
     SmallVector<Operation *> views;

@@ -70,6 +70,10 @@ void reorderReductions(mlir::func::FuncOp step);
 /// slices, and values that it returns twice.
 void copyPlainResults(mlir::func::FuncOp step);
 
+/// Copies what host calls read of values that kernels would compute for
+/// themselves: small constants, fills and slices with gaps.
+void copyHostOperands(mlir::func::FuncOp step);
+
 /// Groups the operations of `step`, outlines each group as a kernel and
 /// replaces the step's body by calls. Groups over rows become loops over them
 /// if `rowLoops`. `maxBuffers` bounds what grouping makes, as in

@@ -9,12 +9,14 @@ import dataclasses
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import jax
 from jaxlib.mlir import ir
 from jaxlib.mlir.dialects import stablehlo as stablehlo_dialect
 from jaxlib.mlir.passmanager import PassManager
 
-from baechi.importer import locations, rules, stablehlo
+from baechi.importer import host_calls, locations, rules, stablehlo
 from baechi.importer.errors import ImportFailure, Unsupported, UnsupportedOperations
+from baechi.importer.host_calls import HostCall
 from baechi.importer.inline import inline_calls
 from baechi.importer.module import annotate, name_operations, walk
 from baechi.importer.signature import Signature, describe
@@ -40,6 +42,7 @@ class ImportedStep:
     text: str  # the module
     operations: int  # linalg operations in it
     signature: Signature
+    host_calls: Sequence[HostCall] = ()  # what its runner computes
 
 
 def import_step(
@@ -49,16 +52,22 @@ def import_step(
     name: str = "step",
     loops: bool = True,
     by_shape: bool = False,
+    host: bool = False,
 ) -> ImportedStep:
     """Imports `step(*args)` as a module `name` with one function, `@step`.
 
     The leaves of `args` are initial values (baechi.init) or arrays. Donated
     arguments are replaced by their next values after every step. Without `loops`
     the gradients of look-ups are products with one-hot matrices, for compilers
-    that have none.
+    that have none. With `host` JAX computes what has no lowering (docs/host-calls.md).
     Raises ImportFailure.
     """
     signature, traced = describe(step, args, donate_argnums, by_shape)
+    rewritten = None
+    if host and host_calls.needed(traced.jaxpr.jaxpr):
+        rewritten = host_calls.Rewritten(traced.jaxpr)
+        traced = jax.jit(rewritten, keep_unused=True).trace(*_shapes(traced.jaxpr))
+    calls = rewritten.calls if rewritten else []
     lowered = traced.lower(
         lowering_platforms=("cpu",), _private_parameters=rules.lowering_parameters(loops)
     )
@@ -80,8 +89,15 @@ def import_step(
         if len(function.arguments) != len(signature.arguments):
             raise ImportFailure("the step captures arrays; pass them as arguments")
         annotate(ir, module, name, signature.arguments, signature.results)
+        host_calls.declare(module, calls)
         count = name_operations(ir, module, locations.name_of)
-        return ImportedStep(module.operation.get_asm(enable_debug_info=True), count, signature)
+        text = module.operation.get_asm(enable_debug_info=True)
+        return ImportedStep(text, count, signature, calls)
+
+
+def _shapes(closed: Any) -> list[jax.ShapeDtypeStruct]:
+    avals = [variable.aval for variable in closed.jaxpr.invars]
+    return [jax.ShapeDtypeStruct(a.shape, a.dtype, weak_type=a.weak_type) for a in avals]
 
 
 def _run(pipeline: str, module: ir.Module, unsupported: Sequence[Unsupported] = ()) -> None:
@@ -138,7 +154,8 @@ def _unconverted(module: ir.Module) -> list[Unsupported]:
         # What an operation that is left has in its regions is part of it; a mesh
         # that no operation needs computes nothing.
         around = operation.parent
-        if is_left(operation) and operation.name != "sdy.mesh" and not is_left(around):
+        ours = operation.name == "sdy.mesh" or host_calls.is_call(operation)
+        if is_left(operation) and not ours and not is_left(around):
             left.append(_located(operation, operation.name))
 
     walk(ir, module, visit)

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Sequence
 from typing import Any
 
 import jax
@@ -13,6 +14,7 @@ import numpy as np
 
 from baechi import random_keys
 from baechi.calls import type_of
+from baechi.importer.host_calls import HostCall
 from baechi.importer.signature import Signature
 
 
@@ -25,6 +27,7 @@ class Border:
     values: names of the arguments, in the order of a call; all may be given by name.
     static: names of the static arguments, which a call leaves off, and their values in words.
     donated: positions among `values`.
+    host_calls: what JAX computes in every step.
     """
 
     name: str
@@ -34,6 +37,7 @@ class Border:
     values: list[str]
     static: dict[str, str]
     donated: tuple[int, ...]
+    host_calls: Sequence[HostCall] = ()
 
     def leaves(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Any]:
         """A call's flat arguments. Raises TypeError, with the argument's name, for what

@@ -87,7 +87,13 @@ class Compiled(compiled.Compiled[JaxProgram]):
         self._border, self._run = border, run
         with self._whole_call(lambda: library is not None):
             self._program = self._latest = JaxProgram(
-                border.signature, border.returned, self._turn, text, options, library
+                border.signature,
+                border.returned,
+                self._turn,
+                text,
+                options,
+                library,
+                border.host_calls,
             )
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:

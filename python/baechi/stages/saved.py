@@ -53,7 +53,13 @@ _KINDS = {
 
 
 def write(file: pathlib.Path, border: Border, library: StepLibrary) -> pathlib.Path:
-    """Raises ValueError for structures that have no words, and OSError."""
+    """Raises ValueError for structures that have no words and for host calls, and OSError."""
+    if border.host_calls:
+        operations = ", ".join(str(each) for call in border.host_calls for each in call.operations)
+        raise ValueError(
+            f"JAX computes a part of '{border.name}' in every step, which a file cannot have: "
+            f"{operations} (docs/host-calls.md)"
+        )
     described = json.dumps(_describe(border)).encode()
     mine, again = border.signature, _border(json.loads(described))[0].signature
     if (mine.tree, mine.result_tree) != (again.tree, again.result_tree):
