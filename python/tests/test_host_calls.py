@@ -95,6 +95,18 @@ def test_prints_come_in_order_and_before_the_step_returns(capfd):
         assert out == f"first {start}\nsecond {12 * start}\nthird {4 * start}\n"
 
 
+def test_constants_are_printed_as_by_jax(capfd):
+    def f(x):
+        jax.debug.print("{}", {"n": 1, "x": x, "t": 2.5})
+        return x
+
+    jax.jit(f)(jnp.ones(2))
+    jax.effects_barrier()
+    theirs = capfd.readouterr().out
+    jit(f)(jnp.ones(2))
+    assert capfd.readouterr().out == theirs != ""
+
+
 def test_callbacks_give_values_of_all_types():
     def f(x, n, key):
         kinds = [jax.ShapeDtypeStruct((3,), d) for d in ("float32", "uint32", "bool", "bfloat16")]
@@ -164,8 +176,18 @@ def test_users_are_told_once():
 def test_complex_results_and_modules_for_others_are_refused():
     with pytest.raises(ImportFailure, match="return its real and imaginary part"):
         jit(lambda x: jnp.fft.fft(x))(jnp.ones(4))
+    with pytest.raises(ImportFailure, match="argument 'z' is complex: give its real"):
+        jit(lambda z: jnp.abs(z))(jnp.ones(4) + 1j)
     with pytest.raises(ImportFailure, match="has no lowering"):
         import_step(jnp.linalg.det, (SPD,))
+
+
+def test_ahead_of_time_but_in_no_file(tmp_path):
+    compiled = jit(jnp.linalg.det).lower(jax.ShapeDtypeStruct((4, 4), "float32")).compile()
+    np.testing.assert_allclose(compiled(SPD), jnp.linalg.det(SPD), rtol=1e-5)
+    with pytest.raises(ValueError, match="JAX computes a part of 'det' in every step.*lu"):
+        compiled.save(tmp_path / "det.step")
+    assert not list(tmp_path.iterdir())
 
 
 def test_baechi_run_has_nobody_to_ask(tmp_path):

@@ -112,6 +112,10 @@ def _is_alone(eqn: Any) -> bool:
     return name in _ALONE or any(map(_is_complex, (*eqn.invars, *eqn.outvars)))
 
 
+def _is_literal(variable: Any) -> bool:
+    return isinstance(variable, core.Literal)
+
+
 def _is_complex(variable: Any) -> bool:
     kind = getattr(variable.aval, "dtype", None)
     return kind is not None and jax.numpy.issubdtype(kind, jax.numpy.complexfloating)
@@ -140,7 +144,7 @@ class Rewritten:
         waiting: list[Any] = []  # equations of the next call
 
         def read(variable: Any) -> Any:
-            return variable.val if isinstance(variable, core.Literal) else values[variable]
+            return variable.val if _is_literal(variable) else values[variable]
 
         def flush() -> None:
             if waiting:
@@ -153,7 +157,7 @@ class Rewritten:
             if alone and not eqn.effects:
                 waiting.append(eqn)
                 continue
-            if alone or any(not isinstance(v, core.Literal) and v in made for v in eqn.invars):
+            if alone or any(not _is_literal(v) and v in made for v in eqn.invars):
                 flush()
             if alone:
                 self._emit([eqn], values)
@@ -168,16 +172,20 @@ class Rewritten:
         inside = set(map(id, equations))
         jaxpr = self.closed.jaxpr
         later = [v for eqn in jaxpr.eqns if id(eqn) not in inside for v in eqn.invars]
-        used = {v for v in (*later, *jaxpr.outvars) if not isinstance(v, core.Literal)}
+        used = {v for v in (*later, *jaxpr.outvars) if not _is_literal(v)}
         results = [v for v in made if v in used]
-        variables = [v for eqn in equations for v in eqn.invars if not isinstance(v, core.Literal)]
+        variables = [v for eqn in equations for v in eqn.invars if not _is_literal(v)]
         operands = [v for v in dict.fromkeys(variables) if v not in made]
         ordered = any(eqn.effects for eqn in equations)
 
         def compute(*given: Any) -> list[Any]:
             inner = dict(zip(operands, map(_from_border, operands, given), strict=True))
             for eqn in equations:
-                arguments = [v.val if isinstance(v, core.Literal) else inner[v] for v in eqn.invars]
+                arguments = [
+                    # An array, as jax.jit gives it to callbacks: of no weak type.
+                    jax.numpy.asarray(v.val, v.aval.dtype) if _is_literal(v) else inner[v]
+                    for v in eqn.invars
+                ]
                 inner |= zip(eqn.outvars, jaxprs.apply(eqn, arguments), strict=True)
             return [_to_border(v, inner[v]) for v in results]
 

@@ -96,6 +96,9 @@ def is_weak(leaf: Any) -> bool:
 def _as_init(name: str, leaf: Any, seed: int, by_shape: bool) -> init.Init:
     if isinstance(leaf, init.Init):
         return leaf
+    kind = getattr(leaf, "dtype", type(leaf))
+    if kind is complex or jax.numpy.issubdtype(kind, np.complexfloating):
+        raise ImportFailure(f"argument '{name}' is complex: give its real and imaginary part")
     if isinstance(leaf, jax.ShapeDtypeStruct) and by_shape:
         # JAX's own: without its x64 mode, 64 bits become 32.
         dtype = jax.dtypes.canonicalize_dtype(leaf.dtype)
