@@ -88,11 +88,13 @@ llvm::Error Compilation::readModel() {
     jit.symbols[symbol.name] = symbol.address;
   if (asked.sanitizeCode)
     jit.sanitizer = HostJitOptions::Sanitizer::Thread;
+  Phase phase(listener, "forming kernels");
   FailureOr<std::unique_ptr<HostCompiler>> created =
       HostCompiler::create(std::move(model), std::move(jit));
   if (failed(created))
     return diagnosed();
   hostCompiler = std::move(*created);
+  tellPhases();
   if (hasDeviceOf("cuda")) {
     CudaProductOptions products;
     products.math = asked.cudaMath;
@@ -108,9 +110,17 @@ bool Compilation::hasDeviceOf(StringRef kind) const {
   });
 }
 
+void Compilation::tellPhases() {
+  hostCompiler->setPhaseObserver([this](StringRef phase) {
+    current.reset();
+    current.emplace(listener, phase);
+  });
+}
+
 llvm::Error Compilation::compile() {
   FailureOr<CompiledProgram> program =
       hostCompiler->compile(target, asked.place, "baechi");
+  endPhases();
   if (failed(program))
     return diagnosed();
   compiled = std::move(*program);
@@ -142,8 +152,11 @@ Compilation::createSingle(StringRef kind) {
     request.grouping = "none";
     ScopedDiagnosticHandler quiet(context.get(),
                                   [](Diagnostic &) { return success(); });
+    // It is a part of what it is for.
+    hostCompiler->setPhaseObserver(nullptr);
     FailureOr<CompiledProgram> program =
         hostCompiler->compile(alone, request, "single_" + kind.str());
+    tellPhases();
     if (failed(program)) {
       singlePrograms.erase(entry);
       return nullptr;

@@ -23,6 +23,7 @@ llvm::Error Compilation::measureMachine(bool always) {
                  asked.costs == "measured";
   if (!assumed && !(always && !target.runtime))
     return llvm::Error::success();
+  Phase phase(listener, "measuring the machine");
   return target.devices.size() > 1 ? measureLinks(target, listener)
                                    : measureRuntime(target, listener);
 }
@@ -110,6 +111,8 @@ llvm::Error Compilation::refineCosts(StringRef kind, Profile &profile,
   // What is wrong with them is told; that they do not fit one device is not.
   if (kind == "host" && failed(hostCompiler->compileKernels()))
     return diagnosed();
+  endPhases();
+  Phase phase(listener, "measuring steps");
   llvm::Expected<std::unique_ptr<Execution>> alone = createSingle(kind);
   if (!alone)
     return alone.takeError();
@@ -118,7 +121,6 @@ llvm::Error Compilation::refineCosts(StringRef kind, Profile &profile,
     return llvm::Error::success();
   if (llvm::Error error = setArguments(**alone))
     return error;
-  Phase phase(listener, "measuring steps");
   return measureStepCosts(
       **alone, module(), profile,
       [&](size_t done, size_t total) { phase(done, total); });

@@ -188,6 +188,7 @@ std::string HostCompiler::keyOf(func::FuncOp kernel) const {
 LogicalResult HostCompiler::compileKernels() {
   if (kernelsCompiled)
     return success();
+  beginPhase("compiling kernels");
   Stopwatch watch;
   // Lowering replaces kernels; the model keeps its own.
   OwningOpRef<ModuleOp> code = ModuleOp::create(module().getLoc());
@@ -226,6 +227,7 @@ LogicalResult HostCompiler::compileKernels() {
 LogicalResult HostCompiler::compileCudaKernels() {
   if (cudaKernelsCompiled)
     return success();
+  beginPhase("compiling kernels");
   Stopwatch watch;
   OwningOpRef<ModuleOp> code = ModuleOp::create(module().getLoc());
   OpBuilder builder = OpBuilder::atBlockEnd(code->getBody());
@@ -256,6 +258,7 @@ HostCompiler::compile(const placement::Machine &machine,
   if ((anyHost && failed(compileKernels())) ||
       (anyCuda && failed(compileCudaKernels())))
     return failure();
+  beginPhase("placing");
   Stopwatch watch;
   CompiledProgram program;
   OwningOpRef<ModuleOp> placed = module().clone();
@@ -304,6 +307,7 @@ HostCompiler::compile(const placement::Machine &machine,
   if (PlacementCertificateAttr certificate = certificateOf(*placed))
     program.groups = certificate.getGroups();
 
+  beginPhase("lowering");
   // The kernels' code is there already.
   for (auto function :
        llvm::make_early_inc_range(placed->getOps<func::FuncOp>()))

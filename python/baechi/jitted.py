@@ -18,7 +18,7 @@ from typing import Any, Generic, NamedTuple, ParamSpec, TypedDict, TypeVar, Unpa
 import jax
 import numpy as np
 
-from baechi import random_keys, resident_jax, temporary
+from baechi import progress, random_keys, resident_jax, temporary
 from baechi.bound import Bound, Chosen, bind, choose
 from baechi.calls import describe, no_array, type_of
 from baechi.checking.jax_steps import JaxCheck
@@ -55,6 +55,7 @@ class _Options(TypedDict, total=False):
     cuda_math: str
     check: Check
     check_tolerance: Tolerance
+    verbose: bool | None
 
 
 @overload
@@ -84,6 +85,7 @@ def jit(
     cuda_math: str = "fp32",
     check: Check = None,
     check_tolerance: Tolerance = None,
+    verbose: bool | None = None,
 ) -> Any:
     """Compiles `step` for the devices of `machine`; usable as a decorator.
 
@@ -107,6 +109,9 @@ def jit(
         is compared with `jax.jit` of the same function (docs/checking.md).
     check_tolerance: what may differ, as a part of a result's largest element, for all
         types or for each: `{"float32": 1e-4}`. Integers are equal.
+    verbose: what is told of compiling, on the standard error: True, a line for each phase
+        with its seconds; False, nothing; None, a bar after a second, on a terminal
+        or in a notebook (where the package tqdm is there).
 
     Arguments and results are any pytrees of arrays. A call with other shapes,
     types or static values compiles again. Raises ImportFailure (an operation
@@ -122,7 +127,9 @@ def jit(
             f"baechi.jit takes a function, not {step!r}; options are given by name: "
             "machine='host:2'"
         )
-    options = CompileOptions(machine, placer, budget, pin, placement, profile, costs, cuda_math)
+    options = CompileOptions(
+        machine, placer, budget, pin, placement, profile, costs, cuda_math, verbose
+    )
     donated = choose(step, donate_argnums, donate_argnames, "donate")
     static = choose(step, static_argnums, static_argnames, "static")
     checks = CheckOptions(check, check_tolerance, cuda_math)
@@ -166,7 +173,8 @@ class Jitted(Compiled[JaxProgram], Generic[P, R]):
                 leaf.leave(self._turn)
         with self._whole_call(lambda: call.key in self._programs):
             if call.key not in self._programs:
-                self._programs[call.key] = self._compile(call)
+                with progress.shown(self._options.verbose, _identifier(self._step)):
+                    self._programs[call.key] = self._compile(call)
             program = self._latest = self._programs[call.key]
             return self._run(call, program, call.leaves)
 
@@ -229,6 +237,7 @@ class Jitted(Compiled[JaxProgram], Generic[P, R]):
         self, call: _Call, by_shape: bool = False
     ) -> tuple[ImportedStep, list[str | None]]:
         """The module, and the random generators of its results."""
+        progress.phase("import")
         step = call.arguments.positional(self._step)
         step = _with_static(step, call.static) if call.static else step
         plain = random_keys.PlainStep(step, call.generators)

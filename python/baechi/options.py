@@ -31,6 +31,7 @@ class CompileOptions:
     profile: str | os.PathLike[str] | None = None
     costs: str = "measured"
     cuda_math: str = "fp32"
+    verbose: bool | None = None
 
     def __post_init__(self) -> None:
         if not isinstance(self.machine, str | os.PathLike):
@@ -50,6 +51,11 @@ class CompileOptions:
                 "('30', '0.5s') or evaluations ('5000e')"
             )
         _check_pins(self.pin)
+        if self.verbose not in (True, False, None):
+            raise TypeError(
+                f"verbose is {self.verbose!r}: give True (a line for each phase), False (nothing) or "
+                "None (a bar on a terminal)"
+            )
 
     def flags(self) -> list[str]:
         """The options of `baechi-run`."""

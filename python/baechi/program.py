@@ -13,7 +13,7 @@ import statistics
 import subprocess
 import warnings
 
-from baechi import caches, memory, picture, temporary, tools
+from baechi import caches, memory, picture, progress, temporary, tools
 from baechi.library import StepLibrary
 from baechi.memory import LeastMemory, Memory
 from baechi.options import CompileOptions as CompileOptions
@@ -21,6 +21,14 @@ from baechi.picture import Picture
 
 
 # Where a remark is of: the tool's place, and the operator's name, which its text begins with.
+_PHASES = {
+    "forming": "form",
+    "compiling": "compile",
+    "placing": "place",
+    "lowering": "lower",
+    "linking": "link",
+}
+_PROGRESS = re.compile(r"baechi-run: progress: (\w+)[^/]*?(?: (\d+)/(\d+))?\n")
 _REMARK = re.compile(r'^.*?: remark: (loc\("[^"]*"\): )?')
 
 
@@ -55,7 +63,7 @@ class Program:
 
     def _compile(self) -> StepLibrary:
         text, options = self.source()
-        with temporary.folder("baechi-jit-") as folder:
+        with progress.shown(options.verbose, "step"), temporary.folder("baechi-jit-") as folder:
             model, file = folder / "model.mlir", folder / "step.so"
             model.write_text(text)
             done = _emit(model, file, options)
@@ -128,7 +136,8 @@ class Program:
             program.library.close()
             return program.memory()
 
-        return memory.least(self.memory(), kinds, devices, options, compiled)
+        with progress.shown(options.verbose, "least memory"):
+            return memory.least(self.memory(), kinds, devices, options, compiled)
 
     def picture(self) -> Picture:
         """What `baechi.plot_timeline` and `baechi.plot_memory` draw: the plan."""
@@ -168,14 +177,24 @@ class Program:
         return "\n".join(_REMARK.sub("", line) for line in lines[first[0] :]) if first else ""
 
 
+def _progressed(line: str) -> bool:
+    """Shows what a line says of progress."""
+    if found := _PROGRESS.fullmatch(line):
+        phase = _PHASES.get(found[1], "measure")
+        progress.phase(phase, int(found[2] or 0), int(found[3] or 0))
+    return found is not None
+
+
 def _emit(
     model: pathlib.Path, file: pathlib.Path, options: CompileOptions
 ) -> subprocess.CompletedProcess[str]:
     """Writes the step library of a model."""
 
     def run() -> subprocess.CompletedProcess[str]:
-        flags = ("--emit=so", f"--output={file}", *options.flags())
-        return tools.run("baechi-run", model, *flags, hidden=model)
+        flags = ["--emit=so", f"--output={file}", *options.flags()]
+        if progress.is_shown():
+            flags.append("--progress=lines")
+        return tools.run("baechi-run", model, *flags, hidden=model, hears=_progressed)
 
     try:
         return run()

@@ -12,6 +12,8 @@ import shutil
 import subprocess
 import sys
 import sysconfig
+import tempfile
+from collections.abc import Callable
 from typing import NoReturn
 
 from baechi import temporary
@@ -68,15 +70,19 @@ _ASIDE = re.compile(r"^(\S+: )?(warning|note|remark):|^\s*\^|^$")
 
 
 def run(
-    name: str, *arguments: object, hidden: pathlib.Path | None = None
+    name: str,
+    *arguments: object,
+    hidden: pathlib.Path | None = None,
+    hears: Callable[[str], bool] | None = None,
 ) -> subprocess.CompletedProcess[str]:
     """Runs a tool to its end. Raises CompileError with what it said, without its name
-    and the places in `hidden`, a file that the user does not see."""
+    and the places in `hidden`, a file that the user does not see. hears: takes each line of
+    the standard error as it comes; True: it is none of the tool's words."""
     command = [str(word) for word in (find(name), *arguments)]
     with temporary.folder("baechi-tool-") as folder:
         # What a tool that is stopped leaves behind goes with the folder.
         environment = os.environ | {"TMPDIR": str(folder)}
-        done = subprocess.run(command, capture_output=True, text=True, env=environment)
+        done = _listen(command, environment, hears or (lambda line: False))
     if done.returncode != 0:
         place = re.compile(rf"^(?:{name}|<unknown>|{re.escape(str(hidden))})(?::\d+)*: ")
         lines = [place.sub("", line) for line in done.stderr.splitlines()]
@@ -85,3 +91,28 @@ def run(
         told = [line for line in lines[errors[0] :] if not _ASIDE.match(line)] if errors else []
         raise CompileError("\n".join(told) or f"{name} failed:\n{done.stderr[-2000:]}")
     return done
+
+
+def _listen(
+    command: list[str], environment: dict[str, str], hears: Callable[[str], bool]
+) -> subprocess.CompletedProcess[str]:
+    pipe = subprocess.PIPE
+    said: list[str] = []
+    # A file takes whatever is written while the other output is read.
+    with (
+        tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace") as output,
+        subprocess.Popen(
+            command, stdout=output, stderr=pipe, text=True, errors="replace", env=environment
+        ) as process,
+    ):
+        try:
+            assert process.stderr is not None
+            said += [line for line in process.stderr if not hears(line)]
+        except BaseException:  # nobody waits for it any more
+            process.kill()
+            raise
+        process.wait()
+        output.seek(0)
+        return subprocess.CompletedProcess(
+            command, process.returncode, output.read(), "".join(said)
+        )

@@ -127,6 +127,11 @@ Opt<double>
              cl::desc("give a step up when nothing happens for so long; "
                       "0: never; default 60"),
              cl::cat(category));
+Opt<std::string>
+    progress("progress", cl::value_desc("FORM"), cl::init("bar"),
+             cl::desc("what is told of long phases, on the standard error: "
+                      "bar (default; on a terminal) or lines (for programs)"),
+             cl::cat(category));
 Opt<unsigned> threads("compile-threads", cl::value_desc("N"), cl::init(2),
                       cl::desc("threads that compile; default 2"),
                       cl::cat(category));
@@ -218,6 +223,10 @@ llvm::Expected<RunOptions> baechi::parseOptions(int argc, char **argv) {
   options.emit = emit;
   options.library = output;
   options.queryMachine = queryMachine;
+  if (progress != "bar" && progress != "lines")
+    return llvm::createStringError("unknown form '" + progress +
+                                   "' of --progress; known: bar, lines");
+  options.progressLines = progress == "lines";
   if (std::string error = placement::parseBudget(budget, driver.place.budget);
       !error.empty())
     return llvm::createStringError("--budget: " + error);

@@ -16,8 +16,9 @@ struct RunOptions {
   DriverOptions driver;
   StepOptions steps;
   OutputOptions files;
-  std::string emit, library; ///< "so" and the file; empty: run
-  std::string queryMachine;  ///< the machine file to write; empty: run
+  std::string emit, library;  ///< "so" and the file; empty: run
+  std::string queryMachine;   ///< the machine file to write; empty: run
+  bool progressLines = false; ///< for another program, no bars
 };
 
 /// Reads the command line and checks what it says.

@@ -15,11 +15,16 @@
 namespace baechi {
 
 /// Lines on the standard error; of a long phase a bar that is written over,
-/// which nobody sees in a file.
+/// which nobody sees in a file. Or, for another program, a line each time:
+/// `baechi-run: progress: PHASE [DONE/TOTAL]`.
 class Terminal final : public Listener {
 public:
-  void begin(llvm::StringRef) override {
+  explicit Terminal(bool progressLines) : progressLines(progressLines) {}
+
+  void begin(llvm::StringRef what) override {
     start = std::chrono::steady_clock::now();
+    if (progressLines)
+      llvm::errs() << "baechi-run: progress: " << what << '\n';
   }
   void end(llvm::StringRef) override {
     if (drawn)
@@ -27,6 +32,11 @@ public:
     drawn = false;
   }
   void progress(llvm::StringRef what, size_t done, size_t total) override {
+    if (progressLines) {
+      llvm::errs() << "baechi-run: progress: " << what << ' ' << done << '/'
+                   << total << '\n';
+      return;
+    }
     auto elapsed = std::chrono::steady_clock::now() - start;
     if (!shown || total == 0 || elapsed < std::chrono::milliseconds(500))
       return;
@@ -46,6 +56,7 @@ public:
   llvm::raw_ostream &diagnostics() override { return llvm::errs(); }
 
 private:
+  bool progressLines;
   bool shown = llvm::sys::Process::StandardErrIsDisplayed();
   bool drawn = false;
   std::chrono::steady_clock::time_point start;

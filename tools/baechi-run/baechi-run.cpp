@@ -100,7 +100,7 @@ int tell(StepRun &run, Compilation &compilation, const OutputOptions &files,
 }
 
 int run(RunOptions options, std::shared_ptr<runtime::Ranks> ranks) {
-  Terminal terminal;
+  Terminal terminal(options.progressLines);
   placement::Machine machine = check(readMachine(options.driver.machine));
   if (!options.queryMachine.empty()) {
     writeMachineFile(std::move(machine), options.queryMachine, terminal);
@@ -119,6 +119,7 @@ int run(RunOptions options, std::shared_ptr<runtime::Ranks> ranks) {
   }));
   check(compilation->compile());
   if (!options.emit.empty()) {
+    Phase phase(terminal, "linking");
     emitLibrary(*compilation, options.library);
     return 0;
   }

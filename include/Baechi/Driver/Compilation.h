@@ -74,6 +74,9 @@ private:
                           SetArguments setArguments);
   /// Measures what \p profile lacks and \p kinds allow; gives the rows added.
   llvm::Expected<size_t> measureKernels(Profile &profile, bool host, bool gpus);
+  /// Tells the listener what the compiler begins, until endPhases().
+  void tellPhases();
+  void endPhases() { current.reset(); }
   /// Without the errors among the diagnostics.
   llvm::LogicalResult quietly(llvm::function_ref<llvm::LogicalResult()> run);
   /// The first device of its kind, with the memory that all such devices have.
@@ -82,6 +85,7 @@ private:
   DriverOptions asked;
   placement::Machine target;
   Listener &listener;
+  std::optional<Phase> current; ///< of the compiler
   std::unique_ptr<mlir::MLIRContext> context;
   llvm::SourceMgr sources;
   std::unique_ptr<mlir::SourceMgrDiagnosticHandler> handler;

@@ -90,6 +90,12 @@ public:
     cudaLowering = std::move(lowering);
   }
 
+  /// Is told what begins: "compiling kernels", "placing", "lowering".
+  using PhaseObserver = std::function<void(llvm::StringRef phase)>;
+  void setPhaseObserver(PhaseObserver observer) {
+    phaseObserver = std::move(observer);
+  }
+
   /// Places, partitions, plans and compiles for \p machine. \p prefix begins
   /// the program's symbols; a compiler takes each only once.
   mlir::FailureOr<CompiledProgram> compile(const placement::Machine &machine,
@@ -112,6 +118,10 @@ public:
 private:
   HostCompiler() = default;
   mlir::LogicalResult form();
+  void beginPhase(llvm::StringRef phase) {
+    if (phaseObserver)
+      phaseObserver(phase);
+  }
   void countKernels();
   mlir::LogicalResult compileCudaKernels();
   std::string keyOf(mlir::func::FuncOp kernel) const;
@@ -119,6 +129,7 @@ private:
   mlir::OwningOpRef<mlir::ModuleOp> model;
   std::unique_ptr<HostJit> hostJit;
   CudaLowering cudaLowering;
+  PhaseObserver phaseObserver;
   bool kernelsCompiled = false, cudaKernelsCompiled = false, annotated = false;
   /// The operators whose costs annotate() writes.
   llvm::SmallVector<mlir::Operation *> ownCosts;

@@ -19,6 +19,7 @@ except ModuleNotFoundError as error:
 
 import numpy as np
 
+from baechi import progress
 from baechi.compiled import Compiled
 from baechi.importer.errors import ImportFailure
 from baechi.importer.onnx import ImportedModel, import_model
@@ -52,17 +53,22 @@ def compile(
     profile: str | os.PathLike | None = None,
     costs: str = "measured",
     cuda_math: str = "fp32",
+    verbose: bool | None = None,
 ) -> CompiledModel:
     """Compiles a model (a file or what `onnx.load` gives) for the devices of `machine`.
 
     sizes: of the inputs' named dimensions, such as `{"batch": 8}`.
-    machine, placer, budget, pin, placement, profile, costs, cuda_math: as for `baechi.jit`;
+    machine, placer, budget, pin, placement, profile, costs, cuda_math, verbose: as for
+        `baechi.jit`;
         names are the initializers' and the nodes'.
     Raises ImportFailure (all nodes that cannot be lowered) and CompileError.
     """
-    imported = import_model(model, sizes)
-    options = CompileOptions(machine, placer, budget, pin, placement, profile, costs, cuda_math)
-    return CompiledModel(imported, options)
+    options = CompileOptions(
+        machine, placer, budget, pin, placement, profile, costs, cuda_math, verbose
+    )
+    with progress.shown(verbose, "model"):
+        progress.phase("import")
+        return CompiledModel(import_model(model, sizes), options)
 
 
 class CompiledModel(Compiled[Program]):

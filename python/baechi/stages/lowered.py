@@ -12,7 +12,7 @@ from typing import Any
 
 import jax
 
-from baechi import compiled
+from baechi import compiled, progress
 from baechi.jax_program import JaxProgram
 from baechi.library import StepLibrary
 from baechi.modules import graph_of
@@ -68,7 +68,8 @@ class Lowered:
 
     def compile(self) -> Compiled:
         """Measures, places and compiles. Raises CompileError and StepError."""
-        return Compiled(self._border, self._text, self._options, self._run)
+        with progress.shown(self._options.verbose, self._border.name):
+            return Compiled(self._border, self._text, self._options, self._run)
 
 
 class Compiled(compiled.Compiled[JaxProgram]):

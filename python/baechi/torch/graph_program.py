@@ -13,7 +13,7 @@ from typing import Any
 
 import torch
 
-from baechi import init
+from baechi import init, progress
 from baechi.compiled import Compiled
 from baechi.importer import torch_linalg
 from baechi.importer.module import Argument
@@ -21,6 +21,10 @@ from baechi.importer.torch_names import BACKWARD, Origin, Recorder, name_of
 from baechi.importer.torch_trace import Trace, trace
 from baechi.program import CompileOptions, Program
 from baechi.torch.arrays import Stamp, check_flags, check_indices, to_numpy, to_torch
+
+
+# The name of all: torch.compile does not tell whose they are.
+_GRAPH = "graph"
 
 
 class GraphProgram(Compiled[Program]):
@@ -54,7 +58,8 @@ class GraphProgram(Compiled[Program]):
         def function(*values: torch.Tensor) -> list[torch.Tensor]:
             return [x for x in interpreter.run(*values) if isinstance(x, torch.Tensor)]
 
-        with torch.no_grad():
+        with torch.no_grad(), progress.shown(options.verbose, _GRAPH):
+            progress.phase("import")
             examples = [_like(node.meta["val"]) for node in inputs]
             self._traced = trace(function, examples, names, recorder)
         self._tables = self._traced.tables()
@@ -86,9 +91,11 @@ class GraphProgram(Compiled[Program]):
 
     def _step(self, given: Sequence[torch.Tensor], inputs: int) -> list[torch.Tensor]:
         if self._latest is None:
-            text = _text(self._traced, given, list(self._computed))
-            options = dataclasses.replace(self._options, pin=self._pins())
-            self._latest = Program(text, options)
+            with progress.shown(self._options.verbose, _GRAPH):
+                progress.phase("import")
+                text = _text(self._traced, given, list(self._computed))
+                options = dataclasses.replace(self._options, pin=self._pins())
+                self._latest = Program(text, options)
             for i in range(inputs, len(given) - len(self._traced.draws)):
                 self._latest.library.set_argument(i, to_numpy(given[i]))
         library = self._latest.library
@@ -164,7 +171,7 @@ def _text(traced: Trace, given: Sequence[torch.Tensor], results: list[torch.fx.N
     traced.graph.graph.output_node().args = (tuple(results),)
     traced.graph.recompile()
     names = [f"result{i}" for i in range(len(results))]
-    return torch_linalg.lower(traced.graph, "graph", arguments, names)[0]
+    return torch_linalg.lower(traced.graph, _GRAPH, arguments, names)[0]
 
 
 def _like(fake: torch.Tensor) -> torch.Tensor:

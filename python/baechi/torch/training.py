@@ -11,6 +11,7 @@ from typing import Any
 
 import torch
 
+from baechi import progress
 from baechi.compiled import Compiled
 from baechi.importer import torch_linalg
 from baechi.importer.errors import ImportFailure
@@ -41,6 +42,7 @@ def compile_step(
     profile: str | os.PathLike | None = None,
     costs: str = "measured",
     cuda_math: str = "fp32",
+    verbose: bool | None = None,
 ) -> TrainingStep:
     """Compiles forward pass, loss, gradients and update for the devices of `machine`.
 
@@ -61,7 +63,8 @@ def compile_step(
     scaler: its scale multiplies the loss, steps whose gradients are not finite are left
         out, and its `update()` is done.
     outputs: from what the model returns to what is returned beside the loss.
-    machine, placer, budget, pin, placement, profile, costs, cuda_math: as for `baechi.jit`;
+    machine, placer, budget, pin, placement, profile, costs, cuda_math, verbose: as for
+        `baechi.jit`;
         names are `layers.0.fc1.weight` for parameters and buffers,
         `layers.0.fc1/mm` and `backward/layers.0.fc1/mm` for operators.
 
@@ -71,7 +74,9 @@ def compile_step(
     argument by name), IndexError (an index or a class out of range), CompileError (no
     placement fits, a bad option) and StepError.
     """
-    options = CompileOptions(machine, placer, budget, pin, placement, profile, costs, cuda_math)
+    options = CompileOptions(
+        machine, placer, budget, pin, placement, profile, costs, cuda_math, verbose
+    )
     gradients = GradientOptions.checked(clip_grad_norm, clip_grad_value, accumulate, scaler)
     return TrainingStep(model, optimizer, Recipe(loss, outputs, gradients), options)
 
@@ -116,9 +121,12 @@ class TrainingStep(Compiled[StepProgram]):
             return self._run(call or self._compiled(_Call(self, args, kwargs)))
 
     def _compiled(self, call: _Call) -> _Call:
-        traced = self._trace(call)
-        if call.key not in self._programs:
-            self._programs[call.key] = StepProgram(self._lowered(traced), self._options, traced)
+        with progress.shown(self._options.verbose, type(self._model).__name__):
+            progress.phase("import")
+            traced = self._trace(call)
+            if call.key not in self._programs:
+                text = self._lowered(traced)
+                self._programs[call.key] = StepProgram(text, self._options, traced)
         return call
 
     def _run(self, call: _Call) -> Any:
