@@ -215,6 +215,11 @@ PLACES = torch.tensor([[5, 0], [1, 1], [3, 2], [0, 4]])
 NANS = torch.tensor([[0.5, float("nan"), -1.0, 2.0], [3.0, 0.25, 1.0, -2.0]])
 REAL = torch.cat([torch.linspace(-4.3, 9.1, 40), torch.tensor([0.0, 1.0, 2.0, 30.0, 100.0])])
 OPERATORS = {
+    aten._weight_norm_interface_backward.default: [
+        (torch.randn(4, 3, 2), torch.randn(4, 3, 2), torch.rand(shape) + 0.5, norms, dim)
+        for dim, shape in ((0, (4, 1, 1)), (2, (1, 1, 2)))
+        for norms in (torch.rand(shape) + 0.5,)
+    ],
     aten.cummax.default: [(X, 1), (NANS, 1), (ODD, 0), (torch.tensor([1, 3, 3, 2]), 0)],
     aten.cummin.default: [(X, 1), (NANS, 1), (ODD, 0), (torch.tensor([3, 1, 1, 2]), 0)],
     aten.gelu.default: [],

@@ -26,7 +26,8 @@ class Case(nn.Module):
         super().__init__()
         self.function = function
         floats = [x for x in given if x.is_floating_point()]
-        self.given = nn.ParameterList([nn.Parameter(x) for x in floats])
+        # Of its own: cases share what they are given.
+        self.given = nn.ParameterList([nn.Parameter(x.clone()) for x in floats])
         self.rest = [x for x in given if not x.is_floating_point()]
         eager = copy.deepcopy(function) if isinstance(function, nn.Module) else function
         with torch.no_grad():
