@@ -27,6 +27,7 @@ def blocks(page, language):
     [
         ("python.md", "numpy"),
         ("start-compare.md", "numpy"),
+        ("ahead.md", "jax"),
         ("start-jax.md", "jax"),
         ("start-pytorch.md", "torch_mlir"),
     ],
