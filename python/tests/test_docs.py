@@ -30,6 +30,8 @@ def blocks(page, language):
         ("ahead.md", "jax"),
         ("start-jax.md", "jax"),
         ("start-pytorch.md", "torch_mlir"),
+        ("training-loops.md", "torch_mlir"),
+        ("training-loops-jax.md", "jax"),
     ],
 )
 def test_python_of_pages_runs(page, needs, tmp_path):

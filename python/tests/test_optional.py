@@ -35,9 +35,9 @@ def test_the_package_imports():
 
 def test_what_is_missing_is_named():
     done = run("import baechi.torch")
-    assert "baechi.torch needs the package 'torch': install baechi[torch]" in done.stderr
+    assert "baechi.torch needs the package 'torch': pip install '.[torch]'" in done.stderr
     done = run("import baechi.onnx")
-    assert "baechi.onnx needs the package 'onnx': install baechi[onnx]" in done.stderr
+    assert "baechi.onnx needs the package 'onnx': pip install '.[onnx]'" in done.stderr
 
 
 def test_the_command_says_what_is_missing(tmp_path):
@@ -47,7 +47,7 @@ def test_the_command_says_what_is_missing(tmp_path):
         f"sys.exit(main([{str(tmp_path / 'net.onnx')!r}, '-o', '-']))"
     )
     assert done.returncode == 1 and "Traceback" not in done.stderr
-    assert "error: the Python package 'onnx' is missing; pip install baechi[onnx]" in done.stderr
+    assert "error: the Python package 'onnx' is missing; pip install '.[onnx]'" in done.stderr
 
 
 def test_all_names_but_those_of_jax_are_there():

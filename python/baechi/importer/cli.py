@@ -134,8 +134,8 @@ def _import_onnx(options: argparse.Namespace, sizes: dict[str, object]) -> None:
         from baechi.importer import onnx as importer
     except ModuleNotFoundError as error:
         raise ImportFailure(
-            f"the Python package '{error.name}' is missing; pip install baechi[onnx], or "
-            "scripts/torch-env in a checkout"
+            f"the Python package '{error.name}' is missing; pip install '.[onnx]' or "
+            "scripts/torch-env in a checkout of Baechi"
         ) from error
     name = pathlib.Path(options.model).stem
     name = name if name.isidentifier() else "model"

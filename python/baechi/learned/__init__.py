@@ -135,7 +135,8 @@ def _module(name: str) -> _Method:
         found: Any = importlib.import_module(f"baechi.learned.{name}")
     except ModuleNotFoundError as error:
         raise ModuleNotFoundError(
-            f"baechi.learned needs the package '{error.name}': install baechi[import]",
+            f"baechi.learned needs the package '{error.name}': pip install '.[import]' in a "
+            "checkout of Baechi",
             name=error.name,
         ) from error
     return found

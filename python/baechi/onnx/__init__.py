@@ -14,7 +14,9 @@ try:
     import torch_mlir as _torch_mlir  # noqa: F401
 except ModuleNotFoundError as error:
     raise ModuleNotFoundError(
-        f"baechi.onnx needs the package '{error.name}': install baechi[onnx]", name=error.name
+        f"baechi.onnx needs the package '{error.name}': pip install '.[onnx]' in a "
+        "checkout of Baechi",
+        name=error.name,
     ) from error
 
 import numpy as np

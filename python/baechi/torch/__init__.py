@@ -11,8 +11,8 @@ try:
     import torch_mlir as _torch_mlir  # noqa: F401
 except ModuleNotFoundError as error:
     raise ModuleNotFoundError(
-        f"baechi.torch needs the package '{error.name}': install baechi[torch], "
-        "or torch 2.12 and torch-mlir 20261001",
+        f"baechi.torch needs the package '{error.name}': pip install '.[torch]' in a "
+        "checkout of Baechi, or install torch 2.12 and torch-mlir 20261001",
         name=error.name,
     ) from error
 
