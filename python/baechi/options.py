@@ -53,8 +53,8 @@ class CompileOptions:
         _check_pins(self.pin)
         if self.verbose not in (True, False, None):
             raise TypeError(
-                f"verbose is {self.verbose!r}: give True (a line for each phase), False (nothing) or "
-                "None (a bar on a terminal)"
+                f"verbose is {self.verbose!r}: give True (a line for each phase), False (nothing) "
+                "or None (a bar on a terminal)"
             )
 
     def flags(self) -> list[str]:

@@ -24,8 +24,8 @@ class CompileError(RuntimeError):
 
 
 def find(name: str) -> pathlib.Path:
-    """A program in BAECHI_TOOLS where that is set, else in the installed package, in this checkout's build, or on
-    the PATH."""
+    """A program in BAECHI_TOOLS where that is set, else in the installed package, in this
+    checkout's build, or on the PATH."""
     if asked := os.environ.get("BAECHI_TOOLS"):
         if (file := pathlib.Path(asked) / name).exists():
             return file
