@@ -36,19 +36,21 @@ def to_html(picture: Picture) -> str:
     body: list[str] = []
     top = 6
     for row in picture.rows:
-        height = _QUEUE if row.is_queue else _DEVICE
+        # A device that does nothing needs no more than its name.
+        height = _QUEUE if row.is_queue or not len(row.spans) else _DEVICE
         body += _row(row, picture, top, height)
         top += height + _GAP
     body += _axis(picture.step_ns, top)
     top += 34
-    shown = sorted(picture.memory, key=lambda m: -m.peak / max(m.limit, 1))[:_MOST_MEMORY]
+    held = [memory for memory in picture.memory if memory.peak]
+    shown = sorted(held, key=lambda m: -m.peak / max(m.limit, 1))[:_MOST_MEMORY]
     fullest = max((memory.peak / max(memory.limit, 1) for memory in shown), default=0)
-    for memory in picture.memory:
+    for memory in held:
         if any(memory is each for each in shown):
             body += _memory(memory, picture.step_ns, top, fullest)
             top += _MEMORY + 2 * _GAP
     facts = " · ".join(html.escape(fact) for fact in picture.facts)
-    left_out = len(picture.memory) - len(shown)
+    left_out = len(held) - len(shown)
     note = f"<div>memory: the {len(shown)} fullest devices</div>" if left_out else ""
     return (
         '<div style="font:12px/1.5 system-ui,sans-serif;max-width:1200px">'
@@ -198,5 +200,17 @@ def _title(words: str) -> str:
 
 
 def _text(x: float, y: float, words: str, anchor: str, most: int = 40) -> str:
-    shown = words if len(words) <= most else words[: most - 1] + "…"
-    return f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}">{html.escape(shown)}</text>'
+    return f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}">{html.escape(cut(words, most))}</text>'
+
+
+def cut(words: str, most: int) -> str:
+    """At most so many characters, with … in the middle: names begin alike, and their
+    ends tell them apart. Of a pair of devices, each for itself."""
+    if len(words) <= most:
+        return words
+    arrow = " → "
+    if arrow in words:
+        ends = words.split(arrow)
+        return arrow.join(cut(end, (most - len(arrow)) // 2) for end in ends)
+    end = 2 * (most - 1) // 3
+    return f"{words[: most - 1 - end]}…{words[len(words) - end :]}"

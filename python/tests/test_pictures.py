@@ -175,6 +175,38 @@ def test_a_compiled_program_shows_itself():
     assert "1000 B" in html
 
 
+def test_the_headline_is_the_reports_and_the_axis_holds_all():
+    """The runtime's prediction may be shorter or longer than the plan's last span."""
+    for step_ns, axis in ((900, 1000), (2000, 2000)):
+        predicted = MANIFEST["predicted"] | {"step_ns": step_ns}
+        shown = picture.of_program(MANIFEST | {"predicted": predicted})
+        assert shown.facts[0] == f"predicted step {picture.duration(step_ns)} by metf"
+        assert shown.step_ns == axis
+        html = svg.to_html(shown)
+        right = [
+            float(rect.get("x")) + float(rect.get("width"))
+            for rect in elements(html)
+            if rect.tag == "rect"
+        ]
+        assert max(right) <= 108 + 800
+
+
+def test_idle_devices_take_one_thin_lane():
+    idle = {"name": "host2", "arena_bytes": 0, "memory": 2000, "operators": []}
+    devices = [*MANIFEST["devices"], idle]
+    html = svg.to_html(picture.of_program(MANIFEST | {"devices": devices}))
+    assert texts(html).count("host2") == 1
+    assert texts(html).count("host1") == 2
+
+
+def test_long_names_keep_what_tells_them_apart():
+    assert svg.cut("host0", 16) == "host0"
+    one, other = (svg.cut(f"encoder/layer_{n}/attention", 16) for n in (3, 4))
+    assert len(one) == 16 and "…" in one
+    assert svg.cut("rack0.node12.gpu7 → rack0.node12.gpu1", 16) == "ra…pu7 → ra…pu1"
+    assert one.endswith("attention") and other.startswith("encod")
+
+
 def test_a_jitted_step_shows_itself():
     jax = pytest.importorskip("jax")
 
