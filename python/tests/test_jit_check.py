@@ -186,6 +186,17 @@ def test_nan_and_infinity_have_their_places():
         assert found.error == np.inf and f"at [{at}]" in found.text
 
 
+def test_nothing_but_rounding_may_be_anything_finite():
+    noise, options = np.float32([1e-9, 3e-9]), CheckOptions("first")
+
+    def judged(ours, disturbed):
+        return first_difference([ours], [noise], options, "JAX", lambda: [[disturbed]])
+
+    assert judged(100 * noise, -noise) is None
+    assert judged(100 * noise, noise * np.float32(1.001)).error > 1
+    assert judged(np.float32([np.nan, 0]), -noise).error == np.inf
+
+
 def test_integers_shapes_and_types_are_equal():
     assert compared([1, 2], [1, 2]) is None
     assert compared([1, 3], [1, 2]).text == "3 where JAX has 2 at [1]"

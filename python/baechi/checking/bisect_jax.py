@@ -5,14 +5,13 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import jax
 from jax.extend import core
 
-from baechi.checking.compare import Difference
+from baechi.checking.compare import Difference, Suspect
 from baechi.importer import jaxprs
 from baechi.importer.errors import ImportFailure
 from baechi.library import StepError
@@ -20,23 +19,6 @@ from baechi.tools import CompileError
 
 # A function of flat arguments with flat results.
 Flat = Callable[..., Sequence[Any]]
-
-
-@dataclasses.dataclass(frozen=True)
-class Suspect:
-    """The first operation whose values differ, or the last of `others` + 1 that may be."""
-
-    operator: str
-    primitive: str
-    source: str
-    text: str
-    others: int
-
-    def __str__(self) -> str:
-        before = f" (or one of the {self.others} operations before it)" if self.others else ""
-        return (
-            f"first at '{self.operator}' ({self.primitive}), {self.source}{before}: {self.text}"
-        )
 
 
 def first_wrong(

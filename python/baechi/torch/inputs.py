@@ -8,6 +8,7 @@ from __future__ import annotations
 import enum
 import inspect
 import re
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -48,6 +49,13 @@ class Inputs:
     @property
     def tensors(self) -> list[torch.Tensor]:
         return [self.leaves[i] for i in self.positions]
+
+    def filled(self, tensors: Iterable[torch.Tensor]) -> tuple[tuple, dict[str, Any], Any]:
+        """Arguments, keyword arguments and target, with these tensors for its own."""
+        leaves = list(self.leaves)
+        for i, value in zip(self.positions, tensors, strict=True):
+            leaves[i] = value
+        return pytree.tree_unflatten(leaves, self.structure)
 
     def names(self) -> dict[int, str]:
         """Of the leaves: `tokens`, `batch/mask`, `target`."""

@@ -19,6 +19,7 @@ from baechi.torch.gradients import Consumed, GradientOptions
 from baechi.torch.inputs import Inputs
 from baechi.torch.state import State, check_apart
 from baechi.torch.step_trace import LOSS, Outputs, Phase, TrainingTrace
+from baechi.torch.update_rules import Numbers
 
 
 class StepProgram(Program):
@@ -28,6 +29,7 @@ class StepProgram(Program):
         super().__init__(text, options)
         self.traced = traced
         self._addresses: list[int] = []
+        self.calls = 0
 
     def run(
         self, state: State, inputs: Inputs, phase: Phase, options: GradientOptions
@@ -36,17 +38,12 @@ class StepProgram(Program):
 
         Until all is known to be right nothing of PyTorch's is changed."""
         kept = {name: x for cohort in phase.cohorts for name, x in state.kept(cohort).items()}
-        held = {**state.parameters, **state.buffers, **kept}
-        held |= {f"{name}/grad": state.parameters[name].grad for name in phase.accumulated}
+        held = self._held(state, phase, kept)
         numbers = [state.numbers(cohort) for cohort in phase.cohorts]
-        self._upload(held, inputs.tensors)
-        given = {cohort.label: x for cohort, (x, _) in zip(phase.cohorts, numbers, strict=True)}
-        given["scaler"] = options.numbers()
-        for (owner, name), index in self.traced.numbers.items():
-            kind = np.dtype(self._type(index))
-            self.library.set_argument(index, np.asarray(given[owner][name], kind))
-        for index, draw in self.traced.draws.items():
-            self.library.set_argument(index, to_numpy(draw()))
+        self._check(held, inputs.tensors)
+        for index, value in self._given(held, inputs, phase, numbers, options).items():
+            self.library.set_argument(index, to_numpy(value))
+        self.calls += 1
         self.step()
 
         told = {name: self._result(i) for name, i in self.traced.told.items()}
@@ -75,7 +72,44 @@ class StepProgram(Program):
             self._accumulate(state, phase)
         return told[LOSS], further, norm
 
-    def _upload(self, held: dict[str, torch.Tensor], tensors: Sequence[torch.Tensor]) -> None:
+    def given(
+        self, state: State, inputs: Inputs, phase: Phase, options: GradientOptions
+    ) -> list[torch.Tensor]:
+        """What a step would compute with: the program's arguments, in order. Draws random
+        numbers."""
+        kept = {name: x for cohort in phase.cohorts for name, x in state.kept(cohort).items()}
+        numbers = [state.numbers(cohort) for cohort in phase.cohorts]
+        held = self._held(state, phase, kept)
+        values = self._given(held, inputs, phase, numbers, options)
+        return [values[i].detach().clone() for i in range(len(self.traced.arguments))]
+
+    def _held(
+        self, state: State, phase: Phase, kept: dict[str, torch.Tensor]
+    ) -> dict[str, torch.Tensor]:
+        held = {**state.parameters, **state.buffers, **kept}
+        return held | {f"{name}/grad": state.parameters[name].grad for name in phase.accumulated}
+
+    def _given(
+        self,
+        held: dict[str, torch.Tensor],
+        inputs: Inputs,
+        phase: Phase,
+        numbers: Sequence[tuple[Numbers, Numbers]],
+        options: GradientOptions,
+    ) -> dict[int, torch.Tensor]:
+        """The program's arguments by position."""
+        traced = self.traced
+        values = {index: held[name] for name, index in traced.held.items()}
+        values |= zip(traced.inputs, inputs.tensors, strict=True)
+        values |= traced.constants
+        given = {cohort.label: x for cohort, (x, _) in zip(phase.cohorts, numbers, strict=True)}
+        given["scaler"] = options.numbers()
+        for (owner, name), index in traced.numbers.items():
+            kind = np.dtype(self._type(index))
+            values[index] = torch.from_numpy(np.asarray(given[owner][name], kind))
+        return values | {index: draw() for index, draw in traced.draws.items()}
+
+    def _check(self, held: dict[str, torch.Tensor], tensors: Sequence[torch.Tensor]) -> None:
         traced = self.traced
         addresses = [tensor.data_ptr() for tensor in held.values()]
         if addresses != self._addresses:
@@ -89,8 +123,6 @@ class StepProgram(Program):
         for index, tensor in values:
             if index in traced.tables:
                 check_indices(traced.arguments[index].name, tensor, traced.tables[index])
-        for index, tensor in values:
-            self.library.set_argument(index, to_numpy(tensor))
 
     def _accumulate(self, state: State, phase: Phase) -> None:
         """Gives the parameters their first gradients; those that have some got theirs."""

@@ -266,10 +266,7 @@ class _Forward:
         self, parameters: Mapping[str, torch.Tensor], buffers: Mapping[str, torch.Tensor], given
     ) -> tuple[torch.Tensor, list[torch.Tensor], dict[str, torch.Tensor]]:
         """The loss, the tensors that are returned beside it, and the buffers' next values."""
-        filled = list(self._inputs.leaves)
-        for i, value in zip(self._inputs.positions, given, strict=True):
-            filled[i] = value
-        inputs, kwargs, target = pytree.tree_unflatten(filled, self._inputs.structure)
+        inputs, kwargs, target = self._inputs.filled(given)
         values = {**parameters, **buffers}
         held = {f"model.{place}": values[name] for place, name in self._places.items()}
 
@@ -277,7 +274,7 @@ class _Forward:
             with modes.autocast(self._autocast), _Guarded():
                 output = self._model(*inputs, **kwargs)
                 with self._recorder.scope(LOSS):
-                    value, further = self._loss(output, target)
+                    value, further = loss_of(self._recipe, output, target)
             return value, further, self._buffers_after(buffers)
 
         value, further, after = functional_call(self._whole, held, (call,), tie_weights=False)
@@ -295,24 +292,6 @@ class _Forward:
         ]
         self.outputs = None if further is None else Outputs(leaves, structure, len(tensors))
         return value, tensors, after
-
-    def _loss(self, output: Any, target: Any) -> tuple[torch.Tensor, Any]:
-        """The loss, and what is returned beside it or None."""
-        further = None if self._recipe.outputs is None else self._recipe.outputs(output)
-        value = output if self._recipe.loss is None else self._recipe.loss(output, target)
-        if isinstance(value, Mapping) and "loss" in value:
-            value = value["loss"]
-        elif not isinstance(value, torch.Tensor) and hasattr(value, "loss"):
-            value = value.loss
-        elif isinstance(value, tuple) and value:
-            if further is not None:
-                raise ImportFailure("give outputs= or return them with the loss, not both")
-            value, *rest = value
-            further = rest[0] if len(rest) == 1 else tuple(rest)
-        if not isinstance(value, torch.Tensor) or value.dim() != 0:
-            kind = f"shape {list(value.shape)}" if isinstance(value, torch.Tensor) else type(value)
-            raise ImportFailure(f"the loss must be a tensor of one number, not of {kind}")
-        return value, further
 
     def _buffers_after(self, given: Mapping[str, torch.Tensor]) -> dict[str, torch.Tensor]:
         """Their tensors now: changed in place, or replaced (`self.count = self.count + 1`)."""
@@ -333,6 +312,25 @@ class _Forward:
                 )
             after[name] = now.detach()
         return after
+
+
+def loss_of(recipe: Recipe, output: Any, target: Any) -> tuple[torch.Tensor, Any]:
+    """The loss, and what is returned beside it or None."""
+    further = None if recipe.outputs is None else recipe.outputs(output)
+    value = output if recipe.loss is None else recipe.loss(output, target)
+    if isinstance(value, Mapping) and "loss" in value:
+        value = value["loss"]
+    elif not isinstance(value, torch.Tensor) and hasattr(value, "loss"):
+        value = value.loss
+    elif isinstance(value, tuple) and value:
+        if further is not None:
+            raise ImportFailure("give outputs= or return them with the loss, not both")
+        value, *rest = value
+        further = rest[0] if len(rest) == 1 else tuple(rest)
+    if not isinstance(value, torch.Tensor) or value.dim() != 0:
+        kind = f"shape {list(value.shape)}" if isinstance(value, torch.Tensor) else type(value)
+        raise ImportFailure(f"the loss must be a tensor of one number, not of {kind}")
+    return value, further
 
 
 class _Guarded(TorchFunctionMode):

@@ -12,6 +12,7 @@ from typing import Any
 import torch
 
 from baechi import progress
+from baechi.checking.options import Check, CheckOptions, Tolerance
 from baechi.compiled import Compiled
 from baechi.importer import torch_linalg
 from baechi.importer.errors import ImportFailure
@@ -20,6 +21,7 @@ from baechi.torch import modes
 from baechi.torch.gradients import Consumed, GradientOptions
 from baechi.torch.inputs import Inputs
 from baechi.torch.state import State
+from baechi.torch.step_check import StepCheck
 from baechi.torch.step_program import StepProgram
 from baechi.torch.step_trace import Phase, Recipe, TrainingTrace, trace_step, used_parameters
 
@@ -43,6 +45,8 @@ def compile_step(
     costs: str = "measured",
     cuda_math: str = "fp32",
     verbose: bool | None = None,
+    check: Check = None,
+    check_tolerance: Tolerance = None,
 ) -> TrainingStep:
     """Compiles forward pass, loss, gradients and update for the devices of `machine`.
 
@@ -67,18 +71,23 @@ def compile_step(
         `baechi.jit`;
         names are `layers.0.fc1.weight` for parameters and buffers,
         `layers.0.fc1/mm` and `backward/layers.0.fc1/mm` for operators.
+    check: `"first"`, each program's first call, or N, that call and every Nth after it, is
+        compared with the same step of eager PyTorch (docs/checking.md).
+    check_tolerance: what may differ, as for `baechi.jit`.
 
     The first call with other shapes, types or modes (`model.train()`, `eval()`, autocast)
     compiles. Raises UnsupportedOptimizer at once; the calls raise ImportFailure
     (all operations that cannot be imported, with module and source line), TypeError (an
     argument by name), IndexError (an index or a class out of range), CompileError (no
-    placement fits, a bad option) and StepError.
+    placement fits, a bad option), StepError and CheckError (a checked call that is not
+    PyTorch's, with the first operation that differs; nothing has changed then).
     """
     options = CompileOptions(
         machine, placer, budget, pin, placement, profile, costs, cuda_math, verbose
     )
     gradients = GradientOptions.checked(clip_grad_norm, clip_grad_value, accumulate, scaler)
-    return TrainingStep(model, optimizer, Recipe(loss, outputs, gradients), options)
+    checks = CheckOptions(check, check_tolerance, cuda_math)
+    return TrainingStep(model, optimizer, Recipe(loss, outputs, gradients), options, checks)
 
 
 class TrainingStep(Compiled[StepProgram]):
@@ -94,8 +103,10 @@ class TrainingStep(Compiled[StepProgram]):
         optimizer: torch.optim.Optimizer,
         recipe: Recipe,
         options: CompileOptions,
+        checks: CheckOptions | None = None,
     ):
         super().__init__()
+        self._checks = checks or CheckOptions()
         self._model, self._optimizer = model, optimizer
         self._recipe, self._options = recipe, options
         self._used: dict[Any, list[str]] = {}
@@ -131,9 +142,12 @@ class TrainingStep(Compiled[StepProgram]):
 
     def _run(self, call: _Call) -> Any:
         program = self._latest = self._programs[call.key]
-        loss, further, norm = program.run(
-            call.state, call.inputs, call.phase, self._recipe.gradients
-        )
+        given = call.state, call.inputs, call.phase
+        if self._checks.is_due(program.calls):
+            checked = StepCheck(program, *given, self._recipe, self._checks, self._options)
+            loss, further, norm = checked.run()
+        else:
+            loss, further, norm = program.run(*given, self._recipe.gradients)
         if call.phase.cohorts:
             self._accumulated, self.grad_norm = 0, norm
             self._optimizer._opt_called = True  # which learning rate schedulers ask

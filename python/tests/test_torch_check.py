@@ -1,0 +1,225 @@
+# Part of the Baechi project, under the Apache License v2.0 with LLVM Exceptions.
+# See LICENSE for license information.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""`check=` finds steps that are not PyTorch's, the operation that they begin at, and leaves
+the state right."""
+
+import copy
+
+import pytest
+
+from torch_support import F, Mlp, Pair, compile_step, needs_tools, nn, torch
+
+import baechi
+from baechi.importer import torch_linalg
+
+pytestmark = needs_tools
+
+
+class Net(nn.Module):
+    """With statistics, dropout and a counter that is replaced. A bias before statistics
+    would have gradients of rounding alone."""
+
+    def __init__(self):
+        super().__init__()
+        self.first, self.norm = nn.Linear(6, 8, bias=False), nn.BatchNorm1d(8)
+        self.head = nn.Linear(8, 4, bias=False)
+        self.register_buffer("calls", torch.zeros(()))
+
+    def forward(self, x):
+        self.calls = self.calls + 1
+        return self.head(F.dropout(torch.tanh(self.norm(self.first(x))), 0.25, self.training))
+
+
+@pytest.fixture
+def batch():
+    generator = torch.Generator().manual_seed(0)
+    x = torch.randn(5, 6, generator=generator)
+    return x, torch.randint(0, 4, (5,), generator=generator)
+
+
+@pytest.fixture
+def miscompiled(monkeypatch):
+    """Lets the compiler take one operation for another."""
+
+    def swap(old, new):
+        right = torch_linalg.lower
+
+        def wrong(*args, **kwargs):
+            text, count = right(*args, **kwargs)
+            return text.replace(old, new), count
+
+        monkeypatch.setattr(torch_linalg, "lower", wrong)
+
+    return swap
+
+
+OPTIMIZERS = {
+    "SGD": lambda p: torch.optim.SGD(p, 0.1),
+    "momentum": lambda p: torch.optim.SGD(p, 0.1, momentum=0.9, nesterov=True),
+    "AdamW": lambda p: torch.optim.AdamW(p, 1e-2),
+    "NAdam": lambda p: torch.optim.NAdam(p, 1e-2),
+    "RMSprop": lambda p: torch.optim.RMSprop(p, 1e-2, centered=True, momentum=0.9),
+    "ASGD": lambda p: torch.optim.ASGD(p, 1e-2),
+}
+
+
+@pytest.mark.parametrize("name", OPTIMIZERS)
+def test_checked_calls_train_as_eager_ones(name, batch):
+    torch.manual_seed(1)
+    pair = Pair(Net(), OPTIMIZERS[name], check=1)
+    for _ in range(3):
+        state = torch.get_rng_state()
+        ours = pair.step(*batch)
+        torch.set_rng_state(state)
+        theirs = pair.eager_loss(batch[:1], batch[1])
+        pair.eager_optimizer.zero_grad()
+        theirs.backward()
+        pair.eager_optimizer.step()
+        assert ours.item() == pytest.approx(theirs.item(), rel=1e-4)
+    pair.assert_same_state()
+    assert pair.model.calls == 3 and pair.model.norm.num_batches_tracked == 3
+    ours, theirs = pair.optimizer.state_dict(), pair.eager_optimizer.state_dict()
+    for number, expected in theirs["state"].items():
+        for kind, value in expected.items():
+            if isinstance(value, torch.Tensor):
+                torch.testing.assert_close(
+                    ours["state"][number][kind], value, rtol=1e-3, atol=1e-6, check_dtype=False
+                )
+
+
+def test_clipping_accumulation_scaling_and_what_is_returned(batch):
+    torch.manual_seed(2)
+    model, critic = Net(), nn.BatchNorm1d(4)
+    eager, eager_critic = copy.deepcopy(model), copy.deepcopy(critic)
+
+    def loss_with(critic):
+        return lambda output, y: (F.cross_entropy(critic(output), y), {"logits": output})
+
+    make = OPTIMIZERS["AdamW"]
+    scaler, eager_scaler = (torch.amp.GradScaler("cpu", init_scale=8.0) for _ in range(2))
+    step = compile_step(
+        model,
+        loss_with(critic),
+        make(model.parameters()),
+        clip_grad_norm=0.5,
+        accumulate=2,
+        scaler=scaler,
+        check=1,
+    )
+    optimizer, loss = make(eager.parameters()), loss_with(eager_critic)
+    for call in range(4):
+        state = torch.get_rng_state()
+        ours, further = step(*batch)
+        torch.set_rng_state(state)
+        theirs, expected = loss(eager(batch[0]), batch[1])
+        eager_scaler.scale(theirs).backward()
+        assert ours.item() == pytest.approx(theirs.item(), rel=1e-4)
+        torch.testing.assert_close(further["logits"], expected["logits"], rtol=1e-4, atol=1e-5)
+        if call % 2:
+            eager_scaler.unscale_(optimizer)
+            norm = nn.utils.clip_grad_norm_(eager.parameters(), 0.5)
+            assert step.grad_norm.item() == pytest.approx(norm.item(), rel=1e-3)
+            eager_scaler.step(optimizer)
+            eager_scaler.update()
+            optimizer.zero_grad()
+    for ours, theirs in ((model, eager), (critic, eager_critic)):
+        torch.testing.assert_close(ours.state_dict(), theirs.state_dict(), rtol=1e-3, atol=1e-5)
+    assert scaler.get_scale() == eager_scaler.get_scale()
+
+
+@pytest.mark.parametrize(
+    "old, new, operator, machine",
+    [("math.tanh", "math.absf", "tanh", "host:1"), ("math.log", "math.exp", "loss/", "host:2")],
+)
+def test_the_first_wrong_operation_is_named(batch, miscompiled, old, new, operator, machine):
+    torch.manual_seed(3)
+    model = Net()
+    optimizer = OPTIMIZERS["momentum"](model.parameters())
+    before = copy.deepcopy(model.state_dict())
+    random = torch.get_rng_state()
+    miscompiled(old, new)
+    step = compile_step(model, F.cross_entropy, optimizer, check="first", machine=machine)
+    with pytest.raises(baechi.CheckError) as raised:
+        step(*batch)
+    assert raised.value.operator.startswith(operator)
+    assert f"first at '{raised.value.operator}'" in str(raised.value)
+    assert "test_torch_check.py" in raised.value.source
+    assert raised.value.error > 10 * raised.value.tolerance > 0
+    # Nothing has changed.
+    torch.testing.assert_close(model.state_dict(), before, rtol=0, atol=0)
+    assert not optimizer.state and model.first.weight.grad is None
+    assert torch.equal(random, torch.get_rng_state())
+
+
+def test_a_wrong_update_of_large_parameters_is_seen(miscompiled):
+    model = nn.Linear(3, 2, bias=False)
+    with torch.no_grad():
+        model.weight.fill_(100.0)
+    optimizer = torch.optim.SGD(model.parameters(), 1e-3)
+    x = torch.eye(3)
+    right = compile_step(model, lambda y, t: torch.sin(y - 99 - t).sum(), optimizer, check=1)
+    right(x, torch.tensor(0.5))
+    miscompiled("math.cos", "math.sin")  # of the gradient alone
+    wrong = compile_step(model, lambda y, t: torch.sin(y - 99 - t).sum(), optimizer, check=1)
+    with pytest.raises(baechi.CheckError, match="'weight .its change.' after the step"):
+        wrong(x, torch.tensor(0.5))
+
+
+def test_only_the_calls_asked_for_are_checked(batch, miscompiled):
+    miscompiled("math.tanh", "math.absf")
+
+    def made(**options):
+        torch.manual_seed(4)
+        model = nn.Sequential(nn.Linear(6, 4), nn.Tanh())
+        return model, compile_step(
+            model, F.cross_entropy, torch.optim.SGD(model.parameters(), 0.1), **options
+        )
+
+    made()[1](*batch)  # not asked for
+    zeros = torch.zeros(5, 6), batch[1]
+    for check in ("first", 2):
+        model, step = made(check=check)
+        with torch.no_grad():
+            model[0].bias.zero_()
+        step(*zeros)  # tanh(0) is 0, and its gradient is made without tanh
+        step(*batch)
+        if check == 2:
+            with pytest.raises(baechi.CheckError):
+                step(*batch)
+        with pytest.raises(baechi.CheckError):
+            step(batch[0][:3], batch[1][:3])  # another program's first call
+
+
+def test_autocast_has_the_tolerance_of_its_type(batch, miscompiled):
+    def made():
+        torch.manual_seed(5)
+        model = nn.Sequential(nn.Linear(6, 8), nn.BatchNorm1d(8), nn.Tanh(), nn.Linear(8, 4))
+        return compile_step(
+            model, F.cross_entropy, torch.optim.AdamW(model.parameters(), 0.1), check=1
+        )
+
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        step = made()
+        for _ in range(3):
+            step(*batch)
+        miscompiled("math.tanh", "math.absf")
+        with pytest.raises(baechi.CheckError):
+            made()(*batch)
+
+
+def test_errors_of_the_step_come_first(batch):
+    model = Mlp(6, 8, 4)
+    step = compile_step(
+        model, F.cross_entropy, torch.optim.SGD(model.parameters(), 0.1), check="first"
+    )
+    before = copy.deepcopy(model.state_dict())
+    with pytest.raises(IndexError):
+        step(batch[0], torch.full((5,), 9))
+    torch.testing.assert_close(model.state_dict(), before, rtol=0, atol=0)
+
+
+def test_options_that_mean_nothing():
+    model = Mlp()
+    with pytest.raises(ValueError, match="check is 'always': give 'first'"):
+        compile_step(model, F.mse_loss, torch.optim.SGD(model.parameters(), 0.1), check="always")
