@@ -699,3 +699,13 @@ def test_a_tensor_without_elements_beside_a_batch_is_taken():
     x, y = torch.randn(2, 8), torch.randn(2, 4)
     expected = torch.nn.functional.mse_loss(model(x, None), y).item()
     assert step(x, torch.zeros(0), y).item() == pytest.approx(expected, rel=1e-5)
+
+
+def test_packed_sequences_are_refused_by_name():
+    packed = nn.utils.rnn.pack_sequence([torch.ones(3, 4), torch.ones(2, 4)])
+    model = nn.LSTM(4, 4)
+    optimizer = torch.optim.SGD(model.parameters())
+    step = support.compile_step(model, lambda y, t: y[0].data.sum(), optimizer)
+    for given in (packed, [packed]):
+        with pytest.raises(TypeError, match="'input' has a PackedSequence.*pad_packed_sequence"):
+            step(given, torch.ones(1))

@@ -37,6 +37,7 @@ class Inputs:
             *inputs, target = args
             args = tuple(inputs)
         self._args, self._kwargs, self._target = args, kwargs, target
+        self._check_packed((args, kwargs, target))
         self.leaves, self.structure = pytree.tree_flatten((args, kwargs, target))
         self.positions = [i for i, x in enumerate(self.leaves) if isinstance(x, torch.Tensor)]
         self._check_leaves()
@@ -59,6 +60,15 @@ class Inputs:
 
     def names(self) -> dict[int, str]:
         """Of the leaves: `tokens`, `batch/mask`, `target`."""
+        found = []
+        for name, value in self._named():
+            for path, _ in pytree.tree_flatten_with_path(value)[0]:
+                inner = "/".join(re.findall(r"\w+", pytree.keystr(path)))
+                found.append(f"{name}/{inner}" if inner else name)
+        return dict(enumerate(found))
+
+    def _named(self) -> list[tuple[str, Any]]:
+        """The arguments by name, in the order of their leaves."""
         declared = list(inspect.signature(self._model.forward).parameters.values())
         named: list[tuple[str, Any]] = []
         for i, value in enumerate(self._args):
@@ -67,12 +77,7 @@ class Inputs:
         named += self._kwargs.items()
         if self._with_target:
             named.append(("target", self._target))
-        found = []
-        for name, value in named:
-            for path, _ in pytree.tree_flatten_with_path(value)[0]:
-                inner = "/".join(re.findall(r"\w+", pytree.keystr(path)))
-                found.append(f"{name}/{inner}" if inner else name)
-        return dict(enumerate(found))
+        return named
 
     def check_signature(self) -> None:
         """Whether the model's `forward` takes such arguments."""
@@ -99,6 +104,16 @@ class Inputs:
             for i, x in enumerate(self.leaves)
         )
 
+    def _check_packed(self, given: Any) -> None:
+        if not any(map(_is_packed, pytree.tree_leaves(given, is_leaf=_is_packed))):
+            return
+        for name, value in self._named():
+            if any(map(_is_packed, pytree.tree_leaves(value, is_leaf=_is_packed))):
+                raise TypeError(
+                    f"the step's argument '{name}' has a PackedSequence, whose lengths are no "
+                    "fixed shape: give pad_packed_sequence(...)[0], and mask what is padded"
+                )
+
     def _check_leaves(self) -> None:
         for i, leaf in enumerate(self.leaves):
             if isinstance(leaf, torch.Tensor):
@@ -109,6 +124,10 @@ class Inputs:
                 wrong = _wrong_value(leaf)
             if wrong:
                 raise TypeError(f"the step's argument '{self.names()[i]}' {wrong}")
+
+
+def _is_packed(value: Any) -> bool:
+    return isinstance(value, torch.nn.utils.rnn.PackedSequence)
 
 
 def _wrong_tensor(leaf: torch.Tensor) -> str:
