@@ -6,6 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "Baechi/Placement/TemporaryFolder.h"
 #include "Internal.h"
 #include "mlir/Conversion/Passes.h"
 #include "mlir/Dialect/Arith/Transforms/Passes.h"
@@ -132,25 +133,6 @@ FailureOr<std::string> makePtx(gpu::GPUModuleOp module, StringRef chip,
   return ptx;
 }
 
-/// A folder for the toolkit's files, gone with the object.
-class TemporaryFolder {
-public:
-  TemporaryFolder() {
-    valid = !llvm::sys::fs::createUniqueDirectory("baechi-cuda", path);
-  }
-  ~TemporaryFolder() {
-    if (valid)
-      llvm::sys::fs::remove_directories(path);
-  }
-  std::string file(const Twine &name) const {
-    return (path + "/" + name).str();
-  }
-  bool valid;
-
-private:
-  SmallString<128> path;
-};
-
 LogicalResult writeFile(StringRef path, StringRef text, Location loc) {
   std::error_code error;
   llvm::raw_fd_ostream file(path, error);
@@ -170,7 +152,7 @@ std::string readFile(StringRef path) {
   return buffer ? (*buffer)->getBuffer().str() : std::string();
 }
 
-LogicalResult runTool(const TemporaryFolder &folder,
+LogicalResult runTool(const placement::TemporaryFolder &folder,
                       ArrayRef<std::string> command, Location loc) {
   std::string log = folder.file("log");
   std::optional<StringRef> redirects[] = {std::nullopt, StringRef(log),
@@ -210,9 +192,9 @@ FailureOr<std::string> baechi::compileImage(gpu::GPUModuleOp module,
   if (failed(ptx))
     return failure();
 
-  TemporaryFolder folder;
-  if (!folder.valid)
-    return emitError(loc) << "cannot make a temporary folder";
+  placement::TemporaryFolder folder("baechi-cuda");
+  if (!folder.error().empty())
+    return emitError(loc) << folder.error();
   std::string source = folder.file("kernels.ptx");
   if (failed(writeFile(source, *ptx, loc)))
     return failure();

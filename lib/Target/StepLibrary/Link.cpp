@@ -8,8 +8,8 @@
 
 #include "Baechi/Conversion/GemmLibraries.h"
 #include "Baechi/Placement/Store.h"
+#include "Baechi/Placement/TemporaryFolder.h"
 #include "Baechi/Target/StepLibrary.h"
-#include "llvm/ADT/ScopeExit.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringSet.h"
 #include "llvm/Object/ObjectFile.h"
@@ -170,12 +170,11 @@ baechi::writeStepLibrary(llvm::StringRef file, llvm::StringRef manifest,
     return library->implementation == "openblas";
   });
 
-  llvm::SmallString<128> folder;
-  if (std::error_code code = fs::createUniqueDirectory("baechi-step", folder))
-    return fileError("a temporary folder", code);
-  auto clean = llvm::scope_exit([&] { fs::remove_directories(folder); });
+  placement::TemporaryFolder folder("baechi-step");
+  if (!folder.error().empty())
+    return llvm::createStringError(folder.error());
   auto inside = [&](const llvm::Twine &name) {
-    return (folder + "/" + name).str();
+    return folder.file(name.str());
   };
   std::string header = stepLibraryHeader(prefix, *program);
   std::string exports = "{ global: " + prefix + "_*; local: *; };\n";
@@ -189,10 +188,9 @@ baechi::writeStepLibrary(llvm::StringRef file, llvm::StringRef manifest,
     return error;
   placement::StagedFile linked(file.str());
   std::vector<std::string> command = std::move(*compiler);
-  llvm::append_range(
-      command, std::initializer_list<std::string>{"-shared", "-fPIC", "-O1",
-                                                  "-o", linked.temporary(),
-                                                  inside("glue.c")});
+  llvm::append_range(command, std::initializer_list<std::string>{
+                                  "-shared", "-fPIC", "-O1", "-o",
+                                  linked.temporary(), inside("glue.c")});
   for (auto [i, object] : llvm::enumerate(objects)) {
     command.push_back(inside("code" + llvm::Twine(i) + ".o"));
     if (llvm::Error error = writeFile(command.back(), object.getBuffer()))
