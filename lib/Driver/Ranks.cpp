@@ -9,6 +9,7 @@
 #include "Baechi/Driver/Ranks.h"
 #include "Baechi/Driver/Errors.h"
 #include "Baechi/Runtime/Session.h"
+#include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Config/llvm-config.h"
 #include "llvm/Support/FileSystem.h"
@@ -64,7 +65,8 @@ void leave() {
 }
 
 /// What all ranks must have in common before anything is compiled.
-llvm::Expected<std::string> describeStart(const DriverOptions &options) {
+llvm::Expected<std::string> describeStart(const DriverOptions &options,
+                                          std::vector<std::string> words) {
   std::string text = "version: " BAECHI_VERSION ", LLVM " LLVM_VERSION_STRING
                      "\nthe model's name: " +
                      options.model + "\n";
@@ -83,6 +85,9 @@ llvm::Expected<std::string> describeStart(const DriverOptions &options) {
   if (llvm::sys::fs::exists(options.machine))
     if (llvm::Error error = addFile("the machine file", options.machine))
       return std::move(error);
+  // The order says nothing, and rank 0's alone would be used.
+  llvm::sort(words);
+  text += "the command line: " + llvm::join(words, " ") + "\n";
   return text;
 }
 
@@ -97,7 +102,8 @@ std::string modulePath() {
 } // namespace
 
 llvm::Expected<std::shared_ptr<runtime::Ranks>>
-baechi::joinRanks(const DriverOptions &options) {
+baechi::joinRanks(const DriverOptions &options,
+                  std::vector<std::string> words) {
   if (runtime::ranksInEnvironment() == 1)
     return nullptr;
   auto joined = runtime::Ranks::join(modulePath());
@@ -106,7 +112,7 @@ baechi::joinRanks(const DriverOptions &options) {
   theRanks = *joined;
   std::atexit(leave);
   std::signal(SIGTERM, tellAndEnd);
-  llvm::Expected<std::string> start = describeStart(options);
+  llvm::Expected<std::string> start = describeStart(options, std::move(words));
   runtime::Error wrong;
   if (!start)
     wrong = runtime::Error(llvm::toString(start.takeError()));
@@ -194,7 +200,10 @@ static llvm::Error serveProgram(const std::shared_ptr<runtime::Ranks> &ranks,
         llvm::Expected<void *> address = (*jit)->lookup(name);
         if (address)
           return *address;
-        llvm::consumeError(address.takeError());
+        // A session knows only that there is no code.
+        llvm::errs() << "baechi-run: error: "
+                     << runtime::Ranks::name(ranks->rank()) << ": "
+                     << llvm::toString(address.takeError()) << '\n';
         return nullptr;
       },
       sessionOptions);

@@ -17,7 +17,9 @@
 #include "Baechi/Target/StepLibrary.h"
 #include "Options.h"
 #include "Terminal.h"
+#include "llvm/Support/ErrorHandling.h"
 #include "llvm/Support/InitLLVM.h"
+#include <unistd.h>
 
 using namespace mlir;
 using namespace baechi;
@@ -128,6 +130,19 @@ int run(RunOptions options, std::shared_ptr<runtime::Ranks> ranks) {
   return tell(steps, *compilation, options.files, terminal);
 }
 
+/// What LLVM and MLIR give up for. A thread that the system refuses is nobody's
+/// defect; anything else ends as LLVM ends it.
+void tellFatal(void *, const char *reason, bool) {
+  if (!llvm::StringRef(reason).starts_with("pthread_create failed"))
+    return;
+  llvm::errs() << "baechi-run: error: a thread cannot be started ("
+               << llvm::StringRef(reason).split(": ").second
+               << "): let this user have more threads (ulimit -u, the control "
+                  "group's pids.max), or --compile-threads=1\n";
+  // Not exit(): other threads are in the midst of their work.
+  _exit(1);
+}
+
 /// Flushes the standard output; what could not be written to it is an error.
 void endOutput() {
   llvm::outs().flush();
@@ -146,12 +161,14 @@ int main(int argc, char **argv) {
   // report of a crash would wait for ever.
   setenv("LLVM_DISABLE_SYMBOLIZATION", "1", /*overwrite=*/0);
   llvm::InitLLVM init(argc, argv);
+  llvm::install_fatal_error_handler(tellFatal);
   RunOptions options = check(parseOptions(argc, argv));
   bool alone = !options.queryMachine.empty() || !options.emit.empty();
   if (alone && runtime::ranksInEnvironment() != 1)
     fail(llvm::createStringError("--query-machine and --emit are the work of "
                                  "one process: start it without mpirun"));
-  std::shared_ptr<runtime::Ranks> ranks = check(joinRanks(options.driver));
+  std::shared_ptr<runtime::Ranks> ranks =
+      check(joinRanks(options.driver, {argv + 1, argv + argc}));
   if (ranks && !ranks->leads()) {
     check(serveRank(ranks, options.driver.watchdog, options.steps.killRank));
     return 0;

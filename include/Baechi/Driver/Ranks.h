@@ -18,10 +18,11 @@
 namespace baechi {
 
 /// Joins the other processes, where mpirun started several, and makes sure that
-/// all were started alike; null where it did not. When this process ends, it
+/// all were started alike, with the same \p words behind the program's name;
+/// null where it did not. When this process ends, it
 /// lets the others end.
 llvm::Expected<std::shared_ptr<runtime::Ranks>>
-joinRanks(const DriverOptions &options);
+joinRanks(const DriverOptions &options, std::vector<std::string> words);
 
 /// Rank 0: gives the others a program to create a session of.
 llvm::Error sendProgram(runtime::Ranks &ranks, llvm::StringRef manifest,

@@ -22,10 +22,10 @@
 #include "llvm/ADT/StringMap.h"
 #include "llvm/ADT/StringSet.h"
 #include "llvm/Config/llvm-config.h"
+#include "llvm/Support/thread.h"
 #include <chrono>
 #include <limits>
 #include <sched.h>
-#include <thread>
 
 using namespace mlir;
 using namespace baechi;
@@ -308,7 +308,8 @@ baechi::measureKernels(ModuleOp module, Profile &profile,
   if (failed(jit))
     return failure();
   llvm::SetVector<func::FuncOp> withoutMemory;
-  std::thread([&] {
+  // LLVM's: one that cannot be started is an error of LLVM's, as elsewhere.
+  llvm::thread([&] {
     bindThread();
     runtime::flushDenormals();
     Clock::time_point start = Clock::now();
