@@ -44,6 +44,7 @@ configure_package_config_file(
   INSTALL_DESTINATION ${BAECHI_PACKAGE_DIR})
 write_basic_package_version_file(${PROJECT_BINARY_DIR}/BaechiConfigVersion.cmake
   COMPATIBILITY SameMinorVersion)
+install(FILES ${PROJECT_SOURCE_DIR}/LICENSE DESTINATION share/doc/baechi)
 install(FILES ${PROJECT_BINARY_DIR}/BaechiConfig.cmake
               ${PROJECT_BINARY_DIR}/BaechiConfigVersion.cmake
         DESTINATION ${BAECHI_PACKAGE_DIR})
