@@ -45,20 +45,56 @@ LogicalResult checkForm(FunctionOpInterface step) {
 }
 } // namespace
 
-FailureOr<FunctionOpInterface> baechi::findStep(ModuleOp module) {
+namespace {
+/// The public functions that could be the step.
+SmallVector<FunctionOpInterface> findCandidates(ModuleOp module) {
   SmallVector<FunctionOpInterface> found, others;
   for (auto function : module.getOps<FunctionOpInterface>())
     if (!function.isExternal() && function.isPublic() &&
         !function->hasAttr(BaechiDialect::kKernel))
       (isa<func::FuncOp>(function) ? found : others).push_back(function);
   // Beside a func.func, functions of other dialects are its helpers.
-  if (found.empty())
-    found = others;
+  return found.empty() ? others : found;
+}
+} // namespace
+
+LogicalResult baechi::checkNotPartitioned(ModuleOp module) {
+  for (auto inner : module.getOps<ModuleOp>())
+    if (auto device = inner->getAttrOfType<StringAttr>(BaechiDialect::kDevice))
+      return emitError(module.getLoc())
+             << "the module is already partitioned: it holds a program for "
+                "device '"
+             << device.getValue() << "'; give the one that was partitioned";
+  return success();
+}
+
+LogicalResult baechi::chooseStep(ModuleOp module, StringRef name) {
+  SmallVector<FunctionOpInterface> found = findCandidates(module);
+  if (llvm::none_of(found, [&](FunctionOpInterface function) {
+        return function.getName() == name;
+      })) {
+    InFlightDiagnostic diag = emitError(module.getLoc())
+                              << "the module has no public function @" << name
+                              << " to run; it has";
+    for (FunctionOpInterface function : found)
+      diag << " @" << function.getName();
+    return found.empty() ? diag << " none" : diag;
+  }
+  for (FunctionOpInterface function : found)
+    if (function.getName() != name)
+      function.setPrivate();
+  return success();
+}
+
+FailureOr<FunctionOpInterface> baechi::findStep(ModuleOp module) {
+  SmallVector<FunctionOpInterface> found = findCandidates(module);
   if (found.size() == 1) {
     if (failed(checkForm(found[0])))
       return failure();
     return found[0];
   }
+  if (failed(checkNotPartitioned(module)))
+    return failure();
   InFlightDiagnostic diag = emitError(module.getLoc())
                             << "a program needs one public function, its "
                                "step; this module has ";
@@ -67,6 +103,8 @@ FailureOr<FunctionOpInterface> baechi::findStep(ModuleOp module) {
   diag << found.size() << ":";
   for (FunctionOpInterface function : found)
     diag << " @" << function.getName();
+  diag << "; make all but one private, or choose it (baechi-run "
+          "--step=NAME)";
   return failure();
 }
 

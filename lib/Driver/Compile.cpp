@@ -80,6 +80,9 @@ llvm::Error Compilation::readModel() {
       return diagnosed();
     }
 
+  if (!asked.step.empty() && failed(chooseStep(*model, asked.step)))
+    return diagnosed();
+
   HostJitOptions jit;
   jit.threads = asked.threads;
   jit.keepObjects = asked.keepObjects;

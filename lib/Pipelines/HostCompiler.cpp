@@ -18,6 +18,7 @@
 #include "Baechi/Transforms/Passes.h"
 #include "mlir/IR/Verifier.h"
 #include "mlir/Pass/PassManager.h"
+#include "mlir/Transforms/Passes.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/xxhash.h"
@@ -120,8 +121,37 @@ HostCompiler::create(OwningOpRef<ModuleOp> model, HostJitOptions options) {
   return compiler;
 }
 
+/// Whether a function with a body that is no kernel is called.
+static bool callsFunctions(ModuleOp module) {
+  return module
+      .walk([&](func::CallOp call) {
+        auto callee = module.lookupSymbol<func::FuncOp>(call.getCallee());
+        bool isPlain = callee && !callee.isExternal() &&
+                       !callee->hasAttr(BaechiDialect::kKernel);
+        return isPlain ? WalkResult::interrupt() : WalkResult::advance();
+      })
+      .wasInterrupted();
+}
+
+/// Kernels are formed of one function: what it calls becomes part of it, and
+/// what nothing calls any more goes.
+static LogicalResult makeOneFunction(ModuleOp module) {
+  PassManager manager(module.getContext());
+  bool formed = llvm::any_of(module.getOps<func::FuncOp>(), [](auto function) {
+    return function->hasAttr(BaechiDialect::kKernel);
+  });
+  // Calls of kernels stay, as operators; the inliner would take them, too.
+  if (!formed && callsFunctions(module))
+    manager.addPass(createInlinerPass({}, [](OpPassManager &) {}));
+  manager.addPass(createSymbolDCEPass());
+  return manager.run(module);
+}
+
 LogicalResult HostCompiler::form() {
   Stopwatch watch;
+  // Before anything goes: a step is chosen of what the module came with.
+  if (failed(findFuncStep(module())) || failed(makeOneFunction(module())))
+    return failure();
   FailureOr<func::FuncOp> step = findFuncStep(module());
   if (failed(step))
     return failure();

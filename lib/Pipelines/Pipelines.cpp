@@ -12,6 +12,7 @@
 #include "Baechi/Conversion/HostKernels.h"
 #include "Baechi/Conversion/Passes.h"
 #include "Baechi/Transforms/Passes.h"
+#include "mlir/Dialect/Func/Extensions/InlinerExtension.h"
 #include "mlir/Pass/PassRegistry.h"
 
 using namespace mlir;
@@ -121,6 +122,7 @@ void baechi::registerAllPasses() {
 
 void baechi::registerAllDialects(DialectRegistry &registry) {
   registry.insert<BaechiDialect>();
+  func::registerInlinerExtension(registry);
   registerHostKernelDialects(registry);
   registerCudaKernelDialects(registry);
 }

@@ -50,6 +50,10 @@ Opt<std::string>
                    cl::desc("placement file with names: what it places stays "
                             "there, new operators are placed"),
                    cl::cat(category));
+Opt<std::string> step("step", cl::value_desc("NAME"),
+                      cl::desc("the function to run; where the model has only "
+                               "one public function, that"),
+                      cl::cat(category));
 Opt<int64_t> steps("steps", cl::value_desc("N"), cl::init(20),
                    cl::desc("steps to run; default 20"), cl::cat(category));
 Opt<std::string> profile("profile", cl::value_desc("FILE"),
@@ -201,6 +205,7 @@ llvm::Expected<RunOptions> baechi::parseOptions(int argc, char **argv) {
   DriverOptions &driver = options.driver;
   driver.model = model;
   driver.machine = machine;
+  driver.step = step;
   driver.place = {
       placer, group, {}, {pins.begin(), pins.end()}, savedPlacement};
   driver.profile = profile;

@@ -22,6 +22,13 @@ constexpr int64_t kAlignment = 64;
 /// names the candidates when there is not exactly one.
 mlir::FailureOr<mlir::FunctionOpInterface> findStep(mlir::ModuleOp module);
 
+/// Makes the public function \p name the step: all others with a body become
+/// private. Emits an error that names the candidates when it is none of them.
+mlir::LogicalResult chooseStep(mlir::ModuleOp module, llvm::StringRef name);
+
+/// Emits an error when the module holds programs of devices already.
+mlir::LogicalResult checkNotPartitioned(mlir::ModuleOp module);
+
 /// The same for what works on func.func alone: an error for other functions.
 mlir::FailureOr<mlir::func::FuncOp> findFuncStep(mlir::ModuleOp module);
 

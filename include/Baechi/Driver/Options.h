@@ -20,6 +20,7 @@ namespace baechi {
 struct DriverOptions {
   std::string model;   ///< file, or what messages call it
   std::string machine; ///< short form or file (readMachineSpec)
+  std::string step;    ///< the function to run; empty: the only public one
   PlaceRequest place;
   std::string costs = "measured"; ///< or "roofline"
   std::string profile;            ///< file of measured kernels; empty: none

@@ -6,6 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "Baechi/Analysis/Program.h"
 #include "Baechi/Dialect/Baechi.h"
 #include "OperatorKinds.h"
 #include "Phases.h"
@@ -24,6 +25,8 @@ FailureOr<func::FuncOp> formkernels::findStep(ModuleOp module) {
   for (auto function : module.getOps<func::FuncOp>())
     if (function.isPublic())
       candidates.push_back(function);
+  if (failed(checkNotPartitioned(module)))
+    return failure();
   if (candidates.empty())
     return module.emitError("the module has no public function; the function "
                             "to compile must be its only public one");
