@@ -105,9 +105,7 @@ def run_eagerly(
     return value.detach().clone(), pytree.tree_map_only(torch.Tensor, _copied, further), norm
 
 
-def _update(
-    state: State, recipe: Recipe, parameters: list[torch.Tensor]
-) -> torch.Tensor | None:
+def _update(state: State, recipe: Recipe, parameters: list[torch.Tensor]) -> torch.Tensor | None:
     options, norm, overflow = recipe.gradients, None, False
     with modes.autocast(None):
         if options.scaler is not None:

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -17,13 +18,15 @@ from baechi.compiled import Compiled
 from baechi.importer import torch_linalg
 from baechi.importer.errors import ImportFailure
 from baechi.program import CompileOptions
-from baechi.torch import modes
+from baechi.torch import modes, surroundings
 from baechi.torch.gradients import Consumed, GradientOptions
 from baechi.torch.inputs import Inputs
 from baechi.torch.state import State
 from baechi.torch.step_check import StepCheck
 from baechi.torch.step_program import StepProgram
 from baechi.torch.step_trace import Phase, Recipe, TrainingTrace, trace_step, used_parameters
+
+_MOST_SURROUNDINGS = 32  # programs for one step whose Python values change
 
 
 def compile_step(
@@ -110,6 +113,7 @@ class TrainingStep(Compiled[StepProgram]):
         self._model, self._optimizer = model, optimizer
         self._recipe, self._options = recipe, options
         self._used: dict[Any, list[str]] = {}
+        self._read: dict[Any, list[surroundings.Snapshot]] = {}  # by keys without it
         self._traces: dict[Any, TrainingTrace] = {}
         self._programs: dict[Any, StepProgram] = {}
         self._accumulated = 0  # calls since the last update
@@ -183,13 +187,19 @@ class TrainingStep(Compiled[StepProgram]):
     def _trace(self, call: _Call) -> TrainingTrace:
         if call.key not in self._traces:
             empty = [x for x in call.inputs.tensors if x.numel() == 0]
+            attributes = surroundings.attributes_of(self._model)
             try:
                 if call.first_key not in self._used:
                     call.inputs.check_signature()
+                    self._note(call)
                     used = used_parameters(call.state, self._recipe, call.inputs)
                     self._used[call.first_key] = used
                     call.find_phase(self)
                 traced = trace_step(call.state, self._recipe, call.inputs, call.phase)
+                surroundings.check_unchanged(call.read, call.look(self))
+            except ImportFailure:
+                surroundings.put_back(attributes)
+                raise
             except ZeroDivisionError as error:  # the mean over no elements
                 if not empty:
                     raise
@@ -199,6 +209,21 @@ class TrainingStep(Compiled[StepProgram]):
                 ) from error
             self._traces[call.key] = traced
         return self._traces[call.key]
+
+    def _note(self, call: _Call) -> None:
+        """Says what a step is compiled once more for, where it is a Python value."""
+        before = self._read.setdefault(call.plain_key, [])
+        if before:
+            changed = surroundings.difference(before[-1], call.read)
+            mend = "give what changes to the step as a tensor: an argument, or a buffer"
+            if len(before) == _MOST_SURROUNDINGS:
+                raise ImportFailure(
+                    f"the step was compiled {len(before)} times, as Python values that it reads "
+                    f"change: {changed}; {mend}"
+                )
+            if len(before) == 1:
+                warnings.warn(f"the step is compiled again: {changed}; {mend}", stacklevel=6)
+        before.append(call.read)
 
 
 class _Call:
@@ -216,10 +241,17 @@ class _Call:
         self.inputs = Inputs(step._model, loss is not None, args, kwargs)
         within = loss.modules() if isinstance(loss, torch.nn.Module) else ()
         modules = tuple(module.training for module in within)
-        self.first_key = self.inputs.key, self.state.key(), modes.key(), modules
+        self.plain_key = self.inputs.key, self.state.key(), modes.key(), modules
+        self.read = self.look(step)
+        self.first_key = self.plain_key, tuple(self.read.items())
         self.phase = Phase([], [], [])
         self.key: Any = None
         self.find_phase(step)
+
+    def look(self, step: TrainingStep) -> surroundings.Snapshot:
+        recipe = step._recipe
+        functions = {"loss": recipe.loss, "outputs": recipe.outputs}
+        return surroundings.snapshot(step._model, functions)
 
     def find_phase(self, step: TrainingStep) -> None:
         used = step._used.get(self.first_key)

@@ -1,0 +1,246 @@
+# Part of the Baechi project, under the Apache License v2.0 with LLVM Exceptions.
+# See LICENSE for license information.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Python values that a training step reads count as they are at every call."""
+
+import copy
+import dataclasses
+import warnings
+
+import pytest
+import torch_support as support
+from torch_support import F, nn, seeded, torch  # noqa: F401
+
+# isort: split
+from baechi.importer.errors import ImportFailure
+from baechi.torch import surroundings
+
+pytestmark = support.needs_tools
+
+
+@dataclasses.dataclass
+class Config:
+    temperature: float = 1.0
+    unread: int = 0
+
+
+CONFIG = Config()
+WEIGHT = [1.0]
+FACTOR = 1.0
+
+
+class Scaled(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.inner, self.scale, self.calls = nn.Linear(4, 3), 1.0, 0
+        self.kinds = {"relu": True}
+
+    def forward(self, x):
+        return self.activated(self.inner(x) * self.scale)
+
+    def activated(self, x):
+        return x.relu() if self.kinds["relu"] else x.tanh()
+
+
+def weighted(output, target):
+    return WEIGHT[0] * F.mse_loss(output, target) * FACTOR / CONFIG.temperature
+
+
+def closure_of(holder):
+    def loss(output, target):
+        return holder.weight * F.mse_loss(output, target)
+
+    return loss
+
+
+class Annealed(nn.Module):
+    """A loss that is a module."""
+
+    def __init__(self):
+        super().__init__()
+        self.weight = 1.0
+
+    def forward(self, output, target):
+        return self.weight * F.mse_loss(output, target)
+
+
+class Holder:
+    weight = 1.0
+
+
+def set_global(i):
+    global FACTOR
+    FACTOR = 1.0 - 0.2 * i
+
+
+def changed_attribute(i, model, loss):
+    model.scale = 1.0 - 0.2 * i
+
+
+def changed_dropout(i, model, loss):
+    model.drop.p = 0.2 * i
+
+
+def changed_container(i, model, loss):
+    model.kinds["relu"] = i % 2 == 0
+
+
+def replaced_module(i, model, loss):
+    if i == 2:
+        model.drop = nn.Tanh()
+
+
+def replaced_weights(i, model, loss):
+    if i == 2:
+        model.inner.weight.data = torch.ones(3, 4)
+
+
+CHANGES = {
+    "attribute": (changed_attribute, lambda: F.mse_loss),
+    "dropout": (changed_dropout, lambda: F.mse_loss),
+    "container": (changed_container, lambda: F.mse_loss),
+    "module": (replaced_module, lambda: F.mse_loss),
+    "weights": (replaced_weights, lambda: F.mse_loss),
+    "global": (lambda i, *_: set_global(i), lambda: weighted),
+    "list": (lambda i, *_: WEIGHT.__setitem__(0, 1.0 - 0.2 * i), lambda: weighted),
+    "configuration": (lambda i, *_: setattr(CONFIG, "temperature", 1.0 + i), lambda: weighted),
+    "closure": (
+        lambda i, _, loss: setattr(loss.__closure__[0].cell_contents, "weight", 1.0 - 0.2 * i),
+        lambda: closure_of(Holder()),
+    ),
+    "loss module": (lambda i, _, loss: setattr(loss, "weight", 1.0 - 0.2 * i), Annealed),
+}
+
+
+@pytest.fixture(autouse=True)
+def restored():
+    yield
+    WEIGHT[0], CONFIG.temperature = 1.0, 1.0
+    set_global(0)
+
+
+def dropping():
+    model = Scaled()
+    model.drop = nn.Dropout(0.0)
+    model.register_forward_hook(lambda module, _, output: module.drop(output))
+    return model
+
+
+@pytest.mark.parametrize("name", CHANGES)
+def test_a_changed_value_is_read(name):
+    change, make = CHANGES[name]
+    model, loss = dropping(), make()
+    eager = copy.deepcopy(model)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    expected = torch.optim.SGD(eager.parameters(), lr=0.1)
+    step = support.compile_step(model, loss, optimizer, machine="host:1")
+    x, y = torch.randn(5, 4), torch.randn(5, 3)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for i in range(4):
+            change(i, model, loss)
+            random = torch.get_rng_state()
+            found = step(x, y)
+            torch.set_rng_state(random)
+            change(i, eager, loss)
+            expected.zero_grad()
+            value = loss(eager(x), y)
+            value.backward()
+            expected.step()
+            torch.testing.assert_close(found, value.detach())
+    torch.testing.assert_close(model.state_dict(), eager.state_dict())
+
+
+def test_what_no_code_reads_compiles_nothing():
+    model = Scaled()
+    step = support.compile_step(
+        model, weighted, torch.optim.SGD(model.parameters(), lr=0.1), machine="host:1"
+    )
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for i in range(3):
+            model.calls, CONFIG.unread = i, i
+            step(torch.randn(5, 4), torch.randn(5, 3))
+    assert len(step._programs) == 1
+
+
+def test_a_second_compilation_is_told_with_what_changed():
+    model = Scaled()
+    step = support.compile_step(
+        model, F.mse_loss, torch.optim.SGD(model.parameters(), lr=0.1), machine="host:1"
+    )
+    step(torch.randn(5, 4), torch.randn(5, 3))
+    model.scale = 0.5
+    with pytest.warns(UserWarning, match=r"compiled again: 'model\.scale' is 0\.5 and was 1\.0"):
+        step(torch.randn(5, 4), torch.randn(5, 3))
+
+
+def test_values_without_end_are_refused(monkeypatch):
+    monkeypatch.setattr("baechi.torch.training._MOST_SURROUNDINGS", 2)
+    model = Scaled()
+    step = support.compile_step(
+        model, F.mse_loss, torch.optim.SGD(model.parameters(), lr=0.1), machine="host:1"
+    )
+    with pytest.raises(ImportFailure, match=r"compiled 2 times.*'model\.scale' is 0\.8"):
+        for i in range(3):
+            model.scale = 1.0 - 0.1 * i
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                step(torch.randn(5, 4), torch.randn(5, 3))
+
+
+class Counting(Scaled):
+    def forward(self, x):
+        self.calls += 1
+        return super().forward(x) / self.calls
+
+
+class Keeping(Scaled):
+    def forward(self, x):
+        self.last = super().forward(x)
+        return self.last
+
+
+KEPT: list = []
+
+
+def keeping_loss(output, target):
+    KEPT.append(output)
+    return F.mse_loss(output, target)
+
+
+@pytest.mark.parametrize(
+    "model, loss, message",
+    [
+        (Counting, F.mse_loss, r"changes 'model\.calls' from 0 to \d.*in a buffer"),
+        (Keeping, F.mse_loss, r"keeps a tensor in 'model\.last'.*outputs="),
+        (Scaled, keeping_loss, r"keeps a tensor in 'loss: KEPT'.*outputs="),
+    ],
+)
+def test_what_forward_leaves_behind_is_refused(model, loss, message):
+    model = model()
+    before = {**vars(model)}
+    step = support.compile_step(
+        model, loss, torch.optim.SGD(model.parameters(), lr=0.1), machine="host:1"
+    )
+    with pytest.raises(ImportFailure, match=message):
+        step(torch.randn(5, 4), torch.randn(5, 3))
+    KEPT.clear()
+    assert vars(model) == before
+
+
+def test_frozen_values_compare_as_they_are():
+    def same(a, b):
+        names = frozenset({"temperature"})
+        return surroundings.frozen(a, names) == surroundings.frozen(b, names)
+
+    assert same(float("nan"), float("nan")) and same([1, {"a": 2.0}], [1, {"a": 2.0}])
+    assert not same(1, 1.0) and not same(True, 1) and not same((1,), [1])
+    assert same(slice(1, 2), slice(1, 2)) and not same(slice(1, 2), slice(1, 3))
+    config = Config()
+    first = surroundings.frozen(config, frozenset({"temperature"}))
+    config.unread = 7
+    assert surroundings.frozen(config, frozenset({"temperature"})) == first
+    config.temperature = 7.0
+    assert surroundings.frozen(config, frozenset({"temperature"})) != first
+    hash(surroundings.frozen([slice(1), {"a": {1, 2}}, config, object()], frozenset()))
