@@ -32,6 +32,7 @@ def blocks(page, language):
         ("start-pytorch.md", "torch_mlir"),
         ("training-loops.md", "torch_mlir"),
         ("training-loops-jax.md", "jax"),
+        ("two-devices.md", "jax"),
     ],
 )
 def test_python_of_pages_runs(page, needs, tmp_path):

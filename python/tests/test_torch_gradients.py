@@ -5,6 +5,7 @@
 and what of gradients is refused."""
 
 import copy
+import types
 
 import pytest
 
@@ -201,7 +202,13 @@ def _accumulated(model, optimizer):
     return model.head.bias.register_post_accumulate_grad_hook(lambda parameter: None)
 
 
+def _replaced(model, optimizer):
+    optimizer.step = lambda: None
+    return types.SimpleNamespace(remove=lambda: vars(optimizer).pop("step"))
+
+
 HOOKS = {
+    _replaced: "the `step` of the optimizer SGD was replaced",
     _optimizer_hook: "SGD has a hook .register_step_pre_hook",
     _after_optimizer: "SGD has a hook .register_step_post_hook",
     _hook: "'head.bias' has a hook .register_hook",

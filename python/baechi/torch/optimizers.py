@@ -56,9 +56,21 @@ def rule_for(optimizer: torch.optim.Optimizer, group: Mapping[str, Any]) -> Rule
     return make(group)
 
 
+def _check_step(optimizer: torch.optim.Optimizer) -> None:
+    # Schedulers replace `step` by one that counts its calls and does the same.
+    own = vars(optimizer).get("step")
+    if own is not None and not getattr(own, "_wrapped_by_lr_sched", False):
+        raise UnsupportedOptimizer(
+            f"the `step` of the optimizer {type(optimizer).__name__} was replaced, which a "
+            "compiled step would not call; do what it does before or after the call, or train "
+            'with torch.compile(model, backend="baechi") and a loop of your own'
+        )
+
+
 def check_hooks(optimizer: torch.optim.Optimizer, parameters: Mapping[str, torch.Tensor]) -> None:
     """Refuses what PyTorch would call within `backward()` and `optimizer.step()`, which
     a step does not call. Raises UnsupportedOptimizer."""
+    _check_step(optimizer)
     for name, parameter in parameters.items():
         for attribute, register, mend in (
             ("_backward_hooks", "register_hook", "clip_grad_norm=, clip_grad_value= of it"),
