@@ -4,7 +4,7 @@
 """Hooks of MkDocs (mkdocs.yml).
 
 Files of the project that pages link to, such as ../examples/jit_mlp.py, become part of the
-site, under source/. Code has colours for light and for dark pages.
+site, under source/. Code has colours for light and for dark pages, and is broken in tables.
 """
 
 from __future__ import annotations
@@ -34,7 +34,9 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
             ("github-dark", "[data-bs-theme=dark] .codehilite"),
         )
     ]
-    files.append(File.generated(config, "css/code.css", content="\n".join(colours)))
+    # Names of tests are longer than a table's column.
+    style = [*colours, "td code { overflow-wrap: anywhere; }"]
+    files.append(File.generated(config, "css/code.css", content="\n".join(style)))
     return files
 
 

@@ -53,24 +53,6 @@ def test_losses_have_no_graph():
         step(*batch).backward()
 
 
-def test_numbers_of_python_are_those_of_the_first_call():
-    support = pytest.importorskip("torch_support")
-
-    class Counted(support.Mlp):
-        calls = 0
-
-        def forward(self, x):
-            self.calls += 1
-            return super().forward(x)
-
-    model = Counted()
-    step = support.compile_step(model, support.F.cross_entropy, support.sgd(model.parameters()))
-    step(*support.vectors())
-    traced = model.calls
-    step(*support.vectors())
-    assert model.calls == traced
-
-
 def test_debugging_switches_of_jax_have_no_effect():
     jax = pytest.importorskip("jax")
     import baechi
