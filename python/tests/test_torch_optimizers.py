@@ -129,6 +129,7 @@ def test_groups_of_settings():
         (lambda p: optim.Adafactor(p), "Adafactor .* known: SGD, Adam"),
         (lambda p: optim.Muon([q for q in p if q.dim() == 2]), "Muon .* known: SGD"),
         (lambda p: optim.SGD(p, lr=0.1, differentiable=True), "differentiable=True"),
+        (lambda p: optim.Adam(p, capturable=True), "capturable=True"),
     ],
 )
 def test_other_optimizers_are_refused_by_name(make, told):

@@ -268,6 +268,12 @@ def test_parameters_in_the_same_memory_are_refused():
         step(*support.vectors())
 
 
+def test_models_on_other_devices_are_refused():
+    model = support.Mlp().to("meta")
+    with pytest.raises(ValueError, match="is on meta; keep the model on the CPU"):
+        support.compile_step(model, F.cross_entropy, support.sgd(model.parameters()))
+
+
 def test_a_step_that_fails_leaves_the_state_as_it_was():
     class Looked(support.Mlp):
         def forward(self, x, at):
