@@ -9,6 +9,7 @@
 #include "Baechi/Driver/Options.h"
 #include "Baechi/Conversion/Passes.h"
 #include "Baechi/Driver/Errors.h"
+#include "Baechi/Placement/Store.h"
 #include "Baechi/Transforms/Passes.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/Path.h"
@@ -83,6 +84,10 @@ llvm::Error baechi::checkOptions(const DriverOptions &options) {
     return mistake("--watchdog needs a finite number of seconds, 0 or more");
   if (llvm::Error error = checkReadable(options.place.placement))
     return error;
+  // Where the next run would refuse it, minutes of measuring are lost.
+  if (std::string why = placement::whyUntrusted(options.profile);
+      !options.profile.empty() && !why.empty())
+    return mistake(options.profile + ": cannot be used: " + why);
   // One that is there may be somebody else's, to be read alone.
   return fs::exists(options.profile) ? llvm::Error::success()
                                      : checkWritable(options.profile);
