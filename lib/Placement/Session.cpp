@@ -93,6 +93,7 @@ void Session::runPlacer(const Placer &placer, const LpSolver *solver) {
       contest.consider(full, std::move(proposal.device), {proposal.start},
                        /*mayRepair=*/!placer.alone);
     const Candidate &last = result.candidates.back();
+    anyUnfit |= !placer.alone && !last.feasible;
     if (placer.name == "single" && last.feasible &&
         (!result.singleDeviceNs || last.makespanNs < *result.singleDeviceNs))
       result.singleDeviceNs = last.makespanNs;
@@ -120,14 +121,20 @@ std::string Session::noSingleDevice() const {
   return text;
 }
 
-/// Nothing fits so far: pack by memory alone.
-void Session::lastResort() {
-  if (contest.hasWinner() || !result.error.empty())
-    return;
+/// By memory alone.
+Assignment Session::pack() {
   phase("packing");
   Assignment packed(model.numNodes);
   findFit(model, packed);
   contest.consider("packing", packed);
+  return packed;
+}
+
+/// Nothing fits so far.
+void Session::lastResort() {
+  if (contest.hasWinner() || !result.error.empty())
+    return;
+  Assignment packed = pack();
   if (contest.hasWinner())
     return;
   if (!contest.canTalk(packed))
@@ -181,6 +188,10 @@ void Session::runOthers() {
     EarliestStart found = earliestStart(model);
     contest.consider("metf:operators", std::move(found.device), {found.start});
   }
+  // What a placer that does not fit would be answered with, asked for without
+  // a search.
+  if (anyUnfit)
+    pack();
 }
 
 bool Session::begin() {

@@ -53,6 +53,7 @@ public:
   /// whose links can do less at a time.
   void takeOver(const std::string &name, const Session &weaker);
   /// Nothing was found so far: packs by memory alone.
+  Assignment pack();
   void lastResort();
   /// Verifies the best and completes the result.
   void finish();
@@ -83,6 +84,7 @@ private:
   std::unique_ptr<SearchModels> searched;
   std::vector<std::vector<Unit>> groupings; ///< known ones
   bool haveVaried = false;
+  bool anyUnfit = false;     ///< a placer found nothing within the memories
   bool allTried = false;     ///< every assignment, by the search
   bool isComplete = false;   ///< proven: nothing is better
   bool isImpossible = false; ///< proven: no placement is valid

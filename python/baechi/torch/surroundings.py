@@ -122,10 +122,12 @@ class _Looking:
         self._modules.add(id(module))
         self.found[path] = (type, type(module))
         forward = type(module).forward
-        # A library's module names its attributes in code that is not looked at.
+        # A library's module names its attributes in code that is not looked at. What
+        # it has for itself (an LSTM's list of its weights) follows its parameters.
         names = self.at_function(path, forward, type(module)) if _is_users(forward) else None
         for name, value in vars(module).items():
-            if name not in _OWN and (names is None or name in names):
+            wanted = not name.startswith("_") if names is None else name in names
+            if wanted and name not in _OWN:
                 self.found[f"{path}.{name}"] = frozen(value, names or frozenset())
         for hooks in (module._forward_pre_hooks, module._forward_hooks):
             for hook in hooks.values():
