@@ -298,3 +298,22 @@ def test_types_of_the_model_may_change():
     pair.train(2, x.double(), y, rtol=1e-6)
     assert pair.model.head.bias.dtype == torch.float64
     assert_equal_states(pair.model, pair.eager)
+
+
+def test_another_optimizers_gradients_are_no_silent_nothing():
+    model = nn.Sequential(nn.Linear(3, 4), nn.Tanh(), nn.Linear(4, 2), nn.Linear(2, 2))
+    unused = nn.Linear(2, 2)
+    model.unused = unused
+    model.forward = lambda x: model[2](model[1](model[0](x)))
+    first = torch.optim.SGD(model[0].parameters(), lr=0.1)
+    second = torch.optim.Adam(model[2].parameters(), lr=0.1)
+    step = support.compile_step(model, F.mse_loss, first, machine="host:1")
+    assert "not compiled yet" in repr(step)
+    step(torch.randn(5, 3), torch.randn(5, 2))
+    assert repr(step).startswith("<baechi training step of Sequential with SGD on host:1: 1 prog")
+    with pytest.raises(RuntimeError, match="a second optimizer needs a step of its own"):
+        second.step()
+    model.zero_grad()  # drops what cannot be used
+    F.mse_loss(model(torch.randn(5, 3)), torch.randn(5, 2)).backward()
+    second.step()
+    assert unused.weight.grad is None

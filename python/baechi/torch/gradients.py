@@ -147,7 +147,8 @@ class Consumed(torch.Tensor):
         if function is aten._to_copy.default:
             return Consumed(args[0], (kwargs or {}).get("dtype"))
         raise RuntimeError(
-            "this .grad was used up by a compiled step, which has done the update: say clipping, "
+            "this .grad was used up by a compiled step, or is not computed by it: it updates what "
+            "its own optimizer has (a second optimizer needs a step of its own): say clipping, "
             "accumulation and scaling to compile_step (clip_grad_norm=, clip_grad_value=, "
             "accumulate=, scaler=), and before a backward pass of your own call "
             "optimizer.zero_grad()"

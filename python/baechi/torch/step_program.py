@@ -70,6 +70,8 @@ class StepProgram(Program):
                 _consume(state.parameters[name])
         else:
             self._accumulate(state, phase)
+        for name in phase.others:  # another optimizer's, whose gradients are not computed
+            _consume(state.parameters[name])
         return told[LOSS], further, norm
 
     def given(

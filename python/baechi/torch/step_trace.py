@@ -46,11 +46,13 @@ class Recipe:
 class Phase:
     """What one call does.
 
-    used: the parameters that the loss depends on; accumulated: those whose `.grad` is
-    added to; cohorts: those that are updated, none where gradients are only added up.
+    used: the trained parameters that the loss depends on; others: those that it depends
+    on and the optimizer does not have; accumulated: those whose `.grad` is added to;
+    cohorts: those that are updated, none where gradients are only added up.
     """
 
     used: list[str]
+    others: list[str]
     accumulated: list[str]
     cohorts: list[Cohort]
 
@@ -103,10 +105,11 @@ class Outputs:
         index: int
 
 
-def used_parameters(state: State, recipe: Recipe, inputs: Inputs) -> list[str]:
-    """The trained parameters that the loss depends on: PyTorch leaves the others,
-    and their momentum, alone. Nothing is computed for it but shapes."""
-    names = state.trained
+def used_parameters(state: State, recipe: Recipe, inputs: Inputs) -> tuple[list[str], list[str]]:
+    """The parameters that the loss depends on, trained and not: PyTorch leaves the
+    rest, and their momentum, alone. Nothing is computed for it but shapes."""
+    trained = set(state.trained)
+    names = [n for n, p in state.parameters.items() if n in trained or p.requires_grad]
     run = _Forward(state, recipe, inputs, Recorder(state.model))
     with FakeTensorMode(allow_non_fake_inputs=True) as mode, lowerable_operations():
         fakes = {n: mode.from_tensor(p.detach()) for n, p in state.parameters.items()}
@@ -117,17 +120,23 @@ def used_parameters(state: State, recipe: Recipe, inputs: Inputs) -> list[str]:
         try:
             with torch.enable_grad():
                 value = run(fakes, buffers, given)[0]
-            if not value.requires_grad:
+            if not value.requires_grad or not trained:
                 raise ImportFailure("the loss depends on no parameter that the optimizer has")
             gradients = torch.autograd.grad(value, [fakes[n] for n in names], allow_unused=True)
         except DATA_DEPENDENT:
-            return names  # the trace will say where, and what else is wrong
+            return state.trained, []  # the trace will say where, and what else is wrong
         except (RuntimeError, ValueError, TypeError, IndexError, AttributeError) as error:
             raise ImportFailure(
                 f"{line_of(error)}: {str(error).strip().splitlines()[0]}; the step was called "
                 f"with {inputs.described()}"
             ) from error
-    return [name for name, gradient in zip(names, gradients, strict=True) if gradient is not None]
+    reached = {
+        name for name, gradient in zip(names, gradients, strict=True) if gradient is not None
+    }
+    used = [name for name in state.trained if name in reached]
+    if not used:
+        raise ImportFailure("the loss depends on no parameter that the optimizer has")
+    return used, [name for name in names if name in reached - trained]
 
 
 def trace_step(state: State, recipe: Recipe, inputs: Inputs, phase: Phase) -> TrainingTrace:

@@ -112,7 +112,7 @@ class TrainingStep(Compiled[StepProgram]):
         self._checks = checks or CheckOptions()
         self._model, self._optimizer = model, optimizer
         self._recipe, self._options = recipe, options
-        self._used: dict[Any, list[str]] = {}
+        self._used: dict[Any, tuple[list[str], list[str]]] = {}
         self._read: dict[Any, list[surroundings.Snapshot]] = {}  # by keys without it
         self._traces: dict[Any, TrainingTrace] = {}
         self._programs: dict[Any, StepProgram] = {}
@@ -158,6 +158,12 @@ class TrainingStep(Compiled[StepProgram]):
         else:
             self._accumulated += 1
         return loss if program.traced.outputs is None else (loss, further)
+
+    def __repr__(self) -> str:
+        count = len(self._programs)
+        compiled = f"{count} program{'s' * (count != 1)} compiled" if count else "not compiled yet"
+        names = f"{type(self._model).__name__} with {type(self._optimizer).__name__}"
+        return f"<baechi training step of {names} on {self._options.machine}: {compiled}>"
 
     def state_dict(self) -> dict[str, Any]:
         """`{"model": …, "optimizer": …}`, as both give it, and `"scaler"` if there is one."""
@@ -244,7 +250,7 @@ class _Call:
         self.plain_key = self.inputs.key, self.state.key(), modes.key(), modules
         self.read = self.look(step)
         self.first_key = self.plain_key, tuple(self.read.items())
-        self.phase = Phase([], [], [])
+        self.phase = Phase([], [], [], [])
         self.key: Any = None
         self.find_phase(step)
 
@@ -254,9 +260,9 @@ class _Call:
         return surroundings.snapshot(step._model, functions)
 
     def find_phase(self, step: TrainingStep) -> None:
-        used = step._used.get(self.first_key)
-        if used is None:
+        if self.first_key not in step._used:
             return
+        used, others = step._used[self.first_key]
         state, calls = self.state, step._recipe.gradients.accumulate
         accumulated = []
         if calls > 1:
@@ -270,5 +276,5 @@ class _Call:
                 step._accumulated = 0
         updates = step._accumulated + 1 >= calls
         cohorts = state.cohorts([*used, *accumulated]) if updates else []
-        self.phase = Phase(used, accumulated, cohorts)
+        self.phase = Phase(used, others, accumulated, cohorts)
         self.key = self.first_key, self.phase.key()
