@@ -85,7 +85,13 @@ PlacementCertificateAttr certificateOf(ModuleOp module) {
   return {};
 }
 
-/// What was placed, when one device would be faster and the request leaves the
+bool usesSeveral(const SimulatedStep &step) {
+  return llvm::count_if(step.operators, [](const auto &operators) {
+           return !operators.empty();
+         }) > 1;
+}
+
+/// What was placed, when one device would be as fast and the request leaves the
 /// choice.
 std::optional<GivenUp> worseThanSingle(ModuleOp placed,
                                        const PlaceRequest &request,
@@ -97,7 +103,7 @@ std::optional<GivenUp> worseThanSingle(ModuleOp placed,
                request.budget.kind == placement::Budget::Kind::None;
   // 0: the whole does not fit one device.
   if (asked || !certificate || certificate.getSingleDevice() == 0 ||
-      simulated.makespanNs <= singleDeviceNs)
+      simulated.makespanNs < singleDeviceNs || !usesSeveral(simulated))
     return std::nullopt;
   return GivenUp{certificate.getWinner().str(), simulated.makespanNs};
 }
@@ -124,10 +130,13 @@ HostCompiler::create(OwningOpRef<ModuleOp> model, HostJitOptions options) {
 /// Whether a function with a body that is no kernel is called.
 static bool callsFunctions(ModuleOp module) {
   return module
-      .walk([&](func::CallOp call) {
-        auto callee = module.lookupSymbol<func::FuncOp>(call.getCallee());
-        bool isPlain = callee && !callee.isExternal() &&
-                       !callee->hasAttr(BaechiDialect::kKernel);
+      .walk([&](Operation *op) {
+        bool isPlain = isa<func::CallIndirectOp>(op);
+        if (auto call = dyn_cast<func::CallOp>(op)) {
+          auto callee = module.lookupSymbol<func::FuncOp>(call.getCallee());
+          isPlain = callee && !callee.isExternal() &&
+                    !callee->hasAttr(BaechiDialect::kKernel);
+        }
         return isPlain ? WalkResult::interrupt() : WalkResult::advance();
       })
       .wasInterrupted();
@@ -141,8 +150,11 @@ static LogicalResult makeOneFunction(ModuleOp module) {
     return function->hasAttr(BaechiDialect::kKernel);
   });
   // Calls of kernels stay, as operators; the inliner would take them, too.
-  if (!formed && callsFunctions(module))
+  if (!formed && callsFunctions(module)) {
+    // Calls of functions that are constants become direct.
+    manager.addPass(createCanonicalizerPass());
     manager.addPass(createInlinerPass({}, [](OpPassManager &) {}));
+  }
   manager.addPass(createSymbolDCEPass());
   return manager.run(module);
 }

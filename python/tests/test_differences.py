@@ -34,15 +34,9 @@ def test_narrow_values_may_keep_digits_within_a_kernel():
 NAN = float("nan")
 # What docs/differences.md calls wrong: a function of tensors, their elements, their type.
 WRONG = {
-    "clamp": (lambda x: x.clamp(0, 1), [[NAN, 2.0]], "float32"),
-    "minimum": (lambda x, y: x.minimum(y), [[NAN], [1.0]], "float32"),
-    "hypot": (lambda x, y: x.hypot(y), [[NAN], [1.0]], "float32"),
     "sort": (lambda x: x.sort().values, [[1.0, NAN, 2.0]], "float32"),
     "argmax": (lambda x: x.argmax(), [[1.0, 3.0, NAN, 2.0]], "float32"),
-    "neg": (lambda x: -x, [[2**60 + 1]], "int64"),
     "uint8": (lambda x, y: x % y, [[254], [3]], "uint8"),
-    "mean": (lambda x: x.mean(), [[1.0] * 70000], "float16"),
-    "erfinv": (lambda x: x.erfinv(), [[2.0]], "float32"),
     "fmod": (lambda x, y: x.fmod(y), [[1e20], [-3.0]], "float32"),
 }
 
@@ -74,18 +68,6 @@ def test_integer_division_by_zero_is_no_error():
         one // zero
     compiled = torch.compile(lambda x, y: x // y, backend="baechi", options=OPTIONS)
     assert compiled(one, zero).item() < 0
-
-
-def test_conversions_out_of_range():
-    jax = pytest.importorskip("jax")
-    import baechi
-
-    def convert(x):
-        return x.astype("int32")
-
-    x = np.float32([3e9, np.nan])
-    assert (np.asarray(jax.jit(convert)(x)) == [2**31 - 1, 0]).all()
-    assert (np.asarray(baechi.jit(convert, **OPTIONS)(x)) != [2**31 - 1, 0]).any()
 
 
 def _step():

@@ -110,3 +110,15 @@ def test_a_type_there_and_back_rounds(narrow):
         baechi.jit(step, costs="roofline", budget="0")(x), step(jnp.asarray(x)), strict=True
     ):
         np.testing.assert_array_equal(np.float32(ours), np.float32(expected))
+
+
+@pytest.mark.parametrize("source", ["float32", "float16", "bfloat16"])
+@pytest.mark.parametrize("target", ["int8", "uint8", "int16", "int32", "uint32", "bool"])
+def test_floats_that_an_integer_cannot_hold_are_the_nearest(source, target):
+    def convert(x):
+        return x.astype(target), (x * 2).astype(target) // 3 if target != "bool" else x
+
+    values = [0.0, -0.5, 1.9, -1.9, 127.5, 128.0, -129.0, 255.5, 300.0, 3e9, -3e9, 5e9]
+    x = jnp.array([*values, jnp.inf, -jnp.inf, jnp.nan], source)
+    for found, expected in zip(baechi.jit(convert, costs="roofline")(x), jax.jit(convert)(x)):
+        np.testing.assert_array_equal(found, expected)

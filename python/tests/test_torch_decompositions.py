@@ -212,9 +212,21 @@ ODD = torch.tensor([[0.0, -0.0, 1.5, float("nan")], [float("inf"), -1.0, float("
 UNEQUAL = torch.tensor([[0.0, 2.0, 1.5, float("nan")], [float("inf"), -1.0, float("-inf"), 3.0]])
 PLACES = torch.tensor([[5, 0], [1, 1], [3, 2], [0, 4]])
 # Operators with their arguments; those of one operator one after the other.
+Z = torch.randn(2, 4)
 NANS = torch.tensor([[0.5, float("nan"), -1.0, 2.0], [3.0, 0.25, 1.0, -2.0]])
 REAL = torch.cat([torch.linspace(-4.3, 9.1, 40), torch.tensor([0.0, 1.0, 2.0, 30.0, 100.0])])
 OPERATORS = {
+    aten.clamp.default: [(NANS, -0.5, 0.5), (X, None, 0.1), (X, 0.5, -0.5), (NANS, float("nan"))],
+    aten.clamp.Tensor: [(NANS, Z, None), (Z, NANS, Z + 1), (Z, None, NANS)],
+    aten.clamp_max.default: [(NANS, 0.5)],
+    aten.clamp_max.Tensor: [(Z, NANS), (NANS, Z)],
+    aten.clamp_min.default: [(NANS, 0.5)],
+    aten.clamp_min.Tensor: [(Z, NANS), (NANS, Z)],
+    aten.maximum.default: [(NANS, Z), (Z, NANS)],
+    aten.mean.default: [(torch.ones(70000, dtype=torch.float16),), (X.bfloat16(),)],
+    aten.mean.dim: [(X.half(), [1]), (X.bfloat16(), [0, 1], True)],
+    aten.minimum.default: [(NANS, Z), (Z, NANS)],
+    aten.neg.default: [(torch.tensor([2**60 + 1, -3]),), (torch.tensor([7], dtype=torch.uint8),)],
     aten._weight_norm_interface_backward.default: [
         (torch.randn(4, 3, 2), torch.randn(4, 3, 2), torch.rand(shape) + 0.5, norms, dim)
         for dim, shape in ((0, (4, 1, 1)), (2, (1, 1, 2)))

@@ -89,6 +89,40 @@ def _product(operation):
     return [stablehlo.ConvertOp(narrow, exact.results[0]).result]
 
 
+def _convert(operation):
+    """Floats that an integer cannot hold become the nearest that it can, NaN zero, as
+    XLA has it; the processor's conversion leaves them open."""
+    operand = operation.operands[0]
+    result_type = ir.RankedTensorType(operation.results[0].type)
+    source, target = ir.RankedTensorType(operand.type).element_type, result_type.element_type
+    if not isinstance(target, ir.IntegerType) or not isinstance(source, ir.FloatType):
+        return None
+    if target.width == 1:  # whether it is not zero
+        return None
+    bits = target.width if target.is_unsigned else target.width - 1
+    lowest, highest = (0 if target.is_unsigned else -(2**bits)), 2**bits - 1
+
+    def where(direction, limit, number, otherwise):
+        bound = _splat(ir.RankedTensorType(operand.type), ir.FloatAttr.get(source, limit))
+        return where_values(direction, bound, number, otherwise)
+
+    def where_values(direction, bound, number, otherwise):
+        chosen = _splat(result_type, ir.IntegerAttr.get(target, number))
+        condition = stablehlo.CompareOp(
+            operand, bound, stablehlo.ComparisonDirectionAttr.get(direction)
+        ).result
+        return stablehlo.SelectOp(condition, chosen, otherwise).result
+
+    found = stablehlo.ConvertOp(result_type, operand).result
+    found = where("GE", float(2**bits), highest, found)
+    found = where("LT", float(lowest), lowest, found)
+    return [where_values("NE", operand, 0, found)]
+
+
+def _splat(tensor: ir.RankedTensorType, value: ir.Attribute) -> ir.Value:
+    return stablehlo.ConstantOp(ir.DenseElementsAttr.get_splat(tensor, value)).result
+
+
 def _slice(operation):
     """An empty slice is any empty tensor: at the end of its operand it would be
     out of bounds."""
@@ -143,6 +177,7 @@ def _barrier(operation):
 
 _REWRITES = {
     stablehlo.ConcatenateOp.OPERATION_NAME: _concatenate,
+    stablehlo.ConvertOp.OPERATION_NAME: _convert,
     stablehlo.ConvolutionOp.OPERATION_NAME: _product,
     stablehlo.DotGeneralOp.OPERATION_NAME: _product,
     stablehlo.PadOp.OPERATION_NAME: _pad,

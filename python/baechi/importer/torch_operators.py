@@ -41,6 +41,58 @@ def copysign(x, sign):
     return torch.where(signbit(sign), -size, size)
 
 
+def minimum(x, y):
+    """NaN where either is."""
+    if not torch.result_type(x, y).is_floating_point:
+        return NotImplemented
+    return torch.where((x < y) | torch.isnan(x), x, y)
+
+
+def maximum(x, y):
+    """NaN where either is."""
+    if not torch.result_type(x, y).is_floating_point:
+        return NotImplemented
+    return torch.where((x > y) | torch.isnan(x), x, y)
+
+
+def clamp(x, low=None, high=None):
+    """NaN where it or a limit is."""
+    kind = x.dtype
+    for limit in (low, high):
+        kind = kind if limit is None else torch.result_type(torch.empty(0, dtype=kind), limit)
+    if not kind.is_floating_point:
+        return NotImplemented
+    x = x.to(kind)
+    if low is not None:
+        x = torch.where(_or_nan(x < low, low), low, x)
+    if high is not None:
+        x = torch.where(_or_nan(x > high, high), high, x)
+    return x.to(kind)
+
+
+def clamp_max(x, high):
+    return clamp(x, None, high)
+
+
+def _or_nan(beyond, limit):
+    if isinstance(limit, torch.Tensor):
+        return beyond | torch.isnan(limit)
+    return beyond if limit == limit else torch.ones_like(beyond)
+
+
+def neg(x):
+    """Of integers, exactly."""
+    return NotImplemented if x.is_floating_point() or x.is_complex() else torch.zeros_like(x) - x
+
+
+def mean(x, *where, dtype=None):
+    """Of narrow numbers, whose sum they may not hold."""
+    kind = dtype or x.dtype
+    if kind not in (torch.float16, torch.bfloat16):
+        return NotImplemented
+    return x.float().mean(*where).to(kind)
+
+
 def hypot(x, y):
     """By the larger one, so that no square overflows."""
     x, y = x.abs(), y.abs()
@@ -435,6 +487,17 @@ def _ranked(x, dim, keepdim, rank):
 
 
 TABLE = {
+    aten.clamp.default: clamp,
+    aten.clamp.Tensor: clamp,
+    aten.clamp_max.default: clamp_max,
+    aten.clamp_max.Tensor: clamp_max,
+    aten.clamp_min.default: clamp,
+    aten.clamp_min.Tensor: clamp,
+    aten.maximum.default: maximum,
+    aten.mean.default: mean,
+    aten.mean.dim: mean,
+    aten.minimum.default: minimum,
+    aten.neg.default: neg,
     aten.empty_strided.default: empty_strided,
     aten.masked_scatter.default: masked_scatter,
     aten.masked_scatter_backward.default: masked_scatter_backward,

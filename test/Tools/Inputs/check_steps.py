@@ -20,3 +20,4 @@ assert any(twice), twice
 assert result("squared") == squares([value / 2 for value in twice])
 assert result("private") == twice
 assert result("calls") == squares(twice)
+assert result("indirect") == twice
