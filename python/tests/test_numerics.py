@@ -116,7 +116,7 @@ def test_a_type_there_and_back_rounds(narrow):
 @pytest.mark.parametrize("target", ["int8", "uint8", "int16", "int32", "uint32", "bool"])
 def test_floats_that_an_integer_cannot_hold_are_the_nearest(source, target):
     def convert(x):
-        return x.astype(target), (x * 2).astype(target) // 3 if target != "bool" else x
+        return x.astype(target), (x * 2).astype(target)
 
     values = [0.0, -0.5, 1.9, -1.9, 127.5, 128.0, -129.0, 255.5, 300.0, 3e9, -3e9, 5e9]
     x = jnp.array([*values, jnp.inf, -jnp.inf, jnp.nan], source)
