@@ -5,8 +5,10 @@
 
 import copy
 import dataclasses
+import random
 import warnings
 
+import numpy as np
 import pytest
 import torch_support as support
 from torch_support import F, nn, seeded, torch  # noqa: F401
@@ -14,6 +16,7 @@ from torch_support import F, nn, seeded, torch  # noqa: F401
 # isort: split
 from baechi.importer.errors import ImportFailure
 from baechi.torch import surroundings
+from torch.nn.utils import prune
 
 pytestmark = support.needs_tools
 
@@ -209,24 +212,73 @@ def keeping_loss(output, target):
     return F.mse_loss(output, target)
 
 
+class Growing(Scaled):
+    def __init__(self):
+        super().__init__()
+        self.history = []
+
+    def forward(self, x):
+        self.history.append(1)
+        return super().forward(x) / len(self.history)
+
+
+class Drawing(Scaled):
+    def forward(self, x):
+        return super().forward(x) * (2.0 if random.random() < 0.5 else 1.0)
+
+
+class DrawingByNumPy(Scaled):
+    def forward(self, x):
+        return super().forward(x) * float(np.random.uniform())
+
+
+def pruned():
+    torch.manual_seed(1)
+    model = nn.Sequential(nn.Linear(4, 8), nn.Tanh(), nn.Linear(8, 3))
+    prune.l1_unstructured(model[0], "weight", amount=0.5)
+    return model
+
+
+def test_pruned_layers_train():
+    model, eager = pruned(), pruned()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    expected = torch.optim.SGD(eager.parameters(), lr=0.1)
+    step = support.compile_step(model, F.mse_loss, optimizer, machine="host:1")
+    x, y = torch.randn(5, 4), torch.randn(5, 3)
+    for _ in range(3):
+        found = step(x, y)
+        expected.zero_grad()
+        loss = F.mse_loss(eager(x), y)
+        loss.backward()
+        expected.step()
+        torch.testing.assert_close(found, loss.detach())
+    with pytest.raises(RuntimeError, match="computed by a hook of the model"):
+        model[0].weight.sum()
+    torch.testing.assert_close(model(x), eager(x))
+    torch.testing.assert_close(model[0].weight, eager[0].weight)
+
+
 @pytest.mark.parametrize(
     "model, loss, message",
     [
-        (Counting, F.mse_loss, r"changes 'model\.calls' from 0 to \d.*in a buffer"),
+        (Growing, F.mse_loss, r"changes 'model\.history';.*in buffers"),
+        (Drawing, F.mse_loss, "draws a number from Python's random.*torch.rand"),
+        (DrawingByNumPy, F.mse_loss, "draws a number from numpy.random.*torch.rand"),
+        (Counting, F.mse_loss, r"changes 'model\.calls', which was 0;.*in a buffer"),
         (Keeping, F.mse_loss, r"keeps a tensor in 'model\.last'.*outputs="),
         (Scaled, keeping_loss, r"keeps a tensor in 'loss: KEPT'.*outputs="),
     ],
 )
 def test_what_forward_leaves_behind_is_refused(model, loss, message):
     model = model()
-    before = {**vars(model)}
+    before = copy.deepcopy({n: x for n, x in vars(model).items() if n != "_modules"})
     step = support.compile_step(
         model, loss, torch.optim.SGD(model.parameters(), lr=0.1), machine="host:1"
     )
     with pytest.raises(ImportFailure, match=message):
         step(torch.randn(5, 4), torch.randn(5, 3))
     KEPT.clear()
-    assert vars(model) == before
+    assert {n: x for n, x in vars(model).items() if n != "_modules"} == before
 
 
 def test_frozen_values_compare_as_they_are():

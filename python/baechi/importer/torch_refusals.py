@@ -139,9 +139,9 @@ def explained_errors() -> Iterator[None]:
         raise ImportFailure(f"{place}: {_ON_VALUES} here; {FIXED_SHAPES}") from error
 
 
-def line_of(error: BaseException) -> str:
+def line_of(error: BaseException, otherwise: str = "in the backward pass") -> str:
     """The innermost line outside of PyTorch and of this package; autograd has none."""
-    found, trace = "in the backward pass", error.__traceback__
+    found, trace = otherwise, error.__traceback__
     while trace is not None:
         file = trace.tb_frame.f_code.co_filename
         if not file.startswith((*FOREIGN, "<")):

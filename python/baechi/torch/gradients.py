@@ -130,6 +130,14 @@ class Consumed(torch.Tensor):
     but to drop or convert it is an error.
     """
 
+    _why = (
+        "this .grad was used up by a compiled step, or is not computed by it: it updates what "
+        "its own optimizer has (a second optimizer needs a step of its own): say clipping, "
+        "accumulation and scaling to compile_step (clip_grad_norm=, clip_grad_value=, "
+        "accumulate=, scaler=), and before a backward pass of your own call "
+        "optimizer.zero_grad()"
+    )
+
     @staticmethod
     def __new__(cls, like: torch.Tensor, dtype: torch.dtype | None = None) -> Consumed:
         return torch.Tensor._make_wrapper_subclass(
@@ -143,13 +151,20 @@ class Consumed(torch.Tensor):
     def __torch_dispatch__(cls, function, types, args=(), kwargs=None):
         aten = torch.ops.aten
         if function in (aten.detach.default, aten.alias.default, aten.clone.default):
-            return Consumed(args[0])
+            return cls(args[0])
         if function is aten._to_copy.default:
-            return Consumed(args[0], (kwargs or {}).get("dtype"))
-        raise RuntimeError(
-            "this .grad was used up by a compiled step, or is not computed by it: it updates what "
-            "its own optimizer has (a second optimizer needs a step of its own): say clipping, "
-            "accumulation and scaling to compile_step (clip_grad_norm=, clip_grad_value=, "
-            "accumulate=, scaler=), and before a backward pass of your own call "
-            "optimizer.zero_grad()"
-        )
+            return cls(args[0], (kwargs or {}).get("dtype"))
+        raise RuntimeError(cls._why)
+
+
+class Elsewhere(Consumed):
+    """What a hook computes before a module reads it (the weight of a pruned layer): a
+    compiled step computes it where it runs. A call of the model makes it anew."""
+
+    _why = (
+        "this tensor is computed by a hook of the model and, within a compiled step, is not "
+        "here: call the model, or read the parameters that it is computed from"
+    )
+
+    def __repr__(self, **_: Any) -> str:  # type: ignore[override]
+        return "<a tensor that a hook computes within a compiled step>"

@@ -5,8 +5,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
-from collections.abc import Callable, Mapping, Sequence
+import logging
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import torch
@@ -117,9 +119,11 @@ def used_parameters(state: State, recipe: Recipe, inputs: Inputs) -> tuple[list[
             fakes[name].requires_grad_()
         buffers = {n: mode.from_tensor(b.detach()) for n, b in state.buffers.items()}
         given = [mode.from_tensor(x.detach()) for x in inputs.tensors]
+        place = "in the forward pass or the loss"
         try:
-            with torch.enable_grad():
+            with torch.enable_grad(), _quiet():
                 value = run(fakes, buffers, given)[0]
+                place = "in the backward pass"
             if not value.requires_grad or not trained:
                 raise ImportFailure("the loss depends on no parameter that the optimizer has")
             gradients = torch.autograd.grad(value, [fakes[n] for n in names], allow_unused=True)
@@ -127,7 +131,7 @@ def used_parameters(state: State, recipe: Recipe, inputs: Inputs) -> tuple[list[
             return state.trained, []  # the trace will say where, and what else is wrong
         except (RuntimeError, ValueError, TypeError, IndexError, AttributeError) as error:
             raise ImportFailure(
-                f"{line_of(error)}: {str(error).strip().splitlines()[0]}; the step was called "
+                f"{line_of(error, place)}: {str(error).strip().splitlines()[0]}; the step was called "
                 f"with {inputs.described()}"
             ) from error
     reached = {
@@ -137,6 +141,17 @@ def used_parameters(state: State, recipe: Recipe, inputs: Inputs) -> tuple[list[
     if not used:
         raise ImportFailure("the loss depends on no parameter that the optimizer has")
     return used, [name for name in names if name in reached - trained]
+
+
+@contextlib.contextmanager
+def _quiet() -> Iterator[None]:
+    """PyTorch logs the traceback of an error that is raised, and told, anyway."""
+    logger = logging.getLogger("torch._subclasses.fake_tensor")
+    before, logger.disabled = logger.disabled, True
+    try:
+        yield
+    finally:
+        logger.disabled = before
 
 
 def trace_step(state: State, recipe: Recipe, inputs: Inputs, phase: Phase) -> TrainingTrace:

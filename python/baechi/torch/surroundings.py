@@ -11,10 +11,13 @@ What forward itself leaves behind is refused: it runs in the trace alone.
 
 from __future__ import annotations
 
+import contextlib
+import copy
 import enum
 import functools
 import inspect
 import math
+import random
 import sys
 import types
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -26,6 +29,7 @@ from torch._subclasses import FakeTensor
 from torch.utils import _pytree as pytree
 
 from baechi.importer.errors import ImportFailure
+from baechi.torch.gradients import Elsewhere
 
 _PLAIN = (
     bool, int, float, complex, str, bytes, type(None), enum.Enum, range,
@@ -51,18 +55,56 @@ def snapshot(model: torch.nn.Module, functions: Mapping[str, Callable | None]) -
     return looking.found
 
 
+@contextlib.contextmanager
+def without_draws() -> Iterator[None]:
+    """Raises ImportFailure where the body draws from Python's or NumPy's random numbers:
+    a program would have the first ones for good."""
+    python, numpy = random.getstate(), np.random.get_state(legacy=False)
+    yield
+    for name, changed in (
+        ("Python's random", random.getstate() != python),
+        ("numpy.random", repr(np.random.get_state(legacy=False)) != repr(numpy)),
+    ):
+        if changed:
+            random.setstate(python)
+            np.random.set_state(numpy)
+            raise ImportFailure(
+                f"forward or the loss draws a number from {name}, which a compiled step would "
+                "not draw again: use torch.rand, or give it to the step as an argument"
+            )
+
+
 def put_back(attributes: Iterable[tuple[torch.nn.Module, dict[str, Any]]]) -> None:
     """Gives modules the attributes that they had (`attributes_of`)."""
     for module, before in attributes:
-        for name in set(vars(module)) - _OWN:
-            if name in before:
-                vars(module)[name] = before[name]
-            else:
-                del vars(module)[name]
+        for name in set(vars(module)) - _OWN - set(before):
+            del vars(module)[name]
+        for name, (value, content) in before.items():
+            vars(module)[name] = value
+            if content is not None:  # in the container that others may hold
+                value.clear()
+                value.extend(content) if isinstance(value, list) else value.update(content)
+
+
+def guard_computed(model: torch.nn.Module) -> None:
+    """Takes the tensors of a trace that hooks left in a library's modules: a pruned
+    layer's `weight`."""
+    for module in model.modules():
+        for name, value in vars(module).items():
+            if isinstance(value, FakeTensor):
+                vars(module)[name] = Elsewhere(value)
 
 
 def attributes_of(model: torch.nn.Module) -> list[tuple[torch.nn.Module, dict[str, Any]]]:
-    return [(module, dict(vars(module))) for module in model.modules()]
+    """Attributes as they are now, with what lists, dictionaries and sets hold."""
+
+    def kept(value: Any) -> tuple[Any, Any]:
+        return value, copy.copy(value) if type(value) in (list, dict, set) else None
+
+    return [
+        (module, {name: kept(x) for name, x in vars(module).items() if name not in _OWN})
+        for module in model.modules()
+    ]
 
 
 def check_unchanged(before: Snapshot, after: Snapshot) -> None:
@@ -76,10 +118,15 @@ def check_unchanged(before: Snapshot, after: Snapshot) -> None:
                 "them again: return it beside the loss (outputs=), or make it a buffer"
             )
         old = before.get(path, (None, None))
+        if isinstance(value[1], tuple | frozenset) and _numbers(value) != _numbers(old):
+            raise ImportFailure(
+                f"forward or the loss changes '{path}'; a compiled step does not run them again: "
+                "keep numbers that change in buffers, or return them (outputs=)"
+            )
         if value[0] in _NUMBERS and old[0] in _NUMBERS:
             raise ImportFailure(
-                f"forward or the loss changes '{path}' from {old[1]} to {value[1]}; a compiled "
-                "step does not run them again: keep such a number in a buffer"
+                f"forward or the loss changes '{path}', which was {old[1]}; a compiled step does "
+                "not run them again: keep such a number in a buffer"
             )
 
 
@@ -98,6 +145,16 @@ def _told(value: Any) -> str:
     kind, content = value
     plain = isinstance(content, _PLAIN) and kind is not object
     return repr(content) if plain else "another object"
+
+
+def _numbers(value: Any) -> list[str]:
+    """The numbers within a container, in any order of a set's."""
+    if not isinstance(value, tuple | frozenset):
+        return []
+    if len(value) == 2 and value[0] in _NUMBERS:
+        return [repr(value[1])]
+    found = [number for part in value for number in _numbers(part)]
+    return sorted(found) if isinstance(value, frozenset) else found
 
 
 def _holds_traced(value: Any) -> bool:
@@ -126,7 +183,10 @@ class _Looking:
         # it has for itself (an LSTM's list of its weights) follows its parameters.
         names = self.at_function(path, forward, type(module)) if _is_users(forward) else None
         for name, value in vars(module).items():
-            wanted = not name.startswith("_") if names is None else name in names
+            if names is None:  # what hooks make for it is read within the trace alone
+                wanted = not name.startswith("_") and not isinstance(value, torch.Tensor)
+            else:
+                wanted = name in names
             if wanted and name not in _OWN:
                 self.found[f"{path}.{name}"] = frozen(value, names or frozenset())
         for hooks in (module._forward_pre_hooks, module._forward_hooks):

@@ -198,11 +198,14 @@ class TrainingStep(Compiled[StepProgram]):
                 if call.first_key not in self._used:
                     call.inputs.check_signature()
                     self._note(call)
-                    used = used_parameters(call.state, self._recipe, call.inputs)
+                    with surroundings.without_draws():
+                        used = used_parameters(call.state, self._recipe, call.inputs)
                     self._used[call.first_key] = used
                     call.find_phase(self)
-                traced = trace_step(call.state, self._recipe, call.inputs, call.phase)
+                with surroundings.without_draws():
+                    traced = trace_step(call.state, self._recipe, call.inputs, call.phase)
                 surroundings.check_unchanged(call.read, call.look(self))
+                surroundings.guard_computed(self._model)
             except ImportFailure:
                 surroundings.put_back(attributes)
                 raise
