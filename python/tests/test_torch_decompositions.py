@@ -212,10 +212,18 @@ ODD = torch.tensor([[0.0, -0.0, 1.5, float("nan")], [float("inf"), -1.0, float("
 UNEQUAL = torch.tensor([[0.0, 2.0, 1.5, float("nan")], [float("inf"), -1.0, float("-inf"), 3.0]])
 PLACES = torch.tensor([[5, 0], [1, 1], [3, 2], [0, 4]])
 # Operators with their arguments; those of one operator one after the other.
-Z = torch.randn(2, 4)
+Z, BYTES = torch.randn(2, 4), torch.tensor([254, 200, 7, 255], dtype=torch.uint8)
 NANS = torch.tensor([[0.5, float("nan"), -1.0, 2.0], [3.0, 0.25, 1.0, -2.0]])
 REAL = torch.cat([torch.linspace(-4.3, 9.1, 40), torch.tensor([0.0, 1.0, 2.0, 30.0, 100.0])])
 OPERATORS = {
+    aten.div.Scalar: [(BYTES, 3), (BYTES, 2.5)],
+    aten.div.Scalar_mode: [],
+    aten.div.Tensor: [(BYTES, BYTES.flip(0))],
+    aten.div.Tensor_mode: [],
+    aten.remainder.Scalar: [(BYTES, 100)],
+    aten.remainder.Tensor: [(BYTES, BYTES.flip(0))],
+    aten.sum.default: [(BYTES,)],
+    aten.sum.dim_IntList: [(BYTES, [0])],
     aten.clamp.default: [(NANS, -0.5, 0.5), (X, None, 0.1), (X, 0.5, -0.5), (NANS, float("nan"))],
     aten.clamp.Tensor: [(NANS, Z, None), (Z, NANS, Z + 1), (Z, None, NANS)],
     aten.clamp_max.default: [(NANS, 0.5)],

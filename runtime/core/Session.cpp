@@ -113,7 +113,10 @@ Error Session::Implementation::step() {
     if (options.ranks->leads())
       if (Error error = commandAll(*options.ranks, Command::Step)) {
         usable = false;
-        return error;
+        if (!options.ranks->broken())
+          return error;
+        return Error(error.message() +
+                     state->relay->describeHeld(options.ranks->lostRank()));
       }
     state->relay->reset();
   }

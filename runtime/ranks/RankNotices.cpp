@@ -121,15 +121,21 @@ void RankRelay::breakOff(const std::string &why) {
   sayAll(Notice::Abort, why);
 }
 
+std::string RankRelay::describeHeld(int32_t rank) const {
+  std::string text = "; it held";
+  for (size_t i = 0; i < owners.size(); ++i)
+    if (owners[i] == rank)
+      text += " " + program.devices[i].name;
+  return text;
+}
+
 /// A rank cannot be reached any more. Others than rank 0 say so, and wait to be
 /// told, as after any failure.
 void RankRelay::lose(int32_t rank, const std::string &why) {
   ranks->setLost(rank);
   peers[rank].left = true;
-  std::string text = why + "; it held", devices = exchange.describeDevices();
-  for (size_t i = 0; i < owners.size(); ++i)
-    if (owners[i] == rank)
-      text += " " + program.devices[i].name;
+  std::string text = why + describeHeld(rank);
+  std::string devices = exchange.describeDevices();
   if (!devices.empty())
     text += "; meanwhile " + devices;
   if (ranks->leads())

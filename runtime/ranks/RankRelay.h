@@ -72,6 +72,9 @@ public:
   int32_t runBy() const { return runner; }
   int32_t ownerOf(int32_t device) const { return owners[device]; }
   const std::vector<int32_t> &deviceOwners() const { return owners; }
+  /// "; it held" and the names of the devices of \p rank, for what is said of a
+  /// rank that was lost.
+  std::string describeHeld(int32_t rank) const;
   bool isElsewhere(int32_t device) const {
     return owners[device] != ranks->rank();
   }

@@ -190,9 +190,7 @@ class Rewritten:
             return [_to_border(v, inner[v]) for v in results]
 
         with jaxprs.located(equations[0]):
-            given = [
-                values[v] if _is_complex(v) else _to_border(v, values[v]) for v in operands
-            ]
+            given = [values[v] if _is_complex(v) else _to_border(v, values[v]) for v in operands]
             kinds = tuple(jax.typeof(jax.numpy.asarray(each)) for each in given)
             shapes = [jax.ShapeDtypeStruct(kind.shape, kind.dtype) for kind in kinds]
             out = [_border_type(v) for v in results]

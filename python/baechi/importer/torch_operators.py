@@ -85,6 +85,26 @@ def neg(x):
     return NotImplemented if x.is_floating_point() or x.is_complex() else torch.zeros_like(x) - x
 
 
+def of_bytes(operator):
+    """Division of unsigned bytes, which are signed ones otherwise."""
+
+    def divided(x, y, **mode):
+        bytes_ = [value for value in (x, y) if isinstance(value, torch.Tensor)]
+        if any(value.dtype != torch.uint8 for value in bytes_):
+            return NotImplemented
+        wide = [v.to(torch.int32) if isinstance(v, torch.Tensor) else v for v in (x, y)]
+        found = operator(*wide, **mode)
+        return found if found.is_floating_point() else found.to(torch.uint8)
+
+    return divided
+
+
+def sum_of_bytes(x, *where, dtype=None):
+    if x.dtype != torch.uint8:
+        return NotImplemented
+    return x.to(torch.int64).sum(*where).to(dtype or torch.int64)
+
+
 def mean(x, *where, dtype=None):
     """Of narrow numbers, whose sum they may not hold."""
     kind = dtype or x.dtype
@@ -487,6 +507,14 @@ def _ranked(x, dim, keepdim, rank):
 
 
 TABLE = {
+    aten.sum.default: sum_of_bytes,
+    aten.sum.dim_IntList: sum_of_bytes,
+    aten.div.Scalar: of_bytes(torch.div),
+    aten.div.Scalar_mode: of_bytes(torch.div),
+    aten.div.Tensor: of_bytes(torch.div),
+    aten.div.Tensor_mode: of_bytes(torch.div),
+    aten.remainder.Scalar: of_bytes(torch.remainder),
+    aten.remainder.Tensor: of_bytes(torch.remainder),
     aten.clamp.default: clamp,
     aten.clamp.Tensor: clamp,
     aten.clamp_max.default: clamp_max,

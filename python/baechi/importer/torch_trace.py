@@ -21,7 +21,13 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.overrides import TorchFunctionMode
 from torch.utils import _pytree as pytree
 
-from baechi.importer import torch_decompositions, torch_functions, torch_linalg, torch_recurrent
+from baechi.importer import (
+    torch_bytes,
+    torch_decompositions,
+    torch_functions,
+    torch_linalg,
+    torch_recurrent,
+)
 from baechi.importer.errors import ImportFailure
 from baechi.importer.torch_empty import fold_empty
 from baechi.importer.torch_indices import Checks, Lookup
@@ -150,6 +156,7 @@ def trace(
     _check_shapes(graph.graph)
     _drop_identities(graph.graph)
     fold_empty(graph.graph)
+    torch_bytes.widen(graph)
     constants += _lift_constants(graph)
     draws = _lift_draws(graph.graph)
     further = [f"constant/{i}" for i in range(len(constants))]

@@ -1,0 +1,57 @@
+# Part of the Baechi project, under the Apache License v2.0 with LLVM Exceptions.
+# See LICENSE for license information.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Unsigned bytes above 127 are what PyTorch takes them for."""
+
+import pytest
+import torch_support as support
+from torch_support import torch
+
+# isort: split
+from baechi.importer.errors import UnsupportedOperations
+
+pytestmark = support.needs_tools
+FACTORS, WHOLE = torch.tensor([0.5, 1.5, 2.0, 3.0]), torch.tensor([1, -2, 3, 4])
+
+
+RIGHT = [
+    lambda x: x / 255.0,
+    lambda x: x // 7,
+    lambda x: x % 100,
+    lambda x: x.sum(),
+    lambda x: x.reshape(2, 2).sum(1),
+    lambda x: x.float().mean(),
+    lambda x: x + x,
+    lambda x: x > 100,
+]
+RIGHT_OR_REFUSED = [
+    lambda x: x.fmod(100),
+    lambda x: x * 1.5,
+    lambda x: x + FACTORS,
+    lambda x: x * WHOLE,
+    lambda x: x.prod(),
+    lambda x: x.mean(dtype=torch.float32),
+    lambda x: torch.where(x > 100, x, FACTORS),
+    lambda x: torch.maximum(x, WHOLE),
+    lambda x: torch.cat([x, WHOLE]),
+]
+
+
+def compiled(function, x):
+    torch._dynamo.reset()
+    options = {"machine": "host:1", "costs": "roofline", "budget": "0"}
+    return torch.compile(function, backend="baechi", options=options)(x)
+
+
+@pytest.mark.parametrize("number", range(len(RIGHT) + len(RIGHT_OR_REFUSED)))
+def test_bytes_are_unsigned(number):
+    function = [*RIGHT, *RIGHT_OR_REFUSED][number]
+    x = torch.tensor([254, 200, 7, 255], dtype=torch.uint8)
+    expected = function(x)
+    try:
+        found = compiled(function, x)
+    except UnsupportedOperations:
+        assert number >= len(RIGHT)
+        return
+    assert found.dtype == expected.dtype
+    torch.testing.assert_close(found, expected)
