@@ -99,6 +99,8 @@ GROUPS = {
             for name in ("cumsum", "cummax", "cummin", "cumprod", "cumlogsumexp")
         ],
         (jnp.linalg.norm, (X,)),
+        *[(lambda x, of=of: nn.softmax(jnp.flip(x, of), axis=1) - x, (X,)) for of in (0, 1)],
+        *[(lambda x, of=of: jnp.tanh(jnp.flip(x, of).sum(1)), (X,)) for of in (0, 1)],
         (lambda x: lax.reduce(x, 1.0, lax.mul, (1,)), (X,)),
         (lambda x: lax.associative_scan(jnp.add, x), (LINE,)),
     ],

@@ -110,3 +110,37 @@ func.func @long_rows(%x: tensor<4x5000xf32>) -> tensor<4x5000xf32> {
   } -> tensor<4x5000xf32>
   return %y : tensor<4x5000xf32>
 }
+
+// -----
+
+// A row of a reversed operand is no slice that upstream's tiling finds: what
+// reads in reverse stays a kernel of its own beside loops over rows.
+
+#full = affine_map<(r, c) -> (r, c)>
+#backward = affine_map<(r, c) -> (r, -c + 2)>
+#row = affine_map<(r, c) -> (r)>
+#same = affine_map<(r) -> (r)>
+
+// CHECK-LABEL: func.func @reversed_rows(
+// CHECK: %[[SUM:.*]] = call @mul_sum_2x3(
+// CHECK: call @exp_2(%[[SUM]])
+func.func @reversed_rows(%x: tensor<2x3xf32>) -> tensor<2xf32> {
+  %zero = arith.constant 0.0 : f32
+  %e0 = tensor.empty() : tensor<2xf32>
+  %e1 = tensor.empty() : tensor<2xf32>
+  %f0 = linalg.fill ins(%zero : f32) outs(%e0 : tensor<2xf32>) -> tensor<2xf32>
+  %sum = linalg.generic {indexing_maps = [#full, #backward, #row], iterator_types = ["parallel", "reduction"]}
+      ins(%x, %x : tensor<2x3xf32>, tensor<2x3xf32>) outs(%f0 : tensor<2xf32>) {
+  ^bb0(%in: f32, %last: f32, %out: f32):
+    %p = arith.mulf %in, %last : f32
+    %a = arith.addf %p, %out : f32
+    linalg.yield %a : f32
+  } -> tensor<2xf32>
+  %y = linalg.generic {indexing_maps = [#same, #same], iterator_types = ["parallel"]}
+      ins(%sum : tensor<2xf32>) outs(%e1 : tensor<2xf32>) {
+  ^bb0(%in: f32, %out: f32):
+    %e = math.exp %in : f32
+    linalg.yield %e : f32
+  } -> tensor<2xf32>
+  return %y : tensor<2xf32>
+}

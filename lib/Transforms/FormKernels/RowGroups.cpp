@@ -9,6 +9,7 @@
 #include "RowGroups.h"
 #include "Baechi/Analysis/Contraction.h"
 #include "OperatorKinds.h"
+#include "mlir/Analysis/FlatLinearValueConstraints.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Transforms/RegionUtils.h"
 #include <numeric>
@@ -37,6 +38,23 @@ static size_t leadingLoops(AffineMap map, size_t limit) {
   return count;
 }
 
+/// Whether a row of the loops of `op` reads one slice of each operand. Upstream
+/// tiles by the first and the last index that a row reads: they must grow with
+/// the loops, as a reversal's do not.
+static bool readsSlices(Operation *op) {
+  for (AffineMap map : cast<GenericOp>(op).getIndexingMapsArray())
+    for (AffineExpr expr : map.getResults()) {
+      SmallVector<int64_t> factors;
+      if (failed(getFlattenedAffineExpr(expr, map.getNumDims(),
+                                        /*numSymbols=*/0, &factors)) ||
+          factors.size() != map.getNumDims() + 1 ||
+          llvm::any_of(ArrayRef(factors).drop_back(),
+                       [](int64_t factor) { return factor < 0; }))
+        return false;
+    }
+  return true;
+}
+
 /// The leading parallel loops of `op` that its results have as their leading
 /// dimensions.
 static SmallVector<int64_t> rowsOf(Operation *operation) {
@@ -57,6 +75,8 @@ static SmallVector<int64_t> rowsOf(Operation *operation) {
   }
   SmallVector<int64_t> rows = op.getStaticLoopRanges();
   rows.truncate(count);
+  if (count < op.getNumLoops() && !readsSlices(op))
+    return {};
   return rows;
 }
 
@@ -150,8 +170,14 @@ bool RowMerger::merge(Operation *x, Operation *y, size_t limit) {
                std::max<int64_t>(1, product(shared)) >
            kMaxRowElements;
   };
-  if (llvm::any_of(groups.members(a), tooLong) ||
-      llvm::any_of(groups.members(b), tooLong))
+  auto isElementwise = [&](Operation *op) {
+    return cast<GenericOp>(op).getNumLoops() == shared.size();
+  };
+  auto members =
+      llvm::concat<Operation *const>(groups.members(a), groups.members(b));
+  if (llvm::any_of(members, tooLong) ||
+      (!llvm::all_of(members, isElementwise) &&
+       !llvm::all_of(members, readsSlices)))
     return false;
   std::optional<OperatorGroups::Group> merged = groups.merge(a, b);
   if (!merged)

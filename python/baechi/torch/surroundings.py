@@ -318,7 +318,7 @@ def _is_users(owner: Any) -> bool:
     """Not the standard library's and no installed package's: those have no values that
     change what they compute, or too many to look at."""
     name = owner.__name__ if isinstance(owner, types.ModuleType) else owner.__module__
-    return _is_users_module(name)
+    return name is None or _is_users_module(name)  # None: made by exec
 
 
 @functools.cache
