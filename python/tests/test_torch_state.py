@@ -11,6 +11,9 @@ import pytest
 import torch_support as support
 from torch_support import F, Pair, nn, seeded, torch  # noqa: F401
 
+# isort: split
+from baechi.torch import UnsupportedOptimizer
+
 pytestmark = support.needs_tools
 
 
@@ -288,6 +291,24 @@ def test_a_step_that_fails_leaves_the_state_as_it_was():
     with pytest.raises(IndexError, match="out of range"):
         step(x, torch.full((8,), 9))
     torch.testing.assert_close((model.state_dict(), optimizer.state_dict()), before, rtol=0, atol=0)
+
+
+@pytest.mark.parametrize("options", [{"momentum": 0.9}, {"momentum": 0.9, "nesterov": True}])
+def test_a_converted_model_wants_its_optimizers_state_converted(options):
+    def make(parameters):
+        return torch.optim.SGD(parameters, lr=0.1, **options)
+
+    pair, (x, y) = Pair(support.Mlp(), make), support.vectors()
+    pair.train(2, x, y)
+    pair.model.double(), pair.eager.double()
+    before = copy.deepcopy(pair.optimizer.state_dict())
+    with pytest.raises(UnsupportedOptimizer, match=r"is float32.*float64 since"):
+        pair.step(x.double(), y)
+    torch.testing.assert_close(pair.optimizer.state_dict(), before, rtol=0, atol=0)
+    for optimizer in (pair.optimizer, pair.eager_optimizer):
+        optimizer.load_state_dict(optimizer.state_dict())
+    pair.train(2, x.double(), y, rtol=1e-6)
+    assert_equal_states(pair.model, pair.eager)
 
 
 def test_types_of_the_model_may_change():

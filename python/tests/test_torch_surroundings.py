@@ -3,9 +3,12 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Python values that a training step reads count as they are at every call."""
 
+import collections
 import copy
 import dataclasses
+import itertools
 import random
+import time
 import warnings
 
 import numpy as np
@@ -232,6 +235,99 @@ class DrawingByNumPy(Scaled):
         return super().forward(x) * float(np.random.uniform())
 
 
+class CountingForAll(Scaled):
+    count = 0
+
+    def forward(self, x):
+        self.count += 1
+        return super().forward(x) * self.count
+
+
+class CountingInItsClass(Scaled):
+    count = 0
+
+    def forward(self, x):
+        type(self).count += 1
+        return super().forward(x) * self.count
+
+
+class GrowingForAll(Scaled):
+    history: list = []
+
+    def forward(self, x):
+        self.history.append(1)
+        return super().forward(x) / len(self.history)
+
+
+class CountingFromNothing(Scaled):
+    def forward(self, x):
+        self.seen = getattr(self, "seen", 0) + 1
+        return super().forward(x) * (2.0 if self.seen > 3 else 1.0)
+
+
+class Taking(Scaled):
+    def __init__(self):
+        super().__init__()
+        self.factors = itertools.cycle([1.0, 1.0, 1.0, 2.0])
+
+    def forward(self, x):
+        return super().forward(x) * next(self.factors)
+
+
+class TakingFromAQueue(Scaled):
+    def __init__(self):
+        super().__init__()
+        self.factors = collections.deque([1.0, 1.0, 1.0, 2.0])
+
+    def forward(self, x):
+        return super().forward(x) * self.factors.popleft()
+
+
+class DrawingOfItsOwn(Scaled):
+    def __init__(self, source):
+        super().__init__()
+        self.source = source
+
+    def forward(self, x):
+        return super().forward(x) * (2.0 if self.source.random() > 0.99 else 1.0)
+
+
+class DrawingFromAGenerator(Scaled):
+    def __init__(self):
+        super().__init__()
+        self.source = torch.Generator()
+
+    def forward(self, x):
+        return super().forward(x) + torch.rand(3, generator=self.source)
+
+
+class Timed(Scaled):
+    def forward(self, x):
+        return super().forward(x) * (time.perf_counter_ns() % 1000003)
+
+
+class FirstOther(Scaled):
+    def __init__(self):
+        super().__init__()
+        self.first = True
+
+    def forward(self, x):
+        if self.first:
+            self.first = False
+            return super().forward(x) * 2
+        return super().forward(x)
+
+
+class Alternating(Scaled):
+    def __init__(self):
+        super().__init__()
+        self.odd = False
+
+    def forward(self, x):
+        self.odd = not self.odd
+        return super().forward(x)
+
+
 def pruned():
     torch.manual_seed(1)
     model = nn.Sequential(nn.Linear(4, 8), nn.Tanh(), nn.Linear(8, 3))
@@ -258,27 +354,58 @@ def test_pruned_layers_train():
     torch.testing.assert_close(model[0].weight, eager[0].weight)
 
 
+def kept_by(model):
+    """Attributes of a model and of its class that can be compared."""
+    found = {**vars(model), "count": getattr(model, "count", 0)}
+    if isinstance(model, GrowingForAll):
+        found["history"] = model.history
+    return {n: x for n, x in found.items() if n not in ("_modules", "source", "factors")}
+
+
 @pytest.mark.parametrize(
     "model, loss, message",
     [
         (Growing, F.mse_loss, r"changes 'model\.history';.*in buffers"),
         (Drawing, F.mse_loss, "draws a number from Python's random.*torch.rand"),
         (DrawingByNumPy, F.mse_loss, "draws a number from numpy.random.*torch.rand"),
-        (Counting, F.mse_loss, r"changes 'model\.calls', which was 0;.*in a buffer"),
+        (CountingForAll, F.mse_loss, r"changes 'model\.count', which was 0"),
+        (CountingInItsClass, F.mse_loss, r"changes 'model\.count', which was 0"),
+        (GrowingForAll, F.mse_loss, r"changes 'model\.history'"),
+        (CountingFromNothing, F.mse_loss, r"changes 'model\.seen', which was 1"),
+        (Taking, F.mse_loss, r"reads the iterator 'model\.factors'"),
+        (TakingFromAQueue, F.mse_loss, r"changes 'model\.factors'"),
+        (lambda: DrawingOfItsOwn(random.Random(0)), F.mse_loss, r"a number from 'model\.source'"),
+        (
+            lambda: DrawingOfItsOwn(np.random.default_rng(0)),
+            F.mse_loss,
+            r"a number from 'model\.source'",
+        ),
+        (
+            lambda: DrawingOfItsOwn(np.random.RandomState(0)),
+            F.mse_loss,
+            r"a number from 'model\.source'",
+        ),
+        (DrawingFromAGenerator, F.mse_loss, r"test_torch.*draws from a torch\.Generator"),
+        (Timed, F.mse_loss, r"test_torch.*does not do the same.*mul\(…, \d+\), then mul"),
+        (FirstOther, F.mse_loss, r"not do the same.*'model\.first' is False and was True"),
+        (Alternating, F.mse_loss, r"changes 'model\.odd'"),
+        (Counting, F.mse_loss, r"changes 'model\.calls', which was 0;.*in buffers"),
         (Keeping, F.mse_loss, r"keeps a tensor in 'model\.last'.*outputs="),
         (Scaled, keeping_loss, r"keeps a tensor in 'loss: KEPT'.*outputs="),
     ],
 )
 def test_what_forward_leaves_behind_is_refused(model, loss, message):
     model = model()
-    before = copy.deepcopy({n: x for n, x in vars(model).items() if n != "_modules"})
+    before = copy.deepcopy(kept_by(model))
     step = support.compile_step(
         model, loss, torch.optim.SGD(model.parameters(), lr=0.1), machine="host:1"
     )
-    with pytest.raises(ImportFailure, match=message):
-        step(torch.randn(5, 4), torch.randn(5, 3))
-    KEPT.clear()
-    assert {n: x for n, x in vars(model).items() if n != "_modules"} == before
+    for _ in range(2):  # it is refused again, too
+        with warnings.catch_warnings(), pytest.raises(ImportFailure, match=message):
+            warnings.simplefilter("error")
+            step(torch.randn(5, 4), torch.randn(5, 3))
+        KEPT.clear()
+    assert kept_by(model) == before
 
 
 def test_frozen_values_compare_as_they_are():

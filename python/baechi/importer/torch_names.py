@@ -140,7 +140,7 @@ class Recorder:
             return self._known
         node = torch._C._current_autograd_node()
         if node is None:
-            source = _user_line()
+            source = user_line()
             self._traced.append(torch.autograd._get_sequence_nr())
             self._traced_sources.append(source)
             return Origin(self._scopes[-1], source)
@@ -154,7 +154,7 @@ class Recorder:
         return Origin(f"{BACKWARD}/{scope}" if scope else BACKWARD, source)
 
 
-def _user_line() -> str:
+def user_line() -> str:
     """`file:line` of the innermost code that is neither PyTorch's nor ours."""
     frame = sys._getframe(1)
     while frame is not None:

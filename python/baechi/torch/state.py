@@ -108,6 +108,13 @@ class State:
                         f"{list(tensor.shape)}, the parameter {list(parameter.shape)}: load the "
                         "state of this model"
                     )
+                elif not _goes_with(tensor.dtype, parameter.dtype):
+                    raise UnsupportedOptimizer(
+                        f"the optimizer's '{kind}' of '{name}' is {_word(tensor.dtype)}, the "
+                        f"parameter {_word(parameter.dtype)} since the model was converted: make "
+                        "a new optimizer, or have this one load its own state_dict(), which "
+                        "converts it"
+                    )
                 found[f"{name}/{kind}"] = tensor
         return found
 
@@ -163,6 +170,16 @@ class State:
                     f"'{name}' is on {tensor.device}; keep the model on the CPU, as the step "
                     "has its own copy on the machine's devices"
                 )
+
+
+def _goes_with(kept: torch.dtype, parameter: torch.dtype) -> bool:
+    """Whether a step can keep an optimizer's tensor of one type for a parameter of another:
+    an update of 16 bits is computed in 32."""
+    return kept == parameter or (kept == torch.float32 and parameter.itemsize == 2)
+
+
+def _word(dtype: torch.dtype) -> str:
+    return str(dtype).removeprefix("torch.")
 
 
 def _hooks(module: torch.nn.Module) -> list[tuple]:

@@ -22,13 +22,14 @@ from baechi import init
 from baechi.importer.errors import ImportFailure
 from baechi.importer.module import Argument
 from baechi.importer.torch_indices import Lookup
-from baechi.importer.torch_names import Recorder
+from baechi.importer.torch_names import Recorder, user_line
 from baechi.importer.torch_refusals import DATA_DEPENDENT, line_of
 from baechi.importer.torch_trace import Trace, lowerable_operations, trace
 from baechi.torch import modes
 from baechi.torch.arrays import to_numpy
 from baechi.torch.gradients import GradientOptions
 from baechi.torch.inputs import Inputs
+from baechi.torch.left_behind import Journal
 from baechi.torch.state import Cohort, State
 
 LOSS = "loss"
@@ -84,6 +85,7 @@ class TrainingTrace:
     told: dict[str, int]
     outputs: Outputs | None
     dtypes: dict[int, torch.dtype]  # of the results
+    journal: Journal  # of the model and the loss
 
 
 @dataclasses.dataclass
@@ -107,9 +109,12 @@ class Outputs:
         index: int
 
 
-def used_parameters(state: State, recipe: Recipe, inputs: Inputs) -> tuple[list[str], list[str]]:
+def used_parameters(
+    state: State, recipe: Recipe, inputs: Inputs
+) -> tuple[list[str], list[str], Journal]:
     """The parameters that the loss depends on, trained and not: PyTorch leaves the
-    rest, and their momentum, alone. Nothing is computed for it but shapes."""
+    rest, and their momentum, alone. Nothing is computed for it but shapes. And what
+    model and loss asked for."""
     trained = set(state.trained)
     names = [n for n, p in state.parameters.items() if n in trained or p.requires_grad]
     run = _Forward(state, recipe, inputs, Recorder(state.model))
@@ -128,11 +133,12 @@ def used_parameters(state: State, recipe: Recipe, inputs: Inputs) -> tuple[list[
                 raise ImportFailure("the loss depends on no parameter that the optimizer has")
             gradients = torch.autograd.grad(value, [fakes[n] for n in names], allow_unused=True)
         except DATA_DEPENDENT:
-            return state.trained, []  # the trace will say where, and what else is wrong
+            # The trace will say where, and what else is wrong.
+            return state.trained, [], run.journal
         except (RuntimeError, ValueError, TypeError, IndexError, AttributeError) as error:
             raise ImportFailure(
-                f"{line_of(error, place)}: {str(error).strip().splitlines()[0]}; the step was called "
-                f"with {inputs.described()}"
+                f"{line_of(error, place)}: {str(error).strip().splitlines()[0]}; the step was "
+                f"called with {inputs.described()}"
             ) from error
     reached = {
         name for name, gradient in zip(names, gradients, strict=True) if gradient is not None
@@ -140,7 +146,7 @@ def used_parameters(state: State, recipe: Recipe, inputs: Inputs) -> tuple[list[
     used = [name for name in state.trained if name in reached]
     if not used:
         raise ImportFailure("the loss depends on no parameter that the optimizer has")
-    return used, [name for name in names if name in reached - trained]
+    return used, [name for name in names if name in reached - trained], run.journal
 
 
 @contextlib.contextmanager
@@ -237,7 +243,7 @@ def trace_step(state: State, recipe: Recipe, inputs: Inputs, phase: Phase) -> Tr
     _check_captured(traced, state)
     first = len(flat) - len(parts["inputs"]) - len(numbers)
     described = _Described(traced, flat, told, updated)
-    return described.trace(first, len(parts["inputs"]), list(numbers), run.outputs)
+    return described.trace(first, len(parts["inputs"]), list(numbers), run)
 
 
 def _of(owner: str, numbers: Mapping[tuple[str, str], torch.Tensor]) -> dict[str, torch.Tensor]:
@@ -285,6 +291,7 @@ class _Forward:
                     name = f"{path}.{leaf}" if path else leaf
                     self._places[name] = first.setdefault(tensor, name)
         self.outputs: Outputs | None = None  # of the last call
+        self.journal = Journal()  # of the last call
 
     def __call__(
         self, parameters: Mapping[str, torch.Tensor], buffers: Mapping[str, torch.Tensor], given
@@ -294,8 +301,10 @@ class _Forward:
         values = {**parameters, **buffers}
         held = {f"model.{place}": values[name] for place, name in self._places.items()}
 
+        self.journal = Journal()
+
         def call():
-            with modes.autocast(self._autocast), _Guarded():
+            with modes.autocast(self._autocast), _Guarded(self.journal):
                 output = self._model(*inputs, **kwargs)
                 with self._recorder.scope(LOSS):
                     value, further = loss_of(self._recipe, output, target)
@@ -363,8 +372,9 @@ class _Guarded(TorchFunctionMode):
     Refuses what would keep gradients of values within a step, which has none to look at.
     """
 
-    def __init__(self):
+    def __init__(self, journal: Journal):
         super().__init__()
+        self._journal = journal
         self._before: dict[torch.Tensor, torch.Tensor] = {}
 
     def __torch_function__(self, function, types, args=(), kwargs=None):
@@ -374,6 +384,13 @@ class _Guarded(TorchFunctionMode):
                 "what you need beside the loss, or train with torch.compile(model, "
                 'backend="baechi") and a loop of your own'
             )
+        if any(isinstance(x, torch.Generator) for x in [*args, *(kwargs or {}).values()]):
+            raise ImportFailure(
+                f"{user_line()}: draws from a torch.Generator, which a compiled step would not "
+                "draw from again: use PyTorch's own (no generator=), or give the numbers to the "
+                "step as an argument"
+            )
+        self._journal.note(function, args, kwargs or {})
         name = getattr(function, "__name__", "")
         writes = name.startswith("__i") or name == "__setitem__" or name.rstrip("_") + "_" == name
         if writes and args and isinstance(args[0], torch.Tensor):
@@ -416,7 +433,7 @@ class _Described:
         self._told, self._updated = told, updated
 
     def trace(
-        self, first: int, inputs: int, numbers: list[tuple[str, str]], outputs: Outputs | None
+        self, first: int, inputs: int, numbers: list[tuple[str, str]], run: _Forward
     ) -> TrainingTrace:
         """first: of the inputs among the arguments."""
         traced, flat = self._traced, self._flat
@@ -450,6 +467,7 @@ class _Described:
             for i, (name, value) in enumerate(zip(traced.names, values, strict=True))
         ]
         drawn = len(flat) + len(traced.constants)
+        outputs = run.outputs
         if outputs is not None:
             outputs = dataclasses.replace(outputs, leaves=_placed(outputs.leaves, found, given))
         held = {name: i for i, name in enumerate(traced.names[:first])}
@@ -467,6 +485,7 @@ class _Described:
             told=found,
             outputs=outputs,
             dtypes={i: node.meta["val"].dtype for i, node in enumerate(nodes)},
+            journal=run.journal,
         )
 
     def _add_changed_constants(self, results: list[str], nodes: list[torch.fx.Node]) -> None:

@@ -6,128 +6,50 @@
 A trace has such values in its code: a dropout's probability, a loss's weight that is
 annealed, a module's temperature. They are looked at before every call, as part of what a
 program fits, so that a step is compiled again where PyTorch would compute otherwise.
-What forward itself leaves behind is refused: it runs in the trace alone.
 """
 
 from __future__ import annotations
 
-import contextlib
-import copy
+import collections
 import enum
 import functools
 import inspect
 import math
-import random
 import sys
 import types
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
 import torch
 from torch._subclasses import FakeTensor
-from torch.utils import _pytree as pytree
 
-from baechi.importer.errors import ImportFailure
-from baechi.torch.gradients import Elsewhere
-
-_PLAIN = (
+PLAIN = (
     bool, int, float, complex, str, bytes, type(None), enum.Enum, range,
     torch.dtype, torch.device, torch.Size,
 )  # fmt: skip
-_NUMBERS = (int, float, complex)
 # What every module has, and who else looks at it: the parameters, buffers and hooks.
-_OWN = frozenset(vars(torch.nn.Module())) | {"_is_full_backward_hook"}
+OWN = frozenset(vars(torch.nn.Module())) | {"_is_full_backward_hook"}
 _MOST_ELEMENTS = 256  # of a container; larger ones are data, and count by their identity
 _DEEPEST = 4
 _PACKAGES = ("site-packages", "dist-packages")
 
 Snapshot = Mapping[str, Any]
+# What is found at a path, and what the code that reads it names.
+Objects = Mapping[str, tuple[Any, frozenset[str]]]
 
 
-def snapshot(model: torch.nn.Module, functions: Mapping[str, Callable | None]) -> Snapshot:
-    """Plain values by the path that a person would write: `model.1.p`, `loss: weight`."""
+def look(
+    model: torch.nn.Module, functions: Mapping[str, Callable | None]
+) -> tuple[Snapshot, Objects]:
+    """Plain values by the path that a person would write, `model.1.p`, `loss: weight`, and
+    the objects that are no plain values."""
     looking = _Looking()
     looking.at_module("model", model)
     for name, function in functions.items():
         if function is not None:
             looking.at_function(name, function)
-    return looking.found
-
-
-@contextlib.contextmanager
-def without_draws() -> Iterator[None]:
-    """Raises ImportFailure where the body draws from Python's or NumPy's random numbers:
-    a program would have the first ones for good."""
-    python, numpy = random.getstate(), np.random.get_state(legacy=False)
-    yield
-    for name, changed in (
-        ("Python's random", random.getstate() != python),
-        ("numpy.random", repr(np.random.get_state(legacy=False)) != repr(numpy)),
-    ):
-        if changed:
-            random.setstate(python)
-            np.random.set_state(numpy)
-            raise ImportFailure(
-                f"forward or the loss draws a number from {name}, which a compiled step would "
-                "not draw again: use torch.rand, or give it to the step as an argument"
-            )
-
-
-def put_back(attributes: Iterable[tuple[torch.nn.Module, dict[str, Any]]]) -> None:
-    """Gives modules the attributes that they had (`attributes_of`)."""
-    for module, before in attributes:
-        for name in set(vars(module)) - _OWN - set(before):
-            del vars(module)[name]
-        for name, (value, content) in before.items():
-            vars(module)[name] = value
-            if content is not None:  # in the container that others may hold
-                value.clear()
-                value.extend(content) if isinstance(value, list) else value.update(content)
-
-
-def guard_computed(model: torch.nn.Module) -> None:
-    """Takes the tensors of a trace that hooks left in a library's modules: a pruned
-    layer's `weight`."""
-    for module in model.modules():
-        for name, value in vars(module).items():
-            if isinstance(value, FakeTensor):
-                vars(module)[name] = Elsewhere(value)
-
-
-def attributes_of(model: torch.nn.Module) -> list[tuple[torch.nn.Module, dict[str, Any]]]:
-    """Attributes as they are now, with what lists, dictionaries and sets hold."""
-
-    def kept(value: Any) -> tuple[Any, Any]:
-        return value, copy.copy(value) if type(value) in (list, dict, set) else None
-
-    return [
-        (module, {name: kept(x) for name, x in vars(module).items() if name not in _OWN})
-        for module in model.modules()
-    ]
-
-
-def check_unchanged(before: Snapshot, after: Snapshot) -> None:
-    """Raises ImportFailure for a number or a tensor that forward or the loss left behind."""
-    for path, value in after.items():
-        if value == before.get(path):
-            continue
-        if _holds_traced(value):
-            raise ImportFailure(
-                f"forward or the loss keeps a tensor in '{path}'; a compiled step does not run "
-                "them again: return it beside the loss (outputs=), or make it a buffer"
-            )
-        old = before.get(path, (None, None))
-        if isinstance(value[1], tuple | frozenset) and _numbers(value) != _numbers(old):
-            raise ImportFailure(
-                f"forward or the loss changes '{path}'; a compiled step does not run them again: "
-                "keep numbers that change in buffers, or return them (outputs=)"
-            )
-        if value[0] in _NUMBERS and old[0] in _NUMBERS:
-            raise ImportFailure(
-                f"forward or the loss changes '{path}', which was {old[1]}; a compiled step does "
-                "not run them again: keep such a number in a buffer"
-            )
+    return looking.found, looking.objects
 
 
 def difference(before: Snapshot, after: Snapshot) -> str:
@@ -143,22 +65,8 @@ def _told(value: Any) -> str:
     if value is None:
         return "nothing"
     kind, content = value
-    plain = isinstance(content, _PLAIN) and kind is not object
+    plain = isinstance(content, PLAIN) and kind is not object
     return repr(content) if plain else "another object"
-
-
-def _numbers(value: Any) -> list[str]:
-    """The numbers within a container, in any order of a set's."""
-    if not isinstance(value, tuple | frozenset):
-        return []
-    if len(value) == 2 and value[0] in _NUMBERS:
-        return [repr(value[1])]
-    found = [number for part in value for number in _numbers(part)]
-    return sorted(found) if isinstance(value, frozenset) else found
-
-
-def _holds_traced(value: Any) -> bool:
-    return any(leaf is FakeTensor for leaf in pytree.tree_leaves(value))
 
 
 class _Looking:
@@ -166,8 +74,14 @@ class _Looking:
 
     def __init__(self) -> None:
         self.found: dict[str, Any] = {}
+        self.objects: dict[str, tuple[Any, frozenset[str]]] = {}
         self._modules: set[int] = set()
-        self._functions: dict[types.FunctionType, frozenset[str]] = {}
+        self._functions: dict[tuple[types.FunctionType, type | None], frozenset[str]] = {}
+
+    def _put(self, path: str, value: Any, names: frozenset[str]) -> None:
+        self.found[path] = frozen(value, names)
+        if not isinstance(value, PLAIN):
+            self.objects[path] = value, names
 
     def at_module(self, path: str, module: torch.nn.Module) -> None:
         for name, part in module.named_modules():
@@ -181,14 +95,17 @@ class _Looking:
         forward = type(module).forward
         # A library's module names its attributes in code that is not looked at. What
         # it has for itself (an LSTM's list of its weights) follows its parameters.
-        names = self.at_function(path, forward, type(module)) if _is_users(forward) else None
+        names = self.at_function(path, forward, type(module)) if is_users(forward) else None
         for name, value in vars(module).items():
             if names is None:  # what hooks make for it is read within the trace alone
                 wanted = not name.startswith("_") and not isinstance(value, torch.Tensor)
             else:
                 wanted = name in names
-            if wanted and name not in _OWN:
-                self.found[f"{path}.{name}"] = frozen(value, names or frozenset())
+            if wanted and name not in OWN:
+                self._put(f"{path}.{name}", value, names or frozenset())
+        for kind in reversed(type(module).__mro__) if names else ():
+            for name in names & set(own_attributes(kind)) - set(vars(module)):
+                self._put(f"{path}.{name}", vars(kind)[name], names)
         for hooks in (module._forward_pre_hooks, module._forward_hooks):
             for hook in hooks.values():
                 self.at_function(f"{path}'s hook", hook)
@@ -199,7 +116,7 @@ class _Looking:
         if isinstance(function, functools.partial):
             names = self.at_function(path, function.func, owner)
             given = [function.args, function.keywords]
-            self.found[f"{path}: arguments"] = frozen(given, names)
+            self._put(f"{path}: arguments", given, names)
             return names
         if isinstance(function, torch.nn.Module):
             self.at_module(path, function)
@@ -217,12 +134,13 @@ class _Looking:
             names = self.at_function(path, call, type(function))
             self._at_value(path, function, names)
             return names
-        if not _is_users(function):
+        if not is_users(function):
             return frozenset()
-        if function not in self._functions:
-            self._functions[function] = _names(function.__code__)  # ends recursion
-            self._functions[function] |= self._at_code(path, function, owner)
-        return self._functions[function]
+        key = function, owner  # the methods that it calls are its owner's
+        if key not in self._functions:
+            self._functions[key] = _names(function.__code__)  # ends recursion
+            self._functions[key] |= self._at_code(path, function, owner)
+        return self._functions[key]
 
     def _at_code(
         self, path: str, function: types.FunctionType, owner: type | None
@@ -245,7 +163,7 @@ class _Looking:
         """A global; of a module or a class the plain values that a function names."""
         if not isinstance(value, types.ModuleType | type):
             self._at_value(path, value, names)
-        elif _is_users(value):
+        elif is_users(value):
             for name in sorted(names & set(vars(value))):
                 if not isinstance(vars(value)[name], types.ModuleType | type):
                     self._at_value(f"{path}.{name}", vars(value)[name], names)
@@ -256,7 +174,19 @@ class _Looking:
         elif isinstance(value, types.FunctionType | types.MethodType | functools.partial):
             self.at_function(path, value)
         elif not isinstance(value, types.ModuleType | type | types.BuiltinFunctionType):
-            self.found[path] = frozen(value, names)
+            self._put(path, value, names)
+
+
+def own_attributes(kind: type) -> dict[str, Any]:
+    """What a user's class itself has for all of its objects: no functions, and nothing that
+    computes what it gives."""
+    if kind is object or not is_users(kind):
+        return {}
+    return {
+        name: value
+        for name, value in vars(kind).items()
+        if not name.startswith("__") and not hasattr(type(value), "__get__")
+    }
 
 
 def frozen(value: Any, names: frozenset[str], depth: int = 0) -> tuple[Any, Any]:
@@ -266,7 +196,7 @@ def frozen(value: Any, names: frozenset[str], depth: int = 0) -> tuple[Any, Any]
         return float, "nan"
     if isinstance(value, slice):  # has no hash
         return slice, (value.start, value.stop, value.step)
-    if isinstance(value, _PLAIN):
+    if isinstance(value, PLAIN):
         return type(value), value
     if isinstance(value, FakeTensor):
         return object, FakeTensor
@@ -278,17 +208,17 @@ def frozen(value: Any, names: frozenset[str], depth: int = 0) -> tuple[Any, Any]
         within = functools.partial(frozen, names=names, depth=depth + 1)
         if isinstance(value, Mapping) and len(value) <= _MOST_ELEMENTS:
             return type(value), tuple((within(k), within(v)) for k, v in value.items())
-        if isinstance(value, list | tuple) and len(value) <= _MOST_ELEMENTS:
+        if isinstance(value, list | tuple | collections.deque) and len(value) <= _MOST_ELEMENTS:
             return type(value), tuple(within(x) for x in value)
         if isinstance(value, set | frozenset) and len(value) <= _MOST_ELEMENTS:
             return type(value), frozenset(within(x) for x in value)
-        if _has_settings(value):
+        if has_settings(value):
             read = [name for name in vars(value) if name in names]
             return type(value), (id(value), *((name, within(vars(value)[name])) for name in read))
     return object, id(value)
 
 
-def _has_settings(value: Any) -> bool:
+def has_settings(value: Any) -> bool:
     if isinstance(value, torch.Tensor | torch.nn.Module | torch.Generator):
         return False
     return hasattr(value, "__dict__") and not type(value).__module__.startswith("torch")
@@ -314,7 +244,7 @@ def _given(function: types.FunctionType) -> Iterator[tuple[str, Any]]:
     yield from (function.__kwdefaults__ or {}).items()
 
 
-def _is_users(owner: Any) -> bool:
+def is_users(owner: Any) -> bool:
     """Not the standard library's and no installed package's: those have no values that
     change what they compute, or too many to look at."""
     name = owner.__name__ if isinstance(owner, types.ModuleType) else owner.__module__

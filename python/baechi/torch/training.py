@@ -18,7 +18,7 @@ from baechi.compiled import Compiled
 from baechi.importer import torch_linalg
 from baechi.importer.errors import ImportFailure
 from baechi.program import CompileOptions
-from baechi.torch import modes, surroundings
+from baechi.torch import left_behind, modes, surroundings
 from baechi.torch.gradients import Consumed, GradientOptions
 from baechi.torch.inputs import Inputs
 from baechi.torch.state import State
@@ -112,7 +112,7 @@ class TrainingStep(Compiled[StepProgram]):
         self._checks = checks or CheckOptions()
         self._model, self._optimizer = model, optimizer
         self._recipe, self._options = recipe, options
-        self._used: dict[Any, tuple[list[str], list[str]]] = {}
+        self._used: dict[Any, tuple[list[str], list[str], left_behind.Journal]] = {}
         self._read: dict[Any, list[surroundings.Snapshot]] = {}  # by keys without it
         self._traces: dict[Any, TrainingTrace] = {}
         self._programs: dict[Any, StepProgram] = {}
@@ -193,21 +193,13 @@ class TrainingStep(Compiled[StepProgram]):
     def _trace(self, call: _Call) -> TrainingTrace:
         if call.key not in self._traces:
             empty = [x for x in call.inputs.tensors if x.numel() == 0]
-            attributes = surroundings.attributes_of(self._model)
+            attributes = left_behind.attributes_of(self._model)
             try:
-                if call.first_key not in self._used:
-                    call.inputs.check_signature()
-                    self._note(call)
-                    with surroundings.without_draws():
-                        used = used_parameters(call.state, self._recipe, call.inputs)
-                    self._used[call.first_key] = used
-                    call.find_phase(self)
-                with surroundings.without_draws():
-                    traced = trace_step(call.state, self._recipe, call.inputs, call.phase)
-                surroundings.check_unchanged(call.read, call.look(self))
-                surroundings.guard_computed(self._model)
+                traced = self._traced(call)
+                left_behind.guard_computed(self._model)
             except ImportFailure:
-                surroundings.put_back(attributes)
+                left_behind.put_back(attributes)
+                self._forget(call)
                 raise
             except ZeroDivisionError as error:  # the mean over no elements
                 if not empty:
@@ -218,6 +210,21 @@ class TrainingStep(Compiled[StepProgram]):
                 ) from error
             self._traces[call.key] = traced
         return self._traces[call.key]
+
+    def _traced(self, call: _Call) -> TrainingTrace:
+        once = call.read
+        with left_behind.without_draws(call.objects):
+            if call.first_key not in self._used:
+                call.inputs.check_signature()
+                self._note(call)
+                self._used[call.first_key] = used_parameters(call.state, self._recipe, call.inputs)
+                call.find_phase(self)
+                once = call.look(self)[0]
+            traced = trace_step(call.state, self._recipe, call.inputs, call.phase)
+        left_behind.check_unchanged(call.read, once, call.look(self)[0])
+        journal = self._used[call.first_key][2]
+        journal.check_repeated(traced.journal, call.read, once)
+        return traced
 
     def _note(self, call: _Call) -> None:
         """Says what a step is compiled once more for, where it is a Python value."""
@@ -233,6 +240,13 @@ class TrainingStep(Compiled[StepProgram]):
             if len(before) == 1:
                 warnings.warn(f"the step is compiled again: {changed}; {mend}", stacklevel=6)
         before.append(call.read)
+
+    def _forget(self, call: _Call) -> None:
+        """What was found before a refusal: the next call is as the first one."""
+        self._used.pop(call.first_key, None)
+        noted = self._read.get(call.plain_key, [])
+        if call.read in noted:
+            noted.remove(call.read)
 
 
 class _Call:
@@ -251,21 +265,21 @@ class _Call:
         within = loss.modules() if isinstance(loss, torch.nn.Module) else ()
         modules = tuple(module.training for module in within)
         self.plain_key = self.inputs.key, self.state.key(), modes.key(), modules
-        self.read = self.look(step)
+        self.read, self.objects = self.look(step)
         self.first_key = self.plain_key, tuple(self.read.items())
         self.phase = Phase([], [], [], [])
         self.key: Any = None
         self.find_phase(step)
 
-    def look(self, step: TrainingStep) -> surroundings.Snapshot:
+    def look(self, step: TrainingStep) -> tuple[surroundings.Snapshot, surroundings.Objects]:
         recipe = step._recipe
         functions = {"loss": recipe.loss, "outputs": recipe.outputs}
-        return surroundings.snapshot(step._model, functions)
+        return surroundings.look(step._model, functions)
 
     def find_phase(self, step: TrainingStep) -> None:
         if self.first_key not in step._used:
             return
-        used, others = step._used[self.first_key]
+        used, others, _ = step._used[self.first_key]
         state, calls = self.state, step._recipe.gradients.accumulate
         accumulated = []
         if calls > 1:
