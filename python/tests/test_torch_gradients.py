@@ -391,7 +391,8 @@ def test_calls_that_name_their_argument():
     failure = support.baechi.torch.ImportFailure
     for args, error, told in (
         ((), TypeError, "lacks its last argument, the target"),
-        ((x,), TypeError, r"Mlp.forward\(x\) takes, then the target: missing .* 'x'"),
+        ((x,), TypeError, r"Mlp.forward\(x\) takes, then the target: .* argument, the target"),
+        ((x.numpy(),), TypeError, r"then the target: missing the last argument, the target"),
         ((x, x, y), TypeError, "too many positional arguments"),
         ((x.numpy(), y), TypeError, "'x' is an array of numpy: give torch.from_numpy"),
         ((x, y.numpy()), TypeError, "'target' is an array of numpy"),

@@ -20,6 +20,7 @@ from baechi.compiled import as_key
 # Python values that a program has in its code: they cannot change.
 _NUMBERS = (bool, int, float, complex)
 _VALUES = (*_NUMBERS, str, bytes, enum.Enum, slice, range, torch.dtype, torch.device)
+_MOST_TOLD = 12  # leaves in a message
 
 
 class Inputs:
@@ -85,24 +86,33 @@ class Inputs:
             signature = inspect.signature(self._model.forward)
         except ValueError:  # of a function without Python code
             return
-        try:
-            signature.bind(*self._args, **self._kwargs)
-        except TypeError as error:
-            target = ", then the target" if self._with_target else ""
-            kind = type(self._model).__name__
-            raise TypeError(
-                f"the step takes what {kind}.forward{signature} takes{target}: {error}"
-            ) from None
+        wrong = _misfit(signature, self._args, self._kwargs)
+        if not wrong:
+            return
+        takes = f"the step takes what {type(self._model).__name__}.forward{signature} takes"
+        if not self._with_target:
+            raise TypeError(f"{takes}: {wrong}")
+        if "target" in self._kwargs and "target" not in signature.parameters:
+            raise TypeError(f"{takes}, then the target: give it as the last, not by its name")
+        # Too few: then what was taken for the target is one of the others, and it lacks, too.
+        full = _misfit(signature, (*self._args, self._target), self._kwargs)
+        if not full:
+            raise TypeError(f"{takes}, then the target: missing the last argument, the target")
+        if "missing" in wrong and "missing" in full:
+            raise TypeError(f"{takes}, then the target: {full}, and the target")
+        raise TypeError(f"{takes}, then the target: {wrong}")
 
     def described(self) -> str:
         """`x: float32 [8, 16], target: int64 [8]`."""
         names = self.names()
-        return ", ".join(
+        told = [
             f"{names[i]}: {str(x.dtype).removeprefix('torch.')} {list(x.shape)}"
             if isinstance(x, torch.Tensor)
             else f"{names[i]}: {x!r:.40}"
             for i, x in enumerate(self.leaves)
-        )
+        ]
+        more = [f"and {len(told) - _MOST_TOLD} more"] if len(told) > _MOST_TOLD else []
+        return ", ".join([*told[:_MOST_TOLD], *more])
 
     def _check_packed(self, given: Any) -> None:
         if not any(map(_is_packed, pytree.tree_leaves(given, is_leaf=_is_packed))):
@@ -123,7 +133,17 @@ class Inputs:
             else:
                 wrong = _wrong_value(leaf)
             if wrong:
+                self.check_signature()  # it may be another argument than it seems
                 raise TypeError(f"the step's argument '{self.names()[i]}' {wrong}")
+
+
+def _misfit(signature: inspect.Signature, args: tuple, kwargs: dict) -> str:
+    """Why a function does not take such arguments."""
+    try:
+        signature.bind(*args, **kwargs)
+    except TypeError as error:
+        return str(error)
+    return ""
 
 
 def _is_packed(value: Any) -> bool:

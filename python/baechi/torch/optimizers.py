@@ -11,7 +11,7 @@ from typing import Any
 import torch
 from torch.optim.optimizer import _global_optimizer_post_hooks, _global_optimizer_pre_hooks
 
-from baechi.torch import update_rules
+from baechi.torch import matrix_rules, update_rules
 from baechi.torch.update_rules import Rule
 
 
@@ -31,12 +31,12 @@ _RULES = {
     torch.optim.RMSprop: update_rules.rmsprop,
     torch.optim.Rprop: update_rules.rprop,
     torch.optim.ASGD: update_rules.asgd,
+    torch.optim.Adafactor: matrix_rules.adafactor,
+    torch.optim.Muon: matrix_rules.muon,
 }
 _REASONS = {
     "LBFGS": ", as it computes the loss several times in a step",
     "SparseAdam": ", as gradients are dense here: use Adam",
-    "Muon": ", as its update is of matrices as a whole",
-    "Adafactor": ", as its update is of matrices as a whole",
 }
 
 

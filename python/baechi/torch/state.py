@@ -98,11 +98,14 @@ class State:
         for name in cohort.parameters:
             parameter = self.parameters[name]
             held = self.optimizer.state.get(parameter, {})
-            for kind, first in cohort.group.rule.tensors.items():
-                tensor = held.get(kind)
+            for kind in cohort.group.rule.kinds_of(parameter):
+                first, tensor = cohort.group.rule.tensors[kind], held.get(kind)
                 if tensor is None:
                     tensor = first(parameter.detach())
-                elif tensor.shape != parameter.shape:
+                elif (
+                    tensor.shape != parameter.shape
+                    and tensor.shape != first(parameter.detach()).shape
+                ):
                     raise UnsupportedOptimizer(
                         f"the optimizer's '{kind}' of '{name}' has the shape "
                         f"{list(tensor.shape)}, the parameter {list(parameter.shape)}: load the "
@@ -126,13 +129,14 @@ class State:
         dtype = torch.float64 if dtype == torch.float64 else torch.float32  # as PyTorch has it
         rule = cohort.group.rule
         for name in cohort.parameters if rule.tensors or rule.counters else ():
-            held = self.optimizer.state[self.parameters[name]]
+            parameter = self.parameters[name]
+            held = self.optimizer.state[parameter]
             for kind, value in counters.items():
                 if isinstance(held.get(kind), torch.Tensor):
                     held[kind].fill_(value)
                 else:
                     held[kind] = torch.tensor(value, dtype=dtype)
-            for kind in rule.tensors:
+            for kind in rule.kinds_of(parameter):
                 held[kind] = kept[f"{name}/{kind}"]
 
     def _counters(self, rule: Rule, name: str) -> Numbers:
@@ -140,8 +144,9 @@ class State:
         return {kind: float(held.get(kind, first)) for kind, first in rule.counters.items()}
 
     def _begun(self, group: Group, name: str) -> bool:
-        held = self.optimizer.state.get(self.parameters[name], {})
-        return all(held.get(kind) is not None for kind in group.rule.tensors)
+        parameter = self.parameters[name]
+        held = self.optimizer.state.get(parameter, {})
+        return all(held.get(kind) is not None for kind in group.rule.kinds_of(parameter))
 
     def _groups(self) -> list[Group]:
         names = {id(parameter): name for name, parameter in self.parameters.items()}

@@ -33,6 +33,15 @@ from baechi.torch.left_behind import Journal
 from baechi.torch.state import Cohort, State
 
 LOSS = "loss"
+# What models and losses raise of arguments that do not fit.
+_OF_ARGUMENTS = (
+    AssertionError,
+    RuntimeError,
+    ValueError,
+    TypeError,
+    IndexError,
+    AttributeError,
+)
 _WIDER = {torch.float16: torch.float32, torch.bfloat16: torch.float32}
 
 
@@ -124,7 +133,7 @@ def used_parameters(
             fakes[name].requires_grad_()
         buffers = {n: mode.from_tensor(b.detach()) for n, b in state.buffers.items()}
         given = [mode.from_tensor(x.detach()) for x in inputs.tensors]
-        place = "in the forward pass or the loss"
+        place = ""
         try:
             with torch.enable_grad(), _quiet():
                 value = run(fakes, buffers, given)[0]
@@ -135,10 +144,10 @@ def used_parameters(
         except DATA_DEPENDENT:
             # The trace will say where, and what else is wrong.
             return state.trained, [], run.journal
-        except (RuntimeError, ValueError, TypeError, IndexError, AttributeError) as error:
+        except _OF_ARGUMENTS as error:
             raise ImportFailure(
-                f"{line_of(error, place)}: {str(error).strip().splitlines()[0]}; the step was "
-                f"called with {inputs.described()}"
+                f"{line_of(error, place or run.place)}: {str(error).strip().splitlines()[0]}; the "
+                f"step was called with {inputs.described()}"
             ) from error
     reached = {
         name for name, gradient in zip(names, gradients, strict=True) if gradient is not None
@@ -212,8 +221,8 @@ def trace_step(state: State, recipe: Recipe, inputs: Inputs, phase: Phase) -> Tr
             results += beside.values()
             for cohort in phase.cohorts:
                 given = _of(cohort.label, parts["numbers"])
-                kinds = cohort.group.rule.tensors
                 for name in cohort.parameters:
+                    kinds = cohort.group.rule.kinds_of(state.parameters[name])
                     old = {kind: parts["kept"][f"{name}/{kind}"] for kind in kinds}
                     with recorder.scope(f"update/{name}"):
                         next_value, state_of = _updated(
@@ -292,6 +301,7 @@ class _Forward:
                     self._places[name] = first.setdefault(tensor, name)
         self.outputs: Outputs | None = None  # of the last call
         self.journal = Journal()  # of the last call
+        self.place = ""  # where the last call is
 
     def __call__(
         self, parameters: Mapping[str, torch.Tensor], buffers: Mapping[str, torch.Tensor], given
@@ -301,11 +311,12 @@ class _Forward:
         values = {**parameters, **buffers}
         held = {f"model.{place}": values[name] for place, name in self._places.items()}
 
-        self.journal = Journal()
+        self.journal, self.place = Journal(), "in the forward pass"
 
         def call():
             with modes.autocast(self._autocast), _Guarded(self.journal):
                 output = self._model(*inputs, **kwargs)
+                self.place = "in the loss"
                 with self._recorder.scope(LOSS):
                     value, further = loss_of(self._recipe, output, target)
             return value, further, self._buffers_after(buffers)

@@ -60,8 +60,8 @@ def compile_step(
 
     loss: may return a tuple, `(loss, further)`: so does the step then; `further` are
         tensors in any containers.
-    optimizer: SGD, Adam, AdamW, Adagrad, Adadelta, Adamax, NAdam, RAdam, RMSprop, Rprop
-        or ASGD of torch.optim, over the model's parameters.
+    optimizer: SGD, Adam, AdamW, Adagrad, Adadelta, Adamax, NAdam, RAdam, RMSprop, Rprop,
+        ASGD, Adafactor or Muon of torch.optim, over the model's parameters.
     clip_grad_norm: the largest norm of the gradients that are updated by, or the
         arguments of `torch.nn.utils.clip_grad_norm_` by name (`max_norm`, `norm_type`,
         `error_if_nonfinite`). `step.grad_norm` is the norm before.

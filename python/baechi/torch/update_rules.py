@@ -12,7 +12,7 @@ other program. What decides which operations there are is in the rule's `form`.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
 import torch
@@ -22,7 +22,7 @@ Settings = Mapping[str, Any]
 Numbers = dict[str, float]
 
 
-def _zeros(param: torch.Tensor) -> torch.Tensor:
+def zeros(param: torch.Tensor) -> torch.Tensor:
     return torch.zeros_like(param, memory_format=torch.preserve_format)
 
 
@@ -31,13 +31,14 @@ class Rule:
     """One optimizer's update of one parameter.
 
     form: what the operations depend on; equal forms are one program.
-    tensors: what it keeps of a parameter's shape, with the first value of each.
+    tensors: what it keeps of a parameter, with the first value of each.
     counters: what it keeps as one number on the host (`step`), with the first values.
     numbers: from settings and counters, as they were after the last update, and whether
         `tensors` are there yet, to what `update` gets besides tensors, and the counters
         after this update.
     update: (parameter, gradient, tensors, numbers) to the parameter's next value and
         those of the tensors.
+    kinds: which of `tensors` it keeps of a parameter; None: all.
     """
 
     form: tuple
@@ -45,6 +46,10 @@ class Rule:
     counters: Numbers
     numbers: Callable[[Settings, Numbers, bool], tuple[Numbers, Numbers]]
     update: Callable[[torch.Tensor, torch.Tensor, Tensors, Tensors], tuple[torch.Tensor, Tensors]]
+    kinds: Callable[[torch.Tensor], Collection[str]] | None = None
+
+    def kinds_of(self, param: torch.Tensor) -> Collection[str]:
+        return self.tensors if self.kinds is None else self.kinds(param)
 
 
 def _regularized(group: Settings) -> Callable[..., torch.Tensor]:
@@ -93,7 +98,7 @@ def sgd(group: Settings) -> Rule:
         grad = grad + numbers["momentum"] * buffer if nesterov else buffer
         return param - numbers["lr"] * grad, {"momentum_buffer": buffer}
 
-    tensors = {"momentum_buffer": _zeros} if with_momentum else {}
+    tensors = {"momentum_buffer": zeros} if with_momentum else {}
     form = _form(group, with_momentum, nesterov, damped)
     return Rule(form, tensors, {}, numbers, update)
 
@@ -159,7 +164,7 @@ def adam(group: Settings) -> Rule:
         return param - numbers["step_size"] * (mean / divisor), new
 
     names = ("exp_avg", "exp_avg_sq", *(["max_exp_avg_sq"] if amsgrad else []))
-    return Rule((*form, amsgrad), dict.fromkeys(names, _zeros), {"step": 0.0}, numbers, update)
+    return Rule((*form, amsgrad), dict.fromkeys(names, zeros), {"step": 0.0}, numbers, update)
 
 
 def nadam(group: Settings) -> Rule:
@@ -188,7 +193,7 @@ def nadam(group: Settings) -> Rule:
         param = param - numbers["mean_size"] * (mean / divisor)
         return param, {"exp_avg": mean, "exp_avg_sq": square}
 
-    tensors = dict.fromkeys(("exp_avg", "exp_avg_sq"), _zeros)
+    tensors = dict.fromkeys(("exp_avg", "exp_avg_sq"), zeros)
     return Rule(form, tensors, {"step": 0.0, "mu_product": 1.0}, numbers, update)
 
 
@@ -220,7 +225,7 @@ def radam(group: Settings) -> Rule:
         new = {"exp_avg": mean, "exp_avg_sq": square}
         return param - numbers["step_size"] * mean * factor, new
 
-    tensors = dict.fromkeys(("exp_avg", "exp_avg_sq"), _zeros)
+    tensors = dict.fromkeys(("exp_avg", "exp_avg_sq"), zeros)
     return Rule(form, tensors, {"step": 0.0}, numbers, update)
 
 
@@ -241,7 +246,7 @@ def adamax(group: Settings) -> Rule:
         new = {"exp_avg": mean, "exp_inf": largest}
         return param - numbers["step_size"] * (mean / largest), new
 
-    tensors = dict.fromkeys(("exp_avg", "exp_inf"), _zeros)
+    tensors = dict.fromkeys(("exp_avg", "exp_inf"), zeros)
     return Rule(_form(group), tensors, {"step": 0.0}, numbers, update)
 
 
@@ -283,7 +288,7 @@ def adadelta(group: Settings) -> Rule:
         }
         return param - numbers["lr"] * delta, new
 
-    tensors = dict.fromkeys(("square_avg", "acc_delta"), _zeros)
+    tensors = dict.fromkeys(("square_avg", "acc_delta"), zeros)
     return Rule(_form(group), tensors, {"step": 0.0}, numbers, update)
 
 
@@ -316,7 +321,7 @@ def rmsprop(group: Settings) -> Rule:
     names += ["momentum_buffer"] if with_momentum else []
     names += ["grad_avg"] if centered else []
     form = _form(group, with_momentum, centered)
-    return Rule(form, dict.fromkeys(names, _zeros), {"step": 0.0}, numbers, update)
+    return Rule(form, dict.fromkeys(names, zeros), {"step": 0.0}, numbers, update)
 
 
 def rprop(group: Settings) -> Rule:
@@ -338,7 +343,7 @@ def rprop(group: Settings) -> Rule:
         grad = torch.where(sign < 0, torch.zeros_like(grad), grad)
         return param - grad.sign() * size, {"prev": grad, "step_size": size}
 
-    tensors = {"prev": _zeros, "step_size": lambda param: torch.full_like(param, rate)}
+    tensors = {"prev": zeros, "step_size": lambda param: torch.full_like(param, rate)}
     return Rule((maximize,), tensors, {"step": 0.0}, numbers, update)
 
 
@@ -363,4 +368,4 @@ def asgd(group: Settings) -> Rule:
         return param, {"ax": torch.where(numbers["mu"] == 1, param, mean)}
 
     counters = {"step": 0.0, "eta": float(group["lr"]), "mu": 1.0}
-    return Rule(_form(group), {"ax": _zeros}, counters, numbers, update)
+    return Rule(_form(group), {"ax": zeros}, counters, numbers, update)
