@@ -162,6 +162,20 @@ def test_a_tolerance_of_ones_own(miscompiled):
             jit(f, check="first", check_tolerance=tolerance)(small)
 
 
+@pytest.mark.parametrize("tolerance", [1e-12, {"float64": 1e-12, "float32": 1e-12}])
+def test_a_tolerance_of_ones_own_is_not_widened(tolerance):
+    ours, theirs = np.float32([1.0, 1.0001]), np.float32([1.0, 1.0])
+
+    def disturbed():
+        return [[np.float32([1.0, 2.0])]]
+
+    widened = CheckOptions("first", {"float16": 1e-12})
+    assert first_difference([ours], [theirs], widened, "JAX", disturbed) is None
+    bound = CheckOptions("first", tolerance)
+    found = first_difference([ours], [theirs], bound, "JAX", disturbed)
+    assert found is not None and found.allowed == 1e-12
+
+
 def compared(ours, theirs, **options):
     ours, theirs = np.asarray(ours), np.asarray(theirs)
     return first_difference([ours], [theirs], CheckOptions("first", **options), "JAX", list)

@@ -219,6 +219,16 @@ def test_errors_of_the_step_come_first(batch):
     torch.testing.assert_close(model.state_dict(), before, rtol=0, atol=0)
 
 
+def test_a_tolerance_of_ones_own_binds(batch):
+    torch.manual_seed(0)
+    model = Net()
+    optimizer = OPTIMIZERS["AdamW"](model.parameters())
+    step = compile_step(model, F.cross_entropy, optimizer, check=1, check_tolerance=1e-12)
+    with pytest.raises(baechi.CheckError, match=r"1\.0e-12 is allowed"):
+        for _ in range(5):
+            step(*batch)
+
+
 def test_options_that_mean_nothing():
     model = Mlp()
     with pytest.raises(ValueError, match="check is 'always': give 'first'"):

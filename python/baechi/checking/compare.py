@@ -60,7 +60,7 @@ def first_difference(
     """Compares results in their order; reference: what `theirs` is called.
 
     A number's error is measured against the largest element of the result. Where that is
-    beyond the tolerance, the step may be badly conditioned (ReLU's corners, Adam's first
+    beyond a tolerance that is not the user's own, the step may be badly conditioned (ReLU's corners, Adam's first
     division of a gradient by its own size): then it may also be ten times what `disturbed`
     arguments change; and it may be anything finite where these change half of it.
     """
@@ -74,9 +74,10 @@ def first_difference(
         error, at = _error(mine, their)
         if error <= tolerance:
             continue
-        if others is None:
-            others = disturbed()
-        sensitive = max((_error(other[index], their)[0] for other in others), default=0.0)
+        sensitive = 0.0
+        if not options.binds(their.dtype):
+            others = disturbed() if others is None else others
+            sensitive = max((_error(other[index], their)[0] for other in others), default=0.0)
         allowed = tolerance + _OF_ROUNDING * sensitive
         if error <= allowed or (sensitive >= _NOISE and math.isfinite(error)):
             continue

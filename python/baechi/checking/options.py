@@ -98,14 +98,23 @@ class CheckOptions:
         kind = np.dtype(dtype)
         if not is_floating(kind):
             return 0.0
-        if isinstance(self.tolerance, Mapping):
-            if kind.name in self.tolerance:
-                return float(self.tolerance[kind.name])
-        elif self.tolerance is not None:
-            return float(self.tolerance)
+        given = self._given(kind)
+        if given is not None:
+            return given
         if kind == np.float32 and self.cuda_math in _ROUNDED_FACTORS:
             return _ROUNDED_FACTORS[self.cuda_math]
         return TOLERANCES[kind.name]
+
+    def binds(self, dtype: Any) -> bool:
+        """Whether the user has said what of this type may differ: that, and nothing more."""
+        return self._given(np.dtype(dtype)) is not None
+
+    def _given(self, kind: np.dtype[Any]) -> float | None:
+        if self.tolerance is None or not is_floating(kind):
+            return None
+        if isinstance(self.tolerance, Mapping):
+            return self.tolerance.get(kind.name)
+        return float(self.tolerance)
 
 
 def is_floating(dtype: np.dtype[Any]) -> bool:
