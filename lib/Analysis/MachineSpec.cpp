@@ -60,10 +60,10 @@ std::optional<placement::Machine> readShortForm(StringRef spec,
       meant = kind.edit_distance("host") <= 2   ? "host"
               : kind.edit_distance("cuda") <= 2 ? "cuda"
                                                 : "";
-    return fail("unknown kind '" + kind + "' (known: host, cuda" +
-                (meant.empty() ? "" : "; did you mean '" + meant + ":" + rest +
-                                          "'?") +
-                ")");
+    return fail(
+        "unknown kind '" + kind + "' (known: host, cuda" +
+        (meant.empty() ? "" : "; did you mean '" + meant + ":" + rest + "'?") +
+        ")");
   }
   if (number.getAsInteger(10, n) || n < 1 || n > mostDevices)
     return fail("'" + number + "' is not a number of devices from 1 to " +
@@ -93,11 +93,11 @@ std::optional<placement::Machine> baechi::readMachineSpec(StringRef spec,
       (spec == "host" || spec == "cuda") && !llvm::sys::fs::exists(spec);
   // host2, cpu4@1GiB: where no such file is, a short form was meant.
   StringRef word = spec.take_while(llvm::isAlpha);
-  bool forgot = (word == "host" || word == "cuda" || word == "cpu" ||
-                 word == "gpu") &&
-                !spec.contains(':') && !llvm::sys::fs::exists(spec) &&
-                spec.drop_front(word.size()).find_first_not_of(
-                    "0123456789.@KMGTiB") == StringRef::npos;
+  bool forgot =
+      (word == "host" || word == "cuda" || word == "cpu" || word == "gpu") &&
+      !spec.contains(':') && !llvm::sys::fs::exists(spec) &&
+      spec.drop_front(word.size()).find_first_not_of("0123456789.@KMGTiB") ==
+          StringRef::npos;
   if (spec.empty() || shortForm || bareKind || forgot)
     return readShortForm(spec, error);
   placement::Machine machine;
@@ -110,11 +110,16 @@ std::optional<placement::Machine> baechi::readMachineSpec(StringRef spec,
 std::optional<int64_t> baechi::parseBytes(StringRef text) {
   // The longest first: every unit ends with the last one.
   static constexpr std::pair<StringLiteral, int64_t> units[] = {
-      {"KiB", int64_t(1) << 10}, {"MiB", int64_t(1) << 20},
-      {"GiB", int64_t(1) << 30}, {"TiB", int64_t(1) << 40},
-      {"KB", 1'000},             {"kB", 1'000},
-      {"MB", 1'000'000},         {"GB", 1'000'000'000},
-      {"TB", 1'000'000'000'000}, {"B", 1}};
+      {"KiB", int64_t(1) << 10},
+      {"MiB", int64_t(1) << 20},
+      {"GiB", int64_t(1) << 30},
+      {"TiB", int64_t(1) << 40},
+      {"KB", 1'000},
+      {"kB", 1'000},
+      {"MB", 1'000'000},
+      {"GB", 1'000'000'000},
+      {"TB", 1'000'000'000'000},
+      {"B", 1}};
   int64_t unit = 1;
   for (auto [suffix, bytes] : units)
     if (text.consume_back(suffix)) {
@@ -173,8 +178,16 @@ MachineAttr baechi::toAttr(MLIRContext *context,
         LinkAttr::get(context, "", "", first->latencyNs, first->bytesPerUs);
     links.clear();
   }
+  StringAttr stagedThrough;
+  if (machine.stagedThrough)
+    stagedThrough = StringAttr::get(context, *machine.stagedThrough);
+  RuntimeCostsAttr runtime;
+  if (const std::optional<placement::RuntimeCosts> &costs = machine.runtime)
+    runtime = RuntimeCostsAttr::get(context, costs->stepNs, costs->operatorNs,
+                                    costs->wakeNs, costs->sharedPercent);
   return MachineAttr::get(context, devices, links, linkDefault,
-                          static_cast<LinkModel>(machine.linkModel));
+                          static_cast<LinkModel>(machine.linkModel),
+                          stagedThrough, runtime);
 }
 
 placement::Machine baechi::fromAttr(MachineAttr attr) {
@@ -196,6 +209,12 @@ placement::Machine baechi::fromAttr(MachineAttr attr) {
     machine.links[position[link.getFrom()] * n + position[link.getTo()]] =
         placement::Link{link.getLatencyNs(), link.getBytesPerUs()};
   machine.linkModel = static_cast<placement::LinkModel>(attr.getLinkModel());
+  if (StringAttr kind = attr.getStagedThrough())
+    machine.stagedThrough = kind.str();
+  if (RuntimeCostsAttr costs = attr.getRuntime())
+    machine.runtime =
+        placement::RuntimeCosts{costs.getStepNs(), costs.getOperatorNs(),
+                                costs.getWakeNs(), costs.getSharedPercent()};
   return machine;
 }
 

@@ -108,6 +108,14 @@ FailureOr<FunctionOpInterface> baechi::findStep(ModuleOp module) {
   return failure();
 }
 
+PlacementCertificateAttr baechi::findCertificate(ModuleOp module) {
+  for (auto function : module.getOps<FunctionOpInterface>())
+    if (auto certificate = function->getAttrOfType<PlacementCertificateAttr>(
+            BaechiDialect::kCertificate))
+      return certificate;
+  return {};
+}
+
 FailureOr<func::FuncOp> baechi::findFuncStep(ModuleOp module) {
   FailureOr<FunctionOpInterface> step = findStep(module);
   if (failed(step))

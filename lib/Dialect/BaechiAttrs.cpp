@@ -94,7 +94,8 @@ LogicalResult LinkAttr::verify(function_ref<InFlightDiagnostic()> emitError,
 LogicalResult MachineAttr::verify(function_ref<InFlightDiagnostic()> emitError,
                                   ArrayRef<DeviceSpecAttr> devices,
                                   ArrayRef<LinkAttr> links,
-                                  LinkAttr linkDefault, LinkModel linkModel) {
+                                  LinkAttr linkDefault, LinkModel linkModel,
+                                  StringAttr, RuntimeCostsAttr) {
   if (devices.empty())
     return emitError() << "a machine needs at least one device";
   llvm::StringSet<> names;
@@ -118,12 +119,29 @@ LogicalResult MachineAttr::verify(function_ref<InFlightDiagnostic()> emitError,
   return success();
 }
 
+LogicalResult
+RuntimeCostsAttr::verify(function_ref<InFlightDiagnostic()> emitError,
+                         int64_t stepNs, int64_t operatorNs, int64_t wakeNs,
+                         int64_t sharedPercent) {
+  for (auto [name, ns] : {std::pair("step_ns", stepNs),
+                          {"operator_ns", operatorNs},
+                          {"wake_ns", wakeNs}})
+    if (ns < 0 || ns > 1'000'000'000)
+      return emitError() << name << " is not between 0 and a second: " << ns;
+  if (sharedPercent < 1 || sharedPercent > 10000)
+    return emitError() << "shared_percent is not between 1 and 10000: "
+                       << sharedPercent;
+  return success();
+}
+
 Attribute MachineAttr::parse(AsmParser &parser, Type) {
   SMLoc loc = parser.getCurrentLocation();
   SmallVector<DeviceSpecAttr> devices;
   SmallVector<LinkAttr> links;
   LinkAttr linkDefault;
   std::optional<LinkModel> linkModel;
+  StringAttr stagedThrough;
+  RuntimeCostsAttr runtime;
 
   auto parseEntry = [&]() -> ParseResult {
     StringRef key;
@@ -162,9 +180,17 @@ Attribute MachineAttr::parse(AsmParser &parser, Type) {
                << "'; known: unlimited, parallel, duplex, sequential";
       return success();
     }
+    if (key == "staged_through")
+      return parser.parseAttribute(stagedThrough);
+    if (key == "runtime") {
+      runtime = dyn_cast_or_null<RuntimeCostsAttr>(
+          RuntimeCostsAttr::parse(parser, {}));
+      return success(runtime != nullptr);
+    }
     return parser.emitError(keyLoc)
            << "unknown field '" << key
-           << "'; known: devices, links, link_default, link_model";
+           << "'; known: devices, links, link_default, link_model, "
+              "staged_through, runtime";
   };
   if (parser.parseCommaSeparatedList(AsmParser::Delimiter::LessGreater,
                                      parseEntry))
@@ -174,7 +200,8 @@ Attribute MachineAttr::parse(AsmParser &parser, Type) {
     return {};
   }
   return parser.getChecked<MachineAttr>(loc, parser.getContext(), devices,
-                                        links, linkDefault, *linkModel);
+                                        links, linkDefault, *linkModel,
+                                        stagedThrough, runtime);
 }
 
 void MachineAttr::print(AsmPrinter &printer) const {
@@ -193,7 +220,14 @@ void MachineAttr::print(AsmPrinter &printer) const {
     getLinkDefault().print(printer);
     printer << ", ";
   }
-  printer << "link_model = " << stringifyLinkModel(getLinkModel()) << '>';
+  printer << "link_model = " << stringifyLinkModel(getLinkModel());
+  if (StringAttr kind = getStagedThrough())
+    printer << ", staged_through = " << kind;
+  if (RuntimeCostsAttr costs = getRuntime()) {
+    printer << ", runtime = ";
+    costs.print(printer);
+  }
+  printer << '>';
 }
 
 //===----------------------------------------------------------------------===//

@@ -91,19 +91,17 @@ llvm::Error Compilation::readModel() {
     jit.symbols[symbol.name] = symbol.address;
   if (asked.sanitizeCode)
     jit.sanitizer = HostJitOptions::Sanitizer::Thread;
+  CudaProductOptions products;
+  products.math = asked.cudaMath;
+  products.biases = !hasDeviceOf("host");
   Phase phase(listener, "forming kernels");
   FailureOr<std::unique_ptr<HostCompiler>> created =
-      HostCompiler::create(std::move(model), std::move(jit));
+      HostCompiler::create(std::move(model), std::move(jit),
+                           hasDeviceOf("cuda") ? &products : nullptr);
   if (failed(created))
     return diagnosed();
   hostCompiler = std::move(*created);
   tellPhases();
-  if (hasDeviceOf("cuda")) {
-    CudaProductOptions products;
-    products.math = asked.cudaMath;
-    products.biases = !hasDeviceOf("host");
-    hostCompiler->chooseCudaProducts(products);
-  }
   return llvm::Error::success();
 }
 

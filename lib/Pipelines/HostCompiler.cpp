@@ -18,7 +18,6 @@
 #include "Baechi/Transforms/Passes.h"
 #include "mlir/IR/Verifier.h"
 #include "mlir/Pass/PassManager.h"
-#include "mlir/Transforms/Passes.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/xxhash.h"
@@ -77,44 +76,14 @@ std::string describeThisCompiler() {
                         /*byContent=*/false);
 }
 
-PlacementCertificateAttr certificateOf(ModuleOp module) {
-  for (auto function : module.getOps<func::FuncOp>())
-    if (auto certificate = function->getAttrOfType<PlacementCertificateAttr>(
-            BaechiDialect::kCertificate))
-      return certificate;
-  return {};
-}
-
-bool usesSeveral(const SimulatedStep &step) {
-  return llvm::count_if(step.operators, [](const auto &operators) {
-           return !operators.empty();
-         }) > 1;
-}
-
-/// What was placed, when one device would be as fast and the request leaves the
-/// choice.
-std::optional<GivenUp> worseThanSingle(ModuleOp placed,
-                                       const PlaceRequest &request,
-                                       const SimulatedStep &simulated,
-                                       int64_t singleDeviceNs) {
-  PlacementCertificateAttr certificate = certificateOf(placed);
-  bool asked = request.placer == "single" || !request.pins.empty() ||
-               !request.placement.empty() ||
-               request.budget.kind == placement::Budget::Kind::None;
-  // 0: the whole does not fit one device.
-  if (asked || !certificate || certificate.getSingleDevice() == 0 ||
-      simulated.makespanNs < singleDeviceNs || !usesSeveral(simulated))
-    return std::nullopt;
-  return GivenUp{certificate.getWinner().str(), simulated.makespanNs};
-}
-
 LogicalResult report(Location loc, llvm::Error error) {
   return emitError(loc) << llvm::toString(std::move(error));
 }
 } // namespace
 
 FailureOr<std::unique_ptr<HostCompiler>>
-HostCompiler::create(OwningOpRef<ModuleOp> model, HostJitOptions options) {
+HostCompiler::create(OwningOpRef<ModuleOp> model, HostJitOptions options,
+                     const CudaProductOptions *products) {
   std::unique_ptr<HostCompiler> compiler(new HostCompiler());
   compiler->model = std::move(model);
   llvm::Expected<std::unique_ptr<HostJit>> jit =
@@ -122,67 +91,28 @@ HostCompiler::create(OwningOpRef<ModuleOp> model, HostJitOptions options) {
   if (!jit)
     return report(compiler->module().getLoc(), jit.takeError());
   compiler->hostJit = std::move(*jit);
-  if (failed(compiler->form()))
+  if (failed(compiler->form(products)))
     return failure();
   return compiler;
 }
 
-/// Whether a function with a body that is no kernel is called.
-static bool callsFunctions(ModuleOp module) {
-  return module
-      .walk([&](Operation *op) {
-        bool isPlain = isa<func::CallIndirectOp>(op);
-        if (auto call = dyn_cast<func::CallOp>(op)) {
-          auto callee = module.lookupSymbol<func::FuncOp>(call.getCallee());
-          isPlain = callee && !callee.isExternal() &&
-                    !callee->hasAttr(BaechiDialect::kKernel);
-        }
-        return isPlain ? WalkResult::interrupt() : WalkResult::advance();
-      })
-      .wasInterrupted();
-}
-
-/// Kernels are formed of one function: what it calls becomes part of it, and
-/// what nothing calls any more goes.
-static LogicalResult makeOneFunction(ModuleOp module) {
-  PassManager manager(module.getContext());
-  bool formed = llvm::any_of(module.getOps<func::FuncOp>(), [](auto function) {
-    return function->hasAttr(BaechiDialect::kKernel);
-  });
-  // Calls of kernels stay, as operators; the inliner would take them, too.
-  if (!formed && callsFunctions(module)) {
-    // Calls of functions that are constants become direct.
-    manager.addPass(createCanonicalizerPass());
-    manager.addPass(createInlinerPass({}, [](OpPassManager &) {}));
-  }
-  manager.addPass(createSymbolDCEPass());
-  return manager.run(module);
-}
-
-LogicalResult HostCompiler::form() {
+LogicalResult HostCompiler::form(const CudaProductOptions *products) {
   Stopwatch watch;
-  // Before anything goes: a step is chosen of what the module came with.
-  if (failed(findFuncStep(module())) || failed(makeOneFunction(module())))
+  PassManager inlined(module().getContext()), forming(module().getContext());
+  // By itself, too: its operators are counted as the model has them.
+  inlined.addPass(createInlineStep());
+  populateForming(forming, products);
+  if (failed(inlined.run(module())))
     return failure();
-  FailureOr<func::FuncOp> step = findFuncStep(module());
-  if (failed(step))
+  operatorCount = operatorsOf(*findFuncStep(module())).size();
+  if (failed(forming.run(module())))
     return failure();
-  operatorCount = operatorsOf(*step).size();
-  PassManager manager(module().getContext());
-  manager.addPass(createFormKernels());
-  manager.addPass(createKernelScratch());
-  if (failed(manager.run(module())))
-    return failure();
-  countKernels();
-  secondsToForm = watch.seconds();
-  return success();
-}
-
-void HostCompiler::countKernels() {
+  // Products may have been joined with biases since.
   callCount = operatorsOf(*findFuncStep(module())).size();
-  kernelCount = 0;
   for (auto function : module().getOps<func::FuncOp>())
     kernelCount += function->hasAttr(BaechiDialect::kKernel);
+  secondsToForm = watch.seconds();
+  return success();
 }
 
 LogicalResult
@@ -192,11 +122,6 @@ HostCompiler::measure(Profile &profile,
   // Who annotates costs says which kernels have none.
   options.warnOfUnmeasured = false;
   return measureKernels(module(), profile, options, progress);
-}
-
-void HostCompiler::chooseCudaProducts(const CudaProductOptions &options) {
-  baechi::chooseCudaProducts(module(), options);
-  countKernels();
 }
 
 LogicalResult HostCompiler::annotate(const Profile *profile) {
@@ -314,12 +239,12 @@ HostCompiler::compile(const placement::Machine &machine,
   options.budget = placement::formatBudget(request.budget);
   PlaceAndPlanReport planned;
   PassManager plan(placed->getContext());
-  addPlacementWishes(plan, request.pins, request.placement);
-  plan.addPass(createPlaceAndPlan(options, &planned));
+  populatePlacing(plan, options, request.pins, request.placement, &planned);
   if (failed(plan.run(*placed)))
     return failure();
   program.placeSeconds = planned.placeSeconds;
   program.placements = planned.attempts;
+  program.givenUp = std::move(planned.givenUp);
   FailureOr<StepProgram> steps = readStepProgram(*placed, machine);
   if (failed(steps))
     return failure();
@@ -329,16 +254,6 @@ HostCompiler::compile(const placement::Machine &machine,
   if (!anyCuda)
     simulated = simulateStep(*steps, costs);
   program.singleDeviceNs = singleDeviceNs(*steps, costs);
-  if (simulated)
-    if (std::optional<GivenUp> worse = worseThanSingle(
-            *placed, request, *simulated, program.singleDeviceNs)) {
-      PlaceRequest alone = request;
-      alone.placer = "single";
-      FailureOr<CompiledProgram> instead = compile(machine, alone, prefix);
-      if (succeeded(instead))
-        instead->givenUp = std::move(*worse);
-      return instead;
-    }
   runtime::HostInfo host = runtime::queryHost();
   FailureOr<std::string> manifest =
       writeManifest(*placed, prefix, usedExtensions(host), host.cores,
@@ -346,7 +261,7 @@ HostCompiler::compile(const placement::Machine &machine,
   if (failed(manifest))
     return failure();
   program.manifest = std::move(*manifest);
-  if (PlacementCertificateAttr certificate = certificateOf(*placed))
+  if (PlacementCertificateAttr certificate = findCertificate(*placed))
     program.groups = certificate.getGroups();
 
   beginPhase("lowering");

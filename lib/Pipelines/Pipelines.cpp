@@ -18,30 +18,44 @@
 using namespace mlir;
 using namespace baechi;
 
-void baechi::buildPlanPipeline(OpPassManager &manager) {
-  addPlanPasses(manager);
+void baechi::populateForming(OpPassManager &manager,
+                             const CudaProductOptions *products) {
+  manager.addPass(createInlineStep());
+  manager.addPass(createFormKernels());
+  if (products) {
+    CudaProductsOptions options;
+    options.math = products->math;
+    options.workspace = products->workspaceBytes;
+    options.biases = products->biases;
+    manager.addPass(createCudaProducts(options));
+  }
+  manager.addPass(createKernelScratch());
 }
 
-void baechi::addPlacementWishes(OpPassManager &manager,
-                                ArrayRef<std::string> pins,
-                                const std::string &placement,
-                                const std::string &machine) {
+void baechi::populatePlacing(OpPassManager &manager,
+                             const PlaceAndPlanOptions &options,
+                             ArrayRef<std::string> pins,
+                             const std::string &placement,
+                             PlaceAndPlanReport *report) {
   if (!pins.empty()) {
     ConstrainOptions constrain;
     constrain.pins.assign(pins.begin(), pins.end());
-    constrain.machine = machine;
+    constrain.machine = options.machine;
     manager.addPass(createConstrain(constrain));
   }
   if (!placement.empty()) {
     LoadPlacementOptions load;
     load.file = placement;
-    load.machine = machine;
+    load.machine = options.machine;
     manager.addPass(createLoadPlacement(load));
   }
+  manager.addPass(createPlaceAndPlan(options, report));
 }
 
-/// False where the machine is not known yet; what is wrong with its name is
-/// said by who places.
+void baechi::buildPlanPipeline(OpPassManager &manager) {
+  addPlanPasses(manager);
+}
+
 static bool hasOnlyGpus(const std::string &spec) {
   std::string ignored;
   std::optional<placement::Machine> machine = readMachineSpec(spec, ignored);
@@ -52,30 +66,23 @@ static bool hasOnlyGpus(const std::string &spec) {
 
 void baechi::buildCompilePipeline(OpPassManager &manager,
                                   const CompileOptions &options) {
-  manager.addPass(createFormKernels());
   bool gpus = options.target == "cuda";
-  if (gpus) {
-    CudaProductsOptions products;
-    products.math = options.cudaMath;
-    products.biases = hasOnlyGpus(options.machine);
-    manager.addPass(createCudaProducts(products));
-  }
-  manager.addPass(createKernelScratch());
+  CudaProductOptions products;
+  products.math = options.cudaMath;
+  products.biases = gpus && hasOnlyGpus(options.machine);
+  populateForming(manager, gpus ? &products : nullptr);
   AnnotateCostsOptions costs;
   costs.profile = options.profile;
   manager.addPass(createAnnotateCosts(costs));
   if (gpus)
     manager.addPass(createCudaScratch());
   manager.addPass(createColocate());
-  addPlacementWishes(
-      manager,
-      std::vector<std::string>(options.pins.begin(), options.pins.end()),
-      options.placement, options.machine);
   PlaceAndPlanOptions place;
   place.placer = options.placer;
   place.machine = options.machine;
   place.budget = options.budget;
-  manager.addPass(createPlaceAndPlan(place));
+  std::vector<std::string> pins(options.pins.begin(), options.pins.end());
+  populatePlacing(manager, place, pins, options.placement);
   if (gpus) {
     LowerCudaKernelsOptions kernels;
     kernels.keepKernels = true; // Host devices may be there, too.

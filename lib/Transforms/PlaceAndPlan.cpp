@@ -7,11 +7,15 @@
 //===----------------------------------------------------------------------===//
 
 #include "Baechi/Analysis/MachineSpec.h"
+#include "Baechi/Analysis/Program.h"
+#include "Baechi/Analysis/StepSimulation.h"
+#include "Baechi/Placement/Place.h"
 #include "Baechi/Transforms/Passes.h"
 #include "PlacerOption.h"
 #include "mlir/IR/Diagnostics.h"
 #include "mlir/IR/OwningOpRef.h"
 #include "mlir/IR/Remarks.h"
+#include "mlir/Interfaces/FunctionInterfaces.h"
 #include "mlir/Pass/PassManager.h"
 #include <chrono>
 
@@ -22,6 +26,12 @@ namespace baechi {
 
 using namespace mlir;
 using namespace baechi;
+
+static bool usesSeveral(const SimulatedStep &step) {
+  return llvm::count_if(step.operators, [](const auto &operators) {
+           return !operators.empty();
+         }) > 1;
+}
 
 namespace {
 constexpr int mostAttempts = 8;
@@ -99,26 +109,49 @@ struct PlaceAndPlan : public baechi::impl::PlaceAndPlanBase<PlaceAndPlan> {
   }
 
   void runOnOperation() override {
-    ModuleOp module = getOperation();
     std::optional<placement::Machine> machine =
-        machineOf(module, this->machine);
+        machineOf(getOperation(), this->machine);
     if (!machine)
       return signalPassFailure();
-    MachineAttr truth = toAttr(&getContext(), *machine);
-    OwningOpRef<ModuleOp> untouched = module.clone();
-    Limits limits(*machine);
-    std::vector<Diagnostic> firstRefusal;
+    OwningOpRef<ModuleOp> untouched = getOperation().clone();
+    // A placement that a person asks for stays.
+    placement::Budget effort;
+    bool asked = placer == "single" || hasPins() ||
+                 !placement::parseBudget(budget, effort).empty() ||
+                 effort.kind == placement::Budget::Kind::None;
     PlaceAndPlanReport found;
+    if (failed(placeUntilItFits(*machine, placer, *untouched, found)))
+      return signalPassFailure();
+    if (!asked)
+      found.givenUp = giveUp(*machine, *untouched, found);
+    if (report)
+      *report = std::move(found);
+  }
+
+private:
+  /// Runs \p what and keeps what it says.
+  template <typename Function>
+  auto quietly(std::vector<Diagnostic> &said, Function what) {
+    ScopedDiagnosticHandler handler(&getContext(), [&](Diagnostic &diagnostic) {
+      said.push_back(std::move(diagnostic));
+      return success();
+    });
+    return what();
+  }
+
+  LogicalResult placeUntilItFits(const placement::Machine &machine,
+                                 StringRef placer, ModuleOp untouched,
+                                 PlaceAndPlanReport &found) {
+    ModuleOp module = getOperation();
+    MachineAttr truth = toAttr(&getContext(), machine);
+    Limits limits(machine);
+    std::vector<Diagnostic> firstRefusal;
     while (true) {
       ++found.attempts;
-      auto restore = [&] {
-        OwningOpRef<ModuleOp> fresh = untouched->clone();
-        module.getBodyRegion().takeBody(fresh->getBodyRegion());
-      };
       module->setAttr(BaechiDialect::kMachine,
                       toAttr(&getContext(), limits.machine()));
       std::vector<Diagnostic> said;
-      LogicalResult placed = place(said, found);
+      LogicalResult placed = place(placer, said, found);
       module->setAttr(BaechiDialect::kMachine, truth);
       // What is wrong with the program itself, the first placement says.
       if (failed(placed) && found.attempts == 1)
@@ -132,9 +165,7 @@ struct PlaceAndPlan : public baechi::impl::PlaceAndPlanBase<PlaceAndPlan> {
         if (succeeded(plan(refusal, arenas))) {
           tell(said);
           tell(refusal); // remarks
-          if (report)
-            *report = found;
-          return;
+          return success();
         }
         if (found.attempts == 1)
           firstRefusal = std::move(refusal);
@@ -143,25 +174,76 @@ struct PlaceAndPlan : public baechi::impl::PlaceAndPlanBase<PlaceAndPlan> {
       }
       if (!again || found.attempts == mostAttempts)
         return stop(firstRefusal, found);
-      restore();
+      replaceBody(untouched);
     }
   }
 
-private:
+  void replaceBody(ModuleOp by) {
+    OwningOpRef<ModuleOp> fresh = by.clone();
+    getOperation().getBodyRegion().takeBody(fresh->getBodyRegion());
+  }
+
+  bool hasPins() {
+    return getOperation()
+        .walk([](Operation *op) {
+          auto function = dyn_cast<FunctionOpInterface>(op);
+          bool pinned = op->hasAttr(BaechiDialect::kPin);
+          for (unsigned i = 0; function && i < function.getNumArguments(); ++i)
+            pinned |= bool(function.getArgAttr(i, BaechiDialect::kPin));
+          return pinned ? WalkResult::interrupt() : WalkResult::advance();
+        })
+        .wasInterrupted();
+  }
+
+  /// Places on one device where that is as fast as what was placed: placers
+  /// count with transfers that overlap computing, while on host devices a copy
+  /// takes the time of the device that does it (StepSimulation.h).
+  std::optional<GivenUp> giveUp(const placement::Machine &machine,
+                                ModuleOp untouched, PlaceAndPlanReport &found) {
+    ModuleOp module = getOperation();
+    PlacementCertificateAttr certificate = findCertificate(module);
+    // GPUs copy beside their computing. 0: the whole does not fit one device.
+    bool anyGpu = llvm::any_of(
+        machine.devices, [](auto &device) { return device.kind == "cuda"; });
+    if (anyGpu || !certificate || certificate.getSingleDevice() == 0)
+      return std::nullopt;
+    std::vector<Diagnostic> said;
+    FailureOr<StepProgram> step =
+        quietly(said, [&] { return readStepProgram(module, machine); });
+    if (failed(step))
+      return std::nullopt;
+    auto costs = machine.runtime.value_or(placement::RuntimeCosts());
+    std::optional<SimulatedStep> simulated = simulateStep(*step, costs);
+    int64_t aloneNs = singleDeviceNs(*step, costs);
+    if (!simulated || simulated->makespanNs < aloneNs ||
+        !usesSeveral(*simulated))
+      return std::nullopt;
+    GivenUp worse{certificate.getWinner().str(), simulated->makespanNs};
+    OwningOpRef<ModuleOp> placed = module.clone();
+    replaceBody(untouched);
+    PlaceAndPlanReport alone;
+    LogicalResult fits = quietly(said, [&] {
+      return placeUntilItFits(machine, "single", untouched, alone);
+    });
+    if (failed(fits)) {
+      replaceBody(*placed);
+      return std::nullopt;
+    }
+    found.placeSeconds += alone.placeSeconds;
+    remarkGivenUp(worse, aloneNs);
+    return worse;
+  }
+
   /// Runs \p pipeline and keeps what it says.
   LogicalResult runQuietly(OpPassManager &pipeline,
                            std::vector<Diagnostic> &said) {
-    ScopedDiagnosticHandler handler(&getContext(), [&](Diagnostic &diagnostic) {
-      said.push_back(std::move(diagnostic));
-      return success();
-    });
-    return runPipeline(pipeline, getOperation());
+    return quietly(said, [&] { return runPipeline(pipeline, getOperation()); });
   }
 
-  LogicalResult place(std::vector<Diagnostic> &said,
+  LogicalResult place(StringRef placer, std::vector<Diagnostic> &said,
                       PlaceAndPlanReport &found) {
     PlaceOptions options;
-    options.placer = placer;
+    options.placer = placer.str();
     options.budget = budget;
     options.grouping = grouping;
     OpPassManager pipeline(ModuleOp::getOperationName());
@@ -201,7 +283,17 @@ private:
       getContext().getDiagEngine().emit(std::move(diagnostic));
   }
 
-  void stop(std::vector<Diagnostic> &said, const PlaceAndPlanReport &found) {
+  void remarkGivenUp(const GivenUp &worse, int64_t aloneNs) {
+    if (auto remark = remark::missed(getOperation().getLoc(),
+                                     remark::RemarkOpts::name("given-up")
+                                         .category("baechi-place-and-plan")))
+      remark << remark::metric("Winner", worse.winner)
+             << remark::metric("StepNs", worse.stepNs)
+             << remark::metric("SingleDeviceNs", aloneNs);
+  }
+
+  LogicalResult stop(std::vector<Diagnostic> &said,
+                     const PlaceAndPlanReport &found) {
     // Of the true limits, not of the lowered ones.
     auto error = llvm::find_if(said, [](const Diagnostic &diagnostic) {
       return diagnostic.getSeverity() == DiagnosticSeverity::Error;
@@ -211,7 +303,7 @@ private:
           << "placed " << found.attempts
           << " times with lower limits, none of the plans fits";
     tell(said);
-    signalPassFailure();
+    return failure();
   }
 
   PlaceAndPlanReport *report = nullptr;

@@ -56,7 +56,7 @@ module attributes {baechi.machine = #baechi.machine<devices = [<"a", kind = "hos
 
 // -----
 
-// expected-error @+1 {{unknown field 'speed'; known: devices, links, link_default, link_model}}
+// expected-error @+1 {{unknown field 'speed'; known: devices, links, link_default, link_model, staged_through, runtime}}
 module attributes {baechi.machine = #baechi.machine<devices = [<"a", kind = "host", memory = 1>, <"b", kind = "host", memory = 1>], speed = 3>} {}
 
 // -----
@@ -330,3 +330,13 @@ func.func @f(%x: tensor<4xf32>) -> tensor<4xf32> {
   %0 = arith.addf %x, %x {baechi.view} : tensor<4xf32>
   return %0 : tensor<4xf32>
 }
+
+// -----
+
+// expected-error @+1 {{wake_ns is not between 0 and a second: -1}}
+module attributes {baechi.machine = #baechi.machine<devices = [<"a", kind = "host", memory = 1>], link_model = unlimited, runtime = <step_ns = 0, operator_ns = 0, wake_ns = -1, shared_percent = 100>>} {}
+
+// -----
+
+// expected-error @+1 {{shared_percent is not between 1 and 10000: 0}}
+module attributes {baechi.machine = #baechi.machine<devices = [<"a", kind = "host", memory = 1>], link_model = unlimited, runtime = <step_ns = 0, operator_ns = 0, wake_ns = 0, shared_percent = 0>>} {}

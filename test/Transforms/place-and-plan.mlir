@@ -48,6 +48,35 @@
 // MIN-CUT: error: placer 'min-cut' needs a graph partitioner
 // MACHINE: error: no machine
 
+// Where operators take five times as long beside others, one device is as fast
+// as two and takes their place; not what a person asks for, by a budget or pins.
+// RUN: baechi-opt %t/crowded.mlir %{remarks} --baechi-place-and-plan 2>%t/remarks | FileCheck %s --check-prefix=ALONE
+// RUN: FileCheck %s --check-prefix=GIVEN-UP < %t/remarks
+// RUN: baechi-opt %t/crowded.mlir %{remarks} --baechi-place-and-plan=budget=0 2>%t/remarks | FileCheck %s --check-prefix=ASKED
+// RUN: FileCheck %s --check-prefix=KEPT --allow-empty < %t/remarks
+// RUN: baechi-opt %t/crowded.mlir --baechi-constrain=pins=exp=host1 --baechi-place-and-plan | FileCheck %s --check-prefix=ASKED
+// ALONE: runtime = <step_ns = 0, operator_ns = 0, wake_ns = 0, shared_percent = 500>
+// ALONE: winner = "single:host0"
+// ALONE: module @host1
+// ALONE-NEXT: func.func @step() {
+// ALONE-NEXT: return
+// GIVEN-UP: [Missed] given-up | Category:baechi-place-and-plan | {{.*}}SingleDeviceNs=20000, StepNs=50{{[0-9]+}}, Winner=
+// ASKED: module @host1
+// ASKED-NEXT: func.func @step({{.*}}) ->
+// KEPT-NOT: given-up
+
+//--- crowded.mlir
+module attributes {baechi.machine = #baechi.machine<devices = [
+      <"host0", kind = "host", memory = 1048576>, <"host1", kind = "host", memory = 1048576>],
+    link_default = <"" -> "", latency_ns = 1, bytes_per_us = 100000>, link_model = duplex,
+    runtime = <step_ns = 0, operator_ns = 0, wake_ns = 0, shared_percent = 500>>} {
+  func.func @step(%x: tensor<4xf32>) -> (tensor<4xf32>, tensor<4xf32>) {
+    %a = math.exp %x {baechi.cost = #baechi.cost<time_ns = {host = 10000}, scratch = 0>} : tensor<4xf32> loc("exp")
+    %b = math.sin %x {baechi.cost = #baechi.cost<time_ns = {host = 10000}, scratch = 0>} : tensor<4xf32> loc("sin")
+    return %a, %b : tensor<4xf32>, tensor<4xf32>
+  }
+}
+
 //--- once.mlir
 func.func @step(%x: tensor<64x64xf32>) -> tensor<64x64xf32> {
   %a = arith.addf %x, %x {baechi.cost = #baechi.cost<time_ns = {host = 10}, scratch = 0>} : tensor<64x64xf32>

@@ -32,6 +32,9 @@ mlir::LogicalResult checkNotPartitioned(mlir::ModuleOp module);
 /// The same for what works on func.func alone: an error for other functions.
 mlir::FailureOr<mlir::func::FuncOp> findFuncStep(mlir::ModuleOp module);
 
+/// The certificate of the module's placed step; null where none is placed.
+PlacementCertificateAttr findCertificate(mlir::ModuleOp module);
+
 /// True for operations that only give a tensor another type (reshapes, and what
 /// says so by BufferOpInterface): their result is the operand's buffer. A slice
 /// in one piece (`sliceOffset`) that carries `baechi.view` is a part of it.

@@ -52,6 +52,24 @@ def Baechi_LinkAttr : Baechi_Attr<"Link", "link"> {
   let genVerifyDecl = 1;
 }
 
+def Baechi_RuntimeCostsAttr : Baechi_Attr<"RuntimeCosts", "runtime"> {
+  let summary = "what the runtime itself costs on a machine";
+  let description = [{
+    As `baechi-run --query-machine` and `--calibrate` measure it
+    (docs/formats.md): starting a step, beginning and ending an operator, waking
+    a device that sleeps over a message, and what operators take while several
+    devices share memory, in percent of what they take alone.
+
+    ```mlir
+    #baechi.runtime<step_ns = 9000, operator_ns = 150, wake_ns = 12000, shared_percent = 104>
+    ```
+  }];
+  let parameters = (ins "int64_t":$step_ns, "int64_t":$operator_ns,
+                        "int64_t":$wake_ns, "int64_t":$shared_percent);
+  let assemblyFormat = "`<` struct(params) `>`";
+  let genVerifyDecl = 1;
+}
+
 def Baechi_MachineAttr : Baechi_Attr<"Machine", "machine"> {
   let summary = "the devices and links that a program is placed on";
   let description = [{
@@ -61,16 +79,19 @@ def Baechi_MachineAttr : Baechi_Attr<"Machine", "machine"> {
     #baechi.machine<devices = [<"gpu0", kind = "cuda", memory = 8589934592>],
                     links = [<"gpu0" -> "gpu1", latency_ns = 134000, bytes_per_us = 5701>],
                     link_default = <"" -> "", latency_ns = 134000, bytes_per_us = 5701>,
-                    link_model = sequential>
+                    link_model = sequential, staged_through = "cpu",
+                    runtime = <step_ns = 9000, operator_ns = 150, wake_ns = 12000, shared_percent = 104>>
     ```
 
     `links` and `link_default` may be left out; a pair of devices with neither
-    cannot talk.
+    cannot talk. So may `staged_through` (a kind of devices) and `runtime`.
   }];
   let parameters = (ins ArrayRefParameter<"DeviceSpecAttr">:$devices,
                         OptionalArrayRefParameter<"LinkAttr">:$links,
                         OptionalParameter<"LinkAttr">:$linkDefault,
-                        "LinkModel":$linkModel);
+                        "LinkModel":$linkModel,
+                        OptionalParameter<"::mlir::StringAttr">:$stagedThrough,
+                        OptionalParameter<"RuntimeCostsAttr">:$runtime);
   let hasCustomAssemblyFormat = 1;
   let genVerifyDecl = 1;
 }

@@ -12,6 +12,7 @@
 #include "Baechi/Conversion/CudaKernels.h"
 #include "Baechi/Conversion/HostJit.h"
 #include "Baechi/Placement/Place.h"
+#include "Baechi/Transforms/Passes.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/OwningOpRef.h"
 #include <functional>
@@ -27,13 +28,6 @@ struct PlaceRequest {
   std::vector<std::string> pins;
   /// A placement file with names: what it places stays there.
   std::string placement;
-};
-
-/// A placement that was given up: by the runtime's rules, under which copies
-/// take the devices' time, one device alone is faster.
-struct GivenUp {
-  std::string winner;
-  int64_t stepNs = 0;
 };
 
 /// A program whose code is in memory.
@@ -59,19 +53,15 @@ struct CompiledProgram {
 class HostCompiler {
 public:
   /// \p model: linalg on tensors with one public function. \p options: the
-  /// JIT's.
+  /// JIT's. \p products: how GPUs compute products; null where there are none.
   static mlir::FailureOr<std::unique_ptr<HostCompiler>>
-  create(mlir::OwningOpRef<mlir::ModuleOp> model, HostJitOptions options);
+  create(mlir::OwningOpRef<mlir::ModuleOp> model, HostJitOptions options,
+         const CudaProductOptions *products = nullptr);
 
   /// Measures every kernel that \p profile has no row for and adds the rows.
   mlir::LogicalResult
   measure(Profile &profile,
           llvm::function_ref<void(size_t done, size_t total)> progress);
-
-  /// How GPUs compute products; the default is exact single precision. Before
-  /// costs are annotated: they are those of what is chosen, and before anything
-  /// is compiled: `biases` changes kernels.
-  void chooseCudaProducts(const CudaProductOptions &options);
 
   /// Costs from \p profile, or the roofline's where it is null; selects each
   /// kernel's fastest implementation. Called again, it replaces the costs that
@@ -117,12 +107,11 @@ public:
 
 private:
   HostCompiler() = default;
-  mlir::LogicalResult form();
+  mlir::LogicalResult form(const CudaProductOptions *products);
   void beginPhase(llvm::StringRef phase) {
     if (phaseObserver)
       phaseObserver(phase);
   }
-  void countKernels();
   mlir::LogicalResult compileCudaKernels();
   std::string keyOf(mlir::func::FuncOp kernel) const;
 

@@ -8,6 +8,8 @@
 #ifndef BAECHI_PIPELINES_PIPELINES_H
 #define BAECHI_PIPELINES_PIPELINES_H
 
+#include "Baechi/Conversion/CudaKernels.h"
+#include "Baechi/Transforms/Passes.h"
 #include "mlir/Pass/PassManager.h"
 #include "mlir/Pass/PassOptions.h"
 
@@ -46,13 +48,20 @@ struct CompileOptions : public mlir::PassPipelineOptions<CompileOptions> {
       llvm::cl::init("fp32")};
 };
 
-/// Adds the passes for what a person asks of a placement: pins
-/// (PATTERN=DEVICE, --baechi-constrain) and a file (--baechi-load-placement).
-/// \p machine: empty for the module's.
-void addPlacementWishes(mlir::OpPassManager &manager,
-                        llvm::ArrayRef<std::string> pins,
-                        const std::string &placement,
-                        const std::string &machine = "");
+/// The passes that make kernels of a model: the same for --baechi-compile and
+/// HostCompiler, so that both place the same operators. \p products: how GPUs
+/// compute products; null where there are none.
+void populateForming(mlir::OpPassManager &manager,
+                     const CudaProductOptions *products);
+
+/// Placement and memory plan by \p options, and what a person asks of them:
+/// pins (PATTERN=DEVICE, --baechi-constrain) and a file
+/// (--baechi-load-placement).
+void populatePlacing(mlir::OpPassManager &manager,
+                     const PlaceAndPlanOptions &options,
+                     llvm::ArrayRef<std::string> pins,
+                     const std::string &placement,
+                     PlaceAndPlanReport *report = nullptr);
 
 /// From linalg on tensors to a lowered multi-device program.
 void buildCompilePipeline(mlir::OpPassManager &manager,

@@ -25,10 +25,19 @@ struct ArenaReport {
   llvm::StringRef by;   ///< the packing that was best
 };
 
+/// A placement that was given up: by the runtime's rules, under which copies
+/// take the devices' time, one device alone is faster.
+struct GivenUp {
+  std::string winner;
+  int64_t stepNs = 0;
+};
+
 /// How --baechi-place-and-plan came to its plan.
 struct PlaceAndPlanReport {
   int attempts = 0;
   double placeSeconds = 0; ///< of the last placement
+  /// What one device takes the place of.
+  std::optional<GivenUp> givenUp;
 };
 
 #define GEN_PASS_DECL

@@ -10,6 +10,35 @@
 
 include "mlir/Pass/PassBase.td"
 
+def InlineStep : Pass<"baechi-inline-step", "::mlir::ModuleOp"> {
+  let summary = "make the step one function";
+  let description = [{
+    Kernels are formed of one function. What the step calls becomes part of it,
+    through calls and function constants; private functions that nothing calls
+    any more go. Calls of kernels stay: they are operators.
+
+    ```mlir
+    func.func @step(%x: tensor<8xf32>) -> tensor<8xf32> {
+      %0 = call @twice(%x) : (tensor<8xf32>) -> tensor<8xf32>
+      return %0 : tensor<8xf32>
+    }
+    func.func private @twice(%x: tensor<8xf32>) -> tensor<8xf32> {
+      %0 = arith.addf %x, %x : tensor<8xf32>
+      return %0 : tensor<8xf32>
+    }
+    ```
+    becomes by `--baechi-inline-step`
+    ```mlir
+    module {
+      func.func @step(%arg0: tensor<8xf32>) -> tensor<8xf32> {
+        %0 = arith.addf %arg0, %arg0 : tensor<8xf32>
+        return %0 : tensor<8xf32>
+      }
+    }
+    ```
+  }];
+}
+
 def FormKernels : Pass<"baechi-form-kernels", "::mlir::ModuleOp"> {
   let summary = "outline the operators as they will execute";
   let description = [{
@@ -503,7 +532,12 @@ def PlaceAndPlan : Pass<"baechi-place-and-plan", "::mlir::ModuleOp"> {
     leave gaps. Where it then exceeds a device's memory, the program is placed
     again with that device's limit lowered by what was missing, and between the
     two where no placement can meet the lower limit. When no attempt fits, the
-    error is the first plan's, with a note of how often it was tried. Options
+    error is the first plan's, with a note of how often it was tried.
+
+    Placers count with transfers that overlap computing; on host devices a copy
+    takes the time of the device that does it. Where one device alone is then
+    faster, the program is placed there instead and the remark `given-up` says
+    so; not with pins or a budget of 0, which ask for a placement. Options
     are those of `--baechi-place`, the placer's bare word among them.
 
     ```mlir
