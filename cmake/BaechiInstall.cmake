@@ -23,10 +23,12 @@ install(EXPORT Baechi NAMESPACE Baechi:: DESTINATION ${BAECHI_PACKAGE_DIR}
 
 # What a wheel holds within the Python package (pyproject.toml): the extension and
 # the programs that baechi.tools looks for, with the library that they link steps to.
-if(TARGET BaechiPython)
-  install(TARGETS BaechiPython LIBRARY DESTINATION . COMPONENT Python
-          EXCLUDE_FROM_ALL)
-endif()
+foreach(module BaechiPython BaechiPythonCompiler)
+  if(TARGET ${module})
+    install(TARGETS ${module} LIBRARY DESTINATION . COMPONENT Python
+            EXCLUDE_FROM_ALL)
+  endif()
+endforeach()
 foreach(tool baechi-opt baechi-place baechi-run baechi-translate)
   if(TARGET ${tool})
     install(TARGETS ${tool} RUNTIME DESTINATION bin COMPONENT Python

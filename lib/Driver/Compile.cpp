@@ -48,9 +48,11 @@ Compilation::read(DriverOptions options, placement::Machine machine,
 }
 
 llvm::Error Compilation::readModel() {
-  std::string text, error = placement::readTextFile(asked.model, text);
-  if (!error.empty())
-    return llvm::createStringError(error);
+  if (!asked.text)
+    if (std::string error =
+            placement::readTextFile(asked.model, asked.text.emplace());
+        !error.empty())
+      return llvm::createStringError(error);
   DialectRegistry registry;
   baechi::registerAllDialects(registry);
   context = std::make_unique<MLIRContext>(
@@ -58,9 +60,15 @@ llvm::Error Compilation::readModel() {
                                   : MLIRContext::Threading::DISABLED);
   context->printOpOnDiagnostic(false);
   sources.AddNewSourceBuffer(
-      llvm::MemoryBuffer::getMemBufferCopy(text, asked.model), SMLoc());
+      llvm::MemoryBuffer::getMemBuffer(*asked.text, asked.model), SMLoc());
   handler = std::make_unique<SourceMgrDiagnosticHandler>(
       sources, context.get(), listener.diagnostics());
+  // On top of the other, which then writes it.
+  heard = std::make_unique<ScopedDiagnosticHandler>(
+      context.get(), [this](Diagnostic &diagnostic) {
+        listener.diagnosed(diagnostic);
+        return failure();
+      });
   OwningOpRef<ModuleOp> model =
       parseSourceFile<ModuleOp>(sources, context.get());
   if (!model)
@@ -87,6 +95,7 @@ llvm::Error Compilation::readModel() {
   jit.threads = asked.threads;
   jit.keepObjects = asked.keepObjects;
   jit.store = asked.store;
+  jit.stopped = [this] { return listener.isStopped(); };
   for (const runtime::AbiSymbol &symbol : runtime::abiSymbols())
     jit.symbols[symbol.name] = symbol.address;
   if (asked.sanitizeCode)

@@ -121,9 +121,11 @@ llvm::Error Compilation::refineCosts(StringRef kind, Profile &profile,
     return llvm::Error::success();
   if (llvm::Error error = setArguments(**alone))
     return error;
-  return measureStepCosts(
-      **alone, module(), profile,
-      [&](size_t done, size_t total) { phase(done, total); });
+  return measureStepCosts(**alone, module(), profile,
+                          [&](size_t done, size_t total) {
+                            phase(done, total);
+                            return !listener.isStopped();
+                          });
 }
 
 LogicalResult Compilation::quietly(llvm::function_ref<LogicalResult()> run) {

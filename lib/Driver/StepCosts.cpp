@@ -42,13 +42,14 @@ using Samples = std::vector<std::vector<int64_t>>;
 
 llvm::Expected<Samples>
 runSteps(Execution &single,
-         llvm::function_ref<void(size_t done, size_t total)> progress) {
+         llvm::function_ref<bool(size_t done, size_t total)> progress) {
   Samples samples(single.program().devices.front().operators.size());
   double spentNs = 0;
   for (size_t step = 0; step < kWarmUps + kMostSteps; ++step) {
     if (step >= kWarmUps + kFewestSteps && spentNs > kSeconds * 1e9)
       break;
-    progress(step, kWarmUps + kMostSteps);
+    if (!progress(step, kWarmUps + kMostSteps))
+      return llvm::createStringError("stopped");
     if (llvm::Error error = single.step(/*counted=*/false))
       return std::move(error);
     spentNs += single.timeline().wallNs;
@@ -80,7 +81,7 @@ bool baechi::lacksStepCosts(ModuleOp module, StringRef kind,
 
 llvm::Error baechi::measureStepCosts(
     Execution &single, ModuleOp module, Profile &profile,
-    llvm::function_ref<void(size_t done, size_t total)> progress) {
+    llvm::function_ref<bool(size_t done, size_t total)> progress) {
   llvm::Expected<Samples> samples = runSteps(single, progress);
   if (!samples)
     return samples.takeError();

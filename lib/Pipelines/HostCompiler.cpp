@@ -86,6 +86,7 @@ HostCompiler::create(OwningOpRef<ModuleOp> model, HostJitOptions options,
                      const CudaProductOptions *products) {
   std::unique_ptr<HostCompiler> compiler(new HostCompiler());
   compiler->model = std::move(model);
+  compiler->stopped = options.stopped;
   llvm::Expected<std::unique_ptr<HostJit>> jit =
       HostJit::create(std::move(options));
   if (!jit)
@@ -121,6 +122,7 @@ HostCompiler::measure(Profile &profile,
   MeasureOptions options;
   // Who annotates costs says which kernels have none.
   options.warnOfUnmeasured = false;
+  options.stopped = stopped;
   return measureKernels(module(), profile, options, progress);
 }
 
@@ -239,7 +241,8 @@ HostCompiler::compile(const placement::Machine &machine,
   options.budget = placement::formatBudget(request.budget);
   PlaceAndPlanReport planned;
   PassManager plan(placed->getContext());
-  populatePlacing(plan, options, request.pins, request.placement, &planned);
+  populatePlacing(plan, options, request.pins, request.placement, &planned,
+                  stopped);
   if (failed(plan.run(*placed)))
     return failure();
   program.placeSeconds = planned.placeSeconds;

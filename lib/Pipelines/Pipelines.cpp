@@ -36,7 +36,8 @@ void baechi::populatePlacing(OpPassManager &manager,
                              const PlaceAndPlanOptions &options,
                              ArrayRef<std::string> pins,
                              const std::string &placement,
-                             PlaceAndPlanReport *report) {
+                             PlaceAndPlanReport *report,
+                             std::function<bool()> stopped) {
   if (!pins.empty()) {
     ConstrainOptions constrain;
     constrain.pins.assign(pins.begin(), pins.end());
@@ -49,7 +50,7 @@ void baechi::populatePlacing(OpPassManager &manager,
     load.machine = options.machine;
     manager.addPass(createLoadPlacement(load));
   }
-  manager.addPass(createPlaceAndPlan(options, report));
+  manager.addPass(createPlaceAndPlan(options, report, std::move(stopped)));
 }
 
 void baechi::buildPlanPipeline(OpPassManager &manager) {

@@ -37,6 +37,8 @@ constexpr std::pair<StringLiteral, StringLiteral> elsewhere[] = {
 
 struct Place : public baechi::impl::PlaceBase<Place> {
   using PlaceBase::PlaceBase;
+  Place(const PlaceOptions &options, std::function<bool()> stopped)
+      : PlaceBase(options), stopped(std::move(stopped)) {}
 
   LogicalResult
   initializeOptions(StringRef options,
@@ -94,6 +96,7 @@ struct Place : public baechi::impl::PlaceBase<Place> {
       return signalPassFailure();
 
     options.placer = placer;
+    options.cancelled = stopped;
     placement::PlaceResult result =
         placement::place({graph->graph, *target}, options);
     if (!result.placement) {
@@ -106,8 +109,15 @@ struct Place : public baechi::impl::PlaceBase<Place> {
     writePlacement(*graph, *target, placer, result);
     remarkPlacement(*graph, *target, options, result);
   }
+
+  std::function<bool()> stopped;
 };
 } // namespace
+
+std::unique_ptr<Pass> baechi::createPlace(const PlaceOptions &options,
+                                          std::function<bool()> stopped) {
+  return std::make_unique<Place>(options, std::move(stopped));
+}
 
 std::string baechi::wrongPlacer(StringRef placer) {
   for (auto [name, instead] : elsewhere)

@@ -96,8 +96,10 @@ private:
 
 struct PlaceAndPlan : public baechi::impl::PlaceAndPlanBase<PlaceAndPlan> {
   using PlaceAndPlanBase::PlaceAndPlanBase;
-  PlaceAndPlan(const PlaceAndPlanOptions &options, PlaceAndPlanReport *report)
-      : PlaceAndPlanBase(options), report(report) {}
+  PlaceAndPlan(const PlaceAndPlanOptions &options, PlaceAndPlanReport *report,
+               std::function<bool()> stopped)
+      : PlaceAndPlanBase(options), report(report), stopped(std::move(stopped)) {
+  }
 
   LogicalResult
   initializeOptions(StringRef options,
@@ -247,7 +249,7 @@ private:
     options.budget = budget;
     options.grouping = grouping;
     OpPassManager pipeline(ModuleOp::getOperationName());
-    pipeline.addPass(createPlace(options));
+    pipeline.addPass(createPlace(options, stopped));
     auto start = std::chrono::steady_clock::now();
     LogicalResult placed = runQuietly(pipeline, said);
     found.placeSeconds =
@@ -307,6 +309,7 @@ private:
   }
 
   PlaceAndPlanReport *report = nullptr;
+  std::function<bool()> stopped;
 };
 } // namespace
 
@@ -322,6 +325,7 @@ void baechi::addPlanPasses(OpPassManager &manager,
 
 std::unique_ptr<Pass>
 baechi::createPlaceAndPlan(const PlaceAndPlanOptions &options,
-                           PlaceAndPlanReport *report) {
-  return std::make_unique<PlaceAndPlan>(options, report);
+                           PlaceAndPlanReport *report,
+                           std::function<bool()> stopped) {
+  return std::make_unique<PlaceAndPlan>(options, report, std::move(stopped));
 }

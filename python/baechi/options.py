@@ -57,23 +57,32 @@ class CompileOptions:
                 "or None (a bar on a terminal)"
             )
 
-    def flags(self) -> list[str]:
-        """The options of `baechi-run`."""
-        flags = [
-            f"--machine={self.machine}",
-            f"--place={self.placer}",
-            f"--budget={self.budget}",
-            f"--costs={self.costs}",
-            f"--cuda-math={self.cuda_math}",
-            f"--store={caches.folder() / 'kernels'}",
-        ]
+    def settings(self) -> dict[str, str]:
+        """By the names that `baechi-run` has for them; without pins."""
+        settings = {
+            "machine": os.fspath(self.machine),
+            "place": self.placer,
+            "budget": str(self.budget),
+            "costs": self.costs,
+            "cuda_math": self.cuda_math,
+            "store": str(caches.folder() / "kernels"),
+        }
         if self.costs == "measured":
-            flags.append(f"--profile={self.profile_file()}")
-        if self.pin:
-            flags += [f"--pin={name}={device}" for name, device in self.pin.items()]
+            settings["profile"] = str(self.profile_file())
         if self.placement is not None:
-            flags.append(f"--placement={os.fspath(self.placement)}")
-        return flags
+            settings["placement"] = os.fspath(self.placement)
+        return settings
+
+    def pins(self) -> list[str]:
+        return [f"{name}={device}" for name, device in (self.pin or {}).items()]
+
+    def flags(self) -> list[str]:
+        """All of them as words of `baechi-run`'s command line."""
+        settings = self.settings().items()
+        return [
+            *(f"--{name.replace('_', '-')}={value}" for name, value in settings),
+            *(f"--pin={pin}" for pin in self.pins()),
+        ]
 
     def profile_file(self) -> pathlib.Path:
         if self.profile is None:

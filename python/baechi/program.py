@@ -7,28 +7,17 @@ from __future__ import annotations
 
 import json
 import os
-import pathlib
 import re
 import statistics
-import subprocess
 import warnings
 
-from baechi import caches, memory, picture, progress, temporary, tools
+from baechi import compiler, memory, picture, progress, temporary, tools
 from baechi.library import StepLibrary
 from baechi.memory import LeastMemory, Memory
 from baechi.options import CompileOptions as CompileOptions
 from baechi.picture import Picture
 
-
 # Where a remark is of: the tool's place, and the operator's name, which its text begins with.
-_PHASES = {
-    "forming": "form",
-    "compiling": "compile",
-    "placing": "place",
-    "lowering": "lower",
-    "linking": "link",
-}
-_PROGRESS = re.compile(r"baechi-run: progress: (\w+)[^/]*?(?: (\d+)/(\d+))?\n")
 _REMARK = re.compile(r'^.*?: remark: (loc\("[^"]*"\): )?')
 
 
@@ -64,12 +53,10 @@ class Program:
     def _compile(self) -> StepLibrary:
         text, options = self.source()
         with progress.shown(options.verbose, "step"), temporary.folder("baechi-jit-") as folder:
-            model, file = folder / "model.mlir", folder / "step.so"
-            model.write_text(text)
-            done = _emit(model, file, options)
-            for line in done.stderr.splitlines():
-                if "is of another version of the program" in line:  # a placement file
-                    warnings.warn(line.split("warning: ", 1)[-1], stacklevel=2)
+            file = folder / "step.so"
+            for message in compiler.emit(text, file, options):
+                if "is of another version of the program" in message.text:  # a placement file
+                    warnings.warn(message.text, stacklevel=2)
             # The code stays mapped when its file is gone.
             return StepLibrary(file)
 
@@ -175,31 +162,3 @@ class Program:
         lines = done.stderr.splitlines()
         first = [i for i, line in enumerate(lines) if ": remark: " in line]
         return "\n".join(_REMARK.sub("", line) for line in lines[first[0] :]) if first else ""
-
-
-def _progressed(line: str) -> bool:
-    """Shows what a line says of progress."""
-    if found := _PROGRESS.fullmatch(line):
-        phase = _PHASES.get(found[1], "measure")
-        progress.phase(phase, int(found[2] or 0), int(found[3] or 0))
-    return found is not None
-
-
-def _emit(
-    model: pathlib.Path, file: pathlib.Path, options: CompileOptions
-) -> subprocess.CompletedProcess[str]:
-    """Writes the step library of a model."""
-
-    def run() -> subprocess.CompletedProcess[str]:
-        flags = ["--emit=so", f"--output={file}", *options.flags()]
-        if progress.is_shown():
-            flags.append("--progress=lines")
-        return tools.run("baechi-run", model, *flags, hidden=model, hears=_progressed)
-
-    try:
-        return run()
-    except tools.CompileError as error:
-        if not caches.is_named_in(error):
-            raise
-        caches.give_up_for(error)
-        return run()

@@ -13,14 +13,29 @@ import subprocess
 import sys
 import sysconfig
 import tempfile
-from collections.abc import Callable
-from typing import NoReturn
+from collections.abc import Callable, Sequence
+from typing import NamedTuple, NoReturn
 
 from baechi import temporary
 
 
+class Message(NamedTuple):
+    """One message of the compiler."""
+
+    severity: str  # error, warning, remark or note, which belongs to what is before it
+    place: str  # file:line:column or a name; empty where there is none
+    text: str
+
+
 class CompileError(RuntimeError):
-    """A tool refused its input; the message is the tool's own."""
+    """The compiler refused its input; the text is its own.
+
+    messages: the same, each by itself, with what else it said.
+    """
+
+    def __init__(self, text: str, messages: Sequence[Message] = ()):
+        super().__init__(text)
+        self.messages = tuple(messages)
 
 
 def find(name: str) -> pathlib.Path:
@@ -67,6 +82,9 @@ def main() -> NoReturn:
 
 # Other messages of the tools, and the marks below lines of source.
 _ASIDE = re.compile(r"^(\S+: )?(warning|note|remark):|^\s*\^|^$")
+_MESSAGE = re.compile(
+    r"(?:(?P<place>\S.*?): )?(?P<severity>error|warning|remark|note): (?P<text>.*)"
+)
 
 
 def run(
@@ -84,13 +102,31 @@ def run(
         environment = os.environ | {"TMPDIR": str(folder)}
         done = _listen(command, environment, hears or (lambda line: False))
     if done.returncode != 0:
-        place = re.compile(rf"^(?:{name}|<unknown>|{re.escape(str(hidden))})(?::\d+)*: ")
-        lines = [place.sub("", line) for line in done.stderr.splitlines()]
-        errors = [i for i, line in enumerate(lines) if "error:" in line]
-        # What belongs to an error stands below it: what is missing, and who needs it.
-        told = [line for line in lines[errors[0] :] if not _ASIDE.match(line)] if errors else []
-        raise CompileError("\n".join(told) or f"{name} failed:\n{done.stderr[-2000:]}")
+        raise error_of(name, done.stderr, hidden, messages_of(name, done.stderr, hidden))
     return done
+
+
+def error_of(
+    name: str, said: str, hidden: object, messages: Sequence[Message] = ()
+) -> CompileError:
+    """What a tool said, without its name and the places in `hidden`."""
+    place = _ours(name, hidden)
+    lines = [place.sub("", line) for line in said.splitlines()]
+    errors = [i for i, line in enumerate(lines) if "error:" in line]
+    # What belongs to an error stands below it: what is missing, and who needs it.
+    told = [line for line in lines[errors[0] :] if not _ASIDE.match(line)] if errors else []
+    return CompileError("\n".join(told) or f"{name} failed:\n{said[-2000:]}", messages)
+
+
+def messages_of(name: str, said: str, hidden: object) -> list[Message]:
+    """The messages in what a tool said."""
+    ours = _ours(name, hidden)
+    found = (_MESSAGE.match(ours.sub("", line)) for line in said.splitlines())
+    return [Message(each["severity"], each["place"] or "", each["text"]) for each in found if each]
+
+
+def _ours(name: str, hidden: object) -> re.Pattern[str]:
+    return re.compile(rf"^(?:{name}|<unknown>|{re.escape(str(hidden))})(?::\d+)*: ")
 
 
 def _listen(

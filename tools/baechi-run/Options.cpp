@@ -214,7 +214,6 @@ llvm::Expected<RunOptions> baechi::parseOptions(int argc, char **argv) {
   driver.store = store;
   driver.watchdog = watchdog;
   driver.threads = threads;
-  driver.keepObjects = driver.hostCalls = !emit.empty();
   driver.sanitizeCode = sanitizeCode;
   options.steps.steps = steps;
   options.steps.inputs = inputs;

@@ -6,6 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "Baechi/Driver/EmitLibrary.h"
 #include "Baechi/Driver/Errors.h"
 #include "Baechi/Driver/Files.h"
 #include "Baechi/Driver/Inputs.h"
@@ -14,7 +15,6 @@
 #include "Baechi/Driver/StepRun.h"
 #include "Baechi/Placement/Io.h"
 #include "Baechi/Runtime/Machine.h"
-#include "Baechi/Target/StepLibrary.h"
 #include "Options.h"
 #include "Terminal.h"
 #include "llvm/Support/ErrorHandling.h"
@@ -75,13 +75,6 @@ void checkMachine(const placement::Machine &machine, const RunOptions &options,
                   "; the prediction has one for each");
 }
 
-void emitLibrary(Compilation &compilation, const std::string &path) {
-  check(writeStepLibrary(path, compilation.program().manifest,
-                         compilation.compiler().jit().objects()));
-  llvm::outs() << "wrote " << path << " and its header, for "
-               << HostJit::hostTarget() << '\n';
-}
-
 /// The exit status: 1 when results are not what they should be.
 int tell(StepRun &run, Compilation &compilation, const OutputOptions &files,
          Listener &listener) {
@@ -111,20 +104,17 @@ int run(RunOptions options, std::shared_ptr<runtime::Ranks> ranks) {
   checkMachine(machine, options, ranks.get(), terminal);
   if (!options.steps.reference.empty())
     options.steps.expected = check(readReference(options.steps.reference));
-  options.driver.keepObjects |= ranks != nullptr;
-  auto compilation =
-      check(Compilation::read(options.driver, std::move(machine), terminal));
-  check(compilation->measureMachine(options.steps.calibrates));
-  check(compilation->findCosts([&](Execution &alone) {
-    return setFirstValues(compilation->module(), options.steps.inputs, alone)
-        .takeError();
-  }));
-  check(compilation->compile());
   if (!options.emit.empty()) {
-    Phase phase(terminal, "linking");
-    emitLibrary(*compilation, options.library);
+    check(emitLibrary(options.driver, std::move(machine), options.library,
+                      terminal));
+    llvm::outs() << "wrote " << options.library << " and its header, for "
+                 << HostJit::hostTarget() << '\n';
     return 0;
   }
+  options.driver.keepObjects = ranks != nullptr;
+  auto compilation =
+      check(compileModel(options.driver, std::move(machine), terminal,
+                         options.steps.inputs, options.steps.calibrates));
   StepRun steps(*compilation, options.steps, terminal, ranks);
   check(steps.run());
   return tell(steps, *compilation, options.files, terminal);

@@ -18,7 +18,7 @@ using namespace baechi::test;
 using testing::HasSubstr;
 
 namespace {
-void ignore(size_t, size_t) {}
+bool ignore(size_t, size_t) { return true; }
 
 TEST(StepCosts, EveryKernelThatRunsGetsItsTime) {
   Recorder recorder;

@@ -12,6 +12,7 @@
 #include "llvm/ADT/StringMap.h"
 #include "llvm/Support/Error.h"
 #include "llvm/Support/MemoryBufferRef.h"
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -34,6 +35,10 @@ struct HostJitOptions {
 
   /// A folder of compiled functions, made if it is missing. Empty: none.
   std::string store;
+
+  /// Asked often, on any thread: once it says true, what is being compiled ends
+  /// soon with an error. Empty: nobody stops it.
+  std::function<bool()> stopped;
 
   /// Keep a copy of the relocatable code of all that is added (`objects`).
   bool keepObjects = false;

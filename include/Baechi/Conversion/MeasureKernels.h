@@ -10,6 +10,7 @@
 
 #include "Baechi/Analysis/Profile.h"
 #include "mlir/IR/BuiltinOps.h"
+#include <functional>
 
 namespace baechi {
 
@@ -24,6 +25,9 @@ struct MeasureOptions {
   double secondsInAll = 120;
   /// Warn of each kernel that gets no row, with the reason.
   bool warnOfUnmeasured = true;
+  /// Asked often, on any thread: once it says true, the call ends soon with an
+  /// error and adds no row. Empty: nobody stops it.
+  std::function<bool()> stopped;
 };
 
 /// Measures every implementation of every kernel of `module` that `profile` has

@@ -89,6 +89,7 @@ private:
   std::unique_ptr<mlir::MLIRContext> context;
   llvm::SourceMgr sources;
   std::unique_ptr<mlir::SourceMgrDiagnosticHandler> handler;
+  std::unique_ptr<mlir::ScopedDiagnosticHandler> heard;
   std::unique_ptr<HostCompiler> hostCompiler;
   CompiledProgram compiled;
   std::map<std::string, CompiledProgram> singlePrograms; ///< a kind each

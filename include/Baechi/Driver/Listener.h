@@ -8,6 +8,7 @@
 #ifndef BAECHI_DRIVER_LISTENER_H
 #define BAECHI_DRIVER_LISTENER_H
 
+#include "mlir/IR/Diagnostics.h"
 #include "llvm/ADT/StringRef.h"
 #include "llvm/ADT/Twine.h"
 #include "llvm/Support/raw_ostream.h"
@@ -16,7 +17,7 @@ namespace baechi {
 
 /// Is told of what a compilation or a run does. The driver prints nothing
 /// itself: a tool writes lines, a notebook draws bars. Calls come from the
-/// thread that called the driver.
+/// thread that called the driver, if nothing else is said.
 class Listener {
 public:
   virtual ~Listener() = default;
@@ -32,8 +33,14 @@ public:
   virtual void note(const llvm::Twine &line) {}
   virtual void warn(const llvm::Twine &line) {}
 
-  /// Where the compiler's diagnostics go.
+  /// Where the compiler's diagnostics go, as text.
   virtual llvm::raw_ostream &diagnostics() { return llvm::nulls(); }
+  /// The same, each by itself, before it is written there.
+  virtual void diagnosed(const mlir::Diagnostic &diagnostic) {}
+
+  /// Asked often, on any thread: once it says true, what runs ends soon with an
+  /// error.
+  virtual bool isStopped() { return false; }
 };
 
 /// A phase, from construction to destruction.

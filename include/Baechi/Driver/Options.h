@@ -18,9 +18,10 @@ namespace baechi {
 
 /// From a model to code for a machine.
 struct DriverOptions {
-  std::string model;   ///< file, or what messages call it
-  std::string machine; ///< short form or file (readMachineSpec)
-  std::string step;    ///< the function to run; empty: the only public one
+  std::string model;               ///< file, or what messages call the text
+  std::optional<std::string> text; ///< the model's; none: the file's
+  std::string machine;             ///< short form or file (readMachineSpec)
+  std::string step; ///< the function to run; empty: the only public one
   PlaceRequest place;
   std::string costs = "measured"; ///< or "roofline"
   std::string profile;            ///< file of measured kernels; empty: none

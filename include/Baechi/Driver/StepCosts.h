@@ -25,10 +25,11 @@ bool lacksStepCosts(mlir::ModuleOp module, llvm::StringRef kind,
 /// implementations that run, for its device's kind: measured alone, a kernel
 /// finds other data in the caches than in a step, and some cannot be measured
 /// alone. Of an operator the median over steps; of a kernel the mean over its
-/// operators, so that the sum over a step is right.
+/// operators, so that the sum over a step is right. \p progress: is told of
+/// each step before it runs; false ends all with an error.
 llvm::Error
 measureStepCosts(Execution &single, mlir::ModuleOp module, Profile &profile,
-                 llvm::function_ref<void(size_t done, size_t total)> progress);
+                 llvm::function_ref<bool(size_t done, size_t total)> progress);
 
 } // namespace baechi
 

@@ -119,6 +119,7 @@ private:
   std::unique_ptr<HostJit> hostJit;
   CudaLowering cudaLowering;
   PhaseObserver phaseObserver;
+  std::function<bool()> stopped;
   bool kernelsCompiled = false, cudaKernelsCompiled = false, annotated = false;
   /// The operators whose costs annotate() writes.
   llvm::SmallVector<mlir::Operation *> ownCosts;

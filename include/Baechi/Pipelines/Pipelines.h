@@ -61,7 +61,8 @@ void populatePlacing(mlir::OpPassManager &manager,
                      const PlaceAndPlanOptions &options,
                      llvm::ArrayRef<std::string> pins,
                      const std::string &placement,
-                     PlaceAndPlanReport *report = nullptr);
+                     PlaceAndPlanReport *report = nullptr,
+                     std::function<bool()> stopped = {});
 
 /// From linalg on tensors to a lowered multi-device program.
 void buildCompilePipeline(mlir::OpPassManager &manager,

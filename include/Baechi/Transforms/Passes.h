@@ -10,6 +10,7 @@
 
 #include "Baechi/Dialect/Baechi.h"
 #include "mlir/Pass/Pass.h"
+#include <functional>
 
 namespace baechi {
 
@@ -54,10 +55,16 @@ std::unique_ptr<mlir::Pass> createAnnotateCosts(const Profile *profile);
 /// they are within the limits or not.
 std::unique_ptr<mlir::Pass> createPlanMemory(std::vector<ArenaReport> *arenas);
 
-/// --baechi-place-and-plan that also fills in \p report.
+/// --baechi-place whose search ends with an error once \p stopped, asked often
+/// from the pass's thread, says true.
+std::unique_ptr<mlir::Pass> createPlace(const PlaceOptions &options,
+                                        std::function<bool()> stopped);
+
+/// --baechi-place-and-plan that also fills in \p report, and can be stopped.
 std::unique_ptr<mlir::Pass>
 createPlaceAndPlan(const PlaceAndPlanOptions &options,
-                   PlaceAndPlanReport *report);
+                   PlaceAndPlanReport *report,
+                   std::function<bool()> stopped = {});
 
 /// What is wrong with \p placer for --baechi-place, which has neither an
 /// expert's rules nor a partitioner; empty if nothing is.

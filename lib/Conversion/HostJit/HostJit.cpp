@@ -245,6 +245,10 @@ llvm::Error HostJit::add(ModuleOp module, const HostCode &code) {
         llvm::hardware_concurrency(state.options.threads));
     for (Part &part : parts)
       pool.async([&] {
+        if (state.options.stopped && state.options.stopped()) {
+          part.object = llvm::createStringError("stopped");
+          return;
+        }
         part.object = compileModule(*part.module, state.target,
                                     state.options.sanitizer, code.effort);
       });

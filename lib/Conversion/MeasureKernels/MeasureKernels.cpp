@@ -152,7 +152,8 @@ SmallVector<Candidate> findCandidates(ModuleOp module, const Profile &profile,
 
 /// Compiles all candidates at once.
 FailureOr<std::unique_ptr<HostJit>>
-compile(ModuleOp module, MutableArrayRef<Candidate> candidates) {
+compile(ModuleOp module, MutableArrayRef<Candidate> candidates,
+        const std::function<bool()> &stopped) {
   OwningOpRef<ModuleOp> code = ModuleOp::create(module.getLoc());
   OpBuilder builder = OpBuilder::atBlockEnd(code->getBody());
   for (Candidate &candidate : candidates) {
@@ -177,7 +178,9 @@ compile(ModuleOp module, MutableArrayRef<Candidate> candidates) {
   auto report = [&](llvm::Error error) {
     return emitError(module.getLoc()) << llvm::toString(std::move(error));
   };
-  auto jit = HostJit::create();
+  HostJitOptions options;
+  options.stopped = stopped;
+  auto jit = HostJit::create(std::move(options));
   if (!jit)
     return report(jit.takeError());
   if (auto error = (*jit)->add(*code))
@@ -304,10 +307,11 @@ baechi::measureKernels(ModuleOp module, Profile &profile,
       findCandidates(module, profile, options.warnOfUnmeasured);
   if (candidates.empty())
     return success();
-  auto jit = compile(module, candidates);
+  auto jit = compile(module, candidates, options.stopped);
   if (failed(jit))
     return failure();
   llvm::SetVector<func::FuncOp> withoutMemory;
+  bool stopped = false;
   // LLVM's: one that cannot be started is an error of LLVM's, as elsewhere.
   llvm::thread([&] {
     bindThread();
@@ -318,7 +322,8 @@ baechi::measureKernels(ModuleOp module, Profile &profile,
       for (auto [index, candidate] : llvm::enumerate(candidates)) {
         progress((round * candidates.size() + index) / kRounds,
                  candidates.size());
-        if (isHopeless(candidate, fastest))
+        stopped |= options.stopped && options.stopped();
+        if (stopped || isHopeless(candidate, fastest))
           continue;
         bool hurry = nsSince(start) > options.secondsInAll * 1e9;
         if (!withoutMemory.contains(candidate.kernel) &&
@@ -326,11 +331,15 @@ baechi::measureKernels(ModuleOp module, Profile &profile,
           withoutMemory.insert(candidate.kernel);
         noteFastest(candidate, fastest);
       }
+    if (stopped)
+      return;
     for (Candidate &candidate : candidates)
       if (!withoutMemory.contains(candidate.kernel))
         profile.rows.push_back(rowOf(candidate));
     progress(candidates.size(), candidates.size());
   }).join();
+  if (stopped)
+    return emitError(module.getLoc()) << "stopped";
   if (options.warnOfUnmeasured)
     for (func::FuncOp kernel : withoutMemory)
       warnUnmeasured(kernel, "there is no memory for its operands");

@@ -20,6 +20,7 @@
 #include "llvm/Support/SHA256.h"
 #include "llvm/Support/raw_ostream.h"
 #include <cstdlib>
+#include <dlfcn.h>
 
 using namespace baechi;
 namespace fs = llvm::sys::fs;
@@ -49,18 +50,32 @@ llvm::Expected<std::vector<std::string>> findCompiler() {
       "no C compiler to link with: install gcc or clang, or set CC");
 }
 
-/// Of the build tree or the installation that this program belongs to.
-llvm::Expected<std::string> findArchive() {
+/// The folder of the program or the library that this code is in.
+std::string ownFolder() {
   static int here;
-  llvm::SmallString<256> file(fs::getMainExecutable(nullptr, &here));
-  path::remove_filename(file);
-  path::append(file, "..", "lib", kArchive);
-  if (fs::exists(file))
-    return file.str().str();
+  Dl_info info;
+  bool isLibrary = ::dladdr(&here, &info) && info.dli_fname &&
+                   llvm::StringRef(info.dli_fname).contains(".so");
+  return path::parent_path(isLibrary ? std::string(info.dli_fname)
+                                     : fs::getMainExecutable(nullptr, &here))
+      .str();
+}
+
+/// Of the build tree or the installation that this code belongs to: programs
+/// are in bin beside lib; Python's module is above lib in a package, and below
+/// it in a build tree.
+llvm::Expected<std::string> findArchive() {
+  std::string folder = ownFolder();
+  for (const char *lib : {"../lib", "lib", ".."}) {
+    llvm::SmallString<256> file(folder);
+    path::append(file, lib, kArchive);
+    if (fs::exists(file))
+      return file.str().str();
+  }
   return llvm::createStringError(llvm::Twine(kArchive) +
                                  " is not where this program's installation "
                                  "has it, at " +
-                                 file);
+                                 folder + "/../lib/" + kArchive);
 }
 
 llvm::Error fileError(llvm::StringRef file, std::error_code code) {

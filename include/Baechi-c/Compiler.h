@@ -1,0 +1,79 @@
+/*===- Compiler.h - Compiling steps from C --------------------*- C -*-===*\
+|*                                                                        *|
+|* Part of the Baechi project, under the Apache License v2.0 with LLVM    *|
+|* Exceptions. See LICENSE for license information.                       *|
+|* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception                *|
+|*                                                                        *|
+\*===----------------------------------------------------------------------===*/
+/* What `baechi-run --emit=so` does, within a process: a model as text becomes a
+   step library (docs/step-library.md). unittests/CAPI/compile.c is the whole
+   way. Calls on several threads are independent, but what is measured while
+   others compute is measured wrong. */
+#ifndef BAECHI_C_COMPILER_H
+#define BAECHI_C_COMPILER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/** How a model is compiled: the options of baechi-run, by whose names the
+    fields are called. Null is an option's default; strings are UTF-8. */
+typedef struct {
+  const char *machine;     /* host:2 */
+  const char *step;        /* the only public function */
+  const char *place;       /* msct */
+  const char *group;       /* all */
+  const char *budget;      /* auto */
+  const char *const *pins; /* PATTERN=DEVICE, numPins of them */
+  size_t numPins;
+  const char *placement; /* none */
+  const char *profile;   /* none: what is measured is not kept */
+  const char *costs;     /* measured */
+  const char *cudaMath;  /* fp32 */
+  const char *store;     /* none */
+  unsigned threads;      /* 0: 2 */
+} BaechiCompileOptions;
+
+typedef enum {
+  BaechiNote,
+  BaechiRemark,
+  BaechiWarning,
+  BaechiError
+} BaechiSeverity;
+
+/** Who is told what a compilation does, and may stop it. Null functions are not
+    called. Strings live for the call. */
+typedef struct {
+  void *user; /* the first argument of each */
+  /** A phase begins (total is 0), or a part of it is done. */
+  void (*phase)(void *user, const char *what, size_t done, size_t total);
+  /** One message: its place in the model or in what the model was made of
+      (file:line:column or a name; empty where there is none), and the
+      message. Notes belong to the message before them. */
+  void (*said)(void *user, BaechiSeverity severity, const char *place,
+               const char *message);
+  /** The same messages as baechi-run writes them, with lines of source. */
+  void (*wrote)(void *user, const char *text);
+  /** Asked often, on any thread; once it is true, the call ends soon. */
+  bool (*stopped)(void *user);
+} BaechiCompileListener;
+
+typedef enum { BaechiCompiled, BaechiFailed, BaechiStopped } BaechiCompileEnd;
+
+/** Compiles a model, MLIR of `size` bytes that messages call `name`, and writes
+    the shared object `file`, NAME.so, with NAME.h beside it. After a failure
+    the last message of severity BaechiError says why. */
+BaechiCompileEnd baechiCompileStep(const char *model, size_t size,
+                                   const char *name,
+                                   const BaechiCompileOptions *options,
+                                   const char *file,
+                                   const BaechiCompileListener *listener);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* BAECHI_C_COMPILER_H */

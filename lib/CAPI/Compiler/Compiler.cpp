@@ -1,0 +1,184 @@
+//===- Compiler.cpp - Compiling steps from C -*- C++ -*-===//
+//
+// Part of the Baechi project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Baechi-c/Compiler.h"
+#include "Baechi/Driver/EmitLibrary.h"
+#include "Baechi/Driver/Errors.h"
+#include "llvm/ADT/ScopeExit.h"
+#include <cfenv>
+
+using namespace mlir;
+using namespace baechi;
+
+namespace {
+/// file:line:column where a location has one, else its name.
+std::string placeOf(Location loc) {
+  if (auto call = dyn_cast<CallSiteLoc>(loc))
+    return placeOf(call.getCallee());
+  if (auto fused = dyn_cast<FusedLoc>(loc)) {
+    for (Location each : fused.getLocations())
+      if (std::string place = placeOf(each); !place.empty())
+        return place;
+    return "";
+  }
+  if (auto named = dyn_cast<NameLoc>(loc)) {
+    std::string place = placeOf(named.getChildLoc());
+    return place.empty() ? named.getName().str() : place;
+  }
+  if (auto file = dyn_cast<FileLineColLoc>(loc))
+    return (file.getFilename().getValue() + ":" + llvm::Twine(file.getLine()) +
+            ":" + llvm::Twine(file.getColumn()))
+        .str();
+  return "";
+}
+
+BaechiSeverity severityOf(DiagnosticSeverity severity) {
+  switch (severity) {
+  case DiagnosticSeverity::Note:
+    return BaechiNote;
+  case DiagnosticSeverity::Remark:
+    return BaechiRemark;
+  case DiagnosticSeverity::Warning:
+    return BaechiWarning;
+  case DiagnosticSeverity::Error:
+    return BaechiError;
+  }
+  llvm_unreachable("all severities are named");
+}
+
+/// The driver's listener for C's.
+class CListener final : public Listener {
+public:
+  explicit CListener(const BaechiCompileListener *told)
+      : told(told ? *told : BaechiCompileListener()) {}
+  ~CListener() override { flush(); }
+
+  void begin(StringRef what) override { progress(what, 0, 0); }
+  void progress(StringRef what, size_t done, size_t total) override {
+    flush();
+    if (told.phase)
+      told.phase(told.user, what.str().c_str(), done, total);
+  }
+  void tell(const Twine &line) override { say(BaechiRemark, line, ""); }
+  void note(const Twine &line) override {
+    say(BaechiNote, line, "baechi-run: note: ");
+  }
+  void warn(const Twine &line) override {
+    say(BaechiWarning, line, "baechi-run: warning: ");
+  }
+  void fail(const Twine &line) {
+    say(BaechiError, line, "baechi-run: error: ");
+  }
+
+  raw_ostream &diagnostics() override { return stream; }
+  void diagnosed(const Diagnostic &diagnostic) override {
+    hasFailed |= diagnostic.getSeverity() == DiagnosticSeverity::Error;
+    if (!told.said)
+      return;
+    told.said(told.user, severityOf(diagnostic.getSeverity()),
+              placeOf(diagnostic.getLocation()).c_str(),
+              diagnostic.str().c_str());
+    for (const Diagnostic &note : diagnostic.getNotes())
+      told.said(told.user, BaechiNote, placeOf(note.getLocation()).c_str(),
+                note.str().c_str());
+  }
+
+  bool isStopped() override { return told.stopped && told.stopped(told.user); }
+  /// Whether an error was said.
+  bool failed() const { return hasFailed; }
+
+private:
+  void say(BaechiSeverity severity, const Twine &line, StringRef before) {
+    hasFailed |= severity == BaechiError;
+    flush();
+    if (told.said)
+      told.said(told.user, severity, "", line.str().c_str());
+    if (told.wrote)
+      told.wrote(told.user, (before + line + "\n").str().c_str());
+  }
+  void flush() {
+    if (!text.empty() && told.wrote)
+      told.wrote(told.user, text.c_str());
+    text.clear();
+  }
+
+  BaechiCompileListener told;
+  std::string text;
+  llvm::raw_string_ostream stream{text};
+  bool hasFailed = false;
+};
+
+void take(std::string &option, const char *given) {
+  if (given)
+    option = given;
+}
+
+llvm::Error read(const BaechiCompileOptions &given, DriverOptions &options) {
+  options.machine = "host:2";
+  take(options.machine, given.machine);
+  take(options.step, given.step);
+  take(options.place.placer, given.place);
+  take(options.place.grouping, given.group);
+  take(options.place.placement, given.placement);
+  for (size_t i = 0; i < given.numPins; ++i)
+    options.place.pins.emplace_back(given.pins[i]);
+  take(options.profile, given.profile);
+  take(options.costs, given.costs);
+  take(options.cudaMath, given.cudaMath);
+  take(options.store, given.store);
+  if (given.threads)
+    options.threads = given.threads;
+  if (given.budget)
+    if (std::string error =
+            placement::parseBudget(given.budget, options.place.budget);
+        !error.empty())
+      return llvm::createStringError("--budget: " + error);
+  return checkOptions(options);
+}
+
+llvm::Error compile(DriverOptions options, const BaechiCompileOptions *given,
+                    const char *file, Listener &listener) {
+  if (llvm::Error error =
+          read(given ? *given : BaechiCompileOptions(), options))
+    return error;
+  if (llvm::Error error = checkWritable(file))
+    return error;
+  llvm::Expected<placement::Machine> machine = readMachine(options.machine);
+  if (!machine)
+    return machine.takeError();
+  return emitLibrary(std::move(options), std::move(*machine), file, listener);
+}
+} // namespace
+
+BaechiCompileEnd baechiCompileStep(const char *model, size_t size,
+                                   const char *name,
+                                   const BaechiCompileOptions *options,
+                                   const char *file,
+                                   const BaechiCompileListener *told) {
+  // Constants are folded as the C standard has it, whatever the caller set.
+  std::fenv_t environment;
+  std::feholdexcept(&environment);
+  std::fesetenv(FE_DFL_ENV);
+  auto restore = llvm::scope_exit([&] { std::fesetenv(&environment); });
+
+  CListener listener(told);
+  DriverOptions driver;
+  driver.model = name;
+  driver.text = std::string(model, size);
+  llvm::Error error = compile(std::move(driver), options, file, listener);
+  if (!error)
+    return listener.isStopped() ? BaechiStopped : BaechiCompiled;
+  llvm::handleAllErrors(
+      std::move(error), [](const DiagnosedError &) {},
+      [&](const llvm::ErrorInfoBase &info) { listener.fail(info.message()); });
+  if (listener.isStopped())
+    return BaechiStopped;
+  if (!listener.failed())
+    listener.fail("the compiler failed without saying why");
+  return BaechiFailed;
+}

@@ -1,0 +1,48 @@
+//===- EmitLibrary.cpp - From a model to a step library -------------------===//
+//
+// Part of the Baechi project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Baechi/Driver/EmitLibrary.h"
+#include "Baechi/Driver/StepRun.h"
+#include "Baechi/Target/StepLibrary.h"
+
+using namespace mlir;
+using namespace baechi;
+
+llvm::Expected<std::unique_ptr<Compilation>>
+baechi::compileModel(DriverOptions options, placement::Machine machine,
+                     Listener &listener, const std::string &inputs,
+                     bool calibrates) {
+  auto read =
+      Compilation::read(std::move(options), std::move(machine), listener);
+  if (!read)
+    return read.takeError();
+  Compilation &compilation = **read;
+  if (llvm::Error error = compilation.measureMachine(calibrates))
+    return std::move(error);
+  auto setArguments = [&](Execution &alone) {
+    return setFirstValues(compilation.module(), inputs, alone).takeError();
+  };
+  if (llvm::Error error = compilation.findCosts(setArguments))
+    return std::move(error);
+  if (llvm::Error error = compilation.compile())
+    return std::move(error);
+  return read;
+}
+
+llvm::Error baechi::emitLibrary(DriverOptions options,
+                                placement::Machine machine,
+                                const std::string &file, Listener &listener) {
+  options.keepObjects = options.hostCalls = true;
+  auto compilation =
+      compileModel(std::move(options), std::move(machine), listener);
+  if (!compilation)
+    return compilation.takeError();
+  Phase phase(listener, "linking");
+  return writeStepLibrary(file, (*compilation)->program().manifest,
+                          (*compilation)->compiler().jit().objects());
+}

@@ -1,0 +1,249 @@
+//===- Compiler.cpp - The compiler in Python's process ----------*- C++ -*-===//
+//
+// Part of the Baechi project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+///
+/// \file
+/// The extension module `_compiler`, by C's interface alone: MLIR is built
+/// without exceptions and run-time types, nanobind needs them.
+///
+/// A compilation runs on a thread of its own. Its caller's thread waits,
+/// without the interpreter's lock, tells Python of phases and asks it for
+/// signals: what a signal's handler raises ends the call within a second,
+/// however long the compiler needs to come to an end. It is then left to
+/// itself, which is why it shares what it works on, and calls nothing of
+/// Python.
+///
+//===----------------------------------------------------------------------===//
+
+#include "Baechi-c/Compiler.h"
+
+#include <nanobind/nanobind.h>
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/tuple.h>
+#include <nanobind/stl/vector.h>
+
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <system_error>
+#include <thread>
+
+namespace nb = nanobind;
+using namespace nb::literals;
+
+namespace {
+/// How often Python is asked for signals, and how long a compilation that was
+/// stopped is waited for.
+constexpr std::chrono::milliseconds kEvery(20), kPatience(500);
+
+struct Options {
+  std::string machine, place, budget, costs, cudaMath, store, profile,
+      placement;
+  std::vector<std::string> pins;
+};
+
+struct Phase {
+  std::string what;
+  size_t done, total;
+};
+
+/// severity, place, message.
+using Message = std::tuple<std::string, std::string, std::string>;
+
+/// One compilation, shared by the thread that waits and the one that works.
+struct Job {
+  std::string model, name, file;
+  Options options;
+  std::atomic<bool> stopped{false};
+
+  std::mutex mutex; ///< of what follows
+  std::condition_variable changed;
+  std::deque<Phase> phases;
+  std::vector<Message> messages;
+  std::string text;
+  bool ended = false;
+  BaechiCompileEnd end = BaechiFailed;
+};
+
+/// One compilation at a time: what is measured beside another is wrong.
+std::timed_mutex oneAtATime;
+
+/// Compilations that nobody waits for; the process must not end under them.
+std::mutex abandonedMutex;
+std::vector<std::shared_ptr<Job>> abandoned;
+
+const char *orNull(const std::string &option) {
+  return option.empty() ? nullptr : option.c_str();
+}
+
+const char *nameOf(BaechiSeverity severity) {
+  switch (severity) {
+  case BaechiNote:
+    return "note";
+  case BaechiRemark:
+    return "remark";
+  case BaechiWarning:
+    return "warning";
+  case BaechiError:
+    return "error";
+  }
+  return "error";
+}
+
+BaechiCompileListener listenerOf(Job &job) {
+  BaechiCompileListener listener = {};
+  listener.user = &job;
+  listener.phase = [](void *user, const char *what, size_t done, size_t total) {
+    auto &job = *static_cast<Job *>(user);
+    std::lock_guard lock(job.mutex);
+    job.phases.push_back({what, done, total});
+    job.changed.notify_one();
+  };
+  listener.said = [](void *user, BaechiSeverity severity, const char *place,
+                     const char *message) {
+    auto &job = *static_cast<Job *>(user);
+    std::lock_guard lock(job.mutex);
+    job.messages.emplace_back(nameOf(severity), place, message);
+  };
+  listener.wrote = [](void *user, const char *text) {
+    auto &job = *static_cast<Job *>(user);
+    std::lock_guard lock(job.mutex);
+    job.text += text;
+  };
+  listener.stopped = [](void *user) {
+    return static_cast<Job *>(user)->stopped.load();
+  };
+  return listener;
+}
+
+void work(Job &job) {
+  std::unique_lock turn(oneAtATime, std::defer_lock);
+  while (!turn.try_lock_for(kEvery) && !job.stopped)
+    ;
+  BaechiCompileEnd end = BaechiStopped;
+  if (!job.stopped) {
+    std::vector<const char *> pins;
+    for (const std::string &pin : job.options.pins)
+      pins.push_back(pin.c_str());
+    BaechiCompileOptions options = {};
+    options.machine = orNull(job.options.machine);
+    options.place = orNull(job.options.place);
+    options.budget = orNull(job.options.budget);
+    options.costs = orNull(job.options.costs);
+    options.cudaMath = orNull(job.options.cudaMath);
+    options.store = orNull(job.options.store);
+    options.profile = orNull(job.options.profile);
+    options.placement = orNull(job.options.placement);
+    options.pins = pins.data();
+    options.numPins = pins.size();
+    BaechiCompileListener listener = listenerOf(job);
+    end =
+        baechiCompileStep(job.model.data(), job.model.size(), job.name.c_str(),
+                          &options, job.file.c_str(), &listener);
+  }
+  std::lock_guard lock(job.mutex);
+  job.end = end;
+  job.ended = true;
+  job.changed.notify_all();
+}
+
+/// Stops a compilation, and leaves it to itself where it needs long.
+void stop(const std::shared_ptr<Job> &job) {
+  job->stopped = true;
+  nb::gil_scoped_release unlocked;
+  std::unique_lock lock(job->mutex);
+  if (job->changed.wait_for(lock, kPatience, [&] { return job->ended; }))
+    return;
+  lock.unlock();
+  std::lock_guard all(abandonedMutex);
+  abandoned.push_back(job);
+}
+
+/// Tells of phases until the compilation ends.
+void wait(const std::shared_ptr<Job> &job, const nb::object &progress) {
+  while (true) {
+    std::deque<Phase> phases;
+    bool ended;
+    {
+      nb::gil_scoped_release unlocked;
+      std::unique_lock lock(job->mutex);
+      job->changed.wait_for(lock, kEvery,
+                            [&] { return job->ended || !job->phases.empty(); });
+      phases.swap(job->phases);
+      ended = job->ended;
+    }
+    if (!progress.is_none())
+      for (const Phase &phase : phases)
+        progress(phase.what, phase.done, phase.total);
+    if (PyErr_CheckSignals() != 0)
+      throw nb::python_error();
+    if (ended)
+      return;
+  }
+}
+
+std::tuple<bool, std::vector<Message>, std::string>
+compile(std::string model, std::string name, std::string file,
+        std::string machine, std::string place, std::string budget,
+        std::string costs, std::string cudaMath, std::string store,
+        std::string profile, std::string placement,
+        std::vector<std::string> pins, const nb::object &progress) {
+  auto job = std::make_shared<Job>();
+  job->model = std::move(model);
+  job->name = std::move(name);
+  job->file = std::move(file);
+  job->options = {std::move(machine), std::move(place),     std::move(budget),
+                  std::move(costs),   std::move(cudaMath),  std::move(store),
+                  std::move(profile), std::move(placement), std::move(pins)};
+  try {
+    std::thread([job] { work(*job); }).detach();
+  } catch (const std::system_error &error) {
+    throw std::runtime_error(
+        std::string("a thread that compiles cannot be started (") +
+        error.code().message() +
+        "): let this user have more threads (ulimit -u, the control group's "
+        "pids.max)");
+  }
+  try {
+    wait(job, progress);
+  } catch (...) {
+    stop(job);
+    throw;
+  }
+  std::lock_guard lock(job->mutex);
+  return {job->end == BaechiCompiled, std::move(job->messages),
+          std::move(job->text)};
+}
+
+/// For the end of the process.
+void waitForAbandoned() {
+  nb::gil_scoped_release unlocked;
+  std::lock_guard all(abandonedMutex);
+  for (const std::shared_ptr<Job> &job : abandoned) {
+    std::unique_lock lock(job->mutex);
+    job->changed.wait(lock, [&] { return job->ended; });
+  }
+  abandoned.clear();
+}
+} // namespace
+
+NB_MODULE(_compiler, m) {
+  m.doc() =
+      "The compiler within this process; the public interface is `baechi`.";
+  m.def(
+      "compile", &compile, "model"_a, "name"_a, "file"_a, nb::kw_only(),
+      "machine"_a, "place"_a, "budget"_a, "costs"_a, "cuda_math"_a, "store"_a,
+      "profile"_a, "placement"_a, "pins"_a, "progress"_a.none(),
+      "Writes the step library of a model. Gives whether it was compiled, the "
+      "messages, and the same as baechi-run writes them.");
+  m.def("wait_for_abandoned", &waitForAbandoned,
+        "Waits for compilations that a signal has ended for their callers.");
+}

@@ -1,0 +1,267 @@
+# Part of the Baechi project, under the Apache License v2.0 with LLVM Exceptions.
+# See LICENSE for license information.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""The compiler within this process, and the one beside it: the same programs, the same words."""
+
+import importlib.util
+import os
+import pathlib
+import signal
+import subprocess
+import sys
+import threading
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import baechi
+from baechi import compiler, progress
+from baechi.library import StepLibrary
+from baechi.options import CompileOptions
+from baechi.tools import CompileError, Message
+
+WAYS = ("in-process", "subprocess")
+
+STEP = """\
+func.func @step(%x: tensor<64x64xf32>) -> (tensor<64x64xf32>, tensor<64x64xf32>) {
+  %0 = arith.addf %x, %x : tensor<64x64xf32> loc("left")
+  %1 = arith.mulf %x, %x : tensor<64x64xf32> loc("right")
+  return %0, %1 : tensor<64x64xf32>, tensor<64x64xf32>
+}
+"""
+
+PRODUCTS = 300
+# Of so many products that the search for their devices would take its whole budget.
+LONG = (
+    "func.func @step(%x: tensor<64x64xf32>, %e: tensor<64x64xf32>) -> tensor<64x64xf32> {\n"
+    + "".join(
+        f"  %{i} = linalg.matmul ins({f'%{i - 1}' if i else '%x'}, {f'%{i // 2}' if i else '%x'} "
+        ": tensor<64x64xf32>, tensor<64x64xf32>) outs(%e : tensor<64x64xf32>) "
+        "-> tensor<64x64xf32>\n"
+        for i in range(PRODUCTS)
+    )
+    + f"  return %{PRODUCTS - 1} : tensor<64x64xf32>\n}}\n"
+)
+
+
+@pytest.fixture(params=WAYS)
+def way(request, monkeypatch):
+    monkeypatch.setenv("BAECHI_COMPILER", request.param)
+    assert compiler.is_in_process() == (request.param == "in-process")
+    return request.param
+
+
+def options(**given):
+    return CompileOptions(**{"machine": "host:2", "costs": "roofline"} | given)
+
+
+def refusal(text, given):
+    with pytest.raises(CompileError) as raised:
+        compiler.emit(text, pathlib.Path(os.devnull).parent / "shm" / "step.so", given)
+    return raised.value
+
+
+def test_both_ways_give_the_same_program(tmp_path, monkeypatch):
+    found = {}
+    for name in WAYS:
+        monkeypatch.setenv("BAECHI_COMPILER", name)
+        (tmp_path / name).mkdir()
+        file = tmp_path / name / "step.so"
+        compiler.emit(STEP, file, options(placer="round-robin", budget="0"))
+        library = StepLibrary(file)
+        x = np.arange(64 * 64, dtype=np.float32).reshape(64, 64)
+        library.set_argument(0, x)
+        library.run()
+        np.testing.assert_array_equal(library.result(0), x + x)
+        np.testing.assert_array_equal(library.result(1), x * x)
+        found[name] = library.program
+        library.close()
+    assert found["in-process"] == found["subprocess"]
+    assert {device["name"] for device in found["in-process"]["devices"]} == {"host0", "host1"}
+
+
+BAD = {
+    "no module": ("func.func @step() {\n  oops\n}\n", {}, "custom op 'oops' is unknown"),
+    "no step": ("module {}\n", {}, "needs one public function"),
+    "no memory": (STEP, {"machine": "host:2@8KiB"}, "no placement can fit the memories"),
+    "no machine": (STEP, {"machine": "/no/machine.json"}, "/no/machine.json: cannot read"),
+    "no device": (STEP, {"pin": {"left": "gpu7"}}, "gpu7"),
+    "no placement": (STEP, {"placement": "/no/placement.json"}, "/no/placement.json: cannot"),
+}
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_both_ways_refuse_in_the_same_words(name, monkeypatch):
+    text, given, told = BAD[name]
+    errors = {}
+    for each in WAYS:
+        monkeypatch.setenv("BAECHI_COMPILER", each)
+        errors[each] = refusal(text, options(**given))
+    assert told in str(errors["in-process"])
+    assert str(errors["in-process"]) == str(errors["subprocess"])
+    for error in errors.values():
+        first = [message for message in error.messages if message.severity == "error"][0]
+        assert first.text.splitlines()[0] in str(error)
+
+
+def test_a_message_tells_its_place(way):
+    text = STEP.replace('loc("left")', 'loc("net.py":7:3)').replace("arith.addf", "test.unknown")
+    text = text.replace("test.unknown %x, %x :", '"test.unknown"(%x) :').replace(
+        ': tensor<64x64xf32> loc("net', ': (tensor<64x64xf32>) -> tensor<64x64xf32> loc("net'
+    )
+    error = refusal(text, options())
+    assert any(m.severity == "error" for m in error.messages)
+    assert "test.unknown" in str(error)
+
+
+def test_an_error_of_the_parser_has_line_and_column(monkeypatch):
+    monkeypatch.setenv("BAECHI_COMPILER", "in-process")
+    error = refusal(BAD["no module"][0], options())
+    assert error.messages[0] == Message(
+        "error", "model.mlir:2:3", "custom op 'oops' is unknown (tried 'func.oops' as well)"
+    )
+
+
+def test_a_way_that_is_not_known(monkeypatch):
+    monkeypatch.setenv("BAECHI_COMPILER", "in-proces")
+    with pytest.raises(ValueError, match="BAECHI_COMPILER is 'in-proces': give in-process or"):
+        compiler.is_in_process()
+
+
+def test_tools_of_another_build_are_asked(tmp_path, monkeypatch):
+    tool = compiler.tools.find("baechi-run")
+    (tmp_path / "baechi-run").write_text(f'#!/bin/sh\nexec "{tool}" "$@"\n')
+    (tmp_path / "baechi-run").chmod(0o700)
+    monkeypatch.setenv("BAECHI_TOOLS", str(tmp_path))
+    assert not compiler.is_in_process()
+
+
+@pytest.fixture
+def fresh_extension():
+    compiler._extension.cache_clear()
+    yield
+    compiler._extension.cache_clear()
+
+
+def test_without_the_extension_the_tool_compiles(tmp_path, monkeypatch, fresh_extension):
+    monkeypatch.setitem(sys.modules, "baechi._compiler", None)
+    assert not compiler.is_in_process()
+    compiler.emit(STEP, tmp_path / "step.so", options())
+    assert (tmp_path / "step.so").exists()
+
+
+def test_an_extension_that_cannot_be_loaded_is_told(tmp_path, monkeypatch, fresh_extension):
+    def fail(name):
+        raise ImportError("libMLIR.so.22.1: cannot open shared object file")
+
+    monkeypatch.setattr(compiler.importlib, "import_module", fail)
+    with pytest.warns(UserWarning, match="cannot be loaded .*libMLIR.*BAECHI_COMPILER=subprocess"):
+        assert not compiler.is_in_process()
+
+
+def test_phases_are_told(way, tmp_path, monkeypatch):
+    told = []
+    monkeypatch.setattr(progress, "is_shown", lambda: True)
+    monkeypatch.setattr(progress, "phase", lambda name, *_: told.append(name))
+    compiler.emit(STEP, tmp_path / "step.so", options(costs="measured", profile=tmp_path / "p"))
+    kept = [name for i, name in enumerate(told) if i == 0 or told[i - 1] != name]
+    assert kept == ["form", "measure", "compile", "measure", "place", "lower", "link"]
+
+
+@pytest.fixture
+def interruptible():
+    """Processes that a shell starts in the background ignore SIGINT."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.parametrize("phase", ["form", "measure", "place", "link"])
+def test_control_c_ends_a_compilation(way, phase, tmp_path, monkeypatch, interruptible):
+    def interrupt(name, *_):
+        if name == phase:
+            os.kill(os.getpid(), signal.SIGINT)
+
+    monkeypatch.setattr(progress, "is_shown", lambda: True)
+    monkeypatch.setattr(progress, "phase", interrupt)
+    asked = options()
+    if phase != "link":
+        # Nobody waits for the end of that.
+        profile = tmp_path / "profile.json"
+        asked = options(machine="host:8", costs="measured", budget="600", profile=profile)
+    with pytest.raises(KeyboardInterrupt):
+        compiler.emit(STEP if phase == "link" else LONG, tmp_path / "step.so", asked)
+    monkeypatch.undo()
+    # The next one is not in its way.
+    compiler.emit(STEP, tmp_path / "step.so", options())
+
+
+def test_threads_take_turns(tmp_path):
+    failures = []
+
+    def work(i):
+        try:
+            compiler.emit(STEP, tmp_path / f"step{i}.so", options())
+            StepLibrary(tmp_path / f"step{i}.so").close()
+        except Exception as error:
+            failures.append(error)
+
+    threads = [threading.Thread(target=work, args=(i,)) for i in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert failures == []
+
+
+def test_a_step_of_jax_both_ways(way):
+    def step(w, x):
+        return jax.grad(lambda w: jnp.tanh(x @ w).sum())(w)
+
+    w, x = jnp.linspace(-1, 1, 32).reshape(8, 4), jnp.linspace(0, 1, 24).reshape(3, 8)
+    found = baechi.jit(step, costs="roofline")(w, x)
+    np.testing.assert_allclose(found, jax.jit(step)(w, x), rtol=1e-6, atol=1e-6)
+
+
+_WITH_OTHERS = """
+import sys, pathlib
+sys.path[:0] = sys.argv[2:]
+from baechi import compiler
+from baechi.options import CompileOptions
+def compile():
+    assert compiler.is_in_process()
+    text = pathlib.Path(sys.argv[1]).read_text()
+    file = pathlib.Path(sys.argv[1]).with_suffix(".so")
+    compiler.emit(text, file, CompileOptions(costs="roofline"))
+def others():
+    import jax, jax.numpy as jnp
+    jax.jit(lambda x: x @ x)(jnp.ones((4, 4)))
+    if {torch}:
+        import torch, torch_mlir
+        from torch_mlir import ir
+        with ir.Context():
+            ir.Module.parse("module {{}}")
+for what in ({order}):
+    what()
+print("lived")
+"""
+
+
+@pytest.mark.parametrize("order", ["compile, others, compile", "others, compile, others"])
+def test_other_mlirs_in_the_process(order, tmp_path):
+    (tmp_path / "step.mlir").write_text(STEP)
+    torch = importlib.util.find_spec("torch_mlir") is not None
+    done = subprocess.run(
+        [
+            sys.executable,
+            "-c",
+            _WITH_OTHERS.format(order=order, torch=torch),
+            str(tmp_path / "step.mlir"),
+            str(pathlib.Path(baechi.__file__).parents[1]),
+        ],
+        capture_output=True,
+        text=True,
+    )
+    assert done.stdout == "lived\n", done.stderr
