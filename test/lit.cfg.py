@@ -16,9 +16,7 @@ config.excludes = ["fixtures", "Inputs"]
 config.test_source_root = os.path.dirname(__file__)
 config.test_exec_root = os.path.join(config.baechi_obj_root, "test")
 
-config.substitutions.append(
-    ("%fixtures", os.path.join(config.test_source_root, "fixtures"))
-)
+config.substitutions.append(("%fixtures", os.path.join(config.test_source_root, "fixtures")))
 config.substitutions.append(("%llvm_lib_dir", config.llvm_lib_dir))
 config.substitutions.append(("%python", sys.executable))
 config.substitutions.append(
@@ -37,9 +35,7 @@ elif b"Open MPI" not in subprocess.run([mpirun, "--version"], capture_output=Tru
     lit_config.note("several processes are not tested: mpirun is not Open MPI's")
 else:
     config.available_features.add("mpirun")
-config.substitutions.append(
-    ("%mpirun", "timeout 120 mpirun --allow-run-as-root --oversubscribe")
-)
+config.substitutions.append(("%mpirun", "timeout 120 mpirun --allow-run-as-root --oversubscribe"))
 
 # The CUDA Toolkit, where baechi-opt looks for it.
 for variable in ("CUDA_HOME", "CUDA_PATH", "CUDA_ROOT"):

@@ -1,7 +1,8 @@
 # Part of the Baechi project, under the Apache License v2.0 with LLVM Exceptions.
 # See LICENSE for license information.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""A training step of a Transformer without biases and gains, whose kernels docs/benchmarks-compiler.md counts."""
+"""A training step of a Transformer without biases and gains, whose kernels
+docs/benchmarks-compiler.md counts."""
 
 import jax
 import jax.numpy as jnp

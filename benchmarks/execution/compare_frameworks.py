@@ -2,16 +2,20 @@
 # Part of the Baechi project, under the Apache License v2.0 with LLVM Exceptions.
 # See LICENSE for license information.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Compares training steps on host devices with JAX (XLA CPU) and PyTorch (eager), as Markdown tables.
+"""Compares training steps on host devices with JAX (XLA CPU) and PyTorch (eager), as Markdown
+tables.
 
-    .venv/bin/python benchmarks/execution/compare_frameworks.py [MODEL...] [--torch-python PYTHON] [--write FILE]
+    .venv/bin/python benchmarks/execution/compare_frameworks.py [MODEL...] [--torch-python PYTHON]
+    [--write FILE]
 
-Every model is the `small` preset of the collection; PyTorch's are written by hand (torch_models.py). The contenders
-take turns: in every round each runs its steps alone. A turn in which other processes took processor time is repeated, up
-to --patience seconds. The table has the median over all undisturbed turns; a time with a * had none. JAX's and PyTorch's
-processes are bound to as many cores as they have threads; their CPU time over wall time says whether that held. A step is
-forward, backward and update, with the state handed from step to step (donated in JAX).
+Every model is the `small` preset of the collection; PyTorch's are written by hand
+(torch_models.py). The contenders take turns: in every round each runs its steps alone. A turn in
+which other processes took processor time is repeated, up to --patience seconds. The table has the
+median over all undisturbed turns; a time with a * had none. JAX's and PyTorch's processes are
+bound to as many cores as they have threads; their CPU time over wall time says whether that held.
+A step is forward, backward and update, with the state handed from step to step (donated in JAX).
 """
+
 import argparse
 import dataclasses
 import json
@@ -29,10 +33,18 @@ import turns
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "python"))
-# Time ratios to reach to the better of both frameworks on one and on two cores, and the speed-up by a second device.
-GOALS = {"transformer": (0.5, None, None), "moe": (None, 0.7, 1.6), "lstm": (0.55, None, None),
-         "gnmt": (0.55, 0.7, 1.6), "convnet": (0.9, None, None), "resnet": (0.9, None, None),
-         "inception": (0.9, None, 1.6), "mlp": (0.9, None, None)}
+# Time ratios to reach to the better of both frameworks on one and on two cores, and the speed-up
+# by a second device.
+GOALS = {
+    "transformer": (0.5, None, None),
+    "moe": (None, 0.7, 1.6),
+    "lstm": (0.55, None, None),
+    "gnmt": (0.55, 0.7, 1.6),
+    "convnet": (0.9, None, None),
+    "resnet": (0.9, None, None),
+    "inception": (0.9, None, 1.6),
+    "mlp": (0.9, None, None),
+}
 STEPS = 6  # of a contender in a round; Baechi's first is not counted
 LOSS_TOLERANCE = 1e-4  # relative, of the first step
 QUIET = 0.05  # processors that others may take in a turn
@@ -40,8 +52,10 @@ QUIET = 0.05  # processors that others may take in a turn
 
 def jax_step(model, threads, arrays):
     os.environ["JAX_PLATFORMS"] = "cpu"
-    os.environ["XLA_FLAGS"] = f"--xla_cpu_multi_thread_eigen={'true' if threads > 1 else 'false'} " \
-                              f"intra_op_parallelism_threads={threads}"
+    os.environ["XLA_FLAGS"] = (
+        f"--xla_cpu_multi_thread_eigen={'true' if threads > 1 else 'false'} "
+        f"intra_op_parallelism_threads={threads}"
+    )
     import jax
     import numpy as np
 
@@ -50,10 +64,14 @@ def jax_step(model, threads, arrays):
     module = models.load(model)
     config = module.PRESETS["small"]
     step, args, donated = module.training_step(config)
-    args = jax.tree.map(lambda leaf: leaf.value(), args, is_leaf=lambda leaf: isinstance(leaf, init.Init))
+    args = jax.tree.map(
+        lambda leaf: leaf.value(), args, is_leaf=lambda leaf: isinstance(leaf, init.Init)
+    )
     if not arrays.exists():  # what PyTorch begins with
         leaves, _ = jax.tree_util.tree_flatten_with_path({"params": args[0], "batch": args[2]})
-        named = {jax.tree_util.keystr(path, simple=True, separator="/"): value for path, value in leaves}
+        named = {
+            jax.tree_util.keystr(path, simple=True, separator="/"): value for path, value in leaves
+        }
         np.savez(arrays, **named)
         arrays.with_suffix(".json").write_text(json.dumps(dataclasses.asdict(config)))
     compiled = jax.jit(step, donate_argnums=donated)
@@ -70,11 +88,12 @@ def jax_step(model, threads, arrays):
 def torch_step(model, threads, arrays):
     import numpy as np
     import torch
-
     import torch_models
 
     torch.set_num_threads(threads)
-    return torch_models.training_step(model, dict(np.load(arrays)), json.loads(arrays.with_suffix(".json").read_text()))
+    return torch_models.training_step(
+        model, dict(np.load(arrays)), json.loads(arrays.with_suffix(".json").read_text())
+    )
 
 
 def worker(framework, model, threads, arrays):
@@ -85,7 +104,8 @@ def worker(framework, model, threads, arrays):
 
 
 class Contender:
-    """Has `measure`, which makes a turn: the seconds of its steps, and the processor time of all that it did."""
+    """Has `measure`, which makes a turn: the seconds of its steps, and the processor time of all
+    that it did."""
 
     def __init__(self, name, threads):
         self.name, self.threads, self.times, self.loads, self.disturbed = name, threads, [], [], []
@@ -113,7 +133,9 @@ class Contender:
 
 def busy_seconds():
     """Processor time that the whole machine has spent, also what its host took from it."""
-    user, nice, system, _, _, *others = map(int, pathlib.Path("/proc/stat").read_text().split("\n")[0].split()[1:9])
+    user, nice, system, _, _, *others = map(
+        int, pathlib.Path("/proc/stat").read_text().split("\n")[0].split()[1:9]
+    )
     return (user + nice + system + sum(others)) / os.sysconf("SC_CLK_TCK")
 
 
@@ -123,8 +145,13 @@ class Framework(Contender):
     def __init__(self, python, name, model, threads, arrays):
         super().__init__(name, threads)
         command = [python, __file__, "--worker", name, model, str(threads), str(arrays)]
-        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
-                                        stderr=subprocess.PIPE)
+        self.process = subprocess.Popen(
+            command,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            stderr=subprocess.PIPE,
+        )
         self.losses = self._answer()
 
     def _answer(self):
@@ -149,8 +176,15 @@ class Baechi(Contender):
     def __init__(self, binary, module, devices):
         super().__init__("baechi", devices)
         self.report = module.parent / f"report{devices}.json"
-        self.command = [binary / "baechi-run", module, f"--machine=host:{devices}", f"--steps={STEPS + 1}",
-                        "--check=false", f"--profile={module.parent / 'profile.json'}", f"--json={self.report}"]
+        self.command = [
+            binary / "baechi-run",
+            module,
+            f"--machine=host:{devices}",
+            f"--steps={STEPS + 1}",
+            "--check=false",
+            f"--profile={module.parent / 'profile.json'}",
+            f"--json={self.report}",
+        ]
         self.measure()
         report = json.loads(self.report.read_text())
         self.losses, self.predicted = report["losses"], report["predicted_step_ns"] / 1e6
@@ -171,11 +205,17 @@ class Baechi(Contender):
 def contenders(options, model, folder):
     progress(f"{model}: importing")
     module, arrays = folder / "model.mlir", folder / "arrays.npz"
-    subprocess.run([sys.executable, "-m", "baechi.importer", model, "--preset=small", "-o", module], check=True,
-                   stderr=subprocess.DEVNULL, env=os.environ | {"PYTHONPATH": str(ROOT / "python")})
+    subprocess.run(
+        [sys.executable, "-m", "baechi.importer", model, "--preset=small", "-o", module],
+        check=True,
+        stderr=subprocess.DEVNULL,
+        env=os.environ | {"PYTHONPATH": str(ROOT / "python")},
+    )
     makers = [lambda n=n: Framework(sys.executable, "jax", model, n, arrays) for n in (1, 2)]
     if options.torch_python:
-        makers += [lambda n=n: Framework(options.torch_python, "torch", model, n, arrays) for n in (1, 2)]
+        makers += [
+            lambda n=n: Framework(options.torch_python, "torch", model, n, arrays) for n in (1, 2)
+        ]
     progress(f"{model}: measuring kernels")
     made = [Baechi(options.bin, module, n) for n in (1, 2)]
     progress(f"{model}: starting the frameworks")
@@ -189,13 +229,17 @@ def compare(options, model):
         for i in range(options.rounds):
             for contender in found[i % len(found) :] + found[: i % len(found)]:
                 contender.turn(options.patience)
-            progress(f"{model}: round {i + 1} of {options.rounds}, ms: " + ", ".join(
-                f"{c.name} {c.threads}: {c}" for c in found))
+            progress(
+                f"{model}: round {i + 1} of {options.rounds}, ms: "
+                + ", ".join(f"{c.name} {c.threads}: {c}" for c in found)
+            )
         for contender in found:
             contender.close()
     first = [contender.losses[0] for contender in found]
     if max(first) - min(first) > LOSS_TOLERANCE * abs(first[0]):
-        raise RuntimeError("first losses differ: " + ", ".join(f"{c.name} {c.losses[0]}" for c in found))
+        raise RuntimeError(
+            "first losses differ: " + ", ".join(f"{c.name} {c.losses[0]}" for c in found)
+        )
     return {(contender.name, contender.threads): contender for contender in found}
 
 
@@ -209,38 +253,73 @@ def row(model, found, threads):
     ratio = ours.milliseconds / min(other.milliseconds for other in others if other)
     goal = GOALS[model][threads - 1]
     cells = [model, str(ours)]
-    cells += [f"{other} ({statistics.median(other.loads):.2f})" if other else "not installed" for other in others]
+    cells += [
+        f"{other} ({statistics.median(other.loads):.2f})" if other else "not installed"
+        for other in others
+    ]
     cells += [f"{ratio:.2f}", f"≤ {goal}" if goal else ""]
     if threads == 2:
         speed_up, wanted = found["baechi", 1].milliseconds / ours.milliseconds, GOALS[model][2]
-        cells += [f"{speed_up:.2f}", f"≥ {wanted}" if wanted else "", f"{ours.predicted:.1f}",
-                  f"{100 * (ours.milliseconds / ours.predicted - 1):+.0f} %"]
+        cells += [
+            f"{speed_up:.2f}",
+            f"≥ {wanted}" if wanted else "",
+            f"{ours.predicted:.1f}",
+            f"{100 * (ours.milliseconds / ours.predicted - 1):+.0f} %",
+        ]
     return "| " + " | ".join(cells) + " |"
 
 
 def tables(results):
-    one = ["| step | Baechi, one device, ms | JAX, ms (CPU/wall) | PyTorch, ms (CPU/wall) | ratio to the better | goal |"]
-    two = ["| step | Baechi, two devices, ms | JAX, ms (CPU/wall) | PyTorch, ms (CPU/wall) | ratio to the better | goal "
-           "| speed-up by the second device | goal | predicted, ms | measured against predicted |"]
+    one = [
+        "| step | Baechi, one device, ms | JAX, ms (CPU/wall) | PyTorch, ms (CPU/wall) | ratio "
+        "to the better | goal |"
+    ]
+    two = [
+        "| step | Baechi, two devices, ms | JAX, ms (CPU/wall) | PyTorch, ms (CPU/wall) | ratio "
+        "to the better | goal "
+        "| speed-up by the second device | goal | predicted, ms | measured against predicted |"
+    ]
     for lines, threads in ((one, 1), (two, 2)):
         lines.append("|" + "---|" * (lines[0].count("|") - 1))
         lines += [row(model, found, threads) for model, found in results.items()]
-    disturbed = [share for found in results.values() for each in found.values() for share in each.disturbed]
-    return "\n".join(["One core:", "", *one, "", "Two cores:", "", *two, "",
-                      f"Other processes took {statistics.median(disturbed or [0]):.2f} processors in the median turn, "
-                      f"{max(disturbed, default=0):.2f} in the worst."])
+    disturbed = [
+        share for found in results.values() for each in found.values() for share in each.disturbed
+    ]
+    return "\n".join(
+        [
+            "One core:",
+            "",
+            *one,
+            "",
+            "Two cores:",
+            "",
+            *two,
+            "",
+            f"Other processes took {statistics.median(disturbed or [0]):.2f} processors in the "
+            "median turn, "
+            f"{max(disturbed, default=0):.2f} in the worst.",
+        ]
+    )
 
 
 def main():
     if sys.argv[1:2] == ["--worker"]:
         framework, model, threads, arrays = sys.argv[2:]
         return worker(framework, model, int(threads), arrays)
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("model", nargs="*", default=list(GOALS), help=f"of {', '.join(GOALS)}; default: all")
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "model", nargs="*", default=list(GOALS), help=f"of {', '.join(GOALS)}; default: all"
+    )
     parser.add_argument("--bin", type=pathlib.Path, default=ROOT / "build" / "release" / "bin")
-    parser.add_argument("--torch-python", help="a Python that has PyTorch; without it there is no such column")
+    parser.add_argument(
+        "--torch-python", help="a Python that has PyTorch; without it there is no such column"
+    )
     parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--patience", type=float, default=60.0, help="seconds to wait in a turn for a quiet machine")
+    parser.add_argument(
+        "--patience", type=float, default=60.0, help="seconds to wait in a turn for a quiet machine"
+    )
     parser.add_argument("--write", type=pathlib.Path)
     options = parser.parse_args()
     if unknown := set(options.model) - set(GOALS):
@@ -253,9 +332,13 @@ def main():
             progress(f"{model}: {error}")
         if options.write and results:
             options.write.write_text(
-                "# Training steps against JAX and PyTorch: last results\n\n`benchmarks/execution/compare_frameworks.py` on "
-                f"{platform.machine()} with {os.cpu_count()} cores; what the columns mean stands in it. Median of "
-                f"{options.rounds} rounds. The losses of the first step agree to {LOSS_TOLERANCE}.\n\n{tables(results)}\n")
+                "# Training steps against JAX and PyTorch: last "
+                "results\n\n`benchmarks/execution/compare_frameworks.py` on "
+                f"{platform.machine()} with {os.cpu_count()} cores; what the columns mean stands "
+                "in it. Median of "
+                f"{options.rounds} rounds. The losses of the first step agree to "
+                f"{LOSS_TOLERANCE}.\n\n{tables(results)}\n"
+            )
     print(tables(results))
     return 0 if len(results) == len(options.model) else 1
 

@@ -4,16 +4,20 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Runs the imported models on host devices and prints what they reach, as a Markdown table.
 
-    benchmarks/execution/run_models.py [--bin build/release/bin] [--steps 20] [--write docs/benchmarks-execution.md]
+    benchmarks/execution/run_models.py [--bin build/release/bin] [--steps 20] [--write
+    docs/benchmarks-execution.md]
 
-Every row is one run of baechi-run: the placed program and the single device take turns, step by step, so that the
-speed-up is a ratio of one run. "error" is the measured step against the predicted one; a processor's clock and its
-neighbours change from minute to minute, so that the single device, whose time is the sum of its kernels', is off as well,
-and "plan error" is the measured speed-up against the predicted one. "compile" is all that happens between reading the
-model and its first step but for measuring kernels, which a profile saves the next time. The first row's run calibrates
-the machine that the other rows with as many devices are predicted with; "gap to bound" is the placement's. After the table: the medians and
-the worst of both errors over the machines that have a core for each device.
+Every row is one run of baechi-run: the placed program and the single device take turns, step by
+step, so that the speed-up is a ratio of one run. "error" is the measured step against the
+predicted one; a processor's clock and its neighbours change from minute to minute, so that the
+single device, whose time is the sum of its kernels', is off as well, and "plan error" is the
+measured speed-up against the predicted one. "compile" is all that happens between reading the
+model and its first step but for measuring kernels, which a profile saves the next time. The first
+row's run calibrates the machine that the other rows with as many devices are predicted with; "gap
+to bound" is the placement's. After the table: the medians and the worst of both errors over the
+machines that have a core for each device.
 """
+
 import argparse
 import json
 import os
@@ -25,14 +29,25 @@ import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 FIXTURES = ROOT / "test" / "fixtures"
-CASES = [(model, machine, placer)
-         for model in ("gnmt_small.mlir.xz", "transformer_small.mlir.xz", "mlp_small.mlir")
-         for machine, placer in (("host:2", "msct"), ("host:2", "metf"), ("host:2", "mtopo"), ("host:4", "msct"))]
+CASES = [
+    (model, machine, placer)
+    for model in ("gnmt_small.mlir.xz", "transformer_small.mlir.xz", "mlp_small.mlir")
+    for machine, placer in (
+        ("host:2", "msct"),
+        ("host:2", "metf"),
+        ("host:2", "mtopo"),
+        ("host:4", "msct"),
+    )
+]
 CASES.append(("gnmt_large.mlir.xz", "host:2", "msct"))
 # What the first row's run fits (--calibrate) the others on this machine are predicted with.
 CALIBRATED = "host:2"
-HEADER = ("| model | operations → operators → kernels | machine | placer (won) | predicted ms | measured ms | error % "
-          "| one device ms (error %) | speed-up (predicted) | plan error % | gap to bound % | place s | compile s |")
+HEADER = (
+    "| model | operations → operators → kernels | machine | placer (won) | predicted ms | "
+    "measured ms | error % "
+    "| one device ms (error %) | speed-up (predicted) | plan error % | gap to bound % | place s "
+    "| compile s |"
+)
 
 
 def run(binary, model, machine, placer, steps, folder):
@@ -44,10 +59,22 @@ def run(binary, model, machine, placer, steps, folder):
         arguments = [f"--machine={fitted}"]
     elif machine == CALIBRATED:
         arguments.append(f"--calibrate={fitted}")
-    subprocess.run([str(binary / "baechi-run"), str(FIXTURES / model), *arguments, f"--place={placer}",
-                    f"--steps={steps}", f"--profile={folder / (name + '.profile.json')}", f"--json={report}",
-                    f"--reference={FIXTURES / (name + '.reference.json')}"],
-                   check=True, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+    subprocess.run(
+        [
+            str(binary / "baechi-run"),
+            str(FIXTURES / model),
+            *arguments,
+            f"--place={placer}",
+            f"--steps={steps}",
+            f"--profile={folder / (name + '.profile.json')}",
+            f"--json={report}",
+            f"--reference={FIXTURES / (name + '.reference.json')}",
+        ],
+        check=True,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
     return json.loads(report.read_text())
 
 
@@ -63,11 +90,19 @@ def error(report):
 
 def summary(reports):
     """A line on the errors; devices that share a core have no prediction."""
+
     def of(name, errors):
         sizes = sorted(abs(value) * 100 for value in errors)
         return f"{name} error: median {statistics.median(sizes):.1f} %, worst {sizes[-1]:.1f} %"
-    fair = [report for case, report in reports if int(case[1].split(":")[1]) <= len(os.sched_getaffinity(0))]
-    return (f"{of('Step', map(error, fair))}; {of('plan', map(plan_error, fair))} ({len(fair)} rows).")
+
+    fair = [
+        report
+        for case, report in reports
+        if int(case[1].split(":")[1]) <= len(os.sched_getaffinity(0))
+    ]
+    return (
+        f"{of('Step', map(error, fair))}; {of('plan', map(plan_error, fair))} ({len(fair)} rows)."
+    )
 
 
 def row(model, machine, placer, report):
@@ -76,16 +111,24 @@ def row(model, machine, placer, report):
     single, alone = report["single_device_ns"], report["single_device_predicted_ns"]
     seconds = report["seconds"]
     compile_seconds = sum(seconds.values()) - seconds["profile"]
-    return (f"| {model.split('.')[0]} | {report['operations_before']} → {report['operators']} → {report['kernels']} "
-            f"| {machine} | {placer} ({report['winner']}) | {predicted / 1e6:.3f} | {measured / 1e6:.3f} "
-            f"| {100 * (measured - predicted) / predicted:+.1f} | {single / 1e6:.3f} "
-            f"({100 * (single - alone) / alone:+.1f}) | {report['speed_up']:.2f} ({alone / predicted:.2f}) "
-            f"| {100 * plan_error(report):+.1f} | {100 * (report['placement_makespan_ns'] - bound) / bound:.1f} | {seconds['place']:.3f} "
-            f"| {compile_seconds:.2f} |")
+    return (
+        f"| {model.split('.')[0]} | {report['operations_before']} → {report['operators']} → "
+        f"{report['kernels']} "
+        f"| {machine} | {placer} ({report['winner']}) | {predicted / 1e6:.3f} | "
+        f"{measured / 1e6:.3f} "
+        f"| {100 * (measured - predicted) / predicted:+.1f} | {single / 1e6:.3f} "
+        f"({100 * (single - alone) / alone:+.1f}) | {report['speed_up']:.2f} "
+        f"({alone / predicted:.2f}) "
+        f"| {100 * plan_error(report):+.1f} | "
+        f"{100 * (report['placement_makespan_ns'] - bound) / bound:.1f} | {seconds['place']:.3f} "
+        f"| {compile_seconds:.2f} |"
+    )
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--bin", type=pathlib.Path, default=ROOT / "build" / "release" / "bin")
     parser.add_argument("--steps", type=int, default=20)
     parser.add_argument("--write", type=pathlib.Path)
@@ -105,10 +148,12 @@ def main():
     lines += ["", summary(reports)]
     print(lines[-1])
     if args.write:
-        args.write.write_text("# Execution on host devices: last results\n\n"
-                              "`benchmarks/execution/run_models.py` on a machine with 2 cores; what the columns mean "
-                              "stands in it. Outputs equal the single device's bit for bit and the losses JAX's to "
-                              "1e-4 in every row, or the run fails.\n\n" + "\n".join(lines) + "\n")
+        args.write.write_text(
+            "# Execution on host devices: last results\n\n"
+            "`benchmarks/execution/run_models.py` on a machine with 2 cores; what the columns mean "
+            "stands in it. Outputs equal the single device's bit for bit and the losses JAX's to "
+            "1e-4 in every row, or the run fails.\n\n" + "\n".join(lines) + "\n"
+        )
 
 
 if __name__ == "__main__":

@@ -8,12 +8,14 @@ normalization, Adam) wherever there is one, images in its channels-last format. 
 the values that the collection's models begin with into the layouts that these layers want, and
 `LOSSES[model](p, batch, config)` is the loss, which must equal the collection's.
 """
+
 import torch
 from torch.nn import functional as F
 
 
 def parameters(arrays, device="cpu"):
-    """Leaves by name, on a device; a filter becomes OIHW, channels last, an LSTM's weights PyTorch's."""
+    """Leaves by name, on a device; a filter becomes OIHW, channels last, an LSTM's weights
+    PyTorch's."""
     tensors = {name: torch.from_numpy(array).to(device) for name, array in arrays.items()}
     result = {}
     for name, value in tensors.items():
@@ -38,7 +40,9 @@ def update(p, config):
 
     @torch.no_grad()
     def sgd():
-        torch._foreach_add_(list(p.values()), [value.grad for value in p.values()], alpha=-config["learning_rate"])
+        torch._foreach_add_(
+            list(p.values()), [value.grad for value in p.values()], alpha=-config["learning_rate"]
+        )
 
     return sgd
 
@@ -61,7 +65,9 @@ def _layer_norm(p, name, x):
 
 def _attention(p, name, x, heads):
     b, s, d = x.shape
-    q, k, v = (t.view(b, s, heads, d // heads).transpose(1, 2) for t in (x @ p[f"{name}/qkv"]).chunk(3, -1))
+    q, k, v = (
+        t.view(b, s, heads, d // heads).transpose(1, 2) for t in (x @ p[f"{name}/qkv"]).chunk(3, -1)
+    )
     mixed = F.scaled_dot_product_attention(q, k, v, is_causal=True)
     return mixed.transpose(1, 2).reshape(b, s, d) @ p[f"{name}/out"]
 
@@ -132,7 +138,9 @@ def lstm(p, batch, config):
 def gnmt(p, batch, config):
     layers = config["layers"]
     x = _embed(p["encoder/embedding"], batch["source"])
-    x = torch.cat([_lstm(p, "encoder/forward", x), _lstm(p, "encoder/reverse", x, reverse=True)], -1)
+    x = torch.cat(
+        [_lstm(p, "encoder/forward", x), _lstm(p, "encoder/reverse", x, reverse=True)], -1
+    )
     for i in range(layers - 1):
         y = _lstm(p, f"encoder/upper/{i}", x)
         x = y + x if i else y
@@ -173,7 +181,9 @@ def _convolve(weight, x, stride=1, valid=False):
 
 def _normed(p, name, x, stride=1, valid=False):
     x = _convolve(p[f"{name}/w"], x, stride, valid)
-    return F.batch_norm(x, None, None, p[f"{name}/gain"], p[f"{name}/bias"], training=True, eps=1e-3)
+    return F.batch_norm(
+        x, None, None, p[f"{name}/gain"], p[f"{name}/bias"], training=True, eps=1e-3
+    )
 
 
 def convnet(p, batch, config):
@@ -203,7 +213,9 @@ def inception(p, batch, config):
 
     def chain(name, x, last=None):
         """The convolutions l0, l1, ... below a name; `last` are the options of the last one."""
-        present = sorted({int(key[len(name) + 2 :].split("/")[0]) for key in p if key.startswith(name + "/l")})
+        present = sorted(
+            {int(key[len(name) + 2 :].split("/")[0]) for key in p if key.startswith(name + "/l")}
+        )
         for i in present:
             options = last if last and i == present[-1] else ()
             x = F.relu(_normed(p, f"{name}/l{i}", x, *options), inplace=True)
@@ -221,7 +233,9 @@ def inception(p, batch, config):
     for i in range(a):
         x = block(f"a{i}", x, ("b1x1", "b5x5", "b3x3"))
     if b:
-        parts = [chain(f"reduction_b/l0/{branch}", x, (2, True)) for branch in ("b3x3", "b3x3twice")]
+        parts = [
+            chain(f"reduction_b/l0/{branch}", x, (2, True)) for branch in ("b3x3", "b3x3twice")
+        ]
         x = torch.cat([*parts, F.max_pool2d(x, 3, 2)], 1)
     for i in range(b):
         x = block(f"b{i}", x, ("b1x1", "b7x7", "b7x7twice"))
@@ -232,13 +246,22 @@ LOSSES = {f.__name__: f for f in (mlp, transformer, moe, lstm, gnmt, convnet, re
 
 
 def training_step(model, arrays, config, device="cpu", compiler=None):
-    """A function that makes one step and returns its loss as a number; `compiler`, as torch.compile,
-    is for the loss and its gradients."""
-    leaves = {name.removeprefix("params/"): array for name, array in arrays.items() if name.startswith("params/")}
+    """A function that makes one step and returns its loss as a number; `compiler`, as
+    torch.compile, is for the loss and its gradients."""
+    leaves = {
+        name.removeprefix("params/"): array
+        for name, array in arrays.items()
+        if name.startswith("params/")
+    }
     p = parameters(leaves, device)
-    batch = {name.removeprefix("batch/"): torch.from_numpy(array).to(device) for name, array in arrays.items()
-             if name.startswith("batch/")}
-    batch = {name: value.long() if value.dtype == torch.int32 else value for name, value in batch.items()}
+    batch = {
+        name.removeprefix("batch/"): torch.from_numpy(array).to(device)
+        for name, array in arrays.items()
+        if name.startswith("batch/")
+    }
+    batch = {
+        name: value.long() if value.dtype == torch.int32 else value for name, value in batch.items()
+    }
     loss_of, optimize = LOSSES[model], update(p, config)
     if compiler:
         loss_of = compiler(loss_of)

@@ -2,16 +2,20 @@
 # Part of the Baechi project, under the Apache License v2.0 with LLVM Exceptions.
 # See LICENSE for license information.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Compares training steps on one GPU with PyTorch (eager and torch.compile) and JAX, in single precision.
+"""Compares training steps on one GPU with PyTorch (eager and torch.compile) and JAX, in single
+precision.
 
-    benchmarks/gpu/frameworks.py prepare FOLDER   imports and compiles the models: needs the tools and JAX
-    benchmarks/gpu/frameworks.py FOLDER           measures: needs a GPU and what of PyTorch and JAX there is
+    benchmarks/gpu/frameworks.py prepare FOLDER   imports and compiles the models: needs the tools
+    and JAX benchmarks/gpu/frameworks.py FOLDER           measures: needs a GPU and what of PyTorch
+    and JAX there is
 
-The models are the collection's `small` presets, PyTorch's are written by hand (benchmarks/execution/torch_models.py).
-Every contender is a process of its own; they take turns, and the table has the median over all rounds. The first loss of
-each must be Baechi's to 1e-4. Products are in full single precision everywhere: no TF32. With --device=cpu (in both
-parts) all of it runs on one core of the host, which shows that the comparison works, not how fast a GPU is.
+The models are the collection's `small` presets, PyTorch's are written by hand
+(benchmarks/execution/torch_models.py). Every contender is a process of its own; they take turns,
+and the table has the median over all rounds. The first loss of each must be Baechi's to 1e-4.
+Products are in full single precision everywhere: no TF32. With --device=cpu (in both parts) all of
+it runs on one core of the host, which shows that the comparison works, not how fast a GPU is.
 """
+
 import argparse
 import dataclasses
 import importlib.util
@@ -23,7 +27,11 @@ import subprocess
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-sys.path[:0] = [str(ROOT / "python"), str(ROOT / "python" / "tests"), str(ROOT / "benchmarks" / "execution")]
+sys.path[:0] = [
+    str(ROOT / "python"),
+    str(ROOT / "python" / "tests"),
+    str(ROOT / "benchmarks" / "execution"),
+]
 
 import turns  # noqa: E402
 
@@ -35,10 +43,10 @@ LOSS_TOLERANCE = 1e-4  # relative, of the first step
 
 
 def prepare(options):
-    import fixtures
     import jax
     import numpy as np
 
+    import fixtures
     from baechi import init, models
 
     options.folder.mkdir(parents=True, exist_ok=True)
@@ -46,18 +54,36 @@ def prepare(options):
         module = models.load(model)
         config = module.PRESETS["small"]
         _, args, _ = module.training_step(config)
-        args = jax.tree.map(lambda leaf: leaf.value(), args, is_leaf=lambda leaf: isinstance(leaf, init.Init))
+        args = jax.tree.map(
+            lambda leaf: leaf.value(), args, is_leaf=lambda leaf: isinstance(leaf, init.Init)
+        )
         leaves, _ = jax.tree_util.tree_flatten_with_path({"params": args[0], "batch": args[2]})
-        named = {jax.tree_util.keystr(path, simple=True, separator="/"): value for path, value in leaves}
+        named = {
+            jax.tree_util.keystr(path, simple=True, separator="/"): value for path, value in leaves
+        }
         np.savez(options.folder / f"{model}.npz", **named)
         (options.folder / f"{model}.json").write_text(json.dumps(dataclasses.asdict(config)))
         file = options.folder / f"{model}.mlir"
-        subprocess.run([sys.executable, "-m", "baechi.importer", model, "--preset=small", "-o", file], check=True,
-                       env=os.environ | {"PYTHONPATH": str(ROOT / "python")})
-        np.savez(options.folder / f"{model}.arguments.npz", *fixtures.initial_values_of(file.read_text()))
+        subprocess.run(
+            [sys.executable, "-m", "baechi.importer", model, "--preset=small", "-o", file],
+            check=True,
+            env=os.environ | {"PYTHONPATH": str(ROOT / "python")},
+        )
+        np.savez(
+            options.folder / f"{model}.arguments.npz", *fixtures.initial_values_of(file.read_text())
+        )
         machine = "cuda:1@64GiB" if options.device == "cuda" else "host:1"
-        subprocess.run([options.bin / "baechi-run", file, f"--machine={machine}", "--costs=roofline", "--emit=so",
-                        f"--output={options.folder / model}.so"], check=True)
+        subprocess.run(
+            [
+                options.bin / "baechi-run",
+                file,
+                f"--machine={machine}",
+                "--costs=roofline",
+                "--emit=so",
+                f"--output={options.folder / model}.so",
+            ],
+            check=True,
+        )
         file.unlink()
 
 
@@ -82,7 +108,6 @@ def baechi_step(model, folder, device):
 def torch_step(model, folder, device, compiled=False):
     import numpy as np
     import torch
-
     import torch_models
 
     torch.backends.cudnn.allow_tf32 = False
@@ -91,14 +116,18 @@ def torch_step(model, folder, device, compiled=False):
         torch.set_num_threads(1)
     arrays = dict(np.load(folder / f"{model}.npz"))
     config = json.loads((folder / f"{model}.json").read_text())
-    return torch_models.training_step(model, arrays, config, device, torch.compile if compiled else None)
+    return torch_models.training_step(
+        model, arrays, config, device, torch.compile if compiled else None
+    )
 
 
 def jax_step(model, folder, device):
     os.environ["XLA_PYTHON_CLIENT_PREALLOCATE"] = "false"  # the others need memory, too
     if device == "cpu":
         os.environ["JAX_PLATFORMS"] = "cpu"
-        os.environ["XLA_FLAGS"] = "--xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1"
+        os.environ["XLA_FLAGS"] = (
+            "--xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1"
+        )
     import jax
 
     if jax.default_backend() == "cpu" and device != "cpu":
@@ -108,7 +137,9 @@ def jax_step(model, folder, device):
     jax.config.update("jax_default_matmul_precision", "highest")
     module = models.load(model)
     step, args, donated = module.training_step(module.PRESETS["small"])
-    args = jax.tree.map(lambda leaf: leaf.value(), args, is_leaf=lambda leaf: isinstance(leaf, init.Init))
+    args = jax.tree.map(
+        lambda leaf: leaf.value(), args, is_leaf=lambda leaf: isinstance(leaf, init.Init)
+    )
     compiled = jax.jit(step, donate_argnums=donated)
     params, optimizer, batch = jax.tree.map(jax.numpy.asarray, args)
 
@@ -124,8 +155,12 @@ def worker(name, model, folder, device):
     """A contender's process."""
     if device == "cpu":
         os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:1])
-    makers = {"baechi": baechi_step, "torch": torch_step, "jax": jax_step,
-              "torch-compile": lambda *given: torch_step(*given, compiled=True)}
+    makers = {
+        "baechi": baechi_step,
+        "torch": torch_step,
+        "jax": jax_step,
+        "torch-compile": lambda *given: torch_step(*given, compiled=True),
+    }
     step = makers[name](model, pathlib.Path(folder), device)
     turns.serve(step, WARM, STEPS)
 
@@ -133,9 +168,22 @@ def worker(name, model, folder, device):
 class Contender:
     def __init__(self, name, model, options):
         self.name, self.times = name, []
-        command = [sys.executable, __file__, "--worker", name, model, str(options.folder), options.device]
-        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-                                        stderr=subprocess.PIPE, text=True)
+        command = [
+            sys.executable,
+            __file__,
+            "--worker",
+            name,
+            model,
+            str(options.folder),
+            options.device,
+        ]
+        self.process = subprocess.Popen(
+            command,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
         self.losses = self.answer()
 
     def answer(self):
@@ -156,7 +204,8 @@ class Contender:
 
 
 def compare(model, options):
-    """The row of a model, whether its losses agree, and its ratio; None: nothing to compare with."""
+    """The row of a model, whether its losses agree, and its ratio; None: nothing to compare
+    with."""
     found, missing = {}, {}
     for name, module in CONTENDERS.items():
         print(f"frameworks: {model}: {name}", file=sys.stderr, flush=True)
@@ -176,9 +225,17 @@ def compare(model, options):
     if "baechi" not in found:
         return f"| {model} | {missing['baechi']} |" + " |" * len(CONTENDERS), False, None
     ours = found["baechi"]
-    wrong = [c.name for c in found.values() if abs(c.losses[0] / ours.losses[0] - 1) > LOSS_TOLERANCE]
+    wrong = [
+        c.name for c in found.values() if abs(c.losses[0] / ours.losses[0] - 1) > LOSS_TOLERANCE
+    ]
     others = [c.milliseconds for c in found.values() if c is not ours]
-    cells = [model, *(f"{found[name].milliseconds:.3f}" if name in found else missing[name] for name in CONTENDERS)]
+    cells = [
+        model,
+        *(
+            f"{found[name].milliseconds:.3f}" if name in found else missing[name]
+            for name in CONTENDERS
+        ),
+    ]
     ratio = ours.milliseconds / min(others) if others else None
     cells.append(f"{ratio:.2f}" if ratio else "nothing to compare with")
     if wrong:
@@ -189,9 +246,13 @@ def compare(model, options):
 def main():
     if sys.argv[1:2] == ["--worker"]:
         return worker(*sys.argv[2:])
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("words", nargs="+", metavar="[prepare] FOLDER")
-    parser.add_argument("--models", type=lambda text: text.split(","), default=MODELS, help=", ".join(MODELS))
+    parser.add_argument(
+        "--models", type=lambda text: text.split(","), default=MODELS, help=", ".join(MODELS)
+    )
     parser.add_argument("--device", choices=["cuda", "cpu"], default="cuda")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--bin", type=pathlib.Path, default=ROOT / "build" / "release" / "bin")
@@ -201,7 +262,9 @@ def main():
         return prepare(options)
     if len(options.words) != 1:
         parser.error("one folder")
-    if lacking := [model for model in options.models if not (options.folder / f"{model}.so").exists()]:
+    if lacking := [
+        model for model in options.models if not (options.folder / f"{model}.so").exists()
+    ]:
         sys.exit(f"frameworks.py: {options.folder / lacking[0]}.so is not there: prepare it first")
     rows = [compare(model, options) for model in options.models]
     print("| step | Baechi, ms | PyTorch, ms | torch.compile, ms | JAX, ms | ratio to the best |")

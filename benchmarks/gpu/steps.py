@@ -6,11 +6,12 @@
 
     benchmarks/gpu/steps.py FOLDER [--steps N]
 
-The files are those of `benchmarks/gpu/run.sh prepare`, MODEL__MACHINE.so. Prints a table: the median step,
-replayed as CUDA graphs and without (BAECHI_CUDA_GRAPHS=0), what graphs save an operator, the largest relative
-difference of a loss, and what each device holds. Exits with 1 when a loss is further off than 1e-4, or a
-step fails.
+The files are those of `benchmarks/gpu/run.sh prepare`, MODEL__MACHINE.so. Prints a table: the
+median step, replayed as CUDA graphs and without (BAECHI_CUDA_GRAPHS=0), what graphs save an
+operator, the largest relative difference of a loss, and what each device holds. Exits with 1 when
+a loss is further off than 1e-4, or a step fails.
 """
+
 import argparse
 import os
 import pathlib
@@ -42,7 +43,9 @@ def train(file, model, steps, graphs):
         step.run()
         losses.append(float(step.result(loss_at)))
         times.append(step.wall_ns / 1e6)
-    arenas = ", ".join(f"{d['name']} {d['arena_bytes'] / 2**20:.2f}" for d in step.program["devices"])
+    arenas = ", ".join(
+        f"{d['name']} {d['arena_bytes'] / 2**20:.2f}" for d in step.program["devices"]
+    )
     operators = sum(len(d["operators"]) for d in step.program["devices"])
     step.close()
     # The first two steps note and capture.
@@ -50,15 +53,22 @@ def train(file, model, steps, graphs):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("folder", type=pathlib.Path)
     parser.add_argument("--steps", type=int, default=20)
     args = parser.parse_args()
     files = sorted(args.folder.glob("*__*.so"))
     if not files:
-        sys.exit(f"steps.py: {args.folder} holds no MODEL__MACHINE.so: run benchmarks/gpu/run.sh prepare")
-    print("| model | machine | step, ms | µs an operator | without graphs, ms | saved, µs an operator | losses off by "
-          "| arenas, MiB |")
+        sys.exit(
+            f"steps.py: {args.folder} holds no MODEL__MACHINE.so: run benchmarks/gpu/run.sh prepare"
+        )
+    print(
+        "| model | machine | step, ms | µs an operator | without graphs, ms | saved, µs an "
+        "operator | losses off by "
+        "| arenas, MiB |"
+    )
     print("|---|---|---|---|---|---|---|---|")
     wrong, overheads = 0, []
     for file in files:
@@ -78,13 +88,18 @@ def main():
         overheads.append(step * 1e3 / max(operators, 1))
         saved = (eager - step) * 1e3 / max(operators, 1)
         print(
-            f"| {model} | {machine} | {step:.3f} | {step * 1e3 / max(operators, 1):.2f} | {eager:.3f} | {saved:.2f} "
-            f"| {off:.1e}{mark} | {arenas} |", flush=True
+            f"| {model} | {machine} | {step:.3f} | {step * 1e3 / max(operators, 1):.2f} | "
+            f"{eager:.3f} | {saved:.2f} "
+            f"| {off:.1e}{mark} | {arenas} |",
+            flush=True,
         )
     if overheads:
         met = min(overheads) <= GOAL
-        print(f"\ngoal: at most {GOAL} µs an operator with graphs (the smallest: {min(overheads):.2f}): "
-              f"{'reached' if met else 'missed'}")
+        print(
+            f"\ngoal: at most {GOAL} µs an operator with graphs (the smallest: "
+            f"{min(overheads):.2f}): "
+            f"{'reached' if met else 'missed'}"
+        )
     print(f"\n{len(files) - wrong} programs right, {wrong} wrong")
     return 1 if wrong else 0
 

@@ -9,7 +9,8 @@
 /// \file
 /// Google Benchmark of whole placers, everything that `place` does included:
 /// check, bound, grouping, placing, scheduling, verification. CPU time is what
-/// counts. `scripts/benchmark-placement` runs it over all sizes and draws a plot.
+/// counts. `scripts/benchmark-placement` runs it over all sizes and draws a
+/// plot.
 ///
 //===----------------------------------------------------------------------===//
 

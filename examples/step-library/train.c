@@ -1,11 +1,12 @@
-/* Part of the Baechi project, under the Apache License v2.0 with LLVM Exceptions.
-   See LICENSE for license information.
-   SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+/* Part of the Baechi project, under the Apache License v2.0 with LLVM
+   Exceptions. See LICENSE for license information. SPDX-License-Identifier:
+   Apache-2.0 WITH LLVM-exception
 
    Trains the MLP of test/fixtures on two host devices, from C, without MLIR:
 
-     baechi-run test/fixtures/mlp_tiny.mlir --machine=host:2 --emit=so --output=libmlp.so
-     cc -I. examples/step-library/train.c -L. -lmlp -Wl,-rpath,. -o train
+     baechi-run test/fixtures/mlp_tiny.mlir --machine=host:2 --emit=so
+   --output=libmlp.so cc -I. examples/step-library/train.c -L. -lmlp
+   -Wl,-rpath,. -o train
      ./train 20 */
 #include "mlp.h"
 #include <stdio.h>
@@ -33,7 +34,8 @@ static void check(int failed) {
 }
 
 static void set_random(size_t argument, int count) {
-  check(mlp_set_argument(step, argument, random_weights(count), count * sizeof(float)));
+  check(mlp_set_argument(step, argument, random_weights(count),
+                         count * sizeof(float)));
 }
 
 int main(int argc, char **argv) {
@@ -49,11 +51,14 @@ int main(int argc, char **argv) {
   set_random(MLP_ARGUMENT_PARAMS_2_W, 32 * 10);
   set_random(MLP_ARGUMENT_BATCH_X, 8 * 16);
   int32_t targets[8] = {3, 1, 4, 1, 5, 9, 2, 6};
-  check(mlp_set_argument(step, MLP_ARGUMENT_BATCH_TARGETS, targets, sizeof(targets)));
+  check(mlp_set_argument(step, MLP_ARGUMENT_BATCH_TARGETS, targets,
+                         sizeof(targets)));
   /* Adam's powers of its betas begin with the betas. */
   float beta1 = 0.9f, beta2 = 0.999f;
-  check(mlp_set_argument(step, MLP_ARGUMENT_OPTIMIZER_BETA1_POWER, &beta1, sizeof(beta1)));
-  check(mlp_set_argument(step, MLP_ARGUMENT_OPTIMIZER_BETA2_POWER, &beta2, sizeof(beta2)));
+  check(mlp_set_argument(step, MLP_ARGUMENT_OPTIMIZER_BETA1_POWER, &beta1,
+                         sizeof(beta1)));
+  check(mlp_set_argument(step, MLP_ARGUMENT_OPTIMIZER_BETA2_POWER, &beta2,
+                         sizeof(beta2)));
 
   float first = 0, loss = 0;
   for (int i = 0; i < steps; ++i) {

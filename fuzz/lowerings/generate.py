@@ -87,9 +87,7 @@ class _Builder:
         shape = tuple(self.rng.choice(sizes) for _ in range(rank))
         return Value(shape, self.rng.choice((*FLOATS, "f32", *INTEGERS)))
 
-    def block(
-        self, arguments: list[Value], outside: list[Value], count: int, depth: int
-    ) -> Block:
+    def block(self, arguments: list[Value], outside: list[Value], count: int, depth: int) -> Block:
         block = Block(arguments, [], [])
         known = list(dict.fromkeys([*outside, *arguments]))
         while len(block.ops) < count:
@@ -218,15 +216,17 @@ class _Builder:
 
     def product(self, known: list[Value], depth: int) -> Op | None:
         """A product of matrices that is added to zeros, or to a computed value."""
-        a = self.pick(
-            known, lambda v: len(v.shape) == 2 and 0 not in v.shape and v.dtype in FLOATS
-        )
+        a = self.pick(known, lambda v: len(v.shape) == 2 and 0 not in v.shape and v.dtype in FLOATS)
         if a is None:
             return None
         b = self.pick(
             known,
-            lambda v: len(v.shape) == 2 and v.shape[0] == a.shape[1] and v.dtype == a.dtype
-            and 0 not in v.shape,
+            lambda v: (
+                len(v.shape) == 2
+                and v.shape[0] == a.shape[1]
+                and v.dtype == a.dtype
+                and 0 not in v.shape
+            ),
         )
         if b is None:
             return None
@@ -306,15 +306,15 @@ class _Builder:
             return None
         into = self.pick(
             known,
-            lambda v: len(v.shape) == len(x.shape)
-            and v.dtype == x.dtype
-            and all(n >= m for n, m in zip(v.shape, x.shape, strict=True)),
+            lambda v: (
+                len(v.shape) == len(x.shape)
+                and v.dtype == x.dtype
+                and all(n >= m for n, m in zip(v.shape, x.shape, strict=True))
+            ),
         )
         if into is None:
             return None
-        offsets = [
-            self.rng.randint(0, n - m) for n, m in zip(into.shape, x.shape, strict=True)
-        ]
+        offsets = [self.rng.randint(0, n - m) for n, m in zip(into.shape, x.shape, strict=True)]
         result = Value(into.shape, into.dtype)
 
         def render(p: Printer, op: Op) -> None:
@@ -377,9 +377,7 @@ class _Builder:
             one = p.fresh()
             indices = ", ".join(f"%i{i}: index" for i in range(len(low)))
             p.line(f"{one} = arith.constant {number} : {x.dtype}")
-            p.line(
-                f"{p.name(result)} = tensor.pad {p.name(op.operands[0])} low{low} high{high} {{"
-            )
+            p.line(f"{p.name(result)} = tensor.pad {p.name(op.operands[0])} low{low} high{high} {{")
             p.line(f"^bb0({indices}):")
             p.line(f"tensor.yield {one} : {x.dtype}")
             p.line(f"}} : {x.type} to {result.type}")

@@ -117,9 +117,7 @@ def _main(program: Program, values: list[np.ndarray]) -> str:
 
 def _interpret(program: Program, functions: str, values: list[np.ndarray]) -> list[np.ndarray]:
     """What upstream's loops give for `functions`, which have @step."""
-    code = _tool(
-        [_LLVM / "bin/mlir-opt", *_PASSES], functions + "\n" + _main(program, values)
-    )
+    code = _tool([_LLVM / "bin/mlir-opt", *_PASSES], functions + "\n" + _main(program, values))
     shared = ",".join(str(_LLVM / "lib" / name) for name in _LIBRARIES)
     words = [_LLVM / "bin/mlir-runner", "-e", "main", "--entry-point-result=void", "-O0"]
     printed = _tool([*words, f"--shared-libs={shared}"], code)

@@ -16,7 +16,6 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Generic, NamedTuple, ParamSpec, TypedDict, TypeVar, Unpack, overload
 
 import jax
-import numpy as np
 
 from baechi import progress, random_keys, resident_jax, temporary
 from baechi.bound import Bound, Chosen, bind, choose
@@ -233,9 +232,7 @@ class Jitted(Compiled[JaxProgram], Generic[P, R]):
         key = (tree, bound.keywords, kinds, tuple(generators), fixed, tuple(donated))
         return _Call(key, bound, tree, leaves, generators, static, donated)
 
-    def _import(
-        self, call: _Call, by_shape: bool = False
-    ) -> tuple[ImportedStep, list[str | None]]:
+    def _import(self, call: _Call, by_shape: bool = False) -> tuple[ImportedStep, list[str | None]]:
         """The module, and the random generators of its results."""
         progress.phase("import")
         step = call.arguments.positional(self._step)

@@ -200,7 +200,8 @@ def _title(words: str) -> str:
 
 
 def _text(x: float, y: float, words: str, anchor: str, most: int = 40) -> str:
-    return f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}">{html.escape(cut(words, most))}</text>'
+    shown = html.escape(cut(words, most))
+    return f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}">{shown}</text>'
 
 
 def cut(words: str, most: int) -> str:

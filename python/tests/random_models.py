@@ -77,7 +77,8 @@ class _Writer:
         position = len(self.arguments)
         value = Tensor(f"%a{position}", shape)
         self.arguments.append(
-            f'{value.name}: {value.type} {{UPDATE{position}baechi.name = "a{position}", baechi.init = '
+            f"{value.name}: {value.type} "
+            f'{{UPDATE{position}baechi.name = "a{position}", baechi.init = '
             f'{{high = 5.000000e-01 : f32, kind = "uniform", low = -5.000000e-01 : f32, '
             f"seed = {position + 1} : i64}}}}"
         )

@@ -13,16 +13,16 @@ import subprocess
 import sys
 import typing
 
-import needs
 import numpy as np
 import pytest
 
-jax = pytest.importorskip("jax")
-from jax_support import assert_close, jit  # noqa: E402
+import needs
 
+jax = pytest.importorskip("jax")
 import baechi  # noqa: E402
 from baechi.library import StepError  # noqa: E402
 from baechi.stages import trees  # noqa: E402
+from jax_support import assert_close, jit  # noqa: E402
 
 pytestmark = needs.tool("baechi-run")
 

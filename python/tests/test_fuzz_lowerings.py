@@ -6,8 +6,9 @@
 import pathlib
 import sys
 
-import needs
 import pytest
+
+import needs
 
 sys.path.append(str(pathlib.Path(__file__).resolve().parents[2] / "fuzz"))
 from lowerings import stages  # noqa: E402

@@ -3,16 +3,16 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """What steps hold on their devices, and the least memory that they can do with."""
 
-import needs
 import pytest
 
-jax = pytest.importorskip("jax")
-from jax_support import jit  # noqa: E402
+import needs
 
+jax = pytest.importorskip("jax")
 import baechi  # noqa: E402
 from baechi import memory  # noqa: E402
 from baechi.options import CompileOptions  # noqa: E402
 from baechi.tools import CompileError  # noqa: E402
+from jax_support import jit  # noqa: E402
 
 pytestmark = needs.tool("baechi-run")
 

@@ -8,10 +8,10 @@ import re
 import sys
 import threading
 
-import needs
 import numpy as np
 import pytest
 
+import needs
 from baechi import progress
 from baechi.tools import CompileError
 
@@ -195,9 +195,7 @@ def test_models_of_onnx_tell_it_alike(capfd):
 
     kind = onnx.helper.make_tensor_value_info
     node = onnx.helper.make_node("Relu", ["x"], ["y"])
-    graph = onnx.helper.make_graph(
-        [node], "relu", [kind("x", 1, [3])], [kind("y", 1, [3])]
-    )
+    graph = onnx.helper.make_graph([node], "relu", [kind("x", 1, [3])], [kind("y", 1, [3])])
     model = onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", 17)])
     baechi.onnx.compile(model, costs="roofline", budget="0", verbose=True)
     assert_whole(phases(ours(capfd), "model"))

@@ -64,7 +64,8 @@ PROBE = """<script>
   seen.elements = document.querySelectorAll('*').length;
   seen.colours = Object.fromEntries(['timeline', 'memory', 'graph'].map(id => [id, colours(id)]));
   const wheel = id => by(id).dispatchEvent(new WheelEvent('wheel',
-    {deltaY: -300, ctrlKey: true, clientX: 500, clientY: by(id).getBoundingClientRect().top + 40, cancelable: true}));
+    {deltaY: -300, ctrlKey: true, clientX: 500, clientY: by(id).getBoundingClientRect().top + 40,
+    cancelable: true}));
   seen.zoomed = {};
   for (const id of ['timeline', 'graph']) seen.zoomed[id] = await changes(id, () => wheel(id));
   seen.memoryFollows = await changes('memory', () => by('timeline-fit').click());

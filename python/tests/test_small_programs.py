@@ -5,11 +5,11 @@
 
 import subprocess
 
-import needs
 import numpy as np
 import pytest
 from numpy.lib.stride_tricks import sliding_window_view
 
+import needs
 from baechi import tools
 
 pytestmark = needs.tool("baechi-run")

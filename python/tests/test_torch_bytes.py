@@ -4,6 +4,7 @@
 """Unsigned bytes above 127 are what PyTorch takes them for."""
 
 import pytest
+
 import torch_support as support
 from torch_support import torch
 

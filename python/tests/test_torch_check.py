@@ -8,10 +8,9 @@ import copy
 
 import pytest
 
-from torch_support import F, Mlp, Pair, compile_step, needs_tools, nn, torch
-
 import baechi
 from baechi.importer import torch_linalg
+from torch_support import F, Mlp, Pair, compile_step, needs_tools, nn, torch
 
 pytestmark = needs_tools
 

@@ -13,13 +13,15 @@ import warnings
 
 import numpy as np
 import pytest
+
 import torch_support as support
 from torch_support import F, nn, seeded, torch  # noqa: F401
 
 # isort: split
+from torch.nn.utils import prune
+
 from baechi.importer.errors import ImportFailure
 from baechi.torch import surroundings
-from torch.nn.utils import prune
 
 pytestmark = support.needs_tools
 

@@ -6,10 +6,12 @@
 
     check_placement.py GRAPH MACHINE PLACEMENT [--json]
 
-Prints every violation (the first 20 of a kind), the makespan, and per device busy time and peak bytes.
-Exit status: 0 valid, 1 violations, 2 a file that does not say what docs/formats.md asks for.
-It is the executable form of docs/formats.md and shares no code with the placer. Times are integer ns, sizes bytes.
+Prints every violation (the first 20 of a kind), the makespan, and per device busy time and peak
+bytes. Exit status: 0 valid, 1 violations, 2 a file that does not say what docs/formats.md asks
+for. It is the executable form of docs/formats.md and shares no code with the placer. Times are
+integer ns, sizes bytes.
 """
+
 import argparse
 import collections
 import json
@@ -31,9 +33,14 @@ def load(path, kind):
 
 
 def output_of(entry):
-    """(bytes moved, bytes held by its producer's device, bytes held by a copy) of one output entry."""
+    """(bytes moved, bytes held by its producer's device, bytes held by a copy) of one output
+    entry."""
     if isinstance(entry, dict):
-        return entry["bytes"], entry.get("memory", entry["bytes"]), entry.get("copy", entry["bytes"])
+        return (
+            entry["bytes"],
+            entry.get("memory", entry["bytes"]),
+            entry.get("copy", entry["bytes"]),
+        )
     return entry, entry, entry
 
 
@@ -46,7 +53,7 @@ class Machine:
         if self.model not in ("unlimited", "parallel", "duplex", "sequential"):
             raise FormatError(f"unknown link_model {self.model!r}")
         self.default = data.get("link_default")
-        self.links = {(l["from"], l["to"]): l for l in data.get("links", [])}
+        self.links = {(each["from"], each["to"]): each for each in data.get("links", [])}
 
     def link(self, a, b):
         link = self.links.get((a, b), self.default)
@@ -168,9 +175,14 @@ def check(graph, machine, placement):
             continue
         at = held[i, e["output"]].get(device[j])
         if at is None:
-            report("tensor never moved", f"{ops[i]['name']}:{e['output']} to {ops[j]['name']} on {device[j]}")
+            report(
+                "tensor never moved",
+                f"{ops[i]['name']}:{e['output']} to {ops[j]['name']} on {device[j]}",
+            )
         elif start[j] < at[0]:
-            report("operator before its operand", f"{ops[i]['name']}:{e['output']} -> {ops[j]['name']}")
+            report(
+                "operator before its operand", f"{ops[i]['name']}:{e['output']} -> {ops[j]['name']}"
+            )
         else:
             at[1] = max(at[1], end[j])
 
@@ -202,8 +214,12 @@ def check(graph, machine, placement):
                 peak, peak_at = level, at
         if peak > info["memory"]:
             report("memory", f"{d}: {peak} bytes at {peak_at} ns, {info['memory']} available")
-        stats[d] = {"busy_ns": sum(e - s for s, e, _ in rows[d]), "peak_bytes": peak, "memory": info["memory"],
-                    "operators": len(rows[d])}
+        stats[d] = {
+            "busy_ns": sum(e - s for s, e, _ in rows[d]),
+            "peak_bytes": peak,
+            "memory": info["memory"],
+            "operators": len(rows[d]),
+        }
     said = placement.get("makespan_ns")
     if said is not None and said != makespan:
         report("makespan", f"the file says {said}, the replay gives {makespan}")
@@ -211,7 +227,9 @@ def check(graph, machine, placement):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("graph")
     parser.add_argument("machine")
     parser.add_argument("placement")
@@ -234,8 +252,10 @@ def main():
             print(f"violation: {kind}: {len(texts) - 20} more")
     if stats:
         for d, s in stats["devices"].items():
-            print(f"{d}: {s['operators']} operators, busy {s['busy_ns'] / 1e6:.3f} ms, "
-                  f"peak {s['peak_bytes']} of {s['memory']} bytes")
+            print(
+                f"{d}: {s['operators']} operators, busy {s['busy_ns'] / 1e6:.3f} ms, "
+                f"peak {s['peak_bytes']} of {s['memory']} bytes"
+            )
         print(f"makespan {stats['makespan_ns'] / 1e6:.6f} ms")
     return 1 if problems else 0
 

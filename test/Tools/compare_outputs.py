@@ -15,8 +15,20 @@ import zipfile
 
 TOLERANCE = 1e-4
 FLOOR = 1e-4
-FORMATS = {"f2": "e", "f4": "f", "f8": "d", "b1": "?", "i1": "b", "u1": "B",
-           "i2": "h", "u2": "H", "i4": "i", "u4": "I", "i8": "q", "u8": "Q"}
+FORMATS = {
+    "f2": "e",
+    "f4": "f",
+    "f8": "d",
+    "b1": "?",
+    "i1": "b",
+    "u1": "B",
+    "i2": "h",
+    "u2": "H",
+    "i4": "i",
+    "u4": "I",
+    "i8": "q",
+    "u8": "Q",
+}
 
 
 def parse_npy(data):

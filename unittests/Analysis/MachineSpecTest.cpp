@@ -75,8 +75,8 @@ TEST(MachineSpec, Bytes) {
   EXPECT_EQ(parseBytes("1.5GB"), 1'500'000'000);
   EXPECT_EQ(parseBytes("20 MB"), 20'000'000);
   EXPECT_EQ(parseBytes("7B"), 7);
-  for (const char *text : {"", "GiB", "GB", "-1", "1KiBMiB", "1KBB", "inf",
-                           "nan"})
+  for (const char *text :
+       {"", "GiB", "GB", "-1", "1KiBMiB", "1KBB", "inf", "nan"})
     EXPECT_FALSE(parseBytes(text)) << text;
   EXPECT_EQ(formatBytes(0), "0 B");
   EXPECT_EQ(formatBytes(1023), "1023 B");

@@ -91,8 +91,7 @@ private:
     [&]<size_t... I>(std::index_sequence<I...>) {
       using Pointers = void (*)(decltype(static_cast<void *>(all[I]))...);
       reinterpret_cast<Pointers>(function)(all[I]...);
-    }
-    (std::make_index_sequence<kMost>());
+    }(std::make_index_sequence<kMost>());
   }
 
   OwningOpRef<ModuleOp> module;

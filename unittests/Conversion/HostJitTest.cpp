@@ -342,7 +342,8 @@ TEST_F(HostJitStoreTest, DamagedObjectsAreCompiledAgain) {
   EXPECT_EQ(compile(), 0u);
   EXPECT_EQ(numWarnings, 2u);
   EXPECT_THAT(warnings, testing::HasSubstr("kernels/llvmcache-"));
-  EXPECT_THAT(warnings, testing::HasSubstr(": damaged, or of another name; compiled again"));
+  EXPECT_THAT(warnings, testing::HasSubstr(
+                            ": damaged, or of another name; compiled again"));
   EXPECT_EQ(compile(), 2u);
   EXPECT_EQ(warnings, "");
 
@@ -355,7 +356,8 @@ TEST_F(HostJitStoreTest, DamagedObjectsAreCompiledAgain) {
   ASSERT_FALSE(llvm::sys::fs::remove(paths[0]));
   ASSERT_FALSE(llvm::sys::fs::create_directory(paths[0]));
   EXPECT_EQ(compile(), 1u);
-  EXPECT_THAT(warnings, testing::HasSubstr(": not used: it is no regular file"));
+  EXPECT_THAT(warnings,
+              testing::HasSubstr(": not used: it is no regular file"));
   EXPECT_THAT(warnings,
               testing::HasSubstr(": cannot be written: Is a directory"));
 }

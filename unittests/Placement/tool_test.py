@@ -4,8 +4,9 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """baechi-place on malformed and on sound input: one clear error and exit status 1, or a placement.
 
-    tool_test.py PATH-OF-BAECHI-PLACE
+tool_test.py PATH-OF-BAECHI-PLACE
 """
+
 import json
 import lzma
 import os
@@ -43,7 +44,9 @@ class ToolTest(ToolCase):
     def test_damaged_xz(self):
         whole = bytearray(lzma.compress(json.dumps(GRAPH).encode() * 50))
         whole[len(whole) // 2] ^= 255
-        self.expect_error("cannot read: its data is damaged", graph=bytes(whole), name="graph.json.xz")
+        self.expect_error(
+            "cannot read: its data is damaged", graph=bytes(whole), name="graph.json.xz"
+        )
 
     def test_not_xz(self):
         self.expect_error("it is not an xz file", graph=GRAPH, name="graph.json.xz")
@@ -52,7 +55,9 @@ class ToolTest(ToolCase):
         # Streams may follow each other: 17 of 64 MiB.
         bomb = lzma.compress(bytes(2**26), preset=0) * 17
         self.expect_error(
-            "it inflates to 1140850688 bytes, and 1073741824 are the most", graph=bomb, name="graph.json.xz"
+            "it inflates to 1140850688 bytes, and 1073741824 are the most",
+            graph=bomb,
+            name="graph.json.xz",
         )
 
     def test_pipe_and_device(self):
@@ -76,34 +81,51 @@ class ToolTest(ToolCase):
     def test_wrong_types(self):
         self.expect_error("ops: must be an array, not object", graph=GRAPH | {"ops": {}})
         self.expect_error("ops[0]: must be an object, not number", graph=GRAPH | {"ops": [3]})
-        self.expect_error("ops[0] 'a'.time_ns: must be an integer, not string", graph=self.graph(time_ns="5"))
-        self.expect_error("ops[0] 'a'.outputs[0]: must be an integer", graph=self.graph(outputs=[[1]]))
-        self.expect_error("edges[0].from: must be an integer, not boolean",
-                          graph=GRAPH | {"edges": [{"from": True, "to": 1}]})
+        self.expect_error(
+            "ops[0] 'a'.time_ns: must be an integer, not string", graph=self.graph(time_ns="5")
+        )
+        self.expect_error(
+            "ops[0] 'a'.outputs[0]: must be an integer", graph=self.graph(outputs=[[1]])
+        )
+        self.expect_error(
+            "edges[0].from: must be an integer, not boolean",
+            graph=GRAPH | {"edges": [{"from": True, "to": 1}]},
+        )
 
     def test_missing_member(self):
-        self.expect_error("the member 'edges' is missing", graph={k: v for k, v in GRAPH.items() if k != "edges"})
+        self.expect_error(
+            "the member 'edges' is missing", graph={k: v for k, v in GRAPH.items() if k != "edges"}
+        )
 
     def test_absurd_numbers(self):
         self.expect_error("must be an integer", graph=self.graph(time_ns=1e308))
         self.expect_error("does not fit 64 bits", graph=self.graph(scratch=2**63))
-        self.expect_error(f"{2**64} does not fit 64 bits: check its unit", graph=self.graph(scratch=2**64))
+        self.expect_error(
+            f"{2**64} does not fit 64 bits: check its unit", graph=self.graph(scratch=2**64)
+        )
         self.expect_error("has -1 resident bytes", graph=self.graph(resident=-1))
         self.expect_error("the sizes of the graph add up", graph=self.graph(resident=2**62))
 
     def test_unknown_ids(self):
-        self.expect_error("from operator 0 to operator 9", graph=GRAPH | {"edges": [{"from": 0, "output": 0, "to": 9}]})
+        self.expect_error(
+            "from operator 0 to operator 9",
+            graph=GRAPH | {"edges": [{"from": 0, "output": 0, "to": 9}]},
+        )
         self.expect_error("its devices are d0, d1", graph=self.graph(pin="d9"))
 
     def test_cycle(self):
-        self.expect_error("the graph has a cycle: operator 0 'a' -> operator 1 'b'",
-                          graph=GRAPH | {"edges": GRAPH["edges"] + [{"from": 1, "output": 0, "to": 0}]})
+        self.expect_error(
+            "the graph has a cycle: operator 0 'a' -> operator 1 'b'",
+            graph=GRAPH | {"edges": GRAPH["edges"] + [{"from": 1, "output": 0, "to": 0}]},
+        )
 
     def test_does_not_fit(self):
         self.expect_error("no placement can fit the memories", graph=self.graph(resident=101))
 
     def test_options(self):
-        self.expect_error("the placers are mtopo, mtopo-nonuniform, metf", options=["--placer=best"])
+        self.expect_error(
+            "the placers are mtopo, mtopo-nonuniform, metf", options=["--placer=best"]
+        )
         self.expect_error("unknown step 'shuffle'", options=["--group=fuse,shuffle"])
         self.expect_error("unknown objective 'speed'", options=["--objective=speed"])
         self.expect_error("--budget: unknown budget '-1'", options=["--budget=-1"])
@@ -113,15 +135,26 @@ class ToolTest(ToolCase):
 
     def test_expert_file(self):
         rules = self.write("x.expert", b"a = d0\nb -> d1\n")
-        self.expect_error("x.expert:2: there is no '=': a line is PATTERN = DEVICE",
-                          options=["--placer=expert", f"--expert={rules}"])
+        self.expect_error(
+            "x.expert:2: there is no '=': a line is PATTERN = DEVICE",
+            options=["--placer=expert", f"--expert={rules}"],
+        )
         self.expect_error("expert: there are no rules", options=["--placer=expert"])
         rules = self.write("x.expert", b"b = d1\na = d0\n")
         placement = self.path / "p.json"
-        done = self.run_tool(self.write("graph.json", GRAPH), self.write("machine.json", MACHINE), "--budget=0",
-                             "--placer=expert", f"--expert={rules}", "-o", placement)
+        done = self.run_tool(
+            self.write("graph.json", GRAPH),
+            self.write("machine.json", MACHINE),
+            "--budget=0",
+            "--placer=expert",
+            f"--expert={rules}",
+            "-o",
+            placement,
+        )
         self.assertEqual(done.returncode, 0, done.stderr)
-        self.assertEqual([op["device"] for op in json.loads(placement.read_text())["ops"]], ["d0", "d1"])
+        self.assertEqual(
+            [op["device"] for op in json.loads(placement.read_text())["ops"]], ["d0", "d1"]
+        )
 
     def test_no_arguments(self):
         done = subprocess.run([TOOL], capture_output=True, text=True)
@@ -130,8 +163,14 @@ class ToolTest(ToolCase):
 
     def test_placement_and_report(self):
         placement, report = self.path / "p.json.xz", self.path / "r.json"
-        done = self.run_tool(self.write("graph.json", GRAPH), self.write("machine.json", MACHINE), "-o", placement,
-                             f"--report={report}", "--budget=0.05")
+        done = self.run_tool(
+            self.write("graph.json", GRAPH),
+            self.write("machine.json", MACHINE),
+            "-o",
+            placement,
+            f"--report={report}",
+            "--budget=0.05",
+        )
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertEqual(done.stderr, "")
         for word in ("lower bound", "candidates", "phases", "peak MiB"):

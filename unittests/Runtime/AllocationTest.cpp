@@ -142,8 +142,8 @@ TEST(Allocation, NoneInAStepOfSeveralRanks) {
   auto hub = std::make_shared<LoopbackHub>(2);
   SessionOptions options[2];
   for (int32_t rank = 0; rank < 2; ++rank)
-    options[rank].ranks = std::make_shared<Ranks>(
-        std::make_unique<LoopbackTransport>(hub, rank));
+    options[rank].ranks =
+        std::make_shared<Ranks>(std::make_unique<LoopbackTransport>(hub, rank));
   std::thread follower([&] {
     auto session = Session::create(program, resolveBody, options[1]);
     EXPECT_TRUE(session && !(*session)->follow());

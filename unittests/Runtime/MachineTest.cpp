@@ -176,11 +176,9 @@ TEST(StepMeasure, GivesTimes) {
 
 TEST(LinkMeasure, NonsenseIsAnError) {
   for (LinkMeasureOptions options :
-       {LinkMeasureOptions{0, 1, 0, 5},
-        LinkMeasureOptions{0, 1, 100, 0},
+       {LinkMeasureOptions{0, 1, 0, 5}, LinkMeasureOptions{0, 1, 100, 0},
         LinkMeasureOptions{0, 1, int64_t(1) << 40, 5},
-        LinkMeasureOptions{1, 1, 100, 5},
-        LinkMeasureOptions{-1, 1, 100, 5}})
+        LinkMeasureOptions{1, 1, 100, 5}, LinkMeasureOptions{-1, 1, 100, 5}})
     EXPECT_FALSE(bool(measureLink(options)));
 }
 

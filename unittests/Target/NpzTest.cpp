@@ -226,18 +226,18 @@ TEST(Npz, DamagedArchivesAreErrors) {
 }
 
 TEST(Npz, CompressedArraysAreBounded) {
-  std::string path = archive("bomb.npz", "w.npy",
-                             npy(header("<f4", "(1,)"), "1234"),
-                             ZIP_CM_DEFLATE);
+  std::string path = archive(
+      "bomb.npz", "w.npy", npy(header("<f4", "(1,)"), "1234"), ZIP_CM_DEFLATE);
   std::ifstream file(path, std::ios::binary);
   std::string bytes((std::istreambuf_iterator<char>(file)), {});
   // The directory's record of the array, and the size that it announces.
   size_t size = bytes.find("PK\x01\x02") + 24;
   bytes.replace(size, 4, std::string("\1\0\0\x40", 4));
-  EXPECT_THAT(errorOf(write("bomb.npz", bytes)),
-              HasSubstr("array 'w' inflates to 1073741825 bytes, and 1073741824 "
-                        "are the most for all compressed arrays; save them "
-                        "with numpy.savez"));
+  EXPECT_THAT(
+      errorOf(write("bomb.npz", bytes)),
+      HasSubstr("array 'w' inflates to 1073741825 bytes, and 1073741824 "
+                "are the most for all compressed arrays; save them "
+                "with numpy.savez"));
   bytes.replace(size, 4, std::string("\1\0\0\0", 4));
   EXPECT_THAT(errorOf(write("lie.npz", bytes)),
               HasSubstr("array 'w' cannot be read: damaged archive"));

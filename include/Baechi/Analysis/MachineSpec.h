@@ -21,8 +21,8 @@ namespace baechi {
 std::optional<placement::Machine> readMachineSpec(llvm::StringRef spec,
                                                   std::string &error);
 
-/// A number of bytes with an optional unit, binary or decimal: "4096", "512MiB",
-/// "1.5GiB", "2GB".
+/// A number of bytes with an optional unit, binary or decimal: "4096",
+/// "512MiB", "1.5GiB", "2GB".
 std::optional<int64_t> parseBytes(llvm::StringRef text);
 /// "1.50 GiB": for messages and reports.
 std::string formatBytes(int64_t bytes);

@@ -38,10 +38,10 @@ struct ProductSearchOptions {
   int32_t samples = 9;
 };
 
-/// Times on the first GPU, by events, the algorithms that cuBLASLt proposes for each of
-/// `products` within its workspace; gives each one's fastest. What the products
-/// name as their algorithm does not matter. `progress` is told how many are
-/// done, on another thread.
+/// Times on the first GPU, by events, the algorithms that cuBLASLt proposes for
+/// each of `products` within its workspace; gives each one's fastest. What the
+/// products name as their algorithm does not matter. `progress` is told how
+/// many are done, on another thread.
 Expected<std::vector<ProductTime>> searchCudaProducts(
     std::span<const baechi_cuda_product> products,
     const ProductSearchOptions &options = {},

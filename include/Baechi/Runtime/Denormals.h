@@ -16,9 +16,9 @@
 
 namespace baechi::runtime {
 
-/// Makes the calling thread take numbers too small to be normalized for zero, as
-/// operands and as results: processors are up to a hundred times slower on them,
-/// and states that decay are full of them.
+/// Makes the calling thread take numbers too small to be normalized for zero,
+/// as operands and as results: processors are up to a hundred times slower on
+/// them, and states that decay are full of them.
 inline void flushDenormals() {
 #if defined(__x86_64__)
   constexpr unsigned flushToZero = 0x8000, denormalsAreZero = 0x0040;

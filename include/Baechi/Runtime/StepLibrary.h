@@ -42,8 +42,7 @@ typedef struct {
    after an error, whose text is then in `error`, cut to `error_size` bytes with
    its terminator. */
 baechi_step *baechi_step_open(const char *manifest,
-                              const baechi_symbol *symbols,
-                              size_t symbol_count,
+                              const baechi_symbol *symbols, size_t symbol_count,
                               const baechi_step_options *options, char *error,
                               size_t error_size);
 

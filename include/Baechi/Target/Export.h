@@ -34,7 +34,8 @@ llvm::LogicalResult exportPlacement(mlir::ModuleOp module,
 llvm::LogicalResult exportDot(mlir::ModuleOp module, llvm::raw_ostream &os);
 
 /// A placed step as a JSON object of names, or prefixes of names that end where
-/// a component ('/', '.') does, to devices; the longest that fits a name counts.
+/// a component ('/', '.') does, to devices; the longest that fits a name
+/// counts.
 llvm::LogicalResult exportDeviceMap(mlir::ModuleOp module,
                                     llvm::raw_ostream &os);
 

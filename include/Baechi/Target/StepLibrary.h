@@ -30,7 +30,8 @@ std::string cIdentifier(llvm::StringRef name, bool upper);
 /// Whether a C or C++ program cannot have a type of that name, or its header.
 bool isReservedInC(llvm::StringRef name);
 /// The C header of a program, and the C source that defines what it declares.
-/// \p blas: the code calls OpenBLAS, which then computes in the calling threads.
+/// \p blas: the code calls OpenBLAS, which then computes in the calling
+/// threads.
 std::string stepLibraryHeader(llvm::StringRef prefix,
                               const runtime::Program &program);
 std::string stepLibrarySource(llvm::StringRef prefix, llvm::StringRef manifest,

@@ -51,8 +51,7 @@ llvm::Expected<ObjectStore> ObjectStore::open(llvm::StringRef folder) {
     return refuse("cannot be made: " + code.message());
   if (!fs::is_directory(folder))
     return refuse("is not a folder");
-  if (std::string why = placement::whyUnsafeForCode(folder.str());
-      !why.empty())
+  if (std::string why = placement::whyUnsafeForCode(folder.str()); !why.empty())
     return refuse("holds code, but " + why);
   return ObjectStore(folder.str());
 }
@@ -93,8 +92,8 @@ std::unique_ptr<llvm::MemoryBuffer> ObjectStore::load(llvm::StringRef key) {
 
 void ObjectStore::save(llvm::StringRef key, llvm::StringRef object) {
   std::string path = fileOf(key);
-  std::string error = placement::writeCode(
-      path, (object + toText(sealOf(key, object))).str());
+  std::string error =
+      placement::writeCode(path, (object + toText(sealOf(key, object))).str());
   if (!error.empty())
     warn(path, "cannot be written: " + error);
 }

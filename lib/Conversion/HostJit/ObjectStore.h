@@ -8,8 +8,9 @@
 ///
 /// \file
 /// A file for each object, named by the hash of all that it was made from, the
-/// key, and ended by a hash of the key and of what is in it. (LLVM's ObjectCache is asked after a
-/// module has been lowered and translated; this store saves that, too.)
+/// key, and ended by a hash of the key and of what is in it. (LLVM's
+/// ObjectCache is asked after a module has been lowered and translated; this
+/// store saves that, too.)
 ///
 //===----------------------------------------------------------------------===//
 #ifndef BAECHI_LIB_CONVERSION_HOSTJIT_OBJECTSTORE_H

@@ -22,8 +22,8 @@ ValueRange nestCases(RewriterBase &rewriter, scf::IndexSwitchOp op,
   Location loc = op.getLoc();
   Value number =
       arith::ConstantIndexOp::create(rewriter, loc, op.getCases()[first]);
-  Value taken = arith::CmpIOp::create(
-      rewriter, loc, arith::CmpIPredicate::eq, op.getArg(), number);
+  Value taken = arith::CmpIOp::create(rewriter, loc, arith::CmpIPredicate::eq,
+                                      op.getArg(), number);
   auto nested = scf::IfOp::create(rewriter, loc, op.getResultTypes(), taken);
   rewriter.inlineRegionBefore(op.getCaseRegions()[first],
                               nested.getThenRegion(),

@@ -28,9 +28,10 @@ struct KernelSignature {
 };
 using KernelSignatures = llvm::MapVector<mlir::StringAttr, KernelSignature>;
 
-/// Turns every scf.index_switch into nested scf.if. Upstream's bufferization does
-/// not see that the result of a switch may be a buffer that a branch yields, and
-/// writes into it: into an argument, say, that a later operation reads.
+/// Turns every scf.index_switch into nested scf.if. Upstream's bufferization
+/// does not see that the result of a switch may be a buffer that a branch
+/// yields, and writes into it: into an argument, say, that a later operation
+/// reads.
 void nestSwitches(mlir::ModuleOp kernels);
 
 /// Takes kernels on tensors to functions on memrefs, the arguments and then the
@@ -65,8 +66,8 @@ mlir::LogicalResult placeAllocations(mlir::func::FuncOp kernel);
 mlir::LogicalResult lowerToLoops(mlir::ModuleOp kernels,
                                  const KernelSignatures &signatures);
 
-/// Makes arguments without elements tensors of rank 1: a row of none, as in 3x0, has a
-/// stride of 0, which no pointer stands for.
+/// Makes arguments without elements tensors of rank 1: a row of none, as in
+/// 3x0, has a stride of 0, which no pointer stands for.
 void flattenEmptyArguments(mlir::func::FuncOp kernel);
 
 /// Says which of the kernel's pointers overlap no other, and their alignment.

@@ -72,8 +72,8 @@ struct StridedProduct {
 };
 
 /// The product that `kernel` is, when it is one contraction of views of its
-/// arguments, none of whose loops is empty, or several that each start from the one before and move through
-/// their operands alike.
+/// arguments, none of whose loops is empty, or several that each start from the
+/// one before and move through their operands alike.
 std::optional<StridedProduct>
 matchStridedProduct(mlir::func::FuncOp kernel,
                     ProductTypes types = ProductTypes::Single);

@@ -1,4 +1,5 @@
-//===- OrderingWaits.cpp - When it pays that something waits ---------------===//
+//===- OrderingWaits.cpp - When it pays that something waits
+//---------------===//
 //
 // Part of the Baechi project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.

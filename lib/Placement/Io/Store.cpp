@@ -190,8 +190,7 @@ CodeFile baechi::placement::readCode(const std::string &path,
   }
   int file = -1;
   if (S_ISREG(state.st_mode)) {
-    file =
-        ::open(path.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    file = ::open(path.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
     if (file < 0 || ::fstat(file, &state) != 0)
       result.error = std::strerror(errno);
   }

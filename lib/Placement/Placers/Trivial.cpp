@@ -39,8 +39,8 @@ Proposals baechi::placement::proposeMostlySingle(const PlacerContext &context) {
   // Where all can run everything this is `single`, which is not repaired: of
   // large graphs only where it was asked for.
   constexpr int32_t fewUnits = 4000;
-  bool isAsked = context.options.placer == "mostly-single" ||
-                 model.numUnits <= fewUnits;
+  bool isAsked =
+      context.options.placer == "mostly-single" || model.numUnits <= fewUnits;
   std::vector<int64_t> time(
       static_cast<size_t>(model.numUnits) * model.numDevices, 0);
   auto timeOf = [&](Unit u, int32_t d) -> int64_t & {

@@ -26,20 +26,18 @@ std::string baechi::cIdentifier(llvm::StringRef name, bool upper) {
 bool baechi::isReservedInC(llvm::StringRef name) {
   // C23's and C++20's keywords that a file may well be called.
   static constexpr llvm::StringLiteral words[] = {
-      "alignas",   "alignof",  "and",      "asm",       "auto",     "bool",
-      "break",     "case",     "catch",    "char",      "class",    "concept",
-      "const",     "continue", "default",  "delete",    "do",       "double",
-      "else",      "enum",     "explicit", "export",    "extern",   "false",
-      "float",     "for",      "friend",   "goto",      "if",       "inline",
-      "int",       "long",     "mutable",  "namespace", "new",      "noexcept",
-      "not",       "nullptr",  "operator", "or",        "private",  "protected",
-      "public",    "register", "requires", "restrict",  "return",   "short",
-      "signed",    "sizeof",   "static",   "struct",    "switch",   "template",
-      "this",      "throw",    "true",     "try",       "typedef",  "typeid",
-      "typename",  "union",    "unsigned", "using",     "virtual",  "void",
-      "volatile",  "while",    "xor",      "constexpr", "decltype", "typeof",
+      "alignas", "alignof", "and", "asm", "auto", "bool", "break", "case",
+      "catch", "char", "class", "concept", "const", "continue", "default",
+      "delete", "do", "double", "else", "enum", "explicit", "export", "extern",
+      "false", "float", "for", "friend", "goto", "if", "inline", "int", "long",
+      "mutable", "namespace", "new", "noexcept", "not", "nullptr", "operator",
+      "or", "private", "protected", "public", "register", "requires",
+      "restrict", "return", "short", "signed", "sizeof", "static", "struct",
+      "switch", "template", "this", "throw", "true", "try", "typedef", "typeid",
+      "typename", "union", "unsigned", "using", "virtual", "void", "volatile",
+      "while", "xor", "constexpr", "decltype", "typeof",
       // What the header itself includes or the library defines.
-      "size_t",    "stddef",   "stdint",   "baechi_step"};
+      "size_t", "stddef", "stdint", "baechi_step"};
   return llvm::is_contained(words, name);
 }
 
@@ -240,7 +238,8 @@ std::string baechi::stepLibrarySource(llvm::StringRef prefix,
     os << "void " << device.entry << "(void);\n";
   os << "\nstatic const char manifest[] =\n";
   writeLiteral(os, manifest);
-  os << ";\n" << expand(types, prefix) << "static const baechi_symbol symbols[] = {\n";
+  os << ";\n"
+     << expand(types, prefix) << "static const baechi_symbol symbols[] = {\n";
   for (const runtime::DeviceInfo &device : program.devices)
     os << "    {\"" << device.entry << "\", " << device.entry << "},\n";
   os << "};\n";

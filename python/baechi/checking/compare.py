@@ -45,9 +45,7 @@ class Suspect:
 
     def __str__(self) -> str:
         before = f" (or one of the {self.others} operations before it)" if self.others else ""
-        return (
-            f"first at '{self.operator}' ({self.primitive}), {self.source}{before}: {self.text}"
-        )
+        return f"first at '{self.operator}' ({self.primitive}), {self.source}{before}: {self.text}"
 
 
 def first_difference(
@@ -59,9 +57,9 @@ def first_difference(
 ) -> Difference | None:
     """Compares results in their order; reference: what `theirs` is called.
 
-    A number's error is measured against the largest element of the result. Where that is
-    beyond a tolerance that is not the user's own, the step may be badly conditioned (ReLU's corners, Adam's first
-    division of a gradient by its own size): then it may also be ten times what `disturbed`
+    A number's error is measured against the largest element of the result. Where that is beyond a
+    tolerance that is not the user's own, the step may be badly conditioned (ReLU's corners, Adam's
+    first division of a gradient by its own size): then it may also be ten times what `disturbed`
     arguments change; and it may be anything finite where these change half of it.
     """
     others: Sequence[Sequence[np.ndarray]] | None = None

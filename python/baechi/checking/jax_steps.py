@@ -100,4 +100,3 @@ def _disturb(leaves: Sequence[Any], seed: int) -> list[Any]:
         return (array * jax.numpy.asarray(factor, array.dtype)).astype(array.dtype)
 
     return [changed(leaf) for leaf in leaves]
-

@@ -12,7 +12,6 @@ docs/ahead.md has the fields. Nothing of a file is run, imported or unpickled to
 
 from __future__ import annotations
 
-import dataclasses
 import hashlib
 import importlib.metadata
 import json

@@ -22,7 +22,6 @@ from baechi.importer.torch_trace import Trace, trace
 from baechi.program import CompileOptions, Program
 from baechi.torch.arrays import Stamp, check_flags, check_indices, to_numpy, to_torch
 
-
 # The name of all: torch.compile does not tell whose they are.
 _GRAPH = "graph"
 

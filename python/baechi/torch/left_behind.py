@@ -247,5 +247,3 @@ def _numbers(value: Any) -> list[str]:
 
 def _holds_traced(value: Any) -> bool:
     return any(leaf is FakeTensor for leaf in pytree.tree_leaves(value))
-
-
