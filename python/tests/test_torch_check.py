@@ -9,8 +9,10 @@ import copy
 import pytest
 
 import baechi
-from baechi.importer import torch_linalg
 from torch_support import F, Mlp, Pair, compile_step, needs_tools, nn, torch
+
+# isort: split
+from baechi.importer import torch_linalg
 
 pytestmark = needs_tools
 
