@@ -47,6 +47,10 @@ void cutOperandsToWindows(mlir::func::FuncOp step);
 /// arithmetic and concatenations of tensors as structured operations.
 void generalize(mlir::func::FuncOp step);
 
+/// Reductions that sum or multiply halves do so in single precision, and round
+/// once.
+void widenSums(mlir::func::FuncOp step);
+
 /// Lets contractions write transposed results and start from an addend; makes
 /// those with a tensor of one number sums that are computed once.
 void foldIntoContractions(mlir::func::FuncOp step);

@@ -1,0 +1,53 @@
+# Part of the Baechi project, under the Apache License v2.0 with LLVM Exceptions.
+# See LICENSE for license information.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Operators on float16 and bfloat16 give what PyTorch's give."""
+
+import pytest
+
+import torch_support as support
+from torch_support import F, torch
+
+pytestmark = support.needs_tools
+
+SAME = {
+    "product": lambda x, y: x * 1.7 + y,
+    "quotient": lambda x, y: x / 1.7,
+    "scalar": lambda x, y: x * torch.tensor(1.7),
+    "powers": lambda x, y: torch.cat([x.abs() ** p for p in (2, 3, -2, 0.5, 2.5)]),
+    "sigmoid": lambda x, y: x.sigmoid(),
+    "silu": lambda x, y: F.silu(x),
+    "softplus": lambda x, y: F.softplus(x),
+    "tanh": lambda x, y: x.tanh(),
+    "selu": lambda x, y: F.selu(x),
+    "expm1": lambda x, y: x.expm1(),
+    "log1p": lambda x, y: x.abs().log1p(),
+    "type": lambda x, y: x.sum(0, dtype=torch.float32).round(),
+}
+# Rounded once, but of sums in another order.
+NEAR = {
+    "softmax": lambda x, y: x.softmax(0),
+    "sum": lambda x, y: x.abs().sum(0),
+    "bias": lambda x, y: torch.func.grad(lambda b: ((x + b) * y.abs()).sum())(y[0]),
+    "running": lambda x, y: x.abs().cumsum(0),
+    "norm": lambda x, y: x.norm(dim=0),
+    "gelu": lambda x, y: F.gelu(x),
+    "lgamma": lambda x, y: (x.abs() + 3).lgamma(),
+}
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_halves_are_pytorchs(dtype):
+    torch.manual_seed(0)
+    x, y = torch.randn(600, 2).to(dtype), torch.randn(600, 2).to(dtype)
+
+    def all_of_them(x, y):
+        return [f(x, y) for f in (*SAME.values(), *NEAR.values())]
+
+    torch._dynamo.reset()
+    options = {"machine": "host:1", "costs": "roofline", "budget": "0"}
+    ours = torch.compile(all_of_them, backend="baechi", options=options)(x, y)
+    for name, found, expected in zip((*SAME, *NEAR), ours, all_of_them(x, y), strict=True):
+        assert found.dtype == expected.dtype, name
+        rtol = 0 if name in SAME else 2 * torch.finfo(dtype).eps
+        assert torch.allclose(found.float(), expected.float(), rtol=rtol, atol=0), name
