@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from baechi.evaluator import Evaluator as Evaluator
     from baechi.evaluator import evaluate as evaluate
     from baechi.jitted import jit as jit
+    from baechi.library import StepError as StepError
     from baechi.modules import graph_of as graph_of
     from baechi.native import PlacementError as PlacementError
     from baechi.placement import Placement as Placement
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
     from baechi.problem import Operator as Operator
     from baechi.problem import Output as Output
     from baechi.stages.lowered import load_step as load_step
+    from baechi.tools import CompileError as CompileError
 
 
 def _builds() -> list[str]:
@@ -53,7 +55,9 @@ __path__ = [*__path__, *_builds()]
 # numpy does not keep the others from working.
 _PUBLIC = {
     "baechi.jitted": ["jit"],
+    "baechi.library": ["StepError"],
     "baechi.stages.lowered": ["load_step"],
+    "baechi.tools": ["CompileError"],
     "baechi.checking.options": ["CheckError"],
     "baechi.placing": ["Comparison", "compare", "judge", "place", "placers"],
     "baechi.placement": ["Placement"],

@@ -76,6 +76,22 @@ def test_products_of_narrow_floats_are_summed_wide(dtype):
         )
 
 
+@pytest.mark.parametrize("dtype", [jnp.bfloat16, jnp.float16])
+def test_sums_of_narrow_floats_are_wide(dtype):
+    """Gradients of biases: beyond some hundred terms a narrow sum stops growing."""
+
+    def step(x, b):
+        bias = jax.grad(lambda b: ((x + b) * x).sum())(b)
+        return bias, lax.reduce(x, dtype(0), lax.add, (1,))
+
+    x = jnp.asarray(np.random.default_rng(0).random((4096, 8)), dtype)
+    ours = baechi.jit(step, costs="roofline", budget="0")(x, jnp.zeros(8, dtype))
+    for found, expected in zip(ours, jax.jit(step)(x, jnp.zeros(8, dtype)), strict=True):
+        assert found.dtype == dtype
+        rtol = 2 * float(jnp.finfo(dtype).eps)
+        np.testing.assert_allclose(np.float32(found), np.float32(expected), rtol=rtol)
+
+
 @pytest.mark.parametrize("count", [1, 2, 5, 8])
 def test_associative_scans(count):
     """They slice and join empty parts."""
@@ -122,3 +138,37 @@ def test_floats_that_an_integer_cannot_hold_are_the_nearest(source, target):
     x = jnp.array([*values, jnp.inf, -jnp.inf, jnp.nan], source)
     for found, expected in zip(baechi.jit(convert, costs="roofline")(x), jax.jit(convert)(x)):
         np.testing.assert_array_equal(found, expected)
+
+
+def test_products_with_masks_choose():
+    """jax.jit multiplies by no mask; through broadcasts it does."""
+
+    def step(x, rows):
+        return x * (x < 0), x * rows, x.T * (x < 0).astype(x.dtype).T, (x * jnp.isinf(x)).sum(1)
+
+    x = np.array([[np.inf, np.nan, 1], [-np.inf, -1, 0]], np.float32)
+    rows = np.zeros((2, 1), bool)
+    ours = baechi.jit(step, costs="roofline", budget="0")(x, rows)
+    for found, expected in zip(ours, jax.jit(step)(x, rows), strict=True):
+        np.testing.assert_array_equal(found, expected)
+
+
+def test_gradients_of_maxima_beside_nans():
+    step = jax.grad(lambda x: x.max(1).sum())
+    x = np.array([[1, np.nan, 2], [1, 3, 2]], np.float32)
+    ours = baechi.jit(step, costs="roofline", budget="0")(x)
+    np.testing.assert_array_equal(ours, jax.jit(step)(x))
+
+
+def test_differences_are_taken_in_the_programs_order():
+    """Of large logits and of compensated sums all digits are in it."""
+
+    def step(x, y):
+        total = x + y
+        return jax.nn.log_softmax(x), (total - x) - y, jnp.maximum(x, -y)
+
+    x = np.array([[1e4, 1e4, 1, 2], [3e38, 3e38, 0, -0.0]], np.float32)
+    y = np.full((2, 4), 0.1, np.float32)
+    ours = baechi.jit(step, costs="roofline", budget="0")(x, y)
+    for found, expected in zip(ours, jax.jit(step)(x, y), strict=True):
+        np.testing.assert_allclose(found, expected, rtol=1e-6)

@@ -24,6 +24,17 @@ RIGHT = [
     lambda x: x.float().mean(),
     lambda x: x + x,
     lambda x: x > 100,
+    lambda x: x == 200,
+    lambda x: (x >= 128.5) & (x != WHOLE),
+    lambda x: x < x.flip(0),
+    lambda x: x.abs(),
+    lambda x: x * 2,
+    lambda x: x**2,
+    lambda x: x.max(),
+    lambda x: x.clamp(min=x.flip(0)),
+    lambda x: torch.nn.functional.pad(x, (1, 1), value=200),
+    lambda x: torch.nn.functional.threshold(x, 100, 200),
+    lambda x: x.masked_fill(x > 100, 250),
 ]
 RIGHT_OR_REFUSED = [
     lambda x: x.fmod(100),

@@ -12,7 +12,9 @@ from torch_support import F, seeded, torch  # noqa: F401
 
 # isort: split
 from baechi.importer import torch_decompositions as ours
+from baechi.importer import torch_division as division
 from baechi.importer import torch_operators as operators
+from baechi.importer import torch_order as order
 from baechi.importer import torch_special as special
 from baechi.importer import torch_windows as windows
 
@@ -213,15 +215,21 @@ UNEQUAL = torch.tensor([[0.0, 2.0, 1.5, float("nan")], [float("inf"), -1.0, floa
 PLACES = torch.tensor([[5, 0], [1, 1], [3, 2], [0, 4]])
 # Operators with their arguments; those of one operator one after the other.
 Z, BYTES = torch.randn(2, 4), torch.tensor([254, 200, 7, 255], dtype=torch.uint8)
+WHOLE, SHIFTS = torch.tensor([5, 7, -9, 1, -100]), torch.tensor([1, -1, 3, 70, 31])
 NANS = torch.tensor([[0.5, float("nan"), -1.0, 2.0], [3.0, 0.25, 1.0, -2.0]])
 REAL = torch.cat([torch.linspace(-4.3, 9.1, 40), torch.tensor([0.0, 1.0, 2.0, 30.0, 100.0])])
 OPERATORS = {
-    aten.div.Scalar: [(BYTES, 3), (BYTES, 2.5)],
-    aten.div.Scalar_mode: [],
-    aten.div.Tensor: [(BYTES, BYTES.flip(0))],
-    aten.div.Tensor_mode: [],
-    aten.remainder.Scalar: [(BYTES, 100)],
-    aten.remainder.Tensor: [(BYTES, BYTES.flip(0))],
+    aten._to_copy.default: [(NANS[:, 2:] * 1e3,), (X * 100,)],
+    aten.__lshift__.Scalar: [(WHOLE, 70), (WHOLE, -1)],
+    aten.__lshift__.Tensor: [(WHOLE, SHIFTS)],
+    aten.__rshift__.Scalar: [(WHOLE, 64), (WHOLE, -1)],
+    aten.__rshift__.Tensor: [(WHOLE, SHIFTS), (WHOLE.short(), SHIFTS.short())],
+    aten.bitwise_left_shift.Tensor: [(WHOLE.int(), SHIFTS.int()), (WHOLE, SHIFTS)],
+    aten.bitwise_left_shift.Tensor_Scalar: [(WHOLE, 64)],
+    aten.bitwise_right_shift.Tensor: [(WHOLE, SHIFTS), (BYTES, BYTES % 9)],
+    aten.bitwise_right_shift.Tensor_Scalar: [(WHOLE, 64)],
+    aten.hardtanh.default: [(NANS,), (X, -0.5, 0.25)],
+    aten.pow.Tensor_Scalar: [(X.abs(), 0.5), (X.abs(), -0.5), (torch.arange(-4, 5), 3)],
     aten.sum.default: [(BYTES,)],
     aten.sum.dim_IntList: [(BYTES, [0])],
     aten.clamp.default: [(NANS, -0.5, 0.5), (X, None, 0.1), (X, 0.5, -0.5), (NANS, float("nan"))],
@@ -240,14 +248,7 @@ OPERATORS = {
         for dim, shape in ((0, (4, 1, 1)), (2, (1, 1, 2)))
         for norms in (torch.rand(shape) + 0.5,)
     ],
-    aten.cummax.default: [(X, 1), (NANS, 1), (ODD, 0), (torch.tensor([1, 3, 3, 2]), 0)],
-    aten.cummin.default: [(X, 1), (NANS, 1), (ODD, 0), (torch.tensor([3, 1, 1, 2]), 0)],
     aten.gelu.default: [],
-    aten.kthvalue.default: [(X, 2), (X, 3, 0, True)],
-    aten.median.default: [(X,), (NANS,)],
-    aten.median.dim: [(X, 1), (X, 0, True), (NANS, 1)],
-    aten.nanmedian.default: [(X,), (NANS,)],
-    aten.nanmedian.dim: [(X, 1), (NANS, 1), (NANS, 0)],
     aten.rrelu_with_noise_backward.default: [
         (X, Y, Y, 0.1, 0.3, training, False) for training in (False, True)
     ],
@@ -259,10 +260,6 @@ OPERATORS = {
     aten.normal.Tensor_float: [],
     aten.normal.float_Tensor: [],
     aten.put.default: [(X, PLACES, Y[:, :2]), (X, -1 - PLACES, Y[:, :2], True)],
-    aten.searchsorted.Tensor: [
-        (torch.arange(4.0), X),
-        (X.sort().values, Y),
-    ],
     aten.eye.default: [(3,)],
     aten.eye.m: [(3, 4), (4, 2)],
     aten.index_put.default: [
@@ -273,8 +270,6 @@ OPERATORS = {
         (X.reshape(2, 2, 6), [PLACES[1], None, PLACES[2]], torch.randn(2, 2), True),
         (X.reshape(2, 2, 6), [None, PLACES[1], PLACES[2]], torch.tensor([1.0])),
     ],
-    aten.fmod.Tensor: [(torch.arange(-4, 5), torch.full((9,), 3))],
-    aten.fmod.Scalar: [(X, 0.7), (torch.arange(-4, 5), 3), (torch.arange(-4, 5), 1.5)],
     aten.signbit.default: [(ODD,), (torch.arange(-2, 2),)],
     aten.copysign.Tensor: [(Y[:2, :4], ODD), (ODD, Y[:2, :4])],
     aten.hypot.default: [(X, Y), (X * 1e30, Y * 1e30), (X * 0, Y * 0)],
@@ -290,12 +285,41 @@ OPERATORS = {
     aten.cumsum.default: [(X, 1), (X > 0, 0)],
     aten.cumprod.default: [(X, 1), (X, 0), (torch.arange(1, 6), 0)],
     aten.logcumsumexp.default: [(X, -1)],
-    aten.topk.default: [(X, 3), (X, 2, 0, False), (UNEQUAL, 3), (UNEQUAL, 4, -1, False)],
-    aten.sort.default: [(X,), (X, 0, True), (ODD,), (ODD, 1, True), (torch.tensor([2, 1, 2]),)],
-    aten.sort.stable: [],
 }
 
-
+DIVISION = {
+    aten.div.Scalar: [(BYTES, 3), (BYTES, 2.5)],
+    aten.div.Scalar_mode: [],
+    aten.div.Tensor: [(BYTES, BYTES.flip(0))],
+    aten.div.Tensor_mode: [],
+    aten.remainder.Scalar: [(BYTES, 100)],
+    aten.remainder.Tensor: [(BYTES, BYTES.flip(0))],
+    aten.fmod.Scalar: [(X, 0.7), (torch.arange(-4, 5), 3), (torch.arange(-4, 5), 1.5)],
+    aten.fmod.Tensor: [(torch.arange(-4, 5), torch.full((9,), 3))],
+    aten.floor_divide.Scalar: [(X, 0.7), (torch.arange(-4, 5), 3)],
+    aten.floor_divide.default: [(X, Y), (torch.arange(-4, 5), torch.full((9,), -3))],
+    aten.remainder.Scalar_Tensor: [(7.5, X), (7, torch.tensor([3, -2, 5]))],
+}
+ORDER = {
+    aten.cummax.default: [(X, 1), (NANS, 1), (ODD, 0), (torch.tensor([1, 3, 3, 2]), 0)],
+    aten.cummin.default: [(X, 1), (NANS, 1), (ODD, 0), (torch.tensor([3, 1, 1, 2]), 0)],
+    aten.kthvalue.default: [(X, 2), (X, 3, 0, True)],
+    aten.median.default: [(X,), (NANS,)],
+    aten.median.dim: [(X, 1), (X, 0, True), (NANS, 1)],
+    aten.nanmedian.default: [(X,), (NANS,)],
+    aten.nanmedian.dim: [(X, 1), (NANS, 1), (NANS, 0)],
+    aten.searchsorted.Tensor: [
+        (torch.arange(4.0), X),
+        (X.sort().values, Y),
+    ],
+    aten.sort.default: [(X,), (X, 0, True), (ODD,), (ODD, 1, True), (torch.tensor([2, 1, 2]),)],
+    aten.sort.stable: [],
+    aten.topk.default: [(X, 3), (X, 2, 0, False), (UNEQUAL, 3), (UNEQUAL, 4, -1, False)],
+    aten.argmax.default: [(X, 1), (NANS, None), (NANS, 0, True), (ODD, 1)],
+    aten.argmin.default: [(X, 1), (NANS, None), (NANS, 0, True), (ODD, 1)],
+    aten.max.dim: [(X, 1), (NANS, 0, True), (ODD, 1)],
+    aten.min.dim: [(X, 1), (NANS, 0, True), (ODD, 1)],
+}
 SPECIAL = {
     aten.lgamma.default: [(REAL,), (torch.arange(-2, 4),), (REAL.double(),)],
     aten.digamma.default: [(REAL,), (torch.arange(-2, 4),), (REAL.double(),)],
@@ -360,13 +384,18 @@ WINDOWS = {
         (torch.randn(2, 3, 7, 8, 9), torch.randn(2, 3, 4, 5, 6), [1, 2, 3, 0, 2, 1])
     ],
 }
-TABLES = ((operators, OPERATORS), (special, SPECIAL), (windows, WINDOWS))
+TABLES = {
+    division: DIVISION,
+    operators: OPERATORS,
+    order: ORDER,
+    special: SPECIAL,
+    windows: WINDOWS,
+}
 
 
-@pytest.mark.parametrize("number", range(len(TABLES)))
-def test_every_operator_has_arguments(number):
-    module, known = TABLES[number]
-    assert set(module.TABLE) == set(known)
+@pytest.mark.parametrize("module", TABLES, ids=lambda module: module.__name__.split(".")[-1])
+def test_every_operator_has_arguments(module):
+    assert set(module.TABLE) == set(TABLES[module])
 
 
 @pytest.mark.parametrize("ceil_mode", [False, True])
@@ -377,10 +406,11 @@ def test_average_pooling_whose_last_window_reaches_beyond(ceil_mode):
         torch.testing.assert_close(found, aten.avg_pool2d_backward(*given))
 
 
-@pytest.mark.parametrize("operator", [*OPERATORS, *SPECIAL, *WINDOWS], ids=str)
-def test_operators(operator):
-    cases = {**OPERATORS, **SPECIAL, **WINDOWS}[operator]
-    form = {**operators.TABLE, **special.TABLE, **windows.TABLE}[operator]
+@pytest.mark.parametrize(
+    "module, operator", [(m, o) for m, known in TABLES.items() for o in known], ids=str
+)
+def test_operators(module, operator):
+    cases, form = TABLES[module][operator], module.TABLE[operator]
     atol = 5e-6 if operator in SPECIAL else 1e-6  # next to zeros
     for arguments in cases:
         expected = operator(*arguments)

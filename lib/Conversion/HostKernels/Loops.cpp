@@ -120,19 +120,50 @@ LogicalResult lowerKernel(func::FuncOp kernel,
   return success();
 }
 
-/// Lets LLVM reorder sums and contract products. Infinities stay exact: masks
-/// and the initial values of maxima are made of them. So do NaNs, and
-/// comparisons, which models use to look for either. Reciprocals and roots are
-/// not estimated: an estimate makes 1 / 0 and 1 / sqrt(0) NaN. Changes of type
-/// stay as they are: a pair of them that contracts would not round.
+/// The operations that combine a reduction's elements: from what is yielded to
+/// the result so far.
+void collectCombiners(linalg::LinalgOp op, DenseSet<Operation *> &combiners) {
+  if (op.getNumReductionLoops() == 0)
+    return;
+  Block *body = op.getBlock();
+  ArrayRef<BlockArgument> results = op.getRegionOutputArgs();
+  // Whether a value is made of the result so far.
+  std::function<bool(Value)> visit = [&](Value value) {
+    if (llvm::is_contained(results, value))
+      return true;
+    Operation *made = value.getDefiningOp();
+    if (!made || made->getBlock() != body ||
+        !isa<arith::AddFOp, arith::MulFOp>(*made))
+      return false;
+    bool left = visit(made->getOperand(0)), right = visit(made->getOperand(1));
+    if (left || right)
+      combiners.insert(made);
+    return left || right;
+  };
+  for (Value yielded : body->getTerminator()->getOperands())
+    visit(yielded);
+}
+
+/// Lets LLVM reorder the sums and products of reductions, and contract products
+/// everywhere. All else is computed in the program's order: `x - m - log(s)`,
+/// compensated sums and roundings by large numbers depend on it. Infinities,
+/// NaNs and the sign of a zero are exact, and comparisons, which models use to
+/// look for either. Reciprocals and roots are not estimated: an estimate makes
+/// 1 / 0 and 1 / sqrt(0) NaN. Changes of type stay as they are: a pair of them
+/// that contracts would not round.
 void relaxFloatingPoint(ModuleOp kernels) {
   using Flags = arith::FastMathFlags;
-  auto flags = arith::FastMathFlagsAttr::get(
-      kernels.getContext(), Flags::reassoc | Flags::contract | Flags::nsz);
+  DenseSet<Operation *> combiners;
+  kernels.walk([&](linalg::LinalgOp op) { collectCombiners(op, combiners); });
   kernels.walk([&](arith::ArithFastMathInterface op) {
-    if (!isa<arith::CmpFOp, arith::SelectOp, arith::TruncFOp, arith::ExtFOp>(
+    if (isa<arith::CmpFOp, arith::SelectOp, arith::TruncFOp, arith::ExtFOp>(
             *op))
-      op->setAttr(op.getFastMathAttrName(), flags);
+      return;
+    auto flags = Flags::contract;
+    if (combiners.contains(op))
+      flags = flags | Flags::reassoc;
+    op->setAttr(op.getFastMathAttrName(),
+                arith::FastMathFlagsAttr::get(kernels.getContext(), flags));
   });
 }
 

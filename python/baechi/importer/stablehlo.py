@@ -9,6 +9,8 @@ badly (concatenation becomes a loop with a branch for every element).
 
 from __future__ import annotations
 
+import itertools
+
 from jaxlib.mlir import ir
 from jaxlib.mlir.dialects import stablehlo
 
@@ -123,6 +125,39 @@ def _splat(tensor: ir.RankedTensorType, value: ir.Attribute) -> ir.Value:
     return stablehlo.ConstantOp(ir.DenseElementsAttr.get_splat(tensor, value)).result
 
 
+def _multiply(operation):
+    """Products with a mask choose, as in XLA: zero where it does not hold, of infinities and
+    NaNs, too. Not through broadcasts, where XLA multiplies."""
+    result_type = ir.RankedTensorType(operation.results[0].type)
+    if not isinstance(result_type.element_type, ir.FloatType):
+        return None
+    for number, factor in itertools.permutations(operation.operands):
+        if (mask := _mask(factor)) is not None:
+            zero = _splat(result_type, ir.FloatAttr.get(result_type.element_type, 0.0))
+            return [stablehlo.SelectOp(mask, number, zero).result]
+    return None
+
+
+def _mask(value: ir.Value) -> ir.Value | None:
+    """What a tensor of ones and zeros was converted from; None for another."""
+    made = value.owner
+    if isinstance(made, ir.Block):
+        return None
+    if made.name == stablehlo.ConvertOp.OPERATION_NAME:
+        source = made.operands[0]
+        is_mask = ir.RankedTensorType(source.type).element_type == ir.IntegerType.get_signless(1)
+        return source if is_mask else None
+    if made.name not in _MOVING or (source := _mask(made.operands[0])) is None:
+        return None
+    shape = ir.RankedTensorType(value.type).shape
+    return ir.Operation.create(
+        made.name,
+        results=[ir.RankedTensorType.get(shape, ir.IntegerType.get_signless(1))],
+        operands=[source],
+        attributes={name: made.attributes[name] for name in attribute_names(made)},
+    ).results[0]
+
+
 def _slice(operation):
     """An empty slice is any empty tensor: at the end of its operand it would be
     out of bounds."""
@@ -175,11 +210,14 @@ def _barrier(operation):
     return list(operation.operands)
 
 
+_MOVING = {stablehlo.ReshapeOp.OPERATION_NAME, stablehlo.TransposeOp.OPERATION_NAME}
+
 _REWRITES = {
     stablehlo.ConcatenateOp.OPERATION_NAME: _concatenate,
     stablehlo.ConvertOp.OPERATION_NAME: _convert,
     stablehlo.ConvolutionOp.OPERATION_NAME: _product,
     stablehlo.DotGeneralOp.OPERATION_NAME: _product,
+    stablehlo.MulOp.OPERATION_NAME: _multiply,
     stablehlo.PadOp.OPERATION_NAME: _pad,
     stablehlo.ReduceOp.OPERATION_NAME: _reduce,
     stablehlo.SliceOp.OPERATION_NAME: _slice,

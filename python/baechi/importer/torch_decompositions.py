@@ -12,7 +12,14 @@ import torch
 from torch._decomp import core_aten_decompositions
 from torch_mlir.extras.fx_decomp_util import get_decomposition_table
 
-from baechi.importer import torch_operators, torch_special, torch_windows
+from baechi.importer import (
+    torch_division,
+    torch_halves,
+    torch_operators,
+    torch_order,
+    torch_special,
+    torch_windows,
+)
 
 aten = torch.ops.aten
 
@@ -24,8 +31,9 @@ class UnknownForm(Exception):
 def table() -> dict:
     """The decompositions to trace with."""
     given = core_aten_decompositions(), get_decomposition_table()
-    tables = *given, torch_operators.TABLE, torch_special.TABLE, torch_windows.TABLE, _OWN
-    return {name: form for table in tables for name, form in table.items()}
+    ours = torch_division, torch_operators, torch_order, torch_special, torch_windows
+    tables = *given, *(module.TABLE for module in ours), _OWN
+    return torch_halves.with_singles({n: form for table in tables for n, form in table.items()})
 
 
 def encoder_layer(
@@ -160,7 +168,8 @@ def max_pool2d_with_indices(x, kernel, stride=(), padding=0, dilation=1, ceil_mo
         for k, d, r, n, p in zip(kernel, dilation, reach, (height, width), padding)
     ]
     around = [padding[1], after[1], padding[0], after[0]]
-    padded = aten.constant_pad_nd(x, around, float("-inf")) if any(around) else x
+    least = float("-inf") if x.is_floating_point() else torch.iinfo(x.dtype).min
+    padded = aten.constant_pad_nd(x, around, least) if any(around) else x
     top = (torch.arange(rows) * stride[0] - padding[0]).reshape(-1, 1)
     left = (torch.arange(columns) * stride[1] - padding[1]).reshape(1, -1)
     best = index = None

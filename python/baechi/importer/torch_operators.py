@@ -11,22 +11,9 @@ from __future__ import annotations
 import math
 
 import torch
+from torch._decomp.decompositions import _to_copy
 
 aten = torch.ops.aten
-
-# Of more elements the comparisons of all pairs would be too many.
-_MOST_SORTED = 2048
-_MOST_PASSES = 64
-
-
-def fmod(x, by):
-    """What is left of a division whose quotient is rounded towards zero."""
-    if not torch.result_type(x, by).is_floating_point:
-        return x - torch.div(x, by, rounding_mode="trunc") * by
-    if torch.is_tensor(by):
-        return NotImplemented
-    dtype = torch.result_type(x, by)
-    return aten.fmod.Tensor(x.to(dtype), torch.full((), by, dtype=dtype))
 
 
 def signbit(x):
@@ -37,7 +24,8 @@ def signbit(x):
 
 
 def copysign(x, sign):
-    size = x.abs()
+    kind = torch.result_type(x, sign)
+    size = x.abs().to(kind if kind.is_floating_point else torch.get_default_dtype())
     return torch.where(signbit(sign), -size, size)
 
 
@@ -74,6 +62,54 @@ def clamp_max(x, high):
     return clamp(x, None, high)
 
 
+def hardtanh(x, low=-1, high=1):
+    return clamp(x, low, high) if x.is_floating_point() else NotImplemented
+
+
+def power(x, exponent):
+    """Roots are roots: of no negative infinity. Powers of integers are products."""
+    if x.is_floating_point():
+        return {0.5: torch.sqrt, -0.5: torch.rsqrt}.get(exponent, lambda _: NotImplemented)(x)
+    if isinstance(exponent, float):
+        return x.to(torch.get_default_dtype()) ** exponent
+    if exponent < 0:
+        return NotImplemented
+    found = torch.ones_like(x)
+    for digit in f"{exponent:b}":
+        found = found * found
+        found = found * x if digit == "1" else found
+    return found
+
+
+def to_copy(x, *, dtype=None, **options):
+    """Floats become small integers by larger ones, whose last bits are kept."""
+    small = dtype in (torch.int16, torch.int8, torch.uint8) and x.is_floating_point()
+    x = _to_copy(x, dtype=torch.int32) if small else x
+    return _to_copy(x, dtype=dtype, **options)
+
+
+def left_shift(x, by):
+    """Zero beyond the integer's bits, and by negative numbers."""
+    return _shift(x, by, aten.__lshift__.Scalar, torch.zeros_like)
+
+
+def right_shift(x, by):
+    """The sign beyond the integer's bits, and by negative numbers."""
+    return _shift(x, by, aten.__rshift__.Scalar, lambda x: -(x < 0).to(x.dtype))
+
+
+def _shift(x, by, operator, beyond):
+    kind = torch.result_type(x, by)
+    bits = torch.iinfo(kind).bits
+    if not isinstance(by, torch.Tensor):
+        return NotImplemented if 0 <= by < bits else beyond(x)
+    x, by = x.to(kind), by.to(kind)
+    found = x
+    for step in (1 << i for i in range(bits.bit_length() - 1)):
+        found = torch.where((by & step) != 0, operator(found, step), found)
+    return torch.where((by < 0) | (by >= bits), beyond(x), found)
+
+
 def _or_nan(beyond, limit):
     if isinstance(limit, torch.Tensor):
         return beyond | torch.isnan(limit)
@@ -83,20 +119,6 @@ def _or_nan(beyond, limit):
 def neg(x):
     """Of integers, exactly."""
     return NotImplemented if x.is_floating_point() or x.is_complex() else torch.zeros_like(x) - x
-
-
-def of_bytes(operator):
-    """Division of unsigned bytes, which are signed ones otherwise."""
-
-    def divided(x, y, **mode):
-        bytes_ = [value for value in (x, y) if isinstance(value, torch.Tensor)]
-        if any(value.dtype != torch.uint8 for value in bytes_):
-            return NotImplemented
-        wide = [v.to(torch.int32) if isinstance(v, torch.Tensor) else v for v in (x, y)]
-        found = operator(*wide, **mode)
-        return found if found.is_floating_point() else found.to(torch.uint8)
-
-    return divided
 
 
 def sum_of_bytes(x, *where, dtype=None):
@@ -118,7 +140,9 @@ def hypot(x, y):
     x, y = x.abs(), y.abs()
     large, small = torch.maximum(x, y), torch.minimum(x, y)
     ratio = small / torch.where(large == 0, torch.ones_like(large), large)
-    return torch.where(torch.isinf(large), large, large * (1 + ratio * ratio).sqrt())
+    found = torch.where(torch.isinf(large), large, large * (1 + ratio * ratio).sqrt())
+    infinite = torch.isinf(x) | torch.isinf(y)  # beside NaN, too
+    return torch.where(infinite, torch.full_like(found, math.inf), found)
 
 
 def weight_norm_backward(grad, v, g, norms, dim):
@@ -191,15 +215,6 @@ def masked_scatter_backward(grad, mask, sizes):
 def _ranks(mask):
     """How many are chosen before each one."""
     return (torch.cumsum(mask.reshape(-1), 0) - 1).clamp(min=0)
-
-
-def searchsorted(ordered, values, *, out_int32=False, right=False, side=None, sorter=None):
-    if sorter is not None:
-        return NotImplemented
-    right = right if side is None else side == "right"
-    edges, found = ordered.unsqueeze(-2), values.unsqueeze(-1)
-    below = edges <= found if right else edges < found
-    return below.sum(-1).to(torch.int32 if out_int32 else torch.int64)
 
 
 def normal(mean, std, generator=None):
@@ -382,145 +397,26 @@ def _running(combine, neutral, x, dim, dtype):
     return x
 
 
-def topk(x, k, dim=-1, largest=True, sorted=True):
-    """Repeated maximum; NaN is the largest of all, the first among equals."""
-    size = x.shape[dim] if x.dim() else 1
-    if x.dim() == 0 or not x.is_floating_point() or not 0 < k <= min(size, _MOST_PASSES):
-        return NotImplemented
-    lines = x.transpose(dim, -1)
-    places = torch.arange(size)
-    free = torch.ones(lines.shape, dtype=torch.bool)
-    none = torch.full((), float("-inf" if largest else "inf"), dtype=x.dtype)
-    indices = []
-    for _ in range(k):
-        left = torch.where(free, lines, none)
-        best = (left.amax(-1, True) if largest else _least(left, lines, free)).expand(lines.shape)
-        hit = free & ((lines == best) | ((lines != lines) & (best != best)))
-        place = torch.where(hit, places, size).amin(-1, True)
-        free = free & (places != place)
-        indices.append(place)
-    found = torch.cat(indices, -1)
-    return lines.gather(-1, found).transpose(dim, -1), found.transpose(dim, -1)
-
-
-def _least(left, lines, free):
-    """NaN only where nothing else is left."""
-    numbers = free & (lines == lines)
-    least = torch.where(numbers, left, torch.full((), float("inf"), dtype=lines.dtype))
-    some = numbers.any(-1, True)
-    return torch.where(some, least.amin(-1, True), torch.full((), float("nan"), dtype=lines.dtype))
-
-
-def sort(x, dim=-1, descending=False):
-    """By each element's rank, from comparisons of all pairs; stable; NaNs are largest."""
-    size = x.shape[dim] if x.dim() else 1
-    if x.dim() == 0 or size > _MOST_SORTED:
-        return NotImplemented
-    lines = x.transpose(dim, -1)
-    mine, other = lines.unsqueeze(-1), lines.unsqueeze(-2)
-    before, after = (mine, other) if descending else (other, mine)
-    less, equal = before < after, mine == other
-    if x.is_floating_point():
-        less = less | ((before == before) & (after != after))
-        equal = equal | ((mine != mine) & (other != other))
-    places = torch.arange(size)
-    earlier = places < places.unsqueeze(-1)
-    rank = (less | (equal & earlier)).to(torch.int64).sum(-1)
-    at = rank.unsqueeze(-2) == places.unsqueeze(-1)
-    indices = torch.where(at, places, torch.zeros_like(places)).sum(-1)
-    return lines.gather(-1, indices).transpose(dim, -1), indices.transpose(dim, -1)
-
-
-def sort_stable(x, *, stable=None, dim=-1, descending=False):
-    return sort(x, dim, descending)
-
-
-def cummax(x, dim):
-    return _running_end(torch.ge, x, dim)
-
-
-def cummin(x, dim):
-    return _running_end(torch.le, x, dim)
-
-
-def _running_end(beats, x, dim):
-    """The last of equal ones; NaN beats all."""
-    if x.dim() == 0:
-        return x.clone(), torch.zeros((), dtype=torch.int64)
-    dim %= x.dim()
-    size = x.shape[dim]
-    places = torch.arange(size).reshape([-1 if d == dim else 1 for d in range(x.dim())])
-    index, shift = places.expand(x.shape), 1
-    while shift < size:
-        around = [0] * (2 * (x.dim() - 1 - dim)) + [shift, 0]
-        before, its = (
-            aten.constant_pad_nd(y.narrow(dim, 0, size - shift), around) for y in (x, index)
-        )
-        stays = beats(x, before) | (x != x) | (places < shift)
-        x, index = torch.where(stays, x, before), torch.where(stays, index, its)
-        shift *= 2
-    return x, index
-
-
-def kthvalue(x, k, dim=-1, keepdim=False):
-    return _ranked(x, dim, keepdim, lambda lines: torch.full((), k - 1))
-
-
-def median(x, dim=-1, keepdim=False):
-    """The lower one; NaN where there is one."""
-
-    def middle(lines):
-        size = lines.shape[-1]
-        some = (lines != lines).any(-1, True)
-        return torch.where(some, (lines == lines).sum(-1, True), (size - 1) // 2)
-
-    return _ranked(x, dim, keepdim, middle)
-
-
-def nanmedian(x, dim=-1, keepdim=False):
-    return _ranked(
-        x, dim, keepdim, lambda lines: ((lines == lines).sum(-1, True) - 1).clamp(min=0) // 2
-    )
-
-
-def median_of_all(x):
-    found = median(x.reshape(-1), 0)
-    return found if found is NotImplemented else found[0]
-
-
-def nanmedian_of_all(x):
-    found = nanmedian(x.reshape(-1), 0)
-    return found if found is NotImplemented else found[0]
-
-
-def _ranked(x, dim, keepdim, rank):
-    """The element of a rank in every line, and where it is."""
-    if x.dim() == 0:
-        return x.clone(), torch.zeros((), dtype=torch.int64)
-    lines = x.transpose(dim, -1)
-    ordered = sort(lines)
-    if ordered is NotImplemented:
-        return NotImplemented
-    at = rank(lines).expand([*lines.shape[:-1], 1])
-    found = (part.gather(-1, at).transpose(dim, -1) for part in ordered)
-    return tuple(part if keepdim else part.squeeze(dim) for part in found)
-
-
 TABLE = {
     aten.sum.default: sum_of_bytes,
     aten.sum.dim_IntList: sum_of_bytes,
-    aten.div.Scalar: of_bytes(torch.div),
-    aten.div.Scalar_mode: of_bytes(torch.div),
-    aten.div.Tensor: of_bytes(torch.div),
-    aten.div.Tensor_mode: of_bytes(torch.div),
-    aten.remainder.Scalar: of_bytes(torch.remainder),
-    aten.remainder.Tensor: of_bytes(torch.remainder),
     aten.clamp.default: clamp,
     aten.clamp.Tensor: clamp,
     aten.clamp_max.default: clamp_max,
     aten.clamp_max.Tensor: clamp_max,
     aten.clamp_min.default: clamp,
     aten.clamp_min.Tensor: clamp,
+    aten.hardtanh.default: hardtanh,
+    aten.pow.Tensor_Scalar: power,
+    aten._to_copy.default: to_copy,
+    aten.__lshift__.Scalar: left_shift,
+    aten.__lshift__.Tensor: left_shift,
+    aten.__rshift__.Scalar: right_shift,
+    aten.__rshift__.Tensor: right_shift,
+    aten.bitwise_left_shift.Tensor: left_shift,
+    aten.bitwise_left_shift.Tensor_Scalar: left_shift,
+    aten.bitwise_right_shift.Tensor: right_shift,
+    aten.bitwise_right_shift.Tensor_Scalar: right_shift,
     aten.maximum.default: maximum,
     aten.mean.default: mean,
     aten.mean.dim: mean,
@@ -533,22 +429,12 @@ TABLE = {
     aten.normal.Tensor_float: normal,
     aten.normal.float_Tensor: normal,
     aten.put.default: put,
-    aten.searchsorted.Tensor: searchsorted,
-    aten.cummax.default: cummax,
-    aten.cummin.default: cummin,
     aten.gelu.default: gelu,
-    aten.kthvalue.default: kthvalue,
-    aten.median.default: median_of_all,
-    aten.median.dim: median,
-    aten.nanmedian.default: nanmedian_of_all,
-    aten.nanmedian.dim: nanmedian,
     aten.rrelu_with_noise_backward.default: rrelu_with_noise_backward,
     aten.rrelu_with_noise_functional.default: rrelu_with_noise_functional,
     aten.eye.default: eye,
     aten.eye.m: eye,
     aten.index_put.default: index_put,
-    aten.fmod.Scalar: fmod,
-    aten.fmod.Tensor: fmod,
     aten.signbit.default: signbit,
     aten.copysign.Tensor: copysign,
     aten.hypot.default: hypot,
@@ -565,7 +451,4 @@ TABLE = {
     aten.cumsum.default: cumsum,
     aten.cumprod.default: cumprod,
     aten.logcumsumexp.default: logcumsumexp,
-    aten.topk.default: topk,
-    aten.sort.default: sort,
-    aten.sort.stable: sort_stable,
 }

@@ -29,6 +29,7 @@ from baechi.importer import (
     torch_recurrent,
 )
 from baechi.importer.errors import ImportFailure
+from baechi.importer.torch_comparison import mend_comparisons
 from baechi.importer.torch_empty import fold_empty
 from baechi.importer.torch_indices import Checks, Lookup
 from baechi.importer.torch_names import Recorder, name_of, origin_of
@@ -48,7 +49,6 @@ _IDENTITIES = {
     aten.detach.default,
     aten.lift_fresh_copy.default,
 }
-_EQUALITIES = {aten.eq.Tensor, aten.ne.Tensor}
 # What `torch.tensor(2.0)` is followed by.
 _FRESH = {aten.lift_fresh.default, aten.lift_fresh_copy.default}
 # Random numbers that depend on shapes alone.
@@ -156,6 +156,7 @@ def trace(
     _check_shapes(graph.graph)
     _drop_identities(graph.graph)
     fold_empty(graph.graph)
+    mend_comparisons(graph.graph)
     torch_bytes.widen(graph)
     constants += _lift_constants(graph)
     draws = _lift_draws(graph.graph)
@@ -241,8 +242,6 @@ class _Recorded(torch.fx.Interpreter):
         with self._recorder.known(origin_of(n)):
             for index, lookup in self._checks.computed.get(n, ()):
                 self._flags.append(lookup.outside(self.env[index]).any())
-            if n.target in _EQUALITIES and n.args[0] is n.args[1]:
-                return self._of_itself(n)
             try:
                 result = super().run_node(n)
             except Exception as error:
@@ -255,13 +254,6 @@ class _Recorded(torch.fx.Interpreter):
             if isinstance(n.target, torch._ops.OpOverload) and not _gives_a_view(n.target):
                 result = pytree.tree_map(_laid_out_as, result, n.meta["val"])
             return result
-
-    def _of_itself(self, n: torch.fx.Node) -> torch.Tensor:
-        """Whether elements equal themselves (`isfinite`, `isnan`), which NaN does not:
-        torch-mlir takes it that all do."""
-        x = self.env[n.args[0]]
-        real = x.abs() <= float("inf") if x.is_floating_point() else torch.ones_like(x).bool()
-        return real if n.target is aten.eq.Tensor else real.logical_not()
 
     def call_function(self, target, args, kwargs):
         """Random numbers are drawn in the order of memory: for a tensor that lies there
