@@ -156,6 +156,18 @@ def test_accumulation_that_begins_anew():
     both.assert_same()
 
 
+def test_accumulation_into_parameters_that_are_frozen_meanwhile():
+    """The optimizer updates by what they have."""
+    both = Both(support.Mlp(), support.sgd, accumulate=2)
+    for part, batch in enumerate((support.vectors(), support.vectors())):
+        for model in (both.model, both.eager):
+            next(model.parameters()).requires_grad_(part == 0)
+        both.step(*batch)
+        F.cross_entropy(both.eager(batch[0]), batch[1]).backward()
+    both.eager_optimizer.step()
+    both.assert_same()
+
+
 def test_gradients_that_a_step_has_used_are_no_gradients():
     model = support.Mlp()
     optimizer = support.sgd(model.parameters())

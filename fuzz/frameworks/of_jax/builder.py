@@ -23,6 +23,7 @@ from frameworks.program import Block, Statement, Value, render
 
 EXTENTS = (1, 2, 3, 4, 5, 6, 8)
 _LARGEST = 160  # elements of a tensor
+_LONG = 800  # a dimension, now and then: sums over it show how they are made
 
 # A value whose size is not known is brought into a range by one of these.
 _TAMERS = (
@@ -144,6 +145,8 @@ class Builder:
         found = [self.choose.choice(self.root.extents) for _ in range(rank)]
         while math.prod(found) > _LARGEST:
             found[found.index(max(found))] //= 2
+        if found and self.choose.random() < 0.04:
+            found[self.choose.randrange(len(found))] = _LONG
         return tuple(found)
 
     def argument(self, shape: tuple[int, ...], dtype: str) -> Value:

@@ -17,6 +17,7 @@ from typing import Any
 
 import torch
 
+from baechi.torch.gradients import Consumed
 from baechi.torch.optimizers import UnsupportedOptimizer, check_hooks, rule_for
 from baechi.torch.update_rules import Numbers, Rule
 
@@ -158,7 +159,7 @@ class State:
                     f"the optimizer has {strange} parameters that the model does not have: "
                     "make it from model.parameters()"
                 )
-            trained = [names[id(p)] for p in settings["params"] if p.requires_grad]
+            trained = [names[id(p)] for p in settings["params"] if _is_updated(p)]
             groups.append(Group(settings, rule_for(self.optimizer, settings), trained))
         return groups
 
@@ -175,6 +176,13 @@ class State:
                     f"'{name}' is on {tensor.device}; keep the model on the CPU, as the step "
                     "has its own copy on the machine's devices"
                 )
+
+
+def _is_updated(parameter: torch.Tensor) -> bool:
+    """Frozen ones, too, which have gradients of calls before."""
+    gradient = parameter.grad
+    left = gradient is not None and not isinstance(gradient, Consumed)
+    return parameter.requires_grad or left
 
 
 def _goes_with(kept: torch.dtype, parameter: torch.dtype) -> bool:

@@ -125,7 +125,7 @@ def used_parameters(
     rest, and their momentum, alone. Nothing is computed for it but shapes. And what
     model and loss asked for."""
     trained = set(state.trained)
-    names = [n for n, p in state.parameters.items() if n in trained or p.requires_grad]
+    names = [n for n, p in state.parameters.items() if p.requires_grad]
     run = _Forward(state, recipe, inputs, Recorder(state.model))
     with FakeTensorMode(allow_non_fake_inputs=True) as mode, lowerable_operations():
         fakes = {n: mode.from_tensor(p.detach()) for n, p in state.parameters.items()}
