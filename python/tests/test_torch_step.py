@@ -4,6 +4,7 @@
 """`baechi.torch.compile_step` trains as PyTorch does, and keeps the state on the devices."""
 
 import copy
+import importlib
 import io
 from concurrent.futures import ThreadPoolExecutor
 
@@ -533,6 +534,28 @@ class MaskedAttention(nn.Module):
         return self.head(mixed).transpose(1, 2)
 
 
+class Causal(nn.Module):
+    """A causal mask below a mode of theirs, through which tracers ask PyTorch, too."""
+
+    def __init__(self):
+        super().__init__()
+        self.mix = nn.Linear(8, 24)
+
+    def forward(self, x):
+        def allowed(batch, head, row, column):
+            return column <= row
+
+        places = torch.arange(x.shape[1])
+        for dims in ((None, None, None, 0), (None, None, 0, None), (None, 0, None, None)):
+            allowed = torch.vmap(allowed, in_dims=dims)
+        allowed = torch.vmap(allowed, in_dims=(0, None, None, None))
+        theirs = importlib.import_module("torch._dynamo._trace_wrapped_higher_order_op")
+        with theirs.TransformGetItemToIndex():
+            mask = allowed(torch.arange(x.shape[0]), torch.arange(1), places, places)
+        query, key, value = self.mix(x[:, None]).chunk(3, -1)
+        return F.scaled_dot_product_attention(query, key, value, attn_mask=mask)[:, 0]
+
+
 class Tripled(torch.autograd.Function):
     """A function whose gradient is another's, with the context in `forward`."""
 
@@ -587,6 +610,12 @@ def test_masks_by_vmap_and_models_that_look_at_values():
         options = {"costs": "roofline", "budget": "0"}
         found = torch.compile(pair.eager, backend="baechi", options=options)(tokens)
         torch.testing.assert_close(found, pair.eager(tokens))
+
+
+def test_a_mask_below_a_mode():
+    pair = Pair(Causal(), lambda p: torch.optim.SGD(p, lr=0.1), F.mse_loss)
+    pair.train(2, torch.randn(3, 6, 8), torch.randn(3, 6, 8))
+    pair.assert_same_state()
 
 
 def test_depthwise_and_grouped_convolutions():

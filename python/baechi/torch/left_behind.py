@@ -15,6 +15,7 @@ import copy
 import functools
 import io
 import random
+import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
@@ -106,7 +107,7 @@ class Journal:
         self._places: list[str] = []
 
     def note(self, function: Any, args: tuple, kwargs: Mapping[str, Any]) -> None:
-        if isinstance(function, torch._ops.OpOverload):
+        if isinstance(function, torch._ops.OpOverload) or _in_dispatch():
             return  # PyTorch's own code asks, which may see that it is traced
         name = getattr(function, "__name__", str(function))
         self._asked.append((name, _seen([args, kwargs])))
@@ -136,6 +137,14 @@ class Journal:
         name, given = self._asked[i]
         told = [part[1] if part[0] == "plain" else "…" for part in given]
         return f"{name.strip('_')}({', '.join(told)})"
+
+
+def _in_dispatch() -> bool:
+    """Whether a tracer asks: below a mode of the program's own it is heard, too."""
+    frame = sys._getframe(1)
+    while frame is not None and frame.f_code.co_name != "__torch_dispatch__":
+        frame = frame.f_back
+    return frame is not None
 
 
 def _seen(given: Any) -> tuple:
