@@ -72,7 +72,9 @@ class Evaluator:
     """
 
     def __init__(self, graph: problem.Source, machine: problem.Source):
-        read = problem.read(graph, machine)
+        self._of(problem.read(graph, machine))
+
+    def _of(self, read: _placement.Problem) -> None:
         self._own = _placement.Evaluator(read)
         self._problem = read
         self.names: list[str] = read.operators
@@ -85,6 +87,13 @@ class Evaluator:
         """[operators]: operators of one number (from 0) must be on one device."""
         self.allowed: npt.NDArray[np.bool_] = self._own.allowed
         """[units, devices] of bool: where kinds and pins let a unit be."""
+
+    def __getstate__(self) -> _placement.Problem:
+        """For pickles and copies, which have caches of their own."""
+        return self._problem
+
+    def __setstate__(self, state: _placement.Problem) -> None:
+        self._of(state)
 
     def coplaced(self) -> npt.NDArray[np.int32]:
         """[operators]: those of one number are better on one device, as co-placement (the

@@ -100,6 +100,11 @@ struct Result {
   placement::PlaceResult result;
 };
 
+/// What `__getstate__` gives, and the result that `__setstate__` makes of it.
+nb::tuple stateOf(const SharedProblem &problem);
+nb::tuple stateOf(const Result &result);
+Result resultOf(const nb::tuple &state);
+
 void defineProblem(nb::module_ &m);
 void definePlace(nb::module_ &m);
 void defineResult(nb::module_ &m);

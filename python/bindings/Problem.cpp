@@ -90,7 +90,18 @@ void python::defineProblem(nb::module_ &m) {
             return toArray(std::move(bytes));
           },
           nb::rv_policy::automatic)
-      .def("coplaced_groups", [](const SharedProblem &self) {
-        return toArray(coplacedGroups(self));
-      });
+      .def("coplaced_groups",
+           [](const SharedProblem &self) {
+             return toArray(coplacedGroups(self));
+           })
+      .def("__getstate__",
+           [](const SharedProblem &self) { return stateOf(self); })
+      .def("__setstate__",
+           [](SharedProblem &self,
+              const std::tuple<std::string, std::string, std::string,
+                               std::string> &state) {
+             const auto &[graph, graphName, machine, machineName] = state;
+             new (&self) SharedProblem(
+                 readProblem(graph, graphName, machine, machineName));
+           });
 }

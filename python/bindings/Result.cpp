@@ -166,5 +166,9 @@ void python::defineResult(nb::module_ &m) {
            [](const Result &self) {
              return placement::formatDot(*self.of.problem, placementOf(self));
            })
-      .def("placement_file", &placementFile);
+      .def("placement_file", &placementFile)
+      .def("__getstate__", [](const Result &self) { return stateOf(self); })
+      .def("__setstate__", [](Result &self, const nb::tuple &state) {
+        new (&self) Result(resultOf(state));
+      });
 }

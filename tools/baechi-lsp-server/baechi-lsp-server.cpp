@@ -7,11 +7,13 @@
 //===----------------------------------------------------------------------===//
 
 #include "Baechi/Pipelines/Pipelines.h"
+#include "Version.h"
 #include "mlir/InitAllDialects.h"
 #include "mlir/InitAllExtensions.h"
 #include "mlir/Tools/mlir-lsp-server/MlirLspServerMain.h"
 
 int main(int argc, char **argv) {
+  baechi::tellVersion();
   mlir::DialectRegistry registry;
   mlir::registerAllDialects(registry);
   mlir::registerAllExtensions(registry);

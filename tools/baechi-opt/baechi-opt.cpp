@@ -8,12 +8,14 @@
 
 #include "Baechi/Pipelines/Pipelines.h"
 #include "Baechi/Transforms/Passes.h"
+#include "Version.h"
 #include "mlir/InitAllDialects.h"
 #include "mlir/InitAllExtensions.h"
 #include "mlir/InitAllPasses.h"
 #include "mlir/Tools/mlir-opt/MlirOptMain.h"
 
 int main(int argc, char **argv) {
+  baechi::tellVersion();
   mlir::registerAllPasses();
   baechi::registerAllPasses();
   mlir::DialectRegistry registry;

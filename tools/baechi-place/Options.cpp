@@ -19,6 +19,8 @@
 using namespace baechi::placement;
 
 void defineOptions(CLI::App &app, Settings &s) {
+  app.set_version_flag("--version", "Baechi " BAECHI_VERSION,
+                       "the version, and nothing else");
   app.add_option("GRAPH", s.graph, "graph file (.json or .json.xz)")
       ->required();
   app.add_option("MACHINE", s.machine, "machine file")->required();

@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Baechi/Pipelines/Pipelines.h"
+#include "Version.h"
 #include "mlir/IR/MLIRContext.h"
 #include "mlir/InitAllDialects.h"
 #include "mlir/InitAllExtensions.h"
@@ -14,6 +15,7 @@
 #include "mlir/Tools/mlir-reduce/MlirReduceMain.h"
 
 int main(int argc, char **argv) {
+  baechi::tellVersion();
   // For opt-reduction-pass, which applies other passes.
   mlir::registerAllPasses();
   baechi::registerAllPasses();

@@ -17,6 +17,7 @@
 #include "Baechi/Runtime/Machine.h"
 #include "Options.h"
 #include "Terminal.h"
+#include "Version.h"
 #include "llvm/Support/ErrorHandling.h"
 #include "llvm/Support/InitLLVM.h"
 #include <unistd.h>
@@ -152,6 +153,7 @@ int main(int argc, char **argv) {
   setenv("LLVM_DISABLE_SYMBOLIZATION", "1", /*overwrite=*/0);
   llvm::InitLLVM init(argc, argv);
   llvm::install_fatal_error_handler(tellFatal);
+  tellVersion();
   RunOptions options = check(parseOptions(argc, argv));
   bool alone = !options.queryMachine.empty() || !options.emit.empty();
   if (alone && runtime::ranksInEnvironment() != 1)

@@ -7,10 +7,12 @@
 //===----------------------------------------------------------------------===//
 
 #include "Baechi/Target/Export.h"
+#include "Version.h"
 #include "mlir/InitAllTranslations.h"
 #include "mlir/Tools/mlir-translate/MlirTranslateMain.h"
 
 int main(int argc, char **argv) {
+  baechi::tellVersion();
   mlir::registerToLLVMIRTranslation();
   baechi::registerExports();
   return failed(mlir::mlirTranslateMain(argc, argv, "Baechi translation tool"));

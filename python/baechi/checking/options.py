@@ -52,6 +52,11 @@ class CheckError(RuntimeError):
         self.result, self.error, self.tolerance = result, error, tolerance
         self.operator, self.source = operator, source
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """An exception's own gives the message alone to the constructor."""
+        fields = self.result, self.error, self.tolerance, self.operator, self.source
+        return type(self), (str(self), *fields)
+
 
 @dataclasses.dataclass(frozen=True)
 class CheckOptions:

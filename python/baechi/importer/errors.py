@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Sequence
+from typing import Any
 
 
 class ImportFailure(Exception):
@@ -38,6 +39,7 @@ class UnsupportedOperations(ImportFailure):
         notes: Sequence[str] = (),
     ):
         self.operations = list(dict.fromkeys(operations))
+        self._guide, self._notes = guide, tuple(notes)
         count = len(self.operations)
         heading = "1 operation has" if count == 1 else f"{count} operations have"
         lines = [f"{heading} no lowering to linalg:"]
@@ -45,3 +47,7 @@ class UnsupportedOperations(ImportFailure):
         lines += notes
         lines.append(f"{guide} lists what is supported and how to write the rest.")
         super().__init__("\n".join(lines))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """An exception's own gives the message to the constructor."""
+        return type(self), (self.operations, self._guide, self._notes)
