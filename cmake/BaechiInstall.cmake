@@ -37,6 +37,11 @@ foreach(tool baechi-opt baechi-place baechi-run baechi-translate)
 endforeach()
 install(TARGETS BaechiRuntime ARCHIVE DESTINATION lib COMPONENT Python
         EXCLUDE_FROM_ALL)
+# Of the MPI that was found, if any; baechi-run looks for it at this place.
+if(TARGET BaechiMpi)
+  install(TARGETS BaechiMpi LIBRARY DESTINATION lib COMPONENT Python
+          EXCLUDE_FROM_ALL)
+endif()
 
 get_property(BAECHI_MLIR_LIBRARIES GLOBAL PROPERTY BAECHI_MLIR_LIBRARIES)
 list(TRANSFORM BAECHI_MLIR_LIBRARIES REPLACE "^Baechi" "Baechi::")

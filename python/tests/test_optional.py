@@ -3,9 +3,11 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """The package imports, and says what is missing, where no framework is installed."""
 
+import os
 import pathlib
 import subprocess
 import sys
+import tomllib
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 # Hides the frameworks from a fresh interpreter.
@@ -60,3 +62,21 @@ def test_all_names_but_those_of_jax_are_there():
     assert done.stdout.startswith("True False 0.")
     assert "baechi.jit needs the package 'jax': install it with baechi's extra" in done.stderr
     assert "pip install '.[import]'" in done.stderr
+
+
+def test_the_package_tells_of_itself(tmp_path):
+    """`python -m baechi` is what one gives with a report: it works where nothing else does."""
+    done = run("import runpy; sys.argv = ['x']; runpy.run_module('baechi', run_name='__main__')")
+    assert done.returncode == 0, done.stderr
+    said = dict(line.split(maxsplit=1) for line in done.stdout.splitlines())
+    assert said["Python"].startswith(sys.version.split()[0])
+    assert "baechi-run" in said and "kernels" in said
+    module = [sys.executable, "-m", "baechi", "--version"]
+    done = subprocess.run(module, capture_output=True, text=True, cwd=ROOT / "python")
+    version = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
+    assert done.stdout == f"Baechi {version}\n"
+    odd = {**os.environ, "BAECHI_TOOLS": str(tmp_path / "missing"), "BAECHI_COMPILER": "magic"}
+    done = subprocess.run(module[:-1], capture_output=True, text=True, cwd=ROOT / "python", env=odd)
+    assert done.returncode == 0 and "Traceback" not in done.stderr
+    said = dict(line.split(maxsplit=1) for line in done.stdout.splitlines())
+    assert "there is no such folder" in said["baechi-run"] and said["BAECHI_COMPILER"] == "magic"
