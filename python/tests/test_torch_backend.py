@@ -142,6 +142,16 @@ class _Mode(nn.Module):
         return torch.mode(x, -1, keepdim=True)[0] + x
 
 
+def test_sparse_gradients_are_refused_with_what_to_write():
+    embedding = nn.Embedding(10, 4, sparse=True)
+    compiled = torch.compile(embedding, backend="baechi", options=OPTIONS)
+    with pytest.raises(
+        baechi.torch.ImportFailure, match="a sparse tensor; all are dense here: take"
+    ):
+        compiled(torch.tensor([1, 2, 3])).sum().backward()
+    assert embedding.weight.grad is None
+
+
 def test_packed_sequences_are_refused_with_what_to_write():
     class Packed(nn.Module):
         def __init__(self):

@@ -180,6 +180,10 @@ def test_optimizers_that_are_not_known():
     sparse = nn.Embedding(4, 4, sparse=True)
     with pytest.raises(baechi.torch.UnsupportedOptimizer, match="sparse gradients"):
         baechi.torch.compile_step(sparse, None, torch.optim.SGD(sparse.parameters()))
+    held = nn.Linear(4, 4)
+    held.register_buffer("adjacent", torch.eye(4).to_sparse())
+    with pytest.raises(ValueError, match=r"'adjacent' is sparse.*to_dense"):
+        baechi.torch.compile_step(held, None, torch.optim.SGD(held.parameters()))
 
 
 def test_calls_without_a_target():

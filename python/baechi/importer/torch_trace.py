@@ -215,6 +215,9 @@ def _traced(
     )(*(mode.from_tensor(value) for value in arguments))
 
 
+DENSE = "all are dense here: take sparse=False, or to_dense() before"
+
+
 class _Recorded(torch.fx.Interpreter):
     """Runs a graph; what is traced has the origin of its node, and results lie in
     memory as the graph's views of them expect, however an operation is decomposed."""
@@ -251,6 +254,9 @@ class _Recorded(torch.fx.Interpreter):
                 reason = str(error).strip().partition("\n")[0]
                 self._refusals.note(n.target, origin_of(n), reason)
                 return pytree.tree_map_only(torch.Tensor, _zeros_like, n.meta["val"])
+            if any(_is_sparse(x) for x in pytree.tree_leaves(result)):
+                self._refusals.note(n.target, origin_of(n), "a sparse tensor; " + DENSE)
+                return pytree.tree_map_only(torch.Tensor, _dense_like, result)
             if isinstance(n.target, torch._ops.OpOverload) and not _gives_a_view(n.target):
                 result = pytree.tree_map(_laid_out_as, result, n.meta["val"])
             return result
@@ -264,6 +270,15 @@ class _Recorded(torch.fx.Interpreter):
         result = super().call_function(target, (args[0].permute(order), *args[1:]), kwargs)
         back = [order.index(d) for d in range(len(order))]
         return pytree.tree_map_only(torch.Tensor, lambda x: x.permute(back), result)
+
+
+def _is_sparse(value: object) -> bool:
+    return isinstance(value, torch.Tensor) and value.layout != torch.strided
+
+
+def _dense_like(value: torch.Tensor) -> torch.Tensor:
+    """Stands in for what was noted."""
+    return torch.empty(value.shape, dtype=value.dtype, device=value.device)
 
 
 def _draws(target: object) -> bool:

@@ -171,6 +171,8 @@ class State:
                     "whose gradient is computed from the rows alone here too"
                 )
         for name, tensor in [*self.parameters.items(), *self.buffers.items()]:
+            if tensor.layout != torch.strided:
+                raise ValueError(f"'{name}' is sparse, all is dense here: keep it as .to_dense()")
             if tensor.device.type != "cpu":
                 raise ValueError(
                     f"'{name}' is on {tensor.device}; keep the model on the CPU, as the step "
