@@ -177,7 +177,7 @@ def test_hostile_names(tmp_path):
     seen = probe(tmp_path, make_page(tmp_path, small_graph(tmp_path, names)), "wärme")
     assert seen["problems"] == []
     assert seen["ready"] == "yes"
-    assert seen["title"].endswith("graph.json: placement")
+    assert (seen["title"], seen["head"]) == ("graph: placement", "graph")  # not the folder
     assert seen["found"] == ["Wärme/größe"]
     assert sorted(seen["sorted"]) == sorted(names)
 

@@ -53,7 +53,27 @@ function fitName(name, characters) {
   if (name.length <= characters) return name;
   const parts = name.split('/');
   let shown = parts.pop();
-  if (shown.length > characters) return characters < 5 ? '' : `${shown.slice(0, characters - 1)}…`;
+  if (shown.length > characters) return characters < 5 ? '' : cutName(shown, characters);
   while (shown.length + parts[parts.length - 1].length + 2 <= characters) shown = `${parts.pop()}/${shown}`;
   return shown;
 }
+
+/// So many characters, with … in the middle: names begin alike, and their ends tell
+/// them apart.
+function cutName(name, characters) {
+  const end = Math.ceil(2 * (characters - 1) / 3);
+  return `${name.slice(0, characters - 1 - end)}…${name.slice(name.length - end)}`;
+}
+
+/// A name as wide as there is room for it.
+function clippedName(context, name, width) {
+  let shown = name;
+  for (let keep = name.length - 1; keep > 2 && context.measureText(shown).width > width;) {
+    shown = cutName(name, keep);
+    keep = Math.min(keep - 1, Math.floor(keep * 0.9));
+  }
+  return shown;
+}
+
+/// The name of a file, without its folder and kind.
+const stemOf = path => path.split('/').pop().replace(/\.(json|mlir)(\.xz)?$/, '') || path;

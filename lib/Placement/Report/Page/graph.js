@@ -114,20 +114,12 @@ class GraphView {
       context.font = `600 ${size}px system-ui, "DejaVu Sans", sans-serif`;
       context.fillStyle = theme.ink;
       context.globalAlpha = faded ? 0.4 : 1;
-      const text = this.clipped(context, node.label, box.w - 10);
+      const text = clippedName(context, node.label, box.w - 10);
       if (room > size) context.fillText(text, box.x + 6, box.y + Math.min(room - 2, size + 6));
       context.globalAlpha = 1;
     }
     if (node.edges) edges.push(node);
     for (const child of node.children) this.paintBox(context, child, edges);
-  }
-  clipped(context, text, width) {
-    let shown = text;
-    for (let keep = text.length; keep > 2 && context.measureText(shown).width > width;) {
-      keep = Math.floor(keep * 0.85);
-      shown = text.slice(0, keep) + '…';
-    }
-    return shown;
   }
 
   colour(node) {
@@ -174,10 +166,11 @@ class GraphView {
     context.fillStyle = faded ? theme.soft : '#10141c';
     context.globalAlpha = faded ? 0.5 : 1;
     const both = node.children && box.h > 2.6 * size, middle = box.y + box.h / 2 + size * 0.36;
-    context.fillText(this.clipped(context, node.label, box.w - 6), box.x + 4, both ? middle - size * 0.6 : middle);
-    if (both) {
+    context.fillText(clippedName(context, node.label, box.w - 6), box.x + 4, both ? middle - size * 0.6 : middle);
+    const count = both ? `${countText(node.operators)} ops` : '';
+    if (both && context.measureText(count).width <= box.w - 6) {
       context.globalAlpha *= 0.7;
-      context.fillText(this.clipped(context, `${countText(node.operators)} ops`, box.w - 6), box.x + 4, middle + size * 0.6);
+      context.fillText(count, box.x + 4, middle + size * 0.6);
     }
     context.globalAlpha = 1;
   }

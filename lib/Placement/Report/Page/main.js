@@ -21,11 +21,12 @@ class Page {
 
   writeHead() {
     const {data, devices} = this.model, {summary} = data, {measured} = data;
-    const title = summary.model || 'Placement';
+    const title = summary.model ? stemOf(summary.model) : 'Placement';
     document.title = `${title}: placement`;
     byId('title').textContent = title;
+    byId('title').title = summary.model || '';
     byId('subtitle').textContent = [
-      summary.machine ? `on ${summary.machine}` : `on ${plural(devices.length, 'device')}`,
+      summary.machine ? `on ${stemOf(summary.machine)}` : `on ${plural(devices.length, 'device')}`,
       summary.placer === summary.winner ? `placed by ${summary.winner}` : `placed by ${summary.winner} (asked: ${summary.placer})`,
       plural(this.model.count, 'operator'), plural(this.model.edgeFrom.length, 'edge'),
       plural(this.model.transfers.length, 'transfer')].join(' · ');

@@ -77,9 +77,15 @@ class Timeline {
     let y = 24;
     for (const row of this.model.rows) {
       row.top = y;
+      // What does nothing is one narrow track, not one for each kind.
+      const idle = row.tracks.every(track => !track.items.length);
       for (const track of row.tracks) {
         track.top = y;
-        track.laneHeight = row.device !== undefined ? deviceHeight
+        if (idle && track !== row.tracks[0]) {
+          track.height = track.laneHeight = 0;
+          continue;
+        }
+        track.laneHeight = row.device !== undefined && !idle ? deviceHeight
           : Math.max(4, Math.round(linkHeight / Math.sqrt(track.lanes.length)));
         track.height = track.laneHeight * track.lanes.length;
         y += track.height + 1;
@@ -161,17 +167,12 @@ class Timeline {
       written = middle;
       context.fillStyle = row.device !== undefined ? theme.ink : theme.soft;
       const kinds = model.measured && axis.left > 110 ? 56 : 0;
-      context.fillText(this.clip(context, row.label, axis.left - 14 - kinds), 9, middle + 4);
+      context.fillText(clippedName(context, row.label, axis.left - 14 - kinds), 9, middle + 4);
       if (!kinds) continue;
       context.fillStyle = theme.soft;
       for (const track of row.tracks)
-        if (track.height >= 9) context.fillText(track.kind, axis.left - 56, track.top + track.height / 2 + 4);
+        if (track.items.length && track.height >= 9) context.fillText(track.kind, axis.left - 56, track.top + track.height / 2 + 4);
     }
-  }
-  clip(context, text, width) {
-    let shown = text;
-    while (shown.length > 2 && context.measureText(shown).width > width) shown = shown.slice(0, -2) + '…';
-    return shown;
   }
 
   /// Spans of a pixel and more one by one; of what is below, a column a pixel
@@ -313,7 +314,7 @@ class Timeline {
     for (const row of model.rows)
       for (let kind = 0; kind < row.tracks.length; ++kind) {
         const track = row.tracks[kind];
-        if (y < track.top || y >= track.top + track.height + 1) continue;
+        if (!track.height || y < track.top || y >= track.top + track.height + 1) continue;
         const lane = Math.min(Math.floor((y - track.top) / track.laneHeight), track.lanes.length - 1);
         const series = track.lanes[lane];
         let best = null, least = near + 1;
