@@ -138,8 +138,14 @@ void Session::lastResort() {
   if (contest.hasWinner())
     return;
   if (!contest.canTalk(packed))
-    result.error = "no placement was found whose devices can all talk where "
-                   "they must: add links or a link_default";
+    result.error =
+        "no placement was found whose devices can all talk where they must" +
+        (options.budget.kind == Budget::Kind::Automatic
+             ? std::string(": ")
+             : fmt::format(" with the budget {}: a larger one (auto) may find "
+                           "it; else ",
+                           formatBudget(options.budget))) +
+        "add links or a link_default";
   else
     result.error =
         (isImpossible ? "no placement can fit the memories: the exact search "

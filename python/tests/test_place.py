@@ -303,3 +303,23 @@ def test_an_error_of_the_progress_function_comes_through():
 def test_a_wrong_short_form_of_a_machine():
     with pytest.raises(baechi.PlacementError, match="^machine 'host:0': '0' is not a number of"):
         baechi.place(baechi.Graph(), "host:0")
+
+
+def test_a_small_budget_is_named_where_few_devices_are_linked():
+    graph = baechi.Graph()
+    a = graph.add("a", 70, outputs=[1], resident=60)
+    b = graph.add("b", 78, outputs=[10], resident=60, inputs=[a])
+    c = graph.add("c", 34, outputs=[1], resident=60, inputs=[a, b])
+    graph.add("d", 51, outputs=[1], inputs=[a, c])
+    pairs = [("gpu1", "gpu2"), ("gpu2", "gpu1"), ("gpu2", "gpu3")]
+    machine = {
+        **{key: MACHINE[key] for key in ("format", "version", "link_model")},
+        "devices": [{"name": f"gpu{i}", "kind": "cuda", "memory": 150} for i in range(4)],
+        "links": [{"from": a, "to": b, **MACHINE["link_default"]} for a, b in pairs],
+    }
+    said = (
+        r"can all talk where they must with the budget 0: a larger one \(auto\) may find it; else"
+    )
+    with pytest.raises(baechi.PlacementError, match=said):
+        baechi.place(graph, machine, budget="0")
+    assert set(baechi.place(graph, machine).assignment.values()) <= {"gpu1", "gpu2", "gpu3"}
