@@ -123,3 +123,24 @@ def test_a_process_that_is_ended_leaves_nothing_behind(tmp_path):
     assert process.wait(60) == -signal.SIGTERM
     process.stdout.close()
     assert list((tmp_path / "temporary").iterdir()) == []
+
+
+@pytest.mark.parametrize("ending", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
+def test_a_tool_that_is_ended_leaves_nothing_behind(ending, tmp_path):
+    """In the midst of linking, which is when it has a folder."""
+    folder, made = tmp_path / "temporary", []
+    command = [tools.find("baechi-run"), EXAMPLE, "--machine=host:1", "--costs=roofline"]
+    command += ["--budget=0", "--store=", "--emit=so", f"--output={tmp_path / 'step.so'}"]
+    for _ in range(20):  # it may be too fast for us
+        folder.mkdir(exist_ok=True)
+        process = subprocess.Popen(command, env=os.environ | {"TMPDIR": str(folder)})
+        while process.poll() is None and not made:
+            made = os.listdir(folder)
+        process.send_signal(ending)
+        if process.wait(60) == -ending:
+            assert made
+            break
+        made = []
+    else:
+        pytest.fail("it ended by itself each time")
+    assert os.listdir(folder) == []
