@@ -28,7 +28,7 @@ SPD = X @ X.T + jnp.eye(4)
 
 
 def spectrum(x):
-    return jnp.abs(jnp.fft.fft(x) * jnp.exp(0.5j * jnp.arange(4)))
+    return jnp.abs(jnp.sqrt(jnp.fft.fft(x)) * jnp.array([1, 2j, 3, 4 + 1j]))
 
 
 FUNCTIONS = {
@@ -41,7 +41,7 @@ FUNCTIONS = {
     "eigh": lambda x: jnp.linalg.eigh(x + x.T)[0],
     "triangular": lambda x: jax.scipy.linalg.solve_triangular(x + 3 * jnp.eye(4), x),
     "fft": spectrum,
-    "rfft": lambda x: jnp.fft.irfft(jnp.fft.rfft(jnp.tanh(x)) * 2),
+    "rfft": lambda x: jnp.fft.irfft(jnp.fft.rfft(jnp.tanh(x), 67) * 2),  # a prime length
 }
 
 
@@ -63,7 +63,7 @@ def test_a_training_step(machine):
             factor = jnp.linalg.cholesky(w @ w.T + jnp.eye(4))
             hidden = jnp.tanh(x @ factor)
             jax.debug.callback(lambda v: seen.append(float(v)), hidden.sum())
-            return (jnp.abs(jnp.fft.rfft(hidden)) ** 2).mean()
+            return (jnp.abs(jnp.fft.rfft(hidden, 67)) ** 2).mean()
 
         value, gradient = jax.value_and_grad(loss)(w)
         return w - 0.1 * gradient, value
@@ -130,7 +130,7 @@ def test_loops_and_branches_with_one_inside():
 
         last, rows = lax.scan(body, jnp.ones(4), x)
         picked = lax.cond(last.sum() > 0, jnp.linalg.cholesky, lambda a: a * 2, SPD)
-        return last, rows, picked, lax.map(lambda row: jnp.abs(jnp.fft.fft(row)), x)
+        return last, rows, picked, lax.map(lambda row: jnp.abs(jnp.fft.fft(row, 67)), x)
 
     for a, e in zip(jit(f)(X), jax.jit(f)(X), strict=True):
         np.testing.assert_allclose(a, e, rtol=1e-4, atol=1e-5)

@@ -24,6 +24,7 @@ from jaxlib.mlir import ir
 from jaxlib.mlir.dialects import stablehlo
 
 from baechi.importer import jaxprs
+from baechi.importer.complex_pairs import is_complex
 from baechi.importer.errors import Unsupported, UnsupportedOperations
 from baechi.importer.factorisations import is_native
 from baechi.importer.module import walk
@@ -109,16 +110,11 @@ def _is_alone(eqn: Any) -> bool:
     name = eqn.primitive.name
     if name in _FACTORISATIONS and is_native(name, matrix.shape, matrix.dtype, eqn.params):
         return False
-    return name in _ALONE or any(map(_is_complex, (*eqn.invars, *eqn.outvars)))
+    return name in _ALONE or any(map(is_complex, (*eqn.invars, *eqn.outvars)))
 
 
 def _is_literal(variable: Any) -> bool:
     return isinstance(variable, core.Literal)
-
-
-def _is_complex(variable: Any) -> bool:
-    kind = getattr(variable.aval, "dtype", None)
-    return kind is not None and jax.numpy.issubdtype(kind, jax.numpy.complexfloating)
 
 
 class Rewritten:
@@ -130,7 +126,7 @@ class Rewritten:
     def __init__(self, closed: core.ClosedJaxpr):
         self.closed = jaxprs.flatten(closed)
         self.calls: list[HostCall] = []
-        wrong = [v for v in self.closed.jaxpr.outvars if _is_complex(v)]
+        wrong = [v for v in self.closed.jaxpr.outvars if is_complex(v)]
         if wrong:
             reason = "a result of the step is complex; return its real and imaginary part"
             makers = [e for e in self.closed.jaxpr.eqns if set(e.outvars) & set(wrong)]
@@ -139,7 +135,10 @@ class Rewritten:
     def __call__(self, *args: Any) -> list[Any]:
         self.calls = []
         jaxpr = self.closed.jaxpr
-        values: dict[Any, Any] = dict(zip(jaxpr.constvars, self.closed.consts, strict=True))
+        values: dict[Any, Any] = {
+            v: np.stack([np.real(value), np.imag(value)], -1) if is_complex(v) else value
+            for v, value in zip(jaxpr.constvars, self.closed.consts, strict=True)
+        }
         values |= zip(jaxpr.invars, args, strict=True)
         waiting: list[Any] = []  # equations of the next call
 
@@ -190,7 +189,7 @@ class Rewritten:
             return [_to_border(v, inner[v]) for v in results]
 
         with jaxprs.located(equations[0]):
-            given = [values[v] if _is_complex(v) else _to_border(v, values[v]) for v in operands]
+            given = [values[v] if is_complex(v) else _to_border(v, values[v]) for v in operands]
             kinds = tuple(jax.typeof(jax.numpy.asarray(each)) for each in given)
             shapes = [jax.ShapeDtypeStruct(kind.shape, kind.dtype) for kind in kinds]
             out = [_border_type(v) for v in results]
@@ -209,7 +208,7 @@ class Rewritten:
             avals = tuple(jax.core.ShapedArray(o.shape, o.dtype) for o in out)
             made_values = _call.bind(*given, name=name, results=avals, ordered=ordered)
             for v, value in zip(results, made_values, strict=True):
-                values[v] = value if _is_complex(v) else _from_border(v, value)
+                values[v] = value if is_complex(v) else _from_border(v, value)
 
 
 def _compiled(compute: Callable[..., Any], equations: Sequence[Any]) -> Callable[..., Any]:
@@ -235,7 +234,7 @@ def _border_type(variable: Any) -> jax.ShapeDtypeStruct:
 def _to_border(variable: Any, value: Any) -> Any:
     """A value as numbers that programs have: signed, real, no keys."""
     kind = variable.aval.dtype
-    if _is_complex(variable):
+    if is_complex(variable):
         return jax.numpy.stack([jax.numpy.real(value), jax.numpy.imag(value)], -1)
     if jax.dtypes.issubdtype(kind, jax.dtypes.prng_key):
         value = jax.random.key_data(value)
@@ -247,7 +246,7 @@ def _to_border(variable: Any, value: Any) -> Any:
 
 def _from_border(variable: Any, value: Any) -> Any:
     kind = variable.aval.dtype
-    if _is_complex(variable):
+    if is_complex(variable):
         return jax.lax.complex(value[..., 0], value[..., 1])
     if jax.dtypes.issubdtype(kind, jax.dtypes.prng_key):
         data = jax.lax.bitcast_convert_type(value, "uint32")

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import jax
@@ -22,6 +22,10 @@ def flatten(closed: core.ClosedJaxpr) -> core.ClosedJaxpr:
     """The same computation without calls."""
     avals = [jax.ShapeDtypeStruct(v.aval.shape, v.aval.dtype) for v in closed.jaxpr.invars]
     return jax.make_jaxpr(lambda *args: evaluate_closed(closed, args))(*avals)
+
+
+def function_of(closed: core.ClosedJaxpr) -> Callable[..., list[Any]]:
+    return lambda *args: evaluate_closed(closed, args)
 
 
 def evaluate_closed(closed: core.ClosedJaxpr, args: Sequence[Any]) -> list[Any]:
@@ -45,13 +49,22 @@ def evaluate(
 def apply(eqn: Any, operands: Sequence[Any]) -> list[Any]:
     """An equation's results, without the call that it may be."""
     with located(eqn):
-        body = eqn.params.get("jaxpr", eqn.params.get("call_jaxpr"))
-        if eqn.primitive.name in _CALLS and body is not None:
+        if is_call(eqn):
+            body = _body(eqn)
             closed = body if isinstance(body, core.ClosedJaxpr) else core.ClosedJaxpr(body, ())
             return evaluate_closed(closed, operands)
         functions, parameters = eqn.primitive.get_bind_params(eqn.params)
         made = eqn.primitive.bind(*functions, *operands, **parameters)
         return list(made) if eqn.primitive.multiple_results else [made]
+
+
+def is_call(eqn: Any) -> bool:
+    """Whether `flatten` puts a body in its place."""
+    return eqn.primitive.name in _CALLS and _body(eqn) is not None
+
+
+def _body(eqn: Any) -> Any:
+    return eqn.params.get("jaxpr", eqn.params.get("call_jaxpr"))
 
 
 class located:
