@@ -36,12 +36,13 @@ class Pair(NamedTuple):
         return Pair(value, jnp.zeros_like(value))
 
 
-def rewritten(closed: core.ClosedJaxpr) -> core.ClosedJaxpr | None:
-    """The same step without complex numbers; None: it has none, or some that stay."""
+def rewritten(closed: core.ClosedJaxpr, longest: int) -> core.ClosedJaxpr | None:
+    """The same step without complex numbers; None: it has none, or some that stay.
+    longest: a Fourier transform's length."""
     if not _has_complex(closed.jaxpr):
         return None
     flat = jaxprs.flatten(closed)
-    return _without(flat) if _is_native(flat.jaxpr) else None
+    return _without(flat) if _is_native(flat.jaxpr, longest) else None
 
 
 def is_complex(variable: Any) -> bool:
@@ -57,7 +58,7 @@ def _has_complex(jaxpr: core.Jaxpr) -> bool:
     return any(_touches(eqn) or any(map(_has_complex, jaxprs.bodies(eqn))) for eqn in jaxpr.eqns)
 
 
-def _is_native(jaxpr: core.Jaxpr, is_inlined: bool = False) -> bool:
+def _is_native(jaxpr: core.Jaxpr, longest: int, is_inlined: bool = False) -> bool:
     """is_inlined: of a call, whose arguments and results may be complex."""
     if not is_inlined and any(map(is_complex, (*jaxpr.invars, *jaxpr.outvars))):
         return False
@@ -67,14 +68,14 @@ def _is_native(jaxpr: core.Jaxpr, is_inlined: bool = False) -> bool:
         if _touches(eqn) and all(isinstance(v, core.Literal) or v in known for v in eqn.invars):
             known.update(eqn.outvars)
         elif jaxprs.is_call(eqn):
-            if not all(_is_native(body, is_inlined=True) for body in jaxprs.bodies(eqn)):
+            if not all(_is_native(body, longest, is_inlined=True) for body in jaxprs.bodies(eqn)):
                 return False
-        elif name == "fft" and not fourier.is_native(eqn.params["fft_lengths"]):
+        elif name == "fft" and not fourier.is_native(eqn.params["fft_lengths"], longest):
             return False
         elif _touches(eqn):
             if name not in _RULES and name not in _PARTWISE:
                 return False
-        elif not all(map(_is_native, jaxprs.bodies(eqn))):
+        elif not all(_is_native(body, longest) for body in jaxprs.bodies(eqn)):
             return False
     return True
 

@@ -21,13 +21,15 @@ from jax import lax
 # Of a matrix of roots; a length with a larger prime is JAX's own to transform.
 LARGEST_FACTOR = 64
 LARGEST_LENGTH = 1 << 16
+# Longer ones JAX transforms faster, the call included (docs/host-calls.md).
+FASTER_THAN_CALLS = 512
 
 Parts = tuple[Any, Any]  # real and imaginary; an imaginary part of None is zero
 
 
-def is_native(lengths: Sequence[int]) -> bool:
+def is_native(lengths: Sequence[int], longest: int = LARGEST_LENGTH) -> bool:
     """Whether such a transform has code of its own."""
-    return bool(lengths) and all(0 < n <= LARGEST_LENGTH and _factors(n) for n in lengths)
+    return bool(lengths) and all(0 < n <= longest and _factors(n) for n in lengths)
 
 
 def transform(kind: str, lengths: Sequence[int], x: Parts) -> Parts:

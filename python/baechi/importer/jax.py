@@ -14,7 +14,7 @@ from jaxlib.mlir import ir
 from jaxlib.mlir.dialects import stablehlo as stablehlo_dialect
 from jaxlib.mlir.passmanager import PassManager
 
-from baechi.importer import complex_pairs, host_calls, jaxprs, locations, rules, stablehlo
+from baechi.importer import complex_pairs, fourier, host_calls, jaxprs, locations, rules, stablehlo
 from baechi.importer.errors import ImportFailure, Unsupported, UnsupportedOperations
 from baechi.importer.host_calls import HostCall
 from baechi.importer.inline import inline_calls
@@ -63,7 +63,8 @@ def import_step(
     Raises ImportFailure.
     """
     signature, traced = describe(step, args, donate_argnums, by_shape)
-    if (without_complex := complex_pairs.rewritten(traced.jaxpr)) is not None:
+    longest = fourier.FASTER_THAN_CALLS if host else fourier.LARGEST_LENGTH
+    if (without_complex := complex_pairs.rewritten(traced.jaxpr, longest)) is not None:
         evaluated = jaxprs.function_of(without_complex)
         traced = jax.jit(evaluated, keep_unused=True).trace(*_shapes(traced.jaxpr))
     rewritten = None
