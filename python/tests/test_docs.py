@@ -38,14 +38,37 @@ def blocks(page, language):
 def test_python_of_pages_runs(page, needs, tmp_path):
     pytest.importorskip(needs)
     # One program, as a reader would go through it.
-    program = tmp_path / "page.py"
-    program.write_text("\n".join(blocks(page, "python")))
-    environment = os.environ | {"PYTHONPATH": str(ROOT / "python")}
-    done = subprocess.run(
-        [sys.executable, program], cwd=tmp_path, env=environment, capture_output=True, text=True
-    )
+    done = run_program("\n".join(blocks(page, "python")), tmp_path)
     assert done.returncode == 0, done.stderr
     assert done.stdout
+
+
+def run_program(text, folder):
+    program = folder / "page.py"
+    program.write_text(text)
+    environment = os.environ | {"PYTHONPATH": str(ROOT / "python")}
+    return subprocess.run(
+        [sys.executable, program], cwd=folder, env=environment, capture_output=True, text=True
+    )
+
+
+def test_the_readme_shows_what_happens(tmp_path):
+    pytest.importorskip("jax")
+    (program,), (shown,) = blocks("../README.md", "python"), blocks("../README.md", "text")
+    done = run_program(program, tmp_path)
+    assert done.returncode == 0, done.stderr
+
+    def without_figures(text):
+        """What depends neither on times nor on who has won."""
+        words = [re.sub(r"'.*?'|[\d.]+(?= ms)", "…", line).split() for line in text.splitlines()]
+        return [
+            line[:1] + line[3:4] if line[:1] and line[0][:4] == "host" else line for line in words
+        ]
+
+    assert without_figures(done.stdout) == without_figures(shown)
+    alone = run_program(program.replace("host:2", "host:1"), tmp_path)
+    assert "no placement can fit the memories" in alone.stderr
+    assert re.search(r"operator \d+ '.*' with \d+ bytes", alone.stderr)
 
 
 @pytest.mark.parametrize("page", ["start-mlir.md", "start-compare.md"])
