@@ -64,7 +64,7 @@ def run(binary, model, machine, placer, steps, folder):
             str(binary / "baechi-run"),
             str(FIXTURES / model),
             *arguments,
-            f"--place={placer}",
+            f"--placer={placer}",
             f"--steps={steps}",
             f"--profile={folder / (name + '.profile.json')}",
             f"--json={report}",

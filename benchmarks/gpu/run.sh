@@ -56,7 +56,7 @@ prepare() {
       name=${model}__${name//[:@]/_}
       # The placer's own result, so that every device has something to do.
       build/release/bin/baechi-run "$file" --machine="$machine" --costs=roofline \
-        --place=mtopo --budget=0 --emit=so --output="$out/$name.so" || return 1
+        --placer=mtopo --budget=0 --emit=so --output="$out/$name.so" || return 1
     done
     limited "$model" "$file" || return 1
   done
@@ -157,7 +157,7 @@ check() {
     if [ -x build/release/bin/baechi-run ]; then
       part "a model in two processes" "${processes[@]}" build/release/bin/baechi-run \
         test/fixtures/mlp_tiny.mlir --machine=cuda:2@1GiB --costs=roofline \
-        --place=mtopo --budget=0 --steps=5
+        --placer=mtopo --budget=0 --steps=5
     fi
   else
     printf '\n== two processes: there is no mpirun, or no MPI in the build, skipped\n'

@@ -172,7 +172,7 @@ def judge(program: Program, seed: int, folder: pathlib.Path) -> Finding | None:
         ),
         "host kernels": lambda: _run(program, values, folder, ["--machine=host:1"]),
         "several devices": lambda: _run(
-            program, values, folder, ["--machine=host:2", "--place=round-robin"]
+            program, values, folder, ["--machine=host:2", "--placer=round-robin"]
         ),
     }
     for name, stage in stages.items():

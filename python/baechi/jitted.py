@@ -90,7 +90,7 @@ def jit(
 
     machine: `host:N[@SIZE]` (`host:2`, `host:4@2GiB`: a memory limit for each
         device) or a machine file (docs/formats.md).
-    placer, budget: as `baechi-run --place --budget`.
+    placer, budget: as `baechi-run --placer --budget`.
     donate_argnums: arguments that the step returns the next values of. These
         stay on their devices; what is returned for them is a ResidentArray.
     static_argnums: hashable Python values; each set of them is a program.

@@ -103,7 +103,7 @@ class Placement:
 
     @functools.cached_property
     def report(self) -> dict[str, Any]:
-        """All that is known beside the schedule: what `baechi-place --report` writes."""
+        """All that is known beside the schedule: what `baechi-place --json` writes."""
         found: dict[str, Any] = json.loads(self._result.report())
         return found
 

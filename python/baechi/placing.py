@@ -102,7 +102,7 @@ class Comparison:
     def __init__(self, text: str, data: str):
         self._text = text
         self.report: dict[str, Any] = json.loads(data)
-        """What `baechi-place --compare --report` writes."""
+        """What `baechi-place --compare --json` writes."""
 
     @property
     def rows(self) -> list[dict[str, Any]]:

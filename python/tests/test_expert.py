@@ -118,7 +118,7 @@ def test_an_expert_placement_runs_and_computes_what_jax_computes(tmp_path, capfd
     report = tmp_path / "report.json"
     code = command.main(
         [
-            "gnmt", "--machine=host:2", "--place=expert", "--check-jax", "--steps=3",
+            "gnmt", "--machine=host:2", "--placer=expert", "--check-jax", "--steps=3",
             "--set", "dropout=0.1", f"--keep={tmp_path}", "--costs=roofline", f"--json={report}",
         ]
     )  # fmt: skip

@@ -44,8 +44,8 @@ def test_is_what_the_tool_gives(tmp_path):
     files = {kind: tmp_path / f"tool.{kind}" for kind in ("json", "html", "dot", "report", "trace")}
     done = tool(
         *(GRAPH, LARGE_MACHINE, "--budget=200e", "-o", files["json"]),
-        *(f"--html={files['html']}", f"--dot={files['dot']}", f"--report={files['report']}"),
-        f"--timeline={files['trace']}",
+        *(f"--html={files['html']}", f"--dot={files['dot']}", f"--json={files['report']}"),
+        f"--trace={files['trace']}",
     )
     assert done.returncode == 0, done.stderr
     placement = baechi.place(GRAPH, LARGE_MACHINE, budget="200e")
@@ -171,7 +171,7 @@ def test_fields_of_operators_and_machines():
         (lambda graph, machine: graph["ops"][2].update(resident=10**9), []),
         (lambda graph, machine: graph["ops"][2].update(pin="tpu"), []),
         (lambda graph, machine: None, ["--placer=best"]),
-        (lambda graph, machine: None, ["--group=colocate,nothing"]),
+        (lambda graph, machine: None, ["--grouping=colocate,nothing"]),
         (lambda graph, machine: None, ["--budget=soon"]),
     ],
 )
@@ -183,9 +183,11 @@ def test_errors_are_the_tools(tmp_path, monkeypatch, change, options):
     pathlib.Path("machine").write_text(json.dumps(machine))
     expected = tool_error("graph", "machine", *options)
     given = dict(option.removeprefix("--").split("=") for option in options)
-    if "group" in given:
-        given["grouping"] = given.pop("group").split(",")
-        expected = expected.removeprefix("--group: ").split(":")[0].replace("step", "grouping step")
+    if "grouping" in given:
+        given["grouping"] = given["grouping"].split(",")
+        expected = (
+            expected.removeprefix("--grouping: ").split(":")[0].replace("step", "grouping step")
+        )
     with pytest.raises(baechi.PlacementError) as raised:
         baechi.place(graph, machine, **given)
     assert expected.removeprefix("--") in str(raised.value)

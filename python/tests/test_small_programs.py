@@ -245,5 +245,5 @@ def run(tmp_path, text, inputs, *options):
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_small_programs(tmp_path, name):
     text, inputs, expected = PROGRAMS[name]
-    (result,) = run(tmp_path, text, inputs, "--machine=host:2", "--place=round-robin")
+    (result,) = run(tmp_path, text, inputs, "--machine=host:2", "--placer=round-robin")
     np.testing.assert_allclose(result, expected(*inputs), rtol=1e-5, atol=1e-6)

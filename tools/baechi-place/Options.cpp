@@ -18,6 +18,19 @@
 
 using namespace baechi::placement;
 
+/// A word of before, still taken: one word is for one thing in all tools.
+static CLI::Option *addFormer(CLI::App &app, const std::string &word,
+                              const std::string &now, std::string &value) {
+  return app
+      .add_option_function<std::string>(
+          word,
+          [word, now, &value](const std::string &given) {
+            fmt::print(stderr, "baechi-place: note: {} is now {}\n", word, now);
+            value = given;
+          })
+      ->group("");
+}
+
 void defineOptions(CLI::App &app, Settings &s) {
   app.set_version_flag("--version", "Baechi " BAECHI_VERSION,
                        "the version, and nothing else");
@@ -27,7 +40,7 @@ void defineOptions(CLI::App &app, Settings &s) {
   app.add_option("--placer", s.placer,
                  fmt::format("{}", fmt::join(placerNames(), ", ")))
       ->capture_default_str();
-  app.add_option("--group", s.grouping,
+  app.add_option("--grouping", s.grouping,
                  fmt::format("none, all ({}), or a list of {}",
                              fmt::join(PlaceOptions().grouping, ","),
                              fmt::join(groupingNames(), ",")))
@@ -58,10 +71,10 @@ void defineOptions(CLI::App &app, Settings &s) {
       "placement file to judge and draw instead of finding one"));
   ofOne.push_back(
       app.add_option("-o,--output", s.output, "placement file to write"));
-  app.add_option("--report", s.report, "report file (JSON) to write")
+  app.add_option("--json", s.report, "the report as a JSON file")
       ->group("Results");
   ofOne.push_back(
-      app.add_option("--timeline", s.timeline,
+      app.add_option("--trace", s.timeline,
                      "Chrome trace to write (chrome://tracing, Perfetto)"));
   ofOne.push_back(app.add_option("--dot", s.dot, "Graphviz graph to write"));
   ofOne.push_back(app.add_option("--html", s.html,
@@ -74,6 +87,9 @@ void defineOptions(CLI::App &app, Settings &s) {
           ->allow_extra_args(false));
   for (CLI::Option *option : ofOne)
     option->group("One placement");
+  addFormer(app, "--group", "--grouping", s.grouping);
+  addFormer(app, "--report", "--json", s.report);
+  ofOne.push_back(addFormer(app, "--timeline", "--trace", s.timeline));
 
   CLI::Option *compare =
       app.add_flag("--compare", s.compare,
@@ -134,7 +150,7 @@ std::string toPlaceOptions(const Settings &s, PlaceOptions &options) {
     for (const std::string &step : options.grouping)
       if (std::find(groupings.begin(), groupings.end(), step) ==
           groupings.end())
-        return fmt::format("--group: unknown step '{}': use none, all, or a "
+        return fmt::format("--grouping: unknown step '{}': use none, all, or a "
                            "list of {}",
                            step, fmt::join(groupings, ","));
   }

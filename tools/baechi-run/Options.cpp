@@ -10,6 +10,7 @@
 #include "Baechi/Placement/Place.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/CommandLine.h"
+#include "llvm/Support/raw_ostream.h"
 
 using namespace baechi;
 namespace cl = llvm::cl;
@@ -26,14 +27,15 @@ Opt<std::string> machine("machine", cl::value_desc("SPEC"), cl::init("host:2"),
                                   "machine file; default host:2"),
                          cl::cat(category));
 Opt<std::string>
-    placer("place", cl::value_desc("PLACER"), cl::init("msct"),
+    placer("placer", cl::value_desc("PLACER"), cl::init("msct"),
            cl::desc("a placer of --baechi-place: msct (default), metf, "
                     "mtopo, single, ...; a wrong one lists them"),
            cl::cat(category));
-Opt<std::string> group("group", cl::value_desc("STEPS"), cl::init("all"),
-                       cl::desc("grouping before placing: all (default), none, "
-                                "or a list joined by '+' or ','"),
-                       cl::cat(category));
+Opt<std::string>
+    grouping("grouping", cl::value_desc("STEPS"), cl::init("all"),
+             cl::desc("grouping before placing: all (default), none, "
+                      "or a list joined by '+' or ','"),
+             cl::cat(category));
 Opt<std::string> budget(
     "budget", cl::value_desc("BUDGET"), cl::init("auto"),
     cl::desc("improvement over the placer: auto (default; about a second "
@@ -139,6 +141,22 @@ Opt<std::string>
 Opt<unsigned> threads("compile-threads", cl::value_desc("N"), cl::init(2),
                       cl::desc("threads that compile; default 2"),
                       cl::cat(category));
+cl::alias outputShort("o", cl::aliasopt(output), cl::desc("--output"),
+                      cl::cat(category));
+
+/// A word of before, still taken: one word is for one thing in all tools.
+struct Former : cl::opt<std::string> {
+  Former(llvm::StringRef word, Opt<std::string> &now)
+      : cl::opt<std::string>(
+            word, cl::Hidden, cl::cat(category),
+            cl::cb<void, const std::string &>([=, &now](const std::string &v) {
+              llvm::errs() << "baechi-run: note: --" << word << " is now --"
+                           << now.ArgStr << "\n";
+              now.setValue(v);
+            })) {}
+};
+Former formerPlace("place", placer), formerGroup("group", grouping);
+
 Opt<bool> sanitizeCode("sanitize-code",
                        cl::desc("instrument generated code for "
                                 "ThreadSanitizer (in a build with it)"),
@@ -200,14 +218,14 @@ llvm::Expected<RunOptions> baechi::parseOptions(int argc, char **argv) {
   cl::ParseCommandLineOptions(
       argc, argv,
       "Places a model on several devices, runs it and reports.\n\n"
-      "  baechi-run model.mlir --machine=host:2 --place=msct --steps=20\n");
+      "  baechi-run model.mlir --machine=host:2 --placer=msct --steps=20\n");
   RunOptions options;
   DriverOptions &driver = options.driver;
   driver.model = model;
   driver.machine = machine;
   driver.step = step;
   driver.place = {
-      placer, group, {}, {pins.begin(), pins.end()}, savedPlacement};
+      placer, grouping, {}, {pins.begin(), pins.end()}, savedPlacement};
   driver.profile = profile;
   driver.costs = costs;
   driver.cudaMath = cudaMath;

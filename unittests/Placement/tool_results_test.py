@@ -36,7 +36,7 @@ ONE_DEVICE = MACHINE | {"devices": MACHINE["devices"][:1]}
 class DrawingTest(ToolCase):
     def test_timeline(self):
         trace = self.path / "t.json"
-        self.expect_success(f"--timeline={trace}", graph=FORK)
+        self.expect_success(f"--trace={trace}", graph=FORK)
         events = json.loads(trace.read_text())["traceEvents"]
         spans = [e for e in events if e["ph"] == "X"]
         self.assertEqual(
@@ -58,13 +58,13 @@ class DrawingTest(ToolCase):
     def test_empty_graph_and_one_device(self):
         for graph, machine in ((EMPTY, MACHINE), (FORK, ONE_DEVICE)):
             trace, dot = self.path / "t.json", self.path / "g.dot"
-            self.expect_success(f"--timeline={trace}", f"--dot={dot}", graph=graph, machine=machine)
+            self.expect_success(f"--trace={trace}", f"--dot={dot}", graph=graph, machine=machine)
             events = json.loads(trace.read_text())["traceEvents"]
             self.assertEqual(sum(e["ph"] == "X" for e in events), len(graph["ops"]))
             self.assertIn("digraph", dot.read_text())
 
     def test_unwritable(self):
-        for option in ("--timeline", "--dot", "--html", "--report", "-o"):
+        for option in ("--trace", "--dot", "--html", "--json", "-o"):
             self.expect_error("there is no folder", options=[option, self.path / "no" / "file"])
             self.expect_error("it is a folder", options=[option, self.path])
 
@@ -72,7 +72,7 @@ class DrawingTest(ToolCase):
 class CompareTest(ToolCase):
     def test_table_and_json(self):
         report = self.path / "r.json"
-        printed = self.expect_success("--compare", f"--report={report}", graph=FORK)
+        printed = self.expect_success("--compare", f"--json={report}", graph=FORK)
         data = json.loads(report.read_text())
         rows = {row["name"]: row for row in data["placers"]}
         for name, row in rows.items():
@@ -103,7 +103,7 @@ class CompareTest(ToolCase):
         self.expect_error("--placers requires --compare", options=["--placers=metf"])
         self.expect_error("excludes --compare", options=["--compare", "-o", self.path / "p.json"])
         self.expect_error(
-            "there is no folder", options=["--compare", "--report", self.path / "no" / "r.json"]
+            "there is no folder", options=["--compare", "--json", self.path / "no" / "r.json"]
         )
 
 
@@ -115,7 +115,7 @@ class SweepTest(ToolCase):
             "--sweep-devices=1,2",
             "--sweep-links=1,2",
             "--sweep-memory=own,60%",
-            f"--report={report}",
+            f"--json={report}",
             graph=FORK,
         )
         data = json.loads(report.read_text())
@@ -160,7 +160,7 @@ class SweepTest(ToolCase):
 class ExplainTest(ToolCase):
     def test_text_and_json(self):
         report = self.path / "r.json"
-        printed = self.expect_success("--explain=out/d", f"--report={report}", graph=FORK)
+        printed = self.expect_success("--explain=out/d", f"--json={report}", graph=FORK)
         self.assertIn("operator 3 'out/d' is on d", printed)
         self.assertIn("if moved", printed)
         (entry,) = json.loads(report.read_text())["explanations"]

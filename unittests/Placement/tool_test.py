@@ -126,7 +126,7 @@ class ToolTest(ToolCase):
         self.expect_error(
             "the placers are mtopo, mtopo-nonuniform, metf", options=["--placer=best"]
         )
-        self.expect_error("unknown step 'shuffle'", options=["--group=fuse,shuffle"])
+        self.expect_error("unknown step 'shuffle'", options=["--grouping=fuse,shuffle"])
         self.expect_error("unknown objective 'speed'", options=["--objective=speed"])
         self.expect_error("--budget: unknown budget '-1'", options=["--budget=-1"])
         self.expect_error("--seed", options=["--seed=-1"])
@@ -168,7 +168,7 @@ class ToolTest(ToolCase):
             self.write("machine.json", MACHINE),
             "-o",
             placement,
-            f"--report={report}",
+            f"--json={report}",
             "--budget=0.05",
         )
         self.assertEqual(done.returncode, 0, done.stderr)
@@ -186,7 +186,7 @@ class ToolTest(ToolCase):
     def test_coplacement_does_not_swallow_resnet(self):
         graph, machine = self.msr("throughput-inputs/OperatorGraphs/resnet50_training.json")
         report = self.path / "r.json"
-        done = self.run_tool(graph, machine, "--budget=0", f"--report={report}")
+        done = self.run_tool(graph, machine, "--budget=0", f"--json={report}")
         self.assertEqual(done.returncode, 0, done.stderr)
         steps = json.loads(report.read_text())["grouping_steps"]
         self.assertEqual([step["name"] for step in steps], ["colocate", "coplace", "fuse"])

@@ -53,7 +53,7 @@ def _run(benchmark: Benchmark, machine: str, placer: str, row: dict[str, Cell]) 
         arguments = [
             *benchmark.arguments(),
             f"--machine={machine}",
-            f"--place={place}",
+            f"--placer={place}",
             "--check-jax",
             f"--steps={STEPS}",
             f"--json={report}",

@@ -73,7 +73,7 @@ def _curve(setting: Setting, benchmark: Benchmark, folder: pathlib.Path) -> dict
 
     peak = 0
     for machine in MACHINES:
-        told = run(machine, "--place=round-robin")
+        told = run(machine, "--placer=round-robin")
         row[machine] = _difference(told)
         if isinstance(told, dict) and machine == "host:1":
             peak = told["devices"][0]["peak_bytes"]
@@ -81,10 +81,10 @@ def _curve(setting: Setting, benchmark: Benchmark, folder: pathlib.Path) -> dict
         if row.get("limited"):
             break
         limit = int(peak * share)
-        if isinstance(run(f"host:1@{limit}", "--place=msct"), dict):
+        if isinstance(run(f"host:1@{limit}", "--placer=msct"), dict):
             continue  # another order of its operators needs less
         for devices in (2, 4):
-            told = run(f"host:{devices}@{limit}", "--place=msct")
+            told = run(f"host:{devices}@{limit}", "--placer=msct")
             if isinstance(told, dict):
                 row["limit"] = f"{share:.0%}, {limit:,} bytes"
                 row["limited"] = f"host:{devices}, {_difference(told)}"

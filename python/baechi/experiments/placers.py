@@ -30,7 +30,7 @@ EVALUATIONS = 1000
 
 @dataclasses.dataclass(frozen=True)
 class Case:
-    """A graph to place on a machine. `grouping` is baechi-place's `--group`; without one
+    """A graph to place on a machine. `grouping` is baechi-place's `--grouping`; without one
     it is the placer's own choice. `evaluations`: what a placer that learns may spend."""
 
     input: Input
@@ -117,8 +117,8 @@ def by_tool(*options: str, grouping: str = "all") -> Placer:
                 "baechi-place",
                 case.input.graph,
                 machine,
-                f"--group={case.grouping or grouping}",
-                f"--report={report}",
+                f"--grouping={case.grouping or grouping}",
+                f"--json={report}",
                 *further,
             )
             if done.code != 0:

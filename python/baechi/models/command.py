@@ -33,10 +33,8 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--machine", default="host:2", help="host:N[@SIZE] or a machine file (default: host:2)"
     )
-    parser.add_argument(
-        "--place",
-        default="msct",
-        help="a placer of baechi-run, or expert: the model's own (default: msct)",
+    configuration.add_placer(
+        parser, "a placer of baechi-run, or expert: the model's own (default: msct)"
     )
     parser.add_argument(
         "--check-jax",
@@ -66,16 +64,16 @@ def _run(options: argparse.Namespace, further: list[str], folder: pathlib.Path) 
     program = tools.find("baechi-run")  # before minutes of importing
     if options.model not in models.NAMES:
         raise ImportFailure(f"unknown model '{options.model}'; known: {', '.join(models.NAMES)}")
-    if options.place == "expert" and options.model not in expert.known():
+    if options.placer == "expert" and options.model not in expert.known():
         expert.rules(options.model, [])
     module = folder / f"{options.model}.mlir"
     flags = _import(options, further, module)
-    if options.place == "expert":
+    if options.placer == "expert":
         placement = expert_placement(options.model, module, options.machine, folder)
         # All is pinned: the placer has nothing to decide but the order.
-        flags += [f"--placement={placement}", "--place=metf", "--budget=0"]
+        flags += [f"--placement={placement}", "--placer=metf", "--budget=0"]
     else:
-        flags.append(f"--place={options.place}")
+        flags.append(f"--placer={options.placer}")
     command = [program, module, f"--machine={options.machine}", *flags, *further]
     return subprocess.run(command).returncode
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import argparse
 import ast
 import dataclasses
+import sys
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
@@ -23,6 +24,20 @@ def add_set(parser: argparse.ArgumentParser, text: str) -> None:
     parser.add_argument(
         "--set", action="extend", default=[], nargs="+", metavar="KEY=VALUE", help=text
     )
+
+
+def add_placer(parser: argparse.ArgumentParser, text: str) -> None:
+    """The option `--placer`."""
+    parser.add_argument("--placer", default="msct", help=text)
+    parser.add_argument("--place", dest="placer", action=_Former, help=argparse.SUPPRESS)
+
+
+class _Former(argparse.Action):
+    """A word of before."""
+
+    def __call__(self, parser, namespace, values, option_string=None):
+        print(f"note: {option_string} is now --{self.dest}", file=sys.stderr)
+        setattr(namespace, self.dest, values)
 
 
 def settings(items: Iterable[str]) -> dict[str, Any]:

@@ -36,7 +36,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--machine", default="host:2", help="host:N[@SIZE] or a machine file (default: host:2)"
     )
-    parser.add_argument("--place", default="msct", help="a placer of baechi-run (default: msct)")
+    configuration.add_placer(parser, "a placer of baechi-run (default: msct)")
     parser.add_argument("--budget", default="auto", help="of the search (default: auto)")
     parser.add_argument("--costs", default="measured", help="measured, or roofline")
     parser.add_argument("--steps", type=_count, default=20, help="(default: %(default)s)")
@@ -74,7 +74,7 @@ def _run(options: argparse.Namespace) -> int:
         training.loss,
         training.optimizer,
         machine=options.machine,
-        placer=options.place,
+        placer=options.placer,
         budget=options.budget,
         costs=options.costs,
     )
