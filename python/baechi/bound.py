@@ -10,7 +10,7 @@ import inspect
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from baechi.importer.signature import argument_names
+from baechi.importer.jax.signature import argument_names
 
 
 @dataclasses.dataclass(frozen=True)

@@ -12,7 +12,7 @@ import jax
 import numpy as np
 
 from baechi.bound import Bound
-from baechi.importer.signature import is_weak
+from baechi.importer.jax.signature import is_weak
 
 # More leaves than this are a model's: the first tell what went where.
 _MOST = 8

@@ -14,8 +14,8 @@ import jax
 import numpy as np
 
 from baechi import random_keys, resident_jax
-from baechi.importer.host_calls import HostCall
-from baechi.importer.signature import Signature
+from baechi.importer.jax.host_calls import HostCall
+from baechi.importer.jax.signature import Signature
 from baechi.library import StepLibrary
 from baechi.options import CompileOptions
 from baechi.program import Program

@@ -23,7 +23,7 @@ from baechi.calls import describe, no_array, type_of
 from baechi.checking.jax_steps import JaxCheck
 from baechi.checking.options import Check, CheckOptions, Tolerance
 from baechi.compiled import Compiled, as_key
-from baechi.importer.jax import ImportedStep, import_step
+from baechi.importer.jax.step import ImportedStep, import_step
 from baechi.jax_program import JaxProgram
 from baechi.options import CompileOptions
 from baechi.resident import ResidentArray

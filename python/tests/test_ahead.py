@@ -111,7 +111,7 @@ def test_it_is_lowered_by_shapes_alone(compiled):
     )
     assert lowered.donate_argnums == (0,)
     assert_equal(three_steps(lowered.compile()), three_steps(compiled))
-    with pytest.raises(baechi.importer.errors.ImportFailure, match="shape but no value"):
+    with pytest.raises(baechi.importer.common.errors.ImportFailure, match="shape but no value"):
         step()(*shapes, 2.0)
 
 

@@ -10,7 +10,7 @@ import pytest
 
 import needs
 from baechi import models, stepgraph, tools
-from baechi.importer.errors import ImportFailure
+from baechi.importer.common.errors import ImportFailure
 from baechi.models import command, expert
 
 

@@ -17,10 +17,10 @@ import jax.numpy as jnp  # noqa: E402
 from jax import lax  # noqa: E402
 
 from baechi import init, models  # noqa: E402
-from baechi.importer import jax as importer  # noqa: E402
-from baechi.importer import reference  # noqa: E402
-from baechi.importer.errors import ImportFailure, UnsupportedOperations  # noqa: E402
-from baechi.importer.pooling import max_pool_gradient  # noqa: E402
+from baechi.importer.common.errors import ImportFailure, UnsupportedOperations  # noqa: E402
+from baechi.importer.jax import reference  # noqa: E402
+from baechi.importer.jax import step as importer  # noqa: E402
+from baechi.importer.jax.pooling import max_pool_gradient  # noqa: E402
 
 PADS = ("SAME", "VALID")
 OF_FIXTURE = {name: name.split("_") for name in fixtures.TINY}

@@ -54,7 +54,7 @@ def module_text(name: str) -> str:
         return fixtures.text(name)
     pytest.importorskip("jax")
     from baechi import models
-    from baechi.importer import jax as importer
+    from baechi.importer.jax import step as importer
 
     model, preset = name.split("_")
     module = models.load(model)

@@ -11,8 +11,8 @@ import pytest
 jax = pytest.importorskip("jax", reason="JAX is not installed; run scripts/python-env")
 
 import needs  # noqa: E402
-from baechi.importer import fourier  # noqa: E402
-from baechi.importer.jax import import_step  # noqa: E402
+from baechi.importer.jax import fourier  # noqa: E402
+from baechi.importer.jax.step import import_step  # noqa: E402
 from jax_support import jit  # noqa: E402
 
 jnp, lax = jax.numpy, jax.lax

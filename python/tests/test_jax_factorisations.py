@@ -11,9 +11,9 @@ import pytest
 jax = pytest.importorskip("jax")
 
 import needs  # noqa: E402
-from baechi.importer import factorisations  # noqa: E402
-from baechi.importer.errors import ImportFailure  # noqa: E402
-from baechi.importer.jax import import_step  # noqa: E402
+from baechi.importer.common.errors import ImportFailure  # noqa: E402
+from baechi.importer.jax import factorisations  # noqa: E402
+from baechi.importer.jax.step import import_step  # noqa: E402
 from jax_support import jit  # noqa: E402
 
 jnp, lax = jax.numpy, jax.lax

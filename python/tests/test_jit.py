@@ -20,7 +20,7 @@ jax = pytest.importorskip("jax")
 import baechi  # noqa: E402
 import needs  # noqa: E402
 from baechi import init, models, tools  # noqa: E402
-from baechi.importer.errors import ImportFailure  # noqa: E402
+from baechi.importer.common.errors import ImportFailure  # noqa: E402
 from baechi.resident import ResidentArray  # noqa: E402
 from jax_support import assert_close, jit  # noqa: E402
 

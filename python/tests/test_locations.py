@@ -5,7 +5,7 @@
 
 import pytest
 
-from baechi.importer.locations import clean_name
+from baechi.importer.common.locations import clean_name
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ import pytest
 jax = pytest.importorskip("jax", reason="JAX is not installed; run scripts/python-env")
 
 from baechi import init, models  # noqa: E402
-from baechi.importer import jax as importer  # noqa: E402
+from baechi.importer.jax import step as importer  # noqa: E402
 from baechi.models import dropout, moe  # noqa: E402
 
 

@@ -22,7 +22,7 @@ from onnx import helper, parser  # noqa: E402
 from onnx.reference import ReferenceEvaluator  # noqa: E402
 
 import baechi.onnx  # noqa: E402
-from baechi.importer.errors import ImportFailure, UnsupportedOperations  # noqa: E402
+from baechi.importer.common.errors import ImportFailure, UnsupportedOperations  # noqa: E402
 
 needs_tools = needs.tool("baechi-run")
 ROOT = pathlib.Path(__file__).resolve().parents[2]

@@ -31,7 +31,7 @@ def run(program):
 
 
 def test_the_package_imports():
-    done = run("import baechi, baechi.program, baechi.importer.cli, baechi.importer.module")
+    done = run("import baechi, baechi.program, baechi.importer.cli, baechi.importer.common.module")
     assert done.returncode == 0, done.stderr
 
 

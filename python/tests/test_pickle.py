@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import baechi
-from baechi.importer.errors import Unsupported, UnsupportedOperations
+from baechi.importer.common.errors import Unsupported, UnsupportedOperations
 from baechi.native import _placement
 from baechi.tools import Message
 from problems import MACHINE, diamond, random_graph

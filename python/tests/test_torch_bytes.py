@@ -9,7 +9,7 @@ import torch_support as support
 from torch_support import torch
 
 # isort: split
-from baechi.importer.errors import UnsupportedOperations
+from baechi.importer.common.errors import UnsupportedOperations
 
 pytestmark = support.needs_tools
 FACTORS, WHOLE = torch.tensor([0.5, 1.5, 2.0, 3.0]), torch.tensor([1, -2, 3, 4])

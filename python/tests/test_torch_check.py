@@ -12,7 +12,7 @@ import baechi
 from torch_support import F, Mlp, Pair, compile_step, needs_tools, nn, torch
 
 # isort: split
-from baechi.importer import torch_linalg
+from baechi.importer.torch import linalg
 
 pytestmark = needs_tools
 
@@ -44,13 +44,13 @@ def miscompiled(monkeypatch):
     """Lets the compiler take one operation for another."""
 
     def swap(old, new):
-        right = torch_linalg.lower
+        right = linalg.lower
 
         def wrong(*args, **kwargs):
             text, count = right(*args, **kwargs)
             return text.replace(old, new), count
 
-        monkeypatch.setattr(torch_linalg, "lower", wrong)
+        monkeypatch.setattr(linalg, "lower", wrong)
 
     return swap
 

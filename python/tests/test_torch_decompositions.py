@@ -11,12 +11,8 @@ import pytest
 from torch_support import F, seeded, torch  # noqa: F401
 
 # isort: split
-from baechi.importer import torch_decompositions as ours
-from baechi.importer import torch_division as division
-from baechi.importer import torch_operators as operators
-from baechi.importer import torch_order as order
-from baechi.importer import torch_special as special
-from baechi.importer import torch_windows as windows
+from baechi.importer.torch import decompositions as ours
+from baechi.importer.torch import division, operators, order, special, windows
 
 aten = torch.ops.aten
 SIZES = [

@@ -8,8 +8,8 @@ import re
 import pytest
 
 import torch_support as support
-from baechi.importer import torch_decompositions, torch_operators, torch_passes
-from baechi.importer.errors import ImportFailure, UnsupportedOperations
+from baechi.importer.common.errors import ImportFailure, UnsupportedOperations
+from baechi.importer.torch import decompositions, operators, passes
 from torch_support import F, baechi, nn, seeded, torch  # noqa: F401
 
 
@@ -70,9 +70,9 @@ def test_what_depends_on_values_hides_no_other_operation(monkeypatch):
     """Nor does what a decomposition cannot take."""
 
     def unknown(*_):
-        raise torch_decompositions.UnknownForm("a form that is not known")
+        raise decompositions.UnknownForm("a form that is not known")
 
-    monkeypatch.setitem(torch_operators.TABLE, torch.ops.aten.roll.default, unknown)
+    monkeypatch.setitem(operators.TABLE, torch.ops.aten.roll.default, unknown)
 
     class Inner(nn.Module):
         def forward(self, x):
@@ -210,11 +210,11 @@ def test_passes_that_take_too_much_memory(monkeypatch):
     """An error, as for those that end by themselves; the machine stays usable."""
     function = "func.func @f(%x: !torch.vtensor<[2],f32>) -> !torch.vtensor<[2],f32> {"
     text = f"{function} return %x : !torch.vtensor<[2],f32> }}"
-    assert not torch_passes.lower([text])[0].problems
-    limited = torch_passes._PROGRAM.replace(
-        "serve(", "torch_passes._MEMORY_SHARE = 1e-5; torch_passes.serve("
+    assert not passes.lower([text])[0].problems
+    limited = passes._PROGRAM.replace(
+        "serve(", "passes._MEMORY_SHARE = 1e-5; passes.serve("
     ).replace(
-        "from baechi.importer.torch_passes import serve", "from baechi.importer import torch_passes"
+        "from baechi.importer.torch.passes import serve", "from baechi.importer.torch import passes"
     )
-    monkeypatch.setattr(torch_passes, "_PROGRAM", limited)
-    assert torch_passes.lower([text])[0].problems == ["torch-mlir ended with: MemoryError"]
+    monkeypatch.setattr(passes, "_PROGRAM", limited)
+    assert passes.lower([text])[0].problems == ["torch-mlir ended with: MemoryError"]

@@ -12,7 +12,7 @@ import pytest
 
 import torch_support as support
 from baechi import tools
-from baechi.importer.errors import ImportFailure
+from baechi.importer.common.errors import ImportFailure
 from torch_support import F, Pair, baechi, nn, seeded, torch  # noqa: F401
 
 pytestmark = support.needs_tools
@@ -656,7 +656,7 @@ def test_a_module_that_is_part_of_two_others():
 
 
 def test_operators_of_many_forms():
-    """Those of `torch_operators`, and indices from the end."""
+    """Those of `operators`, and indices from the end."""
 
     class Model(nn.Module):
         def __init__(self):

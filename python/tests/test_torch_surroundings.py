@@ -20,7 +20,7 @@ from torch_support import F, nn, seeded, torch  # noqa: F401
 # isort: split
 from torch.nn.utils import prune
 
-from baechi.importer.errors import ImportFailure
+from baechi.importer.common.errors import ImportFailure
 from baechi.torch import surroundings
 
 pytestmark = support.needs_tools

@@ -14,7 +14,7 @@ import jax
 import numpy as np
 
 import baechi
-from baechi.importer.errors import ImportFailure
+from baechi.importer.common.errors import ImportFailure
 from frameworks import compare
 from frameworks.of_jax import names
 from frameworks.of_jax.generate import Program

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from baechi.importer.errors import ImportFailure
+from baechi.importer.common.errors import ImportFailure
 from frameworks import compare
 from frameworks.of_torch.generate import Program
 from frameworks.of_torch.tools import NAMES, Eager, Ours

@@ -12,8 +12,8 @@ import jax
 from jax.extend import core
 
 from baechi.checking.compare import Difference, Suspect
-from baechi.importer import jaxprs
-from baechi.importer.errors import ImportFailure
+from baechi.importer.common.errors import ImportFailure
+from baechi.importer.jax import jaxprs
 from baechi.library import StepError
 from baechi.tools import CompileError
 

@@ -9,7 +9,7 @@ import dataclasses
 from typing import Any
 
 from baechi import models
-from baechi.importer.errors import ImportFailure
+from baechi.importer.common.errors import ImportFailure
 
 
 @dataclasses.dataclass(frozen=True)

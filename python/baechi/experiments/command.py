@@ -24,7 +24,7 @@ from baechi.experiments import (
     report,
 )
 from baechi.experiments.tables import TABLES, Setting, Table
-from baechi.importer.errors import ImportFailure
+from baechi.importer.common.errors import ImportFailure
 
 _HELP = {
     "table3": "operators, groups and placement times",

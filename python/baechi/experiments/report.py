@@ -14,7 +14,7 @@ from typing import Any
 from baechi import files
 from baechi.experiments import curves, published
 from baechi.experiments.tables import Cell, Table
-from baechi.importer.errors import ImportFailure
+from baechi.importer.common.errors import ImportFailure
 
 RESULTS = "experiments.json"
 _FORMAT = {"format": "baechi-experiments", "version": 1}

@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Imports a JAX training step as linalg on tensors. See docs/import.md.
 
-`baechi.importer.jax.import_step` is the function, `python -m baechi.importer`
+`baechi.importer.jax.step.import_step` is the function, `python -m baechi.importer`
 the command. This file imports nothing: the command's help and the initial
 values work without JAX.
 """

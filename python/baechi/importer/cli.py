@@ -14,7 +14,7 @@ import pathlib
 import sys
 
 from baechi import files, models
-from baechi.importer.errors import ImportFailure
+from baechi.importer.common.errors import ImportFailure
 from baechi.models import configuration
 
 _REFERENCE_SUFFIXES = (".npz", ".json")
@@ -96,8 +96,8 @@ def _run(options: argparse.Namespace) -> None:
     os.environ.setdefault("JAX_PLATFORMS", "cpu")
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
     try:
-        from baechi.importer import jax as importer
-        from baechi.importer import reference
+        from baechi.importer.jax import reference
+        from baechi.importer.jax import step as importer
     except ModuleNotFoundError as error:
         raise ImportFailure(
             f"the Python package '{error.name}' is missing; scripts/python-env installs it"
@@ -131,7 +131,7 @@ def _import_onnx(options: argparse.Namespace, sizes: dict[str, object]) -> None:
     if wrong := [key for key, size in sizes.items() if type(size) is not int or size < 1]:
         raise ImportFailure(f"--set {wrong[0]}={sizes[wrong[0]]}: expected a size, as in batch=8")
     try:
-        from baechi.importer import onnx as importer
+        from baechi.importer.onnx import model as importer
     except ModuleNotFoundError as error:
         raise ImportFailure(
             f"the Python package '{error.name}' is missing; pip install '.[onnx]' or "

@@ -15,7 +15,7 @@ import sys
 import tempfile
 
 from baechi import models, stepgraph, tools
-from baechi.importer.errors import ImportFailure
+from baechi.importer.common.errors import ImportFailure
 from baechi.models import configuration, expert
 
 

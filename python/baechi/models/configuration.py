@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from baechi import models
-from baechi.importer.errors import ImportFailure
+from baechi.importer.common.errors import ImportFailure
 
 DEFAULT_PRESET = "tiny"
 _KINDS = {int: "an integer", float: "a number", str: "a word"}

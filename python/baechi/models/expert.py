@@ -13,7 +13,7 @@ from __future__ import annotations
 import pathlib
 from collections.abc import Sequence
 
-from baechi.importer.errors import ImportFailure
+from baechi.importer.common.errors import ImportFailure
 
 PLACES = 4
 _FOLDER = pathlib.Path(__file__).parent / "experts"

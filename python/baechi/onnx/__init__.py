@@ -23,8 +23,8 @@ import numpy as np
 
 from baechi import progress
 from baechi.compiled import Compiled
-from baechi.importer.errors import ImportFailure
-from baechi.importer.onnx import ImportedModel, import_model
+from baechi.importer.common.errors import ImportFailure
+from baechi.importer.onnx.model import ImportedModel, import_model
 from baechi.library import StepError
 from baechi.program import CompileOptions, Program
 from baechi.tools import CompileError

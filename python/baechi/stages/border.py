@@ -14,8 +14,8 @@ import numpy as np
 
 from baechi import random_keys
 from baechi.calls import type_of
-from baechi.importer.host_calls import HostCall
-from baechi.importer.signature import Signature
+from baechi.importer.jax.host_calls import HostCall
+from baechi.importer.jax.signature import Signature
 
 
 @dataclasses.dataclass(frozen=True)

@@ -28,8 +28,8 @@ import jax
 import numpy as np
 
 from baechi import temporary
-from baechi.importer.module import Argument
-from baechi.importer.signature import Signature
+from baechi.importer.common.module import Argument
+from baechi.importer.jax.signature import Signature
 from baechi.init import Constant
 from baechi.library import TYPES, StepError, StepLibrary
 from baechi.stages import trees

@@ -16,7 +16,7 @@ except ModuleNotFoundError as error:
         name=error.name,
     ) from error
 
-from baechi.importer.errors import ImportFailure
+from baechi.importer.common.errors import ImportFailure
 from baechi.library import StepError
 from baechi.tools import CompileError
 from baechi.torch import backend as _backend

@@ -11,7 +11,7 @@ import ml_dtypes
 import numpy as np
 import torch
 
-from baechi.importer.torch_indices import Lookup
+from baechi.importer.torch.indices import Lookup
 from baechi.library import StepLibrary
 
 # numpy has no such type of its own; torch.Tensor.numpy refuses it.

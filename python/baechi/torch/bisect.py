@@ -18,10 +18,10 @@ import torch
 from baechi import init, temporary
 from baechi.checking.compare import Difference, Suspect, first_difference
 from baechi.checking.options import CheckOptions
-from baechi.importer import torch_linalg
-from baechi.importer.errors import ImportFailure
-from baechi.importer.module import Argument
-from baechi.importer.torch_names import name_of, origin_of
+from baechi.importer.common.errors import ImportFailure
+from baechi.importer.common.module import Argument
+from baechi.importer.torch import linalg
+from baechi.importer.torch.names import name_of, origin_of
 from baechi.library import StepError
 from baechi.options import CompileOptions
 from baechi.program import Program
@@ -121,7 +121,7 @@ class Parts:
             for i, (name, value) in enumerate(zip(self.names, self.given, strict=True))
         ]
         results = [f"result{i}" for i in range(len(live))]
-        text = torch_linalg.lower(part, "part", arguments, results)[0]
+        text = linalg.lower(part, "part", arguments, results)[0]
         program = self._program(text)
         for i, value in enumerate(self.given):
             program.library.set_argument(i, to_numpy(value))

@@ -15,10 +15,10 @@ import torch
 
 from baechi import init, progress
 from baechi.compiled import Compiled
-from baechi.importer import torch_linalg
-from baechi.importer.module import Argument
-from baechi.importer.torch_names import BACKWARD, Origin, Recorder, name_of
-from baechi.importer.torch_trace import Trace, trace
+from baechi.importer.common.module import Argument
+from baechi.importer.torch import linalg
+from baechi.importer.torch.names import BACKWARD, Origin, Recorder, name_of
+from baechi.importer.torch.trace import Trace, trace
 from baechi.program import CompileOptions, Program
 from baechi.torch.arrays import Stamp, check_flags, check_indices, to_numpy, to_torch
 
@@ -170,7 +170,7 @@ def _text(traced: Trace, given: Sequence[torch.Tensor], results: list[torch.fx.N
     traced.graph.graph.output_node().args = (tuple(results),)
     traced.graph.recompile()
     names = [f"result{i}" for i in range(len(results))]
-    return torch_linalg.lower(traced.graph, _GRAPH, arguments, names)[0]
+    return linalg.lower(traced.graph, _GRAPH, arguments, names)[0]
 
 
 def _like(fake: torch.Tensor) -> torch.Tensor:

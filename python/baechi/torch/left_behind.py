@@ -24,8 +24,8 @@ import torch
 from torch._subclasses import FakeTensor
 from torch.utils import _pytree as pytree
 
-from baechi.importer.errors import ImportFailure
-from baechi.importer.torch_names import user_line
+from baechi.importer.common.errors import ImportFailure
+from baechi.importer.torch.names import user_line
 from baechi.torch.gradients import Elsewhere
 from baechi.torch.surroundings import (
     OWN,

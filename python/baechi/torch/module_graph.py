@@ -21,9 +21,9 @@ from torch.utils import _pytree as pytree
 from torch.utils.flop_counter import flop_registry
 
 import baechi
-from baechi.importer.torch_names import Recorder, origin_of
-from baechi.importer.torch_refusals import explained_errors
-from baechi.importer.torch_trace import check_operands, compiling
+from baechi.importer.torch.names import Recorder, origin_of
+from baechi.importer.torch.refusals import explained_errors
+from baechi.importer.torch.trace import check_operands, compiling
 
 # Repetitions of an operator that is measured.
 _RUNS = 3

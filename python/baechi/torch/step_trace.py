@@ -19,12 +19,12 @@ from torch.utils import _pytree as pytree
 from torch.utils._python_dispatch import _disable_current_modes
 
 from baechi import init
-from baechi.importer.errors import ImportFailure
-from baechi.importer.module import Argument
-from baechi.importer.torch_indices import Lookup
-from baechi.importer.torch_names import Recorder, user_line
-from baechi.importer.torch_refusals import DATA_DEPENDENT, line_of
-from baechi.importer.torch_trace import Trace, lowerable_operations, trace
+from baechi.importer.common.errors import ImportFailure
+from baechi.importer.common.module import Argument
+from baechi.importer.torch.indices import Lookup
+from baechi.importer.torch.names import Recorder, user_line
+from baechi.importer.torch.refusals import DATA_DEPENDENT, line_of
+from baechi.importer.torch.trace import Trace, lowerable_operations, trace
 from baechi.torch import modes
 from baechi.torch.arrays import to_numpy
 from baechi.torch.gradients import GradientOptions

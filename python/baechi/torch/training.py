@@ -15,8 +15,8 @@ import torch
 from baechi import progress
 from baechi.checking.options import Check, CheckOptions, Tolerance
 from baechi.compiled import Compiled
-from baechi.importer import torch_linalg
-from baechi.importer.errors import ImportFailure
+from baechi.importer.common.errors import ImportFailure
+from baechi.importer.torch import linalg
 from baechi.program import CompileOptions
 from baechi.torch import left_behind, modes, surroundings
 from baechi.torch.gradients import Consumed, GradientOptions
@@ -188,7 +188,7 @@ class TrainingStep(Compiled[StepProgram]):
     def _lowered(self, traced: TrainingTrace) -> str:
         name = type(self._model).__name__
         name = name if name.isidentifier() else "step"
-        return torch_linalg.lower(traced.graph, name, traced.arguments, traced.results)[0]
+        return linalg.lower(traced.graph, name, traced.arguments, traced.results)[0]
 
     def _trace(self, call: _Call) -> TrainingTrace:
         if call.key not in self._traces:

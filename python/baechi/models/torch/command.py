@@ -13,7 +13,7 @@ import torch
 
 import baechi.torch
 from baechi import tools
-from baechi.importer.errors import ImportFailure
+from baechi.importer.common.errors import ImportFailure
 from baechi.library import StepError
 from baechi.models import configuration
 from baechi.models import torch as models

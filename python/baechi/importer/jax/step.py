@@ -14,13 +14,14 @@ from jaxlib.mlir import ir
 from jaxlib.mlir.dialects import stablehlo as stablehlo_dialect
 from jaxlib.mlir.passmanager import PassManager
 
-from baechi.importer import complex_pairs, fourier, host_calls, jaxprs, locations, rules, stablehlo
-from baechi.importer.errors import ImportFailure, Unsupported, UnsupportedOperations
-from baechi.importer.host_calls import HostCall
-from baechi.importer.inline import inline_calls
-from baechi.importer.module import annotate, name_operations, walk
-from baechi.importer.signature import Signature, describe
-from baechi.importer.signless import make_signless
+from baechi.importer.common import locations
+from baechi.importer.common.errors import ImportFailure, Unsupported, UnsupportedOperations
+from baechi.importer.common.module import annotate, name_operations, walk
+from baechi.importer.jax import complex_pairs, fourier, host_calls, jaxprs, rules, stablehlo
+from baechi.importer.jax.host_calls import HostCall
+from baechi.importer.jax.inline import inline_calls
+from baechi.importer.jax.signature import Signature, describe
+from baechi.importer.jax.signless import make_signless
 
 # Equal subexpressions are merged here and never after the conversion: linalg's
 # initial tensors (tensor.empty, linalg.fill), once shared, have to be copied.

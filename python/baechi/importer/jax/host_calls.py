@@ -23,11 +23,11 @@ from jax.interpreters import mlir
 from jaxlib.mlir import ir
 from jaxlib.mlir.dialects import stablehlo
 
-from baechi.importer import jaxprs
-from baechi.importer.complex_pairs import is_complex
-from baechi.importer.errors import Unsupported, UnsupportedOperations
-from baechi.importer.factorisations import is_native
-from baechi.importer.module import walk
+from baechi.importer.common.errors import Unsupported, UnsupportedOperations
+from baechi.importer.common.module import walk
+from baechi.importer.jax import jaxprs
+from baechi.importer.jax.complex_pairs import is_complex
+from baechi.importer.jax.factorisations import is_native
 
 # What has neither StableHLO with a linalg form nor a rule of ours.
 _CALLBACKS = {"debug_print", "debug_callback", "pure_callback", "io_callback"}

@@ -18,8 +18,8 @@ from jax._src.interpreters import mlir as internal  # the table of JAX's own rul
 from jax._src.lax.ann import approx_top_k_p
 from jax.interpreters import mlir
 
-from baechi.importer import factorisations, sorting, threefry
-from baechi.importer.pooling import max_pool_gradient
+from baechi.importer.jax import factorisations, sorting, threefry
+from baechi.importer.jax.pooling import max_pool_gradient
 
 # Of so many elements that are picked from a line the gradient compares each with all of the
 # line; of more it is a scatter (scatter.py).

@@ -18,7 +18,7 @@ from typing import Any
 import torch
 from torch.utils._python_dispatch import _disable_current_modes
 
-from baechi.importer.torch_names import origin_of
+from baechi.importer.torch.names import origin_of
 
 aten = torch.ops.aten
 # These keep all elements and their values.

@@ -15,12 +15,12 @@ from typing import Any
 
 import torch
 
-from baechi.importer import torch_special
+from baechi.importer.torch import special
 
 aten = torch.ops.aten
 _HALVES = (torch.float16, torch.bfloat16)
 _OPERATORS = [
-    *torch_special.TABLE,
+    *special.TABLE,
     aten.cumprod.default,
     aten.cumsum.default,
     aten.div.Scalar,

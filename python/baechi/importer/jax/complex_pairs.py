@@ -19,7 +19,7 @@ import numpy as np
 from jax import lax
 from jax.extend import core
 
-from baechi.importer import fourier, jaxprs
+from baechi.importer.jax import fourier, jaxprs
 
 
 class Pair(NamedTuple):

@@ -42,7 +42,7 @@ def lower(modules: Sequence[str], pipelines: Sequence[str] = FROM_TORCH) -> list
     while len(results) < len(modules):
         waiting = modules[len(results) :]
         lines = [json.dumps({"module": text, "pipelines": list(pipelines)}) for text in waiting]
-        root = pathlib.Path(__file__).resolve().parents[2]
+        root = pathlib.Path(__file__).resolve().parents[3]
         done = subprocess.run(
             [sys.executable, "-c", _PROGRAM, str(root)],
             input="\n".join(lines) + "\n",
@@ -60,7 +60,7 @@ def lower(modules: Sequence[str], pipelines: Sequence[str] = FROM_TORCH) -> list
 
 _PROGRAM = (
     "import sys; sys.path.append(sys.argv[1]); "
-    "from baechi.importer.torch_passes import serve; serve(sys.stdin, sys.stdout)"
+    "from baechi.importer.torch.passes import serve; serve(sys.stdin, sys.stdout)"
 )
 
 
@@ -85,8 +85,8 @@ def _run(text: str, pipelines: Sequence[str]) -> Lowered:
     from torch_mlir.dialects import torch as torch_dialect
     from torch_mlir.passmanager import PassManager
 
-    from baechi.importer import torch_rewrites
-    from baechi.importer.module import walk
+    from baechi.importer.common.module import walk
+    from baechi.importer.torch import rewrites
 
     context = ir.Context()
     torch_dialect.register_dialect(context)
@@ -101,7 +101,7 @@ def _run(text: str, pipelines: Sequence[str]) -> Lowered:
             module = ir.Module.parse(text)
             for pipeline in pipelines:
                 PassManager.parse(pipeline).run(module.operation)
-            torch_rewrites.rewrite(module)
+            rewrites.rewrite(module)
             PassManager.parse(_CLEAN_UP).run(module.operation)
         except (ir.MLIRError, RuntimeError) as error:
             return Lowered("", [str(error)])

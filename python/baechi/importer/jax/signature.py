@@ -17,8 +17,8 @@ import numpy as np
 from jax.tree_util import keystr, tree_flatten_with_path
 
 from baechi import init
-from baechi.importer.errors import ImportFailure
-from baechi.importer.module import Argument
+from baechi.importer.common.errors import ImportFailure
+from baechi.importer.common.module import Argument
 
 
 @dataclasses.dataclass(frozen=True)

@@ -20,9 +20,9 @@ import numpy as np
 from jaxlib.mlir import ir
 from jaxlib.mlir.dialects import stablehlo
 
-from baechi.importer import slices
-from baechi.importer.constants import known
-from baechi.importer.module import attribute_names
+from baechi.importer.common.constants import known
+from baechi.importer.common.module import attribute_names
+from baechi.importer.jax import slices
 
 
 def scatter(operation: ir.Operation) -> list[ir.Value] | None:

@@ -19,11 +19,11 @@ from torch_mlir.dialects import torch as torch_dialect
 from torch_mlir.extras import onnx_importer
 
 from baechi import init
-from baechi.importer import torch_passes
-from baechi.importer.errors import ImportFailure, Unsupported, UnsupportedOperations
-from baechi.importer.module import Argument, annotate, name_operations
-from baechi.importer.onnx_graph import fix_sizes, fold, lift_weights
-from baechi.importer.onnx_operators import expand
+from baechi.importer.common.errors import ImportFailure, Unsupported, UnsupportedOperations
+from baechi.importer.common.module import Argument, annotate, name_operations
+from baechi.importer.onnx.graph import fix_sizes, fold, lift_weights
+from baechi.importer.onnx.operators import expand
+from baechi.importer.torch import passes
 
 _PIPELINES = (
     "builtin.module(func.func(convert-torch-onnx-to-torch),torch-lower-to-backend-contract,"
@@ -66,7 +66,7 @@ def import_model(
         text = _torch_module(model)
     except (onnx_importer.OnnxImportError, shape_inference.InferenceError, ValueError) as error:
         raise ImportFailure(f"{file}: {error}") from error
-    (lowered,) = torch_passes.lower([text], _PIPELINES)
+    (lowered,) = passes.lower([text], _PIPELINES)
     if lowered.problems:
         if unsupported := _unsupported(model, file):
             raise UnsupportedOperations(unsupported, guide="docs/onnx.md")
@@ -79,7 +79,7 @@ def import_model(
     with ir.Context(), ir.Location.unknown():
         module = ir.Module.parse(lowered.text)
         annotate(ir, module, name, arguments, results)
-        count = name_operations(ir, module, functools.partial(torch_passes.location_name, ir))
+        count = name_operations(ir, module, functools.partial(passes.location_name, ir))
         text = module.operation.get_asm(enable_debug_info=True)
     types = [value.type.tensor_type.elem_type for value in model.graph.output]
     result_types = [onnx.helper.tensor_dtype_to_np_dtype(each) for each in types]
@@ -150,7 +150,7 @@ def _unsupported(model: onnx.ModelProto, file: str) -> list[Unsupported]:
             texts[node.name] = (place, _torch_module(single))
         except Exception:  # it cannot even be written down
             found.append(place)
-    lowered = torch_passes.lower([text for _, text in texts.values()], _PIPELINES)
+    lowered = passes.lower([text for _, text in texts.values()], _PIPELINES)
     for (place, _), result in zip(texts.values(), lowered, strict=True):
         if result.problems:
             found.append(place)

@@ -14,10 +14,10 @@ from torch_mlir import ir
 from torch_mlir.dialects import torch as torch_dialect
 from torch_mlir.extras.fx_importer import ContextCache, FxImporter
 
-from baechi.importer import torch_passes
-from baechi.importer.errors import ImportFailure, Unsupported, UnsupportedOperations
-from baechi.importer.module import Argument, annotate, name_operations
-from baechi.importer.torch_names import name_of, origin_of
+from baechi.importer.common.errors import ImportFailure, Unsupported, UnsupportedOperations
+from baechi.importer.common.module import Argument, annotate, name_operations
+from baechi.importer.torch import passes
+from baechi.importer.torch.names import name_of, origin_of
 
 
 def lower(
@@ -32,7 +32,7 @@ def lower(
     """
     text, problems = _torch_module(graph, [argument.name for argument in arguments])
     if not problems:
-        (lowered,) = torch_passes.lower([text])
+        (lowered,) = passes.lower([text])
         text, problems = lowered.text, lowered.problems
     if problems:
         if found := unsupported(graph):
@@ -41,7 +41,7 @@ def lower(
     with ir.Context(), ir.Location.unknown():
         module = ir.Module.parse(text)
         annotate(ir, module, name, arguments, results)
-        count = name_operations(ir, module, functools.partial(torch_passes.location_name, ir))
+        count = name_operations(ir, module, functools.partial(passes.location_name, ir))
         # What is said of the whole step is of no operation or argument.
         for function in module.body.operations:
             function.operation.location = ir.Location.unknown()
@@ -90,7 +90,7 @@ def unsupported(graph: torch.fx.GraphModule) -> list[Unsupported]:
             wrong.add(kind)
         else:
             texts[kind] = text
-    lowered = torch_passes.lower(list(texts.values()))
+    lowered = passes.lower(list(texts.values()))
     wrong |= {kind for kind, result in zip(texts, lowered, strict=True) if result.problems}
     return [
         Unsupported(str(node.target), name_of(node), origin_of(node).source)

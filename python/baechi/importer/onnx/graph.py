@@ -13,7 +13,7 @@ import onnx
 from onnx import helper, numpy_helper, shape_inference
 from onnx.reference import ReferenceEvaluator
 
-from baechi.importer.errors import ImportFailure
+from baechi.importer.common.errors import ImportFailure
 
 # Larger constants are not folded: they are data, no shapes.
 _MOST_FOLDED = 4096

@@ -21,8 +21,8 @@ from torch.fx.experimental.symbolic_shapes import GuardOnDataDependentSymNode
 from torch.utils import _pytree as pytree
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from baechi.importer.errors import ImportFailure, Unsupported, UnsupportedOperations
-from baechi.importer.torch_names import FOREIGN, Origin, Recorder, name_in
+from baechi.importer.common.errors import ImportFailure, Unsupported, UnsupportedOperations
+from baechi.importer.torch.names import FOREIGN, Origin, Recorder, name_in
 
 aten = torch.ops.aten
 DATA_DEPENDENT = (

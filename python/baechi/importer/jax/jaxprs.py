@@ -12,7 +12,7 @@ import jax
 from jax._src import source_info_util  # the scopes and lines of equations
 from jax.extend import core
 
-from baechi.importer.locations import clean_name
+from baechi.importer.common.locations import clean_name
 
 # Calls whose bodies are computed in place of them. What has control flow is one operation.
 _CALLS = {"jit", "pjit", "closed_call", "remat2", "custom_jvp_call", "custom_vjp_call"}

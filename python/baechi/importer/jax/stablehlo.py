@@ -14,9 +14,9 @@ import itertools
 from jaxlib.mlir import ir
 from jaxlib.mlir.dialects import stablehlo
 
-from baechi.importer import threefry
-from baechi.importer.module import attribute_names, concatenate, replace_operations
-from baechi.importer.scatter import scatter
+from baechi.importer.common.module import attribute_names, concatenate, replace_operations
+from baechi.importer.jax import threefry
+from baechi.importer.jax.scatter import scatter
 
 
 def rewrite(module: ir.Module) -> None:

@@ -14,7 +14,7 @@ import jax
 import numpy as np
 
 from baechi import files
-from baechi.importer.signature import Signature
+from baechi.importer.jax.signature import Signature
 
 
 def run(step: Callable, signature: Signature, steps: int) -> Iterable[list[np.ndarray]]:

@@ -13,7 +13,7 @@ from __future__ import annotations
 from torch_mlir import ir
 from torch_mlir.dialects import arith, linalg, tensor
 
-from baechi.importer.module import concatenate, replace_operations
+from baechi.importer.common.module import concatenate, replace_operations
 
 
 def rewrite(module: ir.Module) -> None:

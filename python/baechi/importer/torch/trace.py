@@ -21,19 +21,15 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.overrides import TorchFunctionMode
 from torch.utils import _pytree as pytree
 
-from baechi.importer import (
-    torch_bytes,
-    torch_decompositions,
-    torch_functions,
-    torch_linalg,
-    torch_recurrent,
-)
-from baechi.importer.errors import ImportFailure
-from baechi.importer.torch_comparison import mend_comparisons
-from baechi.importer.torch_empty import fold_empty
-from baechi.importer.torch_indices import Checks, Lookup
-from baechi.importer.torch_names import Recorder, name_of, origin_of
-from baechi.importer.torch_refusals import (
+from baechi.importer.common.errors import ImportFailure
+from baechi.importer.torch import byte_types, linalg, recurrent
+from baechi.importer.torch import decompositions as torch_decompositions
+from baechi.importer.torch import functions as torch_functions
+from baechi.importer.torch.comparison import mend_comparisons
+from baechi.importer.torch.empty import fold_empty
+from baechi.importer.torch.indices import Checks, Lookup
+from baechi.importer.torch.names import Recorder, name_of, origin_of
+from baechi.importer.torch.refusals import (
     DATA_DEPENDENT,
     FIXED_SHAPES,
     Refusals,
@@ -157,7 +153,7 @@ def trace(
     _drop_identities(graph.graph)
     fold_empty(graph.graph)
     mend_comparisons(graph.graph)
-    torch_bytes.widen(graph)
+    byte_types.widen(graph)
     constants += _lift_constants(graph)
     draws = _lift_draws(graph.graph)
     further = [f"constant/{i}" for i in range(len(constants))]
@@ -165,7 +161,7 @@ def trace(
     graph.graph.eliminate_dead_code()
     graph.recompile()
     if refusals.found:
-        raise refusals.error(torch_linalg.unsupported(graph), unseen)
+        raise refusals.error(linalg.unsupported(graph), unseen)
     given = [node for node in mutating.graph.nodes if node.op == "placeholder"]
     tables = {i: checks.given[node] for i, node in enumerate(given) if node in checks.given}
     return Trace(graph, [*names, *further], constants, draws, tables, checks.flags)
@@ -369,10 +365,10 @@ class _PlainForms(TorchFunctionMode):
         if function is torch.nn.functional.scaled_dot_product_attention:
             if (mixed := _attention(*args, **kwargs)) is not None:
                 return mixed
-        if not kwargs and torch_recurrent.is_recurrent(function):
-            if torch_recurrent.has_dropout(args):
-                return torch_recurrent.layer_by_layer(function, args)
-            return torch_recurrent.whole(function, args)
+        if not kwargs and recurrent.is_recurrent(function):
+            if recurrent.has_dropout(args):
+                return recurrent.layer_by_layer(function, args)
+            return recurrent.whole(function, args)
         if function is torch.Tensor.tolist:
             return _listed(*args)
         if function is torch.Tensor.numpy:

@@ -12,14 +12,7 @@ import torch
 from torch._decomp import core_aten_decompositions
 from torch_mlir.extras.fx_decomp_util import get_decomposition_table
 
-from baechi.importer import (
-    torch_division,
-    torch_halves,
-    torch_operators,
-    torch_order,
-    torch_special,
-    torch_windows,
-)
+from baechi.importer.torch import division, halves, operators, order, special, windows
 
 aten = torch.ops.aten
 
@@ -31,9 +24,9 @@ class UnknownForm(Exception):
 def table() -> dict:
     """The decompositions to trace with."""
     given = core_aten_decompositions(), get_decomposition_table()
-    ours = torch_division, torch_operators, torch_order, torch_special, torch_windows
+    ours = division, operators, order, special, windows
     tables = *given, *(module.TABLE for module in ours), _OWN
-    return torch_halves.with_singles({n: form for table in tables for n, form in table.items()})
+    return halves.with_singles({n: form for table in tables for n, form in table.items()})
 
 
 def encoder_layer(
@@ -306,7 +299,7 @@ def avg_pool2d_backward(
     kernel, padding = _pair(kernel), _pair(padding)
     stride = _pair(stride) if stride else kernel
     if ceil_mode:
-        return torch_windows.avg_pool_backward(
+        return windows.avg_pool_backward(
             grad, x, kernel, stride, padding, ceil_mode, count_include_pad, divisor_override
         )
     window = kernel[0] * kernel[1]
