@@ -128,11 +128,12 @@ Error Session::Implementation::step() {
   if (error && usable)
     awaitMovers();
   record();
-  // Messages of a failed step may still be on their way: they must not meet
-  // those of another.
   if (state->relay) {
+    if (usable) // else the relay's thread may still be receiving them
+      state->relay->addTimes(timeline);
+    // Messages of a failed step may still be on their way: they must not meet
+    // those of another.
     usable = usable && !error;
-    state->relay->addTimes(timeline);
   }
   hasResults = !error;
   return error;
