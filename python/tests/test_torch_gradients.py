@@ -420,3 +420,10 @@ def test_calls_that_name_their_argument():
     with torch.inference_mode(), pytest.raises(RuntimeError, match="inference_mode"):
         step(x, y)
     assert step(x, y).isfinite()
+
+
+def test_parameters_that_are_not_clipped_are_named():
+    model = support.Mlp()
+    optimizer = torch.optim.SGD([next(model.parameters())], lr=0.1)
+    with pytest.warns(UserWarning, match=r"'\S+' and \d+ others of the model are not among them"):
+        support.compile_step(model, F.cross_entropy, optimizer, clip_grad_norm=1.0)

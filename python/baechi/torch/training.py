@@ -118,7 +118,9 @@ class TrainingStep(Compiled[StepProgram]):
         self._programs: dict[Any, StepProgram] = {}
         self._accumulated = 0  # calls since the last update
         self.grad_norm: torch.Tensor | None = None
-        State(model, optimizer)  # says at once what no step can have
+        state = State(model, optimizer)  # says at once what no step can have
+        if recipe.gradients.clip_norm is not None:
+            _tell_of_unclipped(state)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """One step; the loss before the update, a tensor of one number. Or that and what
@@ -247,6 +249,19 @@ class TrainingStep(Compiled[StepProgram]):
         noted = self._read.get(call.plain_key, [])
         if call.read in noted:
             noted.remove(call.read)
+
+
+def _tell_of_unclipped(state: State) -> None:
+    """In a loop, `clip_grad_norm_(model.parameters())` has these in the norm, too."""
+    ours = {id(p) for group in state.optimizer.param_groups for p in group["params"]}
+    others = [n for n, p in state.parameters.items() if p.requires_grad and id(p) not in ours]
+    if others:
+        warnings.warn(
+            f"clip_grad_norm= is of the optimizer's parameters: '{others[0]}' "
+            + (f"and {len(others) - 1} others " if others[1:] else "")
+            + "of the model are not among them, and add nothing to the norm",
+            stacklevel=4,
+        )
 
 
 class _Call:
