@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Search/Evaluator.h"
+#include "Schedule/Evaluator.h"
 #include "Model/Random.h"
 #include "TestProblems.h"
 

@@ -6,6 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "Lp/Favourites.h"
 #include "Placers/Placers.h"
 #include "TestProblems.h"
 #include "TestPrograms.h"

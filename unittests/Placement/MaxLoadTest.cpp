@@ -13,8 +13,8 @@
 #include "Bounds/Bounds.h"
 #include "Memory/Memory.h"
 #include "Model/Random.h"
+#include "Placers/Splits.h"
 #include "Search/LoadState.h"
-#include "Search/Splits.h"
 
 #include <gmock/gmock.h>
 

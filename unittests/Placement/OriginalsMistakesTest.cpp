@@ -14,6 +14,7 @@
 
 #include "Grouping/Coarsen.h"
 #include "Grouping/Grouping.h"
+#include "Lp/Favourites.h"
 #include "Placers/Placers.h"
 #include "Schedule/Schedule.h"
 #include "TestProblems.h"

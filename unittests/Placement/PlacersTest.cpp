@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Placers/Placers.h"
+#include "Lp/Favourites.h"
 #include "TestProblems.h"
 
 #include "Baechi/Placement/NativeSolver.h"

@@ -17,8 +17,8 @@
 #include "Baechi/Placement/Explain.h"
 #include "Baechi/Placement/Io.h"
 #include "Memory/Memory.h"
+#include "Schedule/Evaluator.h"
 #include "Schedule/Schedule.h"
-#include "Search/Evaluator.h"
 #include "TestProblems.h"
 
 #include <gmock/gmock.h>

@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Grouping/Steps.h"
+#include "Session/Steps.h"
 #include "TestProblems.h"
 
 #include "Baechi/Placement/Io.h"

@@ -228,60 +228,6 @@ Placement exact::toPlacement(const Found &found) {
   return placement;
 }
 
-namespace {
-
-ExactResult searchAll(const Problem &problem, const ExactOptions &options) {
-  ExactResult result;
-  if (auto errors = check(problem); !errors.empty()) {
-    result.error = fmt::format("{}", fmt::join(errors, "\n"));
-    return result;
-  }
-  Model model(problem);
-  if (result.error = whyTooLarge(model); !result.error.empty())
-    return result;
-  if (options.start) {
-    result.placement = *options.start;
-  } else if (options.startFromPlace) {
-    PlaceOptions heuristics;
-    heuristics.objective = options.objective;
-    result.placement = place(problem, heuristics).placement;
-  }
-  if (result.placement) {
-    if (auto errors = verify(problem, *result.placement); !errors.empty()) {
-      result.placement.reset();
-      result.error = "the placement to start from is not valid: " + errors[0];
-      return result;
-    }
-    result.valueNs = options.objective == Objective::MaxLoad
-                         ? maxLoad(model, result.placement->device)
-                         : result.placement->makespanNs;
-  }
-  Found found = exact::search(model, options.objective,
-                              result.placement ? result.valueNs : never,
-                              options.nodeLimit);
-  result.nodes = found.nodes;
-  if (found.value != never) {
-    result.placement = exact::toPlacement(found);
-    result.valueNs = found.value;
-    if (auto errors = verify(problem, *result.placement); !errors.empty()) {
-      result.placement.reset();
-      result.error =
-          "internal error: the exact search's placement is not valid: " +
-          errors[0];
-      return result;
-    }
-  }
-  if (!found.complete)
-    result.status = ExactStatus::Limit;
-  else
-    result.status =
-        result.placement ? ExactStatus::Optimal : ExactStatus::Infeasible;
-  result.lowerBoundNs = found.complete ? result.valueNs : found.bound;
-  return result;
-}
-
-} // namespace
-
 std::optional<bool> baechi::placement::fitsSomehow(const Problem &problem,
                                                    int64_t nodeLimit) {
   try {
@@ -297,16 +243,5 @@ std::optional<bool> baechi::placement::fitsSomehow(const Problem &problem,
     return found.complete ? std::optional<bool>(false) : std::nullopt;
   } catch (const std::exception &) {
     return std::nullopt;
-  }
-}
-
-ExactResult baechi::placement::exactPlacement(const Problem &problem,
-                                              const ExactOptions &options) {
-  try {
-    return searchAll(problem, options);
-  } catch (const std::exception &e) {
-    ExactResult result;
-    result.error = fmt::format("the exact search failed: {}", e.what());
-    return result;
   }
 }

@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "Grouping/Forward.h"
 #include "Grouping/Grouping.h"
-#include "Grouping/Steps.h"
 
 #include <algorithm>
 #include <limits>

@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "Lp/Favourites.h"
 #include "Baechi/Placement/NativeSolver.h"
-#include "Placers/Placers.h"
 
 #include <algorithm>
 #include <tuple>

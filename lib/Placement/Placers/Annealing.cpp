@@ -17,7 +17,7 @@
 #include "Model/Random.h"
 #include "Placers/Baselines.h"
 #include "Placers/Placers.h"
-#include "Search/Evaluator.h"
+#include "Schedule/Evaluator.h"
 
 #include <fmt/format.h>
 

@@ -20,7 +20,7 @@
 ///
 //===----------------------------------------------------------------------===//
 
-#include "Grouping/Steps.h"
+#include "Grouping/Forward.h"
 #include "Placers/Baselines.h"
 
 #include <algorithm>

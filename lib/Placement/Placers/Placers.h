@@ -14,7 +14,6 @@
 #ifndef BAECHI_LIB_PLACEMENT_PLACERS_H
 #define BAECHI_LIB_PLACEMENT_PLACERS_H
 
-#include "Baechi/Placement/LpSolver.h"
 #include "Model/Model.h"
 
 #include <span>
@@ -60,18 +59,6 @@ EarliestStart earliestStart(const Model &model,
                             std::span<const int32_t> favouriteChild = {},
                             bool limited = true,
                             std::span<const double> urgencyFactor = {});
-
-/// The linear program of a model (LpSolver.h): its nodes in topological order,
-/// an edge a pair of them, mean times over devices and links.
-LpProgram favouriteProgram(const Model &model);
-
-/// m-SCT's first phase: favourite children from the linear program
-/// (LpSolver.h), rounded by a matching. \p solver: none is the native one;
-/// where it finds nothing, they are chosen greedily along critical paths.
-/// \p notes says what fell short of the optimum.
-std::vector<int32_t> favouriteChildren(const Model &model,
-                                       const LpSolver *solver, double seconds,
-                                       std::vector<std::string> &notes);
 
 } // namespace baechi::placement
 

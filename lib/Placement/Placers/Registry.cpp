@@ -7,9 +7,10 @@
 //===----------------------------------------------------------------------===//
 
 #include "Placers/Registry.h"
+#include "Lp/Favourites.h"
 #include "Placers/Baselines.h"
 #include "Placers/Placers.h"
-#include "Search/Splits.h"
+#include "Placers/Splits.h"
 
 #include <algorithm>
 #include <limits>

@@ -8,8 +8,8 @@
 
 #include "Baechi/Placement/Evaluate.h"
 #include "Memory/Memory.h"
+#include "Schedule/Evaluator.h"
 #include "Schedule/Schedule.h"
-#include "Search/Evaluator.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

@@ -9,7 +9,7 @@
 #define BAECHI_LIB_PLACEMENT_SEARCH_JUDGE_H
 
 #include "Memory/PeakEstimate.h"
-#include "Search/Evaluator.h"
+#include "Schedule/Evaluator.h"
 #include "Search/Meter.h"
 
 namespace baechi::placement {

@@ -9,9 +9,9 @@
 #include "Search/MaxLoadSearch.h"
 #include "Grouping/Clusters.h"
 #include "Memory/Memory.h"
+#include "Placers/Splits.h"
 #include "Search/Exhaustive.h"
 #include "Search/LoadAnnealing.h"
-#include "Search/Splits.h"
 
 #include <algorithm>
 #include <chrono>

@@ -10,7 +10,7 @@ add_custom_command(OUTPUT ${page_inc}
   COMMAND ${CMAKE_COMMAND} -DPAGE=${page_dir} -DSCRIPTS=${page_scripts}
           -DOUTPUT=${page_inc} -P ${page_dir}/Embed.cmake
   DEPENDS ${page_files} VERBATIM)
-target_sources(BaechiPlacement PRIVATE ${page_inc})
+target_sources(BaechiPlacementReport PRIVATE ${page_inc})
 set_source_files_properties(${page_inc} PROPERTIES HEADER_FILE_ONLY ON)
 set_source_files_properties(Report/Page.cpp PROPERTIES
   OBJECT_DEPENDS ${page_inc}

@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Search/Evaluator.h"
+#include "Schedule/Evaluator.h"
 
 #include <algorithm>
 #include <bit>

@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Search/Splits.h"
+#include "Placers/Splits.h"
 
 #include <algorithm>
 

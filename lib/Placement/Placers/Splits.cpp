@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Search/Splits.h"
+#include "Placers/Splits.h"
 #include "Model/DeviceClasses.h"
 #include "Model/LoadGraph.h"
 #include "Model/Random.h"

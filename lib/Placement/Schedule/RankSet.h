@@ -5,10 +5,11 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
-#ifndef BAECHI_LIB_PLACEMENT_SEARCH_RANKSET_H
-#define BAECHI_LIB_PLACEMENT_SEARCH_RANKSET_H
+#ifndef BAECHI_LIB_PLACEMENT_RANKSET_H
+#define BAECHI_LIB_PLACEMENT_RANKSET_H
 
 #include <bit>
+#include <cstddef>
 #include <cstdint>
 #include <vector>
 
@@ -62,4 +63,4 @@ private:
 
 } // namespace baechi::placement
 
-#endif // BAECHI_LIB_PLACEMENT_SEARCH_RANKSET_H
+#endif // BAECHI_LIB_PLACEMENT_RANKSET_H

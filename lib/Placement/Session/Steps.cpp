@@ -6,8 +6,9 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Grouping/Steps.h"
+#include "Session/Steps.h"
 #include "Grouping/Clusters.h"
+#include "Grouping/Forward.h"
 #include "Memory/Memory.h"
 #include "Placers/Placers.h"
 

@@ -9,7 +9,7 @@
 #include "Baechi/Placement/Place.h"
 #include "Baechi/Placement/Io.h"
 #include "Model/DeviceOrder.h"
-#include "Session.h"
+#include "Session/Session.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

@@ -6,18 +6,18 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Session.h"
+#include "Session/Session.h"
 #include "Baechi/Placement/NativeSolver.h"
 #include "Bounds/Bounds.h"
 #include "Grouping/Clusters.h"
 #include "Grouping/Grouping.h"
-#include "Grouping/Steps.h"
 #include "Memory/Memory.h"
 #include "Placers/Placers.h"
 #include "Search/MaxLoadSearch.h"
 #include "Search/Meter.h"
 #include "Search/SmallSearch.h"
 #include "Search/VariedStarts.h"
+#include "Session/Steps.h"
 
 #include <fmt/format.h>
 

@@ -1,31 +1,16 @@
-//===- Steps.h - Grouping step by step --------------------------*- C++ -*-===//
+//===- Forward.h - Backward operators follow forward ones -------*- C++ -*-===//
 //
 // Part of the Baechi project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
-#ifndef BAECHI_LIB_PLACEMENT_STEPS_H
-#define BAECHI_LIB_PLACEMENT_STEPS_H
+#ifndef BAECHI_LIB_PLACEMENT_FORWARD_H
+#define BAECHI_LIB_PLACEMENT_FORWARD_H
 
-#include "Baechi/Placement/Place.h"
 #include "Grouping/Coarsen.h"
 
 namespace baechi::placement {
-
-/// What grouping made of a model.
-struct Grouping {
-  Coarsening coarsening;
-  std::vector<GroupingStep> steps;
-  /// What a step could not do.
-  std::vector<std::string> notes;
-};
-
-/// Applies steps of `groupingNames()` in their order, each to what the ones
-/// before it left: they compose in any order. \p problem is the one that
-/// \p model stands for.
-Grouping applySteps(const Problem &problem, const Model &model,
-                    const std::vector<std::string> &names);
 
 /// Forward-only placement (Jeon et al., SoCC 2020, section 3.3): the unit of a
 /// backward operator joins that of its forward operator, so that only forward
@@ -38,4 +23,4 @@ int32_t followForward(const Problem &problem, const Model &model,
 
 } // namespace baechi::placement
 
-#endif // BAECHI_LIB_PLACEMENT_STEPS_H
+#endif // BAECHI_LIB_PLACEMENT_FORWARD_H

@@ -16,8 +16,8 @@
 #ifndef BAECHI_LIB_PLACEMENT_SEARCH_EVALUATOR_H
 #define BAECHI_LIB_PLACEMENT_SEARCH_EVALUATOR_H
 
+#include "Schedule/RankSet.h"
 #include "Schedule/Schedule.h"
-#include "Search/RankSet.h"
 
 #include <array>
 

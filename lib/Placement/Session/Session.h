@@ -16,11 +16,11 @@
 #ifndef BAECHI_LIB_PLACEMENT_SESSION_H
 #define BAECHI_LIB_PLACEMENT_SESSION_H
 
-#include "Contest.h"
 #include "Grouping/Coarsen.h"
 #include "Placers/Registry.h"
 #include "Search/Rounds.h"
 #include "Search/Search.h"
+#include "Session/Contest.h"
 
 #include <chrono>
 #include <memory>

@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Contest.h"
+#include "Session/Contest.h"
 #include "Baechi/Placement/Place.h"
 
 #include <fmt/format.h>
