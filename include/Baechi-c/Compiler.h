@@ -6,7 +6,8 @@
 |*                                                                        *|
 \*===----------------------------------------------------------------------===*/
 /* What `baechi-run --emit=so` does, within a process: a model as text becomes a
-   step library (docs/step-library.md). unittests/CAPI/compile.c is the whole
+   step library (docs/step-library.md); and what baechi-opt and baechi-translate
+   do. unittests/CAPI/compile.c is the whole
    way. Calls on several threads are independent, but what is measured while
    others compute is measured wrong. */
 #ifndef BAECHI_C_COMPILER_H
@@ -71,6 +72,19 @@ BaechiCompileEnd baechiCompileStep(const char *model, size_t size,
                                    const BaechiCompileOptions *options,
                                    const char *file,
                                    const BaechiCompileListener *listener);
+
+/** Runs passes of this project over a module and gives it in a form of
+    baechi-translate's. `model` to `name` as above; `pipeline` as
+   --pass-pipeline of baechi-opt takes it; `form`: "mlir" (with locations), or
+   what follows
+    --baechi-to- ("graph", "machine", ...). `gave` is called once, unless the
+    call fails, with `user` and the text, which lives for the call. `stopped` is
+    asked before the passes run. */
+BaechiCompileEnd
+baechiTransform(const char *model, size_t size, const char *name,
+                const char *pipeline, const char *form,
+                void (*gave)(void *user, const char *text, size_t size),
+                void *user, const BaechiCompileListener *listener);
 
 #ifdef __cplusplus
 }

@@ -14,7 +14,6 @@
 #include "Baechi/Pipelines/Pipelines.h"
 #include "Baechi/Placement/Io.h"
 #include "Baechi/Runtime/Machine.h"
-#include "mlir/Parser/Parser.h"
 #include "llvm/Support/FileSystem.h"
 
 using namespace mlir;
@@ -55,29 +54,12 @@ llvm::Error Compilation::readModel() {
       return llvm::createStringError(error);
   DialectRegistry registry;
   baechi::registerAllDialects(registry);
-  context = std::make_unique<MLIRContext>(
-      registry, asked.threads > 1 ? MLIRContext::Threading::ENABLED
-                                  : MLIRContext::Threading::DISABLED);
-  context->printOpOnDiagnostic(false);
-  sources.AddNewSourceBuffer(
-      llvm::MemoryBuffer::getMemBuffer(*asked.text, asked.model), SMLoc());
-  handler = std::make_unique<SourceMgrDiagnosticHandler>(
-      sources, context.get(), listener.diagnostics());
-  // On top of the other, which then writes it.
-  heard = std::make_unique<ScopedDiagnosticHandler>(
-      context.get(), [this](Diagnostic &diagnostic) {
-        listener.diagnosed(diagnostic);
-        return failure();
-      });
-  OwningOpRef<ModuleOp> model =
-      parseSourceFile<ModuleOp>(sources, context.get());
-  if (!model)
-    return diagnosed();
-  // Imported functions have no place in a file; errors name the file.
-  Location file = FileLineColLoc::get(context.get(), asked.model, 0, 0);
-  for (auto function : model->getOps<func::FuncOp>())
-    if (isa<UnknownLoc>(function.getLoc()))
-      function->setLoc(file);
+  source = std::make_unique<Source>(registry, *asked.text, asked.model,
+                                    /*threads=*/asked.threads > 1, listener);
+  llvm::Expected<OwningOpRef<ModuleOp>> parsed = source->parse();
+  if (!parsed)
+    return parsed.takeError();
+  OwningOpRef<ModuleOp> model = std::move(*parsed);
   for (auto function : model->getOps<func::FuncOp>())
     if (isHostCall(function) && !asked.hostCalls) {
       emitError(function.getLoc())
@@ -160,7 +142,7 @@ Compilation::createSingle(StringRef kind) {
     PlaceRequest request;
     request.placer = "single";
     request.grouping = "none";
-    ScopedDiagnosticHandler quiet(context.get(),
+    ScopedDiagnosticHandler quiet(source->context(),
                                   [](Diagnostic &) { return success(); });
     // It is a part of what it is for.
     hostCompiler->setPhaseObserver(nullptr);

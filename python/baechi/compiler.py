@@ -1,8 +1,8 @@
 # Part of the Baechi project, under the Apache License v2.0 with LLVM Exceptions.
 # See LICENSE for license information.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""A module becomes a step library: by the compiler within this process, or, where that
-cannot be, by `baechi-run` in one of its own."""
+"""What the compiler does with modules, within this process or, where that cannot be, by its
+programs in processes of their own."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ import pathlib
 import re
 import sys
 import warnings
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 from baechi import caches, progress, temporary, tools
 from baechi.options import CompileOptions
@@ -51,6 +52,68 @@ def emit(text: str, file: pathlib.Path, options: CompileOptions) -> list[Message
             raise
         caches.give_up_for(error)
         return _emit(text, file, options)
+
+
+class Transformed(NamedTuple):
+    """What passes made of a module, and what they said, as `baechi-opt` writes it."""
+
+    text: str
+    said: str
+
+
+def transform(
+    module: str, passes: Sequence[str], form: str = "mlir", name: str = _MODEL
+) -> Transformed:
+    """Runs passes over a module and gives it in a form.
+
+    passes: each as a textual pipeline has it (`step`).
+    form: mlir, or what follows --baechi-to- in baechi-translate's options: graph, machine.
+    name: what messages call the module; those of the default go without it.
+    Raises CompileError, with what the passes said.
+    """
+    if not is_in_process():
+        return _transform_beside(module, passes, form, name)
+    done, said, wrote, text = _extension().transform(module, name, pipeline(passes), form)
+    if not done:
+        hidden = name if name == _MODEL else None
+        raise tools.error_of("baechi-opt", wrote, hidden, [Message(*each) for each in said])
+    return Transformed(text, wrote)
+
+
+def step(name: str, /, **options: object) -> str:
+    """A pass with its options, as a textual pipeline has it. Those that are None or empty
+    are left out, lists become words with commas."""
+    given = {
+        option.replace("_", "-"): ",".join(value) if isinstance(value, list) else value
+        for option, value in options.items()
+        if value not in (None, [])
+    }
+    # Braces keep values with spaces together, and are taken off.
+    return name + ("{" + " ".join(f"{k}={{{v}}}" for k, v in given.items()) + "}") * bool(given)
+
+
+def pipeline(passes: Sequence[str]) -> str:
+    """Passes over a module as `--pass-pipeline` takes them."""
+    return f"builtin.module({','.join(passes)})"
+
+
+def _transform_beside(module: str, passes: Sequence[str], form: str, name: str) -> Transformed:
+    with temporary.folder("baechi-opt-") as folder:
+        model, made = folder / _MODEL, folder / "made.mlir"
+        model.write_text(module)
+        flags = [f"--pass-pipeline={pipeline(passes)}", "--mlir-print-debuginfo", "-o", made]
+        hidden = model if name == _MODEL else None
+        try:
+            done = tools.run("baechi-opt", model, *flags, hidden=hidden)
+            text = made.read_text()
+            if form != "mlir":
+                text = tools.run("baechi-translate", made, f"--baechi-to-{form}").stdout
+        except CompileError as error:
+            named = [
+                each._replace(place=each.place.replace(str(model), name)) for each in error.messages
+            ]
+            raise CompileError(str(error).replace(str(model), name), named) from None
+    return Transformed(text.replace(str(model), name), done.stderr.replace(str(model), name))
 
 
 def is_in_process() -> bool:

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import json
 import os
-import pathlib
 from typing import TYPE_CHECKING, Any
 
-from baechi import stepgraph, temporary, tools
+from baechi import compiler, stepgraph, tools
+from baechi.native import _placement
 
 if TYPE_CHECKING:
     from baechi.stages.lowered import Lowered
@@ -32,24 +32,22 @@ def graph_of(
     roofline: `KIND:GFLOPS:GBS:LAUNCH_NS`, with commas: other devices than the built-in
         `host` and `cuda`; gigaflops and gigabytes a second, ns a launch.
 
-    Runs baechi-opt and baechi-translate; raises CompileError with what they say.
+    Raises CompileError with what the compiler says.
     """
+    name = "model.mlir"
     if not isinstance(module, str | os.PathLike):
         module = module.as_text()
-    options = [] if profile is None else [f"profile={os.path.abspath(profile)}"]
-    options += [] if roofline is None else [f"roofline={roofline}"]
-    annotate = "--baechi-annotate-costs" + (f"={' '.join(options)}" if options else "")
-    with temporary.folder("baechi-graph-") as name:
-        folder = pathlib.Path(name)
-        model, costs = folder / "model.mlir", folder / "costs.mlir"
-        if isinstance(module, str) and "\n" in module:
-            model.write_text(module)
-        else:
-            model = pathlib.Path(module)
-        passes = ("--baechi-form-kernels", annotate, "--baechi-colocate")
-        # Locations are names.
-        tools.run("baechi-opt", model, *passes, "--mlir-print-debuginfo", "-o", costs)
-        done = tools.run("baechi-translate", costs, "--baechi-to-graph")
-    graph: dict[str, Any] = json.loads(done.stdout)
+    elif not isinstance(module, str) or "\n" not in module:
+        name = os.fspath(module)
+        module = _read(name)
+    passes = stepgraph.passes(roofline, profile, report=False)
+    graph: dict[str, Any] = json.loads(compiler.transform(module, passes, "graph", name).text)
     stepgraph.link_backward(graph)
     return graph
+
+
+def _read(path: str) -> str:
+    try:
+        return _placement.read_file(path)
+    except _placement.PlacementError as error:
+        raise tools.CompileError(f"error: {error}") from None

@@ -8,12 +8,11 @@ from __future__ import annotations
 import dataclasses
 import json
 import os
-import pathlib
 import re
 from collections.abc import Mapping, Sequence
 from typing import Any, Protocol, TypeAlias
 
-from baechi import stepgraph, temporary, tools
+from baechi import stepgraph, tools
 from baechi.native import _placement
 
 
@@ -203,12 +202,10 @@ def text_of(source: Source, what: str) -> tuple[str, str]:
 
 def _short_form(text: str) -> str:
     """The machine file of `host:2`, as the compiler has it."""
-    with temporary.folder("baechi-machine-") as folder:
-        try:
-            found = stepgraph.write_machine(text, pathlib.Path(folder) / "machine.json")
-        except tools.CompileError as error:
-            raise _placement.PlacementError(str(error).removeprefix("error: ")) from None
-        return json.dumps(found)
+    try:
+        return json.dumps(stepgraph.machine(text))
+    except tools.CompileError as error:
+        raise _placement.PlacementError(str(error).removeprefix("error: ")) from None
 
 
 def _content(source: Any, what: str) -> dict[str, Any]:

@@ -6,12 +6,11 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import statistics
 import warnings
 
-from baechi import compiler, memory, picture, progress, temporary, tools
+from baechi import compiler, memory, picture, progress, temporary
 from baechi.library import StepLibrary
 from baechi.memory import LeastMemory, Memory
 from baechi.options import CompileOptions as CompileOptions
@@ -135,30 +134,30 @@ class Program:
     def explain(self, name: str) -> str:
         """Why operators, by a pattern of names, are where they are."""
         text, options = self.source()
+        measured = options.costs == "measured"
+        machine = options.machine
         with temporary.folder("baechi-jit-") as folder:
-            model, saved = folder / "model.mlir", folder / "placement.json"
-            model.write_text(text)
+            saved = folder / "placement.json"
             saved.write_text(self.placement_file())
-            measured = options.costs == "measured"
-            costs = f"=profile={options.profile_file()}" if measured else ""
-            named = [f"{pattern}={device}" for pattern, device in (options.pin or {}).items()]
-            pins = f" pins={','.join(named)}" if named else ""
-            done = tools.run(
-                "baechi-opt",
-                model,
-                "--baechi-form-kernels",
-                "--baechi-kernel-scratch",
-                f"--baechi-annotate-costs{costs}",
-                "--baechi-colocate",
-                f"--baechi-load-placement=file={saved} machine={options.machine}",
-                f"--baechi-place=metf machine={options.machine} budget=0",
-                # The file's pins have done their work: reasons are the placer's.
-                f"--baechi-constrain=replace machine={options.machine}{pins}",
-                f"--baechi-explain={name}",
-                "-o",
-                os.devnull,
-                hidden=model,
+            done = compiler.transform(
+                text,
+                [
+                    "baechi-form-kernels",
+                    "baechi-kernel-scratch",
+                    compiler.step(
+                        "baechi-annotate-costs",
+                        profile=options.profile_file() if measured else None,
+                    ),
+                    "baechi-colocate",
+                    compiler.step("baechi-load-placement", file=saved, machine=machine),
+                    compiler.step("baechi-place", placer="metf", machine=machine, budget="0"),
+                    # The file's pins have done their work: reasons are the placer's.
+                    compiler.step(
+                        "baechi-constrain", replace="true", machine=machine, pins=options.pins()
+                    ),
+                    compiler.step("baechi-explain", name=name),
+                ],
             )
-        lines = done.stderr.splitlines()
+        lines = done.said.splitlines()
         first = [i for i, line in enumerate(lines) if ": remark: " in line]
         return "\n".join(_REMARK.sub("", line) for line in lines[first[0] :]) if first else ""

@@ -12,7 +12,7 @@ import pathlib
 import re
 from typing import Any
 
-from baechi import temporary, tools
+from baechi import compiler, tools
 
 # Costs where nothing better is known: the compiler's own figures of a host.
 ASSUMED = "host:50:10:200"
@@ -38,14 +38,20 @@ class Formed:
     kernels: int
 
 
-def passes(roofline: str) -> list[str]:
-    """What `baechi-opt` does to a module: kernels, their costs by a roofline
-    (`KIND:GFLOPS:GBS:LAUNCH_NS`, with commas), and what belongs together."""
+def passes(
+    roofline: str | None, profile: str | os.PathLike[str] | None = None, report: bool = True
+) -> list[str]:
+    """What makes a graph of a module: kernels, their costs by a profile and a roofline
+    (`KIND:GFLOPS:GBS:LAUNCH_NS`, with commas), and what belongs together.
+    report: says what became of the operators (`counts`)."""
     return [
-        "--baechi-form-kernels=report=true",
-        f"--baechi-annotate-costs=roofline={roofline}",
-        "--baechi-colocate",
-        "--mlir-print-debuginfo",
+        compiler.step("baechi-form-kernels", report="true" if report else None),
+        compiler.step(
+            "baechi-annotate-costs",
+            profile=None if profile is None else os.path.abspath(profile),
+            roofline=roofline,
+        ),
+        "baechi-colocate",
     ]
 
 
@@ -59,11 +65,9 @@ def counts(said: str) -> Formed:
 
 def write_graph(module: pathlib.Path, graph: pathlib.Path, roofline: str = ASSUMED) -> Formed:
     """Writes the graph file of a module. Raises CompileError."""
-    costs = graph.with_suffix(".costs.mlir")
-    done = tools.run("baechi-opt", module, *passes(roofline), "-o", costs)
-    tools.run("baechi-translate", costs, "--baechi-to-graph", "-o", graph)
-    costs.unlink()
-    return counts(done.stderr)
+    made = compiler.transform(module.read_text(), passes(roofline), "graph", str(module))
+    graph.write_text(made.text)
+    return counts(made.said)
 
 
 def link_backward(graph: dict[str, Any]) -> None:
@@ -87,26 +91,9 @@ def link_backward(graph: dict[str, Any]) -> None:
                 break
 
 
-def check_machine(spec: str) -> None:
-    """Raises CompileError for what is neither `host:N[@SIZE]` nor a machine file."""
-    with temporary.folder("baechi-machine-") as folder:
-        module = pathlib.Path(folder) / "nothing.mlir"
-        module.write_text(_NOTHING)
-        fuse = f"--baechi-fuse=machine={spec}"
-        tools.run("baechi-opt", module, fuse, "-o", module.with_suffix(".out"), hidden=module)
-
-
-def write_machine(spec: str, file: pathlib.Path) -> dict[str, Any]:
-    """Writes the machine file of `host:N[@SIZE]`, or copies a machine file;
-    returns it as data. Raises CompileError."""
-    if os.path.exists(spec):
-        file.write_bytes(pathlib.Path(spec).read_bytes())
-    else:
-        module, with_machine = file.with_suffix(".mlir"), file.with_suffix(".machine.mlir")
-        module.write_text(_NOTHING)
-        fuse = f"--baechi-fuse=machine={spec}"
-        tools.run("baechi-opt", module, fuse, "-o", with_machine, hidden=module)
-        tools.run("baechi-translate", with_machine, "--baechi-to-machine", "-o", file)
-        module.unlink()
-        with_machine.unlink()
-    return json.loads(file.read_text())
+def machine(spec: str) -> dict[str, Any]:
+    """The machine of `host:N[@SIZE]` or of a machine file, as its file has it.
+    Raises CompileError for what is neither."""
+    fuse = compiler.step("baechi-fuse", machine=spec)
+    found: dict[str, Any] = json.loads(compiler.transform(_NOTHING, [fuse], "machine").text)
+    return found

@@ -31,6 +31,7 @@
 #include <chrono>
 #include <condition_variable>
 #include <deque>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <system_error>
@@ -44,6 +45,7 @@ namespace {
 /// stopped is waited for.
 constexpr std::chrono::milliseconds kEvery(20), kPatience(500);
 
+/// How a step is compiled.
 struct Options {
   std::string machine, place, budget, costs, cudaMath, store, profile,
       placement;
@@ -58,17 +60,20 @@ struct Phase {
 /// severity, place, message.
 using Message = std::tuple<std::string, std::string, std::string>;
 
-/// One compilation, shared by the thread that waits and the one that works.
+/// What the compiler does to a model, or a part of it, shared by the thread
+/// that waits and the one that works.
 struct Job {
-  std::string model, name, file;
-  Options options;
+  std::string model, name;
+  /// Is given this job and a listener.
+  std::function<BaechiCompileEnd(Job &, const BaechiCompileListener &)> work;
   std::atomic<bool> stopped{false};
 
   std::mutex mutex; ///< of what follows
   std::condition_variable changed;
   std::deque<Phase> phases;
   std::vector<Message> messages;
-  std::string text;
+  std::string text;   ///< the messages as a tool writes them
+  std::string result; ///< of a transformation
   bool ended = false;
   BaechiCompileEnd end = BaechiFailed;
 };
@@ -124,31 +129,34 @@ BaechiCompileListener listenerOf(Job &job) {
   return listener;
 }
 
+BaechiCompileEnd emit(const Job &job, const Options &asked,
+                      const std::string &file,
+                      const BaechiCompileListener &listener) {
+  std::vector<const char *> pins;
+  for (const std::string &pin : asked.pins)
+    pins.push_back(pin.c_str());
+  BaechiCompileOptions options = {};
+  options.machine = orNull(asked.machine);
+  options.place = orNull(asked.place);
+  options.budget = orNull(asked.budget);
+  options.costs = orNull(asked.costs);
+  options.cudaMath = orNull(asked.cudaMath);
+  options.store = orNull(asked.store);
+  options.profile = orNull(asked.profile);
+  options.placement = orNull(asked.placement);
+  options.pins = pins.data();
+  options.numPins = pins.size();
+  return baechiCompileStep(job.model.data(), job.model.size(), job.name.c_str(),
+                           &options, file.c_str(), &listener);
+}
+
 void work(Job &job) {
   std::unique_lock turn(oneAtATime, std::defer_lock);
   while (!turn.try_lock_for(kEvery) && !job.stopped)
     ;
   BaechiCompileEnd end = BaechiStopped;
-  if (!job.stopped) {
-    std::vector<const char *> pins;
-    for (const std::string &pin : job.options.pins)
-      pins.push_back(pin.c_str());
-    BaechiCompileOptions options = {};
-    options.machine = orNull(job.options.machine);
-    options.place = orNull(job.options.place);
-    options.budget = orNull(job.options.budget);
-    options.costs = orNull(job.options.costs);
-    options.cudaMath = orNull(job.options.cudaMath);
-    options.store = orNull(job.options.store);
-    options.profile = orNull(job.options.profile);
-    options.placement = orNull(job.options.placement);
-    options.pins = pins.data();
-    options.numPins = pins.size();
-    BaechiCompileListener listener = listenerOf(job);
-    end =
-        baechiCompileStep(job.model.data(), job.model.size(), job.name.c_str(),
-                          &options, job.file.c_str(), &listener);
-  }
+  if (!job.stopped)
+    end = job.work(job, listenerOf(job));
   std::lock_guard lock(job.mutex);
   job.end = end;
   job.ended = true;
@@ -190,19 +198,9 @@ void wait(const std::shared_ptr<Job> &job, const nb::object &progress) {
   }
 }
 
-std::tuple<bool, std::vector<Message>, std::string>
-compile(std::string model, std::string name, std::string file,
-        std::string machine, std::string place, std::string budget,
-        std::string costs, std::string cudaMath, std::string store,
-        std::string profile, std::string placement,
-        std::vector<std::string> pins, const nb::object &progress) {
-  auto job = std::make_shared<Job>();
-  job->model = std::move(model);
-  job->name = std::move(name);
-  job->file = std::move(file);
-  job->options = {std::move(machine), std::move(place),     std::move(budget),
-                  std::move(costs),   std::move(cudaMath),  std::move(store),
-                  std::move(profile), std::move(placement), std::move(pins)};
+/// Runs a job on a thread of its own, until it ends or a signal's handler
+/// raises.
+void run(const std::shared_ptr<Job> &job, const nb::object &progress) {
   try {
     std::thread([job] { work(*job); }).detach();
   } catch (const std::system_error &error) {
@@ -218,9 +216,50 @@ compile(std::string model, std::string name, std::string file,
     stop(job);
     throw;
   }
+}
+
+std::tuple<bool, std::vector<Message>, std::string>
+compile(std::string model, std::string name, std::string file,
+        std::string machine, std::string place, std::string budget,
+        std::string costs, std::string cudaMath, std::string store,
+        std::string profile, std::string placement,
+        std::vector<std::string> pins, const nb::object &progress) {
+  auto job = std::make_shared<Job>();
+  job->model = std::move(model);
+  job->name = std::move(name);
+  Options options = {
+      std::move(machine), std::move(place),     std::move(budget),
+      std::move(costs),   std::move(cudaMath),  std::move(store),
+      std::move(profile), std::move(placement), std::move(pins)};
+  job->work = [options = std::move(options), file = std::move(file)](
+                  Job &job, const BaechiCompileListener &listener) {
+    return emit(job, options, file, listener);
+  };
+  run(job, progress);
   std::lock_guard lock(job->mutex);
   return {job->end == BaechiCompiled, std::move(job->messages),
           std::move(job->text)};
+}
+
+std::tuple<bool, std::vector<Message>, std::string, std::string>
+transform(std::string model, std::string name, std::string pipeline,
+          std::string form) {
+  auto job = std::make_shared<Job>();
+  job->model = std::move(model);
+  job->name = std::move(name);
+  job->work = [pipeline = std::move(pipeline), form = std::move(form)](
+                  Job &job, const BaechiCompileListener &listener) {
+    auto gave = [](void *user, const char *text, size_t size) {
+      static_cast<Job *>(user)->result.assign(text, size);
+    };
+    return baechiTransform(job.model.data(), job.model.size(), job.name.c_str(),
+                           pipeline.c_str(), form.c_str(), gave, &job,
+                           &listener);
+  };
+  run(job, nb::none());
+  std::lock_guard lock(job->mutex);
+  return {job->end == BaechiCompiled, std::move(job->messages),
+          std::move(job->text), std::move(job->result)};
 }
 
 /// For the end of the process.
@@ -244,6 +283,10 @@ NB_MODULE(_compiler, m) {
       "profile"_a, "placement"_a, "pins"_a, "progress"_a.none(),
       "Writes the step library of a model. Gives whether it was compiled, the "
       "messages, and the same as baechi-run writes them.");
+  m.def("transform", &transform, "model"_a, "name"_a, "pipeline"_a, "form"_a,
+        "Runs passes over a module and gives it in a form. Gives whether that "
+        "was done, the messages, the same as baechi-opt writes them, and the "
+        "text.");
   m.def("wait_for_abandoned", &waitForAbandoned,
         "Waits for compilations that a signal has ended for their callers.");
 }

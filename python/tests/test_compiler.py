@@ -4,6 +4,7 @@
 """The compiler within this process, and the one beside it: the same programs, the same words."""
 
 import importlib.util
+import json
 import os
 import pathlib
 import signal
@@ -51,6 +52,70 @@ def way(request, monkeypatch):
     monkeypatch.setenv("BAECHI_COMPILER", request.param)
     assert compiler.is_in_process() == (request.param == "in-process")
     return request.param
+
+
+FUSE_TWO = compiler.step("baechi-fuse", machine="host:2")
+GRAPH = [
+    "baechi-form-kernels",
+    compiler.step("baechi-annotate-costs", roofline="host:50:10:200"),
+    "baechi-colocate",
+]
+
+
+def test_passes_give_the_same_text_and_words(monkeypatch):
+    made = []
+    for way in WAYS:
+        monkeypatch.setenv("BAECHI_COMPILER", way)
+        formed = compiler.step("baechi-form-kernels", report="true")
+        made.append(
+            (
+                compiler.transform(STEP, [formed]),
+                compiler.transform(STEP, GRAPH, "graph"),
+                compiler.transform(STEP, [*GRAPH, FUSE_TWO]),
+            )
+        )
+    assert made[0] == made[1]
+    formed, graph, fused = made[0]
+    assert "remark: 2 operators that move" in formed.said
+    assert [op["name"] for op in json.loads(graph.text)["ops"]] == ["arg0", "left", "right"]
+    assert "baechi.machine = " in fused.text
+
+
+@pytest.mark.parametrize(
+    ("module", "passes", "error", "place"),
+    [
+        ("this is no module\n", GRAPH, "custom op 'this' is unknown", "mine.mlir:1:1"),
+        (STEP, ["baechi-fly"], "'baechi-fly' does not refer to a registered pass", ""),
+        (STEP, ["baechi-partition"], "no 'baechi.machine'; run --baechi-place", ""),
+        (STEP, [compiler.step("baechi-fuse", machine="host:0")], "'0' is not a number", ""),
+    ],
+)
+def test_passes_refuse_in_the_same_words(way, module, passes, error, place):
+    with pytest.raises(CompileError) as refused:
+        compiler.transform(module, passes, name="mine.mlir")
+    assert error in str(refused.value)
+    assert [place in each.place for each in refused.value.messages if error in each.text] == [True]
+
+
+def test_a_form_that_there_is_not():
+    with pytest.raises(CompileError, match="unknown form 'pdf' of a module .mlir, graph, machine,"):
+        compiler.transform(STEP, [], "pdf")
+
+
+def test_values_of_options_keep_their_spaces(way, tmp_path):
+    folder = tmp_path / "two words"
+    folder.mkdir()
+    machine = folder / "a machine.json"
+    machine.write_text(compiler.transform(STEP, [*GRAPH, FUSE_TWO], "machine").text)
+    fused = compiler.transform(STEP, [*GRAPH, compiler.step("baechi-fuse", machine=machine)])
+    assert '<"host1", kind = "host"' in fused.text
+
+
+def test_steps_of_pipelines():
+    assert compiler.step("colocate") == "colocate"
+    assert compiler.step("place", budget=None, pins=[]) == "place"
+    step = compiler.step("constrain", link_model="duplex", pins=["a=b", "c=d"])
+    assert step == "constrain{link-model={duplex} pins={a=b,c=d}}"
 
 
 def options(**given):

@@ -105,11 +105,14 @@ def test_what_baechi_run_does_not_know(capfd):
 
 @needs_tools
 def test_a_machine_in_short(tmp_path):
-    machine = stepgraph.write_machine("host:3@1GiB", tmp_path / "machine.json")
+    machine = stepgraph.machine("host:3@1GiB")
     assert [device["memory"] for device in machine["devices"]] == [1 << 30] * 3
-    assert json.loads((tmp_path / "machine.json").read_text()) == machine
+    runtime = {"step_ns": 60000, "operator_ns": 80, "wake_ns": 9000, "shared_percent": 108}
+    file = tmp_path / "with a space.json"
+    file.write_text(json.dumps(machine | {"runtime": runtime, "staged_through": "host"}))
+    assert stepgraph.machine(file) == json.loads(file.read_text())
     with pytest.raises(tools.CompileError, match="nowhere"):
-        stepgraph.write_machine("nowhere", tmp_path / "machine.json")
+        stepgraph.machine("nowhere")
 
 
 @needs_tools

@@ -67,6 +67,43 @@ static const char *twice =
     "  return %0 : tensor<4xf32>\n"
     "}\n";
 
+static void onGave(void *user, const char *text, size_t size) {
+  Told *told = user;
+  snprintf(told->text, sizeof(told->text), "%.*s", (int)size, text);
+}
+
+static BaechiCompileEnd transform(const char *pipeline, const char *form,
+                                  Told *told) {
+  BaechiCompileListener listener = {told, onPhase, onSaid, NULL, isStopped};
+  return baechiTransform(twice, strlen(twice), "twice.mlir", pipeline, form,
+                         onGave, told, &listener);
+}
+
+static void transformAll(void) {
+  Told graph = {0};
+  require(transform("builtin.module(baechi-form-kernels,baechi-annotate-costs)",
+                    "graph", &graph) == BaechiCompiled,
+          graph.error);
+  require(strstr(graph.text, "\"format\":\"baechi-graph\"") != NULL,
+          graph.text);
+  Told module = {0};
+  require(transform("builtin.module()", "mlir", &module) == BaechiCompiled,
+          module.error);
+  require(strstr(module.text, "arith.addf") != NULL, module.text);
+  Told wrong = {0};
+  require(transform("builtin.module(oops)", "mlir", &wrong) == BaechiFailed,
+          "an unknown pass fails");
+  require(strstr(wrong.error, "'oops' does not refer") != NULL, wrong.error);
+  Told early = {0};
+  require(transform("builtin.module()", "machine", &early) == BaechiFailed,
+          "a module without a machine has no machine file");
+  require(early.errors == 1 && !*early.text, early.error);
+  Told stopped = {0};
+  stopped.stopAfter = 1;
+  require(transform("builtin.module()", "mlir", &stopped) == BaechiStopped,
+          "passes can be stopped");
+}
+
 static void *function(void *library, const char *name) {
   void *address = dlsym(library, name);
   require(address != NULL, name);
@@ -137,6 +174,8 @@ int main(void) {
   stopped.stopAfter = 1;
   require(compile(twice, &options, file, &stopped) == BaechiStopped,
           "a compilation can be stopped");
+
+  transformAll();
 
   unlink(file);
   unlink(header);

@@ -12,9 +12,7 @@
 #include "Baechi/Driver/Listener.h"
 #include "Baechi/Driver/Options.h"
 #include "Baechi/Driver/Report.h"
-#include "mlir/IR/Diagnostics.h"
-#include "mlir/IR/MLIRContext.h"
-#include "llvm/Support/SourceMgr.h"
+#include "Baechi/Driver/Source.h"
 #include <map>
 
 namespace baechi {
@@ -86,10 +84,7 @@ private:
   placement::Machine target;
   Listener &listener;
   std::optional<Phase> current; ///< of the compiler
-  std::unique_ptr<mlir::MLIRContext> context;
-  llvm::SourceMgr sources;
-  std::unique_ptr<mlir::SourceMgrDiagnosticHandler> handler;
-  std::unique_ptr<mlir::ScopedDiagnosticHandler> heard;
+  std::unique_ptr<Source> source;
   std::unique_ptr<HostCompiler> hostCompiler;
   CompiledProgram compiled;
   std::map<std::string, CompiledProgram> singlePrograms; ///< a kind each

@@ -46,6 +46,16 @@ llvm::LogicalResult exportManifest(mlir::ModuleOp module,
 /// The predicted timeline of a program with a memory plan (ChromeTrace.h).
 llvm::LogicalResult exportTrace(mlir::ModuleOp module, llvm::raw_ostream &os);
 
+using ExportFunction = llvm::LogicalResult (*)(mlir::ModuleOp,
+                                               llvm::raw_ostream &);
+
+/// One of these, by the name of its form: "graph" is --baechi-to-graph.
+struct Export {
+  llvm::StringRef form, description;
+  ExportFunction function;
+};
+llvm::ArrayRef<Export> exports();
+
 /// Registers each of these as a translation: --baechi-to-graph, ...
 void registerExports();
 

@@ -9,6 +9,7 @@
 #include "Baechi-c/Compiler.h"
 #include "Baechi/Driver/EmitLibrary.h"
 #include "Baechi/Driver/Errors.h"
+#include "Baechi/Driver/Transform.h"
 #include "llvm/ADT/ScopeExit.h"
 #include <cfenv>
 
@@ -54,8 +55,9 @@ BaechiSeverity severityOf(DiagnosticSeverity severity) {
 /// The driver's listener for C's.
 class CListener final : public Listener {
 public:
-  explicit CListener(const BaechiCompileListener *told)
-      : told(told ? *told : BaechiCompileListener()) {}
+  /// \p tool: the program that would write the same.
+  CListener(StringRef tool, const BaechiCompileListener *told)
+      : tool(tool), told(told ? *told : BaechiCompileListener()) {}
   ~CListener() override { flush(); }
 
   void begin(StringRef what) override { progress(what, 0, 0); }
@@ -66,14 +68,12 @@ public:
   }
   void tell(const Twine &line) override { say(BaechiRemark, line, ""); }
   void note(const Twine &line) override {
-    say(BaechiNote, line, "baechi-run: note: ");
+    say(BaechiNote, line, tool + ": note: ");
   }
   void warn(const Twine &line) override {
-    say(BaechiWarning, line, "baechi-run: warning: ");
+    say(BaechiWarning, line, tool + ": warning: ");
   }
-  void fail(const Twine &line) {
-    say(BaechiError, line, "baechi-run: error: ");
-  }
+  void fail(const Twine &line) { say(BaechiError, line, tool + ": error: "); }
 
   raw_ostream &diagnostics() override { return stream; }
   void diagnosed(const Diagnostic &diagnostic) override {
@@ -93,7 +93,7 @@ public:
   bool failed() const { return hasFailed; }
 
 private:
-  void say(BaechiSeverity severity, const Twine &line, StringRef before) {
+  void say(BaechiSeverity severity, const Twine &line, const Twine &before) {
     hasFailed |= severity == BaechiError;
     flush();
     if (told.said)
@@ -107,6 +107,7 @@ private:
     text.clear();
   }
 
+  StringRef tool;
   BaechiCompileListener told;
   std::string text;
   llvm::raw_string_ostream stream{text};
@@ -153,24 +154,17 @@ llvm::Error compile(DriverOptions options, const BaechiCompileOptions *given,
     return machine.takeError();
   return emitLibrary(std::move(options), std::move(*machine), file, listener);
 }
-} // namespace
 
-BaechiCompileEnd baechiCompileStep(const char *model, size_t size,
-                                   const char *name,
-                                   const BaechiCompileOptions *options,
-                                   const char *file,
-                                   const BaechiCompileListener *told) {
-  // Constants are folded as the C standard has it, whatever the caller set.
+/// Runs \p work, and tells of its error, in the C standard's floating-point
+/// environment, whatever the caller set: constants are folded.
+BaechiCompileEnd run(CListener &listener,
+                     llvm::function_ref<llvm::Error()> work) {
   std::fenv_t environment;
   std::feholdexcept(&environment);
   std::fesetenv(FE_DFL_ENV);
   auto restore = llvm::scope_exit([&] { std::fesetenv(&environment); });
 
-  CListener listener(told);
-  DriverOptions driver;
-  driver.model = name;
-  driver.text = std::string(model, size);
-  llvm::Error error = compile(std::move(driver), options, file, listener);
+  llvm::Error error = work();
   if (!error)
     return listener.isStopped() ? BaechiStopped : BaechiCompiled;
   llvm::handleAllErrors(
@@ -181,4 +175,34 @@ BaechiCompileEnd baechiCompileStep(const char *model, size_t size,
   if (!listener.failed())
     listener.fail("the compiler failed without saying why");
   return BaechiFailed;
+}
+} // namespace
+
+BaechiCompileEnd baechiCompileStep(const char *model, size_t size,
+                                   const char *name,
+                                   const BaechiCompileOptions *options,
+                                   const char *file,
+                                   const BaechiCompileListener *told) {
+  CListener listener("baechi-run", told);
+  DriverOptions driver;
+  driver.model = name;
+  driver.text = std::string(model, size);
+  return run(listener, [&] {
+    return compile(std::move(driver), options, file, listener);
+  });
+}
+
+BaechiCompileEnd
+baechiTransform(const char *model, size_t size, const char *name,
+                const char *pipeline, const char *form,
+                void (*gave)(void *user, const char *text, size_t size),
+                void *user, const BaechiCompileListener *told) {
+  CListener listener("baechi-opt", told);
+  return run(listener, [&]() -> llvm::Error {
+    llvm::Expected<std::string> text = transformModel(
+        {name, std::string(model, size), pipeline, form}, listener);
+    if (text)
+      gave(user, text->data(), text->size());
+    return text.takeError();
+  });
 }

@@ -19,25 +19,30 @@ static void registerDialects(DialectRegistry &registry) {
   registry.insert<baechi::BaechiDialect>();
 }
 
-void baechi::registerExports() {
-  auto add = [](StringRef name, StringRef description,
-                LogicalResult (*function)(ModuleOp, raw_ostream &)) {
-    TranslateFromMLIRRegistration(name, description, function,
-                                  registerDialects);
+ArrayRef<baechi::Export> baechi::exports() {
+  static constexpr Export all[] = {
+      {"graph", "a step with costs to a graph file", exportGraph},
+      {"machine", "the module's machine to a machine file", exportMachine},
+      {"placement", "a placed step to a placement file", exportPlacement},
+      {"dot", "a step with costs to a Graphviz graph", exportDot},
+      {"device-map", "a placed step to a map from prefixes of names to devices",
+       exportDeviceMap},
+      {"manifest", "a program with a memory plan to its manifest",
+       exportManifest},
+      {"trace",
+       "a program with a memory plan to the Chrome trace of its predicted "
+       "timeline",
+       exportTrace},
   };
-  add("baechi-to-graph", "a step with costs to a graph file", exportGraph);
-  add("baechi-to-machine", "the module's machine to a machine file",
-      exportMachine);
-  add("baechi-to-placement", "a placed step to a placement file",
-      exportPlacement);
-  add("baechi-to-dot", "a step with costs to a Graphviz graph", exportDot);
-  add("baechi-to-device-map",
-      "a placed step to a map from prefixes of names to devices",
-      exportDeviceMap);
-  add("baechi-to-manifest", "a program with a memory plan to its manifest",
-      exportManifest);
-  add("baechi-to-trace",
-      "a program with a memory plan to the Chrome trace of its predicted "
-      "timeline",
-      exportTrace);
+  return all;
+}
+
+void baechi::registerExports() {
+  // The registry keeps no copies of names.
+  static std::vector<std::string> names;
+  names.reserve(exports().size());
+  for (const Export &each : exports())
+    TranslateFromMLIRRegistration(
+        names.emplace_back(("baechi-to-" + each.form).str()), each.description,
+        each.function, registerDialects);
 }

@@ -117,7 +117,7 @@ def _run(options: argparse.Namespace) -> list[Table]:
     if options.output and (options.output / report.RESULTS).exists():
         report.read(options.output / report.RESULTS)  # wrong ones are told before the work
     if options.execute:
-        stepgraph.check_machine(options.execute)  # before minutes of importing
+        stepgraph.machine(options.execute)  # before minutes of importing
     machine = hardware.socc2020()
     models = benchmarks.REDUCED if options.execute else benchmarks.FULL
     if options.experiment == "losses":

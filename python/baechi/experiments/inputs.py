@@ -15,7 +15,7 @@ import json
 import pathlib
 import sys
 
-from baechi import caches, stepgraph, tools
+from baechi import caches, compiler, stepgraph, tools
 from baechi.experiments import measured
 from baechi.experiments.benchmarks import Benchmark
 
@@ -58,8 +58,9 @@ def _make(
     command = [sys.executable, "-m", "baechi.importer", *benchmark.arguments(), "-o", module]
     imported = measured.checked(measured.run(command, measured.SEARCH), benchmark.name)
     costs = module.with_suffix(".costs.mlir")
+    passes = (f"--pass-pipeline={compiler.pipeline(stepgraph.passes(roofline))}",)
     formed = measured.checked(
-        measured.tool("baechi-opt", module, *stepgraph.passes(roofline), "-o", costs),
+        measured.tool("baechi-opt", module, *passes, "--mlir-print-debuginfo", "-o", costs),
         benchmark.name,
     )
     measured.checked(

@@ -9,6 +9,7 @@ A thin layer over the importer and `baechi-run`, whose options it takes.
 from __future__ import annotations
 
 import argparse
+import json
 import pathlib
 import subprocess
 import sys
@@ -105,7 +106,8 @@ def expert_placement(
 
     Raises CompileError: it does not fit, say.
     """
-    described = stepgraph.write_machine(machine, folder / "machine.json")
+    described = stepgraph.machine(machine)
+    (folder / "machine.json").write_text(json.dumps(described))
     kinds = {device["kind"] for device in described["devices"]}
     roofline = ",".join(f"{kind}:50:10:200" for kind in sorted(kinds))
     stepgraph.write_graph(module, folder / "graph.json", roofline)

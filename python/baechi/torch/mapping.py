@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import json
-import pathlib
 import re
 from collections.abc import Collection, Mapping
 from typing import Any
@@ -15,7 +14,7 @@ import numpy as np
 import torch
 
 import baechi
-from baechi import problem, stepgraph, temporary
+from baechi import problem, stepgraph
 from baechi.torch.module_graph import ModuleGraph, ModuleGraphBuilder
 
 # Between devices that are named by max_memory: PCIe 3 with 16 lanes.
@@ -92,8 +91,7 @@ def _arguments(sample: Any) -> tuple[tuple, dict]:
 def _machine(machine: Any) -> tuple[dict[str, Any], dict[str, Any]]:
     """The machine as data, and the keys that the map shall have instead of names."""
     if isinstance(machine, str) and re.match(r"^\w+:\d", machine):
-        with temporary.folder("baechi-map-") as folder:
-            return stepgraph.write_machine(machine, pathlib.Path(folder) / "machine.json"), {}
+        return stepgraph.machine(machine), {}
     if not isinstance(machine, Mapping) or "devices" in machine:
         return json.loads(problem.text_of(machine, "machine")[0]), {}
     devices, keys = [], {}
