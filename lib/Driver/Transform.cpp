@@ -53,15 +53,15 @@ llvm::Expected<std::string> baechi::transformModel(TransformOptions options,
   static std::once_flag once;
   std::call_once(once, baechi::registerAllPasses);
   DialectRegistry registry;
-  mlir::registerAllDialects(registry); // steps may hold any dialect's operations
+  mlir::registerAllDialects(
+      registry); // steps may hold any dialect's operations
   baechi::registerAllDialects(registry);
   Source source(registry, std::move(options.text), std::move(options.model),
                 /*threads=*/true, listener);
 
   std::string wrong;
   llvm::raw_string_ostream errors(wrong);
-  FailureOr<OpPassManager> passes =
-      parsePassPipeline(options.pipeline, errors);
+  FailureOr<OpPassManager> passes = parsePassPipeline(options.pipeline, errors);
   if (failed(passes))
     return llvm::createStringError(StringRef(wrong).rtrim());
   PassManager manager(source.context(), passes->getOpAnchorName());

@@ -7,8 +7,6 @@
 //===----------------------------------------------------------------------===//
 
 #include "Baechi/Runtime/Abi.h"
-#include "Baechi/Runtime/CudaAbi.h"
-#include "Baechi/Runtime/Session.h"
 #include "core/Exchange.h"
 
 using namespace baechi::runtime;
@@ -56,25 +54,4 @@ thread_local baechi_context *baechi::runtime::thisDevice = nullptr;
 void baechi_divided_by_zero(void) {
   if (thisDevice)
     baechi_fail(thisDevice, "an integer is divided by zero");
-}
-
-std::span<const AbiSymbol> baechi::runtime::abiSymbols() {
-  static const AbiSymbol symbols[] = {
-      {"baechi_send", reinterpret_cast<void *>(baechi_send)},
-      {"baechi_recv", reinterpret_cast<void *>(baechi_recv)},
-      {"baechi_await_send", reinterpret_cast<void *>(baechi_await_send)},
-      {"baechi_await_recv", reinterpret_cast<void *>(baechi_await_recv)},
-      {"baechi_operator_begin",
-       reinterpret_cast<void *>(baechi_operator_begin)},
-      {"baechi_operator_end", reinterpret_cast<void *>(baechi_operator_end)},
-      {"baechi_host_call", reinterpret_cast<void *>(baechi_host_call)},
-      {"baechi_fail", reinterpret_cast<void *>(baechi_fail)},
-      {"baechi_divided_by_zero",
-       reinterpret_cast<void *>(baechi_divided_by_zero)},
-      {"baechi_cuda_launch", reinterpret_cast<void *>(baechi_cuda_launch)},
-      {"baechi_cuda_multiply", reinterpret_cast<void *>(baechi_cuda_multiply)},
-      {"baechi_cuda_copy", reinterpret_cast<void *>(baechi_cuda_copy)},
-      {"baechi_cuda_constant", reinterpret_cast<void *>(baechi_cuda_constant)},
-  };
-  return symbols;
 }

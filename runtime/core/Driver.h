@@ -18,7 +18,7 @@
 #include "Baechi/Runtime/Error.h"
 #include "Baechi/Runtime/Program.h"
 #include "core/Asynchronous.h"
-#include "ranks/Port.h"
+#include "core/Port.h"
 
 #include <cstddef>
 #include <memory>
@@ -110,7 +110,8 @@ struct DriverKind {
       nullptr;
 };
 
-/// The driver for a device kind; null when this build has none.
+/// The driver for a device kind; null when this build has none. The table is
+/// session/Drivers.cpp.
 const DriverKind *findDriver(std::string_view kind);
 /// "host, null", for messages.
 std::string driverNames();

@@ -33,7 +33,7 @@
 #include "Baechi/Runtime/Ranks.h"
 #include "core/Attention.h"
 #include "core/Exchange.h"
-#include "ranks/Port.h"
+#include "core/Port.h"
 #include "ranks/Protocol.h"
 #include "ranks/Transport.h"
 

@@ -37,19 +37,20 @@ TEST(Transform, GivesAModuleAfterItsPassesInEachForm) {
 
 TEST(Transform, TakesOperationsOfEveryDialect) {
   Recorder recorder;
-  auto module = transformModel(
-      {"x.mlir", "module {\n  emitc.include \"a.h\"\n}\n", "builtin.module()",
-       "mlir"},
-      recorder);
+  auto module =
+      transformModel({"x.mlir", "module {\n  emitc.include \"a.h\"\n}\n",
+                      "builtin.module()", "mlir"},
+                     recorder);
   ASSERT_TRUE(bool(module)) << recorder.errors;
   EXPECT_THAT(*module, HasSubstr("emitc.include \"a.h\""));
 }
 
 TEST(Transform, SaysWhatIsWrong) {
   Recorder recorder;
-  EXPECT_THAT(messageOf(transformModel({"x.mlir", kTwice, "", "pdf"}, recorder)
-                            .takeError()),
-              HasSubstr("unknown form 'pdf' of a module (mlir, graph, "));
+  EXPECT_THAT(
+      messageOf(
+          transformModel({"x.mlir", kTwice, "", "pdf"}, recorder).takeError()),
+      HasSubstr("unknown form 'pdf' of a module (mlir, graph, "));
   EXPECT_THAT(messageOf(transformModel(
                             {"x.mlir", kTwice, "builtin.module(oops)", "mlir"},
                             recorder)
@@ -57,17 +58,16 @@ TEST(Transform, SaysWhatIsWrong) {
               HasSubstr("'oops' does not refer to a registered pass"));
   EXPECT_EQ(recorder.errors, "");
 
-  llvm::Error error = transformModel({"x.mlir", kTwice, "func.func()", "mlir"},
-                                     recorder)
-                          .takeError();
+  llvm::Error error =
+      transformModel({"x.mlir", kTwice, "func.func()", "mlir"}, recorder)
+          .takeError();
   EXPECT_TRUE(error.isA<DiagnosedError>());
   llvm::consumeError(std::move(error));
   EXPECT_THAT(recorder.errors, HasSubstr("can't run 'func.func' pass manager"));
 
-  error = transformModel({"x.mlir", "oops", "builtin.module()",
-                                      "mlir"},
-                                     recorder)
-                          .takeError();
+  error =
+      transformModel({"x.mlir", "oops", "builtin.module()", "mlir"}, recorder)
+          .takeError();
   EXPECT_TRUE(error.isA<DiagnosedError>());
   llvm::consumeError(std::move(error));
   EXPECT_THAT(recorder.errors, HasSubstr("x.mlir:1:1: error: "));

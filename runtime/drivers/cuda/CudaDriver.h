@@ -18,10 +18,6 @@ namespace baechi::runtime {
 std::unique_ptr<Driver> makeCudaDriver(const DeviceInfo &device, Entry entry,
                                        Share share);
 
-/// CUDA's part in sessions of several ranks, see DriverKind: messages between
-/// GPUs of two processes by NCCL, others through host memory.
-Expected<RankConnections> connectCudaRanks(const RankDevices &devices);
-
 } // namespace baechi::runtime
 
 #endif // BAECHI_RUNTIME_DRIVERS_CUDA_CUDADRIVER_H

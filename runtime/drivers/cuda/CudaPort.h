@@ -16,8 +16,8 @@
 #ifndef BAECHI_RUNTIME_DRIVERS_CUDA_CUDAPORT_H
 #define BAECHI_RUNTIME_DRIVERS_CUDA_CUDAPORT_H
 
+#include "core/Port.h"
 #include "drivers/cuda/CudaDevice.h"
-#include "ranks/Port.h"
 
 namespace baechi::runtime::cuda {
 

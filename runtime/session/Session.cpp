@@ -7,7 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "core/Attention.h"
-#include "core/SessionImplementation.h"
+#include "session/SessionImplementation.h"
 
 using namespace baechi::runtime;
 

@@ -12,8 +12,8 @@
 ///
 //===----------------------------------------------------------------------===//
 
+#include "transport/nccl/CudaRanks.h"
 #include "Baechi/Runtime/Ranks.h"
-#include "drivers/cuda/CudaDriver.h"
 #include "drivers/cuda/CudaPort.h"
 #include "drivers/cuda/CudaRoutes.h"
 #include "transport/nccl/NcclFabric.h"

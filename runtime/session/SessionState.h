@@ -5,8 +5,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
-#ifndef BAECHI_RUNTIME_CORE_SESSIONSTATE_H
-#define BAECHI_RUNTIME_CORE_SESSIONSTATE_H
+#ifndef BAECHI_RUNTIME_SESSION_SESSIONSTATE_H
+#define BAECHI_RUNTIME_SESSION_SESSIONSTATE_H
 
 #include "Baechi/Runtime/Session.h"
 #include "core/Driver.h"
@@ -150,4 +150,4 @@ void runDevice(const std::shared_ptr<SessionState> &state, size_t device,
 
 } // namespace baechi::runtime
 
-#endif // BAECHI_RUNTIME_CORE_SESSIONSTATE_H
+#endif // BAECHI_RUNTIME_SESSION_SESSIONSTATE_H

@@ -11,6 +11,7 @@
 #include "drivers/cuda/CudaRoutes.h"
 #include "drivers/host/HostDriver.h"
 #include "drivers/null/NullDriver.h"
+#include "transport/nccl/CudaRanks.h"
 
 using namespace baechi::runtime;
 

@@ -5,8 +5,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
-#ifndef BAECHI_RUNTIME_CORE_ADMISSION_H
-#define BAECHI_RUNTIME_CORE_ADMISSION_H
+#ifndef BAECHI_RUNTIME_SESSION_ADMISSION_H
+#define BAECHI_RUNTIME_SESSION_ADMISSION_H
 
 #include "Baechi/Runtime/Machine.h"
 #include "core/Driver.h"
@@ -33,4 +33,4 @@ std::string describeProgram(const Program &program);
 
 } // namespace baechi::runtime
 
-#endif // BAECHI_RUNTIME_CORE_ADMISSION_H
+#endif // BAECHI_RUNTIME_SESSION_ADMISSION_H

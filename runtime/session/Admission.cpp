@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "core/Admission.h"
+#include "session/Admission.h"
 
 #include <algorithm>
 

@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "core/SessionImplementation.h"
+#include "session/SessionImplementation.h"
 
 using namespace baechi::runtime;
 

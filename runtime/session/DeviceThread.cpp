@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "core/SessionState.h"
+#include "session/SessionState.h"
 
 #include <pthread.h>
 #include <sched.h>

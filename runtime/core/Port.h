@@ -14,8 +14,8 @@
 /// thread calls it as any Mover, and is ordered rather than made to wait.
 ///
 //===----------------------------------------------------------------------===//
-#ifndef BAECHI_RUNTIME_RANKS_PORT_H
-#define BAECHI_RUNTIME_RANKS_PORT_H
+#ifndef BAECHI_RUNTIME_CORE_PORT_H
+#define BAECHI_RUNTIME_CORE_PORT_H
 
 #include "core/Asynchronous.h"
 
@@ -72,4 +72,4 @@ struct RankConnections {
 
 } // namespace baechi::runtime
 
-#endif // BAECHI_RUNTIME_RANKS_PORT_H
+#endif // BAECHI_RUNTIME_CORE_PORT_H

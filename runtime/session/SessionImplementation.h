@@ -5,11 +5,11 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
-#ifndef BAECHI_RUNTIME_CORE_SESSIONIMPLEMENTATION_H
-#define BAECHI_RUNTIME_CORE_SESSIONIMPLEMENTATION_H
+#ifndef BAECHI_RUNTIME_SESSION_SESSIONIMPLEMENTATION_H
+#define BAECHI_RUNTIME_SESSION_SESSIONIMPLEMENTATION_H
 
 #include "Baechi/Runtime/Session.h"
-#include "core/SessionState.h"
+#include "session/SessionState.h"
 
 #include <memory>
 #include <thread>
@@ -58,4 +58,4 @@ private:
 
 } // namespace baechi::runtime
 
-#endif // BAECHI_RUNTIME_CORE_SESSIONIMPLEMENTATION_H
+#endif // BAECHI_RUNTIME_SESSION_SESSIONIMPLEMENTATION_H

@@ -7,9 +7,9 @@
 //===----------------------------------------------------------------------===//
 
 #include "Baechi/Runtime/Machine.h"
-#include "core/Admission.h"
 #include "core/Attention.h"
-#include "core/SessionImplementation.h"
+#include "session/Admission.h"
+#include "session/SessionImplementation.h"
 
 #include <algorithm>
 #include <exception>
