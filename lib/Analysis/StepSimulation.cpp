@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Baechi/Analysis/StepSimulation.h"
+#include "Baechi/Runtime/Rules.h"
 #include "llvm/ADT/ArrayRef.h"
 #include "llvm/ADT/STLExtras.h"
 #include <queue>
@@ -15,11 +16,6 @@ using namespace baechi;
 using Kind = Instruction::Kind;
 
 namespace {
-// The runtime's numbers (runtime/core/Exchange.cpp): what a device that waits
-// looks for in each queue to it, and how long it looks before it sleeps.
-constexpr size_t messagesAhead = 8;
-constexpr int64_t bytesAhead = 256 << 10;
-constexpr int64_t awakeNs = 20'000;
 constexpr int64_t unknown = -1;
 
 struct Slot {
@@ -117,7 +113,7 @@ private:
     Device &device = devices[index];
     if (device.waitsSince == unknown)
       return;
-    bool asleep = now - device.waitsSince > awakeNs;
+    bool asleep = now - device.waitsSince > runtime::awakeNs;
     ready.push({now + (asleep ? costs.wakeNs : 0), index});
     device.waitsSince = unknown;
   }
@@ -155,11 +151,11 @@ private:
       size_t &open = firstOpen[number];
       while (open < messages.size() && messages[open].doneAt != unknown)
         ++open;
-      size_t end = std::min(messages.size(), open + messagesAhead);
+      size_t end = std::min(messages.size(), open + runtime::messagesAhead);
       for (size_t seq = open; seq < end; ++seq) {
         const Slot &slot = messages[seq];
         if (slot.sent && slot.received && slot.doneAt == unknown &&
-            queue.messages[seq].bytes <= bytesAhead)
+            queue.messages[seq].bytes <= runtime::bytesAhead)
           return copy(index, now, number, seq);
       }
     }

@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Baechi/Analysis/MachineSpec.h"
+#include "Baechi/Analysis/MachineAttr.h"
 #include "Baechi/Analysis/Program.h"
 #include "Baechi/Driver/Compilation.h"
 #include "Baechi/Driver/Errors.h"
@@ -21,14 +21,14 @@ using namespace baechi;
 
 llvm::Expected<placement::Machine>
 baechi::readMachine(const std::string &spec) {
-  std::string error;
-  std::optional<placement::Machine> machine = readMachineSpec(spec, error);
-  if (!machine)
+  placement::Machine machine;
+  if (std::string error = placement::readMachineSpec(spec, machine);
+      !error.empty())
     return llvm::createStringError(error);
   if (StringRef(spec).starts_with("cuda") && !StringRef(spec).contains('@') &&
       !llvm::sys::fs::exists(spec))
-    takeGpuMemory(*machine);
-  return std::move(*machine);
+    takeGpuMemory(machine);
+  return machine;
 }
 
 llvm::Expected<std::unique_ptr<Compilation>>

@@ -7,7 +7,8 @@
 //===----------------------------------------------------------------------===//
 
 #include "Baechi/Driver/QueryMachine.h"
-#include "Baechi/Analysis/MachineSpec.h"
+#include "Baechi/Analysis/MachineAttr.h"
+#include "Baechi/Placement/Text.h"
 #include "Baechi/Runtime/Machine.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringRef.h"
@@ -199,8 +200,9 @@ static llvm::Error queryGpus(placement::Machine &machine, Listener &listener) {
   bool both = true;
   for (const auto &[device, gpu] : *gpus) {
     listener.tell(machine.devices[device].name + ": " + gpu.target() + ", " +
-                  formatBytes(gpu.memoryBytes) + " of free memory, " +
-                  llvm::Twine(gpu.copyEngines) + " copy engines");
+                  placement::bytesText(gpu.memoryBytes, 2) +
+                  " of free memory, " + llvm::Twine(gpu.copyEngines) +
+                  " copy engines");
     both &= gpu.copyEngines > 1;
   }
   if (hasGpus(machine))
@@ -220,7 +222,7 @@ llvm::Error baechi::queryMachine(placement::Machine &machine,
     return error;
   runtime::HostInfo host = runtime::queryHost();
   listener.tell("host: " + llvm::Twine(host.cores) + " cores, " +
-                formatBytes(host.memoryBytes) + " of free memory");
+                placement::bytesText(host.memoryBytes, 2) + " of free memory");
   llvm::Expected<llvm::json::Array> residuals =
       measurePairs(machine, host, listener);
   if (!residuals)

@@ -7,7 +7,8 @@
 //===----------------------------------------------------------------------===//
 
 #include "Baechi/Driver/Report.h"
-#include "Baechi/Analysis/MachineSpec.h"
+#include "Baechi/Analysis/MachineAttr.h"
+#include "Baechi/Placement/Text.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/Format.h"
 #include <cmath>
@@ -145,10 +146,10 @@ void RunReport::print(llvm::raw_ostream &os) const {
                  device.name.c_str(), device.operators.size(),
                  percent(measured.busyNs[i], measured.meanNs()),
                  percent(plannedBusyNs(device), predictedNs()),
-                 formatBytes(device.arenaBytes).c_str(),
-                 formatBytes(device.memory).c_str(),
-                 formatBytes(residentBytes[i]).c_str(),
-                 formatBytes(measured.sentBytes[i]).c_str());
+                 placement::bytesText(device.arenaBytes, 2).c_str(),
+                 placement::bytesText(device.memory, 2).c_str(),
+                 placement::bytesText(residentBytes[i], 2).c_str(),
+                 placement::bytesText(measured.sentBytes[i], 2).c_str());
   os << "\n";
   printFurthest(os, *this);
   if (!losses.empty())

@@ -7,7 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Baechi/Pipelines/HostCompiler.h"
-#include "Baechi/Analysis/MachineSpec.h"
+#include "Baechi/Analysis/MachineAttr.h"
 #include "Baechi/Analysis/Program.h"
 #include "Baechi/Conversion/HostKernels.h"
 #include "Baechi/Conversion/Manifest.h"

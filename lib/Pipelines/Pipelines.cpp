@@ -7,10 +7,11 @@
 //===----------------------------------------------------------------------===//
 
 #include "Baechi/Pipelines/Pipelines.h"
-#include "Baechi/Analysis/MachineSpec.h"
+#include "Baechi/Analysis/MachineAttr.h"
 #include "Baechi/Conversion/CudaKernels.h"
 #include "Baechi/Conversion/HostKernels.h"
 #include "Baechi/Conversion/Passes.h"
+#include "Baechi/Placement/Io.h"
 #include "Baechi/Transforms/Passes.h"
 #include "mlir/Dialect/Func/Extensions/InlinerExtension.h"
 #include "mlir/Pass/PassRegistry.h"
@@ -58,11 +59,10 @@ void baechi::buildPlanPipeline(OpPassManager &manager) {
 }
 
 static bool hasOnlyGpus(const std::string &spec) {
-  std::string ignored;
-  std::optional<placement::Machine> machine = readMachineSpec(spec, ignored);
-  return machine && llvm::all_of(machine->devices, [](auto &device) {
-           return device.kind == "cuda";
-         });
+  placement::Machine machine;
+  return placement::readMachineSpec(spec, machine).empty() &&
+         llvm::all_of(machine.devices,
+                      [](auto &device) { return device.kind == "cuda"; });
 }
 
 void baechi::buildCompilePipeline(OpPassManager &manager,

@@ -7,7 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Baechi/Placement/Explain.h"
-#include "Baechi/Analysis/MachineSpec.h"
+#include "Baechi/Analysis/MachineAttr.h"
 #include "Baechi/Analysis/PlacementProblem.h"
 #include "Baechi/Transforms/Passes.h"
 

@@ -9,8 +9,9 @@
 #include "ArenaPlan.h"
 #include "Baechi/Analysis/DeviceProgram.h"
 #include "Baechi/Analysis/InPlace.h"
-#include "Baechi/Analysis/MachineSpec.h"
+#include "Baechi/Analysis/MachineAttr.h"
 #include "Baechi/Analysis/Program.h"
+#include "Baechi/Placement/Text.h"
 #include "Baechi/Transforms/Passes.h"
 #include "mlir/IR/Matchers.h"
 #include "mlir/IR/Remarks.h"
@@ -228,9 +229,10 @@ private:
     InFlightDiagnostic diag =
         emitError(step.getLoc())
         << "device '" << program.name << "' has " << program.spec.getMemory()
-        << " bytes (" << formatBytes(program.spec.getMemory())
-        << "), the plan needs " << bytes << " (" << formatBytes(bytes)
-        << "): " << resident << " of parameters and inputs, at most " << live
+        << " bytes (" << placement::bytesText(program.spec.getMemory(), 2)
+        << "), the plan needs " << bytes << " ("
+        << placement::bytesText(bytes, 2) << "): " << resident
+        << " of parameters and inputs, at most " << live
         << " of other tensors at once";
     SmallVector<size_t> atPeak;
     for (auto [id, buffer] : llvm::enumerate(buffers))

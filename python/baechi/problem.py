@@ -12,7 +12,6 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any, Protocol, TypeAlias
 
-from baechi import stepgraph, tools
 from baechi.native import _placement
 
 
@@ -191,21 +190,13 @@ def text_of(source: Source, what: str) -> tuple[str, str]:
     if isinstance(source, str | os.PathLike):
         path = os.fspath(source)
         if what == "machine" and _SHORT_FORM.match(path) and not os.path.exists(path):
-            return _short_form(path), path
+            return _placement.machine_text(path), path
         return _placement.read_file(path), path
     content = source if isinstance(source, Mapping) else _content(source, what)
     try:
         return json.dumps(content, default=_number), what
     except (TypeError, ValueError) as error:
         raise TypeError(f"{what}: not JSON data: {error}") from error
-
-
-def _short_form(text: str) -> str:
-    """The machine file of `host:2`, as the compiler has it."""
-    try:
-        return json.dumps(stepgraph.machine(text))
-    except tools.CompileError as error:
-        raise _placement.PlacementError(str(error).removeprefix("error: ")) from None
 
 
 def _content(source: Any, what: str) -> dict[str, Any]:

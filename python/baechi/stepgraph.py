@@ -13,20 +13,13 @@ import re
 from typing import Any
 
 from baechi import compiler, tools
+from baechi.native import _placement
 
 # Costs where nothing better is known: the compiler's own figures of a host.
 ASSUMED = "host:50:10:200"
 
 # What names begin with that are no forward operators: arguments' first components, too.
 _NOT_FORWARD = ("backward/", "update/", "params/", "optimizer/", "batch/", "key/")
-
-# The smallest step that has a machine.
-_NOTHING = """func.func @step(%x: tensor<1xf32>) -> tensor<1xf32> {
-  %0 = math.exp %x {baechi.cost = #baechi.cost<time_ns = {host = 1, cuda = 1}, scratch = 0>}
-    : tensor<1xf32>
-  return %0 : tensor<1xf32>
-}
-"""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -91,9 +84,11 @@ def link_backward(graph: dict[str, Any]) -> None:
                 break
 
 
-def machine(spec: str) -> dict[str, Any]:
+def machine(spec: str | os.PathLike[str]) -> dict[str, Any]:
     """The machine of `host:N[@SIZE]` or of a machine file, as its file has it.
     Raises CompileError for what is neither."""
-    fuse = compiler.step("baechi-fuse", machine=spec)
-    found: dict[str, Any] = json.loads(compiler.transform(_NOTHING, [fuse], "machine").text)
+    try:
+        found: dict[str, Any] = json.loads(_placement.machine_text(os.fspath(spec)))
+    except _placement.PlacementError as error:
+        raise tools.CompileError(f"error: {error}") from None
     return found

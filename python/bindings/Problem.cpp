@@ -55,11 +55,27 @@ std::string readFile(const std::string &path) {
   return text;
 }
 
+/// The machine file of a machine file's path or a short form.
+std::string machineText(const std::string &spec) {
+  std::string text, error;
+  {
+    nb::gil_scoped_release unlocked;
+    placement::Machine machine;
+    error = placement::readMachineSpec(spec, machine);
+    if (error.empty())
+      error = placement::formatMachine(machine, text);
+  }
+  raiseUnlessEmpty(error);
+  return text;
+}
+
 } // namespace
 
 void python::defineProblem(nb::module_ &m) {
   m.def("read_file", &readFile, "path"_a,
         "The text of a file, decompressed when its name ends in '.xz'.");
+  m.def("machine_text", &machineText, "spec"_a,
+        "The text of a machine file: of `host:N[@SIZE]` or of a path.");
   nb::class_<SharedProblem>(m, "Problem", "A graph and a machine.")
       .def_static("read", &readProblem, "graph"_a, "graph_name"_a, "machine"_a,
                   "machine_name"_a,

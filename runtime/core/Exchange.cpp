@@ -9,6 +9,7 @@
 #include "core/Exchange.h"
 
 #include "Baechi/Runtime/Denormals.h"
+#include "Baechi/Runtime/Rules.h"
 
 #include <algorithm>
 #include <cstring>
@@ -29,11 +30,6 @@ static void relax() {
   std::this_thread::yield();
 #endif
 }
-
-/// What a device that waits looks for in each queue to it, and the bytes of the
-/// largest message that may delay what it waits for: some 25 microseconds.
-static constexpr size_t messagesAhead = 8;
-static constexpr int64_t bytesAhead = 256 << 10;
 
 static uint32_t offeredBy(Side side) {
   return side == Side::Sender ? Slot::Sent : Slot::Received;

@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Baechi/Runtime/Machine.h"
+#include "Baechi/Runtime/Rules.h"
 #include "core/Attention.h"
 #include "session/Admission.h"
 #include "session/SessionImplementation.h"
@@ -17,10 +18,6 @@
 #include <system_error>
 
 using namespace baechi::runtime;
-
-/// How often an await looks before it sleeps, when every device has a core of
-/// its own: some tens of microseconds, about what it costs to sleep and wake.
-static constexpr int32_t spinsBeforeSleep = 1000;
 
 /// What a slow machine fills with zeros in a second.
 static constexpr double startBytesPerSecond = 256 << 20;

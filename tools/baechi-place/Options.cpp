@@ -36,7 +36,9 @@ void defineOptions(CLI::App &app, Settings &s) {
                        "the version, and nothing else");
   app.add_option("GRAPH", s.graph, "graph file (.json or .json.xz)")
       ->required();
-  app.add_option("MACHINE", s.machine, "machine file")->required();
+  app.add_option("MACHINE", s.machine,
+                 "machine file, or KIND:N[@SIZE] (host:2)")
+      ->required();
   app.add_option("--placer", s.placer,
                  fmt::format("{}", fmt::join(placerNames(), ", ")))
       ->capture_default_str();

@@ -212,7 +212,7 @@ int run(const Settings &settings) {
   if (std::string error = readGraph(settings.graph, problem.graph);
       !error.empty())
     return fail(error);
-  if (std::string error = readMachine(settings.machine, problem.machine);
+  if (std::string error = readMachineSpec(settings.machine, problem.machine);
       !error.empty())
     return fail(error);
   if (!settings.expert.empty())

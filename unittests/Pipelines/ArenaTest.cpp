@@ -6,10 +6,11 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Baechi/Analysis/MachineSpec.h"
+#include "Baechi/Analysis/MachineAttr.h"
 #include "Baechi/Analysis/Program.h"
 #include "Baechi/Pipelines/HostCompiler.h"
 #include "Baechi/Pipelines/Pipelines.h"
+#include "Baechi/Placement/Io.h"
 #include "Baechi/Runtime/Abi.h"
 #include "Baechi/Runtime/Session.h"
 #include "mlir/Parser/Parser.h"
@@ -63,14 +64,15 @@ protected:
     ASSERT_TRUE(succeeded(created));
     compiler = std::move(*created);
     ASSERT_TRUE(succeeded(compiler->annotate(nullptr)));
-    std::string error;
-    auto machine = readMachineSpec("host:" + std::to_string(devices), error);
-    ASSERT_TRUE(machine) << error;
+    placement::Machine machine;
+    ASSERT_EQ(
+        placement::readMachineSpec("host:" + std::to_string(devices), machine),
+        "");
     // Cut in the middle, so that every device has work to plan memory for.
     PlaceRequest request;
     request.placer = "mtopo";
     request.budget = {};
-    auto program = compiler->compile(*machine, request, "arena");
+    auto program = compiler->compile(machine, request, "arena");
     ASSERT_TRUE(succeeded(program));
     manifest = program->manifest;
   }

@@ -101,12 +101,14 @@ TEST(SweepMemory, Forms) {
   EXPECT_EQ(memory.value, 8.0 * (1 << 30));
   EXPECT_EQ(parseSweepMemory("1.5MB", memory), "");
   EXPECT_EQ(memory.value, 1.5e6);
+  EXPECT_EQ(parseSweepMemory("8 GiB", memory), "");
+  EXPECT_EQ(memory.value, 8.0 * (1 << 30));
   EXPECT_EQ(parseSweepMemory("1000", memory), "");
   EXPECT_EQ(memory.value, 1000);
   EXPECT_EQ(parseSweepMemory("50%", memory), "");
   EXPECT_EQ(memory.kind, SweepMemory::Kind::Share);
   EXPECT_EQ(memory.value, 50);
-  for (const char *wrong : {"", "GiB", "8 GiB", "-1", "1e30TiB", "nan", "8Gb"})
+  for (const char *wrong : {"", "GiB", "8 GiBs", "-1", "1e30TiB", "nan", "8Gb"})
     EXPECT_THAT(parseSweepMemory(wrong, memory), HasSubstr("unknown memory"))
         << wrong;
 }

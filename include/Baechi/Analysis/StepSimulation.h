@@ -8,10 +8,10 @@
 ///
 /// \file
 /// The time that a lowered program takes on host devices, by the runtime's own
-/// rules (runtime/core/Exchange.h): a device does one thing at a time, and a
-/// copy takes the time of the device that does it. Placers work with simpler
-/// rules, under which transfers overlap computation; this is what a report
-/// compares with the measured step.
+/// rules (runtime/core/Exchange.h, Baechi/Runtime/Rules.h): a device does one
+/// thing at a time, and a copy takes the time of the device that does it.
+/// Placers work with simpler rules, under which transfers overlap computation;
+/// this is what a report compares with the measured step.
 ///
 //===----------------------------------------------------------------------===//
 #ifndef BAECHI_ANALYSIS_STEPSIMULATION_H

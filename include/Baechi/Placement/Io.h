@@ -47,6 +47,11 @@ std::string writeTextFile(const std::string &path, std::string_view text);
 
 std::string readGraph(const std::string &path, Graph &graph);
 std::string readMachine(const std::string &path, Machine &machine);
+/// Reads the machine that \p spec names: a short form `KIND:N[@SIZE]`
+/// (`host:2`, `host:4@2GiB`, see parseBytes) or the path of a machine file.
+/// Without a SIZE a device gets an equal share of this machine's memory. A
+/// short form's links are assumed, not measured.
+std::string readMachineSpec(const std::string &spec, Machine &machine);
 /// Reads a placement of \p problem, whose devices it names.
 std::string readPlacement(const std::string &path, const Problem &problem,
                           Placement &placement, PlacementInfo *info = nullptr);

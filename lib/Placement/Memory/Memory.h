@@ -8,8 +8,8 @@
 #ifndef BAECHI_LIB_PLACEMENT_MEMORY_H
 #define BAECHI_LIB_PLACEMENT_MEMORY_H
 
+#include "Memory/Names.h"
 #include "Memory/Proofs.h"
-#include "Memory/Text.h"
 #include "Schedule/Schedule.h"
 
 #include <string>

@@ -7,8 +7,8 @@
 //===----------------------------------------------------------------------===//
 
 #include "Memory/Proofs.h"
+#include "Memory/Names.h"
 #include "Memory/Packing.h"
-#include "Memory/Text.h"
 
 #include <fmt/format.h>
 

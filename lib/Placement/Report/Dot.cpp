@@ -8,8 +8,8 @@
 
 #include "Baechi/Placement/Draw.h"
 #include "Baechi/Placement/Place.h"
+#include "Baechi/Placement/Text.h"
 #include "Report/Critical.h"
-#include "Report/Text.h"
 
 #include <fmt/format.h>
 

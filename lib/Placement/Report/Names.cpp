@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Baechi/Placement/Explain.h"
+#include "Baechi/Placement/Text.h"
 
 #include <fmt/format.h>
 
@@ -18,27 +19,6 @@
 using namespace baechi::placement;
 
 namespace {
-
-/// Insertions, deletions and replacements from \p a to \p b (Levenshtein);
-/// \p limit when there are as many or more.
-size_t editDistance(std::string_view a, std::string_view b, size_t limit) {
-  if (std::max(a.size(), b.size()) - std::min(a.size(), b.size()) >= limit)
-    return limit;
-  std::vector<size_t> row(b.size() + 1);
-  std::iota(row.begin(), row.end(), 0);
-  for (size_t i = 1; i <= a.size(); ++i) {
-    size_t diagonal = row[0], least = row[0] = i;
-    for (size_t j = 1; j <= b.size(); ++j) {
-      size_t replaced = diagonal + (a[i - 1] != b[j - 1]);
-      diagonal = row[j];
-      row[j] = std::min({row[j] + 1, row[j - 1] + 1, replaced});
-      least = std::min(least, row[j]);
-    }
-    if (least >= limit)
-      return limit;
-  }
-  return std::min(row.back(), limit);
-}
 
 /// What the user may have meant.
 std::string suggestion(const Graph &graph, const std::string &pattern) {

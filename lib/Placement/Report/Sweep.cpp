@@ -7,8 +7,8 @@
 //===----------------------------------------------------------------------===//
 
 #include "Baechi/Placement/Sweep.h"
+#include "Baechi/Placement/Text.h"
 #include "Report/LeastMemory.h"
-#include "Report/Text.h"
 #include "Schedule/Schedule.h"
 
 #include <fmt/format.h>

@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Baechi/Placement/Sweep.h"
+#include "Baechi/Placement/Text.h"
 
 #include <fmt/format.h>
 
@@ -20,24 +21,19 @@ std::string baechi::placement::parseSweepMemory(std::string_view text,
   memory = {};
   if (text == "own")
     return "";
-  double value = 0;
-  auto [rest, error] =
-      std::from_chars(text.data(), text.data() + text.size(), value);
-  std::string_view unit(rest, text.data() + text.size() - rest);
-  static constexpr std::pair<std::string_view, double> units[] = {
-      {"", 1},      {"B", 1},        {"kB", 1e3}, {"KiB", 0x1p10},
-      {"MB", 1e6},  {"MiB", 0x1p20}, {"GB", 1e9}, {"GiB", 0x1p30},
-      {"TB", 1e12}, {"TiB", 0x1p40}};
-  if (error == std::errc() && std::isfinite(value) && value >= 0) {
-    if (unit == "%") {
-      memory = {SweepMemory::Kind::Share, value};
+  if (text.ends_with('%')) {
+    double share = 0;
+    const char *end = text.data() + text.size() - 1;
+    auto [rest, error] = std::from_chars(text.data(), end, share);
+    if (error == std::errc() && rest == end && std::isfinite(share) &&
+        share >= 0) {
+      memory = {SweepMemory::Kind::Share, share};
       return "";
     }
-    for (const auto &[name, factor] : units)
-      if (unit == name && value * factor < 0x1p60) {
-        memory = {SweepMemory::Kind::Bytes, value * factor};
-        return "";
-      }
+  } else if (std::optional<int64_t> bytes = parseBytes(text);
+             bytes && *bytes < int64_t(1) << 60) {
+    memory = {SweepMemory::Kind::Bytes, static_cast<double>(*bytes)};
+    return "";
   }
   return fmt::format("unknown memory '{}': use own (as the machine has it), a "
                      "size such as 8GiB, or a share of what one device alone "

@@ -7,7 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Report/Why.h"
-#include "Report/Text.h"
+#include "Baechi/Placement/Text.h"
 
 #include <fmt/format.h>
 

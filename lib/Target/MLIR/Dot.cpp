@@ -6,8 +6,9 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Baechi/Analysis/MachineSpec.h"
+#include "Baechi/Analysis/MachineAttr.h"
 #include "Baechi/Analysis/PlacementProblem.h"
+#include "Baechi/Placement/Text.h"
 #include "Baechi/Target/Export.h"
 #include "llvm/ADT/SetVector.h"
 #include "llvm/Support/GraphWriter.h"
@@ -63,7 +64,7 @@ private:
       for (const auto &[kind, ns] : op.timeNs)
         os << "\\n" << llvm::DOT::EscapeString(kind) << " " << ns << " ns";
     else
-      os << "\\n" << formatBytes(op.resident);
+      os << "\\n" << placement::bytesText(op.resident, 2);
     os << '"';
     if (!step.operation(id))
       os << ", shape=ellipse";
@@ -80,7 +81,8 @@ private:
       return;
     }
     os << " [label=\""
-       << formatBytes(step.graph.ops[edge.from].outputs[edge.output].bytes)
+       << placement::bytesText(
+              step.graph.ops[edge.from].outputs[edge.output].bytes, 2)
        << '"';
     if (deviceOf(edge.from) != deviceOf(edge.to))
       os << ", style=bold";

@@ -6,30 +6,18 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Memory/Text.h"
+#include "Memory/Names.h"
+#include "Baechi/Placement/Text.h"
 
 #include <fmt/format.h>
 
 using namespace baechi::placement;
 
-namespace {
-
-/// A size for people, in brackets; nothing below 1 KiB.
-std::string inUnits(double bytes) {
-  if (bytes < 1024)
-    return "";
-  constexpr const char *units[] = {"KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
-  size_t unit = 0;
-  for (bytes /= 1024; bytes >= 1024 && unit + 1 < std::size(units); ++unit)
-    bytes /= 1024;
-  return fmt::format(" ({:.2f} {})", bytes, units[unit]);
-}
-
-} // namespace
-
 std::string baechi::placement::sizeText(__int128 bytes, const char *what) {
-  return fmt::format("{}{}{}", bytes, what,
-                     inUnits(static_cast<double>(bytes)));
+  std::string text = fmt::format("{}{}", bytes, what);
+  if (bytes >= 1024)
+    text += fmt::format(" ({})", bytesText(static_cast<double>(bytes), 2));
+  return text;
 }
 
 std::string baechi::placement::nodeName(const Problem &problem, int32_t i) {

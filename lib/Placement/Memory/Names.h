@@ -5,8 +5,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
-#ifndef BAECHI_LIB_PLACEMENT_MEMORY_TEXT_H
-#define BAECHI_LIB_PLACEMENT_MEMORY_TEXT_H
+#ifndef BAECHI_LIB_PLACEMENT_MEMORY_NAMES_H
+#define BAECHI_LIB_PLACEMENT_MEMORY_NAMES_H
 
 #include "Model/Model.h"
 
@@ -26,4 +26,4 @@ std::string unitName(const Problem &problem, const Model &model, Unit u);
 
 } // namespace baechi::placement
 
-#endif // BAECHI_LIB_PLACEMENT_MEMORY_TEXT_H
+#endif // BAECHI_LIB_PLACEMENT_MEMORY_NAMES_H

@@ -5,16 +5,22 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
-#ifndef BAECHI_LIB_PLACEMENT_TEXT_H
-#define BAECHI_LIB_PLACEMENT_TEXT_H
+#ifndef BAECHI_PLACEMENT_TEXT_H
+#define BAECHI_PLACEMENT_TEXT_H
 
 #include <cstdint>
+#include <optional>
 #include <string>
+#include <string_view>
 
 namespace baechi::placement {
 
-/// "4.2 MiB", "17 B".
-std::string bytesText(int64_t bytes);
+/// A number of bytes with an optional unit, binary or decimal: "4096",
+/// "512MiB", "1.5GiB", "2GB".
+std::optional<int64_t> parseBytes(std::string_view text);
+
+/// "512 B", "4.2 MiB": so many digits after the point from KiB on.
+std::string bytesText(double bytes, int digits = 1);
 
 /// "41.203 ms", below a microsecond "313 ns".
 std::string millisecondsText(int64_t ns);
@@ -26,6 +32,10 @@ bool inNanoseconds(int64_t ns, int64_t beside);
 /// \p ns in the unit that suits it and \p beside together.
 std::string millisecondsText(int64_t ns, int64_t beside);
 
+/// Insertions, deletions and replacements from \p a to \p b (Levenshtein);
+/// \p limit when there are as many or more.
+size_t editDistance(std::string_view a, std::string_view b, size_t limit);
+
 } // namespace baechi::placement
 
-#endif // BAECHI_LIB_PLACEMENT_TEXT_H
+#endif // BAECHI_PLACEMENT_TEXT_H

@@ -1,0 +1,129 @@
+//===- MachineSpec.cpp - Machines by a short form or a file ---------------===//
+//
+// Part of the Baechi project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Baechi/Placement/Io.h"
+#include "Baechi/Placement/Text.h"
+
+#include <fmt/format.h>
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cctype>
+#include <charconv>
+#include <filesystem>
+
+using namespace baechi::placement;
+
+namespace {
+/// Links of a short form: what copies between arenas of one machine's memory
+/// typically do. `baechi-run --query-machine` measures them.
+constexpr int64_t assumedLatencyNs = 2000;
+constexpr int64_t assumedBytesPerUs = 8000;
+/// More devices than this in a short form is a typing error.
+constexpr int64_t mostDevices = 4096;
+
+int64_t machineMemory() {
+  long pages = sysconf(_SC_PHYS_PAGES), size = sysconf(_SC_PAGE_SIZE);
+  return pages > 0 && size > 0 ? int64_t(pages) * size : int64_t(1) << 33;
+}
+
+/// What is before the first \p separator, and what is after it.
+std::pair<std::string, std::string> split(const std::string &text,
+                                          char separator) {
+  size_t at = text.find(separator);
+  return {text.substr(0, at),
+          at == std::string::npos ? "" : text.substr(at + 1)};
+}
+
+/// The letters that a text begins with.
+std::string wordOf(const std::string &text) {
+  auto end = std::find_if(text.begin(), text.end(), [](unsigned char c) {
+    return !std::isalpha(c);
+  });
+  return {text.begin(), end};
+}
+
+/// The kind that a wrong one stands for; empty: none is near.
+std::string meantKind(std::string kind) {
+  auto isNear = [&](const char *known) {
+    return editDistance(kind, known, 3) <= 2;
+  };
+  std::string lower = kind;
+  std::transform(lower.begin(), lower.end(), lower.begin(),
+                 [](unsigned char c) { return std::tolower(c); });
+  if (lower == "gpu" || lower == "nvidia" || lower == "cuda")
+    return "cuda";
+  if (lower == "cpu" || lower == "host" || isNear("host"))
+    return "host";
+  return isNear("cuda") ? "cuda" : "";
+}
+
+std::string readShortForm(const std::string &spec, Machine &machine) {
+  auto fail = [&](const std::string &why) {
+    return fmt::format("machine '{}': {}; write KIND:N or KIND:N@SIZE, like "
+                       "host:2 or host:4@2GiB, or the path of a machine file",
+                       spec, why);
+  };
+  auto [kind, rest] = split(spec, ':');
+  auto [number, size] = split(rest, '@');
+  if (spec.find(':') == std::string::npos) {
+    std::string word = wordOf(spec), digits = spec.substr(word.size());
+    if (digits.empty())
+      return fail("no number of devices");
+    return fail(fmt::format("no ':' before the number of devices (did you mean "
+                            "'{}:{}'?)",
+                            word, digits));
+  }
+  if (kind != "host" && kind != "cuda") {
+    std::string meant = meantKind(kind);
+    return fail(fmt::format(
+        "unknown kind '{}' (known: host, cuda{})", kind,
+        meant.empty() ? ""
+                      : fmt::format("; did you mean '{}:{}'?", meant, rest)));
+  }
+  int64_t n = 0;
+  const char *end = number.data() + number.size();
+  auto [after, wrong] = std::from_chars(number.data(), end, n);
+  if (wrong != std::errc() || after != end || n < 1 || n > mostDevices)
+    return fail(fmt::format("'{}' is not a number of devices from 1 to {}",
+                            number, mostDevices));
+  int64_t memory = machineMemory() / n;
+  if (rest.find('@') != std::string::npos) {
+    std::optional<int64_t> bytes = parseBytes(size);
+    if (!bytes)
+      return fail(fmt::format(
+          "'{}' is not a size (such as 512MiB, 1.5GiB, 2GB)", size));
+    memory = *bytes;
+  }
+  machine = {};
+  for (int64_t i = 0; i < n; ++i)
+    machine.devices.push_back({fmt::format("{}{}", kind, i), kind, memory});
+  machine.links.assign(n * n, Link{assumedLatencyNs, assumedBytesPerUs});
+  machine.linkModel = LinkModel::Sequential;
+  return "";
+}
+} // namespace
+
+std::string baechi::placement::readMachineSpec(const std::string &spec,
+                                               Machine &machine) {
+  std::error_code ignored;
+  bool isFile = std::filesystem::exists(spec, ignored);
+  bool shortForm = spec.find(':') != std::string::npos &&
+                   !spec.ends_with(".json") && !spec.ends_with(".json.xz");
+  // host2, cpu4@1GiB: where no such file is, a short form was meant.
+  std::string word = wordOf(spec);
+  bool forgot =
+      (word == "host" || word == "cuda" || word == "cpu" || word == "gpu") &&
+      !isFile &&
+      spec.find_first_not_of("0123456789.@KMGTiB", word.size()) ==
+          std::string::npos;
+  if (spec.empty() || shortForm || forgot)
+    return readShortForm(spec, machine);
+  return readMachine(spec, machine);
+}
