@@ -43,9 +43,8 @@ std::pair<std::string, std::string> split(const std::string &text,
 
 /// The letters that a text begins with.
 std::string wordOf(const std::string &text) {
-  auto end = std::find_if(text.begin(), text.end(), [](unsigned char c) {
-    return !std::isalpha(c);
-  });
+  auto end = std::find_if(text.begin(), text.end(),
+                          [](unsigned char c) { return !std::isalpha(c); });
   return {text.begin(), end};
 }
 

@@ -17,8 +17,7 @@
 #include <numeric>
 #include <vector>
 
-std::optional<int64_t>
-baechi::placement::parseBytes(std::string_view text) {
+std::optional<int64_t> baechi::placement::parseBytes(std::string_view text) {
   // The longest first: every unit ends with the last one.
   static constexpr std::pair<std::string_view, double> units[] = {
       {"KiB", 0x1p10}, {"MiB", 0x1p20}, {"GiB", 0x1p30}, {"TiB", 0x1p40},
