@@ -108,7 +108,8 @@ LogicalResult verifyForm(NamedAttribute attr, EmitError emitError) {
       name == D::kName || name == D::kImplementation)
     return expectString(attr, emitError);
   if (name == D::kStart || name == D::kUpdatedBy || name == D::kArgument ||
-      name == D::kResult || name == D::kKernelScratch)
+      name == D::kResult || name == D::kKernelScratch || name == D::kOperator ||
+      name == D::kOutput)
     return expectNonNegative(attr, emitError);
   if (name == D::kMachine)
     return expect<MachineAttr>(attr, "a #baechi.machine", emitError);

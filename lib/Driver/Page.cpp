@@ -11,9 +11,6 @@
 #include "Baechi/Placement/Page.h"
 #include "mlir/IR/Builders.h"
 #include "llvm/ADT/STLExtras.h"
-#include "llvm/ADT/StringMap.h"
-#include <map>
-#include <tuple>
 
 using namespace mlir;
 using namespace baechi;
@@ -25,10 +22,7 @@ class ProgramReader {
 public:
   ProgramReader(const placement::Graph &graph, const runtime::Program &program,
                 const runtime::Timeline &timeline)
-      : graph(graph), program(program), timeline(timeline) {
-    for (auto [id, op] : llvm::enumerate(graph.ops))
-      idOf[op.name] = id;
-  }
+      : graph(graph), program(program), timeline(timeline) {}
 
   void read() {
     placement.device.assign(graph.ops.size(), 0);
@@ -40,7 +34,6 @@ public:
       placement.device[id] = argument.device;
     for (size_t d = 0; d < program.devices.size(); ++d)
       readDevice(d);
-    findNeeds();
     for (size_t queue = 0; queue < program.queues.size(); ++queue)
       readQueue(queue);
     llvm::stable_sort(messages, [](const Message &a, const Message &b) {
@@ -70,12 +63,13 @@ private:
   void readDevice(size_t d) {
     const runtime::DeviceRecord &record = timeline.devices[d];
     for (auto [op, happened] :
-         llvm::zip(program.devices[d].operators, record.operators))
-      if (auto it = idOf.find(op.name); it != idOf.end()) {
-        placement.device[it->second] = static_cast<int32_t>(d);
-        placement.startNs[it->second] = op.startNs;
-        measured.operators[it->second] = spanOf(happened);
-      }
+         llvm::zip(program.devices[d].operators, record.operators)) {
+      if (op.id < 0) // memory planning's copies
+        continue;
+      placement.device[op.id] = static_cast<int32_t>(d);
+      placement.startNs[op.id] = op.startNs;
+      measured.operators[op.id] = spanOf(happened);
+    }
     measured.busyNs.push_back(record.busyNs);
     measured.arenaBytes.push_back(program.devices[d].arenaBytes);
   }
@@ -84,49 +78,15 @@ private:
     const runtime::QueueInfo &info = program.queues[queue];
     for (auto [message, happened] :
          llvm::zip(info.messages, timeline.queues[queue]))
-      if (auto it = idOf.find(message.name); it != idOf.end())
-        if (std::optional<int32_t> output =
-                takeOutput(it->second, message.bytes, info.to))
-          messages.push_back({{it->second, *output, info.from, info.to,
-                               message.startNs, message.endNs},
-                              spanOf(happened)});
-  }
-
-  /// The first start of what reads an output of an operator on a device.
-  void findNeeds() {
-    for (const placement::Edge &edge : graph.edges)
-      if (edge.output >= 0) {
-        int64_t start = placement.startNs[edge.to];
-        auto [it, isNew] = neededAt.try_emplace(
-            {edge.from, edge.output, placement.device[edge.to]}, start);
-        it->second = std::min(it->second, start);
-      }
-  }
-
-  /// The output that a message carries. Messages name the operator alone: of
-  /// its outputs of that size the one that is needed first, each once.
-  std::optional<int32_t> takeOutput(int32_t op, int64_t bytes, int32_t to) {
-    auto best = neededAt.end();
-    for (auto [index, output] : llvm::enumerate(graph.ops[op].outputs)) {
-      auto it = neededAt.find({op, static_cast<int32_t>(index), to});
-      if (output.bytes == bytes && it != neededAt.end() &&
-          (best == neededAt.end() || it->second < best->second))
-        best = it;
-    }
-    if (best == neededAt.end())
-      return std::nullopt;
-    int32_t position = std::get<1>(best->first);
-    neededAt.erase(best);
-    return position;
+      messages.push_back({{message.producer, message.output, info.from, info.to,
+                           message.startNs, message.endNs},
+                          spanOf(happened)});
   }
 
   const placement::Graph &graph;
   const runtime::Program &program;
   const runtime::Timeline &timeline;
-  llvm::StringMap<int32_t> idOf;
   std::vector<Message> messages;
-  /// (operator, output, device) -> time
-  std::map<std::tuple<int32_t, int32_t, int32_t>, int64_t> neededAt;
 };
 
 } // namespace

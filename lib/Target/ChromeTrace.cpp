@@ -144,8 +144,8 @@ private:
     arrow("f", to.value_or(slice).row, to ? to->begin : lastOf(slice));
   }
 
-  /// The slice of the operator that the message is named after; else the
-  /// sender's last one before the copy.
+  /// The slice of the operator that made the message; else the sender's last
+  /// one before the copy: of an argument, or in a program without ids.
   std::optional<Slice> producerOf(size_t queue,
                                   const runtime::MessageInfo &message,
                                   int64_t copied) const {
@@ -156,7 +156,8 @@ private:
       if (!time.happened() || time.endNs > copied)
         continue;
       Slice slice{device, time.beginNs, time.endNs};
-      if (program.devices[device].operators[i].name == message.name)
+      if (message.producer >= 0 &&
+          program.devices[device].operators[i].id == message.producer)
         return slice;
       if (!last || time.endNs >= last->end)
         last = slice;

@@ -36,13 +36,17 @@ void keepOwnAttributes(FunctionOpInterface function) {
     function.setResultAttrs(index, own(function.getResultAttrDict(index)));
 }
 
+/// What operators are called by number, once the step is in pieces.
+using OperatorNumbers = llvm::DenseMap<Operation *, int64_t>;
+
 /// Writes one device's step.
 class DeviceWriter {
 public:
   DeviceWriter(FunctionOpInterface step, const TransferSchedule &schedule,
-               const SymbolTable &whole, int32_t device, ModuleOp module)
-      : step(step), schedule(schedule), whole(whole), device(device),
-        module(module), builder(module.getBodyRegion()) {}
+               const OperatorNumbers &numbers, const SymbolTable &whole,
+               int32_t device, ModuleOp module)
+      : step(step), schedule(schedule), numbers(numbers), whole(whole),
+        device(device), module(module), builder(module.getBodyRegion()) {}
 
   LogicalResult write() {
     createFunction();
@@ -113,6 +117,7 @@ private:
                          builder.getI64IntegerAttr(message.start),
                          builder.getI64IntegerAttr(message.end));
       withName(send);
+      noteProducer(send, message.value);
       tokens.push_back(send.getToken());
       return;
     }
@@ -126,6 +131,20 @@ private:
         builder.getI64IntegerAttr(message.end));
     withName(recv);
     futures[message.value] = recv;
+  }
+
+  /// What made the tensor that is sent.
+  void noteProducer(SendOp send, Value value) {
+    int64_t number, output = 0;
+    if (auto argument = dyn_cast<BlockArgument>(value)) {
+      number = argument.getArgNumber();
+    } else {
+      number = numbers.lookup(value.getDefiningOp());
+      output = cast<OpResult>(value).getResultNumber();
+    }
+    send->setAttr(BaechiDialect::kOperator, builder.getI64IntegerAttr(number));
+    if (output)
+      send->setAttr(BaechiDialect::kOutput, builder.getI64IntegerAttr(output));
   }
 
   /// The value that stands for \p value here: received, viewed and made
@@ -163,6 +182,8 @@ private:
     for (StringRef done : {BaechiDialect::kDevice, BaechiDialect::kSends,
                            BaechiDialect::kGroup, BaechiDialect::kPin})
       removeAttribute(clone, done);
+    clone->setAttr(BaechiDialect::kOperator,
+                   builder.getI64IntegerAttr(numbers.lookup(op)));
     noteSymbols(clone);
   }
 
@@ -247,6 +268,7 @@ private:
   FunctionOpInterface step;
   func::FuncOp function;
   const TransferSchedule &schedule;
+  const OperatorNumbers &numbers;
   const SymbolTable &whole;
   int32_t device;
   ModuleOp module;
@@ -275,6 +297,9 @@ struct Partition : public baechi::impl::PartitionBase<Partition> {
       return signalPassFailure();
 
     keepNames(*step);
+    OperatorNumbers numbers;
+    for (auto [index, op] : llvm::enumerate(operatorsOf(*step)))
+      numbers[op] = step->getNumArguments() + index;
     Builder builder(module.getContext());
     SymbolTable table(module);
     for (auto [device, name] : llvm::enumerate(schedule->devices)) {
@@ -282,7 +307,8 @@ struct Partition : public baechi::impl::PartitionBase<Partition> {
       deviceModule->setAttr(BaechiDialect::kDevice,
                             builder.getStringAttr(name));
       table.insert(deviceModule); // under another name where that is taken
-      if (failed(DeviceWriter(*step, *schedule, table, device, deviceModule)
+      if (failed(DeviceWriter(*step, *schedule, numbers, table, device,
+                              deviceModule)
                      .write()))
         return signalPassFailure();
     }

@@ -97,10 +97,15 @@ ElementType readType(const Node &node) {
   node.fail("one of f64 f32 f16 bf16 i64 i32 i16 i8 i1");
 }
 
+int32_t optionalPosition(const Node &node, int32_t otherwise) {
+  return node.isNull() ? otherwise : node.position();
+}
+
 OperatorInfo readOperator(const Node &node) {
   return {node.get("name").string(), optionalString(node.get("kernel")),
           optionalInteger(node.get("start_ns")),
-          optionalInteger(node.get("time_ns"))};
+          optionalInteger(node.get("time_ns")),
+          optionalPosition(node.get("id"), -1)};
 }
 
 DeviceInfo readDevice(const Node &node) {
@@ -111,10 +116,13 @@ DeviceInfo readDevice(const Node &node) {
 }
 
 MessageInfo readMessage(const Node &node) {
-  return {optionalString(node.get("name")), node.get("bytes").integer(),
+  return {optionalString(node.get("name")),
+          node.get("bytes").integer(),
           optionalInteger(node.get("start_ns")),
           optionalInteger(node.get("end_ns")),
-          node.get("group").isNull() ? -1 : node.get("group").integer()};
+          node.get("group").isNull() ? -1 : node.get("group").integer(),
+          optionalPosition(node.get("operator"), -1),
+          optionalPosition(node.get("output"), 0)};
 }
 
 QueueInfo readQueue(const Node &node) {

@@ -18,6 +18,7 @@
 // MANIFEST-NEXT: "end_ns": 2000,
 // MANIFEST-NEXT: "group": 0,
 // MANIFEST-NEXT: "name": "layer/double",
+// MANIFEST-NEXT: "operator": 1,
 // MANIFEST-NEXT: "start_ns": 1000
 // MANIFEST: "results": [
 

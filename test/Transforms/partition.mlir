@@ -25,7 +25,7 @@ module @reuse attributes {baechi.machine = #two} {
 // CHECK-NEXT: func.func private @kernel(tensor<4xf32>) -> tensor<4xf32> attributes {baechi.kernel}
 // CHECK-NEXT: func.func @step(%[[X:.*]]: tensor<4xf32> {baechi.argument = 0 : i64, baechi.name = "x"}) -> (tensor<4xf32> {baechi.name = "y", baechi.result = 0 : i64}) {
 // CHECK-NEXT:   %[[A:.*]] = call @kernel(%[[X]])
-// CHECK-NEXT:   %[[T:.*]] = baechi.send %[[A]] to "b" queue 0 seq 0 start 10 end 20
+// CHECK-NEXT:   %[[T:.*]] = baechi.send %[[A]] to "b" queue 0 seq 0 start 10 end 20 {baechi.operator = 1 : i64}
 // CHECK-NEXT:   %[[Y:.*]] = arith.mulf %[[A]], %[[X]]
 // CHECK-NEXT:   baechi.await %[[T]]
 // CHECK-NEXT:   return %[[Y]]
@@ -131,7 +131,7 @@ module @names attributes {baechi.machine = #two} {
   // CHECK: arith.subf {{.*}}baechi.name = "sub"
   // CHECK: module @b
   // CHECK: arith.subf {{.*}}baechi.name = "sub#1"
-  // CHECK: arith.addf %{{[^{]*}} {baechi.cost = {{[^>]*>}}, baechi.start
+  // CHECK: arith.addf %{{[^{]*}} {baechi.cost = {{[^>]*>}}, baechi.operator = 4 : i64, baechi.start
   func.func @step(%x: tensor<4xf32> {baechi.device = "a"}, %y: tensor<4xf32> {baechi.device = "b"}) -> (tensor<4xf32>, tensor<4xf32>) {
     %0 = arith.subf %x, %x {baechi.name = "sub", baechi.device = "a", baechi.start = 0 : i64, baechi.cost = #baechi.cost<time_ns = {host = 10}, scratch = 0>} : tensor<4xf32>
     %1 = arith.subf %y, %y {baechi.name = "sub", baechi.device = "b", baechi.start = 0 : i64, baechi.cost = #baechi.cost<time_ns = {host = 10}, scratch = 0>} : tensor<4xf32>
@@ -193,3 +193,24 @@ module @named_by_a_constant attributes {baechi.machine = #two} {
 // CHECK-NEXT: func.func private @h(
 // CHECK: func.func @step
 // CHECK: constant @h
+
+// -----
+
+#two = #baechi.machine<devices = [<"a", kind = "host", memory = 1000>, <"b", kind = "host", memory = 1000>], link_default = <"" -> "", latency_ns = 1, bytes_per_us = 1000>, link_model = parallel>
+
+// A message says what it carries by numbers: which operator's, after the
+// arguments, and which of its results.
+// CHECK-LABEL: module @numbers
+// CHECK: module @a
+// CHECK: "other.two"
+// CHECK-SAME: baechi.operator = 2 : i64
+// CHECK: baechi.send %arg0 to "b" {{.*}} {baechi.name = "twin", baechi.operator = 0 : i64}
+// CHECK: baechi.send %{{.*}}#0 to "b" {{.*}}baechi.operator = 2 : i64} :
+// CHECK: baechi.send %{{.*}}#1 to "b" {{.*}}baechi.operator = 2 : i64, baechi.output = 1 : i64} :
+module @numbers attributes {baechi.machine = #two} {
+  func.func @step(%x: tensor<4xf32> {baechi.name = "twin", baechi.device = "a", baechi.sends = [#baechi.transfer<result = 0, from = "a", to = "b", start = 10, end = 20>]}, %y: tensor<4xf32> {baechi.name = "twin", baechi.device = "b"}) -> tensor<4xf32> {
+    %0:2 = "other.two"(%x) {baechi.name = "twin", baechi.device = "a", baechi.start = 0 : i64, baechi.cost = #baechi.cost<time_ns = {host = 10}, scratch = 0>, baechi.sends = [#baechi.transfer<result = 0, from = "a", to = "b", start = 20, end = 30>, #baechi.transfer<result = 1, from = "a", to = "b", start = 30, end = 40>]} : (tensor<4xf32>) -> (tensor<4xf32>, tensor<4xf32>)
+    %1 = "other.three"(%0#0, %0#1, %x) {baechi.device = "b", baechi.start = 40 : i64, baechi.cost = #baechi.cost<time_ns = {host = 10}, scratch = 0>} : (tensor<4xf32>, tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
+    return %1 : tensor<4xf32>
+  }
+}

@@ -109,9 +109,10 @@ TEST(ChromeTrace, ArrowsComeInPairs) {
 TEST(ChromeTrace, ArrowsLeadFromTheProducerToTheNextOperator) {
   runtime::Program program = twoDevices();
   // Neither the sender's last operator before the copy nor the receiver's
-  // first.
-  program.devices[0].operators = {{"x", "kernel", 0, 500},
-                                  {"y", "kernel", 500, 500}};
+  // first, and of a name that others have, too.
+  program.devices[0].operators = {{"x", "kernel", 0, 500, 3},
+                                  {"x", "kernel", 500, 500, 4}};
+  program.queues[0].messages[0].producer = 3;
   program.devices[1].operators = {{"early", "kernel", 0, 100},
                                   {"consume", "kernel", 3000, 500},
                                   {"late", "kernel", 3500, 500}};
@@ -129,8 +130,8 @@ TEST(ChromeTrace, ArrowsLeadFromTheProducerToTheNextOperator) {
     EXPECT_TRUE(isBound(text, start));
     EXPECT_TRUE(isBound(text, finish));
   }
-  // Of another name: an argument's value, say.
-  program.queues[0].messages[0].name = "w";
+  // An argument's value, which no operator made.
+  program.queues[0].messages[0].producer = 0;
   EXPECT_EQ(eventsOf(chromeTrace(program, nullptr), "s", predicted)[0]["ts"],
             0.999);
 }

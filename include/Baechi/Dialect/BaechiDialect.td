@@ -42,6 +42,8 @@ def Baechi_Dialect : Dialect {
     | `baechi.init` | argument | dictionary: how to make its first value (docs/import.md) |
     | `baechi.argument` | argument of a device's function | i64: position in the whole function |
     | `baechi.result` | result of a device's function | i64: position in the whole function |
+    | `baechi.operator` | operation of a device's function | i64: the operator's number in the whole step, whose arguments come first; of a send: what made its tensor |
+    | `baechi.output` | send | i64: which result of that operator it is, where it has several |
     | `baechi.offset` | operation, argument | i64 or array: where its results lie in the device's arena, bytes |
     | `baechi.arena` | device's module | `#baechi.arena`: the planned memory |
   }];
@@ -78,6 +80,8 @@ def Baechi_Dialect : Dialect {
     static constexpr ::llvm::StringLiteral kInit = "baechi.init";
     static constexpr ::llvm::StringLiteral kArgument = "baechi.argument";
     static constexpr ::llvm::StringLiteral kResult = "baechi.result";
+    static constexpr ::llvm::StringLiteral kOperator = "baechi.operator";
+    static constexpr ::llvm::StringLiteral kOutput = "baechi.output";
     static constexpr ::llvm::StringLiteral kOffset = "baechi.offset";
     static constexpr ::llvm::StringLiteral kArena = "baechi.arena";
   }];

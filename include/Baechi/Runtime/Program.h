@@ -38,6 +38,8 @@ struct OperatorInfo {
   std::string kernel;
   int64_t startNs = 0;
   int64_t timeNs = 0;
+  /// In the whole step, whose arguments come first. -1: not known.
+  int32_t id = -1;
 };
 
 struct DeviceInfo {
@@ -60,6 +62,9 @@ struct MessageInfo {
   /// Transports that move messages one after the other take those of lower
   /// groups first. -1: not known.
   int64_t group = -1;
+  /// The operator or argument whose output it is, by its id. -1: not known.
+  int32_t producer = -1;
+  int32_t output = 0;
 };
 
 /// The messages from one device to another, in the order of their `seq`.

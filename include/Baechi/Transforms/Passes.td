@@ -405,17 +405,17 @@ def Partition : Pass<"baechi-partition", "::mlir::ModuleOp"> {
       func.func private @step(tensor<64xf32> {baechi.device = "host0"}, tensor<64xf32> {baechi.device = "host1"}) -> (tensor<64xf32> {baechi.device = "host0"}) attributes {baechi.certificate = #baechi.placement_certificate<placer = "metf", winner = "metf", makespan = 20032, lower_bound = 18000, bound = "critical path", single_device = 0, operators = 5, groups = 3>}
       module @host0 attributes {baechi.device = "host0"} {
         func.func @step(%arg0: tensor<64xf32> {baechi.argument = 0 : i64}) -> (tensor<64xf32> {baechi.result = 0 : i64}) {
-          %0 = math.exp %arg0 {baechi.cost = #baechi.cost<time_ns = {host = 9000}, scratch = 0>, baechi.start = 0 : i64} : tensor<64xf32>
+          %0 = math.exp %arg0 {baechi.cost = #baechi.cost<time_ns = {host = 9000}, scratch = 0>, baechi.operator = 2 : i64, baechi.start = 0 : i64} : tensor<64xf32>
           %1 = baechi.recv from "host1" queue 0 seq 0 start 9000 end 11032 : !baechi.future<tensor<64xf32>>
           %2 = baechi.await %1 : !baechi.future<tensor<64xf32>>
-          %3 = arith.addf %0, %2 {baechi.cost = #baechi.cost<time_ns = {host = 9000}, scratch = 0>, baechi.start = 11032 : i64} : tensor<64xf32>
+          %3 = arith.addf %0, %2 {baechi.cost = #baechi.cost<time_ns = {host = 9000}, scratch = 0>, baechi.operator = 4 : i64, baechi.start = 11032 : i64} : tensor<64xf32>
           return %3 : tensor<64xf32>
         }
       }
       module @host1 attributes {baechi.device = "host1"} {
         func.func @step(%arg0: tensor<64xf32> {baechi.argument = 1 : i64}) {
-          %0 = math.log %arg0 {baechi.cost = #baechi.cost<time_ns = {host = 9000}, scratch = 0>, baechi.start = 0 : i64} : tensor<64xf32>
-          %1 = baechi.send %0 to "host0" queue 0 seq 0 start 9000 end 11032 : tensor<64xf32>
+          %0 = math.log %arg0 {baechi.cost = #baechi.cost<time_ns = {host = 9000}, scratch = 0>, baechi.operator = 3 : i64, baechi.start = 0 : i64} : tensor<64xf32>
+          %1 = baechi.send %0 to "host0" queue 0 seq 0 start 9000 end 11032 {baechi.operator = 3 : i64} : tensor<64xf32>
           baechi.await %1 : !baechi.token
           return
         }

@@ -189,6 +189,8 @@ private:
     size_t device = deviceIndex.lookup(program.name);
     for (auto [position, op] : llvm::enumerate(operatorsOf(program.step))) {
       json::Object entry{{"name", names[next++]}};
+      if (auto id = op->getAttrOfType<IntegerAttr>(BaechiDialect::kOperator))
+        entry["id"] = id.getInt();
       if (func::FuncOp kernel = kernelOf(op, symbols))
         entry["kernel"] = kernel.getName();
       if (auto start = op->getAttrOfType<IntegerAttr>(BaechiDialect::kStart))
@@ -214,9 +216,14 @@ private:
           {"bytes", *tensorBytes(send.getValue().getType(), false)},
           {"start_ns", time.start},
           {"end_ns", time.end}});
+      json::Object &message = *queue.list.back().getAsObject();
+      if (auto id = send->getAttrOfType<IntegerAttr>(BaechiDialect::kOperator))
+        message["operator"] = id.getInt();
+      if (auto output =
+              send->getAttrOfType<IntegerAttr>(BaechiDialect::kOutput))
+        message["output"] = output.getInt();
       if (groups)
-        (*queue.list.back().getAsObject())["group"] =
-            (*groups)[send.getQueue()][send.getSeq()];
+        message["group"] = (*groups)[send.getQueue()][send.getSeq()];
     });
     for (BlockArgument argument : program.step.getArguments())
       if (auto position = program.step.getArgAttrOfType<IntegerAttr>(
