@@ -9,7 +9,7 @@
 #include "TestProblems.h"
 
 #include "Baechi/Placement/Sweep.h"
-#include "Report/MachineVariant.h"
+#include "Study/MachineVariant.h"
 
 #include <gmock/gmock.h>
 

@@ -9,7 +9,7 @@
 #include "Baechi/Placement/Draw.h"
 #include "Baechi/Placement/Place.h"
 #include "Baechi/Placement/Text.h"
-#include "Report/Critical.h"
+#include "Study/Critical.h"
 
 #include <fmt/format.h>
 

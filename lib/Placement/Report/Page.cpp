@@ -9,7 +9,7 @@
 #include "Baechi/Placement/Page.h"
 #include "Baechi/Placement/Evaluate.h"
 #include "Baechi/Placement/Explain.h"
-#include "Report/Critical.h"
+#include "Study/Critical.h"
 
 #include <nlohmann/json.hpp>
 

@@ -7,7 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Baechi/Placement/Draw.h"
-#include "Report/Critical.h"
+#include "Study/Critical.h"
 
 #include <nlohmann/json.hpp>
 

@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Report/Critical.h"
+#include "Study/Critical.h"
 #include "Schedule/CriticalPath.h"
 
 #include <set>

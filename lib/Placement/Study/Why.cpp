@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Report/Why.h"
+#include "Study/Why.h"
 #include "Baechi/Placement/Text.h"
 
 #include <fmt/format.h>

@@ -9,7 +9,7 @@
 #define BAECHI_LIB_PLACEMENT_LEASTMEMORY_H
 
 #include "Baechi/Placement/Sweep.h"
-#include "Report/MachineVariant.h"
+#include "Study/MachineVariant.h"
 
 namespace baechi::placement {
 

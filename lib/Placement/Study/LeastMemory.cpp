@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Report/LeastMemory.h"
+#include "Study/LeastMemory.h"
 #include "Memory/Memory.h"
 
 #include <fmt/format.h>

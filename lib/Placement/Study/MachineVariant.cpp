@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Report/MachineVariant.h"
+#include "Study/MachineVariant.h"
 #include "Model/Support.h"
 
 #include <fmt/format.h>

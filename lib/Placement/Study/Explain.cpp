@@ -8,9 +8,9 @@
 
 #include "Baechi/Placement/Explain.h"
 #include "Memory/Memory.h"
-#include "Report/Critical.h"
-#include "Report/Occupancy.h"
-#include "Report/Why.h"
+#include "Study/Critical.h"
+#include "Study/Occupancy.h"
+#include "Study/Why.h"
 
 #include <fmt/format.h>
 

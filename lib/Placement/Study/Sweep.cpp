@@ -8,8 +8,8 @@
 
 #include "Baechi/Placement/Sweep.h"
 #include "Baechi/Placement/Text.h"
-#include "Report/LeastMemory.h"
 #include "Schedule/Schedule.h"
+#include "Study/LeastMemory.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

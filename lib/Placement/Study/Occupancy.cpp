@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Report/Occupancy.h"
+#include "Study/Occupancy.h"
 
 #include <algorithm>
 #include <tuple>
