@@ -10,6 +10,7 @@
 #include "Baechi/Analysis/MachineAttr.h"
 #include "Baechi/Conversion/CudaKernels.h"
 #include "Baechi/Conversion/HostKernels.h"
+#include "Baechi/Conversion/KernelDialects.h"
 #include "Baechi/Conversion/Passes.h"
 #include "Baechi/Placement/Io.h"
 #include "Baechi/Transforms/Passes.h"
@@ -131,6 +132,6 @@ void baechi::registerAllPasses() {
 void baechi::registerAllDialects(DialectRegistry &registry) {
   registry.insert<BaechiDialect>();
   func::registerInlinerExtension(registry);
-  registerHostKernelDialects(registry);
+  registerKernelDialects(registry);
   registerCudaKernelDialects(registry);
 }

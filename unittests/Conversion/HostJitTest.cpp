@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Baechi/Conversion/GemmLibraries.h"
+#include "Baechi/Conversion/KernelDialects.h"
 #include "Baechi/Placement/Io.h"
 #include "KernelRunner.h"
 #include "llvm/Support/FileSystem.h"
@@ -21,7 +22,7 @@ class HostJitTest : public Test {
 protected:
   HostJitTest() {
     mlir::DialectRegistry registry;
-    registerHostKernelDialects(registry);
+    registerKernelDialects(registry);
     context = std::make_unique<mlir::MLIRContext>(registry);
   }
   void create(HostJitOptions options = {}) {

@@ -10,6 +10,7 @@
 
 #include "Baechi/Conversion/HostJit.h"
 #include "Baechi/Conversion/HostKernels.h"
+#include "Baechi/Conversion/KernelDialects.h"
 #include "Baechi/Dialect/Baechi.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/IR/MLIRContext.h"
@@ -63,7 +64,7 @@ class Kernels {
 public:
   explicit Kernels(const std::string &text, HostJitOptions options = {}) {
     mlir::DialectRegistry registry;
-    registerHostKernelDialects(registry);
+    registerKernelDialects(registry);
     context = std::make_unique<mlir::MLIRContext>(registry);
     module = mlir::parseSourceString<mlir::ModuleOp>(text, context.get());
     if (!module || mlir::failed(lowerKernels(*module))) {

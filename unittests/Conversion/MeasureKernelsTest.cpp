@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Baechi/Conversion/MeasureKernels.h"
+#include "Baechi/Conversion/KernelDialects.h"
 #include "KernelRunner.h"
 #include "gmock/gmock.h"
 
@@ -17,7 +18,7 @@ class MeasureKernels : public testing::Test {
 protected:
   void SetUp() override {
     mlir::DialectRegistry registry;
-    registerHostKernelDialects(registry);
+    registerKernelDialects(registry);
     context = std::make_unique<mlir::MLIRContext>(registry);
     module = mlir::parseSourceString<mlir::ModuleOp>(R"(
 func.func private @product(%a: tensor<16x16xf32>, %b: tensor<16x16xf32>) -> tensor<16x16xf32> attributes {baechi.kernel} {

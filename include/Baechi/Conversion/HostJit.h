@@ -65,7 +65,7 @@ public:
   ~HostJit();
 
   /// Compiles `module`. It must translate to LLVM IR
-  /// (registerHostKernelDialects registers the translations), and define no
+  /// (registerKernelDialects registers the translations), and define no
   /// symbol that was added before.
   llvm::Error add(mlir::ModuleOp module, const HostCode &code = {});
 

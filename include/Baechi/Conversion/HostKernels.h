@@ -25,10 +25,6 @@ inline std::string hostSymbol(llvm::StringRef kernel) {
   return ("baechi.kernel." + kernel).str();
 }
 
-/// Registers the dialects and interface implementations that lowering kernels
-/// and translating them to LLVM IR need.
-void registerHostKernelDialects(mlir::DialectRegistry &registry);
-
 /// The implementations that host code can be made with for `kernel`, the
 /// default first: "generated" (every kernel), "openblas" and "onednn"
 /// (contractions in single precision, through cblas_sgemm and dnnl_sgemm).

@@ -1,0 +1,211 @@
+//===- Loops.cpp - Bufferized kernels to loops that LLVM vectorizes -===//
+//
+// Part of the Baechi project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Common/Lowering.h"
+#include "Common/Strides.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Arith/Transforms/Passes.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/Linalg/Passes.h"
+#include "mlir/Dialect/Linalg/Transforms/Transforms.h"
+#include "mlir/Dialect/Linalg/Utils/Utils.h"
+#include "mlir/Dialect/Math/Transforms/Passes.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Pass/PassManager.h"
+#include "mlir/Transforms/GreedyPatternRewriteDriver.h"
+#include "mlir/Transforms/Passes.h"
+
+using namespace mlir;
+using namespace baechi;
+
+namespace {
+/// Lower is better: how a contraction's innermost loop `dim` runs through
+/// memory. Contiguous in the result and broadcast or contiguous in the factors
+/// is what LLVM vectorizes best; then a dot product of contiguous factors.
+int64_t innermostCost(linalg::LinalgOp op, unsigned dim) {
+  int64_t cost = 0;
+  for (OpOperand &operand : op->getOpOperands()) {
+    int64_t stride = strideAlong(op, operand, dim);
+    bool isResult = op.isDpsInit(&operand);
+    if (stride == 0)
+      cost += isResult ? 2 : 0;
+    else if (stride != 1)
+      cost += isResult ? 8 : 4;
+  }
+  return cost;
+}
+
+/// Orders a contraction's loops: parallel ones, reductions, and innermost the
+/// one that runs through memory best.
+void orderContractionLoops(RewriterBase &rewriter, linalg::GenericOp op) {
+  SmallVector<utils::IteratorType> kinds = op.getIteratorTypesArray();
+  SmallVector<unsigned> order;
+  for (auto kind :
+       {utils::IteratorType::parallel, utils::IteratorType::reduction})
+    for (unsigned dim : llvm::seq(op.getNumLoops()))
+      if (kinds[dim] == kind)
+        order.push_back(dim);
+  auto *best = llvm::min_element(order, [&](unsigned a, unsigned b) {
+    return innermostCost(op, a) < innermostCost(op, b);
+  });
+  std::rotate(best, best + 1, order.end());
+  if (llvm::is_sorted(order))
+    return;
+  rewriter.setInsertionPoint(op);
+  (void)linalg::interchangeGenericOp(rewriter, op, order);
+}
+
+/// Lets LLVM vectorize an elementwise operation whose result may lie in the
+/// buffer of an argument: its iterations are independent even then.
+LogicalResult lowerInPlace(RewriterBase &rewriter, linalg::LinalgOp op) {
+  MLIRContext *context = op.getContext();
+  auto group = LLVM::AccessGroupAttr::get(
+      context, DistinctAttr::create(UnitAttr::get(context)));
+  rewriter.setInsertionPoint(op);
+  FailureOr<linalg::LinalgLoops> loops = linalg::linalgOpToLoops(rewriter, op);
+  if (failed(loops))
+    return failure();
+  rewriter.eraseOp(op);
+  auto annotation = LLVM::LoopAnnotationAttr::get(
+      context, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {group});
+  for (Operation *loop : *loops)
+    loop->setAttr("loop_annotation", annotation);
+  return success();
+}
+
+LogicalResult lowerKernel(func::FuncOp kernel,
+                          const KernelSignature &signature) {
+  IRRewriter rewriter(kernel.getContext());
+  SmallVector<std::pair<Value, Value>> sameBuffer;
+  for (auto [result, arguments] : llvm::enumerate(signature.mayAlias))
+    for (unsigned argument : arguments)
+      sameBuffer.emplace_back(
+          kernel.getArgument(argument),
+          kernel.getArgument(signature.numArguments + result));
+
+  SmallVector<memref::CopyOp> copies;
+  SmallVector<linalg::LinalgOp> named, ops;
+  kernel.walk([&](memref::CopyOp op) { copies.push_back(op); });
+  for (memref::CopyOp copy : copies) {
+    rewriter.setInsertionPoint(copy);
+    rewriter.replaceOpWithNewOp<linalg::CopyOp>(copy, copy.getSource(),
+                                                copy.getTarget());
+  }
+
+  kernel.walk([&](linalg::LinalgOp op) {
+    if (!isa<linalg::GenericOp>(op) && linalg::isaContractionOpInterface(op))
+      named.push_back(op);
+  });
+  for (linalg::LinalgOp op : named) {
+    rewriter.setInsertionPoint(op);
+    (void)linalg::generalizeNamedOp(rewriter, op);
+  }
+  kernel.walk([&](linalg::LinalgOp op) { ops.push_back(op); });
+  for (linalg::LinalgOp op : ops) {
+    bool inPlace = llvm::any_of(sameBuffer, [&](auto pair) {
+      return isElementwiseInPlace(op, pair.first, pair.second);
+    });
+    auto generic = dyn_cast<linalg::GenericOp>(*op);
+    if (inPlace && failed(lowerInPlace(rewriter, op)))
+      return failure();
+    if (!inPlace && generic && linalg::isaContractionOpInterface(op))
+      orderContractionLoops(rewriter, generic);
+  }
+  return success();
+}
+
+/// The operations that combine a reduction's elements: from what is yielded to
+/// the result so far.
+void collectCombiners(linalg::LinalgOp op, DenseSet<Operation *> &combiners) {
+  if (op.getNumReductionLoops() == 0)
+    return;
+  Block *body = op.getBlock();
+  ArrayRef<BlockArgument> results = op.getRegionOutputArgs();
+  // Whether a value is made of the result so far.
+  std::function<bool(Value)> visit = [&](Value value) {
+    if (llvm::is_contained(results, value))
+      return true;
+    Operation *made = value.getDefiningOp();
+    if (!made || made->getBlock() != body ||
+        !isa<arith::AddFOp, arith::MulFOp>(*made))
+      return false;
+    bool left = visit(made->getOperand(0)), right = visit(made->getOperand(1));
+    if (left || right)
+      combiners.insert(made);
+    return left || right;
+  };
+  for (Value yielded : body->getTerminator()->getOperands())
+    visit(yielded);
+}
+
+/// Lets LLVM reorder the sums and products of reductions, and contract products
+/// everywhere. All else is computed in the program's order: `x - m - log(s)`,
+/// compensated sums and roundings by large numbers depend on it. Infinities,
+/// NaNs and the sign of a zero are exact, and comparisons, which models use to
+/// look for either. Reciprocals and roots are not estimated: an estimate makes
+/// 1 / 0 and 1 / sqrt(0) NaN. Changes of type stay as they are: a pair of them
+/// that contracts would not round.
+void relaxFloatingPoint(ModuleOp kernels) {
+  using Flags = arith::FastMathFlags;
+  DenseSet<Operation *> combiners;
+  kernels.walk([&](linalg::LinalgOp op) { collectCombiners(op, combiners); });
+  kernels.walk([&](arith::ArithFastMathInterface op) {
+    if (isa<arith::CmpFOp, arith::SelectOp, arith::TruncFOp, arith::ExtFOp>(
+            *op))
+      return;
+    auto flags = Flags::contract;
+    if (combiners.contains(op))
+      flags = flags | Flags::reassoc;
+    op->setAttr(op.getFastMathAttrName(),
+                arith::FastMathFlagsAttr::get(kernels.getContext(), flags));
+  });
+}
+
+/// Elementary functions whose polynomials LLVM vectorizes and that are within a
+/// few units in the last place. The others are libm's: MLIR's sine and cosine,
+/// for one, are wrong for large angles.
+bool isApproximated(StringRef name) {
+  return llvm::is_contained({"math.exp", "math.exp2", "math.expm1", "math.log",
+                             "math.log1p", "math.log2", "math.tanh",
+                             "math.erf"},
+                            name);
+}
+} // namespace
+
+LogicalResult baechi::lowerToLoops(ModuleOp kernels,
+                                   const KernelSignatures &signatures) {
+  for (auto kernel : kernels.getOps<func::FuncOp>())
+    if (auto it = signatures.find(kernel.getSymNameAttr());
+        it != signatures.end())
+      if (failed(lowerKernel(kernel, it->second)))
+        return failure();
+  // Before the polynomials, whose roundings are part of them.
+  relaxFloatingPoint(kernels);
+  // Calls of libm would keep LLVM from vectorizing.
+  RewritePatternSet patterns(kernels.getContext());
+  populateMathF32ExpansionPatterns(patterns, [](StringRef) { return true; });
+  populateMathPolynomialApproximationPatterns(patterns, isApproximated);
+  // The only operations of arith that LLVM has no instruction for. (The pass
+  // that expands them expands maxima, too, which LLVM then does not vectorize.)
+  arith::populateCeilFloorDivExpandOpsPatterns(patterns);
+  if (failed(applyPatternsGreedily(kernels, std::move(patterns))))
+    return failure();
+
+  PassManager passes(kernels.getContext());
+  passes.addNestedPass<func::FuncOp>(createConvertLinalgToLoopsPass());
+  // Removes buffers that are only written: an operation may have a result for
+  // no other reason than to say how far a loop runs.
+  passes.addPass(createCanonicalizerPass());
+  if (failed(passes.run(kernels)))
+    return failure();
+  for (auto kernel : kernels.getOps<func::FuncOp>())
+    if (failed(placeAllocations(kernel)))
+      return failure();
+  return success();
+}

@@ -1,0 +1,53 @@
+//===- Mapping.h - Kernels on buffers to launches -*- C++ -*-===//
+//
+// Part of the Baechi project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+#ifndef BAECHI_LIB_CONVERSION_KERNELS_CUDA_MAPPING_H
+#define BAECHI_LIB_CONVERSION_KERNELS_CUDA_MAPPING_H
+
+#include "LinalgCode.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+
+namespace baechi {
+
+/// Threads of a block where nothing asks for others.
+constexpr int64_t kBlockThreads = 256;
+
+/// The buffer that `view` is a view of, or `view` itself.
+mlir::Value rootBuffer(mlir::Value view);
+
+/// Brings bufferized kernels into the form that mapping takes: all work is
+/// linalg.generic, and what sums start from is known.
+mlir::LogicalResult normalize(mlir::func::FuncOp kernel, StartValues &starts);
+
+/// Whether the iterations of `loop` touch nothing that another one writes.
+bool isParallel(mlir::scf::ForOp loop);
+
+/// The columns of all rows that `loop` changes, when its iterations leave each
+/// to itself; nothing when a block would do more side by side.
+std::optional<int64_t> independentColumns(mlir::scf::ForOp loop);
+
+/// Writes a launch that executes `loop`, which has so many independent columns.
+void launchColumns(mlir::OpBuilder &builder, mlir::scf::ForOp loop,
+                   int64_t columns, mlir::func::FuncOp kernel,
+                   Executor executor);
+
+/// Replaces the work of a bufferized kernel by launches.
+mlir::LogicalResult mapKernel(mlir::func::FuncOp kernel, Executor executor);
+
+/// Writes launches that execute `op`, at `builder`'s position.
+void launchElementwise(mlir::OpBuilder &builder, mlir::linalg::GenericOp op,
+                       Executor executor);
+/// The same through tiles in shared memory, for an operation without sums that
+/// reads a large operand across its rows; false where that is of no use.
+bool launchTransposed(mlir::OpBuilder &builder, mlir::linalg::GenericOp op,
+                      Executor executor);
+void launchSums(mlir::OpBuilder &builder, mlir::linalg::GenericOp op,
+                const StartValues &starts, Executor executor);
+
+} // namespace baechi
+
+#endif // BAECHI_LIB_CONVERSION_KERNELS_CUDA_MAPPING_H
