@@ -43,6 +43,17 @@ def test_python_of_pages_runs(page, needs, tmp_path):
     assert done.stdout
 
 
+def test_the_tutorial_runs(tmp_path):
+    pytest.importorskip("jax")
+    done = run_program("\n".join(blocks("tutorial.md", "python")), tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "17563648 bytes" in done.stdout, "the proof that the page quotes"
+    assert "equal after five steps" in done.stdout
+    done = run_commands("tutorial.md", tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "step.html").stat().st_size > 10_000
+
+
 def run_program(text, folder):
     program = folder / "page.py"
     program.write_text(text)
@@ -71,20 +82,60 @@ def test_the_readme_shows_what_happens(tmp_path):
     assert re.search(r"operator \d+ '.*' with \d+ bytes", alone.stderr)
 
 
+def run_commands(page, folder, skip=()):
+    path = f"{tools.find('baechi-run').parent}{os.pathsep}{os.environ['PATH']}"
+    lines = "\n".join(blocks(page, "sh")).splitlines()
+    script = "\n".join(["set -eu", *(each for each in lines if not each.startswith(skip))])
+    return subprocess.run(
+        ["bash", "-c", script],
+        cwd=folder,
+        env=os.environ | {"PATH": path, "XDG_CACHE_HOME": str(folder / "cache")},
+        capture_output=True,
+        text=True,
+    )
+
+
 @pytest.mark.parametrize("page", ["start-mlir.md", "start-compare.md"])
 def test_commands_of_pages_run(page, tmp_path):
     for folder in ("examples", "data"):
         (tmp_path / folder).symlink_to(ROOT / folder)
-    path = f"{tools.find('baechi-run').parent}{os.pathsep}{os.environ['PATH']}"
-    script = "set -eu\n" + "\n".join(blocks(page, "sh"))
-    done = subprocess.run(
-        ["bash", "-c", script],
-        cwd=tmp_path,
-        env=os.environ | {"PATH": path, "XDG_CACHE_HOME": str(tmp_path / "cache")},
-        capture_output=True,
-        text=True,
-    )
+    done = run_commands(page, tmp_path)
     assert done.returncode == 0, done.stderr
+
+
+def test_worked_examples_are_the_projects_code(tmp_path):
+    page = (DOCS / "extending.md").read_text()
+    quoted = re.findall(r"^`(\S+)`[^\n]*:\n```\w+\n(.*?)^```$", page, re.S | re.M)
+    assert len(quoted) == 7
+    for file, text in quoted:
+        assert text in (ROOT / file).read_text(), file
+    built = tools.find("baechi-run").parents[1]
+    if not (built / "bin" / "PlacementTests").exists():
+        pytest.skip("the package has no unit tests to run")
+    for folder in ("data", "test"):
+        (tmp_path / folder).symlink_to(ROOT / folder)
+    (tmp_path / "build").mkdir()
+    (tmp_path / "build" / "release").symlink_to(built)
+    done = run_commands("extending.md", tmp_path, skip="scripts/build")
+    assert done.returncode == 0, done.stderr
+    assert "[  PASSED  ] 1 test" in done.stdout
+
+
+def test_every_environment_variable_is_told_of():
+    told = set(re.findall(r"`(BAECHI_\w+)`", read("environment.md")))
+    sources = "\n".join(
+        file.read_text()
+        for folder in ("lib", "runtime", "tools", "python/baechi")
+        for file in (ROOT / folder).rglob("*")
+        if file.suffix in (".cpp", ".h", ".py")
+    )
+    named = set(re.findall(r'"(BAECHI_[A-Z_]*[A-Z])"', sources))
+    assert told == named
+    assert len(told) >= 10
+
+
+def read(page):
+    return (DOCS / page).read_text()
 
 
 def build(config, folder):

@@ -130,7 +130,7 @@ _WORDS = re.compile(
 # Measured, generated, and pages on these very lists.
 _OTHER_PAGES = re.compile(
     r"benchmarks|experiments|soak|fuzzing|iree|passes|dialect|promises|differences|"
-    r"troubleshooting|two-devices|learned|remarks|cuda-kernels"
+    r"api|troubleshooting|two-devices|learned|remarks|cuda-kernels"
 )
 # Descriptions, in which these words promise nothing.
 _NO_PROMISES = (
