@@ -154,7 +154,7 @@ Problem Search::time(CudaDevice &device, const Product &product,
 }
 
 static double quantile(const std::vector<double> &sorted, double share) {
-  return sorted[size_t(share * double(sorted.size() - 1) + 0.5)];
+  return sorted[size_t(std::lround(share * double(sorted.size() - 1)))];
 }
 
 Problem Search::search(CudaDevice &device, Product product, char *arena,

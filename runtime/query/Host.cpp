@@ -103,8 +103,9 @@ static std::vector<CacheInfo> dataCaches(const std::vector<int> &processors) {
       if (level.empty() || type == "Instruction")
         continue;
       CacheInfo cache;
-      cache.level = std::atoi(level.c_str());
-      cache.bytes = std::atoll(read("size").c_str()) * 1024; // "1024K"
+      cache.level = int(std::strtol(level.c_str(), nullptr, 10));
+      cache.bytes =
+          std::strtoll(read("size").c_str(), nullptr, 10) * 1024; // "1024K"
       cache.processors = read("shared_cpu_list");
       if (std::none_of(caches.begin(), caches.end(), [&](const CacheInfo &c) {
             return c.level == cache.level && c.processors == cache.processors;

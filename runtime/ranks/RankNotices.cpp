@@ -9,6 +9,7 @@
 #include "ranks/RankRelay.h"
 
 #include <algorithm>
+#include <cmath>
 #include <thread>
 
 using namespace baechi::runtime;
@@ -163,7 +164,7 @@ void RankRelay::lookAround() {
     if (peer.silent.exceeds(ranks->silence()))
       lose(peer.rank,
            Ranks::name(peer.rank) + " was lost: it has said nothing for " +
-               std::to_string(int(ranks->silence() + 0.5)) + " seconds");
+               std::to_string(std::lround(ranks->silence())) + " seconds");
   }
   if (now - lastBeat >= beatEvery) {
     lastBeat = now;

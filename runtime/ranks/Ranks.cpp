@@ -26,14 +26,14 @@ int32_t baechi::runtime::ranksInEnvironment() {
   for (const char *name :
        {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "MPI_LOCALNRANKS"})
     if (const char *value = std::getenv(name))
-      return std::max(1, std::atoi(value));
+      return std::max(1, int(std::strtol(value, nullptr, 10)));
   return 1;
 }
 
 Expected<std::shared_ptr<Ranks>> Ranks::join(const std::string &module) {
   const char *given = std::getenv("BAECHI_MPI_LIBRARY");
   std::string name = given && *given ? given : module;
-  auto refuse = [&](std::string why) {
+  auto refuse = [&](const std::string &why) {
     return Error("started as one of " + std::to_string(ranksInEnvironment()) +
                  " processes by mpirun, but the MPI transport cannot be "
                  "loaded: " +

@@ -15,7 +15,7 @@
 
 namespace CLI {
 class App;
-}
+} // namespace CLI
 
 /// What was asked for, as it was written.
 struct Settings {

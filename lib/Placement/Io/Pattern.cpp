@@ -29,7 +29,8 @@ std::string unsupported(const std::string &text) {
              "or [{] for the character";
     if (text[k] != '\\')
       continue;
-    if (++k < text.size() && text[k] >= '1' && text[k] <= '9')
+    ++k;
+    if (k < text.size() && text[k] >= '1' && text[k] <= '9')
       return "back-references such as '\\1' are not supported: write a pattern "
              "for every case";
   }

@@ -10,6 +10,7 @@
 #include "Baechi/Placement/NativeSolver.h"
 
 #include <algorithm>
+#include <cmath>
 #include <tuple>
 
 #include <fmt/format.h>
@@ -90,7 +91,7 @@ std::vector<int32_t> match(const Model &model, const LpProgram &program,
   std::vector<Choice> order;
   for (size_t e = 0; e < edges.size(); ++e) {
     // Rounded, so that the last digits of a solver do not decide.
-    auto weight = static_cast<int64_t>((1 - solution.x[e]) * 1000 + 0.5);
+    auto weight = std::llround((1 - solution.x[e]) * 1000);
     if (weight > 10 && edges[e].transfer > 0 &&
         through[e] >= near * solution.value)
       order.push_back({weight, paid[e], static_cast<int32_t>(e)});

@@ -21,7 +21,7 @@ RangeMaximum::RangeMaximum(const std::vector<int64_t> &values) {
   sum.assign(most.size(), 0);
   std::copy(values.begin(), values.end(), most.begin() + leaves + 1);
   for (int32_t node = leaves - 1; node > 0; --node)
-    most[node] = std::max(most[2 * node], most[2 * node + 1]);
+    most[node] = std::max(most[size_t(2) * node], most[size_t(2) * node + 1]);
 }
 
 void RangeMaximum::add(int32_t begin, int32_t end, int64_t bytes) {
@@ -30,7 +30,8 @@ void RangeMaximum::add(int32_t begin, int32_t end, int64_t bytes) {
     sum[node] += bytes;
   };
   auto update = [&](int32_t node) {
-    most[node] = std::max(most[2 * node], most[2 * node + 1]) + sum[node];
+    most[node] = std::max(most[size_t(2) * node], most[size_t(2) * node + 1]) +
+                 sum[node];
   };
   if (begin >= end)
     return;

@@ -159,7 +159,7 @@ void Repairer::findLevels() {
     std::vector<std::pair<int32_t, int32_t>> pairs;
     for (Unit u = 0; u < model.numUnits; ++u)
       pairs.emplace_back(blockOf[u], u);
-    levels.push_back({std::move(blockOf), makeRows(count, std::move(pairs))});
+    levels.push_back({std::move(blockOf), makeRows(count, pairs)});
   };
   std::vector<int32_t> alone(model.numUnits);
   std::iota(alone.begin(), alone.end(), 0);

@@ -104,7 +104,7 @@ void LoadGraph::addNets(const Model &model, std::span<const int32_t> vertexOf,
     if (key.size() > 1)
       signals[netOf(from)] = 1;
   }
-  produces = makeRows(count, std::move(sends));
-  consumes = makeRows(count, std::move(reads));
-  users = makeRows(numNets(), std::move(readBy));
+  produces = makeRows(count, sends);
+  consumes = makeRows(count, reads);
+  users = makeRows(numNets(), readBy);
 }

@@ -231,7 +231,7 @@ void Replay::transfers() {
     std::string name;
     std::vector<Span> spans;
   };
-  std::vector<Resource> resources(2 * numDevices);
+  std::vector<Resource> resources(size_t(2) * numDevices);
   for (int32_t d = 0; d < numDevices; ++d) {
     bool duplex = machine.linkModel == LinkModel::Duplex;
     resources[d].name =

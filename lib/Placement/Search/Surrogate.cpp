@@ -50,7 +50,7 @@ Surrogate::Surrogate(const UnitTable &units, const Level &level,
     for (int32_t to : traffic.targets(row))
       parts.emplace_back(to, static_cast<int32_t>(k));
   }
-  rowsOf = makeRows(clusters, std::move(parts));
+  rowsOf = makeRows(clusters, parts);
 }
 
 std::vector<int32_t> Surrogate::sample(const Weights &weights,

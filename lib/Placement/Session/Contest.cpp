@@ -92,7 +92,7 @@ std::vector<Assignment> Contest::best(size_t count) const {
   return result;
 }
 
-void Contest::considerAsIs(const std::string &name, Assignment device,
+void Contest::considerAsIs(const std::string &name, const Assignment &device,
                            const std::vector<int64_t> &start) {
   Candidate candidate{name};
   Schedule schedule;

@@ -48,7 +48,7 @@ public:
                       bool mayRepair = true);
   /// The same without a look at the memories while scheduling, for what is
   /// compared as it is: where it does not fit the candidate says so.
-  void considerAsIs(const std::string &name, Assignment device,
+  void considerAsIs(const std::string &name, const Assignment &device,
                     const std::vector<int64_t> &start);
   /// A placement that is valid: notes its values, and it when it is the best.
   void keep(Candidate &candidate, Placement placement,

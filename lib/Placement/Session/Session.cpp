@@ -88,7 +88,7 @@ void Session::runPlacer(const Placer &placer, const LpSolver *solver) {
     if (!proposal.variant.empty())
       full += ":" + proposal.variant;
     if (placer.ignoresMemory)
-      contest.considerAsIs(full, std::move(proposal.device), proposal.start);
+      contest.considerAsIs(full, proposal.device, proposal.start);
     else
       contest.consider(full, std::move(proposal.device), {proposal.start},
                        /*mayRepair=*/!placer.alone);

@@ -59,7 +59,7 @@ namespace {
 
 class StagedPort final : public CudaPort {
 public:
-  StagedPort(CudaDevice &device, bool sends, std::vector<int64_t> given)
+  StagedPort(CudaDevice &device, bool sends, const std::vector<int64_t> &given)
       : CudaPort(device, given.size()), sends(sends) {
     for (int64_t size : given) {
       places.push_back(total);
@@ -152,8 +152,8 @@ private:
 
 Expected<std::unique_ptr<Port>>
 baechi::runtime::cuda::makeStagedPort(CudaDevice &device, bool sends,
-                                      std::vector<int64_t> bytes) {
-  auto port = std::make_unique<StagedPort>(device, sends, std::move(bytes));
+                                      const std::vector<int64_t> &bytes) {
+  auto port = std::make_unique<StagedPort>(device, sends, bytes);
   if (Error error = port->start())
     return error;
   return std::unique_ptr<Port>(std::move(port));

@@ -54,8 +54,9 @@ private:
 /// Takes messages of these sizes through pinned host memory, from where the
 /// transport sends them or where it receives them. Each message has its own
 /// place there, so none waits for another.
-Expected<std::unique_ptr<Port>> makeStagedPort(CudaDevice &device, bool sends,
-                                               std::vector<int64_t> bytes);
+Expected<std::unique_ptr<Port>>
+makeStagedPort(CudaDevice &device, bool sends,
+               const std::vector<int64_t> &bytes);
 
 } // namespace baechi::runtime::cuda
 

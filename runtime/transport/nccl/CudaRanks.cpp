@@ -135,7 +135,7 @@ private:
       bytes.push_back(message.bytes);
     if (routes.queues[q] == Routes::Kind::Staged) {
       Expected<std::unique_ptr<Port>> port =
-          makeStagedPort(device, sends, std::move(bytes));
+          makeStagedPort(device, sends, bytes);
       if (!port)
         return port.takeError();
       made.ports.push_back({q, std::move(*port)});

@@ -26,7 +26,7 @@ Problem Api::problem(Result result, const char *what) const {
 static Expected<Api> load() {
   const char *given = std::getenv("BAECHI_NCCL_LIBRARY");
   const char *name = given && *given ? given : "libnccl.so.2";
-  auto refuse = [&](std::string why) {
+  auto refuse = [&](const std::string &why) {
     return Error("NCCL cannot be loaded: " + why +
                  "; install it, name it in BAECHI_NCCL_LIBRARY, or set "
                  "BAECHI_NCCL=0 to take messages between GPUs of different "

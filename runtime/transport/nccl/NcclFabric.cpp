@@ -61,7 +61,7 @@ Error NcclFabric::describe(const Problem &problem) const {
   std::string text = std::string(problem.reason) + ": " + problem.detail;
   for (const auto &[member, lane] : lanes)
     if (std::string last = lane->lastError(); !last.empty())
-      return Error(text + " (" + last + ")");
+      return Error(text.append(" (").append(last).append(")"));
   return Error(text);
 }
 
