@@ -20,24 +20,6 @@
 extern "C" {
 #endif
 
-/** How a model is compiled: the options of baechi-run, by whose names the
-    fields are called. Null is an option's default; strings are UTF-8. */
-typedef struct {
-  const char *machine;     /* host:2 */
-  const char *step;        /* the only public function */
-  const char *place;       /* msct */
-  const char *group;       /* all */
-  const char *budget;      /* auto */
-  const char *const *pins; /* PATTERN=DEVICE, numPins of them */
-  size_t numPins;
-  const char *placement; /* none */
-  const char *profile;   /* none: what is measured is not kept */
-  const char *costs;     /* measured */
-  const char *cudaMath;  /* fp32 */
-  const char *store;     /* none */
-  unsigned threads;      /* 0: 2 */
-} BaechiCompileOptions;
-
 typedef enum {
   BaechiNote,
   BaechiRemark,
@@ -65,12 +47,13 @@ typedef struct {
 typedef enum { BaechiCompiled, BaechiFailed, BaechiStopped } BaechiCompileEnd;
 
 /** Compiles a model, MLIR of `size` bytes that messages call `name`, and writes
-    the shared object `file`, NAME.so, with NAME.h beside it. After a failure
-    the last message of severity BaechiError says why. */
+    the shared object `file`, NAME.so, with NAME.h beside it. `options` are
+    `numOptions` of baechi-run's that are for compiling (docs/tools.md), each as
+    NAME=VALUE: "machine=host:2"; "pin" may be there often. After a failure the
+    last message of severity BaechiError says why. */
 BaechiCompileEnd baechiCompileStep(const char *model, size_t size,
-                                   const char *name,
-                                   const BaechiCompileOptions *options,
-                                   const char *file,
+                                   const char *name, const char *const *options,
+                                   size_t numOptions, const char *file,
                                    const BaechiCompileListener *listener);
 
 /** Runs passes of this project over a module and gives it in a form of

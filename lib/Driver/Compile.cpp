@@ -111,7 +111,7 @@ void Compilation::tellPhases() {
 
 llvm::Error Compilation::compile() {
   FailureOr<CompiledProgram> program =
-      hostCompiler->compile(target, asked.place, "baechi");
+      hostCompiler->compile(target, asked, "baechi");
   endPhases();
   if (failed(program))
     return diagnosed();
@@ -139,15 +139,15 @@ Compilation::createSingle(StringRef kind) {
     alone.devices = {withAllMemory(kind)};
     alone.links.resize(1);
     alone.linkModel = target.linkModel;
-    PlaceRequest request;
-    request.placer = "single";
-    request.grouping = "none";
+    CompileOptions options;
+    options.placer = "single";
+    options.grouping = "none";
     ScopedDiagnosticHandler quiet(source->context(),
                                   [](Diagnostic &) { return success(); });
     // It is a part of what it is for.
     hostCompiler->setPhaseObserver(nullptr);
     FailureOr<CompiledProgram> program =
-        hostCompiler->compile(alone, request, "single_" + kind.str());
+        hostCompiler->compile(alone, options, "single_" + kind.str());
     tellPhases();
     if (failed(program)) {
       singlePrograms.erase(entry);
@@ -161,7 +161,7 @@ Compilation::createSingle(StringRef kind) {
 void Compilation::describe(RunReport &report) const {
   report.model = asked.model;
   report.machine = asked.machine;
-  report.placer = asked.place.placer;
+  report.placer = asked.placer;
   report.target = HostJit::hostTarget();
   report.costs = asked.costs;
   if (hasDeviceOf("cuda"))

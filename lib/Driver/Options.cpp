@@ -7,10 +7,8 @@
 //===----------------------------------------------------------------------===//
 
 #include "Baechi/Driver/Options.h"
-#include "Baechi/Conversion/Passes.h"
 #include "Baechi/Driver/Errors.h"
 #include "Baechi/Placement/Store.h"
-#include "Baechi/Transforms/Passes.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/Path.h"
 #include <cerrno>
@@ -68,21 +66,12 @@ llvm::Error baechi::checkWritable(const std::string &path) {
 }
 
 llvm::Error baechi::checkOptions(const DriverOptions &options) {
-  if (std::string wrong = wrongPlacer(options.place.placer); !wrong.empty())
-    return mistake(wrong);
-  if (options.costs != "measured" && options.costs != "roofline")
-    return mistake("unknown costs '" + options.costs +
-                   "'; known: measured, roofline");
-  if (std::string wrong = wrongCudaMath(options.cudaMath); !wrong.empty())
-    return mistake("--cuda-math: " + wrong);
-  if (options.costs == "roofline" && !options.profile.empty())
-    return mistake("--costs=roofline measures nothing, so --profile would not "
-                   "be used: give one of them");
-  if (options.threads < 1)
-    return mistake("--compile-threads needs a positive number");
+  if (llvm::Error error =
+          checkOptions(static_cast<const CompileOptions &>(options)))
+    return error;
   if (!std::isfinite(options.watchdog) || options.watchdog < 0)
     return mistake("--watchdog needs a finite number of seconds, 0 or more");
-  if (llvm::Error error = checkReadable(options.place.placement))
+  if (llvm::Error error = checkReadable(options.placement))
     return error;
   // Where the next run would refuse it, minutes of measuring are lost.
   if (std::string why = placement::whyUntrusted(options.profile);

@@ -218,7 +218,7 @@ LogicalResult HostCompiler::compileCudaKernels() {
 
 FailureOr<CompiledProgram>
 HostCompiler::compile(const placement::Machine &machine,
-                      const PlaceRequest &request, StringRef prefix) {
+                      const CompileOptions &options, StringRef prefix) {
   auto isCuda = [](const placement::Device &device) {
     return device.kind == "cuda";
   };
@@ -235,14 +235,11 @@ HostCompiler::compile(const placement::Machine &machine,
     return failure();
   placed->getOperation()->setAttr(BaechiDialect::kMachine,
                                   toAttr(placed->getContext(), machine));
-  PlaceAndPlanOptions options;
-  options.placer = request.placer;
-  options.grouping = request.grouping;
-  options.budget = placement::formatBudget(request.budget);
+  CompileOptions placing = options;
+  placing.machine.clear(); // the module's
   PlaceAndPlanReport planned;
   PassManager plan(placed->getContext());
-  populatePlacing(plan, options, request.pins, request.placement, &planned,
-                  stopped);
+  populatePlacing(plan, placing, &planned, stopped);
   if (failed(plan.run(*placed)))
     return failure();
   program.placeSeconds = planned.placeSeconds;

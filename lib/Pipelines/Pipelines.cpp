@@ -15,6 +15,7 @@
 #include "Baechi/Placement/Io.h"
 #include "Baechi/Transforms/Passes.h"
 #include "mlir/Dialect/Func/Extensions/InlinerExtension.h"
+#include "mlir/Pass/PassOptions.h"
 #include "mlir/Pass/PassRegistry.h"
 
 using namespace mlir;
@@ -35,24 +36,27 @@ void baechi::populateForming(OpPassManager &manager,
 }
 
 void baechi::populatePlacing(OpPassManager &manager,
-                             const PlaceAndPlanOptions &options,
-                             ArrayRef<std::string> pins,
-                             const std::string &placement,
+                             const CompileOptions &options,
                              PlaceAndPlanReport *report,
                              std::function<bool()> stopped) {
-  if (!pins.empty()) {
+  if (!options.pins.empty()) {
     ConstrainOptions constrain;
-    constrain.pins.assign(pins.begin(), pins.end());
+    constrain.pins.assign(options.pins.begin(), options.pins.end());
     constrain.machine = options.machine;
     manager.addPass(createConstrain(constrain));
   }
-  if (!placement.empty()) {
+  if (!options.placement.empty()) {
     LoadPlacementOptions load;
-    load.file = placement;
+    load.file = options.placement;
     load.machine = options.machine;
     manager.addPass(createLoadPlacement(load));
   }
-  manager.addPass(createPlaceAndPlan(options, report, std::move(stopped)));
+  PlaceAndPlanOptions place;
+  place.placer = options.placer;
+  place.grouping = options.grouping;
+  place.budget = options.budget;
+  place.machine = options.machine;
+  manager.addPass(createPlaceAndPlan(place, report, std::move(stopped)));
 }
 
 void baechi::buildPlanPipeline(OpPassManager &manager) {
@@ -67,8 +71,9 @@ static bool hasOnlyGpus(const std::string &spec) {
 }
 
 void baechi::buildCompilePipeline(OpPassManager &manager,
-                                  const CompileOptions &options) {
-  bool gpus = options.target == "cuda";
+                                  const CompileOptions &options,
+                                  StringRef target) {
+  bool gpus = target == "cuda";
   CudaProductOptions products;
   products.math = options.cudaMath;
   products.biases = gpus && hasOnlyGpus(options.machine);
@@ -79,12 +84,7 @@ void baechi::buildCompilePipeline(OpPassManager &manager,
   if (gpus)
     manager.addPass(createCudaScratch());
   manager.addPass(createColocate());
-  PlaceAndPlanOptions place;
-  place.placer = options.placer;
-  place.machine = options.machine;
-  place.budget = options.budget;
-  std::vector<std::string> pins(options.pins.begin(), options.pins.end());
-  populatePlacing(manager, place, pins, options.placement);
+  populatePlacing(manager, options);
   if (gpus) {
     LowerCudaKernelsOptions kernels;
     kernels.keepKernels = true; // Host devices may be there, too.
@@ -92,23 +92,65 @@ void baechi::buildCompilePipeline(OpPassManager &manager,
   }
   manager.addPass(createLowerKernels());
   LowerOptions lower;
-  lower.target = options.target;
+  lower.target = target.str();
   manager.addPass(createLower(lower));
 }
 
 /// Wrong words are found here, before all kernels are formed.
+namespace {
+/// Those of the table that passes have, as MLIR reads and describes them.
+struct CompilePipelineOptions
+    : public PassPipelineOptions<CompilePipelineOptions> {
+  CompilePipelineOptions() {
+    CompileOptions defaults;
+    defaults.machine.clear();
+    for (const CompileOption &option : compileOptions())
+      if (option.inPasses.empty())
+        continue;
+      else if (option.list)
+        lists.emplace_back(
+            &option, std::make_unique<ListOption<std::string>>(
+                         *this, option.inPasses, llvm::cl::desc(option.help)));
+      else
+        texts.emplace_back(&option, std::make_unique<Option<std::string>>(
+                                        *this, option.inPasses,
+                                        llvm::cl::desc(option.help),
+                                        llvm::cl::init(defaults.*option.text)));
+  }
+
+  CompileOptions options() const {
+    CompileOptions options;
+    for (const auto &[option, text] : texts)
+      options.*option->text = *text;
+    for (const auto &[option, list] : lists)
+      (options.*option->list).assign(list->begin(), list->end());
+    return options;
+  }
+
+  Option<std::string> target{*this, "target", llvm::cl::desc("host or cuda"),
+                             llvm::cl::init("host")};
+
+private:
+  template <typename T>
+  using Made =
+      std::vector<std::pair<const CompileOption *, std::unique_ptr<T>>>;
+  Made<Option<std::string>> texts;
+  Made<ListOption<std::string>> lists;
+};
+} // namespace
+
 static LogicalResult
 readCompilePipeline(OpPassManager &manager, StringRef text,
                     function_ref<LogicalResult(const Twine &)> error) {
-  CompileOptions options;
-  if (failed(options.parseFromString(text)))
+  CompilePipelineOptions given;
+  if (failed(given.parseFromString(text)))
     return failure();
-  for (const std::string &mistake : {wrongPlacer(options.placer.getValue()),
-                                     wrongTarget(options.target.getValue()),
-                                     wrongCudaMath(options.cudaMath)})
-    if (!mistake.empty())
-      return error(mistake);
-  buildCompilePipeline(manager, options);
+  CompileOptions options = given.options();
+  if (llvm::Error wrong = checkOptions(options))
+    return error(llvm::toString(std::move(wrong)));
+  if (std::string wrong = wrongTarget(given.target.getValue()); !wrong.empty())
+    return error(wrong);
+  buildCompilePipeline(manager, options, given.target.getValue());
   return success();
 }
 
@@ -119,7 +161,7 @@ void baechi::registerPipelines() {
       "From linalg on tensors to a lowered multi-device program",
       readCompilePipeline,
       [](function_ref<void(const mlir::detail::PassOptions &)> handle) {
-        handle(CompileOptions());
+        handle(CompilePipelineOptions());
       });
 }
 

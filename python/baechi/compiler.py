@@ -159,16 +159,10 @@ def _extension() -> Any:
 
 
 def _within(text: str, file: pathlib.Path, options: CompileOptions) -> list[Message]:
-    settings = options.settings()
-    names = ("machine", "place", "budget", "costs", "cuda_math", "store", "profile", "placement")
     try:
+        progressed = _progressed if progress.is_shown() else None
         done, said, wrote = _extension().compile(
-            text,
-            _MODEL,
-            str(file),
-            pins=options.pins(),
-            progress=_progressed if progress.is_shown() else None,
-            **{name: settings.get(name, "") for name in names},
+            text, _MODEL, str(file), options.words(), progressed
         )
     except RuntimeError as error:  # no thread
         raise CompileError(str(error)) from None
@@ -188,7 +182,7 @@ def _beside(text: str, file: pathlib.Path, options: CompileOptions) -> list[Mess
     with temporary.folder("baechi-jit-") as folder:
         model = folder / _MODEL
         model.write_text(text)
-        flags = ["--emit=so", f"--output={file}", *options.flags()]
+        flags = ["--emit=so", f"--output={file}", *(f"--{word}" for word in options.words())]
         if progress.is_shown():
             flags.append("--progress=lines")
         done = tools.run("baechi-run", model, *flags, hidden=model, hears=hears)

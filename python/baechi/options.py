@@ -57,32 +57,25 @@ class CompileOptions:
                 "or None (a bar on a terminal)"
             )
 
-    def settings(self) -> dict[str, str]:
-        """By the names that `baechi-run` has for them; without pins."""
-        settings = {
+    def words(self) -> list[str]:
+        """All of them as the compiler takes them, NAME=VALUE by `baechi-run`'s names."""
+        given = {
             "machine": os.fspath(self.machine),
-            "place": self.placer,
+            "placer": self.placer,
             "budget": str(self.budget),
             "costs": self.costs,
-            "cuda_math": self.cuda_math,
+            "cuda-math": self.cuda_math,
             "store": str(caches.folder() / "kernels"),
         }
         if self.costs == "measured":
-            settings["profile"] = str(self.profile_file())
+            given["profile"] = str(self.profile_file())
         if self.placement is not None:
-            settings["placement"] = os.fspath(self.placement)
-        return settings
+            given["placement"] = os.fspath(self.placement)
+        words = [f"{name}={value}" for name, value in given.items()]
+        return words + [f"pin={pin}" for pin in self.pins()]
 
     def pins(self) -> list[str]:
         return [f"{name}={device}" for name, device in (self.pin or {}).items()]
-
-    def flags(self) -> list[str]:
-        """All of them as words of `baechi-run`'s command line."""
-        settings = self.settings().items()
-        return [
-            *(f"--{name.replace('_', '-')}={value}" for name, value in settings),
-            *(f"--pin={pin}" for pin in self.pins()),
-        ]
 
     def profile_file(self) -> pathlib.Path:
         if self.profile is None:

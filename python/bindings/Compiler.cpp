@@ -22,7 +22,6 @@
 #include "Baechi-c/Compiler.h"
 
 #include <nanobind/nanobind.h>
-#include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
@@ -44,13 +43,6 @@ namespace {
 /// How often Python is asked for signals, and how long a compilation that was
 /// stopped is waited for.
 constexpr std::chrono::milliseconds kEvery(20), kPatience(500);
-
-/// How a step is compiled.
-struct Options {
-  std::string machine, place, budget, costs, cudaMath, store, profile,
-      placement;
-  std::vector<std::string> pins;
-};
 
 struct Phase {
   std::string what;
@@ -84,10 +76,6 @@ std::timed_mutex oneAtATime;
 /// Compilations that nobody waits for; the process must not end under them.
 std::mutex abandonedMutex;
 std::vector<std::shared_ptr<Job>> abandoned;
-
-const char *orNull(const std::string &option) {
-  return option.empty() ? nullptr : option.c_str();
-}
 
 const char *nameOf(BaechiSeverity severity) {
   switch (severity) {
@@ -129,25 +117,14 @@ BaechiCompileListener listenerOf(Job &job) {
   return listener;
 }
 
-BaechiCompileEnd emit(const Job &job, const Options &asked,
+BaechiCompileEnd emit(const Job &job, const std::vector<std::string> &options,
                       const std::string &file,
                       const BaechiCompileListener &listener) {
-  std::vector<const char *> pins;
-  for (const std::string &pin : asked.pins)
-    pins.push_back(pin.c_str());
-  BaechiCompileOptions options = {};
-  options.machine = orNull(asked.machine);
-  options.place = orNull(asked.place);
-  options.budget = orNull(asked.budget);
-  options.costs = orNull(asked.costs);
-  options.cudaMath = orNull(asked.cudaMath);
-  options.store = orNull(asked.store);
-  options.profile = orNull(asked.profile);
-  options.placement = orNull(asked.placement);
-  options.pins = pins.data();
-  options.numPins = pins.size();
+  std::vector<const char *> words;
+  for (const std::string &option : options)
+    words.push_back(option.c_str());
   return baechiCompileStep(job.model.data(), job.model.size(), job.name.c_str(),
-                           &options, file.c_str(), &listener);
+                           words.data(), words.size(), file.c_str(), &listener);
 }
 
 void work(Job &job) {
@@ -220,17 +197,10 @@ void run(const std::shared_ptr<Job> &job, const nb::object &progress) {
 
 std::tuple<bool, std::vector<Message>, std::string>
 compile(std::string model, std::string name, std::string file,
-        std::string machine, std::string place, std::string budget,
-        std::string costs, std::string cudaMath, std::string store,
-        std::string profile, std::string placement,
-        std::vector<std::string> pins, const nb::object &progress) {
+        std::vector<std::string> options, const nb::object &progress) {
   auto job = std::make_shared<Job>();
   job->model = std::move(model);
   job->name = std::move(name);
-  Options options = {
-      std::move(machine), std::move(place),     std::move(budget),
-      std::move(costs),   std::move(cudaMath),  std::move(store),
-      std::move(profile), std::move(placement), std::move(pins)};
   job->work = [options = std::move(options), file = std::move(file)](
                   Job &job, const BaechiCompileListener &listener) {
     return emit(job, options, file, listener);
@@ -277,12 +247,13 @@ void waitForAbandoned() {
 NB_MODULE(_compiler, m) {
   m.doc() =
       "The compiler within this process; the public interface is `baechi`.";
-  m.def(
-      "compile", &compile, "model"_a, "name"_a, "file"_a, nb::kw_only(),
-      "machine"_a, "place"_a, "budget"_a, "costs"_a, "cuda_math"_a, "store"_a,
-      "profile"_a, "placement"_a, "pins"_a, "progress"_a.none(),
-      "Writes the step library of a model. Gives whether it was compiled, the "
-      "messages, and the same as baechi-run writes them.");
+  m.def("compile", &compile, "model"_a, "name"_a, "file"_a, "options"_a,
+        "progress"_a.none(),
+        "Writes the step library of a model by options, each as NAME=VALUE. "
+        "Gives "
+        "whether it was compiled, the messages, and the same as baechi-run "
+        "writes "
+        "them.");
   m.def("transform", &transform, "model"_a, "name"_a, "pipeline"_a, "form"_a,
         "Runs passes over a module and gives it in a form. Gives whether that "
         "was done, the messages, the same as baechi-opt writes them, and the "

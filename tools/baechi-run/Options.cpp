@@ -7,10 +7,11 @@
 //===----------------------------------------------------------------------===//
 
 #include "Options.h"
-#include "Baechi/Placement/Place.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/CommandLine.h"
 #include "llvm/Support/raw_ostream.h"
+#include <deque>
+#include <memory>
 
 using namespace baechi;
 namespace cl = llvm::cl;
@@ -20,58 +21,64 @@ cl::OptionCategory category("baechi-run options");
 
 template <typename T> using Opt = cl::opt<T>;
 
+/// The compiler's options, by its table.
+class CompileFlags {
+public:
+  CompileFlags() {
+    for (const CompileOption &option : compileOptions()) {
+      add(option.name, option,
+          [this, &option](const std::string &value) { take(option, value); });
+      // One word is for one thing in all tools; those of before are taken.
+      for (auto [former, now] :
+           {std::pair("place", "placer"), {"group", "grouping"}})
+        if (option.name == now)
+          addFormer(former, option);
+    }
+  }
+
+  /// What the command line says, once it was parsed.
+  llvm::Expected<CompileOptions> options() {
+    if (!error.empty())
+      return llvm::createStringError(error);
+    return given;
+  }
+
+private:
+  using Taken = std::function<void(const std::string &)>;
+
+  cl::opt<std::string> &add(llvm::StringRef word, const CompileOption &option,
+                            Taken taken) {
+    flags.push_back(std::make_unique<cl::opt<std::string>>(
+        word, cl::value_desc(option.value), cl::cat(category),
+        cl::cb<void, const std::string &>(std::move(taken))));
+    texts.push_back(option.helpWithDefault());
+    flags.back()->setDescription(texts.back());
+    if (option.list)
+      flags.back()->setNumOccurrencesFlag(cl::ZeroOrMore);
+    return *flags.back();
+  }
+  void addFormer(llvm::StringRef word, const CompileOption &option) {
+    add(word, option, [=, this, &option](const std::string &value) {
+      llvm::errs() << "baechi-run: note: --" << word << " is now --"
+                   << option.name << "\n";
+      take(option, value);
+    }).setHiddenFlag(cl::Hidden);
+  }
+  void take(const CompileOption &option, const std::string &value) {
+    if (llvm::Error wrong = setOption(given, option, value))
+      error = llvm::toString(std::move(wrong));
+  }
+
+  CompileOptions given;
+  std::string error;
+  std::vector<std::unique_ptr<cl::opt<std::string>>> flags;
+  std::deque<std::string> texts; ///< that flags describe themselves by
+};
+
 Opt<std::string> model(cl::Positional, cl::desc("MODEL.mlir[.xz]"),
                        cl::cat(category));
-Opt<std::string> machine("machine", cl::value_desc("SPEC"), cl::init("host:2"),
-                         cl::desc("host:N[@SIZE] (host:2, host:4@2GiB) or a "
-                                  "machine file; default host:2"),
-                         cl::cat(category));
-Opt<std::string>
-    placer("placer", cl::value_desc("PLACER"), cl::init("msct"),
-           cl::desc("a placer of --baechi-place: msct (default), metf, "
-                    "mtopo, single, ...; a wrong one lists them"),
-           cl::cat(category));
-Opt<std::string>
-    grouping("grouping", cl::value_desc("STEPS"), cl::init("all"),
-             cl::desc("grouping before placing: all (default), none, "
-                      "or a list joined by '+' or ','"),
-             cl::cat(category));
-Opt<std::string> budget(
-    "budget", cl::value_desc("BUDGET"), cl::init("auto"),
-    cl::desc("improvement over the placer: auto (default; about a second "
-             "at most), 0 (the placer's pure result), seconds (30, "
-             "0.5s) or evaluations (5000e)"),
-    cl::cat(category));
-cl::list<std::string> pins(
-    "pin", cl::value_desc("PATTERN=DEVICE"),
-    cl::desc("operators and arguments that must be on a device, by patterns "
-             "of names (enc/*=host0) or of locations (@model.py:12:*=host1)"),
-    cl::cat(category));
-Opt<std::string>
-    savedPlacement("placement", cl::value_desc("FILE"),
-                   cl::desc("placement file with names: what it places stays "
-                            "there, new operators are placed"),
-                   cl::cat(category));
-Opt<std::string> step("step", cl::value_desc("NAME"),
-                      cl::desc("the function to run; where the model has only "
-                               "one public function, that"),
-                      cl::cat(category));
 Opt<int64_t> steps("steps", cl::value_desc("N"), cl::init(20),
                    cl::desc("steps to run; default 20"), cl::cat(category));
-Opt<std::string> profile("profile", cl::value_desc("FILE"),
-                         cl::desc("measured kernels: rows that FILE lacks are "
-                                  "measured and added to it"),
-                         cl::cat(category));
-Opt<std::string> costs("costs", cl::value_desc("KIND"), cl::init("measured"),
-                       cl::desc("measured (default) or roofline: an estimate, "
-                                "nothing is measured"),
-                       cl::cat(category));
-Opt<std::string>
-    cudaMath("cuda-math", cl::value_desc("MATH"), cl::init("fp32"),
-             cl::desc("what GPUs may round the factors of products to: fp32 "
-                      "(default: nothing), tf32, bf16 or fp16; sums are in "
-                      "single precision"),
-             cl::cat(category));
 Opt<std::string>
     inputs("inputs", cl::value_desc("FILE"),
            cl::desc(".npz of arguments by name or argN; the others "
@@ -113,11 +120,6 @@ Opt<std::string> output("output", cl::value_desc("FILE"),
                         cl::desc("what --emit writes; NAME.h comes beside it"),
                         cl::cat(category));
 Opt<std::string>
-    store("store", cl::value_desc("DIR"),
-          cl::desc("folder of compiled kernels: what it has is not "
-                   "compiled again, what it lacks is added"),
-          cl::cat(category));
-Opt<std::string>
     queryMachine("query-machine", cl::value_desc("FILE"),
                  cl::desc("measure this machine's links and memory, write a "
                           "machine file with the devices of --machine, and "
@@ -138,24 +140,8 @@ Opt<std::string>
              cl::desc("what is told of long phases, on the standard error: "
                       "bar (default; on a terminal) or lines (for programs)"),
              cl::cat(category));
-Opt<unsigned> threads("compile-threads", cl::value_desc("N"), cl::init(2),
-                      cl::desc("threads that compile; default 2"),
-                      cl::cat(category));
 cl::alias outputShort("o", cl::aliasopt(output), cl::desc("--output"),
                       cl::cat(category));
-
-/// A word of before, still taken: one word is for one thing in all tools.
-struct Former : cl::opt<std::string> {
-  Former(llvm::StringRef word, Opt<std::string> &now)
-      : cl::opt<std::string>(
-            word, cl::Hidden, cl::cat(category),
-            cl::cb<void, const std::string &>([=, &now](const std::string &v) {
-              llvm::errs() << "baechi-run: note: --" << word << " is now --"
-                           << now.ArgStr << "\n";
-              now.setValue(v);
-            })) {}
-};
-Former formerPlace("place", placer), formerGroup("group", grouping);
 
 Opt<bool> sanitizeCode("sanitize-code",
                        cl::desc("instrument generated code for "
@@ -214,24 +200,20 @@ static llvm::Error check(const RunOptions &options) {
 }
 
 llvm::Expected<RunOptions> baechi::parseOptions(int argc, char **argv) {
+  CompileFlags flags;
   cl::HideUnrelatedOptions(category);
   cl::ParseCommandLineOptions(
       argc, argv,
       "Places a model on several devices, runs it and reports.\n\n"
       "  baechi-run model.mlir --machine=host:2 --placer=msct --steps=20\n");
+  llvm::Expected<CompileOptions> compileOptions = flags.options();
+  if (!compileOptions)
+    return compileOptions.takeError();
   RunOptions options;
   DriverOptions &driver = options.driver;
+  static_cast<CompileOptions &>(driver) = std::move(*compileOptions);
   driver.model = model;
-  driver.machine = machine;
-  driver.step = step;
-  driver.place = {
-      placer, grouping, {}, {pins.begin(), pins.end()}, savedPlacement};
-  driver.profile = profile;
-  driver.costs = costs;
-  driver.cudaMath = cudaMath;
-  driver.store = store;
   driver.watchdog = watchdog;
-  driver.threads = threads;
   driver.sanitizeCode = sanitizeCode;
   options.steps.steps = steps;
   options.steps.inputs = inputs;
@@ -249,9 +231,6 @@ llvm::Expected<RunOptions> baechi::parseOptions(int argc, char **argv) {
     return llvm::createStringError("unknown form '" + progress +
                                    "' of --progress; known: bar, lines");
   options.progressLines = progress == "lines";
-  if (std::string error = placement::parseBudget(budget, driver.place.budget);
-      !error.empty())
-    return llvm::createStringError("--budget: " + error);
   if (llvm::Error error = check(options))
     return std::move(error);
   return options;

@@ -53,11 +53,12 @@ static bool isStopped(void *user) {
              told->stopAfter;
 }
 
-static BaechiCompileEnd compile(const char *model,
-                                const BaechiCompileOptions *options,
-                                const char *file, Told *told) {
+static BaechiCompileEnd compile(const char *model, const char *machine,
+                                const char *placer, const char *file,
+                                Told *told) {
   BaechiCompileListener listener = {told, onPhase, onSaid, onWrote, isStopped};
-  return baechiCompileStep(model, strlen(model), "twice.mlir", options, file,
+  const char *options[] = {machine, placer, "costs=roofline"};
+  return baechiCompileStep(model, strlen(model), "twice.mlir", options, 3, file,
                            &listener);
 }
 
@@ -139,40 +140,41 @@ int main(void) {
   snprintf(file, sizeof(file), "%s/twice.so", folder);
   snprintf(header, sizeof(header), "%s/twice.h", folder);
 
-  BaechiCompileOptions options = {0};
-  options.machine = "host:1";
-  options.costs = "roofline";
+  const char *one = "machine=host:1", *msct = "placer=msct";
   Told good = {0};
-  require(compile(twice, &options, file, &good) == BaechiCompiled, good.error);
+  require(compile(twice, one, msct, file, &good) == BaechiCompiled, good.error);
   require(good.phases >= 3 && good.errors == 0, "phases are told");
   run(file);
 
   Told wrong = {0};
-  require(compile("func.func @step() {\n  oops\n}\n", &options, file, &wrong) ==
-              BaechiFailed,
+  require(compile("func.func @step() {\n  oops\n}\n", one, msct, file,
+                  &wrong) == BaechiFailed,
           "what is no module fails");
   require(wrong.errors == 1, "one error is said");
   require(!strcmp(wrong.place, "twice.mlir:2:3"), wrong.place);
   require(strstr(wrong.text, "twice.mlir:2:3: error: ") != NULL, wrong.text);
 
-  BaechiCompileOptions unknown = options;
-  unknown.place = "fastest";
   Told refused = {0};
-  require(compile(twice, &unknown, file, &refused) == BaechiFailed,
+  require(compile(twice, one, "placer=fastest", file, &refused) == BaechiFailed,
           "an unknown placer fails");
   require(strstr(refused.error, "unknown placer 'fastest'") != NULL,
           refused.error);
   require(!strncmp(refused.text, "baechi-run: error: ", 19), refused.text);
 
-  BaechiCompileOptions nowhere = options;
-  nowhere.machine = "host:0";
+  Told strange = {0};
+  require(compile(twice, one, "place=msct", file, &strange) == BaechiFailed,
+          "an unknown option fails");
+  require(strstr(strange.error, "unknown option 'place'; known: machine, ") !=
+              NULL,
+          strange.error);
+
   Told empty = {0};
-  require(compile(twice, &nowhere, file, &empty) == BaechiFailed,
+  require(compile(twice, "machine=host:0", msct, file, &empty) == BaechiFailed,
           "a machine without devices fails");
 
   Told stopped = {0};
   stopped.stopAfter = 1;
-  require(compile(twice, &options, file, &stopped) == BaechiStopped,
+  require(compile(twice, one, msct, file, &stopped) == BaechiStopped,
           "a compilation can be stopped");
 
   transformAll();

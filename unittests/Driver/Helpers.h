@@ -48,8 +48,8 @@ inline DriverOptions optionsOf(const std::string &model,
   options.machine = machine;
   options.costs = "roofline";
   // Cut in the middle, so that every device has something to do.
-  options.place.placer = "mtopo";
-  options.place.budget = placement::Budget::none();
+  options.placer = "mtopo";
+  options.budget = "0";
   return options;
 }
 

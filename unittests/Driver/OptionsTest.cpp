@@ -29,13 +29,39 @@ TEST(DriverOptions, DefaultsPass) {
   EXPECT_EQ(messageOf(checkOptions(OutputOptions())), "");
 }
 
+TEST(CompileOptions, EveryOneIsSetByItsName) {
+  CompileOptions options;
+  for (const CompileOption &option : compileOptions()) {
+    // Each is of one kind.
+    EXPECT_EQ(!!option.text + !!option.list + !!option.number, 1)
+        << option.name.str();
+    std::string word = option.name.str() + "=7=b";
+    std::string error = messageOf(setOption(options, word));
+    if (option.text)
+      EXPECT_EQ(options.*option.text, "7=b");
+    else if (option.list)
+      EXPECT_THAT(options.*option.list, testing::ElementsAre("7=b"));
+    EXPECT_EQ(error, option.number ? "--" + option.name.str() +
+                                         " needs a positive number, not '7=b'"
+                                   : "");
+  }
+  EXPECT_EQ(messageOf(setOption(options, "pin=c=host1")), "");
+  EXPECT_THAT(options.pins, testing::ElementsAre("7=b", "c=host1"));
+  EXPECT_EQ(messageOf(setOption(options, "compile-threads=3")), "");
+  EXPECT_EQ(options.threads, 3u);
+  EXPECT_THAT(messageOf(setOption(options, "place=msct")),
+              HasSubstr("unknown option 'place'; known: machine, placer, "));
+}
+
 TEST(DriverOptions, WhatIsWrongIsNamed) {
-  EXPECT_THAT(wrong<DriverOptions>([](auto &o) { o.place.placer = "mctt"; }),
+  EXPECT_THAT(wrong<DriverOptions>([](auto &o) { o.placer = "mctt"; }),
               HasSubstr("unknown placer 'mctt'"));
   EXPECT_THAT(wrong<DriverOptions>([](auto &o) { o.costs = "guessed"; }),
               HasSubstr("unknown costs 'guessed'"));
   EXPECT_THAT(wrong<DriverOptions>([](auto &o) { o.cudaMath = "fp8"; }),
               HasSubstr("--cuda-math: "));
+  EXPECT_THAT(wrong<DriverOptions>([](auto &o) { o.budget = "soon"; }),
+              HasSubstr("--budget: unknown budget 'soon'"));
   EXPECT_THAT(wrong<DriverOptions>([](auto &o) { o.threads = 0; }),
               HasSubstr("--compile-threads needs"));
   EXPECT_THAT(wrong<DriverOptions>([](auto &o) {
@@ -47,9 +73,8 @@ TEST(DriverOptions, WhatIsWrongIsNamed) {
                 o.watchdog = std::numeric_limits<double>::infinity();
               }),
               HasSubstr("--watchdog needs a finite number"));
-  EXPECT_THAT(
-      wrong<DriverOptions>([](auto &o) { o.place.placement = "/no/file"; }),
-      HasSubstr("/no/file: cannot be read: "));
+  EXPECT_THAT(wrong<DriverOptions>([](auto &o) { o.placement = "/no/file"; }),
+              HasSubstr("/no/file: cannot be read: "));
   EXPECT_THAT(wrong<StepOptions>([](auto &o) { o.steps = 0; }),
               HasSubstr("--steps needs a positive number, not 0"));
   EXPECT_THAT(wrong<StepOptions>([](auto &o) {

@@ -69,10 +69,10 @@ protected:
         placement::readMachineSpec("host:" + std::to_string(devices), machine),
         "");
     // Cut in the middle, so that every device has work to plan memory for.
-    PlaceRequest request;
-    request.placer = "mtopo";
-    request.budget = {};
-    auto program = compiler->compile(machine, request, "arena");
+    CompileOptions placing;
+    placing.placer = "mtopo";
+    placing.budget = "0";
+    auto program = compiler->compile(machine, placing, "arena");
     ASSERT_TRUE(succeeded(program));
     manifest = program->manifest;
   }

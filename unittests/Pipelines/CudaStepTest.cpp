@@ -178,11 +178,11 @@ protected:
 
   /// The results of some steps on such devices.
   Arrays run(ArrayRef<const char *> kinds, StringRef prefix) {
-    PlaceRequest request;
+    CompileOptions options;
     // Cut in the middle, so that every device has something to do.
-    request.placer = "mtopo";
-    request.budget = placement::Budget::none();
-    auto compiled = compiler->compile(machineOf(kinds), request, prefix);
+    options.placer = "mtopo";
+    options.budget = "0";
+    auto compiled = compiler->compile(machineOf(kinds), options, prefix);
     if (failed(compiled)) {
       ADD_FAILURE() << "the model cannot be compiled";
       return {};

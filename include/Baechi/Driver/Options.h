@@ -8,7 +8,7 @@
 #ifndef BAECHI_DRIVER_OPTIONS_H
 #define BAECHI_DRIVER_OPTIONS_H
 
-#include "Baechi/Pipelines/HostCompiler.h"
+#include "Baechi/Pipelines/CompileOptions.h"
 #include "llvm/Support/Error.h"
 #include <optional>
 #include <string>
@@ -17,21 +17,13 @@
 namespace baechi {
 
 /// From a model to code for a machine.
-struct DriverOptions {
+struct DriverOptions : CompileOptions {
   std::string model;               ///< file, or what messages call the text
   std::optional<std::string> text; ///< the model's; none: the file's
-  std::string machine;             ///< short form or file (readMachineSpec)
-  std::string step; ///< the function to run; empty: the only public one
-  PlaceRequest place;
-  std::string costs = "measured"; ///< or "roofline"
-  std::string profile;            ///< file of measured kernels; empty: none
-  std::string cudaMath = "fp32";  ///< of products on GPUs
-  std::string store;              ///< folder of compiled kernels; empty: none
-  unsigned threads = 2;           ///< that compile
-  double watchdog = 60;           ///< seconds, of every step; 0: none
-  bool keepObjects = false;       ///< for other processes and libraries
-  bool hostCalls = false;         ///< who runs the program computes them
-  bool sanitizeCode = false;      ///< for ThreadSanitizer
+  double watchdog = 60;            ///< seconds, of every step; 0: none
+  bool keepObjects = false;        ///< for other processes and libraries
+  bool hostCalls = false;          ///< who runs the program computes them
+  bool sanitizeCode = false;       ///< for ThreadSanitizer
 };
 
 /// From code to steps, compared with one device and a reference.

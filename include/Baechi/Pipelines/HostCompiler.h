@@ -11,24 +11,14 @@
 #include "Baechi/Analysis/Profile.h"
 #include "Baechi/Conversion/CudaKernels.h"
 #include "Baechi/Conversion/HostJit.h"
-#include "Baechi/Placement/Place.h"
+#include "Baechi/Pipelines/CompileOptions.h"
+#include "Baechi/Placement/Problem.h"
 #include "Baechi/Transforms/Passes.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/OwningOpRef.h"
 #include <functional>
 
 namespace baechi {
-
-/// How a program is placed.
-struct PlaceRequest {
-  std::string placer = "msct";
-  std::string grouping = "all";
-  placement::Budget budget;
-  /// PATTERN=DEVICE, as --baechi-constrain has them.
-  std::vector<std::string> pins;
-  /// A placement file with names: what it places stays there.
-  std::string placement;
-};
 
 /// A program whose code is in memory.
 struct CompiledProgram {
@@ -86,10 +76,11 @@ public:
     phaseObserver = std::move(observer);
   }
 
-  /// Places, partitions, plans and compiles for \p machine. \p prefix begins
-  /// the program's symbols; a compiler takes each only once.
+  /// Places as \p options ask, partitions, plans and compiles for \p machine,
+  /// whatever theirs is. \p prefix begins the program's symbols; a compiler
+  /// takes each only once.
   mlir::FailureOr<CompiledProgram> compile(const placement::Machine &machine,
-                                           const PlaceRequest &request,
+                                           const CompileOptions &options,
                                            llvm::StringRef prefix);
 
   HostJit &jit() { return *hostJit; }

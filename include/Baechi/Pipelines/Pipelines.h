@@ -9,44 +9,11 @@
 #define BAECHI_PIPELINES_PIPELINES_H
 
 #include "Baechi/Conversion/CudaKernels.h"
+#include "Baechi/Pipelines/CompileOptions.h"
 #include "Baechi/Transforms/Passes.h"
 #include "mlir/Pass/PassManager.h"
-#include "mlir/Pass/PassOptions.h"
 
 namespace baechi {
-
-/// --baechi-compile="machine=host:2 placer=msct target=host".
-struct CompileOptions : public mlir::PassPipelineOptions<CompileOptions> {
-  Option<std::string> machine{
-      *this, "machine",
-      llvm::cl::desc("machine file, or host:N[@SIZE]; default: the module's "
-                     "baechi.machine")};
-  Option<std::string> placer{*this, "placer",
-                             llvm::cl::desc("a placer of --baechi-place"),
-                             llvm::cl::init("msct")};
-  Option<std::string> profile{*this, "profile",
-                              llvm::cl::desc("profile file; default: the "
-                                             "roofline's estimates")};
-  ListOption<std::string> pins{
-      *this, "pins",
-      llvm::cl::desc("PATTERN=DEVICE, with commas (--baechi-constrain)")};
-  Option<std::string> placement{
-      *this, "placement",
-      llvm::cl::desc("placement file with names: what it places stays there "
-                     "(--baechi-load-placement)")};
-  Option<std::string> budget{
-      *this, "budget",
-      llvm::cl::desc("improvement over the placer: auto, 0, seconds or "
-                     "evaluations (5000e)"),
-      llvm::cl::init("auto")};
-  Option<std::string> target{*this, "target", llvm::cl::desc("host or cuda"),
-                             llvm::cl::init("host")};
-  Option<std::string> cudaMath{
-      *this, "cuda-math",
-      llvm::cl::desc("what GPUs may round the factors of products to: fp32, "
-                     "tf32, bf16 or fp16 (--baechi-cuda-products)"),
-      llvm::cl::init("fp32")};
-};
 
 /// The passes that make kernels of a model: the same for --baechi-compile and
 /// HostCompiler, so that both place the same operators. \p products: how GPUs
@@ -54,19 +21,19 @@ struct CompileOptions : public mlir::PassPipelineOptions<CompileOptions> {
 void populateForming(mlir::OpPassManager &manager,
                      const CudaProductOptions *products);
 
-/// Placement and memory plan by \p options, and what a person asks of them:
-/// pins (PATTERN=DEVICE, --baechi-constrain) and a file
-/// (--baechi-load-placement).
+/// Placement and memory plan by \p options, pins (--baechi-constrain) and a
+/// placement (--baechi-load-placement) among them. Without a machine that of
+/// the module.
 void populatePlacing(mlir::OpPassManager &manager,
-                     const PlaceAndPlanOptions &options,
-                     llvm::ArrayRef<std::string> pins,
-                     const std::string &placement,
+                     const CompileOptions &options,
                      PlaceAndPlanReport *report = nullptr,
                      std::function<bool()> stopped = {});
 
-/// From linalg on tensors to a lowered multi-device program.
+/// From linalg on tensors to a lowered multi-device program for "host" or, with
+/// GPUs, "cuda": --baechi-compile="machine=host:2 placer=msct target=host".
 void buildCompilePipeline(mlir::OpPassManager &manager,
-                          const CompileOptions &options);
+                          const CompileOptions &options,
+                          llvm::StringRef target);
 
 /// What follows placement: partition and memory plan, each verified.
 void buildPlanPipeline(mlir::OpPassManager &manager);

@@ -114,38 +114,12 @@ private:
   bool hasFailed = false;
 };
 
-void take(std::string &option, const char *given) {
-  if (given)
-    option = given;
-}
-
-llvm::Error read(const BaechiCompileOptions &given, DriverOptions &options) {
-  options.machine = "host:2";
-  take(options.machine, given.machine);
-  take(options.step, given.step);
-  take(options.place.placer, given.place);
-  take(options.place.grouping, given.group);
-  take(options.place.placement, given.placement);
-  for (size_t i = 0; i < given.numPins; ++i)
-    options.place.pins.emplace_back(given.pins[i]);
-  take(options.profile, given.profile);
-  take(options.costs, given.costs);
-  take(options.cudaMath, given.cudaMath);
-  take(options.store, given.store);
-  if (given.threads)
-    options.threads = given.threads;
-  if (given.budget)
-    if (std::string error =
-            placement::parseBudget(given.budget, options.place.budget);
-        !error.empty())
-      return llvm::createStringError("--budget: " + error);
-  return checkOptions(options);
-}
-
-llvm::Error compile(DriverOptions options, const BaechiCompileOptions *given,
+llvm::Error compile(DriverOptions options, ArrayRef<const char *> words,
                     const char *file, Listener &listener) {
-  if (llvm::Error error =
-          read(given ? *given : BaechiCompileOptions(), options))
+  for (const char *word : words)
+    if (llvm::Error error = setOption(options, word))
+      return error;
+  if (llvm::Error error = checkOptions(options))
     return error;
   if (llvm::Error error = checkWritable(file))
     return error;
@@ -179,16 +153,16 @@ BaechiCompileEnd run(CListener &listener,
 } // namespace
 
 BaechiCompileEnd baechiCompileStep(const char *model, size_t size,
-                                   const char *name,
-                                   const BaechiCompileOptions *options,
-                                   const char *file,
+                                   const char *name, const char *const *options,
+                                   size_t numOptions, const char *file,
                                    const BaechiCompileListener *told) {
   CListener listener("baechi-run", told);
   DriverOptions driver;
   driver.model = name;
   driver.text = std::string(model, size);
   return run(listener, [&] {
-    return compile(std::move(driver), options, file, listener);
+    return compile(std::move(driver), ArrayRef(options, numOptions), file,
+                   listener);
   });
 }
 

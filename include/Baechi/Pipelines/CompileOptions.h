@@ -1,0 +1,70 @@
+//===- CompileOptions.h - How a model is compiled ---------------*- C++ -*-===//
+//
+// Part of the Baechi project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+///
+/// \file
+/// The options of a compilation, once: baechi-run, --baechi-compile,
+/// baechiCompileStep and baechi.jit take them by the names of one table.
+///
+//===----------------------------------------------------------------------===//
+#ifndef BAECHI_PIPELINES_COMPILEOPTIONS_H
+#define BAECHI_PIPELINES_COMPILEOPTIONS_H
+
+#include "llvm/ADT/ArrayRef.h"
+#include "llvm/ADT/StringRef.h"
+#include "llvm/Support/Error.h"
+#include <string>
+#include <vector>
+
+namespace baechi {
+
+/// compileOptions() says what each means; empty texts are none.
+struct CompileOptions {
+  std::string machine = "host:2";
+  std::string step;
+  std::string placer = "msct";
+  std::string grouping = "all";
+  std::string budget = "auto";
+  std::vector<std::string> pins;
+  std::string placement;
+  std::string profile;
+  std::string costs = "measured";
+  std::string cudaMath = "fp32";
+  std::string store;
+  unsigned threads = 2;
+};
+
+/// One option: a text, or a list that one is added to each time, or a number.
+struct CompileOption {
+  llvm::StringLiteral name;  ///< "placer"
+  llvm::StringLiteral value; ///< what help calls its value: "PLACER"
+  llvm::StringLiteral help;
+  /// What --baechi-compile calls it; empty: what passes have not.
+  llvm::StringLiteral inPasses = "";
+  std::string CompileOptions::*text = nullptr;
+  std::vector<std::string> CompileOptions::*list = nullptr;
+  unsigned CompileOptions::*number = nullptr;
+
+  /// In words, after a semicolon; empty where it is nothing.
+  std::string helpWithDefault() const;
+};
+
+llvm::ArrayRef<CompileOption> compileOptions();
+
+/// Sets one option from text; the error names it.
+llvm::Error setOption(CompileOptions &options, const CompileOption &option,
+                      llvm::StringRef value);
+/// The same from NAME=VALUE.
+llvm::Error setOption(CompileOptions &options, llvm::StringRef word);
+
+/// What is wrong with options by themselves: unknown words, a budget that is
+/// none, options that exclude each other.
+llvm::Error checkOptions(const CompileOptions &options);
+
+} // namespace baechi
+
+#endif // BAECHI_PIPELINES_COMPILEOPTIONS_H

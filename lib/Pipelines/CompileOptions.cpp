@@ -1,0 +1,146 @@
+//===- CompileOptions.cpp - The table of a compilation's options ----------===//
+//
+// Part of the Baechi project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Baechi/Pipelines/CompileOptions.h"
+#include "Baechi/Conversion/CudaKernels.h"
+#include "Baechi/Placement/Place.h"
+#include "Baechi/Transforms/Passes.h"
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringExtras.h"
+
+using namespace baechi;
+using Options = CompileOptions;
+
+// In the order of baechi-run's --help.
+static constexpr CompileOption table[] = {
+    {.name = "machine",
+     .value = "SPEC",
+     .help = "host:N[@SIZE] (host:2, host:4@2GiB) or a machine file",
+     .inPasses = "machine",
+     .text = &Options::machine},
+    {.name = "placer",
+     .value = "PLACER",
+     .help = "a placer of --baechi-place: msct, metf, mtopo, single, ...; a "
+             "wrong one lists them",
+     .inPasses = "placer",
+     .text = &Options::placer},
+    {.name = "grouping",
+     .value = "STEPS",
+     .help = "grouping before placing: all, none, or a list joined by '+' or "
+             "','",
+     .inPasses = "grouping",
+     .text = &Options::grouping},
+    {.name = "budget",
+     .value = "BUDGET",
+     .help = "improvement over the placer: auto (about a second at most), 0 "
+             "(the placer's pure result), seconds (30, 0.5s) or evaluations "
+             "(5000e)",
+     .inPasses = "budget",
+     .text = &Options::budget},
+    {.name = "pin",
+     .value = "PATTERN=DEVICE",
+     .help = "operators and arguments that must be on a device, by patterns "
+             "of names (enc/*=host0) or of locations (@model.py:12:*=host1)",
+     .inPasses = "pins",
+     .list = &Options::pins},
+    {.name = "placement",
+     .value = "FILE",
+     .help = "placement file with names: what it places stays there, new "
+             "operators are placed",
+     .inPasses = "placement",
+     .text = &Options::placement},
+    {.name = "step",
+     .value = "NAME",
+     .help = "the function to run; where the model has only one public "
+             "function, that",
+     .text = &Options::step},
+    {.name = "profile",
+     .value = "FILE",
+     .help = "measured kernels; baechi-run and Python measure rows that FILE "
+             "lacks and add them to it, passes estimate them",
+     .inPasses = "profile",
+     .text = &Options::profile},
+    {.name = "costs",
+     .value = "KIND",
+     .help = "measured, or roofline: an estimate, nothing is measured",
+     .text = &Options::costs},
+    {.name = "cuda-math",
+     .value = "MATH",
+     .help = "what GPUs may round the factors of products to: fp32 (nothing), "
+             "tf32, bf16 or fp16; sums are in single precision",
+     .inPasses = "cuda-math",
+     .text = &Options::cudaMath},
+    {.name = "store",
+     .value = "DIR",
+     .help = "folder of compiled kernels: what it has is not compiled again, "
+             "what it lacks is added",
+     .text = &Options::store},
+    {.name = "compile-threads",
+     .value = "N",
+     .help = "threads that compile",
+     .number = &Options::threads},
+};
+
+llvm::ArrayRef<CompileOption> baechi::compileOptions() { return table; }
+
+std::string CompileOption::helpWithDefault() const {
+  const CompileOptions defaults;
+  std::string value;
+  if (text)
+    value = defaults.*text;
+  else if (number)
+    value = std::to_string(defaults.*number);
+  return help.str() + (value.empty() ? "" : "; default " + value);
+}
+
+llvm::Error baechi::setOption(CompileOptions &options,
+                              const CompileOption &option,
+                              llvm::StringRef value) {
+  if (option.text)
+    options.*option.text = value.str();
+  else if (option.list)
+    (options.*option.list).push_back(value.str());
+  else if (value.getAsInteger(10, options.*option.number) ||
+           options.*option.number < 1)
+    return llvm::createStringError(
+        "--" + option.name + " needs a positive number, not '" + value + "'");
+  return llvm::Error::success();
+}
+
+llvm::Error baechi::setOption(CompileOptions &options, llvm::StringRef word) {
+  auto [name, value] = word.split('=');
+  for (const CompileOption &option : table)
+    if (option.name == name)
+      return setOption(options, option, value);
+  return llvm::createStringError(
+      "unknown option '" + name + "'; known: " +
+      llvm::join(
+          llvm::map_range(table, [](const CompileOption &o) { return o.name; }),
+          ", "));
+}
+
+llvm::Error baechi::checkOptions(const CompileOptions &options) {
+  if (std::string wrong = wrongPlacer(options.placer); !wrong.empty())
+    return llvm::createStringError(wrong);
+  placement::Budget budget;
+  if (std::string wrong = placement::parseBudget(options.budget, budget);
+      !wrong.empty())
+    return llvm::createStringError("--budget: " + wrong);
+  if (options.costs != "measured" && options.costs != "roofline")
+    return llvm::createStringError("unknown costs '" + options.costs +
+                                   "'; known: measured, roofline");
+  if (std::string wrong = wrongCudaMath(options.cudaMath); !wrong.empty())
+    return llvm::createStringError("--cuda-math: " + wrong);
+  if (options.costs == "roofline" && !options.profile.empty())
+    return llvm::createStringError(
+        "--costs=roofline measures nothing, so --profile would not be used: "
+        "give one of them");
+  if (options.threads < 1)
+    return llvm::createStringError("--compile-threads needs a positive number");
+  return llvm::Error::success();
+}
