@@ -7,13 +7,14 @@
 //===----------------------------------------------------------------------===//
 
 #include "Baechi/Target/ChromeTrace.h"
+#include "Baechi/Placement/TraceEvents.h"
 #include <algorithm>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <vector>
 
 using namespace baechi;
-using nlohmann::json;
+using placement::TraceArguments;
+using placement::TraceRow;
 
 namespace {
 constexpr int predictedProcess = 1, measuredProcess = 2;
@@ -43,8 +44,7 @@ public:
                   {{"kernel", op.kernel}});
     for (size_t queue = 0; queue < program.queues.size(); ++queue)
       for (const runtime::MessageInfo &message : program.queues[queue].messages)
-        writeMessage(queue, message, {message.startNs, message.endNs},
-                     json::object());
+        writeMessage(queue, message, {message.startNs, message.endNs}, {});
   }
 
   void writeMeasured(const runtime::Timeline &timeline) {
@@ -71,48 +71,30 @@ public:
       }
   }
 
-  std::string text() const {
-    return json{{"displayTimeUnit", "ms"}, {"traceEvents", events}}.dump();
-  }
+  std::string text() { return events.take(); }
 
 private:
   size_t rowOfQueue(size_t queue) const {
     return program.devices.size() + queue;
   }
-
-  void writeRows(const char *name) {
-    events.push_back({{"ph", "M"},
-                      {"pid", process},
-                      {"name", "process_name"},
-                      {"args", {{"name", name}}}});
-    auto row = [&](size_t thread, const std::string &text) {
-      events.push_back({{"ph", "M"},
-                        {"pid", process},
-                        {"tid", thread},
-                        {"name", "thread_name"},
-                        {"args", {{"name", text}}}});
-      events.push_back({{"ph", "M"},
-                        {"pid", process},
-                        {"tid", thread},
-                        {"name", "thread_sort_index"},
-                        {"args", {{"sort_index", thread}}}});
-    };
-    for (size_t device = 0; device < program.devices.size(); ++device)
-      row(device, program.devices[device].name);
-    for (size_t queue = 0; queue < program.queues.size(); ++queue)
-      row(rowOfQueue(queue),
-          program.devices[program.queues[queue].from].name + " -> " +
-              program.devices[program.queues[queue].to].name);
+  TraceRow rowOf(size_t row) const {
+    return {process, static_cast<int64_t>(row)};
   }
 
-  void writeSpan(Slice slice, const std::string &name, json args) {
-    events.push_back({{"ph", "X"},
-                      {"pid", process},
-                      {"tid", slice.row},
-                      {"name", name},
-                      {"ts", slice.begin / 1e3},
-                      {"dur", (slice.end - slice.begin) / 1e3},
-                      {"args", std::move(args)}});
+  void writeRows(const char *name) {
+    events.nameProcess(process, name);
+    for (size_t device = 0; device < program.devices.size(); ++device)
+      events.nameRow(rowOf(device), program.devices[device].name);
+    for (size_t queue = 0; queue < program.queues.size(); ++queue)
+      events.nameRow(rowOf(rowOfQueue(queue)),
+                     program.devices[program.queues[queue].from].name + " -> " +
+                         program.devices[program.queues[queue].to].name);
+  }
+
+  void writeSpan(Slice slice, const std::string &name,
+                 const TraceArguments &arguments) {
+    events.addSpan(rowOf(slice.row), name, "", slice.begin, slice.end,
+                   arguments);
   }
 
   /// The copy on the queue's row, and an arrow from the operator that made the
@@ -120,28 +102,20 @@ private:
   /// arrow only between slices that its ends lie in; where there is no such
   /// operator, that is the copy's.
   void writeMessage(size_t queue, const runtime::MessageInfo &message,
-                    runtime::Interval copy, json args) {
+                    runtime::Interval copy, TraceArguments arguments) {
     Slice slice{rowOfQueue(queue), copy.beginNs, copy.endNs};
-    args["bytes"] = message.bytes;
-    writeSpan(slice, message.name, std::move(args));
-    size_t id = arrows++;
-    auto arrow = [&](const char *phase, size_t row, int64_t at) {
-      json event = {{"ph", phase},          {"pid", process},
-                    {"tid", row},           {"id", id},
-                    {"name", message.name}, {"cat", "transfer"},
-                    {"ts", at / 1e3}};
-      if (*phase == 'f')
-        event["bp"] = "e";
-      events.push_back(std::move(event));
-    };
+    arguments.emplace_back("bytes", message.bytes);
+    writeSpan(slice, message.name, arguments);
     // A slice's end is no longer part of it.
     auto lastOf = [](Slice slice) {
       return std::max(slice.begin, slice.end - 1);
     };
     std::optional<Slice> from = producerOf(queue, message, copy.beginNs);
-    arrow("s", from.value_or(slice).row, from ? lastOf(*from) : slice.begin);
     std::optional<Slice> to = firstFrom(program.queues[queue].to, copy.endNs);
-    arrow("f", to.value_or(slice).row, to ? to->begin : lastOf(slice));
+    events.addArrow(message.name, rowOf(from.value_or(slice).row),
+                    from ? lastOf(*from) : slice.begin,
+                    rowOf(to.value_or(slice).row),
+                    to ? to->begin : lastOf(slice));
   }
 
   /// The slice of the operator that made the message; else the sender's last
@@ -179,8 +153,7 @@ private:
   int process = predictedProcess;
   /// When each device's operators ran, by the timeline that is being written.
   std::vector<std::vector<runtime::Interval>> operators;
-  json events = json::array();
-  size_t arrows = 0;
+  placement::TraceEvents events;
 };
 } // namespace
 

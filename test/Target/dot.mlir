@@ -2,13 +2,13 @@
 // RUN: baechi-translate %s --split-input-file --baechi-to-dot | FileCheck %s
 
 // CHECK: digraph step {
-// CHECK: n0 [label="the \"input\"\n4.00 KiB", shape=ellipse, fillcolor=1]
-// CHECK: n1 [label="sum\ncuda 7 ns\nhost 1000 ns", fillcolor=1]
-// CHECK: n2 [label="product\nhost 1000 ns", fillcolor=2]
+// CHECK: n0 [label="the \"input\"\n4.00 KiB", shape=ellipse, fillcolor="/set312/1"]
+// CHECK: n1 [label="sum\ncuda 7 ns\nhost 1000 ns", fillcolor="/set312/1"]
+// CHECK: n2 [label="product\nhost 1000 ns", fillcolor="/set312/2"]
 // CHECK: n0 -> n1 [label="4.00 KiB"]
 // CHECK: n1 -> n2 [label="4.00 KiB", style=bold]
-// CHECK: "device a" [shape=plain, style=filled, fillcolor=1]
-// CHECK: "device b" [shape=plain, style=filled, fillcolor=2]
+// CHECK: "device a" [shape=plain, style=filled, fillcolor="/set312/1"]
+// CHECK: "device b" [shape=plain, style=filled, fillcolor="/set312/2"]
 // CHECK: }
 module attributes {baechi.machine = #baechi.machine<devices = [<"a", kind = "host", memory = 100000>, <"b", kind = "host", memory = 100000>], link_model = duplex>} {
   func.func @step(%x: tensor<1024xf32> {baechi.name = "the \22input\22", baechi.device = "a"}) -> tensor<1024xf32> {

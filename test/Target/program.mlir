@@ -28,8 +28,8 @@
 // TRACE-DAG: "args":{"name":"a"}
 // TRACE-DAG: "args":{"name":"b"}
 // TRACE-DAG: "args":{"name":"a -> b"}
-// TRACE-DAG: {"args":{"kernel":"double"},"dur":1.0,"name":"layer/double","ph":"X","pid":1,"tid":0,"ts":0.0}
-// TRACE-DAG: {"args":{"bytes":64},"dur":1.0,"name":"layer/double","ph":"X","pid":1,"tid":2,"ts":1.0}
+// TRACE-DAG: {"ph":"X","pid":1,"tid":0,"name":"layer/double","ts":0.0,"dur":1.0,"args":{"kernel":"double"}}
+// TRACE-DAG: {"ph":"X","pid":1,"tid":2,"name":"layer/double","ts":1.0,"dur":1.0,"args":{"bytes":64}}
 // TRACE-DAG: "ph":"s"
 // TRACE-DAG: "ph":"f"
 module attributes {baechi.machine = #baechi.machine<devices = [<"a", kind = "host", memory = 1000>, <"b", kind = "host", memory = 1000>], link_model = duplex>} {

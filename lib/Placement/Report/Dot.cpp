@@ -6,6 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "Baechi/Placement/DotGraph.h"
 #include "Baechi/Placement/Draw.h"
 #include "Baechi/Placement/Place.h"
 #include "Baechi/Placement/Text.h"
@@ -14,7 +15,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <iterator>
 #include <map>
 #include <numeric>
 
@@ -39,22 +39,6 @@ struct Arc {
   std::vector<size_t> transfers; ///< of the placement, sorted, each once
 };
 
-/// The text of a Graphviz string. `&` would begin an HTML entity.
-std::string escape(std::string_view text) {
-  std::string result;
-  for (char c : text) {
-    if (c == '"' || c == '\\')
-      result += '\\';
-    if (c == '&')
-      result += "&amp;";
-    else if (static_cast<unsigned char>(c) < ' ')
-      result += ' ';
-    else
-      result += c;
-  }
-  return result;
-}
-
 class DotWriter {
 public:
   DotWriter(const Problem &problem, const Placement &placement,
@@ -66,10 +50,6 @@ public:
   std::string note;
 
 private:
-  /// Colours of Graphviz's scheme set312; devices beyond them share.
-  static constexpr int32_t colours = 12;
-  static int32_t colourOf(int32_t d) { return 1 + d % colours; }
-
   void makeBoxes();
   void groupOperators();
   void fillBoxes(int32_t count);
@@ -93,7 +73,7 @@ private:
   std::map<std::pair<int32_t, int32_t>, Arc> arcs;
   /// (operator, output, target device) -> transfer
   std::map<std::tuple<int32_t, int32_t, int32_t>, size_t> transferOf;
-  std::string text;
+  DotGraph dot{"placement", {}};
 };
 
 void DotWriter::makeBoxes() {
@@ -198,42 +178,44 @@ void DotWriter::makeArcs() {
 
 void DotWriter::writeBox(int32_t id) {
   const Box &box = boxes[id];
-  auto out = std::back_inserter(text);
-  fmt::format_to(out, "    n{} [label=\"{}", id,
-                 escape(problem.graph.ops[box.longest].name));
+  std::string label = problem.graph.ops[box.longest].name;
   if (box.operators > 1)
-    fmt::format_to(out, "\\nand {} more", box.operators - 1);
-  fmt::format_to(out, "\\n{}", millisecondsText(box.timeNs));
+    label += fmt::format("\nand {} more", box.operators - 1);
+  label += "\n" + millisecondsText(box.timeNs);
   if (box.residentBytes > 0)
-    fmt::format_to(out, ", {}", bytesText(box.residentBytes));
-  fmt::format_to(out, "\", fillcolor=\"/set312/{}\"", colourOf(box.device));
+    label += ", " + bytesText(box.residentBytes);
+  DotGraph::Attributes attributes = {
+      {"label", label}, {"fillcolor", DotGraph::colourOf(box.device)}};
   if (box.timeNs == 0)
-    text += ", shape=ellipse";
-  if (box.critical)
-    text += ", color=red, penwidth=3";
-  text += "]\n";
+    attributes.emplace_back("shape", "ellipse");
+  if (box.critical) {
+    attributes.emplace_back("color", "red");
+    attributes.emplace_back("penwidth", "3");
+  }
+  dot.addNode(id, attributes);
 }
 
 void DotWriter::writeDevice(int32_t d, const DeviceUsage &use) {
   const Device &device = problem.machine.devices[d];
-  fmt::format_to(
-      std::back_inserter(text),
-      "  subgraph cluster_{} {{\n"
-      "    label=\"{}: {} operators, busy {:.1f} %, peak {} of {}\"\n"
-      "    color=\"/set312/{}\" bgcolor=\"/greys9/1\" penwidth=3\n",
-      d, escape(device.name), use.operators,
-      100.0 * static_cast<double>(use.busyNs) /
-          static_cast<double>(std::max<int64_t>(placement.makespanNs, 1)),
-      bytesText(use.peakBytes), bytesText(device.memory), colourOf(d));
+  double busy = 100.0 * static_cast<double>(use.busyNs) /
+                static_cast<double>(std::max<int64_t>(placement.makespanNs, 1));
+  dot.beginCluster(
+      d, {{"label",
+           fmt::format("{}: {} operators, busy {:.1f} %, peak {} of {}",
+                       device.name, use.operators, busy,
+                       bytesText(use.peakBytes), bytesText(device.memory))},
+          {"color", DotGraph::colourOf(d)},
+          {"bgcolor", "/greys9/1"},
+          {"penwidth", "3"}});
   for (size_t id = 0; id < boxes.size(); ++id)
     if (boxes[id].device == d)
       writeBox(static_cast<int32_t>(id));
-  text += "  }\n";
+  dot.endCluster();
 }
 
 /// Transfers are bold, orders without data dotted.
 void DotWriter::writeArc(int32_t from, int32_t to, const Arc &arc) {
-  std::vector<std::string> attributes;
+  DotGraph::Attributes attributes;
   if (!arc.transfers.empty()) {
     int64_t bytes = 0, ns = 0;
     for (size_t k : arc.transfers) {
@@ -243,43 +225,36 @@ void DotWriter::writeArc(int32_t from, int32_t to, const Arc &arc) {
     }
     std::string count =
         arc.transfers.size() > 1
-            ? fmt::format("{} transfers\\n", arc.transfers.size())
+            ? fmt::format("{} transfers\n", arc.transfers.size())
             : "";
-    attributes.push_back(fmt::format("label=\"{}{}\\n{}\"", count,
-                                     bytesText(bytes), millisecondsText(ns)));
+    attributes.emplace_back("label", count + bytesText(bytes) + "\n" +
+                                         millisecondsText(ns));
     if (!arc.critical)
-      attributes.push_back("penwidth=2");
+      attributes.emplace_back("penwidth", "2");
   }
   if (!arc.data)
-    attributes.push_back("style=dotted");
-  if (arc.critical)
-    attributes.push_back("color=red, fontcolor=red, penwidth=3");
-  fmt::format_to(std::back_inserter(text), "  n{} -> n{}", from, to);
-  for (size_t k = 0; k < attributes.size(); ++k)
-    text += (k ? ", " : " [") + attributes[k];
-  text += attributes.empty() ? "\n" : "]\n";
+    attributes.emplace_back("style", "dotted");
+  if (arc.critical) {
+    attributes.emplace_back("color", "red");
+    attributes.emplace_back("fontcolor", "red");
+    attributes.emplace_back("penwidth", "3");
+  }
+  dot.addEdge(from, to, attributes);
 }
 
 std::string DotWriter::run() {
   makeBoxes();
   makeArcs();
-  text = "digraph placement {\n"
-         "  rankdir=TB\n"
-         "  fontname=\"Helvetica\"\n"
-         "  node [shape=box, style=\"rounded,filled\", "
-         "fontname=\"Helvetica\"]\n"
-         "  edge [fontname=\"Helvetica\", fontsize=10]\n";
-  fmt::format_to(std::back_inserter(text),
-                 "  label=\"step of {}; red: what it hangs on{}{}\"\n",
-                 millisecondsText(placement.makespanNs),
-                 note.empty() ? "" : "\\n", escape(note));
+  dot = DotGraph("placement",
+                 {{"label", fmt::format("step of {}; red: what it hangs on{}{}",
+                                        millisecondsText(placement.makespanNs),
+                                        note.empty() ? "" : "\n", note)}});
   std::vector<DeviceUsage> uses = usage(problem, placement);
   for (int32_t d = 0; d < model.numDevices; ++d)
     writeDevice(d, uses[d]);
   for (const auto &[ends, arc] : arcs)
     writeArc(ends.first, ends.second, arc);
-  text += "}\n";
-  return std::move(text);
+  return dot.take();
 }
 
 } // namespace

@@ -7,9 +7,8 @@
 //===----------------------------------------------------------------------===//
 
 #include "Baechi/Placement/Draw.h"
+#include "Baechi/Placement/TraceEvents.h"
 #include "Study/Critical.h"
-
-#include <nlohmann/json.hpp>
 
 #include <algorithm>
 #include <numeric>
@@ -17,8 +16,6 @@
 using namespace baechi::placement;
 
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 /// Rows of transfers in one direction at one device: as many as overlap there.
 class Lanes {
@@ -38,8 +35,6 @@ private:
   std::vector<int64_t> busyUntil;
 };
 
-/// Writes one event at a time: a tree of all events would take several times
-/// the memory of their text.
 class TimelineWriter {
 public:
   TimelineWriter(const Problem &problem, const Placement &placement)
@@ -48,7 +43,6 @@ public:
         inLanes(model.numDevices) {}
 
   std::string run() {
-    text = "{\"displayTimeUnit\":\"ms\",\"traceEvents\":[";
     assignLanes();
     for (int32_t d = 0; d < model.numDevices; ++d)
       writeRows(d);
@@ -57,27 +51,17 @@ public:
     for (size_t k = 0; k < placement.transfers.size(); ++k)
       writeTransfer(k);
     writeMemory();
-    text += "\n]}\n";
-    return std::move(text);
+    return events.take();
   }
 
 private:
-  static constexpr size_t computeRow = 0;
-
-  void write(const Json &event) {
-    text += first ? "\n" : ",\n";
-    first = false;
-    // Names from outside of files need not be UTF-8.
-    text += event.dump(-1, ' ', false, Json::error_handler_t::replace);
-  }
-
   static int32_t process(int32_t d) { return d + 1; }
-  static double microseconds(int64_t ns) {
-    return static_cast<double>(ns) / 1e3;
+  TraceRow computeRow(int32_t d) const { return {process(d), 0}; }
+  TraceRow outRow(int32_t d, size_t lane) const {
+    return {process(d), static_cast<int64_t>(1 + lane)};
   }
-  size_t outRow(size_t lane) const { return 1 + lane; }
-  size_t inRow(int32_t d, size_t lane) const {
-    return 1 + outLanes[d].count() + lane;
+  TraceRow inRow(int32_t d, size_t lane) const {
+    return outRow(d, outLanes[d].count() + lane);
   }
 
   void assignLanes() {
@@ -97,65 +81,33 @@ private:
     }
   }
 
-  void writeMeta(int32_t d, const char *what, Json args) {
-    write({{"ph", "M"},
-           {"pid", process(d)},
-           {"name", what},
-           {"args", std::move(args)}});
-  }
-
-  void writeRow(int32_t d, size_t row, const std::string &name) {
-    write({{"ph", "M"},
-           {"pid", process(d)},
-           {"tid", row},
-           {"name", "thread_name"},
-           {"args", {{"name", name}}}});
-    write({{"ph", "M"},
-           {"pid", process(d)},
-           {"tid", row},
-           {"name", "thread_sort_index"},
-           {"args", {{"sort_index", row}}}});
-  }
-
   void writeRows(int32_t d) {
     const Device &device = problem.machine.devices[d];
-    writeMeta(d, "process_name", {{"name", device.name}});
-    writeMeta(d, "process_labels", {{"labels", device.kind}});
-    writeMeta(d, "process_sort_index", {{"sort_index", d}});
-    writeRow(d, computeRow, "compute");
+    events.nameProcess(process(d), device.name);
+    events.describeProcess(process(d), device.kind, d);
+    events.nameRow(computeRow(d), "compute");
     auto lanes = [](const char *name, size_t lane) {
       return lane ? std::string(name) + " " + std::to_string(lane + 1) : name;
     };
     for (size_t lane = 0; lane < outLanes[d].count(); ++lane)
-      writeRow(d, outRow(lane), lanes("out", lane));
+      events.nameRow(outRow(d, lane), lanes("out", lane));
     for (size_t lane = 0; lane < inLanes[d].count(); ++lane)
-      writeRow(d, inRow(d, lane), lanes("in", lane));
-  }
-
-  void writeSpan(int32_t d, size_t row, const std::string &name,
-                 const char *category, int64_t start, int64_t end, Json args) {
-    write({{"ph", "X"},
-           {"pid", process(d)},
-           {"tid", row},
-           {"name", name},
-           {"cat", category},
-           {"ts", microseconds(start)},
-           {"dur", microseconds(end - start)},
-           {"args", std::move(args)}});
+      events.nameRow(inRow(d, lane), lanes("in", lane));
   }
 
   void writeOperator(int32_t i) {
     const Operator &op = problem.graph.ops[i];
     int32_t d = placement.device[i];
-    Json args{{"operator", i}};
+    TraceArguments arguments{{"operator", i}};
     if (op.group)
-      args["group"] = *op.group;
+      arguments.emplace_back("group", *op.group);
     if (op.resident)
-      args["resident_bytes"] = op.resident;
-    writeSpan(d, computeRow, op.name, critical.op[i] ? "critical" : "compute",
-              placement.startNs[i],
-              placement.startNs[i] + std::max<int64_t>(model.timeOf(i, d), 0),
-              std::move(args));
+      arguments.emplace_back("resident_bytes", op.resident);
+    events.addSpan(
+        computeRow(d), op.name, critical.op[i] ? "critical" : "compute",
+        placement.startNs[i],
+        placement.startNs[i] + std::max<int64_t>(model.timeOf(i, d), 0),
+        arguments);
   }
 
   /// The transfer at both ends, and an arrow between them.
@@ -165,27 +117,13 @@ private:
     const auto &devices = problem.machine.devices;
     std::string name = op.name + ":" + std::to_string(t.output);
     const char *category = critical.transfer[k] ? "critical" : "transfer";
-    Json args{{"bytes", op.outputs[t.output].bytes},
-              {"from", devices[t.from].name},
-              {"to", devices[t.to].name}};
-    writeSpan(t.from, outRow(outLane[k]), name, category, t.startNs, t.endNs,
-              args);
-    writeSpan(t.to, inRow(t.to, inLane[k]), name, category, t.startNs, t.endNs,
-              std::move(args));
-    auto arrow = [&](const char *phase, int32_t d, size_t row) {
-      Json event{{"ph", phase},
-                 {"pid", process(d)},
-                 {"tid", row},
-                 {"id", k},
-                 {"name", name},
-                 {"cat", "transfer"},
-                 {"ts", microseconds(t.startNs)}};
-      if (*phase == 'f')
-        event["bp"] = "e";
-      write(event);
-    };
-    arrow("s", t.from, outRow(outLane[k]));
-    arrow("f", t.to, inRow(t.to, inLane[k]));
+    TraceArguments arguments{{"bytes", op.outputs[t.output].bytes},
+                             {"from", devices[t.from].name},
+                             {"to", devices[t.to].name}};
+    TraceRow out = outRow(t.from, outLane[k]), in = inRow(t.to, inLane[k]);
+    for (TraceRow row : {out, in})
+      events.addSpan(row, name, category, t.startNs, t.endNs, arguments);
+    events.addArrow(name, out, t.startNs, in, t.startNs);
   }
 
   void writeMemory() {
@@ -195,11 +133,8 @@ private:
       if (levels[d].back().atNs < placement.makespanNs)
         levels[d].push_back({placement.makespanNs, levels[d].back().bytes});
       for (const MemoryLevel &level : levels[d])
-        write({{"ph", "C"},
-               {"pid", process(d)},
-               {"name", "memory"},
-               {"ts", microseconds(level.atNs)},
-               {"args", {{"bytes", level.bytes}}}});
+        events.addCounter(process(d), "memory", level.atNs, "bytes",
+                          level.bytes);
     }
   }
 
@@ -209,8 +144,7 @@ private:
   Critical critical;
   std::vector<Lanes> outLanes, inLanes; ///< per device
   std::vector<size_t> outLane, inLane;  ///< per transfer
-  std::string text;
-  bool first = true;
+  TraceEvents events;
 };
 
 } // namespace

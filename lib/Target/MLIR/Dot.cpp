@@ -8,21 +8,19 @@
 
 #include "Baechi/Analysis/MachineAttr.h"
 #include "Baechi/Analysis/PlacementProblem.h"
+#include "Baechi/Placement/DotGraph.h"
 #include "Baechi/Placement/Text.h"
 #include "Baechi/Target/Export.h"
 #include "llvm/ADT/SetVector.h"
-#include "llvm/Support/GraphWriter.h"
 
 using namespace mlir;
 using namespace baechi;
+using placement::DotGraph;
 
 namespace {
-/// Colours of Graphviz's scheme set312; devices beyond them share.
-constexpr size_t colours = 12;
-
 class DotWriter {
 public:
-  DotWriter(const StepGraph &step, raw_ostream &os) : step(step), os(os) {
+  explicit DotWriter(const StepGraph &step) : step(step) {
     // Devices in the machine's order, where there is one.
     auto module = FunctionOpInterface(step.step)->getParentOfType<ModuleOp>();
     if (auto machine =
@@ -34,18 +32,13 @@ public:
         devices.insert(device.getValue());
   }
 
-  void write() {
-    os << "digraph step {\n"
-          "  rankdir=TB\n"
-          "  node [shape=box, style=\"rounded,filled\", fillcolor=white, "
-          "colorscheme=set312, fontname=\"Helvetica\"]\n"
-          "  edge [fontname=\"Helvetica\", fontsize=10]\n";
+  std::string write() {
     for (int32_t id = 0, n = step.graph.ops.size(); id < n; ++id)
       writeOperator(id);
     for (const placement::Edge &edge : step.graph.edges)
       writeEdge(edge);
     writeLegend();
-    os << "}\n";
+    return dot.take();
   }
 
 private:
@@ -53,51 +46,49 @@ private:
     return stringAttrOf(step, id, BaechiDialect::kDevice);
   }
 
-  size_t colourOf(StringRef device) const {
-    return 1 + (llvm::find(devices, device) - devices.begin()) % colours;
+  std::string colourOf(StringRef device) const {
+    return DotGraph::colourOf(llvm::find(devices, device) - devices.begin());
   }
 
   void writeOperator(int32_t id) {
     const placement::Operator &op = step.graph.ops[id];
-    os << "  n" << id << " [label=\"" << llvm::DOT::EscapeString(op.name);
+    std::string label = op.name;
     if (step.operation(id))
       for (const auto &[kind, ns] : op.timeNs)
-        os << "\\n" << llvm::DOT::EscapeString(kind) << " " << ns << " ns";
+        label += "\n" + kind + " " + std::to_string(ns) + " ns";
     else
-      os << "\\n" << placement::bytesText(op.resident, 2);
-    os << '"';
+      label += "\n" + placement::bytesText(op.resident, 2);
+    DotGraph::Attributes attributes = {{"label", label}};
     if (!step.operation(id))
-      os << ", shape=ellipse";
+      attributes.emplace_back("shape", "ellipse");
     if (StringAttr device = deviceOf(id))
-      os << ", fillcolor=" << colourOf(device.getValue());
-    os << "]\n";
+      attributes.emplace_back("fillcolor", colourOf(device.getValue()));
+    dot.addNode(id, attributes);
   }
 
   /// Tensors that cross devices are bold, orders without data dotted.
   void writeEdge(const placement::Edge &edge) {
-    os << "  n" << edge.from << " -> n" << edge.to;
+    DotGraph::Attributes attributes;
     if (edge.output < 0) {
-      os << " [style=dotted]\n";
-      return;
+      attributes.emplace_back("style", "dotted");
+    } else {
+      int64_t bytes = step.graph.ops[edge.from].outputs[edge.output].bytes;
+      attributes.emplace_back("label", placement::bytesText(bytes, 2));
+      if (deviceOf(edge.from) != deviceOf(edge.to))
+        attributes.emplace_back("style", "bold");
     }
-    os << " [label=\""
-       << placement::bytesText(
-              step.graph.ops[edge.from].outputs[edge.output].bytes, 2)
-       << '"';
-    if (deviceOf(edge.from) != deviceOf(edge.to))
-      os << ", style=bold";
-    os << "]\n";
+    dot.addEdge(edge.from, edge.to, attributes);
   }
 
   void writeLegend() {
     for (StringRef device : devices)
-      os << "  \"device " << llvm::DOT::EscapeString(device.str())
-         << "\" [shape=plain, style=filled, fillcolor=" << colourOf(device)
-         << "]\n";
+      dot.addNode("device " + device.str(), {{"shape", "plain"},
+                                             {"style", "filled"},
+                                             {"fillcolor", colourOf(device)}});
   }
 
   const StepGraph &step;
-  raw_ostream &os;
+  DotGraph dot{"step", {}};
   llvm::SetVector<StringRef> devices;
 };
 } // namespace
@@ -109,6 +100,6 @@ LogicalResult baechi::exportDot(ModuleOp module, raw_ostream &os) {
   FailureOr<StepGraph> graph = buildStepGraph(*step);
   if (failed(graph))
     return failure();
-  DotWriter(*graph, os).write();
+  os << DotWriter(*graph).write();
   return success();
 }
