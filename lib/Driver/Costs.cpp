@@ -6,11 +6,11 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "Baechi/Costs/Measure/KernelCosts.h"
+#include "Baechi/Costs/Measure/StepCosts.h"
 #include "Baechi/Driver/Compilation.h"
-#include "Baechi/Driver/CudaCosts.h"
 #include "Baechi/Driver/Errors.h"
 #include "Baechi/Driver/QueryMachine.h"
-#include "Baechi/Driver/StepCosts.h"
 #include "llvm/Support/FileSystem.h"
 #include <chrono>
 
@@ -28,34 +28,23 @@ llvm::Error Compilation::measureMachine(bool always) {
                                    : measureRuntime(target, listener);
 }
 
-llvm::Expected<size_t> Compilation::measureKernels(Profile &profile, bool host,
-                                                   bool gpus) {
-  size_t measured = 0;
-  if (host) {
-    Phase phase(listener, "measuring kernels");
-    auto count = [&](size_t done, size_t total) {
-      measured = done;
-      phase(done, total);
-    };
-    if (failed(hostCompiler->measure(profile, count)))
-      return diagnosed();
-  }
-  if (gpus) {
-    Phase phase(listener, "searching products' algorithms");
-    llvm::Expected<size_t> products =
-        measureCudaProducts(module(), profile, [&](size_t done, size_t total) {
-          phase(done, total);
-        });
-    if (!products)
-      return products.takeError();
-    measured += *products;
-  }
-  return measured;
+llvm::Error Compilation::measureKernels(Profile &profile,
+                                        const KernelCosts &costs) {
+  Phase phase(listener, costs.phase());
+  MeasureOptions options;
+  // Who annotates costs says which kernels have none.
+  options.warnOfUnmeasured = false;
+  options.stopped = [this] { return listener.isStopped(); };
+  FailureOr<size_t> rows =
+      costs.measure(module(), profile, options,
+                    [&](size_t done, size_t total) { phase(done, total); });
+  if (failed(rows))
+    return diagnosed();
+  rowsMeasured += *rows;
+  return llvm::Error::success();
 }
 
 llvm::Error Compilation::findCosts(SetArguments setArguments) {
-  bool measureGpus = asked.costs == "measured" && hasDeviceOf("cuda");
-  bool measureHost = asked.costs == "measured" && hasDeviceOf("host");
   Profile profile;
   if (!asked.profile.empty() && llvm::sys::fs::exists(asked.profile)) {
     llvm::Expected<Profile> kept = readProfile(asked.profile);
@@ -63,33 +52,34 @@ llvm::Error Compilation::findCosts(SetArguments setArguments) {
       return kept.takeError();
     profile = std::move(*kept);
   }
-  if (measureGpus)
-    if (llvm::Error error = takeGpu(module(), profile)) {
+  SmallVector<const KernelCosts *> measured;
+  for (const KernelCosts *costs : {&hostCosts(), &cudaCosts()}) {
+    if (asked.costs != "measured" || !hasDeviceOf(costs->kind()))
+      continue;
+    if (llvm::Error error = costs->adopt(module(), profile))
       listener.note(
           "kernels of GPUs are not measured: " +
           llvm::toString(std::move(error)) + "; their costs are " +
           (profile.cudaTarget.empty() ? "the roofline's" : "the profile's"));
-      measureGpus = false;
-    }
-  if (!measureHost && !measureGpus && profile.rows.empty()) {
+    else
+      measured.push_back(costs);
+  }
+  if (measured.empty() && profile.rows.empty()) {
     asked.costs = "roofline";
     return failed(hostCompiler->annotate(nullptr)) ? diagnosed()
                                                    : llvm::Error::success();
   }
   auto start = std::chrono::steady_clock::now();
-  llvm::Expected<size_t> measured =
-      measureKernels(profile, measureHost, measureGpus);
-  if (!measured)
-    return measured.takeError();
-  rowsMeasured = *measured;
+  for (const KernelCosts *costs : measured)
+    if (llvm::Error error = measureKernels(profile, *costs))
+      return error;
   // Selects the implementations. What lacks costs is told in the end.
   if (failed(quietly([&] { return hostCompiler->annotate(&profile); })))
     return diagnosed();
   bool refined = false;
-  for (auto [kind, measures] :
-       {std::pair("host", measureHost), std::pair("cuda", measureGpus)})
-    if (measures && lacksStepCosts(module(), kind, profile)) {
-      if (llvm::Error error = refineCosts(kind, profile, setArguments))
+  for (const KernelCosts *costs : measured)
+    if (lacksStepCosts(module(), costs->kind(), profile)) {
+      if (llvm::Error error = refineCosts(costs->kind(), profile, setArguments))
         return error;
       refined = true;
     }
@@ -121,7 +111,13 @@ llvm::Error Compilation::refineCosts(StringRef kind, Profile &profile,
     return llvm::Error::success();
   if (llvm::Error error = setArguments(**alone))
     return error;
-  return measureStepCosts(**alone, module(), profile,
+  Execution &single = **alone;
+  auto runStep = [&]() -> llvm::Expected<const runtime::Timeline *> {
+    if (llvm::Error error = single.step(/*counted=*/false))
+      return std::move(error);
+    return &single.timeline();
+  };
+  return measureStepCosts(single.program(), runStep, module(), profile,
                           [&](size_t done, size_t total) {
                             phase(done, total);
                             return !listener.isStopped();

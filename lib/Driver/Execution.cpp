@@ -108,6 +108,11 @@ Measurement Execution::measurement() const {
   return mean;
 }
 
+MeasuredSteps Execution::measured() const {
+  Measurement mean = measurement();
+  return {program(), fastestStep, mean.busyNs, mean.medianNs()};
+}
+
 llvm::Expected<Array> Execution::result(size_t index) const {
   Array array = arrayLike(program().results[index]);
   if (runtime::Error error =

@@ -7,7 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Baechi/Driver/Files.h"
-#include "Baechi/Driver/Calibrate.h"
+#include "Baechi/Costs/Measure/Calibrate.h"
 #include "Baechi/Driver/Errors.h"
 #include "Baechi/Driver/Inputs.h"
 #include "Baechi/Driver/Page.h"
@@ -34,7 +34,8 @@ llvm::Error writeOutputs(const std::string &path, const Execution &placed) {
 llvm::Error writeCalibrated(const std::string &path, const FinishedRun &run,
                             Listener &listener) {
   placement::Machine machine = run.machine;
-  calibrate(machine, run.placed, *run.single, listener);
+  calibrate(machine, run.placed.measured(), run.single->measured(),
+            [&](const llvm::Twine &line) { listener.tell(line); });
   if (machine.meta.empty())
     describeHost(machine);
   return asError(placement::writeMachine(path, machine));

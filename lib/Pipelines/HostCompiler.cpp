@@ -11,7 +11,6 @@
 #include "Baechi/Analysis/Program.h"
 #include "Baechi/Conversion/HostKernels.h"
 #include "Baechi/Conversion/Manifest.h"
-#include "Baechi/Conversion/MeasureKernels.h"
 #include "Baechi/Conversion/Passes.h"
 #include "Baechi/Pipelines/Pipelines.h"
 #include "Baechi/Runtime/Machine.h"
@@ -114,16 +113,6 @@ LogicalResult HostCompiler::form(const CudaProductOptions *products) {
     kernelCount += function->hasAttr(BaechiDialect::kKernel);
   secondsToForm = watch.seconds();
   return success();
-}
-
-LogicalResult
-HostCompiler::measure(Profile &profile,
-                      llvm::function_ref<void(size_t, size_t)> progress) {
-  MeasureOptions options;
-  // Who annotates costs says which kernels have none.
-  options.warnOfUnmeasured = false;
-  options.stopped = stopped;
-  return measureKernels(module(), profile, options, progress);
 }
 
 LogicalResult HostCompiler::annotate(const Profile *profile) {

@@ -7,9 +7,9 @@
 //===----------------------------------------------------------------------===//
 
 #include "Baechi/Analysis/InPlace.h"
-#include "Baechi/Analysis/Profile.h"
 #include "Baechi/Analysis/Program.h"
-#include "Baechi/Analysis/Roofline.h"
+#include "Baechi/Costs/Profile.h"
+#include "Baechi/Costs/Roofline.h"
 #include "Baechi/Transforms/Passes.h"
 #include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/SetVector.h"

@@ -17,8 +17,8 @@
 //===----------------------------------------------------------------------===//
 
 #include "Baechi/Conversion/CudaKernels.h"
-#include "../../lib/Conversion/MeasureKernels/DataAccesses.h"
-#include "../../lib/Conversion/MeasureKernels/Operands.h"
+#include "../../lib/Costs/Measure/DataAccesses.h"
+#include "../../lib/Costs/Measure/Operands.h"
 #include "../Runtime/FakeCuda/PlainProduct.h"
 #include "Baechi/Conversion/HostJit.h"
 #include "Baechi/Conversion/HostKernels.h"

@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Baechi/Driver/Calibrate.h"
+#include "Baechi/Costs/Measure/Calibrate.h"
 #include "Baechi/Driver/QueryMachine.h"
 #include "Helpers.h"
 #include "gmock/gmock.h"
@@ -29,7 +29,8 @@ TEST(Calibrate, TellsHowMuchSharingCostsAndLeavesLinksOfASmallStep) {
   placement::Machine machine = compilation->machine();
   machine.runtime = placement::RuntimeCosts{1000, 100, 500};
   std::vector<std::optional<placement::Link>> links = machine.links;
-  calibrate(machine, run.placed(), *run.single(), recorder);
+  calibrate(machine, run.placed().measured(), run.single()->measured(),
+            [&](const llvm::Twine &line) { recorder.tell(line); });
   EXPECT_GE(machine.runtime->sharedPercent, 1);
   EXPECT_LE(machine.runtime->sharedPercent, 10'000);
   EXPECT_THAT(recorder.told, HasSubstr("calibrated: operators take "));

@@ -7,18 +7,30 @@
 //===----------------------------------------------------------------------===//
 
 #include "../Runtime/FakeCuda/FakeCuda.h"
-#include "Baechi/Driver/CudaCosts.h"
-#include "Baechi/Driver/StepCosts.h"
+#include "Baechi/Costs/Measure/KernelCosts.h"
+#include "Baechi/Costs/Measure/StepCosts.h"
 #include "Helpers.h"
 #include "gmock/gmock.h"
 #include <cstdlib>
 
 using namespace baechi;
+using namespace mlir;
 using namespace baechi::test;
 using testing::HasSubstr;
 
 namespace {
 bool ignore(size_t, size_t) { return true; }
+
+std::string measureSteps(Execution &single, Compilation &compilation,
+                         Profile &profile) {
+  auto runStep = [&]() -> llvm::Expected<const runtime::Timeline *> {
+    if (llvm::Error error = single.step(/*counted=*/false))
+      return std::move(error);
+    return &single.timeline();
+  };
+  return messageOf(measureStepCosts(single.program(), runStep,
+                                    compilation.module(), profile, ignore));
+}
 
 TEST(StepCosts, EveryKernelThatRunsGetsItsTime) {
   Recorder recorder;
@@ -30,9 +42,7 @@ TEST(StepCosts, EveryKernelThatRunsGetsItsTime) {
   auto single = llvm::cantFail(compilation->createSingle("host"));
   ASSERT_TRUE(single);
   ASSERT_EQ(messageOf(setAll(*compilation, *single)), "");
-  ASSERT_EQ(messageOf(measureStepCosts(*single, compilation->module(), profile,
-                                       ignore)),
-            "");
+  ASSERT_EQ(measureSteps(*single, *compilation, profile), "");
   EXPECT_FALSE(lacksStepCosts(compilation->module(), "host", profile));
   EXPECT_EQ(profile.rows.size(), compilation->compiler().kernels());
   for (const ProfileRow &row : profile.rows) {
@@ -50,15 +60,11 @@ TEST(StepCosts, WhatAProfileKnowsStays) {
   auto single = llvm::cantFail(compilation->createSingle("host"));
   ASSERT_EQ(messageOf(setAll(*compilation, *single)), "");
   Profile profile;
-  ASSERT_EQ(messageOf(measureStepCosts(*single, compilation->module(), profile,
-                                       ignore)),
-            "");
+  ASSERT_EQ(measureSteps(*single, *compilation, profile), "");
   constexpr int64_t known = 123456789;
   profile.rows.front().stepNs = known;
   profile.rows.back().stepNs = -1;
-  ASSERT_EQ(messageOf(measureStepCosts(*single, compilation->module(), profile,
-                                       ignore)),
-            "");
+  ASSERT_EQ(measureSteps(*single, *compilation, profile), "");
   EXPECT_EQ(profile.rows.front().stepNs, known);
   EXPECT_GE(profile.rows.back().stepNs, 0);
 }
@@ -89,31 +95,33 @@ TEST_F(CudaCosts, RowsOfAnotherGpuGoWithAWarning) {
   profile.cudaTarget = "another GPU";
   profile.rows.push_back({"k", "hash", "cublaslt", "cuda"});
   profile.rows.push_back({"k", "hash", "generated", "host"});
-  ASSERT_EQ(messageOf(takeGpu(compilation->module(), profile)), "");
+  ASSERT_EQ(messageOf(cudaCosts().adopt(compilation->module(), profile)), "");
   ASSERT_EQ(profile.rows.size(), 1u);
   EXPECT_EQ(profile.rows.front().kind, "host");
   EXPECT_NE(profile.cudaTarget, "another GPU");
   EXPECT_THAT(recorder.errors, HasSubstr("measured on 'another GPU'"));
   // The same GPU once more: nothing goes.
   profile.rows.push_back({"k", "hash", "cublaslt", "cuda"});
-  ASSERT_EQ(messageOf(takeGpu(compilation->module(), profile)), "");
+  ASSERT_EQ(messageOf(cudaCosts().adopt(compilation->module(), profile)), "");
   EXPECT_EQ(profile.rows.size(), 2u);
 }
 
 TEST_F(CudaCosts, EveryProductIsSearchedOnce) {
   Profile profile;
-  ASSERT_EQ(messageOf(takeGpu(compilation->module(), profile)), "");
-  llvm::Expected<size_t> first =
-      measureCudaProducts(compilation->module(), profile, ignore);
-  ASSERT_TRUE(bool(first)) << llvm::toString(first.takeError());
+  ASSERT_EQ(messageOf(cudaCosts().adopt(compilation->module(), profile)), "");
+  auto measure = [&] {
+    return cudaCosts().measure(compilation->module(), profile, {}, ignore);
+  };
+  FailureOr<size_t> first = measure();
+  ASSERT_TRUE(succeeded(first));
   EXPECT_GT(*first, 0u);
   EXPECT_EQ(profile.rows.size(), *first);
   for (const ProfileRow &row : profile.rows) {
     EXPECT_EQ(row.implementation, "cublaslt");
     EXPECT_FALSE(row.algorithm.empty()) << row.kernel;
   }
-  EXPECT_EQ(llvm::cantFail(
-                measureCudaProducts(compilation->module(), profile, ignore)),
-            0u);
+  FailureOr<size_t> again = measure();
+  ASSERT_TRUE(succeeded(again));
+  EXPECT_EQ(*again, 0u);
 }
 } // namespace

@@ -183,7 +183,7 @@ TEST(Dot, NamesAreEscaped) {
   problem.graph.ops[0].name = "a\"\\&\n";
   problem.machine.devices[0].name = "d\"0";
   std::string text = formatDot(problem, split(problem));
-  EXPECT_THAT(text, HasSubstr("label=\"a\\\"\\\\&amp; \\n"));
+  EXPECT_THAT(text, HasSubstr("label=\"a\\\"\\\\&amp;\\n\\n"));
   EXPECT_THAT(text, HasSubstr("label=\"d\\\"0: "));
 }
 

@@ -8,6 +8,7 @@
 #ifndef BAECHI_DRIVER_COMPILATION_H
 #define BAECHI_DRIVER_COMPILATION_H
 
+#include "Baechi/Costs/Measure/KernelCosts.h"
 #include "Baechi/Driver/Execution.h"
 #include "Baechi/Driver/Listener.h"
 #include "Baechi/Driver/Options.h"
@@ -70,8 +71,8 @@ private:
   /// Runs the model on one device for what its kernels take within a step.
   llvm::Error refineCosts(llvm::StringRef kind, Profile &profile,
                           SetArguments setArguments);
-  /// Measures what \p profile lacks and \p kinds allow; gives the rows added.
-  llvm::Expected<size_t> measureKernels(Profile &profile, bool host, bool gpus);
+  /// Measures what \p profile lacks of a kind's kernels.
+  llvm::Error measureKernels(Profile &profile, const KernelCosts &costs);
   /// Tells the listener what the compiler begins, until endPhases().
   void tellPhases();
   void endPhases() { current.reset(); }

@@ -8,6 +8,7 @@
 #ifndef BAECHI_DRIVER_EXECUTION_H
 #define BAECHI_DRIVER_EXECUTION_H
 
+#include "Baechi/Costs/Measure/Calibrate.h"
 #include "Baechi/Pipelines/HostCompiler.h"
 #include "Baechi/Runtime/Session.h"
 #include "Baechi/Target/Npz.h"
@@ -52,6 +53,8 @@ public:
   /// Of the fastest counted step: what else the machine did shows least there.
   const runtime::Timeline &fastest() const { return fastestStep; }
   Measurement measurement() const;
+  /// The same, for what fits machines to it; as long as this lives.
+  MeasuredSteps measured() const;
 
 private:
   std::unique_ptr<runtime::Session> session;

@@ -8,9 +8,9 @@
 #ifndef BAECHI_PIPELINES_HOSTCOMPILER_H
 #define BAECHI_PIPELINES_HOSTCOMPILER_H
 
-#include "Baechi/Analysis/Profile.h"
 #include "Baechi/Conversion/CudaKernels.h"
 #include "Baechi/Conversion/HostJit.h"
+#include "Baechi/Costs/Profile.h"
 #include "Baechi/Pipelines/CompileOptions.h"
 #include "Baechi/Placement/Problem.h"
 #include "Baechi/Transforms/Passes.h"
@@ -47,11 +47,6 @@ public:
   static mlir::FailureOr<std::unique_ptr<HostCompiler>>
   create(mlir::OwningOpRef<mlir::ModuleOp> model, HostJitOptions options,
          const CudaProductOptions *products = nullptr);
-
-  /// Measures every kernel that \p profile has no row for and adds the rows.
-  mlir::LogicalResult
-  measure(Profile &profile,
-          llvm::function_ref<void(size_t done, size_t total)> progress);
 
   /// Costs from \p profile, or the roofline's where it is null; selects each
   /// kernel's fastest implementation. Called again, it replaces the costs that

@@ -8,7 +8,7 @@
 
 #include "OperatorKinds.h"
 #include "Baechi/Analysis/Program.h"
-#include "Baechi/Analysis/Roofline.h"
+#include "Baechi/Costs/Roofline.h"
 #include "Baechi/Dialect/Baechi.h"
 #include "Phases.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"

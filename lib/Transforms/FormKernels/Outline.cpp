@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Baechi/Analysis/Roofline.h"
 #include "Baechi/Analysis/Slices.h"
+#include "Baechi/Costs/Roofline.h"
 #include "Baechi/Dialect/Baechi.h"
 #include "KernelNames.h"
 #include "MayAlias.h"

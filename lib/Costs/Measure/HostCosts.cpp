@@ -1,4 +1,4 @@
-//===- MeasureKernels.cpp - Times of kernels' host code -*- C++ -*-===//
+//===- HostCosts.cpp - Times of kernels' host code -*- C++ -*-===//
 //
 // Part of the Baechi project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.
@@ -6,12 +6,11 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Baechi/Conversion/MeasureKernels.h"
 #include "Baechi/Analysis/Program.h"
-#include "Baechi/Analysis/Roofline.h"
 #include "Baechi/Conversion/GemmLibraries.h"
 #include "Baechi/Conversion/HostJit.h"
 #include "Baechi/Conversion/HostKernels.h"
+#include "Baechi/Costs/Measure/KernelCosts.h"
 #include "Baechi/Dialect/Baechi.h"
 #include "Baechi/Runtime/Denormals.h"
 #include "CanMeasure.h"
@@ -200,7 +199,7 @@ double quantile(ArrayRef<double> sorted, double share) {
 }
 
 /// Adds one round's samples; false when there is no memory for the operands.
-bool measure(Candidate &candidate, const MeasureOptions &options, bool hurry) {
+bool sample(Candidate &candidate, const MeasureOptions &options, bool hurry) {
   Operands operands(candidate.kernel, candidate.scratchBytes);
   if (!operands.allocated())
     return false;
@@ -258,19 +257,13 @@ bool isHopeless(const Candidate &candidate,
 ProfileRow rowOf(Candidate &candidate) {
   std::vector<double> &samples = candidate.samples;
   llvm::sort(samples);
-  ProfileRow row;
-  row.kernel = candidate.kernel.getSymName().str();
-  row.hash = candidate.hash;
-  row.implementation = candidate.implementation;
-  row.kind = kKind;
+  ProfileRow row =
+      newRow(candidate.kernel, hostCosts(), candidate.implementation);
   row.medianNs = std::llround(quantile(samples, 0.5));
   row.spreadNs =
       std::llround((quantile(samples, 0.75) - quantile(samples, 0.25)) / 2);
   row.samples = samples.size();
   row.scratchBytes = candidate.scratchBytes;
-  Work work = workOfKernel(candidate.kernel);
-  row.flops = std::llround(work.flops);
-  row.bytes = std::llround(work.bytes);
   return row;
 }
 
@@ -296,17 +289,38 @@ void dropForeignRows(ModuleOp module, Profile &profile) {
   profile.target = std::move(own.target);
   profile.compiler = std::move(own.compiler);
 }
+class HostCosts final : public KernelCosts {
+public:
+  StringRef kind() const override { return kKind; }
+  StringRef phase() const override { return "measuring kernels"; }
+  llvm::Error adopt(ModuleOp module, Profile &profile) const override {
+    dropForeignRows(module, profile);
+    return llvm::Error::success();
+  }
+  std::string implementationOf(func::FuncOp kernel) const override {
+    if (auto chosen =
+            kernel->getAttrOfType<StringAttr>(BaechiDialect::kImplementation))
+      return chosen.str();
+    return hostImplementations(kernel).front().str();
+  }
+  FailureOr<size_t> measure(ModuleOp module, Profile &profile,
+                            const MeasureOptions &options,
+                            Progress progress) const override;
+};
 } // namespace
 
-LogicalResult
-baechi::measureKernels(ModuleOp module, Profile &profile,
-                       const MeasureOptions &options,
-                       llvm::function_ref<void(size_t, size_t)> progress) {
-  dropForeignRows(module, profile);
+const KernelCosts &baechi::hostCosts() {
+  static const HostCosts costs;
+  return costs;
+}
+
+FailureOr<size_t> HostCosts::measure(ModuleOp module, Profile &profile,
+                                     const MeasureOptions &options,
+                                     Progress progress) const {
   SmallVector<Candidate> candidates =
       findCandidates(module, profile, options.warnOfUnmeasured);
   if (candidates.empty())
-    return success();
+    return 0;
   auto jit = compile(module, candidates, options.stopped);
   if (failed(jit))
     return failure();
@@ -327,7 +341,7 @@ baechi::measureKernels(ModuleOp module, Profile &profile,
           continue;
         bool hurry = nsSince(start) > options.secondsInAll * 1e9;
         if (!withoutMemory.contains(candidate.kernel) &&
-            !measure(candidate, options, hurry))
+            !sample(candidate, options, hurry))
           withoutMemory.insert(candidate.kernel);
         noteFastest(candidate, fastest);
       }
@@ -343,5 +357,5 @@ baechi::measureKernels(ModuleOp module, Profile &profile,
   if (options.warnOfUnmeasured)
     for (func::FuncOp kernel : withoutMemory)
       warnUnmeasured(kernel, "there is no memory for its operands");
-  return success();
+  return candidates.size();
 }

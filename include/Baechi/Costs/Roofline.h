@@ -5,8 +5,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
-#ifndef BAECHI_ANALYSIS_ROOFLINE_H
-#define BAECHI_ANALYSIS_ROOFLINE_H
+#ifndef BAECHI_COSTS_ROOFLINE_H
+#define BAECHI_COSTS_ROOFLINE_H
 
 #include "Baechi/Dialect/Baechi.h"
 #include "Baechi/Interfaces/OperatorInterfaces.h"
@@ -72,4 +72,4 @@ std::optional<llvm::SmallVector<Roofline>> parseRooflines(llvm::StringRef text,
 
 } // namespace baechi
 
-#endif // BAECHI_ANALYSIS_ROOFLINE_H
+#endif // BAECHI_COSTS_ROOFLINE_H

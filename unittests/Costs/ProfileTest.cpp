@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Baechi/Analysis/Profile.h"
+#include "Baechi/Costs/Profile.h"
 #include "Baechi/Dialect/Baechi.h"
 #include "Baechi/Placement/Io.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"

@@ -6,9 +6,10 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Baechi/Driver/Calibrate.h"
+#include "Baechi/Costs/Measure/Calibrate.h"
 #include "Baechi/Runtime/Machine.h"
 #include "llvm/Support/FormatVariadic.h"
+#include <algorithm>
 #include <cmath>
 #include <map>
 #include <numeric>
@@ -16,13 +17,15 @@
 using namespace baechi;
 
 namespace {
+using Tell = llvm::function_ref<void(const llvm::Twine &line)>;
+
 /// The medians of what copies of each size took, with the rendezvous that a
 /// copy's record does not have.
-std::vector<runtime::TransferSample> copySamples(const Execution &placed,
+std::vector<runtime::TransferSample> copySamples(const MeasuredSteps &placed,
                                                  double rendezvousNs) {
   std::map<int64_t, std::vector<double>> times;
-  const runtime::Program &program = placed.program();
-  const runtime::Timeline &timeline = placed.fastest();
+  const runtime::Program &program = placed.program;
+  const runtime::Timeline &timeline = placed.fastest;
   for (auto [queue, records] : llvm::zip(program.queues, timeline.queues))
     for (auto [message, record] : llvm::zip(queue.messages, records))
       if (record.happened() && message.bytes > 0)
@@ -49,8 +52,8 @@ bool spanLinks(llvm::ArrayRef<runtime::TransferSample> samples) {
 }
 
 /// Brings the links to what the step's copies took, their differences kept.
-void calibrateLinks(placement::Machine &machine, const Execution &placed,
-                    Listener &listener) {
+void calibrateLinks(placement::Machine &machine, const MeasuredSteps &placed,
+                    Tell tell) {
   llvm::SmallVector<placement::Link *> links;
   for (std::optional<placement::Link> &link : machine.links)
     if (link)
@@ -68,16 +71,15 @@ void calibrateLinks(placement::Machine &machine, const Execution &placed,
   auto samples = copySamples(placed, latencyNs);
   runtime::Expected<runtime::LinkFit> fit = runtime::fitLink(samples);
   if (!spanLinks(samples) || !fit) {
-    listener.tell("calibrated: the links stay: this step's " +
-                  llvm::Twine(samples.size()) +
-                  " sizes of copies are too few or too small to tell latency "
-                  "and bandwidth");
+    tell("calibrated: the links stay: this step's " +
+         llvm::Twine(samples.size()) +
+         " sizes of copies are too few or too small to tell latency "
+         "and bandwidth");
     return;
   }
-  listener.tell(llvm::formatv("calibrated: links {0:F0} ns + bytes / {1:F2} "
-                              "GB/s, residual {2:F1} %",
-                              fit->latencyNs, fit->bytesPerNs,
-                              100 * fit->residual));
+  tell(llvm::formatv("calibrated: links {0:F0} ns + bytes / {1:F2} "
+                     "GB/s, residual {2:F1} %",
+                     fit->latencyNs, fit->bytesPerNs, 100 * fit->residual));
   auto scaled = [](int64_t value, double by, int64_t least) {
     return std::max(least, int64_t(std::llround(double(value) * by)));
   };
@@ -87,19 +89,18 @@ void calibrateLinks(placement::Machine &machine, const Execution &placed,
 }
 } // namespace
 
-void baechi::calibrate(placement::Machine &machine, const Execution &placed,
-                       const Execution &single, Listener &listener) {
+void baechi::calibrate(placement::Machine &machine, const MeasuredSteps &placed,
+                       const MeasuredSteps &single, Tell tell) {
   // The same operators ran in both, in turns.
-  double shared = total(placed.measurement().busyNs) /
-                  std::max(1.0, total(single.measurement().busyNs));
+  double shared = total(placed.busyNs) / std::max(1.0, total(single.busyNs));
   machine.runtime->sharedPercent =
       std::clamp<int64_t>(std::llround(100 * shared), 1, 10'000);
-  listener.tell("calibrated: operators take " +
-                llvm::Twine(machine.runtime->sharedPercent) +
-                " % of what they take on one device");
+  tell("calibrated: operators take " +
+       llvm::Twine(machine.runtime->sharedPercent) +
+       " % of what they take on one device");
   constexpr double shortStepNs = 1e6;
-  if (single.measurement().medianNs() < shortStepNs)
-    listener.tell("calibrated: a step of less than a millisecond tells little "
-                  "of this: calibrate with a larger model");
-  calibrateLinks(machine, placed, listener);
+  if (single.medianNs < shortStepNs)
+    tell("calibrated: a step of less than a millisecond tells little "
+         "of this: calibrate with a larger model");
+  calibrateLinks(machine, placed, tell);
 }

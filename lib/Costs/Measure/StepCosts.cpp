@@ -6,13 +6,13 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Baechi/Driver/StepCosts.h"
+#include "Baechi/Costs/Measure/StepCosts.h"
 #include "Baechi/Analysis/Program.h"
-#include "Baechi/Analysis/Roofline.h"
-#include "Baechi/Conversion/HostKernels.h"
+#include "Baechi/Costs/Measure/KernelCosts.h"
 #include "Baechi/Dialect/Baechi.h"
-#include "Baechi/Driver/CudaCosts.h"
 #include "llvm/ADT/StringMap.h"
+#include <algorithm>
+#include <cmath>
 
 using namespace mlir;
 using namespace baechi;
@@ -23,39 +23,34 @@ constexpr size_t kWarmUps = 1;
 constexpr size_t kFewestSteps = 3, kMostSteps = 15;
 constexpr double kSeconds = 1.5;
 
-std::string implementationOf(func::FuncOp kernel, StringRef kind) {
-  if (kind == "cuda")
-    return cudaImplementationOf(kernel);
-  if (auto chosen =
-          kernel->getAttrOfType<StringAttr>(BaechiDialect::kImplementation))
-    return chosen.str();
-  return hostImplementations(kernel).front().str();
-}
-
 ProfileRow *findRow(Profile &profile, StringRef hash, StringRef kind,
                     StringRef implementation) {
   return const_cast<ProfileRow *>(profile.find(hash, kind, implementation));
 }
 
+using StepRunner =
+    llvm::function_ref<llvm::Expected<const runtime::Timeline *>()>;
+
 /// The samples of each operator of one device, over steps.
 using Samples = std::vector<std::vector<int64_t>>;
 
 llvm::Expected<Samples>
-runSteps(Execution &single,
+runSteps(const runtime::Program &single, StepRunner runStep,
          llvm::function_ref<bool(size_t done, size_t total)> progress) {
-  Samples samples(single.program().devices.front().operators.size());
+  Samples samples(single.devices.front().operators.size());
   double spentNs = 0;
   for (size_t step = 0; step < kWarmUps + kMostSteps; ++step) {
     if (step >= kWarmUps + kFewestSteps && spentNs > kSeconds * 1e9)
       break;
     if (!progress(step, kWarmUps + kMostSteps))
       return llvm::createStringError("stopped");
-    if (llvm::Error error = single.step(/*counted=*/false))
-      return std::move(error);
-    spentNs += single.timeline().wallNs;
+    llvm::Expected<const runtime::Timeline *> timeline = runStep();
+    if (!timeline)
+      return timeline.takeError();
+    spentNs += (*timeline)->wallNs;
     if (step < kWarmUps)
       continue;
-    const runtime::DeviceRecord &record = single.timeline().devices.front();
+    const runtime::DeviceRecord &record = (*timeline)->devices.front();
     for (auto [sample, interval] : llvm::zip_equal(samples, record.operators))
       sample.push_back(interval.durationNs());
   }
@@ -68,11 +63,12 @@ bool baechi::lacksStepCosts(ModuleOp module, StringRef kind,
   // Steps with calls of a host program do not run here.
   if (llvm::any_of(module.getOps<func::FuncOp>(), isHostCall))
     return false;
+  const KernelCosts &costs = *kernelCostsOf(kind);
   for (auto kernel : module.getOps<func::FuncOp>()) {
     if (!kernel->hasAttr(BaechiDialect::kKernel))
       continue;
     const ProfileRow *row =
-        profile.find(kernelHash(kernel), kind, implementationOf(kernel, kind));
+        profile.find(kernelHash(kernel), kind, costs.implementationOf(kernel));
     if (!row || row->stepNs < 0)
       return true;
   }
@@ -80,9 +76,10 @@ bool baechi::lacksStepCosts(ModuleOp module, StringRef kind,
 }
 
 llvm::Error baechi::measureStepCosts(
-    Execution &single, ModuleOp module, Profile &profile,
+    const runtime::Program &single, StepRunner runStep, ModuleOp module,
+    Profile &profile,
     llvm::function_ref<bool(size_t done, size_t total)> progress) {
-  llvm::Expected<Samples> samples = runSteps(single, progress);
+  llvm::Expected<Samples> samples = runSteps(single, runStep, progress);
   if (!samples)
     return samples.takeError();
   struct Sum {
@@ -90,8 +87,8 @@ llvm::Error baechi::measureStepCosts(
     int64_t operators = 0;
   };
   llvm::StringMap<Sum> sums;
-  std::string kind = single.program().devices.front().kind;
-  const auto &operators = single.program().devices.front().operators;
+  const KernelCosts &costs = *kernelCostsOf(single.devices.front().kind);
+  const auto &operators = single.devices.front().operators;
   for (auto [op, sample] : llvm::zip_equal(operators, *samples)) {
     auto middle = sample.begin() + sample.size() / 2;
     std::nth_element(sample.begin(), middle, sample.end());
@@ -104,23 +101,17 @@ llvm::Error baechi::measureStepCosts(
     if (sum == sums.end() || !kernel->hasAttr(BaechiDialect::kKernel))
       continue;
     std::string hash = kernelHash(kernel);
-    std::string implementation = implementationOf(kernel, kind);
-    ProfileRow *row = findRow(profile, hash, kind, implementation);
+    std::string implementation = costs.implementationOf(kernel);
+    ProfileRow *row = findRow(profile, hash, costs.kind(), implementation);
     int64_t ns = std::llround(sum->second.ns / sum->second.operators);
     if (!row) {
-      row = &profile.rows.emplace_back();
-      row->kernel = kernel.getSymName().str();
-      row->hash = hash;
-      row->implementation = implementation;
-      row->kind = kind;
+      profile.rows.push_back(newRow(kernel, costs, implementation));
+      row = &profile.rows.back();
       row->medianNs = ns;
       row->samples = samples->front().size();
       if (auto scratch =
               kernel->getAttrOfType<IntegerAttr>(BaechiDialect::kKernelScratch))
         row->scratchBytes = scratch.getInt();
-      Work work = workOfKernel(kernel);
-      row->flops = std::llround(work.flops);
-      row->bytes = std::llround(work.bytes);
     }
     if (row->stepNs < 0)
       row->stepNs = ns;

@@ -6,9 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Baechi/Driver/CudaCosts.h"
-#include "Baechi/Analysis/Roofline.h"
 #include "Baechi/Conversion/CudaKernels.h"
+#include "Baechi/Costs/Measure/KernelCosts.h"
 #include "Baechi/Dialect/Baechi.h"
 #include "Baechi/Runtime/CudaProducts.h"
 #include "Baechi/Runtime/Machine.h"
@@ -20,13 +19,29 @@ using namespace baechi;
 
 static constexpr const char *kKind = "cuda";
 
-std::string baechi::cudaImplementationOf(func::FuncOp kernel) {
-  auto how =
-      kernel->getAttrOfType<CudaProductAttr>(BaechiDialect::kCudaProduct);
-  return how ? how.getImplementation() : "generated";
+namespace {
+class CudaCosts final : public KernelCosts {
+public:
+  StringRef kind() const override { return kKind; }
+  StringRef phase() const override { return "searching products' algorithms"; }
+  llvm::Error adopt(ModuleOp module, Profile &profile) const override;
+  std::string implementationOf(func::FuncOp kernel) const override {
+    auto how =
+        kernel->getAttrOfType<CudaProductAttr>(BaechiDialect::kCudaProduct);
+    return how ? how.getImplementation() : "generated";
+  }
+  FailureOr<size_t> measure(ModuleOp module, Profile &profile,
+                            const MeasureOptions &options,
+                            Progress progress) const override;
+};
+} // namespace
+
+const KernelCosts &baechi::cudaCosts() {
+  static const CudaCosts costs;
+  return costs;
 }
 
-llvm::Error baechi::takeGpu(ModuleOp module, Profile &profile) {
+llvm::Error CudaCosts::adopt(ModuleOp module, Profile &profile) const {
   runtime::Expected<runtime::GpuInfo> gpu = runtime::queryGpu();
   if (!gpu)
     return llvm::createStringError(gpu.error().message());
@@ -45,9 +60,9 @@ llvm::Error baechi::takeGpu(ModuleOp module, Profile &profile) {
   return llvm::Error::success();
 }
 
-llvm::Expected<size_t> baechi::measureCudaProducts(
-    ModuleOp module, Profile &profile,
-    llvm::function_ref<void(size_t done, size_t total)> progress) {
+FailureOr<size_t> CudaCosts::measure(ModuleOp module, Profile &profile,
+                                     const MeasureOptions &,
+                                     Progress progress) const {
   SmallVector<ProfileRow> rows;
   SmallVector<int64_t> calls;
   std::vector<baechi_cuda_product> products;
@@ -56,17 +71,10 @@ llvm::Expected<size_t> baechi::measureCudaProducts(
     std::optional<CudaProductCalls> product = cudaProductOf(kernel);
     if (!product)
       continue;
-    ProfileRow row;
-    row.kernel = kernel.getSymName().str();
-    row.hash = kernelHash(kernel);
-    row.implementation = cudaImplementationOf(kernel);
-    row.kind = kKind;
+    ProfileRow row = newRow(kernel, *this, implementationOf(kernel));
     if (!seen.insert(row.hash).second ||
         profile.find(row.hash, kKind, row.implementation))
       continue;
-    Work work = workOfKernel(kernel);
-    row.flops = std::llround(work.flops);
-    row.bytes = std::llround(work.bytes);
     rows.push_back(std::move(row));
     calls.push_back(product->calls);
     products.push_back(product->product);
@@ -76,7 +84,7 @@ llvm::Expected<size_t> baechi::measureCudaProducts(
   auto found = runtime::searchCudaProducts(
       products, {}, [&](size_t done) { progress(done, products.size()); });
   if (!found)
-    return llvm::createStringError(found.error().message());
+    return emitError(module.getLoc()) << found.error().message();
   for (auto [row, count, time] : llvm::zip_equal(rows, calls, *found)) {
     row.medianNs = count * time.medianNs;
     row.spreadNs = count * time.spreadNs;

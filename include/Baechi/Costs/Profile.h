@@ -5,8 +5,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
-#ifndef BAECHI_ANALYSIS_PROFILE_H
-#define BAECHI_ANALYSIS_PROFILE_H
+#ifndef BAECHI_COSTS_PROFILE_H
+#define BAECHI_COSTS_PROFILE_H
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "llvm/Support/Error.h"
@@ -82,4 +82,4 @@ llvm::Error addToProfile(const std::string &path, const Profile &profile);
 
 } // namespace baechi
 
-#endif // BAECHI_ANALYSIS_PROFILE_H
+#endif // BAECHI_COSTS_PROFILE_H

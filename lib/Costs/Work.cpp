@@ -8,7 +8,7 @@
 
 #include "Baechi/Analysis/InPlace.h"
 #include "Baechi/Analysis/Program.h"
-#include "Baechi/Analysis/Roofline.h"
+#include "Baechi/Costs/Roofline.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"

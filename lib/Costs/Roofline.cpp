@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Baechi/Analysis/Roofline.h"
+#include "Baechi/Costs/Roofline.h"
 #include <cmath>
 
 using namespace mlir;

@@ -6,14 +6,21 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Baechi/Conversion/MeasureKernels.h"
+#include "../Conversion/KernelRunner.h"
 #include "Baechi/Conversion/KernelDialects.h"
-#include "KernelRunner.h"
+#include "Baechi/Costs/Measure/KernelCosts.h"
 #include "gmock/gmock.h"
 
 using namespace baechi;
 
 namespace {
+mlir::FailureOr<size_t> measureKernels(
+    mlir::ModuleOp module, Profile &profile, const MeasureOptions &options,
+    KernelCosts::Progress progress = [](size_t, size_t) {}) {
+  llvm::cantFail(hostCosts().adopt(module, profile));
+  return hostCosts().measure(module, profile, options, progress);
+}
+
 class MeasureKernels : public testing::Test {
 protected:
   void SetUp() override {

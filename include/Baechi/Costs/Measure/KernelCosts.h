@@ -1,0 +1,96 @@
+//===- KernelCosts.h - Kernels' times, a kind of devices each -*- C++ -*-===//
+//
+// Part of the Baechi project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+///
+/// \file
+/// One interface for each kind of devices: whose rows of a profile are this
+/// machine's, which code of a kernel they are of, and measuring what lacks.
+///
+//===----------------------------------------------------------------------===//
+#ifndef BAECHI_COSTS_MEASURE_KERNELCOSTS_H
+#define BAECHI_COSTS_MEASURE_KERNELCOSTS_H
+
+#include "Baechi/Costs/Profile.h"
+#include "mlir/IR/BuiltinOps.h"
+#include "llvm/ADT/STLFunctionalExtras.h"
+#include <functional>
+
+namespace baechi {
+
+struct MeasureOptions {
+  /// A row is measured for as long and as often as this, at least; a third of
+  /// it where another implementation turns out to be much faster.
+  double secondsPerRow = 0.03;
+  int64_t samplesPerRow = 9;
+  /// No row takes many times longer than this: slow kernels get fewer samples.
+  double mostSecondsPerRow = 0.3;
+  /// When all rows together took this long, those left get the fewest samples.
+  double secondsInAll = 120;
+  /// Warn of each kernel that gets no row, with the reason.
+  bool warnOfUnmeasured = true;
+  /// Asked often, on any thread: once it says true, the call ends soon with an
+  /// error and adds no row. Empty: nobody stops it.
+  std::function<bool()> stopped;
+};
+
+class KernelCosts {
+public:
+  using Progress = llvm::function_ref<void(size_t done, size_t total)>;
+
+  virtual ~KernelCosts() = default;
+
+  /// "host".
+  virtual llvm::StringRef kind() const = 0;
+  /// What measure() does, for people who wait.
+  virtual llvm::StringRef phase() const = 0;
+
+  /// Makes this machine the one that rows of this kind are of: those of another
+  /// one go, with a warning. Fails, and does nothing, without such a device.
+  virtual llvm::Error adopt(mlir::ModuleOp module, Profile &profile) const = 0;
+
+  /// What a profile calls the code of \p kernel.
+  virtual std::string implementationOf(mlir::func::FuncOp kernel) const = 0;
+
+  /// Adds the rows that \p profile, once adopted, lacks; gives their number.
+  virtual mlir::FailureOr<size_t> measure(mlir::ModuleOp module,
+                                          Profile &profile,
+                                          const MeasureOptions &options,
+                                          Progress progress) const = 0;
+};
+
+/// Measures every implementation of every kernel of `module` that `profile` has
+/// no row for, and adds the rows. The kernels run on one
+/// thread that is bound to a processor, on buffers that come from beyond the
+/// second-level cache, as they mostly do within a step. Floating-point operands
+/// are random, integers are indices that the kernel's gathers accept.
+///
+/// Kernels that such operands might crash or keep busy for ever (divisions of
+/// integers, computed positions, scf.while), and those too large for the
+/// memory, get no row but a warning. Rows are of one compiler's kernels, too
+/// (Profile::compiler).
+///
+/// Rows are measured in several rounds, so that those that are compared with
+/// each other meet the same disturbances. `progress` is told how much is done,
+/// as a number of rows, often and at the end; it is called on the thread that
+/// measures. Rows of gemmLibraries() are left out, with a warning, where the
+/// library is missing.
+const KernelCosts &hostCosts();
+
+/// Searches the fastest algorithm of every product that has no row, on the
+/// first GPU.
+const KernelCosts &cudaCosts();
+
+/// That of a kind; null where nothing is known of it.
+const KernelCosts *kernelCostsOf(llvm::StringRef kind);
+
+/// The row of a kernel's code, which nothing was measured of yet.
+ProfileRow newRow(mlir::func::FuncOp kernel, const KernelCosts &costs,
+                  llvm::StringRef implementation);
+
+} // namespace baechi
+
+#endif // BAECHI_COSTS_MEASURE_KERNELCOSTS_H
