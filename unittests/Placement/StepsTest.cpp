@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Session/Steps.h"
+#include "Session/GroupingSteps.h"
 #include "TestProblems.h"
 
 #include "Baechi/Placement/Io.h"

@@ -14,9 +14,9 @@
 
 using namespace baechi::placement;
 
-Annealing::Annealing(Judge &judge, const UnitTable &units,
+Annealing::Annealing(MeteredEvaluator &evaluator, const UnitTable &units,
                      const std::vector<Hierarchy> &hierarchies, Random &random)
-    : judge(judge), units(units), model(units.model()),
+    : evaluator(evaluator), units(units), model(units.model()),
       hierarchies(hierarchies), random(random), devicesAreEqual(true) {
   const Machine &machine = *model.machine;
   for (int32_t d = 0; d < model.numDevices; ++d)
@@ -82,7 +82,7 @@ bool Annealing::followGuide(Unit u) {
 void Annealing::findCritical() {
   critical = {};
   Schedule schedule;
-  if (!judge.record(current, schedule))
+  if (!evaluator.record(current, schedule))
     return;
   Assignment device(model.numNodes);
   for (int32_t i = 0; i < model.numNodes; ++i)
@@ -227,9 +227,9 @@ Solution Annealing::run(Solution solution, const Options &options) {
   constexpr int refresh = 20;
   current = std::move(solution);
   Solution best = current;
-  double from = judge.spent();
+  double from = evaluator.spent();
   int accepted = refresh;
-  for (double now = from; now < options.until; now = judge.spent()) {
+  for (double now = from; now < options.until; now = evaluator.spent()) {
     if (accepted >= refresh) {
       findCritical();
       accepted = 0;
@@ -251,13 +251,13 @@ Solution Annealing::run(Solution solution, const Options &options) {
     else
       isChanged = moveSet(u, target);
     if (!isChanged) {
-      judge.charge(1); // the loop must end
+      evaluator.charge(1); // the loop must end
       continue;
     }
     auto limit =
         static_cast<int64_t>(static_cast<double>(current.value) -
                              temperature * std::log(random.real() + 1e-12));
-    int64_t value = judge.valueNearby(current, limit);
+    int64_t value = evaluator.valueNearby(current, limit);
     if (value > limit) {
       undoAll();
       continue;

@@ -9,8 +9,8 @@
 #define BAECHI_LIB_PLACEMENT_SEARCH_ANNEALING_H
 
 #include "Schedule/CriticalPath.h"
-#include "Search/Judge.h"
 #include "Search/Levels.h"
+#include "Search/MeteredEvaluator.h"
 
 namespace baechi::placement {
 
@@ -24,7 +24,7 @@ using Hierarchy = std::vector<Level>;
 /// goes, the smaller the clusters.
 class Annealing {
 public:
-  Annealing(Judge &judge, const UnitTable &units,
+  Annealing(MeteredEvaluator &evaluator, const UnitTable &units,
             const std::vector<Hierarchy> &hierarchies, Random &random);
 
   struct Options {
@@ -51,7 +51,7 @@ private:
   bool followGuide(Unit u);
   std::vector<int32_t> relabel(const Solution &guide) const;
 
-  Judge &judge;
+  MeteredEvaluator &evaluator;
   const UnitTable &units;
   const Model &model;
   const std::vector<Hierarchy> &hierarchies;

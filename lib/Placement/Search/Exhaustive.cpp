@@ -25,8 +25,9 @@ std::optional<int64_t> baechi::placement::fewAssignments(const Model &model) {
 }
 
 /// Assignments are numbers whose digits are the units' devices.
-std::vector<Solution> baechi::placement::tryAll(Judge &judge, size_t count) {
-  const Model &model = judge.model();
+std::vector<Solution> baechi::placement::tryAll(MeteredEvaluator &evaluator,
+                                                size_t count) {
+  const Model &model = evaluator.model();
   auto next = [&](Unit u, int32_t d) {
     while (d < model.numDevices && !model.mayUse(u, d))
       ++d;
@@ -37,9 +38,9 @@ std::vector<Solution> baechi::placement::tryAll(Judge &judge, size_t count) {
   for (Unit u = 0; u < model.numUnits; ++u)
     solution.device[u] = next(u, 0);
   std::vector<Solution> best;
-  for (Unit carry = 0; carry < model.numUnits && judge.spent() < 1;) {
+  for (Unit carry = 0; carry < model.numUnits && evaluator.spent() < 1;) {
     int64_t worst = best.size() < count ? never : best.back().value - 1;
-    solution.value = judge.value(solution, worst);
+    solution.value = evaluator.value(solution, worst);
     if (solution.value != never && solution.value <= worst) {
       auto at = std::upper_bound(best.begin(), best.end(), solution,
                                  [](const Solution &a, const Solution &b) {

@@ -8,7 +8,7 @@
 #ifndef BAECHI_LIB_PLACEMENT_SEARCH_EXHAUSTIVE_H
 #define BAECHI_LIB_PLACEMENT_SEARCH_EXHAUSTIVE_H
 
-#include "Search/Judge.h"
+#include "Search/MeteredEvaluator.h"
 
 #include <optional>
 
@@ -18,7 +18,7 @@ namespace baechi::placement {
 std::optional<int64_t> fewAssignments(const Model &model);
 
 /// The best \p count of all assignments, best first; ends with the budget.
-std::vector<Solution> tryAll(Judge &judge, size_t count);
+std::vector<Solution> tryAll(MeteredEvaluator &evaluator, size_t count);
 
 } // namespace baechi::placement
 

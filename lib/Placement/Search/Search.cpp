@@ -50,11 +50,11 @@ bool isBetter(const Solution &a, const Solution &b) {
 /// The stages of one search.
 class Stages {
 public:
-  /// \p fine has the units of \p judge, unmerged nodes.
-  Stages(Judge &judge, Judge &fine, Meter &meter, uint64_t seed,
-         const std::vector<std::vector<int32_t>> &groupings)
-      : judge(judge), fine(fine), meter(meter), random(seed),
-        units(judge.model()), traffic(judge.model()) {
+  /// \p fine has the units of \p evaluator, unmerged nodes.
+  Stages(MeteredEvaluator &evaluator, MeteredEvaluator &fine, Meter &meter,
+         uint64_t seed, const std::vector<std::vector<int32_t>> &groupings)
+      : evaluator(evaluator), fine(fine), meter(meter), random(seed),
+        units(evaluator.model()), traffic(evaluator.model()) {
     for (const auto &groupOf : groupings)
       groups.push_back(units.makeLevel(
           groupOf, *std::max_element(groupOf.begin(), groupOf.end()) + 1));
@@ -69,7 +69,7 @@ private:
 
   void polish(std::vector<Solution> &solutions);
 
-  Judge &judge, &fine;
+  MeteredEvaluator &evaluator, &fine;
   Meter &meter;
   Random random;
   UnitTable units;
@@ -81,7 +81,7 @@ private:
 /// Successive halving: rounds of about equal cost, each with a third of the
 /// last one's solutions. Leaves the best first.
 void Stages::anneal(std::vector<Solution> &solutions, double end) {
-  double begin = judge.spent();
+  double begin = evaluator.spent();
   int rounds = solutions.size() > 4 ? 3 : solutions.size() > 1 ? 2 : 1;
   size_t count = solutions.size();
   for (int round = 0; round < rounds; ++round) {
@@ -89,14 +89,14 @@ void Stages::anneal(std::vector<Solution> &solutions, double end) {
     if (round > 0)
       count = isLast ? 1 : std::max<size_t>(1, count / 3);
     double roundEnd = isLast ? end : begin + (end - begin) * 0.4 * (round + 1);
-    Annealing annealing(judge, units, hierarchies, random);
+    Annealing annealing(evaluator, units, hierarchies, random);
     annealing.setGuides(solutions);
     Annealing::Options options;
     options.hot = 0.003 / (1 + round);
     options.coarse = 0.8 + 0.2 * round;
     options.fine = 1.5 + 0.5 * round;
     for (size_t k = 0; k < count; ++k) {
-      double now = judge.spent();
+      double now = evaluator.spent();
       options.until = now + (roundEnd - now) / static_cast<double>(count - k);
       solutions[k] = annealing.run(std::move(solutions[k]), options);
     }
@@ -108,7 +108,7 @@ void Stages::anneal(std::vector<Solution> &solutions, double end) {
 std::vector<Solution> Stages::startOver(const std::vector<Solution> &starts,
                                         double seedingEnd, double end) {
   constexpr size_t finalists = 3;
-  Seeding seeding(judge, units, traffic, random);
+  Seeding seeding(evaluator, units, traffic, random);
   for (const Solution &start : starts)
     seeding.add(start);
   for (const Level &known : groups)
@@ -160,7 +160,7 @@ std::vector<Solution> Stages::run(const std::vector<Solution> &starts) {
   }
   std::vector<Solution> pool;
   for (int k = 0; k < restarts; ++k) {
-    double begin = judge.spent();
+    double begin = evaluator.spent();
     double end = restartShare * (k + 1) / restarts;
     auto found = startOver(k == 0 ? starts : std::vector<Solution>(),
                            begin + (end - begin) * seedingShare, end);
@@ -249,18 +249,18 @@ SearchResult baechi::placement::search(const Model &model,
   for (const std::vector<Unit> &groupOf : options.groupings)
     groupings.push_back(project(model, merged, merging, groupOf));
   Meter meter(merged, options);
-  Judge judge(merged, meter);
-  Judge fine(joined, meter,
-             static_cast<double>(joined.numNodes) /
-                 std::max(merged.numNodes, 1));
+  MeteredEvaluator evaluator(merged, meter);
+  MeteredEvaluator fine(joined, meter,
+                        static_cast<double>(joined.numNodes) /
+                            std::max(merged.numNodes, 1));
   constexpr size_t few = 4;
   SearchResult result;
   std::optional<int64_t> all = fewAssignments(joined);
   result.allTried = all && fine.affords(*all);
   std::vector<Solution> best =
-      result.allTried
-          ? tryAll(fine, few)
-          : Stages(judge, fine, meter, options.seed, groupings).run(solutions);
+      result.allTried ? tryAll(fine, few)
+                      : Stages(evaluator, fine, meter, options.seed, groupings)
+                            .run(solutions);
   best.resize(std::min(best.size(), few));
   for (const Solution &solution : best) {
     Found &found = result.best.emplace_back();
@@ -270,7 +270,7 @@ SearchResult baechi::placement::search(const Model &model,
     if (fine.record(solution, schedule))
       found.starts.push_back(startsOf(model, joining, schedule));
     // Merged operators hold back less urgent ones, which may be better.
-    if (judge.record(solution, schedule))
+    if (evaluator.record(solution, schedule))
       found.starts.push_back(startsOf(model, merging, schedule));
   }
   result.evaluations = static_cast<int64_t>(meter.evaluations());

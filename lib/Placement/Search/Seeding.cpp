@@ -13,9 +13,9 @@
 
 using namespace baechi::placement;
 
-Seeding::Seeding(Judge &judge, const UnitTable &units, const Traffic &traffic,
-                 Random &random)
-    : judge(judge), units(units), traffic(traffic), random(random) {}
+Seeding::Seeding(MeteredEvaluator &evaluator, const UnitTable &units,
+                 const Traffic &traffic, Random &random)
+    : evaluator(evaluator), units(units), traffic(traffic), random(random) {}
 
 void Seeding::addClustering() {
   constexpr double grains[] = {200, 100, 400, 50};
@@ -30,7 +30,7 @@ void Seeding::addClustering() {
     if (!clustering.joinRound(options, random))
       break;
   // About as long as a few schedules.
-  judge.charge(4);
+  evaluator.charge(4);
   addLevel(units.makeLevel(clustering.clusterOf(), clustering.size()),
            clustering.traffic());
 }
@@ -65,7 +65,7 @@ void Seeding::moveCluster(Solution &solution, const Level &level,
 bool Seeding::consider(Solution solution, size_t level) {
   int64_t worst =
       elite.size() < eliteSize ? never : elite.back().solution.value - 1;
-  solution.value = judge.value(solution, worst);
+  solution.value = evaluator.value(solution, worst);
   if (solution.value == never || solution.value > worst)
     return false;
   for (const Member &other : elite)
@@ -98,7 +98,7 @@ void Seeding::sample(size_t index) {
   weights.steps = std::min(60 * surrogate.size() + 500, mostSteps);
   std::vector<int32_t> on = surrogate.sample(weights, random);
   // A step touches as much as a few nodes of an evaluation do.
-  judge.charge(4.0 * weights.steps / units.model().numNodes);
+  evaluator.charge(4.0 * weights.steps / units.model().numNodes);
   Solution solution;
   solution.device.resize(units.model().numUnits);
   for (Unit u = 0; u < units.model().numUnits; ++u) {
@@ -143,7 +143,7 @@ void Seeding::mutate() {
     }
   }
   if (solution.device == member.solution.device)
-    judge.charge(1); // the loop must end
+    evaluator.charge(1); // the loop must end
   else
     consider(std::move(solution), index);
 }
@@ -170,12 +170,12 @@ void Seeding::annealGroups(size_t index, double until) {
     return;
   Solution current = elite.front().solution;
   gather(current, level);
-  current.value = judge.value(current, never);
+  current.value = evaluator.value(current, never);
   if (current.value == never)
     return; // devices that must talk then have no link
   Solution best = current;
-  double begin = judge.spent();
-  for (double now = begin; now < until; now = judge.spent()) {
+  double begin = evaluator.spent();
+  for (double now = begin; now < until; now = evaluator.spent()) {
     double progress = (now - begin) / (until - begin);
     double temperature =
         static_cast<double>(best.value) * hot * std::pow(cold / hot, progress);
@@ -190,13 +190,13 @@ void Seeding::annealGroups(size_t index, double until) {
       moveCluster(next, level, a, random.below(devices));
     }
     if (next.device == current.device) {
-      judge.charge(0.1); // the loop must end
+      evaluator.charge(0.1); // the loop must end
       continue;
     }
     auto limit =
         static_cast<int64_t>(static_cast<double>(current.value) -
                              temperature * std::log(random.real() + 1e-12));
-    next.value = judge.value(next, limit);
+    next.value = evaluator.value(next, limit);
     if (next.value > limit)
       continue;
     current = std::move(next);
@@ -210,12 +210,12 @@ void Seeding::run(double until) {
   constexpr size_t mostClusterings = 10;
   constexpr int mutationsBegin = 2 * samplesEach;
   constexpr double groupsShare = 0.5;
-  double begin = judge.spent();
+  double begin = evaluator.spent();
   for (size_t k = 0; k < groupings; ++k)
     annealGroups(k, begin + (until - begin) * groupsShare *
                                 static_cast<double>(k + 1) /
                                 static_cast<double>(groupings));
-  for (int k = 0; judge.spent() < until; ++k) {
+  for (int k = 0; evaluator.spent() < until; ++k) {
     if (k % samplesEach == 0 && levels.size() < groupings + mostClusterings)
       addClustering();
     if (elite.size() >= 3 && k >= mutationsBegin && random.real() < 0.85)

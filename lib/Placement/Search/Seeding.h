@@ -15,8 +15,8 @@
 #ifndef BAECHI_LIB_PLACEMENT_SEARCH_SEEDING_H
 #define BAECHI_LIB_PLACEMENT_SEARCH_SEEDING_H
 
-#include "Search/Judge.h"
 #include "Search/Levels.h"
+#include "Search/MeteredEvaluator.h"
 #include "Search/Surrogate.h"
 
 #include <deque>
@@ -25,8 +25,8 @@ namespace baechi::placement {
 
 class Seeding {
 public:
-  Seeding(Judge &judge, const UnitTable &units, const Traffic &traffic,
-          Random &random);
+  Seeding(MeteredEvaluator &evaluator, const UnitTable &units,
+          const Traffic &traffic, Random &random);
 
   /// Adds an assignment from elsewhere.
   void add(Solution solution);
@@ -53,7 +53,7 @@ private:
   void moveCluster(Solution &solution, const Level &level, int32_t cluster,
                    int32_t d) const;
 
-  Judge &judge;
+  MeteredEvaluator &evaluator;
   const UnitTable &units;
   const Traffic &traffic;
   Random &random;

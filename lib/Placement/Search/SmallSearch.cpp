@@ -7,7 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Search/SmallSearch.h"
-#include "Exact/Exact.h"
+#include "Exact/BranchAndBound.h"
 #include "Search/OrderAnnealing.h"
 
 #include <algorithm>

@@ -7,7 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Baechi/Placement/Place.h"
-#include "Exact/Exact.h"
+#include "Exact/BranchAndBound.h"
 #include "Exact/Windows.h"
 
 #include <fmt/format.h>

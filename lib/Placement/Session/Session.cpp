@@ -17,7 +17,7 @@
 #include "Search/Meter.h"
 #include "Search/SmallSearch.h"
 #include "Search/VariedStarts.h"
-#include "Session/Steps.h"
+#include "Session/GroupingSteps.h"
 
 #include <fmt/format.h>
 

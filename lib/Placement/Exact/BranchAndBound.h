@@ -1,4 +1,5 @@
-//===- Exact.h - Branch and bound over assignments --------------*- C++ -*-===//
+//===- BranchAndBound.h - Branch and bound over assignments --------------*- C++
+//-*-===//
 //
 // Part of the Baechi project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.
@@ -13,8 +14,8 @@
 /// transfers and memory known early, and with them good bounds.
 ///
 //===----------------------------------------------------------------------===//
-#ifndef BAECHI_LIB_PLACEMENT_EXACT_EXACT_H
-#define BAECHI_LIB_PLACEMENT_EXACT_EXACT_H
+#ifndef BAECHI_LIB_PLACEMENT_EXACT_BRANCHANDBOUND_H
+#define BAECHI_LIB_PLACEMENT_EXACT_BRANCHANDBOUND_H
 
 #include "Baechi/Placement/Exact.h"
 #include "Exact/Timetable.h"
@@ -45,4 +46,4 @@ Placement toPlacement(const Found &found);
 
 } // namespace baechi::placement::exact
 
-#endif // BAECHI_LIB_PLACEMENT_EXACT_EXACT_H
+#endif // BAECHI_LIB_PLACEMENT_EXACT_BRANCHANDBOUND_H

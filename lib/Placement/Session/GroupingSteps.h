@@ -1,12 +1,13 @@
-//===- Steps.h - Grouping step by step --------------------------*- C++ -*-===//
+//===- GroupingSteps.h - Grouping step by step --------------------------*- C++
+//-*-===//
 //
 // Part of the Baechi project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
-#ifndef BAECHI_LIB_PLACEMENT_STEPS_H
-#define BAECHI_LIB_PLACEMENT_STEPS_H
+#ifndef BAECHI_LIB_PLACEMENT_SESSION_GROUPINGSTEPS_H
+#define BAECHI_LIB_PLACEMENT_SESSION_GROUPINGSTEPS_H
 
 #include "Baechi/Placement/Place.h"
 #include "Grouping/Coarsen.h"
@@ -29,4 +30,4 @@ Grouping applySteps(const Problem &problem, const Model &model,
 
 } // namespace baechi::placement
 
-#endif // BAECHI_LIB_PLACEMENT_STEPS_H
+#endif // BAECHI_LIB_PLACEMENT_SESSION_GROUPINGSTEPS_H

@@ -1,4 +1,5 @@
-//===- Exact.cpp - Branch and bound over assignments ------------*- C++ -*-===//
+//===- BranchAndBound.cpp - Branch and bound over assignments ------------*- C++
+//-*-===//
 //
 // Part of the Baechi project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.
@@ -6,7 +7,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Exact/Exact.h"
+#include "Exact/BranchAndBound.h"
 #include "Exact/Feasibility.h"
 #include "Exact/Ordering.h"
 #include "Exact/Windows.h"

@@ -1,4 +1,5 @@
-//===- Judge.cpp - What an assignment is worth ------------------*- C++ -*-===//
+//===- MeteredEvaluator.cpp - What an assignment is worth ------------------*-
+//C++ -*-===//
 //
 // Part of the Baechi project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.
@@ -6,13 +7,14 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Search/Judge.h"
+#include "Search/MeteredEvaluator.h"
 
 #include <algorithm>
 
 using namespace baechi::placement;
 
-Judge::Judge(const Model &model, Meter &meter, double cost)
+MeteredEvaluator::MeteredEvaluator(const Model &model, Meter &meter,
+                                   double cost)
     : of(model), meter(meter), cost(cost), evaluator(model),
       nodeDevice(model.numNodes) {
   // 128 bits: the sum of all bytes may exceed what one device can hold.
@@ -29,7 +31,7 @@ Judge::Judge(const Model &model, Meter &meter, double cost)
 }
 
 /// True unless every device can hold all that ever comes to it at once.
-bool Judge::memoryIsShort(std::span<const int32_t> device) {
+bool MeteredEvaluator::memoryIsShort(std::span<const int32_t> device) {
   std::vector<int64_t> room(of.numDevices);
   for (int32_t d = 0; d < of.numDevices; ++d)
     room[d] = of.deviceMemory(d);
@@ -57,7 +59,8 @@ bool Judge::memoryIsShort(std::span<const int32_t> device) {
   return false;
 }
 
-int64_t Judge::penalty(int64_t makespan, std::span<const int32_t> device) {
+int64_t MeteredEvaluator::penalty(int64_t makespan,
+                                  std::span<const int32_t> device) {
   for (int32_t i = 0; i < of.numNodes; ++i)
     nodeDevice[i] = device[of.unit[i]];
   estimate->excess(nodeDevice);
@@ -75,7 +78,7 @@ int64_t Judge::penalty(int64_t makespan, std::span<const int32_t> device) {
       std::min(static_cast<double>(makespan) * 2 * excess, 1e18));
 }
 
-int64_t Judge::value(const Solution &solution, int64_t cutoff) {
+int64_t MeteredEvaluator::value(const Solution &solution, int64_t cutoff) {
   meter.charge(cost);
   int64_t value = evaluator.run(solution.device, solution.offset, cutoff);
   if (value == never)
@@ -86,7 +89,8 @@ int64_t Judge::value(const Solution &solution, int64_t cutoff) {
   return value;
 }
 
-int64_t Judge::valueNearby(const Solution &solution, int64_t cutoff) {
+int64_t MeteredEvaluator::valueNearby(const Solution &solution,
+                                      int64_t cutoff) {
   if (skips == 0)
     return value(solution, cutoff);
   meter.charge(cost);
@@ -98,7 +102,7 @@ int64_t Judge::valueNearby(const Solution &solution, int64_t cutoff) {
   return value;
 }
 
-bool Judge::record(const Solution &solution, Schedule &schedule) {
+bool MeteredEvaluator::record(const Solution &solution, Schedule &schedule) {
   meter.charge(cost);
   return evaluator.run(solution.device, solution.offset, never, &schedule) !=
          never;

@@ -1,4 +1,5 @@
-//===- Annealing.cpp - Plain simulated annealing ----------------*- C++ -*-===//
+//===- AnnealingPlacer.cpp - Plain simulated annealing ----------------*- C++
+//-*-===//
 //
 // Part of the Baechi project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.

@@ -1,4 +1,5 @@
-//===- Names.cpp - Operators by name ----------------------------*- C++ -*-===//
+//===- FindOperators.cpp - Operators by name ----------------------------*- C++
+//-*-===//
 //
 // Part of the Baechi project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.

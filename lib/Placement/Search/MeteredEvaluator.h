@@ -1,12 +1,13 @@
-//===- Judge.h - What an assignment is worth --------------------*- C++ -*-===//
+//===- MeteredEvaluator.h - What an assignment is worth --------------------*-
+//C++ -*-===//
 //
 // Part of the Baechi project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
-#ifndef BAECHI_LIB_PLACEMENT_SEARCH_JUDGE_H
-#define BAECHI_LIB_PLACEMENT_SEARCH_JUDGE_H
+#ifndef BAECHI_LIB_PLACEMENT_SEARCH_METEREDEVALUATOR_H
+#define BAECHI_LIB_PLACEMENT_SEARCH_METEREDEVALUATOR_H
 
 #include "Memory/PeakEstimate.h"
 #include "Schedule/Evaluator.h"
@@ -22,10 +23,10 @@ struct Solution {
 };
 
 /// Evaluates solutions by the makespan, against the budget.
-class Judge {
+class MeteredEvaluator {
 public:
   /// An evaluation costs \p cost of those that \p meter counts.
-  Judge(const Model &model, Meter &meter, double cost = 1);
+  MeteredEvaluator(const Model &model, Meter &meter, double cost = 1);
 
   /// The makespan in ns; above the cut-off any value above it. Bytes above the
   /// limits in every order that is known cost their share of the memory, so
@@ -63,4 +64,4 @@ private:
 
 } // namespace baechi::placement
 
-#endif // BAECHI_LIB_PLACEMENT_SEARCH_JUDGE_H
+#endif // BAECHI_LIB_PLACEMENT_SEARCH_METEREDEVALUATOR_H

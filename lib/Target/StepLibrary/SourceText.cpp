@@ -1,4 +1,5 @@
-//===- Text.cpp - A step library's header and source in C -------*- C++ -*-===//
+//===- SourceText.cpp - A step library's header and source in C -------*- C++
+//-*-===//
 //
 // Part of the Baechi project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.

@@ -1,4 +1,5 @@
-//===- Steps.cpp - Grouping step by step ------------------------*- C++ -*-===//
+//===- GroupingSteps.cpp - Grouping step by step ------------------------*- C++
+//-*-===//
 //
 // Part of the Baechi project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.
@@ -6,7 +7,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Session/Steps.h"
+#include "Session/GroupingSteps.h"
 #include "Grouping/Clusters.h"
 #include "Grouping/Forward.h"
 #include "Memory/Memory.h"
