@@ -90,7 +90,7 @@ def prepare(options):
 def baechi_step(model, folder, device):
     import numpy as np
 
-    from baechi.library import StepLibrary
+    from baechi.steps.library import StepLibrary
 
     step = StepLibrary(folder / f"{model}.so")
     values = np.load(folder / f"{model}.arguments.npz")

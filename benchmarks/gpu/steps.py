@@ -24,7 +24,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT / "python"), str(ROOT / "python" / "tests")]
 
 import fixtures  # noqa: E402
-from baechi.library import StepError, StepLibrary  # noqa: E402
+from baechi.steps.library import StepError, StepLibrary  # noqa: E402
 
 LIMIT = 1e-4
 GOAL = 2  # µs an operator, of a step whose operators do next to nothing

@@ -15,7 +15,7 @@ import subprocess
 
 import numpy as np
 
-from baechi import tools
+from baechi.compiling import tools
 from lowerings.program import Program
 
 _LLVM = pathlib.Path("/usr/lib/llvm-22")

@@ -14,35 +14,35 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from baechi.checking.options import CheckError as CheckError
-    from baechi.evaluator import Evaluation as Evaluation
-    from baechi.evaluator import Evaluations as Evaluations
-    from baechi.evaluator import Evaluator as Evaluator
-    from baechi.evaluator import evaluate as evaluate
-    from baechi.jitted import jit as jit
-    from baechi.library import StepError as StepError
-    from baechi.modules import graph_of as graph_of
-    from baechi.native import PlacementError as PlacementError
-    from baechi.placement import Placement as Placement
-    from baechi.placing import Comparison as Comparison
-    from baechi.placing import compare as compare
-    from baechi.placing import judge as judge
-    from baechi.placing import place as place
-    from baechi.placing import placers as placers
-    from baechi.plots import plot_memory as plot_memory
-    from baechi.plots import plot_timeline as plot_timeline
-    from baechi.problem import Device as Device
-    from baechi.problem import Graph as Graph
-    from baechi.problem import Link as Link
-    from baechi.problem import Machine as Machine
-    from baechi.problem import Operator as Operator
-    from baechi.problem import Output as Output
-    from baechi.stages.lowered import load_step as load_step
-    from baechi.tools import CompileError as CompileError
+    from baechi.compiling.modules import graph_of as graph_of
+    from baechi.compiling.tools import CompileError as CompileError
+    from baechi.graphs.evaluator import Evaluation as Evaluation
+    from baechi.graphs.evaluator import Evaluations as Evaluations
+    from baechi.graphs.evaluator import Evaluator as Evaluator
+    from baechi.graphs.evaluator import evaluate as evaluate
+    from baechi.graphs.native import PlacementError as PlacementError
+    from baechi.graphs.placement import Placement as Placement
+    from baechi.graphs.placing import Comparison as Comparison
+    from baechi.graphs.placing import compare as compare
+    from baechi.graphs.placing import judge as judge
+    from baechi.graphs.placing import place as place
+    from baechi.graphs.placing import placers as placers
+    from baechi.graphs.problem import Device as Device
+    from baechi.graphs.problem import Graph as Graph
+    from baechi.graphs.problem import Link as Link
+    from baechi.graphs.problem import Machine as Machine
+    from baechi.graphs.problem import Operator as Operator
+    from baechi.graphs.problem import Output as Output
+    from baechi.jax.jitted import jit as jit
+    from baechi.jax.lowered import load_step as load_step
+    from baechi.pictures.plots import plot_memory as plot_memory
+    from baechi.pictures.plots import plot_timeline as plot_timeline
+    from baechi.steps.library import StepError as StepError
 
 
 def _builds() -> list[str]:
     """Where builds of a checkout leave the extension module; in an installed package it
-    lies beside this file. baechi.tools looks for programs in the same builds."""
+    lies beside this file. baechi.compiling.tools looks for programs in the same builds."""
     builds = [pathlib.Path(__file__).resolve().parents[2] / "build" / "release"]
     if tools := os.environ.get("BAECHI_TOOLS"):
         builds.insert(0, pathlib.Path(tools).absolute().parent)
@@ -54,18 +54,18 @@ __path__ = [*__path__, *_builds()]
 # By module; each is loaded when it is first asked for: what needs JAX, the extension or
 # numpy does not keep the others from working.
 _PUBLIC = {
-    "baechi.jitted": ["jit"],
-    "baechi.library": ["StepError"],
-    "baechi.stages.lowered": ["load_step"],
-    "baechi.tools": ["CompileError"],
+    "baechi.jax.jitted": ["jit"],
+    "baechi.steps.library": ["StepError"],
+    "baechi.jax.lowered": ["load_step"],
+    "baechi.compiling.tools": ["CompileError"],
     "baechi.checking.options": ["CheckError"],
-    "baechi.placing": ["Comparison", "compare", "judge", "place", "placers"],
-    "baechi.placement": ["Placement"],
-    "baechi.modules": ["graph_of"],
-    "baechi.native": ["PlacementError"],
-    "baechi.plots": ["plot_memory", "plot_timeline"],
-    "baechi.evaluator": ["Evaluation", "Evaluations", "Evaluator", "evaluate"],
-    "baechi.problem": ["Device", "Graph", "Link", "Machine", "Operator", "Output"],
+    "baechi.graphs.placing": ["Comparison", "compare", "judge", "place", "placers"],
+    "baechi.graphs.placement": ["Placement"],
+    "baechi.compiling.modules": ["graph_of"],
+    "baechi.graphs.native": ["PlacementError"],
+    "baechi.pictures.plots": ["plot_memory", "plot_timeline"],
+    "baechi.graphs.evaluator": ["Evaluation", "Evaluations", "Evaluator", "evaluate"],
+    "baechi.graphs.problem": ["Device", "Graph", "Link", "Machine", "Operator", "Output"],
 }
 _MODULES = {name: module for module, names in _PUBLIC.items() for name in names}
 

@@ -10,7 +10,7 @@ import platform
 from collections.abc import Iterator
 
 import baechi
-from baechi import caches, compiler, tools
+from baechi.compiling import caches, compiler, tools
 
 _TOOLS = ("baechi-run", "baechi-opt", "baechi-place", "baechi-translate")
 _PACKAGES = ("jax", "torch", "torch-mlir", "onnx", "numpy")
@@ -61,7 +61,7 @@ def _place(tool: str) -> str:
 
 def _extension() -> str:
     try:
-        from baechi.native import _placement
+        from baechi.graphs.native import _placement
     except ImportError as error:
         return f"cannot be loaded: {error}"
     return str(_placement.__file__)

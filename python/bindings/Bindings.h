@@ -8,8 +8,8 @@
 ///
 /// \file
 /// The extension module `_placement`: thin. Files, dictionaries and everything
-/// for people is Python's (python/baechi/placing.py); here are the calls, with
-/// the interpreter's lock released, and arrays.
+/// for people is Python's (python/baechi/graphs/placing.py); here are the
+/// calls, with the interpreter's lock released, and arrays.
 ///
 //===----------------------------------------------------------------------===//
 #ifndef BAECHI_PYTHON_BINDINGS_H

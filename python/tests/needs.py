@@ -5,7 +5,7 @@
 
 import pytest
 
-from baechi import tools
+from baechi.compiling import tools
 
 
 def built(tool: str) -> bool:

@@ -10,7 +10,7 @@ jax = pytest.importorskip("jax")
 
 import baechi  # noqa: E402
 import needs  # noqa: E402
-from baechi.resident import ResidentArray  # noqa: E402
+from baechi.steps.resident import ResidentArray  # noqa: E402
 from jax_support import jit  # noqa: E402
 
 pytestmark = needs.tool("baechi-run")
@@ -71,5 +71,5 @@ def test_devices_by_number():
     ours(X)
     assert set(ours.placement.values()) == {"host2"}
     for device in ("dev3", "dev", "dev-1"):
-        with pytest.raises(baechi.tools.CompileError, match=f"has no device '{device}'"):
+        with pytest.raises(baechi.compiling.tools.CompileError, match=f"has no device '{device}'"):
             jit(lambda x: x + 1, pin={"*": device})(X)

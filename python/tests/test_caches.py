@@ -14,10 +14,10 @@ import warnings
 
 import pytest
 
-import baechi.program
+import baechi.steps.program
 import needs
-from baechi import caches, tools
-from baechi.tools import CompileError
+from baechi.compiling import caches, tools
+from baechi.compiling.tools import CompileError
 
 pytestmark = needs.tool("baechi-run")
 EXAMPLE = pathlib.Path(__file__).resolve().parents[2] / "examples" / "mlp.mlir"
@@ -30,11 +30,11 @@ def fresh(monkeypatch):
 
 def compiled(**options):
     """The warnings of compiling twice."""
-    options = baechi.program.CompileOptions(machine="host:1", budget="0", **options)
+    options = baechi.steps.program.CompileOptions(machine="host:1", budget="0", **options)
     with warnings.catch_warnings(record=True) as said:
         warnings.simplefilter("always")
         for _ in range(2):
-            baechi.program.Program(EXAMPLE.read_text(), options).step()
+            baechi.steps.program.Program(EXAMPLE.read_text(), options).step()
     return [str(w.message) for w in said if w.category is caches.CacheWarning]
 
 
@@ -99,7 +99,7 @@ def test_tools_that_are_not_where_they_are_said_to_be(monkeypatch, tmp_path):
 
 PROGRAM = """
 import pathlib, sys
-from baechi.program import CompileOptions, Program
+from baechi.steps.program import CompileOptions, Program
 print("begun", flush=True)
 while True:
     Program(pathlib.Path(sys.argv[1]).read_text(), CompileOptions(machine="host:1", budget="0"))

@@ -10,7 +10,7 @@ import pathlib
 import numpy as np
 import pytest
 
-from baechi.importer import cli
+from baechi.commands import import_model as cli
 
 
 def errors(capsys, *argv) -> str:

@@ -18,10 +18,11 @@ import numpy as np
 import pytest
 
 import baechi
-from baechi import compiler, progress
-from baechi.library import StepLibrary
-from baechi.options import CompileOptions
-from baechi.tools import CompileError, Message
+from baechi.common import progress
+from baechi.compiling import compiler
+from baechi.compiling.options import CompileOptions
+from baechi.compiling.tools import CompileError, Message
+from baechi.steps.library import StepLibrary
 
 WAYS = ("in-process", "subprocess")
 
@@ -293,8 +294,8 @@ def test_a_step_of_jax_both_ways(way):
 _WITH_OTHERS = """
 import sys, pathlib
 sys.path[:0] = sys.argv[2:]
-from baechi import compiler
-from baechi.options import CompileOptions
+from baechi.compiling import compiler
+from baechi.compiling.options import CompileOptions
 def compile():
     assert compiler.is_in_process()
     text = pathlib.Path(sys.argv[1]).read_text()

@@ -12,7 +12,7 @@ import sys
 
 import pytest
 
-from baechi import tools
+from baechi.compiling import tools
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 DOCS = ROOT / "docs"

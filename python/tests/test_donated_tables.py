@@ -9,7 +9,7 @@ import pytest
 jax = pytest.importorskip("jax")
 
 import needs  # noqa: E402
-from baechi import tools  # noqa: E402
+from baechi.compiling import tools  # noqa: E402
 from jax_support import assert_close, jit  # noqa: E402
 
 pytestmark = needs.tool("baechi-run")

@@ -9,9 +9,11 @@ import re
 import pytest
 
 import needs
-from baechi import models, stepgraph, tools
+from baechi import models
+from baechi.commands import run_model as command
+from baechi.compiling import stepgraph, tools
 from baechi.importer.common.errors import ImportFailure
-from baechi.models import command, expert
+from baechi.models import expert
 
 
 def device_of(rules: str, name: str) -> str | None:

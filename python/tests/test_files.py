@@ -8,7 +8,7 @@ import threading
 
 import pytest
 
-from baechi import files
+from baechi.common import files
 
 
 def test_replaces_a_file_whole(tmp_path):

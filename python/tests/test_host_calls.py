@@ -13,10 +13,10 @@ jax = pytest.importorskip("jax")
 from jax.experimental import io_callback  # noqa: E402
 
 import needs  # noqa: E402
-from baechi import tools  # noqa: E402
+from baechi.compiling import tools  # noqa: E402
 from baechi.importer.common.errors import ImportFailure  # noqa: E402
 from baechi.importer.jax.step import import_step  # noqa: E402
-from baechi.library import StepError  # noqa: E402
+from baechi.steps.library import StepError  # noqa: E402
 from jax_support import assert_close, jit  # noqa: E402
 
 jnp, lax = jax.numpy, jax.lax

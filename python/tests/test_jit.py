@@ -19,9 +19,10 @@ jax = pytest.importorskip("jax")
 
 import baechi  # noqa: E402
 import needs  # noqa: E402
-from baechi import init, models, tools  # noqa: E402
+from baechi import init, models  # noqa: E402
+from baechi.compiling import tools  # noqa: E402
 from baechi.importer.common.errors import ImportFailure  # noqa: E402
-from baechi.resident import ResidentArray  # noqa: E402
+from baechi.steps.resident import ResidentArray  # noqa: E402
 from jax_support import assert_close, jit  # noqa: E402
 
 jnp, lax = jax.numpy, jax.lax

@@ -12,9 +12,9 @@ jax = pytest.importorskip("jax")
 
 import baechi  # noqa: E402
 import needs  # noqa: E402
-from baechi import jitted  # noqa: E402
 from baechi.checking.compare import first_difference  # noqa: E402
 from baechi.checking.options import TOLERANCES, CheckOptions  # noqa: E402
+from baechi.jax import jitted  # noqa: E402
 from jax_support import assert_close, jit  # noqa: E402
 
 jnp, lax = jax.numpy, jax.lax

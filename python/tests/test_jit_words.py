@@ -52,7 +52,7 @@ def test_a_placer_that_does_not_exist_is_refused_at_once():
     ],
 )
 def test_machines_are_guessed(machine, message):
-    with pytest.raises(baechi.tools.CompileError, match=re.escape(message)):
+    with pytest.raises(baechi.compiling.tools.CompileError, match=re.escape(message)):
         jit(step, machine=machine)({"w": np.ones((2, 3))}, X)
 
 

@@ -9,9 +9,9 @@ import needs
 
 jax = pytest.importorskip("jax")
 import baechi  # noqa: E402
-from baechi import memory  # noqa: E402
-from baechi.options import CompileOptions  # noqa: E402
-from baechi.tools import CompileError  # noqa: E402
+from baechi.compiling.options import CompileOptions  # noqa: E402
+from baechi.compiling.tools import CompileError  # noqa: E402
+from baechi.steps import memory  # noqa: E402
 from jax_support import jit  # noqa: E402
 
 pytestmark = needs.tool("baechi-run")

@@ -8,7 +8,7 @@ import pathlib
 import pytest
 
 import baechi
-from baechi.tools import CompileError
+from baechi.compiling.tools import CompileError
 
 EXAMPLE = pathlib.Path(__file__).resolve().parents[2] / "examples" / "mlp.mlir"
 MACHINE = baechi.Machine(

@@ -31,7 +31,10 @@ def run(program):
 
 
 def test_the_package_imports():
-    done = run("import baechi, baechi.program, baechi.importer.cli, baechi.importer.common.module")
+    done = run(
+        "import baechi, baechi.steps.program, baechi.commands.import_model;"
+        "import baechi.importer.common.module"
+    )
     assert done.returncode == 0, done.stderr
 
 
@@ -45,7 +48,7 @@ def test_what_is_missing_is_named():
 def test_the_command_says_what_is_missing(tmp_path):
     (tmp_path / "net.onnx").write_bytes(b"")
     done = run(
-        "from baechi.importer.cli import main\n"
+        "from baechi.commands.import_model import main\n"
         f"sys.exit(main([{str(tmp_path / 'net.onnx')!r}, '-o', '-']))"
     )
     assert done.returncode == 1 and "Traceback" not in done.stderr

@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 
 import baechi
+from baechi.compiling.tools import Message
+from baechi.graphs.native import _placement
 from baechi.importer.common.errors import Unsupported, UnsupportedOperations
-from baechi.native import _placement
-from baechi.tools import Message
 from problems import MACHINE, diamond, random_graph
 
 KINDS = ["placement", "report", "trace", "page", "dot"]

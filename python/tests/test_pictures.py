@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import baechi
-from baechi import picture, svg
+from baechi.pictures import picture, svg
 from problems import MACHINE, diamond, random_graph
 
 

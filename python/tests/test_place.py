@@ -17,7 +17,7 @@ import pytest
 
 import baechi
 import needs
-from baechi import tools
+from baechi.compiling import tools
 from problems import MACHINE, diamond, random_graph
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]

@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 import needs
-from baechi import progress
-from baechi.tools import CompileError
+from baechi.common import progress
+from baechi.compiling.tools import CompileError
 
 pytestmark = needs.tool("baechi-run")
 LINE = re.compile(r"baechi: (\w+): (.{8}) +\d+\.\d\d s")

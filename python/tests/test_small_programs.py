@@ -10,7 +10,7 @@ import pytest
 from numpy.lib.stride_tricks import sliding_window_view
 
 import needs
-from baechi import tools
+from baechi.compiling import tools
 
 pytestmark = needs.tool("baechi-run")
 FUNCTIONS = {"exp": np.exp, "log": np.log, "sin": np.sin, "tanh": np.tanh, "sqrt": np.sqrt}

@@ -15,7 +15,7 @@ import pytest
 
 import fixtures
 import native
-from baechi.library import StepError, StepLibrary
+from baechi.steps.library import StepError, StepLibrary
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 RUN = pathlib.Path(os.environ.get("BAECHI_TOOLS", ROOT / "build/release/bin")) / "baechi-run"

@@ -12,9 +12,9 @@ import sys
 import pytest
 
 import torch_support as support
-from baechi import tools
+from baechi.commands.run_torch_model import main
+from baechi.compiling import tools
 from baechi.models import torch as models
-from baechi.models.torch.command import main
 from torch_support import seeded, torch  # noqa: F401
 
 pytestmark = support.needs_tools

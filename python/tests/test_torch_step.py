@@ -11,7 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 import torch_support as support
-from baechi import tools
+from baechi.compiling import tools
 from baechi.importer.common.errors import ImportFailure
 from torch_support import F, Pair, baechi, nn, seeded, torch  # noqa: F401
 

@@ -1,5 +1,5 @@
 //===- MeteredEvaluator.cpp - What an assignment is worth ------------------*-
-//C++ -*-===//
+// C++ -*-===//
 //
 // Part of the Baechi project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.

@@ -102,7 +102,7 @@ llvm::Error writeFile(llvm::StringRef file, llvm::StringRef bytes) {
 }
 
 /// Ends a file with the hash of what is in it: a shared object may have more
-/// behind its sections. python/baechi/library.py reads it.
+/// behind its sections. python/baechi/steps/library.py reads it.
 llvm::Error seal(const std::string &file) {
   auto whole = llvm::MemoryBuffer::getFile(file);
   if (!whole)

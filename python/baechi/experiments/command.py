@@ -12,7 +12,7 @@ import pathlib
 import sys
 from collections.abc import Callable
 
-from baechi import stepgraph, tools
+from baechi.compiling import stepgraph, tools
 from baechi.experiments import (
     benchmarks,
     compiling,

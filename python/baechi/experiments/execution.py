@@ -10,7 +10,7 @@ import pathlib
 import sys
 import tempfile
 
-from baechi import caches
+from baechi.compiling import caches
 from baechi.experiments import measured
 from baechi.experiments.benchmarks import Benchmark
 from baechi.experiments.placers import TITLES

@@ -15,7 +15,7 @@ import json
 import pathlib
 import sys
 
-from baechi import caches, compiler, stepgraph, tools
+from baechi.compiling import caches, compiler, stepgraph, tools
 from baechi.experiments import measured
 from baechi.experiments.benchmarks import Benchmark
 

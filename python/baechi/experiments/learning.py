@@ -5,9 +5,10 @@
 
 from __future__ import annotations
 
-from baechi import learned, placing
+from baechi import learned
 from baechi.experiments.placers import TITLES
 from baechi.experiments.tables import Cell, Setting, Table, inputs_of, place_one, seconds_of
+from baechi.graphs import placing
 
 PLACERS = ["msct", "default", "random", *(m for m in learned.METHODS if m != "random")]
 DEVICES = (2, 4)

@@ -11,7 +11,7 @@ import sys
 import tempfile
 from typing import Any
 
-from baechi import caches
+from baechi.compiling import caches
 from baechi.experiments import measured
 from baechi.experiments.benchmarks import Benchmark
 from baechi.experiments.tables import Cell, Setting, Table

@@ -12,7 +12,7 @@ import tempfile
 import time
 from collections.abc import Sequence
 
-from baechi import tools
+from baechi.compiling import tools
 
 # What makes a Python of our own find this package.
 SEARCH = {

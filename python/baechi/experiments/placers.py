@@ -22,8 +22,8 @@ from baechi import learned
 from baechi.experiments import measured
 from baechi.experiments.hardware import Machine
 from baechi.experiments.inputs import Input
+from baechi.graphs.native import PlacementError
 from baechi.models import expert
-from baechi.native import PlacementError
 
 EVALUATIONS = 1000
 

@@ -11,7 +11,7 @@ import math
 import pathlib
 from typing import Any
 
-from baechi import files
+from baechi.common import files
 from baechi.experiments import curves, published
 from baechi.experiments.tables import Cell, Table
 from baechi.importer.common.errors import ImportFailure

@@ -5,6 +5,6 @@
 
 import sys
 
-from baechi.importer.cli import main
+from baechi.commands.import_model import main
 
 sys.exit(main())

@@ -19,13 +19,13 @@ from typing import Any, Protocol
 
 import numpy.typing as npt
 
-from baechi import placing, problem
-from baechi.evaluator import Evaluator
+from baechi.graphs import placing, problem
+from baechi.graphs.evaluator import Evaluator
+from baechi.graphs.native import PlacementError
+from baechi.graphs.placement import Placement
 from baechi.learned import features
 from baechi.learned.trials import POINT as POINT
 from baechi.learned.trials import Trials
-from baechi.native import PlacementError
-from baechi.placement import Placement
 
 # By name: the module whose `train` it is, what it is called, and its groups by default.
 _METHODS = {

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from baechi import problem
-from baechi.evaluator import Evaluator
+from baechi.graphs import problem
+from baechi.graphs.evaluator import Evaluator
 
 Floats = npt.NDArray[np.float32]
 Ints = npt.NDArray[np.int32]

@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from baechi.evaluator import Evaluator
+from baechi.graphs.evaluator import Evaluator
+from baechi.graphs.native import PlacementError
+from baechi.graphs.placement import Placement
 from baechi.learned.features import View
-from baechi.native import PlacementError
-from baechi.placement import Placement
 
 POINT = np.dtype([("evaluations", np.int64), ("seconds", np.float64), ("best_ns", np.int64)])
 # What a placement costs that cannot be, beside the square root of its time and its overflow.

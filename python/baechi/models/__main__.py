@@ -5,6 +5,6 @@
 
 import sys
 
-from baechi.models.command import main
+from baechi.commands.run_model import main
 
 sys.exit(main())

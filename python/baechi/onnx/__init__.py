@@ -21,13 +21,13 @@ except ModuleNotFoundError as error:
 
 import numpy as np
 
-from baechi import progress
-from baechi.compiled import Compiled
+from baechi.common import progress
+from baechi.compiling.tools import CompileError
 from baechi.importer.common.errors import ImportFailure
 from baechi.importer.onnx.model import ImportedModel, import_model
-from baechi.library import StepError
-from baechi.program import CompileOptions, Program
-from baechi.tools import CompileError
+from baechi.steps.compiled import Compiled
+from baechi.steps.library import StepError
+from baechi.steps.program import CompileOptions, Program
 
 if TYPE_CHECKING:
     import onnx

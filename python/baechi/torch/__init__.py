@@ -16,9 +16,9 @@ except ModuleNotFoundError as error:
         name=error.name,
     ) from error
 
+from baechi.compiling.tools import CompileError
 from baechi.importer.common.errors import ImportFailure
-from baechi.library import StepError
-from baechi.tools import CompileError
+from baechi.steps.library import StepError
 from baechi.torch import backend as _backend
 from baechi.torch.backend import CompiledGraph, graphs
 from baechi.torch.optimizers import UnsupportedOptimizer

@@ -12,7 +12,7 @@ import numpy as np
 import torch
 
 from baechi.importer.torch.indices import Lookup
-from baechi.library import StepLibrary
+from baechi.steps.library import StepLibrary
 
 # numpy has no such type of its own; torch.Tensor.numpy refuses it.
 _SPECIAL = {torch.bfloat16: (torch.int16, np.dtype(ml_dtypes.bfloat16))}

@@ -22,11 +22,11 @@ import torch._functorch.config
 from functorch.compile import aot_function, default_partition, make_boxed_func
 from torch._functorch._aot_autograd import descriptors
 
-from baechi.compiled import Compiled, as_key
 from baechi.importer.common.errors import ImportFailure
 from baechi.importer.torch.refusals import explained_errors
 from baechi.importer.torch.trace import ASSERTIONS, lowerable_operations
-from baechi.program import CompileOptions, Program
+from baechi.steps.compiled import Compiled, as_key
+from baechi.steps.program import CompileOptions, Program
 from baechi.torch import modes
 from baechi.torch.graph_program import GraphProgram
 

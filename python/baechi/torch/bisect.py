@@ -15,17 +15,18 @@ from typing import Any
 import numpy as np
 import torch
 
-from baechi import init, temporary
+from baechi import init
 from baechi.checking.compare import Difference, Suspect, first_difference
 from baechi.checking.options import CheckOptions
+from baechi.common import temporary
+from baechi.compiling.options import CompileOptions
+from baechi.compiling.tools import CompileError
 from baechi.importer.common.errors import ImportFailure
 from baechi.importer.common.module import Argument
 from baechi.importer.torch import linalg
 from baechi.importer.torch.names import name_of, origin_of
-from baechi.library import StepError
-from baechi.options import CompileOptions
-from baechi.program import Program
-from baechi.tools import CompileError
+from baechi.steps.library import StepError
+from baechi.steps.program import Program
 from baechi.torch import modes
 from baechi.torch.arrays import to_numpy
 from baechi.torch.eager import disturbed

@@ -13,13 +13,14 @@ from typing import Any
 
 import torch
 
-from baechi import init, progress
-from baechi.compiled import Compiled
+from baechi import init
+from baechi.common import progress
 from baechi.importer.common.module import Argument
 from baechi.importer.torch import linalg
 from baechi.importer.torch.names import BACKWARD, Origin, Recorder, name_of
 from baechi.importer.torch.trace import Trace, trace
-from baechi.program import CompileOptions, Program
+from baechi.steps.compiled import Compiled
+from baechi.steps.program import CompileOptions, Program
 from baechi.torch.arrays import Stamp, check_flags, check_indices, to_numpy, to_torch
 
 # The name of all: torch.compile does not tell whose they are.

@@ -15,7 +15,7 @@ import numpy as np
 import torch
 from torch.utils import _pytree as pytree
 
-from baechi.compiled import as_key
+from baechi.steps.compiled import as_key
 
 # Python values that a program has in its code: they cannot change.
 _NUMBERS = (bool, int, float, complex)

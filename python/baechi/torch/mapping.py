@@ -14,7 +14,8 @@ import numpy as np
 import torch
 
 import baechi
-from baechi import problem, stepgraph
+from baechi.compiling import stepgraph
+from baechi.graphs import problem
 from baechi.torch.module_graph import ModuleGraph, ModuleGraphBuilder
 
 # Between devices that are named by max_memory: PCIe 3 with 16 lanes.

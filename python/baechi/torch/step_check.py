@@ -13,7 +13,7 @@ import torch
 
 from baechi.checking.compare import Difference, first_difference
 from baechi.checking.options import CheckError, CheckOptions
-from baechi.options import CompileOptions
+from baechi.compiling.options import CompileOptions
 from baechi.torch import modes
 from baechi.torch.arrays import to_numpy
 from baechi.torch.bisect import Parts

@@ -12,8 +12,8 @@ import numpy as np
 import torch
 from torch.utils import _pytree as pytree
 
-from baechi.library import TYPES
-from baechi.program import CompileOptions, Program
+from baechi.steps.library import TYPES
+from baechi.steps.program import CompileOptions, Program
 from baechi.torch.arrays import check_flags, check_indices, to_numpy, to_torch, write
 from baechi.torch.gradients import Consumed, GradientOptions
 from baechi.torch.inputs import Inputs

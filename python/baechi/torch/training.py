@@ -12,12 +12,12 @@ from typing import Any
 
 import torch
 
-from baechi import progress
 from baechi.checking.options import Check, CheckOptions, Tolerance
-from baechi.compiled import Compiled
+from baechi.common import progress
 from baechi.importer.common.errors import ImportFailure
 from baechi.importer.torch import linalg
-from baechi.program import CompileOptions
+from baechi.steps.compiled import Compiled
+from baechi.steps.program import CompileOptions
 from baechi.torch import left_behind, modes, surroundings
 from baechi.torch.gradients import Consumed, GradientOptions
 from baechi.torch.inputs import Inputs

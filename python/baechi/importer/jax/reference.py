@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable
 import jax
 import numpy as np
 
-from baechi import files
+from baechi.common import files
 from baechi.importer.jax.signature import Signature
 
 

@@ -5,6 +5,6 @@
 
 import sys
 
-from baechi.models.torch.command import main
+from baechi.commands.run_torch_model import main
 
 sys.exit(main())

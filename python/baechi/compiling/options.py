@@ -1,0 +1,114 @@
+# Part of the Baechi project, under the Apache License v2.0 with LLVM Exceptions.
+# See LICENSE for license information.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""How a step is placed and compiled: one set of options for all front ends."""
+
+from __future__ import annotations
+
+import dataclasses
+import difflib
+import os
+import pathlib
+import re
+from collections.abc import Collection, Mapping
+
+from baechi.compiling import caches
+
+_COSTS = ("measured", "roofline")
+_CUDA_MATH = ("fp32", "tf32", "bf16", "fp16")
+
+
+@dataclasses.dataclass(frozen=True)
+class CompileOptions:
+    """`baechi.jit` says what each means. Raises TypeError and ValueError for what no
+    step could be compiled with."""
+
+    machine: str | os.PathLike[str] = "host:2"
+    placer: str = "msct"
+    budget: str = "auto"
+    pin: Mapping[str, str] | None = None
+    placement: str | os.PathLike[str] | None = None
+    profile: str | os.PathLike[str] | None = None
+    costs: str = "measured"
+    cuda_math: str = "fp32"
+    verbose: bool | None = None
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.machine, str | os.PathLike):
+            kind = type(self.machine).__name__
+            mend = (
+                "write it to a file, json.dump(machine.to_dict(), file), and give the file's name"
+                if hasattr(self.machine, "to_dict")
+                else "give 'host:2' or the name of a machine file (docs/formats.md)"
+            )
+            raise TypeError(f"machine is a {kind}: {mend}")
+        _check_word("costs", self.costs, _COSTS)
+        _check_word("cuda_math", self.cuda_math, _CUDA_MATH)
+        _check_word("placer", self.placer, _placers())
+        if not re.fullmatch(r"auto|\d+(\.\d*)?s?|\d+e", str(self.budget)):
+            raise ValueError(
+                f"budget is {self.budget!r}: give 'auto', '0' (the placer's own result), seconds "
+                "('30', '0.5s') or evaluations ('5000e')"
+            )
+        _check_pins(self.pin)
+        if self.verbose not in (True, False, None):
+            raise TypeError(
+                f"verbose is {self.verbose!r}: give True (a line for each phase), False (nothing) "
+                "or None (a bar on a terminal)"
+            )
+
+    def words(self) -> list[str]:
+        """All of them as the compiler takes them, NAME=VALUE by `baechi-run`'s names."""
+        given = {
+            "machine": os.fspath(self.machine),
+            "placer": self.placer,
+            "budget": str(self.budget),
+            "costs": self.costs,
+            "cuda-math": self.cuda_math,
+            "store": str(caches.folder() / "kernels"),
+        }
+        if self.costs == "measured":
+            given["profile"] = str(self.profile_file())
+        if self.placement is not None:
+            given["placement"] = os.fspath(self.placement)
+        words = [f"{name}={value}" for name, value in given.items()]
+        return words + [f"pin={pin}" for pin in self.pins()]
+
+    def pins(self) -> list[str]:
+        return [f"{name}={device}" for name, device in (self.pin or {}).items()]
+
+    def profile_file(self) -> pathlib.Path:
+        if self.profile is None:
+            return caches.folder() / "profile.json"
+        return pathlib.Path(self.profile)
+
+
+def _check_word(option: str, given: object, known: Collection[str]) -> None:
+    """Raises ValueError for a word that is not known; nothing is known of no words."""
+    if not isinstance(given, str):
+        raise TypeError(f"{option} is a {type(given).__name__}: give its name, as a str")
+    if given in known or not known:
+        return
+    near = difflib.get_close_matches(given, known, n=1)
+    hint = f"did you mean {near[0]!r}? " if near else ""
+    raise ValueError(f"{option} is {given!r}: {hint}known: {', '.join(known)}")
+
+
+def _placers() -> list[str]:
+    """Empty where the extension is not built: then the compiler tells what is wrong."""
+    try:
+        from baechi.graphs.placing import placers
+    except ImportError:
+        return []
+    return list(placers())
+
+
+def _check_pins(pin: object) -> None:
+    if pin is None:
+        return
+    mend = "give a dictionary of patterns to devices, {'decoder/*': 'host1'}"
+    if not isinstance(pin, Mapping):
+        raise TypeError(f"pin is a {type(pin).__name__}: {mend}")
+    for pattern, device in pin.items():
+        if not isinstance(pattern, str) or not isinstance(device, str):
+            raise TypeError(f"pin has {pattern!r}: {device!r}: {mend}")

@@ -1,0 +1,78 @@
+# Part of the Baechi project, under the Apache License v2.0 with LLVM Exceptions.
+# See LICENSE for license information.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Which operation of a JAX step is the first whose values are wrong."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import jax
+from jax.extend import core
+
+from baechi.checking.compare import Difference, Suspect
+from baechi.compiling.tools import CompileError
+from baechi.importer.common.errors import ImportFailure
+from baechi.importer.jax import jaxprs
+from baechi.steps.library import StepError
+
+# A function of flat arguments with flat results.
+Flat = Callable[..., Sequence[Any]]
+
+
+def first_wrong(
+    flat: Flat, leaves: Sequence[Any], judge: Callable[[Flat], Difference | None]
+) -> Suspect | None:
+    """The equation up to which a step must be computed for `judge` to see a difference,
+    while up to the one before there is none. None: there is none in the whole step
+    either, once it has no other program around it.
+    """
+    closed = jaxprs.flatten(jax.make_jaxpr(flat)(*leaves))
+    equations = closed.jaxpr.eqns
+    cuts = [k for k in range(1, len(equations) + 1) if _can_return(_live(closed.jaxpr, k))]
+    found: Difference | None = None
+    try:
+        found = judge(_prefix(closed, len(equations)))
+        if found is None:
+            return None
+        right, wrong = 0, len(cuts) - 1  # the cut `wrong` differs, those before `right` do not
+        while right < wrong:
+            middle = (right + wrong) // 2
+            difference = judge(_prefix(closed, cuts[middle]))
+            if difference is None:
+                right = middle + 1
+            else:
+                wrong, found = middle, difference
+    except (CompileError, ImportFailure, StepError):
+        if found is None:
+            return None  # a part of a program may be refused where the whole is not
+    last = equations[cuts[wrong] - 1]
+    others = cuts[wrong] - 1 - (cuts[right - 1] if right else 0)
+    name, source = jaxprs.name_of(last), jaxprs.source_of(last)
+    return Suspect(name, last.primitive.name, source, found.text, others)
+
+
+def _prefix(closed: core.ClosedJaxpr, count: int) -> Flat:
+    """The first so many equations; their results are what the others and the step need."""
+    live = _live(closed.jaxpr, count)
+
+    def prefix(*args: Any) -> list[Any]:
+        values = jaxprs.evaluate(closed.jaxpr, closed.jaxpr.eqns[:count], closed.consts, args)
+        return [values[variable] for variable in live]
+
+    return prefix
+
+
+def _live(jaxpr: core.Jaxpr, count: int) -> list[core.Var]:
+    made = {v: None for eqn in jaxpr.eqns[:count] for v in eqn.outvars}
+    later = [v for eqn in jaxpr.eqns[count:] for v in eqn.invars]
+    needed = [v for v in (*later, *jaxpr.outvars) if not isinstance(v, core.Literal)]
+    return [v for v in dict.fromkeys(needed) if v in made]
+
+
+def _can_return(variables: Sequence[core.Var]) -> bool:
+    """Whether a program may return these: not complex numbers, nor what is no array."""
+    kinds = [getattr(v.aval, "dtype", None) for v in variables]
+    issubdtype = jax.numpy.issubdtype
+    return all(k is not None and not issubdtype(k, jax.numpy.complexfloating) for k in kinds)

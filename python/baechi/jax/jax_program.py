@@ -1,0 +1,95 @@
+# Part of the Baechi project, under the Apache License v2.0 with LLVM Exceptions.
+# See LICENSE for license information.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""A step on JAX's arrays: one call of its program, from flat arguments to its results."""
+
+from __future__ import annotations
+
+import threading
+import warnings
+from collections.abc import Sequence
+from typing import Any
+
+import jax
+import numpy as np
+
+from baechi.compiling.options import CompileOptions
+from baechi.importer.jax.host_calls import HostCall
+from baechi.importer.jax.signature import Signature
+from baechi.jax import random_keys
+from baechi.steps import resident_jax
+from baechi.steps.library import StepLibrary
+from baechi.steps.program import Program
+from baechi.steps.resident import Residents
+
+
+class JaxProgram(Program):
+    """The step for one set of shapes, types and static values.
+
+    returned: the random generators of the flat results; None for what is no key.
+    turn: is held while the program is used.
+    library, text, options: as for Program.
+    host_calls: what JAX computes in every step.
+    """
+
+    def __init__(
+        self,
+        signature: Signature,
+        returned: list[str | None],
+        turn: threading.RLock,
+        text: str | None,
+        options: CompileOptions | None,
+        library: StepLibrary | None = None,
+        host_calls: Sequence[HostCall] = (),
+    ):
+        super().__init__(text, options, library)
+        self.signature, self._returned = signature, returned
+        if host_calls:
+            _tell(host_calls)
+            self.library.set_host_calls(host_calls)
+        self._residents = Residents(self.library, turn)
+        self.calls = 0
+
+    def run(self, leaves: list[Any]) -> Any:
+        self.calls += 1
+        signature = self.signature
+        updated = {
+            i: a.updated_by for i, a in enumerate(signature.arguments) if a.updated_by is not None
+        }
+        moved = {
+            i: self._as_argument(i, leaf)
+            for i, leaf in enumerate(leaves)
+            if not self._residents.holds(i, leaf)
+        }
+        self._residents.before_step({i: leaves[i] for i in updated})
+        for i, value in moved.items():
+            self.library.set_argument(i, value)
+        self.step()
+        results: list[Any] = [None] * len(signature.results)
+        for i, k in updated.items():
+            results[k] = self._residents.after_step(i, signature.result_types[k])
+        for k, result in enumerate(results):
+            if result is None:
+                kind = signature.result_types[k]
+                # The compiler's integers have no sign.
+                value = self.library.result(k).view(kind.dtype)
+                results[k] = resident_jax.as_array(value, kind.weak_type)
+        for k, generator in enumerate(self._returned):
+            if generator is not None:
+                results[k] = random_keys.wrap(np.asarray(results[k]), generator)
+        return jax.tree.unflatten(signature.result_tree, results)
+
+    def _as_argument(self, index: int, leaf: Any) -> np.ndarray:
+        expected = self.signature.arguments[index].init
+        return np.ascontiguousarray(np.asarray(leaf), expected.dtype).reshape(expected.shape)
+
+
+def _tell(calls: Sequence[HostCall]) -> None:
+    """What JAX computes in every step, once for each line."""
+    about = {str(each): call.ns for call in calls for each in call.operations}
+    lines = [f"  {operation}, about {ns / 1e3:.0f} us" for operation, ns in about.items()]
+    warnings.warn(
+        "JAX computes what has no lowering, on a host device in every step "
+        "(docs/host-calls.md):\n" + "\n".join(lines),
+        stacklevel=2,
+    )

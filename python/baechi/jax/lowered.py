@@ -1,0 +1,143 @@
+# Part of the Baechi project, under the Apache License v2.0 with LLVM Exceptions.
+# See LICENSE for license information.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""A step ahead of its calls: a module, then a program."""
+
+from __future__ import annotations
+
+import os
+import pathlib
+from collections.abc import Callable
+from typing import Any
+
+import jax
+
+from baechi.common import progress
+from baechi.compiling.modules import graph_of
+from baechi.compiling.options import CompileOptions
+from baechi.jax import saved
+from baechi.jax.border import Border
+from baechi.jax.jax_program import JaxProgram
+from baechi.steps import compiled
+from baechi.steps.library import StepLibrary
+from baechi.steps.resident import ResidentArray
+
+Run = Callable[[JaxProgram, list[Any]], Any]
+
+
+class Lowered:
+    """A step as a module, as `jax.stages.Lowered`: for one set of shapes, types and
+    static values. Nothing of it is measured, placed or compiled yet."""
+
+    def __init__(self, border: Border, text: str, options: CompileOptions, run: Run):
+        """run: calls the program, with flat arguments."""
+        self._border, self._text, self._options, self._run = border, text, options, run
+
+    def as_text(self) -> str:
+        """The module in MLIR (docs/import.md)."""
+        return self._text
+
+    __str__ = as_text
+
+    def __repr__(self) -> str:
+        return f"<'{self._border.name}' lowered for {self._options.machine}, not compiled>"
+
+    @property
+    def in_tree(self) -> Any:
+        """The structure of the arguments that are not static, a tuple."""
+        return self._border.signature.tree
+
+    @property
+    def out_tree(self) -> Any:
+        return self._border.signature.result_tree
+
+    @property
+    def out_info(self) -> Any:
+        """Shapes and types of what the step returns, in its structure; of random keys
+        those of their data."""
+        return jax.tree.unflatten(self.out_tree, self._border.signature.result_types)
+
+    @property
+    def donate_argnums(self) -> tuple[int, ...]:
+        """Among the arguments that are not static."""
+        return self._border.donated
+
+    def names(self) -> list[str]:
+        """Of the operators and arguments, as the placement will have them: what the
+        patterns of `pin` match. Raises CompileError."""
+        return [operator["name"] for operator in graph_of(self._text)["ops"]]
+
+    def compile(self) -> Compiled:
+        """Measures, places and compiles. Raises CompileError and StepError."""
+        with progress.shown(self._options.verbose, self._border.name):
+            return Compiled(self._border, self._text, self._options, self._run)
+
+
+class Compiled(compiled.Compiled[JaxProgram]):
+    """A compiled step, as `jax.stages.Compiled`: called with the arguments that are not
+    static. Others than it was compiled for are a TypeError; it never compiles again."""
+
+    def __init__(
+        self,
+        border: Border,
+        text: str | None,
+        options: CompileOptions | None,
+        run: Run,
+        library: StepLibrary | None = None,
+    ):
+        super().__init__()
+        self._border, self._run = border, run
+        with self._whole_call(lambda: library is not None):
+            self._program = self._latest = JaxProgram(
+                border.signature,
+                border.returned,
+                self._turn,
+                text,
+                options,
+                library,
+                border.host_calls,
+            )
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        leaves = self._border.leaves(args, kwargs)
+        for leaf in leaves:
+            if isinstance(leaf, ResidentArray):
+                leaf.leave(self._turn)
+        with self._turn:
+            return self._run(self._program, leaves)
+
+    def __repr__(self) -> str:
+        devices = [device["name"] for device in self._program.library.program["devices"]]
+        return f"<'{self._border.name}' compiled for {', '.join(devices)}>"
+
+    @property
+    def in_tree(self) -> Any:
+        """The structure of the arguments, a tuple."""
+        return self._border.signature.tree
+
+    @property
+    def out_tree(self) -> Any:
+        return self._border.signature.result_tree
+
+    def as_text(self) -> str:
+        """The module in MLIR; RuntimeError if the step was loaded from a file."""
+        return self._program.source()[0]
+
+    def save(self, file: str | os.PathLike[str]) -> pathlib.Path:
+        """Writes the step as one file, which `baechi.load_step` takes on machines with
+        this one's processor features: it is there whole or not at all.
+
+        Raises ValueError for arguments or results in containers that a file cannot say
+        (docs/ahead.md), OSError where it cannot be written."""
+        return saved.write(pathlib.Path(file), self._border, self._program.library)
+
+
+def load_step(file: str | os.PathLike[str]) -> Compiled:
+    """The step that `save` wrote, ready to be called: nothing is traced or compiled.
+
+    It is machine code, which this process will run: take files of people you trust.
+    One that is damaged, that others may write, of another version or for another kind of
+    machine is refused by a StepError with the reason, before any of its code is mapped.
+    """
+    border, library = saved.read(pathlib.Path(file))
+    return Compiled(border, None, None, lambda program, leaves: program.run(leaves), library)

@@ -1,4 +1,0 @@
-# Part of the Baechi project, under the Apache License v2.0 with LLVM Exceptions.
-# See LICENSE for license information.
-# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""JAX steps ahead of time: imported, compiled, saved and loaded. See docs/ahead.md."""

@@ -1,0 +1,166 @@
+# Part of the Baechi project, under the Apache License v2.0 with LLVM Exceptions.
+# See LICENSE for license information.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""An imported step, placed, compiled and loaded: what all front ends share."""
+
+from __future__ import annotations
+
+import json
+import re
+import statistics
+import warnings
+
+from baechi.common import progress, temporary
+from baechi.compiling import compiler
+from baechi.compiling.options import CompileOptions as CompileOptions
+from baechi.pictures import picture
+from baechi.pictures.picture import Picture
+from baechi.steps import memory
+from baechi.steps.library import StepLibrary
+from baechi.steps.memory import LeastMemory, Memory
+
+# Where a remark is of: the tool's place, and the operator's name, which its text begins with.
+_REMARK = re.compile(r'^.*?: remark: (loc\("[^"]*"\): )?')
+
+
+class Program:
+    """A module of one step on the devices of a machine.
+
+    library: of a step that was compiled elsewhere; then text and options, which
+        are how it is compiled, may be unknown.
+    Raises CompileError (no placement fits, a bad option) and StepError (the
+    library cannot be opened, a step failed).
+    """
+
+    def __init__(
+        self,
+        text: str | None,
+        options: CompileOptions | None,
+        library: StepLibrary | None = None,
+    ):
+        self.text, self._options = text, options
+        self.library = library or self._compile()
+        self._wall_ns: list[int] = []
+
+    def source(self) -> tuple[str, CompileOptions]:
+        """The module as text, and how it is compiled. Raises RuntimeError where it came
+        as a file."""
+        if self.text is None or self._options is None:
+            raise RuntimeError(
+                "this step was loaded from a file, which has the program but not its module: "
+                "ask where it was compiled"
+            )
+        return self.text, self._options
+
+    def _compile(self) -> StepLibrary:
+        text, options = self.source()
+        with progress.shown(options.verbose, "step"), temporary.folder("baechi-jit-") as folder:
+            file = folder / "step.so"
+            for message in compiler.emit(text, file, options):
+                if "is of another version of the program" in message.text:  # a placement file
+                    warnings.warn(message.text, stacklevel=2)
+            # The code stays mapped when its file is gone.
+            return StepLibrary(file)
+
+    def step(self) -> None:
+        """One step on what the arguments' places hold."""
+        self.library.run()
+        self._wall_ns.append(self.library.wall_ns)
+
+    def placement(self) -> dict[str, str]:
+        """The device of every operator and argument."""
+        program = self.library.program
+        devices = [device["name"] for device in program["devices"]]
+        found = {a["name"]: devices[a["device"]] for a in program["arguments"]}
+        for device in program["devices"]:
+            found |= {operator["name"]: device["name"] for operator in device["operators"]}
+        return found
+
+    def placement_file(self) -> str:
+        """The placement in the form that `placement=` takes (docs/formats.md)."""
+        ops = [
+            {"id": i, "name": n, "device": d} for i, (n, d) in enumerate(self.placement().items())
+        ]
+        return json.dumps({"format": "baechi-placement", "version": 1, "ops": ops})
+
+    def report(self) -> str:
+        """Prediction, measured steps, devices."""
+        program = self.library.program
+        predicted = program["predicted"]
+        # A program that the runtime's rules were not applied to has the placers' alone.
+        step_ns = predicted.get("step_ns", predicted["makespan_ns"])
+        lines = [
+            f"placement  {predicted['placer']} asked, '{predicted['winner']}' won",
+            f"step       predicted {step_ns / 1e6:.3f} ms, lower bound "
+            f"{predicted['lower_bound_ns'] / 1e6:.3f} ms",
+        ]
+        if self._wall_ns:
+            # The first step of a program warms its memory.
+            counted = self._wall_ns[1:] or self._wall_ns
+            median = statistics.median(counted) / 1e6
+            lines.append(f"           measured {median:.3f} ms (median of {len(counted)})")
+        sent = [0] * len(program["devices"])
+        for queue in program["queues"]:
+            sent[queue["from"]] += sum(message["bytes"] for message in queue["messages"])
+        header = ("device", "operators", "memory MiB", "limit MiB", "sent MiB a step")
+        lines += ["", "{:10} {:>10} {:>12} {:>12} {:>16}".format(*header)]
+        for device, moved in zip(program["devices"], sent, strict=True):
+            lines.append(
+                f"{device['name']:10} {len(device['operators']):>10} "
+                f"{device['arena_bytes'] / 2**20:>12.2f} {device['memory'] / 2**20:>12.2f} "
+                f"{moved / 2**20:>16.3f}"
+            )
+        return "\n".join(lines)
+
+    def memory(self) -> Memory:
+        return memory.of_program(self.library.program)
+
+    def least_memory(self, devices: int | None) -> LeastMemory:
+        """`Compiled.least_memory` says what it is."""
+        text, options = self.source()
+        kinds = {device["kind"] for device in self.library.program["devices"]}
+
+        def compiled(options: CompileOptions) -> Memory:
+            program = Program(text, options)
+            program.library.close()
+            return program.memory()
+
+        with progress.shown(options.verbose, "least memory"):
+            return memory.least(self.memory(), kinds, devices, options, compiled)
+
+    def picture(self) -> Picture:
+        """What `baechi.plot_timeline` and `baechi.plot_memory` draw: the plan."""
+        counted = self._wall_ns[1:] or self._wall_ns
+        median = statistics.median(counted) if counted else None
+        return picture.of_program(self.library.program, median)
+
+    def explain(self, name: str) -> str:
+        """Why operators, by a pattern of names, are where they are."""
+        text, options = self.source()
+        measured = options.costs == "measured"
+        machine = options.machine
+        with temporary.folder("baechi-jit-") as folder:
+            saved = folder / "placement.json"
+            saved.write_text(self.placement_file())
+            done = compiler.transform(
+                text,
+                [
+                    "baechi-form-kernels",
+                    "baechi-kernel-scratch",
+                    compiler.step(
+                        "baechi-annotate-costs",
+                        profile=options.profile_file() if measured else None,
+                    ),
+                    "baechi-colocate",
+                    compiler.step("baechi-load-placement", file=saved, machine=machine),
+                    compiler.step("baechi-place", placer="metf", machine=machine, budget="0"),
+                    # The file's pins have done their work: reasons are the placer's.
+                    compiler.step(
+                        "baechi-constrain", replace="true", machine=machine, pins=options.pins()
+                    ),
+                    compiler.step("baechi-explain", name=name),
+                ],
+            )
+        lines = done.said.splitlines()
+        first = [i for i, line in enumerate(lines) if ": remark: " in line]
+        return "\n".join(_REMARK.sub("", line) for line in lines[first[0] :]) if first else ""
