@@ -73,6 +73,10 @@ llvm::Error baechi::checkOptions(const DriverOptions &options) {
     return mistake("--watchdog needs a finite number of seconds, 0 or more");
   if (llvm::Error error = checkReadable(options.placement))
     return error;
+  // A pipe's reader would wait for its writer: for this process.
+  if (fs::exists(options.profile) && !fs::is_regular_file(options.profile))
+    return mistake(options.profile +
+                   ": cannot be used as a profile: it is no regular file");
   // Where the next run would refuse it, minutes of measuring are lost.
   if (std::string why = placement::whyUntrusted(options.profile);
       !options.profile.empty() && !why.empty())

@@ -8,6 +8,7 @@
 
 #include "Baechi/Analysis/MachineAttr.h"
 #include "Baechi/Analysis/PlacementProblem.h"
+#include "Baechi/Placement/Text.h"
 #include "Baechi/Transforms/Passes.h"
 #include "PlacementRemarks.h"
 #include "PlacerOption.h"
@@ -129,7 +130,9 @@ std::string baechi::wrongPlacer(StringRef placer) {
   llvm::erase_if(known, [](const std::string &each) {
     return llvm::is_contained(llvm::make_first_range(elsewhere), each);
   });
-  return ("unknown placer '" + placer + "'; known: " + joined(known)).str();
+  return ("unknown placer '" + placer + "'" +
+          placement::suggestion(placer, known) + "; known: " + joined(known))
+      .str();
 }
 
 LogicalResult

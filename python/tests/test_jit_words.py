@@ -61,11 +61,17 @@ def test_machines_are_guessed(machine, message):
     [
         (({"w": "wide"}, X), "argument p['w'] is no array but 'wide' of type 'str': give an array"),
         (({"w": X}, object()), "argument x is no array but <object"),
+        (({"w": X}, X, X), "takes 2 positional arguments but 3 were given"),
     ],
 )
 def test_arguments_that_are_no_arrays_are_named(arguments, message):
     with pytest.raises(TypeError, match=re.escape(message)):
         jit(step)(*arguments)
+
+
+def test_a_text_in_a_list_is_named():
+    with pytest.raises(TypeError, match=re.escape("argument p['w'][1] is no array but 'q'")):
+        jit(lambda p: p["w"][0])({"w": [X, "q"]})
 
 
 def test_errors_of_tracing_tell_the_arguments():

@@ -101,3 +101,9 @@ def test_errors(error):
     again = through_pickle(error)
     assert type(again) is type(error) and str(again) == str(error)
     assert vars(again) == vars(error)
+
+
+def test_a_compiled_step_says_why_not():
+    jax = pytest.importorskip("jax")
+    with pytest.raises(TypeError, match="holds threads and devices' memory"):
+        pickle.dumps(baechi.jit(lambda x: jax.numpy.sin(x)))

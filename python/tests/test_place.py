@@ -305,6 +305,13 @@ def test_an_error_of_the_progress_function_comes_through():
 def test_a_wrong_short_form_of_a_machine():
     with pytest.raises(baechi.PlacementError, match="^machine 'host:0': '0' is not a number of"):
         baechi.place(baechi.Graph(), "host:0")
+    with pytest.raises(baechi.PlacementError, match="did you mean 'host:2'"):
+        baechi.place(diamond(), "host2")
+
+
+def test_a_placer_that_is_near_is_suggested():
+    with pytest.raises(baechi.PlacementError, match="'mstc' [(]did you mean 'msct'[?][)]"):
+        baechi.place(diamond(), MACHINE, placer="mstc")
 
 
 def test_a_small_budget_is_named_where_few_devices_are_linked():

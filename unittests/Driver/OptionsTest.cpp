@@ -75,6 +75,8 @@ TEST(DriverOptions, WhatIsWrongIsNamed) {
               HasSubstr("--watchdog needs a finite number"));
   EXPECT_THAT(wrong<DriverOptions>([](auto &o) { o.placement = "/no/file"; }),
               HasSubstr("/no/file: cannot be read: "));
+  EXPECT_THAT(wrong<DriverOptions>([](auto &o) { o.profile = "/dev/null"; }),
+              HasSubstr("/dev/null: cannot be used as a profile: it is no "));
   EXPECT_THAT(wrong<StepOptions>([](auto &o) { o.steps = 0; }),
               HasSubstr("--steps needs a positive number, not 0"));
   EXPECT_THAT(wrong<StepOptions>([](auto &o) {

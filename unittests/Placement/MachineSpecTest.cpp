@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Baechi/Placement/Io.h"
+#include "Baechi/Placement/Place.h"
 #include "Baechi/Placement/Text.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -92,8 +93,10 @@ TEST(Text, Bytes) {
 }
 
 TEST(Text, EditDistance) {
-  EXPECT_EQ(editDistance("host", "hots", 5), 2u);
+  EXPECT_EQ(editDistance("host", "hots", 5), 1u);
   EXPECT_EQ(editDistance("", "abc", 5), 3u);
+  EXPECT_EQ(suggestion("mstc", placerNames()), " (did you mean 'msct'?)");
+  EXPECT_EQ(suggestion("best", placerNames()), "");
   EXPECT_EQ(editDistance("msct", "metf", 2), 2u);
   EXPECT_EQ(editDistance("same", "same", 1), 0u);
 }

@@ -12,6 +12,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace baechi::placement {
 
@@ -32,9 +33,15 @@ bool inNanoseconds(int64_t ns, int64_t beside);
 /// \p ns in the unit that suits it and \p beside together.
 std::string millisecondsText(int64_t ns, int64_t beside);
 
-/// Insertions, deletions and replacements from \p a to \p b (Levenshtein);
-/// \p limit when there are as many or more.
+/// Insertions, deletions, replacements and exchanges of neighbours from \p a to
+/// \p b (Damerau, "A technique for computer detection and correction of
+/// spelling errors", 1964); \p limit when there are as many or more.
 size_t editDistance(std::string_view a, std::string_view b, size_t limit);
+
+/// " (did you mean 'msct'?)": the word that a wrong one stands for; empty when
+/// none is near.
+std::string suggestion(std::string_view wrong,
+                       const std::vector<std::string> &known);
 
 } // namespace baechi::placement
 

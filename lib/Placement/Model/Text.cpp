@@ -15,6 +15,7 @@
 #include <cmath>
 #include <cstdlib>
 #include <numeric>
+#include <utility>
 #include <vector>
 
 std::optional<int64_t> baechi::placement::parseBytes(std::string_view text) {
@@ -79,18 +80,34 @@ size_t baechi::placement::editDistance(std::string_view a, std::string_view b,
                                        size_t limit) {
   if (std::max(a.size(), b.size()) - std::min(a.size(), b.size()) >= limit)
     return limit;
-  std::vector<size_t> row(b.size() + 1);
+  std::vector<size_t> row(b.size() + 1), before, beforeThat;
   std::iota(row.begin(), row.end(), 0);
   for (size_t i = 1; i <= a.size(); ++i) {
-    size_t diagonal = row[0], least = row[0] = i;
+    beforeThat = std::exchange(before, row);
+    size_t least = row[0] = i;
     for (size_t j = 1; j <= b.size(); ++j) {
-      size_t replaced = diagonal + (a[i - 1] != b[j - 1]);
-      diagonal = row[j];
-      row[j] = std::min({row[j] + 1, row[j - 1] + 1, replaced});
+      size_t replaced = before[j - 1] + (a[i - 1] != b[j - 1]);
+      row[j] = std::min({before[j] + 1, row[j - 1] + 1, replaced});
+      if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1])
+        row[j] = std::min(row[j], beforeThat[j - 2] + 1);
       least = std::min(least, row[j]);
     }
     if (least >= limit)
       return limit;
   }
   return std::min(row.back(), limit);
+}
+
+std::string
+baechi::placement::suggestion(std::string_view wrong,
+                              const std::vector<std::string> &known) {
+  // A third of it may be wrong.
+  size_t least = std::max<size_t>(wrong.size() / 3 + 1, 2);
+  const std::string *closest = nullptr;
+  for (const std::string &word : known)
+    if (size_t distance = editDistance(wrong, word, least); distance < least) {
+      least = distance;
+      closest = &word;
+    }
+  return closest ? fmt::format(" (did you mean '{}'?)", *closest) : "";
 }

@@ -8,6 +8,7 @@
 
 #include "Baechi/Placement/Place.h"
 #include "Baechi/Placement/Io.h"
+#include "Baechi/Placement/Text.h"
 #include "Model/DeviceOrder.h"
 #include "Session/Session.h"
 
@@ -119,16 +120,18 @@ PlaceResult baechi::placement::place(const Problem &problem,
   try {
     const auto &names = placerNames();
     if (std::find(names.begin(), names.end(), options.placer) == names.end()) {
-      result.error = fmt::format("unknown placer '{}': the placers are {}",
-                                 options.placer, fmt::join(names, ", "));
+      result.error = fmt::format(
+          "unknown placer '{}'{}: the placers are {}", options.placer,
+          suggestion(options.placer, names), fmt::join(names, ", "));
       return result;
     }
     const auto &steps = groupingNames();
     for (const std::string &step : options.grouping)
       if (std::find(steps.begin(), steps.end(), step) == steps.end()) {
-        result.error = fmt::format("unknown grouping step '{}': the steps are "
-                                   "{}",
-                                   step, fmt::join(steps, ", "));
+        result.error =
+            fmt::format("unknown grouping step '{}'{}: the steps are "
+                        "{}",
+                        step, suggestion(step, steps), fmt::join(steps, ", "));
         return result;
       }
     if (auto errors = check(problem); !errors.empty()) {

@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Baechi/Placement/Compare.h"
+#include "Baechi/Placement/Text.h"
 #include "Placers/Registry.h"
 
 #include <fmt/format.h>
@@ -82,7 +83,8 @@ Comparison baechi::placement::compare(const Problem &problem,
   for (const std::string &name : names)
     if (name != wholeAnswer && !placerNamed(name)) {
       comparison.error =
-          fmt::format("unknown placer '{}': the placers are {}, and {}", name,
+          fmt::format("unknown placer '{}'{}: the placers are {}, and {}", name,
+                      suggestion(name, placerNames()),
                       fmt::join(placerNames(), ", "), wholeAnswer);
       return comparison;
     }

@@ -22,7 +22,7 @@ using namespace baechi::placement;
 namespace {
 
 /// What the user may have meant.
-std::string suggestion(const Graph &graph, const std::string &pattern) {
+std::string meant(const Graph &graph, const std::string &pattern) {
   if (graph.ops.empty())
     return "the graph is empty";
   std::string plain;
@@ -40,13 +40,19 @@ std::string suggestion(const Graph &graph, const std::string &pattern) {
     return fmt::format("{} {} it, such as '{}': use '*{}*'", count,
                        count == 1 ? "name contains" : "names contain", *first,
                        plain);
-  size_t least = std::string::npos;
+  // Half of it right, at least: anything is near to a name of one letter.
+  size_t least = plain.size() / 2 + 1;
   for (const Operator &op : graph.ops)
     if (size_t distance = editDistance(plain, op.name, least);
         distance < least) {
       least = distance;
       closest = &op.name;
     }
+  if (!closest)
+    return fmt::format(
+        "no name is like it; there are '{}'{}", graph.ops.front().name,
+        graph.ops.size() > 1 ? fmt::format(", … ({} in all)", graph.ops.size())
+                             : "");
   return fmt::format("did you mean '{}'?", *closest);
 }
 
@@ -80,5 +86,5 @@ std::string baechi::placement::findOperators(const Graph &graph,
       }))
     return "";
   return fmt::format("no operator is called '{}': {}", pattern,
-                     suggestion(graph, pattern));
+                     meant(graph, pattern));
 }

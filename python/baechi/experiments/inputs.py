@@ -85,7 +85,7 @@ def _make(
 def _version(benchmark: Benchmark, roofline: str) -> str:
     """Of all that a graph depends on."""
     known = hashlib.sha256(f"{benchmark} {roofline}".encode())
-    sources = [_PACKAGE / "init.py", _PACKAGE / "stepgraph.py"]
+    sources = [_PACKAGE / "init.py", _PACKAGE / "compiling" / "stepgraph.py"]
     for part in ("importer", "models"):
         sources += sorted((_PACKAGE / part).rglob("*.py"))
     for source in sources:

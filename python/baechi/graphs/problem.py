@@ -8,7 +8,6 @@ from __future__ import annotations
 import dataclasses
 import json
 import os
-import re
 from collections.abc import Mapping, Sequence
 from typing import Any, Protocol, TypeAlias
 
@@ -18,9 +17,6 @@ from baechi.graphs.native import _placement
 class _Described(Protocol):
     def to_dict(self) -> dict[str, Any]: ...
 
-
-# KIND:N or KIND:N@SIZE.
-_SHORT_FORM = re.compile(r"[a-z]+:\d+(@.*)?$")
 
 Source: TypeAlias = "Mapping[str, Any] | str | os.PathLike[str] | _Described"
 
@@ -189,7 +185,7 @@ def text_of(source: Source, what: str) -> tuple[str, str]:
     """The text of a graph or a machine, and the name that stands for it in errors."""
     if isinstance(source, str | os.PathLike):
         path = os.fspath(source)
-        if what == "machine" and _SHORT_FORM.match(path) and not os.path.exists(path):
+        if what == "machine" and not os.path.exists(path):
             return _placement.machine_text(path), path
         return _placement.read_file(path), path
     content = source if isinstance(source, Mapping) else _content(source, what)

@@ -40,7 +40,7 @@ def no_array(
         for path, leaf in jax.tree_util.tree_flatten_with_path(value)[0]:
             try:
                 jax.numpy.asarray(leaf)
-            except TypeError:
+            except (TypeError, ValueError):
                 return TypeError(
                     f"argument {name}{jax.tree_util.keystr(path)} is no array but {leaf!r} of "
                     f"type '{type(leaf).__name__}': give an array or a number, or name the "

@@ -228,7 +228,7 @@ class Jitted(Compiled[JaxProgram], Generic[P, R]):
         donated = [d - sum(s < d for s in static) for d in donated if d not in static]
         try:
             kinds = tuple(map(type_of, leaves))
-        except TypeError as error:
+        except (TypeError, ValueError) as error:
             raise no_array(self._step, bound, dynamic, static) from error
         fixed = tuple((i, as_key(value)) for i, value in static.items())
         key = (tree, bound.keywords, kinds, tuple(generators), fixed, tuple(donated))

@@ -116,6 +116,8 @@ def of_program(manifest: Mapping[str, Any], measured_ns: float | None = None) ->
     step = predicted.get("step_ns", predicted["makespan_ns"])
     facts = facts_of(predicted["makespan_ns"], predicted["lower_bound_ns"], predicted["winner"])
     facts[0] = f"predicted step {duration(step)} by {predicted['winner']}"
+    if step != predicted["makespan_ns"] and len(facts) > 1:
+        facts[1] = f"the plan's {duration(predicted['makespan_ns'])}, {facts[1]}"
     if measured_ns is not None:
         facts.insert(1, f"measured {duration(measured_ns)}")
     facts.append(f"{len(names):,} operators")

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 # Inches: two columns of a paper.
 _WIDTH = 6.5
 _COLUMNS = 1600
+_MOST_LETTERS = 84  # of the small font, side by side
 _UNITS = (("s", 1e9), ("ms", 1e6), ("µs", 1e3), ("ns", 1.0))
 _SIZES = (("GiB", 2.0**30), ("MiB", 2.0**20), ("KiB", 2.0**10), ("B", 1.0))
 
@@ -33,7 +34,7 @@ def plot_timeline(shown: Any, axes: Axes | None = None) -> Figure:
     """
     picture: Picture = shown.picture()
     rows = picture.rows
-    axes = axes or _new((len(rows) + 2) * 0.22 + 0.4)
+    axes = axes or _new((len(rows) + 4) * 0.22 + 0.4)
     unit, scale = next((u, s) for u, s in _UNITS if picture.step_ns >= s or s == 1)
     used: set[int] = set()
     for y, row in enumerate(rows):
@@ -45,12 +46,12 @@ def plot_timeline(shown: Any, axes: Axes | None = None) -> Figure:
     axes.tick_params(axis="y", length=0)
     for side in ("top", "right", "left"):
         axes.spines[side].set_visible(False)
-    handles = [_patch(colour(part, picture), picture.parts[part]) for part in sorted(used)]
+    handles = [_patch(colour(part, picture), _cut(picture.parts[part])) for part in sorted(used)]
     axes.legend(
         handles=handles,
         loc="lower center",
         bbox_to_anchor=(0.5, 1.0),
-        ncols=min(len(handles), 5),
+        ncols=_columns([str(handle.get_label()) for handle in handles]),
         frameon=False,
         fontsize="small",
     )
@@ -140,6 +141,18 @@ def _figure(axes: Axes) -> Figure:
     found = axes.get_figure()
     assert isinstance(found, Figure)
     return found
+
+
+def _cut(label: str) -> str:
+    """Without its middle where it would be wider than half of the figure."""
+    half = _MOST_LETTERS // 4 - 3
+    return label if len(label) <= 2 * half + 1 else f"{label[:half]}…{label[-half:]}"
+
+
+def _columns(labels: list[str]) -> int:
+    """So many stand side by side in a legend: a patch takes the place of six letters."""
+    widest = max(map(len, labels), default=0) + 6
+    return max(1, min(len(labels), 5, _MOST_LETTERS // widest))
 
 
 def _patch(face: str, label: str) -> Any:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import contextlib
 import threading
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, NoReturn, TypeVar
 
 from baechi.pictures import svg
 from baechi.steps.library import refuse_within_host_calls
@@ -84,6 +84,12 @@ class Compiled(Generic[P]):
         with its own options. Nothing promises that there is none with less, but for
         what is proven. Raises CompileError."""
         return self._called().least_memory(devices)
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError(
+            "a compiled step holds threads and devices' memory, which pickle cannot take: compile "
+            "it in each process (of baechi.jit: save step.lower(...).compile() and load that)"
+        )
 
     def picture(self) -> Picture:
         """What `baechi.plot_timeline` and `baechi.plot_memory` draw: the plan of the

@@ -158,9 +158,17 @@ class _Result:
             found = given[self.argument].clone()
         if found.stride() == self._value.stride():
             return found
-        return torch.empty_strided(found.shape, self._value.stride(), dtype=found.dtype).copy_(
-            found
-        )
+        return _with_strides(found, self._value.stride())
+
+
+def _with_strides(found: torch.Tensor, strides: Sequence[int]) -> torch.Tensor:
+    """The same elements in another order in memory; what is repeated there is written once."""
+    once = found
+    for dimension, stride in enumerate(strides):
+        if stride == 0 and found.shape[dimension] > 1:
+            once = once.narrow(dimension, 0, 1)
+    made = torch.empty_strided(once.shape, strides, dtype=found.dtype).copy_(once)
+    return made.expand(found.shape)
 
 
 def _text(traced: Trace, given: Sequence[torch.Tensor], results: list[torch.fx.Node]) -> str:

@@ -110,6 +110,7 @@ class Inputs:
             if isinstance(x, torch.Tensor)
             else f"{names[i]}: {x!r:.40}"
             for i, x in enumerate(self.leaves)
+            if i in names  # without a target its place is empty
         ]
         more = [f"and {len(told) - _MOST_TOLD} more"] if len(told) > _MOST_TOLD else []
         return ", ".join([*told[:_MOST_TOLD], *more])

@@ -322,13 +322,15 @@ class _Forward:
             return value, further, self._buffers_after(buffers)
 
         value, further, after = functional_call(self._whole, held, (call,), tie_weights=False)
-        leaves, structure = pytree.tree_flatten(further)
+        paths, structure = pytree.tree_flatten_with_path(further)
+        leaves = [leaf for _, leaf in paths]
         tensors = [leaf for leaf in leaves if isinstance(leaf, torch.Tensor)]
-        for leaf in leaves:
+        for path, leaf in paths:
             if not (leaf is None or isinstance(leaf, torch.Tensor | bool | int | float | str)):
                 raise ImportFailure(
-                    f"beside the loss a {type(leaf).__name__} is returned: return tensors, "
-                    "numbers, strings and containers of them"
+                    f"beside the loss a {type(leaf).__name__} is returned"
+                    f"{' at ' + pytree.keystr(path) if path else ''}: return tensors, numbers, "
+                    "strings and containers of them"
                 )
         places = iter(range(len(tensors)))
         leaves = [

@@ -74,7 +74,8 @@ def argument_names(step: Callable, count: int) -> list[str]:
             names += [f"{parameter.name}{i}" for i in range(count - len(names))]
         elif len(names) < count:
             names.append(parameter.name)
-    return names
+    # More than the step takes: it says so when it is called.
+    return names + [f"argument {i}" for i in range(len(names), count)]
 
 
 def _named_results(result: Any) -> list[tuple[str, Any]]:

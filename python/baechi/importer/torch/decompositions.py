@@ -87,16 +87,19 @@ def attention(
     return mixed, weights.mean(1) if average_attn_weights else weights
 
 
-def _one_hot(indices, size: int, dtype):
-    return (indices.unsqueeze(-1) == torch.arange(size, device=indices.device)).to(dtype)
+def _is_class(target, size: int):
+    """[batch, size]: where each target is."""
+    return target.unsqueeze(-1) == torch.arange(size, device=target.device)
 
 
 def nll_loss_forward(x, target, weight, reduction, ignore_index):
-    """Compares with all classes: elementwise work, fused with the log-softmax."""
-    classes = x.shape[-1]
-    hot = _one_hot(target, classes, x.dtype)
-    weights = _loss_weights(target, weight, ignore_index, hot)
-    losses = -(x * hot).sum(-1) * weights
+    """Compares with all classes: elementwise work, fused with the log-softmax. Chosen, not
+    multiplied by zero: a class that is ruled out has minus infinity."""
+    chosen = _is_class(target, x.shape[-1])
+    zero = torch.zeros((), dtype=x.dtype)
+    weights = _loss_weights(target, weight, ignore_index, chosen, x.dtype)
+    losses = -torch.where(chosen, x, zero).sum(-1) * weights
+    losses = torch.where(target == ignore_index, zero, losses)
     total = weights.sum()
     if reduction == 0:
         return losses, total
@@ -104,20 +107,23 @@ def nll_loss_forward(x, target, weight, reduction, ignore_index):
 
 
 def nll_loss_backward(grad, x, target, weight, reduction, ignore_index, total_weight):
-    hot = _one_hot(target, x.shape[-1], x.dtype)
-    weights = _loss_weights(target, weight, ignore_index, hot)
+    """Nothing of an ignored target: where all are, the loss is NaN, its gradient zero."""
+    chosen = _is_class(target, x.shape[-1])
+    weights = _loss_weights(target, weight, ignore_index, chosen, x.dtype)
     if reduction == 1:
         grad = grad / total_weight
-    return -hot * (grad * weights).unsqueeze(-1)
+    counts = chosen & (target != ignore_index).unsqueeze(-1)
+    return torch.where(counts, -(grad * weights).unsqueeze(-1), torch.zeros((), dtype=x.dtype))
 
 
-def _loss_weights(target, weight, ignore_index, hot):
+def _loss_weights(target, weight, ignore_index, chosen, dtype):
     """[batch]: each target's weight, 0 where it is ignored. A target that is no
     class, an error in PyTorch, has no number."""
-    one, zero, wrong = (torch.full((), x, dtype=hot.dtype) for x in (1.0, 0.0, float("nan")))
-    right = (target >= 0) & (target < hot.shape[-1])
-    counted = torch.where(target == ignore_index, zero, torch.where(right, one, wrong))
-    return counted if weight is None else counted * (hot * weight).sum(-1)
+    one, zero, wrong = (torch.full((), x, dtype=dtype) for x in (1.0, 0.0, float("nan")))
+    right = (target >= 0) & (target < chosen.shape[-1])
+    if weight is not None:
+        one = torch.where(chosen, weight, zero).sum(-1)
+    return torch.where(target == ignore_index, zero, torch.where(right, one, wrong))
 
 
 def embedding_dense_backward(grad, indices, rows, padding_idx, scale_grad_by_freq):

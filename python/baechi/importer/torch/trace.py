@@ -425,10 +425,11 @@ def _refuse_assertions(graph: torch.fx.Graph) -> None:
     for node in graph.nodes:
         if node.target in ASSERTIONS:
             said = f" ({node.args[1]})" if len(node.args) > 1 else ""
+            of_one_hot = "Class values" in said  # PyTorch's own words
+            mend = "write F.one_hot(x, n) as x.unsqueeze(-1) == torch.arange(n), and "
             raise ImportFailure(
                 f"{origin_of(node).source}: '{name_of(node)}' asserts what a step does not check"
-                f"{said}: write F.one_hot(x, n) as x.unsqueeze(-1) == torch.arange(n), and check "
-                "the values before the step"
+                f"{said}: {mend * of_one_hot}check the values before the step"
             )
 
 

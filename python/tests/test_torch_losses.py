@@ -1,0 +1,89 @@
+# Part of the Baechi project, under the Apache License v2.0 with LLVM Exceptions.
+# See LICENSE for license information.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Losses of targets that are ignored and of classes that are ruled out, against PyTorch."""
+
+import itertools
+
+import pytest
+
+torch = pytest.importorskip("torch")
+import torch.nn.functional as F  # noqa: E402
+
+import baechi.torch  # noqa: E402
+from baechi.importer.common.errors import ImportFailure  # noqa: E402
+
+TARGETS = {
+    "some": (-100, [0, 1, -100, 4]),
+    "all": (-100, [-100] * 4),
+    "none": (-100, [0, 1, 2, 3]),
+    "a class": (2, [2, 1, 2, 4]),
+    "only that class": (2, [2] * 4),
+}
+LOSSES = itertools.product(("mean", "sum"), (False, True), TARGETS, ("all", "ruled out", "smooth"))
+
+
+@pytest.mark.parametrize(("reduction", "weighted", "ignored", "classes"), LOSSES)
+def test_cross_entropy(reduction, weighted, ignored, classes):
+    ignore_index, target = TARGETS[ignored]
+    never = torch.tensor([[False] * 5] * 3 + [[True, False, False, False, False]])
+
+    def loss(logits, target):
+        if classes == "ruled out":  # their logarithm is minus infinity
+            logits = logits.masked_fill(never, float("-inf"))
+        return F.cross_entropy(
+            logits,
+            target,
+            weight=torch.tensor([1.0, 0.5, 2.0, 0.3, 1.0]) if weighted else None,
+            ignore_index=ignore_index,
+            reduction=reduction,
+            label_smoothing=0.1 if classes == "smooth" else 0.0,
+        )
+
+    x, target = torch.randn(4, 3, generator=torch.manual_seed(0)), torch.tensor(target)
+    found = []
+    for compiled in (False, True):
+        torch.manual_seed(1)
+        model = torch.nn.Linear(3, 5)
+        optimizer = torch.optim.SGD(model.parameters(), 0.1)
+        if compiled:
+            value = baechi.torch.compile_step(
+                model, loss, optimizer, machine="host:2", costs="roofline"
+            )(x, target)
+        else:
+            value = loss(model(x), target)
+            value.backward()
+            optimizer.step()
+        found.append([value.detach(), *(p.detach() for p in model.parameters())])
+    for expected, got in zip(*found, strict=True):
+        torch.testing.assert_close(got, expected, atol=1e-6, rtol=1e-5, equal_nan=True)
+    # Of only ignored targets the mean is no number; nothing is learned from them.
+    assert all(torch.isfinite(p).all() for p in found[1][1:])
+
+
+def test_gradients_of_a_sum_over_a_mask():
+    """The compiled backward pass returns an expanded tensor."""
+    found = []
+    for backend in ("eager", "baechi"):
+        torch.manual_seed(0)
+        layer, x = torch.nn.Linear(6, 6), torch.randn(4, 6)
+        loss = torch.compile(lambda layer, x: layer(x)[x > 0].sum(), backend=backend)(layer, x)
+        loss.backward()
+        found.append([loss.detach(), layer.weight.grad])
+    torch.testing.assert_close(*reversed(found))
+
+
+def test_an_error_in_a_model_without_a_loss_is_its_own():
+    class Model(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.layer = torch.nn.Linear(3, 1)
+
+        def forward(self, x, y):
+            raise ValueError("call begin() first")
+
+    model = Model()
+    optimizer = torch.optim.SGD(model.parameters(), 0.1)
+    step = baechi.torch.compile_step(model, None, optimizer, machine="host:1")
+    with pytest.raises(ImportFailure, match="call begin"):
+        step(torch.ones(2, 3), torch.ones(1))
