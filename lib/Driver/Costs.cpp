@@ -53,7 +53,7 @@ llvm::Error Compilation::findCosts(SetArguments setArguments) {
     profile = std::move(*kept);
   }
   SmallVector<const KernelCosts *> measured;
-  for (const KernelCosts *costs : {&hostCosts(), &cudaCosts()}) {
+  for (const KernelCosts *costs : kernelCosts()) {
     if (asked.costs != "measured" || !hasDeviceOf(costs->kind()))
       continue;
     if (llvm::Error error = costs->adopt(module(), profile))

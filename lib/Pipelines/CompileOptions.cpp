@@ -20,7 +20,8 @@ using Options = CompileOptions;
 static constexpr CompileOption table[] = {
     {.name = "machine",
      .value = "SPEC",
-     .help = "host:N[@SIZE] (host:2, host:4@2GiB) or a machine file",
+     .help = "host:N[@SIZE] (host:2, host:4@2GiB) or a machine file; passes "
+             "without one take the module's",
      .inPasses = "machine",
      .text = &Options::machine},
     {.name = "placer",

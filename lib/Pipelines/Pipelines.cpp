@@ -96,7 +96,6 @@ void baechi::buildCompilePipeline(OpPassManager &manager,
   manager.addPass(createLower(lower));
 }
 
-/// Wrong words are found here, before all kernels are formed.
 namespace {
 /// Those of the table that passes have, as MLIR reads and describes them.
 struct CompilePipelineOptions
@@ -105,13 +104,11 @@ struct CompilePipelineOptions
     CompileOptions defaults;
     defaults.machine.clear();
     for (const CompileOption &option : compileOptions())
-      if (option.inPasses.empty())
-        continue;
-      else if (option.list)
+      if (option.list && !option.inPasses.empty())
         lists.emplace_back(
             &option, std::make_unique<ListOption<std::string>>(
                          *this, option.inPasses, llvm::cl::desc(option.help)));
-      else
+      else if (option.text && !option.inPasses.empty())
         texts.emplace_back(&option, std::make_unique<Option<std::string>>(
                                         *this, option.inPasses,
                                         llvm::cl::desc(option.help),
@@ -139,6 +136,7 @@ private:
 };
 } // namespace
 
+/// Wrong words are found here, before all kernels are formed.
 static LogicalResult
 readCompilePipeline(OpPassManager &manager, StringRef text,
                     function_ref<LogicalResult(const Twine &)> error) {

@@ -226,3 +226,15 @@ def test_assertions_in_a_step_are_refused_with_their_place():
     step = support.compile_step(model, lambda y, _: y.square().mean(), optimizer)
     with pytest.raises(baechi.torch.ImportFailure, match=r"backend\.py:\d+: .*torch\.arange"):
         step(torch.randn(2, 4), torch.tensor([0, 2]), torch.tensor(0.0))
+
+
+def test_gradients_of_a_sum_over_a_mask():
+    """The compiled backward pass returns an expanded tensor."""
+    found = []
+    for backend in ("eager", "baechi"):
+        torch.manual_seed(0)
+        layer, x = torch.nn.Linear(6, 6), torch.randn(4, 6)
+        loss = torch.compile(lambda layer, x: layer(x)[x > 0].sum(), backend=backend)(layer, x)
+        loss.backward()
+        found.append([loss.detach(), layer.weight.grad])
+    torch.testing.assert_close(*reversed(found))

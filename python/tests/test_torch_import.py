@@ -218,3 +218,19 @@ def test_passes_that_take_too_much_memory(monkeypatch):
     )
     monkeypatch.setattr(passes, "_PROGRAM", limited)
     assert passes.lower([text])[0].problems == ["torch-mlir ended with: MemoryError"]
+
+
+def test_an_error_in_a_model_without_a_loss_is_its_own():
+    class Model(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.layer = torch.nn.Linear(3, 1)
+
+        def forward(self, x, y):
+            raise ValueError("call begin() first")
+
+    model = Model()
+    optimizer = torch.optim.SGD(model.parameters(), 0.1)
+    step = baechi.torch.compile_step(model, None, optimizer, machine="host:1")
+    with pytest.raises(ImportFailure, match="call begin"):
+        step(torch.ones(2, 3), torch.ones(1))

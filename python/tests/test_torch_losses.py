@@ -11,7 +11,6 @@ torch = pytest.importorskip("torch")
 import torch.nn.functional as F  # noqa: E402
 
 import baechi.torch  # noqa: E402
-from baechi.importer.common.errors import ImportFailure  # noqa: E402
 
 TARGETS = {
     "some": (-100, [0, 1, -100, 4]),
@@ -59,31 +58,3 @@ def test_cross_entropy(reduction, weighted, ignored, classes):
         torch.testing.assert_close(got, expected, atol=1e-6, rtol=1e-5, equal_nan=True)
     # Of only ignored targets the mean is no number; nothing is learned from them.
     assert all(torch.isfinite(p).all() for p in found[1][1:])
-
-
-def test_gradients_of_a_sum_over_a_mask():
-    """The compiled backward pass returns an expanded tensor."""
-    found = []
-    for backend in ("eager", "baechi"):
-        torch.manual_seed(0)
-        layer, x = torch.nn.Linear(6, 6), torch.randn(4, 6)
-        loss = torch.compile(lambda layer, x: layer(x)[x > 0].sum(), backend=backend)(layer, x)
-        loss.backward()
-        found.append([loss.detach(), layer.weight.grad])
-    torch.testing.assert_close(*reversed(found))
-
-
-def test_an_error_in_a_model_without_a_loss_is_its_own():
-    class Model(torch.nn.Module):
-        def __init__(self):
-            super().__init__()
-            self.layer = torch.nn.Linear(3, 1)
-
-        def forward(self, x, y):
-            raise ValueError("call begin() first")
-
-    model = Model()
-    optimizer = torch.optim.SGD(model.parameters(), 0.1)
-    step = baechi.torch.compile_step(model, None, optimizer, machine="host:1")
-    with pytest.raises(ImportFailure, match="call begin"):
-        step(torch.ones(2, 3), torch.ones(1))

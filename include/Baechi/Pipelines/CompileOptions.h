@@ -49,7 +49,7 @@ struct CompileOption {
   std::vector<std::string> CompileOptions::*list = nullptr;
   unsigned CompileOptions::*number = nullptr;
 
-  /// In words, after a semicolon; empty where it is nothing.
+  /// The help, with the default where there is one.
   std::string helpWithDefault() const;
 };
 

@@ -5,8 +5,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
-#ifndef BAECHI_LIB_CONVERSION_MEASUREKERNELS_CANMEASURE_H
-#define BAECHI_LIB_CONVERSION_MEASUREKERNELS_CANMEASURE_H
+#ifndef BAECHI_LIB_COSTS_MEASURE_CANMEASURE_H
+#define BAECHI_LIB_COSTS_MEASURE_CANMEASURE_H
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 
@@ -18,4 +18,4 @@ std::string whyNotMeasured(mlir::func::FuncOp kernel);
 
 } // namespace baechi
 
-#endif // BAECHI_LIB_CONVERSION_MEASUREKERNELS_CANMEASURE_H
+#endif // BAECHI_LIB_COSTS_MEASURE_CANMEASURE_H

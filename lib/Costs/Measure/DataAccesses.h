@@ -5,8 +5,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
-#ifndef BAECHI_LIB_CONVERSION_MEASUREKERNELS_DATAACCESSES_H
-#define BAECHI_LIB_CONVERSION_MEASUREKERNELS_DATAACCESSES_H
+#ifndef BAECHI_LIB_COSTS_MEASURE_DATAACCESSES_H
+#define BAECHI_LIB_COSTS_MEASURE_DATAACCESSES_H
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 
@@ -26,4 +26,4 @@ DataAccesses findDataAccesses(mlir::func::FuncOp kernel);
 
 } // namespace baechi
 
-#endif // BAECHI_LIB_CONVERSION_MEASUREKERNELS_DATAACCESSES_H
+#endif // BAECHI_LIB_COSTS_MEASURE_DATAACCESSES_H

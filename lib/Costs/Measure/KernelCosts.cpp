@@ -14,11 +14,16 @@
 using namespace mlir;
 using namespace baechi;
 
-const KernelCosts *baechi::kernelCostsOf(StringRef kind) {
-  for (const KernelCosts *costs : {&hostCosts(), &cudaCosts()})
+ArrayRef<const KernelCosts *> baechi::kernelCosts() {
+  static const KernelCosts *const all[] = {&hostCosts(), &cudaCosts()};
+  return all;
+}
+
+const KernelCosts &baechi::kernelCostsOf(StringRef kind) {
+  for (const KernelCosts *costs : kernelCosts())
     if (costs->kind() == kind)
-      return costs;
-  return nullptr;
+      return *costs;
+  llvm_unreachable("a device of another kind is refused before");
 }
 
 ProfileRow baechi::newRow(func::FuncOp kernel, const KernelCosts &costs,

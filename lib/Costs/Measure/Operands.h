@@ -5,8 +5,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
-#ifndef BAECHI_LIB_CONVERSION_MEASUREKERNELS_OPERANDS_H
-#define BAECHI_LIB_CONVERSION_MEASUREKERNELS_OPERANDS_H
+#ifndef BAECHI_LIB_COSTS_MEASURE_OPERANDS_H
+#define BAECHI_LIB_COSTS_MEASURE_OPERANDS_H
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include <cstdlib>
@@ -40,4 +40,4 @@ private:
 
 } // namespace baechi
 
-#endif // BAECHI_LIB_CONVERSION_MEASUREKERNELS_OPERANDS_H
+#endif // BAECHI_LIB_COSTS_MEASURE_OPERANDS_H

@@ -63,7 +63,7 @@ bool baechi::lacksStepCosts(ModuleOp module, StringRef kind,
   // Steps with calls of a host program do not run here.
   if (llvm::any_of(module.getOps<func::FuncOp>(), isHostCall))
     return false;
-  const KernelCosts &costs = *kernelCostsOf(kind);
+  const KernelCosts &costs = kernelCostsOf(kind);
   for (auto kernel : module.getOps<func::FuncOp>()) {
     if (!kernel->hasAttr(BaechiDialect::kKernel))
       continue;
@@ -87,7 +87,7 @@ llvm::Error baechi::measureStepCosts(
     int64_t operators = 0;
   };
   llvm::StringMap<Sum> sums;
-  const KernelCosts &costs = *kernelCostsOf(single.devices.front().kind);
+  const KernelCosts &costs = kernelCostsOf(single.devices.front().kind);
   const auto &operators = single.devices.front().operators;
   for (auto [op, sample] : llvm::zip_equal(operators, *samples)) {
     auto middle = sample.begin() + sample.size() / 2;

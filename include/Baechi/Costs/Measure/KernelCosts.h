@@ -37,6 +37,7 @@ struct MeasureOptions {
   std::function<bool()> stopped;
 };
 
+/// What measures kernels on the devices of one kind.
 class KernelCosts {
 public:
   using Progress = llvm::function_ref<void(size_t done, size_t total)>;
@@ -63,10 +64,10 @@ public:
 };
 
 /// Measures every implementation of every kernel of `module` that `profile` has
-/// no row for, and adds the rows. The kernels run on one
-/// thread that is bound to a processor, on buffers that come from beyond the
-/// second-level cache, as they mostly do within a step. Floating-point operands
-/// are random, integers are indices that the kernel's gathers accept.
+/// no row for, and adds the rows. The kernels run on one thread that is bound to
+/// a processor, on buffers that come from beyond the second-level cache, as they
+/// mostly do within a step. Floating-point operands are random, integers are
+/// indices that the kernel's gathers accept.
 ///
 /// Kernels that such operands might crash or keep busy for ever (divisions of
 /// integers, computed positions, scf.while), and those too large for the
@@ -84,8 +85,9 @@ const KernelCosts &hostCosts();
 /// first GPU.
 const KernelCosts &cudaCosts();
 
-/// That of a kind; null where nothing is known of it.
-const KernelCosts *kernelCostsOf(llvm::StringRef kind);
+/// One for each kind of devices that programs run on.
+llvm::ArrayRef<const KernelCosts *> kernelCosts();
+const KernelCosts &kernelCostsOf(llvm::StringRef kind);
 
 /// The row of a kernel's code, which nothing was measured of yet.
 ProfileRow newRow(mlir::func::FuncOp kernel, const KernelCosts &costs,

@@ -112,7 +112,9 @@ def nll_loss_backward(grad, x, target, weight, reduction, ignore_index, total_we
     weights = _loss_weights(target, weight, ignore_index, chosen, x.dtype)
     if reduction == 1:
         grad = grad / total_weight
-    counts = chosen & (target != ignore_index).unsqueeze(-1)
+    # Of a target that is no class, too, whose weight has no number.
+    counts = chosen | ~((target >= 0) & (target < x.shape[-1])).unsqueeze(-1)
+    counts = counts & (target != ignore_index).unsqueeze(-1)
     return torch.where(counts, -(grad * weights).unsqueeze(-1), torch.zeros((), dtype=x.dtype))
 
 
