@@ -53,7 +53,8 @@ MachineAttr baechi::toAttr(MLIRContext *context,
   RuntimeCostsAttr runtime;
   if (const std::optional<placement::RuntimeCosts> &costs = machine.runtime)
     runtime = RuntimeCostsAttr::get(context, costs->stepNs, costs->operatorNs,
-                                    costs->wakeNs, costs->sharedPercent);
+                                    costs->wakeNs, costs->sharedPercent,
+                                    costs->aloneNs);
   return MachineAttr::get(context, devices, links, linkDefault,
                           static_cast<LinkModel>(machine.linkModel),
                           stagedThrough, runtime);
@@ -81,9 +82,9 @@ placement::Machine baechi::fromAttr(MachineAttr attr) {
   if (StringAttr kind = attr.getStagedThrough())
     machine.stagedThrough = kind.str();
   if (RuntimeCostsAttr costs = attr.getRuntime())
-    machine.runtime =
-        placement::RuntimeCosts{costs.getStepNs(), costs.getOperatorNs(),
-                                costs.getWakeNs(), costs.getSharedPercent()};
+    machine.runtime = placement::RuntimeCosts{
+        costs.getStepNs(), costs.getOperatorNs(), costs.getWakeNs(),
+        costs.getSharedPercent(), costs.getAloneNs()};
   return machine;
 }
 

@@ -60,7 +60,7 @@ public:
     for (auto [device, instructions] : llvm::zip(devices, program.devices))
       if (device.next < instructions.size())
         return std::nullopt;
-    step.makespanNs += costs.stepNs;
+    step.makespanNs += costs.startNs(shared);
     return std::move(step);
   }
 
@@ -180,7 +180,7 @@ private:
 
 int64_t baechi::singleDeviceNs(const StepProgram &program,
                                const placement::RuntimeCosts &costs) {
-  int64_t ns = costs.stepNs;
+  int64_t ns = costs.startNs(/*several=*/false);
   for (const std::vector<Instruction> &device : program.devices)
     for (const Instruction &instruction : device)
       if (instruction.kind == Kind::Operator)

@@ -122,15 +122,30 @@ LogicalResult MachineAttr::verify(function_ref<InFlightDiagnostic()> emitError,
 LogicalResult
 RuntimeCostsAttr::verify(function_ref<InFlightDiagnostic()> emitError,
                          int64_t stepNs, int64_t operatorNs, int64_t wakeNs,
-                         int64_t sharedPercent) {
+                         int64_t sharedPercent, int64_t aloneNs) {
   for (auto [name, ns] : {std::pair("step_ns", stepNs),
                           {"operator_ns", operatorNs},
-                          {"wake_ns", wakeNs}})
+                          {"wake_ns", wakeNs},
+                          {"alone_ns", std::max<int64_t>(aloneNs, 0)}})
     if (ns < 0 || ns > 1'000'000'000)
       return emitError() << name << " is not between 0 and a second: " << ns;
   if (sharedPercent < 1 || sharedPercent > 10000)
     return emitError() << "shared_percent is not between 1 and 10000: "
                        << sharedPercent;
+  return success();
+}
+
+LogicalResult SplitAttr::verify(function_ref<InFlightDiagnostic()> emitError,
+                                int64_t dim, ArrayRef<int64_t> sizes) {
+  if (dim < 0)
+    return emitError() << "a split's dim must not be negative, it is " << dim;
+  if (sizes.size() < 2)
+    return emitError() << "a split needs two sizes or more";
+  for (int64_t size : sizes)
+    if (size < 1 || size > (int64_t(1) << 48))
+      return emitError() << "a split's sizes must be positive and below 2^48, "
+                            "one is "
+                         << size;
   return success();
 }
 

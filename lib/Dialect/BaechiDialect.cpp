@@ -122,7 +122,9 @@ LogicalResult verifyForm(NamedAttribute attr, EmitError emitError) {
     return expect<CudaProductAttr>(attr, "a #baechi.cuda_product", emitError);
   if (name == D::kArena)
     return expect<ArenaAttr>(attr, "a #baechi.arena", emitError);
-  if (name == D::kKernel || name == D::kView)
+  if (name == D::kSplit)
+    return expect<SplitAttr>(attr, "a #baechi.split", emitError);
+  if (name == D::kKernel || name == D::kView || name == D::kPartials)
     return expect<UnitAttr>(attr, "a unit attribute", emitError);
   if (name == D::kHostCall)
     return expectHostCall(attr, emitError);

@@ -85,13 +85,26 @@ llvm::Error Compilation::readModel() {
   CudaProductOptions products;
   products.math = asked.cudaMath;
   products.biases = !hasDeviceOf("host");
+  llvm::Expected<SplitChoice> splits =
+      parseSplits(asked.splits, target.devices.size());
+  if (!splits)
+    return splits.takeError();
+  SmallVector<SplitChoice> choices;
+  if (!splits->always)
+    choices.emplace_back();
+  if (splits->pieces >= 2)
+    choices.push_back(*splits);
   Phase phase(listener, "forming kernels");
-  FailureOr<std::unique_ptr<HostCompiler>> created =
-      HostCompiler::create(std::move(model), std::move(jit),
-                           hasDeviceOf("cuda") ? &products : nullptr);
-  if (failed(created))
-    return diagnosed();
-  hostCompiler = std::move(*created);
+  for (const SplitChoice &choice : choices) {
+    OwningOpRef<ModuleOp> copy = model->clone();
+    FailureOr<std::unique_ptr<HostCompiler>> created =
+        HostCompiler::create(std::move(copy), jit,
+                             hasDeviceOf("cuda") ? &products : nullptr, choice);
+    if (failed(created))
+      return diagnosed();
+    compilers.push_back(std::move(*created));
+  }
+  hostCompiler = compilers.front().get();
   tellPhases();
   return llvm::Error::success();
 }
@@ -110,13 +123,44 @@ void Compilation::tellPhases() {
 }
 
 llvm::Error Compilation::compile() {
-  FailureOr<CompiledProgram> program =
-      hostCompiler->compile(target, asked, "baechi");
-  endPhases();
-  if (failed(program))
-    return diagnosed();
-  compiled = std::move(*program);
+  size_t best = 0;
+  bool found = false;
+  for (size_t number = 0; number < compilers.size(); ++number) {
+    use(*compilers[number]);
+    // Where one of several does not fit, another may.
+    bool isLast = number + 1 == compilers.size() && !found;
+    FailureOr<CompiledProgram> program = failure();
+    auto compileThis = [&] {
+      program = hostCompiler->compile(target, asked, "baechi");
+      return LogicalResult(program);
+    };
+    LogicalResult done = isLast ? compileThis() : quietly(compileThis);
+    endPhases();
+    if (listener.isStopped() || (failed(done) && isLast))
+      return diagnosed();
+    if (failed(done))
+      continue;
+    if (!found || program->predictedNs < compiled.predictedNs) {
+      compiled = std::move(*program);
+      best = number;
+    }
+    found = true;
+  }
+  // What lost is not needed any more, nor are its programs.
+  use(*compilers[best]);
+  std::unique_ptr<HostCompiler> winner = std::move(compilers[best]);
+  compilers.clear();
+  compilers.push_back(std::move(winner));
   return llvm::Error::success();
+}
+
+void Compilation::use(HostCompiler &compiler) {
+  if (hostCompiler == &compiler)
+    return;
+  endPhases();
+  hostCompiler->setPhaseObserver(nullptr);
+  hostCompiler = &compiler;
+  tellPhases();
 }
 
 placement::Device Compilation::withAllMemory(StringRef kind) const {
@@ -133,7 +177,7 @@ placement::Device Compilation::withAllMemory(StringRef kind) const {
 
 llvm::Expected<std::unique_ptr<Execution>>
 Compilation::createSingle(StringRef kind) {
-  auto [entry, isNew] = singlePrograms.try_emplace(kind.str());
+  auto [entry, isNew] = singlePrograms.try_emplace({hostCompiler, kind.str()});
   if (isNew) {
     placement::Machine alone;
     alone.devices = {withAllMemory(kind)};

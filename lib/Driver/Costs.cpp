@@ -52,6 +52,26 @@ llvm::Error Compilation::findCosts(SetArguments setArguments) {
       return kept.takeError();
     profile = std::move(*kept);
   }
+  auto start = std::chrono::steady_clock::now();
+  for (const std::unique_ptr<HostCompiler> &compiler : compilers) {
+    use(*compiler);
+    if (llvm::Error error = findCosts(profile, setArguments))
+      return error;
+  }
+  profileSeconds =
+      std::chrono::duration<double>(std::chrono::steady_clock::now() - start)
+          .count();
+  if (!asked.profile.empty() && !profile.rows.empty() &&
+      (rowsMeasured || stepsMeasured || !llvm::sys::fs::exists(asked.profile)))
+    if (llvm::Error error = addToProfile(asked.profile, profile))
+      // The run has what it needs of it.
+      listener.warn("what was measured is not kept: " +
+                    llvm::toString(std::move(error)));
+  return llvm::Error::success();
+}
+
+llvm::Error Compilation::findCosts(Profile &profile,
+                                   SetArguments setArguments) {
   SmallVector<const KernelCosts *> measured;
   for (const KernelCosts *costs : kernelCosts()) {
     if (asked.costs != "measured" || !hasDeviceOf(costs->kind()))
@@ -69,29 +89,18 @@ llvm::Error Compilation::findCosts(SetArguments setArguments) {
     return failed(hostCompiler->annotate(nullptr)) ? diagnosed()
                                                    : llvm::Error::success();
   }
-  auto start = std::chrono::steady_clock::now();
   for (const KernelCosts *costs : measured)
     if (llvm::Error error = measureKernels(profile, *costs))
       return error;
   // Selects the implementations. What lacks costs is told in the end.
   if (failed(quietly([&] { return hostCompiler->annotate(&profile); })))
     return diagnosed();
-  bool refined = false;
   for (const KernelCosts *costs : measured)
     if (lacksStepCosts(module(), costs->kind(), profile)) {
       if (llvm::Error error = refineCosts(costs->kind(), profile, setArguments))
         return error;
-      refined = true;
+      stepsMeasured = true;
     }
-  profileSeconds =
-      std::chrono::duration<double>(std::chrono::steady_clock::now() - start)
-          .count();
-  if (!asked.profile.empty() &&
-      (rowsMeasured || refined || !llvm::sys::fs::exists(asked.profile)))
-    if (llvm::Error error = addToProfile(asked.profile, profile))
-      // The run has what it needs of it.
-      listener.warn("what was measured is not kept: " +
-                    llvm::toString(std::move(error)));
   return failed(hostCompiler->annotate(&profile)) ? diagnosed()
                                                   : llvm::Error::success();
 }

@@ -160,9 +160,12 @@ llvm::Error baechi::measureRuntime(placement::Machine &machine,
   machine.runtime = placement::RuntimeCosts{std::llround(step->stepNs),
                                             std::llround(step->operatorNs),
                                             std::llround(step->wakeNs)};
+  machine.runtime->aloneNs = std::llround(step->aloneNs);
   listener.tell(llvm::formatv(
-      "runtime: {0:F1} us a step, {1:F0} ns an operator, {2:F1} us to wake",
-      step->stepNs / 1e3, step->operatorNs, step->wakeNs / 1e3));
+      "runtime: {0:F1} us a step, {1:F1} of one device, {2:F0} ns an operator, "
+      "{3:F1} us to wake",
+      step->stepNs / 1e3, step->aloneNs / 1e3, step->operatorNs,
+      step->wakeNs / 1e3));
   return llvm::Error::success();
 }
 

@@ -55,6 +55,14 @@ static constexpr CompileOption table[] = {
              "operators are placed",
      .inPasses = "placement",
      .text = &Options::placement},
+    {.name = "splits",
+     .value = "MODE",
+     .help = "cut operators into pieces that devices compute at once: none "
+             "(only what the program asks for), any (where the step is "
+             "predicted to be faster; sums are rounded in another order) or "
+             "canonical:N (always in N pieces: the same bits on any number of "
+             "devices); forced:N cuts whatever can be cut, for tests",
+     .text = &Options::splits},
     {.name = "step",
      .value = "NAME",
      .help = "the function to run; where the model has only one public "
@@ -125,6 +133,26 @@ llvm::Error baechi::setOption(CompileOptions &options, llvm::StringRef word) {
           ", "));
 }
 
+llvm::Expected<SplitChoice> baechi::parseSplits(llvm::StringRef text,
+                                                size_t devices) {
+  SplitChoice choice;
+  if (text == "none")
+    return choice;
+  choice.reductions = true;
+  choice.pieces = devices;
+  if (text == "any")
+    return choice;
+  choice.always = true;
+  choice.forced = text.consume_front("forced:");
+  if ((choice.forced || text.consume_front("canonical:")) &&
+      !text.getAsInteger(10, choice.pieces) && choice.pieces >= 2 &&
+      choice.pieces <= 64)
+    return choice;
+  return llvm::createStringError(
+      "--splits is none, any, canonical:N or forced:N, with N between 2 and "
+      "64");
+}
+
 llvm::Error baechi::checkOptions(const CompileOptions &options) {
   if (std::string wrong = wrongPlacer(options.placer); !wrong.empty())
     return llvm::createStringError(wrong);
@@ -132,6 +160,9 @@ llvm::Error baechi::checkOptions(const CompileOptions &options) {
   if (std::string wrong = placement::parseBudget(options.budget, budget);
       !wrong.empty())
     return llvm::createStringError("--budget: " + wrong);
+  if (llvm::Error wrong =
+          parseSplits(options.splits, /*devices=*/1).takeError())
+    return wrong;
   if (options.costs != "measured" && options.costs != "roofline")
     return llvm::createStringError("unknown costs '" + options.costs +
                                    "'; known: measured, roofline");

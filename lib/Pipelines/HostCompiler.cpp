@@ -82,7 +82,8 @@ LogicalResult report(Location loc, llvm::Error error) {
 
 FailureOr<std::unique_ptr<HostCompiler>>
 HostCompiler::create(OwningOpRef<ModuleOp> model, HostJitOptions options,
-                     const CudaProductOptions *products) {
+                     const CudaProductOptions *products,
+                     const SplitChoice &splits) {
   std::unique_ptr<HostCompiler> compiler(new HostCompiler());
   compiler->model = std::move(model);
   compiler->stopped = options.stopped;
@@ -91,17 +92,18 @@ HostCompiler::create(OwningOpRef<ModuleOp> model, HostJitOptions options,
   if (!jit)
     return report(compiler->module().getLoc(), jit.takeError());
   compiler->hostJit = std::move(*jit);
-  if (failed(compiler->form(products)))
+  if (failed(compiler->form(products, splits)))
     return failure();
   return compiler;
 }
 
-LogicalResult HostCompiler::form(const CudaProductOptions *products) {
+LogicalResult HostCompiler::form(const CudaProductOptions *products,
+                                 const SplitChoice &splits) {
   Stopwatch watch;
   PassManager inlined(module().getContext()), forming(module().getContext());
   // By itself, too: its operators are counted as the model has them.
   inlined.addPass(createInlineStep());
-  populateForming(forming, products);
+  populateForming(forming, products, splits);
   if (failed(inlined.run(module())))
     return failure();
   operatorCount = operatorsOf(*findFuncStep(module())).size();
@@ -242,6 +244,10 @@ HostCompiler::compile(const placement::Machine &machine,
   std::optional<SimulatedStep> simulated;
   if (!anyCuda)
     simulated = simulateStep(*steps, costs);
+  PlacementCertificateAttr certificate = findCertificate(*placed);
+  program.predictedNs = simulated     ? simulated->makespanNs
+                        : certificate ? certificate.getMakespan()
+                                      : 0;
   program.singleDeviceNs = singleDeviceNs(*steps, costs);
   runtime::HostInfo host = runtime::queryHost();
   FailureOr<std::string> manifest =
@@ -250,7 +256,7 @@ HostCompiler::compile(const placement::Machine &machine,
   if (failed(manifest))
     return failure();
   program.manifest = std::move(*manifest);
-  if (PlacementCertificateAttr certificate = findCertificate(*placed))
+  if (certificate)
     program.groups = certificate.getGroups();
 
   beginPhase("lowering");

@@ -22,8 +22,14 @@ using namespace mlir;
 using namespace baechi;
 
 void baechi::populateForming(OpPassManager &manager,
-                             const CudaProductOptions *products) {
+                             const CudaProductOptions *products,
+                             const SplitChoice &splits) {
   manager.addPass(createInlineStep());
+  SplitOptions split;
+  split.pieces = splits.pieces;
+  split.reductions = splits.reductions;
+  split.forced = splits.forced;
+  manager.addPass(createSplit(split));
   manager.addPass(createFormKernels());
   if (products) {
     CudaProductsOptions options;

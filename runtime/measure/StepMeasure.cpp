@@ -82,10 +82,15 @@ static Program twoDevices(const char *first, const char *second,
   return program;
 }
 
-/// The wall times of steps that run `operators` empty operators a device.
-static Expected<double> measureOperators(int32_t operators) {
-  auto session = Session::create(
-      twoDevices("runOperators", "runOperators", operators, 0), resolve);
+static Program emptySteps(size_t devices, int32_t operators) {
+  Program program = twoDevices("runOperators", "runOperators", operators, 0);
+  program.devices.resize(devices);
+  return program;
+}
+
+/// The wall times of steps of a program without messages.
+static Expected<double> measureSteps(Program program) {
+  auto session = Session::create(std::move(program), resolve);
   if (!session)
     return session.takeError();
   std::vector<double> times;
@@ -113,10 +118,13 @@ static Expected<double> measureWakes() {
 }
 
 Expected<StepOverheads> baechi::runtime::measureHostStep() {
-  Expected<double> empty = measureOperators(0);
+  Expected<double> alone = measureSteps(emptySteps(1, 0));
+  if (!alone)
+    return alone.takeError();
+  Expected<double> empty = measureSteps(emptySteps(2, 0));
   if (!empty)
     return empty.takeError();
-  Expected<double> full = measureOperators(emptyOperators);
+  Expected<double> full = measureSteps(emptySteps(2, emptyOperators));
   if (!full)
     return full.takeError();
   Expected<double> wake = measureWakes();
@@ -124,6 +132,7 @@ Expected<StepOverheads> baechi::runtime::measureHostStep() {
     return wake.takeError();
   StepOverheads overheads;
   overheads.stepNs = *empty;
+  overheads.aloneNs = std::min(*alone, *empty);
   overheads.operatorNs = std::max(0.0, (*full - *empty) / emptyOperators);
   overheads.wakeNs = std::max(0.0, *wake);
   return overheads;

@@ -6,6 +6,8 @@
 // DEFINE: %{run} = mlir-runner -e main -entry-point-result=void --shared-libs=%llvm_lib_dir/libmlir_runner_utils.so,%llvm_lib_dir/libmlir_c_runner_utils.so
 // RUN: baechi-opt %s %{lower} | %{run} | FileCheck %s
 // RUN: baechi-opt %s --baechi-form-kernels %{lower} | %{run} | FileCheck %s
+// RUN: baechi-opt %s --baechi-split="pieces=2 reductions=true forced=true" %{lower} | %{run} | FileCheck %s
+// RUN: baechi-opt %s --baechi-split="pieces=3 reductions=true forced=true" --baechi-form-kernels %{lower} | %{run} | FileCheck %s
 
 #full = affine_map<(r, c) -> (r, c)>
 #row = affine_map<(r, c) -> (r)>

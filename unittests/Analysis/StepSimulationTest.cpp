@@ -110,6 +110,12 @@ TEST(StepSimulation, OverheadsAndContention) {
   // A device that computes alone shares nothing.
   given.devices[1].clear();
   EXPECT_EQ(10'000 + 2 * (1000 + 50), simulate(given, costs).makespanNs);
+  // Nor does starting its step wake others.
+  costs.aloneNs = 3'000;
+  EXPECT_EQ(3'000 + 2 * (1000 + 50), simulate(given, costs).makespanNs);
+  EXPECT_EQ(3'000 + 2 * (1000 + 50), singleDeviceNs(given, costs));
+  given.devices[1] = {compute(100)};
+  EXPECT_EQ(10'000 + 2 * (1200 + 50), simulate(given, costs).makespanNs);
 }
 
 TEST(StepSimulation, AStepThatHangsHasNoTime) {

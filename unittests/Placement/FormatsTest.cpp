@@ -203,6 +203,13 @@ TEST(Formats, MachinesKeepTheirRuntimeCosts) {
   EXPECT_EQ(again.runtime->operatorNs, 50);
   EXPECT_EQ(again.runtime->wakeNs, 20000);
   EXPECT_EQ(again.runtime->sharedPercent, 113);
+  EXPECT_EQ(again.runtime->aloneNs, -1);
+  EXPECT_EQ(again.runtime->startNs(/*several=*/false), 30000);
+  again.runtime->aloneNs = 9000;
+  ASSERT_EQ(formatMachine(again, text), "");
+  ASSERT_EQ(parseMachine(text, "m.json", machine), "");
+  EXPECT_EQ(machine.runtime->startNs(/*several=*/false), 9000);
+  EXPECT_EQ(machine.runtime->startNs(/*several=*/true), 30000);
   EXPECT_THAT(machineError(withRuntime(R"({"step_ns": 1})")),
               HasSubstr("'operator_ns' is missing"));
   EXPECT_THAT(machineError(withRuntime(R"({"step_ns": -1, "operator_ns": 0,

@@ -26,8 +26,14 @@ _NEARBY = 3  # evaluations with all values moved by a last digit
 
 
 def options(seed: int) -> dict[str, Any]:
-    """How the batch of a seed is compiled: on one device and on two, in turns."""
-    return {"machine": f"host:{1 + seed % 2}", "costs": "roofline", "budget": "0"}
+    """How the batch of a seed is compiled: on one device and on two, whole and in pieces,
+    in turns."""
+    return {
+        "machine": f"host:{1 + seed % 2}",
+        "costs": "roofline",
+        "budget": "0",
+        "splits": ("none", "forced:2", "none", "forced:3")[seed // 2 % 4],
+    }
 
 
 def run(programs: Sequence[Program], seed: int) -> list[Verdict]:

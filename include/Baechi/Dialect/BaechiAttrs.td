@@ -58,14 +58,16 @@ def Baechi_RuntimeCostsAttr : Baechi_Attr<"RuntimeCosts", "runtime"> {
     As `baechi-run --query-machine` and `--calibrate` measure it
     (docs/formats.md): starting a step, beginning and ending an operator, waking
     a device that sleeps over a message, and what operators take while several
-    devices share memory, in percent of what they take alone.
+    devices share memory, in percent of what they take alone. `alone_ns`, which
+    may be left out, is starting a step that one device computes.
 
     ```mlir
     #baechi.runtime<step_ns = 9000, operator_ns = 150, wake_ns = 12000, shared_percent = 104>
     ```
   }];
   let parameters = (ins "int64_t":$step_ns, "int64_t":$operator_ns,
-                        "int64_t":$wake_ns, "int64_t":$shared_percent);
+                        "int64_t":$wake_ns, "int64_t":$shared_percent,
+                        DefaultValuedParameter<"int64_t", "-1">:$alone_ns);
   let assemblyFormat = "`<` struct(params) `>`";
   let genVerifyDecl = 1;
 }
@@ -167,6 +169,24 @@ def Baechi_ArenaAttr : Baechi_Attr<"Arena", "arena"> {
                         "int64_t":$live, "int64_t":$limit,
                         DefaultValuedParameter<"int64_t", "0">:$promised);
   let assemblyFormat = "`<` struct(params) `>`";
+  let genVerifyDecl = 1;
+}
+
+def Baechi_SplitAttr : Baechi_Attr<"Split", "split"> {
+  let summary = "how a person wants an operation to be cut";
+  let description = [{
+    Dimension `dim` of an argument, or of an operation's first result, is cut
+    into pieces of `sizes` elements, which need not be equal. All that the cut
+    can follow without communication follows it (`--baechi-split`).
+
+    ```mlir
+    func.func @step(%x: tensor<7x8xf32> {baechi.split = #baechi.split<dim = 0, sizes = [4, 3]>})
+    ```
+  }];
+  let parameters = (ins "int64_t":$dim, ArrayRefParameter<"int64_t">:$sizes);
+  let assemblyFormat = [{
+    `<` `dim` `=` $dim `,` `sizes` `=` `[` $sizes `]` `>`
+  }];
   let genVerifyDecl = 1;
 }
 

@@ -30,6 +30,8 @@ def Baechi_Dialect : Dialect {
     | `baechi.start` | operation | i64: planned start in the step, ns |
     | `baechi.sends` | operation, argument | array of `#baechi.transfer`: planned transfers of its results |
     | `baechi.certificate` | function | `#baechi.placement_certificate` |
+    | `baechi.split` | operation, argument | `#baechi.split`: a person's wish how it is cut, before kernels are formed |
+    | `baechi.partials` | operation | unit: it joins partial results of pieces, which do not wait for each other; until kernels are formed |
     | `baechi.kernel` | function | unit: an outlined operator |
     | `baechi.host_call` | declared function | dictionary `{effects = "pure" or "ordered", ns = i64}`: an operator that a host device asks its host program for, by the function's name (docs/host-calls.md) |
     | `baechi.implementation` | kernel | string: the implementation to use, a row of the profile |
@@ -65,6 +67,8 @@ def Baechi_Dialect : Dialect {
     static constexpr ::llvm::StringLiteral kStart = "baechi.start";
     static constexpr ::llvm::StringLiteral kSends = "baechi.sends";
     static constexpr ::llvm::StringLiteral kCertificate = "baechi.certificate";
+    static constexpr ::llvm::StringLiteral kSplit = "baechi.split";
+    static constexpr ::llvm::StringLiteral kPartials = "baechi.partials";
     static constexpr ::llvm::StringLiteral kKernel = "baechi.kernel";
     static constexpr ::llvm::StringLiteral kHostCall = "baechi.host_call";
     static constexpr ::llvm::StringLiteral kImplementation =

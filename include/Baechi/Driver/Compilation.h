@@ -68,6 +68,9 @@ private:
         listener(listener) {}
 
   llvm::Error readModel();
+  /// All that follows is about \p compiler's model.
+  void use(HostCompiler &compiler);
+  llvm::Error findCosts(Profile &profile, SetArguments setArguments);
   /// Runs the model on one device for what its kernels take within a step.
   llvm::Error refineCosts(llvm::StringRef kind, Profile &profile,
                           SetArguments setArguments);
@@ -86,11 +89,17 @@ private:
   Listener &listener;
   std::optional<Phase> current; ///< of the compiler
   std::unique_ptr<Source> source;
-  std::unique_ptr<HostCompiler> hostCompiler;
+  /// The model as it is and cut into pieces, as far as asked, until compile()
+  /// keeps the one that is predicted to be faster.
+  std::vector<std::unique_ptr<HostCompiler>> compilers;
+  HostCompiler *hostCompiler = nullptr; ///< one of them
   CompiledProgram compiled;
-  std::map<std::string, CompiledProgram> singlePrograms; ///< a kind each
+  /// A compiler and a kind each.
+  std::map<std::pair<const HostCompiler *, std::string>, CompiledProgram>
+      singlePrograms;
   double profileSeconds = 0;
   size_t rowsMeasured = 0;
+  bool stepsMeasured = false;
 };
 
 } // namespace baechi

@@ -31,6 +31,7 @@ struct CompileOptions {
   std::string budget = "auto";
   std::vector<std::string> pins;
   std::string placement;
+  std::string splits = "none";
   std::string profile;
   std::string costs = "measured";
   std::string cudaMath = "fp32";
@@ -60,6 +61,22 @@ llvm::Error setOption(CompileOptions &options, const CompileOption &option,
                       llvm::StringRef value);
 /// The same from NAME=VALUE.
 llvm::Error setOption(CompileOptions &options, llvm::StringRef word);
+
+/// How operators are cut before kernels are formed (--baechi-split).
+struct SplitChoice {
+  /// Of what the compiler chooses; below 2: only what the program asks for.
+  unsigned pieces = 0;
+  /// Reductions are cut, too.
+  bool reductions = false;
+  /// Whatever can be cut is, whether it saves time or not.
+  bool forced = false;
+  /// Cut whether the step is predicted to be faster or not: the results are
+  /// then the same on any machine.
+  bool always = false;
+};
+
+/// Reads the option `splits` for a machine of \p devices.
+llvm::Expected<SplitChoice> parseSplits(llvm::StringRef text, size_t devices);
 
 /// What is wrong with options by themselves: unknown words, a budget that is
 /// none, options that exclude each other.

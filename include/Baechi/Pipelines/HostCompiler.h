@@ -30,6 +30,8 @@ struct CompiledProgram {
   int placements = 1;
   /// Of a program for one device that was made instead.
   std::optional<GivenUp> givenUp;
+  /// The step's prediction; by the placers' rules where it was not simulated.
+  int64_t predictedNs = 0;
   /// The step's prediction on one device without a limit.
   int64_t singleDeviceNs = 0;
   /// Seconds of the placing pass, and of all that follows the kernels' code.
@@ -44,9 +46,11 @@ class HostCompiler {
 public:
   /// \p model: linalg on tensors with one public function. \p options: the
   /// JIT's. \p products: how GPUs compute products; null where there are none.
+  /// \p splits: how operators are cut before.
   static mlir::FailureOr<std::unique_ptr<HostCompiler>>
   create(mlir::OwningOpRef<mlir::ModuleOp> model, HostJitOptions options,
-         const CudaProductOptions *products = nullptr);
+         const CudaProductOptions *products = nullptr,
+         const SplitChoice &splits = {});
 
   /// Costs from \p profile, or the roofline's where it is null; selects each
   /// kernel's fastest implementation. Called again, it replaces the costs that
@@ -93,7 +97,8 @@ public:
 
 private:
   HostCompiler() = default;
-  mlir::LogicalResult form(const CudaProductOptions *products);
+  mlir::LogicalResult form(const CudaProductOptions *products,
+                           const SplitChoice &splits);
   void beginPhase(llvm::StringRef phase) {
     if (phaseObserver)
       phaseObserver(phase);

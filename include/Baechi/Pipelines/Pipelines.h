@@ -17,9 +17,11 @@ namespace baechi {
 
 /// The passes that make kernels of a model: the same for --baechi-compile and
 /// HostCompiler, so that both place the same operators. \p products: how GPUs
-/// compute products; null where there are none.
+/// compute products; null where there are none. \p splits: how operators are
+/// cut before.
 void populateForming(mlir::OpPassManager &manager,
-                     const CudaProductOptions *products);
+                     const CudaProductOptions *products,
+                     const SplitChoice &splits = {});
 
 /// Placement and memory plan by \p options, pins (--baechi-constrain) and a
 /// placement (--baechi-load-placement) among them. Without a machine that of

@@ -107,6 +107,13 @@ struct RuntimeCosts {
   /// What operators take while several devices share caches and memory, in
   /// percent of what they take on one device alone.
   int64_t sharedPercent = 100;
+  /// As `stepNs`, of a step that one device computes; -1: not known, the same.
+  int64_t aloneNs = -1;
+
+  /// What starting a step takes, on several devices or on one.
+  int64_t startNs(bool several) const {
+    return several || aloneNs < 0 ? stepNs : aloneNs;
+  }
 };
 
 struct Machine {

@@ -39,6 +39,63 @@ def InlineStep : Pass<"baechi-inline-step", "::mlir::ModuleOp"> {
   }];
 }
 
+def Split : Pass<"baechi-split", "::mlir::ModuleOp"> {
+  let summary = "cut operations into pieces that devices compute at once";
+  let description = [{
+    Before kernels are formed. A dimension that is cut is followed through the
+    step: what reads or makes a tensor along it is cut, too, and becomes one
+    operation a piece; nothing is communicated within such a class. Where a
+    reduction meets the dimension, pieces make partial results, which are joined
+    in pairs (`reductions`), or it stays whole. Whole tensors are put together
+    only for operations that cannot be cut. The step computes the same function:
+    bit for bit without `reductions`, as far as kernels sum in an order that
+    does not depend on their size; with them sums are rounded in another order.
+
+    What persons ask for comes first (`baechi.split` on arguments and
+    operations). With `pieces` of 2 and more the pass then chooses: of the
+    dimensions of the heaviest operations the one that saves the most by the
+    default roofline, and again, until none saves anything. Remarks say what was
+    cut, and what stayed whole, and why.
+
+    ```mlir
+    func.func @step(%x: tensor<4x8xf32> {baechi.split = #baechi.split<dim = 0, sizes = [3, 1]>}) -> tensor<4x8xf32> {
+      %0 = math.exp %x : tensor<4x8xf32>
+      return %0 : tensor<4x8xf32>
+    }
+    ```
+    becomes by `--baechi-split`
+    ```mlir
+    module {
+      func.func @step(%arg0: tensor<4x8xf32>) -> tensor<4x8xf32> {
+        %extracted_slice = tensor.extract_slice %arg0[0, 0] [3, 8] [1, 1] : tensor<4x8xf32> to tensor<3x8xf32>
+        %extracted_slice_0 = tensor.extract_slice %arg0[3, 0] [1, 8] [1, 1] : tensor<4x8xf32> to tensor<1x8xf32>
+        %0 = math.exp %extracted_slice : tensor<3x8xf32>
+        %1 = math.exp %extracted_slice_0 : tensor<1x8xf32>
+        %2 = tensor.empty() : tensor<4x8xf32>
+        %inserted_slice = tensor.insert_slice %0 into %2[0, 0] [3, 8] [1, 1] : tensor<3x8xf32> into tensor<4x8xf32>
+        %inserted_slice_1 = tensor.insert_slice %1 into %inserted_slice[3, 0] [1, 8] [1, 1] : tensor<1x8xf32> into tensor<4x8xf32>
+        return %inserted_slice_1 : tensor<4x8xf32>
+      }
+    }
+    ```
+  }];
+  let options = [
+    Option<"pieces", "pieces", "unsigned", "0",
+           "pieces of what the pass chooses to cut; below 2: nothing but what "
+           "the program asks for">,
+    Option<"reductions", "reductions", "bool", "false",
+           "cut reductions, too: sums are rounded in another order">,
+    Option<"forced", "forced", "bool", "false",
+           "cut whatever can be cut, whether it saves time or not (for tests)">
+  ];
+  let statistics = [
+    Statistic<"cutOperations", "cut", "operations that were cut">
+  ];
+  let dependentDialects = [
+    "::baechi::BaechiDialect", "::mlir::arith::ArithDialect",
+    "::mlir::linalg::LinalgDialect", "::mlir::tensor::TensorDialect"];
+}
+
 def FormKernels : Pass<"baechi-form-kernels", "::mlir::ModuleOp"> {
   let summary = "outline the operators as they will execute";
   let description = [{

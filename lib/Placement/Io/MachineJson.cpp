@@ -90,7 +90,8 @@ void readLinks(const Cursor &root, Machine &machine) {
 }
 
 RuntimeCosts readRuntime(const Cursor &at) {
-  at.onlyKeys({"step_ns", "operator_ns", "wake_ns", "shared_percent"});
+  at.onlyKeys(
+      {"step_ns", "operator_ns", "wake_ns", "shared_percent", "alone_ns"});
   auto time = [&](const char *key) {
     int64_t ns = at[key].integer();
     constexpr int64_t second = 1'000'000'000;
@@ -100,6 +101,8 @@ RuntimeCosts readRuntime(const Cursor &at) {
   };
   RuntimeCosts costs{time("step_ns"), time("operator_ns"), time("wake_ns"),
                      at["shared_percent"].integer()};
+  if (at.find("alone_ns"))
+    costs.aloneNs = time("alone_ns");
   if (costs.sharedPercent < 1 || costs.sharedPercent > 10'000)
     at["shared_percent"].fail("is not between 1 and 10000");
   return costs;
@@ -216,6 +219,8 @@ std::string baechi::placement::formatMachine(const Machine &machine,
                        {"operator_ns", machine.runtime->operatorNs},
                        {"wake_ns", machine.runtime->wakeNs},
                        {"shared_percent", machine.runtime->sharedPercent}};
+  if (machine.runtime && machine.runtime->aloneNs >= 0)
+    root["runtime"]["alone_ns"] = machine.runtime->aloneNs;
   text = root.dump(1) + "\n";
   return "";
 } catch (const std::exception &e) {

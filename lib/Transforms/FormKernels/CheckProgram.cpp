@@ -98,7 +98,8 @@ static LogicalResult checkReduction(Operation *op) {
 LogicalResult formkernels::checkAttributes(func::FuncOp step) {
   for (Operation &op : step.front().without_terminator())
     for (NamedAttribute attr : op.getDiscardableAttrs())
-      if (isa_and_nonnull<BaechiDialect>(attr.getNameDialect()))
+      if (isa_and_nonnull<BaechiDialect>(attr.getNameDialect()) &&
+          attr.getName() != BaechiDialect::kPartials)
         return op.emitOpError("carries '")
                << attr.getName().getValue()
                << "', which does not survive fusion; set it on the calls of "

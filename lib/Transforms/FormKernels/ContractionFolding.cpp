@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Baechi/Analysis/Contraction.h"
+#include "Baechi/Dialect/Baechi.h"
 #include "Phases.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
@@ -217,6 +218,9 @@ struct FoldAddition : OpRewritePattern<GenericOp> {
 
   LogicalResult matchAndRewrite(GenericOp op,
                                 PatternRewriter &rewriter) const override {
+    // A piece that started from another's result would wait for it.
+    if (op->hasAttr(BaechiDialect::kPartials))
+      return failure();
     Block *body = op.getBody();
     Operation *add = body->getTerminator()->getOperand(0).getDefiningOp();
     if (op.getNumReductionLoops() != 0 || op.getNumDpsInputs() != 2 ||

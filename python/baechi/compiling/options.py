@@ -16,6 +16,7 @@ from baechi.compiling import caches
 
 _COSTS = ("measured", "roofline")
 _CUDA_MATH = ("fp32", "tf32", "bf16", "fp16")
+_SPLITS = re.compile(r"none|any|(canonical|forced):([2-9]|[1-5][0-9]|6[0-4])")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -31,6 +32,7 @@ class CompileOptions:
     profile: str | os.PathLike[str] | None = None
     costs: str = "measured"
     cuda_math: str = "fp32"
+    splits: str = "none"
     verbose: bool | None = None
 
     def __post_init__(self) -> None:
@@ -45,6 +47,11 @@ class CompileOptions:
         _check_word("costs", self.costs, _COSTS)
         _check_word("cuda_math", self.cuda_math, _CUDA_MATH)
         _check_word("placer", self.placer, _placers())
+        if not isinstance(self.splits, str) or not _SPLITS.fullmatch(self.splits):
+            raise ValueError(
+                f"splits is {self.splits!r}: give 'none', 'any' (where it is faster) or "
+                "'canonical:N' (always in N pieces, 2 to 64)"
+            )
         if not re.fullmatch(r"auto|\d+(\.\d*)?s?|\d+e", str(self.budget)):
             raise ValueError(
                 f"budget is {self.budget!r}: give 'auto', '0' (the placer's own result), seconds "
@@ -65,6 +72,7 @@ class CompileOptions:
             "budget": str(self.budget),
             "costs": self.costs,
             "cuda-math": self.cuda_math,
+            "splits": self.splits,
             "store": str(caches.folder() / "kernels"),
         }
         if self.costs == "measured":

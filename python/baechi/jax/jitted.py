@@ -54,6 +54,7 @@ class _Options(TypedDict, total=False):
     profile: str | os.PathLike[str] | None
     costs: str
     cuda_math: str
+    splits: str
     check: Check
     check_tolerance: Tolerance
     verbose: bool | None
@@ -84,6 +85,7 @@ def jit(
     profile: str | os.PathLike[str] | None = None,
     costs: str = "measured",
     cuda_math: str = "fp32",
+    splits: str = "none",
     check: Check = None,
     check_tolerance: Tolerance = None,
     verbose: bool | None = None,
@@ -106,6 +108,10 @@ def jit(
     costs: `measured`, or `roofline` to measure nothing.
     cuda_math: what GPUs may round the factors of products to: `fp32` (nothing),
         `tf32`, `bf16` or `fp16`; sums are in single precision.
+    splits: how operators are cut into pieces that devices compute at once: `none`, `any`
+        (where the step is predicted to be faster; sums are rounded in another order) or
+        `canonical:N` (always in N pieces, the same bits on any number of devices;
+        docs/splitting.md).
     check: `"first"`, each program's first call, or N, that call and every Nth after it,
         is compared with `jax.jit` of the same function (docs/checking.md).
     check_tolerance: what may differ, as a part of a result's largest element, for all
@@ -129,7 +135,7 @@ def jit(
             "machine='host:2'"
         )
     options = CompileOptions(
-        machine, placer, budget, pin, placement, profile, costs, cuda_math, verbose
+        machine, placer, budget, pin, placement, profile, costs, cuda_math, splits, verbose
     )
     donated = choose(step, donate_argnums, donate_argnames, "donate")
     static = choose(step, static_argnums, static_argnames, "static")

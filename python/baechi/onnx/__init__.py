@@ -55,18 +55,19 @@ def compile(
     profile: str | os.PathLike | None = None,
     costs: str = "measured",
     cuda_math: str = "fp32",
+    splits: str = "none",
     verbose: bool | None = None,
 ) -> CompiledModel:
     """Compiles a model (a file or what `onnx.load` gives) for the devices of `machine`.
 
     sizes: of the inputs' named dimensions, such as `{"batch": 8}`.
-    machine, placer, budget, pin, placement, profile, costs, cuda_math, verbose: as for
-        `baechi.jit`;
+    machine, placer, budget, pin, placement, profile, costs, cuda_math, splits, verbose: as
+        for `baechi.jit`;
         names are the initializers' and the nodes'.
     Raises ImportFailure (all nodes that cannot be lowered) and CompileError.
     """
     options = CompileOptions(
-        machine, placer, budget, pin, placement, profile, costs, cuda_math, verbose
+        machine, placer, budget, pin, placement, profile, costs, cuda_math, splits, verbose
     )
     with progress.shown(verbose, "model"):
         progress.phase("import")

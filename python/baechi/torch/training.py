@@ -47,6 +47,7 @@ def compile_step(
     profile: str | os.PathLike | None = None,
     costs: str = "measured",
     cuda_math: str = "fp32",
+    splits: str = "none",
     verbose: bool | None = None,
     check: Check = None,
     check_tolerance: Tolerance = None,
@@ -70,8 +71,8 @@ def compile_step(
     scaler: its scale multiplies the loss, steps whose gradients are not finite are left
         out, and its `update()` is done.
     outputs: from what the model returns to what is returned beside the loss.
-    machine, placer, budget, pin, placement, profile, costs, cuda_math, verbose: as for
-        `baechi.jit`;
+    machine, placer, budget, pin, placement, profile, costs, cuda_math, splits, verbose: as
+        for `baechi.jit`;
         names are `layers.0.fc1.weight` for parameters and buffers,
         `layers.0.fc1/mm` and `backward/layers.0.fc1/mm` for operators.
     check: `"first"`, each program's first call, or N, that call and every Nth after it, is
@@ -86,7 +87,7 @@ def compile_step(
     PyTorch's, with the first operation that differs; nothing has changed then).
     """
     options = CompileOptions(
-        machine, placer, budget, pin, placement, profile, costs, cuda_math, verbose
+        machine, placer, budget, pin, placement, profile, costs, cuda_math, splits, verbose
     )
     gradients = GradientOptions.checked(clip_grad_norm, clip_grad_value, accumulate, scaler)
     checks = CheckOptions(check, check_tolerance, cuda_math)

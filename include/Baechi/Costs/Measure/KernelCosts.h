@@ -64,10 +64,10 @@ public:
 };
 
 /// Measures every implementation of every kernel of `module` that `profile` has
-/// no row for, and adds the rows. The kernels run on one thread that is bound to
-/// a processor, on buffers that come from beyond the second-level cache, as they
-/// mostly do within a step. Floating-point operands are random, integers are
-/// indices that the kernel's gathers accept.
+/// no row for, and adds the rows. The kernels run on one thread that is bound
+/// to a processor, on buffers that come from beyond the second-level cache, as
+/// they mostly do within a step. Floating-point operands are random, integers
+/// are indices that the kernel's gathers accept.
 ///
 /// Kernels that such operands might crash or keep busy for ever (divisions of
 /// integers, computed positions, scf.while), and those too large for the

@@ -1,0 +1,102 @@
+//===- Estimate.cpp - What a cut saves ------------------------------------===//
+//
+// Part of the Baechi project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Estimate.h"
+#include "Baechi/Analysis/Program.h"
+#include "mlir/Dialect/Linalg/IR/Linalg.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
+
+using namespace mlir;
+using namespace baechi;
+using namespace baechi::split;
+
+static double bytesOf(Type type) {
+  return tensorBytes(type, /*aligned=*/false).value_or(0);
+}
+
+/// False for what is no code, or becomes a part of its readers.
+static bool isComputed(Operation *op) {
+  return op && !op->hasTrait<OpTrait::ConstantLike>() &&
+         !isa<tensor::EmptyOp, tensor::ExpandShapeOp, tensor::CollapseShapeOp,
+              linalg::FillOp>(op);
+}
+
+static bool isElementwise(Operation *op) {
+  auto loops = dyn_cast_or_null<linalg::LinalgOp>(op);
+  return loops && loops.getNumReductionLoops() == 0;
+}
+
+/// An elementwise result that only elementwise operations read stays in
+/// registers.
+static bool isFused(Value value) {
+  return isElementwise(value.getDefiningOp()) &&
+         llvm::all_of(value.getUsers(), isElementwise);
+}
+
+double Estimate::timeNs(Operation *op) const {
+  if (!isComputed(op))
+    return 0;
+  Work work = workOf(op);
+  if (isElementwise(op)) {
+    work.bytes = 0;
+    for (Value operand : op->getOperands())
+      if (!isFused(operand) && isComputed(operand.getDefiningOp()))
+        work.bytes += bytesOf(operand.getType());
+    for (Value result : op->getResults())
+      if (!isFused(result))
+        work.bytes += bytesOf(result.getType());
+  }
+  // Each device launches its own piece.
+  return roofline.timeNs(work) - roofline.launchNs;
+}
+
+Estimate::Estimate(func::FuncOp step) : roofline(defaultRooflines().front()) {
+  for (Operation &op : step.front().without_terminator()) {
+    total += times[&op] = timeNs(&op);
+    operations.push_back(&op);
+  }
+  llvm::stable_sort(operations, [&](Operation *a, Operation *b) {
+    return times[a] > times[b];
+  });
+}
+
+/// Bytes read and written to cut a whole value, or to put its pieces together.
+static double copiedFor(Value value, CutPosition at, const Cut &cut) {
+  Operation *producer = value.getDefiningOp();
+  if (producer && cut.operations.contains(producer)) {
+    bool isReadAsWhole = llvm::any_of(value.getUsers(), [&](Operation *user) {
+      Operation *reader = producer->getBlock()->findAncestorOpInBlock(*user);
+      return !cut.operations.contains(reader);
+    });
+    return isReadAsWhole ? 2 * bytesOf(value.getType()) : 0;
+  }
+  // Leading parts are views.
+  ArrayRef<int64_t> shape = cast<RankedTensorType>(value.getType()).getShape();
+  bool isLeading =
+      at.outer == 1 && llvm::all_of(shape.take_front(at.dim),
+                                    [](int64_t size) { return size == 1; });
+  bool isFree = isLeading || (producer && !isComputed(producer));
+  return isFree ? 0 : 2 * bytesOf(value.getType());
+}
+
+double Estimate::gainNs(const Cut &cut) const {
+  double largest = *std::max_element(cut.sizes.begin(), cut.sizes.end());
+  double saved = 0, copied = 0;
+  for (const auto &[op, how] : cut.operations) {
+    saved += times.lookup(op) * (1 - largest / cut.extent());
+    if (how.kind == OperationCut::Kind::Reduction)
+      for (Type partial : op->getResultTypes())
+        copied += 3.0 * (cut.sizes.size() - 1) * bytesOf(partial);
+    for (auto [operand, at] : llvm::zip(op->getOperands(), how.operands))
+      if (at && cut.values.find(operand)->second != *at)
+        copied += 4 * bytesOf(operand.getType());
+  }
+  for (const auto &[value, at] : cut.values)
+    copied += copiedFor(value, at, cut);
+  return saved - copied / roofline.bytesPerSecond * 1e9;
+}

@@ -1,0 +1,114 @@
+//===- FollowCut.cpp - What a cut runs through ----------------------------===//
+//
+// Part of the Baechi project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "SplitPlan.h"
+#include "llvm/ADT/STLExtras.h"
+#include <numeric>
+
+using namespace mlir;
+using namespace baechi;
+using namespace baechi::split;
+
+int64_t Cut::extent() const {
+  return std::accumulate(sizes.begin(), sizes.end(), int64_t(0));
+}
+
+namespace {
+/// Spreads one cut over producers and consumers until it meets reductions and
+/// what cannot be cut.
+class Follower {
+public:
+  Follower(Cut &cut, Block &block, bool reductions, const SplitPlan &taken)
+      : cut(cut), block(block), extent(cut.extent()), reductions(reductions),
+        taken(taken) {}
+
+  void add(Value value, CutPosition position) {
+    // The first position stays: a value that meets itself in another dimension
+    // is put together for that reader.
+    if (cut.values.insert({value, position}).second)
+      work.push_back(value);
+  }
+
+  void run() {
+    while (!work.empty()) {
+      Value value = work.pop_back_val();
+      CutPosition position = cut.values.find(value)->second;
+      if (auto result = dyn_cast<OpResult>(value))
+        visit(result.getOwner(), [&](std::string &why) {
+          return cutAlongResult(result, position, extent, why);
+        });
+      for (auto [user, use] : usesOf(value))
+        visit(user, [&, use = use, user = user](std::string &why) {
+          return cutAlongUse(user, *use, position, extent, why);
+        });
+    }
+  }
+
+private:
+  /// In the program's order, which that of the list of uses is not.
+  SmallVector<std::pair<Operation *, OpOperand *>> usesOf(Value value) {
+    SmallVector<std::pair<Operation *, OpOperand *>> uses;
+    for (OpOperand &use : value.getUses())
+      uses.emplace_back(block.findAncestorOpInBlock(*use.getOwner()), &use);
+    llvm::sort(uses, [](const auto &a, const auto &b) {
+      if (a.first != b.first)
+        return a.first->isBeforeInBlock(b.first);
+      if (a.second->getOwner() != b.second->getOwner())
+        return a.second->getOwner() == a.first;
+      return a.second->getOperandNumber() < b.second->getOperandNumber();
+    });
+    return uses;
+  }
+
+  template <typename Rule> void visit(Operation *op, Rule rule) {
+    if (cut.operations.contains(op) || taken.cutOf.contains(op) ||
+        op->hasTrait<OpTrait::IsTerminator>())
+      return;
+    std::string why;
+    std::optional<OperationCut> found = rule(why);
+    if (found && found->kind == OperationCut::Kind::Reduction && !reductions) {
+      why = "it reduces the dimension, and sums are to be exact";
+      found.reset();
+    }
+    if (!found) {
+      cut.whole.push_back({op, std::move(why)});
+      return;
+    }
+    for (auto [operand, at] : llvm::zip(op->getOperands(), found->operands))
+      if (at)
+        add(operand, *at);
+    for (auto [result, at] : llvm::zip(op->getResults(), found->results))
+      if (at)
+        add(result, *at);
+    for (auto [value, at] : found->captures)
+      add(value, at);
+    cut.operations.insert({op, std::move(*found)});
+  }
+
+  Cut &cut;
+  Block &block;
+  int64_t extent;
+  bool reductions;
+  const SplitPlan &taken;
+  SmallVector<Value> work;
+};
+} // namespace
+
+Cut split::followCut(Value value, CutPosition position, ArrayRef<int64_t> sizes,
+                     bool reductions, const SplitPlan &taken) {
+  Cut cut;
+  cut.sizes.assign(sizes.begin(), sizes.end());
+  Follower follower(cut, *value.getParentBlock(), reductions, taken);
+  follower.add(value, position);
+  follower.run();
+  // Those that another way to them has cut since.
+  llvm::erase_if(cut.whole, [&](const Whole &whole) {
+    return cut.operations.contains(whole.op);
+  });
+  return cut;
+}

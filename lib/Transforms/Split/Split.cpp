@@ -1,0 +1,108 @@
+//===- Split.cpp - The pass that cuts operations into pieces --------------===//
+//
+// Part of the Baechi project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Baechi/Analysis/Program.h"
+#include "Baechi/Transforms/Passes.h"
+#include "Pieces.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Linalg/IR/Linalg.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "mlir/IR/Remarks.h"
+#include "llvm/ADT/SetVector.h"
+
+namespace baechi {
+#define GEN_PASS_DEF_SPLIT
+#include "Baechi/Transforms/Passes.h.inc"
+} // namespace baechi
+
+using namespace mlir;
+using namespace baechi;
+using namespace baechi::split;
+
+/// Pieces are made in the order of what they are pieces of.
+static void rewrite(func::FuncOp step, const SplitPlan &plan) {
+  OpBuilder builder(step.getContext());
+  PieceTable table(builder);
+  llvm::SetVector<Operation *> gone;
+  for (Operation &op : llvm::make_early_inc_range(step.front())) {
+    if (gone.contains(&op))
+      continue;
+    builder.setInsertionPoint(&op);
+    auto found = plan.cutOf.find(&op);
+    if (found != plan.cutOf.end()) {
+      const Cut &cut = plan.cuts[found->second];
+      gone.insert(&op);
+      gone.insert_range(makePieces(builder, &op,
+                                   cut.operations.find(&op)->second, cut.sizes,
+                                   plan, table));
+      continue;
+    }
+    op.walk([&](Operation *inner) {
+      for (OpOperand &operand : inner->getOpOperands())
+        operand.set(table.whole(operand.get()));
+    });
+  }
+  // Readers before what they read.
+  for (Operation &op : llvm::make_early_inc_range(llvm::reverse(step.front())))
+    if (gone.contains(&op))
+      op.erase();
+}
+
+/// What each cut is, and what stayed whole on its way.
+static void remarkPlan(func::FuncOp step, const SplitPlan &plan) {
+  auto about = [&](StringRef name) {
+    return remark::RemarkOpts::name(name)
+        .category("baechi-split")
+        .function(step.getName());
+  };
+  for (const Cut &cut : plan.cuts) {
+    std::string sizes;
+    for (int64_t size : cut.sizes)
+      sizes += (sizes.empty() ? "" : "+") + std::to_string(size);
+    int64_t partial = llvm::count_if(cut.operations, [](const auto &entry) {
+      return entry.second.kind == OperationCut::Kind::Reduction;
+    });
+    if (!cut.operations.empty())
+      remark::passed(cut.operations.front().first->getLoc(), about("split"))
+          << remark::metric("Pieces", sizes)
+          << remark::metric("Operations", int64_t(cut.operations.size()))
+          << remark::metric("PartialResults", partial);
+    for (const Whole &whole : cut.whole)
+      remark::missed(whole.op->getLoc(), about("not-split"))
+          << remark::metric("Reason", whole.why);
+  }
+}
+
+namespace {
+struct Split : public baechi::impl::SplitBase<Split> {
+  using SplitBase::SplitBase;
+
+  void runOnOperation() override {
+    FailureOr<func::FuncOp> step = findFuncStep(getOperation());
+    if (failed(step))
+      return signalPassFailure();
+    if (!llvm::hasSingleElement(step->getBody())) {
+      step->emitError("has several blocks; control flow must be structured "
+                      "(scf.if, scf.while)");
+      return signalPassFailure();
+    }
+    PlanOptions options;
+    options.pieces = pieces;
+    options.reductions = reductions;
+    options.forced = forced;
+    FailureOr<SplitPlan> plan = planSplits(*step, options);
+    if (failed(plan))
+      return signalPassFailure();
+    if (getContext().getRemarkEngine())
+      remarkPlan(*step, *plan);
+    rewrite(*step, *plan);
+    for (const Cut &cut : plan->cuts)
+      cutOperations += cut.operations.size();
+  }
+};
+} // namespace

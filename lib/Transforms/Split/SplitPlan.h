@@ -1,0 +1,64 @@
+//===- SplitPlan.h - Which operations are cut, and how ----------*- C++ -*-===//
+//
+// Part of the Baechi project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+#ifndef BAECHI_LIB_TRANSFORMS_SPLIT_SPLITPLAN_H
+#define BAECHI_LIB_TRANSFORMS_SPLIT_SPLITPLAN_H
+
+#include "Baechi/Analysis/Splits.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include <vector>
+
+namespace baechi::split {
+
+/// An operation that stays whole although a tensor that it reads or makes is
+/// cut.
+struct Whole {
+  mlir::Operation *op;
+  std::string why;
+};
+
+/// One class of dimensions that is cut, and all that follows it.
+struct Cut {
+  /// Elements a piece.
+  llvm::SmallVector<int64_t> sizes;
+  llvm::MapVector<mlir::Operation *, OperationCut> operations;
+  llvm::MapVector<mlir::Value, CutPosition> values;
+  std::vector<Whole> whole;
+
+  int64_t extent() const;
+};
+
+/// No operation is cut twice.
+struct SplitPlan {
+  std::vector<Cut> cuts;
+  llvm::DenseMap<mlir::Operation *, unsigned> cutOf;
+};
+
+struct PlanOptions {
+  /// Pieces of what is chosen; below 2, only what a person asks for is cut.
+  unsigned pieces = 0;
+  /// Reductions are cut, too: sums are rounded in another order.
+  bool reductions = false;
+  /// Whatever can be cut is, whether it saves time or not.
+  bool forced = false;
+};
+
+/// What is cut along one dimension of a value, and all that follows it; \p
+/// taken is not cut again.
+Cut followCut(mlir::Value value, CutPosition position,
+              llvm::ArrayRef<int64_t> sizes, bool reductions,
+              const SplitPlan &taken);
+
+/// First what persons ask for (`baechi.split`, which it takes off), then
+/// classes as long as one saves time by the default roofline: the class that
+/// saves the most first. Emits an error where a wish is not legal.
+mlir::FailureOr<SplitPlan> planSplits(mlir::func::FuncOp step,
+                                      const PlanOptions &options);
+
+} // namespace baechi::split
+
+#endif // BAECHI_LIB_TRANSFORMS_SPLIT_SPLITPLAN_H
