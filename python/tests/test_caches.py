@@ -3,6 +3,7 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Steps run wherever the user's home is, and temporary folders go."""
 
+import contextlib
 import glob
 import os
 import pathlib
@@ -129,19 +130,21 @@ def test_a_process_that_is_ended_leaves_nothing_behind(tmp_path):
 @pytest.mark.parametrize("ending", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
 def test_a_tool_that_is_ended_leaves_nothing_behind(ending, tmp_path):
     """In the midst of linking, which is when it has a folder."""
-    folder, made = tmp_path / "temporary", []
+    folder, compiler = tmp_path / "temporary", tmp_path / "slow-compiler"
+    folder.mkdir()
+    compiler.write_text("#!/bin/sh\nexec sleep 30\n")
+    compiler.chmod(0o755)
     command = [tools.find("baechi-run"), EXAMPLE, "--machine=host:1", "--costs=roofline"]
     command += ["--budget=0", "--store=", "--emit=so", f"--output={tmp_path / 'step.so'}"]
-    for _ in range(20):  # it may be too fast for us
-        folder.mkdir(exist_ok=True)
-        process = subprocess.Popen(command, env=os.environ | {"TMPDIR": str(folder)})
-        while process.poll() is None and not made:
-            made = os.listdir(folder)
+    environment = os.environ | {"TMPDIR": str(folder), "CC": str(compiler)}
+    process = subprocess.Popen(command, env=environment, process_group=0)
+    try:
+        while not os.listdir(folder):
+            assert process.poll() is None
+            time.sleep(0.01)
         process.send_signal(ending)
-        if process.wait(60) == -ending:
-            assert made
-            break
-        made = []
-    else:
-        pytest.fail("it ended by itself each time")
-    assert os.listdir(folder) == []
+        assert process.wait(60) == -ending
+        assert os.listdir(folder) == []
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)  # the compiler, if it is left
