@@ -37,6 +37,7 @@ struct OperationCut {
   enum class Kind {
     Parallel,  ///< A piece computes its part of every result.
     Reduction, ///< A piece computes a partial result; a combiner joins them.
+    Partial,   ///< A piece computes a partial result from a partial operand.
   };
   Kind kind = Kind::Parallel;
   /// Elements that are cut.
@@ -48,8 +49,8 @@ struct OperationCut {
   llvm::SmallVector<std::optional<CutPosition>> operands, results;
   /// Tensors that the regions read in pieces only, from outside.
   llvm::MapVector<mlir::Value, CutPosition> captures;
-  /// Of a reduction, a result each: the operation of the body that joins
-  /// partial results.
+  /// Of partial results, each: the operation of a body that joins them. All are
+  /// associative and commutative.
   llvm::SmallVector<mlir::Operation *> combiners;
 };
 

@@ -84,14 +84,25 @@ static double copiedFor(Value value, CutPosition at, const Cut &cut) {
   return isFree ? 0 : 2 * bytesOf(value.getType());
 }
 
+static bool staysPartial(Value value, const Cut &cut) {
+  if (!value.hasOneUse())
+    return false;
+  auto reader = cut.operations.find(*value.user_begin());
+  return reader != cut.operations.end() &&
+         reader->second.kind == OperationCut::Kind::Partial;
+}
+
 double Estimate::gainNs(const Cut &cut) const {
   double largest = *std::max_element(cut.sizes.begin(), cut.sizes.end());
   double saved = 0, copied = 0;
   for (const auto &[op, how] : cut.operations) {
-    saved += times.lookup(op) * (1 - largest / cut.extent());
-    if (how.kind == OperationCut::Kind::Reduction)
-      for (Type partial : op->getResultTypes())
-        copied += 3.0 * (cut.sizes.size() - 1) * bytesOf(partial);
+    // What adds up partial results does so for each, at the same time.
+    if (how.kind != OperationCut::Kind::Partial)
+      saved += times.lookup(op) * (1 - largest / cut.extent());
+    if (how.kind != OperationCut::Kind::Parallel)
+      for (Value partial : op->getResults())
+        if (!staysPartial(partial, cut))
+          copied += 3.0 * (cut.sizes.size() - 1) * bytesOf(partial.getType());
     for (auto [operand, at] : llvm::zip(op->getOperands(), how.operands))
       if (at && cut.values.find(operand)->second != *at)
         copied += 4 * bytesOf(operand.getType());

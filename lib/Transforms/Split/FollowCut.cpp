@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "SplitPlan.h"
+#include "FollowPartials.h"
 #include "llvm/ADT/STLExtras.h"
 #include <numeric>
 
@@ -110,5 +110,6 @@ Cut split::followCut(Value value, CutPosition position, ArrayRef<int64_t> sizes,
   llvm::erase_if(cut.whole, [&](const Whole &whole) {
     return cut.operations.contains(whole.op);
   });
+  followPartials(cut, *value.getParentBlock(), taken);
   return cut;
 }

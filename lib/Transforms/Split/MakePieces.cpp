@@ -20,15 +20,6 @@ using namespace mlir;
 using namespace baechi;
 using namespace baechi::split;
 
-/// \p op's location, under a name of its own where it has one.
-static Location named(Operation *op, const Twine &suffix) {
-  std::string name = nameOf(op);
-  if (name.empty())
-    return op->getLoc();
-  return NameLoc::get(StringAttr::get(op->getContext(), name + suffix),
-                      op->getLoc());
-}
-
 /// Sizes that stand in attributes beside the types.
 static void resizeAttributes(Operation *piece, const OperationCut &cut,
                              int64_t size) {
@@ -75,96 +66,47 @@ static void shiftIndices(Operation *piece, unsigned loop, int64_t offset,
   }
 }
 
-/// What a partial result starts from.
-static Value neutralTensor(OpBuilder &builder, Location loc, Type type,
-                           Operation *combiner) {
-  auto tensor = cast<RankedTensorType>(type);
-  Value empty = tensor::EmptyOp::create(builder, loc, tensor.getShape(),
-                                        tensor.getElementType());
-  Value neutral = arith::ConstantOp::create(
-      builder, loc, *arith::getNeutralElement(combiner));
-  return linalg::FillOp::create(builder, loc, neutral, empty).result();
-}
-
-/// `a` joined with `b`, which comes behind.
-static Value combine(OpBuilder &builder, Location loc, Value a, Value b,
-                     Operation *combiner) {
-  auto type = cast<RankedTensorType>(a.getType());
-  Value empty = tensor::EmptyOp::create(builder, loc, type.getShape(),
-                                        type.getElementType());
-  SmallVector<AffineMap> maps(3,
-                              builder.getMultiDimIdentityMap(type.getRank()));
-  SmallVector<utils::IteratorType> loops(type.getRank(),
-                                         utils::IteratorType::parallel);
-  auto joined = linalg::GenericOp::create(
-      builder, loc, type, ValueRange{a, b}, empty, maps, loops,
-      [&](OpBuilder &body, Location loc, ValueRange arguments) {
-        Operation *join = body.clone(*combiner);
-        join->setOperands(arguments.take_front(2));
-        linalg::YieldOp::create(body, loc, join->getResults());
-      });
-  joined->setAttr(BaechiDialect::kPartials, builder.getUnitAttr());
-  return joined.getResult(0);
-}
-
-/// Neighbours in pairs, then the pairs: one order for any number of devices.
-static Value combineAll(OpBuilder &builder, Location loc,
-                        SmallVector<Value> partials, Operation *combiner) {
-  while (partials.size() > 1) {
-    SmallVector<Value> joined;
-    for (size_t at = 0; at + 1 < partials.size(); at += 2)
-      joined.push_back(
-          combine(builder, loc, partials[at], partials[at + 1], combiner));
-    if (partials.size() % 2)
-      joined.push_back(partials.back());
-    partials = std::move(joined);
-  }
-  return partials.front();
-}
-
-/// A reshape, or a structured operation that only puts elements into another
-/// order.
-static bool isMove(Operation *op) {
-  if (isa<tensor::ExpandShapeOp, tensor::CollapseShapeOp>(op))
-    return true;
+/// Not where it only writes to it.
+static bool isRead(Operation *op, Value operand) {
   auto loops = dyn_cast<linalg::LinalgOp>(op);
-  if (!loops || loops.getNumDpsInputs() != 1 || op->getNumResults() != 1 ||
-      loops.getNumReductionLoops() != 0)
-    return false;
-  Operation *yield = loops.getBlock()->getTerminator();
-  return llvm::hasSingleElement(*loops.getBlock()) &&
-         yield->getOperand(0) == loops.getBlock()->getArgument(0) &&
-         llvm::all_of(loops.getIndexingMapsArray(),
-                      [](AffineMap map) { return map.isPermutation(); });
+  return !loops || llvm::is_contained(loops.getDpsInputs(), operand);
 }
 
-/// \p move of another tensor. What it writes to stands behind the builder.
-static Value moveTo(OpBuilder &builder, Operation *move, Value source) {
-  IRMapping mapping;
-  mapping.map(move->getOperand(0), source);
-  auto type = cast<RankedTensorType>(move->getResult(0).getType());
-  if (isa<linalg::LinalgOp>(move))
-    mapping.map(move->getOperand(1),
-                tensor::EmptyOp::create(builder, move->getLoc(),
-                                        type.getShape(), type.getElementType())
-                    .getResult());
-  return builder.clone(*move, mapping)->getResult(0);
+/// An operation on partial results, of each. What is joined with a whole joins
+/// the first.
+static void makePartials(OpBuilder &builder, Operation *op, Operation *combiner,
+                         size_t count, PieceTable &table) {
+  SmallVector<Value> results;
+  for (size_t number = 0; number < count; ++number) {
+    SmallVector<Value> operands;
+    Value only;
+    bool isJoined = true;
+    for (Value operand : op->getOperands()) {
+      ArrayRef<Value> partials = table.partials(operand);
+      bool isPartial = !partials.empty();
+      if (isPartial)
+        only = partials[number];
+      else if (number > 0 && isRead(op, operand))
+        isJoined = false;
+      operands.push_back(isPartial ? only : table.whole(operand));
+    }
+    if (isJoined) {
+      Operation *piece = builder.clone(*op);
+      piece->setLoc(namedAfter(op, ".piece" + Twine(number)));
+      piece->setOperands(operands);
+      only = piece->getResult(0);
+    }
+    results.push_back(only);
+  }
+  table.setPartials(op->getResult(0), results, combiner);
 }
 
-/// The only reader of \p value, where it moves elements and is not cut.
-static Operation *moveOf(Value value, const SplitPlan &plan) {
-  if (!value.hasOneUse() || value.use_begin()->getOperandNumber() != 0)
-    return nullptr;
-  Operation *user = *value.user_begin();
-  return isMove(user) && !plan.cutOf.contains(user) ? user : nullptr;
-}
-
-SmallVector<Operation *> split::makePieces(OpBuilder &builder, Operation *op,
-                                           const OperationCut &cut,
-                                           ArrayRef<int64_t> sizes,
-                                           const SplitPlan &plan,
-                                           PieceTable &table) {
+void split::makePieces(OpBuilder &builder, Operation *op,
+                       const OperationCut &cut, ArrayRef<int64_t> sizes,
+                       PieceTable &table) {
   size_t count = sizes.size();
+  if (cut.kind == OperationCut::Kind::Partial)
+    return makePartials(builder, op, cut.combiners.front(), count, table);
   auto piecesOf = [&](Value value, std::optional<CutPosition> at) {
     return at ? table.pieces(value, sizes, *at)
               : SmallVector<Value>(count, table.whole(value));
@@ -193,7 +135,7 @@ SmallVector<Operation *> split::makePieces(OpBuilder &builder, Operation *op,
       if (auto at = cut.captures.find(value); at != cut.captures.end())
         own[pieces[number]] = at->second;
     }
-    Location loc = named(op, ".piece" + Twine(number));
+    Location loc = namedAfter(op, ".piece" + Twine(number));
     Operation *piece = builder.clone(*op, mapping);
     piece->setLoc(loc);
     for (auto [index, pieces] : llvm::enumerate(operands))
@@ -222,22 +164,9 @@ SmallVector<Operation *> split::makePieces(OpBuilder &builder, Operation *op,
     start += sizes[number];
   }
 
-  SmallVector<Operation *> moved;
-  for (auto [index, result] : llvm::enumerate(op->getResults())) {
-    if (!reduces) {
+  for (auto [index, result] : llvm::enumerate(op->getResults()))
+    if (reduces)
+      table.setPartials(result, results[index], cut.combiners[index]);
+    else
       table.setPieces(result, sizes, *cut.results[index], results[index]);
-      continue;
-    }
-    Value whole = result;
-    while (Operation *move = moveOf(whole, plan)) {
-      for (Value &partial : results[index]) {
-        partial = moveTo(builder, move, partial);
-      }
-      moved.push_back(move);
-      whole = move->getResult(0);
-    }
-    table.setWhole(whole, combineAll(builder, named(op, ".sum"), results[index],
-                                     cut.combiners[index]));
-  }
-  return moved;
 }

@@ -151,10 +151,26 @@ Value PieceTable::whole(Value value) {
   auto found = wholes.find(value);
   if (found == wholes.end())
     return value;
+  if (auto parts = partial.find(value);
+      !found->second && parts != partial.end())
+    found->second =
+        joinPartials(builder, namedAfter(value.getDefiningOp(), ".sum"),
+                     parts->second.values, parts->second.combiner);
   if (!found->second) {
     const Held &made = held[value].front();
     found->second =
         assemble(builder, value, made.pieces, made.sizes, made.position);
   }
   return found->second;
+}
+
+ArrayRef<Value> PieceTable::partials(Value value) const {
+  auto found = partial.find(value);
+  return found == partial.end() ? ArrayRef<Value>() : found->second.values;
+}
+
+void PieceTable::setPartials(Value value, ArrayRef<Value> partials,
+                             Operation *combiner) {
+  partial[value] = {SmallVector<Value>(partials), combiner};
+  wholes[value] = nullptr; // until asked for
 }

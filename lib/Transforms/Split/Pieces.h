@@ -31,10 +31,18 @@ public:
   /// \p value, a result of an operation that goes, is made in pieces.
   void setPieces(mlir::Value value, llvm::ArrayRef<int64_t> sizes,
                  CutPosition position, llvm::ArrayRef<mlir::Value> pieces);
-  /// It is now \p whole.
-  void setWhole(mlir::Value value, mlir::Value whole) { wholes[value] = whole; }
+
+  /// The partial results of \p value; none where it is not made so.
+  llvm::ArrayRef<mlir::Value> partials(mlir::Value value) const;
+  /// \p value is made in \p partials, which \p combiner joins.
+  void setPartials(mlir::Value value, llvm::ArrayRef<mlir::Value> partials,
+                   mlir::Operation *combiner);
 
 private:
+  struct Partials {
+    llvm::SmallVector<mlir::Value> values;
+    mlir::Operation *combiner;
+  };
   struct Held {
     llvm::SmallVector<int64_t> sizes;
     CutPosition position;
@@ -43,18 +51,27 @@ private:
 
   mlir::OpBuilder &builder;
   llvm::DenseMap<mlir::Value, llvm::SmallVector<Held, 1>> held;
+  llvm::DenseMap<mlir::Value, Partials> partial;
   llvm::DenseMap<mlir::Value, mlir::Value> wholes;
 };
 
 /// Makes the pieces of \p op where the builder stands and enters its results.
-/// Partial results are moved before they are joined: a transposition or reshape
-/// that alone reads such a result, and is not cut, is done for each (a product
-/// writes its result transposed for nothing, a sum does not).
-/// \return these operations, which go, too.
-llvm::SmallVector<mlir::Operation *>
-makePieces(mlir::OpBuilder &builder, mlir::Operation *op,
-           const OperationCut &cut, llvm::ArrayRef<int64_t> sizes,
-           const SplitPlan &plan, PieceTable &table);
+void makePieces(mlir::OpBuilder &builder, mlir::Operation *op,
+                const OperationCut &cut, llvm::ArrayRef<int64_t> sizes,
+                PieceTable &table);
+
+/// A tensor that changes nothing in what \p combiner joins it with.
+mlir::Value neutralTensor(mlir::OpBuilder &builder, mlir::Location loc,
+                          mlir::Type type, mlir::Operation *combiner);
+
+/// Joins neighbours in pairs, then the pairs: one order for any number of
+/// devices.
+mlir::Value joinPartials(mlir::OpBuilder &builder, mlir::Location loc,
+                         llvm::ArrayRef<mlir::Value> partials,
+                         mlir::Operation *combiner);
+
+/// \p op's location, under a name of its own where it has one.
+mlir::Location namedAfter(mlir::Operation *op, const llvm::Twine &suffix);
 
 /// The type of one piece of a tensor.
 mlir::RankedTensorType pieceType(mlir::Type whole, CutPosition position,

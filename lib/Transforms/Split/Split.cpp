@@ -13,7 +13,6 @@
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/IR/Remarks.h"
-#include "llvm/ADT/SetVector.h"
 
 namespace baechi {
 #define GEN_PASS_DEF_SPLIT
@@ -28,18 +27,15 @@ using namespace baechi::split;
 static void rewrite(func::FuncOp step, const SplitPlan &plan) {
   OpBuilder builder(step.getContext());
   PieceTable table(builder);
-  llvm::SetVector<Operation *> gone;
+  SmallVector<Operation *> gone;
   for (Operation &op : llvm::make_early_inc_range(step.front())) {
-    if (gone.contains(&op))
-      continue;
     builder.setInsertionPoint(&op);
     auto found = plan.cutOf.find(&op);
     if (found != plan.cutOf.end()) {
       const Cut &cut = plan.cuts[found->second];
-      gone.insert(&op);
-      gone.insert_range(makePieces(builder, &op,
-                                   cut.operations.find(&op)->second, cut.sizes,
-                                   plan, table));
+      gone.push_back(&op);
+      makePieces(builder, &op, cut.operations.find(&op)->second, cut.sizes,
+                 table);
       continue;
     }
     op.walk([&](Operation *inner) {
@@ -48,9 +44,8 @@ static void rewrite(func::FuncOp step, const SplitPlan &plan) {
     });
   }
   // Readers before what they read.
-  for (Operation &op : llvm::make_early_inc_range(llvm::reverse(step.front())))
-    if (gone.contains(&op))
-      op.erase();
+  for (Operation *op : llvm::reverse(gone))
+    op->erase();
 }
 
 /// What each cut is, and what stayed whole on its way.

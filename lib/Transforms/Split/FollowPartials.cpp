@@ -1,0 +1,93 @@
+//===- FollowPartials.cpp - What partial results run through --------------===//
+//
+// Part of the Baechi project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "FollowPartials.h"
+#include "mlir/Dialect/Linalg/IR/Linalg.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
+
+using namespace mlir;
+using namespace baechi;
+using namespace baechi::split;
+
+/// The body of a structured operation that computes each element from those at
+/// the same place or, with \p permuted, at another, by one operation at most.
+static Block *elementBody(Operation *op, bool permuted) {
+  auto loops = dyn_cast<linalg::LinalgOp>(op);
+  if (!loops || op->getNumResults() != 1 || loops.getNumReductionLoops() != 0 ||
+      !llvm::all_of(loops.getIndexingMapsArray(), [&](AffineMap map) {
+        return permuted ? map.isPermutation() : map.isIdentity();
+      }))
+    return nullptr;
+  return loops.getBlock();
+}
+
+/// A reshape, or a structured operation that only puts elements into another
+/// order.
+static bool isMove(Operation *op) {
+  if (isa<tensor::ExpandShapeOp, tensor::CollapseShapeOp>(op))
+    return true;
+  Block *body = elementBody(op, /*permuted=*/true);
+  return body && op->getNumOperands() == 2 && llvm::hasSingleElement(*body) &&
+         body->getTerminator()->getOperand(0) == body->getArgument(0);
+}
+
+/// Whether \p op joins its two operands, element by element, as \p combiner
+/// does.
+static bool isJoin(Operation *op, Operation *combiner) {
+  Operation *found = op;
+  if (Block *body = elementBody(op, /*permuted=*/false)) {
+    if (op->getNumOperands() != 3 || body->getOperations().size() != 2)
+      return false;
+    found = &body->front();
+    if (found->getNumOperands() != 2 || found->getNumResults() != 1 ||
+        body->getTerminator()->getOperand(0) != found->getResult(0))
+      return false;
+    Value a = found->getOperand(0), b = found->getOperand(1);
+    if (a == b || llvm::any_of(ValueRange{a, b}, [&](Value value) {
+          return value != body->getArgument(0) && value != body->getArgument(1);
+        }))
+      return false;
+  }
+  return found->getName() == combiner->getName() &&
+         found->getRawDictionaryAttrs() == combiner->getRawDictionaryAttrs() &&
+         found->getPropertiesAsAttribute() ==
+             combiner->getPropertiesAsAttribute();
+}
+
+void split::followPartials(Cut &cut, Block &block, const SplitPlan &taken) {
+  DenseMap<Value, Operation *> combiners;
+  auto combinerOf = [&](Value value) {
+    return value.hasOneUse() ? combiners.lookup(value) : nullptr;
+  };
+  for (Operation &op : block.without_terminator()) {
+    if (auto found = cut.operations.find(&op); found != cut.operations.end()) {
+      if (found->second.kind == OperationCut::Kind::Reduction)
+        for (auto [result, combiner] :
+             llvm::zip_equal(op.getResults(), found->second.combiners))
+          combiners[result] = combiner;
+      continue;
+    }
+    if (taken.cutOf.contains(&op) || op.getNumOperands() == 0)
+      continue;
+    Operation *combiner = combinerOf(op.getOperand(0));
+    if (!combiner || !isMove(&op)) {
+      if (!combiner && op.getNumOperands() > 1)
+        combiner = combinerOf(op.getOperand(1));
+      if (!combiner || !isJoin(&op, combiner))
+        continue;
+    }
+    OperationCut partial;
+    partial.kind = OperationCut::Kind::Partial;
+    partial.extent = cut.extent();
+    partial.operands.resize(op.getNumOperands());
+    partial.results.resize(1);
+    partial.combiners.push_back(combiner);
+    cut.operations.insert({&op, std::move(partial)});
+    combiners[op.getResult(0)] = combiner;
+  }
+}

@@ -1,0 +1,71 @@
+//===- JoinPartials.cpp - Partial results, joined -------------------------===//
+//
+// Part of the Baechi project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Baechi/Analysis/Program.h"
+#include "Baechi/Dialect/Baechi.h"
+#include "Pieces.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Linalg/IR/Linalg.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
+
+using namespace mlir;
+using namespace baechi;
+using namespace baechi::split;
+
+Location split::namedAfter(Operation *op, const Twine &suffix) {
+  std::string name = nameOf(op);
+  if (name.empty())
+    return op->getLoc();
+  return NameLoc::get(StringAttr::get(op->getContext(), name + suffix),
+                      op->getLoc());
+}
+
+Value split::neutralTensor(OpBuilder &builder, Location loc, Type type,
+                           Operation *combiner) {
+  auto tensor = cast<RankedTensorType>(type);
+  Value empty = tensor::EmptyOp::create(builder, loc, tensor.getShape(),
+                                        tensor.getElementType());
+  Value neutral = arith::ConstantOp::create(
+      builder, loc, *arith::getNeutralElement(combiner));
+  return linalg::FillOp::create(builder, loc, neutral, empty).result();
+}
+
+/// `a` joined with `b`, which comes behind.
+static Value join(OpBuilder &builder, Location loc, Value a, Value b,
+                  Operation *combiner) {
+  auto type = cast<RankedTensorType>(a.getType());
+  Value empty = tensor::EmptyOp::create(builder, loc, type.getShape(),
+                                        type.getElementType());
+  SmallVector<AffineMap> maps(3,
+                              builder.getMultiDimIdentityMap(type.getRank()));
+  SmallVector<utils::IteratorType> loops(type.getRank(),
+                                         utils::IteratorType::parallel);
+  auto joined = linalg::GenericOp::create(
+      builder, loc, type, ValueRange{a, b}, empty, maps, loops,
+      [&](OpBuilder &body, Location loc, ValueRange arguments) {
+        Operation *join = body.clone(*combiner);
+        join->setOperands(arguments.take_front(2));
+        linalg::YieldOp::create(body, loc, join->getResults());
+      });
+  joined->setAttr(BaechiDialect::kPartials, builder.getUnitAttr());
+  return joined.getResult(0);
+}
+
+Value split::joinPartials(OpBuilder &builder, Location loc,
+                          ArrayRef<Value> partials, Operation *combiner) {
+  SmallVector<Value> left(partials);
+  while (left.size() > 1) {
+    SmallVector<Value> joined;
+    for (size_t at = 0; at + 1 < left.size(); at += 2)
+      joined.push_back(join(builder, loc, left[at], left[at + 1], combiner));
+    if (left.size() % 2)
+      joined.push_back(left.back());
+    left = std::move(joined);
+  }
+  return left.front();
+}
