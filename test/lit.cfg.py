@@ -73,6 +73,7 @@ llvm_config.add_tool_substitutions(
         ToolSubst(tool, FindTool(tool), pre=r".-^/\<(,", unresolved="ignore")
         for tool in (
             "RuntimeCudaTests",
+            "baechi-choose",
             "baechi-lsp-server",
             "baechi-opt",
             "baechi-place",

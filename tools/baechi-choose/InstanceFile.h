@@ -1,0 +1,28 @@
+//===- InstanceFile.h - Reads what baechi-choose is given -------*- C++ -*-===//
+//
+// Part of the Baechi project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+#ifndef BAECHI_TOOLS_BAECHI_CHOOSE_INSTANCEFILE_H
+#define BAECHI_TOOLS_BAECHI_CHOOSE_INSTANCEFILE_H
+
+#include "Baechi/Placement/Choice.h"
+
+/// Reads a file as it is, or what gzip has made of it. Returns an error, empty
+/// if none.
+std::string readBytes(const std::string &path, std::string &text);
+
+/// Reads an instance of the contest.
+std::string readInstance(const std::string &path,
+                         baechi::placement::ChoiceProgram &program);
+
+/// Reads a list of integers, the strategies of the nodes.
+std::string readChoice(const std::string &path,
+                       baechi::placement::Choice &choice);
+
+/// Writes it as that.
+std::string formatChoice(const baechi::placement::Choice &choice);
+
+#endif // BAECHI_TOOLS_BAECHI_CHOOSE_INSTANCEFILE_H
