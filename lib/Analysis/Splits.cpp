@@ -289,3 +289,10 @@ std::optional<OperationCut> baechi::cutAlongLoop(Operation *op, unsigned loop) {
   return cutLoop(loops, loop, CutPosition(), loops.getStaticLoopRanges()[loop],
                  why);
 }
+
+SmallVector<int64_t> baechi::evenPieces(int64_t extent, int64_t pieces) {
+  SmallVector<int64_t> sizes;
+  for (int64_t piece = 0; piece < pieces; ++piece)
+    sizes.push_back(extent / pieces + (piece < extent % pieces));
+  return sizes;
+}

@@ -86,12 +86,12 @@ llvm::Error Compilation::readModel() {
   products.math = asked.cudaMath;
   products.biases = !hasDeviceOf("host");
   llvm::Expected<SplitChoice> splits =
-      parseSplits(asked.splits, target.devices.size());
+      splitChoiceOf(asked, target.devices.size());
   if (!splits)
     return splits.takeError();
   SmallVector<SplitChoice> choices;
   if (!splits->always)
-    choices.emplace_back();
+    choices.push_back({.asked = splits->asked});
   if (splits->pieces >= 2)
     choices.push_back(*splits);
   Phase phase(listener, "forming kernels");

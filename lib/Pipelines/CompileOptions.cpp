@@ -58,11 +58,19 @@ static constexpr CompileOption table[] = {
     {.name = "splits",
      .value = "MODE",
      .help = "cut operators into pieces that devices compute at once: none "
-             "(only what the program asks for), any (where the step is "
+             "(only what is asked for), any (where the step is "
              "predicted to be faster; sums are rounded in another order) or "
              "canonical:N (always in N pieces: the same bits on any number of "
              "devices); forced:N cuts whatever can be cut, for tests",
+     .inPasses = "splits",
      .text = &Options::splits},
+    {.name = "split",
+     .value = "PATTERN=DIM:PIECES",
+     .help = "operators or arguments to cut along a dimension, by patterns as "
+             "for pins (tokens=0:2, @model.py:12:*=1:4), and all that the cut "
+             "can follow; PATTERN=whole keeps operators in one piece",
+     .inPasses = "split",
+     .list = &Options::split},
     {.name = "step",
      .value = "NAME",
      .help = "the function to run; where the model has only one public "
@@ -133,9 +141,11 @@ llvm::Error baechi::setOption(CompileOptions &options, llvm::StringRef word) {
           ", "));
 }
 
-llvm::Expected<SplitChoice> baechi::parseSplits(llvm::StringRef text,
-                                                size_t devices) {
+llvm::Expected<SplitChoice> baechi::splitChoiceOf(const CompileOptions &options,
+                                                  size_t devices) {
   SplitChoice choice;
+  choice.asked = options.split;
+  llvm::StringRef text = options.splits;
   if (text == "none")
     return choice;
   choice.reductions = true;
@@ -160,8 +170,7 @@ llvm::Error baechi::checkOptions(const CompileOptions &options) {
   if (std::string wrong = placement::parseBudget(options.budget, budget);
       !wrong.empty())
     return llvm::createStringError("--budget: " + wrong);
-  if (llvm::Error wrong =
-          parseSplits(options.splits, /*devices=*/1).takeError())
+  if (llvm::Error wrong = splitChoiceOf(options, /*devices=*/1).takeError())
     return wrong;
   if (options.costs != "measured" && options.costs != "roofline")
     return llvm::createStringError("unknown costs '" + options.costs +

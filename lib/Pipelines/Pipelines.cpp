@@ -25,6 +25,11 @@ void baechi::populateForming(OpPassManager &manager,
                              const CudaProductOptions *products,
                              const SplitChoice &splits) {
   manager.addPass(createInlineStep());
+  if (!splits.asked.empty()) {
+    ConstrainOptions constrain;
+    constrain.splits.assign(splits.asked.begin(), splits.asked.end());
+    manager.addPass(createConstrain(constrain));
+  }
   SplitOptions split;
   split.pieces = splits.pieces;
   split.reductions = splits.reductions;
@@ -78,12 +83,12 @@ static bool hasOnlyGpus(const std::string &spec) {
 
 void baechi::buildCompilePipeline(OpPassManager &manager,
                                   const CompileOptions &options,
-                                  StringRef target) {
+                                  const SplitChoice &splits, StringRef target) {
   bool gpus = target == "cuda";
   CudaProductOptions products;
   products.math = options.cudaMath;
   products.biases = gpus && hasOnlyGpus(options.machine);
-  populateForming(manager, gpus ? &products : nullptr);
+  populateForming(manager, gpus ? &products : nullptr, splits);
   AnnotateCostsOptions costs;
   costs.profile = options.profile;
   manager.addPass(createAnnotateCosts(costs));
@@ -154,7 +159,20 @@ readCompilePipeline(OpPassManager &manager, StringRef text,
     return error(llvm::toString(std::move(wrong)));
   if (std::string wrong = wrongTarget(given.target.getValue()); !wrong.empty())
     return error(wrong);
-  buildCompilePipeline(manager, options, given.target.getValue());
+  placement::Machine machine;
+  if (options.splits == "any")
+    if (std::string wrong =
+            placement::readMachineSpec(options.machine, machine);
+        !wrong.empty())
+      return error(
+          "splits=any cuts one piece a device, and the pipeline has no "
+          "machine: " +
+          wrong);
+  llvm::Expected<SplitChoice> splits =
+      splitChoiceOf(options, machine.devices.size());
+  if (!splits)
+    return error(llvm::toString(splits.takeError()));
+  buildCompilePipeline(manager, options, *splits, given.target.getValue());
   return success();
 }
 

@@ -1,4 +1,4 @@
-//===- Constrain.cpp - Pins and groups by pattern ---------------*- C++ -*-===//
+//===- Constrain.cpp - Pins, groups and cuts by pattern ---------*- C++ -*-===//
 //
 // Part of the Baechi project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.
@@ -8,6 +8,7 @@
 
 #include "Baechi/Analysis/MachineAttr.h"
 #include "Baechi/Analysis/PlacementProblem.h"
+#include "Baechi/Analysis/Splits.h"
 #include "Baechi/Placement/Explain.h"
 #include "Baechi/Transforms/Passes.h"
 #include "PlacementRemarks.h"
@@ -81,13 +82,21 @@ struct Constrain : public baechi::impl::ConstrainBase<Constrain> {
     return success();
   }
 
-  LogicalResult apply(StringRef rule, const Wish &wish) {
-    auto [pattern, value] = rule.rsplit('=');
+  /// What a rule names, and its value.
+  LogicalResult read(StringRef rule, const Wish &wish,
+                     std::vector<int32_t> &found, StringRef &value) {
+    auto [pattern, last] = rule.rsplit('=');
+    value = last;
     if (pattern.empty() || value.empty())
       return emitError(step.getLoc())
              << wish.option << ": '" << rule << "' must be " << wish.shape;
+    return find(pattern, wish, found);
+  }
+
+  LogicalResult apply(StringRef rule, const Wish &wish) {
     std::vector<int32_t> found;
-    if (failed(find(pattern, wish, found)))
+    StringRef value;
+    if (failed(read(rule, wish, found, value)))
       return failure();
     auto attribute = StringAttr::get(&getContext(), value);
     for (int32_t id : found) {
@@ -109,6 +118,68 @@ struct Constrain : public baechi::impl::ConstrainBase<Constrain> {
       else
         operators[id - arguments]->setAttr(wish.attribute, attribute);
     }
+    return success();
+  }
+
+  /// Even pieces of one dimension of all that \p rule names: of arguments only
+  /// where it names no operator, as `mlp/*` names weights, too.
+  LogicalResult applySplit(StringRef rule) {
+    const Wish wish{BaechiDialect::kSplit, "splits",
+                    "PATTERN=DIM:PIECES or PATTERN=whole", "cut as", "cut"};
+    std::vector<int32_t> found;
+    StringRef value;
+    if (failed(read(rule, wish, found, value)))
+      return failure();
+    auto [dimText, piecesText] = value.split(':');
+    int64_t dim = 0, pieces = 1;
+    if (value != "whole" &&
+        (dimText.getAsInteger(10, dim) || piecesText.getAsInteger(10, pieces) ||
+         dim < 0 || pieces < 2))
+      return emitError(step.getLoc())
+             << wish.option << ": '" << rule << "' must be " << wish.shape;
+    int32_t arguments = step.getNumArguments();
+    if (found.back() >= arguments)
+      llvm::erase_if(found, [&](int32_t id) { return id < arguments; });
+    for (int32_t id : found)
+      if (failed(split(id, dim, pieces, rule)))
+        return failure();
+    return success();
+  }
+
+  LogicalResult split(int32_t id, int64_t dim, int64_t pieces, StringRef rule) {
+    int32_t arguments = step.getNumArguments();
+    Operation *op = id < arguments ? nullptr : operators[id - arguments];
+    auto error = [&] {
+      return emitError(locationOf(id))
+             << "splits: '" << rule << "': '" << names.ops[id].name << "' ";
+    };
+    if (op && op->getNumResults() == 0)
+      return error() << "has no result";
+    Type type =
+        op ? op->getResult(0).getType() : step.getArgument(id).getType();
+    auto tensor = dyn_cast<RankedTensorType>(type);
+    bool hasDimension =
+        tensor && tensor.hasStaticShape() && dim < tensor.getRank();
+    if (pieces == 1 && (!op || !hasDimension))
+      return success(); // An argument, or a scalar, is whole.
+    if (!hasDimension)
+      return error() << "is " << type << ", which has no dimension " << dim;
+    int64_t extent = tensor.getDimSize(dim);
+    if (extent < pieces)
+      return error() << "has " << extent << " elements along dimension " << dim
+                     << ", too few for " << pieces << " pieces";
+    auto attribute =
+        SplitAttr::get(&getContext(), dim, evenPieces(extent, pieces));
+    auto there =
+        op ? op->getAttrOfType<SplitAttr>(BaechiDialect::kSplit)
+           : step.getArgAttrOfType<SplitAttr>(id, BaechiDialect::kSplit);
+    if (there && there != attribute)
+      return error() << "is to be cut as " << attribute << ", and as " << there
+                     << " already";
+    if (op)
+      op->setAttr(BaechiDialect::kSplit, attribute);
+    else
+      step.setArgAttr(id, BaechiDialect::kSplit, attribute);
     return success();
   }
 
@@ -145,7 +216,8 @@ struct Constrain : public baechi::impl::ConstrainBase<Constrain> {
   }
 
   void takeOff() {
-    for (StringRef name : {BaechiDialect::kPin, BaechiDialect::kGroup}) {
+    for (StringRef name :
+         {BaechiDialect::kPin, BaechiDialect::kGroup, BaechiDialect::kSplit}) {
       for (unsigned i = 0; i < step.getNumArguments(); ++i)
         step.removeArgAttr(i, StringAttr::get(&getContext(), name));
       for (Operation *op : operators)
@@ -176,6 +248,9 @@ struct Constrain : public baechi::impl::ConstrainBase<Constrain> {
         return signalPassFailure();
     for (StringRef rule : groups)
       if (failed(apply(rule, group)))
+        return signalPassFailure();
+    for (StringRef rule : splits)
+      if (failed(applySplit(rule)))
         return signalPassFailure();
   }
 };

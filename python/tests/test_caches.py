@@ -127,6 +127,15 @@ def test_a_process_that_is_ended_leaves_nothing_behind(tmp_path):
     assert list((tmp_path / "temporary").iterdir()) == []
 
 
+# Tests that run behind a terminal's back were told to ignore some, and so would the tool.
+HEEDING = """
+import os, signal, sys
+for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+    signal.signal(number, signal.SIG_DFL)
+os.execv(sys.argv[1], sys.argv[1:])
+"""
+
+
 @pytest.mark.parametrize("ending", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
 def test_a_tool_that_is_ended_leaves_nothing_behind(ending, tmp_path):
     """In the midst of linking, which is when it has a folder."""
@@ -137,7 +146,9 @@ def test_a_tool_that_is_ended_leaves_nothing_behind(ending, tmp_path):
     command = [tools.find("baechi-run"), EXAMPLE, "--machine=host:1", "--costs=roofline"]
     command += ["--budget=0", "--store=", "--emit=so", f"--output={tmp_path / 'step.so'}"]
     environment = os.environ | {"TMPDIR": str(folder), "CC": str(compiler)}
-    process = subprocess.Popen(command, env=environment, process_group=0)
+    process = subprocess.Popen(
+        [sys.executable, "-c", HEEDING, *command], env=environment, process_group=0
+    )
     try:
         while not os.listdir(folder):
             assert process.poll() is None

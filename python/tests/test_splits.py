@@ -159,3 +159,52 @@ def test_any_is_predicted_no_slower_than_none():
 def test_other_words_are_errors(word):
     with pytest.raises(ValueError, match=r"splits is .*give 'none', 'any'.*'canonical:N'"):
         baechi.jit(layers, splits=word)
+
+
+def two_layers(p, x):
+    with jax.named_scope("mlp"):
+        h = jnp.tanh(x @ p["first"])
+    with jax.named_scope("head"):
+        return jax.nn.softmax(h @ p["second"])
+
+
+@pytest.mark.parametrize(
+    "split, mlp, head",
+    [
+        ({"x": (0, 3)}, 3, 3),
+        ({"x": (0, 2), "head/*": "whole"}, 2, 0),
+        ({"mlp/dot*": (1, 2)}, 2, 0),
+        ({"mlp/*": (0, 2)}, 2, 2),  # weights that it names are not meant
+    ],
+)
+def test_a_person_cuts_by_patterns(split, mlp, head):
+    p, x = {"first": drawn(8, 8), "second": drawn(8, 4)}, drawn(7, 8)
+    step = baechi.jit(two_layers, machine="host:2", split=split, **QUICK)
+    np.testing.assert_allclose(step(p, x), jax.jit(two_layers)(p, x), rtol=1e-5)
+    names = set(step.placement)
+    for scope, wanted in (("mlp", mlp), ("head", head)):
+        found = {
+            number
+            for name in names
+            for number in re.findall(r"\.piece(\d+)", name)
+            if name.startswith(scope)
+        }
+        assert len(found) == wanted, (scope, names)
+
+
+@pytest.mark.parametrize(
+    "split, error, words",
+    [
+        ({"y": (0, 2)}, baechi.CompileError, "no operator is called 'y'"),
+        ({"x": (2, 2)}, baechi.CompileError, "has no dimension 2"),
+        ({"x": (0, 8)}, baechi.CompileError, "7 elements along dimension 0, too few for 8"),
+        ({"x": (0, 2), "*dot*": (0, 3)}, baechi.CompileError, "follows another"),
+        ({"x": "0:2"}, TypeError, r"split has 'x': '0:2': give a dictionary"),
+        ({"x": (0, 1)}, TypeError, "give a dictionary"),
+        ("any", TypeError, "splits='any'"),
+    ],
+)
+def test_cuts_that_cannot_be_are_errors(split, error, words):
+    p, x = {"first": drawn(8, 8), "second": drawn(8, 4)}, drawn(7, 8)
+    with pytest.raises(error, match=words):
+        baechi.jit(two_layers, machine="host:2", split=split, **QUICK)(p, x)

@@ -7,6 +7,12 @@
 // RUN: not baechi-opt %s --baechi-constrain="pins=sum=host0 machine=host:x" 2>&1 | FileCheck %s --check-prefix=MACHINE
 // RUN: not baechi-opt %s --baechi-constrain="pins=sum=host0,*=host1" 2>&1 | FileCheck %s --check-prefix=PINNED
 // RUN: not baechi-opt %s --baechi-constrain="groups=sum=g,s*=h" 2>&1 | FileCheck %s --check-prefix=GROUPED
+// RUN: not baechi-opt %s --baechi-constrain="splits=sum=2" 2>&1 | FileCheck %s --check-prefix=CUT-SHAPE
+// RUN: not baechi-opt %s --baechi-constrain="splits=sum=0:1" 2>&1 | FileCheck %s --check-prefix=CUT-SHAPE
+// RUN: not baechi-opt %s --baechi-constrain="splits=sum=-1:2" 2>&1 | FileCheck %s --check-prefix=CUT-SHAPE
+// RUN: not baechi-opt %s --baechi-constrain="splits=sum=1:2" 2>&1 | FileCheck %s --check-prefix=CUT-DIM
+// RUN: not baechi-opt %s --baechi-constrain="splits=sum=0:5" 2>&1 | FileCheck %s --check-prefix=CUT-PIECES
+// RUN: not baechi-opt %s --baechi-constrain="splits=sum=0:2,s*=whole" 2>&1 | FileCheck %s --check-prefix=CUT-TWICE
 
 // NAME: error: pins: no operator is called 'summ': did you mean 'sum'?
 // SHAPE: error: pins: 'sum' must be PATTERN=DEVICE
@@ -16,6 +22,10 @@
 // DEVICE: error: pins: 'sum=gpu7': the machine has no device 'gpu7'; its devices are host0, host1
 // MACHINE: error: machine 'host:x': 'x' is not a number of devices
 // PINNED: model.py:3:1: error: 'sum' is to be pinned to 'host1', but it is pinned to 'host0' already
+// CUT-SHAPE: error: splits: '{{.*}}' must be PATTERN=DIM:PIECES or PATTERN=whole
+// CUT-DIM: model.py:3:1: error: splits: 'sum=1:2': 'sum' is 'tensor<4xf32>', which has no dimension 1
+// CUT-PIECES: model.py:3:1: error: splits: 'sum=0:5': 'sum' has 4 elements along dimension 0, too few for 5 pieces
+// CUT-TWICE: model.py:3:1: error: splits: 's*=whole': 'sum' is to be cut as #baechi.split<dim = 0, sizes = [4]>, and as #baechi.split<dim = 0, sizes = [2, 2]> already
 // GROUPED: model.py:3:1: error: 'sum' is to be in group 'h', but it is in group 'g' already
 func.func @step(%x: tensor<4xf32>) -> tensor<4xf32> {
   %a = arith.addf %x, %x {baechi.name = "sum"} : tensor<4xf32> loc("model.py":3:1)

@@ -30,7 +30,7 @@ func.func @twice(%x: tensor<4xf32> {baechi.split = #baechi.split<dim = 0, sizes 
 
 // -----
 
-// expected-error@below {{a split needs two sizes or more}}
+// expected-error@below {{argument 0 asks for one piece; what reads it can}}
 func.func @one(%x: tensor<4xf32> {baechi.split = #baechi.split<dim = 0, sizes = [4]>}) -> tensor<4xf32> {
   return %x : tensor<4xf32>
 }

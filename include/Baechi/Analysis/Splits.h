@@ -73,6 +73,9 @@ std::optional<OperationCut> cutAlongResult(mlir::OpResult result,
 /// operations.
 std::optional<OperationCut> cutAlongLoop(mlir::Operation *op, unsigned loop);
 
+/// Sizes of \p pieces of \p extent; the first ones take what is left over.
+llvm::SmallVector<int64_t> evenPieces(int64_t extent, int64_t pieces);
+
 } // namespace baechi
 
 #endif // BAECHI_ANALYSIS_SPLITS_H

@@ -177,7 +177,8 @@ def Baechi_SplitAttr : Baechi_Attr<"Split", "split"> {
   let description = [{
     Dimension `dim` of an argument, or of an operation's first result, is cut
     into pieces of `sizes` elements, which need not be equal. All that the cut
-    can follow without communication follows it (`--baechi-split`).
+    can follow without communication follows it (`--baechi-split`). An operation
+    with one size stays whole.
 
     ```mlir
     func.func @step(%x: tensor<7x8xf32> {baechi.split = #baechi.split<dim = 0, sizes = [4, 3]>})

@@ -32,6 +32,7 @@ struct CompileOptions {
   std::vector<std::string> pins;
   std::string placement;
   std::string splits = "none";
+  std::vector<std::string> split;
   std::string profile;
   std::string costs = "measured";
   std::string cudaMath = "fp32";
@@ -70,13 +71,16 @@ struct SplitChoice {
   bool reductions = false;
   /// Whatever can be cut is, whether it saves time or not.
   bool forced = false;
+  /// What a person asks for, PATTERN=DIM:PIECES (--baechi-constrain).
+  std::vector<std::string> asked;
   /// Cut whether the step is predicted to be faster or not: the results are
   /// then the same on any machine.
   bool always = false;
 };
 
-/// Reads the option `splits` for a machine of \p devices.
-llvm::Expected<SplitChoice> parseSplits(llvm::StringRef text, size_t devices);
+/// Reads the options `splits` and `split` for a machine of \p devices.
+llvm::Expected<SplitChoice> splitChoiceOf(const CompileOptions &options,
+                                          size_t devices);
 
 /// What is wrong with options by themselves: unknown words, a budget that is
 /// none, options that exclude each other.

@@ -33,9 +33,11 @@ void populatePlacing(mlir::OpPassManager &manager,
 
 /// From linalg on tensors to a lowered multi-device program for "host" or, with
 /// GPUs, "cuda": --baechi-compile="machine=host:2 placer=msct target=host".
+/// \p splits are made as the default roofline proposes: a pipeline compiles one
+/// program, so nothing whole is compared.
 void buildCompilePipeline(mlir::OpPassManager &manager,
                           const CompileOptions &options,
-                          llvm::StringRef target);
+                          const SplitChoice &splits, llvm::StringRef target);
 
 /// What follows placement: partition and memory plan, each verified.
 void buildPlanPipeline(mlir::OpPassManager &manager);

@@ -52,7 +52,8 @@ def Split : Pass<"baechi-split", "::mlir::ModuleOp"> {
     does not depend on their size; with them sums are rounded in another order.
 
     What persons ask for comes first (`baechi.split` on arguments and
-    operations). With `pieces` of 2 and more the pass then chooses: of the
+    operations, which `--baechi-constrain` sets by patterns; one piece: it stays
+    whole). With `pieces` of 2 and more the pass then chooses: of the
     dimensions of the heaviest operations the one that saves the most by the
     default roofline, and again, until none saves anything. Remarks say what was
     cut, and what stayed whole, and why.
@@ -298,10 +299,10 @@ def Place : Pass<"baechi-place", "::mlir::ModuleOp"> {
 }
 
 def Constrain : Pass<"baechi-constrain", "::mlir::ModuleOp"> {
-  let summary = "pin and group operators by patterns of names or locations";
+  let summary = "pin, group and cut operators by patterns of names or locations";
   let description = [{
-    Sets `baechi.pin` and `baechi.group` on the operators and arguments that
-    patterns (`*`, `?`, `[...]`) name: by their names, or, with a leading `@`,
+    Sets `baechi.pin`, `baechi.group` and `baechi.split` on the operators and
+    arguments that patterns (`*`, `?`, `[...]`) name: by their names, or, with a leading `@`,
     by their locations as diagnostics print them.
 
     ```
@@ -309,6 +310,9 @@ def Constrain : Pass<"baechi-constrain", "::mlir::ModuleOp"> {
     ```
 
     `dev0`, `dev1`, … are the machine's devices by number, where none is named so.
+    `splits=x=0:2` cuts dimension 0 in two for `--baechi-split`, which comes
+    behind; `splits=head/*=whole` keeps operators in one piece. A cut is for the
+    operators that a pattern names, and for arguments where it names no operator.
     A pattern that names nothing, a device that the machine does not have and an
     operator that is pinned or grouped otherwise already are errors.
 
@@ -331,8 +335,10 @@ def Constrain : Pass<"baechi-constrain", "::mlir::ModuleOp"> {
   let options = [
     ListOption<"pins", "pins", "std::string", "PATTERN=DEVICE, with commas">,
     ListOption<"groups", "groups", "std::string", "PATTERN=GROUP, with commas">,
+    ListOption<"splits", "splits", "std::string",
+               "PATTERN=DIM:PIECES or PATTERN=whole, with commas">,
     Option<"replace", "replace", "bool", "false",
-           "take off the pins and groups that are there first, as those that "
+           "take off the pins, groups and cuts that are there first, as those that "
            "--baechi-load-placement made">,
     Option<"machine", "machine", "std::string", "\"\"",
            "machine file, or host:N[@SIZE], to look for the devices in; "

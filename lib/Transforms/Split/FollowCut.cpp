@@ -69,6 +69,10 @@ private:
     if (cut.operations.contains(op) || taken.cutOf.contains(op) ||
         op->hasTrait<OpTrait::IsTerminator>())
       return;
+    if (taken.kept.contains(op)) {
+      cut.whole.push_back({op, "it asks for one piece"});
+      return;
+    }
     std::string why;
     std::optional<OperationCut> found = rule(why);
     if (found && found->kind == OperationCut::Kind::Reduction && !reductions) {

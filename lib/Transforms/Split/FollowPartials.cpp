@@ -72,7 +72,7 @@ void split::followPartials(Cut &cut, Block &block, const SplitPlan &taken) {
           combiners[result] = combiner;
       continue;
     }
-    if (taken.cutOf.contains(&op) || op.getNumOperands() == 0)
+    if (taken.isTaken(&op) || op.getNumOperands() == 0)
       continue;
     Operation *combiner = combinerOf(op.getOperand(0));
     if (!combiner || !isMove(&op)) {

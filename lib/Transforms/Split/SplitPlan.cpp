@@ -22,14 +22,6 @@ static constexpr unsigned kMostCuts = 512;
 static constexpr double kLeastGain = 0.002;
 
 namespace {
-/// Even pieces; the first ones take what is left over.
-SmallVector<int64_t> evenSizes(int64_t extent, unsigned pieces) {
-  SmallVector<int64_t> sizes;
-  for (unsigned piece = 0; piece < pieces; ++piece)
-    sizes.push_back(extent / pieces + (piece < extent % pieces));
-  return sizes;
-}
-
 void commit(SplitPlan &plan, Cut cut) {
   for (const auto &[op, how] : cut.operations)
     plan.cutOf[op] = plan.cuts.size();
@@ -66,14 +58,37 @@ static LogicalResult cutAsAsked(SplitPlan &plan, Value value, SplitAttr wish,
                    << " elements in all, and dimension " << dim << " of "
                    << type << " has " << type.getDimSize(dim);
   if (Operation *op = value.getDefiningOp()) {
-    if (plan.cutOf.contains(op))
+    if (auto found = plan.cutOf.find(op); found != plan.cutOf.end()) {
+      const Cut &cut = plan.cuts[found->second];
+      auto at = cut.values.find(value);
+      if (at != cut.values.end() && at->second == CutPosition{dim} &&
+          cut.sizes == wish.getSizes())
+        return success(); // It asks for what it has.
       return error() << "follows another 'baechi.split' already; keep one of "
                         "them";
+    }
     std::string why;
     if (!cutAlongResult(cast<OpResult>(value), {dim}, extent, why))
       return error() << "cannot be cut along dimension " << dim << ": " << why;
   }
   commit(plan, followCut(value, {dim}, wish.getSizes(), reductions, plan));
+  return success();
+}
+
+/// Before anything is cut, as cuts end at them.
+static LogicalResult keepWhole(SplitPlan &plan, func::FuncOp step) {
+  for (unsigned number = 0; number < step.getNumArguments(); ++number)
+    if (auto wish =
+            step.getArgAttrOfType<SplitAttr>(number, BaechiDialect::kSplit);
+        wish && wish.getSizes().size() == 1)
+      return step.emitError("argument ")
+             << number << " asks for one piece; what reads it can";
+  for (Operation &op : step.front().without_terminator())
+    if (auto wish = op.getAttrOfType<SplitAttr>(BaechiDialect::kSplit);
+        wish && wish.getSizes().size() == 1) {
+      plan.kept.insert(&op);
+      op.removeAttr(BaechiDialect::kSplit);
+    }
   return success();
 }
 
@@ -113,7 +128,7 @@ static std::optional<Cut> chooseCut(const SplitPlan &plan,
   size_t seeds = 0;
   for (Operation *op : estimate.heaviest()) {
     auto loops = dyn_cast<linalg::LinalgOp>(op);
-    if (!loops || plan.cutOf.contains(op))
+    if (!loops || plan.isTaken(op))
       continue;
     if (++seeds > kSeeds)
       break;
@@ -121,9 +136,9 @@ static std::optional<Cut> chooseCut(const SplitPlan &plan,
       auto seed = valueAlong(op, loop);
       if (!seed || range < options.pieces)
         continue;
-      Cut cut =
-          followCut(seed->first, seed->second, evenSizes(range, options.pieces),
-                    options.reductions, plan);
+      Cut cut = followCut(seed->first, seed->second,
+                          evenPieces(range, options.pieces), options.reductions,
+                          plan);
       double gain = estimate.gainNs(cut);
       if (gain > most) {
         most = gain;
@@ -145,11 +160,11 @@ static void cutAll(SplitPlan &plan, func::FuncOp step,
     SmallVector<int64_t> ranges = loops.getStaticLoopRanges();
     for (size_t turn = 0; turn < ranges.size(); ++turn) {
       size_t loop = (number + turn) % ranges.size();
-      if (plan.cutOf.contains(&op) || ranges[loop] < options.pieces)
+      if (plan.isTaken(&op) || ranges[loop] < options.pieces)
         continue;
       if (auto seed = valueAlong(&op, loop))
         commit(plan, followCut(seed->first, seed->second,
-                               evenSizes(ranges[loop], options.pieces),
+                               evenPieces(ranges[loop], options.pieces),
                                options.reductions, plan));
     }
   }
@@ -158,7 +173,8 @@ static void cutAll(SplitPlan &plan, func::FuncOp step,
 FailureOr<SplitPlan> split::planSplits(func::FuncOp step,
                                        const PlanOptions &options) {
   SplitPlan plan;
-  if (failed(cutAllAsAsked(plan, step, options.reductions)))
+  if (failed(keepWhole(plan, step)) ||
+      failed(cutAllAsAsked(plan, step, options.reductions)))
     return failure();
   if (options.pieces < 2)
     return plan;

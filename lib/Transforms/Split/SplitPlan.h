@@ -36,6 +36,13 @@ struct Cut {
 struct SplitPlan {
   std::vector<Cut> cuts;
   llvm::DenseMap<mlir::Operation *, unsigned> cutOf;
+  /// A person wants them whole.
+  llvm::DenseSet<mlir::Operation *> kept;
+
+  /// No further cut may have it.
+  bool isTaken(mlir::Operation *op) const {
+    return cutOf.contains(op) || kept.contains(op);
+  }
 };
 
 struct PlanOptions {

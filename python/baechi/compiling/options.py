@@ -33,6 +33,7 @@ class CompileOptions:
     costs: str = "measured"
     cuda_math: str = "fp32"
     splits: str = "none"
+    split: Mapping[str, tuple[int, int] | str] | None = None
     verbose: bool | None = None
 
     def __post_init__(self) -> None:
@@ -58,6 +59,7 @@ class CompileOptions:
                 "('30', '0.5s') or evaluations ('5000e')"
             )
         _check_pins(self.pin)
+        _check_split(self.split)
         if self.verbose not in (True, False, None):
             raise TypeError(
                 f"verbose is {self.verbose!r}: give True (a line for each phase), False (nothing) "
@@ -80,6 +82,9 @@ class CompileOptions:
         if self.placement is not None:
             given["placement"] = os.fspath(self.placement)
         words = [f"{name}={value}" for name, value in given.items()]
+        for pattern, cut in (self.split or {}).items():
+            how = cut if isinstance(cut, str) else f"{cut[0]}:{cut[1]}"
+            words.append(f"split={pattern}={how}")
         return words + [f"pin={pin}" for pin in self.pins()]
 
     def pins(self) -> list[str]:
@@ -120,3 +125,27 @@ def _check_pins(pin: object) -> None:
     for pattern, device in pin.items():
         if not isinstance(pattern, str) or not isinstance(device, str):
             raise TypeError(f"pin has {pattern!r}: {device!r}: {mend}")
+
+
+def _check_split(split: object) -> None:
+    if split is None:
+        return
+    mend = (
+        "give a dictionary of patterns to (dimension, pieces) or 'whole', "
+        "{'tokens': (0, 2), 'head/*': 'whole'}"
+    )
+    if isinstance(split, str):
+        raise TypeError(f"split is {split!r}: {mend}; modes are of splits, splits={split!r}")
+    if not isinstance(split, Mapping):
+        raise TypeError(f"split is a {type(split).__name__}: {mend}")
+    for pattern, cut in split.items():
+        if not isinstance(pattern, str) or not (cut == "whole" or _is_cut(cut)):
+            raise TypeError(f"split has {pattern!r}: {cut!r}: {mend}")
+
+
+def _is_cut(cut: object) -> bool:
+    if not isinstance(cut, tuple) or len(cut) != 2:
+        return False
+    if not all(isinstance(number, int) and not isinstance(number, bool) for number in cut):
+        return False
+    return bool(cut[0] >= 0 and cut[1] >= 2)

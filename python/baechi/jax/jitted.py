@@ -55,6 +55,7 @@ class _Options(TypedDict, total=False):
     costs: str
     cuda_math: str
     splits: str
+    split: Mapping[str, tuple[int, int] | str] | None
     check: Check
     check_tolerance: Tolerance
     verbose: bool | None
@@ -86,6 +87,7 @@ def jit(
     costs: str = "measured",
     cuda_math: str = "fp32",
     splits: str = "none",
+    split: Mapping[str, tuple[int, int] | str] | None = None,
     check: Check = None,
     check_tolerance: Tolerance = None,
     verbose: bool | None = None,
@@ -112,6 +114,9 @@ def jit(
         (where the step is predicted to be faster; sums are rounded in another order) or
         `canonical:N` (always in N pieces, the same bits on any number of devices;
         docs/splitting.md).
+    split: what is to be cut, by the patterns of pin: a dimension of an argument, or of an
+        operator's first result, and the number of pieces, `{"tokens": (0, 2)}`; all that the
+        cut can follow follows it. `{"head/*": "whole"}` keeps operators in one piece.
     check: `"first"`, each program's first call, or N, that call and every Nth after it,
         is compared with `jax.jit` of the same function (docs/checking.md).
     check_tolerance: what may differ, as a part of a result's largest element, for all
@@ -135,7 +140,7 @@ def jit(
             "machine='host:2'"
         )
     options = CompileOptions(
-        machine, placer, budget, pin, placement, profile, costs, cuda_math, splits, verbose
+        machine, placer, budget, pin, placement, profile, costs, cuda_math, splits, split, verbose
     )
     donated = choose(step, donate_argnums, donate_argnames, "donate")
     static = choose(step, static_argnums, static_argnames, "static")

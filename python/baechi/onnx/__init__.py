@@ -56,18 +56,18 @@ def compile(
     costs: str = "measured",
     cuda_math: str = "fp32",
     splits: str = "none",
+    split: Mapping[str, tuple[int, int] | str] | None = None,
     verbose: bool | None = None,
 ) -> CompiledModel:
     """Compiles a model (a file or what `onnx.load` gives) for the devices of `machine`.
 
     sizes: of the inputs' named dimensions, such as `{"batch": 8}`.
-    machine, placer, budget, pin, placement, profile, costs, cuda_math, splits, verbose: as
-        for `baechi.jit`;
-        names are the initializers' and the nodes'.
+    machine, placer, budget, pin, placement, profile, costs, cuda_math, splits, split,
+        verbose: as for `baechi.jit`; names are the initializers' and the nodes'.
     Raises ImportFailure (all nodes that cannot be lowered) and CompileError.
     """
     options = CompileOptions(
-        machine, placer, budget, pin, placement, profile, costs, cuda_math, splits, verbose
+        machine, placer, budget, pin, placement, profile, costs, cuda_math, splits, split, verbose
     )
     with progress.shown(verbose, "model"):
         progress.phase("import")
