@@ -141,7 +141,7 @@ def test_a_tool_that_is_ended_leaves_nothing_behind(ending, tmp_path):
     """In the midst of linking, which is when it has a folder."""
     folder, compiler = tmp_path / "temporary", tmp_path / "slow-compiler"
     folder.mkdir()
-    compiler.write_text("#!/bin/sh\nexec sleep 30\n")
+    compiler.write_text("#!/bin/sh\nexec sleep 4\n")
     compiler.chmod(0o755)
     command = [tools.find("baechi-run"), EXAMPLE, "--machine=host:1", "--costs=roofline"]
     command += ["--budget=0", "--store=", "--emit=so", f"--output={tmp_path / 'step.so'}"]
