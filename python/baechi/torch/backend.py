@@ -12,6 +12,7 @@ from __future__ import annotations
 import contextlib
 import copy
 import dataclasses
+import operator
 import re
 import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -23,12 +24,12 @@ from functorch.compile import aot_function, default_partition, make_boxed_func
 from torch._functorch._aot_autograd import descriptors
 
 from baechi.importer.common.errors import ImportFailure
-from baechi.importer.torch.refusals import explained_errors
+from baechi.importer.torch.refusals import DATA_DEPENDENT, depends_on_values, explained_errors
 from baechi.importer.torch.trace import ASSERTIONS, lowerable_operations
 from baechi.steps.compiled import Compiled, as_key
 from baechi.steps.program import CompileOptions, Program
 from baechi.torch import modes
-from baechi.torch.graph_program import GraphProgram
+from baechi.torch.graph_program import GraphProgram, origin_in_user_code
 
 _GRAPHS: weakref.WeakSet[CompiledGraph] = weakref.WeakSet()
 # AOTAutograd's: `backward(retain_graph=True)` works, and gradients have the types of
@@ -78,7 +79,9 @@ class CompiledGraph(Compiled[Program]):
 
     def __init__(self, module: torch.fx.GraphModule, options: CompileOptions, held: bool = False):
         super().__init__()
-        self._module, self._options = module, options
+        self._options, self._given = options, module
+        self._module, self._further = _with_lifted_tensors(module)
+        module = self._module
         # How torch.compile reaches each input, which it forgets after this:
         # `L['self']._modules['fc']._parameters['bias']`.
         placeholders = [node for node in module.graph.nodes if node.op == "placeholder"]
@@ -100,6 +103,7 @@ class CompiledGraph(Compiled[Program]):
         _GRAPHS.add(self)
 
     def run(self, *inputs: Any) -> tuple:
+        inputs = *inputs, *(_attribute(self._given, path) for path in self._further)
         given = [x.item() if i in self._numbers else x for i, x in enumerate(inputs)]
         key = _key(given)
         with self._whole_call(lambda: key in self._found):
@@ -170,7 +174,15 @@ class _Differentiable:
         if self._is_compiled:
             return self._function(*inputs)
         with torch._functorch.config.patch(_SETTINGS), explained_errors():
-            results = self._function(*inputs)
+            try:
+                results = self._function(*inputs)
+            except AssertionError as error:
+                if "a set_ on a graph input" not in str(error):
+                    raise
+                raise ImportFailure(
+                    "what is compiled replaces the .data of a tensor from outside, which PyTorch "
+                    "cannot follow: write into it (x.copy_(value) under torch.no_grad())"
+                ) from error
         self._is_compiled = True
         return results
 
@@ -198,7 +210,7 @@ class _Differentiable:
     def _backward(self, module: torch.fx.GraphModule, _: Sequence[Any]) -> Callable:
         if self.backward is None or module.code != self._backward_code:
             self.backward = self._traced_backward(module)
-        return _boxed(self.backward)
+        return _once_only(_boxed(self.backward))
 
     def _traced_backward(self, module: torch.fx.GraphModule) -> GraphProgram:
         names = []
@@ -212,12 +224,52 @@ class _Differentiable:
 
 
 class _WithNumbers(torch.fx.Interpreter):
-    """Runs a graph that takes some numbers as they are."""
+    """Runs a graph that takes some numbers as they are. What depends on values is told with
+    the user's line."""
+
+    def run_node(self, n: torch.fx.Node) -> Any:
+        try:
+            return super().run_node(n)
+        except DATA_DEPENDENT as error:
+            raise depends_on_values(error, origin_in_user_code(n, backward=False).source) from error
 
     def call_method(self, target: Any, args: tuple, kwargs: dict[str, Any]) -> Any:
         if target == "item" and not isinstance(args[0], torch.Tensor):
             return args[0]
         return super().call_method(target, args, kwargs)
+
+
+def _with_lifted_tensors(
+    module: torch.fx.GraphModule,
+) -> tuple[torch.fx.GraphModule, list[str]]:
+    """A copy with further inputs for the tensors that a graph holds, as those of an optimizer,
+    which it changes; and where they are found. PyTorch lets go of them with the optimizer."""
+    if not any(_is_tensor(module, node) for node in module.graph.nodes):
+        return module, []
+    graph = copy.deepcopy(module.graph)
+    inputs: dict[str, torch.fx.Node] = {}
+    behind = next(node for node in graph.nodes if node.op != "placeholder")
+    for node in graph.find_nodes(op="get_attr"):
+        if not _is_tensor(module, node):
+            continue  # a function that the graph calls
+        path = str(node.target)
+        if path not in inputs:
+            with graph.inserting_before(behind):
+                inputs[path] = graph.placeholder(node.name)
+        node.replace_all_uses_with(inputs[path])
+        if node is behind:
+            behind = node.next
+        graph.erase_node(node)
+    return torch.fx.GraphModule(module, graph), list(inputs)
+
+
+def _is_tensor(module: torch.fx.GraphModule, node: torch.fx.Node) -> bool:
+    attribute = node.op == "get_attr" and _attribute(module, str(node.target))
+    return isinstance(attribute, torch.Tensor)
+
+
+def _attribute(module: torch.fx.GraphModule, path: str) -> Any:
+    return operator.attrgetter(path)(module)
 
 
 def _is_number(node: torch.fx.Node) -> bool:
@@ -240,6 +292,24 @@ def _boxed(program: GraphProgram, messages: Sequence[str] = ()) -> Callable:
         return results[:first]
 
     return make_boxed_func(run)
+
+
+def _once_only(run: Callable) -> Callable:
+    """A backward pass that does not run where PyTorch would cut the graph behind it without a
+    word: where it keeps nothing that requires a gradient."""
+
+    @torch.compiler.disable
+    def checked(*inputs: Any) -> list[Any]:
+        if torch.is_grad_enabled():
+            raise ImportFailure(
+                "a gradient with create_graph=True is asked for outside of what "
+                'torch.compile(backend="baechi") compiled, which has no gradients of gradients: '
+                "ask for both within it (torch.func.grad, jvp and hessian do), or train with "
+                "baechi.torch.compile_step, whose forward may ask for gradients"
+            )
+        return run(list(inputs))
+
+    return make_boxed_func(checked)
 
 
 def _assertions_as_results(module: torch.fx.GraphModule) -> list[str]:

@@ -16,6 +16,7 @@ import functools
 import io
 import random
 import sys
+import textwrap
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
@@ -40,6 +41,7 @@ from baechi.torch.surroundings import (
 Owner = torch.nn.Module | type
 
 _NUMBERS = (int, float, complex)
+_LONGEST = 80  # of a call's arguments in a message
 _AGAIN = "a compiled step does not run them again"
 
 
@@ -106,9 +108,11 @@ class Journal:
         self._asked: list[tuple[str, tuple]] = []
         self._places: list[str] = []
 
-    def note(self, function: Any, args: tuple, kwargs: Mapping[str, Any]) -> None:
+    def note(self, function: Any, args: tuple, kwargs: Mapping[str, Any], result: Any) -> None:
         if isinstance(function, torch._ops.OpOverload) or _in_dispatch():
             return  # PyTorch's own code asks, which may see that it is traced
+        if isinstance(result, PLAIN) and result is not None:
+            return  # a type or a shape: what is done about it is asked for, too
         name = getattr(function, "__name__", str(function))
         self._asked.append((name, _seen([args, kwargs])))
         self._places.append(user_line())
@@ -136,7 +140,7 @@ class Journal:
             return "nothing"
         name, given = self._asked[i]
         told = [part[1] if part[0] == "plain" else "…" for part in given]
-        return f"{name.strip('_')}({', '.join(told)})"
+        return f"{name.strip('_')}({textwrap.shorten(', '.join(told), _LONGEST)})"
 
 
 def _in_dispatch() -> bool:

@@ -54,7 +54,9 @@ class StepProgram(Program):
         if norm is not None and not overflow:
             options.check_norm(norm)
         further = self._outputs(self.traced.outputs, held, inputs.tensors)
-        written = set(state.buffers) if overflow else set(held)
+        # What an overflow leaves alone is the optimizer's.
+        own = {*kept, *state.trained} if overflow else set()
+        written = set(held) - own
         for name, index in self.traced.held.items():
             if name in written and self.traced.arguments[index].updated_by is not None:
                 write(held[name], self.library, index)

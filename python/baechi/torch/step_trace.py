@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import torch
+from torch._C import _functorch
 from torch._subclasses import FakeTensor, FakeTensorMode
 from torch.func import functional_call
 from torch.overrides import TorchFunctionMode
@@ -251,7 +252,7 @@ def trace_step(state: State, recipe: Recipe, inputs: Inputs, phase: Phase) -> Tr
         traced = trace(step, flat, argument_names, recorder)
     _check_captured(traced, state)
     first = len(flat) - len(parts["inputs"]) - len(numbers)
-    described = _Described(traced, flat, told, updated)
+    described = _Described(traced, flat, told, updated, state)
     return described.trace(first, len(parts["inputs"]), list(numbers), run)
 
 
@@ -319,9 +320,11 @@ class _Forward:
                 self.place = "in the loss"
                 with self._recorder.scope(LOSS):
                     value, further = loss_of(self._recipe, output, target)
+            self._check_parameters(values)
             return value, further, self._buffers_after(buffers)
 
-        value, further, after = functional_call(self._whole, held, (call,), tie_weights=False)
+        with _same_modules(self._model):
+            value, further, after = functional_call(self._whole, held, (call,), tie_weights=False)
         paths, structure = pytree.tree_flatten_with_path(further)
         leaves = [leaf for _, leaf in paths]
         tensors = [leaf for leaf in leaves if isinstance(leaf, torch.Tensor)]
@@ -338,6 +341,16 @@ class _Forward:
         ]
         self.outputs = None if further is None else Outputs(leaves, structure, len(tensors))
         return value, tensors, after
+
+    def _check_parameters(self, given: Mapping[str, torch.Tensor]) -> None:
+        for place, name in self._places.items():
+            owner, _, leaf = place.rpartition(".")
+            held = self._model.get_submodule(owner)._parameters
+            if leaf in held and held[leaf] is not given[name]:
+                raise ImportFailure(
+                    f"forward or the loss replaces the parameter '{place}', which a compiled step "
+                    "does not see: write into it (x.copy_(value) under torch.no_grad())"
+                )
 
     def _buffers_after(self, given: Mapping[str, torch.Tensor]) -> dict[str, torch.Tensor]:
         """Their tensors now: changed in place, or replaced (`self.count = self.count + 1`)."""
@@ -358,6 +371,28 @@ class _Forward:
                 )
             after[name] = now.detach()
         return after
+
+
+@contextlib.contextmanager
+def _same_modules(model: torch.nn.Module) -> Iterator[None]:
+    """Puts back the modules that forward replaces, and raises ImportFailure for them."""
+    before = [(path, module, dict(module._modules)) for path, module in model.named_modules()]
+    replaced = ""
+    try:
+        yield
+    finally:
+        for path, module, held in before:
+            if module._modules != held:
+                changed = {n for n, _ in module._modules.items() ^ held.items()}
+                replaced = replaced or f"{path}.{min(changed)}".lstrip(".")
+                module._modules.clear()
+                module._modules.update(held)
+    if replaced:
+        raise ImportFailure(
+            f"forward or the loss replaces the module '{replaced}', which a compiled step does "
+            "not see: make it once, and write into its parameters (load_state_dict, or "
+            "x.copy_(value) under torch.no_grad())"
+        )
 
 
 def loss_of(recipe: Recipe, output: Any, target: Any) -> tuple[torch.Tensor, Any]:
@@ -403,14 +438,22 @@ class _Guarded(TorchFunctionMode):
                 "draw from again: use PyTorch's own (no generator=), or give the numbers to the "
                 "step as an argument"
             )
-        self._journal.note(function, args, kwargs or {})
+        if function == torch.Tensor.data.__set__:
+            raise ImportFailure(
+                f"{user_line()}: forward or the loss replaces a tensor's .data, which a compiled "
+                "step does not see: write into it (x.copy_(value) under torch.no_grad())"
+            )
         name = getattr(function, "__name__", "")
         writes = name.startswith("__i") or name == "__setitem__" or name.rstrip("_") + "_" == name
         if writes and args and isinstance(args[0], torch.Tensor):
             self._keep(args[0])
-        return function(*args, **(kwargs or {}))
+        result = function(*args, **(kwargs or {}))
+        self._journal.note(function, args, kwargs or {}, result)
+        return result
 
     def _keep(self, tensor: torch.Tensor) -> None:
+        while _functorch.is_functorch_wrapped_tensor(tensor):  # within `vmap`, `grad` and so on
+            tensor = _functorch.get_unwrapped(tensor)
         if not isinstance(tensor, FakeTensor) and tensor not in self._before:
             with _disable_current_modes():
                 self._before[tensor] = tensor.detach().clone()
@@ -440,10 +483,17 @@ class _Described:
     most models) is no result."""
 
     def __init__(
-        self, traced: Trace, flat: Sequence[torch.Tensor], told: list[str], updated: list[str]
+        self,
+        traced: Trace,
+        flat: Sequence[torch.Tensor],
+        told: list[str],
+        updated: list[str],
+        state: State,
     ):
         self._traced, self._flat = traced, flat
         self._told, self._updated = told, updated
+        self._trained = set(state.trained)
+        self._fixed = set(state.parameters) - self._trained
 
     def trace(
         self, first: int, inputs: int, numbers: list[tuple[str, str]], run: _Forward
@@ -467,7 +517,7 @@ class _Described:
                 found[name] = len(results)
             results.append(name)
             nodes.append(node)
-        self._add_changed_constants(results, nodes)
+        self._add_changed(results, nodes)
         graph.output_node().args = (tuple(nodes),)
         graph.eliminate_dead_code()
         traced.graph.recompile()
@@ -501,17 +551,25 @@ class _Described:
             journal=run.journal,
         )
 
-    def _add_changed_constants(self, results: list[str], nodes: list[torch.fx.Node]) -> None:
-        """Makes results of the tensors outside of the model that are changed in place
-        (the statistics of a critic in the loss)."""
+    def _add_changed(self, results: list[str], nodes: list[torch.fx.Node]) -> None:
+        """Makes results of what is changed in place beside the buffers: tensors outside of the
+        model (the statistics of a critic in the loss), parameters that are not trained (an
+        averaged network)."""
         traced = self._traced
         placeholders = {node: i for i, node in enumerate(traced.placeholders)}
         for node in list(traced.graph.graph.nodes):
             if node.target is not torch.ops.aten.copy_.default or node.args[0] not in placeholders:
                 continue
             name = traced.names[placeholders[node.args[0]]]
-            if not name.startswith("constant/"):
-                raise ImportFailure(f"the model or the loss changes '{name}' in place: use a copy")
+            if name in self._trained:
+                raise ImportFailure(
+                    f"the model or the loss changes '{name}' in place, which the step updates: "
+                    "change it before or after the step, which reads the newest"
+                )
+            if not (name.startswith("constant/") or name in self._fixed):
+                raise ImportFailure(
+                    f"the model or the loss changes '{name}' in place: change a copy (.clone())"
+                )
             results.append(name)
             nodes.append(node.args[1])
             node.replace_all_uses_with(node.args[1])

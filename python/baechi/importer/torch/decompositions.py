@@ -12,7 +12,16 @@ import torch
 from torch._decomp import core_aten_decompositions
 from torch_mlir.extras.fx_decomp_util import get_decomposition_table
 
-from baechi.importer.torch import division, halves, operators, order, special, windows
+from baechi.importer.torch import (
+    division,
+    foreach,
+    halves,
+    operators,
+    order,
+    special,
+    transforms,
+    windows,
+)
 
 aten = torch.ops.aten
 
@@ -25,7 +34,8 @@ def table() -> dict:
     """The decompositions to trace with."""
     given = core_aten_decompositions(), get_decomposition_table()
     ours = division, operators, order, special, windows
-    tables = *given, *(module.TABLE for module in ours), _OWN
+    further = foreach.table(), transforms.table()
+    tables = *given, *(module.TABLE for module in ours), *further, _OWN
     return halves.with_singles({n: form for table in tables for n, form in table.items()})
 
 

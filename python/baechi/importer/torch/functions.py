@@ -15,6 +15,8 @@ import torch
 from torch._decomp.decompositions import _grid_sampler_2d
 from torch.nn import functional
 
+from baechi.importer.torch import indexing
+
 # The logarithm of nothing, of which sums and differences are still numbers.
 _NOTHING = -1e30
 
@@ -170,6 +172,7 @@ def _reduced(loss, reduction):
 
 
 TABLE = {
+    **indexing.TABLE,
     torch.cdist: cdist,
     torch.pdist: pdist,
     functional.gaussian_nll_loss: gaussian_nll_loss,

@@ -135,8 +135,13 @@ def explained_errors() -> Iterator[None]:
     try:
         yield
     except DATA_DEPENDENT as error:
-        place = f"{line_of(error)}: {getattr(error, 'func', error)}"
-        raise ImportFailure(f"{place}: {_ON_VALUES} here; {FIXED_SHAPES}") from error
+        raise depends_on_values(error, line_of(error)) from error
+
+
+def depends_on_values(error: Exception, place: str) -> ImportFailure:
+    """What is said of one of `DATA_DEPENDENT`."""
+    operation = getattr(error, "func", error)
+    return ImportFailure(f"{place}: {operation}: {_ON_VALUES} here; {FIXED_SHAPES}")
 
 
 def line_of(error: BaseException, otherwise: str = "in the backward pass") -> str:

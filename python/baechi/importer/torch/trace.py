@@ -22,7 +22,7 @@ from torch.overrides import TorchFunctionMode
 from torch.utils import _pytree as pytree
 
 from baechi.importer.common.errors import ImportFailure
-from baechi.importer.torch import byte_types, linalg, recurrent
+from baechi.importer.torch import byte_types, linalg, recurrent, transforms
 from baechi.importer.torch import decompositions as torch_decompositions
 from baechi.importer.torch import functions as torch_functions
 from baechi.importer.torch.comparison import mend_comparisons
@@ -138,6 +138,7 @@ def trace(
     # autograd's functions, but in the graph of the first pass neither is left.
     with lowerable_operations(), recorder.recording(), explained_errors():
         mutating, unseen = _followed(function, arguments, refusals)
+        _drop_tests(mutating.graph)
         check_operands(mutating.graph)
         _refuse_assertions(mutating.graph)
         # What `functionalize` is not given it leaves with its mutations.
@@ -316,8 +317,10 @@ def lowerable_operations() -> Iterator[None]:
     """Attention and LSTM as plain operations instead of fused ones, and batch
     normalization with its new statistics."""
     kernels = sdpa_kernel(SDPBackend.MATH), enable_python_dispatcher(), _PlainForms()
-    models = compiling(), _kept_tensors()
-    with kernels[0], kernels[1], kernels[2], models[0], models[1], warnings.catch_warnings():
+    with contextlib.ExitStack() as stack:
+        for each in (*kernels, compiling(), _kept_tensors(), transforms.plain_zeros()):
+            stack.enter_context(each)
+        stack.enter_context(warnings.catch_warnings())
         warnings.simplefilter("ignore")  # of what the flags are that are set back
         with torch.backends.mkldnn.flags(enabled=False):
             yield
@@ -418,6 +421,15 @@ def check_operands(graph: torch.fx.Graph) -> None:
                     f"{origin_of(node).source}: '{origin_of(node).scope}' looks up rows by "
                     f"numbers of {str(dtype).removeprefix('torch.')}: hand in int64 (ids.long())"
                 )
+
+
+def _drop_tests(graph: torch.fx.Graph) -> None:
+    """What forward-mode derivatives ask of shapes and memory, and trace the answer to."""
+    for node in list(graph.nodes):
+        if isinstance(node.target, torch._ops.OpOverload) and not node.users:
+            returned = node.target._schema.returns
+            if returned and all(isinstance(each.type, torch.BoolType) for each in returned):
+                graph.erase_node(node)
 
 
 def _refuse_assertions(graph: torch.fx.Graph) -> None:
