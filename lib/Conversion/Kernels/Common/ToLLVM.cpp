@@ -8,6 +8,7 @@
 
 #include "Common/Lowering.h"
 #include "mlir/Conversion/Passes.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/MemRef/Transforms/Passes.h"
 #include "mlir/Pass/PassManager.h"
@@ -50,6 +51,31 @@ void markParallelAccesses(LLVM::LLVMFuncOp kernel) {
       op.setAccessGroups(list);
   });
 }
+/// The larger or smaller number, \p ahead of what it is compared with by
+/// \p isAhead, by comparisons: LLVM 22 loses elements of vectorized reductions
+/// by llvm.maxnum and llvm.minnum behind the last full vector.
+void compareNumbers(Operation *op, arith::CmpFPredicate isAhead) {
+  OpBuilder builder(op);
+  Location loc = op->getLoc();
+  Value a = op->getOperand(0), b = op->getOperand(1);
+  Value ahead = arith::CmpFOp::create(builder, loc, isAhead, a, b);
+  Value number = arith::SelectOp::create(builder, loc, ahead, a, b);
+  // A number goes before none; the predicates hold where one is none.
+  Value none =
+      arith::CmpFOp::create(builder, loc, arith::CmpFPredicate::UNO, a, a);
+  op->getResult(0).replaceAllUsesWith(
+      arith::SelectOp::create(builder, loc, none, b, number));
+  op->erase();
+}
+void compareNumbers(ModuleOp kernels) {
+  kernels.walk([](Operation *op) {
+    if (isa<arith::MaxNumFOp>(op))
+      compareNumbers(op, arith::CmpFPredicate::UGT);
+    else if (isa<arith::MinNumFOp>(op))
+      compareNumbers(op, arith::CmpFPredicate::ULT);
+  });
+}
+
 /// Makes accesses of i1 accesses of bytes, which is what they take: LLVM does
 /// not vectorize the former.
 void accessBytes(LLVM::LLVMFuncOp kernel) {
@@ -80,6 +106,7 @@ void accessBytes(LLVM::LLVMFuncOp kernel) {
 } // namespace
 
 LogicalResult baechi::lowerToLLVM(ModuleOp kernels) {
+  compareNumbers(kernels);
   PassManager passes(kernels.getContext());
   passes.addPass(memref::createExpandStridedMetadataPass());
   passes.addPass(createLowerAffinePass());
