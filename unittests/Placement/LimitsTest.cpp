@@ -233,6 +233,8 @@ TEST_P(Limits, PassesKeepTheOrderTopological) {
   StepOrder order = randomOrder();
   EXPECT_TRUE(isTopological(hoistShrinking(*steps, order)));
   EXPECT_TRUE(isTopological(sinkGrowing(*steps, order)));
+  for (bool climbs : {false, true})
+    EXPECT_TRUE(isTopological(valleyOrder(*steps, order, climbs)));
   for (const StepOrder &plain : plainOrders(*steps, leanOrders(*model)))
     EXPECT_TRUE(isTopological(plain));
 }
@@ -369,6 +371,80 @@ TEST(Orders, ShrinkingIsHoistedAndGrowingSinks) {
   for (const StepOrder &order :
        {hoistShrinking(steps, wide), sinkGrowing(steps, wide)})
     EXPECT_EQ(orderPeaks(steps, order), std::vector<int64_t>{103});
+}
+
+TEST(Orders, SegmentsEndInValleys) {
+  // Four chains that go up twice before they come down: one after the other.
+  Problem problem;
+  problem.machine = makeMachine(1, 0);
+  StepOrder wide;
+  for (int32_t k = 0; k < 4; ++k)
+    for (int64_t bytes : {10, 100, 1}) {
+      auto i = static_cast<int32_t>(problem.graph.ops.size());
+      problem.graph.ops.push_back(makeOp("op", 10, {bytes}));
+      if (bytes != 10)
+        problem.graph.edges.push_back({i - 1, 0, i});
+      problem.graph.ops.back().result = bytes == 1;
+    }
+  for (int32_t each : {0, 1, 2})
+    for (int32_t k = 0; k < 4; ++k)
+      wide.push_back(3 * k + each);
+  Model model(problem);
+  Assignment device(12, 0);
+  Steps steps(model, device);
+  EXPECT_EQ(orderPeaks(steps, wide), std::vector<int64_t>{410});
+  for (bool climbs : {false, true})
+    EXPECT_EQ(orderPeaks(steps, valleyOrder(steps, wide, climbs)),
+              std::vector<int64_t>{113});
+}
+
+/// The least peak over all orders behind \p done.
+static int64_t leastPeak(const Steps &steps, std::vector<uint8_t> &done,
+                         const Levels &levels) {
+  int64_t least = never;
+  for (Step s = 0; s < steps.size(); ++s) {
+    bool isReady = !done[s];
+    steps.forEachPrevious(s, [&](Step p) { isReady = isReady && done[p]; });
+    if (!isReady)
+      continue;
+    Levels after = levels;
+    int64_t peak = levels.level[0] + levels.need(s);
+    after.begin(s);
+    after.end(s);
+    done[s] = 1;
+    least = std::min(least, std::max(peak, leastPeak(steps, done, after)));
+    done[s] = 0;
+  }
+  return least == never ? levels.level[0] : least;
+}
+
+TEST(Orders, ValleysAreNearTheLeastPeak) {
+  Random random(9);
+  int32_t least = 0, trials = 200;
+  for (int32_t trial = 0; trial < trials; ++trial) {
+    Problem problem;
+    problem.machine = makeMachine(1, 0);
+    for (int32_t i = 0; i < 8; ++i) {
+      problem.graph.ops.push_back(
+          makeOp("op" + std::to_string(i), 1, {1 + random.below(50)}));
+      for (int32_t j = 0; j < i; ++j)
+        if (random.oneIn(4))
+          problem.graph.edges.push_back({j, 0, i});
+    }
+    Model model(problem);
+    Assignment device(8, 0);
+    Steps steps(model, device);
+    std::vector<uint8_t> done(8, 0);
+    int64_t best = leastPeak(steps, done, Levels(steps)), found = never;
+    for (bool climbs : {false, true}) {
+      StepOrder order = valleyOrder(steps, model.order, climbs);
+      found = std::min(found, orderPeaks(steps, order)[0]);
+      found = std::min(found, orderPeaks(steps, sinkGrowing(steps, order))[0]);
+    }
+    EXPECT_GE(found, best);
+    least += found == best;
+  }
+  EXPECT_GE(least, trials * 8 / 10);
 }
 
 TEST(Orders, TransfersMakeRoomAtHome) {

@@ -192,7 +192,19 @@ baechi::placement::leanOrders(const Model &model) {
   std::vector<std::vector<int32_t>> orders{model.order};
   for (const auto &base : {model.order, byTail})
     orders.push_back(sinkGrowing(steps, hoistShrinking(steps, base)));
-  return orders;
+  for (bool climbs : {false, true})
+    orders.push_back(
+        sinkGrowing(steps, valleyOrder(steps, model.order, climbs)));
+  // Judging assignments costs in proportion to the orders.
+  std::vector<std::pair<int64_t, size_t>> ranked;
+  for (size_t k = 0; k < orders.size(); ++k)
+    ranked.emplace_back(orderPeaks(steps, orders[k]).front(), k);
+  std::sort(ranked.begin(), ranked.end());
+  constexpr size_t kept = 3;
+  std::vector<std::vector<int32_t>> best;
+  for (size_t k = 0; k < kept; ++k)
+    best.push_back(std::move(orders[ranked[k].second]));
+  return best;
 }
 
 std::vector<StepOrder> baechi::placement::plainOrders(

@@ -8,8 +8,9 @@
 ///
 /// \file
 /// The least peak over all orders of a graph is NP-hard to find (Sethi 1975),
-/// also to approximate. Good orders are: depth first; then what shrinks the
-/// memory as early as it can, and what makes it grow as late.
+/// also to approximate. Good orders are: depth first, or from one valley of the
+/// memory to the next; then what shrinks the memory as early as it can, and
+/// what makes it grow as late.
 ///
 //===----------------------------------------------------------------------===//
 #ifndef BAECHI_LIB_PLACEMENT_MEMORY_ORDERS_H
@@ -29,9 +30,15 @@ StepOrder hoistShrinking(const Steps &steps, std::span<const Step> base);
 /// it lets go is taken as late as its uses allow.
 StepOrder sinkGrowing(const Steps &steps, std::span<const Step> base);
 
-/// Topological orders of nodes that hold few bytes if all are on one device:
-/// the depth-first order, and what the passes make of it and of the longest
-/// paths first.
+/// An order of segments, each from one low level of memory to the next, of the
+/// few that are tried out the one with the least peak. \p base breaks ties; \p
+/// climbs: a segment may go up again before its end. O(n) for bounded degrees.
+StepOrder valleyOrder(const Steps &steps, std::span<const Step> base,
+                      bool climbs);
+
+/// Topological orders of nodes that hold few bytes if all are on one device,
+/// the best three first: of the depth-first order, and what the passes make of
+/// it, of the longest paths first and of orders from valley to valley.
 std::vector<std::vector<int32_t>> leanOrders(const Model &model);
 
 /// Orders of nodes as orders of steps, transfers as late as can be.
