@@ -9,9 +9,11 @@ nothing about aliases, linalg to scalar loops, and the CPU runner."""
 from __future__ import annotations
 
 import dataclasses
+import functools
 import math
 import pathlib
 import subprocess
+from collections.abc import Callable
 
 import numpy as np
 
@@ -165,7 +167,7 @@ def judge(program: Program, seed: int, folder: pathlib.Path) -> Finding | None:
     """The first lowering that gives something else than upstream's, or nothing."""
     values = inputs(program, seed)
     expected = _interpret(program, program.text(True), values)
-    stages = {
+    stages: dict[str, Callable[[], list[np.ndarray]]] = {
         "form-kernels": lambda: _interpret(program, _formed(program, ""), values),
         "form-kernels without row loops": lambda: _interpret(
             program, _formed(program, "=row-loops=false"), values
@@ -175,6 +177,12 @@ def judge(program: Program, seed: int, folder: pathlib.Path) -> Finding | None:
             program, values, folder, ["--machine=host:2", "--placer=round-robin"]
         ),
     }
+    pieces = 2 + seed % 3
+    for devices in (1, 2, 4):
+        options = [f"--machine=host:{devices}", f"--splits=forced:{pieces}"]
+        if devices > 1:
+            options.append("--placer=round-robin")
+        stages[f"pieces on {devices}"] = functools.partial(_run, program, values, folder, options)
     for name, stage in stages.items():
         try:
             wrong = _differ(stage(), expected)
