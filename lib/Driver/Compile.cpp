@@ -91,7 +91,8 @@ llvm::Error Compilation::readModel() {
     return splits.takeError();
   SmallVector<SplitChoice> choices;
   if (!splits->always)
-    choices.push_back({.asked = splits->asked});
+    choices.push_back(
+        {.reductions = splits->reductions, .asked = splits->asked});
   if (splits->pieces >= 2)
     choices.push_back(*splits);
   Phase phase(listener, "forming kernels");

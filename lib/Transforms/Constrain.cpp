@@ -12,6 +12,7 @@
 #include "Baechi/Placement/Explain.h"
 #include "Baechi/Transforms/Passes.h"
 #include "PlacementRemarks.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/GlobPattern.h"
 
@@ -140,9 +141,15 @@ struct Constrain : public baechi::impl::ConstrainBase<Constrain> {
     int32_t arguments = step.getNumArguments();
     if (found.back() >= arguments)
       llvm::erase_if(found, [&](int32_t id) { return id < arguments; });
-    for (int32_t id : found)
+    for (int32_t id : found) {
+      // What an operator writes to, and constants, follow their readers.
+      Operation *op = id < arguments ? nullptr : operators[id - arguments];
+      if (op &&
+          (isa<tensor::EmptyOp>(op) || op->hasTrait<OpTrait::ConstantLike>()))
+        continue;
       if (failed(split(id, dim, pieces, rule)))
         return failure();
+    }
     return success();
   }
 

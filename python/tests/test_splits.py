@@ -77,6 +77,16 @@ def integers(x):
     return x.sum(0), x.min(0), (x @ x.T)[::2], x[3:20], jnp.pad(x, ((1, 0), (0, 2)))
 
 
+def kinds(x, b):
+    return (
+        x.sum(0) + x.max(0),
+        x.max(0) * x.prod(0) + x.min(0),
+        jnp.maximum(x.sum(0), x.max(0)),
+        b.any(0) | b.all(0),
+        b.all(0) & b.any(0),
+    )
+
+
 CASES = {
     "batch_norm": (
         jax.value_and_grad(batch_norm, (0, 1)),
@@ -100,6 +110,7 @@ CASES = {
     "clipped": (clipped, ({"a": drawn(20, 30), "b": drawn(30, 5)}, drawn(64, 20))),
     "positions": (positions, (drawn(31, 17),)),
     "integers": (integers, (DRAWN.integers(-9, 9, (33, 20)),)),
+    "kinds": (kinds, (drawn(12, 40), DRAWN.integers(0, 9, (12, 40)) > 0)),
     "empty": (lambda x: (jnp.diff(x[:, :1]), jnp.tanh(x)), (drawn(8, 3),)),
 }
 
@@ -192,6 +203,23 @@ def test_a_person_cuts_by_patterns(split, mlp, head):
         assert len(found) == wanted, (scope, names)
 
 
+def test_sums_over_other_numbers_of_pieces_meet():
+    def step(x, y):
+        return x.sum(0) + y.sum(0), jnp.maximum(x.max(0), y.max(0))
+
+    x, y = drawn(12, 5), drawn(12, 5)
+    expected = jax.jit(step)(x, y)
+    for splits, split in (
+        ("any", {"x": (0, 2), "y": (0, 3)}),
+        ("any", {"x": (0, 3), "y": (0, 2)}),
+        ("canonical:3", {"x": (0, 2)}),
+        ("forced:2", {"x": (0, 3)}),
+    ):
+        found = baechi.jit(step, machine="host:2", splits=splits, split=split, **QUICK)(x, y)
+        for a, b in zip(found, expected, strict=True):
+            np.testing.assert_allclose(a, b, rtol=0, atol=1e-5)
+
+
 @pytest.mark.parametrize(
     "split, error, words",
     [
@@ -199,6 +227,7 @@ def test_a_person_cuts_by_patterns(split, mlp, head):
         ({"x": (2, 2)}, baechi.CompileError, "has no dimension 2"),
         ({"x": (0, 8)}, baechi.CompileError, "7 elements along dimension 0, too few for 8"),
         ({"x": (0, 2), "*dot*": (0, 3)}, baechi.CompileError, "follows another"),
+        ({"x": (0, 2), "*first*": (1, 2)}, baechi.CompileError, "nothing that reads it can be"),
         ({"x": "0:2"}, TypeError, r"split has 'x': '0:2': give a dictionary"),
         ({"x": (0, 1)}, TypeError, "give a dictionary"),
         ("any", TypeError, "splits='any'"),

@@ -96,3 +96,19 @@ func.func @effect(%x: tensor<4xf32>) -> tensor<4xf32> {
   call @sink(%x) {baechi.split = #baechi.split<dim = 0, sizes = [2, 2]>} : (tensor<4xf32>) -> ()
   return %x : tensor<4xf32>
 }
+
+// -----
+
+// expected-error@below {{argument 0 asks to be cut along dimension 0, and nothing that reads it can be}}
+func.func @unread(%x: tensor<4xf32> {baechi.split = #baechi.split<dim = 0, sizes = [2, 2]>}) -> tensor<4xf32> {
+  return %x : tensor<4xf32>
+}
+
+// -----
+
+// expected-error@below {{argument 1 asks to be cut along dimension 0, and nothing that reads it can be}}
+func.func @meet(%x: tensor<6xf32> {baechi.split = #baechi.split<dim = 0, sizes = [3, 3]>}, %y: tensor<6xf32> {baechi.split = #baechi.split<dim = 0, sizes = [2, 2, 2]>}) -> tensor<6xf32> {
+  // expected-note@below {{stays whole: it follows another cut}}
+  %z = arith.addf %x, %y : tensor<6xf32>
+  return %z : tensor<6xf32>
+}

@@ -16,6 +16,8 @@ func.func @step(%x: tensor<4xf32> {baechi.split = #baechi.split<dim = 0, sizes =
   %e3 = tensor.empty() : tensor<3xf32>
   %e4 = tensor.empty() : tensor<4xf32>
   %e12 = tensor.empty() : tensor<12xf32>
+  %x_follows = math.exp %x : tensor<4xf32>
+  %z_follows = math.exp %z : tensor<4x4xf32>
   %place = linalg.generic {indexing_maps = [affine_map<(i) -> (0)>, affine_map<(i) -> (i)>], iterator_types = ["parallel"]} ins(%x : tensor<4xf32>) outs(%e3 : tensor<3xf32>) {
   ^bb0(%a: f32, %out: f32):
     linalg.yield %a : f32

@@ -53,31 +53,6 @@ func.func @sums(%x: tensor<3x4xf32> {baechi.split = #baechi.split<dim = 1, sizes
 
 // -----
 
-// Sums over several steps of a recurrence: each piece adds up its own, and they
-// are joined once, at the end. What is no partial sum joins the first piece.
-// CHECK-LABEL: func.func @recurrence(
-// ANY-COUNT-4: linalg.matmul
-// ANY-NOT: baechi.partials
-// ANY: %[[A0:.*]] = arith.addf %{{.*}}, %{{.*}} : tensor<3x2xf32>
-// ANY: %[[A1:.*]] = arith.addf %{{.*}}, %{{.*}} : tensor<3x2xf32>
-// ANY-NOT: baechi.partials
-// ANY: %[[B0:.*]] = arith.addf %[[A0]], %arg3 : tensor<3x2xf32>
-// ANY: %[[SUM:.*]] = linalg.generic {{.*}} ins(%[[B0]], %[[A1]] : {{.*}} attrs = {baechi.partials}
-// ANY-NOT: baechi.partials
-// ANY: return %[[SUM]]
-func.func @recurrence(%x: tensor<3x4xf32> {baechi.split = #baechi.split<dim = 1, sizes = [2, 2]>}, %y: tensor<4x2xf32>, %z: tensor<4x2xf32>, %decay: tensor<3x2xf32>) -> tensor<3x2xf32> {
-  %zero = arith.constant 0.0 : f32
-  %e = tensor.empty() : tensor<3x2xf32>
-  %start = linalg.fill ins(%zero : f32) outs(%e : tensor<3x2xf32>) -> tensor<3x2xf32>
-  %p = linalg.matmul ins(%x, %y : tensor<3x4xf32>, tensor<4x2xf32>) outs(%start : tensor<3x2xf32>) -> tensor<3x2xf32>
-  %q = linalg.matmul ins(%x, %z : tensor<3x4xf32>, tensor<4x2xf32>) outs(%start : tensor<3x2xf32>) -> tensor<3x2xf32>
-  %s = arith.addf %p, %q : tensor<3x2xf32>
-  %r = arith.addf %s, %decay : tensor<3x2xf32>
-  return %r : tensor<3x2xf32>
-}
-
-// -----
-
 // Reshapes: the extent is followed into a joined dimension and out of it. Where
 // it is not outermost, pieces are strided.
 // CHECK-LABEL: func.func @reshapes(

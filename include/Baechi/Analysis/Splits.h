@@ -47,6 +47,8 @@ struct OperationCut {
   /// Where operands and results are cut. Pieces read operands without a
   /// position as a whole; results without one are partial.
   llvm::SmallVector<std::optional<CutPosition>> operands, results;
+  /// Of a kind Partial: the operands that pieces read one partial result of.
+  llvm::SmallVector<unsigned> partialOperands;
   /// Tensors that the regions read in pieces only, from outside.
   llvm::MapVector<mlir::Value, CutPosition> captures;
   /// Of partial results, each: the operation of a body that joins them. All are

@@ -66,9 +66,12 @@ private:
   }
 
   template <typename Rule> void visit(Operation *op, Rule rule) {
-    if (cut.operations.contains(op) || taken.cutOf.contains(op) ||
-        op->hasTrait<OpTrait::IsTerminator>())
+    if (cut.operations.contains(op) || op->hasTrait<OpTrait::IsTerminator>())
       return;
+    if (taken.cutOf.contains(op)) {
+      cut.whole.push_back({op, "it follows another cut"});
+      return;
+    }
     if (taken.kept.contains(op)) {
       cut.whole.push_back({op, "it asks for one piece"});
       return;

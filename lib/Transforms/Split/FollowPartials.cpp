@@ -59,6 +59,28 @@ static bool isJoin(Operation *op, Operation *combiner) {
              combiner->getPropertiesAsAttribute();
 }
 
+/// The combiner of the partial results that \p op can be done with one by one,
+/// and which operands they are; none where it cannot. A sum that is added to a
+/// maximum is partial there, and the maximum is not.
+static std::pair<Operation *, SmallVector<unsigned>>
+partialsOf(Operation *op, function_ref<Operation *(Value)> combinerOf) {
+  Operation *first = combinerOf(op->getOperand(0));
+  if (first && isMove(op))
+    return {first, {0}};
+  Operation *combiner = nullptr;
+  SmallVector<unsigned> operands;
+  for (unsigned number : {0u, 1u}) {
+    if (number >= op->getNumOperands())
+      break;
+    Operation *found = combinerOf(op->getOperand(number));
+    if (!found || !isJoin(op, found))
+      continue;
+    combiner = found;
+    operands.push_back(number);
+  }
+  return {combiner, operands};
+}
+
 void split::followPartials(Cut &cut, Block &block, const SplitPlan &taken) {
   DenseMap<Value, Operation *> combiners;
   auto combinerOf = [&](Value value) {
@@ -74,18 +96,15 @@ void split::followPartials(Cut &cut, Block &block, const SplitPlan &taken) {
     }
     if (taken.isTaken(&op) || op.getNumOperands() == 0)
       continue;
-    Operation *combiner = combinerOf(op.getOperand(0));
-    if (!combiner || !isMove(&op)) {
-      if (!combiner && op.getNumOperands() > 1)
-        combiner = combinerOf(op.getOperand(1));
-      if (!combiner || !isJoin(&op, combiner))
-        continue;
-    }
+    auto [combiner, operands] = partialsOf(&op, combinerOf);
+    if (!combiner)
+      continue;
     OperationCut partial;
     partial.kind = OperationCut::Kind::Partial;
     partial.extent = cut.extent();
     partial.operands.resize(op.getNumOperands());
     partial.results.resize(1);
+    partial.partialOperands = std::move(operands);
     partial.combiners.push_back(combiner);
     cut.operations.insert({&op, std::move(partial)});
     combiners[op.getResult(0)] = combiner;

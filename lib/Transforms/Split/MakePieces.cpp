@@ -74,21 +74,23 @@ static bool isRead(Operation *op, Value operand) {
 
 /// An operation on partial results, of each. What is joined with a whole joins
 /// the first.
-static void makePartials(OpBuilder &builder, Operation *op, Operation *combiner,
-                         size_t count, PieceTable &table) {
+static void makePartials(OpBuilder &builder, Operation *op,
+                         const OperationCut &cut, size_t count,
+                         PieceTable &table) {
   SmallVector<Value> results;
   for (size_t number = 0; number < count; ++number) {
     SmallVector<Value> operands;
     Value only;
     bool isJoined = true;
-    for (Value operand : op->getOperands()) {
-      ArrayRef<Value> partials = table.partials(operand);
-      bool isPartial = !partials.empty();
-      if (isPartial)
-        only = partials[number];
-      else if (number > 0 && isRead(op, operand))
+    for (auto [index, operand] : llvm::enumerate(op->getOperands())) {
+      if (llvm::is_contained(cut.partialOperands, index)) {
+        only = table.partials(operand)[number];
+        operands.push_back(only);
+        continue;
+      }
+      if (number > 0 && isRead(op, operand))
         isJoined = false;
-      operands.push_back(isPartial ? only : table.whole(operand));
+      operands.push_back(table.whole(operand));
     }
     if (isJoined) {
       Operation *piece = builder.clone(*op);
@@ -98,7 +100,7 @@ static void makePartials(OpBuilder &builder, Operation *op, Operation *combiner,
     }
     results.push_back(only);
   }
-  table.setPartials(op->getResult(0), results, combiner);
+  table.setPartials(op->getResult(0), results, cut.combiners.front());
 }
 
 void split::makePieces(OpBuilder &builder, Operation *op,
@@ -106,7 +108,7 @@ void split::makePieces(OpBuilder &builder, Operation *op,
                        PieceTable &table) {
   size_t count = sizes.size();
   if (cut.kind == OperationCut::Kind::Partial)
-    return makePartials(builder, op, cut.combiners.front(), count, table);
+    return makePartials(builder, op, cut, count, table);
   auto piecesOf = [&](Value value, std::optional<CutPosition> at) {
     return at ? table.pieces(value, sizes, *at)
               : SmallVector<Value>(count, table.whole(value));

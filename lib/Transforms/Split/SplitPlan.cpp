@@ -10,13 +10,14 @@
 #include "Baechi/Analysis/Program.h"
 #include "Estimate.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
 
 using namespace mlir;
 using namespace baechi;
 using namespace baechi::split;
 
 /// The heaviest operations that are not cut yet are looked at in each round.
-static constexpr size_t kSeeds = 8;
+static constexpr size_t kOperations = 8;
 static constexpr unsigned kMostCuts = 512;
 /// Of the whole step's time: a class that saves less stays whole.
 static constexpr double kLeastGain = 0.002;
@@ -28,18 +29,58 @@ void commit(SplitPlan &plan, Cut cut) {
   plan.cuts.push_back(std::move(cut));
 }
 
-/// One value along whose dimension cutting \p op's loop is cutting it.
-std::optional<std::pair<Value, CutPosition>> valueAlong(Operation *op,
-                                                        unsigned loop) {
-  std::optional<OperationCut> cut = cutAlongLoop(op, loop);
-  if (!cut)
-    return std::nullopt;
-  for (auto [operand, at] : llvm::zip(op->getOperands(), cut->operands))
-    if (at)
-      return std::pair(operand, *at);
-  return std::nullopt;
+/// A value along whose dimension a cut can start.
+struct Seed {
+  Value value;
+  CutPosition position;
+  int64_t extent;
+};
+
+/// For each loop of \p op, or dimension of its result, that can be cut: a value
+/// along whose dimension that is. Storage and constants are cut as their
+/// readers are.
+SmallVector<Seed> seedsOf(Operation *op) {
+  SmallVector<Seed> seeds;
+  if (auto loops = dyn_cast<linalg::LinalgOp>(op)) {
+    for (auto [loop, range] : llvm::enumerate(loops.getStaticLoopRanges())) {
+      std::optional<OperationCut> cut = cutAlongLoop(op, loop);
+      if (!cut)
+        continue;
+      for (auto [operand, at] : llvm::zip(op->getOperands(), cut->operands))
+        if (at) {
+          seeds.push_back({operand, *at, range});
+          break;
+        }
+    }
+    return seeds;
+  }
+  if (op->getNumResults() == 0 || isa<tensor::EmptyOp>(op) ||
+      op->hasTrait<OpTrait::ConstantLike>())
+    return seeds;
+  auto type = dyn_cast<RankedTensorType>(op->getResult(0).getType());
+  for (unsigned dim = 0, rank = type ? type.getRank() : 0; dim < rank; ++dim) {
+    std::string why;
+    CutPosition position{dim};
+    int64_t extent = type.getDimSize(dim);
+    if (!ShapedType::isDynamic(extent) &&
+        cutAlongResult(op->getResult(0), position, extent, why))
+      seeds.push_back({op->getResult(0), position, extent});
+  }
+  return seeds;
 }
 } // namespace
+
+/// Whether a cut runs through \p value in just these pieces.
+static bool hasCut(const SplitPlan &plan, Value value, CutPosition position,
+                   ArrayRef<int64_t> sizes) {
+  return llvm::any_of(plan.cuts, [&](const Cut &cut) {
+    auto at = cut.values.find(value);
+    Operation *producer = value.getDefiningOp();
+    return at != cut.values.end() && at->second == position &&
+           cut.sizes == sizes &&
+           (!producer || cut.operations.contains(producer));
+  });
+}
 
 /// Cuts along \p wish, which stands on what makes \p value.
 static LogicalResult cutAsAsked(SplitPlan &plan, Value value, SplitAttr wish,
@@ -57,21 +98,26 @@ static LogicalResult cutAsAsked(SplitPlan &plan, Value value, SplitAttr wish,
     return error() << "asks for pieces of " << extent
                    << " elements in all, and dimension " << dim << " of "
                    << type << " has " << type.getDimSize(dim);
+  if (hasCut(plan, value, {dim}, wish.getSizes()))
+    return success(); // It asks for what it has.
   if (Operation *op = value.getDefiningOp()) {
-    if (auto found = plan.cutOf.find(op); found != plan.cutOf.end()) {
-      const Cut &cut = plan.cuts[found->second];
-      auto at = cut.values.find(value);
-      if (at != cut.values.end() && at->second == CutPosition{dim} &&
-          cut.sizes == wish.getSizes())
-        return success(); // It asks for what it has.
+    if (plan.cutOf.contains(op))
       return error() << "follows another 'baechi.split' already; keep one of "
                         "them";
-    }
     std::string why;
     if (!cutAlongResult(cast<OpResult>(value), {dim}, extent, why))
       return error() << "cannot be cut along dimension " << dim << ": " << why;
   }
-  commit(plan, followCut(value, {dim}, wish.getSizes(), reductions, plan));
+  Cut cut = followCut(value, {dim}, wish.getSizes(), reductions, plan);
+  if (cut.operations.empty()) {
+    InFlightDiagnostic message = error()
+                                 << "asks to be cut along dimension " << dim
+                                 << ", and nothing that reads it can be";
+    for (const Whole &whole : cut.whole)
+      message.attachNote(whole.op->getLoc()) << "stays whole: " << whole.why;
+    return message;
+  }
+  commit(plan, std::move(cut));
   return success();
 }
 
@@ -101,7 +147,12 @@ static LogicalResult cutAllAsAsked(SplitPlan &plan, func::FuncOp step,
       continue;
     step.removeArgAttr(number, BaechiDialect::kSplit);
     if (failed(cutAsAsked(plan, argument, wish, reductions, [&] {
-          return step.emitError("argument ") << number << " ";
+          InFlightDiagnostic message = emitError(step.getLoc())
+                                       << "argument " << number << " ";
+          if (auto name = step.getArgAttrOfType<StringAttr>(
+                  number, BaechiDialect::kName))
+            message << "('" << name.getValue() << "') ";
+          return message;
         })))
       return failure();
   }
@@ -125,20 +176,21 @@ static std::optional<Cut> chooseCut(const SplitPlan &plan,
                                     const PlanOptions &options) {
   std::optional<Cut> best;
   double most = kLeastGain * estimate.totalNs();
-  size_t seeds = 0;
+  size_t looked = 0;
   for (Operation *op : estimate.heaviest()) {
-    auto loops = dyn_cast<linalg::LinalgOp>(op);
-    if (!loops || plan.isTaken(op))
+    if (plan.isTaken(op))
       continue;
-    if (++seeds > kSeeds)
+    SmallVector<Seed> seeds = seedsOf(op);
+    if (seeds.empty())
+      continue;
+    if (++looked > kOperations)
       break;
-    for (auto [loop, range] : llvm::enumerate(loops.getStaticLoopRanges())) {
-      auto seed = valueAlong(op, loop);
-      if (!seed || range < options.pieces)
+    for (const Seed &seed : seeds) {
+      if (seed.extent < options.pieces)
         continue;
-      Cut cut = followCut(seed->first, seed->second,
-                          evenPieces(range, options.pieces), options.reductions,
-                          plan);
+      Cut cut = followCut(seed.value, seed.position,
+                          evenPieces(seed.extent, options.pieces),
+                          options.reductions, plan);
       double gain = estimate.gainNs(cut);
       if (gain > most) {
         most = gain;
@@ -149,23 +201,21 @@ static std::optional<Cut> chooseCut(const SplitPlan &plan,
   return best;
 }
 
-/// Every operation that is not cut yet, along the first loop that can be; which
-/// comes first is another from operation to operation.
+/// Every operation that is not cut yet, along the first loop or dimension that
+/// can be; which comes first is another from operation to operation.
 static void cutAll(SplitPlan &plan, func::FuncOp step,
                    const PlanOptions &options) {
   for (auto [number, op] : llvm::enumerate(step.front().without_terminator())) {
-    auto loops = dyn_cast<linalg::LinalgOp>(&op);
-    if (!loops)
+    if (plan.isTaken(&op))
       continue;
-    SmallVector<int64_t> ranges = loops.getStaticLoopRanges();
-    for (size_t turn = 0; turn < ranges.size(); ++turn) {
-      size_t loop = (number + turn) % ranges.size();
-      if (plan.isTaken(&op) || ranges[loop] < options.pieces)
+    SmallVector<Seed> seeds = seedsOf(&op);
+    for (size_t turn = 0; turn < seeds.size(); ++turn) {
+      const Seed &seed = seeds[(number + turn) % seeds.size()];
+      if (plan.isTaken(&op) || seed.extent < options.pieces)
         continue;
-      if (auto seed = valueAlong(&op, loop))
-        commit(plan, followCut(seed->first, seed->second,
-                               evenPieces(ranges[loop], options.pieces),
-                               options.reductions, plan));
+      commit(plan, followCut(seed.value, seed.position,
+                             evenPieces(seed.extent, options.pieces),
+                             options.reductions, plan));
     }
   }
 }
