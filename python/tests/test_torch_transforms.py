@@ -7,11 +7,11 @@ one number, within a model: both front ends train as eager PyTorch does."""
 import copy
 
 import pytest
-import torch.autograd.forward_ad as forward_ad
 
 import torch_support as support
 from torch_support import F, baechi, nn, seeded, torch  # noqa: F401
 
+forward_ad = pytest.importorskip("torch.autograd.forward_ad")
 pytestmark = support.needs_tools
 func = torch.func
 OPTIONS = {"costs": "roofline", "budget": "0", "machine": "host:1"}
