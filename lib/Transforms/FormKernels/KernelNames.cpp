@@ -172,12 +172,13 @@ std::string formkernels::kernelName(ArrayRef<Operation *> operations) {
     name = llvm::join(llvm::ArrayRef(words.getArrayRef()).take_front(kMaxWords),
                       "_");
 
+  // Never a word alone: a kernel `tanh` would be called instead of libm's.
   SmallVector<int64_t> sizes = sizesOf(main);
-  if (!sizes.empty())
-    name += "_" + llvm::join(llvm::map_range(sizes,
-                                             [](int64_t size) {
-                                               return std::to_string(size);
-                                             }),
-                             "x");
-  return name;
+  if (sizes.empty())
+    return name + "_scalar";
+  return name + "_" +
+         llvm::join(
+             llvm::map_range(sizes,
+                             [](int64_t size) { return std::to_string(size); }),
+             "x");
 }
