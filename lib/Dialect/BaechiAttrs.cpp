@@ -139,6 +139,8 @@ LogicalResult SplitAttr::verify(function_ref<InFlightDiagnostic()> emitError,
                                 int64_t dim, ArrayRef<int64_t> sizes) {
   if (dim < 0)
     return emitError() << "a split's dim must not be negative, it is " << dim;
+  if (sizes.empty())
+    return emitError() << "a split needs sizes";
   for (int64_t size : sizes)
     if (size < 1 || size > (int64_t(1) << 48))
       return emitError() << "a split's sizes must be positive and below 2^48, "

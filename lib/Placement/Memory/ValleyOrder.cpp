@@ -19,6 +19,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <tuple>
 
 using namespace baechi::placement;
 

@@ -14,7 +14,8 @@
 namespace baechi::formkernels {
 
 /// What the operations do and over how many elements, e.g.
-/// `matmul_1024x256x768` (M x N x K), `softmax_8x4x128x128`, `mul_add_1024`.
+/// `matmul_1024x256x768` (M x N x K), `softmax_8x4x128x128`, `mul_add_1024`,
+/// `tanh_scalar`.
 std::string kernelName(llvm::ArrayRef<mlir::Operation *> operations);
 
 /// The operation that a kernel of several is about: a contraction, else the one

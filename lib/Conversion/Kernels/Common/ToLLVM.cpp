@@ -51,28 +51,32 @@ void markParallelAccesses(LLVM::LLVMFuncOp kernel) {
       op.setAccessGroups(list);
   });
 }
-/// The larger or smaller number, \p ahead of what it is compared with by
-/// \p isAhead, by comparisons: LLVM 22 loses elements of vectorized reductions
-/// by llvm.maxnum and llvm.minnum behind the last full vector.
-void compareNumbers(Operation *op, arith::CmpFPredicate isAhead) {
+
+/// The first operand where \p isAhead holds, or else the second; where one is
+/// no number, the other.
+void expandNumberExtreme(Operation *op, arith::CmpFPredicate isAhead) {
   OpBuilder builder(op);
   Location loc = op->getLoc();
   Value a = op->getOperand(0), b = op->getOperand(1);
   Value ahead = arith::CmpFOp::create(builder, loc, isAhead, a, b);
   Value number = arith::SelectOp::create(builder, loc, ahead, a, b);
-  // A number goes before none; the predicates hold where one is none.
-  Value none =
+  // The predicates hold where one is NaN.
+  Value isNaN =
       arith::CmpFOp::create(builder, loc, arith::CmpFPredicate::UNO, a, a);
   op->getResult(0).replaceAllUsesWith(
-      arith::SelectOp::create(builder, loc, none, b, number));
+      arith::SelectOp::create(builder, loc, isNaN, b, number));
   op->erase();
 }
-void compareNumbers(ModuleOp kernels) {
+
+/// Makes comparisons of arith.maxnumf and arith.minnumf: LLVM 22 loses elements
+/// of vectorized reductions by llvm.maxnum and llvm.minnum behind the last full
+/// vector.
+void expandNumberExtremes(ModuleOp kernels) {
   kernels.walk([](Operation *op) {
     if (isa<arith::MaxNumFOp>(op))
-      compareNumbers(op, arith::CmpFPredicate::UGT);
+      expandNumberExtreme(op, arith::CmpFPredicate::UGT);
     else if (isa<arith::MinNumFOp>(op))
-      compareNumbers(op, arith::CmpFPredicate::ULT);
+      expandNumberExtreme(op, arith::CmpFPredicate::ULT);
   });
 }
 
@@ -106,7 +110,7 @@ void accessBytes(LLVM::LLVMFuncOp kernel) {
 } // namespace
 
 LogicalResult baechi::lowerToLLVM(ModuleOp kernels) {
-  compareNumbers(kernels);
+  expandNumberExtremes(kernels);
   PassManager passes(kernels.getContext());
   passes.addPass(memref::createExpandStridedMetadataPass());
   passes.addPass(createLowerAffinePass());
