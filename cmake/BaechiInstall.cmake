@@ -4,10 +4,10 @@
 include(CMakePackageConfigHelpers)
 set(BAECHI_PACKAGE_DIR lib/cmake/Baechi)
 
-set(BAECHI_HEADER_DIRS Placement Runtime)
+set(BAECHI_HEADER_DIRS Placement Report Runtime)
 if(BAECHI_ENABLE_MLIR)
   list(APPEND BAECHI_HEADER_DIRS
-    Analysis Conversion Dialect Driver Interfaces Pipelines Target Transforms)
+    Analysis Conversion Costs Dialect Driver Interfaces Pipelines Target Transforms)
   install(DIRECTORY ${PROJECT_BINARY_DIR}/include/Baechi DESTINATION include
           FILES_MATCHING PATTERN "*.inc")
   install(DIRECTORY include/Baechi-c DESTINATION include)

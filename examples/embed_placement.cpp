@@ -10,7 +10,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Baechi/Placement/Place.h"
+#include "Baechi/Placement/Session/Place.h"
 #include <cstdio>
 
 using namespace baechi::placement;

@@ -12,8 +12,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Baechi/Placement/Io.h"
-#include "Baechi/Placement/Place.h"
+#include "Baechi/Placement/Io/Files.h"
+#include "Baechi/Placement/Session/Place.h"
 #include <cstdlib>
 
 using namespace baechi::placement;

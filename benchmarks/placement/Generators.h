@@ -14,7 +14,7 @@
 #ifndef BAECHI_BENCHMARKS_GENERATORS_H
 #define BAECHI_BENCHMARKS_GENERATORS_H
 
-#include "Baechi/Placement/Problem.h"
+#include "Baechi/Placement/Model/Problem.h"
 
 namespace baechi::placement::benchmarks {
 

@@ -8,7 +8,7 @@
 #ifndef BAECHI_BENCHMARKS_GRAPHS_H
 #define BAECHI_BENCHMARKS_GRAPHS_H
 
-#include "Baechi/Placement/Problem.h"
+#include "Baechi/Placement/Model/Problem.h"
 
 #include <string>
 

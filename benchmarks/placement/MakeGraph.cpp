@@ -14,7 +14,7 @@
 
 #include "Generators.h"
 
-#include "Baechi/Placement/Io.h"
+#include "Baechi/Placement/Io/Files.h"
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>

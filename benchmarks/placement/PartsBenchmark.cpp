@@ -14,8 +14,8 @@
 
 #include "Graphs.h"
 
-#include "Baechi/Placement/Io.h"
-#include "Baechi/Placement/Placement.h"
+#include "Baechi/Placement/Io/Files.h"
+#include "Baechi/Placement/Schedule/Verify.h"
 #include "Bounds/Bounds.h"
 #include "Grouping/Clusters.h"
 #include "Placers/Placers.h"

@@ -17,8 +17,8 @@
 #include "Generators.h"
 #include "Graphs.h"
 
-#include "Baechi/Placement/Io.h"
-#include "Baechi/Placement/Place.h"
+#include "Baechi/Placement/Io/Files.h"
+#include "Baechi/Placement/Session/Place.h"
 
 #include <benchmark/benchmark.h>
 #include <fmt/format.h>

@@ -17,7 +17,7 @@
 #ifndef BAECHI_BENCHMARKS_TRAININGGRAPH_H
 #define BAECHI_BENCHMARKS_TRAININGGRAPH_H
 
-#include "Baechi/Placement/Problem.h"
+#include "Baechi/Placement/Model/Problem.h"
 
 namespace baechi::placement::benchmarks {
 

@@ -8,8 +8,8 @@
 
 #include "Baechi/Costs/Profile.h"
 #include "Baechi/Dialect/Baechi.h"
-#include "Baechi/Placement/Io.h"
-#include "Baechi/Placement/Store.h"
+#include "Baechi/Placement/Io/Files.h"
+#include "Baechi/Placement/Io/Store.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringMap.h"
 #include "llvm/Support/FileSystem.h"

@@ -12,7 +12,7 @@
 #include "Baechi/Driver/Errors.h"
 #include "Baechi/Driver/QueryMachine.h"
 #include "Baechi/Pipelines/Pipelines.h"
-#include "Baechi/Placement/Io.h"
+#include "Baechi/Placement/Io/Files.h"
 #include "Baechi/Runtime/Machine.h"
 #include "llvm/Support/FileSystem.h"
 

@@ -12,7 +12,7 @@
 #include "Baechi/Driver/Inputs.h"
 #include "Baechi/Driver/Page.h"
 #include "Baechi/Driver/QueryMachine.h"
-#include "Baechi/Placement/Io.h"
+#include "Baechi/Placement/Io/Files.h"
 #include "Baechi/Target/ChromeTrace.h"
 #include "llvm/Support/FormatVariadic.h"
 

@@ -9,7 +9,7 @@
 #include "Baechi/Driver/Inputs.h"
 #include "Baechi/Dialect/Baechi.h"
 #include "Baechi/Pipelines/InitialValues.h"
-#include "Baechi/Placement/Io.h"
+#include "Baechi/Placement/Io/Files.h"
 #include "llvm/Support/JSON.h"
 #include "llvm/Support/raw_ostream.h"
 

@@ -8,7 +8,7 @@
 
 #include "Baechi/Driver/Options.h"
 #include "Baechi/Driver/Errors.h"
-#include "Baechi/Placement/Store.h"
+#include "Baechi/Placement/Io/Store.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/Path.h"
 #include <cerrno>

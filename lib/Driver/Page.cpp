@@ -8,7 +8,7 @@
 
 #include "Baechi/Driver/Page.h"
 #include "Baechi/Analysis/PlacementProblem.h"
-#include "Baechi/Placement/Page.h"
+#include "Baechi/Report/Page.h"
 #include "mlir/IR/Builders.h"
 #include "llvm/ADT/STLExtras.h"
 
@@ -46,18 +46,18 @@ public:
   }
 
   placement::Placement placement;
-  placement::PageMeasurement measured;
+  report::PageMeasurement measured;
 
 private:
   struct Message {
     placement::Transfer planned;
-    placement::PageSpan happened;
+    report::PageSpan happened;
   };
 
-  static placement::PageSpan spanOf(const runtime::Interval &interval) {
+  static report::PageSpan spanOf(const runtime::Interval &interval) {
     return interval.happened()
-               ? placement::PageSpan{interval.beginNs, interval.endNs}
-               : placement::PageSpan{};
+               ? report::PageSpan{interval.beginNs, interval.endNs}
+               : report::PageSpan{};
   }
 
   void readDevice(size_t d) {
@@ -104,18 +104,18 @@ baechi::formatRunPage(ModuleOp module, const placement::Machine &machine,
   placement::Problem problem{std::move(graph->graph), machine};
   ProgramReader reader(problem.graph, report.program, timeline);
   reader.read();
-  placement::PageMeasurement &measured = reader.measured;
+  report::PageMeasurement &measured = reader.measured;
   measured.steps = static_cast<int64_t>(report.measured.wallNs.size());
   measured.stepNs = report.measured.medianNs();
   measured.shownStepNs = timeline.wallNs;
   if (report.single)
     measured.singleDeviceNs = report.single->medianNs();
-  placement::PageSummary summary;
+  report::PageSummary summary;
   summary.model = report.model;
   summary.machine = report.machine + ", code for " + report.target;
   summary.placer = report.placer;
   summary.winner = report.program.predicted.winner;
   summary.plannedNs = report.program.predicted.makespanNs;
   summary.lowerBoundNs = report.program.predicted.lowerBoundNs;
-  return placement::formatPage(problem, reader.placement, summary, &measured);
+  return report::formatPage(problem, reader.placement, summary, &measured);
 }

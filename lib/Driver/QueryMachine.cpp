@@ -8,7 +8,7 @@
 
 #include "Baechi/Driver/QueryMachine.h"
 #include "Baechi/Analysis/MachineAttr.h"
-#include "Baechi/Placement/Text.h"
+#include "Baechi/Placement/Model/Text.h"
 #include "Baechi/Runtime/Machine.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringRef.h"

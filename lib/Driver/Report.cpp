@@ -8,7 +8,7 @@
 
 #include "Baechi/Driver/Report.h"
 #include "Baechi/Analysis/MachineAttr.h"
-#include "Baechi/Placement/Text.h"
+#include "Baechi/Placement/Model/Text.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/Format.h"
 #include <cmath>

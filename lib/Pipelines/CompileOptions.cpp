@@ -7,8 +7,8 @@
 //===----------------------------------------------------------------------===//
 
 #include "Baechi/Pipelines/CompileOptions.h"
-#include "Baechi/Conversion/CudaKernels.h"
-#include "Baechi/Placement/Place.h"
+#include "Baechi/Conversion/Kernels/Cuda/CudaKernels.h"
+#include "Baechi/Placement/Session/Place.h"
 #include "Baechi/Transforms/Passes.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"

@@ -7,14 +7,14 @@
 //===----------------------------------------------------------------------===//
 
 #include "Baechi/Target/ChromeTrace.h"
-#include "Baechi/Placement/TraceEvents.h"
+#include "Baechi/Report/TraceEvents.h"
 #include <algorithm>
 #include <optional>
 #include <vector>
 
 using namespace baechi;
-using placement::TraceArguments;
-using placement::TraceRow;
+using report::TraceArguments;
+using report::TraceRow;
 
 namespace {
 constexpr int predictedProcess = 1, measuredProcess = 2;
@@ -153,7 +153,7 @@ private:
   int process = predictedProcess;
   /// When each device's operators ran, by the timeline that is being written.
   std::vector<std::vector<runtime::Interval>> operators;
-  placement::TraceEvents events;
+  report::TraceEvents events;
 };
 } // namespace
 

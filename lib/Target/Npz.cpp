@@ -13,7 +13,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Baechi/Target/Npz.h"
-#include "Baechi/Placement/Store.h"
+#include "Baechi/Placement/Io/Store.h"
 
 #include <algorithm>
 #include <array>

@@ -9,7 +9,7 @@
 #include "Baechi/Analysis/MachineAttr.h"
 #include "Baechi/Analysis/PlacementProblem.h"
 #include "Baechi/Analysis/Splits.h"
-#include "Baechi/Placement/Explain.h"
+#include "Baechi/Placement/Study/Explain.h"
 #include "Baechi/Transforms/Passes.h"
 #include "PlacementRemarks.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"

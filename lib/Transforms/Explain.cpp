@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Baechi/Placement/Explain.h"
+#include "Baechi/Placement/Study/Explain.h"
 #include "Baechi/Analysis/MachineAttr.h"
 #include "Baechi/Analysis/PlacementProblem.h"
 #include "Baechi/Transforms/Passes.h"

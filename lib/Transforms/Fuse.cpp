@@ -8,6 +8,7 @@
 
 #include "Baechi/Analysis/MachineAttr.h"
 #include "Baechi/Analysis/PlacementProblem.h"
+#include "Baechi/Placement/Grouping/Coplaced.h"
 #include "Baechi/Transforms/Passes.h"
 #include "PlacementRemarks.h"
 

@@ -8,7 +8,7 @@
 
 #include "Baechi/Analysis/MachineAttr.h"
 #include "Baechi/Analysis/PlacementProblem.h"
-#include "Baechi/Placement/Text.h"
+#include "Baechi/Placement/Model/Text.h"
 #include "Baechi/Transforms/Passes.h"
 #include "PlacementRemarks.h"
 #include "PlacerOption.h"

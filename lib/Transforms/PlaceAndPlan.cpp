@@ -9,7 +9,7 @@
 #include "Baechi/Analysis/MachineAttr.h"
 #include "Baechi/Analysis/Program.h"
 #include "Baechi/Analysis/StepSimulation.h"
-#include "Baechi/Placement/Place.h"
+#include "Baechi/Placement/Session/Place.h"
 #include "Baechi/Transforms/Passes.h"
 #include "PlacerOption.h"
 #include "mlir/IR/Diagnostics.h"

@@ -7,7 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "PlacementRemarks.h"
-#include "Baechi/Placement/Explain.h"
+#include "Baechi/Placement/Study/Explain.h"
 
 using namespace mlir;
 using namespace baechi;

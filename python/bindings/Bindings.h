@@ -15,7 +15,7 @@
 #ifndef BAECHI_PYTHON_BINDINGS_H
 #define BAECHI_PYTHON_BINDINGS_H
 
-#include "Baechi/Placement/Place.h"
+#include "Baechi/Placement/Session/Place.h"
 
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>

@@ -7,8 +7,8 @@
 //===----------------------------------------------------------------------===//
 #include "Bindings.h"
 
-#include "Baechi/Placement/Evaluate.h"
-#include "Baechi/Placement/Judge.h"
+#include "Baechi/Placement/Search/AssignmentEvaluator.h"
+#include "Baechi/Placement/Study/Judge.h"
 
 #include <nanobind/stl/map.h>
 

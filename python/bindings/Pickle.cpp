@@ -15,7 +15,7 @@
 //===----------------------------------------------------------------------===//
 #include "Bindings.h"
 
-#include "Baechi/Placement/Io.h"
+#include "Baechi/Placement/Io/Files.h"
 
 using namespace baechi;
 using namespace baechi::python;

@@ -7,14 +7,14 @@
 //===----------------------------------------------------------------------===//
 #include "Bindings.h"
 
-#include "Baechi/Placement/Compare.h"
-#include "Baechi/Placement/Io.h"
-#include "Baechi/Placement/Judge.h"
-#include "Baechi/Placement/NativeSolver.h"
-#include "Baechi/Placement/Report.h"
+#include "Baechi/Placement/Io/Files.h"
+#include "Baechi/Placement/Lp/NativeSolver.h"
+#include "Baechi/Placement/Study/Compare.h"
+#include "Baechi/Placement/Study/Judge.h"
+#include "Baechi/Report/Report.h"
 #include "Progress.h"
 #ifdef BAECHI_HAVE_SCOTCH
-#include "Baechi/Placement/Scotch.h"
+#include "Baechi/Placement/Placers/Scotch.h"
 #endif
 
 using namespace baechi;
@@ -137,8 +137,8 @@ compare(const SharedProblem &problem, const std::vector<std::string> &placers,
     comparison = placement::compare(*problem.problem, call.options, placers);
   }
   finish(call, comparison.error);
-  return {placement::comparisonText(*problem.problem, comparison),
-          placement::comparisonJson(*problem.problem, comparison)};
+  return {report::comparisonText(*problem.problem, comparison),
+          report::comparisonJson(*problem.problem, comparison)};
 }
 
 /// Of a placement file's text.

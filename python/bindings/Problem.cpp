@@ -7,8 +7,9 @@
 //===----------------------------------------------------------------------===//
 #include "Bindings.h"
 
-#include "Baechi/Placement/Io.h"
-#include "Baechi/Placement/Place.h"
+#include "Baechi/Placement/Grouping/Coplaced.h"
+#include "Baechi/Placement/Io/Files.h"
+#include "Baechi/Placement/Session/Place.h"
 
 using namespace baechi;
 using namespace baechi::python;

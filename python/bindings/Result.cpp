@@ -7,11 +7,11 @@
 //===----------------------------------------------------------------------===//
 #include "Bindings.h"
 
-#include "Baechi/Placement/Draw.h"
-#include "Baechi/Placement/Explain.h"
-#include "Baechi/Placement/Io.h"
-#include "Baechi/Placement/Page.h"
-#include "Baechi/Placement/Report.h"
+#include "Baechi/Placement/Io/Files.h"
+#include "Baechi/Placement/Study/Explain.h"
+#include "Baechi/Report/Draw.h"
+#include "Baechi/Report/Page.h"
+#include "Baechi/Report/Report.h"
 
 #include <algorithm>
 
@@ -85,7 +85,7 @@ nb::list memory(const Result &self) {
 }
 
 std::string page(const Result &self) {
-  placement::PageSummary summary;
+  report::PageSummary summary;
   summary.model = self.of.graphName;
   summary.machine = self.of.machineName;
   summary.placer = self.options.placer;
@@ -96,13 +96,13 @@ std::string page(const Result &self) {
   summary.maxLoadNs = self.result.maxLoadNs;
   summary.singleDeviceNs = self.result.singleDeviceNs;
   summary.notes = self.result.notes;
-  return placement::formatPage(*self.of.problem, placementOf(self), summary);
+  return report::formatPage(*self.of.problem, placementOf(self), summary);
 }
 
 /// For a person, and as JSON.
 std::tuple<std::string, std::string>
 explain(const Result &self, const std::vector<std::string> &patterns) {
-  placement::Explanations found;
+  report::Explanations found;
   std::string error;
   {
     nb::gil_scoped_release unlocked;
@@ -111,8 +111,8 @@ explain(const Result &self, const std::vector<std::string> &patterns) {
       if (error.empty())
         error = placement::findOperators(self.of.problem->graph, pattern, ops);
     if (error.empty())
-      found = placement::explainAll(*self.of.problem, placementOf(self),
-                                    self.options.objective, patterns);
+      found = report::explainAll(*self.of.problem, placementOf(self),
+                                 self.options.objective, patterns);
   }
   raiseUnlessEmpty(error);
   return {found.text, found.json};
@@ -147,24 +147,23 @@ void python::defineResult(nb::module_ &m) {
       .def_prop_ro("memory", &memory, nb::rv_policy::automatic)
       .def("report",
            [](const Result &self) {
-             return placement::reportJson(*self.of.problem, self.options,
-                                          self.result);
+             return report::reportJson(*self.of.problem, self.options,
+                                       self.result);
            })
       .def("text",
            [](const Result &self) {
-             return placement::reportText(*self.of.problem, self.options,
-                                          self.result);
+             return report::reportText(*self.of.problem, self.options,
+                                       self.result);
            })
       .def("explain", &explain, "patterns"_a)
       .def("page", &page)
       .def("trace",
            [](const Result &self) {
-             return placement::formatTimeline(*self.of.problem,
-                                              placementOf(self));
+             return report::formatTimeline(*self.of.problem, placementOf(self));
            })
       .def("dot",
            [](const Result &self) {
-             return placement::formatDot(*self.of.problem, placementOf(self));
+             return report::formatDot(*self.of.problem, placementOf(self));
            })
       .def("placement_file", &placementFile)
       .def("__getstate__", [](const Result &self) { return stateOf(self); })

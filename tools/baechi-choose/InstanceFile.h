@@ -8,7 +8,7 @@
 #ifndef BAECHI_TOOLS_BAECHI_CHOOSE_INSTANCEFILE_H
 #define BAECHI_TOOLS_BAECHI_CHOOSE_INSTANCEFILE_H
 
-#include "Baechi/Placement/Choice.h"
+#include "Baechi/Placement/Choice/SolveChoice.h"
 
 /// Reads a file as it is, or what gzip has made of it. Returns an error, empty
 /// if none.

@@ -15,7 +15,7 @@
 
 #include "InstanceFile.h"
 
-#include "Baechi/Placement/Io.h"
+#include "Baechi/Placement/Io/Files.h"
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>

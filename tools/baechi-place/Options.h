@@ -8,7 +8,7 @@
 #ifndef BAECHI_TOOLS_BAECHI_PLACE_OPTIONS_H
 #define BAECHI_TOOLS_BAECHI_PLACE_OPTIONS_H
 
-#include "Baechi/Placement/Sweep.h"
+#include "Baechi/Placement/Study/Sweep.h"
 
 #include <string>
 #include <vector>

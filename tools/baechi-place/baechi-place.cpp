@@ -15,19 +15,19 @@
 #include "Options.h"
 #include "Progress.h"
 
-#include "Baechi/Placement/Draw.h"
-#include "Baechi/Placement/Explain.h"
-#include "Baechi/Placement/Io.h"
-#include "Baechi/Placement/Judge.h"
-#include "Baechi/Placement/NativeSolver.h"
-#include "Baechi/Placement/Page.h"
-#include "Baechi/Placement/Place.h"
-#include "Baechi/Placement/Report.h"
+#include "Baechi/Placement/Io/Files.h"
+#include "Baechi/Placement/Lp/NativeSolver.h"
+#include "Baechi/Placement/Session/Place.h"
+#include "Baechi/Placement/Study/Explain.h"
+#include "Baechi/Placement/Study/Judge.h"
+#include "Baechi/Report/Draw.h"
+#include "Baechi/Report/Page.h"
+#include "Baechi/Report/Report.h"
 #ifdef BAECHI_HAVE_GLPK
-#include "Baechi/Placement/Glpk.h"
+#include "Baechi/Placement/Lp/Glpk.h"
 #endif
 #ifdef BAECHI_HAVE_SCOTCH
-#include "Baechi/Placement/Scotch.h"
+#include "Baechi/Placement/Placers/Scotch.h"
 #endif
 
 #include <CLI/CLI.hpp>
@@ -37,6 +37,7 @@
 #include <memory>
 
 using namespace baechi::placement;
+using namespace baechi::report;
 
 namespace {
 

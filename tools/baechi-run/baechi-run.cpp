@@ -13,7 +13,7 @@
 #include "Baechi/Driver/QueryMachine.h"
 #include "Baechi/Driver/Ranks.h"
 #include "Baechi/Driver/StepRun.h"
-#include "Baechi/Placement/Io.h"
+#include "Baechi/Placement/Io/Files.h"
 #include "Baechi/Runtime/Machine.h"
 #include "Options.h"
 #include "Terminal.h"

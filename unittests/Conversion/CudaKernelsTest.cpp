@@ -16,14 +16,14 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Baechi/Conversion/CudaKernels.h"
+#include "Baechi/Conversion/Kernels/Cuda/CudaKernels.h"
 #include "../../lib/Costs/Measure/DataAccesses.h"
 #include "../../lib/Costs/Measure/Operands.h"
 #include "../Runtime/FakeCuda/PlainProduct.h"
-#include "Baechi/Conversion/HostJit.h"
-#include "Baechi/Conversion/HostKernels.h"
+#include "Baechi/Conversion/HostJit/HostJit.h"
+#include "Baechi/Conversion/Kernels/Host/HostKernels.h"
 #include "Baechi/Dialect/Baechi.h"
-#include "Baechi/Placement/Io.h"
+#include "Baechi/Placement/Io/Files.h"
 #include "Baechi/Transforms/Passes.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Parser/Parser.h"

@@ -6,9 +6,9 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Baechi/Conversion/GemmLibraries.h"
-#include "Baechi/Conversion/KernelDialects.h"
-#include "Baechi/Placement/Io.h"
+#include "Baechi/Conversion/HostJit/GemmLibraries.h"
+#include "Baechi/Conversion/Kernels/Common/Dialects.h"
+#include "Baechi/Placement/Io/Files.h"
 #include "KernelRunner.h"
 #include "llvm/Support/FileSystem.h"
 #include <sys/stat.h>

@@ -8,9 +8,9 @@
 #ifndef BAECHI_UNITTESTS_CONVERSION_KERNELRUNNER_H
 #define BAECHI_UNITTESTS_CONVERSION_KERNELRUNNER_H
 
-#include "Baechi/Conversion/HostJit.h"
-#include "Baechi/Conversion/HostKernels.h"
-#include "Baechi/Conversion/KernelDialects.h"
+#include "Baechi/Conversion/HostJit/HostJit.h"
+#include "Baechi/Conversion/Kernels/Common/Dialects.h"
+#include "Baechi/Conversion/Kernels/Host/HostKernels.h"
 #include "Baechi/Dialect/Baechi.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/IR/MLIRContext.h"

@@ -7,7 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "../Conversion/KernelRunner.h"
-#include "Baechi/Conversion/KernelDialects.h"
+#include "Baechi/Conversion/Kernels/Common/Dialects.h"
 #include "Baechi/Costs/Measure/KernelCosts.h"
 #include "gmock/gmock.h"
 

@@ -8,7 +8,7 @@
 
 #include "Baechi/Costs/Profile.h"
 #include "Baechi/Dialect/Baechi.h"
-#include "Baechi/Placement/Io.h"
+#include "Baechi/Placement/Io/Files.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/MLIRContext.h"
 #include "mlir/Parser/Parser.h"

@@ -10,7 +10,7 @@
 #include "Baechi/Analysis/Program.h"
 #include "Baechi/Pipelines/HostCompiler.h"
 #include "Baechi/Pipelines/Pipelines.h"
-#include "Baechi/Placement/Io.h"
+#include "Baechi/Placement/Io/Files.h"
 #include "Baechi/Runtime/Abi.h"
 #include "Baechi/Runtime/Session.h"
 #include "mlir/Parser/Parser.h"

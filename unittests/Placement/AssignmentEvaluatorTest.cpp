@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Baechi/Placement/Evaluate.h"
+#include "Baechi/Placement/Search/AssignmentEvaluator.h"
 #include "TestProblems.h"
 
 #include <gmock/gmock.h>

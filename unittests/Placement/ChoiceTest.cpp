@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Baechi/Placement/Choice.h"
+#include "Baechi/Placement/Choice/SolveChoice.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include <random>

@@ -8,7 +8,7 @@
 
 #include "TestProblems.h"
 
-#include "Baechi/Placement/Compare.h"
+#include "Baechi/Placement/Study/Compare.h"
 
 #include <gmock/gmock.h>
 

@@ -8,7 +8,7 @@
 
 #include "TestProblems.h"
 
-#include "Baechi/Placement/Explain.h"
+#include "Baechi/Placement/Study/Explain.h"
 
 #include <gmock/gmock.h>
 

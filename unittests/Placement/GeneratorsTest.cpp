@@ -8,8 +8,8 @@
 
 #include "Generators.h"
 
-#include "Baechi/Placement/Io.h"
-#include "Baechi/Placement/Place.h"
+#include "Baechi/Placement/Io/Files.h"
+#include "Baechi/Placement/Session/Place.h"
 
 #include <gmock/gmock.h>
 

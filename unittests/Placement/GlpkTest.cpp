@@ -11,9 +11,9 @@
 #include "TestProblems.h"
 #include "TestPrograms.h"
 
-#include "Baechi/Placement/Glpk.h"
-#include "Baechi/Placement/Io.h"
-#include "Baechi/Placement/NativeSolver.h"
+#include "Baechi/Placement/Io/Files.h"
+#include "Baechi/Placement/Lp/Glpk.h"
+#include "Baechi/Placement/Lp/NativeSolver.h"
 
 #include <gmock/gmock.h>
 

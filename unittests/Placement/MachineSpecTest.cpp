@@ -6,9 +6,9 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Baechi/Placement/Io.h"
-#include "Baechi/Placement/Place.h"
-#include "Baechi/Placement/Text.h"
+#include "Baechi/Placement/Io/Files.h"
+#include "Baechi/Placement/Model/Text.h"
+#include "Baechi/Placement/Session/Place.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 

@@ -9,7 +9,7 @@
 #include "Search/MaxLoadSearch.h"
 #include "TestProblems.h"
 
-#include "Baechi/Placement/Io.h"
+#include "Baechi/Placement/Io/Files.h"
 #include "Bounds/Bounds.h"
 #include "Memory/Memory.h"
 #include "Model/Random.h"

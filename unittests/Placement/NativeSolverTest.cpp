@@ -8,7 +8,7 @@
 
 #include "TestPrograms.h"
 
-#include "Baechi/Placement/NativeSolver.h"
+#include "Baechi/Placement/Lp/NativeSolver.h"
 
 #include <gmock/gmock.h>
 

@@ -8,7 +8,7 @@
 
 #include "TestProblems.h"
 
-#include "Baechi/Placement/Io.h"
+#include "Baechi/Placement/Io/Files.h"
 
 #include <gmock/gmock.h>
 

@@ -10,7 +10,7 @@
 #include "Lp/Favourites.h"
 #include "TestProblems.h"
 
-#include "Baechi/Placement/NativeSolver.h"
+#include "Baechi/Placement/Lp/NativeSolver.h"
 
 #include <gmock/gmock.h>
 

@@ -12,10 +12,10 @@
 ///
 //===----------------------------------------------------------------------===//
 
-#include "Baechi/Placement/Evaluate.h"
-#include "Baechi/Placement/Exact.h"
-#include "Baechi/Placement/Explain.h"
-#include "Baechi/Placement/Io.h"
+#include "Baechi/Placement/Io/Files.h"
+#include "Baechi/Placement/Search/AssignmentEvaluator.h"
+#include "Baechi/Placement/Session/ExactPlacement.h"
+#include "Baechi/Placement/Study/Explain.h"
 #include "Memory/Memory.h"
 #include "Schedule/Evaluator.h"
 #include "Schedule/Schedule.h"

@@ -6,10 +6,10 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Baechi/Placement/Scotch.h"
+#include "Baechi/Placement/Placers/Scotch.h"
 #include "TestProblems.h"
 
-#include "Baechi/Placement/Io.h"
+#include "Baechi/Placement/Io/Files.h"
 
 #include <gmock/gmock.h>
 

@@ -16,7 +16,7 @@
 #ifndef BAECHI_UNITTESTS_PLACEMENT_SMALLPROBLEMS_H
 #define BAECHI_UNITTESTS_PLACEMENT_SMALLPROBLEMS_H
 
-#include "Baechi/Placement/Exact.h"
+#include "Baechi/Placement/Session/ExactPlacement.h"
 
 #include <random>
 #include <string>

@@ -9,7 +9,7 @@
 #include "Session/GroupingSteps.h"
 #include "TestProblems.h"
 
-#include "Baechi/Placement/Io.h"
+#include "Baechi/Placement/Io/Files.h"
 
 #include <gmock/gmock.h>
 

@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Baechi/Placement/Store.h"
-#include "Baechi/Placement/Io.h"
+#include "Baechi/Placement/Io/Store.h"
+#include "Baechi/Placement/Io/Files.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -8,7 +8,7 @@
 
 #include "TestProblems.h"
 
-#include "Baechi/Placement/Sweep.h"
+#include "Baechi/Placement/Study/Sweep.h"
 #include "Study/MachineVariant.h"
 
 #include <gmock/gmock.h>

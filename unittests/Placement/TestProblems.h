@@ -8,7 +8,7 @@
 #ifndef BAECHI_UNITTESTS_PLACEMENT_TESTPROBLEMS_H
 #define BAECHI_UNITTESTS_PLACEMENT_TESTPROBLEMS_H
 
-#include "Baechi/Placement/Place.h"
+#include "Baechi/Placement/Session/Place.h"
 
 #include <random>
 #include <string>

@@ -8,7 +8,7 @@
 #ifndef BAECHI_UNITTESTS_PLACEMENT_TESTPROGRAMS_H
 #define BAECHI_UNITTESTS_PLACEMENT_TESTPROGRAMS_H
 
-#include "Baechi/Placement/LpSolver.h"
+#include "Baechi/Placement/Lp/LpSolver.h"
 
 #include <algorithm>
 #include <cmath>

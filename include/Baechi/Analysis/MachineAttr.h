@@ -10,7 +10,7 @@
 #define BAECHI_ANALYSIS_MACHINEATTR_H
 
 #include "Baechi/Dialect/Baechi.h"
-#include "Baechi/Placement/Problem.h"
+#include "Baechi/Placement/Model/Problem.h"
 
 namespace baechi {
 

@@ -9,7 +9,7 @@
 #define BAECHI_ANALYSIS_PLACEMENTPROBLEM_H
 
 #include "Baechi/Analysis/Program.h"
-#include "Baechi/Placement/Place.h"
+#include "Baechi/Placement/Session/Place.h"
 
 namespace baechi {
 

@@ -17,7 +17,7 @@
 #ifndef BAECHI_ANALYSIS_STEPSIMULATION_H
 #define BAECHI_ANALYSIS_STEPSIMULATION_H
 
-#include "Baechi/Placement/Problem.h"
+#include "Baechi/Placement/Model/Problem.h"
 #include "mlir/IR/BuiltinOps.h"
 
 namespace baechi {

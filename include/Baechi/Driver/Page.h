@@ -9,7 +9,7 @@
 #define BAECHI_DRIVER_PAGE_H
 
 #include "Baechi/Driver/Report.h"
-#include "Baechi/Placement/Problem.h"
+#include "Baechi/Placement/Model/Problem.h"
 #include "mlir/IR/BuiltinOps.h"
 
 namespace baechi {

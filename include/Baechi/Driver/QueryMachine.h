@@ -9,7 +9,7 @@
 #define BAECHI_DRIVER_QUERYMACHINE_H
 
 #include "Baechi/Driver/Listener.h"
-#include "Baechi/Placement/Problem.h"
+#include "Baechi/Placement/Model/Problem.h"
 #include "llvm/Support/Error.h"
 
 namespace baechi {

@@ -8,7 +8,7 @@
 #ifndef BAECHI_DRIVER_RANKS_H
 #define BAECHI_DRIVER_RANKS_H
 
-#include "Baechi/Conversion/HostJit.h"
+#include "Baechi/Conversion/HostJit/HostJit.h"
 #include "Baechi/Driver/Options.h"
 #include "Baechi/Runtime/Fault.h"
 #include "Baechi/Runtime/Ranks.h"

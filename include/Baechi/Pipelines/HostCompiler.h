@@ -8,11 +8,11 @@
 #ifndef BAECHI_PIPELINES_HOSTCOMPILER_H
 #define BAECHI_PIPELINES_HOSTCOMPILER_H
 
-#include "Baechi/Conversion/CudaKernels.h"
-#include "Baechi/Conversion/HostJit.h"
+#include "Baechi/Conversion/HostJit/HostJit.h"
+#include "Baechi/Conversion/Kernels/Cuda/CudaKernels.h"
 #include "Baechi/Costs/Profile.h"
 #include "Baechi/Pipelines/CompileOptions.h"
-#include "Baechi/Placement/Problem.h"
+#include "Baechi/Placement/Model/Problem.h"
 #include "Baechi/Transforms/Passes.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/OwningOpRef.h"

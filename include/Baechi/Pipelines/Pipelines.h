@@ -8,7 +8,7 @@
 #ifndef BAECHI_PIPELINES_PIPELINES_H
 #define BAECHI_PIPELINES_PIPELINES_H
 
-#include "Baechi/Conversion/CudaKernels.h"
+#include "Baechi/Conversion/Kernels/Cuda/CudaKernels.h"
 #include "Baechi/Pipelines/CompileOptions.h"
 #include "Baechi/Transforms/Passes.h"
 #include "mlir/Pass/PassManager.h"

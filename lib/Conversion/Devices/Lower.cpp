@@ -8,9 +8,9 @@
 
 #include "Baechi/Analysis/DeviceProgram.h"
 #include "Baechi/Analysis/Program.h"
-#include "Baechi/Conversion/CudaKernels.h"
-#include "Baechi/Conversion/HostKernels.h"
-#include "Baechi/Conversion/Manifest.h"
+#include "Baechi/Conversion/Devices/Manifest.h"
+#include "Baechi/Conversion/Kernels/Cuda/CudaKernels.h"
+#include "Baechi/Conversion/Kernels/Host/HostKernels.h"
 #include "Baechi/Conversion/Passes.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/Matchers.h"

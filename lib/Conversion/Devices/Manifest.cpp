@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Baechi/Conversion/Manifest.h"
+#include "Baechi/Conversion/Devices/Manifest.h"
 #include "Baechi/Analysis/DeviceProgram.h"
 #include "Baechi/Analysis/MessageGroups.h"
 #include "Baechi/Analysis/Program.h"

@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Baechi/Conversion/HostJit.h"
-#include "Baechi/Conversion/GemmLibraries.h"
+#include "Baechi/Conversion/HostJit/HostJit.h"
+#include "Baechi/Conversion/HostJit/GemmLibraries.h"
 #include "Internal.h"
 #include "ObjectStore.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"

@@ -8,7 +8,7 @@
 #ifndef BAECHI_LIB_CONVERSION_HOSTJIT_INTERNAL_H
 #define BAECHI_LIB_CONVERSION_HOSTJIT_INTERNAL_H
 
-#include "Baechi/Conversion/HostJit.h"
+#include "Baechi/Conversion/HostJit/HostJit.h"
 #include "mlir/IR/OwningOpRef.h"
 #include "llvm/ExecutionEngine/Orc/JITTargetMachineBuilder.h"
 #include "llvm/IR/LLVMContext.h"

@@ -7,7 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "ObjectStore.h"
-#include "Baechi/Placement/Store.h"
+#include "Baechi/Placement/Io/Store.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/CachePruning.h"
 #include "llvm/Support/FileSystem.h"

@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Baechi/Conversion/CudaKernels.h"
+#include "Baechi/Conversion/Kernels/Cuda/CudaKernels.h"
 #include "Baechi/Costs/Measure/KernelCosts.h"
 #include "Baechi/Dialect/Baechi.h"
 #include "Baechi/Runtime/CudaProducts.h"

@@ -7,9 +7,9 @@
 //===----------------------------------------------------------------------===//
 
 #include "Baechi/Analysis/Program.h"
-#include "Baechi/Conversion/GemmLibraries.h"
-#include "Baechi/Conversion/HostJit.h"
-#include "Baechi/Conversion/HostKernels.h"
+#include "Baechi/Conversion/HostJit/GemmLibraries.h"
+#include "Baechi/Conversion/HostJit/HostJit.h"
+#include "Baechi/Conversion/Kernels/Host/HostKernels.h"
 #include "Baechi/Costs/Measure/KernelCosts.h"
 #include "Baechi/Dialect/Baechi.h"
 #include "Baechi/Runtime/Denormals.h"

@@ -18,7 +18,7 @@
 ///
 //===----------------------------------------------------------------------===//
 
-#include "Baechi/Placement/Choice.h"
+#include "Baechi/Placement/Choice/SolveChoice.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

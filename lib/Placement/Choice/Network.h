@@ -17,7 +17,7 @@
 #ifndef BAECHI_LIB_PLACEMENT_CHOICE_NETWORK_H
 #define BAECHI_LIB_PLACEMENT_CHOICE_NETWORK_H
 
-#include "Baechi/Placement/Choice.h"
+#include "Baechi/Placement/Choice/SolveChoice.h"
 
 namespace baechi::placement::choice {
 

@@ -8,7 +8,7 @@
 #ifndef BAECHI_LIB_PLACEMENT_CHOICE_WORKMETER_H
 #define BAECHI_LIB_PLACEMENT_CHOICE_WORKMETER_H
 
-#include "Baechi/Placement/Choice.h"
+#include "Baechi/Placement/Choice/SolveChoice.h"
 
 #include <algorithm>
 #include <chrono>

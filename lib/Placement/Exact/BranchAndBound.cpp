@@ -16,7 +16,6 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <exception>
 
 using namespace baechi::placement;
 using namespace baechi::placement::exact;
@@ -227,22 +226,4 @@ Placement exact::toPlacement(const Found &found) {
   placement.transfers = found.timetable.transfers;
   placement.makespanNs = found.timetable.makespan;
   return placement;
-}
-
-std::optional<bool> baechi::placement::fitsSomehow(const Problem &problem,
-                                                   int64_t nodeLimit) {
-  try {
-    if (!check(problem).empty())
-      return std::nullopt;
-    Model model(problem);
-    if (!whyTooLarge(model).empty())
-      return std::nullopt;
-    Found found = exact::search(model, Objective::Makespan, never, nodeLimit,
-                                /*enough=*/never - 1);
-    if (found.value != never)
-      return true;
-    return found.complete ? std::optional<bool>(false) : std::nullopt;
-  } catch (const std::exception &) {
-    return std::nullopt;
-  }
 }

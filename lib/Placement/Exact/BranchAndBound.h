@@ -17,7 +17,7 @@
 #ifndef BAECHI_LIB_PLACEMENT_EXACT_BRANCHANDBOUND_H
 #define BAECHI_LIB_PLACEMENT_EXACT_BRANCHANDBOUND_H
 
-#include "Baechi/Placement/Exact.h"
+#include "Baechi/Placement/Model/PlaceOptions.h"
 #include "Exact/Timetable.h"
 
 namespace baechi::placement::exact {

@@ -15,7 +15,7 @@
 #ifndef BAECHI_LIB_PLACEMENT_EXACT_WINDOWS_H
 #define BAECHI_LIB_PLACEMENT_EXACT_WINDOWS_H
 
-#include "Baechi/Placement/Place.h"
+#include "Baechi/Placement/Model/PlaceOptions.h"
 #include "Exact/Instance.h"
 
 namespace baechi::placement::exact {

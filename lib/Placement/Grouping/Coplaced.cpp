@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Baechi/Placement/Place.h"
+#include "Baechi/Placement/Grouping/Coplaced.h"
 #include "Grouping/Clusters.h"
 #include "Grouping/Coarsen.h"
 

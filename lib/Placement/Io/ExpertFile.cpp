@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Baechi/Placement/Io.h"
-#include "Baechi/Placement/Place.h"
+#include "Baechi/Placement/Io/Files.h"
+#include "Baechi/Placement/Model/PlaceOptions.h"
 #include "Io/Pattern.h"
 
 #include <fmt/format.h>

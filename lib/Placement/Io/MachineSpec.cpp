@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Baechi/Placement/Io.h"
-#include "Baechi/Placement/Text.h"
+#include "Baechi/Placement/Io/Files.h"
+#include "Baechi/Placement/Model/Text.h"
 
 #include <fmt/format.h>
 

@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Baechi/Placement/Store.h"
+#include "Baechi/Placement/Io/Store.h"
 
 #include <fcntl.h>
 #include <sys/file.h>

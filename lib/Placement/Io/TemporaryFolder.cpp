@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Baechi/Placement/TemporaryFolder.h"
+#include "Baechi/Placement/Io/TemporaryFolder.h"
 
 #include <cerrno>
 #include <csignal>

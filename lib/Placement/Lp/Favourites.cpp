@@ -7,7 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Lp/Favourites.h"
-#include "Baechi/Placement/NativeSolver.h"
+#include "Baechi/Placement/Lp/NativeSolver.h"
 
 #include <algorithm>
 #include <cmath>

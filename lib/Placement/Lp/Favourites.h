@@ -8,7 +8,7 @@
 #ifndef BAECHI_LIB_PLACEMENT_FAVOURITES_H
 #define BAECHI_LIB_PLACEMENT_FAVOURITES_H
 
-#include "Baechi/Placement/LpSolver.h"
+#include "Baechi/Placement/Lp/LpSolver.h"
 #include "Model/Model.h"
 
 #include <string>

@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Baechi/Placement/Glpk.h"
+#include "Baechi/Placement/Lp/Glpk.h"
 
 #include <glpk.h>
 

@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Baechi/Placement/NativeSolver.h"
+#include "Baechi/Placement/Lp/NativeSolver.h"
 #include "Lp/Presolve.h"
 #include "Lp/Sifting.h"
 

@@ -13,7 +13,7 @@
 #ifndef BAECHI_LIB_PLACEMENT_LP_PRESOLVE_H
 #define BAECHI_LIB_PLACEMENT_LP_PRESOLVE_H
 
-#include "Baechi/Placement/LpSolver.h"
+#include "Baechi/Placement/Lp/LpSolver.h"
 #include "Lp/PathSolution.h"
 
 namespace baechi::placement::lp {

@@ -7,7 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Memory/Names.h"
-#include "Baechi/Placement/Text.h"
+#include "Baechi/Placement/Model/Text.h"
 
 #include <fmt/format.h>
 

@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Model/Support.h"
+#include "Baechi/Placement/Model/Problem.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

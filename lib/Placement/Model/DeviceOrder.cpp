@@ -98,19 +98,3 @@ Machine baechi::placement::reorder(const Machine &machine,
   }
   return result;
 }
-
-void baechi::placement::restoreDevices(const std::vector<int32_t> &order,
-                                       PlaceResult &result) {
-  if (result.placement) {
-    for (int32_t &d : result.placement->device)
-      d = order[d];
-    for (Transfer &transfer : result.placement->transfers) {
-      transfer.from = order[transfer.from];
-      transfer.to = order[transfer.to];
-    }
-  }
-  std::vector<DeviceUsage> usage(result.usage.size());
-  for (size_t k = 0; k < usage.size(); ++k)
-    usage[order[k]] = result.usage[k];
-  result.usage = std::move(usage);
-}

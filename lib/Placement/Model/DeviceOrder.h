@@ -15,7 +15,7 @@
 #ifndef BAECHI_LIB_PLACEMENT_MODEL_DEVICEORDER_H
 #define BAECHI_LIB_PLACEMENT_MODEL_DEVICEORDER_H
 
-#include "Baechi/Placement/Place.h"
+#include "Baechi/Placement/Model/Problem.h"
 
 namespace baechi::placement {
 
@@ -28,10 +28,6 @@ std::vector<int32_t> deviceOrder(const Problem &problem);
 
 /// The machine with its devices in an order.
 Machine reorder(const Machine &machine, const std::vector<int32_t> &order);
-
-/// Gives the devices of a result on the reordered machine the numbers that they
-/// have in the machine itself.
-void restoreDevices(const std::vector<int32_t> &order, PlaceResult &result);
 
 } // namespace baechi::placement
 

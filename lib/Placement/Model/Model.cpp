@@ -7,7 +7,6 @@
 //===----------------------------------------------------------------------===//
 
 #include "Model/Model.h"
-#include "Model/Support.h"
 
 #include <algorithm>
 #include <map>

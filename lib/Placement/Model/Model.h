@@ -16,7 +16,7 @@
 #ifndef BAECHI_LIB_PLACEMENT_MODEL_H
 #define BAECHI_LIB_PLACEMENT_MODEL_H
 
-#include "Baechi/Placement/Placement.h"
+#include "Baechi/Placement/Model/Placement.h"
 
 #include <span>
 

@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Baechi/Placement/Problem.h"
+#include "Baechi/Placement/Model/Problem.h"
 
 #include <limits>
 
@@ -25,4 +25,16 @@ int32_t Machine::stage() const {
     if (isStage(static_cast<int32_t>(d)))
       return static_cast<int32_t>(d);
   return -1;
+}
+
+std::optional<int64_t> baechi::placement::timeOn(const Operator &op,
+                                                 std::string_view kind) {
+  std::optional<int64_t> any;
+  for (const auto &[name, time] : op.timeNs) {
+    if (name == kind)
+      return time;
+    if (name.empty())
+      any = time;
+  }
+  return any;
 }

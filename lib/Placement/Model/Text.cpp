@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Baechi/Placement/Text.h"
+#include "Baechi/Placement/Model/Text.h"
 
 #include <fmt/format.h>
 

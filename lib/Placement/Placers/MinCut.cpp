@@ -16,7 +16,7 @@
 
 #include "Placers/Baselines.h"
 
-#include "Baechi/Placement/Partitioner.h"
+#include "Baechi/Placement/Placers/Partitioner.h"
 
 #include <fmt/format.h>
 

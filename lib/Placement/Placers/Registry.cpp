@@ -153,13 +153,3 @@ Proposal baechi::placement::ungrouped(const PlacerContext &context,
       proposal.start.push_back(start[node]);
   return proposal;
 }
-
-const std::vector<std::string> &baechi::placement::placerNames() {
-  static const std::vector<std::string> names = [] {
-    std::vector<std::string> result;
-    for (const Placer &placer : allPlacers())
-      result.emplace_back(placer.name);
-    return result;
-  }();
-  return names;
-}

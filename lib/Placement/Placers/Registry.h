@@ -15,7 +15,7 @@
 #ifndef BAECHI_LIB_PLACEMENT_REGISTRY_H
 #define BAECHI_LIB_PLACEMENT_REGISTRY_H
 
-#include "Baechi/Placement/Place.h"
+#include "Baechi/Placement/Model/PlaceOptions.h"
 #include "Grouping/Coarsen.h"
 
 #include <string_view>

@@ -13,7 +13,7 @@
 ///
 //===----------------------------------------------------------------------===//
 
-#include "Baechi/Placement/Scotch.h"
+#include "Baechi/Placement/Placers/Scotch.h"
 
 #include <algorithm>
 #include <cmath>

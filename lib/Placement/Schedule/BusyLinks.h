@@ -8,7 +8,7 @@
 #ifndef BAECHI_LIB_PLACEMENT_SCHEDULE_BUSYLINKS_H
 #define BAECHI_LIB_PLACEMENT_SCHEDULE_BUSYLINKS_H
 
-#include "Baechi/Placement/Problem.h"
+#include "Baechi/Placement/Model/Problem.h"
 
 #include <algorithm>
 

@@ -13,8 +13,7 @@
 ///
 //===----------------------------------------------------------------------===//
 
-#include "Baechi/Placement/Placement.h"
-#include "Model/Support.h"
+#include "Baechi/Placement/Schedule/Verify.h"
 
 #include <fmt/format.h>
 

@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Baechi/Placement/Evaluate.h"
+#include "Baechi/Placement/Search/AssignmentEvaluator.h"
 #include "Memory/Memory.h"
 #include "Schedule/Evaluator.h"
 #include "Schedule/Schedule.h"

@@ -16,7 +16,7 @@
 #ifndef BAECHI_LIB_PLACEMENT_SEARCH_ROUNDS_H
 #define BAECHI_LIB_PLACEMENT_SEARCH_ROUNDS_H
 
-#include "Baechi/Placement/Place.h"
+#include "Baechi/Placement/Model/PlaceOptions.h"
 
 #include <chrono>
 #include <functional>

@@ -14,7 +14,7 @@
 #ifndef BAECHI_LIB_PLACEMENT_SEARCH_SEARCH_H
 #define BAECHI_LIB_PLACEMENT_SEARCH_SEARCH_H
 
-#include "Baechi/Placement/Place.h"
+#include "Baechi/Placement/Model/PlaceOptions.h"
 #include "Grouping/Coarsen.h"
 #include "Schedule/Schedule.h"
 

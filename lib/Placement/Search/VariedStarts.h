@@ -8,7 +8,7 @@
 #ifndef BAECHI_LIB_PLACEMENT_SEARCH_VARIEDSTARTS_H
 #define BAECHI_LIB_PLACEMENT_SEARCH_VARIEDSTARTS_H
 
-#include "Baechi/Placement/Place.h"
+#include "Baechi/Placement/Model/PlaceOptions.h"
 #include "Placers/Placers.h"
 
 namespace baechi::placement {

@@ -7,7 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Session/Contest.h"
-#include "Baechi/Placement/Place.h"
+#include "Baechi/Placement/Session/Place.h"
 
 #include <fmt/format.h>
 

@@ -8,7 +8,7 @@
 #ifndef BAECHI_LIB_PLACEMENT_CONTEST_H
 #define BAECHI_LIB_PLACEMENT_CONTEST_H
 
-#include "Baechi/Placement/Place.h"
+#include "Baechi/Placement/Session/Place.h"
 #include "Memory/Memory.h"
 #include "Schedule/Schedule.h"
 

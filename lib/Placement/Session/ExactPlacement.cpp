@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Baechi/Placement/Place.h"
+#include "Baechi/Placement/Session/ExactPlacement.h"
 #include "Exact/BranchAndBound.h"
 #include "Exact/Windows.h"
 
@@ -80,5 +80,23 @@ ExactResult baechi::placement::exactPlacement(const Problem &problem,
     ExactResult result;
     result.error = fmt::format("the exact search failed: {}", e.what());
     return result;
+  }
+}
+
+std::optional<bool> baechi::placement::fitsSomehow(const Problem &problem,
+                                                   int64_t nodeLimit) {
+  try {
+    if (!check(problem).empty())
+      return std::nullopt;
+    Model model(problem);
+    if (!whyTooLarge(model).empty())
+      return std::nullopt;
+    Found found = exact::search(model, Objective::Makespan, never, nodeLimit,
+                                /*enough=*/never - 1);
+    if (found.value != never)
+      return true;
+    return found.complete ? std::optional<bool>(false) : std::nullopt;
+  } catch (const std::exception &) {
+    return std::nullopt;
   }
 }

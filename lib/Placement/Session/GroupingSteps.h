@@ -9,7 +9,7 @@
 #ifndef BAECHI_LIB_PLACEMENT_SESSION_GROUPINGSTEPS_H
 #define BAECHI_LIB_PLACEMENT_SESSION_GROUPINGSTEPS_H
 
-#include "Baechi/Placement/Place.h"
+#include "Baechi/Placement/Session/Place.h"
 #include "Grouping/Coarsen.h"
 
 namespace baechi::placement {

@@ -6,9 +6,9 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Baechi/Placement/Place.h"
-#include "Baechi/Placement/Io.h"
-#include "Baechi/Placement/Text.h"
+#include "Baechi/Placement/Session/Place.h"
+#include "Baechi/Placement/Io/Files.h"
+#include "Baechi/Placement/Model/Text.h"
 #include "Model/DeviceOrder.h"
 #include "Session/Session.h"
 
@@ -112,7 +112,34 @@ void placeOn(const Problem &problem, const PlaceOptions &options,
   own.finish();
 }
 
+/// Gives the devices of a result on the reordered machine the numbers that they
+/// have in the machine itself.
+void restoreDevices(const std::vector<int32_t> &order, PlaceResult &result) {
+  if (result.placement) {
+    for (int32_t &d : result.placement->device)
+      d = order[d];
+    for (Transfer &transfer : result.placement->transfers) {
+      transfer.from = order[transfer.from];
+      transfer.to = order[transfer.to];
+    }
+  }
+  std::vector<DeviceUsage> usage(result.usage.size());
+  for (size_t k = 0; k < usage.size(); ++k)
+    usage[order[k]] = result.usage[k];
+  result.usage = std::move(usage);
+}
+
 } // namespace
+
+const std::vector<std::string> &baechi::placement::placerNames() {
+  static const std::vector<std::string> names = [] {
+    std::vector<std::string> result;
+    for (const Placer &placer : allPlacers())
+      result.emplace_back(placer.name);
+    return result;
+  }();
+  return names;
+}
 
 PlaceResult baechi::placement::place(const Problem &problem,
                                      const PlaceOptions &options) {

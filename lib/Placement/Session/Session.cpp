@@ -7,7 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Session/Session.h"
-#include "Baechi/Placement/NativeSolver.h"
+#include "Baechi/Placement/Lp/NativeSolver.h"
 #include "Bounds/Bounds.h"
 #include "Grouping/Clusters.h"
 #include "Grouping/Grouping.h"

@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Baechi/Placement/Compare.h"
-#include "Baechi/Placement/Text.h"
+#include "Baechi/Placement/Study/Compare.h"
+#include "Baechi/Placement/Model/Text.h"
 #include "Placers/Registry.h"
 
 #include <fmt/format.h>

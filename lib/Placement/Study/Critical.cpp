@@ -6,15 +6,16 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Study/Critical.h"
+#include "Baechi/Placement/Study/Critical.h"
 #include "Schedule/CriticalPath.h"
 
 #include <set>
 
 using namespace baechi::placement;
 
-Critical baechi::placement::criticalParts(const Model &model,
+Critical baechi::placement::criticalParts(const Problem &problem,
                                           const Placement &placement) {
+  Model model(problem);
   Schedule schedule;
   schedule.makespan = placement.makespanNs;
   schedule.start = placement.startNs;

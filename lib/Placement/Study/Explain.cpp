@@ -6,9 +6,9 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Baechi/Placement/Explain.h"
+#include "Baechi/Placement/Study/Explain.h"
+#include "Baechi/Placement/Study/Critical.h"
 #include "Memory/Memory.h"
-#include "Study/Critical.h"
 #include "Study/Occupancy.h"
 #include "Study/Why.h"
 
@@ -74,7 +74,7 @@ Explainer::Implementation::Implementation(const Problem &problem,
                                           const Placement &placement,
                                           const ExplainOptions &options)
     : problem(problem), placement(placement), options(options), model(problem),
-      scheduler(model), critical(criticalParts(model, placement)),
+      scheduler(model), critical(criticalParts(problem, placement)),
       links(problem.machine, placement), devices(model.numDevices),
       levels(memoryOverTime(problem, placement)) {
   for (int32_t i = 0; i < model.numNodes; ++i)

@@ -7,8 +7,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Baechi/Placement/Explain.h"
-#include "Baechi/Placement/Text.h"
+#include "Baechi/Placement/Model/Text.h"
+#include "Baechi/Placement/Study/Explain.h"
 
 #include <fmt/format.h>
 

@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Baechi/Placement/Judge.h"
+#include "Baechi/Placement/Study/Judge.h"
 #include "Schedule/Schedule.h"
 
 #include <fmt/format.h>

@@ -8,7 +8,7 @@
 #ifndef BAECHI_LIB_PLACEMENT_LEASTMEMORY_H
 #define BAECHI_LIB_PLACEMENT_LEASTMEMORY_H
 
-#include "Baechi/Placement/Sweep.h"
+#include "Baechi/Placement/Study/Sweep.h"
 #include "Study/MachineVariant.h"
 
 namespace baechi::placement {

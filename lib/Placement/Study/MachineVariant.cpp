@@ -7,7 +7,6 @@
 //===----------------------------------------------------------------------===//
 
 #include "Study/MachineVariant.h"
-#include "Model/Support.h"
 
 #include <fmt/format.h>
 

@@ -8,7 +8,7 @@
 #ifndef BAECHI_LIB_PLACEMENT_MACHINEVARIANT_H
 #define BAECHI_LIB_PLACEMENT_MACHINEVARIANT_H
 
-#include "Baechi/Placement/Problem.h"
+#include "Baechi/Placement/Model/Problem.h"
 
 namespace baechi::placement {
 

@@ -8,7 +8,7 @@
 #ifndef BAECHI_LIB_PLACEMENT_OCCUPANCY_H
 #define BAECHI_LIB_PLACEMENT_OCCUPANCY_H
 
-#include "Baechi/Placement/Placement.h"
+#include "Baechi/Placement/Model/Placement.h"
 
 namespace baechi::placement {
 

@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Baechi/Placement/Sweep.h"
-#include "Baechi/Placement/Text.h"
+#include "Baechi/Placement/Model/Text.h"
+#include "Baechi/Placement/Study/Sweep.h"
 
 #include <fmt/format.h>
 

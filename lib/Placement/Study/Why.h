@@ -8,7 +8,7 @@
 #ifndef BAECHI_LIB_PLACEMENT_WHY_H
 #define BAECHI_LIB_PLACEMENT_WHY_H
 
-#include "Baechi/Placement/Explain.h"
+#include "Baechi/Placement/Study/Explain.h"
 
 namespace baechi::placement {
 

@@ -8,14 +8,14 @@
 
 #include "Baechi/Analysis/MachineAttr.h"
 #include "Baechi/Analysis/PlacementProblem.h"
-#include "Baechi/Placement/DotGraph.h"
-#include "Baechi/Placement/Text.h"
+#include "Baechi/Placement/Model/Text.h"
+#include "Baechi/Report/DotGraph.h"
 #include "Baechi/Target/Export.h"
 #include "llvm/ADT/SetVector.h"
 
 using namespace mlir;
 using namespace baechi;
-using placement::DotGraph;
+using report::DotGraph;
 
 namespace {
 class DotWriter {

@@ -6,9 +6,9 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "Baechi/Placement/Io/Files.h"
 #include "Baechi/Analysis/MachineAttr.h"
 #include "Baechi/Analysis/PlacementProblem.h"
-#include "Baechi/Placement/Io.h"
 #include "Baechi/Target/Export.h"
 
 using namespace mlir;

@@ -7,7 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Baechi/Runtime/Program.h"
-#include "Baechi/Conversion/Manifest.h"
+#include "Baechi/Conversion/Devices/Manifest.h"
 #include "Baechi/Target/ChromeTrace.h"
 #include "Baechi/Target/Export.h"
 

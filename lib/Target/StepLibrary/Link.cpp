@@ -6,9 +6,9 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Baechi/Conversion/GemmLibraries.h"
-#include "Baechi/Placement/Store.h"
-#include "Baechi/Placement/TemporaryFolder.h"
+#include "Baechi/Conversion/HostJit/GemmLibraries.h"
+#include "Baechi/Placement/Io/Store.h"
+#include "Baechi/Placement/Io/TemporaryFolder.h"
 #include "Baechi/Target/StepLibrary.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringSet.h"

@@ -8,7 +8,7 @@
 #ifndef BAECHI_COSTS_MEASURE_CALIBRATE_H
 #define BAECHI_COSTS_MEASURE_CALIBRATE_H
 
-#include "Baechi/Placement/Problem.h"
+#include "Baechi/Placement/Model/Problem.h"
 #include "Baechi/Runtime/Program.h"
 #include "Baechi/Runtime/Timeline.h"
 #include "llvm/ADT/STLFunctionalExtras.h"

@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Baechi/Conversion/KernelDialects.h"
+#include "Baechi/Conversion/Kernels/Common/Dialects.h"
 #include "Baechi/Dialect/Baechi.h"
 #include "mlir/Dialect/Affine/IR/AffineOps.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"

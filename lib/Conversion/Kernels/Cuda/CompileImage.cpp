@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Baechi/Placement/TemporaryFolder.h"
+#include "Baechi/Placement/Io/TemporaryFolder.h"
 #include "Internal.h"
 #include "mlir/Conversion/Passes.h"
 #include "mlir/Dialect/Arith/Transforms/Passes.h"

@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Baechi/Conversion/CudaKernels.h"
-#include "Baechi/Conversion/KernelDialects.h"
+#include "Baechi/Conversion/Kernels/Common/Dialects.h"
+#include "Baechi/Conversion/Kernels/Cuda/CudaKernels.h"
 #include "mlir/Conversion/ArithToLLVM/ArithToLLVM.h"
 #include "mlir/Conversion/ControlFlowToLLVM/ControlFlowToLLVM.h"
 #include "mlir/Conversion/FuncToLLVM/ConvertFuncToLLVM.h"

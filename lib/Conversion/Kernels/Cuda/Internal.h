@@ -8,7 +8,7 @@
 #ifndef BAECHI_LIB_CONVERSION_KERNELS_CUDA_INTERNAL_H
 #define BAECHI_LIB_CONVERSION_KERNELS_CUDA_INTERNAL_H
 
-#include "Baechi/Conversion/CudaKernels.h"
+#include "Baechi/Conversion/Kernels/Cuda/CudaKernels.h"
 #include "Common/Lowering.h"
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
 

@@ -7,7 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Baechi/Conversion/Passes.h"
-#include "Baechi/Conversion/CudaKernels.h"
+#include "Baechi/Conversion/Kernels/Cuda/CudaKernels.h"
 #include "Baechi/Dialect/Baechi.h"
 #include "Common/KernelCopies.h"
 #include "mlir/Dialect/Bufferization/IR/Bufferization.h"

@@ -8,7 +8,7 @@
 #ifndef BAECHI_LIB_CONVERSION_KERNELS_CUDA_PRODUCTS_H
 #define BAECHI_LIB_CONVERSION_KERNELS_CUDA_PRODUCTS_H
 
-#include "Baechi/Conversion/CudaKernels.h"
+#include "Baechi/Conversion/Kernels/Cuda/CudaKernels.h"
 #include "Baechi/Dialect/Baechi.h"
 #include "Common/Gemm.h"
 #include "LaunchCode.h"

@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Baechi/Conversion/HostKernels.h"
+#include "Baechi/Conversion/Kernels/Host/HostKernels.h"
 #include "Baechi/Dialect/Baechi.h"
 #include "Common/KernelCopies.h"
 #include "Common/Lowering.h"

@@ -7,8 +7,8 @@
 //===----------------------------------------------------------------------===//
 
 #include "Baechi/Conversion/Passes.h"
-#include "Baechi/Conversion/HostKernels.h"
-#include "Baechi/Conversion/KernelDialects.h"
+#include "Baechi/Conversion/Kernels/Common/Dialects.h"
+#include "Baechi/Conversion/Kernels/Host/HostKernels.h"
 #include "Common/KernelCopies.h"
 #include "mlir/Dialect/Bufferization/IR/Bufferization.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
