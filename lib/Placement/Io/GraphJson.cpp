@@ -7,12 +7,13 @@
 //===----------------------------------------------------------------------===//
 
 #include "Baechi/Placement/Io/Files.h"
-#include "Io/Json.h"
+#include "Baechi/Support/Json.h"
 
 #include <fmt/format.h>
 
 using namespace baechi::placement;
-using baechi::placement::json::Cursor;
+namespace json = baechi::support::json;
+using json::Cursor;
 
 namespace {
 

@@ -7,7 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Baechi/Placement/Io/Files.h"
-#include "Io/Json.h"
+#include "Baechi/Support/Json.h"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -16,7 +16,8 @@
 #include <map>
 
 using namespace baechi::placement;
-using baechi::placement::json::Cursor;
+namespace json = baechi::support::json;
+using json::Cursor;
 
 namespace {
 

@@ -7,7 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Baechi/Placement/Io/Files.h"
-#include "Io/Json.h"
+#include "Baechi/Support/Json.h"
 
 #include <fmt/format.h>
 
@@ -17,7 +17,8 @@
 #include <unordered_set>
 
 using namespace baechi::placement;
-using baechi::placement::json::Cursor;
+namespace json = baechi::support::json;
+using json::Cursor;
 
 namespace {
 

@@ -14,9 +14,11 @@
 /// Files of a million operators are long arrays of small objects: elements of
 /// such arrays are handed over one by one as they are read, and not kept.
 ///
+/// Below both the placement library and the runtime, each of which holds it.
+///
 //===----------------------------------------------------------------------===//
-#ifndef BAECHI_LIB_PLACEMENT_JSON_H
-#define BAECHI_LIB_PLACEMENT_JSON_H
+#ifndef BAECHI_SUPPORT_JSON_H
+#define BAECHI_SUPPORT_JSON_H
 
 #include <cstdint>
 #include <functional>
@@ -27,7 +29,7 @@
 #include <string_view>
 #include <vector>
 
-namespace baechi::placement::json {
+namespace baechi::support::json {
 
 struct FormatError : std::runtime_error {
   using std::runtime_error::runtime_error;
@@ -93,11 +95,23 @@ public:
   void onlyKeys(std::initializer_list<std::string_view> keys) const;
   void expect(Kind kind) const;
 
+  /// What \p read makes of every element of an array.
+  template <typename Read>
+  auto list(Read read) const -> std::vector<decltype(read(*this))> {
+    std::vector<decltype(read(*this))> items;
+    items.reserve(size());
+    forEach([&](const Cursor &element) { items.push_back(read(element)); });
+    return items;
+  }
+
   bool isObject() const { return value().kind == Kind::Object; }
   size_t size() const { return static_cast<size_t>(value().size); }
   int64_t integer() const;
   /// An integer that fits 32 bits.
   int32_t index() const;
+  /// An integer that is not negative.
+  int64_t natural() const;
+  int32_t naturalIndex() const;
   bool boolean() const;
   std::string string() const;
 
@@ -135,6 +149,6 @@ std::string parse(std::string_view text, const std::string &name,
 /// Appends a string as JSON. Throws what is not UTF-8.
 void appendQuoted(std::string &text, std::string_view string);
 
-} // namespace baechi::placement::json
+} // namespace baechi::support::json
 
-#endif // BAECHI_LIB_PLACEMENT_JSON_H
+#endif // BAECHI_SUPPORT_JSON_H

@@ -6,20 +6,18 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Io/Json.h"
+#include "Baechi/Support/Json.h"
 
-#include <fmt/format.h>
-#include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
 #include <limits>
 
-using namespace baechi::placement::json;
+using namespace baechi::support::json;
 
 namespace {
 
-std::string_view nameOf(Kind kind) {
+std::string nameOf(Kind kind) {
   switch (kind) {
   case Kind::Null:
     return "null";
@@ -37,6 +35,10 @@ std::string_view nameOf(Kind kind) {
     return "object";
   }
   return "";
+}
+
+std::string quoted(std::string_view text, std::string_view before) {
+  return std::string(before).append("'").append(text).append("'");
 }
 
 /// Fills a document from the parser's events (nlohmann's SAX interface).
@@ -172,11 +174,11 @@ void Builder::finish(int32_t value) {
 void Builder::checkFormat() {
   Cursor at(document, root);
   if (auto actual = at.find("format"); actual && actual->string() != format)
-    actual->fail(fmt::format("is '{}', but this must be a {} file",
-                             actual->string(), format));
+    actual->fail("is '" + actual->string() + "', but this must be a " +
+                 std::string(format) + " file");
   if (auto version = at.find("version"); version && version->integer() != 1)
-    version->fail(
-        fmt::format("is {}, but only version 1 is known", version->integer()));
+    version->fail("is " + std::to_string(version->integer()) +
+                  ", but only version 1 is known");
 }
 
 } // namespace
@@ -194,11 +196,11 @@ std::string Document::path(int32_t value) const {
   int32_t position = values[at.parent].size - 1;
   for (int32_t k = at.next; k >= 0; k = values[k].next)
     --position;
-  text += fmt::format("[{}]", position);
+  text += "[" + std::to_string(position) + "]";
   if (at.kind == Kind::Object && at.size > 0)
     for (int32_t k = value + 1; k >= 0; k = values[k].next)
       if (values[k].kind == Kind::String && view(values[k].key) == "name")
-        text += fmt::format(" '{}'", view(values[k].token));
+        text += quoted(view(values[k].token), " ");
   return text;
 }
 
@@ -208,10 +210,11 @@ void Cursor::fail(const std::string &what) const {
 }
 
 void Cursor::expect(Kind kind) const {
-  if (value().kind != kind)
-    fail(fmt::format("must be {} {}, not {}",
-                     kind == Kind::Array || kind == Kind::Object ? "an" : "a",
-                     nameOf(kind), nameOf(value().kind)));
+  if (value().kind == kind)
+    return;
+  std::string article =
+      kind == Kind::Array || kind == Kind::Object ? "an " : "a ";
+  fail("must be " + article + nameOf(kind) + ", not " + nameOf(value().kind));
 }
 
 std::optional<Cursor> Cursor::find(std::string_view key) const {
@@ -227,32 +230,35 @@ std::optional<Cursor> Cursor::find(std::string_view key) const {
 Cursor Cursor::operator[](std::string_view key) const {
   if (auto member = find(key))
     return *member;
-  fail(fmt::format("the member '{}' is missing: add it", key));
+  fail(quoted(key, "the member ") + " is missing: add it");
 }
 
 void Cursor::onlyKeys(std::initializer_list<std::string_view> keys) const {
   uint64_t seen = 0;
   forEachMember([&](std::string_view key, const Cursor &) {
     auto known = std::find(keys.begin(), keys.end(), key);
-    if (known == keys.end())
-      fail(fmt::format("unknown member '{}': the members are {}", key,
-                       fmt::join(keys, ", ")));
+    if (known == keys.end()) {
+      std::string all;
+      for (std::string_view k : keys)
+        all += (all.empty() ? "" : ", ") + std::string(k);
+      fail(quoted(key, "unknown member ") + ": the members are " + all);
+    }
     uint64_t bit = uint64_t(1) << (known - keys.begin());
     if (seen & bit)
-      fail(fmt::format("two members are called '{}': keep one", key));
+      fail(quoted(key, "two members are called ") + ": keep one");
     seen |= bit;
   });
 }
 
 int64_t Cursor::integer() const {
   bool isNumber = value().kind == Kind::Large || value().kind == Kind::Float;
-  std::string_view token = isNumber ? document->view(value().token) : "";
+  std::string token(isNumber ? document->view(value().token) : "");
   // The parser takes integers beyond 64 bits for fractions.
   if (isNumber && token.find_first_of(".eE") == token.npos)
-    fail(fmt::format("{} does not fit 64 bits: check its unit", token));
+    fail(token + " does not fit 64 bits: check its unit");
   if (value().kind != Kind::Integer)
-    fail(fmt::format("must be an integer, not {}",
-                     isNumber ? token : nameOf(value().kind)));
+    fail("must be an integer, not " +
+         (isNumber ? token : nameOf(value().kind)));
   return value().number;
 }
 
@@ -260,13 +266,25 @@ int32_t Cursor::index() const {
   int64_t number = integer();
   if (number < std::numeric_limits<int32_t>::min() ||
       number > std::numeric_limits<int32_t>::max())
-    fail(fmt::format("{} does not fit 32 bits", number));
+    fail(std::to_string(number) + " does not fit 32 bits");
   return static_cast<int32_t>(number);
+}
+
+int64_t Cursor::natural() const {
+  int64_t number = integer();
+  if (number < 0)
+    fail("must not be negative, but is " + std::to_string(number));
+  return number;
+}
+
+int32_t Cursor::naturalIndex() const {
+  natural();
+  return index();
 }
 
 bool Cursor::boolean() const {
   if (value().kind != Kind::Boolean)
-    fail(fmt::format("must be true or false, not {}", nameOf(value().kind)));
+    fail("must be true or false, not " + nameOf(value().kind));
   return value().number != 0;
 }
 
@@ -276,13 +294,13 @@ std::string Cursor::string() const {
 }
 
 std::string
-baechi::placement::json::parse(std::string_view text, const std::string &name,
-                               std::string_view format,
-                               const std::vector<Elements> &elements,
-                               const std::function<void(Cursor)> &read) try {
+baechi::support::json::parse(std::string_view text, const std::string &name,
+                             std::string_view format,
+                             const std::vector<Elements> &elements,
+                             const std::function<void(Cursor)> &read) try {
   Builder builder(format, elements);
   if (!nlohmann::json::sax_parse(text.begin(), text.end(), &builder))
-    return fmt::format("{}: not valid JSON: {}", name, builder.error);
+    return name + ": not valid JSON: " + builder.error;
   Cursor root(builder.document, 0);
   root["format"].string();
   root["version"].integer();
@@ -293,13 +311,13 @@ baechi::placement::json::parse(std::string_view text, const std::string &name,
   read(root);
   return "";
 } catch (const FormatError &e) {
-  return fmt::format("{}: {}", name, e.what());
+  return name + ": " + e.what();
 } catch (const std::exception &e) {
-  return fmt::format("{}: cannot be read: {}", name, e.what());
+  return name + ": cannot be read: " + e.what();
 }
 
-void baechi::placement::json::appendQuoted(std::string &text,
-                                           std::string_view string) {
+void baechi::support::json::appendQuoted(std::string &text,
+                                         std::string_view string) {
   bool plain = std::all_of(string.begin(), string.end(), [](char c) {
     return c >= ' ' && c <= '~' && c != '"' && c != '\\';
   });
