@@ -8,8 +8,9 @@
 ///
 /// \file
 /// On a small graph there is time for what a list scheduler cannot find: orders
-/// of starts (OrderAnnealing.h), and from there the exact search (Exact.h),
-/// which often comes to its end and proves the optimum, or that nothing fits.
+/// of starts (OrderAnnealing.h), and from there the exact search
+/// (Exact/BranchAndBound.h), which often comes to its end and proves the
+/// optimum, or that nothing fits.
 ///
 //===----------------------------------------------------------------------===//
 #ifndef BAECHI_LIB_PLACEMENT_SEARCH_SMALLSEARCH_H
