@@ -35,16 +35,16 @@ MachineAttr baechi::toAttr(MLIRContext *context,
       }
       if (!first)
         first = &*link;
-      uniform &= link->latencyNs == first->latencyNs &&
-                 link->bytesPerUs == first->bytesPerUs;
+      uniform &= *link == *first;
       links.push_back(LinkAttr::get(context, machine.devices[from].name,
                                     machine.devices[to].name, link->latencyNs,
-                                    link->bytesPerUs));
+                                    link->bytesPerUs, link->lends));
     }
   LinkAttr linkDefault;
   if (uniform && first) {
     linkDefault =
-        LinkAttr::get(context, "", "", first->latencyNs, first->bytesPerUs);
+        LinkAttr::get(context, "", "", first->latencyNs, first->bytesPerUs,
+                      first->lends);
     links.clear();
   }
   StringAttr stagedThrough;
@@ -60,6 +60,10 @@ MachineAttr baechi::toAttr(MLIRContext *context,
                           stagedThrough, runtime);
 }
 
+static placement::Link toLink(LinkAttr link) {
+  return {link.getLatencyNs(), link.getBytesPerUs(), link.getLends()};
+}
+
 placement::Machine baechi::fromAttr(MachineAttr attr) {
   placement::Machine machine;
   llvm::StringMap<int64_t> position;
@@ -73,11 +77,10 @@ placement::Machine baechi::fromAttr(MachineAttr attr) {
   if (LinkAttr link = attr.getLinkDefault())
     for (int64_t i = 0; i < n * n; ++i)
       if (i / n != i % n)
-        machine.links[i] =
-            placement::Link{link.getLatencyNs(), link.getBytesPerUs()};
+        machine.links[i] = toLink(link);
   for (LinkAttr link : attr.getLinks())
     machine.links[position[link.getFrom()] * n + position[link.getTo()]] =
-        placement::Link{link.getLatencyNs(), link.getBytesPerUs()};
+        toLink(link);
   machine.linkModel = static_cast<placement::LinkModel>(attr.getLinkModel());
   if (StringAttr kind = attr.getStagedThrough())
     machine.stagedThrough = kind.str();

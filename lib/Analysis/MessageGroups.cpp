@@ -82,7 +82,9 @@ private:
         break;
       case Kind::Send:
       case Kind::Recv:
-        if (++offers[step.queue][step.seq] == 2)
+        offers[step.queue][step.seq] +=
+            program.queues[step.queue].messages[step.seq].lent ? 2 : 1;
+        if (offers[step.queue][step.seq] == 2)
           ready.push(
               {starts[step.queue][step.seq], step.queue, step.seq, group});
         break;
@@ -90,6 +92,8 @@ private:
       case Kind::AwaitRecv:
         if (groups[step.queue][step.seq] == none)
           return;
+        break;
+      case Kind::GiveBack:
         break;
       }
     }

@@ -205,14 +205,28 @@ std::optional<int64_t> baechi::tensorBytes(Type type, bool aligned) {
   return aligned ? llvm::alignTo(bytes, kAlignment) : bytes;
 }
 
+/// What --baechi-partition and --baechi-plan-memory add.
+static bool isOfExchange(Operation *op) {
+  return isa<SendOp, RecvOp, AwaitOp, GiveBackOp, CopyOp>(op);
+}
+
 SmallVector<Operation *> baechi::operatorsOf(FunctionOpInterface step) {
   SmallVector<Operation *> operators;
   for (Operation &op : step.getFunctionBody().front())
     if (!op.hasTrait<OpTrait::IsTerminator>() && !isView(&op) &&
-        !matchPattern(&op, m_Constant()) &&
-        !isa<SendOp, RecvOp, AwaitOp, CopyOp>(op))
+        !matchPattern(&op, m_Constant()) && !isOfExchange(&op))
       operators.push_back(&op);
   return operators;
+}
+
+bool baechi::isAtEndForLoan(AwaitOp await) {
+  auto send = await.getSource().getDefiningOp<SendOp>();
+  if (!send || !send.getLent())
+    return false;
+  for (Operation *op = await->getNextNode(); op; op = op->getNextNode())
+    if (!isa<AwaitOp>(op) && !op->hasTrait<OpTrait::IsTerminator>())
+      return false;
+  return true;
 }
 
 SmallVector<Value> baechi::valuesReadBy(Operation *op) {
@@ -236,7 +250,7 @@ LogicalResult baechi::checkPlaceable(FunctionOpInterface step) {
              << "argument " << argument.getArgNumber()
              << " of the step has type " << argument.getType() << mend;
   for (Operation &op : step.getFunctionBody().front())
-    if (isa<SendOp, RecvOp, AwaitOp, CopyOp>(op))
+    if (isOfExchange(&op))
       return op.emitOpError() << "belongs to a partitioned program; place the "
                                  "program that was partitioned";
   for (Operation *op : operatorsOf(step))

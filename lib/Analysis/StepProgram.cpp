@@ -44,14 +44,21 @@ private:
       addMessage(send);
       add({Kind::Send, 0, int32_t(send.getQueue()), int32_t(send.getSeq())});
     } else if (auto recv = dyn_cast<RecvOp>(op)) {
-      add({Kind::Recv, 0, int32_t(recv.getQueue()), int32_t(recv.getSeq())});
+      if (!recv.getLent())
+        add({Kind::Recv, 0, int32_t(recv.getQueue()), int32_t(recv.getSeq())});
     } else if (auto await = dyn_cast<AwaitOp>(op)) {
       Operation *source = await.getSource().getDefiningOp();
+      if (isAtEndForLoan(await))
+        return;
       if (auto send = dyn_cast_or_null<SendOp>(source))
         add({Kind::AwaitSend, 0, int32_t(send.getQueue()),
              int32_t(send.getSeq())});
       else if (auto recv = dyn_cast_or_null<RecvOp>(source))
         add({Kind::AwaitRecv, 0, int32_t(recv.getQueue()),
+             int32_t(recv.getSeq())});
+    } else if (auto back = dyn_cast<GiveBackOp>(op)) {
+      if (auto recv = back.getSource().getDefiningOp<RecvOp>())
+        add({Kind::GiveBack, 0, int32_t(recv.getQueue()),
              int32_t(recv.getSeq())});
     } else if (auto copy = dyn_cast<CopyOp>(op)) {
       // At the rate of a copy to a neighbour, without its rendezvous.
@@ -60,7 +67,7 @@ private:
           tensorBytes(copy.getSource().getType(), false).value_or(0);
       add({Kind::LocalCopy,
            machine.devices.size() > 1 && machine.link(other, device)
-               ? machine.link(other, device)->transferNs(bytes) -
+               ? machine.link(other, device)->copyNs(bytes) -
                      machine.link(other, device)->latencyNs
                : 0,
            0, 0});
@@ -95,7 +102,10 @@ private:
     int64_t bytes = tensorBytes(send.getValue().getType(), false).value_or(0);
     const std::optional<placement::Link> &link =
         machine.link(channel.from, channel.to);
-    channel.messages[seq] = {bytes, link ? link->transferNs(bytes) : 0};
+    int64_t ns = 0;
+    if (link)
+      ns = send.getLent() ? link->latencyNs : link->copyNs(bytes);
+    channel.messages[seq] = {bytes, ns, send.getLent()};
   }
 
   ArrayRef<DeviceProgram> programs;

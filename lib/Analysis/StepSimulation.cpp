@@ -20,7 +20,7 @@ constexpr int64_t unknown = -1;
 
 struct Slot {
   bool sent = false, received = false;
-  /// When its copy ends; unknown while nobody has begun it.
+  /// When its copy ends, or it is given back; unknown while nobody has begun.
   int64_t doneAt = unknown;
 };
 
@@ -91,6 +91,10 @@ private:
     case Kind::AwaitSend:
     case Kind::AwaitRecv:
       return await(index, now, instruction);
+    case Kind::GiveBack:
+      slots[instruction.queue][instruction.seq].doneAt = now;
+      wake(program.queues[instruction.queue].from, now);
+      return goOn(index, now);
     }
   }
 
@@ -122,6 +126,13 @@ private:
     Slot &slot = slots[instruction.queue][instruction.seq];
     if (slot.doneAt != unknown)
       return goOn(index, std::max(now, slot.doneAt));
+    const auto &message =
+        program.queues[instruction.queue].messages[instruction.seq];
+    if (message.lent && slot.sent && instruction.kind == Kind::AwaitRecv) {
+      int64_t end = now + message.copyNs;
+      step.copies[instruction.queue][instruction.seq] = {now, end};
+      return goOn(index, end);
+    }
     if (slot.sent && slot.received)
       return goOn(index, copy(index, now, instruction.queue, instruction.seq));
     if (std::optional<int64_t> end = copyAhead(index, now)) {

@@ -50,6 +50,18 @@ static void printTimePerKind(AsmPrinter &printer, DictionaryAttr times) {
   printer << '}';
 }
 
+// A last word that may be left out: ", lends"
+
+static ParseResult parseLends(AsmParser &parser, bool &lends) {
+  lends = succeeded(parser.parseOptionalComma());
+  return lends ? parser.parseKeyword("lends") : ParseResult(success());
+}
+
+static void printLends(AsmPrinter &printer, bool lends) {
+  if (lends)
+    printer << ", lends";
+}
+
 #include "Baechi/Dialect/BaechiEnums.cpp.inc"
 
 #define GET_ATTRDEF_CLASSES
@@ -81,7 +93,7 @@ DeviceSpecAttr::verify(function_ref<InFlightDiagnostic()> emitError,
 
 LogicalResult LinkAttr::verify(function_ref<InFlightDiagnostic()> emitError,
                                StringRef from, StringRef to, int64_t latencyNs,
-                               int64_t bytesPerUs) {
+                               int64_t bytesPerUs, bool) {
   if (latencyNs < 0)
     return emitError() << "link '" << from << "' -> '" << to
                        << "' has a negative latency of " << latencyNs << " ns";

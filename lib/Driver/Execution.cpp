@@ -89,8 +89,11 @@ llvm::Error Execution::step(bool counted) {
     return toLlvm(error);
   const runtime::Timeline &timeline = session->timeline();
   sums.sentBytes.clear();
-  for (const runtime::DeviceRecord &device : timeline.devices)
+  sums.lentBytes.clear();
+  for (const runtime::DeviceRecord &device : timeline.devices) {
     sums.sentBytes.push_back(device.bytesSent);
+    sums.lentBytes.push_back(device.bytesLent);
+  }
   if (!counted)
     return llvm::Error::success();
   if (sums.wallNs.empty() || timeline.wallNs < fastestStep.wallNs)

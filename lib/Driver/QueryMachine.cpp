@@ -47,6 +47,15 @@ llvm::Expected<MeasuredLink> measureLink(const placement::Machine &machine,
   return measured;
 }
 
+/// What was measured is a copy; whether the link lends is the machine's word.
+void setMeasured(placement::Machine &machine, size_t from, size_t to,
+                 const MeasuredLink &measured) {
+  auto &link = machine.links[from * machine.devices.size() + to];
+  bool lends = link && link->lends;
+  link = measured.link;
+  link->lends = lends;
+}
+
 void tell(const std::string &what, const MeasuredLink &measured,
           Listener &listener) {
   listener.tell(
@@ -102,7 +111,7 @@ llvm::Expected<llvm::json::Array> measurePairs(placement::Machine &machine,
       const std::string &a = machine.devices[from].name;
       const std::string &b = machine.devices[to].name;
       tell(a + " -> " + b, *measured, listener);
-      machine.links[from * n + to] = measured->link;
+      setMeasured(machine, from, to, *measured);
       residuals.push_back(llvm::json::Object{
           {"from", a},
           {"to", b},
@@ -180,7 +189,7 @@ llvm::Error baechi::measureLinks(placement::Machine &machine,
     for (int32_t to = 0; to < n; ++to)
       if (from != to && machine.devices[from].kind == "host" &&
           machine.devices[to].kind == "host")
-        machine.links[from * n + to] = measured->link;
+        setMeasured(machine, from, to, *measured);
   return measureRuntime(machine, listener);
 }
 

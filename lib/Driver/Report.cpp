@@ -140,16 +140,17 @@ void RunReport::print(llvm::raw_ostream &os) const {
 
   os << "\ndevice     operators   busy %  planned   peak memory            "
         "limit"
-        "       parameters   sent a step\n";
+        "       parameters   sent a step    of it lent\n";
   for (auto [i, device] : llvm::enumerate(program.devices))
-    os << format("%-10s %9zu %8.1f %8.1f   %11s %16s %16s %13s\n",
+    os << format("%-10s %9zu %8.1f %8.1f   %11s %16s %16s %13s %13s\n",
                  device.name.c_str(), device.operators.size(),
                  percent(measured.busyNs[i], measured.meanNs()),
                  percent(plannedBusyNs(device), predictedNs()),
                  placement::bytesText(device.arenaBytes, 2).c_str(),
                  placement::bytesText(device.memory, 2).c_str(),
                  placement::bytesText(residentBytes[i], 2).c_str(),
-                 placement::bytesText(measured.sentBytes[i], 2).c_str());
+                 placement::bytesText(measured.sentBytes[i], 2).c_str(),
+                 placement::bytesText(measured.lentBytes[i], 2).c_str());
   os << "\n";
   printFurthest(os, *this);
   if (!losses.empty())
@@ -212,7 +213,8 @@ json::Object RunReport::toJson() const {
         {"peak_bytes", device.arenaBytes},
         {"resident_bytes", residentBytes[i]},
         {"limit_bytes", device.memory},
-        {"sent_bytes", measured.sentBytes[i]}});
+        {"sent_bytes", measured.sentBytes[i]},
+        {"lent_bytes", measured.lentBytes[i]}});
   json::Array furthest;
   for (auto [device, op] : furthestOperators(/*most=*/20))
     furthest.push_back(json::Object{

@@ -71,6 +71,12 @@ static constexpr CompileOption table[] = {
              "can follow; PATTERN=whole keeps operators in one piece",
      .inPasses = "split",
      .list = &Options::split},
+    {.name = "transfers",
+     .value = "HOW",
+     .help = "between host devices of one process: lend (the receiver reads "
+             "the sender's tensor where it lies) or copy; others are copied",
+     .inPasses = "transfers",
+     .text = &Options::transfers},
     {.name = "step",
      .value = "NAME",
      .help = "the function to run; where the model has only one public "
@@ -172,6 +178,9 @@ llvm::Error baechi::checkOptions(const CompileOptions &options) {
     return llvm::createStringError("--budget: " + wrong);
   if (llvm::Error wrong = splitChoiceOf(options, /*devices=*/1).takeError())
     return wrong;
+  if (options.transfers != "lend" && options.transfers != "copy")
+    return llvm::createStringError("unknown transfers '" + options.transfers +
+                                   "'; known: lend, copy");
   if (options.costs != "measured" && options.costs != "roofline")
     return llvm::createStringError("unknown costs '" + options.costs +
                                    "'; known: measured, roofline");

@@ -67,6 +67,7 @@ void baechi::populatePlacing(OpPassManager &manager,
   place.grouping = options.grouping;
   place.budget = options.budget;
   place.machine = options.machine;
+  place.transfers = options.transfers;
   manager.addPass(createPlaceAndPlan(place, report, std::move(stopped)));
 }
 

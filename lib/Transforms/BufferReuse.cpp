@@ -96,7 +96,9 @@ private:
         llvm::erase(pending[await.getSource()], end);
       return success();
     }
-    if (isView(op) || matchPattern(op, m_Constant()))
+    auto recv = dyn_cast<RecvOp>(op);
+    if (isView(op) || matchPattern(op, m_Constant()) || isa<GiveBackOp>(op) ||
+        (recv && recv.getLent()))
       return success();
     SmallVector<Value> reads = valuesReadBy(op);
     if (auto copy = dyn_cast<CopyOp>(op))
@@ -114,7 +116,7 @@ private:
       return checkEnd(op);
     if (failed(writeResults(op)))
       return failure();
-    if (isa<RecvOp>(op))
+    if (recv)
       pending[op->getResult(0)].push_back(op);
     return success();
   }

@@ -53,14 +53,19 @@ public:
     ArrayRef<Operation *> operators = schedule.operators[device];
     // The messages offered or posted before each position, in global order.
     SmallVector<SmallVector<const Message *, 1>> due(operators.size() + 1);
+    SmallVector<SmallVector<Value, 1>> givenBack(operators.size() + 1);
     for (const Message &message : schedule.messages) {
       if (message.from == device)
         due[message.sendAt].push_back(&message);
       else if (message.to == device)
         due[message.recvAt].push_back(&message);
+      if (message.lent && message.to == device)
+        givenBack[message.giveBackAt].push_back(message.value);
     }
     for (int32_t position = 0, n = operators.size(); position <= n;
          ++position) {
+      for (Value value : givenBack[position])
+        GiveBackOp::create(builder, value.getLoc(), futures.lookup(value));
       for (const Message *message : due[position])
         writeMessage(*message);
       if (position < n)
@@ -103,6 +108,7 @@ private:
       name = step.getArgAttr(argument.getArgNumber(), BaechiDialect::kName);
     else
       name = message.value.getDefiningOp()->getAttr(BaechiDialect::kName);
+    UnitAttr lent = message.lent ? builder.getUnitAttr() : UnitAttr();
     auto withName = [&](Operation *op) {
       if (name)
         op->setAttr(BaechiDialect::kName, name);
@@ -113,7 +119,7 @@ private:
                          local(message.value),
                          builder.getStringAttr(schedule.devices[message.to]),
                          builder.getI64IntegerAttr(message.queue),
-                         builder.getI64IntegerAttr(message.seq),
+                         builder.getI64IntegerAttr(message.seq), lent,
                          builder.getI64IntegerAttr(message.start),
                          builder.getI64IntegerAttr(message.end));
       withName(send);
@@ -126,7 +132,7 @@ private:
         FutureType::get(builder.getContext(), message.value.getType()),
         builder.getStringAttr(schedule.devices[message.from]),
         builder.getI64IntegerAttr(message.queue),
-        builder.getI64IntegerAttr(message.seq),
+        builder.getI64IntegerAttr(message.seq), lent,
         builder.getI64IntegerAttr(message.start),
         builder.getI64IntegerAttr(message.end));
     withName(recv);
@@ -282,6 +288,8 @@ private:
 };
 
 struct Partition : public baechi::impl::PartitionBase<Partition> {
+  using PartitionBase::PartitionBase;
+
   void runOnOperation() override {
     ModuleOp module = getOperation();
     FailureOr<FunctionOpInterface> step = findStep(module);
@@ -292,7 +300,7 @@ struct Partition : public baechi::impl::PartitionBase<Partition> {
       emitError(module.getLoc()) << "no 'baechi.machine'; run --baechi-place";
       return signalPassFailure();
     }
-    FailureOr<TransferSchedule> schedule = scheduleTransfers(*step, machine);
+    FailureOr<TransferSchedule> schedule = scheduleTransfers(*step, machine, copiedFrom);
     if (failed(schedule))
       return signalPassFailure();
 

@@ -17,6 +17,7 @@
 #include "mlir/IR/Remarks.h"
 #include "mlir/Interfaces/FunctionInterfaces.h"
 #include "mlir/Pass/PassManager.h"
+#include "llvm/ADT/StringExtras.h"
 #include <chrono>
 
 namespace baechi {
@@ -115,6 +116,14 @@ struct PlaceAndPlan : public baechi::impl::PlaceAndPlanBase<PlaceAndPlan> {
         machineOf(getOperation(), this->machine);
     if (!machine)
       return signalPassFailure();
+    if (transfers != "lend" && transfers != "copy") {
+      emitError(getOperation().getLoc()) << "unknown transfers '" << transfers
+                                         << "'; known: lend, copy";
+      return signalPassFailure();
+    }
+    for (std::optional<placement::Link> &link : machine->links)
+      if (link)
+        link->lends &= transfers == "lend";
     OwningOpRef<ModuleOp> untouched = getOperation().clone();
     // A placement that a person asks for stays.
     placement::Budget effort;
@@ -164,7 +173,7 @@ private:
       } else {
         std::vector<Diagnostic> refusal;
         std::vector<ArenaReport> arenas;
-        if (succeeded(plan(refusal, arenas))) {
+        if (succeeded(plan(machine, refusal, arenas))) {
           tell(said);
           tell(refusal); // remarks
           return success();
@@ -258,11 +267,45 @@ private:
     return placed;
   }
 
-  LogicalResult plan(std::vector<Diagnostic> &said,
+  /// A tensor that is lent stays until its last use elsewhere. Where a device
+  /// has no room for that, it lends nothing; where that does not help, nobody
+  /// does, and it is the plan that the placer counted with.
+  LogicalResult plan(const placement::Machine &machine,
+                     std::vector<Diagnostic> &said,
                      std::vector<ArenaReport> &arenas) {
-    OpPassManager pipeline(ModuleOp::getOperationName());
-    addPlanPasses(pipeline, &arenas);
-    return runQuietly(pipeline, said);
+    bool lends = llvm::any_of(
+        machine.links, [](auto &link) { return link && link->lends; });
+    OwningOpRef<ModuleOp> placed = lends ? getOperation().clone() : nullptr;
+    std::vector<std::string> copiedFrom;
+    while (true) {
+      said.clear();
+      arenas.clear();
+      OpPassManager pipeline(ModuleOp::getOperationName());
+      addPlanPasses(pipeline, &arenas, copiedFrom);
+      if (succeeded(runQuietly(pipeline, said)))
+        return success();
+      if (!lends || copiedFrom.size() == machine.devices.size())
+        return failure();
+      size_t before = copiedFrom.size();
+      for (auto [device, arena] : llvm::zip(machine.devices, arenas))
+        if (arena.bytes > arena.limit &&
+            !llvm::is_contained(copiedFrom, device.name))
+          copiedFrom.push_back(device.name);
+      if (copiedFrom.size() == before) {
+        copiedFrom.clear();
+        for (const placement::Device &device : machine.devices)
+          copiedFrom.push_back(device.name);
+      }
+      remarkCopies(copiedFrom);
+      replaceBody(*placed);
+    }
+  }
+
+  void remarkCopies(ArrayRef<std::string> copiedFrom) {
+    if (auto remark = remark::missed(getOperation().getLoc(),
+                                     remark::RemarkOpts::name("lends-nothing")
+                                         .category("baechi-place-and-plan")))
+      remark << remark::metric("Devices", llvm::join(copiedFrom, ", "));
   }
 
   void remarkAgain(ArrayRef<ArenaReport> arenas,
@@ -314,9 +357,12 @@ private:
 } // namespace
 
 void baechi::addPlanPasses(OpPassManager &manager,
-                           std::vector<ArenaReport> *arenas) {
+                           std::vector<ArenaReport> *arenas,
+                           ArrayRef<std::string> copiedFrom) {
+  PartitionOptions partition;
+  llvm::append_range(partition.copiedFrom, copiedFrom);
   manager.addPass(createVerifyPlaced());
-  manager.addPass(createPartition());
+  manager.addPass(createPartition(partition));
   manager.addPass(createVerifyPartitioned());
   manager.addPass(createPlanMemory(arenas));
   // Planning moves waits: freedom from deadlock is proven again.

@@ -146,7 +146,7 @@ private:
     findInPlaceUpdates();
     for (Operation *op : order) {
       if (isView(op) || matchPattern(op, m_Constant()) ||
-          isa<AwaitOp, SendOp>(op))
+          isa<AwaitOp, SendOp, GiveBackOp>(op) || isLent(op))
         continue;
       llvm::SmallDenseSet<size_t> taken;
       for (OpResult result : op->getResults())
@@ -158,6 +158,12 @@ private:
       }
     }
     return success();
+  }
+
+  /// What is received on loan lies in the sender's arena.
+  static bool isLent(Operation *op) {
+    auto recv = dyn_cast<RecvOp>(op);
+    return recv && recv.getLent();
   }
 
   /// Updates that this order of operators allows: nothing reads what the

@@ -8,7 +8,9 @@
 
 #include "TransferSchedule.h"
 #include "Baechi/Analysis/InPlace.h"
+#include "Baechi/Analysis/MachineAttr.h"
 #include "mlir/IR/Builders.h"
+#include "llvm/ADT/DenseSet.h"
 #include "llvm/ADT/MapVector.h"
 #include <queue>
 
@@ -35,8 +37,10 @@ StringAttr deviceAttrOf(FunctionOpInterface step, Value root) {
 
 class Scheduler {
 public:
-  Scheduler(FunctionOpInterface step, MachineAttr machine)
-      : step(step), machine(machine), operators(operatorsOf(step)) {
+  Scheduler(FunctionOpInterface step, MachineAttr machine,
+            ArrayRef<std::string> copiedFrom)
+      : step(step), machine(machine), copiedFrom(copiedFrom),
+        operators(operatorsOf(step)) {
     for (auto [index, op] : llvm::enumerate(operators))
       indexOf[op] = index;
   }
@@ -49,6 +53,7 @@ public:
     if (failed(checkPlaceable(step)) || failed(checkPlaced()) ||
         failed(collectMessages()) || failed(collectEdges()) || failed(order()))
       return failure();
+    lend();
     return std::move(schedule);
   }
 
@@ -224,6 +229,7 @@ private:
       ++done;
       if (node < count) {
         Operation *op = operators[node];
+        rankOf[op] = done;
         schedule.operators[schedule.deviceOf(op)].push_back(op);
       } else {
         Message message = schedule.messages[node - count];
@@ -289,9 +295,57 @@ private:
     }
   }
 
+  /// A tensor that is passed on by who received it is copied: its sender would
+  /// not know when the last device gives it back.
+  void lend() {
+    placement::Machine links = fromAttr(machine);
+    llvm::DenseSet<std::pair<Value, int32_t>> passedOn;
+    for (const Message &message : schedule.messages)
+      if (message.from != schedule.deviceOf(message.value))
+        passedOn.insert({message.value, message.from});
+    SmallVector<llvm::DenseMap<Value, int32_t>> lastReader(
+        schedule.devices.size());
+    /// The latest start among a device's first operators.
+    SmallVector<SmallVector<int64_t>> latest(schedule.devices.size());
+    for (auto [list, last, starts] :
+         llvm::zip(schedule.operators, lastReader, latest))
+      for (auto [position, op] : llvm::enumerate(list)) {
+        for (Value value : valuesReadBy(op))
+          last[rootOf(value)] = position;
+        starts.push_back(
+            std::max(startOf(op), starts.empty() ? 0 : starts.back()));
+      }
+    for (Message &message : schedule.messages) {
+      const auto &last = lastReader[message.to];
+      auto reader = last.find(message.value);
+      const auto &link = links.link(message.from, message.to);
+      if (!link || !link->lends || reader == last.end() ||
+          message.from != schedule.deviceOf(message.value) ||
+          passedOn.contains({message.value, message.to}) ||
+          llvm::is_contained(copiedFrom, schedule.devices[message.from]))
+        continue;
+      message.lent = true;
+      message.giveBackAt = reader->second + 1;
+      Operation *op = schedule.operators[message.to][reader->second];
+      message.end = std::max(message.end, endOf(op, message.to));
+      ArrayRef<Operation *> list = schedule.operators[message.from];
+      int32_t rank = rankOf.lookup(op);
+      const auto *later =
+          std::partition_point(list.begin(), list.end(), [&](Operation *of) {
+            return rankOf.lookup(of) < rank;
+          });
+      if (later != list.begin())
+        message.end = std::max(
+            message.end, latest[message.from][later - list.begin() - 1] + 1);
+    }
+  }
+
   FunctionOpInterface step;
   MachineAttr machine;
+  ArrayRef<std::string> copiedFrom;
   SmallVector<Operation *> operators;
+  /// Positions in the global order.
+  llvm::DenseMap<Operation *, int32_t> rankOf;
   llvm::DenseMap<Operation *, int32_t> indexOf;
   llvm::DenseMap<std::pair<Value, int32_t>, int32_t> arrival;
   std::vector<SmallVector<int32_t>> next;
@@ -314,6 +368,8 @@ int32_t TransferSchedule::deviceOf(Value root) const {
 }
 
 FailureOr<TransferSchedule> baechi::scheduleTransfers(FunctionOpInterface step,
-                                                      MachineAttr machine) {
-  return Scheduler(step, machine).run();
+                                                      MachineAttr machine,
+                                                      ArrayRef<std::string>
+                                                          copiedFrom) {
+  return Scheduler(step, machine, copiedFrom).run();
 }

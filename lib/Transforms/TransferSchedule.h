@@ -21,6 +21,12 @@ struct Message {
   /// Positions among the operators of each end's device before which the
   /// message is offered and its buffer is posted.
   int32_t sendAt = 0, recvAt = 0;
+  /// The receiver reads the sender's tensor, instead of a copy, and gives it
+  /// back before the operator at this position; `end` is when it is planned to,
+  /// and no operator of the sender that comes earlier in the global order
+  /// starts then or later.
+  bool lent = false;
+  int32_t giveBackAt = 0;
 };
 
 /// A placed step in one global order that respects every dependence; each
@@ -39,9 +45,11 @@ struct TransferSchedule {
 };
 
 /// Orders a placed step by its planned times. Emits an error where a tensor has
-/// no planned transfer to a device that reads it.
+/// no planned transfer to a device that reads it. Messages are lent where the
+/// link lends, but for those of the devices \p copiedFrom.
 mlir::FailureOr<TransferSchedule>
-scheduleTransfers(mlir::FunctionOpInterface step, MachineAttr machine);
+scheduleTransfers(mlir::FunctionOpInterface step, MachineAttr machine,
+                  llvm::ArrayRef<std::string> copiedFrom = {});
 
 } // namespace baechi
 

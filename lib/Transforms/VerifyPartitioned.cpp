@@ -9,8 +9,8 @@
 // A step can hang only where a wait depends, through program orders and
 // messages, on itself. Nodes are operations; edges are program order on each
 // device, send -> await of the receive, and receive -> await of the send (a
-// message is copied once both ends have offered it). No cycle: every schedule
-// of the devices ends. Then the devices' arguments and results are those of the
+// message is copied once both ends have offered it), or, where it is lent,
+// give_back -> await of the send. No cycle: every schedule of the devices ends. Then the devices' arguments and results are those of the
 // whole step (StepInterface.h). The last check, where memory was planned, is
 // that a buffer is not reused while a message uses it (BufferReuse.h).
 //
@@ -22,6 +22,7 @@
 #include "Baechi/Analysis/Program.h"
 #include "Baechi/Transforms/Passes.h"
 #include "BufferReuse.h"
+#include "Loans.h"
 #include "StepInterface.h"
 #include "llvm/ADT/MapVector.h"
 
@@ -111,7 +112,8 @@ private:
   LogicalResult checkAwaited(Value pending) {
     Operation *made = pending.getDefiningOp();
     for (Operation *user : pending.getUsers())
-      if (!isa<AwaitOp>(user) || user->getBlock() != made->getBlock()) {
+      if (!isa<AwaitOp, GiveBackOp>(user) ||
+          user->getBlock() != made->getBlock()) {
         InFlightDiagnostic diag =
             user->emitOpError()
             << "uses what only a baechi.await in the step itself may use, a "
@@ -250,7 +252,8 @@ private:
       diag.attachNote(ends.recv.getLoc()) << "the other end";
       return failure();
     }
-    return success();
+    return verifyLoan(ends.send, programs[ends.sender], ends.recv,
+                      programs[ends.receiver], text(ends.send, tag));
   }
 
   /// A queue is one directed pair's own, and both of its ends take the
@@ -316,6 +319,12 @@ private:
     return end == send ? recv : send;
   }
 
+  /// What the sender's buffer waits for.
+  static Operation *frees(const Ends &ends) {
+    Operation *given = giveBackOf(ends.recv);
+    return given ? given : RecvOp(ends.recv).getOperation();
+  }
+
   LogicalResult checkOrder() {
     llvm::MapVector<Operation *, int64_t> waits;
     llvm::DenseMap<Operation *, SmallVector<Operation *, 2>> next;
@@ -334,9 +343,10 @@ private:
     }
     for (auto &[tag, ends] : messages) {
       for (Operation *await : ends.recv.getFuture().getUsers())
-        addEdge(ends.send, await);
+        if (isa<AwaitOp>(await))
+          addEdge(ends.send, await);
       for (Operation *await : ends.send.getToken().getUsers())
-        addEdge(ends.recv, await);
+        addEdge(frees(ends), await);
     }
     SmallVector<Operation *> ready;
     size_t done = 0;
@@ -361,7 +371,7 @@ private:
         bool forReceive = ends.recv.getFuture() == await.getSource();
         bool forSend = ends.send.getToken() == await.getSource();
         Operation *other =
-            forReceive ? ends.send.getOperation() : ends.recv.getOperation();
+            forReceive ? ends.send.getOperation() : frees(ends);
         if ((!forReceive && !forSend) || waits[other] == 0)
           continue;
         InFlightDiagnostic diag =

@@ -31,6 +31,15 @@ int32_t baechi_await_recv(baechi_context *context, int32_t queue, int32_t seq) {
   return context->exchange.await(*context, Side::Receiver, queue, seq);
 }
 
+int32_t baechi_borrow(baechi_context *context, int32_t queue, int32_t seq,
+                      const void **source) {
+  return context->exchange.borrow(*context, queue, seq, source);
+}
+
+int32_t baechi_give_back(baechi_context *context, int32_t queue, int32_t seq) {
+  return context->exchange.giveBack(*context, queue, seq);
+}
+
 void baechi_operator_begin(baechi_context *context, int32_t op) {
   context->exchange.beginOperator(*context, op);
 }

@@ -54,8 +54,10 @@ Exchange::Exchange(const Program &program, const std::vector<bool> &holdsData,
                       holdsData[queue.from] && holdsData[queue.to],
                       queue.messages, std::vector<Slot>(queue.messages.size()),
                       nullptr, Reach::Here});
-    for (size_t seq = 0; seq < queue.messages.size(); ++seq)
+    for (size_t seq = 0; seq < queue.messages.size(); ++seq) {
       queues.back().slots[seq].bytes = queue.messages[seq].bytes;
+      queues.back().slots[seq].lent = queue.messages[seq].lent;
+    }
   }
   for (size_t i = 0; i < program.devices.size(); ++i)
     contexts.push_back(std::make_unique<baechi_context>(
@@ -104,6 +106,9 @@ int32_t Exchange::offer(baechi_context &self, Side side, int32_t queue,
   if (slot->state.load(std::memory_order_relaxed) & offeredBy(side))
     return fail(self,
                 {"offered a message twice in one step", nullptr, queue, seq});
+  if (slot->lent && side == Side::Receiver)
+    return fail(self, {"offered a buffer for a message that is lent", nullptr,
+                       queue, seq});
   const Channel &channel = queues[queue];
   bool moves = channel.moves || channel.mover || channel.reach != Reach::Here;
   if (moves && !source && !destination && slot->bytes > 0)
@@ -121,7 +126,7 @@ int32_t Exchange::offer(baechi_context &self, Side side, int32_t queue,
       slot->state.fetch_or(offeredBy(side), std::memory_order_seq_cst);
   if (channel.reach == Reach::Relayed)
     relay->offered(queue, seq);
-  else if (before & offeredBy(otherSide))
+  else if ((before & offeredBy(otherSide)) || slot->lent)
     ring(*contexts[side == Side::Sender ? channel.to : channel.from]);
   return 0;
 }
@@ -242,15 +247,24 @@ int32_t Exchange::await(baechi_context &self, Side side, int32_t queue,
     if (Problem problem = self.marks->flush())
       return fail(self, {problem.reason, problem.detail});
 
-  auto done = [&] { return finish(self, queues[queue], *slot, side); };
+  bool ended = waitUntil(self, queue, seq, *slot, [&] {
+    return finish(self, queues[queue], *slot, side);
+  });
+  return ended ? settle(self, side, queue, seq) : Stop;
+}
+
+template <typename Done>
+bool Exchange::waitUntil(baechi_context &self, int32_t queue, int32_t seq,
+                         Slot &slot, Done done) {
   // A copy that has begun is waited for awake, unless cores are short.
   for (int32_t i = 0; i < spins && !done() && !aborted(); relax())
     if (!copyAhead(self))
-      i += (slot->state.load(std::memory_order_relaxed) & Slot::Claimed) == 0;
+      i += (slot.state.load(std::memory_order_relaxed) & Slot::Claimed) == 0 ||
+           slot.lent;
   if (done())
-    return settle(self, side, queue, seq);
+    return true;
   if (aborted())
-    return Stop;
+    return false;
 
   self.waitingFor.store(uint64_t(uint32_t(queue)) << 32 | uint32_t(seq),
                         std::memory_order_release);
@@ -265,7 +279,56 @@ int32_t Exchange::await(baechi_context &self, Side side, int32_t queue,
   self.doorbell.store(baechi_context::Awake, std::memory_order_relaxed);
   self.waitingFor.store(baechi_context::nothing, std::memory_order_release);
   advance(self);
-  return aborted() ? Stop : settle(self, side, queue, seq);
+  return !aborted();
+}
+
+int32_t Exchange::borrow(baechi_context &self, int32_t queue, int32_t seq,
+                         const void **source) {
+  advance(self);
+  if (aborted())
+    return Stop;
+  Slot *slot = find(self, Side::Receiver, queue, seq);
+  if (!slot)
+    return Stop;
+  if (injected(Call::Borrow))
+    return fail(self, {"injected fault: cannot borrow", nullptr, queue, seq});
+  if (!slot->lent)
+    return fail(self,
+                {"borrowed a message that is not lent", nullptr, queue, seq});
+  // Only this device sets the bit: relaxed tells the truth.
+  if (slot->state.load(std::memory_order_relaxed) & Slot::Claimed)
+    return fail(self,
+                {"borrowed a message twice in one step", nullptr, queue, seq});
+  if (!waitUntil(self, queue, seq, *slot, [&] {
+        return (slot->state.load(std::memory_order_seq_cst) & Slot::Sent) != 0;
+      }))
+    return Stop;
+  slot->state.fetch_or(Slot::Claimed, std::memory_order_relaxed);
+  if (timeline) {
+    slot->copy.byReceiver = true;
+    slot->copy.beginNs = slot->copy.endNs = elapsedNs();
+  }
+  *source = slot->source;
+  return 0;
+}
+
+int32_t Exchange::giveBack(baechi_context &self, int32_t queue, int32_t seq) {
+  advance(self);
+  if (aborted())
+    return Stop;
+  Slot *slot = find(self, Side::Receiver, queue, seq);
+  if (!slot)
+    return Stop;
+  if (injected(Call::GiveBack))
+    return fail(self,
+                {"injected fault: cannot give back", nullptr, queue, seq});
+  uint32_t state = slot->state.load(std::memory_order_relaxed);
+  if (!slot->lent || !(state & Slot::Claimed) || (state & Slot::Done))
+    return fail(self, {"gave back a message that it does not hold", nullptr,
+                       queue, seq});
+  slot->state.fetch_or(Slot::Received | Slot::Done, std::memory_order_seq_cst);
+  ring(*contexts[queues[queue].from]);
+  return 0;
 }
 
 void Exchange::ring(baechi_context &sleeper) {
@@ -414,14 +477,18 @@ bool Exchange::deadlocked() {
   for (const auto &context : contexts) {
     if (context->finished.load(std::memory_order_acquire))
       continue;
-    waits.push_back(context->waitingFor.load(std::memory_order_acquire));
-    if (waits.back() == baechi_context::nothing)
+    waits.push_back({context->waitingFor.load(std::memory_order_acquire),
+                     context->device});
+    if (waits.back().message == baechi_context::nothing)
       return false;
   }
-  for (uint64_t wait : waits) {
+  for (auto [wait, device] : waits) {
     Slot &slot = queues[wait >> 32].slots[uint32_t(wait)];
     uint32_t state = slot.state.fetch_or(0, std::memory_order_acq_rel);
-    if ((state & Slot::Done) || (state & Slot::Offered) == Slot::Offered)
+    // Who borrows waits for the offer alone.
+    bool borrows = slot.lent && queues[wait >> 32].to == device;
+    if ((state & Slot::Done) || (state & Slot::Offered) == Slot::Offered ||
+        (borrows && (state & Slot::Sent)))
       return false;
   }
   return !waits.empty();

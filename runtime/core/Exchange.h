@@ -12,6 +12,9 @@
 /// copy and does it; the other waits for its end. So an await depends on
 /// nothing but the other end's offer. A failure anywhere wakes everyone.
 ///
+/// A message that is lent has no copy: the receiver borrows the sender's buffer
+/// once it is offered, and giving it back is what marks it done.
+///
 /// Memory orders. An offer writes its pointer into the slot, then ORs its bit
 /// into `Slot::state`: who sees both bits sees both pointers and, behind them,
 /// the buffers' contents. The copy's end ORs in `Done`, which an await
@@ -56,6 +59,7 @@ struct alignas(cacheLineBytes) Slot {
   void *destination = nullptr;
   CopyRecord copy;
   int64_t bytes = 0;
+  bool lent = false;
 };
 
 /// Who moves the messages of a queue.
@@ -160,6 +164,9 @@ public:
   int32_t offer(baechi_context &self, Side side, int32_t queue, int32_t seq,
                 const void *source, void *destination);
   int32_t await(baechi_context &self, Side side, int32_t queue, int32_t seq);
+  int32_t borrow(baechi_context &self, int32_t queue, int32_t seq,
+                 const void **source);
+  int32_t giveBack(baechi_context &self, int32_t queue, int32_t seq);
   void beginOperator(baechi_context &self, int32_t op);
   void endOperator(baechi_context &self, int32_t op);
   /// Lets the host program compute its function `name`.
@@ -236,6 +243,11 @@ private:
   bool copy(baechi_context &self, const Channel &channel, Slot &slot,
             Side side);
   bool finish(baechi_context &self, Channel &channel, Slot &slot, Side side);
+  /// Waits until \p done, copying other messages ahead meanwhile; false when
+  /// the step was aborted.
+  template <typename Done>
+  bool waitUntil(baechi_context &self, int32_t queue, int32_t seq, Slot &slot,
+                 Done done);
   int32_t settle(baechi_context &self, Side side, int32_t queue, int32_t seq);
   int32_t failMoving(baechi_context &self, const Problem &problem,
                      int32_t queue, int32_t seq);
@@ -256,7 +268,11 @@ private:
   std::vector<Channel> queues;
   std::vector<std::unique_ptr<baechi_context>> contexts;
   /// The coordinator's, kept so that a step allocates nothing.
-  std::vector<uint64_t> waits;
+  struct Wait {
+    uint64_t message; ///< as baechi_context::waitingFor
+    int32_t device;
+  };
+  std::vector<Wait> waits;
   /// Why the step was aborted from outside; written, under the lock, before
   /// `failed` says so.
   std::string abortReason;

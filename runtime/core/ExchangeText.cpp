@@ -49,7 +49,10 @@ std::string Exchange::describeDevices() const {
     int32_t queue = static_cast<int32_t>(wait >> 32);
     int32_t seq = static_cast<int32_t>(uint32_t(wait));
     bool sends = queues[queue].from == context->device;
-    text += std::string(" waits to ") + (sends ? "send " : "receive ") +
+    bool lent = queues[queue].messages[seq].lent;
+    text += std::string(" waits to ") +
+            (sends ? lent ? "get back " : "send "
+                   : lent ? "borrow " : "receive ") +
             describeMessage(queue, seq) + " " + place;
   }
   return text;
@@ -82,6 +85,9 @@ std::string Exchange::describeUndelivered() const {
           queues[queue].slots[seq].state.load(std::memory_order_relaxed);
       if (state & Slot::Done)
         continue;
+      if (queues[queue].slots[seq].lent && (state & Slot::Claimed))
+        return describeMessage(int32_t(queue), int32_t(seq)) +
+               " was borrowed but not given back";
       return describeMessage(int32_t(queue), int32_t(seq)) +
              ((state & Slot::Offered) == Slot::Offered
                   ? " was sent and received but not awaited"

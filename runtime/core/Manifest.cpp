@@ -50,10 +50,11 @@ DeviceInfo readDevice(const Cursor &at) {
 }
 
 MessageInfo readMessage(const Cursor &at) {
+  std::optional<Cursor> lent = at.find("lent");
   return {optionalString(at, "name"),       at["bytes"].natural(),
           optionalNatural(at, "start_ns"),  optionalNatural(at, "end_ns"),
           optionalNatural(at, "group", -1), optionalIndex(at, "operator", -1),
-          optionalIndex(at, "output", 0)};
+          optionalIndex(at, "output", 0),   lent && lent->boolean()};
 }
 
 QueueInfo readQueue(const Cursor &at) {

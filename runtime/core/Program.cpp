@@ -95,6 +95,11 @@ static Error checkQueues(const Program &program) {
       if (message.endNs < message.startNs)
         return Error(who + ", " + describe("message", seq, message.name) +
                      ": it ends before it starts");
+      for (int32_t end : {queue.from, queue.to})
+        if (message.lent && program.devices[end].kind == "cuda")
+          return Error(who + ", " + describe("message", seq, message.name) +
+                       ": it is lent, but device " + program.devices[end].name +
+                       " has an address space of its own");
     }
   }
   return Error();

@@ -91,14 +91,23 @@ Error RankRelay::check() const {
   int64_t tags = tags::FirstMessage;
   for (const QueueInfo &queue : program.queues) {
     tags += int64_t(queue.messages.size());
-    if (owners[queue.from] != owners[queue.to])
-      for (int32_t end : {queue.from, queue.to})
-        if (const DriverKind *kind = findDriver(program.devices[end].kind);
-            kind && kind->memory == Memory::None)
-          return Error("device " + program.devices[end].name + " of kind '" +
-                       program.devices[end].kind +
-                       "' holds no data that it could exchange with another "
-                       "process");
+    if (owners[queue.from] == owners[queue.to])
+      continue;
+    for (const MessageInfo &message : queue.messages)
+      if (message.lent)
+        return Error("message '" + message.name + "' from " +
+                     program.devices[queue.from].name + " to " +
+                     program.devices[queue.to].name +
+                     " is lent, but they are devices of two processes, which "
+                     "share no memory: compile the program with "
+                     "--transfers=copy");
+    for (int32_t end : {queue.from, queue.to})
+      if (const DriverKind *kind = findDriver(program.devices[end].kind);
+          kind && kind->memory == Memory::None)
+        return Error("device " + program.devices[end].name + " of kind '" +
+                     program.devices[end].kind +
+                     "' holds no data that it could exchange with another "
+                     "process");
   }
   if (tags > transport.largestTag())
     return Error("the program has " + std::to_string(tags) +

@@ -18,6 +18,8 @@ std::span<const AbiSymbol> baechi::runtime::abiSymbols() {
       {"baechi_recv", reinterpret_cast<void *>(baechi_recv)},
       {"baechi_await_send", reinterpret_cast<void *>(baechi_await_send)},
       {"baechi_await_recv", reinterpret_cast<void *>(baechi_await_recv)},
+      {"baechi_borrow", reinterpret_cast<void *>(baechi_borrow)},
+      {"baechi_give_back", reinterpret_cast<void *>(baechi_give_back)},
       {"baechi_operator_begin",
        reinterpret_cast<void *>(baechi_operator_begin)},
       {"baechi_operator_end", reinterpret_cast<void *>(baechi_operator_end)},

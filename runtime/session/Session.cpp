@@ -155,7 +155,7 @@ void Session::Implementation::record() {
   timeline.wallNs = exchange.elapsedNs();
   for (size_t i = 0; i < timeline.devices.size(); ++i) {
     DeviceRecord &device = timeline.devices[i];
-    device.busyNs = device.bytesSent = 0;
+    device.busyNs = device.bytesSent = device.bytesLent = 0;
     if (usable)
       device.operators.swap(exchange.context(i).operators);
     else // A thread may still be writing there.
@@ -174,6 +174,8 @@ void Session::Implementation::record() {
             channel.mover->timeOf(int32_t(seq));
       if (done)
         timeline.devices[channel.from].bytesSent += slot.bytes;
+      if (done && slot.lent)
+        timeline.devices[channel.from].bytesLent += slot.bytes;
     }
   }
 }

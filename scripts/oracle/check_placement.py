@@ -66,6 +66,8 @@ class Machine:
 
     def transfer_ns(self, a, b, size):
         link = self.link(a, b)
+        if link.get("lends"):
+            return link["latency_ns"]
         return link["latency_ns"] + -(-size * 1000 // link["bytes_per_us"])
 
     def resources(self, a, b):

@@ -41,11 +41,12 @@ constexpr int64_t slot = 64;
 constexpr int64_t arenaBytes = int64_t(1) << 20;
 
 /// Each device doubles its argument, sends that to the next and adds what it
-/// receives.
+/// receives; then it lends the double and adds what it borrows.
 Program makeRing() {
   Program program = makeProgram(devices, arenaBytes);
   for (int32_t device = 0; device < devices; ++device) {
-    addQueue(program, device, (device + 1) % devices, {1});
+    addQueue(program, device, (device + 1) % devices, {1, 1});
+    program.queues.back().messages[1].lent = true;
     addArgument(program, device, 0, 1);
     addResult(program, device, 3 * slot, 1);
   }
@@ -60,12 +61,19 @@ int32_t runRing(Context context, char *arena, int32_t device) {
   baechi_operator_begin(context, 0);
   *own = char(2 * arena[0]);
   baechi_operator_end(context, 0);
-  if (baechi_send(context, device, 0, own) || baechi_await_recv(context, in, 0))
+  const void *lent = nullptr;
+  if (baechi_send(context, device, 0, own) ||
+      baechi_await_recv(context, in, 0) ||
+      baechi_send(context, device, 1, own) ||
+      baechi_borrow(context, in, 1, &lent))
     return 1;
   baechi_operator_begin(context, 1);
-  arena[3 * slot] = char(*own + *received);
+  arena[3 * slot] =
+      char(*own + *received + *static_cast<const char *>(lent));
   baechi_operator_end(context, 1);
-  return baechi_await_send(context, device, 0);
+  if (baechi_give_back(context, in, 1) || baechi_await_send(context, device, 0))
+    return 1;
+  return baechi_await_send(context, device, 1);
 }
 
 /// The errors of a session's life, which goes on as far as it can.
@@ -116,7 +124,7 @@ struct Life {
       char before = char((device + devices - 1) % devices);
       again([&] { return session->getResult(device, &value, 1); });
       again([&] { return session->getArgument(device, &kept, 1); });
-      right &= value == 2 * (device + 1) + 2 * (before + 1);
+      right &= value == 2 * (device + 1) + 4 * (before + 1);
       right &= kept == device + 1;
     }
     rightSteps += right;
@@ -202,11 +210,16 @@ const std::map<Call, const char *> texts = {
     {Call::EndOperator, "^device host[012], in operator [01] '[ab]': injected "
                         "fault: the operator failed$"},
     {Call::Send, "^device host[012], after operator 0 'a': injected fault: "
-                 "cannot send: message 0 'm0' of queue [012] "},
+                 "cannot send: message (0 'm0'|1 'm1') of queue [012] "},
     {Call::Receive, "^device host[012], before its first operator: injected "
                     "fault: cannot receive: message 0 'm0' of queue [012] "},
     {Call::AwaitSend, "^device host[012], after operator 1 'b': injected "
-                      "fault: cannot await: message 0 'm0' of queue [012] "},
+                      "fault: cannot await: message (0 'm0'|1 'm1') of queue "
+                      "[012] "},
+    {Call::Borrow, "^device host[012], after operator 0 'a': injected fault: "
+                   "cannot borrow: message 1 'm1' of queue [012] "},
+    {Call::GiveBack, "^device host[012], after operator 1 'b': injected fault: "
+                     "cannot give back: message 1 'm1' of queue [012] "},
     {Call::AwaitReceive, "^device host[012], after operator 0 'a': injected "
                          "fault: cannot await: message 0 'm0' of queue [012] "},
     {Call::EndStep, "^device host[012], after operator 1 'b': injected fault: "
@@ -277,7 +290,8 @@ TEST_F(FaultTest, EveryCallStopsItsThread) {
   // Those that devices make; the others are the caller's own.
   for (Call call : {Call::Pin, Call::StartDevice, Call::BeginOperator,
                     Call::EndOperator, Call::Send, Call::Receive,
-                    Call::AwaitSend, Call::AwaitReceive, Call::EndStep}) {
+                    Call::AwaitSend, Call::AwaitReceive, Call::Borrow,
+                    Call::GiveBack, Call::EndStep}) {
     SCOPED_TRACE(int(call));
     Resources before;
     auto faults = std::make_shared<CallStops>(call);

@@ -64,6 +64,12 @@ llvm::LogicalResult checkPlaceable(mlir::FunctionOpInterface step);
 llvm::SmallVector<mlir::Operation *>
 operatorsOf(mlir::FunctionOpInterface step);
 
+/// Whether the step ends after \p await, but for other awaits, and what is
+/// awaited is that a loan is given back: nothing overwrites the tensor within
+/// the step, and the step ends when all devices have ended, so nobody has to
+/// wait.
+bool isAtEndForLoan(AwaitOp await);
+
 /// The values that an operator of a step reads: its operands, and what its
 /// regions use of the step.
 llvm::SmallVector<mlir::Value> valuesReadBy(mlir::Operation *op);

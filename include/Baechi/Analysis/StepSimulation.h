@@ -24,7 +24,16 @@ namespace baechi {
 
 /// What a device does next. Messages are named by queue and position in it.
 struct Instruction {
-  enum class Kind { Operator, LocalCopy, Send, Recv, AwaitSend, AwaitRecv };
+  /// A lent message has no Recv; its AwaitSend waits for the GiveBack.
+  enum class Kind {
+    Operator,
+    LocalCopy,
+    Send,
+    Recv,
+    AwaitSend,
+    AwaitRecv,
+    GiveBack
+  };
   Kind kind;
   /// Operators and local copies: their time alone.
   int64_t ns = 0;
@@ -39,8 +48,9 @@ struct StepProgram {
     int32_t to = 0;
     struct Message {
       int64_t bytes = 0;
-      /// What its copy takes, ns.
+      /// What its copy takes, or the rendezvous of one that is lent, ns.
       int64_t copyNs = 0;
+      bool lent = false;
     };
     std::vector<Message> messages;
   };

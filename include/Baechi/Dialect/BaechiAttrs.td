@@ -39,15 +39,22 @@ def Baechi_DeviceSpecAttr : Baechi_Attr<"DeviceSpec", "device_spec"> {
 def Baechi_LinkAttr : Baechi_Attr<"Link", "link"> {
   let summary = "a directed link between two devices";
   let description = [{
-    A transfer takes `latency_ns + ceil(bytes * 1000 / bytes_per_us)`. The
+    A copy takes `latency_ns + ceil(bytes * 1000 / bytes_per_us)`. Where the
+    devices share one address space and the link `lends`, a transfer takes
+    `latency_ns`: the receiver reads the sender's tensor where it lies. The
     names are empty in a machine's default link.
+
+    ```mlir
+    #baechi.link<"host0" -> "host1", latency_ns = 600, bytes_per_us = 8000, lends>
+    ```
   }];
   let parameters = (ins StringRefParameter<"from">:$from,
                         StringRefParameter<"to">:$to, "int64_t":$latencyNs,
-                        "int64_t":$bytesPerUs);
+                        "int64_t":$bytesPerUs,
+                        DefaultValuedParameter<"bool", "false">:$lends);
   let assemblyFormat = [{
     `<` $from `->` $to `,` `latency_ns` `=` $latencyNs `,` `bytes_per_us` `=`
-        $bytesPerUs `>`
+        $bytesPerUs `` custom<Lends>($lends) `>`
   }];
   let genVerifyDecl = 1;
 }

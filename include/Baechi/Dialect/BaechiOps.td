@@ -23,19 +23,26 @@ def Baechi_SendOp : Baechi_Op<"send"> {
     wait; the tensor's buffer is not reused before the token was awaited.
     `start` and `end` are the planned transfer's, ns.
 
+    A tensor that is `lent` is not copied: the receiver, which shares the
+    sender's address space, reads it where it lies, and the token waits until
+    the receiver has given it back (`baechi.give_back`), for which `end` stands.
+
     ```mlir
     %t = baechi.send %0 to "gpu0" queue 0 seq 7 start 41000 end 52000 : tensor<128x512xf32>
+    %u = baechi.send %1 to "host1" queue 1 seq 0 lent start 41000 end 93000 : tensor<128x512xf32>
     ```
   }];
   let arguments = (ins Baechi_Value:$value, StrAttr:$to,
                        ConfinedAttr<I64Attr, [IntNonNegative]>:$queue,
                        ConfinedAttr<I64Attr, [IntNonNegative]>:$seq,
+                       UnitAttr:$lent,
                        DefaultValuedAttr<I64Attr, "0">:$start,
                        DefaultValuedAttr<I64Attr, "0">:$end);
   let results = (outs Baechi_TokenType:$token);
   let assemblyFormat = [{
     $value `to` $to `queue` custom<Integer>($queue) `seq`
-        custom<Integer>($seq) (`start` custom<Integer>($start) `end`
+        custom<Integer>($seq) (`lent` $lent^)?
+        (`start` custom<Integer>($start) `end`
         custom<Integer>($end)^)? attr-dict `:` type($value)
   }];
 }
@@ -43,21 +50,26 @@ def Baechi_SendOp : Baechi_Op<"send"> {
 def Baechi_RecvOp : Baechi_Op<"recv"> {
   let summary = "offers a buffer for another device's tensor";
   let description = [{
-    Does not wait: `baechi.await` makes the consumer wait.
+    Does not wait: `baechi.await` makes the consumer wait. There is no buffer
+    for a tensor that is `lent`, and it is given back after its last use:
 
     ```mlir
     %f = baechi.recv from "gpu0" queue 0 seq 3 start 41000 end 52000 : !baechi.future<tensor<128x512xf32>>
+    %l = baechi.recv from "host0" queue 1 seq 0 lent start 41000 end 93000 : !baechi.future<tensor<128x512xf32>>
+    %x = baechi.await %l : !baechi.future<tensor<128x512xf32>>
+    baechi.give_back %l : !baechi.future<tensor<128x512xf32>>
     ```
   }];
   let arguments = (ins StrAttr:$from,
                        ConfinedAttr<I64Attr, [IntNonNegative]>:$queue,
                        ConfinedAttr<I64Attr, [IntNonNegative]>:$seq,
+                       UnitAttr:$lent,
                        DefaultValuedAttr<I64Attr, "0">:$start,
                        DefaultValuedAttr<I64Attr, "0">:$end);
   let results = (outs Baechi_FutureType:$future);
   let assemblyFormat = [{
     `from` $from `queue` custom<Integer>($queue) `seq` custom<Integer>($seq)
-        (`start` custom<Integer>($start) `end` custom<Integer>($end)^)?
+        (`lent` $lent^)? (`start` custom<Integer>($start) `end` custom<Integer>($end)^)?
         attr-dict `:` qualified(type($future))
   }];
 }
@@ -73,6 +85,20 @@ def Baechi_AwaitOp
   }];
   let arguments = (ins AnyTypeOf<[Baechi_FutureType, Baechi_TokenType]>:$source);
   let results = (outs Optional<Baechi_Value>:$value);
+  let assemblyFormat = "$source attr-dict `:` qualified(type($source))";
+}
+
+def Baechi_GiveBackOp : Baechi_Op<"give_back"> {
+  let summary = "gives a lent tensor back to its sender";
+  let description = [{
+    The receiver reads it no more; the sender, which awaits the token of its
+    send, may overwrite it.
+
+    ```mlir
+    baechi.give_back %future : !baechi.future<tensor<128x512xf32>>
+    ```
+  }];
+  let arguments = (ins Baechi_FutureType:$source);
   let assemblyFormat = "$source attr-dict `:` qualified(type($source))";
 }
 

@@ -21,6 +21,7 @@ struct Measurement {
   std::vector<int64_t> wallNs;    ///< a step each
   std::vector<double> busyNs;     ///< a device each, mean over steps
   std::vector<int64_t> sentBytes; ///< a device each, one step
+  std::vector<int64_t> lentBytes; ///< of these
 
   double medianNs() const { return quantileNs(0.5); }
   /// The step that \p share of all are not slower than; 0 when there is none.

@@ -33,6 +33,7 @@ struct CompileOptions {
   std::string placement;
   std::string splits = "none";
   std::vector<std::string> split;
+  std::string transfers = "lend";
   std::string profile;
   std::string costs = "measured";
   std::string cudaMath = "fp32";

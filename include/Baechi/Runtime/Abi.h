@@ -44,6 +44,14 @@ int32_t baechi_await_send(baechi_context *context, int32_t queue, int32_t seq);
 /* Waits until the message has been copied into its destination. */
 int32_t baechi_await_recv(baechi_context *context, int32_t queue, int32_t seq);
 
+/* For a message that is lent, in place of baechi_recv and baechi_await_recv:
+   waits until it was offered, and writes to `source` where it lies. It may be
+   read, not written, until it is given back, once in the step;
+   baechi_await_send of the message waits for that. */
+int32_t baechi_borrow(baechi_context *context, int32_t queue, int32_t seq,
+                      const void **source);
+int32_t baechi_give_back(baechi_context *context, int32_t queue, int32_t seq);
+
 /* Brackets operator `op` (its position in the device's manifest entry). */
 void baechi_operator_begin(baechi_context *context, int32_t op);
 void baechi_operator_end(baechi_context *context, int32_t op);

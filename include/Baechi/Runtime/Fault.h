@@ -33,6 +33,8 @@ enum class Call : uint8_t {
   Receive,
   AwaitSend,
   AwaitReceive,
+  Borrow,
+  GiveBack,
   EndStep, ///< a device's step function returns
 };
 

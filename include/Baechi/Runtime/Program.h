@@ -65,6 +65,8 @@ struct MessageInfo {
   /// The operator or argument whose output it is, by its id. -1: not known.
   int32_t producer = -1;
   int32_t output = 0;
+  /// The receiver reads the sender's buffer and gives it back.
+  bool lent = false;
 };
 
 /// The messages from one device to another, in the order of their `seq`.

@@ -40,6 +40,8 @@ struct DeviceRecord {
   /// Bytes of the messages that left this device. Counted with the timeline
   /// switched off, too.
   int64_t bytesSent = 0;
+  /// Of these, the bytes of messages that were lent: nothing was copied.
+  int64_t bytesLent = 0;
 };
 
 struct Timeline {

@@ -70,9 +70,11 @@ createPlaceAndPlan(const PlaceAndPlanOptions &options,
 /// expert's rules nor a partitioner; empty if nothing is.
 std::string wrongPlacer(llvm::StringRef placer);
 
-/// What follows placement: partition and memory plan, each verified.
+/// What follows placement: partition and memory plan, each verified. The
+/// devices \p copiedFrom lend nothing.
 void addPlanPasses(mlir::OpPassManager &manager,
-                   std::vector<ArenaReport> *arenas = nullptr);
+                   std::vector<ArenaReport> *arenas = nullptr,
+                   llvm::ArrayRef<std::string> copiedFrom = {});
 
 } // namespace baechi
 

@@ -451,6 +451,9 @@ def Partition : Pass<"baechi-partition", "::mlir::ModuleOp"> {
     Each device's module holds its operators in planned order; tensors that
     cross devices become `baechi.send` and `baechi.recv` on queues, scheduled
     by need. The function that was split becomes a declaration of the whole.
+    Where a link lends, the receiver reads the sender's tensor where it lies and
+    gives it back after its last use there; tensors of the devices in
+    `copied-from`, and those that are passed on, are copied all the same.
 
     ```mlir
     module attributes {baechi.machine = #baechi.machine<devices = [<"host0", kind = "host", memory = 1048576>, <"host1", kind = "host", memory = 1048576>], link_default = <"" -> "", latency_ns = 2000, bytes_per_us = 8000>, link_model = sequential>} {
@@ -486,6 +489,9 @@ def Partition : Pass<"baechi-partition", "::mlir::ModuleOp"> {
     }
     ```
   }];
+  let options = [ListOption<
+      "copiedFrom", "copied-from", "std::string",
+      "devices that lend nothing: their tensors are copied">];
   let dependentDialects = ["::baechi::BaechiDialect",
                            "::mlir::func::FuncDialect"];
 }
@@ -603,6 +609,10 @@ def PlaceAndPlan : Pass<"baechi-place-and-plan", "::mlir::ModuleOp"> {
     so; not with pins or a budget of 0, which ask for a placement. Options
     are those of `--baechi-place`, the placer's bare word among them.
 
+    Where links lend, a tensor stays on its device until its last use on
+    another. A device that has no room for that lends nothing, with the remark
+    `lends-nothing`; `transfers=copy` copies everything.
+
     ```mlir
     #cost = #baechi.cost<time_ns = {host = 9000}, scratch = 0>
     func.func @step(%x: tensor<64xf32>, %y: tensor<64xf32>) -> tensor<64xf32> {
@@ -629,7 +639,9 @@ def PlaceAndPlan : Pass<"baechi-place-and-plan", "::mlir::ModuleOp"> {
     Option<"budget", "budget", "std::string", "\"auto\"",
            "improvement over the placer, as --baechi-place">,
     Option<"grouping", "grouping", "std::string", "\"all\"",
-           "grouping steps of the placer, as --baechi-place">
+           "grouping steps of the placer, as --baechi-place">,
+    Option<"transfers", "transfers", "std::string", "\"lend\"",
+           "lend, where the machine's links do, or copy">
   ];
   let dependentDialects = ["::baechi::BaechiDialect"];
 }

@@ -41,6 +41,9 @@ public:
   LLVM::LLVMFuncOp await(StringRef name) {
     return declare(name, i32, {pointer, i32, i32});
   }
+  LLVM::LLVMFuncOp borrow() {
+    return declare("baechi_borrow", i32, {pointer, i32, i32, pointer});
+  }
   LLVM::LLVMFuncOp bracket(StringRef name) { // operator begin, end
     return declare(name, nothing, {pointer, i32});
   }
@@ -123,7 +126,11 @@ private:
         return success();
       return noPlace(await.getSource());
     }
-    if (isView(op))
+    auto isLent = [](Operation *made) {
+      auto recv = dyn_cast<RecvOp>(made);
+      return recv && recv.getLent();
+    };
+    if (isView(op) || isLent(op))
       return success();
     for (Value operand : op->getOperands()) {
       Value root = rootOf(operand);
@@ -134,6 +141,8 @@ private:
         continue;
       }
       auto result = cast<OpResult>(root);
+      if (isLent(result.getOwner()))
+        continue;
       auto offsets = result.getOwner()->getAttrOfType<DenseI64ArrayAttr>(
           BaechiDialect::kOffset);
       ElementsAttr data;
@@ -176,6 +185,8 @@ private:
           argument.getArgNumber(), BaechiDialect::kOffset);
       return addressAt(loc, offset.getInt() + inRoot);
     }
+    if (Value borrowed = lent.lookup(root))
+      return plus(loc, borrowed, inRoot);
     auto result = cast<OpResult>(root);
     if (auto offsets = result.getOwner()->getAttrOfType<DenseI64ArrayAttr>(
             BaechiDialect::kOffset))
@@ -239,6 +250,28 @@ private:
     check(loc, call.getResult());
   }
 
+  /// Where a lent tensor lies is known once its sender has offered it.
+  void borrow(Location loc, RecvOp recv) {
+    Value place = onStack(loc, 1);
+    auto call = LLVM::CallOp::create(builder, loc, runtime.borrow(),
+                                     ValueRange{context,
+                                                integer(loc, recv.getQueue()),
+                                                integer(loc, recv.getSeq()),
+                                                place});
+    check(loc, call.getResult());
+    lent[recv.getFuture()] =
+        LLVM::LoadOp::create(builder, loc, runtime.pointer, place);
+  }
+
+  /// Room for pointers. The stack grows in the entry block, once a step.
+  Value onStack(Location loc, int64_t pointers) {
+    OpBuilder first = OpBuilder::atBlockBegin(&body->front());
+    Value count = LLVM::ConstantOp::create(
+        first, loc, runtime.i64, first.getI64IntegerAttr(pointers));
+    return LLVM::AllocaOp::create(first, loc, runtime.pointer, runtime.pointer,
+                                  count);
+  }
+
   LogicalResult writeOperation(Operation *op) {
     Location loc = op->getLoc();
     if (isView(op) || matchPattern(op, m_Constant()) ||
@@ -249,15 +282,26 @@ private:
                   addressOf(loc, send.getValue()));
       return success();
     }
+    if (auto back = dyn_cast<GiveBackOp>(op)) {
+      auto recv = back.getSource().getDefiningOp<RecvOp>();
+      callAwait(loc, "baechi_give_back", recv.getQueue(), recv.getSeq());
+      return success();
+    }
     if (auto recv = dyn_cast<RecvOp>(op)) {
+      if (recv.getLent())
+        return success();
       callMessage(loc, "baechi_recv", recv.getQueue(), recv.getSeq(),
                   addressOf(loc, recv.getFuture()));
       return success();
     }
     if (auto await = dyn_cast<AwaitOp>(op)) {
-      if (auto recv = await.getSource().getDefiningOp<RecvOp>())
+      if (auto recv = await.getSource().getDefiningOp<RecvOp>();
+          recv && recv.getLent())
+        borrow(loc, recv);
+      else if (recv)
         callAwait(loc, "baechi_await_recv", recv.getQueue(), recv.getSeq());
-      else if (auto send = await.getSource().getDefiningOp<SendOp>())
+      else if (auto send = await.getSource().getDefiningOp<SendOp>();
+               send && !isAtEndForLoan(await))
         callAwait(loc, "baechi_await_send", send.getQueue(), send.getSeq());
       return success();
     }
@@ -292,13 +336,7 @@ private:
               .str(),
           builder.getStringAttr(text));
     }
-    // The stack grows in the entry block, once a step.
-    OpBuilder first = OpBuilder::atBlockBegin(&body->front());
-    Value count = LLVM::ConstantOp::create(
-        first, loc, runtime.i64,
-        first.getI64IntegerAttr(std::max<int64_t>(addresses.size(), 1)));
-    Value places = LLVM::AllocaOp::create(first, loc, runtime.pointer,
-                                          runtime.pointer, count);
+    Value places = onStack(loc, std::max<int64_t>(addresses.size(), 1));
     for (auto [i, address] : llvm::enumerate(addresses))
       LLVM::StoreOp::create(builder, loc, address,
                             plus(loc, places, i * sizeof(void *)));
@@ -358,6 +396,7 @@ private:
   Value context, arena;
   Region *body = nullptr;
   Block *leave = nullptr;
+  llvm::DenseMap<Value, Value> lent; ///< by the receive: the sender's address
   llvm::DenseMap<Operation *, LLVM::GlobalOp> globals;
   llvm::StringMap<LLVM::GlobalOp> names; ///< of host calls
   int64_t operators = 0;

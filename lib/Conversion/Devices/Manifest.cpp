@@ -222,6 +222,8 @@ private:
       if (auto output =
               send->getAttrOfType<IntegerAttr>(BaechiDialect::kOutput))
         message["output"] = output.getInt();
+      if (send.getLent())
+        message["lent"] = true;
       if (groups)
         message["group"] = (*groups)[send.getQueue()][send.getSeq()];
     });

@@ -83,9 +83,11 @@ void calibrateLinks(placement::Machine &machine, const MeasuredSteps &placed,
   auto scaled = [](int64_t value, double by, int64_t least) {
     return std::max(least, int64_t(std::llround(double(value) * by)));
   };
-  for (placement::Link *link : links)
-    *link = {scaled(link->latencyNs, fit->latencyNs / latencyNs, 0),
-             scaled(link->bytesPerUs, fit->bytesPerNs * 1000 / bandwidth, 1)};
+  for (placement::Link *link : links) {
+    link->latencyNs = scaled(link->latencyNs, fit->latencyNs / latencyNs, 0);
+    link->bytesPerUs =
+        scaled(link->bytesPerUs, fit->bytesPerNs * 1000 / bandwidth, 1);
+  }
 }
 } // namespace
 

@@ -14,6 +14,7 @@
 
 #include <array>
 #include <map>
+#include <tuple>
 
 using namespace baechi::placement;
 namespace json = baechi::support::json;
@@ -32,7 +33,9 @@ constexpr std::array<std::pair<LinkModel, std::string_view>, 4> linkModels{{
 constexpr size_t maxDevices = 4096;
 
 Link readLink(const Cursor &at) {
-  return {at["latency_ns"].integer(), at["bytes_per_us"].integer()};
+  auto lends = at.find("lends");
+  return {at["latency_ns"].integer(), at["bytes_per_us"].integer(),
+          lends && lends->boolean()};
 }
 
 Machine readDevices(const Cursor &root) {
@@ -59,7 +62,7 @@ void readLinks(const Cursor &root, Machine &machine) {
     index.emplace(machine.devices[d].name, d);
   machine.links.assign(n * n, std::nullopt);
   if (auto fallback = root.find("link_default")) {
-    fallback->onlyKeys({"latency_ns", "bytes_per_us"});
+    fallback->onlyKeys({"latency_ns", "bytes_per_us", "lends"});
     Link link = readLink(*fallback);
     for (size_t k = 0; k < n * n; ++k)
       if (k / n != k % n)
@@ -70,7 +73,7 @@ void readLinks(const Cursor &root, Machine &machine) {
     return;
   std::vector<bool> seen(n * n, false);
   links->forEach([&](const Cursor &at) {
-    at.onlyKeys({"from", "to", "latency_ns", "bytes_per_us"});
+    at.onlyKeys({"from", "to", "latency_ns", "bytes_per_us", "lends"});
     auto device = [&](const char *key) {
       std::string name = at[key].string();
       auto it = index.find(name);
@@ -111,7 +114,7 @@ RuntimeCosts readRuntime(const Cursor &at) {
 
 /// The link that most pairs have becomes the file's default.
 std::optional<Link> commonLink(const Machine &machine) {
-  std::map<std::pair<int64_t, int64_t>, size_t> counts;
+  std::map<std::tuple<int64_t, int64_t, bool>, size_t> counts;
   size_t n = machine.devices.size();
   for (size_t k = 0; k < n * n; ++k) {
     if (k / n == k % n)
@@ -119,20 +122,17 @@ std::optional<Link> commonLink(const Machine &machine) {
     // A default would give a pair that cannot talk a link.
     if (!machine.links[k])
       return std::nullopt;
-    ++counts[{machine.links[k]->latencyNs, machine.links[k]->bytesPerUs}];
+    const Link &link = *machine.links[k];
+    ++counts[{link.latencyNs, link.bytesPerUs, link.lends}];
   }
   std::optional<Link> best;
   size_t most = 0;
   for (const auto &[key, count] : counts)
     if (count > most) {
       most = count;
-      best = Link{key.first, key.second};
+      best = std::make_from_tuple<Link>(key);
     }
   return best;
-}
-
-bool sameLink(const Link &a, const Link &b) {
-  return a.latencyNs == b.latencyNs && a.bytesPerUs == b.bytesPerUs;
 }
 
 } // namespace
@@ -194,8 +194,11 @@ std::string baechi::placement::formatMachine(const Machine &machine,
                        {"kind", device.kind},
                        {"memory", device.memory}});
   auto fields = [](const Link &link) {
-    return Json{{"latency_ns", link.latencyNs},
-                {"bytes_per_us", link.bytesPerUs}};
+    Json text{{"latency_ns", link.latencyNs},
+              {"bytes_per_us", link.bytesPerUs}};
+    if (link.lends)
+      text["lends"] = true;
+    return text;
   };
   std::optional<Link> common = commonLink(machine);
   auto &links = root["links"] = Json::array();
@@ -203,7 +206,7 @@ std::string baechi::placement::formatMachine(const Machine &machine,
   for (int32_t from = 0; from < n; ++from)
     for (int32_t to = 0; to < n; ++to) {
       const std::optional<Link> &link = machine.link(from, to);
-      if (from == to || !link || (common && sameLink(*link, *common)))
+      if (from == to || !link || (common && *link == *common))
         continue;
       Json entry{{"from", machine.devices[from].name},
                  {"to", machine.devices[to].name}};

@@ -103,7 +103,8 @@ std::string readShortForm(const std::string &spec, Machine &machine) {
   machine = {};
   for (int64_t i = 0; i < n; ++i)
     machine.devices.push_back({fmt::format("{}{}", kind, i), kind, memory});
-  machine.links.assign(n * n, Link{assumedLatencyNs, assumedBytesPerUs});
+  machine.links.assign(
+      n * n, Link{assumedLatencyNs, assumedBytesPerUs, kind == "host"});
   machine.linkModel = LinkModel::Sequential;
   return "";
 }

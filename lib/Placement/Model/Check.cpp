@@ -127,6 +127,13 @@ private:
         if (link->bytesPerUs <= 0)
           error("{} moves {} bytes per us: it must be 1 or more", name,
                 link->bytesPerUs);
+        for (size_t end : {from, to})
+          if (link->lends && machine.devices[end].kind != "host") {
+            error("{} lends, but '{}' is of kind '{}': only devices of kind "
+                  "'host' share an address space",
+                  name, machine.devices[end].name, machine.devices[end].kind);
+            break;
+          }
       }
   }
 

@@ -52,7 +52,8 @@ std::vector<int32_t> baechi::placement::deviceOrder(const Problem &problem) {
   auto numColours = [&] {
     return *std::max_element(colour.begin(), colour.end()) + 1;
   };
-  using End = std::tuple<int32_t, int64_t, int64_t, int64_t, int64_t>;
+  using End =
+      std::tuple<int32_t, int64_t, int64_t, bool, int64_t, int64_t, bool>;
   for (int32_t before = 0; before < numColours() && before < count;) {
     before = numColours();
     std::vector<std::pair<int32_t, std::vector<End>>> keys(count);
@@ -65,7 +66,8 @@ std::vector<int32_t> baechi::placement::deviceOrder(const Problem &problem) {
         Link out = machine.link(d, e).value_or(none);
         Link in = machine.link(e, d).value_or(none);
         keys[d].second.emplace_back(colour[e], out.latencyNs, out.bytesPerUs,
-                                    in.latencyNs, in.bytesPerUs);
+                                    out.lends, in.latencyNs, in.bytesPerUs,
+                                    in.lends);
       }
       std::sort(keys[d].second.begin(), keys[d].second.end());
     }

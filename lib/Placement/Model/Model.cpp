@@ -184,7 +184,7 @@ void Model::finishTimes() {
 }
 
 void Model::finishLinks() {
-  std::map<std::pair<int64_t, int64_t>, int32_t> index;
+  std::map<std::tuple<int64_t, int64_t, bool>, int32_t> index;
   classes.clear();
   linkClass.assign(static_cast<size_t>(numDevices) * numDevices, -1);
   for (int32_t a = 0; a < numDevices; ++a)
@@ -193,7 +193,7 @@ void Model::finishLinks() {
       if (a == b || !link)
         continue;
       auto [it, isNew] =
-          index.try_emplace({link->latencyNs, link->bytesPerUs},
+          index.try_emplace({link->latencyNs, link->bytesPerUs, link->lends},
                             static_cast<int32_t>(classes.size()));
       if (isNew)
         classes.push_back(*link);

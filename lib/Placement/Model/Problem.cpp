@@ -13,6 +13,10 @@
 using namespace baechi::placement;
 
 int64_t Link::transferNs(int64_t bytes) const {
+  return lends ? latencyNs : copyNs(bytes);
+}
+
+int64_t Link::copyNs(int64_t bytes) const {
   // In 128 bits: an input that `check` has not seen yet may hold anything.
   auto wide = static_cast<__int128>(bytes) * 1000;
   auto total = latencyNs + (wide + bytesPerUs - 1) / bytesPerUs;

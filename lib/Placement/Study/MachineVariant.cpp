@@ -31,7 +31,7 @@ Link scaled(Link link, double speed) {
 bool same(const std::optional<Link> &a, const std::optional<Link> &b) {
   if (!a || !b)
     return a.has_value() == b.has_value();
-  return a->latencyNs == b->latencyNs && a->bytesPerUs == b->bytesPerUs;
+  return *a == *b;
 }
 
 } // namespace

@@ -15,6 +15,7 @@ from collections.abc import Collection, Mapping
 from baechi.compiling import caches
 
 _COSTS = ("measured", "roofline")
+_TRANSFERS = ("lend", "copy")
 _CUDA_MATH = ("fp32", "tf32", "bf16", "fp16")
 _SPLITS = re.compile(r"none|any|(canonical|forced):([2-9]|[1-5][0-9]|6[0-4])")
 
@@ -34,6 +35,7 @@ class CompileOptions:
     cuda_math: str = "fp32"
     splits: str = "none"
     split: Mapping[str, tuple[int, int] | str] | None = None
+    transfers: str = "lend"
     verbose: bool | None = None
 
     def __post_init__(self) -> None:
@@ -47,6 +49,7 @@ class CompileOptions:
             raise TypeError(f"machine is a {kind}: {mend}")
         _check_word("costs", self.costs, _COSTS)
         _check_word("cuda_math", self.cuda_math, _CUDA_MATH)
+        _check_word("transfers", self.transfers, _TRANSFERS)
         _check_word("placer", self.placer, _placers())
         if not isinstance(self.splits, str) or not _SPLITS.fullmatch(self.splits):
             raise ValueError(
@@ -75,6 +78,7 @@ class CompileOptions:
             "costs": self.costs,
             "cuda-math": self.cuda_math,
             "splits": self.splits,
+            "transfers": self.transfers,
             "store": str(caches.folder() / "kernels"),
         }
         if self.costs == "measured":

@@ -114,10 +114,20 @@ class Device:
 
 @dataclasses.dataclass
 class Link:
-    """A transfer takes `latency_ns + ceil(bytes * 1000 / bytes_per_us)` nanoseconds."""
+    """A transfer takes `latency_ns + ceil(bytes * 1000 / bytes_per_us)` nanoseconds;
+    `latency_ns` where the link `lends`: both devices are of kind `host`, and the receiver
+    reads the sender's tensor where it lies."""
 
     latency_ns: int
     bytes_per_us: int
+    lends: bool = False
+
+    def to_dict(self) -> dict[str, Any]:
+        """The link as a machine file has it, without its ends."""
+        found: dict[str, Any] = {"latency_ns": self.latency_ns, "bytes_per_us": self.bytes_per_us}
+        if self.lends:
+            found["lends"] = True
+        return found
 
 
 @dataclasses.dataclass
@@ -144,13 +154,13 @@ class Machine:
             "version": 1,
             "devices": [dataclasses.asdict(device) for device in self.devices],
             "links": [
-                {"from": source, "to": target, **dataclasses.asdict(link)}
+                {"from": source, "to": target, **link.to_dict()}
                 for (source, target), link in self.links.items()
             ],
             "link_model": self.link_model,
         }
         if self.link_default is not None:
-            found["link_default"] = dataclasses.asdict(self.link_default)
+            found["link_default"] = self.link_default.to_dict()
         if self.staged_through is not None:
             found["staged_through"] = self.staged_through
         if self.runtime is not None:

@@ -56,6 +56,7 @@ class _Options(TypedDict, total=False):
     cuda_math: str
     splits: str
     split: Mapping[str, tuple[int, int] | str] | None
+    transfers: str
     check: Check
     check_tolerance: Tolerance
     verbose: bool | None
@@ -88,6 +89,7 @@ def jit(
     cuda_math: str = "fp32",
     splits: str = "none",
     split: Mapping[str, tuple[int, int] | str] | None = None,
+    transfers: str = "lend",
     check: Check = None,
     check_tolerance: Tolerance = None,
     verbose: bool | None = None,
@@ -117,6 +119,8 @@ def jit(
     split: what is to be cut, by the patterns of pin: a dimension of an argument, or of an
         operator's first result, and the number of pieces, `{"tokens": (0, 2)}`; all that the
         cut can follow follows it. `{"head/*": "whole"}` keeps operators in one piece.
+    transfers: between host devices `lend` (the receiver reads the sender's tensor where it
+        lies) or `copy`; the results are the same.
     check: `"first"`, each program's first call, or N, that call and every Nth after it,
         is compared with `jax.jit` of the same function (docs/checking.md).
     check_tolerance: what may differ, as a part of a result's largest element, for all
@@ -140,7 +144,8 @@ def jit(
             "machine='host:2'"
         )
     options = CompileOptions(
-        machine, placer, budget, pin, placement, profile, costs, cuda_math, splits, split, verbose
+        machine, placer, budget, pin, placement, profile, costs, cuda_math, splits, split,
+        transfers, verbose
     )
     donated = choose(step, donate_argnums, donate_argnames, "donate")
     static = choose(step, static_argnums, static_argnames, "static")

@@ -57,17 +57,19 @@ def compile(
     cuda_math: str = "fp32",
     splits: str = "none",
     split: Mapping[str, tuple[int, int] | str] | None = None,
+    transfers: str = "lend",
     verbose: bool | None = None,
 ) -> CompiledModel:
     """Compiles a model (a file or what `onnx.load` gives) for the devices of `machine`.
 
     sizes: of the inputs' named dimensions, such as `{"batch": 8}`.
     machine, placer, budget, pin, placement, profile, costs, cuda_math, splits, split,
-        verbose: as for `baechi.jit`; names are the initializers' and the nodes'.
+        transfers, verbose: as for `baechi.jit`; names are the initializers' and the nodes'.
     Raises ImportFailure (all nodes that cannot be lowered) and CompileError.
     """
     options = CompileOptions(
-        machine, placer, budget, pin, placement, profile, costs, cuda_math, splits, split, verbose
+        machine, placer, budget, pin, placement, profile, costs, cuda_math, splits, split,
+        transfers, verbose
     )
     with progress.shown(verbose, "model"):
         progress.phase("import")

@@ -100,15 +100,18 @@ class Program:
             median = statistics.median(counted) / 1e6
             lines.append(f"           measured {median:.3f} ms (median of {len(counted)})")
         sent = [0] * len(program["devices"])
+        lent = [0] * len(program["devices"])
         for queue in program["queues"]:
-            sent[queue["from"]] += sum(message["bytes"] for message in queue["messages"])
-        header = ("device", "operators", "memory MiB", "limit MiB", "sent MiB a step")
-        lines += ["", "{:10} {:>10} {:>12} {:>12} {:>16}".format(*header)]
-        for device, moved in zip(program["devices"], sent, strict=True):
+            for message in queue["messages"]:
+                sent[queue["from"]] += message["bytes"]
+                lent[queue["from"]] += message["bytes"] * message.get("lent", False)
+        header = ("device", "operators", "memory MiB", "limit MiB", "sent MiB a step", "of it lent")
+        lines += ["", "{:10} {:>10} {:>12} {:>12} {:>16} {:>12}".format(*header)]
+        for device, moved, borrowed in zip(program["devices"], sent, lent, strict=True):
             lines.append(
                 f"{device['name']:10} {len(device['operators']):>10} "
                 f"{device['arena_bytes'] / 2**20:>12.2f} {device['memory'] / 2**20:>12.2f} "
-                f"{moved / 2**20:>16.3f}"
+                f"{moved / 2**20:>16.3f} {borrowed / 2**20:>12.3f}"
             )
         return "\n".join(lines)
 

@@ -49,6 +49,7 @@ def compile_step(
     cuda_math: str = "fp32",
     splits: str = "none",
     split: Mapping[str, tuple[int, int] | str] | None = None,
+    transfers: str = "lend",
     verbose: bool | None = None,
     check: Check = None,
     check_tolerance: Tolerance = None,
@@ -73,7 +74,7 @@ def compile_step(
         out, and its `update()` is done.
     outputs: from what the model returns to what is returned beside the loss.
     machine, placer, budget, pin, placement, profile, costs, cuda_math, splits, split,
-        verbose: as for `baechi.jit`; names are `layers.0.fc1.weight` for parameters and buffers,
+        transfers, verbose: as for `baechi.jit`; names are `layers.0.fc1.weight` for parameters and buffers,
         `layers.0.fc1/mm` and `backward/layers.0.fc1/mm` for operators.
     check: `"first"`, each program's first call, or N, that call and every Nth after it, is
         compared with the same step of eager PyTorch (docs/checking.md).
@@ -87,7 +88,8 @@ def compile_step(
     PyTorch's, with the first operation that differs; nothing has changed then).
     """
     options = CompileOptions(
-        machine, placer, budget, pin, placement, profile, costs, cuda_math, splits, split, verbose
+        machine, placer, budget, pin, placement, profile, costs, cuda_math, splits, split,
+        transfers, verbose
     )
     gradients = GradientOptions.checked(clip_grad_norm, clip_grad_value, accumulate, scaler)
     checks = CheckOptions(check, check_tolerance, cuda_math)

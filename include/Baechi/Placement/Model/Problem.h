@@ -86,8 +86,16 @@ struct Device {
 struct Link {
   int64_t latencyNs = 0;
   int64_t bytesPerUs = 1;
-  /// latency + ceil(bytes * 1000 / bytesPerUs).
+  /// The two devices share one address space: the receiver reads the sender's
+  /// tensor where it lies.
+  bool lends = false;
+
+  bool operator==(const Link &) const = default;
+
+  /// What a transfer takes: the latency where the link lends, else copyNs.
   int64_t transferNs(int64_t bytes) const;
+  /// latency + ceil(bytes * 1000 / bytesPerUs).
+  int64_t copyNs(int64_t bytes) const;
 };
 
 /// Which transfers may not overlap.

@@ -1,0 +1,88 @@
+//===- Loans.cpp - Messages that are lent, not copied -----------*- C++ -*-===//
+//
+// Part of the Baechi project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Loans.h"
+#include "Baechi/Analysis/Program.h"
+
+using namespace mlir;
+using namespace baechi;
+
+Operation *baechi::giveBackOf(RecvOp recv) {
+  Operation *found = nullptr;
+  if (recv.getLent())
+    for (Operation *user : recv.getFuture().getUsers())
+      if (isa<GiveBackOp>(user))
+        found = user;
+  return found;
+}
+
+/// A read of what \p recv brings that comes after \p end, or an await that
+/// does; null: there is none.
+static Operation *usedAfter(RecvOp recv, Operation *end) {
+  for (Operation *op = end->getNextNode(); op; op = op->getNextNode())
+    for (Value value : valuesReadBy(op))
+      if (rootOf(value) == recv.getFuture())
+        return op;
+  return nullptr;
+}
+
+LogicalResult baechi::verifyLoan(SendOp send, const DeviceProgram &sender,
+                                 RecvOp recv, const DeviceProgram &receiver,
+                                 StringRef text) {
+  if (send.getLent() != recv.getLent()) {
+    InFlightDiagnostic diag =
+        send.emitOpError() << "on '" << sender.name << "' "
+                           << (send.getLent() ? "lends " : "copies ") << text
+                           << ", which the recv on '" << receiver.name << "' "
+                           << (send.getLent() ? "has a buffer for"
+                                              : "expects on loan");
+    diag.attachNote(recv.getLoc()) << "the other end";
+    return failure();
+  }
+  SmallVector<Operation *> ends;
+  for (Operation *user : recv.getFuture().getUsers())
+    if (isa<GiveBackOp>(user))
+      ends.push_back(user);
+  if (!recv.getLent()) {
+    if (ends.empty())
+      return success();
+    InFlightDiagnostic diag = ends.front()->emitOpError()
+                              << "on '" << receiver.name << "' gives back "
+                              << text << ", which is not lent";
+    diag.attachNote(recv.getLoc()) << "the recv";
+    return failure();
+  }
+  for (const DeviceProgram *end : {&sender, &receiver})
+    if (end->spec.getKind() != "host") {
+      InFlightDiagnostic diag =
+          send.emitOpError()
+          << "lends " << text << ", but '" << end->name << "' is of kind '"
+          << end->spec.getKind()
+          << "'; only devices of kind 'host' share an address space";
+      diag.attachNote(recv.getLoc()) << "the other end";
+      return failure();
+    }
+  if (ends.size() != 1) {
+    InFlightDiagnostic diag = recv.emitOpError()
+                              << "on '" << receiver.name << "' borrows " << text
+                              << " and gives it back " << ends.size()
+                              << " times; a baechi.give_back follows its last "
+                                 "use";
+    diag.attachNote(send.getLoc()) << "the other end";
+    return failure();
+  }
+  if (Operation *late = usedAfter(recv, ends.front())) {
+    InFlightDiagnostic diag = late->emitOpError()
+                              << "on '" << receiver.name << "' uses " << text
+                              << " after it was given back";
+    diag.attachNote(ends.front()->getLoc()) << "given back here";
+    diag.attachNote(send.getLoc()) << "the other end";
+    return failure();
+  }
+  return success();
+}
