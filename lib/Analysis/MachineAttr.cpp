@@ -42,9 +42,8 @@ MachineAttr baechi::toAttr(MLIRContext *context,
     }
   LinkAttr linkDefault;
   if (uniform && first) {
-    linkDefault =
-        LinkAttr::get(context, "", "", first->latencyNs, first->bytesPerUs,
-                      first->lends);
+    linkDefault = LinkAttr::get(context, "", "", first->latencyNs,
+                                first->bytesPerUs, first->lends);
     links.clear();
   }
   StringAttr stagedThrough;

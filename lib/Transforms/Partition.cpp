@@ -300,7 +300,8 @@ struct Partition : public baechi::impl::PartitionBase<Partition> {
       emitError(module.getLoc()) << "no 'baechi.machine'; run --baechi-place";
       return signalPassFailure();
     }
-    FailureOr<TransferSchedule> schedule = scheduleTransfers(*step, machine, copiedFrom);
+    FailureOr<TransferSchedule> schedule =
+        scheduleTransfers(*step, machine, copiedFrom);
     if (failed(schedule))
       return signalPassFailure();
 

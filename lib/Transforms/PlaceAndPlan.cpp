@@ -117,8 +117,8 @@ struct PlaceAndPlan : public baechi::impl::PlaceAndPlanBase<PlaceAndPlan> {
     if (!machine)
       return signalPassFailure();
     if (transfers != "lend" && transfers != "copy") {
-      emitError(getOperation().getLoc()) << "unknown transfers '" << transfers
-                                         << "'; known: lend, copy";
+      emitError(getOperation().getLoc())
+          << "unknown transfers '" << transfers << "'; known: lend, copy";
       return signalPassFailure();
     }
     for (std::optional<placement::Link> &link : machine->links)
@@ -273,8 +273,8 @@ private:
   LogicalResult plan(const placement::Machine &machine,
                      std::vector<Diagnostic> &said,
                      std::vector<ArenaReport> &arenas) {
-    bool lends = llvm::any_of(
-        machine.links, [](auto &link) { return link && link->lends; });
+    bool lends = llvm::any_of(machine.links,
+                              [](auto &link) { return link && link->lends; });
     OwningOpRef<ModuleOp> placed = lends ? getOperation().clone() : nullptr;
     std::vector<std::string> copiedFrom;
     while (true) {

@@ -367,9 +367,8 @@ int32_t TransferSchedule::deviceOf(Value root) const {
   return deviceIndex.lookup(deviceAttrOf(step, root).getValue());
 }
 
-FailureOr<TransferSchedule> baechi::scheduleTransfers(FunctionOpInterface step,
-                                                      MachineAttr machine,
-                                                      ArrayRef<std::string>
-                                                          copiedFrom) {
+FailureOr<TransferSchedule>
+baechi::scheduleTransfers(FunctionOpInterface step, MachineAttr machine,
+                          ArrayRef<std::string> copiedFrom) {
   return Scheduler(step, machine, copiedFrom).run();
 }

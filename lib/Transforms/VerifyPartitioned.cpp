@@ -10,9 +10,10 @@
 // messages, on itself. Nodes are operations; edges are program order on each
 // device, send -> await of the receive, and receive -> await of the send (a
 // message is copied once both ends have offered it), or, where it is lent,
-// give_back -> await of the send. No cycle: every schedule of the devices ends. Then the devices' arguments and results are those of the
-// whole step (StepInterface.h). The last check, where memory was planned, is
-// that a buffer is not reused while a message uses it (BufferReuse.h).
+// give_back -> await of the send. No cycle: every schedule of the devices ends.
+// Then the devices' arguments and results are those of the whole step
+// (StepInterface.h). The last check, where memory was planned, is that a buffer
+// is not reused while a message uses it (BufferReuse.h).
 //
 // Every error stands at one end of a message and has a note at the other.
 //
@@ -370,8 +371,7 @@ private:
       for (auto &[tag, ends] : messages) {
         bool forReceive = ends.recv.getFuture() == await.getSource();
         bool forSend = ends.send.getToken() == await.getSource();
-        Operation *other =
-            forReceive ? ends.send.getOperation() : frees(ends);
+        Operation *other = forReceive ? ends.send.getOperation() : frees(ends);
         if ((!forReceive && !forSend) || waits[other] == 0)
           continue;
         InFlightDiagnostic diag =

@@ -477,8 +477,8 @@ bool Exchange::deadlocked() {
   for (const auto &context : contexts) {
     if (context->finished.load(std::memory_order_acquire))
       continue;
-    waits.push_back({context->waitingFor.load(std::memory_order_acquire),
-                     context->device});
+    waits.push_back(
+        {context->waitingFor.load(std::memory_order_acquire), context->device});
     if (waits.back().message == baechi_context::nothing)
       return false;
   }

@@ -51,8 +51,9 @@ std::string Exchange::describeDevices() const {
     bool sends = queues[queue].from == context->device;
     bool lent = queues[queue].messages[seq].lent;
     text += std::string(" waits to ") +
-            (sends ? lent ? "get back " : "send "
-                   : lent ? "borrow " : "receive ") +
+            (sends  ? lent ? "get back " : "send "
+             : lent ? "borrow "
+                    : "receive ") +
             describeMessage(queue, seq) + " " + place;
   }
   return text;

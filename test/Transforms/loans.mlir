@@ -44,9 +44,11 @@ module @lends attributes {baechi.machine = #two} {
 // PLAN: module @a
 // PLAN: math.exp {{.*}}baechi.offset = array<i64: 64>
 // PLAN: %[[T:.*]] = baechi.send
-// PLAN: math.sin {{.*}}baechi.offset = array<i64: [[SIN:[0-9]+]]>
+// PLAN: math.sin {{.*}}baechi.offset = array<i64: 192>
+// PLAN-NEXT: baechi.await %[[T]]
+// PLAN-NEXT: math.tanh {{.*}}baechi.offset = array<i64: 64>
 // PLAN: module @b attributes {baechi.arena = #baechi.arena<bytes = 128, resident = 0
-// PLAN-NOT: baechi.recv {{.*}}baechi.offset
+// PLAN: baechi.recv from "a" queue 0 seq 0 lent start 10 end 31 : !baechi.future
 
 // -----
 
@@ -62,7 +64,8 @@ module @passed_on attributes {baechi.machine = #three} {
   }
 }
 // CHECK-LABEL: module @passed_on
-// CHECK-NOT: lent
+// CHECK-NOT: baechi.send {{.*}} lent
+// CHECK-LABEL: module @update
 
 // -----
 
@@ -70,7 +73,7 @@ module @passed_on attributes {baechi.machine = #three} {
 
 // An argument that is updated in place waits for who has borrowed its value.
 module @update attributes {baechi.machine = #two} {
-  func.func private @half(%x: tensor<16xf32> {baechi.may_alias = array<i64: 0>}) -> tensor<16xf32> attributes {baechi.kernel} {
+  func.func private @half(%x: tensor<16xf32>) -> (tensor<16xf32> {baechi.may_alias = array<i64: 0>}) attributes {baechi.kernel} {
     return %x : tensor<16xf32>
   }
   func.func @step(%w: tensor<16xf32> {baechi.device = "a", baechi.updated_by = 0 : i64, baechi.sends = [#baechi.transfer<result = 0, from = "a", to = "b", start = 0, end = 1>]}) -> (tensor<16xf32>, tensor<16xf32>) {

@@ -19,7 +19,7 @@
 
 // Where it does not, the limits that the placer sees are lowered by what was
 // missing, until it does; the program keeps the true ones.
-// RUN: baechi-opt %t/again.mlir --allow-unregistered-dialect %{remarks} --baechi-place-and-plan="machine=host:2@704 budget=0 grouping=none" 2>%t/remarks | FileCheck %s --check-prefix=FITS
+// RUN: baechi-opt %t/again.mlir --allow-unregistered-dialect %{remarks} --baechi-place-and-plan="machine=host:2@704 budget=0 grouping=none transfers=copy" 2>%t/remarks | FileCheck %s --check-prefix=FITS
 // RUN: FileCheck %s --check-prefix=AGAIN < %t/remarks
 // FITS: <"host0", kind = "host", memory = 704>
 // FITS: module @host0 attributes {{.*}}limit = 704
@@ -27,6 +27,21 @@
 // AGAIN: [Missed] placed-again | Category:baechi-place-and-plan | ArenaBytes=832, Device=host0, LimitBytes=704, NextLimitBytes=576, PromisedBytes=704
 // AGAIN: [Analysis] arena | Category:baechi-plan-memory | Function=step | ArenaBytes=576, Device=host0, LimitBytes=704
 // AGAIN-NOT: placed-again
+
+// A tensor that is lent stays until its last use elsewhere: a device that has no
+// room for that lends nothing, and the plan is the one that copies.
+// RUN: baechi-opt %t/lends.mlir %{remarks} --baechi-place-and-plan="machine=host:2@1024 budget=0 grouping=none" 2>%t/remarks | FileCheck %s --check-prefix=LENT
+// RUN: FileCheck %s --check-prefix=LENDS --allow-empty < %t/remarks
+// RUN: baechi-opt %t/lends.mlir %{remarks} --baechi-place-and-plan="machine=host:2@768 budget=0 grouping=none" 2>%t/remarks | FileCheck %s --check-prefix=COPIED
+// RUN: FileCheck %s --check-prefix=NOTHING < %t/remarks
+// RUN: baechi-opt %t/lends.mlir --baechi-place-and-plan="machine=host:2@1024 budget=0 grouping=none transfers=copy" | FileCheck %s --check-prefix=COPIED
+// RUN: not baechi-opt %t/once.mlir --baechi-place-and-plan="machine=host:2 transfers=share" 2>&1 | FileCheck %s --check-prefix=WORD
+// LENT: baechi.send {{.*}}lent
+// LENDS-NOT: lends-nothing
+// COPIED-NOT: lent
+// COPIED: baechi.send
+// NOTHING: [Missed] lends-nothing | Category:baechi-place-and-plan | Devices=host0
+// WORD: error: unknown transfers 'share'; known: lend, copy
 
 // When no attempt fits, the error is the first plan's, of the true limits.
 // RUN: not baechi-opt %t/never.mlir --allow-unregistered-dialect --baechi-place-and-plan="machine=host:2@704 budget=0 grouping=none" 2>&1 | FileCheck %s --check-prefix=NEVER
@@ -93,6 +108,15 @@ func.func @step() -> tensor<32xf32> {
   %4 = "x.op4"(%1) {baechi.cost = #baechi.cost<time_ns = {host = 10000}, scratch = 0>} : (tensor<32xf32>) -> tensor<96xf32>
   %5 = "x.op5"(%1, %2) {baechi.cost = #baechi.cost<time_ns = {host = 10000}, scratch = 0>} : (tensor<32xf32>, tensor<80xf32>) -> tensor<32xf32>
   return %5 : tensor<32xf32>
+}
+
+//--- lends.mlir
+func.func @step(%x: tensor<64xf32> {baechi.pin = "host0"}) -> (tensor<64xf32>, tensor<64xf32>) {
+  %0 = math.exp %x {baechi.pin = "host0", baechi.cost = #baechi.cost<time_ns = {host = 10000}, scratch = 0>} : tensor<64xf32>
+  %1 = math.log %0 {baechi.pin = "host1", baechi.cost = #baechi.cost<time_ns = {host = 90000}, scratch = 0>} : tensor<64xf32>
+  %2 = math.sin %x {baechi.pin = "host0", baechi.cost = #baechi.cost<time_ns = {host = 10000}, scratch = 0>} : tensor<64xf32>
+  %3 = math.cos %2 {baechi.pin = "host0", baechi.cost = #baechi.cost<time_ns = {host = 10000}, scratch = 0>} : tensor<64xf32>
+  return %1, %3 : tensor<64xf32>, tensor<64xf32>
 }
 
 //--- never.mlir

@@ -68,8 +68,7 @@ int32_t runRing(Context context, char *arena, int32_t device) {
       baechi_borrow(context, in, 1, &lent))
     return 1;
   baechi_operator_begin(context, 1);
-  arena[3 * slot] =
-      char(*own + *received + *static_cast<const char *>(lent));
+  arena[3 * slot] = char(*own + *received + *static_cast<const char *>(lent));
   baechi_operator_end(context, 1);
   if (baechi_give_back(context, in, 1) || baechi_await_send(context, device, 0))
     return 1;
@@ -288,10 +287,10 @@ struct CallStops final : FaultInjector {
 
 TEST_F(FaultTest, EveryCallStopsItsThread) {
   // Those that devices make; the others are the caller's own.
-  for (Call call : {Call::Pin, Call::StartDevice, Call::BeginOperator,
-                    Call::EndOperator, Call::Send, Call::Receive,
-                    Call::AwaitSend, Call::AwaitReceive, Call::Borrow,
-                    Call::GiveBack, Call::EndStep}) {
+  for (Call call :
+       {Call::Pin, Call::StartDevice, Call::BeginOperator, Call::EndOperator,
+        Call::Send, Call::Receive, Call::AwaitSend, Call::AwaitReceive,
+        Call::Borrow, Call::GiveBack, Call::EndStep}) {
     SCOPED_TRACE(int(call));
     Resources before;
     auto faults = std::make_shared<CallStops>(call);

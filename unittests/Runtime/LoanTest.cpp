@@ -51,29 +51,28 @@ TEST(Loan, SenderOverwritesOnlyWhatItGotBack) {
   addResult(program, 1, 0, bytes);
   // One buffer for all messages: a loan that ended early would be seen.
   auto session = makeSession(
-      program,
-      {[](Context context, char *arena) {
-         for (int32_t seq = 0; seq < int32_t(rounds); ++seq) {
-           std::memset(arena, seq + 1, bytes);
-           if (sendAndWait(context, 0, seq, arena))
-             return 1;
-         }
-         return 0;
-       },
-       [](Context context, char *arena) {
-         std::memset(arena, 0, bytes);
-         for (int32_t seq = 0; seq < int32_t(rounds); ++seq) {
-           const void *source = nullptr;
-           if (baechi_borrow(context, 0, seq, &source))
-             return 1;
-           const char *lent = static_cast<const char *>(source);
-           for (int64_t i = 0; i < bytes; ++i)
-             arena[i] |= char(lent[i] != seq + 1);
-           if (baechi_give_back(context, 0, seq))
-             return 1;
-         }
-         return 0;
-       }});
+      program, {[](Context context, char *arena) {
+                  for (int32_t seq = 0; seq < int32_t(rounds); ++seq) {
+                    std::memset(arena, seq + 1, bytes);
+                    if (sendAndWait(context, 0, seq, arena))
+                      return 1;
+                  }
+                  return 0;
+                },
+                [](Context context, char *arena) {
+                  std::memset(arena, 0, bytes);
+                  for (int32_t seq = 0; seq < int32_t(rounds); ++seq) {
+                    const void *source = nullptr;
+                    if (baechi_borrow(context, 0, seq, &source))
+                      return 1;
+                    const char *lent = static_cast<const char *>(source);
+                    for (int64_t i = 0; i < bytes; ++i)
+                      arena[i] |= char(lent[i] != seq + 1);
+                    if (baechi_give_back(context, 0, seq))
+                      return 1;
+                  }
+                  return 0;
+                }});
   ASSERT_TRUE(session);
   std::vector<char> wrong(bytes, 1);
   for (int step = 0; step < 200; ++step) {
@@ -143,24 +142,25 @@ TEST(Loan, CycleThroughALoanIsADeadlock) {
   addQueue(program, 0, 1, {4});
   // The lender waits for its tensor before it sends what the borrower needs to
   // give that back.
-  EXPECT_EQ("deadlock: host0 waits to get back message 0 'm0' of queue 0 (host0 "
-            "to host1) before its first operator; host1 waits to receive "
-            "message 0 'm0' of queue 1 (host0 to host1) before its first "
-            "operator",
-            stepError(
-                program,
-                [](Context context, char *arena) {
-                  if (sendAndWait(context, 0, 0, arena))
-                    return 1;
-                  return sendAndWait(context, 1, 0, arena);
-                },
-                [](Context context, char *arena) {
-                  const void *source = nullptr;
-                  if (baechi_borrow(context, 0, 0, &source) ||
-                      recvAndWait(context, 1, 0, arena))
-                    return 1;
-                  return baechi_give_back(context, 0, 0);
-                }));
+  EXPECT_EQ(
+      "deadlock: host0 waits to get back message 0 'm0' of queue 0 (host0 "
+      "to host1) before its first operator; host1 waits to receive "
+      "message 0 'm0' of queue 1 (host0 to host1) before its first "
+      "operator",
+      stepError(
+          program,
+          [](Context context, char *arena) {
+            if (sendAndWait(context, 0, 0, arena))
+              return 1;
+            return sendAndWait(context, 1, 0, arena);
+          },
+          [](Context context, char *arena) {
+            const void *source = nullptr;
+            if (baechi_borrow(context, 0, 0, &source) ||
+                recvAndWait(context, 1, 0, arena))
+              return 1;
+            return baechi_give_back(context, 0, 0);
+          }));
   EXPECT_EQ("deadlock: host1 waits to borrow message 0 'm0' of queue 0 (host0 "
             "to host1) before its first operator",
             stepError(makeLender(), doNothing, borrowAndGiveBack));
@@ -184,10 +184,11 @@ TEST_F(LoanRanks, BetweenProcessesIsRefused) {
   auto session = begin();
   end();
   ASSERT_FALSE(bool(session));
-  EXPECT_THAT(session.error().message(),
-              HasSubstr("message 'm0' from host0 to host1 is lent, but they are "
-                        "devices of two processes, which share no memory: "
-                        "compile the program with --transfers=copy"));
+  EXPECT_THAT(
+      session.error().message(),
+      HasSubstr("message 'm0' from host0 to host1 is lent, but they are "
+                "devices of two processes, which share no memory: "
+                "compile the program with --transfers=copy"));
 }
 
 } // namespace

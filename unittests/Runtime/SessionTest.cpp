@@ -319,13 +319,14 @@ TEST(Session, AbiSymbolsAreComplete) {
     EXPECT_NE(nullptr, symbol.address);
     names.push_back(symbol.name);
   }
-  EXPECT_THAT(names, testing::UnorderedElementsAre(
-                         "baechi_send", "baechi_recv", "baechi_await_send",
-                         "baechi_await_recv", "baechi_operator_begin",
-                         "baechi_operator_end", "baechi_host_call",
-                         "baechi_fail", "baechi_divided_by_zero",
-                         "baechi_cuda_launch", "baechi_cuda_multiply",
-                         "baechi_cuda_copy", "baechi_cuda_constant"));
+  EXPECT_THAT(names,
+              testing::UnorderedElementsAre(
+                  "baechi_send", "baechi_recv", "baechi_await_send",
+                  "baechi_await_recv", "baechi_borrow", "baechi_give_back",
+                  "baechi_operator_begin", "baechi_operator_end",
+                  "baechi_host_call", "baechi_fail", "baechi_divided_by_zero",
+                  "baechi_cuda_launch", "baechi_cuda_multiply",
+                  "baechi_cuda_copy", "baechi_cuda_constant"));
 }
 
 /// A step that one of the devices has no part in.

@@ -233,7 +233,7 @@ def Fuse : Pass<"baechi-fuse", "::mlir::ModuleOp"> {
     ```
     becomes by `--baechi-fuse=machine=host:2@1GiB`
     ```mlir
-    module attributes {baechi.machine = #baechi.machine<devices = [<"host0", kind = "host", memory = 1073741824>, <"host1", kind = "host", memory = 1073741824>], link_default = <"" -> "", latency_ns = 2000, bytes_per_us = 8000>, link_model = sequential>} {
+    module attributes {baechi.machine = #baechi.machine<devices = [<"host0", kind = "host", memory = 1073741824>, <"host1", kind = "host", memory = 1073741824>], link_default = <"" -> "", latency_ns = 2000, bytes_per_us = 8000, lends>, link_model = sequential>} {
       func.func @step(%arg0: tensor<64xf32> {baechi.group = "arg0"}) -> tensor<64xf32> {
         %0 = math.exp %arg0 {baechi.cost = #baechi.cost<time_ns = {host = 100}, scratch = 0>, baechi.group = "arg0", baechi.name = "exp"} : tensor<64xf32>
         %1 = math.log %0 {baechi.cost = #baechi.cost<time_ns = {host = 100}, scratch = 0>, baechi.name = "log"} : tensor<64xf32>
@@ -273,11 +273,11 @@ def Place : Pass<"baechi-place", "::mlir::ModuleOp"> {
     ```
     becomes by `--baechi-place="metf machine=host:2@1MiB budget=0"`
     ```mlir
-    module attributes {baechi.machine = #baechi.machine<devices = [<"host0", kind = "host", memory = 1048576>, <"host1", kind = "host", memory = 1048576>], link_default = <"" -> "", latency_ns = 2000, bytes_per_us = 8000>, link_model = sequential>} {
-      func.func @step(%arg0: tensor<64xf32> {baechi.device = "host0"}, %arg1: tensor<64xf32> {baechi.device = "host1"}) -> tensor<64xf32> attributes {baechi.certificate = #baechi.placement_certificate<placer = "metf", winner = "metf", makespan = 20032, lower_bound = 18000, bound = "critical path", single_device = 0, operators = 5, groups = 3, peaks = [1024, 512]>} {
+    module attributes {baechi.machine = #baechi.machine<devices = [<"host0", kind = "host", memory = 1048576>, <"host1", kind = "host", memory = 1048576>], link_default = <"" -> "", latency_ns = 2000, bytes_per_us = 8000, lends>, link_model = sequential>} {
+      func.func @step(%arg0: tensor<64xf32> {baechi.device = "host0"}, %arg1: tensor<64xf32> {baechi.device = "host1"}) -> tensor<64xf32> attributes {baechi.certificate = #baechi.placement_certificate<placer = "metf", winner = "metf", makespan = 20000, lower_bound = 18000, bound = "critical path", single_device = 0, operators = 5, groups = 3, peaks = [1024, 512]>} {
         %0 = math.exp %arg0 {baechi.cost = #baechi.cost<time_ns = {host = 9000}, scratch = 0>, baechi.device = "host0", baechi.start = 0 : i64} : tensor<64xf32>
-        %1 = math.log %arg1 {baechi.cost = #baechi.cost<time_ns = {host = 9000}, scratch = 0>, baechi.device = "host1", baechi.sends = [#baechi.transfer<result = 0, from = "host1", to = "host0", start = 9000, end = 11032>], baechi.start = 0 : i64} : tensor<64xf32>
-        %2 = arith.addf %0, %1 {baechi.cost = #baechi.cost<time_ns = {host = 9000}, scratch = 0>, baechi.device = "host0", baechi.start = 11032 : i64} : tensor<64xf32>
+        %1 = math.log %arg1 {baechi.cost = #baechi.cost<time_ns = {host = 9000}, scratch = 0>, baechi.device = "host1", baechi.sends = [#baechi.transfer<result = 0, from = "host1", to = "host0", start = 9000, end = 11000>], baechi.start = 0 : i64} : tensor<64xf32>
+        %2 = arith.addf %0, %1 {baechi.cost = #baechi.cost<time_ns = {host = 9000}, scratch = 0>, baechi.device = "host0", baechi.start = 11000 : i64} : tensor<64xf32>
         return %2 : tensor<64xf32>
       }
     }
@@ -625,7 +625,7 @@ def PlaceAndPlan : Pass<"baechi-place-and-plan", "::mlir::ModuleOp"> {
     becomes by `--baechi-place-and-plan="placer=metf machine=host:2@1MiB budget=0"`
     ```mlir
     ...
-      module @host0 attributes {baechi.arena = #baechi.arena<bytes = 1024, resident = 256, live = 1024, limit = 1048576, promised = 1024>, baechi.device = "host0"} {
+      module @host0 attributes {baechi.arena = #baechi.arena<bytes = 768, resident = 256, live = 768, limit = 1048576, promised = 1024>, baechi.device = "host0"} {
     ...
       module @host1 attributes {baechi.arena = #baechi.arena<bytes = 512, resident = 256, live = 512, limit = 1048576, promised = 512>, baechi.device = "host1"} {
     ...

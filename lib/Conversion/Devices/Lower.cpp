@@ -253,11 +253,10 @@ private:
   /// Where a lent tensor lies is known once its sender has offered it.
   void borrow(Location loc, RecvOp recv) {
     Value place = onStack(loc, 1);
-    auto call = LLVM::CallOp::create(builder, loc, runtime.borrow(),
-                                     ValueRange{context,
-                                                integer(loc, recv.getQueue()),
-                                                integer(loc, recv.getSeq()),
-                                                place});
+    auto call =
+        LLVM::CallOp::create(builder, loc, runtime.borrow(),
+                             ValueRange{context, integer(loc, recv.getQueue()),
+                                        integer(loc, recv.getSeq()), place});
     check(loc, call.getResult());
     lent[recv.getFuture()] =
         LLVM::LoadOp::create(builder, loc, runtime.pointer, place);
@@ -266,8 +265,8 @@ private:
   /// Room for pointers. The stack grows in the entry block, once a step.
   Value onStack(Location loc, int64_t pointers) {
     OpBuilder first = OpBuilder::atBlockBegin(&body->front());
-    Value count = LLVM::ConstantOp::create(
-        first, loc, runtime.i64, first.getI64IntegerAttr(pointers));
+    Value count = LLVM::ConstantOp::create(first, loc, runtime.i64,
+                                           first.getI64IntegerAttr(pointers));
     return LLVM::AllocaOp::create(first, loc, runtime.pointer, runtime.pointer,
                                   count);
   }

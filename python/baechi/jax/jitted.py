@@ -144,8 +144,18 @@ def jit(
             "machine='host:2'"
         )
     options = CompileOptions(
-        machine, placer, budget, pin, placement, profile, costs, cuda_math, splits, split,
-        transfers, verbose
+        machine,
+        placer,
+        budget,
+        pin,
+        placement,
+        profile,
+        costs,
+        cuda_math,
+        splits,
+        split,
+        transfers,
+        verbose,
     )
     donated = choose(step, donate_argnums, donate_argnames, "donate")
     static = choose(step, static_argnums, static_argnames, "static")

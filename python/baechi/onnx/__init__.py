@@ -68,8 +68,18 @@ def compile(
     Raises ImportFailure (all nodes that cannot be lowered) and CompileError.
     """
     options = CompileOptions(
-        machine, placer, budget, pin, placement, profile, costs, cuda_math, splits, split,
-        transfers, verbose
+        machine,
+        placer,
+        budget,
+        pin,
+        placement,
+        profile,
+        costs,
+        cuda_math,
+        splits,
+        split,
+        transfers,
+        verbose,
     )
     with progress.shown(verbose, "model"):
         progress.phase("import")

@@ -88,8 +88,18 @@ def compile_step(
     PyTorch's, with the first operation that differs; nothing has changed then).
     """
     options = CompileOptions(
-        machine, placer, budget, pin, placement, profile, costs, cuda_math, splits, split,
-        transfers, verbose
+        machine,
+        placer,
+        budget,
+        pin,
+        placement,
+        profile,
+        costs,
+        cuda_math,
+        splits,
+        split,
+        transfers,
+        verbose,
     )
     gradients = GradientOptions.checked(clip_grad_norm, clip_grad_value, accumulate, scaler)
     checks = CheckOptions(check, check_tolerance, cuda_math)
