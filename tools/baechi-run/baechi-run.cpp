@@ -113,7 +113,8 @@ int run(RunOptions options, std::shared_ptr<runtime::Ranks> ranks) {
     return 0;
   }
   options.driver.keepObjects = ranks != nullptr;
-  if (ranks) // They share no memory.
+  // Ranks share no memory; a calibration looks at copies.
+  if (ranks || options.steps.calibrates)
     options.driver.transfers = "copy";
   auto compilation =
       check(compileModel(options.driver, std::move(machine), terminal,

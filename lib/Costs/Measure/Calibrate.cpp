@@ -28,7 +28,7 @@ std::vector<runtime::TransferSample> copySamples(const MeasuredSteps &placed,
   const runtime::Timeline &timeline = placed.fastest;
   for (auto [queue, records] : llvm::zip(program.queues, timeline.queues))
     for (auto [message, record] : llvm::zip(queue.messages, records))
-      if (record.happened() && message.bytes > 0)
+      if (record.happened() && message.bytes > 0 && !message.lent)
         times[message.bytes].push_back(record.durationNs());
   std::vector<runtime::TransferSample> samples;
   for (auto &[bytes, durations] : times) {
