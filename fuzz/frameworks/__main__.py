@@ -30,6 +30,7 @@ def main() -> int:
     parser.add_argument("--journal", type=pathlib.Path, help="default: build/fuzz/FRAMEWORK.jsonl")
     parser.add_argument("--summary", action="store_true", help="says what the journal has")
     parser.add_argument("--show", action="store_true", help="one program, that of --seed")
+    parser.add_argument("--alone", action="store_true", help=argparse.SUPPRESS)
     parser.add_argument("--worker", action="store_true", help=argparse.SUPPRESS)
     parser.add_argument("--until", type=float, help=argparse.SUPPRESS)
     options = parser.parse_args()
@@ -40,7 +41,7 @@ def main() -> int:
         print(journal.totals())
         return 0
     if options.show:
-        verdict = driver.show(options.framework, options.seed)
+        verdict = driver.show(options.framework, options.seed, options.alone)
         print(f"{verdict.kind}: {verdict.words}")
         return 1 if verdict.is_finding else 0
     if options.worker:

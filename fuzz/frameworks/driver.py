@@ -168,32 +168,36 @@ def supervise(framework: str, journal: Journal, first: int, last: int, until: fl
         print(f"{framework} seeds {seeds.start}–{seeds.stop - 1}: {words}", flush=True)
         if ended.returncode < 0:
             guilty = _guilty(framework, seeds)
-            crashed = Verdict("crashed", words)
-            verdicts = [crashed if s in guilty else Verdict("equal") for s in seeds]
+            verdicts = [
+                Verdict(guilty[s], words) if s in guilty else Verdict("equal") for s in seeds
+            ]
         else:  # an error of the fuzzer's own, which the worker has told
             verdicts = [Verdict("broken", words)] * len(seeds)
         journal.write(**_entry(seeds.start, seeds, verdicts, time.monotonic() - begin))
     return journal.totals()
 
 
-def _guilty(framework: str, seeds: range) -> list[int]:
-    """Which programs end the process by themselves; the first if only all of them do."""
+def _guilty(framework: str, seeds: range) -> dict[int, str]:
+    """Which programs end the process by themselves, and whether the framework's compiler alone
+    does ('xla'); the first if only all of them do."""
+    found = {seed: "crashed" for seed in seeds if _ends(framework, seed)}
+    if framework == "jax":
+        found |= {seed: "xla" for seed in found if _ends(framework, seed, "--alone")}
+    return found or {seeds.start: "crashed"}
+
+
+def _ends(framework: str, seed: int, *further: str) -> bool:
     command = [sys.executable, "-W", "ignore", "-m", "frameworks", framework, "--show"]
-    found = []
-    for seed in seeds:
-        try:
-            done = subprocess.run(
-                [*command, f"--seed={seed}"],
-                env=_environment(),
-                stdout=subprocess.DEVNULL,
-                timeout=_PATIENCE,
-            )
-            crashed = done.returncode < 0
-        except subprocess.TimeoutExpired:
-            crashed = True
-        if crashed:
-            found.append(seed)
-    return found or [seeds.start]
+    try:
+        done = subprocess.run(
+            [*command, f"--seed={seed}", *further],
+            env=_environment(),
+            stdout=subprocess.DEVNULL,
+            timeout=_PATIENCE,
+        )
+    except subprocess.TimeoutExpired:
+        return True
+    return done.returncode < 0
 
 
 def _ending(code: int) -> str:
@@ -202,11 +206,15 @@ def _ending(code: int) -> str:
     return f"ends by {signal.Signals(-code).name}" if code < 0 else f"ends with {code}"
 
 
-def show(framework: str, seed: int) -> Verdict:
-    """One program and its verdict."""
+def show(framework: str, seed: int, alone: bool) -> Verdict:
+    """One program and its verdict. alone: of `jax.jit` only, which is asked for nothing but to
+    end."""
     generate, run, _, reproduction = _front(framework)
     program, turn = generate(seed), seed // BATCH[framework]
     print(program.source, flush=True)
+    if alone:
+        importlib.import_module(f"frameworks.of_{framework}.batch").alone(program)
+        return Verdict("equal")
     (verdict,) = run([program], turn)
     print(reproduction(program, verdict, turn))
     return verdict

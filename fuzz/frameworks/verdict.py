@@ -12,9 +12,11 @@ import re
 @dataclasses.dataclass(frozen=True)
 class Verdict:
     """'equal'; 'rounding' (further off, but so is the framework); 'unstable' (the framework's
-    own answer is not determined); 'invalid' (the framework refuses it); 'refused' (an error that
-    says so); 'broken' (the fuzzer failed); or a finding: 'wrong' (another result), 'failed'
-    (any other error), 'crashed' (the process ended)."""
+    own answer is not determined); 'xla' (an error of the framework's compiler: without it, the
+    framework gives our result, or with it alone the process ends, too); 'invalid' (the
+    framework refuses it); 'refused' (an error that says so); 'broken' (the fuzzer failed); or a
+    finding: 'wrong' (another result), 'failed' (any other error), 'crashed' (the process
+    ended)."""
 
     kind: str
     words: str = ""

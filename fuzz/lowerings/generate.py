@@ -8,6 +8,8 @@ from __future__ import annotations
 import random
 from collections.abc import Callable
 
+from lowerings import sums
+from lowerings.generics import dims, generic
 from lowerings.program import Block, Op, Printer, Program, Value
 
 FLOATS, INTEGERS = ("f32", "f64"), ("i32",)
@@ -24,46 +26,6 @@ _DEPTH = 2
 
 def program(seed: int) -> Program:
     return _Builder(random.Random(seed)).program()
-
-
-def _maps(*results: str, loops: int) -> str:
-    dims = ", ".join(f"d{i}" for i in range(loops))
-    return ", ".join(f"affine_map<({dims}) -> ({r})>" for r in results)
-
-
-def _dims(count: int) -> str:
-    return ", ".join(f"d{i}" for i in range(count))
-
-
-def _generic(
-    p: Printer,
-    op: Op,
-    maps: list[str],
-    kinds: list[str],
-    body: Callable[[list[str]], list[str]],
-    init: str | None = None,
-) -> None:
-    """A linalg.generic of all operands and one result; `body` gives its lines and the yield."""
-    result, inputs = op.results[0], op.operands
-    target = init or p.empty(result)
-    names = [f"%a{i}" for i in range(len(inputs))]
-    lines = body(names)
-    head = ", ".join(f'"{kind}"' for kind in kinds)
-    taken = ""
-    if inputs:
-        given = ", ".join(map(p.name, inputs))
-        taken = f"ins({given} : {', '.join(v.type for v in inputs)}) "
-    p.line(
-        f"{p.name(result)} = linalg.generic {{indexing_maps = "
-        f"[{_maps(*maps, loops=len(kinds))}], iterator_types = [{head}]}} "
-        f"{taken}outs({target} : {result.type}) {{"
-    )
-    blocks = [f"{n}: {v.dtype}" for n, v in zip(names, inputs, strict=True)]
-    p.line(f"^bb0({', '.join([*blocks, f'%o: {result.dtype}'])}):")
-    for line in lines[:-1]:
-        p.line(line)
-    p.line(f"linalg.yield {lines[-1]} : {result.dtype}")
-    p.line(f"}} -> {result.type}")
 
 
 class _Builder:
@@ -110,7 +72,8 @@ class _Builder:
 
     def op(self, known: list[Value], depth: int) -> Op | None:
         makers = [
-            *[self.unary, self.binary, self.binary, self.product, self.product, self.reduction],
+            *[self.unary, self.binary, self.binary, self.product, self.product],
+            *[self.reduction, self.reduction, self.joined],
             *[self.shuffle, self.slice, self.insertion, self.insertion, self.concat],
             *[self.pad, self.reshape, self.gather, self.filled, self.cast],
         ]
@@ -166,7 +129,14 @@ class _Builder:
         rank = len(result.shape)
 
         def render(p: Printer, op: Op) -> None:
-            _generic(p, op, [_dims(rank)] * (len(inputs) + 1), ["parallel"] * rank, body)
+            generic(
+                p,
+                op.operands,
+                op.results[0],
+                [dims(rank)] * (len(inputs) + 1),
+                ["parallel"] * rank,
+                body,
+            )
 
         return Op(render, inputs, [result])
 
@@ -207,80 +177,26 @@ class _Builder:
         loops = len(result.shape)
 
         def render(p: Printer, op: Op) -> None:
-            maps = [read, _dims(loops)]
-            _generic(p, op, maps, ["parallel"] * loops, lambda names: [names[0]])
+            maps = [read, dims(loops)]
+            generic(
+                p, op.operands, op.results[0], maps, ["parallel"] * loops, lambda names: [names[0]]
+            )
 
         return Op(render, [x], [result])
 
     # Sums.
 
     def product(self, known: list[Value], depth: int) -> Op | None:
-        """A product of matrices that is added to zeros, or to a computed value."""
-        a = self.pick(known, lambda v: len(v.shape) == 2 and 0 not in v.shape and v.dtype in FLOATS)
-        if a is None:
-            return None
-        b = self.pick(
-            known,
-            lambda v: (
-                len(v.shape) == 2
-                and v.shape[0] == a.shape[1]
-                and v.dtype == a.dtype
-                and 0 not in v.shape
-            ),
-        )
-        if b is None:
-            return None
-        result = Value((a.shape[0], b.shape[1]), a.dtype)
-        added = self.pick(known, lambda v: v.type == result.type)
-        start = [added] if added is not None and self.rng.random() < 0.7 else []
-
-        def render(p: Printer, op: Op) -> None:
-            if start:
-                init = p.name(op.operands[2])
-            else:
-                zero, empty, init = p.fresh(), p.empty(result), p.fresh()
-                p.line(f"{zero} = arith.constant 0.0 : {result.dtype}")
-                p.line(
-                    f"{init} = linalg.fill ins({zero} : {result.dtype}) "
-                    f"outs({empty} : {result.type}) -> {result.type}"
-                )
-            x, y = op.operands[:2]
-            p.line(
-                f"{p.name(result)} = linalg.matmul ins({p.name(x)}, {p.name(y)} : "
-                f"{x.type}, {y.type}) outs({init} : {result.type}) -> {result.type}"
-            )
-
-        return Op(render, [a, b, *start], [result])
+        return sums.product(self.rng, self.among(known), FLOATS)
 
     def reduction(self, known: list[Value], depth: int) -> Op | None:
-        x = self.pick(known, lambda v: len(v.shape) >= 1 and 0 not in v.shape)
-        if x is None:
-            return None
-        rank, dim = len(x.shape), self.rng.randrange(len(x.shape))
-        result = Value(x.shape[:dim] + x.shape[dim + 1 :], x.dtype)
-        added = self.pick(known, lambda v: v.type == result.type)
-        if added is None:
-            return None
-        isfloat = x.dtype.startswith("f")
-        name = self.rng.choice(
-            ("arith.addf", "arith.maximumf") if isfloat else ("arith.addi", "arith.maxsi")
-        )
-        kept = ", ".join(f"d{i}" for i in range(rank) if i != dim)
-        kinds = ["reduction" if i == dim else "parallel" for i in range(rank)]
+        return sums.reduction(self.rng, self.among(known))
 
-        def render(p: Printer, op: Op) -> None:
-            start = p.name(op.operands[1])
-            read = Op(op.render, op.operands[:1], op.results)
-            _generic(
-                p,
-                read,
-                [_dims(rank), kept],
-                kinds,
-                lambda n: [f"%r = {name} %o, {n[0]} : {x.dtype}", "%r"],
-                start,
-            )
+    def joined(self, known: list[Value], depth: int) -> Op | None:
+        return sums.joined(self.rng, self.among(known))
 
-        return Op(render, [x, added], [result])
+    def among(self, known: list[Value]) -> sums.Pick:
+        return lambda accept: self.pick(known, accept)
 
     # Parts.
 
@@ -421,8 +337,7 @@ class _Builder:
                     "%r",
                 ]
 
-            read = Op(op.render, op.operands[:1], op.results)
-            _generic(p, read, [_dims(rank)] * 2, ["parallel"] * rank, body)
+            generic(p, op.operands[:1], op.results[0], [dims(rank)] * 2, ["parallel"] * rank, body)
 
         return Op(render, [places, x], [result])
 

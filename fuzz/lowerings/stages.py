@@ -42,6 +42,8 @@ _PASSES = [
 _DTYPES = {"f32": np.float32, "f64": np.float64, "i32": np.int32}
 _PRINTERS = {"f32": "printMemrefF32", "f64": "printMemrefF64", "i32": "printMemrefI32"}
 _SECONDS = 120
+# A cut that was asked for and cannot be, which is no error of a lowering.
+_NOT_CUT = "asks to be cut along dimension"
 
 
 class Refused(Exception):
@@ -163,6 +165,18 @@ def _differ(found: list[np.ndarray], expected: list[np.ndarray]) -> str:
     return ""
 
 
+def _wish(program: Program, seed: int, pieces: int) -> str:
+    """A cut of one argument into another number of pieces than the rest is cut into, so that
+    the two meet; empty where none has rows enough."""
+    number = 2 if pieces != 2 else 3
+    found = [
+        i
+        for i, v in enumerate(program.body.arguments)
+        if v.shape and v.shape[0] >= number and v.size
+    ]
+    return f"--split=arg{found[seed % len(found)]}=0:{number}" if found else ""
+
+
 def judge(program: Program, seed: int, folder: pathlib.Path) -> Finding | None:
     """The first lowering that gives something else than upstream's, or nothing."""
     values = inputs(program, seed)
@@ -183,11 +197,14 @@ def judge(program: Program, seed: int, folder: pathlib.Path) -> Finding | None:
         if devices > 1:
             options.append("--placer=round-robin")
         stages[f"pieces on {devices}"] = functools.partial(_run, program, values, folder, options)
+    if wish := _wish(program, seed, pieces):
+        options = ["--machine=host:2", "--placer=round-robin", f"--splits=forced:{pieces}", wish]
+        stages["pieces of two numbers"] = functools.partial(_run, program, values, folder, options)
     for name, stage in stages.items():
         try:
             wrong = _differ(stage(), expected)
         except Refused as refusal:
-            wrong = str(refusal)
+            wrong = "" if _NOT_CUT in str(refusal) else str(refusal)
         if wrong:
             return Finding(name, wrong)
     return None

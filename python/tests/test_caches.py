@@ -36,7 +36,9 @@ def compiled(**options):
         warnings.simplefilter("always")
         for _ in range(2):
             baechi.steps.program.Program(EXAMPLE.read_text(), options).step()
-    return [str(w.message) for w in said if w.category is caches.CacheWarning]
+    said = [w for w in said if w.category is caches.CacheWarning]
+    assert all(w.filename == __file__ for w in said)  # the user's line, not one of ours
+    return [str(w.message) for w in said]
 
 
 def test_a_usable_folder_is_used_without_a_word(monkeypatch, tmp_path):

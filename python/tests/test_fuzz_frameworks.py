@@ -126,6 +126,27 @@ def test_every_operation_of_the_table_can_be_made():
     assert {op.__name__ for op in table.table() if drawn[op] < 2} == set()
 
 
+def test_xlas_own_errors_are_told_from_ours(monkeypatch):
+    """Where `jax.jit` is wrong, in double precision too, JAX without it gives our result."""
+    statement = program.Statement((program.Value("v2", (3,), "f32"),), "{0} * 2", ("a1",))
+    block = program.Block(
+        "program1", (program.Value("a1", (3,), "f32"),), (statement,), ("v2",), "({0},)"
+    )
+    whole = generate.Program(1, block, 0)
+    right = batch._eager(whole)
+    other = [x + 1 for x in right]
+    assert batch._verdict(whole, right, right).kind == "equal"
+    assert batch._verdict(whole, other, right).kind == "wrong"
+    monkeypatch.setattr(batch, "_double", lambda program: (other, [other]))
+    found = batch._verdict(whole, right, other)
+    assert found.kind == "xla" and not found.is_finding and "without jit" in found.words
+
+
+def test_what_jax_refuses_is_no_program():
+    """It divides by zero where `map` gets what padding made empty."""
+    assert generate.generate(2772).block.statements
+
+
 ONE = np.float32([1.0, 2.0, -100.0])
 
 
@@ -185,17 +206,20 @@ def test_the_journal_goes_on_where_it_ended(tmp_path):
 
 
 def test_a_crash_is_a_finding_of_its_program(tmp_path, monkeypatch):
-    """The worker ends at every batch; its programs are tried one by one."""
+    """The worker ends at every batch; its programs are tried one by one, and by `jax.jit`
+    alone."""
     journal = driver.Journal(tmp_path / "jax.jsonl")
 
     def run(command, **_):
         if "--worker" in command:
             journal.write(seed=journal.next_seed(0), programs=2)
             return subprocess.CompletedProcess(command, -11)
-        return subprocess.CompletedProcess(command, -11 if "--seed=1" in command else 0)
+        guilty = "--seed=1" in command and "--alone" not in command or "--seed=3" in command
+        return subprocess.CompletedProcess(command, -11 if guilty else 0)
 
     monkeypatch.setattr(subprocess, "run", run)
-    totals = driver.supervise("jax", journal, 0, 4, float("inf"))
-    assert totals.kinds == {"equal": 2, "crashed": 2}
-    assert totals.seeds["crashed: ends by SIGSEGV"] == [1, 2]
+    totals = driver.supervise("jax", journal, 0, 6, float("inf"))
+    assert totals.kinds == {"equal": 3, "crashed": 2, "xla": 1}
+    assert totals.seeds["crashed: ends by SIGSEGV"] == [1, 4]
+    assert totals.seeds["xla: ends by SIGSEGV"] == [3]
     assert json.loads(journal.file.read_text().splitlines()[-1])["programs"] == 2

@@ -146,9 +146,29 @@ def test_errors_of_a_callback_end_the_step_with_their_message():
         return x * 2
 
     step = jit(f)
-    with pytest.raises(StepError, match="in operator 1 'debug_callback'.*ValueError: negative: -3"):
+    said = "in operator 1 'debug_callback'.*ValueError: negative: -3.0 .*test_host_calls.py:[0-9]+"
+    with pytest.raises(StepError, match=said) as raised:
         step(-jnp.ones(3))
+    assert isinstance(raised.value.__cause__, ValueError)  # the user's own, with its traceback
     assert_close(step(jnp.ones(3)), 2 * jnp.ones(3))
+
+
+def test_errors_of_a_callback_within_a_loop_have_the_users_line():
+    """JAX makes a text of the traceback there, which would be cut before it says what is wrong."""
+
+    def check(v):
+        if v > 1:
+            raise ValueError(f"too large: {v}")
+        return v
+
+    def f(x):
+        kind = jax.ShapeDtypeStruct((), "float32")
+        return lax.scan(lambda c, r: (c + jax.pure_callback(check, kind, r), r), x[0], x)[0]
+
+    step = jit(f)
+    assert_close(step(jnp.ones(3)), jnp.float32(4))
+    with pytest.raises(StepError, match=r"ValueError: too large: 2.0 \(.*test_host_calls.py:"):
+        step(jnp.array([0.0, 2, 3]))
 
 
 def test_a_callback_cannot_wait_for_its_own_step():

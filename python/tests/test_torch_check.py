@@ -234,3 +234,68 @@ def test_options_that_mean_nothing():
     model = Mlp()
     with pytest.raises(ValueError, match="check is 'always': give 'first'"):
         compile_step(model, F.mse_loss, torch.optim.SGD(model.parameters(), 0.1), check="always")
+
+
+def compiled(model, **options):
+    torch._dynamo.reset()
+    options = {"machine": "host:1", "costs": "roofline", "budget": "0", "check": 1, **options}
+    return torch.compile(model, backend="baechi", options=options)
+
+
+def test_compiled_models_pass_and_train_as_eager_ones(batch):
+    models = []
+    for wrap in (compiled, lambda model: model):
+        torch.manual_seed(6)
+        model = Net()
+        optimizer, run = OPTIMIZERS["AdamW"](model.parameters()), wrap(model)
+        for _ in range(3):
+            optimizer.zero_grad()
+            F.cross_entropy(run(batch[0]), batch[1]).backward()
+            optimizer.step()
+        models.append((model, torch.get_rng_state()))
+    (mine, random), (right, expected) = models
+    torch.testing.assert_close(mine.state_dict(), right.state_dict(), rtol=1e-3, atol=1e-5)
+    assert torch.equal(random, expected)
+
+
+def test_the_first_wrong_operation_of_a_compiled_model_is_named(batch, miscompiled):
+    model = Net()
+    before, random = copy.deepcopy(model.state_dict()), torch.get_rng_state()
+    miscompiled("math.tanh", "math.absf")
+    with pytest.raises(baechi.CheckError) as raised:
+        compiled(model)(batch[0])
+    assert raised.value.operator.startswith("tanh")
+    assert "test_torch_check.py" in raised.value.source
+    torch.testing.assert_close(model.state_dict(), before, rtol=0, atol=0)
+    assert torch.equal(random, torch.get_rng_state())
+
+
+def test_a_wrong_backward_pass_of_a_compiled_model_is_found(batch, miscompiled):
+    class Smooth(nn.Linear):
+        def forward(self, x):
+            return F.softplus(super().forward(x))
+
+    loss = compiled(Smooth(6, 4))(batch[0]).sum()
+    miscompiled("math.exp", "math.absf")  # of the gradient alone, which is compiled now
+    with pytest.raises(baechi.CheckError, match="(?s)'backward/.*first at 'backward/") as raised:
+        loss.backward()
+    assert "test_torch_check.py" in raised.value.source
+
+
+def test_a_compiled_model_that_was_traced_otherwise_is_found(batch, monkeypatch):
+    """What is put in place of PyTorch's operations before the passes are made."""
+    from baechi.importer.torch import trace
+
+    class Wrong(torch.overrides.TorchFunctionMode):
+        def __torch_function__(self, function, types, args=(), kwargs=None):
+            function = torch.cos if function is torch.tanh else function
+            return function(*args, **(kwargs or {}))
+
+    monkeypatch.setattr(trace, "_PlainForms", Wrong)
+    with pytest.raises(baechi.CheckError, match="(?s)'result 0' of a compiled graph.*otherwise"):
+        compiled(Net())(batch[0])
+
+
+def test_options_of_compiled_models_that_mean_nothing(batch):
+    with pytest.raises(Exception, match="check is 'always': give 'first'"):
+        compiled(Net(), check="always")(batch[0])

@@ -12,7 +12,7 @@ from torch_support import F, seeded, torch  # noqa: F401
 
 # isort: split
 from baechi.importer.torch import decompositions as ours
-from baechi.importer.torch import division, operators, order, special, windows
+from baechi.importer.torch import division, integers, operators, order, special, windows
 
 aten = torch.ops.aten
 SIZES = [
@@ -283,6 +283,25 @@ OPERATORS = {
     aten.logcumsumexp.default: [(X, -1)],
 }
 
+FACTORS = {
+    kind: (
+        torch.arange(-10, 10).reshape(4, 5).mul(23).to(kind),
+        torch.arange(15).reshape(5, 3).mul(17).to(kind),
+    )
+    for kind in (torch.int8, torch.uint8, torch.int16)
+}
+WITH_NUMBERS = [
+    (torch.tensor([5, -3]), 3),
+    (BYTES, 200),
+    (torch.tensor([True, False]), True),
+    (torch.tensor([True, False]), 6),
+]
+INTEGERS = {
+    aten.bitwise_or.Scalar: WITH_NUMBERS,
+    aten.bitwise_xor.Scalar: WITH_NUMBERS,
+    aten.mm.default: list(FACTORS.values()),
+    aten.bmm.default: [(a.unsqueeze(0), b.unsqueeze(0)) for a, b in FACTORS.values()],
+}
 DIVISION = {
     aten.div.Scalar: [(BYTES, 3), (BYTES, 2.5)],
     aten.div.Scalar_mode: [],
@@ -356,6 +375,12 @@ WINDOWS = {
     aten._adaptive_avg_pool3d_backward.default: [
         (torch.randn(2, 3, 3, 4, 7), torch.randn(2, 3, 8, 9, 5))
     ],
+    aten.adaptive_max_pool2d.default: [
+        (torch.randn(2, 3, 8, 9), (3, 4)),
+        (torch.randn(3, 5, 7), (7, 3)),
+        (torch.ones(1, 2, 5, 6), (4, 6)),  # the first of equal ones
+    ],
+    aten.adaptive_max_pool3d.default: [(torch.randn(2, 3, 5, 6, 7), (3, 2, 4))],
     aten.adaptive_max_pool2d_backward.default: [shaped_like_largest(2, (8, 9), (3, 4))],
     aten.adaptive_max_pool3d_backward.default: [shaped_like_largest(3, (4, 5, 6), (3, 2, 4))],
     aten.avg_pool3d_backward.default: [
@@ -382,6 +407,7 @@ WINDOWS = {
 }
 TABLES = {
     division: DIVISION,
+    integers: INTEGERS,
     operators: OPERATORS,
     order: ORDER,
     special: SPECIAL,

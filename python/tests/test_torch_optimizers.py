@@ -149,8 +149,11 @@ def test_groups_of_settings():
 @pytest.mark.parametrize(
     "make, told",
     [
-        (lambda p: optim.LBFGS(p), "LBFGS .* computes the loss several times"),
-        (lambda p: optim.SparseAdam(list(p)), "SparseAdam .* gradients are dense"),
+        (
+            lambda p: optim.LBFGS(p),
+            "LBFGS .* several times.*own: optimizer.step.closure",
+        ),
+        (lambda p: optim.SparseAdam(list(p)), "SparseAdam .* gradients are dense here: use Adam"),
         (lambda p: optim.SGD(p, lr=0.1, differentiable=True), "differentiable=True"),
         (lambda p: optim.Adam(p, capturable=True), "capturable=True"),
     ],
@@ -159,3 +162,25 @@ def test_other_optimizers_are_refused_by_name(make, told):
     model = support.Mlp()
     with pytest.raises(UnsupportedOptimizer, match=told):
         support.compile_step(model, F.cross_entropy, make(model.parameters()))
+
+
+def test_what_a_refusal_advises_works():
+    """LBFGS asks the compiled model for the loss several times in a step."""
+    losses = []
+    for compiled in (True, False):
+        torch.manual_seed(0)
+        model = support.Mlp()
+        optimizer = optim.LBFGS(model.parameters(), lr=0.1, max_iter=4)
+        (x, y), run = support.vectors(), model
+        if compiled:
+            options = {"machine": "host:1", "costs": "roofline", "budget": "0"}
+            run = torch.compile(model, backend="baechi", options=options)
+
+        def closure():
+            optimizer.zero_grad()
+            loss = torch.nn.functional.cross_entropy(run(x), y)
+            loss.backward()
+            return loss
+
+        losses.append([optimizer.step(closure).item() for _ in range(3)])
+    assert losses[0] == pytest.approx(losses[1], rel=1e-3)

@@ -79,6 +79,31 @@ def test_torchvision(name):
     check(model, torch.randn(2, 3, 64, 64), torch.randint(0, 10, (2,)))
 
 
+@pytest.mark.parametrize("labels", ["classes", "numbers", "several classes"])
+def test_models_that_choose_their_loss_by_the_labels(labels):
+    """They write what they have chosen, `config.problem_type`, at the first call."""
+    transformers = pytest.importorskip("transformers")
+    torch.manual_seed(0)
+    count = 1 if labels == "numbers" else 3
+    config = transformers.BertConfig(**WIDE, **TOKENS, num_labels=count)
+    model = transformers.BertForSequenceClassification(config).eval()
+    target = {
+        "classes": torch.randint(0, 3, (2,)),
+        "numbers": torch.randn(2),
+        "several classes": torch.rand(2, 3),
+    }[labels]
+    pair = Pair(model, lambda p: torch.optim.SGD(p, lr=0.1), loss=None)
+    given = {"input_ids": torch.randint(0, 100, (2, 8)), "labels": target}
+    for _ in range(2):
+        ours, theirs = pair.step(**given), pair.eager(**given).loss
+        pair.eager_optimizer.zero_grad()
+        theirs.backward()
+        pair.eager_optimizer.step()
+        assert ours.item() == pytest.approx(theirs.item(), rel=1e-4)
+    assert pair.model.config.problem_type == pair.eager.config.problem_type is not None
+    pair.assert_same_state()
+
+
 def test_routing_that_depends_on_values_is_explained():
     transformers = pytest.importorskip("transformers")
     kind = transformers.MixtralForCausalLM

@@ -114,7 +114,36 @@ def _calls(step: Callable[[Any, Any], Any], states: Any, inputs: Any) -> list[li
     return found
 
 
+def alone(program: Program) -> None:
+    """The program by `jax.jit`, without Baechi: where that ends the process, XLA does."""
+    _calls(jax.jit(_step([program])), _states([program]), _inputs([program]))
+
+
 def _verdict(program: Program, ours: list[np.ndarray], theirs: list[np.ndarray]) -> Verdict:
+    verdict = _judged(program, ours, theirs)
+    if verdict.kind != "wrong":
+        return verdict
+    try:
+        eager = _eager(program)
+    except Exception as error:  # what JAX compiles only
+        return Verdict("wrong", f"{verdict.words}; without jit: {of_error('', error).words}")
+    if _judged(program, ours, eager).kind in ("equal", "rounding"):
+        return Verdict("xla", f"{verdict.words}; JAX without jit gives Baechi's")
+    return verdict
+
+
+def _eager(program: Program) -> list[np.ndarray]:
+    """By JAX one operation after the other, loops and branches by Python."""
+    plain = _step([program])
+
+    def step(*given: Any) -> Any:
+        return plain(*jax.tree.map(jax.numpy.asarray, given))
+
+    with jax.disable_jit():
+        return _calls(step, _states([program]), _inputs([program]))[0]
+
+
+def _judged(program: Program, ours: list[np.ndarray], theirs: list[np.ndarray]) -> Verdict:
     digit = program.coarsest()
     found = compare.differences(ours, theirs, digit)
     if not found:

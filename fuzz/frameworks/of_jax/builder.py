@@ -210,7 +210,7 @@ class Builder:
         try:
             exec("\n".join(code), scope)
             return jax.eval_shape(scope["f"], **known)
-        except (TypeError, ValueError, IndexError, OverflowError, NotImplementedError) as error:
+        except (TypeError, ValueError, IndexError, ArithmeticError, NotImplementedError) as error:
             refused(statement.text, error)
             raise NotApplicable from error
 

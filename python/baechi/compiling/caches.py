@@ -14,7 +14,8 @@ import os
 import pathlib
 import stat
 import tempfile
-import warnings
+
+from baechi.common import users
 
 
 class CacheWarning(UserWarning):
@@ -47,12 +48,11 @@ def give_up(chosen: pathlib.Path, reason: str) -> pathlib.Path:
     if chosen not in _given_up:
         _given_up.add(chosen)
         variable = "XDG_CACHE_HOME" if os.environ.get("XDG_CACHE_HOME") else "HOME"
-        warnings.warn(
+        users.warn(
             f"measured and compiled kernels are kept for this process only, as {chosen} cannot "
             f"be used: {reason}; mend it, or set XDG_CACHE_HOME to a folder of your own (now "
             f"{variable}={os.environ.get(variable, '')!r})",
             CacheWarning,
-            stacklevel=3,
         )
     return _temporary()
 

@@ -13,11 +13,10 @@ import os
 import pathlib
 import re
 import sys
-import warnings
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from baechi.common import progress, temporary
+from baechi.common import progress, temporary, users
 from baechi.compiling import caches, tools
 from baechi.compiling.options import CompileOptions
 from baechi.compiling.tools import CompileError, Message
@@ -146,10 +145,9 @@ def _extension() -> Any:
     except ModuleNotFoundError:  # built without
         return None
     except ImportError as error:
-        warnings.warn(
+        users.warn(
             f"the compiler cannot be loaded into this process ({error}): each step is compiled "
-            "by baechi-run in one of its own; BAECHI_COMPILER=subprocess asks for that",
-            stacklevel=2,
+            "by baechi-run in one of its own; BAECHI_COMPILER=subprocess asks for that"
         )
         return None
     finally:

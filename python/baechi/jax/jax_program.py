@@ -6,13 +6,13 @@
 from __future__ import annotations
 
 import threading
-import warnings
 from collections.abc import Sequence
 from typing import Any
 
 import jax
 import numpy as np
 
+from baechi.common import users
 from baechi.compiling.options import CompileOptions
 from baechi.importer.jax.host_calls import HostCall
 from baechi.importer.jax.signature import Signature
@@ -88,8 +88,7 @@ def _tell(calls: Sequence[HostCall]) -> None:
     """What JAX computes in every step, once for each line."""
     about = {str(each): call.ns for call in calls for each in call.operations}
     lines = [f"  {operation}, about {ns / 1e3:.0f} us" for operation, ns in about.items()]
-    warnings.warn(
+    users.warn(
         "JAX computes what has no lowering, on a host device in every step "
-        "(docs/host-calls.md):\n" + "\n".join(lines),
-        stacklevel=2,
+        "(docs/host-calls.md):\n" + "\n".join(lines)
     )

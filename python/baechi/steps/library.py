@@ -20,6 +20,8 @@ from typing import Any, Protocol
 import ml_dtypes
 import numpy as np
 
+from baechi.common import users
+
 TYPES = {
     "f64": np.float64,
     "f32": np.float32,
@@ -162,6 +164,7 @@ class StepLibrary:
     def __init__(self, file: str | pathlib.Path):
         file = pathlib.Path(file)
         self._step = None
+        self._raised: BaseException | None = None  # by a host call, which has ended the step
         _check(file)
         prefix = re.sub("[^0-9A-Za-z]", "_", file.stem.removeprefix("lib"))
         prefix = f"_{prefix}" if prefix[:1].isdigit() else prefix
@@ -215,7 +218,8 @@ class StepLibrary:
                 _compute(call, places)
                 return 0
             except BaseException as raised:  # nothing may be thrown into the step
-                text = f"{type(raised).__name__}: {raised}".encode()[: size - 1] + b"\0"
+                self._raised = raised
+                text = users.told(raised).encode()[: size - 1] + b"\0"
                 ctypes.memmove(error, text, len(text))
                 return 1
             finally:
@@ -273,4 +277,5 @@ class StepLibrary:
             self._fail()
 
     def _fail(self) -> None:
-        raise StepError(self._functions["error"](self._step).decode(errors="replace"))
+        raised, self._raised = self._raised, None
+        raise StepError(self._functions["error"](self._step).decode(errors="replace")) from raised

@@ -8,9 +8,8 @@ from __future__ import annotations
 import json
 import re
 import statistics
-import warnings
 
-from baechi.common import progress, temporary
+from baechi.common import progress, temporary, users
 from baechi.compiling import compiler
 from baechi.compiling.options import CompileOptions as CompileOptions
 from baechi.pictures import picture
@@ -58,7 +57,7 @@ class Program:
             file = folder / "step.so"
             for message in compiler.emit(text, file, options):
                 if "is of another version of the program" in message.text:  # a placement file
-                    warnings.warn(message.text, stacklevel=2)
+                    users.warn(message.text)
             # The code stays mapped when its file is gone.
             return StepLibrary(file)
 

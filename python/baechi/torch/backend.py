@@ -20,16 +20,19 @@ from typing import Any
 
 import torch
 import torch._functorch.config
-from functorch.compile import aot_function, default_partition, make_boxed_func
+from functorch.compile import aot_function, make_boxed_func
 from torch._functorch._aot_autograd import descriptors
 
+from baechi.checking.options import CheckError, CheckOptions
 from baechi.importer.common.errors import ImportFailure
 from baechi.importer.torch.refusals import DATA_DEPENDENT, depends_on_values, explained_errors
 from baechi.importer.torch.trace import ASSERTIONS, lowerable_operations
 from baechi.steps.compiled import Compiled, as_key
 from baechi.steps.program import CompileOptions, Program
 from baechi.torch import modes
+from baechi.torch.graph_check import Reference, compare, of_types, with_own_memory
 from baechi.torch.graph_program import GraphProgram, origin_in_user_code
+from baechi.torch.partition import partition
 
 _GRAPHS: weakref.WeakSet[CompiledGraph] = weakref.WeakSet()
 # AOTAutograd's: `backward(retain_graph=True)` works, and gradients have the types of
@@ -47,19 +50,23 @@ def baechi(
     """The backend. Options are those of `baechi.torch.compile_step`, and `weights`: the
     parameters and buffers that a call reads are what they hold then ("newest"), or what
     they held when their version counter last changed ("held"), which moves them less
-    often but does not see writes through `.data` or NumPy. The modes of `torch.compile` are
-    the other backends' own."""
+    often but does not see writes through `.data` or NumPy. `check` and `check_tolerance`
+    compare calls with PyTorch's own (docs/checking.md). The modes of `torch.compile` are the
+    other backends' own."""
     given = dict(options or {})
     weights = given.pop("weights", "newest")
     if weights not in ("newest", "held"):
         raise ValueError(f"backend 'baechi': weights='{weights}': known are 'newest' and 'held'")
+    check, tolerance = given.pop("check", None), given.pop("check_tolerance", None)
     known = [field.name for field in dataclasses.fields(CompileOptions)]
     if unknown := set(given) - set(known):
-        known.append("weights")
+        known += ["weights", "check", "check_tolerance"]
         raise ValueError(
             f"backend 'baechi' has no option '{min(unknown)}'; known: {', '.join(known)}"
         )
-    return CompiledGraph(module, CompileOptions(**given), weights == "held").run
+    compiling = CompileOptions(**given)
+    checks = CheckOptions(check, tolerance, compiling.cuda_math)
+    return CompiledGraph(module, compiling, weights == "held", checks).run
 
 
 def graphs() -> list[CompiledGraph]:
@@ -77,9 +84,16 @@ class CompiledGraph(Compiled[Program]):
 
     count = 0
 
-    def __init__(self, module: torch.fx.GraphModule, options: CompileOptions, held: bool = False):
+    def __init__(
+        self,
+        module: torch.fx.GraphModule,
+        options: CompileOptions,
+        held: bool = False,
+        checks: CheckOptions | None = None,
+    ):
         super().__init__()
         self._options, self._given = options, module
+        self._checks = checks or CheckOptions()
         self._module, self._further = _with_lifted_tensors(module)
         module = self._module
         # How torch.compile reaches each input, which it forgets after this:
@@ -111,7 +125,7 @@ class CompiledGraph(Compiled[Program]):
             if found is None:
                 self._check_devices(given)
                 form = self._module, given, self._names, self._held
-                found = _Differentiable(*form, self._options)
+                found = _Differentiable(*form, self._options, self._checks)
             results = found.run([x for x in given if isinstance(x, torch.Tensor)])
             self._found[key] = self._last = found
             self._latest = found.forward._latest
@@ -149,21 +163,29 @@ class _Differentiable:
         names: Sequence[str],
         held: set[int],
         options: CompileOptions,
+        checks: CheckOptions,
     ):
         """inputs: of the call; of what are no tensors the values are part of the program."""
-        self._options = options
+        self._options, self._checks, self._calls = options, checks, 0
         self._programs: list[GraphProgram] = []
         places = [i for i, value in enumerate(inputs) if isinstance(value, torch.Tensor)]
         self._names = [names[i] for i in places]
         self._held = {i for i, place in enumerate(places) if place in held}
         interpreter = _WithNumbers(module)
+        # Gradients that a graph itself asks for are of its inputs, not of copies.
+        self._is_plain = all(node.target is not torch.autograd.grad for node in module.graph.nodes)
 
-        def function(*values: torch.Tensor) -> Any:
+        def eager(*values: torch.Tensor) -> Any:
             filled = [None if isinstance(x, torch.Tensor) else x for x in inputs]
             for i, value in zip(places, values, strict=True):
                 filled[i] = value
+            return interpreter.run(*filled)
+
+        def function(*values: torch.Tensor) -> Any:
             with lowerable_operations(), torch.fx.traceback.preserve_node_meta():
-                return interpreter.run(*filled)
+                return eager(*values)
+
+        self._eager = eager
 
         self._function = aot_function(
             function, self._forward, self._backward, partition_fn=self._partition, enable_log=False
@@ -171,6 +193,38 @@ class _Differentiable:
         self._is_compiled = False
 
     def run(self, inputs: Sequence[torch.Tensor]) -> tuple:
+        if not self._checks.is_due(self._calls):
+            results = self._run(inputs)
+        else:
+            reference = self._reference(inputs)
+            try:
+                results = self._run(inputs)
+                self._compare(reference, results, inputs)
+            except CheckError:
+                reference.restore(inputs)
+                raise
+        self._calls += 1
+        return results
+
+    def _reference(self, inputs: Sequence[torch.Tensor]) -> Reference:
+        def run(values: Sequence[torch.Tensor]) -> list[torch.Tensor]:
+            """What is returned, and what inputs have become."""
+            return [*_tensors(self._eager(*values)), *values]
+
+        return Reference(run, with_own_memory(inputs))
+
+    def _compare(
+        self, reference: Reference, results: tuple, inputs: Sequence[torch.Tensor]
+    ) -> None:
+        if not self._is_plain:
+            return
+        ours = _tensors(results)
+        names = [*(f"result {i}" for i in range(len(ours))), *self._names]
+        checks, reference.rounding = of_types(self._checks, self.forward.types)
+        # The operations that were compiled are PyTorch's: else this would not be reached.
+        compare(names, [*ours, *inputs], reference, checks, lambda: None)
+
+    def _run(self, inputs: Sequence[torch.Tensor]) -> tuple:
         if self._is_compiled:
             return self._function(*inputs)
         with torch._functorch.config.patch(_SETTINGS), explained_errors():
@@ -193,7 +247,9 @@ class _Differentiable:
         held = frozenset(i for i, j in enumerate(inputs) if j in self._held)
         messages = _assertions_as_results(module)
         with _outside_of_tracing():
-            self.forward = GraphProgram(module, names, self._options, self._programs, held)
+            self.forward = GraphProgram(
+                module, names, self._options, self._programs, self._checks, held
+            )
         return _boxed(self.forward, messages)
 
     def _partition(
@@ -201,7 +257,7 @@ class _Differentiable:
     ) -> tuple[torch.fx.GraphModule, torch.fx.GraphModule]:
         """AOTAutograd compiles a backward graph when it is first needed; what cannot be
         imported in it is an error now."""
-        forward, backward = _partition(joint, inputs, **options)
+        forward, backward = partition(joint, inputs, **options)
         self.backward = self._traced_backward(backward)
         self._backward_code = backward.code
         return forward, backward
@@ -219,8 +275,12 @@ class _Differentiable:
                 place = _input_of(node)
                 names.append(f"saved/{node.name}" if place is None else self._names[place])
         with _outside_of_tracing():
-            own = copy.deepcopy(module), names, self._options, self._programs
+            own = copy.deepcopy(module), names, self._options, self._programs, self._checks
             return GraphProgram(*own, backward=True)
+
+
+def _tensors(results: Any) -> list[torch.Tensor]:
+    return [x for x in results if isinstance(x, torch.Tensor)]
 
 
 class _WithNumbers(torch.fx.Interpreter):
@@ -335,44 +395,6 @@ def _input_of(node: torch.fx.Node) -> int | None:
     while isinstance(described, descriptors.SyntheticBaseAOTInput | descriptors.ViewBaseAOTInput):
         described = described.base_of
     return described.idx if isinstance(described, descriptors.PlainAOTInput) else None
-
-
-def _partition(
-    joint: torch.fx.GraphModule, inputs: Any, **options: Any
-) -> tuple[torch.fx.GraphModule, torch.fx.GraphModule]:
-    """Forward and backward graphs. Checkpoints are not computed again: what is drawn at
-    random stays the same so, and what is kept between the two is on the host."""
-    for node in joint.graph.nodes:
-        node.meta.pop("recompute", None)
-    _view_again(joint.graph)
-    forward, backward = default_partition(joint, inputs, **options)
-    # Dead code that draws random numbers, which the forward pass has drawn.
-    for node in reversed(list(backward.graph.nodes)):
-        if node.op == "call_function" and _is_forward(node) and not node.users:
-            backward.graph.erase_node(node)
-    backward.recompile()
-    return forward, backward
-
-
-def _view_again(graph: torch.fx.Graph) -> None:
-    """Views for the backward pass are made there, of what they are views of: that is an
-    input or kept anyway, and the same numbers are not moved twice."""
-    places = {node: i for i, node in enumerate(graph.nodes)}
-    for node in reversed(list(graph.nodes)):
-        if not (getattr(node.target, "is_view", False) and _is_forward(node)):
-            continue
-        users = [user for user in node.users if user.op != "output" and not _is_forward(user)]
-        if users:
-            with graph.inserting_before(min(users, key=lambda user: places[user])):
-                again = graph.node_copy(node)
-            again.meta = dict(node.meta) | {"partitioner_tag": "is_backward"}
-            places[again] = places[again.next]
-            for user in users:
-                user.replace_input_with(node, again)
-
-
-def _is_forward(node: torch.fx.Node) -> bool:
-    return node.meta.get("partitioner_tag") == "is_forward"
 
 
 @contextlib.contextmanager

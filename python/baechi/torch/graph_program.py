@@ -12,8 +12,11 @@ from collections.abc import Sequence
 from typing import Any
 
 import torch
+from torch.utils import _pytree as pytree
 
 from baechi import init
+from baechi.checking.compare import Suspect
+from baechi.checking.options import CheckOptions
 from baechi.common import progress
 from baechi.importer.common.module import Argument
 from baechi.importer.torch import linalg
@@ -21,7 +24,10 @@ from baechi.importer.torch.names import BACKWARD, Origin, Recorder, name_of
 from baechi.importer.torch.trace import Trace, trace
 from baechi.steps.compiled import Compiled
 from baechi.steps.program import CompileOptions, Program
+from baechi.torch import modes
 from baechi.torch.arrays import Stamp, check_flags, check_indices, to_numpy, to_torch
+from baechi.torch.bisect import Parts
+from baechi.torch.graph_check import Reference, compare, of_types, with_own_memory
 
 # The name of all: torch.compile does not tell whose they are.
 _GRAPH = "graph"
@@ -40,6 +46,7 @@ class GraphProgram(Compiled[Program]):
         names: Sequence[str],
         options: CompileOptions,
         siblings: list[GraphProgram],
+        checks: CheckOptions,
         held: frozenset[int] = frozenset(),
         backward: bool = False,
     ):
@@ -48,6 +55,12 @@ class GraphProgram(Compiled[Program]):
         version counter shows a change."""
         super().__init__()
         self._options, self._held, self._siblings = options, held, siblings
+        self._checks, self._calls, self._module = checks, 0, module
+        self._backward = backward
+        values = (node.meta.get("val") for node in module.graph.nodes)
+        leaves = (x for value in values for x in pytree.tree_leaves(value))
+        #: What it computes with.
+        self.types = {x.dtype for x in leaves if isinstance(x, torch.Tensor)}
         siblings.append(self)
         inputs = [node for node in module.graph.nodes if node.op == "placeholder"]
         (results,) = module.graph.output_node().args
@@ -82,12 +95,49 @@ class GraphProgram(Compiled[Program]):
             if index < len(inputs):  # else a constant
                 check_indices(self._traced.names[index], inputs[index], lookups)
         with self._whole_call(lambda: self._latest is not None or not self._computed):
+            reference = None
+            if self._checks.is_due(self._calls):
+                reference = Reference(self._by_pytorch, with_own_memory(inputs))
             drawn = [draw() for draw in self._traced.draws]
             given = [*inputs, *self._traced.constants, *drawn]
             computed: list[torch.Tensor] = []
             if self._computed:
                 computed = self._step(given, len(inputs))
-        return [result.value(given, computed, self._computed) for result in self._results]
+            results = [result.value(given, computed, self._computed) for result in self._results]
+            if reference is not None:
+                self._compare(reference, given, results)
+            self._calls += 1
+            return results
+
+    def _by_pytorch(self, values: Sequence[torch.Tensor]) -> list[torch.Tensor]:
+        """The graph as it was before it was traced for the compiler."""
+        with modes.autocast(None):  # its casts are in it
+            found = torch.fx.Interpreter(self._module).run(*values)
+        return [x for x in found if isinstance(x, torch.Tensor)]
+
+    def _compare(
+        self, reference: Reference, given: Sequence[torch.Tensor], results: Sequence[Any]
+    ) -> None:
+        def blame() -> Suspect | None:
+            if self._latest is None:
+                return None
+            names, placement = self._traced.names, self._latest.placement_file()
+            parts = Parts(
+                self._traced.graph, names, given, checks, self._options, placement, rounding
+            )
+            return parts.first_wrong()
+
+        checks, rounding = of_types(self._checks, self.types)
+        reference = dataclasses.replace(reference, rounding=rounding)
+        (nodes,) = self._module.graph.output_node().args
+        what = "backward" if self._backward else "forward"
+        names = [
+            f"{what}/{node}"
+            for node, result in zip(nodes, self._results, strict=True)
+            if result.is_tensor
+        ]
+        ours = [x for x in results if isinstance(x, torch.Tensor)]
+        compare(names, ours, reference, checks, blame)
 
     def _step(self, given: Sequence[torch.Tensor], inputs: int) -> list[torch.Tensor]:
         if self._latest is None:

@@ -34,9 +34,19 @@ _RULES = {
     torch.optim.Adafactor: matrix_rules.adafactor,
     torch.optim.Muon: matrix_rules.muon,
 }
+# Why not, and what to do instead.
+_OWN_LOOP = 'torch.compile(model, backend="baechi") and a loop of your own'
 _REASONS = {
-    "LBFGS": ", as it computes the loss several times in a step",
-    "SparseAdam": ", as gradients are dense here: use Adam",
+    "LBFGS": (
+        ", as it computes the loss several times in a step",
+        f"train with {_OWN_LOOP}: optimizer.step(closure) calls the compiled model",
+    ),
+    "SparseAdam": (
+        ", as gradients are dense here",
+        "use Adam, whose update of rows without a gradient decays their averages, with "
+        "nn.Embedding(sparse=False); or leave the embedding to PyTorch, compile the rest with "
+        'torch.compile(module, backend="baechi"), and keep SparseAdam in a loop of your own',
+    ),
 }
 
 
@@ -46,9 +56,9 @@ def rule_for(optimizer: torch.optim.Optimizer, group: Mapping[str, Any]) -> Rule
     make = _RULES.get(type(optimizer))
     if make is None:
         known = ", ".join(kind.__name__ for kind in _RULES)
+        reason, mend = _REASONS.get(name, ("", f"train with {_OWN_LOOP}"))
         raise UnsupportedOptimizer(
-            f"the optimizer {name} cannot be compiled into a step{_REASONS.get(name, '')}; "
-            f"known: {known}"
+            f"the optimizer {name} cannot be compiled into a step{reason}: {mend}; known: {known}"
         )
     for flag in ("differentiable", "capturable"):
         if group.get(flag):

@@ -6,14 +6,13 @@
 from __future__ import annotations
 
 import os
-import warnings
 from collections.abc import Callable, Mapping
 from typing import Any
 
 import torch
 
 from baechi.checking.options import Check, CheckOptions, Tolerance
-from baechi.common import progress
+from baechi.common import progress, users
 from baechi.importer.common.errors import ImportFailure
 from baechi.importer.torch import linalg
 from baechi.steps.compiled import Compiled
@@ -253,7 +252,7 @@ class TrainingStep(Compiled[StepProgram]):
                     f"change: {changed}; {mend}"
                 )
             if len(before) == 1:
-                warnings.warn(f"the step is compiled again: {changed}; {mend}", stacklevel=6)
+                users.warn(f"the step is compiled again: {changed}; {mend}")
         before.append(call.read)
 
     def _forget(self, call: _Call) -> None:
@@ -269,11 +268,10 @@ def _tell_of_unclipped(state: State) -> None:
     ours = {id(p) for group in state.optimizer.param_groups for p in group["params"]}
     others = [n for n, p in state.parameters.items() if p.requires_grad and id(p) not in ours]
     if others:
-        warnings.warn(
+        users.warn(
             f"clip_grad_norm= is of the optimizer's parameters: '{others[0]}' "
             + (f"and {len(others) - 1} others " if others[1:] else "")
-            + "of the model are not among them, and add nothing to the norm",
-            stacklevel=4,
+            + "of the model are not among them, and add nothing to the norm"
         )
 
 

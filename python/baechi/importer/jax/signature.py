@@ -8,7 +8,6 @@ from __future__ import annotations
 import dataclasses
 import functools
 import inspect
-import warnings
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -17,6 +16,7 @@ import numpy as np
 from jax.tree_util import keystr, tree_flatten_with_path
 
 from baechi import init
+from baechi.common import users
 from baechi.importer.common.errors import ImportFailure
 from baechi.importer.common.module import Argument
 
@@ -212,10 +212,9 @@ def describe(
     for i, k in updates.items():
         updated_by[i], result_names[k] = k, names[i]
     if lost:
-        warnings.warn(
+        users.warn(
             f"donated arguments are not updated in place: {', '.join(lost)}: no result has "
-            "their structure, shapes and types",
-            stacklevel=2,
+            "their structure, shapes and types"
         )
     arguments = [Argument(*fields) for fields in zip(names, inits, updated_by)]
     types, result_tree = jax.tree.flatten(traced.out_info)

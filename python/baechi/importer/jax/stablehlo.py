@@ -72,23 +72,36 @@ def _case(operation):
 
 def _product(operation):
     """Products of 16-bit floats are summed up in f32, as XLA does, and rounded once.
-    Products without factors are zeros."""
+    Products without factors are zeros. Unsigned factors and booleans get the result's type
+    first: linalg takes the narrower of two integers as signed."""
     narrow = ir.RankedTensorType(operation.results[0].type)
     if any(_is_empty(operand) for operand in operation.operands):
         element = narrow.element_type
         integer = isinstance(element, ir.IntegerType)
         zero = ir.IntegerAttr.get(element, 0) if integer else ir.FloatAttr.get(element, 0.0)
         return [stablehlo.ConstantOp(ir.DenseElementsAttr.get_splat(narrow, zero)).result]
-    if narrow.element_type not in (ir.BF16Type.get(), ir.F16Type.get()):
+    half = narrow.element_type in (ir.BF16Type.get(), ir.F16Type.get())
+    wide = ir.RankedTensorType.get(narrow.shape, ir.F32Type.get()) if half else narrow
+    factors = [_extended(factor, wide.element_type) for factor in operation.operands]
+    if not half and factors == list(operation.operands):
         return None
-    wide = ir.RankedTensorType.get(narrow.shape, ir.F32Type.get())
     exact = ir.Operation.create(
         operation.name,
         results=[wide],
-        operands=list(operation.operands),
+        operands=factors,
         attributes={name: operation.attributes[name] for name in attribute_names(operation)},
     )
-    return [stablehlo.ConvertOp(narrow, exact.results[0]).result]
+    return [stablehlo.ConvertOp(narrow, exact.results[0]).result if half else exact.results[0]]
+
+
+def _extended(factor: ir.Value, element: ir.Type) -> ir.Value:
+    """A factor whose type has no sign, as one of another type; any other as it is."""
+    own = ir.RankedTensorType(factor.type)
+    kind = own.element_type
+    integer = isinstance(kind, ir.IntegerType)
+    if kind == element or not integer or not (kind.is_unsigned or kind.width == 1):
+        return factor
+    return stablehlo.ConvertOp(ir.RankedTensorType.get(own.shape, element), factor).result
 
 
 def _convert(operation):

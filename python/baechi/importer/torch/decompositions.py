@@ -16,6 +16,7 @@ from baechi.importer.torch import (
     division,
     foreach,
     halves,
+    integers,
     operators,
     order,
     special,
@@ -33,7 +34,7 @@ class UnknownForm(Exception):
 def table() -> dict:
     """The decompositions to trace with."""
     given = core_aten_decompositions(), get_decomposition_table()
-    ours = division, operators, order, special, windows
+    ours = division, integers, operators, order, special, windows
     further = foreach.table(), transforms.table()
     tables = *given, *(module.TABLE for module in ours), *further, _OWN
     return halves.with_singles({n: form for table in tables for n, form in table.items()})

@@ -4,7 +4,8 @@
 """Gradients of pooling and padding in any number of dimensions.
 
 Those of averages are products with a matrix for each dimension, which says what a
-window takes of each element; those of maxima add up elements at their positions.
+window takes of each element; those of maxima add up elements at their positions. And maxima
+of windows that are not all of one size.
 """
 
 from __future__ import annotations
@@ -92,6 +93,45 @@ def _to_positions(grad, x, indices, dims):
     return flat.reshape(x.shape)
 
 
+def adaptive_max_pool2d(x, output):
+    return _adaptive_max_pool(x, output, 2)
+
+
+def adaptive_max_pool3d(x, output):
+    return _adaptive_max_pool(x, output, 3)
+
+
+def _adaptive_max_pool(x, output, dims):
+    """Windows that differ in size become equally large ones: the shorter ones have their last
+    element twice, which changes neither the largest nor the first place of it."""
+    sizes = list(x.shape[-dims:])
+    if all(size % windows == 0 for size, windows in zip(sizes, output, strict=True)):
+        return NotImplemented
+    lead = x.dim() - dims
+    places = torch.zeros((), dtype=torch.int64)
+    for d, (size, windows) in enumerate(zip(sizes, output, strict=True)):
+        table = _within(size, windows)
+        x = x.index_select(lead + 2 * d, table.reshape(-1)).unflatten(lead + 2 * d, table.shape)
+        shape = [1] * (2 * dims)
+        shape[2 * d : 2 * d + 2] = table.shape
+        places = places * size + table.reshape(shape)
+    order = [*range(0, 2 * dims, 2), *range(1, 2 * dims, 2)]
+    windows = x.permute([*range(lead), *(lead + d for d in order)]).flatten(lead + dims)
+    places = places.permute(order).flatten(dims)
+    largest, at = windows.max(-1)
+    places = places.expand(windows.shape)
+    return largest, places.gather(-1, at.unsqueeze(-1)).squeeze(-1)
+
+
+def _within(size, windows):
+    """[windows, the longest of them]: the positions that each window has, the last one again
+    where it is shorter."""
+    window = torch.arange(windows).reshape(-1, 1)
+    first, last = window * size // windows, ((window + 1) * size + windows - 1) // windows
+    longest = max(-((w + 1) * size // -windows) - w * size // windows for w in range(windows))
+    return torch.minimum(first + torch.arange(longest), last - 1)
+
+
 def adaptive_max_pool2d_backward(grad, x, indices):
     return _to_positions(grad, x, indices, 2)
 
@@ -134,6 +174,8 @@ def replication_pad_backward(grad, x, padding):
 TABLE = {
     aten._adaptive_avg_pool2d_backward.default: adaptive_avg_pool2d_backward,
     aten._adaptive_avg_pool3d_backward.default: adaptive_avg_pool3d_backward,
+    aten.adaptive_max_pool2d.default: adaptive_max_pool2d,
+    aten.adaptive_max_pool3d.default: adaptive_max_pool3d,
     aten.adaptive_max_pool2d_backward.default: adaptive_max_pool2d_backward,
     aten.adaptive_max_pool3d_backward.default: adaptive_max_pool3d_backward,
     aten.avg_pool3d_backward.default: avg_pool3d_backward,

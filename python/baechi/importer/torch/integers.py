@@ -1,0 +1,42 @@
+# Part of the Baechi project, under the Apache License v2.0 with LLVM Exceptions.
+# See LICENSE for license information.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Products of narrow integers, which wrap as PyTorch's, and bits with a number."""
+
+from __future__ import annotations
+
+import torch
+
+aten = torch.ops.aten
+_NARROW = {torch.int8, torch.uint8, torch.int16}
+
+
+def mm(x, y):
+    return _wrapped(aten.mm.default, x, y)
+
+
+def bmm(x, y):
+    return _wrapped(aten.bmm.default, x, y)
+
+
+def _wrapped(product, x, y):
+    """In 32 bits, whose last ones are those of a narrower sum."""
+    if x.dtype not in _NARROW:
+        return NotImplemented
+    return product(x.to(torch.int32), y.to(torch.int32)).to(x.dtype)
+
+
+def _with_number(operator):
+    def computed(x, number):
+        kind = torch.result_type(x, number)
+        return operator(x.to(kind), torch.full((), number, dtype=kind))
+
+    return computed
+
+
+TABLE = {
+    aten.bitwise_or.Scalar: _with_number(aten.bitwise_or.Tensor),
+    aten.bitwise_xor.Scalar: _with_number(aten.bitwise_xor.Tensor),
+    aten.bmm.default: bmm,
+    aten.mm.default: mm,
+}
