@@ -25,12 +25,14 @@ import pathlib
 import statistics
 import subprocess
 import sys
+import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path[:0] = [
     str(ROOT / "python"),
     str(ROOT / "python" / "tests"),
     str(ROOT / "benchmarks" / "execution"),
+    str(ROOT / "benchmarks" / "gpu"),
 ]
 
 import turns  # noqa: E402
@@ -44,7 +46,7 @@ LOSS_TOLERANCE = 1e-4  # relative, of the first step
 
 def prepare(options):
     import jax
-    import numpy as np
+    import seeds
 
     import fixtures
     from baechi import init, models
@@ -54,14 +56,13 @@ def prepare(options):
         module = models.load(model)
         config = module.PRESETS["small"]
         _, args, _ = module.training_step(config)
-        args = jax.tree.map(
-            lambda leaf: leaf.value(), args, is_leaf=lambda leaf: isinstance(leaf, init.Init)
+        leaves, _ = jax.tree_util.tree_flatten_with_path(
+            {"params": args[0], "batch": args[2]}, is_leaf=lambda leaf: isinstance(leaf, init.Init)
         )
-        leaves, _ = jax.tree_util.tree_flatten_with_path({"params": args[0], "batch": args[2]})
         named = {
             jax.tree_util.keystr(path, simple=True, separator="/"): value for path, value in leaves
         }
-        np.savez(options.folder / f"{model}.npz", **named)
+        seeds.save(options.folder / f"{model}.seeds.json", named)
         (options.folder / f"{model}.json").write_text(json.dumps(dataclasses.asdict(config)))
         file = options.folder / f"{model}.mlir"
         subprocess.run(
@@ -69,8 +70,8 @@ def prepare(options):
             check=True,
             env=os.environ | {"PYTHONPATH": str(ROOT / "python")},
         )
-        np.savez(
-            options.folder / f"{model}.arguments.npz", *fixtures.initial_values_of(file.read_text())
+        (options.folder / f"{model}.arguments.json").write_text(
+            json.dumps(fixtures.arguments_of(file.read_text()))
         )
         machine = "cuda:1@64GiB" if options.device == "cuda" else "host:1"
         subprocess.run(
@@ -90,12 +91,13 @@ def prepare(options):
 def baechi_step(model, folder, device):
     import numpy as np
 
+    import fixtures
     from baechi.steps.library import StepLibrary
 
     step = StepLibrary(folder / f"{model}.so")
-    values = np.load(folder / f"{model}.arguments.npz")
-    for i in range(len(step.program["arguments"])):
-        step.set_argument(i, np.ascontiguousarray(values[f"arr_{i}"]))
+    made = json.loads((folder / f"{model}.arguments.json").read_text())
+    for i, argument in enumerate(made):
+        step.set_argument(i, np.ascontiguousarray(fixtures.value_of(*argument)))
     loss = next(i for i, result in enumerate(step.program["results"]) if result["name"] == "loss")
 
     def run():
@@ -106,7 +108,7 @@ def baechi_step(model, folder, device):
 
 
 def torch_step(model, folder, device, compiled=False):
-    import numpy as np
+    import seeds
     import torch
     import torch_models
 
@@ -114,7 +116,7 @@ def torch_step(model, folder, device, compiled=False):
     torch.backends.cudnn.benchmark = True
     if device == "cpu":
         torch.set_num_threads(1)
-    arrays = dict(np.load(folder / f"{model}.npz"))
+    arrays = seeds.load(folder / f"{model}.seeds.json")
     config = json.loads((folder / f"{model}.json").read_text())
     return torch_models.training_step(
         model, arrays, config, device, torch.compile if compiled else None
@@ -168,6 +170,7 @@ def worker(name, model, folder, device):
 class Contender:
     def __init__(self, name, model, options):
         self.name, self.times = name, []
+        self.said = tempfile.TemporaryFile("w+")  # a pipe would be full some time
         command = [
             sys.executable,
             __file__,
@@ -181,7 +184,7 @@ class Contender:
             command,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
+            stderr=self.said,
             text=True,
         )
         self.losses = self.answer()
@@ -189,7 +192,9 @@ class Contender:
     def answer(self):
         line = self.process.stdout.readline()
         if not line:
-            said = self.process.communicate()[1].strip().splitlines()
+            self.process.communicate()
+            self.said.seek(0)
+            said = self.said.read().strip().splitlines()
             raise RuntimeError(said[-1] if said else "it ended without a word")
         return json.loads(line)
 

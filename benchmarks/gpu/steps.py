@@ -4,7 +4,7 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Trains the step libraries of a folder and compares their losses with JAX's.
 
-    benchmarks/gpu/steps.py FOLDER [--steps N]
+    benchmarks/gpu/steps.py FOLDER [--steps N] [--only NAME] [--graphs 0|1]
 
 The files are those of `benchmarks/gpu/run.sh prepare`, MODEL__MACHINE.so. Prints a table: the
 median step, replayed as CUDA graphs and without (BAECHI_CUDA_GRAPHS=0), what graphs save an
@@ -17,11 +17,17 @@ import os
 import pathlib
 import statistics
 import sys
+import types
 
 import numpy as np
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT / "python"), str(ROOT / "python" / "tests")]
+
+try:
+    import ml_dtypes  # noqa: F401
+except ImportError:  # Python with NumPy alone: no bfloat16, which no fixture's step has
+    sys.modules["ml_dtypes"] = types.SimpleNamespace(bfloat16=np.void)
 
 import fixtures  # noqa: E402
 from baechi.steps.library import StepError, StepLibrary  # noqa: E402
@@ -58,8 +64,11 @@ def main():
     )
     parser.add_argument("folder", type=pathlib.Path)
     parser.add_argument("--steps", type=int, default=20)
+    parser.add_argument("--only", default="*__*", help="a program, MODEL__MACHINE")
+    parser.add_argument("--graphs", choices=["0", "1"], help="only with graphs, or without")
     args = parser.parse_args()
-    files = sorted(args.folder.glob("*__*.so"))
+    files = sorted(args.folder.glob(f"{args.only}.so"))
+    ways = [args.graphs == "1"] if args.graphs else [True, False]
     if not files:
         sys.exit(
             f"steps.py: {args.folder} holds no MODEL__MACHINE.so: run benchmarks/gpu/run.sh prepare"
@@ -75,8 +84,8 @@ def main():
         model, machine = file.stem.split("__")
         expected = fixtures.reference(model)["losses"][: args.steps]
         try:
-            losses, step, operators, arenas = train(file, model, len(expected), graphs=True)
-            eager_losses, eager, _, _ = train(file, model, len(expected), graphs=False)
+            runs = [train(file, model, len(expected), graphs) for graphs in ways]
+            (losses, step, operators, arenas), (eager_losses, eager, _, _) = runs[0], runs[-1]
         except StepError as error:
             wrong += 1
             print(f"| {model} | {machine} | | | | | failed: {error} | |", flush=True)

@@ -40,11 +40,16 @@ def initial_values(name: str) -> list[np.ndarray]:
 
 def initial_values_of(module: str) -> list[np.ndarray]:
     """The same of a module's text."""
+    return [value_of(*found) for found in arguments_of(module)]
+
+
+def arguments_of(module: str) -> list[tuple[str, str]]:
+    """Each argument's type and the fields of its baechi.init, for value_of."""
     argument = r"%a(?:rg)?\d+: tensor<([^>]*)> \{[^%]*?baechi\.init = \{([^}]*)\}"
-    return [_value(*found) for found in re.findall(argument, module)]
+    return re.findall(argument, module)
 
 
-def _value(type_: str, fields: str) -> np.ndarray:
+def value_of(type_: str, fields: str) -> np.ndarray:
     *shape, element = type_.split("x")
     of = dict(re.findall(r"(\w+) = \"?([^\s\",]+)", fields))
     extents = tuple(map(int, shape))

@@ -25,7 +25,9 @@ using namespace baechi::runtime::cuda;
 // What is timed is a program of one device, whose operator i searches for
 // product i in the device's arena.
 
-/// Launches and events take microseconds; a sample shall take longer.
+/// Launches and events take microseconds; a sample shall take longer. It is a
+/// graph of calls: told one by one, small products would take as long as the
+/// host takes to tell.
 static constexpr double sampleNs = 200000;
 static constexpr double mostCalls = 64;
 
@@ -90,8 +92,14 @@ public:
 
 private:
   Problem fill(CudaDevice &device, const Product &product, char *arena);
-  Problem time(CudaDevice &device, const Product &product,
-               const Factors &factors, int64_t calls, double &ns);
+  /// Begins `calls` calls in a row.
+  Problem call(CudaDevice &device, const Product &product,
+               const Factors &factors, int64_t calls);
+  /// The same as a graph; null where the library cannot be captured.
+  GraphExec capture(CudaDevice &device, const Product &product,
+                    const Factors &factors, int64_t calls);
+  Problem time(CudaDevice &device, const std::function<Problem()> &begun,
+               int64_t calls, double &ns);
   Problem search(CudaDevice &device, Product product, char *arena,
                  ProductTime &best);
 
@@ -119,23 +127,50 @@ Problem Search::fill(CudaDevice &device, const Product &product, char *arena) {
   auto size = int64_t(block.size() * sizeof(block[0]));
   Problem problem;
   for (int64_t at = 0; at < bytes && !problem; at += size)
-    problem =
-        device.check(device.api().memcpyToDevice(
-                         reinterpret_cast<DevicePointer>(arena + at),
-                         block.data(), size_t(std::min(size, bytes - at))),
-                     "operands of a product cannot be written");
+    problem = device.check(
+        device.copyIn(reinterpret_cast<DevicePointer>(arena + at), block.data(),
+                      size_t(std::min(size, bytes - at))),
+        "operands of a product cannot be written");
+  // The block goes with this call.
+  return problem ? problem
+                 : device.check(device.awaitStream(),
+                                "operands of a product cannot be written");
+}
+
+Problem Search::call(CudaDevice &device, const Product &product,
+                     const Factors &factors, int64_t calls) {
+  Problem problem;
+  for (int64_t i = 0; i < calls && !problem; ++i)
+    problem = blas.multiply(product, factors, device.computeStream());
   return problem;
 }
 
-/// The mean of so many calls in a row.
-Problem Search::time(CudaDevice &device, const Product &product,
-                     const Factors &factors, int64_t calls, double &ns) {
+GraphExec Search::capture(CudaDevice &device, const Product &product,
+                          const Factors &factors, int64_t calls) {
+  const Api &api = device.api();
+  if (api.beginCapture(device.computeStream(), captureThreadLocal))
+    return nullptr;
+  Problem problem = call(device, product, factors, calls);
+  // Ends in any case.
+  Graph graph = nullptr;
+  GraphExec executable = nullptr;
+  if (api.endCapture(device.computeStream(), &graph) == success && !problem &&
+      api.graphInstantiate(&executable, graph, 0))
+    executable = nullptr;
+  if (graph)
+    api.graphDestroy(graph);
+  return executable;
+}
+
+/// The mean of the calls that `begun` begins.
+Problem Search::time(CudaDevice &device, const std::function<Problem()> &begun,
+                     int64_t calls, double &ns) {
   const Api &api = device.api();
   const char *what = "a product cannot be timed";
   Stream stream = device.computeStream();
   Problem problem = device.check(api.eventRecord(begin, stream), what);
-  for (int64_t i = 0; i < calls && !problem; ++i)
-    problem = blas.multiply(product, factors, stream);
+  if (!problem)
+    problem = begun();
   if (!problem)
     problem = device.check(api.eventRecord(end, stream), what);
   while (!problem) {
@@ -175,25 +210,37 @@ Problem Search::search(CudaDevice &device, Product product, char *arena,
     std::copy(proposal.algorithm.begin(), proposal.algorithm.end(),
               product.algorithm);
   };
-  // The first calls load code.
+  // The first calls load code, which no capture may.
   std::vector<int64_t> calls(proposals.size(), 1);
+  std::vector<GraphExec> graphs(proposals.size());
   for (size_t i = 0; i < proposals.size() && !problem; ++i) {
     take(proposals[i]);
     double once = 0;
-    problem = time(device, product, factors, 1, once);
-    if (!problem)
-      problem = time(device, product, factors, 1, once);
+    for (int run = 0; run < 2 && !problem; ++run)
+      problem = time(
+          device, [&] { return call(device, product, factors, 1); }, 1, once);
     calls[i] =
         int64_t(std::clamp(sampleNs / std::max(once, 1.0), 1.0, mostCalls));
+    if (!problem && calls[i] > 1)
+      graphs[i] = capture(device, product, factors, calls[i]);
   }
   // In turn, so that what else the machine does meets all.
   std::vector<std::vector<double>> samples(proposals.size());
   for (int32_t sample = 0; sample < options.samples; ++sample)
     for (size_t i = 0; i < proposals.size() && !problem; ++i) {
       take(proposals[i]);
-      problem =
-          time(device, product, factors, calls[i], samples[i].emplace_back());
+      auto begun = [&] {
+        return graphs[i]
+                   ? device.check(device.api().graphLaunch(
+                                      graphs[i], device.computeStream()),
+                                  "a graph of products cannot be launched")
+                   : call(device, product, factors, calls[i]);
+      };
+      problem = time(device, begun, calls[i], samples[i].emplace_back());
     }
+  for (GraphExec graph : graphs)
+    if (graph)
+      device.api().graphExecDestroy(graph);
   for (size_t i = 0; i < proposals.size() && !problem; ++i) {
     std::sort(samples[i].begin(), samples[i].end());
     auto median = std::llround(quantile(samples[i], 0.5));

@@ -8,6 +8,7 @@
 
 #include "Baechi/Runtime/Machine.h"
 #include "drivers/cuda/CudaBlasApi.h"
+#include "drivers/cuda/CudaContexts.h"
 #include "drivers/cuda/CudaRoutes.h"
 
 #include <algorithm>
@@ -20,17 +21,18 @@ std::string GpuInfo::target() const {
          std::to_string(libraryVersion);
 }
 
-/// What is free beside a context, which stays no longer than this call.
+/// What is free beside the context.
 static Error queryMemory(const Api &api, Device device, GpuInfo &info) {
-  Context context = nullptr;
-  if (Error error = api.error(api.primaryRetain(&context, device),
-                              "the GPU cannot be opened"))
+  ContextUse context;
+  if (Error error =
+          api.error(context.begin(api, device), "the GPU cannot be opened"))
     return error;
   size_t free = 0, total = 0;
-  Result result = api.setCurrent(context);
+  Selection selection(api, context.get());
+  Result result = selection.result();
   if (result == success)
     result = api.memGetInfo(&free, &total);
-  api.primaryRelease(device);
+  context.note(result);
   info.memoryBytes = std::max<int64_t>(0, int64_t(free) - gpuReserveBytes);
   return api.error(result, "the GPU does not tell its memory");
 }
@@ -64,8 +66,8 @@ Expected<GpuInfo> baechi::runtime::queryGpu(int32_t ordinal, int32_t count) {
   info.name = name;
   info.capability = 10 * major + minor;
   info.copyEngines = engines;
-  if (const BlasApi *blas = loadBlasApi())
-    info.libraryVersion = int64_t(blas->version());
+  if (Expected<const BlasApi *> blas = loadBlasApi())
+    info.libraryVersion = int64_t((*blas)->version());
   if (Error error = queryMemory(api, device, info))
     return error;
   return info;

@@ -54,8 +54,12 @@ Error baechi::runtime::checkProcessor(
         " processors and has " + std::to_string(hostDevices) +
         " host devices, but this process may keep " +
         std::to_string(host.cores) + " processors busy: plan it here again");
+  // GPUs' steps, too, are code of this processor, which launches kernels.
+  bool runsCode =
+      std::any_of(kinds.begin(), kinds.end(),
+                  [](const DriverKind *kind) { return kind->runsEntry; });
   std::string missing;
-  if (hostDevices > 0 && !host.extensions.empty())
+  if (runsCode && !host.extensions.empty())
     for (const std::string &name : program.processor)
       if (!std::binary_search(host.extensions.begin(), host.extensions.end(),
                               name))

@@ -72,8 +72,8 @@ TEST(StepCosts, WhatAProfileKnowsStays) {
 class CudaCosts : public testing::Test {
 protected:
   void SetUp() override {
-    setenv("BAECHI_CUDA_LIBRARY", BAECHI_FAKE_CUDA, 1);
-    setenv("BAECHI_CUBLASLT_LIBRARY", BAECHI_FAKE_CUDA, 1);
+    setenv("BAECHI_CUDA_LIBRARY", fakecuda::path(), 1);
+    setenv("BAECHI_CUBLASLT_LIBRARY", fakecuda::path(), 1);
     fakecuda::FakeOptions options;
     options.memoryBytes = size_t(1) << 30;
     fakeCudaReset(&options);

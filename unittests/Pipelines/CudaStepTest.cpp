@@ -135,8 +135,8 @@ protected:
   using Arrays = std::vector<std::vector<char>>;
 
   void SetUp() override {
-    setenv("BAECHI_CUDA_LIBRARY", BAECHI_FAKE_CUDA, 1);
-    setenv("BAECHI_NCCL_LIBRARY", BAECHI_FAKE_CUDA, 1);
+    setenv("BAECHI_CUDA_LIBRARY", fakecuda::path(), 1);
+    setenv("BAECHI_NCCL_LIBRARY", fakecuda::path(), 1);
     fakecuda::FakeOptions options;
     options.devices = 2;
     options.memoryBytes = size_t(1) << 30;

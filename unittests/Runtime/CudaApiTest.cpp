@@ -67,6 +67,7 @@ TEST(CudaApi, IsThatOfTheToolkit) {
       << #theirs
   CHECK(init, cuInit);
   CHECK(getErrorName, cuGetErrorName);
+  CHECK(driverVersion, cuDriverGetVersion);
   CHECK(deviceGetCount, cuDeviceGetCount);
   CHECK(deviceGet, cuDeviceGet);
   CHECK(deviceGetPciBusId, cuDeviceGetPCIBusId);
@@ -76,14 +77,15 @@ TEST(CudaApi, IsThatOfTheToolkit) {
   CHECK(enablePeerAccess, cuCtxEnablePeerAccess);
   CHECK(primaryRetain, cuDevicePrimaryCtxRetain);
   CHECK(primaryRelease, cuDevicePrimaryCtxRelease);
+  CHECK(getCurrent, cuCtxGetCurrent);
   CHECK(setCurrent, cuCtxSetCurrent);
   CHECK(synchronize, cuCtxSynchronize);
   CHECK(memGetInfo, cuMemGetInfo);
   CHECK(memAlloc, cuMemAlloc);
   CHECK(memFree, cuMemFree);
   CHECK(memsetAsync, cuMemsetD8Async);
-  CHECK(memcpyToDevice, cuMemcpyHtoD);
-  CHECK(memcpyToHost, cuMemcpyDtoH);
+  CHECK(memcpyToDevice, cuMemcpyHtoDAsync);
+  CHECK(memcpyToHost, cuMemcpyDtoHAsync);
   CHECK(memcpyAsync, cuMemcpyAsync);
   CHECK(hostRegister, cuMemHostRegister);
   CHECK(hostUnregister, cuMemHostUnregister);

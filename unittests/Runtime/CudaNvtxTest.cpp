@@ -23,8 +23,7 @@ const char *const ringRanges = "entry0\n"
                                " add_numbers1\n";
 
 class CudaNvtxTest : public testing::Test {
-  // By its name: the process has loaded it, wherever it lies.
-  Environment library{"BAECHI_NVTX_LIBRARY", "libBaechiFakeCuda.so"};
+  Environment library{"BAECHI_NVTX_LIBRARY", fakecuda::path()};
 };
 
 TEST_F(CudaNvtxTest, RangesHaveTheNamesOfTheStepAndItsOperators) {

@@ -6,6 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "Baechi/Runtime/Machine.h"
 #include "CudaPrograms.h"
 #include "drivers/cuda/CudaStaging.h"
 
@@ -120,6 +121,44 @@ TEST_P(CudaPeerTest, LargeAndEmptyMessages) {
     EXPECT_TRUE(values == got);
     for (const CopyRecord &copy : session->timeline().queues[0])
       EXPECT_TRUE(copy.happened());
+  }
+}
+
+/// More than 31 bits can count, in one message.
+TEST_P(CudaPeerTest, AMessageOfMoreThan2GiB) {
+  const int64_t last = int64_t(1) << 31, bytes = last + 64;
+  if (queryHost().memoryBytes < 4 * bytes)
+    GTEST_SKIP() << "this machine has no memory for two devices of 2 GiB";
+  fakecuda::FakeOptions options;
+  options.devices = GetParam().gpus;
+  options.peerAccess = GetParam().peerAccess;
+  options.peerError = GetParam().peerError;
+  options.memoryBytes = size_t(3 * bytes);
+  resetCuda(options);
+  Program program = makeProgram(2, bytes);
+  for (DeviceInfo &device : program.devices)
+    device.kind = "cuda";
+  addQueue(program, 0, 1, {bytes});
+  for (int64_t at : {int64_t(0), last}) {
+    addArgument(program, 0, at, 64);
+    addResult(program, 1, at, 64);
+  }
+  auto session =
+      makeSession(program, {[](Context context, char *arena) {
+                              return sendAndWait(context, 0, 0, arena);
+                            },
+                            [](Context context, char *arena) {
+                              return recvAndWait(context, 0, 0, arena);
+                            }});
+  ASSERT_TRUE(session);
+  const std::string sent[] = {std::string(64, 'f'), std::string(64, 'l')};
+  for (size_t i : {0, 1})
+    ASSERT_SUCCESS(session->setArgument(i, sent[i].data(), 64));
+  ASSERT_SUCCESS(session->step());
+  for (size_t i : {0, 1}) {
+    std::string got(64, ' ');
+    ASSERT_SUCCESS(session->getResult(i, got.data(), 64));
+    EXPECT_EQ(sent[i], got);
   }
 }
 

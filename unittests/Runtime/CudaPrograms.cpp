@@ -77,13 +77,15 @@ static const char *const ptx = R"(
 }
 )";
 
-void test::launch(const char *kernel, std::vector<void *> pointers) {
+void test::launch(const char *kernel, std::vector<void *> pointers,
+                  std::array<uint32_t, 4> shape) {
   std::vector<void *> parameters;
   for (void *&pointer : pointers)
     parameters.push_back(&pointer);
   const void *image = usesFakeCuda() ? static_cast<const void *>(&fakeImage)
                                      : static_cast<const void *>(ptx);
-  baechi_cuda_launch(image, 0, kernel, 1, 1, 1, uint32_t(count), 1, 1, 0,
+  auto [gx, gy, bx, shared] = shape;
+  baechi_cuda_launch(image, 0, kernel, gx, gy, 1, bx, 1, 1, shared,
                      parameters.data(), uint32_t(parameters.size()));
 }
 
@@ -204,12 +206,12 @@ Environment::~Environment() {
 
 bool test::usesFakeCuda() {
   static const bool fake = [] {
-    setenv("BAECHI_CUDA_LIBRARY", BAECHI_FAKE_CUDA, /*overwrite=*/0);
-    bool isFake =
-        std::string(std::getenv("BAECHI_CUDA_LIBRARY")) == BAECHI_FAKE_CUDA;
+    const char *path = fakecuda::path();
+    setenv("BAECHI_CUDA_LIBRARY", path, /*overwrite=*/0);
+    bool isFake = std::string(std::getenv("BAECHI_CUDA_LIBRARY")) == path;
     if (isFake) {
-      setenv("BAECHI_CUBLASLT_LIBRARY", BAECHI_FAKE_CUDA, /*overwrite=*/1);
-      setenv("BAECHI_NCCL_LIBRARY", BAECHI_FAKE_CUDA, /*overwrite=*/1);
+      setenv("BAECHI_CUBLASLT_LIBRARY", path, /*overwrite=*/1);
+      setenv("BAECHI_NCCL_LIBRARY", path, /*overwrite=*/1);
     }
     return isFake;
   }();

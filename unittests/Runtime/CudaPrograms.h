@@ -12,6 +12,7 @@
 #include "FakeCuda/FakeCuda.h"
 #include "TestPrograms.h"
 
+#include <array>
 #include <optional>
 
 namespace baechi::runtime::test {
@@ -52,7 +53,10 @@ private:
 
 /// Launches one of the kernels on the calling device: double_numbers(to, from),
 /// add_numbers(to, a, b).
-void launch(const char *kernel, std::vector<void *> pointers);
+/// `shape`: gx, gy, bx and bytes of shared memory, instead of a block for the
+/// numbers of a tensor.
+void launch(const char *kernel, std::vector<void *> pointers,
+            std::array<uint32_t, 4> shape = {1, 1, uint32_t(Ring::count), 0});
 
 /// One product of dense matrices in single precision, without a workspace.
 baechi_cuda_product denseProduct(int64_t m, int64_t n, int64_t k);

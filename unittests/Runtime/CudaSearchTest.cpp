@@ -53,6 +53,8 @@ TEST(CudaSearch, TakesTheFastestThatFits) {
     ASSERT_TRUE(found) << found.error().message();
     ASSERT_EQ(3u, found->size());
     EXPECT_EQ(3u, done);
+    // Small products are told at once; those that take long need not be.
+    EXPECT_GT(fakeCudaGraphLaunches(), 0);
     const int64_t needs[] = {0, 1024, 4096};
     EXPECT_EQ(needs[fast], (*found)[0].workspaceBytes);
     EXPECT_EQ(fast, (*found)[0].algorithm[1]);
@@ -71,6 +73,11 @@ TEST(CudaSearch, OnTheGpuThatIsThere) {
   resetCuda();
   std::vector<baechi_cuda_product> products = someProducts();
   auto found = searchCudaProducts(products);
+  if (!found && !usesFakeCuda()) {
+    // Of bfloat16 with alignments of four bytes, say.
+    EXPECT_THAT(found.error().message(), HasSubstr("has no algorithm"));
+    return;
+  }
   ASSERT_TRUE(found) << found.error().message();
   for (size_t i = 0; i < products.size(); ++i)
     EXPECT_LE((*found)[i].workspaceBytes, products[i].workspace_bytes);

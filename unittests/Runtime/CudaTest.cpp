@@ -141,6 +141,15 @@ TEST(CudaDeathTest, NoDriver) {
               "libm.so.6 has no function cuInit: a CUDA driver of version 12");
 }
 
+/// A step that launches is code of the host's processor.
+TEST(Cuda, AnotherProcessor) {
+  Ring ring({"cuda", "cuda"});
+  ring.program.processor = {"avx9000"};
+  EXPECT_EQ("the program's code was compiled for a processor with avx9000, "
+            "which this one lacks: compile it here again",
+            creationError(ring.program));
+}
+
 TEST(Cuda, AKernelThatIsMissing) {
   Ring ring({"cuda", "host"});
   std::vector<Body> bodies = ring.bodies();

@@ -55,6 +55,7 @@ constexpr unsigned hostAllocPortable = 1;
   F(init, "cuInit", (unsigned flags))                                          \
   F(getErrorName, "cuGetErrorName", (Result error, const char **text))         \
   F(getErrorString, "cuGetErrorString", (Result error, const char **text))     \
+  F(driverVersion, "cuDriverGetVersion", (int *version))                       \
   F(deviceGetCount, "cuDeviceGetCount", (int *count))                          \
   F(deviceGet, "cuDeviceGet", (Device * device, int ordinal))                  \
   F(deviceGetPciBusId, "cuDeviceGetPCIBusId",                                  \
@@ -68,6 +69,7 @@ constexpr unsigned hostAllocPortable = 1;
   F(primaryRetain, "cuDevicePrimaryCtxRetain",                                 \
     (Context * context, Device device))                                        \
   F(primaryRelease, "cuDevicePrimaryCtxRelease_v2", (Device device))           \
+  F(getCurrent, "cuCtxGetCurrent", (Context * context))                        \
   F(setCurrent, "cuCtxSetCurrent", (Context context))                          \
   F(synchronize, "cuCtxSynchronize", ())                                       \
   F(memGetInfo, "cuMemGetInfo_v2", (size_t *free, size_t *total))              \
@@ -75,10 +77,10 @@ constexpr unsigned hostAllocPortable = 1;
   F(memFree, "cuMemFree_v2", (DevicePointer pointer))                          \
   F(memsetAsync, "cuMemsetD8Async",                                            \
     (DevicePointer to, unsigned char value, size_t bytes, Stream stream))      \
-  F(memcpyToDevice, "cuMemcpyHtoD_v2",                                         \
-    (DevicePointer to, const void *from, size_t bytes))                        \
-  F(memcpyToHost, "cuMemcpyDtoH_v2",                                           \
-    (void *to, DevicePointer from, size_t bytes))                              \
+  F(memcpyToDevice, "cuMemcpyHtoDAsync_v2",                                    \
+    (DevicePointer to, const void *from, size_t bytes, Stream stream))         \
+  F(memcpyToHost, "cuMemcpyDtoHAsync_v2",                                      \
+    (void *to, DevicePointer from, size_t bytes, Stream stream))               \
   F(memcpyAsync, "cuMemcpyAsync",                                              \
     (DevicePointer to, DevicePointer from, size_t bytes, Stream stream))       \
   F(hostRegister, "cuMemHostRegister_v2",                                      \

@@ -42,12 +42,15 @@ Problem Blas::problem(int status, const char *what) const {
 }
 
 Problem Blas::open() {
-  if (!api)
-    api = loadBlasApi();
-  if (!api)
-    return {"matrix products need cuBLASLt, and libcublasLt.so.13 or .12 "
-            "cannot be loaded",
-            "install CUDA's libraries"};
+  if (!api) {
+    Expected<const BlasApi *> loaded = loadBlasApi();
+    if (!loaded) {
+      missing = loaded.error().message();
+      return {"matrix products need cuBLASLt, which cannot be loaded",
+              missing.c_str()};
+    }
+    api = *loaded;
+  }
   return handle ? Problem()
                 : problem(api->create(&handle), "cuBLASLt cannot be started");
 }
@@ -129,7 +132,12 @@ Problem Blas::propose(const Product &p, const Plan &plan, size_t most,
   });
   if (status == 0 && proposals.empty())
     status = blas::notSupported;
-  return problem(status, "cuBLASLt has no algorithm for a matrix product");
+  return problem(status,
+                 p.math == BAECHI_CUDA_MATH_FP32
+                     ? "cuBLASLt has no algorithm for a matrix product"
+                     : "cuBLASLt has no algorithm for a matrix product of this "
+                       "math and these alignments on this GPU; compile with "
+                       "--cuda-math=fp32");
 }
 
 Problem Blas::propose(const Product &product, size_t most,

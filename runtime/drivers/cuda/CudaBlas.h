@@ -63,6 +63,8 @@ private:
   void release(Plan &plan);
 
   const BlasApi *api = nullptr;
+  /// Why there is none.
+  std::string missing;
   void *handle = nullptr;
   std::map<Words, Plan> plans;
 };

@@ -7,41 +7,53 @@
 //===----------------------------------------------------------------------===//
 
 #include "drivers/cuda/CudaBlasApi.h"
+#include "core/FindLibrary.h"
+#include "core/LoadOnce.h"
 
 #include <dlfcn.h>
 
-#include <cstdlib>
-#include <mutex>
 #include <type_traits>
 
+using namespace baechi::runtime;
 using namespace baechi::runtime::cuda;
 
-static bool load(BlasApi &api) {
-  const char *given = std::getenv("BAECHI_CUBLASLT_LIBRARY");
-  void *library = nullptr;
-  for (const char *name : {given, "libcublasLt.so.13", "libcublasLt.so.12"})
-    if (!library && name && *name)
-      library = dlopen(name, RTLD_NOW | RTLD_LOCAL);
+/// The newest library that the driver runs: it serves all older ones.
+static std::vector<std::string> names() {
+  std::vector<std::string> names{"libcublasLt.so.12"};
+  Expected<const Api *> driver = loadApi();
+  int version = 0;
+  if (driver && (*driver)->driverVersion(&version) == success &&
+      version >= 13000)
+    names.insert(names.begin(), "libcublasLt.so.13");
+  return names;
+}
+
+static Expected<BlasApi> load() {
+  std::string why;
+  void *library = findLibrary("BAECHI_CUBLASLT_LIBRARY", names(), why);
   if (!library)
-    return false;
+    return Error(why + "; install it (pip install nvidia-cublas), or name its "
+                       "file in BAECHI_CUBLASLT_LIBRARY");
+  BlasApi api;
+  const char *missing = nullptr;
   auto find = [&](auto &function, const char *name) {
     function = reinterpret_cast<std::remove_reference_t<decltype(function)>>(
         dlsym(library, name));
-    return function != nullptr;
+    if (!function && !missing)
+      missing = name;
   };
-  bool all = find(api.statusName, "cublasLtGetStatusName") &&
-             find(api.version, "cublasLtGetVersion");
-#define F(member, symbol, parameters) all = all && find(api.member, symbol);
+  find(api.statusName, "cublasLtGetStatusName");
+  find(api.version, "cublasLtGetVersion");
+#define F(member, symbol, parameters) find(api.member, symbol);
   BAECHI_CUBLASLT_FUNCTIONS(F)
 #undef F
-  return all;
+  if (missing)
+    return Error(std::string("it has no function ") + missing +
+                 "; name the file of cuBLASLt 12 or newer in "
+                 "BAECHI_CUBLASLT_LIBRARY");
+  return api;
 }
 
-const BlasApi *baechi::runtime::cuda::loadBlasApi() {
-  static std::mutex mutex;
-  static BlasApi api;
-  static bool loaded = false;
-  std::lock_guard<std::mutex> guard(mutex);
-  loaded = loaded || load(api);
-  return loaded ? &api : nullptr;
+Expected<const BlasApi *> baechi::runtime::cuda::loadBlasApi() {
+  return loadOnce(load);
 }

@@ -7,8 +7,8 @@
 //===----------------------------------------------------------------------===//
 ///
 /// \file
-/// cuBLASLt is loaded when a device multiplies first, like the driver. The
-/// types and numbers are those of its stable binary interface (cublasLt.h);
+/// cuBLASLt is loaded, like the driver, before the first CUDA device starts.
+/// The types and numbers are those of its stable binary interface (cublasLt.h);
 /// CudaApiTest.cpp compares them with the toolkit's header where there is one.
 ///
 //===----------------------------------------------------------------------===//
@@ -90,8 +90,9 @@ struct BlasApi {
 };
 
 /// Loads libcublasLt.so.13 or .12, or what the environment variable
-/// BAECHI_CUBLASLT_LIBRARY says, once; null when there is none.
-const BlasApi *loadBlasApi();
+/// BAECHI_CUBLASLT_LIBRARY says, once (core/FindLibrary.h says from where). The
+/// error says what to install.
+Expected<const BlasApi *> loadBlasApi();
 
 } // namespace baechi::runtime::cuda
 

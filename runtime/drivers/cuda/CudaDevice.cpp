@@ -38,14 +38,22 @@ CudaDevice::CudaDevice(const DeviceInfo &device, Entry entry, Share share)
       // A profiler finds an operator's kernels where they are launched.
       usesGraphs(!blocking && !ranges && isOn("BAECHI_CUDA_GRAPHS", true)),
       begins(device.operators.size()), ends(device.operators.size()),
-      replay(*this, device.name) {}
+      replay(*this, device.name) {
+  // Large libraries are read from the disk before any watchdog counts; who
+  // needs one that is missing will say so.
+  if (loadApi())
+    static_cast<void>(bool(loadBlasApi()));
+}
 
 CudaDevice::~CudaDevice() {
-  if (!context || makeCurrent())
+  if (!context.get())
+    return;
+  Selection selection = hold();
+  if (selection.result())
     return;
   // What was begun must not find its memory gone. Nothing is left to be told
   // where that fails.
-  functions->synchronize();
+  context.note(functions->synchronize());
   for (const std::vector<Event> *events : {&begins, &ends})
     for (Event event : *events)
       if (event)
@@ -62,7 +70,6 @@ CudaDevice::~CudaDevice() {
     functions->streamDestroy(stream);
   if (arena)
     functions->memFree(arena);
-  functions->primaryRelease(device);
 }
 
 Problem CudaDevice::makeCurrent() const {
@@ -70,7 +77,7 @@ Problem CudaDevice::makeCurrent() const {
 }
 
 Expected<bool> CudaDevice::reach(const CudaDevice &peer) {
-  if (peer.context == context)
+  if (peer.context.get() == context.get())
     return true;
   auto error = [&](Result result) {
     return functions->error(result, "access to another GPU cannot be enabled");
@@ -82,7 +89,7 @@ Expected<bool> CudaDevice::reach(const CudaDevice &peer) {
     return false;
   if (Problem problem = makeCurrent())
     return Error(std::string(problem.reason) + ": " + problem.detail);
-  switch (Result result = functions->enablePeerAccess(peer.context, 0)) {
+  switch (Result result = functions->enablePeerAccess(peer.context.get(), 0)) {
   case success:
   case peerAlreadyEnabled: // Another queue between the two did.
     return true;
@@ -111,13 +118,10 @@ Error CudaDevice::start() {
           functions->error(functions->deviceGet(&device, gpuOf(share, *count)),
                            "the GPU cannot be opened"))
     return error;
-  if (Error error = functions->error(functions->primaryRetain(&context, device),
-                                     "the GPU cannot be opened")) {
-    context = nullptr;
+  if (Error error = functions->error(context.begin(*functions, device),
+                                     "the GPU cannot be opened"))
     return error;
-  }
-  if (Error error = functions->error(functions->setCurrent(context),
-                                     "the GPU cannot be selected"))
+  if (Error error = functions->error(select(), "the GPU cannot be selected"))
     return error;
   if (arenaBytes > 0) {
     Result allocated = functions->memAlloc(&arena, size_t(arenaBytes));
@@ -153,11 +157,17 @@ Error CudaDevice::start() {
             functions->memsetAsync(arena, 0, size_t(arenaBytes), stream),
             "the arena cannot be cleared"))
       return error;
-  while (true) {
-    Result done = functions->streamQuery(stream);
-    if (done != notReady)
-      return functions->error(done, "the arena cannot be cleared");
-    std::this_thread::sleep_for(std::chrono::microseconds(50));
+  return functions->error(awaitStream(), "the arena cannot be cleared");
+}
+
+Result CudaDevice::awaitStream() const {
+  for (int64_t looks = 0;; ++looks) {
+    Result state = functions->streamQuery(stream);
+    if (state != notReady)
+      return state;
+    // A small copy takes microseconds.
+    if (looks > 200)
+      std::this_thread::sleep_for(std::chrono::microseconds(20));
   }
 }
 
@@ -272,9 +282,8 @@ Problem CudaDevice::constant(const void *data, size_t bytes,
       constants.erase(entry);
       return problem;
     }
-    if (Problem failed =
-            check(functions->memcpyToDevice(entry->second, data, bytes),
-                  "a constant cannot be copied")) {
+    if (Problem failed = check(copyIn(entry->second, data, bytes),
+                               "a constant cannot be copied")) {
       functions->memFree(entry->second);
       constants.erase(entry);
       return failed;
@@ -285,24 +294,30 @@ Problem CudaDevice::constant(const void *data, size_t bytes,
 }
 
 Error CudaDevice::write(int64_t offset, const void *data, size_t bytes) {
-  if (Problem problem = makeCurrent())
-    return Error(std::string(problem.reason) + ": " + problem.detail);
-  return functions->error(
-      functions->memcpyToDevice(arena + DevicePointer(offset), data, bytes),
-      "the device's memory cannot be written");
+  Selection selection = hold();
+  Result result = selection.result();
+  if (result == success)
+    result = copyIn(arena + DevicePointer(offset), data, bytes);
+  if (result == success)
+    result = awaitStream();
+  return functions->error(result, "the device's memory cannot be written");
 }
 
 Error CudaDevice::read(int64_t offset, void *data, size_t bytes) const {
-  if (Problem problem = makeCurrent())
-    return Error(std::string(problem.reason) + ": " + problem.detail);
-  return functions->error(
-      functions->memcpyToHost(data, arena + DevicePointer(offset), bytes),
-      "the device's memory cannot be read");
+  Selection selection = hold();
+  Result result = selection.result();
+  if (result == success)
+    result = functions->memcpyToHost(data, arena + DevicePointer(offset), bytes,
+                                     stream);
+  if (result == success)
+    result = awaitStream();
+  return functions->error(result, "the device's memory cannot be read");
 }
 
 Expected<std::unique_ptr<Mover>>
 CudaDevice::connect(Driver &other, bool otherSends,
                     const std::vector<int64_t> &bytes) {
+  Selection selection = hold();
   return makeCudaMover(*this, dynamic_cast<CudaDevice *>(&other),
                        other.hostArena(), otherSends, bytes);
 }

@@ -12,6 +12,7 @@
 #include "drivers/cuda/CudaApi.h"
 #include "drivers/cuda/CudaBlas.h"
 #include "drivers/cuda/CudaCommands.h"
+#include "drivers/cuda/CudaContexts.h"
 #include "drivers/cuda/CudaModules.h"
 #include "drivers/cuda/CudaNvtx.h"
 #include "drivers/cuda/CudaReplay.h"
@@ -52,7 +53,9 @@ public:
   const Api &api() const { return *functions; }
   Stream computeStream() const { return stream; }
   Problem makeCurrent() const;
-  Result select() const { return functions->setCurrent(context); }
+  Result select() const { return functions->setCurrent(context.get()); }
+  /// Selects the device on a thread of the program, which may use CUDA itself.
+  Selection hold() const { return {*functions, context.get()}; }
   /// Lets this device's copies reach the memory of `peer`; false where that is
   /// a GPU that this one cannot reach.
   Expected<bool> reach(const CudaDevice &peer);
@@ -76,6 +79,14 @@ public:
   /// The problem of a call on the device's work. What a kernel did wrong ends
   /// the device: no later call of its context succeeds.
   Problem check(Result result, const char *what);
+  /// Copies of the host's memory, which must stay as it is until the compute
+  /// stream has come to the copy: every copy is that stream's, as no other one
+  /// waits for the legacy stream.
+  Result copyIn(DevicePointer to, const void *from, size_t bytes) const {
+    return functions->memcpyToDevice(to, from, bytes, stream);
+  }
+  /// Waits until the compute stream has done all that it was told.
+  Result awaitStream() const;
 
 private:
   /// Waits until the device has done what it was told.
@@ -95,7 +106,7 @@ private:
   bool replays = false;
   const Api *functions = nullptr;
   Device device = 0;
-  Context context = nullptr;
+  ContextUse context;
   DevicePointer arena = 0;
   Stream stream = nullptr;
   Event finish = nullptr;

@@ -50,7 +50,8 @@ public:
         events(messages) {}
 
   ~CudaMover() override {
-    if (device.makeCurrent())
+    Selection selection = device.hold();
+    if (selection.result())
       return;
     api.synchronize();
     if (staging) {
@@ -186,8 +187,9 @@ public:
   }
 
   bool isIdle() override {
-    return device.makeCurrent() || (api.streamQuery(stream) != notReady &&
-                                    (!staging || staging->isIdle()));
+    Selection selection = device.hold();
+    return selection.result() || (api.streamQuery(stream) != notReady &&
+                                  (!staging || staging->isIdle()));
   }
 
   int64_t stagingBytes() const override {
@@ -195,7 +197,8 @@ public:
   }
 
   Interval timeOf(int32_t seq) const override {
-    if (device.makeCurrent())
+    Selection selection = device.hold();
+    if (selection.result())
       return Interval();
     return device.between(events[size_t(seq)].begin, events[size_t(seq)].done);
   }

@@ -12,7 +12,8 @@ using namespace baechi::runtime;
 using namespace baechi::runtime::cuda;
 
 CudaPort::~CudaPort() {
-  if (device.makeCurrent())
+  Selection selection = device.hold();
+  if (selection.result())
     return;
   // What was begun must not find its events gone.
   api.synchronize();
@@ -50,7 +51,8 @@ Problem CudaPort::awaited(Side, int32_t seq, const Exchange &) {
 }
 
 Interval CudaPort::timeOf(int32_t seq) const {
-  if (device.makeCurrent())
+  Selection selection = device.hold();
+  if (selection.result())
     return Interval();
   return device.between(events[size_t(seq)].begin, events[size_t(seq)].done);
 }
@@ -68,7 +70,8 @@ public:
   }
 
   ~StagedPort() override {
-    if (device.makeCurrent())
+    Selection selection = device.hold();
+    if (selection.result())
       return;
     if (stream) {
       api.synchronize();
@@ -132,7 +135,8 @@ public:
   }
 
   bool isIdle() override {
-    return device.makeCurrent() || api.streamQuery(stream) != notReady;
+    Selection selection = device.hold();
+    return selection.result() || api.streamQuery(stream) != notReady;
   }
 
   int64_t stagingBytes() const override { return total; }

@@ -7,11 +7,11 @@
 //===----------------------------------------------------------------------===//
 
 #include "transport/nccl/NcclApi.h"
+#include "core/FindLibrary.h"
 #include "core/LoadOnce.h"
 
 #include <dlfcn.h>
 
-#include <cstdlib>
 #include <string>
 
 using namespace baechi::runtime;
@@ -24,19 +24,16 @@ Problem Api::problem(Result result, const char *what) const {
 }
 
 static Expected<Api> load() {
-  const char *given = std::getenv("BAECHI_NCCL_LIBRARY");
-  const char *name = given && *given ? given : "libnccl.so.2";
   auto refuse = [&](const std::string &why) {
     return Error("NCCL cannot be loaded: " + why +
                  "; install it, name it in BAECHI_NCCL_LIBRARY, or set "
                  "BAECHI_NCCL=0 to take messages between GPUs of different "
                  "processes through host memory");
   };
-  void *library = dlopen(name, RTLD_NOW | RTLD_LOCAL);
-  if (!library) {
-    const char *why = dlerror();
-    return refuse(why ? why : name);
-  }
+  std::string why;
+  void *library = findLibrary("BAECHI_NCCL_LIBRARY", {"libnccl.so.2"}, why);
+  if (!library)
+    return refuse(why);
   Api api;
   const char *missing = nullptr;
   auto find = [&](auto &function, const char *symbol) {
@@ -51,7 +48,7 @@ static Expected<Api> load() {
   find(api.getErrorString, "ncclGetErrorString");
   find(api.getLastError, "ncclGetLastError");
   if (missing)
-    return refuse(std::string(name) + " has no function " + missing +
+    return refuse(std::string("it has no function ") + missing +
                   ", which NCCL has since 2.14");
   return api;
 }

@@ -231,6 +231,9 @@ int cublasLtMatmulAlgoGetHeuristic(void *, void *operation, void *layoutA,
           *static_cast<Operation *>(operation), *static_cast<Layout *>(layoutA),
           *static_cast<Layout *>(layoutB), *static_cast<Layout *>(layoutC)))
     return wrong;
+  if (static_cast<Operation *>(operation)->compute ==
+      Engine::get().options.refusedCompute)
+    return notSupported;
   const auto *prefers = static_cast<Preference *>(preference);
   for (uint64_t number = 0; number < std::size(workspaceBytes); ++number) {
     if (workspaceBytes[number] > prefers->workspaceBytes || *found == wanted)

@@ -20,8 +20,8 @@ constexpr int success = 0, invalidValue = 1, outOfMemory = 2,
               invalidImage = 200, invalidContext = 201, noPeerAccess = 217,
               invalidHandle = 400, illegalState = 401, notFound = 500,
               notReady = 600, illegalAddress = 700, peerAlreadyEnabled = 704,
-              alreadyRegistered = 712, captureUnsupported = 900,
-              captureInvalidated = 901;
+              contextDestroyed = 709, alreadyRegistered = 712,
+              captureUnsupported = 900, captureInvalidated = 901;
 
 inline int misuse(Engine &engine, const std::string &what, int code) {
   engine.checker.blame(what);

@@ -51,6 +51,12 @@ void Checker::free(uintptr_t begin) {
   allocations.erase(it);
 }
 
+void Checker::drop(uintptr_t begin) {
+  auto it = allocations.find(begin);
+  freed[begin] = it->second.end;
+  allocations.erase(it);
+}
+
 Checker::Allocations::iterator Checker::find(uintptr_t address) {
   auto it = allocations.upper_bound(address);
   if (it == allocations.begin())

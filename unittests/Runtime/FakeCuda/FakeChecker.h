@@ -44,6 +44,8 @@ public:
 
   void allocate(uintptr_t begin, size_t bytes);
   void free(uintptr_t begin);
+  /// Memory that goes with its context, whoever may use it still.
+  void drop(uintptr_t begin);
   bool isAllocated(uintptr_t begin) const { return allocations.count(begin); }
 
   /// A use of device memory in the step that advance() began. Memory that is

@@ -50,15 +50,17 @@ const char *fakeCudaMisuse() {
       text += std::to_string(count) + " " + what + " left\n";
   };
   left(engine.allocations.size(), "allocations");
-  left(engine.streams.size(), "streams");
+  // Those of contexts are the driver's own.
+  left(size_t(std::count_if(
+           engine.streams.begin(), engine.streams.end(),
+           [](FakeStream *stream) { return !stream->isLegacy(); })),
+       "streams");
   left(engine.events.size(), "events");
   left(engine.modules.size(), "modules");
   left(engine.graphs.size(), "graphs");
   left(engine.executables.size(), "executable graphs");
   left(engine.registered.size(), "pinned ranges");
   left(engine.communicators.size(), "communicators");
-  for (const auto &context : engine.contexts)
-    left(size_t(context->retained), "uses of a context");
   return text.c_str();
 }
 
@@ -71,6 +73,7 @@ int cuGetErrorName(int error, const char **text) {
           : error == illegalAddress ? "CUDA_ERROR_ILLEGAL_ADDRESS"
           : error == invalidHandle  ? "CUDA_ERROR_INVALID_HANDLE"
           : error == notFound       ? "CUDA_ERROR_NOT_FOUND"
+          : error == invalidValue   ? "CUDA_ERROR_INVALID_VALUE"
           : error == invalidImage   ? "CUDA_ERROR_INVALID_IMAGE"
           : error == captureInvalidated
               ? "CUDA_ERROR_STREAM_CAPTURE_INVALIDATED"
@@ -82,6 +85,12 @@ int cuGetErrorString(int, const char **text) {
   return success;
 }
 
+int cuDriverGetVersion(int *version) {
+  return call("cuDriverGetVersion", false, [&](Engine &) {
+    *version = 13000;
+    return success;
+  });
+}
 int cuDeviceGetCount(int *count) {
   return call("cuDeviceGetCount", false, [&](Engine &engine) {
     *count = engine.options.devices;
@@ -145,111 +154,11 @@ int cuCtxEnablePeerAccess(FakeContext *peer, unsigned flags) {
                : peerAlreadyEnabled;
   });
 }
-int cuDevicePrimaryCtxRetain(FakeContext **context, int device) {
-  return call("cuDevicePrimaryCtxRetain", false, [&](Engine &engine) {
-    *context = engine.contexts[size_t(device)].get();
-    ++(*context)->retained;
-    return success;
-  });
-}
-int cuDevicePrimaryCtxRelease_v2(int device) {
-  return call("cuDevicePrimaryCtxRelease", false, [&](Engine &engine) {
-    FakeContext &context = *engine.contexts[size_t(device)];
-    if (context.retained-- <= 0)
-      return misuse(engine, "a context is released too often", invalidContext);
-    if (context.retained == 0) { // The next one is a new one.
-      context.broken = 0;
-      context.peers.clear();
-    }
-    return success;
-  });
-}
-int cuCtxSetCurrent(FakeContext *context) {
-  return call("cuCtxSetCurrent", false, [&](Engine &) {
-    Engine::current = context;
-    return success;
-  });
-}
-int cuCtxSynchronize() {
-  Engine &engine = Engine::get();
-  std::unique_lock<std::mutex> lock(engine.mutex);
-  FakeContext *context = Engine::current;
-  if (int code = enter(engine, context, "cuCtxSynchronize"))
-    return code;
-  auto isBusy = [&] {
-    return std::any_of(
-        engine.streams.begin(), engine.streams.end(), [&](FakeStream *stream) {
-          return stream->context == context && !stream->work.empty();
-        });
-  };
-  while (isBusy()) {
-    lock.unlock();
-    std::this_thread::sleep_for(std::chrono::microseconds(50));
-    lock.lock();
-  }
-  for (FakeStream *stream : engine.streams)
-    if (stream->context == context)
-      engine.checker.order(Checker::host,
-                           engine.checker.clocksOf(stream->timeline));
-  return context->broken;
-}
-
-int cuMemsetD8Async(unsigned long long to, unsigned char value, size_t bytes,
-                    FakeStream *stream) {
-  return call("cuMemsetD8Async", true, [&](Engine &engine) {
-    if (!isAlive(engine, stream))
-      return misuse(engine, "cuMemsetD8Async on a dead stream", invalidHandle);
-    beginStep(engine, *stream);
-    engine.checker.use(stream->timeline, to, bytes, true, "a memset");
-    engine.enqueue(*stream, {nullptr, 0, [=] {
-                               std::memset(reinterpret_cast<void *>(to), value,
-                                           bytes);
-                             }});
-    return success;
-  });
-}
-
-/// The synchronous copies: on the host's timeline.
-static int copyNow(const char *name, void *to, const void *from, size_t bytes) {
-  return call(name, true, [&](Engine &engine) {
-    engine.checker.advance(Checker::host);
-    engine.checker.use(Checker::host, reinterpret_cast<uintptr_t>(from), bytes,
-                       false, name);
-    engine.checker.use(Checker::host, reinterpret_cast<uintptr_t>(to), bytes,
-                       true, name);
-    std::memcpy(to, from, bytes);
-    return success;
-  });
-}
-int cuMemcpyHtoD_v2(unsigned long long to, const void *from, size_t bytes) {
-  return copyNow("cuMemcpyHtoD", reinterpret_cast<void *>(to), from, bytes);
-}
-int cuMemcpyDtoH_v2(void *to, unsigned long long from, size_t bytes) {
-  return copyNow("cuMemcpyDtoH", to, reinterpret_cast<const void *>(from),
-                 bytes);
-}
-int cuMemcpyAsync(unsigned long long to, unsigned long long from, size_t bytes,
-                  FakeStream *stream) {
-  return call("cuMemcpyAsync", true, [&](Engine &engine) {
-    if (!isAlive(engine, stream))
-      return misuse(engine, "cuMemcpyAsync on a dead stream", invalidHandle);
-    for (uintptr_t address : {from, to})
-      if (!engine.reaches(*stream->context, address, "a copy"))
-        return invalidValue;
-    return engine.issue(*stream, [=, &engine](FakeStream &on) {
-      beginStep(engine, on);
-      engine.checker.use(on.timeline, from, bytes, false, "a copy");
-      engine.checker.use(on.timeline, to, bytes, true, "a copy");
-      engine.enqueue(on, {nullptr, 0, [=] {
-                            std::memcpy(reinterpret_cast<void *>(to),
-                                        reinterpret_cast<const void *>(from),
-                                        bytes);
-                          }});
-    });
-  });
-}
-int cuStreamCreate(FakeStream **stream, unsigned) {
+int cuStreamCreate(FakeStream **stream, unsigned flags) {
   return call("cuStreamCreate", true, [&](Engine &engine) {
+    if (flags != 1)
+      return misuse(engine, "a stream that waits for the legacy one",
+                    invalidValue);
     *stream = new FakeStream{Engine::current, engine.checker.addTimeline(), {}};
     engine.streams.insert(*stream);
     return success;

@@ -67,6 +67,8 @@ struct FakeOptions {
   /// This algorithm of products is the fast one: all others take milliseconds.
   /// -1: none does.
   int fastAlgorithm = -1;
+  /// Products of this compute type have no algorithm (a cublasComputeType_t).
+  int refusedCompute = -1;
   int hangLaunch = 0; ///< this launch does not end before hang() is lifted
   // Delays.
   int longestDelay = 0; ///< streams fall behind by up to so many microseconds
@@ -77,6 +79,12 @@ struct FakeOptions {
   int ncclBreakGroup = 0; ///< this group never ends, and all learn that
                           ///< (ncclRemoteError); counted from 1
 };
+
+/// Where the library is: where it was built, or what the environment variable
+/// BAECHI_FAKE_CUDA says.
+const char *path();
+/// A function of the library, for tests that call the driver themselves.
+void *find(const char *function);
 
 } // namespace fakecuda
 

@@ -37,9 +37,10 @@ void Engine::reset(const FakeOptions &given) {
   random.seed(given.seed);
   checker = Checker();
   calls = launches = graphLaunches = 0;
-  contexts.clear();
-  for (int i = 0; i < given.devices; ++i)
-    contexts.push_back(std::make_unique<FakeContext>(FakeContext{i}));
+  for (const auto &context : contexts) {
+    context->peers.clear();
+    context->legacy = nullptr; // deleted with the others
+  }
   for (FakeStream *stream : streams)
     delete stream;
   for (FakeEvent *event : events)

@@ -27,6 +27,8 @@ namespace fakecuda {
 
 using Clock = std::chrono::steady_clock;
 
+struct FakeStream;
+
 struct FakeContext {
   int device;
   int retained = 0;
@@ -34,6 +36,8 @@ struct FakeContext {
   int broken = 0;
   /// Other devices whose memory it may reach.
   std::set<int> peers = {};
+  /// What synchronous copies go through; null until there is one.
+  FakeStream *legacy = nullptr;
 };
 
 struct FakeEvent {
@@ -53,8 +57,6 @@ struct Work {
   /// Instead of `run`: tried until it says that it has ended.
   std::function<bool()> attempt = nullptr;
 };
-
-struct FakeStream;
 
 /// Work that was captured.
 struct FakeGraph {
@@ -77,6 +79,8 @@ struct FakeStream {
   std::deque<Work> work;
   /// While it is captured: the work so far.
   std::unique_ptr<FakeGraph> capture = nullptr;
+
+  bool isLegacy() const { return context->legacy == this; }
 };
 
 struct FakeModule {
@@ -92,6 +96,7 @@ struct FakeFunction {
 struct Allocation {
   size_t bytes;
   int device; ///< Engine::host: pinned memory
+  FakeContext *context;
 };
 
 /// All that the library holds, behind one lock.
@@ -112,6 +117,11 @@ public:
   void *map(size_t bytes);
   void unmap(uintptr_t begin, size_t bytes);
 
+  FakeContext *contextOf(int device);
+  /// With all that was made in it.
+  void endContext(FakeContext &context);
+  FakeStream &legacyOf(FakeContext &context);
+
   /// Whose memory that is; `host` where it is no device's.
   static constexpr int host = -1;
   int deviceOf(uintptr_t address) const;
@@ -124,6 +134,8 @@ public:
   Checker checker;
   int calls = 0, launches = 0, graphLaunches = 0;
   std::vector<std::unique_ptr<FakeContext>> contexts; ///< a device each
+  /// Given up, while threads may still have selected them.
+  std::vector<std::unique_ptr<FakeContext>> deadContexts;
   std::set<FakeStream *> streams;
   std::set<FakeEvent *> events;
   std::set<FakeCommunicator *> communicators;
@@ -141,7 +153,7 @@ public:
   std::set<FakeExecutable *> executables;
   std::vector<std::unique_ptr<FakeFunction>> functions;
   std::map<uintptr_t, Allocation> allocations;
-  std::set<void *> registered;
+  std::map<void *, FakeContext *> registered;
   size_t usedBytes = 0;
   bool hanging = false;
 

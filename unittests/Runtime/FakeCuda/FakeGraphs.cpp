@@ -71,6 +71,16 @@ static void launch(Engine &engine, FakeStream &stream, const FakeKernel &kernel,
                           }});
 }
 
+/// The limits of all GPUs since 2012; of shared memory what a kernel gets
+/// without having asked for more.
+static bool isLaunchable(std::array<uint64_t, 3> grid,
+                         std::array<uint64_t, 3> block, unsigned sharedBytes) {
+  uint64_t threads = block[0] * block[1] * block[2];
+  return grid[0] * grid[1] * grid[2] > 0 && grid[0] < uint64_t(1) << 31 &&
+         grid[1] <= 65535 && grid[2] <= 65535 && threads > 0 &&
+         threads <= 1024 && block[2] <= 64 && sharedBytes <= 48 << 10;
+}
+
 extern "C" {
 
 int fakeCudaGraphLaunches() {
@@ -79,10 +89,13 @@ int fakeCudaGraphLaunches() {
   return engine.graphLaunches;
 }
 
-int cuLaunchKernel(FakeFunction *function, unsigned, unsigned, unsigned,
-                   unsigned, unsigned, unsigned, unsigned, FakeStream *stream,
-                   void **parameters, void **) {
+int cuLaunchKernel(FakeFunction *function, unsigned gx, unsigned gy,
+                   unsigned gz, unsigned bx, unsigned by, unsigned bz,
+                   unsigned sharedBytes, FakeStream *stream, void **parameters,
+                   void **) {
   return call("cuLaunchKernel", true, [&](Engine &engine) {
+    if (!isLaunchable({gx, gy, gz}, {bx, by, bz}, sharedBytes))
+      return invalidValue;
     if (!isAlive(engine, stream))
       return misuse(engine, "cuLaunchKernel on a dead stream", invalidHandle);
     if (function->context != stream->context)

@@ -32,7 +32,8 @@ int cuMemAlloc_v2(unsigned long long *pointer, size_t bytes) {
     // Nobody may count on what is in it.
     std::memset(memory, 0xa5, bytes);
     auto begin = reinterpret_cast<uintptr_t>(memory);
-    engine.allocations[begin] = {bytes, Engine::current->device};
+    engine.allocations[begin] = {bytes, Engine::current->device,
+                                 Engine::current};
     engine.usedBytes += bytes;
     engine.checker.allocate(begin, bytes);
     *pointer = begin;
@@ -54,8 +55,9 @@ int cuMemFree_v2(unsigned long long pointer) {
 
 int cuMemHostRegister_v2(void *memory, size_t, unsigned) {
   return call("cuMemHostRegister", true, [&](Engine &engine) {
-    return engine.registered.insert(memory).second ? success
-                                                   : alreadyRegistered;
+    return engine.registered.emplace(memory, Engine::current).second
+               ? success
+               : alreadyRegistered;
   });
 }
 int cuMemHostUnregister(void *memory) {
@@ -74,7 +76,7 @@ int cuMemHostAlloc(void **memory, size_t bytes, unsigned) {
     *memory = engine.map(bytes);
     std::memset(*memory, 0xa5, bytes);
     auto begin = reinterpret_cast<uintptr_t>(*memory);
-    engine.allocations[begin] = {bytes, Engine::host};
+    engine.allocations[begin] = {bytes, Engine::host, Engine::current};
     engine.checker.allocate(begin, bytes);
     return success;
   });

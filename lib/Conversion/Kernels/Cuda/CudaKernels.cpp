@@ -66,6 +66,7 @@ LogicalResult mapToDevice(ModuleOp copies) {
   if (failed(products))
     return failure();
   for (auto kernel : copies.getOps<func::FuncOp>()) {
+    markPointers(kernel, signatures.find(kernel.getSymNameAttr())->second);
     if (failed(placeInScratch(kernel)))
       return failure();
     flattenEmptyArguments(kernel);
@@ -77,11 +78,18 @@ LogicalResult mapToDevice(ModuleOp copies) {
   return success();
 }
 
+/// The launches know it by now, and callers need not.
+void unmarkPointers(ModuleOp functions) {
+  for (auto function : functions.getOps<func::FuncOp>())
+    function.removeArgAttrsAttr();
+}
+
 /// Mapped kernels to host functions and a fat binary.
 LogicalResult lowerToDevice(ModuleOp copies, const CudaOptions &options,
                             const CudaToolkit &toolkit) {
   SmallVector<OutlinedLaunch> launches;
   gpu::GPUModuleOp module = outlineLaunches(copies, launches);
+  unmarkPointers(copies);
   std::string image;
   if (!launches.empty()) {
     FailureOr<std::string> compiled = compileImage(module, options, toolkit);
@@ -206,6 +214,7 @@ LogicalResult baechi::mapKernelsToCuda(ModuleOp module) {
   auto mapped = runOnCopies(kernels, module.getLoc(), kTarget, mapToDevice);
   if (failed(mapped))
     return failure();
+  unmarkPointers(**mapped);
   return replaceKernels(module, kernels, **mapped);
 }
 

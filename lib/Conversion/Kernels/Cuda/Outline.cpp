@@ -13,12 +13,13 @@
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/IR/Matchers.h"
+#include "mlir/Interfaces/ViewLikeInterface.h"
 
 using namespace mlir;
 using namespace baechi;
 
-/// Of buffers in shared memory.
-static constexpr int64_t kSharedAlignment = 64;
+/// Of buffers in shared memory, of arguments, and of what lies in the scratch.
+static constexpr int64_t kBufferAlignment = 64;
 
 /// `name` as PTX can write it.
 static std::string identifier(StringRef name) {
@@ -32,6 +33,60 @@ static uint32_t constantOf(Value size) {
   APInt value;
   matchPattern(size, m_ConstantInt(&value));
   return value.getZExtValue();
+}
+
+namespace {
+/// What a launch does to the memory behind an operand.
+struct Uses {
+  bool reads = false, writes = false, unknown = false;
+};
+} // namespace
+
+static void addUses(Value buffer, Uses &uses) {
+  for (OpOperand &use : buffer.getUses()) {
+    Operation *op = use.getOwner();
+    if (isa<memref::LoadOp>(op)) {
+      uses.reads = true;
+    } else if (auto store = dyn_cast<memref::StoreOp>(op)) {
+      uses.writes = true;
+      uses.unknown |= store.getValue() == buffer;
+    } else if (isa<ViewLikeOpInterface>(op) && op->getNumResults() == 1) {
+      addUses(op->getResult(0), uses);
+    } else {
+      uses.unknown = true;
+    }
+  }
+}
+
+/// Tells the kernel what is known of its operands: that they begin at a
+/// multiple of kBufferAlignment, without which no access has 16 bytes, and
+/// which overlap no other one. The latter only where all accesses are alike: to
+/// LLVM a barrier changes no memory that is not aliased, so of what threads
+/// hand each other in it nothing may be promised.
+static void markOperands(gpu::GPUFuncOp kernel, func::FuncOp function,
+                         ValueRange operands) {
+  StringRef alias = LLVM::LLVMDialect::getNoAliasAttrName();
+  Builder builder(kernel.getContext());
+  for (auto [number, operand] : llvm::enumerate(operands)) {
+    auto argument = dyn_cast<BlockArgument>(operand);
+    bool isOwn = argument && argument.getOwner() == &function.getBody().front();
+    auto view = operand.getDefiningOp<memref::ViewOp>();
+    bool isScratch = view && view.getSource() == function.getArguments().back();
+    if (!isOwn && !isScratch)
+      continue;
+    kernel.setArgAttr(number, LLVM::LLVMDialect::getAlignAttrName(),
+                      builder.getI64IntegerAttr(kBufferAlignment));
+    Uses uses;
+    addUses(kernel.getArgument(number), uses);
+    bool isApart =
+        isScratch || function.getArgAttr(argument.getArgNumber(), alias);
+    if (!isApart || uses.unknown || uses.reads == uses.writes)
+      continue;
+    kernel.setArgAttr(number, alias, builder.getUnitAttr());
+    if (uses.reads)
+      kernel.setArgAttr(number, LLVM::LLVMDialect::getReadonlyAttrName(),
+                        builder.getUnitAttr());
+  }
 }
 
 gpu::GPUModuleOp
@@ -58,7 +113,8 @@ baechi::outlineLaunches(ModuleOp functions,
       for (unsigned i = 0; i < kernel.getNumWorkgroupAttributions(); ++i)
         kernel.setWorkgroupAttributionAttr(
             i, LLVM::LLVMDialect::getAlignAttrName(),
-            builder.getI64IntegerAttr(kSharedAlignment));
+            builder.getI64IntegerAttr(kBufferAlignment));
+      markOperands(kernel, function, outlined.operands);
       if (function->hasAttr(kWideIndices))
         kernel->setAttr(kWideIndices, builder.getUnitAttr());
       names.insert(kernel);

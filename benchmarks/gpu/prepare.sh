@@ -1,0 +1,86 @@
+# Part of the Baechi project, under the Apache License v2.0 with LLVM Exceptions.
+# See LICENSE for license information.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+# shellcheck shell=bash
+#
+# The first half of run.sh: what needs MLIR and ptxas, into one file.
+
+# What the pack may have: a machine's copy of the clone has its own limit.
+most_bytes=$((48 << 20))
+
+kind=cuda device=cuda
+[ -n "${BAECHI_GPU_DRY:-}" ] && kind=host device=cpu
+
+prepare() {
+  if [ -z "${BAECHI_TOOLS:-}" ]; then
+    scripts/build release baechi-run RuntimeCudaTests || return 1
+  fi
+  rm -rf "$out" && mkdir -p "$out"
+  # Where the build has MPI.
+  cp "$tools/../lib/libBaechiMpi.so" "$out/" 2>/dev/null
+  git describe --always --dirty --abbrev=40 >"$out/commit"
+  cp "$tools/RuntimeCudaTests" "$tools/../lib/libBaechiFakeCuda.so" "$out/" || return 1
+  printf '{"format": "baechi-machine", "version": 1, "devices": [
+  {"name": "cuda0", "kind": "%s", "memory": 1073741824},
+  {"name": "host0", "kind": "host", "memory": 1073741824}],
+ "link_default": {"latency_ns": 10000, "bytes_per_us": 20000}, "link_model": "duplex"}\n' "$kind" >"$out/mixed.json"
+  local model file
+  for model in "${models[@]}"; do
+    file=$(ls test/fixtures/"$model".mlir*)
+    programs "$model" "$file" && limited "$model" "$file" || return 1
+  done
+  if [ "${BAECHI_GPU_FRAMEWORKS:-1}" = 0 ]; then
+    echo "run.sh: no comparison with frameworks is prepared, as BAECHI_GPU_FRAMEWORKS=0 asks" >&2
+  elif "$python" -c 'import jax' 2>/dev/null; then
+    "$python" benchmarks/gpu/frameworks.py prepare "$out/frameworks" --bin="$tools" --device="$device" || return 1
+  else
+    echo "run.sh: JAX is not installed: no comparison with frameworks is prepared" >&2
+  fi
+  packed
+}
+
+# The placer's own result, so that every device has something to do.
+programs() {
+  local machine name
+  for machine in "$kind:1@1GiB" "$kind:2@1GiB" "$kind:4@1GiB" "$out/mixed.json"; do
+    name=$(basename "$machine" .json)
+    name=${1}__${name//[:@]/_}
+    "$tools/baechi-run" "$2" --machine="$machine" --costs=roofline --placer=mtopo --budget=0 \
+      --emit=so --output="$out/$name.so" || return 1
+  done
+}
+
+# The largest step of 5 % below what one device needs at its peak that one is refused
+# for and two or four hold.
+limited() {
+  local model=$1 file=$2 run=$tools/baechi-run bytes percent devices
+  "$run" "$file" --machine=host:1 --costs=roofline --steps=1 --json="$out/one.json" >/dev/null || return 1
+  bytes=$("$python" -c 'import json, sys; print(json.load(open(sys.argv[1]))["devices"][0]["peak_bytes"])' \
+    "$out/one.json") || return 1
+  for devices in 2 4; do
+    for percent in 90 85 80 75 70 65; do
+      local size=$((bytes * percent / 100))
+      "$run" "$file" --machine="$kind:1@$size" --costs=roofline --emit=so --output="$out/refused.so" \
+        2>/dev/null >/dev/null && continue
+      "$run" "$file" --machine="$kind:$devices@$size" --costs=roofline --emit=so \
+        --output="$out/${model}__${kind}_${devices}_${percent}_percent.so" 2>/dev/null && continue 2
+    done
+    echo "run.sh: no limit was found that $devices devices hold and one does not: $model" >&2
+    return 1
+  done
+}
+
+packed() {
+  rm -f "$out"/refused.* "$out/one.json"
+  find "$out" -name '*.h' -delete
+  # The same files give the same pack.
+  tar --sort=name --owner=0 --group=0 --numeric-owner --mtime='1970-01-01' -C build -cf - gpu |
+    xz -T2 -6 >"$pack" || return 1
+  local bytes
+  bytes=$(stat -c %s "$pack")
+  printf '%s: %d MiB packed, %d MiB unpacked\n' "$pack" $((bytes >> 20)) $(($(du -sk "$out" | cut -f1) >> 10))
+  if [ "$bytes" -gt "$most_bytes" ]; then
+    echo "run.sh: the pack has more than $((most_bytes >> 20)) MiB: prepare fewer models" >&2
+    return 1
+  fi
+}
