@@ -21,6 +21,8 @@ def parse(text: str) -> ir.Module:
     (linalg) is unknown to it. Raises ir.MLIRError."""
     context = jax_mlir.make_ir_context()
     context.allow_unregistered_dialects = True
+    # Errors of its threads would wait for this one, which waits for them.
+    context.enable_multithreading(False)
     with context:
         module = ir.Module.parse(text)
         assert module.operation.verify()
