@@ -35,6 +35,9 @@ if TYPE_CHECKING:
     from baechi.graphs.problem import Output as Output
     from baechi.jax.jitted import jit as jit
     from baechi.jax.lowered import load_step as load_step
+    from baechi.jax.shardings import Collective as Collective
+    from baechi.jax.shardings import Shardings as Shardings
+    from baechi.jax.shardings import shardings as shardings
     from baechi.pictures.plots import plot_memory as plot_memory
     from baechi.pictures.plots import plot_timeline as plot_timeline
     from baechi.steps.library import StepError as StepError
@@ -57,6 +60,7 @@ _PUBLIC = {
     "baechi.jax.jitted": ["jit"],
     "baechi.steps.library": ["StepError"],
     "baechi.jax.lowered": ["load_step"],
+    "baechi.jax.shardings": ["Collective", "Shardings", "shardings"],
     "baechi.compiling.tools": ["CompileError"],
     "baechi.checking.options": ["CheckError"],
     "baechi.graphs.placing": ["Comparison", "compare", "judge", "place", "placers"],
@@ -70,7 +74,9 @@ _PUBLIC = {
 _MODULES = {name: module for module, names in _PUBLIC.items() for name in names}
 
 # What another package must be there for, and how it comes with this one.
-_NEEDS = {"jit": ("jax", "import"), "load_step": ("jax", "import")}
+_NEEDS = {
+    name: ("jax", "import") for name in ("jit", "load_step", "shardings", "Shardings", "Collective")
+}
 
 
 def _is_there(package: str) -> bool:

@@ -54,6 +54,20 @@ def test_the_tutorial_runs(tmp_path):
     assert (tmp_path / "step.html").stat().st_size > 10_000
 
 
+def test_the_page_on_shardy_runs(tmp_path):
+    pytest.importorskip("jax")
+    plan, reading = blocks("shardy.md", "python")
+    done = run_program(plan, tmp_path)
+    assert done.returncode == 0, done.stderr
+    (shown,) = blocks("shardy.md", "text")
+    assert done.stdout == shown
+    done = run_commands("shardy.md", tmp_path)
+    assert done.returncode == 0, done.stderr
+    done = run_program(reading, tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "mpmd.transfer" in done.stdout
+
+
 def run_program(text, folder):
     program = folder / "page.py"
     program.write_text(text)

@@ -295,4 +295,49 @@ def ExportIree : Pass<"baechi-export-iree", "::mlir::ModuleOp"> {
   let dependentDialects = ["::baechi::BaechiDialect"];
 }
 
+def ExportMpmd : Pass<"baechi-export-mpmd", "::mlir::ModuleOp"> {
+  let summary = "write a placed program in Shardy's MPMD dialect";
+  let description = [{
+    A device becomes a mesh of one device, an operator an `mpmd.fragment` on it
+    with the operator's name as its origin, a message an `mpmd.transfer`.
+    Fragments stand in the order of their planned starts. Kernels stay functions
+    that fragments call; constants and views are made again in each fragment that
+    reads them, so only what the plan moves is moved. An argument that a result
+    takes the place of (`baechi.updated_by`) has `tf.aliasing_output`.
+
+    Shardy's operations are unregistered here; the pass allows unregistered
+    dialects in the context. Print the module with `--mlir-print-op-generic`: JAX's
+    MLIR has Shardy's dialects and not linalg's ([shardy.md](shardy.md)).
+
+    ```mlir
+    #machine = #baechi.machine<devices = [<"a", kind = "host", memory = 1000>, <"b", kind = "host", memory = 1000>], link_model = parallel>
+    module attributes {baechi.machine = #machine} {
+      func.func @step(%x: tensor<8xf32> {baechi.device = "a"}) -> tensor<8xf32> {
+        %y = math.exp %x {baechi.device = "a", baechi.name = "exp"} : tensor<8xf32>
+        %z = math.log %y {baechi.device = "b", baechi.name = "log"} : tensor<8xf32>
+        return %z : tensor<8xf32>
+      }
+    }
+    ```
+    becomes by `--baechi-export-mpmd`
+    ```mlir
+    func.func @step(%arg0: !mpmd.mesh_tensor<"a", tensor<8xf32>>) -> !mpmd.mesh_tensor<"b", tensor<8xf32>> attributes {topology = #mpmd.topology<<"a" : <["x"=1]>>, <"b" : <["x"=1]>>>} {
+      %0 = "mpmd.fragment"(%arg0) <{mesh_name = "a", origin = [#mpmd.user_origin<"exp">]}> ({
+      ^bb0(%arg1: tensor<8xf32>):
+        %3 = math.exp %arg1 : tensor<8xf32>
+        "mpmd.return"(%3) : (tensor<8xf32>) -> ()
+      }) : (!mpmd.mesh_tensor<"a", tensor<8xf32>>) -> !mpmd.mesh_tensor<"a", tensor<8xf32>>
+      %1 = "mpmd.transfer"(%0) : (!mpmd.mesh_tensor<"a", tensor<8xf32>>) -> !mpmd.mesh_tensor<"b", tensor<8xf32>>
+      %2 = "mpmd.fragment"(%1) <{mesh_name = "b", origin = [#mpmd.user_origin<"log">]}> ({
+      ^bb0(%arg1: tensor<8xf32>):
+        %3 = math.log %arg1 : tensor<8xf32>
+        "mpmd.return"(%3) : (tensor<8xf32>) -> ()
+      }) : (!mpmd.mesh_tensor<"b", tensor<8xf32>>) -> !mpmd.mesh_tensor<"b", tensor<8xf32>>
+      return %2 : !mpmd.mesh_tensor<"b", tensor<8xf32>>
+    }
+    ```
+  }];
+  let dependentDialects = ["::baechi::BaechiDialect"];
+}
+
 #endif // BAECHI_CONVERSION_PASSES

@@ -97,6 +97,46 @@ def Split : Pass<"baechi-split", "::mlir::ModuleOp"> {
     "::mlir::linalg::LinalgDialect", "::mlir::tensor::TensorDialect"];
 }
 
+def ExportSdy : Pass<"baechi-export-sdy", "::mlir::ModuleOp"> {
+  let summary = "write what would be cut as Shardy's annotations";
+  let description = [{
+    Instead of `--baechi-split`: the plan of cuts, one piece a device, for
+    devices that all run one program. Piece i of everything is device i's, and
+    what is not cut is computed by every device. Arguments, results and
+    operations get `sdy.sharding` on a mesh with one axis, `devices`. A partial
+    sum that is added to others before it is joined is `unreduced`; where a
+    reshape has joined the cut dimension behind others, pieces are no blocks, and
+    the sharding is left open. `plan` names a file for the same as JSON, with the
+    collectives that the plan needs ([formats.md](formats.md)).
+
+    What is no such plan is an error: pieces that are uneven or not one a device,
+    devices of several kinds, operators that are pinned or placed.
+
+    ```mlir
+    func.func @step(%x: tensor<4x8xf32> {baechi.split = #baechi.split<dim = 0, sizes = [2, 2]>}) -> tensor<4x8xf32> {
+      %0 = math.exp %x : tensor<4x8xf32>
+      return %0 : tensor<4x8xf32>
+    }
+    ```
+    becomes by `--baechi-export-sdy=machine=host:2`
+    ```mlir
+    module {
+      "sdy.mesh"() <{mesh = #sdy.mesh<["devices"=2]>, sym_name = "mesh"}> : () -> ()
+      ...
+    ```
+  }];
+  let options = [
+    Option<"machine", "machine", "std::string", "\"\"",
+           "machine file, or host:N[@SIZE]; default: the module's "
+           "baechi.machine">,
+    Option<"choose", "choose", "bool", "true",
+           "cut what saves time, too; false: only what the program asks for">,
+    Option<"planFile", "plan", "std::string", "\"\"",
+           "a file for the plan as JSON">
+  ];
+  let dependentDialects = ["::baechi::BaechiDialect"];
+}
+
 def FormKernels : Pass<"baechi-form-kernels", "::mlir::ModuleOp"> {
   let summary = "outline the operators as they will execute";
   let description = [{

@@ -24,27 +24,13 @@ constexpr StringLiteral kDialects[] = {
 
 class Checker {
 public:
-  Checker(func::FuncOp step, MachineAttr machine) : step(step) {
-    for (DeviceSpecAttr device : machine.getDevices())
-      devices.insert(device.getName());
-  }
+  explicit Checker(func::FuncOp step) : step(step) {}
 
   LogicalResult run() {
-    for (BlockArgument argument : step.getArguments()) {
-      std::string name =
-          "argument " + std::to_string(argument.getArgNumber()) + " ";
-      auto device = step.getArgAttrOfType<StringAttr>(argument.getArgNumber(),
-                                                      BaechiDialect::kDevice);
-      if (failed(checkDevice(argument.getLoc(), device, name)) ||
-          failed(checkType(argument.getLoc(), argument.getType(), name)))
-        return failure();
-    }
-    for (Operation *op : operatorsOf(step))
-      if (failed(
-              checkDevice(op->getLoc(),
-                          op->getAttrOfType<StringAttr>(BaechiDialect::kDevice),
-                          "'" + op->getName().getStringRef() + "' ")) ||
-          failed(checkOneDevice(op)))
+    for (BlockArgument argument : step.getArguments())
+      if (failed(checkType(argument.getLoc(), argument.getType(),
+                           "argument " +
+                               std::to_string(argument.getArgNumber()) + " ")))
         return failure();
     Operation *terminator = step.getBody().front().getTerminator();
     for (auto [index, type] : llvm::enumerate(terminator->getOperandTypes()))
@@ -55,16 +41,6 @@ public:
   }
 
 private:
-  LogicalResult checkDevice(Location loc, StringAttr device,
-                            const Twine &what) {
-    if (!device)
-      return emitError(loc) << what << "is on no device; run --baechi-place";
-    if (!devices.contains(device.getValue()))
-      return emitError(loc) << what << "is on '" << device.getValue()
-                            << "', which the machine does not have";
-    return success();
-  }
-
   /// IREE's calls pass tensors of static shape; it has no buffers of `index`.
   LogicalResult checkType(Location loc, Type type, const Twine &what) {
     if (!tensorBytes(type, false) || !isa<RankedTensorType>(type) ||
@@ -74,23 +50,6 @@ private:
              << ", which crosses no call of IREE; it takes tensors of static "
                 "shape of integers or floats (use i64 for index)";
     return success();
-  }
-
-  /// What an operator's regions say of devices would be lost.
-  LogicalResult checkOneDevice(Operation *op) {
-    auto device = op->getAttrOfType<StringAttr>(BaechiDialect::kDevice);
-    WalkResult result = op->walk([&](Operation *inner) {
-      auto other = inner->getAttrOfType<StringAttr>(BaechiDialect::kDevice);
-      if (!other || other == device)
-        return WalkResult::advance();
-      inner->emitOpError() << "is on '" << other.getValue()
-                           << "' inside of an operator on '"
-                           << device.getValue()
-                           << "'; IREE's export keeps an operator with "
-                           << "regions on one device";
-      return WalkResult::interrupt();
-    });
-    return failure(result.wasInterrupted());
   }
 
   LogicalResult checkFunction(func::FuncOp function) {
@@ -131,10 +90,10 @@ private:
   }
 
   func::FuncOp step;
-  llvm::StringSet<> devices, checked;
+  llvm::StringSet<> checked;
 };
 } // namespace
 
-LogicalResult baechi::checkForIree(func::FuncOp step, MachineAttr machine) {
-  return Checker(step, machine).run();
+LogicalResult baechi::checkForIree(func::FuncOp step) {
+  return Checker(step).run();
 }

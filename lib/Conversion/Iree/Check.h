@@ -14,9 +14,9 @@
 namespace baechi {
 
 /// Emits an error for the first thing of a placed \p step that IREE cannot
-/// take: an argument or operator without a device of \p machine, a type or an
-/// operation that IREE does not know, a call of a function without a body.
-llvm::LogicalResult checkForIree(mlir::func::FuncOp step, MachineAttr machine);
+/// take: a type or an operation that IREE does not know, a call of a function
+/// without a body.
+llvm::LogicalResult checkForIree(mlir::func::FuncOp step);
 
 } // namespace baechi
 

@@ -17,6 +17,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "Baechi/Analysis/Exports.h"
 #include "Baechi/Analysis/Program.h"
 #include "Baechi/Conversion/Passes.h"
 #include "Check.h"
@@ -243,14 +244,14 @@ struct ExportIree : public baechi::impl::ExportIreeBase<ExportIree> {
       emitError(module.getLoc()) << "no 'baechi.machine'; run --baechi-place";
       return signalPassFailure();
     }
-    if (failed(checkForIree(*step, machine)))
+    if (failed(checkPlaced(*step, machine)) || failed(checkForIree(*step)))
       return signalPassFailure();
     std::optional<llvm::StringMap<Attribute>> affinities =
         declareDevices(module, machine);
     if (!affinities)
       return signalPassFailure();
     StepWriter(*step, std::move(*affinities)).write();
-    removeAttributes(module);
+    removeOwnAttributes(module);
   }
 
 private:
@@ -314,29 +315,6 @@ private:
       affinities[device.getName()] = parseAttribute(affinity, context);
     }
     return affinities;
-  }
-
-  /// IREE's parser knows no attributes of this dialect.
-  static void removeAttributes(ModuleOp module) {
-    auto isOurs = [](NamedAttribute attr) {
-      return attr.getName().getValue().starts_with("baechi.");
-    };
-    module->walk([&](Operation *op) {
-      for (NamedAttribute attr : llvm::to_vector(op->getDiscardableAttrs()))
-        if (isOurs(attr))
-          op->removeDiscardableAttr(attr.getName());
-      auto function = dyn_cast<FunctionOpInterface>(op);
-      if (!function)
-        return;
-      for (unsigned i = 0; i < function.getNumArguments(); ++i)
-        for (NamedAttribute attr : llvm::to_vector(function.getArgAttrs(i)))
-          if (isOurs(attr))
-            function.removeArgAttr(i, attr.getName());
-      for (unsigned i = 0; i < function.getNumResults(); ++i)
-        for (NamedAttribute attr : llvm::to_vector(function.getResultAttrs(i)))
-          if (isOurs(attr))
-            function.removeResultAttr(i, attr.getName());
-    });
   }
 };
 } // namespace

@@ -186,7 +186,8 @@ static std::optional<Cut> chooseCut(const SplitPlan &plan,
     if (++looked > kOperations)
       break;
     for (const Seed &seed : seeds) {
-      if (seed.extent < options.pieces)
+      if (seed.extent < options.pieces ||
+          (options.even && seed.extent % options.pieces != 0))
         continue;
       Cut cut = followCut(seed.value, seed.position,
                           evenPieces(seed.extent, options.pieces),

@@ -52,6 +52,8 @@ struct PlanOptions {
   bool reductions = false;
   /// Whatever can be cut is, whether it saves time or not.
   bool forced = false;
+  /// What is chosen divides into equal pieces.
+  bool even = false;
 };
 
 /// What is cut along one dimension of a value, and all that follows it; \p

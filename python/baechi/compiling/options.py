@@ -86,10 +86,15 @@ class CompileOptions:
         if self.placement is not None:
             given["placement"] = os.fspath(self.placement)
         words = [f"{name}={value}" for name, value in given.items()]
-        for pattern, cut in (self.split or {}).items():
-            how = cut if isinstance(cut, str) else f"{cut[0]}:{cut[1]}"
-            words.append(f"split={pattern}={how}")
+        words += [f"split={cut}" for cut in self.cuts()]
         return words + [f"pin={pin}" for pin in self.pins()]
+
+    def cuts(self) -> list[str]:
+        """What `split` asks for, PATTERN=DIM:PIECES or PATTERN=whole."""
+        return [
+            f"{pattern}={cut if isinstance(cut, str) else f'{cut[0]}:{cut[1]}'}"
+            for pattern, cut in (self.split or {}).items()
+        ]
 
     def pins(self) -> list[str]:
         return [f"{name}={device}" for name, device in (self.pin or {}).items()]

@@ -43,6 +43,16 @@ class Lowered:
         return f"<'{self._border.name}' lowered for {self._options.machine}, not compiled>"
 
     @property
+    def border(self) -> Border:
+        """Names, types and structures of what the step takes and returns."""
+        return self._border
+
+    @property
+    def options(self) -> CompileOptions:
+        """What it will be compiled with."""
+        return self._options
+
+    @property
     def in_tree(self) -> Any:
         """The structure of the arguments that are not static, a tuple."""
         return self._border.signature.tree

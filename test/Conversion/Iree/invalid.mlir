@@ -94,7 +94,7 @@ module attributes {baechi.machine = #baechi.machine<devices = [<"host0", kind = 
   func.func @step(%x: tensor<4xf32> {baechi.device = "host0"}, %c: tensor<i1> {baechi.device = "host0"}) -> tensor<4xf32> {
     %y = tensor.generate {
     ^bb0(%i: index):
-      // expected-error @below {{is on 'host1' inside of an operator on 'host0'; IREE's export keeps an operator with regions on one device}}
+      // expected-error @below {{is on 'host1' inside of an operator on 'host0'; exports keep an operator with regions on one device}}
       %e = tensor.extract %x[%i] {baechi.device = "host1"} : tensor<4xf32>
       tensor.yield %e : f32
     } {baechi.device = "host0"} : tensor<4xf32>
