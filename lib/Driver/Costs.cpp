@@ -45,6 +45,7 @@ llvm::Error Compilation::measureKernels(Profile &profile,
 }
 
 llvm::Error Compilation::findCosts(SetArguments setArguments) {
+  addMicroBatches();
   Profile profile;
   if (!asked.profile.empty() && llvm::sys::fs::exists(asked.profile)) {
     llvm::Expected<Profile> kept = readProfile(asked.profile);
