@@ -153,9 +153,10 @@ llvm::Error Compilation::compile() {
     found = true;
   }
   if (microBatches && best + 1 == compilers.size())
-    listener.note("the whole step does not fit the memories; it is computed in " +
-                  llvm::Twine(microBatches) + " micro-batches, as splits=micro:" +
-                  llvm::Twine(microBatches) + " does");
+    listener.note(
+        "the whole step does not fit the memories; it is computed in " +
+        llvm::Twine(microBatches) + " micro-batches, as splits=micro:" +
+        llvm::Twine(microBatches) + " does");
   // What lost is not needed any more, nor are its programs.
   use(*compilers[best]);
   std::unique_ptr<HostCompiler> winner = std::move(compilers[best]);

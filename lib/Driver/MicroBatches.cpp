@@ -66,8 +66,7 @@ void Compilation::addMicroBatches() {
     return;
   Phase phase(listener, "fitting the memories");
   for (const std::unique_ptr<HostCompiler> &compiler : compilers)
-    if (succeeded(
-            quietly([&] { return compiler->fits(target, asked); })))
+    if (succeeded(quietly([&] { return compiler->fits(target, asked); })))
       return;
   if (auto formed = fewestMicroBatches(/*above=*/1, microBatches))
     compilers.push_back(std::move(formed));
@@ -96,9 +95,8 @@ FailureOr<CompiledProgram> Compilation::compileOrAdvise() {
     endPhases();
     Phase phase(listener, "fitting the memories");
     if (fewestMicroBatches(above, pieces))
-      error->attachNote(error->getLocation())
-          << "in " << pieces << " micro-batches it fits: splits=micro:"
-          << pieces;
+      *error << "\nin " << pieces
+             << " micro-batches it fits: splits=micro:" << pieces;
   }
   for (Diagnostic &diagnostic : said)
     source->context()->getDiagEngine().emit(std::move(diagnostic));

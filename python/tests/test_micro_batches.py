@@ -51,9 +51,7 @@ def test_losses_and_gradients_are_jaxs(name, devices):
     step, arguments = MODELS[name]
     expected = jax.jit(step)(*arguments)
     for pieces in (2, 3, 4):
-        compiled = baechi.jit(
-            step, machine=f"host:{devices}", splits=f"micro:{pieces}", **QUICK
-        )
+        compiled = baechi.jit(step, machine=f"host:{devices}", splits=f"micro:{pieces}", **QUICK)
         found = compiled(*arguments)
         assert any(f".piece{pieces - 1}" in name for name in compiled.placement)
         for a, b in zip(jax.tree.leaves(found), jax.tree.leaves(expected), strict=True):
@@ -79,11 +77,14 @@ def train(weights, x):
 
 
 # Activations take more than weights.
-SHAPES = [jax.ShapeDtypeStruct((64, 64), "float32")] * 6, jax.ShapeDtypeStruct((1024, 64), "float32")
+SHAPES = (
+    [jax.ShapeDtypeStruct((64, 64), "float32")] * 6,
+    jax.ShapeDtypeStruct((1024, 64), "float32"),
+)
 
 
 def compiled(**options):
-    return baechi.jit(train, donate_argnums=0, **QUICK, **options).lower(*SHAPES).compile()
+    return baechi.jit(train, donate_argnums=0, **QUICK, **options).lower([WEIGHT] * 6, BATCH).compile()
 
 
 def scratch(machine="host:1@64MiB", **options):
@@ -99,7 +100,7 @@ def test_gradients_do_not_grow_with_the_number_of_micro_batches():
 
 def limit():
     """Too little for the whole step, enough for micro-batches."""
-    whole = baechi.jit(train, donate_argnums=0, **QUICK).lower(*SHAPES).compile()
+    whole = baechi.jit(train, donate_argnums=0, **QUICK).lower([WEIGHT] * 6, BATCH).compile()
     return whole.least_memory(1).not_found_bytes
 
 
@@ -122,7 +123,9 @@ def test_what_does_not_fit_is_computed_in_micro_batches():
 
 def test_too_many_micro_batches_are_an_error():
     x = drawn(8, 64)
-    with pytest.raises(baechi.CompileError, match="could be cut in 16 micro-batches; ask for fewer"):
+    with pytest.raises(
+        baechi.CompileError, match="could be cut in 16 micro-batches; ask for fewer"
+    ):
         baechi.jit(lambda x: jnp.tanh(x), splits="micro:16", **QUICK)(drawn(8, 8))
     with pytest.raises(ValueError, match=r"'micro:N' \(always in N micro-batches\)"):
         baechi.jit(lambda x: jnp.tanh(x), splits="micro:1", **QUICK)(x)

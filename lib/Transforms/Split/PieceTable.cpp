@@ -153,10 +153,9 @@ Value PieceTable::whole(Value value) {
     return value;
   if (auto parts = partial.find(value);
       !found->second && parts != partial.end())
-    found->second =
-        (parts->second.chained ? joinInOrder : joinInPairs)(
-            builder, namedAfter(value.getDefiningOp(), ".sum"),
-            parts->second.values, parts->second.combiner);
+    found->second = (parts->second.chained ? joinInOrder : joinInPairs)(
+        builder, namedAfter(value.getDefiningOp(), ".sum"),
+        parts->second.values, parts->second.combiner);
   if (!found->second) {
     const Held &made = held[value].front();
     found->second =

@@ -66,13 +66,12 @@ static void remarkPlan(func::FuncOp step, const SplitPlan &plan) {
           << remark::metric("Operations", int64_t(cut.operations.size()))
           << remark::metric("PartialResults", partial);
     for (Operation *op : cut.meetings)
-      remark::missed(op->getLoc(), about("pieces-meet"))
-          << remark::metric(
-                 "Reason", cut.operations.contains(op)
-                               ? "it reduces the dimension over all pieces, "
-                                 "and pieces read the result"
-                               : "it reads all pieces, and pieces read what "
-                                 "it makes");
+      remark::missed(op->getLoc(), about("pieces-meet")) << remark::metric(
+          "Reason", cut.operations.contains(op)
+                        ? "it reduces the dimension over all pieces, "
+                          "and pieces read the result"
+                        : "it reads all pieces, and pieces read what "
+                          "it makes");
     for (const Whole &whole : cut.whole)
       remark::missed(whole.op->getLoc(), about("not-split"))
           << remark::metric("Reason", whole.why);

@@ -170,11 +170,11 @@ static LogicalResult cutAllAsAsked(SplitPlan &plan, func::FuncOp step,
   return success();
 }
 
-/// Whether all that is cut so far has this extent: pieces that follow each other
-/// are those of one batch.
+/// Whether all that is cut so far has this extent: pieces that follow each
+/// other are those of one batch.
 static bool isExtentOf(const SplitPlan &plan, int64_t extent) {
-  return llvm::all_of(
-      plan.cuts, [&](const Cut &cut) { return cut.extent() == extent; });
+  return llvm::all_of(plan.cuts,
+                      [&](const Cut &cut) { return cut.extent() == extent; });
 }
 
 /// The class that saves the most among those of the heaviest operations.
@@ -196,9 +196,9 @@ static std::optional<Cut> chooseCut(const SplitPlan &plan,
       if (seed.extent < options.pieces ||
           (options.chained && !isExtentOf(plan, seed.extent)))
         continue;
-      Cut cut = followCut(seed.value, seed.position,
-                          evenPieces(seed.extent, options.pieces), options,
-                          plan);
+      Cut cut =
+          followCut(seed.value, seed.position,
+                    evenPieces(seed.extent, options.pieces), options, plan);
       double gain = estimate.gainNs(cut);
       if (gain > most) {
         most = gain;
@@ -221,9 +221,9 @@ static void cutAll(SplitPlan &plan, func::FuncOp step,
       const Seed &seed = seeds[(number + turn) % seeds.size()];
       if (plan.isTaken(&op) || seed.extent < options.pieces)
         continue;
-      commit(plan, followCut(seed.value, seed.position,
-                             evenPieces(seed.extent, options.pieces), options,
-                             plan));
+      commit(plan,
+             followCut(seed.value, seed.position,
+                       evenPieces(seed.extent, options.pieces), options, plan));
     }
   }
 }
@@ -247,7 +247,8 @@ FailureOr<SplitPlan> split::planSplits(func::FuncOp step,
     else
       break;
   if (options.chained && plan.cuts.empty())
-    return step.emitError("nothing is as heavy as a batch that could be cut in ")
+    return step.emitError(
+               "nothing is as heavy as a batch that could be cut in ")
            << options.pieces
            << " micro-batches; ask for fewer, or name what is to be cut "
               "(split)";
