@@ -136,7 +136,7 @@ llvm::Error Compilation::refineCosts(StringRef kind, Profile &profile,
 
 LogicalResult Compilation::quietly(llvm::function_ref<LogicalResult()> run) {
   ScopedDiagnosticHandler quiet(source->context(), [](Diagnostic &diagnostic) {
-    return success(diagnostic.getSeverity() != DiagnosticSeverity::Error);
+    return success(diagnostic.getSeverity() == DiagnosticSeverity::Error);
   });
   return run();
 }
