@@ -59,8 +59,8 @@ llvm::Error Compilation::readModel() {
   llvm::Expected<OwningOpRef<ModuleOp>> parsed = source->parse();
   if (!parsed)
     return parsed.takeError();
-  OwningOpRef<ModuleOp> model = std::move(*parsed);
-  for (auto function : model->getOps<func::FuncOp>())
+  uncut = std::move(*parsed);
+  for (auto function : uncut->getOps<func::FuncOp>())
     if (isHostCall(function) && !asked.hostCalls) {
       emitError(function.getLoc())
           << "@" << function.getName()
@@ -70,21 +70,8 @@ llvm::Error Compilation::readModel() {
       return diagnosed();
     }
 
-  if (!asked.step.empty() && failed(chooseStep(*model, asked.step)))
+  if (!asked.step.empty() && failed(chooseStep(*uncut, asked.step)))
     return diagnosed();
-
-  HostJitOptions jit;
-  jit.threads = asked.threads;
-  jit.keepObjects = asked.keepObjects;
-  jit.store = asked.store;
-  jit.stopped = [this] { return listener.isStopped(); };
-  for (const runtime::AbiSymbol &symbol : runtime::abiSymbols())
-    jit.symbols[symbol.name] = symbol.address;
-  if (asked.sanitizeCode)
-    jit.sanitizer = HostJitOptions::Sanitizer::Thread;
-  CudaProductOptions products;
-  products.math = asked.cudaMath;
-  products.biases = !hasDeviceOf("host");
   llvm::Expected<SplitChoice> splits =
       splitChoiceOf(asked, target.devices.size());
   if (!splits)
@@ -97,10 +84,7 @@ llvm::Error Compilation::readModel() {
     choices.push_back(*splits);
   Phase phase(listener, "forming kernels");
   for (const SplitChoice &choice : choices) {
-    OwningOpRef<ModuleOp> copy = model->clone();
-    FailureOr<std::unique_ptr<HostCompiler>> created =
-        HostCompiler::create(std::move(copy), jit,
-                             hasDeviceOf("cuda") ? &products : nullptr, choice);
+    FailureOr<std::unique_ptr<HostCompiler>> created = form(choice);
     if (failed(created))
       return diagnosed();
     compilers.push_back(std::move(*created));
@@ -108,6 +92,25 @@ llvm::Error Compilation::readModel() {
   hostCompiler = compilers.front().get();
   tellPhases();
   return llvm::Error::success();
+}
+
+FailureOr<std::unique_ptr<HostCompiler>>
+Compilation::form(const SplitChoice &choice) {
+  HostJitOptions jit;
+  jit.threads = asked.threads;
+  jit.keepObjects = asked.keepObjects;
+  jit.store = asked.store;
+  jit.stopped = [this] { return listener.isStopped(); };
+  for (const runtime::AbiSymbol &symbol : runtime::abiSymbols())
+    jit.symbols[symbol.name] = symbol.address;
+  if (asked.sanitizeCode)
+    jit.sanitizer = HostJitOptions::Sanitizer::Thread;
+  CudaProductOptions products;
+  products.math = asked.cudaMath;
+  products.biases = !hasDeviceOf("host");
+  return HostCompiler::create(OwningOpRef<ModuleOp>(uncut->clone()), jit,
+                              hasDeviceOf("cuda") ? &products : nullptr,
+                              choice);
 }
 
 bool Compilation::hasDeviceOf(StringRef kind) const {
@@ -131,15 +134,17 @@ llvm::Error Compilation::compile() {
     // Where one of several does not fit, another may.
     bool isLast = number + 1 == compilers.size() && !found;
     FailureOr<CompiledProgram> program = failure();
-    auto compileThis = [&] {
-      program = hostCompiler->compile(target, asked, "baechi");
-      return LogicalResult(program);
-    };
-    LogicalResult done = isLast ? compileThis() : quietly(compileThis);
+    if (isLast)
+      program = compileOrAdvise();
+    else
+      (void)quietly([&] {
+        program = hostCompiler->compile(target, asked, "baechi");
+        return LogicalResult(program);
+      });
     endPhases();
-    if (listener.isStopped() || (failed(done) && isLast))
+    if (listener.isStopped() || (failed(program) && isLast))
       return diagnosed();
-    if (failed(done))
+    if (failed(program))
       continue;
     if (!found || program->predictedNs < compiled.predictedNs) {
       compiled = std::move(*program);
@@ -147,11 +152,17 @@ llvm::Error Compilation::compile() {
     }
     found = true;
   }
+  if (microBatches && best + 1 == compilers.size())
+    listener.note(
+        "the whole step does not fit the memories; it is computed in " +
+        llvm::Twine(microBatches) + " micro-batches, as splits=micro:" +
+        llvm::Twine(microBatches) + " does");
   // What lost is not needed any more, nor are its programs.
   use(*compilers[best]);
   std::unique_ptr<HostCompiler> winner = std::move(compilers[best]);
   compilers.clear();
   compilers.push_back(std::move(winner));
+  uncut = nullptr;
   return llvm::Error::success();
 }
 

@@ -45,6 +45,7 @@ llvm::Error Compilation::measureKernels(Profile &profile,
 }
 
 llvm::Error Compilation::findCosts(SetArguments setArguments) {
+  addMicroBatches();
   Profile profile;
   if (!asked.profile.empty() && llvm::sys::fs::exists(asked.profile)) {
     llvm::Expected<Profile> kept = readProfile(asked.profile);
@@ -135,7 +136,7 @@ llvm::Error Compilation::refineCosts(StringRef kind, Profile &profile,
 
 LogicalResult Compilation::quietly(llvm::function_ref<LogicalResult()> run) {
   ScopedDiagnosticHandler quiet(source->context(), [](Diagnostic &diagnostic) {
-    return success(diagnostic.getSeverity() != DiagnosticSeverity::Error);
+    return success(diagnostic.getSeverity() == DiagnosticSeverity::Error);
   });
   return run();
 }

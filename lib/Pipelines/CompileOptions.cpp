@@ -61,7 +61,9 @@ static constexpr CompileOption table[] = {
              "(only what is asked for), any (where the step is "
              "predicted to be faster; sums are rounded in another order) or "
              "canonical:N (always in N pieces: the same bits on any number of "
-             "devices); forced:N cuts whatever can be cut, for tests",
+             "devices) or micro:N (always in N micro-batches that follow each "
+             "other, in less memory: the same bits, too); forced:N cuts "
+             "whatever can be cut, for tests",
      .inPasses = "splits",
      .text = &Options::splits},
     {.name = "split",
@@ -160,13 +162,14 @@ llvm::Expected<SplitChoice> baechi::splitChoiceOf(const CompileOptions &options,
     return choice;
   choice.always = true;
   choice.forced = text.consume_front("forced:");
-  if ((choice.forced || text.consume_front("canonical:")) &&
+  choice.chained = text.consume_front("micro:");
+  if ((choice.forced || choice.chained || text.consume_front("canonical:")) &&
       !text.getAsInteger(10, choice.pieces) && choice.pieces >= 2 &&
       choice.pieces <= 64)
     return choice;
   return llvm::createStringError(
-      "--splits is none, any, canonical:N or forced:N, with N between 2 and "
-      "64");
+      "--splits is none, any, canonical:N, micro:N or forced:N, with N between "
+      "2 and 64");
 }
 
 llvm::Error baechi::checkOptions(const CompileOptions &options) {

@@ -207,6 +207,26 @@ LogicalResult HostCompiler::compileCudaKernels() {
   return success();
 }
 
+LogicalResult HostCompiler::fits(const placement::Machine &machine,
+                                 CompileOptions options) {
+  OwningOpRef<ModuleOp> placed = module().clone();
+  if (llvm::any_of(machine.devices,
+                   [](auto &device) { return device.kind == "cuda"; }) &&
+      failed(annotateCudaScratch(*placed)))
+    return failure();
+  placed->getOperation()->setAttr(BaechiDialect::kMachine,
+                                  toAttr(placed->getContext(), machine));
+  PassManager manager(placed->getContext());
+  if (!annotated) {
+    manager.addPass(createAnnotateCosts(nullptr));
+    manager.addPass(createColocate());
+  }
+  options.machine.clear(); // the module's
+  options.budget = "0";
+  populatePlacing(manager, options, /*report=*/nullptr, stopped);
+  return manager.run(*placed);
+}
+
 FailureOr<CompiledProgram>
 HostCompiler::compile(const placement::Machine &machine,
                       const CompileOptions &options, StringRef prefix) {

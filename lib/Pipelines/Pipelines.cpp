@@ -34,6 +34,7 @@ void baechi::populateForming(OpPassManager &manager,
   split.pieces = splits.pieces;
   split.reductions = splits.reductions;
   split.forced = splits.forced;
+  split.chained = splits.chained;
   manager.addPass(createSplit(split));
   manager.addPass(createFormKernels());
   if (products) {

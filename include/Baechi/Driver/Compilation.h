@@ -68,6 +68,20 @@ private:
         listener(listener) {}
 
   llvm::Error readModel();
+  /// The model, cut as \p choice says. Fails after a diagnostic.
+  mlir::FailureOr<std::unique_ptr<HostCompiler>>
+  form(const SplitChoice &choice);
+  /// Whether \p compiler's step could need less than it does where it does not
+  /// fit: a device may be too small for all tensors at once, and all devices
+  /// hold the arguments.
+  bool isMemoryTight(HostCompiler &compiler) const;
+  /// In how few micro-batches the step fits, more than \p above; null: in none.
+  std::unique_ptr<HostCompiler> fewestMicroBatches(unsigned above,
+                                                   unsigned &pieces);
+  /// Where nothing that was formed fits, micro-batches are tried, too.
+  void addMicroBatches();
+  /// Compiles by the current compiler; an error says what would fit.
+  mlir::FailureOr<CompiledProgram> compileOrAdvise();
   /// All that follows is about \p compiler's model.
   void use(HostCompiler &compiler);
   llvm::Error findCosts(Profile &profile, SetArguments setArguments);
@@ -92,6 +106,10 @@ private:
   /// The model as it is and cut into pieces, as far as asked, until compile()
   /// keeps the one that is predicted to be faster.
   std::vector<std::unique_ptr<HostCompiler>> compilers;
+  /// The model before it is cut.
+  mlir::OwningOpRef<mlir::ModuleOp> uncut;
+  /// The last of the compilers, where they are micro-batches; else 0.
+  unsigned microBatches = 0;
   HostCompiler *hostCompiler = nullptr; ///< one of them
   CompiledProgram compiled;
   /// A compiler and a kind each.

@@ -72,6 +72,8 @@ struct SplitChoice {
   bool reductions = false;
   /// Whatever can be cut is, whether it saves time or not.
   bool forced = false;
+  /// Pieces follow each other, as micro-batches.
+  bool chained = false;
   /// What a person asks for, PATTERN=DIM:PIECES (--baechi-constrain).
   std::vector<std::string> asked;
   /// Cut whether the step is predicted to be faster or not: the results are

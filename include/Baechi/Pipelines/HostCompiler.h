@@ -82,6 +82,12 @@ public:
                                            const CompileOptions &options,
                                            llvm::StringRef prefix);
 
+  /// Whether the placer alone, without a search, finds a placement whose memory
+  /// plan fits \p machine; where the costs are not known yet, with the
+  /// roofline's. Compiles nothing.
+  mlir::LogicalResult fits(const placement::Machine &machine,
+                           CompileOptions options);
+
   HostJit &jit() { return *hostJit; }
   /// The module: kernels and the step that calls them.
   mlir::ModuleOp module() { return *model; }

@@ -58,6 +58,13 @@ def Split : Pass<"baechi-split", "::mlir::ModuleOp"> {
     default roofline, and again, until none saves anything. Remarks say what was
     cut, and what stayed whole, and why.
 
+    With `chained` the pieces are micro-batches, which follow each other through
+    the step. A piece's reduction starts from what the one before it has made,
+    in its buffer where that is free, so that one partial result is alive and
+    not as many as there are pieces; sums are in the order of the pieces. Where
+    pieces read what all of them are made into, as the statistics of a batch
+    normalisation, they meet: a remark (`pieces-meet`) says where.
+
     ```mlir
     func.func @step(%x: tensor<4x8xf32> {baechi.split = #baechi.split<dim = 0, sizes = [3, 1]>}) -> tensor<4x8xf32> {
       %0 = math.exp %x : tensor<4x8xf32>
@@ -87,7 +94,11 @@ def Split : Pass<"baechi-split", "::mlir::ModuleOp"> {
     Option<"reductions", "reductions", "bool", "false",
            "cut reductions, too: sums are rounded in another order">,
     Option<"forced", "forced", "bool", "false",
-           "cut whatever can be cut, whether it saves time or not (for tests)">
+           "cut whatever can be cut, whether it saves time or not (for tests)">,
+    Option<"chained", "chained", "bool", "false",
+           "pieces follow each other (micro-batches): each adds to the partial "
+           "result of the one before, and only what has the extent of the "
+           "heaviest class, the batch, is cut">
   ];
   let statistics = [
     Statistic<"cutOperations", "cut", "operations that were cut">

@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Memory/Memory.h"
+#include "Memory/Downstream.h"
 #include "Memory/LimitedSchedule.h"
 #include "Memory/Orders.h"
 
@@ -60,6 +61,7 @@ bool baechi::placement::scheduleWithin(
       schedule = std::move(tried);
   };
   attemptWithin({});
+  attemptWithin(downstreamFirst(model, device));
   for (const auto &priority : priorities)
     attemptWithin(priority);
   return schedule.makespan != never;

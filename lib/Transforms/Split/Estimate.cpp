@@ -84,14 +84,6 @@ static double copiedFor(Value value, CutPosition at, const Cut &cut) {
   return isFree ? 0 : 2 * bytesOf(value.getType());
 }
 
-static bool staysPartial(Value value, const Cut &cut) {
-  if (!value.hasOneUse())
-    return false;
-  auto reader = cut.operations.find(*value.user_begin());
-  return reader != cut.operations.end() &&
-         reader->second.kind == OperationCut::Kind::Partial;
-}
-
 double Estimate::gainNs(const Cut &cut) const {
   double largest = *std::max_element(cut.sizes.begin(), cut.sizes.end());
   double saved = 0, copied = 0;
@@ -99,9 +91,12 @@ double Estimate::gainNs(const Cut &cut) const {
     // What adds up partial results does so for each, at the same time.
     if (how.kind != OperationCut::Kind::Partial)
       saved += times.lookup(op) * (1 - largest / cut.extent());
-    if (how.kind != OperationCut::Kind::Parallel)
+    // Where pieces follow each other, each adds to what it finds.
+    bool isJoined = how.kind != OperationCut::Kind::Parallel &&
+                    (!cut.chained || cut.meetings.contains(op));
+    if (isJoined)
       for (Value partial : op->getResults())
-        if (!staysPartial(partial, cut))
+        if (!cut.staysPartial(partial))
           copied += 3.0 * (cut.sizes.size() - 1) * bytesOf(partial.getType());
     for (auto [operand, at] : llvm::zip(op->getOperands(), how.operands))
       if (at && cut.values.find(operand)->second != *at)

@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "FollowPartials.h"
+#include "Meetings.h"
 #include "llvm/ADT/STLExtras.h"
 #include <numeric>
 
@@ -16,6 +17,14 @@ using namespace baechi::split;
 
 int64_t Cut::extent() const {
   return std::accumulate(sizes.begin(), sizes.end(), int64_t(0));
+}
+
+bool Cut::staysPartial(Value partial) const {
+  if (!partial.hasOneUse())
+    return false;
+  auto reader = operations.find(*partial.user_begin());
+  return reader != operations.end() &&
+         reader->second.kind == OperationCut::Kind::Partial;
 }
 
 namespace {
@@ -107,16 +116,20 @@ private:
 } // namespace
 
 Cut split::followCut(Value value, CutPosition position, ArrayRef<int64_t> sizes,
-                     bool reductions, const SplitPlan &taken) {
+                     const PlanOptions &options, const SplitPlan &taken) {
   Cut cut;
+  cut.chained = options.chained;
   cut.sizes.assign(sizes.begin(), sizes.end());
-  Follower follower(cut, *value.getParentBlock(), reductions, taken);
+  Block &block = *value.getParentBlock();
+  Follower follower(cut, block, options.reductions, taken);
   follower.add(value, position);
   follower.run();
   // Those that another way to them has cut since.
   llvm::erase_if(cut.whole, [&](const Whole &whole) {
     return cut.operations.contains(whole.op);
   });
-  followPartials(cut, *value.getParentBlock(), taken);
+  followPartials(cut, block, taken);
+  if (cut.chained)
+    findMeetings(cut, block);
   return cut;
 }

@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "FollowPartials.h"
+#include "Baechi/Analysis/Contraction.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 
@@ -81,6 +82,36 @@ partialsOf(Operation *op, function_ref<Operation *(Value)> combinerOf) {
   return {combiner, operands};
 }
 
+/// Of pieces that follow each other a sum alone needs no partial results: each
+/// piece adds to the one before. Only sums of several sums do, and products
+/// whose results are transposed, which is free within a product.
+static void keepSumsOfSums(Cut &cut, Block &block) {
+  llvm::DenseSet<Operation *> kept;
+  auto isPartial = [&](Operation *op) {
+    auto found = op ? cut.operations.find(op) : cut.operations.end();
+    return found != cut.operations.end() &&
+           found->second.kind == OperationCut::Kind::Partial;
+  };
+  // Down to what is read as a whole, and back up.
+  for (Operation &op : block.without_terminator())
+    if (isPartial(&op) &&
+        (cut.operations.find(&op)->second.partialOperands.size() > 1 ||
+         (isa<linalg::LinalgOp>(op) && isMove(&op) &&
+          matchContraction(op.getOperand(0).getDefiningOp())) ||
+         llvm::any_of(op.getOperands(), [&](Value operand) {
+           return kept.contains(operand.getDefiningOp());
+         })))
+      kept.insert(&op);
+  for (Operation &op : llvm::reverse(block.without_terminator()))
+    if (isPartial(&op) && cut.staysPartial(op.getResult(0)) &&
+        kept.contains(*op.getResult(0).user_begin()))
+      kept.insert(&op);
+  cut.operations.remove_if([&](const auto &entry) {
+    return entry.second.kind == OperationCut::Kind::Partial &&
+           !kept.contains(entry.first);
+  });
+}
+
 void split::followPartials(Cut &cut, Block &block, const SplitPlan &taken) {
   DenseMap<Value, Operation *> combiners;
   auto combinerOf = [&](Value value) {
@@ -109,4 +140,6 @@ void split::followPartials(Cut &cut, Block &block, const SplitPlan &taken) {
     cut.operations.insert({&op, std::move(partial)});
     combiners[op.getResult(0)] = combiner;
   }
+  if (cut.chained)
+    keepSumsOfSums(cut, block);
 }

@@ -52,20 +52,31 @@ static Value join(OpBuilder &builder, Location loc, Value a, Value b,
         join->setOperands(arguments.take_front(2));
         linalg::YieldOp::create(body, loc, join->getResults());
       });
-  joined->setAttr(BaechiDialect::kPartials, builder.getUnitAttr());
   return joined.getResult(0);
 }
 
-Value split::joinPartials(OpBuilder &builder, Location loc,
-                          ArrayRef<Value> partials, Operation *combiner) {
+Value split::joinInPairs(OpBuilder &builder, Location loc,
+                         ArrayRef<Value> partials, Operation *combiner) {
   SmallVector<Value> left(partials);
   while (left.size() > 1) {
     SmallVector<Value> joined;
     for (size_t at = 0; at + 1 < left.size(); at += 2)
       joined.push_back(join(builder, loc, left[at], left[at + 1], combiner));
+    for (Value pair : joined)
+      pair.getDefiningOp()->setAttr(BaechiDialect::kPartials,
+                                    builder.getUnitAttr());
     if (left.size() % 2)
       joined.push_back(left.back());
     left = std::move(joined);
   }
   return left.front();
+}
+
+Value split::joinInOrder(OpBuilder &builder, Location loc,
+                         ArrayRef<Value> partials, Operation *combiner) {
+  Value sum = partials.front();
+  // The piece first: a product then starts from the sum, in its buffer.
+  for (Value piece : partials.drop_front())
+    sum = join(builder, loc, piece, sum, combiner);
+  return sum;
 }

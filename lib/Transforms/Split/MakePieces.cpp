@@ -75,8 +75,9 @@ static bool isRead(Operation *op, Value operand) {
 /// An operation on partial results, of each. What is joined with a whole joins
 /// the first.
 static void makePartials(OpBuilder &builder, Operation *op,
-                         const OperationCut &cut, size_t count,
+                         const OperationCut &cut, const Cut &all,
                          PieceTable &table) {
+  size_t count = all.sizes.size();
   SmallVector<Value> results;
   for (size_t number = 0; number < count; ++number) {
     SmallVector<Value> operands;
@@ -100,15 +101,17 @@ static void makePartials(OpBuilder &builder, Operation *op,
     }
     results.push_back(only);
   }
-  table.setPartials(op->getResult(0), results, cut.combiners.front());
+  table.setPartials(op->getResult(0), results, cut.combiners.front(),
+                    all.chained);
 }
 
-void split::makePieces(OpBuilder &builder, Operation *op,
-                       const OperationCut &cut, ArrayRef<int64_t> sizes,
+void split::makePieces(OpBuilder &builder, Operation *op, const Cut &all,
                        PieceTable &table) {
+  const OperationCut &cut = all.operations.find(op)->second;
+  ArrayRef<int64_t> sizes = all.sizes;
   size_t count = sizes.size();
   if (cut.kind == OperationCut::Kind::Partial)
-    return makePartials(builder, op, cut, count, table);
+    return makePartials(builder, op, cut, all, table);
   auto piecesOf = [&](Value value, std::optional<CutPosition> at) {
     return at ? table.pieces(value, sizes, *at)
               : SmallVector<Value>(count, table.whole(value));
@@ -127,6 +130,9 @@ void split::makePieces(OpBuilder &builder, Operation *op,
   }
 
   bool reduces = cut.kind == OperationCut::Kind::Reduction;
+  auto isChained = [&](unsigned index) {
+    return all.chained && !all.staysPartial(op->getResult(index));
+  };
   SmallVector<SmallVector<Value>> results(op->getNumResults());
   int64_t start = 0;
   for (size_t number = 0; number < count; ++number) {
@@ -146,8 +152,10 @@ void split::makePieces(OpBuilder &builder, Operation *op,
       OpBuilder before(piece);
       auto loops = cast<linalg::LinalgOp>(piece);
       for (auto [index, init] : llvm::enumerate(loops.getDpsInitsMutable()))
-        init.set(neutralTensor(before, loc, init.get().getType(),
-                               cut.combiners[index]));
+        init.set(isChained(index)
+                     ? results[index].back()
+                     : neutralTensor(before, loc, init.get().getType(),
+                                     cut.combiners[index]));
     }
     for (auto [result, at] : llvm::zip(piece->getResults(), cut.results))
       if (at)
@@ -167,8 +175,11 @@ void split::makePieces(OpBuilder &builder, Operation *op,
   }
 
   for (auto [index, result] : llvm::enumerate(op->getResults()))
-    if (reduces)
-      table.setPartials(result, results[index], cut.combiners[index]);
+    if (reduces && isChained(index))
+      table.setWhole(result, results[index].back());
+    else if (reduces)
+      table.setPartials(result, results[index], cut.combiners[index],
+                        all.chained);
     else
       table.setPieces(result, sizes, *cut.results[index], results[index]);
 }

@@ -153,9 +153,9 @@ Value PieceTable::whole(Value value) {
     return value;
   if (auto parts = partial.find(value);
       !found->second && parts != partial.end())
-    found->second =
-        joinPartials(builder, namedAfter(value.getDefiningOp(), ".sum"),
-                     parts->second.values, parts->second.combiner);
+    found->second = (parts->second.chained ? joinInOrder : joinInPairs)(
+        builder, namedAfter(value.getDefiningOp(), ".sum"),
+        parts->second.values, parts->second.combiner);
   if (!found->second) {
     const Held &made = held[value].front();
     found->second =
@@ -170,7 +170,7 @@ ArrayRef<Value> PieceTable::partials(Value value) const {
 }
 
 void PieceTable::setPartials(Value value, ArrayRef<Value> partials,
-                             Operation *combiner) {
-  partial[value] = {SmallVector<Value>(partials), combiner};
+                             Operation *combiner, bool chained) {
+  partial[value] = {SmallVector<Value>(partials), combiner, chained};
   wholes[value] = nullptr; // until asked for
 }

@@ -34,14 +34,18 @@ public:
 
   /// The partial results of \p value; none where it is not made so.
   llvm::ArrayRef<mlir::Value> partials(mlir::Value value) const;
-  /// \p value is made in \p partials, which \p combiner joins.
+  /// \p value is made in \p partials, which \p combiner joins; \p chained: in
+  /// their order.
   void setPartials(mlir::Value value, llvm::ArrayRef<mlir::Value> partials,
-                   mlir::Operation *combiner);
+                   mlir::Operation *combiner, bool chained);
+  /// \p value is \p whole, as pieces that follow each other made it.
+  void setWhole(mlir::Value value, mlir::Value whole) { wholes[value] = whole; }
 
 private:
   struct Partials {
     llvm::SmallVector<mlir::Value> values;
     mlir::Operation *combiner;
+    bool chained;
   };
   struct Held {
     llvm::SmallVector<int64_t> sizes;
@@ -55,9 +59,9 @@ private:
   llvm::DenseMap<mlir::Value, mlir::Value> wholes;
 };
 
-/// Makes the pieces of \p op where the builder stands and enters its results.
-void makePieces(mlir::OpBuilder &builder, mlir::Operation *op,
-                const OperationCut &cut, llvm::ArrayRef<int64_t> sizes,
+/// Makes the pieces of \p op, which \p cut has, where the builder stands and
+/// enters its results.
+void makePieces(mlir::OpBuilder &builder, mlir::Operation *op, const Cut &cut,
                 PieceTable &table);
 
 /// A tensor that changes nothing in what \p combiner joins it with.
@@ -66,9 +70,15 @@ mlir::Value neutralTensor(mlir::OpBuilder &builder, mlir::Location loc,
 
 /// Joins neighbours in pairs, then the pairs: one order for any number of
 /// devices.
-mlir::Value joinPartials(mlir::OpBuilder &builder, mlir::Location loc,
-                         llvm::ArrayRef<mlir::Value> partials,
-                         mlir::Operation *combiner);
+mlir::Value joinInPairs(mlir::OpBuilder &builder, mlir::Location loc,
+                        llvm::ArrayRef<mlir::Value> partials,
+                        mlir::Operation *combiner);
+
+/// Joins each with what those before it make: only that and one more are alive
+/// where each is made when its turn comes.
+mlir::Value joinInOrder(mlir::OpBuilder &builder, mlir::Location loc,
+                        llvm::ArrayRef<mlir::Value> partials,
+                        mlir::Operation *combiner);
 
 /// \p op's location, under a name of its own where it has one.
 mlir::Location namedAfter(mlir::Operation *op, const llvm::Twine &suffix);

@@ -32,10 +32,8 @@ static void rewrite(func::FuncOp step, const SplitPlan &plan) {
     builder.setInsertionPoint(&op);
     auto found = plan.cutOf.find(&op);
     if (found != plan.cutOf.end()) {
-      const Cut &cut = plan.cuts[found->second];
       gone.push_back(&op);
-      makePieces(builder, &op, cut.operations.find(&op)->second, cut.sizes,
-                 table);
+      makePieces(builder, &op, plan.cuts[found->second], table);
       continue;
     }
     op.walk([&](Operation *inner) {
@@ -67,6 +65,13 @@ static void remarkPlan(func::FuncOp step, const SplitPlan &plan) {
           << remark::metric("Pieces", sizes)
           << remark::metric("Operations", int64_t(cut.operations.size()))
           << remark::metric("PartialResults", partial);
+    for (Operation *op : cut.meetings)
+      remark::missed(op->getLoc(), about("pieces-meet")) << remark::metric(
+          "Reason", cut.operations.contains(op)
+                        ? "it reduces the dimension over all pieces, "
+                          "and pieces read the result"
+                        : "it reads all pieces, and pieces read what "
+                          "it makes");
     for (const Whole &whole : cut.whole)
       remark::missed(whole.op->getLoc(), about("not-split"))
           << remark::metric("Reason", whole.why);
@@ -90,6 +95,7 @@ struct Split : public baechi::impl::SplitBase<Split> {
     options.pieces = pieces;
     options.reductions = reductions;
     options.forced = forced;
+    options.chained = chained;
     FailureOr<SplitPlan> plan = planSplits(*step, options);
     if (failed(plan))
       return signalPassFailure();

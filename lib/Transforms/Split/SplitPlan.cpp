@@ -84,7 +84,7 @@ static bool hasCut(const SplitPlan &plan, Value value, CutPosition position,
 
 /// Cuts along \p wish, which stands on what makes \p value.
 static LogicalResult cutAsAsked(SplitPlan &plan, Value value, SplitAttr wish,
-                                bool reductions,
+                                const PlanOptions &options,
                                 function_ref<InFlightDiagnostic()> error) {
   auto type = dyn_cast<RankedTensorType>(value.getType());
   if (!type || wish.getDim() >= type.getRank())
@@ -108,7 +108,7 @@ static LogicalResult cutAsAsked(SplitPlan &plan, Value value, SplitAttr wish,
     if (!cutAlongResult(cast<OpResult>(value), {dim}, extent, why))
       return error() << "cannot be cut along dimension " << dim << ": " << why;
   }
-  Cut cut = followCut(value, {dim}, wish.getSizes(), reductions, plan);
+  Cut cut = followCut(value, {dim}, wish.getSizes(), options, plan);
   if (cut.operations.empty()) {
     InFlightDiagnostic message = error()
                                  << "asks to be cut along dimension " << dim
@@ -139,14 +139,14 @@ static LogicalResult keepWhole(SplitPlan &plan, func::FuncOp step) {
 }
 
 static LogicalResult cutAllAsAsked(SplitPlan &plan, func::FuncOp step,
-                                   bool reductions) {
+                                   const PlanOptions &options) {
   for (BlockArgument argument : step.getArguments()) {
     unsigned number = argument.getArgNumber();
     auto wish = step.getArgAttrOfType<SplitAttr>(number, BaechiDialect::kSplit);
     if (!wish)
       continue;
     step.removeArgAttr(number, BaechiDialect::kSplit);
-    if (failed(cutAsAsked(plan, argument, wish, reductions, [&] {
+    if (failed(cutAsAsked(plan, argument, wish, options, [&] {
           InFlightDiagnostic message = emitError(step.getLoc())
                                        << "argument " << number << " ";
           if (auto name = step.getArgAttrOfType<StringAttr>(
@@ -163,11 +163,18 @@ static LogicalResult cutAllAsAsked(SplitPlan &plan, func::FuncOp step,
     op.removeAttr(BaechiDialect::kSplit);
     if (op.getNumResults() == 0)
       return op.emitOpError("asks to be cut, and has no result");
-    if (failed(cutAsAsked(plan, op.getResult(0), wish, reductions,
+    if (failed(cutAsAsked(plan, op.getResult(0), wish, options,
                           [&] { return op.emitOpError(); })))
       return failure();
   }
   return success();
+}
+
+/// Whether all that is cut so far has this extent: pieces that follow each
+/// other are those of one batch.
+static bool isExtentOf(const SplitPlan &plan, int64_t extent) {
+  return llvm::all_of(plan.cuts,
+                      [&](const Cut &cut) { return cut.extent() == extent; });
 }
 
 /// The class that saves the most among those of the heaviest operations.
@@ -187,11 +194,12 @@ static std::optional<Cut> chooseCut(const SplitPlan &plan,
       break;
     for (const Seed &seed : seeds) {
       if (seed.extent < options.pieces ||
-          (options.even && seed.extent % options.pieces != 0))
+          (options.even && seed.extent % options.pieces != 0) ||
+          (options.chained && !isExtentOf(plan, seed.extent)))
         continue;
-      Cut cut = followCut(seed.value, seed.position,
-                          evenPieces(seed.extent, options.pieces),
-                          options.reductions, plan);
+      Cut cut =
+          followCut(seed.value, seed.position,
+                    evenPieces(seed.extent, options.pieces), options, plan);
       double gain = estimate.gainNs(cut);
       if (gain > most) {
         most = gain;
@@ -214,9 +222,9 @@ static void cutAll(SplitPlan &plan, func::FuncOp step,
       const Seed &seed = seeds[(number + turn) % seeds.size()];
       if (plan.isTaken(&op) || seed.extent < options.pieces)
         continue;
-      commit(plan, followCut(seed.value, seed.position,
-                             evenPieces(seed.extent, options.pieces),
-                             options.reductions, plan));
+      commit(plan,
+             followCut(seed.value, seed.position,
+                       evenPieces(seed.extent, options.pieces), options, plan));
     }
   }
 }
@@ -225,7 +233,7 @@ FailureOr<SplitPlan> split::planSplits(func::FuncOp step,
                                        const PlanOptions &options) {
   SplitPlan plan;
   if (failed(keepWhole(plan, step)) ||
-      failed(cutAllAsAsked(plan, step, options.reductions)))
+      failed(cutAllAsAsked(plan, step, options)))
     return failure();
   if (options.pieces < 2)
     return plan;
@@ -239,5 +247,11 @@ FailureOr<SplitPlan> split::planSplits(func::FuncOp step,
       commit(plan, std::move(*best));
     else
       break;
+  if (options.chained && plan.cuts.empty())
+    return step.emitError(
+               "nothing is as heavy as a batch that could be cut in ")
+           << options.pieces
+           << " micro-batches; ask for fewer, or name what is to be cut "
+              "(split)";
   return plan;
 }

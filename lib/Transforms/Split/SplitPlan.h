@@ -10,6 +10,7 @@
 
 #include "Baechi/Analysis/Splits.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "llvm/ADT/SetVector.h"
 #include <vector>
 
 namespace baechi::split {
@@ -28,8 +29,15 @@ struct Cut {
   llvm::MapVector<mlir::Operation *, OperationCut> operations;
   llvm::MapVector<mlir::Value, CutPosition> values;
   std::vector<Whole> whole;
+  /// Partial results follow each other: each piece starts from the one before.
+  bool chained = false;
+  /// Where pieces wait for each other (`chained`): whole results that pieces
+  /// are made into, and that pieces read.
+  llvm::SetVector<mlir::Operation *> meetings;
 
   int64_t extent() const;
+  /// Whether only what adds up partial results reads \p partial.
+  bool staysPartial(mlir::Value partial) const;
 };
 
 /// No operation is cut twice.
@@ -54,17 +62,21 @@ struct PlanOptions {
   bool forced = false;
   /// What is chosen divides into equal pieces.
   bool even = false;
+  /// Pieces follow each other (`Cut::chained`), and what is chosen is one
+  /// extent: the batch, if the step has one.
+  bool chained = false;
 };
 
 /// What is cut along one dimension of a value, and all that follows it; \p
 /// taken is not cut again.
 Cut followCut(mlir::Value value, CutPosition position,
-              llvm::ArrayRef<int64_t> sizes, bool reductions,
+              llvm::ArrayRef<int64_t> sizes, const PlanOptions &options,
               const SplitPlan &taken);
 
 /// First what persons ask for (`baechi.split`, which it takes off), then
 /// classes as long as one saves time by the default roofline: the class that
-/// saves the most first. Emits an error where a wish is not legal.
+/// saves the most first. Emits an error where a wish is not legal, or where
+/// there is nothing for pieces that follow each other.
 mlir::FailureOr<SplitPlan> planSplits(mlir::func::FuncOp step,
                                       const PlanOptions &options);
 

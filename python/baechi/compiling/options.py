@@ -17,7 +17,7 @@ from baechi.compiling import caches
 _COSTS = ("measured", "roofline")
 _TRANSFERS = ("lend", "copy")
 _CUDA_MATH = ("fp32", "tf32", "bf16", "fp16")
-_SPLITS = re.compile(r"none|any|(canonical|forced):([2-9]|[1-5][0-9]|6[0-4])")
+_SPLITS = re.compile(r"none|any|(canonical|micro|forced):([2-9]|[1-5][0-9]|6[0-4])")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -53,8 +53,9 @@ class CompileOptions:
         _check_word("placer", self.placer, _placers())
         if not isinstance(self.splits, str) or not _SPLITS.fullmatch(self.splits):
             raise ValueError(
-                f"splits is {self.splits!r}: give 'none', 'any' (where it is faster) or "
-                "'canonical:N' (always in N pieces, 2 to 64)"
+                f"splits is {self.splits!r}: give 'none', 'any' (where it is faster), "
+                "'canonical:N' (always in N pieces, 2 to 64) or 'micro:N' (always in N "
+                "micro-batches)"
             )
         if not re.fullmatch(r"auto|\d+(\.\d*)?s?|\d+e", str(self.budget)):
             raise ValueError(

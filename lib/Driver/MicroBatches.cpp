@@ -1,0 +1,104 @@
+//===- MicroBatches.cpp - Steps that only fit in micro-batches ------------===//
+//
+// Part of the Baechi project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Baechi/Analysis/Program.h"
+#include "Baechi/Driver/Compilation.h"
+#include "Baechi/Pipelines/Pipelines.h"
+
+using namespace mlir;
+using namespace baechi;
+
+static int64_t bytesOf(ValueRange values) {
+  int64_t bytes = 0;
+  for (Value value : values)
+    bytes += tensorBytes(value.getType(), /*aligned=*/true).value_or(0);
+  return bytes;
+}
+
+bool Compilation::isMemoryTight(HostCompiler &compiler) const {
+  FailureOr<func::FuncOp> step = findFuncStep(compiler.module());
+  if (failed(step))
+    return false;
+  int64_t memory = 0, held = bytesOf(step->getArguments()), all = held;
+  for (const placement::Device &device : target.devices)
+    memory += device.memory;
+  for (Operation &op : step->front())
+    all += bytesOf(op.getResults());
+  return held <= memory &&
+         llvm::any_of(target.devices, [&](const placement::Device &device) {
+           return device.memory < all;
+         });
+}
+
+std::unique_ptr<HostCompiler>
+Compilation::fewestMicroBatches(unsigned above, unsigned &pieces) {
+  std::unique_ptr<HostCompiler> found;
+  for (unsigned count : {2, 4, 8, 16}) {
+    if (count <= above || listener.isStopped())
+      continue;
+    SplitChoice choice{.pieces = count,
+                       .reductions = true,
+                       .chained = true,
+                       .asked = asked.split};
+    // Where the batch is too small, or a cut that is asked for has another
+    // number of pieces, these are not.
+    (void)quietly([&] {
+      FailureOr<std::unique_ptr<HostCompiler>> formed = form(choice);
+      if (succeeded(formed) && succeeded((*formed)->fits(target, asked)))
+        found = std::move(*formed);
+      return success(found != nullptr);
+    });
+    if (!found)
+      continue;
+    pieces = count;
+    break;
+  }
+  return found;
+}
+
+void Compilation::addMicroBatches() {
+  if (asked.splits != "any" || !isMemoryTight(*compilers.front()))
+    return;
+  Phase phase(listener, "fitting the memories");
+  for (const std::unique_ptr<HostCompiler> &compiler : compilers)
+    if (succeeded(quietly([&] { return compiler->fits(target, asked); })))
+      return;
+  if (auto formed = fewestMicroBatches(/*above=*/1, microBatches))
+    compilers.push_back(std::move(formed));
+}
+
+FailureOr<CompiledProgram> Compilation::compileOrAdvise() {
+  std::vector<Diagnostic> said;
+  FailureOr<CompiledProgram> program = failure();
+  {
+    ScopedDiagnosticHandler keep(source->context(),
+                                 [&](Diagnostic &diagnostic) {
+                                   said.push_back(std::move(diagnostic));
+                                   return success();
+                                 });
+    program = hostCompiler->compile(target, asked, "baechi");
+  }
+  auto error = llvm::find_if(said, [](const Diagnostic &diagnostic) {
+    return diagnostic.getSeverity() == DiagnosticSeverity::Error;
+  });
+  // Automatic splits have tried them already.
+  if (failed(program) && error != said.end() && asked.splits != "any" &&
+      isMemoryTight(*hostCompiler)) {
+    unsigned above = 1, pieces = 0;
+    if (StringRef text = asked.splits; text.consume_front("micro:"))
+      (void)text.getAsInteger(10, above);
+    endPhases();
+    Phase phase(listener, "fitting the memories");
+    if (fewestMicroBatches(above, pieces))
+      *error << "\nin " << pieces
+             << " micro-batches it fits: splits=micro:" << pieces;
+  }
+  for (Diagnostic &diagnostic : said)
+    source->context()->getDiagEngine().emit(std::move(diagnostic));
+  return program;
+}
