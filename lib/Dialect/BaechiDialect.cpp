@@ -124,7 +124,8 @@ LogicalResult verifyForm(NamedAttribute attr, EmitError emitError) {
     return expect<ArenaAttr>(attr, "a #baechi.arena", emitError);
   if (name == D::kSplit)
     return expect<SplitAttr>(attr, "a #baechi.split", emitError);
-  if (name == D::kKernel || name == D::kView || name == D::kPartials)
+  if (name == D::kKernel || name == D::kView || name == D::kPartials ||
+      name == D::kChained)
     return expect<UnitAttr>(attr, "a unit attribute", emitError);
   if (name == D::kHostCall)
     return expectHostCall(attr, emitError);

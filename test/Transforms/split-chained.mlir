@@ -1,7 +1,7 @@
 // Pieces that follow each other: each adds to what the one before has made.
 // RUN: baechi-opt %s --split-input-file --baechi-split="reductions=true chained=true" --remarks-filter=baechi-split 2>%t.remarks | FileCheck %s
 // RUN: FileCheck %s --check-prefix=REMARK < %t.remarks
-// RUN: baechi-opt %s --split-input-file --baechi-split="reductions=true chained=true" --baechi-form-kernels -o /dev/null
+// RUN: baechi-opt %s --split-input-file --baechi-split="reductions=true chained=true" --baechi-form-kernels | FileCheck %s --check-prefix=FORMED
 
 // A weight's gradient is one tensor, whatever the number of pieces.
 // CHECK-LABEL: func.func @gradient(
@@ -11,6 +11,11 @@
 // CHECK: %[[C:.*]] = linalg.matmul ins(%{{.*}}, %{{.*}} : tensor<3x1xf32>, tensor<1x5xf32>) outs(%[[B]] :
 // CHECK-NEXT: %[[SUM:.*]] = arith.addf %[[C]], %arg2
 // CHECK-NEXT: return %[[SUM]]
+// No kernel holds two pieces, whose operands would wait for each other.
+// FORMED-LABEL: func.func @gradient(
+// FORMED: %[[F1:.*]] = call @{{matmul|mul_sum}}
+// FORMED: %[[F2:.*]] = call @{{.*}}%[[F1]]
+// FORMED: call @{{.*}}%[[F2]]
 func.func @gradient(%x: tensor<3x5xf32> {baechi.split = #baechi.split<dim = 1, sizes = [2, 2, 1]>}, %y: tensor<5x5xf32>, %decay: tensor<3x5xf32>) -> tensor<3x5xf32> {
   %zero = arith.constant 0.0 : f32
   %e = tensor.empty() : tensor<3x5xf32>

@@ -64,7 +64,10 @@ void formkernels::generalize(func::FuncOp step) {
   for (LinalgOp op : named) {
     rewriter.setInsertionPoint(op);
     // What has no body of scalars stays as it is; it is a kernel of its own.
-    (void)generalizeNamedOp(rewriter, op);
+    bool isChained = op->hasAttr(BaechiDialect::kChained);
+    FailureOr<GenericOp> loops = generalizeNamedOp(rewriter, op);
+    if (isChained && succeeded(loops))
+      (*loops)->setAttr(BaechiDialect::kChained, rewriter.getUnitAttr());
   }
   step.walk([&](GenericOp op) { writeToOwnTensors(rewriter, op); });
 }
