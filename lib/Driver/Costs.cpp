@@ -93,9 +93,16 @@ llvm::Error Compilation::findCosts(Profile &profile,
   for (const KernelCosts *costs : measured)
     if (llvm::Error error = measureKernels(profile, *costs))
       return error;
-  // Selects the implementations. What lacks costs is told in the end.
-  if (failed(quietly([&] { return hostCompiler->annotate(&profile); })))
-    return diagnosed();
+  {
+    // Selects the implementations. What lacks costs is told in the end.
+    ScopedDiagnosticHandler noWarnings(
+        source->context(), [](Diagnostic &diagnostic) {
+          return success(diagnostic.getSeverity() !=
+                         DiagnosticSeverity::Error);
+        });
+    if (failed(hostCompiler->annotate(&profile)))
+      return diagnosed();
+  }
   for (const KernelCosts *costs : measured)
     if (lacksStepCosts(module(), costs->kind(), profile)) {
       if (llvm::Error error = refineCosts(costs->kind(), profile, setArguments))

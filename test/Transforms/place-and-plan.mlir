@@ -44,7 +44,7 @@
 // WORD: error: unknown transfers 'share'; known: lend, copy
 
 // When no attempt fits, the error is the first plan's, of the true limits.
-// RUN: not baechi-opt %t/never.mlir --allow-unregistered-dialect --baechi-place-and-plan="machine=host:2@704 budget=0 grouping=none" 2>&1 | FileCheck %s --check-prefix=NEVER
+// RUN: not baechi-opt %t/never.mlir --allow-unregistered-dialect --baechi-place-and-plan="machine=host:2@704 budget=0 grouping=none transfers=copy" 2>&1 | FileCheck %s --check-prefix=NEVER
 // NEVER: error: device 'host0' has 704 bytes (704 B), the plan needs 768 (768 B)
 // NEVER: note: {{[0-9]+}} bytes at the peak
 // NEVER: note: placed {{[2-9]}} times with lower limits, none of the plans fits

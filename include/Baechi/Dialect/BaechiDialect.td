@@ -32,7 +32,7 @@ def Baechi_Dialect : Dialect {
     | `baechi.certificate` | function | `#baechi.placement_certificate` |
     | `baechi.split` | operation, argument | `#baechi.split`: a person's wish how it is cut, before kernels are formed |
     | `baechi.partials` | operation | unit: it joins partial results of pieces, which do not wait for each other; until kernels are formed |
-    | `baechi.chained` | operation | unit: it adds to what another piece has made, and becomes no kernel with it; until kernels are formed |
+    | `baechi.chained` | function | unit: its pieces add to what those before have made, and sums of several products become no kernel of their own; until kernels are formed |
     | `baechi.kernel` | function | unit: an outlined operator |
     | `baechi.host_call` | declared function | dictionary `{effects = "pure" or "ordered", ns = i64}`: an operator that a host device asks its host program for, by the function's name (docs/host-calls.md) |
     | `baechi.implementation` | kernel | string: the implementation to use, a row of the profile |

@@ -99,8 +99,7 @@ LogicalResult formkernels::checkAttributes(func::FuncOp step) {
   for (Operation &op : step.front().without_terminator())
     for (NamedAttribute attr : op.getDiscardableAttrs())
       if (isa_and_nonnull<BaechiDialect>(attr.getNameDialect()) &&
-          attr.getName() != BaechiDialect::kPartials &&
-          attr.getName() != BaechiDialect::kChained)
+          attr.getName() != BaechiDialect::kPartials)
         return op.emitOpError("carries '")
                << attr.getName().getValue()
                << "', which does not survive fusion; set it on the calls of "

@@ -42,9 +42,6 @@ static void replaceByContraction(PatternRewriter &rewriter, GenericOp op,
                                   contraction.getIteratorTypesArray());
   IRMapping mapping;
   contraction.getRegion().cloneInto(&folded.getRegion(), mapping);
-  if (op->hasAttr(BaechiDialect::kChained) ||
-      contraction->hasAttr(BaechiDialect::kChained))
-    folded->setAttr(BaechiDialect::kChained, rewriter.getUnitAttr());
   rewriter.replaceOp(op, folded.getResults());
 }
 

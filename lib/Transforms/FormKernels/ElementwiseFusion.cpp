@@ -64,10 +64,7 @@ void formkernels::generalize(func::FuncOp step) {
   for (LinalgOp op : named) {
     rewriter.setInsertionPoint(op);
     // What has no body of scalars stays as it is; it is a kernel of its own.
-    bool isChained = op->hasAttr(BaechiDialect::kChained);
-    FailureOr<GenericOp> loops = generalizeNamedOp(rewriter, op);
-    if (isChained && succeeded(loops))
-      (*loops)->setAttr(BaechiDialect::kChained, rewriter.getUnitAttr());
+    (void)generalizeNamedOp(rewriter, op);
   }
   step.walk([&](GenericOp op) { writeToOwnTensors(rewriter, op); });
 }

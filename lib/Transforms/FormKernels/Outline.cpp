@@ -373,7 +373,10 @@ void formkernels::outlineKernels(func::FuncOp step, bool rowLoops,
   shareSlices(step.front());
   OperatorGroups groups(step.front(), maxBuffers);
   groupInsertions(groups);
-  groupSums(groups);
+  // Pieces that follow each other would wait, in memory, for each other.
+  if (!step->hasAttr(BaechiDialect::kChained))
+    groupSums(groups);
+  step->removeAttr(BaechiDialect::kChained);
   RowExtents rows = groupByRows(groups);
   groupTails(groups, rows);
   Outliner(step, groups, rows, rowLoops).run(report);

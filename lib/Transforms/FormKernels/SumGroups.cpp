@@ -7,7 +7,6 @@
 //===----------------------------------------------------------------------===//
 
 #include "Baechi/Analysis/Contraction.h"
-#include "Baechi/Dialect/Baechi.h"
 #include "OperatorGroups.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 
@@ -46,9 +45,7 @@ static bool areAlike(const Contraction &a, const Contraction &b) {
 void formkernels::groupSums(OperatorGroups &groups) {
   for (Operation *op : groups.operators()) {
     std::optional<Contraction> product = matchContraction(op);
-    // The pieces' operands would wait for each other.
-    if (!product || !product->init().get().hasOneUse() ||
-        op->hasAttr(BaechiDialect::kChained))
+    if (!product || !product->init().get().hasOneUse())
       continue;
     std::optional<Contraction> previous =
         matchContraction(product->init().get().getDefiningOp());

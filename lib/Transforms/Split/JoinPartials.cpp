@@ -76,10 +76,7 @@ Value split::joinInOrder(OpBuilder &builder, Location loc,
                          ArrayRef<Value> partials, Operation *combiner) {
   Value sum = partials.front();
   // The piece first: a product then starts from the sum, in its buffer.
-  for (Value piece : partials.drop_front()) {
+  for (Value piece : partials.drop_front())
     sum = join(builder, loc, piece, sum, combiner);
-    sum.getDefiningOp()->setAttr(BaechiDialect::kChained,
-                                 builder.getUnitAttr());
-  }
   return sum;
 }

@@ -151,8 +151,6 @@ void split::makePieces(OpBuilder &builder, Operation *op, const Cut &all,
     if (reduces && number > 0) {
       OpBuilder before(piece);
       auto loops = cast<linalg::LinalgOp>(piece);
-      if (llvm::any_of(llvm::seq(piece->getNumResults()), isChained))
-        piece->setAttr(BaechiDialect::kChained, builder.getUnitAttr());
       for (auto [index, init] : llvm::enumerate(loops.getDpsInitsMutable()))
         init.set(isChained(index)
                      ? results[index].back()

@@ -102,6 +102,8 @@ struct Split : public baechi::impl::SplitBase<Split> {
     if (getContext().getRemarkEngine())
       remarkPlan(*step, *plan);
     rewrite(*step, *plan);
+    if (chained && !plan->cuts.empty())
+      (*step)->setAttr(BaechiDialect::kChained, UnitAttr::get(&getContext()));
     for (const Cut &cut : plan->cuts)
       cutOperations += cut.operations.size();
   }
