@@ -39,18 +39,6 @@ const ProfileRow *Profile::fastest(StringRef hash, StringRef kind) const {
   return best;
 }
 
-std::string baechi::kernelHash(func::FuncOp kernel) {
-  OwningOpRef<func::FuncOp> copy = kernel.clone();
-  copy->setName("kernel");
-  for (NamedAttribute attr : llvm::to_vector((*copy)->getDiscardableAttrs()))
-    (*copy)->removeDiscardableAttr(attr.getName());
-  std::string text;
-  llvm::raw_string_ostream os(text);
-  copy->print(os, OpPrintingFlags().useLocalScope());
-  auto digest = llvm::SHA256::hash(llvm::arrayRefFromStringRef(text));
-  return llvm::toHex(ArrayRef(digest).take_front(16), /*LowerCase=*/true);
-}
-
 namespace {
 /// cublasLtMatmulAlgo_t has so many words.
 constexpr size_t kAlgorithmWords = 8;

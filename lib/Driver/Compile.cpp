@@ -82,6 +82,7 @@ llvm::Error Compilation::readModel() {
         {.reductions = splits->reductions, .asked = splits->asked});
   if (splits->pieces >= 2)
     choices.push_back(*splits);
+  readKeptProfile();
   Phase phase(listener, "forming kernels");
   for (const SplitChoice &choice : choices) {
     FailureOr<std::unique_ptr<HostCompiler>> created = form(choice);
@@ -109,8 +110,8 @@ Compilation::form(const SplitChoice &choice) {
   products.math = asked.cudaMath;
   products.biases = !hasDeviceOf("host");
   return HostCompiler::create(OwningOpRef<ModuleOp>(uncut->clone()), jit,
-                              hasDeviceOf("cuda") ? &products : nullptr,
-                              choice);
+                              hasDeviceOf("cuda") ? &products : nullptr, choice,
+                              lowered);
 }
 
 bool Compilation::hasDeviceOf(StringRef kind) const {
@@ -163,6 +164,7 @@ llvm::Error Compilation::compile() {
   compilers.clear();
   compilers.push_back(std::move(winner));
   uncut = nullptr;
+  lowered->clear();
   return llvm::Error::success();
 }
 

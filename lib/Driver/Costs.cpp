@@ -34,6 +34,7 @@ llvm::Error Compilation::measureKernels(Profile &profile,
   MeasureOptions options;
   // Who annotates costs says which kernels have none.
   options.warnOfUnmeasured = false;
+  options.lowered = lowered.get();
   options.stopped = [this] { return listener.isStopped(); };
   FailureOr<size_t> rows =
       costs.measure(module(), profile, options,
@@ -44,15 +45,23 @@ llvm::Error Compilation::measureKernels(Profile &profile,
   return llvm::Error::success();
 }
 
-llvm::Error Compilation::findCosts(SetArguments setArguments) {
-  addMicroBatches();
-  Profile profile;
-  if (!asked.profile.empty() && llvm::sys::fs::exists(asked.profile)) {
-    llvm::Expected<Profile> kept = readProfile(asked.profile);
-    if (!kept)
-      return kept.takeError();
-    profile = std::move(*kept);
+void Compilation::readKeptProfile() {
+  if (asked.profile.empty() || !llvm::sys::fs::exists(asked.profile))
+    return;
+  llvm::Expected<Profile> read = readProfile(asked.profile);
+  if (!read) {
+    keptError = llvm::toString(read.takeError());
+    return;
   }
+  kept = std::move(*read);
+  noteScratch(kept, *lowered);
+}
+
+llvm::Error Compilation::findCosts(SetArguments setArguments) {
+  if (!keptError.empty())
+    return llvm::createStringError(keptError);
+  addMicroBatches();
+  Profile profile = std::move(kept);
   auto start = std::chrono::steady_clock::now();
   for (const std::unique_ptr<HostCompiler> &compiler : compilers) {
     use(*compiler);

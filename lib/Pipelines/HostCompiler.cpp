@@ -83,9 +83,12 @@ LogicalResult report(Location loc, llvm::Error error) {
 FailureOr<std::unique_ptr<HostCompiler>>
 HostCompiler::create(OwningOpRef<ModuleOp> model, HostJitOptions options,
                      const CudaProductOptions *products,
-                     const SplitChoice &splits) {
+                     const SplitChoice &splits,
+                     std::shared_ptr<LoweredKernels> lowered) {
   std::unique_ptr<HostCompiler> compiler(new HostCompiler());
   compiler->model = std::move(model);
+  compiler->lowered =
+      lowered ? std::move(lowered) : std::make_shared<LoweredKernels>();
   compiler->stopped = options.stopped;
   llvm::Expected<std::unique_ptr<HostJit>> jit =
       HostJit::create(std::move(options));
@@ -103,7 +106,7 @@ LogicalResult HostCompiler::form(const CudaProductOptions *products,
   PassManager inlined(module().getContext()), forming(module().getContext());
   // By itself, too: its operators are counted as the model has them.
   inlined.addPass(createInlineStep());
-  populateForming(forming, products, splits);
+  populateForming(forming, products, splits, lowered);
   if (failed(inlined.run(module())))
     return failure();
   operatorCount = operatorsOf(*findFuncStep(module())).size();
@@ -169,7 +172,7 @@ LogicalResult HostCompiler::compileKernels() {
     builder.clone(*function);
   }
   if (!compiled.keys.empty()) {
-    if (failed(lowerKernels(*code)))
+    if (failed(lowered->lower(*code)))
       return failure();
     if (llvm::Error error = hostJit->add(*code, compiled))
       return report(module().getLoc(), std::move(error));

@@ -23,7 +23,8 @@ using namespace baechi;
 
 void baechi::populateForming(OpPassManager &manager,
                              const CudaProductOptions *products,
-                             const SplitChoice &splits) {
+                             const SplitChoice &splits,
+                             std::shared_ptr<LoweredKernels> lowered) {
   manager.addPass(createInlineStep());
   if (!splits.asked.empty()) {
     ConstrainOptions constrain;
@@ -44,7 +45,7 @@ void baechi::populateForming(OpPassManager &manager,
     options.biases = products->biases;
     manager.addPass(createCudaProducts(options));
   }
-  manager.addPass(createKernelScratch());
+  manager.addPass(createKernelScratch(std::move(lowered)));
 }
 
 void baechi::populatePlacing(OpPassManager &manager,
@@ -90,7 +91,8 @@ void baechi::buildCompilePipeline(OpPassManager &manager,
   CudaProductOptions products;
   products.math = options.cudaMath;
   products.biases = gpus && hasOnlyGpus(options.machine);
-  populateForming(manager, gpus ? &products : nullptr, splits);
+  auto lowered = std::make_shared<LoweredKernels>();
+  populateForming(manager, gpus ? &products : nullptr, splits, lowered);
   AnnotateCostsOptions costs;
   costs.profile = options.profile;
   manager.addPass(createAnnotateCosts(costs));
@@ -103,7 +105,7 @@ void baechi::buildCompilePipeline(OpPassManager &manager,
     kernels.keepKernels = true; // Host devices may be there, too.
     manager.addPass(createLowerCudaKernels(kernels));
   }
-  manager.addPass(createLowerKernels());
+  manager.addPass(createLowerKernels(std::move(lowered)));
   LowerOptions lower;
   lower.target = target.str();
   manager.addPass(createLower(lower));

@@ -84,7 +84,9 @@ SHAPES = (
 
 
 def compiled(**options):
-    return baechi.jit(train, donate_argnums=0, **QUICK, **options).lower([WEIGHT] * 6, BATCH).compile()
+    return (
+        baechi.jit(train, donate_argnums=0, **QUICK, **options).lower([WEIGHT] * 6, BATCH).compile()
+    )
 
 
 def scratch(machine="host:1@64MiB", **options):

@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Baechi/Costs/Profile.h"
+#include "Baechi/Analysis/KernelHash.h"
 #include "Baechi/Dialect/Baechi.h"
 #include "Baechi/Placement/Io/Files.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"

@@ -124,10 +124,10 @@ TEST_F(CudaContext, ACopyOnTheLegacyStreamIsFound) {
   std::vector<Body> bodies = ring.bodies();
   bodies[0] = [body = bodies[0]](Context context, char *arena) {
     const int32_t numbers[Ring::count] = {};
-    EXPECT_EQ(0, callDriver("cuMemcpyHtoD_v2",
-                            reinterpret_cast<unsigned long long>(arena),
-                            static_cast<const void *>(numbers),
-                            sizeof(numbers)));
+    EXPECT_EQ(0,
+              callDriver("cuMemcpyHtoD_v2",
+                         reinterpret_cast<unsigned long long>(arena),
+                         static_cast<const void *>(numbers), sizeof(numbers)));
     return body(context, arena);
   };
   auto session = makeSession(ring.program, bodies);
@@ -166,9 +166,9 @@ struct Launch {
 
 /// What no GPU launches the fake does not launch either.
 TEST_F(CudaContext, LaunchesHaveLimits) {
-  for (Launch wrong : {Launch{0, 1, 32, 0}, Launch{1, 1, 1025, 0},
-                       Launch{1, 65536, 32, 0}, Launch{1U << 31, 1, 32, 0},
-                       Launch{1, 1, 32, (48 << 10) + 1}}) {
+  for (Launch wrong :
+       {Launch{0, 1, 32, 0}, Launch{1, 1, 1025, 0}, Launch{1, 65536, 32, 0},
+        Launch{1U << 31, 1, 32, 0}, Launch{1, 1, 32, (48 << 10) + 1}}) {
     Ring ring({"cuda", "host"});
     std::vector<Body> bodies = ring.bodies();
     bodies[0] = [wrong](Context context, char *arena) {

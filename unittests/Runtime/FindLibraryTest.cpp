@@ -74,16 +74,15 @@ TEST_F(FindLibrary, EnvironmentsComeBeforeToolkits) {
   EXPECT_LT(std::find(folders.begin(), folders.end(), package.string()),
             std::find(folders.begin(), folders.end(), toolkit.string()));
   std::string why;
-  EXPECT_TRUE(findLibrary("BAECHI_NONE", {"libnone.so", "libbaechi_test.so.12"},
-                          why));
+  EXPECT_TRUE(
+      findLibrary("BAECHI_NONE", {"libnone.so", "libbaechi_test.so.12"}, why));
   EXPECT_FALSE(findLibrary("BAECHI_NONE", {"libnone.so"}, why));
   EXPECT_THAT(why, HasSubstr("libnone.so"));
 }
 
 TEST_F(FindLibraryDeathTest, OfAnEnvironment) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
-  EXPECT_EXIT(_exit(load(nullptr)), testing::ExitedWithCode(0),
-              "found [0-9]+");
+  EXPECT_EXIT(_exit(load(nullptr)), testing::ExitedWithCode(0), "found [0-9]+");
   // What is named, and nothing else.
   EXPECT_EXIT(_exit(load("/no/such/libcublasLt.so")),
               testing::ExitedWithCode(1),

@@ -6,6 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "Baechi/Analysis/KernelHash.h"
 #include "Baechi/Costs/Profile.h"
 #include "Baechi/Transforms/Passes.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"

@@ -66,9 +66,6 @@ struct Profile {
                          llvm::StringRef implementation) const;
 };
 
-/// A hash of a kernel's text that its name and attributes do not change.
-std::string kernelHash(mlir::func::FuncOp kernel);
-
 llvm::Expected<Profile> readProfile(const std::string &path);
 /// The same from a text; \p name stands for the file in errors.
 llvm::Expected<Profile> parseProfile(llvm::StringRef text,

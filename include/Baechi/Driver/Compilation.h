@@ -41,7 +41,7 @@ public:
   using SetArguments = llvm::function_ref<llvm::Error(Execution &)>;
 
   /// Costs of the kernels, measured or estimated. \p setArguments: for the
-  /// steps on one device that they are measured in.
+  /// steps on one device that they are measured in. Once.
   llvm::Error findCosts(SetArguments setArguments);
 
   /// Places and compiles; costs are found.
@@ -57,6 +57,8 @@ public:
   HostCompiler &compiler() { return *hostCompiler; }
   mlir::ModuleOp module() { return hostCompiler->module(); }
   const CompiledProgram &program() const { return compiled; }
+  /// Those of the model, whole and in pieces.
+  const LoweredKernels &loweredKernels() const { return *lowered; }
 
   /// Writes into \p report what was asked and done.
   void describe(RunReport &report) const;
@@ -82,6 +84,8 @@ private:
   void addMicroBatches();
   /// Compiles by the current compiler; an error says what would fit.
   mlir::FailureOr<CompiledProgram> compileOrAdvise();
+  /// What is wrong with it, findCosts() tells.
+  void readKeptProfile();
   /// All that follows is about \p compiler's model.
   void use(HostCompiler &compiler);
   llvm::Error findCosts(Profile &profile, SetArguments setArguments);
@@ -103,6 +107,11 @@ private:
   Listener &listener;
   std::optional<Phase> current; ///< of the compiler
   std::unique_ptr<Source> source;
+  /// Until compile() has made their code.
+  std::shared_ptr<LoweredKernels> lowered = std::make_shared<LoweredKernels>();
+  /// As its file was when the model was read.
+  Profile kept;
+  std::string keptError;
   /// The model as it is and cut into pieces, as far as asked, until compile()
   /// keeps the one that is predicted to be faster.
   std::vector<std::unique_ptr<HostCompiler>> compilers;

@@ -10,6 +10,7 @@
 
 #include "Baechi/Conversion/HostJit/HostJit.h"
 #include "Baechi/Conversion/Kernels/Cuda/CudaKernels.h"
+#include "Baechi/Conversion/Kernels/Host/LoweredKernels.h"
 #include "Baechi/Costs/Profile.h"
 #include "Baechi/Pipelines/CompileOptions.h"
 #include "Baechi/Placement/Model/Problem.h"
@@ -46,11 +47,13 @@ class HostCompiler {
 public:
   /// \p model: linalg on tensors with one public function. \p options: the
   /// JIT's. \p products: how GPUs compute products; null where there are none.
-  /// \p splits: how operators are cut before.
+  /// \p splits: how operators are cut before. \p lowered: kernels whose
+  /// lowering is shared with others, of the same context; null: with nobody.
   static mlir::FailureOr<std::unique_ptr<HostCompiler>>
   create(mlir::OwningOpRef<mlir::ModuleOp> model, HostJitOptions options,
          const CudaProductOptions *products = nullptr,
-         const SplitChoice &splits = {});
+         const SplitChoice &splits = {},
+         std::shared_ptr<LoweredKernels> lowered = nullptr);
 
   /// Costs from \p profile, or the roofline's where it is null; selects each
   /// kernel's fastest implementation. Called again, it replaces the costs that
@@ -114,6 +117,7 @@ private:
 
   mlir::OwningOpRef<mlir::ModuleOp> model;
   std::unique_ptr<HostJit> hostJit;
+  std::shared_ptr<LoweredKernels> lowered;
   CudaLowering cudaLowering;
   PhaseObserver phaseObserver;
   std::function<bool()> stopped;

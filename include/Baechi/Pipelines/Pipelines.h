@@ -9,6 +9,7 @@
 #define BAECHI_PIPELINES_PIPELINES_H
 
 #include "Baechi/Conversion/Kernels/Cuda/CudaKernels.h"
+#include "Baechi/Conversion/Kernels/Host/LoweredKernels.h"
 #include "Baechi/Pipelines/CompileOptions.h"
 #include "Baechi/Transforms/Passes.h"
 #include "mlir/Pass/PassManager.h"
@@ -18,10 +19,11 @@ namespace baechi {
 /// The passes that make kernels of a model: the same for --baechi-compile and
 /// HostCompiler, so that both place the same operators. \p products: how GPUs
 /// compute products; null where there are none. \p splits: how operators are
-/// cut before.
+/// cut before. \p lowered: who lowers the kernels later goes on from there.
 void populateForming(mlir::OpPassManager &manager,
                      const CudaProductOptions *products,
-                     const SplitChoice &splits = {});
+                     const SplitChoice &splits,
+                     std::shared_ptr<LoweredKernels> lowered);
 
 /// Placement and memory plan by \p options, pins (--baechi-constrain) and a
 /// placement (--baechi-load-placement) among them. Without a machine that of

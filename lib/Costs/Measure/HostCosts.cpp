@@ -6,6 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "Baechi/Analysis/KernelHash.h"
 #include "Baechi/Analysis/Program.h"
 #include "Baechi/Conversion/HostJit/GemmLibraries.h"
 #include "Baechi/Conversion/HostJit/HostJit.h"
@@ -152,7 +153,7 @@ SmallVector<Candidate> findCandidates(ModuleOp module, const Profile &profile,
 /// Compiles all candidates at once.
 FailureOr<std::unique_ptr<HostJit>>
 compile(ModuleOp module, MutableArrayRef<Candidate> candidates,
-        const std::function<bool()> &stopped) {
+        const MeasureOptions &asked) {
   OwningOpRef<ModuleOp> code = ModuleOp::create(module.getLoc());
   OpBuilder builder = OpBuilder::atBlockEnd(code->getBody());
   for (Candidate &candidate : candidates) {
@@ -164,7 +165,8 @@ compile(ModuleOp module, MutableArrayRef<Candidate> candidates,
     copy->setAttr(BaechiDialect::kImplementation,
                   builder.getStringAttr(candidate.implementation));
   }
-  if (failed(lowerKernels(*code)))
+  LoweredKernels own;
+  if (failed((asked.lowered ? *asked.lowered : own).lower(*code)))
     return failure();
   for (Candidate &candidate : candidates) {
     auto lowered =
@@ -178,7 +180,7 @@ compile(ModuleOp module, MutableArrayRef<Candidate> candidates,
     return emitError(module.getLoc()) << llvm::toString(std::move(error));
   };
   HostJitOptions options;
-  options.stopped = stopped;
+  options.stopped = asked.stopped;
   auto jit = HostJit::create(std::move(options));
   if (!jit)
     return report(jit.takeError());
@@ -267,14 +269,20 @@ ProfileRow rowOf(Candidate &candidate) {
   return row;
 }
 
-/// Makes this host the profile's target, and this the compiler: times of other
-/// ones are not their own.
-void dropForeignRows(ModuleOp module, Profile &profile) {
+/// Without rows.
+Profile profileOfThisHost() {
   Profile own;
   own.target = HostJit::hostTarget();
   own.compiler = ("kernels " + llvm::Twine(kHostCodeVersion) + ", LLVM " +
                   LLVM_VERSION_STRING)
                      .str();
+  return own;
+}
+
+/// Makes this host the profile's target, and this the compiler: times of other
+/// ones are not their own.
+void dropForeignRows(ModuleOp module, Profile &profile) {
+  Profile own = profileOfThisHost();
   if (!profile.target.empty() && !profile.isComparable(own)) {
     auto describe = [](const Profile &profile) {
       return "'" + profile.target + "' by '" + profile.compiler + "'";
@@ -309,6 +317,14 @@ public:
 };
 } // namespace
 
+void baechi::noteScratch(const Profile &profile, LoweredKernels &kernels) {
+  if (!profile.isComparable(profileOfThisHost()))
+    return;
+  for (const ProfileRow &row : profile.rows)
+    if (row.kind == kKind)
+      kernels.noteScratch(row.hash, row.implementation, row.scratchBytes);
+}
+
 const KernelCosts &baechi::hostCosts() {
   static const HostCosts costs;
   return costs;
@@ -321,7 +337,7 @@ FailureOr<size_t> HostCosts::measure(ModuleOp module, Profile &profile,
       findCandidates(module, profile, options.warnOfUnmeasured);
   if (candidates.empty())
     return 0;
-  auto jit = compile(module, candidates, options.stopped);
+  auto jit = compile(module, candidates, options);
   if (failed(jit))
     return failure();
   llvm::SetVector<func::FuncOp> withoutMemory;

@@ -8,6 +8,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Baechi/Costs/Measure/KernelCosts.h"
+#include "Baechi/Analysis/KernelHash.h"
 #include "Baechi/Costs/Roofline.h"
 #include <cmath>
 

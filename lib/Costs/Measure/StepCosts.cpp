@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Baechi/Costs/Measure/StepCosts.h"
+#include "Baechi/Analysis/KernelHash.h"
 #include "Baechi/Analysis/Program.h"
 #include "Baechi/Costs/Measure/KernelCosts.h"
 #include "Baechi/Dialect/Baechi.h"

@@ -1,4 +1,5 @@
-//===- CudaContexts.h - One context a GPU, for the whole process -*- C++ -*-===//
+//===- CudaContexts.h - One context a GPU, for the whole process -*- C++
+//-*-===//
 //
 // Part of the Baechi project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.

@@ -31,9 +31,8 @@ static void enqueueCopy(Engine &engine, FakeStream &on, uintptr_t to,
   beginStep(engine, on);
   engine.checker.use(on.timeline, from, bytes, false, who);
   engine.checker.use(on.timeline, to, bytes, true, who);
-  engine.enqueue(on, {nullptr, 0, [=] {
-                        std::memcpy(pointer(to), pointer(from), bytes);
-                      }});
+  engine.enqueue(on, {nullptr, 0,
+                      [=] { std::memcpy(pointer(to), pointer(from), bytes); }});
 }
 
 static int copyAsync(const char *name, uintptr_t to, uintptr_t from,
@@ -88,9 +87,8 @@ int cuMemsetD8Async(unsigned long long to, unsigned char value, size_t bytes,
       return misuse(engine, "cuMemsetD8Async on a dead stream", invalidHandle);
     beginStep(engine, *stream);
     engine.checker.use(stream->timeline, to, bytes, true, "a memset");
-    engine.enqueue(*stream, {nullptr, 0, [=] {
-                               std::memset(pointer(to), value, bytes);
-                             }});
+    engine.enqueue(
+        *stream, {nullptr, 0, [=] { std::memset(pointer(to), value, bytes); }});
     return success;
   });
 }

@@ -14,6 +14,7 @@
 #ifndef BAECHI_COSTS_MEASURE_KERNELCOSTS_H
 #define BAECHI_COSTS_MEASURE_KERNELCOSTS_H
 
+#include "Baechi/Conversion/Kernels/Host/LoweredKernels.h"
 #include "Baechi/Costs/Profile.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "llvm/ADT/STLFunctionalExtras.h"
@@ -32,6 +33,9 @@ struct MeasureOptions {
   double secondsInAll = 120;
   /// Warn of each kernel that gets no row, with the reason.
   bool warnOfUnmeasured = true;
+  /// What the code comes from where it is lowered already, and goes to; of the
+  /// module's context. Null: each call lowers for itself.
+  LoweredKernels *lowered = nullptr;
   /// Asked often, on any thread: once it says true, the call ends soon with an
   /// error and adds no row. Empty: nobody stops it.
   std::function<bool()> stopped;
@@ -80,6 +84,9 @@ public:
 /// measures. Rows of gemmLibraries() are left out, with a warning, where the
 /// library is missing.
 const KernelCosts &hostCosts();
+
+/// Lets \p kernels know the scratch that rows of this host's code say.
+void noteScratch(const Profile &profile, LoweredKernels &kernels);
 
 /// Searches the fastest algorithm of every product that has no row, on the
 /// first GPU.

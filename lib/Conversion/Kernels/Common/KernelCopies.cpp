@@ -41,8 +41,8 @@ void baechi::append(ModuleOp from, ModuleOp to) {
                                        from.getBody()->getOperations());
 }
 
-static OwningOpRef<ModuleOp> copiesOf(ArrayRef<func::FuncOp> kernels,
-                                      Location location) {
+OwningOpRef<ModuleOp> baechi::copiesOf(ArrayRef<func::FuncOp> kernels,
+                                       Location location) {
   OwningOpRef<ModuleOp> copies = ModuleOp::create(location);
   OpBuilder builder = OpBuilder::atBlockBegin(copies->getBody());
   for (func::FuncOp kernel : kernels)
@@ -50,23 +50,22 @@ static OwningOpRef<ModuleOp> copiesOf(ArrayRef<func::FuncOp> kernels,
   return copies;
 }
 
-/// True when `step` fails on this kernel alone; its errors are not shown.
-static bool failsAlone(func::FuncOp kernel,
-                       function_ref<LogicalResult(ModuleOp)> step) {
-  ScopedDiagnosticHandler silence(kernel.getContext(),
-                                  [](Diagnostic &) { return success(); });
-  return failed(step(*copiesOf(kernel, kernel.getLoc())));
-}
-
-FailureOr<OwningOpRef<ModuleOp>>
-baechi::runOnCopies(ArrayRef<func::FuncOp> kernels, Location location,
-                    StringRef target,
-                    function_ref<LogicalResult(ModuleOp)> step) {
-  OwningOpRef<ModuleOp> copies = copiesOf(kernels, location);
+FailureOr<OwningOpRef<ModuleOp>> baechi::runOnCopies(
+    ArrayRef<func::FuncOp> kernels, Location location, StringRef target,
+    function_ref<LogicalResult(ModuleOp)> step,
+    function_ref<OwningOpRef<ModuleOp>(ArrayRef<func::FuncOp>, Location)>
+        copy) {
+  OwningOpRef<ModuleOp> copies = copy(kernels, location);
   if (succeeded(step(*copies)))
     return copies;
+  // Its errors on a kernel alone are not shown.
+  auto failsAlone = [&](func::FuncOp kernel) {
+    ScopedDiagnosticHandler silence(kernel.getContext(),
+                                    [](Diagnostic &) { return success(); });
+    return failed(step(*copy(kernel, kernel.getLoc())));
+  };
   for (func::FuncOp kernel : kernels)
-    if (failsAlone(kernel, step))
+    if (failsAlone(kernel))
       return emitError(kernel.getLoc()) << "kernel '" << kernel.getSymName()
                                         << "' cannot be lowered to " << target;
   return failure();

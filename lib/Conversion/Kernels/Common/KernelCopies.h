@@ -24,13 +24,20 @@ mlir::LogicalResult checkNotCalled(mlir::ModuleOp module);
 /// Moves everything in `from` to the end of `to`.
 void append(mlir::ModuleOp from, mlir::ModuleOp to);
 
-/// Runs `step`, which makes `target` ("host code"), on copies of all kernels at
-/// once. When it fails, finds out by which kernel and says so: the step's own
-/// errors rarely name the function.
+/// A module of copies of `kernels`.
+mlir::OwningOpRef<mlir::ModuleOp>
+copiesOf(llvm::ArrayRef<mlir::func::FuncOp> kernels, mlir::Location location);
+
+/// Runs `step`, which makes `target` ("host code"), on what `copy` makes of all
+/// kernels at once. When it fails, finds out by which kernel and says so: the
+/// step's own errors rarely name the function.
 mlir::FailureOr<mlir::OwningOpRef<mlir::ModuleOp>>
 runOnCopies(llvm::ArrayRef<mlir::func::FuncOp> kernels, mlir::Location location,
             llvm::StringRef target,
-            llvm::function_ref<mlir::LogicalResult(mlir::ModuleOp)> step);
+            llvm::function_ref<mlir::LogicalResult(mlir::ModuleOp)> step,
+            llvm::function_ref<mlir::OwningOpRef<mlir::ModuleOp>(
+                llvm::ArrayRef<mlir::func::FuncOp>, mlir::Location)>
+                copy = copiesOf);
 
 /// Memory was planned with the scratch that the kernel says, which `pass` has
 /// written: fails when more is needed.

@@ -7,10 +7,12 @@
 //===----------------------------------------------------------------------===//
 
 #include "Baechi/Conversion/Kernels/Host/HostKernels.h"
+#include "Baechi/Conversion/Kernels/Host/LoweredKernels.h"
 #include "Baechi/Dialect/Baechi.h"
 #include "Common/KernelCopies.h"
 #include "Common/Lowering.h"
 #include "EmitGemm.h"
+#include "Steps.h"
 #include "Tiles.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
@@ -31,9 +33,7 @@ constexpr StringLiteral kGenerated = "generated";
 /// that it does not have.
 FailureOr<StringRef> implementationOf(func::FuncOp kernel) {
   SmallVector<StringRef> known = hostImplementations(kernel);
-  auto asked =
-      kernel->getAttrOfType<StringAttr>(BaechiDialect::kImplementation);
-  StringRef chosen = asked ? asked.getValue() : known.front();
+  StringRef chosen = askedImplementation(kernel);
   auto *found = llvm::find(known, chosen);
   if (found == known.end())
     return kernel.emitOpError("has no host implementation '")
@@ -63,18 +63,27 @@ FailureOr<OwningOpRef<ModuleOp>> takeProducts(ModuleOp kernels) {
   }
   return products;
 }
+} // namespace
 
-/// The dialects that the steps create operations and attributes of by
-/// themselves. (Passes load theirs; a pass that calls us depends on these.)
-void loadDialects(MLIRContext *context) {
+SmallVector<StringRef> baechi::hostImplementations(func::FuncOp kernel) {
+  if (planGemm(kernel))
+    return {kGenerated, kOpenBlas, kOneDnn};
+  return {kGenerated};
+}
+
+StringRef baechi::askedImplementation(func::FuncOp kernel) {
+  auto asked =
+      kernel->getAttrOfType<StringAttr>(BaechiDialect::kImplementation);
+  return asked ? asked.getValue() : StringRef(kGenerated);
+}
+
+void baechi::loadHostDialects(MLIRContext *context) {
   context->loadDialect<arith::ArithDialect, linalg::LinalgDialect,
                        LLVM::LLVMDialect, memref::MemRefDialect,
                        scf::SCFDialect>();
 }
 
-/// Lowers until the scratch is known. Before anything calls a library's
-/// function, kernels take the names that no library has.
-LogicalResult lowerToPointers(ModuleOp copies) {
+LogicalResult baechi::lowerToPointers(ModuleOp copies) {
   for (auto kernel : copies.getOps<func::FuncOp>())
     kernel.setSymName(hostSymbol(kernel.getSymName()));
   KernelSignatures signatures;
@@ -90,51 +99,6 @@ LogicalResult lowerToPointers(ModuleOp copies) {
   return success();
 }
 
-LogicalResult lowerCopies(ModuleOp copies) {
-  return success(succeeded(lowerToPointers(copies)) &&
-                 succeeded(lowerToLLVM(copies)));
-}
-
-} // namespace
-
-SmallVector<StringRef> baechi::hostImplementations(func::FuncOp kernel) {
-  if (planGemm(kernel))
-    return {kGenerated, kOpenBlas, kOneDnn};
-  return {kGenerated};
-}
-
-LogicalResult baechi::annotateKernelScratch(ModuleOp module) {
-  loadDialects(module.getContext());
-  SmallVector<func::FuncOp> kernels = kernelsOf(module);
-  auto copies =
-      runOnCopies(kernels, module.getLoc(), "host code", lowerToPointers);
-  if (failed(copies))
-    return failure();
-  for (func::FuncOp kernel : kernels)
-    kernel->setAttr(BaechiDialect::kKernelScratch,
-                    (*copies)
-                        ->lookupSymbol(hostSymbol(kernel.getSymName()))
-                        ->getAttr(BaechiDialect::kKernelScratch));
-  return success();
-}
-
 LogicalResult baechi::lowerKernels(ModuleOp module) {
-  loadDialects(module.getContext());
-  SmallVector<func::FuncOp> kernels = kernelsOf(module);
-  auto lowered =
-      runOnCopies(kernels, module.getLoc(), "host code", lowerCopies);
-  if (failed(lowered))
-    return failure();
-  for (func::FuncOp kernel : kernels) {
-    auto needed =
-        (*lowered)
-            ->lookupSymbol(hostSymbol(kernel.getSymName()))
-            ->getAttrOfType<IntegerAttr>(BaechiDialect::kKernelScratch);
-    if (failed(checkPlannedScratch(kernel, needed.getInt(),
-                                   "baechi-kernel-scratch")))
-      return failure();
-  }
-  for (func::FuncOp kernel : kernels)
-    kernel.erase();
-  return moveSymbols(**lowered, module, "host code");
+  return LoweredKernels().lower(module);
 }

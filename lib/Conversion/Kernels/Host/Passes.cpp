@@ -9,6 +9,7 @@
 #include "Baechi/Conversion/Passes.h"
 #include "Baechi/Conversion/Kernels/Common/Dialects.h"
 #include "Baechi/Conversion/Kernels/Host/HostKernels.h"
+#include "Baechi/Conversion/Kernels/Host/LoweredKernels.h"
 #include "Common/KernelCopies.h"
 #include "mlir/Dialect/Bufferization/IR/Bufferization.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
@@ -30,24 +31,46 @@ using namespace baechi;
 namespace {
 struct KernelScratchPass
     : public baechi::impl::KernelScratchBase<KernelScratchPass> {
+  KernelScratchPass() = default;
+  explicit KernelScratchPass(std::shared_ptr<LoweredKernels> lowered)
+      : shared(std::move(lowered)) {}
   void getDependentDialects(DialectRegistry &registry) const override {
     registerKernelDialects(registry);
   }
   void runOnOperation() override {
-    if (failed(annotateKernelScratch(getOperation())))
+    LoweredKernels own;
+    if (failed((shared ? *shared : own).annotateScratch(getOperation())))
       signalPassFailure();
   }
+
+  std::shared_ptr<LoweredKernels> shared;
 };
 
 struct LowerKernelsPass
     : public baechi::impl::LowerKernelsBase<LowerKernelsPass> {
+  LowerKernelsPass() = default;
+  explicit LowerKernelsPass(std::shared_ptr<LoweredKernels> lowered)
+      : shared(std::move(lowered)) {}
   void getDependentDialects(DialectRegistry &registry) const override {
     registerKernelDialects(registry);
   }
   void runOnOperation() override {
+    LoweredKernels own;
     if (failed(checkNotCalled(getOperation())) ||
-        failed(lowerKernels(getOperation())))
+        failed((shared ? *shared : own).lower(getOperation())))
       signalPassFailure();
   }
+
+  std::shared_ptr<LoweredKernels> shared;
 };
 } // namespace
+
+std::unique_ptr<Pass>
+baechi::createKernelScratch(std::shared_ptr<LoweredKernels> lowered) {
+  return std::make_unique<KernelScratchPass>(std::move(lowered));
+}
+
+std::unique_ptr<Pass>
+baechi::createLowerKernels(std::shared_ptr<LoweredKernels> lowered) {
+  return std::make_unique<LowerKernelsPass>(std::move(lowered));
+}

@@ -31,11 +31,6 @@ inline std::string hostSymbol(llvm::StringRef kernel) {
 llvm::SmallVector<llvm::StringRef>
 hostImplementations(mlir::func::FuncOp kernel);
 
-/// Writes `baechi.kernel_scratch` on every kernel of `module`: the bytes that
-/// its host code needs while it runs. Copies of the kernels are bufferized for
-/// it; the kernels themselves stay on tensors.
-mlir::LogicalResult annotateKernelScratch(mlir::ModuleOp module);
-
 /// Replaces every kernel of `module` by an `llvm.func`,
 ///
 ///     void hostSymbol(NAME)(ptr argument…, ptr result…, ptr scratch)
@@ -51,6 +46,7 @@ mlir::LogicalResult annotateKernelScratch(mlir::ModuleOp module);
 /// `baechi.implementation` on a kernel selects among its hostImplementations().
 /// Other functions of the module are left alone, calls of kernels included:
 /// who lowers them calls the llvm.funcs. On failure the error names the kernel.
+/// (LoweredKernels does the same for who asks for a kernel more than once.)
 mlir::LogicalResult lowerKernels(mlir::ModuleOp module);
 
 } // namespace baechi
