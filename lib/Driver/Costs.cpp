@@ -106,8 +106,7 @@ llvm::Error Compilation::findCosts(Profile &profile,
     // Selects the implementations. What lacks costs is told in the end.
     ScopedDiagnosticHandler noWarnings(
         source->context(), [](Diagnostic &diagnostic) {
-          return success(diagnostic.getSeverity() !=
-                         DiagnosticSeverity::Error);
+          return success(diagnostic.getSeverity() != DiagnosticSeverity::Error);
         });
     if (failed(hostCompiler->annotate(&profile)))
       return diagnosed();

@@ -84,9 +84,7 @@ SHAPES = (
 
 
 def compiled(**options):
-    return (
-        baechi.jit(train, donate_argnums=0, **QUICK, **options).lower([WEIGHT] * 6, BATCH).compile()
-    )
+    return baechi.jit(train, donate_argnums=0, **QUICK, **options).lower(*SHAPES).compile()
 
 
 def scratch(machine="host:1@64MiB", **options):
@@ -102,7 +100,7 @@ def test_gradients_do_not_grow_with_the_number_of_micro_batches():
 
 def limit():
     """Too little for the whole step, enough for micro-batches."""
-    whole = baechi.jit(train, donate_argnums=0, **QUICK).lower([WEIGHT] * 6, BATCH).compile()
+    whole = baechi.jit(train, donate_argnums=0, **QUICK).lower(*SHAPES).compile()
     return whole.least_memory(1).not_found_bytes
 
 
