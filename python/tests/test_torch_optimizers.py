@@ -184,3 +184,8 @@ def test_what_a_refusal_advises_works():
 
         losses.append([optimizer.step(closure).item() for _ in range(3)])
     assert losses[0] == pytest.approx(losses[1], rel=1e-3)
+
+
+def test_what_is_no_optimizer_is_named():
+    with pytest.raises(TypeError, match=r"optimizer is None: give one of torch\.optim"):
+        support.compile_step(support.Mlp(), F.cross_entropy, None)

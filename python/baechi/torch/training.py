@@ -86,6 +86,10 @@ def compile_step(
     placement fits, a bad option), StepError and CheckError (a checked call that is not
     PyTorch's, with the first operation that differs; nothing has changed then).
     """
+    if not isinstance(optimizer, torch.optim.Optimizer):
+        raise TypeError(
+            f"optimizer is {optimizer!r}: give one of torch.optim over the model's parameters"
+        )
     options = CompileOptions(
         machine,
         placer,
