@@ -126,4 +126,4 @@ def _mesh(count: int, devices: Sequence[jax.Device]) -> Mesh:
 
 def _sharding(mesh: Mesh, dim: int | None) -> NamedSharding:
     spec = () if dim is None else (*[None] * dim, _AXIS)
-    return NamedSharding(mesh, PartitionSpec(*spec))
+    return NamedSharding(mesh, PartitionSpec(*spec))  # type: ignore[no-untyped-call]
