@@ -5,8 +5,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
-#ifndef BAECHI_CONVERSION_LOWEREDKERNELS_H
-#define BAECHI_CONVERSION_LOWEREDKERNELS_H
+#ifndef BAECHI_CONVERSION_KERNELS_HOST_LOWEREDKERNELS_H
+#define BAECHI_CONVERSION_KERNELS_HOST_LOWEREDKERNELS_H
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/BuiltinOps.h"
@@ -91,4 +91,4 @@ createLowerKernels(std::shared_ptr<LoweredKernels> lowered);
 
 } // namespace baechi
 
-#endif // BAECHI_CONVERSION_LOWEREDKERNELS_H
+#endif // BAECHI_CONVERSION_KERNELS_HOST_LOWEREDKERNELS_H
