@@ -161,10 +161,15 @@ Error CudaDevice::start() {
 }
 
 Result CudaDevice::awaitStream() const {
+  Result failed = success;
   for (int64_t looks = 0;; ++looks) {
     Result state = functions->streamQuery(stream);
+    // A look that fails leaves a copy on its way that uses the caller's
+    // memory: it is awaited all the same. A dead context fails again at once.
+    if (state == success || (state != notReady && failed != success))
+      return failed == success ? state : failed;
     if (state != notReady)
-      return state;
+      failed = state;
     // A small copy takes microseconds.
     if (looks > 200)
       std::this_thread::sleep_for(std::chrono::microseconds(20));
