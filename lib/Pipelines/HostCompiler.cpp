@@ -187,6 +187,17 @@ LogicalResult HostCompiler::compileKernels() {
   return success();
 }
 
+LogicalResult HostCompiler::addCudaScratch(ModuleOp copy) {
+  if (!cudaScratch) {
+    FailureOr<KernelScratch> bytes = cudaScratchOf(module());
+    if (failed(bytes))
+      return failure();
+    cudaScratch = std::move(*bytes);
+  }
+  annotateCudaScratch(copy, *cudaScratch);
+  return success();
+}
+
 LogicalResult HostCompiler::compileCudaKernels() {
   if (cudaKernelsCompiled)
     return success();
@@ -197,7 +208,7 @@ LogicalResult HostCompiler::compileCudaKernels() {
   for (auto function : module().getOps<func::FuncOp>())
     if (function->hasAttr(BaechiDialect::kKernel) && !isHostCall(function))
       builder.clone(*function);
-  if (failed(annotateCudaScratch(*code)) ||
+  if (failed(addCudaScratch(*code)) ||
       failed(cudaLowering ? cudaLowering(*code)
                           : lowerKernelsToCuda(*code, CudaOptions())))
     return failure();
@@ -215,7 +226,7 @@ LogicalResult HostCompiler::fits(const placement::Machine &machine,
   OwningOpRef<ModuleOp> placed = module().clone();
   if (llvm::any_of(machine.devices,
                    [](auto &device) { return device.kind == "cuda"; }) &&
-      failed(annotateCudaScratch(*placed)))
+      failed(addCudaScratch(*placed)))
     return failure();
   placed->getOperation()->setAttr(BaechiDialect::kMachine,
                                   toAttr(placed->getContext(), machine));
@@ -245,7 +256,7 @@ HostCompiler::compile(const placement::Machine &machine,
   Stopwatch watch;
   CompiledProgram program;
   OwningOpRef<ModuleOp> placed = module().clone();
-  if (anyCuda && failed(annotateCudaScratch(*placed)))
+  if (anyCuda && failed(addCudaScratch(*placed)))
     return failure();
   placed->getOperation()->setAttr(BaechiDialect::kMachine,
                                   toAttr(placed->getContext(), machine));

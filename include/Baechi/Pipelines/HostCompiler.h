@@ -18,6 +18,7 @@
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/OwningOpRef.h"
 #include <functional>
+#include <optional>
 
 namespace baechi {
 
@@ -113,6 +114,8 @@ private:
       phaseObserver(phase);
   }
   mlir::LogicalResult compileCudaKernels();
+  /// Writes what GPU code of the kernels needs into a copy of the module.
+  mlir::LogicalResult addCudaScratch(mlir::ModuleOp copy);
   std::string keyOf(mlir::func::FuncOp kernel) const;
 
   mlir::OwningOpRef<mlir::ModuleOp> model;
@@ -121,6 +124,8 @@ private:
   CudaLowering cudaLowering;
   PhaseObserver phaseObserver;
   std::function<bool()> stopped;
+  /// Of the model's kernels, once one was asked for.
+  std::optional<KernelScratch> cudaScratch;
   bool kernelsCompiled = false, cudaKernelsCompiled = false, annotated = false;
   /// The operators whose costs annotate() writes.
   llvm::SmallVector<mlir::Operation *> ownCosts;

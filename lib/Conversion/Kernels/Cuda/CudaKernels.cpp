@@ -165,23 +165,29 @@ static void raiseScratchOfCosts(ModuleOp module) {
   });
 }
 
-LogicalResult baechi::annotateCudaScratch(ModuleOp module) {
+FailureOr<KernelScratch> baechi::cudaScratchOf(ModuleOp module) {
   loadDialects(module.getContext());
   SmallVector<func::FuncOp> kernels = kernelsOf(module);
   auto mapped = runOnCopies(kernels, module.getLoc(), kTarget, mapToDevice);
   if (failed(mapped))
     return failure();
+  KernelScratch bytes;
+  for (func::FuncOp kernel : kernels)
+    bytes[kernel.getSymName()] = scratchOf(**mapped, kernel.getSymName());
+  return bytes;
+}
+
+void baechi::annotateCudaScratch(ModuleOp module, const KernelScratch &bytes) {
   Builder builder(module.getContext());
-  for (func::FuncOp kernel : kernels) {
-    int64_t bytes = scratchOf(**mapped, kernel.getSymName());
+  for (func::FuncOp kernel : kernelsOf(module)) {
+    int64_t needed = bytes.at(kernel.getSymName());
     if (auto known =
             kernel->getAttrOfType<IntegerAttr>(BaechiDialect::kKernelScratch))
-      bytes = std::max(bytes, known.getInt());
+      needed = std::max(needed, known.getInt());
     kernel->setAttr(BaechiDialect::kKernelScratch,
-                    builder.getI64IntegerAttr(bytes));
+                    builder.getI64IntegerAttr(needed));
   }
   raiseScratchOfCosts(module);
-  return success();
 }
 
 LogicalResult baechi::lowerKernelsToCuda(ModuleOp module,

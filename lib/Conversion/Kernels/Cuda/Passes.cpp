@@ -48,8 +48,10 @@ struct CudaScratchPass : public baechi::impl::CudaScratchBase<CudaScratchPass> {
     registerCudaKernelDialects(registry);
   }
   void runOnOperation() override {
-    if (failed(annotateCudaScratch(getOperation())))
-      signalPassFailure();
+    FailureOr<KernelScratch> bytes = cudaScratchOf(getOperation());
+    if (failed(bytes))
+      return signalPassFailure();
+    annotateCudaScratch(getOperation(), *bytes);
   }
 };
 

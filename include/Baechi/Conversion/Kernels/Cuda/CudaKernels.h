@@ -12,6 +12,7 @@
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/DialectRegistry.h"
+#include "llvm/ADT/StringMap.h"
 #include <optional>
 #include <string>
 #include <vector>
@@ -67,11 +68,18 @@ std::optional<CudaProductCalls> cudaProductOf(mlir::func::FuncOp kernel);
 /// to GPU code needs.
 void registerCudaKernelDialects(mlir::DialectRegistry &registry);
 
-/// Writes `baechi.kernel_scratch` on every kernel of `module`: the bytes of
-/// device memory that its GPU code needs while it runs, or what stands there if
-/// that is more: code for another kind of device may need it. Costs of
-/// operators that call it count no less.
-mlir::LogicalResult annotateCudaScratch(mlir::ModuleOp module);
+/// Bytes of scratch by the kernels' names.
+using KernelScratch = llvm::StringMap<int64_t>;
+
+/// The bytes of device memory that the GPU code of every kernel of `module`
+/// needs while it runs. Copies of the kernels are mapped to the device to find
+/// out: ask once.
+mlir::FailureOr<KernelScratch> cudaScratchOf(mlir::ModuleOp module);
+
+/// Writes `baechi.kernel_scratch` on every kernel of `module`, all of them in
+/// `bytes`: that, or what stands there if it is more: code for another kind of
+/// device may need it. Costs of operators that call it count no less.
+void annotateCudaScratch(mlir::ModuleOp module, const KernelScratch &bytes);
 
 /// Replaces every kernel of `module` by an `llvm.func`
 ///
