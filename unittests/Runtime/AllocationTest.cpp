@@ -13,6 +13,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "LoopbackTransport.h"
+#include "Sanitized.h"
 #include "TestPrograms.h"
 
 #include "Baechi/Runtime/Ranks.h"
@@ -30,15 +31,7 @@ static void count() {
     allocations.fetch_add(1, std::memory_order_relaxed);
 }
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define BAECHI_SANITIZED 1
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-#define BAECHI_SANITIZED 1
-#endif
-#endif
-
-#ifdef BAECHI_SANITIZED
+#if BAECHI_SANITIZED
 // The sanitizers own malloc and call this on every allocation.
 extern "C" void __sanitizer_malloc_hook(const volatile void *, size_t) {
   count();

@@ -8,6 +8,7 @@
 
 #include "Baechi/Runtime/Machine.h"
 #include "CudaPrograms.h"
+#include "Sanitized.h"
 #include "drivers/cuda/CudaStaging.h"
 
 #include <gmock/gmock.h>
@@ -127,6 +128,8 @@ TEST_P(CudaPeerTest, LargeAndEmptyMessages) {
 /// More than 31 bits can count, in one message.
 TEST_P(CudaPeerTest, AMessageOfMoreThan2GiB) {
   const int64_t last = int64_t(1) << 31, bytes = last + 64;
+  if (BAECHI_SANITIZED)
+    GTEST_SKIP() << "a sanitizer's shadow of it takes 10 GiB and minutes";
   if (queryHost().memoryBytes < 4 * bytes)
     GTEST_SKIP() << "this machine has no memory for two devices of 2 GiB";
   fakecuda::FakeOptions options;

@@ -6,6 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "Sanitized.h"
 #include "TestPrograms.h"
 
 #include "Baechi/Runtime/Machine.h"
@@ -107,13 +108,8 @@ TEST(Limits, SumsThatOverflow) {
 }
 
 TEST(Limits, AllocationThatFails) {
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-  GTEST_SKIP() << "sanitizers need more address space than the test leaves";
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-  GTEST_SKIP() << "sanitizers need more address space than the test leaves";
-#endif
-#endif
+  if (BAECHI_SANITIZED)
+    GTEST_SKIP() << "sanitizers need more address space than the test leaves";
   // In a child, since an address space does not grow again.
   auto createInLittleSpace = [] {
     rlimit space = {rlim_t(256) << 20, rlim_t(256) << 20};
