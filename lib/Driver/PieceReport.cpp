@@ -26,16 +26,18 @@ static std::string describeSizes(llvm::ArrayRef<int64_t> sizes) {
     return std::to_string(sizes.size()) + " pieces of " +
            std::to_string(sizes.front());
   return "pieces of " +
-         llvm::join(llvm::map_range(
-                        sizes, [](int64_t size) { return std::to_string(size); }),
-                    "+");
+         llvm::join(
+             llvm::map_range(sizes,
+                             [](int64_t size) { return std::to_string(size); }),
+             "+");
 }
 
 static std::string describeClass(const SplitReport::Class &cut) {
   std::string text = cut.along + ": " + describeSizes(cut.sizes) + ", " +
                      counted(cut.operations, "operation", "operations");
   if (cut.reductions > 0)
-    text += ", " + std::to_string(cut.reductions) + " of them summed up over it";
+    text +=
+        ", " + std::to_string(cut.reductions) + " of them summed up over it";
   if (cut.meetings > 0)
     text += ", pieces meet " + counted(cut.meetings, "time", "times");
   return text;
@@ -47,9 +49,8 @@ reasonsOf(const SplitReport &report) {
   std::vector<std::pair<int64_t, std::string>> reasons;
   for (const auto &[why, count] : report.whole)
     reasons.emplace_back(count, why);
-  llvm::stable_sort(reasons, [](const auto &a, const auto &b) {
-    return a.first > b.first;
-  });
+  llvm::stable_sort(
+      reasons, [](const auto &a, const auto &b) { return a.first > b.first; });
   return reasons;
 }
 
@@ -60,14 +61,15 @@ static std::string milliseconds(int64_t ns) {
 }
 
 static std::string describePrediction(const PieceReport &report) {
-  std::string pieces =
-      report.piecesNs ? "predicted " + milliseconds(*report.piecesNs)
-                      : "in pieces it does not fit the memories";
+  std::string pieces = report.piecesNs
+                           ? "predicted " + milliseconds(*report.piecesNs)
+                           : "in pieces it does not fit the memories";
   if (!report.isCompared)
     return pieces + "; the whole step was not compared";
   if (!report.wholeNs)
     return pieces + "; the whole step does not fit the memories";
-  std::string text = pieces + ", the whole step " + milliseconds(*report.wholeNs);
+  std::string text =
+      pieces + ", the whole step " + milliseconds(*report.wholeNs);
   if (report.isKept && report.piecesNs)
     llvm::raw_string_ostream(text)
         << ": saves " << milliseconds(*report.wholeNs - *report.piecesNs)
@@ -84,12 +86,11 @@ std::vector<std::string> PieceReport::lines() const {
   int64_t operations = 0;
   for (const SplitReport::Class &each : cut.classes)
     operations += each.operations;
-  lines.push_back((isKept ? "" : "none, as the whole step is faster; tried: ") +
-                  counted(operations, "operation", "operations") +
-                  " cut along " +
-                  counted(cut.classes.size(), "class", "classes") +
-                  " of dimensions" +
-                  (cut.isChained ? ", pieces follow each other" : ""));
+  lines.push_back(
+      (isKept ? "" : "none, as the whole step is faster; tried: ") +
+      counted(operations, "operation", "operations") + " cut along " +
+      counted(cut.classes.size(), "class", "classes") + " of dimensions" +
+      (cut.isChained ? ", pieces follow each other" : ""));
   for (const SplitReport::Class &each :
        llvm::ArrayRef(cut.classes).take_front(kShown))
     lines.push_back(describeClass(each));

@@ -15,7 +15,8 @@ using namespace baechi;
 using namespace baechi::split;
 
 static std::string argumentName(func::FuncOp step, unsigned number) {
-  if (auto name = step.getArgAttrOfType<StringAttr>(number, BaechiDialect::kName))
+  if (auto name =
+          step.getArgAttrOfType<StringAttr>(number, BaechiDialect::kName))
     return name.str();
   return "argument " + std::to_string(number);
 }
@@ -70,7 +71,8 @@ SplitReport split::describe(func::FuncOp step, const SplitPlan &plan) {
     report.isChained |= cut.chained;
     report.classes.push_back(std::move(found));
     for (const Whole &whole : cut.whole)
-      if (!plan.cutOf.contains(whole.op) && told[whole.op].insert(whole.why).second)
+      if (!plan.cutOf.contains(whole.op) &&
+          told[whole.op].insert(whole.why).second)
         ++report.whole[whole.why];
   }
   return report;
