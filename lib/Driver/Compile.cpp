@@ -130,6 +130,7 @@ void Compilation::tellPhases() {
 llvm::Error Compilation::compile() {
   size_t best = 0;
   bool found = false;
+  std::vector<std::optional<int64_t>> predicted(compilers.size());
   for (size_t number = 0; number < compilers.size(); ++number) {
     use(*compilers[number]);
     // Where one of several does not fit, another may.
@@ -147,6 +148,7 @@ llvm::Error Compilation::compile() {
       return diagnosed();
     if (failed(program))
       continue;
+    predicted[number] = program->predictedNs;
     if (!found || program->predictedNs < compiled.predictedNs) {
       compiled = std::move(*program);
       best = number;
@@ -158,6 +160,7 @@ llvm::Error Compilation::compile() {
         "the whole step does not fit the memories; it is computed in " +
         llvm::Twine(microBatches) + " micro-batches, as splits=micro:" +
         llvm::Twine(microBatches) + " does");
+  reportPieces(best, predicted);
   // What lost is not needed any more, nor are its programs.
   use(*compilers[best]);
   std::unique_ptr<HostCompiler> winner = std::move(compilers[best]);
@@ -166,6 +169,29 @@ llvm::Error Compilation::compile() {
   uncut = nullptr;
   lowered->clear();
   return llvm::Error::success();
+}
+
+void Compilation::reportPieces(
+    size_t best, llvm::ArrayRef<std::optional<int64_t>> predicted) {
+  size_t whole = compilers.size(), cut = compilers.size();
+  for (auto [number, compiler] : llvm::enumerate(compilers))
+    if (compiler->splits().classes.empty())
+      whole = number;
+    else if (cut == compilers.size() || number == best)
+      cut = number;
+  if (cut == compilers.size() && compilers.size() < 2)
+    return; // Nothing was asked for.
+  PieceReport report;
+  report.isCompared = whole < compilers.size() && compilers.size() > 1;
+  if (report.isCompared)
+    report.wholeNs = predicted[whole];
+  if (cut < compilers.size()) {
+    report.cut = compilers[cut]->splits();
+    report.piecesNs = predicted[cut];
+    report.isKept = cut == best;
+  }
+  compiled.manifest = addToManifest(compiled.manifest, report);
+  pieces = std::move(report);
 }
 
 void Compilation::use(HostCompiler &compiler) {
@@ -233,4 +259,5 @@ void Compilation::describe(RunReport &report) const {
   report.kernelSeconds = hostCompiler->kernelSeconds();
   report.kernelsFromStore = hostCompiler->kernelsFromStore();
   report.compiled = compiled;
+  report.pieces = pieces;
 }

@@ -117,5 +117,8 @@ baechi::formatRunPage(ModuleOp module, const placement::Machine &machine,
   summary.winner = report.program.predicted.winner;
   summary.plannedNs = report.program.predicted.makespanNs;
   summary.lowerBoundNs = report.program.predicted.lowerBoundNs;
+  if (report.pieces)
+    for (auto [number, line] : llvm::enumerate(report.pieces->lines()))
+      summary.notes.push_back((number == 0 ? "Pieces: " : "… ") + line);
   return report::formatPage(problem, reader.placement, summary, &measured);
 }

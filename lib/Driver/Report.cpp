@@ -108,6 +108,9 @@ void RunReport::print(llvm::raw_ostream &os) const {
     os << "           instead of '" << compiled.givenUp->winner
        << "', whose step would take " << milliseconds(compiled.givenUp->stepNs)
        << " with the copies between devices\n";
+  if (pieces)
+    for (auto [number, line] : llvm::enumerate(pieces->lines()))
+      os << (number == 0 ? "pieces     " : "           ") << line << "\n";
   os << "\n";
 
   double step = measured.medianNs();
@@ -254,6 +257,8 @@ json::Object RunReport::toJson() const {
       {"furthest_operators", std::move(furthest)},
       {"fastest_step", stepToJson(*this)},
       {"losses", json::Array(llvm::map_range(losses, number))}};
+  if (pieces)
+    report["pieces"] = pieces->toJson();
   if (!cudaMath.empty())
     report["cuda_math"] = cudaMath;
   if (single) {

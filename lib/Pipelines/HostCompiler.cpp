@@ -106,7 +106,7 @@ LogicalResult HostCompiler::form(const CudaProductOptions *products,
   PassManager inlined(module().getContext()), forming(module().getContext());
   // By itself, too: its operators are counted as the model has them.
   inlined.addPass(createInlineStep());
-  populateForming(forming, products, splits, lowered);
+  populateForming(forming, products, splits, lowered, &splitReport);
   if (failed(inlined.run(module())))
     return failure();
   operatorCount = operatorsOf(*findFuncStep(module())).size();

@@ -24,7 +24,8 @@ using namespace baechi;
 void baechi::populateForming(OpPassManager &manager,
                              const CudaProductOptions *products,
                              const SplitChoice &splits,
-                             std::shared_ptr<LoweredKernels> lowered) {
+                             std::shared_ptr<LoweredKernels> lowered,
+                             SplitReport *report) {
   manager.addPass(createInlineStep());
   if (!splits.asked.empty()) {
     ConstrainOptions constrain;
@@ -36,7 +37,7 @@ void baechi::populateForming(OpPassManager &manager,
   split.reductions = splits.reductions;
   split.forced = splits.forced;
   split.chained = splits.chained;
-  manager.addPass(createSplit(split));
+  manager.addPass(createSplit(split, report));
   manager.addPass(createFormKernels());
   if (products) {
     CudaProductsOptions options;

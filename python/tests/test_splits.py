@@ -159,10 +159,19 @@ def test_any_is_predicted_no_slower_than_none():
         np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-6)
     # A chain has nothing for a second device but pieces.
     assert predicted_ms(whole) > predicted_ms(split)
+    assert "pieces" not in whole.report()
+    told = split.report()
+    cut = re.search(r"^pieces +\d+ operations cut along (\d+) class", told, re.MULTILINE)
+    assert cut and int(cut[1]) >= 1
+    assert re.search(r"dimension \d of .*: 2 pieces of \d+, \d+ operations", told)
+    saved = re.search(r"predicted ([\d.]+) ms, the whole step ([\d.]+) ms: saves", told)
+    assert saved and float(saved[1]) == predicted_ms(split)
+    assert float(saved[2]) == predicted_ms(whole)
 
     # What is too small for two devices stays whole, and has the same bits.
     tiny = ([drawn(4, 4)], drawn(4, 4))
     a, b = whole(*tiny), split(*tiny)
+    assert re.search(r"^pieces +none", split.report(), re.MULTILINE)
     assert np.asarray(a[0]).tobytes() == np.asarray(b[0]).tobytes()
 
 

@@ -44,7 +44,7 @@
 // SCRATCH: scratch.mlir:2:{{.*}}error: 'arith.addf' op needs 9223372036854775807 bytes of scratch, at most 281474976710656 can be placed
 // PIN: error: {{.*}}gpu7
 // NO-KIND: error: {{.*}}arith.addf
-// CONFLICT: error: {{.*}}group 'g' has {{.*}}'arg0' pinned to 'host0' and {{.*}}'arith.addf' pinned to 'host1': a group is on one device
+// CONFLICT: error: {{.*}}group 'g' has {{.*}}'arg0' pinned to 'host0' and {{.*}}'arith.addf' pinned to 'host1': a group is on one device, and an argument that is updated in place (as a donated one) is one group with what computes its next value; pin one of them, or all to the same device
 
 //--- step.mlir
 func.func @step(%x: tensor<4xf32>) -> tensor<4xf32> {

@@ -86,6 +86,10 @@ private:
   mlir::FailureOr<CompiledProgram> compileOrAdvise();
   /// What is wrong with it, findCosts() tells.
   void readKeptProfile();
+  /// What was cut, beside the whole step, once the \p best of the compilers is
+  /// known; \p predicted: the steps of those that fit.
+  void reportPieces(size_t best,
+                    llvm::ArrayRef<std::optional<int64_t>> predicted);
   /// All that follows is about \p compiler's model.
   void use(HostCompiler &compiler);
   llvm::Error findCosts(Profile &profile, SetArguments setArguments);
@@ -121,6 +125,7 @@ private:
   unsigned microBatches = 0;
   HostCompiler *hostCompiler = nullptr; ///< one of them
   CompiledProgram compiled;
+  std::optional<PieceReport> pieces; ///< where cutting was asked for
   /// A compiler and a kind each.
   std::map<std::pair<const HostCompiler *, std::string>, CompiledProgram>
       singlePrograms;

@@ -9,6 +9,7 @@
 #define BAECHI_DRIVER_REPORT_H
 
 #include "Baechi/Driver/Execution.h"
+#include "Baechi/Driver/PieceReport.h"
 #include "llvm/Support/JSON.h"
 #include "llvm/Support/raw_ostream.h"
 #include <optional>
@@ -32,6 +33,7 @@ struct RunReport {
   size_t kernelsFromStore = 0; ///< not compiled in this run
   double formSeconds = 0, profileSeconds = 0, kernelSeconds = 0;
   CompiledProgram compiled;
+  std::optional<PieceReport> pieces; ///< where cutting was asked for
   runtime::Program program;
   std::vector<int64_t> residentBytes; ///< a device each
   Measurement measured;

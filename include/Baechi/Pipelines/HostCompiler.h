@@ -15,6 +15,7 @@
 #include "Baechi/Pipelines/CompileOptions.h"
 #include "Baechi/Placement/Model/Problem.h"
 #include "Baechi/Transforms/Passes.h"
+#include "Baechi/Transforms/SplitReport.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/OwningOpRef.h"
 #include <functional>
@@ -96,6 +97,8 @@ public:
   /// The module: kernels and the step that calls them.
   mlir::ModuleOp module() { return *model; }
 
+  /// What was cut before kernels were formed.
+  const SplitReport &splits() const { return splitReport; }
   size_t kernels() const { return kernelCount; }
   /// Kernels that were taken from the store.
   size_t kernelsFromStore() const { return storedCount; }
@@ -129,6 +132,7 @@ private:
   bool kernelsCompiled = false, cudaKernelsCompiled = false, annotated = false;
   /// The operators whose costs annotate() writes.
   llvm::SmallVector<mlir::Operation *> ownCosts;
+  SplitReport splitReport;
   size_t kernelCount = 0, storedCount = 0, operatorCount = 0, callCount = 0;
   double secondsToForm = 0, secondsForKernels = 0;
 };

@@ -19,11 +19,13 @@ namespace baechi {
 /// The passes that make kernels of a model: the same for --baechi-compile and
 /// HostCompiler, so that both place the same operators. \p products: how GPUs
 /// compute products; null where there are none. \p splits: how operators are
-/// cut before. \p lowered: who lowers the kernels later goes on from there.
+/// cut before. \p lowered: who lowers the kernels later goes on from there. \p
+/// report: what was cut, unless it is null.
 void populateForming(mlir::OpPassManager &manager,
                      const CudaProductOptions *products,
                      const SplitChoice &splits,
-                     std::shared_ptr<LoweredKernels> lowered);
+                     std::shared_ptr<LoweredKernels> lowered,
+                     SplitReport *report = nullptr);
 
 /// Placement and memory plan by \p options, pins (--baechi-constrain) and a
 /// placement (--baechi-load-placement) among them. Without a machine that of

@@ -15,6 +15,7 @@
 namespace baechi {
 
 struct Profile;
+struct SplitReport;
 
 /// What memory planning found for one device.
 struct ArenaReport {
@@ -50,6 +51,10 @@ struct PlaceAndPlanReport {
 /// --baechi-annotate-costs=replace=true with a profile in memory; null: the
 /// roofline.
 std::unique_ptr<mlir::Pass> createAnnotateCosts(const Profile *profile);
+
+/// --baechi-split that also fills in \p report, unless it is null.
+std::unique_ptr<mlir::Pass> createSplit(const SplitOptions &options,
+                                        SplitReport *report);
 
 /// --baechi-plan-memory that also fills in \p arenas, one a device, whether
 /// they are within the limits or not.

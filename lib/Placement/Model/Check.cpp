@@ -302,7 +302,9 @@ private:
         op.pin && group.pinned >= 0 && *graph.ops[group.pinned].pin != *op.pin;
     if (contradicts)
       error("group '{}' has {} pinned to '{}' and {} pinned to '{}': a group "
-            "is on one device",
+            "is on one device, and an argument that is updated in place (as a "
+            "donated one) is one group with what computes its next value; pin "
+            "one of them, or all to the same device",
             *op.group, opName(group.pinned), *graph.ops[group.pinned].pin,
             opName(id), *op.pin);
     if (op.pin && group.pinned < 0)

@@ -8,6 +8,7 @@
 
 #include "Baechi/Analysis/Program.h"
 #include "Baechi/Transforms/Passes.h"
+#include "Describe.h"
 #include "Pieces.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
@@ -81,6 +82,8 @@ static void remarkPlan(func::FuncOp step, const SplitPlan &plan) {
 namespace {
 struct Split : public baechi::impl::SplitBase<Split> {
   using SplitBase::SplitBase;
+  Split(const SplitOptions &options, SplitReport *report)
+      : SplitBase(options), report(report) {}
 
   void runOnOperation() override {
     FailureOr<func::FuncOp> step = findFuncStep(getOperation());
@@ -101,11 +104,20 @@ struct Split : public baechi::impl::SplitBase<Split> {
       return signalPassFailure();
     if (getContext().getRemarkEngine())
       remarkPlan(*step, *plan);
+    if (report)
+      *report = describe(*step, *plan);
     rewrite(*step, *plan);
     if (chained && !plan->cuts.empty())
       (*step)->setAttr(BaechiDialect::kChained, UnitAttr::get(&getContext()));
     for (const Cut &cut : plan->cuts)
       cutOperations += cut.operations.size();
   }
+
+  SplitReport *report = nullptr;
 };
 } // namespace
+
+std::unique_ptr<Pass> baechi::createSplit(const SplitOptions &options,
+                                          SplitReport *report) {
+  return std::make_unique<Split>(options, report);
+}

@@ -250,8 +250,9 @@ FailureOr<SplitPlan> split::planSplits(func::FuncOp step,
   if (options.chained && plan.cuts.empty())
     return step.emitError(
                "nothing is as heavy as a batch that could be cut in ")
-           << options.pieces
-           << " micro-batches; ask for fewer, or name what is to be cut "
-              "(split)";
+           << options.pieces << " micro-batches; "
+           << (options.pieces > 2 ? "ask for fewer, or name"
+                                  : "compile it whole (splits=none), or name")
+           << " what is to be cut (split)";
   return plan;
 }

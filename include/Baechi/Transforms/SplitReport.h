@@ -1,0 +1,36 @@
+//===- SplitReport.h - What --baechi-split has cut --------------*- C++ -*-===//
+//
+// Part of the Baechi project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+#ifndef BAECHI_TRANSFORMS_SPLITREPORT_H
+#define BAECHI_TRANSFORMS_SPLITREPORT_H
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+namespace baechi {
+
+struct SplitReport {
+  /// One class of dimensions that is cut.
+  struct Class {
+    std::string along;          ///< "dimension 0 of x, y"
+    std::vector<int64_t> sizes; ///< elements a piece
+    int64_t operations = 0;
+    int64_t reductions = 0; ///< of them those that make partial results
+    int64_t meetings = 0;   ///< where pieces that follow each other wait
+  };
+  std::vector<Class> classes;
+  /// Operations that stayed whole on a cut's way, counted by the reason.
+  std::map<std::string, int64_t> whole;
+  /// Pieces follow each other, as micro-batches.
+  bool isChained = false;
+};
+
+} // namespace baechi
+
+#endif // BAECHI_TRANSFORMS_SPLITREPORT_H

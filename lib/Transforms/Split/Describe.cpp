@@ -1,0 +1,79 @@
+//===- Describe.cpp - A plan of cuts as a report --------------------------===//
+//
+// Part of the Baechi project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Describe.h"
+#include "Baechi/Analysis/Program.h"
+#include "llvm/ADT/SmallSet.h"
+
+using namespace mlir;
+using namespace baechi;
+using namespace baechi::split;
+
+static std::string argumentName(func::FuncOp step, unsigned number) {
+  if (auto name =
+          step.getArgAttrOfType<StringAttr>(number, BaechiDialect::kName))
+    return name.str();
+  return "argument " + std::to_string(number);
+}
+
+/// A dimension that a person knows: an argument's, if the cut has one, and the
+/// other arguments with the same dimension.
+static std::string describePlace(func::FuncOp step, const Cut &cut) {
+  constexpr size_t kShown = 3;
+  std::optional<unsigned> dim;
+  SmallVector<std::string> names;
+  for (BlockArgument argument : step.getArguments()) {
+    auto at = cut.values.find(argument);
+    if (at == cut.values.end() || (dim && *dim != at->second.dim))
+      continue;
+    dim = at->second.dim;
+    names.push_back(argumentName(step, argument.getArgNumber()));
+  }
+  if (!dim) {
+    for (const auto &[op, how] : cut.operations)
+      if (op->getNumResults() > 0)
+        if (auto at = cut.values.find(op->getResult(0));
+            at != cut.values.end()) {
+          std::string name = nameOf(op);
+          return "dimension " + std::to_string(at->second.dim) + " of " +
+                 (name.empty() ? op->getName().getStringRef().str() : name);
+        }
+    return "a dimension that is summed up";
+  }
+  std::string text = "dimension " + std::to_string(*dim) + " of ";
+  for (size_t at = 0; at < std::min(kShown, names.size()); ++at)
+    text += (at ? ", " : "") + names[at];
+  if (names.size() > kShown)
+    text += " and " + std::to_string(names.size() - kShown) + " more";
+  return text;
+}
+
+SplitReport split::describe(func::FuncOp step, const SplitPlan &plan) {
+  SplitReport report;
+  // An operation may stay whole on several cuts' ways, for one reason.
+  DenseMap<Operation *, llvm::SmallSet<std::string, 2>> told;
+  for (const Cut &cut : plan.cuts) {
+    if (cut.operations.empty())
+      continue;
+    SplitReport::Class found;
+    found.along = describePlace(step, cut);
+    found.sizes.assign(cut.sizes.begin(), cut.sizes.end());
+    found.operations = cut.operations.size();
+    found.reductions = llvm::count_if(cut.operations, [](const auto &entry) {
+      return entry.second.kind == OperationCut::Kind::Reduction;
+    });
+    found.meetings = cut.meetings.size();
+    report.isChained |= cut.chained;
+    report.classes.push_back(std::move(found));
+    for (const Whole &whole : cut.whole)
+      if (!plan.cutOf.contains(whole.op) &&
+          told[whole.op].insert(whole.why).second)
+        ++report.whole[whole.why];
+  }
+  return report;
+}

@@ -1,0 +1,21 @@
+//===- Describe.h - A plan of cuts as a report ------------------*- C++ -*-===//
+//
+// Part of the Baechi project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+#ifndef BAECHI_LIB_TRANSFORMS_SPLIT_DESCRIBE_H
+#define BAECHI_LIB_TRANSFORMS_SPLIT_DESCRIBE_H
+
+#include "Baechi/Transforms/SplitReport.h"
+#include "SplitPlan.h"
+
+namespace baechi::split {
+
+/// What \p plan does to \p step, which has not been rewritten yet.
+SplitReport describe(mlir::func::FuncOp step, const SplitPlan &plan);
+
+} // namespace baechi::split
+
+#endif // BAECHI_LIB_TRANSFORMS_SPLIT_DESCRIBE_H
