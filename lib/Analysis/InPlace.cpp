@@ -8,6 +8,7 @@
 
 #include "Baechi/Analysis/InPlace.h"
 #include "Baechi/Analysis/Program.h"
+#include "Baechi/Analysis/Recomputation.h"
 #include "Baechi/Interfaces/OperatorInterfaces.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
@@ -137,6 +138,8 @@ void dropCircular(FunctionOpInterface step,
       for (Value value : valuesReadBy(op))
         if (Operation *producer = rootOf(value).getDefiningOp())
           addEdge(producer, op);
+    for (const LateClone &late : lateClones(step))
+      addEdge(late.before, late.clone);
     for (const InPlaceUpdate &update : updates)
       for (Operation *reader : readersOf(update.previous, update.updater))
         addEdge(reader, update.updater);

@@ -8,6 +8,7 @@
 
 #include "Baechi/Analysis/PlacementProblem.h"
 #include "Baechi/Analysis/InPlace.h"
+#include "Baechi/Analysis/Recomputation.h"
 #include "mlir/IR/Builders.h"
 #include "llvm/ADT/EquivalenceClasses.h"
 #include "llvm/ADT/StringMap.h"
@@ -195,6 +196,10 @@ FailureOr<StepGraph> baechi::buildStepGraph(FunctionOpInterface step) {
     for (Operation *reader : readersOf(update.previous, update.updater))
       graph.edges.push_back({ids.ofOperation.lookup(reader), -1, updater});
   }
+
+  for (const LateClone &late : lateClones(step))
+    graph.edges.push_back({ids.ofOperation.lookup(late.before), -1,
+                           ids.ofOperation.lookup(late.clone)});
 
   int32_t before = -1;
   for (Operation *op : operatorsWithEffects(step)) {

@@ -125,7 +125,7 @@ LogicalResult verifyForm(NamedAttribute attr, EmitError emitError) {
   if (name == D::kSplit)
     return expect<SplitAttr>(attr, "a #baechi.split", emitError);
   if (name == D::kKernel || name == D::kView || name == D::kPartials ||
-      name == D::kChained)
+      name == D::kChained || name == D::kRecompute)
     return expect<UnitAttr>(attr, "a unit attribute", emitError);
   if (name == D::kHostCall)
     return expectHostCall(attr, emitError);
@@ -163,6 +163,8 @@ LogicalResult BaechiDialect::verifyOperationAttribute(Operation *op,
   if (name == kView && op->getName().getStringRef() != "tensor.extract_slice")
     return emitError() << "'" << name << "' stands on 'tensor.extract_slice' "
                        << "only";
+  if (name == kRecompute && op->getName().getStringRef() != "func.call")
+    return emitError() << "'" << name << "' stands on 'func.call' only";
   if (name == kUpdatedBy || name == kInit || name == kArgument ||
       name == kResult || name == kMayAlias)
     return emitError() << "'" << name

@@ -10,6 +10,7 @@
 #include "Baechi/Analysis/Program.h"
 #include "Baechi/Driver/Compilation.h"
 #include "Baechi/Driver/Errors.h"
+#include "Baechi/Driver/FitReport.h"
 #include "Baechi/Driver/QueryMachine.h"
 #include "Baechi/Pipelines/Pipelines.h"
 #include "Baechi/Placement/Io/Files.h"
@@ -160,6 +161,11 @@ llvm::Error Compilation::compile() {
         "the whole step does not fit the memories; it is computed in " +
         llvm::Twine(microBatches) + " micro-batches, as splits=micro:" +
         llvm::Twine(microBatches) + " does");
+  if (compiled.memoryFit) {
+    compiled.manifest = addToManifest(compiled.manifest, *compiled.memoryFit);
+    listener.note("the step as it is does not fit the memories; values are "
+                  "computed again, as fit-memory=auto does");
+  }
   reportPieces(best, predicted);
   // What lost is not needed any more, nor are its programs.
   use(*compilers[best]);
@@ -226,6 +232,7 @@ Compilation::createSingle(StringRef kind) {
     CompileOptions options;
     options.placer = "single";
     options.grouping = "none";
+    options.fitMemory = "never";
     ScopedDiagnosticHandler quiet(source->context(),
                                   [](Diagnostic &) { return success(); });
     // It is a part of what it is for.

@@ -8,6 +8,7 @@
 
 #include "Baechi/Driver/Report.h"
 #include "Baechi/Analysis/MachineAttr.h"
+#include "Baechi/Driver/FitReport.h"
 #include "Baechi/Placement/Model/Text.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/Format.h"
@@ -111,6 +112,9 @@ void RunReport::print(llvm::raw_ostream &os) const {
   if (pieces)
     for (auto [number, line] : llvm::enumerate(pieces->lines()))
       os << (number == 0 ? "pieces     " : "           ") << line << "\n";
+  if (compiled.memoryFit)
+    for (auto [number, line] : llvm::enumerate(linesOf(*compiled.memoryFit)))
+      os << (number == 0 ? "memory     " : "           ") << line << "\n";
   os << "\n";
 
   double step = measured.medianNs();
@@ -259,6 +263,8 @@ json::Object RunReport::toJson() const {
       {"losses", json::Array(llvm::map_range(losses, number))}};
   if (pieces)
     report["pieces"] = pieces->toJson();
+  if (compiled.memoryFit)
+    report["memory_fit"] = baechi::toJson(*compiled.memoryFit);
   if (!cudaMath.empty())
     report["cuda_math"] = cudaMath;
   if (single) {

@@ -79,6 +79,13 @@ static constexpr CompileOption table[] = {
              "the sender's tensor where it lies) or copy; others are copied",
      .inPasses = "transfers",
      .text = &Options::transfers},
+    {.name = "fit-memory",
+     .value = "HOW",
+     .help = "where a step does not fit the memories: auto (values are let go "
+             "and computed again when they are needed, which takes longer and "
+             "changes no bit) or never (it is refused)",
+     .inPasses = "fit-memory",
+     .text = &Options::fitMemory},
     {.name = "step",
      .value = "NAME",
      .help = "the function to run; where the model has only one public "
@@ -184,6 +191,9 @@ llvm::Error baechi::checkOptions(const CompileOptions &options) {
   if (options.transfers != "lend" && options.transfers != "copy")
     return llvm::createStringError("unknown transfers '" + options.transfers +
                                    "'; known: lend, copy");
+  if (options.fitMemory != "auto" && options.fitMemory != "never")
+    return llvm::createStringError("unknown fit-memory '" + options.fitMemory +
+                                   "'; known: auto, never");
   if (options.costs != "measured" && options.costs != "roofline")
     return llvm::createStringError("unknown costs '" + options.costs +
                                    "'; known: measured, roofline");

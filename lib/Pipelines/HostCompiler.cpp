@@ -237,6 +237,7 @@ LogicalResult HostCompiler::fits(const placement::Machine &machine,
   }
   options.machine.clear(); // the module's
   options.budget = "0";
+  options.fitMemory = "never";
   populatePlacing(manager, options, /*report=*/nullptr, stopped);
   return manager.run(*placed);
 }
@@ -270,6 +271,7 @@ HostCompiler::compile(const placement::Machine &machine,
   program.placeSeconds = planned.placeSeconds;
   program.placements = planned.attempts;
   program.givenUp = std::move(planned.givenUp);
+  program.memoryFit = std::move(planned.memoryFit);
   FailureOr<StepProgram> steps = readStepProgram(*placed, machine);
   if (failed(steps))
     return failure();

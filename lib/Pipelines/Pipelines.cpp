@@ -71,6 +71,7 @@ void baechi::populatePlacing(OpPassManager &manager,
   place.budget = options.budget;
   place.machine = options.machine;
   place.transfers = options.transfers;
+  place.fitMemory = options.fitMemory;
   manager.addPass(createPlaceAndPlan(place, report, std::move(stopped)));
 }
 

@@ -10,7 +10,9 @@
 #include "Baechi/Analysis/Program.h"
 #include "Baechi/Analysis/StepSimulation.h"
 #include "Baechi/Placement/Session/Place.h"
+#include "Baechi/Placement/Model/Text.h"
 #include "Baechi/Transforms/Passes.h"
+#include "MemoryFitter.h"
 #include "PlacerOption.h"
 #include "mlir/IR/Diagnostics.h"
 #include "mlir/IR/OwningOpRef.h"
@@ -102,6 +104,18 @@ struct PlaceAndPlan : public baechi::impl::PlaceAndPlanBase<PlaceAndPlan> {
       : PlaceAndPlanBase(options), report(report), stopped(std::move(stopped)) {
   }
 
+private:
+  /// Runs \p what and keeps what it says.
+  template <typename Function>
+  auto quietly(std::vector<Diagnostic> &said, Function what) {
+    ScopedDiagnosticHandler handler(&getContext(), [&](Diagnostic &diagnostic) {
+      said.push_back(std::move(diagnostic));
+      return success();
+    });
+    return what();
+  }
+
+public:
   LogicalResult
   initializeOptions(StringRef options,
                     function_ref<LogicalResult(const Twine &)> error) override {
@@ -121,6 +135,11 @@ struct PlaceAndPlan : public baechi::impl::PlaceAndPlanBase<PlaceAndPlan> {
           << "unknown transfers '" << transfers << "'; known: lend, copy";
       return signalPassFailure();
     }
+    if (fitMemory != "auto" && fitMemory != "never") {
+      emitError(getOperation().getLoc())
+          << "unknown fit-memory '" << fitMemory << "'; known: auto, never";
+      return signalPassFailure();
+    }
     for (std::optional<placement::Link> &link : machine->links)
       if (link)
         link->lends &= transfers == "lend";
@@ -131,7 +150,14 @@ struct PlaceAndPlan : public baechi::impl::PlaceAndPlanBase<PlaceAndPlan> {
                  !placement::parseBudget(budget, effort).empty() ||
                  effort.kind == placement::Budget::Kind::None;
     PlaceAndPlanReport found;
-    if (failed(placeUntilItFits(*machine, placer, *untouched, found)))
+    std::vector<Diagnostic> said;
+    LogicalResult planned = quietly(said, [&] {
+      return placeUntilItFits(*machine, placer, *untouched, found);
+    });
+    if (failed(planned) && fitMemory != "never" && !(stopped && stopped()))
+      planned = fit(*machine, untouched, said, found);
+    tell(said);
+    if (failed(planned))
       return signalPassFailure();
     if (!asked)
       found.givenUp = giveUp(*machine, *untouched, found);
@@ -140,16 +166,6 @@ struct PlaceAndPlan : public baechi::impl::PlaceAndPlanBase<PlaceAndPlan> {
   }
 
 private:
-  /// Runs \p what and keeps what it says.
-  template <typename Function>
-  auto quietly(std::vector<Diagnostic> &said, Function what) {
-    ScopedDiagnosticHandler handler(&getContext(), [&](Diagnostic &diagnostic) {
-      said.push_back(std::move(diagnostic));
-      return success();
-    });
-    return what();
-  }
-
   LogicalResult placeUntilItFits(const placement::Machine &machine,
                                  StringRef placer, ModuleOp untouched,
                                  PlaceAndPlanReport &found) {
@@ -187,6 +203,87 @@ private:
         return stop(firstRefusal, found);
       replaceBody(untouched);
     }
+  }
+
+  /// The mildest rewrite of \p untouched that has a plan which fits, in whose
+  /// place it comes; else \p said, why there is no plan, says what would help.
+  LogicalResult fit(const placement::Machine &machine,
+                    OwningOpRef<ModuleOp> &untouched,
+                    std::vector<Diagnostic> &said, PlaceAndPlanReport &found) {
+    std::vector<Diagnostic> ignored;
+    FailureOr<MemoryFitter> fitter = quietly(
+        ignored, [&] { return MemoryFitter::create(*untouched, machine); });
+    if (failed(fitter))
+      return failure();
+    int64_t all = 0, smallest = std::numeric_limits<int64_t>::max();
+    for (const placement::Device &device : machine.devices) {
+      all += device.memory;
+      smallest = std::min(smallest, device.memory);
+    }
+    // Then something else is wrong.
+    if (fitter->peakBytes() <= smallest)
+      return failure();
+    std::string wanted = budget;
+    for (const FitProposal &proposal : fitter->proposals(all)) {
+      if (stopped && stopped())
+        return failure();
+      OwningOpRef<ModuleOp> rewritten = fitter->rewrite(proposal);
+      PlaceAndPlanReport tried;
+      auto plans = [&](StringRef effort) {
+        budget = effort.str();
+        replaceBody(*rewritten);
+        ignored.clear();
+        return quietly(ignored, [&] {
+          return placeUntilItFits(machine, placer, *rewritten, tried);
+        });
+      };
+      // The placer alone tells which rewrite it is, or is the plan.
+      LogicalResult fits = plans("0");
+      if (succeeded(fits) && wanted != "0" && failed(plans(wanted)))
+        fits = plans("0");
+      budget = wanted;
+      if (failed(fits))
+        continue;
+      tried.attempts += found.attempts;
+      found = std::move(tried);
+      found.memoryFit = fitter->describe(proposal);
+      remarkRecomputed(*found.memoryFit);
+      untouched = std::move(rewritten);
+      said = std::move(ignored);
+      return success();
+    }
+    auto error = llvm::find_if(said, [](const Diagnostic &diagnostic) {
+      return diagnostic.getSeverity() == DiagnosticSeverity::Error;
+    });
+    if (error != said.end())
+      error->attachNote(getOperation().getLoc())
+          << "computing values again does not help: '"
+          << fitter->floorOperator() << "' by itself needs "
+          << placement::bytesText(fitter->floor().bytes, 2) << ", of them "
+          << placement::bytesText(fitter->residentBytes(), 2)
+          << " of arguments";
+    return failure();
+  }
+
+  void remarkRecomputed(const MemoryFit &fit) {
+    auto remarked = [&](StringRef name) {
+      return remark::RemarkOpts::name(name).category("baechi-fit-memory");
+    };
+    for (const MemoryFit::Again &again : fit.again)
+      if (auto remark = remark::passed(getOperation().getLoc(),
+                                       remarked("computed-again")))
+        remark << remark::metric("Operator", again.name)
+               << remark::metric("Times", again.times)
+               << remark::metric("Ns", again.ns)
+               << remark::metric("Bytes", again.bytes);
+    if (auto remark =
+            remark::passed(getOperation().getLoc(), remarked("fits")))
+      remark << remark::metric("PeakBefore", fit.peakBefore)
+             << remark::metric("PeakAfter", fit.peakAfter)
+             << remark::metric("FloorBytes", fit.floorBytes)
+             << remark::metric("FloorOperator", fit.floorOperator)
+             << remark::metric("WorkNs", fit.workNs)
+             << remark::metric("AgainNs", fit.againNs);
   }
 
   void replaceBody(ModuleOp by) {

@@ -80,6 +80,7 @@ def Baechi_Dialect : Dialect {
     static constexpr ::llvm::StringLiteral kCudaProduct =
         "baechi.cuda_product";
     static constexpr ::llvm::StringLiteral kView = "baechi.view";
+    static constexpr ::llvm::StringLiteral kRecompute = "baechi.recompute";
     static constexpr ::llvm::StringLiteral kMayAlias = "baechi.may_alias";
     static constexpr ::llvm::StringLiteral kUpdatedBy = "baechi.updated_by";
     static constexpr ::llvm::StringLiteral kName = "baechi.name";

@@ -34,6 +34,7 @@ struct CompileOptions {
   std::string splits = "none";
   std::vector<std::string> split;
   std::string transfers = "lend";
+  std::string fitMemory = "auto";
   std::string profile;
   std::string costs = "measured";
   std::string cudaMath = "fp32";

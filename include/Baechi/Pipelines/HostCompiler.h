@@ -33,6 +33,8 @@ struct CompiledProgram {
   int placements = 1;
   /// Of a program for one device that was made instead.
   std::optional<GivenUp> givenUp;
+  /// Where the step as it is does not fit.
+  std::optional<MemoryFit> memoryFit;
   /// The step's prediction; by the placers' rules where it was not simulated.
   int64_t predictedNs = 0;
   /// The step's prediction on one device without a limit.
@@ -87,8 +89,8 @@ public:
                                            const CompileOptions &options,
                                            llvm::StringRef prefix);
 
-  /// Whether the placer alone, without a search, finds a placement whose memory
-  /// plan fits \p machine; where the costs are not known yet, with the
+  /// Whether the placer alone, without a search and without computing anything
+  /// again, finds a placement whose memory plan fits \p machine; where the costs are not known yet, with the
   /// roofline's. Compiles nothing.
   mlir::LogicalResult fits(const placement::Machine &machine,
                            CompileOptions options);

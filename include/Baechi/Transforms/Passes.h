@@ -9,6 +9,7 @@
 #define BAECHI_TRANSFORMS_PASSES_H
 
 #include "Baechi/Dialect/Baechi.h"
+#include "Baechi/Transforms/MemoryFit.h"
 #include "mlir/Pass/Pass.h"
 #include <functional>
 
@@ -40,6 +41,8 @@ struct PlaceAndPlanReport {
   double placeSeconds = 0; ///< of the last placement
   /// What one device takes the place of.
   std::optional<GivenUp> givenUp;
+  /// Where the step as it is fits no plan.
+  std::optional<MemoryFit> memoryFit;
 };
 
 #define GEN_PASS_DECL

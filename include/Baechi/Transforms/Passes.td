@@ -692,7 +692,66 @@ def PlaceAndPlan : Pass<"baechi-place-and-plan", "::mlir::ModuleOp"> {
     Option<"grouping", "grouping", "std::string", "\"all\"",
            "grouping steps of the placer, as --baechi-place">,
     Option<"transfers", "transfers", "std::string", "\"lend\"",
-           "lend, where the machine's links do, or copy">
+           "lend, where the machine's links do, or copy">,
+    Option<"fitMemory", "fit-memory", "std::string", "\"auto\"",
+           "where nothing fits: auto (compute values again, as "
+           "--baechi-fit-memory) or never">
+  ];
+  let dependentDialects = ["::baechi::BaechiDialect"];
+}
+
+def FitMemory : Pass<"baechi-fit-memory", "::mlir::ModuleOp"> {
+  let summary = "compute values again, so that fewer bytes are held at once";
+  let description = [{
+    Rewrites the step, before it is placed, so that all of it, one operator
+    after the other, holds no more than a limit. Values that wait for a late use
+    are let go and computed again by clones of their kernel calls, marked
+    `baechi.recompute`; where a clone's operands are gone by then, they are
+    cloned, too. What is let go is what costs least time a byte and waits
+    longest. A clone runs after the operator before it and computes the same
+    bits; nothing with effects is cloned, nor an update in place, nor what reads
+    a tensor that has been overwritten by then. A step that holds no more than
+    the limit stays as it is. Where nothing helps, the error names the operator
+    that needs most by itself.
+
+    `--baechi-place-and-plan` does so by itself where no plan fits, for the
+    mildest of several limits whose plan does.
+
+    ```mlir
+    #cost = #baechi.cost<time_ns = {host = 9000}, scratch = 0>
+    func.func private @exp(%x: tensor<64xf32>) -> tensor<64xf32> attributes {baechi.kernel} {
+      %0 = math.exp %x : tensor<64xf32>
+      return %0 : tensor<64xf32>
+    }
+    func.func private @add(%x: tensor<64xf32>, %y: tensor<64xf32>) -> tensor<64xf32> attributes {baechi.kernel} {
+      %0 = arith.addf %x, %y : tensor<64xf32>
+      return %0 : tensor<64xf32>
+    }
+    func.func @step(%x: tensor<64xf32>) -> tensor<64xf32> {
+      %0 = call @exp(%x) {baechi.cost = #cost} : (tensor<64xf32>) -> tensor<64xf32>
+      %1 = call @exp(%0) {baechi.cost = #cost} : (tensor<64xf32>) -> tensor<64xf32>
+      %2 = call @exp(%1) {baechi.cost = #cost} : (tensor<64xf32>) -> tensor<64xf32>
+      %3 = call @add(%2, %0) {baechi.cost = #cost} : (tensor<64xf32>, tensor<64xf32>) -> tensor<64xf32>
+      return %3 : tensor<64xf32>
+    }
+    ```
+    becomes by `--baechi-fit-memory=limit=1024`
+    ```mlir
+    func.func @step(%arg0: tensor<64xf32>) -> tensor<64xf32> {
+      %0 = call @exp(%arg0) {baechi.cost = #baechi.cost<time_ns = {host = 9000}, scratch = 0>} : (tensor<64xf32>) -> tensor<64xf32>
+      %1 = call @exp(%0) {baechi.cost = #baechi.cost<time_ns = {host = 9000}, scratch = 0>} : (tensor<64xf32>) -> tensor<64xf32>
+      %2 = call @exp(%1) {baechi.cost = #baechi.cost<time_ns = {host = 9000}, scratch = 0>} : (tensor<64xf32>) -> tensor<64xf32>
+      %3 = call @exp(%arg0) {baechi.cost = #baechi.cost<time_ns = {host = 9000}, scratch = 0>, baechi.recompute} : (tensor<64xf32>) -> tensor<64xf32>
+      %4 = call @add(%2, %3) {baechi.cost = #baechi.cost<time_ns = {host = 9000}, scratch = 0>} : (tensor<64xf32>, tensor<64xf32>) -> tensor<64xf32>
+      return %4 : tensor<64xf32>
+    }
+    ```
+  }];
+  let options = [
+    Option<"limit", "limit", "int64_t", "0",
+           "bytes; 0: what the machine's devices have together">,
+    Option<"machine", "machine", "std::string", "\"\"",
+           "machine file, or host:N[@SIZE]; default: the module's baechi.machine">
   ];
   let dependentDialects = ["::baechi::BaechiDialect"];
 }

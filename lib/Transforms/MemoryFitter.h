@@ -1,0 +1,66 @@
+//===- MemoryFitter.h - Rewrites that take less memory ----------*- C++ -*-===//
+//
+// Part of the Baechi project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+#ifndef BAECHI_LIB_TRANSFORMS_MEMORYFITTER_H
+#define BAECHI_LIB_TRANSFORMS_MEMORYFITTER_H
+
+#include "Baechi/Analysis/PlacementProblem.h"
+#include "Baechi/Placement/Recompute/Recompute.h"
+#include "Baechi/Transforms/MemoryFit.h"
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/IR/OwningOpRef.h"
+
+namespace baechi {
+
+/// A rewrite of a step that holds fewer bytes at once for some time.
+struct FitProposal {
+  placement::RepeatedOrder order;
+};
+
+/// Proposes rewrites of a step. Whether a plan of one fits, its user finds out.
+class MemoryFitter {
+public:
+  /// \p module, whose step has costs, outlives the fitter. Fails after an
+  /// error.
+  static mlir::FailureOr<MemoryFitter> create(mlir::ModuleOp module,
+                                              const placement::Machine &target);
+
+  /// What the step as it is holds at least, as far as is known, and what no
+  /// rewrite goes under.
+  int64_t peakBytes() const { return lean.peakBytes; }
+  placement::MemoryFloor floor() const { return least; }
+  llvm::StringRef floorOperator() const {
+    return graph.graph.ops[least.op].name;
+  }
+  int64_t residentBytes() const;
+
+  /// The rewrite that takes least time of those within \p bytes.
+  std::optional<FitProposal> within(int64_t bytes) const;
+
+  /// Rewrites within ever fewer bytes, from just below peakBytes() to floor(),
+  /// those that take least time first. The same whatever \p most is: those that
+  /// hold more are left out.
+  std::vector<FitProposal> proposals(int64_t most) const;
+
+  /// The module with its step rewritten.
+  mlir::OwningOpRef<mlir::ModuleOp> rewrite(const FitProposal &proposal) const;
+  MemoryFit describe(const FitProposal &proposal) const;
+
+private:
+  MemoryFitter(mlir::ModuleOp module, StepGraph graph,
+               const placement::Machine &target);
+
+  mlir::ModuleOp module;
+  StepGraph graph;
+  placement::RecomputeOptions options;
+  placement::RepeatedOrder lean; ///< nothing runs again
+  placement::MemoryFloor least;
+};
+
+} // namespace baechi
+
+#endif // BAECHI_LIB_TRANSFORMS_MEMORYFITTER_H
