@@ -92,18 +92,18 @@ private:
 
   void runOnce(Operation *op) {
     if (hasRun.insert(op).second) {
-      op->moveBefore(end);
       readCurrent(op);
+      op->moveBefore(end);
       for (Value result : op->getResults())
         placeViewsOf(result);
       return;
     }
+    // What it reads now may have been made again since it ran first.
+    SmallVector<Value> operands = llvm::map_to_vector(
+        originals.lookup(op), [&](Value operand) { return currentOf(operand); });
     Operation *clone = builder.clone(*op);
+    clone->setOperands(operands);
     clone->setAttr(BaechiDialect::kRecompute, builder.getUnitAttr());
-    // The original's operands may be clones by now, but of another time.
-    SmallVector<Value> operands = originals.lookup(op);
-    for (auto [own, operand] : llvm::zip(clone->getOpOperands(), operands))
-      own.set(currentOf(operand));
     for (auto [before, now] : llvm::zip(op->getResults(), clone->getResults()))
       current[before] = now;
   }

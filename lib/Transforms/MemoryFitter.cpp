@@ -23,7 +23,7 @@ MemoryFitter::MemoryFitter(ModuleOp module, StepGraph graph,
     : module(module), graph(std::move(graph)) {
   options.kind = target.devices.front().kind;
   options.mayRepeat = operatorsToRepeat(this->graph);
-  lean = placement::leanestOrder(this->graph.graph, options);
+  lean = placement::leanOrdersOf(this->graph.graph, options);
   least = placement::memoryFloor(this->graph.graph);
 }
 
@@ -49,7 +49,7 @@ int64_t MemoryFitter::residentBytes() const {
 
 std::optional<FitProposal> MemoryFitter::within(int64_t bytes) const {
   auto found =
-      placement::recomputeWithin(graph.graph, options, lean.runs, bytes);
+      placement::recomputeWithin(graph.graph, options, lean, bytes);
   if (!found)
     return std::nullopt;
   return FitProposal{std::move(*found)};
@@ -57,7 +57,7 @@ std::optional<FitProposal> MemoryFitter::within(int64_t bytes) const {
 
 std::vector<FitProposal> MemoryFitter::proposals(int64_t most) const {
   std::vector<FitProposal> all;
-  int64_t room = lean.peakBytes - least.bytes;
+  int64_t room = peakBytes() - least.bytes;
   for (int number = limitsTried; number-- > 0;) {
     int64_t limit = least.bytes + room * number / limitsTried;
     std::optional<FitProposal> found = within(limit);
@@ -85,7 +85,7 @@ MemoryFitter::rewrite(const FitProposal &proposal) const {
 
 MemoryFit MemoryFitter::describe(const FitProposal &proposal) const {
   MemoryFit fit;
-  fit.peakBefore = lean.peakBytes;
+  fit.peakBefore = peakBytes();
   fit.peakAfter =
       *placement::peakOfRuns(graph.graph, proposal.order.runs);
   fit.floorBytes = least.bytes;

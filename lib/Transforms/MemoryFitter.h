@@ -31,7 +31,7 @@ public:
 
   /// What the step as it is holds at least, as far as is known, and what no
   /// rewrite goes under.
-  int64_t peakBytes() const { return lean.peakBytes; }
+  int64_t peakBytes() const { return lean.front().peakBytes; }
   placement::MemoryFloor floor() const { return least; }
   llvm::StringRef floorOperator() const {
     return graph.graph.ops[least.op].name;
@@ -57,7 +57,7 @@ private:
   mlir::ModuleOp module;
   StepGraph graph;
   placement::RecomputeOptions options;
-  placement::RepeatedOrder lean; ///< nothing runs again
+  std::vector<placement::RepeatedOrder> lean; ///< nothing runs again
   placement::MemoryFloor least;
 };
 

@@ -11,7 +11,9 @@
 #include "Recompute/Replay.h"
 
 #include <algorithm>
+#include <functional>
 #include <limits>
+#include <queue>
 
 using namespace baechi::placement;
 
@@ -31,27 +33,60 @@ static Problem aloneOn(const Graph &graph, const std::string &kind) {
   return alone;
 }
 
-RepeatedOrder
-baechi::placement::leanestOrder(const Graph &graph,
+/// The operators by their numbers, as far as they need not wait.
+static std::vector<int32_t> programOrder(const Model &model) {
+  std::vector<int32_t> waits(model.numNodes, 0), order;
+  std::priority_queue<int32_t, std::vector<int32_t>, std::greater<>> ready;
+  for (int32_t node = 0; node < model.numNodes; ++node) {
+    waits[node] = static_cast<int32_t>(model.operands[node].size() +
+                                       model.controlSources[node].size());
+    if (waits[node] == 0)
+      ready.push(node);
+  }
+  auto arrive = [&](int32_t node) {
+    if (--waits[node] == 0)
+      ready.push(node);
+  };
+  while (!ready.empty()) {
+    int32_t node = ready.top();
+    ready.pop();
+    order.push_back(node);
+    for (int32_t tensor = model.firstTensor[node];
+         tensor < model.firstTensor[node + 1]; ++tensor)
+      for (int32_t user : model.users[tensor])
+        arrive(user);
+    for (int32_t user : model.controlUsers[node])
+      arrive(user);
+  }
+  return order;
+}
+
+std::vector<RepeatedOrder>
+baechi::placement::leanOrdersOf(const Graph &graph,
                                 const RecomputeOptions &options) {
   RepeatGraph tensors(graph, options);
   Problem alone = aloneOn(graph, options.kind);
   Model model(alone);
-  RepeatedOrder best;
-  for (std::vector<int32_t> &order : leanOrders(model)) {
-    std::optional<RepeatedOrder> found =
-        replay(tensors, order, unlimited, {}, /*mostAgainNs=*/0);
-    if (found && (best.runs.empty() || found->peakBytes < best.peakBytes))
-      best = std::move(*found);
-  }
-  return best;
+  std::vector<std::vector<int32_t>> all = leanOrders(model);
+  Assignment device(model.numNodes, 0);
+  Steps steps(model, device);
+  all.push_back(programOrder(model));
+  all.push_back(hoistShrinking(steps, all.back()));
+  all.push_back(sinkGrowing(steps, all.back()));
+  std::vector<RepeatedOrder> orders;
+  for (std::vector<int32_t> &order : all)
+    if (auto found = replay(tensors, order, unlimited, {}, /*mostAgainNs=*/0))
+      orders.push_back(std::move(*found));
+  std::stable_sort(orders.begin(), orders.end(),
+                   [](const RepeatedOrder &a, const RepeatedOrder &b) {
+                     return a.peakBytes < b.peakBytes;
+                   });
+  return orders;
 }
 
-std::optional<RepeatedOrder>
-baechi::placement::recomputeWithin(const Graph &graph,
-                                   const RecomputeOptions &options,
-                                   std::span<const int32_t> base,
-                                   int64_t bytes) {
+std::optional<RepeatedOrder> baechi::placement::recomputeWithin(
+    const Graph &graph, const RecomputeOptions &options,
+    std::span<const RepeatedOrder> bases, int64_t bytes) {
   RepeatGraph tensors(graph, options);
   int64_t work = 0;
   for (int64_t ns : tensors.timeNs)
@@ -59,14 +94,15 @@ baechi::placement::recomputeWithin(const Graph &graph,
   std::optional<RepeatedOrder> best;
   // Never more than the whole step ten times.
   int64_t most = 10 * std::max<int64_t>(work, 1);
-  for (Price price : {Price{true, true}, Price{false, true}, Price{true, false},
-                      Price{false, false}}) {
-    std::optional<RepeatedOrder> found =
-        replay(tensors, base, bytes, price, most);
-    if (found && (!best || found->againNs < best->againNs)) {
-      most = found->againNs;
-      best = std::move(found);
+  for (const RepeatedOrder &base : bases)
+    for (Price price : {Price{true, true}, Price{false, true},
+                        Price{true, false}, Price{false, false}}) {
+      std::optional<RepeatedOrder> found =
+          replay(tensors, base.runs, bytes, price, most);
+      if (found && (!best || found->againNs < best->againNs)) {
+        most = found->againNs;
+        best = std::move(found);
+      }
     }
-  }
   return best;
 }

@@ -53,17 +53,18 @@ struct MemoryFloor {
 };
 MemoryFloor memoryFloor(const Graph &graph);
 
-/// An order of all operators with few bytes at once, each of them once.
-/// \p graph: well formed (check).
-RepeatedOrder leanestOrder(const Graph &graph, const RecomputeOptions &options);
+/// Orders with few bytes at once, each operator in them once, the best first.
+/// Among them those that follow the program: forwards, then backwards, where
+/// what is let go early is needed late. \p graph: well formed (check).
+std::vector<RepeatedOrder> leanOrdersOf(const Graph &graph,
+                                        const RecomputeOptions &options);
 
 /// The order with the least time of repeated runs that was found within
-/// \p bytes; nullopt: none was. \p base, a topological order, is one of those
-/// that are replayed. Deterministic.
-std::optional<RepeatedOrder> recomputeWithin(const Graph &graph,
-                                             const RecomputeOptions &options,
-                                             std::span<const int32_t> base,
-                                             int64_t bytes);
+/// \p bytes by replaying \p bases, topological orders; nullopt: none was.
+/// Deterministic.
+std::optional<RepeatedOrder>
+recomputeWithin(const Graph &graph, const RecomputeOptions &options,
+                std::span<const RepeatedOrder> bases, int64_t bytes);
 
 /// What a run of \p runs holds at most; nullopt where one lacks an operand.
 /// Every tensor is let go after the last run that reads what that run made.
