@@ -60,9 +60,12 @@ std::vector<FitProposal> MemoryFitter::proposals(int64_t most) const {
   int64_t room = peakBytes() - least.bytes;
   for (int number = limitsTried; number-- > 0;) {
     int64_t limit = least.bytes + room * number / limitsTried;
+    if (limit > most)
+      continue;
     std::optional<FitProposal> found = within(limit);
-    if (found && found->order.peakBytes <= most)
-      all.push_back(std::move(*found));
+    if (!found)
+      break;
+    all.push_back(std::move(*found));
   }
   llvm::stable_sort(all, [](const FitProposal &a, const FitProposal &b) {
     return a.order.againNs < b.order.againNs;

@@ -255,13 +255,15 @@ private:
     auto error = llvm::find_if(said, [](const Diagnostic &diagnostic) {
       return diagnostic.getSeverity() == DiagnosticSeverity::Error;
     });
-    if (error != said.end())
-      error->attachNote(getOperation().getLoc())
-          << "computing values again does not help: '"
-          << fitter->floorOperator() << "' by itself needs "
-          << placement::bytesText(fitter->floor().bytes, 2) << ", of them "
-          << placement::bytesText(fitter->residentBytes(), 2)
-          << " of arguments";
+    if (error == said.end())
+      return failure();
+    Diagnostic &note = error->attachNote(error->getLocation());
+    note << "computing values again does not help: '"
+         << fitter->floorOperator() << "' by itself needs "
+         << placement::bytesText(fitter->floor().bytes, 2) << ", of them "
+         << placement::bytesText(fitter->residentBytes(), 2) << " of arguments";
+    if (fitter->floor().bytes > all)
+      note << "; cut into pieces (--split) it would need less";
     return failure();
   }
 

@@ -39,6 +39,7 @@ def Baechi_Dialect : Dialect {
     | `baechi.kernel_scratch` | kernel | i64: bytes it needs while it runs |
     | `baechi.cuda_product` | kernel | `#baechi.cuda_product`: how GPUs compute it, a product |
     | `baechi.view` | `tensor.extract_slice` | unit: it is read where it lies in its source's buffer, and is no operator; where it is one piece of it, from a multiple of 64 bytes |
+    | `baechi.recompute` | `func.call` | unit: a clone that computes a value again (docs/memory.md); it runs after the operator before it |
     | `baechi.may_alias` | result of a kernel | array of i64: arguments whose buffers the result may be written into |
     | `baechi.updated_by` | argument | i64: the result that is its next value, in place |
     | `baechi.name` | operation, argument, result | string: the model's own name for it |

@@ -719,6 +719,7 @@ def FitMemory : Pass<"baechi-fit-memory", "::mlir::ModuleOp"> {
 
     ```mlir
     #cost = #baechi.cost<time_ns = {host = 9000}, scratch = 0>
+    #work = #baechi.cost<time_ns = {host = 9000}, scratch = 256>
     func.func private @exp(%x: tensor<64xf32>) -> tensor<64xf32> attributes {baechi.kernel} {
       %0 = math.exp %x : tensor<64xf32>
       return %0 : tensor<64xf32>
@@ -730,7 +731,7 @@ def FitMemory : Pass<"baechi-fit-memory", "::mlir::ModuleOp"> {
     func.func @step(%x: tensor<64xf32>) -> tensor<64xf32> {
       %0 = call @exp(%x) {baechi.cost = #cost} : (tensor<64xf32>) -> tensor<64xf32>
       %1 = call @exp(%0) {baechi.cost = #cost} : (tensor<64xf32>) -> tensor<64xf32>
-      %2 = call @exp(%1) {baechi.cost = #cost} : (tensor<64xf32>) -> tensor<64xf32>
+      %2 = call @exp(%1) {baechi.cost = #work} : (tensor<64xf32>) -> tensor<64xf32>
       %3 = call @add(%2, %0) {baechi.cost = #cost} : (tensor<64xf32>, tensor<64xf32>) -> tensor<64xf32>
       return %3 : tensor<64xf32>
     }
@@ -740,7 +741,7 @@ def FitMemory : Pass<"baechi-fit-memory", "::mlir::ModuleOp"> {
     func.func @step(%arg0: tensor<64xf32>) -> tensor<64xf32> {
       %0 = call @exp(%arg0) {baechi.cost = #baechi.cost<time_ns = {host = 9000}, scratch = 0>} : (tensor<64xf32>) -> tensor<64xf32>
       %1 = call @exp(%0) {baechi.cost = #baechi.cost<time_ns = {host = 9000}, scratch = 0>} : (tensor<64xf32>) -> tensor<64xf32>
-      %2 = call @exp(%1) {baechi.cost = #baechi.cost<time_ns = {host = 9000}, scratch = 0>} : (tensor<64xf32>) -> tensor<64xf32>
+      %2 = call @exp(%1) {baechi.cost = #baechi.cost<time_ns = {host = 9000}, scratch = 256>} : (tensor<64xf32>) -> tensor<64xf32>
       %3 = call @exp(%arg0) {baechi.cost = #baechi.cost<time_ns = {host = 9000}, scratch = 0>, baechi.recompute} : (tensor<64xf32>) -> tensor<64xf32>
       %4 = call @add(%2, %3) {baechi.cost = #baechi.cost<time_ns = {host = 9000}, scratch = 0>} : (tensor<64xf32>, tensor<64xf32>) -> tensor<64xf32>
       return %4 : tensor<64xf32>

@@ -12,11 +12,18 @@
 
 #include <algorithm>
 #include <functional>
+#include <iterator>
 #include <limits>
 #include <queue>
+#include <utility>
 
 using namespace baechi::placement;
 
+/// All repeated runs take at most so often what the step takes.
+static constexpr int64_t mostTimes = 3;
+/// Of larger graphs fewer orders are replayed.
+static constexpr size_t manyOps = 5000, basesOfMany = 2;
+static constexpr size_t mostDropped = 1000;
 static constexpr int64_t unlimited = std::numeric_limits<int64_t>::max() / 4;
 
 /// The graph on one device without a limit.
@@ -84,6 +91,38 @@ baechi::placement::leanOrdersOf(const Graph &graph,
   return orders;
 }
 
+/// Leaves out repeated runs, the longest first, without which \p order is still
+/// within \p bytes.
+static void dropNeedless(const Graph &graph, const RepeatGraph &tensors,
+                         int64_t bytes, RepeatedOrder &order) {
+  std::vector<std::pair<int64_t, size_t>> repeated;
+  std::vector<uint8_t> hasRun(tensors.numOps(), 0);
+  for (size_t run = 0; run < order.runs.size(); ++run)
+    if (std::exchange(hasRun[order.runs[run]], 1))
+      repeated.emplace_back(-tensors.timeNs[order.runs[run]], run);
+  if (repeated.size() > mostDropped)
+    return;
+  std::sort(repeated.begin(), repeated.end());
+  std::vector<int32_t> all = std::move(order.runs);
+  constexpr int32_t left = -1;
+  auto withoutLeft = [&] {
+    std::vector<int32_t> runs;
+    std::copy_if(all.begin(), all.end(), std::back_inserter(runs),
+                 [](int32_t op) { return op != left; });
+    return runs;
+  };
+  for (const auto &[ns, run] : repeated) {
+    int32_t op = std::exchange(all[run], left);
+    std::optional<int64_t> peak = peakOfRuns(graph, withoutLeft());
+    if (!peak || *peak > bytes)
+      all[run] = op;
+    else
+      order.againNs += ns;
+  }
+  order.runs = withoutLeft();
+  order.peakBytes = *peakOfRuns(graph, order.runs);
+}
+
 std::optional<RepeatedOrder> baechi::placement::recomputeWithin(
     const Graph &graph, const RecomputeOptions &options,
     std::span<const RepeatedOrder> bases, int64_t bytes) {
@@ -92,8 +131,9 @@ std::optional<RepeatedOrder> baechi::placement::recomputeWithin(
   for (int64_t ns : tensors.timeNs)
     work += ns;
   std::optional<RepeatedOrder> best;
-  // Never more than the whole step ten times.
-  int64_t most = 10 * std::max<int64_t>(work, 1);
+  int64_t most = mostTimes * std::max<int64_t>(work, 1);
+  if (graph.ops.size() > manyOps && bases.size() > basesOfMany)
+    bases = bases.first(basesOfMany);
   for (const RepeatedOrder &base : bases)
     for (Price price : {Price{true, true}, Price{false, true},
                         Price{true, false}, Price{false, false}}) {
@@ -104,5 +144,13 @@ std::optional<RepeatedOrder> baechi::placement::recomputeWithin(
         best = std::move(found);
       }
     }
+  if (best && graph.ops.size() <= manyOps)
+    dropNeedless(graph, tensors, bytes, *best);
+  if (best)
+    most = best->againNs;
+  if (auto found = bestOfSmall(tensors, bytes, most)) {
+    found->peakBytes = *peakOfRuns(graph, found->runs);
+    best = std::move(found);
+  }
   return best;
 }

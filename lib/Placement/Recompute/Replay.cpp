@@ -20,6 +20,9 @@ constexpr int32_t never = std::numeric_limits<int32_t>::max();
 constexpr int32_t deepestChain = 2000;
 /// So many are looked at for what a tensor would cost.
 constexpr int32_t widestChain = 64;
+/// So many tensors and operators in all, and for each operator of the graph.
+constexpr int64_t mostVisits = 4'000'000;
+constexpr int64_t mostVisitsEach = 1'000;
 
 class Replay {
 public:
@@ -70,6 +73,7 @@ private:
   std::vector<int32_t> liveAt;            ///< per tensor: its place in `live`
   std::vector<int32_t> seen;              ///< per operator: by which costOf()
   int32_t asked = 0;
+  int64_t visits = 0;
   std::vector<uint8_t> hasRun; ///< per operator
 };
 
@@ -157,8 +161,10 @@ int64_t Replay::costOf(int32_t tensor) {
   std::vector<int32_t> chain{first};
   seen[first] = asked;
   int64_t ns = 1;
+  ++visits;
   for (size_t next = 0; next < chain.size(); ++next) {
     ns += graph.timeNs[chain[next]];
+    ++visits;
     if (static_cast<int32_t>(chain.size()) > widestChain)
       break;
     for (int32_t operand : graph.operands[chain[next]])
@@ -173,6 +179,8 @@ int64_t Replay::costOf(int32_t tensor) {
 
 bool Replay::makeRoom(int64_t bytes) {
   while (level + bytes > limit) {
+    if (visits > mostVisits + mostVisitsEach * graph.numOps())
+      return false;
     int32_t best = -1;
     double least = 0;
     for (int32_t tensor : live) {

@@ -52,6 +52,13 @@ std::optional<RepeatedOrder> replay(const RepeatGraph &graph,
                                     int64_t limit, const Price &price,
                                     int64_t mostAgainNs);
 
+/// Of a graph of a few operators and tensors, the order within \p limit with
+/// the least time of repeated runs, where that is less than \p mostAgainNs;
+/// nullopt where there is none, and where the search would take long. Its peak
+/// is left open.
+std::optional<RepeatedOrder> bestOfSmall(const RepeatGraph &graph,
+                                         int64_t limit, int64_t mostAgainNs);
+
 } // namespace baechi::placement
 
 #endif // BAECHI_LIB_PLACEMENT_RECOMPUTE_REPLAY_H

@@ -16,6 +16,7 @@ from baechi.compiling import caches
 
 _COSTS = ("measured", "roofline")
 _TRANSFERS = ("lend", "copy")
+_FIT_MEMORY = ("auto", "never")
 _CUDA_MATH = ("fp32", "tf32", "bf16", "fp16")
 _SPLITS = re.compile(r"none|any|(canonical|micro|forced):([2-9]|[1-5][0-9]|6[0-4])")
 
@@ -36,6 +37,7 @@ class CompileOptions:
     splits: str = "none"
     split: Mapping[str, tuple[int, int] | str] | None = None
     transfers: str = "lend"
+    fit_memory: str = "auto"
     verbose: bool | None = None
 
     def __post_init__(self) -> None:
@@ -50,6 +52,7 @@ class CompileOptions:
         _check_word("costs", self.costs, _COSTS)
         _check_word("cuda_math", self.cuda_math, _CUDA_MATH)
         _check_word("transfers", self.transfers, _TRANSFERS)
+        _check_word("fit_memory", self.fit_memory, _FIT_MEMORY)
         _check_word("placer", self.placer, _placers())
         if not isinstance(self.splits, str) or not _SPLITS.fullmatch(self.splits):
             raise ValueError(
@@ -80,6 +83,7 @@ class CompileOptions:
             "cuda-math": self.cuda_math,
             "splits": self.splits,
             "transfers": self.transfers,
+            "fit-memory": self.fit_memory,
             "store": str(caches.folder() / "kernels"),
         }
         if self.costs == "measured":

@@ -57,6 +57,7 @@ class _Options(TypedDict, total=False):
     splits: str
     split: Mapping[str, tuple[int, int] | str] | None
     transfers: str
+    fit_memory: str
     check: Check
     check_tolerance: Tolerance
     verbose: bool | None
@@ -90,6 +91,7 @@ def jit(
     splits: str = "none",
     split: Mapping[str, tuple[int, int] | str] | None = None,
     transfers: str = "lend",
+    fit_memory: str = "auto",
     check: Check = None,
     check_tolerance: Tolerance = None,
     verbose: bool | None = None,
@@ -122,6 +124,9 @@ def jit(
         cut can follow follows it. `{"head/*": "whole"}` keeps operators in one piece.
     transfers: between host devices `lend` (the receiver reads the sender's tensor where it
         lies) or `copy`; the results are the same.
+    fit_memory: where the step does not fit the memories: `auto` (values are let go and
+        computed again when they are needed: slower, the same bits; docs/memory.md) or
+        `never` (CompileError).
     check: `"first"`, each program's first call, or N, that call and every Nth after it,
         is compared with `jax.jit` of the same function (docs/checking.md).
     check_tolerance: what may differ, as a part of a result's largest element, for all
@@ -156,6 +161,7 @@ def jit(
         splits,
         split,
         transfers,
+        fit_memory,
         verbose,
     )
     donated = choose(step, donate_argnums, donate_argnames, "donate")

@@ -58,13 +58,14 @@ def compile(
     splits: str = "none",
     split: Mapping[str, tuple[int, int] | str] | None = None,
     transfers: str = "lend",
+    fit_memory: str = "auto",
     verbose: bool | None = None,
 ) -> CompiledModel:
     """Compiles a model (a file or what `onnx.load` gives) for the devices of `machine`.
 
     sizes: of the inputs' named dimensions, such as `{"batch": 8}`.
     machine, placer, budget, pin, placement, profile, costs, cuda_math, splits, split,
-        transfers, verbose: as for `baechi.jit`; names are the initializers' and the nodes'.
+        transfers, fit_memory, verbose: as for `baechi.jit`; names are the initializers' and the nodes'.
     Raises ImportFailure (all nodes that cannot be lowered) and CompileError.
     """
     options = CompileOptions(
@@ -79,6 +80,7 @@ def compile(
         splits,
         split,
         transfers,
+        fit_memory,
         verbose,
     )
     with progress.shown(verbose, "model"):

@@ -93,8 +93,12 @@ class Program:
             f"step       predicted {step_ns / 1e6:.3f} ms, lower bound "
             f"{predicted['lower_bound_ns'] / 1e6:.3f} ms",
         ]
-        for number, line in enumerate(program.get("pieces", {}).get("text", [])):
-            lines.insert(1 + number, f"{'' if number else 'pieces':10} {line}")
+        told = [
+            f"{'' if number else title:10} {line}"
+            for key, title in (("pieces", "pieces"), ("memory_fit", "memory"))
+            for number, line in enumerate(program.get(key, {}).get("text", []))
+        ]
+        lines[1:1] = told
         if self._wall_ns:
             # The first step of a program warms its memory.
             counted = self._wall_ns[1:] or self._wall_ns

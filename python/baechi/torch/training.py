@@ -49,6 +49,7 @@ def compile_step(
     splits: str = "none",
     split: Mapping[str, tuple[int, int] | str] | None = None,
     transfers: str = "lend",
+    fit_memory: str = "auto",
     verbose: bool | None = None,
     check: Check = None,
     check_tolerance: Tolerance = None,
@@ -73,7 +74,7 @@ def compile_step(
         out, and its `update()` is done.
     outputs: from what the model returns to what is returned beside the loss.
     machine, placer, budget, pin, placement, profile, costs, cuda_math, splits, split,
-        transfers, verbose: as for `baechi.jit`; names are `layers.0.fc1.weight` for parameters
+        transfers, fit_memory, verbose: as for `baechi.jit`; names are `layers.0.fc1.weight` for parameters
         and buffers, `layers.0.fc1/mm` and `backward/layers.0.fc1/mm` for operators.
     check: `"first"`, each program's first call, or N, that call and every Nth after it, is
         compared with the same step of eager PyTorch (docs/checking.md).
@@ -102,6 +103,7 @@ def compile_step(
         splits,
         split,
         transfers,
+        fit_memory,
         verbose,
     )
     gradients = GradientOptions.checked(clip_grad_norm, clip_grad_value, accumulate, scaler)

@@ -1,0 +1,131 @@
+# Part of the Baechi project, under the Apache License v2.0 with LLVM Exceptions.
+# See LICENSE for license information.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Steps that do not fit their memories and compute values again, compared with `jax.jit`
+and, bit for bit, with themselves without a limit."""
+
+import re
+
+import numpy as np
+import pytest
+
+jax = pytest.importorskip("jax")
+import jax.numpy as jnp  # noqa: E402
+
+import baechi  # noqa: E402
+
+DRAWN = np.random.default_rng(0)
+QUICK = {"costs": "roofline", "budget": "0"}
+
+
+def drawn(*shape):
+    return DRAWN.standard_normal(shape).astype(np.float32) / 8
+
+
+def deep(weights, x):
+    for w in weights:
+        x = jnp.tanh(x @ w)
+    return (x**2).mean()
+
+
+def residual(weights, x):
+    for w in weights:
+        x = x + jax.nn.gelu(x @ w)
+    return (x**2).mean()
+
+
+def dropout(weights, x):
+    key = jax.random.key(3)
+    for number, w in enumerate(weights):
+        x = jnp.tanh(x @ w)
+        x = jnp.where(jax.random.bernoulli(jax.random.fold_in(key, number), 0.9, x.shape), x, 0)
+    return (x**2).mean()
+
+
+def scanned(weights, x):
+    def cell(state, element):
+        state = jnp.tanh(state @ weights[0] + element)
+        return state, jnp.tanh(state @ weights[1])
+
+    return (jax.lax.scan(cell, x[:64], jnp.stack([x[:64]] * 4))[1] ** 2).mean()
+
+
+def step_of(loss):
+    def step(weights, x):
+        value, gradients = jax.value_and_grad(loss)(weights, x)
+        return [w - 0.1 * g for w, g in zip(weights, gradients)], value
+
+    return step
+
+
+def memories(compiled):
+    """Bytes of the arena, and of it of arguments."""
+    (device,) = compiled.latest.library.program["devices"]
+    return device["arena_bytes"]
+
+
+WEIGHTS = [drawn(64, 64) for _ in range(8)]
+BATCH = drawn(512, 64)
+
+
+def run(loss, machine, donate=(), **options):
+    compiled = baechi.jit(
+        step_of(loss), machine=machine, donate_argnums=donate, **{**QUICK, **options}
+    )
+    weights = WEIGHTS
+    losses = []
+    for _ in range(3):
+        weights, value = compiled(weights, BATCH)
+        losses.append(np.asarray(value))
+    return compiled, losses, [np.asarray(w) for w in weights]
+
+
+def fits_in(report):
+    return int(float(re.search(r"not less than ([\d.]+)", report).group(1)))
+
+
+@pytest.mark.parametrize("loss", [deep, residual, dropout])
+@pytest.mark.parametrize("donate", [(), (0,)])
+def test_less_memory_the_same_bits(loss, donate):
+    _, losses, weights = run(loss, "host:1", donate)
+    limit = 1100 * 1024
+    with pytest.raises(baechi.CompileError, match="memories"):
+        run(loss, f"host:1@{limit}", donate, fit_memory="never")
+    compiled, again, updated = run(loss, f"host:1@{limit}", donate)
+    assert np.array_equal(losses, again)
+    assert all(np.array_equal(a, b) for a, b in zip(weights, updated))
+    assert "memory     the step as it is does not fit" in compiled.report()
+    expected = jax.jit(step_of(loss))(WEIGHTS, BATCH)[1]
+    np.testing.assert_allclose(again[0], expected, rtol=1e-5)
+
+
+def test_less_memory_is_never_predicted_faster():
+    predicted = []
+    for kib in (1400, 1250, 1100, 1000, 900):
+        compiled, _, _ = run(residual, f"host:1@{kib * 1024}", (0,))
+        (ns,) = re.findall(r"predicted ([\d.]+) ms", compiled.report())
+        predicted.append(float(ns))
+    assert predicted == sorted(predicted)
+    assert predicted[-1] > predicted[0]
+
+
+def test_two_devices_that_are_too_small_together():
+    _, losses, weights = run(deep, "host:1")
+    compiled, again, updated = run(deep, f"host:2@{640 * 1024}")
+    assert np.array_equal(losses, again)
+    assert all(np.array_equal(a, b) for a, b in zip(weights, updated))
+
+
+def test_what_fits_is_not_rewritten():
+    compiled, _, _ = run(deep, "host:1")
+    assert "does not fit" not in compiled.report()
+
+
+def test_a_refusal_names_the_operator():
+    with pytest.raises(baechi.CompileError, match="by itself needs .* of arguments"):
+        run(deep, f"host:1@{400 * 1024}")
+
+
+def test_an_unknown_word():
+    with pytest.raises(ValueError, match="fit_memory is 'always': known: auto, never"):
+        baechi.jit(step_of(deep), fit_memory="always")
