@@ -26,7 +26,7 @@ struct FitMemory : public baechi::impl::FitMemoryBase<FitMemory> {
   void runOnOperation() override {
     if (limit < 0) {
       emitError(getOperation().getLoc())
-          << "limit is " << limit << "; give bytes";
+          << "limit is " << int64_t(limit) << "; give bytes";
       return signalPassFailure();
     }
     placement::Machine target;

@@ -4,7 +4,8 @@
 // RUN: baechi-opt %t/chain.mlir --baechi-fit-memory=limit=1024 -o %t/fit.mlir
 // RUN: baechi-opt %t/fit.mlir --baechi-fit-memory=limit=1024 | diff %t/fit.mlir -
 // RUN: baechi-opt %t/chain.mlir -o %t/plain.mlir
-// RUN: baechi-opt %t/chain.mlir --baechi-fit-memory="machine=host:1@2KiB" | diff %t/plain.mlir -
+// RUN: baechi-opt %t/chain.mlir --baechi-fit-memory=limit=2048 | diff %t/plain.mlir -
+// RUN: baechi-opt %t/chain.mlir --baechi-fit-memory=machine=host:1@1KiB | FileCheck %s
 // No pass makes one of two calls.
 // RUN: baechi-opt %t/fit.mlir --cse --canonicalize | FileCheck %s
 
