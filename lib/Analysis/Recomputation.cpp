@@ -99,8 +99,9 @@ private:
       return;
     }
     // What it reads now may have been made again since it ran first.
-    SmallVector<Value> operands = llvm::map_to_vector(
-        originals.lookup(op), [&](Value operand) { return currentOf(operand); });
+    SmallVector<Value> operands =
+        llvm::map_to_vector(originals.lookup(op),
+                            [&](Value operand) { return currentOf(operand); });
     Operation *clone = builder.clone(*op);
     clone->setOperands(operands);
     clone->setAttr(BaechiDialect::kRecompute, builder.getUnitAttr());
@@ -114,8 +115,7 @@ private:
     llvm::append_range(own, op->getOperands());
     op->walk([&](Operation *inner) {
       for (OpOperand &operand : inner->getOpOperands())
-        if (operand.get().getParentBlock() ==
-            &step.getFunctionBody().front())
+        if (operand.get().getParentBlock() == &step.getFunctionBody().front())
           operand.set(currentOf(operand.get()));
     });
   }
@@ -145,8 +145,8 @@ private:
   OpBuilder builder;
   llvm::DenseSet<Operation *> hasRun;
   llvm::DenseMap<Value, Value> current; ///< of roots that were made again
-  llvm::DenseMap<std::pair<Value, Value>, Value> views; ///< of these
-  llvm::DenseMap<Value, SmallVector<Operation *>> viewsOf; ///< root: in order
+  llvm::DenseMap<std::pair<Value, Value>, Value> views;      ///< of these
+  llvm::DenseMap<Value, SmallVector<Operation *>> viewsOf;   ///< root: in order
   llvm::DenseMap<Operation *, SmallVector<Value>> originals; ///< operands
   SmallVector<Operation *> replaced; ///< views that may be of no more use
 };

@@ -27,8 +27,8 @@ MemoryFitter::MemoryFitter(ModuleOp module, StepGraph graph,
   least = placement::memoryFloor(this->graph.graph);
 }
 
-FailureOr<MemoryFitter>
-MemoryFitter::create(ModuleOp module, const placement::Machine &target) {
+FailureOr<MemoryFitter> MemoryFitter::create(ModuleOp module,
+                                             const placement::Machine &target) {
   FailureOr<func::FuncOp> step = findFuncStep(module);
   if (failed(step))
     return failure();
@@ -48,8 +48,7 @@ int64_t MemoryFitter::residentBytes() const {
 }
 
 std::optional<FitProposal> MemoryFitter::within(int64_t bytes) const {
-  auto found =
-      placement::recomputeWithin(graph.graph, options, lean, bytes);
+  auto found = placement::recomputeWithin(graph.graph, options, lean, bytes);
   if (!found)
     return std::nullopt;
   return FitProposal{std::move(*found)};
@@ -78,8 +77,7 @@ std::vector<FitProposal> MemoryFitter::proposals(int64_t most) const {
   return all;
 }
 
-OwningOpRef<ModuleOp>
-MemoryFitter::rewrite(const FitProposal &proposal) const {
+OwningOpRef<ModuleOp> MemoryFitter::rewrite(const FitProposal &proposal) const {
   OwningOpRef<ModuleOp> fresh = ModuleOp(module).clone();
   StepGraph same = *buildStepGraph(*findFuncStep(*fresh));
   repeatOperators(same, proposal.order.runs);
@@ -89,8 +87,7 @@ MemoryFitter::rewrite(const FitProposal &proposal) const {
 MemoryFit MemoryFitter::describe(const FitProposal &proposal) const {
   MemoryFit fit;
   fit.peakBefore = peakBytes();
-  fit.peakAfter =
-      *placement::peakOfRuns(graph.graph, proposal.order.runs);
+  fit.peakAfter = *placement::peakOfRuns(graph.graph, proposal.order.runs);
   fit.floorBytes = least.bytes;
   fit.floorOperator = floorOperator().str();
   fit.againNs = proposal.order.againNs;
@@ -108,8 +105,7 @@ MemoryFit MemoryFitter::describe(const FitProposal &proposal) const {
       bytes += output.memory;
     fit.again.push_back({op.name, times - 1, ns * (times - 1), bytes});
   }
-  llvm::stable_sort(fit.again, [](const auto &a, const auto &b) {
-    return a.ns > b.ns;
-  });
+  llvm::stable_sort(fit.again,
+                    [](const auto &a, const auto &b) { return a.ns > b.ns; });
   return fit;
 }

@@ -9,8 +9,8 @@
 #include "Baechi/Analysis/MachineAttr.h"
 #include "Baechi/Analysis/Program.h"
 #include "Baechi/Analysis/StepSimulation.h"
-#include "Baechi/Placement/Session/Place.h"
 #include "Baechi/Placement/Model/Text.h"
+#include "Baechi/Placement/Session/Place.h"
 #include "Baechi/Transforms/Passes.h"
 #include "MemoryFitter.h"
 #include "PlacerOption.h"
@@ -257,13 +257,13 @@ private:
     });
     if (error == said.end())
       return failure();
-    Diagnostic &note = error->attachNote(error->getLocation());
-    note << "computing values again does not help: '"
-         << fitter->floorOperator() << "' by itself needs "
-         << placement::bytesText(fitter->floor().bytes, 2) << ", of them "
-         << placement::bytesText(fitter->residentBytes(), 2) << " of arguments";
+    *error << "\ncomputing values again does not help: '"
+           << fitter->floorOperator() << "' by itself needs "
+           << placement::bytesText(fitter->floor().bytes, 2) << ", of them "
+           << placement::bytesText(fitter->residentBytes(), 2)
+           << " of arguments";
     if (fitter->floor().bytes > all)
-      note << "; cut into pieces (--split) it would need less";
+      *error << "; cut into pieces (--split) it would need less";
     return failure();
   }
 
@@ -278,8 +278,7 @@ private:
                << remark::metric("Times", again.times)
                << remark::metric("Ns", again.ns)
                << remark::metric("Bytes", again.bytes);
-    if (auto remark =
-            remark::passed(getOperation().getLoc(), remarked("fits")))
+    if (auto remark = remark::passed(getOperation().getLoc(), remarked("fits")))
       remark << remark::metric("PeakBefore", fit.peakBefore)
              << remark::metric("PeakAfter", fit.peakAfter)
              << remark::metric("FloorBytes", fit.floorBytes)

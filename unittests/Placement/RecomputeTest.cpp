@@ -140,8 +140,7 @@ TEST(Recompute, ShortChainsAreTheOptimum) {
     Graph graph = trainingChain(layers);
     for (int64_t bytes = 3; bytes <= layers + 1; ++bytes) {
       std::optional<int64_t> least = leastTime(graph, bytes);
-      std::optional<RepeatedOrder> order =
-          found(graph, bytes, allOf(graph));
+      std::optional<RepeatedOrder> order = found(graph, bytes, allOf(graph));
       ASSERT_EQ(least.has_value(), order.has_value())
           << layers << " layers in " << bytes;
       if (!order)
@@ -187,7 +186,7 @@ TEST(Recompute, WhatIsOverwrittenIsNotReadAgain) {
   graph.ops.push_back(makeOp("h", 1, {10}));
   graph.ops.push_back(makeOp("end", 1, {1}));
   graph.ops.back().result = true;
-  graph.edges = {{0, 0, 1}, {1, 0, 2}, {0, 0, 3},  {2, 0, 3},
+  graph.edges = {{0, 0, 1},  {1, 0, 2}, {0, 0, 3}, {2, 0, 3},
                  {1, -1, 3}, {3, 0, 4}, {4, 0, 5}, {1, 0, 5}};
   RecomputeOptions options = allOf(graph);
   options.mayRepeat[0] = options.mayRepeat[3] = 0;

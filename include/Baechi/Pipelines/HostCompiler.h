@@ -90,8 +90,8 @@ public:
                                            llvm::StringRef prefix);
 
   /// Whether the placer alone, without a search and without computing anything
-  /// again, finds a placement whose memory plan fits \p machine; where the costs are not known yet, with the
-  /// roofline's. Compiles nothing.
+  /// again, finds a placement whose memory plan fits \p machine; where the
+  /// costs are not known yet, with the roofline's. Compiles nothing.
   mlir::LogicalResult fits(const placement::Machine &machine,
                            CompileOptions options);
 

@@ -109,8 +109,9 @@ void Replay::findWhatCanGo() {
       for (int32_t waiting : graph.controlUsers[op])
         until[op] = std::min(until[op], at[waiting]);
       for (int32_t tensor : graph.operands[op])
-        until[op] = std::min(until[op], std::max(lastUse(tensor),
-                                                 until[graph.producer[tensor]]));
+        until[op] =
+            std::min(until[op],
+                     std::max(lastUse(tensor), until[graph.producer[tensor]]));
     }
     for (int32_t tensor = graph.firstTensor[op];
          tensor < graph.firstTensor[op + 1]; ++tensor)

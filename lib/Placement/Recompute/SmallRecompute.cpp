@@ -135,9 +135,9 @@ private:
 
   const RepeatGraph &graph;
   int64_t limit, mostAgainNs;
-  std::vector<Set> reads, makes;         ///< per operator: tensors
-  std::vector<Set> waitsFor, blockedBy;  ///< per operator: operators
-  Set stays = 0;                         ///< tensors
+  std::vector<Set> reads, makes;        ///< per operator: tensors
+  std::vector<Set> waitsFor, blockedBy; ///< per operator: operators
+  Set stays = 0;                        ///< tensors
   std::vector<State> states;
   std::unordered_map<uint64_t, int32_t> known;
   std::priority_queue<std::pair<int64_t, int32_t>> queue;

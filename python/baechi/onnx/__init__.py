@@ -65,7 +65,8 @@ def compile(
 
     sizes: of the inputs' named dimensions, such as `{"batch": 8}`.
     machine, placer, budget, pin, placement, profile, costs, cuda_math, splits, split,
-        transfers, fit_memory, verbose: as for `baechi.jit`; names are the initializers' and the nodes'.
+        transfers, fit_memory, verbose: as for `baechi.jit`;
+        names are the initializers' and the nodes'.
     Raises ImportFailure (all nodes that cannot be lowered) and CompileError.
     """
     options = CompileOptions(

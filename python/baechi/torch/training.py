@@ -74,7 +74,8 @@ def compile_step(
         out, and its `update()` is done.
     outputs: from what the model returns to what is returned beside the loss.
     machine, placer, budget, pin, placement, profile, costs, cuda_math, splits, split,
-        transfers, fit_memory, verbose: as for `baechi.jit`; names are `layers.0.fc1.weight` for parameters
+        transfers, fit_memory, verbose: as for `baechi.jit`;
+        names are `layers.0.fc1.weight` for parameters
         and buffers, `layers.0.fc1/mm` and `backward/layers.0.fc1/mm` for operators.
     check: `"first"`, each program's first call, or N, that call and every Nth after it, is
         compared with the same step of eager PyTorch (docs/checking.md).
