@@ -58,12 +58,6 @@ def step_of(loss):
     return step
 
 
-def memories(compiled):
-    """Bytes of the arena, and of it of arguments."""
-    (device,) = compiled.latest.library.program["devices"]
-    return device["arena_bytes"]
-
-
 WEIGHTS = [drawn(64, 64) for _ in range(8)]
 BATCH = drawn(512, 64)
 
@@ -78,10 +72,6 @@ def run(loss, machine, donate=(), **options):
         weights, value = compiled(weights, BATCH)
         losses.append(np.asarray(value))
     return compiled, losses, [np.asarray(w) for w in weights]
-
-
-def fits_in(report):
-    return int(float(re.search(r"not less than ([\d.]+)", report).group(1)))
 
 
 @pytest.mark.parametrize("loss", [deep, residual, dropout])
