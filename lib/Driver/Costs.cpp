@@ -33,12 +33,13 @@ llvm::Error Compilation::measureMachine(bool always) {
 }
 
 namespace {
-/// Without a budget that was asked for, what is measured alone and within steps
-/// takes as long as two and three steps, or so many seconds each.
-constexpr double kSecondsEach = 1.5, kStepsAlone = 2;
+/// Without a budget that was asked for, kernels are measured alone for as long
+/// as a step on one device takes, and within steps in one or more after one
+/// that warms it: about five steps of two devices. Fast ones get so many
+/// seconds each.
+constexpr double kSecondsEach = 1.5, kStepsAlone = 1;
 /// Which code is best for the cheapest kernels of a step is no matter.
 constexpr double kLeastShare = 0.02;
-constexpr size_t kFewestSteps = 2;
 
 RoundOptions roundsOf(const MeasureBudget &budget) {
   RoundOptions rounds;
@@ -57,7 +58,7 @@ StepSampling samplingOf(const MeasureBudget &budget, StringRef kind) {
   if (budget.all)
     return sampling;
   sampling.seconds = budget.seconds ? *budget.seconds / 2 : kSecondsEach;
-  sampling.fewest = budget.seconds ? 1 : kFewestSteps;
+  sampling.fewest = 1;
   return sampling;
 }
 } // namespace
@@ -190,7 +191,7 @@ void Compilation::countCosts(const Profile &profile) {
   for (const auto &kernel : measured)
     ++(kernel.second ? counts.measured : counts.estimated);
   if (counts.disturbed > 0)
-    listener.warn("other work kept the processors from " +
+    listener.note("other work kept the processors from " +
                   llvm::Twine(counts.disturbed) +
                   " measurements of kernels, also when they were repeated: the "
                   "plan may be worse for it; the next compilation measures "

@@ -58,8 +58,8 @@ void setMeasured(placement::Machine &machine, size_t from, size_t to,
   link->lends = lends;
 }
 
-void warnDisturbed(const std::string &what, Listener &listener) {
-  listener.warn(what + " could not be measured without other work of this "
+void sayDisturbed(const std::string &what, Listener &listener) {
+  listener.note(what + " could not be measured without other work of this "
                        "machine, also when it was repeated: the plan may be "
                        "worse for it");
 }
@@ -67,7 +67,7 @@ void warnDisturbed(const std::string &what, Listener &listener) {
 void tell(const std::string &what, const MeasuredLink &measured,
           Listener &listener) {
   if (measured.disturbed)
-    warnDisturbed(what, listener);
+    sayDisturbed(what, listener);
   listener.tell(
       llvm::formatv("{0}: {1} ns + bytes / {2:F2} GB/s, residual {3:F1} %",
                     what, measured.link.latencyNs,
@@ -181,7 +181,7 @@ llvm::Error baechi::measureRuntime(placement::Machine &machine,
                                             std::llround(step->wakeNs)};
   machine.runtime->aloneNs = std::llround(step->aloneNs);
   if (step->disturbed)
-    warnDisturbed("what a step and waking take", listener);
+    sayDisturbed("what a step and waking take", listener);
   listener.tell(llvm::formatv(
       "runtime: {0:F1} us a step, {1:F1} of one device, {2:F0} ns an operator, "
       "{3:F1} us to wake",

@@ -103,7 +103,7 @@ private:
                              bool choicesOnly);
   /// Whether steps may run before the program is complete.
   bool canRunSteps();
-  /// Counts what \p profile has of the model's kernels, and warns of what was
+  /// Counts what \p profile has of the model's kernels, and says what was
   /// measured beside other work.
   void countCosts(const Profile &profile);
   /// Tells the listener what the compiler begins, until endPhases().

@@ -69,9 +69,9 @@ runSteps(const runtime::Program &single, StepRunner runStep,
       return timeline.takeError();
     cpu = sampling.clocks.cpu() - cpu;
     wall = sampling.clocks.wall() - wall;
-    spentNs += (*timeline)->wallNs;
     if (step < kWarmUps)
       continue;
+    spentNs += (*timeline)->wallNs;
     bool isBad = isDisturbed(wall, cpu, kIdleNs);
     (isBad ? bad : good).add((*timeline)->devices.front());
     ++(isBad ? disturbed : counted);
