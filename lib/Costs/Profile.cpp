@@ -92,9 +92,8 @@ llvm::Error readRow(const json::Object &object, ProfileRow &row) {
     if (object.get(key))
       if (llvm::Error error = number(key, *value))
         return error;
-  for (auto [key, value] :
-       {std::pair("disturbed", &row.disturbed),
-        std::pair("step_disturbed", &row.stepDisturbed)}) {
+  for (auto [key, value] : {std::pair("disturbed", &row.disturbed),
+                            std::pair("step_disturbed", &row.stepDisturbed)}) {
     std::optional<bool> given = object.getBoolean(key);
     if (object.get(key) && !given)
       return llvm::createStringError("needs '" + llvm::Twine(key) +
@@ -216,7 +215,8 @@ static std::string besides(const std::string &path, const Profile &profile) {
 
 /// Takes from \p found what \p row lacks or has disturbed.
 static void improve(ProfileRow &row, const ProfileRow &found) {
-  bool isBetterStep = row.stepNs < 0 || (row.stepDisturbed && found.stepNs >= 0);
+  bool isBetterStep =
+      row.stepNs < 0 || (row.stepDisturbed && found.stepNs >= 0);
   ProfileRow before = row;
   if (row.disturbed)
     row = found;

@@ -193,7 +193,8 @@ void Compilation::reportPieces(
     report.piecesNs = predicted[cut];
     report.isKept = cut == best;
   }
-  compiled.manifest = addToManifest(compiled.manifest, "pieces", report.toJson());
+  compiled.manifest =
+      addToManifest(compiled.manifest, "pieces", report.toJson());
   pieces = std::move(report);
 }
 

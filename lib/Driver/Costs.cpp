@@ -113,7 +113,8 @@ llvm::Error Compilation::findCosts(SetArguments setArguments) {
       std::chrono::duration<double>(std::chrono::steady_clock::now() - start)
           .count();
   if (!asked.profile.empty() && !profile.rows.empty() &&
-      (kernelCostCounts.rowsMeasured || stepsMeasured || !llvm::sys::fs::exists(asked.profile)))
+      (kernelCostCounts.rowsMeasured || stepsMeasured ||
+       !llvm::sys::fs::exists(asked.profile)))
     if (llvm::Error error = addToProfile(asked.profile, profile))
       // The run has what it needs of it.
       listener.warn("what was measured is not kept: " +

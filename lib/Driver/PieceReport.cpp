@@ -128,8 +128,8 @@ json::Object PieceReport::toJson() const {
                       {"text", json::Array(lines())}};
 }
 
-std::string baechi::addToManifest(llvm::StringRef manifest,
-                                  llvm::StringRef key, json::Object what) {
+std::string baechi::addToManifest(llvm::StringRef manifest, llvm::StringRef key,
+                                  json::Object what) {
   json::Value value = llvm::cantFail(json::parse(manifest));
   value.getAsObject()->insert({key, std::move(what)});
   std::string text;

@@ -53,8 +53,7 @@ void storeFloats(Array &array, FloatType type, ValueOf valueOf) {
   }
 }
 
-template <typename ValueOf>
-void storeIntegers(Array &array, ValueOf valueOf) {
+template <typename ValueOf> void storeIntegers(Array &array, ValueOf valueOf) {
   int64_t bytes = elementBytes(array.type);
   char *next = array.data.data();
   for (int64_t i = 0, n = array.elements(); i < n; ++i, next += bytes) {

@@ -90,10 +90,9 @@ TEST_F(MeasureKernels, OneRowForEachImplementation) {
     EXPECT_GE(row.samples, 1);
     EXPECT_EQ(row.scratchBytes, 0);
   }
-  EXPECT_EQ(found,
-            (std::vector<std::string>{"product/onednn", "product/openblas",
-                                      "product/generated",
-                                      "gather/generated"}));
+  EXPECT_EQ(found, (std::vector<std::string>{
+                       "product/onednn", "product/openblas",
+                       "product/generated", "gather/generated"}));
   // The module itself is as it was.
   EXPECT_TRUE(module->lookupSymbol<mlir::func::FuncOp>("product"));
 }

@@ -45,7 +45,8 @@ TEST(Load, OthersDisturbWhereTheyLeaveTooLittle) {
 TEST(Load, OwnWorkIsNoOthers) {
   LoadWatch watch;
   EXPECT_EQ(std::nullopt, watch.others());
-  auto until = std::chrono::steady_clock::now() + std::chrono::milliseconds(300);
+  auto until =
+      std::chrono::steady_clock::now() + std::chrono::milliseconds(300);
   while (std::chrono::steady_clock::now() < until)
     ;
   std::optional<double> others = watch.others();

@@ -192,8 +192,8 @@ Expected<StepOverheads> settled(const std::vector<StepOverheads> &found,
 
 TEST(StepOverheads, TwoThatAgreeAreEnough) {
   size_t calls = 0;
-  auto times = settled({{30000, 60, 50000, 20000}, {33000, 50, 52000, 12000}},
-                       calls);
+  auto times =
+      settled({{30000, 60, 50000, 20000}, {33000, 50, 52000, 12000}}, calls);
   ASSERT_TRUE(times);
   EXPECT_EQ(2U, calls);
   EXPECT_FALSE(times->disturbed);

@@ -76,9 +76,10 @@ llvm::Expected<Profile> parseProfile(llvm::StringRef text,
                                      const std::string &name);
 llvm::Error writeProfile(const std::string &path, const Profile &profile);
 /// Adds the rows, and times within a step, that the file \p path lacks, if it
-/// is there, and those that it has disturbed. Several processes may do so at once: no row is lost. Rows of host
-/// kernels that the file has of another target or compiler move to a file of
-/// their own beside it, whose name ends in a hash of both.
+/// is there, and those that it has disturbed. Several processes may do so at
+/// once: no row is lost. Rows of host kernels that the file has of another
+/// target or compiler move to a file of their own beside it, whose name ends in
+/// a hash of both.
 llvm::Error addToProfile(const std::string &path, const Profile &profile);
 
 } // namespace baechi

@@ -334,11 +334,11 @@ FailureOr<size_t> HostCosts::measure(ModuleOp module, Profile &profile,
         set = (set + 1) % operands->sets();
       };
     };
-    finished = timeInRounds(
-        codes, rounds, Clocks::ofThisThread(), prepare, [&](size_t done) {
-          progress(done, candidates.size());
-          return !options.stopped || !options.stopped();
-        });
+    finished = timeInRounds(codes, rounds, Clocks::ofThisThread(), prepare,
+                            [&](size_t done) {
+                              progress(done, candidates.size());
+                              return !options.stopped || !options.stopped();
+                            });
   }).join();
   if (!finished)
     return emitError(module.getLoc()) << "stopped";

@@ -206,11 +206,10 @@ bool baechi::timeInRounds(llvm::MutableArrayRef<TimedCode> codes,
           at == 0 || codes[order[at - 1]].computation != code.computation;
       if (begins && (round > 0 || at > 0) && account.isSpent())
         return true;
-      double &known =
-          fastest
-              .try_emplace(code.computation,
-                           std::numeric_limits<double>::infinity())
-              .first->second;
+      double &known = fastest
+                          .try_emplace(code.computation,
+                                       std::numeric_limits<double>::infinity())
+                          .first->second;
       if (code.impossible ||
           (!code.samples.empty() && code.fastest() > kHopeless * known))
         continue;
@@ -227,9 +226,8 @@ bool baechi::timeInRounds(llvm::MutableArrayRef<TimedCode> codes,
   return true;
 }
 
-llvm::SmallVector<size_t>
-baechi::worthTiming(llvm::ArrayRef<TimedCode> codes,
-                    const RoundOptions &options) {
+llvm::SmallVector<size_t> baechi::worthTiming(llvm::ArrayRef<TimedCode> codes,
+                                              const RoundOptions &options) {
   double least = options.leastShare * options.estimatedStepNs, tail = 0;
   llvm::SmallVector<size_t> order = inOrder(codes);
   // From the cheapest on; alternatives are one computation's.
@@ -248,8 +246,8 @@ baechi::worthTiming(llvm::ArrayRef<TimedCode> codes,
   llvm::SmallVector<size_t> chosen;
   double spent = 0;
   for (size_t number : order) {
-    bool begins = chosen.empty() || codes[chosen.back()].computation !=
-                                        codes[number].computation;
+    bool begins = chosen.empty() ||
+                  codes[chosen.back()].computation != codes[number].computation;
     if (begins && spent > budget)
       break;
     chosen.push_back(number);

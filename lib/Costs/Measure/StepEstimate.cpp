@@ -46,8 +46,8 @@ Roofline rooflineOf(StringRef kind, const FastestRows &rows) {
   });
   SmallVector<RooflineSample> samples;
   for (const ProfileRow *row : sorted)
-    samples.push_back({{double(row->flops), double(row->bytes)},
-                       double(row->costNs())});
+    samples.push_back(
+        {{double(row->flops), double(row->bytes)}, double(row->costNs())});
   if (auto fit = fitRoofline(samples, roofline))
     return fit->roofline;
   return roofline;
@@ -67,9 +67,9 @@ StepEstimate::StepEstimate(ModuleOp module, StringRef kind,
     Use &use = uses[hash];
     use.calls += calls.lookup(kernel.getSymName());
     auto row = rows.find(hash);
-    use.ns = std::max<double>(
-        1, row != rows.end() ? row->second->costNs()
-                             : roofline.timeNs(workOfKernel(kernel)));
+    use.ns = std::max<double>(1, row != rows.end()
+                                     ? row->second->costNs()
+                                     : roofline.timeNs(workOfKernel(kernel)));
   }
   for (const auto &entry : uses)
     total += entry.second.ns * double(entry.second.calls);

@@ -59,8 +59,8 @@ public:
   /// What a profile calls the code of \p kernel.
   virtual std::string implementationOf(mlir::func::FuncOp kernel) const = 0;
 
-  /// Adds the rows that \p profile, once adopted, lacks, and replaces those that
-  /// were disturbed; gives their number.
+  /// Adds the rows that \p profile, once adopted, lacks, and replaces those
+  /// that were disturbed; gives their number.
   virtual mlir::FailureOr<size_t> measure(mlir::ModuleOp module,
                                           Profile &profile,
                                           const MeasureOptions &options,

@@ -35,11 +35,10 @@ struct StepSampling {
 /// rows of the implementations that run, for its device's kind: measured alone,
 /// a kernel finds other data in the caches than in a step, and some cannot be
 /// measured alone. Of an operator the median over steps; of a kernel the mean
-/// over its operators, so that the sum over a step is right. Steps that other work
-/// disturbed are taken again, as often at most; where that is in vain, the rows
-/// say so. \p runStep: runs a
-/// step and gives when its operators ran. \p progress: is told of each step
-/// before it runs; false ends all with an error.
+/// over its operators, so that the sum over a step is right. Steps that other
+/// work disturbed are taken again, as often at most; where that is in vain, the
+/// rows say so. \p runStep: runs a step and gives when its operators ran. \p
+/// progress: is told of each step before it runs; false ends all with an error.
 llvm::Error measureStepCosts(
     const runtime::Program &single,
     llvm::function_ref<llvm::Expected<const runtime::Timeline *>()> runStep,
