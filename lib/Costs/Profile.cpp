@@ -92,6 +92,14 @@ llvm::Error readRow(const json::Object &object, ProfileRow &row) {
     if (object.get(key))
       if (llvm::Error error = number(key, *value))
         return error;
+  for (auto [key, value] : {std::pair("disturbed", &row.disturbed),
+                            std::pair("step_disturbed", &row.stepDisturbed)}) {
+    std::optional<bool> given = object.getBoolean(key);
+    if (object.get(key) && !given)
+      return llvm::createStringError("needs '" + llvm::Twine(key) +
+                                     "', true or false");
+    *value = given.value_or(false);
+  }
   if (object.get("algorithm"))
     return readAlgorithm(object, row);
   return llvm::Error::success();
@@ -173,6 +181,10 @@ llvm::Error baechi::writeProfile(const std::string &path,
       object["flops"] = row.flops;
     if (row.bytes >= 0)
       object["bytes"] = row.bytes;
+    if (row.disturbed)
+      object["disturbed"] = true;
+    if (row.stepDisturbed)
+      object["step_disturbed"] = true;
     if (!row.algorithm.empty())
       object["algorithm"] = json::Array(row.algorithm);
     rows.push_back(std::move(object));
@@ -199,6 +211,17 @@ static std::string besides(const std::string &path, const Profile &profile) {
   auto digest = llvm::SHA256::hash(llvm::arrayRefFromStringRef(what));
   return path + "." +
          llvm::toHex(ArrayRef(digest).take_front(4), /*LowerCase=*/true);
+}
+
+/// Takes from \p found what \p row lacks or has disturbed.
+static void improve(ProfileRow &row, const ProfileRow &found) {
+  bool isBetterStep =
+      row.stepNs < 0 || (row.stepDisturbed && found.stepNs >= 0);
+  ProfileRow before = row;
+  if (row.disturbed)
+    row = found;
+  row.stepNs = isBetterStep ? found.stepNs : before.stepNs;
+  row.stepDisturbed = isBetterStep ? found.stepDisturbed : before.stepDisturbed;
 }
 
 llvm::Error baechi::addToProfile(const std::string &path,
@@ -244,8 +267,8 @@ llvm::Error baechi::addToProfile(const std::string &path,
     auto [there, isNew] = known.try_emplace(key(row), whole.rows.size());
     if (isNew)
       whole.rows.push_back(row);
-    else if (whole.rows[there->second].stepNs < 0)
-      whole.rows[there->second].stepNs = row.stepNs;
+    else
+      improve(whole.rows[there->second], row);
   }
   return writeProfile(path, whole);
 }

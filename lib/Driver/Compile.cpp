@@ -167,6 +167,9 @@ llvm::Error Compilation::compile() {
                   "computed again, as fit-memory=auto does");
   }
   reportPieces(best, predicted);
+  if (asked.costs == "measured")
+    compiled.manifest = addToManifest(compiled.manifest, "kernel_costs",
+                                      kernelCostCounts.toJson());
   // What lost is not needed any more, nor are its programs.
   use(*compilers[best]);
   std::unique_ptr<HostCompiler> winner = std::move(compilers[best]);
@@ -196,7 +199,8 @@ void Compilation::reportPieces(
     report.piecesNs = predicted[cut];
     report.isKept = cut == best;
   }
-  compiled.manifest = addToManifest(compiled.manifest, report);
+  compiled.manifest =
+      addToManifest(compiled.manifest, "pieces", report.toJson());
   pieces = std::move(report);
 }
 
@@ -262,7 +266,7 @@ void Compilation::describe(RunReport &report) const {
   report.kernels = hostCompiler->kernels();
   report.formSeconds = hostCompiler->formSeconds();
   report.profileSeconds = profileSeconds;
-  report.rowsMeasured = rowsMeasured;
+  report.kernelCosts = kernelCostCounts;
   report.kernelSeconds = hostCompiler->kernelSeconds();
   report.kernelsFromStore = hostCompiler->kernelsFromStore();
   report.compiled = compiled;

@@ -6,11 +6,15 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "Baechi/Analysis/KernelHash.h"
+#include "Baechi/Analysis/Program.h"
 #include "Baechi/Costs/Measure/KernelCosts.h"
 #include "Baechi/Costs/Measure/StepCosts.h"
 #include "Baechi/Driver/Compilation.h"
 #include "Baechi/Driver/Errors.h"
 #include "Baechi/Driver/QueryMachine.h"
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringMap.h"
 #include "llvm/Support/FileSystem.h"
 #include <chrono>
 
@@ -28,10 +32,47 @@ llvm::Error Compilation::measureMachine(bool always) {
                                    : measureRuntime(target, listener);
 }
 
+namespace {
+/// Without a budget that was asked for, kernels are measured alone for as long
+/// as a step on one device takes, and within steps in one or more after one
+/// that warms it: about five steps of two devices. Fast ones get so many
+/// seconds each.
+constexpr double kSecondsEach = 1.5, kStepsAlone = 1;
+/// Which code is best for the cheapest kernels of a step is no matter.
+constexpr double kLeastShare = 0.02;
+
+RoundOptions roundsOf(const MeasureBudget &budget) {
+  RoundOptions rounds;
+  if (budget.all)
+    return rounds;
+  rounds.floorSeconds = budget.seconds ? *budget.seconds / 2 : kSecondsEach;
+  rounds.steps = budget.seconds ? 0 : kStepsAlone;
+  return rounds;
+}
+
+StepSampling samplingOf(const MeasureBudget &budget, StringRef kind) {
+  StepSampling sampling;
+  // What GPUs compute is no time of this process.
+  if (kind == "host")
+    sampling.clocks = Clocks::ofThisProcess();
+  if (budget.all)
+    return sampling;
+  sampling.seconds = budget.seconds ? *budget.seconds / 2 : kSecondsEach;
+  sampling.fewest = 1;
+  return sampling;
+}
+} // namespace
+
 llvm::Error Compilation::measureKernels(Profile &profile,
-                                        const KernelCosts &costs) {
+                                        const KernelCosts &costs,
+                                        bool choicesOnly) {
   Phase phase(listener, costs.phase());
   MeasureOptions options;
+  MeasureBudget budget = llvm::cantFail(measureBudgetOf(asked));
+  options.rounds = roundsOf(budget);
+  options.choicesOnly = choicesOnly && !budget.all;
+  if (options.choicesOnly)
+    options.rounds.leastShare = kLeastShare;
   // Who annotates costs says which kernels have none.
   options.warnOfUnmeasured = false;
   options.lowered = lowered.get();
@@ -41,7 +82,7 @@ llvm::Error Compilation::measureKernels(Profile &profile,
                     [&](size_t done, size_t total) { phase(done, total); });
   if (failed(rows))
     return diagnosed();
-  rowsMeasured += *rows;
+  kernelCostCounts.rowsMeasured += *rows;
   return llvm::Error::success();
 }
 
@@ -72,7 +113,8 @@ llvm::Error Compilation::findCosts(SetArguments setArguments) {
       std::chrono::duration<double>(std::chrono::steady_clock::now() - start)
           .count();
   if (!asked.profile.empty() && !profile.rows.empty() &&
-      (rowsMeasured || stepsMeasured || !llvm::sys::fs::exists(asked.profile)))
+      (kernelCostCounts.rowsMeasured || stepsMeasured ||
+       !llvm::sys::fs::exists(asked.profile)))
     if (llvm::Error error = addToProfile(asked.profile, profile))
       // The run has what it needs of it.
       listener.warn("what was measured is not kept: " +
@@ -100,7 +142,9 @@ llvm::Error Compilation::findCosts(Profile &profile,
                                                    : llvm::Error::success();
   }
   for (const KernelCosts *costs : measured)
-    if (llvm::Error error = measureKernels(profile, *costs))
+    // Steps tell the times of all kernels; which code is best, they do not.
+    if (llvm::Error error = measureKernels(profile, *costs,
+                                           /*choicesOnly=*/canRunSteps()))
       return error;
   {
     // Selects the implementations. What lacks costs is told in the end.
@@ -113,16 +157,50 @@ llvm::Error Compilation::findCosts(Profile &profile,
   }
   for (const KernelCosts *costs : measured)
     if (lacksStepCosts(module(), costs->kind(), profile)) {
-      if (llvm::Error error = refineCosts(costs->kind(), profile, setArguments))
-        return error;
-      stepsMeasured = true;
+      llvm::Expected<bool> ran =
+          refineCosts(costs->kind(), profile, setArguments);
+      if (!ran)
+        return ran.takeError();
+      stepsMeasured |= *ran;
+      // Without the memory for it, what is measured alone has to do.
+      if (!*ran)
+        if (llvm::Error error =
+                measureKernels(profile, *costs, /*choicesOnly=*/false))
+          return error;
     }
+  countCosts(profile);
   return failed(hostCompiler->annotate(&profile)) ? diagnosed()
                                                   : llvm::Error::success();
 }
 
-llvm::Error Compilation::refineCosts(StringRef kind, Profile &profile,
-                                     SetArguments setArguments) {
+bool Compilation::canRunSteps() {
+  return llvm::none_of(module().getOps<func::FuncOp>(), isHostCall);
+}
+
+void Compilation::countCosts(const Profile &profile) {
+  llvm::StringMap<bool> measured; // by hashes of kernels
+  for (auto kernel : module().getOps<func::FuncOp>())
+    if (kernel->hasAttr(BaechiDialect::kKernel) && !isHostCall(kernel))
+      measured.try_emplace(kernelHash(kernel), false);
+  KernelCostCounts &counts = kernelCostCounts;
+  counts.measured = counts.estimated = counts.disturbed = 0;
+  for (const ProfileRow &row : profile.rows)
+    if (auto found = measured.find(row.hash); found != measured.end()) {
+      found->second |= hasDeviceOf(row.kind);
+      counts.disturbed += row.disturbed || row.stepDisturbed;
+    }
+  for (const auto &kernel : measured)
+    ++(kernel.second ? counts.measured : counts.estimated);
+  if (counts.disturbed > 0)
+    listener.note("other work kept the processors from " +
+                  llvm::Twine(counts.disturbed) +
+                  " measurements of kernels, also when they were repeated: the "
+                  "plan may be worse for it; the next compilation measures "
+                  "them again");
+}
+
+llvm::Expected<bool> Compilation::refineCosts(StringRef kind, Profile &profile,
+                                              SetArguments setArguments) {
   // What is wrong with them is told; that they do not fit one device is not.
   if (kind == "host" && failed(hostCompiler->compileKernels()))
     return diagnosed();
@@ -131,22 +209,25 @@ llvm::Error Compilation::refineCosts(StringRef kind, Profile &profile,
   llvm::Expected<std::unique_ptr<Execution>> alone = createSingle(kind);
   if (!alone)
     return alone.takeError();
-  // Without the memory for it, what was measured alone has to do.
   if (!*alone)
-    return llvm::Error::success();
+    return false;
   if (llvm::Error error = setArguments(**alone))
-    return error;
+    return std::move(error);
   Execution &single = **alone;
   auto runStep = [&]() -> llvm::Expected<const runtime::Timeline *> {
     if (llvm::Error error = single.step(/*counted=*/false))
       return std::move(error);
     return &single.timeline();
   };
-  return measureStepCosts(single.program(), runStep, module(), profile,
-                          [&](size_t done, size_t total) {
-                            phase(done, total);
-                            return !listener.isStopped();
-                          });
+  if (llvm::Error error = measureStepCosts(
+          single.program(), runStep, module(), profile,
+          samplingOf(llvm::cantFail(measureBudgetOf(asked)), kind),
+          [&](size_t done, size_t total) {
+            phase(done, total);
+            return !listener.isStopped();
+          }))
+    return std::move(error);
+  return true;
 }
 
 LogicalResult Compilation::quietly(llvm::function_ref<LogicalResult()> run) {

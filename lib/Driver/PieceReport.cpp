@@ -128,10 +128,10 @@ json::Object PieceReport::toJson() const {
                       {"text", json::Array(lines())}};
 }
 
-std::string baechi::addToManifest(llvm::StringRef manifest,
-                                  const PieceReport &report) {
+std::string baechi::addToManifest(llvm::StringRef manifest, llvm::StringRef key,
+                                  json::Object what) {
   json::Value value = llvm::cantFail(json::parse(manifest));
-  value.getAsObject()->insert({"pieces", report.toJson()});
+  value.getAsObject()->insert({key, std::move(what)});
   std::string text;
   llvm::raw_string_ostream(text) << value;
   return text;

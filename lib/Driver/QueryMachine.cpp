@@ -23,6 +23,7 @@ namespace {
 struct MeasuredLink {
   placement::Link link;
   double residual = 0;
+  bool disturbed = false;
 };
 
 llvm::Expected<MeasuredLink> measureLink(const placement::Machine &machine,
@@ -44,6 +45,7 @@ llvm::Expected<MeasuredLink> measureLink(const placement::Machine &machine,
   measured.link.bytesPerUs =
       std::max<int64_t>(1, std::llround(fit->bytesPerNs * 1000));
   measured.residual = fit->residual;
+  measured.disturbed = fit->disturbed;
   return measured;
 }
 
@@ -56,8 +58,16 @@ void setMeasured(placement::Machine &machine, size_t from, size_t to,
   link->lends = lends;
 }
 
+void sayDisturbed(const std::string &what, Listener &listener) {
+  listener.note(what + " could not be measured without other work of this "
+                       "machine, also when it was repeated: the plan may be "
+                       "worse for it");
+}
+
 void tell(const std::string &what, const MeasuredLink &measured,
           Listener &listener) {
+  if (measured.disturbed)
+    sayDisturbed(what, listener);
   listener.tell(
       llvm::formatv("{0}: {1} ns + bytes / {2:F2} GB/s, residual {3:F1} %",
                     what, measured.link.latencyNs,
@@ -170,6 +180,8 @@ llvm::Error baechi::measureRuntime(placement::Machine &machine,
                                             std::llround(step->operatorNs),
                                             std::llround(step->wakeNs)};
   machine.runtime->aloneNs = std::llround(step->aloneNs);
+  if (step->disturbed)
+    sayDisturbed("what a step and waking take", listener);
   listener.tell(llvm::formatv(
       "runtime: {0:F1} us a step, {1:F1} of one device, {2:F0} ns an operator, "
       "{3:F1} us to wake",

@@ -97,13 +97,17 @@ void RunReport::print(llvm::raw_ostream &os) const {
   os << format("compiled   form %.2f s, ", formSeconds);
   if (costs == "measured")
     os << format("profile %.2f s (%zu rows measured), ", profileSeconds,
-                 rowsMeasured);
+                 kernelCosts.rowsMeasured);
   os << format("kernels %.2f s", kernelSeconds);
   if (kernelsFromStore > 0)
     os << format(" (%zu from the store)", kernelsFromStore);
   os << format(", place %.3f s, partition and lower %.2f s\n",
                compiled.placeSeconds,
                compiled.compileSeconds - compiled.placeSeconds);
+  if (kernelCosts.estimated > 0 || kernelCosts.disturbed > 0)
+    os << "costs      of " << kernelCosts.measured << " kernels measured, of "
+       << kernelCosts.estimated << " estimated, " << kernelCosts.disturbed
+       << " rows disturbed by other work\n";
   os << "placement  " << placer << " asked, '" << predicted.winner << "' won\n";
   if (compiled.givenUp)
     os << "           instead of '" << compiled.givenUp->winner
@@ -120,9 +124,15 @@ void RunReport::print(llvm::raw_ostream &os) const {
   double step = measured.medianNs();
   os << "step       predicted " << milliseconds(predictedNs()) << ", measured "
      << milliseconds(step) << " (median of " << measured.wallNs.size()
-     << format(", half within %.3f to %.3f), %+.1f %%\n",
-               measured.quantileNs(0.25) / 1e6, measured.quantileNs(0.75) / 1e6,
-               percent(step - predictedNs(), predictedNs()));
+     << format(", half within %.3f to %.3f)", measured.quantileNs(0.25) / 1e6,
+               measured.quantileNs(0.75) / 1e6);
+  if (othersWork)
+    // It says nothing of the prediction.
+    os << format(": disturbed, the machine did the work of %.1f processors for "
+                 "others\n",
+                 *othersWork);
+  else
+    os << format(", %+.1f %%\n", percent(step - predictedNs(), predictedNs()));
   // Placers let transfers overlap computation; on the host a copy takes the
   // time of the device that does it.
   os << "           the placement's makespan "
@@ -208,6 +218,12 @@ static json::Object stepToJson(const RunReport &report) {
                       {"transfers", std::move(transfers)}};
 }
 
+json::Object KernelCostCounts::toJson() const {
+  return json::Object{{"measured", static_cast<int64_t>(measured)},
+                      {"estimated", static_cast<int64_t>(estimated)},
+                      {"disturbed", static_cast<int64_t>(disturbed)}};
+}
+
 json::Object RunReport::toJson() const {
   json::Array devices;
   double step = measured.medianNs();
@@ -237,6 +253,7 @@ json::Object RunReport::toJson() const {
       {"machine", machine},
       {"target", target},
       {"costs", costs},
+      {"kernel_costs", kernelCosts.toJson()},
       {"operations_before", static_cast<int64_t>(operatorsBefore)},
       {"operators", static_cast<int64_t>(operators)},
       {"kernels", static_cast<int64_t>(kernels)},
@@ -265,6 +282,8 @@ json::Object RunReport::toJson() const {
     report["pieces"] = pieces->toJson();
   if (compiled.memoryFit)
     report["memory_fit"] = baechi::toJson(*compiled.memoryFit);
+  if (othersWork)
+    report["others_processors"] = *othersWork;
   if (!cudaMath.empty())
     report["cuda_math"] = cudaMath;
   if (single) {

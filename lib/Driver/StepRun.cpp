@@ -11,6 +11,7 @@
 #include "Baechi/Driver/Errors.h"
 #include "Baechi/Driver/Inputs.h"
 #include "Baechi/Driver/Ranks.h"
+#include "Baechi/Runtime/Load.h"
 #include <cmath>
 #include <cstring>
 #include <limits>
@@ -107,6 +108,7 @@ llvm::Error StepRun::runSteps() {
   }
 
   Phase phase(listener, "running steps");
+  runtime::LoadWatch load;
   // Both programs take turns, so that what else the machine does meets both.
   for (int64_t i = 0; i < options.steps; ++i) {
     bool counted = i > 0 || options.steps == 1;
@@ -125,6 +127,9 @@ llvm::Error StepRun::runSteps() {
     }
     phase(i + 1, options.steps);
   }
+  // Devices of other processes are not this one's work.
+  if (!ranks && load.isDisturbed(placedProgram->program().devices.size()))
+    found.othersWork = load.others();
   if (singleProgram) {
     llvm::Expected<std::string> difference =
         firstDifference(*placedProgram, *singleProgram);

@@ -101,6 +101,13 @@ static constexpr CompileOption table[] = {
      .value = "KIND",
      .help = "measured, or roofline: an estimate, nothing is measured",
      .text = &Options::costs},
+    {.name = "measure",
+     .value = "BUDGET",
+     .help = "how long kernels that the profile lacks are measured: auto (as "
+             "long as about five steps, or a few seconds; the costliest first, "
+             "what is left is estimated), seconds (30, 0.5s) or all (as long "
+             "as it takes)",
+     .text = &Options::measure},
     {.name = "cuda-math",
      .value = "MATH",
      .help = "what GPUs may round the factors of products to: fp32 (nothing), "
@@ -179,6 +186,23 @@ llvm::Expected<SplitChoice> baechi::splitChoiceOf(const CompileOptions &options,
       "2 and 64");
 }
 
+llvm::Expected<MeasureBudget>
+baechi::measureBudgetOf(const CompileOptions &options) {
+  llvm::StringRef text = options.measure;
+  MeasureBudget budget;
+  budget.all = text == "all";
+  if (budget.all || text == "auto")
+    return budget;
+  double seconds = 0;
+  text.consume_back("s");
+  if (text.getAsDouble(seconds) || !(seconds >= 0))
+    return llvm::createStringError("--measure is auto, all or seconds (30, "
+                                   "0.5s), not '" +
+                                   options.measure + "'");
+  budget.seconds = seconds;
+  return budget;
+}
+
 llvm::Error baechi::checkOptions(const CompileOptions &options) {
   if (std::string wrong = wrongPlacer(options.placer); !wrong.empty())
     return llvm::createStringError(wrong);
@@ -197,6 +221,8 @@ llvm::Error baechi::checkOptions(const CompileOptions &options) {
   if (options.costs != "measured" && options.costs != "roofline")
     return llvm::createStringError("unknown costs '" + options.costs +
                                    "'; known: measured, roofline");
+  if (llvm::Error wrong = measureBudgetOf(options).takeError())
+    return wrong;
   if (std::string wrong = wrongCudaMath(options.cudaMath); !wrong.empty())
     return llvm::createStringError("--cuda-math: " + wrong);
   if (options.costs == "roofline" && !options.profile.empty())

@@ -33,20 +33,33 @@ float uniform(float low, float high, uint64_t bits) {
   return low + scaled;
 }
 
-/// Writes \p value as element \p i of an array of a float type.
-void storeFloat(Array &array, int64_t i, float value, FloatType type) {
-  APFloat number(value);
-  bool inexact;
-  number.convert(type.getFloatSemantics(), APFloat::rmNearestTiesToEven,
-                 &inexact);
-  uint64_t bits = number.bitcastToAPInt().getZExtValue();
+/// Writes `valueOf(i)` as each element of an array of a float type.
+template <typename ValueOf>
+void storeFloats(Array &array, FloatType type, ValueOf valueOf) {
   int64_t bytes = elementBytes(array.type);
-  std::memcpy(array.data.data() + i * bytes, &bits, bytes);
+  char *next = array.data.data();
+  for (int64_t i = 0, n = array.elements(); i < n; ++i, next += bytes) {
+    float value = valueOf(i);
+    if (type.isF32()) { // as it is; others are a hundred times slower
+      std::memcpy(next, &value, sizeof(value));
+      continue;
+    }
+    APFloat number(value);
+    bool inexact;
+    number.convert(type.getFloatSemantics(), APFloat::rmNearestTiesToEven,
+                   &inexact);
+    uint64_t bits = number.bitcastToAPInt().getZExtValue();
+    std::memcpy(next, &bits, bytes);
+  }
 }
 
-void storeInteger(Array &array, int64_t i, int64_t value) {
+template <typename ValueOf> void storeIntegers(Array &array, ValueOf valueOf) {
   int64_t bytes = elementBytes(array.type);
-  std::memcpy(array.data.data() + i * bytes, &value, bytes);
+  char *next = array.data.data();
+  for (int64_t i = 0, n = array.elements(); i < n; ++i, next += bytes) {
+    int64_t value = valueOf(i);
+    std::memcpy(next, &value, bytes);
+  }
 }
 
 float floatOf(DictionaryAttr init, StringRef key) {
@@ -103,17 +116,19 @@ FailureOr<Array> baechi::initialValue(func::FuncOp step, unsigned index,
     else
       constant = init.getAs<IntegerAttr>("value").getInt();
   }
-  for (int64_t i = 0, n = array.elements(); i < n; ++i) {
-    float value = constant;
-    int64_t integer = static_cast<int64_t>(constant);
-    if (kind == "uniform")
-      integer = value = uniform(low, high, randomBits(seed, i));
-    else if (kind == "randint")
-      value = integer = lowInteger + randomBits(seed, i) % range;
+  auto store = [&](auto valueOf) {
     if (floats)
-      storeFloat(array, i, value, floats);
+      storeFloats(array, floats, valueOf);
     else
-      storeInteger(array, i, integer);
-  }
+      storeIntegers(array, valueOf);
+  };
+  if (kind == "uniform")
+    store([&](int64_t i) { return uniform(low, high, randomBits(seed, i)); });
+  else if (kind == "randint")
+    store([&](int64_t i) -> int64_t {
+      return lowInteger + randomBits(seed, i) % range;
+    });
+  else
+    store([&](int64_t) { return constant; });
   return array;
 }

@@ -26,6 +26,7 @@ def step(p, x):
     ("options", "message"),
     [
         ({"costs": "mesured"}, "costs is 'mesured': did you mean 'measured'?"),
+        ({"measure": "some"}, "measure is 'some': give 'auto'"),
         ({"cuda_math": "fp64"}, "known: fp32, tf32, bf16, fp16"),
         ({"budget": "fast"}, "budget is 'fast': give 'auto', '0'"),
         ({"pin": ["a"]}, "pin is a list: give a dictionary of patterns to devices"),

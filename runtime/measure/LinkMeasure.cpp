@@ -14,6 +14,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -152,13 +153,22 @@ baechi::runtime::measureLink(const LinkMeasureOptions &options) {
     return Error("a link is measured between two different devices");
   // What else the machine does may take longer than the messages.
   constexpr int tries = 4;
+  // Copies between caches and memories differ from a line by less.
+  constexpr double steady = 0.5;
+  std::optional<LinkFit> best;
   LinkMeasureOptions patient = options;
   for (int i = 1;; ++i, patient.repetitions *= 2) {
     Expected<std::vector<TransferSample>> samples = sampleTransfers(patient);
     if (!samples)
       return samples.takeError();
     Expected<LinkFit> fit = fitLink(*samples);
-    if (fit || i == tries)
+    if (fit && (!best || fit->residual < best->residual))
+      best = *fit;
+    if (best && (best->residual <= steady || i == tries)) {
+      best->disturbed = best->residual > steady;
+      return *best;
+    }
+    if (i == tries)
       return fit;
   }
 }

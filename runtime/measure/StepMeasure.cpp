@@ -117,7 +117,7 @@ static Expected<double> measureWakes() {
   return median(std::move(times));
 }
 
-Expected<StepOverheads> baechi::runtime::measureHostStep() {
+static Expected<StepOverheads> measureOnce() {
   Expected<double> alone = measureSteps(emptySteps(1, 0));
   if (!alone)
     return alone.takeError();
@@ -136,4 +136,39 @@ Expected<StepOverheads> baechi::runtime::measureHostStep() {
   overheads.operatorNs = std::max(0.0, (*full - *empty) / emptyOperators);
   overheads.wakeNs = std::max(0.0, *wake);
   return overheads;
+}
+
+Expected<StepOverheads> baechi::runtime::settleOverheads(
+    const std::function<Expected<StepOverheads>()> &measure) {
+  constexpr int most = 5;
+  constexpr double agreement = 1.5;
+  struct Time {
+    double StepOverheads::*ns;
+    double allowance; // half of so little is no matter
+  };
+  constexpr Time times[] = {{&StepOverheads::stepNs, 5000},
+                            {&StepOverheads::operatorNs, 50},
+                            {&StepOverheads::wakeNs, 5000},
+                            {&StepOverheads::aloneNs, 5000}};
+  Expected<StepOverheads> least = measure();
+  bool settled = false;
+  for (int i = 1; i < most && least && !settled; ++i) {
+    Expected<StepOverheads> next = measure();
+    if (!next)
+      return next;
+    settled = true;
+    for (const Time &time : times) {
+      double &known = (*least).*time.ns, found = (*next).*time.ns;
+      settled &= std::max(known, found) <=
+                 agreement * std::min(known, found) + time.allowance;
+      known = std::min(known, found);
+    }
+  }
+  if (least)
+    least->disturbed = !settled;
+  return least;
+}
+
+Expected<StepOverheads> baechi::runtime::measureHostStep() {
+  return settleOverheads(measureOnce);
 }

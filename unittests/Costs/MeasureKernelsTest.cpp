@@ -51,7 +51,7 @@ func.func private @gather(%table: tensor<5x6xf32>, %ids: tensor<4000xi32>, %mask
 })",
                                                      context.get());
     ASSERT_TRUE(module);
-    options.secondsPerRow = 0.001;
+    options.rounds.secondsEach = 0.001;
   }
   std::vector<std::string> keepDiagnostics(llvm::function_ref<void()> run) {
     std::vector<std::string> texts;
@@ -87,12 +87,12 @@ TEST_F(MeasureKernels, OneRowForEachImplementation) {
     EXPECT_EQ(row.kind, "host");
     EXPECT_GT(row.medianNs, 0);
     EXPECT_GE(row.spreadNs, 0);
-    EXPECT_GE(row.samples, options.samplesPerRow / 3);
+    EXPECT_GE(row.samples, 1);
     EXPECT_EQ(row.scratchBytes, 0);
   }
-  EXPECT_EQ(found,
-            (std::vector<std::string>{"product/generated", "product/openblas",
-                                      "product/onednn", "gather/generated"}));
+  EXPECT_EQ(found, (std::vector<std::string>{
+                       "product/onednn", "product/openblas",
+                       "product/generated", "gather/generated"}));
   // The module itself is as it was.
   EXPECT_TRUE(module->lookupSymbol<mlir::func::FuncOp>("product"));
 }

@@ -92,6 +92,10 @@ TEST(Profile, ErrorsNameTheFileAndTheField) {
   EXPECT_EQ(errorOf(withRow(row)), "");
   EXPECT_THAT(errorOf(withRow(row + ", " + row)),
               HasSubstr("rows[1] repeats rows[0]: kernel 'k', 'i' on 'host'"));
+  std::string disturbed = row;
+  disturbed.insert(disturbed.size() - 1, R"(, "disturbed": 1)");
+  EXPECT_THAT(errorOf(withRow(disturbed)),
+              HasSubstr("rows[0] needs 'disturbed', true or false"));
   std::string negative = row;
   negative.replace(negative.find("\"median_ns\": 1"), 14, "\"median_ns\": -1");
   EXPECT_THAT(errorOf(withRow(negative)),
@@ -214,5 +218,40 @@ TEST(Profile, HashIsOfTheTextWithoutNames) {
                        "baechi.implementation = \"openblas\"",
                        "b", "tensor<4xf32>"));
   EXPECT_NE(base, hash("baechi.kernel", "a", "tensor<5xf32>"));
+}
+TEST(Profile, WhatWasDisturbedIsReplaced) {
+  std::string folder = std::filesystem::temp_directory_path() /
+                       ("baechi_disturbed_" + std::to_string(::getpid()));
+  std::filesystem::create_directory(folder);
+  std::filesystem::permissions(folder, std::filesystem::perms::owner_all);
+  std::string path = folder + "/profile.json";
+  auto keep = [&](int64_t medianNs, bool disturbed, int64_t stepNs,
+                  bool stepDisturbed) {
+    ProfileRow row{"k", "h", "generated", "host", medianNs};
+    row.disturbed = disturbed;
+    row.stepNs = stepNs;
+    row.stepDisturbed = stepDisturbed;
+    EXPECT_FALSE(llvm::errorToBool(addToProfile(path, {{row}, "here", ""})));
+    auto whole = readProfile(path);
+    EXPECT_TRUE(static_cast<bool>(whole));
+    EXPECT_EQ(whole->rows.size(), 1u);
+    return whole->rows.front();
+  };
+  ProfileRow row = keep(90, true, 80, true);
+  EXPECT_TRUE(row.disturbed && row.stepDisturbed);
+  // A good step, and a bad time alone, which takes the place of the other one.
+  row = keep(95, true, 40, false);
+  EXPECT_TRUE(row.disturbed);
+  EXPECT_FALSE(row.stepDisturbed);
+  EXPECT_EQ(row.stepNs, 40);
+  row = keep(50, false, -1, false);
+  EXPECT_FALSE(row.disturbed || row.stepDisturbed);
+  EXPECT_EQ(row.medianNs, 50);
+  EXPECT_EQ(row.stepNs, 40);
+  row = keep(99, true, 99, true);
+  EXPECT_FALSE(row.disturbed || row.stepDisturbed);
+  EXPECT_EQ(row.medianNs, 50);
+  EXPECT_EQ(row.stepNs, 40);
+  std::filesystem::remove_all(folder);
 }
 } // namespace

@@ -22,14 +22,15 @@ namespace {
 bool ignore(size_t, size_t) { return true; }
 
 std::string measureSteps(Execution &single, Compilation &compilation,
-                         Profile &profile) {
+                         Profile &profile, const StepSampling &sampling = {}) {
   auto runStep = [&]() -> llvm::Expected<const runtime::Timeline *> {
     if (llvm::Error error = single.step(/*counted=*/false))
       return std::move(error);
     return &single.timeline();
   };
   return messageOf(measureStepCosts(single.program(), runStep,
-                                    compilation.module(), profile, ignore));
+                                    compilation.module(), profile, sampling,
+                                    ignore));
 }
 
 TEST(StepCosts, EveryKernelThatRunsGetsItsTime) {
@@ -67,6 +68,41 @@ TEST(StepCosts, WhatAProfileKnowsStays) {
   ASSERT_EQ(measureSteps(*single, *compilation, profile), "");
   EXPECT_EQ(profile.rows.front().stepNs, known);
   EXPECT_GE(profile.rows.back().stepNs, 0);
+}
+
+TEST(StepCosts, DisturbedStepsAreTakenAgainAndElseMarked) {
+  Recorder recorder;
+  auto compilation =
+      compileModel(optionsOf("mlp_tiny.mlir", "host:1"), recorder);
+  ASSERT_TRUE(compilation);
+  auto single = llvm::cantFail(compilation->createSingle("host"));
+  ASSERT_EQ(messageOf(setAll(*compilation, *single)), "");
+  // By this clock a step takes a second, of which it computes as we say.
+  double now = 0;
+  size_t steps = 0, disturbedSteps = SIZE_MAX;
+  StepSampling sampling;
+  sampling.seconds = 0;
+  sampling.clocks.wall = [&] { return now += 1e9; };
+  double computed = 0;
+  sampling.clocks.cpu = [&] {
+    // Asked before and after each step.
+    return computed += (steps++ / 2 < disturbedSteps) ? 5e8 : 1e9;
+  };
+  Profile profile;
+  ASSERT_EQ(measureSteps(*single, *compilation, profile, sampling), "");
+  // One to warm up, and three that are disturbed.
+  EXPECT_EQ(steps, 8u);
+  for (const ProfileRow &row : profile.rows)
+    EXPECT_TRUE(row.disturbed && row.stepDisturbed) << row.kernel;
+  EXPECT_TRUE(lacksStepCosts(compilation->module(), "host", profile));
+
+  steps = 0;
+  disturbedSteps = 3;
+  ASSERT_EQ(measureSteps(*single, *compilation, profile, sampling), "");
+  EXPECT_EQ(steps, 12u);
+  for (const ProfileRow &row : profile.rows)
+    EXPECT_FALSE(row.disturbed || row.stepDisturbed) << row.kernel;
+  EXPECT_FALSE(lacksStepCosts(compilation->module(), "host", profile));
 }
 
 class CudaCosts : public testing::Test {

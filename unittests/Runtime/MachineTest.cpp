@@ -182,4 +182,49 @@ TEST(LinkMeasure, NonsenseIsAnError) {
     EXPECT_FALSE(bool(measureLink(options)));
 }
 
+/// Overheads that are measured one after the other.
+Expected<StepOverheads> settled(const std::vector<StepOverheads> &found,
+                                size_t &calls) {
+  calls = 0;
+  return settleOverheads(
+      [&]() -> Expected<StepOverheads> { return found.at(calls++); });
+}
+
+TEST(StepOverheads, TwoThatAgreeAreEnough) {
+  size_t calls = 0;
+  auto times =
+      settled({{30000, 60, 50000, 20000}, {33000, 50, 52000, 12000}}, calls);
+  ASSERT_TRUE(times);
+  EXPECT_EQ(2U, calls);
+  EXPECT_FALSE(times->disturbed);
+  EXPECT_EQ(30000, times->stepNs);
+  EXPECT_EQ(50, times->operatorNs);
+  EXPECT_EQ(50000, times->wakeNs);
+}
+
+TEST(StepOverheads, ADisturbedOneIsNotBelieved) {
+  size_t calls = 0;
+  auto times = settled({{30000, 60, 3592700, 20000},
+                        {30000, 60, 50000, 20000},
+                        {30000, 60, 55000, 20000}},
+                       calls);
+  ASSERT_TRUE(times);
+  EXPECT_EQ(3U, calls);
+  EXPECT_EQ(50000, times->wakeNs);
+  EXPECT_FALSE(times->disturbed);
+}
+
+TEST(StepOverheads, WhereNoneAgreeTheLeastIsTakenAndMarked) {
+  size_t calls = 0;
+  auto times = settled({{30000, 60, 9e6, 0},
+                        {30000, 60, 5e6, 0},
+                        {30000, 60, 3e6, 0},
+                        {30000, 60, 1e6, 0},
+                        {30000, 60, 1e5, 0}},
+                       calls);
+  ASSERT_TRUE(times);
+  EXPECT_EQ(5U, calls);
+  EXPECT_EQ(1e5, times->wakeNs);
+  EXPECT_TRUE(times->disturbed);
+}
 } // namespace

@@ -37,6 +37,10 @@ struct ProfileRow {
   /// Of one execution, for fitting a roofline; -1: not known.
   int64_t flops = -1;
   int64_t bytes = -1;
+  /// Other work kept the processor from it whenever it was measured: the times
+  /// are too long, and measured again when they are needed next.
+  bool disturbed = false;     ///< medianNs
+  bool stepDisturbed = false; ///< stepNs
 
   /// What an operator that it is the kernel of costs.
   int64_t costNs() const { return stepNs >= 0 ? stepNs : medianNs; }
@@ -72,9 +76,10 @@ llvm::Expected<Profile> parseProfile(llvm::StringRef text,
                                      const std::string &name);
 llvm::Error writeProfile(const std::string &path, const Profile &profile);
 /// Adds the rows, and times within a step, that the file \p path lacks, if it
-/// is there. Several processes may do so at once: no row is lost. Rows of host
-/// kernels that the file has of another target or compiler move to a file of
-/// their own beside it, whose name ends in a hash of both.
+/// is there, and those that it has disturbed. Several processes may do so at
+/// once: no row is lost. Rows of host kernels that the file has of another
+/// target or compiler move to a file of their own beside it, whose name ends in
+/// a hash of both.
 llvm::Error addToProfile(const std::string &path, const Profile &profile);
 
 } // namespace baechi

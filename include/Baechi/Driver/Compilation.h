@@ -93,11 +93,19 @@ private:
   /// All that follows is about \p compiler's model.
   void use(HostCompiler &compiler);
   llvm::Error findCosts(Profile &profile, SetArguments setArguments);
-  /// Runs the model on one device for what its kernels take within a step.
-  llvm::Error refineCosts(llvm::StringRef kind, Profile &profile,
-                          SetArguments setArguments);
-  /// Measures what \p profile lacks of a kind's kernels.
-  llvm::Error measureKernels(Profile &profile, const KernelCosts &costs);
+  /// Runs the model on one device for what its kernels take within a step;
+  /// false where it has not the memory for it.
+  llvm::Expected<bool> refineCosts(llvm::StringRef kind, Profile &profile,
+                                   SetArguments setArguments);
+  /// Measures what \p profile lacks of a kind's kernels, as far as the budget
+  /// goes; \p choicesOnly: where there are several implementations.
+  llvm::Error measureKernels(Profile &profile, const KernelCosts &costs,
+                             bool choicesOnly);
+  /// Whether steps may run before the program is complete.
+  bool canRunSteps();
+  /// Counts what \p profile has of the model's kernels, and says what was
+  /// measured beside other work.
+  void countCosts(const Profile &profile);
   /// Tells the listener what the compiler begins, until endPhases().
   void tellPhases();
   void endPhases() { current.reset(); }
@@ -130,7 +138,7 @@ private:
   std::map<std::pair<const HostCompiler *, std::string>, CompiledProgram>
       singlePrograms;
   double profileSeconds = 0;
-  size_t rowsMeasured = 0;
+  KernelCostCounts kernelCostCounts;
   bool stepsMeasured = false;
 };
 

@@ -29,8 +29,9 @@ struct PieceReport {
   llvm::json::Object toJson() const;
 };
 
-/// The program's manifest with the report in it (docs/program-format.md).
-std::string addToManifest(llvm::StringRef manifest, const PieceReport &report);
+/// The program's manifest with something more in it (docs/program-format.md).
+std::string addToManifest(llvm::StringRef manifest, llvm::StringRef key,
+                          llvm::json::Object what);
 
 } // namespace baechi
 

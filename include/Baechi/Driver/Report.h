@@ -24,12 +24,22 @@ struct ReferenceComparison {
   static constexpr double limit = 1e-4;
 };
 
+/// Where the costs of a model's kernels come from.
+struct KernelCostCounts {
+  size_t rowsMeasured = 0; ///< of the profile, now
+  size_t measured = 0;     ///< kernels with a measured time
+  size_t estimated = 0;    ///< the others, by the roofline
+  size_t disturbed = 0;    ///< rows that other work disturbed
+
+  llvm::json::Object toJson() const;
+};
+
 struct RunReport {
   std::string model, machine, target, costs;
   std::string cudaMath; ///< of products on GPUs; empty: there are none
   std::string placer;   ///< as asked
   size_t operatorsBefore = 0, operators = 0, kernels = 0;
-  size_t rowsMeasured = 0;     ///< of the profile
+  KernelCostCounts kernelCosts;
   size_t kernelsFromStore = 0; ///< not compiled in this run
   double formSeconds = 0, profileSeconds = 0, kernelSeconds = 0;
   CompiledProgram compiled;
@@ -37,6 +47,9 @@ struct RunReport {
   runtime::Program program;
   std::vector<int64_t> residentBytes; ///< a device each
   Measurement measured;
+  /// Processors' work that the machine did for others while steps ran, where
+  /// that left too few of them.
+  std::optional<double> othersWork;
   /// Of the fastest counted step.
   runtime::Timeline timeline;
   std::optional<Measurement> single;

@@ -17,6 +17,7 @@
 #include "llvm/ADT/ArrayRef.h"
 #include "llvm/ADT/StringRef.h"
 #include "llvm/Support/Error.h"
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -37,6 +38,7 @@ struct CompileOptions {
   std::string fitMemory = "auto";
   std::string profile;
   std::string costs = "measured";
+  std::string measure = "auto";
   std::string cudaMath = "fp32";
   std::string store;
   unsigned threads = 2;
@@ -85,6 +87,17 @@ struct SplitChoice {
 /// Reads the options `splits` and `split` for a machine of \p devices.
 llvm::Expected<SplitChoice> splitChoiceOf(const CompileOptions &options,
                                           size_t devices);
+
+/// How long kernels of hosts are measured.
+struct MeasureBudget {
+  bool all = false; ///< as long as it takes
+  /// Given by a person; else as long as about five steps take, or a few
+  /// seconds.
+  std::optional<double> seconds;
+};
+
+/// Reads the option `measure`.
+llvm::Expected<MeasureBudget> measureBudgetOf(const CompileOptions &options);
 
 /// What is wrong with options by themselves: unknown words, a budget that is
 /// none, options that exclude each other.

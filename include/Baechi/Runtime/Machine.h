@@ -17,6 +17,7 @@
 #include "Baechi/Runtime/Error.h"
 
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <string>
 #include <vector>
@@ -89,6 +90,9 @@ struct LinkFit {
   double bytesPerNs = 0;
   /// Root mean square of the relative errors over the samples.
   double residual = 0;
+  /// Every time it was measured they were so large that other work must have
+  /// disturbed it.
+  bool disturbed = false;
   std::vector<TransferSample> samples;
 };
 
@@ -129,12 +133,19 @@ struct StepOverheads {
   double wakeNs = 0;
   /// A step of one device that does nothing.
   double aloneNs = 0;
+  /// Measurements differed, as other work disturbed them.
+  bool disturbed = false;
 };
 
 /// Measures sessions of one and of two host devices, medians of some dozen
-/// steps; takes
-/// about 20 ms.
+/// steps, until they settle; takes about 40 ms, five times that at most.
 Expected<StepOverheads> measureHostStep();
+
+/// Calls \p measure until two calls agree about all times, five times at most,
+/// and gives the least of each: what else the machine does only adds to them.
+/// Where no two agree, the times are disturbed.
+Expected<StepOverheads>
+settleOverheads(const std::function<Expected<StepOverheads>()> &measure);
 
 } // namespace baechi::runtime
 

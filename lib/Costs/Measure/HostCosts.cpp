@@ -12,6 +12,7 @@
 #include "Baechi/Conversion/HostJit/HostJit.h"
 #include "Baechi/Conversion/Kernels/Host/HostKernels.h"
 #include "Baechi/Costs/Measure/KernelCosts.h"
+#include "Baechi/Costs/Measure/StepEstimate.h"
 #include "Baechi/Dialect/Baechi.h"
 #include "Baechi/Runtime/Denormals.h"
 #include "CanMeasure.h"
@@ -23,26 +24,14 @@
 #include "llvm/ADT/StringSet.h"
 #include "llvm/Config/llvm-config.h"
 #include "llvm/Support/thread.h"
-#include <chrono>
-#include <limits>
+#include <optional>
 #include <sched.h>
 
 using namespace mlir;
 using namespace baechi;
 
 namespace {
-using Clock = std::chrono::steady_clock;
-
 constexpr const char *kKind = "host";
-/// The clock's own cost must not show.
-constexpr double kNsPerSample = 20000;
-/// Every row is measured so many times, all others in between: a processor's
-/// clock and its neighbours change from one second to the next, and rows are
-/// compared with each other.
-constexpr size_t kRounds = 3;
-/// An implementation that is so many times slower than another one of its
-/// kernel is not measured again.
-constexpr double kHopeless = 1.5;
 
 /// One row to be: a kernel with an implementation, and its code.
 struct Candidate {
@@ -52,13 +41,7 @@ struct Candidate {
   std::string symbol;
   int64_t scratchBytes = 0;
   void *code = nullptr;
-  /// Nanoseconds a call.
-  std::vector<double> samples;
 };
-
-double nsSince(Clock::time_point start) {
-  return std::chrono::duration<double, std::nano>(Clock::now() - start).count();
-}
 
 /// Binds the calling thread to the last processor that it may run on; the first
 /// ones serve most interrupts.
@@ -105,8 +88,10 @@ void warnUnmeasured(func::FuncOp kernel, StringRef why) {
       << "; its cost will be an estimate";
 }
 
+/// The slowest of several last: little time is spent on those that are hopeless
+/// beside others.
 SmallVector<Candidate> findCandidates(ModuleOp module, const Profile &profile,
-                                      bool warn) {
+                                      const MeasureOptions &options) {
   SmallVector<Candidate> candidates;
   llvm::StringSet<> seen;
   llvm::SmallDenseMap<const GemmLibrary *, bool> libraries;
@@ -126,14 +111,18 @@ SmallVector<Candidate> findCandidates(ModuleOp module, const Profile &profile,
     std::string hash = kernelHash(kernel);
     if (!seen.insert(hash).second)
       continue;
+    SmallVector<StringRef> known = hostImplementations(kernel);
+    if (options.choicesOnly && known.size() == 1)
+      continue;
     SmallVector<StringRef> missing = llvm::filter_to_vector(
-        hostImplementations(kernel), [&](StringRef implementation) {
-          return !profile.find(hash, kKind, implementation);
+        llvm::reverse(known), [&](StringRef implementation) {
+          const ProfileRow *row = profile.find(hash, kKind, implementation);
+          return !row || row->disturbed;
         });
     if (missing.empty())
       continue;
     if (std::string why = whyNotMeasured(kernel); !why.empty()) {
-      if (warn)
+      if (options.warnOfUnmeasured)
         warnUnmeasured(kernel, why);
       continue;
     }
@@ -200,64 +189,24 @@ double quantile(ArrayRef<double> sorted, double share) {
   return sorted[static_cast<size_t>(share * (sorted.size() - 1) + 0.5)];
 }
 
-/// Adds one round's samples; false when there is no memory for the operands.
-bool sample(Candidate &candidate, const MeasureOptions &options, bool hurry) {
-  Operands operands(candidate.kernel, candidate.scratchBytes);
-  if (!operands.allocated())
-    return false;
-  auto *code = reinterpret_cast<void (*)(void **)>(candidate.code);
-  size_t set = 0;
-  auto call = [&] {
-    code(operands.set(set));
-    set = (set + 1) % operands.sets();
-  };
-  call();
-  Clock::time_point start = Clock::now();
-  call();
-  double once = std::max(nsSince(start), 1.0);
-  size_t calls = std::clamp(kNsPerSample / once, 1.0, 1000.0);
-
-  size_t fewest = llvm::divideCeil(options.samplesPerRow, kRounds);
-  double spentNs = 0;
-  size_t samples = 0;
-  auto enough = [&] {
-    if (samples == 0)
-      return false;
-    return hurry || spentNs > options.mostSecondsPerRow / kRounds * 1e9 ||
-           (spentNs > options.secondsPerRow / kRounds * 1e9 &&
-            samples >= fewest);
-  };
-  for (; !enough(); ++samples) {
-    start = Clock::now();
-    for (size_t i = 0; i < calls; ++i)
-      call();
-    double ns = nsSince(start);
-    spentNs += ns;
-    candidate.samples.push_back(ns / calls);
+/// What the measuring may begin with, and what matters most in a step.
+SmallVector<TimedCode> timedCodes(ModuleOp module, const Profile &profile,
+                                  ArrayRef<Candidate> candidates,
+                                  RoundOptions &rounds) {
+  StepEstimate estimate(module, kKind, profile);
+  rounds.estimatedStepNs = estimate.stepNs();
+  SmallVector<TimedCode> codes;
+  size_t computation = 0;
+  for (auto [number, candidate] : llvm::enumerate(candidates)) {
+    computation += number > 0 && candidates[number - 1].hash != candidate.hash;
+    StepEstimate::Use use = estimate.of(candidate.hash);
+    codes.push_back({computation, use.ns, use.ns * double(use.calls)});
   }
-  return true;
+  return codes;
 }
 
-double fastestSample(const Candidate &candidate) {
-  return candidate.samples.empty() ? std::numeric_limits<double>::infinity()
-                                   : *llvm::min_element(candidate.samples);
-}
-
-/// \p fastest: by kernel hash, the fastest sample of any implementation.
-void noteFastest(const Candidate &candidate, llvm::StringMap<double> &fastest) {
-  auto [found, isNew] =
-      fastest.try_emplace(candidate.hash, fastestSample(candidate));
-  found->second = std::min(found->second, fastestSample(candidate));
-}
-
-bool isHopeless(const Candidate &candidate,
-                const llvm::StringMap<double> &fastest) {
-  return !candidate.samples.empty() &&
-         fastestSample(candidate) > kHopeless * fastest.lookup(candidate.hash);
-}
-
-ProfileRow rowOf(Candidate &candidate) {
-  std::vector<double> &samples = candidate.samples;
+ProfileRow rowOf(const Candidate &candidate, TimedCode &code) {
+  std::vector<double> &samples = code.samples;
   llvm::sort(samples);
   ProfileRow row =
       newRow(candidate.kernel, hostCosts(), candidate.implementation);
@@ -266,7 +215,21 @@ ProfileRow rowOf(Candidate &candidate) {
       std::llround((quantile(samples, 0.75) - quantile(samples, 0.25)) / 2);
   row.samples = samples.size();
   row.scratchBytes = candidate.scratchBytes;
+  row.disturbed = code.disturbed;
   return row;
+}
+
+/// Adds \p row, or puts it in the place of the disturbed one.
+void addRow(Profile &profile, ProfileRow row) {
+  auto *there = const_cast<ProfileRow *>(
+      profile.find(row.hash, row.kind, row.implementation));
+  if (!there) {
+    profile.rows.push_back(std::move(row));
+    return;
+  }
+  row.stepNs = there->stepNs;
+  row.stepDisturbed = there->stepDisturbed;
+  *there = std::move(row);
 }
 
 /// Without rows.
@@ -333,45 +296,64 @@ const KernelCosts &baechi::hostCosts() {
 FailureOr<size_t> HostCosts::measure(ModuleOp module, Profile &profile,
                                      const MeasureOptions &options,
                                      Progress progress) const {
-  SmallVector<Candidate> candidates =
-      findCandidates(module, profile, options.warnOfUnmeasured);
+  SmallVector<Candidate> candidates = findCandidates(module, profile, options);
   if (candidates.empty())
     return 0;
+  RoundOptions rounds = options.rounds;
+  SmallVector<TimedCode> codes =
+      timedCodes(module, profile, candidates, rounds);
+  // What the budget will not reach is not compiled either.
+  SmallVector<size_t> chosen = worthTiming(codes, rounds);
+  if (chosen.empty())
+    return 0;
+  llvm::sort(chosen);
+  candidates = llvm::map_to_vector(
+      chosen, [&](size_t number) { return std::move(candidates[number]); });
+  codes = llvm::map_to_vector(
+      chosen, [&](size_t number) { return std::move(codes[number]); });
   auto jit = compile(module, candidates, options);
   if (failed(jit))
     return failure();
-  llvm::SetVector<func::FuncOp> withoutMemory;
-  bool stopped = false;
+  bool finished = true;
   // LLVM's: one that cannot be started is an error of LLVM's, as elsewhere.
   llvm::thread([&] {
     bindThread();
     runtime::flushDenormals();
-    Clock::time_point start = Clock::now();
-    llvm::StringMap<double> fastest;
-    for (size_t round = 0; round < kRounds; ++round)
-      for (auto [index, candidate] : llvm::enumerate(candidates)) {
-        progress((round * candidates.size() + index) / kRounds,
-                 candidates.size());
-        stopped |= options.stopped && options.stopped();
-        if (stopped || isHopeless(candidate, fastest))
-          continue;
-        bool hurry = nsSince(start) > options.secondsInAll * 1e9;
-        if (!withoutMemory.contains(candidate.kernel) &&
-            !sample(candidate, options, hurry))
-          withoutMemory.insert(candidate.kernel);
-        noteFastest(candidate, fastest);
-      }
-    if (stopped)
-      return;
-    for (Candidate &candidate : candidates)
-      if (!withoutMemory.contains(candidate.kernel))
-        profile.rows.push_back(rowOf(candidate));
-    progress(candidates.size(), candidates.size());
+    std::optional<Operands> operands;
+    size_t set = 0;
+    auto prepare = [&](size_t number) -> std::function<void()> {
+      const Candidate &candidate = candidates[number];
+      operands.reset();
+      operands.emplace(candidate.kernel, candidate.scratchBytes);
+      if (!operands->allocated())
+        return {};
+      set = 0;
+      auto *code = reinterpret_cast<void (*)(void **)>(candidate.code);
+      return [&operands, &set, code] {
+        code(operands->set(set));
+        set = (set + 1) % operands->sets();
+      };
+    };
+    finished = timeInRounds(codes, rounds, Clocks::ofThisThread(), prepare,
+                            [&](size_t done) {
+                              progress(done, candidates.size());
+                              return !options.stopped || !options.stopped();
+                            });
   }).join();
-  if (stopped)
+  if (!finished)
     return emitError(module.getLoc()) << "stopped";
+  size_t measured = 0;
+  llvm::SetVector<func::FuncOp> withoutMemory;
+  for (auto [candidate, code] : llvm::zip_equal(candidates, codes))
+    if (code.impossible) {
+      withoutMemory.insert(candidate.kernel);
+    } else if (!code.samples.empty()) {
+      addRow(profile, rowOf(candidate, code));
+      ++measured;
+    }
+  progress(candidates.size(), candidates.size());
   if (options.warnOfUnmeasured)
     for (func::FuncOp kernel : withoutMemory)
       warnUnmeasured(kernel, "there is no memory for its operands");
-  return candidates.size();
+  return measured;
 }

@@ -23,6 +23,8 @@ constexpr int64_t kFootprint = 16 << 20;
 constexpr int64_t kMostSets = 64;
 constexpr int64_t kAlignment = 64;
 constexpr int64_t kHugePage = 2 << 20;
+/// Numbers repeat after so many: they take longer than what is measured.
+constexpr int64_t kRandomElements = 1 << 16;
 /// What integers are below where nothing is gathered by them.
 constexpr int64_t kFewIntegers = 4;
 
@@ -38,8 +40,13 @@ void fill(char *buffer, RankedTensorType type, int64_t bound,
   int64_t count = type.getNumElements();
   auto fillAs = [&](auto tag, auto value) {
     auto *elements = reinterpret_cast<decltype(tag) *>(buffer);
-    for (int64_t i = 0; i < count; ++i)
+    int64_t known = std::min(count, kRandomElements);
+    for (int64_t i = 0; i < known; ++i)
       elements[i] = static_cast<decltype(tag)>(value());
+    for (int64_t next; known < count; known += next) {
+      next = std::min(known, count - known);
+      std::copy_n(elements, next, elements + known);
+    }
   };
   // Of either sign, and far from denormals, which processors are slow on.
   auto real = [&] {

@@ -21,8 +21,9 @@ using namespace baechi;
 namespace {
 /// The first step finds cold caches and untouched pages.
 constexpr size_t kWarmUps = 1;
-constexpr size_t kFewestSteps = 3, kMostSteps = 15;
-constexpr double kSeconds = 1.5;
+constexpr size_t kMostSteps = 15;
+/// Its thread is woken for a step, and wakes who waits for it.
+constexpr double kIdleNs = 5e5;
 
 ProfileRow *findRow(Profile &profile, StringRef hash, StringRef kind,
                     StringRef implementation) {
@@ -32,30 +33,50 @@ ProfileRow *findRow(Profile &profile, StringRef hash, StringRef kind,
 using StepRunner =
     llvm::function_ref<llvm::Expected<const runtime::Timeline *>()>;
 
-/// The samples of each operator of one device, over steps.
-using Samples = std::vector<std::vector<int64_t>>;
+/// The times of each operator of one device, over steps.
+struct Samples {
+  std::vector<std::vector<int64_t>> operators;
+  bool disturbed = false;
+
+  void add(const runtime::DeviceRecord &record) {
+    for (auto [samples, interval] :
+         llvm::zip_equal(operators, record.operators))
+      samples.push_back(interval.durationNs());
+  }
+};
 
 llvm::Expected<Samples>
 runSteps(const runtime::Program &single, StepRunner runStep,
+         const StepSampling &sampling,
          llvm::function_ref<bool(size_t done, size_t total)> progress) {
-  Samples samples(single.devices.front().operators.size());
+  // What was disturbed is better than nothing.
+  Samples good, bad;
+  good.operators.resize(single.devices.front().operators.size());
+  bad.operators.resize(good.operators.size());
+  bad.disturbed = true;
   double spentNs = 0;
+  size_t counted = 0, disturbed = 0;
   for (size_t step = 0; step < kWarmUps + kMostSteps; ++step) {
-    if (step >= kWarmUps + kFewestSteps && spentNs > kSeconds * 1e9)
+    bool isPatient = counted < sampling.fewest && disturbed < sampling.fewest;
+    if (counted + disturbed >= sampling.fewest && !isPatient &&
+        spentNs > sampling.seconds * 1e9)
       break;
     if (!progress(step, kWarmUps + kMostSteps))
       return llvm::createStringError("stopped");
+    double wall = sampling.clocks.wall(), cpu = sampling.clocks.cpu();
     llvm::Expected<const runtime::Timeline *> timeline = runStep();
     if (!timeline)
       return timeline.takeError();
-    spentNs += (*timeline)->wallNs;
+    cpu = sampling.clocks.cpu() - cpu;
+    wall = sampling.clocks.wall() - wall;
     if (step < kWarmUps)
       continue;
-    const runtime::DeviceRecord &record = (*timeline)->devices.front();
-    for (auto [sample, interval] : llvm::zip_equal(samples, record.operators))
-      sample.push_back(interval.durationNs());
+    spentNs += (*timeline)->wallNs;
+    bool isBad = isDisturbed(wall, cpu, kIdleNs);
+    (isBad ? bad : good).add((*timeline)->devices.front());
+    ++(isBad ? disturbed : counted);
   }
-  return samples;
+  return counted > 0 ? good : bad;
 }
 } // namespace
 
@@ -70,7 +91,7 @@ bool baechi::lacksStepCosts(ModuleOp module, StringRef kind,
       continue;
     const ProfileRow *row =
         profile.find(kernelHash(kernel), kind, costs.implementationOf(kernel));
-    if (!row || row->stepNs < 0)
+    if (!row || row->stepNs < 0 || row->stepDisturbed)
       return true;
   }
   return false;
@@ -78,9 +99,10 @@ bool baechi::lacksStepCosts(ModuleOp module, StringRef kind,
 
 llvm::Error baechi::measureStepCosts(
     const runtime::Program &single, StepRunner runStep, ModuleOp module,
-    Profile &profile,
+    Profile &profile, const StepSampling &sampling,
     llvm::function_ref<bool(size_t done, size_t total)> progress) {
-  llvm::Expected<Samples> samples = runSteps(single, runStep, progress);
+  llvm::Expected<Samples> samples =
+      runSteps(single, runStep, sampling, progress);
   if (!samples)
     return samples.takeError();
   struct Sum {
@@ -90,8 +112,8 @@ llvm::Error baechi::measureStepCosts(
   llvm::StringMap<Sum> sums;
   const KernelCosts &costs = kernelCostsOf(single.devices.front().kind);
   const auto &operators = single.devices.front().operators;
-  for (auto [op, sample] : llvm::zip_equal(operators, *samples)) {
-    auto middle = sample.begin() + sample.size() / 2;
+  for (auto [op, sample] : llvm::zip_equal(operators, samples->operators)) {
+    auto middle = sample.begin() + (sample.size() - 1) / 2;
     std::nth_element(sample.begin(), middle, sample.end());
     Sum &sum = sums[op.kernel];
     sum.ns += *middle;
@@ -108,14 +130,21 @@ llvm::Error baechi::measureStepCosts(
     if (!row) {
       profile.rows.push_back(newRow(kernel, costs, implementation));
       row = &profile.rows.back();
-      row->medianNs = ns;
-      row->samples = samples->front().size();
+      row->disturbed = true;
       if (auto scratch =
               kernel->getAttrOfType<IntegerAttr>(BaechiDialect::kKernelScratch))
         row->scratchBytes = scratch.getInt();
     }
-    if (row->stepNs < 0)
+    // What has no undisturbed time of its own is better off with this one.
+    if (row->disturbed) {
+      row->medianNs = ns;
+      row->samples = samples->operators.front().size();
+      row->disturbed = samples->disturbed;
+    }
+    if (row->stepNs < 0 || row->stepDisturbed) {
       row->stepNs = ns;
+      row->stepDisturbed = samples->disturbed;
+    }
   }
   return llvm::Error::success();
 }

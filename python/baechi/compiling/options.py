@@ -33,6 +33,7 @@ class CompileOptions:
     placement: str | os.PathLike[str] | None = None
     profile: str | os.PathLike[str] | None = None
     costs: str = "measured"
+    measure: str = "auto"
     cuda_math: str = "fp32"
     splits: str = "none"
     split: Mapping[str, tuple[int, int] | str] | None = None
@@ -65,6 +66,11 @@ class CompileOptions:
                 f"budget is {self.budget!r}: give 'auto', '0' (the placer's own result), seconds "
                 "('30', '0.5s') or evaluations ('5000e')"
             )
+        if not re.fullmatch(r"auto|all|\d+(\.\d*)?s?", str(self.measure)):
+            raise ValueError(
+                f"measure is {self.measure!r}: give 'auto' (about five steps), 'all' (as long as "
+                "it takes) or seconds ('30', '0.5s')"
+            )
         _check_pins(self.pin)
         _check_split(self.split)
         if self.verbose not in (True, False, None):
@@ -80,6 +86,7 @@ class CompileOptions:
             "placer": self.placer,
             "budget": str(self.budget),
             "costs": self.costs,
+            "measure": str(self.measure),
             "cuda-math": self.cuda_math,
             "splits": self.splits,
             "transfers": self.transfers,

@@ -87,6 +87,7 @@ def jit(
     placement: str | os.PathLike[str] | None = None,
     profile: str | os.PathLike[str] | None = None,
     costs: str = "measured",
+    measure: str = "auto",
     cuda_math: str = "fp32",
     splits: str = "none",
     split: Mapping[str, tuple[int, int] | str] | None = None,
@@ -112,6 +113,9 @@ def jit(
     profile: the file of measured kernels, which grows; default: one for this
         user, in the cache folder.
     costs: `measured`, or `roofline` to measure nothing.
+    measure: how long kernels that the profile lacks are measured: `auto` (as long as about
+        five steps, or a few seconds; the costliest first, what is left is estimated),
+        seconds (`"30"`) or `all` (as long as it takes).
     cuda_math: what GPUs may round the factors of products to: `fp32` (nothing),
         `tf32`, `bf16` or `fp16`; sums are in single precision.
     splits: how operators are cut into pieces that devices compute at once: `none`, `any`
@@ -157,6 +161,7 @@ def jit(
         placement,
         profile,
         costs,
+        measure,
         cuda_math,
         splits,
         split,

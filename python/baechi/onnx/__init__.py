@@ -54,6 +54,7 @@ def compile(
     placement: str | os.PathLike | None = None,
     profile: str | os.PathLike | None = None,
     costs: str = "measured",
+    measure: str = "auto",
     cuda_math: str = "fp32",
     splits: str = "none",
     split: Mapping[str, tuple[int, int] | str] | None = None,
@@ -64,7 +65,7 @@ def compile(
     """Compiles a model (a file or what `onnx.load` gives) for the devices of `machine`.
 
     sizes: of the inputs' named dimensions, such as `{"batch": 8}`.
-    machine, placer, budget, pin, placement, profile, costs, cuda_math, splits, split,
+    machine, placer, budget, pin, placement, profile, costs, measure, cuda_math, splits, split,
         transfers, fit_memory, verbose: as for `baechi.jit`;
         names are the initializers' and the nodes'.
     Raises ImportFailure (all nodes that cannot be lowered) and CompileError.
@@ -77,6 +78,7 @@ def compile(
         placement,
         profile,
         costs,
+        measure,
         cuda_math,
         splits,
         split,

@@ -99,6 +99,11 @@ class Program:
             for number, line in enumerate(program.get(key, {}).get("text", []))
         ]
         lines[1:1] = told
+        if costs := program.get("kernel_costs"):
+            text = f"{costs['measured']} kernels measured, {costs['estimated']} estimated"
+            if costs["disturbed"]:
+                text += f"; other work disturbed {costs['disturbed']} measurements"
+            lines.insert(1, f"costs      {text}")
         if self._wall_ns:
             # The first step of a program warms its memory.
             counted = self._wall_ns[1:] or self._wall_ns

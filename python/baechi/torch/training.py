@@ -45,6 +45,7 @@ def compile_step(
     placement: str | os.PathLike | None = None,
     profile: str | os.PathLike | None = None,
     costs: str = "measured",
+    measure: str = "auto",
     cuda_math: str = "fp32",
     splits: str = "none",
     split: Mapping[str, tuple[int, int] | str] | None = None,
@@ -73,7 +74,7 @@ def compile_step(
     scaler: its scale multiplies the loss, steps whose gradients are not finite are left
         out, and its `update()` is done.
     outputs: from what the model returns to what is returned beside the loss.
-    machine, placer, budget, pin, placement, profile, costs, cuda_math, splits, split,
+    machine, placer, budget, pin, placement, profile, costs, measure, cuda_math, splits, split,
         transfers, fit_memory, verbose: as for `baechi.jit`;
         names are `layers.0.fc1.weight` for parameters
         and buffers, `layers.0.fc1/mm` and `backward/layers.0.fc1/mm` for operators.
@@ -100,6 +101,7 @@ def compile_step(
         placement,
         profile,
         costs,
+        measure,
         cuda_math,
         splits,
         split,

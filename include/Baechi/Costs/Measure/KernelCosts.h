@@ -15,6 +15,7 @@
 #define BAECHI_COSTS_MEASURE_KERNELCOSTS_H
 
 #include "Baechi/Conversion/Kernels/Host/LoweredKernels.h"
+#include "Baechi/Costs/Measure/Rounds.h"
 #include "Baechi/Costs/Profile.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "llvm/ADT/STLFunctionalExtras.h"
@@ -23,14 +24,12 @@
 namespace baechi {
 
 struct MeasureOptions {
-  /// A row is measured for as long and as often as this, at least; a third of
-  /// it where another implementation turns out to be much faster.
-  double secondsPerRow = 0.03;
-  int64_t samplesPerRow = 9;
-  /// No row takes many times longer than this: slow kernels get fewer samples.
-  double mostSecondsPerRow = 0.3;
-  /// When all rows together took this long, those left get the fewest samples.
-  double secondsInAll = 120;
+  /// How often each row is measured, and for how long all; the estimated step
+  /// is the module's.
+  RoundOptions rounds;
+  /// Only kernels that are to be had in several implementations: what the
+  /// others take, steps will tell.
+  bool choicesOnly = false;
   /// Warn of each kernel that gets no row, with the reason.
   bool warnOfUnmeasured = true;
   /// What the code comes from where it is lowered already, and goes to; of the
@@ -60,7 +59,8 @@ public:
   /// What a profile calls the code of \p kernel.
   virtual std::string implementationOf(mlir::func::FuncOp kernel) const = 0;
 
-  /// Adds the rows that \p profile, once adopted, lacks; gives their number.
+  /// Adds the rows that \p profile, once adopted, lacks, and replaces those
+  /// that were disturbed; gives their number.
   virtual mlir::FailureOr<size_t> measure(mlir::ModuleOp module,
                                           Profile &profile,
                                           const MeasureOptions &options,
@@ -79,7 +79,9 @@ public:
 /// (Profile::compiler).
 ///
 /// Rows are measured in several rounds, so that those that are compared with
-/// each other meet the same disturbances. `progress` is told how much is done,
+/// each other meet the same disturbances; the costliest of the step first, as
+/// far as the budget goes. What was interrupted is measured again, and where
+/// that was in vain, the row says so. `progress` is told how much is done,
 /// as a number of rows, often and at the end; it is called on the thread that
 /// measures. Rows of gemmLibraries() are left out, with a warning, where the
 /// library is missing.

@@ -8,6 +8,7 @@
 #ifndef BAECHI_COSTS_MEASURE_STEPCOSTS_H
 #define BAECHI_COSTS_MEASURE_STEPCOSTS_H
 
+#include "Baechi/Costs/Measure/Rounds.h"
 #include "Baechi/Costs/Profile.h"
 #include "Baechi/Runtime/Program.h"
 #include "Baechi/Runtime/Timeline.h"
@@ -16,23 +17,32 @@
 
 namespace baechi {
 
-/// True when a kernel of \p module has no row with a time within a step of
-/// devices of \p kind.
+/// True when a kernel of \p module has no row with an undisturbed time within a
+/// step of devices of \p kind.
 bool lacksStepCosts(mlir::ModuleOp module, llvm::StringRef kind,
                     const Profile &profile);
+
+struct StepSampling {
+  /// Steps are counted for as long and as often as this, at least.
+  double seconds = 1.5;
+  size_t fewest = 3;
+  /// Of all that computes a step.
+  Clocks clocks = Clocks::ofTheWorld();
+};
 
 /// Runs \p single, the model's program on one device whose arguments have
 /// values, for a few steps and writes what each of its kernels took into the
 /// rows of the implementations that run, for its device's kind: measured alone,
 /// a kernel finds other data in the caches than in a step, and some cannot be
 /// measured alone. Of an operator the median over steps; of a kernel the mean
-/// over its operators, so that the sum over a step is right. \p runStep: runs a
-/// step and gives when its operators ran. \p progress: is told of each step
-/// before it runs; false ends all with an error.
+/// over its operators, so that the sum over a step is right. Steps that other
+/// work disturbed are taken again, as often at most; where that is in vain, the
+/// rows say so. \p runStep: runs a step and gives when its operators ran. \p
+/// progress: is told of each step before it runs; false ends all with an error.
 llvm::Error measureStepCosts(
     const runtime::Program &single,
     llvm::function_ref<llvm::Expected<const runtime::Timeline *>()> runStep,
-    mlir::ModuleOp module, Profile &profile,
+    mlir::ModuleOp module, Profile &profile, const StepSampling &sampling,
     llvm::function_ref<bool(size_t done, size_t total)> progress);
 
 } // namespace baechi
