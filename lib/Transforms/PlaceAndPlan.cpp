@@ -13,6 +13,7 @@
 #include "Baechi/Placement/Session/Place.h"
 #include "Baechi/Transforms/Passes.h"
 #include "MemoryFitter.h"
+#include "PlacerLimits.h"
 #include "PlacerOption.h"
 #include "mlir/IR/Diagnostics.h"
 #include "mlir/IR/OwningOpRef.h"
@@ -41,61 +42,6 @@ constexpr int mostAttempts = 8;
 /// So often only the devices that exceeded their limits get lower ones. Then
 /// all do: what one device no longer takes moved to the next, in a circle.
 constexpr int attemptsApart = 3;
-
-/// The limits that the placer sees, lowered where a plan exceeds the true one.
-class Limits {
-public:
-  explicit Limits(const placement::Machine &machine) : shown(machine) {
-    for (const placement::Device &device : machine.devices)
-      tooHigh.push_back(device.memory);
-  }
-
-  const placement::Machine &machine() const { return shown; }
-
-  /// A plan for these limits needed \p arenas: takes off what was missing, or
-  /// what the plan needs beyond the promise where that is more. \p all: the
-  /// other devices' limits, too, in proportion. False when no arena exceeds its
-  /// limit.
-  bool lower(ArrayRef<ArenaReport> arenas, bool all) {
-    bool exceeded = false;
-    double smallest = 1;
-    for (auto [device, arena] : llvm::zip(shown.devices, arenas)) {
-      if (arena.bytes <= arena.limit)
-        continue;
-      int64_t beyond = arena.bytes - std::max<int64_t>(arena.promised, 1);
-      tooHigh[&device - shown.devices.data()] = device.memory;
-      device.memory = std::max<int64_t>(
-          1,
-          std::min(device.memory - (arena.bytes - arena.limit),
-                   arena.promised > 0 ? arena.limit - beyond : device.memory));
-      smallest = std::min(smallest, static_cast<double>(device.memory) /
-                                        static_cast<double>(arena.limit));
-      exceeded = true;
-    }
-    if (all && exceeded)
-      for (auto [device, arena] : llvm::zip(shown.devices, arenas))
-        device.memory = std::min(device.memory,
-                                 static_cast<int64_t>(smallest * arena.limit));
-    return exceeded;
-  }
-
-  /// No placement meets these limits: half of the way back to the last ones.
-  /// False when there is nothing in between.
-  bool raise() {
-    bool raised = false;
-    for (auto [device, high] : llvm::zip(shown.devices, tooHigh)) {
-      int64_t middle = device.memory + (high - device.memory) / 2;
-      raised |= middle > device.memory && middle < high;
-      device.memory = middle;
-    }
-    return raised;
-  }
-
-private:
-  placement::Machine shown;
-  /// A plan for these exceeded its limit; the true limits at first.
-  std::vector<int64_t> tooHigh;
-};
 
 struct PlaceAndPlan : public baechi::impl::PlaceAndPlanBase<PlaceAndPlan> {
   using PlaceAndPlanBase::PlaceAndPlanBase;
@@ -171,7 +117,7 @@ private:
                                  PlaceAndPlanReport &found) {
     ModuleOp module = getOperation();
     MachineAttr truth = toAttr(&getContext(), machine);
-    Limits limits(machine);
+    PlacerLimits limits(machine);
     std::vector<Diagnostic> firstRefusal;
     while (true) {
       ++found.attempts;
