@@ -203,7 +203,8 @@ private:
     });
     if (error == said.end())
       return failure();
-    *error << "\ncomputing values again does not help: '"
+    *error << "\n"
+           << "computing values again does not help: '"
            << fitter->floorOperator() << "' by itself needs "
            << placement::bytesText(fitter->floor().bytes, 2) << ", of them "
            << placement::bytesText(fitter->residentBytes(), 2)
