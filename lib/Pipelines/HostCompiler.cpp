@@ -144,7 +144,12 @@ std::string HostCompiler::keyOf(func::FuncOp kernel) const {
   static const std::string compiler = describeThisCompiler();
   std::string text = compiler;
   llvm::raw_string_ostream os(text);
-  kernel->print(os, OpPrintingFlags().useLocalScope());
+  // Said or not, it is the same code.
+  OwningOpRef<func::FuncOp> said = kernel.clone();
+  (*said)->setAttr(
+      BaechiDialect::kImplementation,
+      StringAttr::get(kernel.getContext(), askedImplementation(kernel)));
+  (*said)->print(os, OpPrintingFlags().useLocalScope());
   return hostJit->storeKey(text);
 }
 

@@ -102,6 +102,7 @@ TEST(Compilation, MeasuredKernelsAreKeptInAProfile) {
             (std::vector<std::string>{"forming kernels", "measuring kernels",
                                       "compiling kernels", "measuring steps",
                                       "placing", "lowering"}));
+  settleProfile(options.profile);
   auto warm = compileModel(options, second);
   ASSERT_TRUE(warm);
   warm->describe(report);

@@ -8,6 +8,7 @@
 #ifndef BAECHI_UNITTESTS_DRIVER_HELPERS_H
 #define BAECHI_UNITTESTS_DRIVER_HELPERS_H
 
+#include "Baechi/Costs/Profile.h"
 #include "Baechi/Driver/StepRun.h"
 #include "gtest/gtest.h"
 
@@ -38,6 +39,16 @@ inline std::string fixture(const std::string &name) {
 
 inline std::string messageOf(llvm::Error error) {
   return error ? llvm::toString(std::move(error)) : "";
+}
+
+/// Takes what other work on this machine has disturbed for measured well: it
+/// would be measured again.
+inline void settleProfile(const std::string &path) {
+  llvm::Expected<Profile> profile = readProfile(path);
+  ASSERT_TRUE(bool(profile));
+  for (ProfileRow &row : profile->rows)
+    row.disturbed = row.stepDisturbed = false;
+  ASSERT_EQ(messageOf(writeProfile(path, *profile)), "");
 }
 
 /// A model read for a machine's short form, with estimated costs.

@@ -738,6 +738,7 @@ def FitMemory : Pass<"baechi-fit-memory", "::mlir::ModuleOp"> {
     ```
     becomes by `--baechi-fit-memory=limit=1024`
     ```mlir
+    ...
     func.func @step(%arg0: tensor<64xf32>) -> tensor<64xf32> {
       %0 = call @exp(%arg0) {baechi.cost = #baechi.cost<time_ns = {host = 9000}, scratch = 0>} : (tensor<64xf32>) -> tensor<64xf32>
       %1 = call @exp(%0) {baechi.cost = #baechi.cost<time_ns = {host = 9000}, scratch = 0>} : (tensor<64xf32>) -> tensor<64xf32>

@@ -13,10 +13,6 @@
 
 namespace baechi {
 
-/// The implementation that `kernel` asks for, which it may not have, else its
-/// default.
-llvm::StringRef askedImplementation(mlir::func::FuncOp kernel);
-
 /// The dialects that the steps create operations and attributes of by
 /// themselves. (Passes load theirs; a pass that calls us depends on these.)
 void loadHostDialects(mlir::MLIRContext *context);

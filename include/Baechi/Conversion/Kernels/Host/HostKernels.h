@@ -31,6 +31,10 @@ inline std::string hostSymbol(llvm::StringRef kernel) {
 llvm::SmallVector<llvm::StringRef>
 hostImplementations(mlir::func::FuncOp kernel);
 
+/// The implementation that `kernel` asks for, which it may not have, else its
+/// default.
+llvm::StringRef askedImplementation(mlir::func::FuncOp kernel);
+
 /// Replaces every kernel of `module` by an `llvm.func`,
 ///
 ///     void hostSymbol(NAME)(ptr argument…, ptr result…, ptr scratch)
