@@ -209,8 +209,10 @@ private:
            << placement::bytesText(fitter->floor().bytes, 2) << ", of them "
            << placement::bytesText(fitter->residentBytes(), 2)
            << " of arguments";
-    if (fitter->floor().bytes > all)
-      *error << "; cut into pieces (--split) it would need less";
+    *error << (fitter->floor().bytes > all
+                   ? "; cut into pieces (--split) it would need less"
+                   : "; with more than that, too, no rewrite that was tried "
+                     "has a plan that fits");
     return failure();
   }
 

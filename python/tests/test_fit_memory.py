@@ -106,6 +106,14 @@ def test_two_devices_that_are_too_small_together():
     assert all(np.array_equal(a, b) for a, b in zip(weights, updated))
 
 
+def test_what_runs_again_is_explained():
+    compiled, _, _ = run(deep, f"host:1@{900 * 1024}")
+    again = [name for name in compiled.placement if name.startswith("tanh")]
+    said = compiled.explain("tanh*")
+    assert "does not fit" in compiled.report()
+    assert again and all(f"'{name}' is on host0" in said for name in again)
+
+
 def test_what_fits_is_not_rewritten():
     compiled, _, _ = run(deep, "host:1")
     assert "does not fit" not in compiled.report()

@@ -152,6 +152,8 @@ class Program:
         text, options = self.source()
         measured = options.costs == "measured"
         machine = options.machine
+        fit = self.library.program.get("memory_fit")
+        again = [compiler.step("baechi-fit-memory", limit=fit["peak_after_bytes"])] if fit else []
         with temporary.folder("baechi-jit-") as folder:
             saved = folder / "placement.json"
             saved.write_text(self.placement_file())
@@ -165,6 +167,7 @@ class Program:
                         profile=options.profile_file() if measured else None,
                     ),
                     "baechi-colocate",
+                    *again,
                     compiler.step("baechi-load-placement", file=saved, machine=machine),
                     compiler.step("baechi-place", placer="metf", machine=machine, budget="0"),
                     # The file's pins have done their work: reasons are the placer's.
