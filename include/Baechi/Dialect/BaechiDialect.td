@@ -49,6 +49,7 @@ def Baechi_Dialect : Dialect {
     | `baechi.operator` | operation of a device's function | i64: the operator's number in the whole step, whose arguments come first; of a send: what made its tensor |
     | `baechi.output` | send | i64: which result of that operator it is, where it has several |
     | `baechi.offset` | operation, argument | i64 or array: where its results lie in the device's arena, bytes |
+    | `baechi.ends` | function that was partitioned | unit: a step surely ends, as nothing in it loops without a bound or asks another program |
     | `baechi.arena` | device's module | `#baechi.arena`: the planned memory |
   }];
   let useDefaultAttributePrinterParser = 1;
@@ -92,6 +93,7 @@ def Baechi_Dialect : Dialect {
     static constexpr ::llvm::StringLiteral kOutput = "baechi.output";
     static constexpr ::llvm::StringLiteral kOffset = "baechi.offset";
     static constexpr ::llvm::StringLiteral kArena = "baechi.arena";
+    static constexpr ::llvm::StringLiteral kEnds = "baechi.ends";
   }];
 }
 
