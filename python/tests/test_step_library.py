@@ -125,8 +125,8 @@ def test_a_library_of_an_earlier_version_is_told(library, tmp_path):
     digest = hashlib.sha256(code).hexdigest().encode()
     file.write_bytes(code + b"\nbaechi-sha256 " + digest + b"\n")
     message = (
-        r"mlp\.so: written by an earlier version of Baechi, without 'mlp_call': write it again with "
-        r"baechi-run --emit=so --output=mlp\.so"
+        r"mlp\.so: written by an earlier version of Baechi, without 'mlp_call': write it again "
+        r"with baechi-run --emit=so --output=mlp\.so"
     )
     with pytest.raises(StepError, match=message):
         StepLibrary(file)

@@ -119,7 +119,7 @@ class Border:
 
 def is_wide() -> bool:
     """Whether JAX is in its x64 mode."""
-    return bool(jax.config.jax_enable_x64)
+    return bool(jax.config.read("jax_enable_x64"))  # type: ignore[no-untyped-call]
 
 
 def _typed(dtype: Any, shape: Any) -> str:

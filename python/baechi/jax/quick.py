@@ -69,7 +69,7 @@ class QuickCall:
         resident. None: these arguments are not for it, and nothing has happened."""
         if not self._library.is_open:
             return None
-        outputs = [None if make is None else make() for make in self._makers]
+        outputs: list[Any] = [None if make is None else make() for make in self._makers]
         ns = self._call(leaves, holders, outputs)
         if ns is None:
             return None

@@ -45,7 +45,7 @@ def putter(kind: Any) -> Callable[[np.ndarray], Any]:
     weak = bool(kind.weak_type)
     try:
         from jax._src import config, core
-        from jax._src.lib import xla_client
+        from jax._src.lib import xla_client  # type: ignore[attr-defined]  # no export
 
         put, chosen = xla_client.batched_device_put, config.default_device
         aval = core.ShapedArray(tuple(kind.shape), np.dtype(kind.dtype), weak_type=weak)
