@@ -68,6 +68,7 @@ void baechi::populatePlacing(OpPassManager &manager,
   PlaceAndPlanOptions place;
   place.placer = options.placer;
   place.grouping = options.grouping;
+  place.expert = options.expert;
   place.budget = options.budget;
   place.machine = options.machine;
   place.transfers = options.transfers;

@@ -304,6 +304,7 @@ private:
     options.placer = placer.str();
     options.budget = budget;
     options.grouping = grouping;
+    options.expert = expert;
     OpPassManager pipeline(ModuleOp::getOperationName());
     pipeline.addPass(createPlace(options, stopped));
     auto start = std::chrono::steady_clock::now();

@@ -45,6 +45,7 @@ class _Options(TypedDict, total=False):
     machine: str | os.PathLike[str]
     placer: str
     budget: str
+    expert: Mapping[str, str] | str | os.PathLike[str] | None
     donate_argnums: int | Sequence[int]
     static_argnums: int | Sequence[int]
     donate_argnames: str | Sequence[str]
@@ -79,6 +80,7 @@ def jit(
     machine: str | os.PathLike[str] = "host:2",
     placer: str = "msct",
     budget: str = "auto",
+    expert: Mapping[str, str] | str | os.PathLike[str] | None = None,
     donate_argnums: int | Sequence[int] = (),
     static_argnums: int | Sequence[int] = (),
     donate_argnames: str | Sequence[str] = (),
@@ -102,6 +104,9 @@ def jit(
     machine: `host:N[@SIZE]` (`host:2`, `host:4@2GiB`: a memory limit for each
         device) or a machine file (docs/formats.md).
     placer, budget: as `baechi-run --placer --budget`.
+    expert: for the placer `expert`, and as a candidate of others: regular expressions of
+        operators' names to devices, of which the first that matches decides, or an expert
+        file (docs/formats.md).
     donate_argnums: arguments that the step returns the next values of. These
         stay on their devices; what is returned for them is a ResidentArray.
     static_argnums: hashable Python values; each set of them is a program.
@@ -157,6 +162,7 @@ def jit(
         machine,
         placer,
         budget,
+        expert,
         pin,
         placement,
         profile,

@@ -50,6 +50,7 @@ def compile(
     machine: str = "host:2",
     placer: str = "msct",
     budget: str = "auto",
+    expert: Mapping[str, str] | str | os.PathLike | None = None,
     pin: Mapping[str, str] | None = None,
     placement: str | os.PathLike | None = None,
     profile: str | os.PathLike | None = None,
@@ -65,8 +66,8 @@ def compile(
     """Compiles a model (a file or what `onnx.load` gives) for the devices of `machine`.
 
     sizes: of the inputs' named dimensions, such as `{"batch": 8}`.
-    machine, placer, budget, pin, placement, profile, costs, measure, cuda_math, splits, split,
-        transfers, fit_memory, verbose: as for `baechi.jit`;
+    machine, placer, budget, expert, pin, placement, profile, costs, measure, cuda_math, splits,
+        split, transfers, fit_memory, verbose: as for `baechi.jit`;
         names are the initializers' and the nodes'.
     Raises ImportFailure (all nodes that cannot be lowered) and CompileError.
     """
@@ -74,6 +75,7 @@ def compile(
         machine,
         placer,
         budget,
+        expert,
         pin,
         placement,
         profile,

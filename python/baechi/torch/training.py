@@ -41,6 +41,7 @@ def compile_step(
     machine: str = "host:2",
     placer: str = "msct",
     budget: str = "auto",
+    expert: Mapping[str, str] | str | os.PathLike | None = None,
     pin: Mapping[str, str] | None = None,
     placement: str | os.PathLike | None = None,
     profile: str | os.PathLike | None = None,
@@ -74,8 +75,8 @@ def compile_step(
     scaler: its scale multiplies the loss, steps whose gradients are not finite are left
         out, and its `update()` is done.
     outputs: from what the model returns to what is returned beside the loss.
-    machine, placer, budget, pin, placement, profile, costs, measure, cuda_math, splits, split,
-        transfers, fit_memory, verbose: as for `baechi.jit`;
+    machine, placer, budget, expert, pin, placement, profile, costs, measure, cuda_math, splits,
+        split, transfers, fit_memory, verbose: as for `baechi.jit`;
         names are `layers.0.fc1.weight` for parameters
         and buffers, `layers.0.fc1/mm` and `backward/layers.0.fc1/mm` for operators.
     check: `"first"`, each program's first call, or N, that call and every Nth after it, is
@@ -97,6 +98,7 @@ def compile_step(
         machine,
         placer,
         budget,
+        expert,
         pin,
         placement,
         profile,
