@@ -28,10 +28,9 @@ json::Value number(double value) {
   return std::isfinite(value) ? json::Value(value) : json::Value(nullptr);
 }
 
+/// Measured times are means and medians: parts of nanoseconds.
 std::string milliseconds(double ns) {
-  std::string text;
-  llvm::raw_string_ostream(text) << format("%.3f ms", ns / 1e6);
-  return text;
+  return placement::millisecondsText(std::llround(ns));
 }
 } // namespace
 
@@ -170,10 +169,12 @@ void RunReport::print(llvm::raw_ostream &os) const {
                  placement::bytesText(measured.lentBytes[i], 2).c_str());
   os << "\n";
   printFurthest(os, *this);
-  if (!losses.empty())
-    os << lossName
-       << format("       %.6f at step 1, %.6f at step %zu\n", losses.front(),
-                 losses.back(), losses.size());
+  if (!losses.empty()) {
+    os << lossName << format("       %.6f at step 1", losses.front());
+    if (losses.size() > 1)
+      os << format(", %.6f at step %zu", losses.back(), losses.size());
+    os << "\n";
+  }
   if (reference)
     os << "reference  " << reference->steps << " losses "
        << (reference->agrees() ? "agree" : "DISAGREE")
