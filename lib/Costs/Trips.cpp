@@ -42,9 +42,10 @@ Value numberOf(Value value) {
       continue;
     }
     auto argument = dyn_cast<BlockArgument>(value);
-    auto around = argument ? dyn_cast<linalg::GenericOp>(
-                                 argument.getOwner()->getParentOp())
-                           : linalg::GenericOp();
+    auto around =
+        argument
+            ? dyn_cast<linalg::GenericOp>(argument.getOwner()->getParentOp())
+            : linalg::GenericOp();
     if (!around)
       break;
     value = around->getOperand(argument.getArgNumber());

@@ -23,8 +23,9 @@ using namespace baechi;
 
 namespace {
 constexpr int64_t kAlignment = 64;
-/// Smaller products cost less as loops that LLVM vectorizes. Of rows and columns
-/// there must be enough to fill vectors, whichever a tile's vectors run along.
+/// Smaller products cost less as loops that LLVM vectorizes. Of rows and
+/// columns there must be enough to fill vectors, whichever a tile's vectors run
+/// along.
 constexpr int64_t kFewestRows = 4, kFewestTerms = 8;
 
 int64_t sizeOf(const ProductLoops &loops) {
@@ -211,9 +212,8 @@ void tileKernel(func::FuncOp kernel, const KernelSignature &signature,
   if (scratchBytes > 0) {
     rewriter.setInsertionPointToStart(&kernel.getBody().front());
     auto type = MemRefType::get(scratchBytes, rewriter.getI8Type());
-    scratch =
-        memref::AllocOp::create(rewriter, kernel.getLoc(), type,
-                                rewriter.getI64IntegerAttr(kAlignment));
+    scratch = memref::AllocOp::create(rewriter, kernel.getLoc(), type,
+                                      rewriter.getI64IntegerAttr(kAlignment));
   }
   for (Rewrite &rewrite : rewrites) {
     Location loc = rewrite.op.getLoc();
@@ -222,9 +222,10 @@ void tileKernel(func::FuncOp kernel, const KernelSignature &signature,
     for (Value buffer : rewrite.op->getOperands())
       pointers.arguments.push_back(pointerTo(rewriter, loc, buffer));
     pointers.result = pointers.arguments.back();
-    pointers.scratch = scratch ? pointerTo(rewriter, loc, scratch)
-                               : LLVM::ZeroOp::create(
-                                     rewriter, loc, pointers.result.getType());
+    pointers.scratch =
+        scratch
+            ? pointerTo(rewriter, loc, scratch)
+            : LLVM::ZeroOp::create(rewriter, loc, pointers.result.getType());
     emitTiles(rewriter, loc, rewrite.plan, pointers);
     rewriter.eraseOp(rewrite.op);
     if (rewrite.zero)

@@ -16,8 +16,8 @@ namespace baechi {
 /// kernels, wherever in loops and branches they are. Products stay linalg
 /// operations where they are too small to gain, are not in single precision,
 /// have buffers of unknown strides, or where the result cannot be shown to lie
-/// in another buffer than the factors. The products of a kernel share one buffer
-/// for packed operands, an allocation outside all loops.
+/// in another buffer than the factors. The products of a kernel share one
+/// buffer for packed operands, an allocation outside all loops.
 void tileProducts(mlir::ModuleOp kernels, const KernelSignatures &signatures);
 
 } // namespace baechi
