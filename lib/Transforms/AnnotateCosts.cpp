@@ -9,12 +9,13 @@
 #include "Baechi/Analysis/InPlace.h"
 #include "Baechi/Analysis/KernelHash.h"
 #include "Baechi/Analysis/Program.h"
-#include "Baechi/Costs/Profile.h"
+#include "Baechi/Costs/ProfileIndex.h"
 #include "Baechi/Costs/Roofline.h"
 #include "Baechi/Transforms/Passes.h"
 #include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/SetVector.h"
 #include "llvm/ADT/StringSet.h"
+#include "llvm/ADT/iterator.h"
 #include "llvm/Support/FormatVariadic.h"
 
 namespace baechi {
@@ -39,6 +40,8 @@ struct AnnotateCosts : public baechi::impl::AnnotateCostsBase<AnnotateCosts> {
     if (failed(step) || failed(checkPlaceable(*step)) ||
         failed(readOptions(module)))
       return signalPassFailure();
+    if (rows)
+      index.emplace(*rows);
     SmallVector<Operation *> operators = operatorsOf(*step);
     // The same kernel costs the same at every call.
     SymbolTableCollection symbols;
@@ -196,11 +199,8 @@ private:
         scratch = bytes.getInt();
     }
     // A kind that no row is of was never to be measured.
-    estimated.remove_if([&](StringRef kind) {
-      return !rows || llvm::none_of(rows->rows, [&](const ProfileRow &row) {
-        return row.kind == kind;
-      });
-    });
+    estimated.remove_if(
+        [&](StringRef kind) { return !rows || !index->hasKind(kind); });
     return CostAttr::getChecked(
         [&] { return op->emitOpError(); }, &getContext(),
         times.getDictionary(&getContext()), scratch,
@@ -225,12 +225,12 @@ private:
     if (kernel && kind == "host")
       if (auto chosen =
               kernel->getAttrOfType<StringAttr>(BaechiDialect::kImplementation))
-        return rows->find(hash, kind, chosen.getValue());
+        return index->find(hash, kind, chosen.getValue());
     if (kernel && kind == "cuda")
       if (auto how = kernel->getAttrOfType<CudaProductAttr>(
               BaechiDialect::kCudaProduct))
-        return rows->find(hash, kind, how.getImplementation());
-    return rows->fastest(hash, kind);
+        return index->find(hash, kind, how.getImplementation());
+    return index->fastest(hash, kind);
   }
 
   /// Replaces estimates by measured times; the kernel is made to name what they
@@ -239,8 +239,8 @@ private:
                    llvm::SetVector<StringRef> &estimated) {
     Builder builder(&getContext());
     llvm::StringSet<> kinds;
-    for (const ProfileRow &row : rows->rows)
-      if (row.hash == hash && kinds.insert(row.kind).second) {
+    for (const ProfileRow &row : llvm::make_pointee_range(index->rowsOf(hash)))
+      if (kinds.insert(row.kind).second) {
         const ProfileRow *best = rowFor(kernel, hash, row.kind);
         if (!best)
           continue;
@@ -317,6 +317,7 @@ private:
 
   const Profile *rows = nullptr;
   Profile fromFile;
+  std::optional<ProfileIndex> index; ///< of the rows, if there are any
   SmallVector<Roofline> rooflines;
   llvm::StringSet<> described; ///< kinds that the user gave peaks for
   SmallVector<std::pair<RooflineFit, size_t>> fits; ///< with numbers of rows

@@ -8,6 +8,7 @@
 
 #include "Baechi/Conversion/Kernels/Cuda/CudaKernels.h"
 #include "Baechi/Costs/Measure/KernelCosts.h"
+#include "Baechi/Costs/ProfileIndex.h"
 #include "Baechi/Dialect/Baechi.h"
 #include "Baechi/Runtime/CudaProducts.h"
 #include "Baechi/Runtime/Machine.h"
@@ -67,13 +68,14 @@ FailureOr<size_t> CudaCosts::measure(ModuleOp module, Profile &profile,
   SmallVector<int64_t> calls;
   std::vector<baechi_cuda_product> products;
   llvm::StringSet<> seen;
+  ProfileIndex index(profile);
   for (auto kernel : module.getOps<func::FuncOp>()) {
     std::optional<CudaProductCalls> product = cudaProductOf(kernel);
     if (!product)
       continue;
     ProfileRow row = newRow(kernel, *this, implementationOf(kernel));
     if (!seen.insert(row.hash).second ||
-        profile.find(row.hash, kKind, row.implementation))
+        index.find(row.hash, kKind, row.implementation))
       continue;
     rows.push_back(std::move(row));
     calls.push_back(product->calls);

@@ -13,6 +13,7 @@
 #include "Baechi/Conversion/Kernels/Host/HostKernels.h"
 #include "Baechi/Costs/Measure/KernelCosts.h"
 #include "Baechi/Costs/Measure/StepEstimate.h"
+#include "Baechi/Costs/ProfileIndex.h"
 #include "Baechi/Dialect/Baechi.h"
 #include "Baechi/Runtime/Denormals.h"
 #include "CanMeasure.h"
@@ -105,6 +106,7 @@ SmallVector<Candidate> findCandidates(ModuleOp module, const Profile &profile,
     }
     return found->second;
   };
+  ProfileIndex index(profile);
   for (auto kernel : module.getOps<func::FuncOp>()) {
     if (!kernel->hasAttr(BaechiDialect::kKernel) || isHostCall(kernel))
       continue;
@@ -116,7 +118,7 @@ SmallVector<Candidate> findCandidates(ModuleOp module, const Profile &profile,
       continue;
     SmallVector<StringRef> missing = llvm::filter_to_vector(
         llvm::reverse(known), [&](StringRef implementation) {
-          const ProfileRow *row = profile.find(hash, kKind, implementation);
+          const ProfileRow *row = index.find(hash, kKind, implementation);
           return !row || row->disturbed;
         });
     if (missing.empty())

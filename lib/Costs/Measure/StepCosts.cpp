@@ -10,6 +10,7 @@
 #include "Baechi/Analysis/KernelHash.h"
 #include "Baechi/Analysis/Program.h"
 #include "Baechi/Costs/Measure/KernelCosts.h"
+#include "Baechi/Costs/ProfileIndex.h"
 #include "Baechi/Dialect/Baechi.h"
 #include "llvm/ADT/StringMap.h"
 #include <algorithm>
@@ -86,11 +87,12 @@ bool baechi::lacksStepCosts(ModuleOp module, StringRef kind,
   if (llvm::any_of(module.getOps<func::FuncOp>(), isHostCall))
     return false;
   const KernelCosts &costs = kernelCostsOf(kind);
+  ProfileIndex index(profile);
   for (auto kernel : module.getOps<func::FuncOp>()) {
     if (!kernel->hasAttr(BaechiDialect::kKernel))
       continue;
     const ProfileRow *row =
-        profile.find(kernelHash(kernel), kind, costs.implementationOf(kernel));
+        index.find(kernelHash(kernel), kind, costs.implementationOf(kernel));
     if (!row || row->stepNs < 0 || row->stepDisturbed)
       return true;
   }
