@@ -62,8 +62,8 @@ Conflicts::Conflicts(const Loop &loop, const std::vector<int32_t> &reduced)
   for (size_t a = 0; a < loop.accesses.size(); ++a)
     for (size_t b = a; b < loop.accesses.size(); ++b) {
       const Access &first = loop.accesses[a], &second = loop.accesses[b];
-      bool bothRead = first.kind == AccessKind::Read &&
-                      second.kind == AccessKind::Read;
+      bool bothRead =
+          first.kind == AccessKind::Read && second.kind == AccessKind::Read;
       if (first.array != second.array || bothRead ||
           loop.arrays[first.array].buffered ||
           std::count(reduced.begin(), reduced.end(), first.array))

@@ -56,14 +56,13 @@ baechi::loops::findRace(const Loop &loop, const Verdict &verdict,
     int32_t block = found->second;
     for (const Access &access : loop.accesses) {
       const Array &array = loop.arrays[access.array];
-      if (array.buffered ||
-          std::count(verdict.reduced.begin(), verdict.reduced.end(),
-                     access.array))
+      if (array.buffered || std::count(verdict.reduced.begin(),
+                                       verdict.reduced.end(), access.array))
         continue;
       bool writes = access.kind != AccessKind::Read;
       forElements(array, access, key, [&](int64_t element) {
-        Touch &touch = touched[{schedule.blocks[block].clock, access.array,
-                                element}];
+        Touch &touch =
+            touched[{schedule.blocks[block].clock, access.array, element}];
         if (touch.block < 0)
           touch.block = block;
         touch.byOthers |= touch.block != block;

@@ -43,8 +43,7 @@ void rotate(Schedule &schedule) {
           Block block{clock, worker, {s * workers + worker}};
           bool exists = block.parts[0] < spaces;
           for (size_t i = 0; i < others; ++i) {
-            int32_t part =
-                round[i] * workers + (turned[i] + worker) % workers;
+            int32_t part = round[i] * workers + (turned[i] + worker) % workers;
             exists &= part < partsIn(schedule.cuts[i + 1]);
             block.parts.push_back(part);
           }
@@ -69,8 +68,7 @@ void inWaves(Schedule &schedule) {
 }
 } // namespace
 
-std::vector<int32_t>
-Schedule::partsOf(const std::vector<int64_t> &key) const {
+std::vector<int32_t> Schedule::partsOf(const std::vector<int64_t> &key) const {
   std::vector<int32_t> parts;
   for (size_t axis = 0; axis < axes.size(); ++axis) {
     int64_t at = Affine{axes[axis], 0}.of(key);
@@ -113,10 +111,10 @@ baechi::loops::axesOf(const Loop &loop, const Verdict &verdict) {
   switch (verdict.scheme) {
   case Scheme::Independent: {
     // Any key is right: the one with the most values.
-    auto most = std::max_element(
-        loop.keys.begin(), loop.keys.end(), [](const Key &a, const Key &b) {
-          return a.upper - a.lower < b.upper - b.lower;
-        });
+    auto most = std::max_element(loop.keys.begin(), loop.keys.end(),
+                                 [](const Key &a, const Key &b) {
+                                   return a.upper - a.lower < b.upper - b.lower;
+                                 });
     addKey(static_cast<int32_t>(most - loop.keys.begin()));
     break;
   }
@@ -137,11 +135,11 @@ baechi::loops::axesOf(const Loop &loop, const Verdict &verdict) {
 
 Schedule baechi::loops::makeSchedule(const Loop &loop, const Verdict &verdict,
                                      std::vector<std::vector<int64_t>> cuts,
-                                     const ScheduleOptions &options) {
+                                     int32_t workers) {
   Schedule schedule;
   schedule.axes = axesOf(loop, verdict);
   schedule.cuts = std::move(cuts);
-  schedule.workers = options.workers;
+  schedule.workers = workers;
   if (schedule.axes.empty())
     return schedule;
   if (verdict.scheme == Scheme::Wavefront)

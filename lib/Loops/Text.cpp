@@ -24,8 +24,8 @@ std::string text(const Loop &loop, const std::vector<int64_t> &coefficients,
   std::string made;
   auto term = [&](int64_t number, const std::string &of) {
     int64_t size = number < 0 ? -number : number;
-    made += number < 0 ? (made.empty() ? "-" : " - ")
-                       : (made.empty() ? "" : " + ");
+    made +=
+        number < 0 ? (made.empty() ? "-" : " - ") : (made.empty() ? "" : " + ");
     made += of.empty()  ? std::to_string(size)
             : size == 1 ? of
                         : std::to_string(size) + " * " + of;
@@ -203,11 +203,10 @@ std::string baechi::loops::explain(const Loop &loop, const Verdict &verdict) {
   if (isUnknown(from) || isUnknown(to))
     return made + ", at positions that depend on data; buffer '" + name +
            "' to let its writes be seen late";
-  bool adds = std::all_of(loop.accesses.begin(), loop.accesses.end(),
-                          [&](const Access &access) {
-                            return access.array != from.array ||
-                                   access.kind == AccessKind::Add;
-                          });
+  bool adds = std::all_of(
+      loop.accesses.begin(), loop.accesses.end(), [&](const Access &access) {
+        return access.array != from.array || access.kind == AccessKind::Add;
+      });
   if (adds && !loop.reassociate)
     return made + "; allow its sums another order (reassociate), or buffer '" +
            name + "'";

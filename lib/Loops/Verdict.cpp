@@ -68,9 +68,8 @@ std::vector<std::vector<int32_t>> subsets(const Loop &loop, size_t size) {
     return sum;
   };
   for (std::vector<int32_t> &keys : found)
-    std::stable_sort(keys.begin(), keys.end(), [&](int32_t a, int32_t b) {
-      return bytes[a] > bytes[b];
-    });
+    std::stable_sort(keys.begin(), keys.end(),
+                     [&](int32_t a, int32_t b) { return bytes[a] > bytes[b]; });
   std::stable_sort(
       found.begin(), found.end(),
       [&](const auto &a, const auto &b) { return total(a) > total(b); });
@@ -107,10 +106,9 @@ std::vector<Form> simpleForms(const Loop &loop, bool units) {
       break;
     ++form[k];
   }
-  std::stable_sort(found.begin(), found.end(),
-                   [&](const Form &a, const Form &b) {
-                     return weight(a) < weight(b);
-                   });
+  std::stable_sort(
+      found.begin(), found.end(),
+      [&](const Form &a, const Form &b) { return weight(a) < weight(b); });
   return found;
 }
 
@@ -241,9 +239,25 @@ Verdict baechi::loops::analyse(const Loop &loop) {
   std::vector<int32_t> sums = sumsOf(loop);
   if (!loop.reassociate || sums.empty())
     return verdict;
-  Verdict reduced = verdict;
-  if (!find(loop, Conflicts(loop, sums), reduced))
+  Verdict reduced;
+  auto works = [&](const std::vector<int32_t> &arrays) {
+    Verdict tried = verdict;
+    tried.reduced = arrays;
+    if (!find(loop, Conflicts(loop, arrays), tried))
+      return false;
+    reduced = std::move(tried);
+    return true;
+  };
+  if (!works(sums))
     return verdict;
-  reduced.reduced = sums;
+  // Large arrays are better cut than summed up by each block.
+  std::stable_sort(sums.begin(), sums.end(), [&](int32_t a, int32_t b) {
+    return bytesOf(loop.arrays[a]) > bytesOf(loop.arrays[b]);
+  });
+  for (int32_t array : std::vector<int32_t>(sums)) {
+    std::vector<int32_t> fewer = reduced.reduced;
+    std::erase(fewer, array);
+    works(fewer);
+  }
   return reduced;
 }

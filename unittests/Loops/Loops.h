@@ -50,7 +50,7 @@ inline std::vector<std::vector<int64_t>> allEntries(const Loop &loop) {
 }
 
 inline Schedule scheduleOf(const Loop &loop, const Verdict &verdict,
-                           ScheduleOptions options) {
+                           int32_t workers, int32_t partsPerWorker) {
   std::vector<std::vector<int64_t>> cuts;
   for (const std::vector<int64_t> &axis : axesOf(loop, verdict)) {
     int64_t least = INT64_MAX, most = INT64_MIN;
@@ -59,10 +59,9 @@ inline Schedule scheduleOf(const Loop &loop, const Verdict &verdict,
       most = std::max(most, Affine{axis, 0}.of(entry));
     }
     std::vector<int64_t> counts(most - least + 1, 1);
-    cuts.push_back(balancedCuts(least, counts,
-                                options.workers * options.partsPerWorker));
+    cuts.push_back(balancedCuts(least, counts, workers * partsPerWorker));
   }
-  return makeSchedule(loop, verdict, std::move(cuts), options);
+  return makeSchedule(loop, verdict, std::move(cuts), workers);
 }
 
 } // namespace baechi::loops

@@ -261,7 +261,7 @@ TEST(Oracle, BlocksOfAClockDoNotMeet) {
     if (axesOf(loop, verdict).empty())
       continue;
     SCOPED_TRACE(describe(loop));
-    Schedule schedule = scheduleOf(loop, verdict, {2, 1 + n % 2});
+    Schedule schedule = scheduleOf(loop, verdict, 2, 1 + n % 2);
     auto entries = allEntries(loop);
     EXPECT_EQ(findRace(loop, verdict, schedule, entries), std::nullopt);
     parallel += schedule.blocks.size() > 1;

@@ -38,9 +38,9 @@ std::string orderOf(const Schedule &schedule) {
 
 TEST(Schedule, Rotation) {
   Loop loop = grid();
-  Schedule schedule = scheduleOf(loop, analyse(loop), {2, 1});
+  Schedule schedule = scheduleOf(loop, analyse(loop), 2, 1);
   EXPECT_EQ(orderOf(schedule), "0,0 1,1 | 0,1 1,0 ");
-  Schedule larger = scheduleOf(loop, analyse(loop), {2, 2});
+  Schedule larger = scheduleOf(loop, analyse(loop), 2, 2);
   EXPECT_EQ(orderOf(larger), "0,0 1,1 | 2,0 3,1 | 0,2 1,3 | 2,2 3,3 | "
                              "0,1 1,0 | 2,1 3,0 | 0,3 1,2 | 2,3 3,2 ");
 }
@@ -49,8 +49,7 @@ TEST(Schedule, Wavefront) {
   Loop loop = grid(/*ordered=*/true);
   Verdict verdict = analyse(loop);
   EXPECT_EQ(verdict.scheme, Scheme::Wavefront);
-  EXPECT_EQ(orderOf(scheduleOf(loop, verdict, {2, 1})),
-            "0,0 | 0,1 1,0 | 1,1 ");
+  EXPECT_EQ(orderOf(scheduleOf(loop, verdict, 2, 1)), "0,0 | 0,1 1,0 | 1,1 ");
 }
 
 TEST(Schedule, ThreeKeysRotate) {
@@ -64,7 +63,7 @@ TEST(Schedule, ThreeKeysRotate) {
     loop.accesses.push_back(write(k, {at(unit)}));
   }
   Verdict verdict = analyse(loop);
-  Schedule schedule = scheduleOf(loop, verdict, {4, 1});
+  Schedule schedule = scheduleOf(loop, verdict, 4, 1);
   EXPECT_EQ(schedule.blocks.size(), 64u);
   EXPECT_EQ(schedule.blocks.back().clock, 15);
   EXPECT_EQ(findRace(loop, verdict, schedule, allEntries(loop)), std::nullopt);
@@ -73,19 +72,18 @@ TEST(Schedule, ThreeKeysRotate) {
 TEST(Schedule, FindsRaces) {
   Loop loop = grid();
   Verdict verdict = analyse(loop);
-  Schedule schedule = scheduleOf(loop, verdict, {2, 1});
+  Schedule schedule = scheduleOf(loop, verdict, 2, 1);
   for (Block &block : schedule.blocks)
     block.clock = 0;
   EXPECT_NE(findRace(loop, verdict, schedule, allEntries(loop)), std::nullopt);
-  schedule = scheduleOf(loop, verdict, {2, 1});
+  schedule = scheduleOf(loop, verdict, 2, 1);
   schedule.blocks.pop_back();
   EXPECT_EQ(findRace(loop, verdict, schedule, allEntries(loop)),
             "an entry is in no block");
 }
 
 TEST(Schedule, CutsAreBalanced) {
-  EXPECT_EQ(balancedCuts(5, {1, 1, 1, 1}, 2),
-            std::vector<int64_t>({5, 7, 9}));
+  EXPECT_EQ(balancedCuts(5, {1, 1, 1, 1}, 2), std::vector<int64_t>({5, 7, 9}));
   EXPECT_EQ(balancedCuts(0, {90, 2, 2, 2, 2, 2}, 3),
             std::vector<int64_t>({0, 1, 2, 6}));
   // No part without a value, and no more parts than values.

@@ -40,10 +40,10 @@ std::vector<std::string> vectorsOf(const Loop &loop) {
 
 /// W[i, :] and H[j, :], both updated.
 Loop factorisation() {
-  return loopOf(
-      {i(), j(2000)}, {array("W", {kLarge, 16}), array("H", {2000, 16})},
-      {read(0, {at({1}), all()}), write(0, {at({1}), all()}),
-       read(1, {at({0, 1}), all()}), write(1, {at({0, 1}), all()})});
+  return loopOf({i(), j(2000)},
+                {array("W", {kLarge, 16}), array("H", {2000, 16})},
+                {read(0, {at({1}), all()}), write(0, {at({1}), all()}),
+                 read(1, {at({0, 1}), all()}), write(1, {at({0, 1}), all()})});
 }
 
 using Strings = std::vector<std::string>;
@@ -92,6 +92,13 @@ TEST(Verdict, ReadSumsAreNone) {
   EXPECT_EQ(schemeOf(loop), "serial");
   loop.arrays.back().buffered = true;
   EXPECT_EQ(schemeOf(loop), "2D over i and j");
+}
+
+TEST(Verdict, LargeSumsAreCut) {
+  Loop loop = loopOf({i()}, {array("s", {}), array("rows", {kLarge})},
+                     {add(0, {}), add(1, {at({1})})});
+  loop.reassociate = true;
+  EXPECT_EQ(schemeOf(loop), "1D over i with sums of 's'");
 }
 
 TEST(Verdict, Wavefront) {
@@ -151,18 +158,17 @@ TEST(Verdict, EdgesOfGraphs) {
 }
 
 TEST(Verdict, ThreeKeys) {
-  Loop loop =
-      loopOf({i(100), j(200), {"k", 0, 300}},
-             {array("A", {100}), array("B", {200}), array("C", {300})},
-             {write(0, {at({1})}), read(0, {at({1})}), write(1, {at({0, 1})}),
-              read(1, {at({0, 1})}), write(2, {at({0, 0, 1})}),
-              read(2, {at({0, 0, 1})})});
+  Loop loop = loopOf({i(100), j(200), {"k", 0, 300}},
+                     {array("A", {100}), array("B", {200}), array("C", {300})},
+                     {write(0, {at({1})}), read(0, {at({1})}),
+                      write(1, {at({0, 1})}), read(1, {at({0, 1})}),
+                      write(2, {at({0, 0, 1})}), read(2, {at({0, 0, 1})})});
   EXPECT_EQ(schemeOf(loop), "3D over k, j and i");
 }
 
 TEST(Verdict, DataDependent) {
-  Loop loop = loopOf({i()}, {array("w", {500})},
-                     {read(0, {any()}), write(0, {any()})});
+  Loop loop =
+      loopOf({i()}, {array("w", {500})}, {read(0, {any()}), write(0, {any()})});
   EXPECT_EQ(explain(loop, analyse(loop)),
             "serial, no more: w[?] is read, w[?] is written, at positions that "
             "depend on data; buffer 'w' to let its writes be seen late");

@@ -38,18 +38,10 @@ struct Schedule {
   std::vector<int32_t> partsOf(const std::vector<int64_t> &key) const;
 };
 
-struct ScheduleOptions {
-  int32_t workers = 2;
-  /// Parts of an axis for each worker: with two, one travels while the other is
-  /// computed with.
-  int32_t partsPerWorker = 2;
-};
-
 /// Equal counts, where they can be: \p counts has the entries at lower,
 /// lower + 1, ... No part is empty of values, so there may be fewer.
-std::vector<int64_t> balancedCuts(int64_t lower,
-                                  const std::vector<int64_t> &counts,
-                                  int32_t parts);
+std::vector<int64_t>
+balancedCuts(int64_t lower, const std::vector<int64_t> &counts, int32_t parts);
 
 /// The axes of a scheme, for which cuts are to be given; none for a scheme that
 /// has no blocks (timed, serial).
@@ -59,8 +51,7 @@ std::vector<std::vector<int64_t>> axesOf(const Loop &loop,
 /// The schedule of a scheme that has blocks; \p cuts as in Schedule, parts of
 /// the first axis in any number, of others a multiple of the workers'.
 Schedule makeSchedule(const Loop &loop, const Verdict &verdict,
-                      std::vector<std::vector<int64_t>> cuts,
-                      const ScheduleOptions &options);
+                      std::vector<std::vector<int64_t>> cuts, int32_t workers);
 
 /// Runs the accesses of \p entries (key vectors) in mind: two blocks of a clock
 /// that touch an element which one of them writes, if there are any. Additions
