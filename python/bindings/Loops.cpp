@@ -25,13 +25,12 @@ struct Analysed {
 };
 
 using KeyTuple = std::tuple<std::string, int64_t, int64_t>;
-using ArrayTuple =
-    std::tuple<std::string, std::vector<int64_t>, int64_t, bool>;
+using ArrayTuple = std::tuple<std::string, std::vector<int64_t>, int64_t, bool>;
 /// "at", "all" or "unknown"; factors, constant, size.
 using SubscriptTuple =
     std::tuple<std::string, std::vector<int64_t>, int64_t, int64_t>;
-using AccessTuple = std::tuple<int32_t, std::string,
-                               std::vector<SubscriptTuple>, std::string>;
+using AccessTuple =
+    std::tuple<int32_t, std::string, std::vector<SubscriptTuple>, std::string>;
 
 AccessKind kindOf(const std::string &word) {
   return word == "read"    ? AccessKind::Read
@@ -93,28 +92,24 @@ NB_MODULE(_loops, m) {
             "`baechi.foreach`.";
   nb::class_<Analysed>(m, "Analysed")
       .def_prop_ro("scheme", &schemeName)
+      .def_prop_ro("reduced",
+                   [](const Analysed &of) { return of.verdict.reduced; })
       .def_prop_ro(
-          "reduced", [](const Analysed &of) { return of.verdict.reduced; })
-      .def_prop_ro("text",
-                   [](const Analysed &of) {
-                     return schemeText(of.loop, of.verdict);
-                   })
-      .def_prop_ro("explanation",
-                   [](const Analysed &of) {
-                     return explain(of.loop, of.verdict);
-                   })
-      .def_prop_ro("dependences",
-                   [](const Analysed &of) {
-                     std::vector<std::tuple<std::string, std::string,
-                                            std::string>>
-                         made;
-                     for (const Dependence &each : of.verdict.dependences)
-                       made.emplace_back(
-                           text(of.loop, of.loop.accesses[each.from]),
-                           text(of.loop, of.loop.accesses[each.to]),
-                           text(each));
-                     return made;
-                   })
+          "text",
+          [](const Analysed &of) { return schemeText(of.loop, of.verdict); })
+      .def_prop_ro(
+          "explanation",
+          [](const Analysed &of) { return explain(of.loop, of.verdict); })
+      .def_prop_ro(
+          "dependences",
+          [](const Analysed &of) {
+            std::vector<std::tuple<std::string, std::string, std::string>> made;
+            for (const Dependence &each : of.verdict.dependences)
+              made.emplace_back(text(of.loop, of.loop.accesses[each.from]),
+                                text(of.loop, of.loop.accesses[each.to]),
+                                text(each));
+            return made;
+          })
       .def_prop_ro(
           "axes",
           [](const Analysed &of) { return axesOf(of.loop, of.verdict); })
@@ -132,9 +127,9 @@ NB_MODULE(_loops, m) {
           [](const Analysed &of, std::vector<std::vector<int64_t>> cuts,
              int32_t workers) {
             std::vector<BlockTuple> made;
-            for (Block &block : makeSchedule(of.loop, of.verdict,
-                                             std::move(cuts), workers)
-                                    .blocks)
+            for (Block &block :
+                 makeSchedule(of.loop, of.verdict, std::move(cuts), workers)
+                     .blocks)
               made.emplace_back(block.clock, block.worker,
                                 std::move(block.parts));
             return made;

@@ -54,7 +54,8 @@ class Entries:
         ]
         self.keys = [column.astype(np.int32) for column in columns]
         self.leaves: list[np.ndarray]
-        leaves, self.tree = jax.tree.flatten(values)
+        leaves, tree = jax.tree.flatten(values)
+        self.tree: Any = tree
         self.leaves = [np.asarray(leaf) for leaf in leaves]
         for leaf in self.leaves:
             if leaf.ndim == 0 or len(leaf) != len(self):

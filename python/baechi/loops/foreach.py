@@ -21,7 +21,7 @@ from baechi.loops.analysis import Analysis
 from baechi.loops.blocks import Layout
 from baechi.loops.entries import Entries
 from baechi.loops.module_text import LoopModule
-from baechi.loops.tracing import Body, LoopError, trace
+from baechi.loops.tracing import Body, LoopError, shape_of, trace
 from baechi.steps.program import Program
 
 _FALLBACKS = ("refuse", "serial")
@@ -203,14 +203,15 @@ class _Compiled:
         for pieces, array in zip(layout.pieces, arrays, strict=True):
             given += pieces.cut(array)
         arguments = self._module.arguments
-        changed = range(len(given))
+        followed = [(n, a.next_value) for n, a in enumerate(arguments) if a.next_value is not None]
+        changed = list(range(len(given)))
         for _ in range(passes):
             for n in changed:
                 library.set_argument(n, np.ascontiguousarray(given[n], arguments[n].dtype))
             self.program.step()
-            changed = [n for n, a in enumerate(arguments) if a.next_value is not None]
-            for n in changed:
-                given[n] = library.result(arguments[n].next_value).view(arguments[n].dtype)
+            changed = [n for n, _ in followed]
+            for n, k in followed:
+                given[n] = library.result(k).view(arguments[n].dtype)
         made = self._new_values(entries, given) if self._body.new_values else []
         first = len(given) - sum(pieces.count for pieces in layout.pieces)
         for pieces in layout.pieces:
@@ -229,6 +230,4 @@ class _Compiled:
 
 
 def _shapes_of(arrays: Sequence[Any]) -> list[jax.ShapeDtypeStruct]:
-    return [
-        jax.ShapeDtypeStruct(np.shape(a), getattr(a, "dtype", np.asarray(a).dtype)) for a in arrays
-    ]
+    return [shape_of(a if hasattr(a, "dtype") else np.asarray(a)) for a in arrays]

@@ -126,7 +126,7 @@ class _Writer:
             clocks.setdefault(block.clock, []).append(number)
         for numbers in clocks.values():
             self._write_clock(numbers, devices)
-        returned = []
+        returned: list[tuple[str, Argument]] = []
         before = [*sum(first_values, []), *sum(first_state, [])]
         after = [*sum(self.values, []), *sum(self.state, [])]
         for old, new in zip(before, after, strict=True):

@@ -101,7 +101,7 @@ class _Array:
 
 
 class _Trace:
-    def __init__(self, keys: int, reads: Sequence[Any] | None, wholes: Sequence[Any] | None):
+    def __init__(self, keys: int, reads: Sequence[Any] | None, wholes: dict[int, Any] | None):
         self.keys = keys
         self.accesses: list[Access] = []
         self.written: list[Any] = []  # with the accesses that write
@@ -168,8 +168,19 @@ class _Trace:
         self.written.append(value)
 
 
+def _like(shape: tuple[int, ...], dtype: Any) -> jax.ShapeDtypeStruct:
+    return jax.ShapeDtypeStruct(shape, dtype)  # type: ignore[no-untyped-call]
+
+
+def shape_of(array: Any) -> jax.ShapeDtypeStruct:
+    return _like(array.shape, array.dtype)
+
+
 def trace(
-    body: Callable[..., Any], entries: Entries, arrays: Sequence[jax.ShapeDtypeStruct], names: list
+    body: Callable[..., Any],
+    entries: Entries,
+    arrays: Sequence[jax.ShapeDtypeStruct],
+    names: list[str],
 ) -> Body:
     """Traces a body. Raises LoopError."""
     count = len(entries.keys)
@@ -182,8 +193,8 @@ def trace(
         returned = body(named if count > 1 else named[0], value, *views)
         return _new_values(returned, entries, values)
 
-    keys = [jax.ShapeDtypeStruct((), np.int32)] * count
-    values = [jax.ShapeDtypeStruct(leaf.shape[1:], leaf.dtype) for leaf in entries.leaves]
+    keys = [_like((), np.int32)] * count
+    values = [_like(leaf.shape[1:], leaf.dtype) for leaf in entries.leaves]
     first: list[_Trace] = []
     shapes: list[list[Any]] = []
 
@@ -200,9 +211,7 @@ def trace(
         ) from error
     accesses = first[0].accesses
     reads = [
-        jax.ShapeDtypeStruct(
-            tuple(p.size for p in a.positions if not p.dropped), arrays[a.array].dtype
-        )
+        _like(tuple(p.size for p in a.positions if not p.dropped), arrays[a.array].dtype)
         for a in accesses
         if not a.writes and a.known
     ]
