@@ -265,6 +265,43 @@ class TestResults:
             counts[:, 0], np.bincount(entries.keys[0], expected, 60).astype(np.int32)
         )
 
+    def test_wide_types_are_jaxs(self):
+        def double(i, x, y):
+            y[i] += 2 * x
+
+        entries = baechi.Entries((np.arange(-3, 3),), np.arange(6.0))
+        y = baechi.foreach(double, workers=2)
+        with pytest.raises(baechi.LoopError, match=r"y\[i\] is added to .* from -3 to 2"):
+            y(entries, np.zeros(6))
+        shifted = baechi.Entries((np.arange(6),), np.arange(6.0))
+        made = y(shifted, np.zeros(6))
+        assert made.dtype == np.float32
+        np.testing.assert_array_equal(made, 2 * np.arange(6))
+
+    def test_random_positions(self):
+        """Integers, so that each order of sums is the same; all kinds of positions."""
+        random = np.random.default_rng(5)
+        for factor, offset, first in ((1, 2, -2), (2, 0, 3), (-1, 40, 4)):
+
+            def update(key, value, rows, table, other, factor=factor, offset=offset):
+                i, j = key
+                seen = table[0] + other[j, 1:3].sum()
+                rows[factor * i + offset] += value + seen
+                table[j + 1 : j + 3] = (value + i) % 5
+
+            columns = random.integers(first, first + 9, 80), random.integers(0, 7, 80)
+            entries = baechi.Entries(columns, random.integers(0, 9, 80).astype(np.int32))
+            arrays = [random.integers(0, 9, s).astype(np.int32) for s in ((60, 2), (12,), (7, 3))]
+            loop = baechi.foreach(
+                lambda key, value, rows, table, other: update(key, value, rows, table, other),
+                workers=2,
+                fallback="serial",
+            )
+            order = loop.order(entries, *arrays)
+            expected = serially(update, entries, arrays, order)
+            for a, b in zip(loop(entries, *arrays), expected[:2], strict=True):
+                np.testing.assert_array_equal(a, b)
+
     def test_buffers(self):
         def regress(key, feature, weights):
             weights[feature] += 1

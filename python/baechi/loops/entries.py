@@ -14,6 +14,12 @@ import numpy as np
 _LARGEST = 2**31
 
 
+def as_array(value: Any) -> np.ndarray:
+    """As JAX takes it: without its x64 mode, 64 bits become 32."""
+    array = np.asarray(value)
+    return array.astype(jax.dtypes.canonicalize_dtype(array.dtype), copy=False)
+
+
 class Entries:
     """Key vectors with values, in the order of a serial loop.
 
@@ -56,7 +62,7 @@ class Entries:
         self.leaves: list[np.ndarray]
         leaves, tree = jax.tree.flatten(values)
         self.tree: Any = tree
-        self.leaves = [np.asarray(leaf) for leaf in leaves]
+        self.leaves = [as_array(leaf) for leaf in leaves]
         for leaf in self.leaves:
             if leaf.ndim == 0 or len(leaf) != len(self):
                 raise ValueError(

@@ -19,7 +19,7 @@ from baechi.compiling.options import CompileOptions
 from baechi.loops import analysis, blocks, module_text
 from baechi.loops.analysis import Analysis
 from baechi.loops.blocks import Layout
-from baechi.loops.entries import Entries
+from baechi.loops.entries import Entries, as_array
 from baechi.loops.module_text import LoopModule
 from baechi.loops.tracing import Body, LoopError, shape_of, trace
 from baechi.steps.program import Program
@@ -108,8 +108,8 @@ class Loop:
         return self._laid_out(entries, _shapes_of(arrays))[2].order()
 
     def __call__(self, entries: Entries, *arrays: Any, passes: int = 1) -> Any:
-        compiled = self._compiled(entries, arrays)
-        return compiled.run(entries, [np.asarray(array) for array in arrays], passes)
+        given = [as_array(array) for array in arrays]
+        return self._compiled(entries, given).run(entries, given, passes)
 
     def report(self) -> str:
         """The placement, predicted and measured times of the last program."""
@@ -230,4 +230,4 @@ class _Compiled:
 
 
 def _shapes_of(arrays: Sequence[Any]) -> list[jax.ShapeDtypeStruct]:
-    return [shape_of(a if hasattr(a, "dtype") else np.asarray(a)) for a in arrays]
+    return [shape_of(as_array(array)) for array in arrays]
