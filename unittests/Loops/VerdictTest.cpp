@@ -98,7 +98,7 @@ TEST(Verdict, LargeSumsAreCut) {
   Loop loop = loopOf({i()}, {array("s", {}), array("rows", {kLarge})},
                      {add(0, {}), add(1, {at({1})})});
   loop.reassociate = true;
-  EXPECT_EQ(schemeOf(loop), "1D over i with sums of 's'");
+  EXPECT_EQ(schemeOf(loop), "independent with sums of 's'");
 }
 
 TEST(Verdict, Wavefront) {
