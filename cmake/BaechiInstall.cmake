@@ -4,7 +4,7 @@
 include(CMakePackageConfigHelpers)
 set(BAECHI_PACKAGE_DIR lib/cmake/Baechi)
 
-set(BAECHI_HEADER_DIRS Placement Report Runtime)
+set(BAECHI_HEADER_DIRS Loops Placement Report Runtime)
 if(BAECHI_ENABLE_MLIR)
   list(APPEND BAECHI_HEADER_DIRS
     Analysis Conversion Costs Dialect Driver Interfaces Pipelines Target Transforms)
