@@ -15,6 +15,7 @@
 #include "MemoryFitter.h"
 #include "PlacerLimits.h"
 #include "PlacerOption.h"
+#include "TakenOver.h"
 #include "mlir/IR/Diagnostics.h"
 #include "mlir/IR/OwningOpRef.h"
 #include "mlir/IR/Remarks.h"
@@ -118,7 +119,7 @@ private:
     ModuleOp module = getOperation();
     MachineAttr truth = toAttr(&getContext(), machine);
     PlacerLimits limits(machine);
-    std::vector<Diagnostic> firstRefusal;
+    std::vector<Diagnostic> firstRefusal, impossible;
     while (true) {
       ++found.attempts;
       module->setAttr(BaechiDialect::kMachine,
@@ -127,8 +128,19 @@ private:
       LogicalResult placed = place(placer, said, found);
       module->setAttr(BaechiDialect::kMachine, truth);
       // What is wrong with the program itself, the first placement says.
-      if (failed(placed) && found.attempts == 1)
-        return stop(said, found);
+      if (failed(placed) && found.attempts == 1) {
+        // Results in their operands' places need no room, which no placer
+        // knows. With as much more, one that finds nothing has a proof.
+        if (!limits.allowBeyond(takenOver(module)))
+          return stop(said, found);
+        impossible = std::move(said);
+        replaceBody(untouched);
+        continue;
+      }
+      if (failed(placed) && found.attempts == 2 && !impossible.empty()) {
+        found.attempts = 1;
+        return stop(impossible, found);
+      }
       bool again;
       if (failed(placed)) {
         again = limits.raise();
@@ -140,7 +152,7 @@ private:
           tell(refusal); // remarks
           return success();
         }
-        if (found.attempts == 1)
+        if (firstRefusal.empty())
           firstRefusal = std::move(refusal);
         again = limits.lower(arenas, found.attempts >= attemptsApart);
         remarkAgain(arenas, limits.machine());
@@ -149,6 +161,12 @@ private:
         return stop(firstRefusal, found);
       replaceBody(untouched);
     }
+  }
+
+  int64_t takenOver(ModuleOp module) {
+    std::vector<Diagnostic> ignored;
+    auto step = quietly(ignored, [&] { return findStep(module); });
+    return failed(step) ? 0 : bytesTakenOver(*step);
   }
 
   /// The mildest rewrite of \p untouched that has a plan which fits, in whose

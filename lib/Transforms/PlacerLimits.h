@@ -51,6 +51,16 @@ public:
     return exceeded;
   }
 
+  /// Lets the placer take so many bytes more on each device, for plans which
+  /// may need less. False: that is none.
+  bool allowBeyond(int64_t bytes) {
+    if (bytes == 0)
+      return false;
+    for (auto [device, high] : llvm::zip(shown.devices, tooHigh))
+      high = device.memory += bytes;
+    return true;
+  }
+
   /// No placement meets these limits: half of the way back to the last ones.
   /// False when there is nothing in between.
   bool raise() {
