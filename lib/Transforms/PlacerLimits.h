@@ -8,6 +8,7 @@
 #ifndef BAECHI_LIB_TRANSFORMS_PLACERLIMITS_H
 #define BAECHI_LIB_TRANSFORMS_PLACERLIMITS_H
 
+#include "Baechi/Placement/Model/Pool.h"
 #include "Baechi/Placement/Model/Problem.h"
 #include "Baechi/Transforms/Passes.h"
 #include "llvm/ADT/STLExtras.h"
@@ -51,13 +52,14 @@ public:
     return exceeded;
   }
 
-  /// Lets the placer take so many bytes more on each device, for plans which
-  /// may need less. False: that is none.
+  /// Lets the placer take so many bytes more on each device that computes, for
+  /// plans which may need less. False: that is none.
   bool allowBeyond(int64_t bytes) {
     if (bytes == 0)
       return false;
     for (auto [device, high] : llvm::zip(shown.devices, tooHigh))
-      high = device.memory += bytes;
+      if (!placement::isPool(device))
+        high = device.memory += bytes;
     return true;
   }
 
