@@ -125,7 +125,7 @@ LogicalResult verifyForm(NamedAttribute attr, EmitError emitError) {
   if (name == D::kSplit)
     return expect<SplitAttr>(attr, "a #baechi.split", emitError);
   if (name == D::kKernel || name == D::kView || name == D::kPartials ||
-      name == D::kChained || name == D::kRecompute)
+      name == D::kChained || name == D::kRecompute || name == "baechi.stash")
     return expect<UnitAttr>(attr, "a unit attribute", emitError);
   if (name == D::kHostCall)
     return expectHostCall(attr, emitError);

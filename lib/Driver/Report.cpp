@@ -9,6 +9,7 @@
 #include "Baechi/Driver/Report.h"
 #include "Baechi/Analysis/MachineAttr.h"
 #include "Baechi/Driver/FitReport.h"
+#include "Baechi/Driver/SpillReport.h"
 #include "Baechi/Placement/Model/Text.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/Format.h"
@@ -115,9 +116,11 @@ void RunReport::print(llvm::raw_ostream &os) const {
   if (pieces)
     for (auto [number, line] : llvm::enumerate(pieces->lines()))
       os << (number == 0 ? "pieces     " : "           ") << line << "\n";
-  if (compiled.memoryFit)
-    for (auto [number, line] : llvm::enumerate(linesOf(*compiled.memoryFit)))
-      os << (number == 0 ? "memory     " : "           ") << line << "\n";
+  std::vector<std::string> fit = compiled.memoryFit
+                                     ? linesOf(*compiled.memoryFit)
+                                     : spillLines(compiled.manifest);
+  for (auto [number, line] : llvm::enumerate(fit))
+    os << (number == 0 ? "memory     " : "           ") << line << "\n";
   os << "\n";
 
   double step = measured.medianNs();
@@ -283,6 +286,8 @@ json::Object RunReport::toJson() const {
     report["pieces"] = pieces->toJson();
   if (compiled.memoryFit)
     report["memory_fit"] = baechi::toJson(*compiled.memoryFit);
+  else if (auto spills = spillsOf(compiled.manifest))
+    report["memory_fit"] = std::move(*spills);
   if (othersWork)
     report["others_processors"] = *othersWork;
   if (!cudaMath.empty())

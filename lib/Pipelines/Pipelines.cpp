@@ -13,6 +13,7 @@
 #include "Baechi/Conversion/Kernels/Host/HostKernels.h"
 #include "Baechi/Conversion/Passes.h"
 #include "Baechi/Placement/Io/Files.h"
+#include "Baechi/Placement/Model/Pool.h"
 #include "Baechi/Transforms/Passes.h"
 #include "mlir/Dialect/Func/Extensions/InlinerExtension.h"
 #include "mlir/Pass/PassOptions.h"
@@ -176,7 +177,7 @@ readCompilePipeline(OpPassManager &manager, StringRef text,
           "machine: " +
           wrong);
   llvm::Expected<SplitChoice> splits =
-      splitChoiceOf(options, machine.devices.size());
+      splitChoiceOf(options, placement::numComputing(machine));
   if (!splits)
     return error(llvm::toString(splits.takeError()));
   buildCompilePipeline(manager, options, *splits, given.target.getValue());

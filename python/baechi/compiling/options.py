@@ -21,6 +21,21 @@ _CUDA_MATH = ("fp32", "tf32", "bf16", "fp16")
 _SPLITS = re.compile(r"none|any|(canonical|micro|forced):([2-9]|[1-5][0-9]|6[0-4])")
 
 
+def beside(machine: str | os.PathLike[str], spill_to: str | None) -> str | os.PathLike[str]:
+    """The machine with a memory beside it, `pool:4GiB`."""
+    if spill_to is None:
+        return machine
+    if not isinstance(spill_to, str) or not spill_to.startswith("pool:"):
+        raise ValueError(f"spill_to is {spill_to!r}: give 'pool:SIZE', as 'pool:4GiB'")
+    text = os.fspath(machine) if isinstance(machine, str | os.PathLike) else ""
+    if "+" in text or ":" not in text:
+        raise ValueError(
+            f"spill_to is {spill_to!r} and machine {machine!r}: a pool is added to KIND:N[@SIZE]; "
+            "other machines name theirs"
+        )
+    return f"{text}+{spill_to}"
+
+
 @dataclasses.dataclass(frozen=True)
 class CompileOptions:
     """`baechi.jit` says what each means. Raises TypeError and ValueError for what no

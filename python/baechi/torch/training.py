@@ -13,6 +13,7 @@ import torch
 
 from baechi.checking.options import Check, CheckOptions, Tolerance
 from baechi.common import progress, users
+from baechi.compiling.options import beside
 from baechi.importer.common.errors import ImportFailure
 from baechi.importer.torch import linalg
 from baechi.steps.compiled import Compiled
@@ -52,6 +53,7 @@ def compile_step(
     split: Mapping[str, tuple[int, int] | str] | None = None,
     transfers: str = "lend",
     fit_memory: str = "auto",
+    spill_to: str | None = None,
     verbose: bool | None = None,
     check: Check = None,
     check_tolerance: Tolerance = None,
@@ -76,7 +78,7 @@ def compile_step(
         out, and its `update()` is done.
     outputs: from what the model returns to what is returned beside the loss.
     machine, placer, budget, expert, pin, placement, profile, costs, measure, cuda_math, splits,
-        split, transfers, fit_memory, verbose: as for `baechi.jit`;
+        split, transfers, fit_memory, spill_to, verbose: as for `baechi.jit`;
         names are `layers.0.fc1.weight` for parameters
         and buffers, `layers.0.fc1/mm` and `backward/layers.0.fc1/mm` for operators.
     check: `"first"`, each program's first call, or N, that call and every Nth after it, is
@@ -95,7 +97,7 @@ def compile_step(
             f"optimizer is {optimizer!r}: give one of torch.optim over the model's parameters"
         )
     options = CompileOptions(
-        machine,
+        beside(machine, spill_to),
         placer,
         budget,
         expert,
