@@ -62,7 +62,7 @@ void baechi::findMovable(const StepGraph &graph,
 
 bool baechi::isStash(Operation *op) {
   func::FuncOp kernel = kernelOf(op);
-  return kernel && kernel->hasAttr(kStash);
+  return kernel && kernel->hasAttr(BaechiDialect::kStash);
 }
 
 namespace {
@@ -105,7 +105,7 @@ private:
                              detached.getFunctionType(inputs, TypeRange(type)));
     kernel.setPrivate();
     kernel->setAttr(BaechiDialect::kKernel, builder.getUnitAttr());
-    kernel->setAttr(kStash, builder.getUnitAttr());
+    kernel->setAttr(BaechiDialect::kStash, builder.getUnitAttr());
     kernel.setResultAttr(
         0, BaechiDialect::kMayAlias,
         builder.getDenseI64ArrayAttr(ArrayRef(places).take_front(operands)));

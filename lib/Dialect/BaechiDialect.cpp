@@ -125,7 +125,8 @@ LogicalResult verifyForm(NamedAttribute attr, EmitError emitError) {
   if (name == D::kSplit)
     return expect<SplitAttr>(attr, "a #baechi.split", emitError);
   if (name == D::kKernel || name == D::kView || name == D::kPartials ||
-      name == D::kChained || name == D::kRecompute || name == "baechi.stash")
+      name == D::kChained || name == D::kRecompute || name == D::kEnds ||
+      name == D::kStash)
     return expect<UnitAttr>(attr, "a unit attribute", emitError);
   if (name == D::kHostCall)
     return expectHostCall(attr, emitError);
@@ -154,7 +155,7 @@ LogicalResult BaechiDialect::verifyOperationAttribute(Operation *op,
   if ((name == kMachine || name == kArena) && !isa<ModuleOp>(op))
     return emitError() << "'" << name << "' stands on modules only";
   if ((name == kKernel || name == kCertificate || name == kImplementation ||
-       name == kKernelScratch || name == kCudaProduct) &&
+       name == kKernelScratch || name == kCudaProduct || name == kEnds) &&
       !isa<FunctionOpInterface>(op))
     return emitError() << "'" << name << "' stands on functions only";
   if (auto function = dyn_cast<FunctionOpInterface>(op);

@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Baechi/Analysis/PlacementProblem.h"
+#include "Baechi/Analysis/Termination.h"
 #include "Baechi/Transforms/Passes.h"
 #include "TransferSchedule.h"
 #include "mlir/IR/IRMapping.h"
@@ -306,6 +307,11 @@ struct Partition : public baechi::impl::PartitionBase<Partition> {
       return signalPassFailure();
 
     keepNames(*step);
+    // Known while the step is whole: devices' modules only declare kernels.
+    if (surelyEnds(*step))
+      (*step)->setAttr(BaechiDialect::kEnds, UnitAttr::get(&getContext()));
+    else
+      removeAttribute(*step, BaechiDialect::kEnds);
     OperatorNumbers numbers;
     for (auto [index, op] : llvm::enumerate(operatorsOf(*step)))
       numbers[op] = step->getNumArguments() + index;
@@ -372,8 +378,9 @@ struct Partition : public baechi::impl::PartitionBase<Partition> {
         builder.getFunctionType(step.getArgumentTypes(),
                                 terminator->getOperandTypes()));
     whole.setPrivate();
-    if (Attribute certificate = step->getAttr(BaechiDialect::kCertificate))
-      whole->setAttr(BaechiDialect::kCertificate, certificate);
+    for (StringRef kept : {BaechiDialect::kCertificate, BaechiDialect::kEnds})
+      if (Attribute attribute = step->getAttr(kept))
+        whole->setAttr(kept, attribute);
     for (unsigned index = 0; index < whole.getNumArguments(); ++index)
       whole.setArgAttrs(index, step.getArgAttrDict(index));
     for (unsigned index = 0; index < whole.getNumResults(); ++index)

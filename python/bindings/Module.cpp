@@ -6,6 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "Bindings.h"
+#include "StepCall.h"
 
 using namespace baechi::python;
 
@@ -21,4 +22,5 @@ NB_MODULE(_placement, m) {
   defineResult(m);
   definePlace(m);
   defineEvaluator(m);
+  defineStepCall(m);
 }

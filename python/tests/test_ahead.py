@@ -167,22 +167,27 @@ def test_checked_calls_are_checked_when_compiled_ahead(monkeypatch):
         compiled(jax.numpy.ones(3))
 
 
-def test_results_are_in_their_own_memory_without_a_copy():
-    double = jit(lambda x: (x * 2, x.astype("bfloat16"))).lower(jax.numpy.ones(1000)).compile()
-    library = double._program.library
-    places = []
-    read = library.result
+@pytest.mark.parametrize("is_quick", [False, True])
+def test_results_are_in_their_own_memory_without_a_copy(is_quick, monkeypatch):
+    from baechi.jax import quick
+    from baechi.steps import library
 
-    def result(index):
-        value = read(index)
+    places = []
+
+    def own_memory(shape, kind, make=library.own_memory):
+        value = make(shape, kind)
         places.append(value.ctypes.data)
         return value
 
-    library.result = result
-    first = double(jax.numpy.full(1000, 3.0))
+    for module in (quick, library):
+        monkeypatch.setattr(module, "own_memory", own_memory)
+    double = jit(lambda x: (x * 2, x.astype("bfloat16"))).lower(jax.numpy.ones(10000)).compile()
+    if not is_quick:
+        double._quick = None
+    first = double(jax.numpy.full(10000, 3.0))
     assert [array.unsafe_buffer_pointer() for array in first] == places
     assert np.from_dlpack(first[0]).ctypes.data == places[0]
-    second = double(jax.numpy.full(1000, 4.0))
+    second = double(jax.numpy.full(10000, 4.0))
     assert (first[0] == 6).all() and (second[0] == 8).all() and (first[1] == 3).all()
 
 
@@ -285,7 +290,7 @@ def test_damaged_and_strange_files_are_refused(saved, tmp_path):
     for bad, words in (
         (b"", "no saved step"),
         (b"\x80\x04" + content, "no saved step"),
-        (content.replace(b"baechi-step 1", b"baechi-step 2", 1), "of version 2, and this"),
+        (content.replace(b"baechi-step 2", b"baechi-step 1", 1), "of version 1, and this"),
         (content + b"more", "cut short or damaged"),
     ):
         file.write_bytes(bad)

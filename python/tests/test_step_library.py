@@ -118,6 +118,48 @@ def test_a_renamed_library_is_told(library, tmp_path):
     StepLibrary(tmp_path / "libmlp.so").close()
 
 
+def test_a_library_of_an_earlier_version_is_told(library, tmp_path):
+    file = tmp_path / "mlp.so"
+    code = library[:-80].replace(b"\0mlp_call\0", b"\0mlp_none\0")
+    assert code != library[:-80]
+    digest = hashlib.sha256(code).hexdigest().encode()
+    file.write_bytes(code + b"\nbaechi-sha256 " + digest + b"\n")
+    message = (
+        r"mlp\.so: written by an earlier version of Baechi, without 'mlp_call': write it again with "
+        r"baechi-run --emit=so --output=mlp\.so"
+    )
+    with pytest.raises(StepError, match=message):
+        StepLibrary(file)
+
+
+def test_a_step_in_one_call(library, tmp_path):
+    """It is what its parts are."""
+    file = tmp_path / "mlp.so"
+    file.write_bytes(library)
+    apart, whole = StepLibrary(file), StepLibrary(file)
+    call, pointer = whole._functions["call"], ctypes.c_void_p
+    infos, returned = whole.program["arguments"], whole.program["results"]
+    values = [np.ascontiguousarray(value) for value in fixtures.initial_values("mlp_tiny")]
+    given = (pointer * len(infos))(*(value.ctypes.data for value in values))
+    kept = {i: info["updated_by"] for i, info in enumerate(infos) if "updated_by" in info}
+    results = [np.empty(info["bytes"], np.uint8) for info in returned]
+    wanted = (pointer * len(returned))(*(value.ctypes.data for value in results))
+    for i, value in enumerate(values):
+        apart.set_argument(i, value)
+    for _ in range(3):
+        assert call(whole._step, given, wanted) == 0
+        apart.run()
+        for k, result in enumerate(results):
+            np.testing.assert_array_equal(result, apart.result(k).reshape(-1).view(np.uint8))
+        for i in kept:  # what lies there stays
+            given[i] = None
+    results[-1][:] = 77
+    wanted[len(returned) - 1] = None
+    assert call(whole._step, given, wanted) == 0
+    assert (results[-1] == 77).all()
+    assert call(None, given, wanted) == 1
+
+
 def test_what_cannot_be_loaded_is_named(tmp_path):
     with pytest.raises(StepError, match=r"none\.so: cannot be read: No such file"):
         StepLibrary(tmp_path / "none.so")

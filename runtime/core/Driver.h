@@ -44,6 +44,9 @@ public:
   /// failed. Must not allocate.
   virtual int32_t run(baechi_context *context) = 0;
 
+  /// Whether any thread may do so in place of the device's own.
+  virtual bool runsAnywhere() const { return false; }
+
   /// Copies into and out of the arena. Called between steps.
   virtual Error write(int64_t offset, const void *data, size_t bytes) = 0;
   virtual Error read(int64_t offset, void *data, size_t bytes) const = 0;

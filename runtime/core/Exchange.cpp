@@ -10,6 +10,8 @@
 
 #include "Baechi/Runtime/Denormals.h"
 #include "Baechi/Runtime/Rules.h"
+#include "core/Attention.h"
+#include "core/Futex.h"
 
 #include <algorithm>
 #include <cstring>
@@ -288,7 +290,12 @@ bool Exchange::waitUntil(baechi_context &self, int32_t queue, int32_t seq,
     self.doorbell.store(baechi_context::Asleep, std::memory_order_seq_cst);
     if (done() || failed.load(std::memory_order_seq_cst) != nobody)
       break;
-    self.doorbell.wait(baechi_context::Asleep, std::memory_order_seq_cst);
+    if (!self.attendant) {
+      sleepWhile(self.doorbell, baechi_context::Asleep);
+      continue;
+    }
+    sleepWhile(self.doorbell, baechi_context::Asleep, tick);
+    self.attendant->look();
   }
   self.doorbell.store(baechi_context::Awake, std::memory_order_relaxed);
   self.waitingFor.store(baechi_context::nothing, std::memory_order_release);
@@ -349,7 +356,7 @@ void Exchange::ring(baechi_context &sleeper) {
   if (sleeper.doorbell.load(std::memory_order_seq_cst) == baechi_context::Awake)
     return;
   sleeper.doorbell.store(baechi_context::Awake, std::memory_order_seq_cst);
-  sleeper.doorbell.notify_one();
+  wakeOne(sleeper.doorbell);
 }
 
 void Exchange::ringAll() {

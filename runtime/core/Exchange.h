@@ -79,6 +79,15 @@ public:
   virtual void offered(int32_t queue, int32_t seq) = 0;
 };
 
+/// Looks after the other devices while the coordinator's own thread runs one.
+class Attendant {
+public:
+  virtual ~Attendant() = default;
+
+  /// Every tick in which that device sleeps. May abort the step.
+  virtual void look() = 0;
+};
+
 /// A queue at work.
 struct Channel {
   int32_t from;
@@ -129,6 +138,8 @@ struct alignas(baechi::runtime::cacheLineBytes) baechi_context {
   std::vector<baechi::runtime::Interval> operators;
   /// Null: an operator runs while its thread is between begin and end.
   baechi::runtime::OperatorMarks *marks = nullptr;
+  /// Null: the thread is the device's own, which others look after.
+  baechi::runtime::Attendant *attendant = nullptr;
   baechi::runtime::Failure failure;
   /// What a host call that failed said.
   std::array<char, 2000> hostError{};

@@ -92,6 +92,8 @@ Program readProgram(const Cursor &root) {
     program.processor =
         processor->list([](const Cursor &n) { return n.string(); });
   program.cores = optionalIndex(root, "cores", program.cores);
+  if (std::optional<Cursor> ends = root.find("ends"))
+    program.ends = ends->boolean();
   if (std::optional<Cursor> predicted = root.find("predicted"))
     program.predicted = {optionalNatural(*predicted, "makespan_ns"),
                          optionalNatural(*predicted, "step_ns"),

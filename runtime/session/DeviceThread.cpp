@@ -45,28 +45,33 @@ static Error startDevice(SessionState &state, size_t device,
   return error ? Error("device " + name + ": " + error.message()) : Error();
 }
 
+void baechi::runtime::runPart(SessionState &state, size_t device) {
+  baechi_context &context = state.exchange.context(device);
+  if (int32_t code = state.drivers[device]->run(&context))
+    state.exchange.fail(
+        context, {"its step function returned", nullptr, -1, -1, code});
+  else if (state.exchange.injected(Call::EndStep))
+    state.exchange.fail(context, {"injected fault: its step function failed"});
+  context.finished.store(true, std::memory_order_release);
+}
+
 void baechi::runtime::runDevice(const std::shared_ptr<SessionState> &state,
                                 size_t device, std::optional<int> processor) {
   state->startErrors[device] = startDevice(*state, device, processor);
   baechi_context &context = state->exchange.context(device);
   thisDevice = &context;
   context.finished.store(true, std::memory_order_release);
-  uint32_t generation = 0;
+  std::atomic<uint32_t> &releases = state->releases[device].count;
+  uint32_t seen = 0;
   state->arrive();
   if (context.idle)
     return state->stopping.wait(false, std::memory_order_acquire);
   for (;;) {
-    state->generation.wait(generation, std::memory_order_acquire);
-    ++generation;
+    releases.wait(seen, std::memory_order_acquire);
+    ++seen;
     if (state->stopping.load(std::memory_order_acquire))
       return;
-    if (int32_t code = state->drivers[device]->run(&context))
-      state->exchange.fail(
-          context, {"its step function returned", nullptr, -1, -1, code});
-    else if (state->exchange.injected(Call::EndStep))
-      state->exchange.fail(context,
-                           {"injected fault: its step function failed"});
-    context.finished.store(true, std::memory_order_release);
+    runPart(*state, device);
     state->arrive();
   }
 }

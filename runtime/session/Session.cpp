@@ -6,8 +6,13 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "Baechi/Runtime/Denormals.h"
 #include "core/Attention.h"
 #include "session/SessionImplementation.h"
+
+#include <sched.h>
+
+#include <utility>
 
 using namespace baechi::runtime;
 
@@ -48,8 +53,9 @@ Session::Implementation::~Implementation() {
     (void)bool(commandAll(*options.ranks, Command::Close));
   state->stop();
   for (size_t i = 0; i < threads.size(); ++i)
-    if (usable ||
-        state->exchange.context(i).finished.load(std::memory_order_acquire))
+    if (!isForked() &&
+        (usable ||
+         state->exchange.context(i).finished.load(std::memory_order_acquire)))
       threads[i].join();
     else
       threads[i].detach();
@@ -57,10 +63,77 @@ Session::Implementation::~Implementation() {
     state->relay->release();
 }
 
+namespace {
+/// Gives up a step in which nothing happens.
+class Watchdog final : public Attendant {
+public:
+  Watchdog(Exchange &exchange, double seconds)
+      : exchange(exchange), seconds(seconds), progress(exchange.progress()) {}
+
+  void look() override {
+    idle.look();
+    if (exchange.progress() != progress) {
+      progress = exchange.progress();
+      idle.restart();
+    }
+    std::string reason;
+    if (exchange.deadlocked())
+      reason = "deadlock: ";
+    else if (seconds > 0 && idle.exceeds(seconds))
+      reason = "no device made progress within the watchdog's time: ";
+    else
+      return;
+    exchange.abort(reason + exchange.describeDevices());
+  }
+
+private:
+  Exchange &exchange;
+  const double seconds;
+  uint64_t progress;
+  Attention idle;
+};
+} // namespace
+
+bool Session::Implementation::isForked() const { return getpid() != process; }
+
+/// The device whose part of a step the calling thread runs itself: to wake
+/// another thread and to be woken by it takes longer than a small step. Nobody
+/// looks after that part while it computes, so it must surely end, and be
+/// predicted to do so before the coordinator would have looked at all.
+std::optional<size_t> Session::Implementation::ownDevice() const {
+  const Program &program = state->program;
+  bool isShort = program.predicted.stepNs > 0 &&
+                 std::chrono::nanoseconds(program.predicted.stepNs) <= tick;
+  if (!program.ends || !isShort || state->relay)
+    return std::nullopt;
+  int processor = options.pinThreads ? sched_getcpu() : -1;
+  std::optional<size_t> own;
+  for (size_t i = 0; i < state->drivers.size(); ++i) {
+    if (state->exchange.context(i).idle || !state->drivers[i]->runsAnywhere())
+      continue;
+    // Its thread would have to wait for this one's processor.
+    if (pinnedTo[i] == processor)
+      return i;
+    if (!own)
+      own = i;
+  }
+  return own;
+}
+
+void Session::Implementation::runHere(size_t device) {
+  baechi_context &context = state->exchange.context(device);
+  Watchdog watchdog(state->exchange, options.watchdogSeconds);
+  WithoutDenormals asDevicesCompute;
+  baechi_context *outer = std::exchange(thisDevice, &context);
+  context.attendant = &watchdog;
+  runPart(*state, device);
+  context.attendant = nullptr;
+  thisDevice = outer;
+}
+
 Error Session::Implementation::superviseStep() {
   Exchange &exchange = state->exchange;
-  uint64_t progress = exchange.progress();
-  Attention idle;
+  Watchdog watchdog(exchange, options.watchdogSeconds);
   std::optional<Attention> aborted;
   // All ranks tell the same.
   auto why = [&] {
@@ -80,20 +153,7 @@ Error Session::Implementation::superviseStep() {
       usable = false;
       return Error(why() + "; left behind: " + exchange.describeDevices());
     }
-    idle.look();
-    if (exchange.progress() != progress) {
-      progress = exchange.progress();
-      idle.restart();
-    }
-    std::string reason;
-    if (exchange.deadlocked())
-      reason = "deadlock: ";
-    else if (options.watchdogSeconds > 0 &&
-             idle.exceeds(options.watchdogSeconds))
-      reason = "no device made progress within the watchdog's time: ";
-    else
-      continue;
-    exchange.abort(reason + exchange.describeDevices());
+    watchdog.look();
   }
   if (exchange.aborted())
     return Error(why());
@@ -109,6 +169,9 @@ Error Session::Implementation::step() {
     return Error("an earlier step left a device inside a kernel, or a device "
                  "failed for good, or the step of several ranks failed, so "
                  "this session cannot run another: create a new one");
+  if (isForked())
+    return Error("this process was forked after the session was created, whose "
+                 "threads are its parent's: create one here");
   if (state->relay) {
     if (options.ranks->leads())
       if (Error error = commandAll(*options.ranks, Command::Step)) {
@@ -121,7 +184,10 @@ Error Session::Implementation::step() {
     state->relay->reset();
   }
   state->exchange.reset();
-  state->release();
+  std::optional<size_t> own = ownDevice();
+  state->release(own);
+  if (own)
+    runHere(*own);
   Error error = superviseStep();
   for (const auto &driver : state->drivers)
     usable = usable && driver->usable();

@@ -11,8 +11,12 @@
 #include "Baechi/Runtime/Session.h"
 #include "session/SessionState.h"
 
+#include <unistd.h>
+
 #include <memory>
+#include <optional>
 #include <thread>
+#include <vector>
 
 namespace baechi::runtime {
 
@@ -40,6 +44,8 @@ public:
   std::shared_ptr<SessionState> state;
   SessionOptions options;
   std::vector<std::thread> threads;
+  /// The processor that each device's thread stays on; -1: none.
+  std::vector<int> pinnedTo;
   /// What each rank's devices can lie on.
   std::vector<std::string> inventories;
   Timeline timeline;
@@ -47,8 +53,12 @@ public:
   bool hasResults = false;
   /// The other ranks have created the session too.
   bool following = false;
+  const pid_t process = getpid();
 
 private:
+  bool isForked() const;
+  std::optional<size_t> ownDevice() const;
+  void runHere(size_t device);
   Error waitForStart();
   Error connectDevices();
   Error superviseStep();

@@ -25,6 +25,7 @@ static constexpr double startBytesPerSecond = 256 << 20;
 Error Session::Implementation::start(const std::vector<int> &processors) {
   size_t count = state->drivers.size();
   state->startErrors.resize(count);
+  pinnedTo.resize(count, -1);
   state->running.store(int32_t(count), std::memory_order_relaxed);
   Error refused;
   try {
@@ -32,7 +33,7 @@ Error Session::Implementation::start(const std::vector<int> &processors) {
       std::optional<int> processor;
       if (const DriverKind *kind = findDriver(state->program.devices[i].kind);
           options.pinThreads && !state->isElsewhere(i) && computes(*kind))
-        processor = processors[i % processors.size()];
+        processor = pinnedTo[i] = processors[i % processors.size()];
       if (state->exchange.injected(Call::StartThread))
         throw std::system_error(
             std::make_error_code(std::errc::resource_unavailable_try_again),

@@ -35,7 +35,8 @@ struct SessionState {
                const std::vector<std::string> &inventories)
       : program(std::move(program)), faults(options.faults),
         exchange(this->program, holdsData, spins, options.timeline,
-                 this->faults.get()) {
+                 this->faults.get()),
+        releases(this->program.devices.size()) {
     if (exchange.injected(Call::Create))
       throw std::bad_alloc();
     const std::vector<DeviceInfo> &devices = this->program.devices;
@@ -89,22 +90,27 @@ struct SessionState {
     return relay && relay->isElsewhere(int32_t(device));
   }
 
-  /// Lets every device that has something to do go on to its next step.
-  void release() {
+  /// Lets every device that has something to do go on to its next step, but for
+  /// the one that the caller runs.
+  void release(std::optional<size_t> apart) {
+    auto wakes = [&](size_t i) {
+      return !exchange.context(i).idle && apart != i;
+    };
     int32_t busy = 0;
     for (size_t i = 0; i < drivers.size(); ++i)
-      busy += exchange.context(i).idle ? 0 : 1;
+      busy += wakes(i);
     running.store(busy, std::memory_order_relaxed);
-    generation.fetch_add(1, std::memory_order_release);
-    generation.notify_all();
+    for (size_t i = 0; i < drivers.size(); ++i)
+      if (wakes(i))
+        wake(i);
   }
 
   /// Lets every device thread end.
   void stop() {
     stopping.store(true, std::memory_order_release);
     stopping.notify_all();
-    generation.fetch_add(1, std::memory_order_release);
-    generation.notify_all();
+    for (size_t i = 0; i < drivers.size(); ++i)
+      wake(i);
   }
 
   /// A device thread has ended what it was released for.
@@ -134,14 +140,27 @@ struct SessionState {
   std::vector<Share> shares;
   std::vector<Error> startErrors;
 
-  /// Counts the releases; device threads wait for it to change.
-  alignas(cacheLineBytes) std::atomic<uint32_t> generation{0};
+  /// Counts a device's releases; its thread waits for it to change.
+  struct alignas(cacheLineBytes) Releases {
+    std::atomic<uint32_t> count{0};
+  };
+  std::vector<Releases> releases;
   std::atomic<bool> stopping{false};
   /// Device threads that have not arrived yet.
   alignas(cacheLineBytes) std::atomic<int32_t> running{0};
   std::mutex mutex;
   std::condition_variable allArrived;
+
+private:
+  void wake(size_t device) {
+    releases[device].count.fetch_add(1, std::memory_order_release);
+    releases[device].count.notify_one();
+  }
 };
+
+/// Runs a device's part of a step, on its own thread or, where its driver can,
+/// on another.
+void runPart(SessionState &state, size_t device);
 
 /// A device thread from its start to its end. It stays on `processor`, if
 /// given, and arrives once when it is ready and once after each step.

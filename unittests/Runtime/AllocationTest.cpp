@@ -104,16 +104,20 @@ TEST(Allocation, NoneInAStep) {
       }
       return 0;
     });
-  auto session = makeSession(program, entries);
-  ASSERT_TRUE(session);
-  bool failed = false;
-  auto steps = [&] {
-    for (int i = 0; i < 100 && !failed; ++i)
-      failed = bool(session->step());
-  };
-  steps(); // Once-only initialisations of the libraries.
-  EXPECT_EQ(0, allocationsDuring(steps));
-  EXPECT_FALSE(failed);
+  program.predicted.stepNs = 1000;
+  for (bool ends : {false, true}) { // then the caller's thread runs a device
+    program.ends = ends;
+    auto session = makeSession(program, entries);
+    ASSERT_TRUE(session);
+    bool failed = false;
+    auto steps = [&] {
+      for (int i = 0; i < 100 && !failed; ++i)
+        failed = bool(session->step());
+    };
+    steps(); // Once-only initialisations of the libraries.
+    EXPECT_EQ(0, allocationsDuring(steps));
+    EXPECT_FALSE(failed);
+  }
 }
 
 /// Nor among several ranks, apart from what their transport does.

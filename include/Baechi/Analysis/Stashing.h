@@ -19,13 +19,11 @@ namespace baechi {
 /// computes for them alone.
 void findMovable(const StepGraph &graph, placement::SpillOptions &options);
 
-/// The mark of a kernel without a body whose result is its first operand, in a
-/// pool: its operand's transfer there is the spill, its result's transfer back
-/// the fetch. The result may take the place of any operand; a second one is the
-/// argument whose next value it then is.
-constexpr llvm::StringLiteral kStash = "baechi.stash";
-
-/// Whether \p op calls one.
+/// Whether \p op calls a kernel without a body that is marked `baechi.stash`.
+/// Its result is its first operand, in a pool: its operand's transfer there is
+/// the spill, its result's transfer back the fetch. The result may take the
+/// place of any operand; a second one is the argument whose next value it then
+/// is.
 bool isStash(mlir::Operation *op);
 
 /// Makes \p graph's step, of which \p module has the kernels, keep tensors by

@@ -31,30 +31,47 @@ inline void flushDenormals() {
 #endif
 }
 
-/// The calling thread's numbers as they are elsewhere, while it lives.
-class WithDenormals {
+/// Keeps how the calling thread computes, and gives it back at the end.
+class KeepsDenormals {
 public:
 #if defined(__x86_64__)
-  WithDenormals() : control(_mm_getcsr()) { _mm_setcsr(control & ~0x8040u); }
-  ~WithDenormals() { _mm_setcsr(control); }
+  KeepsDenormals() : control(_mm_getcsr()) {}
+  ~KeepsDenormals() { _mm_setcsr(control); }
 #elif defined(__aarch64__)
-  WithDenormals() {
-    asm volatile("mrs %0, fpcr" : "=r"(control));
-    asm volatile("msr fpcr, %0" : : "r"(control & ~(uint64_t(1) << 24)));
-  }
-  ~WithDenormals() { asm volatile("msr fpcr, %0" : : "r"(control)); }
+  KeepsDenormals() { asm volatile("mrs %0, fpcr" : "=r"(control)); }
+  ~KeepsDenormals() { asm volatile("msr fpcr, %0" : : "r"(control)); }
 #else
-  WithDenormals() {}
+  KeepsDenormals() {}
 #endif
-  WithDenormals(const WithDenormals &) = delete;
-  WithDenormals &operator=(const WithDenormals &) = delete;
+  KeepsDenormals(const KeepsDenormals &) = delete;
+  KeepsDenormals &operator=(const KeepsDenormals &) = delete;
 
-private:
+protected:
 #if defined(__x86_64__)
   unsigned control;
 #elif defined(__aarch64__)
   uint64_t control;
 #endif
+};
+
+/// The calling thread's numbers as they are elsewhere, while it lives.
+class WithDenormals : KeepsDenormals {
+public:
+#if defined(__x86_64__)
+  WithDenormals() { _mm_setcsr(control & ~0x8040u); }
+#elif defined(__aarch64__)
+  WithDenormals() {
+    asm volatile("msr fpcr, %0" : : "r"(control & ~(uint64_t(1) << 24)));
+  }
+#else
+  WithDenormals() {}
+#endif
+};
+
+/// The calling thread's numbers as on devices, while it lives.
+class WithoutDenormals : KeepsDenormals {
+public:
+  WithoutDenormals() { flushDenormals(); }
 };
 
 } // namespace baechi::runtime

@@ -114,6 +114,9 @@ struct Program {
   /// Processors that the planned machine could keep busy; a session is refused
   /// where there are fewer and host devices would have to share. 0: not known.
   int32_t cores = 0;
+  /// Every device's part of a step surely ends once what it waits for is there:
+  /// no loop without a bound, nothing that another program computes.
+  bool ends = false;
   Prediction predicted;
 
   /// Reads a manifest and checks it. The error names the place in the file.

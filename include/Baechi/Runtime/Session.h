@@ -101,7 +101,9 @@ public:
   /// one fails without. Between steps.
   void setHostCalls(HostCalls calls);
 
-  /// Runs one step on all devices and waits for its end. After an error the
+  /// Runs one step on all devices and waits for its end; the calling thread
+  /// runs one of them where the program surely ends (Program::ends) and is
+  /// predicted to do so soon. After an error the
   /// session can run the next step, as long as it is `usable`; arguments that
   /// the program updates hold unspecified values until they are set again.
   Error step();

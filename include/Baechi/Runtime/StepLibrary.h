@@ -76,6 +76,14 @@ int baechi_step_run(baechi_step *step);
 int baechi_step_get_result(baechi_step *step, size_t index, void *data,
                            size_t bytes);
 
+/* A step with all that goes before and after it, in one call: copies in the
+   arguments whose place in `arguments` is not null, runs the step, and copies
+   out the results whose place in `results` is not null. There are as many
+   places as the program has arguments and results, each of as many bytes; no
+   step is run when an argument cannot be copied. */
+int baechi_step_call(baechi_step *step, const void *const *arguments,
+                     void *const *results);
+
 /* Duration of the last step, ns. */
 int64_t baechi_step_wall_ns(const baechi_step *step);
 

@@ -503,7 +503,9 @@ def Partition : Pass<"baechi-partition", "::mlir::ModuleOp"> {
   let description = [{
     Each device's module holds its operators in planned order; tensors that
     cross devices become `baechi.send` and `baechi.recv` on queues, scheduled
-    by need. The function that was split becomes a declaration of the whole.
+    by need. The function that was split becomes a declaration of the whole, with
+    `baechi.ends` where every step surely ends: all loops are counted, and all
+    that is called is defined.
     Where a link lends, the receiver reads the sender's tensor where it lies and
     gives it back after its last use there; tensors of the devices in
     `copied-from`, and those that are passed on, are copied all the same.
@@ -521,7 +523,7 @@ def Partition : Pass<"baechi-partition", "::mlir::ModuleOp"> {
     becomes by `--baechi-partition`
     ```mlir
     module attributes {baechi.machine = #baechi.machine<devices = [<"host0", kind = "host", memory = 1048576>, <"host1", kind = "host", memory = 1048576>], link_default = <"" -> "", latency_ns = 2000, bytes_per_us = 8000>, link_model = sequential>} {
-      func.func private @step(tensor<64xf32> {baechi.device = "host0"}, tensor<64xf32> {baechi.device = "host1"}) -> (tensor<64xf32> {baechi.device = "host0"}) attributes {baechi.certificate = #baechi.placement_certificate<placer = "metf", winner = "metf", makespan = 20032, lower_bound = 18000, bound = "critical path", single_device = 0, operators = 5, groups = 3>}
+      func.func private @step(tensor<64xf32> {baechi.device = "host0"}, tensor<64xf32> {baechi.device = "host1"}) -> (tensor<64xf32> {baechi.device = "host0"}) attributes {baechi.certificate = #baechi.placement_certificate<placer = "metf", winner = "metf", makespan = 20032, lower_bound = 18000, bound = "critical path", single_device = 0, operators = 5, groups = 3>, baechi.ends}
       module @host0 attributes {baechi.device = "host0"} {
         func.func @step(%arg0: tensor<64xf32> {baechi.argument = 0 : i64}) -> (tensor<64xf32> {baechi.result = 0 : i64}) {
           %0 = math.exp %arg0 {baechi.cost = #baechi.cost<time_ns = {host = 9000}, scratch = 0>, baechi.operator = 2 : i64, baechi.start = 0 : i64} : tensor<64xf32>

@@ -68,6 +68,8 @@ public:
       manifest["processor"] = json::Array(processor);
     if (cores > 0)
       manifest["cores"] = cores;
+    if (whole->hasAttr(BaechiDialect::kEnds))
+      manifest["ends"] = true;
     if (auto certificate = whole->getAttrOfType<PlacementCertificateAttr>(
             BaechiDialect::kCertificate))
       manifest["predicted"] =

@@ -133,6 +133,11 @@ int @_set_host_calls(@ *step, @_host_function function, void *user);
 int @_run(@ *step);
 /* Copies a result of the last step. 0, or 1 after an error. */
 int @_get_result(@ *step, size_t result, void *data, size_t bytes);
+/* A step with all that goes before and after it: copies in the arguments whose
+   place in `arguments` is not null, runs the step, and copies out the results
+   whose place in `results` is not null. There are as many places as the step has
+   arguments and results, each of as many bytes. 0, or 1 after an error. */
+int @_call(@ *step, const void *const *arguments, void *const *results);
 
 /* Duration of the last step, ns. */
 int64_t @_wall_ns(const @ *step);
@@ -158,6 +163,7 @@ int baechi_step_get_argument(baechi_step *, size_t, void *, size_t);
 int baechi_step_set_host_calls(baechi_step *, @_host_function, void *);
 int baechi_step_run(baechi_step *);
 int baechi_step_get_result(baechi_step *, size_t, void *, size_t);
+int baechi_step_call(baechi_step *, const void *const *, void *const *);
 int64_t baechi_step_wall_ns(const baechi_step *);
 const char *baechi_step_error(const baechi_step *);
 
@@ -181,6 +187,9 @@ int @_set_host_calls(@ *step, @_host_function function, void *user) {
 int @_run(@ *step) { return baechi_step_run(INNER); }
 int @_get_result(@ *step, size_t i, void *data, size_t bytes) {
   return baechi_step_get_result(INNER, i, data, bytes);
+}
+int @_call(@ *step, const void *const *arguments, void *const *results) {
+  return baechi_step_call(INNER, arguments, results);
 }
 int64_t @_wall_ns(const @ *step) { return baechi_step_wall_ns(INNER); }
 const char *@_program(void) { return manifest; }

@@ -119,7 +119,7 @@ class Border:
 
 def is_wide() -> bool:
     """Whether JAX is in its x64 mode."""
-    return bool(jax.dtypes.canonicalize_dtype(np.float64) == np.float64)
+    return bool(jax.config.jax_enable_x64)
 
 
 def _typed(dtype: Any, shape: Any) -> str:

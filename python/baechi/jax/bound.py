@@ -76,6 +76,34 @@ def bind(step: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
     return Bound((*bound.args, *(bound.kwargs[name] for name in keywords)), keywords)
 
 
+class Way:
+    """How calls with so many arguments by position, and with these keywords, become one row
+    of values: bind, positions and hashable for all of them at once."""
+
+    def __init__(self, step: Callable[..., Any], count: int, names: Sequence[str], static: Chosen):
+        numbers: tuple[Any, ...] = tuple(range(count))
+        bound = bind(step, numbers, {name: name for name in names})
+        self.static = bound.positions(static)
+        fixed = set(self.static)
+        self._order = bound.values
+        self._dynamic = [i for i in range(len(self._order)) if i not in fixed]
+        self._is_plain = not names and not fixed
+
+    def dynamic(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:
+        """The values that are not static."""
+        if self._is_plain:
+            return args
+        return tuple(self._value(i, args, kwargs) for i in self._dynamic)
+
+    def fixed(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:
+        """The static ones."""
+        return tuple(self._value(i, args, kwargs) for i in self.static)
+
+    def _value(self, i: int, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        at = self._order[i]
+        return args[at] if type(at) is int else kwargs[at]
+
+
 @dataclasses.dataclass(frozen=True)
 class Chosen:
     """Arguments of a step by number (negative ones from the end) and by name."""

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import jax
@@ -17,10 +17,17 @@ from baechi.compiling.options import CompileOptions
 from baechi.importer.jax.host_calls import HostCall
 from baechi.importer.jax.signature import Signature
 from baechi.jax import random_keys
+from baechi.jax.quick import Kind, QuickCall
 from baechi.steps import resident_jax
 from baechi.steps.library import StepLibrary
 from baechi.steps.program import Program
 from baechi.steps.resident import Residents
+
+
+MISSED = object()
+"""Instead of results: a quick call is not for these arguments."""
+
+Quick = Callable[[list[Any]], Any]
 
 
 class JaxProgram(Program):
@@ -47,15 +54,49 @@ class JaxProgram(Program):
         if host_calls:
             _tell(host_calls)
             self.library.set_host_calls(host_calls)
-        self._residents = Residents(self.library, turn)
+        self._updated = {
+            i: a.updated_by for i, a in enumerate(signature.arguments) if a.updated_by is not None
+        }
+        types = {i: signature.result_types[k] for i, k in self._updated.items()}
+        kinds = {
+            i: (tuple(kind.shape), np.dtype(kind.dtype), bool(kind.weak_type))
+            for i, kind in types.items()
+        }
+        self._residents = Residents(self.library, turn, kinds)
         self.calls = 0
+
+    def quick_for(self, kinds: Sequence[Kind]) -> Quick | None:
+        """`run` for arguments of just these kinds, faster; None: the longer way alone knows
+        the step's border (random keys), or the extension is not built."""
+        try:
+            from baechi.graphs.native import _placement
+        except ImportError:
+            return None
+        if any(generator is not None for generator in self._returned):
+            return None
+        signature = self.signature
+        call = QuickCall(_placement, self.library, kinds, self._updated, signature.result_types)
+        residents, updated = self._residents, list(self._updated.items())
+        unflatten = signature.result_tree.unflatten
+
+        def run(leaves: list[Any]) -> Any:
+            done = call(leaves, residents.holders)
+            if done is None:
+                return MISSED
+            ns, results = done
+            self.calls += 1
+            if ns < 0:
+                self.library.fail()
+            self._wall_ns.append(ns)
+            for i, k in updated:
+                results[k] = residents.after_step(i)
+            return unflatten(results)
+
+        return run
 
     def run(self, leaves: list[Any]) -> Any:
         self.calls += 1
-        signature = self.signature
-        updated = {
-            i: a.updated_by for i, a in enumerate(signature.arguments) if a.updated_by is not None
-        }
+        signature, updated = self.signature, self._updated
         moved = {
             i: self._as_argument(i, leaf)
             for i, leaf in enumerate(leaves)
@@ -67,7 +108,7 @@ class JaxProgram(Program):
         self.step()
         results: list[Any] = [None] * len(signature.results)
         for i, k in updated.items():
-            results[k] = self._residents.after_step(i, signature.result_types[k])
+            results[k] = self._residents.after_step(i)
         for k, result in enumerate(results):
             if result is None:
                 kind = signature.result_types[k]

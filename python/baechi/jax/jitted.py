@@ -23,17 +23,20 @@ from baechi.compiling.options import CompileOptions, beside
 from baechi.compiling.tools import CompileError
 from baechi.importer.jax.step import ImportedStep, import_step
 from baechi.jax import random_keys
-from baechi.jax.border import Border
-from baechi.jax.bound import Bound, Chosen, bind, choose
+from baechi.jax.border import Border, is_wide
+from baechi.jax.bound import Bound, Chosen, Way, bind, choose
 from baechi.jax.calls import describe, no_array, type_of
-from baechi.jax.jax_program import JaxProgram
+from baechi.jax.jax_program import MISSED, JaxProgram, Quick
 from baechi.jax.lowered import Lowered
 from baechi.jax.step_check import JaxCheck
 from baechi.steps import resident_jax
 from baechi.steps.compiled import Compiled, as_key
+from baechi.steps.library import refuse_within_host_calls
 from baechi.steps.resident import ResidentArray
 
 resident_jax.register(ResidentArray)
+
+_flatten = jax.tree_util.default_registry.flatten
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -195,6 +198,7 @@ class _Call(NamedTuple):
     generators: list[str | None]
     static: dict[int, Any]
     donated: list[int]
+    kinds: tuple[Any, ...]
 
 
 class Jitted(Compiled[JaxProgram], Generic[P, R]):
@@ -214,8 +218,13 @@ class Jitted(Compiled[JaxProgram], Generic[P, R]):
         self._options, self._checks = options, checks or CheckOptions()
         self._donated, self._static = donated, static
         self._programs: dict[Any, JaxProgram] = {}
+        self._ways: dict[Any, Way] = {}
+        # What may be called without a longer look at the arguments.
+        self._quick: dict[Any, list[tuple[JaxProgram, Quick]]] = {}
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
+        if self._quick and (result := self._call_quickly(args, kwargs)) is not MISSED:
+            return result
         call = self._call_of(args, kwargs)
         for leaf in call.leaves:
             if isinstance(leaf, ResidentArray):
@@ -225,7 +234,49 @@ class Jitted(Compiled[JaxProgram], Generic[P, R]):
                 with progress.shown(self._options.verbose, _identifier(self._step)):
                     self._programs[call.key] = self._compile(call)
             program = self._latest = self._programs[call.key]
-            return self._run(call, program, call.leaves)
+            result = self._run(call, program, call.leaves)
+            self._remember(call, program, args, kwargs)
+            return result
+
+    def _call_quickly(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """The result of a call like an earlier one; MISSED where none was like it, or
+        something is wrong with it, which the longer way tells."""
+        try:
+            key, leaves = self._quick_key(args, kwargs)
+            known = self._quick.get(key, ())
+        except (KeyError, TypeError, ValueError):
+            return MISSED
+        if not known:
+            return MISSED
+        refuse_within_host_calls("a compiled step is called")
+        with self._turn:
+            for program, run in known:
+                if (result := run(leaves)) is not MISSED:
+                    self._latest = program
+                    return result
+        return MISSED
+
+    def _quick_key(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, list[Any]]:
+        """What tells programs apart but for the types of the arguments, and these."""
+        named = (len(args), *kwargs)
+        way = self._ways[named]
+        leaves, tree = _flatten(way.dynamic(args, kwargs))
+        fixed = tuple(map(as_key, way.fixed(args, kwargs))) if way.static else ()
+        return (named, tree, fixed, is_wide()), leaves
+
+    def _remember(
+        self, call: _Call, program: JaxProgram, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> None:
+        """Lets the next call like this one be quick, where it can."""
+        if self._checks.check is not None or any(g is not None for g in call.generators):
+            return
+        named = (len(args), *kwargs)
+        if named not in self._ways:
+            self._ways[named] = Way(self._step, len(args), tuple(kwargs), self._static)
+        known = self._quick.setdefault(self._quick_key(args, kwargs)[0], [])
+        if all(program is not each for each, _ in known):
+            if (run := program.quick_for(call.kinds)) is not None:
+                known.append((program, run))
 
     def __get__(self, instance: Any, owner: type | None = None) -> Any:
         """A method of a class, whose `self` is the first argument."""
@@ -256,7 +307,8 @@ class Jitted(Compiled[JaxProgram], Generic[P, R]):
             tuple(call.donated),
             imported.host_calls,
         )
-        run = functools.partial(self._run, later)
+        checked = self._checks.check is not None
+        run = functools.partial(self._run, later) if checked else None
         return Lowered(border, imported.text, self._options, run)
 
     def _call_of(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> _Call:
@@ -280,7 +332,7 @@ class Jitted(Compiled[JaxProgram], Generic[P, R]):
             raise no_array(self._step, bound, dynamic, static) from error
         fixed = tuple((i, as_key(value)) for i, value in static.items())
         key = (tree, bound.keywords, kinds, tuple(generators), fixed, tuple(donated))
-        return _Call(key, bound, tree, leaves, generators, static, donated)
+        return _Call(key, bound, tree, leaves, generators, static, donated, kinds)
 
     def _import(self, call: _Call, by_shape: bool = False) -> tuple[ImportedStep, list[str | None]]:
         """The module, and the random generators of its results."""

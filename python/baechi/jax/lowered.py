@@ -11,15 +11,16 @@ from collections.abc import Callable
 from typing import Any
 
 import jax
+import numpy as np
 
 from baechi.common import progress
 from baechi.compiling.modules import graph_of
 from baechi.compiling.options import CompileOptions
 from baechi.jax import saved
-from baechi.jax.border import Border
-from baechi.jax.jax_program import JaxProgram
+from baechi.jax.border import Border, is_wide
+from baechi.jax.jax_program import MISSED, JaxProgram, Quick
 from baechi.steps import compiled
-from baechi.steps.library import StepLibrary
+from baechi.steps.library import StepLibrary, refuse_within_host_calls
 from baechi.steps.resident import ResidentArray
 
 Run = Callable[[JaxProgram, list[Any]], Any]
@@ -29,8 +30,10 @@ class Lowered:
     """A step as a module, as `jax.stages.Lowered`: for one set of shapes, types and
     static values. Nothing of it is measured, placed or compiled yet."""
 
-    def __init__(self, border: Border, text: str, options: CompileOptions, run: Run):
-        """run: calls the program, with flat arguments."""
+    def __init__(
+        self, border: Border, text: str, options: CompileOptions, run: Run | None = None
+    ):
+        """run: calls the program, with flat arguments; None: nothing but `program.run`."""
         self._border, self._text, self._options, self._run = border, text, options, run
 
     def as_text(self) -> str:
@@ -92,11 +95,12 @@ class Compiled(compiled.Compiled[JaxProgram]):
         border: Border,
         text: str | None,
         options: CompileOptions | None,
-        run: Run,
+        run: Run | None = None,
         library: StepLibrary | None = None,
     ):
         super().__init__()
-        self._border, self._run = border, run
+        self._border = border
+        self._run = run or _run
         with self._whole_call(lambda: library is not None):
             self._program = self._latest = JaxProgram(
                 border.signature,
@@ -107,14 +111,30 @@ class Compiled(compiled.Compiled[JaxProgram]):
                 library,
                 border.host_calls,
             )
+        self._quick: Quick | None = None
+        if run is None and all(generator is None for generator in border.given):
+            kinds = [(a.init.shape, np.dtype(a.init.dtype), None) for a in border.signature.arguments]
+            self._quick = self._program.quick_for(kinds)
+        self._is_wide = is_wide()
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if self._quick and not kwargs and (result := self._call_quickly(args)) is not MISSED:
+            return result
         leaves = self._border.leaves(args, kwargs)
         for leaf in leaves:
             if isinstance(leaf, ResidentArray):
                 leaf.leave(self._turn)
         with self._turn:
             return self._run(self._program, leaves)
+
+    def _call_quickly(self, args: tuple[Any, ...]) -> Any:
+        """MISSED where the longer way must say what is wrong, if anything is."""
+        leaves, tree = jax.tree.flatten(args)
+        if tree != self._border.signature.tree or is_wide() != self._is_wide:
+            return MISSED
+        refuse_within_host_calls("a compiled step is called")
+        with self._turn:
+            return self._quick(leaves) if self._quick else MISSED
 
     def __repr__(self) -> str:
         devices = [device["name"] for device in self._program.library.program["devices"]]
@@ -150,4 +170,8 @@ def load_step(file: str | os.PathLike[str]) -> Compiled:
     machine is refused by a StepError with the reason, before any of its code is mapped.
     """
     border, library = saved.read(pathlib.Path(file))
-    return Compiled(border, None, None, lambda program, leaves: program.run(leaves), library)
+    return Compiled(border, None, None, library=library)
+
+
+def _run(program: JaxProgram, leaves: list[Any]) -> Any:
+    return program.run(leaves)

@@ -35,7 +35,7 @@ from baechi.jax import trees
 from baechi.jax.border import Border, is_wide
 from baechi.steps.library import TYPES, StepError, StepLibrary
 
-VERSION = 1
+VERSION = 2
 _FIRST = re.compile(rb"baechi-step (\d{1,6}) (\d{1,12}) (\d{1,12}) ([0-9a-f]{64})\n")
 _LONGEST_LINE = 120  # bytes
 _LARGEST = 1 << 32  # bytes: a larger one is no step

@@ -15,7 +15,7 @@ import re
 import stat
 import threading
 from collections.abc import Callable, Sequence
-from typing import Any, Protocol
+from typing import Any, NoReturn, Protocol
 
 import ml_dtypes
 import numpy as np
@@ -110,7 +110,7 @@ def _check(file: pathlib.Path) -> None:
         )
 
 
-def _own_memory(shape: Sequence[int], kind: np.dtype) -> np.ndarray:
+def own_memory(shape: Sequence[int], kind: np.dtype) -> np.ndarray:
     """An array in memory that it alone holds, aligned as XLA's: JAX and whoever takes
     arrays by DLPack take it as it is, without a copy."""
     size = math.prod(shape) * kind.itemsize
@@ -126,6 +126,11 @@ def _renamed(file: pathlib.Path, prefix: str) -> str:
     if not found:
         return f"{file}: no step library: it lacks functions '{prefix}_open', '{prefix}_run', ..."
     there = found[1].decode()
+    if there == prefix:
+        return (
+            f"{file}: written by an earlier version of Baechi, without '{prefix}_call': write it "
+            f"again with baechi-run --emit=so --output={file.name}"
+        )
     return (
         f"{file}: renamed: its functions begin with '{there}_', by its name with '{prefix}_'; "
         f"call the file {there}.so, or write it again with "
@@ -163,7 +168,7 @@ class StepLibrary:
 
     def __init__(self, file: str | pathlib.Path):
         file = pathlib.Path(file)
-        self._step = None
+        self._step: ctypes.c_void_p | None = None
         self._raised: BaseException | None = None  # by a host call, which has ended the step
         _check(file)
         prefix = re.sub("[^0-9A-Za-z]", "_", file.stem.removeprefix("lib"))
@@ -183,6 +188,7 @@ class StepLibrary:
                     "run",
                     "set_host_calls",
                     "get_result",
+                    "call",
                     "wall_ns",
                     "error",
                     "program",
@@ -227,7 +233,7 @@ class StepLibrary:
 
         self._computing = _HOST_FUNCTION(compute)  # lives as long as the step
         if self._functions["set_host_calls"](self._step, self._computing, None):
-            self._fail()
+            self.fail()
 
     def close(self) -> None:
         if self._step:
@@ -257,7 +263,18 @@ class StepLibrary:
     def run(self) -> None:
         """One step on all devices."""
         if self._functions["run"](self._step):
-            self._fail()
+            self.fail()
+
+    @property
+    def is_open(self) -> bool:
+        return self._step is not None
+
+    def addresses(self) -> tuple[int, int, int]:
+        """Of the functions `call` and `wall_ns`, and of the opened step."""
+        assert self._step is not None
+        functions = (self._functions[name] for name in ("call", "wall_ns"))
+        call, wall_ns = (ctypes.cast(each, ctypes.c_void_p).value or 0 for each in functions)
+        return call, wall_ns, self._step.value or 0
 
     @property
     def wall_ns(self) -> int:
@@ -265,7 +282,7 @@ class StepLibrary:
         return self._functions["wall_ns"](self._step)
 
     def _read(self, function: str, index: int, info: dict[str, Any]) -> np.ndarray:
-        value = _own_memory(info["shape"], np.dtype(TYPES[info["type"]]))
+        value = own_memory(info["shape"], np.dtype(TYPES[info["type"]]))
         self._move(function, index, value)
         return value
 
@@ -274,8 +291,9 @@ class StepLibrary:
         data = value.ctypes.data_as(ctypes.c_void_p)
         size = ctypes.c_size_t(value.nbytes)
         if self._functions[function](self._step, ctypes.c_size_t(index), data, size):
-            self._fail()
+            self.fail()
 
-    def _fail(self) -> None:
+    def fail(self) -> NoReturn:
+        """Raises the StepError of the function that has failed."""
         raised, self._raised = self._raised, None
         raise StepError(self._functions["error"](self._step).decode(errors="replace")) from raised

@@ -14,6 +14,9 @@ import numpy as np
 
 from baechi.steps.library import StepLibrary, refuse_within_host_calls
 
+Kind = tuple[tuple[int, ...], np.dtype[Any], bool]
+"""Shape, type, and whether it is weak."""
+
 
 def _through_jax(name: str) -> Callable[..., Any]:
     """The method of a JAX array with the value that is copied out."""
@@ -42,12 +45,11 @@ class ResidentArray:
 
     __hash__ = None  # type: ignore[assignment]  # as JAX's arrays
 
-    def __init__(self, owner: Residents, index: int, shape: tuple[int, ...], kind: Any):
+    def __init__(self, owner: Residents, index: int, kind: Kind):
         self._owner: Residents | None = owner
         self._index = index
         self._value: np.ndarray | None = None
-        self.shape, self.dtype = shape, np.dtype(kind.dtype)
-        self.weak_type = bool(getattr(kind, "weak_type", False))
+        self.shape, self.dtype, self.weak_type = kind
 
     @property
     def ndim(self) -> int:
@@ -138,34 +140,39 @@ class Residents:
     turn: is held while the library is used.
     """
 
-    def __init__(self, library: StepLibrary, turn: threading.RLock):
-        self.library, self.turn = library, turn
-        self._current: dict[int, weakref.ref[ResidentArray]] = {}
+    def __init__(self, library: StepLibrary, turn: threading.RLock, kinds: dict[int, Kind]):
+        """kinds: of the next values, by argument."""
+        self.library, self.turn, self._kinds = library, turn, kinds
+        # For each argument who holds what lies in its place, None if nobody does. A quick call
+        # (baechi/jax/quick.py) does what before_step does, where each was given in its place.
+        self.holders: list[weakref.ref[ResidentArray] | None]
+        self.holders = [None] * len(library.program["arguments"])
 
     def holds(self, index: int, value: object) -> bool:
         """Whether an argument's place has this very value already."""
-        holder = self._current.get(index)
+        holder = self.holders[index]
         return holder is not None and holder() is value
 
     def before_step(self, given: dict[int, object]) -> None:
         """Copies out what the step will overwrite but was not given to it; what
         was given is donated."""
-        for index, holder in self._current.items():
-            array = holder()
+        for holder in self.holders:
+            array = None if holder is None else holder()
             if array is None:
                 continue
-            if not any(value is array for value in given.values()):
+            if any(value is array for value in given.values()):
+                array._value = None
+            else:
                 array._copied_out()
             array._owner = None
         for index, value in given.items():
             # Its value was fetched earlier, or it belongs to another step.
             if isinstance(value, ResidentArray) and not self.holds(index, value):
                 value._owner = value._value = None
-        self._current.clear()
+        self.holders = [None] * len(self.holders)
 
-    def after_step(self, index: int, kind: Any) -> ResidentArray:
-        """The next value of an updated argument; kind: its dtype and weak_type."""
-        shape = tuple(self.library.program["arguments"][index]["shape"])
-        array = ResidentArray(self, index, shape, kind)
-        self._current[index] = weakref.ref(array)
+    def after_step(self, index: int) -> ResidentArray:
+        """The next value of an updated argument."""
+        array = ResidentArray(self, index, self._kinds[index])
+        self.holders[index] = weakref.ref(array)
         return array

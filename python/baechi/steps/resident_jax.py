@@ -11,6 +11,8 @@ say what they always said: that the array must be converted first.
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -29,6 +31,42 @@ def as_array(value: np.ndarray, weak: bool = False) -> Any:
     if value.ndim == 0:
         return jnp.asarray(value.item())
     return jnp.full(value.shape, number.item()).at[...].set(value)
+
+
+def putter(kind: Any) -> Callable[[np.ndarray], Any]:
+    """What makes arrays of JAX of numpy's, of this dtype, shape and weak_type.
+
+    `jax.numpy.asarray` looks at much that is known here and takes ten times as long. Where
+    this version of JAX has no such function, or another default device is chosen, it is asked
+    all the same.
+    """
+    import jax
+
+    weak = bool(kind.weak_type)
+    try:
+        from jax._src import config, core
+        from jax._src.lib import xla_client
+
+        put, chosen = xla_client.batched_device_put, config.default_device
+        aval = core.ShapedArray(tuple(kind.shape), np.dtype(kind.dtype), weak_type=weak)
+        devices = [jax.local_devices()[0]]
+        sharding = jax.sharding.SingleDeviceSharding(devices[0])
+        made = put(aval, sharding, [np.zeros(aval.shape, aval.dtype)], devices, False)
+        as_asked = (made.dtype, made.weak_type, made.committed) == (aval.dtype, weak, False)
+        # 64 bits become 32 without JAX's x64 mode.
+        fits = jax.dtypes.canonicalize_dtype(aval.dtype) == aval.dtype
+        usual = as_asked and fits and devices[0].platform == "cpu"
+    except (ImportError, AttributeError, TypeError):
+        usual = False
+    if not usual:
+        return functools.partial(as_array, weak=weak)
+
+    def to_jax(value: np.ndarray) -> Any:
+        if chosen.value is not None:
+            return as_array(value, weak)
+        return put(aval, sharding, [value], devices, False)
+
+    return to_jax
 
 
 def register(kind: type) -> bool:

@@ -48,6 +48,7 @@ public:
   int32_t run(baechi_context *context) override {
     return entry(context, arena);
   }
+  bool runsAnywhere() const override { return true; }
 
   Error write(int64_t offset, const void *data, size_t size) override {
     std::memcpy(arena + offset, data, size);

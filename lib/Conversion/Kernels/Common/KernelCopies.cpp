@@ -19,7 +19,7 @@ SmallVector<func::FuncOp> baechi::kernelsOf(ModuleOp module) {
   return llvm::filter_to_vector(
       module.getOps<func::FuncOp>(), [](func::FuncOp function) {
         return function->hasAttr(BaechiDialect::kKernel) &&
-               !isHostCall(function) && !function->hasAttr(kStash);
+               !isHostCall(function) && !function->hasAttr(BaechiDialect::kStash);
       });
 }
 
