@@ -52,12 +52,12 @@ public:
     if (!isNew)
       return it->second;
     Region &body = function.getFunctionBody();
-    bool result = body.hasOneBlock() && !body.walk([&](Operation *op) {
-                                               return ends(op)
-                                                          ? WalkResult::advance()
-                                                          : WalkResult::interrupt();
-                                             })
-                                             .wasInterrupted();
+    bool result =
+        body.hasOneBlock() && !body.walk([&](Operation *op) {
+                                     return ends(op) ? WalkResult::advance()
+                                                     : WalkResult::interrupt();
+                                   })
+                                   .wasInterrupted();
     return known[function] = result;
   }
 

@@ -89,7 +89,8 @@ llvm::Error baechi::checkOptions(const DriverOptions &options) {
 
 llvm::Error baechi::checkOptions(const StepOptions &options) {
   if (options.calibrates && !options.check)
-    return mistake("--calibrate compares with one device; leave --check-single on");
+    return mistake(
+        "--calibrate compares with one device; leave --check-single on");
   if (options.steps < 1)
     return mistake("--steps needs a positive number, not " +
                    llvm::Twine(options.steps));

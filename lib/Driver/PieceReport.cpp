@@ -14,8 +14,8 @@
 #include "llvm/Support/raw_ostream.h"
 
 using namespace baechi;
-using placement::millisecondsText;
 using llvm::format;
+using placement::millisecondsText;
 namespace json = llvm::json;
 
 static std::string counted(int64_t number, llvm::StringRef one,

@@ -7,11 +7,11 @@
 //===----------------------------------------------------------------------===//
 ///
 /// \file
-/// What a small step spends most of its call on: looking at the arguments. Those
-/// that are just what the step was compiled for are read where they lie, by the
-/// buffer protocol, which waits for them, holds them and refuses those that are
-/// deleted, on other devices or not in C's order. Everything else is for
-/// Python's longer way (python/baechi/jax/quick.py).
+/// What a small step spends most of its call on: looking at the arguments.
+/// Those that are just what the step was compiled for are read where they lie,
+/// by the buffer protocol, which waits for them, holds them and refuses those
+/// that are deleted, on other devices or not in C's order. Everything else is
+/// for Python's longer way (python/baechi/jax/quick.py).
 ///
 //===----------------------------------------------------------------------===//
 
@@ -81,9 +81,8 @@ public:
   /// \p call and \p wallNs are functions of a step library, \p step what it
   /// opened. \p arguments: shape, dtype, weak type, bytes and number of each.
   StepCall(uintptr_t call, uintptr_t wallNs, uintptr_t step,
-           const std::vector<Given> &given,
-           std::vector<Py_ssize_t> resultBytes, nb::object jaxArray,
-           nb::object numpyArray)
+           const std::vector<Given> &given, std::vector<Py_ssize_t> resultBytes,
+           nb::object jaxArray, nb::object numpyArray)
       : call(reinterpret_cast<Call>(call)),
         wallNs(reinterpret_cast<WallNs>(wallNs)),
         step(reinterpret_cast<void *>(step)),
@@ -98,8 +97,8 @@ public:
   }
 
   /// One step. \p holders: for each argument None, or a weak reference to the
-  /// array that lies in its place; the step takes all of these. \p outputs: for each result None, or an array
-  /// to write it to.
+  /// array that lies in its place; the step takes all of these. \p outputs: for
+  /// each result None, or an array to write it to.
   ///
   /// None where an argument is not just what the step was compiled for: nothing
   /// has been done then. Else the step's nanoseconds, -1 if it failed.

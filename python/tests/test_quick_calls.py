@@ -138,7 +138,12 @@ def test_what_is_not_in_order_goes_the_longer_way():
     step = jit(lambda x: jnp.cumsum(x, axis=0))
     x = np.arange(12, dtype=np.float32).reshape(3, 4)
     step(x)
-    for other in (np.asfortranarray(x), np.repeat(x, 2, axis=1)[:, ::2], x[::1, ::-1], x.T.copy().T):
+    for other in (
+        np.asfortranarray(x),
+        np.repeat(x, 2, axis=1)[:, ::2],
+        x[::1, ::-1],
+        x.T.copy().T,
+    ):
         assert_close(step(other), function(other, axis=0))
     from jax.experimental.layout import Format, Layout
 

@@ -48,8 +48,8 @@ static Error startDevice(SessionState &state, size_t device,
 void baechi::runtime::runPart(SessionState &state, size_t device) {
   baechi_context &context = state.exchange.context(device);
   if (int32_t code = state.drivers[device]->run(&context))
-    state.exchange.fail(
-        context, {"its step function returned", nullptr, -1, -1, code});
+    state.exchange.fail(context,
+                        {"its step function returned", nullptr, -1, -1, code});
   else if (state.exchange.injected(Call::EndStep))
     state.exchange.fail(context, {"injected fault: its step function failed"});
   context.finished.store(true, std::memory_order_release);

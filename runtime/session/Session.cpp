@@ -53,9 +53,8 @@ Session::Implementation::~Implementation() {
     (void)bool(commandAll(*options.ranks, Command::Close));
   state->stop();
   for (size_t i = 0; i < threads.size(); ++i)
-    if (!isForked() &&
-        (usable ||
-         state->exchange.context(i).finished.load(std::memory_order_acquire)))
+    if (!isForked() && (usable || state->exchange.context(i).finished.load(
+                                      std::memory_order_acquire)))
       threads[i].join();
     else
       threads[i].detach();

@@ -31,8 +31,7 @@ static std::string unpack(llvm::MutableArrayRef<char *> arguments,
     if (!isInput || !isCompressed(given))
       continue;
     std::string text;
-    paths.push_back(
-        folder.file(llvm::sys::path::stem(given).str()));
+    paths.push_back(folder.file(llvm::sys::path::stem(given).str()));
     if (std::string error = readTextFile(argument, text); !error.empty())
       return error;
     if (std::string error = writeTextFile(paths.back(), text); !error.empty())

@@ -76,8 +76,8 @@ TEST(Caller, RunsOneDeviceOfAShortStep) {
     auto session = makeSession(shortProgram(devices), notes);
     ASSERT_TRUE(session);
     ASSERT_SUCCESS(session->step());
-    EXPECT_EQ(1, std::count(ranOn, ranOn + devices,
-                            std::this_thread::get_id()));
+    EXPECT_EQ(1,
+              std::count(ranOn, ranOn + devices, std::this_thread::get_id()));
   }
 }
 
@@ -167,14 +167,13 @@ TEST(Caller, SeesFailuresOfAll) {
 }
 
 TEST(Caller, FindsADeadlockWhileItSleeps) {
-  auto session = makeSession(
-      roundTrip(shortProgram(2)),
-      {[](Context context, char *arena) {
-         return recvAndWait(context, 1, 0, arena);
-       },
-       [](Context context, char *arena) {
-         return recvAndWait(context, 0, 0, arena);
-       }});
+  auto session = makeSession(roundTrip(shortProgram(2)),
+                             {[](Context context, char *arena) {
+                                return recvAndWait(context, 1, 0, arena);
+                              },
+                              [](Context context, char *arena) {
+                                return recvAndWait(context, 0, 0, arena);
+                              }});
   ASSERT_TRUE(session);
   auto begun = std::chrono::steady_clock::now();
   EXPECT_THAT(session->step().message(), HasSubstr("deadlock"));
@@ -205,9 +204,9 @@ TEST(Caller, GivesUpAStepInWhichNothingHappens) {
 
 TEST(Caller, ComputesAsDevicesDoOnlyMeanwhile) {
   volatile float tiny = 1e-40f, one = 1;
-  auto session = makeSession(shortProgram(1), {[&](Context, char *) {
-                               return tiny * one == 0 ? 0 : 1;
-                             }});
+  auto session =
+      makeSession(shortProgram(1),
+                  {[&](Context, char *) { return tiny * one == 0 ? 0 : 1; }});
   ASSERT_TRUE(session);
   ASSERT_SUCCESS(session->step());
   EXPECT_NE(tiny * one, 0);
@@ -233,7 +232,8 @@ TEST(Caller, RefusesAStepInAForkedProcess) {
   pid_t child = fork();
   ASSERT_GE(child, 0);
   if (child == 0) {
-    bool refused = session->step().message().find("forked") != std::string::npos;
+    bool refused =
+        session->step().message().find("forked") != std::string::npos;
     session.reset(); // waits for no thread
     _exit(refused ? 0 : 1);
   }

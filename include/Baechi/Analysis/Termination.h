@@ -12,9 +12,9 @@
 
 namespace baechi {
 
-/// Whether a call of \p function ends whatever it is given: its loops, and those
-/// of what it calls, count up to a bound, nothing calls itself, and all that is
-/// called is defined here. False where that is not known.
+/// Whether a call of \p function ends whatever it is given: its loops, and
+/// those of what it calls, count up to a bound, nothing calls itself, and all
+/// that is called is defined here. False where that is not known.
 bool surelyEnds(mlir::FunctionOpInterface function);
 
 } // namespace baechi

@@ -1,4 +1,5 @@
-//===- Compression.cpp - Compressed files by their names ---------*- C++ -*-===//
+//===- Compression.cpp - Compressed files by their names ---------*- C++
+//-*-===//
 //
 // Part of the Baechi project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.

@@ -1,4 +1,5 @@
-//===- Compression.h - Compressed files by their names -----------*- C++ -*-===//
+//===- Compression.h - Compressed files by their names -----------*- C++
+//-*-===//
 //
 // Part of the Baechi project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.

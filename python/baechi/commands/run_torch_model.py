@@ -86,7 +86,9 @@ def _run(options: argparse.Namespace) -> int:
     losses = [step(*training.batch).item() for _ in range(options.steps)]
     print(step.report())
     print(f"loss: {losses[0]:.6g} at step 0, {losses[-1]:.6g} at step {options.steps - 1}")
-    return _check(losses, _training(options, config), options.torch_seed) if options.check_torch else 0
+    return (
+        _check(losses, _training(options, config), options.torch_seed) if options.check_torch else 0
+    )
 
 
 def _training(options: argparse.Namespace, config: object) -> models.Training:

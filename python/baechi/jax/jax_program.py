@@ -23,7 +23,6 @@ from baechi.steps.library import StepLibrary
 from baechi.steps.program import Program
 from baechi.steps.resident import Residents
 
-
 MISSED = object()
 """Instead of results: a quick call is not for these arguments."""
 

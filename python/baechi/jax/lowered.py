@@ -30,9 +30,7 @@ class Lowered:
     """A step as a module, as `jax.stages.Lowered`: for one set of shapes, types and
     static values. Nothing of it is measured, placed or compiled yet."""
 
-    def __init__(
-        self, border: Border, text: str, options: CompileOptions, run: Run | None = None
-    ):
+    def __init__(self, border: Border, text: str, options: CompileOptions, run: Run | None = None):
         """run: calls the program, with flat arguments; None: nothing but `program.run`."""
         self._border, self._text, self._options, self._run = border, text, options, run
 
@@ -113,7 +111,9 @@ class Compiled(compiled.Compiled[JaxProgram]):
             )
         self._quick: Quick | None = None
         if run is None and all(generator is None for generator in border.given):
-            kinds = [(a.init.shape, np.dtype(a.init.dtype), None) for a in border.signature.arguments]
+            kinds = [
+                (a.init.shape, np.dtype(a.init.dtype), None) for a in border.signature.arguments
+            ]
             self._quick = self._program.quick_for(kinds)
         self._is_wide = is_wide()
 

@@ -16,7 +16,11 @@ import numpy as np
 def kind(leaf: Any) -> str | None:
     """The generator of a typed key ("fry"), None for anything else."""
     dtype = getattr(leaf, "dtype", None)
-    if dtype is None or isinstance(dtype, np.dtype) or not jax.numpy.issubdtype(dtype, jax.dtypes.prng_key):
+    if (
+        dtype is None
+        or isinstance(dtype, np.dtype)
+        or not jax.numpy.issubdtype(dtype, jax.dtypes.prng_key)
+    ):
         return None
     if not isinstance(leaf, jax.ShapeDtypeStruct):
         return str(jax.random.key_impl(leaf))

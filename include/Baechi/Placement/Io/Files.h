@@ -43,7 +43,8 @@ struct NamedDevice {
 bool isCompressed(std::string_view path);
 /// The text of a file, decompressed when its name ends in ".xz" or ".gz".
 std::string readTextFile(const std::string &path, std::string &text);
-/// Writes a file, compressed by its name as well, whole or not at all (Store.h).
+/// Writes a file, compressed by its name as well, whole or not at all
+/// (Store.h).
 std::string writeTextFile(const std::string &path, std::string_view text);
 
 std::string readGraph(const std::string &path, Graph &graph);

@@ -19,7 +19,8 @@ SmallVector<func::FuncOp> baechi::kernelsOf(ModuleOp module) {
   return llvm::filter_to_vector(
       module.getOps<func::FuncOp>(), [](func::FuncOp function) {
         return function->hasAttr(BaechiDialect::kKernel) &&
-               !isHostCall(function) && !function->hasAttr(BaechiDialect::kStash);
+               !isHostCall(function) &&
+               !function->hasAttr(BaechiDialect::kStash);
       });
 }
 
