@@ -183,7 +183,7 @@ class Baechi(Contender):
             f"--machine=host:{devices}",
             f"--splits={'any' if pieces else 'none'}",
             f"--steps={STEPS + 1}",
-            "--check=false",
+            "--check-single=false",
             f"--profile={module.parent / 'profile.json'}",
             f"--json={self.report}",
         ]

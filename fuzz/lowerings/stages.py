@@ -151,7 +151,7 @@ def _run(
     np.savez(given, **{f"arg{i}": value for i, value in enumerate(values)})
     _tool(
         [tools.find("baechi-run"), model, f"--inputs={given}", f"--outputs={made}"]
-        + ["--steps=1", "--costs=roofline", "--budget=0", "--check=false", *options]
+        + ["--steps=1", "--costs=roofline", "--budget=0", "--check-single=false", *options]
     )
     with np.load(made) as arrays:
         return [arrays[f"out{i}"] for i in range(len(arrays.files))]

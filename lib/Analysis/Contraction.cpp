@@ -106,9 +106,10 @@ std::optional<StridedView> baechi::traceView(Value tensor) {
   return view;
 }
 
-std::optional<StridedView> baechi::traceOperand(linalg::LinalgOp op,
-                                                OpOperand &operand) {
-  std::optional<StridedView> view = traceView(operand.get());
+/// The loops' way through `view`, which `operand` of `op` is.
+static std::optional<StridedView> throughMap(linalg::LinalgOp op,
+                                             OpOperand &operand,
+                                             std::optional<StridedView> view) {
   if (!view)
     return std::nullopt;
   AffineMap map = op.getMatchingIndexingMap(&operand);
@@ -125,6 +126,22 @@ std::optional<StridedView> baechi::traceOperand(linalg::LinalgOp op,
   }
   view->strides = strides;
   return view;
+}
+
+std::optional<StridedView> baechi::traceOperand(linalg::LinalgOp op,
+                                                OpOperand &operand) {
+  return throughMap(op, operand, traceView(operand.get()));
+}
+
+std::optional<StridedView> baechi::traceBuffer(linalg::LinalgOp op,
+                                               OpOperand &operand) {
+  auto type = dyn_cast<MemRefType>(operand.get().getType());
+  StridedView view{operand.get(), 0, {}};
+  int64_t offset;
+  if (!type || failed(type.getStridesAndOffset(view.strides, offset)) ||
+      ShapedType::isDynamicShape(view.strides))
+    return std::nullopt;
+  return throughMap(op, operand, view);
 }
 
 //===----------------------------------------------------------------------===//
@@ -179,7 +196,8 @@ static bool isMultiplyAdd(linalg::GenericOp op) {
 std::optional<Contraction> baechi::matchContraction(Operation *operation) {
   auto op = dyn_cast_or_null<linalg::GenericOp>(operation);
   // The body first: it rules out nearly all, at the least cost.
-  if (!op || op->getNumOperands() != 3 || op->getNumResults() != 1 ||
+  if (!op || op->getNumOperands() != 3 ||
+      op->getNumResults() != (op.hasPureBufferSemantics() ? 0 : 1) ||
       !isMultiplyAdd(op) || op.getNumDpsInputs() != 2 ||
       op.getNumReductionLoops() == 0)
     return std::nullopt;

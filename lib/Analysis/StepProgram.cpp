@@ -9,6 +9,7 @@
 #include "Baechi/Analysis/DeviceProgram.h"
 #include "Baechi/Analysis/Program.h"
 #include "Baechi/Analysis/StepSimulation.h"
+#include "Baechi/Placement/Model/Pool.h"
 #include "llvm/ADT/StringMap.h"
 
 using namespace mlir;
@@ -28,6 +29,7 @@ public:
     for (auto [index, program] : llvm::enumerate(programs)) {
       device = index;
       instructions.emplace_back();
+      result.isPool.push_back(program.spec.getKind() == placement::kPool);
       operators.clear();
       func::FuncOp step = program.step;
       operators.insert_range(operatorsOf(step));

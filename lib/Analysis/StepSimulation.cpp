@@ -42,11 +42,13 @@ public:
       slots.emplace_back(queue.messages.size());
       step.copies.emplace_back(queue.messages.size());
     }
-    shared = llvm::count_if(program.devices, [](const auto &instructions) {
-               return llvm::any_of(instructions, [](const Instruction &i) {
-                 return i.kind == Kind::Operator;
-               });
-             }) > 1;
+    int computing = 0;
+    for (auto [number, instructions] : llvm::enumerate(program.devices))
+      computing += !isPool(number) &&
+                   llvm::any_of(instructions, [](const Instruction &i) {
+                     return i.kind == Kind::Operator;
+                   });
+    shared = computing > 1;
   }
 
   std::optional<SimulatedStep> run() {
@@ -65,6 +67,10 @@ public:
   }
 
 private:
+  bool isPool(size_t index) const {
+    return index < program.isPool.size() && program.isPool[index];
+  }
+
   /// The device does one thing at \p now. Others that are ready are not
   /// earlier, so all that was offered by now is known.
   void advance(size_t index, int64_t now) {
@@ -78,7 +84,7 @@ private:
     switch (instruction.kind) {
     case Kind::Operator: {
       int64_t ns = instruction.ns;
-      if (shared)
+      if (shared && !isPool(index))
         ns = ns * costs.sharedPercent / 100;
       step.operators[index].push_back({now, now + ns});
       return goOn(index, now + ns + costs.operatorNs);
@@ -153,10 +159,12 @@ private:
     return end;
   }
 
-  /// Copies another message to a device that waits; when that ends.
+  /// Copies another message to a device that waits; when that ends. A pool
+  /// copies what it sends, too, and whatever its size.
   std::optional<int64_t> copyAhead(size_t index, int64_t now) {
     for (auto [number, queue] : llvm::enumerate(program.queues)) {
-      if (size_t(queue.to) != index)
+      bool isPushed = size_t(queue.from) == index && isPool(index);
+      if (size_t(queue.to) != index && !isPushed)
         continue;
       std::vector<Slot> &messages = slots[number];
       size_t &open = firstOpen[number];
@@ -166,7 +174,7 @@ private:
       for (size_t seq = open; seq < end; ++seq) {
         const Slot &slot = messages[seq];
         if (slot.sent && slot.received && slot.doneAt == unknown &&
-            queue.messages[seq].bytes <= runtime::bytesAhead)
+            (isPool(index) || queue.messages[seq].bytes <= runtime::bytesAhead))
           return copy(index, now, number, seq);
       }
     }
@@ -192,9 +200,10 @@ private:
 int64_t baechi::singleDeviceNs(const StepProgram &program,
                                const placement::RuntimeCosts &costs) {
   int64_t ns = costs.startNs(/*several=*/false);
-  for (const std::vector<Instruction> &device : program.devices)
+  for (auto [number, device] : llvm::enumerate(program.devices))
     for (const Instruction &instruction : device)
-      if (instruction.kind == Kind::Operator)
+      if (instruction.kind == Kind::Operator &&
+          !(number < program.isPool.size() && program.isPool[number]))
         ns += instruction.ns + costs.operatorNs;
   return ns;
 }

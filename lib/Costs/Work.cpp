@@ -9,11 +9,11 @@
 #include "Baechi/Analysis/InPlace.h"
 #include "Baechi/Analysis/Program.h"
 #include "Baechi/Costs/Roofline.h"
+#include "Trips.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
-#include "mlir/Dialect/Utils/StaticValueUtils.h"
 #include "mlir/Interfaces/CastInterfaces.h"
 #include "mlir/Interfaces/LoopLikeInterface.h"
 #include "llvm/ADT/DenseSet.h"
@@ -33,23 +33,6 @@ double elementsOf(Type type) {
 }
 
 double bytesOf(Type type) { return tensorBytes(type, false).value_or(0); }
-
-double tripsOf(LoopLikeOpInterface loop) {
-  auto lower = loop.getLoopLowerBounds(), upper = loop.getLoopUpperBounds(),
-       steps = loop.getLoopSteps();
-  if (!lower || !upper || !steps)
-    return 1;
-  double trips = 1;
-  for (auto [from, to, by] : llvm::zip_equal(*lower, *upper, *steps)) {
-    std::optional<int64_t> first = getConstantIntValue(from),
-                           end = getConstantIntValue(to),
-                           step = getConstantIntValue(by);
-    if (first && end && step && *step > 0)
-      trips *= std::max<double>(
-          0, std::ceil((static_cast<double>(*end) - *first) / *step));
-  }
-  return trips;
-}
 
 double pointsOf(linalg::LinalgOp op) {
   double points = 1;

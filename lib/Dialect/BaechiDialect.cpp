@@ -125,7 +125,8 @@ LogicalResult verifyForm(NamedAttribute attr, EmitError emitError) {
   if (name == D::kSplit)
     return expect<SplitAttr>(attr, "a #baechi.split", emitError);
   if (name == D::kKernel || name == D::kView || name == D::kPartials ||
-      name == D::kChained || name == D::kRecompute || name == D::kEnds)
+      name == D::kChained || name == D::kRecompute || name == D::kEnds ||
+      name == D::kStash)
     return expect<UnitAttr>(attr, "a unit attribute", emitError);
   if (name == D::kHostCall)
     return expectHostCall(attr, emitError);

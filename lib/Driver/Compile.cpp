@@ -12,8 +12,10 @@
 #include "Baechi/Driver/Errors.h"
 #include "Baechi/Driver/FitReport.h"
 #include "Baechi/Driver/QueryMachine.h"
+#include "Baechi/Driver/SpillReport.h"
 #include "Baechi/Pipelines/Pipelines.h"
 #include "Baechi/Placement/Io/Files.h"
+#include "Baechi/Placement/Model/Pool.h"
 #include "Baechi/Runtime/Machine.h"
 #include "llvm/Support/FileSystem.h"
 
@@ -36,7 +38,8 @@ llvm::Expected<std::unique_ptr<Compilation>>
 Compilation::read(DriverOptions options, placement::Machine machine,
                   Listener &listener) {
   for (const placement::Device &device : machine.devices)
-    if (device.kind != "host" && device.kind != "cuda")
+    if (device.kind != "host" && device.kind != "cuda" &&
+        device.kind != placement::kPool)
       return llvm::createStringError(
           "device '" + device.name + "' is of kind '" + device.kind +
           "'; baechi-run executes on host and cuda devices");
@@ -74,7 +77,7 @@ llvm::Error Compilation::readModel() {
   if (!asked.step.empty() && failed(chooseStep(*uncut, asked.step)))
     return diagnosed();
   llvm::Expected<SplitChoice> splits =
-      splitChoiceOf(asked, target.devices.size());
+      splitChoiceOf(asked, placement::numComputing(target));
   if (!splits)
     return splits.takeError();
   SmallVector<SplitChoice> choices;
@@ -165,6 +168,11 @@ llvm::Error Compilation::compile() {
     compiled.manifest = addToManifest(compiled.manifest, *compiled.memoryFit);
     listener.note("the step as it is does not fit the memories; values are "
                   "computed again, as fit-memory=auto does");
+  } else if (auto spills = spillsOf(compiled.manifest)) {
+    listener.note("the step as it is does not fit the memories; tensors wait "
+                  "in a pool, as fit-memory=auto does");
+    compiled.manifest =
+        addToManifest(compiled.manifest, "memory_fit", std::move(*spills));
   }
   reportPieces(best, predicted);
   if (asked.costs == "measured")

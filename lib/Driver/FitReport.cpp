@@ -14,13 +14,8 @@
 using namespace baechi;
 using llvm::format;
 using placement::bytesText;
+using placement::millisecondsText;
 namespace json = llvm::json;
-
-static std::string milliseconds(int64_t ns) {
-  std::string text;
-  llvm::raw_string_ostream(text) << format("%.3f ms", ns / 1e6);
-  return text;
-}
 
 static int64_t clonesOf(const MemoryFit &fit) {
   int64_t clones = 0;
@@ -37,7 +32,7 @@ std::vector<std::string> baechi::linesOf(const MemoryFit &fit) {
   os << "the step as it is does not fit; " << fit.again.size()
      << (fit.again.size() == 1 ? " operator runs" : " operators run")
      << " again, " << clonesOf(fit) << " times in all, which takes "
-     << milliseconds(fit.againNs)
+     << millisecondsText(fit.againNs)
      << format(" (%.1f %% of all work)",
                100.0 * fit.againNs / std::max<int64_t>(1, fit.workNs));
   lines.push_back(text);
@@ -49,7 +44,7 @@ std::vector<std::string> baechi::linesOf(const MemoryFit &fit) {
        llvm::ArrayRef(fit.again).take_front(kShown))
     lines.push_back("'" + again.name + "' " + std::to_string(again.times) +
                     (again.times == 1 ? " time, " : " times, ") +
-                    milliseconds(again.ns) + ", lets go of " +
+                    millisecondsText(again.ns) + ", lets go of " +
                     bytesText(again.bytes, 2));
   if (fit.again.size() > kShown)
     lines.push_back("and " + std::to_string(fit.again.size() - kShown) +

@@ -71,7 +71,8 @@ llvm::Error baechi::checkOptions(const DriverOptions &options) {
     return error;
   if (!std::isfinite(options.watchdog) || options.watchdog < 0)
     return mistake("--watchdog needs a finite number of seconds, 0 or more");
-  if (llvm::Error error = checkReadable(options.placement))
+  if (llvm::Error error =
+          checkAll({options.placement, options.expert}, checkReadable))
     return error;
   // A pipe's reader would wait for its writer: for this process.
   if (fs::exists(options.profile) && !fs::is_regular_file(options.profile))
@@ -88,7 +89,8 @@ llvm::Error baechi::checkOptions(const DriverOptions &options) {
 
 llvm::Error baechi::checkOptions(const StepOptions &options) {
   if (options.calibrates && !options.check)
-    return mistake("--calibrate compares with one device; leave --check on");
+    return mistake(
+        "--calibrate compares with one device; leave --check-single on");
   if (options.steps < 1)
     return mistake("--steps needs a positive number, not " +
                    llvm::Twine(options.steps));

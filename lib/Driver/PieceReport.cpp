@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Baechi/Driver/PieceReport.h"
+#include "Baechi/Placement/Model/Text.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/Format.h"
@@ -14,6 +15,7 @@
 
 using namespace baechi;
 using llvm::format;
+using placement::millisecondsText;
 namespace json = llvm::json;
 
 static std::string counted(int64_t number, llvm::StringRef one,
@@ -54,25 +56,19 @@ reasonsOf(const SplitReport &report) {
   return reasons;
 }
 
-static std::string milliseconds(int64_t ns) {
-  std::string text;
-  llvm::raw_string_ostream(text) << format("%.3f ms", ns / 1e6);
-  return text;
-}
-
 static std::string describePrediction(const PieceReport &report) {
   std::string pieces = report.piecesNs
-                           ? "predicted " + milliseconds(*report.piecesNs)
+                           ? "predicted " + millisecondsText(*report.piecesNs)
                            : "in pieces it does not fit the memories";
   if (!report.isCompared)
     return pieces + "; the whole step was not compared";
   if (!report.wholeNs)
     return pieces + "; the whole step does not fit the memories";
   std::string text =
-      pieces + ", the whole step " + milliseconds(*report.wholeNs);
+      pieces + ", the whole step " + millisecondsText(*report.wholeNs);
   if (report.isKept && report.piecesNs)
     llvm::raw_string_ostream(text)
-        << ": saves " << milliseconds(*report.wholeNs - *report.piecesNs)
+        << ": saves " << millisecondsText(*report.wholeNs - *report.piecesNs)
         << format(" (%.0f %%)", 100.0 * (*report.wholeNs - *report.piecesNs) /
                                     std::max<int64_t>(1, *report.wholeNs));
   return text;

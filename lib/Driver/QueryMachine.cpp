@@ -8,6 +8,7 @@
 
 #include "Baechi/Driver/QueryMachine.h"
 #include "Baechi/Analysis/MachineAttr.h"
+#include "Baechi/Placement/Model/Pool.h"
 #include "Baechi/Placement/Model/Text.h"
 #include "Baechi/Runtime/Machine.h"
 #include "llvm/ADT/STLExtras.h"
@@ -35,7 +36,7 @@ llvm::Expected<MeasuredLink> measureLink(const placement::Machine &machine,
     options.kinds.push_back(device.kind);
   // Idle hosts behind the two change nothing.
   while (int32_t(options.kinds.size()) > std::max(sender, receiver) + 1 &&
-         options.kinds.back() == "host")
+         options.kinds.back() != "cuda")
     options.kinds.pop_back();
   runtime::Expected<runtime::LinkFit> fit = runtime::measureLink(options);
   if (!fit)
@@ -72,6 +73,11 @@ void tell(const std::string &what, const MeasuredLink &measured,
       llvm::formatv("{0}: {1} ns + bytes / {2:F2} GB/s, residual {3:F1} %",
                     what, measured.link.latencyNs,
                     measured.link.bytesPerUs / 1e3, 100 * measured.residual));
+}
+
+/// Whose memory the processor reads and writes.
+bool isHostMemory(const placement::Device &device) {
+  return device.kind == "host" || device.kind == placement::kPool;
 }
 
 bool hasGpus(const placement::Machine &machine) {
@@ -145,7 +151,7 @@ std::string describe(const placement::Machine &machine,
   llvm::json::Array devices;
   for (auto [i, device] : llvm::enumerate(machine.devices)) {
     llvm::json::Object bound{{"device", device.name}};
-    if (device.kind != "cuda")
+    if (device.kind == "host")
       bound["processor"] = host.processors[i % host.processors.size()];
     else if (gpus.count(i))
       bound["gpu"] = gpus[i];
@@ -199,8 +205,8 @@ llvm::Error baechi::measureLinks(placement::Machine &machine,
   int32_t n = machine.devices.size();
   for (int32_t from = 0; from < n; ++from)
     for (int32_t to = 0; to < n; ++to)
-      if (from != to && machine.devices[from].kind == "host" &&
-          machine.devices[to].kind == "host")
+      if (from != to && isHostMemory(machine.devices[from]) &&
+          isHostMemory(machine.devices[to]))
         setMeasured(machine, from, to, *measured);
   return measureRuntime(machine, listener);
 }
@@ -238,7 +244,7 @@ static llvm::Error queryGpus(placement::Machine &machine, Listener &listener) {
 llvm::Error baechi::queryMachine(placement::Machine &machine,
                                  Listener &listener) {
   for (const placement::Device &device : machine.devices)
-    if (device.kind != "host" && device.kind != "cuda")
+    if (!isHostMemory(device) && device.kind != "cuda")
       return llvm::createStringError(
           "device '" + device.name + "' is of kind '" + device.kind +
           "'; --query-machine measures host and cuda devices");

@@ -9,6 +9,7 @@
 #include "Baechi/Driver/Report.h"
 #include "Baechi/Analysis/MachineAttr.h"
 #include "Baechi/Driver/FitReport.h"
+#include "Baechi/Driver/SpillReport.h"
 #include "Baechi/Placement/Model/Text.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/Format.h"
@@ -28,10 +29,9 @@ json::Value number(double value) {
   return std::isfinite(value) ? json::Value(value) : json::Value(nullptr);
 }
 
+/// Measured times are means and medians: parts of nanoseconds.
 std::string milliseconds(double ns) {
-  std::string text;
-  llvm::raw_string_ostream(text) << format("%.3f ms", ns / 1e6);
-  return text;
+  return placement::millisecondsText(std::llround(ns));
 }
 } // namespace
 
@@ -116,9 +116,11 @@ void RunReport::print(llvm::raw_ostream &os) const {
   if (pieces)
     for (auto [number, line] : llvm::enumerate(pieces->lines()))
       os << (number == 0 ? "pieces     " : "           ") << line << "\n";
-  if (compiled.memoryFit)
-    for (auto [number, line] : llvm::enumerate(linesOf(*compiled.memoryFit)))
-      os << (number == 0 ? "memory     " : "           ") << line << "\n";
+  std::vector<std::string> fit = compiled.memoryFit
+                                     ? linesOf(*compiled.memoryFit)
+                                     : spillLines(compiled.manifest);
+  for (auto [number, line] : llvm::enumerate(fit))
+    os << (number == 0 ? "memory     " : "           ") << line << "\n";
   os << "\n";
 
   double step = measured.medianNs();
@@ -170,10 +172,12 @@ void RunReport::print(llvm::raw_ostream &os) const {
                  placement::bytesText(measured.lentBytes[i], 2).c_str());
   os << "\n";
   printFurthest(os, *this);
-  if (!losses.empty())
-    os << lossName
-       << format("       %.6f at step 1, %.6f at step %zu\n", losses.front(),
-                 losses.back(), losses.size());
+  if (!losses.empty()) {
+    os << lossName << format("       %.6f at step 1", losses.front());
+    if (losses.size() > 1)
+      os << format(", %.6f at step %zu", losses.back(), losses.size());
+    os << "\n";
+  }
   if (reference)
     os << "reference  " << reference->steps << " losses "
        << (reference->agrees() ? "agree" : "DISAGREE")
@@ -282,6 +286,8 @@ json::Object RunReport::toJson() const {
     report["pieces"] = pieces->toJson();
   if (compiled.memoryFit)
     report["memory_fit"] = baechi::toJson(*compiled.memoryFit);
+  else if (auto spills = spillsOf(compiled.manifest))
+    report["memory_fit"] = std::move(*spills);
   if (othersWork)
     report["others_processors"] = *othersWork;
   if (!cudaMath.empty())

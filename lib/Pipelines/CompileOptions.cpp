@@ -36,6 +36,12 @@ static constexpr CompileOption table[] = {
              "','",
      .inPasses = "grouping",
      .text = &Options::grouping},
+    {.name = "expert",
+     .value = "FILE",
+     .help = "expert file: rules PATTERN = DEVICE, for the placer expert and "
+             "as a candidate of others",
+     .inPasses = "expert",
+     .text = &Options::expert},
     {.name = "budget",
      .value = "BUDGET",
      .help = "improvement over the placer: auto (about a second at most), 0 "
@@ -206,6 +212,10 @@ baechi::measureBudgetOf(const CompileOptions &options) {
 llvm::Error baechi::checkOptions(const CompileOptions &options) {
   if (std::string wrong = wrongPlacer(options.placer); !wrong.empty())
     return llvm::createStringError(wrong);
+  if (options.placer == "expert" && options.expert.empty())
+    return llvm::createStringError(
+        "--placer=expert follows an expert's rules: give their file, "
+        "--expert=FILE (docs/formats.md)");
   placement::Budget budget;
   if (std::string wrong = placement::parseBudget(options.budget, budget);
       !wrong.empty())

@@ -13,6 +13,7 @@
 #include "Baechi/Conversion/Kernels/Host/HostKernels.h"
 #include "Baechi/Conversion/Passes.h"
 #include "Baechi/Placement/Io/Files.h"
+#include "Baechi/Placement/Model/Pool.h"
 #include "Baechi/Transforms/Passes.h"
 #include "mlir/Dialect/Func/Extensions/InlinerExtension.h"
 #include "mlir/Pass/PassOptions.h"
@@ -68,6 +69,7 @@ void baechi::populatePlacing(OpPassManager &manager,
   PlaceAndPlanOptions place;
   place.placer = options.placer;
   place.grouping = options.grouping;
+  place.expert = options.expert;
   place.budget = options.budget;
   place.machine = options.machine;
   place.transfers = options.transfers;
@@ -175,7 +177,7 @@ readCompilePipeline(OpPassManager &manager, StringRef text,
           "machine: " +
           wrong);
   llvm::Expected<SplitChoice> splits =
-      splitChoiceOf(options, machine.devices.size());
+      splitChoiceOf(options, placement::numComputing(machine));
   if (!splits)
     return error(llvm::toString(splits.takeError()));
   buildCompilePipeline(manager, options, *splits, given.target.getValue());

@@ -8,6 +8,7 @@
 
 #include "Baechi/Analysis/MachineAttr.h"
 #include "Baechi/Analysis/PlacementProblem.h"
+#include "Baechi/Placement/Io/Files.h"
 #include "Baechi/Placement/Model/Text.h"
 #include "Baechi/Transforms/Passes.h"
 #include "PlacementRemarks.h"
@@ -30,9 +31,6 @@ std::string joined(const std::vector<std::string> &names) {
 
 /// Placers of the library that the passes cannot run, and what does instead.
 constexpr std::pair<StringLiteral, StringLiteral> elsewhere[] = {
-    {"expert", "needs an expert's rules, which a pass cannot read; use "
-               "--baechi-constrain=pins=PATTERN=DEVICE, or the tool "
-               "baechi-place with --expert=FILE"},
     {"min-cut", "needs a graph partitioner, which the passes are not linked "
                 "with; use the tool baechi-place"}};
 
@@ -89,6 +87,13 @@ struct Place : public baechi::impl::PlaceBase<Place> {
       emitError(module.getLoc()) << error;
       return signalPassFailure();
     }
+    if (!expert.empty())
+      if (std::string error =
+              placement::readExpert(expert, *target, options.expert);
+          !error.empty()) {
+        emitError(module.getLoc()) << error;
+        return signalPassFailure();
+      }
     FailureOr<FunctionOpInterface> step = findStep(module);
     if (failed(step))
       return signalPassFailure();

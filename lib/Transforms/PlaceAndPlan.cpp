@@ -12,9 +12,12 @@
 #include "Baechi/Placement/Model/Text.h"
 #include "Baechi/Placement/Session/Place.h"
 #include "Baechi/Transforms/Passes.h"
+#include "FitRemarks.h"
 #include "MemoryFitter.h"
 #include "PlacerLimits.h"
 #include "PlacerOption.h"
+#include "SpillFitter.h"
+#include "TakenOver.h"
 #include "mlir/IR/Diagnostics.h"
 #include "mlir/IR/OwningOpRef.h"
 #include "mlir/IR/Remarks.h"
@@ -105,7 +108,7 @@ public:
     tell(said);
     if (failed(planned))
       return signalPassFailure();
-    if (!asked)
+    if (!asked && !isSpilled)
       found.givenUp = giveUp(*machine, *untouched, found);
     if (report)
       *report = std::move(found);
@@ -118,17 +121,33 @@ private:
     ModuleOp module = getOperation();
     MachineAttr truth = toAttr(&getContext(), machine);
     PlacerLimits limits(machine);
-    std::vector<Diagnostic> firstRefusal;
+    std::vector<Diagnostic> firstRefusal, impossible;
     while (true) {
       ++found.attempts;
+      // What waits in a pool is not for a placer to say, but for a person or
+      // for what makes a step fit.
       module->setAttr(BaechiDialect::kMachine,
-                      toAttr(&getContext(), limits.machine()));
+                      toAttr(&getContext(),
+                             hasPinsTo(machine)
+                                 ? limits.machine()
+                                 : placement::withoutPools(limits.machine())));
       std::vector<Diagnostic> said;
       LogicalResult placed = place(placer, said, found);
       module->setAttr(BaechiDialect::kMachine, truth);
       // What is wrong with the program itself, the first placement says.
-      if (failed(placed) && found.attempts == 1)
-        return stop(said, found);
+      if (failed(placed) && found.attempts == 1) {
+        // Results in their operands' places need no room, which no placer
+        // knows. With as much more, one that finds nothing has a proof.
+        if (!limits.allowBeyond(takenOver(module)))
+          return stop(said, found);
+        impossible = std::move(said);
+        replaceBody(untouched);
+        continue;
+      }
+      if (failed(placed) && found.attempts == 2 && !impossible.empty()) {
+        found.attempts = 1;
+        return stop(impossible, found);
+      }
       bool again;
       if (failed(placed)) {
         again = limits.raise();
@@ -140,10 +159,10 @@ private:
           tell(refusal); // remarks
           return success();
         }
-        if (found.attempts == 1)
+        if (firstRefusal.empty())
           firstRefusal = std::move(refusal);
         again = limits.lower(arenas, found.attempts >= attemptsApart);
-        remarkAgain(arenas, limits.machine());
+        remarkPlacedAgain(module.getLoc(), arenas, limits.machine());
       }
       if (!again || found.attempts == mostAttempts)
         return stop(firstRefusal, found);
@@ -151,18 +170,127 @@ private:
     }
   }
 
-  /// The mildest rewrite of \p untouched that has a plan which fits, in whose
-  /// place it comes; else \p said, why there is no plan, says what would help.
+  int64_t takenOver(ModuleOp module) {
+    std::vector<Diagnostic> ignored;
+    auto step = quietly(ignored, [&] { return findStep(module); });
+    return failed(step) ? 0 : bytesTakenOver(*step);
+  }
+
+  /// The rewrite of \p untouched with the shortest step that has a plan which
+  /// fits, in whose place it comes; else \p said, why there is no plan, says
+  /// what would help.
   LogicalResult fit(const placement::Machine &machine,
                     OwningOpRef<ModuleOp> &untouched,
                     std::vector<Diagnostic> &said, PlaceAndPlanReport &found) {
+    OwningOpRef<ModuleOp> original = untouched->clone();
+    std::optional<int64_t> recomputedNs;
+    if (succeeded(recompute(machine, untouched, said, found)))
+      recomputedNs = predictedNs(machine);
+    if (placement::firstPool(machine) >= 0 &&
+        succeeded(spill(machine, *original, recomputedNs, said, found)))
+      return success();
+    if (!recomputedNs)
+      return failure();
+    remarkFit(getOperation().getLoc(), *found.memoryFit);
+    return success();
+  }
+
+  /// What the planned module is predicted to take.
+  int64_t predictedNs(const placement::Machine &machine) {
+    std::vector<Diagnostic> ignored;
+    FailureOr<StepProgram> step = quietly(
+        ignored, [&] { return readStepProgram(getOperation(), machine); });
+    std::optional<SimulatedStep> simulated;
+    if (succeeded(step))
+      simulated = simulateStep(
+          *step, machine.runtime.value_or(placement::RuntimeCosts()));
+    return simulated ? simulated->makespanNs
+                     : std::numeric_limits<int64_t>::max();
+  }
+
+  /// Lets tensors of \p original wait in the pool, where that takes less than
+  /// \p otherwiseNs.
+  LogicalResult spill(const placement::Machine &machine, ModuleOp original,
+                      std::optional<int64_t> otherwiseNs,
+                      std::vector<Diagnostic> &said,
+                      PlaceAndPlanReport &found) {
+    std::vector<Diagnostic> ignored, spillSaid;
+    std::optional<SpillFitter> fitter = quietly(
+        ignored, [&] { return SpillFitter::create(original, machine); });
+    // Then something else is wrong.
+    if (!fitter ||
+        (fitter->peakBytes() <= fitter->deviceBytes() && found.attempts == 1))
+      return failure();
+    OwningOpRef<ModuleOp> before = getOperation().clone();
+    MachineAttr truth = toAttr(&getContext(), machine);
+    ArenaReport fullest;
+    for (const placement::SpillPlan &proposal : fitter->proposals()) {
+      if ((stopped && stopped()) ||
+          (otherwiseNs && proposal.makespanNs >= *otherwiseNs))
+        break;
+      spillSaid.clear();
+      OwningOpRef<ModuleOp> placed =
+          quietly(spillSaid, [&] { return fitter->place(proposal); });
+      if (!placed)
+        continue;
+      replaceBody(*placed);
+      getOperation()->setAttr(BaechiDialect::kMachine, truth);
+      std::vector<ArenaReport> arenas;
+      ++found.attempts;
+      if (succeeded(plan(machine, spillSaid, arenas))) {
+        fitter->remark(proposal);
+        found.memoryFit.reset();
+        isSpilled = true;
+        said = std::move(spillSaid);
+        return success();
+      }
+      for (const ArenaReport &arena : arenas)
+        if (arena.device == fitter->poolName() && arena.bytes > arena.limit)
+          fullest = arena;
+    }
+    replaceBody(*before);
+    if (!otherwiseNs)
+      sayWhatIsMissing(*fitter, fullest, said);
+    return failure();
+  }
+
+  void sayWhatIsMissing(const SpillFitter &fitter, const ArenaReport &fullest,
+                        std::vector<Diagnostic> &said) {
+    auto error = llvm::find_if(said, [](const Diagnostic &diagnostic) {
+      return diagnostic.getSeverity() == DiagnosticSeverity::Error;
+    });
+    if (error == said.end())
+      return;
+    using placement::bytesText;
+    *error << "\n"
+           << "nor do tensors that wait in '" << fitter.poolName() << "': ";
+    if (fullest.bytes > 0)
+      *error << "it has " << bytesText(fullest.limit, 2)
+             << ", what would wait there is " << bytesText(fullest.bytes, 2);
+    else if (fitter.floor().bytes > fitter.deviceBytes())
+      *error << "'" << fitter.floorOperator() << "' by itself needs "
+             << bytesText(fitter.floor().bytes, 2)
+             << " of operands, results and scratch, the device has "
+             << bytesText(fitter.deviceBytes(), 2)
+             << "; cut into pieces (--split) it would need less";
+    else
+      *error << "no plan that was tried fits "
+             << bytesText(fitter.deviceBytes(), 2);
+  }
+
+  /// The mildest rewrite in which values are computed again.
+  LogicalResult recompute(const placement::Machine &machine,
+                          OwningOpRef<ModuleOp> &untouched,
+                          std::vector<Diagnostic> &said,
+                          PlaceAndPlanReport &found) {
     std::vector<Diagnostic> ignored;
     FailureOr<MemoryFitter> fitter = quietly(
         ignored, [&] { return MemoryFitter::create(*untouched, machine); });
     if (failed(fitter))
       return failure();
     int64_t all = 0, smallest = std::numeric_limits<int64_t>::max();
-    for (const placement::Device &device : machine.devices) {
+    placement::Machine computing = placement::withoutPools(machine);
+    for (const placement::Device &device : computing.devices) {
       all += device.memory;
       smallest = std::min(smallest, device.memory);
     }
@@ -193,7 +321,6 @@ private:
       tried.attempts += found.attempts;
       found = std::move(tried);
       found.memoryFit = fitter->describe(proposal);
-      remarkRecomputed(*found.memoryFit);
       untouched = std::move(rewritten);
       said = std::move(ignored);
       return success();
@@ -216,29 +343,28 @@ private:
     return failure();
   }
 
-  void remarkRecomputed(const MemoryFit &fit) {
-    auto remarked = [&](StringRef name) {
-      return remark::RemarkOpts::name(name).category("baechi-fit-memory");
-    };
-    for (const MemoryFit::Again &again : fit.again)
-      if (auto remark = remark::passed(getOperation().getLoc(),
-                                       remarked("computed-again")))
-        remark << remark::metric("Operator", again.name)
-               << remark::metric("Times", again.times)
-               << remark::metric("Ns", again.ns)
-               << remark::metric("Bytes", again.bytes);
-    if (auto remark = remark::passed(getOperation().getLoc(), remarked("fits")))
-      remark << remark::metric("PeakBefore", fit.peakBefore)
-             << remark::metric("PeakAfter", fit.peakAfter)
-             << remark::metric("FloorBytes", fit.floorBytes)
-             << remark::metric("FloorOperator", fit.floorOperator)
-             << remark::metric("WorkNs", fit.workNs)
-             << remark::metric("AgainNs", fit.againNs);
-  }
-
   void replaceBody(ModuleOp by) {
     OwningOpRef<ModuleOp> fresh = by.clone();
     getOperation().getBodyRegion().takeBody(fresh->getBodyRegion());
+  }
+
+  /// A person says what is on a pool of \p machine.
+  bool hasPinsTo(const placement::Machine &machine) {
+    auto isPool = [&](Attribute pin) {
+      return llvm::any_of(machine.devices, [&](const auto &device) {
+        return placement::isPool(device) &&
+               pin == StringAttr::get(&getContext(), device.name);
+      });
+    };
+    return getOperation()
+        .walk([&](Operation *op) {
+          auto function = dyn_cast<FunctionOpInterface>(op);
+          bool pinned = isPool(op->getAttr(BaechiDialect::kPin));
+          for (unsigned i = 0; function && i < function.getNumArguments(); ++i)
+            pinned |= isPool(function.getArgAttr(i, BaechiDialect::kPin));
+          return pinned ? WalkResult::interrupt() : WalkResult::advance();
+        })
+        .wasInterrupted();
   }
 
   bool hasPins() {
@@ -304,6 +430,7 @@ private:
     options.placer = placer.str();
     options.budget = budget;
     options.grouping = grouping;
+    options.expert = expert;
     OpPassManager pipeline(ModuleOp::getOperationName());
     pipeline.addPass(createPlace(options, stopped));
     auto start = std::chrono::steady_clock::now();
@@ -355,21 +482,6 @@ private:
       remark << remark::metric("Devices", llvm::join(copiedFrom, ", "));
   }
 
-  void remarkAgain(ArrayRef<ArenaReport> arenas,
-                   const placement::Machine &next) {
-    for (auto [arena, device] : llvm::zip(arenas, next.devices))
-      if (arena.bytes > arena.limit)
-        if (auto remark =
-                remark::missed(getOperation().getLoc(),
-                               remark::RemarkOpts::name("placed-again")
-                                   .category("baechi-place-and-plan")))
-          remark << remark::metric("Device", arena.device)
-                 << remark::metric("ArenaBytes", arena.bytes)
-                 << remark::metric("PromisedBytes", arena.promised)
-                 << remark::metric("LimitBytes", arena.limit)
-                 << remark::metric("NextLimitBytes", device.memory);
-  }
-
   void tell(std::vector<Diagnostic> &said) {
     for (Diagnostic &diagnostic : said)
       getContext().getDiagEngine().emit(std::move(diagnostic));
@@ -400,6 +512,7 @@ private:
 
   PlaceAndPlanReport *report = nullptr;
   std::function<bool()> stopped;
+  bool isSpilled = false; ///< tensors wait in a pool
 };
 } // namespace
 

@@ -8,6 +8,7 @@
 #ifndef BAECHI_LIB_TRANSFORMS_PLACERLIMITS_H
 #define BAECHI_LIB_TRANSFORMS_PLACERLIMITS_H
 
+#include "Baechi/Placement/Model/Pool.h"
 #include "Baechi/Placement/Model/Problem.h"
 #include "Baechi/Transforms/Passes.h"
 #include "llvm/ADT/STLExtras.h"
@@ -49,6 +50,17 @@ public:
         device.memory = std::min(device.memory,
                                  static_cast<int64_t>(smallest * arena.limit));
     return exceeded;
+  }
+
+  /// Lets the placer take so many bytes more on each device that computes, for
+  /// plans which may need less. False: that is none.
+  bool allowBeyond(int64_t bytes) {
+    if (bytes == 0)
+      return false;
+    for (auto [device, high] : llvm::zip(shown.devices, tooHigh))
+      if (!placement::isPool(device))
+        high = device.memory += bytes;
+    return true;
   }
 
   /// No placement meets these limits: half of the way back to the last ones.

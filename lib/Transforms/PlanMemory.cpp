@@ -11,6 +11,7 @@
 #include "Baechi/Analysis/InPlace.h"
 #include "Baechi/Analysis/MachineAttr.h"
 #include "Baechi/Analysis/Program.h"
+#include "Baechi/Placement/Model/Pool.h"
 #include "Baechi/Placement/Model/Text.h"
 #include "Baechi/Transforms/Passes.h"
 #include "mlir/IR/Matchers.h"
@@ -376,7 +377,7 @@ struct PlanMemory : public baechi::impl::PlanMemoryBase<PlanMemory> {
         devicePrograms(getOperation());
     if (failed(programs))
       return signalPassFailure();
-    ArrayRef<int64_t> peaks = promisedPeaks(programs->size());
+    SmallVector<int64_t> peaks = promisedPeaks(*programs);
     for (auto [device, program] : llvm::enumerate(*programs)) {
       DevicePlan plan(program, peaks.empty() ? 0 : peaks[device]);
       // Every device that is too small is told of.
@@ -402,14 +403,29 @@ private:
              << remark::metric("Packing", arena.by.str());
   }
 
-  /// By the certificate of the whole step, if it has one of this machine.
-  ArrayRef<int64_t> promisedPeaks(size_t devices) {
-    for (auto whole : getOperation().getOps<func::FuncOp>())
-      if (auto certificate = whole->getAttrOfType<PlacementCertificateAttr>(
-              BaechiDialect::kCertificate))
-        if (certificate.getPeaks() &&
-            certificate.getPeaks().size() == static_cast<int64_t>(devices))
-          return certificate.getPeaks().asArrayRef();
+  /// By the certificate of the whole step, if it has one of this machine. Of
+  /// pools that a placer was not shown it says nothing.
+  SmallVector<int64_t> promisedPeaks(ArrayRef<DeviceProgram> programs) {
+    auto isPool = [](const DeviceProgram &program) {
+      DeviceProgram named = program;
+      return named.spec.getKind() == placement::kPool;
+    };
+    for (auto whole : getOperation().getOps<func::FuncOp>()) {
+      auto certificate = whole->getAttrOfType<PlacementCertificateAttr>(
+          BaechiDialect::kCertificate);
+      if (!certificate || !certificate.getPeaks())
+        continue;
+      ArrayRef<int64_t> peaks = certificate.getPeaks().asArrayRef();
+      if (peaks.size() == programs.size())
+        return SmallVector<int64_t>(peaks);
+      if (peaks.size() + llvm::count_if(programs, isPool) != programs.size())
+        continue;
+      SmallVector<int64_t> all;
+      const int64_t *next = peaks.begin();
+      for (const DeviceProgram &program : programs)
+        all.push_back(isPool(program) ? 0 : *next++);
+      return all;
+    }
     return {};
   }
 

@@ -8,6 +8,7 @@
 
 #include "Baechi/Analysis/MachineAttr.h"
 #include "Baechi/Analysis/PlacementProblem.h"
+#include "Baechi/Placement/Model/Pool.h"
 #include "Baechi/Transforms/Passes.h"
 #include "llvm/ADT/StringMap.h"
 
@@ -65,7 +66,8 @@ struct VerifyPlaced : public baechi::impl::VerifyPlacedBase<VerifyPlaced> {
         auto cost = operators[id - arguments]->getAttrOfType<CostAttr>(
             BaechiDialect::kCost);
         if (cost && !cost.getTimeNs().contains(kind->second) &&
-            !cost.getTimeNs().contains(""))
+            (!cost.getTimeNs().contains("") ||
+             kind->second == placement::kPool))
           error(id) << "cannot run on '" << device.getValue()
                     << "': no time for kind '" << kind->second << "'";
       }

@@ -38,6 +38,9 @@ if TYPE_CHECKING:
     from baechi.jax.shardings import Collective as Collective
     from baechi.jax.shardings import Shardings as Shardings
     from baechi.jax.shardings import shardings as shardings
+    from baechi.loops.entries import Entries as Entries
+    from baechi.loops.foreach import foreach as foreach
+    from baechi.loops.tracing import LoopError as LoopError
     from baechi.pictures.plots import plot_memory as plot_memory
     from baechi.pictures.plots import plot_timeline as plot_timeline
     from baechi.steps.library import StepError as StepError
@@ -61,6 +64,9 @@ _PUBLIC = {
     "baechi.steps.library": ["StepError"],
     "baechi.jax.lowered": ["load_step"],
     "baechi.jax.shardings": ["Collective", "Shardings", "shardings"],
+    "baechi.loops.foreach": ["foreach"],
+    "baechi.loops.entries": ["Entries"],
+    "baechi.loops.tracing": ["LoopError"],
     "baechi.compiling.tools": ["CompileError"],
     "baechi.checking.options": ["CheckError"],
     "baechi.graphs.placing": ["Comparison", "compare", "judge", "place", "placers"],
@@ -75,7 +81,11 @@ _MODULES = {name: module for module, names in _PUBLIC.items() for name in names}
 
 # What another package must be there for, and how it comes with this one.
 _NEEDS = {
-    name: ("jax", "import") for name in ("jit", "load_step", "shardings", "Shardings", "Collective")
+    name: ("jax", "import")
+    for name in (
+        *("jit", "load_step", "shardings", "Shardings", "Collective"),
+        *("foreach", "Entries", "LoopError"),
+    )
 }
 
 

@@ -33,6 +33,7 @@ def blocks(page, language):
         ("training-loops.md", "torch_mlir"),
         ("training-loops-jax.md", "jax"),
         ("two-devices.md", "jax"),
+        ("loops.md", "jax"),
     ],
 )
 def test_python_of_pages_runs(page, needs, tmp_path):

@@ -89,6 +89,16 @@ def test_less_memory_the_same_bits(loss, donate):
     np.testing.assert_allclose(again[0], expected, rtol=1e-5)
 
 
+@pytest.mark.parametrize("loss", [deep, residual])
+def test_a_plan_that_fits_is_not_refused(loss):
+    compiled, losses, _ = run(loss, "host:1", (0,))
+    held = compiled.memory()["host0"].arena_bytes
+    again, same, _ = run(loss, f"host:1@{held}", (0,), fit_memory="never")
+    assert again.memory()["host0"].arena_bytes <= held
+    assert np.array_equal(losses, same)
+    assert again.least_memory().impossible_bytes < held
+
+
 def test_less_memory_is_never_predicted_faster():
     predicted = []
     for kib in (1400, 1250, 1100, 1000, 900):

@@ -157,7 +157,7 @@ def known_step(name: str, folder: pathlib.Path):
         folder / "model.mlir",
         "--machine=host:1",
         "--costs=roofline",
-        "--check=false",
+        "--check-single=false",
         "--steps=1",
         f"--outputs={folder / 'outputs.npz'}",
     )

@@ -85,7 +85,7 @@ def test_the_example_runs(tmp_path):
 
 
 def test_the_command_places_runs_and_checks(capsys):
-    words = ["--steps=3", "--costs=roofline", "--budget=0", "--check", "--set", "layers=2"]
+    words = ["--steps=3", "--costs=roofline", "--budget=0", "--check-torch", "--set", "layers=2"]
     assert main(["mlp", *words]) == 0
     told = capsys.readouterr().out
     assert "host1" in told and "at step 2" in told
@@ -95,7 +95,7 @@ def test_the_command_places_runs_and_checks(capsys):
 def test_the_command_says_where_losses_differ(capsys, monkeypatch):
     wrong = models.Training.eager_step
     monkeypatch.setattr(models.Training, "eager_step", lambda self: wrong(self) * 1.001)
-    assert main(["mlp", "--steps=2", "--costs=roofline", "--budget=0", "--check"]) == 1
+    assert main(["mlp", "--steps=2", "--costs=roofline", "--budget=0", "--check-torch"]) == 1
     assert "error: step 0: the loss is " in capsys.readouterr().err
 
 

@@ -15,7 +15,17 @@ import baechi
 from baechi.graphs.native import _placement
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-CHECKED = ["common", "pictures", "graphs", "compiling", "steps", "checking", "jax", "learned"]
+CHECKED = [
+    "common",
+    "pictures",
+    "graphs",
+    "compiling",
+    "steps",
+    "checking",
+    "jax",
+    "learned",
+    "loops",
+]
 
 pytest.importorskip("mypy")
 

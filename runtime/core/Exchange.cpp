@@ -15,6 +15,8 @@
 
 #include <algorithm>
 #include <cstring>
+#include <limits>
+#include <string_view>
 #include <thread>
 
 using namespace baechi::runtime;
@@ -32,6 +34,9 @@ static void relax() {
   std::this_thread::yield();
 #endif
 }
+
+/// Of devices that hold and copy, and compute nothing.
+static constexpr std::string_view poolKind = "pool";
 
 static uint32_t offeredBy(Side side) {
   return side == Side::Sender ? Slot::Sent : Slot::Received;
@@ -150,23 +155,32 @@ bool Exchange::finish(baechi_context &self, Channel &channel, Slot &slot,
   return true;
 }
 
-/// Copies a message to this device that it does not await yet, as it has
-/// nothing better to do; false when there is none.
+/// Copies a message that this device does not await yet, as it has nothing
+/// better to do; false when there is none. Devices that compute do so for what
+/// they receive, if it takes little time; a pool also for what it sends, and
+/// whatever the size, as what it does takes nobody's time.
 bool Exchange::copyAhead(baechi_context &self) {
+  bool isPool = program.devices[size_t(self.device)].kind == poolKind;
+  int64_t most = isPool ? std::numeric_limits<int64_t>::max() : bytesAhead;
   for (Channel &channel : queues) {
-    if (channel.to != self.device)
+    bool isPushed = isPool && channel.from == self.device && channel.moves;
+    if (channel.to != self.device && !isPushed)
       continue;
     std::vector<Slot> &slots = channel.slots;
     auto stateOf = [&](size_t seq) {
       return slots[seq].state.load(std::memory_order_relaxed);
     };
-    while (channel.firstOpen < slots.size() &&
-           (stateOf(channel.firstOpen) & Slot::Done))
-      ++channel.firstOpen;
-    size_t end = std::min(slots.size(), channel.firstOpen + messagesAhead);
-    for (size_t seq = channel.firstOpen; seq < end; ++seq)
-      if (stateOf(seq) == Slot::Offered && slots[seq].bytes <= bytesAhead)
-        return finish(self, channel, slots[seq], Side::Receiver);
+    // Of what is sent, the receiver knows the first that is open.
+    size_t open = isPushed ? 0 : channel.firstOpen;
+    while (open < slots.size() && (stateOf(open) & Slot::Done))
+      ++open;
+    if (!isPushed)
+      channel.firstOpen = open;
+    size_t end = std::min(slots.size(), open + messagesAhead);
+    for (size_t seq = open; seq < end; ++seq)
+      if (stateOf(seq) == Slot::Offered && slots[seq].bytes <= most)
+        return finish(self, channel, slots[seq],
+                      isPushed ? Side::Sender : Side::Receiver);
   }
   return false;
 }

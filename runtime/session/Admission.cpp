@@ -46,7 +46,8 @@ Error baechi::runtime::checkProcessor(
     const HostInfo &host) {
   auto hostDevices =
       std::count_if(kinds.begin(), kinds.end(), [](const DriverKind *kind) {
-        return kind->memory == Memory::Host && kind->runsEntry;
+        return kind->memory == Memory::Host && kind->runsEntry &&
+               computes(*kind);
       });
   if (host.cores < std::min<int64_t>(hostDevices, program.cores))
     return Error(

@@ -15,6 +15,10 @@
 
 namespace baechi::runtime {
 
+/// False for a pool: its threads only hold and copy tensors. They are kept on
+/// no processor, as they run beside those that compute.
+inline bool computes(const DriverKind &kind) { return kind.name != "pool"; }
+
 /// Whether the program fits the devices and the machine as they are now.
 Error checkMemory(const Program &program,
                   const std::vector<const DriverKind *> &kinds,

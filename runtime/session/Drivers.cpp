@@ -19,6 +19,7 @@ static constexpr DriverKind kinds[] = {
     {"host", /*runsEntry=*/true, Memory::Host, makeHostDriver},
     {"cuda", /*runsEntry=*/true, Memory::Own, makeCudaDriver,
      cuda::describeGpus, connectCudaRanks},
+    {"pool", /*runsEntry=*/true, Memory::Host, makeHostDriver},
     {"null", /*runsEntry=*/false, Memory::None, makeNullDriver},
 };
 

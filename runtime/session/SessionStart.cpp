@@ -31,7 +31,8 @@ Error Session::Implementation::start(const std::vector<int> &processors) {
   try {
     for (size_t i = 0; i < count; ++i) {
       std::optional<int> processor;
-      if (options.pinThreads && !state->isElsewhere(i))
+      if (const DriverKind *kind = findDriver(state->program.devices[i].kind);
+          options.pinThreads && !state->isElsewhere(i) && computes(*kind))
         processor = pinnedTo[i] = processors[i % processors.size()];
       if (state->exchange.injected(Call::StartThread))
         throw std::system_error(

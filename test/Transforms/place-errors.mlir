@@ -18,17 +18,22 @@
 // RUN: not baechi-opt %t/kind.mlir --baechi-place="machine=host:2" 2>&1 | FileCheck %s --check-prefix=NO-KIND
 // RUN: not baechi-opt %t/conflict.mlir --baechi-place="machine=host:2" 2>&1 | FileCheck %s --check-prefix=CONFLICT
 
-// PLACER: unknown placer 'best'; known: mtopo, mtopo-nonuniform, metf, msct, etf, sct, single, mostly-single, round-robin, even-split, split, annealing{{$}}
+// PLACER: unknown placer 'best'; known: mtopo, mtopo-nonuniform, metf, msct, etf, sct, expert, single, mostly-single, round-robin, even-split, split, annealing{{$}}
 // The option's text says the same.
 // RUN: baechi-opt --help | FileCheck %s --check-prefix=HELP
-// HELP: --placer=<string> {{ *}}- mtopo, mtopo-nonuniform, metf, msct, etf, sct, single, mostly-single, round-robin, even-split, split, annealing{{$}}
-// HELP: --placer=<string> {{ *}}- mtopo, mtopo-nonuniform, metf, msct, etf, sct, single, mostly-single, round-robin, even-split, split, annealing{{$}}
+// HELP: --placer=<string> {{ *}}- mtopo, mtopo-nonuniform, metf, msct, etf, sct, expert, single, mostly-single, round-robin, even-split, split, annealing{{$}}
+// HELP: --placer=<string> {{ *}}- mtopo, mtopo-nonuniform, metf, msct, etf, sct, expert, single, mostly-single, round-robin, even-split, split, annealing{{$}}
 // Every one of them runs.
 // RUN: baechi-opt %t/step.mlir --pass-pipeline='builtin.module(baechi-place{placer=mtopo machine=host:2 budget=0},baechi-place{placer=mtopo-nonuniform machine=host:2 budget=0},baechi-place{placer=metf machine=host:2 budget=0},baechi-place{placer=msct machine=host:2 budget=0},baechi-place{placer=etf machine=host:2 budget=0},baechi-place{placer=sct machine=host:2 budget=0},baechi-place{placer=single machine=host:2 budget=0},baechi-place{placer=mostly-single machine=host:2 budget=0},baechi-place{placer=round-robin machine=host:2 budget=0},baechi-place{placer=even-split machine=host:2 budget=0},baechi-place{placer=split machine=host:2 budget=0},baechi-place{placer=annealing machine=host:2 budget=0})' -o /dev/null
-// Two of the library's have no way to get here what they need.
-// RUN: not baechi-opt %t/step.mlir --baechi-place=expert 2>&1 | FileCheck %s --check-prefix=EXPERT
+// One of the library's has no way to get here what it needs.
 // RUN: not baechi-opt %t/step.mlir --baechi-place=min-cut 2>&1 | FileCheck %s --check-prefix=MIN-CUT
-// EXPERT: error: placer 'expert' needs an expert's rules, which a pass cannot read; use --baechi-constrain=pins=PATTERN=DEVICE, or the tool baechi-place with --expert=FILE
+// An expert's rules come from a file.
+// RUN: not baechi-opt %t/step.mlir --baechi-place="expert machine=host:2" 2>&1 | FileCheck %s --check-prefix=EXPERT
+// EXPERT: error: expert: there are no rules: give an expert file, expert=FILE (docs/formats.md)
+// RUN: not baechi-opt %t/step.mlir --baechi-place="expert machine=host:2 expert=%t/none.expert" 2>&1 | FileCheck %s --check-prefix=EXPERT-FILE
+// EXPERT-FILE: error: {{.*}}none.expert: cannot read: No such file or directory
+// RUN: not baechi-opt %t/step.mlir --baechi-place="expert machine=host:2 expert=%t/wrong.expert" 2>&1 | FileCheck %s --check-prefix=EXPERT-DEVICE
+// EXPERT-DEVICE: error: {{.*}}wrong.expert:1: unknown device 'gpu7': the devices are host0, host1
 // MIN-CUT: error: placer 'min-cut' needs a graph partitioner, which the passes are not linked with; use the tool baechi-place
 // PLACERS: more than one placer: 'metf'
 // GROUPING: error: unknown grouping step 'shuffle'; known: all, none, colocate, forward, coplace, fuse
@@ -76,3 +81,6 @@ func.func @step(%x: tensor<4xf32> {baechi.pin = "host0", baechi.group = "g"}) ->
   %0 = arith.addf %x, %x {baechi.pin = "host1", baechi.group = "g", baechi.cost = #baechi.cost<time_ns = {host = 10}, scratch = 0>} : tensor<4xf32>
   return %0 : tensor<4xf32>
 }
+
+//--- wrong.expert
+.* = gpu7

@@ -10,11 +10,8 @@
 
 #include "Baechi/Placement/Choice/SolveChoice.h"
 
-/// Reads a file as it is, or what gzip has made of it. Returns an error, empty
-/// if none.
-std::string readBytes(const std::string &path, std::string &text);
-
-/// Reads an instance of the contest.
+/// Reads an instance of the contest. Returns an error, empty if none, as the
+/// others do.
 std::string readInstance(const std::string &path,
                          baechi::placement::ChoiceProgram &program);
 

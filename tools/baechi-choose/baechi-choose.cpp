@@ -30,7 +30,7 @@ namespace {
 
 struct Settings {
   std::string instance;
-  std::string check;
+  std::string choice;
   std::string output;
   ChoiceOptions options;
   bool progress = false;
@@ -66,11 +66,23 @@ void defineOptions(CLI::App &app, Settings &settings) {
                                        "the strategies' numbers");
   CLI::Option *progress = app.add_flag("--progress", settings.progress,
                                        "a line for each better choice");
-  CLI::Option *check =
-      app.add_option("--check", settings.check,
+  CLI::Option *choice =
+      app.add_option("--choice", settings.choice,
                      "file with a choice to add up instead of finding one");
-  for (CLI::Option *option : {seconds, work, seed, output, progress})
-    check->excludes(option);
+  // Its word of before: one word is for one thing in all tools.
+  CLI::Option *former =
+      app.add_option_function<std::string>(
+             "--check",
+             [&settings](const std::string &given) {
+               fmt::print(stderr,
+                          "baechi-choose: note: --check is now --choice\n");
+               settings.choice = given;
+             })
+          ->group("");
+  for (CLI::Option *option : {seconds, work, seed, output, progress}) {
+    choice->excludes(option);
+    former->excludes(option);
+  }
 }
 
 const char *nameOf(ChoiceStatus status) {
@@ -98,14 +110,14 @@ bool printValue(const ChoiceProgram &program, const ChoiceValue &value) {
 
 int check(const Settings &settings, const ChoiceProgram &program) {
   Choice choice;
-  if (std::string error = readChoice(settings.check, choice); !error.empty())
+  if (std::string error = readChoice(settings.choice, choice); !error.empty())
     return fail(error);
   if (std::string error = checkChoice(program, choice); !error.empty())
-    return fail(fmt::format("{}: {}", settings.check, error));
+    return fail(fmt::format("{}: {}", settings.choice, error));
   ChoiceValue value = evaluateChoice(program, choice);
   if (printValue(program, value))
     return 0;
-  return fail(fmt::format("{}: {}", settings.check,
+  return fail(fmt::format("{}: {}", settings.choice,
                           value.isForbidden
                               ? "it takes what an infinite cost forbids"
                               : "it exceeds the usage limit"));
@@ -141,7 +153,7 @@ int run(Settings &settings) {
   if (std::string error = readInstance(settings.instance, program);
       !error.empty())
     return fail(error);
-  if (!settings.check.empty())
+  if (!settings.choice.empty())
     return check(settings, program);
   std::chrono::duration<double> reading =
       std::chrono::steady_clock::now() - begin;

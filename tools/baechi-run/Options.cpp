@@ -94,11 +94,17 @@ Opt<std::string> reference("reference", cl::value_desc("FILE"),
                                     "writes them"),
                            cl::cat(category));
 Opt<bool>
-    checkSingle("check", cl::init(true),
+    checkSingle("check-single", cl::init(true),
                 cl::desc("run the same steps on one device without a memory "
                          "limit; results must agree bit for bit (default; "
-                         "--check=false: not)"),
+                         "--check-single=false: not)"),
                 cl::cat(category));
+Opt<bool> checkFormer("check", cl::Hidden, cl::cat(category),
+                      cl::cb<void, const bool &>([](const bool &value) {
+                        llvm::errs() << "baechi-run: note: --check is now "
+                                        "--check-single\n";
+                        checkSingle = value;
+                      }));
 Opt<std::string> trace("trace", cl::value_desc("FILE"),
                        cl::desc("predicted and measured timelines in "
                                 "Chrome-trace form"),

@@ -72,6 +72,60 @@ TEST(Roofline, KernelsAreCountedBehindTheirCalls) {
   EXPECT_EQ(work.bytes, 2 * 8 * 2);
 }
 
+namespace {
+/// The operations of a loop that counts from 3 as `condition` of its counter
+/// and
+/// `%bound` (11) says, in steps of `step`.
+double flopsOfCounting(llvm::StringRef condition, llvm::StringRef step) {
+  std::string text = R"(
+    #scalar = affine_map<() -> ()>
+    func.func private @kernel(%a: tensor<8xf32>) -> tensor<8xf32> attributes {baechi.kernel} {
+      %first = arith.constant dense<3> : tensor<i32>
+      %bound = arith.constant 11 : i32
+      %step = arith.constant )" +
+                     step.str() + R"( : i32
+      %r:2 = scf.while (%i = %first, %x = %a) : (tensor<i32>, tensor<8xf32>) -> (tensor<8xf32>, tensor<i32>) {
+        %e = tensor.empty() : tensor<i1>
+        %b = linalg.generic {indexing_maps = [#scalar, #scalar], iterator_types = []} ins(%i : tensor<i32>) outs(%e : tensor<i1>) {
+        ^bb0(%in: i32, %o: i1):
+          %c = arith.cmpi )" +
+                     condition.str() + R"( : i32
+          linalg.yield %c : i1
+        } -> tensor<i1>
+        %go = tensor.extract %b[] : tensor<i1>
+        scf.condition(%go) %x, %i : tensor<8xf32>, tensor<i32>
+      } do {
+      ^bb0(%x: tensor<8xf32>, %i: tensor<i32>):
+        %y = math.exp %x : tensor<8xf32>
+        %n = tensor.extract %i[] : tensor<i32>
+        %m = arith.addi %step, %n : i32
+        %next = tensor.from_elements %m : tensor<i32>
+        scf.yield %next, %y : tensor<i32>, tensor<8xf32>
+      }
+      return %r#0 : tensor<8xf32>
+    }
+    func.func @step(%a: tensor<8xf32>) -> tensor<8xf32> {
+      %0 = call @kernel(%a) : (tensor<8xf32>) -> tensor<8xf32>
+      return %0 : tensor<8xf32>
+    })";
+  // Beside what counts.
+  return workOfReturned(text).flops;
+}
+} // namespace
+
+TEST(Roofline, LoopsThatCountTakeTheirTrips) {
+  // Of each of 8 trips: 8 exponentials, a comparison, an addition.
+  EXPECT_EQ(flopsOfCounting("slt, %in, %bound", "1"), 8 * 10);
+  EXPECT_EQ(flopsOfCounting("sgt, %bound, %in", "1"), 8 * 10);
+  EXPECT_EQ(flopsOfCounting("sle, %in, %bound", "1"), 9 * 10);
+  EXPECT_EQ(flopsOfCounting("slt, %in, %bound", "3"), 3 * 10);
+  EXPECT_EQ(flopsOfCounting("sge, %in, %step", "-5"), 2 * 10);
+  EXPECT_EQ(flopsOfCounting("sgt, %in, %bound", "-1"), 0);
+  // Nothing is known of how often these run.
+  EXPECT_EQ(flopsOfCounting("ne, %in, %bound", "1"), 10);
+  EXPECT_EQ(flopsOfCounting("slt, %in, %bound", "-1"), 10);
+}
+
 TEST(Roofline, StridedReadsTouchWhatTheMapReaches) {
   // 1-D convolution, stride 3, two taps: of 12 elements the third of each
   // three is never read.

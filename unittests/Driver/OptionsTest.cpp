@@ -83,7 +83,7 @@ TEST(DriverOptions, WhatIsWrongIsNamed) {
                 o.calibrates = true;
                 o.check = false;
               }),
-              HasSubstr("leave --check on"));
+              HasSubstr("leave --check-single on"));
   EXPECT_THAT(wrong<OutputOptions>([](auto &o) { o.html = "/no/page.html"; }),
               HasSubstr("/no/page.html: cannot be written: "));
 }

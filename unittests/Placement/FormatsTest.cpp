@@ -75,7 +75,7 @@ TEST(Formats, GraphIsReadInFull) {
 }
 
 TEST(Formats, GraphRoundTrip) {
-  for (const char *name : {"graph.json", "graph.json.xz"}) {
+  for (const char *name : {"graph.json", "graph.json.xz", "graph.json.gz"}) {
     Graph graph = randomProblem(7).graph, again;
     ASSERT_EQ(writeGraph(temporary(name), graph), "");
     ASSERT_EQ(readGraph(temporary(name), again), "");
@@ -249,18 +249,38 @@ TEST(Formats, FilesThatCannotBeRead) {
   EXPECT_THAT(readGraph(temporary("missing.json"), graph),
               HasSubstr("cannot read: No such file"));
   EXPECT_THAT(readGraph(testing::TempDir(), graph), HasSubstr("a directory"));
-  std::ofstream(temporary("plain.json.xz")) << "{\"format\": \"baechi-graph\"}";
-  EXPECT_THAT(readGraph(temporary("plain.json.xz"), graph),
-              HasSubstr("it is not an xz file"));
-  ASSERT_EQ(writeGraph(temporary("whole.json.xz"), diamond().graph), "");
-  std::ifstream whole(temporary("whole.json.xz"), std::ios::binary);
-  std::string bytes((std::istreambuf_iterator<char>(whole)), {});
-  std::ofstream(temporary("cut.json.xz"), std::ios::binary)
-      << bytes.substr(0, bytes.size() / 2);
-  EXPECT_THAT(readGraph(temporary("cut.json.xz"), graph),
-              HasSubstr("it ends too early"));
   EXPECT_THAT(writeGraph(testing::TempDir() + "no/such/folder.json", graph),
               HasSubstr("cannot write"));
+}
+
+TEST(Formats, CompressedFilesThatCannotBeRead) {
+  for (auto [ending, form] :
+       {std::pair(".xz", "xz"), std::pair(".gz", "gzip")}) {
+    Graph graph;
+    auto told = [&, ending = ending](std::string_view bytes) {
+      std::string path = temporary(std::string("wrong.json") + ending);
+      std::ofstream(path, std::ios::binary) << bytes;
+      return readGraph(path, graph);
+    };
+    std::string none = std::string("it is not an ") + form + " file";
+    if (form == std::string_view("gzip"))
+      none = "it is not a gzip file";
+    for (std::string_view text :
+         {"", "{}", R"({"format": "baechi-graph", "version": 1, "ops": []})"})
+      EXPECT_THAT(told(text), HasSubstr(none));
+    std::string path = temporary(std::string("whole.json") + ending);
+    ASSERT_EQ(writeGraph(path, diamond().graph), "");
+    std::ifstream whole(path, std::ios::binary);
+    std::string bytes((std::istreambuf_iterator<char>(whole)), {});
+    EXPECT_THAT(told(bytes.substr(0, bytes.size() / 2)),
+                HasSubstr("it ends too early"));
+    std::string damaged = bytes;
+    damaged[bytes.size() / 2] ^= 0x55;
+    EXPECT_THAT(told(damaged), HasSubstr("cannot read: "));
+    // Two compressed files in a row are one text.
+    EXPECT_THAT(told(bytes + bytes), HasSubstr("wrong.json"));
+    EXPECT_THAT(told(bytes + bytes), testing::Not(HasSubstr("cannot read")));
+  }
 }
 
 } // namespace

@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Baechi/Placement/Io/Files.h"
+#include "Baechi/Placement/Model/Pool.h"
 #include "Baechi/Placement/Model/Text.h"
 #include "Baechi/Placement/Session/Place.h"
 #include "gmock/gmock.h"
@@ -45,6 +46,24 @@ TEST(MachineSpec, WithoutASizeDevicesShareTheMemory) {
   int64_t whole = machineOfSpec("host:1").devices[0].memory;
   EXPECT_GT(whole, 0);
   EXPECT_EQ(machineOfSpec("host:4").devices[3].memory, whole / 4);
+}
+
+TEST(MachineSpec, AMemoryBesideDevices) {
+  Machine machine = machineOfSpec("host:2@1GiB+pool:4GiB");
+  ASSERT_EQ(machine.devices.size(), 3u);
+  EXPECT_EQ(machine.devices[2].name, "pool0");
+  EXPECT_EQ(machine.devices[2].memory, int64_t(4) << 30);
+  EXPECT_EQ(firstPool(machine), 2);
+  EXPECT_TRUE(machine.link(0, 1)->lends);
+  EXPECT_FALSE(machine.link(0, 2)->lends || machine.link(2, 1)->lends);
+  Machine rest = withoutPools(machine);
+  EXPECT_EQ(rest.devices.size(), 2u);
+  EXPECT_TRUE(rest.link(1, 0)->lends);
+  for (const char *spec : {"host:1+pool", "host:1+pool:much",
+                           "host:1+disk:1GiB", "host:1+pool:1GiB+pool:1GiB"})
+    EXPECT_THAT(errorOf(spec), HasSubstr("is no memory beside devices"))
+        << spec;
+  EXPECT_THAT(errorOf("pool:4GiB"), HasSubstr("a pool alone computes nothing"));
 }
 
 TEST(MachineSpec, ErrorsNameWhatIsWrongAndTheMend) {

@@ -54,7 +54,8 @@ struct Contraction {
 /// Matches a linalg.generic that multiplies its two inputs (possibly extended
 /// to a wider type first), adds to its init, and has loops of classes M, N and
 /// K. A product with a vector has no M or no N and is no contraction: it is
-/// bound by memory, and its operands may well be computed on the fly.
+/// bound by memory, and its operands may well be computed on the fly. On
+/// buffers it is the same operation without a result.
 std::optional<Contraction> matchContraction(mlir::Operation *op);
 
 /// True when `op` starts from zero: its init is a fill with zero.
@@ -66,6 +67,11 @@ bool startsFromZero(const Contraction &contraction);
 /// view or its map is not affine in the loops.
 std::optional<StridedView> traceOperand(mlir::linalg::LinalgOp op,
                                         mlir::OpOperand &operand);
+
+/// The same of an operand that is a buffer, as a window on that buffer: its
+/// first element has offset 0. Nothing where the buffer's strides are unknown.
+std::optional<StridedView> traceBuffer(mlir::linalg::LinalgOp op,
+                                       mlir::OpOperand &operand);
 
 } // namespace baechi
 

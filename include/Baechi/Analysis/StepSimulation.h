@@ -55,6 +55,8 @@ struct StepProgram {
     std::vector<Message> messages;
   };
   std::vector<std::vector<Instruction>> devices;
+  /// A device each: it only holds and copies.
+  std::vector<uint8_t> isPool;
   std::vector<Queue> queues;
 };
 

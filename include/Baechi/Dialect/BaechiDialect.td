@@ -40,6 +40,7 @@ def Baechi_Dialect : Dialect {
     | `baechi.cuda_product` | kernel | `#baechi.cuda_product`: how GPUs compute it, a product |
     | `baechi.view` | `tensor.extract_slice` | unit: it is read where it lies in its source's buffer, and is no operator; where it is one piece of it, from a multiple of 64 bytes |
     | `baechi.recompute` | `func.call` | unit: a clone that computes a value again (docs/memory.md); it runs after the operator before it |
+    | `baechi.stash` | kernel without a body | unit: its result is its first operand, kept in a pool (docs/memory.md) |
     | `baechi.may_alias` | result of a kernel | array of i64: arguments whose buffers the result may be written into |
     | `baechi.updated_by` | argument | i64: the result that is its next value, in place |
     | `baechi.name` | operation, argument, result | string: the model's own name for it |
@@ -83,6 +84,7 @@ def Baechi_Dialect : Dialect {
         "baechi.cuda_product";
     static constexpr ::llvm::StringLiteral kView = "baechi.view";
     static constexpr ::llvm::StringLiteral kRecompute = "baechi.recompute";
+    static constexpr ::llvm::StringLiteral kStash = "baechi.stash";
     static constexpr ::llvm::StringLiteral kMayAlias = "baechi.may_alias";
     static constexpr ::llvm::StringLiteral kUpdatedBy = "baechi.updated_by";
     static constexpr ::llvm::StringLiteral kName = "baechi.name";

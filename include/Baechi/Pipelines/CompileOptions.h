@@ -29,6 +29,7 @@ struct CompileOptions {
   std::string step;
   std::string placer = "msct";
   std::string grouping = "all";
+  std::string expert;
   std::string budget = "auto";
   std::vector<std::string> pins;
   std::string placement;

@@ -74,8 +74,8 @@ createPlaceAndPlan(const PlaceAndPlanOptions &options,
                    PlaceAndPlanReport *report,
                    std::function<bool()> stopped = {});
 
-/// What is wrong with \p placer for --baechi-place, which has neither an
-/// expert's rules nor a partitioner; empty if nothing is.
+/// What is wrong with \p placer for --baechi-place, which has no
+/// partitioner; empty if nothing is.
 std::string wrongPlacer(llvm::StringRef placer);
 
 /// What follows placement: partition and memory plan, each verified. The

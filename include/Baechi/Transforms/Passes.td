@@ -301,7 +301,7 @@ def Fuse : Pass<"baechi-fuse", "::mlir::ModuleOp"> {
 }
 
 defvar placerNames =
-    "mtopo, mtopo-nonuniform, metf, msct, etf, sct, single, "
+    "mtopo, mtopo-nonuniform, metf, msct, etf, sct, expert, single, "
     "mostly-single, round-robin, even-split, split, annealing";
 
 def Place : Pass<"baechi-place", "::mlir::ModuleOp"> {
@@ -344,7 +344,9 @@ def Place : Pass<"baechi-place", "::mlir::ModuleOp"> {
            "placer's pure result), seconds (30, 0.5s) or evaluations (5000e)">,
     Option<"grouping", "grouping", "std::string", "\"all\"",
            "grouping steps of the placer: all, none, or a list joined by '+' "
-           "or ','">
+           "or ','">,
+    Option<"expert", "expert", "std::string", "\"\"",
+           "expert file, for the placer expert and as a candidate of others">
   ];
   let dependentDialects = ["::baechi::BaechiDialect"];
 }
@@ -693,6 +695,8 @@ def PlaceAndPlan : Pass<"baechi-place-and-plan", "::mlir::ModuleOp"> {
            "improvement over the placer, as --baechi-place">,
     Option<"grouping", "grouping", "std::string", "\"all\"",
            "grouping steps of the placer, as --baechi-place">,
+    Option<"expert", "expert", "std::string", "\"\"",
+           "expert file, as --baechi-place">,
     Option<"transfers", "transfers", "std::string", "\"lend\"",
            "lend, where the machine's links do, or copy">,
     Option<"fitMemory", "fit-memory", "std::string", "\"auto\"",

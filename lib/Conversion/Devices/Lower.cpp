@@ -8,10 +8,12 @@
 
 #include "Baechi/Analysis/DeviceProgram.h"
 #include "Baechi/Analysis/Program.h"
+#include "Baechi/Analysis/Stashing.h"
 #include "Baechi/Conversion/Devices/Manifest.h"
 #include "Baechi/Conversion/Kernels/Cuda/CudaKernels.h"
 #include "Baechi/Conversion/Kernels/Host/HostKernels.h"
 #include "Baechi/Conversion/Passes.h"
+#include "Baechi/Placement/Model/Pool.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/Matchers.h"
 
@@ -176,21 +178,31 @@ private:
                                LLVM::GEPNoWrapFlags::inbounds);
   }
 
-  /// The address of a tensor: an offset in the arena, or a constant.
-  Value addressOf(Location loc, Value value) {
+  /// Where a tensor lies in the arena; nullopt: it is lent, or a constant.
+  std::optional<int64_t> placeOf(Value value) {
     Value root = rootOf(value);
     int64_t inRoot = offsetInRoot(value);
     if (auto argument = dyn_cast<BlockArgument>(root)) {
       auto offset = program.step.getArgAttrOfType<IntegerAttr>(
           argument.getArgNumber(), BaechiDialect::kOffset);
-      return addressAt(loc, offset.getInt() + inRoot);
+      return offset.getInt() + inRoot;
     }
+    auto result = cast<OpResult>(root);
+    auto offsets = result.getOwner()->getAttrOfType<DenseI64ArrayAttr>(
+        BaechiDialect::kOffset);
+    if (lent.contains(root) || !offsets)
+      return std::nullopt;
+    return offsets[result.getResultNumber()] + inRoot;
+  }
+
+  Value addressOf(Location loc, Value value) {
+    if (std::optional<int64_t> place = placeOf(value))
+      return addressAt(loc, *place);
+    Value root = rootOf(value);
+    int64_t inRoot = offsetInRoot(value);
     if (Value borrowed = lent.lookup(root))
       return plus(loc, borrowed, inRoot);
     auto result = cast<OpResult>(root);
-    if (auto offsets = result.getOwner()->getAttrOfType<DenseI64ArrayAttr>(
-            BaechiDialect::kOffset))
-      return addressAt(loc, offsets[result.getResultNumber()] + inRoot);
     return plus(loc, addressOfConstant(loc, result.getOwner()), inRoot);
   }
 
@@ -271,6 +283,16 @@ private:
                                   count);
   }
 
+  void copyBytes(Location loc, Value target, Value source, int64_t count) {
+    Value bytes = integer64(loc, count);
+    if (isCuda)
+      LLVM::CallOp::create(builder, loc, runtime.cudaCopy(),
+                           ValueRange{target, source, bytes});
+    else
+      LLVM::MemcpyOp::create(builder, loc, target, source, bytes,
+                             /*isVolatile=*/false);
+  }
+
   LogicalResult writeOperation(Operation *op) {
     Location loc = op->getLoc();
     if (isView(op) || matchPattern(op, m_Constant()) ||
@@ -305,16 +327,9 @@ private:
       return success();
     }
     if (auto copy = dyn_cast<CopyOp>(op)) {
-      Value bytes =
-          integer64(loc, *tensorBytes(copy.getSource().getType(), false));
-      Value target = addressOf(loc, copy.getTarget());
-      Value source = addressOf(loc, copy.getSource());
-      if (isCuda)
-        LLVM::CallOp::create(builder, loc, runtime.cudaCopy(),
-                             ValueRange{target, source, bytes});
-      else
-        LLVM::MemcpyOp::create(builder, loc, target, source, bytes,
-                               /*isVolatile=*/false);
+      copyBytes(loc, addressOf(loc, copy.getTarget()),
+                addressOf(loc, copy.getSource()),
+                *tensorBytes(copy.getSource().getType(), false));
       return success();
     }
     return writeOperator(op);
@@ -345,9 +360,32 @@ private:
     check(loc, call.getResult());
   }
 
+  /// A tensor that is kept in its operand's place is there.
+  LogicalResult writeStash(Operation *stash) {
+    Location loc = stash->getLoc();
+    Value position = integer(loc, operators++);
+    LLVM::CallOp::create(builder, loc, runtime.bracket("baechi_operator_begin"),
+                         ValueRange{context, position});
+    Value from = addressOf(loc, stash->getOperand(0));
+    int64_t to =
+        stash->getAttrOfType<DenseI64ArrayAttr>(BaechiDialect::kOffset)[0];
+    if (placeOf(stash->getOperand(0)) != to)
+      copyBytes(loc, addressAt(loc, to), from,
+                *tensorBytes(stash->getResult(0).getType(), false));
+    LLVM::CallOp::create(builder, loc, runtime.bracket("baechi_operator_end"),
+                         ValueRange{context, position});
+    return success();
+  }
+
   LogicalResult writeOperator(Operation *op) {
     Location loc = op->getLoc();
+    if (isStash(op) && op->hasAttr(BaechiDialect::kOffset))
+      return writeStash(op);
     func::FuncOp kernel = kernelOf(op);
+    if (program.spec.getKind() == placement::kPool && !isStash(op))
+      return op->emitOpError() << "is on '" << program.name
+                               << "', a pool, which computes nothing; place it "
+                                  "on another device";
     if (!kernel)
       return op->emitOpError() << "is no call of a kernel, so there is no code "
                                   "for it; run --baechi-form-kernels first";

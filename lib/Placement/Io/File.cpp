@@ -8,9 +8,9 @@
 
 #include "Baechi/Placement/Io/Files.h"
 #include "Baechi/Placement/Io/Store.h"
+#include "Io/Compression.h"
 
 #include <fmt/format.h>
-#include <lzma.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -19,9 +19,9 @@
 #include <fcntl.h>
 #include <filesystem>
 #include <memory>
-#include <optional>
 #include <sys/stat.h>
 #include <system_error>
+#include <vector>
 
 using namespace baechi::placement;
 
@@ -29,95 +29,8 @@ namespace {
 
 /// More than any graph needs; stops a file that was made to fill the memory.
 constexpr size_t maxBytes = size_t(4) << 30;
-/// What a compressed file may hold: a thousandth of it is enough to write that.
-constexpr size_t maxInflated = size_t(1) << 30;
-constexpr uint64_t decoderMemory = uint64_t(256) << 20;
 
 using FilePtr = std::unique_ptr<std::FILE, int (*)(std::FILE *)>;
-
-bool isCompressed(const std::string &path) { return path.ends_with(".xz"); }
-
-/// An lzma stream that is released whatever happens.
-struct Stream {
-  lzma_stream lzma = LZMA_STREAM_INIT;
-  ~Stream() { lzma_end(&lzma); }
-};
-
-std::string describe(lzma_ret code) {
-  switch (code) {
-  case LZMA_FORMAT_ERROR:
-    return "it is not an xz file";
-  case LZMA_DATA_ERROR:
-    return "its data is damaged";
-  case LZMA_BUF_ERROR:
-    return "it ends too early; copy it again";
-  case LZMA_MEM_ERROR:
-  case LZMA_MEMLIMIT_ERROR:
-    return "it needs too much memory";
-  case LZMA_OPTIONS_ERROR:
-    return "it uses options that this liblzma does not know";
-  default:
-    return fmt::format("liblzma reports error {}", static_cast<int>(code));
-  }
-}
-
-/// Runs \p stream over \p input to its end and appends what comes out, of which
-/// there must be no more than \p limit bytes.
-std::string pump(Stream &stream, std::string_view input, std::string &output,
-                 size_t limit) {
-  stream.lzma.next_in = reinterpret_cast<const uint8_t *>(input.data());
-  stream.lzma.avail_in = input.size();
-  std::vector<uint8_t> buffer(size_t(1) << 16);
-  lzma_ret code = LZMA_OK;
-  while (code == LZMA_OK) {
-    stream.lzma.next_out = buffer.data();
-    stream.lzma.avail_out = buffer.size();
-    code = lzma_code(&stream.lzma, LZMA_FINISH);
-    output.append(reinterpret_cast<const char *>(buffer.data()),
-                  buffer.size() - stream.lzma.avail_out);
-    if (output.size() > limit)
-      return "its data is damaged";
-  }
-  return code == LZMA_STREAM_END ? "" : describe(code);
-}
-
-/// The bytes that an xz file announces at its end; none where that is damaged.
-std::optional<uint64_t> announcedBytes(std::string_view bytes) {
-  Stream stream;
-  lzma_index *index = nullptr;
-  auto *data = reinterpret_cast<const uint8_t *>(bytes.data());
-  lzma_ret code =
-      lzma_file_info_decoder(&stream.lzma, &index, decoderMemory, bytes.size());
-  stream.lzma.next_in = data;
-  stream.lzma.avail_in = bytes.size();
-  while (code == LZMA_OK || code == LZMA_SEEK_NEEDED) {
-    code = lzma_code(&stream.lzma, LZMA_RUN);
-    if (code != LZMA_SEEK_NEEDED)
-      continue;
-    stream.lzma.next_in = data + stream.lzma.seek_pos;
-    stream.lzma.avail_in = bytes.size() - stream.lzma.seek_pos;
-  }
-  if (code != LZMA_STREAM_END)
-    return std::nullopt;
-  uint64_t size = lzma_index_uncompressed_size(index);
-  lzma_index_end(index, nullptr);
-  return size;
-}
-
-std::string inflate(std::string_view bytes, std::string &text) {
-  std::optional<uint64_t> announced = announcedBytes(bytes);
-  if (announced && *announced > maxInflated)
-    return fmt::format("it inflates to {} bytes, and {} are the most; unpack "
-                       "it with 'xz -d'",
-                       *announced, maxInflated);
-  Stream stream;
-  lzma_ret code =
-      lzma_stream_decoder(&stream.lzma, decoderMemory, LZMA_CONCATENATED);
-  // Without a whole end, the decoder tells what is wrong before that.
-  return code == LZMA_OK
-             ? pump(stream, bytes, text, announced.value_or(maxInflated))
-             : describe(code);
-}
 
 /// Opens a file, or a pipe that somebody writes to, without waiting.
 std::string openInput(const std::string &path, FilePtr &file) {
@@ -170,26 +83,21 @@ std::string readBytes(const std::string &path, std::string &bytes) {
 std::string readAny(const std::string &path, std::string &text) {
   std::string bytes;
   std::string error = readBytes(path, bytes);
-  if (!error.empty() || !isCompressed(path)) {
+  Compression form = compressionOf(path);
+  if (!error.empty() || form == Compression::None) {
     text = std::move(bytes);
     return error;
   }
-  return inflate(bytes, text);
+  return decompress(form, bytes, text);
 }
 
 std::string writeAny(const std::string &path, std::string_view text) {
+  Compression form = compressionOf(path);
+  if (form == Compression::None)
+    return writeWhole(path, text);
   std::string compressed;
-  if (isCompressed(path)) {
-    Stream stream;
-    lzma_ret code = lzma_easy_encoder(&stream.lzma, 6, LZMA_CHECK_CRC64);
-    std::string error =
-        code == LZMA_OK ? pump(stream, text, compressed, text.size() + maxBytes)
-                        : describe(code);
-    if (!error.empty())
-      return error;
-    text = compressed;
-  }
-  return writeWhole(path, text);
+  std::string error = compress(form, text, compressed);
+  return error.empty() ? writeWhole(path, compressed) : error;
 }
 
 } // namespace

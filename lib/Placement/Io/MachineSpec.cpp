@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Baechi/Placement/Io/Files.h"
+#include "Baechi/Placement/Model/Pool.h"
 #include "Baechi/Placement/Model/Text.h"
 
 #include <fmt/format.h>
@@ -63,16 +64,40 @@ std::string meantKind(std::string kind) {
   return isNear("cuda") ? "cuda" : "";
 }
 
+/// A device beside the others that shares no address with them: what it holds
+/// is copied.
+void addPool(Machine &machine, int64_t bytes) {
+  size_t n = machine.devices.size();
+  std::vector<std::optional<Link>> links;
+  for (size_t from = 0; from <= n; ++from)
+    for (size_t to = 0; to <= n; ++to)
+      links.push_back(from < n && to < n
+                          ? machine.links[from * n + to]
+                          : Link{assumedLatencyNs, assumedBytesPerUs, false});
+  machine.links = std::move(links);
+  machine.devices.push_back({"pool0", kPool, bytes});
+}
+
 std::string readShortForm(const std::string &spec, Machine &machine) {
   auto fail = [&](const std::string &why) {
     return fmt::format("machine '{}': {}; write KIND:N or KIND:N@SIZE, like "
                        "host:2 or host:4@2GiB, or the path of a machine file",
                        spec, why);
   };
-  auto [kind, rest] = split(spec, ':');
+  auto [computing, beside] = split(spec, '+');
+  std::optional<int64_t> poolBytes;
+  if (spec.find('+') != std::string::npos) {
+    auto [word, size] = split(beside, ':');
+    poolBytes = parseBytes(size);
+    if (word != kPool || !poolBytes)
+      return fail(fmt::format(
+          "'{}' is no memory beside devices, such as pool:4GiB", beside));
+  }
+  auto [kind, rest] = split(computing, ':');
   auto [number, size] = split(rest, '@');
-  if (spec.find(':') == std::string::npos) {
-    std::string word = wordOf(spec), digits = spec.substr(word.size());
+  if (computing.find(':') == std::string::npos) {
+    std::string word = wordOf(computing),
+                digits = computing.substr(word.size());
     if (digits.empty())
       return fail("no number of devices");
     return fail(fmt::format("no ':' before the number of devices (did you mean "
@@ -81,6 +106,9 @@ std::string readShortForm(const std::string &spec, Machine &machine) {
   }
   if (kind != "host" && kind != "cuda") {
     std::string meant = meantKind(kind);
+    if (kind == kPool)
+      return fail("a pool alone computes nothing (host:1+pool:4GiB has a "
+                  "device that does)");
     return fail(fmt::format(
         "unknown kind '{}' (known: host, cuda{})", kind,
         meant.empty() ? ""
@@ -106,6 +134,8 @@ std::string readShortForm(const std::string &spec, Machine &machine) {
   machine.links.assign(
       n * n, Link{assumedLatencyNs, assumedBytesPerUs, kind == "host"});
   machine.linkModel = LinkModel::Sequential;
+  if (poolBytes)
+    addPool(machine, *poolBytes);
   return "";
 }
 } // namespace

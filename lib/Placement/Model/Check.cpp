@@ -6,6 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "Baechi/Placement/Model/Pool.h"
 #include "Baechi/Placement/Model/Problem.h"
 
 #include <fmt/format.h>
@@ -91,6 +92,9 @@ private:
   void checkDevices() {
     if (machine.devices.empty())
       error("the machine has no device: list at least one");
+    else if (isPool(machine.devices.front()))
+      error("device '{}' is a pool: list a device that computes before it",
+            machine.devices.front().name);
     std::set<std::string> names;
     for (size_t d = 0; d < machine.devices.size(); ++d) {
       const Device &device = machine.devices[d];

@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Baechi/Placement/Model/Problem.h"
+#include "Baechi/Placement/Model/Pool.h"
 
 #include <limits>
 
@@ -37,7 +37,7 @@ std::optional<int64_t> baechi::placement::timeOn(const Operator &op,
   for (const auto &[name, time] : op.timeNs) {
     if (name == kind)
       return time;
-    if (name.empty())
+    if (name.empty() && (time == 0 || kind != kPool))
       any = time;
   }
   return any;

@@ -43,7 +43,8 @@ struct Rules {
 
 Rules::Rules(const PlacerContext &context) {
   if (context.options.expert.empty())
-    error = "there are no rules: give an expert file (docs/formats.md)";
+    error = "there are no rules: give an expert file, expert=FILE "
+            "(docs/formats.md)";
   const auto &machine = context.problem.machine.devices;
   for (const ExpertRule &rule : context.options.expert) {
     patterns.push_back(std::make_unique<Pattern>(rule.pattern));

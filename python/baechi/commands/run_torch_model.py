@@ -40,12 +40,16 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--budget", default="auto", help="of the search (default: auto)")
     parser.add_argument("--costs", default="measured", help="measured, or roofline")
     parser.add_argument("--steps", type=_count, default=20, help="(default: %(default)s)")
-    parser.add_argument("--seed", type=int, default=0, help="of PyTorch's generator (default: 0)")
     parser.add_argument(
-        "--check",
+        "--torch-seed", type=int, default=0, help="of PyTorch's generator (default: 0)"
+    )
+    configuration.add_former(parser, "--seed", "torch_seed", type=int)
+    parser.add_argument(
+        "--check-torch",
         action="store_true",
         help=f"compare the losses of all steps with PyTorch's; {_RELATIVE:g} apart is an error",
     )
+    configuration.add_former(parser, "--check", "check_torch", nargs=0, const=True)
     return parser
 
 
@@ -78,15 +82,17 @@ def _run(options: argparse.Namespace) -> int:
         budget=options.budget,
         costs=options.costs,
     )
-    torch.manual_seed(options.seed)
+    torch.manual_seed(options.torch_seed)
     losses = [step(*training.batch).item() for _ in range(options.steps)]
     print(step.report())
     print(f"loss: {losses[0]:.6g} at step 0, {losses[-1]:.6g} at step {options.steps - 1}")
-    return _check(losses, _training(options, config), options.seed) if options.check else 0
+    return (
+        _check(losses, _training(options, config), options.torch_seed) if options.check_torch else 0
+    )
 
 
 def _training(options: argparse.Namespace, config: object) -> models.Training:
-    torch.manual_seed(options.seed)
+    torch.manual_seed(options.torch_seed)
     try:
         return models.load(options.model).training(config)
     except ValueError as error:

@@ -10,6 +10,7 @@ for this process alone, and one warning says so and names the variable to set.
 from __future__ import annotations
 
 import functools
+import hashlib
 import os
 import pathlib
 import stat
@@ -55,6 +56,15 @@ def give_up(chosen: pathlib.Path, reason: str) -> pathlib.Path:
             CacheWarning,
         )
     return _temporary()
+
+
+def of_this_process(text: str, suffix: str) -> pathlib.Path:
+    """A file of `text` that goes with this process; the same one for the same text."""
+    name = hashlib.sha256(text.encode()).hexdigest() + suffix
+    path = _temporary() / name
+    if not path.exists():
+        path.write_text(text)
+    return path
 
 
 def is_named_in(error: BaseException) -> bool:

@@ -21,6 +21,21 @@ _CUDA_MATH = ("fp32", "tf32", "bf16", "fp16")
 _SPLITS = re.compile(r"none|any|(canonical|micro|forced):([2-9]|[1-5][0-9]|6[0-4])")
 
 
+def beside(machine: str | os.PathLike[str], spill_to: str | None) -> str | os.PathLike[str]:
+    """The machine with a memory beside it, `pool:4GiB`."""
+    if spill_to is None:
+        return machine
+    if not isinstance(spill_to, str) or not spill_to.startswith("pool:"):
+        raise ValueError(f"spill_to is {spill_to!r}: give 'pool:SIZE', as 'pool:4GiB'")
+    text = os.fspath(machine) if isinstance(machine, str | os.PathLike) else ""
+    if "+" in text or ":" not in text:
+        raise ValueError(
+            f"spill_to is {spill_to!r} and machine {machine!r}: a pool is added to KIND:N[@SIZE]; "
+            "other machines name theirs"
+        )
+    return f"{text}+{spill_to}"
+
+
 @dataclasses.dataclass(frozen=True)
 class CompileOptions:
     """`baechi.jit` says what each means. Raises TypeError and ValueError for what no
@@ -29,6 +44,7 @@ class CompileOptions:
     machine: str | os.PathLike[str] = "host:2"
     placer: str = "msct"
     budget: str = "auto"
+    expert: Mapping[str, str] | str | os.PathLike[str] | None = None
     pin: Mapping[str, str] | None = None
     placement: str | os.PathLike[str] | None = None
     profile: str | os.PathLike[str] | None = None
@@ -71,7 +87,9 @@ class CompileOptions:
                 f"measure is {self.measure!r}: give 'auto' (about five steps), 'all' (as long as "
                 "it takes) or seconds ('30', '0.5s')"
             )
-        _check_pins(self.pin)
+        _check_devices("pin", self.pin)
+        if not isinstance(self.expert, str | os.PathLike):
+            _check_devices("expert", self.expert)
         _check_split(self.split)
         if self.verbose not in (True, False, None):
             raise TypeError(
@@ -95,11 +113,20 @@ class CompileOptions:
         }
         if self.costs == "measured":
             given["profile"] = str(self.profile_file())
+        if self.expert is not None:
+            given["expert"] = str(self._expert_file())
         if self.placement is not None:
             given["placement"] = os.fspath(self.placement)
         words = [f"{name}={value}" for name, value in given.items()]
         words += [f"split={cut}" for cut in self.cuts()]
         return words + [f"pin={pin}" for pin in self.pins()]
+
+    def _expert_file(self) -> pathlib.Path:
+        """The expert file; rules that were given as a dictionary are written to one."""
+        if not isinstance(self.expert, Mapping):
+            return pathlib.Path(self.expert or "")
+        text = "".join(f"{pattern} = {device}\n" for pattern, device in self.expert.items())
+        return caches.of_this_process(text, ".expert")
 
     def cuts(self) -> list[str]:
         """What `split` asks for, PATTERN=DIM:PIECES or PATTERN=whole."""
@@ -137,15 +164,15 @@ def _placers() -> list[str]:
     return list(placers())
 
 
-def _check_pins(pin: object) -> None:
-    if pin is None:
+def _check_devices(option: str, given: object) -> None:
+    if given is None:
         return
     mend = "give a dictionary of patterns to devices, {'decoder/*': 'host1'}"
-    if not isinstance(pin, Mapping):
-        raise TypeError(f"pin is a {type(pin).__name__}: {mend}")
-    for pattern, device in pin.items():
+    if not isinstance(given, Mapping):
+        raise TypeError(f"{option} is a {type(given).__name__}: {mend}")
+    for pattern, device in given.items():
         if not isinstance(pattern, str) or not isinstance(device, str):
-            raise TypeError(f"pin has {pattern!r}: {device!r}: {mend}")
+            raise TypeError(f"{option} has {pattern!r}: {device!r}: {mend}")
 
 
 def _check_split(split: object) -> None:

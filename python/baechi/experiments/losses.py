@@ -66,7 +66,7 @@ def _curve(setting: Setting, benchmark: Benchmark, folder: pathlib.Path) -> dict
         report.unlink(missing_ok=True)
         done = measured.tool(
             "baechi-run", module, f"--machine={machine}", f"--steps={STEPS}", "--costs=roofline",
-            "--budget=0", "--check=false", f"--reference={reference}", f"--json={report}",
+            "--budget=0", "--check-single=false", f"--reference={reference}", f"--json={report}",
             f"--store={caches.folder() / 'kernels'}", *options,
         )  # fmt: skip
         return json.loads(report.read_text()) if report.exists() else measured.first_error(done)

@@ -35,7 +35,7 @@ def place(
 ) -> Placement:
     """Finds a placement of a graph on a machine; what `baechi-place` does.
 
-    graph, machine: a dictionary or a file's path (docs/formats.md; also .json.xz), or a
+    graph, machine: a dictionary or a file's path (docs/formats.md; also .json.xz or .json.gz), or a
         `baechi.Graph` and a `baechi.Machine`; a machine also as `host:4@2GiB`.
     placer: one of `baechi.placers()`. The answer is the best of its result, the other
         placers', each device alone and a search, and never worse than one device;

@@ -19,7 +19,7 @@ import jax
 
 from baechi.checking.options import Check, CheckOptions, Tolerance
 from baechi.common import progress, temporary
-from baechi.compiling.options import CompileOptions
+from baechi.compiling.options import CompileOptions, beside
 from baechi.compiling.tools import CompileError
 from baechi.importer.jax.step import ImportedStep, import_step
 from baechi.jax import random_keys
@@ -48,6 +48,7 @@ class _Options(TypedDict, total=False):
     machine: str | os.PathLike[str]
     placer: str
     budget: str
+    expert: Mapping[str, str] | str | os.PathLike[str] | None
     donate_argnums: int | Sequence[int]
     static_argnums: int | Sequence[int]
     donate_argnames: str | Sequence[str]
@@ -82,6 +83,7 @@ def jit(
     machine: str | os.PathLike[str] = "host:2",
     placer: str = "msct",
     budget: str = "auto",
+    expert: Mapping[str, str] | str | os.PathLike[str] | None = None,
     donate_argnums: int | Sequence[int] = (),
     static_argnums: int | Sequence[int] = (),
     donate_argnames: str | Sequence[str] = (),
@@ -96,6 +98,7 @@ def jit(
     split: Mapping[str, tuple[int, int] | str] | None = None,
     transfers: str = "lend",
     fit_memory: str = "auto",
+    spill_to: str | None = None,
     check: Check = None,
     check_tolerance: Tolerance = None,
     verbose: bool | None = None,
@@ -103,8 +106,11 @@ def jit(
     """Compiles `step` for the devices of `machine`; usable as a decorator.
 
     machine: `host:N[@SIZE]` (`host:2`, `host:4@2GiB`: a memory limit for each
-        device) or a machine file (docs/formats.md).
+        device; `host:1@40MiB+pool:4GiB`: memory beside) or a machine file (docs/formats.md).
     placer, budget: as `baechi-run --placer --budget`.
+    expert: for the placer `expert`, and as a candidate of others: regular expressions of
+        operators' names to devices, of which the first that matches decides, or an expert
+        file (docs/formats.md).
     donate_argnums: arguments that the step returns the next values of. These
         stay on their devices; what is returned for them is a ResidentArray.
     static_argnums: hashable Python values; each set of them is a program.
@@ -132,8 +138,11 @@ def jit(
     transfers: between host devices `lend` (the receiver reads the sender's tensor where it
         lies) or `copy`; the results are the same.
     fit_memory: where the step does not fit the memories: `auto` (values are let go and
-        computed again when they are needed: slower, the same bits; docs/memory.md) or
-        `never` (CompileError).
+        computed again when they are needed, or wait in a pool: slower, the same bits;
+        docs/memory.md) or `never` (CompileError).
+    spill_to: `pool:SIZE`, memory beside the machine's devices where tensors wait that do
+        not fit them: `machine="host:1@40MiB", spill_to="pool:4GiB"` is
+        `machine="host:1@40MiB+pool:4GiB"`.
     check: `"first"`, each program's first call, or N, that call and every Nth after it,
         is compared with `jax.jit` of the same function (docs/checking.md).
     check_tolerance: what may differ, as a part of a result's largest element, for all
@@ -157,9 +166,10 @@ def jit(
             "machine='host:2'"
         )
     options = CompileOptions(
-        machine,
+        beside(machine, spill_to),
         placer,
         budget,
+        expert,
         pin,
         placement,
         profile,

@@ -29,15 +29,25 @@ def add_set(parser: argparse.ArgumentParser, text: str) -> None:
 def add_placer(parser: argparse.ArgumentParser, text: str) -> None:
     """The option `--placer`."""
     parser.add_argument("--placer", default="msct", help=text)
-    parser.add_argument("--place", dest="placer", action=_Former, help=argparse.SUPPRESS)
+    add_former(parser, "--place", "placer")
+
+
+def add_former(parser: argparse.ArgumentParser, word: str, dest: str, **options: Any) -> None:
+    """A word of before that sets `dest`, with a note; a flag takes `nargs=0, const=VALUE`."""
+    parser.add_argument(
+        word,
+        dest=dest,
+        action=_Former,
+        default=argparse.SUPPRESS,
+        help=argparse.SUPPRESS,
+        **options,
+    )
 
 
 class _Former(argparse.Action):
-    """A word of before."""
-
     def __call__(self, parser, namespace, values, option_string=None):
-        print(f"note: {option_string} is now --{self.dest}", file=sys.stderr)
-        setattr(namespace, self.dest, values)
+        print(f"note: {option_string} is now --{self.dest.replace('_', '-')}", file=sys.stderr)
+        setattr(namespace, self.dest, self.const if self.nargs == 0 else values)
 
 
 def settings(items: Iterable[str]) -> dict[str, Any]:

@@ -22,6 +22,7 @@ except ModuleNotFoundError as error:
 import numpy as np
 
 from baechi.common import progress
+from baechi.compiling.options import beside
 from baechi.compiling.tools import CompileError
 from baechi.importer.common.errors import ImportFailure
 from baechi.importer.onnx.model import ImportedModel, import_model
@@ -50,6 +51,7 @@ def compile(
     machine: str = "host:2",
     placer: str = "msct",
     budget: str = "auto",
+    expert: Mapping[str, str] | str | os.PathLike | None = None,
     pin: Mapping[str, str] | None = None,
     placement: str | os.PathLike | None = None,
     profile: str | os.PathLike | None = None,
@@ -60,20 +62,22 @@ def compile(
     split: Mapping[str, tuple[int, int] | str] | None = None,
     transfers: str = "lend",
     fit_memory: str = "auto",
+    spill_to: str | None = None,
     verbose: bool | None = None,
 ) -> CompiledModel:
     """Compiles a model (a file or what `onnx.load` gives) for the devices of `machine`.
 
     sizes: of the inputs' named dimensions, such as `{"batch": 8}`.
-    machine, placer, budget, pin, placement, profile, costs, measure, cuda_math, splits, split,
-        transfers, fit_memory, verbose: as for `baechi.jit`;
+    machine, placer, budget, expert, pin, placement, profile, costs, measure, cuda_math, splits,
+        split, transfers, fit_memory, spill_to, verbose: as for `baechi.jit`;
         names are the initializers' and the nodes'.
     Raises ImportFailure (all nodes that cannot be lowered) and CompileError.
     """
     options = CompileOptions(
-        machine,
+        beside(machine, spill_to),
         placer,
         budget,
+        expert,
         pin,
         placement,
         profile,

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Any
 
 from baechi.compiling.options import CompileOptions
@@ -108,14 +108,18 @@ def least(
     devices: int | None,
     options: CompileOptions,
     compiled: Callable[[CompileOptions], Memory],
+    pools: Collection[str] = (),
 ) -> LeastMemory:
     """Halves between what is proven to be too little and what suffices.
 
-    memory, kinds: of the step as it is, with its options. devices: None for as many as
+    memory, kinds, pools: of the step as it is, with its options; kinds of the devices that
+    compute, names of those that do not. devices: None for as many as
     it has. compiled: compiles the step with other options, and gives its memory.
     Raises ValueError and CompileError.
     """
-    count = len(memory.devices) if devices is None else devices
+    beside = {device.device: device for device in memory if device.device in pools}
+    computing = [device for device in memory if device.device not in pools]
+    count = len(computing) if devices is None else devices
     if count < 1:
         raise ValueError(f"devices is {devices!r}: give a number of devices, 1 or more")
     if len(kinds) != 1:
@@ -127,12 +131,15 @@ def least(
 
     resident = sum(device.resident_bytes for device in memory)
     # Every argument is in one place, so a byte less on each is too little.
-    impossible = max(-(-resident // count) - 1, 0)
+    # Where some may wait in a pool, nothing is proven.
+    impossible = 0 if beside else max(-(-resident // count) - 1, 0)
     vain = [impossible]
+    pool = f"+pool:{sum(device.limit_bytes for device in beside.values())}" if beside else ""
 
     def largest_arena(limit: str) -> int:
-        machine = dataclasses.replace(options, machine=f"{kind}:{count}{limit}")
-        return _aligned(max(device.arena_bytes for device in compiled(machine)))
+        machine = dataclasses.replace(options, machine=f"{kind}:{count}{limit}{pool}")
+        held = [d.arena_bytes for d in compiled(machine) if d.device not in pools]
+        return _aligned(max(held))
 
     def suffices(size: int) -> int | None:
         """What of so much is used; None: it is too little."""
@@ -140,9 +147,9 @@ def least(
         try:
             return largest_arena(f"@{size}")
         except CompileError as error:
-            if _IMPOSSIBLE in str(error):
+            if _IMPOSSIBLE in str(error) and not pool:
                 impossible = max(impossible, size)
-            elif not any(words in str(error) for words in _NOT_FOUND):
+            elif not any(words in str(error) for words in (_IMPOSSIBLE, *_NOT_FOUND)):
                 raise
         vain.append(size)
         return None

@@ -131,7 +131,9 @@ class Program:
     def least_memory(self, devices: int | None) -> LeastMemory:
         """`Compiled.least_memory` says what it is."""
         text, options = self.source()
-        kinds = {device["kind"] for device in self.library.program["devices"]}
+        listed = self.library.program["devices"]
+        pools = {device["name"] for device in listed if device["kind"] == "pool"}
+        kinds = {device["kind"] for device in listed} - {"pool"}
 
         def compiled(options: CompileOptions) -> Memory:
             program = Program(text, options)
@@ -139,7 +141,7 @@ class Program:
             return program.memory()
 
         with progress.shown(options.verbose, "least memory"):
-            return memory.least(self.memory(), kinds, devices, options, compiled)
+            return memory.least(self.memory(), kinds, devices, options, compiled, pools)
 
     def picture(self) -> Picture:
         """What `baechi.plot_timeline` and `baechi.plot_memory` draw: the plan."""
@@ -153,6 +155,8 @@ class Program:
         measured = options.costs == "measured"
         machine = options.machine
         fit = self.library.program.get("memory_fit")
+        if fit and "pool" in fit:
+            return f"one device computes all, so that tensors can wait in '{fit['pool']}'"
         again = [compiler.step("baechi-fit-memory", limit=fit["peak_after_bytes"])] if fit else []
         with temporary.folder("baechi-jit-") as folder:
             saved = folder / "placement.json"

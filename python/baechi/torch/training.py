@@ -13,6 +13,7 @@ import torch
 
 from baechi.checking.options import Check, CheckOptions, Tolerance
 from baechi.common import progress, users
+from baechi.compiling.options import beside
 from baechi.importer.common.errors import ImportFailure
 from baechi.importer.torch import linalg
 from baechi.steps.compiled import Compiled
@@ -41,6 +42,7 @@ def compile_step(
     machine: str = "host:2",
     placer: str = "msct",
     budget: str = "auto",
+    expert: Mapping[str, str] | str | os.PathLike | None = None,
     pin: Mapping[str, str] | None = None,
     placement: str | os.PathLike | None = None,
     profile: str | os.PathLike | None = None,
@@ -51,6 +53,7 @@ def compile_step(
     split: Mapping[str, tuple[int, int] | str] | None = None,
     transfers: str = "lend",
     fit_memory: str = "auto",
+    spill_to: str | None = None,
     verbose: bool | None = None,
     check: Check = None,
     check_tolerance: Tolerance = None,
@@ -74,8 +77,8 @@ def compile_step(
     scaler: its scale multiplies the loss, steps whose gradients are not finite are left
         out, and its `update()` is done.
     outputs: from what the model returns to what is returned beside the loss.
-    machine, placer, budget, pin, placement, profile, costs, measure, cuda_math, splits, split,
-        transfers, fit_memory, verbose: as for `baechi.jit`;
+    machine, placer, budget, expert, pin, placement, profile, costs, measure, cuda_math, splits,
+        split, transfers, fit_memory, spill_to, verbose: as for `baechi.jit`;
         names are `layers.0.fc1.weight` for parameters
         and buffers, `layers.0.fc1/mm` and `backward/layers.0.fc1/mm` for operators.
     check: `"first"`, each program's first call, or N, that call and every Nth after it, is
@@ -94,9 +97,10 @@ def compile_step(
             f"optimizer is {optimizer!r}: give one of torch.optim over the model's parameters"
         )
     options = CompileOptions(
-        machine,
+        beside(machine, spill_to),
         placer,
         budget,
+        expert,
         pin,
         placement,
         profile,

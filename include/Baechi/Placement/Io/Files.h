@@ -8,7 +8,7 @@
 ///
 /// \file
 /// The files of docs/formats.md, JSON but for an expert's rules. A path that
-/// ends in ".xz" is compressed.
+/// ends in ".xz" or ".gz" is compressed.
 ///
 /// Every function returns an error, empty on success, that names the file, the
 /// place in it (a JSON path, with the operator's name where there is one) and
@@ -39,9 +39,11 @@ struct NamedDevice {
   std::string name, device;
 };
 
-/// The text of a file, decompressed when its name ends in ".xz".
+/// Whether readTextFile decompresses it, by its name.
+bool isCompressed(std::string_view path);
+/// The text of a file, decompressed when its name ends in ".xz" or ".gz".
 std::string readTextFile(const std::string &path, std::string &text);
-/// Writes a file, compressed when its name ends in ".xz", whole or not at all
+/// Writes a file, compressed by its name as well, whole or not at all
 /// (Store.h).
 std::string writeTextFile(const std::string &path, std::string_view text);
 

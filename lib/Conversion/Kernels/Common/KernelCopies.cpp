@@ -8,6 +8,7 @@
 
 #include "Common/KernelCopies.h"
 #include "Baechi/Analysis/Program.h"
+#include "Baechi/Analysis/Stashing.h"
 #include "Baechi/Dialect/Baechi.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 
@@ -18,7 +19,8 @@ SmallVector<func::FuncOp> baechi::kernelsOf(ModuleOp module) {
   return llvm::filter_to_vector(
       module.getOps<func::FuncOp>(), [](func::FuncOp function) {
         return function->hasAttr(BaechiDialect::kKernel) &&
-               !isHostCall(function);
+               !isHostCall(function) &&
+               !function->hasAttr(BaechiDialect::kStash);
       });
 }
 

@@ -104,6 +104,30 @@ bool areKnown(Type a, Type b, Type result, ProductTypes types) {
   return a.isF32() && b.isF32() && result.isF32();
 }
 
+/// Sets the loops of `found`, which move so far through A, B and C; false where
+/// one is empty: nothing is multiplied, and the result is what it starts from.
+bool setLoops(StridedProduct &found, const Contraction &product,
+              ArrayRef<int64_t> a, ArrayRef<int64_t> b, ArrayRef<int64_t> c) {
+  SmallVector<int64_t> sizes =
+      linalg::GenericOp(product.op).getStaticLoopRanges();
+  if (llvm::any_of(sizes, [](int64_t size) { return size <= 0; }))
+    return false;
+  auto loopsOf = [&](LoopClass which) {
+    ProductLoops loops;
+    for (unsigned loop : product.loops(which))
+      if (sizes[loop] > 1)
+        loops.push_back({sizes[loop], a[loop], b[loop], c[loop]});
+    if (loops.empty() && which != LoopClass::Batch)
+      loops.push_back({});
+    return loops;
+  };
+  found.batch = loopsOf(LoopClass::Batch);
+  found.rows = loopsOf(LoopClass::M);
+  found.columns = loopsOf(LoopClass::N);
+  found.sums = loopsOf(LoopClass::K);
+  return true;
+}
+
 std::optional<StridedProduct> matchOne(const Contraction &product,
                                        ProductTypes types) {
   auto typeOf = [&](unsigned operand) {
@@ -124,25 +148,8 @@ std::optional<StridedProduct> matchOne(const Contraction &product,
                                     cast<BlockArgument>(b->root).getArgNumber(),
                                     a->offset, b->offset});
 
-  SmallVector<int64_t> sizes =
-      linalg::GenericOp(product.op).getStaticLoopRanges();
-  // Nothing is multiplied; the result is what it starts from, or empty.
-  if (llvm::is_contained(sizes, 0))
+  if (!setLoops(found, product, a->strides, b->strides, *c))
     return std::nullopt;
-  auto loopsOf = [&](LoopClass which) {
-    ProductLoops loops;
-    for (unsigned loop : product.loops(which))
-      if (sizes[loop] > 1)
-        loops.push_back(
-            {sizes[loop], a->strides[loop], b->strides[loop], (*c)[loop]});
-    if (loops.empty() && which != LoopClass::Batch)
-      loops.push_back({});
-    return loops;
-  };
-  found.batch = loopsOf(LoopClass::Batch);
-  found.rows = loopsOf(LoopClass::M);
-  found.columns = loopsOf(LoopClass::N);
-  found.sums = loopsOf(LoopClass::K);
   return found;
 }
 
@@ -165,6 +172,36 @@ std::optional<StridedProduct> matchGeneric(func::FuncOp kernel,
   return found;
 }
 } // namespace
+
+std::optional<StridedProduct> baechi::matchBufferProduct(linalg::GenericOp op) {
+  std::optional<Contraction> product = matchContraction(op);
+  if (!product || !op.hasPureBufferSemantics())
+    return std::nullopt;
+  auto typeOf = [&](OpOperand &operand) {
+    return getElementTypeOrSelf(operand.get().getType());
+  };
+  if (!areKnown(typeOf(product->lhs()), typeOf(product->rhs()),
+                typeOf(product->init()), ProductTypes::Single))
+    return std::nullopt;
+  // The result's loops are its dimensions, each once.
+  if (!op.getMatchingIndexingMap(&product->init()).isProjectedPermutation())
+    return std::nullopt;
+  auto a = traceBuffer(op, product->lhs());
+  auto b = traceBuffer(op, product->rhs());
+  auto c = traceBuffer(op, product->init());
+  if (!a || !b || !c)
+    return std::nullopt;
+  StridedProduct found;
+  found.factorType = typeOf(product->lhs());
+  found.resultType = typeOf(product->init());
+  found.operands.factors.push_back({0, 1, a->offset, b->offset});
+  // It adds to what is there.
+  found.operands.start = ProductOperands::Start::Argument;
+  found.operands.startArgument = 2;
+  if (!setLoops(found, *product, a->strides, b->strides, c->strides))
+    return std::nullopt;
+  return found;
+}
 
 void baechi::collapseLoops(ProductLoops &loops) {
   auto isOuterOf = [](const ProductLoop &outer, const ProductLoop &inner) {

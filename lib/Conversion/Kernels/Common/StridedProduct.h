@@ -9,6 +9,7 @@
 #define BAECHI_LIB_CONVERSION_KERNELS_COMMON_STRIDEDPRODUCT_H
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include <optional>
 #include <utility>
 
@@ -77,6 +78,11 @@ struct StridedProduct {
 std::optional<StridedProduct>
 matchStridedProduct(mlir::func::FuncOp kernel,
                     ProductTypes types = ProductTypes::Single);
+
+/// The product that `op`, on buffers of static strides, adds to its result, as
+/// a function of the pointers to the first elements of A, B and the result;
+/// nothing for other operations and where a loop is empty.
+std::optional<StridedProduct> matchBufferProduct(mlir::linalg::GenericOp op);
 
 /// Merges loops that run through all operands as one.
 void collapseLoops(ProductLoops &loops);

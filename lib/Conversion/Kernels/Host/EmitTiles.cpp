@@ -19,10 +19,11 @@ using Term = PointerCode::Term;
 
 class TileEmitter {
 public:
-  TileEmitter(OpBuilder &builder, func::FuncOp function, const TilePlan &plan)
-      : code(builder, function.getLoc(), plan.unit.lanes), builder(builder),
-        loc(function.getLoc()), plan(plan), lanes(plan.unit.lanes),
-        rowBuffer(function.getArguments().back()) {
+  TileEmitter(OpBuilder &builder, Location loc, const TilePlan &plan,
+              const TilePointers &pointers)
+      : code(builder, loc, plan.unit.lanes), builder(builder), loc(loc),
+        plan(plan), lanes(plan.unit.lanes), pointers(pointers),
+        rowBuffer(pointers.scratch) {
     rowElements = plan.packedRows();
     panelElements = plan.packedPanel();
     panelBuffer =
@@ -30,7 +31,7 @@ public:
     startValue = code.constant(plan.operands.startValue);
   }
 
-  void emit(func::FuncOp function);
+  void emit();
 
 private:
   /// Where the loops that are open have got to in A and B of one product.
@@ -90,6 +91,7 @@ private:
   Location loc;
   const TilePlan &plan;
   int64_t lanes;
+  const TilePointers &pointers;
   Value rowBuffer, panelBuffer, startValue;
   /// True in the first of the blocks; null when there is one only.
   Value isFirst;
@@ -332,30 +334,38 @@ void TileEmitter::emitBlocks(Position at) {
         [&](Position panel, int64_t columns) { emitPanel(panel, columns); });
 }
 
-void TileEmitter::emit(func::FuncOp function) {
+void TileEmitter::emit() {
   const ProductOperands &operands = plan.operands;
   Position at;
   for (const ProductFactors &factors : operands.factors)
     at.factors.push_back(
-        {code.at(function.getArgument(factors.argumentA), factors.offsetA),
-         code.at(function.getArgument(factors.argumentB), factors.offsetB),
+        {code.at(pointers.arguments[factors.argumentA], factors.offsetA),
+         code.at(pointers.arguments[factors.argumentB], factors.offsetB),
          Value()});
-  at.c = function.getArgument(function.getNumArguments() - 2);
+  at.c = pointers.result;
   if (operands.start == ProductOperands::Start::Argument)
-    at.start = code.at(function.getArgument(operands.startArgument),
+    at.start = code.at(pointers.arguments[operands.startArgument],
                        operands.startOffset);
   nest(at, plan.around, [&](Position inside) { emitBlocks(inside); });
 }
 } // namespace
 
+void baechi::emitTiles(OpBuilder &builder, Location loc, const TilePlan &plan,
+                       const TilePointers &pointers) {
+  OpBuilder::InsertionGuard guard(builder);
+  TileEmitter(builder, loc, plan, pointers).emit();
+}
+
 func::FuncOp baechi::emitTiles(OpBuilder &builder, func::FuncOp kernel,
                                const TilePlan &plan) {
   OpBuilder::InsertionGuard guard(builder);
-  func::FuncOp function = createPointerKernel(
-      builder, kernel,
-      (plan.packedRows() + plan.packedPanel()) *
-          int64_t(plan.operands.factors.size() * sizeof(float)));
-  TileEmitter(builder, function, plan).emit(function);
+  func::FuncOp function =
+      createPointerKernel(builder, kernel, plan.scratchBytes());
+  unsigned arguments = kernel.getNumArguments();
+  emitTiles(builder, kernel.getLoc(), plan,
+            {SmallVector<Value>(function.getArguments().take_front(arguments)),
+             function.getArgument(arguments),
+             function.getArgument(arguments + 1)});
   func::ReturnOp::create(builder, kernel.getLoc());
   return function;
 }

@@ -9,6 +9,7 @@
 #include "Baechi/Conversion/Kernels/Host/HostKernels.h"
 #include "Baechi/Conversion/Kernels/Host/LoweredKernels.h"
 #include "Baechi/Dialect/Baechi.h"
+#include "BufferProducts.h"
 #include "Common/KernelCopies.h"
 #include "Common/Lowering.h"
 #include "EmitGemm.h"
@@ -88,8 +89,10 @@ LogicalResult baechi::lowerToPointers(ModuleOp copies) {
     kernel.setSymName(hostSymbol(kernel.getSymName()));
   KernelSignatures signatures;
   FailureOr<OwningOpRef<ModuleOp>> products = takeProducts(copies);
-  if (failed(products) || failed(bufferizeKernels(copies, signatures)) ||
-      failed(lowerToLoops(copies, signatures)))
+  if (failed(products) || failed(bufferizeKernels(copies, signatures)))
+    return failure();
+  tileProducts(copies, signatures);
+  if (failed(lowerToLoops(copies, signatures)))
     return failure();
   for (auto kernel : copies.getOps<func::FuncOp>()) {
     flattenEmptyArguments(kernel);

@@ -62,11 +62,26 @@ struct TilePlan {
   /// they lie in the scratch: the rows of all products, then the panels.
   int64_t packedRows() const;
   int64_t packedPanel() const;
+  /// Of all of those.
+  int64_t scratchBytes() const;
 };
 
-/// The plan for a kernel that is one product; nothing for other kernels, and
-/// where no loop runs along the result's rows.
+/// The plan for a product; nothing where no loop runs along the result's rows.
+std::optional<TilePlan> planTiles(StridedProduct product, VectorUnit unit);
+
+/// The same for a kernel that is one product; nothing for other kernels.
 std::optional<TilePlan> planTiles(mlir::func::FuncOp kernel, VectorUnit unit);
+
+/// The pointers that a product is computed on: as its operands number them, its
+/// result's and those to `TilePlan::scratchBytes()` for packed operands.
+struct TilePointers {
+  llvm::SmallVector<mlir::Value> arguments;
+  mlir::Value result, scratch;
+};
+
+/// Writes code that executes `plan` at the insertion point of `builder`.
+void emitTiles(mlir::OpBuilder &builder, mlir::Location loc,
+               const TilePlan &plan, const TilePointers &pointers);
 
 /// Writes a function on pointers (arguments, result, scratch) named as `kernel`
 /// that executes `plan`.

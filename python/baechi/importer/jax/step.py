@@ -10,13 +10,14 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import jax
+from jax._src.interpreters import mlir as internal  # a context with the dialects
 from jaxlib.mlir import ir
 from jaxlib.mlir.dialects import stablehlo as stablehlo_dialect
 from jaxlib.mlir.passmanager import PassManager
 
 from baechi.importer.common import locations
 from baechi.importer.common.errors import ImportFailure, Unsupported, UnsupportedOperations
-from baechi.importer.common.module import annotate, name_operations, walk
+from baechi.importer.common.module import annotate, attribute_names, name_operations, walk
 from baechi.importer.jax import complex_pairs, fourier, host_calls, jaxprs, rules, stablehlo
 from baechi.importer.jax.host_calls import HostCall
 from baechi.importer.jax.inline import inline_calls
@@ -98,6 +99,20 @@ def import_step(
         count = name_operations(ir, module, locations.name_of)
         text = module.operation.get_asm(enable_debug_info=True)
         return ImportedStep(text, count, signature, calls)
+
+
+def function_text(imported: ImportedStep, name: str) -> str:
+    """The step as a private function, for a module that calls it."""
+    with internal.make_ir_context(), ir.Location.unknown():
+        _load_dialects()
+        module = ir.Module.parse(imported.text)
+        (function,) = (operation.operation for operation in module.body.operations)
+        for attribute in ("arg_attrs", "res_attrs"):
+            if attribute in attribute_names(function):
+                del function.attributes[attribute]
+        function.attributes["sym_name"] = ir.StringAttr.get(name)
+        function.attributes["sym_visibility"] = ir.StringAttr.get("private")
+        return str(function.get_asm())
 
 
 def _shapes(closed: Any) -> list[jax.ShapeDtypeStruct]:

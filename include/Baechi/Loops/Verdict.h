@@ -1,0 +1,86 @@
+//===- Verdict.h - What of a loop may run at once --------------*- C++ -*--===//
+//
+// Part of the Baechi project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+///
+/// \file
+/// How far the entries of a loop may be apart in time: exact dependences of
+/// accesses that are affine in the keys, and the schemes that they allow. The
+/// schemes are those of J. Wei et al., "Automating Dependence-Aware
+/// Parallelization of Machine Learning Training on Distributed Shared Memory"
+/// (Orion), EuroSys 2019, section 4, made exact, and with any number of keys in
+/// place of two; skewed and timed loops are unimodular transformations (M. E.
+/// Wolf, M. S. Lam, "A Loop Transformation Theory and an Algorithm to Maximize
+/// Parallelism", TPDS 1991).
+///
+//===----------------------------------------------------------------------===//
+#ifndef BAECHI_LOOPS_VERDICT_H
+#define BAECHI_LOOPS_VERDICT_H
+
+#include "Baechi/Loops/Loop.h"
+#include <optional>
+
+namespace baechi::loops {
+
+/// The distance of two entries in a key; no end: as far as the keys reach.
+struct Distance {
+  std::optional<int64_t> least, most;
+};
+
+/// An access of an entry that a later one depends on, by the keys' order: all
+/// their distances lie in the hull \p distances, the first that is not 0 is
+/// positive.
+struct Dependence {
+  int32_t from = 0, to = 0; ///< accesses
+  std::vector<Distance> distances;
+};
+
+enum class Scheme : uint8_t {
+  Independent, ///< no entry depends on another
+  Disjoint,    ///< entries that differ in all of `keys` are independent
+  Wavefront,   ///< as Disjoint, but blocks follow each other in both `keys`
+  Skewed,      ///< entries that differ in the sum `form` are independent
+  Timed,       ///< entries that have the sum `form` in common are independent
+  Serial,
+};
+
+struct Verdict {
+  Scheme scheme = Scheme::Serial;
+  /// Of Disjoint and Wavefront: the one that is spread over workers first, then
+  /// those that rotate.
+  std::vector<int32_t> keys;
+  std::vector<int64_t> form; ///< coefficients of the keys
+  /// Arrays of which each block makes sums of its own, which are added up.
+  std::vector<int32_t> reduced;
+  std::vector<Dependence> dependences;
+  /// The two accesses that forbid the next better scheme; that of a serial loop
+  /// any scheme.
+  std::optional<std::pair<int32_t, int32_t>> obstacle;
+};
+
+/// The loop is valid (`check`).
+Verdict analyse(const Loop &loop);
+
+/// The dimension of \p array that is cut with key \p key, when all accesses are
+/// at `factor * key + constant` there.
+struct Home {
+  int32_t dimension = 0;
+  int64_t factor = 1, constant = 0;
+};
+std::optional<Home> homeOf(const Loop &loop, int32_t array, int32_t key);
+
+/// "(0, >=0)".
+std::string text(const Dependence &dependence);
+/// "2D over i and j".
+std::string schemeText(const Loop &loop, const Verdict &verdict);
+/// "W[i, :] is written".
+std::string text(const Loop &loop, const Access &access);
+/// The scheme, and what forbids a better one, with the mend.
+std::string explain(const Loop &loop, const Verdict &verdict);
+
+} // namespace baechi::loops
+
+#endif // BAECHI_LOOPS_VERDICT_H

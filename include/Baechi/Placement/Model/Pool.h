@@ -1,0 +1,38 @@
+//===- Pool.h - Devices that only hold and copy -----------------*- C++ -*-===//
+//
+// Part of the Baechi project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+///
+/// \file
+/// A pool is a memory beside the devices that compute: of an operator without a
+/// time for its kind it runs none that takes time, whatever stands for every
+/// kind.
+///
+//===----------------------------------------------------------------------===//
+#ifndef BAECHI_PLACEMENT_MODEL_POOL_H
+#define BAECHI_PLACEMENT_MODEL_POOL_H
+
+#include "Baechi/Placement/Model/Problem.h"
+
+namespace baechi::placement {
+
+/// The kind of a device that holds and copies tensors, and computes nothing.
+constexpr char kPool[] = "pool";
+
+inline bool isPool(const Device &device) { return device.kind == kPool; }
+
+/// The first pool; -1: there is none.
+int32_t firstPool(const Machine &machine);
+
+/// How many devices compute.
+int32_t numComputing(const Machine &machine);
+
+/// The devices that compute, and the links between them.
+Machine withoutPools(const Machine &machine);
+
+} // namespace baechi::placement
+
+#endif // BAECHI_PLACEMENT_MODEL_POOL_H

@@ -1,0 +1,88 @@
+//===- Spill.h - Tensors that wait in a pool --------------------*- C++ -*-===//
+//
+// Part of the Baechi project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+///
+/// \file
+/// All operators one after the other on a device within a number of bytes, with
+/// a pool beside it: a tensor that waits for a late use goes there and comes
+/// back, and arguments may live there. What goes is chosen while the order is
+/// replayed, the tensor with the farthest next use first (Belady, IBM Systems
+/// Journal 1966) or the one that holds most bytes for longest for the time of
+/// its transfers (POFO, Beaumont et al., NeurIPS 2021). What comes back is
+/// asked for as late as its transfer allows, as it needs room from then on.
+///
+//===----------------------------------------------------------------------===//
+#ifndef BAECHI_PLACEMENT_RECOMPUTE_SPILL_H
+#define BAECHI_PLACEMENT_RECOMPUTE_SPILL_H
+
+#include "Baechi/Placement/Recompute/Recompute.h"
+
+namespace baechi::placement {
+
+/// A result of an operator, or an argument.
+struct TensorName {
+  int32_t op = -1;
+  int32_t output = 0;
+  bool operator==(const TensorName &) const = default;
+};
+
+struct SpillOptions {
+  /// Of the device that computes.
+  std::string kind;
+  /// From the device to the pool, and back.
+  Link out, in;
+  /// Both take turns.
+  bool isShared = true;
+  int64_t poolBytes = 0;
+  /// Per operator: an argument that may live in the pool.
+  std::vector<uint8_t> mayMove;
+  /// Per argument that may: its next value, which goes to the pool; an operator
+  /// of -1: it has none.
+  std::vector<TensorName> nextValue;
+  /// Per operator: its results must be on the device at the end.
+  std::vector<uint8_t> staysHere;
+};
+
+/// A tensor's time away from the device. Positions are of the order.
+struct Stay {
+  TensorName tensor;
+  /// Its room is another's from here on; -1: it was not there before.
+  int32_t gone = -1;
+  /// It has room again from here on, and is used at `use`; -1: it stays away.
+  int32_t fetch = -1, use = -1;
+  /// When its transfers run; -1: it has none, as the pool has the tensor, or
+  /// nothing comes back.
+  int64_t outStartNs = -1, outEndNs = -1, inStartNs = -1, inEndNs = -1;
+  /// When the pool makes the tensor that comes back, or is left, out of the one
+  /// before, and what that takes; -1: it is an argument that comes.
+  int64_t stashStartNs = -1, stashNs = 0;
+};
+
+struct SpillPlan {
+  std::vector<int32_t> order;   ///< operators
+  std::vector<int32_t> inPool;  ///< arguments that live in the pool
+  std::vector<Stay> stays;      ///< a tensor's one after the other
+  std::vector<int64_t> startNs; ///< per operator
+  int64_t makespanNs = 0;
+  int64_t peakBytes = 0;
+  int64_t outBytes = 0, inBytes = 0; ///< what transfers move
+};
+
+/// What no plan goes under, whatever waits in the pool: the operands, results
+/// and scratch of the operator that needs most, and what must be resident.
+MemoryFloor spillFloor(const Graph &graph, const SpillOptions &options);
+
+/// The plan with the shortest step that was found within \p bytes by replaying
+/// \p bases, topological orders; nullopt: none was. Deterministic.
+std::optional<SpillPlan> spillWithin(const Graph &graph,
+                                     const SpillOptions &options,
+                                     std::span<const RepeatedOrder> bases,
+                                     int64_t bytes);
+
+} // namespace baechi::placement
+
+#endif // BAECHI_PLACEMENT_RECOMPUTE_SPILL_H

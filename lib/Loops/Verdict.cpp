@@ -1,0 +1,263 @@
+//===- Verdict.cpp - What of a loop may run at once ------------*- C++ -*--===//
+//
+// Part of the Baechi project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Baechi/Loops/Verdict.h"
+#include "Conflicts.h"
+#include <algorithm>
+#include <functional>
+
+using namespace baechi::loops;
+
+namespace {
+using Form = Conflicts::Form;
+
+/// The largest coefficient that the sum of a transformed loop may have.
+constexpr int64_t kMostOfForm = 2;
+
+Form unit(const Loop &loop, int32_t key) {
+  Form form(loop.keys.size(), 0);
+  form[key] = 1;
+  return form;
+}
+
+int64_t bytesOf(const Array &array) {
+  int64_t bytes = array.elementBytes;
+  for (int64_t extent : array.extents)
+    bytes *= std::max<int64_t>(extent, 1);
+  return bytes;
+}
+
+/// What lies with the blocks that are cut along \p key.
+int64_t homeBytes(const Loop &loop, int32_t key) {
+  int64_t bytes = 0;
+  for (size_t array = 0; array < loop.arrays.size(); ++array)
+    if (homeOf(loop, array, key))
+      bytes += bytesOf(loop.arrays[array]);
+  return bytes;
+}
+
+/// All subsets of \p size keys, those first that move the least: what lies with
+/// the workers' key stays, then what lies with the others rotates.
+std::vector<std::vector<int32_t>> subsets(const Loop &loop, size_t size) {
+  std::vector<std::vector<int32_t>> found;
+  std::vector<int32_t> chosen;
+  std::function<void(int32_t)> extend = [&](int32_t next) {
+    if (chosen.size() == size) {
+      found.push_back(chosen);
+      return;
+    }
+    for (; next < static_cast<int32_t>(loop.keys.size()); ++next) {
+      chosen.push_back(next);
+      extend(next + 1);
+      chosen.pop_back();
+    }
+  };
+  extend(0);
+  std::vector<int64_t> bytes;
+  for (size_t key = 0; key < loop.keys.size(); ++key)
+    bytes.push_back(homeBytes(loop, key));
+  auto total = [&](const std::vector<int32_t> &keys) {
+    int64_t sum = 0;
+    for (int32_t key : keys)
+      sum += bytes[key];
+    return sum;
+  };
+  for (std::vector<int32_t> &keys : found)
+    std::stable_sort(keys.begin(), keys.end(),
+                     [&](int32_t a, int32_t b) { return bytes[a] > bytes[b]; });
+  std::stable_sort(
+      found.begin(), found.end(),
+      [&](const auto &a, const auto &b) { return total(a) > total(b); });
+  return found;
+}
+
+std::vector<Form> unitsOf(const Loop &loop, const std::vector<int32_t> &keys) {
+  std::vector<Form> forms;
+  for (int32_t key : keys)
+    forms.push_back(unit(loop, key));
+  return forms;
+}
+
+/// Sums of the keys with small coefficients, simple ones first, the first
+/// coefficient that is not 0 positive; the keys themselves only for \p units.
+std::vector<Form> simpleForms(const Loop &loop, bool units) {
+  std::vector<Form> found;
+  Form form(loop.keys.size(), -kMostOfForm);
+  auto weight = [](const Form &of) {
+    int64_t sum = 0;
+    for (int64_t c : of)
+      sum += c < 0 ? -c : c;
+    return sum;
+  };
+  while (true) {
+    auto first =
+        std::find_if(form.begin(), form.end(), [](int64_t c) { return c; });
+    if (first != form.end() && *first > 0 && (units || weight(form) > 1))
+      found.push_back(form);
+    size_t k = 0;
+    while (k < form.size() && form[k] == kMostOfForm)
+      form[k++] = -kMostOfForm;
+    if (k == form.size())
+      break;
+    ++form[k];
+  }
+  std::stable_sort(
+      found.begin(), found.end(),
+      [&](const Form &a, const Form &b) { return weight(a) < weight(b); });
+  return found;
+}
+
+/// Arrays of which all accesses add.
+std::vector<int32_t> sumsOf(const Loop &loop) {
+  std::vector<int32_t> found;
+  for (size_t array = 0; array < loop.arrays.size(); ++array) {
+    bool any = false, all = true;
+    for (const Access &access : loop.accesses)
+      if (access.array == static_cast<int32_t>(array)) {
+        any = true;
+        all &= access.kind == AccessKind::Add;
+      }
+    if (any && all)
+      found.push_back(array);
+  }
+  return found;
+}
+
+/// Entries that differ in all keys of a set are independent: the least set.
+bool findDisjoint(const Loop &loop, const Conflicts &conflicts, size_t most,
+                  Verdict &verdict) {
+  for (size_t size = 1; size <= std::min(most, loop.keys.size()); ++size)
+    for (const std::vector<int32_t> &keys : subsets(loop, size)) {
+      auto pair = conflicts.differingIn(unitsOf(loop, keys));
+      if (!pair) {
+        verdict.scheme = Scheme::Disjoint;
+        verdict.keys = keys;
+        return true;
+      }
+      verdict.obstacle = pair;
+    }
+  return false;
+}
+
+bool findWavefront(const Loop &loop, const Conflicts &conflicts,
+                   Verdict &verdict) {
+  for (const std::vector<int32_t> &keys : subsets(loop, 2)) {
+    if (conflicts.differingIn(unitsOf(loop, keys)))
+      continue;
+    bool follows = std::all_of(keys.begin(), keys.end(), [&](int32_t key) {
+      return !conflicts.notLater(unit(loop, key), 0);
+    });
+    if (follows) {
+      verdict.scheme = Scheme::Wavefront;
+      verdict.keys = keys;
+      return true;
+    }
+  }
+  return false;
+}
+
+bool findTransformed(const Loop &loop, const Conflicts &conflicts,
+                     Verdict &verdict) {
+  for (const Form &form : simpleForms(loop, /*units=*/false))
+    if (!conflicts.differingIn({form})) {
+      verdict.scheme = Scheme::Skewed;
+      verdict.form = form;
+      return true;
+    }
+  if (loop.keys.size() < 2)
+    return false; // entries of a time are as good as one
+  for (const Form &form : simpleForms(loop, /*units=*/true))
+    if (!conflicts.notLater(form, 1)) {
+      verdict.scheme = Scheme::Timed;
+      verdict.form = form;
+      return true;
+    }
+  return false;
+}
+
+bool find(const Loop &loop, const Conflicts &conflicts, Verdict &verdict) {
+  verdict.obstacle.reset();
+  std::optional<Conflicts::Pair> any;
+  for (size_t key = 0; key < loop.keys.size() && !any; ++key)
+    any = conflicts.differingIn({unit(loop, key)});
+  if (!any) {
+    verdict.scheme = Scheme::Independent;
+    return true;
+  }
+  verdict.obstacle = any;
+  // In an ordered loop a block keeps its entries' order; between blocks of two
+  // keys only a wavefront does.
+  if (findDisjoint(loop, conflicts, loop.ordered ? 1 : 3, verdict))
+    return true;
+  if (loop.ordered && loop.keys.size() >= 2 &&
+      findWavefront(loop, conflicts, verdict))
+    return true;
+  return findTransformed(loop, conflicts, verdict);
+}
+
+} // namespace
+
+std::optional<Home> baechi::loops::homeOf(const Loop &loop, int32_t array,
+                                          int32_t key) {
+  for (size_t i = 0; i < loop.arrays[array].extents.size(); ++i) {
+    std::optional<Home> home;
+    bool all = true;
+    for (const Access &access : loop.accesses) {
+      if (access.array != array)
+        continue;
+      const Subscript &subscript = access.subscripts[i];
+      const Affine &at = subscript.at;
+      bool alone = subscript.kind == Subscript::Kind::At && subscript.size == 1;
+      for (size_t k = 0; k < at.coefficients.size(); ++k)
+        alone &= static_cast<int32_t>(k) == key || at.coefficients[k] == 0;
+      alone &= static_cast<size_t>(key) < at.coefficients.size() &&
+               at.coefficients[key] > 0;
+      if (!alone || (home && (home->factor != at.coefficients[key] ||
+                              home->constant != at.constant))) {
+        all = false;
+        break;
+      }
+      home = Home{static_cast<int32_t>(i), at.coefficients[key], at.constant};
+    }
+    if (all && home)
+      return home;
+  }
+  return std::nullopt;
+}
+
+Verdict baechi::loops::analyse(const Loop &loop) {
+  Verdict verdict;
+  Conflicts all(loop, {});
+  verdict.dependences = all.dependences();
+  if (find(loop, all, verdict))
+    return verdict;
+  std::vector<int32_t> sums = sumsOf(loop);
+  if (!loop.reassociate || sums.empty())
+    return verdict;
+  Verdict reduced;
+  auto works = [&](const std::vector<int32_t> &arrays) {
+    Verdict tried = verdict;
+    tried.reduced = arrays;
+    if (!find(loop, Conflicts(loop, arrays), tried))
+      return false;
+    reduced = std::move(tried);
+    return true;
+  };
+  if (!works(sums))
+    return verdict;
+  // Large arrays are better cut than summed up by each block.
+  std::stable_sort(sums.begin(), sums.end(), [&](int32_t a, int32_t b) {
+    return bytesOf(loop.arrays[a]) > bytesOf(loop.arrays[b]);
+  });
+  for (int32_t array : std::vector<int32_t>(sums)) {
+    std::vector<int32_t> fewer = reduced.reduced;
+    std::erase(fewer, array);
+    works(fewer);
+  }
+  return reduced;
+}

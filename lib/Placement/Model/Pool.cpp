@@ -1,0 +1,44 @@
+//===- Pool.cpp - Devices that only hold and copy -------------------------===//
+//
+// Part of the Baechi project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Baechi/Placement/Model/Pool.h"
+
+#include <algorithm>
+
+using namespace baechi::placement;
+
+int32_t baechi::placement::firstPool(const Machine &machine) {
+  auto found =
+      std::find_if(machine.devices.begin(), machine.devices.end(), isPool);
+  return found == machine.devices.end()
+             ? -1
+             : static_cast<int32_t>(found - machine.devices.begin());
+}
+
+int32_t baechi::placement::numComputing(const Machine &machine) {
+  auto pools =
+      std::count_if(machine.devices.begin(), machine.devices.end(), isPool);
+  return static_cast<int32_t>(machine.devices.size()) -
+         static_cast<int32_t>(pools);
+}
+
+Machine baechi::placement::withoutPools(const Machine &machine) {
+  Machine rest = machine;
+  rest.devices.clear();
+  rest.links.clear();
+  auto count = static_cast<int32_t>(machine.devices.size());
+  for (int32_t from = 0; from < count; ++from) {
+    if (isPool(machine.devices[from]))
+      continue;
+    rest.devices.push_back(machine.devices[from]);
+    for (int32_t to = 0; to < count; ++to)
+      if (!isPool(machine.devices[to]))
+        rest.links.push_back(machine.link(from, to));
+  }
+  return rest;
+}

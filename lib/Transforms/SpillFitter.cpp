@@ -1,0 +1,204 @@
+//===- SpillFitter.cpp - Plans that keep tensors in a pool ----------------===//
+//
+// Part of the Baechi project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "SpillFitter.h"
+#include "Baechi/Placement/Schedule/Verify.h"
+#include "mlir/IR/Remarks.h"
+#include "llvm/ADT/STLExtras.h"
+#include <limits>
+#include <map>
+
+using namespace mlir;
+using namespace baechi;
+using placement::SpillPlan;
+using placement::Stay;
+
+/// Limits that are tried, evenly between the floor and the peak. Not of what a
+/// person asks for, so that less memory never finds what more has not seen.
+static constexpr int limitsTried = 24;
+static constexpr int64_t unlimited = std::numeric_limits<int64_t>::max() / 4;
+
+SpillFitter::SpillFitter(ModuleOp module, StepGraph graph,
+                         const placement::Machine &target, int32_t device)
+    : module(module), graph(std::move(graph)), target(target), device(device),
+      pool(placement::firstPool(target)) {
+  options.kind = target.devices[device].kind;
+  options.out = *target.link(device, pool);
+  options.in = *target.link(pool, device);
+  options.isShared = target.linkModel == placement::LinkModel::Sequential;
+  options.poolBytes = poolBytes();
+  findMovable(this->graph, options);
+  bases = placement::leanOrdersOf(this->graph.graph, {options.kind, {}});
+  least = placement::spillFloor(this->graph.graph, options);
+}
+
+std::optional<SpillFitter>
+SpillFitter::create(ModuleOp module, const placement::Machine &target) {
+  int32_t pool = placement::firstPool(target);
+  FailureOr<func::FuncOp> step = findFuncStep(module);
+  if (pool < 0 || failed(step))
+    return std::nullopt;
+  FailureOr<StepGraph> graph = buildStepGraph(*step);
+  if (failed(graph) || graph->graph.ops.empty())
+    return std::nullopt;
+  int32_t best = -1;
+  for (auto [number, device] : llvm::enumerate(target.devices)) {
+    int32_t d = number;
+    bool runsAll = llvm::all_of(graph->graph.ops, [&](const auto &op) {
+      return placement::timeOn(op, device.kind) &&
+             (!op.pin || *op.pin == device.name);
+    });
+    if (!placement::isPool(device) && runsAll && target.link(d, pool) &&
+        target.link(pool, d) &&
+        (best < 0 || device.memory > target.devices[best].memory))
+      best = d;
+  }
+  if (best < 0)
+    return std::nullopt;
+  return SpillFitter(module, std::move(*graph), target, best);
+}
+
+std::vector<SpillPlan> SpillFitter::proposals() const {
+  std::vector<SpillPlan> all;
+  int64_t room = bases.front().peakBytes - least.bytes;
+  for (int number = limitsTried; number >= 0; --number) {
+    int64_t limit = least.bytes + room * number / limitsTried;
+    if (limit > deviceBytes())
+      continue;
+    std::optional<SpillPlan> found =
+        placement::spillWithin(graph.graph, options, bases, limit);
+    if (found)
+      all.push_back(std::move(*found));
+  }
+  llvm::stable_sort(all, [](const SpillPlan &a, const SpillPlan &b) {
+    return a.makespanNs < b.makespanNs;
+  });
+  return all;
+}
+
+namespace {
+/// Writes down where and when a plan runs.
+class Placer {
+public:
+  Placer(const StepGraph &graph, const placement::Machine &machine,
+         int32_t device, int32_t pool)
+      : graph(graph), machine(machine), device(device), pool(pool) {
+    int32_t arguments = FunctionOpInterface(graph.step).getNumArguments();
+    for (auto [position, op] : llvm::enumerate(graph.operators))
+      idOf[op] = arguments + position;
+    placement.device.assign(graph.graph.ops.size(), device);
+    placement.startNs.assign(graph.graph.ops.size(), 0);
+  }
+
+  /// \p before: the graph that \p plan is of.
+  void run(const StepGraph &before, const SpillPlan &plan,
+           ArrayRef<func::CallOp> stashes) {
+    int64_t workNs = 0;
+    for (int32_t id : plan.order) {
+      int32_t now = idNow(before, id);
+      placement.startNs[now] = plan.startNs[id];
+      workNs +=
+          placement::timeOn(before.graph.ops[id], machine.devices[device].kind)
+              .value_or(0);
+    }
+    for (int32_t argument : plan.inPool)
+      placement.device[argument] = pool;
+    for (auto [stay, made] : llvm::zip(plan.stays, stashes)) {
+      if (made) {
+        placement.device[idOf[made]] = pool;
+        placement.startNs[idOf[made]] = stay.stashStartNs;
+      }
+      int32_t source = made ? idOf[made] : stay.tensor.op;
+      if (stay.outStartNs >= 0)
+        placement.transfers.push_back({idNow(before, stay.tensor.op),
+                                       stay.tensor.output, device, pool,
+                                       stay.outStartNs, stay.outEndNs});
+      if (stay.inStartNs >= 0)
+        placement.transfers.push_back(
+            {source, 0, pool, device, stay.inStartNs, stay.inEndNs});
+    }
+    llvm::stable_sort(placement.transfers,
+                      [](auto &a, auto &b) { return a.startNs < b.startNs; });
+    placement.makespanNs = plan.makespanNs;
+    write(workNs);
+  }
+
+private:
+  /// Operators have moved on by the stashes between them.
+  int32_t idNow(const StepGraph &before, int32_t id) {
+    Operation *op = before.operation(id);
+    return op ? idOf[op] : id;
+  }
+
+  void write(int64_t workNs) {
+    placement::Problem problem{graph.graph, machine};
+    // The plan of the arenas tells whether it fits.
+    for (placement::Device &each : problem.machine.devices)
+      each.memory = unlimited;
+    placement::PlaceResult result;
+    std::vector<std::string> wrong =
+        placement::verify(problem, placement, &result.usage);
+    for (const std::string &what : wrong)
+      emitError(FunctionOpInterface(graph.step).getLoc())
+          << "a plan with a pool is wrong, which is a defect: " << what;
+    result.placement = std::move(placement);
+    result.winner = "spill";
+    result.lowerBoundNs = placement::numComputing(machine) == 1 ? workNs : 0;
+    result.lowerBoundName = "work";
+    result.operatorsBefore = result.operatorsAfter = graph.graph.ops.size();
+    writePlacement(graph, machine, "spill", result);
+  }
+
+  const StepGraph &graph;
+  const placement::Machine &machine;
+  int32_t device, pool;
+  llvm::DenseMap<Operation *, int32_t> idOf;
+  placement::Placement placement;
+};
+} // namespace
+
+OwningOpRef<ModuleOp> SpillFitter::place(const SpillPlan &plan) const {
+  OwningOpRef<ModuleOp> fresh = ModuleOp(module).clone();
+  StepGraph before = *buildStepGraph(*findFuncStep(*fresh));
+  SmallVector<func::CallOp> stashes = stashTensors(*fresh, before, plan);
+  FailureOr<StepGraph> after = buildStepGraph(*findFuncStep(*fresh));
+  if (failed(after))
+    return nullptr;
+  Placer(*after, target, device, pool).run(before, plan, stashes);
+  return fresh;
+}
+
+void SpillFitter::remark(const SpillPlan &plan) const {
+  Location loc = ModuleOp(module).getLoc();
+  auto named = [](StringRef name) {
+    return remark::RemarkOpts::name(name).category("baechi-fit-memory");
+  };
+  std::map<std::pair<int32_t, int32_t>, int64_t> fetches;
+  for (const Stay &stay : plan.stays)
+    fetches[{stay.tensor.op, stay.tensor.output}] += stay.use >= 0;
+  for (auto [tensor, times] : fetches) {
+    const placement::Operator &op = graph.graph.ops[tensor.first];
+    if (auto remark = remark::passed(loc, named("spilled")))
+      remark << remark::metric("Operator", op.name)
+             << remark::metric("Fetches", times)
+             << remark::metric("Bytes", op.outputs[tensor.second].copy);
+  }
+  int64_t argumentBytes = 0;
+  for (int32_t argument : plan.inPool)
+    argumentBytes += graph.graph.ops[argument].resident;
+  if (auto remark = remark::passed(loc, named("fits")))
+    remark << remark::metric("PeakBefore", peakBytes())
+           << remark::metric("PeakAfter", plan.peakBytes)
+           << remark::metric("FloorBytes", least.bytes)
+           << remark::metric("FloorOperator", floorOperator())
+           << remark::metric("Pool", poolName())
+           << remark::metric("StepNs", plan.makespanNs)
+           << remark::metric("OutBytes", plan.outBytes)
+           << remark::metric("InBytes", plan.inBytes)
+           << remark::metric("ArgumentBytes", argumentBytes);
+}

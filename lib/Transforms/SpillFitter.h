@@ -1,0 +1,64 @@
+//===- SpillFitter.h - Plans that keep tensors in a pool --------*- C++ -*-===//
+//
+// Part of the Baechi project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+#ifndef BAECHI_LIB_TRANSFORMS_SPILLFITTER_H
+#define BAECHI_LIB_TRANSFORMS_SPILLFITTER_H
+
+#include "Baechi/Analysis/Stashing.h"
+#include "Baechi/Placement/Model/Pool.h"
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/IR/OwningOpRef.h"
+
+namespace baechi {
+
+/// Proposes placements of a step on one device with a pool beside it. Whether
+/// their plans fit, its user finds out.
+class SpillFitter {
+public:
+  /// \p module, whose step has costs, outlives the fitter. Nullopt where the
+  /// machine has no pool, or the step cannot run on its largest device alone.
+  static std::optional<SpillFitter> create(mlir::ModuleOp module,
+                                           const placement::Machine &target);
+
+  /// What the step as it is holds at least, as far as is known.
+  int64_t peakBytes() const { return bases.front().peakBytes; }
+  /// What no proposal goes under.
+  placement::MemoryFloor floor() const { return least; }
+  llvm::StringRef floorOperator() const {
+    return graph.graph.ops[least.op].name;
+  }
+  const std::string &poolName() const { return target.devices[pool].name; }
+  int64_t poolBytes() const { return target.devices[pool].memory; }
+  int64_t deviceBytes() const { return target.devices[device].memory; }
+
+  /// Plans within ever fewer bytes, those with the shortest step first. The
+  /// same whatever the device's memory is: those that hold more are left out.
+  std::vector<placement::SpillPlan> proposals() const;
+
+  /// The module with its step rewritten and placed.
+  mlir::OwningOpRef<mlir::ModuleOp>
+  place(const placement::SpillPlan &plan) const;
+
+  /// What \p plan lets wait, as remarks of --baechi-fit-memory.
+  void remark(const placement::SpillPlan &plan) const;
+
+private:
+  SpillFitter(mlir::ModuleOp module, StepGraph graph,
+              const placement::Machine &target, int32_t device);
+
+  mlir::ModuleOp module;
+  StepGraph graph;
+  placement::Machine target;
+  int32_t device, pool;
+  placement::SpillOptions options;
+  std::vector<placement::RepeatedOrder> bases;
+  placement::MemoryFloor least;
+};
+
+} // namespace baechi
+
+#endif // BAECHI_LIB_TRANSFORMS_SPILLFITTER_H

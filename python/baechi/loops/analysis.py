@@ -1,0 +1,94 @@
+# Part of the Baechi project, under the Apache License v2.0 with LLVM Exceptions.
+# See LICENSE for license information.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""From a traced body to the verdict of the analysis, which is lib/Loops'."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from typing import Any
+
+import jax
+
+from baechi.loops.entries import Entries
+from baechi.loops.positions import Position
+from baechi.loops.tracing import Body, LoopError
+
+
+@dataclasses.dataclass(frozen=True)
+class Analysis:
+    """What of a loop may run at once.
+
+    scheme: "independent", "disjoint", "wavefront", "skewed", "timed" or "serial".
+    text: the scheme in words. explanation: with what forbids a better one.
+    dependences: (access, access, distances of the keys).
+    reduced: arrays that each block sums up for itself.
+    """
+
+    scheme: str
+    text: str
+    explanation: str
+    dependences: list[tuple[str, str, str]]
+    reduced: list[int]
+    native: Any = dataclasses.field(repr=False)
+
+
+def analyse(
+    body: Body,
+    entries: Entries,
+    arrays: Sequence[jax.ShapeDtypeStruct],
+    ordered: bool,
+    reassociate: bool,
+    buffered: Sequence[str],
+) -> Analysis:
+    """Raises LoopError."""
+    try:
+        from baechi import _loops
+    except ImportError as error:
+        raise ImportError(
+            "baechi.foreach needs baechi's extension _loops: build it (scripts/build release)"
+        ) from error
+    unknown = [name for name in buffered if name not in body.names]
+    if unknown:
+        raise LoopError(
+            f"buffered has '{unknown[0]}', and the body's arrays are {', '.join(body.names)}"
+        )
+    if ordered and buffered:
+        raise LoopError(
+            "an ordered loop has buffered arrays, whose writes are seen late: give up one"
+        )
+    try:
+        native = _loops.analyse(
+            [(name, *bounds) for name, bounds in zip(entries.names, entries.bounds, strict=True)],
+            [
+                (name, list(array.shape), array.dtype.itemsize, name in buffered)
+                for name, array in zip(body.names, arrays, strict=True)
+            ],
+            # x[i] += f is one access.
+            [
+                (a.array, a.kind, [_subscript(p) for p in a.positions], a.place.rstrip(": "))
+                for a in body.accesses
+                if a.writes or not a.adds
+            ],
+            ordered,
+            reassociate,
+        )
+    except ValueError as error:
+        raise LoopError(str(error)) from None
+    return Analysis(
+        native.scheme,
+        native.text,
+        native.explanation,
+        native.dependences,
+        list(native.reduced),
+        native,
+    )
+
+
+def _subscript(position: Position) -> tuple[str, list[int], int, int]:
+    if not position.known:
+        return "unknown", [], 0, 1
+    if position.whole:
+        return "all", [], 0, 1
+    return "at", list(position.factors), position.constant, position.size

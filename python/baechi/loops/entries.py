@@ -1,0 +1,102 @@
+# Part of the Baechi project, under the Apache License v2.0 with LLVM Exceptions.
+# See LICENSE for license information.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""What a loop runs over: key vectors with values."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import jax
+import numpy as np
+
+_LARGEST = 2**31
+
+
+def as_array(value: Any) -> np.ndarray:
+    """As JAX takes it: without its x64 mode, 64 bits become 32."""
+    array = np.asarray(value)
+    return array.astype(jax.dtypes.canonicalize_dtype(array.dtype), copy=False)
+
+
+class Entries:
+    """Key vectors with values, in the order of a serial loop.
+
+    keys: a column of integers for each key, `(users, items)`.
+    values: what each entry has beside: an array, or any tree of arrays, whose first
+        dimension is the entries'; None for nothing.
+    bounds: for each key the numbers that it is among, N for 0 to N - 1 or (first, end);
+        default: from the least to the greatest that there is.
+    names: what messages call the keys.
+    Raises ValueError and TypeError, with the entry.
+    """
+
+    def __init__(
+        self,
+        keys: Sequence[Any],
+        values: Any = None,
+        bounds: Sequence[int | tuple[int, int]] | None = None,
+        names: Sequence[str] | None = None,
+    ):
+        if not isinstance(keys, list | tuple):
+            raise TypeError(
+                f"keys is a {type(keys).__name__}: give a tuple of columns, (users, items)"
+            )
+        columns = [np.asarray(column) for column in keys]
+        if not columns:
+            raise ValueError("keys is empty: give a column for one key at least")
+        self.names = list(names) if names else ["i", "j", "k", *map("i{}".format, range(3, 99))]
+        self.names = self.names[: len(columns)]
+        if len(self.names) != len(columns):
+            raise ValueError(f"{len(columns)} keys have {len(self.names)} names")
+        for name, column in zip(self.names, columns, strict=True):
+            self._check_column(name, column, len(columns[0]))
+        if len(columns[0]) == 0:
+            raise ValueError("there are no entries: a loop needs one at least")
+        self.bounds = [
+            self._bounds_of(name, column, bounds[k] if bounds is not None else None)
+            for k, (name, column) in enumerate(zip(self.names, columns, strict=True))
+        ]
+        self.keys = [column.astype(np.int32) for column in columns]
+        self.leaves: list[np.ndarray]
+        leaves, tree = jax.tree.flatten(values)
+        self.tree: Any = tree
+        self.leaves = [as_array(leaf) for leaf in leaves]
+        for leaf in self.leaves:
+            if leaf.ndim == 0 or len(leaf) != len(self):
+                raise ValueError(
+                    f"values of shape {leaf.shape} are not one for each of {len(self)} entries"
+                )
+
+    def __len__(self) -> int:
+        return len(self.keys[0]) if hasattr(self, "keys") else 0
+
+    def with_values(self, values: Any) -> Entries:
+        """The same keys with other values."""
+        names, bounds = self.names, self.bounds
+        return Entries(self.keys, values, bounds, names)
+
+    def _check_column(self, name: str, column: np.ndarray, count: int) -> None:
+        if column.ndim != 1 or len(column) != count:
+            raise ValueError(
+                f"key '{name}' has shape {column.shape}: a column has one number for each of "
+                f"{count} entries"
+            )
+        if column.dtype.kind not in "iu":
+            raise TypeError(f"key '{name}' is of {column.dtype}: keys are integers")
+
+    def _bounds_of(self, name: str, column: np.ndarray, given: Any) -> tuple[int, int]:
+        if given is None:
+            given = (int(column.min()), int(column.max()) + 1)
+        first, end = (0, given) if isinstance(given, int | np.integer) else map(int, given)
+        wrong = np.flatnonzero((column < first) | (column >= end))
+        if wrong.size:
+            at = int(wrong[0])
+            raise ValueError(
+                f"key '{name}' of entry {at} is {column[at]}, out of its bounds {first} to "
+                f"{end - 1}: {wrong.size} of {len(column)} are"
+            )
+        if first < -_LARGEST or end > _LARGEST:
+            raise ValueError(f"key '{name}' is beyond 32 bits: number its values from 0")
+        return first, int(end)

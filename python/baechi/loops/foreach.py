@@ -1,0 +1,233 @@
+# Part of the Baechi project, under the Apache License v2.0 with LLVM Exceptions.
+# See LICENSE for license information.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""`baechi.foreach`: a serial loop over entries, in parallel where its accesses allow it."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import os
+import re
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import jax
+import numpy as np
+
+from baechi.compiling.options import CompileOptions
+from baechi.loops import analysis, blocks, module_text
+from baechi.loops.analysis import Analysis
+from baechi.loops.blocks import Layout
+from baechi.loops.entries import Entries, as_array
+from baechi.loops.module_text import LoopModule
+from baechi.loops.tracing import Body, LoopError, shape_of, trace
+from baechi.steps.program import Program
+
+_FALLBACKS = ("refuse", "serial")
+
+
+def foreach(
+    body: Callable[..., Any] | None = None,
+    *,
+    machine: str = "host:2",
+    workers: int = 4,
+    ordered: bool = False,
+    reassociate: bool = False,
+    buffered: Sequence[str] = (),
+    fallback: str = "refuse",
+    verbose: bool | None = None,
+) -> Any:
+    """Makes a loop of a body; usable as a decorator.
+
+    body: a function of an entry's keys (a tuple; of one key the key alone), its value and
+        arrays. `x[i]`, with keys, sums of keys and numbers, and slices, reads; `x[i] = v` and
+        `x[i] += v` write. What it returns, if anything, is the entry's new value. JAX traces
+        it.
+    machine: `host:N[@SIZE]`.
+    workers: blocks that may run at once. Blocks, their order and so the result follow from
+        this number alone, on any number of devices.
+    ordered: entries follow each other as their keys do, lexicographically. Without it, any
+        order is right, and the loop is as a serial run in the order of its blocks.
+    reassociate: arrays that are only added to may be summed up by each block for itself,
+        and then in the blocks' order.
+    buffered: arrays whose writes may be seen late. The blocks that run at once change copies
+        of their own, whose changes are then added up, in the blocks' order.
+    fallback: for a loop that may not run in parallel `refuse` (LoopError) or `serial`.
+    verbose: as for `baechi.jit`.
+
+    The loop is called with entries (`baechi.Entries`) and the arrays, and gives the arrays
+    that the body writes, in their order, after the new values if it returns any; one result
+    alone is no tuple. `passes=N` runs over the entries N times. Raises LoopError, with the
+    place and the mend.
+    """
+    if body is None:
+        same = {key: value for key, value in locals().items() if key != "body"}
+        return functools.partial(foreach, **same)
+    if not callable(body):
+        raise TypeError(f"baechi.foreach takes a function, not {body!r}")
+    if fallback not in _FALLBACKS:
+        raise ValueError(f"fallback is {fallback!r}: give 'refuse' or 'serial'")
+    if not isinstance(workers, int) or workers < 1:
+        raise ValueError(f"workers is {workers!r}: give a number of at least 1")
+    if isinstance(buffered, str):
+        raise TypeError(f"buffered is {buffered!r}: give a list of names, [{buffered!r}]")
+    if not re.fullmatch(r"host(:\d+)?(@.*)?", os.fspath(machine)):
+        raise ValueError(f"machine is {machine!r}: loops run on host devices, give 'host:2'")
+    return Loop(
+        body, os.fspath(machine), workers, ordered, reassociate, tuple(buffered), fallback, verbose
+    )
+
+
+class Loop:
+    """A loop over entries; see `foreach`."""
+
+    def __init__(
+        self,
+        body: Callable[..., Any],
+        machine: str,
+        workers: int,
+        ordered: bool,
+        reassociate: bool,
+        buffered: tuple[str, ...],
+        fallback: str,
+        verbose: bool | None,
+    ):
+        functools.update_wrapper(self, body)
+        self._body, self._machine, self._workers = body, machine, workers
+        self._ordered, self._reassociate, self._buffered = ordered, reassociate, buffered
+        self._fallback, self._verbose = fallback, verbose
+        self._known: list[tuple[Entries, Any, _Compiled]] = []
+
+    def analyse(self, entries: Entries, *arrays: Any) -> Analysis:
+        """What of the loop may run at once, and what forbids more; nothing is compiled."""
+        return self._analysed(entries, _shapes_of(arrays))[1]
+
+    def order(self, entries: Entries, *arrays: Any) -> np.ndarray:
+        """The entries' numbers in the order of the serial run that the loop is equal to."""
+        return self._laid_out(entries, _shapes_of(arrays))[2].order()
+
+    def __call__(self, entries: Entries, *arrays: Any, passes: int = 1) -> Any:
+        given = [as_array(array) for array in arrays]
+        return self._compiled(entries, given).run(entries, given, passes)
+
+    def report(self) -> str:
+        """The placement, predicted and measured times of the last program."""
+        if not self._known:
+            raise RuntimeError("the loop has not run yet: call it first")
+        return self._known[-1][2].program.report()
+
+    def _compiled(self, entries: Entries, arrays: Sequence[Any]) -> _Compiled:
+        shapes = _shapes_of(arrays)
+        kinds = [(like.shape, like.dtype) for like in shapes]
+        for known, of, compiled in self._known:
+            if known is entries and of == kinds:
+                return compiled
+        body, _, layout = self._laid_out(entries, shapes)
+        count = int(re.split("[:@]", self._machine + ":1")[1] or 1)
+        devices = [f"host{d}" for d in range(count)]
+        module = module_text.module_of(entries, body, shapes, layout, devices)
+        compiled = _Compiled(module, body, layout, self._machine, self._verbose)
+        self._known.append((entries, kinds, compiled))
+        return compiled
+
+    def _analysed(
+        self, entries: Entries, shapes: list[jax.ShapeDtypeStruct]
+    ) -> tuple[Body, Analysis]:
+        if not isinstance(entries, Entries):
+            raise TypeError(
+                f"a loop is over entries, not a {type(entries).__name__}: give "
+                "baechi.Entries((rows, columns), values) first, then the arrays"
+            )
+        names = self._names(len(shapes))
+        body = trace(self._body, entries, shapes, names)
+        return body, analysis.analyse(
+            body, entries, shapes, self._ordered, self._reassociate, self._buffered
+        )
+
+    def _laid_out(
+        self, entries: Entries, shapes: list[jax.ShapeDtypeStruct]
+    ) -> tuple[Body, Analysis, Layout]:
+        body, found = self._analysed(entries, shapes)
+        if not any(access.writes for access in body.accesses) and not body.new_values:
+            raise LoopError(
+                f"'{getattr(self._body, '__name__', 'the body')}' writes nothing: write "
+                "x[i] = value or x[i] += value, or return a new value"
+            )
+        layout = blocks.lay_out(
+            entries,
+            body,
+            found,
+            shapes,
+            self._workers,
+            self._ordered,
+            self._buffered,
+            self._fallback,
+        )
+        return body, found, layout
+
+    def _names(self, count: int) -> list[str]:
+        names = list(inspect.signature(self._body).parameters)
+        if len(names) != count + 2:
+            raise LoopError(
+                f"the body takes {', '.join(names)}, and the loop is called with entries and "
+                f"{count} arrays: it takes the keys, the value and each array"
+            )
+        return names[2:]
+
+
+class _Compiled:
+    """The program of a loop for some entries and shapes of arrays."""
+
+    def __init__(
+        self, module: LoopModule, body: Body, layout: Layout, machine: str, verbose: bool | None
+    ):
+        self._body, self._layout, self._module = body, layout, module
+        options = CompileOptions(
+            machine=machine, budget="0", pin=module.pins, costs="roofline", verbose=verbose
+        )
+        self.program = Program(module.text, options)
+        self._ranges = module_text.ranges_of(layout)
+
+    def run(self, entries: Entries, arrays: list[np.ndarray], passes: int) -> Any:
+        layout, library = self._layout, self.program.library
+        longest = max(len(mine) for mine in layout.entries)
+        given: list[np.ndarray] = []
+        for columns in (entries.keys, entries.leaves):
+            for mine in layout.entries:
+                for column in columns:
+                    padded = np.zeros((longest, *column.shape[1:]), column.dtype)
+                    padded[: len(mine)] = column[mine]
+                    given.append(padded)
+        given += self._ranges
+        for pieces, array in zip(layout.pieces, arrays, strict=True):
+            given += pieces.cut(array)
+        arguments = self._module.arguments
+        followed = [(n, a.next_value) for n, a in enumerate(arguments) if a.next_value is not None]
+        changed = list(range(len(given)))
+        for _ in range(passes):
+            for n in changed:
+                library.set_argument(n, np.ascontiguousarray(given[n], arguments[n].dtype))
+            self.program.step()
+            changed = [n for n, _ in followed]
+            for n, k in followed:
+                given[n] = library.result(k).view(arguments[n].dtype)
+        made = self._new_values(entries, given) if self._body.new_values else []
+        first = len(given) - sum(pieces.count for pieces in layout.pieces)
+        for pieces in layout.pieces:
+            if pieces.written:
+                made.append(pieces.join(given[first : first + pieces.count]))
+            first += pieces.count
+        return made[0] if len(made) == 1 else tuple(made)
+
+    def _new_values(self, entries: Entries, given: Sequence[np.ndarray]) -> list[Any]:
+        first = len(entries.keys) * self._layout.workers
+        leaves = [leaf.copy() for leaf in entries.leaves]
+        for worker, mine in enumerate(self._layout.entries):
+            for n, leaf in enumerate(leaves):
+                leaf[mine] = given[first + worker * len(leaves) + n][: len(mine)]
+        return [jax.tree.unflatten(entries.tree, leaves)]
+
+
+def _shapes_of(arrays: Sequence[Any]) -> list[jax.ShapeDtypeStruct]:
+    return [shape_of(as_array(array)) for array in arrays]

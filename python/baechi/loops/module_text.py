@@ -1,0 +1,402 @@
+# Part of the Baechi project, under the Apache License v2.0 with LLVM Exceptions.
+# See LICENSE for license information.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""A loop's blocks as a step: one loop over entries a block, which is one kernel, and between
+them the pieces of the arrays, from block to block."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+
+import jax
+import numpy as np
+
+from baechi.importer.jax.step import function_text, import_step
+from baechi.loops.blocks import Block, Layout, Pieces
+from baechi.loops.entries import Entries
+from baechi.loops.positions import Position
+from baechi.loops.tracing import Access, Body
+
+_ELEMENTS = {"float16": "f16", "bfloat16": "bf16", "float32": "f32", "float64": "f64", "bool": "i1"}
+
+
+@dataclasses.dataclass
+class Argument:
+    """Of the step; `next_value` is the position of the result with its next value."""
+
+    name: str
+    shape: tuple[int, ...]
+    dtype: np.dtype
+    next_value: int | None = None
+
+
+@dataclasses.dataclass
+class LoopModule:
+    """text: the module. pins: each block's device.
+
+    arguments: a worker's keys, values and blocks' ranges, then the arrays' pieces.
+    """
+
+    text: str
+    arguments: list[Argument]
+    pins: dict[str, str]
+
+
+def _element(dtype: np.dtype) -> str:
+    dtype = np.dtype(dtype)
+    return _ELEMENTS.get(dtype.name) or f"i{8 * dtype.itemsize}"
+
+
+def _tensor(shape: Sequence[int], dtype: np.dtype) -> str:
+    return f"tensor<{''.join(f'{size}x' for size in shape)}{_element(dtype)}>"
+
+
+def body_text(body: Body) -> str:
+    """The body as a private function @body of tensors."""
+    imported = import_step(body.function, body.arguments, name="body", by_shape=True)
+    return function_text(imported, "body")
+
+
+class _Writer:
+    """Writes the step of a layout."""
+
+    def __init__(
+        self,
+        entries: Entries,
+        body: Body,
+        arrays: Sequence[jax.ShapeDtypeStruct],
+        layout: Layout,
+    ):
+        self.entries, self.body, self.arrays, self.layout = entries, body, arrays, layout
+        self.lines: list[str] = []
+        self.arguments: list[Argument] = []
+        self.count = 0
+        self.longest = max(len(mine) for mine in layout.entries)
+        self.pins: dict[str, str] = {}
+
+    def new(self) -> str:
+        self.count += 1
+        return f"%v{self.count}"
+
+    def emit(self, text: str) -> str:
+        name = self.new()
+        self.lines.append(f"{name} = {text}")
+        return name
+
+    def argument(self, name: str, shape: Sequence[int], dtype: np.dtype) -> str:
+        self.arguments.append(Argument(name, tuple(shape), np.dtype(dtype)))
+        return f"%arg{len(self.arguments) - 1}"
+
+    # The step.
+
+    def write(self, devices: Sequence[str]) -> LoopModule:
+        body, layout = self.body, self.layout
+        workers = range(layout.workers)
+        self.keys = [
+            [
+                self.argument(f"keys/{name}/{w}", (self.longest,), np.dtype(np.int32))
+                for name in self.entries.names
+            ]
+            for w in workers
+        ]
+        self.values = [
+            [
+                self.argument(f"values/{n}/{w}", (self.longest, *leaf.shape[1:]), leaf.dtype)
+                for n, leaf in enumerate(self.entries.leaves)
+            ]
+            for w in workers
+        ]
+        first_values = [list(values) for values in self.values]
+        size = 2 + len(self.arrays)
+        self.ranges = [
+            self.argument(f"ranges/{n}", (size,), np.dtype(np.int64))
+            for n in range(len(layout.blocks))
+        ]
+        self.state = [
+            [
+                self.argument(f"{name}/{p}", pieces.shape(array.shape), array.dtype)
+                for p in range(pieces.count)
+            ]
+            for name, array, pieces in zip(body.names, self.arrays, layout.pieces, strict=True)
+        ]
+        first_state = [list(pieces) for pieces in self.state]
+        clocks: dict[int, list[int]] = {}
+        for number, block in enumerate(layout.blocks):
+            clocks.setdefault(block.clock, []).append(number)
+        for numbers in clocks.values():
+            self._write_clock(numbers, devices)
+        returned: list[tuple[str, Argument]] = []
+        before = [*sum(first_values, []), *sum(first_state, [])]
+        after = [*sum(self.values, []), *sum(self.state, [])]
+        for old, new in zip(before, after, strict=True):
+            if old != new:
+                argument = self.arguments[int(old.removeprefix("%arg"))]
+                # Not in place (baechi.updated_by): an argument and the last block that
+                # changes it would have to be on one device, with all else that this block
+                # changes.
+                argument.next_value = len(returned)
+                returned.append((new, argument))
+        types = ", ".join(_tensor(a.shape, a.dtype) for _, a in returned)
+        names = ", ".join(name for name, _ in returned)
+        given = ", ".join(
+            f"%arg{n}: {_tensor(a.shape, a.dtype)} {_attributes(a)}"
+            for n, a in enumerate(self.arguments)
+        )
+        results = ", ".join(
+            f'{_tensor(a.shape, a.dtype)} {{baechi.name = "new/{a.name}"}}' for _, a in returned
+        )
+        lines = "\n    ".join(self.lines)
+        text = (
+            f"{body_text(body)}\n"
+            f"  func.func @step({given}) -> ({results}) {{\n"
+            "    %c0 = arith.constant 0 : index\n    %c1 = arith.constant 1 : index\n"
+            f"    {lines}\n    return {names} : {types}\n  }}\n"
+        )
+        return LoopModule(text, self.arguments, self.pins)
+
+    def _write_clock(self, numbers: Sequence[int], devices: Sequence[str]) -> None:
+        kept = [n for n, p in enumerate(self.layout.pieces) if p.buffered or p.reduced]
+        before = {n: self.state[n][0] for n in kept}
+        changed: dict[int, list[str]] = {n: [] for n in kept}
+        for number in numbers:
+            block = self.layout.blocks[number]
+            for n in kept:
+                reduced = self.layout.pieces[n].reduced
+                self.state[n][0] = self._zeros(n) if reduced else before[n]
+            self._write_block(number, block, devices[block.worker % len(devices)])
+            for n in kept:
+                changed[n].append(self.state[n][0])
+        for n in kept:
+            total = before[n]
+            for one in changed[n]:
+                if not self.layout.pieces[n].reduced:
+                    one = self._elementwise("sub", n, one, before[n])
+                total = self._elementwise("add", n, total, one)
+            self.state[n][0] = total
+
+    def _type_of(self, array: int) -> str:
+        like = self.arrays[array]
+        return _tensor(self.layout.pieces[array].shape(like.shape), like.dtype)
+
+    def _zeros(self, array: int) -> str:
+        element = _element(self.arrays[array].dtype)
+        kind = self._type_of(array)
+        zero = self.emit(f"arith.constant 0{'.0' if 'f' in element else ''} : {element}")
+        empty = self.emit(f"tensor.empty() : {kind}")
+        return self.emit(f"linalg.fill ins({zero} : {element}) outs({empty} : {kind}) -> {kind}")
+
+    def _elementwise(self, what: str, array: int, a: str, b: str) -> str:
+        kind = self._type_of(array)
+        empty = self.emit(f"tensor.empty() : {kind}")
+        return self.emit(
+            f"linalg.{what} ins({a}, {b} : {kind}, {kind}) outs({empty} : {kind}) -> {kind}"
+        )
+
+    def _write_block(self, number: int, block: Block, device: str) -> None:
+        name = "block/" + "-".join(map(str, block.parts))
+        self.pins[name] = device
+        kind = _tensor((2 + len(self.arrays),), np.dtype(np.int64))
+        bounds = []
+        for at in range(2 + len(self.arrays)):
+            place = self.emit(f"arith.constant {at} : index")
+            word = self.emit(f"tensor.extract {self.ranges[number]}[{place}] : {kind}")
+            bounds.append(self.emit(f"arith.index_cast {word} : i64 to index"))
+        written = [n for n, pieces in enumerate(self.layout.pieces) if pieces.written]
+        part = {n: self._part(n, block) for n in range(len(self.arrays))}
+        values = range(len(self.entries.leaves)) if self.body.new_values else []
+        carried = [self.values[block.worker][n] for n in values]
+        carried += [self.state[n][part[n]] for n in written]
+        types = [self._value_type(n) for n in values] + [self._type_of(n) for n in written]
+        inner = [self.new() for _ in carried]
+        result = self.new()
+        pairs = ", ".join(f"{a} = {b}" for a, b in zip(inner, carried, strict=True))
+        self.lines.append(
+            f"{result}:{len(carried)} = scf.for %n = {bounds[0]} to {bounds[1]} step %c1 "
+            f"iter_args({pairs}) -> ({', '.join(types)}) {{"
+        )
+        held = list(self.values[block.worker])
+        for k, n in enumerate(values):
+            held[n] = inner[k]
+        now = {n: self.state[n][part[n]] for n in range(len(self.arrays))}
+        now |= dict(zip(written, inner[len(values) :], strict=True))
+        self._write_entry(block, held, now, bounds[2:])
+        ends = [held[n] for n in values] + [now[n] for n in written]
+        self.lines.append(f"scf.yield {', '.join(ends)} : {', '.join(types)}")
+        self.lines.append(f'}} loc("{name}")')
+        for k, n in enumerate(values):
+            self.values[block.worker][n] = f"{result}#{k}"
+        for k, n in enumerate(written):
+            self.state[n][part[n]] = f"{result}#{len(values) + k}"
+
+    def _part(self, array: int, block: Block) -> int:
+        axis = self.layout.pieces[array].axis
+        return 0 if axis is None else block.parts[axis]
+
+    def _value_type(self, number: int) -> str:
+        leaf = self.entries.leaves[number]
+        return _tensor((self.longest, *leaf.shape[1:]), leaf.dtype)
+
+    # An entry.
+
+    def _write_entry(
+        self, block: Block, held: list[str], now: dict[int, str], bases: Sequence[str]
+    ) -> None:
+        body, i32 = self.body, np.dtype(np.int32)
+        column = _tensor((self.longest,), i32)
+        words = [
+            self.emit(f"tensor.extract {key}[%n] : {column}") for key in self.keys[block.worker]
+        ]
+        keys = [self.emit(f"arith.index_cast {word} : i32 to index") for word in words]
+        given = [self.emit(f"tensor.from_elements {word} : tensor<i32>") for word in words]
+        for n, leaf in enumerate(self.entries.leaves):
+            given.append(self._slice(held[n], (self.longest, *leaf.shape[1:]), leaf.dtype))
+        places = {}
+        for number, access in enumerate(body.accesses):
+            if access.within:
+                continue
+            places[number] = self._offsets(access, keys, bases[access.array])
+        for number, access in enumerate(body.accesses):
+            if not access.writes and access.known:
+                given.append(self._read(access, now[access.array], places[number]))
+        for array in sorted({a.array for a in body.accesses if a.within}):
+            given.append(now[array])
+        out = self._call(given)
+        results = iter(out)
+        writes = [(n, a) for n, a in enumerate(body.accesses) if a.writes]
+        made = [next(results) for _ in writes]
+        numbers = [next(results) for _, a in writes for p in a.positions if not p.known]
+        unknown = iter(numbers)
+        for (number, access), value in zip(writes, made, strict=True):
+            offsets = list(places[number])
+            for d, position in enumerate(access.positions):
+                if not position.known:
+                    offsets[d] = self._clamped(next(unknown), self._extents(access.array)[d])
+            now[access.array] = self._store(access, value, now[access.array], offsets)
+        if body.new_values:
+            for n, leaf in enumerate(self.entries.leaves):
+                held[n] = self._put(next(results), held[n], n, leaf)
+
+    def _extents(self, array: int) -> tuple[int, ...]:
+        return self.layout.pieces[array].shape(self.arrays[array].shape)
+
+    def _slice(self, source: str, shape: Sequence[int], dtype: np.dtype) -> str:
+        """Entry %n of a tensor of entries."""
+        rest = shape[1:]
+        offsets = ", ".join(["%n", *("0" for _ in rest)])
+        sizes = ", ".join(["1", *map(str, rest)])
+        ones = ", ".join("1" for _ in shape)
+        return self.emit(
+            f"tensor.extract_slice {source}[{offsets}] [{sizes}] [{ones}] : "
+            f"{_tensor(shape, dtype)} to {_tensor(rest, dtype)}"
+        )
+
+    def _put(self, value: str, into: str, number: int, leaf: np.ndarray) -> str:
+        shape = (self.longest, *leaf.shape[1:])
+        offsets = ", ".join(["%n", *("0" for _ in shape[1:])])
+        sizes = ", ".join(["1", *map(str, shape[1:])])
+        ones = ", ".join("1" for _ in shape)
+        return self.emit(
+            f"tensor.insert_slice {value} into {into}[{offsets}] [{sizes}] [{ones}] : "
+            f"{_tensor(shape[1:], leaf.dtype)} into {self._value_type(number)}"
+        )
+
+    def _offsets(self, access: Access, keys: Sequence[str], base: str) -> list[str]:
+        pieces = self.layout.pieces[access.array]
+        made = []
+        for d, position in enumerate(access.positions):
+            at = self._sum(position, keys)
+            if pieces.axis is not None and d == pieces.dimension:
+                at = self.emit(f"arith.subi {at}, {base} : index")
+            made.append(at)
+        return made
+
+    def _sum(self, position: Position, keys: Sequence[str]) -> str:
+        """A number, or the sum of keys that a position begins at."""
+        total = None
+        for factor, key in zip(position.factors, keys, strict=True):
+            if factor == 0:
+                continue
+            if factor != 1:
+                number = self.emit(f"arith.constant {factor} : index")
+                key = self.emit(f"arith.muli {key}, {number} : index")
+            total = key if total is None else self.emit(f"arith.addi {total}, {key} : index")
+        if total is None:
+            return str(position.constant)
+        if position.constant:
+            number = self.emit(f"arith.constant {position.constant} : index")
+            total = self.emit(f"arith.addi {total}, {number} : index")
+        return total
+
+    def _place(self, access: Access, offsets: Sequence[str]) -> str:
+        sizes = ", ".join(str(p.size) for p in access.positions)
+        ones = ", ".join("1" for _ in access.positions)
+        return f"[{', '.join(offsets)}] [{sizes}] [{ones}]"
+
+    def _part_type(self, access: Access) -> str:
+        shape = [p.size for p in access.positions if not p.dropped]
+        return _tensor(shape, self.arrays[access.array].dtype)
+
+    def _read(self, access: Access, source: str, offsets: Sequence[str]) -> str:
+        if not access.positions:
+            return source
+        return self.emit(
+            f"tensor.extract_slice {source}{self._place(access, offsets)} : "
+            f"{self._type_of(access.array)} to {self._part_type(access)}"
+        )
+
+    def _store(self, access: Access, value: str, into: str, offsets: Sequence[str]) -> str:
+        if not access.positions:
+            return value
+        return self.emit(
+            f"tensor.insert_slice {value} into {into}{self._place(access, offsets)} : "
+            f"{self._part_type(access)} into {self._type_of(access.array)}"
+        )
+
+    def _clamped(self, number: str, extent: int) -> str:
+        """A position that data tell, as JAX takes it: within the array."""
+        word = self.emit(f"tensor.extract {number}[] : tensor<i32>")
+        at = self.emit(f"arith.index_cast {word} : i32 to index")
+        last = self.emit(f"arith.constant {extent - 1} : index")
+        below = self.emit(f"arith.minsi {at}, {last} : index")
+        return self.emit(f"arith.maxsi {below}, %c0 : index")
+
+    def _call(self, given: Sequence[str]) -> list[str]:
+        types = ", ".join(_tensor(a.shape, a.dtype) for a in self.body.arguments)
+        # Whole arrays may be pieces: the body was traced with the arrays' own shapes.
+        outputs = jax.eval_shape(self.body.function, *self.body.arguments)
+        kinds = [_tensor(o.shape, o.dtype) for o in outputs]
+        result = self.new()
+        self.lines.append(
+            f"{result}:{len(kinds)} = func.call @body({', '.join(given)}) : ({types}) -> "
+            f"({', '.join(kinds)})"
+        )
+        return [f"{result}#{k}" for k in range(len(kinds))]
+
+
+def _attributes(argument: Argument) -> str:
+    kind = 'kind = "constant", value = 0.0 : f32'
+    return f'{{baechi.name = "{argument.name}", baechi.init = {{{kind}}}}}'
+
+
+def module_of(
+    entries: Entries,
+    body: Body,
+    arrays: Sequence[jax.ShapeDtypeStruct],
+    layout: Layout,
+    devices: Sequence[str],
+) -> LoopModule:
+    """The step of one pass over the entries on `devices`."""
+    return _Writer(entries, body, arrays, layout).write(devices)
+
+
+def ranges_of(layout: Layout) -> list[np.ndarray]:
+    """Each block's entries, and where the pieces begin that it works on."""
+
+    def base(pieces: Pieces, block: Block) -> int:
+        return 0 if pieces.axis is None else pieces.bounds[block.parts[pieces.axis]]
+
+    return [
+        np.array([b.first, b.end, *(base(p, b) for p in layout.pieces)], np.int64)
+        for b in layout.blocks
+    ]

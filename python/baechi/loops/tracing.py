@@ -1,0 +1,310 @@
+# Part of the Baechi project, under the Apache License v2.0 with LLVM Exceptions.
+# See LICENSE for license information.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Tracing a loop's body: its accesses, and a function of what they read to what they write."""
+
+from __future__ import annotations
+
+import dataclasses
+import pathlib
+import sys
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from baechi.loops.entries import Entries
+from baechi.loops.positions import Key, Position, as_number, positions_of
+
+_PACKAGE = pathlib.Path(__file__).resolve().parents[1]
+_JAX = pathlib.Path(jax.__file__).resolve().parent
+
+
+class LoopError(ValueError):
+    """A loop that is not well formed, or that may not run as it was asked to; the text names
+    the place and the mend."""
+
+
+@dataclasses.dataclass
+class Access:
+    """One element or slice of an array that an entry reads or writes."""
+
+    array: int
+    writes: bool
+    positions: tuple[Position, ...]
+    place: str
+    # A read that is computed within the body, of the whole array: it depends on data.
+    within: bool = False
+    adds: bool = False  # the read or the write of x[i] += f
+
+    @property
+    def kind(self) -> str:
+        return "add" if self.adds else "write" if self.writes else "read"
+
+    @property
+    def known(self) -> bool:
+        return all(position.known for position in self.positions)
+
+
+@dataclasses.dataclass
+class Body:
+    """A traced body.
+
+    function: of keys, values' leaves, what the accesses read and the whole arrays of those
+        that depend on data; gives what the accesses write, the positions of these that depend
+        on data, and the new values' leaves.
+    """
+
+    names: list[str]  # the arrays'
+    accesses: list[Access]
+    function: Callable[..., list[Any]]
+    arguments: list[jax.ShapeDtypeStruct]
+    new_values: bool  # whether entries get them
+
+
+class _Array:
+    """An array within the body: reads and writes are recorded."""
+
+    def __init__(self, trace: _Trace, number: int, name: str, like: jax.ShapeDtypeStruct):
+        self._trace, self._number, self._name = trace, number, name
+        self.shape, self.dtype, self.ndim = like.shape, like.dtype, len(like.shape)
+
+    def __len__(self) -> int:
+        return int(self.shape[0])
+
+    def __getitem__(self, index: Any) -> jax.Array:
+        return self._trace.read(self, self._positions(index))
+
+    def __setitem__(self, index: Any, value: Any) -> None:
+        self._trace.write(self, self._positions(index), value)
+
+    def __jax_array__(self) -> jax.Array:
+        return self[...]
+
+    def __iter__(self) -> Any:
+        return (self[k] for k in range(len(self)))
+
+    @property
+    def at(self) -> Any:
+        raise LoopError(
+            f"{_place()}'{self._name}' is changed with .at, which makes another array: write "
+            f"{self._name}[i] = value or {self._name}[i] += value"
+        )
+
+    def _positions(self, index: Any) -> tuple[Position, ...]:
+        try:
+            return positions_of(index, self.shape, self._trace.keys, self._name)
+        except (IndexError, TypeError) as error:
+            raise LoopError(f"{_place()}{error}") from None
+
+
+class _Trace:
+    def __init__(self, keys: int, reads: Sequence[Any] | None, wholes: dict[int, Any] | None):
+        self.keys = keys
+        self.accesses: list[Access] = []
+        self.written: list[Any] = []  # with the accesses that write
+        self.read_values: list[Any] = []
+        self._reads = None if reads is None else iter(reads)
+        self._wholes = wholes
+        self._last: dict[int, tuple[Access, Any]] = {}
+
+    def read(self, array: _Array, positions: tuple[Position, ...]) -> jax.Array:
+        shape = tuple(p.size for p in positions if not p.dropped)
+        access = Access(array._number, False, positions, _place())
+        if array._number in self._last:
+            before, value = self._last[array._number]
+            if access.known and before.positions == positions:
+                return value  # what this entry has written there
+            raise LoopError(
+                f"{_place()}'{array._name}' is read after the same entry has written another "
+                "place of it: read both first"
+            )
+        self.accesses.append(access)
+        if access.known:
+            if self._reads is None:
+                value = jnp.zeros(shape, array.dtype)
+            else:
+                value = next(self._reads)
+        else:
+            access.within = True
+            whole = (
+                jnp.zeros(array.shape, array.dtype)
+                if self._wholes is None
+                else self._wholes[array._number]
+            )
+            starts = [
+                jnp.int32(p.constant) if p.known else jnp.clip(p.number, 0, extent - 1)
+                for p, extent in zip(positions, array.shape, strict=True)
+            ]
+            if any(any(p.factors) for p in positions):
+                raise LoopError(
+                    f"{_place()}'{array._name}' is read at a key and at a number that depends on "
+                    "data: read the whole row, and pick of it"
+                )
+            value = jax.lax.dynamic_slice(whole, starts, [p.size for p in positions])
+            value = value.reshape(shape)
+        return value
+
+    def write(self, array: _Array, positions: tuple[Position, ...], value: Any) -> None:
+        shape = tuple(p.size for p in positions if not p.dropped)
+        value = jnp.asarray(as_number(value))
+        if not np.can_cast(value.dtype, array.dtype, "same_kind"):
+            raise LoopError(
+                f"{_place()}'{array._name}' is of {array.dtype}, what is written of "
+                f"{value.dtype}: write value.astype({array._name}.dtype)"
+            )
+        try:
+            value = jnp.broadcast_to(value, shape).astype(array.dtype)
+        except ValueError:
+            raise LoopError(
+                f"{_place()}what is written to '{array._name}' has shape {value.shape}, its "
+                f"place {shape}"
+            ) from None
+        access = Access(array._number, True, positions, _place())
+        self._last[array._number] = (access, value)
+        self.accesses.append(access)
+        self.written.append(value)
+
+
+def _like(shape: tuple[int, ...], dtype: Any) -> jax.ShapeDtypeStruct:
+    return jax.ShapeDtypeStruct(shape, dtype)  # type: ignore[no-untyped-call]
+
+
+def shape_of(array: Any) -> jax.ShapeDtypeStruct:
+    return _like(array.shape, array.dtype)
+
+
+def trace(
+    body: Callable[..., Any],
+    entries: Entries,
+    arrays: Sequence[jax.ShapeDtypeStruct],
+    names: list[str],
+) -> Body:
+    """Traces a body. Raises LoopError."""
+    count = len(entries.keys)
+
+    def run(trace: _Trace, keys: Sequence[Any], values: Sequence[Any]) -> list[Any]:
+        units = [tuple(int(a == b) for b in range(count)) for a in range(count)]
+        named = tuple(Key(unit, 0, tuple(keys)) for unit in units)
+        views = [_Array(trace, n, names[n], like) for n, like in enumerate(arrays)]
+        value = jax.tree.unflatten(entries.tree, values) if values else None
+        returned = body(named if count > 1 else named[0], value, *views)
+        return _new_values(returned, entries, values)
+
+    keys = [_like((), np.int32)] * count
+    values = [_like(leaf.shape[1:], leaf.dtype) for leaf in entries.leaves]
+    first: list[_Trace] = []
+    shapes: list[list[Any]] = []
+
+    def find_accesses(keys: Any, values: Any) -> None:
+        first.append(_Trace(count, None, None))
+        shapes.append(run(first[0], keys, values))
+
+    try:
+        jax.eval_shape(find_accesses, keys, values)
+    except (jax.errors.TracerBoolConversionError, jax.errors.TracerIntegerConversionError) as error:
+        raise LoopError(
+            f"{_place_of(error)}the body branches on a value that is known when it runs: use "
+            f"jnp.where or jax.lax.cond ({str(error).splitlines()[0]})"
+        ) from error
+    accesses = first[0].accesses
+    reads = [
+        _like(tuple(p.size for p in a.positions if not p.dropped), arrays[a.array].dtype)
+        for a in accesses
+        if not a.writes and a.known
+    ]
+    wholes = sorted({a.array for a in accesses if a.within})
+
+    def function(*flat: Any) -> list[Any]:
+        rest = list(flat)
+        taken = [rest[:count], rest[count : count + len(values)]]
+        given = rest[count + len(values) :]
+        whole = dict(zip(wholes, given[len(reads) :], strict=True))
+        again = _Trace(count, given[: len(reads)], whole)
+        new = run(again, *taken)
+        numbers = [p.number for a in again.accesses if a.writes for p in a.positions if not p.known]
+        return [*again.written, *numbers, *new]
+
+    arguments = [*keys, *values, *reads, *(arrays[n] for n in wholes)]
+    traced = Body(names, accesses, function, arguments, bool(shapes[0]))
+    _find_sums(traced, len(keys) + len(values))
+    return traced
+
+
+def _new_values(returned: Any, entries: Entries, values: Sequence[Any]) -> list[Any]:
+    if returned is None:
+        return []
+    leaves, tree = jax.tree.flatten(returned)
+    if tree != entries.tree:
+        raise LoopError(f"the body returns {tree}, and an entry's value is {entries.tree}")
+    for leaf, value in zip(leaves, values, strict=True):
+        if jnp.shape(leaf) != value.shape:
+            raise LoopError(
+                f"the body returns a value of shape {jnp.shape(leaf)}, and an entry's has "
+                f"{value.shape}"
+            )
+    return [
+        jnp.asarray(leaf).astype(value.dtype) for leaf, value in zip(leaves, values, strict=True)
+    ]
+
+
+def _find_sums(body: Body, first: int) -> None:
+    """Makes one addition of a read and a write, `x[i] += f`, where nothing else of the body
+    depends on what was read."""
+    jaxpr = jax.make_jaxpr(body.function)(*body.arguments).jaxpr
+    reads = [a for a in body.accesses if not a.writes and a.known]
+    writes = [a for a in body.accesses if a.writes]
+    uses: dict[Any, int] = {}
+    for equation in jaxpr.eqns:
+        for variable in equation.invars:
+            if not hasattr(variable, "val"):
+                uses[variable] = uses.get(variable, 0) + 1
+    for variable in jaxpr.outvars:
+        if not hasattr(variable, "val"):
+            uses[variable] = uses.get(variable, 0) + 1
+    made = {variable: equation for equation in jaxpr.eqns for variable in equation.outvars}
+    for number, read in enumerate(reads):
+        variable = jaxpr.invars[first + number]
+        for write, output in zip(writes, jaxpr.outvars, strict=False):
+            same = write.array == read.array and write.positions == read.positions
+            equation = None if hasattr(output, "val") else made.get(output)
+            if (
+                same
+                and write.known
+                and equation is not None
+                and str(equation.primitive) in ("add", "add_any")
+                and [v is variable for v in equation.invars].count(True) == 1
+                and uses[variable] == 1
+                and uses[output] == 1
+            ):
+                read.adds = write.adds = True
+
+
+def _user_frame(frame: Any) -> Any:
+    while frame is not None:
+        file = pathlib.Path(frame.f_code.co_filename)
+        if not file.is_relative_to(_PACKAGE) and not file.is_relative_to(_JAX):
+            return frame
+        frame = frame.f_back
+    return None
+
+
+def _place() -> str:
+    """ "mf.py:12: ", the user's line that is being traced."""
+    frame = _user_frame(sys._getframe(1))
+    if frame is None:
+        return ""
+    return f"{pathlib.Path(frame.f_code.co_filename).name}:{frame.f_lineno}: "
+
+
+def _place_of(error: BaseException) -> str:
+    """The innermost line of the user's that an error came through."""
+    found, at = "", error.__traceback__
+    while at is not None:
+        file = pathlib.Path(at.tb_frame.f_code.co_filename)
+        if not file.is_relative_to(_PACKAGE) and not file.is_relative_to(_JAX):
+            found = f"{file.name}:{at.tb_lineno}: "
+        at = at.tb_next
+    return found

@@ -1,0 +1,142 @@
+//===- Loops.cpp - Serial loops over keys -----------------------*- C++ -*-===//
+//
+// Part of the Baechi project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+#include "Baechi/Loops/Schedule.h"
+#include <nanobind/nanobind.h>
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/pair.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/tuple.h>
+#include <nanobind/stl/vector.h>
+#include <stdexcept>
+
+namespace nb = nanobind;
+using namespace baechi::loops;
+
+namespace {
+/// A loop with its verdict, both as Python sees them.
+struct Analysed {
+  Loop loop;
+  Verdict verdict;
+};
+
+using KeyTuple = std::tuple<std::string, int64_t, int64_t>;
+using ArrayTuple = std::tuple<std::string, std::vector<int64_t>, int64_t, bool>;
+/// "at", "all" or "unknown"; factors, constant, size.
+using SubscriptTuple =
+    std::tuple<std::string, std::vector<int64_t>, int64_t, int64_t>;
+using AccessTuple =
+    std::tuple<int32_t, std::string, std::vector<SubscriptTuple>, std::string>;
+
+AccessKind kindOf(const std::string &word) {
+  return word == "read"    ? AccessKind::Read
+         : word == "write" ? AccessKind::Write
+                           : AccessKind::Add;
+}
+
+Analysed analysed(const std::vector<KeyTuple> &keys,
+                  const std::vector<ArrayTuple> &arrays,
+                  const std::vector<AccessTuple> &accesses, bool ordered,
+                  bool reassociate) {
+  Analysed made;
+  Loop &loop = made.loop;
+  for (const auto &[name, lower, upper] : keys)
+    loop.keys.push_back({name, lower, upper});
+  for (const auto &[name, extents, bytes, buffered] : arrays)
+    loop.arrays.push_back({name, extents, bytes, buffered});
+  for (const auto &[array, kind, subscripts, place] : accesses) {
+    Access access{array, kindOf(kind), {}, place};
+    for (const auto &[what, factors, constant, size] : subscripts)
+      access.subscripts.push_back({what == "at"    ? Subscript::Kind::At
+                                   : what == "all" ? Subscript::Kind::All
+                                                   : Subscript::Kind::Unknown,
+                                   {factors, constant},
+                                   size});
+    loop.accesses.push_back(std::move(access));
+  }
+  loop.ordered = ordered;
+  loop.reassociate = reassociate;
+  if (std::string error = check(loop); !error.empty())
+    throw std::invalid_argument(error);
+  made.verdict = analyse(loop);
+  return made;
+}
+
+std::string schemeName(const Analysed &of) {
+  switch (of.verdict.scheme) {
+  case Scheme::Independent:
+    return "independent";
+  case Scheme::Disjoint:
+    return "disjoint";
+  case Scheme::Wavefront:
+    return "wavefront";
+  case Scheme::Skewed:
+    return "skewed";
+  case Scheme::Timed:
+    return "timed";
+  case Scheme::Serial:
+    return "serial";
+  }
+  return "";
+}
+
+using BlockTuple = std::tuple<int32_t, int32_t, std::vector<int32_t>>;
+} // namespace
+
+NB_MODULE(_loops, m) {
+  m.doc() = "What of a serial loop may run at once; the public interface is "
+            "`baechi.foreach`.";
+  nb::class_<Analysed>(m, "Analysed")
+      .def_prop_ro("scheme", &schemeName)
+      .def_prop_ro("reduced",
+                   [](const Analysed &of) { return of.verdict.reduced; })
+      .def_prop_ro(
+          "text",
+          [](const Analysed &of) { return schemeText(of.loop, of.verdict); })
+      .def_prop_ro(
+          "explanation",
+          [](const Analysed &of) { return explain(of.loop, of.verdict); })
+      .def_prop_ro(
+          "dependences",
+          [](const Analysed &of) {
+            std::vector<std::tuple<std::string, std::string, std::string>> made;
+            for (const Dependence &each : of.verdict.dependences)
+              made.emplace_back(text(of.loop, of.loop.accesses[each.from]),
+                                text(of.loop, of.loop.accesses[each.to]),
+                                text(each));
+            return made;
+          })
+      .def_prop_ro(
+          "axes",
+          [](const Analysed &of) { return axesOf(of.loop, of.verdict); })
+      .def(
+          "home",
+          [](const Analysed &of, int32_t array, int32_t key)
+              -> std::optional<std::tuple<int32_t, int64_t, int64_t>> {
+            if (auto home = homeOf(of.loop, array, key))
+              return std::tuple(home->dimension, home->factor, home->constant);
+            return std::nullopt;
+          },
+          nb::arg("array"), nb::arg("key"))
+      .def(
+          "schedule",
+          [](const Analysed &of, std::vector<std::vector<int64_t>> cuts,
+             int32_t workers) {
+            std::vector<BlockTuple> made;
+            for (Block &block :
+                 makeSchedule(of.loop, of.verdict, std::move(cuts), workers)
+                     .blocks)
+              made.emplace_back(block.clock, block.worker,
+                                std::move(block.parts));
+            return made;
+          },
+          nb::arg("cuts"), nb::arg("workers"));
+  m.def("analyse", &analysed, nb::arg("keys"), nb::arg("arrays"),
+        nb::arg("accesses"), nb::arg("ordered"), nb::arg("reassociate"));
+  m.def("balanced_cuts", &balancedCuts, nb::arg("lower"), nb::arg("counts"),
+        nb::arg("parts"));
+}

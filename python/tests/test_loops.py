@@ -1,0 +1,313 @@
+# Part of the Baechi project, under the Apache License v2.0 with LLVM Exceptions.
+# See LICENSE for license information.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""`baechi.foreach`: verdicts, errors and results, beside the same body on NumPy's arrays."""
+
+from __future__ import annotations
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import baechi
+
+STEP = np.float32(0.05)
+
+
+def factorise(key, rating, users, items):
+    i, j = key
+    u, v = users[i], items[j]
+    error = rating - (u * v).sum()
+    users[i] += STEP * error * v
+    items[j] += STEP * error * u
+
+
+def ratings(count=400, users=(0, 60), items=(0, 30), seed=0):
+    random = np.random.default_rng(seed)
+    columns = random.integers(*users, count), random.integers(*items, count)
+    values = random.normal(size=count).astype(np.float32)
+    return baechi.Entries(columns, values, bounds=(users, items))
+
+
+def factors(users=60, items=30, rank=8, seed=1):
+    random = np.random.default_rng(seed)
+    return [random.normal(size=(n, rank)).astype(np.float32) * 0.1 for n in (users, items)]
+
+
+def serially(body, entries, arrays, order):
+    """The body on NumPy's arrays, one entry after the other."""
+    arrays = [array.copy() for array in arrays]
+    views = [_Copies(array) for array in arrays]
+    for n in order:
+        keys = tuple(int(column[n]) for column in entries.keys)
+        value = entries.leaves[0][n] if entries.leaves else None
+        body(keys if len(keys) > 1 else keys[0], value, *views)
+    return arrays
+
+
+class _Copies:
+    """An array whose elements are read as values, as JAX has it."""
+
+    def __init__(self, array):
+        self._array = array
+
+    def __getitem__(self, index):
+        return np.array(self._array[index])
+
+    def __setitem__(self, index, value):
+        self._array[index] = value
+
+
+class TestVerdicts:
+    def test_factorisation(self):
+        found = baechi.foreach(factorise).analyse(ratings(), *factors())
+        assert found.text == "2D over i and j"
+        assert ("users[i, :] is read (test_loops.py:19)" in e for e, _, _ in found.dependences)
+        assert {distances for _, _, distances in found.dependences} == {"(0, >=1)", "(>=1, 0)"}
+
+    def test_edges_of_a_graph(self):
+        def rank(key, _, old, new):
+            source, target = key
+            new[target] += old[source]
+
+        loop = baechi.foreach(rank)
+        vectors = np.zeros(60, np.float32), np.zeros(30, np.float32)
+        assert loop.analyse(ratings(), *vectors).text == "1D over j"
+
+    def test_sums_are_asked_for(self):
+        def squares(key, rating, users, total):
+            users[key[0], 0] += rating
+            total[()] += rating * rating
+
+        arrays = factors()[0], np.zeros((), np.float32)
+        with pytest.raises(baechi.LoopError, match=r"total is added to .*reassociate"):
+            baechi.foreach(squares)(ratings(), *arrays)
+        found = baechi.foreach(squares, reassociate=True).analyse(ratings(), *arrays)
+        assert found.text == "1D over i with sums of 'total'"
+
+    def test_positions_that_data_tell(self):
+        def regress(key, feature, weights):
+            weights[feature] = weights[feature] * 0.5
+
+        entries = baechi.Entries((np.arange(8),), np.arange(8)[::-1].copy())
+        with pytest.raises(baechi.LoopError) as raised:
+            baechi.foreach(regress)(entries, np.ones(8, np.float32))
+        assert "weights[?] is written (test_loops.py:" in str(raised.value)
+        assert "depend on data; buffer 'weights'" in str(raised.value)
+
+    def test_derived_positions(self):
+        def shift(i, _, a):
+            a[2 * i] = a[2 * i + 1] + 1
+
+        entries = baechi.Entries((np.arange(10),))
+        array = np.zeros(20, np.float32)
+        assert baechi.foreach(shift).analyse(entries, array).text == "independent"
+
+        def mirror(i, _, a):
+            a[9 - i] = a[i]
+
+        assert baechi.foreach(mirror).analyse(entries, array[:10]).text == "serial"
+
+
+class TestErrors:
+    def check(self, body, message, arrays=None, entries=None, **options):
+        with pytest.raises(baechi.LoopError, match=message):
+            baechi.foreach(body, **options).analyse(
+                entries or ratings(), *(factors() if arrays is None else arrays)
+            )
+
+    def test_extents(self):
+        message = r"users\[i, :\] is read \(test_loops.py:19\).*from 0 to 59.*has 10 elements"
+        self.check(factorise, message, [f[:10] for f in factors()])
+
+    def test_bodies(self):
+        def returns_arrays(key, rating, users, items):
+            return users.at[key[0]].set(0)
+
+        self.check(returns_arrays, "changed with .at, which makes another array: write users")
+
+        def too_late(key, rating, users, items):
+            users[key[0]] = items[key[1]]
+            items[key[1]] = users[0]
+
+        self.check(too_late, "'users' is read after the same entry has written another place")
+
+        def wrong_shape(key, rating, users, items):
+            users[key[0]] = jnp.ones(3)
+
+        self.check(wrong_shape, r"has shape \(3,\), its place \(8,\)")
+
+        def of_floats(key, rating, users, items):
+            users[rating] = 0
+
+        self.check(of_floats, "dimension 0 of 'users' is indexed with float32")
+
+        def branches(key, rating, users, items):
+            if rating > 0:
+                users[key[0]] = 0
+
+        self.check(branches, "branches on a value that is known when it runs: use jnp.where")
+
+        def nothing(key, rating, users, items):
+            users[key[0]] * 2
+
+        with pytest.raises(baechi.LoopError, match="'nothing' writes nothing"):
+            baechi.foreach(nothing)(ratings(), *factors())
+        self.check(factorise, "the loop is called with entries and 1 arrays", factors()[:1])
+        self.check(factorise, "buffered has 'w', and the body's arrays are", buffered=["w"])
+        self.check(factorise, "ordered loop has buffered arrays", buffered=["users"], ordered=True)
+
+    def test_entries(self):
+        with pytest.raises(ValueError, match="key 'j' of entry 1 is 7, out of its bounds 0 to 4"):
+            baechi.Entries(([0, 1], [0, 7]), bounds=(2, 5))
+        with pytest.raises(ValueError, match="there are no entries"):
+            baechi.Entries((np.zeros(0, int),))
+        with pytest.raises(TypeError, match="key 'i' is of float64: keys are integers"):
+            baechi.Entries(([0.5],))
+        with pytest.raises(ValueError, match=r"values of shape \(3,\) are not one for each of 2"):
+            baechi.Entries(([0, 1],), np.zeros(3))
+        with pytest.raises(TypeError, match="a loop is over entries, not a list"):
+            baechi.foreach(factorise)([1, 2], *factors())
+
+    def test_options(self):
+        with pytest.raises(ValueError, match="fallback is 'guess'"):
+            baechi.foreach(factorise, fallback="guess")
+        with pytest.raises(ValueError, match="loops run on host devices"):
+            baechi.foreach(factorise, machine="gpu.json")
+
+
+class TestResults:
+    @pytest.mark.parametrize("ordered", [False, True])
+    def test_devices_change_no_bit(self, ordered):
+        entries, arrays = ratings(), factors()
+        results = []
+        for machine in ("host:1", "host:2", "host:3"):
+            loop = baechi.foreach(factorise, machine=machine, workers=3, ordered=ordered)
+            results.append(loop(entries, *arrays, passes=2))
+        for other in results[1:]:
+            for a, b in zip(results[0], other, strict=True):
+                assert a.tobytes() == b.tobytes()
+        expected = arrays
+        for _ in range(2):
+            expected = serially(factorise, entries, expected, loop.order(entries, *arrays))
+        for a, b in zip(results[0], expected, strict=True):
+            np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-5)
+
+    def test_blocks_are_a_serial_run(self):
+        """Bit for bit: one block, in the order of the blocks, of the same code."""
+        entries, arrays = ratings(), factors()
+        loop = baechi.foreach(factorise, workers=4)
+        order = loop.order(entries, *arrays)
+        assert sorted(order) == list(range(len(entries)))
+        in_order = baechi.Entries(
+            [c[order] for c in entries.keys], entries.leaves[0][order], entries.bounds
+        )
+        serial = baechi.foreach(factorise, machine="host:1", workers=1)
+        for a, b in zip(loop(entries, *arrays), serial(in_order, *arrays), strict=True):
+            assert a.tobytes() == b.tobytes()
+
+    def test_ordered_is_serial(self):
+        entries, arrays = ratings(), factors()
+        loop = baechi.foreach(factorise, workers=3, ordered=True)
+        assert loop.analyse(entries, *arrays).text == "wavefront over i and j"
+        by_keys = np.lexsort(entries.keys[::-1])
+        in_order = baechi.Entries(
+            [c[by_keys] for c in entries.keys], entries.leaves[0][by_keys], entries.bounds
+        )
+        serial = baechi.foreach(factorise, machine="host:1", workers=1)
+        for a, b in zip(loop(entries, *arrays), serial(in_order, *arrays), strict=True):
+            assert a.tobytes() == b.tobytes()
+
+    def test_lower_bounds(self):
+        entries = ratings(users=(10, 70), items=(5, 35))
+        arrays = factors(users=70, items=40)
+        loop = baechi.foreach(factorise, workers=2)
+        expected = serially(factorise, entries, arrays, loop.order(entries, *arrays))
+        for a, b in zip(loop(entries, *arrays), expected, strict=True):
+            np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-5)
+
+    def test_integers_are_equal(self):
+        def count(key, value, rows, columns, total):
+            i, j = key
+            rows[i] += value
+            columns[j + 1] += 2 * value
+            total[()] += value
+
+        entries = ratings().with_values(np.arange(400, dtype=np.int32))
+        arrays = [np.zeros(60, np.int32), np.zeros(32, np.int32), np.zeros((), np.int32)]
+        loop = baechi.foreach(count, workers=2, reassociate=True)
+        expected = serially(count, entries, arrays, loop.order(entries, *arrays))
+        for a, b in zip(loop(entries, *arrays), expected, strict=True):
+            np.testing.assert_array_equal(a, b)
+
+    def test_serial_by_name(self):
+        def scan(i, x, y):
+            y[i] = y[i - 1] + x
+
+        entries = baechi.Entries((np.arange(1, 50),), np.ones(49, np.float32), names=["time"])
+        start = np.zeros(50, np.float32)
+        with pytest.raises(baechi.LoopError, match=r"y\[time - 1\] is read .*fallback='serial'"):
+            baechi.foreach(scan)(entries, start)
+        y = baechi.foreach(scan, fallback="serial")(entries, start)
+        np.testing.assert_array_equal(y, np.arange(50, dtype=np.float32))
+
+    def test_new_values(self):
+        def label(key, state, counts):
+            changed = (state + key[0]) % 3
+            counts[key[0], 0] += changed
+            return changed
+
+        entries = ratings().with_values(np.arange(400, dtype=np.int32))
+        values, counts = baechi.foreach(label)(entries, np.zeros((60, 2), np.int32))
+        expected = (np.arange(400) + entries.keys[0]) % 3
+        np.testing.assert_array_equal(values, expected)
+        np.testing.assert_array_equal(
+            counts[:, 0], np.bincount(entries.keys[0], expected, 60).astype(np.int32)
+        )
+
+    def test_wide_types_are_jaxs(self):
+        def double(i, x, y):
+            y[i] += 2 * x
+
+        entries = baechi.Entries((np.arange(-3, 3),), np.arange(6.0))
+        y = baechi.foreach(double, workers=2)
+        with pytest.raises(baechi.LoopError, match=r"y\[i\] is added to .* from -3 to 2"):
+            y(entries, np.zeros(6))
+        shifted = baechi.Entries((np.arange(6),), np.arange(6.0))
+        made = y(shifted, np.zeros(6))
+        assert made.dtype == np.float32
+        np.testing.assert_array_equal(made, 2 * np.arange(6))
+
+    def test_random_positions(self):
+        """Integers, so that each order of sums is the same; all kinds of positions."""
+        random = np.random.default_rng(5)
+        for factor, offset, first in ((1, 2, -2), (2, 0, 3), (-1, 40, 4)):
+
+            def update(key, value, rows, table, other, factor=factor, offset=offset):
+                i, j = key
+                seen = table[0] + other[j, 1:3].sum()
+                rows[factor * i + offset] += value + seen
+                table[j + 1 : j + 3] = (value + i) % 5
+
+            columns = random.integers(first, first + 9, 80), random.integers(0, 7, 80)
+            entries = baechi.Entries(columns, random.integers(0, 9, 80).astype(np.int32))
+            arrays = [random.integers(0, 9, s).astype(np.int32) for s in ((60, 2), (12,), (7, 3))]
+            loop = baechi.foreach(
+                lambda key, value, rows, table, other: update(key, value, rows, table, other),
+                workers=2,
+                fallback="serial",
+            )
+            order = loop.order(entries, *arrays)
+            expected = serially(update, entries, arrays, order)
+            for a, b in zip(loop(entries, *arrays), expected[:2], strict=True):
+                np.testing.assert_array_equal(a, b)
+
+    def test_buffers(self):
+        def regress(key, feature, weights):
+            weights[feature] += 1
+
+        features = np.random.default_rng(3).integers(0, 8, 100).astype(np.int32)
+        entries = baechi.Entries((np.arange(100),), features)
+        loop = baechi.foreach(regress, buffered=["weights"])
+        weights = loop(entries, np.zeros(8, np.float32))
+        np.testing.assert_array_equal(weights, np.bincount(features, minlength=8))

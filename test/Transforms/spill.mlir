@@ -1,0 +1,94 @@
+// RUN: split-file %s %t
+
+// A tensor that has no room waits in the pool, as that is faster than to
+// compute it again.
+// RUN: baechi-opt %t/chain.mlir --remarks-filter=baechi-fit-memory --baechi-place-and-plan="machine=host:1@1024+pool:1MiB budget=0" 2>%t/remarks | FileCheck %s
+// RUN: FileCheck %s --check-prefix=REMARKS < %t/remarks
+// CHECK: func.func private @baechi_stash(tensor<64xf32>) -> (tensor<64xf32> {baechi.may_alias = array<i64: 0>}) attributes {baechi.kernel, baechi.stash}
+// CHECK: module @host0 attributes {baechi.arena = #baechi.arena<bytes = 1024
+// CHECK: %[[A:.*]] = call @exp(%arg0)
+// CHECK: %[[TOKEN:.*]] = baechi.send %[[A]] to "pool0"
+// CHECK: baechi.recv from "pool0"
+// CHECK: call @add
+// CHECK: module @pool0 attributes {baechi.arena = #baechi.arena<bytes = 256
+// CHECK: %[[X:.*]] = baechi.await
+// CHECK: %[[S:.*]] = call @baechi_stash(%[[X]])
+// CHECK: baechi.send %[[S]] to "host0"
+// REMARKS: [Passed] spilled | Category:baechi-fit-memory | Bytes=256, Fetches=1, Operator=exp
+// REMARKS: [Passed] fits | Category:baechi-fit-memory | ArgumentBytes=0, FloorBytes={{.*}}, InBytes=256, OutBytes=256, PeakAfter=1024, PeakBefore=1280, Pool=pool0, StepNs=38032
+
+// What waits there is lowered as a copy, or as nothing where it is in its
+// operand's place.
+// RUN: baechi-opt %t/declared.mlir --baechi-place-and-plan="machine=host:1@1024+pool:1MiB budget=0" --baechi-lower | FileCheck %s --check-prefix=LOWER
+// LOWER: llvm.func @{{.*}}pool0
+// LOWER: baechi_await_recv
+// LOWER: baechi_operator_begin
+// LOWER-NOT: llvm.intr.memcpy
+// LOWER: baechi_operator_end
+// LOWER: baechi_send
+
+// What fits stays as it is, and the pool is empty.
+// RUN: baechi-opt %t/chain.mlir --baechi-place-and-plan="machine=host:1@2048+pool:1MiB budget=0" | FileCheck %s --check-prefix=FITS
+// FITS-NOT: baechi_stash
+// FITS: module @pool0 attributes {baechi.arena = #baechi.arena<bytes = 0
+
+// Refusals say what is missing.
+// RUN: not baechi-opt %t/chain.mlir --baechi-place-and-plan="machine=host:1@512+pool:1MiB budget=0" 2>&1 | FileCheck %s --check-prefix=FLOOR
+// RUN: not baechi-opt %t/chain.mlir --baechi-place-and-plan="machine=host:1@1000+pool:64 budget=0" 2>&1 | FileCheck %s --check-prefix=POOL
+// RUN: not baechi-opt %t/on-pool.mlir --baechi-place-and-plan="machine=host:1+pool:1MiB budget=0" 2>&1 | FileCheck %s --check-prefix=COMPUTES
+// FLOOR: nor do tensors that wait in 'pool0': 'exp#2' by itself needs 768 B of operands, results and scratch, the device has 512 B; cut into pieces (--split) it would need less
+// POOL: nor do tensors that wait in 'pool0': it has 64 B, what would wait there is
+// COMPUTES: error: operator 1 'exp' is pinned to 'pool0' but has no time for its kind 'pool'
+
+// RUN: not baechi-opt %t/lower.mlir --baechi-partition --baechi-plan-memory --baechi-lower 2>&1 | FileCheck %s --check-prefix=ON-POOL
+// ON-POOL: error: 'func.call' op is on 'pool0', a pool, which computes nothing; place it on another device
+
+//--- chain.mlir
+#cost = #baechi.cost<time_ns = {host = 9000}, scratch = 0>
+func.func private @exp(%x: tensor<64xf32>) -> tensor<64xf32> attributes {baechi.kernel} {
+  %0 = math.exp %x : tensor<64xf32>
+  return %0 : tensor<64xf32>
+}
+func.func private @add(%x: tensor<64xf32>, %y: tensor<64xf32>) -> tensor<64xf32> attributes {baechi.kernel} {
+  %0 = arith.addf %x, %y : tensor<64xf32>
+  return %0 : tensor<64xf32>
+}
+func.func @step(%x: tensor<64xf32>) -> tensor<64xf32> {
+  %0 = call @exp(%x) {baechi.cost = #cost} : (tensor<64xf32>) -> tensor<64xf32>
+  %1 = call @exp(%0) {baechi.cost = #cost} : (tensor<64xf32>) -> tensor<64xf32>
+  %2 = call @exp(%1) {baechi.cost = #baechi.cost<time_ns = {host = 9000}, scratch = 256>} : (tensor<64xf32>) -> tensor<64xf32>
+  %3 = call @add(%2, %0) {baechi.cost = #cost} : (tensor<64xf32>, tensor<64xf32>) -> tensor<64xf32>
+  return %3 : tensor<64xf32>
+}
+
+//--- declared.mlir
+#cost = #baechi.cost<time_ns = {host = 9000}, scratch = 0>
+func.func private @exp(tensor<64xf32>) -> tensor<64xf32> attributes {baechi.kernel}
+func.func private @add(tensor<64xf32>, tensor<64xf32>) -> tensor<64xf32> attributes {baechi.kernel}
+func.func @step(%x: tensor<64xf32>) -> tensor<64xf32> {
+  %0 = call @exp(%x) {baechi.cost = #cost} : (tensor<64xf32>) -> tensor<64xf32>
+  %1 = call @exp(%0) {baechi.cost = #cost} : (tensor<64xf32>) -> tensor<64xf32>
+  %2 = call @exp(%1) {baechi.cost = #baechi.cost<time_ns = {host = 9000}, scratch = 256>} : (tensor<64xf32>) -> tensor<64xf32>
+  %3 = call @add(%2, %0) {baechi.cost = #cost} : (tensor<64xf32>, tensor<64xf32>) -> tensor<64xf32>
+  return %3 : tensor<64xf32>
+}
+
+//--- on-pool.mlir
+func.func private @exp(%x: tensor<64xf32>) -> tensor<64xf32> attributes {baechi.kernel} {
+  %0 = math.exp %x : tensor<64xf32>
+  return %0 : tensor<64xf32>
+}
+func.func @step(%x: tensor<64xf32>) -> tensor<64xf32> {
+  %0 = call @exp(%x) {baechi.pin = "pool0", baechi.cost = #baechi.cost<time_ns = {"" = 9000}, scratch = 0>} : (tensor<64xf32>) -> tensor<64xf32>
+  return %0 : tensor<64xf32>
+}
+
+//--- lower.mlir
+#machine = #baechi.machine<devices = [<"host0", kind = "host", memory = 4096>, <"pool0", kind = "pool", memory = 4096>], link_default = <"" -> "", latency_ns = 2000, bytes_per_us = 8000>, link_model = sequential>
+module attributes {baechi.machine = #machine} {
+  func.func private @exp(tensor<64xf32>) -> tensor<64xf32> attributes {baechi.kernel}
+  func.func @step(%x: tensor<64xf32> {baechi.device = "pool0"}) -> tensor<64xf32> {
+    %0 = call @exp(%x) {baechi.device = "pool0", baechi.start = 0 : i64} : (tensor<64xf32>) -> tensor<64xf32>
+    return %0 : tensor<64xf32>
+  }
+}
