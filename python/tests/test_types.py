@@ -16,6 +16,7 @@ from baechi.graphs.native import _placement
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 CHECKED = ["common", "pictures", "graphs", "compiling", "steps", "checking", "jax", "learned"]
+CHECKED += ["replicas"]
 
 pytest.importorskip("mypy")
 

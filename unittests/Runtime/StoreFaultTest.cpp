@@ -1,5 +1,5 @@
 //===- StoreFaultTest.cpp - Lost workers, wrong uses and files of a store -*-
-//C++ -*-===//
+// C++ -*-===//
 //
 // Part of the Baechi project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.
