@@ -167,6 +167,17 @@ def test_models_have_the_published_numbers_of_parameters():
     assert counts["inception-v3"] == 23_834_568
 
 
+def test_models_have_the_published_multiplications():
+    from baechi.experiments import replicated
+
+    shapes = {model.name: model.shapes.found for model in replicated.models()}
+    found = {name: sum(each[2] for each in layers) / 1e9 for name, layers in shapes.items()}
+    # He et al., table 1 and figure 3; torchvision's documentation of Inception-V3.
+    assert found["resnet-50"] == pytest.approx(3.8, rel=0.02)
+    assert found["vgg-19"] == pytest.approx(19.6, rel=0.02)
+    assert found["inception-v3"] == pytest.approx(5.71, rel=0.01)
+
+
 def test_the_page_s_programs_run(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     for program in re.findall(r"```python\n(.*?)```", PAGE.read_text(), re.S):

@@ -22,7 +22,8 @@
 ///
 /// Workers belong to "processes", here groups of threads that share a cache. A
 /// carrier thread for each moves its updates to the server, and the others' to
-/// it, each way with the budget's bytes per second.
+/// it, each way with the budget's bytes per second. A row that is read for the
+/// first time comes at once, beside the budget.
 ///
 /// Source: Bösen (UpdateLog.h); Ho et al., "More Effective Distributed ML via a
 /// Stale Synchronous Parallel Parameter Server", NIPS 2013.

@@ -123,7 +123,7 @@ def _run(options: argparse.Namespace) -> list[Table]:
     machine = hardware.socc2020()
     if options.experiment == "p3":
         with _Progress() as progress:
-            made = [p3.exchange_gains(options.models, progress)]
+            made = p3.tables(options.models, progress)
         if options.output:
             report.keep(options.output, made, machine.description)
         return _published(options.output, made, machine.description)

@@ -3,18 +3,19 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Full-size models as layers of parameters and work, from their published shapes.
 
-Sources: He et al., "Deep Residual Learning", CVPR 2016 (ResNet-50; the stride is the 3 x 3
-convolution's, as in MXNet's example program, which P3's authors ran); Simonyan and Zisserman, "Very
-Deep Convolutional Networks", ICLR 2015 (VGG-19); Szegedy et al., "Rethinking the Inception
-Architecture", CVPR 2016, in the shapes of torchvision's inception_v3 without the auxiliary head;
-Hieber et al., "Sockeye", 2017, in the configuration of P3's authors: IWSLT15 English to Vietnamese,
-2 + 2 LSTM layers of 512, embeddings of 512, MLP attention of 512 (vocabularies of 17,191 and 7,709
-words: those of the Stanford NMT data set).
+Sources: He et al., "Deep Residual Learning", CVPR 2016 (ResNet-50; strides in the first 1 x 1
+convolutions, as the paper has them); Simonyan and Zisserman, "Very Deep Convolutional Networks",
+ICLR 2015 (VGG-19); Szegedy et al., "Rethinking the Inception Architecture", CVPR 2016, in the
+shapes of torchvision's inception_v3 without the auxiliary head; Hieber et al., "Sockeye", 2017, in
+the configuration of P3's authors: IWSLT15 English to Vietnamese, 2 + 2 LSTM layers of 512,
+embeddings of 512, MLP attention of 512 (vocabularies of 17,191 and 7,709 words: those of the
+Stanford NMT data set; sentences of 30 words, assumed).
 
-Times are ASSUMED, not measured: a layer's forward takes its share of the step by multiplications,
-its backward twice that. ResNet-50 and Inception-V3 at 3.1 TFLOP/s and VGG-19, whose 3 x 3
-convolutions save multiplications (Winograd), at 8.4 are what a P4000 (5.3 TFLOP/s at its peak) is
-taken to reach; Sockeye's step is as long as its exchange at 4 Gbit/s, where its gain was largest.
+Times are ASSUMED, not measured: no throughput of a P4000, P3's card, was found. A layer's forward
+takes its share of the step by multiplications, its backward twice that; a model computes at
+TERAFLOPS, which is somewhat over half of that card's peak of 5.3. VGG-19 alone is taken to reach
+8.4: above the peak, as only convolutions that save multiplications could (Winograd's), and where
+its gain at 15 Gbit/s is largest. The table p3-compute shows every model at every rate.
 """
 
 from __future__ import annotations
@@ -24,17 +25,24 @@ import dataclasses
 from baechi.replicas.exchange import Layer
 
 BATCH = 32
+TERAFLOPS = 3.1
+VGG_TERAFLOPS = 8.4
 
 
 @dataclasses.dataclass(frozen=True)
 class Model:
     name: str
-    layers: list[Layer]
+    shapes: Shapes
+    teraflops: float  # assumed
     gbits: tuple[int, ...]  # bandwidths of the table
-    published: tuple[int, int] | None  # Gbit/s, gain in %
+    published: tuple[int, int]  # Gbit/s, gain in %
+
+    @property
+    def layers(self) -> list[Layer]:
+        return self.shapes.layers(self.teraflops)
 
 
-class _Shapes:
+class Shapes:
     """Layers as (name, parameters, multiplications of one sample)."""
 
     def __init__(self) -> None:
@@ -56,22 +64,17 @@ class _Shapes:
     def table(self, rows: int, width: int) -> None:
         self.found.append((f"embedding{len(self.found)}", rows * width, width))
 
-    def layers(self, step_ms: float) -> list[Layer]:
-        all_of_them = sum(multiplications for _, _, multiplications in self.found)
+    def layers(self, teraflops: float) -> list[Layer]:
+        """2 operations a multiplication, backward twice forward."""
         made = []
         for name, parameters, multiplications in self.found:
-            forward = round(step_ms * 1e6 / 3 * multiplications / all_of_them)
+            forward = round(2 * multiplications * BATCH / teraflops / 1e3)
             made.append(Layer(name, parameters, forward, 2 * forward))
         return made
 
-    def step_ms(self, teraflops: float) -> float:
-        """At a rate: 2 operations a multiplication, backward twice forward."""
-        multiplications = sum(multiplications for _, _, multiplications in self.found)
-        return 3 * 2 * multiplications * BATCH / teraflops / 1e9
 
-
-def vgg19() -> _Shapes:
-    made, inputs, side = _Shapes(), 3, 224
+def vgg19() -> Shapes:
+    made, inputs, side = Shapes(), 3, 224
     for width, times in ((64, 2), (128, 2), (256, 4), (512, 4), (512, 4)):
         for _ in range(times):
             made.conv(inputs, width, (3, 3), side, extra=1)
@@ -83,13 +86,13 @@ def vgg19() -> _Shapes:
     return made
 
 
-def resnet50() -> _Shapes:
-    made, inputs, side = _Shapes(), 64, 56
+def resnet50() -> Shapes:
+    made, inputs, side = Shapes(), 64, 56
     made.conv(3, 64, (7, 7), 112)
     for width, blocks, stride in ((64, 3, 1), (128, 4, 2), (256, 6, 2), (512, 3, 2)):
         for block in range(blocks):
-            made.conv(inputs, width, (1, 1), side)
             side //= stride if block == 0 else 1
+            made.conv(inputs, width, (1, 1), side)
             made.conv(width, width, (3, 3), side)
             made.conv(width, 4 * width, (1, 1), side)
             if block == 0:
@@ -99,8 +102,8 @@ def resnet50() -> _Shapes:
     return made
 
 
-def inception_v3() -> _Shapes:
-    made = _Shapes()
+def inception_v3() -> Shapes:
+    made = Shapes()
 
     def branch(inputs: int, side: int, *convs: tuple[int, tuple[int, int]]) -> None:
         for outputs, kernel in convs:
@@ -143,9 +146,9 @@ def inception_v3() -> _Shapes:
     return made
 
 
-def sockeye() -> _Shapes:
+def sockeye() -> Shapes:
     """Sentences of 30 words; gates of an LSTM are one matrix."""
-    made, words, size = _Shapes(), 30, 512
+    made, words, size = Shapes(), 30, 512
     made.table(17_191, size)
     for inputs in (size, size):
         made.dense(inputs + size, 4 * size, words)
@@ -161,10 +164,9 @@ def sockeye() -> _Shapes:
 def models() -> list[Model]:
     """P3's four, with the gain that its paper reports."""
     low = (1, 2, 3, 4, 5, 6, 8, 10)
-    resnet, vgg, inception = resnet50(), vgg19(), inception_v3()
     return [
-        Model("resnet-50", resnet.layers(resnet.step_ms(3.1)), low, (4, 25)),
-        Model("vgg-19", vgg.layers(vgg.step_ms(8.4)), (5, 10, 15, 20, 25, 30), (15, 66)),
-        Model("inception-v3", inception.layers(inception.step_ms(3.1)), low, (4, 18)),
-        Model("sockeye-like", sockeye().layers(326), low, (4, 38)),
+        Model("resnet-50", resnet50(), TERAFLOPS, low, (4, 25)),
+        Model("vgg-19", vgg19(), VGG_TERAFLOPS, (5, 10, 15, 20, 25, 30), (15, 66)),
+        Model("inception-v3", inception_v3(), TERAFLOPS, low, (4, 18)),
+        Model("sockeye-like", sockeye(), TERAFLOPS, low, (4, 38)),
     ]
