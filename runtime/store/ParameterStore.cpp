@@ -71,7 +71,7 @@ ParameterStore::State::State(std::vector<TableShape> tables, StoreOptions given)
   if (options.checked)
     checker = std::make_unique<ReadChecker>(options.workers, options.staleness);
   for (size_t i = 0; i < count; ++i)
-    processes.push_back(std::make_unique<Process>());
+    processes.push_back(std::make_unique<Process>(options.budget));
   for (int i = 0; i < options.workers; ++i) {
     workers.push_back(std::make_unique<Worker>());
     workers.back()->staleness.assign(size_t(options.staleness) + 1, 0);

@@ -18,7 +18,6 @@
 #include "store/StoreState.h"
 
 #include <algorithm>
-#include <cmath>
 
 using namespace baechi::store;
 
@@ -26,8 +25,6 @@ namespace {
 
 /// How often a carrier with a budget looks for rows that wait.
 constexpr std::chrono::milliseconds idle(1);
-/// What a round that begins late may make up for.
-constexpr std::chrono::milliseconds makesUp(20);
 
 /// A round's rows: which, and what must be said when they are through.
 struct Round {
@@ -55,14 +52,6 @@ Round collect(const std::vector<TableShape> &shapes, int64_t must,
       }
     }
   return round;
-}
-
-void pace(Direction &direction, size_t bytes, std::optional<double> budget) {
-  if (!budget || !std::isfinite(*budget))
-    return;
-  std::chrono::duration<double> takes(double(bytes) / *budget);
-  direction.next = std::max(direction.next, Time::now() - makesUp) +
-                   std::chrono::duration_cast<Time::duration>(takes);
 }
 
 size_t sizeOf(const std::vector<Candidate> &rows) {
@@ -183,10 +172,11 @@ size_t ParameterStore::State::carryUp(size_t process, SplitMix &random) {
     for (auto &other : processes)
       must = std::min<int64_t>(must, other->clock);
   // Without a budget, a clock takes along all that waits.
-  if (Time::now() < own.up.next || (!options.budget && must <= own.flushed))
+  if (Time::now() < own.up.pace.next() ||
+      (!options.budget && must <= own.flushed))
     return 0;
   Carried carried = push(process, must, limit, random);
-  pace(own.up, carried.bytes, options.budget);
+  own.up.pace.sent(carried.bytes, Time::now());
   if (carried.through && must > own.flushed) {
     own.flushed = must;
     updateServerClock();
@@ -197,10 +187,11 @@ size_t ParameterStore::State::carryUp(size_t process, SplitMix &random) {
 size_t ParameterStore::State::carryDown(size_t process, SplitMix &random) {
   Process &own = *processes[process];
   int64_t served = serverClock;
-  if (Time::now() < own.down.next || (!options.budget && served <= own.fresh))
+  if (Time::now() < own.down.pace.next() ||
+      (!options.budget && served <= own.fresh))
     return 0;
   Carried carried = pull(process, served, limit, random);
-  pace(own.down, carried.bytes, options.budget);
+  own.down.pace.sent(carried.bytes, Time::now());
   if (carried.through && served > own.fresh) {
     std::lock_guard lock(mutex);
     own.fresh = served;
@@ -221,7 +212,7 @@ void ParameterStore::State::carry(size_t process) {
     }
     std::unique_lock lock(own.mutex);
     auto ready = [&] { return own.woken || stopping.load(); };
-    Time::time_point next = std::min(own.up.next, own.down.next);
+    Time::time_point next = std::min(own.up.pace.next(), own.down.pace.next());
     if (!options.budget)
       own.wake.wait(lock, ready);
     else if (next > Time::now())

@@ -9,19 +9,17 @@
 #define BAECHI_RUNTIME_STORE_STORESTATE_H
 
 #include "Baechi/Runtime/ParameterStore.h"
+#include "store/Pace.h"
 #include "store/ReadChecker.h"
 
 #include <array>
 #include <atomic>
-#include <chrono>
 #include <condition_variable>
 #include <map>
 #include <mutex>
 #include <thread>
 
 namespace baechi::store {
-
-using Time = std::chrono::steady_clock;
 
 /// Rows are dealt to stripes, row r to stripe r mod stripes, each with a lock.
 inline constexpr size_t stripes = 64;
@@ -49,11 +47,13 @@ struct ServerStripe {
 
 /// One direction of a process's link to the server.
 struct Direction {
-  Time::time_point next{}; ///< when the budget lets the next round begin
+  explicit Direction(std::optional<double> budget) : pace(budget) {}
+  Pace pace;
   std::atomic<uint64_t> bytes{0}, rows{0};
 };
 
 struct Process {
+  explicit Process(std::optional<double> budget) : up(budget), down(budget) {}
   /// [table][stripe]
   std::vector<std::vector<std::unique_ptr<CacheStripe>>> tables;
   std::atomic<int64_t> clock{0};   ///< of its slowest worker
