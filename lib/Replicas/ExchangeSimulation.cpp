@@ -21,7 +21,8 @@ namespace {
 
 constexpr std::array<std::string_view, 4> names = {"fifo", "slices", "p3",
                                                    "tictac"};
-/// Spreads arrays over servers as MXNet's store does.
+/// Spreads arrays over servers as MXNet's store does those that it leaves
+/// whole.
 constexpr int64_t spread = 9973;
 
 struct Piece {
@@ -69,10 +70,9 @@ std::vector<Piece> piecesOf(const std::vector<Layer> &layers,
       part = std::min(left, options.slice);
     else if (left >= options.bigArray)
       part = (left + servers - 1) / servers;
-    bool one = part == left;
     for (int64_t k = 0; left > 0; ++k) {
       int64_t size = std::min(part, left);
-      int64_t server = (one ? spread * int64_t(i) : k) % servers;
+      int64_t server = (spread * int64_t(i) + k) % servers;
       pieces.push_back({int(i), 4 * size, int(server)});
       left -= size;
     }
