@@ -4,7 +4,7 @@
 include(CMakePackageConfigHelpers)
 set(BAECHI_PACKAGE_DIR lib/cmake/Baechi)
 
-set(BAECHI_HEADER_DIRS Loops Placement Report Runtime)
+set(BAECHI_HEADER_DIRS Loops Placement Replicas Report Runtime)
 if(BAECHI_ENABLE_MLIR)
   list(APPEND BAECHI_HEADER_DIRS
     Analysis Conversion Costs Dialect Driver Interfaces Pipelines Target Transforms)
@@ -23,7 +23,8 @@ install(EXPORT Baechi NAMESPACE Baechi:: DESTINATION ${BAECHI_PACKAGE_DIR}
 
 # What a wheel holds within the Python package (pyproject.toml): the extension and
 # the programs that baechi.tools looks for, with the library that they link steps to.
-foreach(module BaechiPython BaechiPythonCompiler BaechiPythonLoops)
+foreach(module
+        BaechiPython BaechiPythonCompiler BaechiPythonLoops BaechiReplicasC)
   if(TARGET ${module})
     install(TARGETS ${module} LIBRARY DESTINATION . COMPONENT Python
             EXCLUDE_FROM_ALL)

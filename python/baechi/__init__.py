@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from baechi.loops.tracing import LoopError as LoopError
     from baechi.pictures.plots import plot_memory as plot_memory
     from baechi.pictures.plots import plot_timeline as plot_timeline
+    from baechi.replicas.store import ParameterStore as ParameterStore
     from baechi.steps.library import StepError as StepError
 
 
@@ -74,6 +75,7 @@ _PUBLIC = {
     "baechi.compiling.modules": ["graph_of"],
     "baechi.graphs.native": ["PlacementError"],
     "baechi.pictures.plots": ["plot_memory", "plot_timeline"],
+    "baechi.replicas.store": ["ParameterStore"],
     "baechi.graphs.evaluator": ["Evaluation", "Evaluations", "Evaluator", "evaluate"],
     "baechi.graphs.problem": ["Device", "Graph", "Link", "Machine", "Operator", "Output"],
 }

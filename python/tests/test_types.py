@@ -25,6 +25,7 @@ CHECKED = [
     "jax",
     "learned",
     "loops",
+    "replicas",
 ]
 
 pytest.importorskip("mypy")

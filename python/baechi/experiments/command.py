@@ -20,6 +20,7 @@ from baechi.experiments import (
     hardware,
     learning,
     losses,
+    p3,
     placers,
     report,
 )
@@ -35,6 +36,7 @@ _HELP = {
     "all": "all of these",
     "learned": "placers that learn, by evaluations and seconds (minutes; not among all)",
     "compile": "import and compilation: seconds and memory (minutes; not among all)",
+    "p3": "steps of replicas over bandwidth, by what is sent first (not among all)",
     "losses": "losses on host devices beside JAX's (minutes; not among all)",
 }
 
@@ -119,6 +121,12 @@ def _run(options: argparse.Namespace) -> list[Table]:
     if options.execute:
         stepgraph.machine(options.execute)  # before minutes of importing
     machine = hardware.socc2020()
+    if options.experiment == "p3":
+        with _Progress() as progress:
+            made = p3.tables(options.models, progress)
+        if options.output:
+            report.keep(options.output, made, machine.description)
+        return _published(options.output, made, machine.description)
     models = benchmarks.REDUCED if options.execute else benchmarks.FULL
     if options.experiment == "losses":
         models = benchmarks.TRAINED
@@ -133,9 +141,12 @@ def _run(options: argparse.Namespace) -> list[Table]:
             options.evaluations,
         )
         made = [_by_model(make, setting, options.output) for make in _tables(options)]
-    if options.output:
-        written = report.publish(options.output, machine.description)
-        for file in (options.output / report.RESULTS, *written):
+    return _published(options.output, made, machine.description)
+
+
+def _published(output: pathlib.Path | None, made: list[Table], machine: str) -> list[Table]:
+    if output:
+        for file in (output / report.RESULTS, *report.publish(output, machine)):
             print(f"wrote {file}", file=sys.stderr)
     return made
 

@@ -1,0 +1,91 @@
+//===- Replicas.h - Baechi's replicas for C ---------------------*- C++ -*-===//
+//
+// Part of the Baechi project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+///
+/// \file
+/// The parameter store and the simulated exchange of replicas
+/// (docs/replicas.md) as C functions. Those that return an int return 0, or
+/// something else after an error that `baechiReplicasError` has the text of.
+///
+//===----------------------------------------------------------------------===//
+#ifndef BAECHI_C_REPLICAS_H
+#define BAECHI_C_REPLICAS_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/// The last error of the calling thread; valid until its next call.
+const char *baechiReplicasError(void);
+
+typedef struct BaechiStore BaechiStore;
+
+typedef struct {
+  int32_t workers, processes, staleness, tolerance;
+  double budget;   ///< bytes per second; 0: at clocks alone
+  double patience; ///< seconds
+  int32_t order;   ///< 0 age, 1 random, 2 magnitude, 3 relative magnitude
+  int32_t waitForLost, checked;
+  uint64_t roundBytes, seed;
+} BaechiStoreOptions;
+
+/// NULL after an error.
+BaechiStore *baechiStoreCreate(size_t tables, const char *const *names,
+                               const uint64_t *rows, const uint64_t *widths,
+                               const BaechiStoreOptions *options);
+BaechiStore *baechiStoreRestore(const char *file,
+                                const BaechiStoreOptions *options);
+void baechiStoreDestroy(BaechiStore *store);
+
+size_t baechiStoreTables(const BaechiStore *store);
+/// The name is valid as long as the store is.
+const char *baechiStoreTable(const BaechiStore *store, size_t table,
+                             uint64_t *rows, uint64_t *width);
+
+/// Values of several rows, one after the other.
+int baechiStoreSet(BaechiStore *store, size_t table, const int64_t *rows,
+                   size_t count, const float *values);
+int baechiStoreRead(BaechiStore *store, size_t table, const int64_t *rows,
+                    size_t count, float *values);
+int baechiStoreGet(BaechiStore *store, int32_t worker, size_t table,
+                   const int64_t *rows, size_t count, float *values);
+int baechiStoreInc(BaechiStore *store, int32_t worker, size_t table,
+                   const int64_t *rows, size_t count, const float *updates);
+int baechiStoreClock(BaechiStore *store, int32_t worker, int64_t *clock);
+int baechiStoreFinish(BaechiStore *store, int32_t worker);
+int baechiStoreLose(BaechiStore *store, int32_t worker, const char *why);
+int baechiStoreDrain(BaechiStore *store);
+int baechiStoreSave(BaechiStore *store, const char *file);
+/// Bytes sent and received by process, clocks and seconds waited by worker,
+/// reads by staleness (staleness + 1 numbers).
+int baechiStoreReport(BaechiStore *store, uint64_t *sent, uint64_t *received,
+                      int64_t *clocks, double *waited, uint64_t *staleness);
+
+typedef struct {
+  int32_t machines, policy; ///< 0 fifo, 1 slices, 2 p3, 3 tictac
+  double bytesPerSecond;
+  int64_t latencyNs, messageNs, slice, steps;
+} BaechiExchangeOptions;
+
+typedef struct {
+  int64_t stepNs, computeNs, exchangeNs, pieces;
+} BaechiExchangeResult;
+
+int baechiSimulateExchange(size_t layers, const char *const *names,
+                           const int64_t *parameters, const int64_t *forwardNs,
+                           const int64_t *backwardNs,
+                           const BaechiExchangeOptions *options,
+                           BaechiExchangeResult *result);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif // BAECHI_C_REPLICAS_H

@@ -1,0 +1,239 @@
+# Part of the Baechi project, under the Apache License v2.0 with LLVM Exceptions.
+# See LICENSE for license information.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""`baechi.ParameterStore`: rows that threads share, each at its own pace (docs/replicas.md)."""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import dataclasses
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from baechi.replicas import library
+
+Rows = int | Sequence[int] | np.ndarray
+ORDERS = ("age", "random", "magnitude", "relative")
+
+
+class StoreError(RuntimeError):
+    """A wrong use, a worker that was lost or is late, or a number that is not finite."""
+
+
+@dataclasses.dataclass(frozen=True)
+class StoreReport:
+    bytes_sent: list[int]  # by process
+    bytes_received: list[int]
+    clocks: list[int]  # by worker
+    seconds_waited: list[float]
+    reads_by_staleness: list[int]  # the last has those at the bound
+
+
+class ParameterStore:
+    """Tables of rows of float32. `tables` says rows and width by name, or is a mapping of
+    arrays that the tables begin with."""
+
+    def __init__(
+        self,
+        tables: Mapping[str, tuple[int, int] | np.ndarray],
+        *,
+        workers: int = 1,
+        processes: int = 0,
+        staleness: int = 0,
+        budget: float | None = None,
+        order: str = "relative",
+        tolerance: int = 2,
+        patience: float = 10.0,
+        when_lost: str = "stop",
+        checked: bool = False,
+        round_bytes: int = 100 << 10,
+        seed: int = 1,
+    ) -> None:
+        options = _options(locals())
+        starts = {name: _array(of) for name, of in tables.items() if isinstance(of, np.ndarray)}
+        shapes: dict[str, Any] = {name: starts.get(name, of) for name, of in tables.items()}
+        shapes = {n: of.shape if isinstance(of, np.ndarray) else of for n, of in shapes.items()}
+        count = len(shapes)
+        self._handle = library.library().baechiStoreCreate(
+            ctypes.c_size_t(count),
+            (ctypes.c_char_p * count)(*(name.encode() for name in shapes)),
+            (ctypes.c_uint64 * count)(*(shape[0] for shape in shapes.values())),
+            (ctypes.c_uint64 * count)(*(shape[1] for shape in shapes.values())),
+            ctypes.byref(options),
+        )
+        self._open(options)
+        for name, start in starts.items():
+            self.set(name, range(len(start)), start)
+
+    @classmethod
+    def restore(
+        cls,
+        file: str | os.PathLike[str],
+        *,
+        workers: int = 1,
+        processes: int = 0,
+        staleness: int = 0,
+        budget: float | None = None,
+        order: str = "relative",
+        tolerance: int = 2,
+        patience: float = 10.0,
+        when_lost: str = "stop",
+        checked: bool = False,
+        round_bytes: int = 100 << 10,
+        seed: int = 1,
+    ) -> ParameterStore:
+        """One that goes on from what `save` wrote."""
+        options = _options(locals())
+        store = cls.__new__(cls)
+        store._handle = library.library().baechiStoreRestore(
+            os.fsencode(file), ctypes.byref(options)
+        )
+        store._open(options)
+        return store
+
+    def _open(self, options: library.StoreOptions) -> None:
+        if not self._handle:
+            raise StoreError(library.error())
+        self._options = options
+        self._tables: dict[str, tuple[int, int, int]] = {}  # place, rows, width
+        found = library.library()
+        for i in range(found.baechiStoreTables(ctypes.c_void_p(self._handle))):
+            rows, width = ctypes.c_uint64(), ctypes.c_uint64()
+            name = found.baechiStoreTable(
+                ctypes.c_void_p(self._handle),
+                ctypes.c_size_t(i),
+                ctypes.byref(rows),
+                ctypes.byref(width),
+            )
+            self._tables[name.decode()] = (i, rows.value, width.value)
+
+    def __del__(self) -> None:
+        if getattr(self, "_handle", None):
+            library.library().baechiStoreDestroy(ctypes.c_void_p(self._handle))
+            self._handle = None
+
+    @property
+    def tables(self) -> dict[str, tuple[int, int]]:
+        """Rows and width by name."""
+        return {name: (rows, width) for name, (_, rows, width) in self._tables.items()}
+
+    def set(self, table: str, rows: Rows, values: Any) -> None:
+        """Values of rows, before any worker reads them."""
+        self._rows("baechiStoreSet", (), table, rows, values)
+
+    def read(self, table: str, rows: Rows | None = None) -> np.ndarray:
+        """The server's values; after `drain` the sums of all updates."""
+        every = range(self._table(table)[1]) if rows is None else rows
+        return self._rows("baechiStoreRead", (), table, every, None)
+
+    def get(self, worker: int, table: str, rows: Rows) -> np.ndarray:
+        """Rows as a worker sees them: all updates up to its clock - staleness - 1, all of its
+        own, and maybe newer ones. Waits for those that are not there."""
+        return self._rows("baechiStoreGet", (ctypes.c_int32(worker),), table, rows, None)
+
+    def inc(self, worker: int, table: str, rows: Rows, updates: Any) -> None:
+        """Adds to rows."""
+        self._rows("baechiStoreInc", (ctypes.c_int32(worker),), table, rows, updates)
+
+    def clock(self, worker: int) -> int:
+        """Ends a worker's clock; returns the next one."""
+        now = ctypes.c_int64()
+        self._call("baechiStoreClock", ctypes.c_int32(worker), ctypes.byref(now))
+        return now.value
+
+    def finish(self, worker: int) -> None:
+        """The worker is done, and nobody waits for it any more."""
+        self._call("baechiStoreFinish", ctypes.c_int32(worker))
+
+    def lose(self, worker: int, why: str) -> None:
+        """The worker is lost: the others stop with an error that names it, or wait."""
+        self._call("baechiStoreLose", ctypes.c_int32(worker), why.encode())
+
+    @contextlib.contextmanager
+    def worker(self, worker: int) -> Iterator[ParameterStore]:
+        """What a worker's thread does: finished at the end, lost if it raises."""
+        try:
+            yield self
+        except BaseException as error:
+            self.lose(worker, f"{type(error).__name__}: {error}")
+            raise
+        self.finish(worker)
+
+    def drain(self) -> None:
+        """Brings every update everywhere; no worker may be within a call."""
+        self._call("baechiStoreDrain")
+
+    def save(self, file: str | os.PathLike[str]) -> None:
+        """Values and clocks; no worker may be within a call."""
+        self._call("baechiStoreSave", os.fsencode(file))
+
+    def report(self) -> StoreReport:
+        """What was sent, waited for and read so far."""
+        workers = self._options.workers
+        processes = self._options.processes or workers
+        sent, received = (ctypes.c_uint64 * processes)(), (ctypes.c_uint64 * processes)()
+        clocks, waited = (ctypes.c_int64 * workers)(), (ctypes.c_double * workers)()
+        staleness = (ctypes.c_uint64 * (self._options.staleness + 1))()
+        self._call("baechiStoreReport", sent, received, clocks, waited, staleness)
+        return StoreReport(list(sent), list(received), list(clocks), list(waited), list(staleness))
+
+    def _table(self, name: str) -> tuple[int, int, int]:
+        if name not in self._tables:
+            known = ", ".join(f"'{table}'" for table in self._tables)
+            raise StoreError(f"there is no table '{name}'; known: {known}")
+        return self._tables[name]
+
+    def _rows(self, call: str, worker: tuple[Any, ...], name: str, rows: Rows, given: Any) -> Any:
+        place, _, width = self._table(name)
+        which = np.ascontiguousarray(np.atleast_1d(np.asarray(rows)), dtype=np.int64)
+        shape = (width,) if np.ndim(rows) == 0 else (len(which), width)
+        if given is None:
+            values = np.empty(shape, np.float32)
+        else:
+            values = np.ascontiguousarray(np.broadcast_to(np.asarray(given, np.float32), shape))
+        self._call(
+            call,
+            *worker,
+            ctypes.c_size_t(place),
+            which.ctypes.data_as(ctypes.c_void_p),
+            ctypes.c_size_t(len(which)),
+            values.ctypes.data_as(ctypes.c_void_p),
+        )
+        return values
+
+    def _call(self, name: str, *arguments: Any) -> None:
+        if getattr(library.library(), name)(ctypes.c_void_p(self._handle), *arguments):
+            raise StoreError(library.error())
+
+
+def _array(values: np.ndarray) -> np.ndarray:
+    if values.ndim != 2:
+        raise StoreError(f"a table is an array of two dimensions, not of {values.ndim}")
+    return np.asarray(values, np.float32)
+
+
+def _options(given: dict[str, Any]) -> library.StoreOptions:
+    if given["order"] not in ORDERS:
+        raise StoreError(f"unknown order '{given['order']}'; known: {', '.join(ORDERS)}")
+    if given["when_lost"] not in ("stop", "wait"):
+        raise StoreError(f"unknown when_lost '{given['when_lost']}'; known: stop, wait")
+    budget = given["budget"]
+    if budget is not None and not budget > 0:
+        raise StoreError(f"the budget is {budget}: give bytes per second, or None for none")
+    return library.StoreOptions(
+        given["workers"],
+        given["processes"],
+        given["staleness"],
+        given["tolerance"],
+        budget or 0.0,
+        given["patience"],
+        ORDERS.index(given["order"]),
+        given["when_lost"] == "wait",
+        given["checked"],
+        given["round_bytes"],
+        given["seed"],
+    )

@@ -1,0 +1,184 @@
+# Part of the Baechi project, under the Apache License v2.0 with LLVM Exceptions.
+# See LICENSE for license information.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""`baechi.ParameterStore` and the exchange of replicas in simulated time."""
+
+import pathlib
+import re
+import threading
+
+import numpy as np
+import pytest
+
+import baechi
+from baechi.replicas import exchange, library
+
+try:
+    library.library()
+except ImportError as error:
+    pytest.skip(str(error), allow_module_level=True)
+
+from baechi.replicas.store import StoreError  # noqa: E402
+
+PAGE = pathlib.Path(__file__).resolve().parents[2] / "docs" / "replicas.md"
+
+
+def run(workers, body):
+    errors = []
+
+    def guarded(worker):
+        try:
+            body(worker)
+        except Exception as error:
+            errors.append(error)
+
+    threads = [threading.Thread(target=guarded, args=(worker,)) for worker in range(workers)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    if errors:
+        raise errors[0]
+
+
+@pytest.mark.parametrize("budget", [None, 2e6, float("inf")])
+@pytest.mark.parametrize("staleness", [0, 2])
+def test_reads_are_within_the_bound_and_nothing_is_lost(staleness, budget):
+    workers, clocks = 3, 10
+    store = baechi.ParameterStore(
+        {"counts": np.zeros((20, workers))}, workers=workers, staleness=staleness, budget=budget,
+        patience=300, checked=True,
+    )  # fmt: skip
+
+    def body(worker):
+        one = np.eye(workers)[worker]
+        with store.worker(worker):
+            for clock in range(clocks):
+                seen = store.get(worker, "counts", range(20))
+                assert (seen >= clock - staleness).all()
+                assert (seen[:, worker] == clock).all()
+                store.inc(worker, "counts", range(20), one)
+                assert store.clock(worker) == clock + 1
+
+    run(workers, body)
+    store.drain()
+    assert (store.read("counts") == clocks).all()
+    report = store.report()
+    assert report.clocks == [clocks] * workers
+    assert sum(report.reads_by_staleness) == 20 * clocks * workers
+    assert all(report.bytes_sent)
+
+
+def test_one_worker_is_a_numpy_loop():
+    random = np.random.default_rng(1)
+    a, b = random.normal(size=(30, 4)).astype(np.float32), random.normal(size=30)
+    store = baechi.ParameterStore({"x": np.zeros((1, 4))})
+    x = np.zeros(4, np.float32)
+    for row, target in zip(a, b, strict=True):
+        seen = store.get(0, "x", 0)
+        np.testing.assert_array_equal(seen, x)
+        update = np.float32(0.1) * (np.float32(target) - row @ x) * row
+        store.inc(0, "x", 0, update)
+        store.clock(0)
+        x = x + update
+
+
+def test_a_worker_that_raises_is_named():
+    store = baechi.ParameterStore({"x": (4, 2)}, workers=2)
+
+    def body(worker):
+        with store.worker(worker):
+            if worker == 1:
+                raise KeyError("batch")
+            store.clock(0)
+            store.get(0, "x", 0)
+
+    with pytest.raises((StoreError, KeyError)):
+        run(2, body)
+    with pytest.raises(StoreError, match="worker 1 is lost: KeyError: 'batch'"):
+        store.get(0, "x", 0)
+
+
+def test_a_late_worker_is_named():
+    store = baechi.ParameterStore({"x": (4, 2)}, workers=2, patience=0.05)
+    store.clock(0)
+    with pytest.raises(StoreError, match="for worker 1, which is at clock 0"):
+        store.get(0, "x", 0)
+
+
+def test_a_store_goes_on_from_its_file(tmp_path):
+    store = baechi.ParameterStore({"x": (4, 2), "bias": (1, 3)}, workers=1)
+    store.inc(0, "bias", 0, [1, 2, 3])
+    store.clock(0)
+    store.save(tmp_path / "state")
+    again = baechi.ParameterStore.restore(tmp_path / "state")
+    assert again.tables == {"x": (4, 2), "bias": (1, 3)}
+    assert again.report().clocks == [1]
+    assert again.get(0, "bias", 0).tolist() == [1, 2, 3]
+    with pytest.raises(StoreError, match="cannot be read"):
+        baechi.ParameterStore.restore(tmp_path / "none")
+
+
+@pytest.mark.parametrize(
+    "options, told",
+    [
+        ({"order": "best"}, "unknown order 'best'; known: age, random"),
+        ({"when_lost": "die"}, "unknown when_lost 'die'"),
+        ({"budget": 0}, "the budget is 0: give bytes per second"),
+        ({"staleness": -1}, "the staleness is -1"),
+    ],
+)
+def test_wrong_options(options, told):
+    with pytest.raises(StoreError, match=told):
+        baechi.ParameterStore({"x": (4, 2)}, **options)
+
+
+def test_wrong_calls():
+    store = baechi.ParameterStore({"x": (4, 2)})
+    with pytest.raises(StoreError, match="there is no table 'y'; known: 'x'"):
+        store.get(0, "y", 0)
+    with pytest.raises(StoreError, match="no row 4"):
+        store.get(0, "x", 4)
+    with pytest.raises(StoreError, match="not finite to row 1"):
+        store.inc(0, "x", 1, [np.nan, 0])
+    with pytest.raises(StoreError, match="two dimensions"):
+        baechi.ParameterStore({"x": np.zeros(3)})
+
+
+def test_p3_hides_a_large_last_layer():
+    layers = [exchange.Layer(f"conv{i}", 200_000, 4_000_000, 8_000_000) for i in range(8)]
+    layers.append(exchange.Layer("dense", 20_000_000, 1_000_000, 2_000_000))
+    steps = {policy: exchange.simulate(layers, policy, 1.25e9) for policy in exchange.POLICIES}
+    assert steps["p3"].step_ns < steps["slices"].step_ns < steps["fifo"].step_ns
+    assert steps["p3"].step_ns >= steps["p3"].bound_ns
+    with pytest.raises(exchange.ExchangeError, match="unknown policy 'lifo'"):
+        exchange.simulate(layers, "lifo", 1e9)
+    with pytest.raises(exchange.ExchangeError, match="there is no layer"):
+        exchange.simulate([], "p3", 1e9)
+
+
+def test_models_have_the_published_numbers_of_parameters():
+    from baechi.experiments import replicated
+
+    counts = {m.name: sum(layer.parameters for layer in m.layers) for m in replicated.models()}
+    # torchvision's, Inception-V3 without its auxiliary head of 3,326,696.
+    assert counts["resnet-50"] == 25_557_032
+    assert counts["vgg-19"] == 143_667_240
+    assert counts["inception-v3"] == 23_834_568
+
+
+def test_models_have_the_published_multiplications():
+    from baechi.experiments import replicated
+
+    shapes = {model.name: model.shapes.found for model in replicated.models()}
+    found = {name: sum(each[2] for each in layers) / 1e9 for name, layers in shapes.items()}
+    # He et al., table 1 and figure 3; torchvision's documentation of Inception-V3.
+    assert found["resnet-50"] == pytest.approx(3.8, rel=0.02)
+    assert found["vgg-19"] == pytest.approx(19.6, rel=0.02)
+    assert found["inception-v3"] == pytest.approx(5.71, rel=0.01)
+
+
+def test_the_page_s_programs_run(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for program in re.findall(r"```python\n(.*?)```", PAGE.read_text(), re.S):
+        exec(compile(program, str(PAGE), "exec"), {})

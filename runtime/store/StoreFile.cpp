@@ -1,0 +1,116 @@
+//===- StoreFile.cpp - Saving a parameter store -----------------*- C++ -*-===//
+//
+// Part of the Baechi project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+///
+/// \file
+/// The file of a parameter store: a line that names the format, one of numbers
+/// (workers, tables), one of the workers' clocks, one a table (rows, width,
+/// name), then the tables' values as this machine's floats.
+///
+//===----------------------------------------------------------------------===//
+
+#include "store/StoreState.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <fstream>
+#include <sstream>
+
+using namespace baechi::store;
+
+namespace {
+constexpr const char *format = "baechi-store 1";
+
+[[noreturn]] void refuse(const std::string &file, const std::string &why) {
+  throw StoreError(file + ": " + why);
+}
+
+std::istringstream lineOf(std::ifstream &in, const std::string &file) {
+  std::string line;
+  if (!std::getline(in, line))
+    refuse(file, "ends within its header: save the store again");
+  return std::istringstream(line);
+}
+} // namespace
+
+void ParameterStore::save(const std::string &file) {
+  drain();
+  std::string made = file + ".new";
+  {
+    std::ofstream out(made, std::ios::binary);
+    out << format << "\n"
+        << state->workers.size() << " " << state->shapes.size() << "\n";
+    for (const auto &worker : state->workers)
+      out << worker->clock << " ";
+    out << "\n";
+    for (const TableShape &table : state->shapes)
+      out << table.rows << " " << table.width << " " << table.name << "\n";
+    for (size_t table = 0; table < state->shapes.size(); ++table) {
+      std::vector<float> value(state->shapes[table].width);
+      for (size_t row = 0; row < state->shapes[table].rows; ++row) {
+        read(table, row, value.data());
+        out.write(reinterpret_cast<const char *>(value.data()),
+                  std::streamsize(value.size() * sizeof(float)));
+      }
+    }
+    if (!out.flush())
+      refuse(made, "cannot be written: look after the folder and its room");
+  }
+  if (std::rename(made.c_str(), file.c_str()) != 0)
+    refuse(file, "cannot be written: look after the folder's rights");
+}
+
+std::unique_ptr<ParameterStore> ParameterStore::restore(const std::string &file,
+                                                        StoreOptions options) {
+  std::ifstream in(file, std::ios::binary | std::ios::ate);
+  if (!in)
+    refuse(file, "cannot be read: save a store there first");
+  auto size = int64_t(in.tellg());
+  in.seekg(0);
+  if (lineOf(in, file).str() != format)
+    refuse(file, std::string("is no saved store: its first line is not '") +
+                     format + "'");
+  size_t workers = 0, tables = 0;
+  lineOf(in, file) >> workers >> tables;
+  std::vector<int64_t> clocks;
+  std::istringstream line = lineOf(in, file);
+  for (int64_t clock = 0; line >> clock;)
+    clocks.push_back(clock);
+  if (clocks.empty() || clocks.size() != workers)
+    refuse(file, "has " + std::to_string(clocks.size()) + " clocks of " +
+                     std::to_string(workers) + " workers: save it again");
+  std::vector<TableShape> shapes;
+  double floats = 0;
+  for (size_t i = 0; i < tables; ++i) {
+    std::istringstream shape = lineOf(in, file);
+    TableShape table;
+    if (!(shape >> table.rows >> table.width && shape.get() == ' ' &&
+          std::getline(shape, table.name)))
+      refuse(file, "table " + std::to_string(i) +
+                       " has no rows, width and name: save the store again");
+    floats += double(table.rows) * double(table.width);
+    shapes.push_back(table);
+  }
+  // Before memory is taken for what a damaged header says.
+  if (double(size - in.tellg()) != floats * sizeof(float))
+    refuse(file, "has not as many numbers as its tables: save the store again");
+  auto store = std::make_unique<ParameterStore>(shapes, options);
+  for (size_t table = 0; table < tables; ++table) {
+    std::vector<float> value(shapes[table].width);
+    for (size_t row = 0; row < shapes[table].rows; ++row) {
+      in.read(reinterpret_cast<char *>(value.data()),
+              std::streamsize(value.size() * sizeof(float)));
+      store->set(table, row, value.data());
+    }
+  }
+  int64_t earliest = *std::ranges::min_element(clocks);
+  for (size_t i = 0; i < store->state->workers.size(); ++i)
+    store->state->setClock(
+        int(i), workers == store->state->workers.size() ? clocks[i] : earliest,
+        false);
+  return store;
+}

@@ -1,0 +1,146 @@
+//===- UpdateLog.cpp - Updates that wait to be sent -------------*- C++ -*-===//
+//
+// Part of the Baechi project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Baechi/Runtime/UpdateLog.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <tuple>
+
+using namespace baechi::store;
+
+namespace {
+constexpr std::array<std::string_view, 4> names = {"age", "random", "magnitude",
+                                                   "relative"};
+/// Of the mean magnitude: what a value counts at least as.
+constexpr double leastShare = 1e-3;
+} // namespace
+
+std::optional<SendOrder> baechi::store::sendOrderNamed(std::string_view name) {
+  const auto *found = std::ranges::find(names, name);
+  if (found == names.end())
+    return std::nullopt;
+  return SendOrder(found - names.begin());
+}
+
+std::string_view baechi::store::nameOf(SendOrder order) {
+  return names[size_t(order)];
+}
+
+uint64_t SplitMix::next() {
+  uint64_t mixed = (state += 0x9e3779b97f4a7c15);
+  mixed = (mixed ^ (mixed >> 30)) * 0xbf58476d1ce4e5b9;
+  mixed = (mixed ^ (mixed >> 27)) * 0x94d049bb133111eb;
+  return mixed ^ (mixed >> 31);
+}
+
+RowValues::RowValues(size_t rows, size_t width, size_t weighed)
+    : width(width), weighed(weighed), values(rows * width, 0.0f) {}
+
+double RowValues::add(size_t at, const float *update, SendOrder order) {
+  float *value = row(at);
+  float magnitude = 0;
+  for (size_t i = 0; i < width; ++i)
+    magnitude += std::fabs(update[i]);
+  if (!std::isfinite(magnitude))
+    return magnitude;
+  double importance = magnitude;
+  if (order == SendOrder::RelativeMagnitude) {
+    float least =
+        float(leastShare * sumOfMagnitudes / double(values.size())) + 1e-12f;
+    float relative = 0;
+    for (size_t i = 0; i < weighed; ++i)
+      relative += std::fabs(update[i]) / std::max(std::fabs(value[i]), least);
+    importance = relative;
+  }
+  float change = 0;
+  for (size_t i = 0; i < width; ++i) {
+    float after = value[i] + update[i];
+    change += std::fabs(after) - std::fabs(value[i]);
+    value[i] = after;
+  }
+  sumOfMagnitudes += change;
+  return std::isfinite(importance) ? importance
+                                   : std::numeric_limits<float>::max();
+}
+
+void RowValues::set(size_t at, const float *value) {
+  float *old = row(at);
+  for (size_t i = 0; i < width; ++i) {
+    sumOfMagnitudes += std::fabs(value[i]) - std::fabs(old[i]);
+    old[i] = value[i];
+  }
+}
+
+UpdateLog::UpdateLog(size_t rows, size_t width)
+    : width(width), sums(rows * width, 0.0f), states(rows),
+      places(rows, nowhere) {}
+
+void UpdateLog::add(size_t at, const float *update, double importance,
+                    int64_t clock) {
+  State &state = states[at];
+  if (places[at] == nowhere) {
+    places[at] = uint32_t(dirty.size());
+    dirty.push_back(uint32_t(at));
+    state = {0, clock, ages++};
+  }
+  state.importance += importance;
+  state.clock = std::min(state.clock, clock);
+  float *sum = sums.data() + at * width;
+  for (size_t i = 0; i < width; ++i)
+    sum[i] += update[i];
+}
+
+int64_t UpdateLog::take(size_t at, float *sum) {
+  float *waiting = sums.data() + at * width;
+  std::copy_n(waiting, width, sum);
+  std::fill_n(waiting, width, 0.0f);
+  uint32_t place = places[at];
+  dirty[place] = dirty.back();
+  places[dirty[place]] = place;
+  dirty.pop_back();
+  places[at] = nowhere;
+  return states[at].clock;
+}
+
+void baechi::store::keepFirst(std::vector<Candidate> &rows, SendOrder order,
+                              int64_t must, size_t bytes, SplitMix &random) {
+  if (order == SendOrder::Random)
+    for (Candidate &row : rows)
+      row.importance = random.uniform();
+  size_t all = 0;
+  for (const Candidate &row : rows)
+    all += row.bytes;
+  if (all <= bytes)
+    return; // sent together
+  auto sooner = [&](const Candidate &a, const Candidate &b) {
+    auto key = [&](const Candidate &row) {
+      bool first = row.clock < must;
+      double rank = order == SendOrder::Age ? double(row.age) : -row.importance;
+      return std::tuple(!first, rank, row.table, row.row);
+    };
+    return key(a) < key(b);
+  };
+  // The rows of one round are few of many: sort no others. Widths differ by
+  // table, so the first guess may hold too few bytes.
+  size_t kept = 0, sum = 0;
+  for (size_t sorted = 0; kept < rows.size();) {
+    if (kept == sorted) {
+      size_t guess = kept + bytes / rows.front().bytes + 1;
+      sorted = std::min(rows.size(), guess);
+      std::nth_element(rows.begin() + kept, rows.begin() + (sorted - 1),
+                       rows.end(), sooner);
+      std::sort(rows.begin() + kept, rows.begin() + sorted, sooner);
+    }
+    if (kept > 0 && sum + rows[kept].bytes > bytes)
+      break;
+    sum += rows[kept++].bytes;
+  }
+  rows.resize(kept);
+}
