@@ -62,6 +62,19 @@ class Evaluator:
     def evaluate_many(self, devices: _Int32) -> tuple[_Int64, _Int64, dict[int, str]]: ...
     def place(self, device: _Int32, order: _Int32 | None) -> Result: ...
 
+class StepCall:
+    def __init__(
+        self,
+        call: int,
+        wall_ns: int,
+        step: int,
+        arguments: Sequence[tuple[object, object, bool | None, int, str]],
+        result_bytes: Sequence[int],
+        jax_array: object,
+        numpy_array: object,
+    ) -> None: ...
+    def __call__(self, leaves: list[Any], holders: list[Any], outputs: list[Any]) -> int | None: ...
+
 def read_file(path: str) -> str: ...
 def machine_text(spec: str) -> str: ...
 def place(
