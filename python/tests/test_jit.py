@@ -162,8 +162,14 @@ def test_random_keys(generator):
 
 def test_a_limit_that_one_device_cannot_hold(start):
     params, batch = start
+    # Below what stays there, and below what the steps between need.
     with pytest.raises(
         tools.CompileError, match=r"no placement can fit[^$]*too many\n[^$]*params/"
+    ):
+        jit(train, machine="host:1@3KiB", donate_argnums=0)(params, batch)
+    with pytest.raises(
+        tools.CompileError,
+        match=r"'host0' has 6144 bytes[^$]*the plan needs \d+ [^$]*'backward/\w+' by itself needs",
     ):
         jit(train, machine="host:1@6KiB", donate_argnums=0)(params, batch)
     (updated, _) = jit(train, machine="host:2@5KiB", donate_argnums=0)(params, batch)
