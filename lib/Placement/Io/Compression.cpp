@@ -23,7 +23,7 @@ using namespace baechi::placement;
 namespace {
 
 /// What a compressed file may hold: a thousandth of it is enough to write that.
-constexpr size_t maxInflated = size_t(2) << 30;
+constexpr size_t maxInflated = size_t(1) << 30;
 constexpr uint64_t decoderMemory = uint64_t(256) << 20;
 constexpr std::string_view xzMagic("\xFD"
                                    "7zXZ\0",
