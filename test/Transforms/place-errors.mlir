@@ -18,8 +18,8 @@
 // RUN: not baechi-opt %t/kind.mlir --baechi-place="machine=host:2" 2>&1 | FileCheck %s --check-prefix=NO-KIND
 // RUN: not baechi-opt %t/conflict.mlir --baechi-place="machine=host:2" 2>&1 | FileCheck %s --check-prefix=CONFLICT
 
-// PLACER: unknown placer 'best'; known: mtopo, mtopo-nonuniform, metf, msct, etf, sct, expert, single, mostly-single, round-robin, even-split, split, annealing{{$}}
-// The option's text says the same.
+// PLACER: unknown placer 'best'; known: mtopo, mtopo-nonuniform, metf, msct, etf, sct, single, mostly-single, round-robin, even-split, split, expert, annealing{{$}}
+// The option's text has the same words.
 // RUN: baechi-opt --help | FileCheck %s --check-prefix=HELP
 // HELP: --placer=<string> {{ *}}- mtopo, mtopo-nonuniform, metf, msct, etf, sct, expert, single, mostly-single, round-robin, even-split, split, annealing{{$}}
 // HELP: --placer=<string> {{ *}}- mtopo, mtopo-nonuniform, metf, msct, etf, sct, expert, single, mostly-single, round-robin, even-split, split, annealing{{$}}
