@@ -129,10 +129,18 @@ public:
     for (int machine = 0; machine < options.machines; ++machine)
       compute(machine);
     while (!events.empty()) {
-      Event event = events.top();
-      events.pop();
-      now = event.time;
-      handle(event);
+      now = events.top().time;
+      // All that an instant brings is there before anything is chosen: which of
+      // it is handled first must not decide what goes first.
+      while (!events.empty() && events.top().time == now) {
+        Event event = events.top();
+        events.pop();
+        handle(event);
+      }
+      for (int machine = 0; machine < options.machines; ++machine) {
+        send(machine);
+        receive(machine);
+      }
     }
     ExchangeResult result;
     const std::vector<int64_t> &begins = workers[0].begins;
@@ -180,16 +188,13 @@ private:
       break;
     case What::Sent:
       out[machine].busy = false;
-      send(event.machine);
       break;
     case What::Arrives:
       in[machine].waiting.push(event.message);
-      receive(event.machine);
       break;
     case What::Received:
       in[machine].busy = false;
       received(event.machine, event.message);
-      receive(event.machine);
       break;
     }
   }
@@ -239,7 +244,6 @@ private:
     if (from == to)
       return received(to, message);
     out[size_t(from)].waiting.push(message);
-    send(from);
   }
 
   void send(int machine) {

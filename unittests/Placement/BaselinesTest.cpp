@@ -41,8 +41,9 @@ PlaceResult proposed(const Problem &problem, const std::string &placer) {
   options.grouping.clear();
   PlaceResult result = place(problem, options);
   EXPECT_TRUE(result.placement) << result.error;
-  if (result.placement)
+  if (result.placement) {
     EXPECT_THAT(verify(problem, *result.placement), IsEmpty());
+  }
   return result;
 }
 

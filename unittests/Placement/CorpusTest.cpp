@@ -73,8 +73,9 @@ std::string errorOf(const std::string &text) {
   if (!error.empty())
     return error;
   PlaceResult result = place(problem, {});
-  if (result.placement)
+  if (result.placement) {
     EXPECT_THAT(verify(problem, *result.placement), IsEmpty());
+  }
   return result.error;
 }
 

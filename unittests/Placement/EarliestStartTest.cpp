@@ -324,8 +324,9 @@ TEST(UrgencyTree, AgreesWithASortedList) {
         best = &item;
     const UrgencyTree::Item *found = tree.mostUrgent(length);
     ASSERT_EQ(found == nullptr, best == nullptr);
-    if (best)
+    if (best) {
       EXPECT_EQ(found->node, best->node);
+    }
   }
 }
 

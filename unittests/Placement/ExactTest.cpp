@@ -54,8 +54,9 @@ TEST(Exact, NoPlacementOnAGridOfTimesIsBetter) {
     int64_t below = found ? std::min(result.valueNs, horizon + 1) : horizon + 1;
     EXPECT_EQ(BruteForce(problem).best(below), std::nullopt)
         << "seed " << seed << ": better than " << result.valueNs;
-    if (found)
+    if (found) {
       EXPECT_THAT(verify(problem, *result.placement), IsEmpty());
+    }
   }
 }
 

@@ -43,8 +43,9 @@ TEST_P(Generators, BackwardOperatorsBelongToForwardOnes) {
     backward += op.backward;
     updates += op.name.starts_with("train/");
     EXPECT_EQ(op.backward, op.forward.has_value()) << op.name;
-    if (op.forward)
+    if (op.forward) {
       EXPECT_FALSE(graph.ops[*op.forward].backward) << op.name;
+    }
   }
   EXPECT_GT(backward, static_cast<int32_t>(graph.ops.size()) / 3);
   EXPECT_GT(updates, 10);

@@ -182,8 +182,9 @@ TEST_P(Loads, OfClustersAreThoseOfTheirUnits) {
   for (Unit u = 0; u < model.numUnits; ++u)
     unitDevice[u] = device[vertexOf[u]];
   int64_t load = maxLoad(model, toAssignment(model, unitDevice));
-  if (load == never || state.maxLoad() != never)
+  if (load == never || state.maxLoad() != never) {
     EXPECT_EQ(state.maxLoad(), load);
+  }
 }
 
 /// On graphs small enough to try everything.

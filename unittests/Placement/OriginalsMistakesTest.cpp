@@ -36,8 +36,9 @@ PlaceResult placePure(const Problem &problem, const std::string &placer,
   options.budget = Budget::none();
   PlaceResult result = place(problem, options);
   EXPECT_TRUE(result.placement) << result.error;
-  if (result.placement)
+  if (result.placement) {
     EXPECT_THAT(verify(problem, *result.placement), IsEmpty());
+  }
   return result;
 }
 
@@ -180,8 +181,9 @@ TEST(OriginalsMistakes, ForksHaveOneFavouriteChild) {
   EXPECT_TRUE(child[0] == 1 || child[0] == 2) << child[0];
   std::vector<int> parents(model.numNodes, 0);
   for (int32_t c : child)
-    if (c >= 0)
+    if (c >= 0) {
       EXPECT_EQ(++parents[c], 1) << "node " << c;
+    }
 }
 
 // 10. Placer and simulator counted transfers by different rules.

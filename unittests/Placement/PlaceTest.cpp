@@ -97,9 +97,10 @@ TEST(Place, NeverWorseThanOneDevice) {
     PlaceOptions options;
     options.budget = Budget::ofEvaluations(100);
     PlaceResult result = placed(problem, options);
-    if (result.singleDeviceNs)
+    if (result.singleDeviceNs) {
       EXPECT_LE(result.placement->makespanNs, *result.singleDeviceNs)
           << "seed " << seed;
+    }
   }
 }
 
@@ -241,7 +242,7 @@ TEST(Place, MissingLinksAreAvoided) {
   problem.machine.links[1].reset();
   problem.machine.links[3].reset();
   placed(problem);
-  for (const std::string &placer : {"metf", "msct"})
+  for (const char *placer : {"metf", "msct"})
     placed(problem, pure(placer));
 }
 

@@ -219,9 +219,10 @@ TEST_P(MissingLinks, SchedulesAreValid) {
     std::vector<int64_t> least = leastPeaks(model, device);
     for (int32_t d = 0; d < model.numDevices; ++d)
       problem.machine.devices[d].memory = least[d];
-    if (scheduleWithin(scheduler, model, device, schedule))
+    if (scheduleWithin(scheduler, model, device, schedule)) {
       EXPECT_THAT(verify(problem, toPlacement(model, device, schedule)),
                   IsEmpty());
+    }
     for (Device &each : problem.machine.devices)
       each.memory = int64_t(1) << 40;
   }
