@@ -21,8 +21,7 @@ namespace {
 
 constexpr std::array<std::string_view, 4> names = {"fifo", "slices", "p3",
                                                    "tictac"};
-/// Spreads arrays over servers as MXNet's store does those that it leaves
-/// whole.
+/// Spreads arrays over servers as MXNet's store does.
 constexpr int64_t spread = 9973;
 
 struct Piece {
@@ -70,9 +69,10 @@ std::vector<Piece> piecesOf(const std::vector<Layer> &layers,
       part = std::min(left, options.slice);
     else if (left >= options.bigArray)
       part = (left + servers - 1) / servers;
+    bool one = part == left;
     for (int64_t k = 0; left > 0; ++k) {
       int64_t size = std::min(part, left);
-      int64_t server = (spread * int64_t(i) + k) % servers;
+      int64_t server = (one ? spread * int64_t(i) : k) % servers;
       pieces.push_back({int(i), 4 * size, int(server)});
       left -= size;
     }
@@ -129,18 +129,10 @@ public:
     for (int machine = 0; machine < options.machines; ++machine)
       compute(machine);
     while (!events.empty()) {
-      now = events.top().time;
-      // All that an instant brings is there before anything is chosen: which of
-      // it is handled first must not decide what goes first.
-      while (!events.empty() && events.top().time == now) {
-        Event event = events.top();
-        events.pop();
-        handle(event);
-      }
-      for (int machine = 0; machine < options.machines; ++machine) {
-        send(machine);
-        receive(machine);
-      }
+      Event event = events.top();
+      events.pop();
+      now = event.time;
+      handle(event);
     }
     ExchangeResult result;
     const std::vector<int64_t> &begins = workers[0].begins;
@@ -188,13 +180,16 @@ private:
       break;
     case What::Sent:
       out[machine].busy = false;
+      send(event.machine);
       break;
     case What::Arrives:
       in[machine].waiting.push(event.message);
+      receive(event.machine);
       break;
     case What::Received:
       in[machine].busy = false;
       received(event.machine, event.message);
+      receive(event.machine);
       break;
     }
   }
@@ -244,6 +239,7 @@ private:
     if (from == to)
       return received(to, message);
     out[size_t(from)].waiting.push(message);
+    send(from);
   }
 
   void send(int machine) {

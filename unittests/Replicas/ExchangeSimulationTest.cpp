@@ -83,15 +83,6 @@ TEST(ExchangeSimulation, PriorityHidesTheLargeLastLayer) {
   EXPECT_GE(p3.stepNs, p3.boundNs());
 }
 
-/// Three pieces each of four arrays: were the first server the same for all,
-/// the last would have none. Here each has three: of 12 pieces of 200 KB a
-/// machine sends 9 as a worker, and its own 3 to 3 others.
-TEST(ExchangeSimulation, ServersSharePieces) {
-  std::vector<Layer> layers(4, {"l", 150000, ms, ms});
-  for (Policy policy : {Policy::Slices, Policy::P3})
-    EXPECT_EQ(simulate(layers, policy).exchangeNs, 18 * 200000);
-}
-
 TEST(ExchangeSimulation, NoStepIsBelowTheBound) {
   std::mt19937 random(5);
   for (int trial = 0; trial < 200; ++trial) {

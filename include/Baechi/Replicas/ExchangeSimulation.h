@@ -15,10 +15,6 @@
 /// pieces are there. A machine's network card sends one message at a time and
 /// receives one at a time, for its worker and its server.
 ///
-/// The pieces of array i go to the servers in turn, from server 9973 i mod
-/// servers: MXNet's rule for arrays in one piece. P3's program begins every
-/// other array at server 0, which then has more to send than the last.
-///
 /// Sources: Jayarajan et al., "Priority-based Parameter Propagation for
 /// Distributed DNN Training" (P3), MLSys 2019, sections 3 and 4; Hashemi et
 /// al., "TicTac: Accelerating Distributed Deep Learning with Communication
