@@ -23,7 +23,7 @@ from lowerings.program import Program
 _LLVM = pathlib.Path("/usr/lib/llvm-22")
 _LIBRARIES = ("libmlir_runner_utils.so", "libmlir_c_runner_utils.so")
 _PASSES = [
-    "--one-shot-bufferize=bufferize-function-boundaries copy-before-write "
+    "--one-shot-bufferize=bufferize-function-boundaries "
     "allow-return-allocs-from-loops function-boundary-type-conversion=identity-layout-map",
     "--convert-linalg-to-loops",
     "--expand-strided-metadata",

@@ -268,3 +268,26 @@ def test_products_in_loops_equal_jaxs(program):
     assert all(
         np.asarray(a).tobytes() == np.asarray(b).tobytes() for a, b in zip(one, two, strict=True)
     )
+
+
+def test_gradients_of_rotating_carries():
+    """Columns are written into zeros that lie outside the loop: each iteration its own."""
+    n = 5
+    rng = np.random.default_rng(80)
+    a, d = ((rng.normal(size=(n, n)) / n**0.5).astype(np.float32) for _ in range(2))
+
+    def step(carry, i):
+        first, second, third = carry
+        column = first @ third[:, (i + 1) % n]
+        return (second, third, third.at[:, i % n].add(column)), None
+
+    def loss(*carry):
+        last, _ = jax.lax.scan(step, carry, jnp.arange(n))
+        return sum((each**2).sum() for each in last)
+
+    gradients = jax.grad(loss, (0, 1, 2))
+    expected = jax.jit(gradients)(a, a[::-1], d)
+    for machine in ("host:1", "host:2"):
+        found = jit(gradients, machine=machine)(a, a[::-1].copy(), d)
+        for ours, theirs in zip(found, expected, strict=True):
+            np.testing.assert_allclose(ours, theirs, rtol=1e-4, atol=1e-4)

@@ -226,6 +226,11 @@ TEST(Caller, IsTheDeviceThatDividesByZero) {
 
 /// A child has the memory, and none of the threads.
 TEST(Caller, RefusesAStepInAForkedProcess) {
+#if defined(__has_feature)
+#if __has_feature(thread_sanitizer)
+  GTEST_SKIP() << "ThreadSanitizer knows no threads of a forked process";
+#endif
+#endif
   auto session = makeSession(roundTrip(shortProgram(2)), addingBodies(2));
   ASSERT_TRUE(session);
   ASSERT_SUCCESS(session->step());

@@ -107,6 +107,8 @@ LogicalResult baechi::bufferizeKernels(ModuleOp kernels,
   }
 
   nestSwitches(kernels);
+  for (auto kernel : kernels.getOps<func::FuncOp>())
+    copyCapturedDestinations(kernel);
   PassManager bufferize(kernels.getContext());
   addBufferization(bufferize);
   if (failed(bufferize.run(kernels)))

@@ -34,6 +34,12 @@ using KernelSignatures = llvm::MapVector<mlir::StringAttr, KernelSignature>;
 /// reads.
 void nestSwitches(mlir::ModuleOp kernels);
 
+/// Gives operations in loops that write a part of a tensor from outside a copy
+/// of it. Upstream's elimination of empty tensors has what is inserted computed
+/// in the tensor itself, and its bufferization does not see that the next
+/// iteration reads that.
+void copyCapturedDestinations(mlir::func::FuncOp kernel);
+
 /// Takes kernels on tensors to functions on memrefs, the arguments and then the
 /// results. Their own buffers are allocations that may be hoisted.
 mlir::LogicalResult bufferizeKernels(mlir::ModuleOp kernels,
