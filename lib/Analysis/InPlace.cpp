@@ -36,7 +36,8 @@ OpOperand *baechi::changedOperand(OpResult result) {
 
 std::optional<ArgumentChange> baechi::changeOf(func::FuncOp kernel,
                                                unsigned result) {
-  if (kernel.isDeclaration())
+  // Of several blocks a result may come from more than one.
+  if (!kernel.getBody().hasOneBlock())
     return std::nullopt;
   ArgumentChange change;
   Value value = kernel.front().getTerminator()->getOperand(result);
