@@ -131,7 +131,7 @@ std::string run(const std::string &graph, const std::string &machine,
     return error;
   if (auto errors = check(problem); !errors.empty())
     return errors.front();
-  LpProgram program = favouriteProgram(Model(problem));
+  LpProgram program = lp::favouriteProgram(Model(problem));
   if (!mps.empty())
     if (std::string error = writeTextFile(mps, MpsWriter(program).write());
         !error.empty())

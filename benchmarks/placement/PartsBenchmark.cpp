@@ -32,7 +32,8 @@ namespace {
 /// What parts work on, made once per graph.
 struct Prepared {
   explicit Prepared(const Problem &problem)
-      : problem(problem), model(problem), device(earliestStart(model).device) {
+      : problem(problem), model(problem),
+        device(placers::earliestStart(model).device) {
     Scheduler scheduler(model);
     scheduler.run(device, {}, &schedule);
     placement = toPlacement(model, device, schedule);
@@ -97,21 +98,21 @@ void baechi::placement::benchmarks::registerParts() {
       benchmark::DoNotOptimize(Model(p.problem).numNodes);
     });
     add("bound", graph, [](const Prepared &p) {
-      benchmark::DoNotOptimize(makespanBound(p.model).value);
+      benchmark::DoNotOptimize(bounds::makespanBound(p.model).value);
     });
     add("coplace", graph, [](const Prepared &p) {
-      Coarsening coarsening = Coarsening::identity(p.model);
-      coplace(p.model, coarsening);
+      grouping::Coarsening coarsening = grouping::Coarsening::identity(p.model);
+      grouping::coplace(p.model, coarsening);
       benchmark::DoNotOptimize(coarsening.numUnits);
     });
     add("fuse", graph, [](const Prepared &p) {
-      Coarsening coarsening = Coarsening::identity(p.model);
-      joinFreely(p.model, freeShare, coarsening);
-      fuse(p.model, coarsening);
+      grouping::Coarsening coarsening = grouping::Coarsening::identity(p.model);
+      grouping::joinFreely(p.model, grouping::freeShare, coarsening);
+      grouping::fuse(p.model, coarsening);
       benchmark::DoNotOptimize(coarsening.numNodes);
     });
     add("earliest-start", graph, [](const Prepared &p) {
-      benchmark::DoNotOptimize(earliestStart(p.model).start.front());
+      benchmark::DoNotOptimize(placers::earliestStart(p.model).start.front());
     });
     add("schedule", graph, [](const Prepared &p) {
       Scheduler scheduler(p.model);

@@ -21,8 +21,8 @@
 // PLACER: unknown placer 'best'; known: mtopo, mtopo-nonuniform, metf, msct, etf, sct, single, mostly-single, round-robin, even-split, split, expert, annealing{{$}}
 // The option's text has the same words.
 // RUN: baechi-opt --help | FileCheck %s --check-prefix=HELP
-// HELP: --placer=<string> {{ *}}- mtopo, mtopo-nonuniform, metf, msct, etf, sct, expert, single, mostly-single, round-robin, even-split, split, annealing{{$}}
-// HELP: --placer=<string> {{ *}}- mtopo, mtopo-nonuniform, metf, msct, etf, sct, expert, single, mostly-single, round-robin, even-split, split, annealing{{$}}
+// HELP: --placer=<string> {{ *}}- mtopo, mtopo-nonuniform, metf, msct, etf, sct, single, mostly-single, round-robin, even-split, split, expert, annealing{{$}}
+// HELP: --placer=<string> {{ *}}- mtopo, mtopo-nonuniform, metf, msct, etf, sct, single, mostly-single, round-robin, even-split, split, expert, annealing{{$}}
 // Every one of them runs.
 // RUN: baechi-opt %t/step.mlir --pass-pipeline='builtin.module(baechi-place{placer=mtopo machine=host:2 budget=0},baechi-place{placer=mtopo-nonuniform machine=host:2 budget=0},baechi-place{placer=metf machine=host:2 budget=0},baechi-place{placer=msct machine=host:2 budget=0},baechi-place{placer=etf machine=host:2 budget=0},baechi-place{placer=sct machine=host:2 budget=0},baechi-place{placer=single machine=host:2 budget=0},baechi-place{placer=mostly-single machine=host:2 budget=0},baechi-place{placer=round-robin machine=host:2 budget=0},baechi-place{placer=even-split machine=host:2 budget=0},baechi-place{placer=split machine=host:2 budget=0},baechi-place{placer=annealing machine=host:2 budget=0})' -o /dev/null
 // One of the library's has no way to get here what it needs.

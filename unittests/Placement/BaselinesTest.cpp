@@ -48,13 +48,13 @@ PlaceResult proposed(const Problem &problem, const std::string &placer) {
 }
 
 TEST(Registry, NamesAreUniqueAndDescribed) {
-  for (const Placer &placer : allPlacers()) {
-    EXPECT_EQ(placerNamed(placer.name), &placer);
+  for (const placers::Placer &placer : placers::allPlacers()) {
+    EXPECT_EQ(placers::placerNamed(placer.name), &placer);
     EXPECT_FALSE(placer.description.empty()) << placer.name;
     EXPECT_TRUE(placer.propose) << placer.name;
   }
-  EXPECT_EQ(placerNamed("best"), nullptr);
-  EXPECT_EQ(placerNames().size(), allPlacers().size());
+  EXPECT_EQ(placers::placerNamed("best"), nullptr);
+  EXPECT_EQ(placerNames().size(), placers::allPlacers().size());
 }
 
 TEST(RoundRobin, DealsGroupsInTopologicalOrder) {
@@ -97,11 +97,11 @@ TEST(EvenSplit, CutsParametersByBytesAndOperatorsFollowThem) {
     problem.graph.edges.push_back({id, 0, i});
   }
   Model model(problem);
-  Coarsening single = Coarsening::identity(model);
+  grouping::Coarsening single = grouping::Coarsening::identity(model);
   PlaceOptions options;
   std::vector<std::string> notes;
-  Proposals found =
-      placerNamed("even-split")
+  placers::Proposals found =
+      placers::placerNamed("even-split")
           ->propose({problem, model, single, model, options, nullptr, notes});
   ASSERT_EQ(found.list.size(), 2u);
   EXPECT_EQ(found.list[1].variant, "memory");

@@ -53,7 +53,7 @@ public:
     }
   }
 
-  EarliestStart run() {
+  placers::EarliestStart run() {
     for (;;) {
       Choice best = ofAll(/*mayWait=*/true);
       if (!best.valid())
@@ -210,7 +210,7 @@ private:
 
   const Model &model;
   std::vector<int32_t> favourites;
-  EarliestStart result;
+  placers::EarliestStart result;
   std::vector<int64_t> finish, urgency;
   std::vector<int32_t> unitDevice, last;
   Links links;
@@ -236,8 +236,9 @@ void expectTheRule(const Problem &problem, uint32_t seed) {
     std::vector<int32_t> favourites;
     if (withFavourites)
       favourites = randomChildren(model, seed);
-    EarliestStart expected = Naive(model, favourites).run();
-    EarliestStart actual = earliestStart(model, favourites, /*limited=*/false);
+    placers::EarliestStart expected = Naive(model, favourites).run();
+    placers::EarliestStart actual =
+        placers::earliestStart(model, favourites, /*limited=*/false);
     EXPECT_EQ(actual.device, expected.device);
     EXPECT_EQ(actual.start, expected.start);
   }
@@ -289,7 +290,7 @@ TEST(EarliestStart, ManyDevices) {
     for (int32_t k = 0; k < 2 && i >= 100; ++k)
       problem.graph.edges.push_back({i - 100 + random.below(50) + k, 0, i});
   }
-  EarliestStart result = earliestStart(Model(problem));
+  placers::EarliestStart result = placers::earliestStart(Model(problem));
   std::set<int32_t> used(result.device.begin(), result.device.end());
   EXPECT_GT(used.size(), 32u);
   PlaceOptions options;
@@ -300,11 +301,11 @@ TEST(EarliestStart, ManyDevices) {
 
 TEST(UrgencyTree, AgreesWithASortedList) {
   baechi::placement::Random random(3);
-  UrgencyTree tree;
-  std::set<UrgencyTree::Item> items;
+  placers::UrgencyTree tree;
+  std::set<placers::UrgencyTree::Item> items;
   for (int32_t step = 0; step < 3000; ++step) {
     if (items.empty() || random.below(5) < (step < 1500 ? 3 : 2)) {
-      UrgencyTree::Item item{random.below(40), random.below(60), step};
+      placers::UrgencyTree::Item item{random.below(40), random.below(60), step};
       tree.insert(item);
       items.insert(item);
     } else {
@@ -318,11 +319,11 @@ TEST(UrgencyTree, AgreesWithASortedList) {
       continue;
     EXPECT_EQ(tree.shortest().node, items.begin()->node);
     int64_t length = random.below(45) - 2;
-    const UrgencyTree::Item *best = nullptr;
-    for (const UrgencyTree::Item &item : items)
+    const placers::UrgencyTree::Item *best = nullptr;
+    for (const placers::UrgencyTree::Item &item : items)
       if (item.length <= length && (!best || item.moreUrgent(*best)))
         best = &item;
-    const UrgencyTree::Item *found = tree.mostUrgent(length);
+    const placers::UrgencyTree::Item *found = tree.mostUrgent(length);
     ASSERT_EQ(found == nullptr, best == nullptr);
     if (best) {
       EXPECT_EQ(found->node, best->node);

@@ -146,7 +146,7 @@ TEST(Glpk, DISABLED_AgreesWithTheNativeSolverOnTheModels) {
   for (const char *name : {"inception_v3", "gnmt40", "gnmt50"}) {
     SCOPED_TRACE(name);
     ASSERT_EQ(readGraph(folder + name + ".json.xz", problem.graph), "");
-    compare(favouriteProgram(Model(problem)), 1000);
+    compare(lp::favouriteProgram(Model(problem)), 1000);
   }
 }
 

@@ -33,8 +33,8 @@ TEST(Fusion, KeepsOutOfCycles) {
   problem.graph.ops[0].group = problem.graph.ops[2].group = "g";
   problem.graph.edges = {{0, 0, 1}, {1, 0, 2}, {0, 0, 2}};
   Model model(problem);
-  Coarsening coarsening = Coarsening::identity(model);
-  fuse(model, coarsening);
+  grouping::Coarsening coarsening = grouping::Coarsening::identity(model);
+  grouping::fuse(model, coarsening);
   EXPECT_EQ(coarsening.numNodes, 3);
 }
 
@@ -49,10 +49,10 @@ TEST(Fusion, MakesNoCycleOutOfTwoContractions) {
   problem.graph.ops[1].group = problem.graph.ops[2].group = "h";
   problem.graph.edges = {{0, 0, 3}, {1, 0, 2}, {0, 0, 2}, {1, 0, 3}};
   Model model(problem);
-  Coarsening coarsening = Coarsening::identity(model);
-  fuse(model, coarsening);
+  grouping::Coarsening coarsening = grouping::Coarsening::identity(model);
+  grouping::fuse(model, coarsening);
   EXPECT_EQ(coarsening.numNodes, 4);
-  EXPECT_TRUE(isAcyclic(coarsen(model, coarsening)));
+  EXPECT_TRUE(isAcyclic(grouping::coarsen(model, coarsening)));
 }
 
 TEST(Fusion, MakesNobodyWaitLong) {
@@ -60,8 +60,8 @@ TEST(Fusion, MakesNobodyWaitLong) {
   Problem problem = diamond();
   problem.graph.ops[0].group = problem.graph.ops[1].group = "g";
   Model model(problem);
-  Coarsening coarsening = Coarsening::identity(model);
-  fuse(model, coarsening);
+  grouping::Coarsening coarsening = grouping::Coarsening::identity(model);
+  grouping::fuse(model, coarsening);
   EXPECT_EQ(coarsening.numNodes, 4);
 }
 
@@ -71,8 +71,8 @@ TEST(Fusion, FusesSeveralUsersAndSources) {
   for (Operator &op : problem.graph.ops)
     op.group = "g";
   Model model(problem);
-  Coarsening coarsening = Coarsening::identity(model);
-  fuse(model, coarsening);
+  grouping::Coarsening coarsening = grouping::Coarsening::identity(model);
+  grouping::fuse(model, coarsening);
   EXPECT_EQ(coarsening.numNodes, 1);
 }
 
@@ -82,10 +82,10 @@ TEST(Fusion, RandomGraphsStayAcyclic) {
     if (!check(problem).empty())
       continue;
     Model model(problem);
-    Coarsening coarsening = Coarsening::identity(model);
-    coplace(model, coarsening);
-    fuse(model, coarsening);
-    Model coarse = coarsen(model, coarsening);
+    grouping::Coarsening coarsening = grouping::Coarsening::identity(model);
+    grouping::coplace(model, coarsening);
+    grouping::fuse(model, coarsening);
+    Model coarse = grouping::coarsen(model, coarsening);
     ASSERT_TRUE(isAcyclic(coarse)) << "seed " << seed;
     // Nothing is lost: work and resident bytes stay what they were.
     int64_t fineTime = 0, coarseTime = 0;
@@ -108,11 +108,11 @@ TEST(Clusters, RespectTheBounds) {
       problem.graph.edges.push_back({i - 1, 0, i});
   }
   Model model(problem);
-  ClusterOptions options;
+  grouping::ClusterOptions options;
   options.workShare = 0.25;
   Random random;
   int32_t count = 0;
-  auto clusterOf = clusterUnits(model, options, random, count);
+  auto clusterOf = grouping::clusterUnits(model, options, random, count);
   EXPECT_GE(count, 4);
   std::vector<int> size(count, 0);
   for (int32_t c : clusterOf)
@@ -124,19 +124,19 @@ TEST(Clusters, PinsStayApart) {
   problem.graph.ops[1].pin = "d0";
   problem.graph.ops[2].pin = "d1";
   Model model(problem);
-  Coarsening coarsening = Coarsening::identity(model);
-  coplace(model, coarsening);
+  grouping::Coarsening coarsening = grouping::Coarsening::identity(model);
+  grouping::coplace(model, coarsening);
   EXPECT_NE(coarsening.unit[model.unit[1]], coarsening.unit[model.unit[2]]);
 }
 
 TEST(Coarsen, KeepsTensorsThatLeave) {
   Problem problem = diamond();
   Model model(problem);
-  Coarsening coarsening = Coarsening::identity(model);
+  grouping::Coarsening coarsening = grouping::Coarsening::identity(model);
   coarsening.node = {0, 0, 1, 2};
   coarsening.unit = {0, 0, 1, 2};
   coarsening.numNodes = coarsening.numUnits = 3;
-  Model coarse = coarsen(model, coarsening);
+  Model coarse = grouping::coarsen(model, coarsening);
   // a's tensor to c and b's to d leave the fused node, c's goes to d.
   EXPECT_EQ(coarse.tensorsOf(coarsening.node[0]).second -
                 coarse.tensorsOf(coarsening.node[0]).first,

@@ -37,13 +37,13 @@ Problem unrolled() {
   return problem;
 }
 
-SearchResult searchWith(const Model &model,
-                        std::vector<std::vector<Unit>> groupings) {
-  SearchOptions options;
+search::SearchResult searchWith(const Model &model,
+                                std::vector<std::vector<Unit>> groupings) {
+  search::SearchOptions options;
   options.budget = Budget::ofEvaluations(400);
   options.groupings = std::move(groupings);
-  return search(model, SearchModels(model), {Assignment(model.numNodes, 0)},
-                options);
+  return search::search(model, search::SearchModels(model),
+                        {Assignment(model.numNodes, 0)}, options);
 }
 
 TEST(KnownGroups, LayersAreFoundWhereTheyAreKnown) {
@@ -58,8 +58,8 @@ TEST(KnownGroups, LayersAreFoundWhereTheyAreKnown) {
     layerOf[model.unit[i]] = i % layers;
   }
   int64_t goal = scheduler.run(byHand);
-  SearchResult blind = searchWith(model, {}),
-               known = searchWith(model, {layerOf});
+  search::SearchResult blind = searchWith(model, {}),
+                       known = searchWith(model, {layerOf});
   ASSERT_FALSE(blind.best.empty() || known.best.empty());
   EXPECT_GT(scheduler.run(blind.best[0].device), goal);
   EXPECT_LE(scheduler.run(known.best[0].device), goal);
@@ -67,7 +67,7 @@ TEST(KnownGroups, LayersAreFoundWhereTheyAreKnown) {
   std::vector<Unit> stepOf(model.numUnits);
   for (int32_t i = 0; i < model.numNodes; ++i)
     stepOf[model.unit[i]] = i / layers;
-  SearchResult both = searchWith(model, {stepOf, layerOf});
+  search::SearchResult both = searchWith(model, {stepOf, layerOf});
   EXPECT_LE(scheduler.run(both.best[0].device), goal);
 }
 
@@ -75,10 +75,10 @@ TEST(KnownGroups, PinsInsideOfGroupsAreKept) {
   Problem problem = unrolled();
   problem.graph.ops[5].pin = "d3";
   Model model(problem);
-  SearchResult found =
+  search::SearchResult found =
       searchWith(model, {std::vector<Unit>(model.numUnits, 0),
                          std::vector<Unit>(model.numUnits, 7)});
-  for (const Found &each : found.best)
+  for (const search::Found &each : found.best)
     EXPECT_EQ(each.device[5], 3);
 }
 

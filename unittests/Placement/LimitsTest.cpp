@@ -31,7 +31,7 @@ TEST(RangeMaximum, AgreesWithAnArray) {
     std::vector<int64_t> values(size);
     for (int64_t &value : values)
       value = random.below(100);
-    RangeMaximum tree(values);
+    memory::RangeMaximum tree(values);
     for (int step = 0; step < 200 && size > 0; ++step) {
       int32_t begin = random.below(size + 1), end = random.below(size + 1);
       int64_t bytes = random.below(200) - 100;
@@ -67,24 +67,24 @@ protected:
       for (int32_t i : model->members[u])
         device[i] = d;
     }
-    steps = std::make_unique<Steps>(*model, device);
+    steps = std::make_unique<memory::Steps>(*model, device);
   }
 
-  StepOrder randomOrder() {
-    StepOrder order, ready;
+  memory::StepOrder randomOrder() {
+    memory::StepOrder order, ready;
     std::vector<int32_t> waiting(steps->size(), 0);
-    for (Step s = 0; s < steps->size(); ++s) {
-      steps->forEachPrevious(s, [&](Step) { ++waiting[s]; });
+    for (memory::Step s = 0; s < steps->size(); ++s) {
+      steps->forEachPrevious(s, [&](memory::Step) { ++waiting[s]; });
       if (waiting[s] == 0)
         ready.push_back(s);
     }
     while (!ready.empty()) {
       std::swap(ready[random.below(static_cast<int64_t>(ready.size()))],
                 ready.back());
-      Step s = ready.back();
+      memory::Step s = ready.back();
       ready.pop_back();
       order.push_back(s);
-      steps->forEachNext(s, [&](Step next) {
+      steps->forEachNext(s, [&](memory::Step next) {
         if (--waiting[next] == 0)
           ready.push_back(next);
       });
@@ -93,27 +93,28 @@ protected:
   }
 
   /// Every step once, none before what it waits for.
-  bool isTopological(const StepOrder &order) const {
+  bool isTopological(const memory::StepOrder &order) const {
     std::vector<int32_t> place(steps->size(), -1);
     for (size_t k = 0; k < order.size(); ++k)
       place[order[k]] = static_cast<int32_t>(k);
     bool good = static_cast<int32_t>(order.size()) == steps->size();
-    for (Step s = 0; s < steps->size(); ++s)
-      steps->forEachPrevious(
-          s, [&](Step p) { good &= place[p] >= 0 && place[p] < place[s]; });
+    for (memory::Step s = 0; s < steps->size(); ++s)
+      steps->forEachPrevious(s, [&](memory::Step p) {
+        good &= place[p] >= 0 && place[p] < place[s];
+      });
     return good;
   }
 
   bool hasInstants() const {
     bool found = false;
-    for (Step s = 0; s < steps->size(); ++s)
+    for (memory::Step s = 0; s < steps->size(); ++s)
       found |= steps->isInstant(s);
     return found;
   }
 
   /// Memories that this order fits, and nothing less.
-  void limitTo(const StepOrder &order, int64_t more = 0) {
-    auto peaks = orderPeaks(*steps, order);
+  void limitTo(const memory::StepOrder &order, int64_t more = 0) {
+    auto peaks = memory::orderPeaks(*steps, order);
     for (int32_t d = 0; d < model->numDevices; ++d)
       problem.machine.devices[d].memory = peaks[d] + more;
   }
@@ -122,43 +123,43 @@ protected:
   Problem problem;
   std::unique_ptr<Model> model;
   Assignment device;
-  std::unique_ptr<Steps> steps;
+  std::unique_ptr<memory::Steps> steps;
 };
 
 TEST_P(Limits, CertificateSeesThePeaks) {
-  StepOrder order = randomOrder();
+  memory::StepOrder order = randomOrder();
   ASSERT_TRUE(isTopological(order));
   limitTo(order);
-  EXPECT_TRUE(Certificate(*steps, order).fits());
+  EXPECT_TRUE(memory::Certificate(*steps, order).fits());
   for (Device &each : problem.machine.devices)
     if (each.memory > 0) {
       --each.memory;
-      EXPECT_FALSE(Certificate(*steps, order).fits());
+      EXPECT_FALSE(memory::Certificate(*steps, order).fits());
       ++each.memory;
     }
 }
 
 TEST_P(Limits, CertificateAllowsWhatLeavesTheRestAWay) {
-  StepOrder order = randomOrder();
+  memory::StepOrder order = randomOrder();
   limitTo(order, random.below(2000));
-  Certificate certificate(*steps, order);
+  memory::Certificate certificate(*steps, order);
   // Steps out of turn, where the certificate allows it and their bytes are
   // there; the rest must then fit in its order.
-  StepOrder done;
+  memory::StepOrder done;
   int32_t refused = 0;
-  for (Step s : randomOrder()) {
-    StepOrder rest;
-    for (Step other : order)
+  for (memory::Step s : randomOrder()) {
+    memory::StepOrder rest;
+    for (memory::Step other : order)
       if (other != s &&
           std::find(done.begin(), done.end(), other) == done.end())
         rest.push_back(other);
-    Levels levels(*steps);
-    for (Step other : done) {
+    memory::Levels levels(*steps);
+    for (memory::Step other : done) {
       levels.begin(other);
       levels.end(other);
     }
     bool ready = true;
-    steps->forEachPrevious(s, [&](Step p) {
+    steps->forEachPrevious(s, [&](memory::Step p) {
       ready &= std::find(done.begin(), done.end(), p) != done.end();
     });
     if (!ready)
@@ -166,7 +167,7 @@ TEST_P(Limits, CertificateAllowsWhatLeavesTheRestAWay) {
     levels.begin(s);
     levels.end(s);
     bool fits = true;
-    for (Step other : rest) {
+    for (memory::Step other : rest) {
       int32_t d = steps->deviceOf(other);
       fits &= levels.level[d] + levels.need(other) <= model->deviceMemory(d);
       levels.begin(other);
@@ -180,7 +181,7 @@ TEST_P(Limits, CertificateAllowsWhatLeavesTheRestAWay) {
       ++refused;
       // A run without duration may be refused although it fits.
       bool instants = false;
-      for (Step other : rest)
+      for (memory::Step other : rest)
         instants |= steps->isInstant(other);
       EXPECT_TRUE(!fits || instants) << "step " << s;
     }
@@ -191,13 +192,13 @@ TEST_P(Limits, CertificateAllowsWhatLeavesTheRestAWay) {
 }
 
 TEST_P(Limits, ScheduleKeepsThem) {
-  StepOrder order = randomOrder();
+  memory::StepOrder order = randomOrder();
   for (int64_t more : {0, 500, 5000}) {
     limitTo(order, more);
     for (int32_t depth : {0, 1, 16}) {
-      LimitedOptions options;
+      memory::LimitedOptions options;
       options.depth = depth;
-      Schedule schedule = scheduleLimited(*steps, order, options);
+      Schedule schedule = memory::scheduleLimited(*steps, order, options);
       ASSERT_NE(schedule.makespan, never);
       EXPECT_THAT(verify(problem, toPlacement(*model, device, schedule)),
                   IsEmpty());
@@ -206,80 +207,84 @@ TEST_P(Limits, ScheduleKeepsThem) {
 }
 
 TEST_P(Limits, ScheduleGivesUpAtTheCutoff) {
-  StepOrder order = randomOrder();
+  memory::StepOrder order = randomOrder();
   limitTo(order);
-  LimitedOptions options;
-  int64_t makespan = scheduleLimited(*steps, order, options).makespan;
+  memory::LimitedOptions options;
+  int64_t makespan = memory::scheduleLimited(*steps, order, options).makespan;
   options.cutoff = makespan;
-  EXPECT_EQ(scheduleLimited(*steps, order, options).makespan, makespan);
+  EXPECT_EQ(memory::scheduleLimited(*steps, order, options).makespan, makespan);
   options.cutoff = makespan - 1;
-  EXPECT_EQ(scheduleLimited(*steps, order, options).makespan, never);
+  EXPECT_EQ(memory::scheduleLimited(*steps, order, options).makespan, never);
 }
 
 TEST_P(Limits, OrderByEndFitsWhereTheScheduleDoes) {
   Schedule schedule;
   ASSERT_NE(Scheduler(*model).run(device, {}, &schedule), never);
-  StepOrder order = orderOf(*steps, schedule);
+  memory::StepOrder order = memory::orderOf(*steps, schedule);
   ASSERT_TRUE(isTopological(order));
   if (hasInstants())
     return;
   auto whole = schedulePeaks(*model, device, schedule);
-  auto single = orderPeaks(*steps, order);
+  auto single = memory::orderPeaks(*steps, order);
   for (int32_t d = 0; d < model->numDevices; ++d)
     EXPECT_LE(single[d], whole[d]);
 }
 
 TEST_P(Limits, PassesKeepTheOrderTopological) {
-  StepOrder order = randomOrder();
-  EXPECT_TRUE(isTopological(hoistShrinking(*steps, order)));
-  EXPECT_TRUE(isTopological(sinkGrowing(*steps, order)));
+  memory::StepOrder order = randomOrder();
+  EXPECT_TRUE(isTopological(memory::hoistShrinking(*steps, order)));
+  EXPECT_TRUE(isTopological(memory::sinkGrowing(*steps, order)));
   for (bool climbs : {false, true})
-    EXPECT_TRUE(isTopological(valleyOrder(*steps, order, climbs)));
-  for (const StepOrder &plain : plainOrders(*steps, leanOrders(*model)))
+    EXPECT_TRUE(isTopological(memory::valleyOrder(*steps, order, climbs)));
+  for (const memory::StepOrder &plain :
+       memory::plainOrders(*steps, memory::leanOrders(*model)))
     EXPECT_TRUE(isTopological(plain));
 }
 
 TEST_P(Limits, FindOrderFitsWhereItSays) {
   // Never worse than what it begins with.
-  std::vector<StepOrder> bases{randomOrder()};
-  auto peaks = orderPeaks(*steps, bases[0]);
+  std::vector<memory::StepOrder> bases{randomOrder()};
+  auto peaks = memory::orderPeaks(*steps, bases[0]);
   for (Device &each : problem.machine.devices)
     each.memory = *std::min_element(peaks.begin(), peaks.end());
-  FoundOrder found = findOrder(*steps, bases);
+  memory::FoundOrder found = memory::findOrder(*steps, bases);
   EXPECT_TRUE(isTopological(found.order));
-  EXPECT_EQ(found.peaks, orderPeaks(*steps, found.order));
-  EXPECT_EQ(found.excess, excessOf(*model, found.peaks));
-  EXPECT_LE(found.excess, excessOf(*model, peaks));
+  EXPECT_EQ(found.peaks, memory::orderPeaks(*steps, found.order));
+  EXPECT_EQ(found.excess, memory::excessOf(*model, found.peaks));
+  EXPECT_LE(found.excess, memory::excessOf(*model, peaks));
 }
 
 TEST_P(Limits, LeastPossiblePeaksAreBounds) {
-  auto least = leastPossiblePeaks(*steps);
-  auto peaks = orderPeaks(*steps, randomOrder());
+  auto least = memory::leastPossiblePeaks(*steps);
+  auto peaks = memory::orderPeaks(*steps, randomOrder());
   for (int32_t d = 0; d < model->numDevices; ++d)
     EXPECT_LE(least[d], peaks[d]);
 }
 
 TEST_P(Limits, EstimateIsTheBestOfItsOrders) {
   std::vector<int64_t> smallest(model->numDevices, never);
-  for (const StepOrder &order : plainOrders(*steps, leanOrders(*model))) {
-    auto peaks = orderPeaks(*steps, order);
+  for (const memory::StepOrder &order :
+       memory::plainOrders(*steps, memory::leanOrders(*model))) {
+    auto peaks = memory::orderPeaks(*steps, order);
     for (int32_t d = 0; d < model->numDevices; ++d)
       smallest[d] = std::min(smallest[d], peaks[d]);
   }
   for (int32_t d = 0; d < model->numDevices; ++d)
     problem.machine.devices[d].memory = smallest[d] * 9 / 10;
   int64_t least = never;
-  for (const StepOrder &order : plainOrders(*steps, leanOrders(*model)))
-    least = std::min(least, excessOf(*model, orderPeaks(*steps, order)));
-  PeakEstimate estimate(*model);
+  for (const memory::StepOrder &order :
+       memory::plainOrders(*steps, memory::leanOrders(*model)))
+    least = std::min(
+        least, memory::excessOf(*model, memory::orderPeaks(*steps, order)));
+  memory::PeakEstimate estimate(*model);
   EXPECT_EQ(estimate.excess(device), least);
-  EXPECT_EQ(excessOf(*model, estimate.peaks()), least);
+  EXPECT_EQ(memory::excessOf(*model, estimate.peaks()), least);
 }
 
 TEST_P(Limits, EstimateKnowsWhoHoldsThePeak) {
   if (hasInstants())
     return; // a peak may be after a run, not while it lasts
-  PeakEstimate estimate(*model);
+  memory::PeakEstimate estimate(*model);
   estimate.excess(device);
   for (int32_t d = 0; d < model->numDevices; ++d) {
     auto held = estimate.heldAt(estimate.peakOf(d), device, d);
@@ -296,18 +301,18 @@ TEST_P(Limits, EstimateKnowsWhoHoldsThePeak) {
 INSTANTIATE_TEST_SUITE_P(Seeds, Limits, testing::Range(0u, 60u));
 
 /// Whether any order at all fits, by trying them one after the other.
-bool someOrderFits(const Steps &steps, std::vector<uint8_t> &done,
-                   const Levels &levels) {
+bool someOrderFits(const memory::Steps &steps, std::vector<uint8_t> &done,
+                   const memory::Levels &levels) {
   bool all = true;
-  for (Step s = 0; s < steps.size(); ++s) {
+  for (memory::Step s = 0; s < steps.size(); ++s) {
     bool ready = !done[s];
     all &= done[s] != 0;
-    steps.forEachPrevious(s, [&](Step p) { ready &= done[p] != 0; });
+    steps.forEachPrevious(s, [&](memory::Step p) { ready &= done[p] != 0; });
     int32_t d = steps.deviceOf(s);
     if (!ready ||
         levels.level[d] + levels.need(s) > steps.model.deviceMemory(d))
       continue;
-    Levels next = levels;
+    memory::Levels next = levels;
     next.begin(s);
     next.end(s);
     done[s] = 1;
@@ -337,16 +342,16 @@ TEST(Orders, SearchFindsAnOrderWhereThereIsOne) {
     Assignment device(6);
     for (int32_t &d : device)
       d = random.oneIn(3);
-    Steps steps(model, device);
+    memory::Steps steps(model, device);
     std::vector<uint8_t> done(steps.size(), 0);
-    bool fits = someOrderFits(steps, done, Levels(steps));
+    bool fits = someOrderFits(steps, done, memory::Levels(steps));
     ++(fits ? possible : impossible);
     bool complete = false;
-    StepOrder found = searchOrder(steps, 1'000'000, complete);
+    memory::StepOrder found = memory::searchOrder(steps, 1'000'000, complete);
     EXPECT_TRUE(complete);
     EXPECT_EQ(!found.empty(), fits) << "trial " << trial;
     if (fits) {
-      EXPECT_EQ(excessOf(model, orderPeaks(steps, found)), 0);
+      EXPECT_EQ(memory::excessOf(model, memory::orderPeaks(steps, found)), 0);
     }
   }
   EXPECT_GT(possible, 50);
@@ -365,19 +370,19 @@ TEST(Orders, ShrinkingIsHoistedAndGrowingSinks) {
   }
   Model model(problem);
   Assignment device(6, 0);
-  Steps steps(model, device);
-  StepOrder wide{0, 2, 4, 1, 3, 5};
-  EXPECT_EQ(orderPeaks(steps, wide), std::vector<int64_t>{301});
-  for (const StepOrder &order :
-       {hoistShrinking(steps, wide), sinkGrowing(steps, wide)})
-    EXPECT_EQ(orderPeaks(steps, order), std::vector<int64_t>{103});
+  memory::Steps steps(model, device);
+  memory::StepOrder wide{0, 2, 4, 1, 3, 5};
+  EXPECT_EQ(memory::orderPeaks(steps, wide), std::vector<int64_t>{301});
+  for (const memory::StepOrder &order :
+       {memory::hoistShrinking(steps, wide), memory::sinkGrowing(steps, wide)})
+    EXPECT_EQ(memory::orderPeaks(steps, order), std::vector<int64_t>{103});
 }
 
 TEST(Orders, SegmentsEndInValleys) {
   // Four chains that go up twice before they come down: one after the other.
   Problem problem;
   problem.machine = makeMachine(1, 0);
-  StepOrder wide;
+  memory::StepOrder wide;
   for (int32_t k = 0; k < 4; ++k)
     for (int64_t bytes : {10, 100, 1}) {
       auto i = static_cast<int32_t>(problem.graph.ops.size());
@@ -391,23 +396,25 @@ TEST(Orders, SegmentsEndInValleys) {
       wide.push_back(3 * k + each);
   Model model(problem);
   Assignment device(12, 0);
-  Steps steps(model, device);
-  EXPECT_EQ(orderPeaks(steps, wide), std::vector<int64_t>{410});
+  memory::Steps steps(model, device);
+  EXPECT_EQ(memory::orderPeaks(steps, wide), std::vector<int64_t>{410});
   for (bool climbs : {false, true})
-    EXPECT_EQ(orderPeaks(steps, valleyOrder(steps, wide, climbs)),
-              std::vector<int64_t>{113});
+    EXPECT_EQ(
+        memory::orderPeaks(steps, memory::valleyOrder(steps, wide, climbs)),
+        std::vector<int64_t>{113});
 }
 
 /// The least peak over all orders behind \p done.
-static int64_t leastPeak(const Steps &steps, std::vector<uint8_t> &done,
-                         const Levels &levels) {
+static int64_t leastPeak(const memory::Steps &steps, std::vector<uint8_t> &done,
+                         const memory::Levels &levels) {
   int64_t least = never;
-  for (Step s = 0; s < steps.size(); ++s) {
+  for (memory::Step s = 0; s < steps.size(); ++s) {
     bool isReady = !done[s];
-    steps.forEachPrevious(s, [&](Step p) { isReady = isReady && done[p]; });
+    steps.forEachPrevious(
+        s, [&](memory::Step p) { isReady = isReady && done[p]; });
     if (!isReady)
       continue;
-    Levels after = levels;
+    memory::Levels after = levels;
     int64_t peak = levels.level[0] + levels.need(s);
     after.begin(s);
     after.end(s);
@@ -433,13 +440,14 @@ TEST(Orders, ValleysAreNearTheLeastPeak) {
     }
     Model model(problem);
     Assignment device(8, 0);
-    Steps steps(model, device);
+    memory::Steps steps(model, device);
     std::vector<uint8_t> done(8, 0);
-    int64_t best = leastPeak(steps, done, Levels(steps)), found = never;
+    int64_t best = leastPeak(steps, done, memory::Levels(steps)), found = never;
     for (bool climbs : {false, true}) {
-      StepOrder order = valleyOrder(steps, model.order, climbs);
-      found = std::min(found, orderPeaks(steps, order)[0]);
-      found = std::min(found, orderPeaks(steps, sinkGrowing(steps, order))[0]);
+      memory::StepOrder order = memory::valleyOrder(steps, model.order, climbs);
+      found = std::min(found, memory::orderPeaks(steps, order)[0]);
+      found = std::min(found, memory::orderPeaks(
+                                  steps, memory::sinkGrowing(steps, order))[0]);
     }
     EXPECT_GE(found, best);
     least += found == best;
@@ -457,10 +465,11 @@ TEST(Orders, TransfersMakeRoomAtHome) {
   problem.graph.ops[1].outputs[0].copy = 10;
   Model model(problem);
   Assignment device{0, 0, 1};
-  Steps steps(model, device);
-  FoundOrder found = findOrder(steps, plainOrders(steps, leanOrders(model)));
+  memory::Steps steps(model, device);
+  memory::FoundOrder found = memory::findOrder(
+      steps, memory::plainOrders(steps, memory::leanOrders(model)));
   EXPECT_EQ(found.excess, 0);
-  Schedule schedule = scheduleLimited(steps, found.order, {});
+  Schedule schedule = memory::scheduleLimited(steps, found.order, {});
   EXPECT_THAT(verify(problem, toPlacement(model, device, schedule)), IsEmpty());
 }
 

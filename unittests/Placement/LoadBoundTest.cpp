@@ -24,7 +24,7 @@ using namespace baechi::placement::test;
 namespace {
 
 TEST(Shares, OfTwoKindsByHand) {
-  Shares shares;
+  bounds::Shares shares;
   shares.devices = {2};
   shares.share = {1, 0.5, 1.5};
   EXPECT_NEAR(shares.price(), 1.5, 1e-12);
@@ -34,10 +34,10 @@ TEST(Shares, OfTwoKindsByHand) {
   shares.share = {1, 3, 0.5, 1.5, 1.5, 4.5};
   EXPECT_NEAR(shares.price(), 3 / (2 + 1.0 / 3), 1e-5);
   // What only the second can do fills it.
-  shares.share = {Shares::impossible, 3, 0.5, 1.5, 1.5, 4.5};
+  shares.share = {bounds::Shares::impossible, 3, 0.5, 1.5, 1.5, 4.5};
   EXPECT_NEAR(shares.price(), 3, 1e-5);
-  shares.share.back() = shares.share[4] = Shares::impossible;
-  EXPECT_EQ(shares.price(), Shares::impossible);
+  shares.share.back() = shares.share[4] = bounds::Shares::impossible;
+  EXPECT_EQ(shares.price(), bounds::Shares::impossible);
 }
 
 /// Against all sets.
@@ -49,7 +49,7 @@ TEST(CutFlow, FindsTheLeastSet) {
     for (double &w : weight)
       w = random.below(20);
     std::vector<std::vector<int32_t>> users(8);
-    std::vector<CutFlow::Net> nets;
+    std::vector<bounds::CutFlow::Net> nets;
     for (auto &of : users) {
       int32_t from = random.below(vertices);
       for (int32_t v = 0; v < vertices; ++v)
@@ -58,7 +58,7 @@ TEST(CutFlow, FindsTheLeastSet) {
       nets.push_back(
           {from, of, double(random.below(30)), double(random.below(30))});
     }
-    CutFlow flow(vertices, nets);
+    bounds::CutFlow flow(vertices, nets);
     int32_t root = random.below(vertices);
     double least = 1e9;
     for (unsigned set = 0; set < 1u << vertices; ++set) {
@@ -68,7 +68,7 @@ TEST(CutFlow, FindsTheLeastSet) {
       double sum = 0;
       for (int32_t v = 0; v < vertices; ++v)
         sum += has(v) ? weight[v] : 0;
-      for (const CutFlow::Net &net : nets) {
+      for (const bounds::CutFlow::Net &net : nets) {
         bool inside = false, outside = false;
         for (int32_t user : net.users)
           (has(user) ? inside : outside) = true;
@@ -106,16 +106,16 @@ Problem stagedChain(int count, int64_t time, int64_t bytes, int32_t devices) {
 
 TEST(LoadBound, CountsSlowDevicesByTheirSpeed) {
   Problem problem = stagedChain(210, 100, 0, 2);
-  EXPECT_EQ(workBySpeed(Model(problem)), 10000);
+  EXPECT_EQ(bounds::workBySpeed(Model(problem)), 10000);
 }
 
 TEST(LoadBound, DearTensorsAreNotCut) {
   // Sending one takes longer than doing everything on one device.
   Problem problem = stagedChain(6, 100, 1000, 3);
-  EXPECT_EQ(maxLoadBound(Model(problem)).value, 600);
+  EXPECT_EQ(bounds::maxLoadBound(Model(problem)).value, 600);
   // The middle one is cheap: two halves, one of which sends.
   problem.graph.ops[2].outputs = {Output(20)};
-  EXPECT_EQ(maxLoadBound(Model(problem)).value, 320);
+  EXPECT_EQ(bounds::maxLoadBound(Model(problem)).value, 320);
 }
 
 TEST(LoadBound, TransfersAroundAnOperator) {
@@ -127,7 +127,7 @@ TEST(LoadBound, TransfersAroundAnOperator) {
     problem.graph.edges.push_back({i, 0, 0});
   }
   // 0 and two others, fetching two: 460; with three: 480; all five: 500.
-  EXPECT_EQ(maxLoadBound(Model(problem)).value, 420);
+  EXPECT_EQ(bounds::maxLoadBound(Model(problem)).value, 420);
 }
 
 TEST(LoadBound, LargeOperatorsDoNotShare) {
@@ -135,7 +135,7 @@ TEST(LoadBound, LargeOperatorsDoNotShare) {
   problem.graph.edges.clear();
   problem.machine = makeMachine(3);
   // Seven of 100 on three devices: three on one of them.
-  EXPECT_EQ(maxLoadBound(Model(problem)).value, 300);
+  EXPECT_EQ(bounds::maxLoadBound(Model(problem)).value, 300);
 }
 
 TEST(LoadBound, MemoryKeepsWorkAway) {
@@ -144,7 +144,7 @@ TEST(LoadBound, MemoryKeepsWorkAway) {
   for (Operator &op : problem.graph.ops)
     op.resident = 1000;
   problem.machine.devices[0].memory = 2000;
-  EXPECT_EQ(maxLoadBound(Model(problem)).value, 6000);
+  EXPECT_EQ(bounds::maxLoadBound(Model(problem)).value, 6000);
 }
 
 } // namespace

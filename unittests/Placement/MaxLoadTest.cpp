@@ -130,7 +130,7 @@ TEST_P(Loads, AreKeptUpToDateByMoves) {
   };
   for (Unit u = 0; u < model.numUnits; ++u)
     device[u] = draw(u);
-  LoadState state(graph, problem.machine, 1), fresh = state;
+  search::LoadState state(graph, problem.machine, 1), fresh = state;
   state.assign(device);
   for (int k = 0; k < 100; ++k) {
     Unit u = random.below(model.numUnits);
@@ -176,7 +176,7 @@ TEST_P(Loads, OfClustersAreThoseOfTheirUnits) {
     while (!graph.mayUse(v, device[v]))
       device[v] = (device[v] + 1) % model.numDevices;
   }
-  LoadState state(graph, problem.machine, 1);
+  search::LoadState state(graph, problem.machine, 1);
   state.assign(device);
   std::vector<int32_t> unitDevice(model.numUnits);
   for (Unit u = 0; u < model.numUnits; ++u)
@@ -213,21 +213,22 @@ TEST_P(Loads, SearchFindsTheLeast) {
     Assignment assignment = toAssignment(model, device);
     Schedule schedule;
     if (int64_t load = maxLoad(model, assignment);
-        load < least && scheduleWithin(scheduler, model, assignment, schedule))
+        load < least &&
+        memory::scheduleWithin(scheduler, model, assignment, schedule))
       least = load;
   });
-  SearchOptions options;
+  search::SearchOptions options;
   options.objective = Objective::MaxLoad;
   options.budget = Budget::ofEvaluations(20'000);
-  SearchResult result = searchMaxLoad(model, {}, options);
+  search::SearchResult result = search::searchMaxLoad(model, {}, options);
   if (least == never) {
     EXPECT_THAT(result.best, IsEmpty());
     return;
   }
-  EXPECT_LE(maxLoadBound(model).value, least);
+  EXPECT_LE(bounds::maxLoadBound(model).value, least);
   ASSERT_FALSE(result.best.empty());
   EXPECT_EQ(maxLoad(model, result.best.front().device), least);
-  SearchResult again = searchMaxLoad(model, {}, options);
+  search::SearchResult again = search::searchMaxLoad(model, {}, options);
   EXPECT_EQ(again.best.front().device, result.best.front().device);
 }
 
@@ -237,12 +238,12 @@ TEST(Splits, OfAChainAreOptimal) {
   Problem problem = chain({50, 10, 10, 10, 40, 40}, 10, 2);
   Model model(problem);
   // Cut before the last two or before the first of these: 80 and 80 of 160.
-  auto splits = contiguousSplits(model, {});
+  auto splits = placers::contiguousSplits(model, {});
   ASSERT_FALSE(splits.empty());
   EXPECT_EQ(maxLoad(model, splits.front()), 80);
   // A tensor that takes 510 ns to move is not cut if that can be helped.
   problem.graph.ops[3].outputs = {Output(500)};
-  splits = contiguousSplits(Model(problem), {});
+  splits = placers::contiguousSplits(Model(problem), {});
   ASSERT_FALSE(splits.empty());
   EXPECT_EQ(maxLoad(Model(problem), splits.front()), 90);
 }
@@ -252,14 +253,14 @@ TEST(Splits, KeepMemoriesPinsAndKinds) {
   for (Operator &op : problem.graph.ops)
     op.resident = 100;
   problem.machine.devices[1].memory = 100;
-  auto splits = contiguousSplits(Model(problem), {});
+  auto splits = placers::contiguousSplits(Model(problem), {});
   ASSERT_FALSE(splits.empty());
   EXPECT_EQ(std::count(splits.front().begin(), splits.front().end(), 1), 1);
   problem.machine.devices[0].memory = 200;
-  EXPECT_THAT(contiguousSplits(Model(problem), {}), IsEmpty());
+  EXPECT_THAT(placers::contiguousSplits(Model(problem), {}), IsEmpty());
   problem.machine.devices[0].memory = 400;
   problem.graph.ops[0].pin = "d1";
-  splits = contiguousSplits(Model(problem), {});
+  splits = placers::contiguousSplits(Model(problem), {});
   ASSERT_FALSE(splits.empty());
   EXPECT_THAT(splits.front(), ElementsAre(1, 0, 0, 0));
   // A device five times as slow gets one of twelve.
@@ -267,26 +268,26 @@ TEST(Splits, KeepMemoriesPinsAndKinds) {
   problem.machine.devices[1].kind = "slow";
   for (Operator &op : problem.graph.ops)
     op.timeNs.emplace_back("slow", 50);
-  splits = contiguousSplits(Model(problem), {});
+  splits = placers::contiguousSplits(Model(problem), {});
   ASSERT_FALSE(splits.empty());
   EXPECT_EQ(maxLoad(Model(problem), splits.front()), 100);
 }
 
 TEST(Splits, OverFewerDevices) {
   Problem problem = chain({10, 10, 10, 10, 10, 10}, 10, 3);
-  SplitOptions options;
+  placers::SplitOptions options;
   options.orders = 1;
   options.fewerDevices = true;
   std::vector<int64_t> loads;
   Model model(problem);
-  for (const Assignment &split : contiguousSplits(model, options))
+  for (const Assignment &split : placers::contiguousSplits(model, options))
     loads.push_back(maxLoad(model, split));
   // Transfers of 20 ns each way are the load of the middle of three.
   EXPECT_THAT(loads, ElementsAre(30, 40, 60));
   // Every cut costs: one device is the best in all.
-  options.goal = SplitGoal::Total;
+  options.goal = placers::SplitGoal::Total;
   options.fewerDevices = false;
-  auto splits = contiguousSplits(model, options);
+  auto splits = placers::contiguousSplits(model, options);
   ASSERT_FALSE(splits.empty());
   EXPECT_EQ(maxLoad(model, splits.front()), 60);
 }
@@ -298,10 +299,10 @@ TEST(Splits, ManyUnitsAndDevicesStayAffordable) {
   Problem problem = chain(times, 1, 16);
   for (int d = 0; d < 16; ++d) // as many kinds as devices
     problem.machine.devices[d].memory += d;
-  SplitOptions options;
+  placers::SplitOptions options;
   options.orders = 1;
   Model model(problem);
-  auto splits = contiguousSplits(model, options);
+  auto splits = placers::contiguousSplits(model, options);
   ASSERT_FALSE(splits.empty());
   EXPECT_LE(maxLoad(model, splits.front()), 5000 * 1003 / 16 * 103 / 100);
 }
@@ -314,7 +315,7 @@ TEST(Splits, FastestCutWhereTransfersAreShort) {
   {
     Model model(problem);
     Scheduler scheduler(model);
-    auto splits = fastestSplits(model, scheduler, 1);
+    auto splits = placers::fastestSplits(model, scheduler, 1);
     ASSERT_EQ(splits.size(), 1u);
     EXPECT_EQ(scheduler.run(splits.front()), 200); // nothing to gain by a cut
   }
@@ -322,7 +323,7 @@ TEST(Splits, FastestCutWhereTransfersAreShort) {
     device.memory = 35000; // enough for three
   Model model(problem);
   Scheduler scheduler(model);
-  auto splits = fastestSplits(model, scheduler, 1);
+  auto splits = placers::fastestSplits(model, scheduler, 1);
   ASSERT_EQ(splits.size(), 1u);
   EXPECT_NE(splits.front()[2], splits.front()[3]);
   EXPECT_EQ(scheduler.run(splits.front()), 220);
@@ -335,7 +336,7 @@ TEST(Splits, FastestAreSortedAndDifferent) {
       continue;
     Model model(problem);
     Scheduler scheduler(model);
-    auto splits = fastestSplits(model, scheduler, 3);
+    auto splits = placers::fastestSplits(model, scheduler, 3);
     EXPECT_LE(splits.size(), 3u);
     int64_t before = 0;
     for (size_t k = 0; k < splits.size(); ++k) {

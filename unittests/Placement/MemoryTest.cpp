@@ -49,7 +49,7 @@ TEST(Memory, LimitsNeverDeadlock) {
   // Everything is made on d0 and used on d1, where two copies do not fit.
   Assignment device{0, 1, 0, 1, 0, 1, 0, 1};
   Schedule schedule;
-  ASSERT_TRUE(scheduleWithin(scheduler, model, device, schedule));
+  ASSERT_TRUE(memory::scheduleWithin(scheduler, model, device, schedule));
   EXPECT_THAT(verify(problem, toPlacement(model, device, schedule)), IsEmpty());
 }
 
@@ -108,7 +108,7 @@ TEST(Memory, ResidentBytesSplitTheGraph) {
   problem.machine = makeMachine(2, 100);
   for (Operator &op : problem.graph.ops)
     op.resident = 40;
-  for (const Placer &placer : allPlacers()) {
+  for (const placers::Placer &placer : placers::allPlacers()) {
     if (placer.ignoresMemory)
       continue;
     PlaceResult result =
@@ -136,8 +136,8 @@ TEST(Memory, RepairSwapsWhereNoMoveHelps) {
   }
   Model model(problem);
   Assignment device{0, 0, 1, 1};
-  ASSERT_TRUE(repair(model, device));
-  auto peaks = leastPeaks(model, device);
+  ASSERT_TRUE(memory::repair(model, device));
+  auto peaks = memory::leastPeaks(model, device);
   EXPECT_LE(peaks[0], 100);
   EXPECT_LE(peaks[1], 100);
 }
@@ -152,7 +152,7 @@ TEST(Memory, RepairKeepsPins) {
   problem.graph.ops[0].pin = "d0";
   Model model(problem);
   Assignment device{0, 0};
-  ASSERT_TRUE(repair(model, device));
+  ASSERT_TRUE(memory::repair(model, device));
   EXPECT_EQ(device, (Assignment{0, 1}));
 }
 
@@ -172,7 +172,7 @@ TEST(Memory, RepairMovesWhatBelongsTogether) {
     }
   Model model(problem);
   Assignment device(12, 0);
-  ASSERT_TRUE(repair(model, device));
+  ASSERT_TRUE(memory::repair(model, device));
   for (int32_t chain = 0; chain < 2; ++chain)
     for (int32_t k = 1; k < 6; ++k)
       EXPECT_EQ(device[chain * 6 + k], device[chain * 6]);
@@ -190,8 +190,8 @@ TEST(Memory, FitsUnevenDevices) {
   }
   Model model(problem);
   Assignment device;
-  ASSERT_TRUE(findFit(model, device));
-  EXPECT_EQ(excessOf(model, leastPeaks(model, device)), 0);
+  ASSERT_TRUE(memory::findFit(model, device));
+  EXPECT_EQ(memory::excessOf(model, memory::leastPeaks(model, device)), 0);
   EXPECT_TRUE(place(problem, {}).placement);
 }
 

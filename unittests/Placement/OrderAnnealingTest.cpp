@@ -36,8 +36,8 @@ Problem idling() {
   return problem;
 }
 
-SearchOptions optionsOf(int64_t evaluations) {
-  SearchOptions options;
+search::SearchOptions optionsOf(int64_t evaluations) {
+  search::SearchOptions options;
   options.budget = Budget::ofEvaluations(evaluations);
   return options;
 }
@@ -48,7 +48,8 @@ TEST(OrderAnnealing, FindsWhatAListSchedulerCannot) {
   Assignment only = {0, 1, 1, 0};
   // d1 never idles for c, so that d ends at 205.
   EXPECT_EQ(Scheduler(model).run(only), 205);
-  OrderResult found = annealOrders(model, {only}, optionsOf(1000));
+  search::OrderResult found =
+      search::annealOrders(model, {only}, optionsOf(1000));
   ASSERT_TRUE(found.best);
   EXPECT_EQ(found.best->makespanNs, 115);
   EXPECT_THAT(verify(problem, *found.best), IsEmpty());
@@ -65,11 +66,11 @@ TEST(OrderAnnealing, IsValidAndReproducible) {
     for (Device &device : problem.machine.devices)
       device.memory = 6000;
     Model model(problem);
-    SearchOptions options = optionsOf(500);
+    search::SearchOptions options = optionsOf(500);
     if (seed % 2)
       options.objective = Objective::MaxLoad;
-    OrderResult found = annealOrders(model, {}, options);
-    OrderResult again = annealOrders(model, {}, options);
+    search::OrderResult found = search::annealOrders(model, {}, options);
+    search::OrderResult again = search::annealOrders(model, {}, options);
     ASSERT_EQ(found.best.has_value(), again.best.has_value());
     EXPECT_EQ(found.evaluations, again.evaluations);
     if (!found.best)
@@ -83,20 +84,21 @@ TEST(OrderAnnealing, IsValidAndReproducible) {
 TEST(OrderAnnealing, EndsAtTheLowerBound) {
   Problem problem = idling();
   Model model(problem);
-  SearchOptions options = optionsOf(1'000'000);
+  search::SearchOptions options = optionsOf(1'000'000);
   options.lowerBound = 115;
-  EXPECT_LT(annealOrders(model, {{0, 1, 1, 0}}, options).evaluations, 10'000);
+  EXPECT_LT(search::annealOrders(model, {{0, 1, 1, 0}}, options).evaluations,
+            10'000);
 }
 
 TEST(SmallSearch, SpendsItsShareOfTheBudget) {
   SmallProblems draws(3);
   Problem problem = draws.draw(16, 16);
   Model model(problem);
-  SearchOptions options = optionsOf(400);
-  SmallResult found = searchSmall(model, nullptr, options);
+  search::SearchOptions options = optionsOf(400);
+  search::SmallResult found = search::searchSmall(model, nullptr, options);
   EXPECT_LE(found.evaluations + found.nodes, 200);
-  EXPECT_EQ(shareOfSearch(model, 400), 200);
-  EXPECT_EQ(shareOfSearch(model, 1'000'000), 200 * model.numUnits);
+  EXPECT_EQ(search::shareOfSearch(model, 400), 200);
+  EXPECT_EQ(search::shareOfSearch(model, 1'000'000), 200 * model.numUnits);
 }
 
 TEST(SmallSearch, ProvesTheOptimumOrThatNothingFits) {
@@ -137,8 +139,9 @@ TEST(Search, DevicesWithoutLinks) {
   problem.graph.ops[1].pin = "d1";
   problem.graph.edges = {{0, 0, 1}};
   for (int64_t evaluations : {1000, 100'000})
-    EXPECT_THAT(search(Model(problem), SearchModels(Model(problem)), {},
-                       optionsOf(evaluations))
+    EXPECT_THAT(search::search(Model(problem),
+                               search::SearchModels(Model(problem)), {},
+                               optionsOf(evaluations))
                     .best,
                 IsEmpty());
 }

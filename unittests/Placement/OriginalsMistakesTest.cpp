@@ -92,9 +92,9 @@ TEST(OriginalsMistakes, FusedOperatorsKeepTheirResidentBytes) {
   }
   problem.graph.edges = {{0, 0, 1}, {1, 0, 2}};
   Model model(problem);
-  Coarsening fused = Coarsening::identity(model);
-  fuse(model, fused);
-  Model coarse = coarsen(model, fused);
+  grouping::Coarsening fused = grouping::Coarsening::identity(model);
+  grouping::fuse(model, fused);
+  Model coarse = grouping::coarsen(model, fused);
   ASSERT_EQ(coarse.numNodes, 1);
   EXPECT_EQ(coarse.resident[0], 120);
   PlaceResult result = placePure(problem, "metf", {"colocate", "fuse"});
@@ -147,9 +147,9 @@ TEST(OriginalsMistakes, FusedGraphsHaveATopologicalOrder) {
     if (!check(problem).empty())
       continue;
     Model model(problem);
-    Coarsening fused = Coarsening::identity(model);
-    fuse(model, fused);
-    Model coarse = coarsen(model, fused);
+    grouping::Coarsening fused = grouping::Coarsening::identity(model);
+    grouping::fuse(model, fused);
+    Model coarse = grouping::coarsen(model, fused);
     ASSERT_EQ(static_cast<int32_t>(coarse.order.size()), coarse.numNodes);
     std::vector<int32_t> position(coarse.numNodes);
     for (int32_t k = 0; k < coarse.numNodes; ++k)
@@ -166,8 +166,8 @@ TEST(OriginalsMistakes, FusionLeavesDiamondsAcyclic) {
   problem.graph.edges.push_back({0, 0, 3});
   problem.graph.ops[0].group = problem.graph.ops[3].group = "ends";
   Model model(problem);
-  Coarsening fused = Coarsening::identity(model);
-  fuse(model, fused);
+  grouping::Coarsening fused = grouping::Coarsening::identity(model);
+  grouping::fuse(model, fused);
   EXPECT_NE(fused.node[0], fused.node[3]);
 }
 
@@ -177,7 +177,7 @@ TEST(OriginalsMistakes, ForksHaveOneFavouriteChild) {
   Problem problem = diamond();
   Model model(problem);
   std::vector<std::string> notes;
-  auto child = favouriteChildren(model, nullptr, 1, notes);
+  auto child = lp::favouriteChildren(model, nullptr, 1, notes);
   EXPECT_TRUE(child[0] == 1 || child[0] == 2) << child[0];
   std::vector<int> parents(model.numNodes, 0);
   for (int32_t c : child)
@@ -198,7 +198,7 @@ TEST(OriginalsMistakes, ThePlacersStartsAreTheSchedules) {
     for (int32_t k : {0, 1, 2})
       problem.graph.ops[k].pin = k == 1 ? "d1" : "d0";
     Model model(problem);
-    EarliestStart found = earliestStart(model);
+    placers::EarliestStart found = placers::earliestStart(model);
     Schedule schedule;
     Scheduler(model).run(found.device, {}, &schedule);
     EXPECT_EQ(found.start, schedule.start);

@@ -171,34 +171,35 @@ TEST(Pipelines, ZeroBubbleH1) {
 // stage, in the memory of 2p - 1 micro-batches. Stages begin and end one after
 // the other, so that the step takes as long as with ZB-H1.
 TEST(Pipelines, ZeroBubbleH2) {
-  forEachSize([](int32_t p) { return 2 * p - 1; },
-              [](int32_t p, int32_t m) {
-                Pipeline pipeline(p, m, {1, 1, 1}, /*memory=*/2 * p - 1);
-                Assignment device = pipeline.assignment();
-                Model model(pipeline.problem);
-                Steps steps(model, device);
-                FoundOrder found =
-                    findOrder(steps, plainOrders(steps, leanOrders(model)));
-                ASSERT_EQ(found.excess, 0);
-                std::vector<int64_t> priority = downstreamFirst(model, device);
-                LimitedOptions options;
-                options.priority = priority;
-                Schedule schedule =
-                    scheduleLimited(steps, found.order, options);
-                ASSERT_EQ(schedule.makespan, 3 * m + (p - 1));
-                EXPECT_THAT(verify(pipeline.problem,
-                                   toPlacement(model, device, schedule)),
-                            IsEmpty());
-                for (int32_t stage = 0; stage < p; ++stage) {
-                  int64_t first = never, last = 0;
-                  for (int32_t i = 0; i < model.numNodes; ++i)
-                    if (device[i] == stage) {
-                      first = std::min(first, schedule.start[i]);
-                      last = std::max(last, schedule.start[i] + 1);
-                    }
-                  EXPECT_EQ(last - first, 3 * m) << "stage " << stage;
-                }
-              });
+  forEachSize(
+      [](int32_t p) { return 2 * p - 1; },
+      [](int32_t p, int32_t m) {
+        Pipeline pipeline(p, m, {1, 1, 1}, /*memory=*/2 * p - 1);
+        Assignment device = pipeline.assignment();
+        Model model(pipeline.problem);
+        memory::Steps steps(model, device);
+        memory::FoundOrder found = memory::findOrder(
+            steps, memory::plainOrders(steps, memory::leanOrders(model)));
+        ASSERT_EQ(found.excess, 0);
+        std::vector<int64_t> priority = memory::downstreamFirst(model, device);
+        memory::LimitedOptions options;
+        options.priority = priority;
+        Schedule schedule =
+            memory::scheduleLimited(steps, found.order, options);
+        ASSERT_EQ(schedule.makespan, 3 * m + (p - 1));
+        EXPECT_THAT(
+            verify(pipeline.problem, toPlacement(model, device, schedule)),
+            IsEmpty());
+        for (int32_t stage = 0; stage < p; ++stage) {
+          int64_t first = never, last = 0;
+          for (int32_t i = 0; i < model.numNodes; ++i)
+            if (device[i] == stage) {
+              first = std::min(first, schedule.start[i]);
+              last = std::max(last, schedule.start[i] + 1);
+            }
+          EXPECT_EQ(last - first, 3 * m) << "stage " << stage;
+        }
+      });
 }
 
 TEST(Pipelines, LessMemoryTakesLonger) {

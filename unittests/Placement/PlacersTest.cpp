@@ -31,7 +31,8 @@ TEST(FillInOrder, SharesMemoryInTopologicalOrder) {
       problem.graph.edges.push_back({i - 1, -1, i});
   }
   // 600 / 2 + 100: four on the first, the others on the second.
-  EXPECT_THAT(fillInOrder(Model(problem)), ElementsAre(0, 0, 0, 0, 1, 1));
+  EXPECT_THAT(placers::fillInOrder(Model(problem)),
+              ElementsAre(0, 0, 0, 0, 1, 1));
 }
 
 TEST(FillInOrder, NeverAboveTheDevicesMemory) {
@@ -42,7 +43,8 @@ TEST(FillInOrder, NeverAboveTheDevicesMemory) {
     problem.graph.ops.push_back(makeOp("op", 10, {}));
     problem.graph.ops.back().resident = 100;
   }
-  EXPECT_THAT(fillInOrder(Model(problem)), ElementsAre(0, 1, 1, 1, 1, 1));
+  EXPECT_THAT(placers::fillInOrder(Model(problem)),
+              ElementsAre(0, 1, 1, 1, 1, 1));
 }
 
 TEST(FillInOrder, UnlikeDevicesShareWhatTheSmallOneCannotTake) {
@@ -55,7 +57,7 @@ TEST(FillInOrder, UnlikeDevicesShareWhatTheSmallOneCannotTake) {
   }
   // (900 - 100) / 2 + 100: five on the first, one on the small one, the others
   // on the last.
-  EXPECT_THAT(fillInOrder(Model(problem)),
+  EXPECT_THAT(placers::fillInOrder(Model(problem)),
               ElementsAre(0, 0, 0, 0, 0, 1, 2, 2, 2));
 }
 
@@ -68,13 +70,15 @@ TEST(FillInOrder, NonUniformOpensADeviceWhenOneIsFull) {
     problem.graph.ops.back().resident = 100;
   }
   Model model(problem);
-  EXPECT_THAT(fillInOrder(model, Fill::NonUniform),
+  EXPECT_THAT(placers::fillInOrder(model, placers::Fill::NonUniform),
               ElementsAre(0, 0, 0, 1, 1, 2));
-  EXPECT_THAT(fillInOrder(model, Fill::Uniform), ElementsAre(0, 0, 0, 1, 1, 2));
+  EXPECT_THAT(placers::fillInOrder(model, placers::Fill::Uniform),
+              ElementsAre(0, 0, 0, 1, 1, 2));
   problem.machine = makeMachine(3, 1000);
   Model ample(problem);
-  EXPECT_THAT(fillInOrder(ample, Fill::NonUniform), Each(0));
-  EXPECT_THAT(fillInOrder(ample, Fill::Uniform), ElementsAre(0, 0, 0, 1, 1, 1));
+  EXPECT_THAT(placers::fillInOrder(ample, placers::Fill::NonUniform), Each(0));
+  EXPECT_THAT(placers::fillInOrder(ample, placers::Fill::Uniform),
+              ElementsAre(0, 0, 0, 1, 1, 1));
 }
 
 TEST(FillInOrder, WithoutMemoryItSharesWork) {
@@ -82,7 +86,8 @@ TEST(FillInOrder, WithoutMemoryItSharesWork) {
   problem.machine = makeMachine(2);
   for (int i = 0; i < 6; ++i)
     problem.graph.ops.push_back(makeOp("op", 10, {}));
-  EXPECT_THAT(fillInOrder(Model(problem)), ElementsAre(0, 0, 0, 0, 1, 1));
+  EXPECT_THAT(placers::fillInOrder(Model(problem)),
+              ElementsAre(0, 0, 0, 0, 1, 1));
 }
 
 TEST(FillInOrder, GroupsGoWhereTheirFirstOperatorGoes) {
@@ -97,16 +102,17 @@ TEST(FillInOrder, GroupsGoWhereTheirFirstOperatorGoes) {
   problem.graph.ops[0].group = problem.graph.ops[7].group = "g";
   problem.graph.ops[1].pin = "d1";
   // The group needs 200 of 800 / 2 + 200 on the first.
-  EXPECT_THAT(fillInOrder(Model(problem)), ElementsAre(0, 1, 0, 0, 0, 0, 1, 0));
+  EXPECT_THAT(placers::fillInOrder(Model(problem)),
+              ElementsAre(0, 1, 0, 0, 0, 0, 1, 0));
 }
 
 TEST(EarliestStart, ForkRunsInParallelWhenThatPays) {
   Problem wide = diamond(/*work=*/1000, /*bytes=*/10);
-  EarliestStart result = earliestStart(Model(wide));
+  placers::EarliestStart result = placers::earliestStart(Model(wide));
   EXPECT_NE(result.device[1], result.device[2]);
   // A transfer of 10 us against work of 1 us: all on one device.
   Problem narrow = diamond(/*work=*/1000, /*bytes=*/10000);
-  EXPECT_THAT(earliestStart(Model(narrow)).device, Each(0));
+  EXPECT_THAT(placers::earliestStart(Model(narrow)).device, Each(0));
 }
 
 TEST(EarliestStart, GroupFollowsItsFirstOperator) {
@@ -115,7 +121,7 @@ TEST(EarliestStart, GroupFollowsItsFirstOperator) {
   problem.graph.ops = {makeOp("a", 100), makeOp("b", 100), makeOp("c", 100),
                        makeOp("d", 100)};
   problem.graph.ops[0].group = problem.graph.ops[3].group = "g";
-  EarliestStart result = earliestStart(Model(problem));
+  placers::EarliestStart result = placers::earliestStart(Model(problem));
   EXPECT_EQ(result.device[0], result.device[3]);
 }
 
@@ -130,7 +136,7 @@ TEST(EarliestStart, GroupIsChargedAtOnce) {
   problem.graph.ops[1].resident = 90;
   problem.graph.ops[2].resident = 20;
   problem.graph.edges = {{0, -1, 1}, {0, -1, 2}};
-  EarliestStart result = earliestStart(Model(problem));
+  placers::EarliestStart result = placers::earliestStart(Model(problem));
   EXPECT_NE(result.device[2], result.device[0]);
 }
 
@@ -148,8 +154,8 @@ TEST(EarliestStart, UnlimitedDoesNotLookAtMemory) {
   problem.graph.ops[1].resident = 20;
   problem.graph.edges = {{0, 0, 2}};
   Model model(problem);
-  EXPECT_THAT(earliestStart(model).device, ElementsAre(0, 1, 1));
-  EXPECT_THAT(earliestStart(model, {}, /*limited=*/false).device,
+  EXPECT_THAT(placers::earliestStart(model).device, ElementsAre(0, 1, 1));
+  EXPECT_THAT(placers::earliestStart(model, {}, /*limited=*/false).device,
               ElementsAre(0, 1, 0));
 }
 
@@ -159,7 +165,7 @@ TEST(EarliestStart, ParametersFollowTheirFirstConsumer) {
   problem.graph.ops = {makeOp("w0", 0, {1000000}), makeOp("w1", 0, {1000000}),
                        makeOp("x0", 100, {1}), makeOp("x1", 100, {1})};
   problem.graph.edges = {{0, 0, 2}, {1, 0, 3}};
-  EarliestStart result = earliestStart(Model(problem));
+  placers::EarliestStart result = placers::earliestStart(Model(problem));
   EXPECT_NE(result.device[2], result.device[3]);
   EXPECT_EQ(result.device[0], result.device[2]);
   EXPECT_EQ(result.device[1], result.device[3]);
@@ -171,7 +177,7 @@ TEST(EarliestStart, PinnedParametersStay) {
   problem.graph.ops = {makeOp("w", 0, {1000000}), makeOp("x", 100, {1})};
   problem.graph.ops[0].pin = "d1";
   problem.graph.edges = {{0, 0, 1}};
-  EXPECT_THAT(earliestStart(Model(problem)).device, ElementsAre(1, 1));
+  EXPECT_THAT(placers::earliestStart(Model(problem)).device, ElementsAre(1, 1));
 }
 
 TEST(EarliestStart, SlowDevicesDoNotWinByBeingIdle) {
@@ -182,7 +188,7 @@ TEST(EarliestStart, SlowDevicesDoNotWinByBeingIdle) {
     problem.graph.ops.push_back(makeOp("op", 0, {}));
     problem.graph.ops.back().timeNs = {{"gpu", 10}, {"cpu", 10000}};
   }
-  EXPECT_THAT(earliestStart(Model(problem)).device, Each(1));
+  EXPECT_THAT(placers::earliestStart(Model(problem)).device, Each(1));
 }
 
 TEST(EarliestStart, AnAwakeDeviceWaitsForTheFavouriteChild) {
@@ -198,7 +204,7 @@ TEST(EarliestStart, AnAwakeDeviceWaitsForTheFavouriteChild) {
   problem.graph.edges = {{0, 0, 2}, {1, 0, 2}};
   Model model(problem);
   std::vector<int32_t> favourites{2, -1, -1, -1};
-  EarliestStart result = earliestStart(model, favourites);
+  placers::EarliestStart result = placers::earliestStart(model, favourites);
   EXPECT_EQ(result.device[2], 0);
   EXPECT_EQ(result.start[2], 61);
   EXPECT_NE(result.device[3], 0);
@@ -211,7 +217,7 @@ TEST(Favourites, AreAMatching) {
       continue;
     Model model(problem);
     std::vector<std::string> notes;
-    auto child = favouriteChildren(model, nullptr, 1, notes);
+    auto child = lp::favouriteChildren(model, nullptr, 1, notes);
     std::vector<int> parents(model.numNodes, 0);
     for (int32_t i = 0; i < model.numNodes; ++i) {
       if (child[i] < 0)
@@ -241,8 +247,9 @@ TEST(Favourites, FallBackIsReported) {
   Model owned(problem);
   SlowSolver solver;
   std::vector<std::string> notes, ignored;
-  EXPECT_EQ(favouriteChildren(owned, &solver, 1, notes),
-            favouriteChildren(owned, createGreedySolver().get(), 1, ignored));
+  EXPECT_EQ(
+      lp::favouriteChildren(owned, &solver, 1, notes),
+      lp::favouriteChildren(owned, createGreedySolver().get(), 1, ignored));
   ASSERT_EQ(notes.size(), 1u);
   EXPECT_NE(notes[0].find("reached its time limit"), std::string::npos);
 }

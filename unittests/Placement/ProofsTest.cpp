@@ -25,7 +25,7 @@ using testing::IsEmpty;
 namespace {
 
 std::string proofOf(const Problem &problem) {
-  return proveInfeasible(problem, Model(problem));
+  return memory::proveInfeasible(problem, Model(problem));
 }
 
 bool goesIn(std::vector<int64_t> items, std::vector<int64_t> bins) {
@@ -55,7 +55,7 @@ TEST(Packing, ProvesOnlyWhatIsTrue) {
     for (int64_t &bin : bins)
       bin = even ? size : random.below(60);
     bool fits = goesIn(items, bins);
-    bool proof = provePackingFails(items, bins).has_value();
+    bool proof = memory::provePackingFails(items, bins).has_value();
     EXPECT_FALSE(fits && proof) << "trial " << trial;
     fails += !fits;
     proven += proof;
@@ -67,8 +67,8 @@ TEST(Packing, ProvesOnlyWhatIsTrue) {
 
 TEST(Packing, CountsPieces) {
   // Seven of 30 in two of 100: three each.
-  auto proof = provePackingFails(std::vector<int64_t>(7, 30),
-                                 std::vector<int64_t>{100, 119});
+  auto proof = memory::provePackingFails(std::vector<int64_t>(7, 30),
+                                         std::vector<int64_t>{100, 119});
   ASSERT_TRUE(proof);
   EXPECT_EQ(proof->piece, 30);
   EXPECT_EQ(static_cast<int64_t>(proof->needed), 7);
@@ -77,8 +77,8 @@ TEST(Packing, CountsPieces) {
 
 TEST(Packing, LargeItemsKeepOthersOut) {
   // 60 and 60 leave 40 each, too little for three of 30 (Martello & Toth).
-  auto proof = provePackingFails(std::vector<int64_t>{60, 60, 30, 30, 30},
-                                 std::vector<int64_t>{100, 100});
+  auto proof = memory::provePackingFails(
+      std::vector<int64_t>{60, 60, 30, 30, 30}, std::vector<int64_t>{100, 100});
   ASSERT_TRUE(proof);
 }
 
@@ -211,15 +211,15 @@ Problem tightProblem(uint32_t seed) {
 /// Whether any assignment has an order that fits.
 bool someAssignmentFits(const Model &model, Assignment &device, Unit u) {
   if (u == model.numUnits) {
-    Steps steps(model, device);
+    memory::Steps steps(model, device);
     bool complete = false;
-    if (!searchOrder(steps, 1'000'000, complete).empty())
+    if (!memory::searchOrder(steps, 1'000'000, complete).empty())
       return true;
     EXPECT_TRUE(complete);
     // What takes no time is only known to a schedule.
     Schedule schedule;
     Scheduler(model).run(device, {}, &schedule);
-    return excessOf(model, schedulePeaks(model, device, schedule)) == 0;
+    return memory::excessOf(model, schedulePeaks(model, device, schedule)) == 0;
   }
   for (int32_t d = 0; d < model.numDevices; ++d) {
     if (!model.mayUse(u, d))
@@ -241,11 +241,11 @@ TEST(Proofs, NeverWhereSomethingFitsAndRepairFindsIt) {
     Model model(problem);
     Assignment device(model.numNodes);
     bool fits = someAssignmentFits(model, device, 0);
-    std::string proof = proveInfeasible(problem, model);
+    std::string proof = memory::proveInfeasible(problem, model);
     EXPECT_FALSE(fits && !proof.empty()) << "seed " << seed << ": " << proof;
     fitting += fits;
     ++(!proof.empty() ? proven : unproven);
-    if (fits && !findFit(model, device)) {
+    if (fits && !memory::findFit(model, device)) {
       // Its results may fit only at one instant.
       bool instants = false;
       for (int32_t i = 0; i < model.numNodes; ++i)

@@ -23,7 +23,7 @@ class Random : public testing::TestWithParam<uint32_t> {};
 
 std::vector<PlaceOptions> allOptions(const Problem &problem) {
   std::vector<PlaceOptions> all;
-  for (const Placer &placer : allPlacers())
+  for (const placers::Placer &placer : placers::allPlacers())
     for (bool grouped : {false, true})
       for (bool candidates : {false, true}) {
         // Its many evaluations have tests of their own (BaselinesTest.cpp).
@@ -50,7 +50,7 @@ std::vector<PlaceOptions> allOptions(const Problem &problem) {
 bool expectSound(const Problem &problem, const PlaceOptions &options) {
   PlaceResult result = place(problem, options);
   if (!result.placement) {
-    if (placerNamed(options.placer)->ignoresMemory &&
+    if (placers::placerNamed(options.placer)->ignoresMemory &&
         result.error.starts_with("the placement of '" + options.placer +
                                  "' is not valid: it needs "))
       return false;

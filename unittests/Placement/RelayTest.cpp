@@ -216,10 +216,10 @@ TEST_P(MissingLinks, SchedulesAreValid) {
         ASSERT_EQ(peaks[d], usage[d].peakBytes);
     }
     // Some order of the steps needs less than that schedule.
-    std::vector<int64_t> least = leastPeaks(model, device);
+    std::vector<int64_t> least = memory::leastPeaks(model, device);
     for (int32_t d = 0; d < model.numDevices; ++d)
       problem.machine.devices[d].memory = least[d];
-    if (scheduleWithin(scheduler, model, device, schedule)) {
+    if (memory::scheduleWithin(scheduler, model, device, schedule)) {
       EXPECT_THAT(verify(problem, toPlacement(model, device, schedule)),
                   IsEmpty());
     }

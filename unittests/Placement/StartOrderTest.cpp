@@ -24,20 +24,20 @@ namespace {
 
 /// The nodes in their own order on given devices; copies the quickest way,
 /// after everything that is ready.
-StartPlan planFor(const Model &model, std::vector<int32_t> unitDevice) {
-  StartPlan plan;
+search::StartPlan planFor(const Model &model, std::vector<int32_t> unitDevice) {
+  search::StartPlan plan;
   plan.device = std::move(unitDevice);
   for (int32_t i = 0; i < model.numNodes; ++i)
     plan.nodeKey.push_back(i);
   size_t transfers = static_cast<size_t>(model.numTensors) * model.numDevices;
   plan.transferKey.assign(transfers, model.numNodes);
-  plan.via.assign(transfers, StartPlan::quickest);
+  plan.via.assign(transfers, search::StartPlan::quickest);
   return plan;
 }
 
 /// Devices, order and ways by chance.
-StartPlan drawPlan(const Model &model, Random &random) {
-  StartPlan plan = planFor(model, {});
+search::StartPlan drawPlan(const Model &model, Random &random) {
+  search::StartPlan plan = planFor(model, {});
   for (Unit u = 0; u < model.numUnits; ++u) {
     int32_t d = random.below(model.numDevices);
     while (!model.mayUse(u, d))
@@ -49,7 +49,7 @@ StartPlan drawPlan(const Model &model, Random &random) {
   for (int64_t &key : plan.transferKey)
     key = random.below(model.numNodes);
   for (int32_t &via : plan.via)
-    via = random.below(model.numDevices + 2) + StartPlan::quickest;
+    via = random.below(model.numDevices + 2) + search::StartPlan::quickest;
   return plan;
 }
 
@@ -60,8 +60,8 @@ TEST(StartOrder, AnUrgentOperatorMayComeLater) {
   problem.graph.ops = {makeOp("a", 10), makeOp("b", 100), makeOp("c", 5)};
   problem.graph.edges = {{0, -1, 2}};
   Model model(problem);
-  StartPlan plan = planFor(model, {0, 1, 1});
-  StartOrder orders(model);
+  search::StartPlan plan = planFor(model, {0, 1, 1});
+  search::StartOrder orders(model);
   EXPECT_EQ(orders.run(plan).makespan, 105);
   EXPECT_THAT(orders.placement().startNs, ElementsAre(0, 0, 100));
   // Right after a; the signal takes 10 ns.
@@ -77,8 +77,8 @@ TEST(StartOrder, CopiesAreRelayed) {
   problem.graph.ops = {makeOp("a", 10, {5}), makeOp("b", 10, {})};
   problem.graph.edges = {{0, 0, 1}};
   Model model(problem);
-  StartPlan plan = planFor(model, {0, 1});
-  StartOrder orders(model);
+  search::StartPlan plan = planFor(model, {0, 1});
+  search::StartOrder orders(model);
   // Twice 10 + 5 ns over d2; d2 need not read it.
   EXPECT_EQ(orders.run(plan).makespan, 10 + 15 + 15 + 10);
   Placement placement = orders.placement();
@@ -87,12 +87,12 @@ TEST(StartOrder, CopiesAreRelayed) {
       placement.transfers,
       ElementsAre(AllOf(Field(&Transfer::from, 0), Field(&Transfer::to, 2)),
                   AllOf(Field(&Transfer::from, 2), Field(&Transfer::to, 1))));
-  plan.via[0 * 3 + 1] = StartPlan::direct;
+  plan.via[0 * 3 + 1] = search::StartPlan::direct;
   EXPECT_EQ(orders.run(plan).makespan, 10 + 1005 + 10);
   problem.machine.links[0 * 3 + 1].reset();
   problem.machine.links[2 * 3 + 1].reset();
   Model apart(problem);
-  EXPECT_EQ(StartOrder(apart).run(plan).makespan, never);
+  EXPECT_EQ(search::StartOrder(apart).run(plan).makespan, never);
 }
 
 TEST(StartOrder, WaitsForRoom) {
@@ -103,9 +103,9 @@ TEST(StartOrder, WaitsForRoom) {
                        makeOp("c", 10, {})};
   problem.graph.edges = {{0, 0, 2}};
   Model model(problem);
-  StartPlan plan = planFor(model, {0, 0, 1});
-  StartOrder orders(model);
-  StartOrder::Value value = orders.run(plan);
+  search::StartPlan plan = planFor(model, {0, 0, 1});
+  search::StartOrder orders(model);
+  search::StartOrder::Value value = orders.run(plan);
   // Before the transfer in the order: nothing makes room.
   EXPECT_GT(value.excess, 0);
   plan.transferKey.assign(plan.transferKey.size(), 0);
@@ -122,7 +122,7 @@ TEST(StartOrder, WhatIsAlwaysThereCountsWithoutAnyStart) {
   for (Operator &op : problem.graph.ops)
     op.resident = 20;
   Model model(problem);
-  StartOrder orders(model);
+  search::StartOrder orders(model);
   EXPECT_GT(orders.run(planFor(model, {0, 0})).excess, 0);
   EXPECT_EQ(orders.run(planFor(model, {0, 1})).excess, 0);
 }
@@ -138,10 +138,10 @@ TEST(StartOrder, TheReplayAgreesWithEveryPlan) {
     for (Device &device : problem.machine.devices)
       device.memory = memory;
     Model model(problem);
-    StartOrder orders(model);
+    search::StartOrder orders(model);
     Random random(seed);
     for (int k = 0; k < 10; ++k) {
-      StartOrder::Value value = orders.run(drawPlan(model, random));
+      search::StartOrder::Value value = orders.run(drawPlan(model, random));
       if (value.makespan == never)
         continue;
       Placement placement = orders.placement();

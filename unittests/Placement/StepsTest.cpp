@@ -77,8 +77,8 @@ TEST(Forward, StepsAreReported) {
   Problem problem = training(/*layers=*/6);
   problem.graph.ops[0].group = problem.graph.ops[1].group = "g";
   Model model(problem);
-  Grouping grouping =
-      applySteps(problem, model, {"colocate", "forward", "fuse"});
+  session::Grouping grouping =
+      session::applySteps(problem, model, {"colocate", "forward", "fuse"});
   ASSERT_EQ(grouping.steps.size(), 3u);
   EXPECT_EQ(grouping.steps[0].name, "colocate");
   EXPECT_EQ(grouping.steps[0].groupsBefore, 12);
@@ -142,7 +142,8 @@ TEST(Forward, AGroupOfAllBackwardOperatorsDoesNotTieTheModel) {
   Problem problem = training(/*layers=*/20);
   for (size_t i = 20; i < 40; ++i)
     problem.graph.ops[i].group = "optimizer";
-  Grouping grouping = applySteps(problem, Model(problem), {"forward"});
+  session::Grouping grouping =
+      session::applySteps(problem, Model(problem), {"forward"});
   EXPECT_GT(grouping.coarsening.numUnits, 2);
 }
 
@@ -212,7 +213,7 @@ void expectBalance(const Problem &problem, int32_t groups) {
   for (const auto &names : std::vector<std::vector<std::string>>{
            {"colocate", "coplace", "fuse"},
            {"colocate", "forward", "coplace", "fuse"}}) {
-    Grouping grouping = applySteps(problem, model, names);
+    session::Grouping grouping = session::applySteps(problem, model, names);
     EXPECT_THAT(grouping.notes, IsEmpty());
     const GroupingStep &last = grouping.steps.back();
     EXPECT_GE(last.groupsAfter, groups);

@@ -33,7 +33,7 @@ std::vector<std::string> names(const Machine &machine) {
 TEST(MachineVariant, MoreFewerAndOtherDevices) {
   Problem problem = diamond();
   problem.machine = makeMachine(2, 1000, {10, 1000}, LinkModel::Duplex);
-  MachineVariants variants(problem);
+  study::MachineVariants variants(problem);
   EXPECT_THAT(variants.notes(), IsEmpty());
   Machine one = variants.make(1, 500, 1);
   EXPECT_THAT(names(one), ElementsAre("d0"));
@@ -55,7 +55,7 @@ TEST(MachineVariant, NamesDoNotCollide) {
   problem.machine.devices[0].name = "gpu0";
   problem.machine.devices[1].name = "gpu3";
   problem.machine.devices[2].name = "d2";
-  EXPECT_THAT(names(MachineVariants(problem).make(5, 1, 1)),
+  EXPECT_THAT(names(study::MachineVariants(problem).make(5, 1, 1)),
               ElementsAre("gpu0", "gpu3", "d2", "gpu4", "gpu5"));
 }
 
@@ -66,12 +66,12 @@ TEST(MachineVariant, OtherKinds) {
   problem.machine.devices[1].memory = 77;
   problem.machine.links[0 * 3 + 1] = Link{5, 100};
   {
-    MachineVariants variants(problem);
+    study::MachineVariants variants(problem);
     EXPECT_THAT(names(variants.make(2, 1, 1)), ElementsAre("d0", "d2"));
     EXPECT_THAT(variants.notes(), ElementsAre(HasSubstr("is left out")));
   }
   problem.graph.ops[1].timeNs = {{"cpu", 10}};
-  MachineVariants variants(problem);
+  study::MachineVariants variants(problem);
   EXPECT_TRUE(variants.keepsOthers());
   Machine machine = variants.make(3, 1, 0.5);
   EXPECT_THAT(names(machine), ElementsAre("d0", "d2", "d3", "d1"));
@@ -88,8 +88,9 @@ TEST(MachineVariant, OtherKinds) {
 TEST(MachineVariant, SlowLinksStillMove) {
   Problem problem = diamond();
   problem.machine = makeMachine(2, 1, {0, 1});
-  EXPECT_EQ(MachineVariants(problem).make(2, 1, 0.01).link(0, 1)->bytesPerUs,
-            1);
+  EXPECT_EQ(
+      study::MachineVariants(problem).make(2, 1, 0.01).link(0, 1)->bytesPerUs,
+      1);
 }
 
 TEST(SweepMemory, Forms) {
@@ -181,7 +182,7 @@ TEST(Sweep, LeastMemoryIsFoundAndProven) {
     // It is what place accepts.
     Problem machine = problem;
     machine.machine =
-        MachineVariants(problem).make(least.devices, *least.bytes, 1);
+        study::MachineVariants(problem).make(least.devices, *least.bytes, 1);
     EXPECT_TRUE(place(machine, {}).placement);
   }
 }

@@ -38,7 +38,7 @@ Problem twoChains(int32_t layers) {
   return problem;
 }
 
-int64_t makespanOf(const Model &model, const EarliestStart &found) {
+int64_t makespanOf(const Model &model, const placers::EarliestStart &found) {
   int64_t makespan = 0;
   for (int32_t i = 0; i < model.numNodes; ++i)
     makespan =
@@ -49,10 +49,10 @@ int64_t makespanOf(const Model &model, const EarliestStart &found) {
 TEST(VariedStarts, BeatTheMostUrgentFirst) {
   Problem problem = twoChains(8);
   Model model(problem);
-  auto starts = variedStarts(model, 3, 1);
+  auto starts = search::variedStarts(model, 3, 1);
   ASSERT_THAT(starts, SizeIs(3));
   EXPECT_LT(makespanOf(model, starts[0]),
-            makespanOf(model, earliestStart(model)));
+            makespanOf(model, placers::earliestStart(model)));
   EXPECT_LT(makespanOf(model, starts[0]), makespanOf(model, starts[1]));
   EXPECT_LT(makespanOf(model, starts[1]), makespanOf(model, starts[2]));
 }
@@ -60,7 +60,8 @@ TEST(VariedStarts, BeatTheMostUrgentFirst) {
 TEST(VariedStarts, AreTheSameForTheSameSeed) {
   Problem problem = twoChains(6);
   Model model(problem);
-  auto first = variedStarts(model, 2, 7), second = variedStarts(model, 2, 7);
+  auto first = search::variedStarts(model, 2, 7),
+       second = search::variedStarts(model, 2, 7);
   ASSERT_EQ(first.size(), second.size());
   for (size_t k = 0; k < first.size(); ++k) {
     EXPECT_EQ(first[k].device, second[k].device);
@@ -71,9 +72,9 @@ TEST(VariedStarts, AreTheSameForTheSameSeed) {
 TEST(VariedStarts, NoneWhereThereIsNoChoiceOrNoTime) {
   Problem problem = twoChains(2);
   problem.machine = makeMachine(1);
-  EXPECT_THAT(variedStarts(Model(problem), 3, 1), IsEmpty());
+  EXPECT_THAT(search::variedStarts(Model(problem), 3, 1), IsEmpty());
   problem = twoChains(10000);
-  EXPECT_THAT(variedStarts(Model(problem), 3, 1), IsEmpty());
+  EXPECT_THAT(search::variedStarts(Model(problem), 3, 1), IsEmpty());
 }
 
 } // namespace

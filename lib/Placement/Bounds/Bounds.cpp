@@ -15,6 +15,7 @@
 #include <span>
 
 using namespace baechi::placement;
+using namespace baechi::placement::bounds;
 
 namespace {
 
@@ -220,10 +221,10 @@ Bound Bounds::steps() const {
 
 } // namespace
 
-Bound baechi::placement::makespanBound(const Model &model) {
+Bound baechi::placement::bounds::makespanBound(const Model &model) {
   return Bounds(model).steps();
 }
 
-Bound baechi::placement::maxLoadBound(const Model &model) {
+Bound baechi::placement::bounds::maxLoadBound(const Model &model) {
   return raiseMaxLoadBound(model, Bounds(model).loads());
 }

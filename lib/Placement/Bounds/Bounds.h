@@ -12,7 +12,7 @@
 
 #include <string>
 
-namespace baechi::placement {
+namespace baechi::placement::bounds {
 
 /// A value that no placement can beat, and the argument it comes from.
 struct Bound {
@@ -30,6 +30,6 @@ Bound makespanBound(const Model &model);
 /// unit; what does not go into the memories; transfers that cannot be saved.
 Bound maxLoadBound(const Model &model);
 
-} // namespace baechi::placement
+} // namespace baechi::placement::bounds
 
 #endif // BAECHI_LIB_PLACEMENT_BOUNDS_H

@@ -13,6 +13,7 @@
 #include <tuple>
 
 using namespace baechi::placement;
+using namespace baechi::placement::bounds;
 
 static constexpr double unlimited = std::numeric_limits<double>::infinity();
 

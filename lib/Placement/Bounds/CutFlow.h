@@ -12,7 +12,7 @@
 #include <span>
 #include <vector>
 
-namespace baechi::placement {
+namespace baechi::placement::bounds {
 
 /// For a hypergraph of vertices and directed nets: the least of
 ///
@@ -57,6 +57,6 @@ private:
   std::vector<int32_t> level, at, queue, path;
 };
 
-} // namespace baechi::placement
+} // namespace baechi::placement::bounds
 
 #endif // BAECHI_LIB_PLACEMENT_BOUNDS_CUTFLOW_H

@@ -36,6 +36,7 @@
 #include <numeric>
 
 using namespace baechi::placement;
+using namespace baechi::placement::bounds;
 
 namespace {
 
@@ -134,7 +135,7 @@ int64_t LoadBound::cutNs(int32_t net) const {
 
 /// Joins what no placement of a load up to \p load cuts.
 void LoadBound::contract(int64_t load) {
-  DisjointSets sets(graph.numVertices());
+  grouping::DisjointSets sets(graph.numVertices());
   for (int32_t net = 0; net < graph.numNets(); ++net)
     if (cutNs(net) > load)
       for (int32_t user : graph.users[net])
@@ -362,7 +363,7 @@ Bound LoadBound::run(Bound known) {
 
 } // namespace
 
-int64_t baechi::placement::workBySpeed(const Model &model) {
+int64_t baechi::placement::bounds::workBySpeed(const Model &model) {
   Shares shares;
   auto kinds = deviceClasses(model);
   for (const DeviceClass &kind : kinds)
@@ -381,6 +382,7 @@ int64_t baechi::placement::workBySpeed(const Model &model) {
   return static_cast<int64_t>(std::ceil(shares.price() * (1 - 1e-9) - 1e-6));
 }
 
-Bound baechi::placement::raiseMaxLoadBound(const Model &model, Bound known) {
+Bound baechi::placement::bounds::raiseMaxLoadBound(const Model &model,
+                                                   Bound known) {
   return LoadBound(model).run(std::move(known));
 }

@@ -10,7 +10,7 @@
 
 #include "Bounds/Bounds.h"
 
-namespace baechi::placement {
+namespace baechi::placement::bounds {
 
 /// All work over the devices, each as fast as it is: no device can do less than
 /// this, for the largest load and the makespan alike. In nanoseconds.
@@ -19,6 +19,6 @@ int64_t workBySpeed(const Model &model);
 /// A bound of the largest load that is at least \p known.
 Bound raiseMaxLoadBound(const Model &model, Bound known);
 
-} // namespace baechi::placement
+} // namespace baechi::placement::bounds
 
 #endif // BAECHI_LIB_PLACEMENT_BOUNDS_LOADBOUND_H

@@ -12,6 +12,7 @@
 #include <numeric>
 
 using namespace baechi::placement;
+using namespace baechi::placement::bounds;
 
 double Shares::at(const std::vector<double> &prices) const {
   size_t kinds = prices.size();

@@ -11,7 +11,7 @@
 #include <limits>
 #include <vector>
 
-namespace baechi::placement {
+namespace baechi::placement::bounds {
 
 /// The linear program of items that take shares of devices of several kinds,
 /// split at will, by its dual.
@@ -32,6 +32,6 @@ private:
   double at(const std::vector<double> &prices) const;
 };
 
-} // namespace baechi::placement
+} // namespace baechi::placement::bounds
 
 #endif // BAECHI_LIB_PLACEMENT_BOUNDS_SHARES_H

@@ -13,6 +13,7 @@
 #include <tuple>
 
 using namespace baechi::placement;
+using namespace baechi::placement::grouping;
 
 namespace {
 
@@ -77,9 +78,9 @@ void scorePairs(std::vector<Pair> &pairs, int32_t clusters, double noise,
 } // namespace
 
 std::vector<int32_t>
-baechi::placement::clusterUnits(const Model &model,
-                                const ClusterOptions &options, Random &random,
-                                int32_t &count) {
+baechi::placement::grouping::clusterUnits(const Model &model,
+                                          const ClusterOptions &options,
+                                          Random &random, int32_t &count) {
   UnitMerger merger(model, options.workShare, options.memoryShare);
   double total = 0;
   for (int32_t i = 0; i < model.numNodes; ++i)
@@ -118,7 +119,8 @@ baechi::placement::clusterUnits(const Model &model,
   return clusterOf;
 }
 
-void baechi::placement::coplace(const Model &model, Coarsening &coarsening) {
+void baechi::placement::grouping::coplace(const Model &model,
+                                          Coarsening &coarsening) {
   joinFreely(model, freeShare, coarsening);
   Model merged = coarsen(model, coarsening);
   ClusterOptions options;

@@ -11,7 +11,7 @@
 #include "Grouping/Grouping.h"
 #include "Model/Random.h"
 
-namespace baechi::placement {
+namespace baechi::placement::grouping {
 
 struct ClusterOptions {
   /// A cluster that is smaller than this share of all work may always join...
@@ -38,6 +38,6 @@ std::vector<int32_t> clusterUnits(const Model &model,
 /// traffic, so that one transfer is not paid for a few operators.
 void coplace(const Model &model, Coarsening &coarsening);
 
-} // namespace baechi::placement
+} // namespace baechi::placement::grouping
 
 #endif // BAECHI_LIB_PLACEMENT_CLUSTERS_H

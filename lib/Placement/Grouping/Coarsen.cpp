@@ -12,6 +12,7 @@
 #include <numeric>
 
 using namespace baechi::placement;
+using namespace baechi::placement::grouping;
 
 DisjointSets::DisjointSets(int32_t size) : parent(size) {
   std::iota(parent.begin(), parent.end(), 0);
@@ -56,8 +57,8 @@ Coarsening Coarsening::identity(const Model &model) {
   return result;
 }
 
-Model baechi::placement::coarsen(const Model &fine,
-                                 const Coarsening &coarsening) {
+Model baechi::placement::grouping::coarsen(const Model &fine,
+                                           const Coarsening &coarsening) {
   const std::vector<int32_t> &into = coarsening.node;
   int32_t devices = fine.numDevices;
   Model coarse;
@@ -137,8 +138,8 @@ Model baechi::placement::coarsen(const Model &fine,
   return coarse;
 }
 
-Assignment baechi::placement::expand(const Coarsening &coarsening,
-                                     const Assignment &coarse) {
+Assignment baechi::placement::grouping::expand(const Coarsening &coarsening,
+                                               const Assignment &coarse) {
   Assignment fine(coarsening.node.size());
   for (size_t i = 0; i < fine.size(); ++i)
     fine[i] = coarse[coarsening.node[i]];

@@ -12,7 +12,7 @@
 
 #include <utility>
 
-namespace baechi::placement {
+namespace baechi::placement::grouping {
 
 /// Disjoint sets of ids that keep the smallest id as their name.
 class DisjointSets {
@@ -47,6 +47,6 @@ Model coarsen(const Model &fine, const Coarsening &coarsening);
 /// The fine assignment that a coarse one stands for.
 Assignment expand(const Coarsening &coarsening, const Assignment &coarse);
 
-} // namespace baechi::placement
+} // namespace baechi::placement::grouping
 
 #endif // BAECHI_LIB_PLACEMENT_COARSEN_H

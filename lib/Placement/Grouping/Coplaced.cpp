@@ -15,6 +15,7 @@
 #include <fmt/ranges.h>
 
 using namespace baechi::placement;
+using namespace baechi::placement::grouping;
 
 std::vector<int32_t> baechi::placement::coplacedGroups(const Problem &problem,
                                                        std::string &error) {

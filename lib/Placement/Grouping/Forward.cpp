@@ -14,6 +14,7 @@
 #include <numeric>
 
 using namespace baechi::placement;
+using namespace baechi::placement::grouping;
 
 namespace {
 
@@ -31,9 +32,9 @@ MergeLimits limitsOf(const Model &model) {
 
 } // namespace
 
-int32_t baechi::placement::followForward(const Problem &problem,
-                                         const Model &model,
-                                         Coarsening &coarsening) {
+int32_t baechi::placement::grouping::followForward(const Problem &problem,
+                                                   const Model &model,
+                                                   Coarsening &coarsening) {
   const auto &ops = problem.graph.ops;
   // The model of the units so far: nodes stay as they are.
   Coarsening units = coarsening;

@@ -10,7 +10,7 @@
 
 #include "Grouping/Coarsen.h"
 
-namespace baechi::placement {
+namespace baechi::placement::grouping {
 
 /// Forward-only placement (Jeon et al., SoCC 2020, section 3.3): the unit of a
 /// backward operator joins that of its forward operator, so that only forward
@@ -21,6 +21,6 @@ namespace baechi::placement {
 int32_t followForward(const Problem &problem, const Model &model,
                       Coarsening &coarsening);
 
-} // namespace baechi::placement
+} // namespace baechi::placement::grouping
 
 #endif // BAECHI_LIB_PLACEMENT_FORWARD_H

@@ -13,6 +13,7 @@
 #include <utility>
 
 using namespace baechi::placement;
+using namespace baechi::placement::grouping;
 
 namespace {
 
@@ -188,8 +189,9 @@ void Fuser::run() {
 
 } // namespace
 
-void baechi::placement::fuse(const Model &model, Coarsening &coarsening,
-                             double delayShare) {
+void baechi::placement::grouping::fuse(const Model &model,
+                                       Coarsening &coarsening,
+                                       double delayShare) {
   Fuser fuser(model, coarsening.unit, delayShare);
   fuser.run();
   fuser.write(coarsening);

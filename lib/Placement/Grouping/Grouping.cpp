@@ -11,6 +11,7 @@
 #include <algorithm>
 
 using namespace baechi::placement;
+using namespace baechi::placement::grouping;
 
 MergeLimits MergeLimits::ofShares(const Model &model, double workShare,
                                   double memoryShare) {
@@ -59,8 +60,8 @@ bool UnitMerger::join(Unit a, Unit b, bool mayNarrow) {
   return true;
 }
 
-void baechi::placement::joinFreely(const Model &model, double share,
-                                   Coarsening &coarsening) {
+void baechi::placement::grouping::joinFreely(const Model &model, double share,
+                                             Coarsening &coarsening) {
   // Only short operators join, so the bounds of the merger bind rarely.
   constexpr double workShare = 0.1, memoryShare = 0.25;
   UnitMerger merger(model, workShare, memoryShare);

@@ -18,7 +18,7 @@
 
 #include <string>
 
-namespace baechi::placement {
+namespace baechi::placement::grouping {
 
 /// What a group may do and hold at the most.
 struct MergeLimits {
@@ -72,6 +72,6 @@ void joinFreely(const Model &model, double share, Coarsening &coarsening);
 void fuse(const Model &model, Coarsening &coarsening,
           double delayShare = 1.0 / 2000);
 
-} // namespace baechi::placement
+} // namespace baechi::placement::grouping
 
 #endif // BAECHI_LIB_PLACEMENT_GROUPING_H

@@ -19,6 +19,7 @@
 #include <vector>
 
 using namespace baechi::placement;
+using namespace baechi::placement::io;
 
 namespace {
 
@@ -193,7 +194,7 @@ std::string deflateXz(std::string_view text, std::string &bytes) {
 
 } // namespace
 
-Compression baechi::placement::compressionOf(std::string_view path) {
+Compression baechi::placement::io::compressionOf(std::string_view path) {
   return path.ends_with(".xz")   ? Compression::Xz
          : path.ends_with(".gz") ? Compression::Gzip
                                  : Compression::None;
@@ -203,15 +204,16 @@ bool baechi::placement::isCompressed(std::string_view path) {
   return compressionOf(path) != Compression::None;
 }
 
-std::string baechi::placement::decompress(Compression form,
-                                          std::string_view bytes,
-                                          std::string &text) {
+std::string baechi::placement::io::decompress(Compression form,
+                                              std::string_view bytes,
+                                              std::string &text) {
   return form == Compression::Xz ? inflateXz(bytes, text)
                                  : inflateGzip(bytes, text);
 }
 
-std::string baechi::placement::compress(Compression form, std::string_view text,
-                                        std::string &bytes) {
+std::string baechi::placement::io::compress(Compression form,
+                                            std::string_view text,
+                                            std::string &bytes) {
   return form == Compression::Xz ? deflateXz(text, bytes)
                                  : deflateGzip(text, bytes);
 }

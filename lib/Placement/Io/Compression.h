@@ -13,7 +13,7 @@
 #include <string>
 #include <string_view>
 
-namespace baechi::placement {
+namespace baechi::placement::io {
 
 enum class Compression : uint8_t { None, Xz, Gzip };
 
@@ -27,6 +27,6 @@ std::string decompress(Compression form, std::string_view bytes,
 std::string compress(Compression form, std::string_view text,
                      std::string &bytes);
 
-} // namespace baechi::placement
+} // namespace baechi::placement::io
 
 #endif // BAECHI_PLACEMENT_IO_COMPRESSION_H

@@ -16,6 +16,7 @@
 #include <algorithm>
 
 using namespace baechi::placement;
+using namespace baechi::placement::io;
 
 namespace {
 

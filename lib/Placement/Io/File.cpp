@@ -24,6 +24,7 @@
 #include <vector>
 
 using namespace baechi::placement;
+using namespace baechi::placement::io;
 
 namespace {
 

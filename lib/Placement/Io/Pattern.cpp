@@ -13,6 +13,7 @@
 #include <array>
 
 using namespace baechi::placement;
+using namespace baechi::placement::io;
 
 namespace {
 

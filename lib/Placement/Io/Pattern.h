@@ -12,7 +12,7 @@
 
 #include <string>
 
-namespace baechi::placement {
+namespace baechi::placement::io {
 
 /// A POSIX extended regular expression that is looked for anywhere in a name.
 /// Those are matched without recursion, so that no name can exhaust the stack.
@@ -33,6 +33,6 @@ private:
   std::string message;
 };
 
-} // namespace baechi::placement
+} // namespace baechi::placement::io
 
 #endif // BAECHI_LIB_PLACEMENT_PATTERN_H

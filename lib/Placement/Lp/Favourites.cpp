@@ -16,8 +16,9 @@
 #include <fmt/format.h>
 
 using namespace baechi::placement;
+using namespace baechi::placement::lp;
 
-LpProgram baechi::placement::favouriteProgram(const Model &model) {
+LpProgram baechi::placement::lp::favouriteProgram(const Model &model) {
   LpProgram program;
   std::vector<int32_t> position(model.numNodes);
   for (int32_t k = 0; k < model.numNodes; ++k)
@@ -116,9 +117,9 @@ std::vector<int32_t> match(const Model &model, const LpProgram &program,
 } // namespace
 
 std::vector<int32_t>
-baechi::placement::favouriteChildren(const Model &model, const LpSolver *solver,
-                                     double seconds,
-                                     std::vector<std::string> &notes) {
+baechi::placement::lp::favouriteChildren(const Model &model,
+                                         const LpSolver *solver, double seconds,
+                                         std::vector<std::string> &notes) {
   LpProgram program = favouriteProgram(model);
   std::unique_ptr<LpSolver> own;
   if (!solver) {

@@ -14,7 +14,7 @@
 #include <string>
 #include <vector>
 
-namespace baechi::placement {
+namespace baechi::placement::lp {
 
 /// The linear program of a model (LpSolver.h): its nodes in topological order,
 /// an edge a pair of them, mean times over devices and links.
@@ -28,6 +28,6 @@ std::vector<int32_t> favouriteChildren(const Model &model,
                                        const LpSolver *solver, double seconds,
                                        std::vector<std::string> &notes);
 
-} // namespace baechi::placement
+} // namespace baechi::placement::lp
 
 #endif // BAECHI_LIB_PLACEMENT_FAVOURITES_H

@@ -12,6 +12,7 @@
 #include <numeric>
 
 using namespace baechi::placement;
+using namespace baechi::placement::memory;
 
 RangeMaximum::RangeMaximum(const std::vector<int64_t> &values) {
   // A leaf more on both sides: ranges are given by the leaves around them.

@@ -26,7 +26,7 @@
 
 #include "Memory/Steps.h"
 
-namespace baechi::placement {
+namespace baechi::placement::memory {
 
 /// Numbers, a sum onto a range and the maximum of a range in O(log n) (Zhang
 /// Kunwei 2002, a segment tree without recursion).
@@ -87,6 +87,6 @@ private:
   std::vector<std::pair<int32_t, int32_t>> endsBefore; ///< likewise
 };
 
-} // namespace baechi::placement
+} // namespace baechi::placement::memory
 
 #endif // BAECHI_LIB_PLACEMENT_MEMORY_CERTIFICATE_H

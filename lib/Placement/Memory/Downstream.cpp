@@ -11,10 +11,11 @@
 #include <algorithm>
 
 using namespace baechi::placement;
+using namespace baechi::placement::memory;
 
 std::vector<int64_t>
-baechi::placement::downstreamFirst(const Model &model,
-                                   const Assignment &device) {
+baechi::placement::memory::downstreamFirst(const Model &model,
+                                           const Assignment &device) {
   std::vector<int64_t> behind(model.numNodes, 0);
   int64_t longest = 0;
   for (int32_t i : model.order) {

@@ -10,7 +10,7 @@
 
 #include "Schedule/Schedule.h"
 
-namespace baechi::placement {
+namespace baechi::placement::memory {
 
 /// Priorities by which work that has been begun goes before new work, as in the
 /// schedule "one forward, one backward" of pipelines: of nodes that other
@@ -20,6 +20,6 @@ namespace baechi::placement {
 std::vector<int64_t> downstreamFirst(const Model &model,
                                      const Assignment &device);
 
-} // namespace baechi::placement
+} // namespace baechi::placement::memory
 
 #endif // BAECHI_LIB_PLACEMENT_MEMORY_DOWNSTREAM_H

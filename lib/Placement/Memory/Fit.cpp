@@ -13,6 +13,7 @@
 #include <numeric>
 
 using namespace baechi::placement;
+using namespace baechi::placement::memory;
 
 namespace {
 
@@ -81,7 +82,8 @@ Assignment inPieces(const Model &model) {
 
 } // namespace
 
-void baechi::placement::packUnits(const Model &model, Assignment &device) {
+void baechi::placement::memory::packUnits(const Model &model,
+                                          Assignment &device) {
   std::vector<std::tuple<int64_t, int64_t, Unit>> keys;
   for (Unit u = 0; u < model.numUnits; ++u) {
     auto row =
@@ -105,7 +107,8 @@ void baechi::placement::packUnits(const Model &model, Assignment &device) {
   }
 }
 
-bool baechi::placement::findFit(const Model &model, Assignment &device) {
+bool baechi::placement::memory::findFit(const Model &model,
+                                        Assignment &device) {
   int64_t least = never;
   bool first = true;
   Assignment packed;

@@ -12,6 +12,7 @@
 #include <algorithm>
 
 using namespace baechi::placement;
+using namespace baechi::placement::memory;
 
 namespace {
 
@@ -335,8 +336,9 @@ Schedule LimitedScheduler::run() {
 
 } // namespace
 
-Schedule baechi::placement::scheduleLimited(const Steps &steps,
-                                            std::span<const Step> order,
-                                            const LimitedOptions &options) {
+Schedule
+baechi::placement::memory::scheduleLimited(const Steps &steps,
+                                           std::span<const Step> order,
+                                           const LimitedOptions &options) {
   return LimitedScheduler(steps, order, options).run();
 }

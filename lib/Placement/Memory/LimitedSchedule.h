@@ -19,7 +19,7 @@
 
 #include "Memory/Steps.h"
 
-namespace baechi::placement {
+namespace baechi::placement::memory {
 
 struct LimitedOptions {
   /// Larger is more urgent, one a node.
@@ -37,6 +37,6 @@ struct LimitedOptions {
 Schedule scheduleLimited(const Steps &steps, std::span<const Step> order,
                          const LimitedOptions &options);
 
-} // namespace baechi::placement
+} // namespace baechi::placement::memory
 
 #endif // BAECHI_LIB_PLACEMENT_MEMORY_LIMITEDSCHEDULE_H

@@ -12,14 +12,16 @@
 #include "Memory/Orders.h"
 
 using namespace baechi::placement;
+using namespace baechi::placement::memory;
 
-std::vector<int64_t> baechi::placement::leastPeaks(const Model &model,
-                                                   const Assignment &device) {
+std::vector<int64_t>
+baechi::placement::memory::leastPeaks(const Model &model,
+                                      const Assignment &device) {
   Steps steps(model, device);
   return findOrder(steps, plainOrders(steps, leanOrders(model))).peaks;
 }
 
-bool baechi::placement::scheduleWithin(
+bool baechi::placement::memory::scheduleWithin(
     Scheduler &scheduler, const Model &model, const Assignment &device,
     Schedule &schedule, std::span<const std::vector<int64_t>> priorities) {
   schedule.makespan = never;

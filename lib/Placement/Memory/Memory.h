@@ -14,7 +14,7 @@
 
 #include <string>
 
-namespace baechi::placement {
+namespace baechi::placement::memory {
 
 /// Schedules \p device within the memories: freely where that fits, otherwise
 /// along an order of its steps that fits (LimitedSchedule.h). \p priorities are
@@ -55,6 +55,6 @@ bool findFit(const Model &model, Assignment &device);
 std::string explainMemory(const Problem &problem, const Model &model,
                           const Assignment &device);
 
-} // namespace baechi::placement
+} // namespace baechi::placement::memory
 
 #endif // BAECHI_LIB_PLACEMENT_MEMORY_H

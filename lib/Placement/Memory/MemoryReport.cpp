@@ -15,6 +15,7 @@
 #include <algorithm>
 
 using namespace baechi::placement;
+using namespace baechi::placement::memory;
 
 namespace {
 
@@ -113,9 +114,9 @@ std::string culprits(const Problem &problem, const Model &model,
 
 } // namespace
 
-std::string baechi::placement::explainMemory(const Problem &problem,
-                                             const Model &model,
-                                             const Assignment &device) {
+std::string baechi::placement::memory::explainMemory(const Problem &problem,
+                                                     const Model &model,
+                                                     const Assignment &device) {
   std::vector<int64_t> peaks = leastPeaks(model, device);
   std::string text = "\nthe closest that was found needs";
   __int128 needed = 0, available = 0;

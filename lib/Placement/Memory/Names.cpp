@@ -12,20 +12,23 @@
 #include <fmt/format.h>
 
 using namespace baechi::placement;
+using namespace baechi::placement::memory;
 
-std::string baechi::placement::sizeText(__int128 bytes, const char *what) {
+std::string baechi::placement::memory::sizeText(__int128 bytes,
+                                                const char *what) {
   std::string text = fmt::format("{}{}", bytes, what);
   if (bytes >= 1024)
     text += fmt::format(" ({})", bytesText(static_cast<double>(bytes), 2));
   return text;
 }
 
-std::string baechi::placement::nodeName(const Problem &problem, int32_t i) {
+std::string baechi::placement::memory::nodeName(const Problem &problem,
+                                                int32_t i) {
   return fmt::format("operator {} '{}'", i, problem.graph.ops[i].name);
 }
 
-std::string baechi::placement::unitName(const Problem &problem,
-                                        const Model &model, Unit u) {
+std::string baechi::placement::memory::unitName(const Problem &problem,
+                                                const Model &model, Unit u) {
   int32_t first = model.members[u].front();
   if (const auto &group = problem.graph.ops[first].group)
     return fmt::format("group '{}' ({} operators)", *group,

@@ -12,7 +12,7 @@
 
 #include <string>
 
-namespace baechi::placement {
+namespace baechi::placement::memory {
 
 /// A number of bytes, \p what they are (" bytes"), and from 1 KiB on the size
 /// in units for people.
@@ -24,6 +24,6 @@ std::string nodeName(const Problem &problem, int32_t i);
 /// "group 'g' (3 operators)", or its only operator's name.
 std::string unitName(const Problem &problem, const Model &model, Unit u);
 
-} // namespace baechi::placement
+} // namespace baechi::placement::memory
 
 #endif // BAECHI_LIB_PLACEMENT_MEMORY_NAMES_H

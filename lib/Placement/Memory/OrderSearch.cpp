@@ -12,6 +12,7 @@
 #include <unordered_set>
 
 using namespace baechi::placement;
+using namespace baechi::placement::memory;
 
 namespace {
 
@@ -83,8 +84,9 @@ bool OrderSearch::extend(uint64_t done, const Levels &levels) {
 
 } // namespace
 
-StepOrder baechi::placement::searchOrder(const Steps &steps, int64_t stateLimit,
-                                         bool &complete) {
+StepOrder baechi::placement::memory::searchOrder(const Steps &steps,
+                                                 int64_t stateLimit,
+                                                 bool &complete) {
   complete = false;
   if (steps.size() > 64)
     return {};

@@ -12,6 +12,7 @@
 #include <functional>
 
 using namespace baechi::placement;
+using namespace baechi::placement::memory;
 
 namespace {
 
@@ -163,18 +164,19 @@ StepOrder Shrinker::run() {
 
 } // namespace
 
-StepOrder baechi::placement::hoistShrinking(const Steps &steps,
-                                            std::span<const Step> base) {
+StepOrder
+baechi::placement::memory::hoistShrinking(const Steps &steps,
+                                          std::span<const Step> base) {
   return Shrinker(steps, base, /*backward=*/false).run();
 }
 
-StepOrder baechi::placement::sinkGrowing(const Steps &steps,
-                                         std::span<const Step> base) {
+StepOrder baechi::placement::memory::sinkGrowing(const Steps &steps,
+                                                 std::span<const Step> base) {
   return Shrinker(steps, base, /*backward=*/true).run();
 }
 
 std::vector<std::vector<int32_t>>
-baechi::placement::leanOrders(const Model &model) {
+baechi::placement::memory::leanOrders(const Model &model) {
   // The longest path to the end first, as a list scheduler would.
   std::vector<int64_t> tail(model.numNodes, 0);
   for (auto it = model.order.rbegin(); it != model.order.rend(); ++it) {
@@ -207,7 +209,7 @@ baechi::placement::leanOrders(const Model &model) {
   return best;
 }
 
-std::vector<StepOrder> baechi::placement::plainOrders(
+std::vector<StepOrder> baechi::placement::memory::plainOrders(
     const Steps &steps, std::span<const std::vector<int32_t>> nodeOrders) {
   std::vector<StepOrder> orders;
   for (const auto &nodes : nodeOrders)
@@ -215,8 +217,8 @@ std::vector<StepOrder> baechi::placement::plainOrders(
   return orders;
 }
 
-int64_t baechi::placement::excessOf(const Model &model,
-                                    std::span<const int64_t> peaks) {
+int64_t baechi::placement::memory::excessOf(const Model &model,
+                                            std::span<const int64_t> peaks) {
   int64_t excess = 0;
   for (int32_t d = 0; d < model.numDevices; ++d)
     if (int64_t over = peaks[d] - model.deviceMemory(d); over > 0)
@@ -224,8 +226,9 @@ int64_t baechi::placement::excessOf(const Model &model,
   return excess;
 }
 
-FoundOrder baechi::placement::findOrder(const Steps &steps,
-                                        std::span<const StepOrder> bases) {
+FoundOrder
+baechi::placement::memory::findOrder(const Steps &steps,
+                                     std::span<const StepOrder> bases) {
   FoundOrder best;
   int64_t last = never; ///< excess of the last that was judged
   auto judge = [&](StepOrder order) {

@@ -18,7 +18,7 @@
 
 #include "Memory/Steps.h"
 
-namespace baechi::placement {
+namespace baechi::placement::memory {
 
 /// \p base with every step that leaves no more bytes than it found taken as
 /// soon as what it waits for is there, the one that frees most first. Where
@@ -66,6 +66,6 @@ FoundOrder findOrder(const Steps &steps, std::span<const StepOrder> bases);
 /// was left out, so that an empty answer is a proof.
 StepOrder searchOrder(const Steps &steps, int64_t stateLimit, bool &complete);
 
-} // namespace baechi::placement
+} // namespace baechi::placement::memory
 
 #endif // BAECHI_LIB_PLACEMENT_MEMORY_ORDERS_H

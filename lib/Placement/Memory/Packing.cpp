@@ -13,6 +13,7 @@
 #include <vector>
 
 using namespace baechi::placement;
+using namespace baechi::placement::memory;
 
 namespace {
 
@@ -73,8 +74,8 @@ int64_t martelloToth(std::span<const int64_t> items, int64_t size) {
 } // namespace
 
 std::optional<PackingProof>
-baechi::placement::provePackingFails(std::span<const int64_t> items,
-                                     std::span<const int64_t> bins) {
+baechi::placement::memory::provePackingFails(std::span<const int64_t> items,
+                                             std::span<const int64_t> bins) {
   // Where every bin that is not full has room for the largest item, filling one
   // after the other succeeds.
   Wide sum = 0, room = 0;

@@ -17,7 +17,7 @@
 #include <optional>
 #include <span>
 
-namespace baechi::placement {
+namespace baechi::placement::memory {
 
 /// Why items do not go into bins: their sizes, in whole pieces of so many
 /// bytes, add up to `needed` pieces, and the bins hold `available`.
@@ -38,6 +38,6 @@ struct PackingProof {
 std::optional<PackingProof> provePackingFails(std::span<const int64_t> items,
                                               std::span<const int64_t> bins);
 
-} // namespace baechi::placement
+} // namespace baechi::placement::memory
 
 #endif // BAECHI_LIB_PLACEMENT_MEMORY_PACKING_H

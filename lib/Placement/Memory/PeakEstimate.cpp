@@ -12,6 +12,7 @@
 #include <algorithm>
 
 using namespace baechi::placement;
+using namespace baechi::placement::memory;
 
 PeakEstimate::PeakEstimate(const Model &model)
     : model(model), peak(model.numDevices), level(model.numDevices),

@@ -18,7 +18,7 @@
 
 #include "Schedule/Schedule.h"
 
-namespace baechi::placement {
+namespace baechi::placement::memory {
 
 class PeakEstimate {
 public:
@@ -60,6 +60,6 @@ private:
   std::vector<uint8_t> copied; ///< [tensor * devices + d]
 };
 
-} // namespace baechi::placement
+} // namespace baechi::placement::memory
 
 #endif // BAECHI_LIB_PLACEMENT_MEMORY_PEAKESTIMATE_H

@@ -17,6 +17,7 @@
 #include <map>
 
 using namespace baechi::placement;
+using namespace baechi::placement::memory;
 
 namespace {
 
@@ -399,7 +400,7 @@ std::string Prover::run() {
 
 } // namespace
 
-std::string baechi::placement::proveInfeasible(const Problem &problem,
-                                               const Model &model) {
+std::string baechi::placement::memory::proveInfeasible(const Problem &problem,
+                                                       const Model &model) {
   return model.numNodes > 0 ? Prover(problem, model).run() : "";
 }

@@ -18,7 +18,7 @@
 
 #include <string>
 
-namespace baechi::placement {
+namespace baechi::placement::memory {
 
 /// A reason why no placement at all can fit; empty when none was found. It
 /// counts, in this order: what a unit holds for good; that and what an operator
@@ -28,6 +28,6 @@ namespace baechi::placement {
 /// a constant number of such passes.
 std::string proveInfeasible(const Problem &problem, const Model &model);
 
-} // namespace baechi::placement
+} // namespace baechi::placement::memory
 
 #endif // BAECHI_LIB_PLACEMENT_MEMORY_PROOFS_H

@@ -18,6 +18,7 @@
 #include <numeric>
 
 using namespace baechi::placement;
+using namespace baechi::placement::memory;
 
 namespace {
 
@@ -168,12 +169,12 @@ void Repairer::findLevels() {
   if (model.numUnits < few || model.numUnits > tooMany)
     return;
   for (double grain : {50, 400}) {
-    ClusterOptions options;
+    grouping::ClusterOptions options;
     options.small = 1 / grain;
     options.ratio = std::numeric_limits<double>::infinity();
     options.workShare = options.memoryShare = 0.25;
     int32_t count = 0;
-    auto clusters = clusterUnits(model, options, random, count);
+    auto clusters = grouping::clusterUnits(model, options, random, count);
     add(std::move(clusters), count);
   }
 }
@@ -421,7 +422,7 @@ bool Repairer::run() {
 
 } // namespace
 
-bool baechi::placement::repair(const Model &model, Assignment &device,
-                               const RepairEffort &effort) {
+bool baechi::placement::memory::repair(const Model &model, Assignment &device,
+                                       const RepairEffort &effort) {
   return Repairer(model, device, effort).run();
 }

@@ -12,6 +12,7 @@
 #include <numeric>
 
 using namespace baechi::placement;
+using namespace baechi::placement::memory;
 
 Steps::Steps(const Model &model, const Assignment &device)
     : model(model), device(device) {
@@ -97,7 +98,8 @@ void Levels::end(Step s) {
 }
 
 std::vector<int64_t>
-baechi::placement::orderPeaks(const Steps &steps, std::span<const Step> order) {
+baechi::placement::memory::orderPeaks(const Steps &steps,
+                                      std::span<const Step> order) {
   Levels levels(steps);
   std::vector<int64_t> peaks = levels.level;
   for (Step s : order) {
@@ -109,7 +111,8 @@ baechi::placement::orderPeaks(const Steps &steps, std::span<const Step> order) {
   return peaks;
 }
 
-std::vector<int64_t> baechi::placement::leastPossiblePeaks(const Steps &steps) {
+std::vector<int64_t>
+baechi::placement::memory::leastPossiblePeaks(const Steps &steps) {
   const Model &model = steps.model;
   std::vector<int64_t> most(model.numDevices, 0), kept(model.numDevices, 0);
   for (int32_t i = 0; i < model.numNodes; ++i) {
@@ -130,8 +133,9 @@ std::vector<int64_t> baechi::placement::leastPossiblePeaks(const Steps &steps) {
   return peaks;
 }
 
-StepOrder baechi::placement::lateTransfers(const Steps &steps,
-                                           std::span<const int32_t> nodes) {
+StepOrder
+baechi::placement::memory::lateTransfers(const Steps &steps,
+                                         std::span<const int32_t> nodes) {
   const Model &model = steps.model;
   StepOrder order;
   order.reserve(steps.size());
@@ -155,8 +159,8 @@ StepOrder baechi::placement::lateTransfers(const Steps &steps,
   return order;
 }
 
-StepOrder baechi::placement::orderOf(const Steps &steps,
-                                     const Schedule &schedule) {
+StepOrder baechi::placement::memory::orderOf(const Steps &steps,
+                                             const Schedule &schedule) {
   const Model &model = steps.model;
   StepOrder order = lateTransfers(steps, model.order);
   std::vector<int64_t> end(steps.size());

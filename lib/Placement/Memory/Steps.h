@@ -20,7 +20,7 @@
 
 #include "Schedule/Schedule.h"
 
-namespace baechi::placement {
+namespace baechi::placement::memory {
 
 /// A run of a node (the node's id) or a transfer (numNodes + its number).
 using Step = int32_t;
@@ -184,6 +184,6 @@ StepOrder lateTransfers(const Steps &steps, std::span<const int32_t> nodes);
 /// does.
 StepOrder orderOf(const Steps &steps, const Schedule &schedule);
 
-} // namespace baechi::placement
+} // namespace baechi::placement::memory
 
 #endif // BAECHI_LIB_PLACEMENT_MEMORY_STEPS_H

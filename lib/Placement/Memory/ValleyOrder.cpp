@@ -22,6 +22,7 @@
 #include <tuple>
 
 using namespace baechi::placement;
+using namespace baechi::placement::memory;
 
 namespace {
 
@@ -321,8 +322,8 @@ StepOrder ValleyFinder::run() {
 
 } // namespace
 
-StepOrder baechi::placement::valleyOrder(const Steps &steps,
-                                         std::span<const Step> base,
-                                         bool climbs) {
+StepOrder baechi::placement::memory::valleyOrder(const Steps &steps,
+                                                 std::span<const Step> base,
+                                                 bool climbs) {
   return ValleyFinder(steps, base, climbs).run();
 }

@@ -26,6 +26,7 @@
 #include <cmath>
 
 using namespace baechi::placement;
+using namespace baechi::placement::placers;
 
 namespace {
 
@@ -119,7 +120,8 @@ int64_t Annealer::run() {
 
 } // namespace
 
-Proposals baechi::placement::proposeAnnealing(const PlacerContext &context) {
+Proposals
+baechi::placement::placers::proposeAnnealing(const PlacerContext &context) {
   Annealer annealer(context);
   int64_t evaluations = annealer.run();
   context.notes.push_back(fmt::format("annealing: {} evaluations on {} groups",

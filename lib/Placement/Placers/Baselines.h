@@ -16,7 +16,7 @@
 
 #include "Placers/Registry.h"
 
-namespace baechi::placement {
+namespace baechi::placement::placers {
 
 /// Every device that may run the whole graph; of devices that are alike the
 /// first.
@@ -56,6 +56,6 @@ int64_t followOperands(const Graph &graph, const Model &model,
 /// The assignment of a device per unit.
 Assignment perNode(const Model &model, const std::vector<int32_t> &home);
 
-} // namespace baechi::placement
+} // namespace baechi::placement::placers
 
 #endif // BAECHI_LIB_PLACEMENT_BASELINES_H

@@ -14,6 +14,7 @@
 #include <algorithm>
 
 using namespace baechi::placement;
+using namespace baechi::placement::placers;
 
 namespace {
 
@@ -230,7 +231,7 @@ EarliestStart EarliestStartPlacer::run() {
 
 } // namespace
 
-EarliestStart baechi::placement::earliestStart(
+EarliestStart baechi::placement::placers::earliestStart(
     const Model &model, std::span<const int32_t> favouriteChild, bool limited,
     std::span<const double> urgencyFactor) {
   return EarliestStartPlacer(model, favouriteChild, limited, urgencyFactor)

@@ -29,6 +29,7 @@
 #include <numeric>
 
 using namespace baechi::placement;
+using namespace baechi::placement::placers;
 
 namespace {
 
@@ -103,12 +104,13 @@ Proposal byMemory(const Problem &problem, const Model &model) {
 
 } // namespace
 
-Proposals baechi::placement::proposeEvenSplit(const PlacerContext &context) {
+Proposals
+baechi::placement::placers::proposeEvenSplit(const PlacerContext &context) {
   // The operators as they are, a forward operator with its gradients: grouping
   // steps would move them away from their neighbours.
-  Coarsening layers = Coarsening::identity(context.model);
-  followForward(context.problem, context.model, layers);
-  Model model = coarsen(context.model, layers);
+  grouping::Coarsening layers = grouping::Coarsening::identity(context.model);
+  grouping::followForward(context.problem, context.model, layers);
+  Model model = grouping::coarsen(context.model, layers);
   Proposals result;
   result.list.push_back(byWork(context.problem, model));
   if (std::any_of(model.unitResident.begin(), model.unitResident.end(),

@@ -22,12 +22,13 @@
 #include <memory>
 
 using namespace baechi::placement;
+using namespace baechi::placement::placers;
 
 namespace {
 
 /// The rules with their devices' ids.
 struct Rules {
-  std::vector<std::unique_ptr<Pattern>> patterns;
+  std::vector<std::unique_ptr<io::Pattern>> patterns;
   std::vector<int32_t> devices;
   std::string error;
 
@@ -47,7 +48,7 @@ Rules::Rules(const PlacerContext &context) {
             "(docs/formats.md)";
   const auto &machine = context.problem.machine.devices;
   for (const ExpertRule &rule : context.options.expert) {
-    patterns.push_back(std::make_unique<Pattern>(rule.pattern));
+    patterns.push_back(std::make_unique<io::Pattern>(rule.pattern));
     auto device =
         std::find_if(machine.begin(), machine.end(),
                      [&](const Device &d) { return d.name == rule.device; });
@@ -61,7 +62,8 @@ Rules::Rules(const PlacerContext &context) {
 
 } // namespace
 
-Proposals baechi::placement::proposeExpert(const PlacerContext &context) {
+Proposals
+baechi::placement::placers::proposeExpert(const PlacerContext &context) {
   // As one of the candidates it is left out.
   if (context.options.expert.empty() && context.options.placer != "expert")
     return {};

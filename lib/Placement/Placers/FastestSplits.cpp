@@ -11,6 +11,7 @@
 #include <algorithm>
 
 using namespace baechi::placement;
+using namespace baechi::placement::placers;
 
 /// Whether some device is too small for all bytes of the graph at once.
 static bool memoryMatters(const Model &model) {
@@ -25,9 +26,9 @@ static bool memoryMatters(const Model &model) {
   return false;
 }
 
-std::vector<Assignment> baechi::placement::fastestSplits(const Model &model,
-                                                         Scheduler &scheduler,
-                                                         size_t count) {
+std::vector<Assignment>
+baechi::placement::placers::fastestSplits(const Model &model,
+                                          Scheduler &scheduler, size_t count) {
   // Orders and schedules so that all takes well below a second.
   int64_t nodes = std::max(model.numNodes, 1);
   SplitOptions options;

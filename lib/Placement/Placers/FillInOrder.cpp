@@ -12,6 +12,7 @@
 #include <numeric>
 
 using namespace baechi::placement;
+using namespace baechi::placement::placers;
 
 namespace {
 
@@ -61,7 +62,8 @@ int64_t evenShare(const Model &model, int64_t total) {
 
 } // namespace
 
-Assignment baechi::placement::fillInOrder(const Model &model, Fill fill) {
+Assignment baechi::placement::placers::fillInOrder(const Model &model,
+                                                   Fill fill) {
   Needs needs(model);
   std::vector<int64_t> room(model.numDevices), rest(model.numDevices, 0);
   int64_t share = needs.areBytes ? evenShare(model, needs.total)

@@ -25,6 +25,7 @@
 #include <tuple>
 
 using namespace baechi::placement;
+using namespace baechi::placement::placers;
 
 namespace {
 
@@ -130,7 +131,8 @@ void settleForbidden(const Model &model, const PartitionProblem &graph,
 
 } // namespace
 
-Proposals baechi::placement::proposeMinCut(const PlacerContext &context) {
+Proposals
+baechi::placement::placers::proposeMinCut(const PlacerContext &context) {
   const Partitioner *partitioner = context.options.partitioner;
   // Asked for it is an error, as one of the candidates it is left out.
   if (!partitioner && context.options.placer != "min-cut")

@@ -12,6 +12,7 @@
 #include <algorithm>
 
 using namespace baechi::placement;
+using namespace baechi::placement::placers;
 
 PartialSchedule::PartialSchedule(const Model &model, bool limited)
     : device(model.numNodes, -1), start(model.numNodes, 0), model(model),

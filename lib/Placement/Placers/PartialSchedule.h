@@ -18,7 +18,7 @@
 
 #include <algorithm>
 
-namespace baechi::placement {
+namespace baechi::placement::placers {
 
 /// When all that a node waits for can be on a device, as the links' use so far
 /// allows: at `fixed`, or where that is later, `length` after the link from one
@@ -135,6 +135,6 @@ private:
   std::vector<Unit> lazyUnits;
 };
 
-} // namespace baechi::placement
+} // namespace baechi::placement::placers
 
 #endif // BAECHI_LIB_PLACEMENT_PARTIALSCHEDULE_H

@@ -19,7 +19,7 @@
 #include <span>
 #include <string>
 
-namespace baechi::placement {
+namespace baechi::placement::placers {
 
 /// The cap up to which m-TOPO fills a device.
 enum class Fill {
@@ -60,6 +60,6 @@ EarliestStart earliestStart(const Model &model,
                             bool limited = true,
                             std::span<const double> urgencyFactor = {});
 
-} // namespace baechi::placement
+} // namespace baechi::placement::placers
 
 #endif // BAECHI_LIB_PLACEMENT_PLACERS_H

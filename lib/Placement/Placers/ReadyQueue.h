@@ -13,7 +13,7 @@
 
 #include <span>
 
-namespace baechi::placement {
+namespace baechi::placement::placers {
 
 /// The ready operators of one device, of which it gives the one that can start
 /// first, the most urgent of several.
@@ -81,6 +81,6 @@ private:
   Arrival scratch;
 };
 
-} // namespace baechi::placement
+} // namespace baechi::placement::placers
 
 #endif // BAECHI_LIB_PLACEMENT_READYQUEUE_H

@@ -16,6 +16,7 @@
 #include <limits>
 
 using namespace baechi::placement;
+using namespace baechi::placement::placers;
 
 namespace {
 
@@ -30,8 +31,8 @@ template <bool limited> Proposals etf(const PlacerContext &context) {
 
 template <bool limited> Proposals sct(const PlacerContext &context) {
   std::vector<int32_t> favourites =
-      favouriteChildren(context.grouped, context.solver,
-                        context.options.solverSeconds, context.notes);
+      lp::favouriteChildren(context.grouped, context.solver,
+                            context.options.solverSeconds, context.notes);
   EarliestStart found = earliestStart(context.grouped, favourites, limited);
   return {{ungrouped(context, found.device, found.start)}, ""};
 }
@@ -57,7 +58,7 @@ Proposals split(const PlacerContext &context) {
 
 } // namespace
 
-const std::vector<Placer> &baechi::placement::allPlacers() {
+const std::vector<Placer> &baechi::placement::placers::allPlacers() {
   constexpr int32_t anySize = std::numeric_limits<int32_t>::max();
   // About a tenth of a second.
   constexpr int32_t fewUnits = 4000, veryFewUnits = 400;
@@ -136,18 +137,19 @@ const std::vector<Placer> &baechi::placement::allPlacers() {
   return placers;
 }
 
-const Placer *baechi::placement::placerNamed(std::string_view name) {
+const Placer *baechi::placement::placers::placerNamed(std::string_view name) {
   const auto &placers = allPlacers();
   auto it = std::find_if(placers.begin(), placers.end(),
                          [&](const Placer &p) { return p.name == name; });
   return it == placers.end() ? nullptr : &*it;
 }
 
-Proposal baechi::placement::ungrouped(const PlacerContext &context,
+Proposal
+baechi::placement::placers::ungrouped(const PlacerContext &context,
                                       const Assignment &device,
                                       const std::vector<int64_t> &start) {
   Proposal proposal;
-  proposal.device = expand(context.coarsening, device);
+  proposal.device = grouping::expand(context.coarsening, device);
   if (!start.empty())
     for (int32_t node : context.coarsening.node)
       proposal.start.push_back(start[node]);

@@ -20,7 +20,7 @@
 
 #include <string_view>
 
-namespace baechi::placement {
+namespace baechi::placement::placers {
 
 /// What a placer works on.
 struct PlacerContext {
@@ -28,7 +28,7 @@ struct PlacerContext {
   /// The problem's own model.
   const Model &model;
   /// What the grouping steps made of it.
-  const Coarsening &coarsening;
+  const grouping::Coarsening &coarsening;
   const Model &grouped;
   const PlaceOptions &options;
   /// For m-SCT's program in this run; none: the native solver.
@@ -80,6 +80,6 @@ const Placer *placerNamed(std::string_view name);
 Proposal ungrouped(const PlacerContext &context, const Assignment &device,
                    const std::vector<int64_t> &start = {});
 
-} // namespace baechi::placement
+} // namespace baechi::placement::placers
 
 #endif // BAECHI_LIB_PLACEMENT_REGISTRY_H

@@ -17,6 +17,7 @@
 #include <numeric>
 
 using namespace baechi::placement;
+using namespace baechi::placement::placers;
 
 namespace {
 
@@ -393,8 +394,8 @@ std::vector<int32_t> blocksOf(const Model &model, std::span<const Unit> order,
 } // namespace
 
 std::vector<Assignment>
-baechi::placement::contiguousSplits(const Model &model,
-                                    const SplitOptions &options) {
+baechi::placement::placers::contiguousSplits(const Model &model,
+                                             const SplitOptions &options) {
   Splitter splitter(model, options);
   Random random(options.seed);
   std::vector<std::pair<int64_t, Assignment>> found;

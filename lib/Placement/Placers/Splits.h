@@ -19,7 +19,7 @@
 
 #include "Schedule/Schedule.h"
 
-namespace baechi::placement {
+namespace baechi::placement::placers {
 
 enum class SplitGoal {
   MaxLoad, ///< the largest load of a piece is as small as possible
@@ -52,6 +52,6 @@ std::vector<Assignment> contiguousSplits(const Model &model,
 std::vector<Assignment> fastestSplits(const Model &model, Scheduler &scheduler,
                                       size_t count);
 
-} // namespace baechi::placement
+} // namespace baechi::placement::placers
 
 #endif // BAECHI_LIB_PLACEMENT_SPLITS_H

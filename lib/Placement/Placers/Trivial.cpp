@@ -12,8 +12,10 @@
 #include <algorithm>
 
 using namespace baechi::placement;
+using namespace baechi::placement::placers;
 
-Proposals baechi::placement::proposeSingle(const PlacerContext &context) {
+Proposals
+baechi::placement::placers::proposeSingle(const PlacerContext &context) {
   const Model &model = context.model;
   const auto &devices = context.problem.machine.devices;
   Proposals result;
@@ -34,7 +36,8 @@ Proposals baechi::placement::proposeSingle(const PlacerContext &context) {
   return result;
 }
 
-Proposals baechi::placement::proposeMostlySingle(const PlacerContext &context) {
+Proposals
+baechi::placement::placers::proposeMostlySingle(const PlacerContext &context) {
   const Model &model = context.model;
   // Where all can run everything this is `single`, which is not repaired: of
   // large graphs only where it was asked for.
@@ -75,7 +78,8 @@ Proposals baechi::placement::proposeMostlySingle(const PlacerContext &context) {
   return result;
 }
 
-Proposals baechi::placement::proposeRoundRobin(const PlacerContext &context) {
+Proposals
+baechi::placement::placers::proposeRoundRobin(const PlacerContext &context) {
   const Model &model = context.grouped;
   std::vector<int32_t> home(model.numUnits, -1);
   int32_t next = 0;
@@ -91,9 +95,9 @@ Proposals baechi::placement::proposeRoundRobin(const PlacerContext &context) {
   return {{ungrouped(context, perNode(model, home))}, ""};
 }
 
-int64_t baechi::placement::followOperands(const Graph &graph,
-                                          const Model &model,
-                                          std::vector<int32_t> &home) {
+int64_t baechi::placement::placers::followOperands(const Graph &graph,
+                                                   const Model &model,
+                                                   std::vector<int32_t> &home) {
   std::vector<int32_t> first(model.numNodes, -1);
   for (const Edge &edge : graph.edges)
     if (edge.output >= 0 && first[edge.to] < 0)
@@ -120,8 +124,9 @@ int64_t baechi::placement::followOperands(const Graph &graph,
   return moved;
 }
 
-Assignment baechi::placement::perNode(const Model &model,
-                                      const std::vector<int32_t> &home) {
+Assignment
+baechi::placement::placers::perNode(const Model &model,
+                                    const std::vector<int32_t> &home) {
   Assignment device(model.numNodes);
   for (int32_t i = 0; i < model.numNodes; ++i)
     device[i] = home[model.unit[i]];

@@ -9,6 +9,7 @@
 #include "Placers/UrgencyTree.h"
 
 using namespace baechi::placement;
+using namespace baechi::placement::placers;
 
 namespace {
 

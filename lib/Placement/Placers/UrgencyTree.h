@@ -12,7 +12,7 @@
 #include <tuple>
 #include <vector>
 
-namespace baechi::placement {
+namespace baechi::placement::placers {
 
 /// Nodes by length, which knows the most urgent of all up to a given length: a
 /// treap (Aragon & Seidel, "Randomized search trees", 1989) that keeps the
@@ -66,6 +66,6 @@ private:
   std::vector<Index> unused;
 };
 
-} // namespace baechi::placement
+} // namespace baechi::placement::placers
 
 #endif // BAECHI_LIB_PLACEMENT_URGENCYTREE_H

@@ -18,6 +18,7 @@
 #include <utility>
 
 using namespace baechi::placement;
+using namespace baechi::placement::recompute;
 
 /// All repeated runs take at most so often what the step takes.
 static constexpr int64_t mostTimes = 3;
@@ -74,12 +75,12 @@ baechi::placement::leanOrdersOf(const Graph &graph,
   RepeatGraph tensors(graph, options);
   Problem alone = aloneOn(graph, options.kind);
   Model model(alone);
-  std::vector<std::vector<int32_t>> all = leanOrders(model);
+  std::vector<std::vector<int32_t>> all = memory::leanOrders(model);
   Assignment device(model.numNodes, 0);
-  Steps steps(model, device);
+  memory::Steps steps(model, device);
   all.push_back(programOrder(model));
-  all.push_back(hoistShrinking(steps, all.back()));
-  all.push_back(sinkGrowing(steps, all.back()));
+  all.push_back(memory::hoistShrinking(steps, all.back()));
+  all.push_back(memory::sinkGrowing(steps, all.back()));
   std::vector<RepeatedOrder> orders;
   for (std::vector<int32_t> &order : all)
     if (auto found = replay(tensors, order, unlimited, {}, /*mostAgainNs=*/0))

@@ -11,6 +11,7 @@
 #include <algorithm>
 
 using namespace baechi::placement;
+using namespace baechi::placement::recompute;
 
 RepeatGraph::RepeatGraph(const Graph &graph, const RecomputeOptions &options)
     : mayRepeat(options.mayRepeat) {
@@ -46,17 +47,20 @@ RepeatGraph::RepeatGraph(const Graph &graph, const RecomputeOptions &options)
   controlUsers = makeRows(numOps(), waits);
 }
 
-MemoryFloor baechi::placement::memoryFloor(const Graph &graph) {
-  RepeatGraph tensors(graph, {});
+MemoryFloor RepeatGraph::floor() const {
   MemoryFloor floor;
-  for (int32_t op = 0; op < tensors.numOps(); ++op) {
-    int64_t bytes = tensors.resident + tensors.needs[op];
-    for (int32_t tensor : tensors.operands[op])
-      bytes += tensors.bytes[tensor];
-    if (bytes > floor.bytes || floor.op < 0)
-      floor = {bytes, op};
+  for (int32_t op = 0; op < numOps(); ++op) {
+    int64_t together = resident + needs[op];
+    for (int32_t tensor : operands[op])
+      together += bytes[tensor];
+    if (together > floor.bytes || floor.op < 0)
+      floor = {together, op};
   }
   return floor;
+}
+
+MemoryFloor baechi::placement::memoryFloor(const Graph &graph) {
+  return RepeatGraph(graph, {}).floor();
 }
 
 std::optional<int64_t>

@@ -12,6 +12,7 @@
 #include <limits>
 
 using namespace baechi::placement;
+using namespace baechi::placement::recompute;
 
 namespace {
 
@@ -257,9 +258,8 @@ bool Replay::make(int32_t op, int32_t wanted, int32_t depth) {
 
 } // namespace
 
-std::optional<RepeatedOrder>
-baechi::placement::replay(const RepeatGraph &graph,
-                          std::span<const int32_t> base, int64_t limit,
-                          const Price &price, int64_t mostAgainNs) {
+std::optional<RepeatedOrder> baechi::placement::recompute::replay(
+    const RepeatGraph &graph, std::span<const int32_t> base, int64_t limit,
+    const Price &price, int64_t mostAgainNs) {
   return Replay(graph, base, limit, price, mostAgainNs).run();
 }

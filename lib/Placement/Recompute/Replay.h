@@ -11,7 +11,7 @@
 #include "Baechi/Placement/Recompute/Recompute.h"
 #include "Model/Model.h"
 
-namespace baechi::placement {
+namespace baechi::placement::recompute {
 
 /// A graph's tensors, who reads them, and what may be computed again.
 struct RepeatGraph {
@@ -22,6 +22,8 @@ struct RepeatGraph {
   bool canRepeat(int32_t op) const {
     return !mayRepeat.empty() && mayRepeat[op];
   }
+  /// What an operator and its operands take beside what is resident, the most.
+  MemoryFloor floor() const;
 
   std::vector<int64_t> timeNs;      ///< per operator
   std::vector<int64_t> needs;       ///< results and scratch, per operator
@@ -59,6 +61,6 @@ std::optional<RepeatedOrder> replay(const RepeatGraph &graph,
 std::optional<RepeatedOrder> bestOfSmall(const RepeatGraph &graph,
                                          int64_t limit, int64_t mostAgainNs);
 
-} // namespace baechi::placement
+} // namespace baechi::placement::recompute
 
 #endif // BAECHI_LIB_PLACEMENT_RECOMPUTE_REPLAY_H

@@ -13,6 +13,7 @@
 #include <unordered_map>
 
 using namespace baechi::placement;
+using namespace baechi::placement::recompute;
 
 namespace {
 
@@ -146,8 +147,8 @@ private:
 } // namespace
 
 std::optional<RepeatedOrder>
-baechi::placement::bestOfSmall(const RepeatGraph &graph, int64_t limit,
-                               int64_t mostAgainNs) {
+baechi::placement::recompute::bestOfSmall(const RepeatGraph &graph,
+                                          int64_t limit, int64_t mostAgainNs) {
   if (graph.numOps() > mostMembers || graph.numTensors() > mostMembers)
     return std::nullopt;
   return SmallSearch(graph, limit, mostAgainNs).run();

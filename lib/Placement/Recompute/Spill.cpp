@@ -12,6 +12,7 @@
 #include <algorithm>
 
 using namespace baechi::placement;
+using namespace baechi::placement::recompute;
 
 /// Of larger graphs fewer orders are replayed, by fewer rules.
 static constexpr size_t largeGraph = 5000, basesOfFew = 3;
@@ -44,16 +45,7 @@ static std::vector<int32_t> movable(const Graph &graph,
 MemoryFloor baechi::placement::spillFloor(const Graph &graph,
                                           const SpillOptions &options) {
   SpillGraph all(graph, options, movable(graph, options));
-  const RepeatGraph &tensors = all.tensors;
-  MemoryFloor floor;
-  for (int32_t op = 0; op < tensors.numOps(); ++op) {
-    int64_t bytes = tensors.resident + tensors.needs[op];
-    for (int32_t tensor : tensors.operands[op])
-      bytes += tensors.bytes[tensor];
-    if (bytes > floor.bytes || floor.op < 0)
-      floor = {bytes, op};
-  }
-  return floor;
+  return all.tensors.floor();
 }
 
 std::optional<SpillPlan>

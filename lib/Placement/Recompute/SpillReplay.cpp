@@ -12,6 +12,7 @@
 #include <limits>
 
 using namespace baechi::placement;
+using namespace baechi::placement::recompute;
 
 static constexpr int32_t noUse = std::numeric_limits<int32_t>::max();
 /// Moving less does not pay for its messages, but where nothing else helps.
@@ -207,18 +208,17 @@ private:
 };
 } // namespace
 
-std::optional<std::vector<Stay>>
-baechi::placement::replayStays(const SpillGraph &graph,
-                               std::span<const int32_t> order, int64_t limit,
-                               SpillRule rule, std::vector<int64_t> &level) {
+std::optional<std::vector<Stay>> baechi::placement::recompute::replayStays(
+    const SpillGraph &graph, std::span<const int32_t> order, int64_t limit,
+    SpillRule rule, std::vector<int64_t> &level) {
   return StayReplay(graph, order, limit, rule).run(level);
 }
 
-void baechi::placement::fetchEarly(const SpillGraph &graph,
-                                   std::span<const int32_t> order,
-                                   int64_t limit, int64_t slack,
-                                   std::vector<Stay> &stays,
-                                   std::vector<int64_t> &level) {
+void baechi::placement::recompute::fetchEarly(const SpillGraph &graph,
+                                              std::span<const int32_t> order,
+                                              int64_t limit, int64_t slack,
+                                              std::vector<Stay> &stays,
+                                              std::vector<int64_t> &level) {
   std::vector<int64_t> startNs;
   int64_t ns = 0;
   for (int32_t op : order) {

@@ -11,7 +11,7 @@
 #include "Baechi/Placement/Recompute/Spill.h"
 #include "Recompute/Replay.h"
 
-namespace baechi::placement {
+namespace baechi::placement::recompute {
 
 /// A graph of which some arguments live in the pool.
 struct SpillGraph {
@@ -57,6 +57,6 @@ void fetchEarly(const SpillGraph &graph, std::span<const int32_t> order,
 SpillPlan timesOf(const SpillGraph &graph, const SpillOptions &options,
                   std::span<const int32_t> order, std::vector<Stay> stays);
 
-} // namespace baechi::placement
+} // namespace baechi::placement::recompute
 
 #endif // BAECHI_LIB_PLACEMENT_RECOMPUTE_SPILLREPLAY_H

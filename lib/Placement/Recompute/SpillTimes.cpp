@@ -14,6 +14,7 @@
 #include <utility>
 
 using namespace baechi::placement;
+using namespace baechi::placement::recompute;
 
 static constexpr int64_t notYet = std::numeric_limits<int64_t>::max();
 
@@ -265,9 +266,9 @@ private:
 };
 } // namespace
 
-SpillPlan baechi::placement::timesOf(const SpillGraph &graph,
-                                     const SpillOptions &options,
-                                     std::span<const int32_t> order,
-                                     std::vector<Stay> stays) {
+SpillPlan baechi::placement::recompute::timesOf(const SpillGraph &graph,
+                                                const SpillOptions &options,
+                                                std::span<const int32_t> order,
+                                                std::vector<Stay> stays) {
   return Times(graph, options, order, std::move(stays)).run();
 }

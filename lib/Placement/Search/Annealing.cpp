@@ -13,6 +13,7 @@
 #include <numeric>
 
 using namespace baechi::placement;
+using namespace baechi::placement::search;
 
 Annealing::Annealing(MeteredEvaluator &evaluator, const UnitTable &units,
                      const std::vector<Hierarchy> &hierarchies, Random &random)

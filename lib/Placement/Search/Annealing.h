@@ -12,7 +12,7 @@
 #include "Search/Levels.h"
 #include "Search/MeteredEvaluator.h"
 
-namespace baechi::placement {
+namespace baechi::placement::search {
 
 /// Levels from every unit alone to a few clusters.
 using Hierarchy = std::vector<Level>;
@@ -67,6 +67,6 @@ private:
   std::vector<std::pair<Unit, int64_t>> shifted;
 };
 
-} // namespace baechi::placement
+} // namespace baechi::placement::search
 
 #endif // BAECHI_LIB_PLACEMENT_SEARCH_ANNEALING_H

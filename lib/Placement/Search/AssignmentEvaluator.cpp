@@ -56,12 +56,13 @@ std::string AssignmentEvaluator::Implementation::whyNot(Unit u,
     const Operator &op = problem.graph.ops[i];
     if (op.pin && *op.pin != device.name)
       return fmt::format("{} is pinned to {} and cannot be on {}",
-                         nodeName(problem, i), *op.pin, device.name);
+                         memory::nodeName(problem, i), *op.pin, device.name);
     if (model.timeOf(i, d) < 0)
       return fmt::format("{} has no time for the kind '{}' and cannot be on {}",
-                         nodeName(problem, i), device.kind, device.name);
+                         memory::nodeName(problem, i), device.kind,
+                         device.name);
   }
-  return fmt::format("{} cannot be on {}", unitName(problem, model, u),
+  return fmt::format("{} cannot be on {}", memory::unitName(problem, model, u),
                      device.name);
 }
 
@@ -77,7 +78,7 @@ AssignmentEvaluator::Implementation::check(std::span<const int32_t> device) {
     int32_t d = device[i];
     if (d < 0 || d >= model.numDevices)
       return fmt::format("{}: there is no device {}: they are 0 to {}",
-                         nodeName(problem, i), d, model.numDevices - 1);
+                         memory::nodeName(problem, i), d, model.numDevices - 1);
     int32_t &ofUnit = unitDevice[model.unit[i]];
     if (ofUnit == d)
       continue;
@@ -85,8 +86,8 @@ AssignmentEvaluator::Implementation::check(std::span<const int32_t> device) {
     if (ofUnit >= 0)
       return fmt::format("{} is on {} and others of {} are on {}: an operator "
                          "group needs one device",
-                         nodeName(problem, i), devices[d].name,
-                         unitName(problem, model, model.unit[i]),
+                         memory::nodeName(problem, i), devices[d].name,
+                         memory::unitName(problem, model, model.unit[i]),
                          devices[ofUnit].name);
     if (!model.mayUse(model.unit[i], d))
       return whyNot(model.unit[i], d);
@@ -112,7 +113,7 @@ std::string AssignmentEvaluator::Implementation::setPriorities(
                          k, i, model.numNodes - 1);
     if (priority[i] >= 0)
       return fmt::format("order[{}]: {} stands in it twice", k,
-                         nodeName(problem, i));
+                         memory::nodeName(problem, i));
     priority[i] = static_cast<int64_t>(order.size() - 1 - k);
   }
   return "";
@@ -156,8 +157,8 @@ std::string AssignmentEvaluator::Implementation::cannotTalk() const {
     return fmt::format(
         "{} on {} and {} on {}, which {}, have no link{}: add links or a "
         "link_default",
-        nodeName(problem, edge.from), devices[from].name,
-        nodeName(problem, edge.to), devices[to].name,
+        memory::nodeName(problem, edge.from), devices[from].name,
+        memory::nodeName(problem, edge.to), devices[to].name,
         isData ? "reads it" : "waits for it",
         isData ? ", and no other devices pass it on" : "");
   }
@@ -175,10 +176,11 @@ AssignmentEvaluator::Implementation::fit(std::span<const int32_t> device,
     std::string text;
     for (int32_t d = 0; d < model.numDevices; ++d)
       if (peaks[d] > model.deviceMemory(d))
-        text += fmt::format(
-            "{} {} of {} on {}", text.empty() ? "it needs" : ",",
-            sizeText(peaks[d], " bytes"), sizeText(model.deviceMemory(d)),
-            problem.machine.devices[d].name);
+        text +=
+            fmt::format("{} {} of {} on {}", text.empty() ? "it needs" : ",",
+                        memory::sizeText(peaks[d], " bytes"),
+                        memory::sizeText(model.deviceMemory(d)),
+                        problem.machine.devices[d].name);
     return text;
   };
   if (model.numNodes > 0 &&
@@ -186,9 +188,10 @@ AssignmentEvaluator::Implementation::fit(std::span<const int32_t> device,
     std::vector<std::vector<int64_t>> priorities;
     if (!priority.empty())
       priorities.push_back(priority);
-    if (!scheduleWithin(scheduler, model, nodeDevice, schedule, priorities))
+    if (!memory::scheduleWithin(scheduler, model, nodeDevice, schedule,
+                                priorities))
       return "no order was found in which the assignment fits the memories: " +
-             overflow(leastPeaks(model, nodeDevice));
+             overflow(memory::leastPeaks(model, nodeDevice));
   }
   placement = toPlacement(model, nodeDevice, schedule);
   std::stable_sort(placement.transfers.begin(), placement.transfers.end(),

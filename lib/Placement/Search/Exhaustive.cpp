@@ -11,8 +11,10 @@
 #include <algorithm>
 
 using namespace baechi::placement;
+using namespace baechi::placement::search;
 
-std::optional<int64_t> baechi::placement::fewAssignments(const Model &model) {
+std::optional<int64_t>
+baechi::placement::search::fewAssignments(const Model &model) {
   constexpr int64_t few = 4096;
   int64_t count = 1;
   for (Unit u = 0; u < model.numUnits && count <= few; ++u) {
@@ -25,8 +27,8 @@ std::optional<int64_t> baechi::placement::fewAssignments(const Model &model) {
 }
 
 /// Assignments are numbers whose digits are the units' devices.
-std::vector<Solution> baechi::placement::tryAll(MeteredEvaluator &evaluator,
-                                                size_t count) {
+std::vector<Solution>
+baechi::placement::search::tryAll(MeteredEvaluator &evaluator, size_t count) {
   const Model &model = evaluator.model();
   auto next = [&](Unit u, int32_t d) {
     while (d < model.numDevices && !model.mayUse(u, d))

@@ -12,7 +12,7 @@
 
 #include <optional>
 
-namespace baechi::placement {
+namespace baechi::placement::search {
 
 /// How many assignments a model has; none: too many to try them all.
 std::optional<int64_t> fewAssignments(const Model &model);
@@ -20,6 +20,6 @@ std::optional<int64_t> fewAssignments(const Model &model);
 /// The best \p count of all assignments, best first; ends with the budget.
 std::vector<Solution> tryAll(MeteredEvaluator &evaluator, size_t count);
 
-} // namespace baechi::placement
+} // namespace baechi::placement::search
 
 #endif // BAECHI_LIB_PLACEMENT_SEARCH_EXHAUSTIVE_H

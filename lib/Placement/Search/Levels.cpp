@@ -14,6 +14,7 @@
 #include <tuple>
 
 using namespace baechi::placement;
+using namespace baechi::placement::search;
 
 UnitTable::UnitTable(const Model &model)
     : of(model), byTime(model.numUnits), workOf(model.numUnits, 0),

@@ -11,7 +11,7 @@
 #include "Model/Model.h"
 #include "Search/Traffic.h"
 
-namespace baechi::placement {
+namespace baechi::placement::search {
 
 /// Units in clusters, those of a cluster in order of time.
 struct Level {
@@ -41,6 +41,6 @@ private:
   std::vector<std::vector<Unit>> near;
 };
 
-} // namespace baechi::placement
+} // namespace baechi::placement::search
 
 #endif // BAECHI_LIB_PLACEMENT_SEARCH_LEVELS_H

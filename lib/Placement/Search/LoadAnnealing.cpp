@@ -13,6 +13,7 @@
 #include <cmath>
 
 using namespace baechi::placement;
+using namespace baechi::placement::search;
 
 /// Of the norm; a power of two.
 static constexpr int exponent = 16;

@@ -13,7 +13,7 @@
 
 #include <functional>
 
-namespace baechi::placement {
+namespace baechi::placement::search {
 
 /// Simulated annealing (Kirkpatrick et al. 1983) of the devices of a load
 /// graph's vertices. The largest load alone says nothing about most moves, so
@@ -65,6 +65,6 @@ private:
   std::vector<int32_t> changed;
 };
 
-} // namespace baechi::placement
+} // namespace baechi::placement::search
 
 #endif // BAECHI_LIB_PLACEMENT_LOADANNEALING_H

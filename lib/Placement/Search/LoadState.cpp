@@ -12,6 +12,7 @@
 #include <algorithm>
 
 using namespace baechi::placement;
+using namespace baechi::placement::search;
 
 static size_t countLoads(const Machine &machine) {
   size_t devices = machine.devices.size();

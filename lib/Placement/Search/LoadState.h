@@ -10,7 +10,7 @@
 
 #include "Model/LoadGraph.h"
 
-namespace baechi::placement {
+namespace baechi::placement::search {
 
 /// A device for every vertex of a load graph, with the loads of devices and of
 /// what the link model makes exclusive, and the bytes on every device. Moving a
@@ -196,6 +196,6 @@ void LoadState::forEachChange(int32_t v, int32_t to, Add add) const {
   }
 }
 
-} // namespace baechi::placement
+} // namespace baechi::placement::search
 
 #endif // BAECHI_LIB_PLACEMENT_LOADSTATE_H

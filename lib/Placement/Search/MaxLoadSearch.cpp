@@ -18,6 +18,7 @@
 #include <cmath>
 
 using namespace baechi::placement;
+using namespace baechi::placement::search;
 
 namespace {
 
@@ -58,8 +59,10 @@ private:
   bool tryAll();
   std::vector<Trial> begin(const std::vector<Assignment> &starts);
   std::vector<int32_t> randomDevices();
-  void joinDearNets(DisjointSets &sets, const std::vector<int32_t> *keep);
-  void joinByTraffic(DisjointSets &sets, const std::vector<int32_t> *keep);
+  void joinDearNets(grouping::DisjointSets &sets,
+                    const std::vector<int32_t> *keep);
+  void joinByTraffic(grouping::DisjointSets &sets,
+                     const std::vector<int32_t> *keep);
   void round(std::vector<int32_t> start, bool warm);
   void annealClusters(std::vector<int32_t> &device, bool warm, int64_t most);
   int64_t anneal(const LoadGraph &onGraph, std::vector<int32_t> &device,
@@ -123,7 +126,7 @@ void MaxLoadSearch::calibrate(const Assignment &start) {
     all[start[i]] += graph.passing[model.unit[i]];
     always[start[i]] += model.resident[i];
   }
-  auto peaks = leastPeaks(model, start);
+  auto peaks = memory::leastPeaks(model, start);
   passingShare = 0;
   for (int32_t d = 0; d < model.numDevices; ++d)
     if (all[d] > 0)
@@ -145,7 +148,8 @@ bool MaxLoadSearch::fits(const std::vector<int32_t> &device) {
   visits += schedules * (model.numNodes + model.numTensors);
   Scheduler scheduler(model);
   Schedule schedule;
-  return scheduleWithin(scheduler, model, toAssignment(device), schedule);
+  return memory::scheduleWithin(scheduler, model, toAssignment(device),
+                                schedule);
 }
 
 void MaxLoadSearch::offer(Trial found) {
@@ -178,7 +182,7 @@ std::vector<int32_t> MaxLoadSearch::randomDevices() {
 
 /// Joins the ends of the nets whose transfers take longest, down to a random
 /// share of the best load: none of these is cut in a good assignment.
-void MaxLoadSearch::joinDearNets(DisjointSets &sets,
+void MaxLoadSearch::joinDearNets(grouping::DisjointSets &sets,
                                  const std::vector<int32_t> *keep) {
   auto load = static_cast<double>(elite.front().value);
   constexpr double widest = 5; // down to exp(-5), 1/150
@@ -194,7 +198,7 @@ void MaxLoadSearch::joinDearNets(DisjointSets &sets,
       nets.emplace_back(-ns, net);
   }
   std::sort(nets.begin(), nets.end());
-  UnitMerger merger(model, 1, 1);
+  grouping::UnitMerger merger(model, 1, 1);
   for (auto [ns, net] : nets) {
     int32_t from = graph.producer[net];
     for (int32_t user : graph.users[net])
@@ -207,15 +211,16 @@ void MaxLoadSearch::joinDearNets(DisjointSets &sets,
 }
 
 /// Bounded co-placement by traffic, of a random grain.
-void MaxLoadSearch::joinByTraffic(DisjointSets &sets,
+void MaxLoadSearch::joinByTraffic(grouping::DisjointSets &sets,
                                   const std::vector<int32_t> *keep) {
   constexpr double grains[] = {400, 200, 100, 50, 25};
-  ClusterOptions cluster;
+  grouping::ClusterOptions cluster;
   cluster.small = 1 / grains[random.below(std::size(grains))];
   cluster.workShare = 1.0 / model.numDevices;
   cluster.noise = 0.1;
   int32_t count;
-  std::vector<int32_t> clusterOf = clusterUnits(model, cluster, random, count);
+  std::vector<int32_t> clusterOf =
+      grouping::clusterUnits(model, cluster, random, count);
   // A cluster's units on one device are a vertex.
   int32_t devices = keep ? model.numDevices : 1;
   std::vector<Unit> first(static_cast<size_t>(count) * devices, -1);
@@ -251,7 +256,7 @@ int64_t MaxLoadSearch::anneal(const LoadGraph &onGraph,
 void MaxLoadSearch::annealClusters(std::vector<int32_t> &device, bool warm,
                                    int64_t most) {
   visits += looksToBuild * size();
-  DisjointSets sets(graph.numVertices());
+  grouping::DisjointSets sets(graph.numVertices());
   const std::vector<int32_t> *keep = warm ? &device : nullptr;
   if (!elite.empty() && !random.oneIn(3))
     joinDearNets(sets, keep);
@@ -341,8 +346,8 @@ std::vector<Trial> MaxLoadSearch::begin(const std::vector<Assignment> &starts) {
     add(start);
   if (memoryMatters && elite.empty()) {
     Assignment packed(model.numNodes);
-    packUnits(model, packed);
-    if (repair(model, packed))
+    memory::packUnits(model, packed);
+    if (memory::repair(model, packed))
       add(packed);
   }
   if (memoryMatters && !elite.empty())
@@ -353,13 +358,13 @@ std::vector<Trial> MaxLoadSearch::begin(const std::vector<Assignment> &starts) {
     seeds.resize(std::min(seeds.size(), mostSeeds));
     return seeds;
   }
-  SplitOptions splitOptions;
+  placers::SplitOptions splitOptions;
   constexpr int64_t looksPerOrder = 40, mostLooks = 5'000'000;
   splitOptions.orders = static_cast<int32_t>(
       std::clamp<int64_t>(mostLooks / (looksPerOrder * size() + 1), 2, 8));
   splitOptions.passingShare = memoryMatters ? passingShare : 0;
   visits += splitOptions.orders * looksPerOrder * size();
-  for (const Assignment &split : contiguousSplits(model, splitOptions))
+  for (const Assignment &split : placers::contiguousSplits(model, splitOptions))
     add(split);
   std::stable_sort(seeds.begin(), seeds.end(), isBetter);
   seeds.resize(std::min(seeds.size(), mostSeeds));
@@ -391,15 +396,16 @@ SearchResult MaxLoadSearch::run(const std::vector<Assignment> &starts) {
 
 } // namespace
 
-int64_t baechi::placement::automaticLoadEvaluations(const Model &model) {
+int64_t
+baechi::placement::search::automaticLoadEvaluations(const Model &model) {
   // Most is about a second.
   constexpr int64_t most = 20'000'000, perUnit = 200'000;
   return std::min(most, perUnit * model.numUnits) / std::max(model.numNodes, 1);
 }
 
 SearchResult
-baechi::placement::searchMaxLoad(const Model &model,
-                                 const std::vector<Assignment> &starts,
-                                 const SearchOptions &options) {
+baechi::placement::search::searchMaxLoad(const Model &model,
+                                         const std::vector<Assignment> &starts,
+                                         const SearchOptions &options) {
   return MaxLoadSearch(model, options).run(starts);
 }

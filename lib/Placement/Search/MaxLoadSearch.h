@@ -22,7 +22,7 @@
 
 #include "Search/Search.h"
 
-namespace baechi::placement {
+namespace baechi::placement::search {
 
 /// As `search`, which calls it. Every assignment in the result has a schedule
 /// within the memories; there may be none.
@@ -33,6 +33,6 @@ SearchResult searchMaxLoad(const Model &model,
                            const std::vector<Assignment> &starts,
                            const SearchOptions &options);
 
-} // namespace baechi::placement
+} // namespace baechi::placement::search
 
 #endif // BAECHI_LIB_PLACEMENT_MAXLOADSEARCH_H

@@ -11,8 +11,9 @@
 #include <algorithm>
 
 using namespace baechi::placement;
+using namespace baechi::placement::search;
 
-int64_t baechi::placement::automaticEvaluations(const Model &merged) {
+int64_t baechi::placement::search::automaticEvaluations(const Model &merged) {
   // An evaluation looks at every node; small graphs need fewer.
   constexpr int64_t visits = 12'000'000, most = 20'000, each = 200, least = 20;
   // It looks at every device, too, at every step.

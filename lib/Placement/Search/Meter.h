@@ -12,7 +12,7 @@
 
 #include <chrono>
 
-namespace baechi::placement {
+namespace baechi::placement::search {
 
 /// The evaluations of an automatic budget: about a second, or where more are of
 /// no use.
@@ -46,6 +46,6 @@ private:
   bool isBest = false;
 };
 
-} // namespace baechi::placement
+} // namespace baechi::placement::search
 
 #endif // BAECHI_LIB_PLACEMENT_SEARCH_METER_H

@@ -12,6 +12,7 @@
 #include <algorithm>
 
 using namespace baechi::placement;
+using namespace baechi::placement::search;
 
 MeteredEvaluator::MeteredEvaluator(const Model &model, Meter &meter,
                                    double cost)

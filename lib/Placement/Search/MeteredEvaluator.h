@@ -13,7 +13,7 @@
 #include "Schedule/Evaluator.h"
 #include "Search/Meter.h"
 
-namespace baechi::placement {
+namespace baechi::placement::search {
 
 /// What the search moves through.
 struct Solution {
@@ -55,13 +55,13 @@ private:
   double cost;
   Evaluator evaluator;
   /// None: all bytes of the model fit each device.
-  std::optional<PeakEstimate> estimate;
+  std::optional<memory::PeakEstimate> estimate;
   std::vector<int32_t> lastDevice; ///< memoryIsShort: per device, last tensor
   /// Of valueNearby: calls that need not look at memory.
   int skips = 0;
   Assignment nodeDevice;
 };
 
-} // namespace baechi::placement
+} // namespace baechi::placement::search
 
 #endif // BAECHI_LIB_PLACEMENT_SEARCH_METEREDEVALUATOR_H

@@ -15,6 +15,7 @@
 #include <cmath>
 
 using namespace baechi::placement;
+using namespace baechi::placement::search;
 
 namespace {
 
@@ -258,8 +259,8 @@ OrderResult OrderAnnealing::run(const std::vector<Assignment> &starts) {
 } // namespace
 
 OrderResult
-baechi::placement::annealOrders(const Model &model,
-                                const std::vector<Assignment> &starts,
-                                const SearchOptions &options) {
+baechi::placement::search::annealOrders(const Model &model,
+                                        const std::vector<Assignment> &starts,
+                                        const SearchOptions &options) {
   return OrderAnnealing(model, options).run(starts);
 }

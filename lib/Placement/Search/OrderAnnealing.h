@@ -12,7 +12,7 @@
 
 #include <optional>
 
-namespace baechi::placement {
+namespace baechi::placement::search {
 
 struct OrderResult {
   /// The best within the memories; none: there was none.
@@ -34,6 +34,6 @@ OrderResult annealOrders(const Model &model,
                          const std::vector<Assignment> &starts,
                          const SearchOptions &options);
 
-} // namespace baechi::placement
+} // namespace baechi::placement::search
 
 #endif // BAECHI_LIB_PLACEMENT_SEARCH_ORDERANNEALING_H

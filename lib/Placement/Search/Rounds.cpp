@@ -12,6 +12,7 @@
 #include <limits>
 
 using namespace baechi::placement;
+using namespace baechi::placement::search;
 
 Rounds::Rounds(const PlaceOptions &options, int64_t automatic)
     : options(options), limit(std::numeric_limits<int64_t>::max()),

@@ -21,7 +21,7 @@
 #include <chrono>
 #include <functional>
 
-namespace baechi::placement {
+namespace baechi::placement::search {
 
 struct Round {
   int32_t index = 0;
@@ -53,6 +53,6 @@ private:
   std::chrono::steady_clock::time_point begin;
 };
 
-} // namespace baechi::placement
+} // namespace baechi::placement::search
 
 #endif // BAECHI_LIB_PLACEMENT_SEARCH_ROUNDS_H

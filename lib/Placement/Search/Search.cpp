@@ -22,6 +22,7 @@
 #include <algorithm>
 
 using namespace baechi::placement;
+using namespace baechi::placement::search;
 
 namespace {
 
@@ -175,7 +176,7 @@ std::vector<Solution> Stages::run(const std::vector<Solution> &starts) {
 
 /// A device for every unit. A unit of several of the start's is where the first
 /// of its nodes is that is where all of them may be.
-Solution project(const Model &merged, const Coarsening &merging,
+Solution project(const Model &merged, const grouping::Coarsening &merging,
                  const Assignment &start) {
   Solution solution;
   solution.device.assign(merged.numUnits, -1);
@@ -194,7 +195,7 @@ Solution project(const Model &merged, const Coarsening &merging,
 /// A group for every unit, numbered from 0. A unit of several of the model's is
 /// in the group of its first node.
 std::vector<int32_t> project(const Model &model, const Model &merged,
-                             const Coarsening &merging,
+                             const grouping::Coarsening &merging,
                              const std::vector<Unit> &groupOf) {
   std::vector<int32_t> result(merged.numUnits, -1);
   std::vector<int32_t> number(model.numUnits, -1);
@@ -212,7 +213,8 @@ std::vector<int32_t> project(const Model &model, const Model &merged,
 }
 
 /// The ranks of the nodes by the start of what they were merged into.
-std::vector<int64_t> startsOf(const Model &model, const Coarsening &merging,
+std::vector<int64_t> startsOf(const Model &model,
+                              const grouping::Coarsening &merging,
                               const Schedule &schedule) {
   std::vector<int32_t> order = model.order;
   std::stable_sort(order.begin(), order.end(), [&](int32_t a, int32_t b) {
@@ -227,20 +229,19 @@ std::vector<int64_t> startsOf(const Model &model, const Coarsening &merging,
 } // namespace
 
 SearchModels::SearchModels(const Model &model)
-    : joining(Coarsening::identity(model)) {
-  joinFreely(model, freeShare, joining);
-  joined = coarsen(model, joining);
+    : joining(grouping::Coarsening::identity(model)) {
+  grouping::joinFreely(model, grouping::freeShare, joining);
+  joined = grouping::coarsen(model, joining);
   merging = joining;
   // The unmerged have the last word.
   constexpr double delayShare = 1.0 / 500;
-  fuse(model, merging, delayShare);
-  merged = coarsen(model, merging);
+  grouping::fuse(model, merging, delayShare);
+  merged = grouping::coarsen(model, merging);
 }
 
-SearchResult baechi::placement::search(const Model &model,
-                                       const SearchModels &models,
-                                       const std::vector<Assignment> &starts,
-                                       const SearchOptions &options) {
+SearchResult baechi::placement::search::search(
+    const Model &model, const SearchModels &models,
+    const std::vector<Assignment> &starts, const SearchOptions &options) {
   const auto &[joining, merging, joined, merged] = models;
   std::vector<Solution> solutions;
   for (const Assignment &start : starts)

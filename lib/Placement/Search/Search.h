@@ -18,7 +18,7 @@
 #include "Grouping/Coarsen.h"
 #include "Schedule/Schedule.h"
 
-namespace baechi::placement {
+namespace baechi::placement::search {
 
 struct SearchOptions {
   Objective objective = Objective::Makespan;
@@ -55,7 +55,7 @@ struct SearchResult {
 struct SearchModels {
   explicit SearchModels(const Model &model);
 
-  Coarsening joining, merging;
+  grouping::Coarsening joining, merging;
   Model joined; ///< without what is never worth being apart
   Model merged; ///< fewer nodes still, which allow more evaluations
 };
@@ -65,6 +65,6 @@ SearchResult search(const Model &model, const SearchModels &models,
                     const std::vector<Assignment> &starts,
                     const SearchOptions &options);
 
-} // namespace baechi::placement
+} // namespace baechi::placement::search
 
 #endif // BAECHI_LIB_PLACEMENT_SEARCH_SEARCH_H

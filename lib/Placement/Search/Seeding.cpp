@@ -12,6 +12,7 @@
 #include <cmath>
 
 using namespace baechi::placement;
+using namespace baechi::placement::search;
 
 Seeding::Seeding(MeteredEvaluator &evaluator, const UnitTable &units,
                  const Traffic &traffic, Random &random)

@@ -21,7 +21,7 @@
 
 #include <deque>
 
-namespace baechi::placement {
+namespace baechi::placement::search {
 
 class Seeding {
 public:
@@ -70,6 +70,6 @@ private:
   std::vector<Member> elite; ///< best first
 };
 
-} // namespace baechi::placement
+} // namespace baechi::placement::search
 
 #endif // BAECHI_LIB_PLACEMENT_SEARCH_SEEDING_H

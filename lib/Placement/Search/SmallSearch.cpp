@@ -13,13 +13,14 @@
 #include <algorithm>
 
 using namespace baechi::placement;
+using namespace baechi::placement::search;
 
-bool baechi::placement::isSmall(const Model &model) {
+bool baechi::placement::search::isSmall(const Model &model) {
   return exact::whyTooLarge(model).empty();
 }
 
-int64_t baechi::placement::shareOfSearch(const Model &model,
-                                         int64_t evaluations) {
+int64_t baechi::placement::search::shareOfSearch(const Model &model,
+                                                 int64_t evaluations) {
   // More on a unit finds nothing new.
   constexpr int64_t each = 200;
   return std::min(evaluations / 2, each * model.numUnits);
@@ -31,9 +32,8 @@ static int64_t valueOf(const Model &model, const Placement &placement,
                                          : placement.makespanNs;
 }
 
-SmallResult baechi::placement::searchSmall(const Model &model,
-                                           const Placement *best,
-                                           const SearchOptions &options) {
+SmallResult baechi::placement::search::searchSmall(
+    const Model &model, const Placement *best, const SearchOptions &options) {
   SmallResult result;
   int64_t value = best ? valueOf(model, *best, options.objective) : never;
   auto take = [&](Placement placement, int64_t ns, const char *name) {

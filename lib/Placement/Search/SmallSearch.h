@@ -20,7 +20,7 @@
 
 #include <optional>
 
-namespace baechi::placement {
+namespace baechi::placement::search {
 
 struct SmallResult {
   /// Better than what there was; none: nothing better was found.
@@ -49,6 +49,6 @@ int64_t shareOfSearch(const Model &model, int64_t evaluations);
 SmallResult searchSmall(const Model &model, const Placement *best,
                         const SearchOptions &options);
 
-} // namespace baechi::placement
+} // namespace baechi::placement::search
 
 #endif // BAECHI_LIB_PLACEMENT_SEARCH_SMALLSEARCH_H

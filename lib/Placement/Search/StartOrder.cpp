@@ -11,6 +11,7 @@
 #include <algorithm>
 
 using namespace baechi::placement;
+using namespace baechi::placement::search;
 
 StartOrder::StartOrder(const Model &model)
     : model(model), on(model.numNodes),

@@ -22,7 +22,7 @@
 
 #include "Schedule/Schedule.h"
 
-namespace baechi::placement {
+namespace baechi::placement::search {
 
 /// What a schedule is made from. A transfer's index is
 /// tensor * numDevices + the device it goes to.
@@ -113,6 +113,6 @@ private:
   Value result;
 };
 
-} // namespace baechi::placement
+} // namespace baechi::placement::search
 
 #endif // BAECHI_LIB_PLACEMENT_SEARCH_STARTORDER_H

@@ -13,6 +13,7 @@
 #include <numeric>
 
 using namespace baechi::placement;
+using namespace baechi::placement::search;
 
 Surrogate::Surrogate(const UnitTable &units, const Level &level,
                      const Traffic &traffic)

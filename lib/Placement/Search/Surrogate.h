@@ -11,7 +11,7 @@
 #include "Search/Levels.h"
 #include "Search/Traffic.h"
 
-namespace baechi::placement {
+namespace baechi::placement::search {
 
 /// Assignments of clusters that balance load, memory and traffic: what to
 /// begin a search with. Weighs a p-norm of the devices' loads, one of their
@@ -44,6 +44,6 @@ private:
   double allWork;
 };
 
-} // namespace baechi::placement
+} // namespace baechi::placement::search
 
 #endif // BAECHI_LIB_PLACEMENT_SEARCH_SURROGATE_H

@@ -15,6 +15,7 @@
 #include <tuple>
 
 using namespace baechi::placement;
+using namespace baechi::placement::search;
 
 namespace {
 constexpr size_t manyTargets = 64;
@@ -138,7 +139,7 @@ bool Clustering::joinRound(const Options &options, Random &random) {
   std::sort(order.begin(), order.end(), [&](int32_t x, int32_t y) {
     return score[x] != score[y] ? score[x] > score[y] : x < y;
   });
-  DisjointSets sets(count);
+  grouping::DisjointSets sets(count);
   auto wanted =
       std::max<int32_t>(1, static_cast<int32_t>(count * options.roundShare));
   int32_t joined = 0;

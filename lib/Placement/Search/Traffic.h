@@ -18,7 +18,7 @@
 #include "Model/Model.h"
 #include "Model/Random.h"
 
-namespace baechi::placement {
+namespace baechi::placement::search {
 
 class Traffic {
 public:
@@ -100,6 +100,6 @@ private:
   double allWork = 0;
 };
 
-} // namespace baechi::placement
+} // namespace baechi::placement::search
 
 #endif // BAECHI_LIB_PLACEMENT_SEARCH_TRAFFIC_H

@@ -13,13 +13,14 @@
 #include <algorithm>
 
 using namespace baechi::placement;
+using namespace baechi::placement::search;
 
 namespace {
 
 /// A factor per node.
 using Keys = std::vector<double>;
 
-int64_t makespanOf(const Model &model, const EarliestStart &found) {
+int64_t makespanOf(const Model &model, const placers::EarliestStart &found) {
   int64_t makespan = 0;
   for (int32_t i = 0; i < model.numNodes; ++i)
     makespan =
@@ -56,21 +57,21 @@ static int64_t runsOf(const Model &model) {
              : std::min({affordable, mostRuns, each * model.numUnits});
 }
 
-int64_t baechi::placement::variedEvaluations(const Model &model) {
+int64_t baechi::placement::search::variedEvaluations(const Model &model) {
   // A run takes as long as some evaluations.
   constexpr int64_t each = 10;
   return each * runsOf(model);
 }
 
-std::vector<EarliestStart> baechi::placement::variedStarts(const Model &model,
-                                                           size_t count,
-                                                           uint64_t seed) {
+std::vector<placers::EarliestStart>
+baechi::placement::search::variedStarts(const Model &model, size_t count,
+                                        uint64_t seed) {
   int64_t runs = runsOf(model);
   if (runs == 0)
     return {};
   struct Varied {
     int64_t makespan;
-    EarliestStart found;
+    placers::EarliestStart found;
   };
   std::vector<Varied> best;
   Random random(seed);
@@ -81,7 +82,8 @@ std::vector<EarliestStart> baechi::placement::variedStarts(const Model &model,
     Keys trial = k < runs / 3 ? randomKeys(model, random) : keys;
     if (k >= runs / 3)
       mutate(trial, random);
-    EarliestStart found = earliestStart(model, {}, true, trial);
+    placers::EarliestStart found =
+        placers::earliestStart(model, {}, true, trial);
     int64_t makespan = makespanOf(model, found);
     if (makespan <= least) {
       least = makespan;
@@ -97,7 +99,7 @@ std::vector<EarliestStart> baechi::placement::variedStarts(const Model &model,
     if (best.size() > count)
       best.pop_back();
   }
-  std::vector<EarliestStart> starts;
+  std::vector<placers::EarliestStart> starts;
   for (Varied &varied : best)
     starts.push_back(std::move(varied.found));
   return starts;

@@ -11,7 +11,7 @@
 #include "Baechi/Placement/Model/PlaceOptions.h"
 #include "Placers/Placers.h"
 
-namespace baechi::placement {
+namespace baechi::placement::search {
 
 /// Placements by m-ETF whose urgencies are multiplied by random keys, which a
 /// local search betters (random keys: Bean 1994, "Genetic algorithms and random
@@ -21,12 +21,12 @@ namespace baechi::placement {
 /// operator does. Returns the best \p count that differ in their makespans as
 /// m-ETF has them, best first; none when the graph is so large that only few
 /// runs are affordable. Some may exceed the memories.
-std::vector<EarliestStart> variedStarts(const Model &model, size_t count,
-                                        uint64_t seed);
+std::vector<placers::EarliestStart> variedStarts(const Model &model,
+                                                 size_t count, uint64_t seed);
 
 /// The evaluations that take as long.
 int64_t variedEvaluations(const Model &model);
 
-} // namespace baechi::placement
+} // namespace baechi::placement::search
 
 #endif // BAECHI_LIB_PLACEMENT_SEARCH_VARIEDSTARTS_H

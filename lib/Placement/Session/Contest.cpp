@@ -14,6 +14,7 @@
 #include <algorithm>
 
 using namespace baechi::placement;
+using namespace baechi::placement::session;
 
 /// Larger is earlier.
 static std::vector<int64_t> toPriority(const std::vector<int64_t> &start) {
@@ -34,16 +35,17 @@ void Contest::consider(const std::string &name, Assignment device,
   for (const auto &start : starts)
     if (!start.empty())
       priorities.push_back(toPriority(start));
-  bool found = scheduleWithin(scheduler, model, device, schedule, priorities);
+  bool found =
+      memory::scheduleWithin(scheduler, model, device, schedule, priorities);
   if (!found && mayRepair) {
     Assignment before = device;
     // Placers often agree.
     auto [it, isNew] = repaired.try_emplace(device);
-    if (isNew && repair(model, device))
+    if (isNew && memory::repair(model, device))
       it->second = device;
     device = it->second;
-    found = !device.empty() &&
-            scheduleWithin(scheduler, model, device, schedule, priorities);
+    found = !device.empty() && memory::scheduleWithin(scheduler, model, device,
+                                                      schedule, priorities);
     if (found) {
       int32_t moved = 0;
       for (int32_t i = 0; i < model.numNodes; ++i)
@@ -128,8 +130,8 @@ std::string Contest::overflow(const std::vector<int64_t> &peaks) const {
   for (int32_t d = 0; d < model.numDevices; ++d)
     if (peaks[d] > model.deviceMemory(d))
       text += fmt::format("{} {} of {} on {}", text.empty() ? "it needs" : ",",
-                          sizeText(peaks[d], " bytes"),
-                          sizeText(model.deviceMemory(d)),
+                          memory::sizeText(peaks[d], " bytes"),
+                          memory::sizeText(model.deviceMemory(d)),
                           problem.machine.devices[d].name);
   return text;
 }

@@ -16,7 +16,7 @@
 #include <string>
 #include <vector>
 
-namespace baechi::placement {
+namespace baechi::placement::session {
 
 /// A placement with the name of what found it.
 struct Winner {
@@ -81,6 +81,6 @@ private:
   std::map<Assignment, Assignment> repaired;
 };
 
-} // namespace baechi::placement
+} // namespace baechi::placement::session
 
 #endif // BAECHI_LIB_PLACEMENT_CONTEST_H

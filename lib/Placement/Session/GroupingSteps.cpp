@@ -19,6 +19,7 @@
 #include <numeric>
 
 using namespace baechi::placement;
+using namespace baechi::placement::session;
 
 namespace {
 
@@ -28,7 +29,7 @@ public:
   Grouper(const Problem &problem, const Model &model)
       : problem(problem), model(model), unitWork(model.numUnits, 0),
         unitBytes(model.numUnits, 0) {
-    result.coarsening = Coarsening::identity(model);
+    result.coarsening = grouping::Coarsening::identity(model);
     for (int32_t i = 0; i < model.numNodes; ++i) {
       unitWork[model.unit[i]] += model.meanTime(i);
       unitBytes[model.unit[i]] += model.resident[i];
@@ -67,15 +68,15 @@ void Grouper::forward() {
                            "operator of the graph names its forward operator");
     return;
   }
-  Coarsening joined = result.coarsening;
-  int32_t apart = followForward(problem, model, joined);
-  Coarsening unfused = joined;
+  grouping::Coarsening joined = result.coarsening;
+  int32_t apart = grouping::followForward(problem, model, joined);
+  grouping::Coarsening unfused = joined;
   unfused.numNodes = model.numNodes;
   std::iota(unfused.node.begin(), unfused.node.end(), 0);
-  Model units = coarsen(model, unfused);
-  Assignment filled = fillInOrder(units), packed(units.numNodes);
-  packUnits(units, packed);
-  if (!repair(units, filled) && !repair(units, packed)) {
+  Model units = grouping::coarsen(model, unfused);
+  Assignment filled = placers::fillInOrder(units), packed(units.numNodes);
+  memory::packUnits(units, packed);
+  if (!memory::repair(units, filled) && !memory::repair(units, packed)) {
     result.notes.push_back(
         "grouping step 'forward' is left out: with every backward operator on "
         "the device of its forward operator no assignment was found that fits "
@@ -92,28 +93,28 @@ void Grouper::forward() {
 }
 
 void Grouper::joinCoplaced() {
-  Coarsening &whole = result.coarsening;
+  grouping::Coarsening &whole = result.coarsening;
   if (!unitsJoined() && !nodesFused()) {
-    coplace(model, whole);
+    grouping::coplace(model, whole);
     return;
   }
-  Model current = coarsen(model, whole);
-  Coarsening step = Coarsening::identity(current);
-  coplace(current, step);
+  Model current = grouping::coarsen(model, whole);
+  grouping::Coarsening step = grouping::Coarsening::identity(current);
+  grouping::coplace(current, step);
   for (Unit &u : whole.unit)
     u = step.unit[u];
   whole.numUnits = step.numUnits;
 }
 
 void Grouper::fuseNodes() {
-  Coarsening &whole = result.coarsening;
+  grouping::Coarsening &whole = result.coarsening;
   if (!nodesFused()) {
-    fuse(model, whole);
+    grouping::fuse(model, whole);
     return;
   }
-  Model current = coarsen(model, whole);
-  Coarsening step = Coarsening::identity(current);
-  fuse(current, step);
+  Model current = grouping::coarsen(model, whole);
+  grouping::Coarsening step = grouping::Coarsening::identity(current);
+  grouping::fuse(current, step);
   for (int32_t &node : whole.node)
     node = step.node[node];
   whole.numNodes = step.numNodes;
@@ -162,7 +163,8 @@ const std::vector<std::string> &baechi::placement::groupingNames() {
   return names;
 }
 
-Grouping baechi::placement::applySteps(const Problem &problem,
+Grouping
+baechi::placement::session::applySteps(const Problem &problem,
                                        const Model &model,
                                        const std::vector<std::string> &names) {
   Grouper grouper(problem, model);

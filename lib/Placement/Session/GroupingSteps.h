@@ -12,11 +12,11 @@
 #include "Baechi/Placement/Session/Place.h"
 #include "Grouping/Coarsen.h"
 
-namespace baechi::placement {
+namespace baechi::placement::session {
 
 /// What grouping made of a model.
 struct Grouping {
-  Coarsening coarsening;
+  grouping::Coarsening coarsening;
   std::vector<GroupingStep> steps;
   /// What a step could not do.
   std::vector<std::string> notes;
@@ -28,6 +28,6 @@ struct Grouping {
 Grouping applySteps(const Problem &problem, const Model &model,
                     const std::vector<std::string> &names);
 
-} // namespace baechi::placement
+} // namespace baechi::placement::session
 
 #endif // BAECHI_LIB_PLACEMENT_SESSION_GROUPINGSTEPS_H

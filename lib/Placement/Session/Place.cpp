@@ -20,6 +20,7 @@
 #include <exception>
 
 using namespace baechi::placement;
+using namespace baechi::placement::session;
 
 namespace {
 
@@ -92,8 +93,8 @@ void placeOn(const Problem &problem, const PlaceOptions &options,
   if (auto size = static_cast<int64_t>(problem.graph.ops.size());
       problem.graph.ops.size() <= fewOperators)
     automatic = std::min(automatic, visits / size);
-  Rounds rounds(options, automatic);
-  for (Round round;;) {
+  search::Rounds rounds(options, automatic);
+  for (search::Round round;;) {
     bool isUrgent = !own.hasWinner();
     for (const Weaker &each : weaker)
       isUrgent |= !each.session.hasWinner();
@@ -134,7 +135,7 @@ void restoreDevices(const std::vector<int32_t> &order, PlaceResult &result) {
 const std::vector<std::string> &baechi::placement::placerNames() {
   static const std::vector<std::string> names = [] {
     std::vector<std::string> result;
-    for (const Placer &placer : allPlacers())
+    for (const placers::Placer &placer : placers::allPlacers())
       result.emplace_back(placer.name);
     return result;
   }();

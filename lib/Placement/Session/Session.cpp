@@ -24,6 +24,7 @@
 #include <algorithm>
 
 using namespace baechi::placement;
+using namespace baechi::placement::session;
 
 /// Graphs with more units leave less time for each candidate.
 static constexpr int32_t fewUnits = 4000;
@@ -56,25 +57,26 @@ void Session::group() {
   result.grouping = std::move(grouping.steps);
   result.notes.insert(result.notes.end(), grouping.notes.begin(),
                       grouping.notes.end());
-  coarse = coarsen(model, coarsening);
+  coarse = grouping::coarsen(model, coarsening);
   result.operatorsBefore = model.numNodes;
   result.operatorsAfter = coarse.numNodes;
 }
 
 void Session::bound() {
   phase("bound");
-  Bound bound = options.objective == Objective::MaxLoad ? maxLoadBound(model)
-                                                        : makespanBound(model);
+  bounds::Bound bound = options.objective == Objective::MaxLoad
+                            ? bounds::maxLoadBound(model)
+                            : bounds::makespanBound(model);
   result.lowerBoundNs = bound.value;
   result.lowerBoundName = bound.name;
 }
 
-void Session::runPlacer(const Placer &placer, const LpSolver *solver) {
+void Session::runPlacer(const placers::Placer &placer, const LpSolver *solver) {
   std::string name(placer.name);
   phase(name);
   std::vector<std::string> ignored;
   auto &notes = name == options.placer ? result.notes : ignored;
-  Proposals found = placer.propose(
+  placers::Proposals found = placer.propose(
       {problem, model, coarsening, coarse, options, solver, notes});
   if (!found.error.empty()) {
     // What was asked for is not silently replaced by something else.
@@ -83,7 +85,7 @@ void Session::runPlacer(const Placer &placer, const LpSolver *solver) {
     result.candidates.push_back({.name = name, .problem = found.error});
     return;
   }
-  for (Proposal &proposal : found.list) {
+  for (placers::Proposal &proposal : found.list) {
     std::string full = name;
     if (!proposal.variant.empty())
       full += ":" + proposal.variant;
@@ -114,9 +116,10 @@ std::string Session::noSingleDevice() const {
       continue;
     }
     Assignment alone(model.numNodes, d);
-    int64_t needed = leastPeaks(model, alone)[d];
-    text += fmt::format("it needs {} of {} on {}", sizeText(needed, " bytes"),
-                        sizeText(model.deviceMemory(d)), name);
+    int64_t needed = memory::leastPeaks(model, alone)[d];
+    text += fmt::format("it needs {} of {} on {}",
+                        memory::sizeText(needed, " bytes"),
+                        memory::sizeText(model.deviceMemory(d)), name);
   }
   return text;
 }
@@ -125,7 +128,7 @@ std::string Session::noSingleDevice() const {
 Assignment Session::pack() {
   phase("packing");
   Assignment packed(model.numNodes);
-  findFit(model, packed);
+  memory::findFit(model, packed);
   contest.consider("packing", packed);
   return packed;
 }
@@ -152,7 +155,7 @@ void Session::lastResort() {
                         "has ruled out all of them"
                       : "no placement was found that fits the memories, and "
                         "no proof that there is none") +
-        explainMemory(problem, model, packed);
+        memory::explainMemory(problem, model, packed);
 }
 
 /// Groupings whose groups the search may move whole: that which was asked for,
@@ -161,7 +164,7 @@ std::vector<std::vector<Unit>> Session::knownGroupings() const {
   std::vector<std::vector<Unit>> known;
   if (options.objective == Objective::MaxLoad)
     return known; // that search has its own clusters
-  auto add = [&](const Coarsening &grouping) {
+  auto add = [&](const grouping::Coarsening &grouping) {
     if (grouping.numUnits < model.numUnits &&
         std::find(known.begin(), known.end(), grouping.unit) == known.end())
       known.push_back(grouping.unit);
@@ -184,14 +187,14 @@ std::vector<std::vector<Unit>> Session::knownGroupings() const {
 void Session::runOthers() {
   // They must not cost much more than what was asked for.
   std::unique_ptr<LpSolver> brief = createNativeSolver({.work = 1e8});
-  for (const Placer &other : allPlacers())
+  for (const placers::Placer &other : placers::allPlacers())
     if (model.numUnits <= other.candidateUpTo && other.name != options.placer)
       runPlacer(other,
                 model.numUnits <= fewUnits ? options.solver : brief.get());
   if (coarse.numNodes < model.numNodes) {
     // Groups can hide a good split of a small graph.
     phase("metf:operators");
-    EarliestStart found = earliestStart(model);
+    placers::EarliestStart found = placers::earliestStart(model);
     contest.consider("metf:operators", std::move(found.device), {found.start});
   }
   // What a placer that does not fit would be answered with, asked for without
@@ -208,17 +211,18 @@ bool Session::begin() {
     result.lowerBoundName = "no operators";
     return false;
   }
-  if (std::string proof = proveInfeasible(problem, model); !proof.empty()) {
+  if (std::string proof = memory::proveInfeasible(problem, model);
+      !proof.empty()) {
     Assignment closest;
-    packUnits(model, closest);
-    repair(model, closest);
+    memory::packUnits(model, closest);
+    memory::repair(model, closest);
     result.error = "no placement can fit the memories: " + proof +
-                   explainMemory(problem, model, closest);
+                   memory::explainMemory(problem, model, closest);
     return false;
   }
   bound();
   group();
-  const Placer &asked = *placerNamed(options.placer);
+  const placers::Placer &asked = *placers::placerNamed(options.placer);
   runPlacer(asked, options.solver);
   if (!result.error.empty()) {
     phase("");
@@ -246,22 +250,22 @@ bool Session::begin() {
 }
 
 bool Session::isDone() const {
-  return isComplete || isImpossible || (allTried && !isSmall(model)) ||
+  return isComplete || isImpossible || (allTried && !search::isSmall(model)) ||
          (contest.hasWinner() &&
           contest.leading().value <= result.lowerBoundNs);
 }
 
 int64_t Session::automaticEvaluations() {
-  if (isSmall(model))
-    return smallEvaluations;
+  if (search::isSmall(model))
+    return search::smallEvaluations;
   if (options.objective == Objective::MaxLoad)
-    return automaticLoadEvaluations(model);
+    return search::automaticLoadEvaluations(model);
   if (!searched)
-    searched = std::make_unique<SearchModels>(model);
-  return baechi::placement::automaticEvaluations(searched->merged);
+    searched = std::make_unique<search::SearchModels>(model);
+  return search::automaticEvaluations(searched->merged);
 }
 
-SearchOptions Session::searchOptions(const Round &round) const {
+search::SearchOptions Session::searchOptions(const search::Round &round) const {
   return {.objective = options.objective,
           .budget = Budget::ofEvaluations(round.evaluations),
           .lowerBound = result.lowerBoundNs,
@@ -272,49 +276,50 @@ SearchOptions Session::searchOptions(const Round &round) const {
 }
 
 /// m-ETF under varied urgencies, once there are evaluations enough.
-void Session::varyStarts(const Round &round) {
+void Session::varyStarts(const search::Round &round) {
   if (haveVaried || options.objective != Objective::Makespan ||
-      round.total < variedEvaluations(model))
+      round.total < search::variedEvaluations(model))
     return;
   haveVaried = true;
   constexpr size_t few = 3;
-  for (EarliestStart &found : variedStarts(model, few, options.seed))
+  for (placers::EarliestStart &found :
+       search::variedStarts(model, few, options.seed))
     contest.consider("metf:varied", std::move(found.device), {found.start},
                      /*mayRepair=*/false);
 }
 
 /// Local search from the best so far.
-void Session::improve(const Round &round) {
+void Session::improve(const search::Round &round) {
   if (allTried)
     return;
   if (!searched && options.objective == Objective::Makespan)
-    searched = std::make_unique<SearchModels>(model);
+    searched = std::make_unique<search::SearchModels>(model);
   if (round.index == 0)
     groupings = knownGroupings();
-  SearchOptions forSearch = searchOptions(round);
+  search::SearchOptions forSearch = searchOptions(round);
   forSearch.groupings = groupings;
-  if (isSmall(model))
+  if (search::isSmall(model))
     forSearch.budget =
-        Budget::ofEvaluations(shareOfSearch(model, round.evaluations));
+        Budget::ofEvaluations(search::shareOfSearch(model, round.evaluations));
   constexpr int64_t each = 4, fewest = 4, most = 12;
   auto count =
       static_cast<size_t>(std::clamp(round.evaluations / each, fewest, most));
   std::vector<Assignment> starts = contest.best(count);
-  SearchResult found =
+  search::SearchResult found =
       options.objective == Objective::MaxLoad
-          ? searchMaxLoad(model, starts, forSearch)
-          : baechi::placement::search(model, *searched, starts, forSearch);
+          ? search::searchMaxLoad(model, starts, forSearch)
+          : search::search(model, *searched, starts, forSearch);
   evaluations += found.evaluations;
   allTried = found.allTried;
-  for (Found &each : found.best)
+  for (search::Found &each : found.best)
     contest.considerIfBest("search", std::move(each.device), each.starts);
 }
 
 /// What only a small graph leaves time for.
-void Session::improveSmall(const Round &round) {
-  if (!isSmall(model) || isDone())
+void Session::improveSmall(const search::Round &round) {
+  if (!search::isSmall(model) || isDone())
     return;
-  SmallResult found = searchSmall(
+  search::SmallResult found = search::searchSmall(
       model, !contest.hasWinner() ? nullptr : &contest.leading().placement,
       searchOptions(round));
   orders += found.evaluations;
@@ -336,7 +341,7 @@ void Session::improveSmall(const Round &round) {
   isImpossible = isComplete && !contest.hasWinner();
 }
 
-void Session::search(const Round &round) {
+void Session::search(const search::Round &round) {
   phase("search");
   varyStarts(round);
   if (!isDone())

@@ -25,7 +25,7 @@
 #include <chrono>
 #include <memory>
 
-namespace baechi::placement {
+namespace baechi::placement::session {
 
 /// Thrown within a call that is cancelled.
 struct Cancelled {};
@@ -48,7 +48,7 @@ public:
   /// Evaluations of an automatic budget, about.
   int64_t automaticEvaluations();
   /// One more round of search.
-  void search(const Round &round);
+  void search(const search::Round &round);
   /// Takes the answer of a session with the same graph on the same devices
   /// whose links can do less at a time.
   void takeOver(const std::string &name, const Session &weaker);
@@ -64,24 +64,24 @@ public:
 private:
   void group();
   void bound();
-  void runPlacer(const Placer &placer, const LpSolver *solver);
+  void runPlacer(const placers::Placer &placer, const LpSolver *solver);
   void runOthers();
   std::string noSingleDevice() const;
-  void varyStarts(const Round &round);
-  void improve(const Round &round);
-  void improveSmall(const Round &round);
+  void varyStarts(const search::Round &round);
+  void improve(const search::Round &round);
+  void improveSmall(const search::Round &round);
   void accept();
-  SearchOptions searchOptions(const Round &round) const;
+  search::SearchOptions searchOptions(const search::Round &round) const;
   std::vector<std::vector<Unit>> knownGroupings() const;
 
   const Problem &problem;
   const PlaceOptions &options;
   PlaceResult &result;
   Model model;
-  Coarsening coarsening;
+  grouping::Coarsening coarsening;
   Model coarse;
   Contest contest;
-  std::unique_ptr<SearchModels> searched;
+  std::unique_ptr<search::SearchModels> searched;
   std::vector<std::vector<Unit>> groupings; ///< known ones
   bool haveVaried = false;
   bool anyUnfit = false;     ///< a placer found nothing within the memories
@@ -94,6 +94,6 @@ private:
   std::chrono::steady_clock::time_point phaseBegin;
 };
 
-} // namespace baechi::placement
+} // namespace baechi::placement::session
 
 #endif // BAECHI_LIB_PLACEMENT_SESSION_H

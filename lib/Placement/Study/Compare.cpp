@@ -81,7 +81,7 @@ Comparison baechi::placement::compare(const Problem &problem,
     names.emplace_back(wholeAnswer);
   }
   for (const std::string &name : names)
-    if (name != wholeAnswer && !placerNamed(name)) {
+    if (name != wholeAnswer && !placers::placerNamed(name)) {
       comparison.error =
           fmt::format("unknown placer '{}'{}: the placers are {}, and {}", name,
                       suggestion(name, placerNames()),
@@ -110,7 +110,7 @@ Comparison baechi::placement::compare(const Problem &problem,
       comparison.error = cancelledError;
       return comparison;
     }
-    if (const Placer *placer = placerNamed(name)) {
+    if (const placers::Placer *placer = placers::placerNamed(name)) {
       row.description = placer->description;
       row.baseline = placer->baseline;
     }

@@ -18,6 +18,7 @@
 #include <map>
 
 using namespace baechi::placement;
+using namespace baechi::placement::study;
 
 class Explainer::Implementation {
 public:
@@ -299,7 +300,7 @@ Explainer::Implementation::move(const std::vector<uint8_t> &moves, int32_t d) {
         device[i] = d;
   Moved result;
   Schedule schedule;
-  if (scheduleWithin(scheduler, model, device, schedule, priorities)) {
+  if (memory::scheduleWithin(scheduler, model, device, schedule, priorities)) {
     result.makespan = schedule.makespan;
     result.maxLoad = maxLoad(model, device);
   }

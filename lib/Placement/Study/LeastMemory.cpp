@@ -16,6 +16,7 @@
 #include <chrono>
 
 using namespace baechi::placement;
+using namespace baechi::placement::study;
 
 namespace {
 
@@ -52,7 +53,7 @@ int64_t Bisection::proven(int64_t enough) {
     int64_t middle = least + (most - least) / 2;
     for (int32_t d = 0; d < devices; ++d)
       problem.machine.devices[d].memory = middle;
-    if (proveInfeasible(problem, model).empty())
+    if (memory::proveInfeasible(problem, model).empty())
       most = middle;
     else
       least = middle + 1;
@@ -111,10 +112,9 @@ LeastMemory Bisection::run(int64_t enough) {
 
 } // namespace
 
-LeastMemory baechi::placement::leastMemory(Problem &problem,
-                                           const MachineVariants &variants,
-                                           int32_t devices, int64_t enough,
-                                           const PlaceOptions &options,
-                                           std::optional<Placement> &found) {
+LeastMemory baechi::placement::study::leastMemory(
+    Problem &problem, const MachineVariants &variants, int32_t devices,
+    int64_t enough, const PlaceOptions &options,
+    std::optional<Placement> &found) {
   return Bisection(problem, variants, devices, options, found).run(enough);
 }

@@ -11,7 +11,7 @@
 #include "Baechi/Placement/Study/Sweep.h"
 #include "Study/MachineVariant.h"
 
-namespace baechi::placement {
+namespace baechi::placement::study {
 
 /// Bisection over the memory of the first \p devices devices of machines of
 /// \p variants. \p problem's machine is overwritten. \p enough is a memory
@@ -22,6 +22,6 @@ LeastMemory leastMemory(Problem &problem, const MachineVariants &variants,
                         const PlaceOptions &options,
                         std::optional<Placement> &found);
 
-} // namespace baechi::placement
+} // namespace baechi::placement::study
 
 #endif // BAECHI_LIB_PLACEMENT_LEASTMEMORY_H

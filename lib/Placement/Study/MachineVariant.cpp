@@ -15,6 +15,7 @@
 #include <set>
 
 using namespace baechi::placement;
+using namespace baechi::placement::study;
 
 namespace {
 

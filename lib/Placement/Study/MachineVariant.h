@@ -10,7 +10,7 @@
 
 #include "Baechi/Placement/Model/Problem.h"
 
-namespace baechi::placement {
+namespace baechi::placement::study {
 
 /// Makes machines after the first device of one (Sweep.h has the rules).
 class MachineVariants {
@@ -38,6 +38,6 @@ private:
   std::vector<std::string> remarks;
 };
 
-} // namespace baechi::placement
+} // namespace baechi::placement::study
 
 #endif // BAECHI_LIB_PLACEMENT_MACHINEVARIANT_H

@@ -12,6 +12,7 @@
 #include <tuple>
 
 using namespace baechi::placement;
+using namespace baechi::placement::study;
 
 void Occupancy::sort() {
   std::sort(spans.begin(), spans.end(), [](const Span &a, const Span &b) {

@@ -10,7 +10,7 @@
 
 #include "Baechi/Placement/Model/Placement.h"
 
-namespace baechi::placement {
+namespace baechi::placement::study {
 
 /// What occupies something that does one thing at a time.
 class Occupancy {
@@ -58,6 +58,6 @@ private:
   std::vector<Occupancy> rows;
 };
 
-} // namespace baechi::placement
+} // namespace baechi::placement::study
 
 #endif // BAECHI_LIB_PLACEMENT_OCCUPANCY_H

@@ -15,6 +15,7 @@
 #include <iterator>
 
 using namespace baechi::placement;
+using namespace baechi::placement::study;
 
 namespace {
 
@@ -95,8 +96,8 @@ std::string waitsText(const Problem &problem, const DeviceChoice &choice) {
 
 } // namespace
 
-std::string baechi::placement::memoryReason(const DeviceChoice &choice,
-                                            int32_t groupSize) {
+std::string baechi::placement::study::memoryReason(const DeviceChoice &choice,
+                                                   int32_t groupSize) {
   if (choice.neededBytes > choice.freeBytes)
     return fmt::format("it needs {} there, {} of memory are free then",
                        bytesText(choice.neededBytes),
@@ -105,8 +106,8 @@ std::string baechi::placement::memoryReason(const DeviceChoice &choice,
                      groupSize > 1 ? " and its group" : "");
 }
 
-std::string baechi::placement::why(const Problem &problem,
-                                   const Explanation &e) {
+std::string baechi::placement::study::why(const Problem &problem,
+                                          const Explanation &e) {
   const Operator &op = problem.graph.ops[e.op];
   const auto &devices = problem.machine.devices;
   const DeviceChoice &own = e.devices[e.device];

@@ -10,7 +10,7 @@
 
 #include "Baechi/Placement/Study/Explain.h"
 
-namespace baechi::placement {
+namespace baechi::placement::study {
 
 /// The sentence for Limit::Memory.
 std::string memoryReason(const DeviceChoice &choice, int32_t groupSize);
@@ -19,6 +19,6 @@ std::string memoryReason(const DeviceChoice &choice, int32_t groupSize);
 /// is.
 std::string why(const Problem &problem, const Explanation &explanation);
 
-} // namespace baechi::placement
+} // namespace baechi::placement::study
 
 #endif // BAECHI_LIB_PLACEMENT_WHY_H
