@@ -165,19 +165,17 @@ llvm::Error Compilation::compile() {
         llvm::Twine(microBatches) + " micro-batches, as splits=micro:" +
         llvm::Twine(microBatches) + " does");
   if (compiled.memoryFit) {
-    compiled.manifest = addToManifest(compiled.manifest, *compiled.memoryFit);
+    compiled.manifest["memory_fit"] = toJson(*compiled.memoryFit);
     listener.note("the step as it is does not fit the memories; values are "
                   "computed again, as fit-memory=auto does");
   } else if (auto spills = spillsOf(compiled.manifest)) {
     listener.note("the step as it is does not fit the memories; tensors wait "
                   "in a pool, as fit-memory=auto does");
-    compiled.manifest =
-        addToManifest(compiled.manifest, "memory_fit", std::move(*spills));
+    compiled.manifest["memory_fit"] = std::move(*spills);
   }
   reportPieces(best, predicted);
   if (asked.costs == "measured")
-    compiled.manifest = addToManifest(compiled.manifest, "kernel_costs",
-                                      kernelCostCounts.toJson());
+    compiled.manifest["kernel_costs"] = kernelCostCounts.toJson();
   // What lost is not needed any more, nor are its programs.
   use(*compilers[best]);
   std::unique_ptr<HostCompiler> winner = std::move(compilers[best]);
@@ -207,8 +205,7 @@ void Compilation::reportPieces(
     report.piecesNs = predicted[cut];
     report.isKept = cut == best;
   }
-  compiled.manifest =
-      addToManifest(compiled.manifest, "pieces", report.toJson());
+  compiled.manifest["pieces"] = report.toJson();
   pieces = std::move(report);
 }
 

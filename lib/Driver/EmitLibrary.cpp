@@ -43,6 +43,6 @@ llvm::Error baechi::emitLibrary(DriverOptions options,
   if (!compilation)
     return compilation.takeError();
   Phase phase(listener, "linking");
-  return writeStepLibrary(file, (*compilation)->program().manifest,
+  return writeStepLibrary(file, (*compilation)->program().manifestText(),
                           (*compilation)->compiler().jit().objects());
 }

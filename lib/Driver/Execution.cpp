@@ -47,8 +47,9 @@ Execution::create(HostJit &jit, const CompiledProgram &compiled,
                   double watchdogSeconds,
                   std::shared_ptr<runtime::FaultInjector> faults,
                   std::shared_ptr<runtime::Ranks> ranks) {
+  std::string manifest = compiled.manifestText();
   runtime::Expected<runtime::Program> program =
-      runtime::Program::parse(compiled.manifest);
+      runtime::Program::parse(manifest);
   if (!program)
     return toLlvm(program.error());
   runtime::SessionOptions options;
@@ -56,8 +57,7 @@ Execution::create(HostJit &jit, const CompiledProgram &compiled,
   options.faults = std::move(faults);
   options.ranks = ranks;
   if (ranks)
-    if (llvm::Error error =
-            sendProgram(*ranks, compiled.manifest, jit.objects()))
+    if (llvm::Error error = sendProgram(*ranks, manifest, jit.objects()))
       return error;
   std::string why;
   runtime::Expected<std::unique_ptr<runtime::Session>> session =

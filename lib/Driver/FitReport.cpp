@@ -68,12 +68,3 @@ json::Object baechi::toJson(const MemoryFit &fit) {
                       {"computed_again", std::move(again)},
                       {"text", json::Array(linesOf(fit))}};
 }
-
-std::string baechi::addToManifest(llvm::StringRef manifest,
-                                  const MemoryFit &fit) {
-  json::Value value = llvm::cantFail(json::parse(manifest));
-  value.getAsObject()->insert({"memory_fit", toJson(fit)});
-  std::string text;
-  llvm::raw_string_ostream(text) << value;
-  return text;
-}

@@ -123,12 +123,3 @@ json::Object PieceReport::toJson() const {
                       {"whole_ns", orNull(wholeNs)},
                       {"text", json::Array(lines())}};
 }
-
-std::string baechi::addToManifest(llvm::StringRef manifest, llvm::StringRef key,
-                                  json::Object what) {
-  json::Value value = llvm::cantFail(json::parse(manifest));
-  value.getAsObject()->insert({key, std::move(what)});
-  std::string text;
-  llvm::raw_string_ostream(text) << value;
-  return text;
-}

@@ -8,8 +8,6 @@
 
 #include "Baechi/Driver/Report.h"
 #include "Baechi/Analysis/MachineAttr.h"
-#include "Baechi/Driver/FitReport.h"
-#include "Baechi/Driver/SpillReport.h"
 #include "Baechi/Placement/Model/Text.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/Format.h"
@@ -116,11 +114,10 @@ void RunReport::print(llvm::raw_ostream &os) const {
   if (pieces)
     for (auto [number, line] : llvm::enumerate(pieces->lines()))
       os << (number == 0 ? "pieces     " : "           ") << line << "\n";
-  std::vector<std::string> fit = compiled.memoryFit
-                                     ? linesOf(*compiled.memoryFit)
-                                     : spillLines(compiled.manifest);
-  for (auto [number, line] : llvm::enumerate(fit))
-    os << (number == 0 ? "memory     " : "           ") << line << "\n";
+  if (const json::Object *fit = compiled.manifest.getObject("memory_fit"))
+    for (auto [number, line] : llvm::enumerate(*fit->getArray("text")))
+      os << (number == 0 ? "memory     " : "           ") << *line.getAsString()
+         << "\n";
   os << "\n";
 
   double step = measured.medianNs();
@@ -284,10 +281,8 @@ json::Object RunReport::toJson() const {
       {"losses", json::Array(llvm::map_range(losses, number))}};
   if (pieces)
     report["pieces"] = pieces->toJson();
-  if (compiled.memoryFit)
-    report["memory_fit"] = baechi::toJson(*compiled.memoryFit);
-  else if (auto spills = spillsOf(compiled.manifest))
-    report["memory_fit"] = std::move(*spills);
+  if (const json::Object *fit = compiled.manifest.getObject("memory_fit"))
+    report["memory_fit"] = json::Object(*fit);
   if (othersWork)
     report["others_processors"] = *othersWork;
   if (!cudaMath.empty())

@@ -104,9 +104,8 @@ static std::vector<std::string> linesOf(const Spills &spills) {
   return lines;
 }
 
-std::optional<json::Object> baechi::spillsOf(llvm::StringRef manifest) {
-  json::Value value = llvm::cantFail(json::parse(manifest));
-  std::optional<Spills> spills = readSpills(*value.getAsObject());
+std::optional<json::Object> baechi::spillsOf(const json::Object &manifest) {
+  std::optional<Spills> spills = readSpills(manifest);
   if (!spills)
     return std::nullopt;
   json::Array fetched;
@@ -120,10 +119,4 @@ std::optional<json::Object> baechi::spillsOf(llvm::StringRef manifest) {
                       {"plan_ns", spills->planNs},
                       {"fetched", std::move(fetched)},
                       {"text", json::Array(linesOf(*spills))}};
-}
-
-std::vector<std::string> baechi::spillLines(llvm::StringRef manifest) {
-  json::Value value = llvm::cantFail(json::parse(manifest));
-  std::optional<Spills> spills = readSpills(*value.getAsObject());
-  return spills ? linesOf(*spills) : std::vector<std::string>();
 }

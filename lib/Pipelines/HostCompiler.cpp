@@ -9,6 +9,7 @@
 #include "Baechi/Pipelines/HostCompiler.h"
 #include "Baechi/Analysis/MachineAttr.h"
 #include "Baechi/Analysis/Program.h"
+#include "Baechi/Analysis/StepSimulation.h"
 #include "Baechi/Conversion/Devices/Manifest.h"
 #include "Baechi/Conversion/Kernels/Host/HostKernels.h"
 #include "Baechi/Conversion/Passes.h"
@@ -25,6 +26,7 @@
 
 using namespace mlir;
 using namespace baechi;
+namespace json = llvm::json;
 
 namespace {
 class Stopwatch {
@@ -281,22 +283,8 @@ HostCompiler::compile(const placement::Machine &machine,
   if (failed(steps))
     return failure();
   auto costs = machine.runtime.value_or(placement::RuntimeCosts());
-  // The rules are those of host devices; GPUs copy beside their computing.
-  std::optional<SimulatedStep> simulated;
-  if (!anyCuda)
-    simulated = simulateStep(*steps, costs);
-  PlacementCertificateAttr certificate = findCertificate(*placed);
-  program.predictedNs = simulated     ? simulated->makespanNs
-                        : certificate ? certificate.getMakespan()
-                                      : 0;
   program.singleDeviceNs = singleDeviceNs(*steps, costs);
-  runtime::HostInfo host = runtime::queryHost();
-  FailureOr<std::string> manifest =
-      writeManifest(*placed, prefix, usedExtensions(host), host.cores,
-                    simulated ? &*simulated : nullptr);
-  if (failed(manifest))
-    return failure();
-  program.manifest = std::move(*manifest);
+  PlacementCertificateAttr certificate = findCertificate(*placed);
   if (certificate)
     program.groups = certificate.getGroups();
 
@@ -313,10 +301,28 @@ HostCompiler::compile(const placement::Machine &machine,
   lower.addPass(createLower(lowerOptions));
   if (failed(lower.run(*placed)))
     return failure();
+  json::Value manifest =
+      llvm::cantFail(json::parse(manifestIn(*placed, prefix)));
+  program.manifest = std::move(*manifest.getAsObject());
+  // What the code is of is known by who made it.
+  runtime::HostInfo host = runtime::queryHost();
+  if (std::vector<std::string> used = usedExtensions(host); !used.empty())
+    program.manifest["processor"] = json::Array(used);
+  if (host.cores > 0)
+    program.manifest["cores"] = host.cores;
+  if (const json::Object *predicted = program.manifest.getObject("predicted"))
+    program.predictedNs = predicted->getInteger("step_ns").value_or(
+        certificate ? certificate.getMakespan() : 0);
   HostCode quick;
   quick.effort = HostCode::Effort::Quick;
   if (llvm::Error error = hostJit->add(*placed, quick))
     return report(module().getLoc(), std::move(error));
   program.compileSeconds = watch.seconds();
   return program;
+}
+
+std::string CompiledProgram::manifestText() const {
+  std::string text;
+  llvm::raw_string_ostream(text) << json::Value(json::Object(manifest));
+  return text;
 }

@@ -78,7 +78,7 @@ TEST(Compilation, PlacesOnEveryDeviceAndKeepsWhatWasAsked) {
   EXPECT_EQ(report.kernelCosts.rowsMeasured, 0u);
   EXPECT_GT(report.kernels, 0u);
   EXPECT_GE(report.operators, report.kernels);
-  auto program = runtime::Program::parse(compilation->program().manifest);
+  auto program = runtime::Program::parse(compilation->program().manifestText());
   ASSERT_TRUE(program);
   ASSERT_EQ(program->devices.size(), 2u);
   for (const runtime::DeviceInfo &device : program->devices)

@@ -74,7 +74,7 @@ protected:
     placing.budget = "0";
     auto program = compiler->compile(machine, placing, "arena");
     ASSERT_TRUE(succeeded(program));
-    manifest = program->manifest;
+    manifest = program->manifestText();
   }
 
   /// Runs a step on arenas that were filled with `byte` around the arguments;

@@ -187,7 +187,7 @@ protected:
       ADD_FAILURE() << "the model cannot be compiled";
       return {};
     }
-    auto program = runtime::Program::parse(compiled->manifest);
+    auto program = runtime::Program::parse(compiled->manifestText());
     EXPECT_TRUE(program) << program.error().message();
     for (const runtime::DeviceInfo &device : program->devices)
       EXPECT_FALSE(device.operators.empty()) << device.name;

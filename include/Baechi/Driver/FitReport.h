@@ -16,8 +16,6 @@ namespace baechi {
 /// What a person reads, a line each.
 std::vector<std::string> linesOf(const MemoryFit &fit);
 llvm::json::Object toJson(const MemoryFit &fit);
-/// \p manifest with the fit in it, `memory_fit`.
-std::string addToManifest(llvm::StringRef manifest, const MemoryFit &fit);
 
 } // namespace baechi
 

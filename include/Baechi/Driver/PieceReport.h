@@ -29,10 +29,6 @@ struct PieceReport {
   llvm::json::Object toJson() const;
 };
 
-/// The program's manifest with something more in it (docs/program-format.md).
-std::string addToManifest(llvm::StringRef manifest, llvm::StringRef key,
-                          llvm::json::Object what);
-
 } // namespace baechi
 
 #endif // BAECHI_DRIVER_PIECEREPORT_H

@@ -10,17 +10,12 @@
 
 #include "llvm/Support/JSON.h"
 #include <optional>
-#include <string>
-#include <vector>
 
 namespace baechi {
 
 /// What the program of \p manifest keeps in a pool, with lines that a person
 /// reads (`text`); nullopt: nothing.
-std::optional<llvm::json::Object> spillsOf(llvm::StringRef manifest);
-
-/// The lines of it; none: there is nothing to say.
-std::vector<std::string> spillLines(llvm::StringRef manifest);
+std::optional<llvm::json::Object> spillsOf(const llvm::json::Object &manifest);
 
 } // namespace baechi
 

@@ -18,6 +18,7 @@
 #include "Baechi/Transforms/SplitReport.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/OwningOpRef.h"
+#include "llvm/Support/JSON.h"
 #include <functional>
 #include <optional>
 
@@ -25,8 +26,10 @@ namespace baechi {
 
 /// A program whose code is in memory.
 struct CompiledProgram {
+  std::string manifestText() const;
+
   /// docs/program-format.md.
-  std::string manifest;
+  llvm::json::Object manifest;
   /// Operators that the placer saw, after grouping.
   int64_t groups = 0;
   /// Placements that were planned for until one fit.

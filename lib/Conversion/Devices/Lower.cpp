@@ -513,6 +513,12 @@ struct Lower : public baechi::impl::LowerBase<Lower> {
 };
 } // namespace
 
+StringRef baechi::manifestIn(ModuleOp module, StringRef prefix) {
+  auto global =
+      module.lookupSymbol<LLVM::GlobalOp>((prefix + "_program").str());
+  return cast<StringAttr>(global.getValueAttr()).getValue().drop_back();
+}
+
 std::string baechi::wrongTarget(StringRef target) {
   if (target == "host" || target == "cuda")
     return "";

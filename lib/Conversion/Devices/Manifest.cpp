@@ -8,8 +8,10 @@
 
 #include "Baechi/Conversion/Devices/Manifest.h"
 #include "Baechi/Analysis/DeviceProgram.h"
+#include "Baechi/Analysis/MachineAttr.h"
 #include "Baechi/Analysis/MessageGroups.h"
 #include "Baechi/Analysis/Program.h"
+#include "Baechi/Analysis/StepSimulation.h"
 #include "llvm/ADT/StringMap.h"
 #include "llvm/Support/JSON.h"
 #include "llvm/Support/raw_ostream.h"
@@ -26,11 +28,8 @@ std::string baechi::entryName(StringRef prefix, StringRef device) {
 namespace {
 class ManifestWriter {
 public:
-  ManifestWriter(ModuleOp module, StringRef prefix,
-                 ArrayRef<std::string> processor, int64_t cores,
-                 const SimulatedStep *simulated)
-      : module(module), prefix(prefix), processor(processor), cores(cores),
-        simulated(simulated) {}
+  ManifestWriter(ModuleOp module, StringRef prefix)
+      : module(module), prefix(prefix) {}
 
   FailureOr<std::string> run() {
     FailureOr<SmallVector<DeviceProgram>> found = devicePrograms(module);
@@ -41,7 +40,7 @@ public:
     if (!whole)
       return emitError(module.getLoc())
              << "no declaration of the whole step; run --baechi-partition";
-    if (failed(checkTypes()) || failed(groupAll()))
+    if (failed(checkTypes()) || failed(simulate()) || failed(groupAll()))
       return failure();
     for (auto [index, program] : llvm::enumerate(programs))
       deviceIndex[program.name] = index;
@@ -64,10 +63,6 @@ public:
         {"function", whole.getName()}, {"devices", std::move(devices)},
         {"queues", std::move(queues)}, {"arguments", writeArguments()},
         {"results", writeResults()}};
-    if (!processor.empty())
-      manifest["processor"] = json::Array(processor);
-    if (cores > 0)
-      manifest["cores"] = cores;
     if (whole->hasAttr(BaechiDialect::kEnds))
       manifest["ends"] = true;
     if (auto certificate = whole->getAttrOfType<PlacementCertificateAttr>(
@@ -81,8 +76,11 @@ public:
                        {"winner", certificate.getWinner()},
                        {"operators", certificate.getOperators()},
                        {"groups", certificate.getGroups()}};
-    if (simulated && manifest.getObject("predicted"))
-      (*manifest.getObject("predicted"))["step_ns"] = simulated->makespanNs;
+    if (simulated) {
+      json::Value &predicted =
+          manifest.try_emplace("predicted", json::Object{}).first->second;
+      (*predicted.getAsObject())["step_ns"] = simulated->makespanNs;
+    }
     std::string text;
     llvm::raw_string_ostream os(text);
     os << json::Value(std::move(manifest));
@@ -94,6 +92,23 @@ private:
     int64_t from = 0, to = 0;
     json::Array list;
   };
+
+  /// Runs the step by the runtime's rules, which are those of host devices:
+  /// GPUs copy beside their computing, and have the plan's times.
+  LogicalResult simulate() {
+    auto attr = module->getAttrOfType<MachineAttr>(BaechiDialect::kMachine);
+    if (!attr || llvm::any_of(programs, [](DeviceProgram &program) {
+          return program.spec.getKind() == "cuda";
+        }))
+      return success();
+    placement::Machine machine = fromAttr(attr);
+    FailureOr<StepProgram> step = readStepProgram(module, machine);
+    if (failed(step))
+      return failure();
+    simulated = simulateStep(
+        *step, machine.runtime.value_or(placement::RuntimeCosts()));
+    return success();
+  }
 
   /// Groups the messages by their planned starts; a step that
   /// --baechi-verify-partitioned refuses has no groups.
@@ -312,9 +327,7 @@ private:
 
   ModuleOp module;
   StringRef prefix;
-  ArrayRef<std::string> processor;
-  int64_t cores;
-  const SimulatedStep *simulated;
+  std::optional<SimulatedStep> simulated;
   func::FuncOp whole;
   SmallVector<DeviceProgram> programs;
   llvm::StringMap<int64_t> deviceIndex;
@@ -326,9 +339,7 @@ private:
 };
 } // namespace
 
-FailureOr<std::string> baechi::writeManifest(ModuleOp module, StringRef prefix,
-                                             ArrayRef<std::string> processor,
-                                             int64_t cores,
-                                             const SimulatedStep *simulated) {
-  return ManifestWriter(module, prefix, processor, cores, simulated).run();
+FailureOr<std::string> baechi::writeManifest(ModuleOp module,
+                                             StringRef prefix) {
+  return ManifestWriter(module, prefix).run();
 }
