@@ -23,8 +23,7 @@ json::Object byPasses(const DriverOptions &options) {
   mlir::DialectRegistry registry;
   registerAllDialects(registry);
   mlir::MLIRContext context(registry);
-  auto module =
-      mlir::parseSourceFile<mlir::ModuleOp>(options.model, &context);
+  auto module = mlir::parseSourceFile<mlir::ModuleOp>(options.model, &context);
   EXPECT_TRUE(bool(module));
   mlir::PassManager manager(&context);
   buildCompilePipeline(manager, options, SplitChoice(), "host");
@@ -60,7 +59,8 @@ TEST_P(SameProgram, ByPassesAndByTheDriver) {
   EXPECT_GT(passes.getAsObject()->getArray("devices")->size(), 0u);
   // Operator by operator: names, kernels, places, starts and times; messages,
   // their order and groups; arguments, results and predictions.
-  EXPECT_EQ(passes, driver) << llvm::formatv("{0:2}\n{1:2}", passes, driver).str();
+  EXPECT_EQ(passes, driver)
+      << llvm::formatv("{0:2}\n{1:2}", passes, driver).str();
 }
 
 INSTANTIATE_TEST_SUITE_P(

@@ -90,7 +90,7 @@ LogicalResult lowerKernel(func::FuncOp kernel,
           kernel.getArgument(signature.numArguments + result));
 
   SmallVector<memref::CopyOp> copies;
-  SmallVector<linalg::LinalgOp> named, ops;
+  SmallVector<linalg::LinalgOp> ops;
   kernel.walk([&](memref::CopyOp op) { copies.push_back(op); });
   for (memref::CopyOp copy : copies) {
     rewriter.setInsertionPoint(copy);
@@ -98,14 +98,7 @@ LogicalResult lowerKernel(func::FuncOp kernel,
                                                 copy.getTarget());
   }
 
-  kernel.walk([&](linalg::LinalgOp op) {
-    if (!isa<linalg::GenericOp>(op) && linalg::isaContractionOpInterface(op))
-      named.push_back(op);
-  });
-  for (linalg::LinalgOp op : named) {
-    rewriter.setInsertionPoint(op);
-    (void)linalg::generalizeNamedOp(rewriter, op);
-  }
+  generalizeContractions(rewriter, kernel);
   kernel.walk([&](linalg::LinalgOp op) { ops.push_back(op); });
   for (linalg::LinalgOp op : ops) {
     bool inPlace = llvm::any_of(sameBuffer, [&](auto pair) {
@@ -177,6 +170,19 @@ bool isApproximated(StringRef name) {
                             name);
 }
 } // namespace
+
+void baechi::generalizeContractions(RewriterBase &rewriter,
+                                    func::FuncOp kernel) {
+  SmallVector<linalg::LinalgOp> named;
+  kernel.walk([&](linalg::LinalgOp op) {
+    if (!isa<linalg::GenericOp>(op) && linalg::isaContractionOpInterface(op))
+      named.push_back(op);
+  });
+  for (linalg::LinalgOp op : named) {
+    rewriter.setInsertionPoint(op);
+    (void)linalg::generalizeNamedOp(rewriter, op);
+  }
+}
 
 LogicalResult baechi::lowerToLoops(ModuleOp kernels,
                                    const KernelSignatures &signatures) {

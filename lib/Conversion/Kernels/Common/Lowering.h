@@ -50,6 +50,10 @@ mlir::LogicalResult bufferizeKernels(mlir::ModuleOp kernels,
 /// may be hoisted out of its loops.
 void separateCarriedBuffers(mlir::func::FuncOp kernel);
 
+/// Makes linalg.generic of the kernel's named contractions.
+void generalizeContractions(mlir::RewriterBase &rewriter,
+                            mlir::func::FuncOp kernel);
+
 /// Gives every result a buffer of its own; two that are equal may share one.
 void separateResults(mlir::func::FuncOp kernel);
 

@@ -195,15 +195,7 @@ SmallVector<Rewrite, 0> planRewrites(func::FuncOp kernel,
 void tileKernel(func::FuncOp kernel, const KernelSignature &signature,
                 VectorUnit unit) {
   IRRewriter rewriter(kernel.getContext());
-  SmallVector<linalg::LinalgOp> named;
-  kernel.walk([&](linalg::LinalgOp op) {
-    if (!isa<linalg::GenericOp>(op) && linalg::isaContractionOpInterface(op))
-      named.push_back(op);
-  });
-  for (linalg::LinalgOp op : named) {
-    rewriter.setInsertionPoint(op);
-    (void)linalg::generalizeNamedOp(rewriter, op);
-  }
+  generalizeContractions(rewriter, kernel);
   SmallVector<Rewrite, 0> rewrites = planRewrites(kernel, signature, unit);
   int64_t scratchBytes = 0;
   for (const Rewrite &rewrite : rewrites)
