@@ -53,7 +53,7 @@ MachineAttr baechi::toAttr(MLIRContext *context,
   if (const std::optional<placement::RuntimeCosts> &costs = machine.runtime)
     runtime = RuntimeCostsAttr::get(context, costs->stepNs, costs->operatorNs,
                                     costs->wakeNs, costs->sharedPercent,
-                                    costs->aloneNs);
+                                    costs->aloneNs, costs->cores);
   return MachineAttr::get(context, devices, links, linkDefault,
                           static_cast<LinkModel>(machine.linkModel),
                           stagedThrough, runtime);
@@ -85,8 +85,8 @@ placement::Machine baechi::fromAttr(MachineAttr attr) {
     machine.stagedThrough = kind.str();
   if (RuntimeCostsAttr costs = attr.getRuntime())
     machine.runtime = placement::RuntimeCosts{
-        costs.getStepNs(), costs.getOperatorNs(), costs.getWakeNs(),
-        costs.getSharedPercent(), costs.getAloneNs()};
+        costs.getStepNs(),        costs.getOperatorNs(), costs.getWakeNs(),
+        costs.getSharedPercent(), costs.getAloneNs(),    costs.getCores()};
   return machine;
 }
 

@@ -10,6 +10,8 @@
 #include "Baechi/Runtime/Rules.h"
 #include "llvm/ADT/ArrayRef.h"
 #include "llvm/ADT/STLExtras.h"
+#include <cmath>
+#include <limits>
 #include <queue>
 
 using namespace baechi;
@@ -25,7 +27,8 @@ struct Slot {
 };
 
 struct Device {
-  size_t next = 0; ///< the instruction
+  size_t next = 0;   ///< the instruction
+  double leftNs = 0; ///< of an operator that takes turns with others
   /// Since when it waits for the message of its next instruction, and has
   /// nothing to copy meanwhile.
   int64_t waitsSince = unknown;
@@ -49,15 +52,25 @@ public:
                      return i.kind == Kind::Operator;
                    });
     shared = computing > 1;
+    takeTurns = costs.cores > 0 && computing > costs.cores;
+    onCore.resize(takeTurns ? costs.cores : 0);
   }
 
   std::optional<SimulatedStep> run() {
     for (size_t device = 0; device < devices.size(); ++device)
       ready.push({0, device});
-    while (!ready.empty()) {
-      auto [now, device] = ready.top();
-      ready.pop();
-      advance(device, now);
+    while (!ready.empty() || !atWork.empty()) {
+      if (atWork.empty() ||
+          (!ready.empty() && ready.top().first < firstEnd().first)) {
+        auto [now, device] = ready.top();
+        ready.pop();
+        goTo(now);
+        advance(device, now);
+      } else {
+        auto [now, device] = firstEnd();
+        goTo(now);
+        finish(device, now);
+      }
     }
     for (auto [device, instructions] : llvm::zip(devices, program.devices))
       if (device.next < instructions.size())
@@ -87,7 +100,12 @@ private:
       if (shared && !isPool(index))
         ns = ns * costs.sharedPercent / 100;
       step.operators[index].push_back({now, now + ns});
-      return goOn(index, now + ns + costs.operatorNs);
+      if (!takeTurns || isPool(index))
+        return goOn(index, now + ns + costs.operatorNs);
+      device.leftNs = ns;
+      atWork.push_back(index);
+      ++onCore[coreOf(index)];
+      return;
     }
     case Kind::LocalCopy:
       return goOn(index, now + instruction.ns);
@@ -102,6 +120,34 @@ private:
       wake(program.queues[instruction.queue].from, now);
       return goOn(index, now);
     }
+  }
+
+  /// The runtime pins the devices' threads so.
+  size_t coreOf(size_t index) const { return index % onCore.size(); }
+
+  /// The operator that ends next, if none begins until then.
+  std::pair<int64_t, size_t> firstEnd() const {
+    std::pair<int64_t, size_t> first{std::numeric_limits<int64_t>::max(), 0};
+    for (size_t index : atWork)
+      first =
+          std::min(first, {clock + int64_t(std::ceil(devices[index].leftNs *
+                                                     onCore[coreOf(index)])),
+                           index});
+    return first;
+  }
+
+  /// Operators on one core have equal shares of it.
+  void goTo(int64_t now) {
+    for (size_t index : atWork)
+      devices[index].leftNs -= double(now - clock) / onCore[coreOf(index)];
+    clock = now;
+  }
+
+  void finish(size_t index, int64_t now) {
+    llvm::erase(atWork, index);
+    --onCore[coreOf(index)];
+    step.operators[index].back().end = now;
+    goOn(index, now + costs.operatorNs);
   }
 
   void goOn(size_t index, int64_t at) {
@@ -123,7 +169,8 @@ private:
     Device &device = devices[index];
     if (device.waitsSince == unknown)
       return;
-    bool asleep = now - device.waitsSince > runtime::awakeNs;
+    // Who takes turns sleeps at once.
+    bool asleep = takeTurns || now - device.waitsSince > runtime::awakeNs;
     ready.push({now + (asleep ? costs.wakeNs : 0), index});
     device.waitsSince = unknown;
   }
@@ -188,6 +235,11 @@ private:
   const placement::RuntimeCosts &costs;
   /// Several devices compute.
   bool shared = false;
+  /// They outnumber the cores.
+  bool takeTurns = false;
+  int64_t clock = 0;
+  std::vector<size_t> atWork; ///< devices that take turns
+  std::vector<int> onCore;    ///< a core each: how many are at work
   std::vector<Device> devices;
   std::vector<std::vector<Slot>> slots;
   /// Of each queue: all messages before this one are copied.

@@ -134,7 +134,8 @@ LogicalResult MachineAttr::verify(function_ref<InFlightDiagnostic()> emitError,
 LogicalResult
 RuntimeCostsAttr::verify(function_ref<InFlightDiagnostic()> emitError,
                          int64_t stepNs, int64_t operatorNs, int64_t wakeNs,
-                         int64_t sharedPercent, int64_t aloneNs) {
+                         int64_t sharedPercent, int64_t aloneNs,
+                         int64_t cores) {
   for (auto [name, ns] : {std::pair("step_ns", stepNs),
                           {"operator_ns", operatorNs},
                           {"wake_ns", wakeNs},
@@ -144,6 +145,8 @@ RuntimeCostsAttr::verify(function_ref<InFlightDiagnostic()> emitError,
   if (sharedPercent < 1 || sharedPercent > 10000)
     return emitError() << "shared_percent is not between 1 and 10000: "
                        << sharedPercent;
+  if (cores < 0 || cores > 65536)
+    return emitError() << "cores is not between 0 and 65536: " << cores;
   return success();
 }
 

@@ -186,6 +186,11 @@ llvm::Error baechi::measureRuntime(placement::Machine &machine,
                                             std::llround(step->operatorNs),
                                             std::llround(step->wakeNs)};
   machine.runtime->aloneNs = std::llround(step->aloneNs);
+  int64_t cores = runtime::queryHost().cores;
+  if (llvm::count_if(machine.devices, [](const placement::Device &device) {
+        return device.kind == "host";
+      }) > cores)
+    machine.runtime->cores = cores;
   if (step->disturbed)
     sayDisturbed("what a step and waking take", listener);
   listener.tell(llvm::formatv(

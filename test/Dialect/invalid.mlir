@@ -348,3 +348,8 @@ module attributes {baechi.machine = #baechi.machine<devices = [<"a", kind = "hos
 
 // expected-error @+1 {{shared_percent is not between 1 and 10000: 0}}
 module attributes {baechi.machine = #baechi.machine<devices = [<"a", kind = "host", memory = 1>], link_model = unlimited, runtime = <step_ns = 0, operator_ns = 0, wake_ns = 0, shared_percent = 0>>} {}
+
+// -----
+
+// expected-error @+1 {{cores is not between 0 and 65536: -1}}
+module attributes {baechi.machine = #baechi.machine<devices = [<"a", kind = "host", memory = 1>], link_model = unlimited, runtime = <step_ns = 0, operator_ns = 0, wake_ns = 0, shared_percent = 100, cores = -1>>} {}

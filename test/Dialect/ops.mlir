@@ -8,7 +8,7 @@
 // CHECK-SAME: links = [<"gpu0" -> "gpu1", latency_ns = 134000, bytes_per_us = 5701>]
 // CHECK-SAME: link_default = <"" -> "", latency_ns = 7, bytes_per_us = 9>
 // CHECK-SAME: link_model = sequential, staged_through = "cpu",
-// CHECK-SAME: runtime = <step_ns = 9000, operator_ns = 150, wake_ns = 12000, shared_percent = 104, alone_ns = 4000>>}
+// CHECK-SAME: runtime = <step_ns = 9000, operator_ns = 150, wake_ns = 12000, shared_percent = 104, alone_ns = 4000, cores = 1>>}
 module attributes {baechi.machine = #baechi.machine<
     devices = [<"gpu0", kind = "cuda", memory = 8589934592>,
                <"gpu1", kind = "cuda", memory = 1024>],
@@ -16,7 +16,7 @@ module attributes {baechi.machine = #baechi.machine<
     link_default = <"" -> "", latency_ns = 7, bytes_per_us = 9>,
     link_model = sequential, staged_through = "cpu",
     runtime = <step_ns = 9000, operator_ns = 150, wake_ns = 12000,
-               shared_percent = 104, alone_ns = 4000>>} {
+               shared_percent = 104, alone_ns = 4000, cores = 1>>} {
   // CHECK-LABEL: func.func @step
   // CHECK-SAME: baechi.init = {high = 5.000000e-02 : f64, kind = "uniform", low = -5.000000e-02 : f64, seed = 3 : i64}
   // CHECK-SAME: baechi.name = "w"

@@ -118,6 +118,35 @@ TEST(StepSimulation, OverheadsAndContention) {
   EXPECT_EQ(10'000 + 2 * (1200 + 50), simulate(given, costs).makespanNs);
 }
 
+TEST(StepSimulation, DevicesThatOutnumberCoresTakeTurns) {
+  placement::RuntimeCosts costs;
+  costs.cores = 1;
+  StepProgram given = program({compute(1000)}, {compute(400)}, {});
+  // Half each until the shorter has ended.
+  SimulatedStep step = simulate(given, costs);
+  EXPECT_EQ(step.makespanNs, 1400);
+  EXPECT_EQ(step.operators[0][0].end, 1400);
+  EXPECT_EQ(step.operators[1][0].end, 800);
+  costs.cores = 2;
+  EXPECT_EQ(simulate(given, costs).makespanNs, 1000);
+  // Who waits takes no turn, and sleeps.
+  costs.cores = 1;
+  costs.wakeNs = 50;
+  given = program({compute(1000), message(Kind::Send)},
+                  {message(Kind::Recv), message(Kind::AwaitRecv), compute(400)},
+                  {{64, 20}});
+  EXPECT_EQ(simulate(given, costs).makespanNs, 1000 + 50 + 20 + 400);
+  // Of three on two cores the first and the last share one.
+  costs = {};
+  costs.cores = 2;
+  given = program({compute(1000)}, {compute(1000)}, {});
+  given.devices.push_back({compute(1000)});
+  step = simulate(given, costs);
+  EXPECT_EQ(step.operators[0][0].end, 2000);
+  EXPECT_EQ(step.operators[1][0].end, 1000);
+  EXPECT_EQ(step.operators[2][0].end, 2000);
+}
+
 TEST(StepSimulation, AStepThatHangsHasNoTime) {
   EXPECT_FALSE(simulateStep(
       program({}, {message(Kind::Recv), message(Kind::AwaitRecv)}, {{64, 20}}),

@@ -210,6 +210,11 @@ TEST(Formats, MachinesKeepTheirRuntimeCosts) {
   ASSERT_EQ(parseMachine(text, "m.json", machine), "");
   EXPECT_EQ(machine.runtime->startNs(/*several=*/false), 9000);
   EXPECT_EQ(machine.runtime->startNs(/*several=*/true), 30000);
+  EXPECT_EQ(machine.runtime->cores, 0);
+  machine.runtime->cores = 2;
+  ASSERT_EQ(formatMachine(machine, text), "");
+  ASSERT_EQ(parseMachine(text, "m.json", again), "");
+  EXPECT_EQ(again.runtime->cores, 2);
   EXPECT_THAT(machineError(withRuntime(R"({"step_ns": 1})")),
               HasSubstr("'operator_ns' is missing"));
   EXPECT_THAT(machineError(withRuntime(R"({"step_ns": -1, "operator_ns": 0,
@@ -218,6 +223,9 @@ TEST(Formats, MachinesKeepTheirRuntimeCosts) {
   EXPECT_THAT(machineError(withRuntime(R"({"step_ns": 1, "operator_ns": 0,
               "wake_ns": 0, "shared_percent": 0})")),
               HasSubstr("shared_percent: is not between 1 and 10000"));
+  EXPECT_THAT(machineError(withRuntime(R"({"step_ns": 0, "operator_ns": 0,
+              "wake_ns": 0, "shared_percent": 100, "cores": -1})")),
+              HasSubstr("cores: is not between 0 and 65536"));
 }
 
 TEST(Formats, PlacementErrorsNameThePlace) {

@@ -66,7 +66,8 @@ def Baechi_RuntimeCostsAttr : Baechi_Attr<"RuntimeCosts", "runtime"> {
     (docs/formats.md): starting a step, beginning and ending an operator, waking
     a device that sleeps over a message, and what operators take while several
     devices share memory, in percent of what they take alone. `alone_ns`, which
-    may be left out, is starting a step that one device computes.
+    may be left out, is starting a step that one device computes; `cores`, which
+    may be left out, how many processors host devices share that outnumber them.
 
     ```mlir
     #baechi.runtime<step_ns = 9000, operator_ns = 150, wake_ns = 12000, shared_percent = 104>
@@ -74,7 +75,8 @@ def Baechi_RuntimeCostsAttr : Baechi_Attr<"RuntimeCosts", "runtime"> {
   }];
   let parameters = (ins "int64_t":$step_ns, "int64_t":$operator_ns,
                         "int64_t":$wake_ns, "int64_t":$shared_percent,
-                        DefaultValuedParameter<"int64_t", "-1">:$alone_ns);
+                        DefaultValuedParameter<"int64_t", "-1">:$alone_ns,
+                        DefaultValuedParameter<"int64_t", "0">:$cores);
   let assemblyFormat = "`<` struct(params) `>`";
   let genVerifyDecl = 1;
 }

@@ -93,6 +93,11 @@ void calibrateLinks(placement::Machine &machine, const MeasuredSteps &placed,
 
 void baechi::calibrate(placement::Machine &machine, const MeasuredSteps &placed,
                        const MeasuredSteps &single, Tell tell) {
+  if (machine.runtime->cores > 0) {
+    tell("calibrated: what operators take on several devices stays: devices "
+         "that take turns on processors do not tell");
+    return calibrateLinks(machine, placed, tell);
+  }
   // The same operators ran in both, in turns.
   double shared = total(placed.busyNs) / std::max(1.0, total(single.busyNs));
   machine.runtime->sharedPercent =

@@ -94,8 +94,8 @@ void readLinks(const Cursor &root, Machine &machine) {
 }
 
 RuntimeCosts readRuntime(const Cursor &at) {
-  at.onlyKeys(
-      {"step_ns", "operator_ns", "wake_ns", "shared_percent", "alone_ns"});
+  at.onlyKeys({"step_ns", "operator_ns", "wake_ns", "shared_percent",
+               "alone_ns", "cores"});
   auto time = [&](const char *key) {
     int64_t ns = at[key].integer();
     constexpr int64_t second = 1'000'000'000;
@@ -107,6 +107,10 @@ RuntimeCosts readRuntime(const Cursor &at) {
                      at["shared_percent"].integer()};
   if (at.find("alone_ns"))
     costs.aloneNs = time("alone_ns");
+  if (at.find("cores"))
+    costs.cores = at["cores"].integer();
+  if (costs.cores < 0 || costs.cores > 65'536)
+    at["cores"].fail("is not between 0 and 65536");
   if (costs.sharedPercent < 1 || costs.sharedPercent > 10'000)
     at["shared_percent"].fail("is not between 1 and 10000");
   return costs;
@@ -225,6 +229,8 @@ std::string baechi::placement::formatMachine(const Machine &machine,
                        {"shared_percent", machine.runtime->sharedPercent}};
   if (machine.runtime && machine.runtime->aloneNs >= 0)
     root["runtime"]["alone_ns"] = machine.runtime->aloneNs;
+  if (machine.runtime && machine.runtime->cores > 0)
+    root["runtime"]["cores"] = machine.runtime->cores;
   text = root.dump(1) + "\n";
   return "";
 } catch (const std::exception &e) {

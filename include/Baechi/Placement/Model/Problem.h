@@ -121,6 +121,9 @@ struct RuntimeCosts {
   int64_t sharedPercent = 100;
   /// As `stepNs`, of a step that one device computes; -1: not known, the same.
   int64_t aloneNs = -1;
+  /// Processors that the host devices share, the i-th being on processor
+  /// i modulo `cores`; 0: each has one of its own.
+  int64_t cores = 0;
 
   /// What starting a step takes, on several devices or on one.
   int64_t startNs(bool several) const {
