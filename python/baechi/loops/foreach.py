@@ -21,7 +21,7 @@ from baechi.loops.analysis import Analysis
 from baechi.loops.blocks import Layout
 from baechi.loops.entries import Entries, as_array
 from baechi.loops.module_text import LoopModule
-from baechi.loops.tracing import Body, LoopError, shape_of, trace
+from baechi.loops.tracing import OUTSIDE, Body, LoopError, shape_of, trace
 from baechi.steps.program import Program
 
 _FALLBACKS = ("refuse", "serial")
@@ -101,14 +101,16 @@ class Loop:
 
     def analyse(self, entries: Entries, *arrays: Any) -> Analysis:
         """What of the loop may run at once, and what forbids more; nothing is compiled."""
-        return self._analysed(entries, _shapes_of(arrays))[1]
+        return self._analysed(entries, self._shapes_of(arrays))[1]
 
     def order(self, entries: Entries, *arrays: Any) -> np.ndarray:
         """The entries' numbers in the order of the serial run that the loop is equal to."""
-        return self._laid_out(entries, _shapes_of(arrays))[2].order()
+        return self._laid_out(entries, self._shapes_of(arrays))[2].order()
 
     def __call__(self, entries: Entries, *arrays: Any, passes: int = 1) -> Any:
-        given = [as_array(array) for array in arrays]
+        if not isinstance(passes, int | np.integer) or isinstance(passes, bool) or passes < 0:
+            raise ValueError(f"passes is {passes!r}: give a number of at least 0")
+        given = self._taken(arrays)
         return self._compiled(entries, given).run(entries, given, passes)
 
     def report(self) -> str:
@@ -118,7 +120,7 @@ class Loop:
         return self._known[-1][2].program.report()
 
     def _compiled(self, entries: Entries, arrays: Sequence[Any]) -> _Compiled:
-        shapes = _shapes_of(arrays)
+        shapes = [shape_of(array) for array in arrays]
         kinds = [(like.shape, like.dtype) for like in shapes]
         for known, of, compiled in self._known:
             if known is entries and of == kinds:
@@ -127,7 +129,7 @@ class Loop:
         count = int(re.split("[:@]", self._machine + ":1")[1] or 1)
         devices = [f"host{d}" for d in range(count)]
         module = module_text.module_of(entries, body, shapes, layout, devices)
-        compiled = _Compiled(module, body, layout, self._machine, self._verbose)
+        compiled = _Compiled(module, body, layout, shapes, self._machine, self._verbose)
         self._known.append((entries, kinds, compiled))
         return compiled
 
@@ -166,6 +168,13 @@ class Loop:
         )
         return body, found, layout
 
+    def _taken(self, arrays: Sequence[Any]) -> list[np.ndarray]:
+        named = zip(self._names(len(arrays)), arrays, strict=True)
+        return [as_array(array, f"'{name}'") for name, array in named]
+
+    def _shapes_of(self, arrays: Sequence[Any]) -> list[jax.ShapeDtypeStruct]:
+        return [shape_of(array) for array in self._taken(arrays)]
+
     def _names(self, count: int) -> list[str]:
         names = list(inspect.signature(self._body).parameters)
         if len(names) != count + 2:
@@ -180,9 +189,15 @@ class _Compiled:
     """The program of a loop for some entries and shapes of arrays."""
 
     def __init__(
-        self, module: LoopModule, body: Body, layout: Layout, machine: str, verbose: bool | None
+        self,
+        module: LoopModule,
+        body: Body,
+        layout: Layout,
+        shapes: Sequence[jax.ShapeDtypeStruct],
+        machine: str,
+        verbose: bool | None,
     ):
-        self._body, self._layout, self._module = body, layout, module
+        self._body, self._layout, self._module, self._shapes = body, layout, module, shapes
         options = CompileOptions(
             machine=machine, budget="0", pin=module.pins, costs="roofline", verbose=verbose
         )
@@ -200,6 +215,8 @@ class _Compiled:
                     padded[: len(mine)] = column[mine]
                     given.append(padded)
         given += self._ranges
+        if self._body.by_data:
+            given += [np.zeros(OUTSIDE.shape, OUTSIDE.dtype) for _ in layout.blocks]
         for pieces, array in zip(layout.pieces, arrays, strict=True):
             given += pieces.cut(array)
         arguments = self._module.arguments
@@ -212,6 +229,7 @@ class _Compiled:
             changed = [n for n, _ in followed]
             for n, k in followed:
                 given[n] = library.result(k).view(arguments[n].dtype)
+            self._check_positions(entries, given)
         made = self._new_values(entries, given) if self._body.new_values else []
         first = len(given) - sum(pieces.count for pieces in layout.pieces)
         for pieces in layout.pieces:
@@ -220,6 +238,30 @@ class _Compiled:
             first += pieces.count
         return made[0] if len(made) == 1 else tuple(made)
 
+    def _check_positions(self, entries: Entries, given: Sequence[np.ndarray]) -> None:
+        if not self._body.by_data:
+            return
+        blocks = self._layout.blocks
+        first = len(given) - sum(pieces.count for pieces in self._layout.pieces) - len(blocks)
+        for block, found in zip(blocks, given[first:], strict=False):
+            at, number, dimension, position = map(int, found)
+            if at == 0:
+                continue
+            access = self._body.accesses[number]
+            name = self._body.names[access.array]
+            extent = self._shapes[access.array].shape[dimension]
+            entry = self._layout.entries[block.worker][at - 1]
+            keys = ", ".join(
+                f"{key} = {column[entry]}"
+                for key, column in zip(entries.names, entries.keys, strict=True)
+            )
+            raise LoopError(
+                f"{access.place}dimension {dimension} of '{name}' is "
+                f"{'written' if access.writes else 'read'} at {position} by entry {entry} "
+                f"({keys}), and has {extent} elements, {-extent} to {extent - 1}: correct the "
+                "number, which the data tell, or make the array larger"
+            )
+
     def _new_values(self, entries: Entries, given: Sequence[np.ndarray]) -> list[Any]:
         first = len(entries.keys) * self._layout.workers
         leaves = [leaf.copy() for leaf in entries.leaves]
@@ -227,7 +269,3 @@ class _Compiled:
             for n, leaf in enumerate(leaves):
                 leaf[mine] = given[first + worker * len(leaves) + n][: len(mine)]
         return [jax.tree.unflatten(entries.tree, leaves)]
-
-
-def _shapes_of(arrays: Sequence[Any]) -> list[jax.ShapeDtypeStruct]:
-    return [shape_of(as_array(array)) for array in arrays]
