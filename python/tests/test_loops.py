@@ -440,3 +440,45 @@ class TestResults:
         loop = baechi.foreach(regress, buffered=["weights"])
         weights = loop(entries, np.zeros(8, np.float32))
         np.testing.assert_array_equal(weights, np.bincount(features, minlength=8))
+
+    @pytest.mark.parametrize(
+        "options",
+        [
+            {},
+            {"ordered": True},
+            {"buffered": ["users", "items"]},
+            {"buffered": ["items"], "exchanges": 3},
+        ],
+    )
+    def test_simulated(self, options):
+        entries, arrays = ratings(), factors()
+        loop = baechi.foreach(factorise, workers=3, **options)
+        for a, b in zip(
+            loop(entries, *arrays, passes=2),
+            loop.simulate(entries, *arrays, passes=2),
+            strict=True,
+        ):
+            assert a.tobytes() == b.tobytes()
+
+    def test_simulated_sums_and_new_values(self):
+        def count(key, value, rows, total):
+            rows[key[0]] += value
+            total[()] += value
+            return value / 3
+
+        arrays = np.zeros(60, np.float32), np.zeros((), np.float32)
+        loop = baechi.foreach(count, workers=3, reassociate=True)
+        for a, b in zip(
+            loop(ratings(), *arrays, passes=2),
+            loop.simulate(ratings(), *arrays, passes=2),
+            strict=True,
+        ):
+            assert a.tobytes() == b.tobytes()
+
+    def test_simulated_positions_outside(self):
+        def add(i, feature, weights):
+            weights[feature] += 1
+
+        entries = baechi.Entries((np.arange(9),), np.array([0] * 7 + [5, 0]))
+        with pytest.raises(baechi.LoopError, match=r"at 5 by entry 7 \(i = 7\)"):
+            baechi.foreach(add, buffered=["weights"]).simulate(entries, np.zeros(4, np.int32))

@@ -258,3 +258,17 @@ def _blocks(
         blocks.append(Block(clock, worker, tuple(block), first, first + size))
     none = np.zeros(0, np.int64)
     return Layout(workers, blocks, [np.concatenate([none, *m]) for m in mine], pieces)
+
+
+def exchanging(layout: Layout, times: int) -> Layout:
+    """Each block in `times` parts, and each clock likewise, so that what is buffered is added up
+    so often."""
+    made = []
+    for clock, grouped in itertools.groupby(layout.blocks, lambda block: block.clock):
+        group = list(grouped)
+        for part in range(times):
+            for block in group:
+                size = block.end - block.first
+                first, end = (block.first + size * at // times for at in (part, part + 1))
+                made.append(Block(clock * times + part, block.worker, block.parts, first, end))
+    return dataclasses.replace(layout, blocks=made)

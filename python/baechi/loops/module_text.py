@@ -201,6 +201,8 @@ class _Writer:
 
     def _write_block(self, number: int, block: Block, device: str) -> None:
         name = "block/" + "-".join(map(str, block.parts))
+        if name in self.pins:
+            name += f"@{block.clock}"  # a part of it, between exchanges
         self.pins[name] = device
         kind = _tensor((2 + len(self.arrays),), np.dtype(np.int64))
         bounds = []
