@@ -121,7 +121,11 @@ class Loop:
 
     def order(self, entries: Entries, *arrays: Any) -> np.ndarray:
         """The entries' numbers in the order of the serial run that the loop is equal to."""
-        return self._laid_out(entries, self._shapes_of(arrays))[2].order()
+        return self.layout(entries, *arrays).order()
+
+    def layout(self, entries: Entries, *arrays: Any) -> Layout:
+        """The blocks, the entries of each, and how the arrays are cut."""
+        return self._laid_out(entries, self._shapes_of(arrays))[2]
 
     def __call__(self, entries: Entries, *arrays: Any, passes: int = 1) -> Any:
         _check_passes(passes)
