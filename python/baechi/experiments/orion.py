@@ -236,7 +236,7 @@ def _orders(chosen: Sequence[Application]) -> Table:
             row: dict[str, Cell] = {"model": of.name, "workers": workers}
             row |= {"unordered": f"{faster[0]:.2f}", "ordered": f"{faster[1]:.2f}"}
             row["ratio"] = f"{faster[0] / faster[1]:.2f}"
-            row["published"] = "2.2 to 2.6" if workers == 12 else None
+            row["published"] = "2.2 to 2.6 (from memory, to be checked)" if workers == 12 else None
             rows.append(row)
     return Table(
         "orion-order",
