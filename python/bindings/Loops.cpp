@@ -110,6 +110,12 @@ NB_MODULE(_loops, m) {
                                 text(each));
             return made;
           })
+      .def(
+          "access",
+          [](const Analysed &of, size_t number) {
+            return text(of.loop, of.loop.accesses.at(number));
+          },
+          nb::arg("number"))
       .def_prop_ro(
           "axes",
           [](const Analysed &of) { return axesOf(of.loop, of.verdict); })

@@ -20,6 +20,7 @@ from baechi.experiments import (
     hardware,
     learning,
     losses,
+    orion,
     p3,
     placers,
     report,
@@ -37,6 +38,7 @@ _HELP = {
     "learned": "placers that learn, by evaluations and seconds (minutes; not among all)",
     "compile": "import and compilation: seconds and memory (minutes; not among all)",
     "p3": "steps of replicas over bandwidth, by what is sent first (not among all)",
+    "orion": "serial loops in blocks and data parallel, by passes (minutes; not among all)",
     "losses": "losses on host devices beside JAX's (minutes; not among all)",
 }
 
@@ -121,9 +123,10 @@ def _run(options: argparse.Namespace) -> list[Table]:
     if options.execute:
         stepgraph.machine(options.execute)  # before minutes of importing
     machine = hardware.socc2020()
-    if options.experiment == "p3":
+    if options.experiment in ("p3", "orion"):
         with _Progress() as progress:
-            made = p3.tables(options.models, progress)
+            make = p3.tables if options.experiment == "p3" else orion.tables
+            made = make(options.models, progress)
         if options.output:
             report.keep(options.output, made, machine.description)
         return _published(options.output, made, machine.description)

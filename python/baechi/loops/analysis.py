@@ -13,7 +13,7 @@ import jax
 
 from baechi.loops.entries import Entries
 from baechi.loops.positions import Position
-from baechi.loops.tracing import Body, LoopError
+from baechi.loops.tracing import Access, Body, LoopError
 
 
 @dataclasses.dataclass(frozen=True)
@@ -65,11 +65,9 @@ def analyse(
                 (name, list(array.shape), array.dtype.itemsize, name in buffered)
                 for name, array in zip(body.names, arrays, strict=True)
             ],
-            # x[i] += f is one access.
             [
-                (a.array, a.kind, [_subscript(p) for p in a.positions], a.place.rstrip(": "))
-                for a in body.accesses
-                if a.writes or not a.adds
+                (a.array, a.kind, [_subscript(p) for p in a.positions], _place(a))
+                for a in analysed(body)
             ],
             ordered,
             reassociate,
@@ -84,6 +82,18 @@ def analyse(
         list(native.reduced),
         native,
     )
+
+
+def analysed(body: Body) -> list[Access]:
+    """x[i] += f is one access."""
+    return [access for access in body.accesses if access.writes or not access.adds]
+
+
+def _place(access: Access) -> str:
+    place = access.place.rstrip(": ")
+    if access.known or not access.source:
+        return place
+    return f"{place}, `{access.source}`"
 
 
 def _subscript(position: Position) -> tuple[str, list[int], int, int]:

@@ -13,9 +13,9 @@ from typing import Any
 import jax
 import numpy as np
 
-from baechi.loops.analysis import Analysis
+from baechi.loops.analysis import Analysis, analysed
 from baechi.loops.entries import Entries
-from baechi.loops.tracing import Body, LoopError
+from baechi.loops.tracing import Access, Body, LoopError
 
 # An axis with more positions than these is cut by a histogram of so many bins.
 _BINS = 1 << 16
@@ -189,12 +189,40 @@ def _pieces(
                 break
         else:
             if written:
-                return [], (
-                    f"{analysis.text}, but '{body.names[number]}' is not cut with the blocks: "
-                    "its accesses are at several sums of the keys"
-                )
+                return [], _why_uncut(body, analysis, number)
             made.append(Pieces())
     return made, None
+
+
+def _why_uncut(body: Body, analysis: Analysis, array: int) -> str:
+    """With the two accesses, or the one, that keep an array in one piece, and the mend."""
+    name = body.names[array]
+    mine = [(n, a) for n, a in enumerate(analysed(body)) if a.array == array]
+    said = f"{analysis.text}, but blocks cannot cut '{name}': "
+    words = analysis.native.access
+    for n, access in mine:
+        others = [m for m, other in mine if _moving(other) != _moving(access)]
+        if _moving(access) and others:
+            return (
+                f"{said}{words(n)}, {words(others[0])}, and a cut is along one sum of a key; "
+                f"give '{name}' in parts, an array for each such sum ({name}[0::2] and "
+                f"{name}[1::2] for 2 * i and 2 * i + 1)"
+            )
+    for n, access in mine:
+        if any(factor < 0 for p in access.positions for factor in p.factors):
+            return (
+                f"{said}{words(n)}, which falls as the key grows; turn '{name}' round "
+                f"({name}[::-1]), and its positions"
+            )
+    return (
+        f"{said}{words(mine[0][0])}, and a cut is along a dimension with one key, of the scheme; "
+        "give the sum as a key of its own"
+    )
+
+
+def _moving(access: Access) -> list[tuple[int, tuple[int, ...], int]]:
+    """The dimensions with keys, and their sums."""
+    return [(d, p.factors, p.constant) for d, p in enumerate(access.positions) if any(p.factors)]
 
 
 def _blocks(
@@ -230,3 +258,17 @@ def _blocks(
         blocks.append(Block(clock, worker, tuple(block), first, first + size))
     none = np.zeros(0, np.int64)
     return Layout(workers, blocks, [np.concatenate([none, *m]) for m in mine], pieces)
+
+
+def exchanging(layout: Layout, times: int) -> Layout:
+    """Each block in `times` parts, and each clock likewise, so that what is buffered is added up
+    so often."""
+    made = []
+    for clock, grouped in itertools.groupby(layout.blocks, lambda block: block.clock):
+        group = list(grouped)
+        for part in range(times):
+            for block in group:
+                size = block.end - block.first
+                first, end = (block.first + size * at // times for at in (part, part + 1))
+                made.append(Block(clock * times + part, block.worker, block.parts, first, end))
+    return dataclasses.replace(layout, blocks=made)

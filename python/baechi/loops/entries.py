@@ -14,10 +14,26 @@ import numpy as np
 _LARGEST = 2**31
 
 
-def as_array(value: Any) -> np.ndarray:
-    """As JAX takes it: without its x64 mode, 64 bits become 32."""
+def as_array(value: Any, name: str) -> np.ndarray:
+    """As JAX takes it: without its x64 mode, 64 bits become 32. Raises TypeError for what is no
+    array of numbers, ValueError for integers that 32 bits do not hold."""
+    if isinstance(value, memoryview | bytes | bytearray | str):
+        raise TypeError(
+            f"{name} is a {type(value).__name__}, which does not say what its numbers are: give "
+            "an array, np.frombuffer(data, dtype) or np.asarray(view)"
+        )
     array = np.asarray(value)
-    return array.astype(jax.dtypes.canonicalize_dtype(array.dtype), copy=False)
+    if array.dtype.kind in "OSUMm":
+        raise TypeError(f"{name} is of {array.dtype}: give an array of numbers")
+    taken = array.astype(jax.dtypes.canonicalize_dtype(array.dtype), copy=False)
+    if array.dtype.kind in "iu" and taken.dtype != array.dtype and (taken != array).any():
+        at = np.unravel_index(int(np.argmax(taken != array)), array.shape)
+        raise ValueError(
+            f"{name} has {array[at]} at {list(map(int, at))}, which {taken.dtype} cannot hold, and "
+            "JAX computes with 32 bits: call jax.config.update('jax_enable_x64', True) before, or "
+            "give floating-point numbers"
+        )
+    return taken
 
 
 class Entries:
@@ -25,7 +41,7 @@ class Entries:
 
     keys: a column of integers for each key, `(users, items)`.
     values: what each entry has beside: an array, or any tree of arrays, whose first
-        dimension is the entries'; None for nothing.
+        dimension is the entries'; None for nothing. Keys and values are copied.
     bounds: for each key the numbers that it is among, N for 0 to N - 1 or (first, end);
         default: from the least to the greatest that there is.
     names: what messages call the keys.
@@ -43,6 +59,8 @@ class Entries:
             raise TypeError(
                 f"keys is a {type(keys).__name__}: give a tuple of columns, (users, items)"
             )
+        if any(isinstance(column, memoryview) for column in keys):
+            raise TypeError("a column of keys is a memoryview: give np.asarray(view)")
         columns = [np.asarray(column) for column in keys]
         if not columns:
             raise ValueError("keys is empty: give a column for one key at least")
@@ -62,12 +80,14 @@ class Entries:
         self.leaves: list[np.ndarray]
         leaves, tree = jax.tree.flatten(values)
         self.tree: Any = tree
-        self.leaves = [as_array(leaf) for leaf in leaves]
+        self.leaves = [as_array(leaf, "values").copy() for leaf in leaves]
         for leaf in self.leaves:
             if leaf.ndim == 0 or len(leaf) != len(self):
                 raise ValueError(
                     f"values of shape {leaf.shape} are not one for each of {len(self)} entries"
                 )
+        for own in (*self.keys, *self.leaves):
+            own.flags.writeable = False  # programs are kept for these entries
 
     def __len__(self) -> int:
         return len(self.keys[0]) if hasattr(self, "keys") else 0

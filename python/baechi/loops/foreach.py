@@ -15,14 +15,14 @@ from typing import Any
 import jax
 import numpy as np
 
-from baechi.compiling.options import CompileOptions
-from baechi.loops import analysis, blocks, module_text
+from baechi.loops import analysis, blocks
 from baechi.loops.analysis import Analysis
 from baechi.loops.blocks import Layout
+from baechi.loops.compiled import Compiled
 from baechi.loops.entries import Entries, as_array
-from baechi.loops.module_text import LoopModule
+from baechi.loops.module_text import module_of
+from baechi.loops.simulated import Simulated
 from baechi.loops.tracing import Body, LoopError, shape_of, trace
-from baechi.steps.program import Program
 
 _FALLBACKS = ("refuse", "serial")
 
@@ -35,6 +35,7 @@ def foreach(
     ordered: bool = False,
     reassociate: bool = False,
     buffered: Sequence[str] = (),
+    exchanges: int = 1,
     fallback: str = "refuse",
     verbose: bool | None = None,
 ) -> Any:
@@ -53,6 +54,7 @@ def foreach(
         and then in the blocks' order.
     buffered: arrays whose writes may be seen late. The blocks that run at once change copies
         of their own, whose changes are then added up, in the blocks' order.
+    exchanges: how many times in a block its changes of buffered arrays are added up.
     fallback: for a loop that may not run in parallel `refuse` (LoopError) or `serial`.
     verbose: as for `baechi.jit`.
 
@@ -70,12 +72,24 @@ def foreach(
         raise ValueError(f"fallback is {fallback!r}: give 'refuse' or 'serial'")
     if not isinstance(workers, int) or workers < 1:
         raise ValueError(f"workers is {workers!r}: give a number of at least 1")
+    if not isinstance(exchanges, int) or exchanges < 1:
+        raise ValueError(f"exchanges is {exchanges!r}: give a number of at least 1")
+    if exchanges > 1 and not buffered:
+        raise ValueError(f"exchanges is {exchanges} and no array is buffered: name some")
     if isinstance(buffered, str):
         raise TypeError(f"buffered is {buffered!r}: give a list of names, [{buffered!r}]")
     if not re.fullmatch(r"host(:\d+)?(@.*)?", os.fspath(machine)):
         raise ValueError(f"machine is {machine!r}: loops run on host devices, give 'host:2'")
     return Loop(
-        body, os.fspath(machine), workers, ordered, reassociate, tuple(buffered), fallback, verbose
+        body,
+        os.fspath(machine),
+        workers,
+        ordered,
+        reassociate,
+        tuple(buffered),
+        exchanges,
+        fallback,
+        verbose,
     )
 
 
@@ -90,26 +104,48 @@ class Loop:
         ordered: bool,
         reassociate: bool,
         buffered: tuple[str, ...],
+        exchanges: int,
         fallback: str,
         verbose: bool | None,
     ):
         functools.update_wrapper(self, body)
         self._body, self._machine, self._workers = body, machine, workers
         self._ordered, self._reassociate, self._buffered = ordered, reassociate, buffered
-        self._fallback, self._verbose = fallback, verbose
-        self._known: list[tuple[Entries, Any, _Compiled]] = []
+        self._exchanges, self._fallback, self._verbose = exchanges, fallback, verbose
+        self._known: list[tuple[Entries, Any, Compiled]] = []
+        self._simulated: list[tuple[Entries, Any, Simulated]] = []
 
     def analyse(self, entries: Entries, *arrays: Any) -> Analysis:
         """What of the loop may run at once, and what forbids more; nothing is compiled."""
-        return self._analysed(entries, _shapes_of(arrays))[1]
+        return self._analysed(entries, self._shapes_of(arrays))[1]
 
     def order(self, entries: Entries, *arrays: Any) -> np.ndarray:
         """The entries' numbers in the order of the serial run that the loop is equal to."""
-        return self._laid_out(entries, _shapes_of(arrays))[2].order()
+        return self.layout(entries, *arrays).order()
+
+    def layout(self, entries: Entries, *arrays: Any) -> Layout:
+        """The blocks, the entries of each, and how the arrays are cut."""
+        return self._laid_out(entries, self._shapes_of(arrays))[2]
 
     def __call__(self, entries: Entries, *arrays: Any, passes: int = 1) -> Any:
-        given = [as_array(array) for array in arrays]
+        _check_passes(passes)
+        given = self._taken(arrays)
         return self._compiled(entries, given).run(entries, given, passes)
+
+    def simulate(self, entries: Entries, *arrays: Any, passes: int = 1) -> Any:
+        """What calling the loop gives, bit for bit, by one block after the other on one device:
+        for more workers than a program with all blocks is worth compiling for."""
+        _check_passes(passes)
+        given = self._taken(arrays)
+        shapes = [shape_of(array) for array in given]
+        kinds = [(like.shape, like.dtype) for like in shapes]
+        for known, of, simulated in self._simulated:
+            if known is entries and of == kinds:
+                return simulated.run(entries, given, passes)
+        body, _, layout = self._laid_out(entries, shapes)
+        simulated = Simulated(entries, body, shapes, layout, self._verbose)
+        self._simulated.append((entries, kinds, simulated))
+        return simulated.run(entries, given, passes)
 
     def report(self) -> str:
         """The placement, predicted and measured times of the last program."""
@@ -117,8 +153,8 @@ class Loop:
             raise RuntimeError("the loop has not run yet: call it first")
         return self._known[-1][2].program.report()
 
-    def _compiled(self, entries: Entries, arrays: Sequence[Any]) -> _Compiled:
-        shapes = _shapes_of(arrays)
+    def _compiled(self, entries: Entries, arrays: Sequence[Any]) -> Compiled:
+        shapes = [shape_of(array) for array in arrays]
         kinds = [(like.shape, like.dtype) for like in shapes]
         for known, of, compiled in self._known:
             if known is entries and of == kinds:
@@ -126,8 +162,8 @@ class Loop:
         body, _, layout = self._laid_out(entries, shapes)
         count = int(re.split("[:@]", self._machine + ":1")[1] or 1)
         devices = [f"host{d}" for d in range(count)]
-        module = module_text.module_of(entries, body, shapes, layout, devices)
-        compiled = _Compiled(module, body, layout, self._machine, self._verbose)
+        module = module_of(entries, body, shapes, layout, devices)
+        compiled = Compiled(module, body, layout, shapes, self._machine, self._verbose)
         self._known.append((entries, kinds, compiled))
         return compiled
 
@@ -164,7 +200,14 @@ class Loop:
             self._buffered,
             self._fallback,
         )
-        return body, found, layout
+        return body, found, blocks.exchanging(layout, self._exchanges)
+
+    def _taken(self, arrays: Sequence[Any]) -> list[np.ndarray]:
+        named = zip(self._names(len(arrays)), arrays, strict=True)
+        return [as_array(array, f"'{name}'") for name, array in named]
+
+    def _shapes_of(self, arrays: Sequence[Any]) -> list[jax.ShapeDtypeStruct]:
+        return [shape_of(array) for array in self._taken(arrays)]
 
     def _names(self, count: int) -> list[str]:
         names = list(inspect.signature(self._body).parameters)
@@ -176,58 +219,6 @@ class Loop:
         return names[2:]
 
 
-class _Compiled:
-    """The program of a loop for some entries and shapes of arrays."""
-
-    def __init__(
-        self, module: LoopModule, body: Body, layout: Layout, machine: str, verbose: bool | None
-    ):
-        self._body, self._layout, self._module = body, layout, module
-        options = CompileOptions(
-            machine=machine, budget="0", pin=module.pins, costs="roofline", verbose=verbose
-        )
-        self.program = Program(module.text, options)
-        self._ranges = module_text.ranges_of(layout)
-
-    def run(self, entries: Entries, arrays: list[np.ndarray], passes: int) -> Any:
-        layout, library = self._layout, self.program.library
-        longest = max(len(mine) for mine in layout.entries)
-        given: list[np.ndarray] = []
-        for columns in (entries.keys, entries.leaves):
-            for mine in layout.entries:
-                for column in columns:
-                    padded = np.zeros((longest, *column.shape[1:]), column.dtype)
-                    padded[: len(mine)] = column[mine]
-                    given.append(padded)
-        given += self._ranges
-        for pieces, array in zip(layout.pieces, arrays, strict=True):
-            given += pieces.cut(array)
-        arguments = self._module.arguments
-        followed = [(n, a.next_value) for n, a in enumerate(arguments) if a.next_value is not None]
-        changed = list(range(len(given)))
-        for _ in range(passes):
-            for n in changed:
-                library.set_argument(n, np.ascontiguousarray(given[n], arguments[n].dtype))
-            self.program.step()
-            changed = [n for n, _ in followed]
-            for n, k in followed:
-                given[n] = library.result(k).view(arguments[n].dtype)
-        made = self._new_values(entries, given) if self._body.new_values else []
-        first = len(given) - sum(pieces.count for pieces in layout.pieces)
-        for pieces in layout.pieces:
-            if pieces.written:
-                made.append(pieces.join(given[first : first + pieces.count]))
-            first += pieces.count
-        return made[0] if len(made) == 1 else tuple(made)
-
-    def _new_values(self, entries: Entries, given: Sequence[np.ndarray]) -> list[Any]:
-        first = len(entries.keys) * self._layout.workers
-        leaves = [leaf.copy() for leaf in entries.leaves]
-        for worker, mine in enumerate(self._layout.entries):
-            for n, leaf in enumerate(leaves):
-                leaf[mine] = given[first + worker * len(leaves) + n][: len(mine)]
-        return [jax.tree.unflatten(entries.tree, leaves)]
-
-
-def _shapes_of(arrays: Sequence[Any]) -> list[jax.ShapeDtypeStruct]:
-    return [shape_of(as_array(array)) for array in arrays]
+def _check_passes(passes: Any) -> None:
+    if not isinstance(passes, int | np.integer) or isinstance(passes, bool) or passes < 0:
+        raise ValueError(f"passes is {passes!r}: give a number of at least 0")

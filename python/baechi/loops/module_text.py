@@ -16,7 +16,7 @@ from baechi.importer.jax.step import function_text, import_step
 from baechi.loops.blocks import Block, Layout, Pieces
 from baechi.loops.entries import Entries
 from baechi.loops.positions import Position
-from baechi.loops.tracing import Access, Body
+from baechi.loops.tracing import OUTSIDE, Access, Body
 
 _ELEMENTS = {"float16": "f16", "bfloat16": "bf16", "float32": "f32", "float64": "f64", "bool": "i1"}
 
@@ -35,7 +35,8 @@ class Argument:
 class LoopModule:
     """text: the module. pins: each block's device.
 
-    arguments: a worker's keys, values and blocks' ranges, then the arrays' pieces.
+    arguments: a worker's keys, values and blocks' ranges, what they find outside of arrays,
+        then the arrays' pieces.
     """
 
     text: str
@@ -113,6 +114,10 @@ class _Writer:
             self.argument(f"ranges/{n}", (size,), np.dtype(np.int64))
             for n in range(len(layout.blocks))
         ]
+        self.outside = [
+            self.argument(f"outside/{n}", OUTSIDE.shape, np.dtype(OUTSIDE.dtype))
+            for n in range(len(layout.blocks) if body.by_data else 0)
+        ]
         self.state = [
             [
                 self.argument(f"{name}/{p}", pieces.shape(array.shape), array.dtype)
@@ -121,14 +126,15 @@ class _Writer:
             for name, array, pieces in zip(body.names, self.arrays, layout.pieces, strict=True)
         ]
         first_state = [list(pieces) for pieces in self.state]
+        first_outside = list(self.outside)
         clocks: dict[int, list[int]] = {}
         for number, block in enumerate(layout.blocks):
             clocks.setdefault(block.clock, []).append(number)
         for numbers in clocks.values():
             self._write_clock(numbers, devices)
         returned: list[tuple[str, Argument]] = []
-        before = [*sum(first_values, []), *sum(first_state, [])]
-        after = [*sum(self.values, []), *sum(self.state, [])]
+        before = [*sum(first_values, []), *first_outside, *sum(first_state, [])]
+        after = [*sum(self.values, []), *self.outside, *sum(self.state, [])]
         for old, new in zip(before, after, strict=True):
             if old != new:
                 argument = self.arguments[int(old.removeprefix("%arg"))]
@@ -195,6 +201,8 @@ class _Writer:
 
     def _write_block(self, number: int, block: Block, device: str) -> None:
         name = "block/" + "-".join(map(str, block.parts))
+        if name in self.pins:
+            name += f"@{block.clock}"  # a part of it, between exchanges
         self.pins[name] = device
         kind = _tensor((2 + len(self.arrays),), np.dtype(np.int64))
         bounds = []
@@ -208,6 +216,9 @@ class _Writer:
         carried = [self.values[block.worker][n] for n in values]
         carried += [self.state[n][part[n]] for n in written]
         types = [self._value_type(n) for n in values] + [self._type_of(n) for n in written]
+        if self.body.by_data:
+            carried.append(self.outside[number])
+            types.append(_tensor(OUTSIDE.shape, np.dtype(OUTSIDE.dtype)))
         inner = [self.new() for _ in carried]
         result = self.new()
         pairs = ", ".join(f"{a} = {b}" for a, b in zip(inner, carried, strict=True))
@@ -219,15 +230,17 @@ class _Writer:
         for k, n in enumerate(values):
             held[n] = inner[k]
         now = {n: self.state[n][part[n]] for n in range(len(self.arrays))}
-        now |= dict(zip(written, inner[len(values) :], strict=True))
-        self._write_entry(block, held, now, bounds[2:])
-        ends = [held[n] for n in values] + [now[n] for n in written]
+        now |= dict(zip(written, inner[len(values) :], strict=False))
+        outside = self._write_entry(block, held, now, bounds[2:], inner[-1])
+        ends = [held[n] for n in values] + [now[n] for n in written] + outside
         self.lines.append(f"scf.yield {', '.join(ends)} : {', '.join(types)}")
         self.lines.append(f'}} loc("{name}")')
         for k, n in enumerate(values):
             self.values[block.worker][n] = f"{result}#{k}"
         for k, n in enumerate(written):
             self.state[n][part[n]] = f"{result}#{len(values) + k}"
+        if self.body.by_data:
+            self.outside[number] = f"{result}#{len(carried) - 1}"
 
     def _part(self, array: int, block: Block) -> int:
         axis = self.layout.pieces[array].axis
@@ -240,8 +253,14 @@ class _Writer:
     # An entry.
 
     def _write_entry(
-        self, block: Block, held: list[str], now: dict[int, str], bases: Sequence[str]
-    ) -> None:
+        self,
+        block: Block,
+        held: list[str],
+        now: dict[int, str],
+        bases: Sequence[str],
+        outside: str,
+    ) -> list[str]:
+        """Gives what is then outside, where positions depend on data."""
         body, i32 = self.body, np.dtype(np.int32)
         column = _tensor((self.longest,), i32)
         words = [
@@ -261,6 +280,9 @@ class _Writer:
                 given.append(self._read(access, now[access.array], places[number]))
         for array in sorted({a.array for a in body.accesses if a.within}):
             given.append(now[array])
+        if body.by_data:
+            entry = self.emit("arith.index_cast %n : index to i32")
+            given += [self.emit(f"tensor.from_elements {entry} : tensor<i32>"), outside]
         out = self._call(given)
         results = iter(out)
         writes = [(n, a) for n, a in enumerate(body.accesses) if a.writes]
@@ -276,6 +298,7 @@ class _Writer:
         if body.new_values:
             for n, leaf in enumerate(self.entries.leaves):
                 held[n] = self._put(next(results), held[n], n, leaf)
+        return list(results)
 
     def _extents(self, array: int) -> tuple[int, ...]:
         return self.layout.pieces[array].shape(self.arrays[array].shape)
@@ -354,7 +377,8 @@ class _Writer:
         )
 
     def _clamped(self, number: str, extent: int) -> str:
-        """A position that data tell, as JAX takes it: within the array."""
+        """A position that data tell; one outside of the array, which stops the run, is within
+        it until then."""
         word = self.emit(f"tensor.extract {number}[] : tensor<i32>")
         at = self.emit(f"arith.index_cast {word} : i32 to index")
         last = self.emit(f"arith.constant {extent - 1} : index")

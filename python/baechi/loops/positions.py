@@ -12,6 +12,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+_MOST = 2**31 - 1
+
 
 class Key:
     """A sum of the loop's keys with integer factors, or, where it is used as a number, its
@@ -101,6 +103,17 @@ class Position:
     def known(self) -> bool:
         return self.number is None
 
+    def begins(self, extent: int) -> jax.Array:
+        """Where it begins within `extent` elements, negative numbers counted from the end, as
+        NumPy has it."""
+        if self.known:
+            return jnp.int32(self.constant)
+        return jnp.clip(self.number + extent * (self.number < 0), 0, extent - 1)
+
+    def outside(self, extent: int) -> jax.Array:
+        """Whether the array has no such element."""
+        return (self.number < -extent) | (self.number >= extent)
+
 
 def positions_of(index: Any, shape: tuple[int, ...], keys: int, name: str) -> tuple[Position, ...]:
     """The positions of `array[index]`. Raises TypeError and IndexError."""
@@ -136,7 +149,15 @@ def _position(part: Any, extent: int, keys: int, where: str) -> Position:
             f"{where} is indexed with {number.dtype} of shape {number.shape}: give a key, a sum "
             "of keys, an integer or a slice; one access for each element"
         )
-    return Position(none, number=number.astype(jnp.int32), dropped=True)
+    return Position(none, number=_as_int32(number), dropped=True)
+
+
+def _as_int32(number: jax.Array) -> jax.Array:
+    """What 32 bits do not hold becomes the nearest that they do, which no array has."""
+    if np.iinfo(number.dtype).max > _MOST:
+        least = np.iinfo(number.dtype).min and -_MOST - 1
+        number = jnp.clip(number, jnp.array(least, number.dtype), jnp.array(_MOST, number.dtype))
+    return number.astype(jnp.int32)
 
 
 def _slice(part: slice, extent: int, none: tuple[int, ...], where: str) -> Position:

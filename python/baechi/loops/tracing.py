@@ -6,6 +6,8 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
+import linecache
 import pathlib
 import sys
 from collections.abc import Callable, Sequence
@@ -35,6 +37,8 @@ class Access:
     writes: bool
     positions: tuple[Position, ...]
     place: str
+    # As the user wrote it, where positions depend on data: x[f(value)].
+    source: str = ""
     # A read that is computed within the body, of the whole array: it depends on data.
     within: bool = False
     adds: bool = False  # the read or the write of x[i] += f
@@ -48,13 +52,19 @@ class Access:
         return all(position.known for position in self.positions)
 
 
+# What is kept of a position that data tell and that its array does not have: the entry's number
+# plus 1 (0: there is none), the access, the dimension and the position.
+OUTSIDE = jax.ShapeDtypeStruct((4,), np.int32)  # type: ignore[no-untyped-call]
+
+
 @dataclasses.dataclass
 class Body:
     """A traced body.
 
-    function: of keys, values' leaves, what the accesses read and the whole arrays of those
-        that depend on data; gives what the accesses write, the positions of these that depend
-        on data, and the new values' leaves.
+    function: of keys, values' leaves, what the accesses read, the whole arrays of those that
+        depend on data, and, where there are such, the entry's number and OUTSIDE; gives what
+        the accesses write, the positions of these that depend on data, the new values' leaves,
+        and OUTSIDE.
     """
 
     names: list[str]  # the arrays'
@@ -62,6 +72,11 @@ class Body:
     function: Callable[..., list[Any]]
     arguments: list[jax.ShapeDtypeStruct]
     new_values: bool  # whether entries get them
+
+    @property
+    def by_data(self) -> bool:
+        """Whether positions depend on data."""
+        return not all(access.known for access in self.accesses)
 
 
 class _Array:
@@ -112,7 +127,7 @@ class _Trace:
 
     def read(self, array: _Array, positions: tuple[Position, ...]) -> jax.Array:
         shape = tuple(p.size for p in positions if not p.dropped)
-        access = Access(array._number, False, positions, _place())
+        access = Access(array._number, False, positions, _place(), _source())
         if array._number in self._last:
             before, value = self._last[array._number]
             if access.known and before.positions == positions:
@@ -134,10 +149,7 @@ class _Trace:
                 if self._wholes is None
                 else self._wholes[array._number]
             )
-            starts = [
-                jnp.int32(p.constant) if p.known else jnp.clip(p.number, 0, extent - 1)
-                for p, extent in zip(positions, array.shape, strict=True)
-            ]
+            starts = [p.begins(size) for p, size in zip(positions, array.shape, strict=True)]
             if any(any(p.factors) for p in positions):
                 raise LoopError(
                     f"{_place()}'{array._name}' is read at a key and at a number that depends on "
@@ -162,7 +174,7 @@ class _Trace:
                 f"{_place()}what is written to '{array._name}' has shape {value.shape}, its "
                 f"place {shape}"
             ) from None
-        access = Access(array._number, True, positions, _place())
+        access = Access(array._number, True, positions, _place(), _source())
         self._last[array._number] = (access, value)
         self.accesses.append(access)
         self.written.append(value)
@@ -204,6 +216,11 @@ def trace(
 
     try:
         jax.eval_shape(find_accesses, keys, values)
+    except OverflowError as error:
+        raise LoopError(
+            f"{_place_of(error)}a number is beyond the 32 bits that JAX computes with ({error}): "
+            "call jax.config.update('jax_enable_x64', True) before"
+        ) from error
     except (jax.errors.TracerBoolConversionError, jax.errors.TracerIntegerConversionError) as error:
         raise LoopError(
             f"{_place_of(error)}the body branches on a value that is known when it runs: use "
@@ -216,21 +233,46 @@ def trace(
         if not a.writes and a.known
     ]
     wholes = sorted({a.array for a in accesses if a.within})
+    by_data = not all(a.known for a in accesses)
 
     def function(*flat: Any) -> list[Any]:
         rest = list(flat)
         taken = [rest[:count], rest[count : count + len(values)]]
         given = rest[count + len(values) :]
+        last = [given.pop(), given.pop()] if by_data else []
         whole = dict(zip(wholes, given[len(reads) :], strict=True))
         again = _Trace(count, given[: len(reads)], whole)
         new = run(again, *taken)
-        numbers = [p.number for a in again.accesses if a.writes for p in a.positions if not p.known]
-        return [*again.written, *numbers, *new]
+        numbers = [
+            p.begins(size)
+            for a in again.accesses
+            if a.writes
+            for p, size in zip(a.positions, arrays[a.array].shape, strict=True)
+            if not p.known
+        ]
+        if by_data:
+            last = [_first_outside(again.accesses, arrays, entry=last[1], before=last[0])]
+        return [*again.written, *numbers, *new, *last]
 
     arguments = [*keys, *values, *reads, *(arrays[n] for n in wholes)]
+    arguments += [_like((), np.int32), OUTSIDE] if by_data else []
     traced = Body(names, accesses, function, arguments, bool(shapes[0]))
     _find_sums(traced, len(keys) + len(values))
     return traced
+
+
+def _first_outside(
+    accesses: Sequence[Access], arrays: Sequence[jax.ShapeDtypeStruct], entry: Any, before: Any
+) -> Any:
+    """OUTSIDE after an entry."""
+    for number, access in enumerate(accesses):
+        for d, position in enumerate(access.positions):
+            if position.known:
+                continue
+            found = jnp.stack([entry + 1, jnp.int32(number), jnp.int32(d), position.number])
+            wrong = position.outside(arrays[access.array].shape[d])
+            before = jnp.where((before[0] == 0) & wrong, found, before)
+    return before
 
 
 def _new_values(returned: Any, entries: Entries, values: Sequence[Any]) -> list[Any]:
@@ -282,10 +324,15 @@ def _find_sums(body: Body, first: int) -> None:
                 read.adds = write.adds = True
 
 
+@functools.cache
+def _is_users(name: str) -> bool:
+    file = pathlib.Path(name).resolve()
+    return not file.is_relative_to(_PACKAGE) and not file.is_relative_to(_JAX)
+
+
 def _user_frame(frame: Any) -> Any:
     while frame is not None:
-        file = pathlib.Path(frame.f_code.co_filename)
-        if not file.is_relative_to(_PACKAGE) and not file.is_relative_to(_JAX):
+        if _is_users(frame.f_code.co_filename):
             return frame
         frame = frame.f_back
     return None
@@ -299,12 +346,25 @@ def _place() -> str:
     return f"{pathlib.Path(frame.f_code.co_filename).name}:{frame.f_lineno}: "
 
 
+def _source() -> str:
+    """The expression of the user's that is being traced, of one line."""
+    frame = _user_frame(sys._getframe(1))
+    if frame is None:
+        return ""
+    at = list(frame.f_code.co_positions())[frame.f_lasti // 2]
+    line, last, first, end = at
+    if None in at or line != last:
+        return ""
+    text = linecache.getline(frame.f_code.co_filename, line).encode()
+    return text[first:end].decode().strip()
+
+
 def _place_of(error: BaseException) -> str:
     """The innermost line of the user's that an error came through."""
     found, at = "", error.__traceback__
     while at is not None:
-        file = pathlib.Path(at.tb_frame.f_code.co_filename)
-        if not file.is_relative_to(_PACKAGE) and not file.is_relative_to(_JAX):
-            found = f"{file.name}:{at.tb_lineno}: "
+        file = at.tb_frame.f_code.co_filename
+        if _is_users(file):
+            found = f"{pathlib.Path(file).name}:{at.tb_lineno}: "
         at = at.tb_next
     return found

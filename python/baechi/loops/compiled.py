@@ -1,0 +1,118 @@
+# Part of the Baechi project, under the Apache License v2.0 with LLVM Exceptions.
+# See LICENSE for license information.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""The program of a loop, and its runs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import jax
+import numpy as np
+
+from baechi.compiling.options import CompileOptions
+from baechi.loops import module_text
+from baechi.loops.blocks import Layout
+from baechi.loops.entries import Entries
+from baechi.loops.module_text import LoopModule
+from baechi.loops.tracing import OUTSIDE, Body, LoopError
+from baechi.steps.program import Program
+
+
+class Compiled:
+    """The program of a loop for some entries and shapes of arrays."""
+
+    def __init__(
+        self,
+        module: LoopModule,
+        body: Body,
+        layout: Layout,
+        shapes: Sequence[jax.ShapeDtypeStruct],
+        machine: str,
+        verbose: bool | None,
+    ):
+        self._body, self._layout, self._module, self._shapes = body, layout, module, shapes
+        options = CompileOptions(
+            machine=machine, budget="0", pin=module.pins, costs="roofline", verbose=verbose
+        )
+        self.program = Program(module.text, options)
+        self._ranges = module_text.ranges_of(layout)
+
+    def run(self, entries: Entries, arrays: list[np.ndarray], passes: int) -> Any:
+        layout, library = self._layout, self.program.library
+        longest = max(len(mine) for mine in layout.entries)
+        given: list[np.ndarray] = []
+        for columns in (entries.keys, entries.leaves):
+            for mine in layout.entries:
+                for column in columns:
+                    padded = np.zeros((longest, *column.shape[1:]), column.dtype)
+                    padded[: len(mine)] = column[mine]
+                    given.append(padded)
+        given += self._ranges
+        if self._body.by_data:
+            given += [np.zeros(OUTSIDE.shape, OUTSIDE.dtype) for _ in layout.blocks]
+        for pieces, array in zip(layout.pieces, arrays, strict=True):
+            given += pieces.cut(array)
+        arguments = self._module.arguments
+        followed = [(n, a.next_value) for n, a in enumerate(arguments) if a.next_value is not None]
+        changed = list(range(len(given)))
+        for _ in range(passes):
+            for n in changed:
+                library.set_argument(n, np.ascontiguousarray(given[n], arguments[n].dtype))
+            self.program.step()
+            changed = [n for n, _ in followed]
+            for n, k in followed:
+                given[n] = library.result(k).view(arguments[n].dtype)
+            self._check_positions(entries, given)
+        made = self._new_values(entries, given) if self._body.new_values else []
+        first = len(given) - sum(pieces.count for pieces in layout.pieces)
+        for pieces in layout.pieces:
+            if pieces.written:
+                made.append(pieces.join(given[first : first + pieces.count]))
+            first += pieces.count
+        return made[0] if len(made) == 1 else tuple(made)
+
+    def _check_positions(self, entries: Entries, given: Sequence[np.ndarray]) -> None:
+        if not self._body.by_data:
+            return
+        blocks = self._layout.blocks
+        first = len(given) - sum(pieces.count for pieces in self._layout.pieces) - len(blocks)
+        for block, found in zip(blocks, given[first:], strict=False):
+            mine = self._layout.entries[block.worker]
+            check_position(self._body, self._shapes, entries, mine, found)
+
+    def _new_values(self, entries: Entries, given: Sequence[np.ndarray]) -> list[Any]:
+        first = len(entries.keys) * self._layout.workers
+        leaves = [leaf.copy() for leaf in entries.leaves]
+        for worker, mine in enumerate(self._layout.entries):
+            for n, leaf in enumerate(leaves):
+                leaf[mine] = given[first + worker * len(leaves) + n][: len(mine)]
+        return [jax.tree.unflatten(entries.tree, leaves)]
+
+
+def check_position(
+    body: Body,
+    shapes: Sequence[jax.ShapeDtypeStruct],
+    entries: Entries,
+    numbers: np.ndarray,
+    outside: np.ndarray,
+) -> None:
+    """Raises LoopError where a block has found a position outside of its array (OUTSIDE);
+    numbers: what its entries are called."""
+    at, number, dimension, position = map(int, outside)
+    if at == 0:
+        return
+    access = body.accesses[number]
+    extent = shapes[access.array].shape[dimension]
+    entry = numbers[at - 1]
+    keys = ", ".join(
+        f"{name} = {column[entry]}"
+        for name, column in zip(entries.names, entries.keys, strict=True)
+    )
+    raise LoopError(
+        f"{access.place}dimension {dimension} of '{body.names[access.array]}' is "
+        f"{'written' if access.writes else 'read'} at {position} by entry {entry} ({keys}), and "
+        f"has {extent} elements, {-extent} to {extent - 1}: correct the number, which the data "
+        "tell, or make the array larger"
+    )
