@@ -80,7 +80,7 @@ func.func @own(%x: memref<9xf32>) {
 
 // Views: every other row, of which a vector.
 // CHECK-LABEL: func.func @views
-// CHECK: from = "arg0[2 * i + 1, 0 : +4] is written", to = "arg0[i, 1 : +4] is read", distances = (from 1)
+// CHECK: from = "arg0[2 * i + 1, 0 : +4] is written", to = "arg0[i, 1 : +4] is read", distances = (1 to 4)
 func.func @views(%x: memref<20x8xf32>) {
   // expected-remark @+1 {{serial, no more: arg0[i, 1 : +4] is read, arg0[2 * i + 1, 0 : +4] is written}}
   baechi.foreach ordered (%i in 0 to 9) arrays(%a = %x : memref<20x8xf32>) {
