@@ -101,4 +101,36 @@ def AnalyseLoops : Pass<"baechi-analyse-loops"> {
   }];
 }
 
+def LowerLoops : Pass<"baechi-lower-loops"> {
+  let summary = "make loops over keys serial loops of scf";
+  let description = [{
+    Entries follow each other in their order, whatever the verdict: what a loop
+    computes, on one device. Operations of affine in the body are an error:
+    `--lower-affine` goes before.
+
+    ```mlir
+    func.func @add(%rows: memref<20xi32>, %x: memref<20xf32>, %y: memref<6xf32>) {
+      baechi.foreach ordered (%i = %rows : memref<20xi32> in 0 to 6) values(%r = %x : memref<20xf32>) arrays(%a = %y : memref<6xf32>) {
+        memref.store %r, %a[%i] : memref<6xf32>
+        baechi.yield
+      }
+      return
+    }
+    ```
+    becomes by `--baechi-lower-loops`
+    ```mlir
+    ...
+    scf.for %arg3 = %c0 to %dim step %c1 {
+      %0 = memref.load %arg0[%arg3] : memref<20xi32>
+      %1 = arith.index_cast %0 : i32 to index
+      %2 = memref.load %arg1[%arg3] : memref<20xf32>
+      memref.store %2, %arg2[%1] : memref<6xf32>
+    }
+    ```
+  }];
+  let dependentDialects = ["::mlir::arith::ArithDialect",
+                           "::mlir::memref::MemRefDialect",
+                           "::mlir::scf::SCFDialect"];
+}
+
 #endif // BAECHI_TRANSFORMS_LOOPS_PASSES
