@@ -50,6 +50,9 @@ def Baechi_LoopVerdictAttr : AttrDef<Baechi_Dialect, "LoopVerdict"> {
   let mnemonic = "loop_verdict";
   let summary = "what of a loop may run at once, and why no more";
   let description = [{
+    Entries that have all keys in common stay together, in their order. Beside
+    them run at once
+
     - `independent`: all entries.
     - `disjoint`: entries that differ in all of `keys`; the first is spread over
       workers, the others rotate.

@@ -75,8 +75,8 @@ void Lowerer::openEntries() {
   for (auto [key, array] : llvm::zip(op.getKeys(), op.getKeyArrays())) {
     Value element = elementOf(array);
     if (!element.getType().isIndex())
-      element = arith::IndexCastOp::create(builder, loc,
-                                           builder.getIndexType(), element);
+      element = arith::IndexCastOp::create(builder, loc, builder.getIndexType(),
+                                           element);
     mapping.map(key, element);
   }
   for (auto [value, array] : llvm::zip(op.getEntryValues(), op.getValues()))
@@ -86,7 +86,8 @@ void Lowerer::openEntries() {
 void Lowerer::openRanges() {
   SmallVector<Value> counters;
   for (unsigned key = 0; key < op.getNumKeys(); ++key) {
-    Value from = getValueOrCreateConstantIndexOp(builder, loc, op.getLower(key));
+    Value from =
+        getValueOrCreateConstantIndexOp(builder, loc, op.getLower(key));
     Value to = getValueOrCreateConstantIndexOp(builder, loc, op.getUpper(key));
     open(from, to);
     counters.push_back(entry);
@@ -97,7 +98,8 @@ void Lowerer::openRanges() {
   Value inside;
   for (auto [constraint, isEquation] : llvm::zip(
            op.getWhere()->getConstraints(), op.getWhere()->getEqFlags())) {
-    Value sum = affine::expandAffineExpr(builder, loc, constraint, counters, {});
+    Value sum =
+        affine::expandAffineExpr(builder, loc, constraint, counters, {});
     Value holds = arith::CmpIOp::create(builder, loc,
                                         isEquation ? arith::CmpIPredicate::eq
                                                    : arith::CmpIPredicate::sge,
