@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Baechi/Dialect/Baechi.h"
+#include "Baechi/Dialect/LoopOps.h"
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/DialectImplementation.h"
 #include "llvm/ADT/StringExtras.h"
@@ -60,6 +61,56 @@ static ParseResult parseLends(AsmParser &parser, bool &lends) {
 static void printLends(AsmPrinter &printer, bool lends) {
   if (lends)
     printer << ", lends";
+}
+
+// Distances, one a key: (0, from 1, to 2, 1 to 3, any)
+
+static constexpr int64_t kOpen = ShapedType::kDynamic;
+
+static ParseResult parseDistances(AsmParser &parser, DenseI64ArrayAttr &least,
+                                  DenseI64ArrayAttr &most) {
+  SmallVector<int64_t> lows, highs;
+  auto parseDistance = [&]() -> ParseResult {
+    int64_t &low = lows.emplace_back(kOpen), &high = highs.emplace_back(kOpen);
+    if (succeeded(parser.parseOptionalKeyword("any")))
+      return success();
+    if (succeeded(parser.parseOptionalKeyword("from")))
+      return parser.parseInteger(low);
+    if (succeeded(parser.parseOptionalKeyword("to")))
+      return parser.parseInteger(high);
+    if (parser.parseInteger(low))
+      return failure();
+    high = low;
+    if (failed(parser.parseOptionalKeyword("to")))
+      return success();
+    return parser.parseInteger(high);
+  };
+  if (parser.parseCommaSeparatedList(AsmParser::Delimiter::Paren,
+                                     parseDistance))
+    return failure();
+  least = parser.getBuilder().getDenseI64ArrayAttr(lows);
+  most = parser.getBuilder().getDenseI64ArrayAttr(highs);
+  return success();
+}
+
+static void printDistances(AsmPrinter &printer, DenseI64ArrayAttr least,
+                           DenseI64ArrayAttr most) {
+  printer << '(';
+  llvm::interleaveComma(llvm::zip(least.asArrayRef(), most.asArrayRef()),
+                        printer, [&](auto of) {
+                          auto [low, high] = of;
+                          if (low == kOpen && high == kOpen)
+                            printer << "any";
+                          else if (high == kOpen)
+                            printer << "from " << low;
+                          else if (low == kOpen)
+                            printer << "to " << high;
+                          else if (low == high)
+                            printer << low;
+                          else
+                            printer << low << " to " << high;
+                        });
+  printer << ')';
 }
 
 #include "Baechi/Dialect/BaechiEnums.cpp.inc"

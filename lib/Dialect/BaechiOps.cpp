@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Baechi/Dialect/Baechi.h"
+#include "Baechi/Dialect/LoopOps.h"
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/DialectImplementation.h"
 #include "llvm/ADT/TypeSwitch.h"
@@ -57,6 +58,10 @@ void BaechiDialect::registerOperations() {
   addOperations<
 #define GET_OP_LIST
 #include "Baechi/Dialect/BaechiOps.cpp.inc"
+      >();
+  addOperations<
+#define GET_OP_LIST
+#include "Baechi/Dialect/LoopOps.cpp.inc"
       >();
 }
 

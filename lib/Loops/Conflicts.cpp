@@ -19,13 +19,25 @@ using Answer = IntegerSystem::Answer;
 void add(Sum &sum, const Affine &at, size_t entry, size_t keys, int sign) {
   for (size_t k = 0; k < at.coefficients.size(); ++k)
     sum.coefficients[entry * keys + k] += sign * at.coefficients[k];
+  for (size_t s = 0; s < at.symbols.size(); ++s)
+    sum.coefficients[2 * keys + s] += sign * at.symbols[s];
   sum.constant += sign * at.constant;
+}
+
+/// Two entries' keys, then the symbols.
+size_t variablesOf(const Loop &loop) {
+  return 2 * loop.keys.size() + loop.symbols.size();
 }
 
 IntegerSystem meetingOf(const Loop &loop, const Access &a, const Access &b) {
   size_t keys = loop.keys.size();
-  IntegerSystem system(2 * keys);
-  for (size_t entry = 0; entry < 2; ++entry)
+  IntegerSystem system(variablesOf(loop));
+  for (size_t entry = 0; entry < 2; ++entry) {
+    for (const Affine &form : loop.domain) {
+      Sum inside = system.sum();
+      add(inside, form, entry, keys, 1);
+      system.addAtLeastZero(inside);
+    }
     for (size_t k = 0; k < keys; ++k) {
       Sum below = system.sum(), above = system.sum();
       below.coefficients[entry * keys + k] = 1;
@@ -35,6 +47,7 @@ IntegerSystem meetingOf(const Loop &loop, const Access &a, const Access &b) {
       system.addAtLeastZero(below);
       system.addAtLeastZero(above);
     }
+  }
   for (size_t i = 0; i < a.subscripts.size(); ++i) {
     const Subscript &mine = a.subscripts[i], &other = b.subscripts[i];
     if (mine.kind != Subscript::Kind::At || other.kind != Subscript::Kind::At)
@@ -81,7 +94,7 @@ Conflicts::Conflicts(const Loop &loop, const std::vector<int32_t> &reduced)
 
 IntegerSystem::Sum Conflicts::distance(const Form &form) const {
   size_t keys = loop.keys.size();
-  Sum sum = IntegerSystem(2 * keys).sum();
+  Sum sum = IntegerSystem(variablesOf(loop)).sum();
   for (size_t k = 0; k < form.size(); ++k) {
     sum.coefficients[k] = -form[k];
     sum.coefficients[keys + k] = form[k];

@@ -19,8 +19,7 @@ std::string join(const std::vector<std::string> &words, const char *last) {
   return text;
 }
 
-std::string text(const Loop &loop, const std::vector<int64_t> &coefficients,
-                 int64_t constant) {
+std::string text(const Loop &loop, const Affine &sum) {
   std::string made;
   auto term = [&](int64_t number, const std::string &of) {
     int64_t size = number < 0 ? -number : number;
@@ -30,11 +29,14 @@ std::string text(const Loop &loop, const std::vector<int64_t> &coefficients,
             : size == 1 ? of
                         : std::to_string(size) + " * " + of;
   };
-  for (size_t k = 0; k < coefficients.size(); ++k)
-    if (coefficients[k] != 0)
-      term(coefficients[k], loop.keys[k].name);
-  if (constant != 0 || made.empty())
-    term(constant, "");
+  for (size_t k = 0; k < sum.coefficients.size(); ++k)
+    if (sum.coefficients[k] != 0)
+      term(sum.coefficients[k], loop.keys[k].name);
+  for (size_t s = 0; s < sum.symbols.size(); ++s)
+    if (sum.symbols[s] != 0)
+      term(sum.symbols[s], loop.symbols[s]);
+  if (sum.constant != 0 || made.empty())
+    term(sum.constant, "");
   return made;
 }
 
@@ -61,7 +63,7 @@ std::string nameOf(const Loop &loop, const Access &access) {
     } else if (subscript.kind == Subscript::Kind::Unknown) {
       made += "?";
     } else {
-      made += text(loop, subscript.at.coefficients, subscript.at.constant);
+      made += text(loop, subscript.at);
       if (subscript.size != 1)
         made += " : +" + std::to_string(subscript.size);
     }
@@ -118,13 +120,23 @@ std::string baechi::loops::check(const Loop &loop) {
       const Subscript &subscript = access.subscripts[i];
       if (subscript.kind != Subscript::Kind::At)
         continue;
-      const std::vector<int64_t> &factors = subscript.at.coefficients;
-      if (factors.size() > loop.keys.size())
+      std::vector<int64_t> factors = subscript.at.coefficients;
+      if (factors.size() > loop.keys.size() ||
+          subscript.at.symbols.size() > loop.symbols.size())
         return what + ": a subscript has more coefficients than there are keys";
+      factors.insert(factors.end(), subscript.at.symbols.begin(),
+                     subscript.at.symbols.end());
       if (std::any_of(factors.begin(), factors.end(), [](int64_t c) {
             return c > kMostCoefficient || c < -kMostCoefficient;
           }))
         return what + ": a coefficient is beyond 2^20";
+      bool known =
+          std::all_of(subscript.at.symbols.begin(), subscript.at.symbols.end(),
+                      [](int64_t c) { return c == 0; });
+      // What restricts the keys is not looked at: positions may be less far.
+      if (!known || !access.always || !loop.domain.empty() ||
+          array.extents[i] < 0)
+        continue;
       auto [least, most] = rangeOf(loop, subscript.at);
       if (least < 0 || most + subscript.size > array.extents[i])
         return what + ": with the keys' bounds that is from " +
@@ -147,9 +159,11 @@ std::string baechi::loops::text(const Dependence &dependence) {
 }
 
 std::string baechi::loops::text(const Loop &loop, const Access &access) {
-  const char *done = access.kind == AccessKind::Read    ? "read"
+  std::string done = access.kind == AccessKind::Read    ? "read"
                      : access.kind == AccessKind::Write ? "written"
-                                                        : "added to";
+                     : access.combiner.empty()
+                         ? "added to"
+                         : "updated by " + access.combiner;
   return nameOf(loop, access) + " is " + done +
          (access.place.empty() ? "" : " (" + access.place + ")");
 }
@@ -171,10 +185,10 @@ std::string baechi::loops::schemeText(const Loop &loop,
     made = "wavefront over " + join(names, " and ");
     break;
   case Scheme::Skewed:
-    made = "1D over " + ::text(loop, verdict.form, 0);
+    made = "1D over " + ::text(loop, Affine{verdict.form, 0});
     break;
   case Scheme::Timed:
-    made = "one after the other in " + ::text(loop, verdict.form, 0) +
+    made = "one after the other in " + ::text(loop, Affine{verdict.form, 0}) +
            ", those of one value at once";
     break;
   case Scheme::Serial:
@@ -200,15 +214,18 @@ std::string baechi::loops::explain(const Loop &loop, const Verdict &verdict) {
               : ", " + text(loop, to);
   if (verdict.scheme != Scheme::Serial)
     return made;
-  if (isUnknown(from) || isUnknown(to))
-    return made + ", at positions that depend on data; buffer '" + name +
-           "' to let its writes be seen late";
   bool adds = std::all_of(
       loop.accesses.begin(), loop.accesses.end(), [&](const Access &access) {
         return access.array != from.array || access.kind == AccessKind::Add;
       });
-  if (adds && !loop.reassociate)
-    return made + "; allow its sums another order (reassociate), or buffer '" +
-           name + "'";
+  bool unknown = isUnknown(from) || isUnknown(to);
+  if (unknown)
+    made += ", at positions that depend on data";
+  // What is ordered has no buffers.
+  if (adds && !loop.reassociate && !loop.arrays[from.array].anyOrder)
+    return made + "; allow its sums another order (reassociate)" +
+           (loop.ordered ? "" : ", or buffer '" + name + "'");
+  if (loop.ordered)
+    return made + "; if any order of the entries is right, say so (unordered)";
   return made + "; buffer '" + name + "' to let its writes be seen late";
 }

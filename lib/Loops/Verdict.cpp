@@ -16,8 +16,9 @@ using namespace baechi::loops;
 namespace {
 using Form = Conflicts::Form;
 
-/// The largest coefficient that the sum of a transformed loop may have.
-constexpr int64_t kMostOfForm = 2;
+/// The largest coefficient that the sum of a transformed loop may have: there
+/// are (2 * most + 1)^keys sums.
+int64_t mostOfForm(const Loop &loop) { return loop.keys.size() > 4 ? 1 : 2; }
 
 Form unit(const Loop &loop, int32_t key) {
   Form form(loop.keys.size(), 0);
@@ -87,7 +88,8 @@ std::vector<Form> unitsOf(const Loop &loop, const std::vector<int32_t> &keys) {
 /// coefficient that is not 0 positive; the keys themselves only for \p units.
 std::vector<Form> simpleForms(const Loop &loop, bool units) {
   std::vector<Form> found;
-  Form form(loop.keys.size(), -kMostOfForm);
+  int64_t largest = mostOfForm(loop);
+  Form form(loop.keys.size(), -largest);
   auto weight = [](const Form &of) {
     int64_t sum = 0;
     for (int64_t c : of)
@@ -100,8 +102,8 @@ std::vector<Form> simpleForms(const Loop &loop, bool units) {
     if (first != form.end() && *first > 0 && (units || weight(form) > 1))
       found.push_back(form);
     size_t k = 0;
-    while (k < form.size() && form[k] == kMostOfForm)
-      form[k++] = -kMostOfForm;
+    while (k < form.size() && form[k] == largest)
+      form[k++] = -largest;
     if (k == form.size())
       break;
     ++form[k];
@@ -112,7 +114,7 @@ std::vector<Form> simpleForms(const Loop &loop, bool units) {
   return found;
 }
 
-/// Arrays of which all accesses add.
+/// Arrays of which all accesses add, and may do so in any order.
 std::vector<int32_t> sumsOf(const Loop &loop) {
   std::vector<int32_t> found;
   for (size_t array = 0; array < loop.arrays.size(); ++array) {
@@ -122,7 +124,7 @@ std::vector<int32_t> sumsOf(const Loop &loop) {
         any = true;
         all &= access.kind == AccessKind::Add;
       }
-    if (any && all)
+    if (any && all && (loop.reassociate || loop.arrays[array].anyOrder))
       found.push_back(array);
   }
   return found;
@@ -169,8 +171,8 @@ bool findTransformed(const Loop &loop, const Conflicts &conflicts,
       verdict.form = form;
       return true;
     }
-  if (loop.keys.size() < 2)
-    return false; // entries of a time are as good as one
+  if (loop.keys.size() < 2 || loop.listed)
+    return false; // entries of a time are as good as one, or of no time
   for (const Form &form : simpleForms(loop, /*units=*/true))
     if (!conflicts.notLater(form, 1)) {
       verdict.scheme = Scheme::Timed;
@@ -194,7 +196,7 @@ bool find(const Loop &loop, const Conflicts &conflicts, Verdict &verdict) {
   // keys only a wavefront does.
   if (findDisjoint(loop, conflicts, loop.ordered ? 1 : 3, verdict))
     return true;
-  if (loop.ordered && loop.keys.size() >= 2 &&
+  if (loop.ordered && !loop.listed && loop.keys.size() >= 2 &&
       findWavefront(loop, conflicts, verdict))
     return true;
   return findTransformed(loop, conflicts, verdict);
@@ -237,7 +239,7 @@ Verdict baechi::loops::analyse(const Loop &loop) {
   if (find(loop, all, verdict))
     return verdict;
   std::vector<int32_t> sums = sumsOf(loop);
-  if (!loop.reassociate || sums.empty())
+  if (sums.empty())
     return verdict;
   Verdict reduced;
   auto works = [&](const std::vector<int32_t> &arrays) {

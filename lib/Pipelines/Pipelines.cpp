@@ -14,6 +14,7 @@
 #include "Baechi/Conversion/Passes.h"
 #include "Baechi/Placement/Io/Files.h"
 #include "Baechi/Placement/Model/Pool.h"
+#include "Baechi/Transforms/Loops/Passes.h"
 #include "Baechi/Transforms/Passes.h"
 #include "mlir/Dialect/Func/Extensions/InlinerExtension.h"
 #include "mlir/Pass/PassOptions.h"
@@ -196,6 +197,7 @@ void baechi::registerPipelines() {
 }
 
 void baechi::registerAllPasses() {
+  registerBaechiLoopsPasses();
   registerBaechiTransformsPasses();
   registerBaechiConversionPasses();
   registerPipelines();

@@ -182,6 +182,55 @@ TEST(Verdict, LowerBounds) {
   EXPECT_EQ(schemeOf(loop), "independent");
 }
 
+TEST(Verdict, NumbersThatAreNotKnown) {
+  // a[i + n] = a[i] below n, whatever that is.
+  Loop loop = loopOf({i()}, {array("a", {-1})},
+                     {read(0, {at({1})}), write(0, {at({1})})});
+  loop.symbols = {"n"};
+  loop.accesses[1].subscripts[0].at.symbols = {1};
+  EXPECT_EQ(explain(loop, analyse(loop)),
+            "serial, no more: a[i] is read, a[i + n] is written; buffer 'a' to "
+            "let its writes be seen late");
+  loop.domain = {{{-1}, -1, {1}}};
+  EXPECT_EQ(schemeOf(loop), "independent");
+}
+
+TEST(Verdict, DomainsOfKeys) {
+  // a[j, i] = a[i, j] above the diagonal.
+  Loop loop =
+      loopOf({i(100), j(100)}, {array("a", {100, 100})},
+             {read(0, {at({1}), at({0, 1})}), write(0, {at({0, 1}), at({1})})});
+  EXPECT_NE(schemeOf(loop), "independent");
+  loop.domain = {{{-1, 1}, -1}};
+  EXPECT_EQ(schemeOf(loop), "independent");
+}
+
+TEST(Verdict, ListedEntriesHaveNoTime) {
+  Loop loop = loopOf({i(100, 1), j(99, 1)}, {array("a", {100, 100})},
+                     {read(0, {at({1}, -1), at({0, 1})}),
+                      read(0, {at({1}, -1), at({0, 1}, 1)}),
+                      write(0, {at({1}), at({0, 1})})});
+  loop.ordered = true;
+  EXPECT_EQ(schemeOf(loop),
+            "one after the other in i, those of one value at once");
+  loop.listed = true;
+  EXPECT_EQ(schemeOf(loop), "serial");
+  Loop updates = factorisation();
+  updates.ordered = true;
+  EXPECT_EQ(schemeOf(updates), "wavefront over i and j");
+  updates.listed = true;
+  EXPECT_EQ(schemeOf(updates), "serial");
+}
+
+TEST(Verdict, SumsInAnyOrder) {
+  Loop loop = loopOf({i()}, {array("s", {})}, {add(0, {})});
+  EXPECT_EQ(schemeOf(loop), "serial");
+  loop.arrays[0].anyOrder = true;
+  loop.accesses[0].combiner = "maximum";
+  EXPECT_EQ(schemeOf(loop), "independent with sums of 's'");
+  EXPECT_EQ(text(loop, loop.accesses[0]), "s is updated by maximum");
+}
+
 TEST(Check, NamesThePlace) {
   Loop loop;
   EXPECT_EQ(check(loop), "the loop has no keys: give it one at least");

@@ -28,12 +28,14 @@ struct Key {
   int64_t lower = 0, upper = 0;
 };
 
-/// constant + the sum of coefficients[k] * key k; there may be fewer
-/// coefficients than keys.
+/// constant + the sums of coefficients[k] * key k and symbols[s] * symbol s;
+/// there may be fewer coefficients than keys, and symbols than the loop has.
 struct Affine {
   std::vector<int64_t> coefficients;
   int64_t constant = 0;
+  std::vector<int64_t> symbols = {};
 
+  /// Its value where there are no symbols.
   int64_t of(const std::vector<int64_t> &key) const {
     int64_t value = constant;
     for (size_t k = 0; k < coefficients.size(); ++k)
@@ -65,14 +67,20 @@ struct Access {
   AccessKind kind = AccessKind::Read;
   std::vector<Subscript> subscripts; ///< one a dimension
   std::string place;                 ///< of the source, for messages
+  /// What an addition is called, if it is none but another operation whose
+  /// order does not matter: "maximum".
+  std::string combiner = {};
+  bool always = true; ///< each entry makes it
 };
 
 struct Array {
   std::string name;
-  std::vector<int64_t> extents;
+  std::vector<int64_t> extents; ///< negative: not known
   int64_t elementBytes = 4;
   /// Its writes may be seen late: asked for by the user, and no reason to wait.
   bool buffered = false;
+  /// Its sums are the same in any order, as those of integers.
+  bool anyOrder = false;
 };
 
 struct Loop {
@@ -82,8 +90,15 @@ struct Loop {
   /// Entries follow each other as their keys do, lexicographically; otherwise
   /// any order is right.
   bool ordered = false;
+  /// Of an ordered loop: entries follow each other as they are listed, whatever
+  /// their keys are.
+  bool listed = false;
   /// Sums may be made in another order than the entries'.
   bool reassociate = false;
+  /// Numbers that are not known, but the same for all entries.
+  std::vector<std::string> symbols;
+  /// Entries have keys for which each of these is 0 or more.
+  std::vector<Affine> domain;
 };
 
 /// What is wrong with a loop, with the place and the mend; empty if nothing.
