@@ -31,9 +31,12 @@ typedef struct {
   int32_t workers, processes, staleness, tolerance;
   double budget;   ///< bytes per second; 0: at clocks alone
   double patience; ///< seconds
-  int32_t order;   ///< 0 age, 1 random, 2 magnitude, 3 relative magnitude
+  /// 0 age, 1 random, 2 magnitude, 3 relative magnitude, 4 round robin
+  int32_t order;
   int32_t waitForLost, checked;
   uint64_t roundBytes, seed;
+  double simulatedBytesPerSecond; ///< of a network; 0: time is not simulated
+  int64_t simulatedLatencyNs;
 } BaechiStoreOptions;
 
 /// NULL after an error.
@@ -63,10 +66,16 @@ int baechiStoreFinish(BaechiStore *store, int32_t worker);
 int baechiStoreLose(BaechiStore *store, int32_t worker, const char *why);
 int baechiStoreDrain(BaechiStore *store);
 int baechiStoreSave(BaechiStore *store, const char *file);
-/// Bytes sent and received by process, clocks and seconds waited by worker,
-/// reads by staleness (staleness + 1 numbers).
+/// Bytes sent, received, and received for first reads, by process; clocks and
+/// seconds waited by worker; reads by staleness (staleness + 1 numbers).
 int baechiStoreReport(BaechiStore *store, uint64_t *sent, uint64_t *received,
-                      int64_t *clocks, double *waited, uint64_t *staleness);
+                      uint64_t *fetched, int64_t *clocks, double *waited,
+                      uint64_t *staleness);
+/// In simulated time: whose turn it is (-1: all are finished), what it does
+/// with it, and the time.
+int baechiStoreNext(BaechiStore *store, int32_t *worker);
+int baechiStoreCompute(BaechiStore *store, int32_t worker, double seconds);
+double baechiStoreSeconds(const BaechiStore *store);
 
 typedef struct {
   int32_t machines, policy; ///< 0 fifo, 1 slices, 2 p3, 3 tictac

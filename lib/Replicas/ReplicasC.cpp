@@ -41,12 +41,15 @@ store::StoreOptions optionsOf(const BaechiStoreOptions &given) {
   if (given.budget != 0)
     options.budget = given.budget;
   options.patience = given.patience;
-  options.order = store::SendOrder(std::clamp(given.order, 0, 3));
+  options.order = store::SendOrder(std::clamp(given.order, 0, 4));
   options.whenLost =
       given.waitForLost ? store::WhenLost::Wait : store::WhenLost::Stop;
   options.checked = given.checked != 0;
   options.roundBytes = given.roundBytes;
   options.seed = given.seed;
+  if (given.simulatedBytesPerSecond != 0)
+    options.simulated = store::SimulatedNetwork{given.simulatedBytesPerSecond,
+                                                given.simulatedLatencyNs};
   return options;
 }
 
@@ -153,15 +156,29 @@ int baechiStoreSave(BaechiStore *store, const char *file) {
 }
 
 int baechiStoreReport(BaechiStore *store, uint64_t *sent, uint64_t *received,
-                      int64_t *clocks, double *waited, uint64_t *staleness) {
+                      uint64_t *fetched, int64_t *clocks, double *waited,
+                      uint64_t *staleness) {
   return guarded([&] {
     store::StoreReport report = store->store->report();
     std::ranges::copy(report.bytesSent, sent);
     std::ranges::copy(report.bytesReceived, received);
+    std::ranges::copy(report.bytesFetched, fetched);
     std::ranges::copy(report.clocks, clocks);
     std::ranges::copy(report.secondsWaited, waited);
     std::ranges::copy(report.readsByStaleness, staleness);
   });
+}
+
+int baechiStoreNext(BaechiStore *store, int32_t *worker) {
+  return guarded([&] { *worker = store->store->next().value_or(-1); });
+}
+
+int baechiStoreCompute(BaechiStore *store, int32_t worker, double seconds) {
+  return guarded([&] { store->store->compute(worker, seconds); });
+}
+
+double baechiStoreSeconds(const BaechiStore *store) {
+  return store->store->simulatedSeconds();
 }
 
 int baechiSimulateExchange(size_t layers, const char *const *names,

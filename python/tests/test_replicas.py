@@ -18,7 +18,7 @@ try:
 except ImportError as error:
     pytest.skip(str(error), allow_module_level=True)
 
-from baechi.replicas.store import StoreError  # noqa: E402
+from baechi.replicas.store import ORDERS, Network, StoreError  # noqa: E402
 
 PAGE = pathlib.Path(__file__).resolve().parents[2] / "docs" / "replicas.md"
 
@@ -117,6 +117,48 @@ def test_a_store_goes_on_from_its_file(tmp_path):
     assert again.get(0, "bias", 0).tolist() == [1, 2, 3]
     with pytest.raises(StoreError, match="cannot be read"):
         baechi.ParameterStore.restore(tmp_path / "none")
+
+
+@pytest.mark.parametrize("order", ORDERS)
+def test_simulated_time_keeps_bound_and_budget(order):
+    def simulate():
+        store = baechi.ParameterStore(
+            {"counts": np.zeros((200, 3))}, workers=3, staleness=1, budget=2e4, order=order,
+            checked=True, round_bytes=1000, network=Network(1e6),
+        )  # fmt: skip
+        seen = []
+
+        def body(worker):
+            random = np.random.default_rng(worker)
+            for clock in range(6):
+                for _ in range(4):
+                    rows = random.choice(200, 30, replace=False)
+                    seen.append(store.get(worker, "counts", rows).sum())
+                    yield 0.01 + 0.001 * worker
+                    store.inc(worker, "counts", rows, np.eye(3)[worker])
+                assert store.clock(worker) == clock + 1
+                yield 0
+
+        store.run(body)
+        return store, seen
+
+    (store, seen), (again, same) = simulate(), simulate()
+    assert seen == same
+    assert store.seconds == again.seconds >= 6 * 4 * 0.012
+    report = store.report()
+    assert report == again.report()
+    for sent in report.bytes_sent:
+        assert sent <= 1.05 * store.seconds * 2e4
+    store.drain()
+    assert (store.read("counts").sum(axis=0) == 6 * 4 * 30).all()
+
+
+def test_simulated_time_is_asked_for():
+    store = baechi.ParameterStore({"x": (4, 2)})
+    with pytest.raises(StoreError, match="is not simulated: give it a network"):
+        store.run(lambda worker: iter([0.0]))
+    with pytest.raises(StoreError, match="the network has 0 bytes per second"):
+        baechi.ParameterStore({"x": (4, 2)}, network=Network(0))
 
 
 @pytest.mark.parametrize(

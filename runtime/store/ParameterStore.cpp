@@ -39,6 +39,12 @@ void check(const std::vector<TableShape> &tables, const StoreOptions &options) {
   if (!(options.patience > 0))
     wrong("the patience", options.patience,
           "give seconds, or infinity to wait without end");
+  if (options.simulated && !(options.simulated->bytesPerSecond > 0))
+    wrong("the simulated network's bytes per second",
+          options.simulated->bytesPerSecond, "give more than 0");
+  if (options.simulated && options.simulated->latencyNs < 0)
+    wrong("the simulated network's latency", options.simulated->latencyNs,
+          "give 0 or more nanoseconds");
   if (tables.empty())
     refuse("the store has no table: give one of at least a row and a number");
   for (const TableShape &table : tables) {
@@ -70,10 +76,15 @@ ParameterStore::State::State(std::vector<TableShape> tables, StoreOptions given)
               : std::numeric_limits<size_t>::max();
   if (options.checked)
     checker = std::make_unique<ReadChecker>(options.workers, options.staleness);
+  if (options.simulated)
+    simulation = std::make_unique<Simulation>(*options.simulated,
+                                              options.workers, count);
   for (size_t i = 0; i < count; ++i)
-    processes.push_back(std::make_unique<Process>(options.budget));
+    processes.push_back(std::make_unique<Process>(
+        options.budget, now(), 2 * (options.seed * 1000003 + i)));
   for (int i = 0; i < options.workers; ++i) {
     workers.push_back(std::make_unique<Worker>());
+    workers.back()->ticked = now();
     workers.back()->staleness.assign(size_t(options.staleness) + 1, 0);
   }
   for (const TableShape &table : shapes) {
@@ -85,11 +96,11 @@ ParameterStore::State::State(std::vector<TableShape> tables, StoreOptions given)
       process->tables.emplace_back();
     for (size_t stripe = 0; stripe < stripes; ++stripe) {
       size_t rows = rowsOfStripe(table.rows, stripe);
-      server.back().push_back(
-          std::make_unique<ServerStripe>(rows, width, table.width, int(count)));
+      server.back().push_back(std::make_unique<ServerStripe>(
+          rows, width, table.width, int(count), serverAges));
       for (auto &process : processes)
-        process->tables.back().push_back(
-            std::make_unique<CacheStripe>(rows, width, table.width));
+        process->tables.back().push_back(std::make_unique<CacheStripe>(
+            rows, width, table.width, process->ages));
     }
   }
 }
@@ -167,10 +178,14 @@ void ParameterStore::State::fetch(size_t process, size_t table, size_t row) {
   std::lock_guard lock(stripe.mutex);
   cache.values.set(at, stripe.values.row(at));
   cache.values.add(at, cache.log.sum(at), SendOrder::Magnitude);
+  if (simulation)
+    addFlights(process, table, row, cache.values);
   cache.cached[at] = stripe.readers[process][at] = 1;
-  Direction &down = processes[process]->down;
-  down.bytes += shapes[table].width * sizeof(float) + bytesOfRowHeader;
-  ++down.rows;
+  Process &own = *processes[process];
+  size_t bytes = shapes[table].width * sizeof(float) + bytesOfRowHeader;
+  own.down.bytes += bytes;
+  own.fetched += bytes;
+  ++own.down.rows;
 }
 
 void ParameterStore::get(int worker, size_t table, size_t row, float *value) {
@@ -188,8 +203,12 @@ void ParameterStore::get(int worker, size_t table, size_t row, float *value) {
   CacheStripe &stripe = *process.tables[table][row % stripes];
   size_t at = row / stripes, width = state->shapes[table].width;
   std::lock_guard lock(stripe.mutex);
-  if (!stripe.cached[at])
+  if (!stripe.cached[at]) {
     state->fetch(size_t(worker) % state->processes.size(), table, row);
+    if (state->simulation)
+      state->simulation->fetched[size_t(worker)] +=
+          width * sizeof(float) + bytesOfRowHeader;
+  }
   const float *found = stripe.values.row(at);
   std::copy_n(found, width, value);
   if (state->checker) {
@@ -228,6 +247,8 @@ void ParameterStore::inc(int worker, size_t table, size_t row,
   stripe.log.add(at, update, importance, clock);
   if (state->checker)
     state->checker->updated(worker, table, row, clock);
+  if (state->simulation && state->options.budget)
+    state->carryAt(size_t(worker) % state->processes.size(), state->now());
 }
 
 void ParameterStore::State::setClock(int worker, int64_t clock, bool finished) {
@@ -237,7 +258,7 @@ void ParameterStore::State::setClock(int worker, int64_t clock, bool finished) {
     std::lock_guard lock(mutex);
     own.clock = clock;
     own.finished = finished;
-    own.ticked = Time::now();
+    own.ticked = now();
     losses.erase(worker);
     lost = !losses.empty();
     int64_t earliest = finishedClock;
@@ -250,7 +271,7 @@ void ParameterStore::State::setClock(int worker, int64_t clock, bool finished) {
   if (isBulkSynchronous())
     wakeAll();
   else
-    wakeUp(process);
+    wakeUp(size_t(worker) % processes.size());
 }
 
 int64_t ParameterStore::clock(int worker) {
@@ -264,10 +285,12 @@ int64_t ParameterStore::clock(int worker) {
 void ParameterStore::finish(int worker) {
   state->checkWorker(worker);
   state->setClock(worker, state->workers[size_t(worker)]->clock, true);
+  state->endTurn(worker);
 }
 
 void ParameterStore::lose(int worker, const std::string &why) {
   state->checkWorker(worker);
+  state->endTurn(worker);
   std::lock_guard lock(state->mutex);
   state->losses[worker] = why;
   state->lost = true;
@@ -277,6 +300,11 @@ void ParameterStore::lose(int worker, const std::string &why) {
 void ParameterStore::State::wait(int worker, int64_t clock) {
   Process &process = processOf(worker);
   Worker &own = *workers[size_t(worker)];
+  if (simulation)
+    refuse("worker " + std::to_string(worker) + " at clock " +
+           std::to_string(own.clock) +
+           " reads before the bound lets it: in simulated time a worker reads "
+           "when it is its turn");
   Time::time_point begin = Time::now();
   bool stops = options.whenLost == WhenLost::Stop, there = false;
   {
@@ -295,8 +323,12 @@ void ParameterStore::State::wait(int worker, int64_t clock) {
   std::chrono::duration<double> waited = Time::now() - begin;
   own.waited.fetch_add(waited.count());
   checkLosses();
-  if (there)
-    return;
+  if (!there)
+    refuseToWait(worker, Time::now() - begin);
+}
+
+void ParameterStore::State::refuseToWait(int worker, Time::duration length) {
+  std::chrono::duration<double> waited = length;
   size_t slowest = 0;
   auto reached = [&](size_t i) {
     return workers[i]->finished ? finishedClock : workers[i]->clock.load();
@@ -305,10 +337,10 @@ void ParameterStore::State::wait(int worker, int64_t clock) {
     if (reached(i) < reached(slowest))
       slowest = i;
   std::chrono::duration<double> silent =
-      Time::now() - workers[slowest]->ticked.load();
+      now() - workers[slowest]->ticked.load();
   std::string losses = lossesText();
   refuse("worker " + std::to_string(worker) + " at clock " +
-         std::to_string(own.clock) + " waited " +
+         std::to_string(workers[size_t(worker)]->clock) + " waited " +
          std::to_string(waited.count()) + " s for worker " +
          std::to_string(slowest) + ", which is at clock " +
          std::to_string(workers[slowest]->clock) + " since " +
@@ -325,6 +357,7 @@ StoreReport ParameterStore::report() const {
   for (const auto &process : state->processes) {
     report.bytesSent.push_back(process->up.bytes);
     report.bytesReceived.push_back(process->down.bytes);
+    report.bytesFetched.push_back(process->fetched);
     report.rowsSent.push_back(process->up.rows);
     report.rowsReceived.push_back(process->down.rows);
   }

@@ -18,9 +18,10 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <map>
 #include <mutex>
 #include <string>
+#include <unordered_map>
+#include <utility>
 #include <vector>
 
 namespace baechi::store {
@@ -37,11 +38,11 @@ public:
                       const float *counts);
 
 private:
-  /// Updates of one worker to one row, by clock.
-  using Updates = std::map<int64_t, int64_t>;
+  /// Of one worker to one row: a clock, and the updates up to its end.
+  using Updates = std::vector<std::pair<int64_t, int64_t>>;
   int workers, staleness;
   std::mutex mutex;
-  std::map<std::pair<size_t, size_t>, std::vector<Updates>> rows;
+  std::unordered_map<uint64_t, std::vector<Updates>> rows; ///< by table and row
 };
 
 } // namespace baechi::store

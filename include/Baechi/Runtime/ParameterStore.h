@@ -52,6 +52,12 @@ enum class WhenLost : uint8_t {
   Wait, ///< the bound keeps them waiting for it to go on, for `patience`
 };
 
+/// Cables between processes and the server in simulated time, each way one.
+struct SimulatedNetwork {
+  double bytesPerSecond = 0;
+  int64_t latencyNs = 50000;
+};
+
 struct StoreOptions {
   int workers = 1;
   /// Worker w is of process w mod processes; 0: each has one of its own.
@@ -79,6 +85,9 @@ struct StoreOptions {
   bool checked = true;
 #endif
   uint64_t seed = 1;
+  /// Time is simulated: no thread carries and no call waits; `next` says which
+  /// worker goes on (ParameterStore::next).
+  std::optional<SimulatedNetwork> simulated;
 };
 
 /// A wrong use, a worker that was lost or is late, or a number that is none.
@@ -89,6 +98,8 @@ struct StoreError : std::runtime_error {
 struct StoreReport {
   /// By process.
   std::vector<uint64_t> bytesSent, bytesReceived, rowsSent, rowsReceived;
+  /// Those received for rows that were read for the first time.
+  std::vector<uint64_t> bytesFetched;
   /// By worker.
   std::vector<int64_t> clocks;
   std::vector<double> secondsWaited;
@@ -133,6 +144,14 @@ public:
                                                  StoreOptions options);
 
   StoreReport report() const;
+
+  /// Of simulated time: the worker that goes on next, because what it computes
+  /// is done and the bound lets it read; none when all are finished. It may
+  /// read, add and tell its clock, and then computes or finishes.
+  std::optional<int> next();
+  /// The worker goes on so much later, and after rows that it read first came.
+  void compute(int worker, double seconds);
+  double simulatedSeconds() const;
 
   struct State;
 
