@@ -220,6 +220,63 @@ def test_models_have_the_published_multiplications():
     assert found["inception-v3"] == pytest.approx(5.71, rel=0.01)
 
 
+def test_bosen_s_experiment(tmp_path, capsys):
+    from baechi.experiments import command, report
+
+    pytest.importorskip("matplotlib")
+    assert command.main(["bosen", "--quick", f"--output={tmp_path}"]) == 0
+    known = report.read(tmp_path / "experiments.json")
+    rows = known["bosen"].rows
+    policies = {row["policy"] for row in rows}
+    assert {"no delay", "clock only", "relative", "round-robin"} <= policies
+    for row in rows:
+        assert row["used"] is None or float(row["used"].removesuffix(" %")) <= 105
+    assert {row["way"] for row in known["bosen-seconds"].rows} == {"by hand", "managed"}
+    assert "<svg" in (tmp_path / "experiments-bosen.svg").read_text()
+    assert "## bosen: Bounded staleness" in capsys.readouterr().out
+    assert command.main(["bosen", "--models=none"]) == 1
+    assert "unknown problem 'none'; known: matrix factorisation" in capsys.readouterr().err
+
+
+def test_a_slot_s_updates_are_gradients():
+    """Of the losses, by differences: rows and columns that a slot touches."""
+    from baechi.experiments import stale
+
+    for kind in (stale.Factorisation, stale.Regression):
+        problem = kind(stale.Size(1, 1, 200, 30, 3))
+        table = np.random.default_rng(2).normal(size=problem.table.shape).astype(np.float32)
+        rows = problem.rows(0, 0)
+        before = problem.loss(table)
+        update = problem.update(0, 0, table[rows], 1e-5)
+        if kind is stale.Factorisation:  # which moved its own users, too
+            problem = kind(stale.Size(1, 1, 200, 30, 3))
+
+        def total(loss, kind=kind):
+            return loss**2 * 200 if kind is stale.Factorisation else loss * 200
+
+        moved = table.copy()
+        moved[rows] += update
+        expected = -np.square(update.astype(np.float64)).sum() / 1e-5
+        found = total(problem.loss(moved)) - total(before)
+        assert found == pytest.approx(expected, rel=0.05)
+
+
+def test_topics_keep_their_counts():
+    from baechi.experiments import stale
+
+    problem = stale.Topics(stale.Size(2, 4, 1_000, 51, 5))
+    table = problem.table.copy()
+    for slot in range(4):
+        for worker in range(2):
+            rows = problem.rows(worker, slot)
+            table[rows] += problem.update(worker, slot, table[rows], 1.0)
+    counted = np.zeros_like(table)
+    np.add.at(counted, (problem.word, problem.topic), 1)
+    counted[-1] = counted[:-1].sum(axis=0)
+    np.testing.assert_array_equal(table, counted)
+    assert problem.loss(table) < problem.loss(problem.table)
+
+
 def test_the_page_s_programs_run(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     for program in re.findall(r"```python\n(.*?)```", PAGE.read_text(), re.S):

@@ -32,9 +32,8 @@ void ParameterStore::State::depart(size_t process, bool up, int64_t through,
     Candidate &row = flight->rows[i];
     size_t stripe = row.row % stripes, at = row.row / stripes;
     float *sum = flight->sums.data() + i * widest;
-    UpdateLog &log =
-        up ? processes[process]->tables[row.table][stripe]->log
-           : server[row.table][stripe]->logs[process];
+    UpdateLog &log = up ? processes[process]->tables[row.table][stripe]->log
+                        : server[row.table][stripe]->logs[process];
     row.clock = log.take(at, sum);
     bytes += row.bytes;
   }
@@ -97,7 +96,8 @@ void ParameterStore::State::carryAt(size_t process, Time::time_point time) {
 void ParameterStore::State::carryNow(size_t process) {
   Process &own = *processes[process];
   Cable &cable = simulation->cables[process];
-  auto way = [&](Direction &direction, Time::time_point &free, auto &&carryOne) {
+  auto way = [&](Direction &direction, Time::time_point &free,
+                 auto &&carryOne) {
     Time::time_point next = std::max(free, direction.pace.next());
     if (next > now())
       return carryAt(process, next);
@@ -186,7 +186,6 @@ void ParameterStore::compute(int worker, double seconds) {
 }
 
 double ParameterStore::simulatedSeconds() const {
-  std::chrono::duration<double> passed =
-      state->now() - Time::time_point{};
+  std::chrono::duration<double> passed = state->now() - Time::time_point{};
   return state->simulation ? passed.count() : 0;
 }

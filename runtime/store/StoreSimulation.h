@@ -47,7 +47,7 @@ struct Event {
 
 /// A process's cable to the server.
 struct Cable {
-  Time::time_point upFree, downFree;           ///< when the last round is sent
+  Time::time_point upFree, downFree; ///< when the last round is sent
   Time::time_point carries = Time::time_point::max(); ///< the next event
 };
 

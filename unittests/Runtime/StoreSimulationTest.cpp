@@ -66,8 +66,7 @@ private:
         store.inc(worker, 0, (size_t(slot * 5 + worker) + i) % rows,
                   update.data());
       }
-      if (slot / 2 % slots == slots - 1 &&
-          store.clock(worker) == clocks)
+      if (slot / 2 % slots == slots - 1 && store.clock(worker) == clocks)
         return store.finish(worker);
       ++slot;
       return store.compute(worker, 0);
@@ -143,17 +142,17 @@ struct Case {
 
 /// Every read is counted by the checker; the sums are whole numbers.
 TEST(StoreSimulation, NothingIsStalerThanPromisedOrLost) {
-  for (const Case &each : std::vector<Case>{
-           {1, 0, 0, {}, SendOrder::Age},
-           {4, 0, 0, {}, SendOrder::Age},
-           {4, 0, 2, {}, SendOrder::Age},
-           {4, 2, 1, 2e4, SendOrder::Random},
-           {5, 0, 0, 2e4, SendOrder::RelativeMagnitude},
-           {5, 0, 3, 5e4, SendOrder::RoundRobin},
-           {4, 0, 1, 1e4, SendOrder::Magnitude},
-           {4, 3, 2, endless, SendOrder::RelativeMagnitude}}) {
-    StoreOptions options = optionsOf(each.workers, each.staleness, each.budget,
-                                     each.order);
+  for (const Case &each :
+       std::vector<Case>{{1, 0, 0, {}, SendOrder::Age},
+                         {4, 0, 0, {}, SendOrder::Age},
+                         {4, 0, 2, {}, SendOrder::Age},
+                         {4, 2, 1, 2e4, SendOrder::Random},
+                         {5, 0, 0, 2e4, SendOrder::RelativeMagnitude},
+                         {5, 0, 3, 5e4, SendOrder::RoundRobin},
+                         {4, 0, 1, 1e4, SendOrder::Magnitude},
+                         {4, 3, 2, endless, SendOrder::RelativeMagnitude}}) {
+    StoreOptions options =
+        optionsOf(each.workers, each.staleness, each.budget, each.order);
     options.processes = each.processes;
     std::vector<std::vector<int64_t>> seen;
     std::vector<double> seconds;

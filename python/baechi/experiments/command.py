@@ -15,6 +15,7 @@ from collections.abc import Callable
 from baechi.compiling import stepgraph, tools
 from baechi.experiments import (
     benchmarks,
+    bosen,
     compiling,
     execution,
     hardware,
@@ -37,6 +38,7 @@ _HELP = {
     "learned": "placers that learn, by evaluations and seconds (minutes; not among all)",
     "compile": "import and compilation: seconds and memory (minutes; not among all)",
     "p3": "steps of replicas over bandwidth, by what is sent first (not among all)",
+    "bosen": "bounded staleness by what is sent first (minutes; not among all)",
     "losses": "losses on host devices beside JAX's (minutes; not among all)",
 }
 
@@ -66,6 +68,9 @@ def _parser() -> argparse.ArgumentParser:
         default=placers.EVALUATIONS,
         metavar="N",
         help="what each placer that learns may spend (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--quick", action="store_true", help="bosen with little data and two passes, as a trial"
     )
     parser.add_argument(
         "--output",
@@ -121,9 +126,12 @@ def _run(options: argparse.Namespace) -> list[Table]:
     if options.execute:
         stepgraph.machine(options.execute)  # before minutes of importing
     machine = hardware.socc2020()
-    if options.experiment == "p3":
+    if options.experiment in ("p3", "bosen"):
         with _Progress() as progress:
-            made = p3.tables(options.models, progress)
+            if options.experiment == "p3":
+                made = p3.tables(options.models, progress)
+            else:
+                made = bosen.tables(options.models, progress, options.quick)
         if options.output:
             report.keep(options.output, made, machine.description)
         return _published(options.output, made, machine.description)

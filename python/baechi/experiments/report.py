@@ -12,7 +12,7 @@ import pathlib
 from typing import Any
 
 from baechi.common import files
-from baechi.experiments import curves, p3, published
+from baechi.experiments import bosen, curves, p3, published
 from baechi.experiments.tables import Cell, Table
 from baechi.importer.common.errors import ImportFailure
 
@@ -92,6 +92,7 @@ python -m baechi.experiments compile --models=inception-32,gnmt50-128 --output=d
 python -m baechi.experiments losses --output=docs
 python -m baechi.experiments learned --output=docs
 python -m baechi.experiments p3 --output=docs
+python -m baechi.experiments bosen --output=docs
 ```
 
 Models imported from JAX at full size ([import.md](import.md)) and placed on
@@ -123,8 +124,9 @@ def plot(table: Table, folder: pathlib.Path) -> pathlib.Path:
     from matplotlib import pyplot
 
     file = folder / f"experiments-{table.name}.svg"
-    if table.plot in (["curve"], ["gains"]):
-        figure = curves.draw(table) if table.plot == ["curve"] else p3.draw(table)
+    drawn = {"curve": curves.draw, "gains": p3.draw, "convergence": bosen.draw}
+    if table.plot and (draw := drawn.get(table.plot[0])):
+        figure = draw(table)
         figure.savefig(file, metadata={"Date": None})
         pyplot.close(figure)
         return file
