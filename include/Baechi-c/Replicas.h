@@ -39,9 +39,11 @@ typedef struct {
   int64_t simulatedLatencyNs;
 } BaechiStoreOptions;
 
-/// NULL after an error.
+/// NULL after an error. Tables with a step that is not 0 take gradients and
+/// make steps of them by adaptive revision; updates of others add.
 BaechiStore *baechiStoreCreate(size_t tables, const char *const *names,
                                const uint64_t *rows, const uint64_t *widths,
+                               const double *steps,
                                const BaechiStoreOptions *options);
 BaechiStore *baechiStoreRestore(const char *file,
                                 const BaechiStoreOptions *options);

@@ -70,12 +70,16 @@ const char *baechiReplicasError(void) { return lastError.c_str(); }
 
 BaechiStore *baechiStoreCreate(size_t tables, const char *const *names,
                                const uint64_t *rows, const uint64_t *widths,
+                               const double *steps,
                                const BaechiStoreOptions *options) {
   std::unique_ptr<store::ParameterStore> made;
   int failed = guarded([&] {
     std::vector<store::TableShape> shapes;
     for (size_t i = 0; i < tables; ++i)
-      shapes.push_back({names[i], size_t(rows[i]), size_t(widths[i])});
+      shapes.push_back({names[i], size_t(rows[i]), size_t(widths[i]),
+                        steps[i] != 0 ? store::UpdateRule::AdaptiveRevision
+                                      : store::UpdateRule::Add,
+                        steps[i]});
     made = std::make_unique<store::ParameterStore>(shapes, optionsOf(*options));
   });
   return failed ? nullptr : new BaechiStore{std::move(made)};

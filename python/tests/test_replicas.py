@@ -3,8 +3,12 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """`baechi.ParameterStore` and the exchange of replicas in simulated time."""
 
+import os
 import pathlib
 import re
+import signal
+import subprocess
+import sys
 import threading
 
 import numpy as np
@@ -173,6 +177,107 @@ def test_simulated_time_is_asked_for():
 def test_wrong_options(options, told):
     with pytest.raises(StoreError, match=told):
         baechi.ParameterStore({"x": (4, 2)}, **options)
+
+
+def test_adaptive_revision_of_late_gradients():
+    """Sixteen workers, two clocks late, are as good as AdaGrad, one gradient after the other,
+    over a decade of steps."""
+    random = np.random.default_rng(0)
+    inputs = random.normal(size=(16, 20, 8))
+    targets = inputs @ random.normal(size=8) + 0.3 * random.normal(size=(16, 20))
+
+    def loss(w):
+        return float(np.square(inputs @ w - targets).mean())
+
+    def gradient(worker, w):
+        return inputs[worker].T @ (inputs[worker] @ w - targets[worker]) / 20
+
+    for step in (0.5, 1.0, 2.0, 5.0):
+        w, squares = np.zeros(8), np.zeros(8)
+        for _ in range(40):
+            for worker in range(16):
+                g = gradient(worker, w)
+                squares += g * g
+                w -= step * g / np.sqrt(squares)
+        store = baechi.ParameterStore(
+            {"w": (1, 8)}, revised={"w": step}, workers=16, staleness=2, checked=True,
+            network=Network(1e6),
+        )  # fmt: skip
+
+        def body(worker, store=store):
+            for _ in range(40):
+                g = gradient(worker, store.get(worker, "w", 0))
+                yield 0.01
+                store.inc(worker, "w", 0, g)
+                store.clock(worker)
+                yield 0
+
+        store.run(body)
+        store.drain()
+        assert loss(store.read("w", 0)) < 1.02 * loss(w)
+
+
+def test_wrong_revisions():
+    with pytest.raises(StoreError, match="there is no table 'y' to be revised"):
+        baechi.ParameterStore({"x": (4, 2)}, revised={"y": 1.0})
+    with pytest.raises(StoreError, match="table 'x' is revised with steps of 0"):
+        baechi.ParameterStore({"x": (4, 2)}, revised={"x": 0.0})
+
+
+KILLED = """
+import baechi, os, signal, sys
+import numpy as np
+store = baechi.ParameterStore({"sums": np.zeros((5, 2))}, workers=1)
+for clock in range(100):
+    store.inc(0, "sums", range(5), 1)
+    if store.clock(0) % 10 == 0:
+        store.save(sys.argv[1])
+    if clock == 57:
+        os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+def test_a_killed_process_goes_on_from_its_last_file(tmp_path):
+    file = tmp_path / "state"
+    path = os.pathsep.join(map(str, sys.path))
+    killed = subprocess.run(
+        [sys.executable, "-c", KILLED, file], env={**os.environ, "PYTHONPATH": path}
+    )
+    assert killed.returncode == -signal.SIGKILL
+    store = baechi.ParameterStore.restore(file)
+    (clock,) = store.report().clocks
+    assert clock == 50
+    for _ in range(clock, 100):
+        store.inc(0, "sums", range(5), 1)
+        store.clock(0)
+    store.drain()
+    assert (store.read("sums") == 100).all()
+
+
+@pytest.mark.parametrize("when_lost", ["stop", "wait"])
+def test_a_thread_that_ends_in_the_middle(when_lost):
+    """Nobody hangs: within the patience the others name it."""
+    store = baechi.ParameterStore(
+        {"x": (4, 2)}, workers=3, patience=0.5, when_lost=when_lost, checked=True
+    )
+    told = []
+
+    def body(worker):
+        for clock in range(10):
+            if worker == 1 and clock == 4:
+                return  # without a word
+            try:
+                store.get(worker, "x", 0)
+            except StoreError as error:
+                told.append(str(error))
+                return
+            store.inc(worker, "x", 0, 1)
+            store.clock(worker)
+
+    run(3, body)
+    assert len(told) == 2
+    for text in told:
+        assert "for worker 1, which is at clock 4" in text
 
 
 def test_wrong_calls():

@@ -53,7 +53,10 @@ void check(const std::vector<TableShape> &tables, const StoreOptions &options) {
       refuse("table '" + table.name + "' has " + std::to_string(table.rows) +
              " rows of " + std::to_string(table.width) +
              " numbers: give 1 to 2^32 - 1 rows of at least a number");
-    double row = 4.0 * double(table.width) + bytesOfRowHeader;
+    if (table.rule == UpdateRule::AdaptiveRevision && !(table.step > 0))
+      refuse("table '" + table.name + "' is revised with steps of " +
+             std::to_string(table.step) + ": give more than 0");
+    double row = ParameterStore::State::bytesOf(table);
     if (options.budget && !(*options.budget >= row))
       refuse("the budget of " + std::to_string(*options.budget) +
              " bytes a second is below one row of table '" + table.name +
@@ -88,7 +91,7 @@ ParameterStore::State::State(std::vector<TableShape> tables, StoreOptions given)
     workers.back()->staleness.assign(size_t(options.staleness) + 1, 0);
   }
   for (const TableShape &table : shapes) {
-    size_t width = table.width + (checker ? options.workers : 0);
+    size_t width = numbersOf(table) + (checker ? options.workers : 0);
     widths.push_back(width);
     widest = std::max(widest, width);
     server.emplace_back();
@@ -98,6 +101,10 @@ ParameterStore::State::State(std::vector<TableShape> tables, StoreOptions given)
       size_t rows = rowsOfStripe(table.rows, stripe);
       server.back().push_back(std::make_unique<ServerStripe>(
           rows, width, table.width, int(count), serverAges));
+      if (table.rule == UpdateRule::AdaptiveRevision) {
+        server.back().back()->revised.assign(rows * 2 * table.width, 0.0f);
+        server.back().back()->change.assign(width, 0.0f);
+      }
       for (auto &process : processes)
         process->tables.back().push_back(std::make_unique<CacheStripe>(
             rows, width, table.width, process->ages));
@@ -177,15 +184,23 @@ void ParameterStore::State::fetch(size_t process, size_t table, size_t row) {
   size_t at = row / stripes;
   std::lock_guard lock(stripe.mutex);
   cache.values.set(at, stripe.values.row(at));
-  cache.values.add(at, cache.log.sum(at), SendOrder::Magnitude);
-  if (simulation)
+  // Gradients are no change yet.
+  if (!revises(table))
+    cache.values.add(at, cache.log.sum(at), SendOrder::Magnitude);
+  if (simulation && !revises(table))
     addFlights(process, table, row, cache.values);
   cache.cached[at] = stripe.readers[process][at] = 1;
   Process &own = *processes[process];
-  size_t bytes = shapes[table].width * sizeof(float) + bytesOfRowHeader;
+  size_t bytes = bytesOf(shapes[table]);
   own.down.bytes += bytes;
   own.fetched += bytes;
   ++own.down.rows;
+}
+
+void ParameterStore::State::fetchFor(int worker, size_t table, size_t row) {
+  fetch(size_t(worker) % processes.size(), table, row);
+  if (simulation)
+    simulation->fetched[size_t(worker)] += bytesOf(shapes[table]);
 }
 
 void ParameterStore::get(int worker, size_t table, size_t row, float *value) {
@@ -203,17 +218,14 @@ void ParameterStore::get(int worker, size_t table, size_t row, float *value) {
   CacheStripe &stripe = *process.tables[table][row % stripes];
   size_t at = row / stripes, width = state->shapes[table].width;
   std::lock_guard lock(stripe.mutex);
-  if (!stripe.cached[at]) {
-    state->fetch(size_t(worker) % state->processes.size(), table, row);
-    if (state->simulation)
-      state->simulation->fetched[size_t(worker)] +=
-          width * sizeof(float) + bytesOfRowHeader;
-  }
+  if (!stripe.cached[at])
+    state->fetchFor(worker, table, row);
   const float *found = stripe.values.row(at);
   std::copy_n(found, width, value);
   if (state->checker) {
-    std::string missing =
-        state->checker->missing(worker, table, row, clock, found + width);
+    std::string missing = state->checker->missing(
+        worker, table, row, clock,
+        found + State::numbersOf(state->shapes[table]), !state->revises(table));
     if (!missing.empty())
       refuse("worker " + std::to_string(worker) + " at clock " +
              std::to_string(clock) + " read row " + std::to_string(row) +
@@ -228,17 +240,30 @@ void ParameterStore::inc(int worker, size_t table, size_t row,
   state->checkRow(table, row);
   state->checkLosses();
   int64_t clock = state->workers[size_t(worker)]->clock;
-  std::vector<float> counted;
-  if (state->checker) {
-    counted.assign(state->widths[table], 0.0f);
-    std::copy_n(update, state->shapes[table].width, counted.begin());
-    counted[state->shapes[table].width + size_t(worker)] = 1;
-    update = counted.data();
-  }
+  const TableShape &shape = state->shapes[table];
   CacheStripe &stripe = *state->processOf(worker).tables[table][row % stripes];
   size_t at = row / stripes;
   std::lock_guard lock(stripe.mutex);
-  double importance = stripe.values.add(at, update, state->options.order);
+  std::vector<float> whole;
+  if (state->checker || state->revises(table)) {
+    whole.assign(state->widths[table], 0.0f);
+    std::copy_n(update, shape.width, whole.begin());
+    if (state->checker)
+      whole[State::numbersOf(shape) + size_t(worker)] = 1;
+    update = whole.data();
+  }
+  double importance;
+  if (state->revises(table)) {
+    if (!stripe.cached[at])
+      state->fetchFor(worker, table, row);
+    importance = stripe.values.weigh(at, update, state->options.order);
+    // The gradients that its first one knew of.
+    if (!stripe.log.waits(at))
+      std::copy_n(stripe.values.row(at) + shape.width, shape.width,
+                  whole.begin() + int64_t(shape.width));
+  } else {
+    importance = stripe.values.add(at, update, state->options.order);
+  }
   if (!std::isfinite(importance))
     refuse("worker " + std::to_string(worker) + " at clock " +
            std::to_string(clock) + " adds a number that is not finite to row " +

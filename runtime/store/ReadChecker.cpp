@@ -28,14 +28,16 @@ void ReadChecker::updated(int worker, size_t table, size_t row, int64_t clock) {
 }
 
 std::string ReadChecker::missing(int worker, size_t table, size_t row,
-                                 int64_t clock, const float *counts) {
+                                 int64_t clock, const float *counts,
+                                 bool seesItsOwn) {
   std::lock_guard lock(mutex);
   auto found = rows.find(keyOf(table, row));
   if (found == rows.end())
     return "";
   for (int other = 0; other < workers; ++other) {
     // All of its own, and of the others' what the bound promises.
-    int64_t before = other == worker ? clock + 1 : clock - staleness;
+    int64_t before =
+        other == worker && seesItsOwn ? clock + 1 : clock - staleness;
     const Updates &updates = found->second[size_t(other)];
     auto after = std::ranges::lower_bound(updates, before, {},
                                           &Updates::value_type::first);

@@ -33,9 +33,9 @@ public:
 
   void updated(int worker, size_t table, size_t row, int64_t clock);
   /// What \p counts, those of a row that \p worker read at its clock, miss; ""
-  /// if nothing.
+  /// if nothing. Where it \p seesItsOwn, all of these must be within.
   std::string missing(int worker, size_t table, size_t row, int64_t clock,
-                      const float *counts);
+                      const float *counts, bool seesItsOwn);
 
 private:
   /// Of one worker to one row: a clock, and the updates up to its end.

@@ -27,7 +27,8 @@ namespace {
 constexpr std::chrono::milliseconds idle(1);
 
 template <typename Lock, typename Log>
-Round collect(const std::vector<TableShape> &shapes, int64_t must,
+Round collect(const std::vector<TableShape> &shapes,
+              uint32_t (*bytesOf)(const TableShape &), int64_t must,
               bool neededOnly, Lock lockOf, Log logOf) {
   Round round;
   for (size_t table = 0; table < shapes.size(); ++table)
@@ -39,10 +40,9 @@ Round collect(const std::vector<TableShape> &shapes, int64_t must,
         round.needed += needed;
         if (neededOnly && !needed)
           continue;
-        round.rows.push_back(
-            {uint32_t(table), uint32_t(at * stripes + stripe), log.clock(at),
-             log.age(at), log.importance(at),
-             uint32_t(shapes[table].width * sizeof(float)) + bytesOfRowHeader});
+        round.rows.push_back({uint32_t(table), uint32_t(at * stripes + stripe),
+                              log.clock(at), log.age(at), log.importance(at),
+                              bytesOf(shapes[table])});
       }
     }
   return round;
@@ -108,7 +108,7 @@ Round ParameterStore::State::chooseUp(size_t process, int64_t must,
                                       size_t most) {
   Process &own = *processes[process];
   Round round = collect(
-      shapes, must, isBulkSynchronous(),
+      shapes, bytesOf, must, isBulkSynchronous(),
       [&](size_t table, size_t stripe) -> std::mutex & {
         return own.tables[table][stripe]->mutex;
       },
@@ -123,7 +123,7 @@ Round ParameterStore::State::chooseUp(size_t process, int64_t must,
 Round ParameterStore::State::chooseDown(size_t process, int64_t must,
                                         size_t most) {
   Round round = collect(
-      shapes, must, isBulkSynchronous(),
+      shapes, bytesOf, must, isBulkSynchronous(),
       [&](size_t table, size_t stripe) -> std::mutex & {
         return server[table][stripe]->mutex;
       },
@@ -140,9 +140,12 @@ void ParameterStore::State::addAtServer(size_t process, const Candidate &row,
                                         int64_t clock, const float *sum) {
   ServerStripe &stripe = *server[row.table][row.row % stripes];
   size_t at = row.row / stripes;
+  bool revised = revises(row.table);
+  if (revised)
+    sum = revise(stripe, row.table, at, sum);
   double importance = stripe.values.add(at, sum, options.order);
   for (size_t other = 0; other < processes.size(); ++other)
-    if (other != process && stripe.readers[other][at])
+    if ((other != process || revised) && stripe.readers[other][at])
       stripe.logs[other].add(at, sum, importance, clock);
 }
 

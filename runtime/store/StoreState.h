@@ -47,6 +47,8 @@ struct ServerStripe {
   RowValues values;
   std::vector<UpdateLog> logs; ///< by process: the others' updates, for it
   std::vector<std::vector<uint8_t>> readers; ///< by process: does it cache it?
+  std::vector<float> revised; ///< a row each, of adaptive revision
+  std::vector<float> change;  ///< that a row's gradients made
 };
 
 /// A round's rows, and how many a clock needs, in it or not.
@@ -103,7 +105,8 @@ struct ParameterStore::State {
 
   std::vector<TableShape> shapes;
   StoreOptions options;
-  std::vector<size_t> widths; ///< of rows, with what the checker adds
+  /// Of rows, with what adaptive revision and then the checker add.
+  std::vector<size_t> widths;
   std::vector<std::vector<std::unique_ptr<ServerStripe>>> server;
   std::vector<std::unique_ptr<Process>> processes;
   std::vector<std::unique_ptr<Worker>> workers;
@@ -123,6 +126,16 @@ struct ParameterStore::State {
   Process &processOf(int worker) {
     return *processes[size_t(worker) % processes.size()];
   }
+  bool revises(size_t table) const {
+    return shapes[table].rule == UpdateRule::AdaptiveRevision;
+  }
+  /// Of a row's numbers, those that are sent: gradients go with what they knew.
+  static size_t numbersOf(const TableShape &table) {
+    return table.width * (table.rule == UpdateRule::AdaptiveRevision ? 2 : 1);
+  }
+  static uint32_t bytesOf(const TableShape &table) {
+    return uint32_t(numbersOf(table) * sizeof(float)) + bytesOfRowHeader;
+  }
   void checkRow(size_t table, size_t row) const;
   void checkWorker(int worker) const;
   /// Fails where a worker was lost and that stops the others.
@@ -136,12 +149,17 @@ struct ParameterStore::State {
   }
   /// Puts a row into the cache, whose stripe is locked.
   void fetch(size_t process, size_t table, size_t row);
+  void fetchFor(int worker, size_t table, size_t row);
 
   /// Nothing is sent before all workers are there: a read sees what was before
   /// its clock and no more.
   bool isBulkSynchronous() const {
     return !options.budget && options.staleness == 0;
   }
+
+  /// What a file has of a row.
+  std::vector<float> wholeRow(size_t table, size_t row);
+  void setWholeRow(size_t table, size_t row, const float *whole);
 
   // Carriers.
   void start();
@@ -159,6 +177,9 @@ struct ParameterStore::State {
   /// Adds what a process sent to the server's row, whose stripe is locked.
   void addAtServer(size_t process, const Candidate &row, int64_t clock,
                    const float *sum);
+  /// The change of a row by gradients, which is returned.
+  const float *revise(ServerStripe &stripe, size_t table, size_t at,
+                      const float *gradients);
   void addAtCache(size_t process, const Candidate &row, const float *sum);
   /// All that a process did before a clock is at the server, or all that
   /// everybody did is in its cache.

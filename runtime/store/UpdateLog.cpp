@@ -43,8 +43,8 @@ uint64_t SplitMix::next() {
 RowValues::RowValues(size_t rows, size_t width, size_t weighed)
     : width(width), weighed(weighed), values(rows * width, 0.0f) {}
 
-double RowValues::add(size_t at, const float *update, SendOrder order) {
-  float *value = row(at);
+double RowValues::weigh(size_t at, const float *update, SendOrder order) const {
+  const float *value = row(at);
   float magnitude = 0;
   for (size_t i = 0; i < width; ++i)
     magnitude += std::fabs(update[i]);
@@ -59,15 +59,22 @@ double RowValues::add(size_t at, const float *update, SendOrder order) {
       relative += std::fabs(update[i]) / std::max(std::fabs(value[i]), least);
     importance = relative;
   }
-  float change = 0;
+  return std::isfinite(importance) ? importance
+                                   : std::numeric_limits<float>::max();
+}
+
+double RowValues::add(size_t at, const float *update, SendOrder order) {
+  double importance = weigh(at, update, order);
+  if (!std::isfinite(importance))
+    return importance;
+  float *value = row(at), change = 0;
   for (size_t i = 0; i < width; ++i) {
     float after = value[i] + update[i];
     change += std::fabs(after) - std::fabs(value[i]);
     value[i] = after;
   }
   sumOfMagnitudes += change;
-  return std::isfinite(importance) ? importance
-                                   : std::numeric_limits<float>::max();
+  return importance;
 }
 
 void RowValues::set(size_t at, const float *value) {

@@ -41,9 +41,19 @@
 
 namespace baechi::store {
 
+/// What the server does with an update.
+enum class UpdateRule : uint8_t {
+  Add,
+  /// Updates are gradients, and steps know how late they are (Revision.cpp): a
+  /// worker sees what its own did when the server has made a step of them.
+  AdaptiveRevision,
+};
+
 struct TableShape {
   std::string name;
   size_t rows = 0, width = 0;
+  UpdateRule rule = UpdateRule::Add;
+  double step = 0; ///< of adaptive revision
 };
 
 /// What others do when a worker was reported lost.
@@ -123,7 +133,7 @@ public:
 
   /// Copies a row as \p worker sees it.
   void get(int worker, size_t table, size_t row, float *value);
-  /// Adds to a row.
+  /// Adds to a row, or gives its gradient.
   void inc(int worker, size_t table, size_t row, const float *update);
   /// Ends the worker's clock and begins the next, which is returned.
   int64_t clock(int worker);

@@ -68,6 +68,8 @@ public:
   /// Adds an update. Returns how much it matters for \p order, or infinity or
   /// NaN where the update is not finite; the row is then as it was.
   double add(size_t at, const float *update, SendOrder order);
+  /// How much it matters, without adding it.
+  double weigh(size_t at, const float *update, SendOrder order) const;
   void set(size_t at, const float *value);
 
 private:

@@ -165,12 +165,12 @@ def _by_policy(settings: list[Setting], tell: Callable[[str], object]) -> Table:
         [
             f"Workers share a table of rows by the parameter store in simulated time: "
             f"{_sizes(settings)}. A slot takes {1000 * SLOT_SECONDS:.0f} ms, the staleness is 0, "
-            f"and a budget of {ROWS} rows a slot, each way, is used between clocks, by order: *clock only* has none, *no delay* one without end. Steps "
-            "are the largest of those tried that are stable without delay, but where another is "
+            f"and a budget of {ROWS} rows a slot, each way, is used between clocks, by order: "
+            "*clock only* has none, *no delay* one without end. Steps are the largest of those tried that are stable without delay, but where another is "
             "named. *Used*: bytes sent and received between the first and the last moment, of the "
             "budget's; every read is checked against the bound.",
             "",
-            "Published (Wei et al., SoCC 2015; as the authors present it): managed communication "
+            "Published (Wei et al., SoCC 2015, as the author's talk presents it): managed communication "
             "converges up to 30 % faster than the same system without it, 16 machines, 1 Gbit/s, "
             "and relative magnitude goes before random and round robin.",
         ],

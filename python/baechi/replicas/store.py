@@ -44,12 +44,14 @@ class Network:
 
 class ParameterStore:
     """Tables of rows of float32. `tables` says rows and width by name, or is a mapping of
-    arrays that the tables begin with."""
+    arrays that the tables begin with. A table in `revised` is given gradients, of which the
+    server makes steps of that size that know how late they are (adaptive revision)."""
 
     def __init__(
         self,
         tables: Mapping[str, tuple[int, int] | np.ndarray],
         *,
+        revised: Mapping[str, float] | None = None,
         workers: int = 1,
         processes: int = 0,
         staleness: int = 0,
@@ -67,12 +69,17 @@ class ParameterStore:
         starts = {name: _array(of) for name, of in tables.items() if isinstance(of, np.ndarray)}
         shapes: dict[str, Any] = {name: starts.get(name, of) for name, of in tables.items()}
         shapes = {n: of.shape if isinstance(of, np.ndarray) else of for n, of in shapes.items()}
-        count = len(shapes)
+        count, steps = len(shapes), dict(revised or {})
+        if unknown := [name for name in steps if name not in shapes]:
+            raise StoreError(f"there is no table '{unknown[0]}' to be revised")
+        if wrong := [name for name, step in steps.items() if not step > 0]:
+            raise StoreError(f"table '{wrong[0]}' is revised with steps of {steps[wrong[0]]}")
         self._handle = library.library().baechiStoreCreate(
             ctypes.c_size_t(count),
             (ctypes.c_char_p * count)(*(name.encode() for name in shapes)),
             (ctypes.c_uint64 * count)(*(shape[0] for shape in shapes.values())),
             (ctypes.c_uint64 * count)(*(shape[1] for shape in shapes.values())),
+            (ctypes.c_double * count)(*(steps.get(name, 0.0) for name in shapes)),
             ctypes.byref(options),
         )
         self._open(options)
@@ -147,7 +154,7 @@ class ParameterStore:
         return self._rows("baechiStoreGet", (ctypes.c_int32(worker),), table, rows, None)
 
     def inc(self, worker: int, table: str, rows: Rows, updates: Any) -> None:
-        """Adds to rows."""
+        """Adds to rows, or gives gradients of a table that is `revised`."""
         self._rows("baechiStoreInc", (ctypes.c_int32(worker),), table, rows, updates)
 
     def clock(self, worker: int) -> int:
