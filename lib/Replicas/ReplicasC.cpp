@@ -197,6 +197,7 @@ int baechiSimulateExchange(size_t layers, const char *const *names,
     replicas::ExchangeOptions options;
     options.machines = given->machines;
     options.policy = replicas::Policy(std::clamp(given->policy, 0, 3));
+    options.servers = replicas::Servers(std::clamp(given->servers, 0, 2));
     options.bytesPerSecond = given->bytesPerSecond;
     options.latencyNs = given->latencyNs;
     options.messageNs = given->messageNs;

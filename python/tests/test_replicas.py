@@ -300,8 +300,19 @@ def test_p3_hides_a_large_last_layer():
     assert steps["p3"].step_ns >= steps["p3"].bound_ns
     with pytest.raises(exchange.ExchangeError, match="unknown policy 'lifo'"):
         exchange.simulate(layers, "lifo", 1e9)
+    with pytest.raises(exchange.ExchangeError, match="unknown servers 'last'"):
+        exchange.simulate(layers, "p3", 1e9, servers="last")
     with pytest.raises(exchange.ExchangeError, match="there is no layer"):
         exchange.simulate([], "p3", 1e9)
+
+
+def test_p3_is_never_slower_than_fifo_in_the_table():
+    from baechi.experiments import p3, replicated
+
+    for model in replicated.models():
+        for gbits in model.gbits:
+            fifo, ours = (p3._step(model.layers, policy, gbits) for policy in ("fifo", "p3"))
+            assert ours.step_ns <= 1.01 * fifo.step_ns, (model.name, gbits)
 
 
 def test_models_have_the_published_numbers_of_parameters():
