@@ -31,14 +31,19 @@ typedef struct {
   int32_t workers, processes, staleness, tolerance;
   double budget;   ///< bytes per second; 0: at clocks alone
   double patience; ///< seconds
-  int32_t order;   ///< 0 age, 1 random, 2 magnitude, 3 relative magnitude
+  /// 0 age, 1 random, 2 magnitude, 3 relative magnitude, 4 round robin
+  int32_t order;
   int32_t waitForLost, checked;
   uint64_t roundBytes, seed;
+  double simulatedBytesPerSecond; ///< of a network; 0: time is not simulated
+  int64_t simulatedLatencyNs;
 } BaechiStoreOptions;
 
-/// NULL after an error.
+/// NULL after an error. Tables with a step that is not 0 take gradients and
+/// make steps of them by adaptive revision; updates of others add.
 BaechiStore *baechiStoreCreate(size_t tables, const char *const *names,
                                const uint64_t *rows, const uint64_t *widths,
+                               const double *steps,
                                const BaechiStoreOptions *options);
 BaechiStore *baechiStoreRestore(const char *file,
                                 const BaechiStoreOptions *options);
@@ -63,13 +68,20 @@ int baechiStoreFinish(BaechiStore *store, int32_t worker);
 int baechiStoreLose(BaechiStore *store, int32_t worker, const char *why);
 int baechiStoreDrain(BaechiStore *store);
 int baechiStoreSave(BaechiStore *store, const char *file);
-/// Bytes sent and received by process, clocks and seconds waited by worker,
-/// reads by staleness (staleness + 1 numbers).
+/// Bytes sent, received, and received for first reads, by process; clocks and
+/// seconds waited by worker; reads by staleness (staleness + 1 numbers).
 int baechiStoreReport(BaechiStore *store, uint64_t *sent, uint64_t *received,
-                      int64_t *clocks, double *waited, uint64_t *staleness);
+                      uint64_t *fetched, int64_t *clocks, double *waited,
+                      uint64_t *staleness);
+/// In simulated time: whose turn it is (-1: all are finished), what it does
+/// with it, and the time.
+int baechiStoreNext(BaechiStore *store, int32_t *worker);
+int baechiStoreCompute(BaechiStore *store, int32_t worker, double seconds);
+double baechiStoreSeconds(const BaechiStore *store);
 
 typedef struct {
   int32_t machines, policy; ///< 0 fifo, 1 slices, 2 p3, 3 tictac
+  int32_t servers;          ///< 0 first, 1 in turn, 2 the better of both
   double bytesPerSecond;
   int64_t latencyNs, messageNs, slice, steps;
 } BaechiExchangeOptions;

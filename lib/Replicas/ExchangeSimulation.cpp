@@ -62,6 +62,7 @@ std::vector<Piece> piecesOf(const std::vector<Layer> &layers,
       options.policy == Policy::Slices || options.policy == Policy::P3;
   int64_t servers = options.machines;
   std::vector<Piece> pieces;
+  int64_t turn = 0;
   for (size_t i = 0; i < layers.size(); ++i) {
     int64_t left = layers[i].parameters;
     int64_t part = left;
@@ -73,6 +74,8 @@ std::vector<Piece> piecesOf(const std::vector<Layer> &layers,
     for (int64_t k = 0; left > 0; ++k) {
       int64_t size = std::min(part, left);
       int64_t server = (one ? spread * int64_t(i) : k) % servers;
+      if (sliced && options.servers == Servers::InTurn)
+        server = turn++ % servers;
       pieces.push_back({int(i), 4 * size, int(server)});
       left -= size;
     }
@@ -303,7 +306,16 @@ ExchangeResult
 baechi::replicas::simulateExchange(const std::vector<Layer> &layers,
                                    const ExchangeOptions &options) {
   check(layers, options);
-  return Simulation(layers, options).run();
+  if (options.servers != Servers::Better)
+    return Simulation(layers, options).run();
+  // Even shares are less to send, but orders by priority fall into slow rhythms
+  // with them at some bandwidths, where machines wait for each other in turn.
+  ExchangeOptions one = options, other = options;
+  one.servers = Servers::First;
+  other.servers = Servers::InTurn;
+  ExchangeResult first = Simulation(layers, one).run();
+  ExchangeResult inTurn = Simulation(layers, other).run();
+  return inTurn.stepNs < first.stepNs ? inTurn : first;
 }
 
 int64_t baechi::replicas::chooseSlice(const std::vector<Layer> &layers,

@@ -41,12 +41,15 @@ store::StoreOptions optionsOf(const BaechiStoreOptions &given) {
   if (given.budget != 0)
     options.budget = given.budget;
   options.patience = given.patience;
-  options.order = store::SendOrder(std::clamp(given.order, 0, 3));
+  options.order = store::SendOrder(std::clamp(given.order, 0, 4));
   options.whenLost =
       given.waitForLost ? store::WhenLost::Wait : store::WhenLost::Stop;
   options.checked = given.checked != 0;
   options.roundBytes = given.roundBytes;
   options.seed = given.seed;
+  if (given.simulatedBytesPerSecond != 0)
+    options.simulated = store::SimulatedNetwork{given.simulatedBytesPerSecond,
+                                                given.simulatedLatencyNs};
   return options;
 }
 
@@ -67,12 +70,16 @@ const char *baechiReplicasError(void) { return lastError.c_str(); }
 
 BaechiStore *baechiStoreCreate(size_t tables, const char *const *names,
                                const uint64_t *rows, const uint64_t *widths,
+                               const double *steps,
                                const BaechiStoreOptions *options) {
   std::unique_ptr<store::ParameterStore> made;
   int failed = guarded([&] {
     std::vector<store::TableShape> shapes;
     for (size_t i = 0; i < tables; ++i)
-      shapes.push_back({names[i], size_t(rows[i]), size_t(widths[i])});
+      shapes.push_back({names[i], size_t(rows[i]), size_t(widths[i]),
+                        steps[i] != 0 ? store::UpdateRule::AdaptiveRevision
+                                      : store::UpdateRule::Add,
+                        steps[i]});
     made = std::make_unique<store::ParameterStore>(shapes, optionsOf(*options));
   });
   return failed ? nullptr : new BaechiStore{std::move(made)};
@@ -153,15 +160,29 @@ int baechiStoreSave(BaechiStore *store, const char *file) {
 }
 
 int baechiStoreReport(BaechiStore *store, uint64_t *sent, uint64_t *received,
-                      int64_t *clocks, double *waited, uint64_t *staleness) {
+                      uint64_t *fetched, int64_t *clocks, double *waited,
+                      uint64_t *staleness) {
   return guarded([&] {
     store::StoreReport report = store->store->report();
     std::ranges::copy(report.bytesSent, sent);
     std::ranges::copy(report.bytesReceived, received);
+    std::ranges::copy(report.bytesFetched, fetched);
     std::ranges::copy(report.clocks, clocks);
     std::ranges::copy(report.secondsWaited, waited);
     std::ranges::copy(report.readsByStaleness, staleness);
   });
+}
+
+int baechiStoreNext(BaechiStore *store, int32_t *worker) {
+  return guarded([&] { *worker = store->store->next().value_or(-1); });
+}
+
+int baechiStoreCompute(BaechiStore *store, int32_t worker, double seconds) {
+  return guarded([&] { store->store->compute(worker, seconds); });
+}
+
+double baechiStoreSeconds(const BaechiStore *store) {
+  return store->store->simulatedSeconds();
 }
 
 int baechiSimulateExchange(size_t layers, const char *const *names,
@@ -176,6 +197,7 @@ int baechiSimulateExchange(size_t layers, const char *const *names,
     replicas::ExchangeOptions options;
     options.machines = given->machines;
     options.policy = replicas::Policy(std::clamp(given->policy, 0, 3));
+    options.servers = replicas::Servers(std::clamp(given->servers, 0, 2));
     options.bytesPerSecond = given->bytesPerSecond;
     options.latencyNs = given->latencyNs;
     options.messageNs = given->messageNs;

@@ -3,8 +3,12 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """`baechi.ParameterStore` and the exchange of replicas in simulated time."""
 
+import os
 import pathlib
 import re
+import signal
+import subprocess
+import sys
 import threading
 
 import numpy as np
@@ -18,7 +22,7 @@ try:
 except ImportError as error:
     pytest.skip(str(error), allow_module_level=True)
 
-from baechi.replicas.store import StoreError  # noqa: E402
+from baechi.replicas.store import ORDERS, Network, StoreError  # noqa: E402
 
 PAGE = pathlib.Path(__file__).resolve().parents[2] / "docs" / "replicas.md"
 
@@ -119,6 +123,48 @@ def test_a_store_goes_on_from_its_file(tmp_path):
         baechi.ParameterStore.restore(tmp_path / "none")
 
 
+@pytest.mark.parametrize("order", ORDERS)
+def test_simulated_time_keeps_bound_and_budget(order):
+    def simulate():
+        store = baechi.ParameterStore(
+            {"counts": np.zeros((200, 3))}, workers=3, staleness=1, budget=2e4, order=order,
+            checked=True, round_bytes=1000, network=Network(1e6),
+        )  # fmt: skip
+        seen = []
+
+        def body(worker):
+            random = np.random.default_rng(worker)
+            for clock in range(6):
+                for _ in range(4):
+                    rows = random.choice(200, 30, replace=False)
+                    seen.append(store.get(worker, "counts", rows).sum())
+                    yield 0.01 + 0.001 * worker
+                    store.inc(worker, "counts", rows, np.eye(3)[worker])
+                assert store.clock(worker) == clock + 1
+                yield 0
+
+        store.run(body)
+        return store, seen
+
+    (store, seen), (again, same) = simulate(), simulate()
+    assert seen == same
+    assert store.seconds == again.seconds >= 6 * 4 * 0.012
+    report = store.report()
+    assert report == again.report()
+    for sent in report.bytes_sent:
+        assert sent <= 1.05 * store.seconds * 2e4
+    store.drain()
+    assert (store.read("counts").sum(axis=0) == 6 * 4 * 30).all()
+
+
+def test_simulated_time_is_asked_for():
+    store = baechi.ParameterStore({"x": (4, 2)})
+    with pytest.raises(StoreError, match="is not simulated: give it a network"):
+        store.run(lambda worker: iter([0.0]))
+    with pytest.raises(StoreError, match="the network has 0 bytes per second"):
+        baechi.ParameterStore({"x": (4, 2)}, network=Network(0))
+
+
 @pytest.mark.parametrize(
     "options, told",
     [
@@ -131,6 +177,107 @@ def test_a_store_goes_on_from_its_file(tmp_path):
 def test_wrong_options(options, told):
     with pytest.raises(StoreError, match=told):
         baechi.ParameterStore({"x": (4, 2)}, **options)
+
+
+def test_adaptive_revision_of_late_gradients():
+    """Sixteen workers, two clocks late, are as good as AdaGrad, one gradient after the other,
+    over a decade of steps."""
+    random = np.random.default_rng(0)
+    inputs = random.normal(size=(16, 20, 8))
+    targets = inputs @ random.normal(size=8) + 0.3 * random.normal(size=(16, 20))
+
+    def loss(w):
+        return float(np.square(inputs @ w - targets).mean())
+
+    def gradient(worker, w):
+        return inputs[worker].T @ (inputs[worker] @ w - targets[worker]) / 20
+
+    for step in (0.5, 1.0, 2.0, 5.0):
+        w, squares = np.zeros(8), np.zeros(8)
+        for _ in range(40):
+            for worker in range(16):
+                g = gradient(worker, w)
+                squares += g * g
+                w -= step * g / np.sqrt(squares)
+        store = baechi.ParameterStore(
+            {"w": (1, 8)}, revised={"w": step}, workers=16, staleness=2, checked=True,
+            network=Network(1e6),
+        )  # fmt: skip
+
+        def body(worker, store=store):
+            for _ in range(40):
+                g = gradient(worker, store.get(worker, "w", 0))
+                yield 0.01
+                store.inc(worker, "w", 0, g)
+                store.clock(worker)
+                yield 0
+
+        store.run(body)
+        store.drain()
+        assert loss(store.read("w", 0)) < 1.02 * loss(w)
+
+
+def test_wrong_revisions():
+    with pytest.raises(StoreError, match="there is no table 'y' to be revised"):
+        baechi.ParameterStore({"x": (4, 2)}, revised={"y": 1.0})
+    with pytest.raises(StoreError, match="table 'x' is revised with steps of 0"):
+        baechi.ParameterStore({"x": (4, 2)}, revised={"x": 0.0})
+
+
+KILLED = """
+import baechi, os, signal, sys
+import numpy as np
+store = baechi.ParameterStore({"sums": np.zeros((5, 2))}, workers=1)
+for clock in range(100):
+    store.inc(0, "sums", range(5), 1)
+    if store.clock(0) % 10 == 0:
+        store.save(sys.argv[1])
+    if clock == 57:
+        os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+def test_a_killed_process_goes_on_from_its_last_file(tmp_path):
+    file = tmp_path / "state"
+    path = os.pathsep.join(map(str, sys.path))
+    killed = subprocess.run(
+        [sys.executable, "-c", KILLED, file], env={**os.environ, "PYTHONPATH": path}
+    )
+    assert killed.returncode == -signal.SIGKILL
+    store = baechi.ParameterStore.restore(file)
+    (clock,) = store.report().clocks
+    assert clock == 50
+    for _ in range(clock, 100):
+        store.inc(0, "sums", range(5), 1)
+        store.clock(0)
+    store.drain()
+    assert (store.read("sums") == 100).all()
+
+
+@pytest.mark.parametrize("when_lost", ["stop", "wait"])
+def test_a_thread_that_ends_in_the_middle(when_lost):
+    """Nobody hangs: within the patience the others name it."""
+    store = baechi.ParameterStore(
+        {"x": (4, 2)}, workers=3, patience=0.5, when_lost=when_lost, checked=True
+    )
+    told = []
+
+    def body(worker):
+        for clock in range(10):
+            if worker == 1 and clock == 4:
+                return  # without a word
+            try:
+                store.get(worker, "x", 0)
+            except StoreError as error:
+                told.append(str(error))
+                return
+            store.inc(worker, "x", 0, 1)
+            store.clock(worker)
+
+    run(3, body)
+    assert len(told) == 2
+    for text in told:
+        assert "for worker 1, which is at clock 4" in text
 
 
 def test_wrong_calls():
@@ -153,8 +300,19 @@ def test_p3_hides_a_large_last_layer():
     assert steps["p3"].step_ns >= steps["p3"].bound_ns
     with pytest.raises(exchange.ExchangeError, match="unknown policy 'lifo'"):
         exchange.simulate(layers, "lifo", 1e9)
+    with pytest.raises(exchange.ExchangeError, match="unknown servers 'last'"):
+        exchange.simulate(layers, "p3", 1e9, servers="last")
     with pytest.raises(exchange.ExchangeError, match="there is no layer"):
         exchange.simulate([], "p3", 1e9)
+
+
+def test_p3_is_never_slower_than_fifo_in_the_table():
+    from baechi.experiments import p3, replicated
+
+    for model in replicated.models():
+        for gbits in model.gbits:
+            fifo, ours = (p3._step(model.layers, policy, gbits) for policy in ("fifo", "p3"))
+            assert ours.step_ns <= 1.01 * fifo.step_ns, (model.name, gbits)
 
 
 def test_models_have_the_published_numbers_of_parameters():
@@ -176,6 +334,63 @@ def test_models_have_the_published_multiplications():
     assert found["resnet-50"] == pytest.approx(3.8, rel=0.02)
     assert found["vgg-19"] == pytest.approx(19.6, rel=0.02)
     assert found["inception-v3"] == pytest.approx(5.71, rel=0.01)
+
+
+def test_bosen_s_experiment(tmp_path, capsys):
+    from baechi.experiments import command, report
+
+    pytest.importorskip("matplotlib")
+    assert command.main(["bosen", "--quick", f"--output={tmp_path}"]) == 0
+    known = report.read(tmp_path / "experiments.json")
+    rows = known["bosen"].rows
+    policies = {row["policy"] for row in rows}
+    assert {"no delay", "clock only", "relative", "round-robin"} <= policies
+    for row in rows:
+        assert row["used"] is None or float(row["used"].removesuffix(" %")) <= 105
+    assert {row["way"] for row in known["bosen-seconds"].rows} == {"by hand", "managed"}
+    assert "<svg" in (tmp_path / "experiments-bosen.svg").read_text()
+    assert "## bosen: Bounded staleness" in capsys.readouterr().out
+    assert command.main(["bosen", "--models=none"]) == 1
+    assert "unknown problem 'none'; known: matrix factorisation" in capsys.readouterr().err
+
+
+def test_a_slot_s_updates_are_gradients():
+    """Of the losses, by differences: rows and columns that a slot touches."""
+    from baechi.experiments import stale
+
+    for kind in (stale.Factorisation, stale.Regression):
+        problem = kind(stale.Size(1, 1, 200, 30, 3))
+        table = np.random.default_rng(2).normal(size=problem.table.shape).astype(np.float32)
+        rows = problem.rows(0, 0)
+        before = problem.loss(table)
+        update = problem.update(0, 0, table[rows], 1e-5)
+        if kind is stale.Factorisation:  # which moved its own users, too
+            problem = kind(stale.Size(1, 1, 200, 30, 3))
+
+        def total(loss, kind=kind):
+            return loss**2 * 200 if kind is stale.Factorisation else loss * 200
+
+        moved = table.copy()
+        moved[rows] += update
+        expected = -np.square(update.astype(np.float64)).sum() / 1e-5
+        found = total(problem.loss(moved)) - total(before)
+        assert found == pytest.approx(expected, rel=0.05)
+
+
+def test_topics_keep_their_counts():
+    from baechi.experiments import stale
+
+    problem = stale.Topics(stale.Size(2, 4, 1_000, 51, 5))
+    table = problem.table.copy()
+    for slot in range(4):
+        for worker in range(2):
+            rows = problem.rows(worker, slot)
+            table[rows] += problem.update(worker, slot, table[rows], 1.0)
+    counted = np.zeros_like(table)
+    np.add.at(counted, (problem.word, problem.topic), 1)
+    counted[-1] = counted[:-1].sum(axis=0)
+    np.testing.assert_array_equal(table, counted)
+    assert problem.loss(table) < problem.loss(problem.table)
 
 
 def test_the_page_s_programs_run(tmp_path, monkeypatch):

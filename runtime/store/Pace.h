@@ -22,7 +22,9 @@ using Time = std::chrono::steady_clock;
 /// was missed is made up for. Time in which nothing waited is not saved.
 class Pace {
 public:
-  explicit Pace(std::optional<double> bytesPerSecond) : rate(bytesPerSecond) {}
+  explicit Pace(std::optional<double> bytesPerSecond,
+                Time::time_point begin = Time::now())
+      : rate(bytesPerSecond), begin(begin) {}
 
   /// When the next round may begin.
   Time::time_point next() const { return begin; }
@@ -40,7 +42,7 @@ private:
   /// The most that is made up for: longer ones are a machine that slept.
   static constexpr std::chrono::seconds makesUp{1};
   std::optional<double> rate;
-  Time::time_point begin = Time::now();
+  Time::time_point begin;
 };
 
 } // namespace baechi::store

@@ -39,6 +39,12 @@ void check(const std::vector<TableShape> &tables, const StoreOptions &options) {
   if (!(options.patience > 0))
     wrong("the patience", options.patience,
           "give seconds, or infinity to wait without end");
+  if (options.simulated && !(options.simulated->bytesPerSecond > 0))
+    wrong("the simulated network's bytes per second",
+          options.simulated->bytesPerSecond, "give more than 0");
+  if (options.simulated && options.simulated->latencyNs < 0)
+    wrong("the simulated network's latency", options.simulated->latencyNs,
+          "give 0 or more nanoseconds");
   if (tables.empty())
     refuse("the store has no table: give one of at least a row and a number");
   for (const TableShape &table : tables) {
@@ -47,7 +53,10 @@ void check(const std::vector<TableShape> &tables, const StoreOptions &options) {
       refuse("table '" + table.name + "' has " + std::to_string(table.rows) +
              " rows of " + std::to_string(table.width) +
              " numbers: give 1 to 2^32 - 1 rows of at least a number");
-    double row = 4.0 * double(table.width) + bytesOfRowHeader;
+    if (table.rule == UpdateRule::AdaptiveRevision && !(table.step > 0))
+      refuse("table '" + table.name + "' is revised with steps of " +
+             std::to_string(table.step) + ": give more than 0");
+    double row = ParameterStore::State::bytesOf(table);
     if (options.budget && !(*options.budget >= row))
       refuse("the budget of " + std::to_string(*options.budget) +
              " bytes a second is below one row of table '" + table.name +
@@ -70,14 +79,19 @@ ParameterStore::State::State(std::vector<TableShape> tables, StoreOptions given)
               : std::numeric_limits<size_t>::max();
   if (options.checked)
     checker = std::make_unique<ReadChecker>(options.workers, options.staleness);
+  if (options.simulated)
+    simulation = std::make_unique<Simulation>(*options.simulated,
+                                              options.workers, count);
   for (size_t i = 0; i < count; ++i)
-    processes.push_back(std::make_unique<Process>(options.budget));
+    processes.push_back(std::make_unique<Process>(
+        options.budget, now(), 2 * (options.seed * 1000003 + i)));
   for (int i = 0; i < options.workers; ++i) {
     workers.push_back(std::make_unique<Worker>());
+    workers.back()->ticked = now();
     workers.back()->staleness.assign(size_t(options.staleness) + 1, 0);
   }
   for (const TableShape &table : shapes) {
-    size_t width = table.width + (checker ? options.workers : 0);
+    size_t width = numbersOf(table) + (checker ? options.workers : 0);
     widths.push_back(width);
     widest = std::max(widest, width);
     server.emplace_back();
@@ -85,11 +99,15 @@ ParameterStore::State::State(std::vector<TableShape> tables, StoreOptions given)
       process->tables.emplace_back();
     for (size_t stripe = 0; stripe < stripes; ++stripe) {
       size_t rows = rowsOfStripe(table.rows, stripe);
-      server.back().push_back(
-          std::make_unique<ServerStripe>(rows, width, table.width, int(count)));
+      server.back().push_back(std::make_unique<ServerStripe>(
+          rows, width, table.width, int(count), serverAges));
+      if (table.rule == UpdateRule::AdaptiveRevision) {
+        server.back().back()->revised.assign(rows * 2 * table.width, 0.0f);
+        server.back().back()->change.assign(width, 0.0f);
+      }
       for (auto &process : processes)
-        process->tables.back().push_back(
-            std::make_unique<CacheStripe>(rows, width, table.width));
+        process->tables.back().push_back(std::make_unique<CacheStripe>(
+            rows, width, table.width, process->ages));
     }
   }
 }
@@ -166,11 +184,23 @@ void ParameterStore::State::fetch(size_t process, size_t table, size_t row) {
   size_t at = row / stripes;
   std::lock_guard lock(stripe.mutex);
   cache.values.set(at, stripe.values.row(at));
-  cache.values.add(at, cache.log.sum(at), SendOrder::Magnitude);
+  // Gradients are no change yet.
+  if (!revises(table))
+    cache.values.add(at, cache.log.sum(at), SendOrder::Magnitude);
+  if (simulation && !revises(table))
+    addFlights(process, table, row, cache.values);
   cache.cached[at] = stripe.readers[process][at] = 1;
-  Direction &down = processes[process]->down;
-  down.bytes += shapes[table].width * sizeof(float) + bytesOfRowHeader;
-  ++down.rows;
+  Process &own = *processes[process];
+  size_t bytes = bytesOf(shapes[table]);
+  own.down.bytes += bytes;
+  own.fetched += bytes;
+  ++own.down.rows;
+}
+
+void ParameterStore::State::fetchFor(int worker, size_t table, size_t row) {
+  fetch(size_t(worker) % processes.size(), table, row);
+  if (simulation)
+    simulation->fetched[size_t(worker)] += bytesOf(shapes[table]);
 }
 
 void ParameterStore::get(int worker, size_t table, size_t row, float *value) {
@@ -189,12 +219,13 @@ void ParameterStore::get(int worker, size_t table, size_t row, float *value) {
   size_t at = row / stripes, width = state->shapes[table].width;
   std::lock_guard lock(stripe.mutex);
   if (!stripe.cached[at])
-    state->fetch(size_t(worker) % state->processes.size(), table, row);
+    state->fetchFor(worker, table, row);
   const float *found = stripe.values.row(at);
   std::copy_n(found, width, value);
   if (state->checker) {
-    std::string missing =
-        state->checker->missing(worker, table, row, clock, found + width);
+    std::string missing = state->checker->missing(
+        worker, table, row, clock,
+        found + State::numbersOf(state->shapes[table]), !state->revises(table));
     if (!missing.empty())
       refuse("worker " + std::to_string(worker) + " at clock " +
              std::to_string(clock) + " read row " + std::to_string(row) +
@@ -209,17 +240,30 @@ void ParameterStore::inc(int worker, size_t table, size_t row,
   state->checkRow(table, row);
   state->checkLosses();
   int64_t clock = state->workers[size_t(worker)]->clock;
-  std::vector<float> counted;
-  if (state->checker) {
-    counted.assign(state->widths[table], 0.0f);
-    std::copy_n(update, state->shapes[table].width, counted.begin());
-    counted[state->shapes[table].width + size_t(worker)] = 1;
-    update = counted.data();
-  }
+  const TableShape &shape = state->shapes[table];
   CacheStripe &stripe = *state->processOf(worker).tables[table][row % stripes];
   size_t at = row / stripes;
   std::lock_guard lock(stripe.mutex);
-  double importance = stripe.values.add(at, update, state->options.order);
+  std::vector<float> whole;
+  if (state->checker || state->revises(table)) {
+    whole.assign(state->widths[table], 0.0f);
+    std::copy_n(update, shape.width, whole.begin());
+    if (state->checker)
+      whole[State::numbersOf(shape) + size_t(worker)] = 1;
+    update = whole.data();
+  }
+  double importance;
+  if (state->revises(table)) {
+    if (!stripe.cached[at])
+      state->fetchFor(worker, table, row);
+    importance = stripe.values.weigh(at, update, state->options.order);
+    // The gradients that its first one knew of.
+    if (!stripe.log.waits(at))
+      std::copy_n(stripe.values.row(at) + shape.width, shape.width,
+                  whole.begin() + int64_t(shape.width));
+  } else {
+    importance = stripe.values.add(at, update, state->options.order);
+  }
   if (!std::isfinite(importance))
     refuse("worker " + std::to_string(worker) + " at clock " +
            std::to_string(clock) + " adds a number that is not finite to row " +
@@ -228,6 +272,8 @@ void ParameterStore::inc(int worker, size_t table, size_t row,
   stripe.log.add(at, update, importance, clock);
   if (state->checker)
     state->checker->updated(worker, table, row, clock);
+  if (state->simulation && state->options.budget)
+    state->carryAt(size_t(worker) % state->processes.size(), state->now());
 }
 
 void ParameterStore::State::setClock(int worker, int64_t clock, bool finished) {
@@ -237,7 +283,7 @@ void ParameterStore::State::setClock(int worker, int64_t clock, bool finished) {
     std::lock_guard lock(mutex);
     own.clock = clock;
     own.finished = finished;
-    own.ticked = Time::now();
+    own.ticked = now();
     losses.erase(worker);
     lost = !losses.empty();
     int64_t earliest = finishedClock;
@@ -250,7 +296,7 @@ void ParameterStore::State::setClock(int worker, int64_t clock, bool finished) {
   if (isBulkSynchronous())
     wakeAll();
   else
-    wakeUp(process);
+    wakeUp(size_t(worker) % processes.size());
 }
 
 int64_t ParameterStore::clock(int worker) {
@@ -264,10 +310,12 @@ int64_t ParameterStore::clock(int worker) {
 void ParameterStore::finish(int worker) {
   state->checkWorker(worker);
   state->setClock(worker, state->workers[size_t(worker)]->clock, true);
+  state->endTurn(worker);
 }
 
 void ParameterStore::lose(int worker, const std::string &why) {
   state->checkWorker(worker);
+  state->endTurn(worker);
   std::lock_guard lock(state->mutex);
   state->losses[worker] = why;
   state->lost = true;
@@ -277,6 +325,11 @@ void ParameterStore::lose(int worker, const std::string &why) {
 void ParameterStore::State::wait(int worker, int64_t clock) {
   Process &process = processOf(worker);
   Worker &own = *workers[size_t(worker)];
+  if (simulation)
+    refuse("worker " + std::to_string(worker) + " at clock " +
+           std::to_string(own.clock) +
+           " reads before the bound lets it: in simulated time a worker reads "
+           "when it is its turn");
   Time::time_point begin = Time::now();
   bool stops = options.whenLost == WhenLost::Stop, there = false;
   {
@@ -295,8 +348,12 @@ void ParameterStore::State::wait(int worker, int64_t clock) {
   std::chrono::duration<double> waited = Time::now() - begin;
   own.waited.fetch_add(waited.count());
   checkLosses();
-  if (there)
-    return;
+  if (!there)
+    refuseToWait(worker, Time::now() - begin);
+}
+
+void ParameterStore::State::refuseToWait(int worker, Time::duration length) {
+  std::chrono::duration<double> waited = length;
   size_t slowest = 0;
   auto reached = [&](size_t i) {
     return workers[i]->finished ? finishedClock : workers[i]->clock.load();
@@ -305,10 +362,10 @@ void ParameterStore::State::wait(int worker, int64_t clock) {
     if (reached(i) < reached(slowest))
       slowest = i;
   std::chrono::duration<double> silent =
-      Time::now() - workers[slowest]->ticked.load();
+      now() - workers[slowest]->ticked.load();
   std::string losses = lossesText();
   refuse("worker " + std::to_string(worker) + " at clock " +
-         std::to_string(own.clock) + " waited " +
+         std::to_string(workers[size_t(worker)]->clock) + " waited " +
          std::to_string(waited.count()) + " s for worker " +
          std::to_string(slowest) + ", which is at clock " +
          std::to_string(workers[slowest]->clock) + " since " +
@@ -325,6 +382,7 @@ StoreReport ParameterStore::report() const {
   for (const auto &process : state->processes) {
     report.bytesSent.push_back(process->up.bytes);
     report.bytesReceived.push_back(process->down.bytes);
+    report.bytesFetched.push_back(process->fetched);
     report.rowsSent.push_back(process->up.rows);
     report.rowsReceived.push_back(process->down.rows);
   }

@@ -8,27 +8,40 @@
 
 #include "store/ReadChecker.h"
 
+#include <algorithm>
+#include <iterator>
+
 using namespace baechi::store;
+
+static uint64_t keyOf(size_t table, size_t row) {
+  return (uint64_t(table) << 32) + row;
+}
 
 void ReadChecker::updated(int worker, size_t table, size_t row, int64_t clock) {
   std::lock_guard lock(mutex);
-  std::vector<Updates> &updates = rows[{table, row}];
-  updates.resize(size_t(workers));
-  ++updates[size_t(worker)][clock];
+  std::vector<Updates> &all = rows[keyOf(table, row)];
+  all.resize(size_t(workers));
+  Updates &updates = all[size_t(worker)];
+  if (updates.empty() || updates.back().first != clock)
+    updates.emplace_back(clock, updates.empty() ? 0 : updates.back().second);
+  ++updates.back().second;
 }
 
 std::string ReadChecker::missing(int worker, size_t table, size_t row,
-                                 int64_t clock, const float *counts) {
+                                 int64_t clock, const float *counts,
+                                 bool seesItsOwn) {
   std::lock_guard lock(mutex);
-  auto found = rows.find({table, row});
+  auto found = rows.find(keyOf(table, row));
   if (found == rows.end())
     return "";
   for (int other = 0; other < workers; ++other) {
     // All of its own, and of the others' what the bound promises.
-    int64_t before = other == worker ? clock + 1 : clock - staleness;
-    int64_t promised = 0;
-    for (auto [at, count] : found->second[size_t(other)])
-      promised += at < before ? count : 0;
+    int64_t before =
+        other == worker && seesItsOwn ? clock + 1 : clock - staleness;
+    const Updates &updates = found->second[size_t(other)];
+    auto after = std::ranges::lower_bound(updates, before, {},
+                                          &Updates::value_type::first);
+    int64_t promised = after == updates.begin() ? 0 : std::prev(after)->second;
     auto seen = int64_t(counts[other]);
     if (seen < promised)
       return std::to_string(promised - seen) + " of " +

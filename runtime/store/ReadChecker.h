@@ -18,9 +18,10 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <map>
 #include <mutex>
 #include <string>
+#include <unordered_map>
+#include <utility>
 #include <vector>
 
 namespace baechi::store {
@@ -32,16 +33,16 @@ public:
 
   void updated(int worker, size_t table, size_t row, int64_t clock);
   /// What \p counts, those of a row that \p worker read at its clock, miss; ""
-  /// if nothing.
+  /// if nothing. Where it \p seesItsOwn, all of these must be within.
   std::string missing(int worker, size_t table, size_t row, int64_t clock,
-                      const float *counts);
+                      const float *counts, bool seesItsOwn);
 
 private:
-  /// Updates of one worker to one row, by clock.
-  using Updates = std::map<int64_t, int64_t>;
+  /// Of one worker to one row: a clock, and the updates up to its end.
+  using Updates = std::vector<std::pair<int64_t, int64_t>>;
   int workers, staleness;
   std::mutex mutex;
-  std::map<std::pair<size_t, size_t>, std::vector<Updates>> rows;
+  std::unordered_map<uint64_t, std::vector<Updates>> rows; ///< by table and row
 };
 
 } // namespace baechi::store

@@ -26,14 +26,9 @@ namespace {
 /// How often a carrier with a budget looks for rows that wait.
 constexpr std::chrono::milliseconds idle(1);
 
-/// A round's rows: which, and what must be said when they are through.
-struct Round {
-  std::vector<Candidate> rows;
-  size_t needed = 0; ///< that the clock needs
-};
-
 template <typename Lock, typename Log>
-Round collect(const std::vector<TableShape> &shapes, int64_t must,
+Round collect(const std::vector<TableShape> &shapes,
+              uint32_t (*bytesOf)(const TableShape &), int64_t must,
               bool neededOnly, Lock lockOf, Log logOf) {
   Round round;
   for (size_t table = 0; table < shapes.size(); ++table)
@@ -45,25 +40,29 @@ Round collect(const std::vector<TableShape> &shapes, int64_t must,
         round.needed += needed;
         if (neededOnly && !needed)
           continue;
-        round.rows.push_back(
-            {uint32_t(table), uint32_t(at * stripes + stripe), log.clock(at),
-             log.age(at), log.importance(at),
-             uint32_t(shapes[table].width * sizeof(float)) + bytesOfRowHeader});
+        round.rows.push_back({uint32_t(table), uint32_t(at * stripes + stripe),
+                              log.clock(at), log.age(at), log.importance(at),
+                              bytesOf(shapes[table])});
       }
     }
   return round;
 }
 
-size_t sizeOf(const std::vector<Candidate> &rows) {
-  size_t bytes = 0;
-  for (const Candidate &row : rows)
-    bytes += row.bytes;
-  return bytes;
-}
-
 } // namespace
 
+size_t Round::bytes() const {
+  size_t sum = 0;
+  for (const Candidate &row : rows)
+    sum += row.bytes;
+  return sum;
+}
+
 void ParameterStore::State::start() {
+  if (simulation) {
+    for (size_t i = 0; i < workers.size(); ++i)
+      simulation->at(now(), Happening::GoesOn, i);
+    return;
+  }
   for (size_t i = 0; i < processes.size(); ++i)
     processes[i]->carrier = std::thread([this, i] { carry(i); });
 }
@@ -76,15 +75,18 @@ ParameterStore::State::~State() {
       process->carrier.join();
 }
 
-void ParameterStore::State::wakeUp(Process &process) {
-  std::lock_guard lock(process.mutex);
-  process.woken = true;
-  process.wake.notify_one();
+void ParameterStore::State::wakeUp(size_t process) {
+  if (simulation)
+    return carryAt(process, now());
+  Process &woken = *processes[process];
+  std::lock_guard lock(woken.mutex);
+  woken.woken = true;
+  woken.wake.notify_one();
 }
 
 void ParameterStore::State::wakeAll() {
-  for (auto &process : processes)
-    wakeUp(*process);
+  for (size_t i = 0; i < processes.size(); ++i)
+    wakeUp(i);
 }
 
 int64_t ParameterStore::State::mustSend(int64_t clock) const {
@@ -102,11 +104,11 @@ void ParameterStore::State::updateServerClock() {
     wakeAll();
 }
 
-Carried ParameterStore::State::push(size_t process, int64_t must, size_t limit,
-                                    SplitMix &random) {
+Round ParameterStore::State::chooseUp(size_t process, int64_t must,
+                                      size_t most) {
   Process &own = *processes[process];
   Round round = collect(
-      shapes, must, isBulkSynchronous(),
+      shapes, bytesOf, must, isBulkSynchronous(),
       [&](size_t table, size_t stripe) -> std::mutex & {
         return own.tables[table][stripe]->mutex;
       },
@@ -114,31 +116,14 @@ Carried ParameterStore::State::push(size_t process, int64_t must, size_t limit,
         return own.tables[table][stripe]->log;
       });
   if (!round.rows.empty())
-    keepFirst(round.rows, options.order, must, limit, random);
-  std::vector<float> sum(widest);
-  for (const Candidate &row : round.rows) {
-    CacheStripe &cache = *own.tables[row.table][row.row % stripes];
-    ServerStripe &stripe = *server[row.table][row.row % stripes];
-    size_t at = row.row / stripes;
-    std::scoped_lock mine(cache.mutex);
-    int64_t clock = cache.log.take(at, sum.data());
-    std::scoped_lock theirs(stripe.mutex);
-    double importance = stripe.values.add(at, sum.data(), options.order);
-    for (size_t other = 0; other < processes.size(); ++other)
-      if (other != process && stripe.readers[other][at])
-        stripe.logs[other].add(at, sum.data(), importance, clock);
-  }
-  size_t bytes = sizeOf(round.rows);
-  own.up.bytes += bytes;
-  own.up.rows += round.rows.size();
-  return {bytes, round.needed <= round.rows.size()};
+    keepFirst(round.rows, options.order, must, most, own.up.turn);
+  return round;
 }
 
-Carried ParameterStore::State::pull(size_t process, int64_t must, size_t limit,
-                                    SplitMix &random) {
-  Process &own = *processes[process];
+Round ParameterStore::State::chooseDown(size_t process, int64_t must,
+                                        size_t most) {
   Round round = collect(
-      shapes, must, isBulkSynchronous(),
+      shapes, bytesOf, must, isBulkSynchronous(),
       [&](size_t table, size_t stripe) -> std::mutex & {
         return server[table][stripe]->mutex;
       },
@@ -146,69 +131,129 @@ Carried ParameterStore::State::pull(size_t process, int64_t must, size_t limit,
         return server[table][stripe]->logs[process];
       });
   if (!round.rows.empty())
-    keepFirst(round.rows, options.order, must, limit, random);
+    keepFirst(round.rows, options.order, must, most,
+              processes[process]->down.turn);
+  return round;
+}
+
+void ParameterStore::State::addAtServer(size_t process, const Candidate &row,
+                                        int64_t clock, const float *sum) {
+  ServerStripe &stripe = *server[row.table][row.row % stripes];
+  size_t at = row.row / stripes;
+  bool revised = revises(row.table);
+  if (revised)
+    sum = revise(stripe, row.table, at, sum);
+  double importance = stripe.values.add(at, sum, options.order);
+  for (size_t other = 0; other < processes.size(); ++other)
+    if ((other != process || revised) && stripe.readers[other][at])
+      stripe.logs[other].add(at, sum, importance, clock);
+}
+
+void ParameterStore::State::addAtCache(size_t process, const Candidate &row,
+                                       const float *sum) {
+  CacheStripe &cache =
+      *processes[process]->tables[row.table][row.row % stripes];
+  std::scoped_lock mine(cache.mutex);
+  cache.values.add(row.row / stripes, sum, SendOrder::Magnitude);
+}
+
+void ParameterStore::State::moveUp(size_t process, const Round &round) {
   std::vector<float> sum(widest);
   for (const Candidate &row : round.rows) {
-    size_t at = row.row / stripes;
+    size_t stripe = row.row % stripes;
+    CacheStripe &cache = *processes[process]->tables[row.table][stripe];
+    std::scoped_lock mine(cache.mutex);
+    int64_t clock = cache.log.take(row.row / stripes, sum.data());
+    std::scoped_lock theirs(server[row.table][stripe]->mutex);
+    addAtServer(process, row, clock, sum.data());
+  }
+}
+
+void ParameterStore::State::moveDown(size_t process, const Round &round) {
+  std::vector<float> sum(widest);
+  for (const Candidate &row : round.rows) {
     {
       ServerStripe &stripe = *server[row.table][row.row % stripes];
       std::scoped_lock theirs(stripe.mutex);
-      stripe.logs[process].take(at, sum.data());
+      stripe.logs[process].take(row.row / stripes, sum.data());
     }
-    CacheStripe &cache = *own.tables[row.table][row.row % stripes];
-    std::scoped_lock mine(cache.mutex);
-    cache.values.add(at, sum.data(), SendOrder::Magnitude);
+    addAtCache(process, row, sum.data());
   }
-  size_t bytes = sizeOf(round.rows);
-  own.down.bytes += bytes;
-  own.down.rows += round.rows.size();
-  return {bytes, round.needed <= round.rows.size()};
 }
 
-size_t ParameterStore::State::carryUp(size_t process, SplitMix &random) {
+void ParameterStore::State::reachedServer(size_t process, int64_t through) {
+  Process &own = *processes[process];
+  if (through <= own.flushed)
+    return;
+  own.flushed = through;
+  updateServerClock();
+}
+
+void ParameterStore::State::reachedCache(size_t process, int64_t through) {
+  Process &own = *processes[process];
+  if (through <= own.fresh)
+    return;
+  std::lock_guard lock(mutex);
+  own.fresh = through;
+  progress.notify_all();
+}
+
+size_t ParameterStore::State::finishRound(size_t process, bool up, int64_t must,
+                                          Round round) {
+  Process &own = *processes[process];
+  Direction &way = up ? own.up : own.down;
+  size_t bytes = round.bytes();
+  way.count(round);
+  bool more = must > way.through && round.needed <= round.rows.size();
+  if (more)
+    way.through = must;
+  if (simulation) {
+    way.pace.sent(bytes, now());
+    if (bytes > 0 || more)
+      depart(process, up, way.through, std::move(round));
+    return bytes;
+  }
+  if (up) {
+    moveUp(process, round);
+    reachedServer(process, way.through);
+  } else {
+    moveDown(process, round);
+    reachedCache(process, way.through);
+  }
+  way.pace.sent(bytes, now());
+  return bytes;
+}
+
+size_t ParameterStore::State::carryUp(size_t process) {
   Process &own = *processes[process];
   int64_t must = mustSend(own.clock);
   if (isBulkSynchronous())
     for (auto &other : processes)
       must = std::min<int64_t>(must, other->clock);
   // Without a budget, a clock takes along all that waits.
-  if (Time::now() < own.up.pace.next() ||
-      (!options.budget && must <= own.flushed))
+  if (now() < own.up.pace.next() || (!options.budget && must <= own.up.through))
     return 0;
-  Carried carried = push(process, must, limit, random);
-  own.up.pace.sent(carried.bytes, Time::now());
-  if (carried.through && must > own.flushed) {
-    own.flushed = must;
-    updateServerClock();
-  }
-  return carried.bytes;
+  return finishRound(process, true, must, chooseUp(process, must, limit));
 }
 
-size_t ParameterStore::State::carryDown(size_t process, SplitMix &random) {
+size_t ParameterStore::State::carryDown(size_t process) {
   Process &own = *processes[process];
   int64_t served = serverClock;
-  if (Time::now() < own.down.pace.next() ||
-      (!options.budget && served <= own.fresh))
+  if (now() < own.down.pace.next() ||
+      (!options.budget && served <= own.down.through))
     return 0;
-  Carried carried = pull(process, served, limit, random);
-  own.down.pace.sent(carried.bytes, Time::now());
-  if (carried.through && served > own.fresh) {
-    std::lock_guard lock(mutex);
-    own.fresh = served;
-    progress.notify_all();
-  }
-  return carried.bytes;
+  return finishRound(process, false, served,
+                     chooseDown(process, served, limit));
 }
 
 void ParameterStore::State::carry(size_t process) {
   Process &own = *processes[process];
-  SplitMix random(options.seed * 1000003 + process);
   while (!stopping) {
     size_t bytes = 0;
     {
       std::lock_guard lock(own.carrying);
-      bytes += carryUp(process, random);
-      bytes += carryDown(process, random);
+      bytes += carryUp(process);
+      bytes += carryDown(process);
     }
     std::unique_lock lock(own.mutex);
     auto ready = [&] { return own.woken || stopping.load(); };
@@ -226,13 +271,19 @@ void ParameterStore::State::carry(size_t process) {
 void ParameterStore::State::drain() {
   constexpr int64_t always = std::numeric_limits<int64_t>::max();
   constexpr size_t everything = std::numeric_limits<size_t>::max();
-  SplitMix random(options.seed);
+  if (simulation)
+    while (!simulation->flights.empty())
+      arrive(*simulation->flights.front());
   for (size_t i = 0; i < processes.size(); ++i) {
     std::lock_guard lock(processes[i]->carrying);
-    push(i, always, everything, random);
+    Round round = chooseUp(i, always, everything);
+    processes[i]->up.count(round);
+    moveUp(i, round);
   }
   for (size_t i = 0; i < processes.size(); ++i) {
     std::lock_guard lock(processes[i]->carrying);
-    pull(i, always, everything, random);
+    Round round = chooseDown(i, always, everything);
+    processes[i]->down.count(round);
+    moveDown(i, round);
   }
 }

@@ -8,8 +8,10 @@
 ///
 /// \file
 /// The file of a parameter store: a line that names the format, one of numbers
-/// (workers, tables), one of the workers' clocks, one a table (rows, width,
-/// name), then the tables' values as this machine's floats.
+/// (workers, tables), one of the workers' clocks, one of which are finished (0
+/// or 1), one a table (rows, width, step of adaptive revision or 0, name), then
+/// the tables' rows as this machine's floats: values, and for adaptive revision
+/// its three sums.
 ///
 //===----------------------------------------------------------------------===//
 
@@ -18,12 +20,13 @@
 #include <algorithm>
 #include <cstdio>
 #include <fstream>
+#include <iomanip>
 #include <sstream>
 
 using namespace baechi::store;
 
 namespace {
-constexpr const char *format = "baechi-store 1";
+constexpr const char *format = "baechi-store 2";
 
 [[noreturn]] void refuse(const std::string &file, const std::string &why) {
   throw StoreError(file + ": " + why);
@@ -37,6 +40,29 @@ std::istringstream lineOf(std::ifstream &in, const std::string &file) {
 }
 } // namespace
 
+std::vector<float> ParameterStore::State::wholeRow(size_t table, size_t row) {
+  ServerStripe &stripe = *server[table][row % stripes];
+  size_t at = row / stripes, width = shapes[table].width;
+  const float *value = stripe.values.row(at);
+  std::vector<float> whole(value, value + numbersOf(shapes[table]));
+  if (revises(table))
+    whole.insert(whole.end(), stripe.revised.begin() + int64_t(at * 2 * width),
+                 stripe.revised.begin() + int64_t((at + 1) * 2 * width));
+  return whole;
+}
+
+void ParameterStore::State::setWholeRow(size_t table, size_t row,
+                                        const float *whole) {
+  ServerStripe &stripe = *server[table][row % stripes];
+  size_t at = row / stripes, numbers = numbersOf(shapes[table]);
+  std::vector<float> value(widths[table], 0.0f);
+  std::copy_n(whole, numbers, value.begin());
+  stripe.values.set(at, value.data());
+  if (revises(table))
+    std::copy_n(whole + numbers, numbers,
+                stripe.revised.begin() + int64_t(at * numbers));
+}
+
 void ParameterStore::save(const std::string &file) {
   drain();
   std::string made = file + ".new";
@@ -47,12 +73,15 @@ void ParameterStore::save(const std::string &file) {
     for (const auto &worker : state->workers)
       out << worker->clock << " ";
     out << "\n";
+    for (const auto &worker : state->workers)
+      out << worker->finished << " ";
+    out << "\n" << std::setprecision(17);
     for (const TableShape &table : state->shapes)
-      out << table.rows << " " << table.width << " " << table.name << "\n";
+      out << table.rows << " " << table.width << " " << table.step << " "
+          << table.name << "\n";
     for (size_t table = 0; table < state->shapes.size(); ++table) {
-      std::vector<float> value(state->shapes[table].width);
       for (size_t row = 0; row < state->shapes[table].rows; ++row) {
-        read(table, row, value.data());
+        std::vector<float> value = state->wholeRow(table, row);
         out.write(reinterpret_cast<const char *>(value.data()),
                   std::streamsize(value.size() * sizeof(float)));
       }
@@ -83,16 +112,27 @@ std::unique_ptr<ParameterStore> ParameterStore::restore(const std::string &file,
   if (clocks.empty() || clocks.size() != workers)
     refuse(file, "has " + std::to_string(clocks.size()) + " clocks of " +
                      std::to_string(workers) + " workers: save it again");
+  std::vector<int> finished;
+  line = lineOf(in, file);
+  for (int done = 0; line >> done;)
+    finished.push_back(done);
+  if (finished.size() != workers)
+    refuse(file, "does not say of each worker whether it is finished: save it "
+                 "again");
   std::vector<TableShape> shapes;
   double floats = 0;
   for (size_t i = 0; i < tables; ++i) {
     std::istringstream shape = lineOf(in, file);
     TableShape table;
-    if (!(shape >> table.rows >> table.width && shape.get() == ' ' &&
-          std::getline(shape, table.name)))
+    if (!(shape >> table.rows >> table.width >> table.step &&
+          shape.get() == ' ' && std::getline(shape, table.name)))
       refuse(file, "table " + std::to_string(i) +
-                       " has no rows, width and name: save the store again");
-    floats += double(table.rows) * double(table.width);
+                       " has no rows, width, step and name: save the store "
+                       "again");
+    if (table.step != 0)
+      table.rule = UpdateRule::AdaptiveRevision;
+    floats +=
+        double(table.rows) * double(table.width) * (table.step != 0 ? 4 : 1);
     shapes.push_back(table);
   }
   // Before memory is taken for what a damaged header says.
@@ -100,17 +140,18 @@ std::unique_ptr<ParameterStore> ParameterStore::restore(const std::string &file,
     refuse(file, "has not as many numbers as its tables: save the store again");
   auto store = std::make_unique<ParameterStore>(shapes, options);
   for (size_t table = 0; table < tables; ++table) {
-    std::vector<float> value(shapes[table].width);
+    std::vector<float> value = store->state->wholeRow(table, 0);
     for (size_t row = 0; row < shapes[table].rows; ++row) {
       in.read(reinterpret_cast<char *>(value.data()),
               std::streamsize(value.size() * sizeof(float)));
-      store->set(table, row, value.data());
+      store->state->setWholeRow(table, row, value.data());
     }
   }
   int64_t earliest = *std::ranges::min_element(clocks);
-  for (size_t i = 0; i < store->state->workers.size(); ++i)
-    store->state->setClock(
-        int(i), workers == store->state->workers.size() ? clocks[i] : earliest,
-        false);
+  for (size_t i = 0; i < store->state->workers.size(); ++i) {
+    bool same = workers == store->state->workers.size();
+    store->state->setClock(int(i), same ? clocks[i] : earliest,
+                           same && finished[i] != 0);
+  }
   return store;
 }

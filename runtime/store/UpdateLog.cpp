@@ -16,8 +16,8 @@
 using namespace baechi::store;
 
 namespace {
-constexpr std::array<std::string_view, 4> names = {"age", "random", "magnitude",
-                                                   "relative"};
+constexpr std::array<std::string_view, 5> names = {"age", "random", "magnitude",
+                                                   "relative", "round-robin"};
 /// Of the mean magnitude: what a value counts at least as.
 constexpr double leastShare = 1e-3;
 } // namespace
@@ -43,8 +43,8 @@ uint64_t SplitMix::next() {
 RowValues::RowValues(size_t rows, size_t width, size_t weighed)
     : width(width), weighed(weighed), values(rows * width, 0.0f) {}
 
-double RowValues::add(size_t at, const float *update, SendOrder order) {
-  float *value = row(at);
+double RowValues::weigh(size_t at, const float *update, SendOrder order) const {
+  const float *value = row(at);
   float magnitude = 0;
   for (size_t i = 0; i < width; ++i)
     magnitude += std::fabs(update[i]);
@@ -59,15 +59,22 @@ double RowValues::add(size_t at, const float *update, SendOrder order) {
       relative += std::fabs(update[i]) / std::max(std::fabs(value[i]), least);
     importance = relative;
   }
-  float change = 0;
+  return std::isfinite(importance) ? importance
+                                   : std::numeric_limits<float>::max();
+}
+
+double RowValues::add(size_t at, const float *update, SendOrder order) {
+  double importance = weigh(at, update, order);
+  if (!std::isfinite(importance))
+    return importance;
+  float *value = row(at), change = 0;
   for (size_t i = 0; i < width; ++i) {
     float after = value[i] + update[i];
     change += std::fabs(after) - std::fabs(value[i]);
     value[i] = after;
   }
   sumOfMagnitudes += change;
-  return std::isfinite(importance) ? importance
-                                   : std::numeric_limits<float>::max();
+  return importance;
 }
 
 void RowValues::set(size_t at, const float *value) {
@@ -78,9 +85,9 @@ void RowValues::set(size_t at, const float *value) {
   }
 }
 
-UpdateLog::UpdateLog(size_t rows, size_t width)
+UpdateLog::UpdateLog(size_t rows, size_t width, std::atomic<uint64_t> &ages)
     : width(width), sums(rows * width, 0.0f), states(rows),
-      places(rows, nowhere) {}
+      places(rows, nowhere), ages(&ages) {}
 
 void UpdateLog::add(size_t at, const float *update, double importance,
                     int64_t clock) {
@@ -88,7 +95,7 @@ void UpdateLog::add(size_t at, const float *update, double importance,
   if (places[at] == nowhere) {
     places[at] = uint32_t(dirty.size());
     dirty.push_back(uint32_t(at));
-    state = {0, clock, ages++};
+    state = {0, clock, ages->fetch_add(1, std::memory_order_relaxed)};
   }
   state.importance += importance;
   state.clock = std::min(state.clock, clock);
@@ -110,20 +117,27 @@ int64_t UpdateLog::take(size_t at, float *sum) {
 }
 
 void baechi::store::keepFirst(std::vector<Candidate> &rows, SendOrder order,
-                              int64_t must, size_t bytes, SplitMix &random) {
+                              int64_t must, size_t bytes, Turn &turn) {
+  auto place = [](const Candidate &row) {
+    return (uint64_t(row.table) << 32) + row.row;
+  };
   if (order == SendOrder::Random)
     for (Candidate &row : rows)
-      row.importance = random.uniform();
+      row.importance = turn.random.uniform();
+  if (order == SendOrder::RoundRobin)
+    for (Candidate &row : rows)
+      row.age = place(row) - turn.last - 1; // modulo 2^64: behind the last
   size_t all = 0;
   for (const Candidate &row : rows)
     all += row.bytes;
   if (all <= bytes)
     return; // sent together
+  bool byAge = order == SendOrder::Age || order == SendOrder::RoundRobin;
   auto sooner = [&](const Candidate &a, const Candidate &b) {
     auto key = [&](const Candidate &row) {
       bool first = row.clock < must;
-      double rank = order == SendOrder::Age ? double(row.age) : -row.importance;
-      return std::tuple(!first, rank, row.table, row.row);
+      return std::tuple(!first, byAge ? row.age : 0,
+                        byAge ? 0 : -row.importance, row.table, row.row);
     };
     return key(a) < key(b);
   };
@@ -143,4 +157,6 @@ void baechi::store::keepFirst(std::vector<Candidate> &rows, SendOrder order,
     sum += rows[kept++].bytes;
   }
   rows.resize(kept);
+  if (order == SendOrder::RoundRobin)
+    turn.last = place(rows.back());
 }

@@ -11,6 +11,7 @@
 
 #include <gmock/gmock.h>
 
+#include <limits>
 #include <random>
 
 using namespace baechi::replicas;
@@ -118,6 +119,40 @@ TEST(ExchangeSimulation, TheChosenSliceIsTheBestOfThoseTried) {
   for (int64_t slice : {1000, 50000, 2000000}) {
     options.slice = slice;
     EXPECT_LE(step, simulateExchange(layers, options).stepNs);
+  }
+}
+
+/// Three arrays of a piece and a bit: from the first server on, it has most.
+TEST(ExchangeSimulation, ServersInTurnShareEvenly) {
+  std::vector<Layer> layers(3, {"a", 300000, ms, ms});
+  ExchangeOptions options;
+  options.machines = 2;
+  options.bytesPerSecond = 1e8;
+  options.slice = 200000;
+  options.servers = Servers::First;
+  int64_t first = simulate(layers, Policy::P3, options).exchangeNs;
+  options.servers = Servers::InTurn;
+  EXPECT_LE(simulate(layers, Policy::P3, options).exchangeNs, first);
+}
+
+TEST(ExchangeSimulation, TheBetterServersAreNoSlower) {
+  std::mt19937 random(8);
+  for (int trial = 0; trial < 100; ++trial) {
+    std::vector<Layer> layers;
+    for (int i = 0, n = 2 + int(random() % 9); i < n; ++i)
+      layers.push_back({"l", int64_t(random() % 900000),
+                        int64_t(random() % (3 * ms)),
+                        int64_t(random() % (6 * ms))});
+    ExchangeOptions options;
+    options.bytesPerSecond = 1e8 * double(1 + random() % 20);
+    int64_t shortest = std::numeric_limits<int64_t>::max();
+    for (Servers servers : {Servers::First, Servers::InTurn}) {
+      options.servers = servers;
+      shortest =
+          std::min(shortest, simulate(layers, Policy::P3, options).stepNs);
+    }
+    options.servers = Servers::Better;
+    EXPECT_EQ(simulate(layers, Policy::P3, options).stepNs, shortest);
   }
 }
 

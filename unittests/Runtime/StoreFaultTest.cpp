@@ -147,6 +147,11 @@ TEST(StoreFaults, WrongOptions) {
                         "least 20"));
   EXPECT_THAT(errorOf([] { ParameterStore({}, {}); }),
               HasSubstr("the store has no table"));
+  EXPECT_THAT(errorOf([] {
+                ParameterStore({{"w", 4, 2, UpdateRule::AdaptiveRevision, 0}},
+                               {});
+              }),
+              HasSubstr("table 'w' is revised with steps of 0.000000: give"));
   EXPECT_THAT(errorOf([] { ParameterStore({{"w", 0, 2}}, {}); }),
               HasSubstr("table 'w' has 0 rows of 2 numbers"));
 }
@@ -213,6 +218,19 @@ TEST_F(StoreFile, AStoreGoesOnFromItsFile) {
               testing::ElementsAre(1, 1, 1));
 }
 
+/// Who was done before is not waited for after.
+TEST_F(StoreFile, FinishedWorkersStayFinished) {
+  {
+    ParameterStore store({{"w", 4, 2}}, twoWorkers());
+    store.finish(1);
+    store.save(file);
+  }
+  auto store = ParameterStore::restore(file, twoWorkers());
+  float value[2];
+  store->clock(0);
+  store->get(0, 0, 0, value);
+}
+
 TEST_F(StoreFile, WhatIsSavedAgainIsTheSame) {
   saveOne();
   std::string first = read();
@@ -226,11 +244,13 @@ TEST_F(StoreFile, MalformedFilesAreRefused) {
   EXPECT_THAT(errorOfRestore(), HasSubstr("ends within its header"));
   write("zip");
   EXPECT_THAT(errorOfRestore(), HasSubstr("is no saved store"));
-  write("baechi-store 1\n2 1\n0\n4 2 w\n");
+  write("baechi-store 2\n2 1\n0\n0\n4 2 0 w\n");
   EXPECT_THAT(errorOfRestore(), HasSubstr("has 1 clocks of 2 workers"));
-  write("baechi-store 1\n1 1\n0\n4 w\n");
+  write("baechi-store 2\n1 1\n0\n\n4 2 0 w\n");
+  EXPECT_THAT(errorOfRestore(), HasSubstr("does not say of each worker"));
+  write("baechi-store 2\n1 1\n0\n0\n4 w\n");
   EXPECT_THAT(errorOfRestore(), HasSubstr("table 0 has no rows, width"));
-  write("baechi-store 1\n1 1\n0\n4000000000 2000000 w\n");
+  write("baechi-store 2\n1 1\n0\n0\n4000000000 2000000 0 w\n");
   EXPECT_THAT(errorOfRestore(), HasSubstr("has not as many numbers"));
   saveOne();
   write(read().substr(0, read().size() - 1));

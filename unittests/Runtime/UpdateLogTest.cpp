@@ -20,8 +20,8 @@ namespace {
 
 std::vector<uint32_t> firstRows(std::vector<Candidate> rows, SendOrder order,
                                 int64_t must, size_t count) {
-  SplitMix random(3);
-  keepFirst(rows, order, must, count * 10, random);
+  Turn turn(3);
+  keepFirst(rows, order, must, count * 10, turn);
   std::vector<uint32_t> kept;
   for (const Candidate &row : rows)
     kept.push_back(row.row);
@@ -37,7 +37,8 @@ std::vector<Candidate> fourRows() {
 }
 
 TEST(UpdateLog, SumsWhatWaitsAndForgetsWhatIsTaken) {
-  UpdateLog log(4, 2);
+  std::atomic<uint64_t> ages{0};
+  UpdateLog log(4, 2, ages);
   float first[] = {1, 2}, second[] = {10, 20}, sum[2];
   log.add(3, first, 0.5, 7);
   log.add(1, first, 9, 7);
@@ -56,7 +57,8 @@ TEST(UpdateLog, SumsWhatWaitsAndForgetsWhatIsTaken) {
 }
 
 TEST(UpdateLog, EarlierClockOfSharedCacheIsKept) {
-  UpdateLog log(1, 1);
+  std::atomic<uint64_t> ages{0};
+  UpdateLog log(1, 1, ages);
   float one = 1, sum;
   log.add(0, &one, 1, 5);
   log.add(0, &one, 1, 3);
@@ -75,6 +77,35 @@ TEST(KeepFirst, WhatTheClockNeedsGoesFirst) {
               ElementsAre(2, 1));
 }
 
+/// Of logs that are chosen from together, the oldest row goes first.
+TEST(UpdateLog, AgesOfLogsCompare) {
+  std::atomic<uint64_t> ages{0};
+  UpdateLog busy(2, 1, ages), idle(2, 1, ages);
+  float one = 1, sum;
+  for (int i = 0; i < 5; ++i) {
+    busy.add(0, &one, 1, 0);
+    busy.take(0, &sum);
+  }
+  idle.add(0, &one, 1, 0);
+  busy.add(0, &one, 1, 0);
+  EXPECT_LT(idle.age(0), busy.age(0));
+}
+
+TEST(KeepFirst, RoundRobinGoesOnWhereItEnded) {
+  std::vector<Candidate> rows;
+  for (uint32_t i = 0; i < 5; ++i)
+    rows.push_back({i / 3, i % 3, 0, 0, 0, 10});
+  Turn turn(1);
+  std::vector<uint32_t> all;
+  for (int round = 0; round < 4; ++round) {
+    std::vector<Candidate> kept = rows;
+    keepFirst(kept, SendOrder::RoundRobin, 0, 20, turn);
+    for (const Candidate &row : kept)
+      all.push_back(row.table * 10 + row.row);
+  }
+  EXPECT_THAT(all, ElementsAre(0, 1, 2, 10, 11, 0, 1, 2));
+}
+
 TEST(KeepFirst, AtLeastOneHoweverFewBytes) {
   EXPECT_THAT(firstRows(fourRows(), SendOrder::Magnitude, 0, 0),
               ElementsAre(1));
@@ -84,11 +115,11 @@ TEST(KeepFirst, RandomDrawsAgainAtEveryRound) {
   std::vector<Candidate> rows;
   for (uint32_t i = 0; i < 100; ++i)
     rows.push_back({0, i, 0, i, 0, 10});
-  SplitMix random(1), same(1);
+  Turn turn(1), same(1);
   std::vector<std::vector<uint32_t>> drawn;
   for (int round = 0; round < 2; ++round) {
     std::vector<Candidate> a = rows, b = rows;
-    keepFirst(a, SendOrder::Random, 0, 100, random);
+    keepFirst(a, SendOrder::Random, 0, 100, turn);
     keepFirst(b, SendOrder::Random, 0, 100, same);
     drawn.emplace_back();
     for (size_t i = 0; i < a.size(); ++i) {
@@ -103,6 +134,7 @@ TEST(KeepFirst, RandomDrawsAgainAtEveryRound) {
 /// Against a plain sort, with rows of several widths.
 TEST(KeepFirst, KeepsWhatAFullSortKeeps) {
   SplitMix random(17);
+  Turn turn(1);
   for (int trial = 0; trial < 300; ++trial) {
     std::vector<Candidate> rows;
     for (uint32_t i = 0, n = 1 + random.next() % 60; i < n; ++i)
@@ -120,7 +152,7 @@ TEST(KeepFirst, KeepsWhatAFullSortKeeps) {
            (kept == 0 || sum + sorted[kept].bytes <= bytes))
       sum += sorted[kept++].bytes;
     std::vector<Candidate> found = rows;
-    keepFirst(found, SendOrder::Magnitude, 2, bytes, random);
+    keepFirst(found, SendOrder::Magnitude, 2, bytes, turn);
     std::ranges::sort(found, {}, key);
     ASSERT_EQ(found.size(), kept);
     for (size_t i = 0; i < kept; ++i)

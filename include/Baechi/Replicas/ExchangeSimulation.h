@@ -50,12 +50,20 @@ enum class Policy : uint8_t {
 /// "fifo", "slices", "p3", "tictac".
 std::optional<Policy> policyNamed(std::string_view name);
 
+/// Which servers have an array's pieces.
+enum class Servers : uint8_t {
+  First,  ///< from the first on, as P3's authors do
+  InTurn, ///< from the one behind the array before: even shares
+  Better, ///< whichever of both has the shorter step
+};
+
 struct ExchangeOptions {
   int machines = 4;
   double bytesPerSecond = 0; ///< of a network card, each way
   int64_t latencyNs = 50000;
   int64_t messageNs = 0; ///< that a card is busy with a message besides
   Policy policy = Policy::P3;
+  Servers servers = Servers::First;
   int64_t slice = 50000;      ///< parameters
   int64_t bigArray = 1000000; ///< parameters from which Fifo splits an array
   int steps = 6;              ///< of which the first is not counted

@@ -41,15 +41,31 @@
 
 namespace baechi::store {
 
+/// What the server does with an update.
+enum class UpdateRule : uint8_t {
+  Add,
+  /// Updates are gradients, and steps know how late they are (Revision.cpp): a
+  /// worker sees what its own did when the server has made a step of them.
+  AdaptiveRevision,
+};
+
 struct TableShape {
   std::string name;
   size_t rows = 0, width = 0;
+  UpdateRule rule = UpdateRule::Add;
+  double step = 0; ///< of adaptive revision
 };
 
 /// What others do when a worker was reported lost.
 enum class WhenLost : uint8_t {
   Stop, ///< every call fails and names it
   Wait, ///< the bound keeps them waiting for it to go on, for `patience`
+};
+
+/// Cables between processes and the server in simulated time, each way one.
+struct SimulatedNetwork {
+  double bytesPerSecond = 0;
+  int64_t latencyNs = 50000;
 };
 
 struct StoreOptions {
@@ -79,6 +95,9 @@ struct StoreOptions {
   bool checked = true;
 #endif
   uint64_t seed = 1;
+  /// Time is simulated: no thread carries and no call waits; `next` says which
+  /// worker goes on (ParameterStore::next).
+  std::optional<SimulatedNetwork> simulated;
 };
 
 /// A wrong use, a worker that was lost or is late, or a number that is none.
@@ -89,6 +108,8 @@ struct StoreError : std::runtime_error {
 struct StoreReport {
   /// By process.
   std::vector<uint64_t> bytesSent, bytesReceived, rowsSent, rowsReceived;
+  /// Those received for rows that were read for the first time.
+  std::vector<uint64_t> bytesFetched;
   /// By worker.
   std::vector<int64_t> clocks;
   std::vector<double> secondsWaited;
@@ -112,7 +133,7 @@ public:
 
   /// Copies a row as \p worker sees it.
   void get(int worker, size_t table, size_t row, float *value);
-  /// Adds to a row.
+  /// Adds to a row, or gives its gradient.
   void inc(int worker, size_t table, size_t row, const float *update);
   /// Ends the worker's clock and begins the next, which is returned.
   int64_t clock(int worker);
@@ -133,6 +154,14 @@ public:
                                                  StoreOptions options);
 
   StoreReport report() const;
+
+  /// Of simulated time: the worker that goes on next, because what it computes
+  /// is done and the bound lets it read; none when all are finished. It may
+  /// read, add and tell its clock, and then computes or finishes.
+  std::optional<int> next();
+  /// The worker goes on so much later, and after rows that it read first came.
+  void compute(int worker, double seconds);
+  double simulatedSeconds() const;
 
   struct State;
 

@@ -21,6 +21,7 @@
 #ifndef BAECHI_RUNTIME_UPDATELOG_H
 #define BAECHI_RUNTIME_UPDATELOG_H
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
@@ -36,9 +37,10 @@ enum class SendOrder : uint8_t {
   Random,            ///< drawn again at every round
   Magnitude,         ///< the largest sum of |update|
   RelativeMagnitude, ///< the largest sum of |update| / |value|
+  RoundRobin,        ///< from where the last round ended
 };
 
-/// "age", "random", "magnitude", "relative".
+/// "age", "random", "magnitude", "relative", "round-robin".
 std::optional<SendOrder> sendOrderNamed(std::string_view name);
 std::string_view nameOf(SendOrder order);
 
@@ -66,6 +68,8 @@ public:
   /// Adds an update. Returns how much it matters for \p order, or infinity or
   /// NaN where the update is not finite; the row is then as it was.
   double add(size_t at, const float *update, SendOrder order);
+  /// How much it matters, without adding it.
+  double weigh(size_t at, const float *update, SendOrder order) const;
   void set(size_t at, const float *value);
 
 private:
@@ -80,7 +84,8 @@ private:
 /// Sums of updates that wait.
 class UpdateLog {
 public:
-  UpdateLog(size_t rows, size_t width);
+  /// Logs whose rows are chosen from together draw \p ages together.
+  UpdateLog(size_t rows, size_t width, std::atomic<uint64_t> &ages);
 
   void add(size_t at, const float *update, double importance, int64_t clock);
   /// Moves a row's sum to \p sum; returns the clock of its first update.
@@ -109,7 +114,7 @@ private:
   std::vector<State> states;
   std::vector<uint32_t> places; ///< in `dirty`
   std::vector<uint32_t> dirty;
-  uint64_t ages = 0;
+  std::atomic<uint64_t> *ages;
 };
 
 /// A row that waits.
@@ -124,11 +129,18 @@ struct Candidate {
 /// Bytes of a message's row beside its numbers: table, row, clock.
 inline constexpr uint32_t bytesOfRowHeader = 12;
 
+/// What an order remembers from round to round.
+struct Turn {
+  explicit Turn(uint64_t seed) : random(seed) {}
+  SplitMix random;
+  uint64_t last = std::numeric_limits<uint64_t>::max(); ///< place of a row
+};
+
 /// Keeps as many of \p rows as \p bytes hold, at least one: the first by
 /// \p order (ties: table and row), those with updates from before clock
 /// \p must before all others. Where all are kept they stay as they are.
 void keepFirst(std::vector<Candidate> &rows, SendOrder order, int64_t must,
-               size_t bytes, SplitMix &random);
+               size_t bytes, Turn &turn);
 
 } // namespace baechi::store
 

@@ -15,6 +15,7 @@ from collections.abc import Callable
 from baechi.compiling import stepgraph, tools
 from baechi.experiments import (
     benchmarks,
+    bosen,
     compiling,
     execution,
     hardware,
@@ -39,6 +40,7 @@ _HELP = {
     "compile": "import and compilation: seconds and memory (minutes; not among all)",
     "p3": "steps of replicas over bandwidth, by what is sent first (not among all)",
     "orion": "serial loops in blocks and data parallel, by passes (minutes; not among all)",
+    "bosen": "bounded staleness by what is sent first (minutes; not among all)",
     "losses": "losses on host devices beside JAX's (minutes; not among all)",
 }
 
@@ -68,6 +70,9 @@ def _parser() -> argparse.ArgumentParser:
         default=placers.EVALUATIONS,
         metavar="N",
         help="what each placer that learns may spend (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--quick", action="store_true", help="bosen with little data and two passes, as a trial"
     )
     parser.add_argument(
         "--output",
@@ -123,10 +128,13 @@ def _run(options: argparse.Namespace) -> list[Table]:
     if options.execute:
         stepgraph.machine(options.execute)  # before minutes of importing
     machine = hardware.socc2020()
-    if options.experiment in ("p3", "orion"):
+    if options.experiment in ("p3", "orion", "bosen"):
         with _Progress() as progress:
-            make = p3.tables if options.experiment == "p3" else orion.tables
-            made = make(options.models, progress)
+            if options.experiment == "bosen":
+                made = bosen.tables(options.models, progress, options.quick)
+            else:
+                make = p3.tables if options.experiment == "p3" else orion.tables
+                made = make(options.models, progress)
         if options.output:
             report.keep(options.output, made, machine.description)
         return _published(options.output, made, machine.description)

@@ -12,7 +12,7 @@ import pathlib
 from typing import Any
 
 from baechi.common import files
-from baechi.experiments import curves, orion, p3, published
+from baechi.experiments import bosen, curves, orion, p3, published
 from baechi.experiments.tables import Cell, Table
 from baechi.importer.common.errors import ImportFailure
 
@@ -93,6 +93,7 @@ python -m baechi.experiments losses --output=docs
 python -m baechi.experiments learned --output=docs
 python -m baechi.experiments p3 --output=docs
 python -m baechi.experiments orion --output=docs
+python -m baechi.experiments bosen --output=docs
 ```
 
 Models imported from JAX at full size ([import.md](import.md)) and placed on
@@ -124,9 +125,14 @@ def plot(table: Table, folder: pathlib.Path) -> pathlib.Path:
     from matplotlib import pyplot
 
     file = folder / f"experiments-{table.name}.svg"
-    drawn = {"curve": curves.draw, "gains": p3.draw, "passes": orion.draw}
-    if len(table.plot) == 1 and table.plot[0] in drawn:
-        figure = drawn[table.plot[0]](table)
+    drawn = {
+        "curve": curves.draw,
+        "gains": p3.draw,
+        "passes": orion.draw,
+        "convergence": bosen.draw,
+    }
+    if table.plot and (draw := drawn.get(table.plot[0])):
+        figure = draw(table)
         figure.savefig(file, metadata={"Date": None})
         pyplot.close(figure)
         return file

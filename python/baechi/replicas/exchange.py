@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from baechi.replicas import library
 
 POLICIES = ("fifo", "slices", "p3", "tictac")
+SERVERS = ("first", "turn", "better")
 
 
 class ExchangeError(ValueError):
@@ -48,16 +49,21 @@ def simulate(
     latency_ns: int = 50_000,
     message_ns: int = 0,
     slice_parameters: int | None = 50_000,
+    servers: str = "first",
     steps: int = 6,
 ) -> Exchange:
     """A step between machines that are workers and parameter servers. Without
-    `slice_parameters` the best of twelve sizes is taken."""
+    `slice_parameters` the best of twelve sizes is taken. The pieces of each array begin at the
+    `first` server, or where the array before ended (`turn`), or at the `better` of these."""
     if policy not in POLICIES:
         raise ExchangeError(f"unknown policy '{policy}'; known: {', '.join(POLICIES)}")
+    if servers not in SERVERS:
+        raise ExchangeError(f"unknown servers '{servers}'; known: {', '.join(SERVERS)}")
     count = len(layers)
     options = library.ExchangeOptions(
         machines,
         POLICIES.index(policy),
+        SERVERS.index(servers),
         bytes_per_second,
         latency_ns,
         message_ns,

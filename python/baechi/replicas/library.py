@@ -28,6 +28,8 @@ class StoreOptions(ctypes.Structure):
         ("checked", ctypes.c_int32),
         ("round_bytes", ctypes.c_uint64),
         ("seed", ctypes.c_uint64),
+        ("simulated_bytes_per_second", ctypes.c_double),
+        ("simulated_latency_ns", ctypes.c_int64),
     ]
 
 
@@ -35,6 +37,7 @@ class ExchangeOptions(ctypes.Structure):
     _fields_ = [
         ("machines", ctypes.c_int32),
         ("policy", ctypes.c_int32),
+        ("servers", ctypes.c_int32),
         ("bytes_per_second", ctypes.c_double),
         ("latency_ns", ctypes.c_int64),
         ("message_ns", ctypes.c_int64),
@@ -69,6 +72,7 @@ def _typed(found: Any) -> Any:
     found.baechiStoreRestore.restype = ctypes.c_void_p
     found.baechiStoreTables.restype = ctypes.c_size_t
     found.baechiStoreTable.restype = ctypes.c_char_p
+    found.baechiStoreSeconds.restype = ctypes.c_double
     return found
 
 

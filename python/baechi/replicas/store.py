@@ -9,7 +9,7 @@ import contextlib
 import ctypes
 import dataclasses
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -17,7 +17,7 @@ import numpy as np
 from baechi.replicas import library
 
 Rows = int | Sequence[int] | np.ndarray
-ORDERS = ("age", "random", "magnitude", "relative")
+ORDERS = ("age", "random", "magnitude", "relative", "round-robin")
 
 
 class StoreError(RuntimeError):
@@ -28,19 +28,30 @@ class StoreError(RuntimeError):
 class StoreReport:
     bytes_sent: list[int]  # by process
     bytes_received: list[int]
+    bytes_fetched: list[int]  # of those received: rows that were read for the first time
     clocks: list[int]  # by worker
     seconds_waited: list[float]
     reads_by_staleness: list[int]  # the last has those at the bound
 
 
+@dataclasses.dataclass(frozen=True)
+class Network:
+    """Each process's cable to the server, in simulated time."""
+
+    bytes_per_second: float  # each way
+    latency_ns: int = 50_000
+
+
 class ParameterStore:
     """Tables of rows of float32. `tables` says rows and width by name, or is a mapping of
-    arrays that the tables begin with."""
+    arrays that the tables begin with. A table in `revised` is given gradients, of which the
+    server makes steps of that size that know how late they are (adaptive revision)."""
 
     def __init__(
         self,
         tables: Mapping[str, tuple[int, int] | np.ndarray],
         *,
+        revised: Mapping[str, float] | None = None,
         workers: int = 1,
         processes: int = 0,
         staleness: int = 0,
@@ -52,17 +63,23 @@ class ParameterStore:
         checked: bool = False,
         round_bytes: int = 100 << 10,
         seed: int = 1,
+        network: Network | None = None,
     ) -> None:
         options = _options(locals())
         starts = {name: _array(of) for name, of in tables.items() if isinstance(of, np.ndarray)}
         shapes: dict[str, Any] = {name: starts.get(name, of) for name, of in tables.items()}
         shapes = {n: of.shape if isinstance(of, np.ndarray) else of for n, of in shapes.items()}
-        count = len(shapes)
+        count, steps = len(shapes), dict(revised or {})
+        if unknown := [name for name in steps if name not in shapes]:
+            raise StoreError(f"there is no table '{unknown[0]}' to be revised")
+        if wrong := [name for name, step in steps.items() if not step > 0]:
+            raise StoreError(f"table '{wrong[0]}' is revised with steps of {steps[wrong[0]]}")
         self._handle = library.library().baechiStoreCreate(
             ctypes.c_size_t(count),
             (ctypes.c_char_p * count)(*(name.encode() for name in shapes)),
             (ctypes.c_uint64 * count)(*(shape[0] for shape in shapes.values())),
             (ctypes.c_uint64 * count)(*(shape[1] for shape in shapes.values())),
+            (ctypes.c_double * count)(*(steps.get(name, 0.0) for name in shapes)),
             ctypes.byref(options),
         )
         self._open(options)
@@ -85,6 +102,7 @@ class ParameterStore:
         checked: bool = False,
         round_bytes: int = 100 << 10,
         seed: int = 1,
+        network: Network | None = None,
     ) -> ParameterStore:
         """One that goes on from what `save` wrote."""
         options = _options(locals())
@@ -136,7 +154,7 @@ class ParameterStore:
         return self._rows("baechiStoreGet", (ctypes.c_int32(worker),), table, rows, None)
 
     def inc(self, worker: int, table: str, rows: Rows, updates: Any) -> None:
-        """Adds to rows."""
+        """Adds to rows, or gives gradients of a table that is `revised`."""
         self._rows("baechiStoreInc", (ctypes.c_int32(worker),), table, rows, updates)
 
     def clock(self, worker: int) -> int:
@@ -163,6 +181,27 @@ class ParameterStore:
             raise
         self.finish(worker)
 
+    def run(self, body: Callable[[int], Iterator[float]]) -> None:
+        """With a `network`, in simulated time: body(worker) is a generator that yields the
+        seconds it computes next, and 0 after `clock`, where it waits for what it may read."""
+        going = {worker: body(worker) for worker in range(self._options.workers)}
+        worker = ctypes.c_int32()
+        while True:
+            self._call("baechiStoreNext", ctypes.byref(worker))
+            if worker.value < 0:
+                return
+            try:
+                seconds = next(going[worker.value])
+            except StopIteration:
+                self.finish(worker.value)
+            else:
+                self._call("baechiStoreCompute", worker, ctypes.c_double(seconds))
+
+    @property
+    def seconds(self) -> float:
+        """Simulated ones since the beginning."""
+        return float(library.library().baechiStoreSeconds(ctypes.c_void_p(self._handle)))
+
     def drain(self) -> None:
         """Brings every update everywhere; no worker may be within a call."""
         self._call("baechiStoreDrain")
@@ -175,11 +214,11 @@ class ParameterStore:
         """What was sent, waited for and read so far."""
         workers = self._options.workers
         processes = self._options.processes or workers
-        sent, received = (ctypes.c_uint64 * processes)(), (ctypes.c_uint64 * processes)()
+        sent, received, fetched = ((ctypes.c_uint64 * processes)() for _ in range(3))
         clocks, waited = (ctypes.c_int64 * workers)(), (ctypes.c_double * workers)()
         staleness = (ctypes.c_uint64 * (self._options.staleness + 1))()
-        self._call("baechiStoreReport", sent, received, clocks, waited, staleness)
-        return StoreReport(list(sent), list(received), list(clocks), list(waited), list(staleness))
+        self._call("baechiStoreReport", sent, received, fetched, clocks, waited, staleness)
+        return StoreReport(*map(list, (sent, received, fetched, clocks, waited, staleness)))
 
     def _table(self, name: str) -> tuple[int, int, int]:
         if name not in self._tables:
@@ -221,9 +260,12 @@ def _options(given: dict[str, Any]) -> library.StoreOptions:
         raise StoreError(f"unknown order '{given['order']}'; known: {', '.join(ORDERS)}")
     if given["when_lost"] not in ("stop", "wait"):
         raise StoreError(f"unknown when_lost '{given['when_lost']}'; known: stop, wait")
-    budget = given["budget"]
+    budget, network = given["budget"], given["network"]
     if budget is not None and not budget > 0:
         raise StoreError(f"the budget is {budget}: give bytes per second, or None for none")
+    if network and not network.bytes_per_second > 0:
+        told = network.bytes_per_second
+        raise StoreError(f"the network has {told} bytes per second: give more than 0")
     return library.StoreOptions(
         given["workers"],
         given["processes"],
@@ -236,4 +278,6 @@ def _options(given: dict[str, Any]) -> library.StoreOptions:
         given["checked"],
         given["round_bytes"],
         given["seed"],
+        network.bytes_per_second if network else 0.0,
+        network.latency_ns if network else 0,
     )
