@@ -9,6 +9,7 @@
 #include "SpillFitter.h"
 #include "Baechi/Placement/Schedule/Verify.h"
 #include "mlir/IR/Remarks.h"
+#include "mlir/Interfaces/LoopLikeInterface.h"
 #include "llvm/ADT/STLExtras.h"
 #include <limits>
 #include <map>
@@ -63,12 +64,39 @@ SpillFitter::create(ModuleOp module, const placement::Machine &target) {
   return SpillFitter(module, std::move(*graph), target, best);
 }
 
-std::vector<SpillPlan> SpillFitter::proposals() const {
+int64_t SpillFitter::computingBytes() const {
+  int64_t bytes = 0;
+  for (const placement::Device &each : target.devices)
+    bytes += placement::isPool(each) ? 0 : each.memory;
+  return bytes;
+}
+
+bool SpillFitter::floorIsLoop() const {
+  Operation *op = graph.operation(least.op);
+  func::FuncOp kernel = op ? kernelOf(op) : nullptr;
+  return kernel && kernel
+                       .walk([](LoopLikeOpInterface) {
+                         return WalkResult::interrupt();
+                       })
+                       .wasInterrupted();
+}
+
+std::optional<int64_t> SpillFitter::leanestBytes() const {
+  int64_t room = bases.front().peakBytes - least.bytes;
+  for (int number = 0; number <= limitsTried; ++number)
+    if (auto found = placement::spillWithin(
+            graph.graph, options, bases,
+            least.bytes + room * number / limitsTried))
+      return found->peakBytes;
+  return std::nullopt;
+}
+
+std::vector<SpillPlan> SpillFitter::proposals(int64_t most) const {
   std::vector<SpillPlan> all;
   int64_t room = bases.front().peakBytes - least.bytes;
   for (int number = limitsTried; number >= 0; --number) {
     int64_t limit = least.bytes + room * number / limitsTried;
-    if (limit > deviceBytes())
+    if (limit > most)
       continue;
     std::optional<SpillPlan> found =
         placement::spillWithin(graph.graph, options, bases, limit);
@@ -170,6 +198,13 @@ OwningOpRef<ModuleOp> SpillFitter::place(const SpillPlan &plan) const {
   if (failed(after))
     return nullptr;
   Placer(*after, target, device, pool).run(before, plan, stashes);
+  return fresh;
+}
+
+OwningOpRef<ModuleOp> SpillFitter::rewrite(const SpillPlan &plan) const {
+  OwningOpRef<ModuleOp> fresh = ModuleOp(module).clone();
+  StepGraph same = *buildStepGraph(*findFuncStep(*fresh));
+  stashTensorsLate(*fresh, same, plan, target.devices[pool], options.in);
   return fresh;
 }
 

@@ -31,17 +31,29 @@ public:
   llvm::StringRef floorOperator() const {
     return graph.graph.ops[least.op].name;
   }
+  /// The operator that needs so much is a loop.
+  bool floorIsLoop() const;
   const std::string &poolName() const { return target.devices[pool].name; }
   int64_t poolBytes() const { return target.devices[pool].memory; }
+  const std::string &deviceName() const { return target.devices[device].name; }
   int64_t deviceBytes() const { return target.devices[device].memory; }
+  /// Of all devices that compute.
+  int64_t computingBytes() const;
 
   /// Plans within ever fewer bytes, those with the shortest step first. The
-  /// same whatever the device's memory is: those that hold more are left out.
-  std::vector<placement::SpillPlan> proposals() const;
+  /// same whatever \p most is: those that hold more are left out.
+  std::vector<placement::SpillPlan> proposals(int64_t most) const;
+  /// What the plan holds that holds least of those; nullopt: there is none.
+  std::optional<int64_t> leanestBytes() const;
 
   /// The module with its step rewritten and placed.
   mlir::OwningOpRef<mlir::ModuleOp>
   place(const placement::SpillPlan &plan) const;
+
+  /// The module with its step rewritten and in the pool what \p plan says;
+  /// devices and times of the rest are a placer's to choose.
+  mlir::OwningOpRef<mlir::ModuleOp>
+  rewrite(const placement::SpillPlan &plan) const;
 
   /// What \p plan lets wait, as remarks of --baechi-fit-memory.
   void remark(const placement::SpillPlan &plan) const;

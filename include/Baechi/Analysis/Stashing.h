@@ -9,6 +9,7 @@
 #define BAECHI_ANALYSIS_STASHING_H
 
 #include "Baechi/Analysis/PlacementProblem.h"
+#include "Baechi/Placement/Model/Pool.h"
 #include "Baechi/Placement/Recompute/Spill.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 
@@ -32,6 +33,15 @@ bool isStash(mlir::Operation *op);
 llvm::SmallVector<mlir::func::CallOp>
 stashTensors(mlir::ModuleOp module, const StepGraph &graph,
              const placement::SpillPlan &plan);
+
+/// The same for a placer that has yet to say where and when all runs: the step
+/// is in \p plan's order, what is in the pool is pinned to \p pool, and what
+/// comes back is a call of its own, which waits for the operator before it as
+/// clones do (lateClones). \p in: from the pool.
+void stashTensorsLate(mlir::ModuleOp module, const StepGraph &graph,
+                      const placement::SpillPlan &plan,
+                      const placement::Device &pool,
+                      const placement::Link &in);
 
 } // namespace baechi
 

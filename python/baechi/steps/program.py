@@ -156,7 +156,7 @@ class Program:
         machine = options.machine
         fit = self.library.program.get("memory_fit")
         if fit and "pool" in fit:
-            return f"one device computes all, so that tensors can wait in '{fit['pool']}'"
+            return f"where all is follows from what waits in '{fit['pool']}'; so step.report()"
         again = [compiler.step("baechi-fit-memory", limit=fit["peak_after_bytes"])] if fit else []
         with temporary.folder("baechi-jit-") as folder:
             saved = folder / "placement.json"
