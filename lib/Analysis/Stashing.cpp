@@ -75,9 +75,10 @@ struct Late {
 class Stasher {
 public:
   Stasher(ModuleOp module, const StepGraph &graph,
-          const placement::SpillPlan &plan, const Late *late = nullptr)
-      : table(module), graph(graph), plan(plan), late(late), step(graph.step),
-        builder(step->getContext()), names(namesOf(step)) {}
+          const placement::SpillPlan &plan, StringRef kind,
+          const Late *late = nullptr)
+      : table(module), graph(graph), plan(plan), kind(kind), late(late),
+        step(graph.step), builder(step->getContext()), names(namesOf(step)) {}
 
   SmallVector<func::CallOp> run() {
     createStashes();
@@ -129,7 +130,7 @@ private:
         func::CallOp::create(builder, operands[0].getLoc(),
                              kernelFor(type, operands.size()), operands);
     NamedAttrList times;
-    times.set(placement::kPool, builder.getI64IntegerAttr(ns));
+    times.set(kind, builder.getI64IntegerAttr(ns));
     stash->setAttr(BaechiDialect::kCost,
                    CostAttr::get(builder.getContext(),
                                  times.getDictionary(builder.getContext()),
@@ -284,6 +285,7 @@ private:
   SymbolTable table;
   const StepGraph &graph;
   const placement::SpillPlan &plan;
+  StringRef kind; ///< of the pool
   const Late *late;
   FunctionOpInterface step;
   OpBuilder builder;
@@ -299,8 +301,8 @@ private:
 
 SmallVector<func::CallOp>
 baechi::stashTensors(ModuleOp module, const StepGraph &graph,
-                     const placement::SpillPlan &plan) {
-  return Stasher(module, graph, plan).run();
+                     const placement::SpillPlan &plan, StringRef kind) {
+  return Stasher(module, graph, plan, kind).run();
 }
 
 void baechi::stashTensorsLate(ModuleOp module, const StepGraph &graph,
@@ -308,7 +310,7 @@ void baechi::stashTensorsLate(ModuleOp module, const StepGraph &graph,
                               const placement::Device &pool,
                               const placement::Link &in) {
   Late late{pool, in};
-  Stasher stasher(module, graph, plan, &late);
+  Stasher stasher(module, graph, plan, pool.kind, &late);
   repeatOperators(graph, plan.order);
   stasher.run();
 }

@@ -187,7 +187,10 @@ private:
     std::optional<int64_t> stepNs;
     if (succeeded(recompute(machine, untouched, said, found)))
       stepNs = predictedNs(machine);
-    waitInPool(machine, *original, stepNs, said, found);
+    // A later pool is a slower one.
+    for (int32_t pool : placement::poolsOf(machine))
+      if (!isSpilled)
+        waitInPool(machine, pool, *original, stepNs, said, found);
     if (!stepNs)
       return failure();
     if (found.memoryFit)
@@ -210,14 +213,12 @@ private:
 
   /// Lets tensors of \p original wait in the pool, where that takes less than
   /// \p stepNs, which it then is.
-  void waitInPool(const placement::Machine &machine, ModuleOp original,
-                  std::optional<int64_t> &stepNs, std::vector<Diagnostic> &said,
-                  PlaceAndPlanReport &found) {
-    if (placement::firstPool(machine) < 0)
-      return;
+  void waitInPool(const placement::Machine &machine, int32_t pool,
+                  ModuleOp original, std::optional<int64_t> &stepNs,
+                  std::vector<Diagnostic> &said, PlaceAndPlanReport &found) {
     std::vector<Diagnostic> ignored;
     std::optional<SpillFitter> fitter = quietly(
-        ignored, [&] { return SpillFitter::create(original, machine); });
+        ignored, [&] { return SpillFitter::create(original, machine, pool); });
     // Then something else is wrong.
     if (!fitter ||
         (fitter->peakBytes() <= fitter->deviceBytes() && found.attempts == 1))

@@ -25,9 +25,10 @@ static constexpr int limitsTried = 24;
 static constexpr int64_t unlimited = std::numeric_limits<int64_t>::max() / 4;
 
 SpillFitter::SpillFitter(ModuleOp module, StepGraph graph,
-                         const placement::Machine &target, int32_t device)
+                         const placement::Machine &target, int32_t device,
+                         int32_t pool)
     : module(module), graph(std::move(graph)), target(target), device(device),
-      pool(placement::firstPool(target)) {
+      pool(pool) {
   options.kind = target.devices[device].kind;
   options.out = *target.link(device, pool);
   options.in = *target.link(pool, device);
@@ -39,10 +40,10 @@ SpillFitter::SpillFitter(ModuleOp module, StepGraph graph,
 }
 
 std::optional<SpillFitter>
-SpillFitter::create(ModuleOp module, const placement::Machine &target) {
-  int32_t pool = placement::firstPool(target);
+SpillFitter::create(ModuleOp module, const placement::Machine &target,
+                    int32_t pool) {
   FailureOr<func::FuncOp> step = findFuncStep(module);
-  if (pool < 0 || failed(step))
+  if (failed(step))
     return std::nullopt;
   FailureOr<StepGraph> graph = buildStepGraph(*step);
   if (failed(graph) || graph->graph.ops.empty())
@@ -61,7 +62,7 @@ SpillFitter::create(ModuleOp module, const placement::Machine &target) {
   }
   if (best < 0)
     return std::nullopt;
-  return SpillFitter(module, std::move(*graph), target, best);
+  return SpillFitter(module, std::move(*graph), target, best, pool);
 }
 
 int64_t SpillFitter::computingBytes() const {
@@ -193,7 +194,7 @@ private:
 OwningOpRef<ModuleOp> SpillFitter::place(const SpillPlan &plan) const {
   OwningOpRef<ModuleOp> fresh = ModuleOp(module).clone();
   StepGraph before = *buildStepGraph(*findFuncStep(*fresh));
-  SmallVector<func::CallOp> stashes = stashTensors(*fresh, before, plan);
+  SmallVector<func::CallOp> stashes = stashTensors(*fresh, before, plan, target.devices[pool].kind);
   FailureOr<StepGraph> after = buildStepGraph(*findFuncStep(*fresh));
   if (failed(after))
     return nullptr;

@@ -19,10 +19,11 @@ namespace baechi {
 /// their plans fit, its user finds out.
 class SpillFitter {
 public:
-  /// \p module, whose step has costs, outlives the fitter. Nullopt where the
-  /// machine has no pool, or the step cannot run on its largest device alone.
+  /// \p module, whose step has costs, outlives the fitter. Nullopt where no
+  /// device can run the whole step and talk to \p pool.
   static std::optional<SpillFitter> create(mlir::ModuleOp module,
-                                           const placement::Machine &target);
+                                           const placement::Machine &target,
+                                           int32_t pool);
 
   /// What the step as it is holds at least, as far as is known.
   int64_t peakBytes() const { return bases.front().peakBytes; }
@@ -60,7 +61,7 @@ public:
 
 private:
   SpillFitter(mlir::ModuleOp module, StepGraph graph,
-              const placement::Machine &target, int32_t device);
+              const placement::Machine &target, int32_t device, int32_t pool);
 
   mlir::ModuleOp module;
   StepGraph graph;

@@ -127,6 +127,39 @@ def test_less_memory_is_never_predicted_faster_with_a_pool():
     assert predicted[-1] > 0
 
 
+def test_tensors_wait_on_disk(tmp_path, monkeypatch):
+    monkeypatch.setenv("BAECHI_DISK", str(tmp_path))
+    free, losses, state = run(mlp, "host:1")
+    limit = arena(free) * 45 // 100 // 64 * 64
+    compiled, again, updated = run(mlp, f"host:1@{limit}", spill_to="disk:64MiB")
+    assert np.array_equal(losses, again)
+    assert all(np.array_equal(a, b) for a, b in zip(state, updated))
+    assert arena(compiled) <= limit
+    assert "in 'disk0'" in compiled.report()
+    assert arena(compiled, "disk0") > 0
+    assert not list(tmp_path.iterdir())
+
+
+def test_what_a_pool_has_no_room_for_waits_on_disk():
+    free, losses, state = run(mlp, "host:1")
+    limit = arena(free) * 30 // 100 // 64 * 64
+    compiled, again, updated = run(mlp, f"host:1@{limit}+pool:64KiB+disk:64MiB")
+    assert np.array_equal(losses, again)
+    assert all(np.array_equal(a, b) for a, b in zip(state, updated))
+    assert arena(compiled, "pool0") == 0
+    assert arena(compiled, "disk0") > 0
+
+
+def test_a_folder_that_is_none_is_an_error_and_another_is_not(tmp_path, monkeypatch):
+    free, losses, _ = run(mlp, "host:1")
+    machine = f"host:1@{arena(free) * 45 // 100 // 64 * 64}+disk:64MiB"
+    monkeypatch.setenv("BAECHI_DISK", str(tmp_path / "none"))
+    with pytest.raises(RuntimeError, match="disk0.*cannot make a file .* BAECHI_DISK names"):
+        run(mlp, machine)
+    monkeypatch.setenv("BAECHI_DISK", str(tmp_path))
+    assert np.array_equal(run(mlp, machine)[1], losses)
+
+
 def test_what_fits_moves_nothing():
     compiled, _, _ = run(mlp, "host:1+pool:64MiB")
     assert arena(compiled, "pool0") == 0
@@ -190,3 +223,5 @@ def test_wrong_words():
         baechi.jit(adam(mlp), machine="machine.json", spill_to="pool:1GiB")
     with pytest.raises(baechi.CompileError, match="is no memory beside devices"):
         run(mlp, "host:1+pool")
+    with pytest.raises(baechi.CompileError, match="stands behind another memory"):
+        run(mlp, "host:1+disk:1GiB+pool:1GiB")

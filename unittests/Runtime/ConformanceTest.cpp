@@ -309,6 +309,8 @@ const Subject subjects[] = {
 #else
     {"host", "host"},
     {"hostOnARankEach", "host", 2},
+    {"pool", "pool"},
+    {"disk", "disk"},
     {"null", "null"},
     {"nullOnARankEach", "null", 2},
 #endif

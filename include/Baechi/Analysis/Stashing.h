@@ -29,10 +29,11 @@ bool isStash(mlir::Operation *op);
 
 /// Makes \p graph's step, of which \p module has the kernels, keep tensors by
 /// calls of such kernels, which later operators read: one for each stay of
-/// \p plan whose tensor the pool makes, null for the others.
+/// \p plan whose tensor the pool makes, null for the others. \p kind: of the
+/// pool.
 llvm::SmallVector<mlir::func::CallOp>
 stashTensors(mlir::ModuleOp module, const StepGraph &graph,
-             const placement::SpillPlan &plan);
+             const placement::SpillPlan &plan, llvm::StringRef kind);
 
 /// The same for a placer that has yet to say where and when all runs: the step
 /// is in \p plan's order, what is in the pool is pinned to \p pool, and what

@@ -132,8 +132,8 @@ class Program:
         """`Compiled.least_memory` says what it is."""
         text, options = self.source()
         listed = self.library.program["devices"]
-        pools = {device["name"] for device in listed if device["kind"] == "pool"}
-        kinds = {device["kind"] for device in listed} - {"pool"}
+        pools = {device["name"] for device in listed if device["kind"] in ("pool", "disk")}
+        kinds = {device["kind"] for device in listed} - {"pool", "disk"}
 
         def compiled(options: CompileOptions) -> Memory:
             program = Program(text, options)
