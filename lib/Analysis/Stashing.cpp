@@ -183,9 +183,9 @@ private:
       if (stay.stashStartNs >= 0 && isKept) {
         if (Operation *op = latest.getDefiningOp())
           builder.setInsertionPointAfter(op);
-        stash = isUpdate(stay.tensor) ? createUpdate(stay)
-                                      : create(stay, {latest}, root.getType(),
-                                               stay.stashNs);
+        stash = isUpdate(stay.tensor)
+                    ? createUpdate(stay)
+                    : create(stay, {latest}, root.getType(), stay.stashNs);
         latest = stash.getResult(0);
       }
       if (late && stay.use >= 0)
@@ -299,9 +299,10 @@ private:
 };
 } // namespace
 
-SmallVector<func::CallOp>
-baechi::stashTensors(ModuleOp module, const StepGraph &graph,
-                     const placement::SpillPlan &plan, StringRef kind) {
+SmallVector<func::CallOp> baechi::stashTensors(ModuleOp module,
+                                               const StepGraph &graph,
+                                               const placement::SpillPlan &plan,
+                                               StringRef kind) {
   return Stasher(module, graph, plan, kind).run();
 }
 

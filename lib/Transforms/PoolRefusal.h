@@ -16,8 +16,8 @@ namespace baechi {
 
 /// What plans with a pool would have needed that did not fit.
 struct UnfitPlans {
-  ArenaReport fullestPool;     ///< of a pool that was too small
-  int64_t leanestDevice = 0;   ///< the device's smallest arena; 0: none
+  ArenaReport fullestPool;   ///< of a pool that was too small
+  int64_t leanestDevice = 0; ///< the device's smallest arena; 0: none
 
   void add(llvm::ArrayRef<ArenaReport> arenas, const SpillFitter &fitter);
 };

@@ -39,9 +39,9 @@ SpillFitter::SpillFitter(ModuleOp module, StepGraph graph,
   least = placement::spillFloor(this->graph.graph, options);
 }
 
-std::optional<SpillFitter>
-SpillFitter::create(ModuleOp module, const placement::Machine &target,
-                    int32_t pool) {
+std::optional<SpillFitter> SpillFitter::create(ModuleOp module,
+                                               const placement::Machine &target,
+                                               int32_t pool) {
   FailureOr<func::FuncOp> step = findFuncStep(module);
   if (failed(step))
     return std::nullopt;
@@ -75,19 +75,20 @@ int64_t SpillFitter::computingBytes() const {
 bool SpillFitter::floorIsLoop() const {
   Operation *op = graph.operation(least.op);
   func::FuncOp kernel = op ? kernelOf(op) : nullptr;
-  return kernel && kernel
-                       .walk([](LoopLikeOpInterface) {
-                         return WalkResult::interrupt();
-                       })
-                       .wasInterrupted();
+  // Loops over the rows of a result, which fusion makes, carry it alone.
+  auto isOfProgram = [](LoopLikeOpInterface loop) {
+    return loop->getNumResults() > 1 ? WalkResult::interrupt()
+                                     : WalkResult::advance();
+  };
+  return kernel && kernel.walk(isOfProgram).wasInterrupted();
 }
 
 std::optional<int64_t> SpillFitter::leanestBytes() const {
   int64_t room = bases.front().peakBytes - least.bytes;
   for (int number = 0; number <= limitsTried; ++number)
-    if (auto found = placement::spillWithin(
-            graph.graph, options, bases,
-            least.bytes + room * number / limitsTried))
+    if (auto found =
+            placement::spillWithin(graph.graph, options, bases,
+                                   least.bytes + room * number / limitsTried))
       return found->peakBytes;
   return std::nullopt;
 }
@@ -194,7 +195,8 @@ private:
 OwningOpRef<ModuleOp> SpillFitter::place(const SpillPlan &plan) const {
   OwningOpRef<ModuleOp> fresh = ModuleOp(module).clone();
   StepGraph before = *buildStepGraph(*findFuncStep(*fresh));
-  SmallVector<func::CallOp> stashes = stashTensors(*fresh, before, plan, target.devices[pool].kind);
+  SmallVector<func::CallOp> stashes =
+      stashTensors(*fresh, before, plan, target.devices[pool].kind);
   FailureOr<StepGraph> after = buildStepGraph(*findFuncStep(*fresh));
   if (failed(after))
     return nullptr;

@@ -21,9 +21,8 @@ class SpillFitter {
 public:
   /// \p module, whose step has costs, outlives the fitter. Nullopt where no
   /// device can run the whole step and talk to \p pool.
-  static std::optional<SpillFitter> create(mlir::ModuleOp module,
-                                           const placement::Machine &target,
-                                           int32_t pool);
+  static std::optional<SpillFitter>
+  create(mlir::ModuleOp module, const placement::Machine &target, int32_t pool);
 
   /// What the step as it is holds at least, as far as is known.
   int64_t peakBytes() const { return bases.front().peakBytes; }

@@ -202,9 +202,7 @@ def test_a_loop_is_told_to_be_written_out():
         return jax.lax.scan(cell, jnp.zeros((32, 64)), xs, unroll=unroll)[1].sum()
 
     def compiled(machine, unroll):
-        made = baechi.jit(
-            lambda w, xs: jax.grad(step)(w, xs, unroll), machine=machine, **QUICK
-        )
+        made = baechi.jit(lambda w, xs: jax.grad(step)(w, xs, unroll), machine=machine, **QUICK)
         return made, np.asarray(made(WEIGHTS[0], np.stack([BATCH[:32]] * 12)))
 
     free, expected = compiled("host:1", True)

@@ -41,8 +41,7 @@ stashTensors(mlir::ModuleOp module, const StepGraph &graph,
 /// clones do (lateClones). \p in: from the pool.
 void stashTensorsLate(mlir::ModuleOp module, const StepGraph &graph,
                       const placement::SpillPlan &plan,
-                      const placement::Device &pool,
-                      const placement::Link &in);
+                      const placement::Device &pool, const placement::Link &in);
 
 } // namespace baechi
 

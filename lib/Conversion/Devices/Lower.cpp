@@ -292,10 +292,10 @@ private:
       LLVM::CallOp::create(builder, loc, runtime.cudaCopy(),
                            ValueRange{target, source, bytes});
     else if (program.spec.getKind() == placement::kDisk)
-      check(loc, LLVM::CallOp::create(
-                     builder, loc, runtime.diskCopy(),
-                     ValueRange{context, target, source, bytes})
-                     .getResult());
+      check(loc,
+            LLVM::CallOp::create(builder, loc, runtime.diskCopy(),
+                                 ValueRange{context, target, source, bytes})
+                .getResult());
     else
       LLVM::MemcpyOp::create(builder, loc, target, source, bytes,
                              /*isVolatile=*/false);

@@ -73,8 +73,7 @@ void addPool(Machine &machine, const std::string &kind, int64_t bytes) {
   std::vector<std::optional<Link>> links;
   for (size_t from = 0; from <= n; ++from)
     for (size_t to = 0; to <= n; ++to)
-      links.push_back(from < n && to < n
-                          ? machine.links[from * n + to]
+      links.push_back(from < n && to < n ? machine.links[from * n + to]
                       : kind == kDisk
                           ? assumedDiskLink
                           : Link{assumedLatencyNs, assumedBytesPerUs, false});
@@ -99,8 +98,8 @@ std::string readShortForm(const std::string &spec, Machine &machine) {
       return fail(fmt::format("'{}' is no memory beside devices, such as "
                               "pool:4GiB or disk:40GiB",
                               one));
-    if (!pools.empty() && (pools.size() > 1 || pools[0].first != kPool ||
-                           word != kDisk))
+    if (!pools.empty() &&
+        (pools.size() > 1 || pools[0].first != kPool || word != kDisk))
       return fail(fmt::format("'{}' stands behind another memory; at most a "
                               "pool and then a disk can stand beside devices",
                               one));

@@ -228,8 +228,8 @@ thread_local DiskDriver *DiskDriver::here = nullptr;
 
 int32_t baechi_disk_copy(baechi_context *context, void *target,
                          const void *source, int64_t bytes) {
-  Problem problem = DiskDriver::here->copy(source, target,
-                                           static_cast<size_t>(bytes));
+  Problem problem =
+      DiskDriver::here->copy(source, target, static_cast<size_t>(bytes));
   return problem ? baechi_fail(context, problem.reason) : 0;
 }
 
