@@ -8,7 +8,7 @@
 
 #include "Baechi/Analysis/Stashing.h"
 #include "Baechi/Analysis/InPlace.h"
-#include "Baechi/Placement/Model/Pool.h"
+#include "Baechi/Analysis/Recomputation.h"
 #include "mlir/IR/Matchers.h"
 
 using namespace mlir;
@@ -66,12 +66,19 @@ bool baechi::isStash(Operation *op) {
 }
 
 namespace {
+/// Where a placer is to put what waits, and what comes back from there.
+struct Late {
+  const placement::Device &pool;
+  const placement::Link &in;
+};
+
 class Stasher {
 public:
   Stasher(ModuleOp module, const StepGraph &graph,
-          const placement::SpillPlan &plan)
-      : table(module), graph(graph), plan(plan), step(graph.step),
-        builder(step->getContext()), names(namesOf(step)) {}
+          const placement::SpillPlan &plan, StringRef kind,
+          const Late *late = nullptr)
+      : table(module), graph(graph), plan(plan), kind(kind), late(late),
+        step(graph.step), builder(step->getContext()), names(namesOf(step)) {}
 
   SmallVector<func::CallOp> run() {
     createStashes();
@@ -79,9 +86,13 @@ public:
       if (Operation *op = graph.operation(id))
         readCurrent(op, position);
     returnFromPool();
-    for (int32_t argument : plan.inPool)
+    for (int32_t argument : plan.inPool) {
       step.removeArgAttr(argument,
                          builder.getStringAttr(BaechiDialect::kGroup));
+      if (late)
+        step.setArgAttr(argument, BaechiDialect::kPin,
+                        builder.getStringAttr(late->pool.name));
+    }
     return std::move(stashes);
   }
 
@@ -113,18 +124,42 @@ private:
     return kernel;
   }
 
-  func::CallOp create(const Stay &stay, ValueRange operands, Type type) {
+  func::CallOp create(const Stay &stay, ValueRange operands, Type type,
+                      int64_t ns) {
     auto stash =
         func::CallOp::create(builder, operands[0].getLoc(),
                              kernelFor(type, operands.size()), operands);
     NamedAttrList times;
-    times.set(placement::kPool, builder.getI64IntegerAttr(stay.stashNs));
+    times.set(kind, builder.getI64IntegerAttr(ns));
     stash->setAttr(BaechiDialect::kCost,
                    CostAttr::get(builder.getContext(),
                                  times.getDictionary(builder.getContext()),
                                  /*scratch=*/0, ArrayAttr()));
     stash->setAttr(BaechiDialect::kName,
                    builder.getStringAttr(names[stay.tensor.op] + "/stash"));
+    if (late)
+      stash->setAttr(BaechiDialect::kPin,
+                     builder.getStringAttr(late->pool.name));
+    return stash;
+  }
+
+  /// What comes back for an operator at a position, made when the one before
+  /// has run.
+  func::CallOp createLate(const Stay &stay, Value latest) {
+    Operation *next = terminator();
+    for (auto position = static_cast<size_t>(stay.fetch);
+         position < plan.order.size(); ++position)
+      if (Operation *op = graph.operation(plan.order[position])) {
+        next = op;
+        break;
+      }
+    builder.setInsertionPoint(next);
+    // An argument stays where it is, other tensors are made in their place.
+    int64_t ns = 0;
+    if (isa<BlockArgument>(latest))
+      ns = late->in.copyNs(*tensorBytes(latest.getType(), false));
+    func::CallOp stash = create(stay, {latest}, latest.getType(), ns);
+    stash->setAttr(BaechiDialect::kRecompute, builder.getUnitAttr());
     return stash;
   }
 
@@ -143,13 +178,18 @@ private:
         else
           builder.setInsertionPointToStart(&step.getFunctionBody().front());
       }
-      if (stay.stashStartNs >= 0) {
+      // Of the others, what comes back late is made of what came before.
+      bool isKept = !late || (isFirst && root.getDefiningOp());
+      if (stay.stashStartNs >= 0 && isKept) {
         if (Operation *op = latest.getDefiningOp())
           builder.setInsertionPointAfter(op);
-        stash = isUpdate(stay.tensor) ? createUpdate(stay)
-                                      : create(stay, {latest}, root.getType());
+        stash = isUpdate(stay.tensor)
+                    ? createUpdate(stay)
+                    : create(stay, {latest}, root.getType(), stay.stashNs);
         latest = stash.getResult(0);
       }
+      if (late && stay.use >= 0)
+        latest = createLate(stay, latest).getResult(0);
       stashes.push_back(stash);
       if (stay.use >= 0)
         versions[root].push_back({stay.use, latest});
@@ -188,7 +228,7 @@ private:
       Value returned = terminator()->getOperand(position);
       builder.setInsertionPoint(terminator());
       func::CallOp stash = create(stay, {returned, step.getArgument(argument)},
-                                  returned.getType());
+                                  returned.getType(), stay.stashNs);
       terminator()->setOperand(position, stash.getResult(0));
       return stash;
     }
@@ -245,6 +285,8 @@ private:
   SymbolTable table;
   const StepGraph &graph;
   const placement::SpillPlan &plan;
+  StringRef kind; ///< of the pool
+  const Late *late;
   FunctionOpInterface step;
   OpBuilder builder;
   SmallVector<std::string> names;
@@ -257,8 +299,19 @@ private:
 };
 } // namespace
 
-SmallVector<func::CallOp>
-baechi::stashTensors(ModuleOp module, const StepGraph &graph,
-                     const placement::SpillPlan &plan) {
-  return Stasher(module, graph, plan).run();
+SmallVector<func::CallOp> baechi::stashTensors(ModuleOp module,
+                                               const StepGraph &graph,
+                                               const placement::SpillPlan &plan,
+                                               StringRef kind) {
+  return Stasher(module, graph, plan, kind).run();
+}
+
+void baechi::stashTensorsLate(ModuleOp module, const StepGraph &graph,
+                              const placement::SpillPlan &plan,
+                              const placement::Device &pool,
+                              const placement::Link &in) {
+  Late late{pool, in};
+  Stasher stasher(module, graph, plan, pool.kind, &late);
+  repeatOperators(graph, plan.order);
+  stasher.run();
 }

@@ -29,7 +29,7 @@ public:
     for (auto [index, program] : llvm::enumerate(programs)) {
       device = index;
       instructions.emplace_back();
-      result.isPool.push_back(program.spec.getKind() == placement::kPool);
+      result.isPool.push_back(placement::isPoolKind(program.spec.getKind()));
       operators.clear();
       func::FuncOp step = program.step;
       operators.insert_range(operatorsOf(step));

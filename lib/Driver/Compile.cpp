@@ -39,7 +39,7 @@ Compilation::read(DriverOptions options, placement::Machine machine,
                   Listener &listener) {
   for (const placement::Device &device : machine.devices)
     if (device.kind != "host" && device.kind != "cuda" &&
-        device.kind != placement::kPool)
+        !placement::isPool(device))
       return llvm::createStringError(
           "device '" + device.name + "' is of kind '" + device.kind +
           "'; baechi-run executes on host and cuda devices");

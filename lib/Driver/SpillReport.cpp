@@ -68,7 +68,7 @@ static void addMessages(const json::Object &program, int64_t pool,
 static std::optional<Spills> readSpills(const json::Object &program) {
   for (auto [number, value] : llvm::enumerate(*program.getArray("devices"))) {
     const json::Object &device = *value.getAsObject();
-    if (device.getString("kind") != llvm::StringRef(placement::kPool) ||
+    if (!placement::isPoolKind(*device.getString("kind")) ||
         integer(device, "arena_bytes") == 0)
       continue;
     Spills spills;

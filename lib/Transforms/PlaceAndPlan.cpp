@@ -16,6 +16,7 @@
 #include "MemoryFitter.h"
 #include "PlacerLimits.h"
 #include "PlacerOption.h"
+#include "PoolRefusal.h"
 #include "SpillFitter.h"
 #include "TakenOver.h"
 #include "mlir/IR/Diagnostics.h"
@@ -183,15 +184,17 @@ private:
                     OwningOpRef<ModuleOp> &untouched,
                     std::vector<Diagnostic> &said, PlaceAndPlanReport &found) {
     OwningOpRef<ModuleOp> original = untouched->clone();
-    std::optional<int64_t> recomputedNs;
+    std::optional<int64_t> stepNs;
     if (succeeded(recompute(machine, untouched, said, found)))
-      recomputedNs = predictedNs(machine);
-    if (placement::firstPool(machine) >= 0 &&
-        succeeded(spill(machine, *original, recomputedNs, said, found)))
-      return success();
-    if (!recomputedNs)
+      stepNs = predictedNs(machine);
+    // A later pool is a slower one.
+    for (int32_t pool : placement::poolsOf(machine))
+      if (!isSpilled)
+        waitInPool(machine, pool, *original, stepNs, said, found);
+    if (!stepNs)
       return failure();
-    remarkFit(getOperation().getLoc(), *found.memoryFit);
+    if (found.memoryFit)
+      remarkFit(getOperation().getLoc(), *found.memoryFit);
     return success();
   }
 
@@ -209,28 +212,43 @@ private:
   }
 
   /// Lets tensors of \p original wait in the pool, where that takes less than
-  /// \p otherwiseNs.
-  LogicalResult spill(const placement::Machine &machine, ModuleOp original,
-                      std::optional<int64_t> otherwiseNs,
-                      std::vector<Diagnostic> &said,
-                      PlaceAndPlanReport &found) {
-    std::vector<Diagnostic> ignored, spillSaid;
+  /// \p stepNs, which it then is.
+  void waitInPool(const placement::Machine &machine, int32_t pool,
+                  ModuleOp original, std::optional<int64_t> &stepNs,
+                  std::vector<Diagnostic> &said, PlaceAndPlanReport &found) {
+    std::vector<Diagnostic> ignored;
     std::optional<SpillFitter> fitter = quietly(
-        ignored, [&] { return SpillFitter::create(original, machine); });
+        ignored, [&] { return SpillFitter::create(original, machine, pool); });
     // Then something else is wrong.
     if (!fitter ||
         (fitter->peakBytes() <= fitter->deviceBytes() && found.attempts == 1))
-      return failure();
+      return;
+    UnfitPlans unfit;
+    if (succeeded(spill(machine, *fitter, stepNs, unfit, said, found)))
+      stepNs = predictedNs(machine);
+    if (placement::numComputing(machine) > 1)
+      spread(machine, *fitter, stepNs, said, found);
+    if (!stepNs)
+      refuseWithPool(*fitter, unfit, said);
+  }
+
+  /// All is computed on one device.
+  LogicalResult spill(const placement::Machine &machine,
+                      const SpillFitter &fitter,
+                      std::optional<int64_t> otherwiseNs, UnfitPlans &unfit,
+                      std::vector<Diagnostic> &said,
+                      PlaceAndPlanReport &found) {
     OwningOpRef<ModuleOp> before = getOperation().clone();
     MachineAttr truth = toAttr(&getContext(), machine);
-    ArenaReport fullest;
-    for (const placement::SpillPlan &proposal : fitter->proposals()) {
+    std::vector<Diagnostic> spillSaid;
+    for (const placement::SpillPlan &proposal :
+         fitter.proposals(fitter.deviceBytes())) {
       if ((stopped && stopped()) ||
           (otherwiseNs && proposal.makespanNs >= *otherwiseNs))
         break;
       spillSaid.clear();
       OwningOpRef<ModuleOp> placed =
-          quietly(spillSaid, [&] { return fitter->place(proposal); });
+          quietly(spillSaid, [&] { return fitter.place(proposal); });
       if (!placed)
         continue;
       replaceBody(*placed);
@@ -238,44 +256,71 @@ private:
       std::vector<ArenaReport> arenas;
       ++found.attempts;
       if (succeeded(plan(machine, spillSaid, arenas))) {
-        fitter->remark(proposal);
-        found.memoryFit.reset();
-        isSpilled = true;
-        said = std::move(spillSaid);
+        useSpill(fitter, proposal, spillSaid, said, found);
         return success();
       }
-      for (const ArenaReport &arena : arenas)
-        if (arena.device == fitter->poolName() && arena.bytes > arena.limit)
-          fullest = arena;
+      unfit.add(arenas, fitter);
     }
     replaceBody(*before);
-    if (!otherwiseNs)
-      sayWhatIsMissing(*fitter, fullest, said);
     return failure();
   }
 
-  void sayWhatIsMissing(const SpillFitter &fitter, const ArenaReport &fullest,
-                        std::vector<Diagnostic> &said) {
-    auto error = llvm::find_if(said, [](const Diagnostic &diagnostic) {
-      return diagnostic.getSeverity() == DiagnosticSeverity::Error;
-    });
-    if (error == said.end())
-      return;
-    using placement::bytesText;
-    *error << "\n"
-           << "nor do tensors that wait in '" << fitter.poolName() << "': ";
-    if (fullest.bytes > 0)
-      *error << "it has " << bytesText(fullest.limit, 2)
-             << ", what would wait there is " << bytesText(fullest.bytes, 2);
-    else if (fitter.floor().bytes > fitter.deviceBytes())
-      *error << "'" << fitter.floorOperator() << "' by itself needs "
-             << bytesText(fitter.floor().bytes, 2)
-             << " of operands, results and scratch, the device has "
-             << bytesText(fitter.deviceBytes(), 2)
-             << "; cut into pieces (--split) it would need less";
-    else
-      *error << "no plan that was tried fits "
-             << bytesText(fitter.deviceBytes(), 2);
+  void useSpill(const SpillFitter &fitter, const placement::SpillPlan &proposal,
+                std::vector<Diagnostic> &spillSaid,
+                std::vector<Diagnostic> &said, PlaceAndPlanReport &found) {
+    fitter.remark(proposal);
+    found.memoryFit.reset();
+    isSpilled = true;
+    said = std::move(spillSaid);
+  }
+
+  /// The placer says which device computes what; the rewrites are those of one
+  /// device with the memory of all. The first that has a plan is taken where
+  /// its step is shorter than \p stepNs, which it then is.
+  void spread(const placement::Machine &machine, const SpillFitter &fitter,
+              std::optional<int64_t> &stepNs, std::vector<Diagnostic> &said,
+              PlaceAndPlanReport &found) {
+    OwningOpRef<ModuleOp> before = getOperation().clone();
+    for (placement::SpillPlan &proposal :
+         fitter.proposals(fitter.computingBytes())) {
+      if (stopped && stopped())
+        break;
+      OwningOpRef<ModuleOp> rewritten = fitter.rewrite(proposal);
+      PlaceAndPlanReport tried;
+      std::vector<Diagnostic> spillSaid;
+      if (failed(placeRewritten(machine, *rewritten, spillSaid, tried)))
+        continue;
+      int64_t ns = predictedNs(machine);
+      if (stepNs && ns >= *stepNs)
+        break;
+      stepNs = proposal.makespanNs = ns;
+      tried.attempts += found.attempts;
+      found = std::move(tried);
+      return useSpill(fitter, proposal, spillSaid, said, found);
+    }
+    replaceBody(*before);
+  }
+
+  /// The placer alone tells whether a rewrite fits; its plan is that of the
+  /// whole budget, or of the placer.
+  LogicalResult placeRewritten(const placement::Machine &machine,
+                               ModuleOp rewritten,
+                               std::vector<Diagnostic> &said,
+                               PlaceAndPlanReport &tried) {
+    std::string wanted = budget;
+    auto plans = [&](StringRef effort) {
+      budget = effort.str();
+      replaceBody(rewritten);
+      said.clear();
+      return quietly(said, [&] {
+        return placeUntilItFits(machine, placer, rewritten, tried);
+      });
+    };
+    LogicalResult fits = plans("0");
+    if (succeeded(fits) && wanted != "0" && failed(plans(wanted)))
+      fits = plans("0");
+    budget = wanted;
+    return fits;
   }
 
   /// The mildest rewrite in which values are computed again.
@@ -297,26 +342,12 @@ private:
     // Then something else is wrong.
     if (fitter->peakBytes() <= smallest)
       return failure();
-    std::string wanted = budget;
     for (const FitProposal &proposal : fitter->proposals(all)) {
       if (stopped && stopped())
         return failure();
       OwningOpRef<ModuleOp> rewritten = fitter->rewrite(proposal);
       PlaceAndPlanReport tried;
-      auto plans = [&](StringRef effort) {
-        budget = effort.str();
-        replaceBody(*rewritten);
-        ignored.clear();
-        return quietly(ignored, [&] {
-          return placeUntilItFits(machine, placer, *rewritten, tried);
-        });
-      };
-      // The placer alone tells which rewrite it is, or is the plan.
-      LogicalResult fits = plans("0");
-      if (succeeded(fits) && wanted != "0" && failed(plans(wanted)))
-        fits = plans("0");
-      budget = wanted;
-      if (failed(fits))
+      if (failed(placeRewritten(machine, *rewritten, ignored, tried)))
         continue;
       tried.attempts += found.attempts;
       found = std::move(tried);

@@ -408,7 +408,7 @@ private:
   SmallVector<int64_t> promisedPeaks(ArrayRef<DeviceProgram> programs) {
     auto isPool = [](const DeviceProgram &program) {
       DeviceProgram named = program;
-      return named.spec.getKind() == placement::kPool;
+      return placement::isPoolKind(named.spec.getKind());
     };
     for (auto whole : getOperation().getOps<func::FuncOp>()) {
       auto certificate = whole->getAttrOfType<PlacementCertificateAttr>(

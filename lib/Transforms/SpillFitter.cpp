@@ -9,6 +9,7 @@
 #include "SpillFitter.h"
 #include "Baechi/Placement/Schedule/Verify.h"
 #include "mlir/IR/Remarks.h"
+#include "mlir/Interfaces/LoopLikeInterface.h"
 #include "llvm/ADT/STLExtras.h"
 #include <limits>
 #include <map>
@@ -24,9 +25,10 @@ static constexpr int limitsTried = 24;
 static constexpr int64_t unlimited = std::numeric_limits<int64_t>::max() / 4;
 
 SpillFitter::SpillFitter(ModuleOp module, StepGraph graph,
-                         const placement::Machine &target, int32_t device)
+                         const placement::Machine &target, int32_t device,
+                         int32_t pool)
     : module(module), graph(std::move(graph)), target(target), device(device),
-      pool(placement::firstPool(target)) {
+      pool(pool) {
   options.kind = target.devices[device].kind;
   options.out = *target.link(device, pool);
   options.in = *target.link(pool, device);
@@ -37,11 +39,11 @@ SpillFitter::SpillFitter(ModuleOp module, StepGraph graph,
   least = placement::spillFloor(this->graph.graph, options);
 }
 
-std::optional<SpillFitter>
-SpillFitter::create(ModuleOp module, const placement::Machine &target) {
-  int32_t pool = placement::firstPool(target);
+std::optional<SpillFitter> SpillFitter::create(ModuleOp module,
+                                               const placement::Machine &target,
+                                               int32_t pool) {
   FailureOr<func::FuncOp> step = findFuncStep(module);
-  if (pool < 0 || failed(step))
+  if (failed(step))
     return std::nullopt;
   FailureOr<StepGraph> graph = buildStepGraph(*step);
   if (failed(graph) || graph->graph.ops.empty())
@@ -60,15 +62,43 @@ SpillFitter::create(ModuleOp module, const placement::Machine &target) {
   }
   if (best < 0)
     return std::nullopt;
-  return SpillFitter(module, std::move(*graph), target, best);
+  return SpillFitter(module, std::move(*graph), target, best, pool);
 }
 
-std::vector<SpillPlan> SpillFitter::proposals() const {
+int64_t SpillFitter::computingBytes() const {
+  int64_t bytes = 0;
+  for (const placement::Device &each : target.devices)
+    bytes += placement::isPool(each) ? 0 : each.memory;
+  return bytes;
+}
+
+bool SpillFitter::floorIsLoop() const {
+  Operation *op = graph.operation(least.op);
+  func::FuncOp kernel = op ? kernelOf(op) : nullptr;
+  // Loops over the rows of a result, which fusion makes, carry it alone.
+  auto isOfProgram = [](LoopLikeOpInterface loop) {
+    return loop->getNumResults() > 1 ? WalkResult::interrupt()
+                                     : WalkResult::advance();
+  };
+  return kernel && kernel.walk(isOfProgram).wasInterrupted();
+}
+
+std::optional<int64_t> SpillFitter::leanestBytes() const {
+  int64_t room = bases.front().peakBytes - least.bytes;
+  for (int number = 0; number <= limitsTried; ++number)
+    if (auto found =
+            placement::spillWithin(graph.graph, options, bases,
+                                   least.bytes + room * number / limitsTried))
+      return found->peakBytes;
+  return std::nullopt;
+}
+
+std::vector<SpillPlan> SpillFitter::proposals(int64_t most) const {
   std::vector<SpillPlan> all;
   int64_t room = bases.front().peakBytes - least.bytes;
   for (int number = limitsTried; number >= 0; --number) {
     int64_t limit = least.bytes + room * number / limitsTried;
-    if (limit > deviceBytes())
+    if (limit > most)
       continue;
     std::optional<SpillPlan> found =
         placement::spillWithin(graph.graph, options, bases, limit);
@@ -165,11 +195,19 @@ private:
 OwningOpRef<ModuleOp> SpillFitter::place(const SpillPlan &plan) const {
   OwningOpRef<ModuleOp> fresh = ModuleOp(module).clone();
   StepGraph before = *buildStepGraph(*findFuncStep(*fresh));
-  SmallVector<func::CallOp> stashes = stashTensors(*fresh, before, plan);
+  SmallVector<func::CallOp> stashes =
+      stashTensors(*fresh, before, plan, target.devices[pool].kind);
   FailureOr<StepGraph> after = buildStepGraph(*findFuncStep(*fresh));
   if (failed(after))
     return nullptr;
   Placer(*after, target, device, pool).run(before, plan, stashes);
+  return fresh;
+}
+
+OwningOpRef<ModuleOp> SpillFitter::rewrite(const SpillPlan &plan) const {
+  OwningOpRef<ModuleOp> fresh = ModuleOp(module).clone();
+  StepGraph same = *buildStepGraph(*findFuncStep(*fresh));
+  stashTensorsLate(*fresh, same, plan, target.devices[pool], options.in);
   return fresh;
 }
 

@@ -19,10 +19,10 @@ namespace baechi {
 /// their plans fit, its user finds out.
 class SpillFitter {
 public:
-  /// \p module, whose step has costs, outlives the fitter. Nullopt where the
-  /// machine has no pool, or the step cannot run on its largest device alone.
-  static std::optional<SpillFitter> create(mlir::ModuleOp module,
-                                           const placement::Machine &target);
+  /// \p module, whose step has costs, outlives the fitter. Nullopt where no
+  /// device can run the whole step and talk to \p pool.
+  static std::optional<SpillFitter>
+  create(mlir::ModuleOp module, const placement::Machine &target, int32_t pool);
 
   /// What the step as it is holds at least, as far as is known.
   int64_t peakBytes() const { return bases.front().peakBytes; }
@@ -31,24 +31,36 @@ public:
   llvm::StringRef floorOperator() const {
     return graph.graph.ops[least.op].name;
   }
+  /// The operator that needs so much is a loop.
+  bool floorIsLoop() const;
   const std::string &poolName() const { return target.devices[pool].name; }
   int64_t poolBytes() const { return target.devices[pool].memory; }
+  const std::string &deviceName() const { return target.devices[device].name; }
   int64_t deviceBytes() const { return target.devices[device].memory; }
+  /// Of all devices that compute.
+  int64_t computingBytes() const;
 
   /// Plans within ever fewer bytes, those with the shortest step first. The
-  /// same whatever the device's memory is: those that hold more are left out.
-  std::vector<placement::SpillPlan> proposals() const;
+  /// same whatever \p most is: those that hold more are left out.
+  std::vector<placement::SpillPlan> proposals(int64_t most) const;
+  /// What the plan holds that holds least of those; nullopt: there is none.
+  std::optional<int64_t> leanestBytes() const;
 
   /// The module with its step rewritten and placed.
   mlir::OwningOpRef<mlir::ModuleOp>
   place(const placement::SpillPlan &plan) const;
+
+  /// The module with its step rewritten and in the pool what \p plan says;
+  /// devices and times of the rest are a placer's to choose.
+  mlir::OwningOpRef<mlir::ModuleOp>
+  rewrite(const placement::SpillPlan &plan) const;
 
   /// What \p plan lets wait, as remarks of --baechi-fit-memory.
   void remark(const placement::SpillPlan &plan) const;
 
 private:
   SpillFitter(mlir::ModuleOp module, StepGraph graph,
-              const placement::Machine &target, int32_t device);
+              const placement::Machine &target, int32_t device, int32_t pool);
 
   mlir::ModuleOp module;
   StepGraph graph;

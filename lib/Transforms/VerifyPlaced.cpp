@@ -67,7 +67,7 @@ struct VerifyPlaced : public baechi::impl::VerifyPlacedBase<VerifyPlaced> {
             BaechiDialect::kCost);
         if (cost && !cost.getTimeNs().contains(kind->second) &&
             (!cost.getTimeNs().contains("") ||
-             kind->second == placement::kPool))
+             placement::isPoolKind(kind->second)))
           error(id) << "cannot run on '" << device.getValue()
                     << "': no time for kind '" << kind->second << "'";
       }

@@ -127,17 +127,91 @@ def test_less_memory_is_never_predicted_faster_with_a_pool():
     assert predicted[-1] > 0
 
 
+def test_tensors_wait_on_disk(tmp_path, monkeypatch):
+    monkeypatch.setenv("BAECHI_DISK", str(tmp_path))
+    free, losses, state = run(mlp, "host:1")
+    limit = arena(free) * 45 // 100 // 64 * 64
+    compiled, again, updated = run(mlp, f"host:1@{limit}", spill_to="disk:64MiB")
+    assert np.array_equal(losses, again)
+    assert all(np.array_equal(a, b) for a, b in zip(state, updated))
+    assert arena(compiled) <= limit
+    assert "in 'disk0'" in compiled.report()
+    assert arena(compiled, "disk0") > 0
+    assert not list(tmp_path.iterdir())
+
+
+def test_what_a_pool_has_no_room_for_waits_on_disk():
+    free, losses, state = run(mlp, "host:1")
+    limit = arena(free) * 30 // 100 // 64 * 64
+    compiled, again, updated = run(mlp, f"host:1@{limit}+pool:64KiB+disk:64MiB")
+    assert np.array_equal(losses, again)
+    assert all(np.array_equal(a, b) for a, b in zip(state, updated))
+    assert arena(compiled, "pool0") == 0
+    assert arena(compiled, "disk0") > 0
+
+
+def test_a_folder_that_is_none_is_an_error_and_another_is_not(tmp_path, monkeypatch):
+    free, losses, _ = run(mlp, "host:1")
+    machine = f"host:1@{arena(free) * 45 // 100 // 64 * 64}+disk:64MiB"
+    monkeypatch.setenv("BAECHI_DISK", str(tmp_path / "none"))
+    with pytest.raises(RuntimeError, match="disk0.*cannot make a file .* BAECHI_DISK names"):
+        run(mlp, machine)
+    monkeypatch.setenv("BAECHI_DISK", str(tmp_path))
+    assert np.array_equal(run(mlp, machine)[1], losses)
+
+
 def test_what_fits_moves_nothing():
     compiled, _, _ = run(mlp, "host:1+pool:64MiB")
     assert arena(compiled, "pool0") == 0
     assert "does not fit" not in compiled.report()
 
 
+@pytest.mark.parametrize("loss", [mlp, attention])
+def test_several_devices_share_a_pool(loss):
+    free, losses, state = run(loss, "host:1")
+    expected = jax.jit(adam(loss))(WEIGHTS, ZEROS, ZEROS, BATCH)[-1]
+    np.testing.assert_allclose(losses[0], expected, rtol=1e-5)
+    spilled = both = 0
+    for percent in (40, 25):
+        limit = arena(free) * percent // 100 // 64 * 64
+        compiled, again, updated = run(loss, f"host:2@{limit}+pool:64MiB")
+        assert np.array_equal(losses, again)
+        assert all(np.array_equal(a, b) for a, b in zip(state, updated))
+        assert max(arena(compiled, "host0"), arena(compiled, "host1")) <= limit
+        spilled += "in 'pool0'" in compiled.report()
+        both += min(arena(compiled, "host0"), arena(compiled, "host1")) > 0
+    assert spilled > 0
+    assert both > 0
+
+
 def test_refusals_say_what_is_missing():
-    with pytest.raises(baechi.CompileError, match="by itself needs .* of operands, results"):
+    begin = "^error: the step does not fit 'host0', which has .* with 'pool0' beside it: "
+    with pytest.raises(baechi.CompileError, match=begin + "'.*' by itself needs .* of operands"):
         run(mlp, "host:1@20KiB+pool:64MiB")
-    with pytest.raises(baechi.CompileError, match="it has 64.00 KiB, what would wait there is"):
+    pool = "'pool0' has 64.00 KiB, what would wait there is"
+    with pytest.raises(baechi.CompileError, match=begin + pool):
         run(mlp, "host:1@200KiB+pool:64KiB")
+
+
+def test_a_loop_is_told_to_be_written_out():
+    def step(w, xs, unroll):
+        def cell(h, x):
+            h = jnp.tanh(x @ w + h @ w)
+            return h, h
+
+        return jax.lax.scan(cell, jnp.zeros((32, 64)), xs, unroll=unroll)[1].sum()
+
+    def compiled(machine, unroll):
+        made = baechi.jit(lambda w, xs: jax.grad(step)(w, xs, unroll), machine=machine, **QUICK)
+        return made, np.asarray(made(WEIGHTS[0], np.stack([BATCH[:32]] * 12)))
+
+    free, expected = compiled("host:1", True)
+    machine = f"host:1@{arena(free) * 75 // 100}+pool:64MiB"
+    with pytest.raises(baechi.CompileError, match="is a loop, .* written out .*unroll=True"):
+        compiled(machine, 1)
+    fits, found = compiled(machine, True)
+    assert "in 'pool0'" in fits.report()
+    assert np.array_equal(found, expected)
 
 
 def test_wrong_words():
@@ -147,3 +221,5 @@ def test_wrong_words():
         baechi.jit(adam(mlp), machine="machine.json", spill_to="pool:1GiB")
     with pytest.raises(baechi.CompileError, match="is no memory beside devices"):
         run(mlp, "host:1+pool")
+    with pytest.raises(baechi.CompileError, match="stands behind another memory"):
+        run(mlp, "host:1+disk:1GiB+pool:1GiB")

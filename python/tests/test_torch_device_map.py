@@ -144,6 +144,17 @@ def test_maps_for_a_machine_by_its_names():
     assert baechi.torch.device_map(model, {"x": sample[0]}, machine) == {"": "gpu0"}
 
 
+def test_what_has_no_room_is_on_disk():
+    model = nn.Sequential(*(nn.Linear(256, 256) for _ in range(8)))
+    sample = (torch.zeros(4, 256),)
+    limit = size(model) // 4 + 10_000
+    found = baechi.torch.device_map(model, sample, {0: limit, "cpu": limit, "disk": "1GiB"})
+    assert set(found.values()) == {0, "cpu", "disk"}
+    assert found.peak_bytes[0] <= limit and found.peak_bytes["cpu"] <= limit
+    memory = {0: "1GiB", "cpu": "1GiB", "disk": "1GiB"}
+    assert "disk" not in baechi.torch.device_map(model, sample, memory).values()
+
+
 def test_models_without_values():
     with torch.device("meta"):
         model = support.Mlp(inputs=4096, hidden=4096).eval()
@@ -157,8 +168,8 @@ def test_errors():
     model, sample = support.Mlp(), torch.randn(8, 16)
     with pytest.raises(baechi.PlacementError, match="bytes"):
         baechi.torch.device_map(model, sample, {0: "1KB", 1: "1KB"})
-    with pytest.raises(ValueError, match="no device 'disk'"):
-        baechi.torch.device_map(model, sample, {0: "1GB", "disk": "1GB"})
+    with pytest.raises(ValueError, match="no device 'tape'"):
+        baechi.torch.device_map(model, sample, {0: "1GB", "tape": "1GB"})
     with pytest.raises(ValueError, match="'much' is no size"):
         baechi.torch.device_map(model, sample, {0: "much"})
     with pytest.raises(ValueError, match="known are"):

@@ -57,6 +57,9 @@ public:
   /// Pinned host memory that it holds to take messages through.
   virtual int64_t stagingBytes() const { return 0; }
 
+  /// copy() ends with the copy, whoever calls it, and keeps no times.
+  virtual bool copiesAtOnce() const { return false; }
+
   /// Between steps: when the copy was made, ns since the step's start.
   virtual Interval timeOf(int32_t seq) const = 0;
 };

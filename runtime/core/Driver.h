@@ -67,6 +67,11 @@ public:
   virtual bool usable() const { return true; }
 };
 
+/// Devices of these kinds hold and copy, and compute nothing.
+inline bool isPoolKind(std::string_view kind) {
+  return kind == "pool" || kind == "disk";
+}
+
 /// Where a device's data lie.
 enum class Memory : uint8_t {
   None, ///< there are none

@@ -11,6 +11,7 @@
 #include "Baechi/Runtime/Denormals.h"
 #include "Baechi/Runtime/Rules.h"
 #include "core/Attention.h"
+#include "core/Driver.h"
 #include "core/Futex.h"
 
 #include <algorithm>
@@ -34,9 +35,6 @@ static void relax() {
   std::this_thread::yield();
 #endif
 }
-
-/// Of devices that hold and copy, and compute nothing.
-static constexpr std::string_view poolKind = "pool";
 
 static uint32_t offeredBy(Side side) {
   return side == Side::Sender ? Slot::Sent : Slot::Received;
@@ -160,10 +158,12 @@ bool Exchange::finish(baechi_context &self, Channel &channel, Slot &slot,
 /// they receive, if it takes little time; a pool also for what it sends, and
 /// whatever the size, as what it does takes nobody's time.
 bool Exchange::copyAhead(baechi_context &self) {
-  bool isPool = program.devices[size_t(self.device)].kind == poolKind;
+  bool isPool = isPoolKind(program.devices[size_t(self.device)].kind);
   int64_t most = isPool ? std::numeric_limits<int64_t>::max() : bytesAhead;
   for (Channel &channel : queues) {
-    bool isPushed = isPool && channel.from == self.device && channel.moves;
+    bool isPushed = isPool && channel.from == self.device &&
+                    (channel.moves || (channel.mover && !self.marks &&
+                                       channel.mover->copiesAtOnce()));
     if (channel.to != self.device && !isPushed)
       continue;
     std::vector<Slot> &slots = channel.slots;
@@ -222,7 +222,7 @@ int32_t Exchange::failMoving(baechi_context &self, const Problem &problem,
                              int32_t queue, int32_t seq) {
   Failure failure{problem.reason, problem.detail, queue, seq};
   const Channel &channel = queues[queue];
-  if (!self.marks) {
+  if (!self.marks && !isPoolKind(program.devices[size_t(self.device)].kind)) {
     failure.culprit = channel.from == self.device ? channel.to : channel.from;
     for (int i = 0; i < 1000 && !aborted(); ++i)
       std::this_thread::sleep_for(std::chrono::microseconds(100));

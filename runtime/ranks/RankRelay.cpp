@@ -103,7 +103,7 @@ Error RankRelay::check() const {
                      "--transfers=copy");
     for (int32_t end : {queue.from, queue.to})
       if (const DriverKind *kind = findDriver(program.devices[end].kind);
-          kind && kind->memory == Memory::None)
+          kind && (kind->memory == Memory::None || kind->name == "disk"))
         return Error("device " + program.devices[end].name + " of kind '" +
                      program.devices[end].kind +
                      "' holds no data that it could exchange with another "

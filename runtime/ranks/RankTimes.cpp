@@ -34,8 +34,9 @@ void RankRelay::collectTimes() {
   for (const Channel &channel : exchange.channels())
     if (channel.reach != Reach::Elsewhere)
       for (size_t seq = 0; seq < channel.slots.size(); ++seq)
-        add(channel.mover ? channel.mover->timeOf(int32_t(seq))
-                          : Interval(channel.slots[seq].copy));
+        add(channel.mover && !channel.mover->copiesAtOnce()
+                ? channel.mover->timeOf(int32_t(seq))
+                : Interval(channel.slots[seq].copy));
 }
 
 void RankRelay::addTimes(Timeline &timeline) const {

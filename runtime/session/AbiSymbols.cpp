@@ -27,6 +27,7 @@ std::span<const AbiSymbol> baechi::runtime::abiSymbols() {
       {"baechi_fail", reinterpret_cast<void *>(baechi_fail)},
       {"baechi_divided_by_zero",
        reinterpret_cast<void *>(baechi_divided_by_zero)},
+      {"baechi_disk_copy", reinterpret_cast<void *>(baechi_disk_copy)},
       {"baechi_cuda_launch", reinterpret_cast<void *>(baechi_cuda_launch)},
       {"baechi_cuda_multiply", reinterpret_cast<void *>(baechi_cuda_multiply)},
       {"baechi_cuda_copy", reinterpret_cast<void *>(baechi_cuda_copy)},

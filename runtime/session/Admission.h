@@ -15,9 +15,9 @@
 
 namespace baechi::runtime {
 
-/// False for a pool: its threads only hold and copy tensors. They are kept on
+/// False for pools: their threads only hold and copy tensors. They are kept on
 /// no processor, as they run beside those that compute.
-inline bool computes(const DriverKind &kind) { return kind.name != "pool"; }
+inline bool computes(const DriverKind &kind) { return !isPoolKind(kind.name); }
 
 /// Whether the program fits the devices and the machine as they are now.
 Error checkMemory(const Program &program,

@@ -9,6 +9,7 @@
 #include "core/Driver.h"
 #include "drivers/cuda/CudaDriver.h"
 #include "drivers/cuda/CudaRoutes.h"
+#include "drivers/disk/DiskDriver.h"
 #include "drivers/host/HostDriver.h"
 #include "drivers/null/NullDriver.h"
 #include "transport/nccl/CudaRanks.h"
@@ -20,6 +21,7 @@ static constexpr DriverKind kinds[] = {
     {"cuda", /*runsEntry=*/true, Memory::Own, makeCudaDriver,
      cuda::describeGpus, connectCudaRanks},
     {"pool", /*runsEntry=*/true, Memory::Host, makeHostDriver},
+    {"disk", /*runsEntry=*/true, Memory::Own, makeDiskDriver},
     {"null", /*runsEntry=*/false, Memory::None, makeNullDriver},
 };
 

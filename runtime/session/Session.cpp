@@ -234,7 +234,8 @@ void Session::Implementation::record() {
       const Slot &slot = channel.slots[seq];
       bool done = slot.state.load(std::memory_order_acquire) & Slot::Done;
       timeline.queues[q][seq] = done ? slot.copy : CopyRecord();
-      if (done && channel.mover && exchange.keepsTimeline())
+      if (done && channel.mover && !channel.mover->copiesAtOnce() &&
+          exchange.keepsTimeline())
         static_cast<Interval &>(timeline.queues[q][seq]) =
             channel.mover->timeOf(int32_t(seq));
       if (done)

@@ -36,9 +36,21 @@
 // RUN: not baechi-opt %t/chain.mlir --baechi-place-and-plan="machine=host:1@512+pool:1MiB budget=0" 2>&1 | FileCheck %s --check-prefix=FLOOR
 // RUN: not baechi-opt %t/chain.mlir --baechi-place-and-plan="machine=host:1@1000+pool:64 budget=0" 2>&1 | FileCheck %s --check-prefix=POOL
 // RUN: not baechi-opt %t/on-pool.mlir --baechi-place-and-plan="machine=host:1+pool:1MiB budget=0" 2>&1 | FileCheck %s --check-prefix=COMPUTES
-// FLOOR: nor do tensors that wait in 'pool0': 'exp#2' by itself needs 768 B of operands, results and scratch, the device has 512 B; cut into pieces (--split) it would need less
-// POOL: nor do tensors that wait in 'pool0': it has 64 B, what would wait there is
+// RUN: not baechi-opt %t/loop.mlir --baechi-place-and-plan="machine=host:1@512+pool:1MiB budget=0" 2>&1 | FileCheck %s --check-prefix=LOOP
+// FLOOR: error: the step does not fit 'host0', which has 512 B, with 'pool0' beside it: 'exp#2' by itself needs 768 B of operands, results and scratch; cut into pieces (--split) it would need less
+// FLOOR: note: without 'pool0': no placement can fit the memories: operator 3 'exp#2' needs 768 bytes at once
+// POOL: error: the step does not fit 'host0', which has 1000 B, with 'pool0' beside it: 'pool0' has 64 B, what would wait there is
+// LOOP: error: the step does not fit 'host0', which has 512 B, with 'pool0' beside it: 'turn' by itself needs 2.50 KiB of operands, results and scratch; it is a loop, which runs as one kernel with all that its iterations read and leave, so that nothing of it can wait: written out (in JAX unroll=True) its iterations are operators apart
 // COMPUTES: error: operator 1 'exp' is pinned to 'pool0' but has no time for its kind 'pool'
+
+// Several devices share the pool; the placer says who computes what.
+// RUN: baechi-opt %t/wide.mlir --baechi-place-and-plan="machine=host:2@1024+pool:1MiB budget=0" | FileCheck %s --check-prefix=TWO
+// TWO: module @host0 attributes {baechi.arena = #baechi.arena<bytes = 1024
+// TWO: call @exp
+// TWO: module @host1 attributes {baechi.arena = #baechi.arena<bytes = 1024
+// TWO: call @exp
+// TWO: module @pool0
+// TWO: call @baechi_stash
 
 // RUN: not baechi-opt %t/lower.mlir --baechi-partition --baechi-plan-memory --baechi-lower 2>&1 | FileCheck %s --check-prefix=ON-POOL
 // ON-POOL: error: 'func.call' op is on 'pool0', a pool, which computes nothing; place it on another device
@@ -71,6 +83,53 @@ func.func @step(%x: tensor<64xf32>) -> tensor<64xf32> {
   %2 = call @exp(%1) {baechi.cost = #baechi.cost<time_ns = {host = 9000}, scratch = 256>} : (tensor<64xf32>) -> tensor<64xf32>
   %3 = call @add(%2, %0) {baechi.cost = #cost} : (tensor<64xf32>, tensor<64xf32>) -> tensor<64xf32>
   return %3 : tensor<64xf32>
+}
+
+//--- loop.mlir
+func.func private @turn(%x: tensor<64xf32>) -> (tensor<64xf32>, tensor<512xf32>) attributes {baechi.kernel} {
+  %zero = arith.constant 0 : index
+  %one = arith.constant 1 : index
+  %end = arith.constant 8 : index
+  %empty = tensor.empty() : tensor<512xf32>
+  %last, %all = scf.for %i = %zero to %end step %one iter_args(%state = %x, %so_far = %empty) -> (tensor<64xf32>, tensor<512xf32>) {
+    %at = affine.apply affine_map<(d0) -> (d0 * 64)>(%i)
+    %new = math.exp %state : tensor<64xf32>
+    %next = tensor.insert_slice %new into %so_far[%at] [64] [1] : tensor<64xf32> into tensor<512xf32>
+    scf.yield %new, %next : tensor<64xf32>, tensor<512xf32>
+  }
+  return %last, %all : tensor<64xf32>, tensor<512xf32>
+}
+func.func @step(%x: tensor<64xf32>) -> tensor<512xf32> {
+  %0:2 = call @turn(%x) {baechi.cost = #baechi.cost<time_ns = {host = 9000}, scratch = 0>} : (tensor<64xf32>) -> (tensor<64xf32>, tensor<512xf32>)
+  return %0#1 : tensor<512xf32>
+}
+
+//--- wide.mlir
+#cost = #baechi.cost<time_ns = {host = 90000}, scratch = 0>
+func.func private @exp(%x: tensor<64xf32>) -> tensor<64xf32> attributes {baechi.kernel} {
+  %0 = math.exp %x : tensor<64xf32>
+  return %0 : tensor<64xf32>
+}
+func.func private @add(%x: tensor<64xf32>, %y: tensor<64xf32>) -> tensor<64xf32> attributes {baechi.kernel} {
+  %0 = arith.addf %x, %y : tensor<64xf32>
+  return %0 : tensor<64xf32>
+}
+func.func @step(%x: tensor<64xf32>) -> (tensor<64xf32>, tensor<64xf32>) {
+  %0 = call @exp(%x) {baechi.cost = #cost} : (tensor<64xf32>) -> tensor<64xf32>
+  %1 = call @exp(%0) {baechi.cost = #cost} : (tensor<64xf32>) -> tensor<64xf32>
+  %2 = call @exp(%1) {baechi.cost = #cost} : (tensor<64xf32>) -> tensor<64xf32>
+  %3 = call @exp(%2) {baechi.cost = #baechi.cost<time_ns = {host = 90000}, scratch = 512>} : (tensor<64xf32>) -> tensor<64xf32>
+  %4 = call @add(%3, %2) {baechi.cost = #cost} : (tensor<64xf32>, tensor<64xf32>) -> tensor<64xf32>
+  %5 = call @add(%4, %1) {baechi.cost = #cost} : (tensor<64xf32>, tensor<64xf32>) -> tensor<64xf32>
+  %6 = call @add(%5, %0) {baechi.cost = #cost} : (tensor<64xf32>, tensor<64xf32>) -> tensor<64xf32>
+  %a = call @exp(%x) {baechi.cost = #cost} : (tensor<64xf32>) -> tensor<64xf32>
+  %b = call @exp(%a) {baechi.cost = #cost} : (tensor<64xf32>) -> tensor<64xf32>
+  %c = call @exp(%b) {baechi.cost = #cost} : (tensor<64xf32>) -> tensor<64xf32>
+  %d = call @exp(%c) {baechi.cost = #baechi.cost<time_ns = {host = 90000}, scratch = 512>} : (tensor<64xf32>) -> tensor<64xf32>
+  %e = call @add(%d, %c) {baechi.cost = #cost} : (tensor<64xf32>, tensor<64xf32>) -> tensor<64xf32>
+  %f = call @add(%e, %b) {baechi.cost = #cost} : (tensor<64xf32>, tensor<64xf32>) -> tensor<64xf32>
+  %g = call @add(%f, %a) {baechi.cost = #cost} : (tensor<64xf32>, tensor<64xf32>) -> tensor<64xf32>
+  return %6, %g : tensor<64xf32>, tensor<64xf32>
 }
 
 //--- on-pool.mlir

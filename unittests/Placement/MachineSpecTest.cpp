@@ -53,17 +53,33 @@ TEST(MachineSpec, AMemoryBesideDevices) {
   ASSERT_EQ(machine.devices.size(), 3u);
   EXPECT_EQ(machine.devices[2].name, "pool0");
   EXPECT_EQ(machine.devices[2].memory, int64_t(4) << 30);
-  EXPECT_EQ(firstPool(machine), 2);
+  EXPECT_EQ(poolsOf(machine), std::vector<int32_t>{2});
   EXPECT_TRUE(machine.link(0, 1)->lends);
   EXPECT_FALSE(machine.link(0, 2)->lends || machine.link(2, 1)->lends);
   Machine rest = withoutPools(machine);
   EXPECT_EQ(rest.devices.size(), 2u);
   EXPECT_TRUE(rest.link(1, 0)->lends);
-  for (const char *spec : {"host:1+pool", "host:1+pool:much",
-                           "host:1+disk:1GiB", "host:1+pool:1GiB+pool:1GiB"})
+  for (const char *spec :
+       {"host:1+pool", "host:1+pool:much", "host:1+ram:1GiB"})
     EXPECT_THAT(errorOf(spec), HasSubstr("is no memory beside devices"))
         << spec;
   EXPECT_THAT(errorOf("pool:4GiB"), HasSubstr("a pool alone computes nothing"));
+}
+
+TEST(MachineSpec, ADiskBehindAPool) {
+  Machine machine = machineOfSpec("host:1+pool:4GiB+disk:40GiB");
+  ASSERT_EQ(machine.devices.size(), 3u);
+  EXPECT_EQ(machine.devices[2].name, "disk0");
+  EXPECT_EQ(machine.devices[2].kind, kDisk);
+  EXPECT_EQ(poolsOf(machine), (std::vector<int32_t>{1, 2}));
+  EXPECT_LT(machine.link(0, 2)->bytesPerUs, machine.link(0, 1)->bytesPerUs);
+  EXPECT_EQ(machineOfSpec("host:1+disk:1GiB").devices[1].kind, kDisk);
+  for (const char *spec :
+       {"host:1+pool:1GiB+pool:1GiB", "host:1+disk:1GiB+pool:1GiB",
+        "host:1+pool:1GiB+disk:1GiB+disk:1GiB"})
+    EXPECT_THAT(errorOf(spec), HasSubstr("stands behind another memory"))
+        << spec;
+  EXPECT_THAT(errorOf("disk:4GiB"), HasSubstr("a disk alone computes nothing"));
 }
 
 TEST(MachineSpec, ErrorsNameWhatIsWrongAndTheMend) {

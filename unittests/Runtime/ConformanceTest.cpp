@@ -307,10 +307,9 @@ const Subject subjects[] = {
     {"cudaOnARankEach", "cuda", 2, 1},
     {"cudaOnAGpuEach", "cuda", 2, 2},
 #else
-    {"host", "host"},
-    {"hostOnARankEach", "host", 2},
-    {"null", "null"},
-    {"nullOnARankEach", "null", 2},
+    {"host", "host"}, {"hostOnARankEach", "host", 2},
+    {"pool", "pool"}, {"disk", "disk"},
+    {"null", "null"}, {"nullOnARankEach", "null", 2},
 #endif
 };
 

@@ -9,6 +9,7 @@
 #define BAECHI_ANALYSIS_STASHING_H
 
 #include "Baechi/Analysis/PlacementProblem.h"
+#include "Baechi/Placement/Model/Pool.h"
 #include "Baechi/Placement/Recompute/Spill.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 
@@ -28,10 +29,19 @@ bool isStash(mlir::Operation *op);
 
 /// Makes \p graph's step, of which \p module has the kernels, keep tensors by
 /// calls of such kernels, which later operators read: one for each stay of
-/// \p plan whose tensor the pool makes, null for the others.
+/// \p plan whose tensor the pool makes, null for the others. \p kind: of the
+/// pool.
 llvm::SmallVector<mlir::func::CallOp>
 stashTensors(mlir::ModuleOp module, const StepGraph &graph,
-             const placement::SpillPlan &plan);
+             const placement::SpillPlan &plan, llvm::StringRef kind);
+
+/// The same for a placer that has yet to say where and when all runs: the step
+/// is in \p plan's order, what is in the pool is pinned to \p pool, and what
+/// comes back is a call of its own, which waits for the operator before it as
+/// clones do (lateClones). \p in: from the pool.
+void stashTensorsLate(mlir::ModuleOp module, const StepGraph &graph,
+                      const placement::SpillPlan &plan,
+                      const placement::Device &pool, const placement::Link &in);
 
 } // namespace baechi
 

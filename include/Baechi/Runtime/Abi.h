@@ -62,6 +62,11 @@ void baechi_operator_end(baechi_context *context, int32_t op);
 int32_t baechi_host_call(baechi_context *context, const char *name,
                          void *const *places);
 
+/* Copies within the file that is the calling device's memory: addresses there
+   are places of the file. */
+int32_t baechi_disk_copy(baechi_context *context, void *target,
+                         const void *source, int64_t bytes);
+
 /* Aborts the step: `reason` (a static string) becomes its error. */
 int32_t baechi_fail(baechi_context *context, const char *reason);
 

@@ -52,6 +52,9 @@ public:
   LLVM::LLVMFuncOp hostCall() {
     return declare("baechi_host_call", i32, {pointer, pointer, pointer});
   }
+  LLVM::LLVMFuncOp diskCopy() {
+    return declare("baechi_disk_copy", i32, {pointer, pointer, pointer, i64});
+  }
   LLVM::LLVMFuncOp cudaCopy() {
     return declare("baechi_cuda_copy", nothing, {pointer, pointer, i64});
   }
@@ -288,6 +291,11 @@ private:
     if (isCuda)
       LLVM::CallOp::create(builder, loc, runtime.cudaCopy(),
                            ValueRange{target, source, bytes});
+    else if (program.spec.getKind() == placement::kDisk)
+      check(loc,
+            LLVM::CallOp::create(builder, loc, runtime.diskCopy(),
+                                 ValueRange{context, target, source, bytes})
+                .getResult());
     else
       LLVM::MemcpyOp::create(builder, loc, target, source, bytes,
                              /*isVolatile=*/false);
@@ -382,7 +390,7 @@ private:
     if (isStash(op) && op->hasAttr(BaechiDialect::kOffset))
       return writeStash(op);
     func::FuncOp kernel = kernelOf(op);
-    if (program.spec.getKind() == placement::kPool && !isStash(op))
+    if (placement::isPoolKind(program.spec.getKind()) && !isStash(op))
       return op->emitOpError() << "is on '" << program.name
                                << "', a pool, which computes nothing; place it "
                                   "on another device";

@@ -26,6 +26,8 @@ namespace {
 /// typically do. `baechi-run --query-machine` measures them.
 constexpr int64_t assumedLatencyNs = 2000;
 constexpr int64_t assumedBytesPerUs = 8000;
+/// Of a file: one SSD's.
+constexpr Link assumedDiskLink = {50'000, 1000, false};
 /// More devices than this in a short form is a typing error.
 constexpr int64_t mostDevices = 4096;
 
@@ -66,16 +68,17 @@ std::string meantKind(std::string kind) {
 
 /// A device beside the others that shares no address with them: what it holds
 /// is copied.
-void addPool(Machine &machine, int64_t bytes) {
+void addPool(Machine &machine, const std::string &kind, int64_t bytes) {
   size_t n = machine.devices.size();
   std::vector<std::optional<Link>> links;
   for (size_t from = 0; from <= n; ++from)
     for (size_t to = 0; to <= n; ++to)
-      links.push_back(from < n && to < n
-                          ? machine.links[from * n + to]
+      links.push_back(from < n && to < n ? machine.links[from * n + to]
+                      : kind == kDisk
+                          ? assumedDiskLink
                           : Link{assumedLatencyNs, assumedBytesPerUs, false});
   machine.links = std::move(links);
-  machine.devices.push_back({"pool0", kPool, bytes});
+  machine.devices.push_back({kind + "0", kind, bytes});
 }
 
 std::string readShortForm(const std::string &spec, Machine &machine) {
@@ -85,13 +88,23 @@ std::string readShortForm(const std::string &spec, Machine &machine) {
                        spec, why);
   };
   auto [computing, beside] = split(spec, '+');
-  std::optional<int64_t> poolBytes;
-  if (spec.find('+') != std::string::npos) {
-    auto [word, size] = split(beside, ':');
-    poolBytes = parseBytes(size);
-    if (word != kPool || !poolBytes)
-      return fail(fmt::format(
-          "'{}' is no memory beside devices, such as pool:4GiB", beside));
+  std::vector<std::pair<std::string, int64_t>> pools;
+  for (bool more = spec.find('+') != std::string::npos; more;) {
+    more = beside.find('+') != std::string::npos;
+    auto [one, rest] = split(beside, '+');
+    auto [word, size] = split(one, ':');
+    std::optional<int64_t> bytes = parseBytes(size);
+    if (!isPoolKind(word) || !bytes)
+      return fail(fmt::format("'{}' is no memory beside devices, such as "
+                              "pool:4GiB or disk:40GiB",
+                              one));
+    if (!pools.empty() &&
+        (pools.size() > 1 || pools[0].first != kPool || word != kDisk))
+      return fail(fmt::format("'{}' stands behind another memory; at most a "
+                              "pool and then a disk can stand beside devices",
+                              one));
+    pools.emplace_back(word, *bytes);
+    beside = rest;
   }
   auto [kind, rest] = split(computing, ':');
   auto [number, size] = split(rest, '@');
@@ -106,9 +119,10 @@ std::string readShortForm(const std::string &spec, Machine &machine) {
   }
   if (kind != "host" && kind != "cuda") {
     std::string meant = meantKind(kind);
-    if (kind == kPool)
-      return fail("a pool alone computes nothing (host:1+pool:4GiB has a "
-                  "device that does)");
+    if (isPoolKind(kind))
+      return fail(fmt::format("a {0} alone computes nothing (host:1+{0}:4GiB "
+                              "has a device that does)",
+                              kind));
     return fail(fmt::format(
         "unknown kind '{}' (known: host, cuda{})", kind,
         meant.empty() ? ""
@@ -134,8 +148,8 @@ std::string readShortForm(const std::string &spec, Machine &machine) {
   machine.links.assign(
       n * n, Link{assumedLatencyNs, assumedBytesPerUs, kind == "host"});
   machine.linkModel = LinkModel::Sequential;
-  if (poolBytes)
-    addPool(machine, *poolBytes);
+  for (const auto &[pool, bytes] : pools)
+    addPool(machine, pool, bytes);
   return "";
 }
 } // namespace

@@ -12,12 +12,12 @@
 
 using namespace baechi::placement;
 
-int32_t baechi::placement::firstPool(const Machine &machine) {
-  auto found =
-      std::find_if(machine.devices.begin(), machine.devices.end(), isPool);
-  return found == machine.devices.end()
-             ? -1
-             : static_cast<int32_t>(found - machine.devices.begin());
+std::vector<int32_t> baechi::placement::poolsOf(const Machine &machine) {
+  std::vector<int32_t> pools;
+  for (size_t d = 0; d < machine.devices.size(); ++d)
+    if (isPool(machine.devices[d]))
+      pools.push_back(static_cast<int32_t>(d));
+  return pools;
 }
 
 int32_t baechi::placement::numComputing(const Machine &machine) {

@@ -37,7 +37,7 @@ std::optional<int64_t> baechi::placement::timeOn(const Operator &op,
   for (const auto &[name, time] : op.timeNs) {
     if (name == kind)
       return time;
-    if (name.empty() && (time == 0 || kind != kPool))
+    if (name.empty() && (time == 0 || !isPoolKind(kind)))
       any = time;
   }
   return any;

@@ -22,11 +22,13 @@ _SPLITS = re.compile(r"none|any|(canonical|micro|forced):([2-9]|[1-5][0-9]|6[0-4
 
 
 def beside(machine: str | os.PathLike[str], spill_to: str | None) -> str | os.PathLike[str]:
-    """The machine with a memory beside it, `pool:4GiB`."""
+    """The machine with a memory beside it, `pool:4GiB` or `disk:40GiB`."""
     if spill_to is None:
         return machine
-    if not isinstance(spill_to, str) or not spill_to.startswith("pool:"):
-        raise ValueError(f"spill_to is {spill_to!r}: give 'pool:SIZE', as 'pool:4GiB'")
+    if not isinstance(spill_to, str) or not spill_to.startswith(("pool:", "disk:")):
+        raise ValueError(
+            f"spill_to is {spill_to!r}: give 'pool:SIZE', as 'pool:4GiB', or 'disk:SIZE'"
+        )
     text = os.fspath(machine) if isinstance(machine, str | os.PathLike) else ""
     if "+" in text or ":" not in text:
         raise ValueError(

@@ -142,7 +142,7 @@ def jit(
         docs/memory.md) or `never` (CompileError).
     spill_to: `pool:SIZE`, memory beside the machine's devices where tensors wait that do
         not fit them: `machine="host:1@40MiB", spill_to="pool:4GiB"` is
-        `machine="host:1@40MiB+pool:4GiB"`.
+        `machine="host:1@40MiB+pool:4GiB"`. `disk:SIZE` is a file in the folder BAECHI_DISK.
     check: `"first"`, each program's first call, or N, that call and every Nth after it,
         is compared with `jax.jit` of the same function (docs/checking.md).
     check_tolerance: what may differ, as a part of a result's largest element, for all

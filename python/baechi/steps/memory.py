@@ -20,7 +20,11 @@ _PRECISION = 64
 _PROOFS = 3
 # What the compiler says of memories; all else that it says is no matter of size.
 _IMPOSSIBLE = "no placement can fit the memories"
-_NOT_FOUND = ("no placement was found that fits the memories", "the plan needs")
+_NOT_FOUND = (
+    "no placement was found that fits the memories",
+    "the plan needs",
+    "the step does not fit",  # with a pool
+)
 
 
 @dataclasses.dataclass(frozen=True)

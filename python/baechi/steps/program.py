@@ -132,8 +132,8 @@ class Program:
         """`Compiled.least_memory` says what it is."""
         text, options = self.source()
         listed = self.library.program["devices"]
-        pools = {device["name"] for device in listed if device["kind"] == "pool"}
-        kinds = {device["kind"] for device in listed} - {"pool"}
+        pools = {device["name"] for device in listed if device["kind"] in ("pool", "disk")}
+        kinds = {device["kind"] for device in listed} - {"pool", "disk"}
 
         def compiled(options: CompileOptions) -> Memory:
             program = Program(text, options)
@@ -156,7 +156,7 @@ class Program:
         machine = options.machine
         fit = self.library.program.get("memory_fit")
         if fit and "pool" in fit:
-            return f"one device computes all, so that tensors can wait in '{fit['pool']}'"
+            return f"where all is follows from what waits in '{fit['pool']}'; so step.report()"
         again = [compiler.step("baechi-fit-memory", limit=fit["peak_after_bytes"])] if fit else []
         with temporary.folder("baechi-jit-") as folder:
             saved = folder / "placement.json"

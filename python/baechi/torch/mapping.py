@@ -20,6 +20,7 @@ from baechi.torch.module_graph import ModuleGraph, ModuleGraphBuilder
 
 # Between devices that are named by max_memory: PCIe 3 with 16 lanes.
 _LINK = baechi.Link(latency_ns=10_000, bytes_per_us=12_000)
+_KINDS = {"cpu": "host", "disk": "disk"}
 _UNITS = {"": 1, "B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12,
           "KIB": 2**10, "MIB": 2**20, "GIB": 2**30, "TIB": 2**40}  # fmt: skip
 
@@ -50,7 +51,7 @@ def device_map(
         model's tensors need no values with costs="roofline" (device "meta").
     machine: `host:N[@SIZE]`, a machine file, a `baechi.Machine`, or memory by
         device as accelerate's `max_memory`: `{0: "10GiB", 1: "10GiB", "cpu": "30GiB"}`,
-        numbers being GPUs.
+        numbers being GPUs; `"disk"` is for what the others have no room for.
     no_split: names of classes whose modules stay whole, in addition to those
         that must: with parameters of their own, or combining tensors themselves.
     costs: `roofline` by kind of device, or `measured`, which times every operator
@@ -97,14 +98,16 @@ def _machine(machine: Any) -> tuple[dict[str, Any], dict[str, Any]]:
         return json.loads(problem.text_of(machine, "machine")[0]), {}
     devices, keys = [], {}
     for key, memory in machine.items():
-        if key != "cpu" and not isinstance(key, int):
-            raise ValueError(f"machine: no device {key!r}; GPUs are numbers, the host is 'cpu'")
+        if key not in _KINDS and not isinstance(key, int):
+            raise ValueError(
+                f"machine: no device {key!r}; GPUs are numbers, the host is 'cpu', files are 'disk'"
+            )
         name = f"gpu{key}" if isinstance(key, int) else key
         keys[name] = key
-        kind = "cuda" if isinstance(key, int) else "host"
+        kind = "cuda" if isinstance(key, int) else _KINDS[key]
         devices.append(baechi.Device(name, kind, _size(memory)))
-    # The GPUs first, as accelerate has them.
-    devices.sort(key=lambda device: device.kind)
+    # The fastest first, as accelerate has them.
+    devices.sort(key=lambda device: ["cuda", "host", "disk"].index(device.kind))
     return baechi.Machine(devices, link_default=_LINK, link_model="duplex").to_dict(), keys
 
 

@@ -42,8 +42,13 @@ class Roofline:
         return round(max(flops / self.gflops, moved / self.gb_per_s) + self.launch_ns)
 
 
-# A host as the compiler assumes it, and a modest GPU, launched from Python.
-ROOFLINES = {"host": Roofline(50, 10, 2_000), "cuda": Roofline(10_000, 500, 8_000)}
+# A host as the compiler assumes it, and a modest GPU, launched from Python. What is on
+# disk is computed by a host that reads it from there.
+ROOFLINES = {
+    "host": Roofline(50, 10, 2_000),
+    "cuda": Roofline(10_000, 500, 8_000),
+    "disk": Roofline(50, 1, 50_000),
+}
 
 
 @dataclasses.dataclass

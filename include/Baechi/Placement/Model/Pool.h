@@ -17,15 +17,23 @@
 
 #include "Baechi/Placement/Model/Problem.h"
 
+#include <string_view>
+#include <vector>
+
 namespace baechi::placement {
 
 /// The kind of a device that holds and copies tensors, and computes nothing.
 constexpr char kPool[] = "pool";
+/// The same whose memory is a file.
+constexpr char kDisk[] = "disk";
 
-inline bool isPool(const Device &device) { return device.kind == kPool; }
+inline bool isPoolKind(std::string_view kind) {
+  return kind == kPool || kind == kDisk;
+}
+inline bool isPool(const Device &device) { return isPoolKind(device.kind); }
 
-/// The first pool; -1: there is none.
-int32_t firstPool(const Machine &machine);
+/// The pools, in the machine's order.
+std::vector<int32_t> poolsOf(const Machine &machine);
 
 /// How many devices compute.
 int32_t numComputing(const Machine &machine);

@@ -1,0 +1,76 @@
+//===- PoolRefusal.cpp - Why a pool does not help -------------------------===//
+//
+// Part of the Baechi project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "PoolRefusal.h"
+#include "Baechi/Placement/Model/Text.h"
+#include "llvm/ADT/STLExtras.h"
+
+using namespace mlir;
+using namespace baechi;
+using placement::bytesText;
+
+void UnfitPlans::add(ArrayRef<ArenaReport> arenas, const SpillFitter &fitter) {
+  for (const ArenaReport &arena : arenas) {
+    if (arena.device == fitter.poolName() && arena.bytes > arena.limit)
+      fullestPool = arena;
+    if (arena.device == fitter.deviceName() &&
+        (leanestDevice == 0 || arena.bytes < leanestDevice))
+      leanestDevice = arena.bytes;
+  }
+}
+
+static std::string floorText(const SpillFitter &fitter) {
+  return "'" + fitter.floorOperator().str() + "' by itself needs " +
+         bytesText(fitter.floor().bytes, 2) +
+         " of operands, results and scratch";
+}
+
+/// What would make the operator that needs most need less.
+static std::string mendOf(const SpillFitter &fitter) {
+  if (fitter.floorIsLoop())
+    return "; it is a loop, which runs as one kernel with all that its "
+           "iterations read and leave, so that nothing of it can wait: written "
+           "out (in JAX unroll=True) its iterations are operators apart";
+  return "; cut into pieces (--split) it would need less";
+}
+
+void baechi::refuseWithPool(const SpillFitter &fitter, const UnfitPlans &unfit,
+                            std::vector<Diagnostic> &said) {
+  auto error = llvm::find_if(said, [](const Diagnostic &diagnostic) {
+    return diagnostic.getSeverity() == DiagnosticSeverity::Error;
+  });
+  if (error == said.end())
+    return;
+  std::string without = error->str();
+  Diagnostic refusal(error->getLocation(), DiagnosticSeverity::Error);
+  refusal << "the step does not fit '" << fitter.deviceName() << "', which has "
+          << bytesText(fitter.deviceBytes(), 2) << ", with '"
+          << fitter.poolName() << "' beside it: ";
+  if (unfit.fullestPool.bytes > 0) {
+    refusal << "'" << fitter.poolName() << "' has "
+            << bytesText(unfit.fullestPool.limit, 2)
+            << ", what would wait there is "
+            << bytesText(unfit.fullestPool.bytes, 2);
+  } else if (fitter.floor().bytes > fitter.deviceBytes()) {
+    refusal << floorText(fitter) << mendOf(fitter);
+  } else {
+    int64_t leanest = unfit.leanestDevice ? unfit.leanestDevice
+                                          : fitter.leanestBytes().value_or(0);
+    if (leanest > 0)
+      refusal << "the leanest plan that was found needs "
+              << bytesText(leanest, 2) << " there, ";
+    else
+      refusal << "no plan was found, ";
+    refusal << floorText(fitter) << mendOf(fitter);
+  }
+  refusal.attachNote() << "without '" << fitter.poolName()
+                       << "': " << StringRef(without).split('\n').first;
+  for (const Diagnostic &note : error->getNotes())
+    refusal.attachNote(note.getLocation()) << note.str();
+  *error = std::move(refusal);
+}

@@ -1,0 +1,33 @@
+//===- PoolRefusal.h - Why a pool does not help -----------------*- C++ -*-===//
+//
+// Part of the Baechi project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+#ifndef BAECHI_LIB_TRANSFORMS_POOLREFUSAL_H
+#define BAECHI_LIB_TRANSFORMS_POOLREFUSAL_H
+
+#include "Baechi/Transforms/Passes.h"
+#include "SpillFitter.h"
+#include "mlir/IR/Diagnostics.h"
+
+namespace baechi {
+
+/// What plans with a pool would have needed that did not fit.
+struct UnfitPlans {
+  ArenaReport fullestPool;   ///< of a pool that was too small
+  int64_t leanestDevice = 0; ///< the device's smallest arena; 0: none
+
+  void add(llvm::ArrayRef<ArenaReport> arenas, const SpillFitter &fitter);
+};
+
+/// Puts why no plan with the pool fits, and what would, in the place of the
+/// first error of \p said, which is that of a machine without a pool and
+/// becomes a note.
+void refuseWithPool(const SpillFitter &fitter, const UnfitPlans &unfit,
+                    std::vector<mlir::Diagnostic> &said);
+
+} // namespace baechi
+
+#endif // BAECHI_LIB_TRANSFORMS_POOLREFUSAL_H
