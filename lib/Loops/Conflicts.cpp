@@ -16,7 +16,8 @@ using Sum = IntegerSystem::Sum;
 using Answer = IntegerSystem::Answer;
 
 /// \p sign times the position of entry \p entry (0 or 1), added to \p sum.
-void add(Sum &sum, const Affine &at, size_t entry, size_t keys, int sign) {
+void add(Sum &sum, const Affine &at, size_t entry, size_t keys,
+         IntegerSystem::Number sign) {
   for (size_t k = 0; k < at.coefficients.size(); ++k)
     sum.coefficients[entry * keys + k] += sign * at.coefficients[k];
   for (size_t s = 0; s < at.symbols.size(); ++s)
@@ -102,8 +103,8 @@ IntegerSystem::Sum Conflicts::distance(const Form &form) const {
   return sum;
 }
 
-bool Conflicts::meetsApart(IntegerSystem system, const std::vector<Form> &forms,
-                           size_t next) const {
+bool Conflicts::meetsApart(const IntegerSystem &system,
+                           const std::vector<Form> &forms, size_t next) const {
   if (system.solve() == Answer::Empty)
     return false;
   if (next == forms.size())
@@ -116,7 +117,7 @@ bool Conflicts::meetsApart(IntegerSystem system, const std::vector<Form> &forms,
     apart.constant -= 1;
     IntegerSystem with = system;
     with.addAtLeastZero(apart);
-    if (meetsApart(std::move(with), forms, next + 1))
+    if (meetsApart(with, forms, next + 1))
       return true;
   }
   return false;

@@ -45,7 +45,7 @@ private:
   /// Those of \p pair's entries of which the second is later, and the distance
   /// begins with \p level zeros.
   IntegerSystem later(const Meeting &meeting, size_t level) const;
-  bool meetsApart(IntegerSystem system, const std::vector<Form> &forms,
+  bool meetsApart(const IntegerSystem &system, const std::vector<Form> &forms,
                   size_t next) const;
 
   const Loop &loop;

@@ -51,7 +51,7 @@ void ParameterStore::State::arrive(Flight &flight) {
   flight.there = true;
   auto own = std::ranges::find(simulation->flights, &flight,
                                [](const auto &other) { return other.get(); });
-  std::shared_ptr<Flight> kept = *own; // while it is used
+  std::shared_ptr<Flight> kept = std::move(*own); // while it is used
   simulation->flights.erase(own);
   for (size_t i = 0; i < flight.rows.size(); ++i) {
     const float *sum = flight.sums.data() + i * widest;

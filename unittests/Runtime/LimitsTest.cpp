@@ -139,7 +139,7 @@ TEST(Limits, UnknownKind) {
   Program program = makeProgram(1);
   program.devices[0].kind = "abacus";
   EXPECT_EQ("device host0: no driver for kind 'abacus' in this build, which "
-            "has: host, cuda, pool, null",
+            "has: host, cuda, pool, disk, null",
             creationError(program));
 }
 
