@@ -256,6 +256,9 @@ private:
       std::vector<ArenaReport> arenas;
       ++found.attempts;
       if (succeeded(plan(machine, spillSaid, arenas))) {
+        // By the runtime's rules, which the proposal does not know.
+        if (otherwiseNs && predictedNs(machine) >= *otherwiseNs)
+          break;
         useSpill(fitter, proposal, spillSaid, said, found);
         return success();
       }

@@ -97,6 +97,26 @@ class TestVerdicts:
         assert "`weights[feature]`)" in str(raised.value)
         assert "depend on data; buffer 'weights'" in str(raised.value)
 
+    def test_keys_have_values(self):
+        def clamped(i, _, x, y):
+            y[i] = x[jnp.maximum(i.value - 1, 0)]
+
+        def given(i, _, x, y):
+            y[i] = x[jnp.maximum(i - 1, 0)]
+
+        entries = baechi.Entries((np.arange(6),))
+        x = np.arange(6, dtype=np.float32)
+        y = baechi.foreach(clamped)(entries, x, np.zeros(6, np.float32))
+        assert np.array_equal(y, x[np.maximum(np.arange(6) - 1, 0)])
+        with pytest.raises(baechi.LoopError, match=r"test_loops.py:\d+: .*key's value \(i.value\)"):
+            baechi.foreach(given)(entries, x, np.zeros(6, np.float32))
+
+        def of_numpy(i, _, x, y):
+            y[i] = np.float32(i)
+
+        with pytest.raises(baechi.LoopError, match="use jnp, not np"):
+            baechi.foreach(of_numpy)(entries, x, np.zeros(6, np.float32))
+
     def test_derived_positions(self):
         def shift(i, _, a):
             a[2 * i] = a[2 * i + 1] + 1

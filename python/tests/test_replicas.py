@@ -217,6 +217,24 @@ def test_adaptive_revision_of_late_gradients():
         assert loss(store.read("w", 0)) < 1.02 * loss(w)
 
 
+@pytest.mark.parametrize(
+    "rows, told",
+    [
+        ([True, False], "are a number or a list of integers, not bool"),
+        ([1.7], "are a number or a list of integers, not float64"),
+        ([[0, 1]], "of 2 dimensions"),
+        (-1, "has no row -1: rows count from 0"),
+        (9, "9"),
+    ],
+)
+def test_rows_are_positions(rows, told):
+    store = baechi.ParameterStore({"x": (4, 2)}, workers=1)
+    with pytest.raises(StoreError, match=told):
+        store.get(0, "x", rows)
+    assert store.get(0, "x", []).shape == (0, 2)
+
+
+
 def test_wrong_revisions():
     with pytest.raises(StoreError, match="there is no table 'y' to be revised"):
         baechi.ParameterStore({"x": (4, 2)}, revised={"y": 1.0})

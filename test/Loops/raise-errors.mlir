@@ -219,3 +219,23 @@ func.func @late(%k: memref<9xindex>, %y: memref<9xf32>, %v: memref<9xf32>) {
   }
   return
 }
+
+// -----
+
+// Arguments of a block, other than a function's, may be one array.
+// CHECK-LABEL: func.func @block_arguments
+// CHECK: affine.for
+func.func @block_arguments() {
+  %a = memref.alloc() : memref<20xf32>
+  cf.br ^bb1(%a, %a : memref<20xf32>, memref<20xf32>)
+// expected-note @+1 {{this is one of the two}}
+^bb1(%p: memref<20xf32>,
+     // expected-note @+1 {{this is one of the two}}
+     %q: memref<20xf32>):
+  // expected-remark @+1 {{not raised: it writes memory that may be another array's, too}}
+  affine.for %i = 0 to 19 {
+    %x = affine.load %q[%i] : memref<20xf32>
+    affine.store %x, %p[%i + 1] : memref<20xf32>
+  }
+  return
+}

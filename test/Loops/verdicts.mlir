@@ -419,3 +419,41 @@ func.func @scatter(%index: memref<100xindex>, %y: memref<50xf32>) {
   }
   return
 }
+
+// -----
+
+// Indices do not tell what is touched where places of a layout meet.
+// CHECK-LABEL: func.func @places_that_meet
+// CHECK: scheme = serial
+func.func @places_that_meet(%a: memref<10x10xf32, strided<[1, 1]>>) {
+  // expected-remark @+1 {{serial, no more: arg0[?, ?] is read, arg0[?, ?] is written, at positions that depend on data}}
+  baechi.foreach unordered (%i in 0 to 9)
+      arrays(%x = %a : memref<10x10xf32, strided<[1, 1]>>) {
+    %c0 = arith.constant 0 : index
+    %c1 = arith.constant 1 : index
+    // expected-note @+2 {{is read here}}
+    // expected-note @+1 {{is written here}}
+    %0 = memref.load %x[%i, %c0] : memref<10x10xf32, strided<[1, 1]>>
+    memref.store %0, %x[%i, %c1] : memref<10x10xf32, strided<[1, 1]>>
+    baechi.yield
+  }
+  return
+}
+
+// -----
+
+// Rows that are further apart than they are long do not meet.
+// CHECK-LABEL: func.func @rows_apart
+// CHECK: scheme = independent
+func.func @rows_apart(%a: memref<10x10xf32, strided<[16, 1], offset: 3>>) {
+  // expected-remark @+1 {{independent}}
+  baechi.foreach unordered (%i in 0 to 9)
+      arrays(%x = %a : memref<10x10xf32, strided<[16, 1], offset: 3>>) {
+    %c0 = arith.constant 0 : index
+    %c1 = arith.constant 1 : index
+    %0 = memref.load %x[%i, %c0] : memref<10x10xf32, strided<[16, 1], offset: 3>>
+    memref.store %0, %x[%i, %c1] : memref<10x10xf32, strided<[16, 1], offset: 3>>
+    baechi.yield
+  }
+  return
+}

@@ -14,6 +14,7 @@
 
 #include "LoopModel.h"
 #include "Forms.h"
+#include "Layouts.h"
 #include "mlir/Dialect/Affine/IR/AffineOps.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/Utils/StaticValueUtils.h"
@@ -90,6 +91,7 @@ private:
   LoopModel model;
   llvm::DenseMap<Operation *, unsigned> numbers; ///< in the body's order
   unsigned current = 0;                          ///< the array
+  bool placesMeet = false;                       ///< of the array
   llvm::SmallPtrSet<Operation *, 8> uses;
   llvm::MapVector<Operation *, Update> updates; ///< by their stores
   SmallVector<View> views;
@@ -185,6 +187,7 @@ void Modeller::addArray(unsigned number, Value array) {
   for (unsigned i = 0; i < type.getRank(); ++i)
     whole.dimensions.push_back({Form(), i, 1});
   views.assign(1, whole);
+  placesMeet = !hasDistinctPlaces(type);
   // Of all views before any of their uses: `uses` is what updates ask for.
   for (size_t i = 0; i < views.size(); ++i)
     for (OpOperand &use : views[i].value.getUses()) {
@@ -194,7 +197,8 @@ void Modeller::addArray(unsigned number, Value array) {
     }
   updates.clear();
   for (Operation *user : uses)
-    if (std::optional<Update> update = updateOf(user, uses))
+    if (std::optional<Update> update = updateOf(user, uses);
+        update && !placesMeet)
       updates.insert({user, *update});
   size_t first = model.operations.size();
   for (const View &view : views) {
@@ -335,6 +339,9 @@ void Modeller::accessWhole(const View &view, Operation *by, AccessKind kind) {
 
 void Modeller::addUse(const View &view, OpOperand &use) {
   Operation *user = use.getOwner();
+  // Indices do not tell what is touched.
+  if (placesMeet && !isa<memref::DimOp>(user) && !viewOf(view, user))
+    return accessAny(view, user);
   auto store = [&](Value stored, ArrayRef<Position> at) {
     if (stored == view.value)
       return accessAny(view, user);

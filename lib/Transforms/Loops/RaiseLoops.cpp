@@ -44,7 +44,8 @@ bool mayOverlap(Value a, Value b) {
     return true;
   auto isDistinct = [](Value of) {
     if (auto argument = dyn_cast<BlockArgument>(of))
-      return isa<FunctionOpInterface>(argument.getOwner()->getParentOp());
+      return argument.getOwner()->isEntryBlock() &&
+             isa<FunctionOpInterface>(argument.getOwner()->getParentOp());
     return isa<memref::AllocOp, memref::AllocaOp, memref::GetGlobalOp>(
         of.getDefiningOp());
   };

@@ -29,6 +29,11 @@ class Key:
                 value = value + key if factor == 1 else value + factor * key
         return value
 
+    @property
+    def value(self) -> jax.Array:
+        """As an array without dimensions, for functions of JAX."""
+        return self.__jax_array__()
+
     def __add__(self, other: Any) -> Any:
         if isinstance(other, Key):
             sums = tuple(a + b for a, b in zip(self.factors, other.factors, strict=True))

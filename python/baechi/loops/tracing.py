@@ -226,6 +226,14 @@ def trace(
             f"{_place_of(error)}the body branches on a value that is known when it runs: use "
             f"jnp.where or jax.lax.cond ({str(error).splitlines()[0]})"
         ) from error
+    except (ValueError, jax.errors.TracerArrayConversionError) as error:
+        if "__jax_array__" not in str(error) and not isinstance(error, TypeError):
+            raise
+        raise LoopError(
+            f"{_place_of(error)}a key, an array or a traced value is given to a function that "
+            "cannot take it: give functions of jnp a key's value (i.value) and an array's "
+            f"elements (x[...]), and use jnp, not np ({str(error).splitlines()[0]})"
+        ) from error
     accesses = first[0].accesses
     reads = [
         _like(tuple(p.size for p in a.positions if not p.dropped), arrays[a.array].dtype)

@@ -228,7 +228,15 @@ class ParameterStore:
 
     def _rows(self, call: str, worker: tuple[Any, ...], name: str, rows: Rows, given: Any) -> Any:
         place, _, width = self._table(name)
-        which = np.ascontiguousarray(np.atleast_1d(np.asarray(rows)), dtype=np.int64)
+        asked = np.atleast_1d(np.asarray(rows))
+        if asked.ndim != 1 or (asked.size and asked.dtype.kind not in "iu"):
+            raise StoreError(
+                f"rows of '{name}' are a number or a list of integers, not {asked.dtype} of "
+                f"{asked.ndim} dimensions"
+            )
+        if asked.size and int(asked.min()) < 0:
+            raise StoreError(f"table '{name}' has no row {asked.min()}: rows count from 0")
+        which = np.ascontiguousarray(asked, dtype=np.int64)
         shape = (width,) if np.ndim(rows) == 0 else (len(which), width)
         if given is None:
             values = np.empty(shape, np.float32)
