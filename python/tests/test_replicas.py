@@ -234,7 +234,6 @@ def test_rows_are_positions(rows, told):
     assert store.get(0, "x", []).shape == (0, 2)
 
 
-
 def test_wrong_revisions():
     with pytest.raises(StoreError, match="there is no table 'y' to be revised"):
         baechi.ParameterStore({"x": (4, 2)}, revised={"y": 1.0})
