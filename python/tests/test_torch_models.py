@@ -63,10 +63,10 @@ def test_losses_of_small_models(name):
 def test_a_limit_that_one_device_cannot_hold():
     ours, eager = trainings("transformer", "tiny", 2)
     with pytest.raises(tools.CompileError, match="no placement can fit"):
-        support.compile_step(ours.model, ours.loss, ours.optimizer, machine="host:1@60KiB")(
+        support.compile_step(ours.model, ours.loss, ours.optimizer, machine="host:1@32KiB")(
             *ours.batch
         )
-    step = support.compile_step(ours.model, ours.loss, ours.optimizer, machine="host:4@60KiB")
+    step = support.compile_step(ours.model, ours.loss, ours.optimizer, machine="host:4@32KiB")
     for _ in range(3):
         assert step(*ours.batch).item() == pytest.approx(eager.eager_step().item(), rel=1e-4)
 
