@@ -4,6 +4,13 @@
 // RUN: baechi-translate %t.mlir --baechi-to-trace -o %t.trace.json
 // RUN: %python -m json.tool --indent=1 %t.manifest.json | FileCheck %s --check-prefix=MANIFEST
 // RUN: %python -m json.tool --compact %t.trace.json | FileCheck %s --check-prefix=TRACE
+// Numbers that --baechi-verify-partitioned refuses: the plan's times, no groups.
+// RUN: sed '/baechi.recv/s/queue 0/queue 7/' %t.mlir | baechi-translate --baechi-to-manifest | FileCheck %s --check-prefix=WILD
+// RUN: sed '/baechi.send/s/queue 0/queue 900000000000/' %t.mlir | baechi-translate --baechi-to-manifest | FileCheck %s --check-prefix=WILD
+
+// WILD-NOT: "group":
+// WILD: "end_ns":2000
+// WILD-NOT: "group":
 
 // MANIFEST: "arguments": [
 // MANIFEST: "name": "w",

@@ -12,6 +12,7 @@
 #include "Baechi/Analysis/MessageGroups.h"
 #include "Baechi/Analysis/Program.h"
 #include "Baechi/Analysis/StepSimulation.h"
+#include "llvm/ADT/DenseSet.h"
 #include "llvm/ADT/StringMap.h"
 #include "llvm/Support/JSON.h"
 #include "llvm/Support/raw_ostream.h"
@@ -40,7 +41,7 @@ public:
     if (!whole)
       return emitError(module.getLoc())
              << "no declaration of the whole step; run --baechi-partition";
-    if (failed(checkTypes()) || failed(simulate()) || failed(groupAll()))
+    if (failed(checkTypes()) || failed(simulate()))
       return failure();
     for (auto [index, program] : llvm::enumerate(programs))
       deviceIndex[program.name] = index;
@@ -93,44 +94,56 @@ private:
     json::Array list;
   };
 
-  /// Runs the step by the runtime's rules, which are those of host devices:
-  /// GPUs copy beside their computing, and have the plan's times.
-  LogicalResult simulate() {
+  /// The machine that the programs are of, device by device; nullopt where
+  /// there is none, or where GPUs, which copy beside their computing, do not
+  /// keep the rules of host devices.
+  std::optional<placement::Machine> simulatedMachine() {
     auto attr = module->getAttrOfType<MachineAttr>(BaechiDialect::kMachine);
-    if (!attr || llvm::any_of(programs, [](DeviceProgram &program) {
-          return program.spec.getKind() == "cuda";
-        }))
-      return success();
-    placement::Machine machine = fromAttr(attr);
-    FailureOr<StepProgram> step = readStepProgram(module, machine);
-    if (failed(step))
-      return failure();
-    simulated = simulateStep(
-        *step, machine.runtime.value_or(placement::RuntimeCosts()));
-    return success();
+    if (!attr || attr.getDevices().size() != programs.size())
+      return std::nullopt;
+    for (auto [device, program] : llvm::zip(attr.getDevices(), programs))
+      if (device.getName() != program.name || program.spec.getKind() == "cuda")
+        return std::nullopt;
+    return fromAttr(attr);
   }
 
-  /// Groups the messages by their planned starts; a step that
-  /// --baechi-verify-partitioned refuses has no groups.
-  LogicalResult groupAll() {
+  /// Runs the step by the runtime's rules, and groups the messages by their
+  /// starts. A step that --baechi-verify-partitioned refuses has no groups, and
+  /// the plan's times.
+  LogicalResult simulate() {
     SmallVector<SendOp> sends;
-    for (DeviceProgram program : programs)
-      llvm::append_range(sends,
-                         program.step.getBody().front().getOps<SendOp>());
+    SmallVector<RecvOp> recvs;
+    for (DeviceProgram program : programs) {
+      Block &body = program.step.getBody().front();
+      llvm::append_range(sends, body.getOps<SendOp>());
+      llvm::append_range(recvs, body.getOps<RecvOp>());
+    }
     // Numbers from 0 without gaps, where the program is in order.
     uint64_t count = sends.size();
-    if (llvm::any_of(sends, [&](SendOp send) {
-          return uint64_t(send.getQueue()) >= count ||
-                 uint64_t(send.getSeq()) >= count;
+    llvm::DenseSet<std::pair<int64_t, int64_t>> sent;
+    for (SendOp send : sends) {
+      if (uint64_t(send.getQueue()) >= count ||
+          uint64_t(send.getSeq()) >= count)
+        return success();
+      sent.insert({send.getQueue(), send.getSeq()});
+    }
+    if (llvm::any_of(recvs, [&](RecvOp recv) {
+          return !sent.contains({recv.getQueue(), recv.getSeq()});
         }))
       return success();
-    // Only the order of what each device does is wanted.
-    placement::Machine machine;
-    machine.devices.resize(programs.size());
-    machine.links.resize(programs.size() * programs.size());
+    std::optional<placement::Machine> known = simulatedMachine();
+    placement::Machine machine = known.value_or(placement::Machine());
+    if (!known) {
+      // Only the order of what each device does is wanted.
+      machine.devices.resize(programs.size());
+      machine.links.resize(programs.size() * programs.size());
+    }
     FailureOr<StepProgram> step = readStepProgram(module, machine);
     if (failed(step))
       return failure();
+    if (known)
+      simulated = simulateStep(
+          *step, machine.runtime.value_or(placement::RuntimeCosts()));
     std::vector<std::vector<int64_t>> starts;
     for (const StepProgram::Queue &queue : step->queues)
       starts.emplace_back(queue.messages.size(), 0);
