@@ -24,6 +24,41 @@ if(BAECHI_LLD AND CMAKE_CXX_COMPILER_ID STREQUAL "Clang")
   add_link_options(--ld-path=${BAECHI_LLD})
 endif()
 
+# baechi_add_headers(NAME headers...): headers of others that many files include and
+# that are read once, for baechi_take_headers(TARGET NAME). Files still include
+# what they use, and build with BAECHI_PRECOMPILED_HEADERS=OFF.
+function(baechi_add_headers name)
+  # GCC 12 warns of more copies in strings with them (its bug 105329).
+  if(NOT BAECHI_PRECOMPILED_HEADERS OR
+     NOT CMAKE_CXX_COMPILER_ID STREQUAL "Clang")
+    return()
+  endif()
+  set(source ${CMAKE_CURRENT_BINARY_DIR}/${name}.cpp)
+  file(CONFIGURE OUTPUT ${source} CONTENT "")
+  add_library(${name} OBJECT ${source})
+  target_precompile_headers(${name} PRIVATE ${ARGN})
+  # Built anew in each clone, while objects come from ccache: it knows what they
+  # are made with by this sum (scripts/build), not by a file full of paths.
+  set_target_properties(${name} PROPERTIES CXX_COMPILER_LAUNCHER "")
+  string(CONCAT sum "${CMAKE_CXX_COMPILER_VERSION} ${LLVM_PACKAGE_VERSION} "
+    "${ARGN} ${CMAKE_BUILD_TYPE} ${CMAKE_CXX_FLAGS} ${BAECHI_SANITIZE}")
+  file(CONFIGURE OUTPUT
+    ${CMAKE_CURRENT_BINARY_DIR}/CMakeFiles/${name}.dir/cmake_pch.hxx.pch.sum
+    CONTENT "${sum}")
+endfunction()
+
+function(baechi_take_headers target headers)
+  if(NOT TARGET ${headers})
+    return()
+  endif()
+  target_precompile_headers(${target} REUSE_FROM ${headers})
+  get_target_property(type ${target} TYPE)
+  if(type STREQUAL "EXECUTABLE") # Code as in libraries: the headers are of one kind.
+    set_target_properties(${target} PROPERTIES POSITION_INDEPENDENT_CODE OFF)
+    target_compile_options(${target} PRIVATE -fPIC)
+  endif()
+endfunction()
+
 # baechi_install_library(BaechiNAME PACKAGE): installs a library, for downstream
 # projects Baechi::NAME of the targets PACKAGE (BaechiConfig.cmake.in).
 function(baechi_install_library name package)
@@ -55,14 +90,18 @@ function(baechi_add_tool name)
   install(TARGETS ${name} RUNTIME DESTINATION bin)
 endfunction()
 
-# baechi_add_unittest(NAME sources... LINK libs...): a GoogleTest program whose
-# cases ctest lists one by one.
+# baechi_add_unittest(NAME sources... LINK libs... [HEADERS headers]): a GoogleTest
+# program whose cases ctest lists one by one.
 function(baechi_add_unittest name)
-  cmake_parse_arguments(ARG "" "" "LINK" ${ARGN})
+  cmake_parse_arguments(ARG "" "HEADERS" "LINK" ${ARGN})
+  if(NOT ARG_HEADERS)
+    set(ARG_HEADERS BaechiTestHeaders)
+  endif()
   add_executable(${name} ${ARG_UNPARSED_ARGUMENTS})
   target_compile_options(${name} PRIVATE -Wall -Wextra)
   target_compile_definitions(${name} PRIVATE
     BAECHI_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
   target_link_libraries(${name} PRIVATE ${ARG_LINK} GTest::gmock GTest::gtest_main)
+  baechi_take_headers(${name} ${ARG_HEADERS})
   gtest_discover_tests(${name} DISCOVERY_TIMEOUT 60)
 endfunction()

@@ -29,12 +29,35 @@ add_definitions(${BAECHI_LLVM_DEFINITIONS})
 set(LLVM_EXTERNAL_LIT ${LLVM_TOOLS_BINARY_DIR}/lit CACHE PATH "" FORCE)
 set(CMAKE_INSTALL_RPATH "$ORIGIN/../lib;${LLVM_LIBRARY_DIR}")
 
+# Half of the time of a file that includes them.
+baechi_add_headers(BaechiMLIRHeaders
+  <mlir/Dialect/Affine/IR/AffineOps.h>
+  <mlir/Dialect/Arith/IR/Arith.h>
+  <mlir/Dialect/Func/IR/FuncOps.h>
+  <mlir/Dialect/LLVMIR/LLVMDialect.h>
+  <mlir/Dialect/Linalg/IR/Linalg.h>
+  <mlir/Dialect/Math/IR/Math.h>
+  <mlir/Dialect/MemRef/IR/MemRef.h>
+  <mlir/Dialect/SCF/IR/SCF.h>
+  <mlir/Dialect/Tensor/IR/Tensor.h>
+  <mlir/IR/Matchers.h>
+  <mlir/Pass/PassManager.h>
+  <mlir/Transforms/DialectConversion.h>)
+if(TARGET BaechiMLIRHeaders)
+  llvm_update_compile_flags(BaechiMLIRHeaders)
+endif()
+
 # baechi_add_mlir_library(NAME sources... DEPENDS ... LINK libs...)
 function(baechi_add_mlir_library name)
   cmake_parse_arguments(ARG "" "" "DEPENDS;LINK;MLIR" ${ARGN})
   add_mlir_library(${name} STATIC ${ARG_UNPARSED_ARGUMENTS}
     DEPENDS ${ARG_DEPENDS} BaechiDialectIncGen BaechiInterfacesIncGen
     DISABLE_INSTALL)
+  if(TARGET obj.${name}) # of which the library is made
+    baechi_take_headers(obj.${name} BaechiMLIRHeaders)
+  else()
+    baechi_take_headers(${name} BaechiMLIRHeaders)
+  endif()
   target_link_libraries(${name} PUBLIC ${ARG_LINK})
   mlir_target_link_libraries(${name} PUBLIC ${ARG_MLIR})
   baechi_install_library(${name} BaechiMLIR)
