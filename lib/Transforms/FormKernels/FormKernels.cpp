@@ -6,7 +6,6 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Baechi/Transforms/FormKernels.h"
 #include "Baechi/Transforms/Passes.h"
 #include "Phases.h"
 #include "mlir/Dialect/Affine/IR/AffineOps.h"
@@ -34,7 +33,6 @@ namespace {
 class FormKernels : public baechi::impl::FormKernelsBase<FormKernels> {
 public:
   using FormKernelsBase::FormKernelsBase;
-  explicit FormKernels(KernelReport &report) : report(&report) {}
 
   /// Folds ask reshapes and paddings for their shapes: what is formed must not
   /// depend on what a tool has registered.
@@ -52,7 +50,7 @@ public:
 
     // No common subexpressions are merged: shared fills and empty tensors cost
     // copies when kernels are bufferized.
-    KernelReport counted;
+    KernelCounts counted;
     // Simplification moves constants and forgets where they were.
     if (failed(checkAttributes(step)))
       return signalPassFailure();
@@ -86,8 +84,6 @@ public:
         << remark::metric("BytesAfter", counted.bytesAfter);
     if (reports)
       say(step, counted);
-    if (report)
-      *report = counted;
   }
 
 private:
@@ -114,7 +110,7 @@ private:
            << wrong;
   }
 
-  static void say(func::FuncOp step, const KernelReport &counted) {
+  static void say(func::FuncOp step, const KernelCounts &counted) {
     auto megabytes = [](int64_t bytes) {
       return llvm::formatv("{0:f2} MB", bytes / 1e6).str();
     };
@@ -124,11 +120,5 @@ private:
         << counted.operatorsAfter << " calls of " << counted.kernels
         << " distinct kernels that move " << megabytes(counted.bytesAfter);
   }
-
-  KernelReport *report = nullptr;
 };
 } // namespace
-
-std::unique_ptr<Pass> baechi::createFormKernels(KernelReport &report) {
-  return std::make_unique<FormKernels>(report);
-}

@@ -104,7 +104,7 @@ public:
       : step(step), groups(groups), rows(rows), rowLoops(rowLoops),
         symbols(step->getParentOp()) {}
 
-  void run(KernelReport &report);
+  void run(KernelCounts &counts);
 
 private:
   Kernel outline(ArrayRef<Operation *> members);
@@ -299,7 +299,7 @@ static Value inStep(OpBuilder &builder, IRMapping &mapping, Value value) {
   return mapping.lookupOrDefault(value);
 }
 
-void Outliner::run(KernelReport &report) {
+void Outliner::run(KernelCounts &counts) {
   Block &block = step.front();
   Operation *terminator = block.getTerminator();
   SmallVector<Operation *> replaced;
@@ -316,8 +316,8 @@ void Outliner::run(KernelReport &report) {
         (void)inStep(builder, mapping, operand);
       callee->setAttr(BaechiDialect::kKernel, builder.getUnitAttr());
       builder.clone(*members.front(), mapping);
-      ++report.operatorsAfter;
-      report.bytesAfter += workOf(members.front()).bytes;
+      ++counts.operatorsAfter;
+      counts.bytesAfter += workOf(members.front()).bytes;
       hostCalls.insert(callee);
       continue;
     }
@@ -332,10 +332,10 @@ void Outliner::run(KernelReport &report) {
                members);
     auto call = func::CallOp::create(builder, loc, shared, operands);
     mapping.map(kernel.outputs, call.getResults());
-    ++report.operatorsAfter;
-    report.bytesAfter += bytes.lookup(shared);
+    ++counts.operatorsAfter;
+    counts.bytesAfter += bytes.lookup(shared);
   }
-  report.kernels = bytes.size() + hostCalls.size();
+  counts.kernels = bytes.size() + hostCalls.size();
 
   for (OpOperand &operand : terminator->getOpOperands()) {
     SmallVector<Operation *> views;
@@ -369,7 +369,7 @@ static void shareSlices(Block &block) {
 }
 
 void formkernels::outlineKernels(func::FuncOp step, bool rowLoops,
-                                 unsigned maxBuffers, KernelReport &report) {
+                                 unsigned maxBuffers, KernelCounts &counts) {
   shareSlices(step.front());
   OperatorGroups groups(step.front(), maxBuffers);
   groupInsertions(groups);
@@ -379,7 +379,7 @@ void formkernels::outlineKernels(func::FuncOp step, bool rowLoops,
   step->removeAttr(BaechiDialect::kChained);
   RowExtents rows = groupByRows(groups);
   groupTails(groups, rows);
-  Outliner(step, groups, rows, rowLoops).run(report);
+  Outliner(step, groups, rows, rowLoops).run(counts);
   // What is left of slices the kernels read in place.
   for (auto slice : step.getOps<tensor::ExtractSliceOp>())
     if (sliceOffset(slice))

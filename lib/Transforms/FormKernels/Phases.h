@@ -8,12 +8,23 @@
 #ifndef BAECHI_LIB_TRANSFORMS_FORMKERNELS_PHASES_H
 #define BAECHI_LIB_TRANSFORMS_FORMKERNELS_PHASES_H
 
-#include "Baechi/Transforms/FormKernels.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/IR/BuiltinOps.h"
 
 namespace baechi::formkernels {
+
+/// What forming kernels made of a program: the pass's remark.
+struct KernelCounts {
+  /// Operators of the program as it came, and calls of kernels afterwards.
+  int64_t operatorsBefore = 0;
+  int64_t operatorsAfter = 0;
+  /// Distinct kernels.
+  int64_t kernels = 0;
+  /// Bytes that the operators read and write, as costs count them (`workOf`).
+  int64_t bytesBefore = 0;
+  int64_t bytesAfter = 0;
+};
 
 /// The module's step: its only public function, which must be a straight line
 /// of operations on tensors. Errors name what is in the way.
@@ -83,7 +94,7 @@ void copyHostOperands(mlir::func::FuncOp step);
 /// if `rowLoops`. `maxBuffers` bounds what grouping makes, as in
 /// fuseElementwise.
 void outlineKernels(mlir::func::FuncOp step, bool rowLoops, unsigned maxBuffers,
-                    KernelReport &report);
+                    KernelCounts &counts);
 
 /// Operations that compute, as opposed to views, fills and scalars; and the
 /// bytes that they read and write.
