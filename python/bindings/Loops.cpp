@@ -25,7 +25,8 @@ struct Analysed {
 };
 
 using KeyTuple = std::tuple<std::string, int64_t, int64_t>;
-using ArrayTuple = std::tuple<std::string, std::vector<int64_t>, int64_t, bool>;
+using ArrayTuple =
+    std::tuple<std::string, std::vector<int64_t>, int64_t, bool, bool>;
 /// "at", "all" or "unknown"; factors, constant, size.
 using SubscriptTuple =
     std::tuple<std::string, std::vector<int64_t>, int64_t, int64_t>;
@@ -46,8 +47,8 @@ Analysed analysed(const std::vector<KeyTuple> &keys,
   Loop &loop = made.loop;
   for (const auto &[name, lower, upper] : keys)
     loop.keys.push_back({name, lower, upper});
-  for (const auto &[name, extents, bytes, buffered] : arrays)
-    loop.arrays.push_back({name, extents, bytes, buffered});
+  for (const auto &[name, extents, bytes, buffered, anyOrder] : arrays)
+    loop.arrays.push_back({name, extents, bytes, buffered, anyOrder});
   for (const auto &[array, kind, subscripts, place] : accesses) {
     Access access{array, kindOf(kind), {}, place};
     for (const auto &[what, factors, constant, size] : subscripts)

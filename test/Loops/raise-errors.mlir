@@ -63,7 +63,7 @@ func.func @carried(%t: tensor<9xf32>, %x: f32) -> tensor<9xf32> {
 // CHECK: affine.for
 func.func private @g(index)
 func.func @call() {
-  // expected-remark @+1 {{not raised: }}
+  // expected-remark @+1 {{not raised: what it does to memory is not known}}
   affine.for %i = 0 to 9 {
     // expected-note @+1 {{this may read and write any memory: inline it, or take it out}}
     func.call @g(%i) : (index) -> ()
@@ -76,7 +76,7 @@ func.func @call() {
 // CHECK-LABEL: func.func @unranked
 // CHECK: affine.for
 func.func @unranked(%a: memref<*xf32>, %b: memref<9xindex>) {
-  // expected-remark @+1 {{not raised: }}
+  // expected-remark @+1 {{not raised: an array of it has no rank}}
   affine.for %i = 0 to 9 {
     // expected-note @+1 {{this memory has no rank: cast it to one that has}}
     %0 = memref.rank %a : memref<*xf32>
@@ -90,7 +90,7 @@ func.func @unranked(%a: memref<*xf32>, %b: memref<9xindex>) {
 // CHECK-LABEL: func.func @outside
 // CHECK: affine.for
 func.func @outside(%a: memref<?xf32>, %n: index) {
-  // expected-remark @+1 {{not raised: }}
+  // expected-remark @+1 {{not raised: it has affine operations of a number from outside}}
   affine.for %i = 0 to 9 {
     // expected-note @+1 {{an affine operation of a number from outside the loop: run --lower-affine first}}
     %0 = affine.load %a[%i + symbol(%n)] : memref<?xf32>

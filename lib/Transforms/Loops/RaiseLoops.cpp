@@ -110,7 +110,8 @@ LogicalResult Raiser::checkBody() {
       });
     }
     if (!known) {
-      notRaised(outermost).attachNote(op->getLoc())
+      (notRaised(outermost) << "what it does to memory is not known")
+              .attachNote(op->getLoc())
           << "this may read and write any memory: inline it, or take it out";
       return WalkResult::interrupt();
     }
@@ -121,7 +122,8 @@ LogicalResult Raiser::checkBody() {
       if (!isOutside(operand))
         continue;
       if (isa<UnrankedMemRefType>(operand.getType())) {
-        notRaised(outermost).attachNote(op->getLoc())
+        (notRaised(outermost) << "an array of it has no rank")
+                .attachNote(op->getLoc())
             << "this memory has no rank: cast it to one that has";
         return WalkResult::interrupt();
       }
@@ -129,7 +131,9 @@ LogicalResult Raiser::checkBody() {
           nest.levels, [&](Level &level) { return level.loop == op; });
       if (isAffine && !isLevel && operand.getType().isIndex() &&
           !getConstantIntValue(operand)) {
-        notRaised(outermost).attachNote(op->getLoc())
+        (notRaised(outermost) << "it has affine operations of a number from "
+                                 "outside")
+                .attachNote(op->getLoc())
             << "an affine operation of a number from outside the loop: run "
                "--lower-affine first";
         return WalkResult::interrupt();

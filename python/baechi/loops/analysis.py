@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import jax
+import numpy as np
 
 from baechi.loops.entries import Entries
 from baechi.loops.positions import Position
@@ -62,7 +63,13 @@ def analyse(
         native = _loops.analyse(
             [(name, *bounds) for name, bounds in zip(entries.names, entries.bounds, strict=True)],
             [
-                (name, list(array.shape), array.dtype.itemsize, name in buffered)
+                (
+                    name,
+                    list(array.shape),
+                    array.dtype.itemsize,
+                    name in buffered,
+                    np.issubdtype(array.dtype, np.integer),  # sums are exact in any order
+                )
                 for name, array in zip(body.names, arrays, strict=True)
             ],
             [

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Sequence
 from typing import Any
 
 import jax
@@ -118,6 +119,31 @@ class Position:
     def outside(self, extent: int) -> jax.Array:
         """Whether the array has no such element."""
         return (self.number < -extent) | (self.number >= extent)
+
+    def at(self, keys: Sequence[Any], extent: int) -> jax.Array:
+        """Where it begins, by the keys' values."""
+        if not self.known:
+            return self.begins(extent)
+        pairs = zip(self.factors, keys, strict=True)
+        return jnp.int32(self.constant) + sum(factor * key for factor, key in pairs if factor)
+
+
+def meet(
+    some: Sequence[Position], others: Sequence[Position], keys: Sequence[Any], shape: Sequence[int]
+) -> bool | jax.Array | None:
+    """Whether two accesses of one array are of the same place: always, never (no element is of
+    both), as the keys' values tell, or, None, it may be a part of it."""
+    same: bool | jax.Array = True
+    for a, b, extent in zip(some, others, shape, strict=True):
+        by_keys = a.known and b.known and a.factors == b.factors
+        if by_keys and (a.constant, a.size) == (b.constant, b.size):
+            continue
+        if by_keys and (a.constant + a.size <= b.constant or b.constant + b.size <= a.constant):
+            return False
+        if a.size != 1 or b.size != 1:
+            return None
+        same = same & (a.at(keys, extent) == b.at(keys, extent))
+    return same
 
 
 def positions_of(index: Any, shape: tuple[int, ...], keys: int, name: str) -> tuple[Position, ...]:

@@ -18,7 +18,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from baechi.loops.entries import Entries
-from baechi.loops.positions import Key, Position, as_number, positions_of
+from baechi.loops.positions import Key, Position, as_number, meet, positions_of
 
 _PACKAGE = pathlib.Path(__file__).resolve().parents[1]
 _JAX = pathlib.Path(jax.__file__).resolve().parent
@@ -116,26 +116,50 @@ class _Array:
 
 
 class _Trace:
-    def __init__(self, keys: int, reads: Sequence[Any] | None, wholes: dict[int, Any] | None):
-        self.keys = keys
+    def __init__(
+        self, keys: Sequence[Any], reads: Sequence[Any] | None, wholes: dict[int, Any] | None
+    ):
+        self._key_values, self.keys = keys, len(keys)
         self.accesses: list[Access] = []
         self.written: list[Any] = []  # with the accesses that write
         self.read_values: list[Any] = []
         self._reads = None if reads is None else iter(reads)
         self._wholes = wholes
-        self._last: dict[int, tuple[Access, Any]] = {}
+        self._stores: dict[int, list[tuple[Access, Any]]] = {}  # an array's, as they follow
 
     def read(self, array: _Array, positions: tuple[Position, ...]) -> jax.Array:
         shape = tuple(p.size for p in positions if not p.dropped)
         access = Access(array._number, False, positions, _place(), _source())
-        if array._number in self._last:
-            before, value = self._last[array._number]
-            if access.known and before.positions == positions:
-                return value  # what this entry has written there
-            raise LoopError(
-                f"{_place()}'{array._name}' is read after the same entry has written another "
-                "place of it: read both first"
-            )
+        later, value = self._stores_that_meet(array, access)
+        if value is None:
+            value = self._read_before(array, access, shape)
+        elif value.shape != shape:
+            value = value.reshape(shape)
+        for same, stored in later:
+            value = jnp.where(same, stored.reshape(shape), value)
+        return value
+
+    def _stores_that_meet(self, array: _Array, access: Access) -> tuple[list[Any], Any]:
+        """What the entry itself has stored where it now reads: the last that surely is of this
+        place, and with a condition each those after it that may be."""
+        found, surely = [], None
+        for store, stored in self._stores.get(array._number, []):
+            same = meet(store.positions, access.positions, self._key_values, array.shape)
+            if same is None:
+                raise LoopError(
+                    f"{_place()}'{array._name}' is read where the same entry may have written a "
+                    f"part of it ({store.place.rstrip(': ')}): read before that write, and "
+                    "take what is written there from its value"
+                )
+            if same is True:
+                found, surely = [], stored
+            elif same is not False:
+                found.append((same, stored))
+        return found, surely
+
+    def _read_before(self, array: _Array, access: Access, shape: tuple[int, ...]) -> jax.Array:
+        """As the array was when the entry began."""
+        positions = access.positions
         self.accesses.append(access)
         if access.known:
             if self._reads is None:
@@ -175,7 +199,7 @@ class _Trace:
                 f"place {shape}"
             ) from None
         access = Access(array._number, True, positions, _place(), _source())
-        self._last[array._number] = (access, value)
+        self._stores.setdefault(array._number, []).append((access, value))
         self.accesses.append(access)
         self.written.append(value)
 
@@ -211,7 +235,7 @@ def trace(
     shapes: list[list[Any]] = []
 
     def find_accesses(keys: Any, values: Any) -> None:
-        first.append(_Trace(count, None, None))
+        first.append(_Trace(keys, None, None))
         shapes.append(run(first[0], keys, values))
 
     try:
@@ -249,7 +273,7 @@ def trace(
         given = rest[count + len(values) :]
         last = [given.pop(), given.pop()] if by_data else []
         whole = dict(zip(wholes, given[len(reads) :], strict=True))
-        again = _Trace(count, given[: len(reads)], whole)
+        again = _Trace(taken[0], given[: len(reads)], whole)
         new = run(again, *taken)
         numbers = [
             p.begins(size)
