@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from baechi.experiments import stale
+from baechi.experiments import curves, stale
 from baechi.experiments.tables import Cell, Table
 from baechi.importer.common.errors import ImportFailure
 from baechi.replicas.store import ORDERS, Network, ParameterStore, StoreError, StoreReport
@@ -338,11 +338,5 @@ def draw(table: Table) -> Figure:
         axes[0].set_title(problem, fontsize="small")
     all_axes[-1][0].set_xlabel("passes")
     all_axes[-1][1].set_xlabel("simulated seconds")
-    shown: dict[str, object] = {}
-    for axes in all_axes:
-        handles, labels = axes[0].get_legend_handles_labels()
-        shown |= dict(zip(labels, handles, strict=True))
-    figure.legend(
-        list(shown.values()), list(shown), loc="outside lower center", ncols=4, fontsize="small"
-    )
+    curves.add_legend(figure, [axes[0] for axes in all_axes], columns=4)
     return figure

@@ -8,6 +8,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
     from baechi.experiments.tables import Table
@@ -42,12 +45,21 @@ def draw(table: Table) -> Figure:
             axis.set_xscale("log")
     all_axes[-1][0].set_xlabel("evaluations")
     all_axes[-1][1].set_xlabel("processor seconds")
+    figure.suptitle(f"{table.title}: the best step so far, of m-SCT's")
+    add_legend(figure, [axes[0] for axes in all_axes], columns=3)
+    return figure
+
+
+def add_legend(figure: Figure, all_axes: Iterable[Axes], columns: int) -> None:
+    """One legend below all axes, each label once."""
     shown: dict[str, Any] = {}
     for axes in all_axes:
-        handles, labels = axes[0].get_legend_handles_labels()
+        handles, labels = axes.get_legend_handles_labels()
         shown |= dict(zip(labels, handles, strict=True))
-    figure.suptitle(f"{table.title}: the best step so far, of m-SCT's")
     figure.legend(
-        list(shown.values()), list(shown), loc="outside lower center", ncols=3, fontsize="small"
+        list(shown.values()),
+        list(shown),
+        loc="outside lower center",
+        ncols=columns,
+        fontsize="small",
     )
-    return figure
