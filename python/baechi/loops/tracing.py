@@ -142,7 +142,8 @@ class _Trace:
     def _stores_that_meet(self, array: _Array, access: Access) -> tuple[list[Any], Any]:
         """What the entry itself has stored where it now reads: the last that surely is of this
         place, and with a condition each those after it that may be."""
-        found, surely = [], None
+        found: list[tuple[Any, Any]] = []
+        surely = None
         for store, stored in self._stores.get(array._number, []):
             same = meet(store.positions, access.positions, self._key_values, array.shape)
             if same is None:
