@@ -44,10 +44,9 @@ std::vector<Row> rowsOf(const Graph &graph, const Alternatives &alternatives,
   std::vector<Row> found;
   for (auto &[key, row] : rows)
     found.push_back(std::move(row));
-  std::stable_sort(found.begin(), found.end(),
-                   [](const Row &a, const Row &b) {
-                     return a.operators.size() > b.operators.size();
-                   });
+  std::stable_sort(found.begin(), found.end(), [](const Row &a, const Row &b) {
+    return a.operators.size() > b.operators.size();
+  });
   return found;
 }
 
@@ -93,13 +92,14 @@ std::string baechi::report::cutsText(const Graph &graph,
                    "graph as it is to compare with\n",
                    what, milliseconds(ns));
   else
-    fmt::format_to(out,
-                   "              {} {:.3f} ms, as it is {:.3f} ms: saves "
-                   "{:.3f} ms ({:.0f} %)\n",
-                   what, milliseconds(ns), milliseconds(*plan.wholeNs),
-                   milliseconds(*plan.wholeNs - ns),
-                   100.0 * static_cast<double>(*plan.wholeNs - ns) /
-                       static_cast<double>(std::max<int64_t>(*plan.wholeNs, 1)));
+    fmt::format_to(
+        out,
+        "              {} {:.3f} ms, as it is {:.3f} ms: saves "
+        "{:.3f} ms ({:.0f} %)\n",
+        what, milliseconds(ns), milliseconds(*plan.wholeNs),
+        milliseconds(*plan.wholeNs - ns),
+        100.0 * static_cast<double>(*plan.wholeNs - ns) /
+            static_cast<double>(std::max<int64_t>(*plan.wholeNs, 1)));
   return text;
 }
 

@@ -185,3 +185,60 @@ def test_the_oracle_refuses_a_piece_that_has_not_what_it_reads(tmp_path):
     placement["transfers"] = []
     (tmp_path / "p.json").write_text(json.dumps(placement))
     assert "tensor never moved" in _replayed(tmp_path)
+
+
+def _piper_node(number, before, after):
+    def way(name, degree, time, kept):
+        return {
+            "id": name,
+            "timePerSample": time / degree,
+            "parameterSize": 4e6 / degree,
+            "memoryUsageA": kept / degree,
+            "memoryUsageB": 1e6,
+            "syncTimeFw": {str(other): 500.0 * (degree - 1) for other in before},
+            "syncTimeBw": {str(other): 700.0 * (degree - 1) for other in after},
+        }
+
+    degrees = {
+        str(t): [way("vanilla", t, 1e-3, 2e6), way("activation recomp", t, 1.3e-3, 1e5)]
+        for t in (1, 2)
+    }
+    return {"id": number, "name": "layer", "TMPCs": degrees}
+
+
+def test_inputs_of_piper_are_graphs_with_alternatives(tmp_path):
+    given = {
+        "maxMemoryPerDevice": 2e7,
+        "maxDevices": 4,
+        "bandwidth": 1e9,
+        "mbsInBatch": 8,
+        "nodes": [_piper_node(7, [], [9]), _piper_node(9, [7], [])],
+        "edges": [{"sourceId": 7, "destId": 9, "communicationCost": 1000.0}],
+    }
+    (tmp_path / "piper.json").write_text(json.dumps(given))
+    words = [sys.executable, ORACLE / "piper_to_graph.py"]
+    words += [tmp_path / name for name in ("piper.json", "g.json", "m.json")]
+    subprocess.run(list(map(str, words)), check=True)
+    graph = json.loads((tmp_path / "g.json").read_text())
+    first, second = graph["ops"]
+    names = [way["name"] for way in first["alternatives"]]
+    assert names == [
+        "t1 d1 again",
+        *("t1 d2", "t1 d2 again", "t1 d4", "t1 d4 again"),
+        *("t2 d1", "t2 d1 again", "t2 d2", "t2 d2 again"),
+    ]
+    # Four micro-batches in flight, all of them at each of one replica's devices.
+    assert first["resident"] == 9_000_000
+    way = second["alternatives"][names.index("t2 d2")]
+    assert way["pieces"] == [{"time_ns": {"accelerator": 250_000}, "resident": 3_000_000}] * 4
+    assert way["inputs"] == [{"from": 0, "output": 0, "along": 0, "sizes": [2, 2], "extra": 500}]
+    assert (way["replicas"], way["exchange"]) == (2, 250_000)
+    made = first["alternatives"][names.index("t2 d1")]["outputs"]
+    assert made == [{"extra": 1400}]
+    assert first["outputs"][0]["bytes"] == 2000
+    done = _place(tmp_path, "--objective=max-load", f"--output={tmp_path / 'p.json'}")
+    assert done.returncode == 0, done.stderr
+    assert _replayed(tmp_path) == ""
+    placement = json.loads((tmp_path / "p.json").read_text())
+    # Nothing computes where transfers are only staged through.
+    assert {op["device"] for op in placement["ops"]} <= {f"acc{d}" for d in range(4)}

@@ -103,8 +103,8 @@ TEST(Expand, SameSlicesGoFromPieceToPiece) {
 }
 
 TEST(Expand, UnevenSlicesMeetInTheirIntersections) {
-  Case of = twoOperators(R"("along":0,"sizes":[3,1])",
-                         R"(,"along":0,"sizes":[1,3])");
+  Case of =
+      twoOperators(R"("along":0,"sizes":[3,1])", R"(,"along":0,"sizes":[1,3])");
   Expansion found = expanded(of, {0, 0});
   EXPECT_EQ(operators(found), Texts({"a#0(4,8)", "a#1(4)", "b#0()", "b#1()"}));
   EXPECT_EQ(edges(found), Texts({"a#0.0 b#0", "a#0.1 b#1", "a#1.0 b#1"}));
@@ -138,13 +138,13 @@ TEST(Expand, CopiesAreReadByTheirOwnLane) {
 }
 
 TEST(Expand, SummandsAreAddedUpForEachRange) {
-  Case of = twoOperators(R"("partial":true)", R"(,"along":0)", R"(,"sum_ns":8)");
+  Case of =
+      twoOperators(R"("partial":true)", R"(,"along":0)", R"(,"sum_ns":8)");
   Expansion found = expanded(of, {0, 0});
   EXPECT_EQ(operators(found), Texts({"a#0(8,8)", "a#1(8,8)", "a+0.0(8)",
                                      "a+0.1(8)", "b#0()", "b#1()"}));
-  EXPECT_EQ(edges(found),
-            Texts({"a#0.0 a+0.0", "a#0.1 a+0.1", "a#1.0 a+0.0", "a#1.1 a+0.1",
-                   "a+0.0.0 b#0", "a+0.1.0 b#1"}));
+  EXPECT_EQ(edges(found), Texts({"a#0.0 a+0.0", "a#0.1 a+0.1", "a#1.0 a+0.0",
+                                 "a#1.1 a+0.1", "a+0.0.0 b#0", "a+0.1.0 b#1"}));
   EXPECT_EQ(found.graph.ops[2].timeNs.front().second, 4);
   EXPECT_TRUE(found.origins[2].isHelper);
   found = expanded(of, {0, -1});
@@ -232,9 +232,9 @@ TEST(Expand, SaysWhatIsTooMuch) {
 }
 
 TEST(AlternativesFile, ReadsWhatItWrites) {
-  Case of = twoOperators(
-      R"("along":0,"sizes":[1,3],"extra":4)", R"(,"along":1,"extra":2)",
-      R"(,"sum_ns":3,"replicas":2,"exchange":5)");
+  Case of = twoOperators(R"("along":0,"sizes":[1,3],"extra":4)",
+                         R"(,"along":1,"extra":2)",
+                         R"(,"sum_ns":3,"replicas":2,"exchange":5)");
   of.alternatives.of[0][0].pieces[1] = {{{"cuda", 3}, {"host", 4}}, 5, 6};
   of.alternatives.of[0][0].outputs[0].isPartial = true;
   std::string first, second;
@@ -299,10 +299,9 @@ TEST(AlternativesCheck, NamesTheOperatorAndTheMend) {
             a + "has 0 pieces: 1 to 4096 can be");
   EXPECT_EQ(errorOf([](A &x, A &, Case &) { x.pieces[0].timeNs.clear(); }),
             a + "has a piece without a time: give it one per kind of device");
-  EXPECT_EQ(errorOf([](A &x, A &, Case &) {
-              x.pieces[0].timeNs[0].second = -5;
-            }),
-            a + "has a time of -5: it must be 0 or more, and 2^60 at most");
+  EXPECT_EQ(
+      errorOf([](A &x, A &, Case &) { x.pieces[0].timeNs[0].second = -5; }),
+      a + "has a time of -5: it must be 0 or more, and 2^60 at most");
   EXPECT_EQ(errorOf([](A &x, A &, Case &) { x.replicas = 3; }),
             a + "has 2 pieces and 3 replicas: the pieces must be a multiple "
                 "of the replicas");
@@ -315,22 +314,15 @@ TEST(AlternativesCheck, NamesTheOperatorAndTheMend) {
                 "have: state the output's 'shape'");
   EXPECT_EQ(errorOf([](A &x, A &, Case &) { x.outputs[0].isPartial = true; }),
             a + "output 0 is both partial and cut: a summand is of all of it");
-  EXPECT_EQ(errorOf([](A &x, A &, Case &) {
-              x.outputs[0].cut = {-1, {4}};
-            }),
+  EXPECT_EQ(errorOf([](A &x, A &, Case &) { x.outputs[0].cut = {-1, {4}}; }),
             a + "output 0 has sizes, but no dimension 'along' which they lie");
-  EXPECT_EQ(errorOf([](A &x, A &, Case &) {
-              x.pieces.resize(5, x.pieces[0]);
-            }),
+  EXPECT_EQ(errorOf([](A &x, A &, Case &) { x.pieces.resize(5, x.pieces[0]); }),
             a + "output 0 has an extent of 4, too little for 5 pieces");
-  EXPECT_EQ(errorOf([](A &x, A &, Case &) {
-              x.outputs[0].cut.sizes = {1, 1, 2};
-            }),
-            a + "output 0 has 3 slices for 2 pieces: the pieces must be a "
-                "multiple of the slices");
-  EXPECT_EQ(errorOf([](A &x, A &, Case &) {
-              x.outputs[0].cut.sizes = {4, 0};
-            }),
+  EXPECT_EQ(
+      errorOf([](A &x, A &, Case &) { x.outputs[0].cut.sizes = {1, 1, 2}; }),
+      a + "output 0 has 3 slices for 2 pieces: the pieces must be a "
+          "multiple of the slices");
+  EXPECT_EQ(errorOf([](A &x, A &, Case &) { x.outputs[0].cut.sizes = {4, 0}; }),
             a + "output 0 has a slice of 0: it must be 1 or more");
   EXPECT_EQ(errorOf([](A &, A &x, Case &) { x.inputs[0].cut.sizes = {1, 2}; }),
             b + "input from operator 0, output 0, has slices of 3 in all, but "

@@ -222,10 +222,8 @@ std::optional<int64_t> optimum(const Case &of) {
   Ways ways(of.problem.graph.ops.size(), -1);
   for (;;) {
     Expansion expansion;
-    EXPECT_EQ(
-        expand(of.problem.graph, of.alternatives, ways, expansion), "");
-    ExactResult found =
-        exactPlacement({expansion.graph, of.problem.machine});
+    EXPECT_EQ(expand(of.problem.graph, of.alternatives, ways, expansion), "");
+    ExactResult found = exactPlacement({expansion.graph, of.problem.machine});
     if (found.status != ExactStatus::Optimal)
       return std::nullopt;
     best = std::min(best, found.valueNs);

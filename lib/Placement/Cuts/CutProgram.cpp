@@ -1,4 +1,5 @@
-//===- CutProgram.cpp - The choice of ways as a pairwise program -*- C++ -*-===//
+//===- CutProgram.cpp - The choice of ways as a pairwise program -*- C++
+//-*-===//
 //
 // Part of the Baechi project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.
@@ -14,7 +15,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Cuts/CutProgram.h"
-#include "Baechi/Placement/Model/Pool.h"
+#include "Cuts/Screen.h"
 #include "Model/Boxes.h"
 
 #include <algorithm>
@@ -47,17 +48,12 @@ double ratio(int64_t part, int64_t all) {
 
 } // namespace
 
-CutProgram::CutProgram(const Problem &problem,
-                       const Alternatives &alternatives, Objective objective)
+CutProgram::CutProgram(const Problem &problem, const Alternatives &alternatives,
+                       Objective objective)
     : problem(problem), alternatives(alternatives), objective(objective) {
-  const auto &all = problem.machine.devices;
-  for (size_t d = 0; d < all.size(); ++d)
-    if (!isPool(all[d]) && !problem.machine.isStage(static_cast<int32_t>(d))) {
-      devices.push_back(static_cast<int32_t>(d));
-      memory += std::min(all[d].memory, costly);
-    }
-  if (devices.empty())
-    devices.push_back(0);
+  devices = laneDevices(problem.machine);
+  for (int32_t d : devices)
+    memory += std::min(problem.machine.devices[d].memory, costly);
   for (size_t op = 0; op < problem.graph.ops.size(); ++op) {
     auto id = static_cast<int32_t>(op);
     std::vector<Option> &of = options.emplace_back();
@@ -83,8 +79,9 @@ CutProgram::Option CutProgram::optionOf(int32_t op, int32_t way) const {
     piece.timeNs = taken ? taken->pieces[p].timeNs : of.timeNs;
     const Device &device = problem.machine.devices[devices[lane]];
     // A kind that cannot run it leaves it to others.
-    double ns = static_cast<double>(timeOn(piece, device.kind).value_or(
-        piece.timeNs.empty() ? 0 : piece.timeNs.front().second));
+    double ns = static_cast<double>(
+        timeOn(piece, device.kind)
+            .value_or(piece.timeNs.empty() ? 0 : piece.timeNs.front().second));
     busy[lane] += ns;
     work += ns;
     option.resident += taken ? taken->pieces[p].resident : of.resident;
@@ -100,10 +97,10 @@ CutProgram::Option CutProgram::optionOf(int32_t op, int32_t way) const {
         extra += ratio(taken->sumNs, 1) * (option.pieces - 1) /
                  std::min<double>(option.pieces, ratio(devices.size(), 1));
       else if (made.cut.along >= 0)
-        copies = made.cut.sizes.empty()
-                     ? 1
-                     : option.pieces /
-                           static_cast<int64_t>(made.cut.sizes.size());
+        copies =
+            made.cut.sizes.empty()
+                ? 1
+                : option.pieces / static_cast<int64_t>(made.cut.sizes.size());
     }
     option.held += copies * std::min(of.outputs[o].memory, costly);
   }
@@ -150,18 +147,18 @@ int64_t CutProgram::transferNs(const Edge &edge, int32_t from,
     const Box &box = wanted.box(wanted.sliceOf(q));
     auto fetch = [&](int32_t p, double share) {
       int32_t there = p % lanes;
-      if (there == here ||
-          !fetched.emplace(p, here, wanted.sliceOf(q)).second)
+      if (there == here || !fetched.emplace(p, here, wanted.sliceOf(q)).second)
         return;
       const auto &link = problem.machine.link(devices[there], devices[here]);
       if (!link) {
         waits[here] = static_cast<double>(costly);
         return;
       }
-      waits[here] += ratio(
-          link->transferNs(static_cast<int64_t>(ratio(output.bytes, 1) * share) +
-                           made.extra + read.extra),
-          1);
+      waits[here] +=
+          ratio(link->transferNs(
+                    static_cast<int64_t>(ratio(output.bytes, 1) * share) +
+                    made.extra + read.extra),
+                1);
     };
     if (made.isPartial) {
       for (int32_t p = 0; p < makers; ++p)

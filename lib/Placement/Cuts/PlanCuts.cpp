@@ -1,4 +1,5 @@
-//===- PlanCuts.cpp - Which operators are cut, and where pieces run -*- C++ -*-===//
+//===- PlanCuts.cpp - Which operators are cut, and where pieces run -*- C++
+//-*-===//
 //
 // Part of the Baechi project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.
@@ -7,14 +8,13 @@
 //===----------------------------------------------------------------------===//
 
 #include "Baechi/Placement/Cuts/PlanCuts.h"
-#include "Baechi/Placement/Model/Pool.h"
 #include "Cuts/CutProgram.h"
+#include "Cuts/Screen.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <limits>
 #include <map>
 #include <set>
 
@@ -28,9 +28,7 @@ constexpr double fewWays = 64;
 /// Of them, placed with the whole budget.
 constexpr size_t finalists = 3;
 /// Operators of all graphs that are looked at together.
-constexpr int64_t screened = 400'000;
-
-constexpr int64_t never = std::numeric_limits<int64_t>::max();
+constexpr int64_t screened = 100'000;
 
 class Planner {
 public:
@@ -57,8 +55,7 @@ public:
       return;
     plan.ways = ways;
     Expansion expansion;
-    plan.result.error =
-        expand(problem.graph, alternatives, ways, expansion);
+    plan.result.error = expand(problem.graph, alternatives, ways, expansion);
     if (!plan.result.error.empty())
       return;
     plan.problem.graph = std::move(expansion.graph);
@@ -96,10 +93,7 @@ private:
 
   /// Pieces of one lane on one device: what the proposals took for granted.
   std::vector<ExpertRule> lanes(const Ways &ways) const {
-    std::vector<std::string> devices;
-    for (const Device &device : problem.machine.devices)
-      if (!isPool(device))
-        devices.push_back(device.name);
+    std::vector<int32_t> devices = laneDevices(problem.machine);
     size_t most = 0;
     for (size_t op = 0; op < ways.size(); ++op)
       if (ways[op] >= 0)
@@ -111,47 +105,34 @@ private:
         numbers.push_back(p);
       if (!numbers.empty())
         rules.push_back({fmt::format("#({})$", fmt::join(numbers, "|")),
-                         devices[lane]});
+                         problem.machine.devices[devices[lane]].name});
     }
     return rules;
   }
 
   bool expandTo(const Ways &ways, Problem &to,
-                std::vector<Expansion::Origin> *origins) {
+                std::vector<Expansion::Origin> &origins) const {
     Expansion expansion;
     if (!expand(problem.graph, alternatives, ways, expansion).empty())
       return false;
     to.machine = problem.machine;
     to.graph = std::move(expansion.graph);
-    if (origins)
-      *origins = std::move(expansion.origins);
+    origins = std::move(expansion.origins);
     return true;
   }
 
-  /// What ways are worth without a search: the better of lanes on devices and
-  /// of m-ETF. Each is looked at once.
+  /// What ways are worth without a search. Each is looked at once.
   int64_t value(const Ways &ways) {
     auto [it, isNew] = values.emplace(ways, never);
     if (!isNew || isCancelled())
       return it->second;
     ++plan.proposed;
     Problem expanded;
-    if (!expandTo(ways, expanded, nullptr))
+    std::vector<Expansion::Origin> origins;
+    if (!expandTo(ways, expanded, origins))
       return never;
     spent += static_cast<int64_t>(expanded.graph.ops.size());
-    PlaceOptions quick = options;
-    quick.budget = Budget::none();
-    quick.progress = nullptr;
-    for (const char *placer : {"expert", "metf"}) {
-      quick.placer = placer;
-      quick.expert = lanes(ways);
-      if (quick.expert.empty())
-        continue;
-      PlaceResult found = place(expanded, quick);
-      if (found.placement)
-        it->second =
-            std::min(it->second, objectiveNs(found, options.objective));
-    }
+    it->second = screen(expanded, origins, options.objective);
     return it->second;
   }
 
@@ -200,7 +181,8 @@ private:
       int64_t load = plan.wholeNs.value_or(plan.result.lowerBoundNs);
       for (int64_t percent : {75, 50, 35, 25, 100})
         for (double memory : {0.0, 0.8})
-          all.push_back({1, 0, memory, std::max<int64_t>(load * percent / 100, 1)});
+          all.push_back(
+              {1, 0, memory, std::max<int64_t>(load * percent / 100, 1)});
     }
     for (int32_t most : pieces)
       for (double transfers : {1.0, 0.5, 0.25, 0.0, 2.0})
@@ -274,7 +256,7 @@ private:
         break;
       Problem expanded;
       std::vector<Expansion::Origin> origins;
-      if (!expandTo(ways, expanded, &origins))
+      if (!expandTo(ways, expanded, origins))
         continue;
       PlaceOptions whole = options;
       if (whole.expert.empty())

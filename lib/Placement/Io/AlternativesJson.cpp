@@ -199,9 +199,9 @@ std::string baechi::placement::parseWays(std::string_view text,
                                 graph.ops.size()));
     const std::vector<Alternative> &of = alternatives.of[op];
     std::string wanted = at["alternative"].string();
-    auto it =
-        std::find_if(of.begin(), of.end(),
-                     [&](const Alternative &a) { return a.name == wanted; });
+    auto it = std::find_if(of.begin(), of.end(), [&](const Alternative &a) {
+      return a.name == wanted;
+    });
     if (it == of.end())
       at["alternative"].fail(fmt::format(
           "operator {} '{}' has no alternative '{}': the placement is of "
@@ -227,8 +227,7 @@ std::string baechi::placement::readWays(const std::string &path,
 }
 
 std::vector<NamedAlternative>
-baechi::placement::namesOf(const Alternatives &alternatives,
-                           const Ways &ways) {
+baechi::placement::namesOf(const Alternatives &alternatives, const Ways &ways) {
   std::vector<NamedAlternative> names;
   for (size_t op = 0; op < ways.size(); ++op)
     if (ways[op] >= 0)

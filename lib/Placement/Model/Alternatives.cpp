@@ -52,9 +52,8 @@ public:
 private:
   template <typename... Args>
   void error(fmt::format_string<Args...> format, Args &&...args) {
-    errors.push_back(
-        fmt::format("{}: {}", at,
-                    fmt::format(format, std::forward<Args>(args)...)));
+    errors.push_back(fmt::format(
+        "{}: {}", at, fmt::format(format, std::forward<Args>(args)...)));
   }
 
   void checkShapes(size_t op) {
@@ -67,7 +66,8 @@ private:
       for (int64_t extent : shape) {
         if (extent < 1)
           error("an output has an extent of {}: it must be 1 or more", extent);
-        volume = volume > largest ? volume : volume * std::max<int64_t>(extent, 1);
+        volume =
+            volume > largest ? volume : volume * std::max<int64_t>(extent, 1);
       }
       if (volume > largest)
         error("an output has more elements than 2^60");
@@ -166,9 +166,8 @@ private:
   void checkInputs(size_t op, const Alternative &each) {
     std::set<std::pair<int32_t, int32_t>> seen;
     for (const InputCut &read : each.inputs) {
-      std::string what =
-          fmt::format("input from operator {}, output {},", read.from,
-                      read.output);
+      std::string what = fmt::format("input from operator {}, output {},",
+                                     read.from, read.output);
       if (read.output < 0 ||
           !edges.count({read.from, read.output, static_cast<int32_t>(op)})) {
         error("{} is none of the operator's: there is no such edge", what);

@@ -71,8 +71,7 @@ baechi::placement::atoms(const Box &box,
     auto [begin, end] = box.ranges[d];
     std::vector<int64_t> points = {begin, end};
     for (const Box *reader : readers)
-      for (int64_t point :
-           {reader->ranges[d].first, reader->ranges[d].second})
+      for (int64_t point : {reader->ranges[d].first, reader->ranges[d].second})
         if (begin < point && point < end)
           points.push_back(point);
     std::sort(points.begin(), points.end());

@@ -95,9 +95,8 @@ private:
   }
   std::vector<int64_t> shape(int32_t op, int32_t output) const {
     const auto &shapes = alternatives.shapes[op];
-    return static_cast<size_t>(output) < shapes.size()
-               ? shapes[output]
-               : std::vector<int64_t>();
+    return static_cast<size_t>(output) < shapes.size() ? shapes[output]
+                                                       : std::vector<int64_t>();
   }
 
   Reader readerOf(const Edge &edge) const {
@@ -277,17 +276,15 @@ private:
       read.push_back(&range);
     std::vector<Part> summands;
     for (int32_t p = 0; p < pieces(op); ++p)
-      summands.push_back(
-          addBoxes(firstOf[op] + p, of.outputs[o], whole, read));
+      summands.push_back(addBoxes(firstOf[op] + p, of.outputs[o], whole, read));
     std::vector<Part> sums;
     for (size_t r = 0; r < ranges.size(); ++r) {
       Operator sum;
       sum.name = fmt::format("{}+{}.{}", of.name, o, r);
       auto wide = static_cast<__int128>(taken.sumNs) * ranges[r].volume() *
                   (pieces(op) - 1);
-      sum.timeNs = {
-          {"", static_cast<int64_t>((wide + whole.volume() - 1) /
-                                    whole.volume())}};
+      sum.timeNs = {{"", static_cast<int64_t>((wide + whole.volume() - 1) /
+                                              whole.volume())}};
       sum.backward = of.backward;
       sum.result = of.result;
       int32_t id = addNode(std::move(sum), {op, -1, true});
@@ -325,8 +322,8 @@ private:
   void addExchange(int32_t op, const Alternative &taken) {
     int32_t count = pieces(op), d = taken.replicas, t = count / d;
     std::vector<int32_t> exchanges(count), kept(count);
-    for (auto [ids, word] : {std::pair(&exchanges, "exchange"),
-                             std::pair(&kept, "keep")})
+    for (auto [ids, word] :
+         {std::pair(&exchanges, "exchange"), std::pair(&kept, "keep")})
       for (int32_t p = 0; p < count; ++p) {
         const Operator &piece = result.graph.ops[firstOf[op] + p];
         Operator helper;

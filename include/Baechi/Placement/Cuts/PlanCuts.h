@@ -1,4 +1,5 @@
-//===- PlanCuts.h - Which operators are cut, and where pieces run -*- C++ -*-===//
+//===- PlanCuts.h - Which operators are cut, and where pieces run -*- C++
+//-*-===//
 //
 // Part of the Baechi project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.
@@ -31,8 +32,8 @@ struct CutPlan {
   /// The objective of the best placement of the graph as it is; nullopt: none
   /// was found.
   std::optional<int64_t> wholeNs;
-  int32_t proposed = 0; ///< ways that were looked at
-  int32_t placed = 0;   ///< of them, placed with the whole budget
+  int32_t proposed = 0;      ///< ways that were looked at
+  int32_t placed = 0;        ///< of them, placed with the whole budget
   bool isExhaustive = false; ///< all ways there are were looked at
 };
 
@@ -41,8 +42,8 @@ int64_t objectiveNs(const PlaceResult &result, Objective objective);
 
 /// Plans. The result has an error where `check` or `checkAlternatives` has
 /// anything to say, or no placement was found. Deterministic unless a budget of
-/// seconds is given; up to four graphs get the whole budget each, and where there
-/// are no more than 64 ways, all.
+/// seconds is given; up to four graphs get the whole budget each, and where
+/// there are no more than 64 ways, all.
 CutPlan planCuts(const Problem &problem, const Alternatives &alternatives,
                  const PlaceOptions &options);
 

@@ -95,7 +95,7 @@ std::vector<std::string> checkAlternatives(const Graph &graph,
 struct Expansion {
   struct Origin {
     int32_t op = 0;
-    int32_t piece = -1; ///< -1: an operator that stayed whole
+    int32_t piece = -1;    ///< -1: an operator that stayed whole
     bool isHelper = false; ///< a sum or an exchange
   };
   Graph graph;
