@@ -13,12 +13,14 @@ on one device without recomputation; its alternatives are degrees of tensor para
 that take turns with micro-batches, and recomputation, and all their products:
 
   t devices a replica, d replicas   t·d pieces, each of the time of one, divided by d
-  replicas                          halves of the batch's dimension; the pieces of one replica have
-                                    copies of its tensors; updates are exchanged among replicas,
-                                    the size of the parameters divided by the micro-batches
+  replicas                          shares of the batch's dimension; the pieces of one replica
+                                    have copies of its tensors; updates are exchanged among
+                                    replicas, the size of the parameters divided by the
+                                    micro-batches
   sync times of an edge             "extra" bytes of the output, or of the input
   memory a·y + b                    resident; y, the micro-batches in flight, is --in-flight
-                                    (default: the devices), divided among replicas
+                                    (default: the devices), divided among replicas. In Piper
+                                    it is less for later stages, which no file can say
 
 Every edge is an output of its own, of twice its bytes: the activation and its gradient. For
 `baechi-place --objective=max-load`: transfers are staged, so that as in Piper a device computes,

@@ -266,7 +266,7 @@ int run(const Settings &settings) {
   Input input;
   Problem &problem = input.problem;
   if (std::string error =
-          readGraph(settings.graph, problem.graph, input.alternatives);
+          readAlternatives(settings.graph, problem.graph, input.alternatives);
       !error.empty())
     return fail(error);
   if (std::string error = readMachineSpec(settings.machine, problem.machine);

@@ -27,7 +27,7 @@ Case parsed(const std::string &ops, const std::string &edges) {
   Case made;
   std::string text = R"({"format":"baechi-graph","version":1,"ops":[)" + ops +
                      R"(],"edges":[)" + edges + "]}";
-  EXPECT_EQ(parseGraph(text, "g", made.graph, made.alternatives), "");
+  EXPECT_EQ(parseAlternatives(text, "g", made.graph, made.alternatives), "");
   return made;
 }
 
@@ -35,7 +35,7 @@ std::string parseError(const std::string &ops) {
   Case made;
   std::string text = R"({"format":"baechi-graph","version":1,"ops":[)" + ops +
                      R"(],"edges":[]})";
-  return parseGraph(text, "g", made.graph, made.alternatives);
+  return parseAlternatives(text, "g", made.graph, made.alternatives);
 }
 
 /// "a#0(10,6)" for each operator with its outputs' bytes.
@@ -223,7 +223,7 @@ TEST(Expand, SharesAddUp) {
 
 TEST(Expand, SaysWhatIsTooMuch) {
   Case of = twoOperators(R"("along":0)", R"(,"along":0)");
-  of.alternatives.of[0][0].pieces.resize(2'000'000, {{{"", 1}}, 0, 0});
+  of.alternatives.of[0][0].pieces.resize(1'000'001, {{{"", 1}}, 0, 0});
   of.alternatives.of[0][0].outputs.clear();
   Expansion expansion;
   EXPECT_EQ(expand(of.graph, of.alternatives, {0, -1}, expansion),
@@ -238,10 +238,10 @@ TEST(AlternativesFile, ReadsWhatItWrites) {
   of.alternatives.of[0][0].pieces[1] = {{{"cuda", 3}, {"host", 4}}, 5, 6};
   of.alternatives.of[0][0].outputs[0].isPartial = true;
   std::string first, second;
-  EXPECT_EQ(formatGraph(of.graph, of.alternatives, first), "");
+  EXPECT_EQ(formatAlternatives(of.graph, of.alternatives, first), "");
   Case again;
-  EXPECT_EQ(parseGraph(first, "g", again.graph, again.alternatives), "");
-  EXPECT_EQ(formatGraph(again.graph, again.alternatives, second), "");
+  EXPECT_EQ(parseAlternatives(first, "g", again.graph, again.alternatives), "");
+  EXPECT_EQ(formatAlternatives(again.graph, again.alternatives, second), "");
   EXPECT_EQ(first, second);
   EXPECT_NE(first.find(R"("resident":6)"), std::string::npos);
 }

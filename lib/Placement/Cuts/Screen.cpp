@@ -74,9 +74,9 @@ baechi::placement::cuts::screen(const Problem &problem,
     Placement placement;
     if (!evaluator->schedule(device, {}, placement).empty())
       return;
-    best = std::min(best, objective == Objective::MaxLoad
-                              ? maxLoad(model, device)
-                              : placement.makespanNs);
+    best =
+        std::min(best, objective == Objective::MaxLoad ? maxLoad(model, device)
+                                                       : placement.makespanNs);
   };
   consider(laneAssignment(*evaluator, origins));
   consider(placers::earliestStart(model).device);

@@ -213,9 +213,10 @@ std::string baechi::placement::parseGraph(std::string_view text,
   return parse(text, name, graph, nullptr);
 }
 
-std::string baechi::placement::parseGraph(std::string_view text,
-                                          const std::string &name, Graph &graph,
-                                          Alternatives &alternatives) {
+std::string baechi::placement::parseAlternatives(std::string_view text,
+                                                 const std::string &name,
+                                                 Graph &graph,
+                                                 Alternatives &alternatives) {
   alternatives = {};
   return parse(text, name, graph, &alternatives);
 }
@@ -227,11 +228,13 @@ std::string baechi::placement::readGraph(const std::string &path,
   return error.empty() ? parseGraph(text, path, graph) : error;
 }
 
-std::string baechi::placement::readGraph(const std::string &path, Graph &graph,
-                                         Alternatives &alternatives) {
+std::string baechi::placement::readAlternatives(const std::string &path,
+                                                Graph &graph,
+                                                Alternatives &alternatives) {
   std::string text;
   std::string error = readTextFile(path, text);
-  return error.empty() ? parseGraph(text, path, graph, alternatives) : error;
+  return error.empty() ? parseAlternatives(text, path, graph, alternatives)
+                       : error;
 }
 
 std::string baechi::placement::formatGraph(const Graph &graph,
@@ -239,9 +242,8 @@ std::string baechi::placement::formatGraph(const Graph &graph,
   return formatWith(graph, nullptr, text);
 }
 
-std::string baechi::placement::formatGraph(const Graph &graph,
-                                           const Alternatives &alternatives,
-                                           std::string &text) {
+std::string baechi::placement::formatAlternatives(
+    const Graph &graph, const Alternatives &alternatives, std::string &text) {
   return formatWith(graph, &alternatives, text);
 }
 

@@ -19,12 +19,13 @@
 
 namespace baechi::placement {
 
-std::string readGraph(const std::string &path, Graph &graph,
-                      Alternatives &alternatives);
-std::string parseGraph(std::string_view text, const std::string &name,
-                       Graph &graph, Alternatives &alternatives);
-std::string formatGraph(const Graph &graph, const Alternatives &alternatives,
-                        std::string &text);
+std::string readAlternatives(const std::string &path, Graph &graph,
+                             Alternatives &alternatives);
+std::string parseAlternatives(std::string_view text, const std::string &name,
+                              Graph &graph, Alternatives &alternatives);
+std::string formatAlternatives(const Graph &graph,
+                               const Alternatives &alternatives,
+                               std::string &text);
 
 /// The ways that a placement file was made in.
 std::string readWays(const std::string &path, const Graph &graph,
