@@ -13,8 +13,9 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Baechi/Placement/Io/Files.h"
+#include "Baechi/Placement/Io/AlternativesFile.h"
 #include "Baechi/Placement/Session/Place.h"
+#include <algorithm>
 #include <cstdlib>
 
 using namespace baechi::placement;
@@ -47,11 +48,53 @@ static bool roundTrip(std::string_view text, T &value, Parse parse,
   return true;
 }
 
+struct WithAlternatives {
+  Graph graph;
+  Alternatives alternatives;
+};
+
+/// A graph that states alternatives, in the first and in the last of each
+/// operator's ways, where there are few pieces.
+static void expandGraph(std::string_view text, const Machine &machine) {
+  WithAlternatives of;
+  if (!roundTrip(
+          text, of,
+          [](std::string_view part, WithAlternatives &read) {
+            return parseAlternatives(part, "graph", read.graph,
+                                     read.alternatives);
+          },
+          [](const WithAlternatives &written, std::string &result) {
+            return formatAlternatives(written.graph, written.alternatives,
+                                      result);
+          }) ||
+      !check({of.graph, machine}).empty() ||
+      !checkAlternatives(of.graph, of.alternatives).empty())
+    return;
+  for (bool last : {false, true}) {
+    Ways ways;
+    size_t pieces = 0;
+    for (const auto &each : of.alternatives.of) {
+      ways.push_back(
+          last ? static_cast<int32_t>(each.size()) - 1
+               : std::min<int32_t>(0, static_cast<int32_t>(each.size()) - 1));
+      if (ways.back() >= 0)
+        pieces += each[ways.back()].pieces.size();
+    }
+    Expansion expansion;
+    if (pieces > 64 ||
+        !expand(of.graph, of.alternatives, ways, expansion).empty())
+      continue;
+    require(expansion.origins.size() == expansion.graph.ops.size());
+    check({expansion.graph, machine});
+  }
+}
+
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   std::string_view text(reinterpret_cast<const char *>(data), size);
   Problem problem;
+  std::string_view graphText = next(text);
   bool isGraph = roundTrip(
-      next(text), problem.graph,
+      graphText, problem.graph,
       [](std::string_view part, Graph &graph) {
         return parseGraph(part, "graph", graph);
       },
@@ -65,6 +108,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   std::string_view placementText = next(text), expert = next(text);
   if (!isMachine || problem.machine.devices.size() > 64)
     return 0;
+  expandGraph(graphText, problem.machine);
   std::vector<ExpertRule> rules;
   parseExpert(expert, "rules", problem.machine, rules);
   if (!isGraph || !check(problem).empty())

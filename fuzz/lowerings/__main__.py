@@ -12,12 +12,13 @@ import sys
 import tempfile
 import time
 
-from lowerings import stages
+from lowerings import pieces, stages
 from lowerings.generate import program
 from lowerings.program import Program
 from lowerings.shrink import shrink
 
 _ROOT = pathlib.Path(__file__).resolve().parents[2]
+_JOURNAL = _ROOT / "build/fuzz/pieces.jsonl"
 
 
 def main() -> int:
@@ -29,6 +30,12 @@ def main() -> int:
     parser.add_argument("--programs", type=int, default=1000)
     parser.add_argument("--seconds", type=float, default=1e9, help="ends after so many")
     parser.add_argument("--seed", type=int, default=0, help="of the first program")
+    parser.add_argument(
+        "--pieces",
+        action="store_true",
+        help="the whole against pieces on 1, 2 and 4 devices alone; goes on where the journal ends",
+    )
+    parser.add_argument("--journal", type=pathlib.Path, default=_JOURNAL, metavar="FILE")
     parser.add_argument("--show", action="store_true", help="print the first program, and stop")
     parser.add_argument(
         "--findings", type=pathlib.Path, default=_ROOT / "build/fuzz/lowerings", metavar="DIR"
@@ -37,6 +44,8 @@ def main() -> int:
     if options.show:
         print(program(options.seed).text(plain=False))
         return 0
+    if options.pieces:
+        return _pieces(options)
     if missing := stages.available():
         parser.error(missing)
 
@@ -61,6 +70,21 @@ def main() -> int:
     told = ", ".join(f"{n} after {stage}" for stage, n in found.items())
     print(f"{done} programs from seed {options.seed}: {told or 'all equal'}")
     return 1 if found else 0
+
+
+def _pieces(options: argparse.Namespace) -> int:
+    journal = pieces.Journal(options.journal, pieces.revision())
+    end = time.monotonic() + options.seconds
+    with tempfile.TemporaryDirectory() as name:
+        for seeds in pieces.batches(options.seed, options.programs, journal):
+            if time.monotonic() > end:
+                break
+            found = pieces.findings(seeds, pathlib.Path(name))
+            journal.add(seeds[0], len(seeds), found)
+            for seed, what in found.items():
+                print(f"seed {seed}: {what}", flush=True)
+    print(journal.summary())
+    return 1 if journal.findings else 0
 
 
 def _small(seed: int, finding: stages.Finding, folder: pathlib.Path) -> Program:

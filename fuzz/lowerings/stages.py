@@ -143,7 +143,7 @@ def _formed(program: Program, options: str) -> str:
     return text[: start - len("module {")] + text[start:end]
 
 
-def _run(
+def run(
     program: Program, values: list[np.ndarray], folder: pathlib.Path, options: list[str]
 ) -> list[np.ndarray]:
     model, given, made = (folder / name for name in ("m.mlir", "in.npz", "out.npz"))
@@ -157,7 +157,7 @@ def _run(
         return [arrays[f"out{i}"] for i in range(len(arrays.files))]
 
 
-def _differ(found: list[np.ndarray], expected: list[np.ndarray]) -> str:
+def differ(found: list[np.ndarray], expected: list[np.ndarray]) -> str:
     for i, (a, e) in enumerate(zip(found, expected, strict=True)):
         # Six digits are printed.
         if a.shape != e.shape or not np.allclose(a, e, rtol=2e-4, atol=2e-4, equal_nan=True):
@@ -186,8 +186,8 @@ def judge(program: Program, seed: int, folder: pathlib.Path) -> Finding | None:
         "form-kernels without row loops": lambda: _interpret(
             program, _formed(program, "=row-loops=false"), values
         ),
-        "host kernels": lambda: _run(program, values, folder, ["--machine=host:1"]),
-        "several devices": lambda: _run(
+        "host kernels": lambda: run(program, values, folder, ["--machine=host:1"]),
+        "several devices": lambda: run(
             program, values, folder, ["--machine=host:2", "--placer=round-robin"]
         ),
     }
@@ -196,13 +196,13 @@ def judge(program: Program, seed: int, folder: pathlib.Path) -> Finding | None:
         options = [f"--machine=host:{devices}", f"--splits=forced:{pieces}"]
         if devices > 1:
             options.append("--placer=round-robin")
-        stages[f"pieces on {devices}"] = functools.partial(_run, program, values, folder, options)
+        stages[f"pieces on {devices}"] = functools.partial(run, program, values, folder, options)
     if wish := _wish(program, seed, pieces):
         options = ["--machine=host:2", "--placer=round-robin", f"--splits=forced:{pieces}", wish]
-        stages["pieces of two numbers"] = functools.partial(_run, program, values, folder, options)
+        stages["pieces of two numbers"] = functools.partial(run, program, values, folder, options)
     for name, stage in stages.items():
         try:
-            wrong = _differ(stage(), expected)
+            wrong = differ(stage(), expected)
         except Refused as refusal:
             wrong = "" if _NOT_CUT in str(refusal) else str(refusal)
         if wrong:

@@ -18,6 +18,8 @@ import json
 import lzma
 import sys
 
+from expand import expanded
+
 
 class FormatError(Exception):
     pass
@@ -238,9 +240,10 @@ def main():
     parser.add_argument("--json", action="store_true", help="print the result as JSON")
     args = parser.parse_args()
     try:
-        graph = load(args.graph, "graph")
+        placement = load(args.placement, "placement")
+        graph = expanded(load(args.graph, "graph"), placement.get("choices", []))
         machine = Machine(load(args.machine, "machine"))
-        problems, stats = check(graph, machine, load(args.placement, "placement"))
+        problems, stats = check(graph, machine, placement)
     except (FormatError, KeyError, TypeError, ValueError, OSError, lzma.LZMAError) as e:
         print(f"format: {type(e).__name__}: {e}", file=sys.stderr)
         return 2

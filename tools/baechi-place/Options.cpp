@@ -66,6 +66,11 @@ void defineOptions(CLI::App &app, Settings &s) {
       ->capture_default_str();
   app.add_option("--expert", s.expert,
                  "expert file (name patterns -> devices) for --placer=expert");
+  app.add_option("--alternatives", s.alternatives,
+                 "ways to do operators that the graph states: auto (those that "
+                 "save time), none (operators as they are), or the placement "
+                 "file whose choices are taken")
+      ->capture_default_str();
   // What there is of one placement only.
   std::vector<CLI::Option *> ofOne;
   ofOne.push_back(app.add_option(

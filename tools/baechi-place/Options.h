@@ -27,6 +27,8 @@ struct Settings {
   std::string given;  ///< a placement to judge and draw instead of finding one
   std::string output, report, timeline, dot, html;
   std::vector<std::string> explain; ///< names, numbers or patterns
+  /// Of operators, in the graph file: auto, none, or a placement file.
+  std::string alternatives = "auto";
   bool compare = false;
   std::vector<std::string> placers; ///< to compare; empty: all
   bool sweep = false;

@@ -15,11 +15,13 @@
 #include "Options.h"
 #include "Progress.h"
 
-#include "Baechi/Placement/Io/Files.h"
+#include "Baechi/Placement/Cuts/PlanCuts.h"
+#include "Baechi/Placement/Io/AlternativesFile.h"
 #include "Baechi/Placement/Lp/NativeSolver.h"
 #include "Baechi/Placement/Session/Place.h"
 #include "Baechi/Placement/Study/Explain.h"
 #include "Baechi/Placement/Study/Judge.h"
+#include "Baechi/Report/Cuts.h"
 #include "Baechi/Report/Draw.h"
 #include "Baechi/Report/Page.h"
 #include "Baechi/Report/Report.h"
@@ -32,6 +34,7 @@
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <cstdio>
 #include <memory>
@@ -62,21 +65,33 @@ PageSummary pageSummary(const Settings &settings, const PlaceOptions &options,
   return summary;
 }
 
+/// What the graph file says: a problem, and other ways to do its operators.
+struct Input {
+  Problem problem;
+  Alternatives alternatives;
+};
+
 /// Writes the files that were asked for; returns an error, empty if none.
-std::string writeFiles(const Settings &settings, const Problem &problem,
-                       const PlaceOptions &options, const PlaceResult &result,
+std::string writeFiles(const Settings &settings, const Input &input,
+                       const PlaceOptions &options, const CutPlan &plan,
                        const Explanations &explanations) {
+  const Problem &problem = plan.problem;
+  const PlaceResult &result = plan.result;
   std::string error;
   const Placement &placement = *result.placement;
   if (!settings.output.empty()) {
     bool ofMakespan = options.objective == Objective::Makespan;
-    error =
-        writePlacement(settings.output, problem, placement,
-                       {result.winner, ofMakespan ? result.lowerBoundNs : 0});
+    error = writePlacement(settings.output, problem, placement,
+                           {result.winner, ofMakespan ? result.lowerBoundNs : 0,
+                            namesOf(input.alternatives, plan.ways)});
   }
-  if (error.empty() && !settings.report.empty())
-    error = writeTextFile(settings.report, reportJson(problem, options, result,
-                                                      explanations.json));
+  if (error.empty() && !settings.report.empty()) {
+    std::string report =
+        reportJson(problem, options, result, explanations.json);
+    if (input.alternatives.any())
+      report = cutsJson(report, input.problem.graph, input.alternatives, plan);
+    error = writeTextFile(settings.report, report);
+  }
   if (error.empty() && !settings.timeline.empty())
     error =
         writeTextFile(settings.timeline, formatTimeline(problem, placement));
@@ -94,51 +109,90 @@ std::string writeFiles(const Settings &settings, const Problem &problem,
   return error;
 }
 
-/// Finds a placement, or reads the one that is given.
-std::string findPlacement(const Settings &settings, const Problem &problem,
-                          PlaceOptions &options, PlaceResult &result) {
-  Progress progress;
-  options.progress = [&](const std::string &phase) { progress.show(phase); };
-  if (settings.given.empty()) {
-    result = place(problem, options);
-    return result.error;
+/// The placement that is given, of the graph in the ways that it names.
+std::string readGiven(const Settings &settings, const Input &input,
+                      PlaceOptions &options, CutPlan &plan) {
+  plan.problem = input.problem;
+  if (auto errors = check(input.problem); !errors.empty())
+    return fmt::format("{}", fmt::join(errors, "\n"));
+  if (std::string error = readWays(settings.given, input.problem.graph,
+                                   input.alternatives, plan.ways);
+      !error.empty())
+    return error;
+  if (input.alternatives.any()) {
+    Expansion expansion;
+    if (std::string error = expand(input.problem.graph, input.alternatives,
+                                   plan.ways, expansion);
+        !error.empty())
+      return error;
+    plan.problem.graph = std::move(expansion.graph);
   }
   Placement placement;
   PlacementInfo info;
   if (std::string error =
-          readPlacement(settings.given, problem, placement, &info);
+          readPlacement(settings.given, plan.problem, placement, &info);
       !error.empty())
     return error;
-  result = judge(problem, placement, options);
-  if (!result.placement)
-    return fmt::format("{} is not valid:\n{}", settings.given, result.error);
+  plan.result = judge(plan.problem, placement, options);
+  if (!plan.result.placement)
+    return fmt::format("{} is not valid:\n{}", settings.given,
+                       plan.result.error);
   options.placer = "given";
   if (!info.algorithm.empty())
-    result.winner = info.algorithm;
+    plan.result.winner = info.algorithm;
   return "";
 }
 
+/// Finds a placement, or reads the one that is given.
+std::string findPlacement(const Settings &settings, const Input &input,
+                          PlaceOptions &options, CutPlan &plan) {
+  Progress progress;
+  options.progress = [&](const std::string &phase) { progress.show(phase); };
+  if (!settings.given.empty())
+    return readGiven(settings, input, options, plan);
+  if (settings.alternatives == "auto" || settings.alternatives == "none") {
+    plan = planCuts(input.problem, input.alternatives, options);
+    return plan.result.error;
+  }
+  Ways ways;
+  if (std::string error = readWays(settings.alternatives, input.problem.graph,
+                                   input.alternatives, ways);
+      !error.empty())
+    return "--alternatives: " + error;
+  plan = placeWays(input.problem, input.alternatives, ways, options);
+  return plan.result.error;
+}
+
 /// One placement, and what was asked for about it.
-std::string placeOne(const Settings &settings, const Problem &problem,
+std::string placeOne(const Settings &settings, const Input &input,
                      PlaceOptions &options) {
   std::vector<int32_t> ops;
+  CutPlan plan;
+  // Names of the graph as it is are looked up before a long search.
+  if (!input.alternatives.any())
+    for (const std::string &pattern : settings.explain)
+      if (std::string error = findOperators(input.problem.graph, pattern, ops);
+          !error.empty())
+        return "--explain: " + error;
+  if (std::string error = findPlacement(settings, input, options, plan);
+      !error.empty())
+    return error;
   for (const std::string &pattern : settings.explain)
-    if (std::string error = findOperators(problem.graph, pattern, ops);
+    if (std::string error = findOperators(plan.problem.graph, pattern, ops);
         !error.empty())
       return "--explain: " + error;
-  PlaceResult result;
-  if (std::string error = findPlacement(settings, problem, options, result);
-      !error.empty())
-    return error;
   Explanations explanations;
   if (!settings.explain.empty())
-    explanations = explainAll(problem, *result.placement, options.objective,
-                              settings.explain);
+    explanations = explainAll(plan.problem, *plan.result.placement,
+                              options.objective, settings.explain);
   if (std::string error =
-          writeFiles(settings, problem, options, result, explanations);
+          writeFiles(settings, input, options, plan, explanations);
       !error.empty())
     return error;
-  fmt::print("{}", reportText(problem, options, result));
+  fmt::print("{}", reportText(plan.problem, options, plan.result));
+  if (input.alternatives.any())
+    fmt::print("\n{}", cutsText(input.problem.graph, input.alternatives, plan,
+                                options.objective));
   if (!explanations.text.empty())
     fmt::print("\n{}", explanations.text);
   return "";
@@ -209,8 +263,10 @@ int run(const Settings &settings) {
   std::unique_ptr<Partitioner> scotch = createScotchPartitioner();
   options.partitioner = scotch.get();
 #endif
-  Problem problem;
-  if (std::string error = readGraph(settings.graph, problem.graph);
+  Input input;
+  Problem &problem = input.problem;
+  if (std::string error =
+          readAlternatives(settings.graph, problem.graph, input.alternatives);
       !error.empty())
     return fail(error);
   if (std::string error = readMachineSpec(settings.machine, problem.machine);
@@ -221,10 +277,22 @@ int run(const Settings &settings) {
             readExpert(settings.expert, problem.machine, options.expert);
         !error.empty())
       return fail(error);
+  if (input.alternatives.any()) {
+    if (auto errors = checkAlternatives(problem.graph, input.alternatives);
+        !errors.empty())
+      return fail(
+          fmt::format("{}: {}", settings.graph, fmt::join(errors, "\n")));
+    if (settings.alternatives == "none")
+      for (auto &of : input.alternatives.of)
+        of.clear();
+    else if (settings.compare || settings.sweep)
+      return fail("--compare and --sweep place operators as they are, and the "
+                  "graph states alternatives: give --alternatives=none, too");
+  }
   std::string error =
       settings.compare ? comparePlacers(settings, problem, options)
       : settings.sweep ? sweepMachines(settings, problem, options)
-                       : placeOne(settings, problem, options);
+                       : placeOne(settings, input, options);
   return error.empty() ? 0 : fail(error);
 }
 

@@ -6,10 +6,13 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "Baechi/Placement/Io/AlternativesFile.h"
 #include "Baechi/Placement/Io/Files.h"
 #include "Baechi/Support/Json.h"
+#include "Io/AlternativesJson.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 using namespace baechi::placement;
 namespace json = baechi::support::json;
@@ -17,10 +20,25 @@ using json::Cursor;
 
 namespace {
 
-Output readOutput(const Cursor &at) {
+/// What a reader that plans no alternatives says of them: to pass over them
+/// would be to place another graph.
+void refuse(const Cursor &at, const char *key) {
+  if (auto found = at.find(key))
+    found->fail("states other ways to do operators, which only baechi-place "
+                "plans");
+}
+
+/// \p shapes gets the output's, where there may be one.
+Output readOutput(const Cursor &at, std::vector<std::vector<int64_t>> *shapes) {
+  if (shapes)
+    shapes->emplace_back();
   if (!at.isObject())
     return Output(at.integer());
-  at.onlyKeys({"bytes", "memory", "copy"});
+  if (!shapes)
+    refuse(at, "shape");
+  at.onlyKeys({"bytes", "memory", "copy", "shape"});
+  if (auto shape = at.find("shape"); shapes && shape)
+    shapes->back() = shape->list([](const Cursor &n) { return n.integer(); });
   Output output(at["bytes"].integer());
   if (auto memory = at.find("memory"))
     output.memory = memory->integer();
@@ -29,24 +47,28 @@ Output readOutput(const Cursor &at) {
   return output;
 }
 
-Operator readOperator(size_t position, const Cursor &at) {
+/// \p alternatives gets the operator's, where there may be any.
+Operator readOperator(size_t position, const Cursor &at,
+                      Alternatives *alternatives) {
   Operator op;
   op.name = at["name"].string();
   at.onlyKeys({"id", "name", "time_ns", "outputs", "scratch", "resident",
-               "group", "pin", "backward", "forward", "result"});
+               "group", "pin", "backward", "forward", "result",
+               "alternatives"});
+  std::vector<std::vector<int64_t>> *shapes = nullptr;
+  if (alternatives) {
+    shapes = &alternatives->shapes.emplace_back();
+    alternatives->of.push_back(io::readAlternatives(at));
+  } else {
+    refuse(at, "alternatives");
+  }
   if (int64_t id = at["id"].integer(); id != static_cast<int64_t>(position))
     at["id"].fail(
         fmt::format("is {}, but must be its position {}", id, position));
-  Cursor time = at["time_ns"];
-  if (time.isObject())
-    time.forEachMember([&](std::string_view kind, const Cursor &ns) {
-      op.timeNs.emplace_back(kind, ns.integer());
-    });
-  else
-    op.timeNs.emplace_back("", time.integer());
+  op.timeNs = io::readTimes(at["time_ns"]);
   if (auto outputs = at.find("outputs"))
     outputs->forEach([&](const Cursor &output) {
-      op.outputs.push_back(readOutput(output));
+      op.outputs.push_back(readOutput(output, shapes));
     });
   if (auto scratch = at.find("scratch"))
     op.scratch = scratch->integer();
@@ -90,43 +112,37 @@ void appendString(std::string &text, const char *key,
   json::appendQuoted(text, value);
 }
 
-void appendTimes(std::string &text, const Operator &op) {
-  if (op.timeNs.size() == 1 && op.timeNs.front().first.empty()) {
-    append(text, ",\"time_ns\":{}", op.timeNs.front().second);
-    return;
-  }
-  text += ",\"time_ns\":{";
-  const char *separator = "";
-  for (const auto &[kind, ns] : op.timeNs) {
-    text += separator;
-    json::appendQuoted(text, kind);
-    append(text, ":{}", ns);
-    separator = ",";
-  }
-  text += '}';
-}
-
-void appendOutputs(std::string &text, const Operator &op) {
+void appendOutputs(std::string &text, const Operator &op,
+                   const std::vector<std::vector<int64_t>> *shapes) {
   text += ",\"outputs\":[";
   const char *separator = "";
-  for (const Output &output : op.outputs) {
+  for (size_t o = 0; o < op.outputs.size(); ++o) {
+    const Output &output = op.outputs[o];
+    bool hasShape = shapes && o < shapes->size() && !(*shapes)[o].empty();
     text += separator;
-    if (output.memory == output.bytes && output.copy == output.bytes)
-      append(text, "{}", output.bytes);
-    else
-      append(text, R"({{"bytes":{},"memory":{},"copy":{}}})", output.bytes,
-             output.memory, output.copy);
     separator = ",";
+    if (output.memory == output.bytes && output.copy == output.bytes &&
+        !hasShape) {
+      append(text, "{}", output.bytes);
+      continue;
+    }
+    append(text, R"({{"bytes":{},"memory":{},"copy":{})", output.bytes,
+           output.memory, output.copy);
+    if (hasShape)
+      append(text, ",\"shape\":[{}]", fmt::join((*shapes)[o], ","));
+    text += '}';
   }
   text += ']';
 }
 
 /// Leaves out what has its default.
-void appendOperator(std::string &text, size_t id, const Operator &op) {
+void appendOperator(std::string &text, size_t id, const Operator &op,
+                    const Alternatives *alternatives) {
   append(text, "{{\"id\":{}", id);
   appendString(text, "name", op.name);
-  appendTimes(text, op);
-  appendOutputs(text, op);
+  text += ',';
+  io::appendTimes(text, op.timeNs);
+  appendOutputs(text, op, alternatives ? &alternatives->shapes[id] : nullptr);
   if (op.scratch)
     append(text, ",\"scratch\":{}", op.scratch);
   if (op.resident)
@@ -141,6 +157,8 @@ void appendOperator(std::string &text, size_t id, const Operator &op) {
     append(text, ",\"forward\":{}", *op.forward);
   if (op.result)
     text += ",\"result\":true";
+  if (alternatives)
+    io::appendAlternatives(text, alternatives->of[id]);
   text += '}';
 }
 
@@ -151,14 +169,11 @@ void appendEdge(std::string &text, const Edge &edge) {
   append(text, ",\"to\":{}}}", edge.to);
 }
 
-} // namespace
-
-std::string baechi::placement::parseGraph(std::string_view text,
-                                          const std::string &name,
-                                          Graph &graph) {
+std::string parse(std::string_view text, const std::string &name, Graph &graph,
+                  Alternatives *alternatives) {
   graph = {};
   auto readOp = [&](size_t position, const Cursor &at) {
-    graph.ops.push_back(readOperator(position, at));
+    graph.ops.push_back(readOperator(position, at, alternatives));
   };
   auto readArrow = [&](size_t, const Cursor &at) {
     graph.edges.push_back(readEdge(at));
@@ -172,19 +187,12 @@ std::string baechi::placement::parseGraph(std::string_view text,
       });
 }
 
-std::string baechi::placement::readGraph(const std::string &path,
-                                         Graph &graph) {
-  std::string text;
-  std::string error = readTextFile(path, text);
-  return error.empty() ? parseGraph(text, path, graph) : error;
-}
-
-std::string baechi::placement::formatGraph(const Graph &graph,
-                                           std::string &text) try {
+std::string formatWith(const Graph &graph, const Alternatives *alternatives,
+                       std::string &text) try {
   text = R"({"format":"baechi-graph","version":1,"ops":[)";
   for (size_t i = 0; i < graph.ops.size(); ++i) {
     text += i ? "," : "";
-    appendOperator(text, i, graph.ops[i]);
+    appendOperator(text, i, graph.ops[i], alternatives);
   }
   text += "],\"edges\":[";
   for (size_t e = 0; e < graph.edges.size(); ++e) {
@@ -195,6 +203,48 @@ std::string baechi::placement::formatGraph(const Graph &graph,
   return "";
 } catch (const std::exception &e) {
   return fmt::format("cannot write: {}", e.what());
+}
+
+} // namespace
+
+std::string baechi::placement::parseGraph(std::string_view text,
+                                          const std::string &name,
+                                          Graph &graph) {
+  return parse(text, name, graph, nullptr);
+}
+
+std::string baechi::placement::parseAlternatives(std::string_view text,
+                                                 const std::string &name,
+                                                 Graph &graph,
+                                                 Alternatives &alternatives) {
+  alternatives = {};
+  return parse(text, name, graph, &alternatives);
+}
+
+std::string baechi::placement::readGraph(const std::string &path,
+                                         Graph &graph) {
+  std::string text;
+  std::string error = readTextFile(path, text);
+  return error.empty() ? parseGraph(text, path, graph) : error;
+}
+
+std::string baechi::placement::readAlternatives(const std::string &path,
+                                                Graph &graph,
+                                                Alternatives &alternatives) {
+  std::string text;
+  std::string error = readTextFile(path, text);
+  return error.empty() ? parseAlternatives(text, path, graph, alternatives)
+                       : error;
+}
+
+std::string baechi::placement::formatGraph(const Graph &graph,
+                                           std::string &text) {
+  return formatWith(graph, nullptr, text);
+}
+
+std::string baechi::placement::formatAlternatives(
+    const Graph &graph, const Alternatives &alternatives, std::string &text) {
+  return formatWith(graph, &alternatives, text);
 }
 
 std::string baechi::placement::writeGraph(const std::string &path,

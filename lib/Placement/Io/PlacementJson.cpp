@@ -156,9 +156,22 @@ std::string baechi::placement::formatPlacement(const Problem &problem,
   text = R"({"format":"baechi-placement","version":1,"algorithm":)";
   json::appendQuoted(text, info.algorithm);
   auto out = std::back_inserter(text);
-  fmt::format_to(out, R"(,"makespan_ns":{},"lower_bound_ns":{},"ops":[)",
+  fmt::format_to(out, R"(,"makespan_ns":{},"lower_bound_ns":{})",
                  placement.makespanNs, info.lowerBoundNs);
   const char *separator = "";
+  if (!info.choices.empty()) {
+    text += ",\"choices\":[";
+    for (const NamedAlternative &choice : info.choices) {
+      fmt::format_to(out, R"({}{{"id":{},"alternative":)", separator,
+                     choice.op);
+      json::appendQuoted(text, choice.alternative);
+      text += '}';
+      separator = ",";
+    }
+    text += ']';
+  }
+  text += ",\"ops\":[";
+  separator = "";
   for (size_t i = 0; i < placement.device.size(); ++i) {
     fmt::format_to(out, R"({}{{"id":{},)", separator, i);
     if (const std::string &name = problem.graph.ops.at(i).name; !name.empty()) {

@@ -23,15 +23,25 @@
 
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace baechi::placement {
 
 struct ExpertRule; // PlaceOptions.h
 
+/// The alternative in which an operator of a graph file was placed.
+struct NamedAlternative {
+  int32_t op = 0;
+  std::string alternative;
+};
+
 /// What a placement file says beside the placement itself.
 struct PlacementInfo {
   std::string algorithm;
   int64_t lowerBoundNs = 0;
+  /// Operators that were not placed as they are; ids of the placement are then
+  /// those of the graph in pieces.
+  std::vector<NamedAlternative> choices = {};
 };
 
 /// Where a placement file puts one operator.

@@ -1,0 +1,315 @@
+//===- PlanCuts.cpp - Which operators are cut, and where pieces run -*- C++
+//-*-===//
+//
+// Part of the Baechi project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Baechi/Placement/Cuts/PlanCuts.h"
+#include "Cuts/CutProgram.h"
+#include "Cuts/Screen.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+using namespace baechi::placement;
+using namespace baechi::placement::cuts;
+
+namespace {
+
+/// Where all ways there are can be looked at, they are.
+constexpr double fewWays = 64;
+/// Of them, placed with the whole budget.
+constexpr size_t finalists = 3;
+/// Operators of all graphs that are looked at together.
+constexpr int64_t screened = 100'000;
+
+class Planner {
+public:
+  Planner(const Problem &problem, const Alternatives &alternatives,
+          const PlaceOptions &options, CutPlan &plan)
+      : problem(problem), alternatives(alternatives), options(options),
+        plan(plan) {}
+
+  /// Sets the plan to the graph as it is; false: there is something wrong.
+  bool begin() {
+    plan.ways.assign(problem.graph.ops.size(), -1);
+    plan.problem = problem;
+    for (size_t op = 0; op < plan.ways.size(); ++op)
+      plan.origins.push_back({static_cast<int32_t>(op), -1, false});
+    auto errors = check(problem);
+    if (errors.empty())
+      errors = checkAlternatives(problem.graph, alternatives);
+    plan.result.error = fmt::format("{}", fmt::join(errors, "\n"));
+    return errors.empty();
+  }
+
+  void placeIn(const Ways &ways) {
+    if (!begin())
+      return;
+    plan.ways = ways;
+    Expansion expansion;
+    plan.result.error = expand(problem.graph, alternatives, ways, expansion);
+    if (!plan.result.error.empty())
+      return;
+    plan.problem.graph = std::move(expansion.graph);
+    plan.origins = std::move(expansion.origins);
+    PlaceOptions whole = options;
+    if (whole.expert.empty())
+      whole.expert = lanes(ways);
+    plan.result = place(plan.problem, whole);
+    plan.placed = 1;
+  }
+
+  void run() {
+    if (!begin())
+      return;
+    const Ways whole = plan.ways;
+    plan.result = place(problem, options);
+    oneDeviceNs = plan.result.singleDeviceNs;
+    if (plan.result.placement)
+      plan.wholeNs = objectiveNs(plan.result, options.objective);
+    if (isCancelled() || !alternatives.any())
+      return;
+    values[whole] = never; // It has its placement.
+    phase("ways");
+    proposeAll();
+    phase("placing pieces");
+    placeBest();
+  }
+
+private:
+  void phase(const char *name) const {
+    if (options.progress)
+      options.progress(name);
+  }
+  bool isCancelled() const { return options.cancelled && options.cancelled(); }
+
+  /// Pieces of one lane on one device: what the proposals took for granted.
+  std::vector<ExpertRule> lanes(const Ways &ways) const {
+    std::vector<int32_t> devices = laneDevices(problem.machine);
+    size_t most = 0;
+    for (size_t op = 0; op < ways.size(); ++op)
+      if (ways[op] >= 0)
+        most = std::max(most, alternatives.of[op][ways[op]].pieces.size());
+    std::vector<ExpertRule> rules;
+    for (size_t lane = 0; lane < devices.size(); ++lane) {
+      std::vector<size_t> numbers;
+      for (size_t p = lane; p < most; p += devices.size())
+        numbers.push_back(p);
+      if (!numbers.empty())
+        rules.push_back({fmt::format("#({})$", fmt::join(numbers, "|")),
+                         problem.machine.devices[devices[lane]].name});
+    }
+    return rules;
+  }
+
+  bool expandTo(const Ways &ways, Problem &to,
+                std::vector<Expansion::Origin> &origins) const {
+    Expansion expansion;
+    if (!expand(problem.graph, alternatives, ways, expansion).empty())
+      return false;
+    to.machine = problem.machine;
+    to.graph = std::move(expansion.graph);
+    origins = std::move(expansion.origins);
+    return true;
+  }
+
+  /// What ways are worth without a search. Each is looked at once.
+  int64_t value(const Ways &ways) {
+    auto [it, isNew] = values.emplace(ways, never);
+    if (!isNew || isCancelled())
+      return it->second;
+    ++plan.proposed;
+    Problem expanded;
+    std::vector<Expansion::Origin> origins;
+    if (!expandTo(ways, expanded, origins))
+      return never;
+    spent += static_cast<int64_t>(expanded.graph.ops.size());
+    it->second = screen(expanded, origins, options.objective);
+    return it->second;
+  }
+
+  bool mayLookOn() const { return spent < screened && !isCancelled(); }
+
+  void proposeAll() {
+    double all = 1;
+    for (const auto &of : alternatives.of)
+      all = std::min(all * static_cast<double>(of.size() + 1), 1e9);
+    if (all <= fewWays) {
+      plan.isExhaustive = true;
+      Ways ways(problem.graph.ops.size(), -1);
+      enumerate(ways, 0);
+      return;
+    }
+    CutProgram program(problem, alternatives, options.objective);
+    for (const Weights &weights : allWeights())
+      if (mayLookOn())
+        if (std::optional<Ways> ways = program.propose(weights))
+          value(*ways);
+    improve();
+  }
+
+  void enumerate(Ways &ways, size_t op) {
+    if (op == ways.size()) {
+      value(ways);
+      return;
+    }
+    auto count = static_cast<int32_t>(alternatives.of[op].size());
+    for (int32_t way = -1; way < count; ++way) {
+      ways[op] = way;
+      enumerate(ways, op + 1);
+    }
+    ways[op] = -1;
+  }
+
+  /// The most pieces first, by the machine's own number of devices, and then by
+  /// fewer; with all, half and none of the transfers' times; then memories.
+  std::vector<Weights> allWeights() const {
+    auto count = static_cast<int32_t>(problem.machine.devices.size());
+    std::vector<int32_t> pieces = {count, 0};
+    for (int32_t fewer = count / 2; fewer >= 2; fewer /= 2)
+      pieces.push_back(fewer);
+    std::vector<Weights> all;
+    if (options.objective == Objective::MaxLoad) {
+      int64_t load = plan.wholeNs.value_or(plan.result.lowerBoundNs);
+      for (int64_t percent : {75, 50, 35, 25, 100})
+        for (double memory : {0.0, 0.8})
+          all.push_back(
+              {1, 0, memory, std::max<int64_t>(load * percent / 100, 1)});
+    }
+    for (int32_t most : pieces)
+      for (double transfers : {1.0, 0.5, 0.25, 0.0, 2.0})
+        all.push_back({transfers, most, 0, 0});
+    for (double memory : {0.9, 0.7, 0.5})
+      all.push_back({1, 0, memory, 0});
+    // Nothing at all: its alternatives of one piece, at any price.
+    all.push_back({1, 1, 0, 0});
+    return all;
+  }
+
+  std::vector<std::pair<int64_t, Ways>> ranking() const {
+    std::vector<std::pair<int64_t, Ways>> found;
+    for (const auto &[ways, ns] : values)
+      if (ns < never)
+        found.emplace_back(ns, ways);
+    std::sort(found.begin(), found.end());
+    return found;
+  }
+
+  /// Other ways of single operators, and of all that have a way of the same
+  /// name, as long as they are better without a search.
+  void improve() {
+    auto found = ranking();
+    if (found.empty())
+      return;
+    auto [best, ways] = found.front();
+    std::map<std::string, std::vector<std::pair<size_t, int32_t>>> named;
+    for (size_t op = 0; op < ways.size(); ++op)
+      for (size_t way = 0; way < alternatives.of[op].size(); ++way)
+        named[alternatives.of[op][way].name].emplace_back(
+            op, static_cast<int32_t>(way));
+    auto keep = [&](Ways changed) {
+      if (int64_t ns = value(changed); ns < best) {
+        best = ns;
+        ways = std::move(changed);
+      }
+    };
+    for (const auto &[name, all] : named)
+      if (mayLookOn()) {
+        Ways changed = ways;
+        for (auto [op, way] : all)
+          changed[op] = way;
+        keep(std::move(changed));
+      }
+    for (size_t op = 0; op < ways.size(); ++op) {
+      auto count = static_cast<int32_t>(alternatives.of[op].size());
+      for (int32_t way = -1; count > 0 && way < count && mayLookOn(); ++way)
+        if (way != ways[op]) {
+          Ways changed = ways;
+          changed[op] = way;
+          keep(std::move(changed));
+        }
+    }
+  }
+
+  /// The whole budget for those that were best without it.
+  void placeBest() {
+    auto found = ranking();
+    if (found.empty() && !plan.result.placement) {
+      // Without a search nothing fits; with one it may.
+      for (const auto &[ways, ns] : values)
+        if (found.size() < finalists && ways != plan.ways)
+          found.emplace_back(ns, ways);
+    }
+    if (found.size() > finalists && !plan.isExhaustive)
+      found.resize(finalists);
+    std::optional<int64_t> best = plan.wholeNs;
+    for (const auto &[ns, ways] : found) {
+      if (isCancelled())
+        break;
+      Problem expanded;
+      std::vector<Expansion::Origin> origins;
+      if (!expandTo(ways, expanded, origins))
+        continue;
+      PlaceOptions whole = options;
+      if (whole.expert.empty())
+        whole.expert = lanes(ways);
+      PlaceResult result = place(expanded, whole);
+      ++plan.placed;
+      if (!result.placement)
+        continue;
+      int64_t reached = objectiveNs(result, options.objective);
+      if (best && reached >= *best)
+        continue;
+      best = reached;
+      // One device needs no pieces, and mostly gains nothing from them.
+      if (oneDeviceNs)
+        result.singleDeviceNs =
+            std::min(*oneDeviceNs, result.singleDeviceNs.value_or(never));
+      plan.ways = ways;
+      plan.problem = std::move(expanded);
+      plan.origins = std::move(origins);
+      plan.result = std::move(result);
+    }
+  }
+
+  const Problem &problem;
+  const Alternatives &alternatives;
+  const PlaceOptions &options;
+  CutPlan &plan;
+  std::map<Ways, int64_t> values;
+  std::optional<int64_t> oneDeviceNs; ///< of the graph as it is
+  int64_t spent = 0;
+};
+
+} // namespace
+
+int64_t baechi::placement::objectiveNs(const PlaceResult &result,
+                                       Objective objective) {
+  return objective == Objective::MaxLoad ? result.maxLoadNs
+                                         : result.placement->makespanNs;
+}
+
+CutPlan baechi::placement::placeWays(const Problem &problem,
+                                     const Alternatives &alternatives,
+                                     const Ways &ways,
+                                     const PlaceOptions &options) {
+  CutPlan plan;
+  Planner(problem, alternatives, options, plan).placeIn(ways);
+  return plan;
+}
+
+CutPlan baechi::placement::planCuts(const Problem &problem,
+                                    const Alternatives &alternatives,
+                                    const PlaceOptions &options) {
+  CutPlan plan;
+  Planner(problem, alternatives, options, plan).run();
+  return plan;
+}
