@@ -19,13 +19,13 @@
 
 // Where it does not, the limits that the placer sees are lowered by what was
 // missing, until it does; the program keeps the true ones.
-// RUN: baechi-opt %t/again.mlir --allow-unregistered-dialect %{remarks} --baechi-place-and-plan="machine=host:2@704 budget=0 grouping=none transfers=copy" 2>%t/remarks | FileCheck %s --check-prefix=FITS
+// RUN: baechi-opt %t/again.mlir --allow-unregistered-dialect %{remarks} --baechi-place-and-plan="machine=host:2@576 budget=0 grouping=none transfers=copy" 2>%t/remarks | FileCheck %s --check-prefix=FITS
 // RUN: FileCheck %s --check-prefix=AGAIN < %t/remarks
-// FITS: <"host0", kind = "host", memory = 704>
-// FITS: module @host0 attributes {{.*}}limit = 704
-// FITS: module @host1 attributes {{.*}}limit = 704
-// AGAIN: [Missed] placed-again | Category:baechi-place-and-plan | ArenaBytes=832, Device=host0, LimitBytes=704, NextLimitBytes=576, PromisedBytes=704
-// AGAIN: [Analysis] arena | Category:baechi-plan-memory | Function=step | ArenaBytes=576, Device=host0, LimitBytes=704
+// FITS: <"host0", kind = "host", memory = 576>
+// FITS: module @host0 attributes {{.*}}limit = 576
+// FITS: module @host1 attributes {{.*}}limit = 576
+// AGAIN: [Missed] placed-again | Category:baechi-place-and-plan | ArenaBytes=640, Device=host1, LimitBytes=576, NextLimitBytes=512, PromisedBytes=576
+// AGAIN: [Analysis] arena | Category:baechi-plan-memory | Function=step | ArenaBytes=448, Device=host1, LimitBytes=576
 // AGAIN-NOT: placed-again
 
 // A tensor that is lent stays until its last use elsewhere: a device that has no
@@ -101,13 +101,14 @@ func.func @step(%x: tensor<64x64xf32>) -> tensor<64x64xf32> {
 
 //--- again.mlir
 func.func @step() -> tensor<32xf32> {
-  %0 = "x.op0"() {baechi.cost = #baechi.cost<time_ns = {host = 10000}, scratch = 0>} : () -> tensor<96xf32>
-  %1 = "x.op1"(%0) {baechi.cost = #baechi.cost<time_ns = {host = 10000}, scratch = 0>} : (tensor<96xf32>) -> tensor<32xf32>
-  %2 = "x.op2"(%0) {baechi.cost = #baechi.cost<time_ns = {host = 20000}, scratch = 0>} : (tensor<96xf32>) -> tensor<80xf32>
-  %3 = "x.op3"(%0) {baechi.cost = #baechi.cost<time_ns = {host = 30000}, scratch = 0>} : (tensor<96xf32>) -> tensor<80xf32>
-  %4 = "x.op4"(%1) {baechi.cost = #baechi.cost<time_ns = {host = 10000}, scratch = 0>} : (tensor<32xf32>) -> tensor<96xf32>
-  %5 = "x.op5"(%1, %2) {baechi.cost = #baechi.cost<time_ns = {host = 10000}, scratch = 0>} : (tensor<32xf32>, tensor<80xf32>) -> tensor<32xf32>
-  return %5 : tensor<32xf32>
+  %0 = "x.op0"() {baechi.cost = #baechi.cost<time_ns = {host = 30000}, scratch = 0>} : () -> tensor<32xf32>
+  %1 = "x.op1"() {baechi.cost = #baechi.cost<time_ns = {host = 20000}, scratch = 0>} : () -> tensor<48xf32>
+  %2 = "x.op2"(%1, %0) {baechi.cost = #baechi.cost<time_ns = {host = 10000}, scratch = 0>} : (tensor<48xf32>, tensor<32xf32>) -> tensor<48xf32>
+  %3 = "x.op3"(%1) {baechi.cost = #baechi.cost<time_ns = {host = 20000}, scratch = 0>} : (tensor<48xf32>) -> tensor<16xf32>
+  %4 = "x.op4"(%0, %2) {baechi.cost = #baechi.cost<time_ns = {host = 20000}, scratch = 0>} : (tensor<32xf32>, tensor<48xf32>) -> tensor<32xf32>
+  %5 = "x.op5"(%4) {baechi.cost = #baechi.cost<time_ns = {host = 20000}, scratch = 0>} : (tensor<32xf32>) -> tensor<16xf32>
+  %6 = "x.op6"() {baechi.cost = #baechi.cost<time_ns = {host = 30000}, scratch = 0>} : () -> tensor<32xf32>
+  return %6 : tensor<32xf32>
 }
 
 //--- lends.mlir
