@@ -16,6 +16,36 @@ using namespace baechi;
 using placement::Stay;
 using placement::TensorName;
 
+/// Which result may be in which operand's room, as plans of the arenas take it.
+static void findTakeOvers(const StepGraph &graph,
+                          placement::SpillOptions &options) {
+  llvm::DenseMap<Value, TensorName> nameOf;
+  FunctionOpInterface step = graph.step;
+  for (BlockArgument argument : step.getArguments())
+    nameOf[argument] = {static_cast<int32_t>(argument.getArgNumber()), 0};
+  auto id = static_cast<int32_t>(step.getNumArguments());
+  SymbolTableCollection symbols;
+  for (Operation *op : graph.operators) {
+    for (OpResult result : op->getResults()) {
+      int64_t bytes = *tensorBytes(result.getType(), true);
+      llvm::SmallDenseSet<Value> seen;
+      for (Value operand : op->getOperands()) {
+        Value root = rootOf(operand);
+        auto name = nameOf.find(root);
+        if (name != nameOf.end() && seen.insert(root).second &&
+            tensorBytes(root.getType(), true) == bytes &&
+            mayWriteInto(op, result.getResultNumber(), root, symbols))
+          options.takeOvers.push_back(
+              {id, static_cast<int32_t>(result.getResultNumber()),
+               name->second});
+      }
+    }
+    for (OpResult result : op->getResults())
+      nameOf[result] = {id, static_cast<int32_t>(result.getResultNumber())};
+    ++id;
+  }
+}
+
 void baechi::findMovable(const StepGraph &graph,
                          placement::SpillOptions &options) {
   FunctionOpInterface step = graph.step;
@@ -24,6 +54,7 @@ void baechi::findMovable(const StepGraph &graph,
   options.mayMove.assign(count, 0);
   options.nextValue.assign(count, {});
   options.staysHere.assign(count, 0);
+  findTakeOvers(graph, options);
   llvm::DenseMap<Operation *, int32_t> idOf;
   for (auto [position, op] : llvm::enumerate(graph.operators))
     idOf[op] = arguments + position;

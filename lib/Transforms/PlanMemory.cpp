@@ -131,15 +131,26 @@ private:
       }
   }
 
+  /// What arrives right before that operator, in a transfer that is planned to
+  /// start later, may take the room as well: a tensor comes back where another
+  /// has just left.
   int32_t releaseOf(SendOp send) {
     int32_t end = order.size() - 1;
     if (send.getEnd() == 0)
       return end;
-    for (int32_t position = positionOf[send]; position <= end; ++position)
-      if (auto start = order[position]->getAttrOfType<IntegerAttr>(
-              BaechiDialect::kStart))
-        if (start.getInt() >= static_cast<int64_t>(send.getEnd()))
-          return position - 1;
+    int32_t arrives = -1;
+    for (int32_t position = positionOf[send]; position <= end; ++position) {
+      Operation *op = order[position];
+      if (auto recv = dyn_cast<RecvOp>(op);
+          recv && arrives < 0 && recv.getStart() >= send.getEnd())
+        arrives = position;
+      auto start = op->getAttrOfType<IntegerAttr>(BaechiDialect::kStart);
+      if (!start)
+        continue;
+      if (start.getInt() >= static_cast<int64_t>(send.getEnd()))
+        return (arrives < 0 ? position : arrives) - 1;
+      arrives = -1;
+    }
     return end;
   }
 

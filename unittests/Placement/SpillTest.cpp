@@ -219,6 +219,52 @@ TEST(Spill, ParametersLiveInThePool) {
   }
 }
 
+TEST(Spill, WhatIsUpdatedInPlaceIsCountedOnce) {
+  SpillOptions options;
+  Graph graph = withParameters(10, options);
+  auto bases = basesOf(graph);
+  int64_t apart = spillFloor(graph, options).bytes;
+  for (int32_t i = 0; i < 10; ++i)
+    options.takeOvers.push_back({29 - i, 0, {i, 0}});
+  std::sort(
+      options.takeOvers.begin(), options.takeOvers.end(),
+      [](const TakeOver &a, const TakeOver &b) { return a.op < b.op; });
+  int64_t floor = spillFloor(graph, options).bytes;
+  EXPECT_EQ(apart, 19'000);
+  EXPECT_EQ(floor, 11'000);
+  auto plan = spillWithin(graph, options, bases, floor);
+  ASSERT_TRUE(plan);
+  EXPECT_EQ(plan->peakBytes, floor);
+  EXPECT_FALSE(spillWithin(graph, options, bases, floor - 1));
+}
+
+TEST(Spill, WhatWaitsMayBeOverwritten) {
+  // Each backward operator may write into its forward one, and the forward ones
+  // into each other, though all are read later.
+  Graph graph = trainingChain(6, 1000, 5000);
+  SpillOptions options = optionsOf(graph);
+  auto bases = basesOf(graph);
+  EXPECT_EQ(spillFloor(graph, options).bytes, 15'000);
+  for (int32_t i = 1; i < 12; ++i)
+    options.takeOvers.push_back({i, 0, {i - 1, 0}});
+  EXPECT_EQ(spillFloor(graph, options).bytes, 10'000);
+  auto plan = spillWithin(graph, options, bases, 10'000);
+  ASSERT_TRUE(plan);
+  EXPECT_EQ(plan->peakBytes, 10'000);
+}
+
+TEST(Spill, TimesAreOfTheDeviceThatComputes) {
+  Graph graph = trainingChain(5, 1000, 5000);
+  for (Operator &op : graph.ops)
+    op.timeNs = {{"cuda", 1}, {"host", 7000}};
+  SpillOptions options = optionsOf(graph);
+  options.kind = "host";
+  auto plan = spillWithin(graph, options, leanOrdersOf(graph, {"host", {}}),
+                          ample);
+  ASSERT_TRUE(plan);
+  EXPECT_EQ(plan->makespanNs, 10 * 7000);
+}
+
 TEST(Spill, RandomGraphsGiveValidPlans) {
   std::mt19937 random(11);
   auto draw = [&](int64_t low, int64_t high) {

@@ -45,7 +45,7 @@ static std::vector<int32_t> movable(const Graph &graph,
 MemoryFloor baechi::placement::spillFloor(const Graph &graph,
                                           const SpillOptions &options) {
   SpillGraph all(graph, options, movable(graph, options));
-  return all.tensors.floor();
+  return all.floor();
 }
 
 std::optional<SpillPlan>

@@ -20,7 +20,7 @@ static constexpr int64_t leastBytes = 4096;
 
 SpillGraph::SpillGraph(const Graph &graph, const SpillOptions &options,
                        std::span<const int32_t> inPool)
-    : tensors(graph, {}), atHome(tensors.numTensors(), 0),
+    : tensors(graph, {options.kind, {}}), atHome(tensors.numTensors(), 0),
       mustGo(tensors.numTensors(), 0), mayGo(tensors.numTensors(), 0),
       inPool(inPool.begin(), inPool.end()) {
   for (int32_t tensor = 0; tensor < tensors.numTensors(); ++tensor) {
@@ -48,10 +48,31 @@ SpillGraph::SpillGraph(const Graph &graph, const SpillOptions &options,
       tensors.needs[next.op] += tensors.bytes[result];
     }
   }
+  takeOvers.resize(tensors.numOps());
+  for (const TakeOver &each : options.takeOvers) {
+    int32_t result = tensors.firstTensor[each.op] + each.output;
+    int32_t operand = tensors.firstTensor[each.operand.op] + each.operand.output;
+    if (tensors.bytes[result] > 0 &&
+        tensors.bytes[result] == tensors.bytes[operand])
+      takeOvers[each.op].emplace_back(result, operand);
+  }
   for (int64_t bytes : moved) {
     outNs.push_back(options.out.copyNs(bytes));
     inNs.push_back(options.in.copyNs(bytes));
   }
+}
+
+MemoryFloor SpillGraph::floor() const {
+  MemoryFloor floor;
+  for (int32_t op = 0; op < tensors.numOps(); ++op) {
+    int64_t together = tensors.resident + tensors.needs[op] -
+                       bytesTakenOver(*this, op, [](int32_t) { return true; });
+    for (int32_t tensor : tensors.operands[op])
+      together += tensors.bytes[tensor];
+    if (together > floor.bytes || floor.op < 0)
+      floor = {together, op};
+  }
+  return floor;
 }
 
 namespace {
@@ -62,7 +83,8 @@ public:
       : graph(graph), tensors(graph.tensors), order(order), limit(limit),
         rule(rule), uses(tensors.numTensors()), next(tensors.numTensors(), 0),
         here(tensors.numTensors(), 0), hasCopy(graph.atHome),
-        inUse(tensors.numTensors(), -1), last(tensors.numTensors(), -1),
+        inUse(tensors.numTensors(), -1),
+        overwritten(tensors.numTensors(), -1), last(tensors.numTensors(), -1),
         held(tensors.resident) {
     std::vector<int32_t> at(tensors.numOps());
     for (size_t p = 0; p < order.size(); ++p)
@@ -87,9 +109,13 @@ public:
         if (isAway(tensor))
           missing += tensors.bytes[tensor];
       }
-      int64_t results = tensors.needs[op];
-      if (!makeRoom(missing + results))
-        return std::nullopt;
+      int64_t results = bytesOfResults(op);
+      if (!makeRoom(missing + results)) {
+        overwriteOperands(op);
+        results = bytesOfResults(op);
+        if (!makeRoom(missing + results))
+          return std::nullopt;
+      }
       for (int32_t tensor : tensors.operands[op])
         if (isAway(tensor))
           comeBack(tensor);
@@ -99,7 +125,12 @@ public:
         if (!graph.atHome[tensor])
           begin(tensor);
       for (int32_t tensor : tensors.operands[op])
-        endIfUnused(tensor);
+        if (overwritten[tensor] == position) {
+          end(tensor);
+          leave(tensor, position);
+        } else {
+          endIfUnused(tensor);
+        }
       for (int32_t tensor = tensors.firstTensor[op];
            tensor < tensors.firstTensor[op + 1]; ++tensor)
         endIfUnused(tensor);
@@ -136,10 +167,28 @@ private:
       ++k;
     return k < static_cast<int32_t>(all.size()) ? all[k] : noUse;
   }
+  /// What it makes beside its operands.
+  int64_t bytesOfResults(int32_t op) {
+    return tensors.needs[op] - bytesTakenOver(graph, op, [&](int32_t tensor) {
+             return overwritten[tensor] == position ||
+                    (!mustStay(tensor) &&
+                     nextUse(tensor, position + 1) == noUse);
+           });
+  }
+  /// Operands that are needed later may be overwritten, too, once they are in
+  /// the pool.
+  void overwriteOperands(int32_t op) {
+    for (auto [result, operand] : graph.takeOvers[op])
+      if (graph.mayGo[operand] &&
+          (mustStay(operand) || nextUse(operand, position + 1) != noUse) &&
+          !(graph.mustGo[operand] && nextUse(operand, position + 1) != noUse))
+        overwritten[operand] = position;
+  }
+  bool mustStay(int32_t tensor) const {
+    return (tensors.kept[tensor] || graph.mustGo[tensor]) && !hasCopy[tensor];
+  }
   void endIfUnused(int32_t tensor) {
-    bool stays =
-        (tensors.kept[tensor] || graph.mustGo[tensor]) && !hasCopy[tensor];
-    if (here[tensor] && !stays && nextUse(tensor, position + 1) == noUse)
+    if (here[tensor] && !mustStay(tensor) && nextUse(tensor, position + 1) == noUse)
       end(tensor);
   }
   void leave(int32_t tensor, int32_t at) {
@@ -200,6 +249,7 @@ private:
   std::vector<uint8_t> here;              ///< per tensor: on the device
   std::vector<uint8_t> hasCopy;           ///< per tensor: in the pool
   std::vector<int32_t> inUse;             ///< per tensor: by which position
+  std::vector<int32_t> overwritten;       ///< per tensor: by which position
   std::vector<int32_t> last;              ///< per tensor: its latest stay
   std::vector<int32_t> live;
   std::vector<Stay> stays;

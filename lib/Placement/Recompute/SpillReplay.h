@@ -11,6 +11,9 @@
 #include "Baechi/Placement/Recompute/Spill.h"
 #include "Recompute/Replay.h"
 
+#include <algorithm>
+#include <utility>
+
 namespace baechi::placement::recompute {
 
 /// A graph of which some arguments live in the pool.
@@ -23,6 +26,9 @@ struct SpillGraph {
     return {op, tensor - tensors.firstTensor[op]};
   }
 
+  /// What an operator and its operands take beside what is resident, the most.
+  MemoryFloor floor() const;
+
   RepeatGraph tensors;         ///< bytes and resident ones as they are now
   std::vector<uint8_t> atHome; ///< per tensor: an argument in the pool
   std::vector<uint8_t> mustGo; ///< per tensor: to the pool, in the end
@@ -31,7 +37,28 @@ struct SpillGraph {
   std::vector<int64_t> inNs;   ///< per tensor
   std::vector<int64_t> moved;  ///< per tensor: bytes of a transfer
   std::vector<int32_t> inPool; ///< arguments
+  /// Per operator: results, and operands in whose room they may be.
+  std::vector<std::vector<std::pair<int32_t, int32_t>>> takeOvers;
 };
+
+/// The bytes of the results that are in the room of an operand for which
+/// \p dies; no operand has two.
+template <typename Function>
+int64_t bytesTakenOver(const SpillGraph &graph, int32_t op, Function dies) {
+  const auto &pairs = graph.takeOvers[op];
+  std::vector<int32_t> taken;
+  int64_t bytes = 0;
+  int32_t placed = -1;
+  for (auto [result, operand] : pairs) {
+    if (result == placed || !dies(operand) ||
+        std::find(taken.begin(), taken.end(), operand) != taken.end())
+      continue;
+    placed = result;
+    taken.push_back(operand);
+    bytes += graph.tensors.bytes[result];
+  }
+  return bytes;
+}
 
 /// How the tensors that could go compare.
 enum class SpillRule : uint8_t {

@@ -30,6 +30,13 @@ struct TensorName {
   bool operator==(const TensorName &) const = default;
 };
 
+/// A result that may be written in the room of an operand which is read last.
+struct TakeOver {
+  int32_t op = -1;
+  int32_t output = 0;
+  TensorName operand;
+};
+
 struct SpillOptions {
   /// Of the device that computes.
   std::string kind;
@@ -45,6 +52,9 @@ struct SpillOptions {
   std::vector<TensorName> nextValue;
   /// Per operator: its results must be on the device at the end.
   std::vector<uint8_t> staysHere;
+  /// An operator's one after the other, those first that a plan of the arena
+  /// tries first.
+  std::vector<TakeOver> takeOvers;
 };
 
 /// A tensor's time away from the device. Positions are of the order.
