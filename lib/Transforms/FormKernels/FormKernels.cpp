@@ -61,6 +61,7 @@ public:
     if (failed(checkOperations(step)))
       return signalPassFailure();
     generalize(step);
+    skipDilationZeros(step);
     widenSums(step);
     cutOperandsToWindows(step);
     countOperators(step, counted.operatorsBefore, counted.bytesBefore);
