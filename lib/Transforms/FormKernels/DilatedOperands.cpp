@@ -77,9 +77,8 @@ struct Phase {
   SmallVector<Along> along;
 
   bool isEmpty() const {
-    return llvm::any_of(along, [](const Along &at) {
-      return at.results <= 0 || at.taps <= 0;
-    });
+    return llvm::any_of(
+        along, [](const Along &at) { return at.results <= 0 || at.taps <= 0; });
   }
 };
 
@@ -153,7 +152,8 @@ std::optional<Dilated> matchDilated(GenericOp op, unsigned side) {
   auto contraction = matchContraction(op);
   if (!contraction || !startsFromZero(*contraction))
     return std::nullopt;
-  Dilated found{*contraction, side,
+  Dilated found{*contraction,
+                side,
                 op.getDpsInputs()[side].getDefiningOp<tensor::InsertSliceOp>(),
                 op.getStaticLoopRanges(),
                 {},
@@ -192,8 +192,8 @@ SmallVector<Phase> phasesOf(const Dilated &dilated) {
       for (int64_t first = 0; first < axis.stride; ++first) {
         Phase::Along at;
         at.result = first;
-        at.results = llvm::divideCeilSigned(extents[*axis.result] - first,
-                                            axis.stride);
+        at.results =
+            llvm::divideCeilSigned(extents[*axis.result] - first, axis.stride);
         // Taps that meet elements: offset = first + tap, modulo stride.
         at.tap = llvm::mod(axis.offset - first, axis.stride);
         int64_t taps = axis.sum ? extents[*axis.sum] : 1;
@@ -395,9 +395,8 @@ private:
   Value multiply(Value elements, Value factors, RankedTensorType type) {
     SmallVector<Value> inputs{factors, factors};
     inputs[dilated.side] = elements;
-    auto product =
-        GenericOp::create(rewriter, loc, type, inputs, zeros(type), maps,
-                          op.getIteratorTypesArray());
+    auto product = GenericOp::create(rewriter, loc, type, inputs, zeros(type),
+                                     maps, op.getIteratorTypesArray());
     IRMapping mapping;
     op.getRegion().cloneInto(&product.getRegion(), mapping);
     product->setDiscardableAttrs(op->getDiscardableAttrDictionary());
