@@ -59,6 +59,7 @@ public:
     if (failed(checkOperations(step)))
       return signalPassFailure();
     generalize(step);
+    skipDilationZeros(step);
     widenSums(step);
     cutOperandsToWindows(step);
     countOperators(step, counted.operatorsBefore, counted.bytesBefore);
