@@ -80,10 +80,13 @@ llvm::Error Compilation::readModel() {
       splitChoiceOf(asked, placement::numComputing(target));
   if (!splits)
     return splits.takeError();
+  if (splits->exact && hasDeviceOf("cuda"))
+    return llvm::createStringError(kExactOnGpus);
   SmallVector<SplitChoice> choices;
   if (!splits->always)
-    choices.push_back(
-        {.reductions = splits->reductions, .asked = splits->asked});
+    choices.push_back({.reductions = splits->reductions,
+                       .exact = splits->exact,
+                       .asked = splits->asked});
   if (splits->pieces >= 2)
     choices.push_back(*splits);
   readKeptProfile();

@@ -64,12 +64,14 @@ static constexpr CompileOption table[] = {
     {.name = "splits",
      .value = "MODE",
      .help = "cut operators into pieces that devices compute at once: none "
-             "(only what is asked for), any (where the step is "
+             "(only what is asked for), exact (where the step is predicted to "
+             "be faster, no sum is cut and each has one order: the same bits "
+             "on any number of host devices), any (where the step is "
              "predicted to be faster; sums are rounded in another order) or "
              "canonical:N (always in N pieces: the same bits on any number of "
              "devices) or micro:N (always in N micro-batches that follow each "
-             "other, in less memory: the same bits, too); forced:N cuts "
-             "whatever can be cut, for tests",
+             "other, in less memory: the same bits, too); forced:N and "
+             "exact-forced:N cut whatever can be cut, for tests",
      .inPasses = "splits",
      .text = &Options::splits},
     {.name = "split",
@@ -176,20 +178,24 @@ llvm::Expected<SplitChoice> baechi::splitChoiceOf(const CompileOptions &options,
   llvm::StringRef text = options.splits;
   if (text == "none")
     return choice;
-  choice.reductions = true;
   choice.pieces = devices;
+  choice.exact = text.consume_front("exact");
+  if (choice.exact && text.empty())
+    return choice;
+  choice.reductions = !choice.exact;
   if (text == "any")
     return choice;
   choice.always = true;
-  choice.forced = text.consume_front("forced:");
-  choice.chained = text.consume_front("micro:");
-  if ((choice.forced || choice.chained || text.consume_front("canonical:")) &&
-      !text.getAsInteger(10, choice.pieces) && choice.pieces >= 2 &&
+  choice.forced = text.consume_front(choice.exact ? "-forced:" : "forced:");
+  choice.chained = !choice.exact && text.consume_front("micro:");
+  bool isKnown = choice.forced || choice.chained ||
+                 (!choice.exact && text.consume_front("canonical:"));
+  if (isKnown && !text.getAsInteger(10, choice.pieces) && choice.pieces >= 2 &&
       choice.pieces <= 64)
     return choice;
   return llvm::createStringError(
-      "--splits is none, any, canonical:N, micro:N or forced:N, with N between "
-      "2 and 64");
+      "--splits is none, exact, any, canonical:N, micro:N, forced:N or "
+      "exact-forced:N, with N between 2 and 64");
 }
 
 llvm::Expected<MeasureBudget>

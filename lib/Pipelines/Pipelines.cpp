@@ -14,6 +14,7 @@
 #include "Baechi/Conversion/Passes.h"
 #include "Baechi/Placement/Io/Files.h"
 #include "Baechi/Placement/Model/Pool.h"
+#include "Baechi/Transforms/Exact/Passes.h"
 #include "Baechi/Transforms/Loops/Passes.h"
 #include "Baechi/Transforms/Passes.h"
 #include "mlir/Dialect/Func/Extensions/InlinerExtension.h"
@@ -29,6 +30,8 @@ void baechi::populateForming(OpPassManager &manager,
                              std::shared_ptr<LoweredKernels> lowered,
                              SplitReport *report) {
   manager.addPass(createInlineStep());
+  if (splits.exact)
+    manager.addPass(createFixSums());
   if (!splits.asked.empty()) {
     ConstrainOptions constrain;
     constrain.splits.assign(splits.asked.begin(), splits.asked.end());
@@ -169,18 +172,20 @@ readCompilePipeline(OpPassManager &manager, StringRef text,
   if (std::string wrong = wrongTarget(given.target.getValue()); !wrong.empty())
     return error(wrong);
   placement::Machine machine;
-  if (options.splits == "any")
+  if (options.splits == "any" || options.splits == "exact")
     if (std::string wrong =
             placement::readMachineSpec(options.machine, machine);
         !wrong.empty())
       return error(
-          "splits=any cuts one piece a device, and the pipeline has no "
-          "machine: " +
+          "splits=" + options.splits +
+          " cuts one piece a device, and the pipeline has no machine: " +
           wrong);
   llvm::Expected<SplitChoice> splits =
       splitChoiceOf(options, placement::numComputing(machine));
   if (!splits)
     return error(llvm::toString(splits.takeError()));
+  if (splits->exact && given.target.getValue() == "cuda")
+    return error(kExactOnGpus.str());
   buildCompilePipeline(manager, options, *splits, given.target.getValue());
   return success();
 }
@@ -198,6 +203,7 @@ void baechi::registerPipelines() {
 
 void baechi::registerAllPasses() {
   registerBaechiLoopsPasses();
+  registerBaechiExactPasses();
   registerBaechiTransformsPasses();
   registerBaechiConversionPasses();
   registerPipelines();

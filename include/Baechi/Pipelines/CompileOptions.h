@@ -74,6 +74,8 @@ struct SplitChoice {
   unsigned pieces = 0;
   /// Reductions are cut, too.
   bool reductions = false;
+  /// Each sum has one order, whatever computes it (--baechi-fix-sums).
+  bool exact = false;
   /// Whatever can be cut is, whether it saves time or not.
   bool forced = false;
   /// Pieces follow each other, as micro-batches.
@@ -84,6 +86,12 @@ struct SplitChoice {
   /// then the same on any machine.
   bool always = false;
 };
+
+/// What is wrong with exact sums where there are GPUs.
+inline constexpr llvm::StringLiteral kExactOnGpus =
+    "splits=exact and exact-forced:N are for host devices: kernels of GPUs "
+    "choose their order of additions by sizes; splits=canonical:N has the same "
+    "bits on any number of them";
 
 /// Reads the options `splits` and `split` for a machine of \p devices.
 llvm::Expected<SplitChoice> splitChoiceOf(const CompileOptions &options,

@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Baechi/Analysis/Contraction.h"
+#include "Baechi/Analysis/ExactSums.h"
 #include "Baechi/Dialect/Baechi.h"
 #include "Phases.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -252,9 +253,13 @@ struct FoldAddition : OpRewritePattern<GenericOp> {
 
 void formkernels::foldIntoContractions(func::FuncOp step) {
   RewritePatternSet patterns(step.getContext());
-  // First: an addition must not make the sums start from elsewhere.
-  patterns.add<ReduceOnce>(step.getContext(), /*benefit=*/2);
-  patterns.add<FoldTransposedResult, FoldAddition>(step.getContext());
+  patterns.add<FoldTransposedResult>(step.getContext());
+  // These round in another way, and who reads a tensor decides on them.
+  if (!isExact(step)) {
+    // First: an addition must not make the sums start from elsewhere.
+    patterns.add<ReduceOnce>(step.getContext(), /*benefit=*/2);
+    patterns.add<FoldAddition>(step.getContext());
+  }
   (void)applyPatternsGreedily(
       step, std::move(patterns),
       GreedyRewriteConfig().enableFolding(false).setRegionSimplificationLevel(

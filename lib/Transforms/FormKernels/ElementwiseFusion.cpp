@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Baechi/Analysis/Contraction.h"
+#include "Baechi/Analysis/ExactSums.h"
 #include "Baechi/Analysis/Program.h"
 #include "Phases.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
@@ -365,6 +366,8 @@ void formkernels::reorderReductions(func::FuncOp step) {
   IRRewriter rewriter(step.getContext());
   for (GenericOp op : reductions) {
     SmallVector<unsigned> order = loopsOfLargestInput(op);
+    if (isExact(step))
+      keepReductionOrder(op, order);
     if (llvm::is_sorted(order))
       continue;
     rewriter.setInsertionPoint(op);

@@ -380,6 +380,10 @@ void formkernels::outlineKernels(func::FuncOp step, bool rowLoops,
   RowExtents rows = groupByRows(groups);
   groupTails(groups, rows);
   Outliner(step, groups, rows, rowLoops).run(counts);
+  if (Attribute asked = step->removeAttr(BaechiDialect::kImplementation))
+    for (auto kernel : step->getParentOfType<ModuleOp>().getOps<func::FuncOp>())
+      if (kernel->hasAttr(BaechiDialect::kKernel) && !kernel.isExternal())
+        kernel->setAttr(BaechiDialect::kImplementation, asked);
   // What is left of slices the kernels read in place.
   for (auto slice : step.getOps<tensor::ExtractSliceOp>())
     if (sliceOffset(slice))

@@ -8,6 +8,7 @@
 
 #include "Pieces.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/IR/Matchers.h"
 #include <numeric>
@@ -156,6 +157,15 @@ Value PieceTable::whole(Value value) {
     found->second = (parts->second.chained ? joinInOrder : joinInPairs)(
         builder, namedAfter(value.getDefiningOp(), ".sum"),
         parts->second.values, parts->second.combiner);
+  // Storage stays that: what is known of it decides what readers become.
+  if (auto fill = value.getDefiningOp<linalg::FillOp>(); fill && !found->second)
+    found->second =
+        linalg::FillOp::create(builder, fill.getLoc(), fill.getInputs(),
+                               whole(fill.output()))
+            .getResult(0);
+  else if (auto empty = value.getDefiningOp<tensor::EmptyOp>();
+           empty && !found->second)
+    found->second = builder.clone(*empty)->getResult(0);
   if (!found->second) {
     const Held &made = held[value].front();
     found->second =

@@ -18,7 +18,9 @@ _COSTS = ("measured", "roofline")
 _TRANSFERS = ("lend", "copy")
 _FIT_MEMORY = ("auto", "never")
 _CUDA_MATH = ("fp32", "tf32", "bf16", "fp16")
-_SPLITS = re.compile(r"none|any|(canonical|micro|forced):([2-9]|[1-5][0-9]|6[0-4])")
+_SPLITS = re.compile(
+    r"none|exact|any|(canonical|micro|forced|exact-forced):([2-9]|[1-5][0-9]|6[0-4])"
+)
 
 
 def beside(machine: str | os.PathLike[str], spill_to: str | None) -> str | os.PathLike[str]:
@@ -76,7 +78,8 @@ class CompileOptions:
         if not isinstance(self.splits, str) or not _SPLITS.fullmatch(self.splits):
             raise ValueError(
                 f"splits is {self.splits!r}: give 'none', 'any' (where it is faster), "
-                "'canonical:N' (always in N pieces, 2 to 64) or 'micro:N' (always in N "
+                "'exact' (where it is faster, with the whole step's bits), 'canonical:N' "
+                "(always in N pieces, 2 to 64) or 'micro:N' (always in N "
                 "micro-batches)"
             )
         if not re.fullmatch(r"auto|\d+(\.\d*)?s?|\d+e", str(self.budget)):

@@ -127,11 +127,13 @@ def jit(
         seconds (`"30"`) or `all` (as long as it takes).
     cuda_math: what GPUs may round the factors of products to: `fp32` (nothing),
         `tf32`, `bf16` or `fp16`; sums are in single precision.
-    splits: how operators are cut into pieces that devices compute at once: `none`, `any`
-        (where the step is predicted to be faster, in micro-batches where it fits in no other
-        way; sums are rounded in another order), `canonical:N` (always in N pieces, the same
-        bits on any number of devices) or `micro:N` (N micro-batches that follow each other, in
-        less memory, the same bits, too; docs/splitting.md).
+    splits: how operators are cut into pieces that devices compute at once: `none`, `exact`
+        (where the step is predicted to be faster; no sum is cut and each has one order, the
+        same bits on any number of host devices), `any` (where the step is predicted to be
+        faster, in micro-batches where it fits in no other way; sums are rounded in another
+        order), `canonical:N` (always in N pieces, the same bits on any number of devices) or
+        `micro:N` (N micro-batches that follow each other, in less memory, the same bits, too;
+        docs/splitting.md).
     split: what is to be cut, by the patterns of pin: a dimension of an argument, or of an
         operator's first result, and the number of pieces, `{"tokens": (0, 2)}`; all that the
         cut can follow follows it. `{"head/*": "whole"}` keeps operators in one piece.

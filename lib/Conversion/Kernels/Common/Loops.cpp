@@ -6,6 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "Baechi/Analysis/ExactSums.h"
+#include "Common/LaneSums.h"
 #include "Common/Lowering.h"
 #include "Common/Strides.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -43,7 +45,8 @@ int64_t innermostCost(linalg::LinalgOp op, unsigned dim) {
 
 /// Orders a contraction's loops: parallel ones, reductions, and innermost the
 /// one that runs through memory best.
-void orderContractionLoops(RewriterBase &rewriter, linalg::GenericOp op) {
+void orderContractionLoops(RewriterBase &rewriter, linalg::GenericOp op,
+                           bool inOrder) {
   SmallVector<utils::IteratorType> kinds = op.getIteratorTypesArray();
   SmallVector<unsigned> order;
   for (auto kind :
@@ -55,6 +58,8 @@ void orderContractionLoops(RewriterBase &rewriter, linalg::GenericOp op) {
     return innermostCost(op, a) < innermostCost(op, b);
   });
   std::rotate(best, best + 1, order.end());
+  if (inOrder)
+    keepReductionOrder(op, order);
   if (llvm::is_sorted(order))
     return;
   rewriter.setInsertionPoint(op);
@@ -82,6 +87,7 @@ LogicalResult lowerInPlace(RewriterBase &rewriter, linalg::LinalgOp op) {
 LogicalResult lowerKernel(func::FuncOp kernel,
                           const KernelSignature &signature) {
   IRRewriter rewriter(kernel.getContext());
+  bool inOrder = isExact(kernel);
   SmallVector<std::pair<Value, Value>> sameBuffer;
   for (auto [result, arguments] : llvm::enumerate(signature.mayAlias))
     for (unsigned argument : arguments)
@@ -107,8 +113,10 @@ LogicalResult lowerKernel(func::FuncOp kernel,
     auto generic = dyn_cast<linalg::GenericOp>(*op);
     if (inPlace && failed(lowerInPlace(rewriter, op)))
       return failure();
-    if (!inPlace && generic && linalg::isaContractionOpInterface(op))
-      orderContractionLoops(rewriter, generic);
+    if (!inPlace && generic && inOrder && laneSumOf(generic))
+      lowerLaneSum(rewriter, generic);
+    else if (!inPlace && generic && linalg::isaContractionOpInterface(op))
+      orderContractionLoops(rewriter, generic, inOrder);
   }
   return success();
 }
@@ -144,11 +152,11 @@ void collectCombiners(linalg::LinalgOp op, DenseSet<Operation *> &combiners) {
 /// look for either. Reciprocals and roots are not estimated: an estimate makes
 /// 1 / 0 and 1 / sqrt(0) NaN. Changes of type stay as they are: a pair of them
 /// that contracts would not round.
-void relaxFloatingPoint(ModuleOp kernels) {
+void relaxFloatingPoint(func::FuncOp kernel) {
   using Flags = arith::FastMathFlags;
   DenseSet<Operation *> combiners;
-  kernels.walk([&](linalg::LinalgOp op) { collectCombiners(op, combiners); });
-  kernels.walk([&](arith::ArithFastMathInterface op) {
+  kernel.walk([&](linalg::LinalgOp op) { collectCombiners(op, combiners); });
+  kernel.walk([&](arith::ArithFastMathInterface op) {
     if (isa<arith::CmpFOp, arith::SelectOp, arith::TruncFOp, arith::ExtFOp>(
             *op))
       return;
@@ -156,7 +164,7 @@ void relaxFloatingPoint(ModuleOp kernels) {
     if (combiners.contains(op))
       flags = flags | Flags::reassoc;
     op->setAttr(op.getFastMathAttrName(),
-                arith::FastMathFlagsAttr::get(kernels.getContext(), flags));
+                arith::FastMathFlagsAttr::get(kernel.getContext(), flags));
   });
 }
 
@@ -192,7 +200,11 @@ LogicalResult baechi::lowerToLoops(ModuleOp kernels,
       if (failed(lowerKernel(kernel, it->second)))
         return failure();
   // Before the polynomials, whose roundings are part of them.
-  relaxFloatingPoint(kernels);
+  for (auto kernel : kernels.getOps<func::FuncOp>())
+    if (isExact(kernel))
+      fixFloatingPoint(kernel);
+    else
+      relaxFloatingPoint(kernel);
   // Calls of libm would keep LLVM from vectorizing.
   RewritePatternSet patterns(kernels.getContext());
   populateMathF32ExpansionPatterns(patterns, [](StringRef) { return true; });

@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "BufferProducts.h"
+#include "Baechi/Analysis/ExactSums.h"
 #include "Common/PointerCode.h"
 #include "Tiles.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -160,6 +161,15 @@ Value pointerTo(OpBuilder &builder, Location loc, Value buffer) {
   return code.at(pointer, view.getOffset());
 }
 
+/// Whether the sum asks for fused multiply-adds, which tiles are made of.
+bool addsFused(linalg::GenericOp op) {
+  auto sum = op.getBody()
+                 ->getTerminator()
+                 ->getOperand(0)
+                 .getDefiningOp<arith::AddFOp>();
+  return sum && fusedProductOf(sum);
+}
+
 /// A product and what it becomes.
 struct Rewrite {
   linalg::GenericOp op;
@@ -172,9 +182,11 @@ SmallVector<Rewrite, 0> planRewrites(func::FuncOp kernel,
                                      VectorUnit unit) {
   SmallVector<Rewrite, 0> rewrites;
   std::optional<Origins> origins;
+  bool inOrder = isExact(kernel);
   kernel.walk([&](linalg::GenericOp op) {
     std::optional<StridedProduct> product = matchBufferProduct(op);
-    if (!product || !isLarge(*product) || !isSequential(op, kernel))
+    if (!product || !isLarge(*product) || !isSequential(op, kernel) ||
+        (inOrder && !addsFused(op)))
       return;
     if (!origins)
       origins.emplace(kernel, signature);
@@ -186,7 +198,7 @@ SmallVector<Rewrite, 0> planRewrites(func::FuncOp kernel,
     linalg::FillOp zero = zeroBefore(op);
     if (zero)
       product->operands.start = ProductOperands::Start::Value;
-    if (auto plan = planTiles(std::move(*product), unit))
+    if (auto plan = planTiles(std::move(*product), unit, inOrder))
       rewrites.push_back({op, zero, std::move(*plan)});
   });
   return rewrites;

@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Baechi/Conversion/Kernels/Host/HostKernels.h"
+#include "Baechi/Analysis/ExactSums.h"
 #include "Baechi/Conversion/Kernels/Host/LoweredKernels.h"
 #include "Baechi/Dialect/Baechi.h"
 #include "BufferProducts.h"
@@ -67,6 +68,8 @@ FailureOr<OwningOpRef<ModuleOp>> takeProducts(ModuleOp kernels) {
 } // namespace
 
 SmallVector<StringRef> baechi::hostImplementations(func::FuncOp kernel) {
+  if (isExact(kernel))
+    return {kExact};
   if (planGemm(kernel))
     return {kGenerated, kOpenBlas, kOneDnn};
   return {kGenerated};

@@ -7,6 +7,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "Baechi/Analysis/ExactSums.h"
 #include "Tiles.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringMap.h"
@@ -86,12 +87,24 @@ void chooseTile(TilePlan &plan) {
   plan.rowsPerTile = llvm::divideCeil(plan.row.size, tiles);
 }
 
+/// Makes one loop of neighbours that run through all operands as one does:
+/// the order of the iterations stays.
+void collapseNeighbours(ProductLoops &loops) {
+  for (size_t at = 1; at < loops.size();) {
+    ProductLoop &outer = loops[at - 1], &inner = loops[at];
+    if (outer.a != inner.a * inner.size || outer.b != inner.b * inner.size ||
+        outer.c != inner.c * inner.size) {
+      ++at;
+      continue;
+    }
+    inner.size *= outer.size;
+    loops.erase(loops.begin() + (at - 1));
+  }
+}
+
 /// Distributes the loops of the sum: as many inside as a panel has room for.
+/// They are executed in the order of \p sums, however many are inside.
 void chooseBlocks(TilePlan &plan, ProductLoops sums) {
-  // The innermost runs through B most closely.
-  llvm::stable_sort(sums, [](const ProductLoop &one, const ProductLoop &other) {
-    return std::abs(one.b) > std::abs(other.b);
-  });
   int64_t products = plan.operands.factors.size();
   int64_t room =
       std::max<int64_t>(kPanelElements / plan.columnsPerTile() / products, 1);
@@ -146,10 +159,13 @@ int64_t TilePlan::scratchBytes() const {
 }
 
 std::optional<TilePlan> baechi::planTiles(StridedProduct product,
-                                          VectorUnit unit) {
-  for (ProductLoops *loops :
-       {&product.batch, &product.rows, &product.columns, &product.sums})
+                                          VectorUnit unit, bool inOrder) {
+  for (ProductLoops *loops : {&product.batch, &product.rows, &product.columns})
     collapseLoops(*loops);
+  if (inOrder)
+    collapseNeighbours(product.sums);
+  else
+    collapseLoops(product.sums);
   auto column = takeLoopAlongRows(product.columns);
   if (!column) {
     transpose(product);
@@ -174,7 +190,16 @@ std::optional<TilePlan> baechi::planTiles(StridedProduct product,
   plan.around.append(product.columns);
   plan.aroundRows = product.rows;
   chooseTile(plan);
+  // The innermost runs through B most closely.
+  if (!inOrder)
+    llvm::stable_sort(product.sums,
+                      [](const ProductLoop &one, const ProductLoop &other) {
+                        return std::abs(one.b) > std::abs(other.b);
+                      });
   chooseBlocks(plan, product.sums);
+  // Blocks of several products would take turns.
+  if (inOrder && plan.operands.factors.size() > 1 && !plan.blocks.empty())
+    return std::nullopt;
   bool isPanel = column->size <= plan.columnsPerTile();
   plan.packPanel =
       column->b != 1 ||
@@ -192,5 +217,15 @@ std::optional<TilePlan> baechi::planTiles(StridedProduct product,
 std::optional<TilePlan> baechi::planTiles(func::FuncOp kernel,
                                           VectorUnit unit) {
   std::optional<StridedProduct> product = matchStridedProduct(kernel);
-  return product ? planTiles(std::move(*product), unit) : std::nullopt;
+  if (!product)
+    return std::nullopt;
+  if (!isExact(kernel))
+    return planTiles(std::move(*product), unit);
+  WalkResult other = kernel.walk([](arith::AddFOp sum) {
+    return fusedProductOf(sum) ? WalkResult::advance()
+                               : WalkResult::interrupt();
+  });
+  if (other.wasInterrupted())
+    return std::nullopt;
+  return planTiles(std::move(*product), unit, /*inOrder=*/true);
 }

@@ -67,9 +67,12 @@ struct TilePlan {
 };
 
 /// The plan for a product; nothing where no loop runs along the result's rows.
-std::optional<TilePlan> planTiles(StridedProduct product, VectorUnit unit);
+/// \p inOrder: the sums run in the order of their loops.
+std::optional<TilePlan> planTiles(StridedProduct product, VectorUnit unit,
+                                  bool inOrder = false);
 
-/// The same for a kernel that is one product; nothing for other kernels.
+/// The same for a kernel that is one product; nothing for other kernels, nor
+/// where tiles would sum in another order than the kernel asks for.
 std::optional<TilePlan> planTiles(mlir::func::FuncOp kernel, VectorUnit unit);
 
 /// The pointers that a product is computed on: as its operands number them, its
