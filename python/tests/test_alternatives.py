@@ -242,3 +242,7 @@ def test_inputs_of_piper_are_graphs_with_alternatives(tmp_path):
     placement = json.loads((tmp_path / "p.json").read_text())
     # Nothing computes where transfers are only staged through.
     assert {op["device"] for op in placement["ops"]} <= {f"acc{d}" for d in range(4)}
+    # The second layer has half of the work behind it, so half of the devices.
+    subprocess.run([*map(str, words), "--in-flight=work"], check=True)
+    first, second = json.loads((tmp_path / "g.json").read_text())["ops"]
+    assert (first["resident"], second["resident"]) == (9_000_000, 5_000_000)

@@ -6,7 +6,7 @@
 with alternatives and a machine file.
 
     piper_to_graph.py INPUT.json GRAPH.json MACHINE.json [--devices N] [--memory BYTES]
-                      [--bandwidth BYTES] [--replicas 1,2,4] [--in-flight N] [--batch N]
+                      [--bandwidth BYTES] [--replicas 1,2,4] [--in-flight N|work] [--batch N]
 
 A node of Piper's is an operator that does one micro-batch, forward and backward. As it is it runs
 on one device without recomputation; its alternatives are degrees of tensor parallelism, replicas
@@ -20,7 +20,9 @@ that take turns with micro-batches, and recomputation, and all their products:
   sync times of an edge             "extra" bytes of the output, or of the input
   memory a·y + b                    resident; y, the micro-batches in flight, is --in-flight
                                     (default: the devices), divided among replicas. In Piper
-                                    it is less for later stages, which no file can say
+                                    it falls from stage to stage; `work` guesses that from the
+                                    share of all time that is behind a node, as if stages were
+                                    even and in order: a plan may need more
 
 Every edge is an output of its own, of twice its bytes: the activation and its gradient. For
 `baechi-place --objective=max-load`: transfers are staged, so that as in Piper a device computes,
@@ -44,7 +46,7 @@ class _Converter:
         self.index = {node["id"]: i for i, node in enumerate(self.nodes)}
         self.edges = given["edges"]
         self.batch = given["mbsInBatch"]
-        self.devices, self.replicas, self.in_flight = devices, replicas, in_flight
+        self.devices, self.replicas = devices, replicas
         # One dimension, that all numbers of replicas divide.
         self.extent = math.lcm(*replicas)
         self.outputs = {i: [] for i in range(len(self.nodes))}
@@ -54,9 +56,28 @@ class _Converter:
             output = len(self.outputs[tail])
             self.outputs[tail].append((edge["destId"], 2 * round(edge["communicationCost"])))
             self.inputs[head].append((tail, output, edge["sourceId"]))
+        self.flying = [in_flight or devices] * len(self.nodes)
+        if in_flight == "work":
+            self.flying = self.by_work()
 
-    def resident(self, way, replicas):
-        flying = -(-self.in_flight // replicas)
+    def by_work(self):
+        """For each node the devices that a pipeline has from it on, if all take equally long."""
+        waits = {i: len(reads) for i, reads in self.inputs.items()}
+        order = [i for i, n in waits.items() if n == 0]
+        for i in order:  # Grows while it is walked.
+            for to, _ in self.outputs[i]:
+                waits[self.index[to]] -= 1
+                if waits[self.index[to]] == 0:
+                    order.append(self.index[to])
+        times = [node["TMPCs"]["1"][0]["timePerSample"] for node in self.nodes]
+        left, found = sum(times), [self.devices] * len(times)
+        for i in order:
+            found[i] = max(1, math.ceil(self.devices * left / sum(times)))
+            left -= times[i]
+        return found
+
+    def resident(self, i, way, replicas):
+        flying = -(-self.flying[i] // replicas)
         return round(way["memoryUsageA"] * flying + way["memoryUsageB"])
 
     def cut(self, replicas):
@@ -71,7 +92,7 @@ class _Converter:
         again = " again" if way["id"] != "vanilla" else ""
         piece = {
             "time_ns": {"accelerator": _ns(way["timePerSample"] / replicas)},
-            "resident": self.resident(way, replicas),
+            "resident": self.resident(i, way, replicas),
         }
         found = {
             "name": f"t{degree} d{replicas}{again}",
@@ -108,7 +129,7 @@ class _Converter:
             "id": i,
             "name": f"{node.get('name') or 'node'}.{node['id']}",
             "time_ns": {"accelerator": _ns(first["timePerSample"])},
-            "resident": self.resident(first, 1),
+            "resident": self.resident(i, first, 1),
             "outputs": [
                 {"bytes": size, "memory": 0, "copy": 0, "shape": [self.extent]}
                 for _, size in self.outputs[i]
@@ -153,7 +174,7 @@ def main():
     parser.add_argument("--bandwidth", type=float, help="bytes a second; default: the input's")
     parser.add_argument("--batch", type=int, help="micro-batches; default: the input's")
     parser.add_argument("--replicas", default="1,2,4,8", help="numbers of replicas")
-    parser.add_argument("--in-flight", type=int, help="micro-batches; default: the devices")
+    parser.add_argument("--in-flight", help="micro-batches, or work; default: the devices")
     args = parser.parse_args()
     with open(args.input) as file:
         given = json.load(file)
@@ -161,7 +182,10 @@ def main():
     devices = args.devices or given["maxDevices"]
     replicas = sorted({1, *map(int, args.replicas.split(","))})
     replicas = [d for d in replicas if d <= devices and given["mbsInBatch"] % d == 0]
-    converter = _Converter(given, devices, replicas, args.in_flight or devices)
+    in_flight = args.in_flight
+    if in_flight and in_flight != "work":
+        in_flight = int(in_flight)
+    converter = _Converter(given, devices, replicas, in_flight)
     with open(args.graph, "w") as file:
         json.dump(converter.graph(), file)
     on = machine(

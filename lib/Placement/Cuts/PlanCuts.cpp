@@ -25,8 +25,9 @@ namespace {
 
 /// Where all ways there are can be looked at, they are.
 constexpr double fewWays = 64;
-/// Of them, placed with the whole budget.
-constexpr size_t finalists = 3;
+/// Of them, placed with the whole budget; of small graphs all, which the search
+/// is soon done with.
+constexpr size_t finalists = 3, smallGraph = 100;
 /// Operators of all graphs that are looked at together.
 constexpr int64_t screened = 100'000;
 
@@ -248,7 +249,10 @@ private:
         if (found.size() < finalists && ways != plan.ways)
           found.emplace_back(ns, ways);
     }
-    if (found.size() > finalists && !plan.isExhaustive)
+    bool placesAll = plan.isExhaustive &&
+                     problem.graph.ops.size() <= smallGraph &&
+                     options.budget.kind != Budget::Kind::Seconds;
+    if (found.size() > finalists && !placesAll)
       found.resize(finalists);
     std::optional<int64_t> best = plan.wholeNs;
     for (const auto &[ns, ways] : found) {

@@ -42,8 +42,8 @@ int64_t objectiveNs(const PlaceResult &result, Objective objective);
 
 /// Plans. The result has an error where `check` or `checkAlternatives` has
 /// anything to say, or no placement was found. Deterministic unless a budget of
-/// seconds is given; up to four graphs get the whole budget each, and where
-/// there are no more than 64 ways, all.
+/// seconds is given. Up to four graphs get the whole budget each; without
+/// seconds, of a graph of up to 100 operators and 64 ways, all.
 CutPlan planCuts(const Problem &problem, const Alternatives &alternatives,
                  const PlaceOptions &options);
 
