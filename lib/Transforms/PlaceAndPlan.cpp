@@ -284,24 +284,69 @@ private:
               std::optional<int64_t> &stepNs, std::vector<Diagnostic> &said,
               PlaceAndPlanReport &found) {
     OwningOpRef<ModuleOp> before = getOperation().clone();
-    for (placement::SpillPlan &proposal :
-         fitter.proposals(fitter.computingBytes())) {
-      if (stopped && stopped())
-        break;
-      OwningOpRef<ModuleOp> rewritten = fitter.rewrite(proposal);
-      PlaceAndPlanReport tried;
-      std::vector<Diagnostic> spillSaid;
-      if (failed(placeRewritten(machine, *rewritten, spillSaid, tried)))
-        continue;
-      int64_t ns = predictedNs(machine);
-      if (stepNs && ns >= *stepNs)
-        break;
-      stepNs = proposal.makespanNs = ns;
-      tried.attempts += found.attempts;
-      found = std::move(tried);
-      return useSpill(fitter, proposal, spillSaid, said, found);
+    std::vector<placement::SpillPlan> proposals =
+        fitter.proposals(fitter.computingBytes());
+    OwningOpRef<ModuleOp> rewritten;
+    std::optional<size_t> first =
+        firstThatFits(machine, proposals.size(), [&](size_t k) {
+          rewritten = fitter.rewrite(proposals[k]);
+          return fits(machine, *rewritten);
+        });
+    PlaceAndPlanReport tried;
+    std::vector<Diagnostic> spillSaid;
+    if (first) {
+      placement::SpillPlan &proposal = proposals[*first];
+      rewritten = fitter.rewrite(proposal);
+      if (succeeded(placeRewritten(machine, *rewritten, spillSaid, tried))) {
+        int64_t ns = predictedNs(machine);
+        if (!stepNs || ns < *stepNs) {
+          stepNs = proposal.makespanNs = ns;
+          tried.attempts += found.attempts;
+          found = std::move(tried);
+          return useSpill(fitter, proposal, spillSaid, said, found);
+        }
+      }
     }
     replaceBody(*before);
+  }
+
+  /// The first of \p count rewrites, ever leaner ones, for which \p fits holds.
+  /// On one device all before it are looked at. On several, where each takes a
+  /// search, it is sought as if all fitted that come after one which does, and
+  /// among the others only where that finds none.
+  std::optional<size_t> firstThatFits(const placement::Machine &machine,
+                                      size_t count,
+                                      function_ref<bool(size_t)> fits) {
+    std::optional<size_t> found;
+    SmallVector<bool> seen(count, false);
+    auto isOver = [&] { return stopped && stopped(); };
+    size_t from = 0, to = placement::numComputing(machine) > 1 ? count : 0;
+    while (from < to && !isOver()) {
+      size_t middle = (from + to) / 2;
+      seen[middle] = true;
+      if (fits(middle)) {
+        found = to = middle;
+      } else {
+        from = middle + 1;
+      }
+    }
+    for (size_t k = 0; k < count && !found && !isOver(); ++k)
+      if (!seen[k] && fits(k))
+        found = k;
+    return found;
+  }
+
+  /// Whether the placer alone finds a plan of \p rewritten that fits.
+  bool fits(const placement::Machine &machine, ModuleOp rewritten) {
+    std::vector<Diagnostic> ignored;
+    PlaceAndPlanReport tried;
+    std::string wanted = std::exchange(budget.getValue(), "0");
+    replaceBody(rewritten);
+    LogicalResult planned = quietly(ignored, [&] {
+      return placeUntilItFits(machine, placer, rewritten, tried);
+    });
+    budget = wanted;
+    return succeeded(planned);
   }
 
   /// The placer alone tells whether a rewrite fits; its plan is that of the
@@ -345,16 +390,23 @@ private:
     // Then something else is wrong.
     if (fitter->peakBytes() <= smallest)
       return failure();
-    for (const FitProposal &proposal : fitter->proposals(all)) {
-      if (stopped && stopped())
-        return failure();
-      OwningOpRef<ModuleOp> rewritten = fitter->rewrite(proposal);
-      PlaceAndPlanReport tried;
-      if (failed(placeRewritten(machine, *rewritten, ignored, tried)))
-        continue;
+    std::vector<FitProposal> proposals = fitter->proposals(all);
+    OwningOpRef<ModuleOp> rewritten;
+    std::optional<size_t> first =
+        firstThatFits(machine, proposals.size(), [&](size_t k) {
+          rewritten = fitter->rewrite(proposals[k]);
+          return fits(machine, *rewritten);
+        });
+    if (stopped && stopped())
+      return failure();
+    PlaceAndPlanReport tried;
+    if (first)
+      rewritten = fitter->rewrite(proposals[*first]);
+    if (first &&
+        succeeded(placeRewritten(machine, *rewritten, ignored, tried))) {
       tried.attempts += found.attempts;
       found = std::move(tried);
-      found.memoryFit = fitter->describe(proposal);
+      found.memoryFit = fitter->describe(proposals[*first]);
       untouched = std::move(rewritten);
       said = std::move(ignored);
       return success();

@@ -226,9 +226,8 @@ TEST(Spill, WhatIsUpdatedInPlaceIsCountedOnce) {
   int64_t apart = spillFloor(graph, options).bytes;
   for (int32_t i = 0; i < 10; ++i)
     options.takeOvers.push_back({29 - i, 0, {i, 0}});
-  std::sort(
-      options.takeOvers.begin(), options.takeOvers.end(),
-      [](const TakeOver &a, const TakeOver &b) { return a.op < b.op; });
+  std::sort(options.takeOvers.begin(), options.takeOvers.end(),
+            [](const TakeOver &a, const TakeOver &b) { return a.op < b.op; });
   int64_t floor = spillFloor(graph, options).bytes;
   EXPECT_EQ(apart, 19'000);
   EXPECT_EQ(floor, 11'000);
@@ -259,8 +258,8 @@ TEST(Spill, TimesAreOfTheDeviceThatComputes) {
     op.timeNs = {{"cuda", 1}, {"host", 7000}};
   SpillOptions options = optionsOf(graph);
   options.kind = "host";
-  auto plan = spillWithin(graph, options, leanOrdersOf(graph, {"host", {}}),
-                          ample);
+  auto plan =
+      spillWithin(graph, options, leanOrdersOf(graph, {"host", {}}), ample);
   ASSERT_TRUE(plan);
   EXPECT_EQ(plan->makespanNs, 10 * 7000);
 }

@@ -16,8 +16,9 @@
 namespace baechi {
 
 /// Fills in what of \p graph may go to a pool: `mayMove`, `nextValue`,
-/// `staysHere`, and what may be in an operand's room: `takeOvers`. Arguments may
-/// whose next value, if they have one, one operator computes for them alone.
+/// `staysHere`, and what may be in an operand's room: `takeOvers`. Arguments
+/// may whose next value, if they have one, one operator computes for them
+/// alone.
 void findMovable(const StepGraph &graph, placement::SpillOptions &options);
 
 /// Whether \p op calls a kernel without a body that is marked `baechi.stash`.

@@ -51,7 +51,8 @@ SpillGraph::SpillGraph(const Graph &graph, const SpillOptions &options,
   takeOvers.resize(tensors.numOps());
   for (const TakeOver &each : options.takeOvers) {
     int32_t result = tensors.firstTensor[each.op] + each.output;
-    int32_t operand = tensors.firstTensor[each.operand.op] + each.operand.output;
+    int32_t operand =
+        tensors.firstTensor[each.operand.op] + each.operand.output;
     if (tensors.bytes[result] > 0 &&
         tensors.bytes[result] == tensors.bytes[operand])
       takeOvers[each.op].emplace_back(result, operand);
@@ -83,9 +84,8 @@ public:
       : graph(graph), tensors(graph.tensors), order(order), limit(limit),
         rule(rule), uses(tensors.numTensors()), next(tensors.numTensors(), 0),
         here(tensors.numTensors(), 0), hasCopy(graph.atHome),
-        inUse(tensors.numTensors(), -1),
-        overwritten(tensors.numTensors(), -1), last(tensors.numTensors(), -1),
-        held(tensors.resident) {
+        inUse(tensors.numTensors(), -1), overwritten(tensors.numTensors(), -1),
+        last(tensors.numTensors(), -1), held(tensors.resident) {
     std::vector<int32_t> at(tensors.numOps());
     for (size_t p = 0; p < order.size(); ++p)
       at[order[p]] = static_cast<int32_t>(p);
@@ -188,7 +188,8 @@ private:
     return (tensors.kept[tensor] || graph.mustGo[tensor]) && !hasCopy[tensor];
   }
   void endIfUnused(int32_t tensor) {
-    if (here[tensor] && !mustStay(tensor) && nextUse(tensor, position + 1) == noUse)
+    if (here[tensor] && !mustStay(tensor) &&
+        nextUse(tensor, position + 1) == noUse)
       end(tensor);
   }
   void leave(int32_t tensor, int32_t at) {
