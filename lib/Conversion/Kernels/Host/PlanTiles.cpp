@@ -20,6 +20,11 @@ namespace {
 /// Most elements of a panel of B: it stays in the second-level cache while all
 /// rows pass by.
 constexpr int64_t kPanelElements = 16 * 1024;
+/// Most terms inside a tile where each reads a line of A of its own, as rows
+/// lie side by side: they stay in the first-level cache until the next tile
+/// reads the rest of the lines. (On AVX2 weight gradients of 1x7 filters take
+/// 0.80 to 0.92 of the time.)
+constexpr int64_t kLinesOfRows = 512;
 /// Packing pays from so many rows on, if B has the right order already.
 constexpr int64_t kRowsToPack = 48;
 /// With at most so many rows, transposing the result is less work than
@@ -106,8 +111,10 @@ void collapseNeighbours(ProductLoops &loops) {
 /// They are executed in the order of \p sums, however many are inside.
 void chooseBlocks(TilePlan &plan, ProductLoops sums) {
   int64_t products = plan.operands.factors.size();
-  int64_t room =
-      std::max<int64_t>(kPanelElements / plan.columnsPerTile() / products, 1);
+  int64_t room = kPanelElements / plan.columnsPerTile();
+  if (plan.row.a == 1)
+    room = std::min(room, kLinesOfRows);
+  room = std::max<int64_t>(room / products, 1);
   while (!sums.empty() && sums.back().size <= room) {
     room /= sums.back().size;
     plan.sums.insert(plan.sums.begin(), sums.pop_back_val());
