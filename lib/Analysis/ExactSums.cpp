@@ -71,8 +71,7 @@ void baechi::keepReductionOrder(linalg::LinalgOp op,
   auto isReduction = [&](unsigned loop) {
     return kinds[loop] == utils::IteratorType::reduction;
   };
-  SmallVector<unsigned> reductions =
-      llvm::filter_to_vector(order, isReduction);
+  SmallVector<unsigned> reductions = llvm::filter_to_vector(order, isReduction);
   llvm::sort(reductions);
   auto *next = reductions.begin();
   for (unsigned &loop : order)

@@ -85,7 +85,7 @@ def test_pieces_have_the_bits_of_the_whole(name, pieces):
     assert_same_bits(cut(*arguments), whole)
 
 
-@pytest.mark.parametrize("first", range(0, 64, 16))
+@pytest.mark.parametrize("first", [0, 16])
 def test_random_jax_programs_in_pieces(first):
     programs = [generate.generate(seed) for seed in range(first, first + 16)]
     step, states, inputs = batch._step(programs), batch._states(programs), batch._inputs(programs)

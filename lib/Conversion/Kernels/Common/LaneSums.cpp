@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Baechi/Analysis/ExactSums.h"
 #include "Common/LaneSums.h"
+#include "Baechi/Analysis/ExactSums.h"
 #include "mlir/Dialect/Affine/IR/AffineOps.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
@@ -25,12 +25,11 @@ void baechi::fixFloatingPoint(func::FuncOp kernel) {
   });
   for (auto [sum, product] : fused) {
     OpBuilder builder(sum);
-    Value rest = sum.getLhs() == product.getResult() ? sum.getRhs()
-                                                     : sum.getLhs();
+    Value rest =
+        sum.getLhs() == product.getResult() ? sum.getRhs() : sum.getLhs();
     // As register tiles do, whatever the host makes of it.
-    Value added = LLVM::FMulAddOp::create(builder, sum.getLoc(),
-                                          product.getLhs(), product.getRhs(),
-                                          rest);
+    Value added = LLVM::FMulAddOp::create(
+        builder, sum.getLoc(), product.getLhs(), product.getRhs(), rest);
     sum.getResult().replaceAllUsesWith(added);
     sum.erase();
   }
@@ -56,8 +55,8 @@ private:
   Value enter(int64_t size) {
     if (size == 1)
       return index(0);
-    auto loop = scf::ForOp::create(builder, loc, index(0), index(size),
-                                   index(1));
+    auto loop =
+        scf::ForOp::create(builder, loc, index(0), index(size), index(1));
     builder.setInsertionPointToStart(loop.getBody());
     return loop.getInductionVar();
   }
@@ -155,8 +154,8 @@ void LaneSum::emit() {
     int64_t whole = ranges[last] / kSumLanes;
     {
       OpBuilder::InsertionGuard inner(builder);
-      Value first = arith::MulIOp::create(builder, loc, enter(whole),
-                                          index(kSumLanes));
+      Value first =
+          arith::MulIOp::create(builder, loc, enter(whole), index(kSumLanes));
       addTerms(kSumLanes, first);
     }
     if (int64_t left = ranges[last] % kSumLanes)
