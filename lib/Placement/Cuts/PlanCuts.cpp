@@ -1,5 +1,4 @@
-//===- PlanCuts.cpp - Which operators are cut, and where pieces run -*- C++
-//-*-===//
+//===- PlanCuts.cpp - Which operators are cut, and where pieces run -------===//
 //
 // Part of the Baechi project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.
@@ -28,6 +27,9 @@ constexpr double fewWays = 64;
 /// Of them, placed with the whole budget; of small graphs all, which the search
 /// is soon done with.
 constexpr size_t finalists = 3, smallGraph = 100;
+/// Beside them, of those that people would write: all operators in ways of one
+/// name, such as pure data parallelism.
+constexpr size_t uniformFinalists = 2;
 /// Operators of all graphs that are looked at together.
 constexpr int64_t screened = 100'000;
 
@@ -149,6 +151,13 @@ private:
       enumerate(ways, 0);
       return;
     }
+    for (auto &[name, all] : byName()) {
+      Ways ways(problem.graph.ops.size(), -1);
+      for (auto [op, way] : all)
+        ways[op] = way;
+      value(ways);
+      uniform.insert(std::move(ways));
+    }
     CutProgram program(problem, alternatives, options.objective);
     for (const Weights &weights : allWeights())
       if (mayLookOn())
@@ -195,6 +204,17 @@ private:
     return all;
   }
 
+  /// The operators that have a way of a name.
+  std::map<std::string, std::vector<std::pair<size_t, int32_t>>>
+  byName() const {
+    std::map<std::string, std::vector<std::pair<size_t, int32_t>>> named;
+    for (size_t op = 0; op < alternatives.of.size(); ++op)
+      for (size_t way = 0; way < alternatives.of[op].size(); ++way)
+        named[alternatives.of[op][way].name].emplace_back(
+            op, static_cast<int32_t>(way));
+    return named;
+  }
+
   std::vector<std::pair<int64_t, Ways>> ranking() const {
     std::vector<std::pair<int64_t, Ways>> found;
     for (const auto &[ways, ns] : values)
@@ -211,18 +231,13 @@ private:
     if (found.empty())
       return;
     auto [best, ways] = found.front();
-    std::map<std::string, std::vector<std::pair<size_t, int32_t>>> named;
-    for (size_t op = 0; op < ways.size(); ++op)
-      for (size_t way = 0; way < alternatives.of[op].size(); ++way)
-        named[alternatives.of[op][way].name].emplace_back(
-            op, static_cast<int32_t>(way));
     auto keep = [&](Ways changed) {
       if (int64_t ns = value(changed); ns < best) {
         best = ns;
         ways = std::move(changed);
       }
     };
-    for (const auto &[name, all] : named)
+    for (const auto &[name, all] : byName())
       if (mayLookOn()) {
         Ways changed = ways;
         for (auto [op, way] : all)
@@ -252,8 +267,14 @@ private:
     bool placesAll = plan.isExhaustive &&
                      problem.graph.ops.size() <= smallGraph &&
                      options.budget.kind != Budget::Kind::Seconds;
-    if (found.size() > finalists && !placesAll)
-      found.resize(finalists);
+    if (found.size() > finalists && !placesAll) {
+      size_t more = 0;
+      auto isOut = [&](const std::pair<int64_t, Ways> &each) {
+        return !uniform.count(each.second) || ++more > uniformFinalists;
+      };
+      found.erase(std::remove_if(found.begin() + finalists, found.end(), isOut),
+                  found.end());
+    }
     std::optional<int64_t> best = plan.wholeNs;
     for (const auto &[ns, ways] : found) {
       if (isCancelled())
@@ -289,6 +310,7 @@ private:
   const PlaceOptions &options;
   CutPlan &plan;
   std::map<Ways, int64_t> values;
+  std::set<Ways> uniform;             ///< of them, those of one name
   std::optional<int64_t> oneDeviceNs; ///< of the graph as it is
   int64_t spent = 0;
 };
