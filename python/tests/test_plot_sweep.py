@@ -90,6 +90,23 @@ def test_few_points(tmp_path, data):
     assert draw(tmp_path, data, "p.svg")
 
 
+def fit_report():
+    way = {"times_unlimited": 1.5}
+    none = dict.fromkeys(("order", "again", "pool", "both"))
+    return {
+        "format": "baechi-fit-sweep",
+        "floor_bytes": 1 << 20,
+        "points": [
+            {"memory_bytes": 4 << 20} | none | {"pool": way, "both": way},
+            {"memory_bytes": 1 << 20} | none,
+        ],
+    }
+
+
+def test_step_over_memory(tmp_path):
+    assert draw(tmp_path, fit_report(), "p.svg") == draw(tmp_path, fit_report(), "q.svg")
+
+
 def test_errors(tmp_path):
     source = tmp_path / "report.json"
     assert "No such file" in run(source).stderr

@@ -18,6 +18,9 @@
 
 using namespace baechi::placement;
 
+/// Shares of the peak of the order in the file.
+static const char usualFits[] = "100%,80%,60%,50%,40%,30%,25%,20%";
+
 /// A word of before, still taken: one word is for one thing in all tools.
 static CLI::Option *addFormer(CLI::App &app, const std::string &word,
                               const std::string &now, std::string &value) {
@@ -133,11 +136,21 @@ void defineOptions(CLI::App &app, Settings &s) {
   for (CLI::Option *option : ofSweep)
     option->needs(sweep)->group("Sweep");
 
+  CLI::Option *sweepFit =
+      app.add_flag("--sweep-fit", s.sweepFit,
+                   fmt::format("the step of one device over its memory, by "
+                               "order, running again and waiting in a pool; "
+                               "--sweep-fit=LIST: sizes (8GiB) or shares of "
+                               "what the file's order needs (50%); default: {}",
+                               usualFits))
+          ->group("Sweep");
   for (CLI::Option *option : ofOne) {
     compare->excludes(option);
     sweep->excludes(option);
+    sweepFit->excludes(option);
   }
-  sweep->excludes(compare);
+  sweep->excludes(compare)->excludes(sweepFit);
+  sweepFit->excludes(compare);
 }
 
 /// The parts of a list with commas.
@@ -194,6 +207,19 @@ std::string toSweepOptions(const Settings &s, const PlaceOptions &place,
         !error.empty())
       return "--sweep-memory: " + error;
   options.leastMemory = !s.noLeastMemory;
+  options.place = place;
+  return "";
+}
+
+std::string toFitSweepOptions(const Settings &s, const PlaceOptions &place,
+                              FitSweepOptions &options) {
+  // A flag without a list.
+  std::string list = s.sweepFit == "true" ? usualFits : s.sweepFit;
+  for (const std::string &text : split(list))
+    if (std::string error =
+            parseSweepMemory(text, options.memory.emplace_back());
+        !error.empty())
+      return "--sweep-fit: " + error;
   options.place = place;
   return "";
 }

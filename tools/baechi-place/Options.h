@@ -8,7 +8,7 @@
 #ifndef BAECHI_TOOLS_BAECHI_PLACE_OPTIONS_H
 #define BAECHI_TOOLS_BAECHI_PLACE_OPTIONS_H
 
-#include "Baechi/Placement/Study/Sweep.h"
+#include "Baechi/Placement/Study/FitSweep.h"
 
 #include <string>
 #include <vector>
@@ -37,6 +37,8 @@ struct Settings {
   std::vector<std::string> sweepMemory;
   std::vector<double> sweepLinks;
   bool noLeastMemory = false;
+  /// Memories of the step over the memory, with commas; empty: not asked for.
+  std::string sweepFit;
 };
 
 void defineOptions(CLI::App &app, Settings &settings);
@@ -49,6 +51,11 @@ std::string toPlaceOptions(const Settings &settings,
 std::string toSweepOptions(const Settings &settings,
                            const baechi::placement::PlaceOptions &place,
                            baechi::placement::SweepOptions &options);
+
+/// The same for the step over the memory.
+std::string toFitSweepOptions(const Settings &settings,
+                              const baechi::placement::PlaceOptions &place,
+                              baechi::placement::FitSweepOptions &options);
 
 /// An error when a file that is asked for cannot be written where it should
 /// be: better said before a long search than after it.

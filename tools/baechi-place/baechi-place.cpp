@@ -241,6 +241,29 @@ std::string sweepMachines(const Settings &settings, const Problem &problem,
   return "";
 }
 
+/// The step of one device over its memory.
+std::string sweepFits(const Settings &settings, const Problem &problem,
+                      PlaceOptions &options) {
+  FitSweepOptions fitOptions;
+  FitSweep found;
+  {
+    Progress progress;
+    options.progress = [&](const std::string &phase) { progress.show(phase); };
+    if (std::string error = toFitSweepOptions(settings, options, fitOptions);
+        !error.empty())
+      return error;
+    found = fitSweep(problem, fitOptions);
+  }
+  if (!found.error.empty())
+    return found.error;
+  if (!settings.report.empty())
+    if (std::string error = writeTextFile(settings.report, fitSweepJson(found));
+        !error.empty())
+      return error;
+  fmt::print("{}", fitSweepText(found));
+  return "";
+}
+
 int run(const Settings &settings) {
   PlaceOptions options;
   if (std::string error = toPlaceOptions(settings, options); !error.empty())
@@ -285,14 +308,16 @@ int run(const Settings &settings) {
     if (settings.alternatives == "none")
       for (auto &of : input.alternatives.of)
         of.clear();
-    else if (settings.compare || settings.sweep)
-      return fail("--compare and --sweep place operators as they are, and the "
-                  "graph states alternatives: give --alternatives=none, too");
+    else if (settings.compare || settings.sweep || !settings.sweepFit.empty())
+      return fail("--compare, --sweep and --sweep-fit place operators as they "
+                  "are, and the graph states alternatives: give "
+                  "--alternatives=none, too");
   }
   std::string error =
-      settings.compare ? comparePlacers(settings, problem, options)
-      : settings.sweep ? sweepMachines(settings, problem, options)
-                       : placeOne(settings, input, options);
+      settings.compare             ? comparePlacers(settings, problem, options)
+      : settings.sweep             ? sweepMachines(settings, problem, options)
+      : !settings.sweepFit.empty() ? sweepFits(settings, problem, options)
+                                   : placeOne(settings, input, options);
   return error.empty() ? 0 : fail(error);
 }
 

@@ -16,6 +16,7 @@
 
 #include "Baechi/Placement/Session/Place.h"
 #include "Baechi/Placement/Study/Compare.h"
+#include "Baechi/Placement/Study/FitSweep.h"
 #include "Baechi/Placement/Study/Sweep.h"
 
 #include <string>
@@ -54,6 +55,9 @@ std::string comparisonJson(const placement::Problem &problem,
 
 std::string sweepText(const placement::Sweep &sweep);
 std::string sweepJson(const placement::Sweep &sweep);
+
+std::string fitSweepText(const placement::FitSweep &sweep);
+std::string fitSweepJson(const placement::FitSweep &sweep);
 
 } // namespace baechi::report
 

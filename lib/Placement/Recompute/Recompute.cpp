@@ -69,6 +69,11 @@ static std::vector<int32_t> programOrder(const Model &model) {
   return order;
 }
 
+std::vector<int32_t> baechi::placement::orderOfFile(const Graph &graph) {
+  Problem alone = aloneOn(graph, "");
+  return programOrder(Model(alone));
+}
+
 std::vector<RepeatedOrder>
 baechi::placement::leanOrdersOf(const Graph &graph,
                                 const RecomputeOptions &options) {

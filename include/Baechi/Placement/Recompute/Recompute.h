@@ -53,6 +53,10 @@ struct MemoryFloor {
 };
 MemoryFloor memoryFloor(const Graph &graph);
 
+/// The operators by their numbers, as far as they need not wait. \p graph: well
+/// formed (check).
+std::vector<int32_t> orderOfFile(const Graph &graph);
+
 /// Orders with few bytes at once, each operator in them once, the best first.
 /// Among them those that follow the program: forwards, then backwards, where
 /// what is let go early is needed late. \p graph: well formed (check).

@@ -1,0 +1,135 @@
+//===- FitSweepText.cpp - The table of the step over the memory -----------===//
+//
+// Part of the Baechi project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Baechi/Report/Report.h"
+#include "Table.h"
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <iterator>
+
+using namespace baechi::placement;
+using namespace baechi::report;
+
+namespace {
+
+std::string mebibytes(int64_t bytes) {
+  double value = static_cast<double>(bytes) / 1048576;
+  return value > 0 && value < 1 ? fmt::format("{:.3g}", value)
+                                : fmt::format("{:.1f}", value);
+}
+
+double timesUnlimited(const FitSweep &sweep, const FitWay &way) {
+  return static_cast<double>(way.stepNs) /
+         static_cast<double>(std::max<int64_t>(sweep.unlimitedNs, 1));
+}
+
+std::string timesText(const FitSweep &sweep, const FitWay &way) {
+  return way.fits ? fmt::format("{:.3f}", timesUnlimited(sweep, way)) : "-";
+}
+
+std::string table(const FitSweep &sweep) {
+  Table table({{"memory MiB"},
+               {"of file %"},
+               {"order"},
+               {"again"},
+               {"again MiB"},
+               {"pool"},
+               {"moved MiB"},
+               {"both"},
+               {"again MiB"},
+               {"moved MiB"},
+               {"best ms"},
+               {"by", Table::Left}});
+  auto bytes = [](const FitWay &way, int64_t of) {
+    return way.fits ? mebibytes(of) : std::string("-");
+  };
+  for (const FitPoint &point : sweep.points) {
+    const FitWay *best = point.best();
+    table.add(
+        {mebibytes(point.memoryBytes),
+         fmt::format("{:.1f}", 100 * static_cast<double>(point.memoryBytes) /
+                                   static_cast<double>(
+                                       std::max<int64_t>(sweep.fileBytes, 1))),
+         timesText(sweep, point.order), timesText(sweep, point.again),
+         bytes(point.again, point.again.againBytes),
+         timesText(sweep, point.pool), bytes(point.pool, point.pool.movedBytes),
+         timesText(sweep, point.both), bytes(point.both, point.both.againBytes),
+         bytes(point.both, point.both.movedBytes),
+         best ? fmt::format("{:.3f}", static_cast<double>(best->stepNs) / 1e6)
+              : "-",
+         best ? point.bestName() : "does not fit"});
+  }
+  return table.text();
+}
+
+} // namespace
+
+std::string baechi::report::fitSweepText(const FitSweep &sweep) {
+  std::string text = table(sweep);
+  auto out = std::back_inserter(text);
+  fmt::format_to(out,
+                 "\none device ({}) with all the memory it needs: {:.3f} ms; "
+                 "the columns order, again, pool and both are times of that\n",
+                 sweep.device, static_cast<double>(sweep.unlimitedNs) / 1e6);
+  fmt::format_to(out,
+                 "memory: {} MiB in the file's order, {} MiB in the leanest "
+                 "that was found, {} MiB resident\n",
+                 mebibytes(sweep.fileBytes), mebibytes(sweep.leanBytes),
+                 mebibytes(sweep.residentBytes));
+  if (!sweep.floor.op.empty())
+    fmt::format_to(out,
+                   "floor: {} MiB, what is resident and what '{}' reads, makes "
+                   "and works in; below it that operator must be cut\n",
+                   mebibytes(sweep.floor.bytes), sweep.floor.op);
+  for (const std::string &note : sweep.notes)
+    fmt::format_to(out, "note: {}\n", note);
+  return text;
+}
+
+std::string baechi::report::fitSweepJson(const FitSweep &sweep) {
+  using Json = nlohmann::ordered_json;
+  auto link = [](const Link &of) {
+    return Json{{"latency_ns", of.latencyNs}, {"bytes_per_us", of.bytesPerUs}};
+  };
+  auto entry = [&](const FitWay &way) -> Json {
+    if (!way.fits)
+      return nullptr;
+    return {{"step_ns", way.stepNs},
+            {"times_unlimited", timesUnlimited(sweep, way)},
+            {"peak_bytes", way.peakBytes},
+            {"pool_peak_bytes", way.poolPeakBytes},
+            {"moved_bytes", way.movedBytes},
+            {"again_ns", way.againNs},
+            {"again_bytes", way.againBytes}};
+  };
+  Json root{{"format", "baechi-fit-sweep"},
+            {"version", 1},
+            {"device", sweep.device},
+            {"pool", sweep.pool},
+            {"to_pool", link(sweep.out)},
+            {"from_pool", link(sweep.in)},
+            {"unlimited_ns", sweep.unlimitedNs},
+            {"file_bytes", sweep.fileBytes},
+            {"lean_bytes", sweep.leanBytes},
+            {"resident_bytes", sweep.residentBytes},
+            {"floor_bytes", sweep.floor.bytes},
+            {"floor_operator", sweep.floor.op},
+            {"notes", sweep.notes}};
+  auto &points = root["points"] = Json::array();
+  for (const FitPoint &point : sweep.points)
+    points.push_back({{"memory_bytes", point.memoryBytes},
+                      {"order", entry(point.order)},
+                      {"again", entry(point.again)},
+                      {"pool", entry(point.pool)},
+                      {"both", entry(point.both)},
+                      {"best", point.bestName()}});
+  return root.dump(1) + "\n";
+}
