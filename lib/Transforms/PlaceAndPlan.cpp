@@ -147,6 +147,7 @@ private:
       }
       if (failed(placed) && found.attempts == 2 && !impossible.empty()) {
         found.attempts = 1;
+        noteTakenOver(impossible, takenOver(module));
         return stop(impossible, found);
       }
       bool again;
@@ -175,6 +176,20 @@ private:
     std::vector<Diagnostic> ignored;
     auto step = quietly(ignored, [&] { return findStep(module); });
     return failed(step) ? 0 : bytesTakenOver(*step);
+  }
+
+  /// A placer counts results that take the places of operands beside them: what
+  /// it says of bytes is no proof by itself.
+  void noteTakenOver(std::vector<Diagnostic> &said, int64_t bytes) {
+    auto error = llvm::find_if(said, [](const Diagnostic &diagnostic) {
+      return diagnostic.getSeverity() == DiagnosticSeverity::Error;
+    });
+    if (error != said.end())
+      error->attachNote(getOperation().getLoc())
+          << "bytes are counted as if no result took its operand's place; with "
+          << placement::bytesText(bytes, 2)
+          << " more on each device, as much as one operator's results can take "
+             "over, there is no placement either";
   }
 
   /// The rewrite of \p untouched with the shortest step that has a plan which

@@ -264,3 +264,26 @@ def test_packed_sequences_are_refused_by_name():
     for given in (packed, [packed]):
         with pytest.raises(TypeError, match="'input' has a PackedSequence.*pad_packed_sequence"):
             step(given, torch.ones(1))
+
+
+@pytest.mark.parametrize(
+    "sizes", [(3, 1, 0, 1, 2), (2, 1, 2, 1, 2), (3, 2, 1, 2, 3), (3, 2, 1, 1, 1)]
+)
+def test_transposed_convolutions_with_more_output(sizes):
+    """An output padding of a stride and more is right as long as the dilation is larger."""
+    kernel, stride, padding, output_padding, dilation = sizes
+
+    class Model(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.first = nn.Conv2d(1, 2, 1)
+            self.up = nn.ConvTranspose2d(
+                2, 3, kernel, stride, padding, output_padding, dilation=dilation
+            )
+
+        def forward(self, x):
+            return self.up(torch.tanh(self.first(x))).flatten(1)
+
+    pair = Pair(Model(), support.sgd)
+    pair.train(3, torch.randn(2, 1, 6, 5), torch.randint(0, 10, (2,)))
+    pair.assert_same_state()

@@ -197,6 +197,8 @@ std::string baechi::placement::parseWays(std::string_view text,
     if (static_cast<size_t>(op) >= graph.ops.size())
       at["id"].fail(fmt::format("is {}, but the graph has {} operators", op,
                                 graph.ops.size()));
+    if (ways[op] >= 0)
+      at["id"].fail(fmt::format("is {}, whose way an earlier choice says", op));
     const std::vector<Alternative> &of = alternatives.of[op];
     std::string wanted = at["alternative"].string();
     auto it = std::find_if(of.begin(), of.end(), [&](const Alternative &a) {

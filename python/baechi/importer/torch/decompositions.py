@@ -248,6 +248,10 @@ def convolution_backward(
     if transposed:  # itself the gradient of a convolution from its result to x
         if mask[0]:
             to_x = _convolve(grad, weight, *steps, groups)
+            for dim in (-2, -1):
+                # An output padding of a stride or more: windows that are none of x.
+                if to_x.shape[dim] > x.shape[dim]:
+                    to_x = to_x.narrow(dim, 0, x.shape[dim])
         if mask[1]:
             to_weight = _gradient_of_weight(x, grad, weight.shape[-2:], *steps, groups)
     else:
