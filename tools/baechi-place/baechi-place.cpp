@@ -295,8 +295,6 @@ int run(const Settings &settings) {
   if (std::string error = readMachineSpec(settings.machine, problem.machine);
       !error.empty())
     return fail(error);
-  if (auto errors = check(problem); !errors.empty())
-    return fail(fmt::format("{}: {}", settings.graph, fmt::join(errors, "\n")));
   if (!settings.expert.empty())
     if (std::string error =
             readExpert(settings.expert, problem.machine, options.expert);
