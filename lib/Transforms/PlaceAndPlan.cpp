@@ -181,10 +181,8 @@ private:
   /// A placer counts results that take the places of operands beside them: what
   /// it says of bytes is no proof by itself.
   void noteTakenOver(std::vector<Diagnostic> &said, int64_t bytes) {
-    auto error = llvm::find_if(said, [](const Diagnostic &diagnostic) {
-      return diagnostic.getSeverity() == DiagnosticSeverity::Error;
-    });
-    if (error != said.end())
+    Diagnostic *error = findError(said);
+    if (error)
       error->attachNote(getOperation().getLoc())
           << "bytes are counted as if no result took its operand's place; with "
           << placement::bytesText(bytes, 2)
@@ -312,7 +310,7 @@ private:
     if (first) {
       placement::SpillPlan &proposal = proposals[*first];
       rewritten = fitter.rewrite(proposal);
-      if (succeeded(placeRewritten(machine, *rewritten, spillSaid, tried))) {
+      if (succeeded(placeFitting(machine, *rewritten, spillSaid, tried))) {
         int64_t ns = predictedNs(machine);
         if (!stepNs || ns < *stepNs) {
           stepNs = proposal.makespanNs = ns;
@@ -355,35 +353,32 @@ private:
   bool fits(const placement::Machine &machine, ModuleOp rewritten) {
     std::vector<Diagnostic> ignored;
     PlaceAndPlanReport tried;
-    std::string wanted = std::exchange(budget.getValue(), "0");
+    return succeeded(
+        placeRewritten(machine, rewritten, /*effort=*/"0", ignored, tried));
+  }
+
+  /// Places a rewrite that fits by the whole budget, or, where a search leads
+  /// to no plan, by the placer alone.
+  LogicalResult placeFitting(const placement::Machine &machine,
+                             ModuleOp rewritten, std::vector<Diagnostic> &said,
+                             PlaceAndPlanReport &tried) {
+    if (succeeded(placeRewritten(machine, rewritten, budget, said, tried)))
+      return success();
+    return placeRewritten(machine, rewritten, /*effort=*/"0", said, tried);
+  }
+
+  LogicalResult placeRewritten(const placement::Machine &machine,
+                               ModuleOp rewritten, std::string effort,
+                               std::vector<Diagnostic> &said,
+                               PlaceAndPlanReport &tried) {
+    std::string wanted = std::exchange(budget.getValue(), std::move(effort));
     replaceBody(rewritten);
-    LogicalResult planned = quietly(ignored, [&] {
+    said.clear();
+    LogicalResult planned = quietly(said, [&] {
       return placeUntilItFits(machine, placer, rewritten, tried);
     });
     budget = wanted;
-    return succeeded(planned);
-  }
-
-  /// The placer alone tells whether a rewrite fits; its plan is that of the
-  /// whole budget, or of the placer.
-  LogicalResult placeRewritten(const placement::Machine &machine,
-                               ModuleOp rewritten,
-                               std::vector<Diagnostic> &said,
-                               PlaceAndPlanReport &tried) {
-    std::string wanted = budget;
-    auto plans = [&](StringRef effort) {
-      budget = effort.str();
-      replaceBody(rewritten);
-      said.clear();
-      return quietly(said, [&] {
-        return placeUntilItFits(machine, placer, rewritten, tried);
-      });
-    };
-    LogicalResult fits = plans("0");
-    if (succeeded(fits) && wanted != "0" && failed(plans(wanted)))
-      fits = plans("0");
-    budget = wanted;
-    return fits;
+    return planned;
   }
 
   /// The mildest rewrite in which values are computed again.
@@ -417,8 +412,7 @@ private:
     PlaceAndPlanReport tried;
     if (first)
       rewritten = fitter->rewrite(proposals[*first]);
-    if (first &&
-        succeeded(placeRewritten(machine, *rewritten, ignored, tried))) {
+    if (first && succeeded(placeFitting(machine, *rewritten, ignored, tried))) {
       tried.attempts += found.attempts;
       found = std::move(tried);
       found.memoryFit = fitter->describe(proposals[*first]);
@@ -426,10 +420,8 @@ private:
       said = std::move(ignored);
       return success();
     }
-    auto error = llvm::find_if(said, [](const Diagnostic &diagnostic) {
-      return diagnostic.getSeverity() == DiagnosticSeverity::Error;
-    });
-    if (error == said.end())
+    Diagnostic *error = findError(said);
+    if (!error)
       return failure();
     *error << "\n"
            << "computing values again does not help: '"
@@ -600,10 +592,8 @@ private:
   LogicalResult stop(std::vector<Diagnostic> &said,
                      const PlaceAndPlanReport &found) {
     // Of the true limits, not of the lowered ones.
-    auto error = llvm::find_if(said, [](const Diagnostic &diagnostic) {
-      return diagnostic.getSeverity() == DiagnosticSeverity::Error;
-    });
-    if (found.attempts > 1 && error != said.end())
+    Diagnostic *error = findError(said);
+    if (found.attempts > 1 && error)
       error->attachNote(getOperation().getLoc())
           << "placed " << found.attempts
           << " times with lower limits, none of the plans fits";

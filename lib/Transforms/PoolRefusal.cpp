@@ -24,6 +24,13 @@ void UnfitPlans::add(ArrayRef<ArenaReport> arenas, const SpillFitter &fitter) {
   }
 }
 
+Diagnostic *baechi::findError(std::vector<Diagnostic> &said) {
+  auto error = llvm::find_if(said, [](const Diagnostic &diagnostic) {
+    return diagnostic.getSeverity() == DiagnosticSeverity::Error;
+  });
+  return error == said.end() ? nullptr : &*error;
+}
+
 static std::string floorText(const SpillFitter &fitter) {
   return "'" + fitter.floorOperator().str() + "' by itself needs " +
          bytesText(fitter.floor().bytes, 2) +
@@ -41,10 +48,8 @@ static std::string mendOf(const SpillFitter &fitter) {
 
 void baechi::refuseWithPool(const SpillFitter &fitter, const UnfitPlans &unfit,
                             std::vector<Diagnostic> &said) {
-  auto error = llvm::find_if(said, [](const Diagnostic &diagnostic) {
-    return diagnostic.getSeverity() == DiagnosticSeverity::Error;
-  });
-  if (error == said.end())
+  Diagnostic *error = findError(said);
+  if (!error)
     return;
   std::string without = error->str();
   Diagnostic refusal(error->getLocation(), DiagnosticSeverity::Error);

@@ -22,6 +22,9 @@ struct UnfitPlans {
   void add(llvm::ArrayRef<ArenaReport> arenas, const SpillFitter &fitter);
 };
 
+/// The first error of \p said; null where it has none.
+mlir::Diagnostic *findError(std::vector<mlir::Diagnostic> &said);
+
 /// Puts why no plan with the pool fits, and what would, in the place of the
 /// first error of \p said, which is that of a machine without a pool and
 /// becomes a note.

@@ -3,9 +3,6 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Pieces that have the bits of the whole step, whatever is cut (docs/splitting.md)."""
 
-import os
-import pathlib
-
 import numpy as np
 import pytest
 
@@ -14,12 +11,12 @@ import jax.numpy as jnp  # noqa: E402
 
 import baechi  # noqa: E402
 import native  # noqa: E402
+import needs  # noqa: E402
 import random_models  # noqa: E402
+from baechi.compiling import tools  # noqa: E402
 from frameworks.of_jax import batch, generate  # noqa: E402
 from test_splits import CASES, LAYERS, drawn, layers, predicted_ms  # noqa: E402
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
-RUN = pathlib.Path(os.environ.get("BAECHI_TOOLS", ROOT / "build/release/bin")) / "baechi-run"
 QUICK = {"costs": "roofline", "budget": "0"}
 
 
@@ -96,7 +93,7 @@ def test_random_jax_programs_in_pieces(first):
     assert_same_bits(results[1], results[0])
 
 
-@pytest.mark.skipif(not RUN.exists(), reason=f"{RUN} is not built")
+@needs.tool("baechi-run")
 @pytest.mark.parametrize("seed", range(24))
 def test_random_linalg_programs_in_pieces(seed, tmp_path):
     (tmp_path / "model.mlir").write_text(random_models.model(seed))
@@ -104,7 +101,13 @@ def test_random_linalg_programs_in_pieces(seed, tmp_path):
     for machine, splits in (("host:1", "exact"), ("host:2", f"exact-forced:{2 + seed % 3}")):
         outputs = tmp_path / f"{splits.split(':')[0]}.npz"
         options = [f"--machine={machine}", f"--splits={splits}", f"--outputs={outputs}"]
-        native.run(RUN, tmp_path / "model.mlir", "--costs=roofline", "--steps=2", *options)
+        native.run(
+            tools.find("baechi-run"),
+            tmp_path / "model.mlir",
+            "--costs=roofline",
+            "--steps=2",
+            *options,
+        )
         arrays = np.load(outputs)
         results.append([arrays[f"out{i}"] for i in range(len(arrays.files))])
     assert_same_bits(results[1], results[0])

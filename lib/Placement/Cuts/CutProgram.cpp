@@ -1,5 +1,4 @@
-//===- CutProgram.cpp - The choice of ways as a pairwise program -*- C++
-//-*-===//
+//===- CutProgram.cpp - The choice of ways as a pairwise program ----------===//
 //
 // Part of the Baechi project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.

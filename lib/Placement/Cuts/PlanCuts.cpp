@@ -16,6 +16,7 @@
 #include <algorithm>
 #include <map>
 #include <set>
+#include <utility>
 
 using namespace baechi::placement;
 using namespace baechi::placement::cuts;
@@ -63,10 +64,7 @@ public:
       return;
     plan.problem.graph = std::move(expansion.graph);
     plan.origins = std::move(expansion.origins);
-    PlaceOptions whole = options;
-    if (whole.expert.empty())
-      whole.expert = lanes(ways);
-    plan.result = place(plan.problem, whole);
+    plan.result = place(plan.problem, withLanes(ways));
     plan.placed = 1;
   }
 
@@ -113,6 +111,13 @@ private:
     return rules;
   }
 
+  PlaceOptions withLanes(const Ways &ways) const {
+    PlaceOptions whole = options;
+    if (whole.expert.empty())
+      whole.expert = lanes(ways);
+    return whole;
+  }
+
   bool expandTo(const Ways &ways, Problem &to,
                 std::vector<Expansion::Origin> &origins) const {
     Expansion expansion;
@@ -151,19 +156,36 @@ private:
       enumerate(ways, 0);
       return;
     }
-    for (auto &[name, all] : byName()) {
+    CutProgram program(problem, alternatives, options.objective);
+    bool isFirst = true;
+    for (const Weights &weights : allWeights())
+      if (mayLookOn()) {
+        if (std::optional<Ways> ways = program.propose(weights))
+          value(*ways);
+        // Before the proposals have used up what may be looked at.
+        if (std::exchange(isFirst, false))
+          proposeUniform();
+      }
+    improve();
+  }
+
+  /// What people would write: all operators in ways of one name, where most
+  /// have it.
+  void proposeUniform() {
+    auto choosing =
+        std::count_if(alternatives.of.begin(), alternatives.of.end(),
+                      [](const auto &of) { return !of.empty(); });
+    for (const auto &[name, all] : byName()) {
+      if (!mayLookOn())
+        return;
+      if (2 * static_cast<int64_t>(all.size()) <= choosing)
+        continue;
       Ways ways(problem.graph.ops.size(), -1);
       for (auto [op, way] : all)
         ways[op] = way;
       value(ways);
       uniform.insert(std::move(ways));
     }
-    CutProgram program(problem, alternatives, options.objective);
-    for (const Weights &weights : allWeights())
-      if (mayLookOn())
-        if (std::optional<Ways> ways = program.propose(weights))
-          value(*ways);
-    improve();
   }
 
   void enumerate(Ways &ways, size_t op) {
@@ -283,10 +305,7 @@ private:
       std::vector<Expansion::Origin> origins;
       if (!expandTo(ways, expanded, origins))
         continue;
-      PlaceOptions whole = options;
-      if (whole.expert.empty())
-        whole.expert = lanes(ways);
-      PlaceResult result = place(expanded, whole);
+      PlaceResult result = place(expanded, withLanes(ways));
       ++plan.placed;
       if (!result.placement)
         continue;

@@ -1,5 +1,4 @@
-//===- PlanCuts.h - Which operators are cut, and where pieces run -*- C++
-//-*-===//
+//===- PlanCuts.h - Which operators are cut, and where ----------*- C++ -*-===//
 //
 // Part of the Baechi project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.
@@ -42,7 +41,7 @@ int64_t objectiveNs(const PlaceResult &result, Objective objective);
 
 /// Plans. The result has an error where `check` or `checkAlternatives` has
 /// anything to say, or no placement was found. Deterministic unless a budget of
-/// seconds is given. Up to four graphs get the whole budget each; without
+/// seconds is given. Up to six graphs get the whole budget each; without
 /// seconds, of a graph of up to 100 operators and 64 ways, all.
 CutPlan planCuts(const Problem &problem, const Alternatives &alternatives,
                  const PlaceOptions &options);
