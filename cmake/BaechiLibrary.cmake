@@ -91,7 +91,7 @@ function(baechi_add_tool name)
 endfunction()
 
 # baechi_add_unittest(NAME sources... LINK libs... [HEADERS headers]): a GoogleTest
-# program whose cases ctest lists one by one.
+# program whose cases ctest lists one by one, with the label BAECHI_TEST_LABEL.
 function(baechi_add_unittest name)
   cmake_parse_arguments(ARG "" "HEADERS" "LINK" ${ARGN})
   if(NOT ARG_HEADERS)
@@ -103,5 +103,6 @@ function(baechi_add_unittest name)
     BAECHI_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
   target_link_libraries(${name} PRIVATE ${ARG_LINK} GTest::gmock GTest::gtest_main)
   baechi_take_headers(${name} ${ARG_HEADERS})
-  gtest_discover_tests(${name} DISCOVERY_TIMEOUT 60)
+  gtest_discover_tests(${name} DISCOVERY_TIMEOUT 60
+    PROPERTIES LABELS ${BAECHI_TEST_LABEL})
 endfunction()

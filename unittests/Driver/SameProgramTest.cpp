@@ -48,6 +48,10 @@ struct Case {
   const char *model;
   const char *machine;
   const char *placer;
+
+  friend void PrintTo(const Case &given, std::ostream *os) {
+    *os << given.model << ", " << given.machine << ", " << given.placer;
+  }
 };
 
 class SameProgram : public testing::TestWithParam<Case> {};

@@ -44,6 +44,10 @@ struct Case {
   int workers, processes, staleness;
   std::optional<double> budget;
   SendOrder order;
+
+  friend void PrintTo(const Case &given, std::ostream *os) {
+    *os << given.name;
+  }
 };
 
 std::vector<Case> cases() {
