@@ -90,6 +90,7 @@ def test_it_ends_whatever_suffices():
 
         found = memory.least(held, {"host"}, None, CompileOptions(), compiled)
         assert found.bytes in tried and suffices(found.bytes) and len(tried) < 60
+        assert len(set(tried)) == len(tried)
         assert not suffices(found.not_found_bytes) or found.not_found_bytes == 999
         assert found.impossible_bytes == 999
         return found.bytes

@@ -169,7 +169,9 @@ def least(
             enough = tried
     for _ in range(_PROOFS):
         tried = _middle(impossible, min(enough, max(vain)))
-        if tried > impossible and suffices(tried) is not None:
+        if tried <= impossible or tried in vain:
+            break  # neither found nor proven: halves between the same come to the same
+        if suffices(tried) is not None:
             enough = tried  # less sufficed than what was tried in vain before
     return LeastMemory(count, enough, max(v for v in vain if v < enough), impossible)
 
