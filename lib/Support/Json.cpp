@@ -298,6 +298,10 @@ baechi::support::json::parse(std::string_view text, const std::string &name,
                              std::string_view format,
                              const std::vector<Elements> &elements,
                              const std::function<void(Cursor)> &read) try {
+  // The parser takes it for the end, whatever follows.
+  if (size_t at = text.find('\0'); at != text.npos)
+    return name + ": not valid JSON: byte " + std::to_string(at) +
+           " is zero, which no text has";
   Builder builder(format, elements);
   if (!nlohmann::json::sax_parse(text.begin(), text.end(), &builder))
     return name + ": not valid JSON: " + builder.error;

@@ -27,7 +27,7 @@ std::string readChoice(const std::string &path, Choice &choice) {
   if (std::string error = readTextFile(path, text); !error.empty())
     return error;
   nlohmann::json list = nlohmann::json::parse(text, nullptr, false);
-  if (!list.is_array())
+  if (!list.is_array() || text.find('\0') != text.npos)
     return fmt::format("{}: it must be a list of integers", path);
   choice.clear();
   for (const nlohmann::json &value : list) {

@@ -150,5 +150,7 @@ TEST(Choice, DamagedFilesAreErrors) {
     EXPECT_THAT(parseChoiceProgram(text.substr(0, length), "p.json", damaged),
                 HasSubstr("p.json"));
   }
+  EXPECT_THAT(parseChoiceProgram(text + '\0' + "more", "p.json", program),
+              HasSubstr("p.json: byte 214 is zero"));
 }
 } // namespace

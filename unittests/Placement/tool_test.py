@@ -31,6 +31,10 @@ class ToolTest(ToolCase):
     def test_binary(self):
         self.expect_error("not valid JSON", graph=bytes(range(256)))
 
+    def test_bytes_behind_a_zero(self):
+        whole = json.dumps(GRAPH).encode()
+        self.expect_error(f"byte {len(whole)} is zero", graph=whole + b"\0 and more")
+
     def test_truncated_json(self):
         self.expect_error("not valid JSON", graph=json.dumps(GRAPH).encode()[:-5])
 

@@ -228,7 +228,9 @@ std::string baechi::placement::parseChoiceProgram(std::string_view text,
   Receiver receiver(content);
   program = {};
   std::string error;
-  if (!nlohmann::json::sax_parse(text.begin(), text.end(), &receiver))
+  if (size_t at = text.find('\0'); at != text.npos)
+    error = fmt::format("byte {} is zero, which no text has", at);
+  else if (!nlohmann::json::sax_parse(text.begin(), text.end(), &receiver))
     error = receiver.error;
   else
     error = toNodes(content, program);
