@@ -25,8 +25,9 @@ from torch._functorch._aot_autograd import descriptors
 
 from baechi.checking.options import CheckError, CheckOptions
 from baechi.importer.common.errors import ImportFailure
+from baechi.importer.torch.graph_rules import ASSERTIONS
 from baechi.importer.torch.refusals import DATA_DEPENDENT, depends_on_values, explained_errors
-from baechi.importer.torch.trace import ASSERTIONS, lowerable_operations
+from baechi.importer.torch.trace import lowerable_operations
 from baechi.steps.compiled import Compiled, as_key
 from baechi.steps.program import CompileOptions, Program
 from baechi.torch import modes

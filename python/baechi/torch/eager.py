@@ -17,7 +17,8 @@ from baechi.torch.arrays import to_numpy
 from baechi.torch.gradients import Consumed
 from baechi.torch.inputs import Inputs
 from baechi.torch.state import State
-from baechi.torch.step_trace import LOSS, Phase, Recipe, loss_of
+from baechi.torch.step_trace import loss_of
+from baechi.torch.training_trace import LOSS, Phase, Recipe
 
 
 class Snapshot:

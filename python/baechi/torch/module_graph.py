@@ -21,9 +21,10 @@ from torch.utils import _pytree as pytree
 from torch.utils.flop_counter import flop_registry
 
 import baechi
+from baechi.importer.torch.graph_rules import check_operands
 from baechi.importer.torch.names import Recorder, origin_of
 from baechi.importer.torch.refusals import explained_errors
-from baechi.importer.torch.trace import check_operands, compiling
+from baechi.importer.torch.trace import compiling
 
 # Repetitions of an operator that is measured.
 _RUNS = 3

@@ -21,7 +21,7 @@ from baechi.torch.eager import Snapshot, run_eagerly, values_of
 from baechi.torch.inputs import Inputs
 from baechi.torch.state import State
 from baechi.torch.step_program import StepProgram
-from baechi.torch.step_trace import Phase, Recipe
+from baechi.torch.training_trace import Phase, Recipe
 
 _DRAWS = 2
 _REFERENCE = "PyTorch"

@@ -18,7 +18,7 @@ from baechi.torch.arrays import check_flags, check_indices, to_numpy, to_torch, 
 from baechi.torch.gradients import Consumed, GradientOptions
 from baechi.torch.inputs import Inputs
 from baechi.torch.state import State, check_apart
-from baechi.torch.step_trace import LOSS, Outputs, Phase, TrainingTrace
+from baechi.torch.training_trace import LOSS, Outputs, Phase, TrainingTrace
 from baechi.torch.update_rules import Numbers
 
 

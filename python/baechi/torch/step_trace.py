@@ -6,34 +6,26 @@
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 import logging
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import torch
-from torch._C import _functorch
-from torch._subclasses import FakeTensor, FakeTensorMode
+from torch._subclasses import FakeTensorMode
 from torch.func import functional_call
-from torch.overrides import TorchFunctionMode
 from torch.utils import _pytree as pytree
-from torch.utils._python_dispatch import _disable_current_modes
 
-from baechi import init
 from baechi.importer.common.errors import ImportFailure
-from baechi.importer.common.module import Argument
-from baechi.importer.torch.indices import Lookup
-from baechi.importer.torch.names import Recorder, user_line
+from baechi.importer.torch.names import Recorder
 from baechi.importer.torch.refusals import DATA_DEPENDENT, line_of
 from baechi.importer.torch.trace import Trace, lowerable_operations, trace
 from baechi.torch import modes
-from baechi.torch.arrays import to_numpy
-from baechi.torch.gradients import GradientOptions
+from baechi.torch.guard import Guarded
 from baechi.torch.inputs import Inputs
 from baechi.torch.left_behind import Journal
 from baechi.torch.state import Cohort, State
+from baechi.torch.training_trace import LOSS, Described, Outputs, Phase, Recipe, TrainingTrace
 
-LOSS = "loss"
 # What models and losses raise of arguments that do not fit.
 _OF_ARGUMENTS = (
     AssertionError,
@@ -44,79 +36,6 @@ _OF_ARGUMENTS = (
     AttributeError,
 )
 _WIDER = {torch.float16: torch.float32, torch.bfloat16: torch.float32}
-
-
-@dataclasses.dataclass(frozen=True)
-class Recipe:
-    """What a step does besides calling the model; see `compile_step`."""
-
-    loss: Callable[..., Any] | None
-    outputs: Callable[[Any], Any] | None
-    gradients: GradientOptions
-
-
-@dataclasses.dataclass(frozen=True)
-class Phase:
-    """What one call does.
-
-    used: the trained parameters that the loss depends on; others: those that it depends
-    on and the optimizer does not have; accumulated: those whose `.grad` is added to;
-    cohorts: those that are updated, none where gradients are only added up.
-    """
-
-    used: list[str]
-    others: list[str]
-    accumulated: list[str]
-    cohorts: list[Cohort]
-
-    def key(self) -> tuple:
-        return tuple(self.accumulated), tuple((c.label, tuple(c.parameters)) for c in self.cohorts)
-
-
-@dataclasses.dataclass
-class TrainingTrace:
-    """A traced step; `arguments` are those of its module, in order.
-
-    told: the positions of results by name (`loss`, `overflow`, `gradient_norm`,
-    `flags`). outputs: what is returned beside the loss, with an index for each leaf that
-    the program computes.
-    """
-
-    graph: torch.fx.GraphModule
-    arguments: list[Argument]
-    results: list[str]
-    held: dict[str, int]  # the positions of the state
-    inputs: list[int]  # of the inputs' tensors
-    numbers: dict[tuple[str, str], int]  # of the host's, by cohort and name
-    constants: dict[int, torch.Tensor]
-    draws: dict[int, Callable[[], torch.Tensor]]  # random numbers, anew for every step
-    tables: dict[int, list[Lookup]]  # of arguments that are indices: see Trace
-    checks: list[Lookup]
-    told: dict[str, int]
-    outputs: Outputs | None
-    dtypes: dict[int, torch.dtype]  # of the results
-    journal: Journal  # of the model and the loss
-
-
-@dataclasses.dataclass
-class Outputs:
-    """What is returned beside the loss: a leaf is a value, or where a tensor is found."""
-
-    leaves: list[Any]
-    structure: Any
-    count: int  # of tensors
-
-    @dataclasses.dataclass(frozen=True)
-    class Result:
-        """The program's result at this position."""
-
-        index: int
-
-    @dataclasses.dataclass(frozen=True)
-    class Given:
-        """An argument of the program, which is what it was."""
-
-        index: int
 
 
 def used_parameters(
@@ -252,8 +171,8 @@ def trace_step(state: State, recipe: Recipe, inputs: Inputs, phase: Phase) -> Tr
         traced = trace(step, flat, argument_names, recorder)
     _check_captured(traced, state)
     first = len(flat) - len(parts["inputs"]) - len(numbers)
-    described = _Described(traced, flat, told, updated, state)
-    return described.trace(first, len(parts["inputs"]), list(numbers), run)
+    described = Described(traced, flat, told, updated, state)
+    return described.trace(first, len(parts["inputs"]), list(numbers), run.outputs, run.journal)
 
 
 def _of(owner: str, numbers: Mapping[tuple[str, str], torch.Tensor]) -> dict[str, torch.Tensor]:
@@ -315,7 +234,7 @@ class _Forward:
         self.journal, self.place = Journal(), "in the forward pass"
 
         def call():
-            with modes.autocast(self._autocast), _Guarded(self.journal):
+            with modes.autocast(self._autocast), Guarded(self.journal):
                 output = self._model(*inputs, **kwargs)
                 self.place = "in the loss"
                 with self._recorder.scope(LOSS):
@@ -414,57 +333,6 @@ def loss_of(recipe: Recipe, output: Any, target: Any) -> tuple[torch.Tensor, Any
     return value, further
 
 
-class _Guarded(TorchFunctionMode):
-    """What is done to tensors outside of the model is traced, not done: they are put back.
-
-    Refuses what would keep gradients of values within a step, which has none to look at.
-    """
-
-    def __init__(self, journal: Journal):
-        super().__init__()
-        self._journal = journal
-        self._before: dict[torch.Tensor, torch.Tensor] = {}
-
-    def __torch_function__(self, function, types, args=(), kwargs=None):
-        if function is torch.Tensor.retain_grad:
-            raise ImportFailure(
-                "retain_grad(): a compiled step keeps no gradients of values within it; return "
-                "what you need beside the loss, or train with torch.compile(model, "
-                'backend="baechi") and a loop of your own'
-            )
-        if any(isinstance(x, torch.Generator) for x in [*args, *(kwargs or {}).values()]):
-            raise ImportFailure(
-                f"{user_line()}: draws from a torch.Generator, which a compiled step would not "
-                "draw from again: use PyTorch's own (no generator=), or give the numbers to the "
-                "step as an argument"
-            )
-        if function == torch.Tensor.data.__set__:
-            raise ImportFailure(
-                f"{user_line()}: forward or the loss replaces a tensor's .data, which a compiled "
-                "step does not see: write into it (x.copy_(value) under torch.no_grad())"
-            )
-        name = getattr(function, "__name__", "")
-        writes = name.startswith("__i") or name == "__setitem__" or name.rstrip("_") + "_" == name
-        if writes and args and isinstance(args[0], torch.Tensor):
-            self._keep(args[0])
-        result = function(*args, **(kwargs or {}))
-        self._journal.note(function, args, kwargs or {}, result)
-        return result
-
-    def _keep(self, tensor: torch.Tensor) -> None:
-        while _functorch.is_functorch_wrapped_tensor(tensor):  # within `vmap`, `grad` and so on
-            tensor = _functorch.get_unwrapped(tensor)
-        if not isinstance(tensor, FakeTensor) and tensor not in self._before:
-            with _disable_current_modes():
-                self._before[tensor] = tensor.detach().clone()
-
-    def __exit__(self, *error):
-        super().__exit__(*error)
-        with _disable_current_modes(), torch.no_grad():
-            for tensor, value in self._before.items():
-                tensor.copy_(value)
-
-
 def _check_captured(traced: Trace, state: State) -> None:
     """A parameter that is read as a tensor of its own would have no gradient there."""
     trained = {state.parameters[name].data_ptr(): name for name in state.trained}
@@ -476,111 +344,3 @@ def _check_captured(traced: Trace, state: State) -> None:
                 "the model, where it would get no gradient: read it from the model "
                 "(model.parameters(), model.layer.weight) inside the loss"
             )
-
-
-class _Described:
-    """The arguments and results of a trace. What a step leaves alone (the buffers of
-    most models) is no result."""
-
-    def __init__(
-        self,
-        traced: Trace,
-        flat: Sequence[torch.Tensor],
-        told: list[str],
-        updated: list[str],
-        state: State,
-    ):
-        self._traced, self._flat = traced, flat
-        self._told, self._updated = told, updated
-        self._trained = set(state.trained)
-        self._fixed = set(state.parameters) - self._trained
-
-    def trace(
-        self, first: int, inputs: int, numbers: list[tuple[str, str]], run: _Forward
-    ) -> TrainingTrace:
-        """first: of the inputs among the arguments."""
-        traced, flat = self._traced, self._flat
-        graph = traced.graph.graph
-        placeholders = {node: i for i, node in enumerate(traced.placeholders)}
-        results: list[str] = []
-        nodes: list[torch.fx.Node] = []
-        found: dict[str, int] = {}  # positions of what is told
-        given: dict[str, int] = {}
-        own = traced.outputs
-        pairs = list(zip([*self._told, *self._updated], own, strict=True))
-        pairs += zip(["flags"], traced.flags)
-        for i, (name, node) in enumerate(pairs):
-            if node in placeholders:
-                given[name] = placeholders[node]
-                continue
-            if i < len(self._told) or name == "flags":
-                found[name] = len(results)
-            results.append(name)
-            nodes.append(node)
-        self._add_changed(results, nodes)
-        graph.output_node().args = (tuple(nodes),)
-        graph.eliminate_dead_code()
-        traced.graph.recompile()
-        with torch.random.fork_rng(devices=[]):  # examples, which the program's numbers do not see
-            values = [*flat, *traced.constants, *(draw() for draw in traced.draws)]
-        told = set(self._told) | {"flags"}
-        new = {n: i for i, n in enumerate(results) if n not in told}
-        arguments = [
-            Argument(name, init.from_example(to_numpy(value), seed=i + 1), new.get(name))
-            for i, (name, value) in enumerate(zip(traced.names, values, strict=True))
-        ]
-        drawn = len(flat) + len(traced.constants)
-        outputs = run.outputs
-        if outputs is not None:
-            outputs = dataclasses.replace(outputs, leaves=_placed(outputs.leaves, found, given))
-        held = {name: i for i, name in enumerate(traced.names[:first])}
-        return TrainingTrace(
-            traced.graph,
-            arguments,
-            results,
-            held=held,
-            inputs=list(range(first, first + inputs)),
-            numbers={key: first + inputs + i for i, key in enumerate(numbers)},
-            constants={len(flat) + i: value for i, value in enumerate(traced.constants)},
-            draws={drawn + i: draw for i, draw in enumerate(traced.draws)},
-            tables=traced.tables(),
-            checks=traced.checks,
-            told=found,
-            outputs=outputs,
-            dtypes={i: node.meta["val"].dtype for i, node in enumerate(nodes)},
-            journal=run.journal,
-        )
-
-    def _add_changed(self, results: list[str], nodes: list[torch.fx.Node]) -> None:
-        """Makes results of what is changed in place beside the buffers: tensors outside of the
-        model (the statistics of a critic in the loss), parameters that are not trained (an
-        averaged network)."""
-        traced = self._traced
-        placeholders = {node: i for i, node in enumerate(traced.placeholders)}
-        for node in list(traced.graph.graph.nodes):
-            if node.target is not torch.ops.aten.copy_.default or node.args[0] not in placeholders:
-                continue
-            name = traced.names[placeholders[node.args[0]]]
-            if name in self._trained:
-                raise ImportFailure(
-                    f"the model or the loss changes '{name}' in place, which the step updates: "
-                    "change it before or after the step, which reads the newest"
-                )
-            if not (name.startswith("constant/") or name in self._fixed):
-                raise ImportFailure(
-                    f"the model or the loss changes '{name}' in place: change a copy (.clone())"
-                )
-            results.append(name)
-            nodes.append(node.args[1])
-            node.replace_all_uses_with(node.args[1])
-            traced.graph.graph.erase_node(node)
-
-
-def _placed(leaves: list[Any], found: dict[str, int], given: dict[str, int]) -> list[Any]:
-    def placed(leaf):
-        if not isinstance(leaf, Outputs.Result):
-            return leaf
-        name = f"output/{leaf.index}"
-        return Outputs.Result(found[name]) if name in found else Outputs.Given(given[name])
-
-    return [placed(leaf) for leaf in leaves]

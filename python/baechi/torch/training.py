@@ -24,7 +24,8 @@ from baechi.torch.inputs import Inputs
 from baechi.torch.state import State
 from baechi.torch.step_check import StepCheck
 from baechi.torch.step_program import StepProgram
-from baechi.torch.step_trace import Phase, Recipe, TrainingTrace, trace_step, used_parameters
+from baechi.torch.step_trace import trace_step, used_parameters
+from baechi.torch.training_trace import Phase, Recipe, TrainingTrace
 
 _MOST_SURROUNDINGS = 32  # programs for one step whose Python values change
 

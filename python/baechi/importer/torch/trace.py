@@ -21,64 +21,28 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.overrides import TorchFunctionMode
 from torch.utils import _pytree as pytree
 
-from baechi.importer.common.errors import ImportFailure
-from baechi.importer.torch import byte_types, linalg, recurrent, transforms
+from baechi.importer.torch import (
+    byte_types,
+    graph_rules,
+    lifting,
+    linalg,
+    recurrent,
+    transforms,
+)
 from baechi.importer.torch import decompositions as torch_decompositions
 from baechi.importer.torch import functions as torch_functions
 from baechi.importer.torch.comparison import mend_comparisons
 from baechi.importer.torch.empty import fold_empty
 from baechi.importer.torch.indices import Checks, Lookup
-from baechi.importer.torch.names import Recorder, name_of, origin_of
+from baechi.importer.torch.names import Recorder, origin_of
 from baechi.importer.torch.refusals import (
     DATA_DEPENDENT,
-    FIXED_SHAPES,
     Refusals,
     explained_errors,
     line_of,
 )
 
 aten = torch.ops.aten
-# Without mutations these give their argument.
-_IDENTITIES = {
-    aten.alias.default,
-    aten.clone.default,
-    aten.detach.default,
-    aten.lift_fresh_copy.default,
-}
-# What `torch.tensor(2.0)` is followed by.
-_FRESH = {aten.lift_fresh.default, aten.lift_fresh_copy.default}
-# Random numbers that depend on shapes alone.
-_RANDOM = {
-    aten.bernoulli.p,
-    aten.cauchy.default,
-    aten.exponential.default,
-    aten.geometric.default,
-    aten.log_normal.default,
-    aten.normal.float_float,
-    aten.normal_functional.default,
-    aten.rand.default,
-    aten.rand_like.default,
-    aten.randint.default,
-    aten.randint.low,
-    aten.randint_like.default,
-    aten.randint_like.low_dtype,
-    aten.randn.default,
-    aten.randn_like.default,
-    aten.randperm.default,
-    aten.uniform.default,
-}
-
-
-# What is checked while a program runs.
-ASSERTIONS = {aten._assert_async.default, aten._assert_async.msg}
-_PRODUCTS = {
-    aten.addmm.default,
-    aten.baddbmm.default,
-    aten.bmm.default,
-    aten.convolution.default,
-    aten.mm.default,
-    aten.mv.default,
-}
 
 
 @dataclasses.dataclass
@@ -138,11 +102,11 @@ def trace(
     # autograd's functions, but in the graph of the first pass neither is left.
     with lowerable_operations(), recorder.recording(), explained_errors():
         mutating, unseen = _followed(function, arguments, refusals)
-        _drop_tests(mutating.graph)
-        check_operands(mutating.graph)
-        _refuse_assertions(mutating.graph)
+        graph_rules.drop_tests(mutating.graph)
+        graph_rules.check_operands(mutating.graph)
+        graph_rules.refuse_assertions(mutating.graph)
         # What `functionalize` is not given it leaves with its mutations.
-        constants = _lift_constants(mutating)
+        constants = lifting.constants(mutating)
         checks = Checks(mutating.graph)
         recorded = _Recorded(mutating, recorder, refusals, checks)
         functional = torch.func.functionalize(recorded.checked, remove="mutations")
@@ -150,13 +114,13 @@ def trace(
         # Its types are in the first pass.
         with torch.autocast("cpu", enabled=False):
             graph = _traced(functional, given, torch_decompositions.table())
-    _check_shapes(graph.graph)
-    _drop_identities(graph.graph)
+    graph_rules.check_shapes(graph.graph)
+    graph_rules.drop_identities(graph.graph)
     fold_empty(graph.graph)
     mend_comparisons(graph.graph)
     byte_types.widen(graph)
-    constants += _lift_constants(graph)
-    draws = _lift_draws(graph.graph)
+    constants += lifting.constants(graph)
+    draws = lifting.draws(graph.graph)
     further = [f"constant/{i}" for i in range(len(constants))]
     further += [f"random/{i}" for i in range(len(draws))]
     graph.graph.eliminate_dead_code()
@@ -401,121 +365,3 @@ def _attention(
         allowed = rows.reshape(-1, 1) >= rows
         scores = torch.where(allowed, scores, torch.full((), float("-inf"), dtype=scores.dtype))
     return torch.softmax(scores, -1) @ value
-
-
-def check_operands(graph: torch.fx.Graph) -> None:
-    """Of types that PyTorch refuses when it computes, not when it is traced."""
-    for node in graph.nodes:
-        values = [each.meta.get("val") for each in node.all_input_nodes]
-        dtypes = dict.fromkeys(x.dtype for x in values if isinstance(x, torch.Tensor))
-        if node.target in _PRODUCTS and len(dtypes) > 1:
-            found = " and ".join(str(dtype).removeprefix("torch.") for dtype in dtypes)
-            raise ImportFailure(
-                f"{origin_of(node).source}: {node.target} in '{name_of(node)}' has operands of "
-                f"{found}: give the model's inputs and its parameters one dtype (x.float())"
-            )
-        if node.target is aten.embedding.default:
-            dtype = node.args[1].meta["val"].dtype
-            if dtype not in (torch.int64, torch.int32):
-                raise ImportFailure(
-                    f"{origin_of(node).source}: '{origin_of(node).scope}' looks up rows by "
-                    f"numbers of {str(dtype).removeprefix('torch.')}: hand in int64 (ids.long())"
-                )
-
-
-def _drop_tests(graph: torch.fx.Graph) -> None:
-    """What forward-mode derivatives ask of shapes and memory, and trace the answer to."""
-    for node in list(graph.nodes):
-        if isinstance(node.target, torch._ops.OpOverload) and not node.users:
-            returned = node.target._schema.returns
-            if returned and all(isinstance(each.type, torch.BoolType) for each in returned):
-                graph.erase_node(node)
-
-
-def _refuse_assertions(graph: torch.fx.Graph) -> None:
-    """A graph that torch.compile found has handed them on before."""
-    for node in graph.nodes:
-        if node.target in ASSERTIONS:
-            said = f" ({node.args[1]})" if len(node.args) > 1 else ""
-            of_one_hot = "Class values" in said  # PyTorch's own words
-            mend = "write F.one_hot(x, n) as x.unsqueeze(-1) == torch.arange(n), and "
-            raise ImportFailure(
-                f"{origin_of(node).source}: '{name_of(node)}' asserts what a step does not check"
-                f"{said}: {mend * of_one_hot}check the values before the step"
-            )
-
-
-def _check_shapes(graph: torch.fx.Graph) -> None:
-    for node in graph.nodes:
-        value = node.meta.get("val")
-        shape = value.shape if isinstance(value, torch.Tensor) else [value]
-        if any(isinstance(size, torch.SymInt) for size in shape):
-            raise ImportFailure(f"{origin_of(node).source}: {node.target}: {FIXED_SHAPES}")
-
-
-def _drop_identities(graph: torch.fx.Graph) -> None:
-    for node in list(graph.nodes):
-        if node.op == "call_function" and node.target in _IDENTITIES:
-            node.replace_all_uses_with(node.args[0])
-            graph.erase_node(node)
-
-
-def _lift_constants(module: torch.fx.GraphModule) -> list[torch.Tensor]:
-    """Makes arguments of the tensors that the graph holds. A single number that is
-    written in the model's code stays."""
-    graph, constants = module.graph, []
-    lifted: dict[str, torch.fx.Node] = {}
-    for node in list(graph.nodes):
-        if node.op != "get_attr":
-            continue
-        value = getattr(module, node.target)
-        if not isinstance(value, torch.Tensor):
-            continue
-        if value.dim() == 0 and all(user.target in _FRESH for user in node.users):
-            with graph.inserting_before(node):
-                call = aten.full.default, ([], value.item()), {"dtype": value.dtype}
-                number = graph.call_function(*call)
-            number.meta = dict(node.meta)
-            node.replace_all_uses_with(number)
-            graph.erase_node(node)
-            continue
-        if node.target not in lifted:
-            lifted[node.target] = _further_argument(graph, f"constant_{len(constants)}", node)
-            constants.append(value.detach())
-        node.replace_all_uses_with(lifted[node.target])
-        graph.erase_node(node)
-    return constants
-
-
-def _lift_draws(graph: torch.fx.Graph) -> list[Callable[[], torch.Tensor]]:
-    """Makes arguments of random numbers: PyTorch's generators draw them on the
-    host, so that they are what an eager step would draw."""
-    draws: list[Callable[[], torch.Tensor]] = []
-    for node in list(graph.nodes):
-        if node.op != "call_function" or node.target not in _RANDOM:
-            continue
-        draws.append(_draw(node))
-        argument = _further_argument(graph, f"random_{len(draws) - 1}", node)
-        node.replace_all_uses_with(argument)
-        graph.erase_node(node)
-    return draws
-
-
-def _draw(node: torch.fx.Node) -> Callable[[], torch.Tensor]:
-    """The operator itself; of tensors it takes the shapes alone."""
-    target, arguments, options = node.target, node.args, dict(node.kwargs)
-
-    def example(used: torch.fx.Node) -> torch.Tensor:
-        return torch.empty(used.meta["val"].shape, dtype=used.meta["val"].dtype)
-
-    arguments = torch.fx.map_arg(arguments, example)
-    return lambda: target(*arguments, **options)
-
-
-def _further_argument(graph: torch.fx.Graph, name: str, like: torch.fx.Node) -> torch.fx.Node:
-    placeholders = [node for node in graph.nodes if node.op == "placeholder"]
-    before = placeholders[-1].next if placeholders else next(iter(graph.nodes))
-    with graph.inserting_before(before):
-        argument = graph.placeholder(name)
-    argument.meta = dict(like.meta)
-    return argument
