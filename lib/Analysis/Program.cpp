@@ -284,11 +284,10 @@ public:
         return true;
     } else if (auto call = dyn_cast<CallOpInterface>(op)) {
       return callHasEffect(call);
-    } else if (!op->isRegistered() && saysSideEffect(op)) {
-      return true;
-    } else if (!recursive && op->getNumResults() == 0 &&
-               !op->hasTrait<OpTrait::IsTerminator>() &&
-               (op->isRegistered() || !isLastOfRegion(op, scope))) {
+    } else if ((!op->isRegistered() && saysSideEffect(op)) ||
+               (!recursive && op->getNumResults() == 0 &&
+                !op->hasTrait<OpTrait::IsTerminator>() &&
+                (op->isRegistered() || !isLastOfRegion(op, scope)))) {
       return true;
     }
     for (Region &region : op->getRegions())
@@ -390,7 +389,7 @@ std::string baechi::nameOf(Operation *op) {
 SmallVector<std::string> baechi::namesOf(FunctionOpInterface step) {
   SmallVector<std::string> names;
   llvm::StringMap<int64_t> used;
-  auto add = [&](std::string name) {
+  auto add = [&](const std::string &name) {
     // "name", "name#1", "name#2": a taken name counts on.
     std::string unique = name;
     while (!used.try_emplace(unique, 0).second)
