@@ -6,6 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "Bindings.h"
+#include "PendingCall.h"
 #include "StepCall.h"
 
 using namespace baechi::python;
@@ -22,5 +23,6 @@ NB_MODULE(_placement, m) {
   defineResult(m);
   definePlace(m);
   defineEvaluator(m);
+  definePendingCall(m);
   defineStepCall(m);
 }

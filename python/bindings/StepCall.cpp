@@ -17,13 +17,18 @@
 
 #include "StepCall.h"
 
+#include "PendingCall.h"
+#include "StepQueue.h"
+
 #include <nanobind/stl/optional.h>
+#include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
 #include <cstdint>
 #include <cstring>
+#include <memory>
 #include <optional>
 #include <string>
 #include <tuple>
@@ -31,6 +36,7 @@
 
 namespace nb = nanobind;
 using namespace nb::literals;
+using namespace baechi::python;
 
 namespace {
 
@@ -47,50 +53,29 @@ struct Argument {
   nb::object seen;
 };
 
-/// The views of a call, given back at its end.
-class Views {
-public:
-  explicit Views(size_t most) { views.reserve(most); }
-  ~Views() {
-    for (Py_buffer &view : views)
-      PyBuffer_Release(&view);
-  }
-  Views(const Views &) = delete;
-  Views &operator=(const Views &) = delete;
-
-  /// Null where \p object gives none of so many bytes in C's order.
-  Py_buffer *take(PyObject *object, int flags, Py_ssize_t bytes) {
-    Py_buffer view;
-    if (PyObject_GetBuffer(object, &view, flags) != 0) {
-      PyErr_Clear(); // the longer way says what is wrong, if anything is
-      return nullptr;
-    }
-    views.push_back(view);
-    return view.len == bytes ? &views.back() : nullptr;
-  }
-
-private:
-  std::vector<Py_buffer> views;
-};
-
 class StepCall {
 public:
   using Given = std::tuple<nb::object, nb::object, std::optional<bool>,
                            Py_ssize_t, std::string>;
 
   /// \p call and \p wallNs are functions of a step library, \p step what it
-  /// opened. \p arguments: shape, dtype, weak type, bytes and number of each.
+  /// opened, \p queue that step's. \p given: shape, dtype, weak type, bytes and
+  /// number of each argument. \p pendingArray: the class of results that a
+  /// queue's calls will write.
   StepCall(uintptr_t call, uintptr_t wallNs, uintptr_t step,
-           const std::vector<Given> &given, std::vector<Py_ssize_t> resultBytes,
-           nb::object jaxArray, nb::object numpyArray)
+           std::shared_ptr<StepQueue> queue, const std::vector<Given> &given,
+           std::vector<Py_ssize_t> resultBytes, nb::object jaxArray,
+           nb::object numpyArray, nb::object pendingArray)
       : call(reinterpret_cast<Call>(call)),
         wallNs(reinterpret_cast<WallNs>(wallNs)),
-        step(reinterpret_cast<void *>(step)),
+        step(reinterpret_cast<void *>(step)), queue(std::move(queue)),
         resultBytes(std::move(resultBytes)), jaxArray(std::move(jaxArray)),
-        numpyArray(std::move(numpyArray)), aval(nb::str("aval")),
+        numpyArray(std::move(numpyArray)),
+        pendingArray(std::move(pendingArray)), aval(nb::str("aval")),
         shapeName(nb::str("shape")), dtypeName(nb::str("dtype")),
         weakName(nb::str("weak_type")), ownerName(nb::str("_owner")),
-        valueName(nb::str("_value")) {
+        valueName(nb::str("_value")), bufferName(nb::str("_buffer")),
+        pendingName(nb::str("_pending")) {
     for (const auto &[shape, dtype, weak, bytes, number] : given)
       arguments.push_back(
           {shape, dtype, weak, bytes, numberOf(number), nb::none()});
@@ -101,39 +86,84 @@ public:
   /// each result None, or an array to write it to.
   ///
   /// None where an argument is not just what the step was compiled for: nothing
-  /// has been done then. Else the step's nanoseconds, -1 if it failed.
-  nb::object operator()(nb::list leaves, nb::list holders, nb::list outputs) {
+  /// has been done then. Else the step's nanoseconds, -1 if it failed. Nothing
+  /// may be in the queue.
+  nb::object run(nb::list leaves, nb::list holders, nb::list outputs) {
+    Views views(arguments.size() + resultBytes.size());
+    QueuedCall places;
+    if (!prepare(leaves, holders, outputs, places, views, nullptr))
+      return nb::none();
+    int failed;
+    int64_t ns;
+    {
+      nb::gil_scoped_release release;
+      failed = call(step, places.arguments.data(), places.results.data());
+      ns = wallNs(step);
+    }
+    return nb::int_(failed ? int64_t(-1) : ns);
+  }
+
+  /// The same, but only gives the step to the queue, which may have to have
+  /// room first. \p previous: the call that has made what lies in the places.
+  std::optional<PendingCall> dispatch(nb::list leaves, nb::list holders,
+                                      nb::list outputs,
+                                      const PendingCall *previous) {
+    waitFor([&](auto limit) { return queue->waitForRoom(limit); });
+    Views views(arguments.size() + resultBytes.size());
+    auto places = std::make_shared<QueuedCall>();
+    Source source{previous};
+    if (!prepare(leaves, holders, outputs, *places, views, &source))
+      return std::nullopt;
+    queue->give(places);
+    return PendingCall(queue, std::move(places), std::move(views));
+  }
+
+private:
+  using Call = int (*)(void *, const void *const *, void *const *);
+  using WallNs = int64_t (*)(const void *);
+
+  /// What a call that is not run at once may take values of.
+  struct Source {
+    const PendingCall *previous;
+  };
+
+  /// False where the call is not for this program, or takes what a call was to
+  /// give that has failed; then nothing has changed. \p source: null for a call
+  /// that is run before anybody else does anything.
+  bool prepare(nb::list leaves, nb::list holders, nb::list outputs,
+               QueuedCall &places, Views &views, const Source *source) {
     size_t count = arguments.size();
     if (leaves.size() != count || holders.size() != count ||
         outputs.size() != resultBytes.size())
-      return nb::none();
-    std::vector<const void *> from(count, nullptr);
-    std::vector<void *> to(resultBytes.size(), nullptr);
-    std::vector<int64_t> numbers(count);
+      return false;
+    places.arguments.assign(count, nullptr);
+    places.results.assign(resultBytes.size(), nullptr);
+    places.numbers.resize(count);
     std::vector<bool> isHeld(count);
-    Views views(count + to.size());
     for (size_t i = 0; i < count; ++i) {
       nb::handle leaf = leaves[i], holder = holders[i];
       if (!holder.is_none()) {
         nb::object held = holder();
         isHeld[i] = held.is(leaf);
-        if (isHeld[i])
+        if (isHeld[i] &&
+            (!source || !source->previous || takes(*source->previous, places)))
           continue; // it lies there already
         if (!held.is_none())
-          return nb::none(); // somebody has it, so it must be copied out
+          return false; // somebody has it, so it must be copied out
       }
-      if (!(from[i] = find(arguments[i], leaf, views, numbers[i])))
-        return nb::none();
+      places.arguments[i] = find(arguments[i], leaf, places, views, i, source);
+      if (!places.arguments[i])
+        return false;
     }
-    for (size_t k = 0; k < to.size(); ++k) {
+    for (size_t k = 0; k < resultBytes.size(); ++k) {
       nb::handle output = outputs[k];
       if (output.is_none())
         continue;
       Py_buffer *view = views.take(
           output.ptr(), PyBUF_C_CONTIGUOUS | PyBUF_WRITABLE, resultBytes[k]);
       if (!view)
-        return nb::none();
-      to[k] = view->buf;
+        return false;
+      places.results[k] = view->buf;
     }
     // From here on the places are the step's, even if a signal ends the call.
     for (size_t i = 0; i < count; ++i) {
@@ -142,19 +172,18 @@ public:
         for (const nb::object &name : {ownerName, valueName})
           nb::setattr(leaves[i], name, nb::none());
     }
-    int failed;
-    int64_t ns;
-    {
-      nb::gil_scoped_release release;
-      failed = call(step, from.data(), to.data());
-      ns = wallNs(step);
-    }
-    return nb::int_(failed ? int64_t(-1) : ns);
+    return true;
   }
 
-private:
-  using Call = int (*)(void *, const void *const *, void *const *);
-  using WallNs = int64_t (*)(const void *);
+  /// Has the call wait for an earlier one; false if that has failed.
+  bool takes(const PendingCall &earlier, QueuedCall &places) const {
+    if (earlier.hasFailed())
+      return false;
+    if (!earlier.hasEnded() &&
+        (places.after.empty() || places.after.back() != earlier.queued()))
+      places.after.push_back(earlier.queued());
+    return true;
+  }
 
   static Number numberOf(const std::string &name) {
     return name == "f32"   ? Number::F32
@@ -166,23 +195,65 @@ private:
   }
 
   /// Where an argument's value lies; null where that is not known.
-  const void *find(Argument &argument, nb::handle leaf, Views &views,
-                   int64_t &number) {
+  const void *find(Argument &argument, nb::handle leaf, QueuedCall &places,
+                   Views &views, size_t index, const Source *source) {
     PyObject *type = reinterpret_cast<PyObject *>(Py_TYPE(leaf.ptr()));
-    bool matches = type == jaxArray.ptr()     ? isSeen(argument, leaf)
+    nb::object looked;
+    if (type == pendingArray.ptr()) {
+      nb::object buffer = nb::getattr(leaf, bufferName);
+      nb::object pending = nb::getattr(leaf, pendingName);
+      const PendingCall *maker = nullptr;
+      if (source && !buffer.is_none() && nb::try_cast(pending, maker) &&
+          maker && maker->isOf(*queue)) {
+        // Its memory will have the value when this call's turn comes.
+        if (!isSeen(argument, leaf) || !takes(*maker, places))
+          return nullptr;
+        return bytesOf(
+            views.take(buffer.ptr(), PyBUF_C_CONTIGUOUS, argument.bytes));
+      }
+      looked = look(leaf);
+      if (!looked)
+        return nullptr;
+      leaf = looked;
+      type = reinterpret_cast<PyObject *>(Py_TYPE(leaf.ptr()));
+    }
+    bool isJax = type == jaxArray.ptr();
+    bool matches = isJax                      ? isSeen(argument, leaf)
                    : type == numpyArray.ptr() ? isSame(argument, leaf, false)
                                               : false;
     if (matches) {
-      static const char empty = 0;
       Py_buffer *view =
           views.take(leaf.ptr(), PyBUF_C_CONTIGUOUS, argument.bytes);
       // Arrays of JAX have no buffers of types that Python does not know.
-      if (!view && type == jaxArray.ptr())
+      if (!view && isJax)
         if (nb::object array = asNumpy(leaf))
           view = views.take(array.ptr(), PyBUF_C_CONTIGUOUS, argument.bytes);
-      return !view ? nullptr : argument.bytes == 0 ? &empty : view->buf;
+      if (!view || isJax || !source)
+        return bytesOf(view);
+      // The caller may change its array as soon as it has it back.
+      size_t bytes = view->len;
+      auto &copy = places.copies.emplace_back(new std::byte[bytes + 1]);
+      std::memcpy(copy.get(), view->buf, bytes);
+      return copy.get();
     }
+    int64_t &number = places.numbers[index];
     return asNumber(argument.number, leaf.ptr(), number) ? &number : nullptr;
+  }
+
+  static const void *bytesOf(const Py_buffer *view) {
+    static const char empty = 0;
+    return !view ? nullptr : view->len == 0 ? &empty : view->buf;
+  }
+
+  /// The array of JAX that a result of another step is; null where that failed,
+  /// which the longer way tells.
+  static nb::object look(nb::handle leaf) {
+    PyObject *array = PyObject_CallMethod(leaf.ptr(), "__jax_array__", nullptr);
+    if (!array && PyErr_ExceptionMatches(PyExc_Exception))
+      PyErr_Clear();
+    else if (!array)
+      throw nb::python_error(); // Ctrl-C
+    return nb::steal(array);
   }
 
   /// Whether an array of JAX has the argument's type.
@@ -238,21 +309,24 @@ private:
   const Call call;
   const WallNs wallNs;
   void *const step;
+  const std::shared_ptr<StepQueue> queue;
   std::vector<Argument> arguments;
   const std::vector<Py_ssize_t> resultBytes;
-  const nb::object jaxArray, numpyArray, aval, shapeName, dtypeName, weakName,
-      ownerName, valueName;
+  const nb::object jaxArray, numpyArray, pendingArray, aval, shapeName,
+      dtypeName, weakName, ownerName, valueName, bufferName, pendingName;
 };
 
 } // namespace
 
 void baechi::python::defineStepCall(nb::module_ &m) {
   nb::class_<StepCall>(m, "StepCall")
-      .def(nb::init<uintptr_t, uintptr_t, uintptr_t,
+      .def(nb::init<uintptr_t, uintptr_t, uintptr_t, std::shared_ptr<StepQueue>,
                     const std::vector<StepCall::Given> &,
-                    std::vector<Py_ssize_t>, nb::object, nb::object>(),
-           "call"_a, "wall_ns"_a, "step"_a, "arguments"_a, "result_bytes"_a,
-           "jax_array"_a, "numpy_array"_a)
-      .def("__call__", &StepCall::operator(), "leaves"_a, "holders"_a,
-           "outputs"_a);
+                    std::vector<Py_ssize_t>, nb::object, nb::object,
+                    nb::object>(),
+           "call"_a, "wall_ns"_a, "step"_a, "queue"_a, "arguments"_a,
+           "result_bytes"_a, "jax_array"_a, "numpy_array"_a, "pending_array"_a)
+      .def("run", &StepCall::run, "leaves"_a, "holders"_a, "outputs"_a)
+      .def("dispatch", &StepCall::dispatch, "leaves"_a, "holders"_a,
+           "outputs"_a, "previous"_a.none());
 }

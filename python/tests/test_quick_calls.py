@@ -20,6 +20,7 @@ jax = pytest.importorskip("jax")
 
 import needs  # noqa: E402
 from baechi.jax import jitted  # noqa: E402
+from baechi.jax.pending import PendingArray  # noqa: E402
 from baechi.steps.resident import ResidentArray  # noqa: E402
 from jax_support import assert_close, jit  # noqa: E402
 
@@ -43,6 +44,8 @@ def same(ours, theirs):
     """Values, types, weak types, places and classes."""
     assert jax.tree.structure(ours) == jax.tree.structure(theirs)
     for one, other in zip(jax.tree.leaves(ours), jax.tree.leaves(theirs), strict=True):
+        assert isinstance(one, jax.Array)
+        one = one.__jax_array__() if isinstance(one, PendingArray) else one
         assert type(one) is type(other)
         assert (one.dtype, one.shape, one.weak_type) == (other.dtype, other.shape, other.weak_type)
         assert one.committed == other.committed and one.devices() == other.devices()

@@ -17,11 +17,13 @@ from baechi.compiling.options import CompileOptions
 from baechi.importer.jax.host_calls import HostCall
 from baechi.importer.jax.signature import Signature
 from baechi.jax import random_keys
+from baechi.jax.dispatch import Dispatcher
 from baechi.jax.quick import Kind, QuickCall
+from baechi.pictures.picture import Picture
 from baechi.steps import resident_jax
 from baechi.steps.library import StepLibrary
 from baechi.steps.program import Program
-from baechi.steps.resident import Residents
+from baechi.steps.resident import ResidentArray, Residents
 
 MISSED = object()
 """Instead of results: a quick call is not for these arguments."""
@@ -35,7 +37,8 @@ class JaxProgram(Program):
     returned: the random generators of the flat results; None for what is no key.
     turn: is held while the program is used.
     library, text, options: as for Program.
-    host_calls: what JAX computes in every step.
+    host_calls: what JAX computes in every step; such steps are waited for.
+    name: of the step, for errors of calls that were dispatched.
     """
 
     def __init__(
@@ -47,6 +50,7 @@ class JaxProgram(Program):
         options: CompileOptions | None,
         library: StepLibrary | None = None,
         host_calls: Sequence[HostCall] = (),
+        name: str = "step",
     ):
         super().__init__(text, options, library)
         self.signature, self._returned = signature, returned
@@ -62,11 +66,14 @@ class JaxProgram(Program):
             for i, kind in types.items()
         }
         self._residents = Residents(self.library, turn, kinds)
+        self._turn, self._name, self._has_host_calls = turn, name, bool(host_calls)
+        self._dispatcher: Dispatcher | None = None
         self.calls = 0
 
-    def quick_for(self, kinds: Sequence[Kind]) -> Quick | None:
+    def quick_for(self, kinds: Sequence[Kind], dispatches: bool = False) -> Quick | None:
         """`run` for arguments of just these kinds, faster; None: the longer way alone knows
-        the step's border (random keys), or the extension is not built."""
+        the step's border (random keys), or the extension is not built. dispatches: it returns
+        while the step runs, but for steps with host calls."""
         try:
             from baechi.graphs.native import _placement
         except ImportError:
@@ -79,6 +86,7 @@ class JaxProgram(Program):
         unflatten = signature.result_tree.unflatten
 
         def run(leaves: list[Any]) -> Any:
+            self.settle()
             done = call(leaves, residents.holders)
             if done is None:
                 return MISSED
@@ -91,9 +99,49 @@ class JaxProgram(Program):
                 results[k] = residents.after_step(i)
             return unflatten(results)
 
-        return run
+        if not dispatches or self._has_host_calls:
+            return run
+        if self._dispatcher is None:
+            queue = self.library.queue(_placement)
+            self._dispatcher = Dispatcher(self._name, self.library, queue, self._turn)
+        dispatcher = self._dispatcher
+
+        def dispatch(leaves: list[Any]) -> Any:
+            dispatcher.retire()
+            dispatcher.raise_untold()
+            if not call.is_direct() or dispatcher.is_forked():
+                return run(leaves)
+            done = call.dispatch(leaves, residents.holders, dispatcher)
+            if done is None:
+                return MISSED
+            flight, results = done
+            self.calls += 1
+            for i, k in updated:
+                results[k] = residents.after_step(i, flight)
+            return unflatten(results)
+
+        return dispatch
+
+    def settle(self) -> None:
+        """Waits for calls that were dispatched. Their errors stay to be raised."""
+        if self._dispatcher is not None:
+            self._wall_ns += self._dispatcher.settle()
+
+    def report(self) -> str:
+        self.settle()
+        return super().report()
+
+    def picture(self) -> Picture:
+        self.settle()
+        return super().picture()
 
     def run(self, leaves: list[Any]) -> Any:
+        if self._dispatcher is not None:
+            self.settle()
+            self._dispatcher.raise_untold()
+        for leaf in leaves:
+            if isinstance(leaf, ResidentArray):
+                leaf.check()
         self.calls += 1
         signature, updated = self.signature, self._updated
         moved = {

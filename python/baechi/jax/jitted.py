@@ -65,6 +65,7 @@ class _Options(TypedDict, total=False):
     check: Check
     check_tolerance: Tolerance
     verbose: bool | None
+    async_dispatch: bool
 
 
 @overload
@@ -102,6 +103,7 @@ def jit(
     check: Check = None,
     check_tolerance: Tolerance = None,
     verbose: bool | None = None,
+    async_dispatch: bool = True,
 ) -> Any:
     """Compiles `step` for the devices of `machine`; usable as a decorator.
 
@@ -152,6 +154,9 @@ def jit(
     verbose: what is told of compiling, on the standard error: True, a line for each phase
         with its seconds; False, nothing; None, a bar after a second, on a terminal
         or in a notebook (where the package tqdm is there).
+    async_dispatch: whether a call like an earlier one returns while its step runs, as
+        `jax.jit`'s does: its results wait, and raise what went wrong, when they are looked at.
+        False: every call is waited for, and raises its own errors.
 
     Arguments and results are any pytrees of arrays. A call with other shapes,
     types or static values compiles again. Raises ImportFailure (an operation
@@ -187,7 +192,7 @@ def jit(
     donated = choose(step, donate_argnums, donate_argnames, "donate")
     static = choose(step, static_argnums, static_argnames, "static")
     checks = CheckOptions(check, check_tolerance, cuda_math)
-    return Jitted(step, donated, static, options, checks)
+    return Jitted(step, donated, static, options, checks, async_dispatch)
 
 
 class _Call(NamedTuple):
@@ -213,12 +218,13 @@ class Jitted(Compiled[JaxProgram], Generic[P, R]):
         static: Chosen,
         options: CompileOptions,
         checks: CheckOptions | None = None,
+        dispatches: bool = False,
     ):
         super().__init__()
         functools.update_wrapper(self, step)
         self._step = step
         self._options, self._checks = options, checks or CheckOptions()
-        self._donated, self._static = donated, static
+        self._donated, self._static, self._dispatches = donated, static, dispatches
         self._programs: dict[Any, JaxProgram] = {}
         self._ways: dict[Any, Way] = {}
         # What may be called without a longer look at the arguments.
@@ -232,6 +238,7 @@ class Jitted(Compiled[JaxProgram], Generic[P, R]):
             if isinstance(leaf, ResidentArray):
                 leaf.leave(self._turn)
         with self._whole_call(lambda: call.key in self._programs):
+            self._settle()
             if call.key not in self._programs:
                 with progress.shown(self._options.verbose, _identifier(self._step)):
                     self._programs[call.key] = self._compile(call)
@@ -253,6 +260,8 @@ class Jitted(Compiled[JaxProgram], Generic[P, R]):
         refuse_within_host_calls("a compiled step is called")
         with self._turn:
             for program, run in known:
+                if program is not self._latest:
+                    self._settle()  # steps run in the order of their calls
                 if (result := run(leaves)) is not MISSED:
                     self._latest = program
                     return result
@@ -277,8 +286,12 @@ class Jitted(Compiled[JaxProgram], Generic[P, R]):
             self._ways[named] = Way(self._step, len(args), tuple(kwargs), self._static)
         known = self._quick.setdefault(self._quick_key(args, kwargs)[0], [])
         if all(program is not each for each, _ in known):
-            if (run := program.quick_for(call.kinds)) is not None:
+            if (run := program.quick_for(call.kinds, self._dispatches)) is not None:
                 known.append((program, run))
+
+    def _settle(self) -> None:
+        if self._latest is not None:
+            self._latest.settle()
 
     def __get__(self, instance: Any, owner: type | None = None) -> Any:
         """A method of a class, whose `self` is the first argument."""
@@ -311,7 +324,7 @@ class Jitted(Compiled[JaxProgram], Generic[P, R]):
         )
         checked = self._checks.check is not None
         run = functools.partial(self._run, later) if checked else None
-        return Lowered(border, imported.text, self._options, run)
+        return Lowered(border, imported.text, self._options, run, self._dispatches)
 
     def _call_of(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> _Call:
         bound = bind(self._step, args, kwargs)
@@ -396,6 +409,7 @@ class Jitted(Compiled[JaxProgram], Generic[P, R]):
             imported.text,
             self._options,
             host_calls=imported.host_calls,
+            name=_identifier(self._step),
         )
 
 

@@ -30,9 +30,18 @@ class Lowered:
     """A step as a module, as `jax.stages.Lowered`: for one set of shapes, types and
     static values. Nothing of it is measured, placed or compiled yet."""
 
-    def __init__(self, border: Border, text: str, options: CompileOptions, run: Run | None = None):
-        """run: calls the program, with flat arguments; None: nothing but `program.run`."""
+    def __init__(
+        self,
+        border: Border,
+        text: str,
+        options: CompileOptions,
+        run: Run | None = None,
+        dispatches: bool = False,
+    ):
+        """run: calls the program, with flat arguments; None: nothing but `program.run`.
+        dispatches: calls return while the step runs."""
         self._border, self._text, self._options, self._run = border, text, options, run
+        self._dispatches = dispatches
 
     def as_text(self) -> str:
         """The module in MLIR (docs/import.md)."""
@@ -81,7 +90,9 @@ class Lowered:
     def compile(self) -> Compiled:
         """Measures, places and compiles. Raises CompileError and StepError."""
         with progress.shown(self._options.verbose, self._border.name):
-            return Compiled(self._border, self._text, self._options, self._run)
+            return Compiled(
+                self._border, self._text, self._options, self._run, dispatches=self._dispatches
+            )
 
 
 class Compiled(compiled.Compiled[JaxProgram]):
@@ -95,6 +106,7 @@ class Compiled(compiled.Compiled[JaxProgram]):
         options: CompileOptions | None,
         run: Run | None = None,
         library: StepLibrary | None = None,
+        dispatches: bool = False,
     ):
         super().__init__()
         self._border = border
@@ -108,13 +120,14 @@ class Compiled(compiled.Compiled[JaxProgram]):
                 options,
                 library,
                 border.host_calls,
+                border.name,
             )
         self._quick: Quick | None = None
         if run is None and all(generator is None for generator in border.given):
             kinds = [
                 (a.init.shape, np.dtype(a.init.dtype), None) for a in border.signature.arguments
             ]
-            self._quick = self._program.quick_for(kinds)
+            self._quick = self._program.quick_for(kinds, dispatches)
         self._is_wide = is_wide()
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
@@ -162,15 +175,16 @@ class Compiled(compiled.Compiled[JaxProgram]):
         return saved.write(pathlib.Path(file), self._border, self._program.library)
 
 
-def load_step(file: str | os.PathLike[str]) -> Compiled:
+def load_step(file: str | os.PathLike[str], async_dispatch: bool = True) -> Compiled:
     """The step that `save` wrote, ready to be called: nothing is traced or compiled.
 
     It is machine code, which this process will run: take files of people you trust.
     One that is damaged, that others may write, of another version or for another kind of
     machine is refused by a StepError with the reason, before any of its code is mapped.
+    async_dispatch: as for `baechi.jit`.
     """
     border, library = saved.read(pathlib.Path(file))
-    return Compiled(border, None, None, library=library)
+    return Compiled(border, None, None, library=library, dispatches=async_dispatch)
 
 
 def _run(program: JaxProgram, leaves: list[Any]) -> Any:

@@ -18,6 +18,8 @@ from typing import Any
 import jax
 import numpy as np
 
+from baechi.jax.dispatch import Dispatcher, Flight
+from baechi.jax.pending import PendingArray
 from baechi.steps import resident_jax
 from baechi.steps.library import StepLibrary, own_memory
 
@@ -41,7 +43,7 @@ class QuickCall:
     ):
         """updated: the results that lie in arguments' places, by argument."""
         self._library = library
-        call, wall_ns, step = library.addresses()
+        call, wall_ns, _, step = library.addresses()
         resident = set(updated.values())
         arguments = [
             (tuple(shape), np.dtype(dtype), weak, math.prod(shape) * np.dtype(dtype).itemsize)
@@ -51,17 +53,19 @@ class QuickCall:
             call,
             wall_ns,
             step,
+            library.queue(native),
             [(*each, _number(*each[:3])) for each in arguments],
             [_bytes(kind) for kind in results],
             type(jax.numpy.zeros(())),
             np.ndarray,
+            PendingArray,
         )
         self._makers = [
             None if k in resident else _maker(kind.shape, np.dtype(kind.dtype))
             for k, kind in enumerate(results)
         ]
         self._put = [
-            None if k in resident else resident_jax.putter(kind) for k, kind in enumerate(results)
+            None if k in resident else resident_jax.Putter(kind) for k, kind in enumerate(results)
         ]
 
     def __call__(self, leaves: list[Any], holders: list[Any]) -> tuple[int, list[Any]] | None:
@@ -70,7 +74,7 @@ class QuickCall:
         if not self._library.is_open:
             return None
         outputs: list[Any] = [None if make is None else make() for make in self._makers]
-        ns = self._call(leaves, holders, outputs)
+        ns = self._call.run(leaves, holders, outputs)
         if ns is None:
             return None
         if ns >= 0:
@@ -78,6 +82,29 @@ class QuickCall:
                 if put is not None:
                     outputs[k] = put(outputs[k])
         return ns, outputs
+
+    def is_direct(self) -> bool:
+        """Whether results may be made later: nothing but the arrays is asked of JAX, which
+        has another default device chosen, say."""
+        return all(put is None or put.is_direct() for put in self._put)
+
+    def dispatch(
+        self, leaves: list[Any], holders: list[Any], dispatcher: Dispatcher
+    ) -> tuple[Flight, list[Any]] | None:
+        """The same, but the step runs when those before it have, and results wait for it.
+        Only where `is_direct`."""
+        if not self._library.is_open:
+            return None
+        outputs: list[Any] = [None if make is None else make() for make in self._makers]
+        last = dispatcher.last
+        pending = self._call.dispatch(leaves, holders, outputs, last and last.pending)
+        if pending is None:
+            return None
+        flight = dispatcher.add(pending)
+        for k, put in enumerate(self._put):
+            if put is not None:
+                outputs[k] = PendingArray(put, outputs[k], flight)
+        return flight, outputs
 
 
 def _maker(shape: tuple[int, ...], dtype: np.dtype[Any]) -> Callable[[], np.ndarray]:

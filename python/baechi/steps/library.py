@@ -170,6 +170,7 @@ class StepLibrary:
         file = pathlib.Path(file)
         self._step: ctypes.c_void_p | None = None
         self._raised: BaseException | None = None  # by a host call, which has ended the step
+        self._queue: Any = None  # the extension's, of calls that were dispatched
         _check(file)
         prefix = re.sub("[^0-9A-Za-z]", "_", file.stem.removeprefix("lib"))
         prefix = f"_{prefix}" if prefix[:1].isdigit() else prefix
@@ -231,12 +232,15 @@ class StepLibrary:
             finally:
                 _within.call = None
 
+        self._settle()
         self._computing = _HOST_FUNCTION(compute)  # lives as long as the step
         if self._functions["set_host_calls"](self._step, self._computing, None):
             self.fail()
 
     def close(self) -> None:
         if self._step:
+            if self._queue is not None:
+                self._queue.end()
             self._functions["close"](self._step)
             self._step = None
             self._file.close()
@@ -262,6 +266,7 @@ class StepLibrary:
 
     def run(self) -> None:
         """One step on all devices."""
+        self._settle()
         if self._functions["run"](self._step):
             self.fail()
 
@@ -269,16 +274,28 @@ class StepLibrary:
     def is_open(self) -> bool:
         return self._step is not None
 
-    def addresses(self) -> tuple[int, int, int]:
-        """Of the functions `call` and `wall_ns`, and of the opened step."""
+    def addresses(self) -> tuple[int, int, int, int]:
+        """Of the functions `call`, `wall_ns` and `error`, and of the opened step."""
         assert self._step is not None
-        functions = (self._functions[name] for name in ("call", "wall_ns"))
-        call, wall_ns = (ctypes.cast(each, ctypes.c_void_p).value or 0 for each in functions)
-        return call, wall_ns, self._step.value or 0
+        functions = (self._functions[name] for name in ("call", "wall_ns", "error"))
+        call, wall_ns, error = (ctypes.cast(each, ctypes.c_void_p).value or 0 for each in functions)
+        return call, wall_ns, error, self._step.value or 0
+
+    def queue(self, native: Any) -> Any:
+        """Of calls that run while Python goes on: every other use of the step waits for
+        them. native: the extension."""
+        if self._queue is None:
+            self._queue = native.step_queue(*self.addresses())
+        return self._queue
+
+    def _settle(self) -> None:
+        if self._queue is not None:
+            self._queue.settle()
 
     @property
     def wall_ns(self) -> int:
         """Duration of the last step."""
+        self._settle()
         return self._functions["wall_ns"](self._step)
 
     def _read(self, function: str, index: int, info: dict[str, Any]) -> np.ndarray:
@@ -288,6 +305,7 @@ class StepLibrary:
 
     def _move(self, function: str, index: int, value: np.ndarray) -> None:
         assert value.flags.c_contiguous
+        self._settle()
         data = value.ctypes.data_as(ctypes.c_void_p)
         size = ctypes.c_size_t(value.nbytes)
         if self._functions[function](self._step, ctypes.c_size_t(index), data, size):

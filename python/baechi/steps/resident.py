@@ -8,7 +8,7 @@ from __future__ import annotations
 import threading
 import weakref
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -34,6 +34,16 @@ _OPERATORS = (
 )
 
 
+class Flight(Protocol):
+    """A call that may still run."""
+
+    @property
+    def has_failed(self) -> bool: ...
+
+    def wait(self) -> None:
+        """Raises StepError if it has failed."""
+
+
 class ResidentArray:
     """The next value of a donated argument, in that argument's place.
 
@@ -49,6 +59,8 @@ class ResidentArray:
         self._owner: Residents | None = owner
         self._index = index
         self._value: np.ndarray | None = None
+        # The call that gives it, where that may still run (baechi/jax/dispatch.py).
+        self._flight: Flight | None = None
         self.shape, self.dtype, self.weak_type = kind
 
     @property
@@ -93,7 +105,14 @@ class ResidentArray:
         return self._fetch()[at]
 
     def block_until_ready(self) -> ResidentArray:
+        self.check()
         return self
+
+    def check(self) -> None:
+        """Raises the StepError of the call that was to give it, if that has failed."""
+        if self._flight is not None:
+            self._flight.wait()
+            self._flight = None
 
     def is_deleted(self) -> bool:
         return self._owner is None and self._value is None
@@ -104,6 +123,7 @@ class ResidentArray:
 
     def _fetch(self) -> np.ndarray:
         if (value := self._copied_out()) is None:
+            self.check()
             raise RuntimeError(
                 "this array was donated to a later step: use the one that the step returned"
             )
@@ -115,6 +135,7 @@ class ResidentArray:
             return value  # without waiting for anybody
         if (owner := self._owner) is not None:
             refuse_within_host_calls("a resident array is read")
+            self.check()
             with owner.turn:  # no step may run meanwhile
                 if self._value is None and self._owner is not None:
                     # The compiler's integers have no sign.
@@ -162,7 +183,7 @@ class Residents:
                 continue
             if any(value is array for value in given.values()):
                 array._value = None
-            else:
+            elif array._flight is None or not array._flight.has_failed:
                 array._copied_out()
             array._owner = None
         for index, value in given.items():
@@ -171,8 +192,9 @@ class Residents:
                 value._owner = value._value = None
         self.holders = [None] * len(self.holders)
 
-    def after_step(self, index: int) -> ResidentArray:
-        """The next value of an updated argument."""
+    def after_step(self, index: int, flight: Flight | None = None) -> ResidentArray:
+        """The next value of an updated argument, of a call that may still run."""
         array = ResidentArray(self, index, self._kinds[index])
+        array._flight = flight
         self.holders[index] = weakref.ref(array)
         return array

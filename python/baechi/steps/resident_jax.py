@@ -11,8 +11,6 @@ say what they always said: that the array must be converted first.
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -33,40 +31,52 @@ def as_array(value: np.ndarray, weak: bool = False) -> Any:
     return jnp.full(value.shape, number.item()).at[...].set(value)
 
 
-def putter(kind: Any) -> Callable[[np.ndarray], Any]:
-    """What makes arrays of JAX of numpy's, of this dtype, shape and weak_type.
+class Putter:
+    """Makes arrays of JAX of numpy's, of the dtype, shape and weak_type of `kind`.
 
     `jax.numpy.asarray` looks at much that is known here and takes ten times as long. Where
     this version of JAX has no such function, or another default device is chosen, it is asked
     all the same.
     """
-    import jax
 
-    weak = bool(kind.weak_type)
-    try:
-        from jax._src import config, core
-        from jax._src.lib import xla_client  # type: ignore[attr-defined]  # no export
+    def __init__(self, kind: Any):
+        import jax
 
-        put, chosen = xla_client.batched_device_put, config.default_device
-        aval = core.ShapedArray(tuple(kind.shape), np.dtype(kind.dtype), weak_type=weak)
-        devices = [jax.local_devices()[0]]
-        sharding = jax.sharding.SingleDeviceSharding(devices[0])
-        made = put(aval, sharding, [np.zeros(aval.shape, aval.dtype)], devices, False)
-        as_asked = (made.dtype, made.weak_type, made.committed) == (aval.dtype, weak, False)
-        # 64 bits become 32 without JAX's x64 mode.
-        fits = jax.dtypes.canonicalize_dtype(aval.dtype) == aval.dtype
-        usual = as_asked and fits and devices[0].platform == "cpu"
-    except (ImportError, AttributeError, TypeError):
-        usual = False
-    if not usual:
-        return functools.partial(as_array, weak=weak)
+        self._weak = bool(kind.weak_type)
+        self.aval: Any = None
+        """Of the arrays, in JAX's words; None: they are made by `jax.numpy.asarray`."""
+        try:
+            from jax._src import config, core
+            from jax._src.lib import xla_client  # type: ignore[attr-defined]  # no export
 
-    def to_jax(value: np.ndarray) -> Any:
-        if chosen.value is not None:
-            return as_array(value, weak)
-        return put(aval, sharding, [value], devices, False)
+            put, chosen = xla_client.batched_device_put, config.default_device
+            aval = core.ShapedArray(tuple(kind.shape), np.dtype(kind.dtype), weak_type=self._weak)
+            devices = [jax.local_devices()[0]]
+            sharding = jax.sharding.SingleDeviceSharding(devices[0])
+            made = put(aval, sharding, [np.zeros(aval.shape, aval.dtype)], devices, False)
+            found = (made.dtype, made.weak_type, made.committed)
+            as_asked = found == (aval.dtype, self._weak, False)
+            # 64 bits become 32 without JAX's x64 mode.
+            fits = jax.dtypes.canonicalize_dtype(aval.dtype) == aval.dtype
+            if as_asked and fits and devices[0].platform == "cpu":
+                self.aval = aval
+                self._chosen, self._put, self._where = chosen, put, (sharding, devices)
+        except (ImportError, AttributeError, TypeError):
+            pass
 
-    return to_jax
+    def is_direct(self) -> bool:
+        """Whether nothing but the array is asked for now."""
+        return self.aval is not None and self._chosen.value is None
+
+    def __call__(self, value: np.ndarray) -> Any:
+        if not self.is_direct():
+            return as_array(value, self._weak)
+        return self.directly(value)
+
+    def directly(self, value: np.ndarray) -> Any:
+        """Whatever default device has been chosen since `is_direct`."""
+        sharding, devices = self._where
+        return self._put(self.aval, sharding, [value], devices, False)
 
 
 def register(kind: type) -> bool:

@@ -1,0 +1,68 @@
+//===- PendingCall.cpp - A call of a step that may still run ---*- C++ -*-===//
+//
+// Part of the Baechi project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+#include "PendingCall.h"
+
+#include <nanobind/stl/shared_ptr.h>
+
+namespace nb = nanobind;
+using namespace nb::literals;
+using namespace baechi::python;
+
+void baechi::python::waitFor(
+    const std::function<bool(StepQueue::Milliseconds)> &reached) {
+  // The first wait is short: most steps are, and a signal may be there already.
+  for (int64_t limit = 5;; limit = 50) {
+    bool done;
+    {
+      nb::gil_scoped_release release;
+      done = reached(StepQueue::Milliseconds(limit));
+    }
+    if (PyErr_CheckSignals() != 0)
+      throw nb::python_error();
+    if (done)
+      return;
+  }
+}
+
+void baechi::python::definePendingCall(nb::module_ &m) {
+  nb::class_<StepQueue>(m, "StepQueue")
+      .def("settle",
+           [](StepQueue &self) {
+             waitFor([&](auto limit) { return self.waitForAll(limit); });
+           })
+      .def("end",
+           [](StepQueue &self) {
+             nb::gil_scoped_release release;
+             while (!self.waitForAll(StepQueue::Milliseconds(1000)))
+               ;
+           })
+      .def("hold", &StepQueue::hold, nb::call_guard<nb::gil_scoped_release>())
+      .def("release", &StepQueue::release);
+  m.def(
+      "step_queue",
+      [](uintptr_t call, uintptr_t wallNs, uintptr_t error, uintptr_t step) {
+        return StepQueue::create(
+            {reinterpret_cast<decltype(OpenedStep::call)>(call),
+             reinterpret_cast<decltype(OpenedStep::wallNs)>(wallNs),
+             reinterpret_cast<decltype(OpenedStep::error)>(error),
+             reinterpret_cast<void *>(step)});
+      },
+      "call"_a, "wall_ns"_a, "error"_a, "step"_a);
+  nb::class_<PendingCall>(m, "PendingCall")
+      .def("wait", &PendingCall::wait)
+      .def_prop_ro("has_ended", &PendingCall::hasEnded)
+      .def_prop_ro("has_failed", &PendingCall::hasFailed)
+      .def_prop_ro("was_run", &PendingCall::wasRun)
+      .def_prop_ro("wall_ns", &PendingCall::wallNs)
+      .def_prop_ro("error", [](const PendingCall &self) {
+        // The runtime's text, which may not be UTF-8.
+        std::string text = self.error();
+        return nb::steal(
+            PyUnicode_DecodeUTF8(text.data(), text.size(), "replace"));
+      });
+}

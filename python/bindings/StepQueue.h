@@ -1,0 +1,110 @@
+//===- StepQueue.h - Steps that run while Python goes on --------*- C++ -*-===//
+//
+// Part of the Baechi project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+///
+/// \file
+/// Runs the calls of one opened step in the order in which they were given, on
+/// a thread of its own, or on that of whoever waits for one that has not begun:
+/// no thread is woken for a call that is looked at at once. Nothing here knows
+/// Python, so a call runs and ends without the interpreter's lock.
+///
+//===----------------------------------------------------------------------===//
+#ifndef BAECHI_PYTHON_STEPQUEUE_H
+#define BAECHI_PYTHON_STEPQUEUE_H
+
+#include <chrono>
+#include <condition_variable>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <sys/types.h>
+
+namespace baechi::python {
+
+/// The functions of a step library that a call needs, and what it opened.
+struct OpenedStep {
+  int (*call)(void *, const void *const *, void *const *);
+  int64_t (*wallNs)(const void *);
+  const char *(*error)(const void *);
+  void *step;
+};
+
+/// A call of a step. Who gave it keeps the memory that its places are of until
+/// it has ended.
+struct QueuedCall {
+  /// Where arguments are read and results written; null for those that stay.
+  std::vector<const void *> arguments;
+  std::vector<void *> results;
+  /// Python's numbers, and copies of what the caller may change meanwhile.
+  std::vector<int64_t> numbers;
+  std::vector<std::unique_ptr<std::byte[]>> copies;
+  /// Calls whose values this one takes: it is not run if one of them fails.
+  std::vector<std::shared_ptr<const QueuedCall>> after;
+
+  enum class State : uint8_t { Waiting, Running, Ended, Failed, NotRun };
+  State state = State::Waiting; ///< under the queue's mutex
+  int64_t wallNs = 0;
+  std::string error;
+
+  bool hasEnded() const { return state >= State::Ended; }
+};
+
+class StepQueue {
+public:
+  /// In a child of fork it is not destroyed: its thread is not there to end.
+  static std::shared_ptr<StepQueue> create(const OpenedStep &opened);
+  /// Ends what was given.
+  ~StepQueue();
+  StepQueue(const StepQueue &) = delete;
+  StepQueue &operator=(const StepQueue &) = delete;
+
+  using Milliseconds = std::chrono::milliseconds;
+
+  /// Whether another call may be given now: one runs and one waits at most.
+  bool waitForRoom(Milliseconds limit);
+  /// Not in a child of fork, which has no thread for it.
+  void give(std::shared_ptr<QueuedCall> call);
+
+  /// False where the call has not ended within the limit. Runs it, and those
+  /// before it, if nobody does.
+  bool waitFor(const QueuedCall &call, Milliseconds limit);
+  /// The same for all that were given.
+  bool waitForAll(Milliseconds limit);
+  QueuedCall::State stateOf(const QueuedCall &call) const;
+
+  /// Between these nobody uses the queue, and nothing runs: for fork.
+  void hold();
+  void release() { mutex.unlock(); }
+
+private:
+  explicit StepQueue(const OpenedStep &opened) : opened(opened) {}
+  bool isOfOtherProcess() const;
+  void work();
+  /// Runs the first call, which waits; gives up \p lock meanwhile.
+  void runFirst(std::unique_lock<std::mutex> &lock);
+  template <typename Reached>
+  bool waitUntil(Reached reached, Milliseconds limit, bool mayRun);
+
+  const OpenedStep opened;
+  mutable std::mutex mutex;
+  std::condition_variable changed;
+  std::deque<std::shared_ptr<QueuedCall>> calls; ///< that have not ended
+  bool isRunning = false;
+  bool isEnding = false;
+  std::thread worker;
+  pid_t process = 0; ///< in which the worker was started
+};
+
+} // namespace baechi::python
+
+#endif // BAECHI_PYTHON_STEPQUEUE_H
