@@ -78,6 +78,7 @@ SpillOptions baechi::placement::spillsOf(const Graph &graph,
   options.out = out;
   options.in = in;
   options.isShared = model == LinkModel::Sequential;
+  options.smallStates = 50'000;
   options.mayMove.assign(graph.ops.size(), 0);
   options.nextValue.assign(graph.ops.size(), {});
   for (const Operator &op : graph.ops)

@@ -44,8 +44,10 @@ public:
       }
     }
     for (int32_t tensor = 0; tensor < graph.numTensors(); ++tensor)
-      if (graph.kept[tensor] || graph.bytes[tensor] == 0)
+      if (graph.bytes[tensor] == 0)
         stays |= bit(tensor);
+      else if (graph.kept[tensor])
+        kept |= bit(tensor);
   }
 
   std::optional<RepeatedOrder> run() {
@@ -57,7 +59,7 @@ public:
       State state = states[number];
       if (known[keyOf(state)] != number)
         continue;
-      if (state.done == all)
+      if (state.done == all && !(kept & ~state.live))
         return orderOf(number);
       if (states.size() > mostStates)
         return std::nullopt;
@@ -138,7 +140,7 @@ private:
   int64_t limit, mostAgainNs;
   std::vector<Set> reads, makes;        ///< per operator: tensors
   std::vector<Set> waitsFor, blockedBy; ///< per operator: operators
-  Set stays = 0;                        ///< tensors
+  Set stays = 0, kept = 0;              ///< tensors
   std::vector<State> states;
   std::unordered_map<uint64_t, int32_t> known;
   std::priority_queue<std::pair<int64_t, int32_t>> queue;

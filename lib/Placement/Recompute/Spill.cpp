@@ -7,9 +7,11 @@
 //===----------------------------------------------------------------------===//
 
 #include "Baechi/Placement/Recompute/Spill.h"
+#include "Recompute/SmallFit.h"
 #include "Recompute/SpillReplay.h"
 
 #include <algorithm>
+#include <limits>
 
 using namespace baechi::placement;
 using namespace baechi::placement::recompute;
@@ -46,6 +48,17 @@ MemoryFloor baechi::placement::spillFloor(const Graph &graph,
                                           const SpillOptions &options) {
   SpillGraph all(graph, options, movable(graph, options));
   return all.floor();
+}
+
+/// A plan of runs, each operator's only one.
+static SpillPlan inOperators(const RunsWithStays &found) {
+  SpillPlan plan = found.plan;
+  for (size_t run = 0; run < found.runs.size(); ++run)
+    plan.startNs[found.runs[run]] = found.plan.startNs[run];
+  plan.order = found.runs;
+  for (Stay &stay : plan.stays)
+    stay.tensor.op = found.runs[stay.tensor.op];
+  return plan;
 }
 
 std::optional<SpillPlan>
@@ -88,5 +101,17 @@ baechi::placement::spillWithin(const Graph &graph, const SpillOptions &options,
       }
     replayed += fits;
   }
+  SpillGraph still(graph, options, {});
+  int64_t most =
+      best ? best->makespanNs : std::numeric_limits<int64_t>::max() / 4;
+  if (auto small = shortestOfSmall(still, {}, bytes, most, options.smallStates))
+    best = inOperators(*small);
   return best;
+}
+
+std::optional<RunsWithStays> baechi::placement::repeatAndSpillWithin(
+    const Graph &graph, const RecomputeOptions &repeats,
+    const SpillOptions &options, int64_t bytes, int64_t mostNs) {
+  return shortestOfSmall(SpillGraph(graph, options, {}), repeats.mayRepeat,
+                         bytes, mostNs, options.smallStates);
 }

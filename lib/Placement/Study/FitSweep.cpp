@@ -63,10 +63,12 @@ private:
   FitWay judged(const Graph &written, const SpillPlan &plan, int64_t limit);
   FitWay inOrder(int64_t limit);
   FitWay oneAfterTheOther(std::span<const int32_t> runs, int64_t limit);
+  void countRepeats(std::span<const int32_t> runs, FitWay &way) const;
   FitWay runningAgain(int64_t limit);
   FitWay waiting(const Graph &written, std::span<const RepeatedOrder> orders,
                  int64_t limit);
   FitWay withBoth(int64_t limit);
+  FitWay bestOfSmall(const FitWay &known, int64_t limit);
   int64_t timeOf(const Operator &op) const { return *timeOn(op, kind); }
 
   const Problem &given;
@@ -208,15 +210,21 @@ FitWay FitSweeper::oneAfterTheOther(std::span<const int32_t> runs,
     plan.makespanNs += timeOf(op);
   }
   FitWay way = judged(written, plan, limit);
-  way.againNs = plan.makespanNs - result.unlimitedNs;
+  countRepeats(runs, way);
+  return way;
+}
+
+void FitSweeper::countRepeats(std::span<const int32_t> runs,
+                              FitWay &way) const {
   std::vector<uint8_t> hasRun(graph.ops.size(), 0);
   for (int32_t op : runs) {
-    if (hasRun[op])
+    if (hasRun[op]) {
+      way.againNs += timeOf(graph.ops[op]);
       for (const Output &output : graph.ops[op].outputs)
         way.againBytes += output.memory;
+    }
     hasRun[op] = 1;
   }
-  return way;
 }
 
 /// As placement does by itself: any order.
@@ -279,11 +287,22 @@ FitWay FitSweeper::withBoth(int64_t limit) {
     if (!way.fits || (best.fits && best.stepNs <= way.stepNs))
       continue;
     best = way;
-    FitWay alone = oneAfterTheOther(rewrite.runs, rewrite.peakBytes);
-    best.againNs = alone.againNs;
-    best.againBytes = alone.againBytes;
+    countRepeats(rewrite.runs, best);
   }
   return best;
+}
+
+/// All at once, where the graph is small enough.
+FitWay FitSweeper::bestOfSmall(const FitWay &known, int64_t limit) {
+  SpillOptions spills =
+      spillsOf(graph, kind, result.out, result.in, machine.linkModel);
+  auto found = repeatAndSpillWithin(graph, repeats, spills, limit,
+                                    known.fits ? known.stepNs : ample);
+  if (!found)
+    return known;
+  FitWay way = judged(withRepeats(graph, found->runs), found->plan, limit);
+  countRepeats(found->runs, way);
+  return way.fits ? way : known;
 }
 
 FitSweep FitSweeper::run() {
@@ -311,6 +330,8 @@ FitSweep FitSweeper::run() {
     for (const FitWay *way : {&point.pool, &point.again, &point.order})
       if (way->fits && (!point.both.fits || way->stepNs <= point.both.stepNs))
         point.both = *way;
+    if (!point.order.fits)
+      point.both = bestOfSmall(point.both, limit);
   }
   // What fits less memory fits more.
   constexpr std::array means = {&FitPoint::order, &FitPoint::again,

@@ -55,6 +55,9 @@ struct SpillOptions {
   /// An operator's one after the other, those first that a plan of the arena
   /// tries first.
   std::vector<TakeOver> takeOvers;
+  /// So many states are looked at for the best plan of a graph of up to 24
+  /// operators and tensors.
+  size_t smallStates = 2000;
 };
 
 /// A tensor's time away from the device. Positions are of the order.
@@ -92,6 +95,22 @@ std::optional<SpillPlan> spillWithin(const Graph &graph,
                                      const SpillOptions &options,
                                      std::span<const RepeatedOrder> bases,
                                      int64_t bytes);
+
+/// What runs, perhaps more than once, and a plan of these runs: its operators
+/// are their numbers.
+struct RunsWithStays {
+  std::vector<int32_t> runs;
+  SpillPlan plan;
+};
+
+/// Of a graph of up to 24 operators and tensors, the shortest step within
+/// \p bytes that a search over orders, repeated runs and stays finds, where it
+/// takes less than \p mostNs; nullopt: it finds none. Arguments stay where they
+/// are, and no result is in an operand's place. Deterministic.
+std::optional<RunsWithStays>
+repeatAndSpillWithin(const Graph &graph, const RecomputeOptions &repeats,
+                     const SpillOptions &options, int64_t bytes,
+                     int64_t mostNs);
 
 } // namespace baechi::placement
 
