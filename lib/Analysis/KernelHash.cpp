@@ -22,8 +22,8 @@ std::string baechi::kernelHash(func::FuncOp kernel) {
     (*copy)->removeDiscardableAttr(attr.getName());
   // Follows from the body.
   for (unsigned result = 0; result < copy->getNumResults(); ++result)
-    copy->removeResultAttr(
-        result, StringAttr::get(kernel.getContext(), kParts));
+    copy->removeResultAttr(result,
+                           StringAttr::get(kernel.getContext(), kParts));
   std::string text;
   llvm::raw_string_ostream os(text);
   copy->print(os, OpPrintingFlags().useLocalScope());

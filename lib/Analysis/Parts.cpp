@@ -45,10 +45,10 @@ std::optional<SmallVector<int64_t>> baechi::findParts(func::FuncOp kernel) {
     return std::nullopt;
   std::optional<int64_t> whole = tensorBytes(kernel.getResultTypes()[0], false);
   SmallVector<int64_t> parts(kernel.getNumArguments(), -1);
-  Value value =
-      withoutReshapes(kernel.front().getTerminator()->getOperand(0));
+  Value value = withoutReshapes(kernel.front().getTerminator()->getOperand(0));
   while (auto insert = value.getDefiningOp<tensor::InsertSliceOp>()) {
-    auto argument = dyn_cast<BlockArgument>(withoutReshapes(insert.getSource()));
+    auto argument =
+        dyn_cast<BlockArgument>(withoutReshapes(insert.getSource()));
     std::optional<int64_t> offset = insertOffset(insert);
     if (!argument || !offset || parts[argument.getArgNumber()] >= 0)
       return std::nullopt;
@@ -67,8 +67,7 @@ ArrayRef<int64_t> baechi::partsOf(Operation *op,
   if (!kernel || op->getNumResults() != 1)
     return {};
   auto stated = kernel.getResultAttrOfType<DenseI64ArrayAttr>(0, kParts);
-  std::optional<int64_t> whole =
-      tensorBytes(op->getResult(0).getType(), false);
+  std::optional<int64_t> whole = tensorBytes(op->getResult(0).getType(), false);
   if (!stated || !whole ||
       stated.size() != static_cast<int64_t>(op->getNumOperands()) ||
       !areAllOf(*whole, stated.asArrayRef(), op->getOperandTypes()))

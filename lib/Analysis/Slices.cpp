@@ -28,9 +28,8 @@ static std::optional<int64_t> pieceOffset(OffsetSizeAndStrideOpInterface part,
   // of the whole must be in it.
   int64_t offset = 0, stride = 1;
   bool all = true;
-  for (auto [size, first, extent] : llvm::reverse(
-           llvm::zip_equal(part.getStaticSizes(), part.getStaticOffsets(),
-                           whole.getShape()))) {
+  for (auto [size, first, extent] : llvm::reverse(llvm::zip_equal(
+           part.getStaticSizes(), part.getStaticOffsets(), whole.getShape()))) {
     if (!all && size != 1)
       return std::nullopt;
     all &= size == extent;

@@ -172,8 +172,8 @@ private:
     Value whole = op->getResult(0);
     if (failed(checkPlace(op->getLoc(), describe(op), from, sizeOf(whole))))
       return failure();
-    for (auto [operand, part, lies] : llvm::zip_equal(
-             op->getOperands(), partsOf(op, symbols), inPlace)) {
+    for (auto [operand, part, lies] :
+         llvm::zip_equal(op->getOperands(), partsOf(op, symbols), inPlace)) {
       Value root = rootOf(operand);
       int64_t place = from + part, bytes = sizeOf(operand);
       auto at = held.find(place);

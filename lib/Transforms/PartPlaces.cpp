@@ -25,9 +25,10 @@ static bool isMadeHere(Value operand) {
              tensorBytes(root.getType(), false);
 }
 
-llvm::DenseMap<Value, PartPlace> baechi::findPartPlaces(
-    func::FuncOp step, const llvm::SmallPtrSetImpl<Operation *> &joined,
-    const llvm::DenseMap<Value, BlockArgument> &inArgument) {
+llvm::DenseMap<Value, PartPlace>
+baechi::findPartPlaces(func::FuncOp step,
+                       const llvm::SmallPtrSetImpl<Operation *> &joined,
+                       const llvm::DenseMap<Value, BlockArgument> &inArgument) {
   llvm::DenseMap<Value, PartPlace> places;
   SymbolTableCollection symbols;
   // What is put together may itself be a part of what comes later.

@@ -7,7 +7,6 @@
 //===----------------------------------------------------------------------===//
 
 #include "ArenaPlan.h"
-#include "StepBuffers.h"
 #include "Baechi/Analysis/DeviceProgram.h"
 #include "Baechi/Analysis/MachineAttr.h"
 #include "Baechi/Analysis/Parts.h"
@@ -15,6 +14,7 @@
 #include "Baechi/Placement/Model/Pool.h"
 #include "Baechi/Placement/Model/Text.h"
 #include "Baechi/Transforms/Passes.h"
+#include "StepBuffers.h"
 #include "mlir/IR/Matchers.h"
 #include "mlir/IR/Remarks.h"
 
@@ -44,6 +44,7 @@ public:
       return failure();
     if (failed(plan.create()))
       return failure();
+    // As much as the placement promised may be live, with both, too.
     plan.joinInPlace(promised - resident);
     Packing packing = assignOffsets(buffers, resident);
     if (packing.bytes > program.spec.getMemory()) {
@@ -190,8 +191,8 @@ private:
     if (SmallVector<bool> inPlace = partsInPlace(op, symbols);
         llvm::is_contained(inPlace, true)) {
       int64_t whole = rangeOf(op->getResult(0))->first;
-      for (auto [operand, part, lies] : llvm::zip_equal(
-               op->getOperands(), partsOf(op, symbols), inPlace))
+      for (auto [operand, part, lies] :
+           llvm::zip_equal(op->getOperands(), partsOf(op, symbols), inPlace))
         if (!lies)
           ranges.push_back(
               {whole + part, *tensorBytes(operand.getType(), true)});

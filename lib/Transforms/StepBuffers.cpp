@@ -120,7 +120,7 @@ void StepBuffers::findInPlaceUpdates() {
 
 /// \p taken: the buffers that an earlier result of \p op has taken over.
 LogicalResult StepBuffers::createBuffer(Operation *op, OpResult result,
-                           llvm::SmallDenseSet<size_t> &taken) {
+                                        llvm::SmallDenseSet<size_t> &taken) {
   std::optional<int64_t> bytes = tensorBytes(result.getType(), true);
   if (!bytes)
     return op->emitOpError() << "has a result of type " << result.getType()
@@ -167,8 +167,7 @@ LogicalResult StepBuffers::createBuffer(Operation *op, OpResult result,
 }
 
 /// Whether \p op reads another tensor than \p root in that buffer: a part.
-bool StepBuffers::readsBesides(Operation *op, Value root,
-                               size_t buffer) const {
+bool StepBuffers::readsBesides(Operation *op, Value root, size_t buffer) const {
   return llvm::any_of(op->getOperands(), [&](Value operand) {
     Value other = rootOf(operand);
     auto it = bufferOf.find(other);
@@ -176,7 +175,8 @@ bool StepBuffers::readsBesides(Operation *op, Value root,
   });
 }
 
-void StepBuffers::addBuffer(int64_t bytes, int32_t first, int32_t last, Operation *op) {
+void StepBuffers::addBuffer(int64_t bytes, int32_t first, int32_t last,
+                            Operation *op) {
   buffers.push_back({bytes, first, last, 0});
   owners.push_back(op);
 }

@@ -393,8 +393,8 @@ private:
     LLVM::CallOp::create(builder, loc, runtime.bracket("baechi_operator_begin"),
                          ValueRange{context, position});
     int64_t whole = *placeOf(op->getResult(0));
-    for (auto [operand, part, lies] : llvm::zip_equal(
-             op->getOperands(), partsOf(op, symbols), inPlace))
+    for (auto [operand, part, lies] :
+         llvm::zip_equal(op->getOperands(), partsOf(op, symbols), inPlace))
       if (!lies)
         copyBytes(loc, addressAt(loc, whole + part), addressOf(loc, operand),
                   *tensorBytes(operand.getType(), false));
