@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Baechi/Analysis/KernelHash.h"
+#include "Baechi/Dialect/Parts.h"
 #include "mlir/IR/OwningOpRef.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/SHA256.h"
@@ -19,6 +20,10 @@ std::string baechi::kernelHash(func::FuncOp kernel) {
   copy->setName("kernel");
   for (NamedAttribute attr : llvm::to_vector((*copy)->getDiscardableAttrs()))
     (*copy)->removeDiscardableAttr(attr.getName());
+  // Follows from the body.
+  for (unsigned result = 0; result < copy->getNumResults(); ++result)
+    copy->removeResultAttr(result,
+                           StringAttr::get(kernel.getContext(), kParts));
   std::string text;
   llvm::raw_string_ostream os(text);
   copy->print(os, OpPrintingFlags().useLocalScope());

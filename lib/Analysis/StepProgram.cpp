@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Baechi/Analysis/DeviceProgram.h"
+#include "Baechi/Analysis/Parts.h"
 #include "Baechi/Analysis/Program.h"
 #include "Baechi/Analysis/StepSimulation.h"
 #include "Baechi/Placement/Model/Pool.h"
@@ -82,13 +83,15 @@ private:
     instructions.back().push_back(instruction);
   }
 
-  int64_t timeOf(Operation *op) const {
+  int64_t timeOf(Operation *op) {
     auto cost = op->getAttrOfType<CostAttr>(BaechiDialect::kCost);
     if (!cost)
       return 0;
+    // What is written into its place already is not copied.
+    PartsLeft left = partsLeft(op, symbols);
     for (StringRef kind : {programs[device].spec.getKind(), StringRef("")})
       if (auto ns = cost.getTimeNs().getAs<IntegerAttr>(kind))
-        return ns.getInt();
+        return ns.getInt() * left.copied / left.all;
     return 0;
   }
 
@@ -113,6 +116,7 @@ private:
   ArrayRef<DeviceProgram> programs;
   const placement::Machine &machine;
   llvm::StringMap<int32_t> positionOf;
+  SymbolTableCollection symbols;
   int32_t device = 0;
   llvm::DenseSet<Operation *> operators;
   std::vector<std::vector<Instruction>> instructions;

@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Baechi/Dialect/Baechi.h"
+#include "Baechi/Dialect/Parts.h"
 #include "mlir/Interfaces/FunctionInterfaces.h"
 
 using namespace mlir;
@@ -134,7 +135,7 @@ LogicalResult verifyForm(NamedAttribute attr, EmitError emitError) {
     return expectTransfers(attr, emitError);
   if (name == D::kInit)
     return expectInit(attr, emitError);
-  if (name == D::kMayAlias)
+  if (name == D::kMayAlias || name == kParts)
     return expect<DenseI64ArrayAttr>(attr, "an array of i64", emitError);
   if (name == D::kOffset) {
     if (isa<DenseI64ArrayAttr>(attr.getValue()))
@@ -167,7 +168,7 @@ LogicalResult BaechiDialect::verifyOperationAttribute(Operation *op,
   if (name == kRecompute && op->getName().getStringRef() != "func.call")
     return emitError() << "'" << name << "' stands on 'func.call' only";
   if (name == kUpdatedBy || name == kInit || name == kArgument ||
-      name == kResult || name == kMayAlias)
+      name == kResult || name == kMayAlias || name == kParts)
     return emitError() << "'" << name
                        << "' stands on a function's arguments or results only";
   return success();

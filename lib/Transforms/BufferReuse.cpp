@@ -8,6 +8,7 @@
 
 #include "BufferReuse.h"
 #include "Baechi/Analysis/InPlace.h"
+#include "Baechi/Analysis/Parts.h"
 #include "Baechi/Analysis/Program.h"
 #include "mlir/IR/Matchers.h"
 #include <map>
@@ -91,9 +92,9 @@ private:
     if (auto await = dyn_cast<AwaitOp>(op)) {
       Operation *end = await.getSource().getDefiningOp();
       if (auto send = dyn_cast<SendOp>(end))
-        llvm::erase(pending[rootOf(send.getValue())], end);
+        llvm::erase(pending[holderOf(rootOf(send.getValue()))], end);
       else
-        llvm::erase(pending[await.getSource()], end);
+        llvm::erase(pending[holderOf(await.getSource())], end);
       return success();
     }
     auto recv = dyn_cast<RecvOp>(op);
@@ -107,7 +108,7 @@ private:
       if (failed(read(op, rootOf(value))))
         return failure();
     if (auto send = dyn_cast<SendOp>(op)) {
-      pending[rootOf(send.getValue())].push_back(op);
+      pending[holderOf(rootOf(send.getValue()))].push_back(op);
       return success();
     }
     if (auto copy = dyn_cast<CopyOp>(op))
@@ -134,6 +135,9 @@ private:
              << (offsets ? offsets.size() : 0)
              << " offsets in 'baechi.offset', its results and scratch need "
              << wanted << "; run --baechi-plan-memory";
+    if (SmallVector<bool> inPlace = partsInPlace(op, symbols);
+        llvm::is_contained(inPlace, true))
+      return joinParts(op, inPlace, offsets[0]);
     // Operands are read before results are written; a result may take the place
     // of one where the operator says so.
     for (OpResult result : op->getResults()) {
@@ -151,6 +155,51 @@ private:
     for (OpResult result : op->getResults())
       if (failed(read(op, result)))
         return failure();
+    return success();
+  }
+
+  /// What \p root has become a part of, or itself: who holds its bytes.
+  Value holderOf(Value root) const {
+    for (auto it = partOf.find(root); it != partOf.end();
+         it = partOf.find(root))
+      root = it->second;
+    return root;
+  }
+
+  /// Parts that lie in their places in the result stay readable; the others are
+  /// copied into theirs.
+  LogicalResult joinParts(Operation *op, ArrayRef<bool> inPlace, int64_t from) {
+    Value whole = op->getResult(0);
+    if (failed(checkPlace(op->getLoc(), describe(op), from, sizeOf(whole))))
+      return failure();
+    for (auto [operand, part, lies] :
+         llvm::zip_equal(op->getOperands(), partsOf(op, symbols), inPlace)) {
+      Value root = rootOf(operand);
+      int64_t place = from + part, bytes = sizeOf(operand);
+      auto at = held.find(place);
+      if (lies && at != held.end() && at->second.root == root &&
+          at->second.end == place + bytes) {
+        held.erase(at);
+        partOf[root] = whole;
+        SmallVector<Operation *, 1> messages = pending.lookup(root);
+        pending.erase(root);
+        llvm::append_range(pending[whole], messages);
+        continue;
+      }
+      for (Value other : op->getOperands())
+        if (auto it = offsetOf.find(rootOf(other));
+            it != offsetOf.end() &&
+            overlap(place, bytes, it->second, sizeOf(it->first)))
+          return emitError(op->getLoc())
+                 << "'" << describe(op) << "' on '" << program.name
+                 << "' writes result 0 over an operand that it still reads";
+      if (failed(write(op, whole, place, bytes)))
+        return failure();
+    }
+    // Nothing else is left there: the parts are all of it.
+    held.erase(held.lower_bound(from), held.lower_bound(from + sizeOf(whole)));
+    held[from] = {from + sizeOf(whole), whole, op};
+    offsetOf[whole] = from;
     return success();
   }
 
@@ -249,6 +298,7 @@ private:
   }
 
   LogicalResult read(Operation *op, Value root) {
+    root = holderOf(root);
     auto offset = offsetOf.find(root);
     if (offset == offsetOf.end() || sizeOf(root) == 0)
       return success(); // a constant, or what holds no bytes
@@ -301,6 +351,8 @@ private:
   llvm::DenseMap<Value, int64_t> offsetOf;
   llvm::DenseMap<Operation *, std::string> nameOfOperator;
   SymbolTableCollection symbols;
+  /// What parts were put together to, in place.
+  llvm::DenseMap<Value, Value> partOf;
   /// A root's messages that were not awaited.
   llvm::DenseMap<Value, SmallVector<Operation *, 1>> pending;
 };

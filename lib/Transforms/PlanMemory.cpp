@@ -8,12 +8,13 @@
 
 #include "ArenaPlan.h"
 #include "Baechi/Analysis/DeviceProgram.h"
-#include "Baechi/Analysis/InPlace.h"
 #include "Baechi/Analysis/MachineAttr.h"
+#include "Baechi/Analysis/Parts.h"
 #include "Baechi/Analysis/Program.h"
 #include "Baechi/Placement/Model/Pool.h"
 #include "Baechi/Placement/Model/Text.h"
 #include "Baechi/Transforms/Passes.h"
+#include "StepBuffers.h"
 #include "mlir/IR/Matchers.h"
 #include "mlir/IR/Remarks.h"
 
@@ -35,19 +36,21 @@ class DevicePlan {
 public:
   /// \p promised: the bytes that the placement promised; 0: none.
   DevicePlan(DeviceProgram program, int64_t promised)
-      : program(program), step(program.step), promised(promised) {}
+      : program(program), step(program.step), promised(promised),
+        plan(program.step), order(plan.order), buffers(plan.buffers) {}
 
   LogicalResult run() {
-    for (Operation &op : step.getBody().front()) {
-      positionOf[&op] = order.size();
-      order.push_back(&op);
-    }
     if (failed(checkResults()) || failed(planArguments()))
       return failure();
-    findLastUses();
-    if (failed(createBuffers()))
+    if (failed(plan.create()))
       return failure();
+    // As much as the placement promised may be live, with both, too.
+    plan.joinInPlace(promised - resident);
     Packing packing = assignOffsets(buffers, resident);
+    if (packing.bytes > program.spec.getMemory()) {
+      plan.separate();
+      packing = assignOffsets(buffers, resident);
+    }
     int64_t bytes = packing.bytes;
     auto [live, peakAt] = livePeak(buffers);
     report = {program.name.str(),       bytes,     resident + live, promised,
@@ -119,130 +122,6 @@ private:
     return success();
   }
 
-  /// The last position that reads each root's buffer. A send reads it until
-  /// the first operator that is planned to start after the transfer.
-  void findLastUses() {
-    for (Operation *op : order)
-      for (Value value : valuesReadBy(op)) {
-        int32_t &last = lastUse[rootOf(value)];
-        last = std::max(last, positionOf[op]);
-        if (auto send = dyn_cast<SendOp>(op))
-          last = std::max(last, releaseOf(send));
-      }
-  }
-
-  /// What arrives right before that operator, in a transfer that is planned to
-  /// start later, may take the room as well: a tensor comes back where another
-  /// has just left.
-  int32_t releaseOf(SendOp send) {
-    int32_t end = order.size() - 1;
-    if (send.getEnd() == 0)
-      return end;
-    int32_t arrives = -1;
-    for (int32_t position = positionOf[send]; position <= end; ++position) {
-      Operation *op = order[position];
-      if (auto recv = dyn_cast<RecvOp>(op);
-          recv && arrives < 0 && recv.getStart() >= send.getEnd())
-        arrives = position;
-      auto start = op->getAttrOfType<IntegerAttr>(BaechiDialect::kStart);
-      if (!start)
-        continue;
-      if (start.getInt() >= static_cast<int64_t>(send.getEnd()))
-        return (arrives < 0 ? position : arrives) - 1;
-      arrives = -1;
-    }
-    return end;
-  }
-
-  LogicalResult createBuffers() {
-    findInPlaceUpdates();
-    for (Operation *op : order) {
-      if (isView(op) || matchPattern(op, m_Constant()) ||
-          isa<AwaitOp, SendOp, GiveBackOp>(op) || isLent(op))
-        continue;
-      llvm::SmallDenseSet<size_t> taken;
-      for (OpResult result : op->getResults())
-        if (failed(createBuffer(op, result, taken)))
-          return failure();
-      if (int64_t scratch = scratchOf(op)) {
-        scratchBuffer[op] = buffers.size();
-        addBuffer(scratch, positionOf[op], positionOf[op], op);
-      }
-    }
-    return success();
-  }
-
-  /// What is received on loan lies in the sender's arena.
-  static bool isLent(Operation *op) {
-    auto recv = dyn_cast<RecvOp>(op);
-    return recv && recv.getLent();
-  }
-
-  /// Updates that this order of operators allows: nothing reads what the
-  /// argument's buffer holds after it was overwritten.
-  void findInPlaceUpdates() {
-    llvm::DenseMap<BlockArgument, Value> held;
-    for (const InPlaceUpdate &update : inPlaceUpdates(step)) {
-      BlockArgument argument = step.getArgument(update.argument);
-      Value &now = held.try_emplace(argument, argument).first->second;
-      bool readLater = false;
-      for (Operation *reader : readersOf(now, update.updater))
-        readLater |= positionOf[reader] > positionOf[update.updater];
-      if (readLater)
-        continue;
-      now = update.updater->getResult(update.result);
-      inArgument[now] = argument;
-    }
-  }
-
-  /// \p taken: the buffers that an earlier result of \p op has taken over.
-  LogicalResult createBuffer(Operation *op, OpResult result,
-                             llvm::SmallDenseSet<size_t> &taken) {
-    std::optional<int64_t> bytes = tensorBytes(result.getType(), true);
-    if (!bytes)
-      return op->emitOpError() << "has a result of type " << result.getType()
-                               << "; memory needs tensors of static shape";
-    if (inArgument.contains(result))
-      return success();
-    int32_t position = positionOf[op];
-    auto used = lastUse.find(result);
-    int32_t last = std::max(position, used == lastUse.end() ? 0 : used->second);
-    // A tensor that nobody awaits may still arrive at any time.
-    if (isa<RecvOp>(op) && result.use_empty())
-      last = order.size() - 1;
-    // Take over the buffer of an operand that dies here.
-    for (Value operand : op->getOperands()) {
-      Value root = rootOf(operand);
-      auto it = bufferOf.find(root);
-      if (it == bufferOf.end() || taken.contains(it->second))
-        continue;
-      Buffer &buffer = buffers[it->second];
-      if (lastUse[root] != position || buffer.last != position ||
-          buffer.bytes != *bytes ||
-          !mayWriteInto(op, result.getResultNumber(), root, symbols))
-        continue;
-      buffer.last = last;
-      taken.insert(it->second);
-      bufferOf[result] = it->second;
-      break;
-    }
-    if (!bufferOf.contains(result)) {
-      bufferOf[result] = buffers.size();
-      addBuffer(*bytes, position, last, op);
-    }
-    return success();
-  }
-
-  void addBuffer(int64_t bytes, int32_t first, int32_t last, Operation *op) {
-    buffers.push_back({bytes, first, last, 0});
-    bufferOwner.push_back(op);
-  }
-
-  int64_t scratchOf(Operation *op) const {
-    auto cost = op->getAttrOfType<CostAttr>(BaechiDialect::kCost);
-    return cost ? llvm::alignTo(cost.getScratch(), kAlignment) : 0;
-  }
-
   LogicalResult refuse(int64_t bytes, int64_t live, int32_t peakAt) {
     InFlightDiagnostic diag =
         emitError(step.getLoc())
@@ -260,11 +139,11 @@ private:
       return std::pair(-buffers[a].bytes, a) < std::pair(-buffers[b].bytes, b);
     });
     for (size_t id : ArrayRef(atPeak).take_front(culprits)) {
-      std::string name = nameOf(bufferOwner[id]);
-      diag.attachNote(bufferOwner[id]->getLoc())
+      Operation *owner = plan.owners[id];
+      std::string name = nameOf(owner);
+      diag.attachNote(owner->getLoc())
           << buffers[id].bytes << " bytes at the peak: "
-          << (name.empty() ? bufferOwner[id]->getName().getStringRef()
-                           : StringRef(name));
+          << (name.empty() ? owner->getName().getStringRef() : StringRef(name));
     }
     return failure();
   }
@@ -273,17 +152,18 @@ private:
   // Results of the plan
   //===--------------------------------------------------------------------===//
 
-  /// Where a root lies; nullopt for constants.
+  /// Where a root lies, and its bytes; nullopt for constants and loans.
   std::optional<std::pair<int64_t, int64_t>> rangeOf(Value root) {
-    if (auto it = inArgument.find(root); it != inArgument.end())
-      root = it->second;
+    if (BlockArgument argument = plan.argumentOf(root))
+      root = argument;
     if (auto argument = dyn_cast<BlockArgument>(root))
       return std::pair(argumentOffset[argument.getArgNumber()],
                        *tensorBytes(argument.getType(), true));
-    auto it = bufferOf.find(root);
-    if (it == bufferOf.end())
+    std::optional<StepBuffers::Place> place = plan.placeOf(root);
+    if (!place)
       return std::nullopt;
-    return std::pair(buffers[it->second].offset, buffers[it->second].bytes);
+    return std::pair(buffers[place->buffer].offset + place->offset,
+                     *tensorBytes(root.getType(), true));
   }
 
   void writeOffsets() {
@@ -295,10 +175,10 @@ private:
     for (Operation *op : order) {
       SmallVector<int64_t> offsets;
       for (OpResult result : op->getResults())
-        if (bufferOf.contains(result) || inArgument.contains(result))
-          offsets.push_back(rangeOf(result)->first);
-      if (auto it = scratchBuffer.find(op); it != scratchBuffer.end())
-        offsets.push_back(buffers[it->second].offset);
+        if (auto range = rangeOf(result))
+          offsets.push_back(range->first);
+      if (std::optional<size_t> scratch = plan.scratchOf(op))
+        offsets.push_back(buffers[*scratch].offset);
       if (!offsets.empty())
         op->setAttr(BaechiDialect::kOffset,
                     builder.getDenseI64ArrayAttr(offsets));
@@ -308,11 +188,21 @@ private:
   /// The buffers that \p op writes.
   void writtenBy(Operation *op,
                  SmallVectorImpl<std::pair<int64_t, int64_t>> &ranges) {
+    if (SmallVector<bool> inPlace = partsInPlace(op, symbols);
+        llvm::is_contained(inPlace, true)) {
+      int64_t whole = rangeOf(op->getResult(0))->first;
+      for (auto [operand, part, lies] :
+           llvm::zip_equal(op->getOperands(), partsOf(op, symbols), inPlace))
+        if (!lies)
+          ranges.push_back(
+              {whole + part, *tensorBytes(operand.getType(), true)});
+      return;
+    }
     for (OpResult result : op->getResults())
-      if (bufferOf.contains(result) || inArgument.contains(result))
-        ranges.push_back(*rangeOf(result));
-    if (auto it = scratchBuffer.find(op); it != scratchBuffer.end())
-      ranges.push_back({buffers[it->second].offset, buffers[it->second].bytes});
+      if (auto range = rangeOf(result))
+        ranges.push_back(*range);
+    if (std::optional<size_t> scratch = plan.scratchOf(op))
+      ranges.push_back({buffers[*scratch].offset, buffers[*scratch].bytes});
   }
 
   /// Awaits each send right before the first operation that reuses what it
@@ -329,7 +219,7 @@ private:
           rangeOf(rootOf(send.getValue()));
       if (!range)
         continue;
-      for (size_t position = positionOf[op] + 1; position < order.size();
+      for (size_t position = plan.positionOf[op] + 1; position < order.size();
            ++position) {
         bool overlaps = llvm::any_of(written[position], [&](auto other) {
           return other.first < range->first + range->second &&
@@ -338,7 +228,7 @@ private:
         if (!overlaps)
           continue;
         for (Operation *await : send.getToken().getUsers())
-          if (positionOf.lookup(await) > static_cast<int32_t>(position))
+          if (plan.positionOf.lookup(await) > static_cast<int32_t>(position))
             await->moveBefore(order[position]);
         break;
       }
@@ -355,9 +245,7 @@ private:
         continue;
       Value next = terminator->getOperand(by.getInt());
       Value root = rootOf(next);
-      auto inPlace = inArgument.find(root);
-      if (root == argument ||
-          (inPlace != inArgument.end() && inPlace->second == argument))
+      if (root == argument || plan.argumentOf(root) == argument)
         continue;
       CopyOp::create(builder, terminator->getLoc(), next, argument);
     }
@@ -366,17 +254,12 @@ private:
   DeviceProgram program;
   func::FuncOp step;
   int64_t promised;
-  SmallVector<Operation *> order;
-  llvm::DenseMap<Operation *, int32_t> positionOf;
-  llvm::DenseMap<Value, int32_t> lastUse;
+  StepBuffers plan;
+  ArrayRef<Operation *> order;
+  SmallVectorImpl<Buffer> &buffers;
   SmallVector<int64_t> argumentOffset;
   int64_t resident = 0;
-  SmallVector<Buffer> buffers;
-  SmallVector<Operation *> bufferOwner;
-  llvm::DenseMap<Value, size_t> bufferOf;
   SymbolTableCollection symbols;
-  llvm::DenseMap<Operation *, size_t> scratchBuffer;
-  llvm::DenseMap<Value, BlockArgument> inArgument;
 };
 
 struct PlanMemory : public baechi::impl::PlanMemoryBase<PlanMemory> {

@@ -18,6 +18,10 @@ namespace baechi {
 /// code and no buffer. Nothing for other operations.
 std::optional<int64_t> sliceOffset(mlir::Operation *op);
 
+/// The same for where a tensor.insert_slice puts its source: the bytes from the
+/// start of the result to it.
+std::optional<int64_t> insertOffset(mlir::Operation *op);
+
 } // namespace baechi
 
 #endif // BAECHI_ANALYSIS_SLICES_H

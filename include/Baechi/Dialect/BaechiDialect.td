@@ -42,6 +42,7 @@ def Baechi_Dialect : Dialect {
     | `baechi.recompute` | `func.call` | unit: a clone that computes a value again (docs/memory.md); it runs after the operator before it |
     | `baechi.stash` | kernel without a body | unit: its result is its first operand, kept in a pool (docs/memory.md) |
     | `baechi.may_alias` | result of a kernel | array of i64: arguments whose buffers the result may be written into |
+    | `baechi.parts` | result of a kernel | array of i64: it puts its arguments together and does nothing else; where in the result each lies, bytes |
     | `baechi.updated_by` | argument | i64: the result that is its next value, in place |
     | `baechi.name` | operation, argument, result | string: the model's own name for it |
     | `baechi.init` | argument | dictionary: how to make its first value (docs/import.md) |

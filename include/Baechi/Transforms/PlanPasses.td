@@ -105,7 +105,9 @@ def PlanMemory : Pass<"baechi-plan-memory", "::mlir::ModuleOp"> {
     Liveness in program order; a buffer that a send still reads is reused only
     after the send's token was awaited, and the pass moves the await there.
     Next values of arguments are computed in place where the program's order
-    and the kernel allow, else copied at the end of the step. A plan that
+    and the kernel allow, else copied at the end of the step. Tensors that a
+    kernel with `baechi.parts` puts together are made in their places in what it
+    makes, as long as no more bytes are live than were promised. A plan that
     exceeds a device's memory is an error that names the bytes and the largest
     tensors at the peak.
 

@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Baechi/Analysis/DeviceProgram.h"
+#include "Baechi/Analysis/Parts.h"
 #include "Baechi/Analysis/Program.h"
 #include "Baechi/Analysis/Stashing.h"
 #include "Baechi/Conversion/Devices/Manifest.h"
@@ -385,8 +386,28 @@ private:
     return success();
   }
 
+  /// Of what is put together, the parts that do not lie in their places yet.
+  LogicalResult writeParts(Operation *op, ArrayRef<bool> inPlace) {
+    Location loc = op->getLoc();
+    Value position = integer(loc, operators++);
+    LLVM::CallOp::create(builder, loc, runtime.bracket("baechi_operator_begin"),
+                         ValueRange{context, position});
+    int64_t whole = *placeOf(op->getResult(0));
+    for (auto [operand, part, lies] :
+         llvm::zip_equal(op->getOperands(), partsOf(op, symbols), inPlace))
+      if (!lies)
+        copyBytes(loc, addressAt(loc, whole + part), addressOf(loc, operand),
+                  *tensorBytes(operand.getType(), false));
+    LLVM::CallOp::create(builder, loc, runtime.bracket("baechi_operator_end"),
+                         ValueRange{context, position});
+    return success();
+  }
+
   LogicalResult writeOperator(Operation *op) {
     Location loc = op->getLoc();
+    if (SmallVector<bool> inPlace = partsInPlace(op, symbols);
+        llvm::is_contained(inPlace, true))
+      return writeParts(op, inPlace);
     if (isStash(op) && op->hasAttr(BaechiDialect::kOffset))
       return writeStash(op);
     func::FuncOp kernel = kernelOf(op);
@@ -445,6 +466,7 @@ private:
   llvm::DenseMap<Operation *, LLVM::GlobalOp> globals;
   llvm::StringMap<LLVM::GlobalOp> names; ///< of host calls
   int64_t operators = 0;
+  SymbolTableCollection symbols;
 };
 
 struct Lower : public baechi::impl::LowerBase<Lower> {

@@ -9,7 +9,9 @@
 #include "MayAlias.h"
 #include "Baechi/Analysis/Contraction.h"
 #include "Baechi/Analysis/InPlace.h"
+#include "Baechi/Analysis/Parts.h"
 #include "Baechi/Dialect/Baechi.h"
+#include "Baechi/Dialect/Parts.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 
@@ -77,4 +79,7 @@ void formkernels::markAliases(func::FuncOp kernel) {
           number, BaechiDialect::kMayAlias,
           DenseI64ArrayAttr::get(kernel.getContext(), arguments));
   }
+  if (std::optional<SmallVector<int64_t>> parts = findParts(kernel))
+    kernel.setResultAttr(0, kParts,
+                         DenseI64ArrayAttr::get(kernel.getContext(), *parts));
 }

@@ -15,7 +15,8 @@ namespace baechi::formkernels {
 /// Writes `baechi.may_alias` on the results of `kernel` that may be written
 /// into an argument's buffer: results of an elementwise operation that alone
 /// reads the argument, in the order in which it writes, and results of a
-/// contraction that starts from the argument.
+/// contraction that starts from the argument. On the result of a kernel that
+/// puts its arguments together, `baechi.parts`.
 void markAliases(mlir::func::FuncOp kernel);
 
 } // namespace baechi::formkernels

@@ -1,0 +1,54 @@
+// RUN: baechi-opt %s --baechi-verify-partitioned --split-input-file --verify-diagnostics
+
+// Parts stay readable in the whole, and what is lent of them may be read on.
+#machine = #baechi.machine<devices = [<"a", kind = "host", memory = 4096>], link_model = parallel>
+module attributes {baechi.machine = #machine} {
+  module @a attributes {baechi.arena = #baechi.arena<bytes = 256, resident = 64, live = 256, limit = 4096>, baechi.device = "a"} {
+    func.func private @k(tensor<16xf32>) -> tensor<16xf32> attributes {baechi.kernel}
+    func.func private @join(tensor<16xf32>, tensor<16xf32>) -> (tensor<32xf32> {baechi.parts = array<i64: 0, 64>}) attributes {baechi.kernel}
+    func.func @step(%x: tensor<16xf32> {baechi.offset = 0 : i64}) -> (tensor<32xf32>, tensor<16xf32>) {
+      %0 = call @k(%x) {baechi.offset = array<i64: 64>} : (tensor<16xf32>) -> tensor<16xf32>
+      %1 = call @k(%0) {baechi.offset = array<i64: 128>} : (tensor<16xf32>) -> tensor<16xf32>
+      %2 = call @join(%0, %1) {baechi.offset = array<i64: 64>} : (tensor<16xf32>, tensor<16xf32>) -> tensor<32xf32>
+      %3 = call @k(%1) {baechi.offset = array<i64: 192>} : (tensor<16xf32>) -> tensor<16xf32>
+      return %2, %3 : tensor<32xf32>, tensor<16xf32>
+    }
+  }
+}
+
+// -----
+
+#machine = #baechi.machine<devices = [<"a", kind = "host", memory = 4096>], link_model = parallel>
+module attributes {baechi.machine = #machine} {
+  module @a attributes {baechi.arena = #baechi.arena<bytes = 256, resident = 64, live = 256, limit = 4096>, baechi.device = "a"} {
+    func.func private @k(tensor<16xf32>) -> tensor<16xf32> attributes {baechi.kernel}
+    func.func private @join(tensor<16xf32>, tensor<16xf32>) -> (tensor<32xf32> {baechi.parts = array<i64: 0, 64>}) attributes {baechi.kernel}
+    func.func @step(%x: tensor<16xf32> {baechi.offset = 0 : i64}) -> (tensor<32xf32>, tensor<16xf32>) {
+      // expected-note @+1 {{the tensor}}
+      %0 = call @k(%x) {baechi.offset = array<i64: 64>} : (tensor<16xf32>) -> tensor<16xf32>
+      // expected-note @+1 {{'k#1' holds its bytes}}
+      %1 = call @k(%x) {baechi.offset = array<i64: 64>} : (tensor<16xf32>) -> tensor<16xf32>
+      // expected-error @+1 {{'join' on 'a' needs a tensor that is overwritten before}}
+      %2 = call @join(%0, %1) {baechi.offset = array<i64: 64>} : (tensor<16xf32>, tensor<16xf32>) -> tensor<32xf32>
+      return %2, %1 : tensor<32xf32>, tensor<16xf32>
+    }
+  }
+}
+
+// -----
+
+// The part that is copied must not lie where another is put.
+#machine = #baechi.machine<devices = [<"a", kind = "host", memory = 4096>], link_model = parallel>
+module attributes {baechi.machine = #machine} {
+  module @a attributes {baechi.arena = #baechi.arena<bytes = 256, resident = 64, live = 256, limit = 4096>, baechi.device = "a"} {
+    func.func private @k(tensor<16xf32>) -> tensor<16xf32> attributes {baechi.kernel}
+    func.func private @join(tensor<16xf32>, tensor<16xf32>, tensor<16xf32>) -> (tensor<48xf32> {baechi.parts = array<i64: 0, 64, 128>}) attributes {baechi.kernel}
+    func.func @step(%x: tensor<16xf32> {baechi.offset = 0 : i64}) -> tensor<48xf32> {
+      %0 = call @k(%x) {baechi.offset = array<i64: 64>} : (tensor<16xf32>) -> tensor<16xf32>
+      %1 = call @k(%x) {baechi.offset = array<i64: 128>} : (tensor<16xf32>) -> tensor<16xf32>
+      // expected-error @+1 {{'join' on 'a' writes result 0 over an operand that it still reads}}
+      %2 = call @join(%0, %x, %1) {baechi.offset = array<i64: 64>} : (tensor<16xf32>, tensor<16xf32>, tensor<16xf32>) -> tensor<48xf32>
+      return %2 : tensor<48xf32>
+    }
+  }
+}
