@@ -221,3 +221,20 @@ def test_a_foreign_results_file_is_not_replaced(tiny, capsys):
     (tiny / "experiments.json").write_text(json.dumps({"format": "other"}))
     assert command.main(["table4", "--placers=single", f"--output={tiny}"]) == 1
     assert "not written by baechi.experiments; remove it" in capsys.readouterr().err
+
+
+def test_memory_refuses_a_model_it_does_not_have():
+    from baechi.experiments import memory
+    from baechi.importer.common.errors import ImportFailure
+
+    with pytest.raises(ImportFailure, match="unknown model 'none'; known: convnet, moe"):
+        memory.tables(["none"], lambda what: None)
+
+
+def test_less_memory_is_run_with_a_pool():
+    from baechi.experiments import memory
+
+    (table,) = memory.tables(["convnet"], lambda what: None)
+    (row,) = table.rows
+    assert float(row["memory"]) < 0.41 * float(row["ample"])
+    assert row["limited_ms"] > 0

@@ -102,7 +102,7 @@ private:
     /// before it can be fetched again.
     Set fetched = 0;
     std::array<int64_t, 20> copied{}; ///< when, per tensor
-    bool isWorse = false; ///< than another one
+    bool isWorse = false;             ///< than another one
   };
   /// All is there that is in the other one, as early, and may begin.
   static bool isAsGood(const State &a, const State &b) {
@@ -278,9 +278,8 @@ private:
     if ((reads[op] & ~readable(state)) || (waits[op] & ~state.done) ||
         (state.here & bit(op)))
       return;
-    if ((state.done & bit(op)) &&
-        (!repeats[op] || (blocks[op] & state.done) ||
-         !(wanted(state.done) & bit(op))))
+    if ((state.done & bit(op)) && (!repeats[op] || (blocks[op] & state.done) ||
+                                   !(wanted(state.done) & bit(op))))
       return;
     withRoom(state, reads[op], bytes[op] + scratch[op], [&](Set here) {
       if (!state.deviceIsNew && !(reads[op] & state.arrived) &&

@@ -77,8 +77,8 @@ void makeWide(Graph &graph, Draw &draw, int32_t count) {
 Problem randomProblem(Draw &draw, int32_t most) {
   constexpr int64_t unit = 1000;
   Problem problem;
-  problem.machine = makeMachine(
-      2, int64_t(1) << 40, {draw(0, 1) * draw(1, 900), draw(300, 4000)});
+  problem.machine = makeMachine(2, int64_t(1) << 40,
+                                {draw(0, 1) * draw(1, 900), draw(300, 4000)});
   problem.machine.devices[1] = {"pool0", kPool, int64_t(1) << 40};
   Graph &graph = problem.graph;
   auto count = static_cast<int32_t>(draw(4, draw(6, most)));
@@ -168,13 +168,12 @@ TEST(FitOptimum, PlansOfSmallGraphsAreTheBest) {
   for (int64_t done = 0; done < graphs;) {
     Problem problem = randomProblem(draw, most);
     int64_t floor = memoryFloor(problem.graph).bytes;
-    int64_t lean =
-        leanOrdersOf(problem.graph, {"gpu", {}}).front().peakBytes;
+    int64_t lean = leanOrdersOf(problem.graph, {"gpu", {}}).front().peakBytes;
     if (lean <= floor)
       continue;
     FitSweepOptions options;
-    options.memory = {{SweepMemory::Kind::Bytes,
-                       static_cast<double>(draw(floor, lean - 1))}};
+    options.memory = {
+        {SweepMemory::Kind::Bytes, static_cast<double>(draw(floor, lean - 1))}};
     options.place.budget = Budget::ofEvaluations(50);
     FitSweep sweep = fitSweep(problem, options);
     ASSERT_EQ(sweep.error, "");

@@ -25,16 +25,16 @@ namespace {
 bool isCopiedAsSoon(const State &a, const State &b) {
   for (Set each = a.fetched; each; each &= each - 1)
     if (int32_t tensor = firstOf(each);
-        a.copied[tensor] > b.now && (!(b.fetched & bit(tensor)) ||
-                                     a.copied[tensor] > b.copied[tensor]))
+        a.copied[tensor] > b.now &&
+        (!(b.fetched & bit(tensor)) || a.copied[tensor] > b.copied[tensor]))
       return false;
   return true;
 }
 
 /// Everything that follows the one can follow the other, as early.
 bool isAsGood(const State &a, const State &b) {
-  return (b.here & ~a.here) == 0 && (b.pool & ~a.pool) == 0 &&
-         a.now <= b.now && a.runEnd <= b.runEnd && a.moveEnd <= b.moveEnd &&
+  return (b.here & ~a.here) == 0 && (b.pool & ~a.pool) == 0 && a.now <= b.now &&
+         a.runEnd <= b.runEnd && a.moveEnd <= b.moveEnd &&
          a.runFree >= b.runFree && a.moveFree >= b.moveFree &&
          (b.come & ~a.come) == 0 && (b.left & ~a.left) == 0 &&
          isCopiedAsSoon(a, b);
@@ -49,9 +49,9 @@ public:
   Search(const SpillGraph &graph, std::span<const uint8_t> mayRepeat,
          int64_t limit, int64_t mostNs, size_t mostStates)
       : graph(graph), tensors(graph.tensors), limit(limit), most(mostNs),
-        mostStates(mostStates),
-        reads(tensors.numOps(), 0), makes(tensors.numOps(), 0),
-        waitsFor(tensors.numOps(), 0), blockedBy(tensors.numOps(), 0) {
+        mostStates(mostStates), reads(tensors.numOps(), 0),
+        makes(tensors.numOps(), 0), waitsFor(tensors.numOps(), 0),
+        blockedBy(tensors.numOps(), 0) {
     all = bit(tensors.numOps()) - 1;
     for (int32_t op = 0; op < tensors.numOps(); ++op) {
       for (int32_t tensor : tensors.operands[op])

@@ -56,8 +56,9 @@ std::optional<RunsWithStays> planOf(const SpillGraph &graph,
 } // namespace small
 
 /// Of a graph of a few operators and tensors, the shortest step within \p limit
-/// that a search over so many states finds, where it takes less than \p mostNs; nullopt: it finds
-/// none. No argument lives in the pool, and no result is in an operand's place.
+/// that a search over so many states finds, where it takes less than \p mostNs;
+/// nullopt: it finds none. No argument lives in the pool, and no result is in
+/// an operand's place.
 /// \p mayRepeat: as RecomputeOptions, none may where it is empty.
 std::optional<RunsWithStays> shortestOfSmall(const SpillGraph &graph,
                                              std::span<const uint8_t> mayRepeat,

@@ -131,9 +131,8 @@ private:
     }
     for (size_t run = 0; run < found.runs.size(); ++run) {
       plan.order.push_back(static_cast<int32_t>(run));
-      plan.makespanNs =
-          std::max(plan.makespanNs,
-                   plan.startNs[run] + tensors.timeNs[found.runs[run]]);
+      plan.makespanNs = std::max(
+          plan.makespanNs, plan.startNs[run] + tensors.timeNs[found.runs[run]]);
     }
   }
 

@@ -21,6 +21,7 @@ from baechi.experiments import (
     hardware,
     learning,
     losses,
+    memory,
     orion,
     p3,
     placers,
@@ -41,6 +42,7 @@ _HELP = {
     "p3": "steps of replicas over bandwidth, by what is sent first (not among all)",
     "orion": "serial loops in blocks and data parallel, by passes (minutes; not among all)",
     "bosen": "bounded staleness by what is sent first (minutes; not among all)",
+    "memory": "larger models, and less memory, by a pool (minutes; not among all)",
     "losses": "losses on host devices beside JAX's (minutes; not among all)",
 }
 
@@ -128,13 +130,13 @@ def _run(options: argparse.Namespace) -> list[Table]:
     if options.execute:
         stepgraph.machine(options.execute)  # before minutes of importing
     machine = hardware.socc2020()
-    if options.experiment in ("p3", "orion", "bosen"):
+    if options.experiment in ("p3", "orion", "bosen", "memory"):
         with _Progress() as progress:
             if options.experiment == "bosen":
                 made = bosen.tables(options.models, progress, options.quick)
             else:
-                make = p3.tables if options.experiment == "p3" else orion.tables
-                made = make(options.models, progress)
+                make = {"p3": p3.tables, "orion": orion.tables, "memory": memory.tables}
+                made = make[options.experiment](options.models, progress)
         if options.output:
             report.keep(options.output, made, machine.description)
         return _published(options.output, made, machine.description)

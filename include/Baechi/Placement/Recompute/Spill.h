@@ -56,8 +56,8 @@ struct SpillOptions {
   /// tries first.
   std::vector<TakeOver> takeOvers;
   /// So many states are looked at for the best plan of a graph of up to 24
-  /// operators and tensors.
-  size_t smallStates = 2000;
+  /// operators and tensors; graph files ask for it, passes not yet.
+  size_t smallStates = 0;
 };
 
 /// A tensor's time away from the device. Positions are of the order.
