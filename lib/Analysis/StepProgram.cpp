@@ -20,8 +20,9 @@ using Kind = Instruction::Kind;
 namespace {
 class Reader {
 public:
-  Reader(ArrayRef<DeviceProgram> programs, const placement::Machine &machine)
-      : programs(programs), machine(machine) {
+  Reader(ArrayRef<DeviceProgram> programs, const placement::Machine &machine,
+         bool hasNetwork)
+      : programs(programs), machine(machine), hasNetwork(hasNetwork) {
     for (auto [index, program] : llvm::enumerate(programs))
       positionOf[program.name] = index;
   }
@@ -110,11 +111,39 @@ private:
     int64_t ns = 0;
     if (link)
       ns = send.getLent() ? link->latencyNs : link->copyNs(bytes);
-    channel.messages[seq] = {bytes, ns, send.getLent()};
+    channel.messages[seq] = {bytes, ns, send.getLent(),
+                             int64_t(send.getStart())};
+    if (link && hasNetwork && isHost(channel.from) && isHost(channel.to))
+      carry(channel);
+  }
+
+  bool isHost(int32_t index) const {
+    return programs[index].spec.getKind() == "host";
+  }
+
+  /// Which transfers may not overlap is the machine's word.
+  void carry(StepProgram::Queue &channel) const {
+    channel.isCarried = true;
+    int32_t from = channel.from, to = channel.to, count = programs.size();
+    switch (machine.linkModel) {
+    case placement::LinkModel::Unlimited:
+      channel.lanes = {};
+      break;
+    case placement::LinkModel::Parallel:
+      channel.lanes = {from * count + to};
+      break;
+    case placement::LinkModel::Duplex:
+      channel.lanes = {from, count + to};
+      break;
+    case placement::LinkModel::Sequential:
+      channel.lanes = {from, to};
+      break;
+    }
   }
 
   ArrayRef<DeviceProgram> programs;
   const placement::Machine &machine;
+  const bool hasNetwork;
   llvm::StringMap<int32_t> positionOf;
   SymbolTableCollection symbols;
   int32_t device = 0;
@@ -129,5 +158,5 @@ baechi::readStepProgram(ModuleOp module, const placement::Machine &machine) {
   FailureOr<SmallVector<DeviceProgram>> programs = devicePrograms(module);
   if (failed(programs))
     return failure();
-  return Reader(*programs, machine).run();
+  return Reader(*programs, machine, module->hasAttr(kSimulatedNetwork)).run();
 }

@@ -9,10 +9,12 @@
 #include "Baechi/Analysis/StepSimulation.h"
 #include "Baechi/Runtime/Rules.h"
 #include "llvm/ADT/ArrayRef.h"
+#include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/STLExtras.h"
 #include <cmath>
 #include <limits>
 #include <queue>
+#include <tuple>
 
 using namespace baechi;
 using Kind = Instruction::Kind;
@@ -87,6 +89,8 @@ private:
   /// The device does one thing at \p now. Others that are ready are not
   /// earlier, so all that was offered by now is known.
   void advance(size_t index, int64_t now) {
+    if (index == devices.size())
+      return board(now);
     Device &device = devices[index];
     llvm::ArrayRef<Instruction> instructions = program.devices[index];
     if (device.next == instructions.size()) {
@@ -160,8 +164,35 @@ private:
     bool sends = instruction.kind == Kind::Send;
     (sends ? slot.sent : slot.received) = true;
     const StepProgram::Queue &queue = program.queues[instruction.queue];
-    wake(sends ? queue.to : queue.from, now);
+    if (!queue.isCarried) {
+      wake(sends ? queue.to : queue.from, now);
+    } else if (slot.sent && slot.received) {
+      waiting.push_back({queue.messages[instruction.seq].plannedNs,
+                         instruction.queue, instruction.seq});
+      board(now);
+    }
     goOn(index, now);
+  }
+
+  /// Gives messages of simulated links that wait the lanes that are free.
+  void board(int64_t now) {
+    llvm::sort(waiting);
+    llvm::erase_if(waiting, [&](const Waiting &message) {
+      auto [planned, number, seq] = message;
+      const StepProgram::Queue &queue = program.queues[number];
+      if (llvm::any_of(queue.lanes,
+                       [&](int32_t lane) { return freeAt[lane] > now; }))
+        return false;
+      int64_t end = now + queue.messages[seq].copyNs;
+      for (int32_t lane : queue.lanes)
+        freeAt[lane] = end;
+      slots[number][seq].doneAt = end;
+      step.copies[number][seq] = {now, end};
+      wake(queue.from, end);
+      wake(queue.to, end);
+      ready.push({end, devices.size()});
+      return true;
+    });
   }
 
   /// A device that waits looks again: something was offered or copied.
@@ -186,7 +217,8 @@ private:
       step.copies[instruction.queue][instruction.seq] = {now, end};
       return goOn(index, end);
     }
-    if (slot.sent && slot.received)
+    if (slot.sent && slot.received &&
+        !program.queues[instruction.queue].isCarried)
       return goOn(index, copy(index, now, instruction.queue, instruction.seq));
     if (std::optional<int64_t> end = copyAhead(index, now)) {
       ready.push({*end, index});
@@ -211,7 +243,7 @@ private:
   std::optional<int64_t> copyAhead(size_t index, int64_t now) {
     for (auto [number, queue] : llvm::enumerate(program.queues)) {
       bool isPushed = size_t(queue.from) == index && isPool(index);
-      if (size_t(queue.to) != index && !isPushed)
+      if ((size_t(queue.to) != index && !isPushed) || queue.isCarried)
         continue;
       std::vector<Slot> &messages = slots[number];
       size_t &open = firstOpen[number];
@@ -242,6 +274,11 @@ private:
   std::vector<int> onCore;    ///< a core each: how many are at work
   std::vector<Device> devices;
   std::vector<std::vector<Slot>> slots;
+  /// Of simulated links: the plan's start, queue and number of what waits for a
+  /// lane, and when each lane is free.
+  using Waiting = std::tuple<int64_t, int32_t, int32_t>;
+  std::vector<Waiting> waiting;
+  llvm::DenseMap<int32_t, int64_t> freeAt;
   /// Of each queue: all messages before this one are copied.
   std::vector<size_t> firstOpen;
   std::priority_queue<Ready, std::vector<Ready>, std::greater<>> ready;

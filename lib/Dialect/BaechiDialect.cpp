@@ -8,6 +8,7 @@
 
 #include "Baechi/Dialect/Baechi.h"
 #include "Baechi/Dialect/Parts.h"
+#include "Baechi/Dialect/SimulatedNetwork.h"
 #include "mlir/Interfaces/FunctionInterfaces.h"
 
 using namespace mlir;
@@ -127,7 +128,7 @@ LogicalResult verifyForm(NamedAttribute attr, EmitError emitError) {
     return expect<SplitAttr>(attr, "a #baechi.split", emitError);
   if (name == D::kKernel || name == D::kView || name == D::kPartials ||
       name == D::kChained || name == D::kRecompute || name == D::kEnds ||
-      name == D::kStash)
+      name == D::kStash || name == kSimulatedNetwork)
     return expect<UnitAttr>(attr, "a unit attribute", emitError);
   if (name == D::kHostCall)
     return expectHostCall(attr, emitError);
@@ -153,7 +154,8 @@ LogicalResult BaechiDialect::verifyOperationAttribute(Operation *op,
   if (failed(verifyForm(attr, emitError)))
     return failure();
   StringRef name = attr.getName().getValue();
-  if ((name == kMachine || name == kArena) && !isa<ModuleOp>(op))
+  if ((name == kMachine || name == kArena || name == kSimulatedNetwork) &&
+      !isa<ModuleOp>(op))
     return emitError() << "'" << name << "' stands on modules only";
   if ((name == kKernel || name == kCertificate || name == kImplementation ||
        name == kKernelScratch || name == kCudaProduct || name == kEnds) &&

@@ -154,6 +154,12 @@ void RunReport::print(llvm::raw_ostream &os) const {
     os << "           one device: "
        << (singleRefused.empty() ? "not run, as asked" : singleRefused) << "\n";
 
+  for (const runtime::QueueInfo &queue : program.queues)
+    if (queue.link)
+      os << "network    simulated network: " << program.devices[queue.from].name
+         << " to " << program.devices[queue.to].name
+         << format(" %.1f us and %.0f bytes a us\n",
+                   queue.link->latencyNs / 1e3, double(queue.link->bytesPerUs));
   os << "\ndevice     operators   busy %  planned   peak memory            "
         "limit"
         "       parameters   sent a step    of it lent\n";

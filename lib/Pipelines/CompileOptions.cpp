@@ -83,8 +83,10 @@ static constexpr CompileOption table[] = {
      .list = &Options::split},
     {.name = "transfers",
      .value = "HOW",
-     .help = "between host devices of one process: lend (the receiver reads "
-             "the sender's tensor where it lies) or copy; others are copied",
+     .help =
+         "between host devices of one process: lend (the receiver reads "
+         "the sender's tensor where it lies), copy, or network (they take what "
+         "the machine's links say, a simulated network); others are copied",
      .inPasses = "transfers",
      .text = &Options::transfers},
     {.name = "fit-memory",
@@ -228,9 +230,10 @@ llvm::Error baechi::checkOptions(const CompileOptions &options) {
     return llvm::createStringError("--budget: " + wrong);
   if (llvm::Error wrong = splitChoiceOf(options, /*devices=*/1).takeError())
     return wrong;
-  if (options.transfers != "lend" && options.transfers != "copy")
+  if (options.transfers != "lend" && options.transfers != "copy" &&
+      options.transfers != "network")
     return llvm::createStringError("unknown transfers '" + options.transfers +
-                                   "'; known: lend, copy");
+                                   "'; known: lend, copy, network");
   if (options.fitMemory != "auto" && options.fitMemory != "never")
     return llvm::createStringError("unknown fit-memory '" + options.fitMemory +
                                    "'; known: auto, never");

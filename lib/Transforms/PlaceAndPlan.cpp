@@ -80,9 +80,9 @@ public:
         machineOf(getOperation(), this->machine);
     if (!machine)
       return signalPassFailure();
-    if (transfers != "lend" && transfers != "copy") {
-      emitError(getOperation().getLoc())
-          << "unknown transfers '" << transfers << "'; known: lend, copy";
+    if (transfers != "lend" && transfers != "copy" && transfers != "network") {
+      emitError(getOperation().getLoc()) << "unknown transfers '" << transfers
+                                         << "'; known: lend, copy, network";
       return signalPassFailure();
     }
     if (fitMemory != "auto" && fitMemory != "never") {
@@ -93,6 +93,8 @@ public:
     for (std::optional<placement::Link> &link : machine->links)
       if (link)
         link->lends &= transfers == "lend";
+    if (transfers == "network")
+      getOperation()->setAttr(kSimulatedNetwork, UnitAttr::get(&getContext()));
     OwningOpRef<ModuleOp> untouched = getOperation().clone();
     // A placement that a person asks for stays.
     placement::Budget effort;

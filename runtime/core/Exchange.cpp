@@ -129,10 +129,14 @@ int32_t Exchange::offer(baechi_context &self, Side side, int32_t queue,
     slot->destination = destination;
   uint32_t before =
       slot->state.fetch_or(offeredBy(side), std::memory_order_seq_cst);
-  if (channel.reach == Reach::Relayed)
+  if (channel.reach == Reach::Relayed) {
     relay->offered(queue, seq);
-  else if ((before & offeredBy(otherSide)) || slot->lent)
+  } else if (channel.reach == Reach::Carried) {
+    if (before & offeredBy(otherSide))
+      carrier->offered(queue, seq);
+  } else if ((before & offeredBy(otherSide)) || slot->lent) {
     ring(*contexts[side == Side::Sender ? channel.to : channel.from]);
+  }
   return 0;
 }
 
@@ -142,6 +146,8 @@ bool Exchange::finish(baechi_context &self, Channel &channel, Slot &slot,
   uint32_t state = slot.state.load(std::memory_order_seq_cst);
   if (state & Slot::Done)
     return true;
+  if (channel.reach == Reach::Carried)
+    return false;
   if ((state & Slot::Offered) != Slot::Offered || (state & Slot::Claimed) ||
       (slot.state.fetch_or(Slot::Claimed, std::memory_order_acq_rel) &
        Slot::Claimed))
@@ -164,7 +170,8 @@ bool Exchange::copyAhead(baechi_context &self) {
     bool isPushed = isPool && channel.from == self.device &&
                     (channel.moves || (channel.mover && !self.marks &&
                                        channel.mover->copiesAtOnce()));
-    if (channel.to != self.device && !isPushed)
+    if ((channel.to != self.device && !isPushed) ||
+        channel.reach == Reach::Carried)
       continue;
     std::vector<Slot> &slots = channel.slots;
     auto stateOf = [&](size_t seq) {
@@ -424,6 +431,16 @@ void Exchange::complete(int32_t queue, int32_t seq, Interval copied) {
   ring(*contexts[elsewhere[channel.to] ? channel.from : channel.to]);
 }
 
+void Exchange::arrive(int32_t queue, int32_t seq, Interval moved) {
+  Channel &channel = queues[queue];
+  Slot &slot = channel.slots[seq];
+  static_cast<Interval &>(slot.copy) = moved;
+  slot.copy.byReceiver = true;
+  slot.state.fetch_or(Slot::Claimed | Slot::Done, std::memory_order_seq_cst);
+  ring(*contexts[channel.from]);
+  ring(*contexts[channel.to]);
+}
+
 bool Exchange::idleHere(bool waitingCounts) const {
   for (const auto &context : contexts)
     if (!elsewhere[context->device] &&
@@ -451,6 +468,13 @@ void Exchange::setRelay(Relay *given, const std::vector<bool> &away,
       channel.reach = elsewhere[channel.from] && elsewhere[channel.to]
                           ? Reach::Elsewhere
                           : Reach::Relayed;
+}
+
+void Exchange::setCarrier(Relay *given) {
+  carrier = given;
+  for (size_t i = 0; i < queues.size(); ++i)
+    if (program.queues[i].link)
+      queues[i].reach = Reach::Carried;
 }
 
 void Exchange::reset() {

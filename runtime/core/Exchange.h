@@ -65,17 +65,19 @@ struct alignas(cacheLineBytes) Slot {
 /// Who moves the messages of a queue.
 enum class Reach : uint8_t {
   Here,     ///< both devices are of this process
+  Carried,  ///< so, and the relay moves them, over a simulated network
   Relayed,  ///< one is; the relay moves them to and from another process
   Elsewhere ///< none is: nothing is done here
 };
 
-/// Takes messages to other processes and brings theirs.
+/// Takes messages to other processes and brings theirs, or moves those of a
+/// simulated network.
 class Relay {
 public:
   virtual ~Relay() = default;
 
-  /// A device of this process has offered its end, on its own thread. Must
-  /// neither block nor allocate.
+  /// A device of this process has offered its end, on its own thread; of a
+  /// message within the process: both have. Must neither block nor allocate.
   virtual void offered(int32_t queue, int32_t seq) = 0;
 };
 
@@ -198,6 +200,9 @@ public:
   /// to and from them, and whose thread does.
   void setRelay(Relay *given, const std::vector<bool> &elsewhere,
                 int32_t runner);
+  /// Before the first step: who moves the messages of queues with simulated
+  /// links.
+  void setCarrier(Relay *given);
   /// Between steps: who computes host calls.
   void setHostCalls(HostCalls given) { hostCalls = given; }
   /// When no thread uses them any more.
@@ -227,6 +232,8 @@ public:
   /// there is none.
   std::string describeUndelivered() const;
 
+  /// On the carrier's thread: that message has arrived, after that time.
+  void arrive(int32_t queue, int32_t seq, Interval moved);
   /// On the relay's thread: that message has been moved, in that time.
   void complete(int32_t queue, int32_t seq, Interval copied);
   /// Whether all devices of this process have ended their part of the step, or
@@ -273,6 +280,7 @@ private:
   const bool timeline;
   FaultInjector *const faults;
   Relay *relay = nullptr;
+  Relay *carrier = nullptr;
   HostCalls hostCalls;
   std::vector<bool> elsewhere;
   Clock::time_point epoch;

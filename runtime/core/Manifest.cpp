@@ -57,9 +57,19 @@ MessageInfo readMessage(const Cursor &at) {
           optionalIndex(at, "output", 0),   lent && lent->boolean()};
 }
 
+SimulatedLink readLink(const Cursor &at) {
+  return {at["latency_ns"].natural(), at["bytes_per_us"].natural(),
+          at["lanes"].list([](const Cursor &n) { return n.naturalIndex(); })};
+}
+
 QueueInfo readQueue(const Cursor &at) {
-  return {at["from"].naturalIndex(), at["to"].naturalIndex(),
-          at["messages"].list(readMessage)};
+  QueueInfo queue{at["from"].naturalIndex(),
+                  at["to"].naturalIndex(),
+                  at["messages"].list(readMessage),
+                  {}};
+  if (std::optional<Cursor> link = at.find("simulated_link"))
+    queue.link = readLink(*link);
+  return queue;
 }
 
 BufferInfo readBuffer(const Cursor &at) {

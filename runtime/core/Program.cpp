@@ -74,6 +74,31 @@ static Error checkDevices(const std::vector<DeviceInfo> &devices) {
   return Error();
 }
 
+int64_t SimulatedLink::transferNs(int64_t bytes) const {
+  return latencyNs + bytes / bytesPerUs * 1000 +
+         (bytes % bytesPerUs * 1000 + bytesPerUs - 1) / bytesPerUs;
+}
+
+/// Only what memcpy copies can be delayed: lent tensors and GPUs' are not.
+static Error checkLink(const Program &program, const QueueInfo &queue,
+                       const std::string &who) {
+  constexpr int64_t mostNs = int64_t(1) << 53;
+  if (queue.link->bytesPerUs < 1 || queue.link->bytesPerUs > mostNs)
+    return Error(who + ": the simulated link's bytes_per_us are no positive "
+                       "number below 2^53");
+  for (int32_t end : {queue.from, queue.to})
+    if (const DeviceInfo &device = program.devices[end];
+        device.kind != "host" && device.kind != "null")
+      return Error(who + ": a simulated link is between host devices, and " +
+                   device.name + " is of kind '" + device.kind + "'");
+  for (size_t seq = 0; seq < queue.messages.size(); ++seq)
+    if (queue.messages[seq].lent)
+      return Error(who + ", " +
+                   describe("message", seq, queue.messages[seq].name) +
+                   ": it is lent, but a simulated link moves it");
+  return Error();
+}
+
 static Error checkQueues(const Program &program) {
   auto exists = [&](int32_t device) {
     return device >= 0 && size_t(device) < program.devices.size();
@@ -87,6 +112,9 @@ static Error checkQueues(const Program &program) {
     if (queue.from == queue.to)
       return Error(who + ": it leads from device " +
                    program.devices[queue.from].name + " to itself");
+    if (queue.link)
+      if (Error error = checkLink(program, queue, who))
+        return error;
     for (size_t seq = 0; seq < queue.messages.size(); ++seq) {
       const MessageInfo &message = queue.messages[seq];
       if (message.bytes < 0)

@@ -188,6 +188,8 @@ Error Session::Implementation::step() {
   if (own)
     runHere(*own);
   Error error = superviseStep();
+  if (state->carrier)
+    state->carrier->drop();
   for (const auto &driver : state->drivers)
     usable = usable && driver->usable();
   if (error && usable)

@@ -9,6 +9,7 @@
 #define BAECHI_RUNTIME_SESSION_SESSIONSTATE_H
 
 #include "Baechi/Runtime/Session.h"
+#include "core/Carrier.h"
 #include "core/Driver.h"
 #include "core/Exchange.h"
 #include "ranks/RemoteDriver.h"
@@ -49,6 +50,10 @@ struct SessionState {
         elsewhere.push_back(relay->isElsewhere(int32_t(i)));
       exchange.setRelay(relay.get(), elsewhere, relay->runBy());
     }
+    if (Carrier::isNeeded(this->program)) {
+      carrier = std::make_unique<Carrier>(this->program, exchange);
+      exchange.setCarrier(carrier.get());
+    }
     for (size_t i = 0; i < devices.size(); ++i) {
       shares.push_back(shareOf(i, inventories));
       drivers.push_back(
@@ -59,6 +64,7 @@ struct SessionState {
 
   // Movers use the drivers, and ports what they share.
   ~SessionState() {
+    carrier.reset();
     exchange.dropMovers();
     if (relay)
       relay->dropFabric();
@@ -136,6 +142,8 @@ struct SessionState {
   Exchange exchange;
   /// Null: all devices are of this process.
   std::unique_ptr<RankRelay> relay;
+  /// Null: no link is simulated.
+  std::unique_ptr<Carrier> carrier;
   std::vector<std::unique_ptr<Driver>> drivers;
   std::vector<Share> shares;
   std::vector<Error> startErrors;

@@ -41,7 +41,7 @@
 // COPIED-NOT: lent
 // COPIED: baechi.send
 // NOTHING: [Missed] lends-nothing | Category:baechi-place-and-plan | Devices=host0
-// WORD: error: unknown transfers 'share'; known: lend, copy
+// WORD: error: unknown transfers 'share'; known: lend, copy, network
 
 // When no attempt fits, the error is the first plan's, of the true limits.
 // RUN: not baechi-opt %t/never.mlir --baechi-place-and-plan="machine=host:1@960 budget=0" 2>&1 | FileCheck %s --check-prefix=NEVER

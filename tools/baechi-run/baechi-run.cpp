@@ -113,6 +113,11 @@ int run(RunOptions options, std::shared_ptr<runtime::Ranks> ranks) {
     return 0;
   }
   options.driver.keepObjects = ranks != nullptr;
+  if ((ranks || options.steps.calibrates) &&
+      options.driver.transfers == "network")
+    fail(llvm::createStringError(
+        "--transfers=network simulates links within one process: run it "
+        "without other ranks and without --calibrate"));
   // Ranks share no memory; a calibration looks at copies.
   if (ranks || options.steps.calibrates)
     options.driver.transfers = "copy";

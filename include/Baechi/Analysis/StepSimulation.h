@@ -17,6 +17,7 @@
 #ifndef BAECHI_ANALYSIS_STEPSIMULATION_H
 #define BAECHI_ANALYSIS_STEPSIMULATION_H
 
+#include "Baechi/Dialect/SimulatedNetwork.h"
 #include "Baechi/Placement/Model/Problem.h"
 #include "mlir/IR/BuiltinOps.h"
 
@@ -51,8 +52,14 @@ struct StepProgram {
       /// What its copy takes, or the rendezvous of one that is lent, ns.
       int64_t copyNs = 0;
       bool lent = false;
+      /// The plan's start.
+      int64_t plannedNs = 0;
     };
     std::vector<Message> messages;
+    /// A simulated link moves them, while devices compute: one at a time where
+    /// links have a lane in common, what the plan starts first before others.
+    bool isCarried = false;
+    std::vector<int32_t> lanes;
   };
   std::vector<std::vector<Instruction>> devices;
   /// A device each: it only holds and copies.

@@ -69,11 +69,25 @@ struct MessageInfo {
   bool lent = false;
 };
 
+/// A link of a simulated network: how long a message takes that would else be
+/// copied at once.
+struct SimulatedLink {
+  int64_t latencyNs = 0;
+  int64_t bytesPerUs = 1;
+  /// Queues whose links have a lane in common move one message at a time.
+  std::vector<int32_t> lanes;
+
+  /// latency + ceil(bytes * 1000 / bytesPerUs), as placers have it.
+  int64_t transferNs(int64_t bytes) const;
+};
+
 /// The messages from one device to another, in the order of their `seq`.
 struct QueueInfo {
   int32_t from = 0;
   int32_t to = 0;
   std::vector<MessageInfo> messages;
+  /// None: messages take what they take.
+  std::optional<SimulatedLink> link = std::nullopt;
 };
 
 /// A tensor at a fixed place in a device's arena.

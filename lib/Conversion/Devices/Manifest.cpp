@@ -54,9 +54,7 @@ public:
       devices.push_back(std::move(*device));
     }
     for (auto &[queue, entry] : messages)
-      queues.push_back(json::Object{{"from", entry.from},
-                                    {"to", entry.to},
-                                    {"messages", std::move(entry.list)}});
+      queues.push_back(writeQueue(queue, std::move(entry)));
     if (failed(checkPlaces()))
       return failure();
     json::Object manifest{
@@ -93,6 +91,21 @@ private:
     int64_t from = 0, to = 0;
     json::Array list;
   };
+
+  json::Object writeQueue(int64_t number, Queue entry) const {
+    json::Object queue{{"from", entry.from},
+                       {"to", entry.to},
+                       {"messages", std::move(entry.list)}};
+    if (machine && size_t(number) < steps.size() && steps[number].isCarried) {
+      const std::optional<placement::Link> &link =
+          machine->link(entry.from, entry.to);
+      queue["simulated_link"] =
+          json::Object{{"latency_ns", link->latencyNs},
+                       {"bytes_per_us", link->bytesPerUs},
+                       {"lanes", json::Array(ArrayRef(steps[number].lanes))}};
+    }
+    return queue;
+  }
 
   /// The machine that the programs are of, device by device; nullopt where
   /// there is none, or where GPUs, which copy beside their computing, do not
@@ -141,6 +154,8 @@ private:
     FailureOr<StepProgram> step = readStepProgram(module, machine);
     if (failed(step))
       return failure();
+    this->machine = known;
+    steps = step->queues;
     if (known)
       simulated = simulateStep(
           *step, machine.runtime.value_or(placement::RuntimeCosts()));
@@ -341,6 +356,8 @@ private:
   ModuleOp module;
   StringRef prefix;
   std::optional<SimulatedStep> simulated;
+  std::optional<placement::Machine> machine;
+  std::vector<StepProgram::Queue> steps;
   func::FuncOp whole;
   SmallVector<DeviceProgram> programs;
   llvm::StringMap<int64_t> deviceIndex;

@@ -15,7 +15,7 @@ from collections.abc import Collection, Mapping
 from baechi.compiling import caches
 
 _COSTS = ("measured", "roofline")
-_TRANSFERS = ("lend", "copy")
+_TRANSFERS = ("lend", "copy", "network")
 _FIT_MEMORY = ("auto", "never")
 _CUDA_MATH = ("fp32", "tf32", "bf16", "fp16")
 _SPLITS = re.compile(

@@ -140,7 +140,8 @@ def jit(
         operator's first result, and the number of pieces, `{"tokens": (0, 2)}`; all that the
         cut can follow follows it. `{"head/*": "whole"}` keeps operators in one piece.
     transfers: between host devices `lend` (the receiver reads the sender's tensor where it
-        lies) or `copy`; the results are the same.
+        lies), `copy`, or `network` (a message takes what the machine's link says, as on a
+        network of that speed, which is simulated); the results are the same.
     fit_memory: where the step does not fit the memories: `auto` (values are let go and
         computed again when they are needed, or wait in a pool: slower, the same bits;
         docs/memory.md) or `never` (CompileError).

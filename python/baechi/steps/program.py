@@ -109,6 +109,13 @@ class Program:
             counted = self._wall_ns[1:] or self._wall_ns
             median = statistics.median(counted) / 1e6
             lines.append(f"           measured {median:.3f} ms (median of {len(counted)})")
+        for queue in program["queues"]:
+            if link := queue.get("simulated_link"):
+                ends = (program["devices"][queue[end]]["name"] for end in ("from", "to"))
+                lines.append(
+                    f"network    simulated network: {' to '.join(ends)} "
+                    f"{link['latency_ns'] / 1e3:.1f} us and {link['bytes_per_us']} bytes a us"
+                )
         sent = [0] * len(program["devices"])
         lent = [0] * len(program["devices"])
         for queue in program["queues"]:

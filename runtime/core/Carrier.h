@@ -1,0 +1,80 @@
+//===- Carrier.h - A simulated network within a process ---------*- C++ -*-===//
+//
+// Part of the Baechi project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+///
+/// \file
+/// Moves the messages of queues with simulated links: each arrives when its
+/// link's latency and bytes have passed since it had its lanes, while devices
+/// compute. A lane is a bucket of no depth: it has one message at a time, so
+/// the bytes in flight are bounded, and whose turn comes is the one that the
+/// plan starts first (then by queue and number). A message has its lanes from
+/// the moment that they are free, however late the thread wakes: what the
+/// machine is late does not add up.
+///
+//===----------------------------------------------------------------------===//
+#ifndef BAECHI_RUNTIME_CORE_CARRIER_H
+#define BAECHI_RUNTIME_CORE_CARRIER_H
+
+#include "Baechi/Runtime/Program.h"
+#include "core/Exchange.h"
+
+#include <condition_variable>
+#include <cstdint>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+namespace baechi::runtime {
+
+class Carrier final : public Relay {
+public:
+  /// Starts the thread. Throws std::system_error.
+  Carrier(const Program &program, Exchange &exchange);
+  ~Carrier() override;
+
+  /// Whether a queue has a link that is simulated.
+  static bool isNeeded(const Program &program);
+
+  void offered(int32_t queue, int32_t seq) override;
+
+  /// After a step, successful or not: nothing is moved from here on until the
+  /// next offer.
+  void drop();
+
+private:
+  struct Message {
+    int64_t offeredNs;
+    int64_t plannedNs;
+    int32_t queue;
+    int32_t seq;
+    int64_t beginNs = 0;
+    int64_t endNs = 0;
+  };
+
+  void work();
+  /// Gives waiting messages the lanes that are free by \p now.
+  void board(int64_t now);
+  /// Delivers what has arrived by \p now; gives up \p lock while it copies.
+  bool deliver(std::unique_lock<std::mutex> &lock, int64_t now);
+  int64_t nextNs() const;
+
+  const Program &program;
+  Exchange &exchange;
+  std::mutex mutex;
+  std::condition_variable changed;
+  std::vector<Message> waiting;
+  std::vector<Message> moving;
+  /// When each lane is free again, ns since the step's start.
+  std::vector<int64_t> freeNs;
+  bool isCopying = false;
+  bool isEnding = false;
+  std::thread thread;
+};
+
+} // namespace baechi::runtime
+
+#endif // BAECHI_RUNTIME_CORE_CARRIER_H
