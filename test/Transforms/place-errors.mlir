@@ -36,7 +36,7 @@
 // EXPERT-DEVICE: error: {{.*}}wrong.expert:1: unknown device 'gpu7': the devices are host0, host1
 // MIN-CUT: error: placer 'min-cut' needs a graph partitioner, which the passes are not linked with; use the tool baechi-place
 // PLACERS: more than one placer: 'metf'
-// GROUPING: error: unknown grouping step 'shuffle'; known: all, none, colocate, forward, coplace, fuse
+// GROUPING: error: unknown grouping step 'shuffle'; known: all, none, colocate, forward, coplace, multilevel, fuse
 // BUDGET: error: unknown budget '{{nan|-1}}': use auto, 0 
 // NO-MACHINE: error: no machine: give the pass machine=host:2 or a machine file, or the module a 'baechi.machine' attribute
 // ZERO: error: machine 'host:0': '0' is not a number of devices from 1 to 4096; write KIND:N or KIND:N@SIZE, like host:2 or host:4@2GiB, or the path of a machine file

@@ -187,7 +187,7 @@ TEST(Place, UnknownGroupingListsTheKnown) {
   options.grouping = {"fuse", "shuffle"};
   EXPECT_THAT(place(diamond(), options).error,
               HasSubstr("unknown grouping step 'shuffle': the steps are "
-                        "colocate, forward, coplace, fuse"));
+                        "colocate, forward, coplace, multilevel, fuse"));
 }
 
 TEST(Place, MalformedInputIsAnError) {

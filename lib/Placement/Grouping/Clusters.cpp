@@ -119,18 +119,50 @@ baechi::placement::grouping::clusterUnits(const Model &model,
   return clusterOf;
 }
 
+/// Co-placement's own; \p evenShares: the most work of a group, in even shares
+/// of the devices.
+static ClusterOptions coplaceOptions(const Model &model, double small,
+                                     double evenShares) {
+  ClusterOptions options;
+  options.small = small;
+  options.workShare = std::min(0.5, evenShares / model.numDevices);
+  options.memoryShare = 0.25;
+  return options;
+}
+
+static constexpr double ownSmall = 0.01, ownShares = 1.2;
+
 void baechi::placement::grouping::coplace(const Model &model,
                                           Coarsening &coarsening) {
   joinFreely(model, freeShare, coarsening);
   Model merged = coarsen(model, coarsening);
-  ClusterOptions options;
-  options.small = 0.01;
-  options.workShare = std::min(0.5, 1.2 / model.numDevices);
-  options.memoryShare = 0.25;
   Random random;
   int32_t count;
-  std::vector<int32_t> clusters = clusterUnits(merged, options, random, count);
+  std::vector<int32_t> clusters = clusterUnits(
+      merged, coplaceOptions(model, ownSmall, ownShares), random, count);
   for (Unit &u : coarsening.unit)
     u = clusters[u];
   coarsening.numUnits = count;
+}
+
+std::vector<std::vector<Unit>>
+baechi::placement::grouping::coplaceLevels(const Model &model) {
+  Coarsening free = Coarsening::identity(model);
+  joinFreely(model, freeShare, free);
+  Model merged = coarsen(model, free);
+  std::vector<std::vector<Unit>> levels;
+  for (double shares : {ownShares, 0.8, 0.6})
+    for (double small : {ownSmall, 0.02, 0.05, 0.1}) {
+      Random random;
+      int32_t count;
+      std::vector<int32_t> clusters = clusterUnits(
+          merged, coplaceOptions(model, small, shares), random, count);
+      std::vector<Unit> groups;
+      groups.reserve(free.unit.size());
+      for (Unit u : free.unit)
+        groups.push_back(clusters[u]);
+      if (std::find(levels.begin(), levels.end(), groups) == levels.end())
+        levels.push_back(std::move(groups));
+    }
+  return levels;
 }

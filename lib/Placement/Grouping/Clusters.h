@@ -38,6 +38,12 @@ std::vector<int32_t> clusterUnits(const Model &model,
 /// traffic, so that one transfer is not paid for a few operators.
 void coplace(const Model &model, Coarsening &coarsening);
 
+/// The same at several grains, from groups of a cell to a few large ones: a
+/// group per unit for each level, the first is coplace's own, none comes twice.
+/// Multilevel as in Karypis & Kumar, "A Fast and High Quality Multilevel Scheme
+/// for Partitioning Irregular Graphs" (1998).
+std::vector<std::vector<Unit>> coplaceLevels(const Model &model);
+
 } // namespace baechi::placement::grouping
 
 #endif // BAECHI_LIB_PLACEMENT_CLUSTERS_H

@@ -126,5 +126,5 @@ baechi::placement::placers::proposeAnnealing(const PlacerContext &context) {
   int64_t evaluations = annealer.run();
   context.notes.push_back(fmt::format("annealing: {} evaluations on {} groups",
                                       evaluations, context.grouped.numUnits));
-  return {{ungrouped(context, annealer.best())}, ""};
+  return {{ungrouped(context.coarsening, annealer.best())}, ""};
 }

@@ -6,12 +6,14 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "Placers/LookAhead.h"
 #include "Placers/PartialSchedule.h"
 #include "Placers/Placers.h"
 #include "Placers/ReadyQueue.h"
 #include "Schedule/Schedule.h"
 
 #include <algorithm>
+#include <optional>
 
 using namespace baechi::placement;
 using namespace baechi::placement::placers;
@@ -21,7 +23,8 @@ namespace {
 class EarliestStartPlacer {
 public:
   EarliestStartPlacer(const Model &model, std::span<const int32_t> favourites,
-                      bool limited, std::span<const double> urgencyFactor);
+                      bool limited, std::span<const double> urgencyFactor,
+                      Ahead ahead);
   EarliestStart run();
 
 private:
@@ -46,6 +49,8 @@ private:
   Choice forAwakeDevice(int32_t d);
   bool urgentOn(const Choice &choice) const;
   Choice choose();
+  bool takesFavourite(const Choice &choice) const;
+  Choice lookingAhead(const Choice &first);
   bool forceNext();
   void commit(int32_t node, int32_t d);
 
@@ -59,15 +64,18 @@ private:
   std::vector<ReadyQueue> queues;
   std::vector<int32_t> last; ///< per device, its last operator
   size_t nextToForce = 0;    ///< in topological order
+  Ahead ahead;
+  std::optional<LookAhead> lookAhead;
 };
 
 EarliestStartPlacer::EarliestStartPlacer(const Model &model,
                                          std::span<const int32_t> favourites,
                                          bool limited,
-                                         std::span<const double> urgencyFactor)
+                                         std::span<const double> urgencyFactor,
+                                         Ahead ahead)
     : model(model), favourites(favourites), devices(model.numDevices),
       schedule(model, limited), urgency(model.numNodes, 0),
-      waiting(model.numNodes, 0), last(devices, -1) {
+      waiting(model.numNodes, 0), last(devices, -1), ahead(ahead) {
   for (int32_t k = model.numNodes; k-- > 0;) {
     int32_t i = model.order[k];
     auto [begin, end] = model.tensorsOf(i);
@@ -91,6 +99,8 @@ EarliestStartPlacer::EarliestStartPlacer(const Model &model,
   }
   for (int32_t d = 0; d < devices; ++d)
     queues.emplace_back(schedule, urgency, d, devices);
+  if (ahead != Ahead::No)
+    lookAhead.emplace(model, schedule);
 }
 
 void EarliestStartPlacer::becomeReady(int32_t node) {
@@ -159,6 +169,37 @@ EarliestStartPlacer::Choice EarliestStartPlacer::choose() {
   return best;
 }
 
+bool EarliestStartPlacer::takesFavourite(const Choice &choice) const {
+  int32_t parent = last[choice.device];
+  return !favourites.empty() && parent >= 0 &&
+         favourites[parent] == choice.node;
+}
+
+/// Where an undecided unit's first operator goes, with all that follows it.
+EarliestStartPlacer::Choice
+EarliestStartPlacer::lookingAhead(const Choice &first) {
+  Unit u = model.unit[first.node];
+  if (schedule.deviceOfUnit(u) >= 0 ||
+      (ahead == Ahead::UnlessFavourite && takesFavourite(first)))
+    return first;
+  Choice best = first;
+  int64_t least = never;
+  for (int32_t d = 0; d < devices; ++d) {
+    int64_t arrival = schedule.open(first.node, d)
+                          ? schedule.arrivalTime(first.node, d)
+                          : never;
+    if (arrival == never)
+      continue;
+    int64_t cost =
+        std::max(arrival, schedule.deviceFree(d)) + lookAhead->cost(u, d);
+    if (cost < least) {
+      least = cost;
+      best = makeChoice(first.node, d, arrival);
+    }
+  }
+  return best;
+}
+
 /// When every pair has been ruled out: the next operator in topological order
 /// goes to the roomiest device whatever its memory says. The repair that
 /// follows sees more than this rule does.
@@ -184,7 +225,15 @@ bool EarliestStartPlacer::forceNext() {
 }
 
 void EarliestStartPlacer::commit(int32_t node, int32_t d) {
+  if (lookAhead && schedule.deviceOfUnit(model.unit[node]) < 0)
+    lookAhead->decided(model.unit[node], d);
   schedule.place(node, d);
+  if (lookAhead) {
+    lookAhead->placed(node, d);
+    for (Unit u : schedule.newLazyUnits())
+      if (u != model.unit[node])
+        lookAhead->decided(u, schedule.deviceOfUnit(u));
+  }
   last[d] = node;
   queues[d].changed();
   // A copy spares its other readers a transfer.
@@ -217,6 +266,8 @@ EarliestStart EarliestStartPlacer::run() {
       becomeReady(i);
   for (;;) {
     Choice choice = choose();
+    if (lookAhead && choice.node >= 0)
+      choice = lookingAhead(choice);
     if (choice.node < 0) {
       if (!forceNext())
         break;
@@ -233,7 +284,8 @@ EarliestStart EarliestStartPlacer::run() {
 
 EarliestStart baechi::placement::placers::earliestStart(
     const Model &model, std::span<const int32_t> favouriteChild, bool limited,
-    std::span<const double> urgencyFactor) {
-  return EarliestStartPlacer(model, favouriteChild, limited, urgencyFactor)
+    std::span<const double> urgencyFactor, Ahead ahead) {
+  return EarliestStartPlacer(model, favouriteChild, limited, urgencyFactor,
+                             ahead)
       .run();
 }

@@ -38,6 +38,14 @@ enum class Fill {
 /// use that has the most left.
 Assignment fillInOrder(const Model &model, Fill fill = Fill::Uniform);
 
+/// Whether m-ETF looks beyond a unit's first operator.
+enum class Ahead {
+  No,
+  Always,
+  /// Not where a device takes the favourite child of its last operator.
+  UnlessFavourite,
+};
+
 /// m-ETF (Hwang et al. 1989, with memory): of all ready operators and devices,
 /// the pair that can start first. A group's first operator fixes the device
 /// for all of it and charges its memory then. With a favourite child per node
@@ -50,7 +58,9 @@ Assignment fillInOrder(const Model &model, Fill fill = Fill::Uniform);
 /// Exact: what is taken is first under the transfers booked so far, then the
 /// most urgent (longest path to the end), then the smallest node and device.
 /// With \p urgencyFactor (0 to 1 per node) urgencies are multiplied by it.
-/// Near-linear in operators and edges for each device (ReadyQueue.h).
+/// With \p ahead a unit's first operator goes where its start and what the
+/// whole unit brings there cost least (LookAhead.h). Near-linear in operators
+/// and edges for each device (ReadyQueue.h).
 struct EarliestStart {
   Assignment device;
   std::vector<int64_t> start;
@@ -58,7 +68,8 @@ struct EarliestStart {
 EarliestStart earliestStart(const Model &model,
                             std::span<const int32_t> favouriteChild = {},
                             bool limited = true,
-                            std::span<const double> urgencyFactor = {});
+                            std::span<const double> urgencyFactor = {},
+                            Ahead ahead = Ahead::No);
 
 } // namespace baechi::placement::placers
 

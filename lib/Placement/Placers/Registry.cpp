@@ -12,8 +12,11 @@
 #include "Placers/Placers.h"
 #include "Placers/Splits.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <limits>
+#include <utility>
 
 using namespace baechi::placement;
 using namespace baechi::placement::placers;
@@ -21,20 +24,56 @@ using namespace baechi::placement::placers;
 namespace {
 
 template <Fill fill> Proposals topo(const PlacerContext &context) {
-  return {{ungrouped(context, fillInOrder(context.grouped, fill))}, ""};
+  return {{ungrouped(context.coarsening, fillInOrder(context.grouped, fill))},
+          ""};
 }
 
-template <bool limited> Proposals etf(const PlacerContext &context) {
-  EarliestStart found = earliestStart(context.grouped, {}, limited);
-  return {{ungrouped(context, found.device, found.start)}, ""};
-}
-
-template <bool limited> Proposals sct(const PlacerContext &context) {
-  std::vector<int32_t> favourites =
-      lp::favouriteChildren(context.grouped, context.solver,
-                            context.options.solverSeconds, context.notes);
-  EarliestStart found = earliestStart(context.grouped, favourites, limited);
-  return {{ungrouped(context, found.device, found.start)}, ""};
+/// ETF's schedule, or SCT's. Of a multilevel grouping one for every level, also
+/// looking ahead, and the coarsest level: all in one group.
+template <bool favours, bool limited>
+Proposals earliest(const PlacerContext &context) {
+  const auto &steps = context.options.grouping;
+  bool isMultilevel = limited && std::find(steps.begin(), steps.end(),
+                                           "multilevel") != steps.end();
+  Proposals result;
+  auto propose = [&](const Model &grouped,
+                     const grouping::Coarsening &coarsening,
+                     const std::string &level,
+                     std::vector<std::string> &notes) {
+    std::vector<int32_t> favourites;
+    if (favours)
+      favourites = lp::favouriteChildren(grouped, context.solver,
+                                         context.options.solverSeconds, notes);
+    std::vector<std::pair<Ahead, std::string>> ways{{Ahead::No, ""}};
+    if (isMultilevel)
+      ways.emplace_back(Ahead::Always, "ahead");
+    if (isMultilevel && favours)
+      ways.emplace_back(Ahead::UnlessFavourite, "favour");
+    for (const auto &[ahead, way] : ways) {
+      EarliestStart found =
+          earliestStart(grouped, favourites, limited, {}, ahead);
+      Proposal proposal = ungrouped(coarsening, found.device, found.start);
+      proposal.variant =
+          level + (level.empty() || way.empty() ? "" : ":") + way;
+      // Of many tries those that fit are enough.
+      proposal.mayRepair = proposal.variant.empty();
+      result.list.push_back(std::move(proposal));
+    }
+  };
+  propose(context.grouped, context.coarsening, "", context.notes);
+  std::vector<std::string> ignored;
+  for (size_t k = 0; k < context.levels.size(); ++k)
+    propose(context.levels[k].grouped, context.levels[k].coarsening,
+            fmt::format("level{}", k + 2), ignored);
+  if (!isMultilevel)
+    return result;
+  Proposals coarsest = proposeSingle(context);
+  for (Proposal &alone : coarsest.list) {
+    alone.variant = "single:" + alone.variant;
+    alone.mayRepair = false;
+    result.list.push_back(std::move(alone));
+  }
+  return result;
 }
 
 /// Contiguous pieces for the objective that is asked for.
@@ -76,23 +115,23 @@ const std::vector<Placer> &baechi::placement::placers::allPlacers() {
       {.name = "metf",
        .description = "m-ETF: the operator and device that can start first",
        .candidateUpTo = anySize,
-       .propose = etf<true>},
+       .propose = earliest<false, true>},
       {.name = "msct",
        .description = "m-SCT: m-ETF that waits for favourite children",
        .candidateUpTo = anySize,
-       .propose = sct<true>},
+       .propose = earliest<true, true>},
       {.name = "etf",
        .description = "ETF: m-ETF without a look at memory",
        .ignoresMemory = true,
        .alone = true,
        .candidateUpTo = fewUnits,
-       .propose = etf<false>},
+       .propose = earliest<false, false>},
       {.name = "sct",
        .description = "SCT: m-SCT without a look at memory",
        .ignoresMemory = true,
        .alone = true,
        .candidateUpTo = fewUnits,
-       .propose = sct<false>},
+       .propose = earliest<true, false>},
       {.name = "single",
        .description = "the best device alone",
        .baseline = true,
@@ -145,13 +184,13 @@ const Placer *baechi::placement::placers::placerNamed(std::string_view name) {
 }
 
 Proposal
-baechi::placement::placers::ungrouped(const PlacerContext &context,
+baechi::placement::placers::ungrouped(const grouping::Coarsening &coarsening,
                                       const Assignment &device,
                                       const std::vector<int64_t> &start) {
   Proposal proposal;
-  proposal.device = grouping::expand(context.coarsening, device);
+  proposal.device = grouping::expand(coarsening, device);
   if (!start.empty())
-    for (int32_t node : context.coarsening.node)
+    for (int32_t node : coarsening.node)
       proposal.start.push_back(start[node]);
   return proposal;
 }

@@ -18,11 +18,18 @@
 #include "Baechi/Placement/Model/PlaceOptions.h"
 #include "Grouping/Coarsen.h"
 
+#include <span>
 #include <string_view>
 
 namespace baechi::placement::placers {
 
 /// What a placer works on.
+/// One of several groupings of the same model.
+struct Level {
+  grouping::Coarsening coarsening;
+  Model grouped;
+};
+
 struct PlacerContext {
   const Problem &problem;
   /// The problem's own model.
@@ -35,6 +42,8 @@ struct PlacerContext {
   const LpSolver *solver;
   /// What a report should say.
   std::vector<std::string> &notes;
+  /// Further levels of a multilevel grouping; m-ETF and m-SCT try them all.
+  std::span<const Level> levels = {};
 };
 
 struct Proposal {
@@ -45,6 +54,8 @@ struct Proposal {
   /// Per node of the problem's model, when the placer would start it; only the
   /// order counts, as a priority. Empty: none.
   std::vector<int64_t> start = {};
+  /// Where it exceeds a memory it may be repaired.
+  bool mayRepair = true;
 };
 
 struct Proposals {
@@ -76,8 +87,9 @@ const std::vector<Placer> &allPlacers();
 /// nullptr: there is none of this name.
 const Placer *placerNamed(std::string_view name);
 
-/// The proposal that an assignment of the grouped model stands for.
-Proposal ungrouped(const PlacerContext &context, const Assignment &device,
+/// The proposal that an assignment of a grouped model stands for.
+Proposal ungrouped(const grouping::Coarsening &coarsening,
+                   const Assignment &device,
                    const std::vector<int64_t> &start = {});
 
 } // namespace baechi::placement::placers

@@ -92,7 +92,7 @@ baechi::placement::placers::proposeRoundRobin(const PlacerContext &context) {
       d = (d + 1) % model.numDevices;
     next = (next + 1) % model.numDevices;
   }
-  return {{ungrouped(context, perNode(model, home))}, ""};
+  return {{ungrouped(context.coarsening, perNode(model, home))}, ""};
 }
 
 int64_t baechi::placement::placers::followOperands(const Graph &graph,

@@ -42,15 +42,18 @@ public:
   Grouping take() { return std::move(result); }
 
 private:
-  bool unitsJoined() const {
-    return result.coarsening.numUnits < model.numUnits;
+  bool unitsJoined(const grouping::Coarsening &whole) const {
+    return whole.numUnits < model.numUnits;
   }
-  bool nodesFused() const {
-    return result.coarsening.numNodes < model.numNodes;
+  bool nodesFused(const grouping::Coarsening &whole) const {
+    return whole.numNodes < model.numNodes;
   }
-  void forward();
-  void joinCoplaced();
-  void fuseNodes();
+  void forward(grouping::Coarsening &whole, std::vector<std::string> &notes);
+  void joinCoplaced(grouping::Coarsening &whole);
+  void joinLevels();
+  void fuseNodes(grouping::Coarsening &whole);
+  void applyTo(grouping::Coarsening &whole, const std::string &name,
+               std::vector<std::string> &notes);
   double largestShare(const std::vector<int64_t> &weights) const;
 
   const Problem &problem;
@@ -60,15 +63,16 @@ private:
 };
 
 /// Undone when no assignment is found that fits: single operators may.
-void Grouper::forward() {
+void Grouper::forward(grouping::Coarsening &whole,
+                      std::vector<std::string> &notes) {
   const auto &ops = problem.graph.ops;
   if (std::none_of(ops.begin(), ops.end(),
                    [](const Operator &op) { return op.forward.has_value(); })) {
-    result.notes.push_back("grouping step 'forward' has nothing to do: no "
-                           "operator of the graph names its forward operator");
+    notes.push_back("grouping step 'forward' has nothing to do: no "
+                    "operator of the graph names its forward operator");
     return;
   }
-  grouping::Coarsening joined = result.coarsening;
+  grouping::Coarsening joined = whole;
   int32_t apart = grouping::followForward(problem, model, joined);
   grouping::Coarsening unfused = joined;
   unfused.numNodes = model.numNodes;
@@ -77,24 +81,23 @@ void Grouper::forward() {
   Assignment filled = placers::fillInOrder(units), packed(units.numNodes);
   memory::packUnits(units, packed);
   if (!memory::repair(units, filled) && !memory::repair(units, packed)) {
-    result.notes.push_back(
+    notes.push_back(
         "grouping step 'forward' is left out: with every backward operator on "
         "the device of its forward operator no assignment was found that fits "
         "the memories");
     return;
   }
   if (apart > 0)
-    result.notes.push_back(
+    notes.push_back(
         fmt::format("grouping step 'forward': {} backward operators do not "
                     "follow their forward operators, because no device may "
                     "hold both or the group would be too large",
                     apart));
-  result.coarsening = std::move(joined);
+  whole = std::move(joined);
 }
 
-void Grouper::joinCoplaced() {
-  grouping::Coarsening &whole = result.coarsening;
-  if (!unitsJoined() && !nodesFused()) {
+void Grouper::joinCoplaced(grouping::Coarsening &whole) {
+  if (!unitsJoined(whole) && !nodesFused(whole)) {
     grouping::coplace(model, whole);
     return;
   }
@@ -106,9 +109,27 @@ void Grouper::joinCoplaced() {
   whole.numUnits = step.numUnits;
 }
 
-void Grouper::fuseNodes() {
-  grouping::Coarsening &whole = result.coarsening;
-  if (!nodesFused()) {
+/// The first level is what `coplace` makes.
+void Grouper::joinLevels() {
+  const grouping::Coarsening before = result.coarsening;
+  std::vector<std::vector<Unit>> levels =
+      unitsJoined(before) || nodesFused(before)
+          ? grouping::coplaceLevels(grouping::coarsen(model, before))
+          : grouping::coplaceLevels(model);
+  for (const std::vector<Unit> &groups : levels) {
+    grouping::Coarsening joined = before;
+    for (Unit &u : joined.unit)
+      u = groups[u];
+    joined.numUnits = *std::max_element(groups.begin(), groups.end()) + 1;
+    if (&groups == levels.data())
+      result.coarsening = std::move(joined);
+    else
+      result.levels.push_back(std::move(joined));
+  }
+}
+
+void Grouper::fuseNodes(grouping::Coarsening &whole) {
+  if (!nodesFused(whole)) {
     grouping::fuse(model, whole);
     return;
   }
@@ -134,6 +155,16 @@ double Grouper::largestShare(const std::vector<int64_t> &weights) const {
          static_cast<double>(total);
 }
 
+void Grouper::applyTo(grouping::Coarsening &whole, const std::string &name,
+                      std::vector<std::string> &notes) {
+  if (name == "forward")
+    forward(whole, notes);
+  else if (name == "coplace" || name == "multilevel")
+    joinCoplaced(whole);
+  else if (name == "fuse")
+    fuseNodes(whole);
+}
+
 void Grouper::apply(const std::string &name) {
   GroupingStep step;
   step.name = name;
@@ -142,12 +173,13 @@ void Grouper::apply(const std::string &name) {
   // The model has done it: there are no units without the graph's groups.
   if (name == "colocate" && result.steps.empty())
     step.groupsBefore = model.numNodes;
-  if (name == "forward")
-    forward();
-  else if (name == "coplace")
-    joinCoplaced();
-  else if (name == "fuse")
-    fuseNodes();
+  std::vector<std::string> ignored;
+  for (grouping::Coarsening &level : result.levels)
+    applyTo(level, name, ignored);
+  if (name == "multilevel" && result.levels.empty())
+    joinLevels();
+  else
+    applyTo(result.coarsening, name, result.notes);
   step.operatorsAfter = result.coarsening.numNodes;
   step.groupsAfter = result.coarsening.numUnits;
   step.largestWork = largestShare(unitWork);
@@ -159,7 +191,7 @@ void Grouper::apply(const std::string &name) {
 
 const std::vector<std::string> &baechi::placement::groupingNames() {
   static const std::vector<std::string> names{"colocate", "forward", "coplace",
-                                              "fuse"};
+                                              "multilevel", "fuse"};
   return names;
 }
 

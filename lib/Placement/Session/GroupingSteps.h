@@ -17,6 +17,8 @@ namespace baechi::placement::session {
 /// What grouping made of a model.
 struct Grouping {
   grouping::Coarsening coarsening;
+  /// What the steps make of the other levels of `multilevel`.
+  std::vector<grouping::Coarsening> levels;
   std::vector<GroupingStep> steps;
   /// What a step could not do.
   std::vector<std::string> notes;

@@ -58,6 +58,10 @@ void Session::group() {
   result.notes.insert(result.notes.end(), grouping.notes.begin(),
                       grouping.notes.end());
   coarse = grouping::coarsen(model, coarsening);
+  for (grouping::Coarsening &level : grouping.levels) {
+    Model grouped = grouping::coarsen(model, level);
+    levels.push_back({std::move(level), std::move(grouped)});
+  }
   result.operatorsBefore = model.numNodes;
   result.operatorsAfter = coarse.numNodes;
 }
@@ -77,7 +81,7 @@ void Session::runPlacer(const placers::Placer &placer, const LpSolver *solver) {
   std::vector<std::string> ignored;
   auto &notes = name == options.placer ? result.notes : ignored;
   placers::Proposals found = placer.propose(
-      {problem, model, coarsening, coarse, options, solver, notes});
+      {problem, model, coarsening, coarse, options, solver, notes, levels});
   if (!found.error.empty()) {
     // What was asked for is not silently replaced by something else.
     if (name == options.placer)
@@ -93,9 +97,9 @@ void Session::runPlacer(const placers::Placer &placer, const LpSolver *solver) {
       contest.considerAsIs(full, proposal.device, proposal.start);
     else
       contest.consider(full, std::move(proposal.device), {proposal.start},
-                       /*mayRepair=*/!placer.alone);
+                       /*mayRepair=*/!placer.alone && proposal.mayRepair);
     const Candidate &last = result.candidates.back();
-    anyUnfit |= !placer.alone && !last.feasible;
+    anyUnfit |= !placer.alone && proposal.mayRepair && !last.feasible;
     if (placer.name == "single" && last.feasible &&
         (!result.singleDeviceNs || last.makespanNs < *result.singleDeviceNs))
       result.singleDeviceNs = last.makespanNs;

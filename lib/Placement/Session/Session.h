@@ -80,6 +80,7 @@ private:
   Model model;
   grouping::Coarsening coarsening;
   Model coarse;
+  std::vector<placers::Level> levels; ///< others of a multilevel grouping
   Contest contest;
   std::unique_ptr<search::SearchModels> searched;
   std::vector<std::vector<Unit>> groupings; ///< known ones

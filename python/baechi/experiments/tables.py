@@ -45,7 +45,8 @@ GROUPINGS = {
     "+ colocation": "colocate",
     "+ co-placement": "colocate,coplace",
     "+ fusion": "colocate,coplace,fuse",
-    "+ forward-only": OF_THE_PAPER,
+    "+ forward-only": "forward,colocate,coplace,fuse",
+    "+ levels": OF_THE_PAPER,
 }
 SMALL_MEMORY = 0.3
 
@@ -148,7 +149,9 @@ def optimisations(setting: Setting) -> Table:
             "What each step of the grouping does to the placers' own results, one more a row, and "
             "what the search does. A step in ms and, in parentheses, its speed-up over one "
             "device; s as in table3. *Forward-only*: forward operators are placed, and backward "
-            "ones, found by their names, follow them."
+            "ones, found by their names, follow them. *Levels*: co-placement at several grains, "
+            "the best of all counts, with a look ahead at what a group brings to a device "
+            "(docs/placement.md); groups are those of the first level."
         ],
         {
             "model": "model",
