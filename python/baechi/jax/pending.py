@@ -130,6 +130,10 @@ def _method(name: str) -> Callable[..., Any]:
     return method
 
 
+def _reader(name: str, of: Callable[[PendingArray], Any]) -> Callable[[PendingArray], Any]:
+    return lambda self: getattr(of(self), name)
+
+
 def _delegate() -> None:
     """Has every attribute of JAX's arrays that is not defined above asked of the array."""
     example = jax.numpy.zeros(())
@@ -144,11 +148,11 @@ def _delegate() -> None:
             continue
         value: Any
         if name in places + whole:
-            value = property(lambda self, name=name: getattr(example, name))
+            value = property(_reader(name, lambda _: example))
         elif name.startswith("__") and callable(getattr(type(example), name)):
             value = _method(name)
         else:
-            value = property(lambda self, name=name: getattr(self.__jax_array__(), name))
+            value = property(_reader(name, PendingArray.__jax_array__))
         setattr(PendingArray, name, value)
 
 
