@@ -61,6 +61,11 @@ private:
     Value root;
     Operation *writer;
   };
+  /// A send or a receive, and the bytes that it reads or fills.
+  struct Message {
+    Operation *end;
+    int64_t from, bytes;
+  };
 
   static int64_t sizeOf(Value value) {
     return tensorBytes(value.getType(), false).value_or(0);
@@ -91,10 +96,7 @@ private:
   LogicalResult visit(Operation *op) {
     if (auto await = dyn_cast<AwaitOp>(op)) {
       Operation *end = await.getSource().getDefiningOp();
-      if (auto send = dyn_cast<SendOp>(end))
-        llvm::erase(pending[holderOf(rootOf(send.getValue()))], end);
-      else
-        llvm::erase(pending[holderOf(await.getSource())], end);
+      llvm::erase_if(pending, [&](const Message &it) { return it.end == end; });
       return success();
     }
     auto recv = dyn_cast<RecvOp>(op);
@@ -108,7 +110,7 @@ private:
       if (failed(read(op, rootOf(value))))
         return failure();
     if (auto send = dyn_cast<SendOp>(op)) {
-      pending[holderOf(rootOf(send.getValue()))].push_back(op);
+      addPending(op, rootOf(send.getValue()));
       return success();
     }
     if (auto copy = dyn_cast<CopyOp>(op))
@@ -118,7 +120,7 @@ private:
     if (failed(writeResults(op)))
       return failure();
     if (recv)
-      pending[op->getResult(0)].push_back(op);
+      addPending(op, op->getResult(0));
     return success();
   }
 
@@ -181,9 +183,6 @@ private:
           at->second.end == place + bytes) {
         held.erase(at);
         partOf[root] = whole;
-        SmallVector<Operation *, 1> messages = pending.lookup(root);
-        pending.erase(root);
-        llvm::append_range(pending[whole], messages);
         continue;
       }
       for (Value other : op->getOperands())
@@ -271,30 +270,33 @@ private:
     auto it = held.upper_bound(from);
     if (it != held.begin() && std::prev(it)->second.end > from)
       --it;
-    while (it != held.end() && it->first < from + bytes) {
-      if (failed(checkNotPending(op, it->second.root)))
-        return failure();
+    while (it != held.end() && it->first < from + bytes)
       it = held.erase(it);
-    }
     held[from] = {from + bytes, root, op};
-    return success();
+    return checkNotPending(op, from, bytes);
   }
 
-  LogicalResult checkNotPending(Operation *op, Value root) {
-    auto it = pending.find(root);
-    if (it != pending.end() && !it->second.empty()) {
-      Operation *end = it->second.front();
-      bool sent = isa<SendOp>(end);
-      InFlightDiagnostic diag =
-          emitError(op->getLoc())
-          << "'" << describe(op) << "' on '" << program.name
-          << "' writes over the buffer that " << messages.find(end)->second.text
-          << (sent ? " still reads: its token was not awaited"
-                   : " still fills: its future was not awaited");
-      noteMessage(diag, end);
-      return failure();
-    }
-    return success();
+  void addPending(Operation *end, Value root) {
+    // Constants, and what is lent, lie elsewhere.
+    if (auto it = offsetOf.find(root); it != offsetOf.end())
+      pending.push_back({end, it->second, sizeOf(root)});
+  }
+
+  LogicalResult checkNotPending(Operation *op, int64_t from, int64_t bytes) {
+    auto it = llvm::find_if(pending, [&](const Message &message) {
+      return overlap(from, bytes, message.from, message.bytes);
+    });
+    if (it == pending.end())
+      return success();
+    InFlightDiagnostic diag =
+        emitError(op->getLoc())
+        << "'" << describe(op) << "' on '" << program.name
+        << "' writes over the buffer that "
+        << messages.find(it->end)->second.text
+        << (isa<SendOp>(it->end) ? " still reads: its token was not awaited"
+                                 : " still fills: its future was not awaited");
+    noteMessage(diag, it->end);
+    return failure();
   }
 
   LogicalResult read(Operation *op, Value root) {
@@ -353,8 +355,7 @@ private:
   SymbolTableCollection symbols;
   /// What parts were put together to, in place.
   llvm::DenseMap<Value, Value> partOf;
-  /// A root's messages that were not awaited.
-  llvm::DenseMap<Value, SmallVector<Operation *, 1>> pending;
+  SmallVector<Message> pending; ///< not awaited yet
 };
 } // namespace
 

@@ -52,3 +52,34 @@ module attributes {baechi.machine = #machine} {
     }
   }
 }
+
+// -----
+
+// The first part of a whole that nobody reads any more may be written over while
+// the second is still sent; the second may not.
+#two = #baechi.machine<devices = [<"a", kind = "host", memory = 4096>, <"b", kind = "host", memory = 4096>], link_model = parallel>
+module attributes {baechi.machine = #two} {
+  module @a attributes {baechi.arena = #baechi.arena<bytes = 256, resident = 64, live = 256, limit = 4096>, baechi.device = "a"} {
+    func.func private @k(tensor<16xf32>) -> tensor<16xf32> attributes {baechi.kernel}
+    func.func private @join(tensor<16xf32>, tensor<16xf32>) -> (tensor<32xf32> {baechi.parts = array<i64: 0, 64>}) attributes {baechi.kernel}
+    func.func @step(%x: tensor<16xf32> {baechi.offset = 0 : i64}) -> tensor<16xf32> {
+      %0 = call @k(%x) {baechi.offset = array<i64: 64>} : (tensor<16xf32>) -> tensor<16xf32>
+      %1 = call @k(%x) {baechi.offset = array<i64: 128>} : (tensor<16xf32>) -> tensor<16xf32>
+      // expected-note @+1 {{sent here}}
+      %t = baechi.send %1 to "b" queue 0 seq 0 {baechi.name = "y"} : tensor<16xf32>
+      %2 = call @join(%0, %1) {baechi.offset = array<i64: 64>} : (tensor<16xf32>, tensor<16xf32>) -> tensor<32xf32>
+      %3 = call @k(%x) {baechi.offset = array<i64: 64>} : (tensor<16xf32>) -> tensor<16xf32>
+      // expected-error @+1 {{'k#3' on 'a' writes over the buffer that queue 0 seq 0 ('y') from 'a' to 'b' still reads: its token was not awaited}}
+      %4 = call @k(%3) {baechi.offset = array<i64: 128>} : (tensor<16xf32>) -> tensor<16xf32>
+      baechi.await %t : !baechi.token
+      return %4 : tensor<16xf32>
+    }
+  }
+  module @b attributes {baechi.device = "b", baechi.arena = #baechi.arena<bytes = 128, resident = 0, live = 128, limit = 4096>} {
+    func.func @step() {
+      // expected-note @+1 {{the other end}}
+      %f = baechi.recv from "a" queue 0 seq 0 {baechi.offset = array<i64: 0>} : !baechi.future<tensor<16xf32>>
+      return
+    }
+  }
+}
