@@ -70,6 +70,9 @@ class StepQueue:
 
 def step_queue(call: int, wall_ns: int, error: int, step: int) -> StepQueue: ...
 
+class AwaitedBuffer:
+    def __buffer__(self, flags: int, /) -> memoryview: ...
+
 class PendingCall:
     def wait(self) -> None: ...
     @property

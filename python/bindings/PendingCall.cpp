@@ -29,7 +29,28 @@ void baechi::python::waitFor(
   }
 }
 
+/// The buffer of the array that \p self becomes.
+static int getBuffer(PyObject *self, Py_buffer *view, int flags) {
+  PyObject *array = PyObject_CallMethod(self, "__jax_array__", nullptr);
+  if (!array)
+    return -1;
+  int failed = PyObject_GetBuffer(array, view, flags); // which holds the array
+  Py_DECREF(array);
+  return failed;
+}
+
+/// A base of Python's classes: they cannot define the buffer protocol before
+/// Python 3.12.
+static nb::object makeAwaitedBuffer() {
+  static PyType_Slot slots[] = {
+      {Py_bf_getbuffer, reinterpret_cast<void *>(getBuffer)}, {0, nullptr}};
+  static PyType_Spec spec = {"baechi._placement.AwaitedBuffer", 0, 0,
+                             Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE, slots};
+  return nb::steal(PyType_FromSpec(&spec));
+}
+
 void baechi::python::definePendingCall(nb::module_ &m) {
+  m.attr("AwaitedBuffer") = makeAwaitedBuffer();
   nb::class_<StepQueue>(m, "StepQueue")
       .def("settle",
            [](StepQueue &self) {

@@ -132,6 +132,8 @@ def test_results_are_arrays_of_jax(start):
         float,
         np.asarray,
         np.from_dlpack,
+        memoryview,
+        lambda v: np.frombuffer(v, np.float32)[0],
         jnp.sin,
         jax.jit(lambda v: v * 2),
         jax.device_get,

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import jax
 import numpy as np
@@ -18,12 +18,14 @@ from baechi.importer.jax.host_calls import HostCall
 from baechi.importer.jax.signature import Signature
 from baechi.jax import random_keys
 from baechi.jax.dispatch import Dispatcher
-from baechi.jax.quick import Kind, QuickCall
 from baechi.pictures.picture import Picture
 from baechi.steps import resident_jax
 from baechi.steps.library import StepLibrary
 from baechi.steps.program import Program
 from baechi.steps.resident import ResidentArray, Residents
+
+if TYPE_CHECKING:
+    from baechi.jax.quick import Kind
 
 MISSED = object()
 """Instead of results: a quick call is not for these arguments."""
@@ -76,6 +78,7 @@ class JaxProgram(Program):
         while the step runs, but for steps with host calls."""
         try:
             from baechi.graphs.native import _placement
+            from baechi.jax.quick import QuickCall
         except ImportError:
             return None
         if any(generator is not None for generator in self._returned):

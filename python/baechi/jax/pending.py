@@ -16,12 +16,13 @@ from typing import Any
 import jax
 import numpy as np
 
+from baechi.graphs.native import _placement
 from baechi.jax.dispatch import Flight
 from baechi.steps import resident_jax
 from baechi.steps.resident_jax import Putter
 
 
-class PendingArray(jax.Array):
+class PendingArray(jax.Array, _placement.AwaitedBuffer):
     """A result that a step will have written when `flight` has ended.
 
     Shape, type and place are known at once; everything else waits, and raises the StepError of a

@@ -1,0 +1,276 @@
+//===- StepPlanner.cpp - Place until the memory plan fits -----------------===//
+//
+// Part of the Baechi project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "StepPlanner.h"
+#include "Baechi/Analysis/MachineAttr.h"
+#include "Baechi/Analysis/Program.h"
+#include "Baechi/Analysis/StepSimulation.h"
+#include "Baechi/Placement/Model/Text.h"
+#include "FitRemarks.h"
+#include "PlacerLimits.h"
+#include "PoolRefusal.h"
+#include "TakenOver.h"
+#include "mlir/IR/OwningOpRef.h"
+#include "mlir/IR/Remarks.h"
+#include "mlir/Interfaces/FunctionInterfaces.h"
+#include "llvm/ADT/StringExtras.h"
+#include <chrono>
+
+using namespace mlir;
+using namespace baechi;
+
+static constexpr int mostAttempts = 8;
+/// So often only the devices that exceeded their limits get lower ones. Then
+/// all do: what one device no longer takes moved to the next, in a circle.
+static constexpr int attemptsApart = 3;
+
+LogicalResult StepPlanner::placeUntilItFits(StringRef placer,
+                                            ModuleOp untouched,
+                                            PlaceAndPlanReport &found) {
+  MachineAttr truth = toAttr(module.getContext(), machine);
+  PlacerLimits limits(machine);
+  std::vector<Diagnostic> firstRefusal, impossible;
+  while (true) {
+    ++found.attempts;
+    // What waits in a pool is not for a placer to say, but for a person or
+    // for what makes a step fit.
+    module->setAttr(BaechiDialect::kMachine,
+                    toAttr(module.getContext(),
+                           hasPinsToPools()
+                               ? limits.machine()
+                               : placement::withoutPools(limits.machine())));
+    std::vector<Diagnostic> said;
+    LogicalResult placed = place(placer, said, found);
+    module->setAttr(BaechiDialect::kMachine, truth);
+    // What is wrong with the program itself, the first placement says.
+    if (failed(placed) && found.attempts == 1) {
+      // Results in their operands' places need no room, which no placer
+      // knows. With as much more, one that finds nothing has a proof.
+      if (!limits.allowBeyond(takenOver()))
+        return stop(said, found);
+      impossible = std::move(said);
+      replaceBody(untouched);
+      continue;
+    }
+    if (failed(placed) && found.attempts == 2 && !impossible.empty()) {
+      found.attempts = 1;
+      noteTakenOver(impossible, takenOver());
+      return stop(impossible, found);
+    }
+    bool again;
+    if (failed(placed)) {
+      again = limits.raise();
+    } else {
+      std::vector<Diagnostic> refusal;
+      std::vector<ArenaReport> arenas;
+      if (succeeded(plan(refusal, arenas))) {
+        tell(said);
+        tell(refusal); // remarks
+        return success();
+      }
+      if (firstRefusal.empty())
+        firstRefusal = std::move(refusal);
+      again = limits.lower(arenas, found.attempts >= attemptsApart);
+      remarkPlacedAgain(module.getLoc(), arenas, limits.machine());
+    }
+    if (!again || found.attempts == mostAttempts)
+      return stop(firstRefusal, found);
+    replaceBody(untouched);
+  }
+}
+
+/// The most bytes that one operator's results can take over.
+int64_t StepPlanner::takenOver() {
+  std::vector<Diagnostic> ignored;
+  auto step = quietly(ignored, [&] { return findStep(module); });
+  return failed(step) ? 0 : bytesTakenOver(*step);
+}
+
+/// A placer counts results that take the places of operands beside them: what
+/// it says of bytes is no proof by itself.
+void StepPlanner::noteTakenOver(std::vector<Diagnostic> &said, int64_t bytes) {
+  Diagnostic *error = findError(said);
+  if (error)
+    error->attachNote(module.getLoc())
+        << "bytes are counted as if no result took its operand's place; with "
+        << placement::bytesText(bytes, 2)
+        << " more on each device, as much as one operator's results can take "
+           "over, there is no placement either";
+}
+
+int64_t StepPlanner::predictedNs() {
+  std::vector<Diagnostic> ignored;
+  FailureOr<StepProgram> step =
+      quietly(ignored, [&] { return readStepProgram(module, machine); });
+  std::optional<SimulatedStep> simulated;
+  if (succeeded(step))
+    simulated = simulateStep(
+        *step, machine.runtime.value_or(placement::RuntimeCosts()));
+  return simulated ? simulated->makespanNs
+                   : std::numeric_limits<int64_t>::max();
+}
+
+std::optional<size_t>
+StepPlanner::firstThatFits(size_t count,
+                           function_ref<bool(size_t)> fits) const {
+  std::optional<size_t> found;
+  SmallVector<bool> seen(count, false);
+  size_t from = 0, to = placement::numComputing(machine) > 1 ? count : 0;
+  while (from < to && !isStopped()) {
+    size_t middle = (from + to) / 2;
+    seen[middle] = true;
+    if (fits(middle)) {
+      found = to = middle;
+    } else {
+      from = middle + 1;
+    }
+  }
+  for (size_t k = 0; k < count && !found && !isStopped(); ++k)
+    if (!seen[k] && fits(k))
+      found = k;
+  return found;
+}
+
+bool StepPlanner::fits(ModuleOp rewritten) {
+  std::vector<Diagnostic> ignored;
+  PlaceAndPlanReport tried;
+  return succeeded(placeRewritten(rewritten, /*effort=*/"0", ignored, tried));
+}
+
+LogicalResult StepPlanner::placeFitting(ModuleOp rewritten,
+                                        std::vector<Diagnostic> &said,
+                                        PlaceAndPlanReport &tried) {
+  if (succeeded(placeRewritten(rewritten, options.budget, said, tried)))
+    return success();
+  return placeRewritten(rewritten, /*effort=*/"0", said, tried);
+}
+
+LogicalResult StepPlanner::placeRewritten(ModuleOp rewritten,
+                                          std::string effort,
+                                          std::vector<Diagnostic> &said,
+                                          PlaceAndPlanReport &tried) {
+  std::string wanted = std::exchange(options.budget, std::move(effort));
+  replaceBody(rewritten);
+  said.clear();
+  LogicalResult planned = quietly(
+      said, [&] { return placeUntilItFits(options.placer, rewritten, tried); });
+  options.budget = wanted;
+  return planned;
+}
+
+void StepPlanner::replaceBody(ModuleOp by) {
+  OwningOpRef<ModuleOp> fresh = by.clone();
+  module.getBodyRegion().takeBody(fresh->getBodyRegion());
+}
+
+/// A person says what is on a pool.
+bool StepPlanner::hasPinsToPools() {
+  auto isPool = [&](Attribute pin) {
+    return llvm::any_of(machine.devices, [&](const auto &device) {
+      return placement::isPool(device) &&
+             pin == StringAttr::get(module.getContext(), device.name);
+    });
+  };
+  return module
+      .walk([&](Operation *op) {
+        auto function = dyn_cast<FunctionOpInterface>(op);
+        bool pinned = isPool(op->getAttr(BaechiDialect::kPin));
+        for (unsigned i = 0; function && i < function.getNumArguments(); ++i)
+          pinned |= isPool(function.getArgAttr(i, BaechiDialect::kPin));
+        return pinned ? WalkResult::interrupt() : WalkResult::advance();
+      })
+      .wasInterrupted();
+}
+
+/// Runs \p pipeline and keeps what it says.
+LogicalResult StepPlanner::runQuietly(OpPassManager &pipeline,
+                                      std::vector<Diagnostic> &said) {
+  return quietly(said, [&] { return run(pipeline); });
+}
+
+LogicalResult StepPlanner::place(StringRef placer,
+                                 std::vector<Diagnostic> &said,
+                                 PlaceAndPlanReport &found) {
+  PlaceOptions chosen = options;
+  chosen.placer = placer.str();
+  OpPassManager pipeline(ModuleOp::getOperationName());
+  pipeline.addPass(createPlace(chosen, stopped));
+  auto start = std::chrono::steady_clock::now();
+  LogicalResult placed = runQuietly(pipeline, said);
+  found.placeSeconds =
+      std::chrono::duration<double>(std::chrono::steady_clock::now() - start)
+          .count();
+  return placed;
+}
+
+LogicalResult StepPlanner::plan(std::vector<Diagnostic> &said,
+                                std::vector<ArenaReport> &arenas) {
+  bool lends = llvm::any_of(machine.links,
+                            [](auto &link) { return link && link->lends; });
+  OwningOpRef<ModuleOp> placed = lends ? module.clone() : nullptr;
+  std::vector<std::string> copiedFrom;
+  while (true) {
+    said.clear();
+    arenas.clear();
+    OpPassManager pipeline(ModuleOp::getOperationName());
+    addPlanPasses(pipeline, &arenas, copiedFrom);
+    if (succeeded(runQuietly(pipeline, said)))
+      return success();
+    if (!lends || copiedFrom.size() == machine.devices.size())
+      return failure();
+    size_t before = copiedFrom.size();
+    for (auto [device, arena] : llvm::zip(machine.devices, arenas))
+      if (arena.bytes > arena.limit &&
+          !llvm::is_contained(copiedFrom, device.name))
+        copiedFrom.push_back(device.name);
+    if (copiedFrom.size() == before) {
+      copiedFrom.clear();
+      for (const placement::Device &device : machine.devices)
+        copiedFrom.push_back(device.name);
+    }
+    remarkCopies(copiedFrom);
+    replaceBody(*placed);
+  }
+}
+
+void StepPlanner::remarkCopies(ArrayRef<std::string> copiedFrom) {
+  if (auto remark = remark::missed(module.getLoc(),
+                                   remark::RemarkOpts::name("lends-nothing")
+                                       .category("baechi-place-and-plan")))
+    remark << remark::metric("Devices", llvm::join(copiedFrom, ", "));
+}
+
+void StepPlanner::tell(std::vector<Diagnostic> &said) {
+  for (Diagnostic &diagnostic : said)
+    module.getContext()->getDiagEngine().emit(std::move(diagnostic));
+}
+
+LogicalResult StepPlanner::stop(std::vector<Diagnostic> &said,
+                                const PlaceAndPlanReport &found) {
+  // Of the true limits, not of the lowered ones.
+  Diagnostic *error = findError(said);
+  if (found.attempts > 1 && error)
+    error->attachNote(module.getLoc())
+        << "placed " << found.attempts
+        << " times with lower limits, none of the plans fits";
+  tell(said);
+  return failure();
+}
+
+void baechi::addPlanPasses(OpPassManager &manager,
+                           std::vector<ArenaReport> *arenas,
+                           ArrayRef<std::string> copiedFrom) {
+  PartitionOptions partition;
+  llvm::append_range(partition.copiedFrom, copiedFrom);
+  manager.addPass(createVerifyPlaced());
+  manager.addPass(createPartition(partition));
+  manager.addPass(createVerifyPartitioned());
+  manager.addPass(createPlanMemory(arenas));
+  // Planning moves waits: freedom from deadlock is proven again.
+  manager.addPass(createVerifyPartitioned());
+}

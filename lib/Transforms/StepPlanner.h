@@ -1,0 +1,100 @@
+//===- StepPlanner.h - Place until the memory plan fits ---------*- C++ -*-===//
+//
+// Part of the Baechi project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===-------------------------------------------------------------------*- C++
+//-*-===//
+
+#ifndef BAECHI_LIB_TRANSFORMS_STEPPLANNER_H
+#define BAECHI_LIB_TRANSFORMS_STEPPLANNER_H
+
+#include "Baechi/Placement/Session/Place.h"
+#include "Baechi/Transforms/Passes.h"
+#include "mlir/IR/Diagnostics.h"
+#include "mlir/Pass/PassManager.h"
+
+namespace baechi {
+
+/// Places a step's operators and plans its memory, again with other limits
+/// where the plan does not fit. All of it works on one module, whose body it
+/// replaces.
+class StepPlanner {
+public:
+  using Said = std::vector<mlir::Diagnostic>;
+  using Runner = std::function<llvm::LogicalResult(mlir::OpPassManager &)>;
+
+  /// \p run: runs passes on \p module; \p stopped may be null.
+  StepPlanner(mlir::ModuleOp module, const placement::Machine &machine,
+              PlaceOptions options, Runner run, std::function<bool()> stopped)
+      : module(module), machine(machine), options(std::move(options)),
+        run(std::move(run)), stopped(std::move(stopped)) {}
+
+  /// Runs \p what and keeps what it says.
+  template <typename Function> auto quietly(Said &said, Function what) {
+    mlir::ScopedDiagnosticHandler handler(
+        module.getContext(), [&](mlir::Diagnostic &diagnostic) {
+          said.push_back(std::move(diagnostic));
+          return mlir::success();
+        });
+    return what();
+  }
+  /// Says it after all.
+  void tell(Said &said);
+
+  /// Places \p untouched, the module as it is, by \p placer.
+  llvm::LogicalResult placeUntilItFits(llvm::StringRef placer,
+                                       mlir::ModuleOp untouched,
+                                       PlaceAndPlanReport &found);
+
+  /// A tensor that is lent stays until its last use elsewhere. Where a device
+  /// has no room for that, it lends nothing; where that does not help, nobody
+  /// does, and it is the plan that the placer counted with.
+  llvm::LogicalResult plan(Said &said, std::vector<ArenaReport> &arenas);
+
+  /// Whether the placer alone finds a plan of \p rewritten that fits.
+  bool fits(mlir::ModuleOp rewritten);
+
+  /// Places a rewrite that fits by the whole budget, or, where a search leads
+  /// to no plan, by the placer alone.
+  llvm::LogicalResult placeFitting(mlir::ModuleOp rewritten, Said &said,
+                                   PlaceAndPlanReport &tried);
+
+  /// The first of \p count rewrites, ever leaner ones, for which \p fits
+  /// holds. On one device all before it are looked at. On several, where each
+  /// takes a search, it is sought as if all fitted that come after one which
+  /// does, and among the others only where that finds none.
+  std::optional<size_t>
+  firstThatFits(size_t count, llvm::function_ref<bool(size_t)> fits) const;
+
+  /// What the planned module is predicted to take, by the runtime's rules.
+  int64_t predictedNs();
+
+  void replaceBody(mlir::ModuleOp by);
+  bool isStopped() const { return stopped && stopped(); }
+
+  mlir::ModuleOp module;
+  const placement::Machine &machine;
+
+private:
+  llvm::LogicalResult placeRewritten(mlir::ModuleOp rewritten,
+                                     std::string effort, Said &said,
+                                     PlaceAndPlanReport &tried);
+  llvm::LogicalResult place(llvm::StringRef placer, Said &said,
+                            PlaceAndPlanReport &found);
+  llvm::LogicalResult runQuietly(mlir::OpPassManager &pipeline, Said &said);
+  llvm::LogicalResult stop(Said &said, const PlaceAndPlanReport &found);
+  int64_t takenOver();
+  void noteTakenOver(Said &said, int64_t bytes);
+  void remarkCopies(llvm::ArrayRef<std::string> copiedFrom);
+  bool hasPinsToPools();
+
+  PlaceOptions options;
+  Runner run;
+  std::function<bool()> stopped;
+};
+
+} // namespace baechi
+
+#endif // BAECHI_LIB_TRANSFORMS_STEPPLANNER_H
