@@ -27,6 +27,8 @@ SHARE = uniform(4, 6, low=0.1, high=0.9)
 CUBE, IMAGE, LINE = uniform(2, 8, 4), uniform(2, 8, 9, 3), uniform(8)
 ROWS, ROW = np.int32([0, 3, 3]), np.int32(2)
 PLACES = random.integers(0, 6, (4, 2)).astype(np.int32)
+# Longer than what windows do (importer/jax/cumulative.py), factors near one.
+LONG, LARGE = uniform(3, 200, low=0.9, high=1.1), random.integers(-9, 9, (130, 2)).astype(np.int32)
 WHOLE, COUNT = (random.integers(a, 9, (4, 6)).astype(np.int32) for a in (-9, 1))
 
 
@@ -98,6 +100,12 @@ GROUPS = {
             (lambda x, name=name: getattr(lax, name)(x, 1, reverse=True), (X,))
             for name in ("cumsum", "cummax", "cummin", "cumprod", "cumlogsumexp")
         ],
+        *[
+            (lambda x, f=getattr(lax, name), d=d: f(x, d, reverse=d == 0) / x.shape[d], (x,))
+            for name in ("cumsum", "cummax", "cummin", "cumprod")
+            for x, d in ((LONG, 1), (LARGE, 0))
+        ],
+        (lambda x: lax.cumlogsumexp(x, 1), (LONG,)),
         (jnp.linalg.norm, (X,)),
         *[(lambda x, of=of: nn.softmax(jnp.flip(x, of), axis=1) - x, (X,)) for of in (0, 1)],
         *[(lambda x, of=of: jnp.tanh(jnp.flip(x, of).sum(1)), (X,)) for of in (0, 1)],

@@ -291,6 +291,19 @@ def test_resident_arrays_are_arrays(start):
         np.asarray(value)[0, 0] = 1
 
 
+def test_only_residents_are_deleted_by_donating_them(start):
+    params, batch = start
+    step = jit(train, donate_argnums=0)
+    given = jax.tree.map(jnp.asarray, params)
+    first, _ = step(given, batch)
+    assert not any(x.is_deleted() for x in jax.tree.leaves(given))
+    second, _ = step(first, batch)
+    assert first["in"].is_deleted() and not second["in"].is_deleted()
+    second["in"].block_until_ready()
+    with pytest.raises(RuntimeError, match="donated to a later step"):
+        first["in"].block_until_ready()
+
+
 def test_resident_arrays_go_into_functions_of_jax(start):
     params, batch = start
     step = jit(train, donate_argnums=0)

@@ -33,6 +33,8 @@ _OPERATORS = (
     "rmatmul neg pos abs eq ne lt le gt ge and or xor invert bool format iter"
 )
 
+_DELETED = "this array was donated to a later step: use the one that the step returned"
+
 
 class Flight(Protocol):
     """A call that may still run."""
@@ -106,6 +108,8 @@ class ResidentArray:
 
     def block_until_ready(self) -> ResidentArray:
         self.check()
+        if self.is_deleted():
+            raise RuntimeError(_DELETED)
         return self
 
     def check(self) -> None:
@@ -124,9 +128,7 @@ class ResidentArray:
     def _fetch(self) -> np.ndarray:
         if (value := self._copied_out()) is None:
             self.check()
-            raise RuntimeError(
-                "this array was donated to a later step: use the one that the step returned"
-            )
+            raise RuntimeError(_DELETED)
         return value
 
     def _copied_out(self) -> np.ndarray | None:

@@ -18,7 +18,7 @@ from jax._src.interpreters import mlir as internal  # the table of JAX's own rul
 from jax._src.lax.ann import approx_top_k_p
 from jax.interpreters import mlir
 
-from baechi.importer.jax import factorisations, sorting, threefry
+from baechi.importer.jax import cumulative, factorisations, sorting, threefry
 from baechi.importer.jax.pooling import max_pool_gradient
 
 # Of so many elements that are picked from a line the gradient compares each with all of the
@@ -111,7 +111,23 @@ def _native(name, replacement):
     return rule
 
 
+def _running(combine, neutral):
+    """Along many elements; along few JAX's own windows are one kernel."""
+
+    def rule(x, *, axis, reverse):
+        if not cumulative.is_long(x, axis):
+            raise UnknownForm
+        return cumulative.running(combine, neutral, x, axis=axis, reverse=reverse)
+
+    return rule
+
+
 _REPLACEMENTS = {
+    lax.cumlogsumexp_p: _running(jnp.logaddexp, -math.inf),
+    lax.cummax_p: _running(lax.max, -math.inf),
+    lax.cummin_p: _running(lax.min, math.inf),
+    lax.cumprod_p: _running(lax.mul, 1),
+    lax.cumsum_p: _running(lax.add, 0),
     lax.linalg.cholesky_p: _native("cholesky", factorisations.cholesky),
     lax.linalg.qr_p: _native("qr", factorisations.qr),
     lax.linalg.triangular_solve_p: _native("triangular_solve", factorisations.triangular_solve),
