@@ -42,16 +42,24 @@ function(baechi_add_headers name)
   set_target_properties(${name} PROPERTIES CXX_COMPILER_LAUNCHER "")
   string(CONCAT sum "${CMAKE_CXX_COMPILER_VERSION} ${LLVM_PACKAGE_VERSION} "
     "${ARGN} ${CMAKE_BUILD_TYPE} ${CMAKE_CXX_FLAGS} ${BAECHI_SANITIZE}")
-  file(CONFIGURE OUTPUT
-    ${CMAKE_CURRENT_BINARY_DIR}/CMakeFiles/${name}.dir/cmake_pch.hxx.pch.sum
-    CONTENT "${sum}")
+  set(pch ${CMAKE_CURRENT_BINARY_DIR}/CMakeFiles/${name}.dir/cmake_pch.hxx.pch)
+  file(CONFIGURE OUTPUT ${pch}.sum CONTENT "${sum}")
+  set_target_properties(${name} PROPERTIES BAECHI_HEADERS ${pch})
 endfunction()
 
 function(baechi_take_headers target headers)
   if(NOT TARGET ${headers})
     return()
   endif()
-  target_precompile_headers(${target} REUSE_FROM ${headers})
+  # As target_precompile_headers(... REUSE_FROM) does, but by a path from the build's
+  # folder, where ninja calls the compiler: one by its whole path would make an object
+  # another one for ccache in each build and each clone.
+  get_target_property(pch ${headers} BAECHI_HEADERS)
+  file(RELATIVE_PATH relative ${CMAKE_BINARY_DIR} ${pch})
+  target_compile_options(${target} PRIVATE
+    "$<$<COMPILE_LANGUAGE:CXX>:SHELL:-Winvalid-pch -include-pch ${relative}>")
+  get_target_property(sources ${target} SOURCES)
+  set_property(SOURCE ${sources} APPEND PROPERTY OBJECT_DEPENDS ${pch})
   get_target_property(type ${target} TYPE)
   if(type STREQUAL "EXECUTABLE") # Code as in libraries: the headers are of one kind.
     set_target_properties(${target} PROPERTIES POSITION_INDEPENDENT_CODE OFF)

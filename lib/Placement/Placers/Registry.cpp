@@ -53,8 +53,10 @@ Proposals earliest(const PlacerContext &context) {
       EarliestStart found =
           earliestStart(grouped, favourites, limited, {}, ahead);
       Proposal proposal = ungrouped(coarsening, found.device, found.start);
-      proposal.variant =
-          level + (level.empty() || way.empty() ? "" : ":") + way;
+      proposal.variant = level;
+      if (!level.empty() && !way.empty())
+        proposal.variant += ':';
+      proposal.variant += way;
       // Of many tries those that fit are enough.
       proposal.mayRepair = proposal.variant.empty();
       result.list.push_back(std::move(proposal));
