@@ -27,8 +27,8 @@ static LogicalResult checkOneDevice(Operation *op, StringAttr device) {
   return failure(result.wasInterrupted());
 }
 
-LogicalResult baechi::checkPlaced(FunctionOpInterface step,
-                                  MachineAttr machine) {
+static LogicalResult checkPlaced(FunctionOpInterface step,
+                                 MachineAttr machine) {
   auto check = [&](Location loc, StringAttr device,
                    const Twine &what) -> LogicalResult {
     if (!device)
@@ -56,6 +56,19 @@ LogicalResult baechi::checkPlaced(FunctionOpInterface step,
       return failure();
   }
   return success();
+}
+
+FailureOr<PlacedStep> baechi::findPlacedStep(ModuleOp module) {
+  FailureOr<func::FuncOp> step = findFuncStep(module);
+  if (failed(step))
+    return failure();
+  auto machine = module->getAttrOfType<MachineAttr>(BaechiDialect::kMachine);
+  if (!machine)
+    return emitError(module.getLoc())
+           << "no 'baechi.machine'; run --baechi-place";
+  if (failed(checkPlaced(*step, machine)))
+    return failure();
+  return PlacedStep{*step, machine};
 }
 
 void baechi::removeOwnAttributes(ModuleOp module) {

@@ -9,14 +9,19 @@
 #define BAECHI_ANALYSIS_EXPORTS_H
 
 #include "Baechi/Dialect/Baechi.h"
-#include "mlir/Interfaces/FunctionInterfaces.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
 
 namespace baechi {
 
-/// Arguments and operators have devices, which \p machine has, and operators
-/// with regions are on one; emits an error otherwise.
-llvm::LogicalResult checkPlaced(mlir::FunctionOpInterface step,
-                                MachineAttr machine);
+/// A step whose arguments and operators have devices, which the machine has.
+struct PlacedStep {
+  mlir::func::FuncOp step;
+  MachineAttr machine;
+};
+
+/// The step of \p module, if it is placed and operators with regions are on
+/// one device; emits an error otherwise.
+mlir::FailureOr<PlacedStep> findPlacedStep(mlir::ModuleOp module);
 
 /// Takes this dialect's attributes off everything: other parsers do not know
 /// them.

@@ -59,7 +59,7 @@ struct StepProgram {
     /// A simulated link moves them, while devices compute: one at a time where
     /// links have a lane in common, what the plan starts first before others.
     bool isCarried = false;
-    std::vector<int32_t> lanes;
+    std::vector<int32_t> lanes = {};
   };
   std::vector<std::vector<Instruction>> devices;
   /// A device each: it only holds and copies.

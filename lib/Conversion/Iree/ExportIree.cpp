@@ -236,21 +236,14 @@ struct ExportIree : public baechi::impl::ExportIreeBase<ExportIree> {
 
   void runOnOperation() override {
     ModuleOp module = getOperation();
-    FailureOr<func::FuncOp> step = findFuncStep(module);
-    auto machine = module->getAttrOfType<MachineAttr>(BaechiDialect::kMachine);
-    if (failed(step))
-      return signalPassFailure();
-    if (!machine) {
-      emitError(module.getLoc()) << "no 'baechi.machine'; run --baechi-place";
-      return signalPassFailure();
-    }
-    if (failed(checkPlaced(*step, machine)) || failed(checkForIree(*step)))
+    FailureOr<PlacedStep> placed = findPlacedStep(module);
+    if (failed(placed) || failed(checkForIree(placed->step)))
       return signalPassFailure();
     std::optional<llvm::StringMap<Attribute>> affinities =
-        declareDevices(module, machine);
+        declareDevices(module, placed->machine);
     if (!affinities)
       return signalPassFailure();
-    StepWriter(*step, std::move(*affinities)).write();
+    StepWriter(placed->step, std::move(*affinities)).write();
     removeOwnAttributes(module);
   }
 

@@ -357,18 +357,11 @@ struct ExportMpmd : public baechi::impl::ExportMpmdBase<ExportMpmd> {
 
   void runOnOperation() override {
     ModuleOp module = getOperation();
-    FailureOr<func::FuncOp> step = findFuncStep(module);
-    auto machine = module->getAttrOfType<MachineAttr>(BaechiDialect::kMachine);
-    if (failed(step))
+    FailureOr<PlacedStep> placed = findPlacedStep(module);
+    if (failed(placed) || failed(checkForMpmd(placed->step)))
       return signalPassFailure();
-    if (!machine) {
-      emitError(module.getLoc()) << "no 'baechi.machine'; run --baechi-place";
-      return signalPassFailure();
-    }
-    if (failed(checkPlaced(*step, machine)) || failed(checkForMpmd(*step)))
-      return signalPassFailure();
-    MeshWriter(*step, machine).write();
-    step->erase();
+    MeshWriter(placed->step, placed->machine).write();
+    placed->step.erase();
     removeOwnAttributes(module);
   }
 };
