@@ -11,7 +11,9 @@
 #include "Baechi/Placement/Model/Pool.h"
 #include "Baechi/Placement/Model/Text.h"
 #include "Baechi/Runtime/Machine.h"
+#include "Baechi/Runtime/Ranks.h"
 #include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/Sequence.h"
 #include "llvm/ADT/StringRef.h"
 #include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/JSON.h"
@@ -27,15 +29,18 @@ struct MeasuredLink {
   bool disturbed = false;
 };
 
-llvm::Expected<MeasuredLink> measureLink(const placement::Machine &machine,
-                                         int32_t sender, int32_t receiver) {
+llvm::Expected<MeasuredLink>
+measureLink(const placement::Machine &machine, int32_t sender, int32_t receiver,
+            const std::shared_ptr<runtime::Ranks> &ranks = nullptr) {
   runtime::LinkMeasureOptions options;
+  options.ranks = ranks;
   options.sender = sender;
   options.receiver = receiver;
   for (const placement::Device &device : machine.devices)
     options.kinds.push_back(device.kind);
-  // Idle hosts behind the two change nothing.
-  while (int32_t(options.kinds.size()) > std::max(sender, receiver) + 1 &&
+  // Idle hosts behind the two change nothing but who holds which device.
+  while (!ranks &&
+         int32_t(options.kinds.size()) > std::max(sender, receiver) + 1 &&
          options.kinds.back() != "cuda")
     options.kinds.pop_back();
   runtime::Expected<runtime::LinkFit> fit = runtime::measureLink(options);
@@ -105,13 +110,50 @@ gpusOf(const placement::Machine &machine) {
   return found;
 }
 
+/// Between the first devices of each two processes, for all of them; within a
+/// process, rank 0's own stands for all.
+llvm::Error measureRankLinks(placement::Machine &machine,
+                             const std::shared_ptr<runtime::Ranks> &ranks,
+                             Listener &listener) {
+  int32_t n = machine.devices.size();
+  auto ownerOf = [&](int32_t device) { return ranks->ownerOf(device, n); };
+  if (llvm::Error error = measureLinks(machine, listener))
+    return error;
+  for (int32_t a = 0; a < ranks->size(); ++a)
+    for (int32_t b = a + 1; b < ranks->size(); ++b) {
+      auto devices = llvm::seq<int32_t>(0, n);
+      auto firstOf = [&](int32_t rank) {
+        return *llvm::find_if(
+            devices, [&](int32_t device) { return ownerOf(device) == rank; });
+      };
+      llvm::Expected<MeasuredLink> measured =
+          measureLink(machine, firstOf(a), firstOf(b), ranks);
+      if (!measured)
+        return measured.takeError();
+      tell(runtime::Ranks::name(a) + " - " + runtime::Ranks::name(b), *measured,
+           listener);
+      for (int32_t from : devices)
+        for (int32_t to : devices)
+          if (std::minmax(ownerOf(from), ownerOf(to)) == std::minmax(a, b)) {
+            setMeasured(machine, from, to, *measured);
+            machine.links[size_t(from) * n + to]->lends = false;
+          }
+    }
+  return llvm::Error::success();
+}
+
 /// Each pair of devices has a link of its own when each has a processor, or
 /// there are GPUs; otherwise one measurement stands for all.
-llvm::Expected<llvm::json::Array> measurePairs(placement::Machine &machine,
-                                               const runtime::HostInfo &host,
-                                               Listener &listener) {
+llvm::Expected<llvm::json::Array>
+measurePairs(placement::Machine &machine, const runtime::HostInfo &host,
+             const std::shared_ptr<runtime::Ranks> &ranks, Listener &listener) {
   llvm::json::Array residuals;
   int32_t n = machine.devices.size();
+  if (ranks) {
+    if (llvm::Error error = measureRankLinks(machine, ranks, listener))
+      return std::move(error);
+    return residuals;
+  }
   if ((size_t(n) > host.processors.size() && !hasGpus(machine)) || n < 2) {
     if (llvm::Error error = measureLinks(machine, listener))
       return std::move(error);
@@ -247,19 +289,25 @@ static llvm::Error queryGpus(placement::Machine &machine, Listener &listener) {
 }
 
 llvm::Error baechi::queryMachine(placement::Machine &machine,
-                                 Listener &listener) {
-  for (const placement::Device &device : machine.devices)
+                                 Listener &listener,
+                                 const std::shared_ptr<runtime::Ranks> &ranks) {
+  for (const placement::Device &device : machine.devices) {
+    if (ranks && device.kind != "host")
+      return llvm::createStringError(
+          "device '" + device.name + "' is of kind '" + device.kind +
+          "'; --query-machine of several processes measures host devices");
     if (!isHostMemory(device) && device.kind != "cuda")
       return llvm::createStringError(
           "device '" + device.name + "' is of kind '" + device.kind +
           "'; --query-machine measures host and cuda devices");
+  }
   if (llvm::Error error = queryGpus(machine, listener))
     return error;
   runtime::HostInfo host = runtime::queryHost();
   listener.tell("host: " + llvm::Twine(host.cores) + " cores, " +
                 placement::bytesText(host.memoryBytes, 2) + " of free memory");
   llvm::Expected<llvm::json::Array> residuals =
-      measurePairs(machine, host, listener);
+      measurePairs(machine, host, ranks, listener);
   if (!residuals)
     return residuals.takeError();
   machine.meta = describe(machine, host, std::move(*residuals));

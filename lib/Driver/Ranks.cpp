@@ -8,6 +8,8 @@
 
 #include "Baechi/Driver/Ranks.h"
 #include "Baechi/Driver/Errors.h"
+#include "Baechi/Runtime/Launch.h"
+#include "Baechi/Runtime/Machine.h"
 #include "Baechi/Runtime/Session.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
@@ -79,8 +81,10 @@ llvm::Expected<std::string> describeStart(const DriverOptions &options,
             llvm::utohexstr(llvm::xxh3_64bits((*file)->getBuffer())) + "\n";
     return llvm::Error::success();
   };
-  if (llvm::Error error = addFile("the model", options.model))
-    return std::move(error);
+  // A machine is measured without one.
+  if (!options.model.empty())
+    if (llvm::Error error = addFile("the model", options.model))
+      return std::move(error);
   text += "--machine: " + options.machine + "\n";
   if (llvm::sys::fs::exists(options.machine))
     if (llvm::Error error = addFile("the machine file", options.machine))
@@ -104,9 +108,12 @@ std::string modulePath() {
 llvm::Expected<std::shared_ptr<runtime::Ranks>>
 baechi::joinRanks(const DriverOptions &options,
                   std::vector<std::string> words) {
-  if (runtime::ranksInEnvironment() == 1)
+  auto launch = runtime::findLaunch();
+  if (!launch)
+    return toLlvm(launch.error());
+  if (launch->way == runtime::Launch::Way::Alone)
     return nullptr;
-  auto joined = runtime::Ranks::join(modulePath());
+  auto joined = runtime::Ranks::join(*launch, modulePath());
   if (!joined)
     return toLlvm(joined.error());
   theRanks = *joined;
@@ -231,6 +238,11 @@ llvm::Error baechi::serveRank(const std::shared_ptr<runtime::Ranks> &ranks,
     runtime::Expected<std::string> parts = ranks->receive(0);
     if (!parts)
       return fail(parts.error().message());
+    auto measured = runtime::followLinkMeasure(ranks, *parts);
+    if (!measured)
+      return fail(measured.error().message());
+    if (*measured)
+      continue;
     size_t count = 0;
     // Anything else is rank 0's farewell.
     if (llvm::StringRef(*parts).getAsInteger(10, count)) {

@@ -8,6 +8,7 @@
 
 #include "Baechi/Runtime/Abi.h"
 #include "Baechi/Runtime/Machine.h"
+#include "Baechi/Runtime/Ranks.h"
 #include "Baechi/Runtime/Session.h"
 #include "core/Exchange.h"
 #include "drivers/cuda/CudaDevice.h"
@@ -15,6 +16,7 @@
 #include <algorithm>
 #include <cstring>
 #include <optional>
+#include <sstream>
 #include <string>
 #include <utility>
 
@@ -173,20 +175,79 @@ baechi::runtime::measureLink(const LinkMeasureOptions &options) {
   }
 }
 
-static Expected<std::vector<TransferSample>>
-sampleTransfers(const LinkMeasureOptions &options) {
+static std::vector<int64_t> sizesOf(const LinkMeasureOptions &options) {
   std::vector<int64_t> sizes = {0};
   for (int64_t bytes = 1; bytes <= options.largestBytes; bytes *= 4)
     sizes.push_back(bytes);
-  size_t rounds = size_t(options.repetitions) + 1;
-  std::vector<int64_t> messageBytes;
-  for (int64_t bytes : sizes)
-    messageBytes.insert(messageBytes.end(), rounds, bytes);
+  return sizes;
+}
 
-  auto session =
-      Session::create(exchangeProgram(messageBytes, options), resolveExchange);
+/// Messages of each size, one more than are counted.
+static Expected<std::unique_ptr<Session>>
+startExchange(const LinkMeasureOptions &options) {
+  std::vector<int64_t> messageBytes;
+  for (int64_t bytes : sizesOf(options))
+    messageBytes.insert(messageBytes.end(), size_t(options.repetitions) + 1,
+                        bytes);
+  SessionOptions sessionOptions;
+  sessionOptions.ranks = options.ranks;
+  return Session::create(exchangeProgram(messageBytes, options),
+                         resolveExchange, sessionOptions);
+}
+
+//===----------------------------------------------------------------------===//
+// Links between processes
+//===----------------------------------------------------------------------===//
+
+static constexpr char beginsMeasure[] = "measure a link:";
+
+static Error askOthers(const LinkMeasureOptions &options) {
+  std::string asked = beginsMeasure;
+  for (int64_t number : {int64_t(options.sender), int64_t(options.receiver),
+                         options.largestBytes, int64_t(options.repetitions),
+                         int64_t(options.kinds.size())})
+    asked += " " + std::to_string(number);
+  for (int32_t rank = 1; rank < options.ranks->size(); ++rank)
+    if (Error error = options.ranks->send(rank, asked))
+      return error;
+  return Error();
+}
+
+Expected<bool>
+baechi::runtime::followLinkMeasure(const std::shared_ptr<Ranks> &ranks,
+                                   const std::string &asked) {
+  if (!asked.starts_with(beginsMeasure))
+    return false;
+  LinkMeasureOptions options;
+  size_t devices = 0;
+  std::istringstream numbers(asked.substr(std::strlen(beginsMeasure)));
+  numbers >> options.sender >> options.receiver >> options.largestBytes >>
+      options.repetitions >> devices;
+  options.kinds.assign(devices, "host");
+  options.ranks = ranks;
+  auto session = startExchange(options);
+  // What a session fails of, rank 0 says.
+  if (!session)
+    return !ranks->broken() ? Expected<bool>(true) : session.takeError();
+  if (Error error = (*session)->follow())
+    return error;
+  return true;
+}
+
+//===----------------------------------------------------------------------===//
+// Samples
+//===----------------------------------------------------------------------===//
+
+static Expected<std::vector<TransferSample>>
+sampleTransfers(const LinkMeasureOptions &options) {
+  if (options.ranks)
+    if (Error error = askOthers(options))
+      return error;
+  auto session = startExchange(options);
   if (!session)
     return session.takeError();
+  std::vector<int64_t> sizes = sizesOf(options);
+  size_t rounds = size_t(options.repetitions) + 1;
   if (Error error = (*session)->step())
     return error;
   const Timeline &timeline = (*session)->timeline();
@@ -197,14 +258,19 @@ sampleTransfers(const LinkMeasureOptions &options) {
       times.push_back(time(size * rounds + k));
     return median(std::move(times));
   };
-  double rendezvous = medianOf(0, [&](size_t i) {
-    return timeline.devices[size_t(options.sender)].operators[i].durationNs() /
-           2;
-  });
+  auto roundTrip = [&](size_t i) {
+    return timeline.devices[size_t(options.sender)].operators[i].durationNs();
+  };
+  double rendezvous = medianOf(0, [&](size_t i) { return roundTrip(i) / 2; });
+  // Two processes may have clocks of their own: the sender's is asked.
+  auto oneWay = [&](size_t size) {
+    return options.ranks ? medianOf(size, roundTrip) - rendezvous
+                         : rendezvous + medianOf(size, [&](size_t k) {
+                             return timeline.queues[0][k].durationNs();
+                           });
+  };
   std::vector<TransferSample> samples;
   for (size_t i = 0; i < sizes.size(); ++i)
-    samples.push_back({sizes[i], rendezvous + medianOf(i, [&](size_t k) {
-                                   return timeline.queues[0][k].durationNs();
-                                 })});
+    samples.push_back({sizes[i], std::max(1.0, oneWay(i))});
   return samples;
 }

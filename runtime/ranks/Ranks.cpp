@@ -10,51 +10,13 @@
 #include "ranks/Protocol.h"
 #include "ranks/Transport.h"
 
-#include <dlfcn.h>
-
 #include <algorithm>
 #include <chrono>
-#include <cstdlib>
 #include <sstream>
 #include <thread>
 #include <vector>
 
 using namespace baechi::runtime;
-
-int32_t baechi::runtime::ranksInEnvironment() {
-  // Open MPI, and the process managers of MPICH and Slurm.
-  for (const char *name :
-       {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "MPI_LOCALNRANKS"})
-    if (const char *value = std::getenv(name))
-      return std::max(1, int(std::strtol(value, nullptr, 10)));
-  return 1;
-}
-
-Expected<std::shared_ptr<Ranks>> Ranks::join(const std::string &module) {
-  const char *given = std::getenv("BAECHI_MPI_LIBRARY");
-  std::string name = given && *given ? given : module;
-  auto refuse = [&](const std::string &why) {
-    return Error("started as one of " + std::to_string(ranksInEnvironment()) +
-                 " processes by mpirun, but the MPI transport cannot be "
-                 "loaded: " +
-                 why + "; build with MPI installed, or start without mpirun");
-  };
-  // Global: MPI loads plug-ins of its own that use its functions.
-  void *library = dlopen(name.c_str(), RTLD_NOW | RTLD_GLOBAL);
-  if (!library) {
-    const char *why = dlerror();
-    return refuse(why ? why : name);
-  }
-  using Make = Transport *(const char **error);
-  auto *make = reinterpret_cast<Make *>(dlsym(library, "baechi_mpi_transport"));
-  if (!make)
-    return refuse(name + " has no function baechi_mpi_transport");
-  const char *error = "";
-  std::unique_ptr<Transport> transport(make(&error));
-  if (!transport)
-    return refuse(error);
-  return std::make_shared<Ranks>(std::move(transport));
-}
 
 Ranks::Ranks(std::unique_ptr<Transport> transport)
     : link(std::move(transport)) {}

@@ -14,6 +14,7 @@
 #include "Baechi/Driver/Ranks.h"
 #include "Baechi/Driver/StepRun.h"
 #include "Baechi/Placement/Io/Files.h"
+#include "Baechi/Runtime/Launch.h"
 #include "Baechi/Runtime/Machine.h"
 #include "Options.h"
 #include "Terminal.h"
@@ -49,8 +50,9 @@ template <typename T> T check(llvm::Expected<T> value) {
 }
 
 void writeMachineFile(placement::Machine machine, const std::string &path,
-                      Listener &listener) {
-  check(queryMachine(machine, listener));
+                      Listener &listener,
+                      const std::shared_ptr<runtime::Ranks> &ranks) {
+  check(queryMachine(machine, listener, ranks));
   if (path != "-")
     return check(asError(placement::writeMachine(path, machine)));
   std::string text;
@@ -66,7 +68,7 @@ void checkMachine(const placement::Machine &machine, const RunOptions &options,
         "--calibrate needs at least two devices in --machine"));
   if (ranks && machine.devices.size() < size_t(ranks->size()))
     fail(llvm::createStringError(
-        "mpirun started " + std::to_string(ranks->size()) + " processes for " +
+        std::to_string(ranks->size()) + " processes were started for " +
         std::to_string(machine.devices.size()) +
         " devices: start no more processes than --machine has devices"));
   size_t cores = runtime::queryHost().cores;
@@ -98,11 +100,12 @@ int tell(StepRun &run, Compilation &compilation, const OutputOptions &files,
 int run(RunOptions options, std::shared_ptr<runtime::Ranks> ranks) {
   Terminal terminal(options.progressLines);
   placement::Machine machine = check(readMachine(options.driver.machine));
+  if (ranks || options.queryMachine.empty())
+    checkMachine(machine, options, ranks.get(), terminal);
   if (!options.queryMachine.empty()) {
-    writeMachineFile(std::move(machine), options.queryMachine, terminal);
+    writeMachineFile(std::move(machine), options.queryMachine, terminal, ranks);
     return 0;
   }
-  checkMachine(machine, options, ranks.get(), terminal);
   if (!options.steps.reference.empty())
     options.steps.expected = check(readReference(options.steps.reference));
   if (!options.emit.empty()) {
@@ -163,10 +166,12 @@ int main(int argc, char **argv) {
   llvm::install_fatal_error_handler(tellFatal);
   tellVersion();
   RunOptions options = check(parseOptions(argc, argv));
-  bool alone = !options.queryMachine.empty() || !options.emit.empty();
-  if (alone && runtime::ranksInEnvironment() != 1)
-    fail(llvm::createStringError("--query-machine and --emit are the work of "
-                                 "one process: start it without mpirun"));
+  auto launch = runtime::findLaunch();
+  if (!options.emit.empty() && launch &&
+      launch->way != runtime::Launch::Way::Alone)
+    fail(llvm::createStringError(
+        "--emit is the work of one process: start it without " +
+        launch->launcher));
   std::shared_ptr<runtime::Ranks> ranks =
       check(joinRanks(options.driver, {argv + 1, argv + argc}));
   if (ranks && !ranks->leads()) {

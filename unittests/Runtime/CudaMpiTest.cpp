@@ -15,6 +15,7 @@
 
 #include "CudaPrograms.h"
 
+#include "Baechi/Runtime/Launch.h"
 #include "Baechi/Runtime/Ranks.h"
 
 #include <algorithm>
@@ -32,9 +33,10 @@ namespace {
 class CudaMpiTest : public testing::Test {
 protected:
   void SetUp() override {
-    if (ranksInEnvironment() == 1)
+    auto launch = findLaunch();
+    if (!launch || launch->way != Launch::Way::Mpi)
       GTEST_SKIP() << "mpirun has not started several processes";
-    auto joined = Ranks::join(BAECHI_MPI_MODULE);
+    auto joined = Ranks::join(*launch, BAECHI_MPI_MODULE);
     ASSERT_TRUE(joined) << joined.error().message();
     ranks = *joined;
     // What rank 0 says is enough.

@@ -15,6 +15,7 @@
 #define BAECHI_UNITTESTS_RUNTIME_RANKTHREADS_H
 
 #include "LoopbackTransport.h"
+#include "SocketRanks.h"
 #include "TestPrograms.h"
 
 #include "Baechi/Runtime/Ranks.h"
@@ -32,6 +33,14 @@ struct RankThreads {
     for (int32_t rank = 0; rank < ranks; ++rank)
       members.push_back(std::make_shared<Ranks>(
           std::make_unique<LoopbackTransport>(hub, rank)));
+  }
+
+  /// New ranks that are connected by sockets.
+  void buildOverSockets(int32_t ranks) {
+    build(ranks);
+    members.clear();
+    for (auto &transport : connectAll(meetingsOf(ranks)))
+      members.push_back(std::make_shared<Ranks>(std::move(*transport)));
   }
 
   SessionOptions optionsOf(int32_t rank) const {

@@ -15,6 +15,8 @@
 
 #include "RankThreads.h"
 
+#include "Baechi/Runtime/Launch.h"
+
 #include <gmock/gmock.h>
 
 #include <chrono>
@@ -61,8 +63,11 @@ Body ringBody(int32_t device, int32_t count) {
 
 class RanksTest : public testing::Test, protected RankThreads {
 protected:
-  void build(int32_t ranks, int32_t devices) {
-    RankThreads::build(ranks);
+  void build(int32_t ranks, int32_t devices, bool overSockets = false) {
+    if (overSockets)
+      buildOverSockets(ranks);
+    else
+      RankThreads::build(ranks);
     program = makeProgram(size_t(devices), 2 * half);
     for (int32_t device = 0; device < devices; ++device) {
       addQueue(program, device, (device + 1) % devices,
@@ -119,6 +124,20 @@ TEST_F(RanksTest, MovesTheRightBytes) {
           EXPECT_EQ("", followErrors[rank]);
         }
       }
+}
+
+TEST_F(RanksTest, MovesTheRightBytesOverSockets) {
+  for (auto [ranks, devices] :
+       {std::pair(2, 2), {2, 4}, {2, 3}, {3, 3}, {3, 7}}) {
+    build(ranks, devices, /*overSockets=*/true);
+    // A second session on the same connections.
+    for (int session = 0; session < 2; ++session)
+      run([&](Session &each) { expectRing(each, 5); });
+    for (int32_t rank = 0; rank < ranks; ++rank) {
+      EXPECT_EQ("", createErrors[rank]);
+      EXPECT_EQ("", followErrors[rank]);
+    }
+  }
 }
 
 TEST_F(RanksTest, MovesLongMessagesInPieces) {
@@ -405,9 +424,10 @@ TEST_F(RanksTest, TheLeaderDismissesTheOthers) {
 }
 
 TEST(RanksJoin, NamesWhatIsMissing) {
-  setenv("OMPI_COMM_WORLD_SIZE", "2", 1);
-  auto ranks = Ranks::join("/nowhere/libBaechiMpi.so");
-  unsetenv("OMPI_COMM_WORLD_SIZE");
+  Launch launch;
+  launch.way = Launch::Way::Mpi;
+  launch.meeting.size = 2;
+  auto ranks = Ranks::join(launch, "/nowhere/libBaechiMpi.so");
   ASSERT_FALSE(ranks);
   EXPECT_THAT(ranks.error().message(),
               StartsWith("started as one of 2 processes by mpirun, but the MPI "

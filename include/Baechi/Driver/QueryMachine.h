@@ -11,8 +11,12 @@
 #include "Baechi/Driver/Listener.h"
 #include "Baechi/Placement/Model/Problem.h"
 #include "llvm/Support/Error.h"
+#include <memory>
 
 namespace baechi {
+namespace runtime {
+class Ranks;
+}
 
 /// Replaces the links between the host devices of \p machine by what copies
 /// between two of its threads measure, and what is known of the runtime by what
@@ -30,7 +34,9 @@ void takeGpuMemory(placement::Machine &machine);
 void describeHost(placement::Machine &machine);
 
 /// Gives \p machine measured links, and what a machine file tells of this host.
-llvm::Error queryMachine(placement::Machine &machine, Listener &listener);
+llvm::Error
+queryMachine(placement::Machine &machine, Listener &listener,
+             const std::shared_ptr<runtime::Ranks> &ranks = nullptr);
 
 } // namespace baechi
 

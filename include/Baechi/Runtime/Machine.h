@@ -18,11 +18,14 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <span>
 #include <string>
 #include <vector>
 
 namespace baechi::runtime {
+
+class Ranks;
 
 /// A cache that some processors share, or one has alone.
 struct CacheInfo {
@@ -114,6 +117,9 @@ struct LinkMeasureOptions {
   /// Of the machine's devices, host or cuda: which GPU a device lies on depends
   /// on all of them. Those left off are hosts.
   std::vector<std::string> kinds = {};
+  /// Rank 0 of several processes, among which the devices are divided, hosts
+  /// all; the others followLinkMeasure(). What the relay takes is part of it.
+  std::shared_ptr<Ranks> ranks = {};
 };
 
 /// Measures messages between two devices of a session of their own: rendezvous
@@ -121,6 +127,11 @@ struct LinkMeasureOptions {
 /// conditions: from the cache of who has just written the tensor to where
 /// nobody was lately. What a GPU does is timed by its events.
 Expected<LinkFit> measureLink(const LinkMeasureOptions &options = {});
+
+/// Other ranks than the first: takes part in one measurement, if \p asked is
+/// what measureLink() has sent to begin one; false: it is something else.
+Expected<bool> followLinkMeasure(const std::shared_ptr<Ranks> &ranks,
+                                 const std::string &asked);
 
 /// What the runtime itself takes, ns.
 struct StepOverheads {

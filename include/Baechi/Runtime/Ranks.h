@@ -7,10 +7,10 @@
 //===----------------------------------------------------------------------===//
 ///
 /// \file
-/// The processes of one `mpirun`, its ranks. Rank 0 leads: it plans and
-/// compiles, creates the session, sets arguments, steps and reads results as if
-/// it were alone. The others hold the devices that are theirs and follow its
-/// calls (Session::follow).
+/// The processes of one start, by `mpirun` or what else (Launch.h): its ranks.
+/// Rank 0 leads: it plans and compiles, creates the session, sets arguments,
+/// steps and reads results as if it were alone. The others hold the devices
+/// that are theirs and follow its calls (Session::follow).
 ///
 //===----------------------------------------------------------------------===//
 #ifndef BAECHI_RUNTIME_RANKS_H
@@ -29,18 +29,17 @@
 namespace baechi::runtime {
 
 class Transport;
-
-/// How many processes the environment says that mpirun started; 1: none.
-int32_t ranksInEnvironment();
+struct Launch;
 
 class Ranks {
 public:
   explicit Ranks(std::unique_ptr<Transport> transport);
   ~Ranks();
 
-  /// Joins the other processes that mpirun has started, by the MPI transport's
-  /// module: BAECHI_MPI_LIBRARY, or `module`.
-  static Expected<std::shared_ptr<Ranks>> join(const std::string &module);
+  /// Joins the others of a start that is not `Alone`. MPI is in a module:
+  /// BAECHI_MPI_LIBRARY, or `module`.
+  static Expected<std::shared_ptr<Ranks>> join(const Launch &launch,
+                                               const std::string &module);
 
   int32_t rank() const;
   int32_t size() const;

@@ -19,6 +19,7 @@
 ///
 //===----------------------------------------------------------------------===//
 
+#include "ranks/MachineIdentity.h"
 #include "ranks/Transport.h"
 
 #include <mpi.h>
@@ -29,7 +30,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cstdio>
 #include <cstring>
 #include <string>
 #include <thread>
@@ -42,30 +42,13 @@ namespace {
 
 /// Who a process is, for the others.
 struct Identity {
-  /// The boot's and the process namespace's: equal on one machine, and where
-  /// process numbers mean the same.
-  char machine[128];
+  char machine[128]; ///< machineIdentity()
   int32_t pid;
 };
 
-std::string readLine(const char *path) {
-  char text[64] = {};
-  if (FILE *file = std::fopen(path, "r")) {
-    if (!std::fgets(text, sizeof(text), file))
-      text[0] = 0;
-    std::fclose(file);
-  }
-  return text;
-}
-
 Identity whoAmI() {
-  char space[64] = {};
-  if (readlink("/proc/self/ns/pid", space, sizeof(space) - 1) < 0)
-    space[0] = 0;
-  std::string machine =
-      readLine("/proc/sys/kernel/random/boot_id") + std::string(space);
   Identity identity{};
-  machine.copy(identity.machine, sizeof(identity.machine) - 1);
+  machineIdentity().copy(identity.machine, sizeof(identity.machine) - 1);
   identity.pid = int32_t(getpid());
   return identity;
 }

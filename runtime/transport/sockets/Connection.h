@@ -1,0 +1,131 @@
+//===- Connection.h - Messages over one connection -*- C++ -*-===//
+//
+// Part of the Baechi project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+///
+/// \file
+/// What goes over a connection, in frames: a receiver's buffer is ready; a
+/// piece of a message for it; the end. Nothing blocks.
+///
+//===----------------------------------------------------------------------===//
+#ifndef BAECHI_RUNTIME_TRANSPORT_SOCKETS_CONNECTION_H
+#define BAECHI_RUNTIME_TRANSPORT_SOCKETS_CONNECTION_H
+
+#include "core/Asynchronous.h"
+#include "transport/sockets/Sockets.h"
+
+#include <atomic>
+#include <cstdint>
+#include <vector>
+
+namespace baechi::runtime::sockets {
+
+struct Message {
+  int32_t peer, tag;
+  /// Of the session: Transport::renew().
+  uint32_t epoch;
+  bool sends;
+  int64_t bytes;
+  char *data;
+  int64_t moved = 0;
+  bool done = false;
+  /// Of a message that is sent: where it goes, once that is known.
+  uint64_t receiver = 0;
+  /// A place is used for other messages later.
+  uint32_t generation = 0;
+};
+
+/// The messages under way of a process. A handle is a message's place and
+/// generation, so that what comes for one that is gone finds none.
+class Messages {
+public:
+  uint64_t add(const Message &message);
+  Message &of(uint64_t handle) { return list[uint32_t(handle)]; }
+  /// Null when it is gone.
+  Message *find(uint64_t handle);
+  void free(uint64_t handle);
+
+private:
+  std::vector<Message> list;
+  std::vector<uint32_t> places; ///< that are free
+};
+
+class Connection {
+public:
+  /// None: to oneself.
+  Connection(Descriptor socket, Messages &messages)
+      : socket(std::move(socket)), messages(messages) {}
+
+  void begin(uint64_t handle);
+  /// Reads and writes what can be at once.
+  void progress();
+  /// A message whose buffer may be gone afterwards.
+  void forget(uint64_t handle);
+  /// What receivers of earlier sessions had asked for.
+  void forgetBefore(uint32_t epoch);
+
+  void sayGoodbye();
+  /// Something is left to be said, or to be heard.
+  bool isOpen() const {
+    return socket && !hungUp && !problem &&
+           (!theirGoodbye || frameLeft || written < frames.size());
+  }
+  void close() { socket = Descriptor(); }
+
+  /// The other process has ended, in whatever way but goodbye. By any thread,
+  /// and in signal handlers.
+  bool isLost() const;
+  /// Of the connection itself: the other process may be alive.
+  Problem failure() const { return {problem, detail}; }
+
+private:
+  struct Frame {
+    enum Kind : int32_t { Ready, Piece, Goodbye };
+    Kind kind;
+    int32_t tag;
+    uint32_t epoch;
+    uint32_t reserved;
+    /// The receiver's handle.
+    uint64_t receiver;
+    int64_t bytes;
+  };
+  static_assert(sizeof(Frame) == 32);
+
+  void read();
+  void write();
+  bool readSome(void *data, size_t bytes, size_t &done);
+  bool takeFrame();
+  bool startFrame();
+  void meet(const Frame &ready);
+  void fail(const char *what, int code);
+
+  Descriptor socket;
+  Messages &messages;
+  std::atomic<bool> theirGoodbye{false}, hungUp{false};
+  const char *problem = nullptr, *detail = nullptr;
+
+  /// What is being read: a frame, then its piece into a message or nowhere.
+  Frame incoming{};
+  size_t frameRead = 0;
+  int64_t pieceLeft = 0;
+
+  /// What is being written.
+  Frame outgoing{};
+  size_t frameLeft = 0;
+  int64_t pieceToWrite = 0;
+  uint64_t writing = 0;      ///< the message; it may be gone
+  std::vector<Frame> frames; ///< that go before pieces, from `written` on
+  size_t written = 0;
+  std::vector<uint64_t> matched; ///< messages with receivers, in turn
+
+  std::vector<uint64_t> waiting; ///< to be sent, without receivers
+  std::vector<Frame> readies;    ///< of receivers without messages
+  uint32_t oldestEpoch = 0;
+};
+
+} // namespace baechi::runtime::sockets
+
+#endif // BAECHI_RUNTIME_TRANSPORT_SOCKETS_CONNECTION_H

@@ -1,0 +1,138 @@
+//===- SocketTransport.cpp - Messages between processes, by TCP -*- C++ -*-===//
+//
+// Part of the Baechi project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "transport/sockets/SocketTransport.h"
+#include "transport/sockets/Connection.h"
+#include "transport/sockets/Meet.h"
+
+#include <algorithm>
+#include <chrono>
+#include <deque>
+#include <thread>
+#include <vector>
+
+using namespace baechi::runtime;
+using namespace baechi::runtime::sockets;
+
+namespace {
+
+class SocketTransport final : public Transport {
+public:
+  SocketTransport(int32_t self, Mesh mesh) : self(self) {
+    const std::string &here = mesh.machines[size_t(self)];
+    for (size_t rank = 0; rank < mesh.connections.size(); ++rank) {
+      neighbours.push_back(mesh.machines[rank] == here);
+      connections.emplace_back(std::move(mesh.connections[rank]), messages);
+    }
+  }
+
+  int32_t rank() const override { return self; }
+  int32_t size() const override { return int32_t(connections.size()); }
+  int32_t ranksHere() const override {
+    return int32_t(std::ranges::count(neighbours, true));
+  }
+  bool sharesClock(int32_t rank) const override {
+    return neighbours[size_t(rank)];
+  }
+  int64_t largestBytes() const override { return int64_t(1) << 40; }
+  int32_t largestTag() const override { return INT32_MAX; }
+
+  Problem send(Ticket &ticket, int32_t to, int32_t tag, const void *data,
+               int64_t bytes) override {
+    // It is only read.
+    return begin(ticket, to,
+                 {to, tag, epoch, true, bytes,
+                  const_cast<char *>(static_cast<const char *>(data))});
+  }
+
+  Problem receive(Ticket &ticket, int32_t from, int32_t tag, void *data,
+                  int64_t bytes) override {
+    return begin(ticket, from,
+                 {from, tag, epoch, false, bytes, static_cast<char *>(data)});
+  }
+
+  Problem poll(Ticket &ticket) override {
+    const Message &message = messages.of(ticket.handle);
+    if (!message.done) {
+      progress();
+      // Who has ended in order or not: lostRank() tells.
+      if (!message.done)
+        return connections[size_t(message.peer)].failure();
+    }
+    messages.free(ticket.handle);
+    ticket.busy = false;
+    return {};
+  }
+
+  void abandon(Ticket &ticket) override {
+    connections[size_t(messages.of(ticket.handle).peer)].forget(ticket.handle);
+    messages.free(ticket.handle);
+    ticket.busy = false;
+  }
+
+  Problem renew() override {
+    if (lostRank() >= 0)
+      return {"a rank was lost before the session began", nullptr};
+    ++epoch;
+    for (Connection &each : connections)
+      each.forgetBefore(epoch);
+    return {};
+  }
+
+  int32_t lostRank() const override {
+    for (size_t rank = 0; rank < connections.size(); ++rank)
+      if (connections[rank].isLost())
+        return int32_t(rank);
+    return -1;
+  }
+
+  void close() override {
+    for (Connection &each : connections)
+      each.sayGoodbye();
+    // The others may still have to come to their own end.
+    auto end = std::chrono::steady_clock::now() + std::chrono::seconds(30);
+    while (std::ranges::any_of(connections, &Connection::isOpen) &&
+           std::chrono::steady_clock::now() < end) {
+      progress();
+      std::this_thread::sleep_for(std::chrono::microseconds(100));
+    }
+    for (Connection &each : connections)
+      each.close();
+  }
+
+private:
+  Problem begin(Ticket &ticket, int32_t peer, Message message) {
+    Connection &connection = connections[size_t(peer)];
+    ticket.handle = messages.add(message);
+    ticket.busy = true;
+    connection.begin(ticket.handle);
+    return connection.failure();
+  }
+
+  void progress() {
+    for (Connection &each : connections)
+      each.progress();
+  }
+
+  const int32_t self;
+  uint32_t epoch = 0;
+  Messages messages;
+  std::vector<uint8_t> neighbours; ///< a rank each: on this machine
+  std::deque<Connection> connections;
+};
+
+} // namespace
+
+Expected<std::unique_ptr<Transport>>
+baechi::runtime::connectBySockets(const Meeting &meeting) {
+  Expected<Mesh> mesh = meet(meeting);
+  if (!mesh)
+    return mesh.takeError();
+  return std::unique_ptr<Transport>(
+      std::make_unique<SocketTransport>(meeting.rank, std::move(*mesh)));
+}

@@ -1,0 +1,296 @@
+//===- SocketTransportTest.cpp - Messages between processes, by TCP -*- C++
+//-*-===//
+//
+// Part of the Baechi project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "SocketRanks.h"
+
+#include <gmock/gmock.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+#include <functional>
+#include <random>
+
+using namespace baechi::runtime;
+using namespace baechi::runtime::test;
+using testing::AllOf;
+using testing::HasSubstr;
+using testing::StartsWith;
+
+namespace {
+
+using Transports = std::vector<std::unique_ptr<Transport>>;
+
+Transports connected(int32_t ranks) {
+  Transports result;
+  for (auto &each : connectAll(meetingsOf(ranks))) {
+    EXPECT_TRUE(each) << each.error().message();
+    result.push_back(std::move(*each));
+  }
+  return result;
+}
+
+/// Polls all tickets of all ranks until none is busy.
+bool finish(std::vector<std::pair<Transport *, Ticket *>> tickets) {
+  auto end = std::chrono::steady_clock::now() + std::chrono::seconds(60);
+  while (!tickets.empty() && std::chrono::steady_clock::now() < end)
+    std::erase_if(tickets, [](auto &each) {
+      EXPECT_FALSE(each.first->poll(*each.second));
+      return !each.second->busy;
+    });
+  return tickets.empty();
+}
+
+/// For a time in which all that can arrive does.
+void pollFor(Transport &one, Ticket &ticket, Transport &other) {
+  for (int look = 0; look < 100 && ticket.busy; ++look) {
+    EXPECT_FALSE(one.poll(ticket));
+    other.lostRank();
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+}
+
+struct Sent {
+  int32_t from, to, tag;
+  std::vector<char> bytes, got;
+  Ticket sending, receiving;
+};
+
+TEST(SocketTransport, MovesTheRightBytes) {
+  std::mt19937 random(7);
+  for (int32_t ranks : {2, 3, 5}) {
+    Transports all = connected(ranks);
+    for (int round = 0; round < 5; ++round) {
+      std::vector<Sent> list;
+      for (int i = 0; i < 60; ++i) {
+        Sent each{};
+        each.from = int32_t(random() % uint32_t(ranks));
+        each.to =
+            int32_t((uint32_t(each.from) + 1 + random() % uint32_t(ranks - 1)) %
+                    uint32_t(ranks));
+        each.tag = int32_t(random() % 4);
+        each.bytes.resize(i % 7 == 0 ? 0 : random() % (i % 5 ? 3000 : 2000000));
+        for (char &byte : each.bytes)
+          byte = char(random());
+        each.got.resize(each.bytes.size());
+        list.push_back(std::move(each));
+      }
+      // Receives and sends are begun in turns; of one tag, in their order.
+      std::vector<std::function<void()>> begins;
+      for (bool sends : {false, true})
+        for (Sent &each : list)
+          begins.push_back([&each, &all, sends] {
+            int64_t size = int64_t(each.bytes.size());
+            EXPECT_FALSE(sends ? all[size_t(each.from)]->send(
+                                     each.sending, each.to, each.tag,
+                                     each.bytes.data(), size)
+                               : all[size_t(each.to)]->receive(
+                                     each.receiving, each.from, each.tag,
+                                     each.got.data(), size));
+          });
+      for (size_t r = 0, s = list.size(); r < list.size() || s < begins.size();)
+        (s == begins.size() || (r < list.size() && random() % 2)
+             ? begins[r++]
+             : begins[s++])();
+      std::vector<std::pair<Transport *, Ticket *>> tickets;
+      for (Sent &each : list) {
+        tickets.emplace_back(all[size_t(each.from)].get(), &each.sending);
+        tickets.emplace_back(all[size_t(each.to)].get(), &each.receiving);
+      }
+      ASSERT_TRUE(finish(std::move(tickets)));
+      for (Sent &each : list)
+        EXPECT_EQ(each.bytes, each.got);
+    }
+  }
+}
+
+TEST(SocketTransport, KnowsWhoIsNear) {
+  Transports all = connected(3);
+  for (int32_t rank = 0; rank < 3; ++rank) {
+    EXPECT_EQ(rank, all[size_t(rank)]->rank());
+    EXPECT_EQ(3, all[size_t(rank)]->size());
+    EXPECT_EQ(3, all[size_t(rank)]->ranksHere());
+    EXPECT_TRUE(all[size_t(rank)]->sharesClock(0));
+    EXPECT_EQ(-1, all[size_t(rank)]->lostRank());
+  }
+}
+
+TEST(SocketTransport, AMessageThatNobodyAskedForDelaysNoOther) {
+  Transports all = connected(2);
+  std::vector<char> large(4 << 20, 'x'), got(100);
+  std::vector<char> small(100, 'y');
+  Ticket unasked, sending, receiving;
+  EXPECT_FALSE(all[0]->send(unasked, 1, 1, large.data(), 4 << 20));
+  EXPECT_FALSE(all[0]->send(sending, 1, 2, small.data(), 100));
+  EXPECT_FALSE(all[1]->receive(receiving, 0, 2, got.data(), 100));
+  ASSERT_TRUE(finish({{all[0].get(), &sending}, {all[1].get(), &receiving}}));
+  EXPECT_EQ(small, got);
+  EXPECT_TRUE(unasked.busy);
+}
+
+TEST(SocketTransport, WhatWasAbandonedMeetsNothingOfTheNextSession) {
+  // At either end, before and while it is under way.
+  for (int way = 0; way < 4; ++way) {
+    Transports all = connected(2);
+    constexpr int64_t bytes = 32 << 20;
+    auto old = std::make_unique<std::vector<char>>(bytes, 'o');
+    auto into = std::make_unique<std::vector<char>>(bytes);
+    Ticket sending, receiving;
+    EXPECT_FALSE(all[1]->receive(receiving, 0, 5, into->data(), bytes));
+    if (way != 0)
+      EXPECT_FALSE(all[0]->send(sending, 1, 5, old->data(), bytes));
+    // Some of it comes across.
+    for (int look = 0; look < way * 3; ++look) {
+      EXPECT_FALSE(all[0]->poll(sending));
+      EXPECT_FALSE(all[1]->poll(receiving));
+    }
+    if (sending.busy)
+      all[0]->abandon(sending);
+    if (way == 3)
+      EXPECT_FALSE(all[0]->renew());
+    if (receiving.busy)
+      all[1]->abandon(receiving);
+    old.reset();
+    into.reset();
+    // One of them begins anew long before the other.
+    std::vector<char> fresh(bytes, 'f'), got(bytes);
+    if (way == 3) {
+      EXPECT_FALSE(all[0]->send(sending, 1, 5, fresh.data(), bytes));
+      EXPECT_FALSE(all[1]->renew());
+    } else {
+      EXPECT_FALSE(all[1]->renew());
+      EXPECT_FALSE(all[0]->renew());
+      EXPECT_FALSE(all[0]->send(sending, 1, 5, fresh.data(), bytes));
+    }
+    EXPECT_FALSE(all[1]->receive(receiving, 0, 5, got.data(), bytes));
+    ASSERT_TRUE(finish({{all[0].get(), &sending}, {all[1].get(), &receiving}}));
+    EXPECT_EQ(fresh, got);
+  }
+}
+
+TEST(SocketTransport, SizesThatDifferAreAnError) {
+  Transports all = connected(2);
+  char data[8] = {};
+  Ticket sending, receiving;
+  EXPECT_FALSE(all[1]->receive(receiving, 0, 0, data, 8));
+  EXPECT_FALSE(all[0]->send(sending, 1, 0, data, 4));
+  Problem problem;
+  for (int look = 0; look < 1000 && !problem; ++look) {
+    problem = all[0]->poll(sending);
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  ASSERT_TRUE(problem);
+  EXPECT_STREQ("the ranks differ in a message's size", problem.reason);
+}
+
+TEST(SocketTransport, AProcessThatEndsIsNoticed) {
+  Transports all = connected(3);
+  char data[8] = {};
+  Ticket receiving;
+  EXPECT_FALSE(all[0]->receive(receiving, 2, 0, data, 8));
+  all[2].reset();
+  for (int rank : {0, 1})
+    EXPECT_EQ(2, all[size_t(rank)]->lostRank());
+  pollFor(*all[0], receiving, *all[1]);
+  EXPECT_TRUE(receiving.busy);
+  EXPECT_TRUE(all[0]->renew());
+}
+
+TEST(SocketTransport, AnEndInOrderIsNoLoss) {
+  Transports all = connected(3);
+  std::vector<std::thread> threads;
+  for (auto &each : all)
+    threads.emplace_back([&each] { each->close(); });
+  for (std::thread &thread : threads)
+    thread.join();
+  for (auto &each : all)
+    EXPECT_EQ(-1, each->lostRank());
+}
+
+//===----------------------------------------------------------------------===//
+// Meeting
+//===----------------------------------------------------------------------===//
+
+TEST(Meeting, StrangersAreTurnedAway) {
+  std::vector<Meeting> meetings = meetingsOf(3);
+  std::vector<sockets::Descriptor> strangers;
+  std::thread visitor([&] {
+    std::string why;
+    for (int i = 0; i < 200; ++i) {
+      auto socket = sockets::call("localhost", meetings[0].port,
+                                  sockets::Deadline(20), why);
+      ASSERT_TRUE(bool(socket)) << why;
+      // Nothing, something else, or what begins alike.
+      std::string words = i % 3 == 0   ? ""
+                          : i % 3 == 1 ? "GET / HTTP/1.1\r\n\r\n"
+                                       : std::string("baechi\0\1abc", 11);
+      (void)!::send(socket.get(), words.data(), words.size(), MSG_NOSIGNAL);
+      strangers.push_back(std::move(socket));
+    }
+  });
+  std::thread leader, others;
+  std::vector<Expected<std::unique_ptr<Transport>>> found;
+  leader = std::thread([&] { found = connectAll({meetings[0]}); });
+  visitor.join();
+  auto rest = connectAll({meetings[2], meetings[1]});
+  leader.join();
+  EXPECT_TRUE(found[0]) << found[0].error().message();
+  for (auto &each : rest)
+    EXPECT_TRUE(each) << each.error().message();
+}
+
+TEST(Meeting, NamesWhoIsMissing) {
+  std::vector<Meeting> meetings = meetingsOf(4, 1);
+  auto found = connectAll({meetings[0], meetings[2]});
+  for (auto &each : found)
+    ASSERT_FALSE(each);
+  EXPECT_THAT(found[0].error().message(),
+              AllOf(StartsWith("rank 0 waited 1 s at localhost:"),
+                    HasSubstr(" for ranks 1, 3 of 4")));
+  auto alone = connectAll({meetings[1]});
+  ASSERT_FALSE(alone[0]);
+  EXPECT_THAT(alone[0].error().message(),
+              AllOf(StartsWith("rank 0 is not to be reached at localhost:"),
+                    HasSubstr("Connection refused")));
+}
+
+/// What both ends say when the other one differs.
+void expectRefusal(const std::function<void(std::vector<Meeting> &)> &change,
+                   const char *text) {
+  std::vector<Meeting> meetings = meetingsOf(3, 20);
+  change(meetings);
+  auto found = connectAll(meetings);
+  for (auto &each : found) {
+    ASSERT_FALSE(each);
+    EXPECT_THAT(each.error().message(), HasSubstr(text));
+  }
+}
+
+TEST(Meeting, NamesWhatDiffers) {
+  expectRefusal([](auto &all) { all.pop_back(), all[1].size = 2; },
+                "rank 1 was started as one of 2 processes, rank 0 as one of 3");
+  expectRefusal([](auto &all) { all.pop_back(), all[1].job = "other"; },
+                "rank 1 is of job 'other', rank 0 of 'job'");
+  expectRefusal([](auto &all) { all[2].rank = 1; }, "two processes are rank 1");
+  expectRefusal([](auto &all) { all.pop_back(), all[1].rank = 7; },
+                "rank 7 calls rank 0, of 3 processes");
+}
+
+TEST(Meeting, NamesAPortThatIsTaken) {
+  std::string why;
+  auto taken = sockets::listenAt(true, 0, why);
+  auto found = connectAll({{0, 2, "localhost", sockets::portOf(taken.get())}});
+  ASSERT_FALSE(found[0]);
+  EXPECT_THAT(found[0].error().message(),
+              AllOf(HasSubstr("cannot wait for the others at localhost:"),
+                    HasSubstr("Address already in use")));
+}
+
+} // namespace
