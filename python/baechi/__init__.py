@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from baechi.graphs.evaluator import Evaluations as Evaluations
     from baechi.graphs.evaluator import Evaluator as Evaluator
     from baechi.graphs.evaluator import evaluate as evaluate
+    from baechi.graphs.hlo_text import ProfileError as ProfileError
     from baechi.graphs.native import PlacementError as PlacementError
     from baechi.graphs.placement import Placement as Placement
     from baechi.graphs.placing import Comparison as Comparison
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     from baechi.graphs.problem import Machine as Machine
     from baechi.graphs.problem import Operator as Operator
     from baechi.graphs.problem import Output as Output
+    from baechi.graphs.xla import graph_of_xla as graph_of_xla
     from baechi.jax.jitted import jit as jit
     from baechi.jax.lowered import load_step as load_step
     from baechi.jax.shardings import Collective as Collective
@@ -74,6 +76,8 @@ _PUBLIC = {
     "baechi.graphs.placement": ["Placement"],
     "baechi.compiling.modules": ["graph_of"],
     "baechi.graphs.native": ["PlacementError"],
+    "baechi.graphs.hlo_text": ["ProfileError"],
+    "baechi.graphs.xla": ["graph_of_xla"],
     "baechi.pictures.plots": ["plot_memory", "plot_timeline"],
     "baechi.replicas.store": ["ParameterStore"],
     "baechi.graphs.evaluator": ["Evaluation", "Evaluations", "Evaluator", "evaluate"],
@@ -86,7 +90,7 @@ _NEEDS = {
     name: ("jax", "import")
     for name in (
         *("jit", "load_step", "shardings", "Shardings", "Collective"),
-        *("foreach", "Entries", "LoopError"),
+        *("foreach", "Entries", "LoopError", "graph_of_xla"),
     )
 }
 
