@@ -23,7 +23,7 @@ namespace baechi::runtime::test {
 /// That nobody listened at a moment ago.
 inline uint16_t freePort() {
   std::string why;
-  return sockets::portOf(sockets::listenAt(true, 0, why).get());
+  return sockets::portOf(sockets::listenAt("localhost", 0, why).get());
 }
 
 /// All ranks of one start at once; what each became, or why not.

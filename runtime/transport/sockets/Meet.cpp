@@ -117,8 +117,7 @@ private:
 class Meeter {
 public:
   explicit Meeter(const Meeting &meeting)
-      : meeting(meeting), here(isLoopback(meeting.host)),
-        until(meeting.seconds) {
+      : meeting(meeting), until(meeting.seconds) {
     mesh.connections.resize(size_t(meeting.size));
     mesh.machines.resize(size_t(meeting.size));
     mesh.machines[size_t(meeting.rank)] = machineIdentity();
@@ -170,7 +169,7 @@ private:
 
   Error wait() {
     std::string why;
-    Descriptor listener = listenAt(here, meeting.port, why);
+    Descriptor listener = listenAt(meeting.host, meeting.port, why);
     if (!listener)
       return Error("rank 0 cannot wait for the others at " + place() + ": " +
                    why);
@@ -232,7 +231,7 @@ private:
 
   Error join() {
     std::string why;
-    Descriptor listener = listenAt(here, 0, why);
+    Descriptor listener = listenAt(meeting.host, 0, why);
     if (!listener)
       return Error("rank " + std::to_string(meeting.rank) +
                    " cannot be called by others: " + why);
@@ -299,7 +298,6 @@ private:
   }
 
   const Meeting &meeting;
-  const bool here;
   const Deadline until;
   Mesh mesh;
 };
@@ -307,5 +305,8 @@ private:
 } // namespace
 
 Expected<Mesh> sockets::meet(const Meeting &meeting) {
+  if (meeting.rank < 0 || meeting.rank >= meeting.size)
+    return Error("this is rank " + std::to_string(meeting.rank) + " of " +
+                 std::to_string(meeting.size) + ": ranks count from 0");
   return Meeter(meeting).run();
 }

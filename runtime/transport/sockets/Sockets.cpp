@@ -88,41 +88,43 @@ bool sockets::isLoopback(const std::string &host) {
   return host == "localhost" || host == "::1" || host.starts_with("127.");
 }
 
-/// Waits at a port of this machine; 0: any that is free. Where all processes
-/// are here, nobody else is let in.
-Descriptor sockets::listenAt(bool here, uint16_t port, std::string &why) {
-  for (int family : {AF_INET6, AF_INET}) {
-    Descriptor socket(
-        ::socket(family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-    if (!socket) {
-      why = std::strerror(errno);
-      continue;
-    }
-    int yes = 1, no = 0;
-    setsockopt(socket.get(), SOL_SOCKET, SO_REUSEADDR, &yes, sizeof(yes));
-    int code = 0;
-    // IPv4's loopback is where "localhost" is tried, too.
-    if (family == AF_INET6 && here)
-      continue;
-    if (family == AF_INET6) {
-      setsockopt(socket.get(), IPPROTO_IPV6, IPV6_V6ONLY, &no, sizeof(no));
-      sockaddr_in6 at{};
-      at.sin6_family = AF_INET6;
-      at.sin6_addr = in6addr_any;
-      at.sin6_port = htons(port);
-      code = bind(socket.get(), reinterpret_cast<sockaddr *>(&at), sizeof(at));
-    } else {
-      sockaddr_in at{};
-      at.sin_family = AF_INET;
-      at.sin_addr.s_addr = htonl(here ? INADDR_LOOPBACK : INADDR_ANY);
-      at.sin_port = htons(port);
-      code = bind(socket.get(), reinterpret_cast<sockaddr *>(&at), sizeof(at));
-    }
-    if (code == 0 && listen(socket.get(), 128) == 0)
-      return socket;
-    why = std::strerror(errno);
-  }
+/// Listens at an address; none, and why, where it cannot.
+template <typename Address>
+static Descriptor listenOn(int family, Address at, std::string &why) {
+  Descriptor socket(
+      ::socket(family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  int yes = 1, no = 0;
+  setsockopt(socket.get(), SOL_SOCKET, SO_REUSEADDR, &yes, sizeof(yes));
+  if (family == AF_INET6)
+    setsockopt(socket.get(), IPPROTO_IPV6, IPV6_V6ONLY, &no, sizeof(no));
+  if (socket &&
+      bind(socket.get(), reinterpret_cast<sockaddr *>(&at), sizeof(at)) == 0 &&
+      listen(socket.get(), 128) == 0)
+    return socket;
+  why = std::strerror(errno);
   return Descriptor();
+}
+
+Descriptor sockets::listenAt(const std::string &host, uint16_t port,
+                             std::string &why) {
+  bool here = isLoopback(host);
+  Descriptor found;
+  // Of IPv4's callers, too, unless it is the loopback's own address.
+  if (!here || host == "::1") {
+    sockaddr_in6 at{};
+    at.sin6_family = AF_INET6;
+    at.sin6_addr = here ? in6addr_loopback : in6addr_any;
+    at.sin6_port = htons(port);
+    found = listenOn(AF_INET6, at, why);
+  }
+  if (!found && host != "::1") {
+    sockaddr_in at{};
+    at.sin_family = AF_INET;
+    at.sin_addr.s_addr = htonl(here ? INADDR_LOOPBACK : INADDR_ANY);
+    at.sin_port = htons(port);
+    found = listenOn(AF_INET, at, why);
+  }
+  return found;
 }
 
 uint16_t sockets::portOf(int socket) {

@@ -64,9 +64,10 @@ bool writeAll(int socket, const void *data, size_t bytes,
 void setUp(int socket);
 
 bool isLoopback(const std::string &host);
-/// Waits at a port of this machine; 0: any that is free. `here`: others'
-/// machines are not let in. None, and why, where that cannot be.
-Descriptor listenAt(bool here, uint16_t port, std::string &why);
+/// Waits at a port of this machine, 0 for any that is free, for those that call
+/// it as \p host: by a loopback's name or address, other machines are not let
+/// in. None, and why, where that cannot be.
+Descriptor listenAt(const std::string &host, uint16_t port, std::string &why);
 uint16_t portOf(int socket);
 /// The number of the machine at the other end.
 std::string peerAddress(int socket);
