@@ -8,15 +8,17 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Sequence
+from typing import Any
 
 import jax
 import numpy as np
 
 from baechi.importer.jax.step import function_text, import_step
-from baechi.loops.blocks import Block, Layout, Pieces
+from baechi.loops.accesses import Access
+from baechi.loops.blocks import Block, Layout
 from baechi.loops.entries import Entries
 from baechi.loops.positions import Position
-from baechi.loops.tracing import OUTSIDE, Access, Body
+from baechi.loops.tracing import OUTSIDE, Body
 
 _ELEMENTS = {"float16": "f16", "bfloat16": "bf16", "float32": "f32", "float64": "f64", "bool": "i1"}
 
@@ -75,6 +77,8 @@ class _Writer:
         self.count = 0
         self.longest = max(len(mine) for mine in layout.entries)
         self.pins: dict[str, str] = {}
+        # By array, piece and neighbour: what of this one its halo was taken from.
+        self.taken: dict[tuple[int, int, int], str] = {}
 
     def new(self) -> str:
         self.count += 1
@@ -165,12 +169,16 @@ class _Writer:
         kept = [n for n, p in enumerate(self.layout.pieces) if p.buffered or p.reduced]
         before = {n: self.state[n][0] for n in kept}
         changed: dict[int, list[str]] = {n: [] for n in kept}
+        # No block of a clock changes what another reads: halos are from before them all.
+        earlier = [list(pieces) for pieces in self.state]
         for number in numbers:
             block = self.layout.blocks[number]
             for n in kept:
                 reduced = self.layout.pieces[n].reduced
                 self.state[n][0] = self._zeros(n) if reduced else before[n]
-            self._write_block(number, block, devices[block.worker % len(devices)])
+            device = devices[block.worker % len(devices)]
+            self._take_halos(earlier, block, device)
+            self._write_block(number, block, device)
             for n in kept:
                 changed[n].append(self.state[n][0])
         for n in kept:
@@ -199,6 +207,39 @@ class _Writer:
             f"linalg.{what} ins({a}, {b} : {kind}, {kind}) outs({empty} : {kind}) -> {kind}"
         )
 
+    def _take_halos(self, earlier: Sequence[Sequence[str]], block: Block, device: str) -> None:
+        """What neighbours have changed of a block's halos."""
+        for n, pieces in enumerate(self.layout.pieces):
+            if pieces.axis is None or not pieces.written:
+                continue
+            part, kind = pieces.part(block.parts), self._type_of(n)
+            shape = pieces.shape(self.arrays[n].shape)
+            for other, first, end in pieces.halos(part):
+                source = earlier[n][other]
+                if self.taken.get((n, part, other)) == source:
+                    continue
+                self.taken[n, part, other] = source
+                sizes = [*shape]
+                sizes[pieces.dimension] = end - first
+                strip = _tensor(sizes, self.arrays[n].dtype)
+
+                def at(piece: int, n: int = n, first: int = first, sizes: Any = sizes) -> str:
+                    pieces = self.layout.pieces[n]
+                    offsets = [0] * len(sizes)
+                    offsets[pieces.dimension] = first - pieces.first(piece)
+                    return f"{offsets} {sizes} {[1] * len(sizes)}"
+
+                name = f"halo/{self.body.names[n]}/{other}-{part}@{block.clock}"
+                cut = self.emit(
+                    f"tensor.extract_slice {source}{at(other)} : {kind} to {strip}"
+                )
+                # Several strips of a piece may become one operator.
+                self.pins[f"halo/{self.body.names[n]}/*-{part}@{block.clock}"] = device
+                self.state[n][part] = self.emit(
+                    f"tensor.insert_slice {cut} into {self.state[n][part]}{at(part)} : "
+                    f'{strip} into {kind} loc("{name}")'
+                )
+
     def _write_block(self, number: int, block: Block, device: str) -> None:
         name = "block/" + "-".join(map(str, block.parts))
         if name in self.pins:
@@ -211,7 +252,7 @@ class _Writer:
             word = self.emit(f"tensor.extract {self.ranges[number]}[{place}] : {kind}")
             bounds.append(self.emit(f"arith.index_cast {word} : i64 to index"))
         written = [n for n, pieces in enumerate(self.layout.pieces) if pieces.written]
-        part = {n: self._part(n, block) for n in range(len(self.arrays))}
+        part = {n: self.layout.pieces[n].part(block.parts) for n in range(len(self.arrays))}
         values = range(len(self.entries.leaves)) if self.body.new_values else []
         carried = [self.values[block.worker][n] for n in values]
         carried += [self.state[n][part[n]] for n in written]
@@ -241,10 +282,6 @@ class _Writer:
             self.state[n][part[n]] = f"{result}#{len(values) + k}"
         if self.body.by_data:
             self.outside[number] = f"{result}#{len(carried) - 1}"
-
-    def _part(self, array: int, block: Block) -> int:
-        axis = self.layout.pieces[array].axis
-        return 0 if axis is None else block.parts[axis]
 
     def _value_type(self, number: int) -> str:
         leaf = self.entries.leaves[number]
@@ -328,10 +365,11 @@ class _Writer:
         pieces = self.layout.pieces[access.array]
         made = []
         for d, position in enumerate(access.positions):
-            at = self._sum(position, keys)
-            if pieces.axis is not None and d == pieces.dimension:
-                at = self.emit(f"arith.subi {at}, {base} : index")
-            made.append(at)
+            if pieces.axis is None or d != pieces.dimension:
+                made.append(self._sum(position, keys))
+                continue
+            at = self._sum(pieces.cut_position(access.positions), keys)
+            made.append(self.emit(f"arith.subi {at}, {base} : index"))
         return made
 
     def _sum(self, position: Position, keys: Sequence[str]) -> str:
@@ -416,11 +454,7 @@ def module_of(
 
 def ranges_of(layout: Layout) -> list[np.ndarray]:
     """Each block's entries, and where the pieces begin that it works on."""
-
-    def base(pieces: Pieces, block: Block) -> int:
-        return 0 if pieces.axis is None else pieces.bounds[block.parts[pieces.axis]]
-
     return [
-        np.array([b.first, b.end, *(base(p, b) for p in layout.pieces)], np.int64)
+        np.array([b.first, b.end, *(p.first(p.part(b.parts)) for p in layout.pieces)], np.int64)
         for b in layout.blocks
     ]

@@ -13,10 +13,11 @@ import jax
 import numpy as np
 
 from baechi.compiling.options import CompileOptions
-from baechi.loops.blocks import Block, Layout, Pieces
+from baechi.loops.blocks import Block, Layout
 from baechi.loops.compiled import check_position
 from baechi.loops.entries import Entries
 from baechi.loops.module_text import module_of
+from baechi.loops.pieces import Pieces
 from baechi.loops.tracing import OUTSIDE, Body
 from baechi.steps.program import Program
 
