@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import itertools
+import re
 
 import numpy as np
 import pytest
@@ -118,14 +119,17 @@ class TestOrdered:
             assert loop(entries, array).tobytes() == serial.tobytes()
             assert loop.simulate(entries, array).tobytes() == serial.tobytes()
 
-    def test_blocks_run_at_once(self):
-        """And no device but the neighbour's waits for a strip of a piece that it has."""
+    def test_blocks_run_at_once_and_strips_travel(self):
         entries, array = grid(33, 33), numbers(33, 33)
         loop = baechi.foreach(from_left_and_above, workers=4, ordered=True)
         clocks = [block.clock for block in loop.layout(entries, array).blocks]
         assert len(clocks) == 16 and max(clocks) == 6
         (pieces,) = loop.layout(entries, array).pieces
         assert (pieces.below, pieces.above, pieces.bounds) == (1, 0, (0, 9, 17, 25, 33))
+        loop(entries, array)
+        devices = re.findall(r"^host\d(?: +[\d.]+){3} +([\d.]+)", loop.report(), re.M)
+        sent = 2**20 * sum(map(float, devices))
+        assert len(devices) == 2 and 0.5 < sent / (12 * 33 * 4) < 2  # a row for each of 12 blocks
 
 
 class TestUnordered:

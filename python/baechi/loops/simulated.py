@@ -86,7 +86,7 @@ class Simulated:
             padded[: len(numbers)] = column[numbers]
             self._set(at, padded)
             at += 1
-        self._set(at, np.array([0, len(numbers), *(0 for _ in state)], np.int64))
+        self._set(at, np.array([0, len(numbers), *(0 for _ in state), 1], np.int64))
         if self._body.by_data:
             self._set(at + 1, np.zeros(OUTSIDE.shape, OUTSIDE.dtype))
         first = len(self._arguments) - len(state)
