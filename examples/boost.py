@@ -39,7 +39,7 @@ for tree in range(20):
     errors = np.rint((predictions - targets) * scale)
     gradients = np.stack([errors, np.ones_like(errors)], 1).astype(np.int32)
     nodes = np.zeros(len(targets), np.int32)
-    splits = np.tile(np.int32([0, BINS]), (1 << DEPTH, 1))  # all go to the first child
+    splits = np.tile(np.array([0, BINS], np.int32), (1 << DEPTH, 1))  # all go to the first child
     for _ in range(DEPTH + 1):
         nodes, sums = grow(samples, nodes, gradients, splits, np.zeros(shape, np.int32))
         by_node = sums.reshape(6, 1 << DEPTH, BINS, 2) / [scale, 1]

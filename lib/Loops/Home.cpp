@@ -101,11 +101,10 @@ std::optional<Home> cutAlong(const Loop &loop, int32_t array,
 }
 
 bool isWritten(const Loop &loop, int32_t array) {
-  return std::any_of(loop.accesses.begin(), loop.accesses.end(),
-                     [&](const Access &access) {
-                       return access.array == array &&
-                              access.kind != AccessKind::Read;
-                     });
+  return std::any_of(
+      loop.accesses.begin(), loop.accesses.end(), [&](const Access &access) {
+        return access.array == array && access.kind != AccessKind::Read;
+      });
 }
 } // namespace
 
@@ -114,7 +113,8 @@ std::optional<Home> baechi::loops::homeOf(const Loop &loop, int32_t array,
   std::optional<Home> best;
   auto tryHome = [&](const Home &given) {
     auto home = cutAlong(loop, array, form, given);
-    if (home && (!best || home->below + home->above < best->below + best->above))
+    if (home &&
+        (!best || home->below + home->above < best->below + best->above))
       best = home;
   };
   auto dimensions = static_cast<int32_t>(loop.arrays[array].extents.size());

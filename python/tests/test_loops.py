@@ -611,7 +611,6 @@ class TestReadsAfterWrites:
         found = baechi.foreach(body, fallback="serial")(entries, array)
         np.testing.assert_array_equal(found, expected)
 
-
     def test_the_same_place_in_other_words(self):
         def body(key, value, x):
             x[key : key + 1] = x[key : key + 1] + value

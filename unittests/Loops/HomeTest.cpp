@@ -49,10 +49,10 @@ TEST(Home, Halos) {
                      {1, 0}),
             "0: 2, 0, 0, 1");
   // The dimension with the least halo.
-  EXPECT_EQ(homeText({write(0, {at({1}), at({1})}),
-                      read(0, {at({1}, -1), at({1})})},
-                     {1, 0}),
-            "1: 1, 0, 0, 0");
+  EXPECT_EQ(
+      homeText({write(0, {at({1}), at({1})}), read(0, {at({1}, -1), at({1})})},
+               {1, 0}),
+      "1: 1, 0, 0, 0");
 }
 
 TEST(Home, None) {

@@ -99,9 +99,7 @@ def _adds(equation: Any, variable: Any) -> bool:
     """Whether an equation is `variable` plus, or minus, something else."""
     places = [v is variable for v in equation.invars]
     name = str(equation.primitive)
-    return places.count(True) == 1 and (
-        name in ("add", "add_any") or (name == "sub" and places[0])
-    )
+    return places.count(True) == 1 and (name in ("add", "add_any") or (name == "sub" and places[0]))
 
 
 def _numbers(jaxpr: Any) -> Callable[[Any], Any]:

@@ -17,8 +17,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from baechi.loops.entries import Entries
 from baechi.loops.accesses import Access
+from baechi.loops.entries import Entries
 from baechi.loops.positions import Key, Position, as_number, meet, positions_of
 from baechi.loops.sums import mark_sums
 

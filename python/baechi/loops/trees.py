@@ -6,8 +6,8 @@
     loop = baechi.foreach(trees.grow)
     forest, predictions = trees.boost(loop, samples, targets)
 
-Sources: boosting, Friedman, Annals of Statistics 2001; gains and values of leaves, XGBoost (Chen and
-Guestrin, KDD 2016, section 2.2); histograms, LightGBM (Ke et al., NeurIPS 2017); gradients as
+Sources: boosting, Friedman, Annals of Statistics 2001; gains and values of leaves, XGBoost (Chen
+and Guestrin, KDD 2016, section 2.2); histograms, LightGBM (Ke et al., NeurIPS 2017); gradients as
 integers, whose sums are the same in any order, Shi et al., NeurIPS 2022.
 """
 
@@ -66,7 +66,7 @@ def boost(
     for _ in range(trees):
         gradients, scale = as_integers(predictions - targets)
         nodes = np.zeros(len(samples), np.int32)
-        splits = np.tile(np.int32([0, BINS]), (1 << depth, 1))  # all go to the first child
+        splits = np.tile(np.array([0, BINS], np.int32), (1 << depth, 1))  # all go to the first child
         levels: list[np.ndarray] = []
         for level in range(depth + 1):
             sums = np.zeros((bins.shape[1], BINS << depth, 2), np.int32)
