@@ -172,6 +172,23 @@ class TestUnordered:
             expected = serially(far, entries, arrays, loop.order(entries, *arrays))
             np.testing.assert_array_equal(loop(entries, *arrays), expected[0])
 
+    def test_beside_buffers_and_new_values(self):
+        """Halos are taken anew in each part of a block between two exchanges."""
+
+        def walk(key, x, a, totals):
+            i, j = key
+            a[i, j] = a[i, j - 1] + a[i - 1, j] + x + totals[0]
+            totals[0] += x
+            return x + 1
+
+        entries, arrays = grid(12, 14, keep=0.8), (numbers(12, 14), numbers(1))
+        options = {"buffered": ["totals"], "exchanges": 3}
+        loop = baechi.foreach(walk, machine="host:2", workers=3, **options)
+        found = loop(entries, *arrays, passes=2)
+        for a, b in zip(found, loop.simulate(entries, *arrays, passes=2), strict=True):
+            np.testing.assert_array_equal(a, b)
+        np.testing.assert_array_equal(found[0], entries.leaves[0] + 2)
+
     def test_writes_of_one_block_at_several_positions(self):
         def pairs(i, x, a):
             a[2 * i] = a[2 * i + 1] + x

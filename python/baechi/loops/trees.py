@@ -66,7 +66,8 @@ def boost(
     for _ in range(trees):
         gradients, scale = as_integers(predictions - targets)
         nodes = np.zeros(len(samples), np.int32)
-        splits = np.tile(np.array([0, BINS], np.int32), (1 << depth, 1))  # all go to the first child
+        none = np.array([0, BINS], np.int32)  # all go to the first child
+        splits = np.tile(none, (1 << depth, 1))
         levels: list[np.ndarray] = []
         for level in range(depth + 1):
             sums = np.zeros((bins.shape[1], BINS << depth, 2), np.int32)
