@@ -127,6 +127,7 @@ baechi::loops::axesOf(const Loop &loop, const Verdict &verdict) {
     axes.push_back(verdict.form);
     break;
   case Scheme::Timed:
+    return verdict.waves;
   case Scheme::Serial:
     break;
   }
@@ -142,7 +143,7 @@ Schedule baechi::loops::makeSchedule(const Loop &loop, const Verdict &verdict,
   schedule.workers = workers;
   if (schedule.axes.empty())
     return schedule;
-  if (verdict.scheme == Scheme::Wavefront)
+  if (verdict.scheme == Scheme::Wavefront || verdict.scheme == Scheme::Timed)
     inWaves(schedule);
   else
     rotate(schedule);

@@ -33,11 +33,11 @@ int64_t bytesOf(const Array &array) {
   return bytes;
 }
 
-/// What lies with the blocks that are cut along \p key.
-int64_t homeBytes(const Loop &loop, int32_t key) {
+/// What lies with the blocks that are cut along \p form.
+int64_t homeBytes(const Loop &loop, const Form &form) {
   int64_t bytes = 0;
   for (size_t array = 0; array < loop.arrays.size(); ++array)
-    if (homeOf(loop, array, key))
+    if (homeOf(loop, array, form))
       bytes += bytesOf(loop.arrays[array]);
   return bytes;
 }
@@ -61,7 +61,7 @@ std::vector<std::vector<int32_t>> subsets(const Loop &loop, size_t size) {
   extend(0);
   std::vector<int64_t> bytes;
   for (size_t key = 0; key < loop.keys.size(); ++key)
-    bytes.push_back(homeBytes(loop, key));
+    bytes.push_back(homeBytes(loop, unit(loop, key)));
   auto total = [&](const std::vector<int32_t> &keys) {
     int64_t sum = 0;
     for (int32_t key : keys)
@@ -163,6 +163,33 @@ bool findWavefront(const Loop &loop, const Conflicts &conflicts,
   return false;
 }
 
+bool areParallel(const Form &a, const Form &b) {
+  for (size_t i = 0; i < a.size(); ++i)
+    for (size_t j = 0; j < i; ++j)
+      if (a[i] * b[j] != a[j] * b[i])
+        return false;
+  return true;
+}
+
+/// The simplest two sums in which no entry is before one that it depends on
+/// (the skewing of Wolf and Lam, section 3), that with more of the arrays
+/// first.
+std::vector<Form> wavesOf(const Loop &loop, const Conflicts &conflicts) {
+  std::vector<Form> found;
+  for (const Form &form : simpleForms(loop, /*units=*/true)) {
+    if ((!found.empty() && areParallel(found[0], form)) ||
+        conflicts.notLater(form, 0))
+      continue;
+    found.push_back(form);
+    if (found.size() < 2)
+      continue;
+    if (homeBytes(loop, found[1]) > homeBytes(loop, found[0]))
+      std::swap(found[0], found[1]);
+    return found;
+  }
+  return {};
+}
+
 bool findTransformed(const Loop &loop, const Conflicts &conflicts,
                      Verdict &verdict) {
   for (const Form &form : simpleForms(loop, /*units=*/false))
@@ -177,6 +204,7 @@ bool findTransformed(const Loop &loop, const Conflicts &conflicts,
     if (!conflicts.notLater(form, 1)) {
       verdict.scheme = Scheme::Timed;
       verdict.form = form;
+      verdict.waves = wavesOf(loop, conflicts);
       return true;
     }
   return false;
@@ -203,34 +231,6 @@ bool find(const Loop &loop, const Conflicts &conflicts, Verdict &verdict) {
 }
 
 } // namespace
-
-std::optional<Home> baechi::loops::homeOf(const Loop &loop, int32_t array,
-                                          int32_t key) {
-  for (size_t i = 0; i < loop.arrays[array].extents.size(); ++i) {
-    std::optional<Home> home;
-    bool all = true;
-    for (const Access &access : loop.accesses) {
-      if (access.array != array)
-        continue;
-      const Subscript &subscript = access.subscripts[i];
-      const Affine &at = subscript.at;
-      bool alone = subscript.kind == Subscript::Kind::At && subscript.size == 1;
-      for (size_t k = 0; k < at.coefficients.size(); ++k)
-        alone &= static_cast<int32_t>(k) == key || at.coefficients[k] == 0;
-      alone &= static_cast<size_t>(key) < at.coefficients.size() &&
-               at.coefficients[key] > 0;
-      if (!alone || (home && (home->factor != at.coefficients[key] ||
-                              home->constant != at.constant))) {
-        all = false;
-        break;
-      }
-      home = Home{static_cast<int32_t>(i), at.coefficients[key], at.constant};
-    }
-    if (all && home)
-      return home;
-  }
-  return std::nullopt;
-}
 
 Verdict baechi::loops::analyse(const Loop &loop) {
   Verdict verdict;

@@ -91,6 +91,14 @@ using BlockTuple = std::tuple<int32_t, int32_t, std::vector<int32_t>>;
 NB_MODULE(_loops, m) {
   m.doc() = "What of a serial loop may run at once; the public interface is "
             "`baechi.foreach`.";
+  nb::class_<Home>(m, "Home")
+      .def_ro("dimension", &Home::dimension)
+      .def_ro("factor", &Home::factor)
+      .def_ro("constant", &Home::constant)
+      .def_ro("below", &Home::below)
+      .def_ro("above", &Home::above)
+      .def_ro("sheared", &Home::sheared)
+      .def_ro("multiple", &Home::multiple);
   nb::class_<Analysed>(m, "Analysed")
       .def_prop_ro("scheme", &schemeName)
       .def_prop_ro("reduced",
@@ -122,13 +130,11 @@ NB_MODULE(_loops, m) {
           [](const Analysed &of) { return axesOf(of.loop, of.verdict); })
       .def(
           "home",
-          [](const Analysed &of, int32_t array, int32_t key)
-              -> std::optional<std::tuple<int32_t, int64_t, int64_t>> {
-            if (auto home = homeOf(of.loop, array, key))
-              return std::tuple(home->dimension, home->factor, home->constant);
-            return std::nullopt;
+          [](const Analysed &of, int32_t array,
+             const std::vector<int64_t> &form) {
+            return homeOf(of.loop, array, form);
           },
-          nb::arg("array"), nb::arg("key"))
+          nb::arg("array"), nb::arg("form"))
       .def(
           "schedule",
           [](const Analysed &of, std::vector<std::vector<int64_t>> cuts,

@@ -216,6 +216,8 @@ void checkSound(const Loop &loop, const Verdict &verdict,
     break;
   case Scheme::Timed:
     EXPECT_TRUE(oracle.allAtLeast(verdict.form, 1));
+    for (const Vector &axis : axes)
+      EXPECT_TRUE(oracle.allAtLeast(axis, 0));
     break;
   case Scheme::Serial:
     break;

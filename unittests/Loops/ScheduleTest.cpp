@@ -52,6 +52,28 @@ TEST(Schedule, Wavefront) {
   EXPECT_EQ(orderOf(scheduleOf(loop, verdict, 2, 1)), "0,0 | 0,1 1,0 | 1,1 ");
 }
 
+TEST(Schedule, TimedLoopsAreWavefronts) {
+  // a[i, j] of a[i - 1, j - 1], a[i - 1, j], a[i - 1, j + 1]: over i, i - j.
+  Loop loop;
+  loop.keys = {{"i", 1, 9}, {"j", 1, 9}};
+  loop.arrays = {array("a", {10, 10})};
+  for (int64_t beside : {-1, 0, 1})
+    loop.accesses.push_back(read(0, {at({1}, -1), at({0, 1}, beside)}));
+  loop.accesses.push_back(write(0, {at({1}), at({0, 1})}));
+  Verdict verdict = analyse(loop);
+  EXPECT_EQ(verdict.scheme, Scheme::Timed);
+  EXPECT_EQ(axesOf(loop, verdict),
+            (std::vector<std::vector<int64_t>>{{1, 0}, {1, -1}}));
+  Schedule schedule = scheduleOf(loop, verdict, 2, 1);
+  EXPECT_EQ(orderOf(schedule), "0,0 | 0,1 1,0 | 1,1 ");
+  EXPECT_EQ(findRace(loop, verdict, schedule, allEntries(loop)), std::nullopt);
+  // All of the time before: no two sums are good.
+  loop.accesses[0].subscripts[1] = all();
+  verdict = analyse(loop);
+  EXPECT_EQ(verdict.scheme, Scheme::Timed);
+  EXPECT_TRUE(axesOf(loop, verdict).empty());
+}
+
 TEST(Schedule, ThreeKeysRotate) {
   Loop loop;
   loop.keys = {{"i", 0, 4}, {"j", 0, 4}, {"k", 0, 4}};

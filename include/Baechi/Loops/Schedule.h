@@ -26,7 +26,7 @@ struct Block {
 };
 
 struct Schedule {
-  /// What entries are put into blocks by: keys, or the sum of a skewed loop.
+  /// What entries are put into blocks by: keys, or sums of them.
   std::vector<std::vector<int64_t>> axes; ///< coefficients of the keys
   /// For each axis where its parts begin, and the end of the last one.
   std::vector<std::vector<int64_t>> cuts;
@@ -44,7 +44,7 @@ std::vector<int64_t>
 balancedCuts(int64_t lower, const std::vector<int64_t> &counts, int32_t parts);
 
 /// The axes of a scheme, for which cuts are to be given; none for a scheme that
-/// has no blocks (timed, serial).
+/// has no blocks (serial, and timed without waves).
 std::vector<std::vector<int64_t>> axesOf(const Loop &loop,
                                          const Verdict &verdict);
 

@@ -53,6 +53,10 @@ struct Verdict {
   /// those that rotate.
   std::vector<int32_t> keys;
   std::vector<int64_t> form; ///< coefficients of the keys
+  /// Of Timed: two sums in neither of which an entry is before one that it
+  /// depends on, so that blocks of both follow each other as a wavefront; or
+  /// none.
+  std::vector<std::vector<int64_t>> waves;
   /// Arrays of which each block makes sums of its own, which are added up.
   std::vector<int32_t> reduced;
   std::vector<Dependence> dependences;
@@ -64,13 +68,21 @@ struct Verdict {
 /// The loop is valid (`check`).
 Verdict analyse(const Loop &loop);
 
-/// The dimension of \p array that is cut with key \p key, when all accesses are
-/// at `factor * key + constant` there.
+/// How an array is cut along a sum of keys, so that a block with the sum in
+/// [lower, upper) writes at positions [factor * lower + constant, factor *
+/// upper + constant) of a dimension only, and reads as far as a halo beyond.
 struct Home {
   int32_t dimension = 0;
   int64_t factor = 1, constant = 0;
+  int64_t below = 0, above = 0; ///< the halo
+  /// What is cut is the position in `dimension` and `multiple` times that in
+  /// this one, for an array that is written along diagonals.
+  std::optional<int32_t> sheared = std::nullopt;
+  int64_t multiple = 0;
 };
-std::optional<Home> homeOf(const Loop &loop, int32_t array, int32_t key);
+/// \p form: coefficients of the keys.
+std::optional<Home> homeOf(const Loop &loop, int32_t array,
+                           const std::vector<int64_t> &form);
 
 /// "(0, >=0)".
 std::string text(const Dependence &dependence);

@@ -12,9 +12,10 @@ from typing import Any
 import jax
 import numpy as np
 
+from baechi.loops.accesses import Access
 from baechi.loops.entries import Entries
 from baechi.loops.positions import Position
-from baechi.loops.tracing import Access, Body, LoopError
+from baechi.loops.tracing import Body, LoopError
 
 
 @dataclasses.dataclass(frozen=True)

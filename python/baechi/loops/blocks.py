@@ -13,9 +13,11 @@ from typing import Any
 import jax
 import numpy as np
 
+from baechi.loops.accesses import Access
 from baechi.loops.analysis import Analysis, analysed
 from baechi.loops.entries import Entries
-from baechi.loops.tracing import Access, Body, LoopError
+from baechi.loops.pieces import Pieces, cut_by
+from baechi.loops.tracing import Body, LoopError
 
 # An axis with more positions than these is cut by a histogram of so many bins.
 _BINS = 1 << 16
@@ -30,59 +32,6 @@ class Block:
     parts: tuple[int, ...]
     first: int  # in the worker's entries
     end: int
-
-
-@dataclasses.dataclass(frozen=True)
-class Pieces:
-    """How an array is kept: whole, or cut along a dimension by an axis' parts, each piece as
-    long as the longest."""
-
-    axis: int | None = None
-    dimension: int = 0
-    bounds: tuple[int, ...] = ()  # where the pieces begin, and the end
-    reduced: bool = False  # each block sums up for itself
-    buffered: bool = False  # each block of a clock changes a copy of its own
-    written: bool = False
-
-    @property
-    def count(self) -> int:
-        return 1 if self.axis is None else len(self.bounds) - 1
-
-    @property
-    def longest(self) -> int:
-        return max(b - a for a, b in itertools.pairwise(self.bounds))
-
-    def shape(self, whole: Sequence[int]) -> tuple[int, ...]:
-        shape = list(whole)
-        if self.axis is not None:
-            shape[self.dimension] = self.longest
-        return tuple(shape)
-
-    def cut(self, whole: np.ndarray) -> list[np.ndarray]:
-        """What the whole array has of each piece."""
-        if self.axis is None:
-            return [np.ascontiguousarray(whole)]
-        pieces = []
-        for first, end in itertools.pairwise(self.bounds):
-            piece = np.zeros(self.shape(whole.shape), whole.dtype)
-            rows = [slice(None)] * whole.ndim
-            rows[self.dimension] = slice(0, end - first)
-            piece[tuple(rows)] = whole.take(range(first, end), axis=self.dimension)
-            pieces.append(piece)
-        return pieces
-
-    def join(self, pieces: Sequence[np.ndarray]) -> np.ndarray:
-        """The reverse of `cut`."""
-        if self.axis is None:
-            return pieces[0]
-        spans = [end - first for first, end in itertools.pairwise(self.bounds)]
-        return np.concatenate(
-            [
-                piece.take(range(span), axis=self.dimension)
-                for piece, span in zip(pieces, spans, strict=True)
-            ],
-            axis=self.dimension,
-        )
 
 
 @dataclasses.dataclass
@@ -129,10 +78,11 @@ def lay_out(
 def _why_serial(analysis: Analysis, body: Body) -> str | None:
     if analysis.scheme == "serial":
         return analysis.explanation
-    if analysis.scheme in ("skewed", "timed"):
+    if not analysis.native.axes:
         return (
-            f"it is {analysis.text}, and arrays are cut along keys only; "
-            "give the sum as a key of its own"
+            f"it is {analysis.text}, and blocks need a second sum of keys in which no entry "
+            "comes before one that it depends on: read fewer elements of what is written, at "
+            "keys and numbers"
         )
     return None
 
@@ -153,11 +103,13 @@ def _cuts(entries: Entries, axis: np.ndarray, workers: int) -> list[int]:
     """Equal counts of entries, as far as that can be."""
     from baechi import _loops
 
-    key = int(np.flatnonzero(axis)[0])
-    first, end = entries.bounds[key]
+    first, end = 0, 1
+    for factor, (lower, upper) in zip(axis.tolist(), entries.bounds, strict=True):
+        least, most = sorted((factor * lower, factor * (upper - 1)))
+        first, end = first + least, end + most
     width = max(1, -(-(end - first) // _BINS))
     bins = -(-(end - first) // width)
-    counts = np.bincount((entries.keys[key].astype(np.int64) - first) // width, minlength=bins)
+    counts = np.bincount((_along(entries, axis) - first) // width, minlength=bins)
     cuts = _loops.balanced_cuts(0, counts.tolist(), workers)
     return [min(first + cut * width, end) for cut in cuts]
 
@@ -179,17 +131,15 @@ def _pieces(
         if body.names[number] in buffered and written:
             made.append(Pieces(buffered=True, written=True))
             continue
-        for which, axis in enumerate(axes):
-            home = analysis.native.home(number, int(np.flatnonzero(axis)[0]))
-            if home is not None:
-                dimension, factor, constant = home
-                bounds = [factor * cut + constant for cut in cuts[which]]
-                bounds[0], bounds[-1] = 0, array.shape[dimension]
-                made.append(Pieces(which, dimension, tuple(bounds), written=written))
-                break
+        homes = [(k, analysis.native.home(number, axis.tolist())) for k, axis in enumerate(axes)]
+        homes = [(k, home) for k, home in homes if home is not None]
+        if homes:
+            which, home = min(homes, key=lambda one: one[1].below + one[1].above)
+            cut = cut_by(home, which, cuts[which], array.shape)
+            made.append(dataclasses.replace(cut, written=written))
+        elif written:
+            return [], _why_uncut(body, analysis, number)
         else:
-            if written:
-                return [], _why_uncut(body, analysis, number)
             made.append(Pieces())
     return made, None
 
@@ -201,10 +151,11 @@ def _why_uncut(body: Body, analysis: Analysis, array: int) -> str:
     said = f"{analysis.text}, but blocks cannot cut '{name}': "
     words = analysis.native.access
     for n, access in mine:
-        others = [m for m, other in mine if _moving(other) != _moving(access)]
-        if _moving(access) and others:
+        others = [m for m, other in mine if _apart(access, other)]
+        if others:
             return (
-                f"{said}{words(n)}, {words(others[0])}, and a cut is along one sum of a key; "
+                f"{said}{words(n)}, {words(others[0])}, and a cut is along one sum of a key, "
+                "which all accesses have, and all writes with the same number; "
                 f"give '{name}' in parts, an array for each such sum ({name}[0::2] and "
                 f"{name}[1::2] for 2 * i and 2 * i + 1)"
             )
@@ -220,9 +171,13 @@ def _why_uncut(body: Body, analysis: Analysis, array: int) -> str:
     )
 
 
-def _moving(access: Access) -> list[tuple[int, tuple[int, ...], int]]:
-    """The dimensions with keys, and their sums."""
-    return [(d, p.factors, p.constant) for d, p in enumerate(access.positions) if any(p.factors)]
+def _apart(access: Access, other: Access) -> bool:
+    """Whether no cut can be along both."""
+    both_write = access.writes and other.writes
+    return any(any(p.factors) for p in access.positions) and any(
+        p.factors != q.factors or (both_write and p.constant != q.constant)
+        for p, q in zip(access.positions, other.positions, strict=True)
+    )
 
 
 def _blocks(

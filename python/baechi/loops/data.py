@@ -137,3 +137,22 @@ def edges(scale: int, count: int, seed: int = 0) -> Entries:
     share = 1 / np.bincount(source, minlength=1 << scale)[source].astype(np.float32)
     bounds = (1 << scale, 1 << scale)
     return Entries((source, target), share, bounds, ["source", "target"])
+
+
+def binned(
+    count: int, features: int, bins: int = 32, planted: int = 8, depth: int = 3, seed: int = 0
+) -> tuple[Entries, Floats]:
+    """sample -> the bin of each of its features, and targets: a sum of planted trees with values
+    of N(0, 1) at their leaves, and noise of a tenth of its deviation."""
+    random = np.random.default_rng(seed)
+    drawn = random.integers(0, bins, (count, features)).astype(np.uint8)
+    targets = np.zeros(count, np.float32)
+    for _ in range(planted):
+        node = np.zeros(count, np.int64)
+        for level in range(depth):
+            feature = random.integers(0, features, 1 << level)
+            last = random.integers(bins // 4, bins - bins // 4, 1 << level)
+            node = 2 * node + (drawn[np.arange(count), feature[node]] > last[node])
+        targets += random.standard_normal(1 << depth, np.float32)[node]
+    targets += np.float32(0.1) * targets.std() * random.standard_normal(count, np.float32)
+    return Entries((np.arange(count),), drawn, (count,)), targets

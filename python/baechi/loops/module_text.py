@@ -13,10 +13,11 @@ import jax
 import numpy as np
 
 from baechi.importer.jax.step import function_text, import_step
-from baechi.loops.blocks import Block, Layout, Pieces
+from baechi.loops.accesses import Access
+from baechi.loops.blocks import Block, Layout
 from baechi.loops.entries import Entries
 from baechi.loops.positions import Position
-from baechi.loops.tracing import OUTSIDE, Access, Body
+from baechi.loops.tracing import OUTSIDE, Body
 
 _ELEMENTS = {"float16": "f16", "bfloat16": "bf16", "float32": "f32", "float64": "f64", "bool": "i1"}
 
@@ -75,6 +76,11 @@ class _Writer:
         self.count = 0
         self.longest = max(len(mine) for mine in layout.entries)
         self.pins: dict[str, str] = {}
+        # By array, piece and neighbour: what of this one its halo was taken from.
+        self.taken: dict[tuple[int, int, int], str] = {}
+        self.strips: dict[tuple[str, tuple[int, int]], str] = {}
+        # By array and piece: the block that has last changed it, or that will be the first to.
+        self.holders: dict[tuple[int, int], int] = {}
 
     def new(self) -> str:
         self.count += 1
@@ -109,7 +115,7 @@ class _Writer:
             for w in workers
         ]
         first_values = [list(values) for values in self.values]
-        size = 2 + len(self.arrays)
+        size = 3 + len(self.arrays)
         self.ranges = [
             self.argument(f"ranges/{n}", (size,), np.dtype(np.int64))
             for n in range(len(layout.blocks))
@@ -125,6 +131,8 @@ class _Writer:
             ]
             for name, array, pieces in zip(body.names, self.arrays, layout.pieces, strict=True)
         ]
+        for number in reversed(range(len(layout.blocks))):
+            self._hold(number)
         first_state = [list(pieces) for pieces in self.state]
         first_outside = list(self.outside)
         clocks: dict[int, list[int]] = {}
@@ -165,14 +173,19 @@ class _Writer:
         kept = [n for n, p in enumerate(self.layout.pieces) if p.buffered or p.reduced]
         before = {n: self.state[n][0] for n in kept}
         changed: dict[int, list[str]] = {n: [] for n in kept}
+        # No block of a clock changes what another reads: halos are from before them all.
+        earlier = [list(pieces) for pieces in self.state]
         for number in numbers:
             block = self.layout.blocks[number]
             for n in kept:
                 reduced = self.layout.pieces[n].reduced
                 self.state[n][0] = self._zeros(n) if reduced else before[n]
+            self._take_halos(earlier, block, devices)
             self._write_block(number, block, devices[block.worker % len(devices)])
             for n in kept:
                 changed[n].append(self.state[n][0])
+        for number in numbers:
+            self._hold(number)
         for n in kept:
             total = before[n]
             for one in changed[n]:
@@ -199,19 +212,95 @@ class _Writer:
             f"linalg.{what} ins({a}, {b} : {kind}, {kind}) outs({empty} : {kind}) -> {kind}"
         )
 
+    def _hold(self, number: int) -> None:
+        for n, pieces in enumerate(self.layout.pieces):
+            self.holders[n, pieces.part(self.layout.blocks[number].parts)] = number
+
+    def _take_halos(
+        self, earlier: Sequence[Sequence[str]], block: Block, devices: Sequence[str]
+    ) -> None:
+        """What neighbours have changed of a block's halos."""
+        device = devices[block.worker % len(devices)]
+        for n, pieces in enumerate(self.layout.pieces):
+            if pieces.axis is None or not pieces.written:
+                continue
+            part = pieces.part(block.parts)
+            for other, first, end in pieces.halos(part):
+                source = earlier[n][other]
+                if self.taken.get((n, part, other)) == source:
+                    continue
+                self.taken[n, part, other] = source
+                kind, of_strip = self._type_of(n), self._rows(n, other, first, end)[1]
+                strip = self._strip(n, other, source, (first, end), block, devices)
+                # Several strips of a piece may become one operator.
+                name = f"halo/{self.body.names[n]}/{{}}-{part}@{block.clock}"
+                self.pins[name.format("*")] = device
+                self.state[n][part] = self.emit(
+                    f"tensor.insert_slice {strip} into {self.state[n][part]}"
+                    f"{self._rows(n, part, first, end)[0]} : {of_strip} into {kind} "
+                    f'loc("{name.format(other)}")'
+                )
+
+    def _rows(self, array: int, part: int, first: int, end: int) -> tuple[str, str]:
+        """Where positions of the dimension that is cut are in a piece, and their type."""
+        pieces, like = self.layout.pieces[array], self.arrays[array]
+        sizes = list(pieces.shape(like.shape))
+        offsets = [0] * len(sizes)
+        sizes[pieces.dimension] = end - first
+        offsets[pieces.dimension] = first - pieces.first(part)
+        return f"{offsets} {sizes} {[1] * len(sizes)}", _tensor(sizes, like.dtype)
+
+    def _strip(
+        self,
+        array: int,
+        part: int,
+        source: str,
+        rows: tuple[int, int],
+        block: Block,
+        devices: Sequence[str],
+    ) -> str:
+        """Rows of a piece: where another device has it, they are a tensor of their own, which is
+        sent in place of the piece."""
+        at, kind = self._rows(array, part, *rows)
+        cut = f"tensor.extract_slice {source}{at} : {self._type_of(array)} to {kind}"
+        number = self.holders[array, part]
+        holder = devices[self.layout.blocks[number].worker % len(devices)]
+        if holder == devices[block.worker % len(devices)]:
+            return self.emit(cut)
+        if (source, rows) in self.strips:
+            return self.strips[source, rows]
+        name = f"strip/{self.body.names[array]}/{part}-{rows[0]}-{rows[1]}@{block.clock}"
+        self.pins[name] = holder
+        # A loop as the blocks are, of one turn, which only its argument tells: what is no more
+        # than a slice would become a part of the block that takes it.
+        once = self._range(number, 2 + len(self.arrays))
+        empty = self.emit(f"tensor.empty() : {kind}")
+        into, made = self.new(), self.new()
+        self.lines.append(
+            f"{made} = scf.for %n = %c0 to {once} step %c1 iter_args({into} = {empty}) -> "
+            f"({kind}) {{"
+        )
+        copy = self.emit(cut)
+        copy = self.emit(f"linalg.copy ins({copy} : {kind}) outs({into} : {kind}) -> {kind}")
+        self.lines.append(f'scf.yield {copy} : {kind}\n    }} loc("{name}")')
+        self.strips[source, rows] = made
+        return made
+
+    def _range(self, block: int, at: int) -> str:
+        """A number of a block's `ranges_of`."""
+        kind = _tensor((3 + len(self.arrays),), np.dtype(np.int64))
+        place = self.emit(f"arith.constant {at} : index")
+        word = self.emit(f"tensor.extract {self.ranges[block]}[{place}] : {kind}")
+        return self.emit(f"arith.index_cast {word} : i64 to index")
+
     def _write_block(self, number: int, block: Block, device: str) -> None:
         name = "block/" + "-".join(map(str, block.parts))
         if name in self.pins:
             name += f"@{block.clock}"  # a part of it, between exchanges
         self.pins[name] = device
-        kind = _tensor((2 + len(self.arrays),), np.dtype(np.int64))
-        bounds = []
-        for at in range(2 + len(self.arrays)):
-            place = self.emit(f"arith.constant {at} : index")
-            word = self.emit(f"tensor.extract {self.ranges[number]}[{place}] : {kind}")
-            bounds.append(self.emit(f"arith.index_cast {word} : i64 to index"))
+        bounds = [self._range(number, at) for at in range(2 + len(self.arrays))]
         written = [n for n, pieces in enumerate(self.layout.pieces) if pieces.written]
-        part = {n: self._part(n, block) for n in range(len(self.arrays))}
+        part = {n: self.layout.pieces[n].part(block.parts) for n in range(len(self.arrays))}
         values = range(len(self.entries.leaves)) if self.body.new_values else []
         carried = [self.values[block.worker][n] for n in values]
         carried += [self.state[n][part[n]] for n in written]
@@ -241,10 +330,6 @@ class _Writer:
             self.state[n][part[n]] = f"{result}#{len(values) + k}"
         if self.body.by_data:
             self.outside[number] = f"{result}#{len(carried) - 1}"
-
-    def _part(self, array: int, block: Block) -> int:
-        axis = self.layout.pieces[array].axis
-        return 0 if axis is None else block.parts[axis]
 
     def _value_type(self, number: int) -> str:
         leaf = self.entries.leaves[number]
@@ -328,10 +413,11 @@ class _Writer:
         pieces = self.layout.pieces[access.array]
         made = []
         for d, position in enumerate(access.positions):
-            at = self._sum(position, keys)
-            if pieces.axis is not None and d == pieces.dimension:
-                at = self.emit(f"arith.subi {at}, {base} : index")
-            made.append(at)
+            if pieces.axis is None or d != pieces.dimension:
+                made.append(self._sum(position, keys))
+                continue
+            at = self._sum(pieces.cut_position(access.positions), keys)
+            made.append(self.emit(f"arith.subi {at}, {base} : index"))
         return made
 
     def _sum(self, position: Position, keys: Sequence[str]) -> str:
@@ -415,12 +501,8 @@ def module_of(
 
 
 def ranges_of(layout: Layout) -> list[np.ndarray]:
-    """Each block's entries, and where the pieces begin that it works on."""
-
-    def base(pieces: Pieces, block: Block) -> int:
-        return 0 if pieces.axis is None else pieces.bounds[block.parts[pieces.axis]]
-
+    """Each block's entries, where the pieces begin that it works on, and 1."""
     return [
-        np.array([b.first, b.end, *(base(p, b) for p in layout.pieces)], np.int64)
+        np.array([b.first, b.end, *(p.first(p.part(b.parts)) for p in layout.pieces), 1], np.int64)
         for b in layout.blocks
     ]

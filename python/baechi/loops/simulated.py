@@ -13,10 +13,11 @@ import jax
 import numpy as np
 
 from baechi.compiling.options import CompileOptions
-from baechi.loops.blocks import Block, Layout, Pieces
+from baechi.loops.blocks import Block, Layout
 from baechi.loops.compiled import check_position
 from baechi.loops.entries import Entries
 from baechi.loops.module_text import module_of
+from baechi.loops.pieces import Pieces
 from baechi.loops.tracing import OUTSIDE, Body
 from baechi.steps.program import Program
 
@@ -85,7 +86,7 @@ class Simulated:
             padded[: len(numbers)] = column[numbers]
             self._set(at, padded)
             at += 1
-        self._set(at, np.array([0, len(numbers), *(0 for _ in state)], np.int64))
+        self._set(at, np.array([0, len(numbers), *(0 for _ in state), 1], np.int64))
         if self._body.by_data:
             self._set(at + 1, np.zeros(OUTSIDE.shape, OUTSIDE.dtype))
         first = len(self._arguments) - len(state)

@@ -17,8 +17,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from baechi.loops.accesses import Access
 from baechi.loops.entries import Entries
 from baechi.loops.positions import Key, Position, as_number, meet, positions_of
+from baechi.loops.sums import mark_sums
 
 _PACKAGE = pathlib.Path(__file__).resolve().parents[1]
 _JAX = pathlib.Path(jax.__file__).resolve().parent
@@ -27,29 +29,6 @@ _JAX = pathlib.Path(jax.__file__).resolve().parent
 class LoopError(ValueError):
     """A loop that is not well formed, or that may not run as it was asked to; the text names
     the place and the mend."""
-
-
-@dataclasses.dataclass
-class Access:
-    """One element or slice of an array that an entry reads or writes."""
-
-    array: int
-    writes: bool
-    positions: tuple[Position, ...]
-    place: str
-    # As the user wrote it, where positions depend on data: x[f(value)].
-    source: str = ""
-    # A read that is computed within the body, of the whole array: it depends on data.
-    within: bool = False
-    adds: bool = False  # the read or the write of x[i] += f
-
-    @property
-    def kind(self) -> str:
-        return "add" if self.adds else "write" if self.writes else "read"
-
-    @property
-    def known(self) -> bool:
-        return all(position.known for position in self.positions)
 
 
 # What is kept of a position that data tell and that its array does not have: the entry's number
@@ -116,25 +95,37 @@ class _Array:
 
 
 class _Trace:
+    """apart: reads do not see what the entry has written, and each is given."""
+
     def __init__(
-        self, keys: Sequence[Any], reads: Sequence[Any] | None, wholes: dict[int, Any] | None
+        self,
+        keys: Sequence[Any],
+        reads: Sequence[Any] | None,
+        wholes: dict[int, Any] | None,
+        apart: bool = False,
     ):
         self._key_values, self.keys = keys, len(keys)
         self.accesses: list[Access] = []
         self.written: list[Any] = []  # with the accesses that write
-        self.read_values: list[Any] = []
+        # Of each read whether something that the entry has written is or may be there.
+        self.seen: list[tuple[Access, bool]] = []
         self._reads = None if reads is None else iter(reads)
-        self._wholes = wholes
+        self._wholes, self._apart = wholes, apart
         self._stores: dict[int, list[tuple[Access, Any]]] = {}  # an array's, as they follow
 
     def read(self, array: _Array, positions: tuple[Position, ...]) -> jax.Array:
         shape = tuple(p.size for p in positions if not p.dropped)
         access = Access(array._number, False, positions, _place(), _source())
+        if self._apart and self._reads is not None:
+            self.accesses.append(access)
+            return next(self._reads)
         later, value = self._stores_that_meet(array, access)
+        own = value is None
         if value is None:
             value = self._read_before(array, access, shape)
         elif value.shape != shape:
             value = value.reshape(shape)
+        self.seen.append((access, bool(later) or not own))
         for same, stored in later:
             value = jnp.where(same, stored.reshape(shape), value)
         return value
@@ -290,7 +281,15 @@ def trace(
     arguments = [*keys, *values, *reads, *(arrays[n] for n in wholes)]
     arguments += [_like((), np.int32), OUTSIDE] if by_data else []
     traced = Body(names, accesses, function, arguments, bool(shapes[0]))
-    _find_sums(traced, len(keys) + len(values))
+
+    def apart(*flat: Any) -> tuple[list[Access], list[Any], list[Any]]:
+        rest = list(flat)
+        given = [rest[:count], rest[count : count + len(values)]]
+        again = _Trace(given[0], rest[count + len(values) :], None, apart=True)
+        new = run(again, *given)
+        return again.accesses, again.written, new
+
+    mark_sums(traced, first[0].seen, apart, [*keys, *values], arrays)
     return traced
 
 
@@ -323,38 +322,6 @@ def _new_values(returned: Any, entries: Entries, values: Sequence[Any]) -> list[
     return [
         jnp.asarray(leaf).astype(value.dtype) for leaf, value in zip(leaves, values, strict=True)
     ]
-
-
-def _find_sums(body: Body, first: int) -> None:
-    """Makes one addition of a read and a write, `x[i] += f`, where nothing else of the body
-    depends on what was read."""
-    jaxpr = jax.make_jaxpr(body.function)(*body.arguments).jaxpr
-    reads = [a for a in body.accesses if not a.writes and a.known]
-    writes = [a for a in body.accesses if a.writes]
-    uses: dict[Any, int] = {}
-    for equation in jaxpr.eqns:
-        for variable in equation.invars:
-            if not hasattr(variable, "val"):
-                uses[variable] = uses.get(variable, 0) + 1
-    for variable in jaxpr.outvars:
-        if not hasattr(variable, "val"):
-            uses[variable] = uses.get(variable, 0) + 1
-    made = {variable: equation for equation in jaxpr.eqns for variable in equation.outvars}
-    for number, read in enumerate(reads):
-        variable = jaxpr.invars[first + number]
-        for write, output in zip(writes, jaxpr.outvars, strict=False):
-            same = write.array == read.array and write.positions == read.positions
-            equation = None if hasattr(output, "val") else made.get(output)
-            if (
-                same
-                and write.known
-                and equation is not None
-                and str(equation.primitive) in ("add", "add_any")
-                and [v is variable for v in equation.invars].count(True) == 1
-                and uses[variable] == 1
-                and uses[output] == 1
-            ):
-                read.adds = write.adds = True
 
 
 @functools.cache
