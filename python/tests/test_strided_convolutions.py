@@ -48,6 +48,12 @@ CASES = {
         (3, 3, 16, 24),
         {"window_strides": (3, 2), "padding": ((0, 0), (1, 0)), "lhs_dilation": (2, 3)},
     ),
+    "few places": (
+        (4, 8, 8, 64),
+        (3, 3, 64, 48),
+        {"window_strides": (2, 2), "padding": "SAME"},
+    ),
+    "one image": ((1, 13, 7, 20), (3, 1, 20, 70), {"window_strides": (2, 1), "padding": "SAME"}),
     "groups": (
         (2, 17, 17, 16),
         (3, 3, 4, 24),

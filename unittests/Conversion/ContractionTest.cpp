@@ -175,6 +175,24 @@ TEST_P(LargeContraction, AddsToAnArgument) {
   checkAdding(einsum(kLarge), 1e-4f);
 }
 
+/// Rows in three loops, none of which fills a vector.
+class FewRows : public Contraction {
+protected:
+  const Sizes sizes{{'b', 4}, {'h', 4}, {'k', 263}, {'m', 3}, {'n', 77}};
+};
+
+TEST_P(FewRows, StartsFromZero) { checkFromZero(einsum(sizes), 1e-4f); }
+TEST_P(FewRows, AddsToAnArgument) { checkAdding(einsum(sizes), 1e-4f); }
+
+/// Rows side by side, each term in a line of its own.
+class Gradient : public Contraction {
+protected:
+  const Sizes sizes{{'k', 263}, {'l', 3}, {'m', 70}, {'n', 77}};
+};
+
+TEST_P(Gradient, StartsFromZero) { checkFromZero(einsum(sizes), 1e-4f); }
+TEST_P(Gradient, AddsToAnArgument) { checkAdding(einsum(sizes), 1e-4f); }
+
 std::string nameOf(const testing::TestParamInfo<Parameters> &info) {
   std::string name = std::get<0>(info.param) + "_" + std::get<1>(info.param);
   for (char &c : name)
@@ -201,6 +219,18 @@ INSTANTIATE_TEST_SUITE_P(
                                      "klm,lnk->mn"),
                      testing::Values("generated")),
     nameOf);
+
+INSTANTIATE_TEST_SUITE_P(Layouts, FewRows,
+                         testing::Combine(testing::Values("mbhk,nk->hbmn",
+                                                          "mbhk,kn->hbmn"),
+                                          testing::Values("generated")),
+                         nameOf);
+
+INSTANTIATE_TEST_SUITE_P(Layouts, Gradient,
+                         testing::Combine(testing::Values("klm,kln->mn",
+                                                          "lkm,kln->mn"),
+                                          testing::Values("generated")),
+                         nameOf);
 
 class ByImplementation : public testing::TestWithParam<std::string> {
 protected:

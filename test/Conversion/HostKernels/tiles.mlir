@@ -37,3 +37,15 @@ func.func private @transposed(%a: tensor<12x40xf32>, %b: tensor<16x40xf32>) -> t
   } -> tensor<12x16xf32>
   return %r : tensor<12x16xf32>
 }
+
+// No panel is asked for ahead where its rows would share a place in the cache.
+// CHECK-LABEL: define void @baechi.kernel.far_apart(
+// CHECK-NOT: @llvm.prefetch
+// CHECK: ret void
+func.func private @far_apart(%a: tensor<12x64xf32>, %b: tensor<64x1048576xf32>) -> tensor<12x1048576xf32> attributes {baechi.kernel} {
+  %zero = arith.constant 0.0 : f32
+  %e = tensor.empty() : tensor<12x1048576xf32>
+  %f = linalg.fill ins(%zero : f32) outs(%e : tensor<12x1048576xf32>) -> tensor<12x1048576xf32>
+  %r = linalg.matmul ins(%a, %b : tensor<12x64xf32>, tensor<64x1048576xf32>) outs(%f : tensor<12x1048576xf32>) -> tensor<12x1048576xf32>
+  return %r : tensor<12x1048576xf32>
+}

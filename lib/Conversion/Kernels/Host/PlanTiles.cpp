@@ -12,6 +12,8 @@
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringMap.h"
 #include "llvm/TargetParser/Host.h"
+#include <bit>
+#include <unistd.h>
 
 using namespace mlir;
 using namespace baechi;
@@ -21,20 +23,54 @@ namespace {
 /// rows pass by.
 constexpr int64_t kPanelElements = 16 * 1024;
 /// Most terms inside a tile where each reads a line of A of its own, as rows
-/// lie side by side: they stay in the first-level cache until the next tile
-/// reads the rest of the lines. (On AVX2 weight gradients of 1x7 filters take
-/// 0.80 to 0.92 of the time.)
-constexpr int64_t kLinesOfRows = 512;
+/// lie side by side: lines and panel stay in the first-level cache until the
+/// next tile reads the rest of the lines. (On AVX2 filters' gradients take 0.78
+/// to 0.98 of their time with 512.)
+constexpr int64_t kLinesOfRows = 128;
+/// The same where rows are packed: what is packed at a time.
+constexpr int64_t kPackedTerms = 512;
 /// Packing pays from so many rows on, if B has the right order already.
 constexpr int64_t kRowsToPack = 48;
 /// With at most so many rows, transposing the result is less work than
 /// transposing B.
 constexpr int64_t kFewRows = 64;
+/// But not where only parts of vectors would run along the rows, as those of
+/// 4x4 places, and so many vectors of rows reuse what is transposed.
+constexpr int64_t kVectorsToTranspose = 2;
 
 /// Tiles of rows up to which the next panel is asked for.
 constexpr int64_t kFewTiles = 24;
+/// Bytes of a line of the cache.
+constexpr int64_t kLine = 64;
 /// Elements between rows of A from which on packing them pays.
 constexpr int64_t kFarApart = 512;
+
+/// A cache: its bytes, and lines of one place that it holds.
+struct Cache {
+  int64_t bytes = 0, ways = 0;
+};
+
+/// This host's second-level cache, where the system knows it.
+const Cache &secondLevelCache() {
+#ifdef _SC_LEVEL2_CACHE_ASSOC
+  static const Cache cache{::sysconf(_SC_LEVEL2_CACHE_SIZE),
+                           ::sysconf(_SC_LEVEL2_CACHE_ASSOC)};
+#else
+  static const Cache cache;
+#endif
+  return cache;
+}
+
+/// Rows so many elements apart of which the second-level cache holds a line
+/// each: a large power of two apart, they share few of its places.
+int64_t rowsHeld(int64_t stride) {
+  const Cache &cache = secondLevelCache();
+  if (cache.ways <= 0 || stride == 0)
+    return 0;
+  uint64_t apart = std::abs(stride) * sizeof(float);
+  int64_t step = std::max(int64_t(1) << std::countr_zero(apart), kLine);
+  return cache.ways * std::max<int64_t>(cache.bytes / cache.ways / step, 1);
+}
 
 int64_t sizeOf(const ProductLoops &loops) {
   int64_t size = 1;
@@ -76,20 +112,60 @@ ProductLoop takeLargest(ProductLoops &rows) {
   return row;
 }
 
-/// As many rows and vectors as the registers hold, beside the vectors of B and
-/// an element of A, all tiles about as large. One row more would be kept in
-/// memory: on AVX2 tiles of 7 by 2 vectors reach 28 GFLOP/s where those of 6 by
-/// 2 reach 75.
-void chooseTile(TilePlan &plan) {
-  int64_t vectors = llvm::divideCeil(plan.column.size, plan.unit.lanes);
-  plan.vectorsPerTile =
-      std::min<int64_t>(vectors, plan.unit.registers >= 32 ? 4 : 2);
-  int64_t rows = (plan.unit.registers - 1) / plan.vectorsPerTile - 1;
+/// Products that are under way at a time where nothing waits: two units that
+/// take four cycles for each.
+constexpr int64_t kProductsUnderWay = 8;
+
+/// What other tiles have to save, in percent.
+constexpr int64_t kWorthwhile = 2;
+
+/// Sets tiles of `vectors` and of as many rows as the registers hold beside the
+/// vectors of B and an element of A, all about as many. One row more would be
+/// kept in memory: on AVX2 tiles of 7 by 2 vectors reach 28 GFLOP/s where those
+/// of 6 by 2 reach 75.
+void setTile(TilePlan &plan, int64_t vectors) {
+  plan.vectorsPerTile = vectors;
+  int64_t rows = (plan.unit.registers - 1) / vectors - 1;
   if (plan.unit.registers >= 32)
     rows = std::min<int64_t>(rows, 12);
   rows = std::min(rows, plan.unit.lanes);
   int64_t tiles = llvm::divideCeil(plan.row.size, rows);
   plan.rowsPerTile = llvm::divideCeil(plan.row.size, tiles);
+}
+
+/// What an iteration of the sum takes for all tiles, in products of a vector:
+/// as many as there are in a tile, its loads (as many at a time as products)
+/// and what is under way being the least (Low et al., "Analytical Modeling Is
+/// Enough for High-Performance BLIS", 2016, section 4.1).
+int64_t slotsOf(const TilePlan &plan) {
+  auto ofTile = [](int64_t rows, int64_t vectors) {
+    return rows * vectors == 0
+               ? 0
+               : std::max({rows * vectors, rows + vectors, kProductsUnderWay});
+  };
+  auto ofPanel = [&](int64_t vectors) {
+    return plan.row.size / plan.rowsPerTile *
+               ofTile(plan.rowsPerTile, vectors) +
+           ofTile(plan.row.size % plan.rowsPerTile, vectors);
+  };
+  int64_t vectors = llvm::divideCeil(plan.column.size, plan.unit.lanes);
+  return vectors / plan.vectorsPerTile * ofPanel(plan.vectorsPerTile) +
+         ofPanel(vectors % plan.vectorsPerTile);
+}
+
+/// Tiles of 4 vectors by 6 rows where there are 32 registers, else of 2 by 6,
+/// or of 3 by 4 where that leaves fewer remainders.
+void chooseTile(TilePlan &plan) {
+  int64_t vectors = llvm::divideCeil(plan.column.size, plan.unit.lanes);
+  if (plan.unit.registers >= 32)
+    return setTile(plan, std::min<int64_t>(vectors, 4));
+  setTile(plan, std::min<int64_t>(vectors, 2));
+  if (vectors < 3)
+    return;
+  TilePlan wider = plan;
+  setTile(wider, 3);
+  if (slotsOf(wider) * 100 < slotsOf(plan) * (100 - kWorthwhile))
+    plan = std::move(wider);
 }
 
 /// Makes one loop of neighbours that run through all operands as one does:
@@ -107,13 +183,21 @@ void collapseNeighbours(ProductLoops &loops) {
   }
 }
 
-/// Distributes the loops of the sum: as many inside as a panel has room for.
-/// They are executed in the order of \p sums, however many are inside.
-void chooseBlocks(TilePlan &plan, ProductLoops sums) {
+/// Most terms of the sum inside a tile.
+int64_t termsInside(const TilePlan &plan, bool inOrder) {
+  int64_t terms = kPanelElements / plan.columnsPerTile();
+  // Blocks of several products would take turns.
+  bool keepsOrder = inOrder && plan.operands.factors.size() > 1;
+  if (plan.row.a == 1 && !keepsOrder)
+    terms = std::min(terms, plan.packRows ? kPackedTerms : kLinesOfRows);
+  return terms;
+}
+
+/// Distributes the loops of the sum: as many inside as there is room for so
+/// many terms. They are executed in the order of \p sums, however many are
+/// inside.
+void chooseBlocks(TilePlan &plan, ProductLoops sums, int64_t room) {
   int64_t products = plan.operands.factors.size();
-  int64_t room = kPanelElements / plan.columnsPerTile();
-  if (plan.row.a == 1)
-    room = std::min(room, kLinesOfRows);
   room = std::max<int64_t>(room / products, 1);
   while (!sums.empty() && sums.back().size <= room) {
     room /= sums.back().size;
@@ -181,7 +265,10 @@ std::optional<TilePlan> baechi::planTiles(StridedProduct product,
   if (!column)
     return std::nullopt;
   ProductLoop row = takeLargest(product.rows);
-  if (column->b != 1 && row.size * sizeOf(product.rows) <= kFewRows) {
+  int64_t rows = row.size * sizeOf(product.rows);
+  bool fillsVectors =
+      row.size >= unit.lanes || rows < kVectorsToTranspose * unit.lanes;
+  if (column->b != 1 && rows <= kFewRows && fillsVectors) {
     transpose(product);
     std::swap(*column, row);
     for (ProductLoop *loop : {&*column, &row})
@@ -203,21 +290,22 @@ std::optional<TilePlan> baechi::planTiles(StridedProduct product,
                       [](const ProductLoop &one, const ProductLoop &other) {
                         return std::abs(one.b) > std::abs(other.b);
                       });
-  chooseBlocks(plan, product.sums);
-  // Blocks of several products would take turns.
+  bool isPanel = column->size <= plan.columnsPerTile();
+  // Rows so far apart share few sets of the caches.
+  plan.packRows = !isPanel && plan.row.a == 1 &&
+                  std::abs(product.sums.back().a) >= kFarApart;
+  chooseBlocks(plan, product.sums, termsInside(plan, inOrder));
   if (inOrder && plan.operands.factors.size() > 1 && !plan.blocks.empty())
     return std::nullopt;
-  bool isPanel = column->size <= plan.columnsPerTile();
   plan.packPanel =
       column->b != 1 ||
       (!isPanel && plan.row.size * sizeOf(plan.aroundRows) >= kRowsToPack);
   // With few rows, the time to read a panel shows; its rows are too far apart
-  // for the processor to guess what comes next.
+  // for the processor to guess what comes next. (Asked for where the cache
+  // loses them again, products of 64 rows took up to 1.7 times as long.)
   plan.prefetchPanel = !isPanel && column->b == 1 &&
-                       plan.rowTiles() * sizeOf(plan.aroundRows) <= kFewTiles;
-  // Rows so far apart share few sets of the caches.
-  plan.packRows =
-      !isPanel && plan.row.a == 1 && std::abs(plan.sums.back().a) >= kFarApart;
+                       plan.rowTiles() * sizeOf(plan.aroundRows) <= kFewTiles &&
+                       plan.depth() <= rowsHeld(plan.sums.back().b);
   return plan;
 }
 
