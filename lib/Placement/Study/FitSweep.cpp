@@ -10,6 +10,7 @@
 #include "Baechi/Placement/Io/Files.h"
 #include "Baechi/Placement/Model/Pool.h"
 #include "Baechi/Placement/Model/Text.h"
+#include "Baechi/Placement/Recompute/Chains.h"
 #include "Baechi/Placement/Recompute/Rewrite.h"
 
 #include <fmt/format.h>
@@ -79,6 +80,7 @@ private:
   std::string kind;
   RecomputeOptions repeats;
   std::vector<RepeatedOrder> bases;
+  std::optional<ChainRewrites> chains;
   /// Of the limits so far, each for less memory than the one before.
   std::vector<RepeatedOrder> rewrites;
 };
@@ -153,6 +155,8 @@ void FitSweeper::findBases() {
   say("orders");
   repeats = repeatsOf(graph, kind);
   bases = leanOrdersOf(graph, repeats);
+  say("checkpoints");
+  chains.emplace(graph, repeats, bases);
   result.leanBytes = bases.front().peakBytes;
   result.fileBytes = *peakOfRuns(graph, orderOfFile(graph));
   MemoryFloor floor = memoryFloor(graph);
@@ -254,7 +258,7 @@ FitWay FitSweeper::inOrder(int64_t limit) {
 
 FitWay FitSweeper::runningAgain(int64_t limit) {
   std::optional<RepeatedOrder> found =
-      recomputeWithin(graph, repeats, bases, limit);
+      recomputeWithin(graph, repeats, bases, limit, *chains);
   if (!found)
     return {};
   FitWay way = oneAfterTheOther(found->runs, limit);
