@@ -24,13 +24,12 @@ CompiledProgram withArenas(const CompiledProgram &program) {
   for (auto [d, value] :
        llvm::enumerate(*program.manifest.getArray("devices"))) {
     int64_t bytes = *value.getAsObject()->getInteger("arena_bytes");
-    results.push_back(llvm::json::Object{
-        {"name", "arena" + std::to_string(d)},
-        {"device", static_cast<int64_t>(d)},
-        {"offset", 0},
-        {"bytes", bytes},
-        {"type", "i8"},
-        {"shape", llvm::json::Array{bytes}}});
+    results.push_back(llvm::json::Object{{"name", "arena" + std::to_string(d)},
+                                         {"device", static_cast<int64_t>(d)},
+                                         {"offset", 0},
+                                         {"bytes", bytes},
+                                         {"type", "i8"},
+                                         {"shape", llvm::json::Array{bytes}}});
   }
   return changed;
 }
@@ -85,13 +84,12 @@ TEST_P(HighWater, IsThePlannedPeak) {
 
 INSTANTIATE_TEST_SUITE_P(
     Fixtures, HighWater,
-    testing::Values(Case{"mlp_tiny.mlir", "host:1", false},
-                    Case{"mlp_tiny.mlir", "host:2", false},
-                    Case{"transformer_tiny.mlir", "host:1", false},
-                    Case{"transformer_tiny.mlir", "host:1@60KiB", true},
-                    Case{"transformer_tiny.mlir", "host:1@36KiB+pool:1MiB",
-                         true},
-                    Case{"transformer_tiny.mlir", "host:1@36KiB+disk:1MiB",
-                         true}));
+    testing::Values(
+        Case{"mlp_tiny.mlir", "host:1", false},
+        Case{"mlp_tiny.mlir", "host:2", false},
+        Case{"transformer_tiny.mlir", "host:1", false},
+        Case{"transformer_tiny.mlir", "host:1@60KiB", true},
+        Case{"transformer_tiny.mlir", "host:1@36KiB+pool:1MiB", true},
+        Case{"transformer_tiny.mlir", "host:1@36KiB+disk:1MiB", true}));
 
 } // namespace
