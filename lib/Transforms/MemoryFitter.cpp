@@ -25,6 +25,7 @@ MemoryFitter::MemoryFitter(ModuleOp module, StepGraph graph,
   options.mayRepeat = operatorsToRepeat(this->graph);
   lean = placement::leanOrdersOf(this->graph.graph, options);
   least = placement::memoryFloor(this->graph.graph);
+  chains.emplace(this->graph.graph, options, lean);
 }
 
 FailureOr<MemoryFitter> MemoryFitter::create(ModuleOp module,
@@ -48,7 +49,8 @@ int64_t MemoryFitter::residentBytes() const {
 }
 
 std::optional<FitProposal> MemoryFitter::within(int64_t bytes) const {
-  auto found = placement::recomputeWithin(graph.graph, options, lean, bytes);
+  auto found =
+      placement::recomputeWithin(graph.graph, options, lean, bytes, *chains);
   if (!found)
     return std::nullopt;
   return FitProposal{std::move(*found)};

@@ -9,7 +9,7 @@
 #define BAECHI_LIB_TRANSFORMS_MEMORYFITTER_H
 
 #include "Baechi/Analysis/PlacementProblem.h"
-#include "Baechi/Placement/Recompute/Recompute.h"
+#include "Baechi/Placement/Recompute/Chains.h"
 #include "Baechi/Transforms/MemoryFit.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/OwningOpRef.h"
@@ -58,6 +58,7 @@ private:
   StepGraph graph;
   placement::RecomputeOptions options;
   std::vector<placement::RepeatedOrder> lean; ///< nothing runs again
+  std::optional<placement::ChainRewrites> chains;
   placement::MemoryFloor least;
 };
 

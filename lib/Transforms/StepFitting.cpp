@@ -185,5 +185,10 @@ LogicalResult StepFitting::recompute(OwningOpRef<ModuleOp> &untouched,
                  ? "; cut into pieces (--split) it would need less"
                  : "; with more than that, too, no rewrite that was tried "
                    "has a plan that fits");
+  // With a pool, what lacks there is told.
+  if (placement::poolsOf(planner.machine).empty() &&
+      fitter->floor().bytes <= all)
+    *error << ": it takes more memory, or a pool beside it (+pool:SIZE in the "
+              "machine), where tensors wait";
   return failure();
 }

@@ -29,12 +29,21 @@ static constexpr int mostAttempts = 8;
 /// all do: what one device no longer takes moved to the next, in a circle.
 static constexpr int attemptsApart = 3;
 
+/// Above the limits, over all devices.
+static int64_t bytesMissing(ArrayRef<ArenaReport> arenas) {
+  int64_t bytes = 0;
+  for (const ArenaReport &arena : arenas)
+    bytes += std::max<int64_t>(arena.bytes - arena.limit, 0);
+  return bytes;
+}
+
 LogicalResult StepPlanner::placeUntilItFits(StringRef placer,
                                             ModuleOp untouched,
                                             PlaceAndPlanReport &found) {
   MachineAttr truth = toAttr(module.getContext(), machine);
   PlacerLimits limits(machine);
-  std::vector<Diagnostic> firstRefusal, impossible;
+  std::vector<Diagnostic> firstRefusal, leanestRefusal, impossible;
+  int64_t leastMissing = std::numeric_limits<int64_t>::max();
   while (true) {
     ++found.attempts;
     // What waits in a pool is not for a placer to say, but for a person or
@@ -73,13 +82,22 @@ LogicalResult StepPlanner::placeUntilItFits(StringRef placer,
         tell(refusal); // remarks
         return success();
       }
-      if (firstRefusal.empty())
+      if (int64_t missing = bytesMissing(arenas);
+          !impossible.empty() && missing > 0 && missing < leastMissing) {
+        leastMissing = missing;
+        leanestRefusal = std::move(refusal);
+      } else if (firstRefusal.empty()) {
         firstRefusal = std::move(refusal);
+      }
       again = limits.lower(arenas, found.attempts >= attemptsApart);
       remarkPlacedAgain(module.getLoc(), arenas, limits.machine());
     }
-    if (!again || found.attempts == mostAttempts)
-      return stop(firstRefusal, found);
+    if (!again || found.attempts == mostAttempts) {
+      if (leanestRefusal.empty())
+        return stop(firstRefusal, found);
+      refuseBeyond(leanestRefusal, takenOver());
+      return stop(leanestRefusal, found);
+    }
     replaceBody(untouched);
   }
 }
@@ -101,6 +119,25 @@ void StepPlanner::noteTakenOver(std::vector<Diagnostic> &said, int64_t bytes) {
         << placement::bytesText(bytes, 2)
         << " more on each device, as much as one operator's results can take "
            "over, there is no placement either";
+}
+
+/// No placer found anything within the memories, and no plan of what was found
+/// beyond them fits: \p said, of the leanest of these, is not of a placement
+/// that meets them.
+void StepPlanner::refuseBeyond(std::vector<Diagnostic> &said, int64_t bytes) {
+  Diagnostic *error = findError(said);
+  if (!error)
+    return;
+  Diagnostic refusal(error->getLocation(), DiagnosticSeverity::Error);
+  refusal << "no placement was found that fits the memories, with each result "
+             "beside its operands; of those with "
+          << placement::bytesText(bytes, 2)
+          << " more on each device, as much as one operator's results can "
+             "take over, this is the leanest plan: "
+          << error->str();
+  for (const Diagnostic &note : error->getNotes())
+    refusal.attachNote(note.getLocation()) << note.str();
+  *error = std::move(refusal);
 }
 
 int64_t StepPlanner::predictedNs() {

@@ -87,6 +87,7 @@ private:
   llvm::LogicalResult stop(Said &said, const PlaceAndPlanReport &found);
   int64_t takenOver();
   void noteTakenOver(Said &said, int64_t bytes);
+  void refuseBeyond(Said &said, int64_t bytes);
   void remarkCopies(llvm::ArrayRef<std::string> copiedFrom);
   bool hasPinsToPools();
 

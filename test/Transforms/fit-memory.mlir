@@ -46,7 +46,7 @@
 // RUN: not baechi-opt %t/effects.mlir --baechi-fit-memory=limit=1024 2>&1 | FileCheck %s --check-prefix=FLOOR2
 // RUN: not baechi-opt %t/effects.mlir --baechi-place-and-plan="machine=host:1@1024 budget=0" 2>&1 | FileCheck %s --check-prefix=TRIED
 // FLOOR2: error: no order holds 1.00 KiB or less
-// TRIED: {{^}}computing values again does not help: '{{.*}}' by itself needs {{.*}}; with more than that, too, no rewrite that was tried has a plan that fits
+// TRIED: {{^}}computing values again does not help: '{{.*}}' by itself needs {{.*}}; with more than that, too, no rewrite that was tried has a plan that fits: it takes more memory, or a pool beside it (+pool:SIZE in the machine), where tensors wait
 
 // %w is overwritten before the late use: what reads it does not run again.
 // RUN: not baechi-opt %t/victim.mlir --baechi-fit-memory=limit=1280 2>&1 | FileCheck %s --check-prefix=VICTIM

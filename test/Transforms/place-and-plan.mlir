@@ -43,9 +43,10 @@
 // NOTHING: [Missed] lends-nothing | Category:baechi-place-and-plan | Devices=host0
 // WORD: error: unknown transfers 'share'; known: lend, copy, network
 
-// When no attempt fits, the error is the first plan's, of the true limits.
+// When no attempt fits, the error is the first plan's, of the true limits; where
+// placers find nothing within these, the leanest plan's, and it says so.
 // RUN: not baechi-opt %t/never.mlir --baechi-place-and-plan="machine=host:1@960 budget=0" 2>&1 | FileCheck %s --check-prefix=NEVER
-// NEVER: error: device 'host0' has 960 bytes (960 B), the plan needs 1024 (1.00 KiB)
+// NEVER: error: no placement was found that fits the memories, with each result beside its operands; of those with {{.*}} more on each device, as much as one operator's results can take over, this is the leanest plan: device 'host0' has 960 bytes (960 B), the plan needs 1024 (1.00 KiB)
 // NEVER: note: {{[0-9]+}} bytes at the peak
 // NEVER: note: placed {{[2-9]}} times with lower limits, none of the plans fits
 

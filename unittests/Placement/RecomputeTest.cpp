@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Baechi/Placement/Recompute/Recompute.h"
+#include "Baechi/Placement/Recompute/Chains.h"
 #include "TestProblems.h"
 
 #include <gtest/gtest.h>
@@ -47,7 +47,9 @@ RecomputeOptions allOf(const Graph &graph) {
 
 std::optional<RepeatedOrder> found(const Graph &graph, int64_t bytes,
                                    const RecomputeOptions &options) {
-  return recomputeWithin(graph, options, leanOrdersOf(graph, options), bytes);
+  std::vector<RepeatedOrder> bases = leanOrdersOf(graph, options);
+  return recomputeWithin(graph, options, bases, bytes,
+                         ChainRewrites(graph, options, bases));
 }
 
 int64_t workOf(const Graph &graph) {

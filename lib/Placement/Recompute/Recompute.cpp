@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Baechi/Placement/Recompute/Recompute.h"
+#include "Baechi/Placement/Recompute/Chains.h"
 #include "Memory/Orders.h"
 #include "Recompute/Replay.h"
 
@@ -97,10 +97,9 @@ baechi::placement::leanOrdersOf(const Graph &graph,
   return orders;
 }
 
-/// Leaves out repeated runs, the longest first, without which \p order is still
-/// within \p bytes.
-static void dropNeedless(const Graph &graph, const RepeatGraph &tensors,
-                         int64_t bytes, RepeatedOrder &order) {
+void baechi::placement::recompute::dropNeedless(const RepeatGraph &tensors,
+                                                int64_t bytes,
+                                                RepeatedOrder &order) {
   std::vector<std::pair<int64_t, size_t>> repeated;
   std::vector<uint8_t> hasRun(tensors.numOps(), 0);
   for (size_t run = 0; run < order.runs.size(); ++run)
@@ -119,19 +118,21 @@ static void dropNeedless(const Graph &graph, const RepeatGraph &tensors,
   };
   for (const auto &[ns, run] : repeated) {
     int32_t op = std::exchange(all[run], left);
-    std::optional<int64_t> peak = peakOfRuns(graph, withoutLeft());
+    std::optional<int64_t> peak = peakOf(tensors, withoutLeft());
     if (!peak || *peak > bytes)
       all[run] = op;
     else
       order.againNs += ns;
   }
   order.runs = withoutLeft();
-  order.peakBytes = *peakOfRuns(graph, order.runs);
+  order.peakBytes = *peakOf(tensors, order.runs);
 }
 
-std::optional<RepeatedOrder> baechi::placement::recomputeWithin(
-    const Graph &graph, const RecomputeOptions &options,
-    std::span<const RepeatedOrder> bases, int64_t bytes) {
+std::optional<RepeatedOrder>
+baechi::placement::recomputeWithin(const Graph &graph,
+                                   const RecomputeOptions &options,
+                                   std::span<const RepeatedOrder> bases,
+                                   int64_t bytes, const ChainRewrites &chains) {
   RepeatGraph tensors(graph, options);
   int64_t work = 0;
   for (int64_t ns : tensors.timeNs)
@@ -151,11 +152,16 @@ std::optional<RepeatedOrder> baechi::placement::recomputeWithin(
       }
     }
   if (best && graph.ops.size() <= manyOps)
-    dropNeedless(graph, tensors, bytes, *best);
+    dropNeedless(tensors, bytes, *best);
   if (best)
     most = best->againNs;
+  if (auto found = chains.within(bytes);
+      found && (!best || found->againNs < best->againNs)) {
+    most = found->againNs;
+    best = std::move(found);
+  }
   if (auto found = bestOfSmall(tensors, bytes, most)) {
-    found->peakBytes = *peakOfRuns(graph, found->runs);
+    found->peakBytes = *peakOf(tensors, found->runs);
     best = std::move(found);
   }
   return best;

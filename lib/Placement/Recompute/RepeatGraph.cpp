@@ -66,7 +66,12 @@ MemoryFloor baechi::placement::memoryFloor(const Graph &graph) {
 std::optional<int64_t>
 baechi::placement::peakOfRuns(const Graph &graph,
                               std::span<const int32_t> runs) {
-  RepeatGraph tensors(graph, {});
+  return recompute::peakOf(RepeatGraph(graph, {}), runs);
+}
+
+std::optional<int64_t>
+baechi::placement::recompute::peakOf(const RepeatGraph &tensors,
+                                     std::span<const int32_t> runs) {
   // The last run that reads what a run made.
   std::vector<std::vector<int32_t>> lastReads(runs.size());
   std::vector<int32_t> madeBy(tensors.numTensors(), -1);

@@ -39,6 +39,15 @@ struct RepeatGraph {
   int64_t resident = 0;
 };
 
+/// What a run of \p runs holds at most; nullopt where one lacks an operand.
+std::optional<int64_t> peakOf(const RepeatGraph &graph,
+                              std::span<const int32_t> runs);
+
+/// Leaves out repeated runs, the longest first, without which \p order is still
+/// within \p bytes.
+void dropNeedless(const RepeatGraph &graph, int64_t bytes,
+                  RepeatedOrder &order);
+
 /// How the tensors that could be let go compare.
 struct Price {
   /// The time of all that must run again, not only of the producer.

@@ -10,6 +10,7 @@
 #include "Baechi/Placement/Io/Files.h"
 #include "Baechi/Placement/Model/Pool.h"
 #include "Baechi/Placement/Model/Text.h"
+#include "Baechi/Placement/Recompute/Chains.h"
 #include "Baechi/Placement/Recompute/Rewrite.h"
 
 #include <fmt/format.h>
@@ -26,7 +27,7 @@ using namespace baechi::placement;
 
 static constexpr int64_t ample = std::numeric_limits<int64_t>::max() / 4;
 /// So many of the rewrites, those for the least memory, are tried with a pool.
-static constexpr size_t mostRewrites = 3;
+static constexpr size_t mostRewrites = 6;
 
 const FitWay *FitPoint::best() const {
   const FitWay *best = nullptr;
@@ -79,6 +80,7 @@ private:
   std::string kind;
   RecomputeOptions repeats;
   std::vector<RepeatedOrder> bases;
+  std::optional<ChainRewrites> chains;
   /// Of the limits so far, each for less memory than the one before.
   std::vector<RepeatedOrder> rewrites;
 };
@@ -153,6 +155,8 @@ void FitSweeper::findBases() {
   say("orders");
   repeats = repeatsOf(graph, kind);
   bases = leanOrdersOf(graph, repeats);
+  say("checkpoints");
+  chains.emplace(graph, repeats, bases);
   result.leanBytes = bases.front().peakBytes;
   result.fileBytes = *peakOfRuns(graph, orderOfFile(graph));
   MemoryFloor floor = memoryFloor(graph);
@@ -254,10 +258,16 @@ FitWay FitSweeper::inOrder(int64_t limit) {
 
 FitWay FitSweeper::runningAgain(int64_t limit) {
   std::optional<RepeatedOrder> found =
-      recomputeWithin(graph, repeats, bases, limit);
+      recomputeWithin(graph, repeats, bases, limit, *chains);
   if (!found)
     return {};
   FitWay way = oneAfterTheOther(found->runs, limit);
+  // What runs again least is not what is best with a pool: what is let go for
+  // the bytes of the moment leaves more to wait there.
+  std::optional<RepeatedOrder> greedy = recomputeWithin(
+      graph, repeats, bases, limit, ChainRewrites(Graph(), {}, {}));
+  if (greedy && greedy->againNs > found->againNs)
+    rewrites.push_back(std::move(*greedy));
   if (found->againNs > 0)
     rewrites.push_back(std::move(*found));
   return way;

@@ -63,12 +63,15 @@ std::vector<int32_t> orderOfFile(const Graph &graph);
 std::vector<RepeatedOrder> leanOrdersOf(const Graph &graph,
                                         const RecomputeOptions &options);
 
+class ChainRewrites;
+
 /// The order with the least time of repeated runs that was found within
-/// \p bytes by replaying \p bases, topological orders; nullopt: none was.
-/// Deterministic.
+/// \p bytes by replaying \p bases, topological orders, or among \p chains
+/// (Chains.h); nullopt: none was. Deterministic.
 std::optional<RepeatedOrder>
 recomputeWithin(const Graph &graph, const RecomputeOptions &options,
-                std::span<const RepeatedOrder> bases, int64_t bytes);
+                std::span<const RepeatedOrder> bases, int64_t bytes,
+                const ChainRewrites &chains);
 
 /// What a run of \p runs holds at most; nullopt where one lacks an operand.
 /// Every tensor is let go after the last run that reads what that run made.
