@@ -269,6 +269,35 @@ TEST(PlanCuts, IsNeverSlowerThanTheGraphAsItIs) {
   }
 }
 
+/// Its graph as it is is searched only where pieces could be worse.
+TEST(PlanCuts, ALargeGraphIsNeverSlowerThanAsItIsEither) {
+  for (bool isChain : {true, false}) {
+    Case of;
+    of.problem.machine = machineOf(2, isChain ? 1 : 100'000, 1'000'000'000);
+    constexpr int32_t operators = 4100, wide = 40;
+    for (int32_t i = 0; i < operators; ++i) {
+      int32_t from = i - (isChain ? 1 : wide);
+      of.add("op" + std::to_string(i), 1000 + i % 7, 16,
+             {cut(2, 510, 0, std::max(from, -1), 0)});
+      if (from >= 0)
+        of.connect(from, i);
+      if (!isChain && i % wide > 0)
+        of.connect(i - 1, i);
+    }
+    CutPlan plan = planCuts(of.problem, of.alternatives, {});
+    ASSERT_TRUE(plan.result.placement) << plan.result.error;
+    PlaceResult whole = place(of.problem, {});
+    EXPECT_LE(plan.result.placement->makespanNs, whole.placement->makespanNs);
+    EXPECT_LE(plan.result.placement->makespanNs, *plan.wholeNs);
+    EXPECT_TRUE(verify(plan.problem, *plan.result.placement).empty());
+    bool areCut = plan.problem.graph.ops.size() > operators;
+    EXPECT_EQ(areCut, isChain);
+    if (!areCut) {
+      EXPECT_EQ(plan.result.placement->makespanNs, whole.placement->makespanNs);
+    }
+  }
+}
+
 TEST(CutProgram, WeighsPiecesAndMemory) {
   Case of = chain(4, 2, 1000);
   cuts::CutProgram program(of.problem, of.alternatives, Objective::Makespan);

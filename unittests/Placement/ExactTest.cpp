@@ -213,4 +213,13 @@ TEST(Exact, TheSameInputGivesTheSameOutput) {
   }
 }
 
+/// One of a thousand small graphs: what fits it is found late.
+TEST(Exact, PlaceGoesOnWhileItHasNoAnswer) {
+  Problem problem;
+  ASSERT_TRUE(drawTight(983, problem));
+  PlaceResult found = place(problem, {});
+  ASSERT_TRUE(found.placement) << found.error;
+  EXPECT_THAT(verify(problem, *found.placement), IsEmpty());
+}
+
 } // namespace

@@ -15,7 +15,6 @@
 
 #include "Cuts/CutProgram.h"
 #include "Cuts/Screen.h"
-#include "Model/Boxes.h"
 
 #include <algorithm>
 #include <cmath>
@@ -27,14 +26,6 @@ using namespace baechi::placement;
 using namespace baechi::placement::cuts;
 
 namespace {
-
-/// So that sums of a million of them stay far below infiniteCost.
-constexpr int64_t costly = infiniteCost / 10'000'000;
-
-int64_t bounded(double value) {
-  return value >= static_cast<double>(costly) ? costly
-                                              : static_cast<int64_t>(value);
-}
 
 const Alternative *wayOf(const Alternatives &alternatives, int32_t op,
                          int32_t way) {
@@ -114,88 +105,51 @@ CutProgram::Option CutProgram::optionOf(int32_t op, int32_t way) const {
   return option;
 }
 
-/// What moving a tensor takes where its maker and its reader are done in these
-/// ways: of all devices together where links exclude each other, else of the
-/// one that waits longest.
-int64_t CutProgram::transferNs(const Edge &edge, int32_t from,
-                               int32_t to) const {
-  const Output &output = problem.graph.ops[edge.from].outputs[edge.output];
-  const Alternative *maker = wayOf(alternatives, edge.from, from);
-  const Alternative *reader = wayOf(alternatives, edge.to, to);
-  auto makers = maker ? static_cast<int32_t>(maker->pieces.size()) : 1;
-  auto readers = reader ? static_cast<int32_t>(reader->pieces.size()) : 1;
-  OutputCut made;
-  if (maker && !maker->outputs.empty())
-    made = maker->outputs[edge.output];
-  InputCut read;
-  if (reader)
-    for (const InputCut &each : reader->inputs)
-      if (each.from == edge.from && each.output == edge.output)
-        read = each;
+TransferTimes::Maker CutProgram::makerOf(const Edge &edge,
+                                         const Option &option) const {
+  const Alternative *way = wayOf(alternatives, edge.from, option.way);
   const auto &shapes = alternatives.shapes[edge.from];
-  std::vector<int64_t> shape;
+  TransferTimes::Maker maker;
+  maker.bytes = problem.graph.ops[edge.from].outputs[edge.output].bytes;
+  maker.pieces = option.pieces;
   if (static_cast<size_t>(edge.output) < shapes.size())
-    shape = shapes[edge.output];
-  Layout lies(made.cut, shape, makers), wanted(read.cut, shape, readers);
-  int64_t volume = Box::whole(shape).volume();
-  auto lanes = static_cast<int32_t>(devices.size());
-  std::vector<double> waits(devices.size(), 0);
-  std::set<std::tuple<int32_t, int32_t, int32_t>> fetched;
-  for (int32_t q = 0; q < readers; ++q) {
-    int32_t here = q % lanes;
-    const Box &box = wanted.box(wanted.sliceOf(q));
-    auto fetch = [&](int32_t p, double share) {
-      int32_t there = p % lanes;
-      if (there == here || !fetched.emplace(p, here, wanted.sliceOf(q)).second)
-        return;
-      const auto &link = problem.machine.link(devices[there], devices[here]);
-      if (!link) {
-        waits[here] = static_cast<double>(costly);
-        return;
+    maker.shape = shapes[edge.output];
+  if (way && !way->outputs.empty())
+    maker.made = way->outputs[edge.output];
+  return maker;
+}
+
+TransferTimes::Reader CutProgram::readerOf(const Edge &edge,
+                                           const Option &option) const {
+  const Alternative *way = wayOf(alternatives, edge.to, option.way);
+  TransferTimes::Reader reader;
+  reader.pieces = option.pieces;
+  if (way)
+    for (const InputCut &each : way->inputs)
+      if (each.from == edge.from && each.output == edge.output) {
+        reader.cut = each.cut;
+        reader.extra = each.extra;
       }
-      waits[here] +=
-          ratio(link->transferNs(
-                    static_cast<int64_t>(ratio(output.bytes, 1) * share) +
-                    made.extra + read.extra),
-                1);
-    };
-    if (made.isPartial) {
-      for (int32_t p = 0; p < makers; ++p)
-        fetch(p, ratio(box.volume(), volume));
-      continue;
-    }
-    for (int32_t s = 0; s < lies.slices(); ++s) {
-      if (!lies.box(s).meets(box))
-        continue;
-      int64_t common = 1;
-      for (size_t d = 0; d < box.ranges.size(); ++d)
-        common *= std::min(box.ranges[d].second, lies.box(s).ranges[d].second) -
-                  std::max(box.ranges[d].first, lies.box(s).ranges[d].first);
-      fetch(lies.holder(s, q), ratio(common, volume));
-    }
-  }
-  double sum = 0, longest = 0;
-  for (double wait : waits) {
-    sum += wait;
-    longest = std::max(longest, wait);
-  }
-  if (objective == Objective::MaxLoad)
-    return bounded(2 * sum / ratio(lanes, 1));
-  bool isShared = problem.machine.linkModel == LinkModel::Sequential;
-  return bounded(isShared ? sum : longest);
+  return reader;
 }
 
 void CutProgram::addLinks() {
+  TransferTimes times(problem.machine, objective, devices);
   std::set<std::tuple<int32_t, int32_t, int32_t>> seen;
   for (const Edge &edge : problem.graph.edges) {
     if (edge.output < 0 ||
         !seen.emplace(edge.from, edge.output, edge.to).second ||
         options[edge.from].size() + options[edge.to].size() == 2)
       continue;
-    Link link{edge.from, edge.to, {}};
+    std::vector<int32_t> makers, readers;
     for (const Option &from : options[edge.from])
-      for (const Option &to : options[edge.to])
-        link.ns.push_back(transferNs(edge, from.way, to.way));
+      makers.push_back(times.numberOf(makerOf(edge, from)));
+    for (const Option &to : options[edge.to])
+      readers.push_back(times.numberOf(readerOf(edge, to)));
+    Link link{edge.from, edge.to, {}};
+    for (int32_t maker : makers)
+      for (int32_t reader : readers)
+        link.ns.push_back(times.ns(maker, reader));
     links.push_back(std::move(link));
   }
 }

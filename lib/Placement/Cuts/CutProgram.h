@@ -8,9 +8,7 @@
 #ifndef BAECHI_LIB_PLACEMENT_CUTS_CUTPROGRAM_H
 #define BAECHI_LIB_PLACEMENT_CUTS_CUTPROGRAM_H
 
-#include "Baechi/Placement/Choice/SolveChoice.h"
-#include "Baechi/Placement/Model/Alternatives.h"
-#include "Baechi/Placement/Model/PlaceOptions.h"
+#include "Cuts/TransferTimes.h"
 
 namespace baechi::placement::cuts {
 
@@ -50,7 +48,8 @@ private:
   };
 
   Option optionOf(int32_t op, int32_t way) const;
-  int64_t transferNs(const Edge &edge, int32_t from, int32_t to) const;
+  TransferTimes::Maker makerOf(const Edge &edge, const Option &option) const;
+  TransferTimes::Reader readerOf(const Edge &edge, const Option &option) const;
   void addLinks();
   void addLifetimes();
 

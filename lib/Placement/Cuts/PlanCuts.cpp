@@ -31,6 +31,8 @@ constexpr size_t finalists = 3, smallGraph = 100;
 /// Beside them, of those that people would write: all operators in ways of one
 /// name, such as pure data parallelism.
 constexpr size_t uniformFinalists = 2;
+/// A larger graph is searched as it is only where pieces could be worse.
+constexpr size_t mediumGraph = 4000;
 /// Operators of all graphs that are looked at together.
 constexpr int64_t screened = 100'000;
 
@@ -43,10 +45,7 @@ public:
 
   /// Sets the plan to the graph as it is; false: there is something wrong.
   bool begin() {
-    plan.ways.assign(problem.graph.ops.size(), -1);
-    plan.problem = problem;
-    for (size_t op = 0; op < plan.ways.size(); ++op)
-      plan.origins.push_back({static_cast<int32_t>(op), -1, false});
+    setWhole();
     auto errors = check(problem);
     if (errors.empty())
       errors = checkAlternatives(problem.graph, alternatives);
@@ -71,21 +70,57 @@ public:
   void run() {
     if (!begin())
       return;
-    const Ways whole = plan.ways;
-    plan.result = place(problem, options);
+    const bool isBrief = alternatives.any() &&
+                         problem.graph.ops.size() > mediumGraph &&
+                         options.objective == Objective::Makespan &&
+                         options.budget.kind == Budget::Kind::Automatic;
+    PlaceOptions first = options;
+    if (isBrief)
+      first.budget = Budget::ofEvaluations(1);
+    plan.result = place(problem, first);
     oneDeviceNs = plan.result.singleDeviceNs;
     if (plan.result.placement)
       plan.wholeNs = objectiveNs(plan.result, options.objective);
+    const int64_t wholeBound = plan.result.lowerBoundNs;
     if (isCancelled() || !alternatives.any())
       return;
-    values[whole] = never; // It has its placement.
+    values[plan.ways] = never; // It has its placement.
     phase("ways");
     proposeAll();
     phase("placing pieces");
     placeBest();
+    if (isBrief && !(plan.result.placement &&
+                     plan.result.placement->makespanNs <= wholeBound))
+      completeWhole();
   }
 
 private:
+  /// The whole budget for the graph as it is.
+  void completeWhole() {
+    if (isCancelled())
+      return;
+    PlaceResult result = place(problem, options);
+    if (!result.placement) {
+      if (!plan.result.placement)
+        plan.result = std::move(result);
+      return;
+    }
+    plan.wholeNs = objectiveNs(result, options.objective);
+    if (plan.result.placement &&
+        objectiveNs(plan.result, options.objective) < *plan.wholeNs)
+      return;
+    setWhole();
+    plan.result = std::move(result);
+  }
+
+  void setWhole() {
+    plan.ways.assign(problem.graph.ops.size(), -1);
+    plan.problem = problem;
+    plan.origins.clear();
+    for (size_t op = 0; op < plan.ways.size(); ++op)
+      plan.origins.push_back({static_cast<int32_t>(op), -1, false});
+  }
+
   void phase(const char *name) const {
     if (options.progress)
       options.progress(name);
@@ -118,15 +153,23 @@ private:
     return whole;
   }
 
-  bool expandTo(const Ways &ways, Problem &to,
-                std::vector<Expansion::Origin> &origins) const {
+  /// The graph in these ways; none where it would be too large. Of a large
+  /// graph mostly the last one that was looked at is placed, too.
+  struct Expanded {
+    Ways ways;
+    Problem problem;
+    std::vector<Expansion::Origin> origins;
+  };
+  std::optional<Expanded> expandTo(const Ways &ways) {
+    if (last && last->ways == ways)
+      return std::exchange(last, std::nullopt);
+    last.reset();
     Expansion expansion;
     if (!expand(problem.graph, alternatives, ways, expansion).empty())
-      return false;
-    to.machine = problem.machine;
-    to.graph = std::move(expansion.graph);
-    origins = std::move(expansion.origins);
-    return true;
+      return std::nullopt;
+    return Expanded{ways,
+                    {std::move(expansion.graph), problem.machine},
+                    std::move(expansion.origins)};
   }
 
   /// What ways are worth without a search. Each is looked at once.
@@ -135,12 +178,11 @@ private:
     if (!isNew || isCancelled())
       return it->second;
     ++plan.proposed;
-    Problem expanded;
-    std::vector<Expansion::Origin> origins;
-    if (!expandTo(ways, expanded, origins))
+    last = expandTo(ways);
+    if (!last)
       return never;
-    spent += static_cast<int64_t>(expanded.graph.ops.size());
-    it->second = screen(expanded, origins, options.objective);
+    spent += static_cast<int64_t>(last->problem.graph.ops.size());
+    it->second = screen(last->problem, last->origins, options.objective);
     return it->second;
   }
 
@@ -301,11 +343,10 @@ private:
     for (const auto &[ns, ways] : found) {
       if (isCancelled())
         break;
-      Problem expanded;
-      std::vector<Expansion::Origin> origins;
-      if (!expandTo(ways, expanded, origins))
+      std::optional<Expanded> expanded = expandTo(ways);
+      if (!expanded)
         continue;
-      PlaceResult result = place(expanded, withLanes(ways));
+      PlaceResult result = place(expanded->problem, withLanes(ways));
       ++plan.placed;
       if (!result.placement)
         continue;
@@ -318,8 +359,8 @@ private:
         result.singleDeviceNs =
             std::min(*oneDeviceNs, result.singleDeviceNs.value_or(never));
       plan.ways = ways;
-      plan.problem = std::move(expanded);
-      plan.origins = std::move(origins);
+      plan.problem = std::move(expanded->problem);
+      plan.origins = std::move(expanded->origins);
       plan.result = std::move(result);
     }
   }
@@ -330,6 +371,7 @@ private:
   CutPlan &plan;
   std::map<Ways, int64_t> values;
   std::set<Ways> uniform;             ///< of them, those of one name
+  std::optional<Expanded> last;       ///< of a value
   std::optional<int64_t> oneDeviceNs; ///< of the graph as it is
   int64_t spent = 0;
 };

@@ -8,9 +8,9 @@
 
 #include "Cuts/Screen.h"
 #include "Baechi/Placement/Model/Pool.h"
-#include "Baechi/Placement/Search/AssignmentEvaluator.h"
+#include "Memory/Memory.h"
 #include "Placers/Placers.h"
-#include "Schedule/Schedule.h"
+#include "Schedule/Evaluator.h"
 
 #include <algorithm>
 
@@ -21,24 +21,23 @@ namespace {
 
 /// Each unit where the lane of its first piece is, or on the first device that
 /// may have it. What is whole is on the first lane; sums go round.
-Assignment laneAssignment(const AssignmentEvaluator &evaluator,
+Assignment laneAssignment(const Model &model,
                           const std::vector<Expansion::Origin> &origins) {
-  const Problem &problem = evaluator.problem();
-  std::vector<int32_t> lanes = laneDevices(problem.machine);
-  auto count = static_cast<int32_t>(problem.machine.devices.size());
-  std::vector<int32_t> home(evaluator.numUnits(), -1);
+  std::vector<int32_t> lanes = laneDevices(*model.machine);
+  std::vector<int32_t> home(model.numUnits, -1);
   Assignment device;
   size_t sums = 0;
   for (size_t i = 0; i < origins.size(); ++i) {
-    int32_t unit = evaluator.units()[i];
+    Unit unit = model.unit[i];
     if (home[unit] < 0) {
       const Expansion::Origin &origin = origins[i];
       size_t lane = origin.piece >= 0 ? static_cast<size_t>(origin.piece)
                     : origin.isHelper ? sums++
                                       : 0;
       home[unit] = lanes[lane % lanes.size()];
-      for (int32_t d = 0; d < count && !evaluator.mayUse(unit, home[unit]); ++d)
-        if (evaluator.mayUse(unit, d))
+      for (int32_t d = 0;
+           d < model.numDevices && !model.mayUse(unit, home[unit]); ++d)
+        if (model.mayUse(unit, d))
           home[unit] = d;
     }
     device.push_back(home[unit]);
@@ -64,21 +63,31 @@ int64_t
 baechi::placement::cuts::screen(const Problem &problem,
                                 const std::vector<Expansion::Origin> &origins,
                                 Objective objective) {
-  std::string error;
-  auto evaluator = AssignmentEvaluator::create(problem, error);
-  if (!evaluator)
+  if (!check(problem).empty())
     return never;
-  Model model(evaluator->problem());
+  Model model(problem);
+  Evaluator evaluator(model);
+  Scheduler scheduler(model);
+  std::vector<int32_t> unitDevice(model.numUnits);
   int64_t best = never;
   auto consider = [&](const Assignment &device) {
-    Placement placement;
-    if (!evaluator->schedule(device, {}, placement).empty())
+    for (int32_t i = 0; i < model.numNodes; ++i)
+      unitDevice[model.unit[i]] = device[i];
+    Schedule schedule;
+    if (evaluator.run(unitDevice, {}, never, &schedule) == never)
       return;
+    std::vector<int64_t> peaks = schedulePeaks(model, device, schedule);
+    for (int32_t d = 0; d < model.numDevices; ++d)
+      if (peaks[d] > model.deviceMemory(d)) {
+        if (!memory::scheduleWithin(scheduler, model, device, schedule))
+          return;
+        break;
+      }
     best =
         std::min(best, objective == Objective::MaxLoad ? maxLoad(model, device)
-                                                       : placement.makespanNs);
+                                                       : schedule.makespan);
   };
-  consider(laneAssignment(*evaluator, origins));
+  consider(laneAssignment(model, origins));
   consider(placers::earliestStart(model).device);
   return best;
 }

@@ -36,12 +36,12 @@ bool Rounds::isOver() const {
                  .count() >= options.budget.seconds;
 }
 
-bool Rounds::next(Round &round, bool isUrgent) {
+bool Rounds::next(Round &round, int64_t patience) {
   constexpr int64_t most = int64_t(1) << 50;
   int64_t size = count == 0 ? first : std::min(total, most);
   int64_t may = limit;
-  if (options.budget.kind == Budget::Kind::Automatic && isUrgent)
-    may *= 2;
+  if (options.budget.kind == Budget::Kind::Automatic)
+    may *= patience;
   if (size > may - total || isOver())
     return false;
   round.index = count++;

@@ -40,8 +40,8 @@ public:
   /// \p automatic: evaluations of an automatic budget, about.
   Rounds(const PlaceOptions &options, int64_t automatic);
   /// The next round is in \p round; false when the budget allows none. An
-  /// automatic budget has one more where \p isUrgent.
-  bool next(Round &round, bool isUrgent);
+  /// automatic budget allows \p patience times as much.
+  bool next(Round &round, int64_t patience);
 
 private:
   bool isOver() const;

@@ -95,10 +95,12 @@ void placeOn(const Problem &problem, const PlaceOptions &options,
     automatic = std::min(automatic, visits / size);
   search::Rounds rounds(options, automatic);
   for (search::Round round;;) {
+    // While something has no answer: it is worth one more round, and three on a
+    // small graph, which its exact search may come to the end of.
     bool isUrgent = !own.hasWinner();
     for (const Weaker &each : weaker)
       isUrgent |= !each.session.hasWinner();
-    if (!rounds.next(round, isUrgent))
+    if (!rounds.next(round, !isUrgent ? 1 : own.isSmall() ? 8 : 2))
       break;
     bool goesOn = false;
     forEach([&](Session &session) {

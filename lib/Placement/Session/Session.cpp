@@ -191,10 +191,16 @@ std::vector<std::vector<Unit>> Session::knownGroupings() const {
 void Session::runOthers() {
   // They must not cost much more than what was asked for.
   std::unique_ptr<LpSolver> brief = createNativeSolver({.work = 1e8});
+  // On a large graph nobody is asked once the bound is reached, but what one
+  // device alone takes is part of every answer.
+  auto isOver = [&] { return model.numUnits > fewUnits && isDone(); };
   for (const placers::Placer &other : placers::allPlacers())
-    if (model.numUnits <= other.candidateUpTo && other.name != options.placer)
+    if (model.numUnits <= other.candidateUpTo && other.name != options.placer &&
+        (!isOver() || other.name == "single"))
       runPlacer(other,
                 model.numUnits <= fewUnits ? options.solver : brief.get());
+  if (isOver())
+    return;
   if (coarse.numNodes < model.numNodes) {
     // Groups can hide a good split of a small graph.
     phase("metf:operators");

@@ -20,6 +20,7 @@
 #include "Placers/Registry.h"
 #include "Search/Rounds.h"
 #include "Search/Search.h"
+#include "Search/SmallSearch.h"
 #include "Session/Contest.h"
 
 #include <chrono>
@@ -45,6 +46,8 @@ public:
   /// Whether nothing better can be found, or nothing at all.
   bool isDone() const;
   bool hasWinner() const { return contest.hasWinner(); }
+  /// Few operators: the exact search takes part.
+  bool isSmall() const { return search::isSmall(model); }
   /// Evaluations of an automatic budget, about.
   int64_t automaticEvaluations();
   /// One more round of search.
