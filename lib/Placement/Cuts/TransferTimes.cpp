@@ -27,8 +27,9 @@ static double ratio(int64_t part, int64_t all) {
 
 int32_t TransferTimes::numberOf(const Maker &maker) {
   const OutputCut &made = maker.made;
-  std::vector<int64_t> key{maker.bytes,    maker.pieces, made.cut.along,
-                           made.isPartial, made.extra,   std::ssize(maker.shape)};
+  std::vector<int64_t> key{maker.bytes,    maker.pieces,
+                           made.cut.along, made.isPartial,
+                           made.extra,     std::ssize(maker.shape)};
   key.insert(key.end(), maker.shape.begin(), maker.shape.end());
   key.insert(key.end(), made.cut.sizes.begin(), made.cut.sizes.end());
   auto [it, isNew] =
@@ -78,11 +79,10 @@ int64_t TransferTimes::compute(const Maker &maker, const Reader &reader) const {
         waits[here] = static_cast<double>(costly);
         return;
       }
-      waits[here] +=
-          ratio(link->transferNs(
-                    static_cast<int64_t>(ratio(maker.bytes, 1) * share) +
-                    maker.made.extra + reader.extra),
-                1);
+      waits[here] += ratio(
+          link->transferNs(static_cast<int64_t>(ratio(maker.bytes, 1) * share) +
+                           maker.made.extra + reader.extra),
+          1);
     };
     if (maker.made.isPartial) {
       for (int32_t p = 0; p < maker.pieces; ++p)
