@@ -158,6 +158,17 @@ BAD = {
 }
 
 
+def test_a_process_of_several_compiles_alone(monkeypatch):
+    monkeypatch.setenv("BAECHI_COMPILER", "subprocess")
+    for name, value in {"RANK": "0", "WORLD_SIZE": "2", "MASTER_ADDR": "localhost"}.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setenv("MASTER_PORT", "29877")
+    monkeypatch.setenv("OMPI_COMM_WORLD_SIZE", "2")
+    monkeypatch.setenv("BAECHI_RANKS", "2")
+    step = baechi.jit(lambda x: x * 2 + 1, machine="host:1", costs="roofline")
+    assert float(step(jnp.float32(3))) == 7
+
+
 @pytest.mark.parametrize("name", BAD)
 def test_both_ways_refuse_in_the_same_words(name, monkeypatch):
     text, given, told = BAD[name]

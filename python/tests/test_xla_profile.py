@@ -130,6 +130,25 @@ def test_what_does_not_belong_together(tmp_path):
         baechi.graph_of_xla(compiled, tmp_path / "nowhere")
 
 
+def test_two_programs_of_one_name_are_refused(tmp_path):
+    programs = [
+        jax.jit(lambda x: x @ x).lower(jnp.ones((size, size))).compile() for size in (16, 64)
+    ]
+    with jax.profiler.trace(tmp_path):
+        for program, size in zip(programs, (16, 64), strict=True):
+            jax.block_until_ready(program(jnp.ones((size, size))))
+    with pytest.raises(baechi.ProfileError, match="2 programs of the name 'jit__lambda'"):
+        baechi.graph_of_xla(programs[0], tmp_path)
+
+
+def test_what_is_not_compiled():
+    function = jax.jit(jnp.tanh)
+    with pytest.raises(TypeError, match=r"give jax.jit\(f\).lower\(...\).compile\(\)"):
+        baechi.graph_of_xla(function, "profile")
+    with pytest.raises(baechi.PlacementError, match=r"compile\(\).as_text"):
+        baechi.graph_of_xla(function.lower(jnp.ones(3)), "profile")
+
+
 HEADER = "HloModule m, entry_computation_layout={(f32[2]{0})->f32[2]{0}}\n\n"
 
 
@@ -143,6 +162,8 @@ HEADER = "HloModule m, entry_computation_layout={(f32[2]{0})->f32[2]{0}}\n\n"
         (HEADER + "ENTRY %m (p: f32[2]) -> f32[2] {\n  ROOT %a = f32[2 add(%a)\n}", "line 4: "),
         (HEADER + "ENTRY %m (p: f32[2]) -> f32[2] {\n  ROOT %a = f32[2]\n}", "line 4: a has no"),
         (HEADER + "ENTRY %m (p: f32[2]) -> f32[2] {\n  ROOT %a = odd[2] add(%b)\n}", "'odd' is"),
+        (HEADER + "ENTRY %m (p: f32[2]) -> f32[2] {\n  ROOT %a = q77[2] add(%b)\n}", "'q77' is"),
+        (HEADER + "ENTRY %m (p: f32[2]) -> f32[2] {\n  ROOT %a = f32[-2] add(%b)\n}", "no shape"),
     ],
 )
 def test_texts_that_are_not_xlas(text, said):

@@ -68,8 +68,9 @@ bool readAddress(std::string_view text, Meeting &meeting) {
   int64_t number = 0;
   auto [end, code] =
       std::from_chars(port.data(), port.data() + port.size(), number);
-  if (host.empty() || code != std::errc() || end != port.data() + port.size() ||
-      number < 1 || number > mostPort)
+  if (host.empty() || host.find(' ') != std::string_view::npos ||
+      code != std::errc() || end != port.data() + port.size() || number < 1 ||
+      number > mostPort)
     return false;
   meeting.host = host;
   meeting.port = uint16_t(number);
@@ -92,6 +93,7 @@ Expected<Launch> ofOwnVariables(Reader &read) {
   if (!readAddress(read.text("BAECHI_COORDINATOR"), meeting))
     return Error("BAECHI_COORDINATOR is '" + read.text("BAECHI_COORDINATOR") +
                  "', not host:port");
+  meeting.job = read.text("BAECHI_JOB");
   return launch;
 }
 
@@ -160,6 +162,7 @@ baechi::runtime::findLaunch(const VariableLookup &environment) {
         launch.way = Launch::Way::Mpi;
         launch.launcher = "mpirun";
         launch.meeting.size = int32_t(read.number(name, 1, mostRanks));
+        launch.variable = name;
         found = launch;
       }
   }

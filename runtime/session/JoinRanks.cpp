@@ -41,6 +41,14 @@ static Expected<std::unique_ptr<Transport>> loadMpi(const Launch &launch,
   std::unique_ptr<Transport> transport(make(&error));
   if (!transport)
     return refuse(error);
+  // Started by another MPI than the module's: each would run alone.
+  if (launch.variable != "MPI_LOCALNRANKS" &&
+      transport->size() != launch.meeting.size)
+    return Error(launch.variable + " says that there are " +
+                 std::to_string(launch.meeting.size) +
+                 " processes, MPI knows " + std::to_string(transport->size()) +
+                 ": start them by the mpirun of the MPI that '" + name +
+                 "' was built with");
   return transport;
 }
 

@@ -64,6 +64,8 @@ TEST(Launch, OfEachLauncher) {
   expectMeeting(own, {2, 3, "node7", 4000, ""}, "BAECHI_RANKS");
   expectMeeting(with(own, "BAECHI_COORDINATOR", "[fe80::1]:4000"),
                 {2, 3, "fe80::1", 4000, ""}, "BAECHI_RANKS");
+  expectMeeting(with(own, "BAECHI_JOB", "a"), {2, 3, "node7", 4000, "a"},
+                "BAECHI_RANKS");
   expectMeeting(torchrun, {1, 4, "10.0.0.1", 29501, "abc.2"}, "torchrun");
   expectMeeting(srun, {5, 8, "gpu007", 57345, "4097.0"}, "srun");
   for (auto [nodes, first] :
@@ -116,8 +118,9 @@ TEST(Launch, NamesWhatIsWrong) {
               "BAECHI_RANKS is 'two', not a number from 1 to 4096");
   expectError(with(own, "BAECHI_RANK", "3"),
               "BAECHI_RANKS says that this is rank 3 of 3: ranks count from 0");
-  for (const char *address : {"node7", "node7:", ":4000", "node7:0",
-                              "node7:70000", "fe80::1:4000", "node7:4000x"})
+  for (const char *address :
+       {"node7", "node7:", ":4000", "node7:0", "node7:70000", "fe80::1:4000",
+        "node7:4000x", "no de:4000"})
     expectError(with(own, "BAECHI_COORDINATOR", address), "not host:port");
   expectError(with(torchrun, "MASTER_PORT", "0"), "MASTER_PORT is '0'");
   expectError(with(srun, "SLURM_NTASKS", "8x"), "SLURM_NTASKS is '8x'");

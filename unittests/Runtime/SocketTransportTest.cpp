@@ -213,6 +213,21 @@ TEST(SocketTransport, AProcessThatEndsIsNoticed) {
   EXPECT_TRUE(all[0]->renew());
 }
 
+TEST(SocketTransport, WhoHasLeftIsWaitedForNoMore) {
+  Transports all = connected(2);
+  std::thread leaver([&] { all[1]->close(); });
+  char data[8] = {};
+  Ticket sending;
+  Problem problem = all[0]->send(sending, 1, 0, data, 8);
+  for (int look = 0; look < 10000 && !problem; ++look) {
+    problem = all[0]->poll(sending);
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  EXPECT_STREQ("its process has left", problem.reason);
+  all[0]->close();
+  leaver.join();
+}
+
 TEST(SocketTransport, AnEndInOrderIsNoLoss) {
   Transports all = connected(3);
   std::vector<std::thread> threads;
@@ -258,9 +273,11 @@ TEST(Meeting, StrangersAreTurnedAway) {
 
 TEST(Meeting, NamesWhoIsMissing) {
   std::vector<Meeting> meetings = meetingsOf(4, 1);
+  meetings[2].seconds = 20;
   auto found = connectAll({meetings[0], meetings[2]});
   for (auto &each : found)
     ASSERT_FALSE(each);
+  EXPECT_THAT(found[1].error().message(), HasSubstr("has ended"));
   EXPECT_THAT(found[0].error().message(),
               AllOf(StartsWith("rank 0 waited 1 s at localhost:"),
                     HasSubstr(" for ranks 1, 3 of 4")));
@@ -286,13 +303,58 @@ void expectRefusal(const std::function<void(std::vector<Meeting> &)> &change,
 TEST(Meeting, NamesWhatDiffers) {
   expectRefusal([](auto &all) { all.pop_back(), all[1].size = 2; },
                 "rank 1 was started as one of 2 processes, rank 0 as one of 3");
-  expectRefusal([](auto &all) { all.pop_back(), all[1].job = "other"; },
-                "rank 1 is of job 'other', rank 0 of 'job'");
   expectRefusal([](auto &all) { all[2].rank = 1; }, "two processes are rank 1");
   auto found = connectAll({{3, 3, "localhost", freePort()}});
   ASSERT_FALSE(found[0]);
   EXPECT_EQ("this is rank 3 of 3: ranks count from 0",
             found[0].error().message());
+}
+
+TEST(Meeting, AnotherJobChangesNothing) {
+  std::vector<Meeting> meetings = meetingsOf(2, 20);
+  Meeting other = meetings[1];
+  other.job = "other";
+  std::vector<Expected<std::unique_ptr<Transport>>> found;
+  std::thread leader([&] { found = connectAll({meetings[0]}); });
+  auto refused = connectAll({other});
+  auto right = connectAll({meetings[1]});
+  leader.join();
+  ASSERT_FALSE(refused[0]);
+  EXPECT_THAT(
+      refused[0].error().message(),
+      AllOf(StartsWith("rank 1 is of job 'other', rank 0 at localhost:"),
+            HasSubstr(" of 'job'")));
+  EXPECT_TRUE(found[0]) << found[0].error().message();
+  EXPECT_TRUE(right[0]) << right[0].error().message();
+}
+
+TEST(Meeting, ARankThatEndsWhileOthersAreMissingIsNamed) {
+  std::vector<Meeting> meetings = meetingsOf(3, 20);
+  std::thread leaver([&] {
+    std::string why;
+    auto socket = sockets::call("localhost", meetings[0].port,
+                                sockets::Deadline(20), why);
+    ASSERT_TRUE(bool(socket)) << why;
+    // Rank 1's words: magic, rank and size; the rest may be empty.
+    char hello[320] = "baechi";
+    int32_t numbers[] = {1, 3};
+    hello[7] = 1;
+    std::memcpy(hello + 8, numbers, sizeof(numbers));
+    std::memcpy(hello + 26, "job", 3);
+    for (size_t sent = 0; sent < sizeof(hello);) {
+      ssize_t count = ::send(socket.get(), hello + sent, sizeof(hello) - sent,
+                             MSG_NOSIGNAL);
+      ASSERT_GT(count, 0);
+      sent += size_t(count);
+    }
+    std::this_thread::sleep_for(std::chrono::milliseconds(300));
+  });
+  auto found = connectAll({meetings[0]});
+  leaver.join();
+  ASSERT_FALSE(found[0]);
+  EXPECT_THAT(found[0].error().message(),
+              AllOf(StartsWith("rank 1 has ended while rank 0 at localhost:"),
+                    HasSubstr(" waited for rank 2 of 3")));
 }
 
 TEST(Meeting, NamesAPortThatIsTaken) {

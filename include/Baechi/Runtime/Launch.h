@@ -45,14 +45,17 @@ struct Launch {
   Way way = Way::Alone;
   /// Who started them, for messages.
   std::string launcher;
-  /// Of MPI only the size is known before it is asked.
+  /// Of MPI only the size is known before it is asked, by this variable; that
+  /// of MPI_LOCALNRANKS is of one machine.
   Meeting meeting;
+  std::string variable;
 };
 
 /// A variable's value, null where there is none.
 using VariableLookup = std::function<const char *(const char *)>;
 
-/// Looks for, in this order: BAECHI_RANKS, BAECHI_RANK and BAECHI_COORDINATOR;
+/// Looks for, in this order: BAECHI_RANKS, BAECHI_RANK and BAECHI_COORDINATOR,
+/// with BAECHI_JOB if it is there;
 /// Open MPI's, MPICH's and Slurm's process managers (MPI); torchrun; srun.
 /// Fails where variables contradict each other or are no numbers.
 Expected<Launch> findLaunch(const VariableLookup &environment);

@@ -12,8 +12,11 @@ from __future__ import annotations
 import dataclasses
 import re
 
+from baechi.graphs.native import _placement
+
 # Bits of an element; of what is not listed, the number in its name (f32, s8, f8e4m3fn).
 _BITS = {"pred": 8, "token": 0, "opaque": 0, "c64": 64, "c128": 128, "bf16": 16}
+_NUMBERED = re.compile(r"[fsu](\d+)")
 _LEAF = re.compile(r"([a-z]\w*)\[([\d,<= ]*)\]")
 _NAMED = re.compile(r"\s+(ROOT )?%?([\w.\-]+) = ")
 _NAME = re.compile(r"%([\w.\-]+)")
@@ -27,7 +30,7 @@ _SCOPE = re.compile(r'op_name="([^"]*)"')
 _ALIAS = re.compile(r"\{(\d*)\}: \((\d+), \{\}")
 
 
-class ProfileError(ValueError):
+class ProfileError(_placement.PlacementError):
     """A module's text, or its profile, that is not what is needed; says where and why."""
 
 
@@ -86,7 +89,10 @@ def parse(text: str) -> Module:
     """A module of its text. Raises ProfileError."""
     lines = text.splitlines()
     if not lines or not lines[0].startswith("HloModule "):
-        raise ProfileError("line 1: not XLA's text of a module, which begins with 'HloModule'")
+        raise ProfileError(
+            "line 1: not XLA's text of a compiled module, which begins with 'HloModule': "
+            "jax.jit(f).lower(...).compile().as_text()"
+        )
     name = re.split(r"[ ,]", lines[0], maxsplit=2)[1]
     computations: dict[str, list[Instruction]] = {}
     entry, current = "", None
@@ -135,11 +141,14 @@ def _instruction(line: str, number: int) -> Instruction:
         raise ProfileError(f"line {number}: {named[2]} has no operands")
     closed = _closing(line, opened, number)
     inside = line[opened + 1 : closed - 1]
+    leaves = _LEAF.findall(_bare(shape))
+    if re.sub(r"[(), ]", "", _LEAF.sub("", _bare(shape))):
+        raise ProfileError(f"line {number}: '{shape}' is no shape")
     is_leaf = opcode in ("parameter", "constant")
     return Instruction(
         name=named[2],
         opcode=opcode,
-        leaves=[_bytes(kind, extents, number) for kind, extents in _LEAF.findall(_bare(shape))],
+        leaves=[_bytes(kind, extents, number) for kind, extents in leaves],
         operands=[] if is_leaf else _NAME.findall(inside),
         attributes=(f"number={inside}" if opcode == "parameter" else "") + line[closed:],
         is_root=bool(named[1]),
@@ -155,7 +164,7 @@ def _bare(shape: str) -> str:
 def _bytes(kind: str, extents: str, line: int) -> int:
     bits = _BITS.get(kind)
     if bits is None:
-        digits = re.match(r"[a-z]+(\d+)", kind)
+        digits = _NUMBERED.match(kind)
         if digits is None:
             raise ProfileError(f"line {line}: '{kind}' is no type that is known here")
         bits = int(digits[1])

@@ -31,18 +31,24 @@ def graph_of_xla(
     """The graph of a compiled function, for `baechi.place`: an operator is what XLA runs at once.
 
     compiled: `jax.jit(f).lower(...).compile()`, or its text (`as_text()`), of one device.
-    profile: the folder that `jax.profiler.trace` wrote while the function ran, or one of its
-        `.xplane.pb` files. An operator's time is the median over the runs in it, in nanoseconds,
-        for devices of the kind where it ran (`host`, `cuda`).
+    profile: the folder that `jax.profiler.trace` wrote while this very program ran, of which the
+        newest `.xplane.pb` file is read, or such a file. Names are all that is compared: of the
+        module (`jit_f`) and of its operators. An operator's time is the median over the runs in
+        it, in nanoseconds, for devices of the kind where it ran (`host`, `cuda`).
     untimed_ns: what operators take that the profile does not have.
 
     Parameters are operators without time that hold their bytes; one whose place a result takes
     (a donated argument) is in a group with the operator that makes it. What XLA runs in scratch is
     not in its text: operators have none. Loops and branches are one operator each.
 
-    Raises ProfileError for a text that is not XLA's, and where the profile has not the function or,
-    without `untimed_ns`, an operator.
+    Raises ProfileError for a text that is not XLA's, and where the profile has no function of that
+    name, or several, or, without `untimed_ns`, not an operator.
     """
+    if not isinstance(compiled, str) and not hasattr(compiled, "as_text"):
+        raise TypeError(
+            f"compiled is a {type(compiled).__name__}: give jax.jit(f).lower(...).compile(), or "
+            "its text"
+        )
     module = parse(compiled if isinstance(compiled, str) else compiled.as_text())
     kind, times = _read_profile(_file_of(profile), module.name)
     return _Builder(module, kind, times, untimed_ns).build()
@@ -69,6 +75,7 @@ def _read_profile(path: pathlib.Path, module: str) -> tuple[str, dict[str, int]]
     except Exception as error:
         raise ProfileError(f"{path}: no profile of JAX: {error}") from error
     others: set[str] = set()
+    programs: set[Any] = set()
     found: dict[str, dict[str, dict[Any, int]]] = {}
     for plane in data.planes:
         runs: dict[str, dict[Any, int]] = defaultdict(lambda: defaultdict(int))
@@ -79,6 +86,7 @@ def _read_profile(path: pathlib.Path, module: str) -> tuple[str, dict[str, int]]
                     continue
                 if stats.get("hlo_module") == module:
                     runs[str(stats["hlo_op"])][stats.get("run_id")] += round(event.duration_ns)
+                    programs.add(stats.get("program_id"))
                 else:
                     others.add(str(stats.get("hlo_module")))
         if runs:
@@ -86,6 +94,11 @@ def _read_profile(path: pathlib.Path, module: str) -> tuple[str, dict[str, int]]
     if not found:
         known = f"; it has {', '.join(sorted(others))}" if others else ""
         raise ProfileError(f"{path}: the function '{module}' did not run in it{known}")
+    if len(programs) > 1:
+        raise ProfileError(
+            f"{path}: {len(programs)} programs of the name '{module}' ran in it: give the "
+            "functions names of their own, or profile one at a time"
+        )
     name = min(found)  # of several devices that run the same, the first
     times = {op: round(statistics.median(each.values())) for op, each in found[name].items()}
     return ("cuda" if "GPU" in name else "host"), times

@@ -78,8 +78,13 @@ public:
   /// The other process has ended, in whatever way but goodbye. By any thread,
   /// and in signal handlers.
   bool isLost() const;
-  /// Of the connection itself: the other process may be alive.
-  Problem failure() const { return {problem, detail}; }
+  /// Of the connection itself, while the other process may be alive; or that it
+  /// has said goodbye, and takes and gives nothing any more.
+  Problem failure() const {
+    if (theirGoodbye && !problem)
+      return {"its process has left", nullptr};
+    return {problem, detail};
+  }
 
 private:
   struct Frame {

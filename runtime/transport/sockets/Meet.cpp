@@ -131,8 +131,10 @@ public:
   }
 
 private:
-  std::string place() const {
-    return meeting.host + ":" + std::to_string(meeting.port);
+  std::string place() const { return place(meeting.host, meeting.port); }
+  static std::string place(const std::string &host, uint16_t port) {
+    return (host.find(':') == std::string::npos ? host : "[" + host + "]") +
+           ":" + std::to_string(port);
   }
   std::string seconds() const {
     return std::to_string(int64_t(meeting.seconds)) + " s";
@@ -150,12 +152,21 @@ private:
     return result;
   }
 
+  /// Another start's process changes nothing here; it is told why.
+  bool isOfAnotherJob(const Door::Caller &caller) const {
+    std::string mine = textOf(hello(0, 0).job);
+    std::string theirs = textOf(caller.hello.job);
+    if (mine == theirs)
+      return false;
+    refuse(caller.socket.get(), "rank " + std::to_string(caller.hello.rank) +
+                                    " is of job '" + theirs + "', rank 0 at " +
+                                    place() + " of '" + mine + "'");
+    return true;
+  }
+
   /// Why a caller of rank 0 is none of these processes; "": it is one.
   std::string refusal(const Hello &caller) const {
     std::string who = "rank " + std::to_string(caller.rank);
-    if (textOf(caller.job) != textOf(hello(0, 0).job))
-      return who + " is of job '" + textOf(caller.job) + "', rank 0 of '" +
-             meeting.job + "': they meet at the same port, " + place();
     if (caller.size != meeting.size)
       return who + " was started as one of " + std::to_string(caller.size) +
              " processes, rank 0 as one of " + std::to_string(meeting.size);
@@ -175,11 +186,19 @@ private:
                    why);
     Door door(listener.get());
     std::vector<Entry> entries(size_t(meeting.size));
-    for (int32_t missing = meeting.size - 1; missing > 0; --missing) {
-      Door::Caller caller = door.next(until);
-      if (!caller.socket)
+    for (int32_t missing = meeting.size - 1; missing > 0;) {
+      Door::Caller caller = door.next(Deadline(0.2));
+      if (std::string gone = goneRank(); !gone.empty()) {
+        gone += " has ended while rank 0 at " + place() + " waited for " +
+                missingRanks();
+        refuseAll(gone, nullptr);
+        return Error(gone);
+      }
+      if (!caller.socket && until.passed())
         return Error("rank 0 waited " + seconds() + " at " + place() + " for " +
                      missingRanks());
+      if (!caller.socket || isOfAnotherJob(caller))
+        continue;
       if (std::string no = refusal(caller.hello); !no.empty()) {
         refuseAll(no, &caller);
         return Error(no);
@@ -190,6 +209,7 @@ private:
       setText(entries[rank].address, peerAddress(caller.socket.get()));
       entries[rank].port = caller.hello.port;
       mesh.connections[rank] = std::move(caller.socket);
+      --missing;
     }
     setText(entries[0].machine, mesh.machines[0]);
     Answer answer{};
@@ -202,7 +222,7 @@ private:
           !writeAll(socket, entries.data(), entries.size() * sizeof(Entry),
                     until))
         return Error("rank " + std::to_string(rank) +
-                     " has gone before all were there");
+                     " has ended before all ranks were there");
     }
     return Error();
   }
@@ -217,16 +237,30 @@ private:
            (count > 8 ? ", ..." : "") + " of " + std::to_string(meeting.size);
   }
 
-  void refuseAll(const std::string &why, Door::Caller *last) {
+  /// One that had called and has ended since; "": none.
+  std::string goneRank() const {
+    for (int32_t rank = 1; rank < meeting.size; ++rank) {
+      pollfd look{mesh.connections[size_t(rank)].get(), POLLRDHUP, 0};
+      // One that is not there is skipped by the system.
+      if (::poll(&look, 1, 0) > 0 && look.revents)
+        return "rank " + std::to_string(rank);
+    }
+    return "";
+  }
+
+  static void refuse(int socket, const std::string &why) {
     Answer answer{};
     std::memcpy(answer.magic, magic, sizeof(magic));
     setText(answer.refusal, why);
-    Deadline soon(2);
+    (void)writeAll(socket, &answer, sizeof(answer), Deadline(1));
+  }
+
+  void refuseAll(const std::string &why, Door::Caller *last) {
     if (last)
-      (void)writeAll(last->socket.get(), &answer, sizeof(answer), soon);
+      refuse(last->socket.get(), why);
     for (const Descriptor &each : mesh.connections)
       if (each)
-        (void)writeAll(each.get(), &answer, sizeof(answer), soon);
+        refuse(each.get(), why);
   }
 
   Error join() {
@@ -246,8 +280,8 @@ private:
         !readAll(first.get(), &answer, sizeof(answer), until) ||
         std::memcmp(answer.magic, magic, sizeof(magic)) != 0)
       return Error(until.passed()
-                       ? "rank 0 at " + place() + " did not find all ranks " +
-                             "within " + seconds()
+                       ? "who listens at " + place() + " is no rank 0, or it " +
+                             "did not find all ranks within " + seconds()
                        : "who answers at " + place() +
                              " is no rank 0 of this version, or has ended");
     if (std::string no = textOf(answer.refusal); !no.empty())
@@ -274,7 +308,7 @@ private:
     if (!socket || !writeAll(socket.get(), &mine, sizeof(mine), until))
       return Error("rank " + std::to_string(meeting.rank) +
                    " cannot reach rank " + std::to_string(rank) + " at " +
-                   host + ":" + std::to_string(entry.port) + ": " + why);
+                   place(host, entry.port) + ": " + why);
     mesh.connections[size_t(rank)] = std::move(socket);
     return Error();
   }

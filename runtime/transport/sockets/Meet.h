@@ -11,8 +11,8 @@
 /// Rank 0 waits at the meeting's port. The others call there, say who they are
 /// and at which port they can be called, and get everybody's address with a
 /// number that is this start's alone; then each calls those of lower rank.
-/// Whoever else calls (a scan of ports, another job's process) is turned away
-/// and changes nothing.
+/// Whoever else calls (a scan of ports, a process of another Meeting::job) is
+/// turned away and changes nothing.
 ///
 /// What goes over the connections is neither encrypted nor signed, as MPI's and
 /// NCCL's messages: networks are to be trusted.

@@ -60,7 +60,7 @@ public:
     const Message &message = messages.of(ticket.handle);
     if (!message.done) {
       progress();
-      // Who has ended in order or not: lostRank() tells.
+      // Of one that has ended otherwise lostRank() tells.
       if (!message.done)
         return connections[size_t(message.peer)].failure();
     }
