@@ -234,7 +234,7 @@ Attribute MachineAttr::parse(AsmParser &parser, Type) {
           AsmParser::Delimiter::Square, [&]() -> ParseResult {
             using AttrT = std::decay_t<decltype(attrs[0])>;
             auto attr =
-                dyn_cast_or_null<AttrT>(AttrT::parse(parser, /*type=*/{}));
+                dyn_cast_or_null<AttrT>(AttrT::parse(parser, /*odsType=*/{}));
             if (!attr)
               return failure();
             attrs.push_back(attr);

@@ -16,7 +16,7 @@
 namespace baechi {
 namespace runtime {
 class Ranks;
-}
+} // namespace runtime
 
 /// Replaces the links between the host devices of \p machine by what copies
 /// between two of its threads measure, and what is known of the runtime by what

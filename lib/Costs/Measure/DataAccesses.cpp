@@ -98,8 +98,8 @@ private:
       variables = loop.getLoopInductionVars();
     if (!variables || !llvm::is_contained(*variables, argument))
       return Origin::Computed;
-    for (auto bounds : {loop.getLoopLowerBounds(), loop.getLoopUpperBounds(),
-                        loop.getLoopSteps()})
+    for (const auto &bounds : {loop.getLoopLowerBounds(),
+                               loop.getLoopUpperBounds(), loop.getLoopSteps()})
       for (OpFoldResult bound : bounds.value_or(SmallVector<OpFoldResult>()))
         if (auto value = dyn_cast<Value>(bound);
             value && of(value) != Origin::Program)

@@ -25,6 +25,7 @@
 #include "llvm/ADT/StringSet.h"
 #include "llvm/Config/llvm-config.h"
 #include "llvm/Support/thread.h"
+#include <cmath>
 #include <optional>
 #include <sched.h>
 
@@ -188,7 +189,7 @@ compile(ModuleOp module, MutableArrayRef<Candidate> candidates,
 
 /// The quantile of sorted samples, the nearer one.
 double quantile(ArrayRef<double> sorted, double share) {
-  return sorted[static_cast<size_t>(share * (sorted.size() - 1) + 0.5)];
+  return sorted[std::lround(share * (sorted.size() - 1))];
 }
 
 /// What the measuring may begin with, and what matters most in a step.

@@ -237,7 +237,7 @@ void TileEmitter::split(const Position &at, const ProductLoop &loop,
   ProductLoop parts{loop.size / part, partStrideA, loop.b * part,
                     loop.c * part};
   if (parts.size > 0)
-    nest(at, parts, [&](Position inside) { body(inside, part); });
+    nest(at, parts, [&](Position inside) { body(std::move(inside), part); });
   if (int64_t left = loop.size % part) {
     Position behind = at;
     advance(behind, code.index(parts.size), parts);
@@ -294,9 +294,9 @@ void TileEmitter::emitPanel(Position at, int64_t count) {
   if (plan.packRows)
     for (auto [index, factors] : llvm::enumerate(at.factors))
       factors.a = code.at(rowBuffer, index * rowElements);
-  nest(at, aroundRows, [&](Position around) {
+  nest(at, aroundRows, [&](const Position &around) {
     split(around, plan.row, plan.rowsPerTile, tileStride,
-          [&](Position tile, int64_t rows) {
+          [&](const Position &tile, int64_t rows) {
             emitTile(tile, rows, columns, inside);
           });
   });
@@ -331,7 +331,9 @@ void TileEmitter::emitBlocks(Position at) {
   if (plan.packRows)
     packRows(at);
   split(at, plan.column, plan.columnsPerTile(), 0,
-        [&](Position panel, int64_t columns) { emitPanel(panel, columns); });
+        [&](Position panel, int64_t columns) {
+          emitPanel(std::move(panel), columns);
+        });
 }
 
 void TileEmitter::emit() {
@@ -346,7 +348,8 @@ void TileEmitter::emit() {
   if (operands.start == ProductOperands::Start::Argument)
     at.start = code.at(pointers.arguments[operands.startArgument],
                        operands.startOffset);
-  nest(at, plan.around, [&](Position inside) { emitBlocks(inside); });
+  nest(at, plan.around,
+       [&](Position inside) { emitBlocks(std::move(inside)); });
 }
 } // namespace
 

@@ -21,7 +21,7 @@ using namespace baechi;
 namespace {
 /// Most elements of a panel of B: it stays in the second-level cache while all
 /// rows pass by.
-constexpr int64_t kPanelElements = 16 * 1024;
+constexpr int64_t kPanelElements = int64_t(16) * 1024;
 /// Most terms inside a tile where each reads a line of A of its own, as rows
 /// lie side by side: lines and panel stay in the first-level cache until the
 /// next tile reads the rest of the lines. (On AVX2 filters' gradients take 0.78
