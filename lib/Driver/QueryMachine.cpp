@@ -119,6 +119,8 @@ llvm::Error measureRankLinks(placement::Machine &machine,
   auto ownerOf = [&](int32_t device) { return ranks->ownerOf(device, n); };
   if (llvm::Error error = measureLinks(machine, listener))
     return error;
+  // The link of two devices that may be of two processes, which goes then.
+  const placement::Link within = *machine.links[1];
   for (int32_t a = 0; a < ranks->size(); ++a)
     for (int32_t b = a + 1; b < ranks->size(); ++b) {
       auto devices = llvm::seq<int32_t>(0, n);
@@ -131,7 +133,6 @@ llvm::Error measureRankLinks(placement::Machine &machine,
       if (!measured)
         return measured.takeError();
       // Noise may hide all of it; no message is faster than one of a process.
-      const placement::Link &within = *machine.links[1];
       measured->link.latencyNs =
           std::max(measured->link.latencyNs, within.latencyNs);
       measured->link.bytesPerUs =

@@ -77,19 +77,28 @@ bool readAddress(std::string_view text, Meeting &meeting) {
   return true;
 }
 
-Expected<Launch> ofOwnVariables(Reader &read) {
+/// A start whose ranks meet, of which variables say how many they are and which
+/// one this is.
+Launch bySockets(Reader &read, const char *launcher, const char *size,
+                 const char *rank) {
   Launch launch;
   launch.way = Launch::Way::Sockets;
-  launch.launcher = "BAECHI_RANKS";
+  launch.launcher = launcher;
+  launch.meeting.size = int32_t(read.number(size, 1, mostRanks));
+  launch.meeting.rank = int32_t(read.number(rank, 0, mostRanks - 1));
+  return launch;
+}
+
+Expected<Launch> ofOwnVariables(Reader &read) {
   for (const char *name : {"BAECHI_RANKS", "BAECHI_RANK", "BAECHI_COORDINATOR"})
     if (!read.has(name))
       return Error(std::string(name) +
                    " is not set: BAECHI_RANKS (how many processes), "
                    "BAECHI_RANK (which one this is, from 0) and "
                    "BAECHI_COORDINATOR (host:port of rank 0) go together");
+  Launch launch =
+      bySockets(read, "BAECHI_RANKS", "BAECHI_RANKS", "BAECHI_RANK");
   Meeting &meeting = launch.meeting;
-  meeting.size = int32_t(read.number("BAECHI_RANKS", 1, mostRanks));
-  meeting.rank = int32_t(read.number("BAECHI_RANK", 0, mostRanks - 1));
   if (!readAddress(read.text("BAECHI_COORDINATOR"), meeting))
     return Error("BAECHI_COORDINATOR is '" + read.text("BAECHI_COORDINATOR") +
                  "', not host:port");
@@ -98,13 +107,9 @@ Expected<Launch> ofOwnVariables(Reader &read) {
 }
 
 /// The port beside MASTER_PORT, where torchrun itself listens.
-Expected<Launch> ofTorchrun(Reader &read) {
-  Launch launch;
-  launch.way = Launch::Way::Sockets;
-  launch.launcher = "torchrun";
+Launch ofTorchrun(Reader &read) {
+  Launch launch = bySockets(read, "torchrun", "WORLD_SIZE", "RANK");
   Meeting &meeting = launch.meeting;
-  meeting.size = int32_t(read.number("WORLD_SIZE", 1, mostRanks));
-  meeting.rank = int32_t(read.number("RANK", 0, mostRanks - 1));
   meeting.host = read.text("MASTER_ADDR");
   int64_t port = read.number("MASTER_PORT", 1, mostPort);
   meeting.port = uint16_t(port == mostPort ? port - 1 : port + 1);
@@ -125,13 +130,9 @@ std::string firstNode(std::string_view nodes) {
 }
 
 /// As JAX finds its coordinator, at another port: both may be there.
-Expected<Launch> ofSlurm(Reader &read) {
-  Launch launch;
-  launch.way = Launch::Way::Sockets;
-  launch.launcher = "srun";
+Launch ofSlurm(Reader &read) {
+  Launch launch = bySockets(read, "srun", "SLURM_NTASKS", "SLURM_PROCID");
   Meeting &meeting = launch.meeting;
-  meeting.size = int32_t(read.number("SLURM_NTASKS", 1, mostRanks));
-  meeting.rank = int32_t(read.number("SLURM_PROCID", 0, mostRanks - 1));
   int64_t job = read.number("SLURM_JOB_ID", 0, INT64_MAX);
   meeting.host = firstNode(read.text("SLURM_STEP_NODELIST"));
   meeting.port = uint16_t(57344 + job % 4096);

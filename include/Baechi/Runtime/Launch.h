@@ -45,9 +45,9 @@ struct Launch {
   Way way = Way::Alone;
   /// Who started them, for messages.
   std::string launcher;
-  /// Of MPI only the size is known before it is asked, by this variable; that
-  /// of MPI_LOCALNRANKS is of one machine.
+  /// Of MPI only the size is known before it is asked.
   Meeting meeting;
+  /// Which variable told MPI's size; MPI_LOCALNRANKS is of one machine.
   std::string variable;
 };
 
@@ -55,9 +55,9 @@ struct Launch {
 using VariableLookup = std::function<const char *(const char *)>;
 
 /// Looks for, in this order: BAECHI_RANKS, BAECHI_RANK and BAECHI_COORDINATOR,
-/// with BAECHI_JOB if it is there;
-/// Open MPI's, MPICH's and Slurm's process managers (MPI); torchrun; srun.
-/// Fails where variables contradict each other or are no numbers.
+/// with BAECHI_JOB if it is there; Open MPI's, MPICH's and Slurm's process
+/// managers (MPI); torchrun; srun. Fails where variables contradict each other
+/// or are no numbers.
 Expected<Launch> findLaunch(const VariableLookup &environment);
 /// Of this process.
 Expected<Launch> findLaunch();

@@ -175,7 +175,7 @@ void Connection::write() {
 // Reading
 //===----------------------------------------------------------------------===//
 
-/// False when there is no more, for now or for ever.
+/// False when there is no more to read now, or the other end is closed.
 bool Connection::readSome(void *data, size_t bytes, size_t &done) {
   for (;;) {
     ssize_t count = recv(socket.get(), data, bytes, MSG_DONTWAIT);
