@@ -8,6 +8,8 @@
 
 #include "MemoryFitter.h"
 #include "Baechi/Analysis/Recomputation.h"
+#include "Baechi/Placement/Model/Pool.h"
+#include "FixedPlacement.h"
 #include "llvm/ADT/STLExtras.h"
 #include <map>
 
@@ -83,6 +85,18 @@ OwningOpRef<ModuleOp> MemoryFitter::rewrite(const FitProposal &proposal) const {
   OwningOpRef<ModuleOp> fresh = ModuleOp(module).clone();
   StepGraph same = *buildStepGraph(*findFuncStep(*fresh));
   repeatOperators(same, proposal.order.runs);
+  return fresh;
+}
+
+OwningOpRef<ModuleOp>
+MemoryFitter::placeAlone(const FitProposal &proposal,
+                         const placement::Machine &machine) const {
+  OwningOpRef<ModuleOp> fresh = rewrite(proposal);
+  FailureOr<StepGraph> placed = buildStepGraph(*findFuncStep(*fresh));
+  if (failed(placed))
+    return nullptr;
+  auto alone = llvm::find_if_not(machine.devices, placement::isPool);
+  writeInProgramOrder(*placed, machine, alone - machine.devices.begin());
   return fresh;
 }
 

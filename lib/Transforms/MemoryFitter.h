@@ -48,6 +48,11 @@ public:
 
   /// The module with its step rewritten.
   mlir::OwningOpRef<mlir::ModuleOp> rewrite(const FitProposal &proposal) const;
+  /// The same, placed on the one device of \p machine that computes, in its own
+  /// order. Null after an error.
+  mlir::OwningOpRef<mlir::ModuleOp>
+  placeAlone(const FitProposal &proposal,
+             const placement::Machine &machine) const;
   MemoryFit describe(const FitProposal &proposal) const;
 
 private:

@@ -7,11 +7,10 @@
 //===----------------------------------------------------------------------===//
 
 #include "SpillFitter.h"
-#include "Baechi/Placement/Schedule/Verify.h"
+#include "FixedPlacement.h"
 #include "mlir/IR/Remarks.h"
 #include "mlir/Interfaces/LoopLikeInterface.h"
 #include "llvm/ADT/STLExtras.h"
-#include <limits>
 #include <map>
 
 using namespace mlir;
@@ -22,7 +21,6 @@ using placement::Stay;
 /// Limits that are tried, evenly between the floor and the peak. Not of what a
 /// person asks for, so that less memory never finds what more has not seen.
 static constexpr int limitsTried = 24;
-static constexpr int64_t unlimited = std::numeric_limits<int64_t>::max() / 4;
 
 SpillFitter::SpillFitter(ModuleOp module, StepGraph graph,
                          const placement::Machine &target, int32_t device,
@@ -128,14 +126,8 @@ public:
   /// \p before: the graph that \p plan is of.
   void run(const StepGraph &before, const SpillPlan &plan,
            ArrayRef<func::CallOp> stashes) {
-    int64_t workNs = 0;
-    for (int32_t id : plan.order) {
-      int32_t now = idNow(before, id);
-      placement.startNs[now] = plan.startNs[id];
-      workNs +=
-          placement::timeOn(before.graph.ops[id], machine.devices[device].kind)
-              .value_or(0);
-    }
+    for (int32_t id : plan.order)
+      placement.startNs[idNow(before, id)] = plan.startNs[id];
     for (int32_t argument : plan.inPool)
       placement.device[argument] = pool;
     for (auto [stay, made] : llvm::zip(plan.stays, stashes)) {
@@ -155,7 +147,7 @@ public:
     llvm::stable_sort(placement.transfers,
                       [](auto &a, auto &b) { return a.startNs < b.startNs; });
     placement.makespanNs = plan.makespanNs;
-    write(workNs);
+    writeFixedPlacement(graph, machine, std::move(placement), "spill");
   }
 
 private:
@@ -163,25 +155,6 @@ private:
   int32_t idNow(const StepGraph &before, int32_t id) {
     Operation *op = before.operation(id);
     return op ? idOf[op] : id;
-  }
-
-  void write(int64_t workNs) {
-    placement::Problem problem{graph.graph, machine};
-    // The plan of the arenas tells whether it fits.
-    for (placement::Device &each : problem.machine.devices)
-      each.memory = unlimited;
-    placement::PlaceResult result;
-    std::vector<std::string> wrong =
-        placement::verify(problem, placement, &result.usage);
-    for (const std::string &what : wrong)
-      emitError(FunctionOpInterface(graph.step).getLoc())
-          << "a plan with a pool is wrong, which is a defect: " << what;
-    result.placement = std::move(placement);
-    result.winner = "spill";
-    result.lowerBoundNs = placement::numComputing(machine) == 1 ? workNs : 0;
-    result.lowerBoundName = "work";
-    result.operatorsBefore = result.operatorsAfter = graph.graph.ops.size();
-    writePlacement(graph, machine, "spill", result);
   }
 
   const StepGraph &graph;

@@ -135,6 +135,27 @@ void StepFitting::spread(const SpillFitter &fitter,
   planner.replaceBody(*before);
 }
 
+/// On one device the order of a rewrite is its placement: the first of
+/// \p proposals that has a plan in its own, which is the module's then.
+const FitProposal *StepFitting::planInItsOrder(const MemoryFitter &fitter,
+                                               ArrayRef<FitProposal> proposals,
+                                               std::vector<Diagnostic> &said) {
+  for (const FitProposal &proposal : proposals) {
+    if (planner.isStopped())
+      break;
+    OwningOpRef<ModuleOp> placed = planner.quietly(
+        said, [&] { return fitter.placeAlone(proposal, planner.machine); });
+    if (!placed)
+      break;
+    planner.replaceBody(*placed);
+    ++found.attempts;
+    std::vector<ArenaReport> arenas;
+    if (succeeded(planner.plan(said, arenas)))
+      return &proposal;
+  }
+  return nullptr;
+}
+
 /// The mildest rewrite in which values are computed again.
 LogicalResult StepFitting::recompute(OwningOpRef<ModuleOp> &untouched,
                                      std::vector<Diagnostic> &said) {
@@ -154,24 +175,33 @@ LogicalResult StepFitting::recompute(OwningOpRef<ModuleOp> &untouched,
   if (fitter->peakBytes() <= smallest)
     return failure();
   std::vector<FitProposal> proposals = fitter->proposals(all);
-  OwningOpRef<ModuleOp> rewritten;
+  auto use = [&](const FitProposal &proposal) {
+    found.memoryFit = fitter->describe(proposal);
+    untouched = fitter->rewrite(proposal);
+    said = std::move(ignored);
+    return success();
+  };
+  if (placement::numComputing(planner.machine) == 1) {
+    if (auto *fits = planInItsOrder(*fitter, proposals, ignored))
+      return use(*fits);
+    // A placer may find an order of the leanest that has one.
+    if (!proposals.empty())
+      proposals = {*llvm::min_element(proposals, [](auto &a, auto &b) {
+        return a.order.peakBytes < b.order.peakBytes;
+      })};
+  }
   std::optional<size_t> first =
       planner.firstThatFits(proposals.size(), [&](size_t k) {
-        rewritten = fitter->rewrite(proposals[k]);
-        return planner.fits(*rewritten);
+        return planner.fits(*fitter->rewrite(proposals[k]));
       });
   if (planner.isStopped())
     return failure();
   PlaceAndPlanReport tried;
-  if (first)
-    rewritten = fitter->rewrite(proposals[*first]);
-  if (first && succeeded(planner.placeFitting(*rewritten, ignored, tried))) {
+  if (first && succeeded(planner.placeFitting(
+                   *fitter->rewrite(proposals[*first]), ignored, tried))) {
     tried.attempts += found.attempts;
     found = std::move(tried);
-    found.memoryFit = fitter->describe(proposals[*first]);
-    untouched = std::move(rewritten);
-    said = std::move(ignored);
-    return success();
+    return use(proposals[*first]);
   }
   Diagnostic *error = findError(said);
   if (!error)

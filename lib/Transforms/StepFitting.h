@@ -15,7 +15,9 @@
 
 namespace baechi {
 
+class MemoryFitter;
 class SpillFitter;
+struct FitProposal;
 struct UnfitPlans;
 namespace placement {
 struct SpillPlan;
@@ -39,6 +41,9 @@ public:
 private:
   llvm::LogicalResult recompute(mlir::OwningOpRef<mlir::ModuleOp> &untouched,
                                 StepPlanner::Said &said);
+  const FitProposal *planInItsOrder(const MemoryFitter &fitter,
+                                    llvm::ArrayRef<FitProposal> proposals,
+                                    StepPlanner::Said &said);
   void waitInPool(int32_t pool, mlir::ModuleOp original,
                   std::optional<int64_t> &stepNs, StepPlanner::Said &said);
   llvm::LogicalResult spill(const SpillFitter &fitter,

@@ -118,8 +118,7 @@ unsigned countUses(AffineMap map, unsigned loop) {
 std::optional<unsigned> onlyDim(AffineMap map, unsigned loop) {
   if (countUses(map, loop) != 1)
     return std::nullopt;
-  auto dim = map.getResultPosition(getAffineDimExpr(loop, map.getContext()));
-  return dim ? std::optional<unsigned>(*dim) : std::nullopt;
+  return map.getResultPosition(getAffineDimExpr(loop, map.getContext()));
 }
 
 /// Finds the loops along an axis, as far as they are known to leave out zeros.
