@@ -46,7 +46,7 @@ llvm::Expected<std::unique_ptr<Execution>>
 Execution::create(HostJit &jit, const CompiledProgram &compiled,
                   double watchdogSeconds,
                   std::shared_ptr<runtime::FaultInjector> faults,
-                  std::shared_ptr<runtime::Ranks> ranks) {
+                  const std::shared_ptr<runtime::Ranks> &ranks) {
   std::string manifest = compiled.manifestText();
   runtime::Expected<runtime::Program> program =
       runtime::Program::parse(manifest);

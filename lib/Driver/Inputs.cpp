@@ -50,17 +50,17 @@ llvm::Expected<FirstValues> FirstValues::read(func::FuncOp step,
     expected.shape.assign(type.getShape().begin(), type.getShape().end());
     if (it->second.shape != expected.shape || it->second.type != expected.type)
       return llvm::createStringError(
-          path + ": array '" + name + "' is " + describe(it->second) +
-          ", the step's argument " + std::to_string(index) + " is " +
-          describe(expected));
+          llvm::Twine(path) + ": array '" + name + "' is " +
+          describe(it->second) + ", the step's argument " + llvm::Twine(index) +
+          " is " + describe(expected));
     values.given[index] = std::move(it->second);
     arrays.erase(it);
   }
   // The archive may hold results too, as the importer's references do.
   for (const auto &[name, array] : arrays)
     if (!StringRef(name).starts_with("out"))
-      return llvm::createStringError(path + ": the step has no argument '" +
-                                     name +
+      return llvm::createStringError(llvm::Twine(path) +
+                                     ": the step has no argument '" + name +
                                      "'; arguments are called argN or "
                                      "by their baechi.name");
   return values;

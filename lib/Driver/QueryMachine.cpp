@@ -70,13 +70,14 @@ void sayDisturbed(const std::string &what, Listener &listener) {
                        "worse for it");
 }
 
-void tell(const std::string &what, const MeasuredLink &measured,
+void tell(const llvm::Twine &what, const MeasuredLink &measured,
           Listener &listener) {
+  std::string link = what.str();
   if (measured.disturbed)
-    sayDisturbed(what, listener);
+    sayDisturbed(link, listener);
   listener.tell(
       llvm::formatv("{0}: {1} ns + bytes / {2:F2} GB/s, residual {3:F1} %",
-                    what, measured.link.latencyNs,
+                    link, measured.link.latencyNs,
                     measured.link.bytesPerUs / 1e3, 100 * measured.residual));
 }
 
@@ -175,7 +176,7 @@ measurePairs(placement::Machine &machine, const runtime::HostInfo &host,
         return measured.takeError();
       const std::string &a = machine.devices[from].name;
       const std::string &b = machine.devices[to].name;
-      tell(a + " -> " + b, *measured, listener);
+      tell(llvm::Twine(a) + " -> " + b, *measured, listener);
       setMeasured(machine, from, to, *measured);
       residuals.push_back(llvm::json::Object{
           {"from", a},

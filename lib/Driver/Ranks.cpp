@@ -221,7 +221,7 @@ static llvm::Error serveProgram(const std::shared_ptr<runtime::Ranks> &ranks,
     return toLlvm(error);
   // Code that a thread still runs stays where it is.
   if (!(*session)->usable())
-    (void)jit->release();
+    jit->release(); // NOLINT(bugprone-unused-return-value)
   return llvm::Error::success();
 }
 

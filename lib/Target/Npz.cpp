@@ -235,6 +235,9 @@ std::string baechi::readArrays(const std::string &path,
   Archive archive(zip_open(path.c_str(), ZIP_RDONLY, &code));
   if (!archive)
     return path + ": not a .npz archive: " + errorText(code);
+  auto of = [&](const std::string &name) {
+    return path + ": array '" + name + "'";
+  };
   uint64_t inflated = 0;
   for (zip_int64_t i = 0, n = zip_get_num_entries(archive.get(), 0); i < n;
        ++i) {
@@ -247,9 +250,8 @@ std::string baechi::readArrays(const std::string &path,
     if (info.comp_method != ZIP_CM_STORE)
       inflated += std::min(info.size, maxInflated + 1);
     if (inflated > maxInflated)
-      return path + ": array '" + name + "' inflates to " +
-             std::to_string(info.size) + " bytes, and " +
-             std::to_string(maxInflated) +
+      return of(name) + " inflates to " + std::to_string(info.size) +
+             " bytes, and " + std::to_string(maxInflated) +
              " are the most for all compressed arrays; save them with "
              "numpy.savez";
     // Read in pieces, and no further than announced: a lie costs no memory.
@@ -263,22 +265,25 @@ std::string baechi::readArrays(const std::string &path,
     if (entry)
       zip_fclose(entry);
     if (!entry || got < 0 || bytes.size() > info.size)
-      return path + ": array '" + name + "' cannot be read: damaged archive";
+      return of(name) + " cannot be read: damaged archive";
     std::string error = parseNpy(bytes, arrays[name]);
     if (!error.empty())
-      return path + ": array '" + name + "' " + error;
+      return of(name) + " " + error;
   }
   return "";
 }
 
 std::string baechi::writeArrays(const std::string &path,
                                 const std::map<std::string, Array> &arrays) {
+  auto of = [&](const std::string &name) {
+    return path + ": array '" + name + "'";
+  };
   // Sources are read when the archive is closed: they must live until then.
   std::map<std::string, std::string> contents;
   for (const auto &[name, array] : arrays) {
     std::string error = formatNpy(array, contents[name]);
     if (!error.empty())
-      return path + ": array '" + name + "': " + error;
+      return of(name) + ": " + error;
   }
   int code = 0;
   placement::StagedFile file(path);

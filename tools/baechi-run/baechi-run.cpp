@@ -97,7 +97,7 @@ int tell(StepRun &run, Compilation &compilation, const OutputOptions &files,
   return report.isRight() ? 0 : 1;
 }
 
-int run(RunOptions options, std::shared_ptr<runtime::Ranks> ranks) {
+int run(RunOptions options, const std::shared_ptr<runtime::Ranks> &ranks) {
   Terminal terminal(options.progressLines);
   placement::Machine machine = check(readMachine(options.driver.machine));
   if (ranks || options.queryMachine.empty())
@@ -178,7 +178,7 @@ int main(int argc, char **argv) {
     check(serveRank(ranks, options.driver.watchdog, options.steps.killRank));
     return 0;
   }
-  int status = run(std::move(options), std::move(ranks));
+  int status = run(std::move(options), ranks);
   endOutput();
   return status;
 }

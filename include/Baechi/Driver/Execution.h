@@ -36,7 +36,7 @@ public:
   static llvm::Expected<std::unique_ptr<Execution>>
   create(HostJit &jit, const CompiledProgram &program, double watchdogSeconds,
          std::shared_ptr<runtime::FaultInjector> faults = nullptr,
-         std::shared_ptr<runtime::Ranks> ranks = nullptr);
+         const std::shared_ptr<runtime::Ranks> &ranks = nullptr);
 
   /// Gives argument \p index a value.
   llvm::Error setArgument(size_t index, const Array &value);
