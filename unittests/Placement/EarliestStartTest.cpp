@@ -299,34 +299,43 @@ TEST(EarliestStart, ManyDevices) {
   EXPECT_TRUE(place(problem, options).placement);
 }
 
+/// Grows the tree to three levels and empties it again, from any side, with
+/// items that are there already among those that are put in.
 TEST(UrgencyTree, AgreesWithASortedList) {
-  baechi::placement::Random random(3);
-  placers::UrgencyTree tree;
-  std::set<placers::UrgencyTree::Item> items;
-  for (int32_t step = 0; step < 3000; ++step) {
-    if (items.empty() || random.below(5) < (step < 1500 ? 3 : 2)) {
-      placers::UrgencyTree::Item item{random.below(40), random.below(60), step};
-      tree.insert(item);
-      items.insert(item);
-    } else {
-      auto victim = items.begin();
-      std::advance(victim, random.below(static_cast<int64_t>(items.size())));
-      tree.erase(*victim);
-      items.erase(victim);
-    }
-    ASSERT_EQ(tree.empty(), items.empty());
-    if (items.empty())
-      continue;
-    EXPECT_EQ(tree.shortest().node, items.begin()->node);
-    int64_t length = random.below(45) - 2;
-    const placers::UrgencyTree::Item *best = nullptr;
-    for (const placers::UrgencyTree::Item &item : items)
-      if (item.length <= length && (!best || item.moreUrgent(*best)))
-        best = &item;
-    const placers::UrgencyTree::Item *found = tree.mostUrgent(length);
-    ASSERT_EQ(found == nullptr, best == nullptr);
-    if (best) {
-      EXPECT_EQ(found->node, best->node);
+  using Item = placers::UrgencyTree::Item;
+  for (int64_t lengths : {3, 40, 100000}) {
+    baechi::placement::Random random(lengths);
+    placers::UrgencyTree tree;
+    std::set<Item> items;
+    for (int32_t step = 0; step < 12000 || !items.empty(); ++step) {
+      if (step < 12000 &&
+          (items.empty() || random.below(5) < (step / 4000 == 1 ? 2 : 4))) {
+        Item item{random.below(lengths),
+                  static_cast<int32_t>(random.below(10000))};
+        tree.insert(item);
+        items.insert(item);
+      } else {
+        auto victim = random.below(2)
+                          ? items.begin()
+                          : items.lower_bound({random.below(lengths), 5000});
+        if (victim == items.end())
+          victim = std::prev(victim);
+        Item item = *victim;
+        tree.erase(item);
+        items.erase(victim);
+      }
+      ASSERT_EQ(tree.empty(), items.empty());
+      if (items.empty())
+        continue;
+      ASSERT_EQ(tree.shortest(), *items.begin());
+      if (step % 16)
+        continue;
+      int64_t length = random.below(lengths + 5) - 2;
+      int32_t best = -1;
+      for (const Item &item : items)
+        if (item.length <= length && (best < 0 || item.rank < best))
+          best = item.rank;
+      ASSERT_EQ(tree.mostUrgent(length).rank, best);
     }
   }
 }

@@ -16,7 +16,8 @@ using namespace baechi::placement::placers;
 
 namespace {
 
-template <typename Entry> void push(std::vector<Entry> &heap, Entry entry) {
+template <typename Entry>
+void push(std::vector<Entry> &heap, std::type_identity_t<Entry> entry) {
   heap.push_back(entry);
   std::push_heap(heap.begin(), heap.end());
 }
@@ -33,13 +34,12 @@ void ReadyQueue::add(int32_t node) {
   int64_t time = schedule.timeOf(scratch, device);
   if (time == never)
     return;
-  push(later, timed(node, time));
+  push(later, {time, rank[node]});
   // What is best stays so unless this one is better.
   int64_t start = std::max(time, schedule.deviceFree(device));
   if (isCurrent &&
       (best.node < 0 ||
-       std::tuple(start, -urgency[node], node) <
-           std::tuple(best.start, -urgency[best.node], best.node))) {
+       std::pair(start, rank[node]) < std::pair(best.start, rank[best.node]))) {
     best = {node, start};
     std::swap(bestArrival, scratch);
   }
@@ -73,17 +73,17 @@ void ReadyQueue::keep(int32_t node) {
   if (longest)
     due = std::max(due, schedule.endOf(*longest, device));
   if (scratch.fixed > due)
-    push(later, timed(node, scratch.fixed));
+    push(later, {scratch.fixed, rank[node]});
   else if (longest)
-    waiting[longest->home].insert({longest->length, urgency[node], node});
+    waiting[longest->home].insert({longest->length, rank[node]});
   else
-    push(available, timed(node, 0));
+    push(available, {0, rank[node]});
 }
 
 /// Those that need not be kept back any longer.
 void ReadyQueue::admitDue() {
   while (!later.empty() && later.front().time <= schedule.deviceFree(device)) {
-    int32_t node = later.front().node;
+    int32_t node = byUrgency[later.front().rank];
     pop(later);
     if (open(node))
       keep(node);
@@ -94,46 +94,43 @@ void ReadyQueue::admitDue() {
 bool ReadyQueue::findNow() {
   int64_t free = schedule.deviceFree(device);
   for (;;) {
-    int32_t found = -1, from = -1;
+    int32_t from = -1;
+    UrgencyTree::Item found{0, -1};
     if (!available.empty())
-      found = available.front().node;
-    UrgencyTree::Item item;
+      found.rank = available.front().rank;
     for (int32_t home = 0; home < static_cast<int32_t>(waiting.size());
          ++home) {
-      if (waiting[home].empty())
-        continue;
       int64_t slack = free - schedule.linkFree(home, device);
-      const auto *top = waiting[home].mostUrgent(slack);
-      if (top && (found < 0 || std::tuple(-top->urgency, top->node) <
-                                   std::tuple(-urgency[found], found))) {
-        found = top->node;
+      UrgencyTree::Item top = waiting[home].mostUrgent(slack);
+      if (top.rank >= 0 && (found.rank < 0 || top.rank < found.rank)) {
+        found = top;
         from = home;
-        item = *top;
       }
     }
-    if (found < 0)
+    if (found.rank < 0)
       return false;
-    bool isOpen = open(found);
+    int32_t node = byUrgency[found.rank];
+    bool isOpen = open(node);
     if (isOpen) {
-      schedule.arrivalOf(found, device, scratch);
+      schedule.arrivalOf(node, device, scratch);
       if (schedule.timeOf(scratch, device) <= free) {
-        setBest(found, free);
+        setBest(node, free);
         return true;
       }
     }
     if (from < 0)
       pop(available);
     else
-      waiting[from].erase(item);
+      waiting[from].erase(found);
     if (isOpen)
-      keep(found);
+      keep(node);
   }
 }
 
 /// When none could: the one that can start first. False when one has only been
 /// put where it belongs now.
 bool ReadyQueue::findLater() {
-  Timed found = timed(-1, never);
+  Timed found{never, -1};
   int32_t from = -1;
   UrgencyTree::Item item;
   if (!later.empty())
@@ -142,23 +139,23 @@ bool ReadyQueue::findLater() {
     if (waiting[home].empty())
       continue;
     const auto &top = waiting[home].shortest();
-    Timed other{schedule.linkFree(home, device) + top.length, top.urgency,
-                top.node};
-    if (found.node < 0 || found < other) {
+    Timed other{schedule.linkFree(home, device) + top.length, top.rank};
+    if (found.rank < 0 || found < other) {
       found = other;
       from = home;
       item = top;
     }
   }
-  if (found.node < 0) {
+  if (found.rank < 0) {
     setBest(-1, 0);
     return true;
   }
-  bool isOpen = open(found.node);
+  int32_t node = byUrgency[found.rank];
+  bool isOpen = open(node);
   if (isOpen) {
-    schedule.arrivalOf(found.node, device, scratch);
+    schedule.arrivalOf(node, device, scratch);
     if (schedule.timeOf(scratch, device) == found.time) {
-      setBest(found.node, found.time);
+      setBest(node, found.time);
       return true;
     }
   }
@@ -167,7 +164,7 @@ bool ReadyQueue::findLater() {
   else
     waiting[from].erase(item);
   if (isOpen)
-    keep(found.node);
+    keep(node);
   return false;
 }
 

@@ -27,9 +27,12 @@ namespace baechi::placement::placers {
 /// when another link has become the one that it waits for.
 class ReadyQueue {
 public:
-  ReadyQueue(const PartialSchedule &schedule, std::span<const int64_t> urgency,
+  /// \p byUrgency: the nodes, the most urgent first; \p rank: where in it each
+  /// is.
+  ReadyQueue(const PartialSchedule &schedule,
+             std::span<const int32_t> byUrgency, std::span<const int32_t> rank,
              int32_t device, int32_t numDevices)
-      : schedule(schedule), urgency(urgency), device(device),
+      : schedule(schedule), byUrgency(byUrgency), rank(rank), device(device),
         waiting(numDevices) {}
 
   struct First {
@@ -49,19 +52,14 @@ public:
 private:
   struct Timed {
     int64_t time;
-    int64_t urgency;
-    int32_t node;
+    int32_t rank;
     /// For a heap whose top is the earliest, then the most urgent.
     bool operator<(const Timed &other) const {
-      return std::tie(other.time, urgency, other.node) <
-             std::tie(time, other.urgency, node);
+      return std::tie(other.time, other.rank) < std::tie(time, rank);
     }
   };
 
   bool open(int32_t node) const { return schedule.open(node, device); }
-  Timed timed(int32_t node, int64_t time) const {
-    return {time, node < 0 ? 0 : urgency[node], node};
-  }
   bool bestIsCurrent() const;
   void keep(int32_t node);
   void admitDue();
@@ -70,7 +68,7 @@ private:
   void setBest(int32_t node, int64_t start);
 
   const PartialSchedule &schedule;
-  std::span<const int64_t> urgency;
+  std::span<const int32_t> byUrgency, rank;
   int32_t device;
   /// Not before a time; of available nodes the time is not used.
   std::vector<Timed> later, available;

@@ -8,131 +8,237 @@
 
 #include "Placers/UrgencyTree.h"
 
+#include <algorithm>
+
 using namespace baechi::placement;
 using namespace baechi::placement::placers;
 
 namespace {
 
-/// The finalizer of splitmix64 (Steele, Lea & Flood, "Fast splittable
-/// pseudorandom number generators", 2014).
-uint32_t hash(int32_t node) {
-  uint64_t z = (static_cast<uint64_t>(node) + 1) * 0x9E3779B97F4A7C15ull;
-  z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9ull;
-  z = (z ^ (z >> 27)) * 0x94D049BB133111EBull;
-  return static_cast<uint32_t>(z >> 32);
+/// Makes room at \p position.
+template <typename T, size_t N>
+void shiftUp(std::array<T, N> &items, int32_t position, int32_t count) {
+  std::copy_backward(items.begin() + position, items.begin() + count,
+                     items.begin() + count + 1);
+}
+
+template <typename T, size_t N>
+void shiftDown(std::array<T, N> &items, int32_t position, int32_t count) {
+  std::copy(items.begin() + position + 1, items.begin() + count,
+            items.begin() + position);
 }
 
 } // namespace
 
-void UrgencyTree::update(Index at) {
-  Slot &slot = slots[at];
-  slot.urgent = slot.item;
-  for (Index child : {slot.left, slot.right})
-    if (child >= 0 && slots[child].urgent.moreUrgent(slot.urgent))
-      slot.urgent = slots[child].urgent;
-}
-
-std::pair<UrgencyTree::Index, UrgencyTree::Index>
-UrgencyTree::split(Index at, const Item &item) {
-  if (at < 0)
-    return {-1, -1};
-  if (slots[at].item < item) {
-    auto [before, after] = split(slots[at].right, item);
-    slots[at].right = before;
-    update(at);
-    return {at, after};
+UrgencyTree::Index UrgencyTree::newLeaf() {
+  if (unusedLeaves.empty()) {
+    leaves.emplace_back();
+    return static_cast<Index>(leaves.size() - 1);
   }
-  auto [before, after] = split(slots[at].left, item);
-  slots[at].left = after;
-  update(at);
-  return {before, at};
-}
-
-UrgencyTree::Index UrgencyTree::merge(Index a, Index b) {
-  if (a < 0 || b < 0)
-    return a < 0 ? b : a;
-  if (slots[a].priority > slots[b].priority) {
-    slots[a].right = merge(slots[a].right, b);
-    update(a);
-    return a;
-  }
-  slots[b].left = merge(a, slots[b].left);
-  update(b);
-  return b;
-}
-
-UrgencyTree::Index UrgencyTree::insert(Index at, Index added) {
-  const Item &item = slots[added].item;
-  if (at < 0)
-    return added;
-  if (slots[added].priority > slots[at].priority) {
-    auto [before, after] = split(at, item);
-    slots[added].left = before;
-    slots[added].right = after;
-    update(added);
-    return added;
-  }
-  Index &child = item < slots[at].item ? slots[at].left : slots[at].right;
-  child = insert(child, added);
-  if (item.moreUrgent(slots[at].urgent))
-    slots[at].urgent = item;
+  Index at = unusedLeaves.back();
+  unusedLeaves.pop_back();
+  leaves[at].count = 0;
   return at;
 }
 
-UrgencyTree::Index UrgencyTree::erase(Index at, const Item &item) {
-  if (!(slots[at].item < item) && !(item < slots[at].item)) {
-    unused.push_back(at);
-    return merge(slots[at].left, slots[at].right);
+UrgencyTree::Index UrgencyTree::newInner() {
+  if (unusedInners.empty()) {
+    inners.emplace_back();
+    return static_cast<Index>(inners.size() - 1);
   }
-  Index &child = item < slots[at].item ? slots[at].left : slots[at].right;
-  child = erase(child, item);
-  if (!item.moreUrgent(slots[at].urgent) && !slots[at].urgent.moreUrgent(item))
-    update(at);
+  Index at = unusedInners.back();
+  unusedInners.pop_back();
+  inners[at].count = 0;
   return at;
+}
+
+UrgencyTree::Item UrgencyTree::mostUrgentOf(const Item *items, int32_t count) {
+  return *std::min_element(
+      items, items + count,
+      [](const Item &a, const Item &b) { return a.rank < b.rank; });
+}
+
+UrgencyTree::Item UrgencyTree::urgentOf(Index at, int32_t level) const {
+  return level == 0 ? leaves[at].urgent
+                    : mostUrgentOf(inners[at].urgent.data(), inners[at].count);
+}
+
+/// The last child that may hold \p item.
+int32_t UrgencyTree::childFor(const Inner &node, const Item &item) {
+  auto end = node.least.begin() + node.count;
+  auto after = std::upper_bound(node.least.begin(), end, item);
+  return std::max<int32_t>(0, static_cast<int32_t>(after - node.least.begin()) -
+                                  1);
+}
+
+UrgencyTree::Split UrgencyTree::insertInLeaf(Index at, const Item &item) {
+  Split split;
+  Index into = at;
+  if (leaves[at].count == capacity) {
+    split.child = newLeaf();
+    Leaf &full = leaves[at], &upper = leaves[split.child];
+    full.count = upper.count = capacity / 2;
+    std::copy_n(full.items.begin() + full.count, upper.count,
+                upper.items.begin());
+    full.urgent = mostUrgentOf(full.items.data(), full.count);
+    upper.urgent = mostUrgentOf(upper.items.data(), upper.count);
+    split.least = upper.items[0];
+    if (!(item < split.least))
+      into = split.child;
+  }
+  Leaf &leaf = leaves[into];
+  auto end = leaf.items.begin() + leaf.count;
+  auto *next = std::lower_bound(leaf.items.begin(), end, item);
+  if (next != end && *next == item)
+    return split;
+  ++size;
+  auto position = static_cast<int32_t>(next - leaf.items.begin());
+  shiftUp(leaf.items, position, leaf.count);
+  leaf.items[position] = item;
+  if (++leaf.count == 1 || item.rank < leaf.urgent.rank)
+    leaf.urgent = item;
+  return split;
+}
+
+UrgencyTree::Split UrgencyTree::addChild(Index at, int32_t position,
+                                         const Split &added, int32_t level) {
+  Split split;
+  Index into = at;
+  if (inners[at].count == capacity) {
+    split.child = newInner();
+    Inner &full = inners[at], &upper = inners[split.child];
+    full.count = upper.count = capacity / 2;
+    std::copy_n(full.least.begin() + full.count, upper.count,
+                upper.least.begin());
+    std::copy_n(full.urgent.begin() + full.count, upper.count,
+                upper.urgent.begin());
+    std::copy_n(full.child.begin() + full.count, upper.count,
+                upper.child.begin());
+    split.least = upper.least[0];
+    if (position > full.count) {
+      into = split.child;
+      position -= full.count;
+    }
+  }
+  Inner &node = inners[into];
+  shiftUp(node.least, position, node.count);
+  shiftUp(node.urgent, position, node.count);
+  shiftUp(node.child, position, node.count);
+  ++node.count;
+  node.least[position] = added.least;
+  node.urgent[position] = urgentOf(added.child, level - 1);
+  node.child[position] = added.child;
+  return split;
+}
+
+UrgencyTree::Split UrgencyTree::insertBelow(Index at, int32_t level,
+                                            const Item &item) {
+  if (level == 0)
+    return insertInLeaf(at, item);
+  int32_t k = childFor(inners[at], item);
+  Index child = inners[at].child[k];
+  Split split = insertBelow(child, level - 1, item);
+  Inner &node = inners[at];
+  node.least[k] = std::min(node.least[k], item);
+  if (split.child < 0) {
+    if (item.rank < node.urgent[k].rank)
+      node.urgent[k] = item;
+    return {};
+  }
+  node.urgent[k] = urgentOf(child, level - 1);
+  return addChild(at, k + 1, split, level);
 }
 
 void UrgencyTree::insert(const Item &item) {
-  auto added = static_cast<Index>(slots.size());
-  if (unused.empty()) {
-    slots.emplace_back();
-  } else {
-    added = unused.back();
-    unused.pop_back();
+  if (root < 0) {
+    root = newLeaf();
+    levels = 0;
   }
-  slots[added] = {item, item, hash(item.node), -1, -1};
-  if (first < 0 || item < slots[first].item)
-    first = added;
-  root = insert(root, added);
+  if (Split split = insertBelow(root, levels, item); split.child >= 0) {
+    Index above = newInner();
+    Inner &node = inners[above];
+    node.count = 2;
+    node.child = {root, split.child};
+    // Nothing is below the least of all.
+    node.least = {std::min(first, item), split.least};
+    for (int32_t k : {0, 1})
+      node.urgent[k] = urgentOf(node.child[k], levels);
+    root = above;
+    ++levels;
+  }
+  if (size == 1 || item < first)
+    first = item;
+}
+
+/// True when the leaf is empty then.
+bool UrgencyTree::eraseInLeaf(Index at, const Item &item) {
+  Leaf &leaf = leaves[at];
+  auto end = leaf.items.begin() + leaf.count;
+  auto position = static_cast<int32_t>(
+      std::lower_bound(leaf.items.begin(), end, item) - leaf.items.begin());
+  shiftDown(leaf.items, position, leaf.count);
+  if (--leaf.count == 0) {
+    unusedLeaves.push_back(at);
+    return true;
+  }
+  if (item.rank == leaf.urgent.rank)
+    leaf.urgent = mostUrgentOf(leaf.items.data(), leaf.count);
+  return false;
+}
+
+bool UrgencyTree::eraseBelow(Index at, int32_t level, const Item &item) {
+  if (level == 0)
+    return eraseInLeaf(at, item);
+  Inner &node = inners[at];
+  int32_t k = childFor(node, item);
+  if (eraseBelow(node.child[k], level - 1, item)) {
+    shiftDown(node.least, k, node.count);
+    shiftDown(node.urgent, k, node.count);
+    shiftDown(node.child, k, node.count);
+    if (--node.count > 0)
+      return false;
+    unusedInners.push_back(at);
+    return true;
+  }
+  if (node.urgent[k].rank == item.rank)
+    node.urgent[k] = urgentOf(node.child[k], level - 1);
+  return false;
+}
+
+void UrgencyTree::findFirst() {
+  Index at = root;
+  for (int32_t level = levels; level > 0; --level)
+    at = inners[at].child[0];
+  first = leaves[at].items[0];
 }
 
 void UrgencyTree::erase(const Item &item) {
-  bool wasFirst = !(shortest() < item);
-  root = erase(root, item);
-  if (!wasFirst)
-    return;
-  first = root;
-  while (first >= 0 && slots[first].left >= 0)
-    first = slots[first].left;
+  --size;
+  if (eraseBelow(root, levels, item))
+    root = -1;
+  else if (item == first)
+    findFirst();
 }
 
-const UrgencyTree::Item *UrgencyTree::mostUrgent(int64_t length) const {
-  const Item *best = nullptr;
-  if (empty() || shortest().length > length)
+UrgencyTree::Item UrgencyTree::mostUrgent(int64_t length) const {
+  Item best{0, -1};
+  if (empty() || first.length > length)
     return best;
   auto consider = [&](const Item &item) {
-    if (!best || item.moreUrgent(*best))
-      best = &item;
+    if (best.rank < 0 || item.rank < best.rank)
+      best = item;
   };
-  for (Index at = root; at >= 0;) {
-    const Slot &slot = slots[at];
-    if (slot.item.length > length) {
-      at = slot.left;
-      continue;
-    }
-    consider(slot.item);
-    if (slot.left >= 0)
-      consider(slots[slot.left].urgent);
-    at = slot.right;
+  Index at = root;
+  for (int32_t level = levels; level > 0; --level) {
+    const Inner &node = inners[at];
+    int32_t k = 0;
+    // All of a child is short enough where the next one begins so.
+    while (k + 1 < node.count && node.least[k + 1].length <= length)
+      consider(node.urgent[k++]);
+    at = node.child[k];
   }
+  const Leaf &leaf = leaves[at];
+  for (int32_t k = 0; k < leaf.count && leaf.items[k].length <= length; ++k)
+    consider(leaf.items[k]);
   return best;
 }

@@ -8,62 +8,80 @@
 #ifndef BAECHI_LIB_PLACEMENT_URGENCYTREE_H
 #define BAECHI_LIB_PLACEMENT_URGENCYTREE_H
 
+#include <array>
 #include <cstdint>
 #include <tuple>
+#include <utility>
 #include <vector>
 
 namespace baechi::placement::placers {
 
 /// Nodes by length, which knows the most urgent of all up to a given length: a
-/// treap (Aragon & Seidel, "Randomized search trees", 1989) that keeps the
-/// most urgent below every item. The priorities are a hash of the node, so that
-/// the same input gives the same tree. Logarithmic in its size.
+/// B+ tree (Comer, "The ubiquitous B-tree", 1979) whose inner nodes keep the
+/// most urgent below each child. Wide nodes, because looking at many things
+/// that lie together is faster than at few that do not. What is taken out
+/// leaves its place empty; nodes go with their last item. Logarithmic in the
+/// items that were put in.
 class UrgencyTree {
 public:
   struct Item {
     int64_t length;
-    int64_t urgency;
-    int32_t node;
+    int32_t rank; ///< of its node: 0 for the most urgent of all
     bool operator<(const Item &other) const {
-      return std::tuple(length, -urgency, node) <
-             std::tuple(other.length, -other.urgency, other.node);
+      return std::tie(length, rank) < std::tie(other.length, other.rank);
     }
-    bool moreUrgent(const Item &other) const {
-      return std::tuple(-urgency, node) <
-             std::tuple(-other.urgency, other.node);
-    }
+    bool operator==(const Item &other) const = default;
   };
 
-  bool empty() const { return root < 0; }
+  bool empty() const { return size == 0; }
+  /// Does nothing where \p item is there.
   void insert(const Item &item);
   /// Removes \p item, which must be there.
   void erase(const Item &item);
-  /// The shortest; of equal length the most urgent, then the smallest node.
-  const Item &shortest() const { return slots[first].item; }
-  /// The most urgent with at most \p length, then the smallest node; nullptr
-  /// when there is none.
-  const Item *mostUrgent(int64_t length) const;
+  /// The shortest; of equal length the most urgent.
+  const Item &shortest() const { return first; }
+  /// The most urgent with at most \p length; rank -1: there is none.
+  Item mostUrgent(int64_t length) const;
 
 private:
-  using Index = int32_t; ///< into `slots`; < 0: none
-  struct Slot {
-    Item item;
-    Item urgent; ///< the most urgent below, itself included
-    uint32_t priority;
-    Index left, right;
+  using Index = int32_t;
+  static constexpr int32_t capacity = 32;
+  struct Leaf {
+    int32_t count = 0;
+    std::array<Item, capacity> items;
+    Item urgent; ///< the most urgent of them
+  };
+  struct Inner {
+    int32_t count = 0;
+    std::array<Item, capacity> least; ///< not above any item of the child
+    std::array<Item, capacity> urgent;
+    std::array<Index, capacity> child;
+  };
+  /// What a node that was too full gave away; child -1: nothing.
+  struct Split {
+    Item least;
+    Index child = -1;
   };
 
-  void update(Index at);
-  /// Those before \p item, and the others.
-  std::pair<Index, Index> split(Index at, const Item &item);
-  Index merge(Index a, Index b);
-  Index insert(Index at, Index added);
-  Index erase(Index at, const Item &item);
+  static int32_t childFor(const Inner &node, const Item &item);
+  Split insertInLeaf(Index at, const Item &item);
+  Split insertBelow(Index at, int32_t level, const Item &item);
+  Split addChild(Index at, int32_t position, const Split &added, int32_t level);
+  bool eraseInLeaf(Index at, const Item &item);
+  bool eraseBelow(Index at, int32_t level, const Item &item);
+  Item urgentOf(Index at, int32_t level) const;
+  static Item mostUrgentOf(const Item *items, int32_t count);
+  Index newLeaf();
+  Index newInner();
+  void findFirst();
 
+  std::vector<Leaf> leaves;
+  std::vector<Inner> inners;
+  std::vector<Index> unusedLeaves, unusedInners;
   Index root = -1;
-  Index first = -1; ///< the shortest
-  std::vector<Slot> slots;
-  std::vector<Index> unused;
+  int32_t levels = 0; ///< of inner nodes above the leaves
+  int64_t size = 0;
+  Item first;
 };
 
 } // namespace baechi::placement::placers
