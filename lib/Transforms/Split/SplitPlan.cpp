@@ -177,6 +177,47 @@ static bool isExtentOf(const SplitPlan &plan, int64_t extent) {
                       [&](const Cut &cut) { return cut.extent() == extent; });
 }
 
+/// Whether a class runs through an argument that the step updates: it is a
+/// parameter's, not the batch's.
+static bool cutsUpdated(const Cut &cut) {
+  return llvm::any_of(cut.values, [](const auto &entry) {
+    auto argument = dyn_cast<BlockArgument>(entry.first);
+    auto step =
+        argument
+            ? dyn_cast<func::FuncOp>(argument.getOwner()->getParentOp())
+            : func::FuncOp();
+    return step && step.getArgAttr(argument.getArgNumber(),
+                                   BaechiDialect::kUpdatedBy);
+  });
+}
+
+static std::optional<Cut> chooseCut(const SplitPlan &plan,
+                                    const Estimate &estimate,
+                                    const PlanOptions &options);
+
+/// Why there are no replicas: what is cut best does not divide, or nothing is.
+static LogicalResult refuseReplicas(func::FuncOp step, const Estimate &estimate,
+                                    PlanOptions options) {
+  int64_t pieces = options.pieces;
+  options.even = false;
+  std::optional<Cut> uneven = chooseCut(SplitPlan(), estimate, options);
+  if (!uneven)
+    return step.emitError("has no batch to cut in ")
+           << pieces << " replicas: no class of dimensions saves time that "
+           << "runs through no argument which the step updates; name the "
+              "batch's arguments (split)";
+  int64_t extent = uneven->extent(), below = extent / pieces * pieces;
+  InFlightDiagnostic diag =
+      step.emitError("has a batch of ")
+      << extent << ", which does not divide into " << pieces
+      << " equal replicas: take one of "
+      << (below > 0 ? std::to_string(below) + " or " : std::string())
+      << below + pieces;
+  diag.attachNote(uneven->operations.front().first->getLoc())
+      << "one of the operations on it";
+  return diag;
+}
+
 /// The class that saves the most among those of the heaviest operations.
 static std::optional<Cut> chooseCut(const SplitPlan &plan,
                                     const Estimate &estimate,
@@ -195,13 +236,14 @@ static std::optional<Cut> chooseCut(const SplitPlan &plan,
     for (const Seed &seed : seeds) {
       if (seed.extent < options.pieces ||
           (options.even && seed.extent % options.pieces != 0) ||
-          (options.chained && !isExtentOf(plan, seed.extent)))
+          ((options.chained || options.oneExtent) &&
+           !isExtentOf(plan, seed.extent)))
         continue;
       Cut cut =
           followCut(seed.value, seed.position,
                     evenPieces(seed.extent, options.pieces), options, plan);
       double gain = estimate.gainNs(cut);
-      if (gain > most) {
+      if (gain > most && !(options.oneExtent && cutsUpdated(cut))) {
         most = gain;
         best = std::move(cut);
       }
@@ -247,6 +289,8 @@ FailureOr<SplitPlan> split::planSplits(func::FuncOp step,
       commit(plan, std::move(*best));
     else
       break;
+  if (options.oneExtent && plan.cuts.empty())
+    return refuseReplicas(step, estimate, options);
   if (options.chained && plan.cuts.empty())
     return step.emitError(
                "nothing is as heavy as a batch that could be cut in ")
