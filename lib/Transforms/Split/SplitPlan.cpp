@@ -177,18 +177,22 @@ static bool isExtentOf(const SplitPlan &plan, int64_t extent) {
                       [&](const Cut &cut) { return cut.extent() == extent; });
 }
 
-/// Whether a class runs through an argument that the step updates: it is a
-/// parameter's, not the batch's.
-static bool cutsUpdated(const Cut &cut) {
-  return llvm::any_of(cut.values, [](const auto &entry) {
-    auto argument = dyn_cast<BlockArgument>(entry.first);
-    auto step =
-        argument
-            ? dyn_cast<func::FuncOp>(argument.getOwner()->getParentOp())
-            : func::FuncOp();
-    return step && step.getArgAttr(argument.getArgNumber(),
-                                   BaechiDialect::kUpdatedBy);
-  });
+/// Whether a class is the batch's: it runs through an argument, and through
+/// none that the step updates, which is a parameter.
+static bool isBatch(const Cut &cut) {
+  bool found = false;
+  for (const auto &[value, position] : cut.values) {
+    auto argument = dyn_cast<BlockArgument>(value);
+    auto step = argument ? dyn_cast<func::FuncOp>(
+                               argument.getOwner()->getParentOp())
+                         : func::FuncOp();
+    if (!step)
+      continue;
+    if (step.getArgAttr(argument.getArgNumber(), BaechiDialect::kUpdatedBy))
+      return false;
+    found = true;
+  }
+  return found;
 }
 
 static std::optional<Cut> chooseCut(const SplitPlan &plan,
@@ -200,12 +204,14 @@ static LogicalResult refuseReplicas(func::FuncOp step, const Estimate &estimate,
                                     PlanOptions options) {
   int64_t pieces = options.pieces;
   options.even = false;
+  options.pieces = 2; // It may be smaller than asked for.
   std::optional<Cut> uneven = chooseCut(SplitPlan(), estimate, options);
-  if (!uneven)
+  if (!uneven || uneven->extent() % pieces == 0)
     return step.emitError("has no batch to cut in ")
-           << pieces << " replicas: no class of dimensions saves time that "
-           << "runs through no argument which the step updates; name the "
-              "batch's arguments (split)";
+           << pieces
+           << " replicas: no dimension of an argument that the step does not "
+              "update can be cut with the heaviest operations; name the batch's "
+              "arguments (split)";
   int64_t extent = uneven->extent(), below = extent / pieces * pieces;
   InFlightDiagnostic diag =
       step.emitError("has a batch of ")
@@ -223,7 +229,10 @@ static std::optional<Cut> chooseCut(const SplitPlan &plan,
                                     const Estimate &estimate,
                                     const PlanOptions &options) {
   std::optional<Cut> best;
-  double most = kLeastGain * estimate.totalNs();
+  // Replicas are asked for whether they save time or not: the batch is what the
+  // most work is along.
+  bool isAsked = options.oneExtent && plan.cuts.empty();
+  double most = isAsked ? 0 : kLeastGain * estimate.totalNs();
   size_t looked = 0;
   for (Operation *op : estimate.heaviest()) {
     if (plan.isTaken(op))
@@ -242,8 +251,8 @@ static std::optional<Cut> chooseCut(const SplitPlan &plan,
       Cut cut =
           followCut(seed.value, seed.position,
                     evenPieces(seed.extent, options.pieces), options, plan);
-      double gain = estimate.gainNs(cut);
-      if (gain > most && !(options.oneExtent && cutsUpdated(cut))) {
+      double gain = isAsked ? estimate.savedNs(cut) : estimate.gainNs(cut);
+      if (gain > most && (!options.oneExtent || isBatch(cut))) {
         most = gain;
         best = std::move(cut);
       }

@@ -20,8 +20,9 @@ def Replicate : Pass<"baechi-replicate", "::mlir::ModuleOp"> {
     of the whole batch.
 
     What is cut first is what persons ask for (`baechi.split`); then the class of
-    dimensions that saves the most and that runs through no argument which the
-    step updates, and others of the same extent. Parts are equal: a batch that
+    dimensions that the most work is along, of those that run through an
+    argument, and through none which the step updates; and others of the same
+    extent, where they save time. Parts are equal: a batch that
     does not divide is refused.
 
     The step then says how many replicas it has (`baechi.replicas`), and which
