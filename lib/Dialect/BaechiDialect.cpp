@@ -8,6 +8,7 @@
 
 #include "Baechi/Dialect/Baechi.h"
 #include "Baechi/Dialect/Parts.h"
+#include "Baechi/Dialect/Replicas.h"
 #include "Baechi/Dialect/SimulatedNetwork.h"
 #include "mlir/Interfaces/FunctionInterfaces.h"
 
@@ -111,7 +112,7 @@ LogicalResult verifyForm(NamedAttribute attr, EmitError emitError) {
     return expectString(attr, emitError);
   if (name == D::kStart || name == D::kUpdatedBy || name == D::kArgument ||
       name == D::kResult || name == D::kKernelScratch || name == D::kOperator ||
-      name == D::kOutput)
+      name == D::kOutput || name == kReplicas || name == kReplica)
     return expectNonNegative(attr, emitError);
   if (name == D::kMachine)
     return expect<MachineAttr>(attr, "a #baechi.machine", emitError);
@@ -128,7 +129,7 @@ LogicalResult verifyForm(NamedAttribute attr, EmitError emitError) {
     return expect<SplitAttr>(attr, "a #baechi.split", emitError);
   if (name == D::kKernel || name == D::kView || name == D::kPartials ||
       name == D::kChained || name == D::kRecompute || name == D::kEnds ||
-      name == D::kStash || name == kSimulatedNetwork)
+      name == D::kStash || name == kBatched || name == kSimulatedNetwork)
     return expect<UnitAttr>(attr, "a unit attribute", emitError);
   if (name == D::kHostCall)
     return expectHostCall(attr, emitError);
@@ -158,7 +159,8 @@ LogicalResult BaechiDialect::verifyOperationAttribute(Operation *op,
       !isa<ModuleOp>(op))
     return emitError() << "'" << name << "' stands on modules only";
   if ((name == kKernel || name == kCertificate || name == kImplementation ||
-       name == kKernelScratch || name == kCudaProduct || name == kEnds) &&
+       name == kKernelScratch || name == kCudaProduct || name == kEnds ||
+       name == kReplicas) &&
       !isa<FunctionOpInterface>(op))
     return emitError() << "'" << name << "' stands on functions only";
   if (auto function = dyn_cast<FunctionOpInterface>(op);
@@ -170,7 +172,8 @@ LogicalResult BaechiDialect::verifyOperationAttribute(Operation *op,
   if (name == kRecompute && op->getName().getStringRef() != "func.call")
     return emitError() << "'" << name << "' stands on 'func.call' only";
   if (name == kUpdatedBy || name == kInit || name == kArgument ||
-      name == kResult || name == kMayAlias || name == kParts)
+      name == kResult || name == kMayAlias || name == kParts ||
+      name == kBatched)
     return emitError() << "'" << name
                        << "' stands on a function's arguments or results only";
   return success();

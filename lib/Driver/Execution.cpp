@@ -84,16 +84,41 @@ llvm::Error Execution::setArgument(size_t index, const Array &value) {
       session->setArgument(index, value.data.data(), value.data.size()));
 }
 
-llvm::Error Execution::step(bool counted) {
-  if (runtime::Error error = session->step())
-    return toLlvm(error);
-  const runtime::Timeline &timeline = session->timeline();
+void Execution::noteBytes() {
   sums.sentBytes.clear();
   sums.lentBytes.clear();
-  for (const runtime::DeviceRecord &device : timeline.devices) {
+  for (const runtime::DeviceRecord &device : session->timeline().devices) {
     sums.sentBytes.push_back(device.bytesSent);
     sums.lentBytes.push_back(device.bytesLent);
   }
+}
+
+llvm::Expected<std::vector<float>>
+Execution::stepsOverlapped(int64_t count, bool counted,
+                           std::optional<size_t> loss) {
+  std::vector<float> losses(loss ? count : 0);
+  std::vector<runtime::Fetch> fetches;
+  if (loss)
+    fetches.push_back({*loss, reinterpret_cast<char *>(losses.data())});
+  if (runtime::Error error = session->steps(count, {}, fetches))
+    return toLlvm(error);
+  noteBytes();
+  if (!counted)
+    return losses;
+  const runtime::Timeline &timeline = session->timeline();
+  fastestStep = timeline;
+  fastestStep.wallNs = timeline.wallNs / count;
+  sums.wallNs.push_back(fastestStep.wallNs);
+  for (auto [sum, device] : llvm::zip(sums.busyNs, timeline.devices))
+    sum += device.busyNs;
+  return losses;
+}
+
+llvm::Error Execution::step(bool counted) {
+  if (runtime::Error error = session->step())
+    return toLlvm(error);
+  noteBytes();
+  const runtime::Timeline &timeline = session->timeline();
   if (!counted)
     return llvm::Error::success();
   if (sums.wallNs.empty() || timeline.wallNs < fastestStep.wallNs)

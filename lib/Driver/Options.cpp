@@ -91,6 +91,9 @@ llvm::Error baechi::checkOptions(const StepOptions &options) {
   if (options.calibrates && !options.check)
     return mistake(
         "--calibrate compares with one device; leave --check-single on");
+  if (options.calibrates && options.overlap)
+    return mistake("--calibrate needs steps one by one: leave --overlap-steps "
+                   "off");
   if (options.steps < 1)
     return mistake("--steps needs a positive number, not " +
                    llvm::Twine(options.steps));

@@ -122,9 +122,13 @@ void RunReport::print(llvm::raw_ostream &os) const {
 
   double step = measured.medianNs();
   os << "step       predicted " << milliseconds(predictedNs()) << ", measured "
-     << milliseconds(step) << " (median of " << measured.wallNs.size()
-     << format(", half within %.3f to %.3f)", measured.quantileNs(0.25) / 1e6,
-               measured.quantileNs(0.75) / 1e6);
+     << milliseconds(step);
+  if (overlapped > 0)
+    os << " (" << overlapped << " steps that overlap, from one to the next)";
+  else
+    os << " (median of " << measured.wallNs.size()
+       << format(", half within %.3f to %.3f)", measured.quantileNs(0.25) / 1e6,
+                 measured.quantileNs(0.75) / 1e6);
   if (othersWork)
     // It says nothing of the prediction.
     os << format(": disturbed, the machine did the work of %.1f processors for "
@@ -280,7 +284,10 @@ json::Object RunReport::toJson() const {
       {"measured_step_ns", step},
       {"measured_quartiles_ns",
        json::Array{measured.quantileNs(0.25), measured.quantileNs(0.75)}},
-      {"steps", static_cast<int64_t>(measured.wallNs.size())},
+      {"steps", overlapped > 0
+                    ? overlapped
+                    : static_cast<int64_t>(measured.wallNs.size())},
+      {"overlapped", overlapped > 0},
       {"devices", std::move(devices)},
       {"furthest_operators", std::move(furthest)},
       {"fastest_step", stepToJson(*this)},

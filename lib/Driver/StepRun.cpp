@@ -109,8 +109,11 @@ llvm::Error StepRun::runSteps() {
 
   Phase phase(listener, "running steps");
   runtime::LoadWatch load;
+  if (options.overlap)
+    if (llvm::Error error = runOverlapped(loss))
+      return error;
   // Both programs take turns, so that what else the machine does meets both.
-  for (int64_t i = 0; i < options.steps; ++i) {
+  for (int64_t i = 0; i < options.steps && !options.overlap; ++i) {
     bool counted = i > 0 || options.steps == 1;
     if (llvm::Error error = placedProgram->step(counted))
       return error;
@@ -139,6 +142,27 @@ llvm::Error StepRun::runSteps() {
   }
   if (!options.expected.empty())
     compareLosses();
+  return llvm::Error::success();
+}
+
+/// The first step by itself: it warms caches up. The single device's steps are
+/// separate ones: what both compute must be the same.
+llvm::Error StepRun::runOverlapped(std::optional<size_t> loss) {
+  for (int64_t count : {int64_t(1), options.steps - 1}) {
+    if (count == 0)
+      continue;
+    llvm::Expected<std::vector<float>> losses =
+        placedProgram->stepsOverlapped(
+            count, count > 1 || options.steps <= 2, loss);
+    if (!losses)
+      return losses.takeError();
+    found.losses.insert(found.losses.end(), losses->begin(), losses->end());
+    found.overlapped = count;
+  }
+  for (int64_t i = 0; singleProgram && i < options.steps; ++i)
+    if (llvm::Error error =
+            singleProgram->step(i > 0 || options.steps == 1))
+      return error;
   return llvm::Error::success();
 }
 

@@ -81,6 +81,14 @@ static constexpr CompileOption table[] = {
              "can follow; PATTERN=whole keeps operators in one piece",
      .inPasses = "split",
      .list = &Options::split},
+    {.name = "replicas",
+     .value = "N",
+     .help = "cut the batch in N equal parts, each computed on a device (or its "
+             "share of them) of its own, with gradients added in the replicas' "
+             "order and each parameter updated at one owner; --split names the "
+             "batch's arguments where they are not found (x=0:N)",
+     .inPasses = "replicas",
+     .number = &Options::replicas},
     {.name = "transfers",
      .value = "HOW",
      .help =
@@ -178,6 +186,17 @@ llvm::Expected<SplitChoice> baechi::splitChoiceOf(const CompileOptions &options,
   SplitChoice choice;
   choice.asked = options.split;
   llvm::StringRef text = options.splits;
+  if (options.replicas > 1) {
+    if (text != "none")
+      return llvm::createStringError(
+          "--replicas cuts the batch and nothing else: leave --splits at none");
+    if (options.replicas > 64)
+      return llvm::createStringError(
+          "--replicas is at most 64, not " + llvm::Twine(options.replicas));
+    choice.replicas = choice.pieces = options.replicas;
+    choice.reductions = choice.always = true;
+    return choice;
+  }
   if (text == "none")
     return choice;
   choice.pieces = devices;

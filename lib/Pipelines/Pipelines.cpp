@@ -17,12 +17,23 @@
 #include "Baechi/Transforms/Exact/Passes.h"
 #include "Baechi/Transforms/Loops/Passes.h"
 #include "Baechi/Transforms/Passes.h"
+#include "Baechi/Transforms/Replicas/Passes.h"
 #include "mlir/Dialect/Func/Extensions/InlinerExtension.h"
 #include "mlir/Pass/PassOptions.h"
 #include "mlir/Pass/PassRegistry.h"
 
 using namespace mlir;
 using namespace baechi;
+
+static void addSplit(OpPassManager &manager, const SplitChoice &splits,
+                     SplitReport *report) {
+  SplitOptions split;
+  split.pieces = splits.pieces;
+  split.reductions = splits.reductions;
+  split.forced = splits.forced;
+  split.chained = splits.chained;
+  manager.addPass(createSplit(split, report));
+}
 
 void baechi::populateForming(OpPassManager &manager,
                              const CudaProductOptions *products,
@@ -37,12 +48,13 @@ void baechi::populateForming(OpPassManager &manager,
     constrain.splits.assign(splits.asked.begin(), splits.asked.end());
     manager.addPass(createConstrain(constrain));
   }
-  SplitOptions split;
-  split.pieces = splits.pieces;
-  split.reductions = splits.reductions;
-  split.forced = splits.forced;
-  split.chained = splits.chained;
-  manager.addPass(createSplit(split, report));
+  if (splits.replicas > 1) {
+    ReplicateOptions replicate;
+    replicate.replicas = splits.replicas;
+    manager.addPass(createReplicate(replicate, report));
+  } else {
+    addSplit(manager, splits, report);
+  }
   manager.addPass(createFormKernels());
   if (products) {
     CudaProductsOptions options;
@@ -69,6 +81,11 @@ void baechi::populatePlacing(OpPassManager &manager,
     load.file = options.placement;
     load.machine = options.machine;
     manager.addPass(createLoadPlacement(load));
+  }
+  if (options.replicas > 1) {
+    PinReplicasOptions pin;
+    pin.machine = options.machine;
+    manager.addPass(createPinReplicas(pin));
   }
   PlaceAndPlanOptions place;
   place.placer = options.placer;
@@ -131,6 +148,11 @@ struct CompilePipelineOptions
         lists.emplace_back(
             &option, std::make_unique<ListOption<std::string>>(
                          *this, option.inPasses, llvm::cl::desc(option.help)));
+      else if (option.number && !option.inPasses.empty())
+        numbers.emplace_back(
+            &option, std::make_unique<Option<unsigned>>(
+                         *this, option.inPasses, llvm::cl::desc(option.help),
+                         llvm::cl::init(defaults.*option.number)));
       else if (option.text && !option.inPasses.empty())
         texts.emplace_back(&option, std::make_unique<Option<std::string>>(
                                         *this, option.inPasses,
@@ -142,6 +164,8 @@ struct CompilePipelineOptions
     CompileOptions options;
     for (const auto &[option, text] : texts)
       options.*option->text = *text;
+    for (const auto &[option, number] : numbers)
+      options.*option->number = *number;
     for (const auto &[option, list] : lists)
       (options.*option->list).assign(list->begin(), list->end());
     return options;
@@ -155,6 +179,7 @@ private:
   using Made =
       std::vector<std::pair<const CompileOption *, std::unique_ptr<T>>>;
   Made<Option<std::string>> texts;
+  Made<Option<unsigned>> numbers;
   Made<ListOption<std::string>> lists;
 };
 } // namespace
@@ -204,6 +229,7 @@ void baechi::registerPipelines() {
 void baechi::registerAllPasses() {
   registerBaechiLoopsPasses();
   registerBaechiExactPasses();
+  registerBaechiReplicaPasses();
   registerBaechiTransformsPasses();
   registerBaechiConversionPasses();
   registerPipelines();

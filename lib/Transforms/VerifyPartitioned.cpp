@@ -11,6 +11,7 @@
 // device, send -> await of the receive, and receive -> await of the send (a
 // message is copied once both ends have offered it), or, where it is lent,
 // give_back -> await of the send. No cycle: every schedule of the devices ends.
+// Two steps are looked at, of which a device begins the second by itself.
 // Then the devices' arguments and results are those of the whole step
 // (StepInterface.h). The last check, where memory was planned, is that a buffer
 // is not reused while a message uses it (BufferReuse.h).
@@ -326,53 +327,65 @@ private:
     return given ? given : RecvOp(ends.recv).getOperation();
   }
 
+  /// Two steps, of which a device begins the second when its part of the first
+  /// has ended and its messages were delivered (Session::steps); the first alone
+  /// is a step that ends everywhere.
   LogicalResult checkOrder() {
-    llvm::MapVector<Operation *, int64_t> waits;
-    llvm::DenseMap<Operation *, SmallVector<Operation *, 2>> next;
-    auto addEdge = [&](Operation *from, Operation *to) {
+    using Node = std::pair<Operation *, int>;
+    llvm::MapVector<Node, int64_t> waits;
+    llvm::DenseMap<Node, SmallVector<Node, 2>> next;
+    auto addEdge = [&](Node from, Node to) {
       next[from].push_back(to);
       ++waits[to];
     };
     for (DeviceProgram program : programs) {
-      Operation *previous = nullptr;
-      for (Operation &op : program.step.getBody().front()) {
-        waits.try_emplace(&op, 0);
-        if (previous)
-          addEdge(previous, &op);
-        previous = &op;
+      Node previous{nullptr, 0};
+      for (int step : {0, 1})
+        for (Operation &op : program.step.getBody().front()) {
+          waits.try_emplace({&op, step}, 0);
+          if (previous.first)
+            addEdge(previous, {&op, step});
+          previous = {&op, step};
+        }
+    }
+    auto endOf = [&](size_t device) {
+      return func::FuncOp(programs[device].step).front().getTerminator();
+    };
+    for (auto &[tag, ends] : messages)
+      for (int step : {0, 1}) {
+        for (Operation *await : ends.recv.getFuture().getUsers())
+          if (isa<AwaitOp>(await))
+            addEdge({ends.send, step}, {await, step});
+        for (Operation *await : ends.send.getToken().getUsers())
+          addEdge({frees(ends), step}, {await, step});
+        // Awaited or not, none is left at the border.
+        addEdge({ends.send, step}, {endOf(ends.receiver), step});
+        addEdge({frees(ends), step}, {endOf(ends.sender), step});
       }
-    }
-    for (auto &[tag, ends] : messages) {
-      for (Operation *await : ends.recv.getFuture().getUsers())
-        if (isa<AwaitOp>(await))
-          addEdge(ends.send, await);
-      for (Operation *await : ends.send.getToken().getUsers())
-        addEdge(frees(ends), await);
-    }
-    SmallVector<Operation *> ready;
+    SmallVector<Node> ready;
     size_t done = 0;
-    for (auto &[op, count] : waits)
+    for (auto &[node, count] : waits)
       if (count == 0)
-        ready.push_back(op);
+        ready.push_back(node);
     while (!ready.empty()) {
-      Operation *op = ready.pop_back_val();
+      Node node = ready.pop_back_val();
       ++done;
-      for (Operation *successor : next[op])
+      for (Node successor : next[node])
         if (--waits[successor] == 0)
           ready.push_back(successor);
     }
     if (done == waits.size())
       return success();
     // The first await that never ends, and what it waits for.
-    for (auto &[op, count] : waits) {
-      auto await = dyn_cast<AwaitOp>(op);
+    for (auto &[node, count] : waits) {
+      auto await = dyn_cast<AwaitOp>(node.first);
       if (count == 0 || !await)
         continue;
       for (auto &[tag, ends] : messages) {
         bool forReceive = ends.recv.getFuture() == await.getSource();
         bool forSend = ends.send.getToken() == await.getSource();
         Operation *other = forReceive ? ends.send.getOperation() : frees(ends);
-        if ((!forReceive && !forSend) || waits[other] == 0)
+        if ((!forReceive && !forSend) || waits[{other, node.second}] == 0)
           continue;
         InFlightDiagnostic diag =
             await.emitOpError()

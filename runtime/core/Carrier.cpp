@@ -35,9 +35,9 @@ Carrier::Carrier(const Program &program, Exchange &exchange)
       for (int32_t lane : queue.link->lanes)
         lanes = std::max(lanes, lane + 1);
   }
-  // So that an offer allocates nothing.
-  waiting.reserve(messages);
-  moving.reserve(messages);
+  // So that an offer allocates nothing; of two steps, where they overlap.
+  waiting.reserve(2 * messages);
+  moving.reserve(2 * messages);
   freeNs.resize(size_t(lanes));
   thread = std::thread([this] { work(); });
 }
@@ -51,11 +51,11 @@ Carrier::~Carrier() {
   thread.join();
 }
 
-void Carrier::offered(int32_t queue, int32_t seq) {
+void Carrier::offered(int32_t queue, int32_t seq, bool odd) {
   const MessageInfo &message = program.queues[size_t(queue)].messages[seq];
   {
     std::lock_guard<std::mutex> guard(mutex);
-    waiting.push_back({exchange.elapsedNs(), message.startNs, queue, seq});
+    waiting.push_back({exchange.elapsedNs(), message.startNs, queue, seq, odd});
   }
   changed.notify_all();
 }
@@ -106,10 +106,11 @@ bool Carrier::deliver(std::unique_lock<std::mutex> &lock, int64_t now) {
   isCopying = true;
   lock.unlock();
   const Channel &channel = exchange.channels()[size_t(message.queue)];
-  const Slot &slot = channel.slots[size_t(message.seq)];
+  const Slot &slot = channel.slotsOf(message.odd)[size_t(message.seq)];
   if (channel.moves && slot.bytes > 0)
     std::memcpy(slot.destination, slot.source, size_t(slot.bytes));
-  exchange.arrive(message.queue, message.seq, {message.beginNs, message.endNs});
+  exchange.arrive(message.queue, message.seq, message.odd,
+                  {message.beginNs, message.endNs});
   lock.lock();
   isCopying = false;
   changed.notify_all();

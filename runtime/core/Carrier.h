@@ -39,7 +39,7 @@ public:
   /// Whether a queue has a link that is simulated.
   static bool isNeeded(const Program &program);
 
-  void offered(int32_t queue, int32_t seq) override;
+  void offered(int32_t queue, int32_t seq, bool odd) override;
 
   /// After a step, successful or not: nothing is moved from here on until the
   /// next offer.
@@ -51,6 +51,7 @@ private:
     int64_t plannedNs;
     int32_t queue;
     int32_t seq;
+    bool odd;
     int64_t beginNs = 0;
     int64_t endNs = 0;
   };

@@ -58,7 +58,7 @@ Exchange::Exchange(const Program &program, const std::vector<bool> &holdsData,
     queues.push_back({queue.from, queue.to,
                       holdsData[queue.from] && holdsData[queue.to],
                       queue.messages, std::vector<Slot>(queue.messages.size()),
-                      nullptr, Reach::Here});
+                      {}, nullptr, Reach::Here});
     for (size_t seq = 0; seq < queue.messages.size(); ++seq) {
       queues.back().slots[seq].bytes = queue.messages[seq].bytes;
       queues.back().slots[seq].lent = queue.messages[seq].lent;
@@ -92,7 +92,7 @@ Slot *Exchange::find(baechi_context &self, Side side, int32_t queue,
                 nullptr, queue, seq});
     return nullptr;
   }
-  return &channel.slots[seq];
+  return &channel.slotsOf(self.isOdd())[seq];
 }
 
 int32_t Exchange::offer(baechi_context &self, Side side, int32_t queue,
@@ -130,10 +130,10 @@ int32_t Exchange::offer(baechi_context &self, Side side, int32_t queue,
   uint32_t before =
       slot->state.fetch_or(offeredBy(side), std::memory_order_seq_cst);
   if (channel.reach == Reach::Relayed) {
-    relay->offered(queue, seq);
+    relay->offered(queue, seq, self.isOdd());
   } else if (channel.reach == Reach::Carried) {
     if (before & offeredBy(otherSide))
-      carrier->offered(queue, seq);
+      carrier->offered(queue, seq, self.isOdd());
   } else if ((before & offeredBy(otherSide)) || slot->lent) {
     ring(*contexts[side == Side::Sender ? channel.to : channel.from]);
   }
@@ -173,7 +173,7 @@ bool Exchange::copyAhead(baechi_context &self) {
     if ((channel.to != self.device && !isPushed) ||
         channel.reach == Reach::Carried)
       continue;
-    std::vector<Slot> &slots = channel.slots;
+    std::vector<Slot> &slots = channel.slotsOf(self.isOdd());
     auto stateOf = [&](size_t seq) {
       return slots[seq].state.load(std::memory_order_relaxed);
     };
@@ -195,7 +195,8 @@ bool Exchange::copyAhead(baechi_context &self) {
 /// False when it failed, which aborts the step.
 bool Exchange::copy(baechi_context &self, const Channel &channel, Slot &slot,
                     Side side) {
-  auto seq = static_cast<int32_t>(&slot - channel.slots.data());
+  auto seq = static_cast<int32_t>(&slot -
+                                  channel.slotsOf(self.isOdd()).data());
   if (timeline) {
     slot.copy.byReceiver = side == Side::Receiver;
     slot.copy.beginNs = elapsedNs();
@@ -405,11 +406,49 @@ void Exchange::endOperator(baechi_context &self, int32_t op) {
   self.place.store(2 * op + 1, std::memory_order_relaxed);
 }
 
+int32_t Exchange::leaveStep(baechi_context &self) {
+  advance(self);
+  for (size_t queue = 0; queue < queues.size(); ++queue) {
+    Channel &channel = queues[queue];
+    if (channel.from != self.device && channel.to != self.device)
+      continue;
+    bool sends = channel.from == self.device;
+    Side side = sends ? Side::Sender : Side::Receiver;
+    uint32_t mine = sends ? Slot::LeftBySender : Slot::LeftByReceiver;
+    uint32_t others = sends ? Slot::LeftByReceiver : Slot::LeftBySender;
+    std::vector<Slot> &slots = channel.slotsOf(self.isOdd());
+    for (size_t seq = 0; seq < slots.size(); ++seq) {
+      Slot &slot = slots[seq];
+      if (aborted())
+        return Stop;
+      // Nobody would ever complete what this device has not even begun.
+      uint32_t begun = slot.lent && !sends ? Slot::Done : offeredBy(side);
+      if (!(slot.state.load(std::memory_order_acquire) & begun))
+        return fail(self, {slot.lent && !sends
+                               ? "ended a step without giving a message back"
+                               : "ended a step without offering a message",
+                           nullptr, int32_t(queue), int32_t(seq)});
+      if (!waitUntil(self, int32_t(queue), int32_t(seq), slot,
+                     [&] { return finish(self, channel, slot, side); }))
+        return Stop;
+      if (slot.state.fetch_or(mine, std::memory_order_acq_rel) & others)
+        slot.state.store(0, std::memory_order_release);
+    }
+    if (!sends)
+      channel.firstOpen = 0;
+  }
+  self.place.store(baechi_context::nowhere, std::memory_order_relaxed);
+  self.stepsEnded.store(self.stepsEnded.load(std::memory_order_relaxed) + 1,
+                        std::memory_order_release);
+  return aborted() ? Stop : 0;
+}
+
 int32_t Exchange::fail(baechi_context &self, const Failure &failure) {
   if (aborted())
     return Stop;
   self.failure = failure;
   self.failure.place = self.place.load(std::memory_order_relaxed);
+  self.failure.step = self.stepsEnded.load(std::memory_order_relaxed);
   int32_t expected = nobody;
   if (failed.compare_exchange_strong(expected, self.device,
                                      std::memory_order_seq_cst))
@@ -431,9 +470,9 @@ void Exchange::complete(int32_t queue, int32_t seq, Interval copied) {
   ring(*contexts[elsewhere[channel.to] ? channel.from : channel.to]);
 }
 
-void Exchange::arrive(int32_t queue, int32_t seq, Interval moved) {
+void Exchange::arrive(int32_t queue, int32_t seq, bool odd, Interval moved) {
   Channel &channel = queues[queue];
-  Slot &slot = channel.slots[seq];
+  Slot &slot = channel.slotsOf(odd)[seq];
   static_cast<Interval &>(slot.copy) = moved;
   slot.copy.byReceiver = true;
   slot.state.fetch_or(Slot::Claimed | Slot::Done, std::memory_order_seq_cst);
@@ -489,8 +528,11 @@ void Exchange::reset() {
                        std::memory_order_relaxed);
       slot.copy = CopyRecord();
     }
+    for (Slot &slot : channel.oddSlots)
+      slot.state.store(0, std::memory_order_relaxed);
   }
   for (auto &context : contexts) {
+    context->stepsEnded.store(0, std::memory_order_relaxed);
     context->operators.assign(context->operators.size(), Interval());
     context->failure = Failure();
     context->place.store(baechi_context::nowhere, std::memory_order_relaxed);
@@ -498,6 +540,24 @@ void Exchange::reset() {
   }
   failed.store(nobody, std::memory_order_relaxed);
   epoch = Clock::now();
+}
+
+void Exchange::setOverlapped(bool given) {
+  overlapped = given;
+  for (Channel &channel : queues) {
+    if (!overlapped || channel.oddSlots.size() == channel.slots.size())
+      continue;
+    channel.oddSlots = std::vector<Slot>(channel.slots.size());
+    for (size_t seq = 0; seq < channel.slots.size(); ++seq) {
+      channel.oddSlots[seq].bytes = channel.slots[seq].bytes;
+      channel.oddSlots[seq].lent = channel.slots[seq].lent;
+    }
+  }
+}
+
+/// The slot that `self` waits at, as in baechi_context::waitingFor.
+Slot &Exchange::slotOf(const baechi_context &self, uint64_t message) {
+  return queues[message >> 32].slotsOf(self.isOdd())[uint32_t(message)];
 }
 
 bool Exchange::abort(std::string reason) {
@@ -522,18 +582,26 @@ bool Exchange::deadlocked() {
   for (const auto &context : contexts) {
     if (context->finished.load(std::memory_order_acquire))
       continue;
-    waits.push_back(
-        {context->waitingFor.load(std::memory_order_acquire), context->device});
+    int64_t steps = context->stepsEnded.load(std::memory_order_acquire);
+    waits.push_back({context->waitingFor.load(std::memory_order_acquire),
+                     context->device, steps});
     if (waits.back().message == baechi_context::nothing)
       return false;
   }
-  for (auto [wait, device] : waits) {
-    Slot &slot = queues[wait >> 32].slots[uint32_t(wait)];
+  for (auto [wait, device, steps] : waits) {
+    Slot &slot = slotOf(*contexts[size_t(device)], wait);
     uint32_t state = slot.state.fetch_or(0, std::memory_order_acq_rel);
     // Who borrows waits for the offer alone.
     bool borrows = slot.lent && queues[wait >> 32].to == device;
     if ((state & Slot::Done) || (state & Slot::Offered) == Slot::Offered ||
         (borrows && (state & Slot::Sent)))
+      return false;
+  }
+  // A slot that is new again has been left, and who leaves one waits no more.
+  for (auto [wait, device, steps] : waits) {
+    const baechi_context &context = *contexts[size_t(device)];
+    if (context.waitingFor.load(std::memory_order_acquire) != wait ||
+        context.stepsEnded.load(std::memory_order_acquire) != steps)
       return false;
   }
   return !waits.empty();

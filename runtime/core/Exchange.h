@@ -23,6 +23,13 @@
 /// Both pairs are sequentially consistent, so one of the two sees the other
 /// (Dekker), and no system call is made for a device that is awake.
 ///
+/// Steps that overlap (`setOverlapped`). A device ends its step when all of its
+/// messages are done, and begins the next one whatever others do. Odd steps
+/// have slots of their own. Each end says that it has left a slot; the last one
+/// makes it new. Before either end uses it again, two steps later, the message
+/// between, in the other slot, was done: so the other end had begun that step,
+/// and had left this slot.
+///
 //===----------------------------------------------------------------------===//
 #ifndef BAECHI_RUNTIME_CORE_EXCHANGE_H
 #define BAECHI_RUNTIME_CORE_EXCHANGE_H
@@ -52,7 +59,14 @@ inline constexpr size_t cacheLineBytes = 64;
 
 /// A message of the current step.
 struct alignas(cacheLineBytes) Slot {
-  enum : uint32_t { Sent = 1, Received = 2, Claimed = 4, Done = 8 };
+  enum : uint32_t {
+    Sent = 1,
+    Received = 2,
+    Claimed = 4,
+    Done = 8,
+    LeftBySender = 16, ///< of steps that overlap
+    LeftByReceiver = 32
+  };
   static constexpr uint32_t Offered = Sent | Received;
   std::atomic<uint32_t> state{0};
   const void *source = nullptr;
@@ -78,7 +92,8 @@ public:
 
   /// A device of this process has offered its end, on its own thread; of a
   /// message within the process: both have. Must neither block nor allocate.
-  virtual void offered(int32_t queue, int32_t seq) = 0;
+  /// `odd`: of steps that overlap, in which of the slots.
+  virtual void offered(int32_t queue, int32_t seq, bool odd) = 0;
 };
 
 /// Looks after the other devices while the coordinator's own thread runs one.
@@ -98,11 +113,18 @@ struct Channel {
   bool moves;
   const std::vector<MessageInfo> &messages;
   std::vector<Slot> slots;
+  /// Of odd steps, where steps overlap.
+  std::vector<Slot> oddSlots;
   /// Copies them; null where memcpy does.
   std::unique_ptr<Mover> mover;
   Reach reach = Reach::Here;
   /// Known to the receiver only: all messages before this one are done.
   size_t firstOpen = 0;
+
+  std::vector<Slot> &slotsOf(bool odd) { return odd ? oddSlots : slots; }
+  const std::vector<Slot> &slotsOf(bool odd) const {
+    return odd ? oddSlots : slots;
+  }
 };
 
 /// Why a device failed; `reason` is static.
@@ -113,8 +135,10 @@ struct Failure {
   int32_t seq = -1;
   /// What the step function returned, when that is the failure.
   int32_t code = 0;
-  /// Where the device was, as in baechi_context; filled in by Exchange::fail.
+  /// Where the device was, as in baechi_context, and in which of several steps;
+  /// filled in by Exchange::fail.
   int32_t place = -1;
+  int64_t step = 0;
   /// The device whose failure this one saw; -1: its own.
   int32_t culprit = -1;
 };
@@ -153,6 +177,11 @@ struct alignas(baechi::runtime::cacheLineBytes) baechi_context {
   std::atomic<uint64_t> waitingFor{nothing};
   /// It is not inside a step, or inside its start.
   std::atomic<bool> finished{false};
+  /// Of steps that overlap, those that it has ended.
+  std::atomic<int64_t> stepsEnded{0};
+  bool isOdd() const {
+    return (stepsEnded.load(std::memory_order_relaxed) & 1) != 0;
+  }
   /// Written by peers.
   alignas(baechi::runtime::cacheLineBytes) std::atomic<uint32_t> doorbell{
       Awake};
@@ -184,6 +213,9 @@ public:
   void endOperator(baechi_context &self, int32_t op);
   /// Lets the host program compute its function `name`.
   int32_t callHost(baechi_context &self, const char *name, void *const *places);
+  /// Of steps that overlap: ends one, once all messages of the device are
+  /// done, and is ready for the next.
+  int32_t leaveStep(baechi_context &self);
   /// Aborts the step on behalf of `self`. The first failure counts.
   int32_t fail(baechi_context &self, const Failure &failure);
 
@@ -205,6 +237,7 @@ public:
   void setCarrier(Relay *given);
   /// Between steps: who computes host calls.
   void setHostCalls(HostCalls given) { hostCalls = given; }
+  bool callsHost() const { return hostCalls.function != nullptr; }
   /// When no thread uses them any more.
   void dropMovers() {
     for (Channel &channel : queues)
@@ -213,6 +246,9 @@ public:
 
   /// Makes all messages new. Between steps.
   void reset();
+  /// Between steps: whether devices that follow begin their next step alone.
+  void setOverlapped(bool given);
+  bool isOverlapped() const { return overlapped; }
   /// Aborts the step from outside, for that reason; false when a device was
   /// first.
   bool abort(std::string reason);
@@ -233,7 +269,7 @@ public:
   std::string describeUndelivered() const;
 
   /// On the carrier's thread: that message has arrived, after that time.
-  void arrive(int32_t queue, int32_t seq, Interval moved);
+  void arrive(int32_t queue, int32_t seq, bool odd, Interval moved);
   /// On the relay's thread: that message has been moved, in that time.
   void complete(int32_t queue, int32_t seq, Interval copied);
   /// Whether all devices of this process have ended their part of the step, or
@@ -260,6 +296,7 @@ private:
   Slot *find(baechi_context &self, Side side, int32_t queue, int32_t seq);
   bool copy(baechi_context &self, const Channel &channel, Slot &slot,
             Side side);
+  Slot &slotOf(const baechi_context &self, uint64_t message);
   bool finish(baechi_context &self, Channel &channel, Slot &slot, Side side);
   /// Waits until \p done, copying other messages ahead meanwhile; false when
   /// the step was aborted.
@@ -283,6 +320,7 @@ private:
   Relay *carrier = nullptr;
   HostCalls hostCalls;
   std::vector<bool> elsewhere;
+  bool overlapped = false;
   Clock::time_point epoch;
   std::vector<Channel> queues;
   std::vector<std::unique_ptr<baechi_context>> contexts;
@@ -290,6 +328,7 @@ private:
   struct Wait {
     uint64_t message; ///< as baechi_context::waitingFor
     int32_t device;
+    int64_t steps; ///< as baechi_context::stepsEnded
   };
   std::vector<Wait> waits;
   /// Why the step was aborted from outside; written, under the lock, before

@@ -66,6 +66,8 @@ std::string Exchange::describeFailure() const {
   const Failure &failure = contexts[device]->failure;
   std::string text = "device " + program.devices[device].name + ", " +
                      describePlace(device, failure.place);
+  if (overlapped)
+    text += " of step " + std::to_string(failure.step + 1);
   if (failure.culprit >= 0)
     text = "device " + program.devices[failure.culprit].name + " (seen by " +
            text + ")";

@@ -123,7 +123,7 @@ void RankRelay::setPort(size_t queue, Port &port) {
 }
 
 /// Only the device threads of this process, several at once.
-void RankRelay::offered(int32_t queue, int32_t seq) {
+void RankRelay::offered(int32_t queue, int32_t seq, bool /*odd*/) {
   uint32_t place = offerCount.fetch_add(1, std::memory_order_relaxed);
   offers[place].store(uint32_t(firstMessage[queue]) + uint32_t(seq) + 1,
                       std::memory_order_release);

@@ -56,7 +56,7 @@ public:
   /// When no thread uses the devices any more.
   void dropFabric() { fabric.reset(); }
 
-  void offered(int32_t queue, int32_t seq) override;
+  void offered(int32_t queue, int32_t seq, bool odd) override;
 
   /// Between steps.
   void reset();

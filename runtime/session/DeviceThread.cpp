@@ -45,14 +45,57 @@ static Error startDevice(SessionState &state, size_t device,
   return error ? Error("device " + name + ": " + error.message()) : Error();
 }
 
-void baechi::runtime::runPart(SessionState &state, size_t device) {
+/// False when the step was aborted or failed.
+static bool runStep(SessionState &state, size_t device) {
   baechi_context &context = state.exchange.context(device);
-  if (int32_t code = state.drivers[device]->run(&context))
+  if (int32_t code = state.drivers[device]->run(&context)) {
     state.exchange.fail(context,
                         {"its step function returned", nullptr, -1, -1, code});
-  else if (state.exchange.injected(Call::EndStep))
-    state.exchange.fail(context, {"injected fault: its step function failed"});
-  context.finished.store(true, std::memory_order_release);
+    return false;
+  }
+  if (!state.exchange.injected(Call::EndStep))
+    return true;
+  state.exchange.fail(context, {"injected fault: its step function failed"});
+  return false;
+}
+
+/// One step after the other, whatever other devices do. What goes in and out
+/// between them is copied here, where no device reads or writes it.
+static bool runOverlapped(SessionState &state, size_t device) {
+  baechi_context &context = state.exchange.context(device);
+  const Program &program = state.program;
+  auto here = [&](const BufferInfo &buffer) {
+    return size_t(buffer.device) == device && buffer.bytes > 0;
+  };
+  for (int64_t step = 0; step < state.overlap.steps; ++step) {
+    for (const Feed &feed : state.overlap.feeds)
+      if (const ArgumentInfo &argument = program.arguments[feed.argument];
+          here(argument) &&
+          state.drivers[device]->write(argument.offset,
+                                       feed.values + step * argument.bytes,
+                                       size_t(argument.bytes)))
+        return state.exchange.fail(context,
+                                   {"an argument cannot be copied"}) == 0;
+    if (!runStep(state, device) || state.exchange.leaveStep(context))
+      return false;
+    for (const Fetch &fetch : state.overlap.fetches)
+      if (const BufferInfo &result = program.results[fetch.result];
+          here(result) &&
+          state.drivers[device]->read(result.offset,
+                                      fetch.values + step * result.bytes,
+                                      size_t(result.bytes)))
+        return state.exchange.fail(context, {"a result cannot be copied"}) == 0;
+  }
+  return true;
+}
+
+void baechi::runtime::runPart(SessionState &state, size_t device) {
+  if (state.overlap.steps > 0)
+    (void)runOverlapped(state, device);
+  else
+    (void)runStep(state, device);
+  state.exchange.context(device).finished.store(true,
+                                                std::memory_order_release);
 }
 
 void baechi::runtime::runDevice(const std::shared_ptr<SessionState> &state,

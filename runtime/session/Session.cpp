@@ -156,6 +156,8 @@ Error Session::Implementation::superviseStep() {
   }
   if (exchange.aborted())
     return Error(why());
+  if (exchange.isOverlapped())
+    return Error(); // Each device has seen to its own messages.
   if (std::string undelivered = exchange.describeUndelivered();
       !undelivered.empty())
     return Error(undelivered);
@@ -164,13 +166,8 @@ Error Session::Implementation::superviseStep() {
 
 Error Session::Implementation::step() {
   hasResults = false;
-  if (!usable)
-    return Error("an earlier step left a device inside a kernel, or a device "
-                 "failed for good, or the step of several ranks failed, so "
-                 "this session cannot run another: create a new one");
-  if (isForked())
-    return Error("this process was forked after the session was created, whose "
-                 "threads are its parent's: create one here");
+  if (std::string why = whyUnable(); !why.empty())
+    return Error(why);
   if (state->relay) {
     if (options.ranks->leads())
       if (Error error = commandAll(*options.ranks, Command::Step)) {
@@ -183,7 +180,23 @@ Error Session::Implementation::step() {
     state->relay->reset();
   }
   state->exchange.reset();
-  std::optional<size_t> own = ownDevice();
+  return runReleased(ownDevice());
+}
+
+std::string Session::Implementation::whyUnable() const {
+  if (!usable)
+    return "an earlier step left a device inside a kernel, or a device "
+           "failed for good, or the step of several ranks failed, so "
+           "this session cannot run another: create a new one";
+  if (isForked())
+    return "this process was forked after the session was created, whose "
+           "threads are its parent's: create one here";
+  return "";
+}
+
+/// Lets the devices go, but for the one that the calling thread runs, and waits
+/// for them.
+Error Session::Implementation::runReleased(std::optional<size_t> own) {
   state->release(own);
   if (own)
     runHere(*own);
@@ -234,7 +247,10 @@ void Session::Implementation::record() {
     const Channel &channel = exchange.channels()[q];
     for (size_t seq = 0; seq < channel.slots.size(); ++seq) {
       const Slot &slot = channel.slots[seq];
-      bool done = slot.state.load(std::memory_order_acquire) & Slot::Done;
+      // Slots of steps that overlap are new again, unless one failed.
+      bool done =
+          !exchange.isOverlapped() &&
+          (slot.state.load(std::memory_order_acquire) & Slot::Done) != 0;
       timeline.queues[q][seq] = done ? slot.copy : CopyRecord();
       if (done && channel.mover && !channel.mover->copiesAtOnce() &&
           exchange.keepsTimeline())

@@ -40,6 +40,8 @@ public:
   Error start(const std::vector<int> &processors);
   Error connectRanks();
   Error step();
+  Error overlap(int64_t count, std::span<const Feed> feeds,
+                std::span<const Fetch> fetches);
 
   std::shared_ptr<SessionState> state;
   SessionOptions options;
@@ -57,6 +59,9 @@ public:
 
 private:
   bool isForked() const;
+  std::string whyUnable() const;
+  std::string whySeparate() const;
+  Error runReleased(std::optional<size_t> own);
   std::optional<size_t> ownDevice() const;
   void runHere(size_t device);
   Error waitForStart();

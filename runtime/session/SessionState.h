@@ -147,6 +147,13 @@ struct SessionState {
   std::vector<std::unique_ptr<Driver>> drivers;
   std::vector<Share> shares;
   std::vector<Error> startErrors;
+  /// What devices do when they are released: one step, or several that overlap.
+  struct Overlap {
+    int64_t steps = 0; ///< 0: one, which ends everywhere before the next begins
+    std::span<const Feed> feeds;
+    std::span<const Fetch> fetches;
+  };
+  Overlap overlap;
 
   /// Counts a device's releases; its thread waits for it to change.
   struct alignas(cacheLineBytes) Releases {
@@ -166,8 +173,8 @@ private:
   }
 };
 
-/// Runs a device's part of a step, on its own thread or, where its driver can,
-/// on another.
+/// Runs a device's part of a step, or of all steps that overlap, on its own
+/// thread or, where its driver can, on another.
 void runPart(SessionState &state, size_t device);
 
 /// A device thread from its start to its end. It stays on `processor`, if

@@ -79,6 +79,11 @@ Opt<std::string> model(cl::Positional, cl::desc("MODEL.mlir[.xz]"),
                        cl::cat(category));
 Opt<int64_t> steps("steps", cl::value_desc("N"), cl::init(20),
                    cl::desc("steps to run; default 20"), cl::cat(category));
+Opt<bool> overlapSteps("overlap-steps",
+                       cl::desc("let each device begin its next step when it "
+                                "has ended the last one, and its messages were "
+                                "delivered; results are the same, bit for bit"),
+                       cl::cat(category));
 Opt<std::string>
     inputs("inputs", cl::value_desc("FILE"),
            cl::desc(".npz of arguments by name or argN; the others "
@@ -201,6 +206,13 @@ static llvm::Error check(const RunOptions &options) {
     return error;
   if (llvm::Error error = checkOptions(options.files))
     return error;
+  for (auto [name, file] : {std::pair("trace", &options.files.trace),
+                            {"html", &options.files.html}})
+    if (options.steps.overlap && !file->empty())
+      return llvm::createStringError(
+          "--" + llvm::Twine(name) +
+          " shows one step from its start to its end: leave --overlap-steps "
+          "off");
   return options.queryMachine == "-" ? llvm::Error::success()
                                      : checkWritable(options.queryMachine);
 }
@@ -222,6 +234,7 @@ llvm::Expected<RunOptions> baechi::parseOptions(int argc, char **argv) {
   driver.watchdog = watchdog;
   driver.sanitizeCode = sanitizeCode;
   options.steps.steps = steps;
+  options.steps.overlap = overlapSteps;
   options.steps.inputs = inputs;
   options.steps.reference = reference;
   options.steps.check = checkSingle;

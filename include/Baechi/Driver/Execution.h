@@ -44,6 +44,11 @@ public:
   /// Runs one step; counts it unless it is a warm-up.
   llvm::Error step(bool counted);
 
+  /// Runs steps that overlap, and counts what one takes on average, unless they
+  /// are a warm-up. The values of scalar f32 result \p loss, one a step.
+  llvm::Expected<std::vector<float>>
+  stepsOverlapped(int64_t count, bool counted, std::optional<size_t> loss);
+
   /// The value of a result, or of an argument, now.
   llvm::Expected<Array> result(size_t index) const;
   llvm::Expected<Array> argument(size_t index) const;
@@ -58,6 +63,8 @@ public:
   MeasuredSteps measured() const;
 
 private:
+  void noteBytes();
+
   std::unique_ptr<runtime::Session> session;
   Measurement sums;
   runtime::Timeline fastestStep;

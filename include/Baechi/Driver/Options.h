@@ -32,6 +32,7 @@ struct StepOptions {
   bool check = true;                  ///< run on one device, too
   std::string inputs, reference;      ///< files; empty: none
   std::vector<double> expected;       ///< the reference's losses
+  bool overlap = false;               ///< steps begin before others end
   bool calibrates = false;            ///< measures the runtime for it
   std::optional<int64_t> injectFault; ///< the call of the runtime to fail
   int killRank = -1;                  ///< the rank to kill in a step; -1: none

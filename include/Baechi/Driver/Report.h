@@ -47,6 +47,7 @@ struct RunReport {
   runtime::Program program;
   std::vector<int64_t> residentBytes; ///< a device each
   Measurement measured;
+  int64_t overlapped = 0; ///< steps of which `measured` has the average
   /// Processors' work that the machine did for others while steps ran, where
   /// that left too few of them.
   std::optional<double> othersWork;

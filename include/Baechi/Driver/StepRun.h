@@ -42,6 +42,7 @@ public:
 
 private:
   llvm::Error runSteps();
+  llvm::Error runOverlapped(std::optional<size_t> loss);
   llvm::Error startPlaced();
   /// False, with the reason in the report, when there is nothing to compare
   /// with.

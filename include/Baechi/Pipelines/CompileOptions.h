@@ -35,6 +35,7 @@ struct CompileOptions {
   std::string placement;
   std::string splits = "none";
   std::vector<std::string> split;
+  unsigned replicas = 1;
   std::string transfers = "lend";
   std::string fitMemory = "auto";
   std::string profile;
@@ -80,6 +81,9 @@ struct SplitChoice {
   bool forced = false;
   /// Pieces follow each other, as micro-batches.
   bool chained = false;
+  /// 2 and more: the batch is cut in so many replicas (--baechi-replicate), and
+  /// nothing else.
+  unsigned replicas = 1;
   /// What a person asks for, PATTERN=DIM:PIECES (--baechi-constrain).
   std::vector<std::string> asked;
   /// Cut whether the step is predicted to be faster or not: the results are

@@ -67,6 +67,17 @@ struct SessionOptions {
   std::shared_ptr<Ranks> ranks;
 };
 
+/// Values of an argument for each of several steps, one after the other.
+struct Feed {
+  size_t argument;
+  const char *values;
+};
+/// Room for a result of each of several steps, one after the other.
+struct Fetch {
+  size_t result;
+  char *values;
+};
+
 class Session {
 public:
   /// Loads a program. Nothing is started when a rule of the manifest is broken,
@@ -107,6 +118,19 @@ public:
   /// session can run the next step, as long as it is `usable`; arguments that
   /// the program updates hold unspecified values until they are set again.
   Error step();
+
+  /// Runs \p count steps that overlap, and waits for the end of all: a device
+  /// begins its next step when its own part of the last one has ended and all
+  /// of its messages were delivered, so that it is at most one step ahead of a
+  /// device that it exchanges messages with. Results are those of separate
+  /// steps, bit for bit. An argument in \p feeds gets its next value before
+  /// each step; each step's results in \p fetches are copied out. For host
+  /// devices of this process that ask nothing of the host program; else an
+  /// error, and nothing was run. A device that fails ends all steps; what holds
+  /// after an error is as for step(). The timeline has the time of all steps
+  /// and each device's last one.
+  Error steps(int64_t count, std::span<const Feed> feeds = {},
+              std::span<const Fetch> fetches = {});
 
   /// On another rank than 0, which calls nothing else: does what rank 0's
   /// session does, until that is destroyed or rank 0 dismisses its ranks

@@ -43,8 +43,9 @@ Reads formkernels::readsOf(Operation *op,
   return reads;
 }
 
-OperatorGroups::OperatorGroups(Block &block, unsigned maxBuffers)
-    : maxBuffers(maxBuffers) {
+OperatorGroups::OperatorGroups(Block &block, unsigned maxBuffers,
+                               DenseMap<Operation *, int64_t> sides)
+    : maxBuffers(maxBuffers), sides(std::move(sides)) {
   unsigned count = 0;
   Operation *ordered = nullptr;
   for (Operation &op : block) {
@@ -129,9 +130,16 @@ bool OperatorGroups::tooManyBuffers(Group a, Group b) const {
   return buffers.size() > maxBuffers;
 }
 
+std::optional<int64_t> OperatorGroups::sideOf(Group group) const {
+  auto found = sides.find(groups[group].members.front());
+  return found == sides.end() ? std::nullopt : std::optional(found->second);
+}
+
 std::optional<OperatorGroups::Group> OperatorGroups::merge(Group a, Group b) {
   if (a == b)
     return a;
+  if (sideOf(a) != sideOf(b))
+    return std::nullopt;
   if (maxBuffers > 0 && tooManyBuffers(a, b))
     return std::nullopt;
   Group first = groups[a].order < groups[b].order ? a : b;

@@ -42,8 +42,14 @@ public:
   using Group = unsigned;
 
   /// Groups are not merged to ones that read and write more than `maxBuffers`
-  /// tensors; 0: any number.
-  explicit OperatorGroups(mlir::Block &block, unsigned maxBuffers = 0);
+  /// tensors; 0: any number. Nor are those of different \p sides.
+  explicit OperatorGroups(
+      mlir::Block &block, unsigned maxBuffers = 0,
+      llvm::DenseMap<mlir::Operation *, int64_t> sides =
+          llvm::DenseMap<mlir::Operation *, int64_t>());
+
+  /// The replica that a group computes for (ReplicaSides.h).
+  std::optional<int64_t> sideOf(Group group) const;
 
   /// All operators in program order.
   llvm::ArrayRef<mlir::Operation *> operators() const { return all; }
@@ -90,6 +96,7 @@ private:
   bool tooManyBuffers(Group a, Group b) const;
 
   unsigned maxBuffers;
+  llvm::DenseMap<mlir::Operation *, int64_t> sides;
   std::vector<mlir::Operation *> all;
   llvm::DenseMap<mlir::Operation *, unsigned> positions;
   llvm::DenseMap<mlir::Operation *, Edges> edges;

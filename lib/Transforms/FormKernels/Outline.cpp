@@ -6,6 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "Baechi/Dialect/Replicas.h"
 #include "Baechi/Analysis/Slices.h"
 #include "Baechi/Costs/Roofline.h"
 #include "Baechi/Dialect/Baechi.h"
@@ -15,6 +16,7 @@
 #include "OperatorKinds.h"
 #include "Phases.h"
 #include "RowGroups.h"
+#include "ReplicaSides.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
@@ -331,6 +333,8 @@ void Outliner::run(KernelCounts &counts) {
                members.size() > 1 ? rows.lookup(group) : SmallVector<int64_t>(),
                members);
     auto call = func::CallOp::create(builder, loc, shared, operands);
+    if (std::optional<int64_t> side = groups.sideOf(group))
+      call->setAttr(kReplica, builder.getI64IntegerAttr(*side));
     mapping.map(kernel.outputs, call.getResults());
     ++counts.operatorsAfter;
     counts.bytesAfter += bytes.lookup(shared);
@@ -371,7 +375,7 @@ static void shareSlices(Block &block) {
 void formkernels::outlineKernels(func::FuncOp step, bool rowLoops,
                                  unsigned maxBuffers, KernelCounts &counts) {
   shareSlices(step.front());
-  OperatorGroups groups(step.front(), maxBuffers);
+  OperatorGroups groups(step.front(), maxBuffers, replicaSides(step));
   groupInsertions(groups);
   // Pieces that follow each other would wait, in memory, for each other.
   if (!step->hasAttr(BaechiDialect::kChained))

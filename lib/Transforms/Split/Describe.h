@@ -16,6 +16,9 @@ namespace baechi::split {
 /// What \p plan does to \p step, which has not been rewritten yet.
 SplitReport describe(mlir::func::FuncOp step, const SplitPlan &plan);
 
+/// Tells, as remarks, what each cut is and what stayed whole on its way.
+void remarkPlan(mlir::func::FuncOp step, const SplitPlan &plan);
+
 } // namespace baechi::split
 
 #endif // BAECHI_LIB_TRANSFORMS_SPLIT_DESCRIBE_H

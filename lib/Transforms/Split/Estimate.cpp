@@ -84,13 +84,19 @@ static double copiedFor(Value value, CutPosition at, const Cut &cut) {
   return isFree ? 0 : 2 * bytesOf(value.getType());
 }
 
-double Estimate::gainNs(const Cut &cut) const {
+double Estimate::savedNs(const Cut &cut) const {
   double largest = *std::max_element(cut.sizes.begin(), cut.sizes.end());
-  double saved = 0, copied = 0;
-  for (const auto &[op, how] : cut.operations) {
-    // What adds up partial results does so for each, at the same time.
+  double saved = 0;
+  // What adds up partial results does so for each, at the same time.
+  for (const auto &[op, how] : cut.operations)
     if (how.kind != OperationCut::Kind::Partial)
       saved += times.lookup(op) * (1 - largest / cut.extent());
+  return saved;
+}
+
+double Estimate::gainNs(const Cut &cut) const {
+  double copied = 0;
+  for (const auto &[op, how] : cut.operations) {
     // Where pieces follow each other, each adds to what it finds.
     bool isJoined = how.kind != OperationCut::Kind::Parallel &&
                     (!cut.chained || cut.meetings.contains(op));
@@ -104,5 +110,5 @@ double Estimate::gainNs(const Cut &cut) const {
   }
   for (const auto &[value, at] : cut.values)
     copied += copiedFor(value, at, cut);
-  return saved - copied / roofline.bytesPerSecond * 1e9;
+  return savedNs(cut) - copied / roofline.bytesPerSecond * 1e9;
 }

@@ -22,6 +22,8 @@ public:
 
   /// What \p cut saves where its pieces run at once, less what is copied.
   double gainNs(const Cut &cut) const;
+  /// The same without what is copied and joined for it.
+  double savedNs(const Cut &cut) const;
 
   double totalNs() const { return total; }
   /// All operations, those that take the longest first.

@@ -59,6 +59,9 @@ private:
   llvm::DenseMap<mlir::Value, mlir::Value> wholes;
 };
 
+/// Does what \p plan says.
+void rewriteInPieces(mlir::func::FuncOp step, const SplitPlan &plan);
+
 /// Makes the pieces of \p op, which \p cut has, where the builder stands and
 /// enters its results.
 void makePieces(mlir::OpBuilder &builder, mlir::Operation *op, const Cut &cut,

@@ -25,7 +25,7 @@ using namespace baechi;
 using namespace baechi::split;
 
 /// Pieces are made in the order of what they are pieces of.
-static void rewrite(func::FuncOp step, const SplitPlan &plan) {
+void split::rewriteInPieces(func::FuncOp step, const SplitPlan &plan) {
   OpBuilder builder(step.getContext());
   PieceTable table(builder);
   SmallVector<Operation *> gone;
@@ -47,8 +47,7 @@ static void rewrite(func::FuncOp step, const SplitPlan &plan) {
     op->erase();
 }
 
-/// What each cut is, and what stayed whole on its way.
-static void remarkPlan(func::FuncOp step, const SplitPlan &plan) {
+void split::remarkPlan(func::FuncOp step, const SplitPlan &plan) {
   auto about = [&](StringRef name) {
     return remark::RemarkOpts::name(name)
         .category("baechi-split")
@@ -106,7 +105,7 @@ struct Split : public baechi::impl::SplitBase<Split> {
       remarkPlan(*step, *plan);
     if (report)
       *report = describe(*step, *plan);
-    rewrite(*step, *plan);
+    rewriteInPieces(*step, *plan);
     if (chained && !plan->cuts.empty())
       (*step)->setAttr(BaechiDialect::kChained, UnitAttr::get(&getContext()));
     for (const Cut &cut : plan->cuts)

@@ -177,12 +177,62 @@ static bool isExtentOf(const SplitPlan &plan, int64_t extent) {
                       [&](const Cut &cut) { return cut.extent() == extent; });
 }
 
+/// Whether a class is the batch's: it runs through an argument, and through
+/// none that the step updates, which is a parameter.
+static bool isBatch(const Cut &cut) {
+  bool found = false;
+  for (const auto &[value, position] : cut.values) {
+    auto argument = dyn_cast<BlockArgument>(value);
+    auto step = argument ? dyn_cast<func::FuncOp>(
+                               argument.getOwner()->getParentOp())
+                         : func::FuncOp();
+    if (!step)
+      continue;
+    if (step.getArgAttr(argument.getArgNumber(), BaechiDialect::kUpdatedBy))
+      return false;
+    found = true;
+  }
+  return found;
+}
+
+static std::optional<Cut> chooseCut(const SplitPlan &plan,
+                                    const Estimate &estimate,
+                                    const PlanOptions &options);
+
+/// Why there are no replicas: what is cut best does not divide, or nothing is.
+static LogicalResult refuseReplicas(func::FuncOp step, const Estimate &estimate,
+                                    PlanOptions options) {
+  int64_t pieces = options.pieces;
+  options.even = false;
+  options.pieces = 2; // It may be smaller than asked for.
+  std::optional<Cut> uneven = chooseCut(SplitPlan(), estimate, options);
+  if (!uneven || uneven->extent() % pieces == 0)
+    return step.emitError("has no batch to cut in ")
+           << pieces
+           << " replicas: no dimension of an argument that the step does not "
+              "update can be cut with the heaviest operations; name the batch's "
+              "arguments (split)";
+  int64_t extent = uneven->extent(), below = extent / pieces * pieces;
+  InFlightDiagnostic diag =
+      step.emitError("has a batch of ")
+      << extent << ", which does not divide into " << pieces
+      << " equal replicas: take one of "
+      << (below > 0 ? std::to_string(below) + " or " : std::string())
+      << below + pieces;
+  diag.attachNote(uneven->operations.front().first->getLoc())
+      << "one of the operations on it";
+  return diag;
+}
+
 /// The class that saves the most among those of the heaviest operations.
 static std::optional<Cut> chooseCut(const SplitPlan &plan,
                                     const Estimate &estimate,
                                     const PlanOptions &options) {
   std::optional<Cut> best;
-  double most = kLeastGain * estimate.totalNs();
+  // Replicas are asked for whether they save time or not: the batch is what the
+  // most work is along.
+  bool isAsked = options.oneExtent && plan.cuts.empty();
+  double most = isAsked ? 0 : kLeastGain * estimate.totalNs();
   size_t looked = 0;
   for (Operation *op : estimate.heaviest()) {
     if (plan.isTaken(op))
@@ -195,13 +245,14 @@ static std::optional<Cut> chooseCut(const SplitPlan &plan,
     for (const Seed &seed : seeds) {
       if (seed.extent < options.pieces ||
           (options.even && seed.extent % options.pieces != 0) ||
-          (options.chained && !isExtentOf(plan, seed.extent)))
+          ((options.chained || options.oneExtent) &&
+           !isExtentOf(plan, seed.extent)))
         continue;
       Cut cut =
           followCut(seed.value, seed.position,
                     evenPieces(seed.extent, options.pieces), options, plan);
-      double gain = estimate.gainNs(cut);
-      if (gain > most) {
+      double gain = isAsked ? estimate.savedNs(cut) : estimate.gainNs(cut);
+      if (gain > most && (!options.oneExtent || isBatch(cut))) {
         most = gain;
         best = std::move(cut);
       }
@@ -247,6 +298,8 @@ FailureOr<SplitPlan> split::planSplits(func::FuncOp step,
       commit(plan, std::move(*best));
     else
       break;
+  if (options.oneExtent && plan.cuts.empty())
+    return refuseReplicas(step, estimate, options);
   if (options.chained && plan.cuts.empty())
     return step.emitError(
                "nothing is as heavy as a batch that could be cut in ")

@@ -60,6 +60,7 @@ class CompileOptions:
     transfers: str = "lend"
     fit_memory: str = "auto"
     verbose: bool | None = None
+    replicas: int = 1
 
     def __post_init__(self) -> None:
         if not isinstance(self.machine, str | os.PathLike):
@@ -81,6 +82,15 @@ class CompileOptions:
                 "'exact' (where it is faster, with the whole step's bits), 'canonical:N' "
                 "(always in N pieces, 2 to 64) or 'micro:N' (always in N "
                 "micro-batches)"
+            )
+        if isinstance(self.replicas, bool) or not isinstance(self.replicas, int):
+            raise TypeError(f"replicas is {self.replicas!r}: give how many parts the batch has")
+        if not 1 <= self.replicas <= 64:
+            raise ValueError(f"replicas is {self.replicas}: give 1 to 64 parts of the batch")
+        if self.replicas > 1 and self.splits != "none":
+            raise ValueError(
+                f"replicas is {self.replicas} and splits {self.splits!r}: replicas cut the batch "
+                "and nothing else; leave splits at 'none'"
             )
         if not re.fullmatch(r"auto|\d+(\.\d*)?s?|\d+e", str(self.budget)):
             raise ValueError(
@@ -112,6 +122,7 @@ class CompileOptions:
             "measure": str(self.measure),
             "cuda-math": self.cuda_math,
             "splits": self.splits,
+            "replicas": str(self.replicas),
             "transfers": self.transfers,
             "fit-memory": self.fit_memory,
             "store": str(caches.folder() / "kernels"),

@@ -60,6 +60,7 @@ class _Options(TypedDict, total=False):
     cuda_math: str
     splits: str
     split: Mapping[str, tuple[int, int] | str] | None
+    replicas: int
     transfers: str
     fit_memory: str
     check: Check
@@ -97,6 +98,7 @@ def jit(
     cuda_math: str = "fp32",
     splits: str = "none",
     split: Mapping[str, tuple[int, int] | str] | None = None,
+    replicas: int = 1,
     transfers: str = "lend",
     fit_memory: str = "auto",
     spill_to: str | None = None,
@@ -139,6 +141,10 @@ def jit(
     split: what is to be cut, by the patterns of pin: a dimension of an argument, or of an
         operator's first result, and the number of pieces, `{"tokens": (0, 2)}`; all that the
         cut can follow follows it. `{"head/*": "whole"}` keeps operators in one piece.
+    replicas: N cuts the batch in N equal parts, each computed on a device of its own, adds
+        their gradients in the replicas' order, and updates each parameter that is donated at
+        one owner; the same bits on any number of devices. `split={"x": (0, N)}` names the
+        batch's arguments where they are not found (docs/replicas.md).
     transfers: between host devices `lend` (the receiver reads the sender's tensor where it
         lies), `copy`, or `network` (a message takes what the machine's link says, as on a
         network of that speed, which is simulated); the results are the same.
@@ -189,6 +195,7 @@ def jit(
         transfers,
         fit_memory,
         verbose,
+        replicas,
     )
     donated = choose(step, donate_argnums, donate_argnames, "donate")
     static = choose(step, static_argnums, static_argnames, "static")

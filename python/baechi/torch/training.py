@@ -52,6 +52,7 @@ def compile_step(
     cuda_math: str = "fp32",
     splits: str = "none",
     split: Mapping[str, tuple[int, int] | str] | None = None,
+    replicas: int = 1,
     transfers: str = "lend",
     fit_memory: str = "auto",
     spill_to: str | None = None,
@@ -79,7 +80,7 @@ def compile_step(
         out, and its `update()` is done.
     outputs: from what the model returns to what is returned beside the loss.
     machine, placer, budget, expert, pin, placement, profile, costs, measure, cuda_math, splits,
-        split, transfers, fit_memory, spill_to, verbose: as for `baechi.jit`;
+        split, replicas, transfers, fit_memory, spill_to, verbose: as for `baechi.jit`;
         names are `layers.0.fc1.weight` for parameters
         and buffers, `layers.0.fc1/mm` and `backward/layers.0.fc1/mm` for operators.
     check: `"first"`, each program's first call, or N, that call and every Nth after it, is
@@ -113,6 +114,7 @@ def compile_step(
         transfers,
         fit_memory,
         verbose,
+        replicas,
     )
     gradients = GradientOptions.checked(clip_grad_norm, clip_grad_value, accumulate, scaler)
     checks = CheckOptions(check, check_tolerance, cuda_math)

@@ -1,0 +1,92 @@
+//===- Replicate.cpp - One part of the batch for each replica -------------===//
+//
+// Part of the Baechi project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Baechi/Transforms/Replicas/Passes.h"
+#include "Baechi/Analysis/Program.h"
+#include "Baechi/Dialect/Replicas.h"
+#include "Describe.h"
+#include "Pieces.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Linalg/IR/Linalg.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
+
+namespace baechi {
+#define GEN_PASS_DEF_REPLICATE
+#include "Baechi/Transforms/Replicas/Passes.h.inc"
+} // namespace baechi
+
+using namespace mlir;
+using namespace baechi;
+using namespace baechi::split;
+
+namespace {
+struct Replicate : public baechi::impl::ReplicateBase<Replicate> {
+  using ReplicateBase::ReplicateBase;
+  Replicate(const ReplicateOptions &options, SplitReport *report)
+      : ReplicateBase(options), report(report) {}
+
+  void runOnOperation() override {
+    FailureOr<func::FuncOp> step = findFuncStep(getOperation());
+    if (failed(step))
+      return signalPassFailure();
+    if (replicas < 2 || replicas > 64) {
+      step->emitError("needs 2 to 64 replicas, not ") << replicas.getValue();
+      return signalPassFailure();
+    }
+    if (!llvm::hasSingleElement(step->getBody())) {
+      step->emitError("has several blocks; control flow must be structured "
+                      "(scf.if, scf.while)");
+      return signalPassFailure();
+    }
+    PlanOptions options;
+    options.pieces = replicas;
+    options.reductions = true;
+    options.even = true;
+    options.oneExtent = true;
+    FailureOr<SplitPlan> plan = planSplits(*step, options);
+    if (failed(plan) || failed(checkParts(*step, *plan)))
+      return signalPassFailure();
+    if (getContext().getRemarkEngine())
+      remarkPlan(*step, *plan);
+    if (report)
+      *report = describe(*step, *plan);
+    Builder builder(&getContext());
+    for (const Cut &cut : plan->cuts)
+      for (const auto &[value, position] : cut.values)
+        if (auto argument = dyn_cast<BlockArgument>(value))
+          step->setArgAttr(argument.getArgNumber(), kBatched,
+                           builder.getUnitAttr());
+    (*step)->setAttr(kReplicas, builder.getI64IntegerAttr(replicas));
+    rewriteInPieces(*step, *plan);
+  }
+
+  /// What persons ask for may have other sizes.
+  LogicalResult checkParts(func::FuncOp step, const SplitPlan &plan) {
+    for (const Cut &cut : plan.cuts)
+      if (cut.sizes.size() != replicas || !llvm::all_equal(cut.sizes)) {
+        Operation *first = cut.operations.front().first;
+        InFlightDiagnostic diag = first->emitOpError()
+                                  << "is asked for in " << cut.sizes.size()
+                                  << " parts of " << cut.extent()
+                                  << " elements, and there are "
+                                  << replicas.getValue()
+                                  << " replicas, whose parts are equal";
+        diag.attachNote(step.getLoc()) << "the step";
+        return failure();
+      }
+    return success();
+  }
+
+  SplitReport *report = nullptr;
+};
+} // namespace
+
+std::unique_ptr<Pass> baechi::createReplicate(const ReplicateOptions &options,
+                                              SplitReport *report) {
+  return std::make_unique<Replicate>(options, report);
+}

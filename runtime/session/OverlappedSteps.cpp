@@ -1,0 +1,78 @@
+//===- OverlappedSteps.cpp - Steps without a barrier ----------------------===//
+//
+// Part of the Baechi project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "session/SessionImplementation.h"
+
+#include <algorithm>
+
+using namespace baechi::runtime;
+
+Error Session::steps(int64_t count, std::span<const Feed> feeds,
+                     std::span<const Fetch> fetches) {
+  const Program &program = implementation->state->program;
+  if (count < 1)
+    return Error("the number of steps must be positive, not " +
+                 std::to_string(count));
+  for (const Feed &feed : feeds)
+    if (feed.argument >= program.arguments.size())
+      return Error("argument " + std::to_string(feed.argument) +
+                   " does not exist: the program has " +
+                   std::to_string(program.arguments.size()));
+  for (const Fetch &fetch : fetches)
+    if (fetch.result >= program.results.size())
+      return Error("result " + std::to_string(fetch.result) +
+                   " does not exist: the program has " +
+                   std::to_string(program.results.size()));
+  return implementation->overlap(count, feeds, fetches);
+}
+
+/// Why steps cannot overlap; empty when they can. What moves messages of GPUs,
+/// of pools and of other processes knows of one step at a time, and a host
+/// program's functions would be called in another order.
+std::string Session::Implementation::whySeparate() const {
+  const Exchange &exchange = state->exchange;
+  if (state->relay)
+    return "of several processes";
+  if (exchange.callsHost())
+    return "with functions of the host program";
+  for (const DeviceInfo &device : state->program.devices)
+    if (device.kind != "host")
+      return "with a device of kind '" + device.kind + "' ('" + device.name +
+             "')";
+  return "";
+}
+
+Error Session::Implementation::overlap(int64_t count,
+                                       std::span<const Feed> feeds,
+                                       std::span<const Fetch> fetches) {
+  if (std::string why = whySeparate(); !why.empty())
+    return Error("steps " + why + " do not overlap: run them one by one");
+  hasResults = false;
+  if (std::string why = whyUnable(); !why.empty())
+    return Error(why);
+  state->exchange.setOverlapped(true);
+  state->exchange.reset();
+  state->overlap = {count, feeds, fetches};
+  Error error = runReleased(/*own=*/std::nullopt);
+  // Where a device was left behind in a kernel it may still look at them.
+  if (usable) {
+    state->overlap = {};
+    state->exchange.setOverlapped(false);
+  }
+  // All was delivered, and what was lent was given back.
+  if (!error)
+    for (size_t q = 0; q < state->exchange.channels().size(); ++q) {
+      const Channel &channel = state->exchange.channels()[q];
+      for (const Slot &slot : channel.slots) {
+        DeviceRecord &sender = timeline.devices[size_t(channel.from)];
+        sender.bytesSent += slot.bytes;
+        sender.bytesLent += slot.lent ? slot.bytes : 0;
+      }
+    }
+  return error;
+}

@@ -1,0 +1,33 @@
+// RUN: baechi-opt %s --split-input-file --verify-diagnostics --baechi-replicate=replicas=3
+// RUN: not baechi-opt %s --split-input-file --baechi-replicate=replicas=1 2>&1 | FileCheck %s --check-prefix=ONE
+// ONE: error: needs 2 to 64 replicas, not 1
+
+// expected-error@below {{has no batch to cut in 3 replicas: no dimension of an argument that the step does not update can be cut with the heaviest operations; name the batch's arguments (split)}}
+func.func @parameters(%w: tensor<300x300xf32> {baechi.updated_by = 0 : i64}) -> tensor<300x300xf32> {
+  %zero = arith.constant 0.0 : f32
+  %e = tensor.empty() : tensor<300x300xf32>
+  %z = linalg.fill ins(%zero : f32) outs(%e : tensor<300x300xf32>) -> tensor<300x300xf32>
+  %y = linalg.matmul ins(%w, %w : tensor<300x300xf32>, tensor<300x300xf32>) outs(%z : tensor<300x300xf32>) -> tensor<300x300xf32>
+  return %y : tensor<300x300xf32>
+}
+
+// -----
+
+// expected-error@below {{has a batch of 256, which does not divide into 3 equal replicas: take one of 255 or 258}}
+func.func @uneven(%w: tensor<64x64xf32> {baechi.updated_by = 1 : i64}, %x: tensor<256x64xf32>) -> (tensor<256x64xf32>, tensor<64x64xf32>) {
+  %zero = arith.constant 0.0 : f32
+  %e = tensor.empty() : tensor<256x64xf32>
+  %z = linalg.fill ins(%zero : f32) outs(%e : tensor<256x64xf32>) -> tensor<256x64xf32>
+  // expected-note@below {{one of the operations on it}}
+  %y = linalg.matmul ins(%x, %w : tensor<256x64xf32>, tensor<64x64xf32>) outs(%z : tensor<256x64xf32>) -> tensor<256x64xf32>
+  return %y, %w : tensor<256x64xf32>, tensor<64x64xf32>
+}
+
+// -----
+
+// expected-note@below {{the step}}
+func.func @asked(%x: tensor<4x8xf32> {baechi.split = #baechi.split<dim = 0, sizes = [2, 2]>}) -> tensor<4x8xf32> {
+  // expected-error@below {{is asked for in 2 parts of 4 elements, and there are 3 replicas, whose parts are equal}}
+  %0 = math.exp %x : tensor<4x8xf32>
+  return %0 : tensor<4x8xf32>
+}

@@ -1,0 +1,50 @@
+// RUN: baechi-opt %s --split-input-file --verify-diagnostics --baechi-replicate=replicas=2 | FileCheck %s
+// RUN: baechi-opt %s --split-input-file --verify-diagnostics --baechi-replicate=replicas=2 --baechi-form-kernels --baechi-pin-replicas=machine=host:2 | FileCheck %s --check-prefix=PINS
+
+// A linear layer: y = x w, loss = sum(y), w' = w - x^T 1, b unused by the batch.
+// Parts of x are the replicas', the two partial gradients are added once, by the
+// owner of w; no kernel has both replicas' operations.
+
+// CHECK-LABEL: func.func @step(
+// CHECK-SAME: %[[W:[^:]*]]: tensor<64x64xf32> {baechi.updated_by = 0 : i64}
+// CHECK-SAME: %[[X:[^:, ]*]]: tensor<128x64xf32> {baechi.batched}
+// CHECK-SAME: baechi.replicas = 2 : i64
+// CHECK: tensor.extract_slice %[[X]][0, 0] [64, 64]
+// CHECK: tensor.extract_slice %[[X]][64, 0] [64, 64]
+
+// PINS-LABEL: func.func @step(
+// PINS-SAME: %[[W:[^:]*]]: tensor<64x64xf32> {baechi.pin = "host0", baechi.updated_by = 0 : i64}
+// PINS-SAME: %[[M:[^:, ]*]]: tensor<64x64xf32> {baechi.pin = "host1", baechi.updated_by = 2 : i64}
+// PINS-SAME: %[[X:[^:, ]*]]: tensor<128x64xf32> {baechi.batched}
+// PINS-DAG: %[[G0:.*]] = call @{{.*}} {baechi.pin = "host0", baechi.replica = 0 : i64} : (tensor<64x64xf32>, tensor<64x64xf32>) -> tensor<64x64xf32>
+// PINS-DAG: %[[G1:.*]] = call @{{.*}} {baechi.pin = "host1", baechi.replica = 1 : i64} : (tensor<64x64xf32>, tensor<64x64xf32>) -> tensor<64x64xf32>
+// PINS: call @{{.*}}(%[[W]], %{{.*}}, %{{.*}}) {baechi.pin = "host0"}
+#rows = affine_map<(n, i, o) -> (n, i)>
+#weights = affine_map<(n, i, o) -> (i, o)>
+#outputs = affine_map<(n, i, o) -> (n, o)>
+#id = affine_map<(i, o) -> (i, o)>
+func.func @step(%w: tensor<64x64xf32> {baechi.updated_by = 0 : i64}, %m: tensor<64x64xf32> {baechi.updated_by = 2 : i64}, %x: tensor<128x64xf32>) -> (tensor<64x64xf32>, tensor<128x64xf32>, tensor<64x64xf32>) {
+  %zero = arith.constant 0.0 : f32
+  %rate = arith.constant 0.1 : f32
+  %e = tensor.empty() : tensor<128x64xf32>
+  %z = linalg.fill ins(%zero : f32) outs(%e : tensor<128x64xf32>) -> tensor<128x64xf32>
+  %y = linalg.matmul ins(%x, %w : tensor<128x64xf32>, tensor<64x64xf32>) outs(%z : tensor<128x64xf32>) -> tensor<128x64xf32>
+  %eg = tensor.empty() : tensor<64x64xf32>
+  %zg = linalg.fill ins(%zero : f32) outs(%eg : tensor<64x64xf32>) -> tensor<64x64xf32>
+  %g = linalg.generic {indexing_maps = [#rows, #outputs, #weights], iterator_types = ["reduction", "parallel", "parallel"]}
+      ins(%x, %y : tensor<128x64xf32>, tensor<128x64xf32>) outs(%zg : tensor<64x64xf32>) {
+  ^bb0(%a: f32, %b: f32, %c: f32):
+    %p = arith.mulf %a, %b : f32
+    %s = arith.addf %c, %p : f32
+    linalg.yield %s : f32
+  } -> tensor<64x64xf32>
+  %next = linalg.generic {indexing_maps = [#id, #id, #id], iterator_types = ["parallel", "parallel"]}
+      ins(%w, %g : tensor<64x64xf32>, tensor<64x64xf32>) outs(%eg : tensor<64x64xf32>) {
+  ^bb0(%a: f32, %b: f32, %c: f32):
+    %p = arith.mulf %b, %rate : f32
+    %s = arith.subf %a, %p : f32
+    linalg.yield %s : f32
+  } -> tensor<64x64xf32>
+  %other = math.exp %m : tensor<64x64xf32>
+  return %next, %y, %other : tensor<64x64xf32>, tensor<128x64xf32>, tensor<64x64xf32>
+}

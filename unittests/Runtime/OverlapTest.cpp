@@ -1,0 +1,339 @@
+//===- OverlapTest.cpp - Steps that begin before others have ended --------===//
+//
+// Part of the Baechi project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+///
+/// \file
+/// Session::steps: devices go on alone, and nothing that one step sends, lends
+/// or receives is touched by the next before its time.
+///
+//===----------------------------------------------------------------------===//
+
+#include "TestPrograms.h"
+
+#include <gmock/gmock.h>
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <random>
+#include <thread>
+
+using namespace baechi::runtime;
+using namespace baechi::runtime::test;
+using testing::HasSubstr;
+
+namespace {
+
+constexpr int64_t bytes = 256;
+constexpr int64_t count = 60;
+
+/// Where a device's second number lies, as results are aligned.
+constexpr size_t second = 8;
+
+std::vector<char> stateOf(const std::vector<uint64_t> &values) {
+  std::vector<char> data(72);
+  std::memcpy(data.data(), &values[0], 8);
+  std::memcpy(data.data() + 8 * second, &values[1], 8);
+  return data;
+}
+
+/// Lets the other devices run ahead or behind.
+void dawdle(std::mt19937 &random) {
+  if (random() % 4 == 0)
+    std::this_thread::sleep_for(std::chrono::microseconds(random() % 200));
+}
+
+/// How messages move.
+enum class Way { Copied, Lent, Network };
+
+/// A state of two numbers a device; in each step every device sends its first
+/// number to all others, adds what it receives and its input of the step to the
+/// second, and then changes the first. Its result is the second number.
+///
+/// Arena: the state, the input, and room for what is received.
+Program makeMixing(int32_t devices, Way way) {
+  Program program = makeProgram(size_t(devices), 4096);
+  for (int32_t from = 0; from < devices; ++from)
+    for (int32_t to = 0; to < devices; ++to)
+      if (from != to) {
+        addQueue(program, from, to, {8});
+        program.queues.back().messages[0].lent = way == Way::Lent;
+        if (way == Way::Network)
+          program.queues.back().link =
+              SimulatedLink{20'000, 100, {from * devices + to}};
+      }
+  for (int32_t device = 0; device < devices; ++device) {
+    addArgument(program, device, 0, 72);
+    addArgument(program, device, 128, 8);
+    addResult(program, device, 64, 8);
+  }
+  return program;
+}
+
+Body mixingBody(int32_t device, int32_t devices, Way way, bool awaits) {
+  auto random = std::make_shared<std::mt19937>(device + 17);
+  return [=](Context context, char *arena) {
+    auto *state = reinterpret_cast<uint64_t *>(arena);
+    auto *input = reinterpret_cast<uint64_t *>(arena + 128);
+    uint64_t sum = state[second] * 3 + *input;
+    auto queueOf = [&](int32_t from, int32_t to) {
+      return from * (devices - 1) + to - (to > from);
+    };
+    auto roomOf = [&](int32_t other) {
+      return reinterpret_cast<uint64_t *>(arena + 192 + 64 * other);
+    };
+    // What is sent is a copy, which the next step writes anew.
+    auto *sent = reinterpret_cast<uint64_t *>(arena + 1024);
+    dawdle(*random);
+    *sent = state[0];
+    for (int32_t other = 0; other < devices; ++other)
+      if (other != device) {
+        if (baechi_send(context, queueOf(device, other), 0, sent))
+          return 1;
+        if (way != Way::Lent &&
+            baechi_recv(context, queueOf(other, device), 0, roomOf(other)))
+          return 1;
+      }
+    for (int32_t other = 0; other < devices; ++other) {
+      if (other == device)
+        continue;
+      const void *source = roomOf(other);
+      int32_t queue = queueOf(other, device);
+      if (way == Way::Lent ? baechi_borrow(context, queue, 0, &source)
+                           : baechi_await_recv(context, queue, 0))
+        return 1;
+      dawdle(*random);
+      sum = sum * 31 + *static_cast<const uint64_t *>(source);
+      if (way == Way::Lent && baechi_give_back(context, queue, 0))
+        return 1;
+    }
+    for (int32_t other = 0; awaits && other < devices; ++other)
+      if (other != device &&
+          baechi_await_send(context, queueOf(device, other), 0))
+        return 1;
+    state[second] = sum;
+    state[0] = state[0] * 5 + sum;
+    return 0;
+  };
+}
+
+/// The same, by itself.
+struct Mixing {
+  std::vector<std::vector<uint64_t>> results; ///< a device each
+  std::vector<std::vector<uint64_t>> states;
+};
+
+Mixing mixAlone(int32_t devices,
+                const std::vector<std::vector<uint64_t>> &inputs) {
+  Mixing mixing;
+  mixing.results.resize(size_t(devices));
+  for (int32_t device = 0; device < devices; ++device)
+    mixing.states.push_back({uint64_t(device) + 1, 7});
+  for (size_t step = 0; step < size_t(count); ++step) {
+    std::vector<std::vector<uint64_t>> before = mixing.states;
+    for (size_t device = 0; device < size_t(devices); ++device) {
+      uint64_t sum = before[device][1] * 3 + inputs[device][step];
+      for (size_t other = 0; other < size_t(devices); ++other)
+        if (other != device)
+          sum = sum * 31 + before[other][0];
+      mixing.states[device] = {before[device][0] * 5 + sum, sum};
+      mixing.results[device].push_back(sum);
+    }
+  }
+  return mixing;
+}
+
+void checkMixing(int32_t devices, Way way, bool awaits, bool pinned) {
+  std::vector<Body> given;
+  for (int32_t device = 0; device < devices; ++device)
+    given.push_back(mixingBody(device, devices, way, awaits));
+  SessionOptions options;
+  options.pinThreads = pinned;
+  auto session = makeSession(makeMixing(devices, way), given, options);
+  ASSERT_TRUE(session);
+  std::vector<std::vector<uint64_t>> inputs, outputs;
+  for (int32_t device = 0; device < devices; ++device) {
+    inputs.emplace_back();
+    for (int64_t step = 0; step < count; ++step)
+      inputs.back().push_back(uint64_t(step * 11 + device));
+    outputs.emplace_back(size_t(count), 0);
+    std::vector<char> first = stateOf({uint64_t(device) + 1, 7});
+    ASSERT_SUCCESS(
+        session->setArgument(size_t(2 * device), first.data(), first.size()));
+  }
+  std::vector<Feed> feeds;
+  std::vector<Fetch> fetches;
+  for (size_t device = 0; device < size_t(devices); ++device) {
+    feeds.push_back({2 * device + 1,
+                     reinterpret_cast<const char *>(inputs[device].data())});
+    fetches.push_back(
+        {device, reinterpret_cast<char *>(outputs[device].data())});
+  }
+  ASSERT_SUCCESS(session->steps(count, feeds, fetches));
+  Mixing expected = mixAlone(devices, inputs);
+  for (size_t device = 0; device < size_t(devices); ++device) {
+    EXPECT_EQ(outputs[device], expected.results[device]) << device;
+    std::vector<char> state(72);
+    ASSERT_SUCCESS(session->getArgument(2 * device, state.data(), 72));
+    EXPECT_EQ(state, stateOf(expected.states[device])) << device;
+    EXPECT_EQ(session->timeline().devices[device].bytesSent,
+              8 * (devices - 1));
+    EXPECT_EQ(session->timeline().devices[device].bytesLent,
+              way == Way::Lent ? 8 * (devices - 1) : 0);
+  }
+  // A separate step goes on from there.
+  ASSERT_SUCCESS(session->step());
+}
+
+TEST(Overlap, ResultsAreThoseOfSeparateSteps) {
+  for (Way way : {Way::Copied, Way::Lent, Way::Network})
+    for (bool awaits : {true, false})
+      for (bool pinned : {true, false})
+        for (int32_t devices : {2, 4})
+          checkMixing(devices, way, awaits, pinned);
+}
+
+constexpr auto patience = std::chrono::seconds(30);
+
+/// Waits until \p value is at least \p least; false if that takes too long.
+bool reaches(const std::atomic<int64_t> &value, int64_t least) {
+  auto start = std::chrono::steady_clock::now();
+  while (value < least) {
+    if (std::chrono::steady_clock::now() - start > patience)
+      return false;
+    std::this_thread::yield();
+  }
+  return true;
+}
+
+/// One message a step from the first device to the second.
+Program makeChain() {
+  Program program = makeProgram(2);
+  addQueue(program, 0, 1, {bytes});
+  return program;
+}
+
+TEST(Overlap, ADeviceIsOneStepAheadAndNoFurther) {
+  std::atomic<int64_t> first = 0, last = 0;
+  std::atomic<bool> ahead = false, tooFar = false;
+  auto session = makeSession(
+      makeChain(),
+      {[&](Context context, char *arena) {
+         tooFar = tooFar || first > last + 1;
+         ++first;
+         return baechi_send(context, 0, 0, arena);
+       },
+       [&](Context context, char *arena) {
+         if (baechi_recv(context, 0, 0, arena) ||
+             baechi_await_recv(context, 0, 0))
+           return 1;
+         // The other one is in its next step while this one is in this.
+         if (last < 20)
+           ahead = reaches(first, last + 2) || ahead;
+         ++last;
+         return 0;
+       }});
+  ASSERT_TRUE(session);
+  ASSERT_SUCCESS(session->steps(21));
+  EXPECT_TRUE(ahead);
+  EXPECT_FALSE(tooFar);
+  EXPECT_EQ(first, 21);
+  EXPECT_EQ(last, 21);
+}
+
+TEST(Overlap, AFailureEndsAllStepsWithItsPlace) {
+  std::atomic<int64_t> third = 0;
+  auto session = makeSession(
+      makeChain(), {[](Context context, char *arena) {
+                      return baechi_send(context, 0, 0, arena);
+                    },
+                    [&](Context context, char *arena) {
+                      if (baechi_recv(context, 0, 0, arena) ||
+                          baechi_await_recv(context, 0, 0))
+                        return 1;
+                      baechi_operator_begin(context, 1);
+                      if (++third == 3)
+                        return baechi_fail(context, "out of paper");
+                      baechi_operator_end(context, 1);
+                      return 0;
+                    }});
+  ASSERT_TRUE(session);
+  std::string error = session->steps(1000).message();
+  EXPECT_THAT(error, HasSubstr("device host1, in operator 1 'b' of step 3"));
+  EXPECT_THAT(error, HasSubstr("out of paper"));
+  EXPECT_TRUE(session->usable());
+  ASSERT_SUCCESS(session->steps(7));
+  EXPECT_EQ(third, 10);
+  ASSERT_SUCCESS(session->step());
+}
+
+TEST(Overlap, ADeadlockIsFoundInAnyStep) {
+  std::atomic<int64_t> first = 0;
+  auto session = makeSession(
+      makeChain(), {[&](Context context, char *arena) {
+                      return ++first == 4 ? 0
+                                          : baechi_send(context, 0, 0, arena);
+                    },
+                    [](Context context, char *arena) {
+                      return int32_t(baechi_recv(context, 0, 0, arena) ||
+                                     baechi_await_recv(context, 0, 0));
+                    }});
+  ASSERT_TRUE(session);
+  EXPECT_THAT(session->steps(10).message(),
+              HasSubstr("ended a step without offering a message: message 0 "
+                        "'m0' of queue 0"));
+  // Each awaits what the other would offer after it.
+  Program both = makeProgram(2);
+  addQueue(both, 0, 1, {bytes});
+  addQueue(both, 1, 0, {bytes});
+  auto body = [](int32_t mine, int32_t others) {
+    auto step = std::make_shared<int64_t>(0);
+    return [=](Context context, char *arena) -> int32_t {
+      bool late = ++*step == 5;
+      if (!late && baechi_send(context, mine, 0, arena))
+        return 1;
+      if (baechi_recv(context, others, 0, arena + bytes) ||
+          baechi_await_recv(context, others, 0))
+        return 1;
+      return late ? baechi_send(context, mine, 0, arena) : 0;
+    };
+  };
+  session = makeSession(both, {body(0, 1), body(1, 0)});
+  ASSERT_TRUE(session);
+  EXPECT_THAT(session->steps(10).message(), HasSubstr("deadlock"));
+  ASSERT_SUCCESS(session->step());
+}
+
+TEST(Overlap, WhatCannotOverlapIsRefused) {
+  Program program = makeChain();
+  program.devices[1].kind = "null";
+  auto session = makeSession(program, {[](Context context, char *arena) {
+                               return baechi_send(context, 0, 0, arena);
+                             }});
+  ASSERT_TRUE(session);
+  EXPECT_THAT(session->steps(2).message(),
+              HasSubstr("steps with a device of kind 'null' ('host1') do not "
+                        "overlap: run them one by one"));
+  ASSERT_SUCCESS(session->step());
+  auto nothing = [](Context, char *) { return 0; };
+  session = makeSession(makeProgram(2), {nothing, nothing});
+  ASSERT_TRUE(session);
+  session->setHostCalls(
+      {[](void *, const char *, void *const *, char *, size_t) { return 0; },
+       nullptr});
+  EXPECT_THAT(session->steps(2).message(),
+              HasSubstr("steps with functions of the host program"));
+  session->setHostCalls({});
+  EXPECT_THAT(session->steps(0).message(), HasSubstr("must be positive"));
+  EXPECT_THAT(session->steps(1, std::vector<Feed>{{0, nullptr}}).message(),
+              HasSubstr("argument 0 does not exist"));
+  EXPECT_THAT(session->steps(1, {}, std::vector<Fetch>{{0, nullptr}}).message(),
+              HasSubstr("result 0 does not exist"));
+  ASSERT_SUCCESS(session->steps(3));
+}
+
+} // namespace
