@@ -8,6 +8,7 @@
 
 #include "Baechi/Analysis/MachineAttr.h"
 #include "Baechi/Placement/Io/Files.h"
+#include "Baechi/Placement/Model/Nodes.h"
 #include "llvm/ADT/StringMap.h"
 
 using namespace mlir;
@@ -97,6 +98,11 @@ std::optional<placement::Machine> baechi::machineOf(ModuleOp module,
     if (std::string error = placement::readMachineSpec(spec.str(), machine);
         !error.empty()) {
       emitError(module.getLoc()) << error;
+      return std::nullopt;
+    }
+    if (machine.nodes) {
+      emitError(module.getLoc())
+          << spec << ": " << placement::nodesAreForPlanning;
       return std::nullopt;
     }
     module->setAttr(BaechiDialect::kMachine,

@@ -15,6 +15,7 @@
 #include "Baechi/Driver/SpillReport.h"
 #include "Baechi/Pipelines/Pipelines.h"
 #include "Baechi/Placement/Io/Files.h"
+#include "Baechi/Placement/Model/Nodes.h"
 #include "Baechi/Placement/Model/Pool.h"
 #include "Baechi/Runtime/Machine.h"
 #include "llvm/Support/FileSystem.h"
@@ -28,6 +29,9 @@ baechi::readMachine(const std::string &spec) {
   if (std::string error = placement::readMachineSpec(spec, machine);
       !error.empty())
     return llvm::createStringError(error);
+  if (machine.nodes)
+    return llvm::createStringError(spec + ": " +
+                                   placement::nodesAreForPlanning);
   if (StringRef(spec).starts_with("cuda") && !StringRef(spec).contains('@') &&
       !llvm::sys::fs::exists(spec))
     takeGpuMemory(machine);

@@ -48,8 +48,14 @@ def output_of(entry):
 
 class Machine:
     def __init__(self, data):
-        self.devices = {d["name"]: d for d in data["devices"]}
-        if len(self.devices) != len(data["devices"]):
+        self.node, self.card = {}, {}
+        if "nodes" in data:
+            self.make_nodes(data)
+            devices = list(self.devices.values())
+        else:
+            devices = data["devices"]
+        self.devices = {d["name"]: d for d in devices}
+        if len(self.devices) != len(devices):
             raise FormatError("two devices of one name")
         self.model = data["link_model"]
         if self.model not in ("unlimited", "parallel", "duplex", "sequential"):
@@ -57,7 +63,21 @@ class Machine:
         self.default = data.get("link_default")
         self.links = {(each["from"], each["to"]): each for each in data.get("links", [])}
 
+    def make_nodes(self, data):
+        """Equal nodes of equal devices, which share the node's network cards in turn."""
+        kind, memory = data["device"]["kind"], data["device"]["memory"]
+        self.inside, self.between = data["inside"], data.get("between")
+        cards = (self.between or {}).get("cards_per_node", 1)
+        self.devices = {}
+        for node in range(data["nodes"]):
+            for i in range(data["devices_per_node"]):
+                name = f"n{node}.{kind}{i}"
+                self.devices[name] = {"name": name, "kind": kind, "memory": memory}
+                self.node[name], self.card[name] = node, (node, i % cards)
+
     def link(self, a, b):
+        if self.node:
+            return self.inside if self.node[a] == self.node[b] else self.between
         link = self.links.get((a, b), self.default)
         if link is None:
             raise FormatError(f"no link from {a} to {b}")
@@ -76,11 +96,15 @@ class Machine:
         """What a transfer a -> b occupies; two transfers sharing one may not overlap."""
         if self.model == "unlimited":
             return []
+        cards = []
+        if self.node and self.node[a] != self.node[b]:
+            sides = ("", "") if self.model == "sequential" else ("out", "in")
+            cards = [(f"card {side}", *map(str, self.card[d])) for side, d in zip(sides, (a, b))]
         if self.model == "parallel":
-            return [("link", a, b)]
+            return [("link", a, b), *cards]
         if self.model == "duplex":
-            return [("out", a), ("in", b)]
-        return [("copy engine", a), ("copy engine", b)]
+            return [("out", a), ("in", b), *cards]
+        return [("copy engine", a), ("copy engine", b), *cards]
 
 
 def check(graph, machine, placement):

@@ -26,6 +26,9 @@ std::string exact::whyTooLarge(const Model &model) {
     return fmt::format("the exact search takes up to {} devices, the machine "
                        "has {}",
                        maxDevices, model.numDevices);
+  if (model.machine->nodes)
+    return "the exact search knows nothing of nodes and their network cards: "
+           "list devices and links";
   int32_t read = 0;
   for (int32_t t = 0; t < model.numTensors; ++t)
     read += !model.users[t].empty();

@@ -53,8 +53,8 @@ Operator readOperator(size_t position, const Cursor &at,
   Operator op;
   op.name = at["name"].string();
   at.onlyKeys({"id", "name", "time_ns", "outputs", "scratch", "resident",
-               "group", "pin", "backward", "forward", "result",
-               "alternatives"});
+               "group", "pin", "backward", "forward", "result", "part",
+               "exchange", "alternatives"});
   std::vector<std::vector<int64_t>> *shapes = nullptr;
   if (alternatives) {
     shapes = &alternatives->shapes.emplace_back();
@@ -84,6 +84,10 @@ Operator readOperator(size_t position, const Cursor &at,
     op.forward = forward->index();
   if (auto result = at.find("result"))
     op.result = result->boolean();
+  if (auto part = at.find("part"))
+    op.part = part->naturalIndex();
+  if (auto exchange = at.find("exchange"))
+    op.exchange = exchange->natural();
   return op;
 }
 
@@ -157,6 +161,10 @@ void appendOperator(std::string &text, size_t id, const Operator &op,
     append(text, ",\"forward\":{}", *op.forward);
   if (op.result)
     text += ",\"result\":true";
+  if (op.part)
+    append(text, ",\"part\":{}", *op.part);
+  if (op.exchange)
+    append(text, ",\"exchange\":{}", op.exchange);
   if (alternatives)
     io::appendAlternatives(text, alternatives->of[id]);
   text += '}';

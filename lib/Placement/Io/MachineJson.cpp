@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Baechi/Placement/Io/Files.h"
+#include "Baechi/Placement/Model/Nodes.h"
 #include "Baechi/Support/Json.h"
 
 #include <fmt/format.h>
@@ -93,6 +94,40 @@ void readLinks(const Cursor &root, Machine &machine) {
   });
 }
 
+/// Nodes of equal devices, in the place of lists of devices and links.
+Machine readNodes(const Cursor &root, LinkModel linkModel) {
+  for (const char *key : {"devices", "links", "link_default", "staged_through"})
+    if (auto other = root.find(key))
+      other->fail("stands beside \"nodes\", which say what devices and links "
+                  "there are: leave one of them out");
+  auto count = [](const Cursor &at, int32_t most) {
+    int64_t value = at.integer();
+    if (value < 1 || value > most)
+      at.fail(fmt::format("is {}, but must be from 1 to {}", value, most));
+    return static_cast<int32_t>(value);
+  };
+  NodeShape shape;
+  constexpr auto most = static_cast<int32_t>(maxDevices);
+  shape.nodes = count(root["nodes"], most);
+  shape.devicesPerNode = count(root["devices_per_node"], most / shape.nodes);
+  Cursor device = root["device"];
+  device.onlyKeys({"kind", "memory"});
+  shape.kind = device["kind"].string();
+  shape.memory = device["memory"].integer();
+  root["inside"].onlyKeys({"latency_ns", "bytes_per_us", "lends"});
+  shape.inside = readLink(root["inside"]);
+  auto between = root.find("between");
+  if (!between && shape.nodes > 1)
+    root["between"]; // Says that it is missing.
+  if (between) {
+    between->onlyKeys({"latency_ns", "bytes_per_us", "cards_per_node"});
+    shape.between = readLink(*between);
+    if (auto cards = between->find("cards_per_node"))
+      shape.cardsPerNode = count(*cards, shape.devicesPerNode);
+  }
+  return machineOfNodes(shape, linkModel);
+}
+
 RuntimeCosts readRuntime(const Cursor &at) {
   at.onlyKeys({"step_ns", "operator_ns", "wake_ns", "shared_percent",
                "alone_ns", "cores"});
@@ -139,6 +174,50 @@ std::optional<Link> commonLink(const Machine &machine) {
   return best;
 }
 
+using Json = nlohmann::ordered_json;
+
+Json fieldsOf(const Link &link) {
+  Json text{{"latency_ns", link.latencyNs}, {"bytes_per_us", link.bytesPerUs}};
+  if (link.lends)
+    text["lends"] = true;
+  return text;
+}
+
+void addDevices(const Machine &machine, Json &root) {
+  auto &devices = root["devices"] = Json::array();
+  for (const Device &device : machine.devices)
+    devices.push_back({{"name", device.name},
+                       {"kind", device.kind},
+                       {"memory", device.memory}});
+  std::optional<Link> common = commonLink(machine);
+  auto &links = root["links"] = Json::array();
+  auto n = static_cast<int32_t>(machine.devices.size());
+  for (int32_t from = 0; from < n; ++from)
+    for (int32_t to = 0; to < n; ++to) {
+      const std::optional<Link> &link = machine.link(from, to);
+      if (from == to || !link || (common && *link == *common))
+        continue;
+      Json entry{{"from", machine.devices[from].name},
+                 {"to", machine.devices[to].name}};
+      entry.update(fieldsOf(*link));
+      links.push_back(std::move(entry));
+    }
+  if (common)
+    root["link_default"] = fieldsOf(*common);
+}
+
+void addNodes(const Machine &machine, Json &root) {
+  NodeShape shape = shapeOf(machine);
+  root["nodes"] = shape.nodes;
+  root["devices_per_node"] = shape.devicesPerNode;
+  root["device"] = {{"kind", shape.kind}, {"memory", shape.memory}};
+  root["inside"] = fieldsOf(shape.inside);
+  if (!shape.between)
+    return;
+  root["between"] = fieldsOf(*shape.between);
+  root["between"]["cards_per_node"] = shape.cardsPerNode;
+}
+
 } // namespace
 
 std::string_view baechi::placement::linkModelName(LinkModel model) {
@@ -162,15 +241,24 @@ std::string baechi::placement::parseMachine(std::string_view text,
   machine = {};
   return json::parse(text, name, "baechi-machine", {}, [&](const Cursor &root) {
     root.onlyKeys({"format", "version", "meta", "devices", "kinds", "links",
-                   "link_default", "link_model", "staged_through", "runtime"});
-    machine = readDevices(root);
-    readLinks(root, machine);
+                   "link_default", "link_model", "staged_through", "runtime",
+                   "nodes", "devices_per_node", "device", "inside", "between"});
     Cursor model = root["link_model"];
     auto known = linkModelNamed(model.string());
     if (!known)
       model.fail(fmt::format("'{}' is not one of unlimited, parallel, duplex, "
                              "sequential",
                              model.string()));
+    if (root.find("nodes")) {
+      machine = readNodes(root, *known);
+    } else {
+      for (const char *key :
+           {"devices_per_node", "device", "inside", "between"})
+        if (auto without = root.find(key))
+          without->fail("is of machines of nodes, and there is no \"nodes\"");
+      machine = readDevices(root);
+      readLinks(root, machine);
+    }
     machine.linkModel = *known;
     if (auto stage = root.find("staged_through"))
       machine.stagedThrough = stage->string();
@@ -188,37 +276,13 @@ std::string baechi::placement::readMachine(const std::string &path,
 
 std::string baechi::placement::formatMachine(const Machine &machine,
                                              std::string &text) try {
-  using Json = nlohmann::ordered_json;
   Json root{{"format", "baechi-machine"}, {"version", 1}};
   if (!machine.meta.empty())
     root["meta"] = Json::parse(machine.meta);
-  auto &devices = root["devices"] = Json::array();
-  for (const Device &device : machine.devices)
-    devices.push_back({{"name", device.name},
-                       {"kind", device.kind},
-                       {"memory", device.memory}});
-  auto fields = [](const Link &link) {
-    Json text{{"latency_ns", link.latencyNs},
-              {"bytes_per_us", link.bytesPerUs}};
-    if (link.lends)
-      text["lends"] = true;
-    return text;
-  };
-  std::optional<Link> common = commonLink(machine);
-  auto &links = root["links"] = Json::array();
-  auto n = static_cast<int32_t>(machine.devices.size());
-  for (int32_t from = 0; from < n; ++from)
-    for (int32_t to = 0; to < n; ++to) {
-      const std::optional<Link> &link = machine.link(from, to);
-      if (from == to || !link || (common && *link == *common))
-        continue;
-      Json entry{{"from", machine.devices[from].name},
-                 {"to", machine.devices[to].name}};
-      entry.update(fields(*link));
-      links.push_back(std::move(entry));
-    }
-  if (common)
-    root["link_default"] = fields(*common);
+  if (machine.nodes)
+    addNodes(machine, root);
+  else
+    addDevices(machine, root);
   root["link_model"] = linkModelName(machine.linkModel);
   if (machine.stagedThrough)
     root["staged_through"] = *machine.stagedThrough;

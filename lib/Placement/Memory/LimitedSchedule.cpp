@@ -106,7 +106,7 @@ LimitedScheduler::LimitedScheduler(const Steps &steps,
       left(steps.size()), tail(steps.size(), 0), waiting(steps.size(), 0),
       state(steps.size(), Waiting), runs(numDevices),
       transfers(static_cast<size_t>(numDevices) * numDevices),
-      version(numDevices, 0), computing(numDevices, 0), links(numDevices) {
+      version(numDevices, 0), computing(numDevices, 0), links(*model.machine) {
   schedule.start.assign(model.numNodes, 0);
   for (Step s = 0; s < steps.size(); ++s)
     steps.forEachPrevious(s, [&](Step) { ++waiting[s]; });

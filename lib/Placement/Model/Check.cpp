@@ -109,7 +109,58 @@ private:
     }
   }
 
+  /// The numbers of a link, and whether devices of these kinds can lend.
+  void checkLink(const Link &link, const Device &from, const Device &to,
+                 const auto &name) {
+    if (link.latencyNs < 0)
+      error("{} has a latency of {} ns: it must be 0 or more", name(),
+            link.latencyNs);
+    if (link.bytesPerUs <= 0)
+      error("{} moves {} bytes per us: it must be 1 or more", name(),
+            link.bytesPerUs);
+    for (const Device *end : {&from, &to})
+      if (link.lends && end->kind != "host") {
+        error("{} lends, but '{}' is of kind '{}': only devices of kind "
+              "'host' share an address space",
+              name(), end->name, end->kind);
+        break;
+      }
+  }
+
+  void checkNodes() {
+    const Nodes &nodes = *machine.nodes;
+    size_t n = machine.devices.size();
+    if (nodes.node.size() != n || nodes.card.size() != n ||
+        !(nodes.side.empty() || nodes.side.size() == n)) {
+      error("the machine has {} devices, and nodes of {} and cards of {}: each "
+            "device needs both",
+            n, nodes.node.size(), nodes.card.size());
+      return;
+    }
+    for (int32_t card : nodes.card)
+      if (card < 0 || card >= nodes.numCards) {
+        error("there is no network card {}: the machine has {}", card,
+              nodes.numCards);
+        return;
+      }
+    if (n == 0)
+      return;
+    const Device &any = machine.devices.front();
+    for (const auto &[link, name] :
+         {std::pair(&nodes.inside, "the link inside nodes"),
+          std::pair(&nodes.between, "the link between nodes"),
+          std::pair(&nodes.ring, "the link to the next replica")})
+      if (link->has_value())
+        checkLink(**link, any, any, [&] { return name; });
+    if (nodes.between && nodes.between->lends)
+      error("the link between nodes lends: different nodes share no memory");
+  }
+
   void checkLinks() {
+    if (machine.nodes) {
+      checkNodes();
+      return;
+    }
     size_t n = machine.devices.size();
     if (machine.links.size() != n * n) {
       error("the machine has {} entries in its link table for {} devices: it "
@@ -122,22 +173,11 @@ private:
         const std::optional<Link> &link = machine.links[from * n + to];
         if (from == to || !link)
           continue;
-        std::string name =
-            fmt::format("the link from '{}' to '{}'",
-                        machine.devices[from].name, machine.devices[to].name);
-        if (link->latencyNs < 0)
-          error("{} has a latency of {} ns: it must be 0 or more", name,
-                link->latencyNs);
-        if (link->bytesPerUs <= 0)
-          error("{} moves {} bytes per us: it must be 1 or more", name,
-                link->bytesPerUs);
-        for (size_t end : {from, to})
-          if (link->lends && machine.devices[end].kind != "host") {
-            error("{} lends, but '{}' is of kind '{}': only devices of kind "
-                  "'host' share an address space",
-                  name, machine.devices[end].name, machine.devices[end].kind);
-            break;
-          }
+        checkLink(*link, machine.devices[from], machine.devices[to], [&] {
+          return fmt::format("the link from '{}' to '{}'",
+                             machine.devices[from].name,
+                             machine.devices[to].name);
+        });
       }
   }
 
@@ -167,6 +207,10 @@ private:
     for (const auto &[kind, time] : op.timeNs)
       if (time < 0)
         error("{} has a time of {} ns: it must be 0 or more", opName(i), time);
+    if (op.part && op.exchange > 0)
+      error("{} is of part {} of the batch and exchanges its result: replicas "
+            "exchange what comes of all their parts; leave one of them out",
+            opName(i), *op.part);
     for (size_t k = 0; k < op.outputs.size(); ++k) {
       const Output &output = op.outputs[k];
       if (output.bytes < 0 || output.memory < 0 || output.copy < 0)

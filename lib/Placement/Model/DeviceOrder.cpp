@@ -48,6 +48,11 @@ static std::vector<int32_t> ownColours(const Problem &problem) {
 std::vector<int32_t> baechi::placement::deviceOrder(const Problem &problem) {
   const Machine &machine = problem.machine;
   auto count = static_cast<int32_t>(machine.devices.size());
+  if (machine.nodes) { // Nodes are in order: they keep it.
+    std::vector<int32_t> same(count);
+    std::iota(same.begin(), same.end(), 0);
+    return same;
+  }
   std::vector<int32_t> colour = ownColours(problem);
   auto numColours = [&] {
     return *std::max_element(colour.begin(), colour.end()) + 1;

@@ -76,8 +76,16 @@ const ScheduledTransfer *Walk::arrivalOf(int32_t tensor, int32_t to) const {
 
 bool Walk::shareLink(const ScheduledTransfer &a,
                      const ScheduledTransfer &b) const {
+  const Machine &machine = *model.machine;
+  if (machine.usesCards(a.from, a.to) && machine.usesCards(b.from, b.to)) {
+    const auto &card = machine.nodes->card;
+    if (card[a.from] == card[b.from] || card[a.to] == card[b.to] ||
+        (machine.linkModel == LinkModel::Sequential &&
+         (card[a.from] == card[b.to] || card[a.to] == card[b.from])))
+      return true;
+  }
   int32_t from = a.from, other = b.from;
-  switch (model.machine->linkModel) {
+  switch (machine.linkModel) {
   case LinkModel::Unlimited:
     return false;
   case LinkModel::Parallel:

@@ -20,7 +20,7 @@ Evaluator::Evaluator(const Model &model)
       rankOf(nodes), byRank(nodes), scratch(nodes), workLeft(devices),
       ready(devices, RankSet(model.numNodes)), nodeEnds(devices),
       nodeOn(devices), queued(static_cast<size_t>(devices) * devices),
-      links(devices), wanted(devices, -1) {
+      links(*model.machine), wanted(devices, -1) {
   std::vector<int32_t> position(nodes);
   tensorAt.assign(model.numTensors, -1);
   for (int32_t k = 0; k < nodes; ++k)
@@ -33,9 +33,10 @@ Evaluator::Evaluator(const Model &model)
     needs.push_back(static_cast<int32_t>(model.operands[i].size() +
                                          model.controlSources[i].size()));
     int64_t longest = 0;
-    for (int32_t d = 0; d < devices; ++d) {
+    for (int32_t kind = 0; kind < model.numKinds; ++kind) {
       // A device that cannot run the node is never asked to.
-      time.push_back(std::max<int64_t>(model.timeOf(i, d), 0));
+      time.push_back(std::max<int64_t>(
+          model.kindTime[static_cast<size_t>(i) * model.numKinds + kind], 0));
       longest = std::max(longest, time.back());
     }
     horizon += longest;
@@ -150,7 +151,7 @@ bool Evaluator::prepare(std::span<const int32_t> device,
       }
       longest = std::max(longest, path);
     }
-    int64_t ns = time[static_cast<size_t>(i) * devices + d];
+    int64_t ns = timeOf(i, d);
     workLeft[d] += ns;
     tail[i] = longest + ns;
     if (tail[i] > cutoff)
@@ -324,7 +325,7 @@ template <LinkModel linkModel> int64_t Evaluator::simulate(int64_t cutoff) {
         int32_t node = byRank[ready[d].takeSmallest()];
         if (now > cutoff - tail[node] || now > cutoff - workLeft[d])
           return never;
-        int64_t ns = time[static_cast<size_t>(node) * devices + d];
+        int64_t ns = timeOf(node, d);
         workLeft[d] -= ns;
         nodeOn[d] = node;
         nodeEnds[d] = now + ns;

@@ -62,6 +62,10 @@ private:
     return transfer[static_cast<size_t>(tensor) * classes +
                     model.linkClass[from * devices + to]];
   }
+  int64_t timeOf(int32_t node, int32_t device) const {
+    return time[static_cast<size_t>(node) * model.numKinds +
+                model.kindOf[device]];
+  }
   bool prepare(std::span<const int32_t> device, std::span<const int64_t> offset,
                int64_t cutoff);
   void rank();
@@ -82,7 +86,7 @@ private:
   int idBits, shift;
   uint64_t idMask;
   std::vector<int32_t> unit;
-  std::vector<int64_t> time;     ///< [node * devices + d]
+  std::vector<int64_t> time;     ///< [node * kinds + kind]
   std::vector<int32_t> needs;    ///< operands and control sources
   std::vector<int32_t> tensorOf; ///< node -> first tensor
   std::vector<int32_t> userOf;   ///< tensor -> first user

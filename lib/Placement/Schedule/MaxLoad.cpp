@@ -72,6 +72,10 @@ int64_t baechi::placement::maxLoad(const Model &model,
   int32_t devices = model.numDevices;
   std::vector<int64_t> compute(devices, 0), out(devices, 0), in(devices, 0);
   std::vector<int64_t> pair(static_cast<size_t>(devices) * devices, 0);
+  const Machine &machine = *model.machine;
+  int32_t numCards = machine.nodes ? machine.nodes->numCards : 0;
+  bool oneSide = machine.linkModel == LinkModel::Sequential;
+  std::vector<int64_t> card(static_cast<size_t>(2) * numCards + 1, 0);
   for (int32_t i = 0; i < model.numNodes; ++i)
     compute[device[i]] += model.timeOf(i, device[i]);
   if (model.machine->stagedThrough)
@@ -83,9 +87,14 @@ int64_t baechi::placement::maxLoad(const Model &model,
         out[from] += ns;
         in[to] += ns;
         pair[from * devices + to] += ns;
+        if (machine.usesCards(from, to)) {
+          card[machine.nodes->card[from]] += ns;
+          card[machine.nodes->card[to] + (oneSide ? 0 : numCards)] += ns;
+        }
       }))
     return never;
-  int64_t load = *std::max_element(compute.begin(), compute.end());
+  int64_t load = std::max(*std::max_element(compute.begin(), compute.end()),
+                          *std::max_element(card.begin(), card.end()));
   switch (model.machine->linkModel) {
   case LinkModel::Unlimited:
     break;

@@ -16,7 +16,7 @@ Scheduler::Scheduler(const Model &model)
     : model(model), numDevices(model.numDevices), needs(model.numNodes, 0),
       tail(model.numNodes), readyNodes(model.numDevices),
       readyTransfers(static_cast<size_t>(model.numDevices) * model.numDevices),
-      links(model.numDevices), wanted(model.numDevices, -1) {
+      links(*model.machine), wanted(model.numDevices, -1) {
   for (int32_t i = 0; i < model.numNodes; ++i)
     needs[i] = static_cast<int32_t>(model.operands[i].size() +
                                     model.controlSources[i].size());

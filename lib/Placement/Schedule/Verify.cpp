@@ -245,6 +245,13 @@ void Replay::transfers() {
         resources.push_back(
             {"the link " + deviceName(from) + "->" + deviceName(to), {}});
   }
+  size_t firstCard = resources.size();
+  int32_t numCards = machine.nodes ? machine.nodes->numCards : 0;
+  bool oneSide = machine.linkModel == LinkModel::Sequential;
+  for (const char *side :
+       {oneSide ? "" : "the outgoing side of ", "the incoming side of "})
+    for (int32_t card = 0; card < numCards; ++card)
+      resources.push_back({fmt::format("{}network card {}", side, card), {}});
   for (const Transfer &t : sorted) {
     if (t.op < 0 || static_cast<size_t>(t.op) >= graph.ops.size() ||
         t.output < 0 ||
@@ -278,6 +285,15 @@ void Replay::transfers() {
     Span span{t.startNs, t.endNs, -1, static_cast<int32_t>(copies.size())};
     copies.push_back(t);
     devices[t.from].sentBytes += bytes;
+    if (numCards > 0 && machine.linkModel != LinkModel::Unlimited &&
+        machine.nodes->node[t.from] != machine.nodes->node[t.to]) {
+      const auto &card = machine.nodes->card;
+      resources[firstCard + card[t.from]].spans.push_back(span);
+      if (!oneSide || card[t.to] != card[t.from])
+        resources[firstCard + card[t.to] + (oneSide ? 0 : numCards)]
+            .spans.push_back(span);
+    }
+    int32_t from = machine.sideOf(t.from), to = machine.sideOf(t.to);
     switch (machine.linkModel) {
     case LinkModel::Unlimited:
       break;
@@ -286,12 +302,13 @@ void Replay::transfers() {
           .spans.push_back(span);
       break;
     case LinkModel::Duplex:
-      resources[t.from].spans.push_back(span);
-      resources[numDevices + t.to].spans.push_back(span);
+      resources[from].spans.push_back(span);
+      resources[numDevices + to].spans.push_back(span);
       break;
     case LinkModel::Sequential:
-      resources[t.from].spans.push_back(span);
-      resources[t.to].spans.push_back(span);
+      resources[from].spans.push_back(span);
+      if (to != from)
+        resources[to].spans.push_back(span);
       break;
     }
   }

@@ -168,6 +168,11 @@ PlaceResult baechi::placement::place(const Problem &problem,
       result.error = fmt::format("{}", fmt::join(errors, "\n"));
       return result;
     }
+    if (problem.machine.nodes && options.objective == Objective::MaxLoad) {
+      result.error = "--objective=max-load knows nothing of nodes and their "
+                     "network cards: list devices and links, or leave it out";
+      return result;
+    }
     std::vector<int32_t> order = deviceOrder(problem);
     if (std::is_sorted(order.begin(), order.end())) {
       placeOn(problem, options, result);

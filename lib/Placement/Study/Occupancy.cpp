@@ -38,7 +38,8 @@ Occupancy::Gap Occupancy::firstGap(int64_t from, int64_t length,
 LinkOccupancy::LinkOccupancy(const Machine &machine, const Placement &placement)
     : machine(machine) {
   size_t devices = machine.devices.size();
-  rows.resize(std::max(devices * devices, 2 * devices));
+  firstCard = std::max(devices * devices, 2 * devices);
+  rows.resize(firstCard + (machine.nodes ? 2 * machine.nodes->numCards : 0));
   for (size_t k = 0; k < placement.transfers.size(); ++k) {
     const Transfer &t = placement.transfers[k];
     for (size_t row : rowsOf(t.from, t.to))
@@ -51,21 +52,34 @@ LinkOccupancy::LinkOccupancy(const Machine &machine, const Placement &placement)
 std::vector<size_t> LinkOccupancy::rowsOf(int32_t from, int32_t to) const {
   size_t devices = machine.devices.size();
   auto a = static_cast<size_t>(from), b = static_cast<size_t>(to);
+  std::vector<size_t> found;
   switch (machine.linkModel) {
   case LinkModel::Unlimited:
-    return {};
+    break;
   case LinkModel::Parallel:
-    return {a * devices + b};
+    found = {a * devices + b};
+    break;
   case LinkModel::Duplex:
-    return {a, devices + b};
+    found = {a, devices + b};
+    break;
   case LinkModel::Sequential:
-    return {a, b};
+    found = {a, b};
+    break;
   }
-  return {};
+  if (machine.usesCards(from, to)) {
+    const Nodes &nodes = *machine.nodes;
+    bool isShared = machine.linkModel == LinkModel::Sequential;
+    found.push_back(firstCard + nodes.card[from]);
+    found.push_back(firstCard + nodes.card[to] +
+                    (isShared ? 0 : nodes.numCards));
+  }
+  return found;
 }
 
-/// Whether two transfers to one device, from these, may not overlap.
-bool LinkOccupancy::exclude(int32_t fromA, int32_t fromB) const {
+/// Whether two transfers to the device \p to, from these, may not overlap.
+bool LinkOccupancy::exclude(int32_t to, int32_t fromA, int32_t fromB) const {
+  if (machine.usesCards(fromA, to) && machine.usesCards(fromB, to))
+    return true; // They come in through one card.
   switch (machine.linkModel) {
   case LinkModel::Unlimited:
     return false;
@@ -87,7 +101,7 @@ LinkOccupancy::firstGap(int32_t from, int32_t to, int64_t ready, int64_t length,
     for (size_t row : rowsOf(from, to))
       start = rows[row].firstGap(start, length).start;
     for (const Occupancy::Span &span : booked)
-      if (exclude(from, span.by) && span.start < start + length &&
+      if (exclude(to, from, span.by) && span.start < start + length &&
           start < span.end)
         start = span.end;
   }

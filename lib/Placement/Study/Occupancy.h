@@ -50,11 +50,12 @@ public:
                    const std::vector<Occupancy::Span> &booked) const;
 
 private:
-  /// What a transfer keeps busy: at most two of `rows`.
+  /// What a transfer keeps busy: at most four of `rows`.
   std::vector<size_t> rowsOf(int32_t from, int32_t to) const;
-  bool exclude(int32_t fromA, int32_t fromB) const;
+  bool exclude(int32_t to, int32_t fromA, int32_t fromB) const;
 
   const Machine &machine;
+  size_t firstCard = 0; ///< rows of network cards begin here
   std::vector<Occupancy> rows;
 };
 

@@ -296,6 +296,9 @@ Sweep baechi::placement::sweep(const Problem &problem,
   Sweep failed;
   if (auto errors = check(problem); !errors.empty())
     failed.error = fmt::format("{}", fmt::join(errors, "\n"));
+  else if (problem.machine.nodes)
+    failed.error = "a machine of nodes cannot be swept over: state other "
+                   "numbers in its file, or list devices and links";
   else
     failed.error = wrongOptions(options);
   return failed.error.empty() ? Sweeper(problem, options).run() : failed;

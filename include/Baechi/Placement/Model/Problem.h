@@ -59,6 +59,11 @@ struct Operator {
   std::optional<int32_t> forward;
   /// True: the outputs live until the end of the step.
   bool result = false;
+  /// The part of the batch that it computes: replicas compute different parts.
+  /// None: each replica has it.
+  std::optional<int32_t> part;
+  /// Bytes that replicas exchange of what it has made of their parts.
+  int64_t exchange = 0;
 };
 
 /// Time of \p op on a device of \p kind; nullopt: it cannot run there. A kind
@@ -131,11 +136,31 @@ struct RuntimeCosts {
   }
 };
 
+/// Devices in nodes: links by where both ends are, and network cards that the
+/// devices of a node share. A transfer between nodes occupies, beside what the
+/// link model says, a card of each: the outgoing side of the sender's, the
+/// incoming one of the receiver's; `Sequential` cards have one side,
+/// `Unlimited` ones do not count.
+struct Nodes {
+  std::vector<int32_t> node; ///< per device
+  std::vector<int32_t> card; ///< per device, numbered over all nodes
+  int32_t numCards = 0;
+  std::optional<Link> inside, between;
+  /// Of a machine that stands for one of several replicas (Nodes/Replica.h): a
+  /// device that stands for its like in the next replica has that device's
+  /// copy engines and card, so that a message to it is one that each replica
+  /// sends to the next at that time. Per device, whose they are; empty: its
+  /// own.
+  std::vector<int32_t> side;
+  std::optional<Link> ring; ///< to the next replica
+};
+
 struct Machine {
   std::vector<Device> devices;
   /// Row-major devices x devices; nullopt: the pair cannot talk. The diagonal
-  /// is unused.
+  /// is unused. Empty where there are `nodes`.
   std::vector<std::optional<Link>> links;
+  std::optional<Nodes> nodes;
   LinkModel linkModel = LinkModel::Sequential;
   /// For the objective max-load alone: the kind of the devices whose memory all
   /// transfers go through. A device then computes, sends or fetches; what it
@@ -150,7 +175,20 @@ struct Machine {
   std::string meta;
 
   const std::optional<Link> &link(int32_t from, int32_t to) const {
-    return links[static_cast<size_t>(from) * devices.size() + to];
+    if (!nodes)
+      return links[static_cast<size_t>(from) * devices.size() + to];
+    if (nodes->node[from] == nodes->node[to])
+      return nodes->inside;
+    return sideOf(from) == sideOf(to) ? nodes->ring : nodes->between;
+  }
+  /// Whose copy engines a device uses.
+  int32_t sideOf(int32_t device) const {
+    return nodes && !nodes->side.empty() ? nodes->side[device] : device;
+  }
+  /// Whether a transfer occupies network cards.
+  bool usesCards(int32_t from, int32_t to) const {
+    return nodes && linkModel != LinkModel::Unlimited &&
+           nodes->node[from] != nodes->node[to];
   }
   bool isStage(int32_t device) const {
     return stagedThrough && devices[device].kind == *stagedThrough;
