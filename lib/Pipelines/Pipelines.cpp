@@ -42,6 +42,7 @@ void baechi::populateForming(OpPassManager &manager,
   split.reductions = splits.reductions;
   split.forced = splits.forced;
   split.chained = splits.chained;
+  split.stored = true;
   manager.addPass(createSplit(split, report));
   manager.addPass(createFormKernels());
   if (products) {

@@ -10,11 +10,15 @@
 
 #include "Baechi/Transforms/SplitReport.h"
 #include "SplitPlan.h"
+#include "Storage.h"
 
 namespace baechi::split {
 
 /// What \p plan does to \p step, which has not been rewritten yet.
 SplitReport describe(mlir::func::FuncOp step, const SplitPlan &plan);
+
+/// Adds what the signature of the rewritten step has in pieces.
+void describeStorage(const Storage &storage, SplitReport &report);
 
 } // namespace baechi::split
 
