@@ -8,6 +8,7 @@
 
 #include "Baechi/Dialect/Baechi.h"
 #include "Baechi/Dialect/LoopOps.h"
+#include "Baechi/Dialect/Pieces.h"
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/DialectImplementation.h"
 #include "llvm/ADT/StringExtras.h"

@@ -8,6 +8,7 @@
 
 #include "Baechi/Dialect/Baechi.h"
 #include "Baechi/Dialect/Parts.h"
+#include "Baechi/Dialect/Pieces.h"
 #include "Baechi/Dialect/Replicas.h"
 #include "Baechi/Dialect/SimulatedNetwork.h"
 #include "mlir/Interfaces/FunctionInterfaces.h"
@@ -127,6 +128,8 @@ LogicalResult verifyForm(NamedAttribute attr, EmitError emitError) {
     return expect<ArenaAttr>(attr, "a #baechi.arena", emitError);
   if (name == D::kSplit)
     return expect<SplitAttr>(attr, "a #baechi.split", emitError);
+  if (name == kPiece)
+    return expect<PieceAttr>(attr, "a #baechi.piece", emitError);
   if (name == D::kKernel || name == D::kView || name == D::kPartials ||
       name == D::kChained || name == D::kRecompute || name == D::kEnds ||
       name == D::kStash || name == kBatched || name == kSimulatedNetwork)
@@ -173,9 +176,18 @@ LogicalResult BaechiDialect::verifyOperationAttribute(Operation *op,
     return emitError() << "'" << name << "' stands on 'func.call' only";
   if (name == kUpdatedBy || name == kInit || name == kArgument ||
       name == kResult || name == kMayAlias || name == kParts ||
-      name == kBatched)
+      name == kPiece || name == kBatched)
     return emitError() << "'" << name
                        << "' stands on a function's arguments or results only";
+  return success();
+}
+
+/// A function's argument or result that is a piece has a piece's type.
+static LogicalResult verifyPiece(ArrayRef<Type> types, unsigned index,
+                                 PieceAttr piece, EmitError emitError) {
+  if (index < types.size() && types[index] != piece.getPieceType())
+    return emitError() << "'" << kPiece << "' is of type "
+                       << piece.getPieceType() << ", not " << types[index];
   return success();
 }
 
@@ -188,6 +200,9 @@ LogicalResult BaechiDialect::verifyRegionArgAttribute(Operation *op, unsigned,
   if (failed(verifyForm(attr, emitError)))
     return failure();
   auto function = dyn_cast<FunctionOpInterface>(op);
+  if (function && attr.getName() == kPiece)
+    return verifyPiece(function.getArgumentTypes(), argIndex,
+                       cast<PieceAttr>(attr.getValue()), emitError);
   if (!function || attr.getName() != kUpdatedBy)
     return success();
   uint64_t result = cast<IntegerAttr>(attr.getValue()).getInt();
@@ -215,5 +230,11 @@ LogicalResult BaechiDialect::verifyRegionResultAttribute(Operation *op,
     return emitError() << "'" << name
                        << "' has no meaning on a result; put it on the "
                           "operator or argument that the result comes from";
-  return verifyForm(attr, emitError);
+  if (failed(verifyForm(attr, emitError)))
+    return failure();
+  if (auto function = dyn_cast<FunctionOpInterface>(op);
+      function && name == kPiece)
+    return verifyPiece(function.getResultTypes(), resultIndex,
+                       cast<PieceAttr>(attr.getValue()), emitError);
+  return success();
 }

@@ -7,7 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Baechi/Driver/Inputs.h"
-#include "Baechi/Dialect/Baechi.h"
+#include "Baechi/Driver/Errors.h"
 #include "Baechi/Pipelines/InitialValues.h"
 #include "Baechi/Placement/Io/Files.h"
 #include "llvm/Support/JSON.h"
@@ -29,22 +29,25 @@ std::string describe(const Array &array) {
 
 llvm::Expected<FirstValues> FirstValues::read(func::FuncOp step,
                                               const std::string &path) {
-  FirstValues values(step);
+  FailureOr<SmallVector<BorderTensor>> arguments = borderArguments(step);
+  if (failed(arguments))
+    return diagnosed();
+  FirstValues values(step, std::move(*arguments));
   std::map<std::string, Array> arrays;
   if (!path.empty()) {
     std::string error = readArrays(path, arrays);
     if (!error.empty())
       return llvm::createStringError(error);
   }
-  for (unsigned index = 0; index < step.getNumArguments(); ++index) {
+  for (const BorderTensor &argument : values.arguments) {
+    unsigned index = argument.number;
     std::string name = "arg" + std::to_string(index);
-    auto named = step.getArgAttrOfType<StringAttr>(index, BaechiDialect::kName);
-    if (named && arrays.count(named.str()))
-      name = named.str();
+    if (arrays.count(argument.name))
+      name = argument.name;
     auto it = arrays.find(name);
     if (it == arrays.end())
       continue;
-    auto type = cast<RankedTensorType>(step.getArgumentTypes()[index]);
+    auto type = cast<RankedTensorType>(argument.type);
     Array expected;
     llvm::raw_string_ostream(expected.type) << type.getElementType();
     expected.shape.assign(type.getShape().begin(), type.getShape().end());
@@ -70,7 +73,7 @@ llvm::Expected<Array> FirstValues::take(size_t index) {
   if (auto node = given.extract(index))
     return std::move(node.mapped());
   bool withoutValue = false;
-  FailureOr<Array> value = initialValue(step, index, withoutValue);
+  FailureOr<Array> value = initialValue(step, arguments[index], withoutValue);
   if (failed(value))
     return llvm::createStringError("no first value for argument " +
                                    std::to_string(index));

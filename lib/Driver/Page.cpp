@@ -30,8 +30,10 @@ public:
     placement.makespanNs =
         std::max(program.predicted.makespanNs, program.predicted.stepNs);
     measured.operators.resize(graph.ops.size());
-    for (auto [id, argument] : llvm::enumerate(program.arguments))
-      placement.device[id] = argument.device;
+    size_t id = 0;
+    for (const runtime::ArgumentInfo &argument : program.arguments)
+      for (const runtime::PieceInfo &part : argument.parts())
+        placement.device[id++] = part.device;
     for (size_t d = 0; d < program.devices.size(); ++d)
       readDevice(d);
     for (size_t queue = 0; queue < program.queues.size(); ++queue)

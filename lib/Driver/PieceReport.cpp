@@ -45,11 +45,23 @@ static std::string describeClass(const SplitReport::Class &cut) {
   return text;
 }
 
+/// What is stored in pieces.
+static std::string describeStorage(const SplitReport &report) {
+  std::string text;
+  if (report.arguments > 0)
+    text = counted(report.arguments, "argument of ", "arguments of ") +
+           placement::bytesText(report.argumentBytes, 2);
+  if (report.results > 0)
+    text += (text.empty() ? "" : " and ") +
+            counted(report.results, "result", "results");
+  return text + " stored in pieces";
+}
+
 /// By how often each forbids a cut, the most frequent first.
 static std::vector<std::pair<int64_t, std::string>>
-reasonsOf(const SplitReport &report) {
+reasonsOf(const std::map<std::string, int64_t> &counts) {
   std::vector<std::pair<int64_t, std::string>> reasons;
-  for (const auto &[why, count] : report.whole)
+  for (const auto &[why, count] : counts)
     reasons.emplace_back(count, why);
   llvm::stable_sort(
       reasons, [](const auto &a, const auto &b) { return a.first > b.first; });
@@ -93,10 +105,16 @@ std::vector<std::string> PieceReport::lines() const {
   if (cut.classes.size() > kShown)
     lines.push_back("and " + std::to_string(cut.classes.size() - kShown) +
                     " more");
-  auto reasons = reasonsOf(cut);
+  auto reasons = reasonsOf(cut.whole);
   for (const auto &[count, why] : llvm::ArrayRef(reasons).take_front(kShown))
     lines.push_back(counted(count, "operation", "operations") +
                     " whole: " + why);
+  if (cut.arguments + cut.results > 0)
+    lines.push_back(describeStorage(cut));
+  reasons = reasonsOf(cut.wholeArguments);
+  for (const auto &[count, why] : llvm::ArrayRef(reasons).take_front(kShown))
+    lines.push_back(counted(count, "argument", "arguments") +
+                    " stored whole: " + why);
   lines.push_back(describePrediction(*this));
   return lines;
 }
@@ -109,8 +127,11 @@ json::Object PieceReport::toJson() const {
                                    {"operations", each.operations},
                                    {"partial_results", each.reductions},
                                    {"meetings", each.meetings}});
-  for (const auto &[count, why] : reasonsOf(cut))
+  for (const auto &[count, why] : reasonsOf(cut.whole))
     whole.push_back(json::Object{{"why", why}, {"operations", count}});
+  json::Array storedWhole;
+  for (const auto &[count, why] : reasonsOf(cut.wholeArguments))
+    storedWhole.push_back(json::Object{{"why", why}, {"arguments", count}});
   auto orNull = [](std::optional<int64_t> ns) {
     return ns ? json::Value(*ns) : json::Value(nullptr);
   };
@@ -118,6 +139,10 @@ json::Object PieceReport::toJson() const {
                       {"chained", cut.isChained},
                       {"classes", std::move(classes)},
                       {"whole", std::move(whole)},
+                      {"stored", json::Object{{"arguments", cut.arguments},
+                                              {"bytes", cut.argumentBytes},
+                                              {"results", cut.results},
+                                              {"whole", std::move(storedWhole)}}},
                       {"compared", isCompared},
                       {"pieces_ns", orNull(piecesNs)},
                       {"whole_ns", orNull(wholeNs)},

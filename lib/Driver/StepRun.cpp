@@ -209,7 +209,8 @@ void StepRun::compareLosses() {
 static std::vector<int64_t> residentBytesOf(const runtime::Program &program) {
   std::vector<int64_t> bytes(program.devices.size());
   for (const runtime::ArgumentInfo &argument : program.arguments)
-    bytes[argument.device] += llvm::alignTo(argument.bytes, kAlignment);
+    for (const runtime::PieceInfo &part : argument.parts())
+      bytes[part.device] += llvm::alignTo(part.bytes, kAlignment);
   return bytes;
 }
 

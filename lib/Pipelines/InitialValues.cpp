@@ -67,23 +67,26 @@ float floatOf(DictionaryAttr init, StringRef key) {
 }
 } // namespace
 
-FailureOr<Array> baechi::initialValue(func::FuncOp step, unsigned index,
+FailureOr<Array> baechi::initialValue(func::FuncOp step,
+                                      const BorderTensor &argument,
                                       bool &invented) {
-  auto type = dyn_cast<RankedTensorType>(step.getArgumentTypes()[index]);
+  unsigned index = argument.number;
+  Location loc = step.getArgument(argument.first).getLoc();
+  auto type = dyn_cast<RankedTensorType>(argument.type);
   Array array;
   if (type)
     llvm::raw_string_ostream(array.type) << type.getElementType();
   std::optional<int64_t> bytes = type ? tensorBytes(type, false) : std::nullopt;
   if (!bytes || elementBytes(array.type) == 0)
-    return emitError(step.getArgument(index).getLoc())
-           << "argument " << index << " has type "
-           << step.getArgumentTypes()[index] << ", which has no initial value";
+    return emitError(loc) << "argument " << index << " has type "
+                          << argument.type << ", which has no initial value";
   array.shape.assign(type.getShape().begin(), type.getShape().end());
   array.data.resize(*bytes);
   auto floats = dyn_cast<FloatType>(type.getElementType());
 
   auto init =
-      step.getArgAttrOfType<DictionaryAttr>(index, BaechiDialect::kInit);
+      step.getArgAttrOfType<DictionaryAttr>(argument.first,
+                                            BaechiDialect::kInit);
   StringRef kind;
   float low = -0.1f, high = 0.1f;
   uint64_t seed = index;
@@ -99,7 +102,7 @@ FailureOr<Array> baechi::initialValue(func::FuncOp step, unsigned index,
       lowInteger = init.getAs<IntegerAttr>("low").getInt();
       range = init.getAs<IntegerAttr>("high").getInt() - lowInteger;
       if (range <= 0)
-        return emitError(step.getArgument(index).getLoc())
+        return emitError(loc)
                << "argument " << index
                << ": 'baechi.init' has no integers from " << lowInteger
                << " up to, not including, " << lowInteger + range;

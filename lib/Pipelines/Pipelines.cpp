@@ -32,6 +32,7 @@ static void addSplit(OpPassManager &manager, const SplitChoice &splits,
   split.reductions = splits.reductions;
   split.forced = splits.forced;
   split.chained = splits.chained;
+  split.stored = true;
   manager.addPass(createSplit(split, report));
 }
 

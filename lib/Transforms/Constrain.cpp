@@ -9,6 +9,7 @@
 #include "Baechi/Analysis/MachineAttr.h"
 #include "Baechi/Analysis/PlacementProblem.h"
 #include "Baechi/Analysis/Splits.h"
+#include "Baechi/Dialect/Pieces.h"
 #include "Baechi/Placement/Study/Explain.h"
 #include "Baechi/Transforms/Passes.h"
 #include "PlacementRemarks.h"
@@ -55,6 +56,14 @@ struct Constrain : public baechi::impl::ConstrainBase<Constrain> {
     if (!pattern.starts_with("@")) {
       std::string error = placement::findOperators(names, pattern.str(), found);
       if (error.empty())
+        return success();
+      // What is stored in pieces has a name of its own, too.
+      for (unsigned number = 0; number < step.getNumArguments(); ++number)
+        if (auto piece =
+                dyn_cast_or_null<PieceAttr>(step.getArgAttr(number, kPiece));
+            piece && piece.getOf() == pattern)
+          found.push_back(number);
+      if (!found.empty())
         return success();
       return emitError(step.getLoc()) << wish.option << ": " << error;
     }

@@ -72,11 +72,27 @@ QueueInfo readQueue(const Cursor &at) {
   return queue;
 }
 
+PieceInfo readPiece(const Cursor &at) {
+  return {optionalString(at, "name"), at["device"].naturalIndex(),
+          at["offset"].natural(),     at["bytes"].natural(),
+          at["start"].natural(),      at["size"].natural()};
+}
+
 BufferInfo readBuffer(const Cursor &at) {
   BufferInfo buffer;
   buffer.name = optionalString(at, "name");
-  buffer.device = at["device"].naturalIndex();
-  buffer.offset = at["offset"].natural();
+  if (std::optional<Cursor> pieces = at.find("pieces")) {
+    buffer.dim = at["dim"].naturalIndex();
+    buffer.outer = optionalNatural(at, "outer", 1);
+    buffer.pieces = pieces->list(readPiece);
+    if (buffer.pieces.empty())
+      pieces->fail("is empty; a tensor that is whole has none");
+    buffer.device = buffer.pieces.front().device;
+    buffer.offset = buffer.pieces.front().offset;
+  } else {
+    buffer.device = at["device"].naturalIndex();
+    buffer.offset = at["offset"].natural();
+  }
   buffer.bytes = at["bytes"].natural();
   buffer.type = readType(at["type"]);
   buffer.shape = at["shape"].list([](const Cursor &n) { return n.natural(); });

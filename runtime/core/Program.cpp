@@ -49,6 +49,24 @@ static std::optional<int64_t> tensorBytes(const BufferInfo &buffer) {
   return bytes;
 }
 
+std::vector<PieceInfo> BufferInfo::parts() const {
+  if (!pieces.empty())
+    return pieces;
+  return {{name, device, offset, bytes, 0, 0}};
+}
+
+PieceRows baechi::runtime::rowsOf(const BufferInfo &buffer,
+                                  const PieceInfo &piece) {
+  int64_t rows = buffer.outer, inner = elementBytes(buffer.type);
+  for (size_t d = 0; d < buffer.shape.size(); ++d)
+    if (d < size_t(buffer.dim))
+      rows *= buffer.shape[d];
+    else if (d > size_t(buffer.dim))
+      inner *= buffer.shape[d];
+  return {rows, buffer.shape[buffer.dim] / buffer.outer * inner,
+          piece.start * inner, piece.size * inner};
+}
+
 /// "argument 3 'params/w'".
 static std::string describe(const char *what, size_t position,
                             const std::string &name) {
@@ -133,14 +151,58 @@ static Error checkQueues(const Program &program) {
   return Error();
 }
 
+static Error checkPlace(const Program &program, const PieceInfo &place,
+                        const std::string &who) {
+  if (place.device < 0 || size_t(place.device) >= program.devices.size())
+    return Error(who + ": there is no device " + std::to_string(place.device));
+  const DeviceInfo &device = program.devices[place.device];
+  if (place.offset % arenaAlignment != 0)
+    return Error(who + ": offset " + std::to_string(place.offset) +
+                 " is not a multiple of " + std::to_string(arenaAlignment));
+  if (place.offset < 0 || place.bytes > device.arenaBytes ||
+      place.offset > device.arenaBytes - place.bytes)
+    return Error(who + ": offset " + std::to_string(place.offset) + " and " +
+                 std::to_string(place.bytes) + " bytes exceed the " +
+                 std::to_string(device.arenaBytes) +
+                 " bytes of the arena of device " + device.name);
+  return Error();
+}
+
+/// The pieces make the whole, one behind the other.
+static Error checkPieces(const BufferInfo &buffer, const std::string &who) {
+  if (buffer.dim < 0 || size_t(buffer.dim) >= buffer.shape.size())
+    return Error(who + ": it has no dimension " + std::to_string(buffer.dim) +
+                 " to be cut along");
+  int64_t elements = buffer.shape[buffer.dim];
+  if (buffer.outer < 1 || elements % buffer.outer != 0)
+    return Error(who + ": a dimension of " + std::to_string(elements) +
+                 " does not have " + std::to_string(buffer.outer) +
+                 " equal parts");
+  int64_t next = 0;
+  for (size_t i = 0; i < buffer.pieces.size(); ++i) {
+    const PieceInfo &piece = buffer.pieces[i];
+    std::string which = who + ", piece " + std::to_string(i);
+    if (piece.start != next || piece.size < 1 ||
+        piece.size > elements / buffer.outer - next)
+      return Error(which + ": it has " + std::to_string(piece.size) +
+                   " elements from " + std::to_string(piece.start) +
+                   " on; the next is " + std::to_string(next) + " of " +
+                   std::to_string(elements / buffer.outer));
+    next += piece.size;
+    PieceRows rows = rowsOf(buffer, piece);
+    if (piece.bytes != rows.rows * rows.length)
+      return Error(which + ": " + std::to_string(piece.bytes) +
+                   " bytes are given, but its elements make " +
+                   std::to_string(rows.rows * rows.length));
+  }
+  if (next != elements / buffer.outer)
+    return Error(who + ": its pieces have " + std::to_string(next) + " of " +
+                 std::to_string(elements / buffer.outer) + " elements");
+  return Error();
+}
+
 static Error checkBuffer(const Program &program, const BufferInfo &buffer,
                          const std::string &who) {
-  if (buffer.device < 0 || size_t(buffer.device) >= program.devices.size())
-    return Error(who + ": there is no device " + std::to_string(buffer.device));
-  const DeviceInfo &device = program.devices[buffer.device];
-  if (buffer.offset % arenaAlignment != 0)
-    return Error(who + ": offset " + std::to_string(buffer.offset) +
-                 " is not a multiple of " + std::to_string(arenaAlignment));
   std::optional<int64_t> bytes = tensorBytes(buffer);
   if (!bytes)
     return Error(who + ": the shape is too large or negative");
@@ -148,34 +210,45 @@ static Error checkBuffer(const Program &program, const BufferInfo &buffer,
     return Error(who + ": " + std::to_string(buffer.bytes) +
                  " bytes are given, but type and shape make " +
                  std::to_string(*bytes));
-  if (buffer.offset < 0 || buffer.bytes > device.arenaBytes ||
-      buffer.offset > device.arenaBytes - buffer.bytes)
-    return Error(who + ": offset " + std::to_string(buffer.offset) + " and " +
-                 std::to_string(buffer.bytes) + " bytes exceed the " +
-                 std::to_string(device.arenaBytes) +
-                 " bytes of the arena of device " + device.name);
+  if (buffer.pieces.empty())
+    return checkPlace(program, buffer.parts().front(), who);
+  if (Error error = checkPieces(buffer, who))
+    return error;
+  for (size_t i = 0; i < buffer.pieces.size(); ++i)
+    if (Error error = checkPlace(program, buffer.pieces[i],
+                                 who + ", piece " + std::to_string(i)))
+      return error;
   return Error();
 }
 
 /// Arguments live between steps, so no two may share a byte.
 static Error checkOverlap(const std::vector<ArgumentInfo> &arguments) {
-  std::vector<size_t> order;
+  std::vector<std::pair<PieceInfo, size_t>> parts; // and of which argument
   for (size_t i = 0; i < arguments.size(); ++i)
-    if (arguments[i].bytes > 0)
-      order.push_back(i);
-  std::sort(order.begin(), order.end(), [&](size_t a, size_t b) {
-    return std::tuple(arguments[a].device, arguments[a].offset, a) <
-           std::tuple(arguments[b].device, arguments[b].offset, b);
+    for (PieceInfo &part : arguments[i].parts())
+      if (part.bytes > 0)
+        parts.emplace_back(std::move(part), i);
+  std::stable_sort(parts.begin(), parts.end(), [](auto &a, auto &b) {
+    return std::tuple(a.first.device, a.first.offset) <
+           std::tuple(b.first.device, b.first.offset);
   });
-  for (size_t k = 1; k < order.size(); ++k) {
-    const ArgumentInfo &low = arguments[order[k - 1]];
-    const ArgumentInfo &high = arguments[order[k]];
+  for (size_t k = 1; k < parts.size(); ++k) {
+    const auto &[low, lower] = parts[k - 1];
+    const auto &[high, higher] = parts[k];
     if (low.device == high.device && low.offset + low.bytes > high.offset)
-      return Error(describe("argument", order[k], high.name) +
-                   ": it overlaps " +
-                   describe("argument", order[k - 1], low.name));
+      return Error(describe("argument", higher, high.name) +
+                   ": it overlaps " + describe("argument", lower, low.name));
   }
   return Error();
+}
+
+static bool haveLikePieces(const BufferInfo &a, const BufferInfo &b) {
+  return a.pieces.size() == b.pieces.size() && a.dim == b.dim &&
+         a.outer == b.outer &&
+         std::equal(a.pieces.begin(), a.pieces.end(), b.pieces.begin(),
+                    [](const PieceInfo &x, const PieceInfo &y) {
+                      return x.size == y.size;
+                    });
 }
 
 static Error checkBuffers(const Program &program) {
@@ -200,6 +273,10 @@ static Error checkBuffers(const Program &program) {
       return Error(who + ": it is updated by " +
                    describe("result", size_t(k), result.name) +
                    " of another type or shape");
+    if (!haveLikePieces(argument, result))
+      return Error(who + ": it is updated by " +
+                   describe("result", size_t(k), result.name) +
+                   ", which is in other pieces");
   }
   return checkOverlap(program.arguments);
 }

@@ -8,6 +8,9 @@
 
 #include "session/SessionImplementation.h"
 
+#include <cstring>
+#include <vector>
+
 using namespace baechi::runtime;
 
 /// What is wrong with exchanging `bytes` with buffer `index` by `call`.
@@ -40,12 +43,53 @@ static Error cannotCopy(const char *what, size_t index,
                buffer.name + "' cannot be copied: " + error.message());
 }
 
-/// Copies a buffer that may be accessed out of its device's arena.
+/// Copies between rows that lie `stride` apart and rows without gaps.
+static void copyRows(const PieceRows &rows, char *apart, char *together,
+                     bool gather) {
+  for (int64_t row = 0; row < rows.rows; ++row) {
+    char *far = apart + rows.start + row * rows.stride;
+    char *near = together + row * rows.length;
+    std::memcpy(gather ? near : far, gather ? far : near, size_t(rows.length));
+  }
+}
+
+/// Hands `copy(driver, offset, data, bytes)` the bytes of each part that is
+/// stored somewhere; a piece that is several ranges of the whole goes through a
+/// buffer of its own: out of the whole where `writes`, else into it.
+template <typename Copy>
+static Error copyParts(const SessionState &state, const BufferInfo &buffer,
+                       char *data, bool writes, Copy copy) {
+  if (buffer.bytes == 0)
+    return Error();
+  if (buffer.pieces.empty())
+    return copy(*state.drivers[buffer.device], buffer.offset, data,
+                size_t(buffer.bytes));
+  std::vector<char> packed;
+  for (const PieceInfo &piece : buffer.pieces) {
+    PieceRows rows = rowsOf(buffer, piece);
+    bool isOneRange = rows.rows == 1;
+    if (!isOneRange)
+      packed.resize(size_t(piece.bytes));
+    char *bytes = isOneRange ? data + rows.start : packed.data();
+    if (writes && !isOneRange)
+      copyRows(rows, data, bytes, /*gather=*/true);
+    if (Error error = copy(*state.drivers[piece.device], piece.offset, bytes,
+                           size_t(piece.bytes)))
+      return error;
+    if (!writes && !isOneRange)
+      copyRows(rows, data, bytes, /*gather=*/false);
+  }
+  return Error();
+}
+
+/// Copies a buffer that may be accessed out of its devices' arenas.
 static Error read(const SessionState &state, const char *what, size_t index,
-                  const BufferInfo &buffer, void *data, size_t bytes) {
-  Error error = bytes == 0 ? Error()
-                           : state.drivers[buffer.device]->read(buffer.offset,
-                                                                data, bytes);
+                  const BufferInfo &buffer, void *data) {
+  Error error =
+      copyParts(state, buffer, static_cast<char *>(data), /*writes=*/false,
+                [](Driver &driver, int64_t offset, char *to, size_t bytes) {
+                  return driver.read(offset, to, bytes);
+                });
   return error ? cannotCopy(what, index, buffer, error) : Error();
 }
 
@@ -55,10 +99,13 @@ Error Session::setArgument(size_t index, const void *data, size_t bytes) {
                                 program().arguments, index, bytes, usable()))
     return error;
   const ArgumentInfo &argument = program().arguments[index];
-  if (bytes == 0)
-    return Error();
+  // It is not written to.
+  char *from = static_cast<char *>(const_cast<void *>(data));
   Error error =
-      state.drivers[argument.device]->write(argument.offset, data, bytes);
+      copyParts(state, argument, from, /*writes=*/true,
+                [](Driver &driver, int64_t offset, char *part, size_t size) {
+                  return driver.write(offset, part, size);
+                });
   return error ? cannotCopy("argument", index, argument, error) : Error();
 }
 
@@ -67,8 +114,7 @@ Error Session::getArgument(size_t index, void *data, size_t bytes) const {
   if (Error error = checkAccess(state, Call::ReadArena, "argument",
                                 program().arguments, index, bytes, usable()))
     return error;
-  return read(state, "argument", index, program().arguments[index], data,
-              bytes);
+  return read(state, "argument", index, program().arguments[index], data);
 }
 
 Error Session::getResult(size_t index, void *data, size_t bytes) const {
@@ -79,5 +125,5 @@ Error Session::getResult(size_t index, void *data, size_t bytes) const {
   if (!implementation->hasResults)
     return Error("result " + std::to_string(index) +
                  " has no value: no step has succeeded since");
-  return read(state, "result", index, program().results[index], data, bytes);
+  return read(state, "result", index, program().results[index], data);
 }

@@ -353,3 +353,48 @@ module attributes {baechi.machine = #baechi.machine<devices = [<"a", kind = "hos
 
 // expected-error @+1 {{cores is not between 0 and 65536: -1}}
 module attributes {baechi.machine = #baechi.machine<devices = [<"a", kind = "host", memory = 1>], link_model = unlimited, runtime = <step_ns = 0, operator_ns = 0, wake_ns = 0, shared_percent = 100, cores = -1>>} {}
+
+// -----
+
+// expected-error @+1 {{a piece names what it is of}}
+func.func private @f(tensor<2xf32> {baechi.piece = #baechi.piece<of = "", whole = tensor<4xf32>, dim = 0, start = 0, size = 2>})
+
+// -----
+
+// expected-error @+1 {{a piece is of a tensor of static shape, not of 'tensor<?xf32>'}}
+func.func private @f(tensor<2xf32> {baechi.piece = #baechi.piece<of = "w", whole = tensor<?xf32>, dim = 0, start = 0, size = 2>})
+
+// -----
+
+// expected-error @+1 {{'tensor<4xf32>' has no dimension 1 to be cut along}}
+func.func private @f(tensor<2xf32> {baechi.piece = #baechi.piece<of = "w", whole = tensor<4xf32>, dim = 1, start = 0, size = 2>})
+
+// -----
+
+// expected-error @+1 {{dimension 0 of 'tensor<4xf32>' does not have 3 equal parts}}
+func.func private @f(tensor<2xf32> {baechi.piece = #baechi.piece<of = "w", whole = tensor<4xf32>, dim = 0, start = 0, size = 2, outer = 3>})
+
+// -----
+
+// expected-error @+1 {{a piece of 3 elements from 2 on is no part of 4}}
+func.func private @f(tensor<3xf32> {baechi.piece = #baechi.piece<of = "w", whole = tensor<4xf32>, dim = 0, start = 2, size = 3>})
+
+// -----
+
+// expected-error @+1 {{argument 0: 'baechi.piece' is of type 'tensor<2xf32>', not 'tensor<3xf32>'}}
+func.func private @f(tensor<3xf32> {baechi.piece = #baechi.piece<of = "w", whole = tensor<4xf32>, dim = 0, start = 0, size = 2>})
+
+// -----
+
+// expected-error @+1 {{result 0: 'baechi.piece' is of type 'tensor<2xf32>', not 'tensor<3xf32>'}}
+func.func private @f() -> (tensor<3xf32> {baechi.piece = #baechi.piece<of = "w", whole = tensor<4xf32>, dim = 0, start = 0, size = 2>})
+
+// -----
+
+// expected-error @+1 {{argument 0: 'baechi.piece' must be a #baechi.piece}}
+func.func private @f(tensor<3xf32> {baechi.piece = 3 : i64})
+
+// -----
+
+// expected-error @+1 {{'baechi.piece' stands on a function's arguments or results only}}
+module attributes {baechi.piece = #baechi.piece<of = "w", whole = tensor<4xf32>, dim = 0, start = 0, size = 2>} {}

@@ -237,9 +237,10 @@ protected:
 
   Arrays steps(const runtime::Program &program, runtime::Session &session) {
     func::FuncOp function = *findFuncStep(compiler->module());
+    auto arguments = *borderArguments(function);
     for (unsigned i = 0; i < program.arguments.size(); ++i) {
       bool invented = false;
-      FailureOr<Array> value = initialValue(function, i, invented);
+      FailureOr<Array> value = initialValue(function, arguments[i], invented);
       EXPECT_TRUE(succeeded(value));
       auto error =
           session.setArgument(i, value->data.data(), value->data.size());

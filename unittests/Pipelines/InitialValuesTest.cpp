@@ -27,8 +27,8 @@ protected:
     auto module = parseSourceString<ModuleOp>(
         "func.func @step(%x: " + type + attrs + ") { return }", &context);
     invented = false;
-    return initialValue(module->lookupSymbol<func::FuncOp>("step"), 0,
-                        invented);
+    auto step = module->lookupSymbol<func::FuncOp>("step");
+    return initialValue(step, borderArguments(step)->front(), invented);
   }
 
   template <typename T>

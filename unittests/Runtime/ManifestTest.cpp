@@ -229,6 +229,81 @@ INSTANTIATE_TEST_SUITE_P(Manifest, BadManifestTest,
                            return std::string(info.param.name);
                          });
 
+/// "w" of the example in pieces: columns of 3 and 5, updated in the same.
+json inPieces() {
+  json manifest = json::parse(example);
+  auto cut = [](json &tensor) {
+    tensor.erase("device");
+    tensor.erase("offset");
+    tensor["dim"] = 1;
+    tensor["pieces"] = json::parse(R"([
+      {"name": "w.piece0", "device": 0, "offset": 64, "bytes": 96, "start": 0, "size": 3},
+      {"name": "w.piece1", "device": 1, "offset": 0, "bytes": 160, "start": 3, "size": 5}])");
+  };
+  cut(manifest["arguments"][0]);
+  cut(manifest["results"][1]);
+  return manifest;
+}
+
+TEST(Manifest, ReadsTensorsInPieces) {
+  Expected<Program> program = Program::parse(inPieces().dump());
+  ASSERT_TRUE(bool(program)) << program.error().message();
+  const ArgumentInfo &argument = program->arguments[0];
+  ASSERT_EQ(2u, argument.pieces.size());
+  EXPECT_EQ("w.piece1", argument.pieces[1].name);
+  EXPECT_EQ(1, argument.pieces[1].device);
+  PieceRows rows = rowsOf(argument, argument.pieces[1]);
+  EXPECT_EQ(8, rows.rows);
+  EXPECT_EQ(32, rows.stride);
+  EXPECT_EQ(12, rows.start);
+  EXPECT_EQ(20, rows.length);
+  EXPECT_EQ(2u, argument.parts().size());
+  EXPECT_EQ(1u, program->arguments[1].parts().size());
+}
+
+TEST(Manifest, RefusesPiecesThatAreNoWhole) {
+  const std::vector<Bad> bad = {
+      {"Gap", "/arguments/0/pieces/1/start", "4",
+       "argument 0 'w', piece 1: it has 5 elements from 4 on; the next is 3 of 8"},
+      {"TooLong", "/arguments/0/pieces/1/size", "6",
+       "argument 0 'w', piece 1: it has 6 elements from 3 on; the next is 3 of 8"},
+      {"TooShort", "/arguments/0/pieces/1", "remove",
+       "argument 0 'w': its pieces have 3 of 8 elements"},
+      {"Bytes", "/results/1/pieces/0/bytes", "128",
+       "result 1 'w\'', piece 0: 128 bytes are given, but its elements make 96"},
+      {"Dimension", "/arguments/0/dim", "2",
+       "argument 0 'w': it has no dimension 2 to be cut along"},
+      {"Device", "/arguments/0/pieces/1/device", "2",
+       "argument 0 'w', piece 1: there is no device 2"},
+      {"Outside", "/arguments/0/pieces/1/offset", "4096",
+       "argument 0 'w', piece 1: offset 4096 and 160 bytes exceed the 4096 bytes"},
+      {"Overlap", "/arguments/0/pieces/0/offset", "192",
+       "argument 1 'x': it overlaps argument 0 'w.piece0'"},
+      {"None", "/arguments/0/pieces", "[]",
+       "arguments[0].pieces: is empty; a tensor that is whole has none"},
+  };
+  for (const Bad &each : bad) {
+    json manifest = inPieces();
+    json::json_pointer pointer(each.pointer);
+    json &parent = manifest.at(pointer.parent_pointer());
+    if (std::string(each.value) == "remove")
+      parent.erase(parent.size() - 1);
+    else
+      manifest.at(pointer) = json::parse(each.value);
+    Expected<Program> program = Program::parse(manifest.dump());
+    ASSERT_FALSE(bool(program)) << each.name;
+    EXPECT_THAT(program.error().message(), HasSubstr(each.error)) << each.name;
+  }
+  json manifest = inPieces();
+  manifest["results"][1] = json::parse(example)["results"][1];
+  EXPECT_THAT(Program::parse(manifest.dump()).error().message(),
+              HasSubstr("which is in other pieces"));
+  manifest = inPieces();
+  manifest["arguments"][0]["outer"] = 3;
+  EXPECT_THAT(Program::parse(manifest.dump()).error().message(),
+              HasSubstr("a dimension of 8 does not have 3 equal parts"));
+}
+
 TEST(Manifest, NotJson) {
   for (const char *text : {"", "{", "nonsense", "{\"format\": \"\xff\"}"}) {
     Expected<Program> program = Program::parse(text);

@@ -249,6 +249,42 @@ TEST(Session, ArgumentsStayAndAreUpdated) {
   }
 }
 
+TEST(Session, TensorsInPiecesAreCutAndPutTogether) {
+  Program program = makeProgram(2);
+  addArgument(program, 0, 64, 20);
+  addResult(program, 0, 64, 20);
+  // 2 rows of 10, of two parts each: a piece has columns of both.
+  auto cut = [](BufferInfo &buffer) {
+    buffer.shape = {2, 10};
+    buffer.dim = 1;
+    buffer.outer = 2;
+    buffer.pieces = {{"p0", 0, 64, 8, 0, 2}, {"p1", 1, 128, 12, 2, 3}};
+  };
+  cut(program.arguments[0]);
+  cut(program.results[0]);
+  program.arguments[0].updatedBy = 0;
+  std::string seen[2];
+  auto body = [&](int32_t device, size_t at, size_t size) {
+    return [&seen, device, at, size](Context, char *arena) {
+      seen[device].assign(arena + at, size);
+      for (size_t i = 0; i < size; ++i)
+        ++arena[at + i];
+      return 0;
+    };
+  };
+  auto session = makeSession(program, {body(0, 64, 8), body(1, 128, 12)});
+  ASSERT_TRUE(session);
+  std::string given = "abcdefghijklmnopqrst", found(20, ' ');
+  ASSERT_SUCCESS(session->setArgument(0, given.data(), 20));
+  ASSERT_SUCCESS(session->getArgument(0, found.data(), 20));
+  EXPECT_EQ(given, found);
+  ASSERT_SUCCESS(session->step());
+  EXPECT_EQ("abfgklpq", seen[0]);
+  EXPECT_EQ("cdehijmnorst", seen[1]);
+  ASSERT_SUCCESS(session->getResult(0, found.data(), 20));
+  EXPECT_EQ("bcdefghijklmnopqrstu", found);
+}
+
 TEST(Session, WrongAccessIsAnError) {
   Program program = makeProgram(1);
   addArgument(program, 0, 0, 4);

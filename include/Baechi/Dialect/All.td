@@ -9,3 +9,4 @@
 
 include "Baechi/Dialect/BaechiOps.td"
 include "Baechi/Dialect/LoopOps.td"
+include "Baechi/Dialect/PieceAttrs.td"

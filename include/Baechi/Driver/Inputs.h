@@ -8,13 +8,14 @@
 #ifndef BAECHI_DRIVER_INPUTS_H
 #define BAECHI_DRIVER_INPUTS_H
 
+#include "Baechi/Analysis/Border.h"
 #include "Baechi/Target/Npz.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "llvm/Support/Error.h"
 
 namespace baechi {
 
-/// First values of a step's arguments: those of an archive, by `baechi.name` or
+/// First values of a step's arguments, whole: those of an archive, by `baechi.name` or
 /// as argN, the others from `baechi.init`.
 class FirstValues {
 public:
@@ -30,9 +31,11 @@ public:
   size_t invented() const { return numInvented; }
 
 private:
-  explicit FirstValues(mlir::func::FuncOp step) : step(step) {}
+  FirstValues(mlir::func::FuncOp step, llvm::SmallVector<BorderTensor> all)
+      : step(step), arguments(std::move(all)) {}
 
   mlir::func::FuncOp step;
+  llvm::SmallVector<BorderTensor> arguments;
   std::map<size_t, Array> given;
   size_t numInvented = 0;
 };

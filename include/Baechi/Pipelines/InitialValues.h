@@ -8,16 +8,18 @@
 #ifndef BAECHI_PIPELINES_INITIALVALUES_H
 #define BAECHI_PIPELINES_INITIALVALUES_H
 
+#include "Baechi/Analysis/Border.h"
 #include "Baechi/Target/Npz.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 
 namespace baechi {
 
-/// The value that argument \p index of \p step starts with, from its
+/// The value that \p argument of \p step, whole, starts with, from its
 /// `baechi.init` (docs/import.md). Without one: zeros for integers, small
 /// numbers for floats, and \p invented is set. Fails with a diagnostic for a
 /// type that has no such value.
-mlir::FailureOr<Array> initialValue(mlir::func::FuncOp step, unsigned index,
+mlir::FailureOr<Array> initialValue(mlir::func::FuncOp step,
+                                    const BorderTensor &argument,
                                     bool &invented);
 
 /// Element \p i of the pseudo-random sequence of \p seed: splitmix64 of

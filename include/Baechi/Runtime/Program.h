@@ -90,15 +90,44 @@ struct QueueInfo {
   std::optional<SimulatedLink> link = std::nullopt;
 };
 
-/// A tensor at a fixed place in a device's arena.
+/// A part of a tensor at a fixed place in a device's arena. It has elements
+/// `start` to `start + size` of the dimension that the tensor is cut along.
+struct PieceInfo {
+  std::string name;
+  int32_t device = 0;
+  int64_t offset = 0;
+  int64_t bytes = 0;
+  int64_t start = 0;
+  int64_t size = 0;
+};
+
+/// A tensor at a fixed place in a device's arena, or in pieces in several.
 struct BufferInfo {
   std::string name;
+  /// Of a tensor in pieces: the first one's.
   int32_t device = 0;
   int64_t offset = 0;
   int64_t bytes = 0;
   ElementType type = ElementType::F32;
   std::vector<int64_t> shape;
+  /// The dimension that pieces are of, and how many others it has joined: a
+  /// piece has its elements of each of so many parts of the dimension.
+  int32_t dim = 0;
+  int64_t outer = 1;
+  /// One behind the other; none where the tensor is whole.
+  std::vector<PieceInfo> pieces = {};
+
+  /// All that is stored somewhere: the pieces, or the whole as the only one.
+  std::vector<PieceInfo> parts() const;
 };
+
+/// A piece as ranges of the whole's bytes: `rows` ranges of `length`, the first
+/// at `start`, each `stride` behind the one before.
+struct PieceRows {
+  int64_t rows = 0, stride = 0, start = 0, length = 0;
+};
+/// Of a buffer that keeps the rules.
+PieceRows rowsOf(const BufferInfo &buffer, const PieceInfo &piece);
 
 struct ArgumentInfo : BufferInfo {
   /// The result whose value the argument holds after a step.

@@ -46,10 +46,13 @@ def Split : Pass<"baechi-split", "::mlir::ModuleOp"> {
     step: what reads or makes a tensor along it is cut, too, and becomes one
     operation a piece; nothing is communicated within such a class. Where a
     reduction meets the dimension, pieces make partial results, which are joined
-    in pairs (`reductions`), or it stays whole. Whole tensors are put together
-    only for operations that cannot be cut. The step computes the same function:
-    bit for bit without `reductions`, as far as kernels sum in an order that
-    does not depend on their size; with them sums are rounded in another order.
+    in pairs (`reductions`), or it stays whole. What reads windows along its own
+    dimension, a convolution or a pool, begins a class: a piece reads as much of
+    its operand as its windows reach, of the neighbours' pieces a strip (halo).
+    Whole tensors are put together only for operations that cannot be cut. The
+    step computes the same function: bit for bit without `reductions`, as far as
+    kernels sum in an order that does not depend on their size; with them sums
+    are rounded in another order.
 
     What persons ask for comes first (`baechi.split` on arguments and
     operations, which `--baechi-constrain` sets by patterns; one piece: it stays
@@ -64,6 +67,12 @@ def Split : Pass<"baechi-split", "::mlir::ModuleOp"> {
     not as many as there are pieces; sums are in the order of the pieces. Where
     pieces read what all of them are made into, as the statistics of a batch
     normalisation, they meet: a remark (`pieces-meet`) says where.
+
+    With `stored` an argument that is read in the same pieces by all that reads
+    it, and whose next value (`baechi.updated_by`) is made in them, becomes an
+    argument a piece, with `baechi.piece`; results likewise. A compiled program
+    is given and gives the wholes all the same: its runtime cuts them and puts
+    them together. What stays whole gets a remark (`stored-whole`) why.
 
     ```mlir
     func.func @step(%x: tensor<4x8xf32> {baechi.split = #baechi.split<dim = 0, sizes = [3, 1]>}) -> tensor<4x8xf32> {
@@ -98,7 +107,10 @@ def Split : Pass<"baechi-split", "::mlir::ModuleOp"> {
     Option<"chained", "chained", "bool", "false",
            "pieces follow each other (micro-batches): each adds to the partial "
            "result of the one before, and only what has the extent of the "
-           "heaviest class, the batch, is cut">
+           "heaviest class, the batch, is cut">,
+    Option<"stored", "stored", "bool", "false",
+           "arguments and results are stored in pieces where nothing reads "
+           "them whole">
   ];
   let statistics = [
     Statistic<"cutOperations", "cut", "operations that were cut">

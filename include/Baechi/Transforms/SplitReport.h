@@ -27,6 +27,10 @@ struct SplitReport {
   std::vector<Class> classes;
   /// Operations that stayed whole on a cut's way, counted by the reason.
   std::map<std::string, int64_t> whole;
+  /// Stored in pieces, and what these arguments have in all.
+  int64_t arguments = 0, argumentBytes = 0, results = 0;
+  /// Arguments that are read in pieces and stored whole, counted by the reason.
+  std::map<std::string, int64_t> wholeArguments;
   /// Pieces follow each other, as micro-batches.
   bool isChained = false;
 };

@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Baechi/Conversion/Devices/Manifest.h"
+#include "Baechi/Analysis/Border.h"
 #include "Baechi/Analysis/DeviceProgram.h"
 #include "Baechi/Analysis/MachineAttr.h"
 #include "Baechi/Analysis/MessageGroups.h"
@@ -57,11 +58,17 @@ public:
       queues.push_back(writeQueue(queue, std::move(entry)));
     if (failed(checkPlaces()))
       return failure();
+    FailureOr<SmallVector<BorderTensor>> arguments = borderArguments(whole),
+                                         results = borderResults(whole);
+    if (failed(arguments) || failed(results) ||
+        failed(checkUpdates(*arguments, *results)))
+      return failure();
     json::Object manifest{
         {"format", "baechi-program"},  {"version", 1},
         {"function", whole.getName()}, {"devices", std::move(devices)},
-        {"queues", std::move(queues)}, {"arguments", writeArguments()},
-        {"results", writeResults()}};
+        {"queues", std::move(queues)},
+        {"arguments", writeArguments(*arguments, *results)},
+        {"results", writeResults(*results)}};
     if (whole->hasAttr(BaechiDialect::kEnds))
       manifest["ends"] = true;
     if (auto certificate = whole->getAttrOfType<PlacementCertificateAttr>(
@@ -220,6 +227,40 @@ private:
     return success();
   }
 
+  /// What is stored in pieces is updated by the same pieces.
+  LogicalResult checkUpdates(ArrayRef<BorderTensor> arguments,
+                             ArrayRef<BorderTensor> results) {
+    for (const BorderTensor &argument : arguments) {
+      std::optional<int64_t> before;
+      for (unsigned number = 0; number < argument.count; ++number) {
+        auto by = whole.getArgAttrOfType<IntegerAttr>(
+            argument.first + number, BaechiDialect::kUpdatedBy);
+        std::optional<int64_t> now;
+        if (by)
+          now = by.getInt() - number;
+        bool isLike = llvm::any_of(results, [&](const BorderTensor &result) {
+          return !now || (result.first == *now &&
+                          result.pieces.size() == argument.pieces.size() &&
+                          llvm::equal(llvm::map_range(result.pieces, sizeOf),
+                                      llvm::map_range(argument.pieces, sizeOf)));
+        });
+        if ((number > 0 && now != before) || (now && !isLike))
+          return emitError(whole.getLoc())
+                 << "argument " << argument.first + number
+                 << " of the step is updated by other pieces than the result "
+                    "is in; 'baechi.updated_by' of pieces names them in their "
+                    "order";
+        before = now;
+      }
+    }
+    return success();
+  }
+
+  static std::tuple<Type, int64_t, int64_t, int64_t> sizeOf(PieceAttr piece) {
+    return {piece.getWhole(), piece.getDim(), piece.getOuter(),
+            piece.getSize()};
+  }
+
   FailureOr<json::Object> writeDevice(DeviceProgram program) {
     auto arena =
         program.module->getAttrOfType<ArenaAttr>(BaechiDialect::kArena);
@@ -314,42 +355,78 @@ private:
                : 0;
   }
 
-  json::Object writeTensor(Type type, StringAttr name, StringRef fallback,
-                           bool result, unsigned index) {
-    auto tensor = cast<RankedTensorType>(type);
-    auto [device, offset] = placeOf.find({result, index})->second;
-    std::string element;
-    llvm::raw_string_ostream(element) << tensor.getElementType();
-    return json::Object{
-        {"name", name ? name.str() : (fallback + Twine(index)).str()},
-        {"device", deviceIndex.lookup(device)},
-        {"offset", offset},
-        {"bytes", *tensorBytes(type, false)},
-        {"type", element},
-        {"shape", json::Array(tensor.getShape())}};
+  /// Where in which arena argument or result \p position of the function is.
+  json::Object writePlace(bool result, unsigned position, Type type) const {
+    auto [device, offset] = placeOf.find({result, position})->second;
+    return json::Object{{"device", deviceIndex.lookup(device)},
+                        {"offset", offset},
+                        {"bytes", *tensorBytes(type, false)}};
   }
 
-  json::Array writeArguments() {
+  json::Object writeTensor(const BorderTensor &border, StringRef fallback,
+                           bool result) {
+    auto tensor = cast<RankedTensorType>(border.type);
+    std::string element;
+    llvm::raw_string_ostream(element) << tensor.getElementType();
+    json::Object entry;
+    if (border.pieces.empty()) {
+      entry = writePlace(result, border.first, tensor);
+    } else {
+      json::Array pieces;
+      for (auto [number, piece] : llvm::enumerate(border.pieces)) {
+        json::Object each = writePlace(result, border.first + number,
+                                       piece.getPieceType());
+        each["name"] = pieceName(border, number, result);
+        each["start"] = piece.getStart();
+        each["size"] = piece.getSize();
+        pieces.push_back(std::move(each));
+      }
+      entry["bytes"] = *tensorBytes(tensor, false);
+      entry["dim"] = border.pieces.front().getDim();
+      if (int64_t outer = border.pieces.front().getOuter(); outer != 1)
+        entry["outer"] = outer;
+      entry["pieces"] = std::move(pieces);
+    }
+    entry["name"] = border.name.empty()
+                        ? (fallback + Twine(border.number)).str()
+                        : border.name;
+    entry["type"] = element;
+    entry["shape"] = json::Array(tensor.getShape());
+    return entry;
+  }
+
+  /// As namesOf() has it, where it is an argument.
+  std::string pieceName(const BorderTensor &border, unsigned number,
+                        bool result) {
+    unsigned position = border.first + number;
+    Attribute given =
+        result ? whole.getResultAttr(position, BaechiDialect::kName)
+               : whole.getArgAttr(position, BaechiDialect::kName);
+    return given ? cast<StringAttr>(given).str()
+                 : border.name + ".piece" + std::to_string(number);
+  }
+
+  json::Array writeArguments(ArrayRef<BorderTensor> arguments,
+                             ArrayRef<BorderTensor> results) {
     json::Array list;
-    for (auto [index, type] : llvm::enumerate(whole.getArgumentTypes())) {
-      json::Object entry = writeTensor(
-          type, whole.getArgAttrOfType<StringAttr>(index, BaechiDialect::kName),
-          "arg", false, index);
+    for (const BorderTensor &argument : arguments) {
+      json::Object entry = writeTensor(argument, "arg", /*result=*/false);
       if (auto by = whole.getArgAttrOfType<IntegerAttr>(
-              index, BaechiDialect::kUpdatedBy))
-        entry["updated_by"] = by.getInt();
+              argument.first, BaechiDialect::kUpdatedBy)) {
+        int64_t position = by.getInt();
+        for (const BorderTensor &result : results)
+          if (result.first == position)
+            entry["updated_by"] = result.number;
+      }
       list.push_back(std::move(entry));
     }
     return list;
   }
 
-  json::Array writeResults() {
+  json::Array writeResults(ArrayRef<BorderTensor> results) {
     json::Array list;
-    for (auto [index, type] : llvm::enumerate(whole.getResultTypes()))
-      list.push_back(writeTensor(
-          type,
-          whole.getResultAttrOfType<StringAttr>(index, BaechiDialect::kName),
-          "result", true, index));
+    for (const BorderTensor &result : results)
+      list.push_back(writeTensor(result, "result", /*result=*/true));
     return list;
   }
 

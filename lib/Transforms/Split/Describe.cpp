@@ -77,3 +77,11 @@ SplitReport split::describe(func::FuncOp step, const SplitPlan &plan) {
   }
   return report;
 }
+
+void split::describeStorage(const Storage &storage, SplitReport &report) {
+  report.arguments = storage.arguments;
+  report.argumentBytes = storage.bytes;
+  report.results = storage.results;
+  for (const Storage::Whole &whole : storage.whole)
+    ++report.wholeArguments[whole.why];
+}

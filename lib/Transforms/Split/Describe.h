@@ -10,6 +10,7 @@
 
 #include "Baechi/Transforms/SplitReport.h"
 #include "SplitPlan.h"
+#include "Storage.h"
 
 namespace baechi::split {
 
@@ -18,6 +19,9 @@ SplitReport describe(mlir::func::FuncOp step, const SplitPlan &plan);
 
 /// Tells, as remarks, what each cut is and what stayed whole on its way.
 void remarkPlan(mlir::func::FuncOp step, const SplitPlan &plan);
+
+/// Adds what the signature of the rewritten step has in pieces.
+void describeStorage(const Storage &storage, SplitReport &report);
 
 } // namespace baechi::split
 

@@ -133,7 +133,7 @@ static Value assemble(OpBuilder &builder, Value value, ArrayRef<Value> pieces,
 
 SmallVector<Value> PieceTable::pieces(Value value, ArrayRef<int64_t> sizes,
                                       CutPosition position) {
-  for (const Held &set : held[value])
+  for (const Layout &set : held[value])
     if (ArrayRef(set.sizes) == sizes && set.position == position)
       return set.pieces;
   SmallVector<Value> made = sliceWhole(builder, whole(value), sizes, position);
@@ -144,7 +144,8 @@ SmallVector<Value> PieceTable::pieces(Value value, ArrayRef<int64_t> sizes,
 void PieceTable::setPieces(Value value, ArrayRef<int64_t> sizes,
                            CutPosition position, ArrayRef<Value> pieces) {
   held[value].push_back(
-      {SmallVector<int64_t>(sizes), position, SmallVector<Value>(pieces)});
+      {SmallVector<int64_t>(sizes), position, SmallVector<Value>(pieces),
+       /*isMade=*/true});
   wholes[value] = nullptr; // until asked for
 }
 
@@ -167,11 +168,21 @@ Value PieceTable::whole(Value value) {
            empty && !found->second)
     found->second = builder.clone(*empty)->getResult(0);
   if (!found->second) {
-    const Held &made = held[value].front();
+    const Layout &made = held[value].front();
     found->second =
         assemble(builder, value, made.pieces, made.sizes, made.position);
   }
   return found->second;
+}
+
+ArrayRef<PieceTable::Layout> PieceTable::layouts(Value value) const {
+  auto found = held.find(value);
+  return found == held.end() ? ArrayRef<Layout>() : found->second;
+}
+
+const PieceTable::Layout *PieceTable::madeIn(Value value) const {
+  ArrayRef<Layout> all = layouts(value);
+  return !all.empty() && all.front().isMade ? &all.front() : nullptr;
 }
 
 ArrayRef<Value> PieceTable::partials(Value value) const {

@@ -18,6 +18,19 @@ namespace baechi::split {
 /// later askers stand behind.
 class PieceTable {
 public:
+  /// One way in which a value is there in pieces.
+  struct Layout {
+    llvm::SmallVector<int64_t> sizes;
+    CutPosition position;
+    llvm::SmallVector<mlir::Value> pieces;
+    /// The value is made so; else the pieces are slices of it.
+    bool isMade = false;
+
+    bool isLike(const Layout &other) const {
+      return sizes == other.sizes && position == other.position;
+    }
+  };
+
   explicit PieceTable(mlir::OpBuilder &builder) : builder(builder) {}
 
   /// The pieces of \p value, slices of it where it is not made so.
@@ -41,26 +54,26 @@ public:
   /// \p value is \p whole, as pieces that follow each other made it.
   void setWhole(mlir::Value value, mlir::Value whole) { wholes[value] = whole; }
 
+  /// All pieces of \p value that were asked for, or that it is made in.
+  llvm::ArrayRef<Layout> layouts(mlir::Value value) const;
+  /// The pieces that \p value is made in; null where it is not made so.
+  const Layout *madeIn(mlir::Value value) const;
+  /// Whether somebody has asked for the whole of what is made in pieces.
+  bool isPutTogether(mlir::Value value) const {
+    return wholes.lookup(value) != nullptr;
+  }
+
 private:
   struct Partials {
     llvm::SmallVector<mlir::Value> values;
     mlir::Operation *combiner;
     bool chained;
   };
-  struct Held {
-    llvm::SmallVector<int64_t> sizes;
-    CutPosition position;
-    llvm::SmallVector<mlir::Value> pieces;
-  };
-
   mlir::OpBuilder &builder;
-  llvm::DenseMap<mlir::Value, llvm::SmallVector<Held, 1>> held;
+  llvm::DenseMap<mlir::Value, llvm::SmallVector<Layout, 1>> held;
   llvm::DenseMap<mlir::Value, Partials> partial;
   llvm::DenseMap<mlir::Value, mlir::Value> wholes;
 };
-
-/// Does what \p plan says.
-void rewriteInPieces(mlir::func::FuncOp step, const SplitPlan &plan);
 
 /// Makes the pieces of \p op, which \p cut has, where the builder stands and
 /// enters its results.

@@ -62,7 +62,7 @@ struct Replicate : public baechi::impl::ReplicateBase<Replicate> {
           step->setArgAttr(argument.getArgNumber(), kBatched,
                            builder.getUnitAttr());
     (*step)->setAttr(kReplicas, builder.getI64IntegerAttr(replicas));
-    rewriteInPieces(*step, *plan);
+    rewriteInPieces(*step, *plan, /*storedInPieces=*/false);
   }
 
   /// What persons ask for may have other sizes.

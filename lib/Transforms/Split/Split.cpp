@@ -10,6 +10,7 @@
 #include "Baechi/Transforms/Passes.h"
 #include "Describe.h"
 #include "Pieces.h"
+#include "Storage.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
@@ -25,11 +26,13 @@ using namespace baechi;
 using namespace baechi::split;
 
 /// Pieces are made in the order of what they are pieces of.
-void split::rewriteInPieces(func::FuncOp step, const SplitPlan &plan) {
+Storage split::rewriteInPieces(func::FuncOp step, const SplitPlan &plan,
+                               bool storedInPieces) {
   OpBuilder builder(step.getContext());
   PieceTable table(builder);
   SmallVector<Operation *> gone;
-  for (Operation &op : llvm::make_early_inc_range(step.front())) {
+  for (Operation &op : 
+       llvm::make_early_inc_range(step.front().without_terminator())) {
     builder.setInsertionPoint(&op);
     auto found = plan.cutOf.find(&op);
     if (found != plan.cutOf.end()) {
@@ -42,17 +45,29 @@ void split::rewriteInPieces(func::FuncOp step, const SplitPlan &plan) {
         operand.set(table.whole(operand.get()));
     });
   }
-  // Readers before what they read.
-  for (Operation *op : llvm::reverse(gone))
-    op->erase();
+  return writeSignature(step, table, builder, gone, storedInPieces);
+}
+
+static remark::RemarkOpts about(func::FuncOp step, StringRef name) {
+  return remark::RemarkOpts::name(name)
+      .category("baechi-split")
+      .function(step.getName());
+}
+
+/// What the signature has in pieces, and what not.
+static void remarkStorage(func::FuncOp step, const Storage &storage) {
+  if (storage.arguments + storage.results > 0)
+    remark::passed(step.getLoc(), about(step, "stored-in-pieces"))
+        << remark::metric("Arguments", storage.arguments)
+        << remark::metric("Results", storage.results)
+        << remark::metric("Bytes", storage.bytes);
+  for (const Storage::Whole &whole : storage.whole)
+    remark::missed(whole.loc, about(step, "stored-whole"))
+        << remark::metric("Argument", int64_t(whole.argument))
+        << remark::metric("Reason", whole.why);
 }
 
 void split::remarkPlan(func::FuncOp step, const SplitPlan &plan) {
-  auto about = [&](StringRef name) {
-    return remark::RemarkOpts::name(name)
-        .category("baechi-split")
-        .function(step.getName());
-  };
   for (const Cut &cut : plan.cuts) {
     std::string sizes;
     for (int64_t size : cut.sizes)
@@ -61,19 +76,19 @@ void split::remarkPlan(func::FuncOp step, const SplitPlan &plan) {
       return entry.second.kind == OperationCut::Kind::Reduction;
     });
     if (!cut.operations.empty())
-      remark::passed(cut.operations.front().first->getLoc(), about("split"))
+      remark::passed(cut.operations.front().first->getLoc(), about(step, "split"))
           << remark::metric("Pieces", sizes)
           << remark::metric("Operations", int64_t(cut.operations.size()))
           << remark::metric("PartialResults", partial);
     for (Operation *op : cut.meetings)
-      remark::missed(op->getLoc(), about("pieces-meet")) << remark::metric(
+      remark::missed(op->getLoc(), about(step, "pieces-meet")) << remark::metric(
           "Reason", cut.operations.contains(op)
                         ? "it reduces the dimension over all pieces, "
                           "and pieces read the result"
                         : "it reads all pieces, and pieces read what "
                           "it makes");
     for (const Whole &whole : cut.whole)
-      remark::missed(whole.op->getLoc(), about("not-split"))
+      remark::missed(whole.op->getLoc(), about(step, "not-split"))
           << remark::metric("Reason", whole.why);
   }
 }
@@ -105,7 +120,11 @@ struct Split : public baechi::impl::SplitBase<Split> {
       remarkPlan(*step, *plan);
     if (report)
       *report = describe(*step, *plan);
-    rewriteInPieces(*step, *plan);
+    Storage storage = rewriteInPieces(*step, *plan, stored);
+    if (getContext().getRemarkEngine())
+      remarkStorage(*step, storage);
+    if (report)
+      describeStorage(storage, *report);
     if (chained && !plan->cuts.empty())
       (*step)->setAttr(BaechiDialect::kChained, UnitAttr::get(&getContext()));
     for (const Cut &cut : plan->cuts)

@@ -97,7 +97,8 @@ def of_program(manifest: Mapping[str, Any]) -> Memory:
     """manifest: docs/program-format.md."""
     resident = [0] * len(manifest["devices"])
     for argument in manifest["arguments"]:
-        resident[argument["device"]] += _aligned(argument["bytes"])
+        for part in argument.get("pieces", [argument]):
+            resident[part["device"]] += _aligned(part["bytes"])
     return Memory(
         tuple(
             DeviceMemory(device["name"], device["arena_bytes"], held, device["memory"])

@@ -67,10 +67,14 @@ class Program:
         self._wall_ns.append(self.library.wall_ns)
 
     def placement(self) -> dict[str, str]:
-        """The device of every operator and argument."""
+        """The device of every operator and argument; of one stored in pieces, of each."""
         program = self.library.program
         devices = [device["name"] for device in program["devices"]]
-        found = {a["name"]: devices[a["device"]] for a in program["arguments"]}
+        found = {
+            part["name"]: devices[part["device"]]
+            for argument in program["arguments"]
+            for part in argument.get("pieces", [argument])
+        }
         for device in program["devices"]:
             found |= {operator["name"]: device["name"] for operator in device["operators"]}
         return found
