@@ -168,9 +168,15 @@ def PartitionLoops : Pass<"baechi-partition-loops", "::mlir::ModuleOp"> {
     ```
     becomes by `--baechi-partition-loops=workers=2`
     ```mlir
-    func.func @scale(%arg0: tensor<8xf32>, %arg1: tensor<8xf32> {baechi.updated_by = 0 : i64}) -> tensor<8xf32> {
     ...
-      return %{{.*}} : tensor<8xf32>
+    func.func @scale(%arg0: tensor<8xf32>, %arg1: tensor<8xf32> {baechi.updated_by = 0 : i64}) -> tensor<8xf32> attributes {baechi.implementation = "exact"} {
+      %extracted_slice = tensor.extract_slice %arg0[0] [4] [1] : tensor<8xf32> to tensor<4xf32>
+    ...
+      %0 = scf.for %arg2 = %c0_3 to %c4_4 step %c1 iter_args(%arg3 = %extracted_slice_1) -> (tensor<4xf32>) {
+        %extracted = tensor.extract %extracted_slice[%arg2] : tensor<4xf32>
+    ...
+      return %inserted_slice_11 : tensor<8xf32>
+    ...
     ```
   }];
   let options = [
