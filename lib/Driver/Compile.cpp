@@ -80,6 +80,8 @@ llvm::Error Compilation::readModel() {
 
   if (!asked.step.empty() && failed(chooseStep(*uncut, asked.step)))
     return diagnosed();
+  if (failed(partitionLoops(*uncut, asked)))
+    return diagnosed();
   llvm::Expected<SplitChoice> splits =
       splitChoiceOf(asked, placement::numComputing(target));
   if (!splits)

@@ -11,15 +11,7 @@
 
 using namespace baechi::loops;
 
-namespace {
-std::string join(const std::vector<std::string> &words, const char *last) {
-  std::string text;
-  for (size_t i = 0; i < words.size(); ++i)
-    text += (i == 0 ? "" : i + 1 == words.size() ? last : ", ") + words[i];
-  return text;
-}
-
-std::string text(const Loop &loop, const Affine &sum) {
+std::string baechi::loops::text(const Loop &loop, const Affine &sum) {
   std::string made;
   auto term = [&](int64_t number, const std::string &of) {
     int64_t size = number < 0 ? -number : number;
@@ -38,6 +30,14 @@ std::string text(const Loop &loop, const Affine &sum) {
   if (sum.constant != 0 || made.empty())
     term(sum.constant, "");
   return made;
+}
+
+namespace {
+std::string join(const std::vector<std::string> &words, const char *last) {
+  std::string text;
+  for (size_t i = 0; i < words.size(); ++i)
+    text += (i == 0 ? "" : i + 1 == words.size() ? last : ", ") + words[i];
+  return text;
 }
 
 std::string text(const Distance &distance) {

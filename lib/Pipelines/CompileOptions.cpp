@@ -137,6 +137,17 @@ static constexpr CompileOption table[] = {
      .help = "folder of compiled kernels: what it has is not compiled again, "
              "what it lacks is added",
      .text = &Options::store},
+    {.name = "loops",
+     .value = "HOW",
+     .help = "loops of the step over memory, which run in blocks: ordered, or "
+             "unordered (any order of their entries is right); joined by '+' "
+             "with serial, one that cannot runs on one device and is no error",
+     .text = &Options::loops},
+    {.name = "workers",
+     .value = "N",
+     .help = "blocks of a loop over memory that may run at once: they, and no "
+             "devices, say what the blocks are",
+     .number = &Options::workers},
     {.name = "compile-threads",
      .value = "N",
      .help = "threads that compile",
@@ -236,6 +247,19 @@ baechi::measureBudgetOf(const CompileOptions &options) {
   return budget;
 }
 
+llvm::Expected<LoopChoice> baechi::loopChoiceOf(const CompileOptions &options) {
+  LoopChoice choice;
+  for (llvm::StringRef word : llvm::split(options.loops, '+'))
+    if (word == "unordered")
+      choice.unordered = true;
+    else if (word == "serial")
+      choice.serial = true;
+    else if (word != "ordered")
+      return llvm::createStringError("unknown loops '" + word +
+                                     "'; known: ordered, unordered, serial");
+  return choice;
+}
+
 llvm::Error baechi::checkOptions(const CompileOptions &options) {
   if (std::string wrong = wrongPlacer(options.placer); !wrong.empty())
     return llvm::createStringError(wrong);
@@ -256,6 +280,8 @@ llvm::Error baechi::checkOptions(const CompileOptions &options) {
   if (options.fitMemory != "auto" && options.fitMemory != "never")
     return llvm::createStringError("unknown fit-memory '" + options.fitMemory +
                                    "'; known: auto, never");
+  if (llvm::Error wrong = loopChoiceOf(options).takeError())
+    return wrong;
   if (options.costs != "measured" && options.costs != "roofline")
     return llvm::createStringError("unknown costs '" + options.costs +
                                    "'; known: measured, roofline");
@@ -267,6 +293,8 @@ llvm::Error baechi::checkOptions(const CompileOptions &options) {
     return llvm::createStringError(
         "--costs=roofline measures nothing, so --profile would not be used: "
         "give one of them");
+  if (options.workers < 1)
+    return llvm::createStringError("--workers needs a positive number");
   if (options.threads < 1)
     return llvm::createStringError("--compile-threads needs a positive number");
   return llvm::Error::success();

@@ -88,6 +88,8 @@ std::optional<Home> homeOf(const Loop &loop, int32_t array,
 std::string text(const Dependence &dependence);
 /// "2D over i and j".
 std::string schemeText(const Loop &loop, const Verdict &verdict);
+/// "2 * i + j - 1".
+std::string text(const Loop &loop, const Affine &sum);
 /// "W[i, :] is written".
 std::string text(const Loop &loop, const Access &access);
 /// The scheme, and what forbids a better one, with the mend.

@@ -43,6 +43,8 @@ struct CompileOptions {
   std::string measure = "auto";
   std::string cudaMath = "fp32";
   std::string store;
+  std::string loops = "ordered";
+  unsigned workers = 4;
   unsigned threads = 2;
 };
 
@@ -111,6 +113,16 @@ struct MeasureBudget {
 
 /// Reads the option `measure`.
 llvm::Expected<MeasureBudget> measureBudgetOf(const CompileOptions &options);
+
+/// How loops over memory become blocks (--baechi-raise-loops,
+/// --baechi-partition-loops).
+struct LoopChoice {
+  bool unordered = false;
+  bool serial = false; ///< what cannot run in blocks runs on one device
+};
+
+/// Reads the option `loops`.
+llvm::Expected<LoopChoice> loopChoiceOf(const CompileOptions &options);
 
 /// What is wrong with options by themselves: unknown words, a budget that is
 /// none, options that exclude each other.

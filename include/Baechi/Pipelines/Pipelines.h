@@ -12,6 +12,7 @@
 #include "Baechi/Conversion/Kernels/Host/LoweredKernels.h"
 #include "Baechi/Pipelines/CompileOptions.h"
 #include "Baechi/Transforms/Passes.h"
+#include "mlir/IR/BuiltinOps.h"
 #include "mlir/Pass/PassManager.h"
 
 namespace baechi {
@@ -45,6 +46,12 @@ void buildCompilePipeline(mlir::OpPassManager &manager,
 
 /// What follows placement: partition and memory plan, each verified.
 void buildPlanPipeline(mlir::OpPassManager &manager);
+
+/// Makes functions of \p module that take memory, or hold loops over keys,
+/// steps of tensors, in which these loops, and those of affine and scf, run in
+/// blocks. Other modules stay as they are.
+llvm::LogicalResult partitionLoops(mlir::ModuleOp module,
+                                   const CompileOptions &options);
 
 void registerPipelines();
 

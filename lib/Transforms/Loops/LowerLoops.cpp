@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Baechi/Dialect/LoopOps.h"
 #include "Baechi/Transforms/Loops/Passes.h"
+#include "SerialLoops.h"
 #include "mlir/Dialect/Affine/IR/AffineOps.h"
 #include "mlir/Dialect/Affine/Utils.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -32,7 +32,7 @@ public:
         zero(arith::ConstantIndexOp::create(builder, loc, 0)),
         one(arith::ConstantIndexOp::create(builder, loc, 1)) {}
 
-  void lower() {
+  Operation *lower() {
     if (op.isSparse())
       openEntries();
     else
@@ -47,11 +47,14 @@ public:
       memref::StoreOp::create(builder, loc, mapping.lookupOrDefault(value),
                               array, entry);
     op.erase();
+    return outermost;
   }
 
 private:
   void open(Value from, Value to) {
     auto loop = scf::ForOp::create(builder, loc, from, to, one);
+    if (!outermost)
+      outermost = loop;
     builder.setInsertionPointToStart(loop.getBody());
     entry = loop.getInductionVar();
   }
@@ -66,6 +69,7 @@ private:
   Location loc;
   Value zero, one;
   Value entry; ///< the innermost counter
+  Operation *outermost = nullptr;
   IRMapping mapping;
 };
 } // namespace
@@ -111,26 +115,28 @@ void Lowerer::openRanges() {
   builder.setInsertionPointToStart(only.thenBlock());
 }
 
+LogicalResult baechi::checkNoAffine(Operation *root) {
+  WalkResult walked = root->walk([&](Operation *op) {
+    if (!isa<affine::AffineDialect>(op->getDialect()) ||
+        !op->getParentOfType<ForeachOp>())
+      return WalkResult::advance();
+    return op->emitOpError("is of the affine dialect, whose counters are "
+                           "those of its own loops: run --lower-affine "
+                           "first"),
+           WalkResult::interrupt();
+  });
+  return failure(walked.wasInterrupted());
+}
+
+Operation *baechi::lowerSerially(ForeachOp op) { return Lowerer(op).lower(); }
+
 namespace {
 struct LowerLoops : public baechi::impl::LowerLoopsBase<LowerLoops> {
   void runOnOperation() override {
-    SmallVector<ForeachOp> loops;
-    WalkResult walked = getOperation()->walk([&](Operation *op) {
-      if (auto loop = dyn_cast<ForeachOp>(op))
-        loops.push_back(loop);
-      else if (isa<affine::AffineDialect>(op->getDialect()) &&
-               op->getParentOfType<ForeachOp>())
-        return op->emitOpError("is of the affine dialect, whose counters are "
-                               "those of its own loops: run --lower-affine "
-                               "first"),
-               WalkResult::interrupt();
-      return WalkResult::advance();
-    });
-    if (walked.wasInterrupted())
+    if (failed(checkNoAffine(getOperation())))
       return signalPassFailure();
     // Those within others come first.
-    for (ForeachOp loop : loops)
-      Lowerer(loop).lower();
+    getOperation()->walk([](ForeachOp loop) { lowerSerially(loop); });
   }
 };
 } // namespace

@@ -133,4 +133,66 @@ def LowerLoops : Pass<"baechi-lower-loops"> {
                            "::mlir::scf::SCFDialect"];
 }
 
+def PartitionLoops : Pass<"baechi-partition-loops", "::mlir::ModuleOp"> {
+  let summary = "make functions with loops over keys steps of blocks over tensors";
+  let description = [{
+    A function of memrefs with `baechi.foreach` becomes a step of tensors, which
+    `--baechi-compile` places on devices, or all that it is made of: memrefs that
+    are arguments become tensors, those of them that are written results, too,
+    with `baechi.updated_by`, and numbers tensors without dimensions.
+
+    A loop that may run in parallel (`--baechi-analyse-loops`) is cut into blocks
+    by the keys, or sums of keys, of its scheme, each into `workers` parts of
+    about as many entries. A block is a loop of `scf` which becomes a kernel; it
+    works on pieces of the arrays, and between blocks what neighbours have
+    changed of a piece's halo is a tensor of its own. How many workers there are
+    says what the blocks are and their order; devices change no bit. An ordered
+    loop is as a serial run in the order of its keys, an unordered one as a
+    serial run in the order of its blocks, which a remark names, with where keys
+    are cut.
+
+    A loop that cannot run in blocks is an error, or with `fallback=serial` a
+    serial loop on one device, with a remark why. Keys are ranges that are
+    numbers.
+
+    ```mlir
+    func.func @scale(%x: memref<8xf32>, %y: memref<8xf32>) {
+      baechi.foreach unordered (%i in 0 to 8) arrays(%a = %x : memref<8xf32>, %b = %y : memref<8xf32>) {
+        %0 = memref.load %a[%i] : memref<8xf32>
+        %1 = arith.addf %0, %0 : f32
+        memref.store %1, %b[%i] : memref<8xf32>
+        baechi.yield
+      }
+      return
+    }
+    ```
+    becomes by `--baechi-partition-loops=workers=2`
+    ```mlir
+    ...
+    func.func @scale(%arg0: tensor<8xf32>, %arg1: tensor<8xf32> {baechi.updated_by = 0 : i64}) -> tensor<8xf32> attributes {baechi.implementation = "exact"} {
+      %extracted_slice = tensor.extract_slice %arg0[0] [4] [1] : tensor<8xf32> to tensor<4xf32>
+    ...
+      %0 = scf.for %arg2 = %c0_3 to %c4_4 step %c1 iter_args(%arg3 = %extracted_slice_1) -> (tensor<4xf32>) {
+        %extracted = tensor.extract %extracted_slice[%arg2] : tensor<4xf32>
+    ...
+      return %inserted_slice_11 : tensor<8xf32>
+    ...
+    ```
+  }];
+  let options = [
+    Option<"workers", "workers", "unsigned", "4",
+           "blocks that may run at once; they alone say what the blocks are">,
+    Option<"fallback", "fallback", "std::string", "\"refuse\"",
+           "what becomes of a loop that cannot run in blocks: refuse (an "
+           "error), or serial">,
+  ];
+  let dependentDialects = ["::mlir::affine::AffineDialect",
+                           "::mlir::arith::ArithDialect",
+                           "::mlir::func::FuncDialect",
+                           "::mlir::linalg::LinalgDialect",
+                           "::mlir::memref::MemRefDialect",
+                           "::mlir::scf::SCFDialect",
+                           "::mlir::tensor::TensorDialect"];
+}
+
 #endif // BAECHI_TRANSFORMS_LOOPS_PASSES

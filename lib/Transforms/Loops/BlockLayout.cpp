@@ -1,0 +1,255 @@
+//===- BlockLayout.cpp - Blocks of a loop and pieces of arrays -*- C++ -*-===//
+//
+// Part of the Baechi project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+///
+/// \file
+/// As python/baechi/loops/blocks.py and pieces.py lay loops out whose entries
+/// are known.
+///
+//===----------------------------------------------------------------------===//
+
+#include "BlockLayout.h"
+#include "llvm/ADT/STLExtras.h"
+
+using namespace baechi;
+using loops::Access;
+using loops::AccessKind;
+using loops::Home;
+using Form = std::vector<int64_t>;
+
+int64_t Pieces::length() const {
+  int64_t longest = 0;
+  for (size_t part = 0; part + 1 < bounds.size(); ++part)
+    longest = std::max(longest, bounds[part + 1] - bounds[part]);
+  return below + longest + above;
+}
+
+llvm::SmallVector<Pieces::Halo> Pieces::halos(size_t part) const {
+  llvm::SmallVector<Halo> found;
+  int64_t first = bounds[part], end = bounds[part + 1];
+  for (size_t other = 0; other + 1 < bounds.size(); ++other) {
+    int64_t low = other < part ? first - below : end;
+    int64_t high = other < part ? first : end + above;
+    low = std::max(low, bounds[other]);
+    high = std::min(high, bounds[other + 1]);
+    if (other != part && low < high)
+      found.push_back({other, low, high});
+  }
+  return found;
+}
+
+llvm::SmallVector<int64_t>
+Pieces::shape(llvm::ArrayRef<int64_t> whole) const {
+  llvm::SmallVector<int64_t> made(whole);
+  if (isCut())
+    made[dimension] = length();
+  return made;
+}
+
+//===----------------------------------------------------------------------===//
+// Where blocks are cut
+//===----------------------------------------------------------------------===//
+
+namespace {
+/// How many entries of a box have each value of a sum of its keys; fewer bins
+/// where there are many values, each of `width` of them.
+struct Histogram {
+  static constexpr int64_t kMostBins = 1 << 16;
+
+  int64_t first = 0, end = 1, width = 1;
+  std::vector<int64_t> counts;
+
+  Histogram(const loops::Loop &loop, const Form &form) {
+    for (auto [factor, key] : llvm::zip(form, loop.keys)) {
+      first += std::min(factor * key.lower, factor * (key.upper - 1));
+      end += std::max(factor * key.lower, factor * (key.upper - 1));
+    }
+    width = std::max<int64_t>(1, (end - first + kMostBins - 1) / kMostBins);
+    counts.assign((end - first + width - 1) / width, 0);
+  }
+
+  void add(int64_t value) { ++counts[(value - first) / width]; }
+  void fill() { llvm::fill(counts, 1); }
+};
+} // namespace
+
+static bool isInside(const loops::Loop &loop, const std::vector<int64_t> &key) {
+  return llvm::all_of(loop.domain, [&](const loops::Affine &each) {
+    return each.of(key) >= 0;
+  });
+}
+
+/// Parts of about as many entries; of equal ranges where there are more than
+/// can be counted at once, as of one key without further bounds.
+static std::vector<int64_t> cutsOf(const loops::Loop &loop, const Form &form,
+                                   int32_t workers) {
+  constexpr int64_t kMostCounted = 1 << 22;
+  Histogram histogram(loop, form);
+  int64_t entries = 1;
+  for (const loops::Key &key : loop.keys)
+    entries = std::min(entries * (key.upper - key.lower), kMostCounted + 1);
+  bool isKey = llvm::count(form, 0) + 1 == static_cast<int64_t>(form.size());
+  if (entries > kMostCounted || (isKey && loop.domain.empty())) {
+    histogram.fill();
+  } else {
+    std::vector<int64_t> key;
+    for (const loops::Key &each : loop.keys)
+      key.push_back(each.lower);
+    bool more = true;
+    while (more) {
+      if (isInside(loop, key))
+        histogram.add(loops::Affine{form, 0}.of(key));
+      more = false;
+      for (size_t k = key.size(); k-- > 0 && !more;) {
+        more = ++key[k] < loop.keys[k].upper;
+        if (!more)
+          key[k] = loop.keys[k].lower;
+      }
+    }
+  }
+  std::vector<int64_t> cuts =
+      loops::balancedCuts(0, histogram.counts, workers);
+  for (int64_t &cut : cuts)
+    cut = std::min(histogram.first + cut * histogram.width, histogram.end);
+  return cuts;
+}
+
+//===----------------------------------------------------------------------===//
+// Pieces
+//===----------------------------------------------------------------------===//
+
+static Pieces cutBy(const Home &home, size_t axis,
+                    const std::vector<int64_t> &cuts,
+                    const std::vector<int64_t> &extents) {
+  Pieces made;
+  made.kind = Pieces::Kind::Cut;
+  made.axis = axis;
+  made.dimension = home.dimension;
+  made.below = home.below;
+  made.above = home.above;
+  int64_t extent = extents[home.dimension], offset = home.constant;
+  if (home.sheared) {
+    int64_t spread = extents[*home.sheared] - 1;
+    made.shear = {static_cast<unsigned>(*home.sheared), home.multiple,
+                  std::max<int64_t>(0, -home.multiple) * spread};
+    extent += std::abs(home.multiple) * spread;
+    offset += made.shear->offset;
+  }
+  // Of a set's box there may be keys whose positions the array does not have.
+  for (int64_t cut : cuts)
+    made.bounds.push_back(
+        std::clamp<int64_t>(home.factor * cut + offset, 0, extent));
+  made.bounds.front() = 0;
+  made.bounds.back() = extent;
+  return made;
+}
+
+static bool isWritten(const loops::Loop &loop, size_t array) {
+  return llvm::any_of(loop.accesses, [&](const Access &access) {
+    return access.array == static_cast<int32_t>(array) &&
+           access.kind != AccessKind::Read;
+  });
+}
+
+/// What of a loop keeps \p array in one piece, with the mend.
+static std::string whyUncut(const loops::Loop &loop,
+                            const loops::Verdict &verdict, size_t array) {
+  std::string text = schemeText(loop, verdict) + ", but blocks cannot cut '" +
+                     loop.arrays[array].name + "': ";
+  bool isFirst = true;
+  for (const Access &access : loop.accesses)
+    if (access.array == static_cast<int32_t>(array)) {
+      text += (isFirst ? "" : ", ") + loops::text(loop, access);
+      isFirst = false;
+    }
+  return text + "; a cut is along one sum of the scheme's keys, which all its "
+                "accesses have, and all writes with the same number: give it "
+                "in parts, an array for each such sum";
+}
+
+static std::optional<std::vector<Pieces>>
+piecesOf(const loops::Loop &loop, const BlockLayout &layout,
+         const std::vector<std::vector<int64_t>> &cuts, std::string &why) {
+  std::vector<Pieces> made(loop.arrays.size());
+  for (auto [number, array] : llvm::enumerate(loop.arrays)) {
+    Pieces &pieces = made[number];
+    bool written = isWritten(loop, number);
+    if (llvm::is_contained(layout.verdict.reduced, number)) {
+      pieces.kind = Pieces::Kind::Reduced;
+    } else if (array.buffered && written) {
+      pieces.kind = Pieces::Kind::Buffered;
+    } else {
+      std::optional<Home> best;
+      for (auto [axis, form] : llvm::enumerate(layout.schedule.axes)) {
+        auto home = homeOf(loop, static_cast<int32_t>(number), form);
+        if (!home ||
+            (best && home->below + home->above >= best->below + best->above))
+          continue;
+        best = home;
+        pieces = cutBy(*home, axis, cuts[axis], array.extents);
+      }
+      if (!best && written) {
+        why = whyUncut(loop, layout.verdict, number);
+        return std::nullopt;
+      }
+    }
+    pieces.written = written;
+  }
+  return made;
+}
+
+static std::optional<BlockLayout> layOutAlong(const loops::Loop &loop,
+                                              BlockLayout layout,
+                                              int32_t workers,
+                                              std::string &why) {
+  std::vector<std::vector<int64_t>> cuts;
+  for (const Form &form : layout.schedule.axes)
+    cuts.push_back(cutsOf(loop, form, workers));
+  auto pieces = piecesOf(loop, layout, cuts, why);
+  if (!pieces)
+    return std::nullopt;
+  std::vector<Form> axes = std::move(layout.schedule.axes);
+  layout.schedule = makeSchedule(loop, layout.verdict, std::move(cuts), workers);
+  layout.schedule.axes = std::move(axes);
+  layout.pieces = std::move(*pieces);
+  return layout;
+}
+
+std::optional<BlockLayout> baechi::layOut(const loops::Loop &loop,
+                                          int32_t workers, std::string &why) {
+  BlockLayout layout;
+  layout.verdict = loops::analyse(loop);
+  layout.schedule.axes = axesOf(loop, layout.verdict);
+  if (layout.verdict.scheme == loops::Scheme::Serial) {
+    why = explain(loop, layout.verdict);
+    return std::nullopt;
+  }
+  if (layout.schedule.axes.empty()) {
+    why = "it is " + schemeText(loop, layout.verdict) +
+          ", and blocks need a second sum of keys in which no entry comes "
+          "before one that it depends on: read fewer elements of what is "
+          "written, at keys and numbers";
+    return std::nullopt;
+  }
+  if (layout.verdict.scheme != loops::Scheme::Independent)
+    return layOutAlong(loop, std::move(layout), workers, why);
+  // Any key is right. Pieces by an outer one lie in one place, so the first
+  // that all that is written is cut along, and has enough values.
+  std::vector<Form> candidates;
+  for (auto [key, of] : llvm::enumerate(loop.keys))
+    if (of.upper - of.lower >= workers) {
+      candidates.emplace_back(loop.keys.size(), 0);
+      candidates.back()[key] = 1;
+    }
+  candidates.push_back(layout.schedule.axes[0]);
+  for (Form &axis : candidates) {
+    layout.schedule.axes.assign(1, std::move(axis));
+    if (auto made = layOutAlong(loop, layout, workers, why))
+      return made;
+  }
+  return std::nullopt;
+}

@@ -1,0 +1,538 @@
+//===- BlockWriter.cpp - A loop's blocks over tensors -*- C++ -*-===//
+//
+// Part of the Baechi project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+///
+/// \file
+/// The form that python/baechi/loops/module_text.py writes loops in: between
+/// blocks the pieces of arrays go from one to the next, and what neighbours
+/// have changed of a piece's halo is a tensor of its own, which may be sent.
+///
+//===----------------------------------------------------------------------===//
+
+#include "BlockWriter.h"
+#include "mlir/Dialect/Affine/Utils.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Linalg/IR/Linalg.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
+
+using namespace mlir;
+using namespace baechi;
+using LoopBlock = loops::Block;
+
+namespace {
+class BlockWriter {
+public:
+  BlockWriter(ForeachOp op, const LoopModel &model, const BlockLayout &layout,
+              unsigned number, TensorWriter &outer, OpBuilder &builder)
+      : op(op), model(model), layout(layout), number(number), outer(outer),
+        builder(builder), loc(op.getLoc()) {}
+
+  LogicalResult write();
+
+private:
+  using Rows = std::pair<int64_t, int64_t>;
+
+  size_t count() { return op.getArrays().size(); }
+  const Pieces &piecesOf(size_t array) const { return layout.pieces[array]; }
+  RankedTensorType wholeType(size_t array) {
+    return tensorOf(cast<MemRefType>(op.getArrays()[array].getType()));
+  }
+  RankedTensorType pieceType(size_t array) {
+    RankedTensorType whole = wholeType(array);
+    return whole.clone(piecesOf(array).shape(whole.getShape()));
+  }
+  Value constant(int64_t of) {
+    return arith::ConstantIndexOp::create(builder, loc, of);
+  }
+  Value empty(RankedTensorType type) {
+    return tensor::EmptyOp::create(builder, loc, type.getShape(),
+                                   type.getElementType());
+  }
+  Location named(const Twine &name) {
+    return NameLoc::get(builder.getStringAttr(name), loc);
+  }
+  Value rowsOf(Value tensor, unsigned dimension, Rows rows);
+  Value putRows(Value rows, Value into, unsigned dimension, int64_t at);
+  Value copyOf(Value tensor, unsigned dimension, const Twine &name);
+
+  // Arrays.
+  void cut(size_t array);
+  void join(size_t array);
+  Value sheared(size_t array, Value whole, bool back);
+  void takeHalos(const std::vector<SmallVector<Value>> &earlier,
+                 const LoopBlock &block);
+
+  // Blocks.
+  LogicalResult writeClock(ArrayRef<LoopBlock> blocks);
+  LogicalResult writeBlock(const LoopBlock &block);
+  LogicalResult writeKeys(TensorWriter &writer, const LoopBlock &block,
+                          unsigned key, ArrayRef<Value> memrefs);
+  LogicalResult writeEntry(TensorWriter &writer, ArrayRef<Value> memrefs);
+  std::pair<Value, Value> rangeOf(TensorWriter &writer, const LoopBlock &block,
+                                  unsigned key);
+  Value neutral(size_t array);
+  Value combined(size_t array, Value a, Value b, StringRef operation);
+  std::string combinerOf(size_t array);
+
+  ForeachOp op;
+  const LoopModel &model;
+  const BlockLayout &layout;
+  unsigned number;
+  TensorWriter &outer;
+  OpBuilder &builder;
+  Location loc;
+  std::vector<SmallVector<Value>> state; ///< each array's pieces as they are now
+  /// By array, piece and neighbour: what of this one its halo was taken from.
+  llvm::DenseMap<std::pair<std::pair<size_t, size_t>, size_t>, Value> taken;
+  llvm::DenseMap<std::pair<Value, Rows>, Value> strips;
+};
+} // namespace
+
+//===----------------------------------------------------------------------===//
+// Parts of tensors
+//===----------------------------------------------------------------------===//
+
+namespace {
+struct Place {
+  SmallVector<OpFoldResult> offsets, sizes, strides;
+
+  Place(OpBuilder &builder, ArrayRef<int64_t> shape) {
+    for (int64_t size : shape) {
+      offsets.push_back(builder.getIndexAttr(0));
+      sizes.push_back(builder.getIndexAttr(size));
+      strides.push_back(builder.getIndexAttr(1));
+    }
+  }
+};
+} // namespace
+
+Value BlockWriter::rowsOf(Value tensor, unsigned dimension, Rows rows) {
+  Place place(builder, cast<RankedTensorType>(tensor.getType()).getShape());
+  place.offsets[dimension] = builder.getIndexAttr(rows.first);
+  place.sizes[dimension] = builder.getIndexAttr(rows.second - rows.first);
+  return tensor::ExtractSliceOp::create(builder, loc, tensor, place.offsets,
+                                        place.sizes, place.strides);
+}
+
+Value BlockWriter::putRows(Value rows, Value into, unsigned dimension,
+                           int64_t at) {
+  Place place(builder, cast<RankedTensorType>(rows.getType()).getShape());
+  place.offsets[dimension] = builder.getIndexAttr(at);
+  return tensor::InsertSliceOp::create(builder, loc, rows, into, place.offsets,
+                                       place.sizes, place.strides);
+}
+
+/// \p tensor as an operator of its own. A copy that is nothing else would
+/// become a part of the block that takes it, and this would be sent all that
+/// the rows are of.
+Value BlockWriter::copyOf(Value tensor, unsigned dimension, const Twine &name) {
+  auto type = cast<RankedTensorType>(tensor.getType());
+  // A loop of one turn is none: along another dimension, or its row twice.
+  for (unsigned d = 0; d < type.getRank() && type.getDimSize(dimension) < 2;
+       ++d)
+    if (type.getDimSize(d) > 1)
+      dimension = d;
+  int64_t turns = std::max<int64_t>(2, type.getDimSize(dimension));
+  auto loop = scf::ForOp::create(builder, named(name), constant(0),
+                                 constant(turns), constant(1), empty(type));
+  OpBuilder::InsertionGuard guard(builder);
+  builder.setInsertionPointToStart(loop.getBody());
+  Place place(builder, type.getShape());
+  place.sizes[dimension] = builder.getIndexAttr(1);
+  if (type.getDimSize(dimension) > 1)
+    place.offsets[dimension] = loop.getInductionVar();
+  Value row = tensor::ExtractSliceOp::create(
+      builder, loc, tensor, place.offsets, place.sizes, place.strides);
+  Value put = tensor::InsertSliceOp::create(
+      builder, loc, row, loop.getRegionIterArg(0), place.offsets, place.sizes,
+      place.strides);
+  scf::YieldOp::create(builder, loc, put);
+  return loop.getResult(0);
+}
+
+//===----------------------------------------------------------------------===//
+// Arrays and pieces
+//===----------------------------------------------------------------------===//
+
+/// The array with its diagonals as rows, or \p back.
+Value BlockWriter::sheared(size_t array, Value from, bool back) {
+  const Pieces &pieces = piecesOf(array);
+  auto [other, multiple, offset] = *pieces.shear;
+  RankedTensorType whole = wholeType(array);
+  SmallVector<int64_t> shape(whole.getShape());
+  shape[pieces.dimension] = pieces.bounds.back();
+  auto loop = scf::ForOp::create(
+      builder, loc, constant(0), constant(shape[other]), constant(1),
+      empty(back ? whole : whole.clone(shape)));
+  OpBuilder::InsertionGuard guard(builder);
+  builder.setInsertionPointToStart(loop.getBody());
+  Place straight(builder, whole.getShape());
+  straight.offsets[other] = loop.getInductionVar();
+  straight.sizes[other] = builder.getIndexAttr(1);
+  Place along = straight;
+  Value at = arith::MulIOp::create(builder, loc, loop.getInductionVar(),
+                                   constant(multiple));
+  at = arith::AddIOp::create(builder, loc, at, constant(offset));
+  along.offsets[pieces.dimension] = at;
+  const Place &source = back ? along : straight;
+  const Place &target = back ? straight : along;
+  Value line = tensor::ExtractSliceOp::create(
+      builder, loc, from, source.offsets, source.sizes, source.strides);
+  Value put = tensor::InsertSliceOp::create(
+      builder, loc, line, loop.getRegionIterArg(0), target.offsets,
+      target.sizes, target.strides);
+  scf::YieldOp::create(builder, loc, put);
+  return loop.getResult(0);
+}
+
+void BlockWriter::cut(size_t array) {
+  const Pieces &pieces = piecesOf(array);
+  Value whole = outer.current(op.getArrays()[array]);
+  SmallVector<Value> &made = state.emplace_back();
+  if (!pieces.isCut()) {
+    made.push_back(whole);
+    return;
+  }
+  if (pieces.shear)
+    whole = sheared(array, whole, /*back=*/false);
+  int64_t extent = pieces.bounds.back();
+  for (size_t part = 0; part < pieces.count(); ++part) {
+    int64_t first = pieces.first(part);
+    Rows inside(std::max<int64_t>(first, 0),
+                std::min(first + pieces.length(), extent));
+    if (inside.first >= inside.second) {
+      made.push_back(empty(pieceType(array)));
+      continue;
+    }
+    Value rows = rowsOf(whole, pieces.dimension, inside);
+    if (inside.second - inside.first < pieces.length())
+      rows = putRows(rows, empty(pieceType(array)), pieces.dimension,
+                     inside.first - first);
+    made.push_back(rows);
+  }
+  for (size_t part = 0; part < pieces.count(); ++part)
+    for (const Pieces::Halo &halo : pieces.halos(part))
+      taken[{{array, part}, halo.piece}] = made[halo.piece];
+}
+
+void BlockWriter::join(size_t array) {
+  const Pieces &pieces = piecesOf(array);
+  Value memref = op.getArrays()[array];
+  if (!pieces.written)
+    return;
+  if (!pieces.isCut())
+    return outer.keep(memref, state[array][0]);
+  RankedTensorType type = wholeType(array);
+  SmallVector<int64_t> shape(type.getShape());
+  shape[pieces.dimension] = pieces.bounds.back();
+  Value whole = empty(type.clone(shape));
+  for (auto [part, piece] : llvm::enumerate(state[array])) {
+    int64_t first = pieces.bounds[part], end = pieces.bounds[part + 1];
+    if (first == end)
+      continue;
+    Value own = rowsOf(piece, pieces.dimension,
+                       {pieces.below, pieces.below + end - first});
+    whole = putRows(own, whole, pieces.dimension, first);
+  }
+  if (pieces.shear)
+    whole = sheared(array, whole, /*back=*/true);
+  outer.keep(memref, whole);
+}
+
+static std::string partsText(const LoopBlock &block) {
+  std::string text;
+  for (int32_t part : block.parts)
+    text += (text.empty() ? "" : "-") + std::to_string(part);
+  return text;
+}
+
+/// What neighbours have changed of a block's halos.
+void BlockWriter::takeHalos(const std::vector<SmallVector<Value>> &earlier,
+                            const LoopBlock &block) {
+  for (size_t array = 0; array < count(); ++array) {
+    const Pieces &pieces = piecesOf(array);
+    if (!pieces.isCut() || !pieces.written)
+      continue;
+    size_t part = pieces.part(block.parts);
+    for (const Pieces::Halo &halo : pieces.halos(part)) {
+      Value source = earlier[array][halo.piece];
+      Value &last = taken[{{array, part}, halo.piece}];
+      if (last == source)
+        continue;
+      last = source;
+      Rows rows(halo.first - pieces.first(halo.piece),
+                halo.end - pieces.first(halo.piece));
+      Value &strip = strips[{source, rows}];
+      if (!strip)
+        strip = copyOf(rowsOf(source, pieces.dimension, rows), pieces.dimension,
+                       "strip/" + model.loop.arrays[array].name + "/" +
+                           Twine(halo.piece) + "-" + Twine(halo.first) + "@" +
+                           Twine(block.clock));
+      state[array][part] = putRows(strip, state[array][part], pieces.dimension,
+                                   halo.first - pieces.first(part));
+    }
+  }
+}
+
+//===----------------------------------------------------------------------===//
+// Sums of each block's own
+//===----------------------------------------------------------------------===//
+
+/// The operation of arith that the updates of \p array are, of its elements.
+std::string BlockWriter::combinerOf(size_t array) {
+  Type element = wholeType(array).getElementType();
+  StringRef suffix = isa<FloatType>(element) ? "f" : "i";
+  for (const loops::Access &access : model.loop.accesses)
+    if (access.array == static_cast<int32_t>(array)) {
+      if (access.combiner.empty())
+        return ("arith.add" + suffix).str();
+      if (access.combiner == "product")
+        return ("arith.mul" + suffix).str();
+      return access.combiner;
+    }
+  llvm_unreachable("reduced arrays have updates");
+}
+
+static Operation *createCombiner(OpBuilder &builder, Location loc,
+                                 StringRef name, Value a, Value b) {
+  OperationState state(loc, name, ValueRange{a, b}, a.getType());
+  return builder.create(state);
+}
+
+/// Filled with what changes nothing that it is combined with.
+Value BlockWriter::neutral(size_t array) {
+  RankedTensorType type = wholeType(array);
+  OpBuilder::InsertionGuard guard(builder);
+  Value zero = arith::ConstantOp::create(
+      builder, loc, builder.getZeroAttr(type.getElementType()));
+  Operation *one =
+      createCombiner(builder, loc, combinerOf(array), zero, zero);
+  std::optional<TypedAttr> element = arith::getNeutralElement(one);
+  one->erase();
+  Value value = element ? arith::ConstantOp::create(builder, loc, *element)
+                              .getResult()
+                        : zero;
+  return linalg::FillOp::create(builder, loc, value, empty(type)).getResult(0);
+}
+
+Value BlockWriter::combined(size_t array, Value a, Value b,
+                            StringRef operation) {
+  RankedTensorType type = wholeType(array);
+  AffineMap identity = builder.getMultiDimIdentityMap(type.getRank());
+  SmallVector<utils::IteratorType> loops(type.getRank(),
+                                         utils::IteratorType::parallel);
+  return linalg::GenericOp::create(
+             builder, loc, type, ValueRange{a, b}, empty(type),
+             ArrayRef{identity, identity, identity}, loops,
+             [&](OpBuilder &inner, Location at, ValueRange arguments) {
+               Operation *made = createCombiner(inner, at, operation,
+                                                arguments[0], arguments[1]);
+               linalg::YieldOp::create(inner, at, made->getResult(0));
+             })
+      .getResult(0);
+}
+
+//===----------------------------------------------------------------------===//
+// Blocks
+//===----------------------------------------------------------------------===//
+
+/// The values of \p key in a block, by those of the keys before it.
+std::pair<Value, Value> BlockWriter::rangeOf(TensorWriter &writer,
+                                             const LoopBlock &block, unsigned key) {
+  const loops::Key &of = model.loop.keys[key];
+  int64_t lower = of.lower, upper = of.upper;
+  Value from, to;
+  auto ceil = [&](Value sum, int64_t factor) -> Value {
+    return factor == 1 ? sum
+                       : arith::CeilDivSIOp::create(builder, loc, sum,
+                                                    constant(factor));
+  };
+  auto clip = [&](Value low, Value high) {
+    from = from ? arith::MaxSIOp::create(builder, loc, from, low) : low;
+    to = to ? arith::MinSIOp::create(builder, loc, to, high) : high;
+  };
+  for (auto [axis, form] : llvm::enumerate(layout.schedule.axes)) {
+    const std::vector<int64_t> &cuts = layout.schedule.cuts[axis];
+    int64_t first = cuts[block.parts[axis]], end = cuts[block.parts[axis] + 1];
+    // The last key of a sum is bounded by it.
+    if (form[key] == 0 ||
+        llvm::any_of(ArrayRef(form).drop_front(key + 1),
+                     [](int64_t factor) { return factor != 0; }))
+      continue;
+    if (form[key] == 1 && llvm::count(form, 0) + 1 ==
+                              static_cast<int64_t>(form.size())) {
+      lower = std::max(lower, first);
+      upper = std::min(upper, end);
+      continue;
+    }
+    Value sum = constant(0);
+    for (unsigned before = 0; before < key; ++before)
+      if (form[before] != 0)
+        sum = arith::AddIOp::create(
+            builder, loc, sum,
+            arith::MulIOp::create(builder, loc,
+                                  writer.values().lookup(op.getKeys()[before]),
+                                  constant(form[before])));
+    // first <= sum + factor * key < end
+    int64_t factor = form[key];
+    if (factor > 0)
+      clip(ceil(arith::SubIOp::create(builder, loc, constant(first), sum),
+                factor),
+           ceil(arith::SubIOp::create(builder, loc, constant(end), sum),
+                factor));
+    else
+      clip(ceil(arith::SubIOp::create(builder, loc, sum, constant(end - 1)),
+                -factor),
+           ceil(arith::SubIOp::create(builder, loc, sum, constant(first - 1)),
+                -factor));
+  }
+  if (from)
+    clip(constant(lower), constant(std::max(lower, upper)));
+  else
+    std::tie(from, to) =
+        std::pair(constant(lower), constant(std::max(lower, upper)));
+  return {from, to};
+}
+
+LogicalResult BlockWriter::writeEntry(TensorWriter &writer,
+                                      ArrayRef<Value> memrefs) {
+  auto body = [&]() -> FailureOr<SmallVector<Value>> {
+    if (failed(writer.write(op.getBody().front())))
+      return failure();
+    return SmallVector<Value>();
+  };
+  if (!op.getWhere())
+    return LogicalResult(body());
+  SmallVector<Value> keys, none;
+  for (Value key : op.getKeys())
+    keys.push_back(writer.values().lookup(key));
+  Value inside;
+  for (auto [constraint, isEquation] : llvm::zip(
+           op.getWhere()->getConstraints(), op.getWhere()->getEqFlags())) {
+    Value holds = arith::CmpIOp::create(
+        builder, loc,
+        isEquation ? arith::CmpIPredicate::eq : arith::CmpIPredicate::sge,
+        affine::expandAffineExpr(builder, loc, constraint, keys, {}),
+        constant(0));
+    inside = inside ? Value(arith::AndIOp::create(builder, loc, inside, holds))
+                    : holds;
+  }
+  return writer.writeIf(loc, inside, {}, memrefs, body, nullptr, none);
+}
+
+LogicalResult BlockWriter::writeKeys(TensorWriter &writer, const LoopBlock &block,
+                                     unsigned key, ArrayRef<Value> memrefs) {
+  if (key == op.getNumKeys())
+    return writeEntry(writer, memrefs);
+  auto [from, to] = rangeOf(writer, block, key);
+  auto first = getConstantIntValue(from), end = getConstantIntValue(to);
+  bool isKnown = first && end;
+  // Counters begin at 0, so that blocks of one size may be the same kernel.
+  scf::ForOp loop = writer.openFor(
+      key == 0 ? named("block/" + Twine(number) + "/" + partsText(block)) : loc,
+      isKnown ? constant(0) : from, isKnown ? constant(*end - *first) : to,
+      constant(1), {}, memrefs);
+  Value counter = loop.getInductionVar();
+  if (isKnown && *first != 0)
+    counter = arith::AddIOp::create(builder, loc, counter, from);
+  writer.values().map(op.getKeys()[key], counter);
+  if (failed(writeKeys(writer, block, key + 1, memrefs)))
+    return failure();
+  writer.closeFor(loop, {}, memrefs);
+  return success();
+}
+
+LogicalResult BlockWriter::writeBlock(const LoopBlock &block) {
+  // One for each: what the body allocates is new in each block.
+  TensorWriter writer(builder);
+  writer.values() = outer.values();
+  SmallVector<Value> written;
+  for (auto [array, memref] : llvm::enumerate(op.getBodyArrays())) {
+    const Pieces &pieces = piecesOf(array);
+    size_t part = pieces.part(block.parts);
+    std::optional<Window> window;
+    if (pieces.isCut()) {
+      window = Window{pieces.dimension, pieces.first(part), std::nullopt, 0};
+      if (pieces.shear) {
+        window->first -= pieces.shear->offset;
+        window->sheared = pieces.shear->other;
+        window->multiple = pieces.shear->multiple;
+      }
+    }
+    writer.keep(memref, state[array][part], window);
+    if (pieces.written)
+      written.push_back(memref);
+  }
+  if (failed(writeKeys(writer, block, 0, written)))
+    return failure();
+  for (auto [array, memref] : llvm::enumerate(op.getBodyArrays()))
+    if (piecesOf(array).written)
+      state[array][piecesOf(array).part(block.parts)] = writer.current(memref);
+  return success();
+}
+
+LogicalResult BlockWriter::writeClock(ArrayRef<LoopBlock> blocks) {
+  SmallVector<size_t> own;
+  for (size_t array = 0; array < count(); ++array)
+    if (piecesOf(array).kind == Pieces::Kind::Reduced ||
+        piecesOf(array).kind == Pieces::Kind::Buffered)
+      own.push_back(array);
+  // No block of a clock changes what another reads: halos are from before them
+  // all.
+  const std::vector<SmallVector<Value>> before = state;
+  std::vector<SmallVector<Value>> changed(count());
+  for (const LoopBlock &block : blocks) {
+    for (size_t array : own)
+      state[array][0] = piecesOf(array).kind == Pieces::Kind::Reduced
+                            ? neutral(array)
+                            : before[array][0];
+    takeHalos(before, block);
+    if (failed(writeBlock(block)))
+      return failure();
+    for (size_t array : own)
+      changed[array].push_back(state[array][0]);
+  }
+  for (size_t array : own) {
+    bool reduced = piecesOf(array).kind == Pieces::Kind::Reduced;
+    StringRef suffix =
+        isa<FloatType>(wholeType(array).getElementType()) ? "f" : "i";
+    std::string combiner =
+        reduced ? combinerOf(array) : ("arith.add" + suffix).str();
+    Value total = before[array][0];
+    for (Value one : changed[array]) {
+      if (!reduced)
+        one = combined(array, one, before[array][0],
+                       ("arith.sub" + suffix).str());
+      total = combined(array, total, one, combiner);
+    }
+    state[array][0] = total;
+  }
+  return success();
+}
+
+LogicalResult BlockWriter::write() {
+  for (size_t array = 0; array < count(); ++array)
+    cut(array);
+  ArrayRef<LoopBlock> blocks = layout.schedule.blocks;
+  while (!blocks.empty()) {
+    ArrayRef<LoopBlock> clock = blocks.take_while([&](const LoopBlock &block) {
+      return block.clock == blocks.front().clock;
+    });
+    if (failed(writeClock(clock)))
+      return failure();
+    blocks = blocks.drop_front(clock.size());
+  }
+  for (size_t array = 0; array < count(); ++array)
+    join(array);
+  return success();
+}
+
+LogicalResult baechi::writeBlocks(ForeachOp op, const LoopModel &model,
+                                  const BlockLayout &layout, unsigned number,
+                                  TensorWriter &writer, OpBuilder &builder) {
+  return BlockWriter(op, model, layout, number, writer, builder).write();
+}
