@@ -42,7 +42,8 @@ void baechi::writeFixedPlacement(const StepGraph &graph,
       placement::verify(problem, placement, &result.usage);
   for (const std::string &what : wrong)
     emitError(FunctionOpInterface(graph.step).getLoc())
-        << "a plan by " << winner << " is wrong, which is a defect: " << what;
+        << "a placement that no placer made is wrong, which is a defect: "
+        << what;
   if (placement::numComputing(machine) == 1)
     result.lowerBoundNs = workNs(problem, placement);
   result.lowerBoundName = "work";

@@ -85,7 +85,8 @@ private:
   TensorWriter &outer;
   OpBuilder &builder;
   Location loc;
-  std::vector<SmallVector<Value>> state; ///< each array's pieces as they are now
+  std::vector<SmallVector<Value>>
+      state; ///< each array's pieces as they are now
   /// By array, piece and neighbour: what of this one its halo was taken from.
   llvm::DenseMap<std::pair<std::pair<size_t, size_t>, size_t>, Value> taken;
   llvm::DenseMap<std::pair<Value, Rows>, Value> strips;
@@ -147,9 +148,9 @@ Value BlockWriter::copyOf(Value tensor, unsigned dimension, const Twine &name) {
     place.offsets[dimension] = loop.getInductionVar();
   Value row = tensor::ExtractSliceOp::create(
       builder, loc, tensor, place.offsets, place.sizes, place.strides);
-  Value put = tensor::InsertSliceOp::create(
-      builder, loc, row, loop.getRegionIterArg(0), place.offsets, place.sizes,
-      place.strides);
+  Value put =
+      tensor::InsertSliceOp::create(builder, loc, row, loop.getRegionIterArg(0),
+                                    place.offsets, place.sizes, place.strides);
   scf::YieldOp::create(builder, loc, put);
   return loop.getResult(0);
 }
@@ -165,9 +166,9 @@ Value BlockWriter::sheared(size_t array, Value from, bool back) {
   RankedTensorType whole = wholeType(array);
   SmallVector<int64_t> shape(whole.getShape());
   shape[pieces.dimension] = pieces.bounds.back();
-  auto loop = scf::ForOp::create(
-      builder, loc, constant(0), constant(shape[other]), constant(1),
-      empty(back ? whole : whole.clone(shape)));
+  auto loop =
+      scf::ForOp::create(builder, loc, constant(0), constant(shape[other]),
+                         constant(1), empty(back ? whole : whole.clone(shape)));
   OpBuilder::InsertionGuard guard(builder);
   builder.setInsertionPointToStart(loop.getBody());
   Place straight(builder, whole.getShape());
@@ -309,13 +310,12 @@ Value BlockWriter::neutral(size_t array) {
   OpBuilder::InsertionGuard guard(builder);
   Value zero = arith::ConstantOp::create(
       builder, loc, builder.getZeroAttr(type.getElementType()));
-  Operation *one =
-      createCombiner(builder, loc, combinerOf(array), zero, zero);
+  Operation *one = createCombiner(builder, loc, combinerOf(array), zero, zero);
   std::optional<TypedAttr> element = arith::getNeutralElement(one);
   one->erase();
-  Value value = element ? arith::ConstantOp::create(builder, loc, *element)
-                              .getResult()
-                        : zero;
+  Value value =
+      element ? arith::ConstantOp::create(builder, loc, *element).getResult()
+              : zero;
   return linalg::FillOp::create(builder, loc, value, empty(type)).getResult(0);
 }
 
@@ -342,7 +342,8 @@ Value BlockWriter::combined(size_t array, Value a, Value b,
 
 /// The values of \p key in a block, by those of the keys before it.
 std::pair<Value, Value> BlockWriter::rangeOf(TensorWriter &writer,
-                                             const LoopBlock &block, unsigned key) {
+                                             const LoopBlock &block,
+                                             unsigned key) {
   const loops::Key &of = model.loop.keys[key];
   int64_t lower = of.lower, upper = of.upper;
   Value from, to;
@@ -363,8 +364,8 @@ std::pair<Value, Value> BlockWriter::rangeOf(TensorWriter &writer,
         llvm::any_of(ArrayRef(form).drop_front(key + 1),
                      [](int64_t factor) { return factor != 0; }))
       continue;
-    if (form[key] == 1 && llvm::count(form, 0) + 1 ==
-                              static_cast<int64_t>(form.size())) {
+    if (form[key] == 1 &&
+        llvm::count(form, 0) + 1 == static_cast<int64_t>(form.size())) {
       lower = std::max(lower, first);
       upper = std::min(upper, end);
       continue;
@@ -424,8 +425,9 @@ LogicalResult BlockWriter::writeEntry(TensorWriter &writer,
   return writer.writeIf(loc, inside, {}, memrefs, body, nullptr, none);
 }
 
-LogicalResult BlockWriter::writeKeys(TensorWriter &writer, const LoopBlock &block,
-                                     unsigned key, ArrayRef<Value> memrefs) {
+LogicalResult BlockWriter::writeKeys(TensorWriter &writer,
+                                     const LoopBlock &block, unsigned key,
+                                     ArrayRef<Value> memrefs) {
   if (key == op.getNumKeys())
     return writeEntry(writer, memrefs);
   auto [from, to] = rangeOf(writer, block, key);

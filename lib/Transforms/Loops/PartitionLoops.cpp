@@ -157,18 +157,17 @@ LogicalResult Partitioner::checkForm() {
   if (!function.getBody().hasOneBlock())
     return function.emitError("has several blocks; control flow must be "
                               "structured (scf.if, scf.for)");
-  auto uses = SymbolTable::getSymbolUses(
-      function, function->getParentOfType<ModuleOp>());
+  auto uses = SymbolTable::getSymbolUses(function,
+                                         function->getParentOfType<ModuleOp>());
   if (uses && !uses->empty())
     return function.emitError("holds loops over keys and is called: inline it "
                               "first (--inline)");
   for (auto [which, argument] : llvm::enumerate(function.getArguments())) {
     Type type = argument.getType();
     auto memref = dyn_cast<MemRefType>(type);
-    bool isRight = memref ? memref.hasStaticShape() &&
-                                memref.getLayout().isIdentity()
-                          : isa<RankedTensorType, FloatType, IntegerType,
-                                IndexType>(type);
+    bool isRight =
+        memref ? memref.hasStaticShape() && memref.getLayout().isIdentity()
+               : isa<RankedTensorType, FloatType, IntegerType, IndexType>(type);
     if (!isRight)
       return function.emitError("argument ")
              << which << " has type " << type
@@ -189,7 +188,7 @@ LogicalResult Partitioner::open() {
   SmallVector<Type> types;
   for (Type type : function.getArgumentTypes()) {
     auto memref = dyn_cast<MemRefType>(type);
-    types.push_back(memref                       ? Type(tensorOf(memref))
+    types.push_back(memref                        ? Type(tensorOf(memref))
                     : isa<RankedTensorType>(type) ? type
                                                   : asTensor(type));
   }
@@ -231,8 +230,8 @@ void Partitioner::close() {
                       ? writer.current(result)
                       : writer.values().lookupOrDefault(result);
     if (value.getType().isIndex())
-      value = arith::IndexCastOp::create(builder, loc, builder.getI64Type(),
-                                         value);
+      value =
+          arith::IndexCastOp::create(builder, loc, builder.getI64Type(), value);
     if (!isa<RankedTensorType>(value.getType()))
       value = tensor::FromElementsOp::create(
           builder, loc, cast<RankedTensorType>(asTensor(value.getType())),
@@ -246,14 +245,14 @@ void Partitioner::close() {
       continue;
     made.setArgAttr(which, updated, builder.getI64IntegerAttr(results.size()));
     Attribute called = made.getArgAttr(which, name);
-    attributes.push_back(builder.getDictionaryAttr(
-        called ? builder.getNamedAttr(name, called)
-               : ArrayRef<NamedAttribute>()));
+    attributes.push_back(
+        builder.getDictionaryAttr(called ? builder.getNamedAttr(name, called)
+                                         : ArrayRef<NamedAttribute>()));
     results.push_back(writer.current(old));
   }
   func::ReturnOp::create(builder, loc, results);
-  made.setFunctionType(builder.getFunctionType(
-      made.getArgumentTypes(), ValueRange(results).getTypes()));
+  made.setFunctionType(builder.getFunctionType(made.getArgumentTypes(),
+                                               ValueRange(results).getTypes()));
   made.setAllResultAttrs(attributes);
   function.erase();
 }
@@ -266,9 +265,9 @@ struct PartitionLoops
   void runOnOperation() override {
     if (workers == 0 || (fallback != "refuse" && fallback != "serial")) {
       emitError(getOperation().getLoc())
-          << (workers == 0 ? "workers is 0: give a number of at least 1"
-                           : "fallback is '" + fallback +
-                                 "': give refuse or serial");
+          << (workers == 0
+                  ? "workers is 0: give a number of at least 1"
+                  : "fallback is '" + fallback + "': give refuse or serial");
       return signalPassFailure();
     }
     SmallVector<func::FuncOp> functions;
@@ -277,8 +276,7 @@ struct PartitionLoops
               .wasInterrupted())
         functions.push_back(function);
     for (func::FuncOp function : functions)
-      if (failed(
-              Partitioner(function, workers, fallback == "serial").run()))
+      if (failed(Partitioner(function, workers, fallback == "serial").run()))
         return signalPassFailure();
   }
 };

@@ -6,9 +6,9 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Baechi/Transforms/Replicas/Passes.h"
 #include "Baechi/Analysis/Program.h"
 #include "Baechi/Dialect/Replicas.h"
+#include "Baechi/Transforms/Replicas/Passes.h"
 #include "Describe.h"
 #include "Pieces.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -70,12 +70,11 @@ struct Replicate : public baechi::impl::ReplicateBase<Replicate> {
     for (const Cut &cut : plan.cuts)
       if (cut.sizes.size() != replicas || !llvm::all_equal(cut.sizes)) {
         Operation *first = cut.operations.front().first;
-        InFlightDiagnostic diag = first->emitOpError()
-                                  << "is asked for in " << cut.sizes.size()
-                                  << " parts of " << cut.extent()
-                                  << " elements, and there are "
-                                  << replicas.getValue()
-                                  << " replicas, whose parts are equal";
+        InFlightDiagnostic diag =
+            first->emitOpError()
+            << "is asked for in " << cut.sizes.size() << " parts of "
+            << cut.extent() << " elements, and there are "
+            << replicas.getValue() << " replicas, whose parts are equal";
         diag.attachNote(step.getLoc()) << "the step";
         return failure();
       }

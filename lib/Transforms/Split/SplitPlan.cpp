@@ -183,9 +183,9 @@ static bool isBatch(const Cut &cut) {
   bool found = false;
   for (const auto &[value, position] : cut.values) {
     auto argument = dyn_cast<BlockArgument>(value);
-    auto step = argument ? dyn_cast<func::FuncOp>(
-                               argument.getOwner()->getParentOp())
-                         : func::FuncOp();
+    auto step = argument
+                    ? dyn_cast<func::FuncOp>(argument.getOwner()->getParentOp())
+                    : func::FuncOp();
     if (!step)
       continue;
     if (step.getArgAttr(argument.getArgNumber(), BaechiDialect::kUpdatedBy))
@@ -210,7 +210,8 @@ static LogicalResult refuseReplicas(func::FuncOp step, const Estimate &estimate,
     return step.emitError("has no batch to cut in ")
            << pieces
            << " replicas: no dimension of an argument that the step does not "
-              "update can be cut with the heaviest operations; name the batch's "
+              "update can be cut with the heaviest operations; name the "
+              "batch's "
               "arguments (split)";
   int64_t extent = uneven->extent(), below = extent / pieces * pieces;
   InFlightDiagnostic diag =
