@@ -158,7 +158,9 @@ def test_each_parameter_has_one_owner_with_its_state() -> None:
         assert len({owners[f"state/{part}/{layer}/w"] for part in (0, 1, 2)}) == 1
     memory = step.memory()
     resident = [memory[device].resident_bytes for device in ("host0", "host1")]
-    assert max(resident) < 1.6 * min(resident)
+    # The largest weight and its moments have a device for themselves; the batch is anybody's.
+    largest = 3 * 64 * 64 * 4
+    assert largest <= max(resident) <= largest + 64 * 17 * 4
 
 
 def test_what_cannot_be_replicated_is_refused() -> None:
@@ -188,6 +190,7 @@ def test_arguments_are_named() -> None:
 def test_a_step_of_pytorch_has_replicas() -> None:
     torch = pytest.importorskip("torch")
     pytest.importorskip("torch_mlir")
+    compile_step = pytest.importorskip("baechi.torch").compile_step
 
     def make() -> Any:
         torch.manual_seed(0)
@@ -205,7 +208,7 @@ def test_a_step_of_pytorch_has_replicas() -> None:
         optimizer.step()
         expected.append(loss.item())
     model, optimizer = make()
-    step = baechi.torch.compile_step(
+    step = compile_step(
         model, torch.nn.functional.cross_entropy, optimizer, machine="host:2", replicas=2, **OPTIONS
     )
     found = [float(step(torch.tensor(x), torch.tensor(y).long())) for x, y in _batches()]

@@ -47,7 +47,7 @@ struct Replicate : public baechi::impl::ReplicateBase<Replicate> {
     options.pieces = replicas;
     options.reductions = true;
     options.even = true;
-    options.oneExtent = true;
+    options.batch = true;
     FailureOr<SplitPlan> plan = planSplits(*step, options);
     if (failed(plan) || failed(checkParts(*step, *plan)))
       return signalPassFailure();
