@@ -284,9 +284,8 @@ json::Object RunReport::toJson() const {
       {"measured_step_ns", step},
       {"measured_quartiles_ns",
        json::Array{measured.quantileNs(0.25), measured.quantileNs(0.75)}},
-      {"steps", overlapped > 0
-                    ? overlapped
-                    : static_cast<int64_t>(measured.wallNs.size())},
+      {"steps", overlapped > 0 ? overlapped
+                               : static_cast<int64_t>(measured.wallNs.size())},
       {"overlapped", overlapped > 0},
       {"devices", std::move(devices)},
       {"furthest_operators", std::move(furthest)},

@@ -151,17 +151,15 @@ llvm::Error StepRun::runOverlapped(std::optional<size_t> loss) {
   for (int64_t count : {int64_t(1), options.steps - 1}) {
     if (count == 0)
       continue;
-    llvm::Expected<std::vector<float>> losses =
-        placedProgram->stepsOverlapped(
-            count, count > 1 || options.steps <= 2, loss);
+    llvm::Expected<std::vector<float>> losses = placedProgram->stepsOverlapped(
+        count, count > 1 || options.steps <= 2, loss);
     if (!losses)
       return losses.takeError();
     found.losses.insert(found.losses.end(), losses->begin(), losses->end());
     found.overlapped = count;
   }
   for (int64_t i = 0; singleProgram && i < options.steps; ++i)
-    if (llvm::Error error =
-            singleProgram->step(i > 0 || options.steps == 1))
+    if (llvm::Error error = singleProgram->step(i > 0 || options.steps == 1))
       return error;
   return llvm::Error::success();
 }

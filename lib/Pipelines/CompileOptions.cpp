@@ -83,10 +83,11 @@ static constexpr CompileOption table[] = {
      .list = &Options::split},
     {.name = "replicas",
      .value = "N",
-     .help = "cut the batch in N equal parts, each computed on a device (or its "
-             "share of them) of its own, with gradients added in the replicas' "
-             "order and each parameter updated at one owner; --split names the "
-             "batch's arguments where they are not found (x=0:N)",
+     .help =
+         "cut the batch in N equal parts, each computed on a device (or its "
+         "share of them) of its own, with gradients added in the replicas' "
+         "order and each parameter updated at one owner; --split names the "
+         "batch's arguments where they are not found (x=0:N)",
      .inPasses = "replicas",
      .number = &Options::replicas},
     {.name = "transfers",
@@ -191,8 +192,8 @@ llvm::Expected<SplitChoice> baechi::splitChoiceOf(const CompileOptions &options,
       return llvm::createStringError(
           "--replicas cuts the batch and nothing else: leave --splits at none");
     if (options.replicas > 64)
-      return llvm::createStringError(
-          "--replicas is at most 64, not " + llvm::Twine(options.replicas));
+      return llvm::createStringError("--replicas is at most 64, not " +
+                                     llvm::Twine(options.replicas));
     choice.replicas = choice.pieces = options.replicas;
     choice.reductions = choice.always = true;
     return choice;

@@ -328,8 +328,8 @@ private:
   }
 
   /// Two steps, of which a device begins the second when its part of the first
-  /// has ended and its messages were delivered (Session::steps); the first alone
-  /// is a step that ends everywhere.
+  /// has ended and its messages were delivered (Session::steps); the first
+  /// alone is a step that ends everywhere.
   LogicalResult checkOrder() {
     using Node = std::pair<Operation *, int>;
     llvm::MapVector<Node, int64_t> waits;

@@ -111,10 +111,11 @@ STEPS = {
 
 def _batches() -> list[tuple[Any, Any]]:
     random = np.random.default_rng(2)
-    return [
-        (random.normal(size=(64, 16)).astype(np.float32), random.integers(0, 8, 64).astype(np.int32))
-        for _ in range(5)
-    ]
+    batches = []
+    for _ in range(5):
+        x = random.normal(size=(64, 16)).astype(np.float32)
+        batches.append((x, random.integers(0, 8, 64).astype(np.int32)))
+    return batches
 
 
 def _train(step: Any, state: Any) -> tuple[list[float], list[Any]]:
@@ -131,9 +132,7 @@ def test_replicas_are_the_step_of_jax(name: str) -> None:
     losses, leaves = _train(jax.jit(function), make())
     bits = None
     for machine, replicas in (("host:2", 2), ("host:1", 2), ("host:2", 4), ("host:4", 4)):
-        step = baechi.jit(
-            function, machine=machine, replicas=replicas, donate_argnums=0, **OPTIONS
-        )
+        step = baechi.jit(function, machine=machine, replicas=replicas, donate_argnums=0, **OPTIONS)
         found, state = _train(step, make())
         np.testing.assert_allclose(found, losses, rtol=2e-5)
         for mine, theirs in zip(state, leaves, strict=True):
@@ -148,11 +147,7 @@ def test_each_parameter_has_one_owner_with_its_state() -> None:
     step = baechi.jit(_adam, machine="host:2", replicas=2, donate_argnums=0, **OPTIONS)
     _train(step, _adam_state())
     devices = step.placement
-    owners = {
-        name: device
-        for name, device in devices.items()
-        if name.startswith("state/")
-    }
+    owners = {name: device for name, device in devices.items() if name.startswith("state/")}
     assert set(owners.values()) == {"host0", "host1"}
     for layer in ("l0", "l1", "l2"):
         assert len({owners[f"state/{part}/{layer}/w"] for part in (0, 1, 2)}) == 1

@@ -55,10 +55,14 @@ Exchange::Exchange(const Program &program, const std::vector<bool> &holdsData,
     : program(program), spins(spins), timeline(timeline), faults(faults),
       elsewhere(program.devices.size(), false) {
   for (const QueueInfo &queue : program.queues) {
-    queues.push_back({queue.from, queue.to,
+    queues.push_back({queue.from,
+                      queue.to,
                       holdsData[queue.from] && holdsData[queue.to],
-                      queue.messages, std::vector<Slot>(queue.messages.size()),
-                      {}, nullptr, Reach::Here});
+                      queue.messages,
+                      std::vector<Slot>(queue.messages.size()),
+                      {},
+                      nullptr,
+                      Reach::Here});
     for (size_t seq = 0; seq < queue.messages.size(); ++seq) {
       queues.back().slots[seq].bytes = queue.messages[seq].bytes;
       queues.back().slots[seq].lent = queue.messages[seq].lent;
@@ -195,8 +199,7 @@ bool Exchange::copyAhead(baechi_context &self) {
 /// False when it failed, which aborts the step.
 bool Exchange::copy(baechi_context &self, const Channel &channel, Slot &slot,
                     Side side) {
-  auto seq = static_cast<int32_t>(&slot -
-                                  channel.slotsOf(self.isOdd()).data());
+  auto seq = static_cast<int32_t>(&slot - channel.slotsOf(self.isOdd()).data());
   if (timeline) {
     slot.copy.byReceiver = side == Side::Receiver;
     slot.copy.beginNs = elapsedNs();

@@ -74,16 +74,15 @@ static bool runOverlapped(SessionState &state, size_t device) {
           state.drivers[device]->write(argument.offset,
                                        feed.values + step * argument.bytes,
                                        size_t(argument.bytes)))
-        return state.exchange.fail(context,
-                                   {"an argument cannot be copied"}) == 0;
+        return state.exchange.fail(context, {"an argument cannot be copied"}) ==
+               0;
     if (!runStep(state, device) || state.exchange.leaveStep(context))
       return false;
     for (const Fetch &fetch : state.overlap.fetches)
       if (const BufferInfo &result = program.results[fetch.result];
-          here(result) &&
-          state.drivers[device]->read(result.offset,
-                                      fetch.values + step * result.bytes,
-                                      size_t(result.bytes)))
+          here(result) && state.drivers[device]->read(
+                              result.offset, fetch.values + step * result.bytes,
+                              size_t(result.bytes)))
         return state.exchange.fail(context, {"a result cannot be copied"}) == 0;
   }
   return true;

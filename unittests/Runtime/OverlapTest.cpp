@@ -180,8 +180,7 @@ void checkMixing(int32_t devices, Way way, bool awaits, bool pinned) {
     std::vector<char> state(72);
     ASSERT_SUCCESS(session->getArgument(2 * device, state.data(), 72));
     EXPECT_EQ(state, stateOf(expected.states[device])) << device;
-    EXPECT_EQ(session->timeline().devices[device].bytesSent,
-              8 * (devices - 1));
+    EXPECT_EQ(session->timeline().devices[device].bytesSent, 8 * (devices - 1));
     EXPECT_EQ(session->timeline().devices[device].bytesLent,
               way == Way::Lent ? 8 * (devices - 1) : 0);
   }
@@ -220,23 +219,23 @@ Program makeChain() {
 TEST(Overlap, ADeviceIsOneStepAheadAndNoFurther) {
   std::atomic<int64_t> first = 0, last = 0;
   std::atomic<bool> ahead = false, tooFar = false;
-  auto session = makeSession(
-      makeChain(),
-      {[&](Context context, char *arena) {
-         tooFar = tooFar || first > last + 1;
-         ++first;
-         return baechi_send(context, 0, 0, arena);
-       },
-       [&](Context context, char *arena) {
-         if (baechi_recv(context, 0, 0, arena) ||
-             baechi_await_recv(context, 0, 0))
-           return 1;
-         // The other one is in its next step while this one is in this.
-         if (last < 20)
-           ahead = reaches(first, last + 2) || ahead;
-         ++last;
-         return 0;
-       }});
+  auto session =
+      makeSession(makeChain(), {[&](Context context, char *arena) {
+                                  tooFar = tooFar || first > last + 1;
+                                  ++first;
+                                  return baechi_send(context, 0, 0, arena);
+                                },
+                                [&](Context context, char *arena) {
+                                  if (baechi_recv(context, 0, 0, arena) ||
+                                      baechi_await_recv(context, 0, 0))
+                                    return 1;
+                                  // The other one is in its next step while
+                                  // this one is in this.
+                                  if (last < 20)
+                                    ahead = reaches(first, last + 2) || ahead;
+                                  ++last;
+                                  return 0;
+                                }});
   ASSERT_TRUE(session);
   ASSERT_SUCCESS(session->steps(21));
   EXPECT_TRUE(ahead);
@@ -247,20 +246,20 @@ TEST(Overlap, ADeviceIsOneStepAheadAndNoFurther) {
 
 TEST(Overlap, AFailureEndsAllStepsWithItsPlace) {
   std::atomic<int64_t> third = 0;
-  auto session = makeSession(
-      makeChain(), {[](Context context, char *arena) {
-                      return baechi_send(context, 0, 0, arena);
-                    },
-                    [&](Context context, char *arena) {
-                      if (baechi_recv(context, 0, 0, arena) ||
-                          baechi_await_recv(context, 0, 0))
-                        return 1;
-                      baechi_operator_begin(context, 1);
-                      if (++third == 3)
-                        return baechi_fail(context, "out of paper");
-                      baechi_operator_end(context, 1);
-                      return 0;
-                    }});
+  auto session =
+      makeSession(makeChain(), {[](Context context, char *arena) {
+                                  return baechi_send(context, 0, 0, arena);
+                                },
+                                [&](Context context, char *arena) {
+                                  if (baechi_recv(context, 0, 0, arena) ||
+                                      baechi_await_recv(context, 0, 0))
+                                    return 1;
+                                  baechi_operator_begin(context, 1);
+                                  if (++third == 3)
+                                    return baechi_fail(context, "out of paper");
+                                  baechi_operator_end(context, 1);
+                                  return 0;
+                                }});
   ASSERT_TRUE(session);
   std::string error = session->steps(1000).message();
   EXPECT_THAT(error, HasSubstr("device host1, in operator 1 'b' of step 3"));

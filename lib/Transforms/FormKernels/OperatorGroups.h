@@ -43,10 +43,9 @@ public:
 
   /// Groups are not merged to ones that read and write more than `maxBuffers`
   /// tensors; 0: any number. Nor are those of different \p sides.
-  explicit OperatorGroups(
-      mlir::Block &block, unsigned maxBuffers = 0,
-      llvm::DenseMap<mlir::Operation *, int64_t> sides =
-          llvm::DenseMap<mlir::Operation *, int64_t>());
+  explicit OperatorGroups(mlir::Block &block, unsigned maxBuffers = 0,
+                          llvm::DenseMap<mlir::Operation *, int64_t> sides =
+                              llvm::DenseMap<mlir::Operation *, int64_t>());
 
   /// The replica that a group computes for (ReplicaSides.h).
   std::optional<int64_t> sideOf(Group group) const;

@@ -6,17 +6,17 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Baechi/Dialect/Replicas.h"
 #include "Baechi/Analysis/Slices.h"
 #include "Baechi/Costs/Roofline.h"
 #include "Baechi/Dialect/Baechi.h"
+#include "Baechi/Dialect/Replicas.h"
 #include "KernelNames.h"
 #include "MayAlias.h"
 #include "OperatorGroups.h"
 #include "OperatorKinds.h"
 #include "Phases.h"
-#include "RowGroups.h"
 #include "ReplicaSides.h"
+#include "RowGroups.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"

@@ -66,8 +66,7 @@ private:
 
   /// The replica whose part of a batch, or of a whole that was put together
   /// again, \p slice is.
-  std::optional<int64_t> partOf(tensor::ExtractSliceOp slice,
-                                Parts source) {
+  std::optional<int64_t> partOf(tensor::ExtractSliceOp slice, Parts source) {
     ArrayRef<int64_t> whole = slice.getSourceType().getShape();
     if (!isBatched(slice.getSource()) &&
         !(source.batched && source.replicas == 0) &&
@@ -107,8 +106,7 @@ private:
     for (Operation *user : op->getUsers()) {
       auto found = sides.find(block.findAncestorOpInBlock(*user));
       if (found == sides.end() || (side && *side != found->second)) {
-        if (isa<tensor::InsertSliceOp>(op) &&
-            isa<tensor::InsertSliceOp>(user))
+        if (isa<tensor::InsertSliceOp>(op) && isa<tensor::InsertSliceOp>(user))
           sides.erase(op);
         return;
       }

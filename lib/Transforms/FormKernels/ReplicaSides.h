@@ -16,11 +16,12 @@ namespace baechi::formkernels {
 /// Of a step that --baechi-replicate has cut: which replica each operation
 /// computes for, known by the parts of the batch that it reads, at whatever
 /// distance. What reads several replicas' values, and all that follows it, is
-/// nobody's and not in the map, nor is what reads none, unless one replica alone
-/// reads it. Empty for other steps.
+/// nobody's and not in the map, nor is what reads none, unless one replica
+/// alone reads it. Empty for other steps.
 ///
 /// Only where operations are placed depends on it, not what they compute.
-llvm::DenseMap<mlir::Operation *, int64_t> replicaSides(mlir::func::FuncOp step);
+llvm::DenseMap<mlir::Operation *, int64_t>
+replicaSides(mlir::func::FuncOp step);
 
 } // namespace baechi::formkernels
 

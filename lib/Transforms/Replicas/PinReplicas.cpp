@@ -77,8 +77,8 @@ private:
 
   std::optional<int32_t> updatedArgument(Value value) {
     auto argument = dyn_cast<BlockArgument>(rootOf(value));
-    if (!argument || !step.getArgAttr(argument.getArgNumber(),
-                                      BaechiDialect::kUpdatedBy))
+    if (!argument ||
+        !step.getArgAttr(argument.getArgNumber(), BaechiDialect::kUpdatedBy))
       return std::nullopt;
     return argument.getArgNumber();
   }

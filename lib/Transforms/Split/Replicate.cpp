@@ -90,12 +90,11 @@ struct Replicate : public baechi::impl::ReplicateBase<Replicate> {
     for (const Cut &cut : plan.cuts)
       if (cut.sizes.size() != replicas || !llvm::all_equal(cut.sizes)) {
         Operation *first = cut.operations.front().first;
-        InFlightDiagnostic diag = first->emitOpError()
-                                  << "is asked for in " << cut.sizes.size()
-                                  << " parts of " << cut.extent()
-                                  << " elements, and there are "
-                                  << replicas.getValue()
-                                  << " replicas, whose parts are equal";
+        InFlightDiagnostic diag =
+            first->emitOpError()
+            << "is asked for in " << cut.sizes.size() << " parts of "
+            << cut.extent() << " elements, and there are "
+            << replicas.getValue() << " replicas, whose parts are equal";
         diag.attachNote(step.getLoc()) << "the step";
         return failure();
       }

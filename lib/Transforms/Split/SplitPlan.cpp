@@ -226,8 +226,7 @@ static LogicalResult refuseReplicas(func::FuncOp step, const Estimate &estimate,
   int64_t pieces = options.pieces;
   options.even = false;
   options.pieces = 2; // It may be smaller than asked for.
-  std::optional<Cut> uneven =
-      chooseBatch(SplitPlan(), step, estimate, options);
+  std::optional<Cut> uneven = chooseBatch(SplitPlan(), step, estimate, options);
   if (!uneven || uneven->extent() % pieces == 0)
     return step.emitError("has no batch to cut in ")
            << pieces

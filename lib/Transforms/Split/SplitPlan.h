@@ -65,8 +65,8 @@ struct PlanOptions {
   /// Pieces follow each other (`Cut::chained`), and what is chosen is one
   /// extent: the batch, if the step has one.
   bool chained = false;
-  /// What is chosen is the batch, of replicas: one extent, of arguments that the
-  /// step does not update.
+  /// What is chosen is the batch, of replicas: one extent, of arguments that
+  /// the step does not update.
   bool batch = false;
 };
 
