@@ -111,13 +111,11 @@ STEPS = {
 
 def _batches() -> list[tuple[Any, Any]]:
     random = np.random.default_rng(2)
-    return [
-        (
-            random.normal(size=(64, 16)).astype(np.float32),
-            random.integers(0, 8, 64).astype(np.int32),
-        )
-        for _ in range(5)
-    ]
+    batches = []
+    for _ in range(5):
+        x = random.normal(size=(64, 16)).astype(np.float32)
+        batches.append((x, random.integers(0, 8, 64).astype(np.int32)))
+    return batches
 
 
 def _train(step: Any, state: Any) -> tuple[list[float], list[Any]]:
@@ -155,7 +153,9 @@ def test_each_parameter_has_one_owner_with_its_state() -> None:
         assert len({owners[f"state/{part}/{layer}/w"] for part in (0, 1, 2)}) == 1
     memory = step.memory()
     resident = [memory[device].resident_bytes for device in ("host0", "host1")]
-    assert max(resident) < 1.6 * min(resident)
+    # The largest weight and its moments have a device for themselves; the batch is anybody's.
+    largest = 3 * 64 * 64 * 4
+    assert largest <= max(resident) <= largest + 64 * 17 * 4
 
 
 def test_what_cannot_be_replicated_is_refused() -> None:
@@ -185,6 +185,7 @@ def test_arguments_are_named() -> None:
 def test_a_step_of_pytorch_has_replicas() -> None:
     torch = pytest.importorskip("torch")
     pytest.importorskip("torch_mlir")
+    compile_step = pytest.importorskip("baechi.torch").compile_step
 
     def make() -> Any:
         torch.manual_seed(0)
@@ -202,7 +203,7 @@ def test_a_step_of_pytorch_has_replicas() -> None:
         optimizer.step()
         expected.append(loss.item())
     model, optimizer = make()
-    step = baechi.torch.compile_step(
+    step = compile_step(
         model, torch.nn.functional.cross_entropy, optimizer, machine="host:2", replicas=2, **OPTIONS
     )
     found = [float(step(torch.tensor(x), torch.tensor(y).long())) for x, y in _batches()]

@@ -48,3 +48,21 @@ func.func @step(%w: tensor<64x64xf32> {baechi.updated_by = 0 : i64}, %m: tensor<
   %other = math.exp %m : tensor<64x64xf32>
   return %next, %y, %other : tensor<64x64xf32>, tensor<128x64xf32>, tensor<64x64xf32>
 }
+
+// -----
+
+// The zeros that both products start from tie the batch to the parameter's
+// dimension of the same extent: each gets its own.
+
+// CHECK-LABEL: func.func @shared(
+// CHECK-SAME: %{{.*}}: tensor<64x64xf32> {baechi.batched}
+// CHECK: linalg.matmul {{.*}} -> tensor<32x64xf32>
+// CHECK: linalg.matmul {{.*}} -> tensor<32x64xf32>
+// CHECK: linalg.matmul {{.*}} -> tensor<64x64xf32>
+// PINS-LABEL: func.func @shared(
+func.func @shared(%w: tensor<64x64xf32> {baechi.updated_by = 0 : i64}, %x: tensor<64x64xf32>) -> (tensor<64x64xf32>, tensor<64x64xf32>) {
+  %zero = arith.constant dense<0.0> : tensor<64x64xf32>
+  %y = linalg.matmul ins(%x, %w : tensor<64x64xf32>, tensor<64x64xf32>) outs(%zero : tensor<64x64xf32>) -> tensor<64x64xf32>
+  %next = linalg.matmul ins(%w, %w : tensor<64x64xf32>, tensor<64x64xf32>) outs(%zero : tensor<64x64xf32>) -> tensor<64x64xf32>
+  return %next, %y : tensor<64x64xf32>, tensor<64x64xf32>
+}

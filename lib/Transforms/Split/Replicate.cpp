@@ -14,6 +14,7 @@
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "mlir/IR/Matchers.h"
 
 namespace baechi {
 #define GEN_PASS_DEF_REPLICATE
@@ -23,6 +24,24 @@ namespace baechi {
 using namespace mlir;
 using namespace baechi;
 using namespace baechi::split;
+
+/// One tensor of equal elements that two operations read would tie the batch to
+/// a dimension of a parameter that is as long: each gets its own.
+static void ownStorage(func::FuncOp step) {
+  auto isStorage = [](Operation &op) {
+    DenseElementsAttr constant;
+    return isa<tensor::EmptyOp, linalg::FillOp>(op) ||
+           (matchPattern(&op, m_Constant(&constant)) && constant.isSplat());
+  };
+  // Fills before what they fill.
+  for (Operation &op : llvm::make_early_inc_range(llvm::reverse(step.front())))
+    if (isStorage(op)) {
+      OpBuilder builder(&op);
+      for (OpOperand &use : llvm::make_early_inc_range(
+               llvm::drop_begin(op.getResult(0).getUses())))
+        use.set(builder.clone(op)->getResult(0));
+    }
+}
 
 namespace {
 struct Replicate : public baechi::impl::ReplicateBase<Replicate> {
@@ -43,11 +62,12 @@ struct Replicate : public baechi::impl::ReplicateBase<Replicate> {
                       "(scf.if, scf.while)");
       return signalPassFailure();
     }
+    ownStorage(*step);
     PlanOptions options;
     options.pieces = replicas;
     options.reductions = true;
     options.even = true;
-    options.oneExtent = true;
+    options.batch = true;
     FailureOr<SplitPlan> plan = planSplits(*step, options);
     if (failed(plan) || failed(checkParts(*step, *plan)))
       return signalPassFailure();

@@ -177,27 +177,48 @@ static bool isExtentOf(const SplitPlan &plan, int64_t extent) {
                       [&](const Cut &cut) { return cut.extent() == extent; });
 }
 
-/// Whether a class is the batch's: it runs through an argument, and through
-/// none that the step updates, which is a parameter.
-static bool isBatch(const Cut &cut) {
-  bool found = false;
-  for (const auto &[value, position] : cut.values) {
-    auto argument = dyn_cast<BlockArgument>(value);
-    auto step = argument
-                    ? dyn_cast<func::FuncOp>(argument.getOwner()->getParentOp())
-                    : func::FuncOp();
-    if (!step)
-      continue;
-    if (step.getArgAttr(argument.getArgNumber(), BaechiDialect::kUpdatedBy))
-      return false;
-    found = true;
-  }
-  return found;
+/// Whether a class runs through an argument that the step updates: it is a
+/// parameter's, not the batch's.
+static bool cutsUpdated(func::FuncOp step, const Cut &cut) {
+  return llvm::any_of(cut.values, [&](const auto &entry) {
+    auto argument = dyn_cast<BlockArgument>(entry.first);
+    return argument && argument.getOwner() == &step.front() &&
+           step.getArgAttr(argument.getArgNumber(), BaechiDialect::kUpdatedBy);
+  });
 }
 
-static std::optional<Cut> chooseCut(const SplitPlan &plan,
-                                    const Estimate &estimate,
-                                    const PlanOptions &options);
+/// The batch: of the classes through arguments that the step does not update
+/// the one that the most work is along; then others of its extent that save
+/// time. Replicas are asked for whether they save time or not.
+static std::optional<Cut> chooseBatch(const SplitPlan &plan, func::FuncOp step,
+                                      const Estimate &estimate,
+                                      const PlanOptions &options) {
+  bool isFirst = plan.cuts.empty();
+  std::optional<Cut> best;
+  double most = isFirst ? 0 : kLeastGain * estimate.totalNs();
+  for (BlockArgument argument : step.getArguments()) {
+    auto type = dyn_cast<RankedTensorType>(argument.getType());
+    if (!type || !type.hasStaticShape() ||
+        llvm::any_of(plan.cuts, [&](const Cut &cut) {
+          return cut.values.contains(argument);
+        }))
+      continue;
+    for (auto [dim, extent] : llvm::enumerate(type.getShape())) {
+      if (extent < options.pieces ||
+          (options.even && extent % options.pieces != 0) ||
+          !isExtentOf(plan, extent))
+        continue;
+      Cut cut = followCut(argument, {unsigned(dim)},
+                          evenPieces(extent, options.pieces), options, plan);
+      double gain = isFirst ? estimate.savedNs(cut) : estimate.gainNs(cut);
+      if (gain <= most || cutsUpdated(step, cut))
+        continue;
+      most = gain;
+      best = std::move(cut);
+    }
+  }
+  return best;
+}
 
 /// Why there are no replicas: what is cut best does not divide, or nothing is.
 static LogicalResult refuseReplicas(func::FuncOp step, const Estimate &estimate,
@@ -205,14 +226,12 @@ static LogicalResult refuseReplicas(func::FuncOp step, const Estimate &estimate,
   int64_t pieces = options.pieces;
   options.even = false;
   options.pieces = 2; // It may be smaller than asked for.
-  std::optional<Cut> uneven = chooseCut(SplitPlan(), estimate, options);
+  std::optional<Cut> uneven = chooseBatch(SplitPlan(), step, estimate, options);
   if (!uneven || uneven->extent() % pieces == 0)
     return step.emitError("has no batch to cut in ")
            << pieces
            << " replicas: no dimension of an argument that the step does not "
-              "update can be cut with the heaviest operations; name the "
-              "batch's "
-              "arguments (split)";
+              "update can be cut; name the batch's arguments (split)";
   int64_t extent = uneven->extent(), below = extent / pieces * pieces;
   InFlightDiagnostic diag =
       step.emitError("has a batch of ")
@@ -230,10 +249,7 @@ static std::optional<Cut> chooseCut(const SplitPlan &plan,
                                     const Estimate &estimate,
                                     const PlanOptions &options) {
   std::optional<Cut> best;
-  // Replicas are asked for whether they save time or not: the batch is what the
-  // most work is along.
-  bool isAsked = options.oneExtent && plan.cuts.empty();
-  double most = isAsked ? 0 : kLeastGain * estimate.totalNs();
+  double most = kLeastGain * estimate.totalNs();
   size_t looked = 0;
   for (Operation *op : estimate.heaviest()) {
     if (plan.isTaken(op))
@@ -246,14 +262,13 @@ static std::optional<Cut> chooseCut(const SplitPlan &plan,
     for (const Seed &seed : seeds) {
       if (seed.extent < options.pieces ||
           (options.even && seed.extent % options.pieces != 0) ||
-          ((options.chained || options.oneExtent) &&
-           !isExtentOf(plan, seed.extent)))
+          (options.chained && !isExtentOf(plan, seed.extent)))
         continue;
       Cut cut =
           followCut(seed.value, seed.position,
                     evenPieces(seed.extent, options.pieces), options, plan);
-      double gain = isAsked ? estimate.savedNs(cut) : estimate.gainNs(cut);
-      if (gain > most && (!options.oneExtent || isBatch(cut))) {
+      double gain = estimate.gainNs(cut);
+      if (gain > most) {
         most = gain;
         best = std::move(cut);
       }
@@ -295,11 +310,13 @@ FailureOr<SplitPlan> split::planSplits(func::FuncOp step,
   }
   Estimate estimate(step);
   while (plan.cuts.size() < kMostCuts)
-    if (std::optional<Cut> best = chooseCut(plan, estimate, options))
+    if (std::optional<Cut> best =
+            options.batch ? chooseBatch(plan, step, estimate, options)
+                          : chooseCut(plan, estimate, options))
       commit(plan, std::move(*best));
     else
       break;
-  if (options.oneExtent && plan.cuts.empty())
+  if (options.batch && plan.cuts.empty())
     return refuseReplicas(step, estimate, options);
   if (options.chained && plan.cuts.empty())
     return step.emitError(

@@ -65,9 +65,9 @@ struct PlanOptions {
   /// Pieces follow each other (`Cut::chained`), and what is chosen is one
   /// extent: the batch, if the step has one.
   bool chained = false;
-  /// What is chosen is one extent, too, and runs through an argument, but
-  /// through none that the step updates: the batch, of replicas.
-  bool oneExtent = false;
+  /// What is chosen is the batch, of replicas: one extent, of arguments that
+  /// the step does not update.
+  bool batch = false;
 };
 
 /// What is cut along one dimension of a value, and all that follows it; \p
