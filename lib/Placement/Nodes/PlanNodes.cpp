@@ -36,9 +36,11 @@ using namespace baechi::placement::nodes;
 namespace {
 
 /// Operators and edges that are looked at, in all: seconds.
-constexpr int64_t proposalCost = 12'000'000, searchCost = 6'000'000;
+constexpr int64_t proposalCost = 5'000'000, searchCost = 3'000'000;
+/// The search takes no smaller steps than this part of the whole.
+constexpr int64_t smallStep = 10'000;
 /// Where a machine is so small, all of it is searched as one, too.
-constexpr int32_t fewDevices = 16;
+constexpr int32_t fewDevices = 4;
 
 /// A layout of a setting, and what is known of it.
 struct Proposal {
@@ -153,20 +155,15 @@ private:
       int32_t replicas = std::min(parts, all / devices);
       while (parts % replicas != 0)
         --replicas;
-      for (int32_t each : std::set<int32_t>{replicas, 1}) {
-        ReplicaShape shape{each, devices};
-        std::string why = each == 1
-                              ? ""
-                              : whyNoReplicas(problem, alternatives, shape);
-        if (why.empty() && (each > 1 || replicas == 1))
-          settings.push_back(
-              std::make_unique<Setting>(problem, alternatives, shape));
-        else if (!why.empty() && parts > 1)
+      ReplicaShape shape{replicas, devices};
+      if (std::string why = whyNoReplicas(problem, alternatives, shape);
+          !why.empty()) {
+        if (replicas > 1)
           notes.insert("no replicas: " + why);
+        shape.replicas = 1;
       }
-      if (settings.empty() || settings.back()->shape.devices != devices)
-        settings.push_back(std::make_unique<Setting>(problem, alternatives,
-                                                     ReplicaShape{1, devices}));
+      settings.push_back(
+          std::make_unique<Setting>(problem, alternatives, shape));
     }
   }
 
@@ -253,9 +250,9 @@ private:
   }
 
   /// True where it is better than all before.
-  bool consider(Proposal &each) {
+  bool consider(Proposal &each, int64_t least = 1) {
     ++plan.looked;
-    int64_t cutoff = best.ns == never ? never : best.ns - 1;
+    int64_t cutoff = best.ns == never ? never : best.ns - least;
     each.ns = each.setting->evaluate(each.layout, cutoff);
     if (each.ns == never)
       return false;
@@ -326,7 +323,7 @@ private:
     if (next.setting->lowerBound(next.layout) >= best.ns)
       return false;
     next.name = nameOf(next, "searched");
-    return consider(next);
+    return consider(next, std::max<int64_t>(1, best.ns / smallStep));
   }
 
   /// The first node alone, or all of a small machine, by the planner for

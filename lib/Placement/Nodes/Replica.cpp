@@ -12,6 +12,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <bit>
 #include <numeric>
 #include <tuple>
 
@@ -147,27 +148,38 @@ private:
   std::vector<std::vector<int32_t>> members;
 };
 
-/// The messages of a ring, one after the other: of reducing and of gathering.
-/// Where a device does one transfer at a time not all can send at once: every
-/// other one, and the last of an odd number alone.
-int64_t roundsOf(const ReplicaShape &shape, LinkModel linkModel) {
-  int64_t rounds = 2 * (int64_t(shape.replicas) - 1);
-  if (linkModel == LinkModel::Sequential)
-    rounds *= shape.replicas % 2 ? 3 : 2;
-  return rounds;
+/// Transfers of one device that stand for one message each way: with duplex
+/// links all send at once. Where a device does one transfer at a time, of two
+/// that exchange one sends first; of a ring every other one, and the last of an
+/// odd number alone.
+int64_t turnsOf(const ReplicaShape &shape, LinkModel linkModel) {
+  if (linkModel != LinkModel::Sequential)
+    return 1;
+  return shape.replicas % 2 ? 3 : 2;
 }
 
-/// Bytes of all messages of a ring: shares padded so that each takes whole
+/// Messages that follow each other: of whole nodes whose number is a power of
+/// two by halving and doubling (their devices' likes exchange through their own
+/// node's card), else around the ring.
+int64_t messagesOf(const Machine &machine, const ReplicaShape &shape) {
+  auto replicas = static_cast<uint32_t>(shape.replicas);
+  bool isWhole = shape.devices % shapeOf(machine).devicesPerNode == 0;
+  if (isWhole && std::has_single_bit(replicas))
+    return 2 * static_cast<int64_t>(std::bit_width(replicas) - 1);
+  return 2 * (int64_t(shape.replicas) - 1);
+}
+
+/// Bytes of all messages of an exchange: shares padded so that each takes whole
 /// nanoseconds, and one transfer as long as all.
-int64_t ringBytes(int64_t bytes, const ReplicaShape &shape, const Link &link,
-                  LinkModel linkModel) {
+int64_t exchangeBytes(int64_t bytes, const ReplicaShape &shape,
+                      const Link &link, LinkModel linkModel) {
   int64_t unit = link.bytesPerUs / std::gcd(link.bytesPerUs, int64_t(1000));
   int64_t share = (bytes + shape.replicas - 1) / shape.replicas;
   share = (share + unit - 1) / unit * unit;
-  return share * roundsOf(shape, linkModel);
+  return share * 2 * (shape.replicas - 1) * turnsOf(shape, linkModel);
 }
 
-/// The link that the messages of a ring wait for: some go to another node.
+/// The link that the messages wait for: some go to another node.
 const Link &slowest(const Machine &machine, const ReplicaShape &shape) {
   const Nodes &nodes = *machine.nodes;
   auto count = static_cast<int32_t>(machine.devices.size());
@@ -234,7 +246,7 @@ private:
   int32_t addRing(int32_t op, int32_t piece, int32_t of, int64_t bytes) {
     auto output = static_cast<int32_t>(graph.ops[of].outputs.size());
     graph.ops[of].outputs.emplace_back(
-        ringBytes(bytes, shape, link, linkModel), 0, 0);
+        exchangeBytes(bytes, shape, link, linkModel), 0, 0);
     Operator ring;
     ring.name = fmt::format("{}+ring#{}", replica.graph.ops[op].name, piece);
     ring.timeNs = {{"", 0}};
@@ -356,7 +368,8 @@ Machine baechi::placement::replicaMachine(const Machine &machine,
   if (shape.replicas > 1) {
     const Link &link = slowest(machine, shape);
     nodes.ring = link;
-    nodes.ring->latencyNs *= roundsOf(shape, machine.linkModel);
+    nodes.ring->latencyNs *=
+        messagesOf(machine, shape) * turnsOf(shape, machine.linkModel);
     // In one node no message leaves it: no two share a card.
     bool usesCards = &link != &*all.inside;
     if (!usesCards) {

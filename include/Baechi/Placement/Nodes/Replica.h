@@ -10,12 +10,14 @@
 /// Replicas compute the parts of a batch, all at once and all alike: one stands
 /// for all of them. Its machine has the replica's devices, and beside each one
 /// that stands for its like in the next replica. What an operator exchanges
-/// goes round the ring of its like in all replicas (Patarasuk and Yuan,
-/// "Bandwidth optimal all-reduce algorithms for clusters of workstations",
-/// 2009): 2 (r - 1) messages of a share one after the other, which is one
-/// transfer here. As every device sends to the next when it receives from the
-/// one before, a schedule of one replica is one of all of them, as long; docs/
-/// nodes.md has the argument and its tests.
+/// is reduced and gathered by its like in all replicas: around a ring (Patarasuk
+/// and Yuan, "Bandwidth optimal all-reduce algorithms for clusters of
+/// workstations", 2009) or, by whole nodes whose number is a power of two, by
+/// halving and doubling (Thakur, Rabenseifner and Gropp, "Optimization of
+/// collective communication operations in MPICH", 2005): messages one after the
+/// other, which are one transfer here. As every device sends when it receives,
+/// a schedule of one replica is one of all of them, as long; docs/nodes.md has
+/// the argument and its tests.
 ///
 //===----------------------------------------------------------------------===//
 #ifndef BAECHI_PLACEMENT_NODES_REPLICA_H
@@ -55,8 +57,8 @@ Machine replicaMachine(const Machine &machine, const ReplicaShape &shape);
 /// the like of \p device.
 int32_t nextReplica(const ReplicaShape &shape, int32_t device);
 
-/// An operator of an expansion that is the exchange of another one, on whose
-/// next device it is.
+/// An operator of an expansion that is the exchange of another one with the
+/// other replicas: it is on that one's next device.
 struct Ring {
   int32_t exchange = 0, of = 0;
 };
