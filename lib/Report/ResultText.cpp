@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Baechi/Report/Report.h"
+#include "Baechi/Placement/Model/Nodes.h"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -42,6 +43,92 @@ bool triedSingle(const PlaceResult &result) {
                      [](const Phase &phase) { return phase.name == "single"; });
 }
 
+void addDevices(const Problem &problem, const PlaceResult &result,
+                std::string &text) {
+  auto out = std::back_inserter(text);
+  int64_t makespan = result.placement->makespanNs;
+  size_t width = 6;
+  for (const Device &device : problem.machine.devices)
+    width = std::max(width, device.name.size());
+  fmt::format_to(out,
+                 "\n{:<{}}  operators  busy %   peak MiB   of MiB   sent MiB\n",
+                 "device", width);
+  for (size_t d = 0; d < result.usage.size(); ++d) {
+    const DeviceUsage &usage = result.usage[d];
+    fmt::format_to(out,
+                   "{:<{}}  {:>9}  {:>6.1f}  {:>9.1f}  {:>7.0f}  {:>9.1f}\n",
+                   problem.machine.devices[d].name, width, usage.operators,
+                   100.0 * static_cast<double>(usage.busyNs) /
+                       static_cast<double>(std::max<int64_t>(makespan, 1)),
+                   mebibytes(usage.peakBytes),
+                   mebibytes(problem.machine.devices[d].memory),
+                   mebibytes(usage.sentBytes));
+  }
+}
+
+/// A row for all nodes that do as much: their devices' sums, mean and largest.
+void addNodes(const Problem &problem, const PlaceResult &result,
+              std::string &text) {
+  struct Row {
+    std::string first, last;
+    size_t devices = 0, nodes = 0;
+    int64_t operators = 0, busyNs = 0, peak = 0, memory = 0, sent = 0;
+  };
+  const Machine &machine = problem.machine;
+  std::vector<Row> rows;
+  for (size_t d = 0; d < result.usage.size(); ++d) {
+    auto id = static_cast<int32_t>(d);
+    if (machine.sideOf(id) != id)
+      continue; // The next replica's.
+    std::string name = nodeName(machine, id);
+    if (rows.empty() || rows.back().last != name)
+      rows.push_back({name, name, 0, 1});
+    Row &row = rows.back();
+    const DeviceUsage &usage = result.usage[d];
+    ++row.devices;
+    row.operators += usage.operators;
+    row.busyNs += usage.busyNs;
+    row.peak = std::max(row.peak, usage.peakBytes);
+    row.memory = machine.devices[d].memory;
+    row.sent += usage.sentBytes;
+  }
+  // Rows that follow each other grow together until they can be read.
+  constexpr size_t fewRows = 16;
+  size_t each = (rows.size() + fewRows - 1) / fewRows;
+  std::vector<Row> shown;
+  for (size_t k = 0; k < rows.size(); ++k) {
+    if (k % each == 0) {
+      shown.push_back(rows[k]);
+      continue;
+    }
+    Row &row = shown.back();
+    row.last = rows[k].last;
+    ++row.nodes;
+    row.devices += rows[k].devices;
+    row.operators += rows[k].operators;
+    row.busyNs += rows[k].busyNs;
+    row.peak = std::max(row.peak, rows[k].peak);
+    row.sent += rows[k].sent;
+  }
+  auto out = std::back_inserter(text);
+  fmt::format_to(out, "\n{:<12}  devices  operators  busy %   peak MiB   of "
+                      "MiB   sent MiB\n",
+                 "nodes");
+  for (const Row &row : shown) {
+    double all = static_cast<double>(row.devices) *
+                 static_cast<double>(
+                     std::max<int64_t>(result.placement->makespanNs, 1));
+    fmt::format_to(out,
+                   "{:<12}  {:>7}  {:>9}  {:>6.1f}  {:>9.1f}  {:>7.0f}  "
+                   "{:>9.1f}\n",
+                   row.nodes == 1 ? row.first : row.first + " to " + row.last,
+                   row.devices, row.operators,
+                   100.0 * static_cast<double>(row.busyNs) / all,
+                   mebibytes(row.peak), mebibytes(row.memory),
+                   mebibytes(row.sent));
+  }
+}
+
 } // namespace
 
 std::string baechi::report::reportText(const Problem &problem,
@@ -67,23 +154,12 @@ std::string baechi::report::reportText(const Problem &problem,
                        static_cast<double>(std::max<int64_t>(makespan, 1)));
   else if (triedSingle(result))
     fmt::format_to(out, "one device    cannot hold the graph\n");
-  size_t width = 6;
-  for (const Device &device : problem.machine.devices)
-    width = std::max(width, device.name.size());
-  fmt::format_to(out,
-                 "\n{:<{}}  operators  busy %   peak MiB   of MiB   sent MiB\n",
-                 "device", width);
-  for (size_t d = 0; d < result.usage.size(); ++d) {
-    const DeviceUsage &usage = result.usage[d];
-    fmt::format_to(out,
-                   "{:<{}}  {:>9}  {:>6.1f}  {:>9.1f}  {:>7.0f}  {:>9.1f}\n",
-                   problem.machine.devices[d].name, width, usage.operators,
-                   100.0 * static_cast<double>(usage.busyNs) /
-                       static_cast<double>(std::max<int64_t>(makespan, 1)),
-                   mebibytes(usage.peakBytes),
-                   mebibytes(problem.machine.devices[d].memory),
-                   mebibytes(usage.sentBytes));
-  }
+  // One by one as long as that can be read.
+  constexpr size_t fewDevices = 16;
+  if (problem.machine.nodes && result.usage.size() > fewDevices)
+    addNodes(problem, result, text);
+  else
+    addDevices(problem, result, text);
   if (!result.grouping.empty())
     fmt::format_to(out, "\n{:<10} {:>18}  {:>18}  largest: work %  memory %\n",
                    "grouping", "operators", "groups");

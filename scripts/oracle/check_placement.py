@@ -19,6 +19,7 @@ import lzma
 import sys
 
 from expand import expanded
+from replicas import first_replica, replica_machine
 
 
 class FormatError(Exception):
@@ -76,6 +77,8 @@ class Machine:
                 self.node[name], self.card[name] = node, (node, i % cards)
 
     def link(self, a, b):
+        if b == "next." + a:
+            return self.next
         if self.node:
             return self.inside if self.node[a] == self.node[b] else self.between
         link = self.links.get((a, b), self.default)
@@ -102,9 +105,11 @@ class Machine:
             cards = [(f"card {side}", *map(str, self.card[d])) for side, d in zip(sides, (a, b))]
         if self.model == "parallel":
             return [("link", a, b), *cards]
+        # A device of the next replica has the engines of its like.
+        a, b = a.removeprefix("next."), b.removeprefix("next.")
         if self.model == "duplex":
             return [("out", a), ("in", b), *cards]
-        return [("copy engine", a), ("copy engine", b), *cards]
+        return list(dict.fromkeys([("copy engine", a), ("copy engine", b), *cards]))
 
 
 def check(graph, machine, placement):
@@ -265,8 +270,13 @@ def main():
     args = parser.parse_args()
     try:
         placement = load(args.placement, "placement")
-        graph = expanded(load(args.graph, "graph"), placement.get("choices", []))
+        graph, choices = load(args.graph, "graph"), placement.get("choices", [])
         machine = Machine(load(args.machine, "machine"))
+        if shape := placement.get("replicas"):
+            graph = first_replica(graph, choices, machine, shape["count"], shape["devices"])
+            machine = replica_machine(machine, shape["count"], shape["devices"])
+        else:
+            graph = expanded(graph, choices)
         problems, stats = check(graph, machine, placement)
     except (FormatError, KeyError, TypeError, ValueError, OSError, lzma.LZMAError) as e:
         print(f"format: {type(e).__name__}: {e}", file=sys.stderr)

@@ -95,6 +95,10 @@ void defineOptions(CLI::App &app, Settings &s) {
                      "operator (its name, its number, or a pattern such as "
                      "'enc/*'): why it is where it is; may be repeated")
           ->allow_extra_args(false));
+  ofOne.push_back(app.add_option(
+      "--grid", s.grid,
+      "WAY:STAGES:REPLICAS (tensor/8:4:2, whole:8:1) on a machine of nodes: "
+      "this plan, and no other"));
   for (CLI::Option *option : ofOne)
     option->group("One placement");
   addFormer(app, "--group", "--grouping", s.grouping);

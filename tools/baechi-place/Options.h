@@ -29,6 +29,8 @@ struct Settings {
   std::vector<std::string> explain; ///< names, numbers or patterns
   /// Of operators, in the graph file: auto, none, or a placement file.
   std::string alternatives = "auto";
+  /// WAY:STAGES:REPLICAS, of a machine of nodes; empty: planned.
+  std::string grid;
   bool compare = false;
   std::vector<std::string> placers; ///< to compare; empty: all
   bool sweep = false;

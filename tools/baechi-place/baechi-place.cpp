@@ -18,11 +18,13 @@
 #include "Baechi/Placement/Cuts/PlanCuts.h"
 #include "Baechi/Placement/Io/AlternativesFile.h"
 #include "Baechi/Placement/Lp/NativeSolver.h"
+#include "Baechi/Placement/Nodes/PlanNodes.h"
 #include "Baechi/Placement/Session/Place.h"
 #include "Baechi/Placement/Study/Explain.h"
 #include "Baechi/Placement/Study/Judge.h"
 #include "Baechi/Report/Cuts.h"
 #include "Baechi/Report/Draw.h"
+#include "Baechi/Report/Nodes.h"
 #include "Baechi/Report/Page.h"
 #include "Baechi/Report/Report.h"
 #ifdef BAECHI_HAVE_GLPK
@@ -71,25 +73,38 @@ struct Input {
   Alternatives alternatives;
 };
 
+/// What was planned, whichever planner it was.
+struct Found {
+  CutPlan plan;
+  std::optional<NodePlan> nodes; ///< but for what `plan` has
+};
+
 /// Writes the files that were asked for; returns an error, empty if none.
 std::string writeFiles(const Settings &settings, const Input &input,
-                       const PlaceOptions &options, const CutPlan &plan,
+                       const PlaceOptions &options, const Found &found,
                        const Explanations &explanations) {
+  const CutPlan &plan = found.plan;
   const Problem &problem = plan.problem;
   const PlaceResult &result = plan.result;
   std::string error;
   const Placement &placement = *result.placement;
   if (!settings.output.empty()) {
     bool ofMakespan = options.objective == Objective::Makespan;
-    error = writePlacement(settings.output, problem, placement,
-                           {result.winner, ofMakespan ? result.lowerBoundNs : 0,
-                            namesOf(input.alternatives, plan.ways)});
+    PlacementInfo info{result.winner, ofMakespan ? result.lowerBoundNs : 0,
+                       namesOf(input.alternatives, plan.ways)};
+    if (found.nodes) {
+      info.replicas = found.nodes->shape.replicas;
+      info.devices = found.nodes->shape.devices;
+    }
+    error = writePlacement(settings.output, problem, placement, info);
   }
   if (error.empty() && !settings.report.empty()) {
     std::string report =
         reportJson(problem, options, result, explanations.json);
     if (input.alternatives.any())
       report = cutsJson(report, input.problem.graph, input.alternatives, plan);
+    if (found.nodes)
+      report = nodesJson(report, *found.nodes);
     error = writeTextFile(settings.report, report);
   }
   if (error.empty() && !settings.timeline.empty())
@@ -111,7 +126,8 @@ std::string writeFiles(const Settings &settings, const Input &input,
 
 /// The placement that is given, of the graph in the ways that it names.
 std::string readGiven(const Settings &settings, const Input &input,
-                      PlaceOptions &options, CutPlan &plan) {
+                      PlaceOptions &options, Found &found) {
+  CutPlan &plan = found.plan;
   plan.problem = input.problem;
   if (auto errors = check(input.problem); !errors.empty())
     return fmt::format("{}", fmt::join(errors, "\n"));
@@ -119,7 +135,20 @@ std::string readGiven(const Settings &settings, const Input &input,
                                    input.alternatives, plan.ways);
       !error.empty())
     return error;
-  if (input.alternatives.any()) {
+  PlacementInfo shared;
+  if (std::string error = readReplicas(settings.given, shared); !error.empty())
+    return error;
+  if (shared.devices > 0 && !input.problem.machine.nodes)
+    return fmt::format("{} is of a machine of nodes, and {} is none",
+                       settings.given, settings.machine);
+  if (shared.devices > 0) {
+    found.nodes.emplace().shape = {shared.replicas, shared.devices};
+    if (std::string error =
+            replicaProblem(input.problem, input.alternatives, plan.ways,
+                           found.nodes->shape, plan.problem);
+        !error.empty())
+      return fmt::format("{}: {}", settings.given, error);
+  } else if (input.alternatives.any()) {
     Expansion expansion;
     if (std::string error = expand(input.problem.graph, input.alternatives,
                                    plan.ways, expansion);
@@ -143,13 +172,41 @@ std::string readGiven(const Settings &settings, const Input &input,
   return "";
 }
 
+/// On a machine of nodes.
+std::string findNodes(const Settings &settings, const Input &input,
+                      PlaceOptions &options, Found &found) {
+  Grid grid;
+  if (!settings.grid.empty())
+    if (std::string error = parseGrid(settings.grid, grid); !error.empty())
+      return "--grid: " + error;
+  NodePlan &nodes = found.nodes.emplace(
+      settings.grid.empty()
+          ? planNodes(input.problem, input.alternatives, options)
+          : placeGrid(input.problem, input.alternatives, grid));
+  found.plan.ways = nodes.ways;
+  found.plan.problem = nodes.problem;
+  found.plan.result = nodes.result;
+  found.plan.proposed = nodes.looked;
+  return nodes.result.error;
+}
+
 /// Finds a placement, or reads the one that is given.
 std::string findPlacement(const Settings &settings, const Input &input,
-                          PlaceOptions &options, CutPlan &plan) {
+                          PlaceOptions &options, Found &found) {
+  CutPlan &plan = found.plan;
   Progress progress;
   options.progress = [&](const std::string &phase) { progress.show(phase); };
   if (!settings.given.empty())
-    return readGiven(settings, input, options, plan);
+    return readGiven(settings, input, options, found);
+  bool isPlanned = settings.alternatives == "auto" ||
+                   settings.alternatives == "none";
+  if (!settings.grid.empty() && !input.problem.machine.nodes)
+    return "--grid is of machines of nodes: state \"nodes\" in the machine "
+           "file";
+  // Other placers know devices alone.
+  if (input.problem.machine.nodes && isPlanned &&
+      settings.placer == PlaceOptions().placer)
+    return findNodes(settings, input, options, found);
   if (settings.alternatives == "auto" || settings.alternatives == "none") {
     plan = planCuts(input.problem, input.alternatives, options);
     return plan.result.error;
@@ -167,14 +224,15 @@ std::string findPlacement(const Settings &settings, const Input &input,
 std::string placeOne(const Settings &settings, const Input &input,
                      PlaceOptions &options) {
   std::vector<int32_t> ops;
-  CutPlan plan;
+  Found found;
+  CutPlan &plan = found.plan;
   // Names of the graph as it is are looked up before a long search.
   if (!input.alternatives.any())
     for (const std::string &pattern : settings.explain)
       if (std::string error = findOperators(input.problem.graph, pattern, ops);
           !error.empty())
         return "--explain: " + error;
-  if (std::string error = findPlacement(settings, input, options, plan);
+  if (std::string error = findPlacement(settings, input, options, found);
       !error.empty())
     return error;
   for (const std::string &pattern : settings.explain)
@@ -186,11 +244,14 @@ std::string placeOne(const Settings &settings, const Input &input,
     explanations = explainAll(plan.problem, *plan.result.placement,
                               options.objective, settings.explain);
   if (std::string error =
-          writeFiles(settings, input, options, plan, explanations);
+          writeFiles(settings, input, options, found, explanations);
       !error.empty())
     return error;
   fmt::print("{}", reportText(plan.problem, options, plan.result));
-  if (input.alternatives.any())
+  if (found.nodes && settings.given.empty())
+    fmt::print("\n{}",
+               nodesText(input.problem, input.alternatives, *found.nodes));
+  else if (input.alternatives.any())
     fmt::print("\n{}", cutsText(input.problem.graph, input.alternatives, plan,
                                 options.objective));
   if (!explanations.text.empty())

@@ -117,6 +117,25 @@ std::string baechi::placement::readPlacement(const std::string &path,
                        : error;
 }
 
+std::string baechi::placement::readReplicas(const std::string &path,
+                                            PlacementInfo &info) {
+  std::string text;
+  if (std::string error = readTextFile(path, text); !error.empty())
+    return error;
+  auto passOver = [](size_t, const Cursor &) {};
+  return json::parse(
+      text, path, "baechi-placement",
+      {{"ops", passOver}, {"transfers", passOver}, {"choices", passOver}},
+      [&](const Cursor &root) {
+        auto at = root.find("replicas");
+        if (!at)
+          return;
+        at->onlyKeys({"count", "devices"});
+        info.replicas = (*at)["count"].naturalIndex();
+        info.devices = (*at)["devices"].naturalIndex();
+      });
+}
+
 std::string
 baechi::placement::parsePlacementByName(std::string_view text,
                                         const std::string &name,
@@ -159,6 +178,9 @@ std::string baechi::placement::formatPlacement(const Problem &problem,
   fmt::format_to(out, R"(,"makespan_ns":{},"lower_bound_ns":{})",
                  placement.makespanNs, info.lowerBoundNs);
   const char *separator = "";
+  if (info.devices > 0)
+    fmt::format_to(out, R"(,"replicas":{{"count":{},"devices":{}}})",
+                   info.replicas, info.devices);
   if (!info.choices.empty()) {
     text += ",\"choices\":[";
     for (const NamedAlternative &choice : info.choices) {

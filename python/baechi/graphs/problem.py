@@ -55,6 +55,10 @@ class Operator:
     """The forward operator that a backward operator belongs to."""
     result: bool = False
     """True: its outputs live until the end of the step."""
+    part: int | None = None
+    """The part of the batch that it computes, on a machine of nodes (docs/nodes.md)."""
+    exchange: int = 0
+    """Bytes that replicas exchange of what it has made of their parts."""
 
 
 @dataclasses.dataclass

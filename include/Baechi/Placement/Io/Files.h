@@ -42,6 +42,9 @@ struct PlacementInfo {
   /// Operators that were not placed as they are; ids of the placement are then
   /// those of the graph in pieces.
   std::vector<NamedAlternative> choices = {};
+  /// The placement is of one of so many replicas, each of so many devices
+  /// (Nodes/Replica.h); 0 devices: of the whole graph on the whole machine.
+  int32_t replicas = 1, devices = 0;
 };
 
 /// Where a placement file puts one operator.
@@ -67,6 +70,10 @@ std::string readMachineSpec(const std::string &spec, Machine &machine);
 /// Reads a placement of \p problem, whose devices it names.
 std::string readPlacement(const std::string &path, const Problem &problem,
                           Placement &placement, PlacementInfo *info = nullptr);
+
+/// Of what else a placement file says, only which replica it is of: what its
+/// problem is follows from that.
+std::string readReplicas(const std::string &path, PlacementInfo &info);
 
 /// Reads where a placement puts operators by their names alone, for a program
 /// that is not quite the one that was placed. A file without names is an error.

@@ -1,0 +1,503 @@
+//===- PlanNodes.cpp - Plans for machines of nodes --------------*- C++ -*-===//
+//
+// Part of the Baechi project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+///
+/// \file
+/// Two levels, as Alpa has them (Zheng et al., OSDI 2022): ways of operators
+/// inside a stage by a pairwise program, contiguous stages across. Unlike there
+/// all grids are among the proposals, the evaluator decides, and a local search
+/// goes on from the best: ways of like operators, and borders of stages.
+///
+//===----------------------------------------------------------------------===//
+
+#include "Baechi/Placement/Nodes/PlanNodes.h"
+#include "Baechi/Placement/Cuts/PlanCuts.h"
+#include "Baechi/Placement/Model/Nodes.h"
+#include "Cuts/CutProgram.h"
+#include "Nodes/Layout.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <charconv>
+#include <map>
+#include <memory>
+#include <set>
+#include <tuple>
+
+using namespace baechi::placement;
+using namespace baechi::placement::nodes;
+
+namespace {
+
+/// Operators and edges that are looked at, in all: seconds.
+constexpr int64_t proposalCost = 5'000'000, searchCost = 3'000'000;
+/// The search takes no smaller steps than this part of the whole.
+constexpr int64_t smallStep = 10'000;
+/// Where a machine is so small, all of it is searched as one, too.
+constexpr int32_t fewDevices = 4;
+
+/// A layout of a setting, and what is known of it.
+struct Proposal {
+  Setting *setting = nullptr;
+  Layout layout;
+  std::string name;
+  int64_t bound = 0;
+  int64_t ns = never;
+};
+
+std::string nameOf(const Proposal &of, const std::string &way) {
+  const ReplicaShape &shape = of.setting->shape;
+  return fmt::format("{}, {} stage{} of {}, {} replica{}", way,
+                     of.layout.cuts.size(),
+                     of.layout.cuts.size() == 1 ? "" : "s", of.layout.lanes,
+                     shape.replicas, shape.replicas == 1 ? "" : "s");
+}
+
+int32_t numParts(const Graph &graph) {
+  int32_t parts = 0;
+  for (const Operator &op : graph.ops)
+    parts = std::max(parts, op.part.value_or(-1) + 1);
+  return parts;
+}
+
+class Planner {
+public:
+  Planner(const Problem &problem, const Alternatives &alternatives,
+          const PlaceOptions &options, NodePlan &plan)
+      : problem(problem), alternatives(alternatives), options(options),
+        nodes(shapeOf(problem.machine)),
+        hasBudget(options.budget.kind != Budget::Kind::None), plan(plan) {}
+
+  void run() {
+    phase("nodes");
+    addSettings();
+    for (auto &setting : settings)
+      propose(*setting);
+    std::stable_sort(proposals.begin(), proposals.end(),
+                     [](const Proposal &a, const Proposal &b) {
+                       return a.bound < b.bound;
+                     });
+    for (Proposal &each : proposals) {
+      if (each.bound >= best.ns)
+        break;
+      if (spent() > proposalCost || isCancelled())
+        ++plan.skipped;
+      else
+        consider(each);
+    }
+    if (hasBudget && best.setting)
+      improve();
+    searchFlat();
+    finish();
+  }
+
+  void runGrid(const Grid &grid) {
+    int32_t lanes = 0;
+    for (const auto &of : alternatives.of)
+      for (const Alternative &way : of)
+        if (way.name == grid.way)
+          lanes = std::max(lanes, static_cast<int32_t>(way.pieces.size()));
+    if (grid.way.empty())
+      lanes = 1;
+    if (lanes == 0) {
+      plan.result.error =
+          fmt::format("no operator has an alternative '{}'", grid.way);
+      return;
+    }
+    ReplicaShape shape{grid.replicas, lanes * grid.stages};
+    plan.result.error = whyNoReplicas(problem, alternatives, shape);
+    if (plan.result.error.empty() && nodes.devicesPerNode % lanes != 0)
+      plan.result.error = fmt::format(
+          "stages of {} devices do not share nodes of {} evenly", lanes,
+          nodes.devicesPerNode);
+    if (!plan.result.error.empty())
+      return;
+    settings.push_back(
+        std::make_unique<Setting>(problem, alternatives, shape));
+    Proposal only;
+    only.setting = settings.back().get();
+    only.layout = {lanes, {}, only.setting->waysNamed(grid.way)};
+    only.layout.cuts =
+        evenCuts(only.setting->loads(only.layout.ways, lanes), grid.stages);
+    only.name = nameOf(only, grid.way.empty() ? "whole" : grid.way);
+    consider(only);
+    finish();
+  }
+
+private:
+  void phase(const char *name) const {
+    if (options.progress)
+      options.progress(name);
+  }
+  bool isCancelled() const { return options.cancelled && options.cancelled(); }
+  int64_t spent() const {
+    int64_t cost = 0;
+    for (const auto &setting : settings)
+      cost += setting->cost;
+    return cost;
+  }
+
+  /// Replicas of equal parts of a node, and of whole nodes.
+  void addSettings() {
+    int32_t all = nodes.nodes * nodes.devicesPerNode;
+    int32_t parts = std::max(numParts(problem.graph), 1);
+    for (int32_t devices = 1; devices <= all; ++devices) {
+      bool isPart = nodes.devicesPerNode % devices == 0;
+      bool isWhole = devices % nodes.devicesPerNode == 0 && all % devices == 0;
+      if (!isPart && !isWhole)
+        continue;
+      int32_t replicas = std::min(parts, all / devices);
+      while (parts % replicas != 0)
+        --replicas;
+      ReplicaShape shape{replicas, devices};
+      if (std::string why = whyNoReplicas(problem, alternatives, shape);
+          !why.empty()) {
+        if (replicas > 1)
+          notes.insert("no replicas: " + why);
+        shape.replicas = 1;
+      }
+      settings.push_back(
+          std::make_unique<Setting>(problem, alternatives, shape));
+    }
+  }
+
+  void propose(Setting &setting) {
+    std::map<std::string, int32_t> names = {{"", 1}};
+    for (size_t op = 0; op < setting.likes.size(); ++op)
+      if (setting.likes[op] > 0)
+        for (const Alternative &way : setting.replica.alternatives.of[op]) {
+          int32_t &lanes = names[way.name];
+          lanes =
+              std::max(lanes, static_cast<int32_t>(way.pieces.size()));
+        }
+    std::set<int32_t> lanesSeen;
+    for (const auto &[name, lanes] : names) {
+      if (nodes.devicesPerNode % lanes != 0)
+        continue;
+      add(setting, name.empty() ? "whole" : name, setting.waysNamed(name),
+          lanes);
+      if (lanes > 1 && lanesSeen.insert(lanes).second && hasBudget)
+        addMixed(setting, lanes);
+    }
+  }
+
+  /// In as many stages as there are devices for, and in half of them.
+  void add(Setting &setting, const std::string &name, const Ways &ways,
+           int32_t lanes) {
+    if (setting.shape.devices % lanes != 0)
+      return;
+    int32_t most = setting.shape.devices / lanes;
+    std::vector<int64_t> load = setting.loads(ways, lanes);
+    int32_t stages = std::min(most, setting.chain.numLinks);
+    std::set<std::vector<int32_t>> seen;
+    for (auto cuts : {evenCuts(load, stages), balancedCuts(load, stages)}) {
+      if (!seen.insert(cuts).second)
+        continue;
+      Proposal each{&setting, {lanes, std::move(cuts), ways}, "", 0, never};
+      each.name = nameOf(each, name);
+      each.bound = setting.lowerBound(each.layout);
+      proposals.push_back(std::move(each));
+    }
+  }
+
+  /// Ways by the pairwise program: of one part, on the devices of a stage.
+  void addMixed(Setting &setting, int32_t lanes) {
+    auto [it, isNew] = mixed.try_emplace(lanes);
+    if (isNew)
+      it->second = mixedWays(lanes);
+    int32_t number = 0;
+    for (const std::map<int32_t, int32_t> &found : it->second) {
+      Ways ways(setting.likes.size(), -1);
+      for (size_t op = 0; op < ways.size(); ++op) {
+        auto way = found.find(
+            setting.replica.original[setting.replica.first[op]]);
+        if (way != found.end())
+          ways[op] = way->second;
+      }
+      add(setting, fmt::format("mixed {}", ++number), ways, lanes);
+    }
+  }
+
+  /// By ids of the whole graph.
+  std::vector<std::map<int32_t, int32_t>> mixedWays(int32_t lanes) const {
+    int32_t parts = std::max(numParts(problem.graph), 1);
+    ReplicaGraph one = replicaGraph(problem.graph, alternatives, parts);
+    for (auto &of : one.alternatives.of)
+      for (Alternative &way : of)
+        way.exchange = (way.exchange + parts - 1) / parts;
+    Problem stage{one.graph, replicaMachine(problem.machine, {1, lanes})};
+    cuts::CutProgram program(stage, one.alternatives, Objective::Makespan);
+    std::vector<std::map<int32_t, int32_t>> found;
+    std::set<Ways> seen;
+    for (double transfers : {1.0, 0.5, 0.25, 2.0}) {
+      cuts::Weights weights;
+      weights.transfers = transfers;
+      weights.pieces = lanes;
+      auto ways = program.propose(weights);
+      if (!ways || !seen.insert(*ways).second)
+        continue;
+      auto &byId = found.emplace_back();
+      for (size_t op = 0; op < ways->size(); ++op)
+        byId[one.original[op]] = (*ways)[op];
+    }
+    return found;
+  }
+
+  /// True where it is better than all before.
+  bool consider(Proposal &each, int64_t least = 1) {
+    ++plan.looked;
+    int64_t cutoff = best.ns == never ? never : best.ns - least;
+    each.ns = each.setting->evaluate(each.layout, cutoff);
+    if (each.ns == never)
+      return false;
+    plan.result.candidates.push_back({each.name, true, each.ns, 0, ""});
+    best = each;
+    return true;
+  }
+
+  /// Ways of like operators, and borders of stages, one after the other, as
+  /// long as anything is better.
+  void improve() {
+    phase("search");
+    const int64_t until = spent() + searchCost;
+    Setting &setting = *best.setting;
+    // Operators that are alike in all but their place in the model.
+    std::map<std::vector<int64_t>, std::vector<int32_t>> alike;
+    for (size_t op = 0; op < setting.likes.size(); ++op) {
+      if (setting.likes[op] == 0 || setting.replica.alternatives.of[op].empty())
+        continue;
+      const Operator &of = setting.replica.graph.ops[op];
+      std::vector<int64_t> key = {of.backward, of.part.has_value(),
+                                  of.exchange};
+      for (const auto &[kind, ns] : of.timeNs)
+        key.push_back(ns);
+      for (const Output &output : of.outputs)
+        key.push_back(output.bytes);
+      for (const Alternative &way : setting.replica.alternatives.of[op])
+        key.push_back(static_cast<int64_t>(way.pieces.size()));
+      alike[key].push_back(static_cast<int32_t>(op));
+    }
+    for (bool better = true; better;) {
+      better = false;
+      for (const auto &[key, ops] : alike) {
+        const auto &ways = setting.replica.alternatives.of[ops.front()];
+        for (int32_t way = -1; way < std::ssize(ways); ++way) {
+          if (spent() > until || isCancelled())
+            return;
+          if (way >= 0 && std::ssize(ways[way].pieces) > best.layout.lanes)
+            continue;
+          Proposal next = best;
+          for (size_t op = 0; op < setting.likes.size(); ++op)
+            if (std::binary_search(ops.begin(), ops.end(),
+                                   setting.replica.first[op]))
+              next.layout.ways[op] = way;
+          better |= tryNext(next);
+        }
+      }
+      for (size_t border = 1; border < best.layout.cuts.size(); ++border)
+        for (int32_t step : {-1, 1}) {
+          if (spent() > until || isCancelled())
+            return;
+          Proposal next = best;
+          auto &cuts = next.layout.cuts;
+          cuts[border] += step;
+          int32_t end = border + 1 < cuts.size() ? cuts[border + 1]
+                                                 : setting.chain.numLinks;
+          if (cuts[border] <= cuts[border - 1] || cuts[border] >= end)
+            continue;
+          better |= tryNext(next);
+        }
+    }
+  }
+
+  bool tryNext(Proposal &next) {
+    if (next.layout.ways == best.layout.ways &&
+        next.layout.cuts == best.layout.cuts)
+      return false;
+    if (next.setting->lowerBound(next.layout) >= best.ns)
+      return false;
+    next.name = nameOf(next, "searched");
+    return consider(next, std::max<int64_t>(1, best.ns / smallStep));
+  }
+
+  /// The first node alone, or all of a small machine, by the planner for
+  /// devices in no order: for graphs without parts, and where it is quick.
+  void searchFlat() {
+    bool isSmall = std::ssize(problem.machine.devices) <= fewDevices;
+    if (!hasBudget || isCancelled() ||
+        (best.setting && numParts(problem.graph) > 0 && !isSmall))
+      return;
+    phase("devices");
+    ReplicaShape shape{1, isSmall ? nodes.nodes * nodes.devicesPerNode
+                                  : nodes.devicesPerNode};
+    Problem flat{problem.graph, replicaMachine(problem.machine, shape)};
+    CutPlan found = planCuts(flat, alternatives, options);
+    ++plan.looked;
+    if (!found.result.placement) {
+      if (!best.setting)
+        plan.result.error = found.result.error;
+      return;
+    }
+    int64_t ns = found.result.placement->makespanNs;
+    if (ns >= best.ns)
+      return;
+    found.result.candidates.insert(found.result.candidates.begin(),
+                                   plan.result.candidates.begin(),
+                                   plan.result.candidates.end());
+    plan.shape = shape;
+    plan.lanes = shape.devices;
+    plan.stages = 1;
+    plan.ways = std::move(found.ways);
+    plan.problem = std::move(found.problem);
+    plan.result = std::move(found.result);
+    isFlat = true;
+  }
+
+  void finish() {
+    for (const std::string &note : notes)
+      plan.result.notes.push_back(note);
+    if (plan.skipped > 0)
+      plan.result.notes.push_back(
+          fmt::format("{} more plans were not looked at", plan.skipped));
+    if (isFlat)
+      return;
+    if (isCancelled()) {
+      plan.result.error = cancelledError;
+      return;
+    }
+    if (!best.setting) {
+      if (plan.result.error.empty())
+        plan.result.error = "no plan fits the devices' memories: give them "
+                            "more, or state alternatives that hold less";
+      return;
+    }
+    Outcome outcome;
+    best.setting->evaluate(best.layout, never, &outcome);
+    plan.shape = best.setting->shape;
+    plan.lanes = best.layout.lanes;
+    plan.stages = static_cast<int32_t>(best.layout.cuts.size());
+    plan.ways.assign(problem.graph.ops.size(), -1);
+    for (size_t op = 0; op < best.layout.ways.size(); ++op)
+      plan.ways[best.setting->replica.original[op]] = best.layout.ways[op];
+    Model model(outcome.problem);
+    plan.result.maxLoadNs = maxLoad(model, outcome.device);
+    plan.result.placement =
+        toPlacement(model, outcome.device, outcome.schedule);
+    plan.problem = std::move(outcome.problem);
+    plan.result.winner = best.name;
+    plan.result.operatorsBefore =
+        static_cast<int32_t>(problem.graph.ops.size());
+    plan.result.operatorsAfter =
+        static_cast<int32_t>(plan.problem.graph.ops.size());
+    setBound();
+    if (auto errors =
+            verify(plan.problem, *plan.result.placement, &plan.result.usage);
+        !errors.empty()) {
+      plan.result.placement.reset();
+      plan.result.error =
+          fmt::format("internal error: the plan is not valid: {}", errors[0]);
+    }
+  }
+
+  /// All that must be computed, on all devices.
+  void setBound() {
+    const std::string &kind = problem.machine.devices.front().kind;
+    __int128 sum = 0;
+    for (size_t op = 0; op < problem.graph.ops.size(); ++op) {
+      int64_t least = timeOn(problem.graph.ops[op], kind).value_or(0);
+      for (const Alternative &way : alternatives.of[op]) {
+        int64_t work = 0;
+        for (const Piece &piece : way.pieces) {
+          Operator of;
+          of.timeNs = piece.timeNs;
+          work += timeOn(of, kind).value_or(0);
+        }
+        least = std::min(least, work);
+      }
+      sum += least;
+    }
+    auto devices = static_cast<int64_t>(problem.machine.devices.size());
+    plan.result.lowerBoundNs =
+        static_cast<int64_t>((sum + devices - 1) / devices);
+    plan.result.lowerBoundName = "work";
+  }
+
+  const Problem &problem;
+  const Alternatives &alternatives;
+  const PlaceOptions &options;
+  NodeShape nodes;
+  bool hasBudget;
+  NodePlan &plan;
+  std::vector<std::unique_ptr<Setting>> settings;
+  std::vector<Proposal> proposals;
+  Proposal best;
+  std::map<int32_t, std::vector<std::map<int32_t, int32_t>>> mixed;
+  std::set<std::string> notes;
+  bool isFlat = false;
+};
+
+/// What is wrong with the input, in one text.
+std::string wrong(const Problem &problem, const Alternatives &alternatives) {
+  auto errors = check(problem);
+  if (errors.empty())
+    errors = checkAlternatives(problem.graph, alternatives);
+  return fmt::format("{}", fmt::join(errors, "\n"));
+}
+
+} // namespace
+
+std::string baechi::placement::parseGrid(std::string_view text, Grid &grid) {
+  auto wrong = [&] {
+    return fmt::format("'{}' is no grid: write WAY:STAGES:REPLICAS, such as "
+                       "tensor/8:4:2 or whole:8:1",
+                       text);
+  };
+  size_t second = text.rfind(':');
+  size_t first = second == std::string_view::npos || second == 0
+                     ? std::string_view::npos
+                     : text.rfind(':', second - 1);
+  if (first == std::string_view::npos)
+    return wrong();
+  grid.way = text.substr(0, first);
+  if (grid.way == "whole")
+    grid.way.clear();
+  auto number = [&](std::string_view word, int32_t &value) {
+    auto [end, error] =
+        std::from_chars(word.data(), word.data() + word.size(), value);
+    return error == std::errc() && end == word.data() + word.size() &&
+           value >= 1 && value <= 4096;
+  };
+  bool isGood =
+      number(text.substr(first + 1, second - first - 1), grid.stages) &&
+      number(text.substr(second + 1), grid.replicas);
+  return isGood ? "" : wrong();
+}
+
+NodePlan baechi::placement::planNodes(const Problem &problem,
+                                      const Alternatives &alternatives,
+                                      const PlaceOptions &options) {
+  NodePlan plan;
+  plan.result.error = wrong(problem, alternatives);
+  if (plan.result.error.empty() && options.objective == Objective::MaxLoad)
+    plan.result.error = place(problem, options).error;
+  if (plan.result.error.empty())
+    Planner(problem, alternatives, options, plan).run();
+  return plan;
+}
+
+NodePlan baechi::placement::placeGrid(const Problem &problem,
+                                      const Alternatives &alternatives,
+                                      const Grid &grid) {
+  NodePlan plan;
+  PlaceOptions options;
+  plan.result.error = wrong(problem, alternatives);
+  if (plan.result.error.empty())
+    Planner(problem, alternatives, options, plan).runGrid(grid);
+  return plan;
+}
