@@ -40,6 +40,11 @@ static Storage rewrite(func::FuncOp step, const SplitPlan &plan,
       makePieces(builder, &op, plan.cuts[found->second], table);
       continue;
     }
+    if (plan.isPaddedInParts(&op)) {
+      gone.push_back(&op);
+      table.setPadded(cast<tensor::PadOp>(op));
+      continue;
+    }
     op.walk([&](Operation *inner) {
       for (OpOperand &operand : inner->getOpOperands())
         operand.set(table.whole(operand.get()));
@@ -89,7 +94,8 @@ static void remarkPlan(func::FuncOp step, const SplitPlan &plan) {
                         : "it reads all pieces, and pieces read what "
                           "it makes");
     for (const Whole &whole : cut.whole)
-      remark::missed(whole.op->getLoc(), about(step, "not-split"))
+      if (!plan.isPaddedInParts(whole.op))
+        remark::missed(whole.op->getLoc(), about(step, "not-split"))
           << remark::metric("Reason", whole.why);
   }
 }
