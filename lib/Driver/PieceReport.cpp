@@ -135,16 +135,17 @@ json::Object PieceReport::toJson() const {
   auto orNull = [](std::optional<int64_t> ns) {
     return ns ? json::Value(*ns) : json::Value(nullptr);
   };
-  return json::Object{{"kept", isKept},
-                      {"chained", cut.isChained},
-                      {"classes", std::move(classes)},
-                      {"whole", std::move(whole)},
-                      {"stored", json::Object{{"arguments", cut.arguments},
-                                              {"bytes", cut.argumentBytes},
-                                              {"results", cut.results},
-                                              {"whole", std::move(storedWhole)}}},
-                      {"compared", isCompared},
-                      {"pieces_ns", orNull(piecesNs)},
-                      {"whole_ns", orNull(wholeNs)},
-                      {"text", json::Array(lines())}};
+  return json::Object{
+      {"kept", isKept},
+      {"chained", cut.isChained},
+      {"classes", std::move(classes)},
+      {"whole", std::move(whole)},
+      {"stored", json::Object{{"arguments", cut.arguments},
+                              {"bytes", cut.argumentBytes},
+                              {"results", cut.results},
+                              {"whole", std::move(storedWhole)}}},
+      {"compared", isCompared},
+      {"pieces_ns", orNull(piecesNs)},
+      {"whole_ns", orNull(wholeNs)},
+      {"text", json::Array(lines())}};
 }

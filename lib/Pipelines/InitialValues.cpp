@@ -84,9 +84,8 @@ FailureOr<Array> baechi::initialValue(func::FuncOp step,
   array.data.resize(*bytes);
   auto floats = dyn_cast<FloatType>(type.getElementType());
 
-  auto init =
-      step.getArgAttrOfType<DictionaryAttr>(argument.first,
-                                            BaechiDialect::kInit);
+  auto init = step.getArgAttrOfType<DictionaryAttr>(argument.first,
+                                                    BaechiDialect::kInit);
   StringRef kind;
   float low = -0.1f, high = 0.1f;
   uint64_t seed = index;

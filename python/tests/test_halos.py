@@ -1,7 +1,7 @@
 # Part of the Baechi project, under the Apache License v2.0 with LLVM Exceptions.
 # See LICENSE for license information.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Convolutions and pools cut along a dimension that they read in windows, compared with `jax.jit`."""
+"""Convolutions and pools cut along what they read in windows, compared with `jax.jit`."""
 
 import numpy as np
 import pytest

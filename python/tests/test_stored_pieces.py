@@ -31,7 +31,6 @@ def close(found, expected, relative=2e-6):
         np.testing.assert_allclose(a, b, rtol=0, atol=relative * scale)
 
 
-
 def train(state, x, y):
     """A step of Adam on two layers."""
 
@@ -152,9 +151,7 @@ def swapped(a, b, c):
 @pytest.mark.parametrize("donate", [(), (0, 1), (0, 1, 2)])
 def test_donated_arguments_that_become_each_other(donate):
     arguments = drawn(6, 5), drawn(6, 5), drawn(6, 5)
-    cut = baechi.jit(
-        swapped, donate_argnums=donate, machine="host:2", splits="forced:2", **QUICK
-    )
+    cut = baechi.jit(swapped, donate_argnums=donate, machine="host:2", splits="forced:2", **QUICK)
     whole = jax.jit(swapped)
     found = expected = arguments
     for _ in range(3):

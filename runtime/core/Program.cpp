@@ -236,8 +236,8 @@ static Error checkOverlap(const std::vector<ArgumentInfo> &arguments) {
     const auto &[low, lower] = parts[k - 1];
     const auto &[high, higher] = parts[k];
     if (low.device == high.device && low.offset + low.bytes > high.offset)
-      return Error(describe("argument", higher, high.name) +
-                   ": it overlaps " + describe("argument", lower, low.name));
+      return Error(describe("argument", higher, high.name) + ": it overlaps " +
+                   describe("argument", lower, low.name));
   }
   return Error();
 }

@@ -264,19 +264,23 @@ TEST(Manifest, ReadsTensorsInPieces) {
 TEST(Manifest, RefusesPiecesThatAreNoWhole) {
   const std::vector<Bad> bad = {
       {"Gap", "/arguments/0/pieces/1/start", "4",
-       "argument 0 'w', piece 1: it has 5 elements from 4 on; the next is 3 of 8"},
+       "argument 0 'w', piece 1: it has 5 elements from 4 on; the next is 3 of "
+       "8"},
       {"TooLong", "/arguments/0/pieces/1/size", "6",
-       "argument 0 'w', piece 1: it has 6 elements from 3 on; the next is 3 of 8"},
+       "argument 0 'w', piece 1: it has 6 elements from 3 on; the next is 3 of "
+       "8"},
       {"TooShort", "/arguments/0/pieces/1", "remove",
        "argument 0 'w': its pieces have 3 of 8 elements"},
       {"Bytes", "/results/1/pieces/0/bytes", "128",
-       "result 1 'w\'', piece 0: 128 bytes are given, but its elements make 96"},
+       "result 1 'w\'', piece 0: 128 bytes are given, but its elements make "
+       "96"},
       {"Dimension", "/arguments/0/dim", "2",
        "argument 0 'w': it has no dimension 2 to be cut along"},
       {"Device", "/arguments/0/pieces/1/device", "2",
        "argument 0 'w', piece 1: there is no device 2"},
       {"Outside", "/arguments/0/pieces/1/offset", "4096",
-       "argument 0 'w', piece 1: offset 4096 and 160 bytes exceed the 4096 bytes"},
+       "argument 0 'w', piece 1: offset 4096 and 160 bytes exceed the 4096 "
+       "bytes"},
       {"Overlap", "/arguments/0/pieces/0/offset", "192",
        "argument 1 'x': it overlaps argument 0 'w.piece0'"},
       {"None", "/arguments/0/pieces", "[]",

@@ -58,8 +58,8 @@ struct OperationCut {
   /// Where operands and results are cut. Pieces read operands without a
   /// position as a whole; results without one are partial.
   llvm::SmallVector<std::optional<CutPosition>> operands, results;
-  /// Operands that have no position, but of which a piece reads what its windows
-  /// reach.
+  /// Operands that have no position, but of which a piece reads what its
+  /// windows reach.
   llvm::SmallVector<std::pair<unsigned, CutWindow>, 1> windows;
   /// Of a kind Partial: the operands that pieces read one partial result of.
   llvm::SmallVector<unsigned> partialOperands;

@@ -15,8 +15,8 @@
 
 namespace baechi {
 
-/// First values of a step's arguments, whole: those of an archive, by `baechi.name` or
-/// as argN, the others from `baechi.init`.
+/// First values of a step's arguments, whole: those of an archive, by
+/// `baechi.name` or as argN, the others from `baechi.init`.
 class FirstValues {
 public:
   /// Reads the archive \p path, unless empty. An array of another shape or type

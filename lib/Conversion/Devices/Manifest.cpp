@@ -63,12 +63,13 @@ public:
     if (failed(arguments) || failed(results) ||
         failed(checkUpdates(*arguments, *results)))
       return failure();
-    json::Object manifest{
-        {"format", "baechi-program"},  {"version", 1},
-        {"function", whole.getName()}, {"devices", std::move(devices)},
-        {"queues", std::move(queues)},
-        {"arguments", writeArguments(*arguments, *results)},
-        {"results", writeResults(*results)}};
+    json::Object manifest{{"format", "baechi-program"},
+                          {"version", 1},
+                          {"function", whole.getName()},
+                          {"devices", std::move(devices)},
+                          {"queues", std::move(queues)},
+                          {"arguments", writeArguments(*arguments, *results)},
+                          {"results", writeResults(*results)}};
     if (whole->hasAttr(BaechiDialect::kEnds))
       manifest["ends"] = true;
     if (auto certificate = whole->getAttrOfType<PlacementCertificateAttr>(
@@ -239,10 +240,11 @@ private:
         if (by)
           now = by.getInt() - number;
         bool isLike = llvm::any_of(results, [&](const BorderTensor &result) {
-          return !now || (result.first == *now &&
-                          result.pieces.size() == argument.pieces.size() &&
-                          llvm::equal(llvm::map_range(result.pieces, sizeOf),
-                                      llvm::map_range(argument.pieces, sizeOf)));
+          return !now ||
+                 (result.first == *now &&
+                  result.pieces.size() == argument.pieces.size() &&
+                  llvm::equal(llvm::map_range(result.pieces, sizeOf),
+                              llvm::map_range(argument.pieces, sizeOf)));
         });
         if ((number > 0 && now != before) || (now && !isLike))
           return emitError(whole.getLoc())
@@ -374,8 +376,8 @@ private:
     } else {
       json::Array pieces;
       for (auto [number, piece] : llvm::enumerate(border.pieces)) {
-        json::Object each = writePlace(result, border.first + number,
-                                       piece.getPieceType());
+        json::Object each =
+            writePlace(result, border.first + number, piece.getPieceType());
         each["name"] = pieceName(border, number, result);
         each["start"] = piece.getStart();
         each["size"] = piece.getSize();
@@ -399,9 +401,9 @@ private:
   std::string pieceName(const BorderTensor &border, unsigned number,
                         bool result) {
     unsigned position = border.first + number;
-    Attribute given =
-        result ? whole.getResultAttr(position, BaechiDialect::kName)
-               : whole.getArgAttr(position, BaechiDialect::kName);
+    Attribute given = result
+                          ? whole.getResultAttr(position, BaechiDialect::kName)
+                          : whole.getArgAttr(position, BaechiDialect::kName);
     return given ? cast<StringAttr>(given).str()
                  : border.name + ".piece" + std::to_string(number);
   }

@@ -143,9 +143,9 @@ SmallVector<Value> PieceTable::pieces(Value value, ArrayRef<int64_t> sizes,
 
 void PieceTable::setPieces(Value value, ArrayRef<int64_t> sizes,
                            CutPosition position, ArrayRef<Value> pieces) {
-  held[value].push_back(
-      {SmallVector<int64_t>(sizes), position, SmallVector<Value>(pieces),
-       /*isMade=*/true});
+  held[value].push_back({SmallVector<int64_t>(sizes), position,
+                         SmallVector<Value>(pieces),
+                         /*isMade=*/true});
   wholes[value] = nullptr; // until asked for
 }
 

@@ -22,7 +22,6 @@ using namespace mlir;
 using namespace baechi;
 using namespace baechi::split;
 
-
 /// A slice's offsets, sizes and strides: all of a tensor but for one dimension.
 namespace {
 struct Selection {
@@ -78,17 +77,20 @@ Value PieceTable::part(Value value, unsigned dim, PieceTable::Range range) {
 }
 
 /// The pieces that the range meets, or parts of them.
-Value PieceTable::joinPart(Value value, const Layout &made, PieceTable::Range range) {
+Value PieceTable::joinPart(Value value, const Layout &made,
+                           PieceTable::Range range) {
   Location loc = value.getLoc();
   unsigned dim = made.position.dim;
-  SmallVector<std::pair<Value, PieceTable::Range>> met; // and where in the part it goes
+  SmallVector<std::pair<Value, PieceTable::Range>>
+      met; // and where in the part it goes
   int64_t start = 0;
   for (auto [piece, size] : llvm::zip_equal(made.pieces, made.sizes)) {
     int64_t first = std::max(start, range.start);
     int64_t end = std::min(start + size, range.start + range.size);
     if (first < end)
-      met.push_back({slice(builder, loc, piece, dim, {first - start, end - first}),
-                     {first - range.start, end - first}});
+      met.push_back(
+          {slice(builder, loc, piece, dim, {first - start, end - first}),
+           {first - range.start, end - first}});
     start += size;
   }
   if (met.size() == 1)
@@ -105,7 +107,8 @@ Value PieceTable::joinPart(Value value, const Layout &made, PieceTable::Range ra
 }
 
 /// A part of what is padded is a part with a padding of its own.
-Value PieceTable::padPart(tensor::PadOp pad, unsigned dim, PieceTable::Range range) {
+Value PieceTable::padPart(tensor::PadOp pad, unsigned dim,
+                          PieceTable::Range range) {
   Location loc = pad.getLoc();
   int64_t low = pad.getStaticLow()[dim];
   int64_t extent = pad.getSourceType().getDimSize(dim);

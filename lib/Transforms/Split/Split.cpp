@@ -31,7 +31,7 @@ static Storage rewrite(func::FuncOp step, const SplitPlan &plan,
   OpBuilder builder(step.getContext());
   PieceTable table(builder);
   SmallVector<Operation *> gone;
-  for (Operation &op : 
+  for (Operation &op :
        llvm::make_early_inc_range(step.front().without_terminator())) {
     builder.setInsertionPoint(&op);
     auto found = plan.cutOf.find(&op);
@@ -82,21 +82,23 @@ static void remarkPlan(func::FuncOp step, const SplitPlan &plan) {
       return entry.second.kind == OperationCut::Kind::Reduction;
     });
     if (!cut.operations.empty())
-      remark::passed(cut.operations.front().first->getLoc(), about(step, "split"))
+      remark::passed(cut.operations.front().first->getLoc(),
+                     about(step, "split"))
           << remark::metric("Pieces", sizes)
           << remark::metric("Operations", int64_t(cut.operations.size()))
           << remark::metric("PartialResults", partial);
     for (Operation *op : cut.meetings)
-      remark::missed(op->getLoc(), about(step, "pieces-meet")) << remark::metric(
-          "Reason", cut.operations.contains(op)
-                        ? "it reduces the dimension over all pieces, "
-                          "and pieces read the result"
-                        : "it reads all pieces, and pieces read what "
-                          "it makes");
+      remark::missed(op->getLoc(), about(step, "pieces-meet"))
+          << remark::metric("Reason",
+                            cut.operations.contains(op)
+                                ? "it reduces the dimension over all pieces, "
+                                  "and pieces read the result"
+                                : "it reads all pieces, and pieces read what "
+                                  "it makes");
     for (const Whole &whole : cut.whole)
       if (!plan.isPaddedInParts(whole.op))
         remark::missed(whole.op->getLoc(), about(step, "not-split"))
-          << remark::metric("Reason", whole.why);
+            << remark::metric("Reason", whole.why);
   }
 }
 

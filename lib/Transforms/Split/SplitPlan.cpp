@@ -80,9 +80,10 @@ bool SplitPlan::isPaddedInParts(Operation *op) const {
     return false;
   return llvm::all_of(pad.getResult().getUses(), [&](OpOperand &use) {
     auto found = cutOf.find(use.getOwner());
-    return found != cutOf.end() && cuts[found->second]
-                                       .operations.find(use.getOwner())
-                                       ->second.windowOf(use.getOperandNumber());
+    return found != cutOf.end() &&
+           cuts[found->second]
+               .operations.find(use.getOwner())
+               ->second.windowOf(use.getOperandNumber());
   });
 }
 

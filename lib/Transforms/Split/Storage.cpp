@@ -64,8 +64,8 @@ private:
   }
 
   std::optional<unsigned> updatedBy(unsigned argument) {
-    auto by = step.getArgAttrOfType<IntegerAttr>(argument,
-                                                 BaechiDialect::kUpdatedBy);
+    auto by =
+        step.getArgAttrOfType<IntegerAttr>(argument, BaechiDialect::kUpdatedBy);
     return by ? std::optional<unsigned>(by.getInt()) : std::nullopt;
   }
 
@@ -123,8 +123,8 @@ private:
     const Layout *made =
         argument ? layoutOf(argument.getArgNumber()) : table.madeIn(value);
     // Where there is a whole, it is as good.
-    if (!made || step.getResultAttr(number, kPiece) || (!argument && updates[number].empty() &&
-                                                table.isPutTogether(value)))
+    if (!made || step.getResultAttr(number, kPiece) ||
+        (!argument && updates[number].empty() && table.isPutTogether(value)))
       return nullptr;
     bool isLike = llvm::all_of(updates[number], [&](unsigned updated) {
       return layouts[updated] && layouts[updated]->isLike(*made);
@@ -182,10 +182,10 @@ private:
         list.set(BaechiDialect::kName,
                  builder.getStringAttr(name + ".piece" + Twine(piece)));
       int64_t elements = size * layout.position.inner;
-      list.set(kPiece, PieceAttr::get(builder.getContext(), name,
-                                      cast<RankedTensorType>(type),
-                                      layout.position.dim, start, elements,
-                                      layout.position.outer));
+      list.set(kPiece,
+               PieceAttr::get(builder.getContext(), name,
+                              cast<RankedTensorType>(type), layout.position.dim,
+                              start, elements, layout.position.outer));
       start += elements;
       made.push_back(list.getDictionary(builder.getContext()));
     }
@@ -206,9 +206,9 @@ private:
         continue;
       }
       ++storage.results;
-      llvm::append_range(
-          attributes, attributesOf(attrs, *layout, value.getType(),
-                                   "result" + Twine(number)));
+      llvm::append_range(attributes,
+                         attributesOf(attrs, *layout, value.getType(),
+                                      "result" + Twine(number)));
       llvm::append_range(values, layout->pieces);
     }
     end->setOperands(values);
@@ -234,8 +234,8 @@ private:
       SmallVector<Operation *> slices(argument.getUsers());
       for (auto [piece, slice] : llvm::enumerate(layout->pieces)) {
         renumberUpdate(attributes, position + piece, updatedBy(number), piece);
-        Value mine = block.insertArgument(position + 1 + piece,
-                                          slice.getType(), argument.getLoc());
+        Value mine = block.insertArgument(position + 1 + piece, slice.getType(),
+                                          argument.getLoc());
         Value(slice).replaceAllUsesWith(mine);
       }
       for (Operation *slice : slices)
