@@ -107,6 +107,43 @@ static bool findCombiners(linalg::LinalgOp op, OperationCut &cut) {
   return true;
 }
 
+/// Adds how often each loop counts in \p expr, and its constant; false where
+/// that is no sum, or one with negative factors.
+static bool addFactors(AffineExpr expr, int64_t factor,
+                       SmallVectorImpl<int64_t> &loops, int64_t &constant) {
+  if (auto loop = dyn_cast<AffineDimExpr>(expr)) {
+    loops[loop.getPosition()] += factor;
+    return factor >= 0;
+  }
+  if (auto number = dyn_cast<AffineConstantExpr>(expr)) {
+    constant += factor * number.getValue();
+    return factor * number.getValue() >= 0;
+  }
+  auto binary = dyn_cast<AffineBinaryOpExpr>(expr);
+  if (binary && binary.getKind() == AffineExprKind::Add)
+    return addFactors(binary.getLHS(), factor, loops, constant) &&
+           addFactors(binary.getRHS(), factor, loops, constant);
+  if (binary && binary.getKind() == AffineExprKind::Mul)
+    if (auto by = dyn_cast<AffineConstantExpr>(binary.getRHS()))
+      return addFactors(binary.getLHS(), factor * by.getValue(), loops,
+                        constant);
+  return false;
+}
+
+/// The windows that \p loop reads along an operand's dimension by \p expr.
+static std::optional<CutWindow> windowAlong(linalg::LinalgOp op, unsigned loop,
+                                            unsigned dim, AffineExpr expr) {
+  SmallVector<int64_t> factors(op.getNumLoops(), 0);
+  int64_t constant = 0;
+  if (!addFactors(expr, 1, factors, constant) || factors[loop] == 0)
+    return std::nullopt;
+  CutWindow window{dim, factors[loop], 1 + constant};
+  for (auto [other, range] : llvm::enumerate(op.getStaticLoopRanges()))
+    if (other != loop)
+      window.reach += factors[other] * (range - 1);
+  return window;
+}
+
 std::optional<OperationCut> baechi::cutLoop(linalg::LinalgOp op, unsigned loop,
                                             CutPosition position,
                                             int64_t extent, std::string &why) {
@@ -127,12 +164,22 @@ std::optional<OperationCut> baechi::cutLoop(linalg::LinalgOp op, unsigned loop,
          llvm::enumerate(op.getMatchingIndexingMap(&operand).getResults())) {
       if (!expr.isFunctionOfDim(loop))
         continue;
-      if (expr != walks || at) {
-        why = at ? "it reads a diagonal along the dimension"
-                 : "it reads windows along the dimension";
+      if (at || cut.windowOf(operand.getOperandNumber())) {
+        why = "it reads a diagonal along the dimension";
         return std::nullopt;
       }
-      at = {unsigned(dim), position.outer, position.inner};
+      if (expr == walks) {
+        at = {unsigned(dim), position.outer, position.inner};
+        continue;
+      }
+      std::optional<CutWindow> window;
+      if (position.outer == 1 && position.inner == 1 && op.isDpsInput(&operand))
+        window = windowAlong(op, loop, dim, expr);
+      if (!window) {
+        why = "it reads windows along the dimension";
+        return std::nullopt;
+      }
+      cut.windows.push_back({operand.getOperandNumber(), *window});
     }
   }
 

@@ -156,6 +156,11 @@ struct Constrain : public baechi::impl::ConstrainBase<Constrain> {
       if (op &&
           (isa<tensor::EmptyOp>(op) || op->hasTrait<OpTrait::ConstantLike>()))
         continue;
+      // Nor are the paddings of windows, which have their names, cut with them.
+      if (auto pad = dyn_cast_or_null<tensor::PadOp>(op);
+          pad && found.size() > 1 && dim < pad.getType().getRank() &&
+          (pad.getStaticLow()[dim] != 0 || pad.getStaticHigh()[dim] != 0))
+        continue;
       if (failed(split(id, dim, pieces, rule)))
         return failure();
     }

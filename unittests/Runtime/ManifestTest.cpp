@@ -284,7 +284,7 @@ TEST(Manifest, RefusesPiecesThatAreNoWhole) {
       {"Overlap", "/arguments/0/pieces/0/offset", "192",
        "argument 1 'x': it overlaps argument 0 'w.piece0'"},
       {"None", "/arguments/0/pieces", "[]",
-       "arguments[0].pieces: is empty; a tensor that is whole has none"},
+       "arguments[0] 'w'.pieces: is empty; a tensor that is whole has none"},
   };
   for (const Bad &each : bad) {
     json manifest = inPieces();

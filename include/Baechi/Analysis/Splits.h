@@ -32,6 +32,17 @@ struct CutPosition {
   bool operator==(const CutPosition &other) const = default;
 };
 
+/// What a loop reads of one dimension of an operand: for index `i` the `reach`
+/// elements from `stride * i` on. The parts that pieces read overlap (halo).
+struct CutWindow {
+  unsigned dim = 0;
+  int64_t stride = 1, reach = 1;
+
+  /// The elements that indices \p start to \p start + \p size read.
+  int64_t first(int64_t start) const { return stride * start; }
+  int64_t length(int64_t size) const { return stride * (size - 1) + reach; }
+};
+
 /// How one operation is cut into pieces that compute parts of its results.
 struct OperationCut {
   enum class Kind {
@@ -47,6 +58,9 @@ struct OperationCut {
   /// Where operands and results are cut. Pieces read operands without a
   /// position as a whole; results without one are partial.
   llvm::SmallVector<std::optional<CutPosition>> operands, results;
+  /// Operands that have no position, but of which a piece reads what its
+  /// windows reach.
+  llvm::SmallVector<std::pair<unsigned, CutWindow>, 1> windows;
   /// Of a kind Partial: the operands that pieces read one partial result of.
   llvm::SmallVector<unsigned> partialOperands;
   /// Tensors that the regions read in pieces only, from outside.
@@ -54,6 +68,14 @@ struct OperationCut {
   /// Of partial results, each: the operation of a body that joins them. All are
   /// associative and commutative.
   llvm::SmallVector<mlir::Operation *> combiners;
+
+  /// The window that operand \p number is read in; null where it is not.
+  const CutWindow *windowOf(unsigned number) const {
+    for (const auto &[operand, window] : windows)
+      if (operand == number)
+        return &window;
+    return nullptr;
+  }
 };
 
 /// The cut of \p op where \p use, an operand or a use by an operation within

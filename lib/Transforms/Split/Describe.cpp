@@ -71,7 +71,7 @@ SplitReport split::describe(func::FuncOp step, const SplitPlan &plan) {
     report.isChained |= cut.chained;
     report.classes.push_back(std::move(found));
     for (const Whole &whole : cut.whole)
-      if (!plan.cutOf.contains(whole.op) &&
+      if (!plan.cutOf.contains(whole.op) && !plan.isPaddedInParts(whole.op) &&
           told[whole.op].insert(whole.why).second)
         ++report.whole[whole.why];
   }

@@ -65,6 +65,13 @@ Estimate::Estimate(func::FuncOp step) : roofline(defaultRooflines().front()) {
   });
 }
 
+/// Leading parts are views.
+static bool isLeading(Value value, CutPosition at) {
+  ArrayRef<int64_t> shape = cast<RankedTensorType>(value.getType()).getShape();
+  return at.outer == 1 && llvm::all_of(shape.take_front(at.dim),
+                                       [](int64_t size) { return size == 1; });
+}
+
 /// Bytes read and written to cut a whole value, or to put its pieces together.
 static double copiedFor(Value value, CutPosition at, const Cut &cut) {
   Operation *producer = value.getDefiningOp();
@@ -75,12 +82,7 @@ static double copiedFor(Value value, CutPosition at, const Cut &cut) {
     });
     return isReadAsWhole ? 2 * bytesOf(value.getType()) : 0;
   }
-  // Leading parts are views.
-  ArrayRef<int64_t> shape = cast<RankedTensorType>(value.getType()).getShape();
-  bool isLeading =
-      at.outer == 1 && llvm::all_of(shape.take_front(at.dim),
-                                    [](int64_t size) { return size == 1; });
-  bool isFree = isLeading || (producer && !isComputed(producer));
+  bool isFree = isLeading(value, at) || (producer && !isComputed(producer));
   return isFree ? 0 : 2 * bytesOf(value.getType());
 }
 
@@ -107,6 +109,9 @@ double Estimate::gainNs(const Cut &cut) const {
     for (auto [operand, at] : llvm::zip(op->getOperands(), how.operands))
       if (at && cut.values.find(operand)->second != *at)
         copied += 4 * bytesOf(operand.getType());
+    for (const auto &[number, window] : how.windows)
+      if (Value read = op->getOperand(number); !isLeading(read, {window.dim}))
+        copied += 2 * bytesOf(read.getType());
   }
   for (const auto &[value, at] : cut.values)
     copied += copiedFor(value, at, cut);

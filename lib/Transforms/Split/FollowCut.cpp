@@ -91,6 +91,11 @@ private:
       why = "it reduces the dimension, and sums are to be exact";
       found.reset();
     }
+    // Micro-batches are cut where nothing reads across their borders.
+    if (found && !found->windows.empty() && cut.chained) {
+      why = "it reads windows along the dimension";
+      found.reset();
+    }
     if (!found) {
       cut.whole.push_back({op, std::move(why)});
       return;

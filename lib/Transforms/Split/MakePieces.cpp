@@ -116,9 +116,21 @@ void split::makePieces(OpBuilder &builder, Operation *op, const Cut &all,
     return at ? table.pieces(value, sizes, *at)
               : SmallVector<Value>(count, table.whole(value));
   };
+  auto windowsOf = [&](Value value, const CutWindow &window) {
+    SmallVector<PieceTable::Range> ranges;
+    int64_t start = 0;
+    for (int64_t size : sizes) {
+      ranges.push_back({window.first(start), window.length(size)});
+      start += size;
+    }
+    return table.parts(value, window.dim, ranges);
+  };
   SmallVector<SmallVector<Value>> operands;
-  for (auto [operand, at] : llvm::zip(op->getOperands(), cut.operands))
-    operands.push_back(piecesOf(operand, at));
+  for (auto [number, operand] : llvm::enumerate(op->getOperands())) {
+    const CutWindow *window = cut.windowOf(number);
+    operands.push_back(window ? windowsOf(operand, *window)
+                              : piecesOf(operand, cut.operands[number]));
+  }
   SetVector<Value> captured;
   getUsedValuesDefinedAbove(op->getRegions(), captured);
   SmallVector<SmallVector<Value>> captures;

@@ -9,6 +9,7 @@
 #define BAECHI_LIB_TRANSFORMS_SPLIT_PIECES_H
 
 #include "SplitPlan.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/IR/Builders.h"
 
 namespace baechi::split {
@@ -38,6 +39,17 @@ public:
                                         llvm::ArrayRef<int64_t> sizes,
                                         CutPosition position);
 
+  /// Elements of a dimension.
+  struct Range {
+    int64_t start, size;
+    bool operator==(const Range &other) const = default;
+  };
+  /// Parts of \p value along dimension \p dim, which may overlap.
+  llvm::SmallVector<mlir::Value> parts(mlir::Value value, unsigned dim,
+                                       llvm::ArrayRef<Range> ranges);
+  /// Nothing but parts of \p pad are asked for: each is padded by itself.
+  void setPadded(mlir::tensor::PadOp pad) { padded.insert(pad.getResult()); }
+
   /// \p value itself, or its pieces put together.
   mlir::Value whole(mlir::Value value);
 
@@ -64,6 +76,15 @@ public:
   }
 
 private:
+  mlir::Value part(mlir::Value value, unsigned dim, Range range);
+  mlir::Value padPart(mlir::tensor::PadOp pad, unsigned dim, Range range);
+  mlir::Value joinPart(mlir::Value value, const Layout &made, Range range);
+
+  struct Parts {
+    unsigned dim;
+    llvm::SmallVector<Range> ranges;
+    llvm::SmallVector<mlir::Value> values;
+  };
   struct Partials {
     llvm::SmallVector<mlir::Value> values;
     mlir::Operation *combiner;
@@ -71,6 +92,8 @@ private:
   };
   mlir::OpBuilder &builder;
   llvm::DenseMap<mlir::Value, llvm::SmallVector<Layout, 1>> held;
+  llvm::DenseMap<mlir::Value, llvm::SmallVector<Parts, 1>> read;
+  llvm::DenseSet<mlir::Value> padded;
   llvm::DenseMap<mlir::Value, Partials> partial;
   llvm::DenseMap<mlir::Value, mlir::Value> wholes;
 };

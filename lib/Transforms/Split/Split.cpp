@@ -40,6 +40,11 @@ Storage split::rewriteInPieces(func::FuncOp step, const SplitPlan &plan,
       makePieces(builder, &op, plan.cuts[found->second], table);
       continue;
     }
+    if (plan.isPaddedInParts(&op)) {
+      gone.push_back(&op);
+      table.setPadded(cast<tensor::PadOp>(op));
+      continue;
+    }
     op.walk([&](Operation *inner) {
       for (OpOperand &operand : inner->getOpOperands())
         operand.set(table.whole(operand.get()));
@@ -90,8 +95,9 @@ void split::remarkPlan(func::FuncOp step, const SplitPlan &plan) {
                                 : "it reads all pieces, and pieces read what "
                                   "it makes");
     for (const Whole &whole : cut.whole)
-      remark::missed(whole.op->getLoc(), about(step, "not-split"))
-          << remark::metric("Reason", whole.why);
+      if (!plan.isPaddedInParts(whole.op))
+        remark::missed(whole.op->getLoc(), about(step, "not-split"))
+            << remark::metric("Reason", whole.why);
   }
 }
 

@@ -70,6 +70,23 @@ SmallVector<Seed> seedsOf(Operation *op) {
 }
 } // namespace
 
+bool SplitPlan::isPaddedInParts(Operation *op) const {
+  auto pad = dyn_cast<tensor::PadOp>(op);
+  if (!pad || isTaken(op) || pad.getResult().use_empty() ||
+      !pad.getType().hasStaticShape() ||
+      !pad.getSourceType().hasStaticShape() || !pad.getConstantPaddingValue() ||
+      llvm::is_contained(pad.getStaticLow(), ShapedType::kDynamic) ||
+      llvm::is_contained(pad.getStaticHigh(), ShapedType::kDynamic))
+    return false;
+  return llvm::all_of(pad.getResult().getUses(), [&](OpOperand &use) {
+    auto found = cutOf.find(use.getOwner());
+    return found != cutOf.end() &&
+           cuts[found->second]
+               .operations.find(use.getOwner())
+               ->second.windowOf(use.getOperandNumber());
+  });
+}
+
 /// Whether a cut runs through \p value in just these pieces.
 static bool hasCut(const SplitPlan &plan, Value value, CutPosition position,
                    ArrayRef<int64_t> sizes) {

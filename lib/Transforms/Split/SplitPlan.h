@@ -47,6 +47,10 @@ struct SplitPlan {
   /// A person wants them whole.
   llvm::DenseSet<mlir::Operation *> kept;
 
+  /// Whether \p op pads what nothing but pieces of others read, in windows:
+  /// each then pads its own part.
+  bool isPaddedInParts(mlir::Operation *op) const;
+
   /// No further cut may have it.
   bool isTaken(mlir::Operation *op) const {
     return cutOf.contains(op) || kept.contains(op);
