@@ -22,8 +22,8 @@ static bool hasLoopsOverMemory(ModuleOp module) {
   module.walk([&](Operation *op) {
     found |= isa<ForeachOp>(op);
     if (auto function = dyn_cast<func::FuncOp>(op))
-      found |= llvm::any_of(function.getArgumentTypes(),
-                            llvm::IsaPred<MemRefType>);
+      found |=
+          llvm::any_of(function.getArgumentTypes(), llvm::IsaPred<MemRefType>);
   });
   return found;
 }

@@ -42,8 +42,7 @@ llvm::SmallVector<Pieces::Halo> Pieces::halos(size_t part) const {
   return found;
 }
 
-llvm::SmallVector<int64_t>
-Pieces::shape(llvm::ArrayRef<int64_t> whole) const {
+llvm::SmallVector<int64_t> Pieces::shape(llvm::ArrayRef<int64_t> whole) const {
   llvm::SmallVector<int64_t> made(whole);
   if (isCut())
     made[dimension] = length();
@@ -111,8 +110,7 @@ static std::vector<int64_t> cutsOf(const loops::Loop &loop, const Form &form,
       }
     }
   }
-  std::vector<int64_t> cuts =
-      loops::balancedCuts(0, histogram.counts, workers);
+  std::vector<int64_t> cuts = loops::balancedCuts(0, histogram.counts, workers);
   for (int64_t &cut : cuts)
     cut = std::min(histogram.first + cut * histogram.width, histogram.end);
   return cuts;
@@ -213,7 +211,8 @@ static std::optional<BlockLayout> layOutAlong(const loops::Loop &loop,
   if (!pieces)
     return std::nullopt;
   std::vector<Form> axes = std::move(layout.schedule.axes);
-  layout.schedule = makeSchedule(loop, layout.verdict, std::move(cuts), workers);
+  layout.schedule =
+      makeSchedule(loop, layout.verdict, std::move(cuts), workers);
   layout.schedule.axes = std::move(axes);
   layout.pieces = std::move(*pieces);
   return layout;

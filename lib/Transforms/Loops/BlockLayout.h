@@ -8,14 +8,14 @@
 #ifndef BAECHI_LIB_TRANSFORMS_LOOPS_BLOCKLAYOUT_H
 #define BAECHI_LIB_TRANSFORMS_LOOPS_BLOCKLAYOUT_H
 
-#include "LoopModel.h"
 #include "Baechi/Loops/Schedule.h"
+#include "LoopModel.h"
 
 namespace baechi {
 
 /// How an array is kept while a loop runs in blocks: whole, or cut along a
-/// dimension by the parts of an axis, each piece as long as the longest, between
-/// halos: copies of what the neighbours begin and end with.
+/// dimension by the parts of an axis, each piece as long as the longest,
+/// between halos: copies of what the neighbours begin and end with.
 struct Pieces {
   enum class Kind : uint8_t {
     Whole,

@@ -14,6 +14,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "BlockWriter.h"
+#include "EntryBlocks.h"
 #include "mlir/Dialect/Affine/Utils.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
@@ -55,6 +56,7 @@ private:
   Location named(const Twine &name) {
     return NameLoc::get(builder.getStringAttr(name), loc);
   }
+  Location nameOf(const LoopBlock &block);
   Value rowsOf(Value tensor, unsigned dimension, Rows rows);
   Value putRows(Value rows, Value into, unsigned dimension, int64_t at);
   Value copyOf(Value tensor, unsigned dimension, const Twine &name);
@@ -85,10 +87,12 @@ private:
   TensorWriter &outer;
   OpBuilder &builder;
   Location loc;
-  std::vector<SmallVector<Value>> state; ///< each array's pieces as they are now
+  std::vector<SmallVector<Value>>
+      state; ///< each array's pieces as they are now
   /// By array, piece and neighbour: what of this one its halo was taken from.
   llvm::DenseMap<std::pair<std::pair<size_t, size_t>, size_t>, Value> taken;
   llvm::DenseMap<std::pair<Value, Rows>, Value> strips;
+  std::optional<EntryBlocks> entries; ///< of key arrays
 };
 } // namespace
 
@@ -147,9 +151,9 @@ Value BlockWriter::copyOf(Value tensor, unsigned dimension, const Twine &name) {
     place.offsets[dimension] = loop.getInductionVar();
   Value row = tensor::ExtractSliceOp::create(
       builder, loc, tensor, place.offsets, place.sizes, place.strides);
-  Value put = tensor::InsertSliceOp::create(
-      builder, loc, row, loop.getRegionIterArg(0), place.offsets, place.sizes,
-      place.strides);
+  Value put =
+      tensor::InsertSliceOp::create(builder, loc, row, loop.getRegionIterArg(0),
+                                    place.offsets, place.sizes, place.strides);
   scf::YieldOp::create(builder, loc, put);
   return loop.getResult(0);
 }
@@ -165,9 +169,9 @@ Value BlockWriter::sheared(size_t array, Value from, bool back) {
   RankedTensorType whole = wholeType(array);
   SmallVector<int64_t> shape(whole.getShape());
   shape[pieces.dimension] = pieces.bounds.back();
-  auto loop = scf::ForOp::create(
-      builder, loc, constant(0), constant(shape[other]), constant(1),
-      empty(back ? whole : whole.clone(shape)));
+  auto loop =
+      scf::ForOp::create(builder, loc, constant(0), constant(shape[other]),
+                         constant(1), empty(back ? whole : whole.clone(shape)));
   OpBuilder::InsertionGuard guard(builder);
   builder.setInsertionPointToStart(loop.getBody());
   Place straight(builder, whole.getShape());
@@ -191,7 +195,7 @@ Value BlockWriter::sheared(size_t array, Value from, bool back) {
 
 void BlockWriter::cut(size_t array) {
   const Pieces &pieces = piecesOf(array);
-  Value whole = outer.current(op.getArrays()[array]);
+  Value whole = outer.read(op.getArrays()[array]);
   SmallVector<Value> &made = state.emplace_back();
   if (!pieces.isCut()) {
     made.push_back(whole);
@@ -225,7 +229,7 @@ void BlockWriter::join(size_t array) {
   if (!pieces.written)
     return;
   if (!pieces.isCut())
-    return outer.keep(memref, state[array][0]);
+    return outer.assign(memref, state[array][0]);
   RankedTensorType type = wholeType(array);
   SmallVector<int64_t> shape(type.getShape());
   shape[pieces.dimension] = pieces.bounds.back();
@@ -240,14 +244,14 @@ void BlockWriter::join(size_t array) {
   }
   if (pieces.shear)
     whole = sheared(array, whole, /*back=*/true);
-  outer.keep(memref, whole);
+  outer.assign(memref, whole);
 }
 
-static std::string partsText(const LoopBlock &block) {
-  std::string text;
+Location BlockWriter::nameOf(const LoopBlock &block) {
+  std::string parts;
   for (int32_t part : block.parts)
-    text += (text.empty() ? "" : "-") + std::to_string(part);
-  return text;
+    parts += (parts.empty() ? "" : "-") + std::to_string(part);
+  return named("block/" + Twine(number) + "/" + parts);
 }
 
 /// What neighbours have changed of a block's halos.
@@ -309,13 +313,12 @@ Value BlockWriter::neutral(size_t array) {
   OpBuilder::InsertionGuard guard(builder);
   Value zero = arith::ConstantOp::create(
       builder, loc, builder.getZeroAttr(type.getElementType()));
-  Operation *one =
-      createCombiner(builder, loc, combinerOf(array), zero, zero);
+  Operation *one = createCombiner(builder, loc, combinerOf(array), zero, zero);
   std::optional<TypedAttr> element = arith::getNeutralElement(one);
   one->erase();
-  Value value = element ? arith::ConstantOp::create(builder, loc, *element)
-                              .getResult()
-                        : zero;
+  Value value =
+      element ? arith::ConstantOp::create(builder, loc, *element).getResult()
+              : zero;
   return linalg::FillOp::create(builder, loc, value, empty(type)).getResult(0);
 }
 
@@ -342,7 +345,8 @@ Value BlockWriter::combined(size_t array, Value a, Value b,
 
 /// The values of \p key in a block, by those of the keys before it.
 std::pair<Value, Value> BlockWriter::rangeOf(TensorWriter &writer,
-                                             const LoopBlock &block, unsigned key) {
+                                             const LoopBlock &block,
+                                             unsigned key) {
   const loops::Key &of = model.loop.keys[key];
   int64_t lower = of.lower, upper = of.upper;
   Value from, to;
@@ -363,8 +367,8 @@ std::pair<Value, Value> BlockWriter::rangeOf(TensorWriter &writer,
         llvm::any_of(ArrayRef(form).drop_front(key + 1),
                      [](int64_t factor) { return factor != 0; }))
       continue;
-    if (form[key] == 1 && llvm::count(form, 0) + 1 ==
-                              static_cast<int64_t>(form.size())) {
+    if (form[key] == 1 &&
+        llvm::count(form, 0) + 1 == static_cast<int64_t>(form.size())) {
       lower = std::max(lower, first);
       upper = std::min(upper, end);
       continue;
@@ -424,8 +428,9 @@ LogicalResult BlockWriter::writeEntry(TensorWriter &writer,
   return writer.writeIf(loc, inside, {}, memrefs, body, nullptr, none);
 }
 
-LogicalResult BlockWriter::writeKeys(TensorWriter &writer, const LoopBlock &block,
-                                     unsigned key, ArrayRef<Value> memrefs) {
+LogicalResult BlockWriter::writeKeys(TensorWriter &writer,
+                                     const LoopBlock &block, unsigned key,
+                                     ArrayRef<Value> memrefs) {
   if (key == op.getNumKeys())
     return writeEntry(writer, memrefs);
   auto [from, to] = rangeOf(writer, block, key);
@@ -433,9 +438,8 @@ LogicalResult BlockWriter::writeKeys(TensorWriter &writer, const LoopBlock &bloc
   bool isKnown = first && end;
   // Counters begin at 0, so that blocks of one size may be the same kernel.
   scf::ForOp loop = writer.openFor(
-      key == 0 ? named("block/" + Twine(number) + "/" + partsText(block)) : loc,
-      isKnown ? constant(0) : from, isKnown ? constant(*end - *first) : to,
-      constant(1), {}, memrefs);
+      key == 0 ? nameOf(block) : loc, isKnown ? constant(0) : from,
+      isKnown ? constant(*end - *first) : to, constant(1), {}, memrefs);
   Value counter = loop.getInductionVar();
   if (isKnown && *first != 0)
     counter = arith::AddIOp::create(builder, loc, counter, from);
@@ -467,7 +471,10 @@ LogicalResult BlockWriter::writeBlock(const LoopBlock &block) {
     if (pieces.written)
       written.push_back(memref);
   }
-  if (failed(writeKeys(writer, block, 0, written)))
+  size_t which = &block - layout.schedule.blocks.data();
+  if (failed(entries
+                 ? entries->writeBlock(which, nameOf(block), writer, written)
+                 : writeKeys(writer, block, 0, written)))
     return failure();
   for (auto [array, memref] : llvm::enumerate(op.getBodyArrays()))
     if (piecesOf(array).written)
@@ -517,6 +524,8 @@ LogicalResult BlockWriter::writeClock(ArrayRef<LoopBlock> blocks) {
 LogicalResult BlockWriter::write() {
   for (size_t array = 0; array < count(); ++array)
     cut(array);
+  if (op.isSparse())
+    entries.emplace(op, layout.schedule, outer, builder);
   ArrayRef<LoopBlock> blocks = layout.schedule.blocks;
   while (!blocks.empty()) {
     ArrayRef<LoopBlock> clock = blocks.take_while([&](const LoopBlock &block) {
@@ -528,6 +537,8 @@ LogicalResult BlockWriter::write() {
   }
   for (size_t array = 0; array < count(); ++array)
     join(array);
+  if (entries)
+    entries->finish();
   return success();
 }
 

@@ -86,10 +86,13 @@ std::optional<InBlocks> Partitioner::layOutLoop(ForeachOp op,
           "function's own; make the loop around it one of its keys";
     return std::nullopt;
   }
-  if (op.isSparse()) {
-    why = "its keys are elements of arrays, and blocks are cut from ranges";
-    return std::nullopt;
-  }
+  for (ValueRange range : {op.getKeyArrays(), op.getValues()})
+    for (Value array : range)
+      if (cast<MemRefType>(array.getType()).isDynamicDim(0)) {
+        why = "how many entries it has is not known before the run: give key "
+              "arrays and values fixed sizes";
+        return std::nullopt;
+      }
   for (unsigned key = 0; key < op.getNumKeys(); ++key) {
     int64_t lower = op.getLowers()[key], upper = op.getUppers()[key];
     bool isOpen =
@@ -157,18 +160,17 @@ LogicalResult Partitioner::checkForm() {
   if (!function.getBody().hasOneBlock())
     return function.emitError("has several blocks; control flow must be "
                               "structured (scf.if, scf.for)");
-  auto uses = SymbolTable::getSymbolUses(
-      function, function->getParentOfType<ModuleOp>());
+  auto uses = SymbolTable::getSymbolUses(function,
+                                         function->getParentOfType<ModuleOp>());
   if (uses && !uses->empty())
     return function.emitError("holds loops over keys and is called: inline it "
                               "first (--inline)");
   for (auto [which, argument] : llvm::enumerate(function.getArguments())) {
     Type type = argument.getType();
     auto memref = dyn_cast<MemRefType>(type);
-    bool isRight = memref ? memref.hasStaticShape() &&
-                                memref.getLayout().isIdentity()
-                          : isa<RankedTensorType, FloatType, IntegerType,
-                                IndexType>(type);
+    bool isRight =
+        memref ? memref.hasStaticShape() && memref.getLayout().isIdentity()
+               : isa<RankedTensorType, FloatType, IntegerType, IndexType>(type);
     if (!isRight)
       return function.emitError("argument ")
              << which << " has type " << type
@@ -189,7 +191,7 @@ LogicalResult Partitioner::open() {
   SmallVector<Type> types;
   for (Type type : function.getArgumentTypes()) {
     auto memref = dyn_cast<MemRefType>(type);
-    types.push_back(memref                       ? Type(tensorOf(memref))
+    types.push_back(memref                        ? Type(tensorOf(memref))
                     : isa<RankedTensorType>(type) ? type
                                                   : asTensor(type));
   }
@@ -231,8 +233,8 @@ void Partitioner::close() {
                       ? writer.current(result)
                       : writer.values().lookupOrDefault(result);
     if (value.getType().isIndex())
-      value = arith::IndexCastOp::create(builder, loc, builder.getI64Type(),
-                                         value);
+      value =
+          arith::IndexCastOp::create(builder, loc, builder.getI64Type(), value);
     if (!isa<RankedTensorType>(value.getType()))
       value = tensor::FromElementsOp::create(
           builder, loc, cast<RankedTensorType>(asTensor(value.getType())),
@@ -246,14 +248,14 @@ void Partitioner::close() {
       continue;
     made.setArgAttr(which, updated, builder.getI64IntegerAttr(results.size()));
     Attribute called = made.getArgAttr(which, name);
-    attributes.push_back(builder.getDictionaryAttr(
-        called ? builder.getNamedAttr(name, called)
-               : ArrayRef<NamedAttribute>()));
+    attributes.push_back(
+        builder.getDictionaryAttr(called ? builder.getNamedAttr(name, called)
+                                         : ArrayRef<NamedAttribute>()));
     results.push_back(writer.current(old));
   }
   func::ReturnOp::create(builder, loc, results);
-  made.setFunctionType(builder.getFunctionType(
-      made.getArgumentTypes(), ValueRange(results).getTypes()));
+  made.setFunctionType(builder.getFunctionType(made.getArgumentTypes(),
+                                               ValueRange(results).getTypes()));
   made.setAllResultAttrs(attributes);
   function.erase();
 }
@@ -266,9 +268,9 @@ struct PartitionLoops
   void runOnOperation() override {
     if (workers == 0 || (fallback != "refuse" && fallback != "serial")) {
       emitError(getOperation().getLoc())
-          << (workers == 0 ? "workers is 0: give a number of at least 1"
-                           : "fallback is '" + fallback +
-                                 "': give refuse or serial");
+          << (workers == 0
+                  ? "workers is 0: give a number of at least 1"
+                  : "fallback is '" + fallback + "': give refuse or serial");
       return signalPassFailure();
     }
     SmallVector<func::FuncOp> functions;
@@ -277,8 +279,7 @@ struct PartitionLoops
               .wasInterrupted())
         functions.push_back(function);
     for (func::FuncOp function : functions)
-      if (failed(
-              Partitioner(function, workers, fallback == "serial").run()))
+      if (failed(Partitioner(function, workers, fallback == "serial").run()))
         return signalPassFailure();
   }
 };

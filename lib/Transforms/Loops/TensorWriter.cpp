@@ -126,10 +126,9 @@ static Slice sliceBy(memref::SubViewOp view, const IRMapping &mapping) {
   auto mapAll = [&](ArrayRef<OpFoldResult> from,
                     SmallVector<OpFoldResult> &into) {
     for (OpFoldResult each : from)
-      into.push_back(isa<Value>(each)
-                         ? OpFoldResult(mapping.lookupOrDefault(
-                               cast<Value>(each)))
-                         : each);
+      into.push_back(isa<Value>(each) ? OpFoldResult(mapping.lookupOrDefault(
+                                            cast<Value>(each)))
+                                      : each);
   };
   mapAll(view.getMixedOffsets(), made.offsets);
   mapAll(view.getMixedSizes(), made.sizes);
@@ -149,10 +148,9 @@ Value TensorWriter::read(Value memref) {
   Slice slice = sliceBy(view, mapping);
   if (const Window *window = windowOf(source))
     shift(view.getLoc(), *window, slice.offsets);
-  return tensor::ExtractSliceOp::create(builder, view.getLoc(),
-                                        tensorOf(view.getType()), whole,
-                                        slice.offsets, slice.sizes,
-                                        slice.strides);
+  return tensor::ExtractSliceOp::create(
+      builder, view.getLoc(), tensorOf(view.getType()), whole, slice.offsets,
+      slice.sizes, slice.strides);
 }
 
 void TensorWriter::assign(Value memref, Value tensor) {
@@ -179,8 +177,7 @@ void TensorWriter::assign(Value memref, Value tensor) {
 //===----------------------------------------------------------------------===//
 
 scf::ForOp TensorWriter::openFor(Location loc, Value from, Value to, Value step,
-                                 ValueRange carried,
-                                 ArrayRef<Value> memrefs) {
+                                 ValueRange carried, ArrayRef<Value> memrefs) {
   SmallVector<Value> inits(carried);
   for (Value memref : memrefs)
     inits.push_back(current(memref));
@@ -189,8 +186,8 @@ scf::ForOp TensorWriter::openFor(Location loc, Value from, Value to, Value step,
   if (inits.empty())
     loop.getBody()->getTerminator()->erase();
   builder.setInsertionPointToStart(loop.getBody());
-  for (auto [memref, held] : llvm::zip(
-           memrefs, loop.getRegionIterArgs().take_back(memrefs.size())))
+  for (auto [memref, held] :
+       llvm::zip(memrefs, loop.getRegionIterArgs().take_back(memrefs.size())))
     kept[memref].tensor = held;
   return loop;
 }
@@ -211,9 +208,9 @@ LogicalResult TensorWriter::writeFor(scf::ForOp loop) {
   SmallVector<Value> inits, memrefs = writtenBy(loop);
   for (Value init : loop.getInitArgs())
     inits.push_back(mapped(init));
-  scf::ForOp made = openFor(
-      loop.getLoc(), mapped(loop.getLowerBound()), mapped(loop.getUpperBound()),
-      mapped(loop.getStep()), inits, memrefs);
+  scf::ForOp made = openFor(loop.getLoc(), mapped(loop.getLowerBound()),
+                            mapped(loop.getUpperBound()),
+                            mapped(loop.getStep()), inits, memrefs);
   mapping.map(loop.getInductionVar(), made.getInductionVar());
   mapping.map(loop.getRegionIterArgs(),
               made.getRegionIterArgs().take_front(inits.size()));
@@ -295,7 +292,9 @@ LogicalResult TensorWriter::writeIf(scf::IfOp branch) {
 // Operations
 //===----------------------------------------------------------------------===//
 
-static bool isMemory(Value value) { return isa<BaseMemRefType>(value.getType()); }
+static bool isMemory(Value value) {
+  return isa<BaseMemRefType>(value.getType());
+}
 
 static bool usesMemory(Operation *op) {
   return op
@@ -369,10 +368,9 @@ LogicalResult TensorWriter::write(Operation *op) {
         if (!type || !at || type.isDynamicDim(*at))
           return op->emitOpError("is of no fixed size: give the sizes as "
                                  "numbers");
-        mapping.map(dim.getResult(),
-                    arith::ConstantIndexOp::create(builder, loc,
-                                                   type.getDimSize(*at))
-                        .getResult());
+        mapping.map(dim.getResult(), arith::ConstantIndexOp::create(
+                                         builder, loc, type.getDimSize(*at))
+                                         .getResult());
         return success();
       })
       .Case([&](memref::SubViewOp view) -> LogicalResult {
