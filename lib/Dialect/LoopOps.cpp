@@ -56,6 +56,20 @@ OpFoldResult ForeachOp::getUpper(unsigned key) {
   return boundOf(*this, getNumKeys() + key);
 }
 
+/// Beside the body's.
+void ForeachOp::getEffects(
+    SmallVectorImpl<SideEffects::EffectInstance<MemoryEffects::Effect>>
+        &effects) {
+  for (OpOperand &array : getKeyArraysMutable())
+    effects.emplace_back(MemoryEffects::Read::get(), &array);
+  bool gives = getBody().front().getTerminator()->getNumOperands() != 0;
+  for (OpOperand &array : getValuesMutable()) {
+    effects.emplace_back(MemoryEffects::Read::get(), &array);
+    if (gives)
+      effects.emplace_back(MemoryEffects::Write::get(), &array);
+  }
+}
+
 void ForeachOp::getAsmBlockArgumentNames(Region &,
                                          OpAsmSetValueNameFn setName) {
   for (auto [number, key] : llvm::enumerate(getKeys()))

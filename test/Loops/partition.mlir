@@ -146,3 +146,32 @@ func.func @diagonal(%x: memref<6x6xf32>) {
   }
   return
 }
+
+// -----
+
+// Entries are sorted by their blocks; each worker has new values of its own,
+// which go back to their entries.
+// CHECK-LABEL: func.func @entries
+// CHECK-SAME: %[[K:.*]]: tensor<9xi32>, %[[V:.*]]: tensor<9xf32>
+// CHECK: %[[COUNTS:.*]] = scf.for
+// CHECK: %[[STARTS:.*]] = scf.for {{.*}} iter_args(%{{.*}} = %[[COUNTS]])
+// CHECK: %[[ORDER:.*]]:2 = scf.for {{.*}} iter_args(%{{.*}} = %{{.*}}, %{{.*}} = %[[STARTS]])
+// CHECK: %[[KEYS:.*]] = scf.for
+// CHECK: tensor.extract %[[ORDER]]#0
+// CHECK: %[[VALUES:.*]] = scf.for
+// CHECK: %[[FROM:.*]] = tensor.extract %[[STARTS]]
+// CHECK: scf.for {{.*}} -> (tensor<9xf32>, tensor<3xf32>)
+// CHECK: tensor.extract %[[KEYS]]
+// CHECK: tensor.extract %[[VALUES]]
+// CHECK: scf.for {{.*}} iter_args(%{{.*}} = %[[V]])
+// NAMES: loc("block/0/1"
+func.func @entries(%k: memref<9xi32>, %v: memref<9xf32>, %x: memref<6xf32>) {
+  // expected-remark @+1 {{independent: 2 blocks of 2 workers; i at 0, 3, 6}}
+  baechi.foreach ordered (%i = %k : memref<9xi32> in 0 to 6) values(%r = %v : memref<9xf32>) arrays(%a = %x : memref<6xf32>) {
+    %0 = memref.load %a[%i] : memref<6xf32>
+    %1 = arith.mulf %0, %r : f32
+    memref.store %1, %a[%i] : memref<6xf32>
+    baechi.yield %0 : f32
+  }
+  return
+}

@@ -18,6 +18,7 @@ include "mlir/Interfaces/SideEffectInterfaces.td"
 def Baechi_ForeachOp
     : Op<Baechi_Dialect, "foreach",
          [AffineScope, AttrSizedOperandSegments, RecursiveMemoryEffects, SingleBlock,
+          DeclareOpInterfaceMethods<MemoryEffectsOpInterface>,
           DeclareOpInterfaceMethods<OpAsmOpInterface,
                                     ["getAsmBlockArgumentNames"]>]> {
   let summary = "a serial loop over keys, whose entries share arrays";

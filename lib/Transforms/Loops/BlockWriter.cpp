@@ -14,6 +14,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "BlockWriter.h"
+#include "EntryBlocks.h"
 #include "mlir/Dialect/Affine/Utils.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
@@ -55,6 +56,7 @@ private:
   Location named(const Twine &name) {
     return NameLoc::get(builder.getStringAttr(name), loc);
   }
+  Location nameOf(const LoopBlock &block);
   Value rowsOf(Value tensor, unsigned dimension, Rows rows);
   Value putRows(Value rows, Value into, unsigned dimension, int64_t at);
   Value copyOf(Value tensor, unsigned dimension, const Twine &name);
@@ -90,6 +92,7 @@ private:
   /// By array, piece and neighbour: what of this one its halo was taken from.
   llvm::DenseMap<std::pair<std::pair<size_t, size_t>, size_t>, Value> taken;
   llvm::DenseMap<std::pair<Value, Rows>, Value> strips;
+  std::optional<EntryBlocks> entries; ///< of key arrays
 };
 } // namespace
 
@@ -192,7 +195,7 @@ Value BlockWriter::sheared(size_t array, Value from, bool back) {
 
 void BlockWriter::cut(size_t array) {
   const Pieces &pieces = piecesOf(array);
-  Value whole = outer.current(op.getArrays()[array]);
+  Value whole = outer.read(op.getArrays()[array]);
   SmallVector<Value> &made = state.emplace_back();
   if (!pieces.isCut()) {
     made.push_back(whole);
@@ -226,7 +229,7 @@ void BlockWriter::join(size_t array) {
   if (!pieces.written)
     return;
   if (!pieces.isCut())
-    return outer.keep(memref, state[array][0]);
+    return outer.assign(memref, state[array][0]);
   RankedTensorType type = wholeType(array);
   SmallVector<int64_t> shape(type.getShape());
   shape[pieces.dimension] = pieces.bounds.back();
@@ -241,14 +244,14 @@ void BlockWriter::join(size_t array) {
   }
   if (pieces.shear)
     whole = sheared(array, whole, /*back=*/true);
-  outer.keep(memref, whole);
+  outer.assign(memref, whole);
 }
 
-static std::string partsText(const LoopBlock &block) {
-  std::string text;
+Location BlockWriter::nameOf(const LoopBlock &block) {
+  std::string parts;
   for (int32_t part : block.parts)
-    text += (text.empty() ? "" : "-") + std::to_string(part);
-  return text;
+    parts += (parts.empty() ? "" : "-") + std::to_string(part);
+  return named("block/" + Twine(number) + "/" + parts);
 }
 
 /// What neighbours have changed of a block's halos.
@@ -435,9 +438,8 @@ LogicalResult BlockWriter::writeKeys(TensorWriter &writer,
   bool isKnown = first && end;
   // Counters begin at 0, so that blocks of one size may be the same kernel.
   scf::ForOp loop = writer.openFor(
-      key == 0 ? named("block/" + Twine(number) + "/" + partsText(block)) : loc,
-      isKnown ? constant(0) : from, isKnown ? constant(*end - *first) : to,
-      constant(1), {}, memrefs);
+      key == 0 ? nameOf(block) : loc, isKnown ? constant(0) : from,
+      isKnown ? constant(*end - *first) : to, constant(1), {}, memrefs);
   Value counter = loop.getInductionVar();
   if (isKnown && *first != 0)
     counter = arith::AddIOp::create(builder, loc, counter, from);
@@ -469,7 +471,10 @@ LogicalResult BlockWriter::writeBlock(const LoopBlock &block) {
     if (pieces.written)
       written.push_back(memref);
   }
-  if (failed(writeKeys(writer, block, 0, written)))
+  size_t which = &block - layout.schedule.blocks.data();
+  if (failed(entries
+                 ? entries->writeBlock(which, nameOf(block), writer, written)
+                 : writeKeys(writer, block, 0, written)))
     return failure();
   for (auto [array, memref] : llvm::enumerate(op.getBodyArrays()))
     if (piecesOf(array).written)
@@ -519,6 +524,8 @@ LogicalResult BlockWriter::writeClock(ArrayRef<LoopBlock> blocks) {
 LogicalResult BlockWriter::write() {
   for (size_t array = 0; array < count(); ++array)
     cut(array);
+  if (op.isSparse())
+    entries.emplace(op, layout.schedule, outer, builder);
   ArrayRef<LoopBlock> blocks = layout.schedule.blocks;
   while (!blocks.empty()) {
     ArrayRef<LoopBlock> clock = blocks.take_while([&](const LoopBlock &block) {
@@ -530,6 +537,8 @@ LogicalResult BlockWriter::write() {
   }
   for (size_t array = 0; array < count(); ++array)
     join(array);
+  if (entries)
+    entries->finish();
   return success();
 }
 

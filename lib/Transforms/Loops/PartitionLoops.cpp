@@ -86,10 +86,13 @@ std::optional<InBlocks> Partitioner::layOutLoop(ForeachOp op,
           "function's own; make the loop around it one of its keys";
     return std::nullopt;
   }
-  if (op.isSparse()) {
-    why = "its keys are elements of arrays, and blocks are cut from ranges";
-    return std::nullopt;
-  }
+  for (ValueRange range : {op.getKeyArrays(), op.getValues()})
+    for (Value array : range)
+      if (cast<MemRefType>(array.getType()).isDynamicDim(0)) {
+        why = "how many entries it has is not known before the run: give key "
+              "arrays and values fixed sizes";
+        return std::nullopt;
+      }
   for (unsigned key = 0; key < op.getNumKeys(); ++key) {
     int64_t lower = op.getLowers()[key], upper = op.getUppers()[key];
     bool isOpen =

@@ -38,6 +38,9 @@ public:
   mlir::Value current(mlir::Value memref) const {
     return kept.lookup(memref).tensor;
   }
+  /// The same of a view, too.
+  mlir::Value read(mlir::Value memref);
+  void assign(mlir::Value memref, mlir::Value tensor);
   /// Values that are no memory.
   mlir::IRMapping &values() { return mapping; }
 
@@ -77,8 +80,6 @@ private:
     return mapping.lookupOrDefault(value);
   }
   mlir::Value rootOf(mlir::Value memref) const;
-  mlir::Value read(mlir::Value memref);
-  void assign(mlir::Value memref, mlir::Value tensor);
   /// Of a memref that is kept, or of the same by another name.
   const Window *windowOf(mlir::Value memref) const;
   void shift(mlir::Location loc, const Window &window,

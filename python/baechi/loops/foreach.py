@@ -21,6 +21,7 @@ from baechi.loops.blocks import Layout
 from baechi.loops.compiled import Compiled
 from baechi.loops.entries import Entries, as_array
 from baechi.loops.module_text import module_of
+from baechi.loops.prefetch import Prefetch, prefetch_of
 from baechi.loops.simulated import Simulated
 from baechi.loops.tracing import Body, LoopError, shape_of, trace
 
@@ -146,6 +147,13 @@ class Loop:
         simulated = Simulated(entries, body, shapes, layout, self._verbose)
         self._simulated.append((entries, kinds, simulated))
         return simulated.run(entries, given, passes)
+
+    def prefetch(self, entries: Entries, *arrays: Any) -> Prefetch:
+        """What each block reads at positions that data tell, by a slice of the body that is run
+        over its entries, and what fetching it from another machine would take."""
+        shapes = self._shapes_of(arrays)
+        body, _, layout = self._laid_out(entries, shapes)
+        return prefetch_of(entries, body, shapes, layout)
 
     def report(self) -> str:
         """The placement, predicted and measured times of the last program."""

@@ -44,6 +44,8 @@ class Body:
         depend on data, and, where there are such, the entry's number and OUTSIDE; gives what
         the accesses write, the positions of these that depend on data, the new values' leaves,
         and OUTSIDE.
+    reads_at: of the same; gives where each read whose position depends on data begins, a number
+        a dimension.
     """
 
     names: list[str]  # the arrays'
@@ -51,6 +53,7 @@ class Body:
     function: Callable[..., list[Any]]
     arguments: list[jax.ShapeDtypeStruct]
     new_values: bool  # whether entries get them
+    reads_at: Callable[..., list[list[Any]]]
 
     @property
     def by_data(self) -> bool:
@@ -259,14 +262,25 @@ def trace(
     wholes = sorted({a.array for a in accesses if a.within})
     by_data = not all(a.known for a in accesses)
 
-    def function(*flat: Any) -> list[Any]:
+    def traced_with(*flat: Any) -> tuple[_Trace, list[Any], list[Any]]:
         rest = list(flat)
         taken = [rest[:count], rest[count : count + len(values)]]
         given = rest[count + len(values) :]
         last = [given.pop(), given.pop()] if by_data else []
         whole = dict(zip(wholes, given[len(reads) :], strict=True))
         again = _Trace(taken[0], given[: len(reads)], whole)
-        new = run(again, *taken)
+        return again, run(again, *taken), last
+
+    def reads_at(*flat: Any) -> list[list[Any]]:
+        again, _, _ = traced_with(*flat)
+        return [
+            [p.begins(size) for p, size in zip(a.positions, arrays[a.array].shape, strict=True)]
+            for a in again.accesses
+            if a.within
+        ]
+
+    def function(*flat: Any) -> list[Any]:
+        again, new, last = traced_with(*flat)
         numbers = [
             p.begins(size)
             for a in again.accesses
@@ -280,7 +294,7 @@ def trace(
 
     arguments = [*keys, *values, *reads, *(arrays[n] for n in wholes)]
     arguments += [_like((), np.int32), OUTSIDE] if by_data else []
-    traced = Body(names, accesses, function, arguments, bool(shapes[0]))
+    traced = Body(names, accesses, function, arguments, bool(shapes[0]), reads_at)
 
     def apart(*flat: Any) -> tuple[list[Access], list[Any], list[Any]]:
         rest = list(flat)

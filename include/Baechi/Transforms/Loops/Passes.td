@@ -152,8 +152,9 @@ def PartitionLoops : Pass<"baechi-partition-loops", "::mlir::ModuleOp"> {
     are cut.
 
     A loop that cannot run in blocks is an error, or with `fallback=serial` a
-    serial loop on one device, with a remark why. Keys are ranges that are
-    numbers.
+    serial loop on one device, with a remark why. Ranges of keys are numbers.
+    Entries of key arrays are sorted by their blocks at the beginning of each
+    step; parts are then of equal ranges.
 
     ```mlir
     func.func @scale(%x: memref<8xf32>, %y: memref<8xf32>) {
