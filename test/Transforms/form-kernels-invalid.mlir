@@ -22,7 +22,7 @@ module {
 
 // -----
 
-// expected-error @+1 {{has several blocks; control flow must be structured (scf.if, scf.while)}}
+// expected-error @+1 {{the step has several blocks; control flow must be structured (scf.if, scf.while)}}
 func.func @step(%a: tensor<4xf32>) -> tensor<4xf32> {
   cf.br ^next
 ^next:

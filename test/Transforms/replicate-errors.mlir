@@ -1,8 +1,8 @@
 // RUN: baechi-opt %s --split-input-file --verify-diagnostics --baechi-replicate=replicas=3
 // RUN: not baechi-opt %s --split-input-file --baechi-replicate=replicas=1 2>&1 | FileCheck %s --check-prefix=ONE
-// ONE: error: needs 2 to 64 replicas, not 1
+// ONE: error: the step can have 2 to 64 replicas, not 1
 
-// expected-error@below {{has no batch to cut in 3 replicas: no dimension of an argument that the step does not update can be cut; name the batch's arguments (split)}}
+// expected-error@below {{the step has no batch to cut in 3 replicas: no dimension of an argument whose next value it does not return can be cut; name the batch's arguments (split)}}
 func.func @parameters(%w: tensor<300x300xf32> {baechi.updated_by = 0 : i64}) -> tensor<300x300xf32> {
   %zero = arith.constant 0.0 : f32
   %e = tensor.empty() : tensor<300x300xf32>
@@ -13,7 +13,7 @@ func.func @parameters(%w: tensor<300x300xf32> {baechi.updated_by = 0 : i64}) -> 
 
 // -----
 
-// expected-error@below {{has a batch of 256, which does not divide into 3 equal replicas: take one of 255 or 258}}
+// expected-error@below {{, is of 256, which does not divide into 3 equal replicas: take one of 255 or 258, or name the batch's arguments (split) if it is another}}
 func.func @uneven(%w: tensor<64x64xf32> {baechi.updated_by = 1 : i64}, %x: tensor<256x64xf32>) -> (tensor<256x64xf32>, tensor<64x64xf32>) {
   %zero = arith.constant 0.0 : f32
   %e = tensor.empty() : tensor<256x64xf32>

@@ -79,10 +79,9 @@ public:
     addSettings();
     for (auto &setting : settings)
       propose(*setting);
-    std::stable_sort(proposals.begin(), proposals.end(),
-                     [](const Proposal &a, const Proposal &b) {
-                       return a.bound < b.bound;
-                     });
+    std::stable_sort(
+        proposals.begin(), proposals.end(),
+        [](const Proposal &a, const Proposal &b) { return a.bound < b.bound; });
     for (Proposal &each : proposals) {
       if (each.bound >= best.ns)
         break;
@@ -113,13 +112,12 @@ public:
     ReplicaShape shape{grid.replicas, lanes * grid.stages};
     plan.result.error = whyNoReplicas(problem, alternatives, shape);
     if (plan.result.error.empty() && nodes.devicesPerNode % lanes != 0)
-      plan.result.error = fmt::format(
-          "stages of {} devices do not share nodes of {} evenly", lanes,
-          nodes.devicesPerNode);
+      plan.result.error =
+          fmt::format("stages of {} devices do not share nodes of {} evenly",
+                      lanes, nodes.devicesPerNode);
     if (!plan.result.error.empty())
       return;
-    settings.push_back(
-        std::make_unique<Setting>(problem, alternatives, shape));
+    settings.push_back(std::make_unique<Setting>(problem, alternatives, shape));
     Proposal only;
     only.setting = settings.back().get();
     only.layout = {lanes, {}, only.setting->waysNamed(grid.way)};
@@ -173,8 +171,7 @@ private:
       if (setting.likes[op] > 0)
         for (const Alternative &way : setting.replica.alternatives.of[op]) {
           int32_t &lanes = names[way.name];
-          lanes =
-              std::max(lanes, static_cast<int32_t>(way.pieces.size()));
+          lanes = std::max(lanes, static_cast<int32_t>(way.pieces.size()));
         }
     std::set<int32_t> lanesSeen;
     for (const auto &[name, lanes] : names) {
@@ -215,8 +212,8 @@ private:
     for (const std::map<int32_t, int32_t> &found : it->second) {
       Ways ways(setting.likes.size(), -1);
       for (size_t op = 0; op < ways.size(); ++op) {
-        auto way = found.find(
-            setting.replica.original[setting.replica.first[op]]);
+        auto way =
+            found.find(setting.replica.original[setting.replica.first[op]]);
         if (way != found.end())
           ways[op] = way->second;
       }

@@ -21,9 +21,7 @@ static std::string argumentName(func::FuncOp step, unsigned number) {
   return "argument " + std::to_string(number);
 }
 
-/// A dimension that a person knows: an argument's, if the cut has one, and the
-/// other arguments with the same dimension.
-static std::string describePlace(func::FuncOp step, const Cut &cut) {
+std::string split::describePlace(func::FuncOp step, const Cut &cut) {
   constexpr size_t kShown = 3;
   std::optional<unsigned> dim;
   SmallVector<std::string> names;

@@ -14,6 +14,10 @@
 
 namespace baechi::split {
 
+/// A dimension that a person knows: an argument's, if the cut has one, and the
+/// other arguments with the same dimension.
+std::string describePlace(mlir::func::FuncOp step, const Cut &cut);
+
 /// What \p plan does to \p step, which has not been rewritten yet.
 SplitReport describe(mlir::func::FuncOp step, const SplitPlan &plan);
 

@@ -54,12 +54,14 @@ struct Replicate : public baechi::impl::ReplicateBase<Replicate> {
     if (failed(step))
       return signalPassFailure();
     if (replicas < 2 || replicas > 64) {
-      step->emitError("needs 2 to 64 replicas, not ") << replicas.getValue();
+      step->emitError("the step can have 2 to 64 replicas, not ")
+          << replicas.getValue();
       return signalPassFailure();
     }
     if (!llvm::hasSingleElement(step->getBody())) {
-      step->emitError("has several blocks; control flow must be structured "
-                      "(scf.if, scf.while)");
+      step->emitError(
+          "the step has several blocks; control flow must be structured "
+          "(scf.if, scf.while)");
       return signalPassFailure();
     }
     ownStorage(*step);

@@ -112,8 +112,9 @@ struct Split : public baechi::impl::SplitBase<Split> {
     if (failed(step))
       return signalPassFailure();
     if (!llvm::hasSingleElement(step->getBody())) {
-      step->emitError("has several blocks; control flow must be structured "
-                      "(scf.if, scf.while)");
+      step->emitError(
+          "the step has several blocks; control flow must be structured "
+          "(scf.if, scf.while)");
       return signalPassFailure();
     }
     PlanOptions options;

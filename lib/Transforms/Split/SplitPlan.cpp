@@ -8,6 +8,7 @@
 
 #include "SplitPlan.h"
 #include "Baechi/Analysis/Program.h"
+#include "ChooseBatch.h"
 #include "Estimate.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
@@ -187,78 +188,9 @@ static LogicalResult cutAllAsAsked(SplitPlan &plan, func::FuncOp step,
   return success();
 }
 
-/// Whether all that is cut so far has this extent: pieces that follow each
-/// other are those of one batch.
-static bool isExtentOf(const SplitPlan &plan, int64_t extent) {
+bool split::isExtentOf(const SplitPlan &plan, int64_t extent) {
   return llvm::all_of(plan.cuts,
                       [&](const Cut &cut) { return cut.extent() == extent; });
-}
-
-/// Whether a class runs through an argument that the step updates: it is a
-/// parameter's, not the batch's.
-static bool cutsUpdated(func::FuncOp step, const Cut &cut) {
-  return llvm::any_of(cut.values, [&](const auto &entry) {
-    auto argument = dyn_cast<BlockArgument>(entry.first);
-    return argument && argument.getOwner() == &step.front() &&
-           step.getArgAttr(argument.getArgNumber(), BaechiDialect::kUpdatedBy);
-  });
-}
-
-/// The batch: of the classes through arguments that the step does not update
-/// the one that the most work is along; then others of its extent that save
-/// time. Replicas are asked for whether they save time or not.
-static std::optional<Cut> chooseBatch(const SplitPlan &plan, func::FuncOp step,
-                                      const Estimate &estimate,
-                                      const PlanOptions &options) {
-  bool isFirst = plan.cuts.empty();
-  std::optional<Cut> best;
-  double most = isFirst ? 0 : kLeastGain * estimate.totalNs();
-  for (BlockArgument argument : step.getArguments()) {
-    auto type = dyn_cast<RankedTensorType>(argument.getType());
-    if (!type || !type.hasStaticShape() ||
-        llvm::any_of(plan.cuts, [&](const Cut &cut) {
-          return cut.values.contains(argument);
-        }))
-      continue;
-    for (auto [dim, extent] : llvm::enumerate(type.getShape())) {
-      if (extent < options.pieces ||
-          (options.even && extent % options.pieces != 0) ||
-          !isExtentOf(plan, extent))
-        continue;
-      Cut cut = followCut(argument, {unsigned(dim)},
-                          evenPieces(extent, options.pieces), options, plan);
-      double gain = isFirst ? estimate.savedNs(cut) : estimate.gainNs(cut);
-      if (gain <= most || cutsUpdated(step, cut))
-        continue;
-      most = gain;
-      best = std::move(cut);
-    }
-  }
-  return best;
-}
-
-/// Why there are no replicas: what is cut best does not divide, or nothing is.
-static LogicalResult refuseReplicas(func::FuncOp step, const Estimate &estimate,
-                                    PlanOptions options) {
-  int64_t pieces = options.pieces;
-  options.even = false;
-  options.pieces = 2; // It may be smaller than asked for.
-  std::optional<Cut> uneven = chooseBatch(SplitPlan(), step, estimate, options);
-  if (!uneven || uneven->extent() % pieces == 0)
-    return step.emitError("has no batch to cut in ")
-           << pieces
-           << " replicas: no dimension of an argument that the step does not "
-              "update can be cut; name the batch's arguments (split)";
-  int64_t extent = uneven->extent(), below = extent / pieces * pieces;
-  InFlightDiagnostic diag =
-      step.emitError("has a batch of ")
-      << extent << ", which does not divide into " << pieces
-      << " equal replicas: take one of "
-      << (below > 0 ? std::to_string(below) + " or " : std::string())
-      << below + pieces;
-  diag.attachNote(uneven->operations.front().first->getLoc())
-      << "one of the operations on it";
-  return diag;
 }
 
 /// The class that saves the most among those of the heaviest operations.
@@ -328,7 +260,8 @@ FailureOr<SplitPlan> split::planSplits(func::FuncOp step,
   Estimate estimate(step);
   while (plan.cuts.size() < kMostCuts)
     if (std::optional<Cut> best =
-            options.batch ? chooseBatch(plan, step, estimate, options)
+            options.batch ? chooseBatch(plan, step, estimate, options,
+                                        kLeastGain * estimate.totalNs())
                           : chooseCut(plan, estimate, options))
       commit(plan, std::move(*best));
     else

@@ -80,6 +80,10 @@ Cut followCut(mlir::Value value, CutPosition position,
               llvm::ArrayRef<int64_t> sizes, const PlanOptions &options,
               const SplitPlan &taken);
 
+/// Whether all that is cut so far has this extent: pieces that follow each
+/// other are those of one batch.
+bool isExtentOf(const SplitPlan &plan, int64_t extent);
+
 /// First what persons ask for (`baechi.split`, which it takes off), then
 /// classes as long as one saves time by the default roofline: the class that
 /// saves the most first. Emits an error where a wish is not legal, or where

@@ -1,0 +1,32 @@
+//===- ChooseBatch.h - The batch that replicas share out --------*- C++ -*-===//
+//
+// Part of the Baechi project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+#ifndef BAECHI_LIB_TRANSFORMS_SPLIT_CHOOSEBATCH_H
+#define BAECHI_LIB_TRANSFORMS_SPLIT_CHOOSEBATCH_H
+
+#include "Estimate.h"
+#include "SplitPlan.h"
+
+namespace baechi::split {
+
+/// Of the classes through arguments that do not come back as results the one
+/// that the most work is along: the batch. Then others of its extent that save
+/// \p leastNs. Replicas are asked for whether they save time or not. Where
+/// every class is of an argument that may come back (a result is of its type),
+/// these are looked at, too.
+std::optional<Cut> chooseBatch(const SplitPlan &plan, mlir::func::FuncOp step,
+                               const Estimate &estimate,
+                               const PlanOptions &options, double leastNs);
+
+/// Why there are no replicas: what is cut best does not divide, or nothing is.
+llvm::LogicalResult refuseReplicas(mlir::func::FuncOp step,
+                                   const Estimate &estimate,
+                                   PlanOptions options);
+
+} // namespace baechi::split
+
+#endif // BAECHI_LIB_TRANSFORMS_SPLIT_CHOOSEBATCH_H
