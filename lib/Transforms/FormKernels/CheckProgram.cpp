@@ -39,7 +39,7 @@ FailureOr<func::FuncOp> formkernels::findStep(ModuleOp module) {
   }
   func::FuncOp step = candidates.front();
   if (!step.getBody().hasOneBlock())
-    return step.emitError("has several blocks; control flow must be "
+    return step.emitError("the step has several blocks; control flow must be "
                           "structured (scf.if, scf.while)");
   return step;
 }
