@@ -20,10 +20,10 @@ enum class Returned { No, Perhaps, Yes };
 
 StringRef nameIn(func::FuncOp step, std::optional<unsigned> argument,
                  unsigned result) {
-  auto name = argument ? step.getArgAttrOfType<StringAttr>(
-                             *argument, BaechiDialect::kName)
-                       : step.getResultAttrOfType<StringAttr>(
-                             result, BaechiDialect::kName);
+  auto name =
+      argument
+          ? step.getArgAttrOfType<StringAttr>(*argument, BaechiDialect::kName)
+          : step.getResultAttrOfType<StringAttr>(result, BaechiDialect::kName);
   return name ? name.getValue() : StringRef();
 }
 
@@ -35,8 +35,7 @@ bool isNextOf(StringRef argument, StringRef result) {
          result.drop_back(own.size()).ends_with("/");
 }
 
-Returned isReturned(func::FuncOp step, BlockArgument argument,
-                    const Cut &cut) {
+Returned isReturned(func::FuncOp step, BlockArgument argument, const Cut &cut) {
   unsigned number = argument.getArgNumber();
   if (step.getArgAttr(number, BaechiDialect::kUpdatedBy))
     return Returned::Yes;
