@@ -240,15 +240,11 @@ class Step:
             at, layer = f"{p}l{i}/", layers[i]
             n1, qkv, att, proj, n2, up, act, down = kept[i]
             g = self.back(f"{at}down", part, g, down, layer["down"], None, 1, act, 1)
-            g = self.plain(
-                f"{at}act/dx", part, 4 * h, [g, up], 1, 3, backward=True, forward=act
-            )
+            g = self.plain(f"{at}act/dx", part, 4 * h, [g, up], 1, 3, backward=True, forward=act)
             g = self.back(f"{at}up", part, g, up, layer["up"], 1, "sum", n2, None)
             g = self.plain(f"{at}norm2/dx", part, h, [g, proj], 0, 4, backward=True, forward=n2)
             g = self.back(f"{at}proj", part, g, proj, layer["proj"], None, 1, att, 1)
-            g = self.attention(
-                f"{at}att/dx", part, [g, qkv], 3 * h, 2, backward=True, forward=att
-            )
+            g = self.attention(f"{at}att/dx", part, [g, qkv], 3 * h, 2, backward=True, forward=att)
             g = self.back(f"{at}qkv", part, g, qkv, layer["qkv"], 1, "sum", n1, None)
             g = self.plain(f"{at}norm1/dx", part, h, [g, n1], 0, 4, backward=True, forward=n1)
 

@@ -24,13 +24,13 @@ std::string baechi::report::nodesText(const Problem &whole,
   std::string text;
   auto out = std::back_inserter(text);
   size_t all = whole.machine.devices.size();
-  fmt::format_to(out,
-                 "nodes         {} of {} devices: {} replica{} of {} stage{} of "
-                 "{}; {} plans looked at\n",
-                 int64_t(plan.shape.replicas) * plan.shape.devices, all,
-                 plan.shape.replicas, plan.shape.replicas == 1 ? "" : "s",
-                 plan.stages, plan.stages == 1 ? "" : "s", plan.lanes,
-                 plan.looked);
+  fmt::format_to(
+      out,
+      "nodes         {} of {} devices: {} replica{} of {} stage{} of "
+      "{}; {} plans looked at\n",
+      int64_t(plan.shape.replicas) * plan.shape.devices, all,
+      plan.shape.replicas, plan.shape.replicas == 1 ? "" : "s", plan.stages,
+      plan.stages == 1 ? "" : "s", plan.lanes, plan.looked);
   std::map<std::string, size_t> counts;
   for (size_t op = 0; op < plan.ways.size(); ++op)
     if (plan.ways[op] >= 0)

@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Baechi/Report/Report.h"
 #include "Baechi/Placement/Model/Nodes.h"
+#include "Baechi/Report/Report.h"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -111,21 +111,21 @@ void addNodes(const Problem &problem, const PlaceResult &result,
     row.sent += rows[k].sent;
   }
   auto out = std::back_inserter(text);
-  fmt::format_to(out, "\n{:<12}  devices  operators  busy %   peak MiB   of "
-                      "MiB   sent MiB\n",
+  fmt::format_to(out,
+                 "\n{:<12}  devices  operators  busy %   peak MiB   of "
+                 "MiB   sent MiB\n",
                  "nodes");
   for (const Row &row : shown) {
-    double all = static_cast<double>(row.devices) *
-                 static_cast<double>(
-                     std::max<int64_t>(result.placement->makespanNs, 1));
-    fmt::format_to(out,
-                   "{:<12}  {:>7}  {:>9}  {:>6.1f}  {:>9.1f}  {:>7.0f}  "
-                   "{:>9.1f}\n",
-                   row.nodes == 1 ? row.first : row.first + " to " + row.last,
-                   row.devices, row.operators,
-                   100.0 * static_cast<double>(row.busyNs) / all,
-                   mebibytes(row.peak), mebibytes(row.memory),
-                   mebibytes(row.sent));
+    double all =
+        static_cast<double>(row.devices) *
+        static_cast<double>(std::max<int64_t>(result.placement->makespanNs, 1));
+    fmt::format_to(
+        out,
+        "{:<12}  {:>7}  {:>9}  {:>6.1f}  {:>9.1f}  {:>7.0f}  "
+        "{:>9.1f}\n",
+        row.nodes == 1 ? row.first : row.first + " to " + row.last, row.devices,
+        row.operators, 100.0 * static_cast<double>(row.busyNs) / all,
+        mebibytes(row.peak), mebibytes(row.memory), mebibytes(row.sent));
   }
 }
 

@@ -198,8 +198,8 @@ std::string findPlacement(const Settings &settings, const Input &input,
   options.progress = [&](const std::string &phase) { progress.show(phase); };
   if (!settings.given.empty())
     return readGiven(settings, input, options, found);
-  bool isPlanned = settings.alternatives == "auto" ||
-                   settings.alternatives == "none";
+  bool isPlanned =
+      settings.alternatives == "auto" || settings.alternatives == "none";
   if (!settings.grid.empty() && !input.problem.machine.nodes)
     return "--grid is of machines of nodes: state \"nodes\" in the machine "
            "file";

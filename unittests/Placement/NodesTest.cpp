@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Baechi/Placement/Io/Files.h"
 #include "Baechi/Placement/Model/Nodes.h"
+#include "Baechi/Placement/Io/Files.h"
 #include "Baechi/Placement/Schedule/Verify.h"
 #include "Baechi/Placement/Session/ExactPlacement.h"
 #include "Baechi/Placement/Session/Place.h"
@@ -27,7 +27,7 @@ using testing::IsEmpty;
 namespace {
 
 NodeShape shape(int32_t nodes, int32_t devices, int32_t cards = 1) {
-  return {nodes,           devices,  cards, "gpu", int64_t(1) << 40,
+  return {nodes,           devices,        cards, "gpu", int64_t(1) << 40,
           Link{10, 10000}, Link{100, 1000}};
 }
 
@@ -53,8 +53,7 @@ int64_t scheduled(const Problem &problem, const Assignment &device) {
   Schedule schedule, again;
   Scheduler scheduler(model);
   scheduler.run(device, {}, &schedule);
-  EXPECT_EQ(Evaluator(model).run(device, {}, never, &again),
-            schedule.makespan);
+  EXPECT_EQ(Evaluator(model).run(device, {}, never, &again), schedule.makespan);
   EXPECT_EQ(again.start, schedule.start);
   EXPECT_THAT(verify(problem, toPlacement(model, device, schedule)), IsEmpty());
   return schedule.makespan;
@@ -119,10 +118,9 @@ TEST(Nodes, FileErrorsNameThePlace) {
                     R"(, "between": {"latency_ns": 5, "bytes_per_us": 25000,
                          "lends": true})"),
               HasSubstr("lends"));
-  EXPECT_THAT(
-      machineError(R"("nodes": 1, "devices_per_node": 1, "devices": [])" +
-                   rest),
-      HasSubstr("devices: stands beside \"nodes\""));
+  EXPECT_THAT(machineError(
+                  R"("nodes": 1, "devices_per_node": 1, "devices": [])" + rest),
+              HasSubstr("devices: stands beside \"nodes\""));
   EXPECT_THAT(machineError(R"("devices": [])" + rest),
               HasSubstr("device: is of machines of nodes"));
   Problem slow = crossing(2, 1, LinkModel::Duplex);

@@ -46,8 +46,8 @@ Training training(int32_t layers, int32_t parts, Machine machine,
   auto add = [&](Operator op, bool isCut, bool hasReplicas) {
     Alternative way;
     way.name = "data/2";
-    way.pieces.assign(2, {{{"", op.timeNs[0].second / 2 + 20}}, 0,
-                          op.resident});
+    way.pieces.assign(2,
+                      {{{"", op.timeNs[0].second / 2 + 20}}, 0, op.resident});
     made.alternatives.shapes.emplace_back(op.outputs.size(),
                                           std::vector<int64_t>{8, 1});
     for (size_t o = 0; o < op.outputs.size() && isCut; ++o)
@@ -153,10 +153,9 @@ Lifted lift(const Problem &whole, const NodePlan &plan) {
   for (const Transfer &t : placed.transfers) {
     if (t.to < q) {
       for (int32_t r = 0; r < replicas; ++r)
-        all.placement.transfers.push_back({id[r][t.op], t.output,
-                                           deviceOf(r, t.from),
-                                           deviceOf(r, t.to), t.startNs,
-                                           t.endNs});
+        all.placement.transfers.push_back(
+            {id[r][t.op], t.output, deviceOf(r, t.from), deviceOf(r, t.to),
+             t.startNs, t.endNs});
       continue;
     }
     int32_t exchange = -1;
@@ -185,9 +184,9 @@ Lifted lift(const Problem &whole, const NodePlan &plan) {
       int64_t end = now + link.transferNs(size);
       std::vector<int32_t> next(replicas);
       for (int32_t r = 0; r < replicas; ++r)
-        next[r] = add(makeOp("x" + std::to_string(all.placement.device.size()),
-                             0, {}),
-                      deviceOf(r, t.from), end);
+        next[r] = add(
+            makeOp("x" + std::to_string(all.placement.device.size()), 0, {}),
+            deviceOf(r, t.from), end);
       for (int32_t r = 0; r < replicas; ++r) {
         int32_t to = half ? r ^ half : (r + 1) % replicas;
         auto &outputs = all.problem.graph.ops[from[r]].outputs;
@@ -195,8 +194,7 @@ Lifted lift(const Problem &whole, const NodePlan &plan) {
         outputs.emplace_back(size, 0, 0);
         edges.push_back({from[r], output, next[to]});
         edges.push_back({from[r], -1, next[r]});
-        all.placement.transfers.push_back({from[r], output,
-                                           deviceOf(r, t.from),
+        all.placement.transfers.push_back({from[r], output, deviceOf(r, t.from),
                                            deviceOf(to, t.from), now, end});
       }
       from = next;
@@ -208,9 +206,10 @@ Lifted lift(const Problem &whole, const NodePlan &plan) {
   for (const Edge &edge : one.graph.edges)
     for (int32_t r = 0; r < replicas; ++r)
       if (placed.device[edge.to] < q)
-        edges.push_back(placed.device[edge.from] < q
-                            ? Edge{id[r][edge.from], edge.output, id[r][edge.to]}
-                            : Edge{last[edge.from][r], -1, id[r][edge.to]});
+        edges.push_back(
+            placed.device[edge.from] < q
+                ? Edge{id[r][edge.from], edge.output, id[r][edge.to]}
+                : Edge{last[edge.from][r], -1, id[r][edge.to]});
   std::stable_sort(all.placement.transfers.begin(),
                    all.placement.transfers.end(),
                    [](const Transfer &a, const Transfer &b) {
@@ -238,10 +237,15 @@ int64_t checkGrid(const Training &of, const Grid &grid) {
 TEST(PlanNodes, OneReplicaStandsForAll) {
   for (LinkModel model : {LinkModel::Duplex, LinkModel::Parallel})
     for (int32_t cards : {1, 2})
-      for (const Grid &grid :
-           {Grid{"", 1, 8}, {"", 2, 4}, {"", 4, 2}, {"data/2", 1, 4},
-            {"data/2", 2, 2}, {"data/2", 4, 1}, {"", 8, 1}, {"", 2, 1},
-            {"data/2", 1, 2}}) {
+      for (const Grid &grid : {Grid{"", 1, 8},
+                               {"", 2, 4},
+                               {"", 4, 2},
+                               {"data/2", 1, 4},
+                               {"data/2", 2, 2},
+                               {"data/2", 4, 1},
+                               {"", 8, 1},
+                               {"", 2, 1},
+                               {"data/2", 1, 2}}) {
         if (cards > 1 && grid.way.empty() && grid.stages == 1)
           continue; // One device a replica: cards would not be shared alike.
         checkGrid(training(4, 8, machineOf(4, 2, model, cards)), grid);
@@ -363,7 +367,7 @@ TEST(PlanNodes, GridsAreReadOrRefused) {
   for (const char *text : {"", ":", "a:1", "a:0:1", "a:1:x", "a:1:5000"})
     EXPECT_THAT(parseGrid(text, grid), HasSubstr("is no grid")) << text;
   Training of = training(2, 4, machineOf(2, 2));
-  EXPECT_THAT(placeGrid(of.problem, of.alternatives, {"rows", 1, 1})
-                  .result.error,
-              HasSubstr("no operator has an alternative 'rows'"));
+  EXPECT_THAT(
+      placeGrid(of.problem, of.alternatives, {"rows", 1, 1}).result.error,
+      HasSubstr("no operator has an alternative 'rows'"));
 }

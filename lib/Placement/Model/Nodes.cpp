@@ -22,9 +22,8 @@ Machine baechi::placement::machineOfNodes(const NodeShape &shape,
   nodes.numCards = shape.nodes * shape.cardsPerNode;
   for (int32_t n = 0; n < shape.nodes; ++n)
     for (int32_t d = 0; d < shape.devicesPerNode; ++d) {
-      machine.devices.push_back(
-          {fmt::format("n{}.{}{}", n, shape.kind, d), shape.kind,
-           shape.memory});
+      machine.devices.push_back({fmt::format("n{}.{}{}", n, shape.kind, d),
+                                 shape.kind, shape.memory});
       nodes.node.push_back(n);
       nodes.card.push_back(n * shape.cardsPerNode + d % shape.cardsPerNode);
     }

@@ -63,8 +63,7 @@ Ways Setting::waysNamed(std::string_view name) const {
     auto it = std::find_if(of.begin(), of.end(), [&](const Alternative &a) {
       return a.name == name;
     });
-    ways.push_back(it == of.end() ? -1
-                                  : static_cast<int32_t>(it - of.begin()));
+    ways.push_back(it == of.end() ? -1 : static_cast<int32_t>(it - of.begin()));
   }
   return ways;
 }
@@ -114,27 +113,26 @@ int64_t Setting::lowerBound(const Layout &layout) const {
   for (size_t op = 0; op < n; ++op) {
     if (least[op] == 0 || !graph.ops[op].part)
       continue;
-    auto stage = static_cast<int32_t>(
-        std::upper_bound(layout.cuts.begin(), layout.cuts.end(),
-                         chain.linkOf[op]) -
-        layout.cuts.begin() - 1);
+    auto stage = static_cast<int32_t>(std::upper_bound(layout.cuts.begin(),
+                                                       layout.cuts.end(),
+                                                       chain.linkOf[op]) -
+                                      layout.cuts.begin() - 1);
     first[stage] = std::min(first[stage], head[op]);
     last[stage] = std::min(last[stage], tail[op]);
-    bool isSpread = layout.lanes > 1 && layout.ways[op] < 0 &&
-                    !graph.ops[op].group;
+    bool isSpread =
+        layout.lanes > 1 && layout.ways[op] < 0 && !graph.ops[op].group;
     for (int32_t lane = 0; lane < layout.lanes && !isSpread; ++lane)
-      load[size_t(stage) * layout.lanes + lane] += pieceNs(
-          static_cast<int32_t>(op), layout.ways, layout.lanes, lane);
+      load[size_t(stage) * layout.lanes + lane] +=
+          pieceNs(static_cast<int32_t>(op), layout.ways, layout.lanes, lane);
   }
   int64_t bound = 0;
   for (int32_t stage = 0; stage < stages; ++stage)
     if (first[stage] != never)
       bound = std::max(
-          bound,
-          first[stage] + last[stage] +
-              *std::max_element(load.begin() + ptrdiff_t(stage) * layout.lanes,
-                                load.begin() +
-                                    ptrdiff_t(stage + 1) * layout.lanes));
+          bound, first[stage] + last[stage] +
+                     *std::max_element(
+                         load.begin() + ptrdiff_t(stage) * layout.lanes,
+                         load.begin() + ptrdiff_t(stage + 1) * layout.lanes));
   return bound;
 }
 
@@ -156,8 +154,8 @@ void Setting::schedulePipelines(const Model &model, const Assignment &device,
     });
     tail[*it] += model.timeOf(*it, device[*it]);
     longest = std::max(longest, tail[*it] + 1);
-    parts = std::max(
-        parts, replica.graph.ops[origins[*it].op].part.value_or(0) + 1);
+    parts = std::max(parts,
+                     replica.graph.ops[origins[*it].op].part.value_or(0) + 1);
   }
   Scheduler scheduler(model);
   for (bool isLast : {false, true}) {
@@ -186,9 +184,9 @@ int64_t Setting::evaluate(const Layout &layout, int64_t cutoff,
                      rings)
            .empty())
     return never;
-  cost += (std::ssize(expansion.graph.ops) +
-           std::ssize(expansion.graph.edges)) *
-          (layout.cuts.size() > 1 ? 2 : 1);
+  cost +=
+      (std::ssize(expansion.graph.ops) + std::ssize(expansion.graph.edges)) *
+      (layout.cuts.size() > 1 ? 2 : 1);
   Problem problem{std::move(expansion.graph), machine};
   Model model(problem);
   std::vector<int32_t> home(model.numUnits, -1);

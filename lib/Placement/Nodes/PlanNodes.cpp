@@ -35,8 +35,10 @@ using namespace baechi::placement::nodes;
 
 namespace {
 
-/// Operators and edges that are looked at, in all: seconds.
+/// Operators and edges that are looked at, in all, for up to `usualDevices`:
+/// seconds. For more, up to so many times as much.
 constexpr int64_t proposalCost = 3'500'000, searchCost = 3'000'000;
+constexpr int32_t usualDevices = 64, mostTimes = 4;
 /// The search takes no smaller steps than this part of the whole.
 constexpr int64_t smallStep = 10'000;
 /// Where a machine is so small, all of it is searched as one, too.
@@ -80,14 +82,13 @@ public:
     addSettings();
     for (auto &setting : settings)
       propose(*setting);
-    std::stable_sort(proposals.begin(), proposals.end(),
-                     [](const Proposal &a, const Proposal &b) {
-                       return a.bound < b.bound;
-                     });
+    std::stable_sort(
+        proposals.begin(), proposals.end(),
+        [](const Proposal &a, const Proposal &b) { return a.bound < b.bound; });
     for (Proposal &each : proposals) {
       if (each.bound >= best.ns)
         break;
-      each.isSkipped = spent() > proposalCost || isCancelled();
+      each.isSkipped = spent() > proposalCost * effort() || isCancelled();
       if (!each.isSkipped)
         consider(each);
     }
@@ -117,19 +118,17 @@ public:
     ReplicaShape shape{grid.replicas, lanes * grid.stages};
     plan.result.error = whyNoReplicas(problem, alternatives, shape);
     if (plan.result.error.empty() && nodes.devicesPerNode % lanes != 0)
-      plan.result.error = fmt::format(
-          "stages of {} devices do not share nodes of {} evenly", lanes,
-          nodes.devicesPerNode);
+      plan.result.error =
+          fmt::format("stages of {} devices do not share nodes of {} evenly",
+                      lanes, nodes.devicesPerNode);
     if (!plan.result.error.empty())
       return;
-    settings.push_back(
-        std::make_unique<Setting>(problem, alternatives, shape));
+    settings.push_back(std::make_unique<Setting>(problem, alternatives, shape));
     Proposal only;
     only.setting = settings.back().get();
     only.layout = {lanes, {}, only.setting->waysNamed(grid.way)};
-    only.layout.cuts =
-        narrowCuts(only.setting->loads(only.layout.ways, lanes),
-                   only.setting->chain.crossing, grid.stages);
+    only.layout.cuts = narrowCuts(only.setting->loads(only.layout.ways, lanes),
+                                  only.setting->chain.crossing, grid.stages);
     only.name = nameOf(only, grid.way.empty() ? "whole" : grid.way);
     consider(only);
     finish();
@@ -146,6 +145,11 @@ private:
     for (const auto &setting : settings)
       cost += setting->cost;
     return cost;
+  }
+
+  int64_t effort() const {
+    auto devices = static_cast<int32_t>(problem.machine.devices.size());
+    return std::clamp(devices / usualDevices, 1, mostTimes);
   }
 
   /// Replicas of equal parts of a node, and of whole nodes.
@@ -178,8 +182,7 @@ private:
       if (setting.likes[op] > 0)
         for (const Alternative &way : setting.replica.alternatives.of[op]) {
           int32_t &lanes = names[way.name];
-          lanes =
-              std::max(lanes, static_cast<int32_t>(way.pieces.size()));
+          lanes = std::max(lanes, static_cast<int32_t>(way.pieces.size()));
         }
     std::set<int32_t> lanesSeen;
     for (const auto &[name, lanes] : names) {
@@ -201,12 +204,12 @@ private:
     std::vector<int64_t> load = setting.loads(ways, lanes);
     int32_t stages = std::min(most, setting.chain.numLinks);
     std::set<std::vector<int32_t>> seen;
-    for (auto cuts :
-         {narrowCuts(load, setting.chain.crossing, stages),
-          evenCuts(load, stages), balancedCuts(load, stages)}) {
+    for (auto cuts : {narrowCuts(load, setting.chain.crossing, stages),
+                      evenCuts(load, stages), balancedCuts(load, stages)}) {
       if (!seen.insert(cuts).second)
         continue;
-      Proposal each{&setting, {lanes, std::move(cuts), ways}, "", 0, never, false};
+      Proposal each{&setting, {lanes, std::move(cuts), ways}, "", 0, never,
+                    false};
       each.name = nameOf(each, name);
       each.bound = setting.lowerBound(each.layout);
       proposals.push_back(std::move(each));
@@ -222,8 +225,8 @@ private:
     for (const std::map<int32_t, int32_t> &found : it->second) {
       Ways ways(setting.likes.size(), -1);
       for (size_t op = 0; op < ways.size(); ++op) {
-        auto way = found.find(
-            setting.replica.original[setting.replica.first[op]]);
+        auto way =
+            found.find(setting.replica.original[setting.replica.first[op]]);
         if (way != found.end())
           ways[op] = way->second;
       }
@@ -272,7 +275,7 @@ private:
   /// long as anything is better.
   void improve() {
     phase("search");
-    const int64_t until = spent() + searchCost;
+    const int64_t until = spent() + searchCost * effort();
     Setting &setting = *best.setting;
     // Operators that are alike in all but their place in the model.
     std::map<std::vector<int64_t>, std::vector<int32_t>> alike;

@@ -56,8 +56,8 @@ bool areAlike(const std::vector<Alternative> &a,
                x.replicas == y.replicas && x.exchange == y.exchange &&
                std::equal(x.pieces.begin(), x.pieces.end(), y.pieces.begin(),
                           y.pieces.end(), samePiece) &&
-               std::equal(x.outputs.begin(), x.outputs.end(),
-                          y.outputs.begin(), y.outputs.end(), sameCut);
+               std::equal(x.outputs.begin(), x.outputs.end(), y.outputs.begin(),
+                          y.outputs.end(), sameCut);
       });
 }
 
@@ -275,10 +275,9 @@ private:
 
 } // namespace
 
-std::string
-baechi::placement::whyNoReplicas(const Problem &problem,
-                                 const Alternatives &alternatives,
-                                 const ReplicaShape &shape) {
+std::string baechi::placement::whyNoReplicas(const Problem &problem,
+                                             const Alternatives &alternatives,
+                                             const ReplicaShape &shape) {
   NodeShape nodes = shapeOf(problem.machine);
   int64_t all = int64_t(nodes.nodes) * nodes.devicesPerNode;
   if (shape.replicas < 1 || shape.devices < 1 ||
@@ -308,10 +307,9 @@ baechi::placement::whyNoReplicas(const Problem &problem,
   return parts.problem();
 }
 
-ReplicaGraph
-baechi::placement::replicaGraph(const Graph &graph,
-                                const Alternatives &alternatives,
-                                int32_t replicas) {
+ReplicaGraph baechi::placement::replicaGraph(const Graph &graph,
+                                             const Alternatives &alternatives,
+                                             int32_t replicas) {
   Parts parts(graph, alternatives);
   int32_t kept = parts.count() / replicas;
   ReplicaGraph result;
@@ -425,8 +423,8 @@ std::string baechi::placement::replicaProblem(const Problem &problem,
     own.push_back(ways[op]);
   Expansion expansion;
   std::vector<Ring> rings;
-  if (std::string error = expandReplica(replica, own, shape, problem.machine,
-                                        expansion, rings);
+  if (std::string error =
+          expandReplica(replica, own, shape, problem.machine, expansion, rings);
       !error.empty())
     return error;
   result.graph = std::move(expansion.graph);

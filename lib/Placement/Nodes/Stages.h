@@ -39,8 +39,8 @@ std::vector<int32_t> narrowCuts(const std::vector<int64_t> &load,
                                 const std::vector<int64_t> &crossing,
                                 int32_t stages);
 
-/// As many intervals with the least largest sum (by bisection over it, each interval as
-/// long as can be).
+/// As many intervals with the least largest sum (by bisection over it, each
+/// interval as long as can be).
 std::vector<int32_t> balancedCuts(const std::vector<int64_t> &load,
                                   int32_t stages);
 

@@ -10,10 +10,10 @@
 /// Replicas compute the parts of a batch, all at once and all alike: one stands
 /// for all of them. Its machine has the replica's devices, and beside each one
 /// that stands for its like in the next replica. What an operator exchanges
-/// is reduced and gathered by its like in all replicas: around a ring (Patarasuk
-/// and Yuan, "Bandwidth optimal all-reduce algorithms for clusters of
-/// workstations", 2009) or, by whole nodes whose number is a power of two, by
-/// halving and doubling (Thakur, Rabenseifner and Gropp, "Optimization of
+/// is reduced and gathered by its like in all replicas: around a ring
+/// (Patarasuk and Yuan, "Bandwidth optimal all-reduce algorithms for clusters
+/// of workstations", 2009) or, by whole nodes whose number is a power of two,
+/// by halving and doubling (Thakur, Rabenseifner and Gropp, "Optimization of
 /// collective communication operations in MPICH", 2005): messages one after the
 /// other, which are one transfer here. As every device sends when it receives,
 /// a schedule of one replica is one of all of them, as long; docs/nodes.md has
