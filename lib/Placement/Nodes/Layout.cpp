@@ -136,6 +136,46 @@ int64_t Setting::lowerBound(const Layout &layout) const {
   return bound;
 }
 
+/// The longest path to the end puts likes of all parts one beside the other, so
+/// that a stage hands on the first part when it has nearly done the last.
+/// Pipelines want the older part first (one forward, one backward: Narayanan et
+/// al., "PipeDream", SOSP 2019), gradients of parameters in their turn or last
+/// of all (Qi et al., "Zero Bubble Pipeline Parallelism", ICLR 2024). Keeps the
+/// best.
+void Setting::schedulePipelines(const Model &model, const Assignment &device,
+                                const std::vector<Expansion::Origin> &origins,
+                                int64_t cutoff, Schedule &schedule) const {
+  std::vector<int64_t> tail(model.numNodes, 0);
+  int64_t longest = 1;
+  int32_t parts = 1;
+  for (auto it = model.order.rbegin(); it != model.order.rend(); ++it) {
+    model.forEachUser(*it, [&](int32_t user) {
+      tail[*it] = std::max(tail[*it], tail[user]);
+    });
+    tail[*it] += model.timeOf(*it, device[*it]);
+    longest = std::max(longest, tail[*it] + 1);
+    parts = std::max(parts,
+                     replica.graph.ops[origins[*it].op].part.value_or(0) + 1);
+  }
+  Scheduler scheduler(model);
+  for (bool isLast : {false, true}) {
+    std::vector<int64_t> priority = tail;
+    for (int32_t i = 0; i < model.numNodes; ++i) {
+      const Operator &op = replica.graph.ops[origins[i].op];
+      bool ofParameter = op.backward && op.group;
+      int64_t before = !op.part                ? parts + 1
+                       : isLast && ofParameter ? 0
+                                               : parts - *op.part;
+      priority[i] += before * longest;
+    }
+    Schedule next;
+    int64_t most = schedule.makespan == never ? cutoff : schedule.makespan - 1;
+    scheduler.run(device, {priority, most}, &next);
+    if (next.makespan != never && next.makespan <= most)
+      schedule = std::move(next);
+  }
+}
+
 int64_t Setting::evaluate(const Layout &layout, int64_t cutoff,
                           Outcome *outcome) {
   Expansion expansion;
@@ -144,7 +184,9 @@ int64_t Setting::evaluate(const Layout &layout, int64_t cutoff,
                      rings)
            .empty())
     return never;
-  cost += std::ssize(expansion.graph.ops) + std::ssize(expansion.graph.edges);
+  cost +=
+      (std::ssize(expansion.graph.ops) + std::ssize(expansion.graph.edges)) *
+      (layout.cuts.size() > 1 ? 2 : 1);
   Problem problem{std::move(expansion.graph), machine};
   Model model(problem);
   std::vector<int32_t> home(model.numUnits, -1);
@@ -179,8 +221,10 @@ int64_t Setting::evaluate(const Layout &layout, int64_t cutoff,
     device[i] = d;
   }
   Schedule schedule;
-  int64_t makespan = Evaluator(model).run(home, {}, cutoff, &schedule);
-  if (makespan == never)
+  Evaluator(model).run(home, {}, cutoff, &schedule);
+  if (layout.cuts.size() > 1)
+    schedulePipelines(model, device, expansion.origins, cutoff, schedule);
+  if (schedule.makespan == never)
     return never;
   std::vector<int64_t> peaks = schedulePeaks(model, device, schedule);
   bool fits = true;

@@ -56,6 +56,9 @@ public:
   int64_t cost = 0;           ///< operators and edges of all evaluations
 
 private:
+  void schedulePipelines(const Model &model, const Assignment &device,
+                         const std::vector<Expansion::Origin> &origins,
+                         int64_t cutoff, Schedule &schedule) const;
   int64_t pieceNs(int32_t op, const Ways &ways, int32_t lanes,
                   int32_t lane) const;
 

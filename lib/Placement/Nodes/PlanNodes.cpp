@@ -35,8 +35,10 @@ using namespace baechi::placement::nodes;
 
 namespace {
 
-/// Operators and edges that are looked at, in all: seconds.
-constexpr int64_t proposalCost = 5'000'000, searchCost = 3'000'000;
+/// Operators and edges that are looked at, in all, for up to `usualDevices`:
+/// seconds. For more, up to so many times as much.
+constexpr int64_t proposalCost = 3'500'000, searchCost = 3'000'000;
+constexpr int32_t usualDevices = 64, mostTimes = 4;
 /// The search takes no smaller steps than this part of the whole.
 constexpr int64_t smallStep = 10'000;
 /// Where a machine is so small, all of it is searched as one, too.
@@ -49,6 +51,7 @@ struct Proposal {
   std::string name;
   int64_t bound = 0;
   int64_t ns = never;
+  bool isSkipped = false; ///< there was no budget left for it
 };
 
 std::string nameOf(const Proposal &of, const std::string &way) {
@@ -85,13 +88,16 @@ public:
     for (Proposal &each : proposals) {
       if (each.bound >= best.ns)
         break;
-      if (spent() > proposalCost || isCancelled())
-        ++plan.skipped;
-      else
+      each.isSkipped = spent() > proposalCost * effort() || isCancelled();
+      if (!each.isSkipped)
         consider(each);
     }
     if (hasBudget && best.setting)
       improve();
+    plan.skipped = static_cast<int32_t>(
+        std::count_if(proposals.begin(), proposals.end(), [&](auto &each) {
+          return each.isSkipped && each.bound < best.ns;
+        }));
     searchFlat();
     finish();
   }
@@ -121,8 +127,8 @@ public:
     Proposal only;
     only.setting = settings.back().get();
     only.layout = {lanes, {}, only.setting->waysNamed(grid.way)};
-    only.layout.cuts =
-        evenCuts(only.setting->loads(only.layout.ways, lanes), grid.stages);
+    only.layout.cuts = narrowCuts(only.setting->loads(only.layout.ways, lanes),
+                                  only.setting->chain.crossing, grid.stages);
     only.name = nameOf(only, grid.way.empty() ? "whole" : grid.way);
     consider(only);
     finish();
@@ -139,6 +145,11 @@ private:
     for (const auto &setting : settings)
       cost += setting->cost;
     return cost;
+  }
+
+  int64_t effort() const {
+    auto devices = static_cast<int32_t>(problem.machine.devices.size());
+    return std::clamp(devices / usualDevices, 1, mostTimes);
   }
 
   /// Replicas of equal parts of a node, and of whole nodes.
@@ -184,7 +195,7 @@ private:
     }
   }
 
-  /// In as many stages as there are devices for, and in half of them.
+  /// In as many stages as there are devices for.
   void add(Setting &setting, const std::string &name, const Ways &ways,
            int32_t lanes) {
     if (setting.shape.devices % lanes != 0)
@@ -193,10 +204,12 @@ private:
     std::vector<int64_t> load = setting.loads(ways, lanes);
     int32_t stages = std::min(most, setting.chain.numLinks);
     std::set<std::vector<int32_t>> seen;
-    for (auto cuts : {evenCuts(load, stages), balancedCuts(load, stages)}) {
+    for (auto cuts : {narrowCuts(load, setting.chain.crossing, stages),
+                      evenCuts(load, stages), balancedCuts(load, stages)}) {
       if (!seen.insert(cuts).second)
         continue;
-      Proposal each{&setting, {lanes, std::move(cuts), ways}, "", 0, never};
+      Proposal each{&setting, {lanes, std::move(cuts), ways}, "", 0, never,
+                    false};
       each.name = nameOf(each, name);
       each.bound = setting.lowerBound(each.layout);
       proposals.push_back(std::move(each));
@@ -262,7 +275,7 @@ private:
   /// long as anything is better.
   void improve() {
     phase("search");
-    const int64_t until = spent() + searchCost;
+    const int64_t until = spent() + searchCost * effort();
     Setting &setting = *best.setting;
     // Operators that are alike in all but their place in the model.
     std::map<std::vector<int64_t>, std::vector<int32_t>> alike;

@@ -9,6 +9,7 @@
 #include "Nodes/Stages.h"
 
 #include <algorithm>
+#include <cmath>
 #include <functional>
 #include <limits>
 #include <map>
@@ -126,6 +127,27 @@ Chain::Chain(const ReplicaGraph &replica) {
   numLinks = static_cast<int32_t>(sorted.size());
   for (int32_t i = 0; i < n; ++i)
     linkOf.push_back(number[sets.find(i)]);
+  findCrossing(replica);
+}
+
+void Chain::findCrossing(const ReplicaGraph &replica) {
+  const Graph &graph = replica.graph;
+  std::map<std::pair<int32_t, int32_t>, std::pair<int32_t, int32_t>> reach;
+  for (const Edge &edge : graph.edges) {
+    if (edge.output < 0 || replica.first[edge.from] != edge.from)
+      continue;
+    auto [it, isNew] = reach.try_emplace({edge.from, edge.output},
+                                         linkOf[edge.from], linkOf[edge.from]);
+    auto &[low, high] = it->second;
+    low = std::min(low, linkOf[edge.to]);
+    high = std::max(high, linkOf[edge.to]);
+  }
+  crossing.assign(static_cast<size_t>(numLinks) + 1, 0);
+  for (const auto &[tensor, ends] : reach) {
+    int64_t bytes = graph.ops[tensor.first].outputs[tensor.second].bytes;
+    for (int32_t border = ends.first + 1; border <= ends.second; ++border)
+      crossing[border] += bytes;
+  }
 }
 
 std::vector<int32_t>
@@ -143,6 +165,38 @@ baechi::placement::nodes::evenCuts(const std::vector<int64_t> &load,
     bool isNear = i + 1 >= n || (sum * 2 + load[i + 1]) * stages >= share * 2;
     if (isNear || n - (i + 1) == stages - std::ssize(cuts))
       cuts.push_back(i + 1);
+  }
+  return cuts;
+}
+
+std::vector<int32_t>
+baechi::placement::nodes::narrowCuts(const std::vector<int64_t> &load,
+                                     const std::vector<int64_t> &crossing,
+                                     int32_t stages) {
+  auto n = static_cast<int32_t>(load.size());
+  std::vector<double> before = {0};
+  for (int64_t each : load)
+    before.push_back(before.back() + static_cast<double>(each));
+  double share = before.back() / stages;
+  std::vector<int32_t> cuts = {0};
+  for (int32_t stage = 1; stage < stages; ++stage) {
+    double wanted = share * stage;
+    int32_t best = -1;
+    auto distance = [&](int32_t at) { return std::abs(before[at] - wanted); };
+    // Each stage that follows needs a link, too.
+    for (int32_t at = cuts.back() + 1; at <= n - (stages - stage); ++at) {
+      if (best >= 0 && distance(at) > share / 2)
+        continue;
+      if (best < 0 ||
+          (distance(best) > share / 2 && distance(at) < distance(best)) ||
+          (distance(at) <= share / 2 &&
+           std::pair(crossing[at], distance(at)) <
+               std::pair(crossing[best], distance(best))))
+        best = at;
+    }
+    if (best < 0)
+      break;
+    cuts.push_back(best);
   }
   return cuts;
 }

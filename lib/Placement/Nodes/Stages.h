@@ -21,14 +21,26 @@ struct Chain {
 
   std::vector<int32_t> linkOf; ///< per operator of the replica
   int32_t numLinks = 0;
+  /// Bytes of a part's tensors, each once, that are read across the border
+  /// before a link.
+  std::vector<int64_t> crossing;
+
+private:
+  void findCrossing(const ReplicaGraph &replica);
 };
 
 /// Where stages begin, the first at 0: as many intervals of \p load, each as
 /// near to an equal share as can be where the running sum is cut.
 std::vector<int32_t> evenCuts(const std::vector<int64_t> &load, int32_t stages);
 
-/// The same with the least largest sum (by bisection over it, each interval as
-/// long as can be).
+/// The same, but each cut is where the fewest bytes cross, of the borders that
+/// are at most half a share away; the nearest of those.
+std::vector<int32_t> narrowCuts(const std::vector<int64_t> &load,
+                                const std::vector<int64_t> &crossing,
+                                int32_t stages);
+
+/// As many intervals with the least largest sum (by bisection over it, each
+/// interval as long as can be).
 std::vector<int32_t> balancedCuts(const std::vector<int64_t> &load,
                                   int32_t stages);
 

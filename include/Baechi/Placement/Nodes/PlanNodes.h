@@ -23,7 +23,8 @@
 namespace baechi::placement {
 
 /// A plan that a person would write: all operators in ways of one name, stages
-/// of equal work, replicas.
+/// of about equal work with borders where little crosses (between layers),
+/// replicas.
 struct Grid {
   std::string way; ///< of an alternative; empty: as operators are
   int32_t stages = 1;
