@@ -61,7 +61,17 @@ private:
   Value putRows(Value rows, Value into, unsigned dimension, int64_t at);
   Value copyOf(Value tensor, unsigned dimension, const Twine &name);
 
+  /// Rows of an array that moves, as a tensor has them now.
+  struct Rowed {
+    int64_t first, end;
+    Value tensor;
+    int64_t begin; ///< the row that the tensor begins with
+    bool ofBlock;
+  };
+
   // Arrays.
+  Value gather(size_t array, loops::Span rows, int64_t length);
+  void put(size_t array, loops::Span rows, Value tensor, int64_t begin);
   void cut(size_t array);
   void join(size_t array);
   Value sheared(size_t array, Value whole, bool back);
@@ -92,7 +102,8 @@ private:
   /// By array, piece and neighbour: what of this one its halo was taken from.
   llvm::DenseMap<std::pair<std::pair<size_t, size_t>, size_t>, Value> taken;
   llvm::DenseMap<std::pair<Value, Rows>, Value> strips;
-  std::optional<EntryBlocks> entries; ///< of key arrays
+  std::optional<EntryBlocks> entries;              ///< of key arrays
+  llvm::DenseMap<size_t, SmallVector<Rowed>> rows; ///< of arrays that move
 };
 } // namespace
 
@@ -193,12 +204,57 @@ Value BlockWriter::sheared(size_t array, Value from, bool back) {
   return loop.getResult(0);
 }
 
+/// \p span of an array that moves, at the beginning of a tensor of \p length
+/// rows.
+Value BlockWriter::gather(size_t array, loops::Span span, int64_t length) {
+  const Pieces &pieces = piecesOf(array);
+  SmallVector<int64_t> shape(wholeType(array).getShape());
+  shape[pieces.dimension] = length;
+  Value made = empty(wholeType(array).clone(shape));
+  for (const Rowed &of : rows[array]) {
+    Rows shared(std::max(span.first, of.first), std::min(span.end, of.end));
+    if (shared.first >= shared.second)
+      continue;
+    Value part = rowsOf(of.tensor, pieces.dimension,
+                        {shared.first - of.begin, shared.second - of.begin});
+    if (of.ofBlock)
+      part = copyOf(part, pieces.dimension,
+                    "strip/" + model.loop.arrays[array].name + "/" +
+                        Twine(shared.first));
+    made = putRows(part, made, pieces.dimension, shared.first - span.first);
+  }
+  return made;
+}
+
+/// From here on \p span of an array is in \p tensor.
+void BlockWriter::put(size_t array, loops::Span span, Value tensor,
+                      int64_t begin) {
+  if (span.empty())
+    return;
+  SmallVector<Rowed> left;
+  for (const Rowed &of : rows[array]) {
+    Rowed below = of, above = of;
+    below.end = std::min(of.end, span.first);
+    above.first = std::max(of.first, span.end);
+    for (const Rowed &rest : {below, above})
+      if (rest.first < rest.end)
+        left.push_back(rest);
+  }
+  left.push_back({span.first, span.end, tensor, begin, true});
+  llvm::sort(left,
+             [](const Rowed &a, const Rowed &b) { return a.first < b.first; });
+  rows[array] = std::move(left);
+}
+
 void BlockWriter::cut(size_t array) {
   const Pieces &pieces = piecesOf(array);
   Value whole = outer.read(op.getArrays()[array]);
   SmallVector<Value> &made = state.emplace_back();
   if (!pieces.isCut()) {
     made.push_back(whole);
+    if (pieces.isMoving())
+      rows[array] = {
+          {0, wholeType(array).getDimSize(pieces.dimension), whole, 0, false}};
     return;
   }
   if (pieces.shear)
@@ -228,6 +284,10 @@ void BlockWriter::join(size_t array) {
   Value memref = op.getArrays()[array];
   if (!pieces.written)
     return;
+  if (pieces.isMoving()) {
+    int64_t extent = wholeType(array).getDimSize(pieces.dimension);
+    return outer.assign(memref, gather(array, {0, extent}, extent));
+  }
   if (!pieces.isCut())
     return outer.assign(memref, state[array][0]);
   RankedTensorType type = wholeType(array);
@@ -454,6 +514,7 @@ LogicalResult BlockWriter::writeBlock(const LoopBlock &block) {
   // One for each: what the body allocates is new in each block.
   TensorWriter writer(builder);
   writer.values() = outer.values();
+  size_t which = &block - layout.schedule.blocks.data();
   SmallVector<Value> written;
   for (auto [array, memref] : llvm::enumerate(op.getBodyArrays())) {
     const Pieces &pieces = piecesOf(array);
@@ -467,17 +528,25 @@ LogicalResult BlockWriter::writeBlock(const LoopBlock &block) {
         window->multiple = pieces.shear->multiple;
       }
     }
-    writer.keep(memref, state[array][part], window);
+    Value piece = state[array][part];
+    if (pieces.isMoving()) {
+      loops::Span touched = pieces.touched[which];
+      window = Window{pieces.dimension, touched.first, std::nullopt, 0};
+      piece = gather(array, touched, pieces.length());
+    }
+    writer.keep(memref, piece, window);
     if (pieces.written)
       written.push_back(memref);
   }
-  size_t which = &block - layout.schedule.blocks.data();
   if (failed(entries
                  ? entries->writeBlock(which, nameOf(block), writer, written)
                  : writeKeys(writer, block, 0, written)))
     return failure();
   for (auto [array, memref] : llvm::enumerate(op.getBodyArrays()))
-    if (piecesOf(array).written)
+    if (piecesOf(array).isMoving())
+      put(array, piecesOf(array).changed[which], writer.current(memref),
+          piecesOf(array).touched[which].first);
+    else if (piecesOf(array).written)
       state[array][piecesOf(array).part(block.parts)] = writer.current(memref);
   return success();
 }
