@@ -15,28 +15,29 @@
 
 #include "BlockWriter.h"
 #include "EntryBlocks.h"
+#include "MovingRows.h"
+#include "OwnSums.h"
+#include "RowWriter.h"
 #include "mlir/Dialect/Affine/Utils.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
-#include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include <map>
 
 using namespace mlir;
 using namespace baechi;
 using LoopBlock = loops::Block;
 
 namespace {
-class BlockWriter {
+class BlockWriter : public RowWriter {
 public:
   BlockWriter(ForeachOp op, const LoopModel &model, const BlockLayout &layout,
               unsigned number, TensorWriter &outer, OpBuilder &builder)
-      : op(op), model(model), layout(layout), number(number), outer(outer),
-        builder(builder), loc(op.getLoc()) {}
+      : RowWriter(builder, op.getLoc()), op(op), model(model), layout(layout),
+        number(number), outer(outer), builder(builder), loc(op.getLoc()) {}
 
   LogicalResult write();
 
 private:
-  using Rows = std::pair<int64_t, int64_t>;
-
   size_t count() { return op.getArrays().size(); }
   const Pieces &piecesOf(size_t array) const { return layout.pieces[array]; }
   RankedTensorType wholeType(size_t array) {
@@ -46,32 +47,12 @@ private:
     RankedTensorType whole = wholeType(array);
     return whole.clone(piecesOf(array).shape(whole.getShape()));
   }
-  Value constant(int64_t of) {
-    return arith::ConstantIndexOp::create(builder, loc, of);
-  }
-  Value empty(RankedTensorType type) {
-    return tensor::EmptyOp::create(builder, loc, type.getShape(),
-                                   type.getElementType());
-  }
   Location named(const Twine &name) {
     return NameLoc::get(builder.getStringAttr(name), loc);
   }
   Location nameOf(const LoopBlock &block);
-  Value rowsOf(Value tensor, unsigned dimension, Rows rows);
-  Value putRows(Value rows, Value into, unsigned dimension, int64_t at);
-  Value copyOf(Value tensor, unsigned dimension, const Twine &name);
-
-  /// Rows of an array that moves, as a tensor has them now.
-  struct Rowed {
-    int64_t first, end;
-    Value tensor;
-    int64_t begin; ///< the row that the tensor begins with
-    bool ofBlock;
-  };
 
   // Arrays.
-  Value gather(size_t array, loops::Span rows, int64_t length);
-  void put(size_t array, loops::Span rows, Value tensor, int64_t begin);
   void cut(size_t array);
   void join(size_t array);
   Value sheared(size_t array, Value whole, bool back);
@@ -86,9 +67,6 @@ private:
   LogicalResult writeEntry(TensorWriter &writer, ArrayRef<Value> memrefs);
   std::pair<Value, Value> rangeOf(TensorWriter &writer, const LoopBlock &block,
                                   unsigned key);
-  Value neutral(size_t array);
-  Value combined(size_t array, Value a, Value b, StringRef operation);
-  std::string combinerOf(size_t array);
 
   ForeachOp op;
   const LoopModel &model;
@@ -102,72 +80,10 @@ private:
   /// By array, piece and neighbour: what of this one its halo was taken from.
   llvm::DenseMap<std::pair<std::pair<size_t, size_t>, size_t>, Value> taken;
   llvm::DenseMap<std::pair<Value, Rows>, Value> strips;
-  std::optional<EntryBlocks> entries;              ///< of key arrays
-  llvm::DenseMap<size_t, SmallVector<Rowed>> rows; ///< of arrays that move
+  std::optional<EntryBlocks> entries;  ///< of key arrays
+  std::map<size_t, MovingRows> moving; ///< by array
 };
 } // namespace
-
-//===----------------------------------------------------------------------===//
-// Parts of tensors
-//===----------------------------------------------------------------------===//
-
-namespace {
-struct Place {
-  SmallVector<OpFoldResult> offsets, sizes, strides;
-
-  Place(OpBuilder &builder, ArrayRef<int64_t> shape) {
-    for (int64_t size : shape) {
-      offsets.push_back(builder.getIndexAttr(0));
-      sizes.push_back(builder.getIndexAttr(size));
-      strides.push_back(builder.getIndexAttr(1));
-    }
-  }
-};
-} // namespace
-
-Value BlockWriter::rowsOf(Value tensor, unsigned dimension, Rows rows) {
-  Place place(builder, cast<RankedTensorType>(tensor.getType()).getShape());
-  place.offsets[dimension] = builder.getIndexAttr(rows.first);
-  place.sizes[dimension] = builder.getIndexAttr(rows.second - rows.first);
-  return tensor::ExtractSliceOp::create(builder, loc, tensor, place.offsets,
-                                        place.sizes, place.strides);
-}
-
-Value BlockWriter::putRows(Value rows, Value into, unsigned dimension,
-                           int64_t at) {
-  Place place(builder, cast<RankedTensorType>(rows.getType()).getShape());
-  place.offsets[dimension] = builder.getIndexAttr(at);
-  return tensor::InsertSliceOp::create(builder, loc, rows, into, place.offsets,
-                                       place.sizes, place.strides);
-}
-
-/// \p tensor as an operator of its own. A copy that is nothing else would
-/// become a part of the block that takes it, and this would be sent all that
-/// the rows are of.
-Value BlockWriter::copyOf(Value tensor, unsigned dimension, const Twine &name) {
-  auto type = cast<RankedTensorType>(tensor.getType());
-  // A loop of one turn is none: along another dimension, or its row twice.
-  for (unsigned d = 0; d < type.getRank() && type.getDimSize(dimension) < 2;
-       ++d)
-    if (type.getDimSize(d) > 1)
-      dimension = d;
-  int64_t turns = std::max<int64_t>(2, type.getDimSize(dimension));
-  auto loop = scf::ForOp::create(builder, named(name), constant(0),
-                                 constant(turns), constant(1), empty(type));
-  OpBuilder::InsertionGuard guard(builder);
-  builder.setInsertionPointToStart(loop.getBody());
-  Place place(builder, type.getShape());
-  place.sizes[dimension] = builder.getIndexAttr(1);
-  if (type.getDimSize(dimension) > 1)
-    place.offsets[dimension] = loop.getInductionVar();
-  Value row = tensor::ExtractSliceOp::create(
-      builder, loc, tensor, place.offsets, place.sizes, place.strides);
-  Value put =
-      tensor::InsertSliceOp::create(builder, loc, row, loop.getRegionIterArg(0),
-                                    place.offsets, place.sizes, place.strides);
-  scf::YieldOp::create(builder, loc, put);
-  return loop.getResult(0);
-}
 
 //===----------------------------------------------------------------------===//
 // Arrays and pieces
@@ -204,48 +120,6 @@ Value BlockWriter::sheared(size_t array, Value from, bool back) {
   return loop.getResult(0);
 }
 
-/// \p span of an array that moves, at the beginning of a tensor of \p length
-/// rows.
-Value BlockWriter::gather(size_t array, loops::Span span, int64_t length) {
-  const Pieces &pieces = piecesOf(array);
-  SmallVector<int64_t> shape(wholeType(array).getShape());
-  shape[pieces.dimension] = length;
-  Value made = empty(wholeType(array).clone(shape));
-  for (const Rowed &of : rows[array]) {
-    Rows shared(std::max(span.first, of.first), std::min(span.end, of.end));
-    if (shared.first >= shared.second)
-      continue;
-    Value part = rowsOf(of.tensor, pieces.dimension,
-                        {shared.first - of.begin, shared.second - of.begin});
-    if (of.ofBlock)
-      part = copyOf(part, pieces.dimension,
-                    "strip/" + model.loop.arrays[array].name + "/" +
-                        Twine(shared.first));
-    made = putRows(part, made, pieces.dimension, shared.first - span.first);
-  }
-  return made;
-}
-
-/// From here on \p span of an array is in \p tensor.
-void BlockWriter::put(size_t array, loops::Span span, Value tensor,
-                      int64_t begin) {
-  if (span.empty())
-    return;
-  SmallVector<Rowed> left;
-  for (const Rowed &of : rows[array]) {
-    Rowed below = of, above = of;
-    below.end = std::min(of.end, span.first);
-    above.first = std::max(of.first, span.end);
-    for (const Rowed &rest : {below, above})
-      if (rest.first < rest.end)
-        left.push_back(rest);
-  }
-  left.push_back({span.first, span.end, tensor, begin, true});
-  llvm::sort(left,
-             [](const Rowed &a, const Rowed &b) { return a.first < b.first; });
-  rows[array] = std::move(left);
-}
-
 void BlockWriter::cut(size_t array) {
   const Pieces &pieces = piecesOf(array);
   Value whole = outer.read(op.getArrays()[array]);
@@ -253,8 +127,8 @@ void BlockWriter::cut(size_t array) {
   if (!pieces.isCut()) {
     made.push_back(whole);
     if (pieces.isMoving())
-      rows[array] = {
-          {0, wholeType(array).getDimSize(pieces.dimension), whole, 0, false}};
+      moving.try_emplace(array, *this, model.loop.arrays[array].name,
+                         pieces.dimension, whole);
     return;
   }
   if (pieces.shear)
@@ -284,10 +158,8 @@ void BlockWriter::join(size_t array) {
   Value memref = op.getArrays()[array];
   if (!pieces.written)
     return;
-  if (pieces.isMoving()) {
-    int64_t extent = wholeType(array).getDimSize(pieces.dimension);
-    return outer.assign(memref, gather(array, {0, extent}, extent));
-  }
+  if (pieces.isMoving())
+    return outer.assign(memref, moving.at(array).all());
   if (!pieces.isCut())
     return outer.assign(memref, state[array][0]);
   RankedTensorType type = wholeType(array);
@@ -340,63 +212,6 @@ void BlockWriter::takeHalos(const std::vector<SmallVector<Value>> &earlier,
                                    halo.first - pieces.first(part));
     }
   }
-}
-
-//===----------------------------------------------------------------------===//
-// Sums of each block's own
-//===----------------------------------------------------------------------===//
-
-/// The operation of arith that the updates of \p array are, of its elements.
-std::string BlockWriter::combinerOf(size_t array) {
-  Type element = wholeType(array).getElementType();
-  StringRef suffix = isa<FloatType>(element) ? "f" : "i";
-  for (const loops::Access &access : model.loop.accesses)
-    if (access.array == static_cast<int32_t>(array)) {
-      if (access.combiner.empty())
-        return ("arith.add" + suffix).str();
-      if (access.combiner == "product")
-        return ("arith.mul" + suffix).str();
-      return access.combiner;
-    }
-  llvm_unreachable("reduced arrays have updates");
-}
-
-static Operation *createCombiner(OpBuilder &builder, Location loc,
-                                 StringRef name, Value a, Value b) {
-  OperationState state(loc, name, ValueRange{a, b}, a.getType());
-  return builder.create(state);
-}
-
-/// Filled with what changes nothing that it is combined with.
-Value BlockWriter::neutral(size_t array) {
-  RankedTensorType type = wholeType(array);
-  OpBuilder::InsertionGuard guard(builder);
-  Value zero = arith::ConstantOp::create(
-      builder, loc, builder.getZeroAttr(type.getElementType()));
-  Operation *one = createCombiner(builder, loc, combinerOf(array), zero, zero);
-  std::optional<TypedAttr> element = arith::getNeutralElement(one);
-  one->erase();
-  Value value =
-      element ? arith::ConstantOp::create(builder, loc, *element).getResult()
-              : zero;
-  return linalg::FillOp::create(builder, loc, value, empty(type)).getResult(0);
-}
-
-Value BlockWriter::combined(size_t array, Value a, Value b,
-                            StringRef operation) {
-  RankedTensorType type = wholeType(array);
-  AffineMap identity = builder.getMultiDimIdentityMap(type.getRank());
-  SmallVector<utils::IteratorType> loops(type.getRank(),
-                                         utils::IteratorType::parallel);
-  return linalg::GenericOp::create(
-             builder, loc, type, ValueRange{a, b}, empty(type),
-             ArrayRef{identity, identity, identity}, loops,
-             [&](OpBuilder &inner, Location at, ValueRange arguments) {
-               Operation *made = createCombiner(inner, at, operation,
-                                                arguments[0], arguments[1]);
-               linalg::YieldOp::create(inner, at, made->getResult(0));
-             })
-      .getResult(0);
 }
 
 //===----------------------------------------------------------------------===//
@@ -532,7 +347,7 @@ LogicalResult BlockWriter::writeBlock(const LoopBlock &block) {
     if (pieces.isMoving()) {
       loops::Span touched = pieces.touched[which];
       window = Window{pieces.dimension, touched.first, std::nullopt, 0};
-      piece = gather(array, touched, pieces.length());
+      piece = moving.at(array).gather(touched, pieces.length());
     }
     writer.keep(memref, piece, window);
     if (pieces.written)
@@ -544,8 +359,9 @@ LogicalResult BlockWriter::writeBlock(const LoopBlock &block) {
     return failure();
   for (auto [array, memref] : llvm::enumerate(op.getBodyArrays()))
     if (piecesOf(array).isMoving())
-      put(array, piecesOf(array).changed[which], writer.current(memref),
-          piecesOf(array).touched[which].first);
+      moving.at(array).put(piecesOf(array).changed[which],
+                           writer.current(memref),
+                           piecesOf(array).touched[which].first);
     else if (piecesOf(array).written)
       state[array][piecesOf(array).part(block.parts)] = writer.current(memref);
   return success();
@@ -563,9 +379,12 @@ LogicalResult BlockWriter::writeClock(ArrayRef<LoopBlock> blocks) {
   std::vector<SmallVector<Value>> changed(count());
   for (const LoopBlock &block : blocks) {
     for (size_t array : own)
-      state[array][0] = piecesOf(array).kind == Pieces::Kind::Reduced
-                            ? neutral(array)
-                            : before[array][0];
+      state[array][0] =
+          piecesOf(array).kind == Pieces::Kind::Reduced
+              ? neutralOf(builder, loc, wholeType(array),
+                          combinerOf(model.loop, array,
+                                     wholeType(array).getElementType()))
+              : before[array][0];
     takeHalos(before, block);
     if (failed(writeBlock(block)))
       return failure();
@@ -574,16 +393,15 @@ LogicalResult BlockWriter::writeClock(ArrayRef<LoopBlock> blocks) {
   }
   for (size_t array : own) {
     bool reduced = piecesOf(array).kind == Pieces::Kind::Reduced;
-    StringRef suffix =
-        isa<FloatType>(wholeType(array).getElementType()) ? "f" : "i";
-    std::string combiner =
-        reduced ? combinerOf(array) : ("arith.add" + suffix).str();
+    Type element = wholeType(array).getElementType();
+    std::string combiner = reduced ? combinerOf(model.loop, array, element)
+                                   : operationOf("add", element);
     Value total = before[array][0];
     for (Value one : changed[array]) {
       if (!reduced)
-        one = combined(array, one, before[array][0],
-                       ("arith.sub" + suffix).str());
-      total = combined(array, total, one, combiner);
+        one = combined(builder, loc, one, before[array][0],
+                       operationOf("sub", element));
+      total = combined(builder, loc, total, one, combiner);
     }
     state[array][0] = total;
   }
