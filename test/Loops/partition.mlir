@@ -175,3 +175,48 @@ func.func @entries(%k: memref<9xi32>, %v: memref<9xf32>, %x: memref<6xf32>) {
   }
   return
 }
+
+// -----
+
+// A stencil over time in place: which rows a block touches moves with time, and
+// it takes them from whoever had them last.
+// CHECK-LABEL: func.func @stencil
+// CHECK: %[[ROWS:.*]] = tensor.extract_slice %arg0[0] [13] [1]
+// CHECK: %[[PIECE:.*]] = tensor.insert_slice %[[ROWS]] into %{{.*}}[0] [13] [1] {{.*}} into tensor<14xf32>
+// CHECK: %[[FIRST:.*]] = scf.for {{.*}} iter_args(%{{.*}} = %[[PIECE]]) -> (tensor<14xf32>)
+// CHECK: %[[OWN:.*]] = tensor.extract_slice %[[FIRST]][9] [3] [1]
+// CHECK: %[[STRIP:.*]] = scf.for
+// CHECK: tensor.extract_slice %[[OWN]]
+// CHECK: tensor.insert_slice %[[STRIP]] into %{{.*}}[0] [3] [1] {{.*}} into tensor<14xf32>
+// NAMES: loc("strip/arg0/
+func.func @stencil(%x: memref<20xf32>) {
+  // expected-remark @+1 {{4 blocks of 2 workers; i at 0, 3, 6; i + j at 1,}}
+  baechi.foreach ordered (%i in 0 to 6, %j in 1 to 19) arrays(%a = %x : memref<20xf32>) {
+    %c1 = arith.constant 1 : index
+    %before = arith.subi %j, %c1 : index
+    %after = arith.addi %j, %c1 : index
+    %0 = memref.load %a[%before] : memref<20xf32>
+    %1 = memref.load %a[%after] : memref<20xf32>
+    %2 = arith.addf %0, %1 : f32
+    memref.store %2, %a[%j] : memref<20xf32>
+    baechi.yield
+  }
+  return
+}
+
+// -----
+
+// Against the key.
+// CHECK-LABEL: func.func @falling
+// CHECK: scf.for
+func.func @falling(%x: memref<8xf32>, %y: memref<8xf32>) {
+  // expected-remark @+1 {{independent: 2 blocks of 2 workers; i at 0, 4, 8}}
+  baechi.foreach ordered (%i in 0 to 8) arrays(%a = %x : memref<8xf32>, %b = %y : memref<8xf32>) {
+    %c7 = arith.constant 7 : index
+    %back = arith.subi %c7, %i : index
+    %0 = memref.load %a[%i] : memref<8xf32>
+    memref.store %0, %b[%back] : memref<8xf32>
+    baechi.yield
+  }
+  return
+}

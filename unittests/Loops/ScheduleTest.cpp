@@ -104,6 +104,37 @@ TEST(Schedule, FindsRaces) {
             "an entry is in no block");
 }
 
+TEST(Schedule, SpansHoldAllValuesOfABlock) {
+  Loop loop;
+  loop.keys = {{"i", 0, 6}, {"j", 1, 9}};
+  loop.domain = {{{1, 1}, -4}}; // i + j >= 4
+  Schedule schedule;
+  schedule.axes = {{1, 0}, {1, 1}};
+  schedule.cuts = {{0, 3, 6}, {1, 7, 15}};
+  for (int32_t first : {0, 1})
+    for (int32_t second : {0, 1})
+      for (const Affine &sum : {Affine{{1, 0}, 0}, Affine{{0, 1}, -1},
+                                Affine{{-2, 1}, 3}, Affine{{0, -1}, 9}}) {
+        int64_t least = INT64_MAX, most = INT64_MIN;
+        for (int64_t i = 0; i < 6; ++i)
+          for (int64_t j = 1; j < 9; ++j)
+            if (i + j >= 4 && schedule.partsOf({i, j}) ==
+                                  std::vector<int32_t>{first, second}) {
+              least = std::min(least, sum.of({i, j}));
+              most = std::max(most, sum.of({i, j}));
+            }
+        auto span = spanOf(loop, schedule, {0, 0, {first, second}}, sum);
+        ASSERT_TRUE(span);
+        EXPECT_EQ(span->first, least);
+        EXPECT_EQ(span->end, most + 1);
+      }
+  // A number that is not known; a block without entries.
+  EXPECT_FALSE(spanOf(loop, schedule, {0, 0, {0, 0}}, Affine{{1, 0}, 0, {1}}));
+  schedule.cuts = {{0, 3, 6}, {1, 3, 15}};
+  auto none = spanOf(loop, schedule, {0, 0, {1, 0}}, Affine{{1, 0}, 0});
+  EXPECT_TRUE(none && none->empty());
+}
+
 TEST(Schedule, CutsAreBalanced) {
   EXPECT_EQ(balancedCuts(5, {1, 1, 1, 1}, 2), std::vector<int64_t>({5, 7, 9}));
   EXPECT_EQ(balancedCuts(0, {90, 2, 2, 2, 2, 2}, 3),

@@ -53,6 +53,21 @@ std::vector<std::vector<int64_t>> axesOf(const Loop &loop,
 Schedule makeSchedule(const Loop &loop, const Verdict &verdict,
                       std::vector<std::vector<int64_t>> cuts, int32_t workers);
 
+/// Integers from `first` up to `end`.
+struct Span {
+  int64_t first = 0, end = 0;
+
+  bool empty() const { return first >= end; }
+  bool meets(const Span &other) const {
+    return !empty() && !other.empty() && first < other.end && other.first < end;
+  }
+};
+
+/// What the values of \p sum over the keys of \p block lie in, or none where
+/// that cannot be told.
+std::optional<Span> spanOf(const Loop &loop, const Schedule &schedule,
+                           const Block &block, const Affine &sum);
+
 /// Runs the accesses of \p entries (key vectors) in mind: two blocks of a clock
 /// that touch an element which one of them writes, if there are any. Additions
 /// to arrays with sums of each block's own, and buffered arrays, are none.

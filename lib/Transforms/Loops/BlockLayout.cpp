@@ -23,6 +23,8 @@ using Form = std::vector<int64_t>;
 
 int64_t Pieces::length() const {
   int64_t longest = 0;
+  for (const loops::Span &rows : touched)
+    longest = std::max(longest, rows.end - rows.first);
   for (size_t part = 0; part + 1 < bounds.size(); ++part)
     longest = std::max(longest, bounds[part + 1] - bounds[part]);
   return below + longest + above;
@@ -44,7 +46,7 @@ llvm::SmallVector<Pieces::Halo> Pieces::halos(size_t part) const {
 
 llvm::SmallVector<int64_t> Pieces::shape(llvm::ArrayRef<int64_t> whole) const {
   llvm::SmallVector<int64_t> made(whole);
-  if (isCut())
+  if (isCut() || isMoving())
     made[dimension] = length();
   return made;
 }
@@ -153,6 +155,63 @@ static bool isWritten(const loops::Loop &loop, size_t array) {
   });
 }
 
+static void include(loops::Span &into, const loops::Span &rows) {
+  if (into.empty())
+    into = rows;
+  else if (!rows.empty())
+    into = {std::min(into.first, rows.first), std::max(into.end, rows.end)};
+}
+
+/// Rows along \p dimension of \p array that move from block to block: no block
+/// changes what another of its clock touches.
+static std::optional<Pieces> moveAlong(const loops::Loop &loop,
+                                       const loops::Schedule &schedule,
+                                       size_t array, unsigned dimension) {
+  Pieces made;
+  made.kind = Pieces::Kind::Moving;
+  made.dimension = dimension;
+  int64_t extent = loop.arrays[array].extents[dimension];
+  for (const loops::Block &block : schedule.blocks) {
+    loops::Span touched, changed;
+    for (const Access &access : loop.accesses) {
+      if (access.array != static_cast<int32_t>(array))
+        continue;
+      const loops::Subscript &at = access.subscripts[dimension];
+      if (at.kind != loops::Subscript::Kind::At)
+        return std::nullopt;
+      std::optional<loops::Span> rows = spanOf(loop, schedule, block, at.at);
+      if (!rows)
+        return std::nullopt;
+      if (rows->empty())
+        continue;
+      rows->end += at.size - 1;
+      rows->first = std::clamp<int64_t>(rows->first, 0, extent);
+      rows->end = std::clamp<int64_t>(rows->end, 0, extent);
+      include(touched, *rows);
+      if (access.kind != AccessKind::Read)
+        include(changed, *rows);
+    }
+    made.touched.push_back(touched);
+    made.changed.push_back(changed);
+  }
+  for (size_t a = 0; a < schedule.blocks.size(); ++a)
+    for (size_t b = a + 1; b < schedule.blocks.size() &&
+                           schedule.blocks[b].clock == schedule.blocks[a].clock;
+         ++b)
+      if (made.changed[a].meets(made.touched[b]) ||
+          made.changed[b].meets(made.touched[a]))
+        return std::nullopt;
+  return made.length() > 0 ? std::optional(made) : std::nullopt;
+}
+
+static std::optional<Pieces>
+moving(const loops::Loop &loop, const loops::Schedule &schedule, size_t array) {
+  for (unsigned d = 0; d < loop.arrays[array].extents.size(); ++d)
+    if (auto made = moveAlong(loop, schedule, array, d))
+      return made;
+  return std::nullopt;
+}
+
 /// What of a loop keeps \p array in one piece, with the mend.
 static std::string whyUncut(const loops::Loop &loop,
                             const loops::Verdict &verdict, size_t array) {
@@ -191,8 +250,12 @@ piecesOf(const loops::Loop &loop, const BlockLayout &layout,
         pieces = cutBy(*home, axis, cuts[axis], array.extents);
       }
       if (!best && written) {
-        why = whyUncut(loop, layout.verdict, number);
-        return std::nullopt;
+        auto rows = moving(loop, layout.schedule, number);
+        if (!rows) {
+          why = whyUncut(loop, layout.verdict, number);
+          return std::nullopt;
+        }
+        pieces = std::move(*rows);
       }
     }
     pieces.written = written;
@@ -207,13 +270,12 @@ static std::optional<BlockLayout> layOutAlong(const loops::Loop &loop,
   std::vector<std::vector<int64_t>> cuts;
   for (const Form &form : layout.schedule.axes)
     cuts.push_back(cutsOf(loop, form, workers));
+  std::vector<Form> axes = std::move(layout.schedule.axes);
+  layout.schedule = makeSchedule(loop, layout.verdict, cuts, workers);
+  layout.schedule.axes = std::move(axes);
   auto pieces = piecesOf(loop, layout, cuts, why);
   if (!pieces)
     return std::nullopt;
-  std::vector<Form> axes = std::move(layout.schedule.axes);
-  layout.schedule =
-      makeSchedule(loop, layout.verdict, std::move(cuts), workers);
-  layout.schedule.axes = std::move(axes);
   layout.pieces = std::move(*pieces);
   return layout;
 }

@@ -22,6 +22,8 @@ struct Pieces {
     Cut,
     Reduced,  ///< each block sums up for itself
     Buffered, ///< each block of a clock changes a copy of its own
+    /// Each block takes the rows that it touches, from whoever had them last.
+    Moving,
   };
   /// Along diagonals: what is cut are the positions in the dimension, and
   /// `multiple` times those in `other`, and `offset`, with which they begin at
@@ -44,8 +46,12 @@ struct Pieces {
   llvm::SmallVector<int64_t> bounds;
   int64_t below = 0, above = 0;
   std::optional<Shear> shear;
+  /// By block, of what moves: the rows that it reads or writes, and what its
+  /// writes lie in.
+  std::vector<loops::Span> touched, changed;
 
   bool isCut() const { return kind == Kind::Cut; }
+  bool isMoving() const { return kind == Kind::Moving; }
   size_t count() const { return isCut() ? bounds.size() - 1 : 1; }
   /// Which piece a block works on.
   size_t part(llvm::ArrayRef<int32_t> parts) const {

@@ -15,28 +15,29 @@
 
 #include "BlockWriter.h"
 #include "EntryBlocks.h"
+#include "MovingRows.h"
+#include "OwnSums.h"
+#include "RowWriter.h"
 #include "mlir/Dialect/Affine/Utils.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
-#include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include <map>
 
 using namespace mlir;
 using namespace baechi;
 using LoopBlock = loops::Block;
 
 namespace {
-class BlockWriter {
+class BlockWriter : public RowWriter {
 public:
   BlockWriter(ForeachOp op, const LoopModel &model, const BlockLayout &layout,
               unsigned number, TensorWriter &outer, OpBuilder &builder)
-      : op(op), model(model), layout(layout), number(number), outer(outer),
-        builder(builder), loc(op.getLoc()) {}
+      : RowWriter(builder, op.getLoc()), op(op), model(model), layout(layout),
+        number(number), outer(outer), builder(builder), loc(op.getLoc()) {}
 
   LogicalResult write();
 
 private:
-  using Rows = std::pair<int64_t, int64_t>;
-
   size_t count() { return op.getArrays().size(); }
   const Pieces &piecesOf(size_t array) const { return layout.pieces[array]; }
   RankedTensorType wholeType(size_t array) {
@@ -46,20 +47,10 @@ private:
     RankedTensorType whole = wholeType(array);
     return whole.clone(piecesOf(array).shape(whole.getShape()));
   }
-  Value constant(int64_t of) {
-    return arith::ConstantIndexOp::create(builder, loc, of);
-  }
-  Value empty(RankedTensorType type) {
-    return tensor::EmptyOp::create(builder, loc, type.getShape(),
-                                   type.getElementType());
-  }
   Location named(const Twine &name) {
     return NameLoc::get(builder.getStringAttr(name), loc);
   }
   Location nameOf(const LoopBlock &block);
-  Value rowsOf(Value tensor, unsigned dimension, Rows rows);
-  Value putRows(Value rows, Value into, unsigned dimension, int64_t at);
-  Value copyOf(Value tensor, unsigned dimension, const Twine &name);
 
   // Arrays.
   void cut(size_t array);
@@ -76,9 +67,6 @@ private:
   LogicalResult writeEntry(TensorWriter &writer, ArrayRef<Value> memrefs);
   std::pair<Value, Value> rangeOf(TensorWriter &writer, const LoopBlock &block,
                                   unsigned key);
-  Value neutral(size_t array);
-  Value combined(size_t array, Value a, Value b, StringRef operation);
-  std::string combinerOf(size_t array);
 
   ForeachOp op;
   const LoopModel &model;
@@ -92,71 +80,10 @@ private:
   /// By array, piece and neighbour: what of this one its halo was taken from.
   llvm::DenseMap<std::pair<std::pair<size_t, size_t>, size_t>, Value> taken;
   llvm::DenseMap<std::pair<Value, Rows>, Value> strips;
-  std::optional<EntryBlocks> entries; ///< of key arrays
+  std::optional<EntryBlocks> entries;  ///< of key arrays
+  std::map<size_t, MovingRows> moving; ///< by array
 };
 } // namespace
-
-//===----------------------------------------------------------------------===//
-// Parts of tensors
-//===----------------------------------------------------------------------===//
-
-namespace {
-struct Place {
-  SmallVector<OpFoldResult> offsets, sizes, strides;
-
-  Place(OpBuilder &builder, ArrayRef<int64_t> shape) {
-    for (int64_t size : shape) {
-      offsets.push_back(builder.getIndexAttr(0));
-      sizes.push_back(builder.getIndexAttr(size));
-      strides.push_back(builder.getIndexAttr(1));
-    }
-  }
-};
-} // namespace
-
-Value BlockWriter::rowsOf(Value tensor, unsigned dimension, Rows rows) {
-  Place place(builder, cast<RankedTensorType>(tensor.getType()).getShape());
-  place.offsets[dimension] = builder.getIndexAttr(rows.first);
-  place.sizes[dimension] = builder.getIndexAttr(rows.second - rows.first);
-  return tensor::ExtractSliceOp::create(builder, loc, tensor, place.offsets,
-                                        place.sizes, place.strides);
-}
-
-Value BlockWriter::putRows(Value rows, Value into, unsigned dimension,
-                           int64_t at) {
-  Place place(builder, cast<RankedTensorType>(rows.getType()).getShape());
-  place.offsets[dimension] = builder.getIndexAttr(at);
-  return tensor::InsertSliceOp::create(builder, loc, rows, into, place.offsets,
-                                       place.sizes, place.strides);
-}
-
-/// \p tensor as an operator of its own. A copy that is nothing else would
-/// become a part of the block that takes it, and this would be sent all that
-/// the rows are of.
-Value BlockWriter::copyOf(Value tensor, unsigned dimension, const Twine &name) {
-  auto type = cast<RankedTensorType>(tensor.getType());
-  // A loop of one turn is none: along another dimension, or its row twice.
-  for (unsigned d = 0; d < type.getRank() && type.getDimSize(dimension) < 2;
-       ++d)
-    if (type.getDimSize(d) > 1)
-      dimension = d;
-  int64_t turns = std::max<int64_t>(2, type.getDimSize(dimension));
-  auto loop = scf::ForOp::create(builder, named(name), constant(0),
-                                 constant(turns), constant(1), empty(type));
-  OpBuilder::InsertionGuard guard(builder);
-  builder.setInsertionPointToStart(loop.getBody());
-  Place place(builder, type.getShape());
-  place.sizes[dimension] = builder.getIndexAttr(1);
-  if (type.getDimSize(dimension) > 1)
-    place.offsets[dimension] = loop.getInductionVar();
-  Value row = tensor::ExtractSliceOp::create(
-      builder, loc, tensor, place.offsets, place.sizes, place.strides);
-  Value put =
-      tensor::InsertSliceOp::create(builder, loc, row, loop.getRegionIterArg(0),
-                                    place.offsets, place.sizes, place.strides);
-  scf::YieldOp::create(builder, loc, put);
-  return loop.getResult(0);
-}
 
 //===----------------------------------------------------------------------===//
 // Arrays and pieces
@@ -199,6 +126,9 @@ void BlockWriter::cut(size_t array) {
   SmallVector<Value> &made = state.emplace_back();
   if (!pieces.isCut()) {
     made.push_back(whole);
+    if (pieces.isMoving())
+      moving.try_emplace(array, *this, model.loop.arrays[array].name,
+                         pieces.dimension, whole);
     return;
   }
   if (pieces.shear)
@@ -228,6 +158,8 @@ void BlockWriter::join(size_t array) {
   Value memref = op.getArrays()[array];
   if (!pieces.written)
     return;
+  if (pieces.isMoving())
+    return outer.assign(memref, moving.at(array).all());
   if (!pieces.isCut())
     return outer.assign(memref, state[array][0]);
   RankedTensorType type = wholeType(array);
@@ -280,63 +212,6 @@ void BlockWriter::takeHalos(const std::vector<SmallVector<Value>> &earlier,
                                    halo.first - pieces.first(part));
     }
   }
-}
-
-//===----------------------------------------------------------------------===//
-// Sums of each block's own
-//===----------------------------------------------------------------------===//
-
-/// The operation of arith that the updates of \p array are, of its elements.
-std::string BlockWriter::combinerOf(size_t array) {
-  Type element = wholeType(array).getElementType();
-  StringRef suffix = isa<FloatType>(element) ? "f" : "i";
-  for (const loops::Access &access : model.loop.accesses)
-    if (access.array == static_cast<int32_t>(array)) {
-      if (access.combiner.empty())
-        return ("arith.add" + suffix).str();
-      if (access.combiner == "product")
-        return ("arith.mul" + suffix).str();
-      return access.combiner;
-    }
-  llvm_unreachable("reduced arrays have updates");
-}
-
-static Operation *createCombiner(OpBuilder &builder, Location loc,
-                                 StringRef name, Value a, Value b) {
-  OperationState state(loc, name, ValueRange{a, b}, a.getType());
-  return builder.create(state);
-}
-
-/// Filled with what changes nothing that it is combined with.
-Value BlockWriter::neutral(size_t array) {
-  RankedTensorType type = wholeType(array);
-  OpBuilder::InsertionGuard guard(builder);
-  Value zero = arith::ConstantOp::create(
-      builder, loc, builder.getZeroAttr(type.getElementType()));
-  Operation *one = createCombiner(builder, loc, combinerOf(array), zero, zero);
-  std::optional<TypedAttr> element = arith::getNeutralElement(one);
-  one->erase();
-  Value value =
-      element ? arith::ConstantOp::create(builder, loc, *element).getResult()
-              : zero;
-  return linalg::FillOp::create(builder, loc, value, empty(type)).getResult(0);
-}
-
-Value BlockWriter::combined(size_t array, Value a, Value b,
-                            StringRef operation) {
-  RankedTensorType type = wholeType(array);
-  AffineMap identity = builder.getMultiDimIdentityMap(type.getRank());
-  SmallVector<utils::IteratorType> loops(type.getRank(),
-                                         utils::IteratorType::parallel);
-  return linalg::GenericOp::create(
-             builder, loc, type, ValueRange{a, b}, empty(type),
-             ArrayRef{identity, identity, identity}, loops,
-             [&](OpBuilder &inner, Location at, ValueRange arguments) {
-               Operation *made = createCombiner(inner, at, operation,
-                                                arguments[0], arguments[1]);
-               linalg::YieldOp::create(inner, at, made->getResult(0));
-             })
-      .getResult(0);
 }
 
 //===----------------------------------------------------------------------===//
@@ -454,6 +329,7 @@ LogicalResult BlockWriter::writeBlock(const LoopBlock &block) {
   // One for each: what the body allocates is new in each block.
   TensorWriter writer(builder);
   writer.values() = outer.values();
+  size_t which = &block - layout.schedule.blocks.data();
   SmallVector<Value> written;
   for (auto [array, memref] : llvm::enumerate(op.getBodyArrays())) {
     const Pieces &pieces = piecesOf(array);
@@ -467,17 +343,26 @@ LogicalResult BlockWriter::writeBlock(const LoopBlock &block) {
         window->multiple = pieces.shear->multiple;
       }
     }
-    writer.keep(memref, state[array][part], window);
+    Value piece = state[array][part];
+    if (pieces.isMoving()) {
+      loops::Span touched = pieces.touched[which];
+      window = Window{pieces.dimension, touched.first, std::nullopt, 0};
+      piece = moving.at(array).gather(touched, pieces.length());
+    }
+    writer.keep(memref, piece, window);
     if (pieces.written)
       written.push_back(memref);
   }
-  size_t which = &block - layout.schedule.blocks.data();
   if (failed(entries
                  ? entries->writeBlock(which, nameOf(block), writer, written)
                  : writeKeys(writer, block, 0, written)))
     return failure();
   for (auto [array, memref] : llvm::enumerate(op.getBodyArrays()))
-    if (piecesOf(array).written)
+    if (piecesOf(array).isMoving())
+      moving.at(array).put(piecesOf(array).changed[which],
+                           writer.current(memref),
+                           piecesOf(array).touched[which].first);
+    else if (piecesOf(array).written)
       state[array][piecesOf(array).part(block.parts)] = writer.current(memref);
   return success();
 }
@@ -494,9 +379,12 @@ LogicalResult BlockWriter::writeClock(ArrayRef<LoopBlock> blocks) {
   std::vector<SmallVector<Value>> changed(count());
   for (const LoopBlock &block : blocks) {
     for (size_t array : own)
-      state[array][0] = piecesOf(array).kind == Pieces::Kind::Reduced
-                            ? neutral(array)
-                            : before[array][0];
+      state[array][0] =
+          piecesOf(array).kind == Pieces::Kind::Reduced
+              ? neutralOf(builder, loc, wholeType(array),
+                          combinerOf(model.loop, array,
+                                     wholeType(array).getElementType()))
+              : before[array][0];
     takeHalos(before, block);
     if (failed(writeBlock(block)))
       return failure();
@@ -505,16 +393,15 @@ LogicalResult BlockWriter::writeClock(ArrayRef<LoopBlock> blocks) {
   }
   for (size_t array : own) {
     bool reduced = piecesOf(array).kind == Pieces::Kind::Reduced;
-    StringRef suffix =
-        isa<FloatType>(wholeType(array).getElementType()) ? "f" : "i";
-    std::string combiner =
-        reduced ? combinerOf(array) : ("arith.add" + suffix).str();
+    Type element = wholeType(array).getElementType();
+    std::string combiner = reduced ? combinerOf(model.loop, array, element)
+                                   : operationOf("add", element);
     Value total = before[array][0];
     for (Value one : changed[array]) {
       if (!reduced)
-        one = combined(array, one, before[array][0],
-                       ("arith.sub" + suffix).str());
-      total = combined(array, total, one, combiner);
+        one = combined(builder, loc, one, before[array][0],
+                       operationOf("sub", element));
+      total = combined(builder, loc, total, one, combiner);
     }
     state[array][0] = total;
   }
