@@ -161,7 +161,7 @@ def test_each_parameter_has_one_owner_with_its_state() -> None:
 def test_what_cannot_be_replicated_is_refused() -> None:
     x, y = _batches()[0]
     step = baechi.jit(_sgd, machine="host:3", replicas=3, donate_argnums=0, **OPTIONS)
-    with pytest.raises(baechi.CompileError, match="batch of 64, which does not divide into 3"):
+    with pytest.raises(baechi.CompileError, match="of x, y, is of 64, which does not divide into 3"):
         step(_parameters(), x, y)
     step = baechi.jit(_sgd, machine="host:4", replicas=2, donate_argnums=0, **OPTIONS)
     with pytest.raises(baechi.CompileError, match="2 replicas, and the machine 4 devices"):
@@ -172,6 +172,30 @@ def test_what_cannot_be_replicated_is_refused() -> None:
         baechi.jit(_sgd, replicas=0)
     with pytest.raises(TypeError, match="how many parts"):
         baechi.jit(_sgd, replicas="2")  # type: ignore[arg-type]
+
+
+def test_state_that_is_not_donated_is_no_batch() -> None:
+    """Where most work is along a weight's features, and a result is like the batch."""
+    random = np.random.default_rng(1)
+    weights = {
+        "in": random.normal(size=(32, 512)).astype(np.float32) / 8,
+        "out": random.normal(size=(512, 32)).astype(np.float32) / 32,
+    }
+    x = random.normal(size=(8, 32)).astype(np.float32)
+
+    def reconstruct(state: Any, x: Any) -> Any:
+        def loss(state: Any) -> Any:
+            found = jnp.tanh(x @ state["in"]) @ state["out"]
+            return jnp.mean((found - x) ** 2), found
+
+        (value, found), gradients = jax.value_and_grad(loss, has_aux=True)(state)
+        return jax.tree.map(lambda p, g: p - g, state, gradients), value, found
+
+    step = baechi.jit(reconstruct, machine="host:2", replicas=2, **OPTIONS)
+    found, expected = step(weights, x), jax.jit(reconstruct)(weights, x)
+    assert "dimension 0 of x: 2 pieces of 4" in step.report()
+    for a, b in zip(jax.tree.leaves(found), jax.tree.leaves(expected), strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-6)
 
 
 def test_arguments_are_named() -> None:
