@@ -109,9 +109,9 @@ std::vector<std::string> PieceReport::lines() const {
   for (const auto &[count, why] : llvm::ArrayRef(reasons).take_front(kShown))
     lines.push_back(counted(count, "operation", "operations") +
                     " whole: " + why);
-  if (cut.arguments + cut.results > 0)
+  if (isKept && cut.arguments + cut.results > 0)
     lines.push_back(describeStorage(cut));
-  reasons = reasonsOf(cut.wholeArguments);
+  reasons = isKept ? reasonsOf(cut.wholeArguments) : decltype(reasons)();
   for (const auto &[count, why] : llvm::ArrayRef(reasons).take_front(kShown))
     lines.push_back(counted(count, "argument", "arguments") +
                     " stored whole: " + why);

@@ -148,23 +148,32 @@ struct Constrain : public baechi::impl::ConstrainBase<Constrain> {
       return emitError(step.getLoc())
              << wish.option << ": '" << rule << "' must be " << wish.shape;
     int32_t arguments = step.getNumArguments();
-    if (found.back() >= arguments)
+    bool isAlone = found.size() == 1;
+    llvm::erase_if(found, [&](int32_t id) {
+      return id >= arguments &&
+             followsReaders(operators[id - arguments], dim, isAlone);
+    });
+    if (found.empty() && pieces > 1)
+      return emitError(step.getLoc())
+             << wish.option << ": '" << rule
+             << "' names nothing but constants, buffers and paddings, which "
+                "are cut with what reads them";
+    if (!found.empty() && found.back() >= arguments)
       llvm::erase_if(found, [&](int32_t id) { return id < arguments; });
-    for (int32_t id : found) {
-      // What an operator writes to, and constants, follow their readers.
-      Operation *op = id < arguments ? nullptr : operators[id - arguments];
-      if (op &&
-          (isa<tensor::EmptyOp>(op) || op->hasTrait<OpTrait::ConstantLike>()))
-        continue;
-      // Nor are the paddings of windows, which have their names, cut with them.
-      if (auto pad = dyn_cast_or_null<tensor::PadOp>(op);
-          pad && found.size() > 1 && dim < pad.getType().getRank() &&
-          (pad.getStaticLow()[dim] != 0 || pad.getStaticHigh()[dim] != 0))
-        continue;
+    for (int32_t id : found)
       if (failed(split(id, dim, pieces, rule)))
         return failure();
-    }
     return success();
+  }
+
+  /// What an operator writes to, and constants, are cut as their readers are;
+  /// so are the paddings of windows, which have their names.
+  static bool followsReaders(Operation *op, int64_t dim, bool isAlone) {
+    if (isa<tensor::EmptyOp>(op) || op->hasTrait<OpTrait::ConstantLike>())
+      return true;
+    auto pad = dyn_cast<tensor::PadOp>(op);
+    return pad && !isAlone && dim < pad.getType().getRank() &&
+           (pad.getStaticLow()[dim] != 0 || pad.getStaticHigh()[dim] != 0);
   }
 
   LogicalResult split(int32_t id, int64_t dim, int64_t pieces, StringRef rule) {

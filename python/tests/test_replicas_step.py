@@ -198,6 +198,32 @@ def test_state_that_is_not_donated_is_no_batch() -> None:
         np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-6)
 
 
+def test_a_state_of_the_batch_is_cut_with_it() -> None:
+    random = np.random.default_rng(2)
+    weights = {"w": random.normal(size=(12, 12)).astype(np.float32) / 4}
+    hidden = np.zeros((16, 12), np.float32)
+    x = random.normal(size=(16, 12)).astype(np.float32)
+
+    def recur(state: Any, x: Any) -> Any:
+        weights, hidden = state
+
+        def loss(weights: Any) -> Any:
+            new = jnp.tanh(hidden @ weights["w"] + x)
+            return jnp.mean((new - x) ** 2), new
+
+        (value, new), gradients = jax.value_and_grad(loss, has_aux=True)(weights)
+        return (jax.tree.map(lambda p, g: p - g, weights, gradients), new), value
+
+    step = baechi.jit(recur, machine="host:2", replicas=2, donate_argnums=0, **OPTIONS)
+    found = expected = (weights, hidden)
+    for _ in range(3):
+        found, _ = step(found, x)
+        expected, _ = jax.jit(recur)(expected, x)
+    assert "dimension 0 of" in step.report()
+    for a, b in zip(jax.tree.leaves(found), jax.tree.leaves(expected), strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-6)
+
+
 def test_arguments_are_named() -> None:
     step = baechi.jit(
         _sgd, machine="host:2", replicas=2, split={"x": (0, 2)}, donate_argnums=0, **OPTIONS

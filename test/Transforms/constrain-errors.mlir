@@ -13,6 +13,7 @@
 // RUN: not baechi-opt %s --baechi-constrain="splits=sum=1:2" 2>&1 | FileCheck %s --check-prefix=CUT-DIM
 // RUN: not baechi-opt %s --baechi-constrain="splits=sum=0:5" 2>&1 | FileCheck %s --check-prefix=CUT-PIECES
 // RUN: not baechi-opt %s --baechi-constrain="splits=sum=0:2,s*=whole" 2>&1 | FileCheck %s --check-prefix=CUT-TWICE
+// RUN: not baechi-opt %s --baechi-constrain="splits=room=0:2" 2>&1 | FileCheck %s --check-prefix=CUT-NOTHING
 
 // NAME: error: pins: no operator is called 'summ': did you mean 'sum'?
 // SHAPE: error: pins: 'sum' must be PATTERN=DEVICE
@@ -26,8 +27,10 @@
 // CUT-DIM: model.py:3:1: error: splits: 'sum=1:2': 'sum' is 'tensor<4xf32>', which has no dimension 1
 // CUT-PIECES: model.py:3:1: error: splits: 'sum=0:5': 'sum' has 4 elements along dimension 0, too few for 5 pieces
 // CUT-TWICE: model.py:3:1: error: splits: 's*=whole': 'sum' is to be cut as #baechi.split<dim = 0, sizes = [4]>, and as #baechi.split<dim = 0, sizes = [2, 2]> already
+// CUT-NOTHING: error: splits: 'room=0:2' names nothing but constants, buffers and paddings, which are cut with what reads them
 // GROUPED: model.py:3:1: error: 'sum' is to be in group 'h', but it is in group 'g' already
 func.func @step(%x: tensor<4xf32>) -> tensor<4xf32> {
   %a = arith.addf %x, %x {baechi.name = "sum"} : tensor<4xf32> loc("model.py":3:1)
+  %room = tensor.empty() {baechi.name = "room"} : tensor<4xf32>
   return %a : tensor<4xf32>
 }

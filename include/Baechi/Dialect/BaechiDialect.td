@@ -42,6 +42,10 @@ def Baechi_Dialect : Dialect {
     | `baechi.recompute` | `func.call` | unit: a clone that computes a value again (docs/memory.md); it runs after the operator before it |
     | `baechi.stash` | kernel without a body | unit: its result is its first operand, kept in a pool (docs/memory.md) |
     | `baechi.may_alias` | result of a kernel | array of i64: arguments whose buffers the result may be written into |
+    | `baechi.piece` | argument or result of a step | `#baechi.piece`: it is a part of a tensor that the caller has as a whole |
+    | `baechi.replicas` | function | i64: so many replicas have a part of the batch each (`--baechi-replicate`) |
+    | `baechi.batched` | argument of a replicated step | unit: it has a part for each replica |
+    | `baechi.replica` | kernel's call | i64: the replica that it computes for (`--baechi-pin-replicas`) |
     | `baechi.parts` | result of a kernel | array of i64: it puts its arguments together and does nothing else; where in the result each lies, bytes |
     | `baechi.updated_by` | argument | i64: the result that is its next value, in place |
     | `baechi.name` | operation, argument, result | string: the model's own name for it |

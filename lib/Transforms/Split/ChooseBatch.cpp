@@ -8,6 +8,7 @@
 
 #include "ChooseBatch.h"
 #include "Describe.h"
+#include <array>
 
 using namespace mlir;
 using namespace baechi;
@@ -54,14 +55,31 @@ Returned isReturned(func::FuncOp step, BlockArgument argument, const Cut &cut) {
   return found;
 }
 
-/// The strongest of what is known of the arguments that a class runs through.
-Returned isReturned(func::FuncOp step, const Cut &cut) {
+/// What a class runs through among the arguments, the likest to a batch first.
+enum Likeness : unsigned {
+  OfInputs,    ///< none comes back
+  BesideState, ///< one does not, whose first dimension it is: the others are
+               ///< state of the batch
+  MaybeState,  ///< results are of the types of some
+  OfState,     ///< parameters
+};
+
+Likeness likeness(func::FuncOp step, const Cut &cut) {
   Returned strongest = Returned::No;
-  for (const auto &[value, position] : cut.values)
-    if (auto argument = dyn_cast<BlockArgument>(value);
-        argument && argument.getOwner() == &step.front())
-      strongest = std::max(strongest, isReturned(step, argument, cut));
-  return strongest;
+  bool isFirstOfOne = false;
+  for (const auto &[value, position] : cut.values) {
+    auto argument = dyn_cast<BlockArgument>(value);
+    if (!argument || argument.getOwner() != &step.front())
+      continue;
+    Returned returned = isReturned(step, argument, cut);
+    strongest = std::max(strongest, returned);
+    isFirstOfOne |= returned == Returned::No && position == CutPosition();
+  }
+  if (strongest == Returned::No)
+    return OfInputs;
+  if (isFirstOfOne)
+    return BesideState;
+  return strongest == Returned::Perhaps ? MaybeState : OfState;
 }
 } // namespace
 
@@ -70,8 +88,9 @@ std::optional<Cut> split::chooseBatch(const SplitPlan &plan, func::FuncOp step,
                                       const PlanOptions &options,
                                       double leastNs) {
   bool isFirst = plan.cuts.empty();
-  std::optional<Cut> batch, perhaps;
-  double most = isFirst ? 0 : leastNs, mostPerhaps = most;
+  std::array<std::optional<Cut>, OfState> best;
+  std::array<double, OfState> most;
+  most.fill(isFirst ? 0 : leastNs);
   for (BlockArgument argument : step.getArguments()) {
     auto type = dyn_cast<RankedTensorType>(argument.getType());
     if (!type || !type.hasStaticShape() ||
@@ -87,19 +106,17 @@ std::optional<Cut> split::chooseBatch(const SplitPlan &plan, func::FuncOp step,
       Cut cut = followCut(argument, {unsigned(dim)},
                           evenPieces(extent, options.pieces), options, plan);
       double gain = isFirst ? estimate.savedNs(cut) : estimate.gainNs(cut);
-      if (gain <= std::min(most, mostPerhaps))
+      Likeness like = likeness(step, cut);
+      if (like == OfState || gain <= most[like])
         continue;
-      Returned returned = isReturned(step, cut);
-      if (returned == Returned::No && gain > most) {
-        most = gain;
-        batch = std::move(cut);
-      } else if (returned == Returned::Perhaps && gain > mostPerhaps) {
-        mostPerhaps = gain;
-        perhaps = std::move(cut);
-      }
+      most[like] = gain;
+      best[like] = std::move(cut);
     }
   }
-  return batch ? std::move(batch) : std::move(perhaps);
+  for (std::optional<Cut> &cut : best)
+    if (cut)
+      return std::move(cut);
+  return std::nullopt;
 }
 
 LogicalResult split::refuseReplicas(func::FuncOp step, const Estimate &estimate,

@@ -16,8 +16,9 @@ namespace baechi::split {
 /// Of the classes through arguments that do not come back as results the one
 /// that the most work is along: the batch. Then others of its extent that save
 /// \p leastNs. Replicas are asked for whether they save time or not. Where
-/// every class is of an argument that may come back (a result is of its type),
-/// these are looked at, too.
+/// there is none, arguments may come back in a class along another's first
+/// dimension (a state of the batch), and then those that are only like a result
+/// in type.
 std::optional<Cut> chooseBatch(const SplitPlan &plan, mlir::func::FuncOp step,
                                const Estimate &estimate,
                                const PlanOptions &options, double leastNs);
