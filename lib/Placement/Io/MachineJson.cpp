@@ -39,6 +39,13 @@ Link readLink(const Cursor &at) {
           lends && lends->boolean()};
 }
 
+std::string readKind(const Cursor &at) {
+  std::string kind = at.string();
+  if (kind.empty())
+    at.fail("is empty: name a kind of device, such as \"host\" or \"cuda\"");
+  return kind;
+}
+
 Machine readDevices(const Cursor &root) {
   Machine machine;
   Cursor devices = root["devices"];
@@ -49,7 +56,7 @@ Machine readDevices(const Cursor &root) {
     Device device;
     device.name = at["name"].string();
     at.onlyKeys({"name", "kind", "memory"});
-    device.kind = at["kind"].string();
+    device.kind = readKind(at["kind"]);
     device.memory = at["memory"].integer();
     machine.devices.push_back(std::move(device));
   });
@@ -112,7 +119,7 @@ Machine readNodes(const Cursor &root, LinkModel linkModel) {
   shape.devicesPerNode = count(root["devices_per_node"], most / shape.nodes);
   Cursor device = root["device"];
   device.onlyKeys({"kind", "memory"});
-  shape.kind = device["kind"].string();
+  shape.kind = readKind(device["kind"]);
   shape.memory = device["memory"].integer();
   root["inside"].onlyKeys({"latency_ns", "bytes_per_us", "lends"});
   shape.inside = readLink(root["inside"]);

@@ -109,12 +109,15 @@ private:
     }
   }
 
+  /// Some thousand of them in a row are still a time.
+  static constexpr int64_t longestLatencyNs = int64_t{1} << 50;
+
   /// The numbers of a link, and whether devices of these kinds can lend.
   void checkLink(const Link &link, const Device &from, const Device &to,
                  const auto &name) {
-    if (link.latencyNs < 0)
-      error("{} has a latency of {} ns: it must be 0 or more", name(),
-            link.latencyNs);
+    if (link.latencyNs < 0 || link.latencyNs > longestLatencyNs)
+      error("{} has a latency of {} ns: it must be 0 or more, and 2^50 at most",
+            name(), link.latencyNs);
     if (link.bytesPerUs <= 0)
       error("{} moves {} bytes per us: it must be 1 or more", name(),
             link.bytesPerUs);
