@@ -180,7 +180,7 @@ func.func @f(%a: tensor<7x5xf32>, %c: tensor<7xf32>) -> tensor<7xf32> {
   EXPECT_TRUE(cutUse(op, 0, 0)) << why;
 }
 
-TEST_F(SplitClasses, WindowsEndACutAndLeaveOtherDimensions) {
+TEST_F(SplitClasses, WindowsBeginACutAndLeaveOtherDimensions) {
   Operation *op = parse(R"(
 func.func @f(%x: tensor<6x9x11x3xf32>, %k: tensor<3x3x3x4xf32>, %c: tensor<6x7x9x4xf32>) -> tensor<6x7x9x4xf32> {
   %0 = linalg.conv_2d_nhwc_hwcf {op} ins(%x, %k : tensor<6x9x11x3xf32>, tensor<3x3x3x4xf32>) outs(%c : tensor<6x7x9x4xf32>) -> tensor<6x7x9x4xf32>
@@ -189,10 +189,17 @@ func.func @f(%x: tensor<6x9x11x3xf32>, %k: tensor<3x3x3x4xf32>, %c: tensor<6x7x9
   for (unsigned dim : {1, 2}) {
     EXPECT_FALSE(cutUse(op, 0, dim));
     EXPECT_EQ(why, "it reads windows along the dimension");
-    // From the result, whose pieces would need a halo of what is read.
-    EXPECT_FALSE(
-        cutAlongResult(op->getResult(0), at(dim), dim == 1 ? 7 : 9, why));
-    EXPECT_EQ(why, "it reads windows along the dimension");
+    // From the result, whose pieces read overlapping parts.
+    auto rows =
+        cutAlongResult(op->getResult(0), at(dim), dim == 1 ? 7 : 9, why);
+    ASSERT_TRUE(rows) << why;
+    EXPECT_FALSE(rows->operands[0]);
+    const CutWindow *window = rows->windowOf(0);
+    ASSERT_TRUE(window);
+    EXPECT_EQ(window->dim, dim);
+    EXPECT_EQ(window->first(4), 4);
+    EXPECT_EQ(window->length(3), 5);
+    EXPECT_FALSE(rows->windowOf(1));
   }
   auto batch = cutUse(op, 0, 0);
   ASSERT_TRUE(batch) << why;
