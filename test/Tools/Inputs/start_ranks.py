@@ -14,11 +14,22 @@ import sys
 
 count, words = int(sys.argv[1]), sys.argv[2:]
 launcher = words.pop(0).removeprefix("--as=") if words[0].startswith("--as=") else ""
-# One that is free, and the next, where torchrun's ranks meet.
-with socket.socket() as first, socket.socket() as second:
-    first.bind(("localhost", 0))
-    port = first.getsockname()[1]
-    second.bind(("localhost", port + 1))
+
+
+def free_port() -> int:
+    """One that is free, as is the next, where torchrun's ranks meet."""
+    while True:
+        with socket.socket() as first, socket.socket() as second:
+            first.bind(("localhost", 0))
+            port = first.getsockname()[1]
+            try:
+                second.bind(("localhost", port + 1))
+            except (OSError, OverflowError):
+                continue
+            return port
+
+
+port = free_port()
 
 
 def variables(rank: int) -> dict[str, object]:
