@@ -48,6 +48,8 @@ LogicalResult baechi::partitionLoops(ModuleOp module,
   PartitionLoopsOptions partition;
   partition.workers = options.workers;
   partition.fallback = choice->serial ? "serial" : "refuse";
+  partition.serialWord =
+      choice->unordered ? "--loops=unordered+serial" : "--loops=ordered+serial";
   manager.addPass(createPartitionLoops(partition));
   return manager.run(module);
 }

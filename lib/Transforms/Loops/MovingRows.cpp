@@ -30,8 +30,8 @@ Value MovingRows::collect(loops::Span span, int64_t length, bool apart) {
     Value rows = writer.rowsOf(part.tensor, dimension,
                                {first - part.begin, end - part.begin});
     if (apart && part.ofBlock)
-      rows = writer.copyOf(rows, dimension,
-                           "strip/" + name + "/" + Twine(first));
+      rows =
+          writer.copyOf(rows, dimension, "strip/" + name + "/" + Twine(first));
     made = writer.putRows(rows, made, dimension, first - span.first);
   }
   return made;

@@ -13,8 +13,8 @@
 
 namespace baechi {
 
-/// An array of which each block takes the rows that it touches, from whoever had
-/// them last.
+/// An array of which each block takes the rows that it touches, from whoever
+/// had them last.
 class MovingRows {
 public:
   /// \p whole: the array as it is before the first block.

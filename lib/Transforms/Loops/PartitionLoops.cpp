@@ -9,6 +9,7 @@
 #include "Baechi/Analysis/ExactSums.h"
 #include "Baechi/Transforms/Loops/Passes.h"
 #include "BlockWriter.h"
+#include "Bounds.h"
 #include "SerialLoops.h"
 #include "mlir/Dialect/Affine/IR/AffineOps.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -35,9 +36,10 @@ struct InBlocks {
 
 class Partitioner {
 public:
-  Partitioner(func::FuncOp function, unsigned workers, bool serialFallback)
+  Partitioner(func::FuncOp function, unsigned workers, bool serialFallback,
+              StringRef serialWord)
       : function(function), workers(workers), serialFallback(serialFallback),
-        builder(function), writer(builder) {}
+        serialWord(serialWord), builder(function), writer(builder) {}
 
   LogicalResult run() {
     if (failed(checkForm()) || failed(chooseBlocks()) || failed(open()))
@@ -67,6 +69,7 @@ private:
   func::FuncOp function;
   unsigned workers;
   bool serialFallback;
+  StringRef serialWord; ///< what asks for it
   OpBuilder builder;
   TensorWriter writer;
   llvm::DenseMap<Operation *, InBlocks> inBlocks;
@@ -134,17 +137,19 @@ LogicalResult Partitioner::chooseBlocks() {
   SmallVector<ForeachOp> all;
   function.walk([&](ForeachOp op) { all.push_back(op); });
   for (ForeachOp op : all) {
+    // One within another runs with an entry of that, and is checked with it.
+    bool isInner = op->getParentOfType<ForeachOp>();
+    if (!isInner && failed(checkBounds(op, modelOf(op))))
+      return failure();
     std::string why;
     if (std::optional<InBlocks> blocks = layOutLoop(op, why)) {
       tell(op, *blocks);
       inBlocks.try_emplace(op, std::move(*blocks));
       continue;
     }
-    // One within another runs with an entry of that.
-    bool isInner = op->getParentOfType<ForeachOp>();
     if (!isInner && !serialFallback)
       return op.emitError("cannot run in blocks: ")
-             << why << "; or ask for fallback=serial";
+             << why << "; or ask for " << serialWord;
     if (!isInner)
       op.emitRemark("runs on one device: ") << why;
     lowerSerially(op);
@@ -279,7 +284,9 @@ struct PartitionLoops
               .wasInterrupted())
         functions.push_back(function);
     for (func::FuncOp function : functions)
-      if (failed(Partitioner(function, workers, fallback == "serial").run()))
+      if (failed(Partitioner(function, workers, fallback == "serial",
+                             serialWord.getValue())
+                     .run()))
         return signalPassFailure();
   }
 };

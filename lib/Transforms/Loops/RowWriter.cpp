@@ -40,7 +40,7 @@ Value RowWriter::rowsOf(Value tensor, unsigned dimension, Rows rows) {
 }
 
 Value RowWriter::putRows(Value rows, Value into, unsigned dimension,
-                           int64_t at) {
+                         int64_t at) {
   Place place(builder, cast<RankedTensorType>(rows.getType()).getShape());
   place.offsets[dimension] = builder.getIndexAttr(at);
   return tensor::InsertSliceOp::create(builder, loc, rows, into, place.offsets,
@@ -55,8 +55,9 @@ Value RowWriter::copyOf(Value tensor, unsigned dimension, const Twine &name) {
     if (type.getDimSize(d) > 1)
       dimension = d;
   int64_t turns = std::max<int64_t>(2, type.getDimSize(dimension));
-  auto loop = scf::ForOp::create(builder, NameLoc::get(builder.getStringAttr(name), loc), constant(0),
-                                 constant(turns), constant(1), empty(type));
+  auto loop = scf::ForOp::create(
+      builder, NameLoc::get(builder.getStringAttr(name), loc), constant(0),
+      constant(turns), constant(1), empty(type));
   OpBuilder::InsertionGuard guard(builder);
   builder.setInsertionPointToStart(loop.getBody());
   Place place(builder, type.getShape());
