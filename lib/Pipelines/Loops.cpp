@@ -50,6 +50,7 @@ LogicalResult baechi::partitionLoops(ModuleOp module,
   partition.fallback = choice->serial ? "serial" : "refuse";
   partition.serialWord =
       choice->unordered ? "--loops=unordered+serial" : "--loops=ordered+serial";
+  partition.checkPositions = true;
   manager.addPass(createPartitionLoops(partition));
   return manager.run(module);
 }

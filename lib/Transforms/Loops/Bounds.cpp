@@ -20,7 +20,8 @@ static loops::Span roomFor(const loops::Subscript &subscript, int64_t extent) {
 
 /// Whether the entries are all keys of the loop's domain and no others.
 static bool areEntriesKnown(ForeachOp op, const loops::Loop &loop) {
-  if (op.isSparse() || llvm::is_contained(op.getLowers(), ShapedType::kDynamic) ||
+  if (op.isSparse() ||
+      llvm::is_contained(op.getLowers(), ShapedType::kDynamic) ||
       llvm::is_contained(op.getUppers(), ShapedType::kDynamic))
     return false;
   size_t constraints = 0;

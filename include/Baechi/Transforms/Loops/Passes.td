@@ -188,6 +188,8 @@ def PartitionLoops : Pass<"baechi-partition-loops", "::mlir::ModuleOp"> {
            "error), or serial">,
     Option<"serialWord", "serial-word", "std::string", "\"fallback=serial\"",
            "what errors say that asks for a serial loop">,
+    Option<"checkPositions", "check-positions", "bool", "false",
+           "a result says which positions its arrays did not have">,
   ];
   let dependentDialects = ["::mlir::affine::AffineDialect",
                            "::mlir::arith::ArithDialect",
