@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Baechi/Dialect/Baechi.h"
+#include "Baechi/Dialect/Outside.h"
 #include "Baechi/Dialect/Parts.h"
 #include "Baechi/Dialect/Pieces.h"
 #include "Baechi/Dialect/Replicas.h"
@@ -134,6 +135,8 @@ LogicalResult verifyForm(NamedAttribute attr, EmitError emitError) {
       name == D::kChained || name == D::kRecompute || name == D::kEnds ||
       name == D::kStash || name == kBatched || name == kSimulatedNetwork)
     return expect<UnitAttr>(attr, "a unit attribute", emitError);
+  if (name == kOutside)
+    return expect<ArrayAttr>(attr, "an array", emitError);
   if (name == D::kHostCall)
     return expectHostCall(attr, emitError);
   if (name == D::kSends)

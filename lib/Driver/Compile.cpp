@@ -82,6 +82,7 @@ llvm::Error Compilation::readModel() {
     return diagnosed();
   if (failed(partitionLoops(*uncut, asked)))
     return diagnosed();
+  readChecks();
   llvm::Expected<SplitChoice> splits =
       splitChoiceOf(asked, placement::numComputing(target));
   if (!splits)

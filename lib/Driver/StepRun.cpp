@@ -117,6 +117,8 @@ llvm::Error StepRun::runSteps() {
     bool counted = i > 0 || options.steps == 1;
     if (llvm::Error error = placedProgram->step(counted))
       return error;
+    if (llvm::Error error = compilation.checkPositions(*placedProgram))
+      return error;
     if (singleProgram)
       if (llvm::Error error = singleProgram->step(counted))
         return error;
@@ -155,6 +157,8 @@ llvm::Error StepRun::runOverlapped(std::optional<size_t> loss) {
         count, count > 1 || options.steps <= 2, loss);
     if (!losses)
       return losses.takeError();
+    if (llvm::Error error = compilation.checkPositions(*placedProgram))
+      return error;
     found.losses.insert(found.losses.end(), losses->begin(), losses->end());
     found.overlapped = count;
   }

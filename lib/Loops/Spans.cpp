@@ -8,6 +8,7 @@
 
 #include "Baechi/Loops/Schedule.h"
 #include "IntegerSystem.h"
+#include <tuple>
 
 using namespace baechi::loops;
 
@@ -60,4 +61,34 @@ std::optional<Span> baechi::loops::spanOf(const Loop &loop,
                ? std::optional(Span())
                : std::nullopt;
   return Span{*least, *most + 1};
+}
+
+Place baechi::loops::placeOf(const Loop &loop, const Affine &sum, Span span) {
+  IntegerSystem system(loop.keys.size());
+  bool isKnown = true;
+  for (size_t k = 0; k < loop.keys.size(); ++k) {
+    Affine key{std::vector<int64_t>(loop.keys.size(), 0), 0};
+    key.coefficients[k] = 1;
+    system.addAtLeastZero(sumOf(system, key, 1, -loop.keys[k].lower));
+    system.addAtLeastZero(sumOf(system, key, -1, loop.keys[k].upper - 1));
+  }
+  for (const Affine &inside : loop.domain) {
+    isKnown &= !hasSymbols(inside);
+    if (!hasSymbols(inside))
+      system.addAtLeastZero(sumOf(system, inside, 1, 0));
+  }
+  Place place;
+  if (hasSymbols(sum))
+    return place;
+  std::tie(place.least, place.most) = system.boundsOf(sumOf(system, sum, 1, 0));
+  place.inside = true;
+  for (IntegerSystem::Sum beyond : {sumOf(system, sum, -1, span.first - 1),
+                                    sumOf(system, sum, 1, -span.end)}) {
+    IntegerSystem one = system;
+    one.addAtLeastZero(std::move(beyond));
+    IntegerSystem::Answer answer = one.solve();
+    place.inside &= answer == IntegerSystem::Answer::Empty;
+    place.outside |= isKnown && answer == IntegerSystem::Answer::Point;
+  }
+  return place;
 }

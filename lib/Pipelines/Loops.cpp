@@ -48,6 +48,9 @@ LogicalResult baechi::partitionLoops(ModuleOp module,
   PartitionLoopsOptions partition;
   partition.workers = options.workers;
   partition.fallback = choice->serial ? "serial" : "refuse";
+  partition.serialWord =
+      choice->unordered ? "--loops=unordered+serial" : "--loops=ordered+serial";
+  partition.checkPositions = true;
   manager.addPass(createPartitionLoops(partition));
   return manager.run(module);
 }

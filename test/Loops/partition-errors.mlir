@@ -292,3 +292,54 @@ func.func @sparse(%k: memref<9xindex>, %x: memref<9xf32>) {
   }
   return
 }
+
+// -----
+
+// Positions that the array does not have, with the bounds of the keys and
+// counters that they are made of: serial loops have them, too.
+// CHECK: error: 'memref.load' op arg0[i + 1] is read outside of 'arg0': at positions 1 to 8
+func.func @outside(%x: memref<8xf32>, %y: memref<8xf32>) {
+  baechi.foreach unordered (%i in 0 to 8) arrays(%a = %x : memref<8xf32>, %b = %y : memref<8xf32>) {
+    %c1 = arith.constant 1 : index
+    %next = arith.addi %i, %c1 : index
+    // expected-error @+1 {{arg0[i + 1] is read outside of 'arg0': at positions 1 to 8 of dimension 0, which has 0 to 7; change the loop's bounds, or do it only where it is inside (scf.if)}}
+    %0 = memref.load %a[%next] : memref<8xf32>
+    memref.store %0, %b[%i] : memref<8xf32>
+    baechi.yield
+  }
+  return
+}
+
+// -----
+
+func.func @outside_by_counter(%x: memref<8x8xf32>, %y: memref<8xf32>) {
+  baechi.foreach unordered (%i in 0 to 8) arrays(%a = %x : memref<8x8xf32>, %b = %y : memref<8xf32>) {
+    %zero = arith.constant 0.0 : f32
+    %c0 = arith.constant 0 : index
+    %c2 = arith.constant 2 : index
+    %c9 = arith.constant 9 : index
+    %sum = scf.for %k = %c0 to %c9 step %c2 iter_args(%s = %zero) -> f32 {
+      // expected-error @+1 {{outside of 'arg0': at positions 0 to 8 of dimension 1, which has 0 to 7}}
+      %0 = memref.load %a[%i, %k] : memref<8x8xf32>
+      %1 = arith.addf %s, %0 : f32
+      scf.yield %1 : f32
+    }
+    memref.store %sum, %b[%i] : memref<8xf32>
+    baechi.yield
+  }
+  return
+}
+
+// -----
+
+func.func @written_outside(%x: memref<8xf32>) {
+  %zero = arith.constant 0.0 : f32
+  baechi.foreach unordered (%i in 0 to 8, %j in 0 to 8) where affine_set<(d0, d1) : (d0 - d1 - 1 >= 0)> arrays(%a = %x : memref<8xf32>) {
+    %c2 = arith.constant 2 : index
+    %back = arith.subi %j, %c2 : index
+    // expected-error @+1 {{arg0[j - 2] is written outside of 'arg0': at positions -2 to 4 of dimension 0, which has 0 to 7}}
+    memref.store %zero, %a[%back] : memref<8xf32>
+    baechi.yield
+  }
+  return
+}

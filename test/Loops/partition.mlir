@@ -220,3 +220,41 @@ func.func @falling(%x: memref<8xf32>, %y: memref<8xf32>) {
   }
   return
 }
+
+// -----
+
+// No position is outside: what bounds keys together counts, what is only done
+// where it is inside, and of counters the last value that a step reaches.
+// CHECK-LABEL: func.func @inside
+// CHECK: return
+func.func @inside(%x: memref<8xf32>, %y: memref<8x8xf32>) {
+  // expected-remark @+1 {{2 blocks of 2 workers}}
+  baechi.foreach unordered (%i in 0 to 8, %j in 0 to 8) where affine_set<(d0, d1) : (d0 - d1 - 1 >= 0)> arrays(%a = %x : memref<8xf32>, %b = %y : memref<8x8xf32>) {
+    %zero = arith.constant 0.0 : f32
+    %c0 = arith.constant 0 : index
+    %c1 = arith.constant 1 : index
+    %c2 = arith.constant 2 : index
+    %c7 = arith.constant 7 : index
+    %c8 = arith.constant 8 : index
+    %next = arith.addi %j, %c1 : index
+    %0 = memref.load %a[%next] : memref<8xf32>
+    %after = arith.addi %i, %c1 : index
+    %has = arith.cmpi slt, %after, %c8 : index
+    %1 = scf.if %has -> f32 {
+      %2 = memref.load %a[%after] : memref<8xf32>
+      scf.yield %2 : f32
+    } else {
+      scf.yield %zero : f32
+    }
+    %sum = scf.for %k = %c0 to %c8 step %c2 iter_args(%s = %1) -> f32 {
+      %more = arith.addi %k, %c1 : index
+      %3 = memref.load %a[%more] : memref<8xf32>
+      %4 = arith.addf %s, %3 : f32
+      scf.yield %4 : f32
+    }
+    %5 = arith.addf %sum, %0 : f32
+    memref.store %5, %b[%i, %j] : memref<8x8xf32>
+    baechi.yield
+  }
+  return
+}

@@ -60,6 +60,10 @@ public:
   /// Those of the model, whole and in pieces.
   const LoweredKernels &loweredKernels() const { return *lowered; }
 
+  /// An error where the last step of \p program, one of the model's, had
+  /// positions that its arrays do not have.
+  llvm::Error checkPositions(const Execution &program) const;
+
   /// Writes into \p report what was asked and done.
   void describe(RunReport &report) const;
 
@@ -70,6 +74,8 @@ private:
         listener(listener) {}
 
   llvm::Error readModel();
+  /// What the result that checks positions is about.
+  void readChecks();
   /// The model, cut as \p choice says. Fails after a diagnostic.
   mlir::FailureOr<std::unique_ptr<HostCompiler>>
   form(const SplitChoice &choice);
@@ -127,6 +133,8 @@ private:
   /// The model as it is and cut into pieces, as far as asked, until compile()
   /// keeps the one that is predicted to be faster.
   std::vector<std::unique_ptr<HostCompiler>> compilers;
+  /// One for each word of the result that checks positions.
+  std::vector<mlir::DictionaryAttr> checks;
   /// The model before it is cut.
   mlir::OwningOpRef<mlir::ModuleOp> uncut;
   /// The last of the compilers, where they are micro-batches; else 0.

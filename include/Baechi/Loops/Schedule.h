@@ -68,6 +68,15 @@ struct Span {
 std::optional<Span> spanOf(const Loop &loop, const Schedule &schedule,
                            const Block &block, const Affine &sum);
 
+/// Where \p sum, which has no symbols, may be over all keys of \p loop.
+struct Place {
+  bool inside = false;  ///< never anywhere but in the span
+  bool outside = false; ///< for some keys, surely
+  /// What it lies in, as closely as is known.
+  std::optional<int64_t> least, most;
+};
+Place placeOf(const Loop &loop, const Affine &sum, Span span);
+
 /// Runs the accesses of \p entries (key vectors) in mind: two blocks of a clock
 /// that touch an element which one of them writes, if there are any. Additions
 /// to arrays with sums of each block's own, and buffered arrays, are none.

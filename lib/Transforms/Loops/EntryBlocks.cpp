@@ -39,8 +39,21 @@ Value EntryBlocks::asIndex(Value word) {
 /// The number of the block of entry \p entry, as an index.
 Value EntryBlocks::blockOf(Value entry) {
   SmallVector<Value> key;
-  for (Value column : columns)
-    key.push_back(asIndex(at(column, entry)));
+  bool hasSums = llvm::any_of(schedule.axes, [](ArrayRef<int64_t> form) {
+    return llvm::count(form, 0) + 1 < static_cast<int64_t>(form.size());
+  });
+  for (auto [number, column] : llvm::enumerate(columns)) {
+    Value element = asIndex(at(column, entry));
+    // The body takes keys that are outside of their bounds to these, and so
+    // must a sum of several, for the entry to be where its elements are.
+    if (hasSums) {
+      element = arith::MinSIOp::create(builder, loc, element,
+                                       constant(op.getUppers()[number] - 1));
+      element = arith::MaxSIOp::create(builder, loc, element,
+                                       constant(op.getLowers()[number]));
+    }
+    key.push_back(element);
+  }
   // The parts as one number, the last axis the fastest; then its block.
   Value flat = constant(0);
   int64_t places = 1;

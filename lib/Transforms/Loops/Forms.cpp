@@ -83,6 +83,9 @@ std::optional<Form> baechi::plus(const std::optional<Form> &a,
   add(made.at.coefficients, other->at.coefficients);
   add(made.at.symbols, other->at.symbols);
   made.at.constant += other->at.constant;
+  // Both may move by the same counter.
+  made.isTight &=
+      other->isTight && (made.low == made.high || other->low == other->high);
   made.low += other->low;
   made.high += other->high;
   return ifSmall(std::move(made));
@@ -138,7 +141,8 @@ std::optional<Form> Forms::of(AffineExpr expression, ValueRange operands,
   // A remainder is somewhere below what it is of.
   if (binary.getKind() == AffineExprKind::Mod && right->isConstant() &&
       right->at.constant + right->low > 0)
-    return ifSmall({{}, 0, right->at.constant + right->low - 1});
+    return ifSmall(
+        {{}, 0, right->at.constant + right->low - 1, /*isTight=*/false});
   return std::nullopt;
 }
 
@@ -204,6 +208,8 @@ std::optional<Form> Forms::counter(BlockArgument argument) {
   if (lower->low == lower->high && last > 0)
     last -= last % *step;
   Form form = *lower;
+  form.isTight =
+      last >= 0 && lower->low == lower->high && upper->low == upper->high;
   form.high = std::max(lower->high, lower->low + std::max<int64_t>(last, 0));
   return ifSmall(std::move(form));
 }

@@ -20,6 +20,9 @@ namespace baechi {
 struct Form {
   loops::Affine at;
   int64_t low = 0, high = 0;
+  /// Each value from `low` to `high` at which a range ends is had, whatever the
+  /// keys are.
+  bool isTight = true;
 
   bool isConstant() const;
 };

@@ -21,6 +21,7 @@
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "mlir/Interfaces/DestinationStyleOpInterface.h"
 #include "mlir/Interfaces/FunctionInterfaces.h"
+#include "mlir/Interfaces/LoopLikeInterface.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 #include "mlir/Interfaces/ViewLikeInterface.h"
 #include "llvm/ADT/SmallPtrSet.h"
@@ -229,6 +230,7 @@ void Modeller::addArray(unsigned number, Value array) {
       accesses.push_back(accesses[a]);
       accesses.back().kind = AccessKind::Read;
       model.operations.push_back(model.operations[a]);
+      model.certain.push_back(model.certain[a]);
     }
 }
 
@@ -278,12 +280,33 @@ SmallVector<Modeller::Position> Modeller::positions(ValueRange indices,
   return made;
 }
 
+/// Whether each run of \p body runs \p op, in loops around it, too.
+static bool runsAlways(Operation *op, Region &body) {
+  for (; op->getParentRegion() != &body; op = op->getParentOp()) {
+    auto loop = dyn_cast<LoopLikeOpInterface>(op->getParentOp());
+    auto lowers = loop ? loop.getLoopLowerBounds() : std::nullopt;
+    auto uppers = loop ? loop.getLoopUpperBounds() : std::nullopt;
+    if (!lowers || !uppers)
+      return false;
+    for (auto [lower, upper] : llvm::zip(*lowers, *uppers)) {
+      std::optional<int64_t> from = getConstantIntValue(lower);
+      std::optional<int64_t> to = getConstantIntValue(upper);
+      if (!from || !to || *from >= *to)
+        return false;
+    }
+  }
+  return true;
+}
+
 void Modeller::access(const View &view, Operation *by, AccessKind kind,
                       ArrayRef<Position> positions) {
   loops::Access made;
   made.array = current;
   made.kind = kind;
   made.always = by->getBlock() == &op.getBody().front();
+  // A transfer may go beyond an array's end.
+  bool certain =
+      !isa<VectorTransferOpInterface>(by) && runsAlways(by, op.getBody());
   for (const View::Dimension &dimension : view.dimensions) {
     Subscript &subscript = made.subscripts.emplace_back();
     std::optional<Form> at = dimension.begin;
@@ -299,6 +322,7 @@ void Modeller::access(const View &view, Operation *by, AccessKind kind,
       subscript.kind = Subscript::Kind::Unknown;
       continue;
     }
+    certain &= at->isTight;
     subscript.kind = Subscript::Kind::At;
     subscript.at = at->at;
     subscript.at.constant += at->low;
@@ -315,6 +339,7 @@ void Modeller::access(const View &view, Operation *by, AccessKind kind,
   }
   model.loop.accesses.push_back(std::move(made));
   model.operations.push_back(by);
+  model.certain.push_back(certain);
 }
 
 void Modeller::accessAny(const View &view, Operation *by) {
@@ -327,6 +352,7 @@ void Modeller::accessAny(const View &view, Operation *by) {
                            {Subscript::Kind::Unknown, {}, 1});
     model.loop.accesses.push_back(std::move(made));
     model.operations.push_back(by);
+    model.certain.push_back(false);
   }
 }
 
@@ -456,6 +482,7 @@ void Modeller::addOtherMemory() {
       made.kind = kind;
       model.loop.accesses.push_back(made);
       model.operations.push_back(inner);
+      model.certain.push_back(false);
     }
   });
 }

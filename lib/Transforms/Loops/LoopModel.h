@@ -19,6 +19,9 @@ struct LoopModel {
   loops::Loop loop;
   /// What makes each of the loop's accesses.
   llvm::SmallVector<mlir::Operation *> operations;
+  /// Whether every entry makes the access, at all positions from the first to
+  /// the last of its subscripts.
+  llvm::SmallVector<bool> certain;
 };
 
 LoopModel modelOf(ForeachOp op);

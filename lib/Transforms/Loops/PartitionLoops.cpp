@@ -7,8 +7,11 @@
 //===----------------------------------------------------------------------===//
 
 #include "Baechi/Analysis/ExactSums.h"
+#include "Baechi/Dialect/Outside.h"
 #include "Baechi/Transforms/Loops/Passes.h"
 #include "BlockWriter.h"
+#include "Bounds.h"
+#include "PositionChecks.h"
 #include "SerialLoops.h"
 #include "mlir/Dialect/Affine/IR/AffineOps.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -35,9 +38,11 @@ struct InBlocks {
 
 class Partitioner {
 public:
-  Partitioner(func::FuncOp function, unsigned workers, bool serialFallback)
+  Partitioner(func::FuncOp function, unsigned workers, bool serialFallback,
+              StringRef serialWord, bool checkPositions)
       : function(function), workers(workers), serialFallback(serialFallback),
-        builder(function), writer(builder) {}
+        serialWord(serialWord), checkPositions(checkPositions),
+        checks(function), builder(function), writer(builder) {}
 
   LogicalResult run() {
     if (failed(checkForm()) || failed(chooseBlocks()) || failed(open()))
@@ -60,6 +65,7 @@ private:
   LogicalResult checkForm();
   LogicalResult chooseBlocks();
   std::optional<InBlocks> layOutLoop(ForeachOp op, std::string &why);
+  LogicalResult writeChecks();
   void tell(ForeachOp op, const InBlocks &blocks);
   LogicalResult open();
   void close();
@@ -67,6 +73,9 @@ private:
   func::FuncOp function;
   unsigned workers;
   bool serialFallback;
+  StringRef serialWord; ///< what asks for it
+  bool checkPositions;
+  PositionChecks checks;
   OpBuilder builder;
   TensorWriter writer;
   llvm::DenseMap<Operation *, InBlocks> inBlocks;
@@ -131,23 +140,61 @@ void Partitioner::tell(ForeachOp op, const InBlocks &blocks) {
 }
 
 LogicalResult Partitioner::chooseBlocks() {
-  SmallVector<ForeachOp> all;
+  SmallVector<ForeachOp> all, serial;
   function.walk([&](ForeachOp op) { all.push_back(op); });
   for (ForeachOp op : all) {
+    // One within another runs with an entry of that, and is checked with it.
+    bool isInner = op->getParentOfType<ForeachOp>();
+    if (!isInner) {
+      LoopModel model = modelOf(op);
+      if (failed(checkBounds(op, model)))
+        return failure();
+      if (checkPositions)
+        checks.note(op, model.loop);
+    }
     std::string why;
     if (std::optional<InBlocks> blocks = layOutLoop(op, why)) {
       tell(op, *blocks);
       inBlocks.try_emplace(op, std::move(*blocks));
       continue;
     }
-    // One within another runs with an entry of that.
-    bool isInner = op->getParentOfType<ForeachOp>();
     if (!isInner && !serialFallback)
       return op.emitError("cannot run in blocks: ")
-             << why << "; or ask for fallback=serial";
+             << why << "; or ask for " << serialWord;
     if (!isInner)
       op.emitRemark("runs on one device: ") << why;
+    // Checks of what is around it have its keys.
+    if (isInner)
+      lowerSerially(op);
+    else
+      serial.push_back(op);
+  }
+  if (checkPositions && failed(writeChecks()))
+    return failure();
+  for (ForeachOp op : serial)
     lowerSerially(op);
+  return success();
+}
+
+LogicalResult Partitioner::writeChecks() {
+  checks.noteOthers();
+  if (failed(checks.write([&](ForeachOp op) { return inBlocks.contains(op); })))
+    return failure();
+  if (!checks.memory())
+    return success();
+  // What checks find is as sums that each block makes for itself.
+  for (auto &[op, blocks] : inBlocks) {
+    loops::Loop &loop = blocks.model.loop;
+    loops::Access found;
+    found.array = static_cast<int32_t>(loop.arrays.size());
+    found.kind = loops::AccessKind::Add;
+    found.combiner = "arith.maxsi";
+    loop.accesses.push_back(found);
+    loop.arrays.push_back({"outside", {}});
+    Pieces pieces;
+    pieces.kind = Pieces::Kind::Reduced;
+    pieces.written = true;
+    blocks.layout.pieces.push_back(pieces);
   }
   return success();
 }
@@ -253,6 +300,12 @@ void Partitioner::close() {
                                          : ArrayRef<NamedAttribute>()));
     results.push_back(writer.current(old));
   }
+  if (checks.memory()) {
+    attributes.push_back(builder.getDictionaryAttr(
+        {builder.getNamedAttr(name, builder.getStringAttr(kOutside)),
+         builder.getNamedAttr(kOutside, checks.description())}));
+    results.push_back(writer.current(checks.memory()));
+  }
   func::ReturnOp::create(builder, loc, results);
   made.setFunctionType(builder.getFunctionType(made.getArgumentTypes(),
                                                ValueRange(results).getTypes()));
@@ -279,7 +332,9 @@ struct PartitionLoops
               .wasInterrupted())
         functions.push_back(function);
     for (func::FuncOp function : functions)
-      if (failed(Partitioner(function, workers, fallback == "serial").run()))
+      if (failed(Partitioner(function, workers, fallback == "serial",
+                             serialWord.getValue(), checkPositions)
+                     .run()))
         return signalPassFailure();
   }
 };

@@ -186,6 +186,10 @@ def PartitionLoops : Pass<"baechi-partition-loops", "::mlir::ModuleOp"> {
     Option<"fallback", "fallback", "std::string", "\"refuse\"",
            "what becomes of a loop that cannot run in blocks: refuse (an "
            "error), or serial">,
+    Option<"serialWord", "serial-word", "std::string", "\"fallback=serial\"",
+           "what errors say that asks for a serial loop">,
+    Option<"checkPositions", "check-positions", "bool", "false",
+           "a result says which positions its arrays did not have">,
   ];
   let dependentDialects = ["::mlir::affine::AffineDialect",
                            "::mlir::arith::ArithDialect",

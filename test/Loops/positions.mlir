@@ -1,0 +1,42 @@
+// Positions that data tell are checked: a result says which were outside.
+// RUN: baechi-opt %s --baechi-partition-loops="workers=2 check-positions=true" --split-input-file --verify-diagnostics | FileCheck %s
+
+// What bounds show to be inside is not checked.
+// CHECK-LABEL: func.func @known
+// CHECK-NOT: baechi.outside
+// CHECK-LABEL: func.func @told
+// CHECK-SAME: -> (tensor<8xf32>, tensor<1xi64> {baechi.name = "baechi.outside", baechi.outside = [{after = " of dimension 0 of 'arg0', which has 0 to 22", before = "reads position ", {{.*}}lowers = array<i64: 0>, sizes = array<i64: 8>}]})
+func.func @known(%x: memref<8xf32>) {
+  // expected-remark @+1 {{independent: 2 blocks of 2 workers}}
+  baechi.foreach unordered (%i in 0 to 8) arrays(%a = %x : memref<8xf32>) {
+    %0 = memref.load %a[%i] : memref<8xf32>
+    %1 = arith.addf %0, %0 : f32
+    memref.store %1, %a[%i] : memref<8xf32>
+    baechi.yield
+  }
+  return
+}
+func.func @told(%x: memref<23xf32>, %k: memref<8xindex>, %y: memref<8xf32>) {
+  // expected-remark @+1 {{independent: 2 blocks of 2 workers}}
+  baechi.foreach unordered (%i in 0 to 8) arrays(%a = %x : memref<23xf32>, %p = %k : memref<8xindex>, %b = %y : memref<8xf32>) {
+    %at = memref.load %p[%i] : memref<8xindex>
+    %0 = memref.load %a[%at] : memref<23xf32>
+    memref.store %0, %b[%i] : memref<8xf32>
+    baechi.yield
+  }
+  return
+}
+
+// -----
+
+func.func @complex(%x: memref<23xcomplex<f32>>, %k: memref<8xindex>, %y: memref<8xcomplex<f32>>) {
+  // expected-remark @+1 {{independent: 2 blocks of 2 workers}}
+  baechi.foreach unordered (%i in 0 to 8) arrays(%a = %x : memref<23xcomplex<f32>>, %p = %k : memref<8xindex>, %b = %y : memref<8xcomplex<f32>>) {
+    %at = memref.load %p[%i] : memref<8xindex>
+    // expected-error @+1 {{is of 'complex<f32>', for which positions that data tell are not checked: use integers or floats}}
+    %0 = memref.load %a[%at] : memref<23xcomplex<f32>>
+    memref.store %0, %b[%i] : memref<8xcomplex<f32>>
+    baechi.yield
+  }
+  return
+}
