@@ -19,37 +19,57 @@ namespace {
 /// the next value: its dimensions are no batch.
 enum class Returned { No, Perhaps, Yes };
 
-StringRef nameIn(func::FuncOp step, std::optional<unsigned> argument,
-                 unsigned result) {
-  auto name =
-      argument
-          ? step.getArgAttrOfType<StringAttr>(*argument, BaechiDialect::kName)
-          : step.getResultAttrOfType<StringAttr>(result, BaechiDialect::kName);
-  return name ? name.getValue() : StringRef();
-}
-
 /// Of `params/w` and `result0/params/w`, as of what is donated and what is not,
 /// the structure's own part is the same.
-bool isNextOf(StringRef argument, StringRef result) {
-  StringRef own = argument.split('/').second;
-  return !own.empty() && result.ends_with(own) &&
-         result.drop_back(own.size()).ends_with("/");
+bool isNamedAfter(StringAttr argument, StringAttr result) {
+  if (!argument || !result)
+    return false;
+  StringRef own = argument.getValue().split('/').second;
+  StringRef name = result.getValue();
+  return !own.empty() && name.ends_with(own) &&
+         name.drop_back(own.size()).ends_with("/");
 }
 
-Returned isReturned(func::FuncOp step, BlockArgument argument, const Cut &cut) {
-  unsigned number = argument.getArgNumber();
-  if (step.getArgAttr(number, BaechiDialect::kUpdatedBy))
-    return Returned::Yes;
+/// The argument whose next value result \p number is, as far as donation and
+/// names tell.
+std::optional<unsigned> argumentOf(func::FuncOp step, unsigned number) {
+  std::optional<unsigned> named;
+  for (BlockArgument argument : step.getArguments()) {
+    unsigned position = argument.getArgNumber();
+    auto by =
+        step.getArgAttrOfType<IntegerAttr>(position, BaechiDialect::kUpdatedBy);
+    if (by && by.getInt() == number)
+      return position;
+    if (!by && argument.getType() == step.getResultTypes()[number] &&
+        isNamedAfter(
+            step.getArgAttrOfType<StringAttr>(position, BaechiDialect::kName),
+            step.getResultAttrOfType<StringAttr>(number, BaechiDialect::kName)))
+      named = position;
+  }
+  return named;
+}
+
+/// Per result: the argument whose next value it is.
+using Owners = SmallVector<std::optional<unsigned>>;
+
+Owners ownersOfResults(func::FuncOp step) {
+  Owners owners;
+  for (unsigned number = 0; number < step.getNumResults(); ++number)
+    owners.push_back(argumentOf(step, number));
+  return owners;
+}
+
+Returned isReturned(func::FuncOp step, BlockArgument argument, const Cut &cut,
+                    const Owners &owners) {
   Returned found = Returned::No;
   CutPosition position = cut.values.lookup(argument);
-  for (OpOperand &result : step.front().getTerminator()->getOpOperands()) {
-    if (result.get().getType() != argument.getType())
-      continue;
-    if (isNextOf(nameIn(step, number, 0),
-                 nameIn(step, std::nullopt, result.getOperandNumber())))
+  for (auto [result, owner] :
+       llvm::zip_equal(step.front().getTerminator()->getOperands(), owners)) {
+    if (owner == argument.getArgNumber())
       return Returned::Yes;
-    auto at = cut.values.find(result.get());
-    if (at != cut.values.end() && at->second == position)
+    auto at = cut.values.find(result);
+    if (!owner && result.getType() == argument.getType() &&
+        at != cut.values.end() && at->second == position)
       found = Returned::Perhaps;
   }
   return found;
@@ -64,14 +84,14 @@ enum Likeness : unsigned {
   OfState,     ///< parameters
 };
 
-Likeness likeness(func::FuncOp step, const Cut &cut) {
+Likeness likeness(func::FuncOp step, const Cut &cut, const Owners &owners) {
   Returned strongest = Returned::No;
   bool isFirstOfOne = false;
   for (const auto &[value, position] : cut.values) {
     auto argument = dyn_cast<BlockArgument>(value);
     if (!argument || argument.getOwner() != &step.front())
       continue;
-    Returned returned = isReturned(step, argument, cut);
+    Returned returned = isReturned(step, argument, cut, owners);
     strongest = std::max(strongest, returned);
     isFirstOfOne |= returned == Returned::No && position == CutPosition();
   }
@@ -88,6 +108,7 @@ std::optional<Cut> split::chooseBatch(const SplitPlan &plan, func::FuncOp step,
                                       const PlanOptions &options,
                                       double leastNs) {
   bool isFirst = plan.cuts.empty();
+  Owners owners = ownersOfResults(step);
   std::array<std::optional<Cut>, OfState> best;
   std::array<double, OfState> most;
   most.fill(isFirst ? 0 : leastNs);
@@ -106,7 +127,7 @@ std::optional<Cut> split::chooseBatch(const SplitPlan &plan, func::FuncOp step,
       Cut cut = followCut(argument, {unsigned(dim)},
                           evenPieces(extent, options.pieces), options, plan);
       double gain = isFirst ? estimate.savedNs(cut) : estimate.gainNs(cut);
-      Likeness like = likeness(step, cut);
+      Likeness like = likeness(step, cut, owners);
       if (like == OfState || gain <= most[like])
         continue;
       most[like] = gain;
