@@ -17,8 +17,8 @@ IntegerSystem::Sum sumOf(const IntegerSystem &system, const Affine &of,
                          int64_t sign, int64_t constant) {
   IntegerSystem::Sum made = system.sum();
   for (size_t k = 0; k < of.coefficients.size(); ++k)
-    made.coefficients[k] = sign * of.coefficients[k];
-  made.constant = sign * of.constant + constant;
+    made.coefficients[k] = IntegerSystem::Number(sign) * of.coefficients[k];
+  made.constant = IntegerSystem::Number(sign) * of.constant + constant;
   return made;
 }
 
