@@ -28,29 +28,20 @@ void shiftDown(std::array<T, N> &items, int32_t position, int32_t count) {
             items.begin() + position);
 }
 
+/// An empty node, one that is of no more use if there is.
+template <typename Node>
+int32_t newNode(std::vector<Node> &nodes, std::vector<int32_t> &unused) {
+  if (unused.empty()) {
+    nodes.emplace_back();
+    return static_cast<int32_t>(nodes.size() - 1);
+  }
+  int32_t at = unused.back();
+  unused.pop_back();
+  nodes[at].count = 0;
+  return at;
+}
+
 } // namespace
-
-UrgencyTree::Index UrgencyTree::newLeaf() {
-  if (unusedLeaves.empty()) {
-    leaves.emplace_back();
-    return static_cast<Index>(leaves.size() - 1);
-  }
-  Index at = unusedLeaves.back();
-  unusedLeaves.pop_back();
-  leaves[at].count = 0;
-  return at;
-}
-
-UrgencyTree::Index UrgencyTree::newInner() {
-  if (unusedInners.empty()) {
-    inners.emplace_back();
-    return static_cast<Index>(inners.size() - 1);
-  }
-  Index at = unusedInners.back();
-  unusedInners.pop_back();
-  inners[at].count = 0;
-  return at;
-}
 
 UrgencyTree::Item UrgencyTree::mostUrgentOf(const Item *items, int32_t count) {
   return *std::min_element(
@@ -75,7 +66,7 @@ UrgencyTree::Split UrgencyTree::insertInLeaf(Index at, const Item &item) {
   Split split;
   Index into = at;
   if (leaves[at].count == capacity) {
-    split.child = newLeaf();
+    split.child = newNode(leaves, unusedLeaves);
     Leaf &full = leaves[at], &upper = leaves[split.child];
     full.count = upper.count = capacity / 2;
     std::copy_n(full.items.begin() + full.count, upper.count,
@@ -105,7 +96,7 @@ UrgencyTree::Split UrgencyTree::addChild(Index at, int32_t position,
   Split split;
   Index into = at;
   if (inners[at].count == capacity) {
-    split.child = newInner();
+    split.child = newNode(inners, unusedInners);
     Inner &full = inners[at], &upper = inners[split.child];
     full.count = upper.count = capacity / 2;
     std::copy_n(full.least.begin() + full.count, upper.count,
@@ -151,11 +142,11 @@ UrgencyTree::Split UrgencyTree::insertBelow(Index at, int32_t level,
 
 void UrgencyTree::insert(const Item &item) {
   if (root < 0) {
-    root = newLeaf();
+    root = newNode(leaves, unusedLeaves);
     levels = 0;
   }
   if (Split split = insertBelow(root, levels, item); split.child >= 0) {
-    Index above = newInner();
+    Index above = newNode(inners, unusedInners);
     Inner &node = inners[above];
     node.count = 2;
     node.child = {root, split.child};

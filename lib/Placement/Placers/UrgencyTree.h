@@ -71,8 +71,6 @@ private:
   bool eraseBelow(Index at, int32_t level, const Item &item);
   Item urgentOf(Index at, int32_t level) const;
   static Item mostUrgentOf(const Item *items, int32_t count);
-  Index newLeaf();
-  Index newInner();
   void findFirst();
 
   std::vector<Leaf> leaves;

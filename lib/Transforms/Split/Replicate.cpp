@@ -50,18 +50,12 @@ struct Replicate : public baechi::impl::ReplicateBase<Replicate> {
       : ReplicateBase(options), report(report) {}
 
   void runOnOperation() override {
-    FailureOr<func::FuncOp> step = findFuncStep(getOperation());
+    FailureOr<func::FuncOp> step = findStepToCut(getOperation());
     if (failed(step))
       return signalPassFailure();
     if (replicas < 2 || replicas > 64) {
       step->emitError("the step can have 2 to 64 replicas, not ")
           << replicas.getValue();
-      return signalPassFailure();
-    }
-    if (!llvm::hasSingleElement(step->getBody())) {
-      step->emitError(
-          "the step has several blocks; control flow must be structured "
-          "(scf.if, scf.while)");
       return signalPassFailure();
     }
     ownStorage(*step);

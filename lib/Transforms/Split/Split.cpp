@@ -108,15 +108,9 @@ struct Split : public baechi::impl::SplitBase<Split> {
       : SplitBase(options), report(report) {}
 
   void runOnOperation() override {
-    FailureOr<func::FuncOp> step = findFuncStep(getOperation());
+    FailureOr<func::FuncOp> step = findStepToCut(getOperation());
     if (failed(step))
       return signalPassFailure();
-    if (!llvm::hasSingleElement(step->getBody())) {
-      step->emitError(
-          "the step has several blocks; control flow must be structured "
-          "(scf.if, scf.while)");
-      return signalPassFailure();
-    }
     PlanOptions options;
     options.pieces = pieces;
     options.reductions = reductions;

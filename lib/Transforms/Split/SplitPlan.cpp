@@ -245,6 +245,14 @@ static void cutAll(SplitPlan &plan, func::FuncOp step,
   }
 }
 
+FailureOr<func::FuncOp> split::findStepToCut(ModuleOp module) {
+  FailureOr<func::FuncOp> step = findFuncStep(module);
+  if (succeeded(step) && !llvm::hasSingleElement(step->getBody()))
+    return step->emitError("the step has several blocks; control flow must be "
+                           "structured (scf.if, scf.while)");
+  return step;
+}
+
 FailureOr<SplitPlan> split::planSplits(func::FuncOp step,
                                        const PlanOptions &options) {
   SplitPlan plan;

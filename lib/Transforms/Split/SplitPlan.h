@@ -57,6 +57,9 @@ struct SplitPlan {
   }
 };
 
+/// The step of \p module, where it is one block; an error where it is not.
+mlir::FailureOr<mlir::func::FuncOp> findStepToCut(mlir::ModuleOp module);
+
 struct PlanOptions {
   /// Pieces of what is chosen; below 2, only what a person asks for is cut.
   unsigned pieces = 0;
