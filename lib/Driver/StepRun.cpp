@@ -109,6 +109,10 @@ llvm::Error StepRun::runSteps() {
 
   Phase phase(listener, "running steps");
   runtime::LoadWatch load;
+  if (options.overlap && compilation.checksPositions())
+    return llvm::createStringError(
+        "positions that data tell are checked after each step, and steps that "
+        "overlap leave the last one's: leave --overlap-steps off");
   if (options.overlap)
     if (llvm::Error error = runOverlapped(loss))
       return error;
@@ -157,8 +161,6 @@ llvm::Error StepRun::runOverlapped(std::optional<size_t> loss) {
         count, count > 1 || options.steps <= 2, loss);
     if (!losses)
       return losses.takeError();
-    if (llvm::Error error = compilation.checkPositions(*placedProgram))
-      return error;
     found.losses.insert(found.losses.end(), losses->begin(), losses->end());
     found.overlapped = count;
   }

@@ -60,6 +60,8 @@ public:
   /// Those of the model, whole and in pieces.
   const LoweredKernels &loweredKernels() const { return *lowered; }
 
+  /// Whether steps have positions that are checked as they run.
+  bool checksPositions() const { return !checks.empty(); }
   /// An error where the last step of \p program, one of the model's, had
   /// positions that its arrays do not have.
   llvm::Error checkPositions(const Execution &program) const;
