@@ -39,6 +39,13 @@ const ProfileRow *Profile::fastest(StringRef hash, StringRef kind) const {
   return best;
 }
 
+const PlanRow *Profile::findPlan(StringRef program) const {
+  for (const PlanRow &plan : plans)
+    if (plan.program == program)
+      return &plan;
+  return nullptr;
+}
+
 namespace {
 /// cublasLtMatmulAlgo_t has so many words.
 constexpr size_t kAlgorithmWords = 8;
@@ -104,6 +111,30 @@ llvm::Error readRow(const json::Object &object, ProfileRow &row) {
     return readAlgorithm(object, row);
   return llvm::Error::success();
 }
+
+/// Reads the list of plans, which files of before do not have.
+llvm::Error readPlans(const json::Object &object, Profile &profile) {
+  const json::Array *plans = object.getArray("plans");
+  if (!plans)
+    return object.get("plans") ? llvm::createStringError("'plans' is no list")
+                               : llvm::Error::success();
+  for (auto [index, entry] : llvm::enumerate(*plans)) {
+    const json::Object *fields = entry.getAsObject();
+    std::optional<StringRef> program =
+        fields ? fields->getString("program") : std::nullopt;
+    std::optional<int64_t> ns =
+        fields ? fields->getInteger("step_ns") : std::nullopt;
+    if (!program || program->empty() || !ns || *ns < 0)
+      return llvm::createStringError(
+          "plans[" + llvm::Twine(index) +
+          "] needs 'program', a string, and 'step_ns', a non-negative integer");
+    if (profile.findPlan(*program))
+      return llvm::createStringError("plans[" + llvm::Twine(index) +
+                                     "] repeats program '" + *program + "'");
+    profile.plans.push_back({program->str(), *ns});
+  }
+  return llvm::Error::success();
+}
 } // namespace
 
 llvm::Expected<Profile> baechi::parseProfile(StringRef text,
@@ -142,6 +173,9 @@ llvm::Expected<Profile> baechi::parseProfile(StringRef text,
           row.implementation + "' on '" + row.kind + "'");
     profile.rows.push_back(std::move(row));
   }
+  if (llvm::Error error = readPlans(*object, profile))
+    return llvm::createStringError(name + ": " +
+                                   llvm::toString(std::move(error)));
   return profile;
 }
 
@@ -196,6 +230,12 @@ llvm::Error baechi::writeProfile(const std::string &path,
                      {"rows", std::move(rows)}};
   if (!profile.cudaTarget.empty())
     value["cuda_target"] = profile.cudaTarget;
+  json::Array plans;
+  for (const PlanRow &plan : profile.plans)
+    plans.push_back(
+        json::Object{{"program", plan.program}, {"step_ns", plan.stepNs}});
+  if (!plans.empty())
+    value["plans"] = std::move(plans);
   std::string error = placement::writeTextFile(
       path, llvm::formatv("{0:2}", json::Value(std::move(value))).str() + "\n");
   if (!error.empty())
@@ -249,6 +289,8 @@ llvm::Error baechi::addToProfile(const std::string &path,
       return (otherHost && row.kind == "host") ||
              (otherGpu && row.kind == "cuda");
     });
+    if (!otherHost && !otherGpu)
+      whole.plans = std::move(there->plans);
     if (whole.target.empty()) {
       whole.target = there->target;
       whole.compiler = there->compiler;
@@ -270,5 +312,8 @@ llvm::Error baechi::addToProfile(const std::string &path,
     else
       improve(whole.rows[there->second], row);
   }
+  for (const PlanRow &plan : profile.plans)
+    if (!whole.findPlan(plan.program))
+      whole.plans.push_back(plan);
   return writeProfile(path, whole);
 }

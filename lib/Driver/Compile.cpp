@@ -141,10 +141,9 @@ void Compilation::tellPhases() {
   });
 }
 
-llvm::Error Compilation::compile() {
-  size_t best = 0;
+llvm::Error Compilation::compile(SetArguments setArguments) {
   bool found = false;
-  std::vector<std::optional<int64_t>> predicted(compilers.size());
+  std::vector<Candidate> candidates(compilers.size());
   for (size_t number = 0; number < compilers.size(); ++number) {
     use(*compilers[number]);
     // Where one of several does not fit, another may.
@@ -162,13 +161,15 @@ llvm::Error Compilation::compile() {
       return diagnosed();
     if (failed(program))
       continue;
-    predicted[number] = program->predictedNs;
-    if (!found || program->predictedNs < compiled.predictedNs) {
-      compiled = std::move(*program);
-      best = number;
-    }
+    candidates[number].predictedNs = program->predictedNs;
+    candidates[number].program = std::move(*program);
     found = true;
   }
+  llvm::Expected<size_t> chosen = choose(candidates, setArguments);
+  if (!chosen)
+    return chosen.takeError();
+  size_t best = *chosen;
+  compiled = std::move(*candidates[best].program);
   if (microBatches && best + 1 == compilers.size())
     listener.note(
         "the whole step does not fit the memories; it is computed in " +
@@ -183,7 +184,7 @@ llvm::Error Compilation::compile() {
                   "in a pool, as fit-memory=auto does");
     compiled.manifest["memory_fit"] = std::move(*spills);
   }
-  reportPieces(best, predicted);
+  reportPieces(best, candidates);
   if (asked.costs == "measured")
     compiled.manifest["kernel_costs"] = kernelCostCounts.toJson();
   // What lost is not needed any more, nor are its programs.
@@ -196,8 +197,8 @@ llvm::Error Compilation::compile() {
   return llvm::Error::success();
 }
 
-void Compilation::reportPieces(
-    size_t best, llvm::ArrayRef<std::optional<int64_t>> predicted) {
+void Compilation::reportPieces(size_t best,
+                               llvm::ArrayRef<Candidate> candidates) {
   size_t whole = compilers.size(), cut = compilers.size();
   for (auto [number, compiler] : llvm::enumerate(compilers))
     if (compiler->splits().classes.empty())
@@ -208,11 +209,14 @@ void Compilation::reportPieces(
     return; // Nothing was asked for.
   PieceReport report;
   report.isCompared = whole < compilers.size() && compilers.size() > 1;
-  if (report.isCompared)
-    report.wholeNs = predicted[whole];
+  if (report.isCompared) {
+    report.wholeNs = candidates[whole].predictedNs;
+    report.triedWholeNs = candidates[whole].triedNs;
+  }
   if (cut < compilers.size()) {
     report.cut = compilers[cut]->splits();
-    report.piecesNs = predicted[cut];
+    report.piecesNs = candidates[cut].predictedNs;
+    report.triedPiecesNs = candidates[cut].triedNs;
     report.isKept = cut == best;
   }
   compiled.manifest["pieces"] = report.toJson();

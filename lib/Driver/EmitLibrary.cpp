@@ -29,7 +29,7 @@ baechi::compileModel(DriverOptions options, placement::Machine machine,
   };
   if (llvm::Error error = compilation.findCosts(setArguments))
     return std::move(error);
-  if (llvm::Error error = compilation.compile())
+  if (llvm::Error error = compilation.compile(setArguments))
     return std::move(error);
   return read;
 }

@@ -86,6 +86,11 @@ static std::string describePrediction(const PieceReport &report) {
   return text;
 }
 
+static std::string describeTrial(const PieceReport &report) {
+  return "a few steps took " + millisecondsText(*report.triedPiecesNs) +
+         ", of the whole step " + millisecondsText(*report.triedWholeNs);
+}
+
 std::vector<std::string> PieceReport::lines() const {
   constexpr size_t kShown = 5;
   std::vector<std::string> lines;
@@ -116,6 +121,8 @@ std::vector<std::string> PieceReport::lines() const {
     lines.push_back(counted(count, "argument", "arguments") +
                     " stored whole: " + why);
   lines.push_back(describePrediction(*this));
+  if (triedPiecesNs && triedWholeNs)
+    lines.push_back(describeTrial(*this));
   return lines;
 }
 
@@ -147,5 +154,7 @@ json::Object PieceReport::toJson() const {
       {"compared", isCompared},
       {"pieces_ns", orNull(piecesNs)},
       {"whole_ns", orNull(wholeNs)},
+      {"tried_pieces_ns", orNull(triedPiecesNs)},
+      {"tried_whole_ns", orNull(triedWholeNs)},
       {"text", json::Array(lines())}};
 }

@@ -64,11 +64,11 @@ static constexpr CompileOption table[] = {
     {.name = "splits",
      .value = "MODE",
      .help = "cut operators into pieces that devices compute at once: none "
-             "(only what is asked for), exact (where the step is predicted to "
-             "be faster, no sum is cut and each has one order: the same bits "
-             "on any number of host devices), any (where the step is "
-             "predicted to be faster; sums are rounded in another order) or "
-             "canonical:N (always in N pieces: the same bits on any number of "
+             "(only what is asked for), exact (where the step is faster, no "
+             "sum is cut and each has one order: the same bits on any number "
+             "of host devices), any (where the step is faster; sums are "
+             "rounded in another order) or canonical:N (always in N pieces: "
+             "the same bits on any number of "
              "devices) or micro:N (always in N micro-batches that follow each "
              "other, in less memory: the same bits, too); forced:N and "
              "exact-forced:N cut whatever can be cut, for tests",

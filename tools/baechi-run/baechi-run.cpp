@@ -115,7 +115,7 @@ int run(RunOptions options, const std::shared_ptr<runtime::Ranks> &ranks) {
                  << HostJit::hostTarget() << '\n';
     return 0;
   }
-  options.driver.keepObjects = ranks != nullptr;
+  options.driver.keepObjects = options.driver.otherProcesses = ranks != nullptr;
   if ((ranks || options.steps.calibrates) &&
       options.driver.transfers == "network")
     fail(llvm::createStringError(

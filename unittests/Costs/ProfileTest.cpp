@@ -47,6 +47,7 @@ TEST(Profile, RoundTrip) {
                      ("baechi_profile_" + std::to_string(::getpid()) + ".json");
   Profile written = example();
   written.cudaTarget = "a GPU";
+  written.plans = {{"6f", 41}, {"7a", 0}};
   written.rows[1].algorithm = {1, -2, 3, 4, 5, 6, 7, INT64_MIN};
   ASSERT_FALSE(static_cast<bool>(writeProfile(path, written)));
   auto read = readProfile(path);
@@ -67,6 +68,10 @@ TEST(Profile, RoundTrip) {
     EXPECT_EQ(a.algorithm, b.algorithm);
   }
   EXPECT_EQ(read->cudaTarget, written.cudaTarget);
+  ASSERT_EQ(read->plans.size(), 2u);
+  EXPECT_EQ(read->plans[0].stepNs, 41);
+  ASSERT_TRUE(read->findPlan("7a"));
+  EXPECT_EQ(read->findPlan("8b"), nullptr);
 }
 
 TEST(Profile, FindsTheFastestRow) {
@@ -108,6 +113,21 @@ TEST(Profile, ErrorsNameTheFileAndTheField) {
     EXPECT_THAT(errorOf(withRow(wrong)),
                 HasSubstr("rows[0] needs 'algorithm', a list of 8 integers"));
   }
+  auto withPlans = [](const std::string &plans) {
+    return R"({"format": "baechi-profile", "version": 1, "rows": [], "plans": )" +
+           plans + "}";
+  };
+  std::string plan = R"({"program": "6f", "step_ns": 5})";
+  EXPECT_EQ(errorOf(withPlans("[" + plan + "]")), "");
+  EXPECT_THAT(errorOf(withPlans("3")), HasSubstr("p.json: 'plans' is no list"));
+  for (const char *wrong :
+       {"3", R"({"step_ns": 5})", R"({"program": "6f", "step_ns": -1})"})
+    EXPECT_THAT(
+        errorOf(withPlans(std::string("[") + wrong + "]")),
+        HasSubstr("plans[0] needs 'program', a string, and 'step_ns', a "
+                  "non-negative integer"));
+  EXPECT_THAT(errorOf(withPlans("[" + plan + ", " + plan + "]")),
+              HasSubstr("plans[1] repeats program '6f'"));
   auto missing = readProfile("no/such/file.json");
   ASSERT_FALSE(static_cast<bool>(missing));
   EXPECT_THAT(llvm::toString(missing.takeError()), HasSubstr("no/such/file"));

@@ -14,6 +14,7 @@
 
 using namespace baechi;
 using namespace baechi::test;
+using testing::Contains;
 using testing::HasSubstr;
 
 namespace {
@@ -113,5 +114,63 @@ TEST(Compilation, MeasuredKernelsAreKeptInAProfile) {
                                "compiling kernels", "placing", "lowering"}));
   EXPECT_EQ(first.warnings + second.warnings, "");
   llvm::sys::fs::remove(path);
+}
+
+TEST(Compilation, PiecesStayWhereAFewStepsAreFaster) {
+  llvm::SmallString<128> path;
+  ASSERT_FALSE(llvm::sys::fs::createTemporaryFile("driver", "json", path));
+  llvm::sys::fs::remove(path);
+  DriverOptions options = optionsOf("mlp_tiny.mlir", "host:2");
+  options.costs = "measured";
+  options.splits = "any";
+  options.profile = path.str().str();
+  Recorder first, second;
+  auto cold = compileModel(options, first);
+  ASSERT_TRUE(cold);
+  EXPECT_THAT(first.phases, Contains("trying steps").Times(2));
+  RunReport report;
+  cold->describe(report);
+  ASSERT_TRUE(report.pieces);
+  ASSERT_TRUE(report.pieces->triedPiecesNs);
+  ASSERT_TRUE(report.pieces->triedWholeNs);
+  EXPECT_EQ(report.pieces->isKept,
+            *report.pieces->triedPiecesNs < *report.pieces->triedWholeNs);
+  EXPECT_THAT(report.pieces->lines().back(), HasSubstr("a few steps took"));
+  settleProfile(options.profile);
+  Profile profile = llvm::cantFail(readProfile(options.profile));
+  EXPECT_EQ(profile.plans.size(), 2u);
+  // Of the programs that the profile knows, none runs again.
+  auto warm = compileModel(options, second);
+  ASSERT_TRUE(warm);
+  warm->describe(report);
+  if (llvm::cantFail(readProfile(options.profile)).plans.size() == 2)
+    EXPECT_THAT(second.phases, testing::Not(Contains("trying steps")));
+  llvm::sys::fs::remove(path);
+}
+
+TEST(Compilation, PredictionsDecideWhereStepsCannotBeTried) {
+  DriverOptions options = optionsOf("mlp_tiny.mlir", "host:2");
+  options.costs = "measured";
+  options.splits = "any";
+  Recorder recorder;
+  std::unique_ptr<Compilation> compilation = readModel(options, recorder);
+  ASSERT_TRUE(compilation);
+  EXPECT_EQ(messageOf(compilation->findCosts([&](Execution &program) {
+              return setAll(*compilation, program);
+            })),
+            "");
+  EXPECT_EQ(messageOf(compilation->compile([](Execution &) {
+              return llvm::createStringError("there are no values");
+            })),
+            "");
+  EXPECT_THAT(recorder.notes,
+              HasSubstr("steps in pieces were not compared by running them, "
+                        "predictions decide: there are no values"));
+  RunReport report;
+  compilation->describe(report);
+  ASSERT_TRUE(report.pieces);
+  EXPECT_FALSE(report.pieces->triedPiecesNs || report.pieces->triedWholeNs);
+  EXPECT_EQ(report.pieces->isKept,
+            *report.pieces->piecesNs < *report.pieces->wholeNs);
 }
 } // namespace

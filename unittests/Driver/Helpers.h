@@ -88,10 +88,11 @@ inline std::unique_ptr<Compilation> compileModel(DriverOptions options,
       readModel(std::move(options), listener);
   if (!compilation)
     return nullptr;
-  EXPECT_EQ(messageOf(compilation->findCosts(
-                [&](Execution &alone) { return setAll(*compilation, alone); })),
-            "");
-  EXPECT_EQ(messageOf(compilation->compile()), "");
+  auto setArguments = [&](Execution &program) {
+    return setAll(*compilation, program);
+  };
+  EXPECT_EQ(messageOf(compilation->findCosts(setArguments)), "");
+  EXPECT_EQ(messageOf(compilation->compile(setArguments)), "");
   return compilation;
 }
 

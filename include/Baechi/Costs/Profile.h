@@ -46,6 +46,13 @@ struct ProfileRow {
   int64_t costNs() const { return stepNs >= 0 ? stepNs : medianNs; }
 };
 
+/// The measured step of a program that was placed: of a step that was compiled
+/// in several ways, the fastest is kept.
+struct PlanRow {
+  std::string program; ///< hash of what the devices do
+  int64_t stepNs = 0;  ///< the fastest of some steps
+};
+
 /// The profile file (docs/profile-format.md). Rows are found by the kernel's
 /// text, so that one profile serves every model that has the kernel.
 struct Profile {
@@ -56,6 +63,7 @@ struct Profile {
   std::string compiler;
   /// What the rows of kind "cuda" were measured on; empty: not known.
   std::string cudaTarget = {};
+  std::vector<PlanRow> plans = {};
 
   /// True when both measured the same code on the same machine.
   bool isComparable(const Profile &other) const {
@@ -68,6 +76,8 @@ struct Profile {
   /// The row of one implementation; null when there is none.
   const ProfileRow *find(llvm::StringRef hash, llvm::StringRef kind,
                          llvm::StringRef implementation) const;
+  /// Of a program's hash; null where it did not run.
+  const PlanRow *findPlan(llvm::StringRef program) const;
 };
 
 llvm::Expected<Profile> readProfile(const std::string &path);
@@ -75,8 +85,8 @@ llvm::Expected<Profile> readProfile(const std::string &path);
 llvm::Expected<Profile> parseProfile(llvm::StringRef text,
                                      const std::string &name);
 llvm::Error writeProfile(const std::string &path, const Profile &profile);
-/// Adds the rows, and times within a step, that the file \p path lacks, if it
-/// is there, and those that it has disturbed. Several processes may do so at
+/// Adds the rows, times within a step and plans that the file \p path lacks, if
+/// it is there, and those that it has disturbed. Several processes may do so at
 /// once: no row is lost. Rows of host kernels that the file has of another
 /// target or compiler move to a file of their own beside it, whose name ends in
 /// a hash of both.

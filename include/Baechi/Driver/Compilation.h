@@ -44,8 +44,10 @@ public:
   /// steps on one device that they are measured in. Once.
   llvm::Error findCosts(SetArguments setArguments);
 
-  /// Places and compiles; costs are found.
-  llvm::Error compile();
+  /// Places and compiles; costs are found. Where pieces are to be compared with
+  /// the whole step and costs are measured, each runs a few steps, with
+  /// arguments by \p setArguments, and the faster one stays.
+  llvm::Error compile(SetArguments setArguments);
 
   /// The same model on one device, whose memory is all that such devices have;
   /// null when that cannot hold it.
@@ -94,10 +96,27 @@ private:
   mlir::FailureOr<CompiledProgram> compileOrAdvise();
   /// What is wrong with it, findCosts() tells.
   void readKeptProfile();
+  /// One of the compilers' programs.
+  struct Candidate {
+    std::optional<CompiledProgram> program; ///< nothing: it does not fit
+    std::optional<int64_t> predictedNs;
+    std::optional<int64_t> triedNs; ///< where all that fit were tried
+  };
+  /// Which of those that fit is predicted, or where they can be tried, found to
+  /// be the fastest.
+  llvm::Expected<size_t> choose(llvm::MutableArrayRef<Candidate> candidates,
+                                SetArguments setArguments);
+  /// Runs each of those that fit for a few steps, unless the profile has them;
+  /// false where that cannot be, or where other work disturbs it.
+  llvm::Expected<bool> tryAll(llvm::MutableArrayRef<Candidate> candidates,
+                              SetArguments setArguments);
+  /// The fastest of a few steps.
+  llvm::Expected<int64_t> tryOut(HostCompiler &compiler,
+                                 const CompiledProgram &program,
+                                 SetArguments setArguments);
   /// What was cut, beside the whole step, once the \p best of the compilers is
-  /// known; \p predicted: the steps of those that fit.
-  void reportPieces(size_t best,
-                    llvm::ArrayRef<std::optional<int64_t>> predicted);
+  /// known.
+  void reportPieces(size_t best, llvm::ArrayRef<Candidate> candidates);
   /// All that follows is about \p compiler's model.
   void use(HostCompiler &compiler);
   llvm::Error findCosts(Profile &profile, SetArguments setArguments);
@@ -133,7 +152,7 @@ private:
   Profile kept;
   std::string keptError;
   /// The model as it is and cut into pieces, as far as asked, until compile()
-  /// keeps the one that is predicted to be faster.
+  /// keeps the faster one.
   std::vector<std::unique_ptr<HostCompiler>> compilers;
   /// One for each word of the result that checks positions.
   std::vector<mlir::DictionaryAttr> checks;
@@ -150,6 +169,8 @@ private:
   double profileSeconds = 0;
   KernelCostCounts kernelCostCounts;
   bool stepsMeasured = false;
+  /// With what was measured, from findCosts() to compile().
+  Profile measured;
 };
 
 } // namespace baechi

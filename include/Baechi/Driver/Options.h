@@ -24,6 +24,7 @@ struct DriverOptions : CompileOptions {
   bool keepObjects = false;        ///< for other processes and libraries
   bool hostCalls = false;          ///< who runs the program computes them
   bool sanitizeCode = false;       ///< for ThreadSanitizer
+  bool otherProcesses = false;     ///< run some of the devices
 };
 
 /// From code to steps, compared with one device and a reference.

@@ -23,6 +23,9 @@ struct PieceReport {
   bool isCompared = false;
   /// As predicted; nothing: it does not fit the memories, or was not placed.
   std::optional<int64_t> piecesNs, wholeNs;
+  /// The fastest of a few steps of each, which decided; nothing: the prediction
+  /// did.
+  std::optional<int64_t> triedPiecesNs, triedWholeNs;
 
   /// For a person.
   std::vector<std::string> lines() const;

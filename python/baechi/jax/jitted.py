@@ -132,8 +132,8 @@ def jit(
     cuda_math: what GPUs may round the factors of products to: `fp32` (nothing),
         `tf32`, `bf16` or `fp16`; sums are in single precision.
     splits: how operators are cut into pieces that devices compute at once: `none`, `exact`
-        (where the step is predicted to be faster; no sum is cut and each has one order, the
-        same bits on any number of host devices), `any` (where the step is predicted to be
+        (where the step is faster; no sum is cut and each has one order, the
+        same bits on any number of host devices), `any` (where the step is
         faster, in micro-batches where it fits in no other way; sums are rounded in another
         order), `canonical:N` (always in N pieces, the same bits on any number of devices) or
         `micro:N` (N micro-batches that follow each other, in less memory, the same bits, too;
