@@ -82,7 +82,7 @@ def test_pieces_have_the_bits_of_the_whole(name, pieces):
     assert_same_bits(cut(*arguments), whole)
 
 
-@pytest.mark.parametrize("first", [0, 16])
+@pytest.mark.parametrize("first", [0, pytest.param(16, marks=pytest.mark.nightly)])
 def test_random_jax_programs_in_pieces(first):
     programs = [generate.generate(seed) for seed in range(first, first + 16)]
     step, states, inputs = batch._step(programs), batch._states(programs), batch._inputs(programs)
@@ -94,7 +94,9 @@ def test_random_jax_programs_in_pieces(first):
 
 
 @needs.tool("baechi-run")
-@pytest.mark.parametrize("seed", range(24))
+@pytest.mark.parametrize(
+    "seed", [*range(8), *(pytest.param(seed, marks=pytest.mark.nightly) for seed in range(8, 24))]
+)
 def test_random_linalg_programs_in_pieces(seed, tmp_path):
     (tmp_path / "model.mlir").write_text(random_models.model(seed))
     results = []

@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """IREE compiles and runs what --baechi-export-iree writes, as it was placed.
 
-All fixtures but the largest always; those with `pytest -m iree_large`.
+Small fixtures always; larger ones with `pytest -m nightly` and `-m iree_large`.
 """
 
 import functools
@@ -37,12 +37,15 @@ def missing() -> str:
 pytestmark = pytest.mark.skipif(bool(missing()), reason=missing())
 # A minute and more each.
 LARGE = ["gnmt_small", "gnmt_large"]
+# As their smaller ones.
+REPEATING = ["transformer_small"]
 # IREE folds what moe computes of constants, runs a gradient of convnet's on another device and
 # cannot transfer the booleans that resnet and inception keep for the backward pass.
 OUTSIDE = ["moe_tiny", "convnet_tiny", "resnet_tiny", "inception_tiny"]
 CASES = [
-    *((name, 2) for name in fixtures.ALL if name not in LARGE + OUTSIDE),
-    ("transformer_tiny", 3),
+    *((name, 2) for name in fixtures.ALL if name not in LARGE + OUTSIDE + REPEATING),
+    *(pytest.param(name, 2, marks=pytest.mark.nightly) for name in REPEATING),
+    pytest.param("transformer_tiny", 3, marks=pytest.mark.nightly),
     *(pytest.param(name, 2, marks=pytest.mark.iree_large) for name in LARGE),
 ]
 
