@@ -83,6 +83,8 @@ llvm::Error Compilation::readModel() {
   if (failed(partitionLoops(*uncut, asked)))
     return diagnosed();
   readChecks();
+  if (llvm::Error error = undoCheckpoints())
+    return error;
   llvm::Expected<SplitChoice> splits =
       splitChoiceOf(asked, placement::numComputing(target));
   if (!splits)
@@ -99,18 +101,19 @@ llvm::Error Compilation::readModel() {
   readKeptProfile();
   Phase phase(listener, "forming kernels");
   for (const SplitChoice &choice : choices) {
-    FailureOr<std::unique_ptr<HostCompiler>> created = form(choice);
+    FailureOr<std::unique_ptr<HostCompiler>> created = form(choice, *uncut);
     if (failed(created))
       return diagnosed();
     compilers.push_back(std::move(*created));
   }
+  firstChoice = choices.front();
   hostCompiler = compilers.front().get();
   tellPhases();
   return llvm::Error::success();
 }
 
 FailureOr<std::unique_ptr<HostCompiler>>
-Compilation::form(const SplitChoice &choice) {
+Compilation::form(const SplitChoice &choice, ModuleOp model) {
   HostJitOptions jit;
   jit.threads = asked.threads;
   jit.keepObjects = asked.keepObjects;
@@ -123,7 +126,7 @@ Compilation::form(const SplitChoice &choice) {
   CudaProductOptions products;
   products.math = asked.cudaMath;
   products.biases = !hasDeviceOf("host");
-  return HostCompiler::create(OwningOpRef<ModuleOp>(uncut->clone()), jit,
+  return HostCompiler::create(OwningOpRef<ModuleOp>(model.clone()), jit,
                               hasDeviceOf("cuda") ? &products : nullptr, choice,
                               lowered);
 }
@@ -135,15 +138,20 @@ bool Compilation::hasDeviceOf(StringRef kind) const {
 }
 
 void Compilation::tellPhases() {
-  hostCompiler->setPhaseObserver([this](StringRef phase) {
-    current.reset();
-    current.emplace(listener, phase);
-  });
+  hostCompiler->setPhaseObserver(
+      [this](StringRef phase, size_t done, size_t total) {
+        if (done == 0) {
+          current.reset();
+          current.emplace(listener, phase);
+        }
+        if (total > 0)
+          (*current)(done, total);
+      });
 }
 
 llvm::Error Compilation::compile(SetArguments setArguments) {
   bool found = false;
-  std::vector<Candidate> candidates(compilers.size());
+  SmallVector<Candidate> candidates(compilers.size());
   for (size_t number = 0; number < compilers.size(); ++number) {
     use(*compilers[number]);
     // Where one of several does not fit, another may.
@@ -184,6 +192,7 @@ llvm::Error Compilation::compile(SetArguments setArguments) {
                   "in a pool, as fit-memory=auto does");
     compiled.manifest["memory_fit"] = std::move(*spills);
   }
+  reportCheckpoints(best, candidates);
   reportPieces(best, candidates);
   if (asked.costs == "measured")
     compiled.manifest["kernel_costs"] = kernelCostCounts.toJson();
@@ -193,6 +202,7 @@ llvm::Error Compilation::compile(SetArguments setArguments) {
   compilers.clear();
   compilers.push_back(std::move(winner));
   uncut = nullptr;
+  asWritten = nullptr;
   lowered->clear();
   return llvm::Error::success();
 }

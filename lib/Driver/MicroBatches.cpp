@@ -7,8 +7,10 @@
 //===----------------------------------------------------------------------===//
 
 #include "Baechi/Analysis/Program.h"
+#include "Baechi/Analysis/Stashing.h"
 #include "Baechi/Driver/Compilation.h"
 #include "Baechi/Pipelines/Pipelines.h"
+#include "Baechi/Placement/Model/Pool.h"
 
 using namespace mlir;
 using namespace baechi;
@@ -35,6 +37,37 @@ bool Compilation::isMemoryTight(HostCompiler &compiler) const {
          });
 }
 
+/// What no plan without a pool goes under on one device: what is resident and
+/// what the operator that needs most by itself reads and makes.
+static std::optional<int64_t> leastBytes(ModuleOp formed) {
+  FailureOr<func::FuncOp> step = findFuncStep(formed);
+  FailureOr<StepGraph> graph = failure();
+  if (succeeded(step))
+    graph = buildStepGraph(*step);
+  if (failed(graph) || graph->graph.ops.empty())
+    return std::nullopt;
+  placement::SpillOptions options;
+  findMovable(*graph, options);
+  options.mayMove.assign(graph->graph.ops.size(), 0);
+  return placement::spillFloor(graph->graph, options).bytes;
+}
+
+bool Compilation::mayFit(const SplitChoice &choice) {
+  placement::Machine computing = placement::withoutPools(target);
+  if (computing.devices.size() > 1 || computing.devices.front().kind != "host")
+    return true;
+  OwningOpRef<ModuleOp> trial = uncut->clone();
+  PassManager forming(trial->getContext());
+  // How much scratch kernels need takes their code to know.
+  populateOutlining(forming, /*products=*/nullptr, choice);
+  forming.addPass(createAnnotateCosts(nullptr));
+  forming.addPass(createColocate());
+  if (failed(forming.run(*trial)))
+    return false;
+  std::optional<int64_t> bytes = leastBytes(*trial);
+  return !bytes || *bytes <= computing.devices.front().memory;
+}
+
 std::unique_ptr<HostCompiler>
 Compilation::fewestMicroBatches(unsigned above, unsigned &pieces) {
   std::unique_ptr<HostCompiler> found;
@@ -48,7 +81,9 @@ Compilation::fewestMicroBatches(unsigned above, unsigned &pieces) {
     // Where the batch is too small, or a cut that is asked for has another
     // number of pieces, these are not.
     (void)quietly([&] {
-      FailureOr<std::unique_ptr<HostCompiler>> formed = form(choice);
+      if (!mayFit(choice))
+        return failure();
+      FailureOr<std::unique_ptr<HostCompiler>> formed = form(choice, *uncut);
       if (succeeded(formed) && succeeded((*formed)->fits(target, asked)))
         found = std::move(*formed);
       return success(found != nullptr);

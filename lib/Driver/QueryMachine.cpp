@@ -86,6 +86,44 @@ bool isHostMemory(const placement::Device &device) {
   return device.kind == "host" || device.kind == placement::kPool;
 }
 
+bool isDisk(const placement::Device &device) {
+  return device.kind == placement::kDisk;
+}
+
+/// The devices by their numbers.
+llvm::SmallVector<int32_t>
+devicesWhere(const placement::Machine &machine,
+             bool (*holds)(const placement::Device &)) {
+  llvm::SmallVector<int32_t> found;
+  for (auto [number, device] : llvm::enumerate(machine.devices))
+    if (holds(device))
+      found.push_back(number);
+  return found;
+}
+
+/// Between each disk and the first device in host memory, both ways, for all of
+/// these.
+llvm::Error measureDisks(placement::Machine &machine, Listener &listener) {
+  llvm::SmallVector<int32_t> inMemory = devicesWhere(machine, isHostMemory);
+  if (inMemory.empty())
+    return llvm::Error::success();
+  int32_t host = inMemory.front();
+  for (int32_t disk : devicesWhere(machine, isDisk))
+    for (bool comes : {false, true}) {
+      const std::string &name = machine.devices[disk].name;
+      llvm::Expected<MeasuredLink> measured =
+          measureLink(machine, comes ? disk : host, comes ? host : disk);
+      if (!measured)
+        return llvm::createStringError(
+            "device '" + name + "': " + llvm::toString(measured.takeError()));
+      tell((comes ? "from " : "to ") + name, *measured, listener);
+      for (int32_t other : inMemory)
+        setMeasured(machine, comes ? disk : other, comes ? other : disk,
+                    *measured);
+    }
+  return llvm::Error::success();
+}
+
 bool hasGpus(const placement::Machine &machine) {
   return llvm::any_of(machine.devices, [](const placement::Device &device) {
     return device.kind == "cuda";
@@ -169,7 +207,9 @@ measurePairs(placement::Machine &machine, const runtime::HostInfo &host,
   }
   for (int32_t from = 0; from < n; ++from)
     for (int32_t to = 0; to < n; ++to) {
-      if (from == to)
+      // What waits on disk goes through host memory.
+      if (from == to || isDisk(machine.devices[from]) ||
+          isDisk(machine.devices[to]))
         continue;
       llvm::Expected<MeasuredLink> measured = measureLink(machine, from, to);
       if (!measured)
@@ -183,6 +223,8 @@ measurePairs(placement::Machine &machine, const runtime::HostInfo &host,
           {"to", b},
           {"residual_percent", std::round(1000 * measured->residual) / 10}});
     }
+  if (llvm::Error error = measureDisks(machine, listener))
+    return std::move(error);
   if (llvm::Error error = measureRuntime(machine, listener))
     return std::move(error);
   return residuals;
@@ -253,16 +295,20 @@ llvm::Error baechi::measureRuntime(placement::Machine &machine,
 
 llvm::Error baechi::measureLinks(placement::Machine &machine,
                                  Listener &listener) {
-  llvm::Expected<MeasuredLink> measured = measureLink(machine, 0, 1);
-  if (!measured)
-    return measured.takeError();
-  tell("links", *measured, listener);
-  int32_t n = machine.devices.size();
-  for (int32_t from = 0; from < n; ++from)
-    for (int32_t to = 0; to < n; ++to)
-      if (from != to && isHostMemory(machine.devices[from]) &&
-          isHostMemory(machine.devices[to]))
-        setMeasured(machine, from, to, *measured);
+  llvm::SmallVector<int32_t> inMemory = devicesWhere(machine, isHostMemory);
+  if (inMemory.size() > 1) {
+    llvm::Expected<MeasuredLink> measured =
+        measureLink(machine, inMemory[0], inMemory[1]);
+    if (!measured)
+      return measured.takeError();
+    tell("links", *measured, listener);
+    for (int32_t from : inMemory)
+      for (int32_t to : inMemory)
+        if (from != to)
+          setMeasured(machine, from, to, *measured);
+  }
+  if (llvm::Error error = measureDisks(machine, listener))
+    return error;
   return measureRuntime(machine, listener);
 }
 
@@ -304,7 +350,7 @@ llvm::Error baechi::queryMachine(placement::Machine &machine,
       return llvm::createStringError(
           "device '" + device.name + "' is of kind '" + device.kind +
           "'; --query-machine of several processes measures host devices");
-    if (!isHostMemory(device) && device.kind != "cuda")
+    if (!isHostMemory(device) && !isDisk(device) && device.kind != "cuda")
       return llvm::createStringError(
           "device '" + device.name + "' is of kind '" + device.kind +
           "'; --query-machine measures host and cuda devices");

@@ -114,10 +114,12 @@ void RunReport::print(llvm::raw_ostream &os) const {
   if (pieces)
     for (auto [number, line] : llvm::enumerate(pieces->lines()))
       os << (number == 0 ? "pieces     " : "           ") << line << "\n";
-  if (const json::Object *fit = compiled.manifest.getObject("memory_fit"))
-    for (auto [number, line] : llvm::enumerate(*fit->getArray("text")))
-      os << (number == 0 ? "memory     " : "           ") << *line.getAsString()
-         << "\n";
+  for (auto [key, title] : {std::pair("memory_fit", "memory     "),
+                            std::pair("checkpoints", "again      ")})
+    if (const json::Object *told = compiled.manifest.getObject(key))
+      for (auto [number, line] : llvm::enumerate(*told->getArray("text")))
+        os << (number == 0 ? title : "           ") << *line.getAsString()
+           << "\n";
   os << "\n";
 
   double step = measured.medianNs();
@@ -284,6 +286,7 @@ json::Object RunReport::toJson() const {
       {"measured_step_ns", step},
       {"measured_quartiles_ns",
        json::Array{measured.quantileNs(0.25), measured.quantileNs(0.75)}},
+      {"measured_fastest_ns", measured.quantileNs(0)},
       {"steps", overlapped > 0 ? overlapped
                                : static_cast<int64_t>(measured.wallNs.size())},
       {"overlapped", overlapped > 0},
@@ -293,8 +296,9 @@ json::Object RunReport::toJson() const {
       {"losses", json::Array(llvm::map_range(losses, number))}};
   if (pieces)
     report["pieces"] = pieces->toJson();
-  if (const json::Object *fit = compiled.manifest.getObject("memory_fit"))
-    report["memory_fit"] = json::Object(*fit);
+  for (const char *key : {"memory_fit", "checkpoints"})
+    if (const json::Object *told = compiled.manifest.getObject(key))
+      report[key] = json::Object(*told);
   if (othersWork)
     report["others_processors"] = *othersWork;
   if (!cudaMath.empty())

@@ -245,7 +245,7 @@ LogicalResult HostCompiler::fits(const placement::Machine &machine,
   options.machine.clear(); // the module's
   options.budget = "0";
   options.fitMemory = "never";
-  populatePlacing(manager, options, /*report=*/nullptr, stopped);
+  populatePlacing(manager, options, /*report=*/nullptr, {stopped});
   return manager.run(*placed);
 }
 
@@ -272,7 +272,10 @@ HostCompiler::compile(const placement::Machine &machine,
   placing.machine.clear(); // the module's
   PlaceAndPlanReport planned;
   PassManager plan(placed->getContext());
-  populatePlacing(plan, placing, &planned, stopped);
+  populatePlacing(plan, placing, &planned,
+                  {stopped, [this](StringRef what, size_t done, size_t total) {
+                     beginPhase(what, done, total);
+                   }});
   if (failed(plan.run(*placed)))
     return failure();
   program.placeSeconds = planned.placeSeconds;

@@ -14,6 +14,7 @@
 #include "Baechi/Conversion/Passes.h"
 #include "Baechi/Placement/Io/Files.h"
 #include "Baechi/Placement/Model/Pool.h"
+#include "Baechi/Transforms/Checkpoints/Passes.h"
 #include "Baechi/Transforms/Exact/Passes.h"
 #include "Baechi/Transforms/Loops/Passes.h"
 #include "Baechi/Transforms/Passes.h"
@@ -41,6 +42,13 @@ void baechi::populateForming(OpPassManager &manager,
                              const SplitChoice &splits,
                              std::shared_ptr<LoweredKernels> lowered,
                              SplitReport *report) {
+  populateOutlining(manager, products, splits, report);
+  manager.addPass(createKernelScratch(std::move(lowered)));
+}
+
+void baechi::populateOutlining(OpPassManager &manager,
+                               const CudaProductOptions *products,
+                               const SplitChoice &splits, SplitReport *report) {
   manager.addPass(createInlineStep());
   if (splits.exact)
     manager.addPass(createFixSums());
@@ -64,13 +72,11 @@ void baechi::populateForming(OpPassManager &manager,
     options.biases = products->biases;
     manager.addPass(createCudaProducts(options));
   }
-  manager.addPass(createKernelScratch(std::move(lowered)));
 }
 
 void baechi::populatePlacing(OpPassManager &manager,
                              const CompileOptions &options,
-                             PlaceAndPlanReport *report,
-                             std::function<bool()> stopped) {
+                             PlaceAndPlanReport *report, PlanWatch watch) {
   if (!options.pins.empty()) {
     ConstrainOptions constrain;
     constrain.pins.assign(options.pins.begin(), options.pins.end());
@@ -96,7 +102,7 @@ void baechi::populatePlacing(OpPassManager &manager,
   place.machine = options.machine;
   place.transfers = options.transfers;
   place.fitMemory = options.fitMemory;
-  manager.addPass(createPlaceAndPlan(place, report, std::move(stopped)));
+  manager.addPass(createPlaceAndPlan(place, report, std::move(watch)));
 }
 
 void baechi::buildPlanPipeline(OpPassManager &manager) {
@@ -230,6 +236,7 @@ void baechi::registerPipelines() {
 void baechi::registerAllPasses() {
   registerBaechiLoopsPasses();
   registerBaechiExactPasses();
+  registerBaechiCheckpointPasses();
   registerBaechiReplicaPasses();
   registerBaechiTransformsPasses();
   registerBaechiConversionPasses();

@@ -58,11 +58,15 @@ std::optional<FitProposal> MemoryFitter::within(int64_t bytes) const {
   return FitProposal{std::move(*found)};
 }
 
-std::vector<FitProposal> MemoryFitter::proposals(int64_t most) const {
+std::vector<FitProposal>
+MemoryFitter::proposals(int64_t most,
+                        function_ref<bool(size_t, size_t)> goesOn) const {
   std::vector<FitProposal> all;
   int64_t room = peakBytes() - least.bytes;
   for (int number = limitsTried; number-- > 0;) {
     int64_t limit = least.bytes + room * number / limitsTried;
+    if (!goesOn(limitsTried - 1 - number, limitsTried))
+      break;
     if (limit > most)
       continue;
     std::optional<FitProposal> found = within(limit);

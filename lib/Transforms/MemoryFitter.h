@@ -43,8 +43,11 @@ public:
 
   /// Rewrites within ever fewer bytes, from just below peakBytes() to floor(),
   /// those that take least time first. The same whatever \p most is: those that
-  /// hold more are left out.
-  std::vector<FitProposal> proposals(int64_t most) const;
+  /// hold more are left out. \p goesOn: told how much of the search is done;
+  /// false: it ends.
+  std::vector<FitProposal>
+  proposals(int64_t most,
+            llvm::function_ref<bool(size_t done, size_t total)> goesOn) const;
 
   /// The module with its step rewritten.
   mlir::OwningOpRef<mlir::ModuleOp> rewrite(const FitProposal &proposal) const;

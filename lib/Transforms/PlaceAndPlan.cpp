@@ -10,6 +10,7 @@
 #include "Baechi/Analysis/Program.h"
 #include "Baechi/Analysis/StepSimulation.h"
 #include "Baechi/Dialect/SimulatedNetwork.h"
+#include "Baechi/Transforms/PlanWatch.h"
 #include "PlacerOption.h"
 #include "StepFitting.h"
 #include "StepPlanner.h"
@@ -35,9 +36,8 @@ namespace {
 struct PlaceAndPlan : public baechi::impl::PlaceAndPlanBase<PlaceAndPlan> {
   using PlaceAndPlanBase::PlaceAndPlanBase;
   PlaceAndPlan(const PlaceAndPlanOptions &options, PlaceAndPlanReport *report,
-               std::function<bool()> stopped)
-      : PlaceAndPlanBase(options), report(report), stopped(std::move(stopped)) {
-  }
+               PlanWatch watch)
+      : PlaceAndPlanBase(options), report(report), watch(std::move(watch)) {}
 
   LogicalResult
   initializeOptions(StringRef options,
@@ -81,7 +81,7 @@ struct PlaceAndPlan : public baechi::impl::PlaceAndPlanBase<PlaceAndPlan> {
         [&](OpPassManager &passes) {
           return runPipeline(passes, getOperation());
         },
-        stopped);
+        watch);
     StepFitting fitting(planner, found);
     LogicalResult planned = planner.quietly(said, [&] {
       return planner.placeUntilItFits(placer, *untouched, found);
@@ -169,7 +169,7 @@ private:
   }
 
   PlaceAndPlanReport *report = nullptr;
-  std::function<bool()> stopped;
+  PlanWatch watch;
 };
 } // namespace
 
@@ -177,5 +177,11 @@ std::unique_ptr<Pass>
 baechi::createPlaceAndPlan(const PlaceAndPlanOptions &options,
                            PlaceAndPlanReport *report,
                            std::function<bool()> stopped) {
-  return std::make_unique<PlaceAndPlan>(options, report, std::move(stopped));
+  return createPlaceAndPlan(options, report, PlanWatch{std::move(stopped)});
+}
+
+std::unique_ptr<Pass>
+baechi::createPlaceAndPlan(const PlaceAndPlanOptions &options,
+                           PlaceAndPlanReport *report, PlanWatch watch) {
+  return std::make_unique<PlaceAndPlan>(options, report, std::move(watch));
 }

@@ -91,11 +91,23 @@ std::optional<int64_t> SpillFitter::leanestBytes() const {
   return std::nullopt;
 }
 
-std::vector<SpillPlan> SpillFitter::proposals(int64_t most) const {
+static bool areAlike(const SpillPlan &a, const SpillPlan &b) {
+  return a.order == b.order && a.inPool == b.inPool &&
+         llvm::equal(a.stays, b.stays, [](const Stay &x, const Stay &y) {
+           return x.tensor == y.tensor && x.gone == y.gone &&
+                  x.fetch == y.fetch && x.use == y.use;
+         });
+}
+
+std::vector<SpillPlan>
+SpillFitter::proposals(int64_t most,
+                       function_ref<bool(size_t, size_t)> goesOn) const {
   std::vector<SpillPlan> all;
   int64_t room = bases.front().peakBytes - least.bytes;
   for (int number = limitsTried; number >= 0; --number) {
     int64_t limit = least.bytes + room * number / limitsTried;
+    if (!goesOn(limitsTried - number, limitsTried + 1))
+      break;
     if (limit > most)
       continue;
     std::optional<SpillPlan> found =
@@ -106,6 +118,7 @@ std::vector<SpillPlan> SpillFitter::proposals(int64_t most) const {
   llvm::stable_sort(all, [](const SpillPlan &a, const SpillPlan &b) {
     return a.makespanNs < b.makespanNs;
   });
+  all.erase(llvm::unique(all, areAlike), all.end());
   return all;
 }
 

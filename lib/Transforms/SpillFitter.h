@@ -41,8 +41,11 @@ public:
   int64_t computingBytes() const;
 
   /// Plans within ever fewer bytes, those with the shortest step first. The
-  /// same whatever \p most is: those that hold more are left out.
-  std::vector<placement::SpillPlan> proposals(int64_t most) const;
+  /// same whatever \p most is: those that hold more are left out. \p goesOn:
+  /// told how much of the search is done; false: it ends.
+  std::vector<placement::SpillPlan>
+  proposals(int64_t most,
+            llvm::function_ref<bool(size_t done, size_t total)> goesOn) const;
   /// What the plan holds that holds least of those; nullopt: there is none.
   std::optional<int64_t> leanestBytes() const;
 

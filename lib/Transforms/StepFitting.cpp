@@ -18,6 +18,10 @@
 using namespace mlir;
 using namespace baechi;
 
+// What is told of, each in many parts.
+static constexpr StringRef kSeekingAgain = "looking for what to compute again",
+                           kSeekingStays = "looking for what can wait";
+
 LogicalResult StepFitting::fit(OwningOpRef<ModuleOp> &untouched,
                                std::vector<Diagnostic> &said) {
   OwningOpRef<ModuleOp> original = untouched->clone();
@@ -65,9 +69,12 @@ LogicalResult StepFitting::spill(const SpillFitter &fitter,
   OwningOpRef<ModuleOp> before = planner.module.clone();
   MachineAttr truth = toAttr(planner.module.getContext(), planner.machine);
   std::vector<Diagnostic> spillSaid;
-  for (const placement::SpillPlan &proposal :
-       fitter.proposals(fitter.deviceBytes())) {
-    if (planner.isStopped() ||
+  std::vector<placement::SpillPlan> proposals =
+      fitter.proposals(fitter.deviceBytes(), [&](size_t done, size_t total) {
+        return planner.goesOn(kSeekingStays, done, total);
+      });
+  for (auto [number, proposal] : llvm::enumerate(proposals)) {
+    if (!planner.goesOn(StepPlanner::kPlanning, number, proposals.size()) ||
         (otherwiseNs && proposal.makespanNs >= *otherwiseNs))
       break;
     spillSaid.clear();
@@ -110,7 +117,9 @@ void StepFitting::spread(const SpillFitter &fitter,
                          std::vector<Diagnostic> &said) {
   OwningOpRef<ModuleOp> before = planner.module.clone();
   std::vector<placement::SpillPlan> proposals =
-      fitter.proposals(fitter.computingBytes());
+      fitter.proposals(fitter.computingBytes(), [&](size_t done, size_t total) {
+        return planner.goesOn(kSeekingStays, done, total);
+      });
   OwningOpRef<ModuleOp> rewritten;
   std::optional<size_t> first =
       planner.firstThatFits(proposals.size(), [&](size_t k) {
@@ -140,8 +149,8 @@ void StepFitting::spread(const SpillFitter &fitter,
 const FitProposal *StepFitting::planInItsOrder(const MemoryFitter &fitter,
                                                ArrayRef<FitProposal> proposals,
                                                std::vector<Diagnostic> &said) {
-  for (const FitProposal &proposal : proposals) {
-    if (planner.isStopped())
+  for (auto [number, proposal] : llvm::enumerate(proposals)) {
+    if (!planner.goesOn(StepPlanner::kPlanning, number, proposals.size()))
       break;
     OwningOpRef<ModuleOp> placed = planner.quietly(
         said, [&] { return fitter.placeAlone(proposal, planner.machine); });
@@ -174,7 +183,10 @@ LogicalResult StepFitting::recompute(OwningOpRef<ModuleOp> &untouched,
   // Then something else is wrong.
   if (fitter->peakBytes() <= smallest)
     return failure();
-  std::vector<FitProposal> proposals = fitter->proposals(all);
+  std::vector<FitProposal> proposals =
+      fitter->proposals(all, [&](size_t done, size_t total) {
+        return planner.goesOn(kSeekingAgain, done, total);
+      });
   auto use = [&](const FitProposal &proposal) {
     found.memoryFit = fitter->describe(proposal);
     untouched = fitter->rewrite(proposal);

@@ -158,7 +158,8 @@ StepPlanner::firstThatFits(size_t count,
   std::optional<size_t> found;
   SmallVector<bool> seen(count, false);
   size_t from = 0, to = placement::numComputing(machine) > 1 ? count : 0;
-  while (from < to && !isStopped()) {
+  size_t tried = 0;
+  while (from < to && goesOn(kPlanning, tried++, count)) {
     size_t middle = (from + to) / 2;
     seen[middle] = true;
     if (fits(middle)) {
@@ -167,8 +168,8 @@ StepPlanner::firstThatFits(size_t count,
       from = middle + 1;
     }
   }
-  for (size_t k = 0; k < count && !found && !isStopped(); ++k)
-    if (!seen[k] && fits(k))
+  for (size_t k = 0; k < count && !found; ++k)
+    if (!seen[k] && goesOn(kPlanning, tried++, count) && fits(k))
       found = k;
   return found;
 }
@@ -236,7 +237,7 @@ LogicalResult StepPlanner::place(StringRef placer,
   PlaceOptions chosen = options;
   chosen.placer = placer.str();
   OpPassManager pipeline(ModuleOp::getOperationName());
-  pipeline.addPass(createPlace(chosen, stopped));
+  pipeline.addPass(createPlace(chosen, watch.stopped));
   auto start = std::chrono::steady_clock::now();
   LogicalResult placed = runQuietly(pipeline, said);
   found.placeSeconds =

@@ -11,7 +11,7 @@
 #define BAECHI_LIB_TRANSFORMS_STEPPLANNER_H
 
 #include "Baechi/Placement/Session/Place.h"
-#include "Baechi/Transforms/Passes.h"
+#include "Baechi/Transforms/PlanWatch.h"
 #include "mlir/IR/Diagnostics.h"
 #include "mlir/Pass/PassManager.h"
 
@@ -25,11 +25,11 @@ public:
   using Said = std::vector<mlir::Diagnostic>;
   using Runner = std::function<llvm::LogicalResult(mlir::OpPassManager &)>;
 
-  /// \p run: runs passes on \p module; \p stopped may be null.
+  /// \p run: runs passes on \p module.
   StepPlanner(mlir::ModuleOp module, const placement::Machine &machine,
-              PlaceOptions options, Runner run, std::function<bool()> stopped)
+              PlaceOptions options, Runner run, PlanWatch watch)
       : module(module), machine(machine), options(std::move(options)),
-        run(std::move(run)), stopped(std::move(stopped)) {}
+        run(std::move(run)), watch(std::move(watch)) {}
 
   /// Runs \p what and keeps what it says.
   template <typename Function> auto quietly(Said &said, Function what) {
@@ -72,7 +72,15 @@ public:
   int64_t predictedNs();
 
   void replaceBody(mlir::ModuleOp by);
-  bool isStopped() const { return stopped && stopped(); }
+  bool isStopped() const { return watch.stopped && watch.stopped(); }
+  /// Rewrites are placed and planned until one fits.
+  static constexpr llvm::StringLiteral kPlanning = "planning what fits";
+  /// \p done of \p total parts of \p what, a literal, are done. False: stop.
+  bool goesOn(llvm::StringRef what, size_t done, size_t total) const {
+    if (watch.progress)
+      watch.progress(what, done, total);
+    return !isStopped();
+  }
 
   mlir::ModuleOp module;
   const placement::Machine &machine;
@@ -93,7 +101,7 @@ private:
 
   PlaceOptions options;
   Runner run;
-  std::function<bool()> stopped;
+  PlanWatch watch;
 };
 
 } // namespace baechi

@@ -227,14 +227,14 @@ def test_memory_refuses_a_model_it_does_not_have():
     from baechi.experiments import memory
     from baechi.importer.common.errors import ImportFailure
 
-    with pytest.raises(ImportFailure, match="unknown model 'none'; known: convnet, moe"):
+    with pytest.raises(ImportFailure, match="unknown model 'none'; known: moe"):
         memory.tables(["none"], lambda what: None)
 
 
 def test_less_memory_is_run_with_a_pool():
     from baechi.experiments import memory
 
-    (table,) = memory.tables(["convnet"], lambda what: None)
+    (table,) = memory.tables(["wgan"], lambda what: None)
     (row,) = table.rows
     assert float(row["memory"]) < 0.41 * float(row["ample"])
     assert row["limited_ms"] > 0

@@ -137,3 +137,57 @@ def test_a_refusal_names_the_operator():
 def test_an_unknown_word():
     with pytest.raises(ValueError, match="fit_memory is 'always': known: auto, never"):
         baechi.jit(step_of(deep), fit_memory="always")
+
+
+def checkpointed(weights, x):
+    def layer(w, x):
+        return jnp.tanh(jnp.exp(x @ w))
+
+    for w in weights:
+        x = jax.checkpoint(layer)(w, x)
+    return (x**2).mean()
+
+
+def plain(weights, x):
+    for w in weights:
+        x = jnp.tanh(jnp.exp(x @ w))
+    return (x**2).mean()
+
+
+def arena(compiled):
+    return compiled.memory()["host0"].arena_bytes
+
+
+def told_of_checkpoints(compiled):
+    found = re.search(
+        r"jax.checkpoint: (\d+) operators: kept (\d+), undone (\d+)", compiled.report()
+    )
+    return tuple(int(number) for number in found.groups())
+
+
+def test_checkpoints_are_undone_where_there_is_memory():
+    compiled, losses, weights = run(checkpointed, "host:1")
+    all_of_them, kept, undone = told_of_checkpoints(compiled)
+    assert (kept, undone) == (0, all_of_them) and undone >= len(WEIGHTS)
+    without, same, as_well = run(plain, "host:1")
+    assert "jax.checkpoint" not in without.report()
+    assert arena(compiled) == arena(without)
+    for a, b in zip([*losses, *weights], [*same, *as_well], strict=True):
+        np.testing.assert_array_equal(a, b)
+    expected = jax.jit(step_of(checkpointed))(WEIGHTS, BATCH)[1]
+    np.testing.assert_allclose(losses[0], expected, rtol=1e-5)
+
+
+@pytest.mark.parametrize("fit_memory", ["auto", "never"])
+def test_with_less_memory_the_shorter_step_says_whether_checkpoints_are_kept(fit_memory):
+    ample, losses, weights = run(checkpointed, "host:1")
+    limit = arena(ample) * 7 // 10 // 64 * 64
+    compiled, tight, updated = run(checkpointed, f"host:1@{limit}", fit_memory=fit_memory)
+    all_of_them, kept, undone = told_of_checkpoints(compiled)
+    assert kept + undone == all_of_them
+    if fit_memory == "never":  # as it is written it fits
+        assert kept == all_of_them
+    elif undone:
+        assert "runs again" in compiled.report() or "run again" in compiled.report()
+    for a, b in zip([*losses, *weights], [*tight, *updated], strict=True):
+        np.testing.assert_array_equal(a, b)

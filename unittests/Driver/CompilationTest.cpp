@@ -173,4 +173,16 @@ TEST(Compilation, PredictionsDecideWhereStepsCannotBeTried) {
   EXPECT_EQ(report.pieces->isKept,
             *report.pieces->piecesNs < *report.pieces->wholeNs);
 }
+
+TEST(Compilation, TellsHowFarFittingIs) {
+  Recorder recorder;
+  DriverOptions options = optionsOf("transformer_tiny.mlir", "host:1@60KiB");
+  options.placer = "msct";
+  options.splits = "none";
+  ASSERT_TRUE(compileModel(options, recorder));
+  EXPECT_THAT(
+      recorder.phases,
+      testing::IsSupersetOf({"placing", "looking for what to compute again",
+                             "planning what fits", "lowering"}));
+}
 } // namespace

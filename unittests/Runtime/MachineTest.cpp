@@ -166,6 +166,20 @@ TEST(LinkMeasure, MeasuresAnyPair) {
   EXPECT_GT(fit->bytesPerNs, 0);
 }
 
+TEST(LinkMeasure, MeasuresADiskBothWays) {
+  LinkMeasureOptions options;
+  options.largestBytes = 1 << 20;
+  options.repetitions = 3;
+  options.kinds = {"host", "disk"};
+  for (bool comes : {false, true}) {
+    options.sender = comes;
+    options.receiver = !comes;
+    Expected<LinkFit> fit = measureLink(options);
+    ASSERT_TRUE(bool(fit)) << fit.error().message();
+    EXPECT_GT(fit->bytesPerNs, 0);
+  }
+}
+
 TEST(StepMeasure, GivesTimes) {
   Expected<StepOverheads> overheads = measureHostStep();
   ASSERT_TRUE(bool(overheads)) << overheads.error().message();

@@ -14,6 +14,7 @@
 #include "Baechi/Driver/Options.h"
 #include "Baechi/Driver/Report.h"
 #include "Baechi/Driver/Source.h"
+#include "Baechi/Transforms/Checkpoints/Passes.h"
 #include <map>
 
 namespace baechi {
@@ -77,16 +78,35 @@ private:
       : asked(std::move(options)), target(std::move(machine)),
         listener(listener) {}
 
+  /// One of the compilers' programs.
+  struct Candidate {
+    std::optional<CompiledProgram> program; ///< nothing: it does not fit
+    std::optional<int64_t> predictedNs;
+    std::optional<int64_t> triedNs; ///< where all that fit were tried
+  };
+
   llvm::Error readModel();
   /// What the result that checks positions is about.
   void readChecks();
-  /// The model, cut as \p choice says. Fails after a diagnostic.
-  mlir::FailureOr<std::unique_ptr<HostCompiler>>
-  form(const SplitChoice &choice);
+  /// \p model, the one without checkpoints, say, cut as \p choice says. Fails
+  /// after a diagnostic.
+  mlir::FailureOr<std::unique_ptr<HostCompiler>> form(const SplitChoice &choice,
+                                                      mlir::ModuleOp model);
+  /// Computes once what the model computes again, until that does not fit.
+  llvm::Error undoCheckpoints();
+  /// Where that does not fit as it is, the model as it is written is tried,
+  /// too.
+  void addAsWritten(const SplitChoice &choice);
+  /// What became of checkpoints. Of the two models the one that is not the
+  /// \p best goes.
+  void reportCheckpoints(size_t &best,
+                         llvm::SmallVectorImpl<Candidate> &candidates);
   /// Whether \p compiler's step could need less than it does where it does not
   /// fit: a device may be too small for all tensors at once, and all devices
   /// hold the arguments.
   bool isMemoryTight(HostCompiler &compiler) const;
+  /// Whether a bound lets the model fit that is cut as \p choice says; quick.
+  bool mayFit(const SplitChoice &choice);
   /// In how few micro-batches the step fits, more than \p above; null: in none.
   std::unique_ptr<HostCompiler> fewestMicroBatches(unsigned above,
                                                    unsigned &pieces);
@@ -96,12 +116,6 @@ private:
   mlir::FailureOr<CompiledProgram> compileOrAdvise();
   /// What is wrong with it, findCosts() tells.
   void readKeptProfile();
-  /// One of the compilers' programs.
-  struct Candidate {
-    std::optional<CompiledProgram> program; ///< nothing: it does not fit
-    std::optional<int64_t> predictedNs;
-    std::optional<int64_t> triedNs; ///< where all that fit were tried
-  };
   /// Which of those that fit is predicted, or where they can be tried, found to
   /// be the fastest.
   llvm::Expected<size_t> choose(llvm::MutableArrayRef<Candidate> candidates,
@@ -158,6 +172,13 @@ private:
   std::vector<mlir::DictionaryAttr> checks;
   /// The model before it is cut.
   mlir::OwningOpRef<mlir::ModuleOp> uncut;
+  /// The same with its checkpoints, where they are undone in that.
+  mlir::OwningOpRef<mlir::ModuleOp> asWritten;
+  std::optional<UndoneCheckpoints> checkpoints;
+  /// Which of the compilers has it, where one does.
+  std::optional<size_t> written;
+  /// How the first of the compilers is cut.
+  SplitChoice firstChoice;
   /// The last of the compilers, where they are micro-batches; else 0.
   unsigned microBatches = 0;
   HostCompiler *hostCompiler = nullptr; ///< one of them

@@ -19,8 +19,9 @@ class Ranks;
 } // namespace runtime
 
 /// Replaces the links between the host devices of \p machine by what copies
-/// between two of its threads measure, and what is known of the runtime by what
-/// empty steps do.
+/// between two of its threads measure, those of its disks by what the file in
+/// the folder BAECHI_DISK does, and what is known of the runtime by what empty
+/// steps do.
 llvm::Error measureLinks(placement::Machine &machine, Listener &listener);
 
 /// The latter alone, for a machine of one device.

@@ -79,8 +79,10 @@ public:
     cudaLowering = std::move(lowering);
   }
 
-  /// Is told what begins: "compiling kernels", "placing", "lowering".
-  using PhaseObserver = std::function<void(llvm::StringRef phase)>;
+  /// Is told what begins: "compiling kernels", "placing", "lowering"; and of
+  /// what has \p total parts how many are done.
+  using PhaseObserver =
+      std::function<void(llvm::StringRef phase, size_t done, size_t total)>;
   void setPhaseObserver(PhaseObserver observer) {
     phaseObserver = std::move(observer);
   }
@@ -117,9 +119,9 @@ private:
   HostCompiler() = default;
   mlir::LogicalResult form(const CudaProductOptions *products,
                            const SplitChoice &splits);
-  void beginPhase(llvm::StringRef phase) {
+  void beginPhase(llvm::StringRef phase, size_t done = 0, size_t total = 0) {
     if (phaseObserver)
-      phaseObserver(phase);
+      phaseObserver(phase, done, total);
   }
   mlir::LogicalResult compileCudaKernels();
   /// Writes what GPU code of the kernels needs into a copy of the module.

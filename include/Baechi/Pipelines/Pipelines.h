@@ -11,11 +11,17 @@
 #include "Baechi/Conversion/Kernels/Cuda/CudaKernels.h"
 #include "Baechi/Conversion/Kernels/Host/LoweredKernels.h"
 #include "Baechi/Pipelines/CompileOptions.h"
-#include "Baechi/Transforms/Passes.h"
+#include "Baechi/Transforms/PlanWatch.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/Pass/PassManager.h"
 
 namespace baechi {
+
+/// Those of populateForming() that look at no kernel's code.
+void populateOutlining(mlir::OpPassManager &manager,
+                       const CudaProductOptions *products,
+                       const SplitChoice &splits,
+                       SplitReport *report = nullptr);
 
 /// The passes that make kernels of a model: the same for --baechi-compile and
 /// HostCompiler, so that both place the same operators. \p products: how GPUs
@@ -34,7 +40,7 @@ void populateForming(mlir::OpPassManager &manager,
 void populatePlacing(mlir::OpPassManager &manager,
                      const CompileOptions &options,
                      PlaceAndPlanReport *report = nullptr,
-                     std::function<bool()> stopped = {});
+                     PlanWatch watch = {});
 
 /// From linalg on tensors to a lowered multi-device program for "host" or, with
 /// GPUs, "cuda": --baechi-compile="machine=host:2 placer=msct target=host".

@@ -114,8 +114,10 @@ struct LinkMeasureOptions {
   int64_t largestBytes = int64_t(4) << 20;
   /// Messages a size, after one that is not counted; the median is kept.
   int32_t repetitions = 15;
-  /// Of the machine's devices, host or cuda: which GPU a device lies on depends
-  /// on all of them. Those left off are hosts.
+  /// Of the machine's devices, host, cuda, pool or disk: which GPU a device
+  /// lies on depends on all of them. Those left off are hosts. A disk's file is
+  /// written and read as in a step: as far as the system keeps it in memory,
+  /// that is what is measured.
   std::vector<std::string> kinds = {};
   /// Rank 0 of several processes, among which the devices are divided, hosts
   /// all; the others followLinkMeasure(). What the relay takes is part of it.

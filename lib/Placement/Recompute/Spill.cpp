@@ -12,6 +12,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <numeric>
 
 using namespace baechi::placement;
 using namespace baechi::placement::recompute;
@@ -69,6 +70,7 @@ baechi::placement::spillWithin(const Graph &graph, const SpillOptions &options,
   bases = bases.first(std::min(bases.size(), isLarge ? 1 : basesOfFew));
   std::vector<int32_t> arguments = movable(graph, options);
   std::optional<SpillPlan> best;
+  int64_t mostNs = std::numeric_limits<int64_t>::max() / 4;
   size_t replayed = 0;
   for (size_t k = 0; replayed < setsTried; ++k) {
     // None, and ever more of them, until all are there.
@@ -78,6 +80,8 @@ baechi::placement::spillWithin(const Graph &graph, const SpillOptions &options,
     SpillGraph moved(graph, options, std::span(arguments).first(count));
     if (moved.tensors.resident > bytes)
       continue;
+    int64_t workNs = std::accumulate(moved.tensors.timeNs.begin(),
+                                     moved.tensors.timeNs.end(), int64_t(0));
     bool fits = false;
     for (const RepeatedOrder &base : bases)
       for (SpillRule rule :
@@ -91,20 +95,25 @@ baechi::placement::spillWithin(const Graph &graph, const SpillOptions &options,
           std::vector<Stay> early = *stays;
           std::vector<int64_t> held = level;
           fetchEarly(moved, base.runs, bytes, slack, early, held);
-          SpillPlan plan = timesOf(moved, options, base.runs, early);
-          plan.peakBytes =
+          std::optional<SpillPlan> plan =
+              timesOf(moved, options, base.runs, std::move(early), mostNs);
+          if (!plan)
+            continue;
+          plan->peakBytes =
               std::max(moved.tensors.resident,
                        *std::max_element(held.begin(), held.end()));
-          if (!best || plan.makespanNs < best->makespanNs)
-            best = std::move(plan);
+          mostNs = plan->makespanNs;
+          best = std::move(plan);
+          // No step is shorter than its operators one after the other.
+          if (mostNs <= workNs)
+            return best;
         }
       }
     replayed += fits;
   }
   SpillGraph still(graph, options, {});
-  int64_t most =
-      best ? best->makespanNs : std::numeric_limits<int64_t>::max() / 4;
-  if (auto small = shortestOfSmall(still, {}, bytes, most, options.smallStates))
+  if (auto small =
+          shortestOfSmall(still, {}, bytes, mostNs, options.smallStates))
     best = inOperators(*small);
   return best;
 }

@@ -80,9 +80,12 @@ void fetchEarly(const SpillGraph &graph, std::span<const int32_t> order,
                 int64_t limit, int64_t slack, std::vector<Stay> &stays,
                 std::vector<int64_t> &level);
 
-/// The times of operators and transfers.
-SpillPlan timesOf(const SpillGraph &graph, const SpillOptions &options,
-                  std::span<const int32_t> order, std::vector<Stay> stays);
+/// The times of operators and transfers. Nullopt where the step takes \p mostNs
+/// or more; that is seen as soon as what is left to run leads there.
+std::optional<SpillPlan> timesOf(const SpillGraph &graph,
+                                 const SpillOptions &options,
+                                 std::span<const int32_t> order,
+                                 std::vector<Stay> stays, int64_t mostNs);
 
 } // namespace baechi::placement::recompute
 

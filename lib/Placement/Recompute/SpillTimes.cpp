@@ -24,8 +24,8 @@ namespace {
 class Times {
 public:
   Times(const SpillGraph &graph, const SpillOptions &options,
-        std::span<const int32_t> order, std::vector<Stay> stays)
-      : graph(graph), tensors(graph.tensors), options(options) {
+        std::span<const int32_t> order, std::vector<Stay> stays, int64_t mostNs)
+      : graph(graph), tensors(graph.tensors), options(options), mostNs(mostNs) {
     plan.order.assign(order.begin(), order.end());
     plan.stays = std::move(stays);
     std::stable_sort(plan.stays.begin(), plan.stays.end(),
@@ -36,9 +36,11 @@ public:
                      });
     plan.inPool = graph.inPool;
     plan.startNs.assign(tensors.numOps(), 0);
+    for (int32_t op : order)
+      leftNs += tensors.timeNs[op];
   }
 
-  SpillPlan run() {
+  std::optional<SpillPlan> run() {
     findTransfers();
     auto count = static_cast<int32_t>(plan.order.size());
     openFetches();
@@ -53,12 +55,15 @@ public:
         int32_t op = plan.order[next];
         plan.startNs[op] = now;
         deviceFreeNs = endNs[op] = now + tensors.timeNs[op];
+        leftNs -= tensors.timeNs[op];
         for (int32_t out : outsOf[op])
           open.push_back(out);
         ++next;
         openFetches();
         startTransfers(now);
       }
+      if (std::max(now, deviceFreeNs) + leftNs >= mostNs)
+        return std::nullopt;
     }
     storeUpdates();
     // They are there all the time.
@@ -70,6 +75,8 @@ public:
       reach(std::max(stay.outEndNs, stay.inEndNs));
       reach(stay.stashStartNs + stay.stashNs);
     }
+    if (plan.makespanNs >= mostNs)
+      return std::nullopt;
     return std::move(plan);
   }
 
@@ -260,15 +267,16 @@ private:
   std::array<int32_t, 2> onLink{-1, -1};
   std::vector<int64_t> endNs; ///< per operator, as far as they have begun
   std::vector<std::pair<int64_t, int64_t>> poolBusy;
+  int64_t mostNs;
+  int64_t leftNs = 0; ///< of the operators that have not begun
   int64_t poolFreeNs = 0, deviceFreeNs = 0;
   int32_t next = 0;       ///< position of the operator to run
   int32_t leftBefore = 0; ///< all that had to leave before it has left
 };
 } // namespace
 
-SpillPlan baechi::placement::recompute::timesOf(const SpillGraph &graph,
-                                                const SpillOptions &options,
-                                                std::span<const int32_t> order,
-                                                std::vector<Stay> stays) {
-  return Times(graph, options, order, std::move(stays)).run();
+std::optional<SpillPlan> baechi::placement::recompute::timesOf(
+    const SpillGraph &graph, const SpillOptions &options,
+    std::span<const int32_t> order, std::vector<Stay> stays, int64_t mostNs) {
+  return Times(graph, options, order, std::move(stays), mostNs).run();
 }

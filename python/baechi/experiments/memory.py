@@ -18,7 +18,7 @@ from baechi.experiments import measured
 from baechi.experiments.tables import Cell, Table
 from baechi.importer.common.errors import ImportFailure
 
-STEPS = 5
+STEPS = 30
 POOL = "pool:8GiB"
 SHARE = 0.4  # of the memory without a limit
 Sizes = Mapping[str, int | str]
@@ -50,7 +50,8 @@ _MOE: Sizes = {
     "vocabulary": 64,
 }  # fmt: skip
 _RESNET: Sizes = {"stem": "cifar", "image": 16, "width": 8, "classes": 10}
-_LSTM: Sizes = {"layers": 2, "hidden": 128, "batch": 64}
+_SPEECH: Sizes = {"layers": 3, "hidden": 128, "features": 40, "batch": 64}
+_WGAN: Sizes = {"image": 24, "width": 16, "batch": 16}
 
 GROWTHS = (
     Growth(
@@ -68,7 +69,7 @@ GROWTHS = (
         "layers", "4.3 × layers", _depth,
     ),
     Growth(
-        "recurrent", "lstm", {**_LSTM, "sequence": 10}, {**_LSTM, "sequence": 20},
+        "recurrent", "speech", {**_SPEECH, "sequence": 10}, {**_SPEECH, "sequence": 20},
         "length", "1.6 to 2 × length, 1.30 to 1.36 × time an element", _length,
     ),
 )  # fmt: skip
@@ -79,8 +80,8 @@ LESS: Mapping[str, tuple[str, Sizes]] = {
         {"hidden": 64, "heads": 2, "layers": 4, "sequence": 64, "batch": 8, "vocabulary": 200},
     ),
     "resnet": ("resnet", {**_RESNET, "batch": 32, "blocks": "3-3-3"}),
-    "recurrent": ("lstm", {**_LSTM, "sequence": 12}),
-    "convnet": ("convnet", {"image": 24, "channels": 8, "filters": 16, "layers": 8, "batch": 16}),
+    "wgan": ("wgan", _WGAN),
+    "recurrent": ("speech", {**_SPEECH, "sequence": 12}),
 }
 
 
@@ -179,11 +180,11 @@ def _mib(count: int) -> str:
 
 
 def _milliseconds(told: dict[str, Any]) -> float:
-    return float(told["measured_step_ns"]) / 1e6
+    return float(told["measured_fastest_ns"]) / 1e6
 
 
 def _slower(told: dict[str, Any], than: dict[str, Any]) -> float:
-    return float(told["measured_step_ns"] / than["measured_step_ns"])
+    return float(told["measured_fastest_ns"] / than["measured_fastest_ns"])
 
 
 def _planned(told: dict[str, Any], than: dict[str, Any]) -> float:
@@ -196,7 +197,8 @@ def _growth_table(rows: list[dict[str, Cell]]) -> Table:
         "Larger models in the memory of smaller ones (executed, small)",
         [
             f"One host device; the larger model has what the smaller one needs without a limit, "
-            f"and a pool beside it. Medians of {STEPS} steps; in parentheses what the plan says "
+            f"and a pool beside it. The fastest of {STEPS} steps, as other work shared the "
+            "processors; in parentheses what the plan says "
             "with roofline costs. *Slower*: than the larger model with ample memory. *An element*: "
             "the time for each byte of parameters, layer or place, over the smaller model's.",
             "",
@@ -224,8 +226,9 @@ def _less_table(rows: list[dict[str, Cell]]) -> Table:
         "memory-less",
         f"Models in {SHARE:.0%} of their memory (executed, small)",
         [
-            f"One host device, and the same with {SHARE:.0%} of what it needed and a pool. Medians "
-            f"of {STEPS} steps; in parentheses what the plans say with roofline costs. Published: "
+            f"One host device, and the same with {SHARE:.0%} of what it needed and a pool. The "
+            f"fastest of {STEPS} steps, as other work shared the processors; in parentheses what "
+            "the plans say with roofline costs. Published: "
             "1.3 to 2.4 times the step, at mostly 30 to 40 %, for five models.",
         ],
         {

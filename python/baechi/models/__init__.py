@@ -21,6 +21,8 @@ NAMES = (
     "convnet",
     "resnet",
     "inception",
+    "wgan",
+    "speech",
 )
 
 

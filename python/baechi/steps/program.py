@@ -99,7 +99,11 @@ class Program:
         ]
         told = [
             f"{'' if number else title:10} {line}"
-            for key, title in (("pieces", "pieces"), ("memory_fit", "memory"))
+            for key, title in (
+                ("pieces", "pieces"),
+                ("memory_fit", "memory"),
+                ("checkpoints", "again"),
+            )
             for number, line in enumerate(program.get(key, {}).get("text", []))
         ]
         lines[1:1] = told
@@ -169,12 +173,14 @@ class Program:
         if fit and "pool" in fit:
             return f"where all is follows from what waits in '{fit['pool']}'; so step.report()"
         again = [compiler.step("baechi-fit-memory", limit=fit["peak_after_bytes"])] if fit else []
+        undone = self.library.program.get("checkpoints", {}).get("undone", 0)
         with temporary.folder("baechi-jit-") as folder:
             saved = folder / "placement.json"
             saved.write_text(self.placement_file())
             done = compiler.transform(
                 text,
                 [
+                    *(["baechi-undo-checkpoints"] if undone else []),
                     "baechi-form-kernels",
                     "baechi-kernel-scratch",
                     compiler.step(

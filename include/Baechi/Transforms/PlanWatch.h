@@ -1,0 +1,32 @@
+//===- PlanWatch.h - Who watches a plan being made --------------*- C++ -*-===//
+//
+// Part of the Baechi project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+#ifndef BAECHI_TRANSFORMS_PLANWATCH_H
+#define BAECHI_TRANSFORMS_PLANWATCH_H
+
+#include "Baechi/Transforms/Passes.h"
+
+namespace baechi {
+
+/// Both are called on the pass's thread; either may be missing.
+struct PlanWatch {
+  /// Asked often; once it says true, what runs ends soon with an error.
+  std::function<bool()> stopped = {};
+  /// \p done of \p total parts of \p what, a literal.
+  std::function<void(llvm::StringRef what, size_t done, size_t total)>
+      progress = {};
+};
+
+/// --baechi-place-and-plan that also fills in \p report, unless it is null, and
+/// is watched.
+std::unique_ptr<mlir::Pass>
+createPlaceAndPlan(const PlaceAndPlanOptions &options,
+                   PlaceAndPlanReport *report, PlanWatch watch);
+
+} // namespace baechi
+
+#endif // BAECHI_TRANSFORMS_PLANWATCH_H

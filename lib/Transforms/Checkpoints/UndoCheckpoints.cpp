@@ -1,0 +1,176 @@
+//===- UndoCheckpoints.cpp - Compute once what is computed again ----------===//
+//
+// Part of the Baechi project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Baechi/Analysis/Program.h"
+#include "Baechi/Transforms/Checkpoints/Passes.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/Linalg/IR/Linalg.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "mlir/Interfaces/SideEffectInterfaces.h"
+#include "llvm/ADT/StringExtras.h"
+#include <unordered_map>
+
+namespace baechi {
+#define GEN_PASS_DEF_UNDOCHECKPOINTS
+#include "Baechi/Transforms/Checkpoints/Passes.h.inc"
+} // namespace baechi
+
+using namespace mlir;
+using namespace baechi;
+
+/// JAX's scope of what it computes again (jax._src.ad_checkpoint).
+static constexpr StringRef kScope = "rematted_computation";
+
+static bool isComputedAgain(Operation *op) {
+  auto name = op->getLoc()->findInstanceOf<NameLoc>();
+  return name && llvm::is_contained(llvm::split(name.getName().strref(), '/'),
+                                    kScope);
+}
+
+/// What operations write into. Merged, it would have to be copied.
+static bool isInitial(Operation *op) {
+  return isa<tensor::EmptyOp, linalg::FillOp>(op) ||
+         op->hasTrait<OpTrait::ConstantLike>();
+}
+
+static Operation *initialOf(Value value) {
+  Operation *op = value.getDefiningOp();
+  return op && isInitial(op) ? op : nullptr;
+}
+
+static bool areSame(Operation *a, Operation *b);
+
+static bool areSame(Value a, Value b) {
+  if (a == b)
+    return true;
+  Operation *from = initialOf(a), *as = initialOf(b);
+  return from && as && areSame(from, as);
+}
+
+static bool areSame(Operation *a, Operation *b) {
+  llvm::DenseMap<Value, Value> inner;
+  return OperationEquivalence::isEquivalentTo(
+      a, b,
+      [&](Value mine, Value other) {
+        auto known = inner.find(mine);
+        return success(known != inner.end() ? known->second == other
+                                            : areSame(mine, other));
+      },
+      [&](Value mine, Value other) { inner[mine] = other; },
+      OperationEquivalence::IgnoreLocations);
+}
+
+static size_t hashOf(Operation *op) {
+  return OperationEquivalence::computeHash(
+      op,
+      [](Value operand) {
+        return initialOf(operand) ? hash_value(operand.getType())
+                                  : hash_value(operand);
+      },
+      OperationEquivalence::ignoreHashValue,
+      OperationEquivalence::IgnoreLocations);
+}
+
+static bool mayMerge(Operation *op) {
+  return op->getNumResults() > 0 && !isInitial(op) &&
+         !op->hasTrait<OpTrait::IsTerminator>() && isMemoryEffectFree(op);
+}
+
+/// Erases what nothing reads any more, and what only that has read.
+static void eraseUnused(Operation *op) {
+  SmallVector<Value> operands(op->getOperands());
+  op->erase();
+  for (Value operand : operands)
+    if (Operation *from = initialOf(operand); from && from->use_empty())
+      eraseUnused(from);
+}
+
+namespace {
+/// One block, whose operations run one after the other.
+class Merger {
+public:
+  explicit Merger(UndoneCheckpoints &undone) : undone(undone) {}
+
+  void run(Block &block) {
+    for (Operation &op : llvm::make_early_inc_range(block)) {
+      if (!mayMerge(&op))
+        continue;
+      SmallVector<Operation *> &alike = byHash[hashOf(&op)];
+      auto *same = isComputedAgain(&op)
+                       ? llvm::find_if(alike,
+                                       [&](Operation *before) {
+                                         return areSame(before, &op);
+                                       })
+                       : alike.end();
+      if (same == alike.end()) {
+        alike.push_back(&op);
+        continue;
+      }
+      count(op);
+      op.replaceAllUsesWith((*same)->getResults());
+      eraseUnused(&op);
+    }
+  }
+
+private:
+  /// Views and the like are no work.
+  void count(Operation &op) {
+    if (!isa<linalg::LinalgOp>(op) && op.getNumRegions() == 0)
+      return;
+    ++undone.operators;
+    for (Type type : op.getResultTypes())
+      undone.bytes += tensorBytes(type, /*aligned=*/false).value_or(0);
+  }
+
+  UndoneCheckpoints &undone;
+  std::unordered_map<size_t, SmallVector<Operation *>> byHash;
+};
+
+struct UndoCheckpoints
+    : public baechi::impl::UndoCheckpointsBase<UndoCheckpoints> {
+  UndoCheckpoints() = default;
+  explicit UndoCheckpoints(UndoneCheckpoints *report) : report(report) {}
+
+  void runOnOperation() override {
+    UndoneCheckpoints undone;
+    SmallVector<Block *> blocks;
+    // Bodies of structured operations are on scalars.
+    getOperation().walk<WalkOrder::PreOrder>([&](Operation *op) {
+      if (isa<linalg::LinalgOp>(op))
+        return WalkResult::skip();
+      if (!isa<ModuleOp>(op))
+        for (Region &region : op->getRegions())
+          for (Block &block : region)
+            blocks.push_back(&block);
+      return WalkResult::advance();
+    });
+    // Those inside first: loops that are merged have none left to look at.
+    for (Block *block : llvm::reverse(blocks))
+      Merger(undone).run(*block);
+    if (report)
+      *report = undone;
+  }
+
+private:
+  UndoneCheckpoints *report = nullptr;
+};
+} // namespace
+
+bool baechi::hasCheckpoints(ModuleOp module) {
+  return module
+      .walk([](Operation *op) {
+        return isComputedAgain(op) ? WalkResult::interrupt()
+                                   : WalkResult::advance();
+      })
+      .wasInterrupted();
+}
+
+std::unique_ptr<Pass>
+baechi::createUndoCheckpoints(UndoneCheckpoints *undone) {
+  return std::make_unique<UndoCheckpoints>(undone);
+}
