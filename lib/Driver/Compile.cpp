@@ -123,9 +123,18 @@ Compilation::form(const SplitChoice &choice) {
   CudaProductOptions products;
   products.math = asked.cudaMath;
   products.biases = !hasDeviceOf("host");
-  return HostCompiler::create(OwningOpRef<ModuleOp>(uncut->clone()), jit,
-                              hasDeviceOf("cuda") ? &products : nullptr, choice,
-                              lowered);
+  OwningOpRef<ModuleOp> model = uncut->clone();
+  // What is cut depends on what sending takes, but where results must not
+  // depend on the machine.
+  if (!choice.always)
+    model->getOperation()->setAttr(BaechiDialect::kMachine,
+                                   toAttr(model->getContext(), target));
+  FailureOr<std::unique_ptr<HostCompiler>> compiler = HostCompiler::create(
+      std::move(model), jit, hasDeviceOf("cuda") ? &products : nullptr, choice,
+      lowered);
+  if (succeeded(compiler))
+    (*compiler)->module()->removeAttr(BaechiDialect::kMachine);
+  return compiler;
 }
 
 bool Compilation::hasDeviceOf(StringRef kind) const {

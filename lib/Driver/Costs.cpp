@@ -101,6 +101,7 @@ void Compilation::readKeptProfile() {
 llvm::Error Compilation::findCosts(SetArguments setArguments) {
   if (!keptError.empty())
     return llvm::createStringError(keptError);
+  addOtherCuts();
   addMicroBatches();
   Profile profile = std::move(kept);
   auto start = std::chrono::steady_clock::now();
