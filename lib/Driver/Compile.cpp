@@ -126,9 +126,18 @@ Compilation::form(const SplitChoice &choice, ModuleOp model) {
   CudaProductOptions products;
   products.math = asked.cudaMath;
   products.biases = !hasDeviceOf("host");
-  return HostCompiler::create(OwningOpRef<ModuleOp>(model.clone()), jit,
-                              hasDeviceOf("cuda") ? &products : nullptr, choice,
-                              lowered);
+  OwningOpRef<ModuleOp> copy = model.clone();
+  // What is cut depends on what sending takes, but where results must not
+  // depend on the machine.
+  if (!choice.always)
+    copy->getOperation()->setAttr(BaechiDialect::kMachine,
+                                  toAttr(copy->getContext(), target));
+  FailureOr<std::unique_ptr<HostCompiler>> compiler = HostCompiler::create(
+      std::move(copy), jit, hasDeviceOf("cuda") ? &products : nullptr, choice,
+      lowered);
+  if (succeeded(compiler))
+    (*compiler)->module()->removeAttr(BaechiDialect::kMachine);
+  return compiler;
 }
 
 bool Compilation::hasDeviceOf(StringRef kind) const {

@@ -102,6 +102,7 @@ llvm::Error Compilation::findCosts(SetArguments setArguments) {
   if (!keptError.empty())
     return llvm::createStringError(keptError);
   addAsWritten(firstChoice);
+  addOtherCuts();
   addMicroBatches();
   Profile profile = std::move(kept);
   auto start = std::chrono::steady_clock::now();

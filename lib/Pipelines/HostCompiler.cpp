@@ -230,6 +230,12 @@ LogicalResult HostCompiler::compileCudaKernels() {
 
 LogicalResult HostCompiler::fits(const placement::Machine &machine,
                                  CompileOptions options) {
+  options.budget = "0";
+  return predict(machine, std::move(options));
+}
+
+FailureOr<int64_t> HostCompiler::predict(const placement::Machine &machine,
+                                         CompileOptions options) {
   OwningOpRef<ModuleOp> placed = module().clone();
   if (llvm::any_of(machine.devices,
                    [](auto &device) { return device.kind == "cuda"; }) &&
@@ -243,10 +249,12 @@ LogicalResult HostCompiler::fits(const placement::Machine &machine,
     manager.addPass(createColocate());
   }
   options.machine.clear(); // the module's
-  options.budget = "0";
   options.fitMemory = "never";
   populatePlacing(manager, options, /*report=*/nullptr, {stopped});
-  return manager.run(*placed);
+  if (failed(manager.run(*placed)))
+    return failure();
+  PlacementCertificateAttr certificate = findCertificate(*placed);
+  return certificate ? certificate.getMakespan() : 0;
 }
 
 FailureOr<CompiledProgram>

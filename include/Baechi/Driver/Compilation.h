@@ -110,6 +110,9 @@ private:
   /// In how few micro-batches the step fits, more than \p above; null: in none.
   std::unique_ptr<HostCompiler> fewestMicroBatches(unsigned above,
                                                    unsigned &pieces);
+  /// Where devices share no memory, fewer pieces and micro-batches are compared
+  /// with what was formed, by the roofline; what is better is compiled, too.
+  void addOtherCuts();
   /// Where nothing that was formed fits, micro-batches are tried, too.
   void addMicroBatches();
   /// Compiles by the current compiler; an error says what would fit.

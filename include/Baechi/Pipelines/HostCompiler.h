@@ -99,6 +99,11 @@ public:
   /// costs are not known yet, with the roofline's. Compiles nothing.
   mlir::LogicalResult fits(const placement::Machine &machine,
                            CompileOptions options);
+  /// The step, in ns, that the placer finds for \p machine as \p options ask;
+  /// where the costs are not known yet, with the roofline's. Fails where it
+  /// finds none without computing anything again. Compiles nothing.
+  mlir::FailureOr<int64_t> predict(const placement::Machine &machine,
+                                   CompileOptions options);
 
   HostJit &jit() { return *hostJit; }
   /// The module: kernels and the step that calls them.

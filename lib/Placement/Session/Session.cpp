@@ -12,6 +12,7 @@
 #include "Grouping/Clusters.h"
 #include "Grouping/Grouping.h"
 #include "Memory/Memory.h"
+#include "Placers/Pieces.h"
 #include "Placers/Placers.h"
 #include "Search/MaxLoadSearch.h"
 #include "Search/Meter.h"
@@ -187,6 +188,16 @@ std::vector<std::vector<Unit>> Session::knownGroupings() const {
   return known;
 }
 
+/// Pieces of operators that were cut.
+void Session::considerPieces() {
+  std::vector<placers::Proposal> found = placers::proposePieces(problem, model);
+  if (!found.empty())
+    phase("pieces");
+  for (placers::Proposal &proposal : found)
+    contest.consider("pieces:" + proposal.variant, std::move(proposal.device),
+                     {proposal.start}, proposal.mayRepair);
+}
+
 /// All other placers: what was asked for is never worse than one of them.
 void Session::runOthers() {
   // They must not cost much more than what was asked for.
@@ -201,6 +212,7 @@ void Session::runOthers() {
                 model.numUnits <= fewUnits ? options.solver : brief.get());
   if (isOver())
     return;
+  considerPieces();
   if (coarse.numNodes < model.numNodes) {
     // Groups can hide a good split of a small graph.
     phase("metf:operators");

@@ -68,6 +68,7 @@ private:
   void group();
   void bound();
   void runPlacer(const placers::Placer &placer, const LpSolver *solver);
+  void considerPieces();
   void runOthers();
   std::string noSingleDevice() const;
   void varyStarts(const search::Round &round);

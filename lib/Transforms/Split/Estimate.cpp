@@ -15,12 +15,11 @@ using namespace mlir;
 using namespace baechi;
 using namespace baechi::split;
 
-static double bytesOf(Type type) {
+double split::bytesOf(Type type) {
   return tensorBytes(type, /*aligned=*/false).value_or(0);
 }
 
-/// False for what is no code, or becomes a part of its readers.
-static bool isComputed(Operation *op) {
+bool split::isComputed(Operation *op) {
   return op && !op->hasTrait<OpTrait::ConstantLike>() &&
          !isa<tensor::EmptyOp, tensor::ExpandShapeOp, tensor::CollapseShapeOp,
               linalg::FillOp>(op);
@@ -56,6 +55,11 @@ double Estimate::timeNs(Operation *op) const {
 }
 
 Estimate::Estimate(func::FuncOp step) : roofline(defaultRooflines().front()) {
+  exchange = Exchange::of(step);
+  std::string kind = kindFor(step);
+  for (const Roofline &known : defaultRooflines())
+    if (known.kind == kind)
+      roofline = known;
   for (Operation &op : step.front().without_terminator()) {
     total += times[&op] = timeNs(&op);
     operations.push_back(&op);
@@ -86,14 +90,29 @@ static double copiedFor(Value value, CutPosition at, const Cut &cut) {
   return isFree ? 0 : 2 * bytesOf(value.getType());
 }
 
-double Estimate::savedNs(const Cut &cut) const {
+double Estimate::savedNs(Operation *op, const Cut &cut) const {
   double largest = *std::max_element(cut.sizes.begin(), cut.sizes.end());
+  return times.lookup(op) * (1 - largest / cut.extent());
+}
+
+double Estimate::savedNs(const Cut &cut) const {
   double saved = 0;
   // What adds up partial results does so for each, at the same time.
   for (const auto &[op, how] : cut.operations)
     if (how.kind != OperationCut::Kind::Partial)
-      saved += times.lookup(op) * (1 - largest / cut.extent());
+      saved += savedNs(op, cut);
   return saved;
+}
+
+void Estimate::keepBetterWhole(Cut &cut) const {
+  if (!exchange || cut.chained)
+    return;
+  for (Operation *op : exchange->betterWhole(
+           cut, [&](Operation *op) { return savedNs(op, cut); })) {
+    cut.operations.erase(op);
+    cut.whole.push_back(
+        {op, "its pieces would send each other more than they save"});
+  }
 }
 
 double Estimate::gainNs(const Cut &cut) const {
@@ -115,5 +134,7 @@ double Estimate::gainNs(const Cut &cut) const {
   }
   for (const auto &[value, at] : cut.values)
     copied += copiedFor(value, at, cut);
-  return savedNs(cut) - copied / roofline.bytesPerSecond * 1e9;
+  // Pieces that follow each other are where their operation is.
+  double sent = exchange && !cut.chained ? exchange->sentNs(cut) : 0;
+  return savedNs(cut) - copied / roofline.bytesPerSecond * 1e9 - sent;
 }

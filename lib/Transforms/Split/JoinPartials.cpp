@@ -72,6 +72,34 @@ Value split::joinInPairs(OpBuilder &builder, Location loc,
   return left.front();
 }
 
+SmallVector<Value> split::joinForEach(OpBuilder &builder, Location loc,
+                                      StringRef name, ArrayRef<Value> partials,
+                                      Operation *combiner) {
+  size_t count = partials.size();
+  auto placeOf = [&](size_t number) -> Location {
+    if (name.empty())
+      return loc;
+    return NameLoc::get(
+        builder.getStringAttr(name + ".sum.piece" + Twine(number)), loc);
+  };
+  SmallVector<Value> sums(partials);
+  if (!llvm::isPowerOf2_64(count)) {
+    for (auto [number, sum] : llvm::enumerate(sums))
+      sum = joinInPairs(builder, placeOf(number), partials, combiner);
+    return sums;
+  }
+  for (size_t bit = 1; bit < count; bit *= 2) {
+    SmallVector<Value> before = sums;
+    for (auto [number, sum] : llvm::enumerate(sums)) {
+      sum = join(builder, placeOf(number), before[number & ~bit],
+                 before[number | bit], combiner);
+      sum.getDefiningOp()->setAttr(BaechiDialect::kPartials,
+                                   builder.getUnitAttr());
+    }
+  }
+  return sums;
+}
+
 Value split::joinInOrder(OpBuilder &builder, Location loc,
                          ArrayRef<Value> partials, Operation *combiner) {
   Value sum = partials.front();

@@ -114,7 +114,7 @@ void split::makePieces(OpBuilder &builder, Operation *op, const Cut &all,
     return makePartials(builder, op, cut, all, table);
   auto piecesOf = [&](Value value, std::optional<CutPosition> at) {
     return at ? table.pieces(value, sizes, *at)
-              : SmallVector<Value>(count, table.whole(value));
+              : table.wholeForEach(value, count);
   };
   auto windowsOf = [&](Value value, const CutWindow &window) {
     SmallVector<PieceTable::Range> ranges;

@@ -153,6 +153,13 @@ Value PieceTable::whole(Value value) {
   auto found = wholes.find(value);
   if (found == wholes.end())
     return value;
+  if (!found->second && isSmallSum(value)) {
+    // One of the pieces' own: which, in turn.
+    const SmallVector<Value> &sums = repeatSum(value);
+    Value sum = sums[turn++ % sums.size()];
+    sumOf[sum] = value;
+    return wholes[value] = sum;
+  }
   if (auto parts = partial.find(value);
       !found->second && parts != partial.end())
     found->second = (parts->second.chained ? joinInOrder : joinInPairs)(

@@ -32,7 +32,10 @@ public:
     }
   };
 
-  explicit PieceTable(mlir::OpBuilder &builder) : builder(builder) {}
+  /// Sums of up to \p repeatedBytes that pieces read, and what is computed of
+  /// them alone, are computed for each piece.
+  explicit PieceTable(mlir::OpBuilder &builder, int64_t repeatedBytes = 0)
+      : builder(builder), repeatedBytes(repeatedBytes) {}
 
   /// The pieces of \p value, slices of it where it is not made so.
   llvm::SmallVector<mlir::Value> pieces(mlir::Value value,
@@ -52,6 +55,11 @@ public:
 
   /// \p value itself, or its pieces put together.
   mlir::Value whole(mlir::Value value);
+
+  /// The same for each of \p count pieces: one of its own, or one for all.
+  llvm::SmallVector<mlir::Value> wholeForEach(mlir::Value value, size_t count);
+  /// \p op, which is not cut, reads wholes.
+  void setKept(mlir::Operation *op) { kept.insert(op); }
 
   /// \p value, a result of an operation that goes, is made in pieces.
   void setPieces(mlir::Value value, llvm::ArrayRef<int64_t> sizes,
@@ -76,6 +84,10 @@ public:
   }
 
 private:
+  bool isSmallSum(mlir::Value value) const;
+  bool isRepeated(mlir::Value value, unsigned depth = 0) const;
+  const llvm::SmallVector<mlir::Value> &repeatSum(mlir::Value value);
+  llvm::SmallVector<mlir::Value> repeat(mlir::Value value, size_t count);
   mlir::Value part(mlir::Value value, unsigned dim, Range range);
   mlir::Value padPart(mlir::tensor::PadOp pad, unsigned dim, Range range);
   mlir::Value joinPart(mlir::Value value, const Layout &made, Range range);
@@ -91,6 +103,13 @@ private:
     bool chained;
   };
   mlir::OpBuilder &builder;
+  int64_t repeatedBytes;
+  size_t turn = 0;
+  /// What is computed for each piece, and of a sum that others read, too, what
+  /// it is the sum of.
+  llvm::DenseMap<mlir::Value, llvm::SmallVector<mlir::Value>> repeated;
+  llvm::DenseMap<mlir::Value, mlir::Value> sumOf;
+  llvm::DenseSet<mlir::Operation *> kept;
   llvm::DenseMap<mlir::Value, llvm::SmallVector<Layout, 1>> held;
   llvm::DenseMap<mlir::Value, llvm::SmallVector<Parts, 1>> read;
   llvm::DenseSet<mlir::Value> padded;
@@ -112,6 +131,14 @@ mlir::Value neutralTensor(mlir::OpBuilder &builder, mlir::Location loc,
 mlir::Value joinInPairs(mlir::OpBuilder &builder, mlir::Location loc,
                         llvm::ArrayRef<mlir::Value> partials,
                         mlir::Operation *combiner);
+
+/// The same sum for each of the partial results, where that one is: at every
+/// level each exchanges its own with one other (recursive doubling; Thakur,
+/// Rabenseifner, Gropp 2005). Of a number that is no power of two each joins
+/// all. The order of additions is that of joinInPairs.
+llvm::SmallVector<mlir::Value>
+joinForEach(mlir::OpBuilder &builder, mlir::Location loc, llvm::StringRef name,
+            llvm::ArrayRef<mlir::Value> partials, mlir::Operation *combiner);
 
 /// Joins each with what those before it make: only that and one more are alive
 /// where each is made when its turn comes.

@@ -9,6 +9,7 @@
 #include "Baechi/Analysis/Program.h"
 #include "Baechi/Transforms/Passes.h"
 #include "Describe.h"
+#include "Exchange.h"
 #include "Pieces.h"
 #include "Storage.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -27,9 +28,9 @@ using namespace baechi::split;
 
 /// Pieces are made in the order of what they are pieces of.
 Storage split::rewriteInPieces(func::FuncOp step, const SplitPlan &plan,
-                               bool storedInPieces) {
+                               bool storedInPieces, int64_t repeatedBytes) {
   OpBuilder builder(step.getContext());
-  PieceTable table(builder);
+  PieceTable table(builder, repeatedBytes);
   SmallVector<Operation *> gone;
   for (Operation &op :
        llvm::make_early_inc_range(step.front().without_terminator())) {
@@ -49,6 +50,7 @@ Storage split::rewriteInPieces(func::FuncOp step, const SplitPlan &plan,
       for (OpOperand &operand : inner->getOpOperands())
         operand.set(table.whole(operand.get()));
     });
+    table.setKept(&op);
   }
   return writeSignature(step, table, builder, gone, storedInPieces);
 }
@@ -123,7 +125,9 @@ struct Split : public baechi::impl::SplitBase<Split> {
       remarkPlan(*step, *plan);
     if (report)
       *report = describe(*step, *plan);
-    Storage storage = rewriteInPieces(*step, *plan, stored);
+    std::optional<Exchange> exchange = Exchange::of(*step);
+    Storage storage = rewriteInPieces(
+        *step, *plan, stored, exchange ? exchange->bytesOfLatency() : 0);
     if (getContext().getRemarkEngine())
       remarkStorage(*step, storage);
     if (report)

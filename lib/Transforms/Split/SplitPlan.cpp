@@ -216,6 +216,7 @@ static std::optional<Cut> chooseCut(const SplitPlan &plan,
       Cut cut =
           followCut(seed.value, seed.position,
                     evenPieces(seed.extent, options.pieces), options, plan);
+      estimate.keepBetterWhole(cut);
       double gain = estimate.gainNs(cut);
       if (gain > most) {
         most = gain;

@@ -35,9 +35,9 @@ Storage writeSignature(mlir::func::FuncOp step, PieceTable &table,
                        mlir::OpBuilder &builder,
                        llvm::ArrayRef<mlir::Operation *> gone, bool inPieces);
 
-/// Does what \p plan says.
+/// Does what \p plan says. \p repeatedBytes: see PieceTable.
 Storage rewriteInPieces(mlir::func::FuncOp step, const SplitPlan &plan,
-                        bool storedInPieces);
+                        bool storedInPieces, int64_t repeatedBytes = 0);
 
 } // namespace baechi::split
 

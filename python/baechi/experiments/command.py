@@ -24,6 +24,7 @@ from baechi.experiments import (
     memory,
     orion,
     p3,
+    pieces,
     placers,
     report,
 )
@@ -38,6 +39,7 @@ _HELP = {
     "table7": "a row a placer: steps, seconds, evaluations",
     "all": "all of these",
     "learned": "placers that learn, by evaluations and seconds (minutes; not among all)",
+    "pieces": "steps in pieces beside whole operators, predicted (minutes; not among all)",
     "compile": "import and compilation: seconds and memory (minutes; not among all)",
     "p3": "steps of replicas over bandwidth, by what is sent first (not among all)",
     "orion": "serial loops in blocks and data parallel, by passes (minutes; not among all)",
@@ -176,6 +178,8 @@ def _tables(options: argparse.Namespace) -> list[Callable[[Setting], Table]]:
         return [losses.loss_curves]
     if options.experiment == "learned":
         return [learning.learned_placers]
+    if options.experiment == "pieces":
+        return [pieces.steps_in_pieces, pieces.steps_on_fast_links]
     if options.experiment == "compile":
         return [compiling.compile_times]
     if options.execute:

@@ -58,3 +58,19 @@ def socc2020() -> Machine:
         json.loads((_FOLDER / "socc2020.json").read_text()),
         "cuda:10070:448:5000",
     )
+
+
+def fast_links() -> Machine:
+    """The same GPUs with links of 50 GB/s each way at once and 10 µs (of the order of NVLink's;
+    assumed, not measured)."""
+    paper = socc2020()
+    data = copy.deepcopy(paper.data)
+    data["link_model"] = "duplex"
+    data["link_default"] = {"latency_ns": 10_000, "bytes_per_us": 50_000}
+    return Machine(
+        "fast-links",
+        "4 GeForce RTX 2080 (as the paper's) with 10 µs + 50 GB/s between them, one transfer in "
+        "and one out at a time for a device",
+        data,
+        paper.roofline,
+    )

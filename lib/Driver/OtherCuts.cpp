@@ -1,0 +1,68 @@
+//===- OtherCuts.cpp - Cuts for devices that share no memory --------------===//
+//
+// Part of the Baechi project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+///
+/// \file
+/// Where tensors are sent between devices, one piece a device may lose to fewer
+/// pieces, whose sums are less to exchange, and both to micro-batches, which
+/// exchange no sums at all: pipelines (Huang et al., "GPipe", NeurIPS 2019).
+///
+//===----------------------------------------------------------------------===//
+
+#include "Baechi/Driver/Compilation.h"
+#include "Baechi/Placement/Model/Pool.h"
+
+using namespace mlir;
+using namespace baechi;
+
+static bool sharesMemory(const placement::Machine &machine) {
+  return llvm::any_of(machine.links,
+                      [](auto &link) { return link && link->lends; });
+}
+
+void Compilation::addOtherCuts() {
+  unsigned devices = placement::numComputing(target);
+  if (asked.splits != "any" || devices < 2 || sharesMemory(target))
+    return;
+  Phase phase(listener, "comparing cuts");
+  std::optional<int64_t> least;
+  auto predict = [&](HostCompiler &compiler) -> std::optional<int64_t> {
+    FailureOr<int64_t> ns = failure();
+    (void)quietly([&] {
+      ns = compiler.predict(target, asked);
+      return LogicalResult(ns);
+    });
+    return succeeded(ns) ? std::optional(*ns) : std::nullopt;
+  };
+  for (const std::unique_ptr<HostCompiler> &compiler : compilers)
+    if (std::optional<int64_t> ns = predict(*compiler))
+      least = std::min(*ns, least.value_or(*ns));
+  SplitChoice half{.pieces = devices / 2, .reductions = true,
+                   .asked = asked.split};
+  SplitChoice micro{.pieces = 2 * devices, .reductions = true,
+                    .chained = true, .asked = asked.split};
+  std::unique_ptr<HostCompiler> best;
+  for (const SplitChoice &choice : {half, micro}) {
+    if (choice.pieces < 2 || listener.isStopped())
+      continue;
+    FailureOr<std::unique_ptr<HostCompiler>> formed = failure();
+    // A batch may be too small for so many.
+    (void)quietly([&] {
+      formed = form(choice, *uncut);
+      return LogicalResult(formed);
+    });
+    if (failed(formed) || (*formed)->splits().classes.empty())
+      continue;
+    std::optional<int64_t> ns = predict(**formed);
+    if (!ns || (least && *ns >= *least))
+      continue;
+    least = ns;
+    best = std::move(*formed);
+  }
+  if (best)
+    compilers.push_back(std::move(best));
+}

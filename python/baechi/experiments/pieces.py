@@ -1,0 +1,203 @@
+# Part of the Baechi project, under the Apache License v2.0 with LLVM Exceptions.
+# See LICENSE for license information.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Steps in pieces beside whole operators: predictions for machines of GPUs."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import pathlib
+import re
+import tempfile
+from typing import Any
+
+from baechi.compiling import compiler, stepgraph
+from baechi.experiments import hardware, measured
+from baechi.experiments.hardware import Machine
+from baechi.experiments.inputs import Input
+from baechi.experiments.tables import Cell, Setting, Table, inputs_of
+
+# The speed-ups over one device that the project set itself, by machine and model.
+GOALS = {
+    "socc2020": {
+        "inception-32": 2.0,
+        "inception-64": 2.6,
+        "transformer-64": 2.2,
+        "gnmt40-128": 1.6,
+        "gnmt40-256": 1.9,
+        "gnmt50-128": 1.6,
+        "gnmt50-256": 1.9,
+    },
+    "fast-links": {
+        "inception-32": 3.3,
+        "inception-64": 3.3,
+        "transformer-64": 3.3,
+        "gnmt40-128": 2.8,
+        "gnmt40-256": 2.8,
+        "gnmt50-128": 2.8,
+        "gnmt50-256": 2.8,
+    },
+}
+# What `splits=any` compares on such machines, and the step that a person divides.
+PROPOSED = ("whole", "pieces", "half", "micro")
+_TITLES = {
+    "whole": "whole operators",
+    "pieces": "a piece a device",
+    "half": "two devices a piece",
+    "micro": "micro-batches",
+    "exact": "sums exact",
+    "replicas": "replicas",
+}
+
+
+def steps_in_pieces(setting: Setting) -> Table:
+    """On the paper's machine."""
+    return _table(setting, setting.machine, "pieces")
+
+
+def steps_on_fast_links(setting: Setting) -> Table:
+    """The same devices with links of today."""
+    return _table(setting, hardware.fast_links(), "pieces-fast")
+
+
+def _table(setting: Setting, machine: Machine, name: str) -> Table:
+    rows = []
+    for made in inputs_of(dataclasses.replace(setting, machine=machine)):
+        rows.append(_row(setting, made, machine))
+    return Table(
+        name,
+        f"Steps in pieces on {len(machine.devices)} devices",
+        [
+            f"Predicted ms of a step on {machine.description} and, in parentheses, its speed-up "
+            "over one device, by m-SCT and search. *A piece a device*, *two devices a piece* and "
+            "*micro-batches* (two a device) are what `splits=any` compares with whole operators; "
+            "*any* is the best of these. *Sums exact*: as `splits=exact` cuts, which host devices "
+            "alone execute. *Replicas*: what `replicas=4` makes. *Bound*: the speed-up at the "
+            "lower bound of the graph of *any*."
+        ],
+        {
+            "model": "model",
+            "single": "one device",
+            **{way: _TITLES[way] for way in ("whole", "exact", *PROPOSED[1:], "replicas")},
+            "any": "any",
+            "bound": "bound",
+            "goal": "goal",
+            "any_s": "s",
+        },
+        rows,
+        plot=["single_ms", "whole_ms", "replicas_ms", "any_ms"],
+    )
+
+
+def _row(setting: Setting, made: Input, machine: Machine) -> dict[str, Cell]:
+    model = made.benchmark.name
+    row: dict[str, Cell] = {"model": model, "goal": GOALS[machine.name].get(model)}
+    with tempfile.TemporaryDirectory(prefix="baechi-experiments-") as temporary:
+        folder = pathlib.Path(temporary)
+        described = folder / "machine.json"
+        described.write_text(json.dumps(machine.data))
+        setting.tell(f"{model}: one device")
+        alone = _placed(made.graph, described, folder, "--placer=single", "--budget=0")
+        single = alone["makespan_ns"] / 1e6
+        row |= {"single": f"{single:.1f}", "single_ms": single}
+        found: dict[str, dict[str, Any]] = {}
+        seconds = 0.0
+        for way in _TITLES:
+            setting.tell(f"{model}: {_TITLES[way]}")
+            try:
+                graph, form_s = made.graph, 0.0
+                if way != "whole":
+                    graph, form_s = _graph(made, machine, way, folder)
+                report = _placed(graph, described, folder, "--placer=msct", "--budget=auto")
+            except measured.tools.CompileError as error:
+                row[way] = f"none: {str(error).removeprefix(f'{way}: ')}"
+                continue
+            step = report["makespan_ns"] / 1e6
+            row |= {way: f"{step:.1f} ({single / step:.2f})", f"{way}_ms": step}
+            found[way] = report
+            if way in PROPOSED:
+                seconds += form_s + report["cpu_s"]
+    best = min((way for way in PROPOSED if way in found), key=lambda way: row[f"{way}_ms"])
+    step = found[best]["makespan_ns"] / 1e6
+    row |= {"any": f"{step:.1f} ({single / step:.2f}), {_TITLES[best]}", "any_ms": step}
+    row["bound"] = f"{single / (found[best]['lower_bound_ns'] / 1e6):.2f}"
+    row["any_s"] = round(seconds, 1)
+    return row
+
+
+def _placed(
+    graph: pathlib.Path, machine: pathlib.Path, folder: pathlib.Path, *options: str
+) -> dict[str, Any]:
+    report = folder / "report.json"
+    done = measured.checked(
+        measured.tool("baechi-place", graph, machine, f"--json={report}", *options), graph.stem
+    )
+    return {**json.loads(report.read_text()), "cpu_s": done.cost.cpu_s}
+
+
+def _graph(
+    made: Input, machine: Machine, way: str, folder: pathlib.Path
+) -> tuple[pathlib.Path, float]:
+    """The graph of a step that is cut in a way, and the processor seconds of cutting it and
+    of forming its kernels."""
+    described, cut = folder / "machine.json", folder / f"{way}.cut.mlir"
+    costs, graph = folder / f"{way}.mlir", folder / f"{way}.json"
+    cut.write_text(_on(made.module.read_text(), machine))
+    passes = [*_cuts(way, len(machine.devices)), *stepgraph.passes(machine.roofline)]
+    if way == "replicas":
+        passes.append(compiler.step("baechi-pin-replicas", machine=described))
+    formed = measured.checked(
+        measured.tool(
+            "baechi-opt", cut, f"--pass-pipeline={compiler.pipeline(passes)}",
+            "--mlir-print-debuginfo", "-o", costs,
+        ),
+        way,
+    )  # fmt: skip
+    measured.checked(
+        measured.tool("baechi-translate", costs, "--baechi-to-graph", "-o", graph), way
+    )
+    cut.unlink()
+    costs.unlink()
+    linked = json.loads(graph.read_text())
+    stepgraph.link_backward(linked)
+    graph.write_text(json.dumps(linked))
+    return graph, formed.cost.cpu_s
+
+
+def _cuts(way: str, devices: int) -> list[str]:
+    """The passes that cut a step before its kernels are formed."""
+    if way == "replicas":
+        return [compiler.step("baechi-replicate", replicas=devices)]
+    split: dict[str, object] = {"pieces": devices, "stored": "true"}
+    if way == "exact":
+        return ["baechi-fix-sums", compiler.step("baechi-split", **split)]
+    split["reductions"] = "true"
+    if way == "half":
+        split["pieces"] = devices // 2
+    if way == "micro":
+        split |= {"pieces": 2 * devices, "chained": "true"}
+    return [compiler.step("baechi-split", **split)]
+
+
+def _on(module: str, machine: Machine) -> str:
+    """A module that says which machine it is for, as a compiler's modules do."""
+    devices = ", ".join(
+        f'<"{each["name"]}", kind = "{each["kind"]}", memory = {each["memory"]}>'
+        for each in machine.data["devices"]
+    )
+    link = machine.data["link_default"]
+    attribute = (
+        f"#baechi.machine<devices = [{devices}], "
+        f'link_default = <"" -> "", latency_ns = {link["latency_ns"]}, '
+        f"bytes_per_us = {link['bytes_per_us']}>, link_model = {machine.data['link_model']}>"
+    )
+    text, count = re.subn(
+        r"^module( @\w+)? \{",
+        lambda found: f"module{found[1] or ''} attributes {{baechi.machine = {attribute}}} {{",
+        module,
+        count=1,
+        flags=re.M,
+    )
+    assert count == 1, "an imported step is a module"
+    return text
