@@ -90,6 +90,8 @@ private:
         break;
       case Kind::AwaitSend:
       case Kind::AwaitRecv:
+        if (step.ofLastStep)
+          break;
         if (groups[step.queue][step.seq] == none)
           return;
         break;

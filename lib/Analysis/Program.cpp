@@ -8,6 +8,7 @@
 
 #include "Baechi/Analysis/Program.h"
 #include "Baechi/Analysis/Slices.h"
+#include "Baechi/Dialect/Carried.h"
 #include "Baechi/Interfaces/OperatorInterfaces.h"
 #include "mlir/Dialect/LLVMIR/LLVMAttrs.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
@@ -207,7 +208,7 @@ std::optional<int64_t> baechi::tensorBytes(Type type, bool aligned) {
 
 /// What --baechi-partition and --baechi-plan-memory add.
 static bool isOfExchange(Operation *op) {
-  return isa<SendOp, RecvOp, AwaitOp, GiveBackOp, CopyOp>(op);
+  return isa<SendOp, RecvOp, AwaitOp, AwaitCarriedOp, GiveBackOp, CopyOp>(op);
 }
 
 SmallVector<Operation *> baechi::operatorsOf(FunctionOpInterface step) {

@@ -10,6 +10,7 @@
 #include "Baechi/Analysis/Parts.h"
 #include "Baechi/Analysis/Program.h"
 #include "Baechi/Analysis/StepSimulation.h"
+#include "Baechi/Dialect/Carried.h"
 #include "Baechi/Placement/Model/Pool.h"
 #include "llvm/ADT/StringMap.h"
 
@@ -20,9 +21,13 @@ using Kind = Instruction::Kind;
 namespace {
 class Reader {
 public:
-  Reader(ArrayRef<DeviceProgram> programs, const placement::Machine &machine,
-         bool hasNetwork)
-      : programs(programs), machine(machine), hasNetwork(hasNetwork) {
+  Reader(ModuleOp module, ArrayRef<DeviceProgram> programs,
+         const placement::Machine &machine)
+      : programs(programs), machine(machine),
+        hasNetwork(module->hasAttr(kSimulatedNetwork)) {
+    result.hasExchange = module->hasAttr(kExchange);
+    if (auto bytes = module->getAttrOfType<IntegerAttr>(kSliceBytes))
+      sliceBytes = bytes.getInt();
     for (auto [index, program] : llvm::enumerate(programs))
       positionOf[program.name] = index;
   }
@@ -38,6 +43,15 @@ public:
       for (Operation &op : step.getBody().front())
         read(&op);
     }
+    // Each end's device is done with what it carries when both have offered it.
+    for (auto [number, queue] : llvm::enumerate(result.queues))
+      for (auto [seq, message] : llvm::enumerate(queue.messages))
+        if (message.carried) {
+          instructions[queue.from].push_back(
+              {Kind::AwaitSend, 0, int32_t(number), int32_t(seq)});
+          instructions[queue.to].push_back(
+              {Kind::AwaitRecv, 0, int32_t(number), int32_t(seq)});
+        }
     result.devices = std::move(instructions);
     return std::move(result);
   }
@@ -60,6 +74,15 @@ private:
       else if (auto recv = dyn_cast_or_null<RecvOp>(source))
         add({Kind::AwaitRecv, 0, int32_t(recv.getQueue()),
              int32_t(recv.getSeq())});
+    } else if (auto await = dyn_cast<AwaitCarriedOp>(op)) {
+      bool sends =
+          llvm::any_of(op->getBlock()->getOps<SendOp>(), [&](SendOp send) {
+            return send.getQueue() == await.getQueue() &&
+                   send.getSeq() == await.getSeq();
+          });
+      add({sends ? Kind::AwaitSend : Kind::AwaitRecv, 0,
+           int32_t(await.getQueue()), int32_t(await.getSeq()),
+           /*ofLastStep=*/true});
     } else if (auto back = dyn_cast<GiveBackOp>(op)) {
       if (auto recv = back.getSource().getDefiningOp<RecvOp>())
         add({Kind::GiveBack, 0, int32_t(recv.getQueue()),
@@ -111,10 +134,26 @@ private:
     int64_t ns = 0;
     if (link)
       ns = send.getLent() ? link->latencyNs : link->copyNs(bytes);
-    channel.messages[seq] = {bytes, ns, send.getLent(),
-                             int64_t(send.getStart())};
-    if (link && hasNetwork && isHost(channel.from) && isHost(channel.to))
+    StepProgram::Queue::Message &message = channel.messages[seq];
+    message = {bytes, ns, send.getLent(), int64_t(send.getStart()),
+               send->hasAttr(kCarried)};
+    if (auto priority = send->getAttrOfType<IntegerAttr>(kPriority))
+      message.priority = priority.getInt();
+    if (link && hasNetwork && isHost(channel.from) && isHost(channel.to)) {
       carry(channel);
+      cut(message, *link);
+    }
+  }
+
+  void cut(StepProgram::Queue::Message &message,
+           const placement::Link &link) const {
+    message.lastSliceNs = message.copyNs;
+    if (!result.hasExchange || !sliceBytes || message.bytes <= *sliceBytes)
+      return;
+    message.slices = llvm::divideCeil(message.bytes, *sliceBytes);
+    message.sliceNs = link.copyNs(*sliceBytes);
+    message.lastSliceNs =
+        link.copyNs(message.bytes - (message.slices - 1) * *sliceBytes);
   }
 
   bool isHost(int32_t index) const {
@@ -146,6 +185,7 @@ private:
   const bool hasNetwork;
   llvm::StringMap<int32_t> positionOf;
   SymbolTableCollection symbols;
+  std::optional<int64_t> sliceBytes;
   int32_t device = 0;
   llvm::DenseSet<Operation *> operators;
   std::vector<std::vector<Instruction>> instructions;
@@ -158,5 +198,5 @@ baechi::readStepProgram(ModuleOp module, const placement::Machine &machine) {
   FailureOr<SmallVector<DeviceProgram>> programs = devicePrograms(module);
   if (failed(programs))
     return failure();
-  return Reader(*programs, machine, module->hasAttr(kSimulatedNetwork)).run();
+  return Reader(module, *programs, machine).run();
 }

@@ -98,6 +98,8 @@ private:
       return;
     }
     const Instruction &instruction = instructions[device.next];
+    if (instruction.ofLastStep) // whose end awaited it
+      return goOn(index, now);
     switch (instruction.kind) {
     case Kind::Operator: {
       int64_t ns = instruction.ns;
@@ -167,8 +169,11 @@ private:
     if (!queue.isCarried) {
       wake(sends ? queue.to : queue.from, now);
     } else if (slot.sent && slot.received) {
-      waiting.push_back({queue.messages[instruction.seq].plannedNs,
-                         instruction.queue, instruction.seq});
+      const auto &message = queue.messages[instruction.seq];
+      bool isOrdered = program.hasExchange;
+      waiting.push_back({isOrdered ? message.priority : message.plannedNs,
+                         isOrdered ? now : 0, instruction.queue,
+                         instruction.seq, message.slices});
       board(now);
     }
     goOn(index, now);
@@ -176,21 +181,34 @@ private:
 
   /// Gives messages of simulated links that wait the lanes that are free.
   void board(int64_t now) {
+    // Slices that have arrived: others may go before the next ones.
+    llvm::erase_if(moving, [&](const std::pair<int64_t, Waiting> &slice) {
+      if (slice.first > now)
+        return false;
+      waiting.push_back(slice.second);
+      return true;
+    });
     llvm::sort(waiting);
     llvm::erase_if(waiting, [&](const Waiting &message) {
-      auto [planned, number, seq] = message;
+      auto [urgency, offered, number, seq, slices] = message;
       const StepProgram::Queue &queue = program.queues[number];
       if (llvm::any_of(queue.lanes,
                        [&](int32_t lane) { return freeAt[lane] > now; }))
         return false;
-      int64_t end = now + queue.messages[seq].copyNs;
+      const auto &info = queue.messages[seq];
+      int64_t end = now + (slices > 1 ? info.sliceNs : info.lastSliceNs);
       for (int32_t lane : queue.lanes)
         freeAt[lane] = end;
+      SimulatedInterval &copy = step.copies[number][seq];
+      copy = {slices == info.slices ? now : copy.start, end};
+      ready.push({end, devices.size()});
+      if (slices > 1) {
+        moving.push_back({end, {urgency, offered, number, seq, slices - 1}});
+        return true;
+      }
       slots[number][seq].doneAt = end;
-      step.copies[number][seq] = {now, end};
       wake(queue.from, end);
       wake(queue.to, end);
-      ready.push({end, devices.size()});
       return true;
     });
   }
@@ -274,10 +292,12 @@ private:
   std::vector<int> onCore;    ///< a core each: how many are at work
   std::vector<Device> devices;
   std::vector<std::vector<Slot>> slots;
-  /// Of simulated links: the plan's start, queue and number of what waits for a
-  /// lane, and when each lane is free.
-  using Waiting = std::tuple<int64_t, int32_t, int32_t>;
+  /// Of simulated links: the plan's start or the priority, when it was offered,
+  /// queue, number and slices left of what waits for a lane; slices on their
+  /// way that others follow, by their ends; and when each lane is free.
+  using Waiting = std::tuple<int64_t, int64_t, int32_t, int32_t, int64_t>;
   std::vector<Waiting> waiting;
+  std::vector<std::pair<int64_t, Waiting>> moving;
   llvm::DenseMap<int32_t, int64_t> freeAt;
   /// Of each queue: all messages before this one are copied.
   std::vector<size_t> firstOpen;
@@ -295,6 +315,68 @@ int64_t baechi::singleDeviceNs(const StepProgram &program,
           !(number < program.isPool.size() && program.isPool[number]))
         ns += instruction.ns + costs.operatorNs;
   return ns;
+}
+
+StepProgram baechi::unrolled(const StepProgram &program, int steps) {
+  StepProgram all = program;
+  all.devices.assign(program.devices.size(), {});
+  for (StepProgram::Queue &queue : all.queues) {
+    auto once = queue.messages;
+    for (int step = 1; step < steps; ++step)
+      queue.messages.insert(queue.messages.end(), once.begin(), once.end());
+  }
+  auto messageOf = [&](const Instruction &i) -> const auto & {
+    return program.queues[i.queue].messages[i.seq];
+  };
+  for (auto [number, instructions] : llvm::enumerate(program.devices))
+    for (int step = 0; step < steps; ++step) {
+      auto add = [&](Instruction instruction, int of) {
+        if (instruction.kind != Kind::Operator &&
+            instruction.kind != Kind::LocalCopy)
+          instruction.seq +=
+              of * int32_t(program.queues[instruction.queue].messages.size());
+        all.devices[number].push_back(instruction);
+      };
+      for (const Instruction &instruction : instructions) {
+        bool isAwait = instruction.kind == Kind::AwaitSend ||
+                       instruction.kind == Kind::AwaitRecv;
+        bool isCarried = isAwait && messageOf(instruction).carried;
+        if (!isCarried) {
+          add(instruction, step);
+        } else if (instruction.ofLastStep && step > 0) {
+          Instruction await = instruction;
+          await.ofLastStep = false;
+          add(await, step - 1);
+        } else if (!instruction.ofLastStep && step + 1 == steps) {
+          add(instruction, step);
+        }
+      }
+      // A device leaves a step when its messages are delivered.
+      for (auto [queue, entry] : llvm::enumerate(program.queues))
+        for (auto [seq, message] : llvm::enumerate(entry.messages)) {
+          bool sends = size_t(entry.from) == number;
+          if (message.carried || (!sends && size_t(entry.to) != number) ||
+              (message.lent && !sends))
+            continue;
+          add({sends ? Kind::AwaitSend : Kind::AwaitRecv, 0, int32_t(queue),
+               int32_t(seq)},
+              step);
+        }
+    }
+  return all;
+}
+
+std::optional<int64_t>
+baechi::simulatePeriod(const StepProgram &program,
+                       const placement::RuntimeCosts &costs) {
+  constexpr int few = 3, more = 7;
+  std::optional<SimulatedStep> first =
+                                   simulateStep(unrolled(program, few), costs),
+                               last =
+                                   simulateStep(unrolled(program, more), costs);
+  if (!first || !last)
+    return std::nullopt;
+  return (last->makespanNs - first->makespanNs) / (more - few);
 }
 
 std::optional<SimulatedStep>

@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Baechi/Dialect/Baechi.h"
+#include "Baechi/Dialect/Carried.h"
 #include "Baechi/Dialect/Outside.h"
 #include "Baechi/Dialect/Parts.h"
 #include "Baechi/Dialect/Pieces.h"
@@ -110,11 +111,12 @@ LogicalResult verifyForm(NamedAttribute attr, EmitError emitError) {
   StringRef name = attr.getName().getValue();
   using D = BaechiDialect;
   if (name == D::kGroup || name == D::kPin || name == D::kDevice ||
-      name == D::kName || name == D::kImplementation)
+      name == D::kName || name == D::kImplementation || name == kExchange)
     return expectString(attr, emitError);
   if (name == D::kStart || name == D::kUpdatedBy || name == D::kArgument ||
       name == D::kResult || name == D::kKernelScratch || name == D::kOperator ||
-      name == D::kOutput || name == kReplicas || name == kReplica)
+      name == D::kOutput || name == kReplicas || name == kReplica ||
+      name == kCarried || name == kPriority || name == kSliceBytes)
     return expectNonNegative(attr, emitError);
   if (name == D::kMachine)
     return expect<MachineAttr>(attr, "a #baechi.machine", emitError);
@@ -133,7 +135,8 @@ LogicalResult verifyForm(NamedAttribute attr, EmitError emitError) {
     return expect<PieceAttr>(attr, "a #baechi.piece", emitError);
   if (name == D::kKernel || name == D::kView || name == D::kPartials ||
       name == D::kChained || name == D::kRecompute || name == D::kEnds ||
-      name == D::kStash || name == kBatched || name == kSimulatedNetwork)
+      name == D::kStash || name == kBatched || name == kSimulatedNetwork ||
+      name == kMirror)
     return expect<UnitAttr>(attr, "a unit attribute", emitError);
   if (name == kOutside)
     return expect<ArrayAttr>(attr, "an array", emitError);
@@ -161,7 +164,8 @@ LogicalResult BaechiDialect::verifyOperationAttribute(Operation *op,
   if (failed(verifyForm(attr, emitError)))
     return failure();
   StringRef name = attr.getName().getValue();
-  if ((name == kMachine || name == kArena || name == kSimulatedNetwork) &&
+  if ((name == kMachine || name == kArena || name == kSimulatedNetwork ||
+       name == kExchange || name == kSliceBytes) &&
       !isa<ModuleOp>(op))
     return emitError() << "'" << name << "' stands on modules only";
   if ((name == kKernel || name == kCertificate || name == kImplementation ||
@@ -177,9 +181,13 @@ LogicalResult BaechiDialect::verifyOperationAttribute(Operation *op,
                        << "only";
   if (name == kRecompute && op->getName().getStringRef() != "func.call")
     return emitError() << "'" << name << "' stands on 'func.call' only";
+  if (name == kCarried && !isa<SendOp, RecvOp>(op))
+    return emitError() << "'" << name << "' stands on messages only";
+  if (name == kPriority && !isa<SendOp>(op))
+    return emitError() << "'" << name << "' stands on 'baechi.send' only";
   if (name == kUpdatedBy || name == kInit || name == kArgument ||
       name == kResult || name == kMayAlias || name == kParts ||
-      name == kPiece || name == kBatched)
+      name == kPiece || name == kBatched || name == kMirror)
     return emitError() << "'" << name
                        << "' stands on a function's arguments or results only";
   return success();

@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Baechi/Dialect/Baechi.h"
+#include "Baechi/Dialect/Carried.h"
 #include "Baechi/Dialect/LoopOps.h"
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/DialectImplementation.h"
@@ -62,6 +63,10 @@ void BaechiDialect::registerOperations() {
   addOperations<
 #define GET_OP_LIST
 #include "Baechi/Dialect/LoopOps.cpp.inc"
+      >();
+  addOperations<
+#define GET_OP_LIST
+#include "Baechi/Dialect/CarriedOps.cpp.inc"
       >();
 }
 

@@ -41,6 +41,8 @@ static double plannedBusyNs(const runtime::DeviceInfo &device) {
 }
 
 double RunReport::predictedNs() const {
+  if (overlapped > 0 && program.predicted.periodNs > 0)
+    return program.predicted.periodNs;
   return program.predicted.stepNs > 0 ? program.predicted.stepNs
                                       : program.predicted.makespanNs;
 }

@@ -16,6 +16,9 @@
 using namespace baechi;
 using Options = CompileOptions;
 
+/// 50,000 parameters, as P3's authors have it.
+static constexpr int64_t defaultSliceBytes = 200000;
+
 // In the order of baechi-run's --help.
 static constexpr CompileOption table[] = {
     {.name = "machine",
@@ -90,6 +93,22 @@ static constexpr CompileOption table[] = {
          "batch's arguments where they are not found (x=0:N)",
      .inPasses = "replicas",
      .number = &Options::replicas},
+    {.name = "exchange",
+     .value = "ORDER",
+     .help =
+         "between replicas, parameters are sent as soon as they are new and "
+         "awaited in the next step, and messages go in this order: fifo (as "
+         "they are ready), tictac (what the next step uses first) or p3 (the "
+         "same, in slices, between which others overtake); without, owners "
+         "send parameters at the step's start, in the plan's order",
+     .inPasses = "exchange",
+     .text = &Options::exchange},
+    {.name = "slice-bytes",
+     .value = "N",
+     .help = "of --exchange=p3: the largest piece of a message that moves at "
+             "once, 1024 and more; default 200000",
+     .inPasses = "slice-bytes",
+     .text = &Options::sliceBytes},
     {.name = "transfers",
      .value = "HOW",
      .help =
@@ -231,6 +250,36 @@ llvm::Expected<SplitChoice> baechi::splitChoiceOf(const CompileOptions &options,
       "exact-forced:N, with N between 2 and 64");
 }
 
+llvm::Expected<ExchangeChoice>
+baechi::exchangeChoiceOf(const CompileOptions &options) {
+  ExchangeChoice choice;
+  choice.order = options.exchange;
+  bool isSliced = choice.order == "p3";
+  if (!choice.order.empty() && choice.order != "fifo" &&
+      choice.order != "tictac" && !isSliced)
+    return llvm::createStringError("unknown exchange '" + choice.order +
+                                   "'; known: fifo, tictac, p3");
+  if (!choice.order.empty() && options.replicas < 2)
+    return llvm::createStringError(
+        "--exchange orders the messages between replicas: give --replicas=N, "
+        "too");
+  if (!isSliced && !options.sliceBytes.empty())
+    return llvm::createStringError(
+        "--slice-bytes is of --exchange=p3, whose messages are cut");
+  if (!isSliced)
+    return choice;
+  choice.sliceBytes = defaultSliceBytes;
+  if (!options.sliceBytes.empty() &&
+      (llvm::StringRef(options.sliceBytes)
+           .getAsInteger(10, choice.sliceBytes) ||
+       choice.sliceBytes < 1024))
+    return llvm::createStringError(
+        "--slice-bytes is a number from 1024 on, not "
+        "'" +
+        options.sliceBytes + "'");
+  return choice;
+}
+
 llvm::Expected<MeasureBudget>
 baechi::measureBudgetOf(const CompileOptions &options) {
   llvm::StringRef text = options.measure;
@@ -273,6 +322,8 @@ llvm::Error baechi::checkOptions(const CompileOptions &options) {
       !wrong.empty())
     return llvm::createStringError("--budget: " + wrong);
   if (llvm::Error wrong = splitChoiceOf(options, /*devices=*/1).takeError())
+    return wrong;
+  if (llvm::Error wrong = exchangeChoiceOf(options).takeError())
     return wrong;
   if (options.transfers != "lend" && options.transfers != "copy" &&
       options.transfers != "network")

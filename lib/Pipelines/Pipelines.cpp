@@ -92,6 +92,12 @@ void baechi::populatePlacing(OpPassManager &manager,
   if (options.replicas > 1) {
     PinReplicasOptions pin;
     pin.machine = options.machine;
+    if (llvm::Expected<ExchangeChoice> exchange = exchangeChoiceOf(options)) {
+      pin.exchange = exchange->order;
+      pin.sliceBytes = exchange->sliceBytes;
+    } else {
+      llvm::consumeError(exchange.takeError()); // checkOptions has told it
+    }
     manager.addPass(createPinReplicas(pin));
   }
   PlaceAndPlanOptions place;

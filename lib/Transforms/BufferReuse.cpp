@@ -10,6 +10,7 @@
 #include "Baechi/Analysis/InPlace.h"
 #include "Baechi/Analysis/Parts.h"
 #include "Baechi/Analysis/Program.h"
+#include "CarriedMessages.h"
 #include "mlir/IR/Matchers.h"
 #include <map>
 
@@ -48,6 +49,14 @@ public:
               write(program.step, argument, offset.getInt(), sizeOf(argument))))
         return failure();
     }
+    for (Operation &op : program.step.getBody().front())
+      if (std::optional<int64_t> argument = carriedArgument(&op)) {
+        // Of the step before.
+        Value place = program.step.getArgument(*argument);
+        addPending(&op, place);
+        if (isa<RecvOp>(op))
+          filled[place] = op.getResult(0);
+      }
     for (Operation &op : program.step.getBody().front())
       if (failed(visit(&op)))
         return failure();
@@ -99,6 +108,11 @@ private:
       llvm::erase_if(pending, [&](const Message &it) { return it.end == end; });
       return success();
     }
+    if (auto await = dyn_cast<AwaitCarriedOp>(op)) {
+      Operation *end = awaitedBy(await);
+      llvm::erase_if(pending, [&](const Message &it) { return it.end == end; });
+      return success();
+    }
     auto recv = dyn_cast<RecvOp>(op);
     if (isView(op) || matchPattern(op, m_Constant()) || isa<GiveBackOp>(op) ||
         (recv && recv.getLent()))
@@ -111,7 +125,7 @@ private:
         return failure();
     if (auto send = dyn_cast<SendOp>(op)) {
       addPending(op, rootOf(send.getValue()));
-      return success();
+      return checkCarried(send);
     }
     if (auto copy = dyn_cast<CopyOp>(op))
       return writeCopy(copy);
@@ -122,6 +136,22 @@ private:
     if (recv)
       addPending(op, op->getResult(0));
     return success();
+  }
+
+  /// What the next step's readers await lies in the argument by then.
+  LogicalResult checkCarried(SendOp send) {
+    std::optional<int64_t> argument = carriedArgument(send);
+    if (!argument || offsetOf.lookup(rootOf(send.getValue())) ==
+                         offsetOf.lookup(program.step.getArgument(*argument)))
+      return success();
+    InFlightDiagnostic diag = send.emitOpError()
+                              << "on '" << program.name << "' sends "
+                              << messages.find(send.getOperation())->second.text
+                              << " into the next step, and it does not lie in "
+                                 "argument "
+                              << *argument << "'s place";
+    noteMessage(diag, send);
+    return failure();
   }
 
   LogicalResult writeResults(Operation *op) {
@@ -299,8 +329,28 @@ private:
     return failure();
   }
 
+  /// What an argument's next value arrives in is read once it is there.
+  LogicalResult checkNotFilled(Operation *op, Value root) {
+    auto it = llvm::find_if(pending, [&](const Message &message) {
+      return isa<RecvOp>(message.end) && isa<BlockArgument>(root) &&
+             overlap(offsetOf.lookup(root), sizeOf(root), message.from,
+                     message.bytes);
+    });
+    if (it == pending.end())
+      return success();
+    InFlightDiagnostic diag = emitError(op->getLoc())
+                              << "'" << describe(op) << "' on '" << program.name
+                              << "' reads the buffer that "
+                              << messages.find(it->end)->second.text
+                              << " still fills: it was not awaited";
+    noteMessage(diag, it->end);
+    return failure();
+  }
+
   LogicalResult read(Operation *op, Value root) {
     root = holderOf(root);
+    if (failed(checkNotFilled(op, root)))
+      return failure();
     auto offset = offsetOf.find(root);
     if (offset == offsetOf.end() || sizeOf(root) == 0)
       return success(); // a constant, or what holds no bytes
@@ -329,6 +379,8 @@ private:
           argument.getArgNumber(), BaechiDialect::kUpdatedBy);
       Value expected =
           by ? rootOf(terminator->getOperand(by.getInt())) : Value(argument);
+      if (Value next = filled.lookup(argument))
+        expected = next;
       auto it = held.find(offsetOf.lookup(argument));
       if (sizeOf(argument) == 0 ||
           (it != held.end() && it->second.root == expected))
@@ -356,6 +408,8 @@ private:
   /// What parts were put together to, in place.
   llvm::DenseMap<Value, Value> partOf;
   SmallVector<Message> pending; ///< not awaited yet
+  /// What arrives in arguments for the next step.
+  llvm::DenseMap<Value, Value> filled;
 };
 } // namespace
 

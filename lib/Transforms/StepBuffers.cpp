@@ -10,6 +10,7 @@
 #include "Baechi/Analysis/InPlace.h"
 #include "Baechi/Analysis/Parts.h"
 #include "Baechi/Analysis/Program.h"
+#include "Baechi/Dialect/Carried.h"
 #include "mlir/IR/Matchers.h"
 
 using namespace mlir;
@@ -102,8 +103,13 @@ LogicalResult StepBuffers::create() {
 }
 
 /// Updates that this order of operators allows: nothing reads what the
-/// argument's buffer holds after it was overwritten.
+/// argument's buffer holds after it was overwritten. What the next step awaits
+/// arrives in the argument's place.
 void StepBuffers::findInPlaceUpdates() {
+  for (Operation *op : order)
+    if (auto recv = dyn_cast<RecvOp>(op))
+      if (std::optional<int64_t> argument = carriedArgument(op))
+        inArgument[recv.getFuture()] = step.getArgument(*argument);
   llvm::DenseMap<BlockArgument, Value> held;
   for (const InPlaceUpdate &update : inPlaceUpdates(step)) {
     BlockArgument argument = step.getArgument(update.argument);

@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "StepInterface.h"
+#include "Baechi/Dialect/Carried.h"
 
 using namespace mlir;
 using namespace baechi;
@@ -63,7 +64,8 @@ private:
       noteWhole(diag);
       return failure();
     }
-    if (const DeviceProgram *holder = holders[position]) {
+    bool isMirror = !results && step.getArgAttr(index, kMirror);
+    if (const DeviceProgram *holder = holders[position]; holder && !isMirror) {
       InFlightDiagnostic diag = error()
                                 << "stands for " << what << " " << position
                                 << " of the whole step, which '" << holder->name
@@ -71,7 +73,8 @@ private:
       noteStep(diag, *holder);
       return failure();
     }
-    holders[position] = &program;
+    if (!isMirror)
+      holders[position] = &program;
     Type type =
         results ? step.getResultTypes()[index] : step.getArgumentTypes()[index];
     if (type != types[position]) {
@@ -82,7 +85,7 @@ private:
       return failure();
     }
     StringAttr device = declaredDevice(position);
-    if (!device || device.getValue() == program.name)
+    if (!device || device.getValue() == program.name || isMirror)
       return success();
     InFlightDiagnostic diag = error()
                               << "stands for " << what << " " << position

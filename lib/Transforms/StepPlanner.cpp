@@ -11,6 +11,7 @@
 #include "Baechi/Analysis/Program.h"
 #include "Baechi/Analysis/StepSimulation.h"
 #include "Baechi/Placement/Model/Text.h"
+#include "Baechi/Transforms/Replicas/Passes.h"
 #include "FitRemarks.h"
 #include "PlacerLimits.h"
 #include "PoolRefusal.h"
@@ -307,6 +308,7 @@ void baechi::addPlanPasses(OpPassManager &manager,
   llvm::append_range(partition.copiedFrom, copiedFrom);
   manager.addPass(createVerifyPlaced());
   manager.addPass(createPartition(partition));
+  manager.addPass(createCarryParameters());
   manager.addPass(createVerifyPartitioned());
   manager.addPass(createPlanMemory(arenas));
   // Planning moves waits: freedom from deadlock is proven again.

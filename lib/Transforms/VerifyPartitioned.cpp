@@ -12,6 +12,8 @@
 // message is copied once both ends have offered it), or, where it is lent,
 // give_back -> await of the send. No cycle: every schedule of the devices ends.
 // Two steps are looked at, of which a device begins the second by itself.
+// A message that is carried (CarriedMessages.h) is awaited in the step after
+// that which offers it, and in the first step not at all.
 // Then the devices' arguments and results are those of the whole step
 // (StepInterface.h). The last check, where memory was planned, is that a buffer
 // is not reused while a message uses it (BufferReuse.h).
@@ -24,6 +26,7 @@
 #include "Baechi/Analysis/Program.h"
 #include "Baechi/Transforms/Passes.h"
 #include "BufferReuse.h"
+#include "CarriedMessages.h"
 #include "Loans.h"
 #include "StepInterface.h"
 #include "llvm/ADT/MapVector.h"
@@ -93,6 +96,8 @@ private:
             return WalkResult(addSend(send, device));
           if (auto recv = dyn_cast<RecvOp>(op))
             return WalkResult(addRecv(recv, device));
+          if (auto await = dyn_cast<AwaitCarriedOp>(op))
+            return WalkResult(verifyAwaitCarried(await, programs[device]));
           return WalkResult::advance();
         });
     return success(!walked.wasInterrupted());
@@ -254,12 +259,15 @@ private:
       diag.attachNote(ends.recv.getLoc()) << "the other end";
       return failure();
     }
+    if (failed(verifyCarried(ends.send, programs[ends.sender], ends.recv,
+                             programs[ends.receiver], text(ends.send, tag))))
+      return failure();
     return verifyLoan(ends.send, programs[ends.sender], ends.recv,
                       programs[ends.receiver], text(ends.send, tag));
   }
 
   /// A queue is one directed pair's own, and both of its ends take the
-  /// messages in ascending order.
+  /// messages in ascending order, but for those that the next step awaits.
   LogicalResult checkQueues() {
     llvm::DenseMap<int64_t, Ends> first;
     for (auto &[tag, ends] : messages) {
@@ -280,7 +288,7 @@ private:
       for (Operation &op : programs[device].step.getBody().front()) {
         auto send = dyn_cast<SendOp>(op);
         auto recv = dyn_cast<RecvOp>(op);
-        if (!send && !recv)
+        if ((!send && !recv) || op.hasAttr(kCarried))
           continue;
         Operation *&previous = last[send ? send.getQueue() : recv.getQueue()];
         if (failed(checkAscending(device, previous, &op)))
@@ -351,7 +359,17 @@ private:
     auto endOf = [&](size_t device) {
       return func::FuncOp(programs[device].step).front().getTerminator();
     };
-    for (auto &[tag, ends] : messages)
+    llvm::DenseMap<Tag, SmallVector<AwaitCarriedOp, 2>> carried;
+    for (const DeviceProgram &program : programs)
+      for (auto &[tag, awaits] : carriedAwaitsOf(program))
+        llvm::append_range(carried[tag], awaits);
+    for (auto &[tag, ends] : messages) {
+      for (AwaitCarriedOp await : carried.lookup(tag)) {
+        addEdge({ends.send, 0}, {await, 1});
+        addEdge({ends.recv, 0}, {await, 1});
+      }
+      if (ends.send->hasAttr(kCarried))
+        continue;
       for (int step : {0, 1}) {
         for (Operation *await : ends.recv.getFuture().getUsers())
           if (isa<AwaitOp>(await))
@@ -362,6 +380,7 @@ private:
         addEdge({ends.send, step}, {endOf(ends.receiver), step});
         addEdge({frees(ends), step}, {endOf(ends.sender), step});
       }
+    }
     SmallVector<Node> ready;
     size_t done = 0;
     for (auto &[node, count] : waits)

@@ -55,7 +55,8 @@ void Carrier::offered(int32_t queue, int32_t seq, bool odd) {
   const MessageInfo &message = program.queues[size_t(queue)].messages[seq];
   {
     std::lock_guard<std::mutex> guard(mutex);
-    waiting.push_back({exchange.elapsedNs(), message.startNs, queue, seq, odd});
+    waiting.push_back({exchange.elapsedNs(), message.startNs, message.priority,
+                       queue, seq, odd});
   }
   changed.notify_all();
 }
@@ -65,30 +66,75 @@ void Carrier::drop() {
   waiting.clear();
   moving.clear();
   std::fill(freeNs.begin(), freeNs.end(), 0);
+  isDropped = true;
   changed.wait(lock, [&] { return !isCopying; });
+  isDropped = false;
+}
+
+/// Bytes of the slice that is its turn.
+int64_t Carrier::sliceOf(const Message &message) const {
+  int64_t left =
+      program.queues[size_t(message.queue)].messages[message.seq].bytes -
+      message.movedBytes;
+  return program.exchange && program.exchange->sliceBytes
+             ? std::min(left, *program.exchange->sliceBytes)
+             : left;
+}
+
+/// When its lanes are free, and it there.
+int64_t Carrier::beginOf(const Message &message) const {
+  int64_t begin = message.movedBytes ? message.endNs : message.offeredNs;
+  for (int32_t lane : program.queues[size_t(message.queue)].link->lanes)
+    begin = std::max(begin, freeNs[size_t(lane)]);
+  return begin;
+}
+
+void Carrier::boardOne(std::vector<Message>::iterator message, int64_t begin) {
+  const SimulatedLink &link = *program.queues[size_t(message->queue)].link;
+  message->beginNs = begin;
+  if (message->movedBytes == 0)
+    message->firstNs = begin;
+  message->endNs = begin + link.transferNs(sliceOf(*message));
+  for (int32_t lane : link.lanes)
+    freeNs[size_t(lane)] = message->endNs;
+  moving.push_back(*message);
+}
+
+/// As time passed: what had its lanes first goes first, and of several that
+/// did, the most urgent.
+void Carrier::boardByPriority(int64_t now) {
+  auto key = [&](const Message &message) {
+    return std::tuple(beginOf(message), message.priority, message.offeredNs,
+                      message.queue, message.seq);
+  };
+  while (!waiting.empty()) {
+    auto next = std::min_element(
+        waiting.begin(), waiting.end(),
+        [&](const Message &a, const Message &b) { return key(a) < key(b); });
+    int64_t begin = beginOf(*next);
+    // What moves may be there by then, and its next slice be more urgent.
+    if (begin > now || begin >= nextNs())
+      return;
+    boardOne(next, begin);
+    waiting.erase(next);
+  }
 }
 
 void Carrier::board(int64_t now) {
+  if (program.exchange)
+    return boardByPriority(now);
   std::sort(waiting.begin(), waiting.end(),
             [](const Message &a, const Message &b) {
               return std::tie(a.plannedNs, a.queue, a.seq) <
                      std::tie(b.plannedNs, b.queue, b.seq);
             });
   for (auto next = waiting.begin(); next != waiting.end();) {
-    const QueueInfo &queue = program.queues[size_t(next->queue)];
-    int64_t begin = next->offeredNs;
-    for (int32_t lane : queue.link->lanes)
-      begin = std::max(begin, freeNs[size_t(lane)]);
+    int64_t begin = beginOf(*next);
     if (begin > now) {
       ++next;
       continue;
     }
-    next->beginNs = begin;
-    next->endNs =
-        begin + queue.link->transferNs(queue.messages[next->seq].bytes);
-    for (int32_t lane : queue.link->lanes)
-      freeNs[size_t(lane)] = next->endNs;
-    moving.push_back(*next);
+    boardOne(next, begin);
     next = waiting.erase(next);
   }
 }
@@ -107,12 +153,19 @@ bool Carrier::deliver(std::unique_lock<std::mutex> &lock, int64_t now) {
   lock.unlock();
   const Channel &channel = exchange.channels()[size_t(message.queue)];
   const Slot &slot = channel.slotsOf(message.odd)[size_t(message.seq)];
-  if (channel.moves && slot.bytes > 0)
-    std::memcpy(slot.destination, slot.source, size_t(slot.bytes));
-  exchange.arrive(message.queue, message.seq, message.odd,
-                  {message.beginNs, message.endNs});
+  int64_t bytes = sliceOf(message), before = message.movedBytes;
+  if (channel.moves && bytes > 0)
+    std::memcpy(static_cast<char *>(slot.destination) + before,
+                static_cast<const char *>(slot.source) + before, size_t(bytes));
+  message.movedBytes += bytes;
+  bool isWhole = message.movedBytes == slot.bytes;
+  if (isWhole)
+    exchange.arrive(message.queue, message.seq, message.odd,
+                    {message.firstNs, message.endNs});
   lock.lock();
   isCopying = false;
+  if (!isWhole && !isDropped)
+    waiting.push_back(message);
   changed.notify_all();
   return true;
 }

@@ -15,6 +15,13 @@
 /// the moment that they are free, however late the thread wakes: what the
 /// machine is late does not add up.
 ///
+/// A program with an exchange (ExchangeOrder) has other rules: of what was
+/// offered when the lanes became free the smallest priority goes first, then
+/// what was offered first. Messages may be cut in slices, which take the lanes,
+/// and the link's latency, each by itself: others overtake between them.
+/// Jayarajan et al., "Priority-based Parameter Propagation for Distributed DNN
+/// Training" (P3), MLSys 2019.
+///
 //===----------------------------------------------------------------------===//
 #ifndef BAECHI_RUNTIME_CORE_CARRIER_H
 #define BAECHI_RUNTIME_CORE_CARRIER_H
@@ -49,17 +56,26 @@ private:
   struct Message {
     int64_t offeredNs;
     int64_t plannedNs;
+    int64_t priority;
     int32_t queue;
     int32_t seq;
     bool odd;
+    /// Of the next slice, or the one that is moving.
     int64_t beginNs = 0;
     int64_t endNs = 0;
+    int64_t movedBytes = 0; ///< of the slices before it
+    int64_t firstNs = 0;    ///< when the first one began
   };
 
   void work();
+  int64_t sliceOf(const Message &message) const;
+  int64_t beginOf(const Message &message) const;
+  void boardOne(std::vector<Message>::iterator message, int64_t begin);
+  void boardByPriority(int64_t now);
   /// Gives waiting messages the lanes that are free by \p now.
   void board(int64_t now);
-  /// Delivers what has arrived by \p now; gives up \p lock while it copies.
+  /// Delivers a message or slice that has arrived by \p now; gives up \p lock
+  /// while it copies.
   bool deliver(std::unique_lock<std::mutex> &lock, int64_t now);
   int64_t nextNs() const;
 
@@ -72,6 +88,7 @@ private:
   /// When each lane is free again, ns since the step's start.
   std::vector<int64_t> freeNs;
   bool isCopying = false;
+  bool isDropped = false; ///< while what is copied is waited for
   bool isEnding = false;
   std::thread thread;
 };

@@ -66,6 +66,8 @@ Exchange::Exchange(const Program &program, const std::vector<bool> &holdsData,
     for (size_t seq = 0; seq < queue.messages.size(); ++seq) {
       queues.back().slots[seq].bytes = queue.messages[seq].bytes;
       queues.back().slots[seq].lent = queue.messages[seq].lent;
+      if (queue.messages[seq].carried)
+        carried.emplace_back(int32_t(queues.size() - 1), int32_t(seq));
     }
   }
   for (size_t i = 0; i < program.devices.size(); ++i)
@@ -199,19 +201,20 @@ bool Exchange::copyAhead(baechi_context &self) {
 /// False when it failed, which aborts the step.
 bool Exchange::copy(baechi_context &self, const Channel &channel, Slot &slot,
                     Side side) {
-  auto seq = static_cast<int32_t>(&slot - channel.slotsOf(self.isOdd()).data());
   if (timeline) {
     slot.copy.byReceiver = side == Side::Receiver;
     slot.copy.beginNs = elapsedNs();
   }
   if (channel.moves && slot.bytes > 0)
     std::memcpy(slot.destination, slot.source, size_t(slot.bytes));
-  if (channel.mover)
+  if (channel.mover) { // of steps that do not overlap
+    auto seq = static_cast<int32_t>(&slot - channel.slots.data());
     if (Problem problem = channel.mover->copy(seq, slot.source,
                                               slot.destination, slot.bytes)) {
       failMoving(self, problem, int32_t(&channel - queues.data()), seq);
       return false;
     }
+  }
   if (timeline)
     slot.copy.endNs = elapsedNs();
   return true;
@@ -267,6 +270,8 @@ int32_t Exchange::await(baechi_context &self, Side side, int32_t queue,
     return Stop;
   if (injected(side == Side::Sender ? Call::AwaitSend : Call::AwaitReceive))
     return fail(self, {"injected fault: cannot await", nullptr, queue, seq});
+  if (queues[queue].messages[seq].carried)
+    return awaitLastStep(self, side, queue, seq);
   if (!(slot->state.load(std::memory_order_relaxed) & offeredBy(side)))
     return fail(
         self, {"awaited a message before it was offered", nullptr, queue, seq});
@@ -274,15 +279,59 @@ int32_t Exchange::await(baechi_context &self, Side side, int32_t queue,
     if (Problem problem = self.marks->flush())
       return fail(self, {problem.reason, problem.detail});
 
-  bool ended = waitUntil(self, queue, seq, *slot, [&] {
+  bool ended = waitUntil(self, waitOf(self.isOdd(), queue, seq), *slot, [&] {
     return finish(self, queues[queue], *slot, side);
   });
   return ended ? settle(self, side, queue, seq) : Stop;
 }
 
+/// Steps that do not overlap, and the last that do, end with what they carry.
+int32_t Exchange::awaitLastStep(baechi_context &self, Side side, int32_t queue,
+                                int32_t seq) {
+  if (!overlapped || self.stepsEnded.load(std::memory_order_relaxed) == 0)
+    return 0;
+  Slot &slot = queues[queue].slotsOf(!self.isOdd())[size_t(seq)];
+  if (!(slot.state.load(std::memory_order_acquire) & offeredBy(side)))
+    return fail(self, {"awaited a message that the step before did not offer",
+                       nullptr, queue, seq});
+  if (!waitUntil(self, waitOf(!self.isOdd(), queue, seq), slot,
+                 [&] { return finish(self, queues[queue], slot, side); }))
+    return Stop;
+  leave(slot, side);
+  return aborted() ? Stop : 0;
+}
+
+int32_t Exchange::awaitCarried(baechi_context &self) {
+  for (auto [queue, seq] : carried) {
+    Channel &channel = queues[queue];
+    if (channel.from != self.device && channel.to != self.device)
+      continue;
+    if (aborted())
+      return Stop;
+    Side side = channel.from == self.device ? Side::Sender : Side::Receiver;
+    Slot &slot = channel.slotsOf(self.isOdd())[size_t(seq)];
+    if (!(slot.state.load(std::memory_order_acquire) & offeredBy(side)))
+      return fail(self, {"ended a step without offering a message", nullptr,
+                         queue, seq});
+    if (!waitUntil(self, waitOf(self.isOdd(), queue, seq), slot,
+                   [&] { return finish(self, channel, slot, side); }))
+      return Stop;
+  }
+  return aborted() ? Stop : 0;
+}
+
+/// The last end makes it new.
+void Exchange::leave(Slot &slot, Side side) {
+  bool sends = side == Side::Sender;
+  uint32_t mine = sends ? Slot::LeftBySender : Slot::LeftByReceiver;
+  uint32_t others = sends ? Slot::LeftByReceiver : Slot::LeftBySender;
+  if (slot.state.fetch_or(mine, std::memory_order_acq_rel) & others)
+    slot.state.store(0, std::memory_order_release);
+}
+
 template <typename Done>
-bool Exchange::waitUntil(baechi_context &self, int32_t queue, int32_t seq,
-                         Slot &slot, Done done) {
+bool Exchange::waitUntil(baechi_context &self, uint64_t wait, Slot &slot,
+                         Done done) {
   // A copy that has begun is waited for awake, unless cores are short.
   for (int32_t i = 0; i < spins && !done() && !aborted(); relax())
     if (!copyAhead(self))
@@ -293,8 +342,7 @@ bool Exchange::waitUntil(baechi_context &self, int32_t queue, int32_t seq,
   if (aborted())
     return false;
 
-  self.waitingFor.store(uint64_t(uint32_t(queue)) << 32 | uint32_t(seq),
-                        std::memory_order_release);
+  self.waitingFor.store(wait, std::memory_order_release);
   for (;;) {
     while (copyAhead(self))
       ;
@@ -331,7 +379,7 @@ int32_t Exchange::borrow(baechi_context &self, int32_t queue, int32_t seq,
   if (slot->state.load(std::memory_order_relaxed) & Slot::Claimed)
     return fail(self,
                 {"borrowed a message twice in one step", nullptr, queue, seq});
-  if (!waitUntil(self, queue, seq, *slot, [&] {
+  if (!waitUntil(self, waitOf(self.isOdd(), queue, seq), *slot, [&] {
         return (slot->state.load(std::memory_order_seq_cst) & Slot::Sent) != 0;
       }))
     return Stop;
@@ -409,7 +457,7 @@ void Exchange::endOperator(baechi_context &self, int32_t op) {
   self.place.store(2 * op + 1, std::memory_order_relaxed);
 }
 
-int32_t Exchange::leaveStep(baechi_context &self) {
+int32_t Exchange::leaveStep(baechi_context &self, bool isLast) {
   advance(self);
   for (size_t queue = 0; queue < queues.size(); ++queue) {
     Channel &channel = queues[queue];
@@ -417,10 +465,10 @@ int32_t Exchange::leaveStep(baechi_context &self) {
       continue;
     bool sends = channel.from == self.device;
     Side side = sends ? Side::Sender : Side::Receiver;
-    uint32_t mine = sends ? Slot::LeftBySender : Slot::LeftByReceiver;
-    uint32_t others = sends ? Slot::LeftByReceiver : Slot::LeftBySender;
     std::vector<Slot> &slots = channel.slotsOf(self.isOdd());
     for (size_t seq = 0; seq < slots.size(); ++seq) {
+      if (channel.messages[seq].carried)
+        continue;
       Slot &slot = slots[seq];
       if (aborted())
         return Stop;
@@ -431,15 +479,16 @@ int32_t Exchange::leaveStep(baechi_context &self) {
                                ? "ended a step without giving a message back"
                                : "ended a step without offering a message",
                            nullptr, int32_t(queue), int32_t(seq)});
-      if (!waitUntil(self, int32_t(queue), int32_t(seq), slot,
-                     [&] { return finish(self, channel, slot, side); }))
+      if (!waitUntil(self, waitOf(self.isOdd(), int32_t(queue), int32_t(seq)),
+                     slot, [&] { return finish(self, channel, slot, side); }))
         return Stop;
-      if (slot.state.fetch_or(mine, std::memory_order_acq_rel) & others)
-        slot.state.store(0, std::memory_order_release);
+      leave(slot, side);
     }
     if (!sends)
       channel.firstOpen = 0;
   }
+  if (isLast && awaitCarried(self))
+    return Stop;
   self.place.store(baechi_context::nowhere, std::memory_order_relaxed);
   self.stepsEnded.store(self.stepsEnded.load(std::memory_order_relaxed) + 1,
                         std::memory_order_release);

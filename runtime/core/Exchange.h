@@ -30,6 +30,11 @@
 /// between, in the other slot, was done: so the other end had begun that step,
 /// and had left this slot.
 ///
+/// A carried message is offered in one step and awaited in the next, before
+/// the same end offers it again; that await leaves the slot. An end that uses
+/// it again, two steps later, has awaited the message between: so the other end
+/// had offered that, and had left this slot before.
+///
 //===----------------------------------------------------------------------===//
 #ifndef BAECHI_RUNTIME_CORE_EXCHANGE_H
 #define BAECHI_RUNTIME_CORE_EXCHANGE_H
@@ -173,7 +178,7 @@ struct alignas(baechi::runtime::cacheLineBytes) baechi_context {
   std::atomic<int32_t> place{nowhere};
   /// Grows with every call of the C interface: the watchdog's food.
   std::atomic<uint64_t> progress{0};
-  /// The message it sleeps for: queue << 32 | seq.
+  /// The message it sleeps for: odd << 63 | queue << 32 | seq.
   std::atomic<uint64_t> waitingFor{nothing};
   /// It is not inside a step, or inside its start.
   std::atomic<bool> finished{false};
@@ -214,8 +219,11 @@ public:
   /// Lets the host program compute its function `name`.
   int32_t callHost(baechi_context &self, const char *name, void *const *places);
   /// Of steps that overlap: ends one, once all messages of the device are
-  /// done, and is ready for the next.
-  int32_t leaveStep(baechi_context &self);
+  /// done, those that are carried only after the last, and is ready for the
+  /// next.
+  int32_t leaveStep(baechi_context &self, bool isLast);
+  /// After a step that no other overlaps: waits for the carried messages.
+  int32_t awaitCarried(baechi_context &self);
   /// Aborts the step on behalf of `self`. The first failure counts.
   int32_t fail(baechi_context &self, const Failure &failure);
 
@@ -294,15 +302,23 @@ private:
   static constexpr int32_t coordinator = -2;
 
   Slot *find(baechi_context &self, Side side, int32_t queue, int32_t seq);
+  static uint64_t waitOf(bool odd, int32_t queue, int32_t seq) {
+    return uint64_t(odd) << 63 | uint64_t(uint32_t(queue)) << 32 |
+           uint64_t(uint32_t(seq));
+  }
+  static int32_t queueOf(uint64_t wait) { return int32_t(wait << 1 >> 33); }
+  static int32_t seqOf(uint64_t wait) { return int32_t(uint32_t(wait)); }
+  int32_t awaitLastStep(baechi_context &self, Side side, int32_t queue,
+                        int32_t seq);
+  static void leave(Slot &slot, Side side);
   bool copy(baechi_context &self, const Channel &channel, Slot &slot,
             Side side);
-  Slot &slotOf(const baechi_context &self, uint64_t message);
+  Slot &slotOf(uint64_t wait);
   bool finish(baechi_context &self, Channel &channel, Slot &slot, Side side);
   /// Waits until \p done, copying other messages ahead meanwhile; false when
   /// the step was aborted.
   template <typename Done>
-  bool waitUntil(baechi_context &self, int32_t queue, int32_t seq, Slot &slot,
-                 Done done);
+  bool waitUntil(baechi_context &self, uint64_t wait, Slot &slot, Done done);
   int32_t settle(baechi_context &self, Side side, int32_t queue, int32_t seq);
   int32_t failMoving(baechi_context &self, const Problem &problem,
                      int32_t queue, int32_t seq);
@@ -323,6 +339,8 @@ private:
   bool overlapped = false;
   Clock::time_point epoch;
   std::vector<Channel> queues;
+  /// Queues and numbers.
+  std::vector<std::pair<int32_t, int32_t>> carried;
   std::vector<std::unique_ptr<baechi_context>> contexts;
   /// The coordinator's, kept so that a step allocates nothing.
   struct Wait {

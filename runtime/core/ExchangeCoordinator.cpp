@@ -76,9 +76,10 @@ void Exchange::setOverlapped(bool given) {
   }
 }
 
-/// The slot that `self` waits at, as in baechi_context::waitingFor.
-Slot &Exchange::slotOf(const baechi_context &self, uint64_t message) {
-  return queues[message >> 32].slotsOf(self.isOdd())[uint32_t(message)];
+/// \p wait: as in baechi_context::waitingFor.
+Slot &Exchange::slotOf(uint64_t wait) {
+  std::vector<Slot> &slots = queues[size_t(queueOf(wait))].slotsOf(wait >> 63);
+  return slots[size_t(seqOf(wait))];
 }
 
 bool Exchange::abort(std::string reason) {
@@ -110,10 +111,10 @@ bool Exchange::deadlocked() {
       return false;
   }
   for (auto [wait, device, steps] : waits) {
-    Slot &slot = slotOf(*contexts[size_t(device)], wait);
+    Slot &slot = slotOf(wait);
     uint32_t state = slot.state.fetch_or(0, std::memory_order_acq_rel);
     // Who borrows waits for the offer alone.
-    bool borrows = slot.lent && queues[wait >> 32].to == device;
+    bool borrows = slot.lent && queues[size_t(queueOf(wait))].to == device;
     if ((state & Slot::Done) || (state & Slot::Offered) == Slot::Offered ||
         (borrows && (state & Slot::Sent)))
       return false;

@@ -46,8 +46,7 @@ std::string Exchange::describeDevices() const {
       text += " is " + place;
       continue;
     }
-    int32_t queue = static_cast<int32_t>(wait >> 32);
-    int32_t seq = static_cast<int32_t>(uint32_t(wait));
+    int32_t queue = queueOf(wait), seq = seqOf(wait);
     bool sends = queues[queue].from == context->device;
     bool lent = queues[queue].messages[seq].lent;
     text += std::string(" waits to ") +

@@ -49,12 +49,32 @@ DeviceInfo readDevice(const Cursor &at) {
           at["memory"].natural(), at["operators"].list(readOperator)};
 }
 
+bool optionalFlag(const Cursor &at, std::string_view key) {
+  std::optional<Cursor> member = at.find(key);
+  return member && member->boolean();
+}
+
 MessageInfo readMessage(const Cursor &at) {
-  std::optional<Cursor> lent = at.find("lent");
   return {optionalString(at, "name"),       at["bytes"].natural(),
           optionalNatural(at, "start_ns"),  optionalNatural(at, "end_ns"),
           optionalNatural(at, "group", -1), optionalIndex(at, "operator", -1),
-          optionalIndex(at, "output", 0),   lent && lent->boolean()};
+          optionalIndex(at, "output", 0),   optionalFlag(at, "lent"),
+          optionalFlag(at, "carried"),      optionalNatural(at, "priority")};
+}
+
+ExchangeOrder readExchange(const Cursor &at) {
+  ExchangeOrder order;
+  if (std::optional<Cursor> bytes = at.find("slice_bytes"))
+    order.sliceBytes = bytes->natural();
+  return order;
+}
+
+std::vector<Place> readCopies(const Cursor &at) {
+  std::optional<Cursor> copies = at.find("copies");
+  return copies ? copies->list([](const Cursor &place) {
+    return Place{place["device"].naturalIndex(), place["offset"].natural()};
+  })
+                : std::vector<Place>();
 }
 
 SimulatedLink readLink(const Cursor &at) {
@@ -73,9 +93,13 @@ QueueInfo readQueue(const Cursor &at) {
 }
 
 PieceInfo readPiece(const Cursor &at) {
-  return {optionalString(at, "name"), at["device"].naturalIndex(),
-          at["offset"].natural(),     at["bytes"].natural(),
-          at["start"].natural(),      at["size"].natural()};
+  return {optionalString(at, "name"),
+          at["device"].naturalIndex(),
+          at["offset"].natural(),
+          at["bytes"].natural(),
+          at["start"].natural(),
+          at["size"].natural(),
+          readCopies(at)};
 }
 
 BufferInfo readBuffer(const Cursor &at) {
@@ -92,6 +116,7 @@ BufferInfo readBuffer(const Cursor &at) {
   } else {
     buffer.device = at["device"].naturalIndex();
     buffer.offset = at["offset"].natural();
+    buffer.copies = readCopies(at);
   }
   buffer.bytes = at["bytes"].natural();
   buffer.type = readType(at["type"]);
@@ -118,11 +143,13 @@ Program readProgram(const Cursor &root) {
     program.processor =
         processor->list([](const Cursor &n) { return n.string(); });
   program.cores = optionalIndex(root, "cores", program.cores);
-  if (std::optional<Cursor> ends = root.find("ends"))
-    program.ends = ends->boolean();
+  program.ends = optionalFlag(root, "ends");
+  if (std::optional<Cursor> exchange = root.find("exchange"))
+    program.exchange = readExchange(*exchange);
   if (std::optional<Cursor> predicted = root.find("predicted"))
     program.predicted = {optionalNatural(*predicted, "makespan_ns"),
                          optionalNatural(*predicted, "step_ns"),
+                         optionalNatural(*predicted, "period_ns"),
                          optionalNatural(*predicted, "lower_bound_ns"),
                          optionalString(*predicted, "placer"),
                          optionalString(*predicted, "winner")};

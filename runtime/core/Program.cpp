@@ -52,7 +52,7 @@ static std::optional<int64_t> tensorBytes(const BufferInfo &buffer) {
 std::vector<PieceInfo> BufferInfo::parts() const {
   if (!pieces.empty())
     return pieces;
-  return {{name, device, offset, bytes, 0, 0}};
+  return {{name, device, offset, bytes, 0, 0, copies}};
 }
 
 PieceRows baechi::runtime::rowsOf(const BufferInfo &buffer,
@@ -138,14 +138,24 @@ static Error checkQueues(const Program &program) {
       if (message.bytes < 0)
         return Error(who + ", " + describe("message", seq, message.name) +
                      ": the size is negative");
+      if (message.lent && message.carried)
+        return Error(who + ", " + describe("message", seq, message.name) +
+                     ": it is lent, and awaited in the next step");
       if (message.endNs < message.startNs)
         return Error(who + ", " + describe("message", seq, message.name) +
                      ": it ends before it starts");
-      for (int32_t end : {queue.from, queue.to})
-        if (message.lent && program.devices[end].kind == "cuda")
+      for (int32_t end : {queue.from, queue.to}) {
+        const DeviceInfo &device = program.devices[end];
+        if (message.lent && device.kind == "cuda")
           return Error(who + ", " + describe("message", seq, message.name) +
-                       ": it is lent, but device " + program.devices[end].name +
+                       ": it is lent, but device " + device.name +
                        " has an address space of its own");
+        if (message.carried && device.kind != "host" && device.kind != "null")
+          return Error(who + ", " + describe("message", seq, message.name) +
+                       ": it is awaited in the next step, which is between "
+                       "host devices, and " +
+                       device.name + " is of kind '" + device.kind + "'");
+      }
     }
   }
   return Error();
@@ -201,6 +211,17 @@ static Error checkPieces(const BufferInfo &buffer, const std::string &who) {
   return Error();
 }
 
+/// A part and its copies, as parts of the same size elsewhere.
+static std::vector<PieceInfo> withCopies(const PieceInfo &part) {
+  std::vector<PieceInfo> places{part};
+  for (const Place &copy : part.copies) {
+    places.push_back(part);
+    places.back().device = copy.device;
+    places.back().offset = copy.offset;
+  }
+  return places;
+}
+
 static Error checkBuffer(const Program &program, const BufferInfo &buffer,
                          const std::string &who) {
   std::optional<int64_t> bytes = tensorBytes(buffer);
@@ -210,14 +231,17 @@ static Error checkBuffer(const Program &program, const BufferInfo &buffer,
     return Error(who + ": " + std::to_string(buffer.bytes) +
                  " bytes are given, but type and shape make " +
                  std::to_string(*bytes));
-  if (buffer.pieces.empty())
-    return checkPlace(program, buffer.parts().front(), who);
-  if (Error error = checkPieces(buffer, who))
-    return error;
-  for (size_t i = 0; i < buffer.pieces.size(); ++i)
-    if (Error error = checkPlace(program, buffer.pieces[i],
-                                 who + ", piece " + std::to_string(i)))
+  if (!buffer.pieces.empty())
+    if (Error error = checkPieces(buffer, who))
       return error;
+  std::vector<PieceInfo> parts = buffer.parts();
+  for (size_t i = 0; i < parts.size(); ++i)
+    for (const PieceInfo &place : withCopies(parts[i]))
+      if (Error error = checkPlace(program, place,
+                                   buffer.pieces.empty()
+                                       ? who
+                                       : who + ", piece " + std::to_string(i)))
+        return error;
   return Error();
 }
 
@@ -225,9 +249,10 @@ static Error checkBuffer(const Program &program, const BufferInfo &buffer,
 static Error checkOverlap(const std::vector<ArgumentInfo> &arguments) {
   std::vector<std::pair<PieceInfo, size_t>> parts; // and of which argument
   for (size_t i = 0; i < arguments.size(); ++i)
-    for (PieceInfo &part : arguments[i].parts())
+    for (const PieceInfo &part : arguments[i].parts())
       if (part.bytes > 0)
-        parts.emplace_back(std::move(part), i);
+        for (PieceInfo &place : withCopies(part))
+          parts.emplace_back(std::move(place), i);
   std::stable_sort(parts.begin(), parts.end(), [](auto &a, auto &b) {
     return std::tuple(a.first.device, a.first.offset) <
            std::tuple(b.first.device, b.first.offset);
@@ -284,6 +309,8 @@ static Error checkBuffers(const Program &program) {
 Error Program::check() const {
   if (Error error = checkDevices(devices))
     return error;
+  if (exchange && exchange->sliceBytes && *exchange->sliceBytes < 1)
+    return Error("the exchange's slices have no bytes");
   if (Error error = checkQueues(*this))
     return error;
   return checkBuffers(*this);

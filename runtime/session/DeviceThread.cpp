@@ -76,7 +76,8 @@ static bool runOverlapped(SessionState &state, size_t device) {
                                        size_t(argument.bytes)))
         return state.exchange.fail(context, {"an argument cannot be copied"}) ==
                0;
-    if (!runStep(state, device) || state.exchange.leaveStep(context))
+    bool isLast = step + 1 == state.overlap.steps;
+    if (!runStep(state, device) || state.exchange.leaveStep(context, isLast))
       return false;
     for (const Fetch &fetch : state.overlap.fetches)
       if (const BufferInfo &result = program.results[fetch.result];
@@ -91,8 +92,8 @@ static bool runOverlapped(SessionState &state, size_t device) {
 void baechi::runtime::runPart(SessionState &state, size_t device) {
   if (state.overlap.steps > 0)
     (void)runOverlapped(state, device);
-  else
-    (void)runStep(state, device);
+  else if (runStep(state, device))
+    (void)state.exchange.awaitCarried(state.exchange.context(device));
   state.exchange.context(device).finished.store(true,
                                                 std::memory_order_release);
 }

@@ -55,15 +55,24 @@ static void copyRows(const PieceRows &rows, char *apart, char *together,
 
 /// Hands `copy(driver, offset, data, bytes)` the bytes of each part that is
 /// stored somewhere; a piece that is several ranges of the whole goes through a
-/// buffer of its own: out of the whole where `writes`, else into it.
+/// buffer of its own: out of the whole where `writes`, and to the part's
+/// copies, too, else into it.
 template <typename Copy>
 static Error copyParts(const SessionState &state, const BufferInfo &buffer,
                        char *data, bool writes, Copy copy) {
   if (buffer.bytes == 0)
     return Error();
+  auto copyPart = [&](const PieceInfo &part, char *bytes) {
+    Error error = copy(*state.drivers[part.device], part.offset, bytes,
+                       size_t(part.bytes));
+    for (const Place &other : part.copies)
+      if (writes && !error)
+        error = copy(*state.drivers[other.device], other.offset, bytes,
+                     size_t(part.bytes));
+    return error;
+  };
   if (buffer.pieces.empty())
-    return copy(*state.drivers[buffer.device], buffer.offset, data,
-                size_t(buffer.bytes));
+    return copyPart(buffer.parts().front(), data);
   std::vector<char> packed;
   for (const PieceInfo &piece : buffer.pieces) {
     PieceRows rows = rowsOf(buffer, piece);
@@ -73,8 +82,7 @@ static Error copyParts(const SessionState &state, const BufferInfo &buffer,
     char *bytes = isOneRange ? data + rows.start : packed.data();
     if (writes && !isOneRange)
       copyRows(rows, data, bytes, /*gather=*/true);
-    if (Error error = copy(*state.drivers[piece.device], piece.offset, bytes,
-                           size_t(piece.bytes)))
+    if (Error error = copyPart(piece, bytes))
       return error;
     if (!writes && !isOneRange)
       copyRows(rows, data, bytes, /*gather=*/false);

@@ -398,3 +398,19 @@ func.func private @f(tensor<3xf32> {baechi.piece = 3 : i64})
 
 // expected-error @+1 {{'baechi.piece' stands on a function's arguments or results only}}
 module attributes {baechi.piece = #baechi.piece<of = "w", whole = tensor<4xf32>, dim = 0, start = 0, size = 2>} {}
+
+// -----
+
+func.func @step(%x: tensor<4xf32>) {
+  // expected-error @+1 {{'baechi.carried' stands on messages only}}
+  %0 = math.exp %x {baechi.carried = 0 : i64} : tensor<4xf32>
+  return
+}
+
+// -----
+
+func.func @step() {
+  // expected-error @+1 {{'baechi.priority' stands on 'baechi.send' only}}
+  %0 = baechi.recv from "a" queue 0 seq 0 {baechi.priority = 0 : i64} : !baechi.future<tensor<4xf32>>
+  return
+}

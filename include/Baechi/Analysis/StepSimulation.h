@@ -40,6 +40,8 @@ struct Instruction {
   int64_t ns = 0;
   int32_t queue = 0;
   int32_t seq = 0;
+  /// An await of what the step before has offered.
+  bool ofLastStep = false;
 };
 
 /// A lowered program: what each device does, and the queues' messages.
@@ -54,6 +56,15 @@ struct StepProgram {
       bool lent = false;
       /// The plan's start.
       int64_t plannedNs = 0;
+      /// Offered in one step and awaited in the next, by both ends.
+      bool carried = false;
+      /// Of an exchange: smaller ones go first.
+      int64_t priority = 0;
+      /// On a simulated link: slices that are moved one by one, and what all
+      /// but the last and the last take.
+      int64_t slices = 1;
+      int64_t sliceNs = 0;
+      int64_t lastSliceNs = 0;
     };
     std::vector<Message> messages;
     /// A simulated link moves them, while devices compute: one at a time where
@@ -65,6 +76,8 @@ struct StepProgram {
   /// A device each: it only holds and copies.
   std::vector<uint8_t> isPool;
   std::vector<Queue> queues;
+  /// Simulated links move messages by priority, and then as they are ready.
+  bool hasExchange = false;
 };
 
 /// ns since the step's start.
@@ -83,7 +96,17 @@ struct SimulatedStep {
   std::vector<int64_t> copyNs;
 };
 
-/// Runs \p program by the runtime's rules. The step must be free of deadlock
+/// Several steps that overlap (Session::steps), as one: a device begins its
+/// next step when its messages are delivered, but for those that are carried.
+StepProgram unrolled(const StepProgram &program, int steps);
+
+/// The time from one of several steps that overlap to the next, without those
+/// at the start; nullopt where the step is not free of deadlock.
+std::optional<int64_t> simulatePeriod(const StepProgram &program,
+                                      const placement::RuntimeCosts &costs);
+
+/// Runs \p program by the runtime's rules; what is carried is awaited at the
+/// step's end. The step must be free of deadlock
 /// (--baechi-verify-partitioned); nullopt where it is not.
 std::optional<SimulatedStep> simulateStep(const StepProgram &program,
                                           const placement::RuntimeCosts &costs);

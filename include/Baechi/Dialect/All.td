@@ -8,5 +8,6 @@
 // What is made once for all of it: the parser of its attributes, its page.
 
 include "Baechi/Dialect/BaechiOps.td"
+include "Baechi/Dialect/CarriedOps.td"
 include "Baechi/Dialect/LoopOps.td"
 include "Baechi/Dialect/PieceAttrs.td"

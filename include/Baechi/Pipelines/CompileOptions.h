@@ -36,6 +36,8 @@ struct CompileOptions {
   std::string splits = "none";
   std::vector<std::string> split;
   unsigned replicas = 1;
+  std::string exchange;
+  std::string sliceBytes;
   std::string transfers = "lend";
   std::string fitMemory = "auto";
   std::string profile;
@@ -102,6 +104,15 @@ inline constexpr llvm::StringLiteral kExactOnGpus =
 /// Reads the options `splits` and `split` for a machine of \p devices.
 llvm::Expected<SplitChoice> splitChoiceOf(const CompileOptions &options,
                                           size_t devices);
+
+/// How messages between replicas are ordered (--baechi-carry-parameters).
+struct ExchangeChoice {
+  std::string order;      ///< "fifo", "tictac", "p3"; empty: as planned
+  int64_t sliceBytes = 0; ///< 0: messages are whole
+};
+
+/// Reads the options `exchange` and `slice-bytes`.
+llvm::Expected<ExchangeChoice> exchangeChoiceOf(const CompileOptions &options);
 
 /// How long kernels of hosts are measured.
 struct MeasureBudget {

@@ -67,6 +67,11 @@ struct MessageInfo {
   int32_t output = 0;
   /// The receiver reads the sender's buffer and gives it back.
   bool lent = false;
+  /// Offered in one step and awaited in the next: an await is for the message
+  /// of the step before, and the last step's are awaited at its end.
+  bool carried = false;
+  /// Of a program with an exchange: smaller ones are moved first.
+  int64_t priority = 0;
 };
 
 /// A link of a simulated network: how long a message takes that would else be
@@ -90,6 +95,19 @@ struct QueueInfo {
   std::optional<SimulatedLink> link = std::nullopt;
 };
 
+/// How simulated links move messages: by priority, then as they are ready, and
+/// cut in slices, between which others may go first.
+struct ExchangeOrder {
+  /// None: messages are whole.
+  std::optional<int64_t> sliceBytes = std::nullopt;
+};
+
+/// A place in a device's arena.
+struct Place {
+  int32_t device = 0;
+  int64_t offset = 0;
+};
+
 /// A part of a tensor at a fixed place in a device's arena. It has elements
 /// `start` to `start + size` of the dimension that the tensor is cut along.
 struct PieceInfo {
@@ -99,6 +117,8 @@ struct PieceInfo {
   int64_t bytes = 0;
   int64_t start = 0;
   int64_t size = 0;
+  /// Of an argument: where other devices keep the value of the step's start.
+  std::vector<Place> copies = {};
 };
 
 /// A tensor at a fixed place in a device's arena, or in pieces in several.
@@ -116,6 +136,8 @@ struct BufferInfo {
   int64_t outer = 1;
   /// One behind the other; none where the tensor is whole.
   std::vector<PieceInfo> pieces = {};
+  /// As those of a piece, where the tensor is whole.
+  std::vector<Place> copies = {};
 
   /// All that is stored somewhere: the pieces, or the whole as the only one.
   std::vector<PieceInfo> parts() const;
@@ -140,6 +162,8 @@ struct Prediction {
   int64_t makespanNs = 0;
   /// Of the lowered program, by the runtime's rules; 0: not simulated.
   int64_t stepNs = 0;
+  /// From one of several steps that overlap to the next; 0: not simulated.
+  int64_t periodNs = 0;
   int64_t lowerBoundNs = 0;
   std::string placer;
   std::string winner;
@@ -160,6 +184,8 @@ struct Program {
   /// Every device's part of a step surely ends once what it waits for is there:
   /// no loop without a bound, nothing that another program computes.
   bool ends = false;
+  /// None: simulated links move what the plan starts first.
+  std::optional<ExchangeOrder> exchange = std::nullopt;
   Prediction predicted;
 
   /// Reads a manifest and checks it. The error names the place in the file.

@@ -14,6 +14,7 @@
 #include "Baechi/Conversion/Kernels/Cuda/CudaKernels.h"
 #include "Baechi/Conversion/Kernels/Host/HostKernels.h"
 #include "Baechi/Conversion/Passes.h"
+#include "Baechi/Dialect/Carried.h"
 #include "Baechi/Placement/Model/Pool.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/Matchers.h"
@@ -333,6 +334,17 @@ private:
       else if (auto send = await.getSource().getDefiningOp<SendOp>();
                send && !isAtEndForLoan(await))
         callAwait(loc, "baechi_await_send", send.getQueue(), send.getSeq());
+      return success();
+    }
+    if (auto await = dyn_cast<AwaitCarriedOp>(op)) {
+      // By the manifest the runtime knows that it is the step before's.
+      bool sends =
+          llvm::any_of(op->getBlock()->getOps<SendOp>(), [&](SendOp send) {
+            return send.getQueue() == await.getQueue() &&
+                   send.getSeq() == await.getSeq();
+          });
+      callAwait(loc, sends ? "baechi_await_send" : "baechi_await_recv",
+                await.getQueue(), await.getSeq());
       return success();
     }
     if (auto copy = dyn_cast<CopyOp>(op)) {

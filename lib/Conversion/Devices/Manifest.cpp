@@ -13,6 +13,7 @@
 #include "Baechi/Analysis/MessageGroups.h"
 #include "Baechi/Analysis/Program.h"
 #include "Baechi/Analysis/StepSimulation.h"
+#include "Baechi/Dialect/Carried.h"
 #include "llvm/ADT/DenseSet.h"
 #include "llvm/ADT/StringMap.h"
 #include "llvm/Support/JSON.h"
@@ -72,6 +73,12 @@ public:
                           {"results", writeResults(*results)}};
     if (whole->hasAttr(BaechiDialect::kEnds))
       manifest["ends"] = true;
+    if (module->hasAttr(kExchange)) {
+      json::Object exchange;
+      if (auto bytes = module->getAttrOfType<IntegerAttr>(kSliceBytes))
+        exchange["slice_bytes"] = bytes.getInt();
+      manifest["exchange"] = std::move(exchange);
+    }
     if (auto certificate = whole->getAttrOfType<PlacementCertificateAttr>(
             BaechiDialect::kCertificate))
       manifest["predicted"] =
@@ -87,6 +94,8 @@ public:
       json::Value &predicted =
           manifest.try_emplace("predicted", json::Object{}).first->second;
       (*predicted.getAsObject())["step_ns"] = simulated->makespanNs;
+      if (periodNs)
+        (*predicted.getAsObject())["period_ns"] = *periodNs;
     }
     std::string text;
     llvm::raw_string_ostream os(text);
@@ -97,13 +106,15 @@ public:
 private:
   struct Queue {
     int64_t from = 0, to = 0;
-    json::Array list;
+    std::map<int64_t, json::Object> list; ///< by seq
   };
 
   json::Object writeQueue(int64_t number, Queue entry) const {
-    json::Object queue{{"from", entry.from},
-                       {"to", entry.to},
-                       {"messages", std::move(entry.list)}};
+    json::Array list;
+    for (auto &[seq, message] : entry.list)
+      list.push_back(std::move(message));
+    json::Object queue{
+        {"from", entry.from}, {"to", entry.to}, {"messages", std::move(list)}};
     if (machine && size_t(number) < steps.size() && steps[number].isCarried) {
       const std::optional<placement::Link> &link =
           machine->link(entry.from, entry.to);
@@ -164,9 +175,12 @@ private:
       return failure();
     this->machine = known;
     steps = step->queues;
-    if (known)
-      simulated = simulateStep(
-          *step, machine.runtime.value_or(placement::RuntimeCosts()));
+    if (known) {
+      auto costs = machine.runtime.value_or(placement::RuntimeCosts());
+      simulated = simulateStep(*step, costs);
+      if (step->hasExchange)
+        periodNs = simulatePeriod(*step, costs);
+    }
     std::vector<std::vector<int64_t>> starts;
     for (const StepProgram::Queue &queue : step->queues)
       starts.emplace_back(queue.messages.size(), 0);
@@ -299,12 +313,12 @@ private:
       queue.from = device;
       queue.to = deviceIndex.lookup(send.getTo());
       SimulatedInterval time = timeOf(send);
-      queue.list.push_back(json::Object{
+      json::Object &message = queue.list[send.getSeq()];
+      message = json::Object{
           {"name", messageName(send, names)},
           {"bytes", *tensorBytes(send.getValue().getType(), false)},
           {"start_ns", time.start},
-          {"end_ns", time.end}});
-      json::Object &message = *queue.list.back().getAsObject();
+          {"end_ns", time.end}};
       if (auto id = send->getAttrOfType<IntegerAttr>(BaechiDialect::kOperator))
         message["operator"] = id.getInt();
       if (auto output =
@@ -312,14 +326,23 @@ private:
         message["output"] = output.getInt();
       if (send.getLent())
         message["lent"] = true;
+      if (send->hasAttr(kCarried))
+        message["carried"] = true;
+      if (auto priority = send->getAttrOfType<IntegerAttr>(kPriority))
+        message["priority"] = priority.getInt();
       if (groups)
         message["group"] = (*groups)[send.getQueue()][send.getSeq()];
     });
     for (BlockArgument argument : program.step.getArguments())
       if (auto position = program.step.getArgAttrOfType<IntegerAttr>(
-              argument.getArgNumber(), BaechiDialect::kArgument))
-        placeOf[{false, position.getInt()}] = {
-            program.name, offsetOf(program.step, argument)};
+              argument.getArgNumber(), BaechiDialect::kArgument)) {
+        std::pair<StringRef, int64_t> place{program.name,
+                                            offsetOf(program.step, argument)};
+        if (program.step.getArgAttr(argument.getArgNumber(), kMirror))
+          copiesOf[position.getInt()].push_back(place);
+        else
+          placeOf[{false, position.getInt()}] = place;
+      }
     Operation *terminator = program.step.getBody().front().getTerminator();
     for (auto [index, value] : llvm::enumerate(terminator->getOperands()))
       if (auto position = program.step.getResultAttrOfType<IntegerAttr>(
@@ -360,9 +383,17 @@ private:
   /// Where in which arena argument or result \p position of the function is.
   json::Object writePlace(bool result, unsigned position, Type type) const {
     auto [device, offset] = placeOf.find({result, position})->second;
-    return json::Object{{"device", deviceIndex.lookup(device)},
-                        {"offset", offset},
-                        {"bytes", *tensorBytes(type, false)}};
+    json::Object place{{"device", deviceIndex.lookup(device)},
+                       {"offset", offset},
+                       {"bytes", *tensorBytes(type, false)}};
+    json::Array copies;
+    if (auto it = copiesOf.find(position); !result && it != copiesOf.end())
+      for (auto [other, at] : it->second)
+        copies.push_back(json::Object{{"device", deviceIndex.lookup(other)},
+                                      {"offset", at}});
+    if (!copies.empty())
+      place["copies"] = std::move(copies);
+    return place;
   }
 
   json::Object writeTensor(const BorderTensor &border, StringRef fallback,
@@ -435,6 +466,7 @@ private:
   ModuleOp module;
   StringRef prefix;
   std::optional<SimulatedStep> simulated;
+  std::optional<int64_t> periodNs;
   std::optional<placement::Machine> machine;
   std::vector<StepProgram::Queue> steps;
   func::FuncOp whole;
@@ -445,6 +477,9 @@ private:
   /// (is a result, position) -> (device, offset).
   llvm::DenseMap<std::pair<unsigned, int64_t>, std::pair<StringRef, int64_t>>
       placeOf;
+  /// Where copies of arguments are that others own.
+  llvm::DenseMap<int64_t, SmallVector<std::pair<StringRef, int64_t>, 1>>
+      copiesOf;
 };
 } // namespace
 

@@ -9,6 +9,7 @@
 #include "Baechi/Analysis/MachineAttr.h"
 #include "Baechi/Analysis/PlacementProblem.h"
 #include "Baechi/Analysis/Program.h"
+#include "Baechi/Dialect/Carried.h"
 #include "Baechi/Dialect/Replicas.h"
 #include "Baechi/Placement/Model/Pool.h"
 #include "Baechi/Transforms/Replicas/Passes.h"
@@ -212,6 +213,7 @@ struct PinReplicas : public baechi::impl::PinReplicasBase<PinReplicas> {
     auto replicas = (*step)->getAttrOfType<IntegerAttr>(kReplicas);
     if (!replicas)
       return;
+    setExchange();
     std::optional<placement::Machine> target =
         machineOf(getOperation(), machine);
     if (!target)
@@ -228,6 +230,17 @@ struct PinReplicas : public baechi::impl::PinReplicasBase<PinReplicas> {
       return signalPassFailure();
     }
     Pinner(*step, devices, replicas.getInt()).pin();
+  }
+
+private:
+  void setExchange() {
+    Builder builder(&getContext());
+    if (!exchange.empty())
+      getOperation()->setAttr(kExchange,
+                              builder.getStringAttr(exchange.getValue()));
+    if (sliceBytes > 0)
+      getOperation()->setAttr(kSliceBytes,
+                              builder.getI64IntegerAttr(sliceBytes));
   }
 };
 } // namespace

@@ -75,6 +75,8 @@ def PinReplicas : Pass<"baechi-pin-replicas", "::mlir::ModuleOp"> {
     Optimizations Toward Training Trillion Parameter Models", SC 2020).
 
     What is pinned already stays there. More devices than replicas are an error.
+    The module is told the order of the replicas' messages (`baechi.exchange`,
+    `baechi.slice_bytes`), which `--baechi-carry-parameters` follows.
 
     ```mlir
     #machine = #baechi.machine<devices = [<"a", kind = "host", memory = 1000>, <"b", kind = "host", memory = 1000>], link_model = parallel>
@@ -105,8 +107,78 @@ def PinReplicas : Pass<"baechi-pin-replicas", "::mlir::ModuleOp"> {
   let options = [
     Option<"machine", "machine", "std::string", "",
            "machine file, or host:N[@SIZE]; default: the module's "
-           "baechi.machine">
+           "baechi.machine">,
+    Option<"exchange", "exchange", "std::string", "",
+           "order of messages: fifo, tictac or p3; default: as planned">,
+    Option<"sliceBytes", "slice-bytes", "int64_t", "0",
+           "bytes that messages are cut in; 0: they are whole">
   ];
+  let dependentDialects = ["::baechi::BaechiDialect"];
+}
+
+def CarryParameters : Pass<"baechi-carry-parameters", "::mlir::ModuleOp"> {
+  let summary = "send parameters when they are new, across the step's border";
+  let description = [{
+    On devices' programs, where the module says `baechi.exchange`; others stay as
+    they are. A device that owns an argument which the step updates, and which
+    another device reads, sends it at the step's start. Here it sends the next
+    value, as soon as that is computed, and the reader has a copy of the argument
+    as its own (`baechi.mirror`): it holds the first value at first, is filled
+    once its last use in the step is over, and awaited before its first use in
+    the next step (`baechi.await_carried`). So the last updates of a step
+    overlap with the beginning of the next one. The owner awaits that its last
+    value has left before it computes the next.
+
+    An argument whose next value is not computed in its place is sent as before,
+    and so is one that its reader passes on or returns.
+
+    Messages get their priorities (`baechi.priority`) by the orders `tictac`
+    and `p3`: by the first use of the parameter in the next step. In `fifo` they
+    have none.
+
+    ```mlir
+    module attributes {baechi.exchange = "p3", baechi.machine = #baechi.machine<devices = [<"a", kind = "host", memory = 1000>, <"b", kind = "host", memory = 1000>], link_model = parallel>} {
+      func.func private @next(tensor<4xf32>) -> (tensor<4xf32> {baechi.may_alias = array<i64: 0>}) attributes {baechi.kernel}
+      func.func private @use(tensor<4xf32>) -> tensor<4xf32> attributes {baechi.kernel}
+      module @a attributes {baechi.device = "a"} {
+        func.func private @next(tensor<4xf32>) -> (tensor<4xf32> {baechi.may_alias = array<i64: 0>}) attributes {baechi.kernel}
+        func.func @step(%w: tensor<4xf32> {baechi.argument = 0 : i64, baechi.updated_by = 0 : i64}) -> (tensor<4xf32> {baechi.result = 0 : i64}) {
+          %t = baechi.send %w to "b" queue 0 seq 0 : tensor<4xf32>
+          %0 = call @next(%w) : (tensor<4xf32>) -> tensor<4xf32>
+          baechi.await %t : !baechi.token
+          return %0 : tensor<4xf32>
+        }
+      }
+      module @b attributes {baechi.device = "b"} {
+        func.func private @use(tensor<4xf32>) -> tensor<4xf32> attributes {baechi.kernel}
+        func.func @step() -> (tensor<4xf32> {baechi.result = 1 : i64}) {
+          %f = baechi.recv from "a" queue 0 seq 0 : !baechi.future<tensor<4xf32>>
+          %w = baechi.await %f : !baechi.future<tensor<4xf32>>
+          %0 = call @use(%w) : (tensor<4xf32>) -> tensor<4xf32>
+          return %0 : tensor<4xf32>
+        }
+      }
+    }
+    ```
+    becomes by `--baechi-carry-parameters`
+    ```mlir
+    ...
+        func.func @step(%arg0: tensor<4xf32> {baechi.argument = 0 : i64, baechi.updated_by = 0 : i64}) -> (tensor<4xf32> {baechi.result = 0 : i64}) {
+          baechi.await_carried queue 0 seq 0
+          %0 = call @next(%arg0) : (tensor<4xf32>) -> tensor<4xf32>
+          %1 = baechi.send %0 to "b" queue 0 seq 0 {baechi.carried = 0 : i64, baechi.priority = 0 : i64} : tensor<4xf32>
+          return %0 : tensor<4xf32>
+        }
+    ...
+        func.func @step(%arg0: tensor<4xf32> {baechi.argument = 0 : i64, baechi.mirror}) -> (tensor<4xf32> {baechi.result = 1 : i64}) {
+          baechi.await_carried queue 0 seq 0
+          %0 = call @use(%arg0) : (tensor<4xf32>) -> tensor<4xf32>
+          %1 = baechi.recv from "a" queue 0 seq 0 {baechi.carried = 0 : i64} : !baechi.future<tensor<4xf32>>
+          return %0 : tensor<4xf32>
+        }
+    ...
+    ```
+  }];
   let dependentDialects = ["::baechi::BaechiDialect"];
 }
 

@@ -1,0 +1,218 @@
+//===- CarryParameters.cpp - Parameters sent when they are new -*- C++ -*-===//
+//
+// Part of the Baechi project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Baechi/Analysis/InPlace.h"
+#include "Baechi/Analysis/Program.h"
+#include "Baechi/Transforms/Replicas/Passes.h"
+#include "Messages.h"
+#include "mlir/IR/IRMapping.h"
+
+namespace baechi {
+#define GEN_PASS_DEF_CARRYPARAMETERS
+#include "Baechi/Transforms/Replicas/Passes.h.inc"
+} // namespace baechi
+
+using namespace mlir;
+using namespace baechi;
+
+/// The operators that compute an argument's next value in its place, as memory
+/// planning will find them; none where it is computed elsewhere.
+static SmallVector<InPlaceUpdate> updatesOf(func::FuncOp step,
+                                            unsigned argument) {
+  auto by =
+      step.getArgAttrOfType<IntegerAttr>(argument, BaechiDialect::kUpdatedBy);
+  if (!by)
+    return {};
+  SmallVector<InPlaceUpdate> updates = inPlaceUpdates(step);
+  llvm::erase_if(updates, [&](const InPlaceUpdate &update) {
+    return update.argument != argument;
+  });
+  for (const InPlaceUpdate &update : updates)
+    for (Operation *reader : readersOf(update.previous, update.updater))
+      if (!reader->isBeforeInBlock(update.updater))
+        return {};
+  Value next =
+      rootOf(step.getBody().front().getTerminator()->getOperand(by.getInt()));
+  if (updates.empty() ||
+      updates.back().updater->getResult(updates.back().result) != next)
+    return {};
+  return updates;
+}
+
+static Operation *earlier(Operation *a, Operation *b) {
+  return !a || b->isBeforeInBlock(a) ? b : a;
+}
+
+namespace {
+/// Rewrites one message of an argument.
+class Carrier {
+public:
+  explicit Carrier(const MessageEnds &ends)
+      : send(ends.send), recv(ends.recv), sender(ends.sender),
+        receiver(ends.receiver), builder(send.getContext()) {}
+
+  /// False, and nothing was changed, where it stays as it is.
+  bool carry() {
+    auto argument = dyn_cast<BlockArgument>(send.getValue());
+    if (!argument || !findReaders())
+      return false;
+    SmallVector<InPlaceUpdate> updates =
+        updatesOf(sender, argument.getArgNumber());
+    if (updates.empty())
+      return false;
+    carrySend(argument, updates);
+    carryRecv(argument);
+    return true;
+  }
+
+private:
+  /// What reads the tensor where it arrives; false where it goes on from there,
+  /// or nobody does.
+  bool findReaders() {
+    for (Operation *user : recv.getFuture().getUsers())
+      if (auto await = dyn_cast<AwaitOp>(user)) {
+        firstAwait = earlier(firstAwait, await);
+        for (Operation *reader : readersOf(await.getValue(), nullptr)) {
+          if (isa<SendOp>(reader))
+            return false;
+          if (!lastReader || lastReader->isBeforeInBlock(reader))
+            lastReader = reader;
+        }
+      }
+    return lastReader &&
+           llvm::none_of(
+               receiver.front().getTerminator()->getOperands(),
+               [&](Value value) { return rootOf(value) == recv.getFuture(); });
+  }
+
+  /// After the update, and what has been sent is there until the next one.
+  void carrySend(BlockArgument argument, ArrayRef<InPlaceUpdate> updates) {
+    Operation *first = updates.front().updater;
+    for (const InPlaceUpdate &update : updates)
+      first = earlier(first, update.updater);
+    builder.setInsertionPoint(first);
+    AwaitCarriedOp::create(builder, send.getLoc(), send.getQueueAttr(),
+                           send.getSeqAttr());
+    const InPlaceUpdate &last = updates.back();
+    for (Operation *await :
+         llvm::make_early_inc_range(send.getToken().getUsers()))
+      await->erase();
+    send->moveAfter(last.updater);
+    builder.setInsertionPoint(send);
+    auto by = sender.getArgAttrOfType<IntegerAttr>(argument.getArgNumber(),
+                                                   BaechiDialect::kUpdatedBy);
+    send.getValueMutable().assign(
+        viewed(sender.front().getTerminator()->getOperand(by.getInt())));
+    send.setLent(false);
+    send->setAttr(kCarried, builder.getI64IntegerAttr(argument.getArgNumber()));
+    if (Attribute made = last.updater->getAttr(BaechiDialect::kOperator))
+      send->setAttr(BaechiDialect::kOperator, made);
+    if (last.result)
+      send->setAttr(BaechiDialect::kOutput,
+                    builder.getI64IntegerAttr(last.result));
+  }
+
+  /// What is returned, as it is seen here.
+  Value viewed(Value value) {
+    SmallVector<Operation *> views;
+    for (Operation *op = value.getDefiningOp(); isView(op);
+         op = op->getOperand(0).getDefiningOp())
+      views.push_back(op);
+    IRMapping mapping;
+    for (Operation *view : llvm::reverse(views))
+      builder.clone(*view, mapping);
+    return mapping.lookupOrDefault(value);
+  }
+
+  /// Into an argument that readers find the value in.
+  void carryRecv(BlockArgument argument) {
+    NamedAttrList attrs;
+    attrs.set(
+        BaechiDialect::kArgument,
+        sender.getArgAttr(argument.getArgNumber(), BaechiDialect::kArgument));
+    attrs.set(kMirror, builder.getUnitAttr());
+    if (Attribute name = recv->getAttr(BaechiDialect::kName))
+      attrs.set(BaechiDialect::kName, name);
+    unsigned number = receiver.getNumArguments();
+    (void)receiver.insertArgument(number, argument.getType(),
+                                  attrs.getDictionary(builder.getContext()),
+                                  argument.getLoc());
+    Value mirror = receiver.getArgument(number);
+    builder.setInsertionPoint(firstAwait);
+    AwaitCarriedOp::create(builder, recv.getLoc(), recv.getQueueAttr(),
+                           recv.getSeqAttr());
+    for (Operation *user :
+         llvm::make_early_inc_range(recv.getFuture().getUsers())) {
+      if (auto await = dyn_cast<AwaitOp>(user))
+        await.getValue().replaceAllUsesWith(mirror);
+      user->erase();
+    }
+    recv->moveAfter(lastReader);
+    recv.setLent(false);
+    recv->setAttr(kCarried, builder.getI64IntegerAttr(number));
+  }
+
+  SendOp send;
+  RecvOp recv;
+  func::FuncOp sender, receiver;
+  OpBuilder builder;
+  Operation *firstAwait = nullptr, *lastReader = nullptr;
+};
+
+struct CarryParameters
+    : public baechi::impl::CarryParametersBase<CarryParameters> {
+  void runOnOperation() override {
+    auto order = getOperation()->getAttrOfType<StringAttr>(kExchange);
+    if (!order)
+      return markAllAnalysesPreserved();
+    FailureOr<SmallVector<DeviceProgram>> programs =
+        devicePrograms(getOperation());
+    if (failed(programs))
+      return signalPassFailure();
+    for (DeviceProgram program : *programs)
+      if (program.spec.getKind() != "host") {
+        emitError(program.module.getLoc())
+            << "the exchange '" << order.getValue()
+            << "' is between host devices, and '" << program.name
+            << "' is of kind '" << program.spec.getKind() << "'";
+        return signalPassFailure();
+      }
+    bool isAny = false;
+    for (auto &[tag, ends] : messagesOf(*programs))
+      isAny |= Carrier(ends).carry();
+    renumber(*programs);
+    if (order.getValue() != "fifo")
+      setPriorities(*programs);
+    if (isAny && failed(orderUpdates(getOperation(), *programs)))
+      signalPassFailure();
+  }
+
+private:
+  /// Numbers from 0 without gaps: those of this step as they were, and then
+  /// those that are carried, which are in no order.
+  void renumber(ArrayRef<DeviceProgram> programs) {
+    Messages messages = messagesOf(programs);
+    std::map<int64_t, SmallVector<std::pair<bool, int64_t>>> queues;
+    for (auto &[tag, ends] : messages)
+      queues[tag.first].emplace_back(ends.send->hasAttr(kCarried), tag.second);
+    Builder builder(&getContext());
+    for (auto &[queue, list] : queues) {
+      llvm::sort(list);
+      for (auto [seq, old] : llvm::enumerate(list)) {
+        MessageEnds &ends = messages[{queue, old.second}];
+        IntegerAttr number = builder.getI64IntegerAttr(seq);
+        ends.send.setSeqAttr(number);
+        ends.recv.setSeqAttr(number);
+        for (AwaitCarriedOp await : {ends.sendAwait, ends.recvAwait})
+          if (await)
+            await.setSeqAttr(number);
+      }
+    }
+  }
+};
+} // namespace

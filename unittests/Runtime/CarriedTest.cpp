@@ -1,0 +1,377 @@
+//===- CarriedTest.cpp - Messages across the step's border ----------------===//
+//
+// Part of the Baechi project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+///
+/// \file
+/// Messages that one step offers and the next awaits, in any order and in
+/// slices: values are those of the same steps without devices.
+///
+//===----------------------------------------------------------------------===//
+
+#include "TestPrograms.h"
+
+#include <gmock/gmock.h>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <numeric>
+#include <optional>
+#include <random>
+#include <thread>
+
+using namespace baechi::runtime;
+using namespace baechi::runtime::test;
+using testing::HasSubstr;
+
+namespace {
+
+constexpr int64_t ms = 1'000'000;
+
+/// Parameters, each of which one device owns, updates with what all others make
+/// of all parameters, and sends to them: replicas in small.
+struct Training {
+  int32_t devices = 2;
+  std::vector<int32_t> owners;  ///< by parameter
+  std::vector<int64_t> numbers; ///< that a parameter has
+  bool hasNetwork = false;
+
+  size_t parameters() const { return owners.size(); }
+  /// A pair's contributions come first, then what is carried.
+  int32_t queueOf(int32_t from, int32_t to) const {
+    return from * (devices - 1) + to - int32_t(to > from);
+  }
+  int32_t seqOf(int32_t from, int32_t to, size_t parameter) const {
+    int32_t seq = 0;
+    bool isCarried = owners[parameter] == from;
+    for (size_t i = 0; i < (isCarried ? parameters() : parameter); ++i)
+      seq += owners[i] == to;
+    for (size_t i = 0; isCarried && i < parameter; ++i)
+      seq += owners[i] == from;
+    return seq;
+  }
+  /// Places in an arena: the parameter, what the device makes, and what it
+  /// gets.
+  static constexpr int64_t room = 1024;
+  static int64_t valueAt(size_t parameter) { return int64_t(parameter) * room; }
+  int64_t madeAt(size_t parameter) const {
+    return int64_t(parameters() + parameter) * room;
+  }
+  int64_t gotAt(size_t parameter, int32_t from) const {
+    return int64_t((2 + size_t(from)) * parameters() + parameter) * room;
+  }
+};
+
+Training randomTraining(std::mt19937 &random) {
+  Training training;
+  training.devices = 2 + int32_t(random() % 3);
+  training.hasNetwork = random() % 2 == 0;
+  for (size_t i = 0, n = 1 + random() % 5; i < n; ++i) {
+    training.owners.push_back(int32_t(random() % size_t(training.devices)));
+    training.numbers.push_back(1 + int64_t(random() % 100));
+  }
+  return training;
+}
+
+Program makeTraining(const Training &training, std::mt19937 &random) {
+  Program program =
+      makeProgram(size_t(training.devices),
+                  training.gotAt(training.parameters(), training.devices - 1));
+  for (int32_t from = 0; from < training.devices; ++from)
+    for (int32_t to = 0; to < training.devices; ++to) {
+      if (from == to)
+        continue;
+      std::vector<int64_t> sizes;
+      size_t contributions = 0;
+      for (int32_t owner : {to, from})
+        for (size_t i = 0; i < training.parameters(); ++i)
+          if (training.owners[i] == owner) {
+            sizes.push_back(8 * training.numbers[i]);
+            contributions += owner == to;
+          }
+      addQueue(program, from, to, sizes);
+      QueueInfo &queue = program.queues.back();
+      for (size_t seq = 0; seq < sizes.size(); ++seq) {
+        queue.messages[seq].carried = seq >= contributions;
+        queue.messages[seq].priority = int64_t(random() % 4);
+      }
+      if (training.hasNetwork)
+        queue.link = SimulatedLink{
+            2000, 200, {random() % 2 ? from : from * training.devices + to}};
+    }
+  for (size_t i = 0; i < training.parameters(); ++i) {
+    addArgument(program, training.owners[i], Training::valueAt(i),
+                8 * training.numbers[i]);
+    for (int32_t device = 0; device < training.devices; ++device)
+      if (device != training.owners[i])
+        program.arguments.back().copies.push_back(
+            {device, Training::valueAt(i)});
+  }
+  if (random() % 3)
+    program.exchange =
+        ExchangeOrder{random() % 2 ? std::optional<int64_t>(8 << random() % 6)
+                                   : std::nullopt};
+  return program;
+}
+
+void dawdle(std::mt19937 &random) {
+  if (random() % 6 == 0)
+    std::this_thread::sleep_for(std::chrono::microseconds(random() % 100));
+}
+
+using Values = std::vector<std::vector<uint64_t>>;
+
+uint64_t sumOf(uint64_t sum, const uint64_t *values, int64_t count) {
+  for (int64_t i = 0; i < count; ++i)
+    sum = sum * 31 + values[i];
+  return sum;
+}
+uint64_t madeOf(uint64_t sum, int32_t device, size_t parameter, int64_t i) {
+  return (sum ^ uint64_t(device * 7 + 1)) * (parameter * 13 + size_t(i) + 1);
+}
+
+Body trainingBody(const Training &training, int32_t device) {
+  auto random = std::make_shared<std::mt19937>(device + 29);
+  return [=](Context context, char *arena) -> int32_t {
+    auto at = [&](int64_t offset) {
+      return reinterpret_cast<uint64_t *>(arena + offset);
+    };
+    size_t count = training.parameters();
+    std::vector<size_t> any(count);
+    std::iota(any.begin(), any.end(), size_t(0));
+    uint64_t sum = 17;
+    for (size_t i = 0; i < count; ++i) {
+      int32_t owner = training.owners[i];
+      if (owner != device) {
+        int32_t queue = training.queueOf(owner, device);
+        int32_t seq = training.seqOf(owner, device, i);
+        if (baechi_await_recv(context, queue, seq))
+          return 1;
+      }
+      sum = sumOf(sum, at(Training::valueAt(i)), training.numbers[i]);
+      dawdle(*random);
+    }
+    std::shuffle(any.begin(), any.end(), *random);
+    for (size_t i : any) {
+      int32_t owner = training.owners[i];
+      for (int64_t n = 0; n < training.numbers[i]; ++n)
+        at(training.madeAt(i))[n] = madeOf(sum, device, i, n);
+      if (owner == device) {
+        for (int32_t from = 0; from < training.devices; ++from)
+          if (from != device &&
+              baechi_recv(context, training.queueOf(from, device),
+                          training.seqOf(from, device, i),
+                          at(training.gotAt(i, from))))
+            return 1;
+      } else if (baechi_send(context, training.queueOf(device, owner),
+                             training.seqOf(device, owner, i),
+                             at(training.madeAt(i))) ||
+                 baechi_recv(context, training.queueOf(owner, device),
+                             training.seqOf(owner, device, i),
+                             at(Training::valueAt(i)))) {
+        return 1;
+      }
+    }
+    std::shuffle(any.begin(), any.end(), *random);
+    for (size_t i : any) {
+      if (training.owners[i] != device)
+        continue;
+      for (int32_t other = 0; other < training.devices; ++other)
+        if (other != device &&
+            (baechi_await_recv(context, training.queueOf(other, device),
+                               training.seqOf(other, device, i)) ||
+             baechi_await_send(context, training.queueOf(device, other),
+                               training.seqOf(device, other, i))))
+          return 1;
+      uint64_t *value = at(Training::valueAt(i));
+      for (int64_t n = 0; n < training.numbers[i]; ++n) {
+        value[n] *= 5;
+        for (int32_t from = 0; from < training.devices; ++from)
+          value[n] =
+              value[n] * 3 + (from == device ? at(training.madeAt(i))[n]
+                                             : at(training.gotAt(i, from))[n]);
+      }
+      for (int32_t other = 0; other < training.devices; ++other)
+        if (other != device &&
+            baechi_send(context, training.queueOf(device, other),
+                        training.seqOf(device, other, i), value))
+          return 1;
+      dawdle(*random);
+    }
+    // What others still read is written anew in the next step.
+    for (size_t i = 0; i < count; ++i)
+      if (training.owners[i] != device &&
+          baechi_await_send(context,
+                            training.queueOf(device, training.owners[i]),
+                            training.seqOf(device, training.owners[i], i)))
+        return 1;
+    return 0;
+  };
+}
+
+/// The same, by itself.
+void trainAlone(const Training &training, Values &values) {
+  uint64_t sum = 17;
+  for (size_t i = 0; i < values.size(); ++i)
+    sum = sumOf(sum, values[i].data(), training.numbers[i]);
+  for (size_t i = 0; i < values.size(); ++i)
+    for (int64_t n = 0; n < training.numbers[i]; ++n) {
+      uint64_t &value = values[i][size_t(n)];
+      value *= 5;
+      for (int32_t from = 0; from < training.devices; ++from)
+        value = value * 3 + madeOf(sum, from, i, n);
+    }
+}
+
+void checkTraining(uint32_t seed) {
+  std::mt19937 random(seed);
+  Training training = randomTraining(random);
+  Program program = makeTraining(training, random);
+  std::vector<Body> given;
+  for (int32_t device = 0; device < training.devices; ++device)
+    given.push_back(trainingBody(training, device));
+  SessionOptions options;
+  options.pinThreads = random() % 2;
+  auto session = makeSession(std::move(program), given, options);
+  ASSERT_TRUE(session);
+  Values values;
+  for (size_t i = 0; i < training.parameters(); ++i) {
+    values.emplace_back();
+    for (int64_t n = 0; n < training.numbers[i]; ++n)
+      values.back().push_back(random());
+    ASSERT_SUCCESS(session->setArgument(i, values[i].data(),
+                                        size_t(8 * training.numbers[i])));
+  }
+  for (int round = 0; round < 3; ++round) {
+    int64_t steps = 1 + int64_t(random() % 8);
+    if (round == 1) {
+      for (int64_t step = 0; step < steps; ++step)
+        ASSERT_SUCCESS(session->step());
+    } else {
+      ASSERT_SUCCESS(session->steps(steps));
+    }
+    for (int64_t step = 0; step < steps; ++step)
+      trainAlone(training, values);
+    for (size_t i = 0; i < training.parameters(); ++i) {
+      std::vector<uint64_t> got(values[i].size());
+      ASSERT_SUCCESS(session->getArgument(i, got.data(), 8 * got.size()));
+      ASSERT_EQ(got, values[i]) << "seed " << seed << ", parameter " << i;
+    }
+  }
+}
+
+TEST(Carried, ValuesAreThoseWithoutDevices) {
+  for (uint32_t seed = 0; seed < 150; ++seed)
+    checkTraining(seed);
+}
+
+/// A parameter of the first device's that the second reads.
+Program makeCarrying(int64_t bytes) {
+  Program program = makeProgram(2, 4 * bytes);
+  addQueue(program, 0, 1, {bytes});
+  program.queues[0].messages[0].carried = true;
+  addArgument(program, 0, 0, bytes);
+  program.arguments[0].copies = {{1, 0}};
+  return program;
+}
+
+TEST(Carried, AnAwaitWithoutItsOfferIsAnError) {
+  auto skipsSend = [step = std::make_shared<int>(0)](Context context,
+                                                     char *arena) -> int32_t {
+    if (baechi_await_send(context, 0, 0))
+      return 1;
+    return ++*step == 3 ? 0 : baechi_send(context, 0, 0, arena);
+  };
+  auto reads = [](Context context, char *arena) {
+    return int32_t(baechi_await_recv(context, 0, 0) ||
+                   baechi_recv(context, 0, 0, arena));
+  };
+  auto session = makeSession(makeCarrying(64), {skipsSend, reads});
+  ASSERT_TRUE(session);
+  EXPECT_THAT(session->steps(10).message(),
+              HasSubstr("awaited a message that the step before did not offer: "
+                        "message 0 'm0' of queue 0"));
+  ASSERT_SUCCESS(session->steps(5));
+  auto neverSends = [](Context context, char *) {
+    return baechi_await_send(context, 0, 0);
+  };
+  session = makeSession(makeCarrying(64), {neverSends, reads});
+  ASSERT_TRUE(session);
+  EXPECT_THAT(session->step().message(),
+              HasSubstr("ended a step without offering a message"));
+}
+
+TEST(Carried, WhatCannotBeCarriedIsRefused) {
+  Program program = makeCarrying(64);
+  program.queues[0].messages[0].lent = true;
+  EXPECT_THAT(creationError(program),
+              HasSubstr("it is lent, and awaited in the next step"));
+  program = makeCarrying(64);
+  program.devices[1].kind = "cuda";
+  EXPECT_THAT(creationError(program), HasSubstr("is between host devices"));
+  program = makeCarrying(64);
+  program.arguments[0].copies = {{1, 256}};
+  EXPECT_THAT(creationError(program), HasSubstr("exceed the 256 bytes"));
+  program.arguments[0].copies = {{0, 0}};
+  EXPECT_THAT(creationError(program), HasSubstr("it overlaps"));
+  program.arguments[0].copies = {{2, 0}};
+  EXPECT_THAT(creationError(program), HasSubstr("there is no device 2"));
+  program = makeCarrying(64);
+  program.exchange = ExchangeOrder{0};
+  EXPECT_THAT(creationError(program), HasSubstr("slices have no bytes"));
+  auto nothing = [](Context context, char *arena) {
+    return int32_t(baechi_await_send(context, 0, 0) ||
+                   baechi_send(context, 0, 0, arena));
+  };
+  auto session = makeSession(makeCarrying(64), {nothing, nothing});
+  ASSERT_TRUE(session);
+  EXPECT_THAT(session->steps(1, std::vector<Feed>{{0, nullptr}}).message(),
+              HasSubstr("has copies that each step brings up to date"));
+}
+
+/// A long message is on its way when one of higher priority is offered: in
+/// slices it is overtaken.
+TEST(Carried, TheUrgentOvertakeBetweenSlices) {
+  for (bool sliced : {false, true}) {
+    Program program = makeProgram(2, 1 << 16);
+    addQueue(program, 0, 1, {32768, 64});
+    program.queues[0].link = SimulatedLink{20 * ms, 1, {0}};
+    program.queues[0].messages[0].priority = 1;
+    program.exchange = ExchangeOrder{};
+    if (sliced)
+      program.exchange->sliceBytes = 4096;
+    addArgument(program, 0, 0, 40000);
+    addResult(program, 1, 0, 40000);
+    auto sends = [](Context context, char *arena) {
+      if (baechi_send(context, 0, 0, arena))
+        return 1;
+      std::this_thread::sleep_for(std::chrono::milliseconds(2));
+      return baechi_send(context, 0, 1, arena + 32768);
+    };
+    auto takes = [](Context context, char *arena) {
+      return int32_t(baechi_recv(context, 0, 0, arena) ||
+                     baechi_recv(context, 0, 1, arena + 32768) ||
+                     baechi_await_recv(context, 0, 1) ||
+                     baechi_await_recv(context, 0, 0));
+    };
+    auto session = makeSession(std::move(program), {sends, takes});
+    ASSERT_TRUE(session);
+    std::vector<char> values(40000), got(40000);
+    for (size_t i = 0; i < 32832; ++i)
+      values[i] = char(i * 31 >> 3);
+    ASSERT_SUCCESS(session->setArgument(0, values.data(), values.size()));
+    ASSERT_SUCCESS(session->step());
+    ASSERT_SUCCESS(session->getResult(0, got.data(), got.size()));
+    EXPECT_EQ(got, values);
+    const std::vector<CopyRecord> &copies = session->timeline().queues[0];
+    EXPECT_EQ(copies[1].endNs < copies[0].endNs, sliced);
+    EXPECT_GE(copies[0].endNs - copies[0].beginNs, 52 * ms);
+  }
+}
+
+} // namespace
