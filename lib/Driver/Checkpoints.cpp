@@ -59,7 +59,7 @@ void Compilation::addAsWritten(const SplitChoice &choice) {
 }
 
 void Compilation::reportCheckpoints(
-    size_t &best, llvm::SmallVectorImpl<Candidate> &candidates) {
+    size_t &best, std::vector<Candidate> &candidates) {
   if (!checkpoints)
     return;
   compiled.manifest["checkpoints"] =

@@ -160,7 +160,7 @@ void Compilation::tellPhases() {
 
 llvm::Error Compilation::compile(SetArguments setArguments) {
   bool found = false;
-  SmallVector<Candidate> candidates(compilers.size());
+  std::vector<Candidate> candidates(compilers.size());
   for (size_t number = 0; number < compilers.size(); ++number) {
     use(*compilers[number]);
     // Where one of several does not fit, another may.

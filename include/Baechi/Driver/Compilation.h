@@ -100,7 +100,7 @@ private:
   /// What became of checkpoints. Of the two models the one that is not the
   /// \p best goes.
   void reportCheckpoints(size_t &best,
-                         llvm::SmallVectorImpl<Candidate> &candidates);
+                         std::vector<Candidate> &candidates);
   /// Whether \p compiler's step could need less than it does where it does not
   /// fit: a device may be too small for all tensors at once, and all devices
   /// hold the arguments.
