@@ -83,11 +83,12 @@ llvm::json::Object baechi::toJson(const UndoneCheckpoints &checkpoints,
                                   bool areKept) {
   int64_t kept = areKept ? checkpoints.operators : 0;
   int64_t undone = checkpoints.operators - kept;
-  std::string line = llvm::formatv(
-      "jax.checkpoint: {0} {1}: kept {2}, undone {3} ({4} {5})",
-      checkpoints.operators, checkpoints.operators == 1 ? "operator" : "operators",
-      kept, undone, placement::bytesText(checkpoints.bytes, 2),
-      areKept ? "are computed again" : "are kept instead");
+  std::string line =
+      llvm::formatv("jax.checkpoint: {0} {1}: kept {2}, undone {3} ({4} {5})",
+                    checkpoints.operators,
+                    checkpoints.operators == 1 ? "operator" : "operators", kept,
+                    undone, placement::bytesText(checkpoints.bytes, 2),
+                    areKept ? "are computed again" : "are kept instead");
   return llvm::json::Object{{"operators", checkpoints.operators},
                             {"kept", kept},
                             {"undone", undone},

@@ -129,9 +129,12 @@ Compilation::form(const SplitChoice &choice, ModuleOp model) {
   OwningOpRef<ModuleOp> copy = model.clone();
   // What is cut depends on what sending takes, but where results must not
   // depend on the machine.
-  if (!choice.always)
+  if (!choice.always) {
+    // Of a model without anything of ours no one else has loaded it.
+    copy->getContext()->getOrLoadDialect<BaechiDialect>();
     copy->getOperation()->setAttr(BaechiDialect::kMachine,
                                   toAttr(copy->getContext(), target));
+  }
   FailureOr<std::unique_ptr<HostCompiler>> compiler = HostCompiler::create(
       std::move(copy), jit, hasDeviceOf("cuda") ? &products : nullptr, choice,
       lowered);

@@ -15,6 +15,14 @@
 using namespace mlir;
 using namespace baechi;
 
+/// Of all devices that compute.
+static int64_t memoryOf(const placement::Machine &machine) {
+  int64_t bytes = 0;
+  for (const placement::Device &device : machine.devices)
+    bytes += placement::isPool(device) ? 0 : device.memory;
+  return bytes;
+}
+
 static int64_t bytesOf(ValueRange values) {
   int64_t bytes = 0;
   for (Value value : values)
@@ -52,10 +60,11 @@ static std::optional<int64_t> leastBytes(ModuleOp formed) {
   return placement::spillFloor(graph->graph, options).bytes;
 }
 
-bool Compilation::mayFit(const SplitChoice &choice) {
+std::optional<int64_t>
+Compilation::leastBytesOnHost(const SplitChoice &choice) {
   placement::Machine computing = placement::withoutPools(target);
   if (computing.devices.size() > 1 || computing.devices.front().kind != "host")
-    return true;
+    return std::nullopt;
   OwningOpRef<ModuleOp> trial = uncut->clone();
   PassManager forming(trial->getContext());
   // How much scratch kernels need takes their code to know.
@@ -63,14 +72,15 @@ bool Compilation::mayFit(const SplitChoice &choice) {
   forming.addPass(createAnnotateCosts(nullptr));
   forming.addPass(createColocate());
   if (failed(forming.run(*trial)))
-    return false;
-  std::optional<int64_t> bytes = leastBytes(*trial);
-  return !bytes || *bytes <= computing.devices.front().memory;
+    return std::nullopt;
+  return leastBytes(*trial);
 }
 
 std::unique_ptr<HostCompiler>
 Compilation::fewestMicroBatches(unsigned above, unsigned &pieces) {
   std::unique_ptr<HostCompiler> found;
+  std::optional<int64_t> before;
+  bool isLast = false;
   for (unsigned count : {2, 4, 8, 16}) {
     if (count <= above || listener.isStopped())
       continue;
@@ -81,17 +91,22 @@ Compilation::fewestMicroBatches(unsigned above, unsigned &pieces) {
     // Where the batch is too small, or a cut that is asked for has another
     // number of pieces, these are not.
     (void)quietly([&] {
-      if (!mayFit(choice))
+      std::optional<int64_t> least = leastBytesOnHost(choice);
+      bool isTooMuch = least && *least > memoryOf(target);
+      // What needs most is cut no further, nor is it in more pieces.
+      isLast = isTooMuch && before && *least >= *before;
+      before = least;
+      if (isTooMuch)
         return failure();
       FailureOr<std::unique_ptr<HostCompiler>> formed = form(choice, *uncut);
       if (succeeded(formed) && succeeded((*formed)->fits(target, asked)))
         found = std::move(*formed);
       return success(found != nullptr);
     });
-    if (!found)
-      continue;
-    pieces = count;
-    break;
+    if (found)
+      pieces = count;
+    if (found || isLast)
+      break;
   }
   return found;
 }

@@ -265,9 +265,6 @@ HostCompiler::compile(const placement::Machine &machine,
   };
   bool anyCuda = llvm::any_of(machine.devices, isCuda);
   bool anyHost = !llvm::all_of(machine.devices, isCuda);
-  if ((anyHost && failed(compileKernels())) ||
-      (anyCuda && failed(compileCudaKernels())))
-    return failure();
   beginPhase("placing");
   Stopwatch watch;
   CompiledProgram program;
@@ -299,7 +296,13 @@ HostCompiler::compile(const placement::Machine &machine,
   if (certificate)
     program.groups = certificate.getGroups();
 
+  // Not before: what does not fit needs no code.
+  double secondsToPlan = watch.seconds();
+  if ((anyHost && failed(compileKernels())) ||
+      (anyCuda && failed(compileCudaKernels())))
+    return failure();
   beginPhase("lowering");
+  Stopwatch lowering;
   // The kernels' code is there already.
   for (auto function :
        llvm::make_early_inc_range(placed->getOps<func::FuncOp>()))
@@ -328,7 +331,7 @@ HostCompiler::compile(const placement::Machine &machine,
   quick.effort = HostCode::Effort::Quick;
   if (llvm::Error error = hostJit->add(*placed, quick))
     return report(module().getLoc(), std::move(error));
-  program.compileSeconds = watch.seconds();
+  program.compileSeconds = secondsToPlan + lowering.seconds();
   return program;
 }
 

@@ -99,14 +99,14 @@ private:
   void addAsWritten(const SplitChoice &choice);
   /// What became of checkpoints. Of the two models the one that is not the
   /// \p best goes.
-  void reportCheckpoints(size_t &best,
-                         std::vector<Candidate> &candidates);
+  void reportCheckpoints(size_t &best, std::vector<Candidate> &candidates);
   /// Whether \p compiler's step could need less than it does where it does not
   /// fit: a device may be too small for all tensors at once, and all devices
   /// hold the arguments.
   bool isMemoryTight(HostCompiler &compiler) const;
-  /// Whether a bound lets the model fit that is cut as \p choice says; quick.
-  bool mayFit(const SplitChoice &choice);
+  /// What the model cut as \p choice says holds at least on the one host device
+  /// that computes, soon known; nullopt: no bound is.
+  std::optional<int64_t> leastBytesOnHost(const SplitChoice &choice);
   /// In how few micro-batches the step fits, more than \p above; null: in none.
   std::unique_ptr<HostCompiler> fewestMicroBatches(unsigned above,
                                                    unsigned &pieces);

@@ -148,8 +148,7 @@ private:
         continue;
       first[from] = std::min(first[from], edge.to);
       Unit &known = layer[to];
-      if (known == open ||
-          model.unitResident[from] > model.unitResident[known])
+      if (known == open || model.unitResident[from] > model.unitResident[known])
         known = from;
     }
     for (auto i = model.order.rbegin(); i != model.order.rend(); ++i) {
@@ -212,19 +211,19 @@ std::vector<int32_t> Layers::inStages(int32_t rounds) const {
   int32_t stages = rounds * model.numDevices;
   int64_t before = 0;
   for (Unit u : parameters) {
-    double middle = static_cast<double>(before) +
-                    static_cast<double>(work[u]) / 2;
+    double middle =
+        static_cast<double>(before) + static_cast<double>(work[u]) / 2;
     before += work[u];
     if (total > 0)
-      stage[u] = std::min(stages - 1, static_cast<int32_t>(
-                                          middle * stages /
-                                          static_cast<double>(total))) %
+      stage[u] = std::min(stages - 1,
+                          static_cast<int32_t>(middle * stages /
+                                               static_cast<double>(total))) %
                  model.numDevices;
   }
   std::vector<int32_t> found = home;
   for (Unit u = 0; u < model.numUnits; ++u)
-    if (found[u] == open && layer[u] != open &&
-        stage[layer[u]] != open && model.mayUse(u, stage[layer[u]]))
+    if (found[u] == open && layer[u] != open && stage[layer[u]] != open &&
+        model.mayUse(u, stage[layer[u]]))
       found[u] = stage[layer[u]];
   return found;
 }

@@ -28,8 +28,8 @@ static constexpr StringRef kScope = "rematted_computation";
 
 static bool isComputedAgain(Operation *op) {
   auto name = op->getLoc()->findInstanceOf<NameLoc>();
-  return name && llvm::is_contained(llvm::split(name.getName().strref(), '/'),
-                                    kScope);
+  return name &&
+         llvm::is_contained(llvm::split(name.getName().strref(), '/'), kScope);
 }
 
 /// What operations write into. Merged, it would have to be copied.
@@ -170,7 +170,6 @@ bool baechi::hasCheckpoints(ModuleOp module) {
       .wasInterrupted();
 }
 
-std::unique_ptr<Pass>
-baechi::createUndoCheckpoints(UndoneCheckpoints *undone) {
+std::unique_ptr<Pass> baechi::createUndoCheckpoints(UndoneCheckpoints *undone) {
   return std::make_unique<UndoCheckpoints>(undone);
 }
