@@ -147,13 +147,15 @@ private:
 
   void cut(StepProgram::Queue::Message &message,
            const placement::Link &link) const {
-    message.lastSliceNs = message.copyNs;
+    message.firstSliceNs = message.copyNs;
     if (!result.hasExchange || !sliceBytes || message.bytes <= *sliceBytes)
       return;
     message.slices = llvm::divideCeil(message.bytes, *sliceBytes);
-    message.sliceNs = link.copyNs(*sliceBytes);
+    message.firstSliceNs = link.copyNs(*sliceBytes);
+    message.sliceNs = message.firstSliceNs - link.latencyNs;
     message.lastSliceNs =
-        link.copyNs(message.bytes - (message.slices - 1) * *sliceBytes);
+        link.copyNs(message.bytes - (message.slices - 1) * *sliceBytes) -
+        link.latencyNs;
   }
 
   bool isHost(int32_t index) const {

@@ -196,11 +196,14 @@ private:
                        [&](int32_t lane) { return freeAt[lane] > now; }))
         return false;
       const auto &info = queue.messages[seq];
-      int64_t end = now + (slices > 1 ? info.sliceNs : info.lastSliceNs);
+      bool isFirst = slices == info.slices;
+      int64_t end = now + (isFirst      ? info.firstSliceNs
+                           : slices > 1 ? info.sliceNs
+                                        : info.lastSliceNs);
       for (int32_t lane : queue.lanes)
         freeAt[lane] = end;
       SimulatedInterval &copy = step.copies[number][seq];
-      copy = {slices == info.slices ? now : copy.start, end};
+      copy = {isFirst ? now : copy.start, end};
       ready.push({end, devices.size()});
       if (slices > 1) {
         moving.push_back({end, {urgency, offered, number, seq, slices - 1}});

@@ -94,7 +94,8 @@ void Carrier::boardOne(std::vector<Message>::iterator message, int64_t begin) {
   message->beginNs = begin;
   if (message->movedBytes == 0)
     message->firstNs = begin;
-  message->endNs = begin + link.transferNs(sliceOf(*message));
+  message->endNs = begin + link.transferNs(sliceOf(*message)) -
+                   (message->movedBytes ? link.latencyNs : 0);
   for (int32_t lane : link.lanes)
     freeNs[size_t(lane)] = message->endNs;
   moving.push_back(*message);

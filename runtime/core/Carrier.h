@@ -17,8 +17,9 @@
 ///
 /// A program with an exchange (ExchangeOrder) has other rules: of what was
 /// offered when the lanes became free the smallest priority goes first, then
-/// what was offered first. Messages may be cut in slices, which take the lanes,
-/// and the link's latency, each by itself: others overtake between them.
+/// what was offered first. Messages may be cut in slices, which take the lanes
+/// each by itself, the first for the link's latency, too: others overtake
+/// between them.
 /// Jayarajan et al., "Priority-based Parameter Propagation for Distributed DNN
 /// Training" (P3), MLSys 2019.
 ///

@@ -60,9 +60,10 @@ struct StepProgram {
       bool carried = false;
       /// Of an exchange: smaller ones go first.
       int64_t priority = 0;
-      /// On a simulated link: slices that are moved one by one, and what all
-      /// but the last and the last take.
+      /// On a simulated link: slices that are moved one by one, and what the
+      /// first, which has the latency, the last and those between take.
       int64_t slices = 1;
+      int64_t firstSliceNs = 0;
       int64_t sliceNs = 0;
       int64_t lastSliceNs = 0;
     };

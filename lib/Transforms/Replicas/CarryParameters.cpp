@@ -186,6 +186,8 @@ struct CarryParameters
     for (auto &[tag, ends] : messagesOf(*programs))
       isAny |= Carrier(ends).carry();
     renumber(*programs);
+    if (isAny)
+      freeMessages(*programs);
     if (order.getValue() != "fifo")
       setPriorities(*programs);
     if (isAny && failed(orderUpdates(getOperation(), *programs)))
@@ -193,6 +195,27 @@ struct CarryParameters
   }
 
 private:
+  /// The plan's times are of another order: a buffer that was used again by
+  /// them would make a device wait. So what is sent stays where it is, and there
+  /// is room for what is received from the step's beginning.
+  static void freeMessages(ArrayRef<DeviceProgram> programs) {
+    for (DeviceProgram program : programs) {
+      Block &body = program.step.front();
+      SmallVector<RecvOp> received;
+      for (Operation &op : body)
+        if (auto recv = dyn_cast<RecvOp>(op);
+            recv && !recv.getLent() && !op.hasAttr(kCarried))
+          received.push_back(recv);
+        else if (auto send = dyn_cast<SendOp>(op); send && !send.getLent())
+          send.setStart(0), send.setEnd(0);
+      for (RecvOp recv : llvm::reverse(received)) {
+        if (recv != &body.front())
+          recv->moveBefore(&body.front());
+        recv.setStart(0), recv.setEnd(0);
+      }
+    }
+  }
+
   /// Numbers from 0 without gaps: those of this step as they were, and then
   /// those that are carried, which are in no order.
   void renumber(ArrayRef<DeviceProgram> programs) {

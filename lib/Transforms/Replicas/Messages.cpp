@@ -72,6 +72,9 @@ class Urgency {
 public:
   static constexpr int64_t now = -1;
   static constexpr int64_t never = std::numeric_limits<int64_t>::max();
+  /// No device begins its next step before all gradients of its own parameters
+  /// have arrived: they go before parameters.
+  static constexpr int64_t afterThisStep = int64_t(1) << 40;
 
   Urgency(ArrayRef<DeviceProgram> programs) : messages(messagesOf(programs)) {
     for (DeviceProgram program : programs) {
@@ -95,8 +98,9 @@ public:
     SmallVector<int64_t> known;
     for (auto &[tag, ends] : messages) {
       std::optional<int64_t> mirror = carriedArgument(ends.recv);
-      int64_t urgency =
-          mirror ? firstUse(ends.receiver, *mirror) : neededBy(ends);
+      int64_t urgency = mirror
+                            ? afterThisStep + firstUse(ends.receiver, *mirror)
+                            : neededBy(ends);
       found.emplace_back(ends.send, urgency);
       known.push_back(urgency);
     }
