@@ -58,8 +58,8 @@ void Compilation::addAsWritten(const SplitChoice &choice) {
   });
 }
 
-void Compilation::reportCheckpoints(
-    size_t &best, std::vector<Candidate> &candidates) {
+void Compilation::reportCheckpoints(size_t &best,
+                                    std::vector<Candidate> &candidates) {
   if (!checkpoints)
     return;
   compiled.manifest["checkpoints"] =
