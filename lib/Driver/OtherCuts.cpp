@@ -41,10 +41,12 @@ void Compilation::addOtherCuts() {
   for (const std::unique_ptr<HostCompiler> &compiler : compilers)
     if (std::optional<int64_t> ns = predict(*compiler))
       least = std::min(*ns, least.value_or(*ns));
-  SplitChoice half{.pieces = devices / 2, .reductions = true,
-                   .asked = asked.split};
-  SplitChoice micro{.pieces = 2 * devices, .reductions = true,
-                    .chained = true, .asked = asked.split};
+  SplitChoice half{
+      .pieces = devices / 2, .reductions = true, .asked = asked.split};
+  SplitChoice micro{.pieces = 2 * devices,
+                    .reductions = true,
+                    .chained = true,
+                    .asked = asked.split};
   std::unique_ptr<HostCompiler> best;
   for (const SplitChoice &choice : {half, micro}) {
     if (choice.pieces < 2 || listener.isStopped())

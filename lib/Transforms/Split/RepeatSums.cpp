@@ -29,8 +29,8 @@ static constexpr unsigned kLongest = 8;
 
 static bool isSmall(Type type, int64_t most) {
   auto tensor = dyn_cast<RankedTensorType>(type);
-  return !tensor || tensorBytes(tensor, /*aligned=*/false).value_or(most + 1) <=
-                        most;
+  return !tensor ||
+         tensorBytes(tensor, /*aligned=*/false).value_or(most + 1) <= most;
 }
 
 bool PieceTable::isSmallSum(Value value) const {
