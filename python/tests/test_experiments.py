@@ -18,6 +18,7 @@ from baechi.experiments import (  # noqa: E402
     hardware,
     learning,
     losses,
+    pieces,
     placers,
     report,
     tables,
@@ -69,6 +70,16 @@ def test_all_tables_as_markdown_json_and_plots(tiny, capsys):
     for name in ("table4", "table5"):
         assert f"](experiments-{name}.svg)" in page
         assert "<svg" in (out / f"experiments-{name}.svg").read_text()
+
+
+def test_steps_in_pieces_on_two_machines(tiny):
+    out = tiny / "out"
+    assert command.main(["pieces", f"--output={out}"]) == 0
+    known = report.read(out / "experiments.json")
+    for name in ("pieces", "pieces-fast"):
+        (row,) = known[name].rows
+        proposed = [row[f"{way}_ms"] for way in pieces.PROPOSED if f"{way}_ms" in row]
+        assert row["any_ms"] == min(proposed) <= row["single_ms"]
 
 
 def test_results_are_added_to_those_that_are_there(tiny):

@@ -79,8 +79,23 @@ static Proposal around(const Model &model, const std::vector<int32_t> &home) {
   return ungrouped(joined, found.device, found.start);
 }
 
-/// What holds memory to the device that has the fewest bytes, the largest
-/// first; all else to its first reader's.
+/// The one lane that a unit reads what it computes of; `open` where it reads
+/// several or none.
+static int32_t laneReadBy(const Model &model, Unit u,
+                          const std::vector<int32_t> &home) {
+  int32_t found = open;
+  bool several = false;
+  for (int32_t i : model.members[u])
+    model.forEachSource(i, [&](int32_t source) {
+      int32_t lane = home[model.unit[source]];
+      several |= found != open && lane != open && lane != found;
+      found = lane != open ? lane : found;
+    });
+  return several || found == open || !model.mayUse(u, found) ? open : found;
+}
+
+/// What holds memory where its gradient is, or to the device that has the
+/// fewest bytes, the largest first; all else to its first reader's.
 static Assignment byOwners(const Graph &graph, const Model &model,
                            std::vector<int32_t> home) {
   std::vector<Unit> holders;
@@ -91,9 +106,13 @@ static Assignment byOwners(const Graph &graph, const Model &model,
     return model.unitResident[a] > model.unitResident[b];
   });
   std::vector<int64_t> bytes(model.numDevices, 0);
+  const std::vector<int32_t> lanes = home;
   for (Unit u : holders) {
+    home[u] = laneReadBy(model, u, lanes);
+    bool laneOpen = home[u] == open;
     for (int32_t d = 0; d < model.numDevices; ++d)
-      if (model.mayUse(u, d) && (home[u] == open || bytes[d] < bytes[home[u]]))
+      if (laneOpen && model.mayUse(u, d) &&
+          (home[u] == open || bytes[d] < bytes[home[u]]))
         home[u] = d;
     bytes[home[u]] += model.unitResident[u];
   }

@@ -25,9 +25,10 @@ int32_t pieceOf(std::string_view name);
 
 /// - `lanes`: pieces of one number on one device; what is no piece by m-ETF
 ///   around them.
-/// - `owners`: the same lanes; what holds memory, with its update, is dealt to
-///   the devices, the largest first, to the one that has the fewest bytes; the
-///   rest goes where it is read (as --baechi-pin-replicas does).
+/// - `owners`: the same lanes; what holds memory, with its update, is where its
+///   gradient is, if that is in one lane, and else dealt to the devices, the
+///   largest first, to the one that has the fewest bytes; the rest goes where
+///   it is read (as --baechi-pin-replicas does).
 /// - `lanes:stages`: the same lanes, the other layers in stages.
 /// - `stages`: layers, with all of their pieces, in stages.
 /// - `lanes:rounds`, `rounds`: the same with two stages on each device, dealt
