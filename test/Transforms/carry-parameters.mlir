@@ -1,8 +1,8 @@
 // RUN: baechi-opt %s --split-input-file --baechi-carry-parameters --baechi-verify-partitioned | FileCheck %s
 // RUN: baechi-opt %s --split-input-file --baechi-carry-parameters --baechi-plan-memory --baechi-verify-partitioned | FileCheck %s --check-prefix=PLAN
 
-// Two owners. What the next step uses first is the most urgent, and so is its
-// gradient; the update whose gradient comes last stands last.
+// Two owners. Gradients go before parameters, and of each first what the next
+// step uses first. There is room for gradients from the beginning.
 
 #machine = #baechi.machine<devices = [<"a", kind = "host", memory = 100000>, <"b", kind = "host", memory = 100000>], link_model = parallel>
 module attributes {baechi.exchange = "p3", baechi.machine = #machine, baechi.slice_bytes = 1024 : i64} {
@@ -11,14 +11,15 @@ module attributes {baechi.exchange = "p3", baechi.machine = #machine, baechi.sli
   func.func private @step(tensor<64xf32> {baechi.device = "a"}, tensor<64xf32> {baechi.device = "b"}, tensor<64xf32> {baechi.device = "b"}) -> (tensor<64xf32> {baechi.device = "a"}, tensor<64xf32> {baechi.device = "b"})
   // CHECK-LABEL: module @a
   // CHECK: func.func @step(%[[W:.*]]: tensor<64xf32> {baechi.argument = 0 : i64, baechi.updated_by = 0 : i64}, %[[V:.*]]: tensor<64xf32> {baechi.argument = 1 : i64, baechi.mirror})
+  // CHECK-NEXT: baechi.recv from "b" queue 1 seq 0 :
   // CHECK: call @use(%[[W]], %[[W]])
   // CHECK: baechi.await_carried queue 1 seq 1
   // CHECK: %[[G:.*]] = call @use(%{{.*}}, %[[V]])
   // CHECK: baechi.recv from "b" queue 1 seq 1 {baechi.carried = 1 : i64}
-  // CHECK: baechi.send %[[G]] to "b" queue 0 seq 0 {baechi.priority = 2 : i64}
+  // CHECK: baechi.send %[[G]] to "b" queue 0 seq 0 {baechi.priority = 1 : i64}
   // CHECK: baechi.await_carried queue 0 seq 1
   // CHECK: %[[NEXT:.*]] = call @next(%[[W]],
-  // CHECK: baechi.send %[[NEXT]] to "b" queue 0 seq 1 {baechi.carried = 0 : i64, baechi.priority = 1 : i64}
+  // CHECK: baechi.send %[[NEXT]] to "b" queue 0 seq 1 {baechi.carried = 0 : i64, baechi.priority = 2 : i64}
   // PLAN-LABEL: module @a
   // PLAN: resident = 512
   // PLAN: baechi.recv from "b" queue 1 seq 1 {baechi.carried = 1 : i64, baechi.offset = array<i64: 256>}

@@ -68,7 +68,11 @@ public:
       collect(device);
     if (updates.empty())
       return success();
-    SmallVector<Update> best = updates;
+    std::optional<SmallVector<Update>> best;
+    SmallVector<Operation *> planned;
+    for (DeviceProgram program : programs)
+      for (Operation &op : program.step.front().without_terminator())
+        planned.push_back(&op);
     FailureOr<int64_t> shortest = period();
     if (failed(shortest))
       return failure();
@@ -90,8 +94,13 @@ public:
       if (failed(followArrivals()))
         return failure();
     }
-    updates = std::move(best);
-    move();
+    if (best) {
+      updates = std::move(*best);
+      move();
+    } else {
+      for (Operation *op : planned)
+        op->moveBefore(op->getBlock()->getTerminator());
+    }
     return success();
   }
 
