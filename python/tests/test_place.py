@@ -195,10 +195,7 @@ def test_errors_are_the_tools(tmp_path, monkeypatch, change, options):
 
 
 def test_the_period_of_steps_that_overlap(tmp_path):
-    ops = [
-        {"id": i, "name": f"op{i}", "time_ns": 100, "outputs": [0]}
-        for i in range(4)
-    ]
+    ops = [{"id": i, "name": f"op{i}", "time_ns": 100, "outputs": [0]} for i in range(4)]
     edges = [{"from": i, "output": 0, "to": i + 1} for i in range(3)]
     graph = {"format": "baechi-graph", "version": 1, "ops": ops, "edges": edges}
     machine = {

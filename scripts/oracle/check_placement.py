@@ -7,9 +7,9 @@
     check_placement.py GRAPH MACHINE PLACEMENT [--period] [--json]
 
 Prints every violation (the first 20 of a kind), the makespan, and per device busy time and peak
-bytes; with --period also the distance between steps that overlap (period.py). Exit status: 0 valid, 1 violations, 2 a file that does not say what docs/formats.md asks
-for. It is the executable form of docs/formats.md and shares no code with the placer. Times are
-integer ns, sizes bytes.
+bytes; with --period also the distance between steps that overlap (period.py). Exit status: 0 valid,
+1 violations, 2 a file that does not say what docs/formats.md asks for. It is the executable form of
+docs/formats.md and shares no code with the placer. Times are integer ns, sizes bytes.
 """
 
 import argparse
