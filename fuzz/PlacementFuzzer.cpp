@@ -33,8 +33,9 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   PlaceOptions options;
   const auto &placers = placerNames();
   options.placer = placers[size % placers.size()];
-  if (size / placers.size() % 2)
-    options.objective = Objective::MaxLoad;
+  constexpr Objective objectives[] = {Objective::Makespan, Objective::MaxLoad,
+                                      Objective::Period};
+  options.objective = objectives[size / placers.size() % 3];
   if (size % 3 == 0)
     options.grouping.clear();
   options.budget = size % 5 ? Budget::ofEvaluations(100) : Budget::none();

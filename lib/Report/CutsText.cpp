@@ -85,7 +85,7 @@ std::string baechi::report::cutsText(const Graph &graph,
                    row.operators.size() > shown ? ", …" : "");
   }
   int64_t ns = objectiveNs(plan.result, objective);
-  const char *what = objective == Objective::MaxLoad ? "max load" : "step";
+  std::string_view what = objectiveWord(objective);
   if (!plan.wholeNs)
     fmt::format_to(out,
                    "              {} {:.3f} ms; there is no placement of the "

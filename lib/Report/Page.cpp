@@ -107,9 +107,11 @@ private:
   }
 
   Json summaryData() const {
-    int64_t achieved = summary.objective == Objective::MaxLoad
-                           ? summary.maxLoadNs
-                           : summary.plannedNs.value_or(placement.makespanNs);
+    int64_t achieved = summary.plannedNs.value_or(placement.makespanNs);
+    if (summary.objective == Objective::MaxLoad)
+      achieved = summary.maxLoadNs;
+    else if (summary.objective == Objective::Period)
+      achieved = summary.periodNs;
     double gap = summary.lowerBoundNs > 0
                      ? static_cast<double>(achieved) /
                                static_cast<double>(summary.lowerBoundNs) -
@@ -119,10 +121,10 @@ private:
             {"machine", summary.machine},
             {"placer", summary.placer},
             {"winner", summary.winner},
-            {"objective",
-             summary.objective == Objective::MaxLoad ? "max-load" : "makespan"},
+            {"objective", objectiveText(summary.objective)},
             {"makespan_ns", placement.makespanNs},
             {"max_load_ns", summary.maxLoadNs},
+            {"period_ns", summary.periodNs},
             {"lower_bound_ns", summary.lowerBoundNs},
             {"lower_bound", summary.lowerBoundName},
             {"gap", gap},
@@ -281,7 +283,10 @@ private:
       return timeOf(a) > timeOf(b);
     });
     ExplainOptions options;
-    options.objective = summary.objective;
+    // Reasons are of one step.
+    options.objective = summary.objective == Objective::Period
+                            ? Objective::Makespan
+                            : summary.objective;
     options.reschedule = false;
     Explainer explainer(problem, *planned, options);
     size_t longest = 0, onPath = 0;

@@ -24,8 +24,15 @@ double milliseconds(int64_t ns) { return static_cast<double>(ns) / 1e6; }
 double mebibytes(int64_t bytes) { return static_cast<double>(bytes) / 1048576; }
 
 int64_t achieved(const PlaceOptions &options, const PlaceResult &result) {
-  return options.objective == Objective::Makespan ? result.placement->makespanNs
-                                                  : result.maxLoadNs;
+  switch (options.objective) {
+  case Objective::Makespan:
+    break;
+  case Objective::MaxLoad:
+    return result.maxLoadNs;
+  case Objective::Period:
+    return result.periodNs;
+  }
+  return result.placement->makespanNs;
 }
 
 /// How far the objective is above its lower bound; 0: proven optimal.
@@ -143,15 +150,24 @@ std::string baechi::report::reportText(const Problem &problem,
                  result.winner);
   fmt::format_to(out, "max load      {:.3f} ms\n",
                  milliseconds(result.maxLoadNs));
+  bool isOfPeriod = options.objective == Objective::Period;
+  if (isOfPeriod)
+    fmt::format_to(out, "period        {:.3f} ms predicted, {}\n",
+                   milliseconds(result.periodNs),
+                   result.cycleSteps == 1
+                       ? "from one step that overlaps to the next"
+                       : fmt::format("on average over {} steps that overlap",
+                                     result.cycleSteps));
   fmt::format_to(out, "lower bound   {:.3f} ms of the {} ({}), gap {:.1f} %\n",
                  milliseconds(result.lowerBoundNs),
-                 options.objective == Objective::Makespan ? "step" : "max load",
-                 result.lowerBoundName, 100 * gap(options, result));
+                 objectiveWord(options.objective), result.lowerBoundName,
+                 100 * gap(options, result));
   if (result.singleDeviceNs)
     fmt::format_to(out, "one device    {:.3f} ms, speed-up {:.2f}\n",
                    milliseconds(*result.singleDeviceNs),
                    static_cast<double>(*result.singleDeviceNs) /
-                       static_cast<double>(std::max<int64_t>(makespan, 1)));
+                       static_cast<double>(std::max<int64_t>(
+                           isOfPeriod ? result.periodNs : makespan, 1)));
   else if (triedSingle(result))
     fmt::format_to(out, "one device    cannot hold the graph\n");
   // One by one as long as that can be read.
@@ -172,9 +188,11 @@ std::string baechi::report::reportText(const Problem &problem,
   fmt::format_to(out, "\ncandidates\n");
   for (const Candidate &candidate : result.candidates) {
     if (candidate.feasible)
-      fmt::format_to(out, "  {:<20} {:>12.3f} ms   max load {:>12.3f} ms\n",
-                     candidate.name, milliseconds(candidate.makespanNs),
-                     milliseconds(candidate.maxLoadNs));
+      fmt::format_to(
+          out, "  {:<20} {:>12.3f} ms   {} {:>12.3f} ms\n", candidate.name,
+          milliseconds(candidate.makespanNs),
+          isOfPeriod ? "period" : "max load",
+          milliseconds(isOfPeriod ? candidate.periodNs : candidate.maxLoadNs));
     else if (candidate.makespanNs > 0)
       fmt::format_to(out, "  {:<20} {:>12.3f} ms   not valid: {}\n",
                      candidate.name, milliseconds(candidate.makespanNs),
@@ -196,12 +214,11 @@ std::string baechi::report::reportJson(const Problem &problem,
                                        const PlaceResult &result,
                                        const std::string &explanations) {
   using Json = nlohmann::ordered_json;
-  bool maxLoad = options.objective == Objective::MaxLoad;
   Json root{{"format", "baechi-placement-report"},
             {"version", 1},
             {"placer", options.placer},
             {"grouping", options.grouping},
-            {"objective", maxLoad ? "max-load" : "makespan"},
+            {"objective", objectiveText(options.objective)},
             {"winner", result.winner},
             {"makespan_ns", result.placement->makespanNs},
             {"max_load_ns", result.maxLoadNs},
@@ -214,6 +231,11 @@ std::string baechi::report::reportJson(const Problem &problem,
             {"operators_before", result.operatorsBefore},
             {"operators_after", result.operatorsAfter},
             {"notes", result.notes}};
+  bool isOfPeriod = options.objective == Objective::Period;
+  if (isOfPeriod) {
+    root["period_ns"] = result.periodNs;
+    root["period"] = {{"ns", result.cycleNs}, {"steps", result.cycleSteps}};
+  }
   auto &devices = root["devices"] = Json::array();
   for (size_t d = 0; d < result.usage.size(); ++d) {
     const DeviceUsage &usage = result.usage[d];
@@ -241,6 +263,8 @@ std::string baechi::report::reportJson(const Problem &problem,
     if (candidate.feasible || candidate.makespanNs > 0) {
       entry["makespan_ns"] = candidate.makespanNs;
       entry["max_load_ns"] = candidate.maxLoadNs;
+      if (isOfPeriod && candidate.feasible)
+        entry["period_ns"] = candidate.periodNs;
     }
     if (!candidate.feasible)
       entry["problem"] = candidate.problem;

@@ -33,7 +33,8 @@ nb::list statesOf(const placement::PlaceResult &result) {
   nb::list candidates, phases, steps;
   for (const placement::Candidate &each : result.candidates)
     candidates.append(nb::make_tuple(each.name, each.feasible, each.makespanNs,
-                                     each.maxLoadNs, each.problem));
+                                     each.maxLoadNs, each.periodNs,
+                                     each.problem));
   for (const placement::Phase &each : result.phases)
     phases.append(nb::make_tuple(each.name, each.seconds));
   for (const placement::GroupingStep &each : result.grouping)
@@ -55,7 +56,7 @@ void setStates(const nb::list &all, placement::PlaceResult &result) {
   for (nb::handle row : all[0])
     result.candidates.push_back({at<std::string>(row, 0), at<bool>(row, 1),
                                  at<int64_t>(row, 2), at<int64_t>(row, 3),
-                                 at<std::string>(row, 4)});
+                                 at<int64_t>(row, 4), at<std::string>(row, 5)});
   for (nb::handle row : all[1])
     result.phases.push_back({at<std::string>(row, 0), at<double>(row, 1)});
   for (nb::handle row : all[2])
@@ -80,13 +81,13 @@ nb::tuple python::stateOf(const Result &of) {
   return nb::make_tuple(
       of.of, placed, result.winner,
       nb::make_tuple(options.placer, options.grouping,
-                     options.objective == placement::Objective::MaxLoad,
+                     std::string(placement::objectiveText(options.objective)),
                      placement::formatBudget(options.budget), options.seed,
                      options.solverSeconds, rules),
-      nb::make_tuple(result.lowerBoundNs, result.lowerBoundName,
-                     result.maxLoadNs, result.singleDeviceNs,
-                     result.operatorsBefore, result.operatorsAfter,
-                     result.notes),
+      nb::make_tuple(
+          result.lowerBoundNs, result.lowerBoundName, result.maxLoadNs,
+          result.singleDeviceNs, result.operatorsBefore, result.operatorsAfter,
+          result.notes, result.periodNs, result.cycleNs, result.cycleSteps),
       statesOf(result));
 }
 
@@ -109,8 +110,8 @@ Result python::resultOf(const nb::tuple &state) {
   nb::handle asked = state[3];
   options.placer = at<std::string>(asked, 0);
   options.grouping = at<std::vector<std::string>>(asked, 1);
-  options.objective = at<bool>(asked, 2) ? placement::Objective::MaxLoad
-                                         : placement::Objective::Makespan;
+  raiseUnlessEmpty(
+      placement::parseObjective(at<std::string>(asked, 2), options.objective));
   raiseUnlessEmpty(
       placement::parseBudget(at<std::string>(asked, 3), options.budget));
   options.seed = at<uint64_t>(asked, 4);
@@ -127,6 +128,9 @@ Result python::resultOf(const nb::tuple &state) {
   result.operatorsBefore = at<int32_t>(said, 4);
   result.operatorsAfter = at<int32_t>(said, 5);
   result.notes = at<std::vector<std::string>>(said, 6);
+  result.periodNs = at<int64_t>(said, 7);
+  result.cycleNs = at<int64_t>(said, 8);
+  result.cycleSteps = at<int64_t>(said, 9);
   setStates(nb::cast<nb::list>(state[5]), result);
   return found;
 }

@@ -36,11 +36,9 @@ struct Call {
 };
 
 void readObjective(const std::string &name, placement::PlaceOptions &options) {
-  if (name == "max-load")
-    options.objective = placement::Objective::MaxLoad;
-  else if (name != "makespan")
-    throw PlacementError("objective: unknown objective '" + name +
-                         "': use makespan or max-load");
+  if (std::string error = placement::parseObjective(name, options.objective);
+      !error.empty())
+    throw PlacementError("objective: " + error);
 }
 
 /// \p progress: a function of the phase's name; None: on a terminal, a line.

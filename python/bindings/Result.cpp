@@ -94,6 +94,7 @@ std::string page(const Result &self) {
   summary.lowerBoundNs = self.result.lowerBoundNs;
   summary.lowerBoundName = self.result.lowerBoundName;
   summary.maxLoadNs = self.result.maxLoadNs;
+  summary.periodNs = self.result.periodNs;
   summary.singleDeviceNs = self.result.singleDeviceNs;
   summary.notes = self.result.notes;
   return report::formatPage(*self.of.problem, placementOf(self), summary);
@@ -103,6 +104,9 @@ std::string page(const Result &self) {
 std::tuple<std::string, std::string>
 explain(const Result &self, const std::vector<std::string> &patterns) {
   report::Explanations found;
+  if (self.options.objective == placement::Objective::Period)
+    throw PlacementError("reasons are of makespan or max-load, not of the "
+                         "period of steps that overlap");
   std::string error;
   {
     nb::gil_scoped_release unlocked;

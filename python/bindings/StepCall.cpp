@@ -208,6 +208,8 @@ private:
         // Its memory will have the value when this call's turn comes.
         if (!isSeen(argument, leaf) || !takes(*maker, places))
           return nullptr;
+        if (!maker->hasEnded())
+          places.reads.push_back(maker->queued());
         return bytesOf(
             views.take(buffer.ptr(), PyBUF_C_CONTIGUOUS, argument.bytes));
       }

@@ -13,8 +13,15 @@
 
 using namespace baechi::python;
 
-/// Calls that were given and have not ended: one that runs, one that waits.
-static constexpr size_t mostCalls = 2;
+using State = QueuedCall::State;
+
+/// Whether a call that was given cannot be run: what it takes has failed.
+static const QueuedCall *failedBefore(const QueuedCall &call) {
+  for (const auto &earlier : call.after)
+    if (earlier->state > State::Ended)
+      return earlier.get();
+  return nullptr;
+}
 
 std::shared_ptr<StepQueue> StepQueue::create(const OpenedStep &opened) {
   return {new StepQueue(opened), [](StepQueue *queue) {
@@ -39,7 +46,7 @@ bool StepQueue::isOfOtherProcess() const {
 
 void StepQueue::hold() {
   mutex.lock();
-  while (!calls.empty()) {
+  while (!calls.empty() || isRunning) {
     mutex.unlock();
     waitForAll(std::chrono::hours(1));
     mutex.lock();
@@ -47,7 +54,7 @@ void StepQueue::hold() {
 }
 
 bool StepQueue::waitForRoom(Milliseconds limit) {
-  return waitUntil([&] { return calls.size() < mostCalls; }, limit, false);
+  return waitUntil([&] { return calls.size() < mostCalls(); }, limit, false);
 }
 
 void StepQueue::give(std::shared_ptr<QueuedCall> call) {
@@ -67,7 +74,7 @@ bool StepQueue::waitFor(const QueuedCall &call, Milliseconds limit) {
 }
 
 bool StepQueue::waitForAll(Milliseconds limit) {
-  return waitUntil([&] { return calls.empty(); }, limit, true);
+  return waitUntil([&] { return calls.empty() && !isRunning; }, limit, true);
 }
 
 QueuedCall::State StepQueue::stateOf(const QueuedCall &call) const {
@@ -81,40 +88,129 @@ bool StepQueue::waitUntil(Reached reached, Milliseconds limit, bool mayRun) {
   std::unique_lock lock(mutex);
   while (!reached()) {
     if (mayRun && !isRunning)
-      runFirst(lock);
+      runFirst(lock, calls.size() > 1);
     else if (changed.wait_until(lock, end) == std::cv_status::timeout)
       return reached();
   }
   return true;
 }
 
-void StepQueue::runFirst(std::unique_lock<std::mutex> &lock) {
-  std::shared_ptr<QueuedCall> call = calls.front();
-  using State = QueuedCall::State;
-  auto failed = std::find_if(
-      call->after.begin(), call->after.end(),
-      [](const auto &earlier) { return earlier->state > State::Ended; });
-  if (failed != call->after.end()) {
-    call->state = State::NotRun;
-    call->error = (*failed)->error;
-  } else {
-    isRunning = true;
-    call->state = State::Running;
-    lock.unlock();
-    bool isWrong = opened.call(opened.step, call->arguments.data(),
-                               call->results.data()) != 0;
-    int64_t ns = opened.wallNs(opened.step);
-    std::string text = isWrong ? opened.error(opened.step) : "";
-    lock.lock();
-    isRunning = false;
-    call->wallNs = ns;
-    call->error = std::move(text);
-    call->state = isWrong ? State::Failed : State::Ended;
-  }
-  call->after.clear();
-  call->copies.clear();
+/// The first call is over.
+void StepQueue::dropFirst(State state) {
+  QueuedCall &call = *calls.front();
+  call.state = state;
+  call.after.clear();
+  call.reads.clear();
+  call.copies.clear();
   calls.pop_front();
+  ++firstNumber;
   changed.notify_all();
+}
+
+void StepQueue::runFirst(std::unique_lock<std::mutex> &lock, bool mayOverlap) {
+  QueuedCall &call = *calls.front();
+  if (const QueuedCall *failed = failedBefore(call)) {
+    call.error = failed->error;
+    dropFirst(State::NotRun);
+    return;
+  }
+  isRunning = true;
+  if (opened.overlap && mayOverlap)
+    runOverlapped(lock);
+  else
+    runAlone(call, lock);
+  isRunning = false;
+  changed.notify_all();
+}
+
+void StepQueue::runAlone(QueuedCall &call, std::unique_lock<std::mutex> &lock) {
+  call.state = State::Running;
+  lock.unlock();
+  bool isWrong =
+      opened.call(opened.step, call.arguments.data(), call.results.data()) != 0;
+  int64_t ns = opened.wallNs(opened.step);
+  std::string text = isWrong ? opened.error(opened.step) : "";
+  lock.lock();
+  call.wallNs = ns;
+  call.error = std::move(text);
+  dropFirst(isWrong ? State::Failed : State::Ended);
+}
+
+/// From the first call on, as long as another one comes.
+void StepQueue::runOverlapped(std::unique_lock<std::mutex> &lock) {
+  isClosed = false;
+  lastEnd = std::chrono::steady_clock::now();
+  const CallGiver giver{
+      this,
+      [](void *self, int64_t number, auto arguments, auto results) {
+        return static_cast<StepQueue *>(self)->next(number, arguments, results);
+      },
+      [](void *self, int64_t) { static_cast<StepQueue *>(self)->ended(); }};
+  int64_t first = firstNumber, failed = -1;
+  lock.unlock();
+  bool isWrong = opened.overlap(opened.step, first, &giver, &failed) != 0;
+  std::string text = isWrong ? opened.error(opened.step) : "";
+  lock.lock();
+  if (!isWrong)
+    return;
+  // Where it is not known which call has failed it is the first that was left.
+  failed = std::max(failed, firstNumber);
+  while (!calls.empty() && firstNumber <= failed) {
+    calls.front()->error = firstNumber == failed
+                               ? text
+                               : "it overlapped call " +
+                                     std::to_string(failed + 1) +
+                                     ", which failed: " + text;
+    dropFirst(State::Failed);
+  }
+  // What is left takes nothing of these, or is not run.
+  for (const auto &call : calls)
+    call->state = State::Waiting;
+}
+
+/// On a device's thread: the call that it asks for.
+int StepQueue::next(int64_t number, const void *const **arguments,
+                    void *const **results) {
+  constexpr int there = 1, none = 0, later = -1;
+  constexpr Milliseconds patience(5); // for a failure elsewhere
+  auto end = std::chrono::steady_clock::now() + patience;
+  std::unique_lock lock(mutex);
+  while (true) {
+    auto place = static_cast<size_t>(number - firstNumber);
+    bool isGiven = place < calls.size() && !failedBefore(*calls[place]);
+    // Once all have ended that were given, no more are taken.
+    if (!isGiven && place == 0)
+      isClosed = true;
+    if (isClosed)
+      return none;
+    if (isGiven) {
+      QueuedCall &call = *calls[place];
+      if (std::all_of(call.reads.begin(), call.reads.end(),
+                      [](const auto &each) { return each->hasEnded(); })) {
+        if (call.state == State::Waiting) {
+          call.state = State::Running;
+          call.begun = std::chrono::steady_clock::now();
+        }
+        *arguments = call.arguments.data();
+        *results = call.results.data();
+        return there;
+      }
+    }
+    if (changed.wait_until(lock, end) == std::cv_status::timeout)
+      return later;
+  }
+}
+
+/// On a device's thread: the first call has ended on all.
+void StepQueue::ended() {
+  auto now = std::chrono::steady_clock::now();
+  std::lock_guard lock(mutex);
+  QueuedCall &call = *calls.front();
+  call.wallNs = std::chrono::duration_cast<std::chrono::nanoseconds>(
+                    now - std::max(call.begun, lastEnd))
+                    .count();
+  lastEnd = now;
+  dropFirst(State::Ended);
 }
 
 void StepQueue::work() {
@@ -125,6 +221,6 @@ void StepQueue::work() {
     });
     if (calls.empty())
       return;
-    runFirst(lock);
+    runFirst(lock, true);
   }
 }

@@ -9,8 +9,10 @@
 /// \file
 /// Runs the calls of one opened step in the order in which they were given, on
 /// a thread of its own, or on that of whoever waits for one that has not begun:
-/// no thread is woken for a call that is looked at at once. Nothing here knows
-/// Python, so a call runs and ends without the interpreter's lock.
+/// no thread is woken for a call that is looked at at once. Where calls overlap
+/// a run of them goes on as long as another one is there when the last has not
+/// ended: their devices ask for them. Nothing here knows Python, so a call runs
+/// and ends without the interpreter's lock.
 ///
 //===----------------------------------------------------------------------===//
 #ifndef BAECHI_PYTHON_STEPQUEUE_H
@@ -31,12 +33,25 @@
 
 namespace baechi::python {
 
+/// As baechi_step_calls.
+struct CallGiver {
+  void *user;
+  int (*next)(void *user, int64_t call, const void *const **arguments,
+              void *const **results);
+  void (*ended)(void *user, int64_t call);
+};
+
 /// The functions of a step library that a call needs, and what it opened.
 struct OpenedStep {
   int (*call)(void *, const void *const *, void *const *);
   int64_t (*wallNs)(const void *);
   const char *(*error)(const void *);
   void *step;
+  /// As baechi_step_overlap (Baechi/Runtime/StepLibrary.h); null: calls run one
+  /// by one.
+  int (*overlap)(void *, int64_t, const CallGiver *, int64_t *) = nullptr;
+  /// Of the step's program: so many calls may be under way.
+  size_t devices = 1;
 };
 
 /// A call of a step. Who gave it keeps the memory that its places are of until
@@ -50,11 +65,16 @@ struct QueuedCall {
   std::vector<std::unique_ptr<std::byte[]>> copies;
   /// Calls whose values this one takes: it is not run if one of them fails.
   std::vector<std::shared_ptr<const QueuedCall>> after;
+  /// Of them, those whose results this one reads where they were written: it
+  /// begins on no device before they have ended on all.
+  std::vector<std::shared_ptr<const QueuedCall>> reads;
 
   enum class State : uint8_t { Waiting, Running, Ended, Failed, NotRun };
   State state = State::Waiting; ///< under the queue's mutex
+  /// Since its begin, or where calls overlap since the end of the one before.
   int64_t wallNs = 0;
   std::string error;
+  std::chrono::steady_clock::time_point begun; ///< by the first device
 
   bool hasEnded() const { return state >= State::Ended; }
 };
@@ -70,7 +90,8 @@ public:
 
   using Milliseconds = std::chrono::milliseconds;
 
-  /// Whether another call may be given now: one runs and one waits at most.
+  /// Whether another call may be given now: one runs and one waits at most, or
+  /// where calls overlap one more than there are devices.
   bool waitForRoom(Milliseconds limit);
   /// Not in a child of fork, which has no thread for it.
   void give(std::shared_ptr<QueuedCall> call);
@@ -90,8 +111,16 @@ private:
   explicit StepQueue(const OpenedStep &opened) : opened(opened) {}
   bool isOfOtherProcess() const;
   void work();
-  /// Runs the first call, which waits; gives up \p lock meanwhile.
-  void runFirst(std::unique_lock<std::mutex> &lock);
+  /// Runs the first call, which waits, or where \p mayOverlap a run of those
+  /// that overlap; gives up \p lock meanwhile.
+  void runFirst(std::unique_lock<std::mutex> &lock, bool mayOverlap);
+  void runAlone(QueuedCall &call, std::unique_lock<std::mutex> &lock);
+  void runOverlapped(std::unique_lock<std::mutex> &lock);
+  int next(int64_t number, const void *const **arguments,
+           void *const **results);
+  void ended();
+  void dropFirst(QueuedCall::State state);
+  size_t mostCalls() const { return opened.overlap ? opened.devices + 1 : 2; }
   template <typename Reached>
   bool waitUntil(Reached reached, Milliseconds limit, bool mayRun);
 
@@ -99,6 +128,9 @@ private:
   mutable std::mutex mutex;
   std::condition_variable changed;
   std::deque<std::shared_ptr<QueuedCall>> calls; ///< that have not ended
+  int64_t firstNumber = 0; ///< of the first of them, or of the next
+  bool isClosed = false;   ///< the run of calls that overlap takes no more
+  std::chrono::steady_clock::time_point lastEnd;
   bool isRunning = false;
   bool isEnding = false;
   std::thread worker;

@@ -7,6 +7,7 @@ import json
 import lzma
 import os
 import pathlib
+import pickle
 import signal
 import subprocess
 import sys
@@ -193,6 +194,31 @@ def test_errors_are_the_tools(tmp_path, monkeypatch, change, options):
     assert expected.removeprefix("--") in str(raised.value)
 
 
+def test_the_period_of_steps_that_overlap(tmp_path):
+    ops = [{"id": i, "name": f"op{i}", "time_ns": 100, "outputs": [0]} for i in range(4)]
+    edges = [{"from": i, "output": 0, "to": i + 1} for i in range(3)]
+    graph = {"format": "baechi-graph", "version": 1, "ops": ops, "edges": edges}
+    machine = {
+        "format": "baechi-machine",
+        "version": 1,
+        "link_model": "sequential",
+        "devices": [{"name": f"d{i}", "kind": "gpu", "memory": 1000} for i in range(2)],
+        "link_default": {"latency_ns": 5, "bytes_per_us": 1000},
+    }
+    placed = baechi.place(graph, machine, objective="period")
+    assert placed.period_ns == 205 and placed.step_ns == 405 and placed.lower_bound_ns == 200
+    assert placed.report["objective"] == "period"
+    assert placed.report["period"] == {"ns": 205, "steps": 1}
+    assert pickle.loads(pickle.dumps(placed)).report == placed.report
+    placed.save(tmp_path / "placement.json")
+    given = tmp_path / "placement.json"
+    assert baechi.judge(graph, machine, given, objective="period").period_ns == 205
+    assert "period        0.000 ms predicted" in str(placed)
+    assert baechi.place(graph, machine).period_ns is None
+    with pytest.raises(baechi.PlacementError, match="reasons are of makespan or max-load"):
+        placed.explain()
+
+
 def test_errors_of_python():
     with pytest.raises(TypeError, match="machine: a dictionary, a path or a baechi.Machine"):
         baechi.place(diamond(), 3)
@@ -200,7 +226,7 @@ def test_errors_of_python():
         baechi.place({"ops": object()}, MACHINE)
     with pytest.raises(baechi.PlacementError, match="nowhere.json: cannot read: No such file"):
         baechi.place("nowhere.json", MACHINE)
-    with pytest.raises(baechi.PlacementError, match="'step': use makespan or max-load"):
+    with pytest.raises(baechi.PlacementError, match="'step': use makespan, max-load or period"):
         baechi.place(diamond(), MACHINE, objective="step")
     with pytest.raises(baechi.PlacementError, match="expert"):
         baechi.place(diamond(), MACHINE, "expert", expert={"a": "nowhere"})

@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "session/SessionState.h"
+#include "session/OverlappedCalls.h"
 
 #include <pthread.h>
 #include <sched.h>
@@ -45,8 +45,7 @@ static Error startDevice(SessionState &state, size_t device,
   return error ? Error("device " + name + ": " + error.message()) : Error();
 }
 
-/// False when the step was aborted or failed.
-static bool runStep(SessionState &state, size_t device) {
+bool baechi::runtime::runStep(SessionState &state, size_t device) {
   baechi_context &context = state.exchange.context(device);
   if (int32_t code = state.drivers[device]->run(&context)) {
     state.exchange.fail(context,
@@ -90,7 +89,9 @@ static bool runOverlapped(SessionState &state, size_t device) {
 }
 
 void baechi::runtime::runPart(SessionState &state, size_t device) {
-  if (state.overlap.steps > 0)
+  if (state.calls)
+    state.calls->run(state, device);
+  else if (state.overlap.steps > 0)
     (void)runOverlapped(state, device);
   else if (runStep(state, device))
     (void)state.exchange.awaitCarried(state.exchange.context(device));

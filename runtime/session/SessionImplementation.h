@@ -42,6 +42,8 @@ public:
   Error step();
   Error overlap(int64_t count, std::span<const Feed> feeds,
                 std::span<const Fetch> fetches);
+  Error overlapCalls(int64_t first, CallSource &source, int64_t *failed);
+  std::string whySeparate() const;
 
   std::shared_ptr<SessionState> state;
   SessionOptions options;
@@ -60,7 +62,6 @@ public:
 private:
   bool isForked() const;
   std::string whyUnable() const;
-  std::string whySeparate() const;
   Error runReleased(std::optional<size_t> own);
   std::optional<size_t> ownDevice() const;
   void runHere(size_t device);

@@ -25,6 +25,8 @@
 
 namespace baechi::runtime {
 
+class OverlappedCalls;
+
 /// Owned by the session and by each device thread: a thread that had to be left
 /// behind inside a kernel keeps what it may still touch.
 struct SessionState {
@@ -154,6 +156,8 @@ struct SessionState {
     std::span<const Fetch> fetches;
   };
   Overlap overlap;
+  /// Calls that overlap, in the place of steps; null: there are none.
+  std::shared_ptr<OverlappedCalls> calls;
 
   /// Counts a device's releases; its thread waits for it to change.
   struct alignas(cacheLineBytes) Releases {
@@ -176,6 +180,9 @@ private:
 /// Runs a device's part of a step, or of all steps that overlap, on its own
 /// thread or, where its driver can, on another.
 void runPart(SessionState &state, size_t device);
+
+/// A device's part of one step; false when it was aborted or failed.
+bool runStep(SessionState &state, size_t device);
 
 /// A device thread from its start to its end. It stays on `processor`, if
 /// given, and arrives once when it is ready and once after each step.

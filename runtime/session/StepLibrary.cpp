@@ -18,6 +18,7 @@ using namespace baechi::runtime;
 struct baechi_step {
   std::unique_ptr<Session> session;
   std::string error;
+  std::string separate; ///< why calls do not overlap
 
   /// Nothing may be thrown into C.
   template <typename Call> int guarded(Call call) {
@@ -143,6 +144,39 @@ int baechi_step_call(baechi_step *step, const void *const *arguments,
           return error;
     return Error();
   });
+}
+
+namespace {
+/// Calls as a program in C gives them.
+class GivenCalls final : public CallSource {
+public:
+  explicit GivenCalls(const baechi_step_calls &calls) : calls(calls) {}
+
+  Next next(int64_t call, Places &places) override {
+    int answer =
+        calls.next(calls.user, call, &places.arguments, &places.results);
+    return answer > 0 ? Next::Call : answer < 0 ? Next::Later : Next::End;
+  }
+  void ended(int64_t call) override { calls.ended(calls.user, call); }
+
+private:
+  const baechi_step_calls calls;
+};
+} // namespace
+
+int baechi_step_overlap(baechi_step *step, int64_t first,
+                        const baechi_step_calls *calls, int64_t *failed) {
+  return access(step, nullptr, 0, [&] {
+    GivenCalls given(*calls);
+    return step->session->overlapCalls(first, given, failed);
+  });
+}
+
+const char *baechi_step_why_separate(baechi_step *step) {
+  if (!step)
+    return "the step is not open";
+  step->separate = step->session->whySeparate();
+  return step->separate.empty() ? nullptr : step->separate.c_str();
 }
 
 int64_t baechi_step_wall_ns(const baechi_step *step) {

@@ -4,12 +4,12 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Independent oracle: replays a placement file against its graph and machine files.
 
-    check_placement.py GRAPH MACHINE PLACEMENT [--json]
+    check_placement.py GRAPH MACHINE PLACEMENT [--period] [--json]
 
 Prints every violation (the first 20 of a kind), the makespan, and per device busy time and peak
-bytes. Exit status: 0 valid, 1 violations, 2 a file that does not say what docs/formats.md asks
-for. It is the executable form of docs/formats.md and shares no code with the placer. Times are
-integer ns, sizes bytes.
+bytes; with --period also the distance between steps that overlap (period.py). Exit status: 0 valid,
+1 violations, 2 a file that does not say what docs/formats.md asks for. It is the executable form of
+docs/formats.md and shares no code with the placer. Times are integer ns, sizes bytes.
 """
 
 import argparse
@@ -19,6 +19,7 @@ import lzma
 import sys
 
 from expand import expanded
+from period import period_of
 from replicas import first_replica, replica_machine
 
 
@@ -266,6 +267,7 @@ def main():
     parser.add_argument("graph")
     parser.add_argument("machine")
     parser.add_argument("placement")
+    parser.add_argument("--period", action="store_true", help="of steps that overlap")
     parser.add_argument("--json", action="store_true", help="print the result as JSON")
     args = parser.parse_args()
     try:
@@ -278,6 +280,9 @@ def main():
         else:
             graph = expanded(graph, choices)
         problems, stats = check(graph, machine, placement)
+        if args.period and not problems:
+            period = period_of(graph, machine, placement)
+            stats["period"] = {"ns": period.numerator, "steps": period.denominator}
     except (FormatError, KeyError, TypeError, ValueError, OSError, lzma.LZMAError) as e:
         print(f"format: {type(e).__name__}: {e}", file=sys.stderr)
         return 2
@@ -296,6 +301,8 @@ def main():
                 f"peak {s['peak_bytes']} of {s['memory']} bytes"
             )
         print(f"makespan {stats['makespan_ns'] / 1e6:.6f} ms")
+        if mean := stats.get("period"):
+            print(f"period {mean['ns'] / mean['steps'] / 1e6:.6f} ms")
     return 1 if problems else 0
 
 

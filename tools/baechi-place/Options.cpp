@@ -59,7 +59,9 @@ void defineOptions(CLI::App &app, Settings &s) {
   app.add_option("--seed", s.seed, "of the search's random numbers")
       ->check(CLI::Range(uint64_t(0), uint64_t(1) << 62, "number"))
       ->capture_default_str();
-  app.add_option("--objective", s.objective, "makespan or max-load")
+  app.add_option("--objective", s.objective,
+                 "makespan, max-load or period (of steps "
+                 "that overlap)")
       ->capture_default_str();
   app.add_option("--solver", s.solver,
                  "of m-SCT's linear program: native; glpk, where it is built "
@@ -178,12 +180,14 @@ std::string toPlaceOptions(const Settings &s, PlaceOptions &options) {
                            "list of {}",
                            step, fmt::join(groupings, ","));
   }
-  if (s.objective == "max-load")
-    options.objective = Objective::MaxLoad;
-  else if (s.objective != "makespan")
-    return fmt::format("--objective: unknown objective '{}': use makespan or "
-                       "max-load",
-                       s.objective);
+  if (std::string error = parseObjective(s.objective, options.objective);
+      !error.empty())
+    return "--objective: " + error;
+  bool isSwept = s.sweep || !s.sweepFit.empty();
+  if (options.objective == Objective::Period && (!s.explain.empty() || isSwept))
+    return fmt::format("--{} knows makespan and max-load: leave "
+                       "--objective=period off",
+                       isSwept ? "sweep" : "explain");
   if (std::string error = parseBudget(s.budget, options.budget); !error.empty())
     return "--budget: " + error;
   if (!std::isfinite(s.solverLimit) || s.solverLimit <= 0)

@@ -62,6 +62,7 @@ PageSummary pageSummary(const Settings &settings, const PlaceOptions &options,
   summary.lowerBoundNs = result.lowerBoundNs;
   summary.lowerBoundName = result.lowerBoundName;
   summary.maxLoadNs = result.maxLoadNs;
+  summary.periodNs = result.periodNs;
   summary.singleDeviceNs = result.singleDeviceNs;
   summary.notes = result.notes;
   return summary;

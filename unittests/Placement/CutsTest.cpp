@@ -98,6 +98,12 @@ TEST(PlanCuts, CutsAChainAlongItsRows) {
   }
 }
 
+TEST(PlanCuts, ChoosesNoWaysForThePeriod) {
+  EXPECT_NE(planned(chain(3, 2, 1000), Objective::Period)
+                .result.error.find("--objective=period chooses no ways"),
+            std::string::npos);
+}
+
 TEST(PlanCuts, StaysWholeWhereTransfersCostMore) {
   Case of = chain(3, 2, 1000);
   of.problem.machine = machineOf(2, 1'000'000, int64_t(1) << 30);

@@ -132,6 +132,10 @@ class ToolTest(ToolCase):
         )
         self.expect_error("unknown step 'shuffle'", options=["--grouping=fuse,shuffle"])
         self.expect_error("unknown objective 'speed'", options=["--objective=speed"])
+        period = "--objective=period"
+        self.expect_error("--explain knows makespan", options=[period, "--explain=a"])
+        self.expect_error("--sweep knows makespan", options=[period, "--sweep"])
+        self.expect_error("compared by makespan or max-load", options=[period, "--compare"])
         self.expect_error("--budget: unknown budget '-1'", options=["--budget=-1"])
         self.expect_error("--seed", options=["--seed=-1"])
         self.expect_error("see --help", options=["--frobnicate"])

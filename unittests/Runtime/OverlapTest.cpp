@@ -19,6 +19,7 @@
 #include <atomic>
 #include <chrono>
 #include <cstdint>
+#include <mutex>
 #include <random>
 #include <thread>
 
@@ -147,7 +148,42 @@ Mixing mixAlone(int32_t devices,
   return mixing;
 }
 
-void checkMixing(int32_t devices, Way way, bool awaits, bool pinned) {
+/// Calls that come one after the other, some of them late.
+class Calls final : public CallSource {
+public:
+  Calls(int64_t first, std::vector<std::vector<const void *>> arguments,
+        std::vector<std::vector<void *>> results)
+      : first(first), arguments(std::move(arguments)),
+        results(std::move(results)) {}
+
+  Next next(int64_t call, Places &places) override {
+    std::lock_guard<std::mutex> guard(mutex);
+    auto place = size_t(call - first);
+    if (place < arguments.size() && random() % 3 == 0)
+      return Next::Later;
+    if (place >= arguments.size())
+      return Next::End;
+    places = {arguments[place].data(), results[place].data()};
+    return Next::Call;
+  }
+  void ended(int64_t call) override {
+    std::lock_guard<std::mutex> guard(mutex);
+    EXPECT_EQ(call, first + endedCalls);
+    ++endedCalls;
+  }
+
+  int64_t endedCalls = 0;
+
+private:
+  const int64_t first;
+  std::vector<std::vector<const void *>> arguments;
+  std::vector<std::vector<void *>> results;
+  std::mutex mutex;
+  std::mt19937 random{5};
+};
+
+void checkMixing(int32_t devices, Way way, bool awaits, bool pinned,
+                 bool byCalls = false) {
   std::vector<Body> given;
   for (int32_t device = 0; device < devices; ++device)
     given.push_back(mixingBody(device, devices, way, awaits));
@@ -173,13 +209,32 @@ void checkMixing(int32_t devices, Way way, bool awaits, bool pinned) {
     fetches.push_back(
         {device, reinterpret_cast<char *>(outputs[device].data())});
   }
-  ASSERT_SUCCESS(session->steps(count, feeds, fetches));
+  if (byCalls) {
+    std::vector<std::vector<const void *>> arguments;
+    std::vector<std::vector<void *>> results;
+    for (size_t step = 0; step < size_t(count); ++step) {
+      // States stay where they are.
+      arguments.emplace_back(2 * size_t(devices), nullptr);
+      results.emplace_back();
+      for (size_t device = 0; device < size_t(devices); ++device) {
+        arguments.back()[2 * device + 1] = &inputs[device][step];
+        results.back().push_back(&outputs[device][step]);
+      }
+    }
+    Calls calls(/*first=*/3, arguments, results);
+    ASSERT_SUCCESS(session->overlapCalls(3, calls));
+    EXPECT_EQ(calls.endedCalls, count);
+  } else {
+    ASSERT_SUCCESS(session->steps(count, feeds, fetches));
+  }
   Mixing expected = mixAlone(devices, inputs);
   for (size_t device = 0; device < size_t(devices); ++device) {
     EXPECT_EQ(outputs[device], expected.results[device]) << device;
     std::vector<char> state(72);
     ASSERT_SUCCESS(session->getArgument(2 * device, state.data(), 72));
     EXPECT_EQ(state, stateOf(expected.states[device])) << device;
+    if (byCalls)
+      continue; // Nobody counts their bytes.
     EXPECT_EQ(session->timeline().devices[device].bytesSent, 8 * (devices - 1));
     EXPECT_EQ(session->timeline().devices[device].bytesLent,
               way == Way::Lent ? 8 * (devices - 1) : 0);
@@ -194,6 +249,13 @@ TEST(Overlap, ResultsAreThoseOfSeparateSteps) {
       for (bool pinned : {true, false})
         for (int32_t devices : {2, 4})
           checkMixing(devices, way, awaits, pinned);
+}
+
+TEST(Overlap, CallsThatComeOneByOneDoTheSame) {
+  for (Way way : {Way::Copied, Way::Lent, Way::Network})
+    for (bool awaits : {true, false})
+      for (int32_t devices : {2, 4})
+        checkMixing(devices, way, awaits, /*pinned=*/true, /*byCalls=*/true);
 }
 
 constexpr auto patience = std::chrono::seconds(30);
@@ -268,6 +330,20 @@ TEST(Overlap, AFailureEndsAllStepsWithItsPlace) {
   ASSERT_SUCCESS(session->steps(7));
   EXPECT_EQ(third, 10);
   ASSERT_SUCCESS(session->step());
+  // Calls have numbers of their own.
+  third = 0;
+  std::vector<std::vector<const void *>> arguments(50);
+  std::vector<std::vector<void *>> results(50);
+  Calls calls(/*first=*/20, arguments, results);
+  int64_t failed = 0;
+  error = session->overlapCalls(20, calls, &failed).message();
+  EXPECT_THAT(error, HasSubstr("device host1, in operator 1 'b' of step 23"));
+  EXPECT_EQ(failed, 22);
+  EXPECT_EQ(calls.endedCalls, 2);
+  Calls others(/*first=*/23, arguments, results);
+  ASSERT_SUCCESS(session->overlapCalls(23, others, &failed));
+  EXPECT_EQ(failed, -1);
+  EXPECT_EQ(others.endedCalls, 50);
 }
 
 TEST(Overlap, ADeadlockIsFoundInAnyStep) {
@@ -318,6 +394,13 @@ TEST(Overlap, WhatCannotOverlapIsRefused) {
               HasSubstr("steps with a device of kind 'null' ('host1') do not "
                         "overlap: run them one by one"));
   ASSERT_SUCCESS(session->step());
+  EXPECT_EQ(session->whySeparate(), "with a device of kind 'null' ('host1')");
+  Calls none(0, {}, {});
+  EXPECT_THAT(session->overlapCalls(0, none).message(),
+              HasSubstr("calls with a device of kind 'null' ('host1') do not "
+                        "overlap: run them one by one"));
+  EXPECT_THAT(session->overlapCalls(-1, none).message(),
+              HasSubstr("is negative"));
   auto nothing = [](Context, char *) { return 0; };
   session = makeSession(makeProgram(2), {nothing, nothing});
   ASSERT_TRUE(session);
@@ -333,6 +416,8 @@ TEST(Overlap, WhatCannotOverlapIsRefused) {
   EXPECT_THAT(session->steps(1, {}, std::vector<Fetch>{{0, nullptr}}).message(),
               HasSubstr("result 0 does not exist"));
   ASSERT_SUCCESS(session->steps(3));
+  EXPECT_EQ(session->whySeparate(), "");
+  ASSERT_SUCCESS(session->overlapCalls(0, none));
 }
 
 } // namespace

@@ -26,6 +26,7 @@ struct PageSummary {
   int64_t lowerBoundNs = 0; ///< of the objective
   std::string lowerBoundName;
   int64_t maxLoadNs = 0; ///< for Objective::MaxLoad alone
+  int64_t periodNs = 0;  ///< for Objective::Period alone
   /// The placers' makespan, which the bound is of, where the placement is the
   /// step as it runs.
   std::optional<int64_t> plannedNs;

@@ -78,6 +78,28 @@ struct Fetch {
   char *values;
 };
 
+/// Who gives calls that overlap. All is asked on the devices' threads.
+class CallSource {
+public:
+  virtual ~CallSource() = default;
+
+  /// Places as in `baechi_step_call`: null for what stays.
+  struct Places {
+    const void *const *arguments = nullptr;
+    void *const *results = nullptr;
+  };
+  enum class Next : int8_t {
+    Later = -1, ///< not known yet: it is asked again
+    End = 0,    ///< for every device the same: there is no such call
+    Call = 1
+  };
+  /// The call of this number, for a device that has ended those before it.
+  /// Waits for some milliseconds at most. The places stay until `ended`.
+  virtual Next next(int64_t call, Places &places) = 0;
+  /// All devices have ended their parts: what was asked for is in its place.
+  virtual void ended(int64_t call) = 0;
+};
+
 class Session {
 public:
   /// Loads a program. Nothing is started when a rule of the manifest is broken,
@@ -131,6 +153,19 @@ public:
   /// and each device's last one.
   Error steps(int64_t count, std::span<const Feed> feeds = {},
               std::span<const Fetch> fetches = {});
+
+  /// Runs calls that overlap, of the numbers from \p first on, until \p source
+  /// says that there is none, as `steps` runs steps: each device copies its
+  /// arguments in before its part of a call, and its results out after it.
+  /// After an error \p failed, where it is not null, has the number of the call
+  /// that failed, -1 if that is not known; calls that had not ended are
+  /// unfinished.
+  Error overlapCalls(int64_t first, CallSource &source,
+                     int64_t *failed = nullptr);
+
+  /// Why `steps` and `overlapCalls` would refuse ("with a device of kind
+  /// 'pool' ('pool0')"); empty: they would not.
+  std::string whySeparate() const;
 
   /// On another rank than 0, which calls nothing else: does what rank 0's
   /// session does, until that is destroyed or rank 0 dismisses its ranks

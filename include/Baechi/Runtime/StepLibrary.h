@@ -84,6 +84,30 @@ int baechi_step_get_result(baechi_step *step, size_t index, void *data,
 int baechi_step_call(baechi_step *step, const void *const *arguments,
                      void *const *results);
 
+/* Who gives calls that overlap, asked on the devices' threads. `next`: the
+   places of the call of this number, as in baechi_step_call, which stay until
+   it has ended, and 1; -1 where it is not known yet, after some milliseconds at
+   most; 0, to every device, where there is none. `ended`: all devices have
+   ended their parts of the call. */
+typedef struct {
+  void *user;
+  int (*next)(void *user, int64_t call, const void *const **arguments,
+              void *const **results);
+  void (*ended)(void *user, int64_t call);
+} baechi_step_calls;
+
+/* Runs calls that overlap, of the numbers from `first` on, until there is none:
+   a device begins its part of a call when its part of the one before has ended
+   and its messages were delivered. Results are those of separate calls, bit for
+   bit. After an error `failed` has the number of the call that failed, or -1;
+   calls that have not ended are unfinished. */
+int baechi_step_overlap(baechi_step *step, int64_t first,
+                        const baechi_step_calls *calls, int64_t *failed);
+
+/* Why calls of this step cannot overlap; null: they can. The text stands until
+   the next call of this function. */
+const char *baechi_step_why_separate(baechi_step *step);
+
 /* Duration of the last step, ns. */
 int64_t baechi_step_wall_ns(const baechi_step *step);
 

@@ -380,8 +380,15 @@ private:
 
 int64_t baechi::placement::objectiveNs(const PlaceResult &result,
                                        Objective objective) {
-  return objective == Objective::MaxLoad ? result.maxLoadNs
-                                         : result.placement->makespanNs;
+  switch (objective) {
+  case Objective::Makespan:
+    break;
+  case Objective::MaxLoad:
+    return result.maxLoadNs;
+  case Objective::Period:
+    return result.periodNs;
+  }
+  return result.placement->makespanNs;
 }
 
 CutPlan baechi::placement::placeWays(const Problem &problem,
@@ -397,6 +404,12 @@ CutPlan baechi::placement::planCuts(const Problem &problem,
                                     const Alternatives &alternatives,
                                     const PlaceOptions &options) {
   CutPlan plan;
+  if (alternatives.any() && options.objective == Objective::Period) {
+    plan.result.error = "--objective=period chooses no ways to cut operators: "
+                        "name the ways, or "
+                        "leave them whole (--alternatives=FILE or none)";
+    return plan;
+  }
   Planner(problem, alternatives, options, plan).run();
   return plan;
 }

@@ -15,6 +15,42 @@
 
 using namespace baechi::placement;
 
+std::string_view baechi::placement::objectiveText(Objective objective) {
+  switch (objective) {
+  case Objective::Makespan:
+    return "makespan";
+  case Objective::MaxLoad:
+    return "max-load";
+  case Objective::Period:
+    return "period";
+  }
+  return "makespan";
+}
+
+std::string_view baechi::placement::objectiveWord(Objective objective) {
+  switch (objective) {
+  case Objective::Makespan:
+    return "step";
+  case Objective::MaxLoad:
+    return "max load";
+  case Objective::Period:
+    return "period";
+  }
+  return "step";
+}
+
+std::string baechi::placement::parseObjective(std::string_view name,
+                                              Objective &objective) {
+  for (Objective each :
+       {Objective::Makespan, Objective::MaxLoad, Objective::Period})
+    if (name == objectiveText(each)) {
+      objective = each;
+      return "";
+    }
+  return fmt::format("unknown objective '{}': use makespan, max-load or period",
+                     name);
+}
+
 /// The whole of \p text as a number.
 template <typename Number>
 static bool parseNumber(std::string_view text, Number &number) {

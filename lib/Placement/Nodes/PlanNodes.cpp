@@ -266,7 +266,7 @@ private:
     each.ns = each.setting->evaluate(each.layout, cutoff);
     if (each.ns == never)
       return false;
-    plan.result.candidates.push_back({each.name, true, each.ns, 0, ""});
+    plan.result.candidates.push_back({each.name, true, each.ns});
     best = each;
     return true;
   }
@@ -494,7 +494,7 @@ NodePlan baechi::placement::planNodes(const Problem &problem,
                                       const PlaceOptions &options) {
   NodePlan plan;
   plan.result.error = wrong(problem, alternatives);
-  if (plan.result.error.empty() && options.objective == Objective::MaxLoad)
+  if (plan.result.error.empty() && options.objective != Objective::Makespan)
     plan.result.error = place(problem, options).error;
   if (plan.result.error.empty())
     Planner(problem, alternatives, options, plan).run();

@@ -8,6 +8,7 @@
 
 #include "Search/OrderAnnealing.h"
 #include "Model/Random.h"
+#include "Schedule/Period.h"
 #include "Search/Meter.h"
 #include "Search/StartOrder.h"
 
@@ -49,6 +50,7 @@ private:
   Objective objective;
   Meter meter;
   StartOrder orders;
+  PeriodReplay periods;
   Random random;
   StartPlan plan;
   std::vector<int32_t> taken; ///< the steps of the plan, in order
@@ -60,7 +62,7 @@ private:
 
 OrderAnnealing::OrderAnnealing(const Model &model, const SearchOptions &options)
     : model(model), objective(options.objective), meter(model, options),
-      orders(model), random(options.seed), byHead(model.order) {
+      orders(model), periods(model), random(options.seed), byHead(model.order) {
   for (Unit u = 0; u < model.numUnits; ++u)
     if (!model.pinned(u))
       movable.push_back(u);
@@ -81,6 +83,11 @@ int64_t OrderAnnealing::evaluate() {
   int64_t result = value.makespan;
   if (result != never && objective == Objective::MaxLoad)
     result = maxLoad(model, orders.devices());
+  if (result != never && objective == Objective::Period) {
+    Period period = periods.run(orders.placement());
+    meter.charge(static_cast<double>(period.replayed));
+    result = period.ns();
+  }
   if (result == never)
     return never;
   if (value.excess == 0) {

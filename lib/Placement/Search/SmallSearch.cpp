@@ -8,6 +8,7 @@
 
 #include "Search/SmallSearch.h"
 #include "Exact/BranchAndBound.h"
+#include "Schedule/Period.h"
 #include "Search/OrderAnnealing.h"
 
 #include <algorithm>
@@ -28,8 +29,15 @@ int64_t baechi::placement::search::shareOfSearch(const Model &model,
 
 static int64_t valueOf(const Model &model, const Placement &placement,
                        Objective objective) {
-  return objective == Objective::MaxLoad ? maxLoad(model, placement.device)
-                                         : placement.makespanNs;
+  switch (objective) {
+  case Objective::Makespan:
+    return placement.makespanNs;
+  case Objective::MaxLoad:
+    return maxLoad(model, placement.device);
+  case Objective::Period:
+    return PeriodReplay(model).run(placement).ns();
+  }
+  return never;
 }
 
 SmallResult baechi::placement::search::searchSmall(
@@ -55,6 +63,9 @@ SmallResult baechi::placement::search::searchSmall(
     int64_t ns = valueOf(model, *orders.best, options.objective);
     take(std::move(*orders.best), ns, "orders");
   }
+  // The exact search knows nothing of steps that overlap.
+  if (options.objective == Objective::Period)
+    return result;
   // Good orders spare the exact search what is worse.
   exact::Found found = exact::search(model, options.objective, value, effort,
                                      options.lowerBound, options.cancelled);

@@ -25,6 +25,31 @@ static std::vector<int64_t> toPriority(const std::vector<int64_t> &start) {
   return priority;
 }
 
+/// Within the memories, and the best in the orders of \p priorities.
+bool Contest::schedule(const Assignment &device, Schedule &schedule,
+                       const std::vector<std::vector<int64_t>> &priorities) {
+  if (objective != Objective::Period)
+    return memory::scheduleWithin(scheduler, model, device, schedule,
+                                  priorities);
+  if (!memory::scheduleWithin(scheduler, model, device, schedule))
+    return false;
+  // The shortest step need not be the one that follows another soonest.
+  int64_t best = periods.run(device, schedule).ns();
+  for (const std::vector<int64_t> &priority : priorities) {
+    Schedule other;
+    Scheduler::Options scheduling;
+    scheduling.priority = priority;
+    scheduler.run(device, scheduling, &other);
+    if (!overflow(schedulePeaks(model, device, other)).empty())
+      continue;
+    if (int64_t ns = periods.run(device, other).ns(); ns < best) {
+      best = ns;
+      schedule = std::move(other);
+    }
+  }
+  return true;
+}
+
 void Contest::consider(const std::string &name, Assignment device,
                        const std::vector<std::vector<int64_t>> &starts,
                        bool mayRepair) {
@@ -35,8 +60,7 @@ void Contest::consider(const std::string &name, Assignment device,
   for (const auto &start : starts)
     if (!start.empty())
       priorities.push_back(toPriority(start));
-  bool found =
-      memory::scheduleWithin(scheduler, model, device, schedule, priorities);
+  bool found = this->schedule(device, schedule, priorities);
   if (!found && mayRepair) {
     Assignment before = device;
     // Placers often agree.
@@ -44,8 +68,7 @@ void Contest::consider(const std::string &name, Assignment device,
     if (isNew && memory::repair(model, device))
       it->second = device;
     device = it->second;
-    found = !device.empty() && memory::scheduleWithin(scheduler, model, device,
-                                                      schedule, priorities);
+    found = !device.empty() && this->schedule(device, schedule, priorities);
     if (found) {
       int32_t moved = 0;
       for (int32_t i = 0; i < model.numNodes; ++i)
@@ -76,8 +99,11 @@ void Contest::keep(Candidate &candidate, Placement placement,
   candidate.feasible = true;
   candidate.makespanNs = placement.makespanNs;
   candidate.maxLoadNs = maxLoad(model, placement.device);
-  int64_t value = objective == Objective::MaxLoad ? candidate.maxLoadNs
-                                                  : candidate.makespanNs;
+  int64_t value = candidate.makespanNs;
+  if (objective == Objective::MaxLoad)
+    value = candidate.maxLoadNs;
+  else if (objective == Objective::Period)
+    value = candidate.periodNs = periods.run(placement).ns();
   tried.try_emplace(value, placement.device);
   constexpr size_t most = 12;
   if (tried.size() > most)

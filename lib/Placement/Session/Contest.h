@@ -10,6 +10,7 @@
 
 #include "Baechi/Placement/Session/Place.h"
 #include "Memory/Memory.h"
+#include "Schedule/Period.h"
 #include "Schedule/Schedule.h"
 
 #include <map>
@@ -35,7 +36,7 @@ public:
   Contest(const Problem &problem, const Model &model, Objective objective,
           std::vector<Candidate> &candidates)
       : problem(problem), model(model), objective(objective),
-        candidates(candidates), scheduler(model) {}
+        candidates(candidates), scheduler(model), periods(model) {}
 
   /// Schedules an assignment within the memories, in the orders of \p starts
   /// (ns) too, and repairs it where that is needed.
@@ -67,6 +68,8 @@ public:
   }
 
 private:
+  bool schedule(const Assignment &device, Schedule &schedule,
+                const std::vector<std::vector<int64_t>> &priorities);
   std::string overflow(const std::vector<int64_t> &peaks) const;
 
   const Problem &problem;
@@ -74,6 +77,7 @@ private:
   Objective objective;
   std::vector<Candidate> &candidates;
   Scheduler scheduler;
+  PeriodReplay periods;
   Winner winner;
   std::map<int64_t, Assignment> tried; ///< one for every value
 

@@ -26,6 +26,11 @@ ExactResult searchAll(const Problem &problem, const ExactOptions &options) {
     result.error = fmt::format("{}", fmt::join(errors, "\n"));
     return result;
   }
+  if (options.objective == Objective::Period) {
+    result.error = "the exact search knows nothing of steps that overlap: ask "
+                   "for makespan or max-load";
+    return result;
+  }
   Model model(problem);
   if (result.error = whyTooLarge(model); !result.error.empty())
     return result;

@@ -168,9 +168,18 @@ PlaceResult baechi::placement::place(const Problem &problem,
       result.error = fmt::format("{}", fmt::join(errors, "\n"));
       return result;
     }
-    if (problem.machine.nodes && options.objective == Objective::MaxLoad) {
-      result.error = "--objective=max-load knows nothing of nodes and their "
-                     "network cards: list devices and links, or leave it out";
+    if (problem.machine.nodes && options.objective != Objective::Makespan) {
+      result.error = fmt::format(
+          "--objective={} knows nothing of nodes and their network cards: list "
+          "devices and links, or leave it out",
+          objectiveText(options.objective));
+      return result;
+    }
+    if (problem.machine.stagedThrough &&
+        options.objective == Objective::Period) {
+      result.error = "--objective=period knows nothing of transfers that are "
+                     "staged: leave out \"staged_through\", or ask for "
+                     "max-load";
       return result;
     }
     std::vector<int32_t> order = deviceOrder(problem);

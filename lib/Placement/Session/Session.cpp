@@ -16,6 +16,7 @@
 #include "Placers/Placers.h"
 #include "Search/MaxLoadSearch.h"
 #include "Search/Meter.h"
+#include "Search/PeriodSearch.h"
 #include "Search/SmallSearch.h"
 #include "Search/VariedStarts.h"
 #include "Session/GroupingSteps.h"
@@ -69,9 +70,10 @@ void Session::group() {
 
 void Session::bound() {
   phase("bound");
-  bounds::Bound bound = options.objective == Objective::MaxLoad
-                            ? bounds::maxLoadBound(model)
-                            : bounds::makespanBound(model);
+  // Steps that overlap share what devices and links can do.
+  bounds::Bound bound = options.objective == Objective::Makespan
+                            ? bounds::makespanBound(model)
+                            : bounds::maxLoadBound(model);
   result.lowerBoundNs = bound.value;
   result.lowerBoundName = bound.name;
 }
@@ -314,7 +316,7 @@ void Session::varyStarts(const search::Round &round) {
 void Session::improve(const search::Round &round) {
   if (allTried)
     return;
-  if (!searched && options.objective == Objective::Makespan)
+  if (!searched && options.objective != Objective::MaxLoad)
     searched = std::make_unique<search::SearchModels>(model);
   if (round.index == 0)
     groupings = knownGroupings();
@@ -327,6 +329,10 @@ void Session::improve(const search::Round &round) {
   auto count =
       static_cast<size_t>(std::clamp(round.evaluations / each, fewest, most));
   std::vector<Assignment> starts = contest.best(count);
+  if (options.objective == Objective::Period) {
+    improvePeriod(starts, forSearch);
+    return;
+  }
   search::SearchResult found =
       options.objective == Objective::MaxLoad
           ? search::searchMaxLoad(model, starts, forSearch)
@@ -335,6 +341,42 @@ void Session::improve(const search::Round &round) {
   allTried = found.allTried;
   for (search::Found &each : found.best)
     contest.considerIfBest("search", std::move(each.device), each.starts);
+}
+
+/// Steps that are short, and devices that have as much to do, are where short
+/// periods are looked for.
+void Session::improvePeriod(std::vector<Assignment> starts,
+                            const search::SearchOptions &given) {
+  search::SearchOptions part = given;
+  constexpr int64_t parts = 4;
+  part.budget = Budget::ofEvaluations(
+      std::max<int64_t>(given.budget.evaluations / parts, 1));
+  for (Objective other : {Objective::MaxLoad, Objective::Makespan}) {
+    part.objective = other;
+    search::SearchResult found =
+        other == Objective::MaxLoad
+            ? search::searchMaxLoad(model, starts, part)
+            : search::search(model, *searched, starts, part);
+    evaluations += found.evaluations;
+    for (search::Found &each : found.best) {
+      starts.push_back(each.device);
+      contest.considerIfBest("search", std::move(each.device), each.starts);
+    }
+  }
+  part.objective = Objective::Period;
+  part.budget = Budget::ofEvaluations(
+      std::max<int64_t>(given.budget.evaluations * 2 / parts, 1));
+  if (contest.hasWinner())
+    starts.push_back(contest.leading().placement.device);
+  search::PeriodResult found = search::searchPeriod(model, starts, part);
+  evaluations += found.evaluations;
+  if (found.best) {
+    Candidate candidate{"search"};
+    int64_t before = contest.leading().value;
+    contest.keep(candidate, std::move(*found.best), {});
+    if (contest.leading().value < before)
+      result.candidates.push_back(std::move(candidate));
+  }
 }
 
 /// What only a small graph leaves time for.
@@ -418,5 +460,11 @@ void Session::accept() {
   result.winner = best.name;
   result.notes.insert(result.notes.end(), best.notes.begin(), best.notes.end());
   result.maxLoadNs = maxLoad(model, best.placement.device);
+  if (options.objective == Objective::Period) {
+    Period period = PeriodReplay(model).run(best.placement);
+    result.periodNs = period.ns();
+    result.cycleNs = period.cycleNs;
+    result.cycleSteps = period.cycle;
+  }
   result.placement = std::move(best.placement);
 }

@@ -73,6 +73,8 @@ private:
   std::string noSingleDevice() const;
   void varyStarts(const search::Round &round);
   void improve(const search::Round &round);
+  void improvePeriod(std::vector<Assignment> starts,
+                     const search::SearchOptions &given);
   void improveSmall(const search::Round &round);
   void accept();
   search::SearchOptions searchOptions(const search::Round &round) const;

@@ -75,6 +75,11 @@ Comparison baechi::placement::compare(const Problem &problem,
     comparison.error = fmt::format("{}", fmt::join(errors, "\n"));
     return comparison;
   }
+  if (options.objective == Objective::Period) {
+    comparison.error = "placers are compared by makespan or max-load, not by "
+                       "the period of steps that overlap";
+    return comparison;
+  }
   std::vector<std::string> names(placers.begin(), placers.end());
   if (names.empty()) {
     names = placerNames();

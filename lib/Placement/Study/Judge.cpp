@@ -7,7 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Baechi/Placement/Study/Judge.h"
-#include "Schedule/Schedule.h"
+#include "Schedule/Period.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -38,6 +38,12 @@ PlaceResult baechi::placement::judge(const Problem &problem,
   result.winner = "given";
   result.maxLoadNs =
       problem.graph.ops.empty() ? 0 : maxLoad(Model(problem), placement.device);
+  if (options.objective == Objective::Period) {
+    Period period = PeriodReplay(Model(problem)).run(placement);
+    result.periodNs = period.ns();
+    result.cycleNs = period.cycleNs;
+    result.cycleSteps = period.cycle;
+  }
   result.usage = usage(problem, placement);
   result.placement = placement;
   return result;

@@ -40,6 +40,7 @@ class Page {
       tile(ratio < 10 ? signedPercentText(ratio - 1) : `${ratio.toFixed(1)} ×`, 'measured against predicted');
     }
     if (summary.objective === 'max-load') tile(timeText(summary.max_load_ns), 'largest load', 'Of a device or link');
+    if (summary.objective === 'period') tile(timeText(summary.period_ns), 'period', 'From one step that overlaps to the next');
     if (summary.lower_bound_ns > 0) {
       tile(timeText(summary.lower_bound_ns), `lower bound${summary.lower_bound ? ` (${summary.lower_bound})` : ''}`, 'No placement can be faster');
       tile(percentText(summary.gap), 'gap to the bound', '0 %: proven optimal');

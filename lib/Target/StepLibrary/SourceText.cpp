@@ -139,6 +139,24 @@ int @_get_result(@ *step, size_t result, void *data, size_t bytes);
    arguments and results, each of as many bytes. 0, or 1 after an error. */
 int @_call(@ *step, const void *const *arguments, void *const *results);
 
+/* Who gives calls that overlap, asked on the devices' threads. `next`: the places
+   of the call of this number, as for @_call, which stay until it has ended, and 1;
+   -1 where it is not known yet, after some milliseconds at most; 0, to every
+   device, where there is none. `ended`: all devices have ended the call. */
+typedef struct {
+  void *user;
+  int (*next)(void *user, int64_t call, const void *const **arguments,
+              void *const **results);
+  void (*ended)(void *user, int64_t call);
+} @_calls;
+/* Runs calls that overlap, of the numbers from `first` on, until there is none: a
+   device begins its part of a call when its part of the one before has ended and
+   its messages were delivered. The results are the same, bit for bit. 0, or 1
+   after an error; `failed` then has the number of the call that failed, or -1. */
+int @_overlap(@ *step, int64_t first, const @_calls *calls, int64_t *failed);
+/* Why calls of this step cannot overlap; null: they can. */
+const char *@_why_separate(@ *step);
+
 /* Duration of the last step, ns. */
 int64_t @_wall_ns(const @ *step);
 /* The text of the last error; it stands until the next call. */
@@ -152,6 +170,7 @@ const char *const types = R"(
 typedef struct baechi_step baechi_step;
 typedef struct { const char *name; void (*address)(void); } baechi_symbol;
 typedef @_options baechi_step_options;
+typedef @_calls baechi_step_calls;
 )";
 
 const char *const definitions = R"(
@@ -164,6 +183,8 @@ int baechi_step_set_host_calls(baechi_step *, @_host_function, void *);
 int baechi_step_run(baechi_step *);
 int baechi_step_get_result(baechi_step *, size_t, void *, size_t);
 int baechi_step_call(baechi_step *, const void *const *, void *const *);
+int baechi_step_overlap(baechi_step *, int64_t, const baechi_step_calls *, int64_t *);
+const char *baechi_step_why_separate(baechi_step *);
 int64_t baechi_step_wall_ns(const baechi_step *);
 const char *baechi_step_error(const baechi_step *);
 
@@ -191,6 +212,10 @@ int @_get_result(@ *step, size_t i, void *data, size_t bytes) {
 int @_call(@ *step, const void *const *arguments, void *const *results) {
   return baechi_step_call(INNER, arguments, results);
 }
+int @_overlap(@ *step, int64_t first, const @_calls *calls, int64_t *failed) {
+  return baechi_step_overlap(INNER, first, calls, failed);
+}
+const char *@_why_separate(@ *step) { return baechi_step_why_separate(INNER); }
 int64_t @_wall_ns(const @ *step) { return baechi_step_wall_ns(INNER); }
 const char *@_program(void) { return manifest; }
 const char *@_error(const @ *step) { return baechi_step_error(INNER); }

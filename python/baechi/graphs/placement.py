@@ -120,6 +120,12 @@ class Placement:
         return self.report["max_load_ns"]
 
     @property
+    def period_ns(self) -> int | None:
+        """Predicted time from one step that overlaps to the next, on average; None: the
+        objective is another."""
+        return self.report.get("period_ns")
+
+    @property
     def lower_bound_ns(self) -> int:
         """No placement is better, by the objective that was asked for."""
         return self.report["lower_bound_ns"]

@@ -41,7 +41,8 @@ def place(
         placers', each device alone and a search, and never worse than one device;
         `placement.winner` says which it is.
     grouping: steps of docs/placement.md, in order; None: the default ones, `[]`: none.
-    objective: `makespan` (the time of a step) or `max-load` (of a pipeline of steps).
+    objective: `makespan` (the time of a step), `max-load` (of a pipeline of steps) or
+        `period` (from one to the next of steps that overlap, docs/placement.md).
     budget: of the search: `auto` (about a second at most), 0 (the placer's own result,
         nothing else is tried), seconds (30), or evaluations (`5000e`).
     seed: of the search's random numbers.

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 import jax
@@ -70,7 +71,24 @@ class JaxProgram(Program):
         self._residents = Residents(self.library, turn, kinds)
         self._turn, self._name, self._has_host_calls = turn, name, bool(host_calls)
         self._dispatcher: Dispatcher | None = None
+        self._overlap: str | None = None  # what `report` says of calls that should overlap
         self.calls = 0
+
+    def overlap_calls(self, why_not: str = "") -> None:
+        """Has calls that are dispatched overlap, where they can. Before the first `quick_for`.
+        why_not: they cannot, for this reason."""
+        if find_spec("baechi._placement") is None:
+            why_not = why_not or "the extension is not built"
+        if self._has_host_calls:
+            why_not = why_not or "JAX computes a part of each"
+        if any(generator is not None for generator in self._returned):
+            why_not = why_not or "the results have random keys"
+        why_not = why_not or self.library.overlap_calls()
+        self._overlap = (
+            f"calls run one by one: {why_not}"
+            if why_not
+            else "a device begins its next call when its own part of this one has ended"
+        )
 
     def quick_for(self, kinds: Sequence[Kind], dispatches: bool = False) -> Quick | None:
         """`run` for arguments of just these kinds, faster; None: the longer way alone knows
@@ -132,7 +150,11 @@ class JaxProgram(Program):
 
     def report(self) -> str:
         self.settle()
-        return super().report()
+        text = super().report()
+        if self._overlap is None:
+            return text
+        head, table = text.split("\n\n", 1)
+        return f"{head}\noverlap    {self._overlap}\n\n{table}"
 
     def picture(self) -> Picture:
         self.settle()

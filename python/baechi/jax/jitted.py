@@ -27,7 +27,7 @@ from baechi.jax.border import Border, is_wide
 from baechi.jax.bound import Bound, Chosen, Way, bind, choose
 from baechi.jax.calls import describe, no_array, type_of
 from baechi.jax.jax_program import MISSED, JaxProgram, Quick
-from baechi.jax.lowered import Lowered
+from baechi.jax.lowered import Lowered, why_longer
 from baechi.jax.step_check import JaxCheck
 from baechi.steps import resident_jax
 from baechi.steps.compiled import Compiled, as_key
@@ -67,6 +67,7 @@ class _Options(TypedDict, total=False):
     check_tolerance: Tolerance
     verbose: bool | None
     async_dispatch: bool
+    overlap_steps: bool
 
 
 @overload
@@ -106,6 +107,7 @@ def jit(
     check_tolerance: Tolerance = None,
     verbose: bool | None = None,
     async_dispatch: bool = True,
+    overlap_steps: bool = False,
 ) -> Any:
     """Compiles `step` for the devices of `machine`; usable as a decorator.
 
@@ -164,6 +166,9 @@ def jit(
     async_dispatch: whether a call like an earlier one returns while its step runs, as
         `jax.jit`'s does: its results wait, and raise what went wrong, when they are looked at.
         False: every call is waited for, and raises its own errors.
+    overlap_steps: whether calls that return at once overlap: a device begins its part of the
+        next one when its own part of this one has ended, the same bits. `step.report()` has
+        the reason where they run one by one (docs/jit.md).
 
     Arguments and results are any pytrees of arrays. A call with other shapes,
     types or static values compiles again. Raises ImportFailure (an operation
@@ -174,6 +179,11 @@ def jit(
     if step is None:
         same = {key: value for key, value in locals().items() if key != "step"}
         return functools.partial(jit, **same)
+    if overlap_steps and not async_dispatch:
+        raise ValueError(
+            "overlap_steps=True and async_dispatch=False: calls that are waited for cannot "
+            "overlap; leave one of them out"
+        )
     if not callable(step):
         raise TypeError(
             f"baechi.jit takes a function, not {step!r}; options are given by name: "
@@ -200,7 +210,7 @@ def jit(
     donated = choose(step, donate_argnums, donate_argnames, "donate")
     static = choose(step, static_argnums, static_argnames, "static")
     checks = CheckOptions(check, check_tolerance, cuda_math)
-    return Jitted(step, donated, static, options, checks, async_dispatch)
+    return Jitted(step, donated, static, options, checks, async_dispatch, overlap_steps)
 
 
 class _Call(NamedTuple):
@@ -227,12 +237,14 @@ class Jitted(Compiled[JaxProgram], Generic[P, R]):
         options: CompileOptions,
         checks: CheckOptions | None = None,
         dispatches: bool = False,
+        overlaps: bool = False,
     ):
         super().__init__()
         functools.update_wrapper(self, step)
         self._step = step
         self._options, self._checks = options, checks or CheckOptions()
-        self._donated, self._static, self._dispatches = donated, static, dispatches
+        self._donated, self._static = donated, static
+        self._dispatches, self._overlaps = dispatches, overlaps
         self._programs: dict[Any, JaxProgram] = {}
         self._ways: dict[Any, Way] = {}
         # What may be called without a longer look at the arguments.
@@ -332,7 +344,7 @@ class Jitted(Compiled[JaxProgram], Generic[P, R]):
         )
         checked = self._checks.check is not None
         run = functools.partial(self._run, later) if checked else None
-        return Lowered(border, imported.text, self._options, run, self._dispatches)
+        return Lowered(border, imported.text, self._options, run, self._dispatches, self._overlaps)
 
     def _call_of(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> _Call:
         bound = bind(self._step, args, kwargs)
@@ -410,7 +422,7 @@ class Jitted(Compiled[JaxProgram], Generic[P, R]):
 
     def _compile(self, call: _Call) -> JaxProgram:
         imported, returned = self._import(call)
-        return JaxProgram(
+        program = JaxProgram(
             imported.signature,
             returned,
             self._turn,
@@ -419,6 +431,9 @@ class Jitted(Compiled[JaxProgram], Generic[P, R]):
             host_calls=imported.host_calls,
             name=_identifier(self._step),
         )
+        if self._overlaps:
+            program.overlap_calls(why_longer(self._checks.check is not None, call.generators))
+        return program
 
 
 def _with_static(step: Callable[..., Any], static: dict[int, Any]) -> Callable[..., Any]:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import pathlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import jax
@@ -37,11 +37,12 @@ class Lowered:
         options: CompileOptions,
         run: Run | None = None,
         dispatches: bool = False,
+        overlaps: bool = False,
     ):
         """run: calls the program, with flat arguments; None: nothing but `program.run`.
-        dispatches: calls return while the step runs."""
+        dispatches: calls return while the step runs; overlaps: and overlap."""
         self._border, self._text, self._options, self._run = border, text, options, run
-        self._dispatches = dispatches
+        self._dispatches, self._overlaps = dispatches, overlaps
 
     def as_text(self) -> str:
         """The module in MLIR (docs/import.md)."""
@@ -91,7 +92,12 @@ class Lowered:
         """Measures, places and compiles. Raises CompileError and StepError."""
         with progress.shown(self._options.verbose, self._border.name):
             return Compiled(
-                self._border, self._text, self._options, self._run, dispatches=self._dispatches
+                self._border,
+                self._text,
+                self._options,
+                self._run,
+                dispatches=self._dispatches,
+                overlaps=self._overlaps,
             )
 
 
@@ -107,6 +113,7 @@ class Compiled(compiled.Compiled[JaxProgram]):
         run: Run | None = None,
         library: StepLibrary | None = None,
         dispatches: bool = False,
+        overlaps: bool = False,
     ):
         super().__init__()
         self._border = border
@@ -122,6 +129,8 @@ class Compiled(compiled.Compiled[JaxProgram]):
                 border.host_calls,
                 border.name,
             )
+        if overlaps:
+            self._program.overlap_calls(why_longer(run is not None, border.given))
         self._quick: Quick | None = None
         if run is None and all(generator is None for generator in border.given):
             kinds = [
@@ -175,16 +184,31 @@ class Compiled(compiled.Compiled[JaxProgram]):
         return saved.write(pathlib.Path(file), self._border, self._program.library)
 
 
-def load_step(file: str | os.PathLike[str], async_dispatch: bool = True) -> Compiled:
+def load_step(
+    file: str | os.PathLike[str], async_dispatch: bool = True, overlap_steps: bool = False
+) -> Compiled:
     """The step that `save` wrote, ready to be called: nothing is traced or compiled.
 
     It is machine code, which this process will run: take files of people you trust.
     One that is damaged, that others may write, of another version or for another kind of
     machine is refused by a StepError with the reason, before any of its code is mapped.
-    async_dispatch: as for `baechi.jit`.
+    async_dispatch, overlap_steps: as for `baechi.jit`.
     """
+    if overlap_steps and not async_dispatch:
+        raise ValueError("overlap_steps needs async_dispatch: leave one of them out")
     border, library = saved.read(pathlib.Path(file))
-    return Compiled(border, None, None, library=library, dispatches=async_dispatch)
+    return Compiled(
+        border, None, None, library=library, dispatches=async_dispatch, overlaps=overlap_steps
+    )
+
+
+def why_longer(is_checked: bool, generators: Sequence[str | None]) -> str:
+    """Why no call of a step goes the quick way, which calls that overlap do; empty: some do."""
+    if is_checked:
+        return "calls that are checked are waited for"
+    if any(generator is not None for generator in generators):
+        return "the arguments have random keys"
+    return ""
 
 
 def _run(program: JaxProgram, leaves: list[Any]) -> Any:

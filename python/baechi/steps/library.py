@@ -171,6 +171,7 @@ class StepLibrary:
         self._step: ctypes.c_void_p | None = None
         self._raised: BaseException | None = None  # by a host call, which has ended the step
         self._queue: Any = None  # the extension's, of calls that were dispatched
+        self._overlaps = False
         _check(file)
         prefix = re.sub("[^0-9A-Za-z]", "_", file.stem.removeprefix("lib"))
         prefix = f"_{prefix}" if prefix[:1].isdigit() else prefix
@@ -197,6 +198,11 @@ class StepLibrary:
             }
         except AttributeError as error:
             raise StepError(_renamed(file, prefix)) from error
+        # Libraries that were written before calls could overlap lack these.
+        for name in ("overlap", "why_separate"):
+            if hasattr(library, f"{prefix}_{name}"):
+                self._functions[name] = getattr(library, f"{prefix}_{name}")
+                self._functions[name].restype = ctypes.c_char_p
         for name, kind in (
             ("open", ctypes.c_void_p),
             ("close", None),
@@ -285,8 +291,25 @@ class StepLibrary:
         """Of calls that run while Python goes on: every other use of the step waits for
         them. native: the extension."""
         if self._queue is None:
-            self._queue = native.step_queue(*self.addresses())
+            overlap = 0
+            if self._overlaps:
+                overlap = ctypes.cast(self._functions["overlap"], ctypes.c_void_p).value or 0
+            devices = len(self.program["devices"])
+            self._queue = native.step_queue(*self.addresses(), overlap, devices)
         return self._queue
+
+    def overlap_calls(self) -> str:
+        """Has the queue's calls overlap: a device begins its next one when its own part of
+        this one has ended. Why they cannot; empty: they will. Before there is a `queue`."""
+        assert self._queue is None
+        if sum(bool(device["operators"]) for device in self.program["devices"]) < 2:
+            return "one device has all of the step"
+        if "why_separate" not in self._functions:
+            return "an earlier version of Baechi wrote the library: write it again"
+        if why := self._functions["why_separate"](self._step):
+            return f"steps {why.decode(errors='replace')} do not overlap"
+        self._overlaps = True
+        return ""
 
     def _settle(self) -> None:
         if self._queue is not None:

@@ -22,7 +22,17 @@ class Partitioner;
 enum class Objective {
   Makespan, ///< time of one step
   MaxLoad,  ///< largest load of a device or link: a pipeline's throughput
+  Period,   ///< distance between steps that overlap (runtime: Session::steps)
 };
+
+/// "makespan", "max-load" or "period".
+std::string_view objectiveText(Objective objective);
+/// What an objective's value is called in reports: "step", "max load" or
+/// "period".
+std::string_view objectiveWord(Objective objective);
+/// Reads what `objectiveText` writes. Returns an error that does not say where
+/// the name was given, empty on success.
+std::string parseObjective(std::string_view name, Objective &objective);
 
 /// What improvement over the placer may cost.
 struct Budget {

@@ -28,6 +28,8 @@ struct Candidate {
   bool feasible = false;
   int64_t makespanNs = 0;
   int64_t maxLoadNs = 0;
+  /// For Objective::Period alone.
+  int64_t periodNs = 0;
   /// Why it is not feasible. The makespan and the load are then those of the
   /// placement that overflows, 0 when there is none.
   std::string problem = {};
@@ -64,6 +66,10 @@ struct PlaceResult {
   int64_t lowerBoundNs = 0;
   std::string lowerBoundName;
   int64_t maxLoadNs = 0;
+  /// For Objective::Period alone: the average, rounded up, and exactly the
+  /// nanoseconds of so many steps, after which all distances repeat.
+  int64_t periodNs = 0;
+  int64_t cycleNs = 0, cycleSteps = 0;
   /// Makespan of the best device alone; nullopt when none can hold the graph.
   std::optional<int64_t> singleDeviceNs;
   std::vector<DeviceUsage> usage;

@@ -1,0 +1,44 @@
+//===- OverlappedCalls.h - Calls without a barrier --------------*- C++ -*-===//
+//
+// Part of the Baechi project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+#ifndef BAECHI_RUNTIME_SESSION_OVERLAPPEDCALLS_H
+#define BAECHI_RUNTIME_SESSION_OVERLAPPEDCALLS_H
+
+#include "session/SessionState.h"
+
+#include <map>
+#include <mutex>
+
+namespace baechi::runtime {
+
+/// Calls that overlap while they come: what OverlappedSteps.cpp does with steps
+/// whose number is known.
+class OverlappedCalls {
+public:
+  OverlappedCalls(int64_t first, CallSource &source, int32_t devices)
+      : first(first), source(source), devices(devices) {}
+
+  /// A device's parts of all calls, on its thread.
+  void run(SessionState &state, size_t device);
+
+private:
+  bool copyIn(SessionState &state, size_t device,
+              const CallSource::Places &places) const;
+  bool copyOut(SessionState &state, size_t device,
+               const CallSource::Places &places) const;
+  void end(int64_t call);
+
+  const int64_t first;
+  CallSource &source;
+  const int32_t devices; ///< that take part
+  std::mutex mutex;
+  std::map<int64_t, int32_t> ends; ///< of calls: devices that have ended them
+};
+
+} // namespace baechi::runtime
+
+#endif // BAECHI_RUNTIME_SESSION_OVERLAPPEDCALLS_H
