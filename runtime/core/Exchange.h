@@ -222,6 +222,8 @@ public:
   /// done, those that are carried only after the last, and is ready for the
   /// next.
   int32_t leaveStep(baechi_context &self, bool isLast);
+  /// Whether messages are carried from one step into the next.
+  bool carriesMessages() const { return !carried.empty(); }
   /// After a step that no other overlaps: waits for the carried messages.
   int32_t awaitCarried(baechi_context &self);
   /// Aborts the step on behalf of `self`. The first failure counts.

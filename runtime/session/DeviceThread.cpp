@@ -63,16 +63,11 @@ bool baechi::runtime::runStep(SessionState &state, size_t device) {
 static bool runOverlapped(SessionState &state, size_t device) {
   baechi_context &context = state.exchange.context(device);
   const Program &program = state.program;
-  auto here = [&](const BufferInfo &buffer) {
-    return size_t(buffer.device) == device && buffer.bytes > 0;
-  };
   for (int64_t step = 0; step < state.overlap.steps; ++step) {
     for (const Feed &feed : state.overlap.feeds)
       if (const ArgumentInfo &argument = program.arguments[feed.argument];
-          here(argument) &&
-          state.drivers[device]->write(argument.offset,
-                                       feed.values + step * argument.bytes,
-                                       size_t(argument.bytes)))
+          !writeOwnParts(state, device, argument,
+                         feed.values + step * argument.bytes))
         return state.exchange.fail(context, {"an argument cannot be copied"}) ==
                0;
     bool isLast = step + 1 == state.overlap.steps;
@@ -80,9 +75,8 @@ static bool runOverlapped(SessionState &state, size_t device) {
       return false;
     for (const Fetch &fetch : state.overlap.fetches)
       if (const BufferInfo &result = program.results[fetch.result];
-          here(result) && state.drivers[device]->read(
-                              result.offset, fetch.values + step * result.bytes,
-                              size_t(result.bytes)))
+          !readOwnParts(state, device, result,
+                        fetch.values + step * result.bytes))
         return state.exchange.fail(context, {"a result cannot be copied"}) == 0;
   }
   return true;

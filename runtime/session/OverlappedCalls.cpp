@@ -16,28 +16,22 @@ using namespace baechi::runtime;
 bool OverlappedCalls::copyIn(SessionState &state, size_t device,
                              const CallSource::Places &places) const {
   const Program &program = state.program;
-  for (size_t i = 0; i < program.arguments.size(); ++i) {
-    const ArgumentInfo &argument = program.arguments[i];
-    if (places.arguments[i] && size_t(argument.device) == device &&
-        argument.bytes > 0 &&
-        state.drivers[device]->write(argument.offset, places.arguments[i],
-                                     size_t(argument.bytes)))
+  for (size_t i = 0; i < program.arguments.size(); ++i)
+    if (places.arguments[i] &&
+        !writeOwnParts(state, device, program.arguments[i],
+                       static_cast<const char *>(places.arguments[i])))
       return false;
-  }
   return true;
 }
 
 bool OverlappedCalls::copyOut(SessionState &state, size_t device,
                               const CallSource::Places &places) const {
   const Program &program = state.program;
-  for (size_t k = 0; k < program.results.size(); ++k) {
-    const BufferInfo &result = program.results[k];
-    if (places.results[k] && size_t(result.device) == device &&
-        result.bytes > 0 &&
-        state.drivers[device]->read(result.offset, places.results[k],
-                                    size_t(result.bytes)))
+  for (size_t k = 0; k < program.results.size(); ++k)
+    if (places.results[k] &&
+        !readOwnParts(state, device, program.results[k],
+                      static_cast<char *>(places.results[k])))
       return false;
-  }
   return true;
 }
 
@@ -66,7 +60,7 @@ void OverlappedCalls::run(SessionState &state, size_t device) {
       return;
     if (!copyIn(state, device, places))
       return (void)exchange.fail(context, {"an argument cannot be copied"});
-    if (!runStep(state, device) || exchange.leaveStep(context))
+    if (!runStep(state, device) || exchange.leaveStep(context, /*isLast=*/true))
       return;
     if (!copyOut(state, device, places))
       return (void)exchange.fail(context, {"a result cannot be copied"});
@@ -75,6 +69,9 @@ void OverlappedCalls::run(SessionState &state, size_t device) {
 }
 
 std::string Session::whySeparate() const {
+  // Which call is the last is not known before the next one comes.
+  if (implementation->state->exchange.carriesMessages())
+    return "whose parameters cross the border between steps";
   return implementation->whySeparate();
 }
 
@@ -82,6 +79,8 @@ Error Session::overlapCalls(int64_t first, CallSource &source,
                             int64_t *failed) {
   if (first < 0)
     return Error("the number of the first call is negative");
+  if (std::string why = whySeparate(); !why.empty())
+    return Error("calls " + why + " do not overlap: run them one by one");
   return implementation->overlapCalls(first, source, failed);
 }
 
@@ -89,8 +88,6 @@ Error Session::Implementation::overlapCalls(int64_t first, CallSource &source,
                                             int64_t *failed) {
   if (failed)
     *failed = -1;
-  if (std::string why = whySeparate(); !why.empty())
-    return Error("calls " + why + " do not overlap: run them one by one");
   hasResults = false;
   if (std::string why = whyUnable(); !why.empty())
     return Error(why);

@@ -56,17 +56,23 @@ static void copyRows(const PieceRows &rows, char *apart, char *together,
 /// Hands `copy(driver, offset, data, bytes)` the bytes of each part that is
 /// stored somewhere; a piece that is several ranges of the whole goes through a
 /// buffer of its own: out of the whole where `writes`, and to the part's
-/// copies, too, else into it.
+/// copies, too, else into it. \p only: what lies on that device alone.
 template <typename Copy>
 static Error copyParts(const SessionState &state, const BufferInfo &buffer,
-                       char *data, bool writes, Copy copy) {
+                       char *data, bool writes, Copy copy,
+                       std::optional<size_t> only = std::nullopt) {
   if (buffer.bytes == 0)
     return Error();
+  auto isMeant = [&](int32_t device) {
+    return !only || size_t(device) == *only;
+  };
   auto copyPart = [&](const PieceInfo &part, char *bytes) {
-    Error error = copy(*state.drivers[part.device], part.offset, bytes,
-                       size_t(part.bytes));
+    Error error;
+    if (isMeant(part.device))
+      error = copy(*state.drivers[part.device], part.offset, bytes,
+                   size_t(part.bytes));
     for (const Place &other : part.copies)
-      if (writes && !error)
+      if (writes && !error && isMeant(other.device))
         error = copy(*state.drivers[other.device], other.offset, bytes,
                      size_t(part.bytes));
     return error;
@@ -75,6 +81,8 @@ static Error copyParts(const SessionState &state, const BufferInfo &buffer,
     return copyPart(buffer.parts().front(), data);
   std::vector<char> packed;
   for (const PieceInfo &piece : buffer.pieces) {
+    if (piece.copies.empty() && !isMeant(piece.device))
+      continue;
     PieceRows rows = rowsOf(buffer, piece);
     bool isOneRange = rows.rows == 1;
     if (!isOneRange)
@@ -84,10 +92,31 @@ static Error copyParts(const SessionState &state, const BufferInfo &buffer,
       copyRows(rows, data, bytes, /*gather=*/true);
     if (Error error = copyPart(piece, bytes))
       return error;
-    if (!writes && !isOneRange)
+    if (!writes && !isOneRange && isMeant(piece.device))
       copyRows(rows, data, bytes, /*gather=*/false);
   }
   return Error();
+}
+
+bool baechi::runtime::writeOwnParts(const SessionState &state, size_t device,
+                                    const BufferInfo &buffer,
+                                    const char *values) {
+  return !copyParts(
+      state, buffer, const_cast<char *>(values), /*writes=*/true,
+      [](Driver &driver, int64_t offset, char *part, size_t size) {
+        return driver.write(offset, part, size);
+      },
+      device);
+}
+
+bool baechi::runtime::readOwnParts(const SessionState &state, size_t device,
+                                   const BufferInfo &buffer, char *values) {
+  return !copyParts(
+      state, buffer, values, /*writes=*/false,
+      [](Driver &driver, int64_t offset, char *to, size_t bytes) {
+        return driver.read(offset, to, bytes);
+      },
+      device);
 }
 
 /// Copies a buffer that may be accessed out of its devices' arenas.
