@@ -196,8 +196,8 @@ struct CarryParameters
 
 private:
   /// The plan's times are of another order: a buffer that was used again by
-  /// them would make a device wait. So what is sent stays where it is, and there
-  /// is room for what is received from the step's beginning.
+  /// them would make a device wait. So what is sent stays where it is, and
+  /// there is room for what is received from the step's beginning.
   static void freeMessages(ArrayRef<DeviceProgram> programs) {
     for (DeviceProgram program : programs) {
       Block &body = program.step.front();
