@@ -126,9 +126,12 @@ Compilation::form(const SplitChoice &choice) {
   OwningOpRef<ModuleOp> model = uncut->clone();
   // What is cut depends on what sending takes, but where results must not
   // depend on the machine.
-  if (!choice.always)
+  if (!choice.always) {
+    // A program without a word of Baechi has not loaded it.
+    model->getContext()->loadDialect<BaechiDialect>();
     model->getOperation()->setAttr(BaechiDialect::kMachine,
                                    toAttr(model->getContext(), target));
+  }
   FailureOr<std::unique_ptr<HostCompiler>> compiler = HostCompiler::create(
       std::move(model), jit, hasDeviceOf("cuda") ? &products : nullptr, choice,
       lowered);
