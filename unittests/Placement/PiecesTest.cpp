@@ -68,9 +68,8 @@ std::map<std::string, Assignment> proposalsFor(const Problem &problem) {
 int32_t deviceOf(const Problem &problem, const Assignment &device,
                  const std::string &name) {
   const auto &ops = problem.graph.ops;
-  auto at = std::find_if(ops.begin(), ops.end(), [&](const Operator &op) {
-    return op.name == name;
-  });
+  auto at = std::find_if(ops.begin(), ops.end(),
+                         [&](const Operator &op) { return op.name == name; });
   EXPECT_NE(at, ops.end()) << name;
   return device[static_cast<size_t>(at - ops.begin())];
 }
@@ -94,7 +93,8 @@ TEST(Pieces, ALaneADevice) {
   Problem problem = trainedInPieces(4, 4, 2);
   auto found = proposalsFor(problem);
   ASSERT_EQ(found.size(), 6u);
-  for (const char *variant : {"lanes", "owners", "lanes:stages", "lanes:rounds"})
+  for (const char *variant :
+       {"lanes", "owners", "lanes:stages", "lanes:rounds"})
     for (int32_t layer = 0; layer < 4; ++layer)
       for (int32_t k = 0; k < 4; ++k)
         EXPECT_EQ(deviceOf(problem, found[variant],
