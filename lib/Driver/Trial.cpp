@@ -83,16 +83,28 @@ Compilation::choose(llvm::MutableArrayRef<Candidate> candidates,
 llvm::Expected<bool>
 Compilation::tryAll(llvm::MutableArrayRef<Candidate> candidates,
                     SetArguments setArguments) {
-  bool isAlone = llvm::count_if(candidates, [](const Candidate &candidate) {
-                   return candidate.program.has_value();
-                 }) < 2;
+  size_t fitting = 0, cut = 0;
+  for (auto [compiler, candidate] : llvm::zip_equal(compilers, candidates))
+    if (candidate.program) {
+      ++fitting;
+      cut += !compiler->splits().classes.empty();
+    }
   // On GPUs and on other processes' devices the prediction decides.
   bool isHere = !asked.otherProcesses &&
                 llvm::all_of(target.devices, [](const placement::Device &each) {
                   return each.kind == "host" || placement::isPool(each);
                 });
-  if (isAlone || !isHere || asked.costs != "measured" || !canRunSteps())
+  if (fitting < 2 || cut == 0 || !isHere || asked.costs != "measured")
     return false;
+  auto note = [&](const llvm::Twine &why) {
+    listener.note("steps in pieces were not compared by running them, "
+                  "predictions decide: " +
+                  why);
+  };
+  if (!canRunSteps()) {
+    note("the host program computes parts of a step");
+    return false;
+  }
   Profile added;
   added.target = measured.target;
   added.compiler = measured.compiler;
@@ -119,9 +131,7 @@ Compilation::tryAll(llvm::MutableArrayRef<Candidate> candidates,
     if (!why.empty()) {
       for (Candidate &each : candidates)
         each.triedNs.reset();
-      listener.note("steps in pieces were not compared by running them, "
-                    "predictions decide: " +
-                    llvm::Twine(why));
+      note(why);
       return false;
     }
     candidate.triedNs = *ns;

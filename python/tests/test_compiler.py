@@ -342,3 +342,19 @@ def test_other_mlirs_in_the_process(order, tmp_path):
         text=True,
     )
     assert done.stdout == "lived\n", done.stderr
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt, ValueError, RuntimeError])
+def test_what_is_raised_while_operations_are_visited_is_raised(error):
+    from jaxlib.mlir import ir
+
+    from baechi.importer.common import module as modules
+
+    def visit(operation):
+        if operation.name == "builtin.module":
+            raise error("within")
+
+    with ir.Context(), ir.Location.unknown():
+        module = ir.Module.parse("module {}")
+        with pytest.raises(error, match="within"):
+            modules.walk(ir, module, visit)

@@ -158,6 +158,21 @@ def test_operators_that_torch_mlir_lacks():
         np.testing.assert_allclose(actual, right, rtol=1e-5, atol=1e-6)
 
 
+@needs_tools
+@pytest.mark.parametrize(
+    "mode", ["", '<blocksize = 2, mode = "DCR">', '<blocksize = 2, mode = "CRD">']
+)
+@pytest.mark.parametrize("channels", [4, 8, 12])
+def test_depth_to_space_cuts_channels_by_its_mode(mode, channels):
+    mode = mode or "<blocksize = 2>"
+    depth = channels // 4
+    text = f"net (float[2, {channels}, 3, 5] x) => (float[2, {depth}, 6, 10] y) "
+    made = model(text + f"{{ y = DepthToSpace{mode}(x) }}")
+    x = random(2, channels, 3, 5)
+    (expected,) = ReferenceEvaluator(made).run(None, {"x": x})
+    np.testing.assert_array_equal(compile(made)(x), expected)
+
+
 OUTSIDE = """
 net (float[4, 6] x, int64[3] i, int64[3, 6] j, int64[3, 1] k, int64[4] n) => (
   float[3, 6] a, float[3, 6] b, float[3, 6] c, int64[3] d, float[4, 6] e) {

@@ -174,6 +174,33 @@ TEST(Compilation, PredictionsDecideWhereStepsCannotBeTried) {
             *report.pieces->piecesNs < *report.pieces->wholeNs);
 }
 
+TEST(Compilation, StepsWithHostCallsAreNotTried) {
+  std::string path = writeModel(R"(
+    func.func private @show(tensor<64x64xf32>)
+        attributes {baechi.host_call = {effects = "ordered", ns = 500 : i64}}
+    func.func @step(%a: tensor<64x64xf32>, %b: tensor<64x64xf32>)
+        -> tensor<64x64xf32> {
+      %zero = arith.constant dense<0.0> : tensor<64x64xf32>
+      %y = linalg.matmul
+          ins(%a, %b : tensor<64x64xf32>, tensor<64x64xf32>)
+          outs(%zero : tensor<64x64xf32>) -> tensor<64x64xf32>
+      call @show(%y) : (tensor<64x64xf32>) -> ()
+      return %y : tensor<64x64xf32>
+    })");
+  DriverOptions options = optionsOf("", "host:2");
+  options.model = path;
+  options.costs = "measured";
+  options.splits = "any";
+  options.split = {"arg0=0:2"};
+  options.hostCalls = true;
+  Recorder recorder;
+  ASSERT_TRUE(compileModel(options, recorder)) << recorder.errors;
+  EXPECT_THAT(recorder.notes,
+              HasSubstr("predictions decide: the host program computes parts "
+                        "of a step"));
+  llvm::sys::fs::remove(path);
+}
+
 TEST(Compilation, TellsHowFarFittingIs) {
   Recorder recorder;
   DriverOptions options = optionsOf("transformer_tiny.mlir", "host:1@60KiB");

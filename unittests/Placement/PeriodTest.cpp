@@ -338,7 +338,7 @@ TEST(Period, PlacesAsWellAsAnyAssignment) {
     });
     PlaceOptions options;
     options.objective = Objective::Period;
-    options.budget = Budget::ofEvaluations(2000);
+    options.budget = Budget::ofEvaluations(10000);
     PlaceResult result = place(problem, options);
     if (least == never) {
       EXPECT_FALSE(result.placement) << seed;

@@ -25,12 +25,31 @@ class Argument:
 
 def walk(ir: Any, module: Any, visit: Callable[[Any], None]) -> None:
     """Visits every operation, those around others first."""
+    visit_all(ir, module.operation, visit, ir.WalkOrder.PRE_ORDER)
+
+
+def visit_all(ir: Any, root: Any, visit: Callable[[Any], None], order: Any) -> None:
+    """Visits an operation and all within it. What a visit, or a signal's handler meanwhile,
+    raises is raised: MLIR's bindings make a RuntimeError of it, Ctrl-C too."""
+    raised: list[BaseException] = []
 
     def advance(operation):
-        visit(operation.operation)
+        try:
+            visit(operation.operation)
+        except BaseException as error:
+            raised.append(error)
+            return ir.WalkResult.INTERRUPT
         return ir.WalkResult.ADVANCE
 
-    module.operation.walk(advance, ir.WalkOrder.PRE_ORDER)
+    try:
+        root.walk(advance, order)
+    except RuntimeError as error:
+        # It came between two lines of the above.
+        if not raised and "KeyboardInterrupt" in str(error):
+            raise KeyboardInterrupt from error
+        raise
+    if raised:
+        raise raised[0]
 
 
 def replace_operations(ir: Any, module: Any, rewrites: Mapping[str, Callable[[Any], Any]]) -> None:
@@ -41,10 +60,9 @@ def replace_operations(ir: Any, module: Any, rewrites: Mapping[str, Callable[[An
 
     def collect(operation):
         if operation.name in rewrites:
-            found.append(operation.operation)
-        return ir.WalkResult.ADVANCE
+            found.append(operation)
 
-    module.operation.walk(collect, ir.WalkOrder.POST_ORDER)
+    visit_all(ir, module.operation, collect, ir.WalkOrder.POST_ORDER)
     for operation in found:
         with ir.InsertionPoint(operation), operation.location:
             results = rewrites[operation.name](operation)

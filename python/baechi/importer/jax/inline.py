@@ -11,6 +11,8 @@ from __future__ import annotations
 
 from jaxlib.mlir import ir
 
+from baechi.importer.common.module import visit_all
+
 
 def inline_calls(module: ir.Module) -> None:
     """Replaces calls by the functions' bodies; drops the private functions."""
@@ -44,10 +46,9 @@ def _calls(function: ir.Operation) -> list[ir.Operation]:
 
     def visit(operation):
         if operation.name == "func.call":
-            calls.append(operation.operation)
-        return ir.WalkResult.ADVANCE
+            calls.append(operation)
 
-    function.walk(visit, ir.WalkOrder.PRE_ORDER)
+    visit_all(ir, function, visit, ir.WalkOrder.PRE_ORDER)
     return calls
 
 
@@ -69,6 +70,5 @@ def _inline_call(call: ir.Operation, function: ir.Operation) -> None:
 def _locate(function: ir.Operation, caller: ir.Location) -> None:
     def visit(operation):
         operation.location = ir.Location.callsite(operation.location, [caller])
-        return ir.WalkResult.ADVANCE
 
-    function.walk(visit, ir.WalkOrder.PRE_ORDER)
+    visit_all(ir, function, visit, ir.WalkOrder.PRE_ORDER)

@@ -12,6 +12,8 @@ from __future__ import annotations
 
 from jaxlib.mlir import ir
 
+from baechi.importer.common.module import visit_all
+
 _CAST = "builtin.unrealized_conversion_cast"
 
 
@@ -20,7 +22,6 @@ def make_signless(module: ir.Module) -> None:
     casts = []
 
     def visit(operation):
-        operation = operation.operation
         arguments = [
             argument
             for region in operation.regions
@@ -33,9 +34,8 @@ def make_signless(module: ir.Module) -> None:
             _retype(operation)
         if operation.name == _CAST:
             casts.append(operation)
-        return ir.WalkResult.ADVANCE
 
-    module.operation.walk(visit, ir.WalkOrder.PRE_ORDER)
+    visit_all(ir, module.operation, visit, ir.WalkOrder.PRE_ORDER)
     for cast in casts:
         if cast.operands[0].type == cast.results[0].type:
             cast.results[0].replace_all_uses_with(cast.operands[0])

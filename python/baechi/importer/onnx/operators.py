@@ -193,11 +193,31 @@ def _mean_variance_normalization(node: onnx.NodeProto, build: _Builder) -> None:
     build.add("Div", centred, divisor, output=node.output[0])
 
 
+def _depth_to_space(node: onnx.NodeProto, build: _Builder) -> None:
+    """torch-mlir cuts the channels in one way for both modes."""
+    given = _attributes(node)
+    block, mode = given["blocksize"], given.get("mode", b"DCR")
+    shape = build.shape(node.input[0])
+    if len(shape) != 4:
+        return build.keep()
+    batch, channels, height, width = shape
+    depth = channels // block**2
+    if mode == b"CRD":
+        cut, order = [batch, depth, block, block, height, width], [0, 1, 4, 2, 5, 3]
+    else:
+        cut, order = [batch, block, block, depth, height, width], [0, 3, 4, 1, 5, 2]
+    parts = build.add("Reshape", node.input[0], build.number(cut, np.int64))
+    moved = build.add("Transpose", parts, perm=order)
+    joined = build.number([batch, depth, height * block, width * block], np.int64)
+    build.add("Reshape", moved, joined, output=node.output[0])
+
+
 def _attributes(node: onnx.NodeProto) -> dict[str, Any]:
     return {a.name: helper.get_attribute_value(a) for a in node.attribute}
 
 
 _EXPANSIONS: dict[str, Callable[[onnx.NodeProto, _Builder], None]] = {
+    "DepthToSpace": _depth_to_space,
     "Reciprocal": _reciprocal,
     "Softsign": _softsign,
     "CumSum": _cumsum,
