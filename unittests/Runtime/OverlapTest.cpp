@@ -258,6 +258,43 @@ TEST(Overlap, CallsThatComeOneByOneDoTheSame) {
         checkMixing(devices, way, awaits, /*pinned=*/true, /*byCalls=*/true);
 }
 
+/// Two rows of four bytes, two columns on either device.
+void cutColumns(BufferInfo &buffer, int64_t offset) {
+  buffer.shape = {2, 4};
+  buffer.dim = 1;
+  buffer.pieces = {{"left", 0, offset, 4, 0, 2}, {"right", 1, offset, 4, 2, 2}};
+}
+
+TEST(Overlap, WhatIsStoredInPiecesGoesToEachDevice) {
+  Program program = makeProgram(2);
+  addArgument(program, 0, 0, 8);
+  cutColumns(program.arguments[0], 0);
+  addResult(program, 0, 64, 8);
+  cutColumns(program.results[0], 64);
+  auto body = [](char plus) {
+    return [=](Context, char *arena) {
+      for (int i = 0; i < 4; ++i)
+        arena[64 + i] = char(arena[i] + plus);
+      return 0;
+    };
+  };
+  auto session = makeSession(program, {body(1), body(2)});
+  ASSERT_TRUE(session);
+  std::vector<char> given(16), expected(16), got(16);
+  for (char i = 0; i < 16; ++i) {
+    given[size_t(i)] = char(3 * i);
+    expected[size_t(i)] = char(3 * i + (i % 4 < 2 ? 1 : 2));
+  }
+  std::vector<Feed> feeds = {{0, given.data()}};
+  std::vector<Fetch> fetches = {{0, got.data()}};
+  ASSERT_SUCCESS(session->steps(2, feeds, fetches));
+  EXPECT_EQ(got, expected);
+  got.assign(16, 0);
+  Calls calls(0, {{&given[0]}, {&given[8]}}, {{&got[0]}, {&got[8]}});
+  ASSERT_SUCCESS(session->overlapCalls(0, calls));
+  EXPECT_EQ(got, expected);
+}
+
 constexpr auto patience = std::chrono::seconds(30);
 
 /// Waits until \p value is at least \p least; false if that takes too long.
