@@ -7,7 +7,7 @@
 
 passed=0 failures=()
 
-# run NAME COMMAND...: one part, timed; the others still run.
+# run NAME COMMAND...: one part, timed; fails as it does, the others still run.
 run() {
   local name=$1 TIMEFORMAT="-- $1: %0R s, %0U s of processors"
   shift
@@ -16,6 +16,7 @@ run() {
     passed=$((passed + 1))
   else
     failures+=("$name")
+    return 1
   fi
 }
 
