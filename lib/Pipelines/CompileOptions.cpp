@@ -186,6 +186,13 @@ std::string CompileOption::helpWithDefault() const {
   return help.str() + (value.empty() ? "" : "; default " + value);
 }
 
+/// What kind of positive number is wanted where \p text is none, or one that is
+/// too large to be held.
+static llvm::StringRef wantedInPlaceOf(llvm::StringRef text) {
+  bool isNumber = llvm::all_of(text, llvm::isDigit) && !text.trim('0').empty();
+  return isNumber ? "smaller" : "positive";
+}
+
 llvm::Error baechi::setOption(CompileOptions &options,
                               const CompileOption &option,
                               llvm::StringRef value) {
@@ -195,8 +202,9 @@ llvm::Error baechi::setOption(CompileOptions &options,
     (options.*option.list).push_back(value.str());
   else if (value.getAsInteger(10, options.*option.number) ||
            options.*option.number < 1)
-    return llvm::createStringError(
-        "--" + option.name + " needs a positive number, not '" + value + "'");
+    return llvm::createStringError("--" + option.name + " needs a " +
+                                   wantedInPlaceOf(value) + " number, not '" +
+                                   value + "'");
   return llvm::Error::success();
 }
 
@@ -274,7 +282,7 @@ baechi::exchangeChoiceOf(const CompileOptions &options) {
            .getAsInteger(10, choice.sliceBytes) ||
        choice.sliceBytes < 1024))
     return llvm::createStringError(
-        "--slice-bytes is a number from 1024 on, not "
+        "--slice-bytes is a number from 1024 to 9223372036854775807, not "
         "'" +
         options.sliceBytes + "'");
   return choice;

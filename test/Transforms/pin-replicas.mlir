@@ -42,7 +42,7 @@ module attributes {baechi.machine = #machine} {
 
 #machine = #baechi.machine<devices = [<"a", kind = "host", memory = 1000>, <"b", kind = "host", memory = 1000>, <"c", kind = "host", memory = 1000>], link_model = parallel>
 module attributes {baechi.machine = #machine} {
-  // expected-error@below {{has 2 replicas, and the machine 3 devices: give as many replicas as devices, or a multiple}}
+  // expected-error@below {{the step has 2 replicas, and the machine 3 devices: give as many replicas as devices, or a multiple}}
   func.func @step(%x: tensor<4xf32> {baechi.batched}) -> tensor<4xf32> attributes {baechi.replicas = 2 : i64} {
     return %x : tensor<4xf32>
   }

@@ -45,6 +45,8 @@ TEST(CompileOptions, EveryOneIsSetByItsName) {
                                          " needs a positive number, not '7=b'"
                                    : "");
   }
+  EXPECT_EQ(messageOf(setOption(options, "replicas=99999999999")),
+            "--replicas needs a smaller number, not '99999999999'");
   EXPECT_EQ(messageOf(setOption(options, "pin=c=host1")), "");
   EXPECT_THAT(options.pins, testing::ElementsAre("7=b", "c=host1"));
   EXPECT_EQ(messageOf(setOption(options, "compile-threads=3")), "");

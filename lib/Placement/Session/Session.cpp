@@ -119,7 +119,9 @@ std::string Session::noSingleDevice() const {
       all &= model.mayUse(u, d);
     text += d ? ", " : " ";
     if (!all) {
-      text += fmt::format("some operators cannot run on {}", name);
+      text += fmt::format("some operators cannot run on {}, as they are pinned "
+                          "elsewhere or have no time for its kind",
+                          name);
       continue;
     }
     Assignment alone(model.numNodes, d);

@@ -224,7 +224,8 @@ struct PinReplicas : public baechi::impl::PinReplicasBase<PinReplicas> {
         devices.push_back(StringAttr::get(&getContext(), device.name));
     if (int64_t(devices.size()) > replicas.getInt()) {
       emitError(step->getLoc())
-          << "has " << replicas.getInt() << " replicas, and the machine "
+          << "the step has " << replicas.getInt()
+          << " replicas, and the machine "
           << devices.size()
           << " devices: give as many replicas as devices, or a multiple";
       return signalPassFailure();
