@@ -34,6 +34,7 @@ protected:
       GTEST_SKIP() << "the libraries of this machine are not the test's";
     root = fs::path(testing::TempDir()) /
            ("find-library-" + std::to_string(getpid()));
+    fs::remove_all(root); // Of a process of before, which has ended by a test.
     package = root / "env/lib/python3.12/site-packages/nvidia/cublas/lib";
     toolkit = root / "cuda/lib64";
     for (const fs::path &folder : {package, toolkit}) {
