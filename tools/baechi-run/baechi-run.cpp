@@ -21,6 +21,7 @@
 #include "Version.h"
 #include "llvm/Support/ErrorHandling.h"
 #include "llvm/Support/InitLLVM.h"
+#include <csignal>
 #include <unistd.h>
 
 using namespace mlir;
@@ -164,6 +165,8 @@ int main(int argc, char **argv) {
   setenv("LLVM_DISABLE_SYMBOLIZATION", "1", /*overwrite=*/0);
   llvm::InitLLVM init(argc, argv);
   llvm::install_fatal_error_handler(tellFatal);
+  // A file beyond the process's limit is an error with its place, not the end.
+  std::signal(SIGXFSZ, SIG_IGN);
   tellVersion();
   RunOptions options = check(parseOptions(argc, argv));
   auto launch = runtime::findLaunch();

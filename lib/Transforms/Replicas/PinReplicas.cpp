@@ -225,8 +225,7 @@ struct PinReplicas : public baechi::impl::PinReplicasBase<PinReplicas> {
     if (int64_t(devices.size()) > replicas.getInt()) {
       emitError(step->getLoc())
           << "the step has " << replicas.getInt()
-          << " replicas, and the machine "
-          << devices.size()
+          << " replicas, and the machine " << devices.size()
           << " devices: give as many replicas as devices, or a multiple";
       return signalPassFailure();
     }
