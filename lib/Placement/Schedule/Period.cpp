@@ -134,19 +134,20 @@ void PeriodReplay::connect(const Assignment &device) {
     waits.emplace_back(k, source);
     if (tasks[source].kind == Kind::Transfer)
       returns.emplace_back(source, k);
+    auto *held = &links[2 * size_t(k)];
     switch (model.machine->linkModel) {
     case LinkModel::Unlimited:
       break;
     case LinkModel::Parallel:
-      links[2 * k] = position(task.from, task.to);
+      held[0] = position(task.from, task.to);
       break;
     case LinkModel::Duplex:
-      links[2 * k] = position(task.from, -1);
-      links[2 * k + 1] = position(devices + task.to, -1);
+      held[0] = position(task.from, -1);
+      held[1] = position(devices + task.to, -1);
       break;
     case LinkModel::Sequential:
-      links[2 * k] = position(task.from, -1);
-      links[2 * k + 1] = position(task.to, -1);
+      held[0] = position(task.from, -1);
+      held[1] = position(task.to, -1);
       break;
     }
   }
