@@ -142,8 +142,8 @@ def test_a_bar_shows_where_it_is(monkeypatch):
     for name, done, total, place, text in (
         ("import", 0, 0, 0, "baechi: it: import"),
         ("measure", 3, 9, 2, "baechi: it: measure 3/9"),
-        ("compile", 0, 0, 3, "baechi: it: compile"),
-        ("measure", 1, 2, 3, "baechi: it: measure 1/2"),  # it never goes back
+        ("compile", 0, 0, 4, "baechi: it: compile"),
+        ("measure", 1, 2, 4, "baechi: it: measure 1/2"),  # it never goes back
     ):
         bar.phase(name, done, total)
         with shown:
