@@ -157,4 +157,11 @@ TEST(Pieces, TakePartInTheContest) {
       [](const Candidate &each) { return each.name == "pieces:lanes"; }));
 }
 
+TEST(Pieces, NumbersOfAnySizeAreLanes) {
+  Problem problem = trainedInPieces(1, 2, 2);
+  problem.graph.ops.push_back(makeOp("x.piece2147483647", 5));
+  EXPECT_EQ(placers::pieceOf("x.piece2147483647"), 2147483647);
+  for (const auto &[name, device] : proposalsFor(problem))
+    EXPECT_EQ(device.size(), problem.graph.ops.size()) << name;
+}
 } // namespace

@@ -49,7 +49,7 @@ static std::vector<int32_t> laneOf(const Graph &graph, const Model &model) {
   std::vector<int32_t> home(model.numUnits, open);
   int64_t lanes = 0;
   for (const Operator &op : graph.ops)
-    lanes = std::max<int64_t>(lanes, pieceOf(op.name) + 1);
+    lanes = std::max(lanes, int64_t(pieceOf(op.name)) + 1);
   if (lanes < 2)
     return {};
   for (int32_t i = 0; i < model.numNodes; ++i) {

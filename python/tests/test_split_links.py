@@ -1,0 +1,65 @@
+# Part of the Baechi project, under the Apache License v2.0 with LLVM Exceptions.
+# See LICENSE for license information.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Steps in pieces whose devices share no memory (docs/splitting.md, over links): small sums are
+computed for each piece, and steps equal those of `jax.jit`."""
+
+import json
+
+import numpy as np
+import pytest
+
+pytest.importorskip("jax")
+import jax
+import jax.numpy as jnp
+
+import baechi
+
+QUICK = {"costs": "roofline", "budget": "0"}
+
+
+def normalised(params, x):
+    """Layers with the statistics of the whole batch."""
+    for weights in params:
+        x = x @ weights
+        mean = x.mean(0)
+        variance = ((x - mean) ** 2).mean(0)
+        x = jax.nn.relu((x - mean) * jax.lax.rsqrt(variance + 1e-4))
+    return x
+
+
+def train(params, x, y):
+    loss, gradients = jax.value_and_grad(lambda p: ((normalised(p, x) - y) ** 2).mean())(params)
+    norm = jnp.sqrt(sum((g**2).sum() for g in gradients))
+    return [p - 0.1 * g / jnp.maximum(norm, 1) for p, g in zip(params, gradients)], loss
+
+
+@pytest.mark.parametrize("devices", [2, 3, 4])
+def test_small_sums_are_computed_for_each_piece(devices, tmp_path):
+    machine = {
+        "format": "baechi-machine",
+        "version": 1,
+        "devices": [
+            {"name": f"host{i}", "kind": "host", "memory": 1 << 30} for i in range(devices)
+        ],
+        "link_model": "duplex",
+        "link_default": {"latency_ns": 1000, "bytes_per_us": 20000},
+    }
+    (tmp_path / "machine.json").write_text(json.dumps(machine))
+    rng = np.random.default_rng(0)
+    params = [(rng.normal(size=(192, 192)) / 12).astype(np.float32) for _ in range(3)]
+    x, y = (rng.normal(size=(6144, 192)).astype(np.float32) for _ in range(2))
+    step = baechi.jit(
+        train, machine=str(tmp_path / "machine.json"), splits="any", donate_argnums=0, **QUICK
+    )
+    ours, theirs = list(params), list(params)
+    for _ in range(3):
+        ours, loss = step(ours, x, y)
+        theirs, expected = jax.jit(train)(theirs, x, y)
+        np.testing.assert_allclose(loss, expected, rtol=1e-5)
+    for mine, right in zip(ours, theirs, strict=True):
+        np.testing.assert_allclose(np.asarray(mine), right, rtol=1e-4, atol=1e-5)
+    # Of fewer, kernels have the names of what their sums are fused with.
+    assert devices < 4 or any(".sum.piece" in name for name in step.placement), step.report()
+    pieces = {device for name, device in step.placement.items() if ".piece" in name}
+    assert len(pieces) == devices, step.report()
