@@ -75,11 +75,7 @@ private:
         add({Kind::AwaitRecv, 0, int32_t(recv.getQueue()),
              int32_t(recv.getSeq())});
     } else if (auto await = dyn_cast<AwaitCarriedOp>(op)) {
-      bool sends =
-          llvm::any_of(op->getBlock()->getOps<SendOp>(), [&](SendOp send) {
-            return send.getQueue() == await.getQueue() &&
-                   send.getSeq() == await.getSeq();
-          });
+      bool sends = isa_and_nonnull<SendOp>(awaitedBy(await));
       add({sends ? Kind::AwaitSend : Kind::AwaitRecv, 0,
            int32_t(await.getQueue()), int32_t(await.getSeq()),
            /*ofLastStep=*/true});

@@ -32,3 +32,15 @@ std::optional<int64_t> baechi::carriedArgument(Operation *op) {
   auto argument = op->getAttrOfType<IntegerAttr>(kCarried);
   return argument ? std::optional(argument.getInt()) : std::nullopt;
 }
+
+Operation *baechi::awaitedBy(AwaitCarriedOp await) {
+  for (Operation &op : *await->getBlock()) {
+    auto send = dyn_cast<SendOp>(op);
+    auto recv = dyn_cast<RecvOp>(op);
+    if ((send || recv) && op.hasAttr(kCarried) &&
+        (send ? send.getQueue() : recv.getQueue()) == await.getQueue() &&
+        (send ? send.getSeq() : recv.getSeq()) == await.getSeq())
+      return &op;
+  }
+  return nullptr;
+}

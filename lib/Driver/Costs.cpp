@@ -121,7 +121,7 @@ llvm::Error Compilation::findCosts(SetArguments setArguments) {
       // The run has what it needs of it.
       listener.warn("what was measured is not kept: " +
                     llvm::toString(std::move(error)));
-  measured = std::move(profile);
+  kept = std::move(profile);
   return llvm::Error::success();
 }
 

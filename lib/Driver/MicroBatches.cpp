@@ -63,7 +63,7 @@ static std::optional<int64_t> leastBytes(ModuleOp formed) {
 std::optional<int64_t>
 Compilation::leastBytesOnHost(const SplitChoice &choice) {
   placement::Machine computing = placement::withoutPools(target);
-  if (computing.devices.size() > 1 || computing.devices.front().kind != "host")
+  if (computing.devices.size() != 1 || computing.devices.front().kind != "host")
     return std::nullopt;
   OwningOpRef<ModuleOp> trial = uncut->clone();
   PassManager forming(trial->getContext());

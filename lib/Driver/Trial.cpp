@@ -106,13 +106,13 @@ Compilation::tryAll(llvm::MutableArrayRef<Candidate> candidates,
     return false;
   }
   Profile added;
-  added.target = measured.target;
-  added.compiler = measured.compiler;
+  added.target = kept.target;
+  added.compiler = kept.compiler;
   for (auto [compiler, candidate] : llvm::zip_equal(compilers, candidates)) {
     if (!candidate.program)
       continue;
     std::string hash = hashOf(*compiler, *candidate.program);
-    if (const PlanRow *known = measured.findPlan(hash)) {
+    if (const PlanRow *known = kept.findPlan(hash)) {
       candidate.triedNs = known->stepNs;
       continue;
     }

@@ -23,23 +23,11 @@ namespace {
 double milliseconds(int64_t ns) { return static_cast<double>(ns) / 1e6; }
 double mebibytes(int64_t bytes) { return static_cast<double>(bytes) / 1048576; }
 
-int64_t achieved(const PlaceOptions &options, const PlaceResult &result) {
-  switch (options.objective) {
-  case Objective::Makespan:
-    break;
-  case Objective::MaxLoad:
-    return result.maxLoadNs;
-  case Objective::Period:
-    return result.periodNs;
-  }
-  return result.placement->makespanNs;
-}
-
 /// How far the objective is above its lower bound; 0: proven optimal.
 double gap(const PlaceOptions &options, const PlaceResult &result) {
   if (result.lowerBoundNs <= 0)
     return 0;
-  return static_cast<double>(achieved(options, result)) /
+  return static_cast<double>(objectiveNs(result, options.objective)) /
              static_cast<double>(result.lowerBoundNs) -
          1;
 }

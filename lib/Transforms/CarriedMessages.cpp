@@ -22,18 +22,6 @@ CarriedAwaits baechi::carriedAwaitsOf(const DeviceProgram &program) {
   return awaits;
 }
 
-Operation *baechi::awaitedBy(AwaitCarriedOp await) {
-  for (Operation &op : *await->getBlock()) {
-    auto send = dyn_cast<SendOp>(op);
-    auto recv = dyn_cast<RecvOp>(op);
-    if ((send || recv) && op.hasAttr(kCarried) &&
-        (send ? send.getQueue() : recv.getQueue()) == await.getQueue() &&
-        (send ? send.getSeq() : recv.getSeq()) == await.getSeq())
-      return &op;
-  }
-  return nullptr;
-}
-
 LogicalResult baechi::verifyAwaitCarried(AwaitCarriedOp await,
                                          const DeviceProgram &program) {
   if (awaitedBy(await))

@@ -33,9 +33,6 @@ mlir::LogicalResult verifyCarried(SendOp send, const DeviceProgram &sender,
 mlir::LogicalResult verifyAwaitCarried(AwaitCarriedOp await,
                                        const DeviceProgram &program);
 
-/// The end of the device's message that \p await is for; null: there is none.
-mlir::Operation *awaitedBy(AwaitCarriedOp await);
-
 } // namespace baechi
 
 #endif // BAECHI_LIB_TRANSFORMS_CARRIEDMESSAGES_H

@@ -66,7 +66,8 @@ static Error copyParts(const SessionState &state, const BufferInfo &buffer,
   auto isMeant = [&](int32_t device) {
     return !only || size_t(device) == *only;
   };
-  auto copyPart = [&](const PieceInfo &part, char *bytes) {
+  // A whole buffer or a piece.
+  auto copyPart = [&](const auto &part, char *bytes) {
     Error error;
     if (isMeant(part.device))
       error = copy(*state.drivers[part.device], part.offset, bytes,
@@ -78,7 +79,7 @@ static Error copyParts(const SessionState &state, const BufferInfo &buffer,
     return error;
   };
   if (buffer.pieces.empty())
-    return copyPart(buffer.parts().front(), data);
+    return copyPart(buffer, data);
   std::vector<char> packed;
   for (const PieceInfo &piece : buffer.pieces) {
     if (piece.copies.empty() && !isMeant(piece.device))
@@ -98,35 +99,46 @@ static Error copyParts(const SessionState &state, const BufferInfo &buffer,
   return Error();
 }
 
-bool baechi::runtime::writeOwnParts(const SessionState &state, size_t device,
-                                    const BufferInfo &buffer,
-                                    const char *values) {
-  return !copyParts(
+/// Out of all of a buffer's values into the arenas.
+static Error writeParts(const SessionState &state, const BufferInfo &buffer,
+                        const char *values,
+                        std::optional<size_t> only = std::nullopt) {
+  // It is not written to.
+  return copyParts(
       state, buffer, const_cast<char *>(values), /*writes=*/true,
       [](Driver &driver, int64_t offset, char *part, size_t size) {
         return driver.write(offset, part, size);
       },
-      device);
+      only);
 }
 
-bool baechi::runtime::readOwnParts(const SessionState &state, size_t device,
-                                   const BufferInfo &buffer, char *values) {
-  return !copyParts(
+/// Out of the arenas into all of a buffer's values.
+static Error readParts(const SessionState &state, const BufferInfo &buffer,
+                       char *values,
+                       std::optional<size_t> only = std::nullopt) {
+  return copyParts(
       state, buffer, values, /*writes=*/false,
       [](Driver &driver, int64_t offset, char *to, size_t bytes) {
         return driver.read(offset, to, bytes);
       },
-      device);
+      only);
+}
+
+bool baechi::runtime::writeOwnParts(const SessionState &state, size_t device,
+                                    const BufferInfo &buffer,
+                                    const char *values) {
+  return !writeParts(state, buffer, values, device);
+}
+
+bool baechi::runtime::readOwnParts(const SessionState &state, size_t device,
+                                   const BufferInfo &buffer, char *values) {
+  return !readParts(state, buffer, values, device);
 }
 
 /// Copies a buffer that may be accessed out of its devices' arenas.
 static Error read(const SessionState &state, const char *what, size_t index,
                   const BufferInfo &buffer, void *data) {
-  Error error =
-      copyParts(state, buffer, static_cast<char *>(data), /*writes=*/false,
-                [](Driver &driver, int64_t offset, char *to, size_t bytes) {
-                  return driver.read(offset, to, bytes);
-                });
+  Error error = readParts(state, buffer, static_cast<char *>(data));
   return error ? cannotCopy(what, index, buffer, error) : Error();
 }
 
@@ -136,13 +148,7 @@ Error Session::setArgument(size_t index, const void *data, size_t bytes) {
                                 program().arguments, index, bytes, usable()))
     return error;
   const ArgumentInfo &argument = program().arguments[index];
-  // It is not written to.
-  char *from = static_cast<char *>(const_cast<void *>(data));
-  Error error =
-      copyParts(state, argument, from, /*writes=*/true,
-                [](Driver &driver, int64_t offset, char *part, size_t size) {
-                  return driver.write(offset, part, size);
-                });
+  Error error = writeParts(state, argument, static_cast<const char *>(data));
   return error ? cannotCopy("argument", index, argument, error) : Error();
 }
 

@@ -180,6 +180,7 @@ private:
 /// Runs a device's part of a step, or of all steps that overlap, on its own
 /// thread or, where its driver can, on another.
 void runPart(SessionState &state, size_t device);
+
 /// Copies of all of an argument's values what \p device holds of it into its
 /// arena, or out of that of a result's; false where a driver fails. By the
 /// device's own thread, between its steps.

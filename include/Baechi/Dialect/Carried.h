@@ -37,6 +37,10 @@ inline constexpr llvm::StringLiteral kSliceBytes = "baechi.slice_bytes";
 /// What is carried, if \p op is such an end: the argument's number.
 std::optional<int64_t> carriedArgument(mlir::Operation *op);
 
+/// The end of its device's message that \p await is for, a send or a recv;
+/// null: there is none.
+mlir::Operation *awaitedBy(AwaitCarriedOp await);
+
 } // namespace baechi
 
 #endif // BAECHI_DIALECT_CARRIED_H

@@ -165,7 +165,7 @@ private:
   std::unique_ptr<Source> source;
   /// Until compile() has made their code.
   std::shared_ptr<LoweredKernels> lowered = std::make_shared<LoweredKernels>();
-  /// As its file was when the model was read.
+  /// As its file was when the model was read; with what findCosts() measured.
   Profile kept;
   std::string keptError;
   /// The model as it is and cut into pieces, as far as asked, until compile()
@@ -193,8 +193,6 @@ private:
   double profileSeconds = 0;
   KernelCostCounts kernelCostCounts;
   bool stepsMeasured = false;
-  /// With what was measured, from findCosts() to compile().
-  Profile measured;
 };
 
 } // namespace baechi

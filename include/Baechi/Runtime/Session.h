@@ -159,12 +159,12 @@ public:
   /// arguments in before its part of a call, and its results out after it.
   /// After an error \p failed, where it is not null, has the number of the call
   /// that failed, -1 if that is not known; calls that had not ended are
-  /// unfinished.
+  /// unfinished. The timeline does not count what calls sent.
   Error overlapCalls(int64_t first, CallSource &source,
                      int64_t *failed = nullptr);
 
-  /// Why `steps` and `overlapCalls` would refuse ("with a device of kind
-  /// 'pool' ('pool0')"); empty: they would not.
+  /// Why `overlapCalls` would refuse ("with a device of kind 'pool'
+  /// ('pool0')"); empty: it would not.
   std::string whySeparate() const;
 
   /// On another rank than 0, which calls nothing else: does what rank 0's

@@ -338,11 +338,7 @@ private:
     }
     if (auto await = dyn_cast<AwaitCarriedOp>(op)) {
       // By the manifest the runtime knows that it is the step before's.
-      bool sends =
-          llvm::any_of(op->getBlock()->getOps<SendOp>(), [&](SendOp send) {
-            return send.getQueue() == await.getQueue() &&
-                   send.getSeq() == await.getSeq();
-          });
+      bool sends = isa_and_nonnull<SendOp>(awaitedBy(await));
       callAwait(loc, sends ? "baechi_await_send" : "baechi_await_recv",
                 await.getQueue(), await.getSeq());
       return success();

@@ -378,19 +378,6 @@ private:
 
 } // namespace
 
-int64_t baechi::placement::objectiveNs(const PlaceResult &result,
-                                       Objective objective) {
-  switch (objective) {
-  case Objective::Makespan:
-    break;
-  case Objective::MaxLoad:
-    return result.maxLoadNs;
-  case Objective::Period:
-    return result.periodNs;
-  }
-  return result.placement->makespanNs;
-}
-
 CutPlan baechi::placement::placeWays(const Problem &problem,
                                      const Alternatives &alternatives,
                                      const Ways &ways,

@@ -144,6 +144,19 @@ const std::vector<std::string> &baechi::placement::placerNames() {
   return names;
 }
 
+int64_t baechi::placement::objectiveNs(const PlaceResult &result,
+                                       Objective objective) {
+  switch (objective) {
+  case Objective::Makespan:
+    break;
+  case Objective::MaxLoad:
+    return result.maxLoadNs;
+  case Objective::Period:
+    return result.periodNs;
+  }
+  return result.placement->makespanNs;
+}
+
 PlaceResult baechi::placement::place(const Problem &problem,
                                      const PlaceOptions &options) {
   PlaceResult result;

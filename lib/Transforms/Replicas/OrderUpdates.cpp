@@ -260,11 +260,9 @@ private:
         for (Operation *reader : readersOf(next.previous, next.updater))
           follow(reader);
     for (auto await : step.front().getOps<AwaitCarriedOp>())
-      if (llvm::any_of(update.operations, [&](Operation *op) {
-            auto send = dyn_cast<SendOp>(op);
-            return send && send.getQueue() == await.getQueue() &&
-                   send.getSeq() == await.getSeq();
-          }))
+      if (Operation *end = awaitedBy(await);
+          isa_and_nonnull<SendOp>(end) &&
+          llvm::is_contained(update.operations, end))
         update.operations.push_back(await);
     llvm::sort(update.operations, [&](Operation *a, Operation *b) {
       return positions.lookup(a) < positions.lookup(b);

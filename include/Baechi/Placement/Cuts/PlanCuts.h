@@ -36,9 +36,6 @@ struct CutPlan {
   bool isExhaustive = false; ///< all ways there are were looked at
 };
 
-/// The objective of a placement.
-int64_t objectiveNs(const PlaceResult &result, Objective objective);
-
 /// Plans. The result has an error where `check` or `checkAlternatives` has
 /// anything to say, or no placement was found. Deterministic unless a budget of
 /// seconds is given. Up to six graphs get the whole budget each; without

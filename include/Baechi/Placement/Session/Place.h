@@ -82,6 +82,9 @@ struct PlaceResult {
   std::vector<std::string> notes;
 };
 
+/// The value of an objective that the placement of \p result has, ns.
+int64_t objectiveNs(const PlaceResult &result, Objective objective);
+
 /// Names of the placers ("mtopo", "metf", "msct", "single", ...).
 const std::vector<std::string> &placerNames();
 /// Names of the grouping steps ("colocate", "forward", "coplace", "multilevel",
