@@ -39,7 +39,13 @@ CASES = [
         ("host:4", "msct"),
     )
 ]
-CASES.append(("gnmt_large.mlir.xz", "host:2", "msct"))
+# The rest of the fixtures take less than a millisecond.
+CASES += [
+    (path.name, "host:2", placer)
+    for path in sorted(FIXTURES.glob("*.mlir*"))
+    if path.name not in {case[0] for case in CASES}
+    for placer in ("msct", "metf", "mtopo")
+]
 # What the first row's run fits (--calibrate) the others on this machine are predicted with.
 CALIBRATED = "host:2"
 HEADER = (

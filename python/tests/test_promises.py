@@ -52,7 +52,7 @@ def test_the_page_has_messages():
 
 
 def test_figures_of_two_devices_are_those_measured():
-    measured = (DOCS / "benchmarks-frameworks.md").read_text()
+    measured = (DOCS / "benchmarks-frameworks.md").read_text().partition("## AVX2")[0]
     own, found = (DOCS / "two-devices.md").read_text(), 0
     for name, one, *several in re.findall(r"^\| (\w+)" + r" \| ([\d.]+)" * 5 + r" \|$", own, re.M):
         lines = re.findall(rf"^\| {name} .*", measured, re.M)
@@ -60,7 +60,7 @@ def test_figures_of_two_devices_are_those_measured():
         assert first[1] == one, name
         assert [second[column] for column in (1, 2, 8, 5)] == several, name
         found += 1
-    assert found == 7
+    assert found == 8
 
 
 def has_test(name):

@@ -139,7 +139,8 @@ Expected<bool> followLinkMeasure(const std::shared_ptr<Ranks> &ranks,
 struct StepOverheads {
   /// A step of two devices that do nothing.
   double stepNs = 0;
-  /// Beginning and ending an operator.
+  /// From an operator's end to the next one's begin. What begins and ends it
+  /// within its own time is part of what operators are measured to take.
   double operatorNs = 0;
   /// From a message's offer to the moment that its receiver, which fell asleep
   /// over it, goes on.
