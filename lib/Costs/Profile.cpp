@@ -135,6 +135,23 @@ llvm::Error readPlans(const json::Object &object, Profile &profile) {
   }
   return llvm::Error::success();
 }
+
+/// Reads the host's peaks, which files of before do not have.
+llvm::Error readPeaks(const json::Object &object, Profile &profile) {
+  const json::Value *value = object.get("host_peaks");
+  if (!value)
+    return llvm::Error::success();
+  const json::Object *fields = value->getAsObject();
+  auto number = [&](StringRef key) {
+    return fields ? fields->getNumber(key).value_or(0) : 0;
+  };
+  HostPeaks peaks{number("flops_per_second"), number("bytes_per_second")};
+  if (!(peaks.flopsPerSecond > 0) || !(peaks.bytesPerSecond > 0))
+    return llvm::createStringError("host_peaks needs 'flops_per_second' and "
+                                   "'bytes_per_second', positive numbers");
+  profile.peaks = peaks;
+  return llvm::Error::success();
+}
 } // namespace
 
 llvm::Expected<Profile> baechi::parseProfile(StringRef text,
@@ -173,9 +190,10 @@ llvm::Expected<Profile> baechi::parseProfile(StringRef text,
           row.implementation + "' on '" + row.kind + "'");
     profile.rows.push_back(std::move(row));
   }
-  if (llvm::Error error = readPlans(*object, profile))
-    return llvm::createStringError(name + ": " +
-                                   llvm::toString(std::move(error)));
+  for (auto read : {readPlans, readPeaks})
+    if (llvm::Error error = read(*object, profile))
+      return llvm::createStringError(name + ": " +
+                                     llvm::toString(std::move(error)));
   return profile;
 }
 
@@ -236,6 +254,10 @@ llvm::Error baechi::writeProfile(const std::string &path,
         json::Object{{"program", plan.program}, {"step_ns", plan.stepNs}});
   if (!plans.empty())
     value["plans"] = std::move(plans);
+  if (profile.peaks)
+    value["host_peaks"] =
+        json::Object{{"flops_per_second", profile.peaks->flopsPerSecond},
+                     {"bytes_per_second", profile.peaks->bytesPerSecond}};
   std::string error = placement::writeTextFile(
       path, llvm::formatv("{0:2}", json::Value(std::move(value))).str() + "\n");
   if (!error.empty())
@@ -291,6 +313,8 @@ llvm::Error baechi::addToProfile(const std::string &path,
     });
     if (!otherHost && !otherGpu)
       whole.plans = std::move(there->plans);
+    if (!otherHost)
+      whole.peaks = there->peaks;
     if (whole.target.empty()) {
       whole.target = there->target;
       whole.compiler = there->compiler;
@@ -312,6 +336,8 @@ llvm::Error baechi::addToProfile(const std::string &path,
     else
       improve(whole.rows[there->second], row);
   }
+  if (!whole.peaks)
+    whole.peaks = profile.peaks;
   for (const PlanRow &plan : profile.plans)
     if (!whole.findPlan(plan.program))
       whole.plans.push_back(plan);

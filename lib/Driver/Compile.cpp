@@ -210,6 +210,7 @@ llvm::Error Compilation::compile(SetArguments setArguments) {
     compiled.manifest["kernel_costs"] = kernelCostCounts.toJson();
   // What lost is not needed any more, nor are its programs.
   use(*compilers[best]);
+  findRoofline();
   std::unique_ptr<HostCompiler> winner = std::move(compilers[best]);
   compilers.clear();
   compilers.push_back(std::move(winner));
@@ -217,6 +218,16 @@ llvm::Error Compilation::compile(SetArguments setArguments) {
   asWritten = nullptr;
   lowered->clear();
   return llvm::Error::success();
+}
+
+void Compilation::findRoofline() {
+  if (!kept.peaks || hasDeviceOf("cuda"))
+    return;
+  int64_t devices = placement::numComputing(target);
+  roofline =
+      stepRoofline(module(), *kept.peaks,
+                   std::min<int64_t>(devices, runtime::queryHost().cores));
+  compiled.manifest["roofline"] = roofline->toJson();
 }
 
 void Compilation::reportPieces(size_t best,
@@ -312,4 +323,5 @@ void Compilation::describe(RunReport &report) const {
   report.kernelsFromStore = hostCompiler->kernelsFromStore();
   report.compiled = compiled;
   report.pieces = pieces;
+  report.roofline = roofline;
 }

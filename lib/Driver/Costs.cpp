@@ -111,11 +111,15 @@ llvm::Error Compilation::findCosts(SetArguments setArguments) {
     if (llvm::Error error = findCosts(profile, setArguments))
       return error;
   }
+  bool lacksPeaks =
+      asked.costs == "measured" && !profile.peaks && hasDeviceOf("host");
+  if (lacksPeaks)
+    profile.peaks = measureHostPeaks();
   profileSeconds =
       std::chrono::duration<double>(std::chrono::steady_clock::now() - start)
           .count();
   if (!asked.profile.empty() && !profile.rows.empty() &&
-      (kernelCostCounts.rowsMeasured || stepsMeasured ||
+      (kernelCostCounts.rowsMeasured || stepsMeasured || lacksPeaks ||
        !llvm::sys::fs::exists(asked.profile)))
     if (llvm::Error error = addToProfile(asked.profile, profile))
       // The run has what it needs of it.

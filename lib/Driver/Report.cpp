@@ -140,6 +140,8 @@ void RunReport::print(llvm::raw_ostream &os) const {
                  *othersWork);
   else
     os << format(", %+.1f %%\n", percent(step - predictedNs(), predictedNs()));
+  if (roofline)
+    os << "           " << roofline->textOf(step) << "\n";
   // Placers let transfers overlap computation; on the host a copy takes the
   // time of the device that does it.
   os << "           the placement's makespan "
@@ -298,6 +300,11 @@ json::Object RunReport::toJson() const {
       {"losses", json::Array(llvm::map_range(losses, number))}};
   if (pieces)
     report["pieces"] = pieces->toJson();
+  if (roofline) {
+    json::Object told = roofline->toJson();
+    told["reached"] = roofline->reachedBy(step);
+    report["roofline"] = std::move(told);
+  }
   for (const char *key : {"memory_fit", "checkpoints"})
     if (const json::Object *told = compiled.manifest.getObject(key))
       report[key] = json::Object(*told);

@@ -90,7 +90,7 @@ def test_the_readme_shows_what_happens(tmp_path):
     def without_figures(text):
         """What depends neither on times, nor on who has won, nor on other work."""
         text = re.sub("; other work disturbed .*", "", text)
-        words = [re.sub(r"'.*?'|[\d.]+(?= ms)", "…", line).split() for line in text.splitlines()]
+        words = [re.sub(r"'.*?'|[\d.]+(?= ms| %)", "…", line).split() for line in text.splitlines()]
         return [
             line[:1] + line[3:4] if line[:1] and line[0][:4] == "host" else line for line in words
         ]

@@ -48,6 +48,7 @@ TEST(Profile, RoundTrip) {
   Profile written = example();
   written.cudaTarget = "a GPU";
   written.plans = {{"6f", 41}, {"7a", 0}};
+  written.peaks = HostPeaks{242e9, 30.5e9};
   written.rows[1].algorithm = {1, -2, 3, 4, 5, 6, 7, INT64_MIN};
   ASSERT_FALSE(static_cast<bool>(writeProfile(path, written)));
   auto read = readProfile(path);
@@ -72,6 +73,9 @@ TEST(Profile, RoundTrip) {
   EXPECT_EQ(read->plans[0].stepNs, 41);
   ASSERT_TRUE(read->findPlan("7a"));
   EXPECT_EQ(read->findPlan("8b"), nullptr);
+  ASSERT_TRUE(read->peaks);
+  EXPECT_EQ(read->peaks->flopsPerSecond, 242e9);
+  EXPECT_EQ(read->peaks->bytesPerSecond, 30.5e9);
 }
 
 TEST(Profile, FindsTheFastestRow) {
@@ -128,6 +132,14 @@ TEST(Profile, ErrorsNameTheFileAndTheField) {
                   "non-negative integer"));
   EXPECT_THAT(errorOf(withPlans("[" + plan + ", " + plan + "]")),
               HasSubstr("plans[1] repeats program '6f'"));
+  for (const char *wrong : {"3", R"({"flops_per_second": 1e9})",
+                            R"({"flops_per_second": 1e9,
+                                "bytes_per_second": 0})"})
+    EXPECT_THAT(errorOf(R"({"format": "baechi-profile", "version": 1,
+                            "rows": [], "host_peaks": )" +
+                        std::string(wrong) + "}"),
+                HasSubstr("p.json: host_peaks needs 'flops_per_second' and "
+                          "'bytes_per_second', positive numbers"));
   auto missing = readProfile("no/such/file.json");
   ASSERT_FALSE(static_cast<bool>(missing));
   EXPECT_THAT(llvm::toString(missing.takeError()), HasSubstr("no/such/file"));

@@ -10,6 +10,7 @@
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "llvm/Support/Error.h"
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -53,6 +54,12 @@ struct PlanRow {
   int64_t stepNs = 0;  ///< the fastest of some steps
 };
 
+/// What one core of the host reaches at best.
+struct HostPeaks {
+  double flopsPerSecond = 0; ///< of the fastest matrix product, float32
+  double bytesPerSecond = 0; ///< of a copy from memory to memory, both counted
+};
+
 /// The profile file (docs/profile-format.md). Rows are found by the kernel's
 /// text, so that one profile serves every model that has the kernel.
 struct Profile {
@@ -64,6 +71,8 @@ struct Profile {
   /// What the rows of kind "cuda" were measured on; empty: not known.
   std::string cudaTarget = {};
   std::vector<PlanRow> plans = {};
+  /// Of the host that `target` names; nullopt: not measured.
+  std::optional<HostPeaks> peaks = {};
 
   /// True when both measured the same code on the same machine.
   bool isComparable(const Profile &other) const {

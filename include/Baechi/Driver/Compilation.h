@@ -97,6 +97,8 @@ private:
   /// Where that does not fit as it is, the model as it is written is tried,
   /// too.
   void addAsWritten(const SplitChoice &choice);
+  /// How far from the best that the processors can do steps may be.
+  void findRoofline();
   /// What became of checkpoints. Of the two models the one that is not the
   /// \p best goes.
   void reportCheckpoints(size_t &best, std::vector<Candidate> &candidates);
@@ -187,6 +189,7 @@ private:
   HostCompiler *hostCompiler = nullptr; ///< one of them
   CompiledProgram compiled;
   std::optional<PieceReport> pieces; ///< where cutting was asked for
+  std::optional<StepRoofline> roofline;
   /// A compiler and a kind each.
   std::map<std::pair<const HostCompiler *, std::string>, CompiledProgram>
       singlePrograms;

@@ -10,6 +10,7 @@
 
 #include "Baechi/Driver/Execution.h"
 #include "Baechi/Driver/PieceReport.h"
+#include "Baechi/Driver/StepRoofline.h"
 #include "llvm/Support/JSON.h"
 #include "llvm/Support/raw_ostream.h"
 #include <optional>
@@ -43,7 +44,8 @@ struct RunReport {
   size_t kernelsFromStore = 0; ///< not compiled in this run
   double formSeconds = 0, profileSeconds = 0, kernelSeconds = 0;
   CompiledProgram compiled;
-  std::optional<PieceReport> pieces; ///< where cutting was asked for
+  std::optional<PieceReport> pieces;    ///< where cutting was asked for
+  std::optional<StepRoofline> roofline; ///< where costs are measured
   runtime::Program program;
   std::vector<int64_t> residentBytes; ///< a device each
   Measurement measured;

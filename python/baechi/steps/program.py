@@ -22,6 +22,12 @@ from baechi.steps.memory import LeastMemory, Memory
 _REMARK = re.compile(r'^.*?: remark: (loc\("[^"]*"\): )?')
 
 
+def _roofline_text(roofline: dict[str, float], step_ms: float) -> str:
+    """How much of what its cores could at best a step reaches (docs/kernels.md)."""
+    percent = 100 * roofline["ns"] / 1e6 / (step_ms * roofline["cores"]) if step_ms > 0 else 0.0
+    return f", {percent:.0f} % of the roofline"
+
+
 class Program:
     """A module of one step on the devices of a machine.
 
@@ -117,6 +123,8 @@ class Program:
             counted = self._wall_ns[1:] or self._wall_ns
             median = statistics.median(counted) / 1e6
             lines.append(f"           measured {median:.3f} ms (median of {len(counted)})")
+            if roofline := program.get("roofline"):
+                lines[-1] += _roofline_text(roofline, median)
         for queue in program["queues"]:
             if link := queue.get("simulated_link"):
                 ends = (program["devices"][queue[end]]["name"] for end in ("from", "to"))
