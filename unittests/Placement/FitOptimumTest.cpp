@@ -132,8 +132,9 @@ struct Tally {
   int64_t decided() const { return equal + close + worse + missed; }
 };
 
+/// \p number: of the graph, to find it again.
 void compare(const Problem &problem, const FitPoint &point, size_t mostStates,
-             Tally &tally) {
+             int64_t number, Tally &tally) {
   std::vector<uint8_t> repeats(problem.graph.ops.size(), 0);
   if (tally.again)
     repeats = repeatsOf(problem.graph, "gpu").mayRepeat;
@@ -148,24 +149,29 @@ void compare(const Problem &problem, const FitPoint &point, size_t mostStates,
     tally.equal += way.fits;
   } else if (!way.fits) {
     ++tally.missed;
+    std::printf("graph %lld: %s finds nothing\n",
+                static_cast<long long>(number), tally.name);
   } else {
     double ratio =
         static_cast<double>(most) / static_cast<double>(optimum.bestNs());
     tally.worst = std::max(tally.worst, ratio);
     ++(ratio <= 1.05 ? tally.close : tally.worse);
+    if (ratio > 1.05)
+      std::printf("graph %lld: %s takes %.3f times as long\n",
+                  static_cast<long long>(number), tally.name, ratio);
   }
 }
 
 TEST(FitOptimum, PlansOfSmallGraphsAreTheBest) {
   int64_t graphs = fromEnvironment("BAECHI_FIT_GRAPHS", 200);
-  auto seed = static_cast<uint32_t>(fromEnvironment("BAECHI_FIT_SEED", 1));
+  int64_t seed = fromEnvironment("BAECHI_FIT_SEED", 1);
   auto most = static_cast<int32_t>(fromEnvironment("BAECHI_FIT_OPS", 12));
   size_t states = fromEnvironment("BAECHI_FIT_STATES", 20'000);
   std::array tallies = {Tally{"again", &FitPoint::again, true, false},
                         Tally{"pool", &FitPoint::pool, false, true},
                         Tally{"both", &FitPoint::both, true, true}};
-  Draw draw(seed);
-  for (int64_t done = 0; done < graphs;) {
+  for (int64_t done = 0, number = seed; done < graphs; ++number) {
+    Draw draw(static_cast<uint32_t>(number));
     Problem problem = randomProblem(draw, most);
     int64_t floor = memoryFloor(problem.graph).bytes;
     int64_t lean = leanOrdersOf(problem.graph, {"gpu", {}}).front().peakBytes;
@@ -178,7 +184,7 @@ TEST(FitOptimum, PlansOfSmallGraphsAreTheBest) {
     FitSweep sweep = fitSweep(problem, options);
     ASSERT_EQ(sweep.error, "");
     for (Tally &tally : tallies)
-      compare(problem, sweep.points.front(), states, tally);
+      compare(problem, sweep.points.front(), states, number, tally);
     ++done;
   }
   for (const Tally &tally : tallies) {
