@@ -79,11 +79,8 @@ public:
   std::optional<RunsWithStays> run() {
     std::optional<RunsWithStays> best;
     for (int64_t percent : {200, 120, 105, 100})
-      if (int32_t end = search(percent); end >= 0) {
-        most = states[end].now;
-        if (auto found = planOf(graph, wayTo(end)))
-          best = std::move(found);
-      }
+      if (auto found = search(percent))
+        best = std::move(found);
     return best;
   }
 
@@ -105,7 +102,7 @@ private:
     bool isPossible = true;
   };
 
-  int32_t search(int64_t percent);
+  std::optional<RunsWithStays> search(int64_t percent);
   void reach(State state);
   void expand(const State &state, int32_t number);
   void wait(State state, int32_t number);
@@ -207,7 +204,8 @@ Set Search::readable(const State &state) const {
   return set;
 }
 
-int32_t Search::search(int64_t withPercent) {
+/// The first way that is a plan; `most` is then what it takes.
+std::optional<RunsWithStays> Search::search(int64_t withPercent) {
   percent = withPercent;
   states.clear();
   known.clear();
@@ -221,11 +219,16 @@ int32_t Search::search(int64_t withPercent) {
     if (state.isWorse)
       continue;
     if (state.done == all && state.running == none && state.moving == none &&
-        !(kept & ~state.here & ~(state.pool & mayGo)))
-      return number;
+        !(kept & ~state.here & ~(state.pool & mayGo))) {
+      auto found = planOf(graph, wayTo(number));
+      if (!found)
+        continue;
+      most = state.now;
+      return found;
+    }
     expand(state, number);
   }
-  return -1;
+  return std::nullopt;
 }
 
 void Search::reach(State state) {
