@@ -6,22 +6,14 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "Baechi/Analysis/LeastMemory.h"
 #include "Baechi/Analysis/Program.h"
-#include "Baechi/Analysis/Stashing.h"
 #include "Baechi/Driver/Compilation.h"
 #include "Baechi/Pipelines/Pipelines.h"
 #include "Baechi/Placement/Model/Pool.h"
 
 using namespace mlir;
 using namespace baechi;
-
-/// Of all devices that compute.
-static int64_t memoryOf(const placement::Machine &machine) {
-  int64_t bytes = 0;
-  for (const placement::Device &device : machine.devices)
-    bytes += placement::isPool(device) ? 0 : device.memory;
-  return bytes;
-}
 
 static int64_t bytesOf(ValueRange values) {
   int64_t bytes = 0;
@@ -45,8 +37,7 @@ bool Compilation::isMemoryTight(HostCompiler &compiler) const {
          });
 }
 
-/// What no plan without a pool goes under on one device: what is resident and
-/// what the operator that needs most by itself reads and makes.
+/// What no plan without a pool goes under on one device.
 static std::optional<int64_t> leastBytes(ModuleOp formed) {
   FailureOr<func::FuncOp> step = findFuncStep(formed);
   FailureOr<StepGraph> graph = failure();
@@ -54,10 +45,7 @@ static std::optional<int64_t> leastBytes(ModuleOp formed) {
     graph = buildStepGraph(*step);
   if (failed(graph) || graph->graph.ops.empty())
     return std::nullopt;
-  placement::SpillOptions options;
-  findMovable(*graph, options);
-  options.mayMove.assign(graph->graph.ops.size(), 0);
-  return placement::spillFloor(graph->graph, options).bytes;
+  return leastMemory(*graph).bytes;
 }
 
 std::optional<int64_t>
@@ -92,7 +80,7 @@ Compilation::fewestMicroBatches(unsigned above, unsigned &pieces) {
     // number of pieces, these are not.
     (void)quietly([&] {
       std::optional<int64_t> least = leastBytesOnHost(choice);
-      bool isTooMuch = least && *least > memoryOf(target);
+      bool isTooMuch = least && *least > placement::computingBytes(target);
       // What needs most is cut no further, nor is it in more pieces.
       isLast = isTooMuch && before && *least >= *before;
       before = least;
@@ -136,17 +124,18 @@ FailureOr<CompiledProgram> Compilation::compileOrAdvise() {
   auto error = llvm::find_if(said, [](const Diagnostic &diagnostic) {
     return diagnostic.getSeverity() == DiagnosticSeverity::Error;
   });
-  // Automatic splits have tried them already.
-  if (failed(program) && error != said.end() && asked.splits != "any" &&
-      isMemoryTight(*hostCompiler)) {
+  if (failed(program) && error != said.end() && isMemoryTight(*hostCompiler)) {
     unsigned above = 1, pieces = 0;
     if (StringRef text = asked.splits; text.consume_front("micro:"))
       (void)text.getAsInteger(10, above);
     endPhases();
     Phase phase(listener, "fitting the memories");
-    if (fewestMicroBatches(above, pieces))
+    // Automatic splits have tried micro-batches already.
+    if (asked.splits != "any" && fewestMicroBatches(above, pieces))
       *error << "\nin " << pieces
              << " micro-batches it fits: splits=micro:" << pieces;
+    else if (std::string advice = adviseCut(); !advice.empty())
+      *error << "\n" << advice;
   }
   for (Diagnostic &diagnostic : said)
     source->context()->getDiagEngine().emit(std::move(diagnostic));

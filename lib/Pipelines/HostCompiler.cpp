@@ -235,7 +235,8 @@ LogicalResult HostCompiler::fits(const placement::Machine &machine,
 }
 
 FailureOr<int64_t> HostCompiler::predict(const placement::Machine &machine,
-                                         CompileOptions options) {
+                                         CompileOptions options,
+                                         bool mayRewrite) {
   OwningOpRef<ModuleOp> placed = module().clone();
   if (llvm::any_of(machine.devices,
                    [](auto &device) { return device.kind == "cuda"; }) &&
@@ -249,7 +250,8 @@ FailureOr<int64_t> HostCompiler::predict(const placement::Machine &machine,
     manager.addPass(createColocate());
   }
   options.machine.clear(); // the module's
-  options.fitMemory = "never";
+  if (!mayRewrite)
+    options.fitMemory = "never";
   populatePlacing(manager, options, /*report=*/nullptr, {stopped});
   if (failed(manager.run(*placed)))
     return failure();

@@ -53,9 +53,9 @@ struct FitMemory : public baechi::impl::FitMemoryBase<FitMemory> {
       emitError(getOperation().getLoc())
           << "no order holds " << placement::bytesText(bytes, 2)
           << " or less, whatever is computed again: '"
-          << fitter->floorOperator() << "' by itself needs "
-          << placement::bytesText(fitter->floor().bytes, 2) << ", of them "
-          << placement::bytesText(fitter->residentBytes(), 2)
+          << fitter->nameOf(fitter->floorOfOrders().op) << "' by itself needs "
+          << placement::bytesText(fitter->floorOfOrders().bytes, 2)
+          << ", of them " << placement::bytesText(fitter->residentBytes(), 2)
           << " of arguments";
       return signalPassFailure();
     }

@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "MemoryFitter.h"
+#include "Baechi/Analysis/LeastMemory.h"
 #include "Baechi/Analysis/Recomputation.h"
 #include "Baechi/Placement/Model/Pool.h"
 #include "FixedPlacement.h"
@@ -26,7 +27,8 @@ MemoryFitter::MemoryFitter(ModuleOp module, StepGraph graph,
   options.kind = target.devices.front().kind;
   options.mayRepeat = operatorsToRepeat(this->graph);
   lean = placement::leanOrdersOf(this->graph.graph, options);
-  least = placement::memoryFloor(this->graph.graph);
+  leastOfOrders = placement::memoryFloor(this->graph.graph);
+  least = leastMemory(this->graph);
   chains.emplace(this->graph.graph, options, lean);
 }
 
@@ -62,9 +64,9 @@ std::vector<FitProposal>
 MemoryFitter::proposals(int64_t most,
                         function_ref<bool(size_t, size_t)> goesOn) const {
   std::vector<FitProposal> all;
-  int64_t room = peakBytes() - least.bytes;
+  int64_t room = peakBytes() - leastOfOrders.bytes;
   for (int number = limitsTried; number-- > 0;) {
-    int64_t limit = least.bytes + room * number / limitsTried;
+    int64_t limit = leastOfOrders.bytes + room * number / limitsTried;
     if (!goesOn(limitsTried - 1 - number, limitsTried))
       break;
     if (limit > most)
@@ -109,7 +111,7 @@ MemoryFit MemoryFitter::describe(const FitProposal &proposal) const {
   fit.peakBefore = peakBytes();
   fit.peakAfter = *placement::peakOfRuns(graph.graph, proposal.order.runs);
   fit.floorBytes = least.bytes;
-  fit.floorOperator = floorOperator().str();
+  fit.floorOperator = nameOf(least.op).str();
   fit.againNs = proposal.order.againNs;
   std::map<int32_t, int64_t> runs;
   for (int32_t op : proposal.order.runs)

@@ -29,22 +29,23 @@ public:
   static mlir::FailureOr<MemoryFitter> create(mlir::ModuleOp module,
                                               const placement::Machine &target);
 
-  /// What the step as it is holds at least, as far as is known, and what no
-  /// rewrite goes under.
+  /// What the step as it is holds at least, as far as is known, with each
+  /// result beside its operands.
   int64_t peakBytes() const { return lean.front().peakBytes; }
+  /// What no plan of a rewrite goes under, and, with each result beside its
+  /// operands, no rewrite.
   placement::MemoryFloor floor() const { return least; }
-  llvm::StringRef floorOperator() const {
-    return graph.graph.ops[least.op].name;
-  }
+  placement::MemoryFloor floorOfOrders() const { return leastOfOrders; }
+  llvm::StringRef nameOf(int32_t op) const { return graph.graph.ops[op].name; }
   int64_t residentBytes() const;
 
   /// The rewrite that takes least time of those within \p bytes.
   std::optional<FitProposal> within(int64_t bytes) const;
 
-  /// Rewrites within ever fewer bytes, from just below peakBytes() to floor(),
-  /// those that take least time first. The same whatever \p most is: those that
-  /// hold more are left out. \p goesOn: told how much of the search is done;
-  /// false: it ends.
+  /// Rewrites within ever fewer bytes, from just below peakBytes() to
+  /// floorOfOrders(), those that take least time first. The same whatever \p
+  /// most is: those that hold more are left out. \p goesOn: told how much of
+  /// the search is done; false: it ends.
   std::vector<FitProposal>
   proposals(int64_t most,
             llvm::function_ref<bool(size_t done, size_t total)> goesOn) const;
@@ -67,7 +68,7 @@ private:
   placement::RecomputeOptions options;
   std::vector<placement::RepeatedOrder> lean; ///< nothing runs again
   std::optional<placement::ChainRewrites> chains;
-  placement::MemoryFloor least;
+  placement::MemoryFloor least, leastOfOrders;
 };
 
 } // namespace baechi

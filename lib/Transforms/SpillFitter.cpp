@@ -63,13 +63,6 @@ std::optional<SpillFitter> SpillFitter::create(ModuleOp module,
   return SpillFitter(module, std::move(*graph), target, best, pool);
 }
 
-int64_t SpillFitter::computingBytes() const {
-  int64_t bytes = 0;
-  for (const placement::Device &each : target.devices)
-    bytes += placement::isPool(each) ? 0 : each.memory;
-  return bytes;
-}
-
 bool SpillFitter::floorIsLoop() const {
   Operation *op = graph.operation(least.op);
   func::FuncOp kernel = op ? kernelOf(op) : nullptr;

@@ -38,7 +38,7 @@ public:
   const std::string &deviceName() const { return target.devices[device].name; }
   int64_t deviceBytes() const { return target.devices[device].memory; }
   /// Of all devices that compute.
-  int64_t computingBytes() const;
+  int64_t computingBytes() const { return placement::computingBytes(target); }
 
   /// Plans within ever fewer bytes, those with the shortest step first. The
   /// same whatever \p most is: those that hold more are left out. \p goesOn:

@@ -8,12 +8,13 @@
 
 #include "StepFitting.h"
 #include "Baechi/Analysis/MachineAttr.h"
+#include "Baechi/Analysis/Program.h"
 #include "Baechi/Placement/Model/Pool.h"
-#include "Baechi/Placement/Model/Text.h"
+#include "FitRefusals.h"
 #include "FitRemarks.h"
 #include "MemoryFitter.h"
-#include "PoolRefusal.h"
 #include "SpillFitter.h"
+#include "TakenOver.h"
 
 using namespace mlir;
 using namespace baechi;
@@ -144,23 +145,40 @@ void StepFitting::spread(const SpillFitter &fitter,
   planner.replaceBody(*before);
 }
 
+/// Plans \p proposal in its own order, as the module's body, on the one device
+/// that computes. \p arenaBytes: what the plan takes there, where there is one.
+LogicalResult StepFitting::planAlone(const MemoryFitter &fitter,
+                                     const FitProposal &proposal,
+                                     std::vector<Diagnostic> &said,
+                                     std::optional<int64_t> &arenaBytes) {
+  OwningOpRef<ModuleOp> placed = planner.quietly(
+      said, [&] { return fitter.placeAlone(proposal, planner.machine); });
+  if (!placed)
+    return failure();
+  planner.replaceBody(*placed);
+  std::vector<ArenaReport> arenas;
+  LogicalResult planned = planner.plan(said, arenas);
+  for (auto [device, arena] : llvm::zip(planner.machine.devices, arenas))
+    if (!placement::isPool(device))
+      arenaBytes = arena.bytes;
+  return planned;
+}
+
 /// On one device the order of a rewrite is its placement: the first of
 /// \p proposals that has a plan in its own, which is the module's then.
-const FitProposal *StepFitting::planInItsOrder(const MemoryFitter &fitter,
-                                               ArrayRef<FitProposal> proposals,
-                                               std::vector<Diagnostic> &said) {
+/// \p leanest: becomes what the leanest of their plans takes.
+const FitProposal *StepFitting::planInItsOrder(
+    const MemoryFitter &fitter, ArrayRef<FitProposal> proposals,
+    std::vector<Diagnostic> &said, std::optional<int64_t> &leanest) {
   for (auto [number, proposal] : llvm::enumerate(proposals)) {
     if (!planner.goesOn(StepPlanner::kPlanning, number, proposals.size()))
       break;
-    OwningOpRef<ModuleOp> placed = planner.quietly(
-        said, [&] { return fitter.placeAlone(proposal, planner.machine); });
-    if (!placed)
-      break;
-    planner.replaceBody(*placed);
     ++found.attempts;
-    std::vector<ArenaReport> arenas;
-    if (succeeded(planner.plan(said, arenas)))
+    std::optional<int64_t> bytes;
+    if (succeeded(planAlone(fitter, proposal, said, bytes)))
       return &proposal;
+    if (bytes)
+      leanest = std::min(*bytes, leanest.value_or(*bytes));
   }
   return nullptr;
 }
@@ -174,27 +192,33 @@ LogicalResult StepFitting::recompute(OwningOpRef<ModuleOp> &untouched,
   });
   if (failed(fitter))
     return failure();
-  int64_t all = 0, smallest = std::numeric_limits<int64_t>::max();
+  int64_t smallest = std::numeric_limits<int64_t>::max();
   placement::Machine computing = placement::withoutPools(planner.machine);
-  for (const placement::Device &device : computing.devices) {
-    all += device.memory;
+  for (const placement::Device &device : computing.devices)
     smallest = std::min(smallest, device.memory);
-  }
   // Then something else is wrong.
   if (fitter->peakBytes() <= smallest)
     return failure();
+  bool isAlone = computing.devices.size() == 1;
+  // Of one device the plan tells what results in operands' places leave; of
+  // several, placers are asked, who do not count with them.
+  int64_t most = placement::computingBytes(computing);
+  if (FailureOr<func::FuncOp> step = findFuncStep(*untouched);
+      isAlone && succeeded(step))
+    most += bytesTakenOver(*step);
   std::vector<FitProposal> proposals =
-      fitter->proposals(all, [&](size_t done, size_t total) {
+      fitter->proposals(most, [&](size_t done, size_t total) {
         return planner.goesOn(kSeekingAgain, done, total);
       });
+  std::optional<int64_t> leanest;
   auto use = [&](const FitProposal &proposal) {
     found.memoryFit = fitter->describe(proposal);
     untouched = fitter->rewrite(proposal);
     said = std::move(ignored);
     return success();
   };
-  if (placement::numComputing(planner.machine) == 1) {
-    if (auto *fits = planInItsOrder(*fitter, proposals, ignored))
+  if (isAlone) {
+    if (auto *fits = planInItsOrder(*fitter, proposals, ignored, leanest))
       return use(*fits);
     // A placer may find an order of the leanest that has one.
     if (!proposals.empty())
@@ -215,22 +239,31 @@ LogicalResult StepFitting::recompute(OwningOpRef<ModuleOp> &untouched,
     found = std::move(tried);
     return use(proposals[*first]);
   }
-  Diagnostic *error = findError(said);
-  if (!error)
-    return failure();
-  *error << "\n"
-         << "computing values again does not help: '" << fitter->floorOperator()
-         << "' by itself needs "
-         << placement::bytesText(fitter->floor().bytes, 2) << ", of them "
-         << placement::bytesText(fitter->residentBytes(), 2) << " of arguments";
-  *error << (fitter->floor().bytes > all
-                 ? "; cut into pieces (--split) it would need less"
-                 : "; with more than that, too, no rewrite that was tried "
-                   "has a plan that fits");
-  // With a pool, what lacks there is told.
-  if (placement::poolsOf(planner.machine).empty() &&
-      fitter->floor().bytes <= all)
-    *error << ": it takes more memory, or a pool beside it (+pool:SIZE in the "
-              "machine), where tensors wait";
+  if (Diagnostic *error = findError(said); error && !planner.isStopped()) {
+    if (!leanest)
+      leanest = needOfLeanest(*fitter);
+    refuseToRecompute(*fitter, planner.machine, leanest, *error);
+  }
   return failure();
+}
+
+/// What the leanest rewrite that is found for any memory takes: on one device
+/// its plan, on several all together as the replay of its runs counts.
+std::optional<int64_t> StepFitting::needOfLeanest(const MemoryFitter &fitter) {
+  std::vector<FitProposal> proposals = fitter.proposals(
+      std::numeric_limits<int64_t>::max(), [&](size_t done, size_t total) {
+        return planner.goesOn(kSeekingAgain, done, total);
+      });
+  if (proposals.empty())
+    return std::nullopt;
+  const FitProposal &least =
+      *llvm::min_element(proposals, [](auto &a, auto &b) {
+        return a.order.peakBytes < b.order.peakBytes;
+      });
+  if (placement::numComputing(planner.machine) > 1)
+    return least.order.peakBytes;
+  std::vector<Diagnostic> ignored;
+  std::optional<int64_t> bytes;
+  (void)planAlone(fitter, least, ignored, bytes);
+  return bytes;
 }

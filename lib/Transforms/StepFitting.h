@@ -41,9 +41,15 @@ public:
 private:
   llvm::LogicalResult recompute(mlir::OwningOpRef<mlir::ModuleOp> &untouched,
                                 StepPlanner::Said &said);
+  llvm::LogicalResult planAlone(const MemoryFitter &fitter,
+                                const FitProposal &proposal,
+                                StepPlanner::Said &said,
+                                std::optional<int64_t> &arenaBytes);
   const FitProposal *planInItsOrder(const MemoryFitter &fitter,
                                     llvm::ArrayRef<FitProposal> proposals,
-                                    StepPlanner::Said &said);
+                                    StepPlanner::Said &said,
+                                    std::optional<int64_t> &leanest);
+  std::optional<int64_t> needOfLeanest(const MemoryFitter &fitter);
   void waitInPool(int32_t pool, mlir::ModuleOp original,
                   std::optional<int64_t> &stepNs, StepPlanner::Said &said);
   llvm::LogicalResult spill(const SpillFitter &fitter,

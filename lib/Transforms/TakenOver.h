@@ -13,8 +13,9 @@
 namespace baechi {
 
 /// Most bytes that results of one operator of \p step may take over from
-/// operands that are no arguments, held as the arena does: so much more than a
-/// plan may need counts who gives each result room of its own.
+/// operands that are no arguments, or lie in as parts of what it puts together,
+/// held as the arena does: so much more than a plan may need counts who gives
+/// each result room of its own.
 int64_t bytesTakenOver(mlir::FunctionOpInterface step);
 
 } // namespace baechi

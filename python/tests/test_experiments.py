@@ -250,3 +250,15 @@ def test_less_memory_is_run_with_a_pool():
     (row,) = table.rows
     assert float(row["memory"]) < 0.41 * float(row["ample"])
     assert row["limited_ms"] > 0
+
+
+def test_every_model_is_run_in_half_of_its_memory(monkeypatch):
+    from baechi.experiments import halves
+
+    tiny = [benchmarks.Benchmark("mlp", "mlp", "tiny", (("batch", 512),))]
+    monkeypatch.setattr(halves, "MODELS", tiny)
+    (table,) = halves.tables(["mlp"], lambda what: None)
+    (row,) = table.rows
+    assert float(row["resident"]) < float(row["half"]) < float(row["peak"])
+    assert not row.get("pooled", row["slower"]).startswith(halves.UNFIT)
+    assert row["bits"] == "the same"

@@ -36,7 +36,7 @@
 // RUN: not baechi-opt %t/chain.mlir --baechi-fit-memory 2>&1 | FileCheck %s --check-prefix=MACHINE
 // RUN: not baechi-opt %t/empty.mlir --baechi-fit-memory=limit=1000 2>&1 | FileCheck %s --check-prefix=EMPTY
 // FLOOR: error: no order holds 1000 B or less, whatever is computed again: 'exp#2' by itself needs 1.00 KiB, of them 256 B of arguments
-// REFUSED: {{^}}computing values again does not help: 'exp#2' by itself needs 1.00 KiB, of them 256 B of arguments; cut into pieces (--split) it would need less
+// REFUSED: {{^}}computing values again does not help: the leanest rewrite that was found needs 1.00 KiB, 'exp#2' by itself needs 1.00 KiB, of them 256 B of arguments; cut into pieces (--split) it would need less
 // LIMIT: error: limit is -1; give bytes
 // MACHINE: error: no machine
 // EMPTY: error: the step has no operators
@@ -46,7 +46,17 @@
 // RUN: not baechi-opt %t/effects.mlir --baechi-fit-memory=limit=1024 2>&1 | FileCheck %s --check-prefix=FLOOR2
 // RUN: not baechi-opt %t/effects.mlir --baechi-place-and-plan="machine=host:1@1024 budget=0" 2>&1 | FileCheck %s --check-prefix=TRIED
 // FLOOR2: error: no order holds 1.00 KiB or less
-// TRIED: {{^}}computing values again does not help: '{{.*}}' by itself needs {{.*}}; with more than that, too, no rewrite that was tried has a plan that fits: it takes more memory, or a pool beside it (+pool:SIZE in the machine), where tensors wait
+// TRIED: {{^}}computing values again does not help: no rewrite was found, 'exp#1' by itself needs 1.00 KiB, of them 256 B of arguments; it takes more memory, or a pool beside it (+pool:SIZE in the machine), where tensors wait
+// RUN: not baechi-opt %t/chain.mlir --baechi-place-and-plan="machine=host:1@192 budget=0" 2>&1 | FileCheck %s --check-prefix=ARGUMENTS
+// ARGUMENTS: 'exp#2' by itself needs 1.00 KiB, of them 256 B of arguments; it takes more memory, or a pool beside it (+pool:SIZE in the machine), where arguments may live
+
+// Where results may be written in their operands' places, what a plan takes
+// decides, and they are counted once.
+// RUN: baechi-opt %t/places.mlir --remarks-filter=baechi-fit-memory --baechi-place-and-plan="machine=host:1@768 budget=0" 2>&1 | FileCheck %s --check-prefix=PLACES
+// RUN: not baechi-opt %t/places.mlir --baechi-place-and-plan="machine=host:1@704 budget=0" 2>&1 | FileCheck %s --check-prefix=LESS
+// PLACES: [Passed] fits | Category:baechi-fit-memory | AgainNs=9000, FloorBytes=768, FloorOperator=exp#2, PeakAfter=1024, PeakBefore=1280
+// PLACES: baechi.arena<bytes = 768
+// LESS: {{^}}computing values again does not help: the leanest rewrite that was found needs 768 B, 'exp#2' by itself needs 768 B, of them 256 B of arguments; cut into pieces (--split) it would need less
 
 // %w is overwritten before the late use: what reads it does not run again.
 // RUN: not baechi-opt %t/victim.mlir --baechi-fit-memory=limit=1280 2>&1 | FileCheck %s --check-prefix=VICTIM
@@ -73,6 +83,24 @@ func.func private @exp(%x: tensor<64xf32>) -> tensor<64xf32> attributes {baechi.
   return %0 : tensor<64xf32>
 }
 func.func private @add(%x: tensor<64xf32>, %y: tensor<64xf32>) -> tensor<64xf32> attributes {baechi.kernel} {
+  %0 = arith.addf %x, %y : tensor<64xf32>
+  return %0 : tensor<64xf32>
+}
+func.func @step(%x: tensor<64xf32>) -> tensor<64xf32> {
+  %0 = call @exp(%x) {baechi.cost = #cost} : (tensor<64xf32>) -> tensor<64xf32>
+  %1 = call @exp(%0) {baechi.cost = #cost} : (tensor<64xf32>) -> tensor<64xf32>
+  %2 = call @exp(%1) {baechi.cost = #baechi.cost<time_ns = {host = 9000}, scratch = 256>} : (tensor<64xf32>) -> tensor<64xf32>
+  %3 = call @add(%2, %0) {baechi.cost = #cost} : (tensor<64xf32>, tensor<64xf32>) -> tensor<64xf32>
+  return %3 : tensor<64xf32>
+}
+
+//--- places.mlir
+#cost = #baechi.cost<time_ns = {host = 9000}, scratch = 0>
+func.func private @exp(%x: tensor<64xf32>) -> (tensor<64xf32> {baechi.may_alias = array<i64: 0>}) attributes {baechi.kernel} {
+  %0 = math.exp %x : tensor<64xf32>
+  return %0 : tensor<64xf32>
+}
+func.func private @add(%x: tensor<64xf32>, %y: tensor<64xf32>) -> (tensor<64xf32> {baechi.may_alias = array<i64: 0, 1>}) attributes {baechi.kernel} {
   %0 = arith.addf %x, %y : tensor<64xf32>
   return %0 : tensor<64xf32>
 }

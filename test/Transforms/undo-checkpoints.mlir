@@ -35,3 +35,42 @@ func.func @step(%x: tensor<8xf32>) -> (tensor<8xf32>, tensor<8xf32>, tensor<8xf3
   %5 = linalg.tanh ins(%2 : tensor<8xf32>) outs(%e5 : tensor<8xf32>) -> tensor<8xf32> loc("other/tanh")
   return %1, %4, %5 : tensor<8xf32>, tensor<8xf32>, tensor<8xf32>
 }
+
+// States that a loop which is written out stacks are those that were stacked.
+// A slice that reads two of them is another tensor, and so is a transposed one.
+// CHECK-LABEL: @stacked
+// CHECK-SAME: (%[[X:[^:]*]]: tensor<4x4xf32>
+// CHECK: %[[FIRST:.*]] = linalg.exp ins(%[[X]]
+// CHECK: linalg.exp ins(%[[FIRST]]
+// CHECK-NOT: loc("backward/rematted_computation/first")
+// CHECK: loc("backward/rematted_computation/both")
+// CHECK: loc("backward/rematted_computation/turned")
+func.func private @stacked(%x: tensor<4x4xf32>) -> (tensor<4x4xf32>, tensor<4x4xf32>, tensor<4x4xf32>, tensor<4x4xf32>) {
+  %e = tensor.empty() : tensor<4x4xf32>
+  %0 = linalg.exp ins(%x : tensor<4x4xf32>) outs(%e : tensor<4x4xf32>) -> tensor<4x4xf32>
+  %1 = linalg.exp ins(%0 : tensor<4x4xf32>) outs(%e : tensor<4x4xf32>) -> tensor<4x4xf32>
+  %one = tensor.empty() : tensor<1x4x4xf32>
+  %a = linalg.generic {indexing_maps = [affine_map<(d0, d1, d2) -> (d1, d2)>, affine_map<(d0, d1, d2) -> (d0, d1, d2)>], iterator_types = ["parallel", "parallel", "parallel"]} ins(%x : tensor<4x4xf32>) outs(%one : tensor<1x4x4xf32>) {
+  ^bb0(%in: f32, %out: f32):
+    linalg.yield %in : f32
+  } -> tensor<1x4x4xf32>
+  %b = tensor.expand_shape %0 [[0, 1], [2]] output_shape [1, 4, 4] : tensor<4x4xf32> into tensor<1x4x4xf32>
+  %c = linalg.generic {indexing_maps = [affine_map<(d0, d1, d2) -> (d2, d1)>, affine_map<(d0, d1, d2) -> (d0, d1, d2)>], iterator_types = ["parallel", "parallel", "parallel"]} ins(%x : tensor<4x4xf32>) outs(%one : tensor<1x4x4xf32>) {
+  ^bb0(%in: f32, %out: f32):
+    linalg.yield %in : f32
+  } -> tensor<1x4x4xf32>
+  %s = tensor.empty() : tensor<3x4x4xf32>
+  %s0 = tensor.insert_slice %a into %s[0, 0, 0] [1, 4, 4] [1, 1, 1] : tensor<1x4x4xf32> into tensor<3x4x4xf32>
+  %s1 = tensor.insert_slice %b into %s0[1, 0, 0] [1, 4, 4] [1, 1, 1] : tensor<1x4x4xf32> into tensor<3x4x4xf32>
+  %s2 = tensor.insert_slice %c into %s1[2, 0, 0] [1, 4, 4] [1, 1, 1] : tensor<1x4x4xf32> into tensor<3x4x4xf32>
+  %r0 = tensor.extract_slice %s2[0, 0, 0] [1, 4, 4] [1, 1, 1] : tensor<3x4x4xf32> to tensor<4x4xf32>
+  %p0 = linalg.exp ins(%r0 : tensor<4x4xf32>) outs(%e : tensor<4x4xf32>) -> tensor<4x4xf32> loc("backward/rematted_computation/first")
+  %r1 = tensor.extract_slice %s2[1, 0, 0] [1, 4, 4] [1, 1, 1] : tensor<3x4x4xf32> to tensor<4x4xf32>
+  %p1 = linalg.exp ins(%r1 : tensor<4x4xf32>) outs(%e : tensor<4x4xf32>) -> tensor<4x4xf32> loc("backward/rematted_computation/first")
+  %r2 = tensor.extract_slice %s2[0, 2, 0] [2, 2, 4] [1, 1, 1] : tensor<3x4x4xf32> to tensor<2x2x4xf32>
+  %m2 = tensor.collapse_shape %r2 [[0, 1], [2]] : tensor<2x2x4xf32> into tensor<4x4xf32>
+  %p2 = linalg.exp ins(%m2 : tensor<4x4xf32>) outs(%e : tensor<4x4xf32>) -> tensor<4x4xf32> loc("backward/rematted_computation/both")
+  %r3 = tensor.extract_slice %s2[2, 0, 0] [1, 4, 4] [1, 1, 1] : tensor<3x4x4xf32> to tensor<4x4xf32>
+  %p3 = linalg.exp ins(%r3 : tensor<4x4xf32>) outs(%e : tensor<4x4xf32>) -> tensor<4x4xf32> loc("backward/rematted_computation/turned")
+  return %p0, %p1, %p2, %p3 : tensor<4x4xf32>, tensor<4x4xf32>, tensor<4x4xf32>, tensor<4x4xf32>
+}

@@ -160,11 +160,33 @@ private:
     }
     return found;
   }
+  /// What has not run has to, and so has what is nowhere and is read by that;
+  /// what is in the pool alone and cannot run again has to come.
   int64_t boundOf(const State &state) const {
-    int64_t bound = std::max(state.now, state.opEnd);
-    for (Set left = all() & ~state.done; left; left &= left - 1)
-      bound += ns[__builtin_ctz(left)];
-    return std::max(bound, state.moveEnd);
+    int64_t device = std::max(state.now, state.opEnd);
+    Set needed = kept;
+    for (Set left = all() & ~state.done; left; left &= left - 1) {
+      int32_t op = __builtin_ctz(left);
+      device += ns[op];
+      needed |= reads[op];
+    }
+    Set away = needed & state.done & ~state.here;
+    Set lost = away & ~state.pool;
+    for (Set open = lost; open;) {
+      int32_t op = __builtin_ctz(open);
+      open &= open - 1;
+      if (!repeats[op])
+        return std::numeric_limits<int64_t>::max();
+      device += ns[op];
+      Set more = reads[op] & state.done & ~(state.here | state.pool | lost);
+      lost |= more;
+      open |= more;
+    }
+    int64_t link = std::max(state.now, state.moveEnd);
+    for (Set left = away & state.pool; left; left &= left - 1)
+      if (int32_t tensor = __builtin_ctz(left); !repeats[tensor])
+        link += moveNs[tensor];
+    return std::max(device, link);
   }
 
   void reach(State state) {

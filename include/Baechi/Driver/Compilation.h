@@ -112,6 +112,12 @@ private:
   /// In how few micro-batches the step fits, more than \p above; null: in none.
   std::unique_ptr<HostCompiler> fewestMicroBatches(unsigned above,
                                                    unsigned &pieces);
+  /// Which cut of the operator that needs most makes the step fit, and how it
+  /// is asked for; empty: none that is tried does.
+  std::string adviseCut();
+  /// Whether the step fits where it is cut as \p rules say, too. \p planned:
+  /// counts those whose plans were looked for.
+  bool fitsCutBy(llvm::ArrayRef<std::string> rules, int &planned);
   /// Where devices share no memory, fewer pieces and micro-batches are compared
   /// with what was formed, by the roofline; what is better is compiled, too.
   void addOtherCuts();

@@ -101,9 +101,11 @@ public:
                            CompileOptions options);
   /// The step, in ns, that the placer finds for \p machine as \p options ask;
   /// where the costs are not known yet, with the roofline's. Fails where it
-  /// finds none without computing anything again. Compiles nothing.
+  /// finds none without computing anything again, or, \p mayRewrite, as far as
+  /// \p options allow, with that. Compiles nothing.
   mlir::FailureOr<int64_t> predict(const placement::Machine &machine,
-                                   CompileOptions options);
+                                   CompileOptions options,
+                                   bool mayRewrite = false);
 
   HostJit &jit() { return *hostJit; }
   /// The module: kernels and the step that calls them.

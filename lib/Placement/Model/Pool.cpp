@@ -27,6 +27,13 @@ int32_t baechi::placement::numComputing(const Machine &machine) {
          static_cast<int32_t>(pools);
 }
 
+int64_t baechi::placement::computingBytes(const Machine &machine) {
+  int64_t bytes = 0;
+  for (const Device &device : machine.devices)
+    bytes += isPool(device) ? 0 : device.memory;
+  return bytes;
+}
+
 Machine baechi::placement::withoutPools(const Machine &machine) {
   Machine rest = machine;
   rest.devices.clear();

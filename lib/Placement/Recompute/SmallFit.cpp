@@ -79,11 +79,8 @@ public:
   std::optional<RunsWithStays> run() {
     std::optional<RunsWithStays> best;
     for (int64_t percent : {200, 120, 105, 100})
-      if (int32_t end = search(percent); end >= 0) {
-        most = states[end].now;
-        if (auto found = planOf(graph, wayTo(end)))
-          best = std::move(found);
-      }
+      if (auto found = search(percent))
+        best = std::move(found);
     return best;
   }
 
@@ -99,7 +96,13 @@ private:
     }
   };
 
-  int32_t search(int64_t percent);
+  /// What is left to do from a state on, at least.
+  struct Left {
+    int64_t runNs = 0, moveNs = 0;
+    bool isPossible = true;
+  };
+
+  std::optional<RunsWithStays> search(int64_t percent);
   void reach(State state);
   void expand(const State &state, int32_t number);
   void wait(State state, int32_t number);
@@ -112,7 +115,7 @@ private:
   Set wanted(Set done) const;
   Set pinned(const State &state) const;
   Set readable(const State &state) const;
-  int64_t leftNs(Set done) const;
+  Left leftOf(const State &state) const;
   int64_t bytesOf(Set set) const;
   std::vector<State> wayTo(int32_t end) const;
 
@@ -137,11 +140,33 @@ int64_t Search::bytesOf(Set set) const {
   return bytes;
 }
 
-int64_t Search::leftNs(Set done) const {
-  int64_t ns = 0;
-  for (Set left = all & ~done; left; left &= left - 1)
-    ns += tensors.timeNs[firstOf(left)];
-  return ns;
+/// What has not run has to, and so has what made a tensor that is nowhere and
+/// is read by that; what is in the pool alone and cannot be made again has to
+/// come.
+Search::Left Search::leftOf(const State &state) const {
+  Left left;
+  Set needed = kept & ~(state.pool & mayGo);
+  for (Set ops = all & ~state.done; ops; ops &= ops - 1) {
+    left.runNs += tensors.timeNs[firstOf(ops)];
+    needed |= reads[firstOf(ops)];
+  }
+  Set again = 0;
+  for (Set open = needed & ~state.here; open;) {
+    int32_t tensor = firstOf(open);
+    open &= open - 1;
+    int32_t op = tensors.producer[tensor];
+    if (!(state.done & bit(op)) || (again & bit(op)))
+      continue;
+    if (state.pool & bit(tensor)) {
+      left.moveNs += repeats & bit(op) ? 0 : graph.inNs[tensor];
+      continue;
+    }
+    left.isPossible &= (repeats & bit(op)) != 0;
+    again |= bit(op);
+    left.runNs += tensors.timeNs[op];
+    open |= reads[op] & ~(state.here | state.pool);
+  }
+  return left;
 }
 
 /// What is kept, and what operators read that have not run, or may have to run
@@ -179,7 +204,8 @@ Set Search::readable(const State &state) const {
   return set;
 }
 
-int32_t Search::search(int64_t withPercent) {
+/// The first way that is a plan; `most` is then what it takes.
+std::optional<RunsWithStays> Search::search(int64_t withPercent) {
   percent = withPercent;
   states.clear();
   known.clear();
@@ -193,18 +219,24 @@ int32_t Search::search(int64_t withPercent) {
     if (state.isWorse)
       continue;
     if (state.done == all && state.running == none && state.moving == none &&
-        !(kept & ~state.here & ~(state.pool & mayGo)))
-      return number;
+        !(kept & ~state.here & ~(state.pool & mayGo))) {
+      auto found = planOf(graph, wayTo(number));
+      if (!found)
+        continue;
+      most = state.now;
+      return found;
+    }
     expand(state, number);
   }
-  return -1;
+  return std::nullopt;
 }
 
 void Search::reach(State state) {
   state.here &= pinned(state) | wanted(state.done);
-  int64_t left = leftNs(state.done);
+  Left left = leftOf(state);
   int64_t from = std::max(state.now, state.runEnd);
-  if (std::max(from + left, state.moveEnd) >= most)
+  int64_t moved = std::max(state.now, state.moveEnd) + left.moveNs;
+  if (!left.isPossible || std::max(from + left.runNs, moved) >= most)
     return;
   uint64_t key = uint64_t(state.done) << 32 | (state.running + 1) << 8 |
                  (state.moving + 1) << 1 | state.isOut;
@@ -217,7 +249,7 @@ void Search::reach(State state) {
   });
   auto number = static_cast<int32_t>(states.size());
   others.push_back(number);
-  queue.push({std::max(from + left / 100 * percent, state.moveEnd),
+  queue.push({std::max(from + left.runNs / 100 * percent, moved),
               std::popcount(state.done), number});
   states.push_back(state);
 }

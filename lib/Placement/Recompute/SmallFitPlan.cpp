@@ -99,6 +99,17 @@ private:
   /// Nobody reads what this run has made any more, or it is the last one.
   void close(int32_t tensor, bool isLatest) {
     std::vector<Stay> &all = stays[tensor];
+    // What comes and goes unread may come later at once.
+    for (size_t k = 0; k + 1 < all.size();)
+      if (all[k].use < 0) {
+        all[k].fetch = all[k + 1].fetch;
+        all[k].use = all[k + 1].use;
+        all[k].inStartNs = all[k + 1].inStartNs;
+        all[k].inEndNs = all[k + 1].inEndNs;
+        all.erase(all.begin() + static_cast<std::ptrdiff_t>(k) + 1);
+      } else {
+        ++k;
+      }
     bool isUnread = !all.empty() && all.back().use < 0;
     if (isUnread && all.size() == 1 && all.back().gone >= 0 && isLatest &&
         tensors.kept[tensor]) {
@@ -108,9 +119,6 @@ private:
     } else if (isUnread) {
       all.pop_back();
     }
-    // What comes and goes unread is of no plan.
-    for (size_t k = 0; k + 1 < all.size(); ++k)
-      isPossible &= all[k].use >= 0;
     plan.stays.insert(plan.stays.end(), all.begin(), all.end());
     all.clear();
   }

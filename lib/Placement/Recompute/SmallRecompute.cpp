@@ -9,6 +9,7 @@
 #include "Recompute/Replay.h"
 
 #include <algorithm>
+#include <bit>
 #include <queue>
 #include <unordered_map>
 
@@ -23,9 +24,10 @@ constexpr size_t mostStates = 300'000;
 
 Set bit(int32_t member) { return Set(1) << member; }
 
-/// The shortest way (Dijkstra 1959) over what has run and what is there; first
-/// runs take no time. A tensor is let go only where a run needs its room, as
-/// later is never worse.
+/// The shortest way (Hart, Nilsson, Raphael, 1968) over what has run and what
+/// is there; first runs take no time, and what is left takes at least what must
+/// run again. A tensor is let go where nobody may read it any more, and else
+/// only where a run needs its room, as later is never worse.
 class SmallSearch {
 public:
   SmallSearch(const RepeatGraph &graph, int64_t limit, int64_t mostAgainNs)
@@ -42,6 +44,8 @@ public:
         waitsFor[user] |= bit(op);
         blockedBy[op] |= bit(user);
       }
+      if (graph.canRepeat(op))
+        repeats |= bit(op);
     }
     for (int32_t tensor = 0; tensor < graph.numTensors(); ++tensor)
       if (graph.bytes[tensor] == 0)
@@ -51,7 +55,8 @@ public:
   }
 
   std::optional<RepeatedOrder> run() {
-    Set all = bit(graph.numOps()) - 1;
+    all = bit(graph.numOps()) - 1;
+    lastWanted = wanted(lastDone);
     reach({0, 0, 0, -1, -1});
     while (!queue.empty()) {
       int32_t number = queue.top().second;
@@ -82,19 +87,59 @@ private:
   static uint64_t keyOf(const State &state) {
     return uint64_t(state.done) << 32 | state.live;
   }
+  static int32_t firstOf(Set set) { return std::countr_zero(set); }
   int64_t bytesOf(Set live) const {
     int64_t bytes = graph.resident;
-    for (int32_t tensor = 0; tensor < graph.numTensors(); ++tensor)
-      if (live & bit(tensor))
-        bytes += graph.bytes[tensor];
+    for (; live; live &= live - 1)
+      bytes += graph.bytes[firstOf(live)];
     return bytes;
+  }
+  /// What operators read that have not run.
+  Set needed(Set done) const {
+    Set found = kept;
+    for (Set left = all & ~done; left; left &= left - 1)
+      found |= reads[firstOf(left)];
+    return found;
+  }
+  bool mayRunAgain(Set done, int32_t op) const {
+    return (repeats & bit(op)) && !(blockedBy[op] & done);
+  }
+  /// The same, and what may have to run again for these reads.
+  Set wanted(Set done) const {
+    Set found = needed(done);
+    for (Set open = found; open;) {
+      int32_t op = graph.producer[firstOf(open)];
+      open &= open - 1;
+      if ((done & bit(op)) && !mayRunAgain(done, op))
+        continue;
+      open |= reads[op] & ~found;
+      found |= reads[op];
+    }
+    return found;
+  }
+  /// The time of what must run again; nullopt where that may not.
+  std::optional<int64_t> leftNs(const State &state) const {
+    int64_t ns = 0;
+    Set again = 0;
+    for (Set open = needed(state.done) & ~state.live; open;) {
+      int32_t op = graph.producer[firstOf(open)];
+      open &= open - 1;
+      if (!(state.done & bit(op)) || (again & bit(op)))
+        continue;
+      if (!mayRunAgain(state.done, op))
+        return std::nullopt;
+      again |= bit(op);
+      ns += graph.timeNs[op];
+      open |= reads[op] & ~state.live;
+    }
+    return ns;
   }
   bool mayRun(const State &state, int32_t op) const {
     bool ran = state.done & bit(op);
     if ((reads[op] & ~state.live) || (waitsFor[op] & ~state.done))
       return false;
-    return !ran || (graph.canRepeat(op) && !(blockedBy[op] & state.done) &&
-                    (makes[op] & ~state.live));
+    return !ran || (mayRunAgain(state.done, op) &&
+                    (makes[op] & ~state.live & wanted(state.done)));
   }
 
   /// Lets go of as few tensors as can be, in every way, until \p op has room.
@@ -114,17 +159,23 @@ private:
     }
   }
 
-  void reach(const State &state) {
-    if (state.againNs >= mostAgainNs)
+  void reach(State state) {
+    if (state.done != lastDone) {
+      lastDone = state.done;
+      lastWanted = wanted(state.done);
+    }
+    state.live &= stays | lastWanted;
+    auto entry = known.find(keyOf(state));
+    if (entry != known.end() && states[entry->second].againNs <= state.againNs)
+      return;
+    std::optional<int64_t> left = leftNs(state);
+    if (!left || state.againNs + *left >= mostAgainNs)
       return;
     auto number = static_cast<int32_t>(states.size());
-    auto [entry, isNew] = known.try_emplace(keyOf(state), number);
-    if (!isNew && states[entry->second].againNs <= state.againNs)
-      return;
-    entry->second = number;
+    known[keyOf(state)] = number;
     states.push_back(state);
     // Of equal times, the one that has come further.
-    queue.emplace(-state.againNs, number);
+    queue.emplace(-(state.againNs + *left), number);
   }
 
   RepeatedOrder orderOf(int32_t number) const {
@@ -140,7 +191,9 @@ private:
   int64_t limit, mostAgainNs;
   std::vector<Set> reads, makes;        ///< per operator: tensors
   std::vector<Set> waitsFor, blockedBy; ///< per operator: operators
+  Set all = 0, repeats = 0;             ///< operators
   Set stays = 0, kept = 0;              ///< tensors
+  Set lastDone = 0, lastWanted = 0;     ///< of reach()
   std::vector<State> states;
   std::unordered_map<uint64_t, int32_t> known;
   std::priority_queue<std::pair<int64_t, int32_t>> queue;

@@ -8,6 +8,7 @@
 
 #include "Baechi/Analysis/Program.h"
 #include "Baechi/Transforms/Checkpoints/Passes.h"
+#include "SameElements.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
@@ -46,7 +47,8 @@ static Operation *initialOf(Value value) {
 static bool areSame(Operation *a, Operation *b);
 
 static bool areSame(Value a, Value b) {
-  if (a == b)
+  if (a == b || (a.getType() == b.getType() &&
+                 firstWithElements(a) == firstWithElements(b)))
     return true;
   Operation *from = initialOf(a), *as = initialOf(b);
   return from && as && areSame(from, as);
@@ -70,7 +72,7 @@ static size_t hashOf(Operation *op) {
       op,
       [](Value operand) {
         return initialOf(operand) ? hash_value(operand.getType())
-                                  : hash_value(operand);
+                                  : hash_value(firstWithElements(operand));
       },
       OperationEquivalence::ignoreHashValue,
       OperationEquivalence::IgnoreLocations);

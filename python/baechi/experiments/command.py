@@ -18,6 +18,7 @@ from baechi.experiments import (
     bosen,
     compiling,
     execution,
+    halves,
     hardware,
     learning,
     losses,
@@ -45,6 +46,7 @@ _HELP = {
     "orion": "serial loops in blocks and data parallel, by passes (minutes; not among all)",
     "bosen": "bounded staleness by what is sent first (minutes; not among all)",
     "memory": "larger models, and less memory, by a pool (minutes; not among all)",
+    "halves": "every model in half of its memory, and less by a pool (minutes; not among all)",
     "losses": "losses on host devices beside JAX's (minutes; not among all)",
 }
 
@@ -132,13 +134,13 @@ def _run(options: argparse.Namespace) -> list[Table]:
     if options.execute:
         stepgraph.machine(options.execute)  # before minutes of importing
     machine = hardware.socc2020()
-    if options.experiment in ("p3", "orion", "bosen", "memory"):
+    if options.experiment in ("p3", "orion", "bosen", "memory", "halves"):
         with _Progress() as progress:
             if options.experiment == "bosen":
                 made = bosen.tables(options.models, progress, options.quick)
             else:
-                make = {"p3": p3.tables, "orion": orion.tables, "memory": memory.tables}
-                made = make[options.experiment](options.models, progress)
+                make = {"p3": p3, "orion": orion, "memory": memory, "halves": halves}
+                made = make[options.experiment].tables(options.models, progress)
         if options.output:
             report.keep(options.output, made, machine.description)
         return _published(options.output, made, machine.description)

@@ -13,6 +13,8 @@ import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+import numpy as np
+
 from baechi.compiling import caches
 from baechi.experiments import measured
 from baechi.experiments.tables import Cell, Table
@@ -22,7 +24,7 @@ STEPS = 12
 POOL = "pool:8GiB"
 SHARE = 0.4  # of the memory without a limit
 Sizes = Mapping[str, int | str]
-_MARK = "*Disturbed*: other programs had the processors, which may change ratios by factors."
+DISTURBED = "*Disturbed*: other programs had the processors, which may change ratios by factors."
 
 
 @dataclasses.dataclass(frozen=True)
@@ -92,47 +94,64 @@ def tables(names: Sequence[str], tell: Callable[[str], object]) -> list[Table]:
     if unknown := [name for name in names if name not in known]:
         raise ImportFailure(f"unknown model '{unknown[0]}'; known: {', '.join(sorted(known))}")
     with tempfile.TemporaryDirectory(prefix="baechi-experiments-") as temporary:
-        runs = _Runs(pathlib.Path(temporary), tell)
+        runs = Runs(pathlib.Path(temporary), tell)
         larger = [_larger(runs, each) for each in GROWTHS if not names or each.name in names]
         less = [_less(runs, name) for name in LESS if not names or name in names]
     made = [_growth_table(larger)] if larger else []
     return made + ([_less_table(less)] if less else [])
 
 
-class _Runs:
-    def __init__(self, folder: pathlib.Path, tell: Callable[[str], object]):
-        self._folder, self._tell = folder, tell
+class Runs:
+    """Models as modules in a folder, and what running them tells."""
 
-    def module(self, name: str, model: str, sizes: Sizes) -> pathlib.Path:
+    def __init__(self, folder: pathlib.Path, tell: Callable[[str], object], steps: int = STEPS):
+        self._folder, self._tell, self._steps = folder, tell, steps
+
+    def module(self, name: str, words: Sequence[str]) -> pathlib.Path:
+        """Of what the importer is told."""
         self._tell(f"{name}: import")
         file = self._folder / f"{name}.mlir"
-        settings = [f"--set={key}={value}" for key, value in sizes.items()]
-        command = [sys.executable, "-m", "baechi.importer", model, "--preset=small", *settings]
+        command = [sys.executable, "-m", "baechi.importer", *words]
         measured.checked(measured.run([*command, "-o", file], measured.SEARCH), name)
         return file
 
-    def run(self, name: str, module: pathlib.Path, machine: str) -> dict[str, Any] | str:
-        """The report of a run, or why there is none."""
+    def run(
+        self, name: str, module: pathlib.Path, machine: str, results: str | None = None
+    ) -> dict[str, Any] | str:
+        """The report of a run, or why there is none. Its last results stay under a name."""
         self._tell(f"{name}: {machine}")
         report = self._folder / "report.json"
         report.unlink(missing_ok=True)
+        kept = [f"--outputs={self._folder / results}.npz"] if results else []
         done = measured.tool(
-            "baechi-run", module, f"--machine={machine}", f"--steps={STEPS}", "--budget=0",
+            "baechi-run", module, f"--machine={machine}", f"--steps={self._steps}", "--budget=0",
             f"--json={report}", "--costs=roofline",
-            f"--store={caches.folder() / 'kernels'}", "--check-single=false",
+            f"--store={caches.folder() / 'kernels'}", "--check-single=false", *kept,
         )  # fmt: skip
         return json.loads(report.read_text()) if report.exists() else measured.first_error(done)
 
+    def same(self, one: str, other: str) -> bool:
+        """Whether results that stayed are the same, bit for bit."""
+        with (
+            np.load(self._folder / f"{one}.npz") as a,
+            np.load(self._folder / f"{other}.npz") as b,
+        ):
+            return a.files == b.files and all(a[k].tobytes() == b[k].tobytes() for k in a.files)
 
-def _larger(runs: _Runs, growth: Growth) -> dict[str, Cell]:
+
+def _words(model: str, sizes: Sizes) -> list[str]:
+    return [model, "--preset=small", *(f"--set={key}={value}" for key, value in sizes.items())]
+
+
+def _larger(runs: Runs, growth: Growth) -> dict[str, Cell]:
     row: dict[str, Cell] = {"model": growth.name, "published": growth.published}
-    small = runs.module(f"{growth.name}-small", growth.model, growth.small)
-    large = runs.module(f"{growth.name}-large", growth.model, growth.large)
+    small = runs.module(f"{growth.name}-small", _words(growth.model, growth.small))
+    large = runs.module(f"{growth.name}-large", _words(growth.model, growth.large))
     free = runs.run(growth.name, small, "host:1")
     if isinstance(free, str):
         return {**row, "runs": free}
     limit = free["devices"][0]["peak_bytes"]
-    row |= {"counted": growth.counted, "memory": _mib(limit)}
+    row |= {"counted": growth.counted, "memory": mib(limit)}
     alone = runs.run(growth.name, large, f"host:1@{limit}")
     row["alone"] = "does not fit" if isinstance(alone, str) else "fits"
     told = runs.run(growth.name, large, f"host:1@{limit}+{POOL}")
@@ -146,24 +165,24 @@ def _larger(runs: _Runs, growth: Growth) -> dict[str, Cell]:
     times = after / before
     row |= {
         "ratio": f"{times:.1f}",
-        "ample": _mib(ample["devices"][0]["peak_bytes"]),
+        "ample": mib(ample["devices"][0]["peak_bytes"]),
         "runs": f"{_milliseconds(told):.1f}",
-        "slower": _ratio(told, ample),
-        "each": _ratio(told, free, times),
+        "slower": ratio(told, ample),
+        "each": ratio(told, free, times),
     }
     return row
 
 
-def _less(runs: _Runs, name: str) -> dict[str, Cell]:
+def _less(runs: Runs, name: str) -> dict[str, Cell]:
     model, sizes = LESS[name]
-    module = runs.module(name, model, sizes)
+    module = runs.module(name, _words(model, sizes))
     ample = runs.run(name, module, "host:1")
     row: dict[str, Cell] = {"model": name}
     if isinstance(ample, str):
         return {**row, "alone": ample}
     peak = ample["devices"][0]["peak_bytes"]
     limit = int(SHARE * peak)
-    row |= {"ample": _mib(peak), "memory": _mib(limit), "alone_ms": _milliseconds(ample)}
+    row |= {"ample": mib(peak), "memory": mib(limit), "alone_ms": _milliseconds(ample)}
     row["alone"] = f"{_milliseconds(ample):.1f}"
     told = runs.run(name, module, f"host:1@{limit}+{POOL}")
     if isinstance(told, str):
@@ -172,11 +191,11 @@ def _less(runs: _Runs, name: str) -> dict[str, Cell]:
         **row,
         "limited": f"{_milliseconds(told):.1f}",
         "limited_ms": _milliseconds(told),
-        "slower": _ratio(told, ample),
+        "slower": ratio(told, ample),
     }
 
 
-def _mib(count: int) -> str:
+def mib(count: int) -> str:
     return f"{count / 2**20:.2f}"
 
 
@@ -184,7 +203,7 @@ def _milliseconds(told: dict[str, Any]) -> float:
     return float(told["measured_fastest_ns"]) / 1e6
 
 
-def _ratio(told: dict[str, Any], than: dict[str, Any], times: float = 1) -> str:
+def ratio(told: dict[str, Any], than: dict[str, Any], times: float = 1) -> str:
     """How much longer a step takes for each of so many times: as measured, and as planned."""
     text = f"{_slower(told, than) / times:.2f} ({_planned(told, than) / times:.2f})"
     disturbed = any("others_processors" in report for report in (told, than))
@@ -208,7 +227,7 @@ def _growth_table(rows: list[dict[str, Cell]]) -> Table:
             f"and a pool beside it. The fastest of {STEPS} steps; in parentheses what the plan "
             "says with roofline costs. *Slower*: than the larger model with ample memory. *An "
             "element*: the time for each byte of parameters, layer or place, over the smaller "
-            f"model's. {_MARK}",
+            f"model's. {DISTURBED}",
             "",
             "Published: TensorFlowMem, as an author's talk has it, on a TitanX of 12 GB with full "
             "models; these have a few thousandths of that: compare ratios.",
@@ -236,7 +255,7 @@ def _less_table(rows: list[dict[str, Cell]]) -> Table:
         [
             f"One host device, and the same with {SHARE:.0%} of what it needed and a pool. The "
             f"fastest of {STEPS} steps; in parentheses what the plans say with roofline costs. "
-            f"{_MARK} Published: "
+            f"{DISTURBED} Published: "
             "1.3 to 2.4 times the step, at mostly 30 to 40 %, for five models.",
         ],
         {

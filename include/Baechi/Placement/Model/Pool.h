@@ -38,6 +38,9 @@ std::vector<int32_t> poolsOf(const Machine &machine);
 /// How many devices compute.
 int32_t numComputing(const Machine &machine);
 
+/// The memories of the devices that compute, together.
+int64_t computingBytes(const Machine &machine);
+
 /// The devices that compute, and the links between them.
 Machine withoutPools(const Machine &machine);
 

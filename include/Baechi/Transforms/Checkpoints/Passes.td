@@ -17,7 +17,8 @@ def UndoCheckpoints : Pass<"baechi-undo-checkpoints", "::mlir::ModuleOp"> {
     compute a second time has the scope `rematted_computation` in its name. Where
     the same operation on the same values stands before it, its results take the
     place of those computed again; initial tensors (`tensor.empty`, fills,
-    constants) count as the same and stay apart. What has effects stays, and so
+    constants) count as the same and stay apart, and so do tensors that only move:
+    reshapes, and what loops that are written out stack and read again. What has effects stays, and so
     does what was computed nowhere before, as factors of derivatives. The step
     computes the same, bit for bit. Whether there is memory for it, whoever
     plans finds out, and computes again what is dearest to hold

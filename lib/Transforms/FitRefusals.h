@@ -1,14 +1,15 @@
-//===- PoolRefusal.h - Why a pool does not help -----------------*- C++ -*-===//
+//===- FitRefusals.h - Why no rewrite of a step fits ------------*- C++ -*-===//
 //
 // Part of the Baechi project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
-#ifndef BAECHI_LIB_TRANSFORMS_POOLREFUSAL_H
-#define BAECHI_LIB_TRANSFORMS_POOLREFUSAL_H
+#ifndef BAECHI_LIB_TRANSFORMS_FITREFUSALS_H
+#define BAECHI_LIB_TRANSFORMS_FITREFUSALS_H
 
 #include "Baechi/Transforms/Passes.h"
+#include "MemoryFitter.h"
 #include "SpillFitter.h"
 #include "mlir/IR/Diagnostics.h"
 
@@ -25,6 +26,13 @@ struct UnfitPlans {
 /// The first error of \p said; null where it has none.
 mlir::Diagnostic *findError(std::vector<mlir::Diagnostic> &said);
 
+/// Adds to \p error, which is that of the step as it is, why computing values
+/// again on \p machine does not help, and what would. \p leanest: what the
+/// rewrite takes that takes least; nullopt: there is none.
+void refuseToRecompute(const MemoryFitter &fitter,
+                       const placement::Machine &machine,
+                       std::optional<int64_t> leanest, mlir::Diagnostic &error);
+
 /// Puts why no plan with the pool fits, and what would, in the place of the
 /// first error of \p said, which is that of a machine without a pool and
 /// becomes a note.
@@ -33,4 +41,4 @@ void refuseWithPool(const SpillFitter &fitter, const UnfitPlans &unfit,
 
 } // namespace baechi
 
-#endif // BAECHI_LIB_TRANSFORMS_POOLREFUSAL_H
+#endif // BAECHI_LIB_TRANSFORMS_FITREFUSALS_H

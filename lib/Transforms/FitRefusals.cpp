@@ -1,4 +1,4 @@
-//===- PoolRefusal.cpp - Why a pool does not help -------------------------===//
+//===- FitRefusals.cpp - Why no rewrite of a step fits --------------------===//
 //
 // Part of the Baechi project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.
@@ -6,7 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "PoolRefusal.h"
+#include "FitRefusals.h"
+#include "Baechi/Placement/Model/Pool.h"
 #include "Baechi/Placement/Model/Text.h"
 #include "llvm/ADT/STLExtras.h"
 
@@ -31,6 +32,35 @@ Diagnostic *baechi::findError(std::vector<Diagnostic> &said) {
   return error == said.end() ? nullptr : &*error;
 }
 
+static constexpr StringRef kCutIt = "; cut into pieces (--split) it would need "
+                                    "less";
+
+void baechi::refuseToRecompute(const MemoryFitter &fitter,
+                               const placement::Machine &machine,
+                               std::optional<int64_t> leanest,
+                               Diagnostic &error) {
+  int64_t memory = placement::computingBytes(machine);
+  placement::MemoryFloor floor = fitter.floor();
+  error << "\n"
+        << "computing values again does not help: ";
+  if (leanest)
+    error << "the leanest rewrite that was found needs "
+          << bytesText(*leanest, 2);
+  else
+    error << "no rewrite was found";
+  error << ", '" << fitter.nameOf(floor.op) << "' by itself needs "
+        << bytesText(floor.bytes, 2) << ", of them "
+        << bytesText(fitter.residentBytes(), 2) << " of arguments";
+  bool argumentsFit = fitter.residentBytes() <= memory;
+  if (floor.bytes > memory && argumentsFit)
+    error << kCutIt;
+  // With a pool, what lacks there is told.
+  else if (placement::poolsOf(machine).empty())
+    error << "; it takes more memory, or a pool beside it (+pool:SIZE in the "
+             "machine), where "
+          << (argumentsFit ? "tensors wait" : "arguments may live");
+}
+
 static std::string floorText(const SpillFitter &fitter) {
   return "'" + fitter.floorOperator().str() + "' by itself needs " +
          bytesText(fitter.floor().bytes, 2) +
@@ -43,7 +73,7 @@ static std::string mendOf(const SpillFitter &fitter) {
     return "; it is a loop, which runs as one kernel with all that its "
            "iterations read and leave, so that nothing of it can wait: written "
            "out (in JAX unroll=True) its iterations are operators apart";
-  return "; cut into pieces (--split) it would need less";
+  return kCutIt.str();
 }
 
 void baechi::refuseWithPool(const SpillFitter &fitter, const UnfitPlans &unfit,
