@@ -29,6 +29,8 @@ prepare() {
     file=$(ls test/fixtures/"$model".mlir*)
     programs "$model" "$file" && limited "$model" "$file" || return 1
   done
+  model=${models[0]}
+  others "$model" "$(ls test/fixtures/"$model".mlir*)" || return 1
   if [ "${BAECHI_GPU_FRAMEWORKS:-1}" = 0 ]; then
     echo "run.sh: no comparison with frameworks is prepared, as BAECHI_GPU_FRAMEWORKS=0 asks" >&2
   elif "$python" -c 'import jax' 2>/dev/null; then
@@ -50,24 +52,43 @@ programs() {
   done
 }
 
-# The largest step of 5 % below what one device needs at its peak that one is refused
-# for and two or four hold.
-limited() {
-  local model=$1 file=$2 run=$tools/baechi-run bytes percent devices
-  "$run" "$file" --machine=host:1 --costs=roofline --steps=1 --json="$out/one.json" >/dev/null || return 1
-  bytes=$("$python" -c 'import json, sys; print(json.load(open(sys.argv[1]))["devices"][0]["peak_bytes"])' \
-    "$out/one.json") || return 1
-  for devices in 2 4; do
-    for percent in 90 85 80 75 70 65; do
-      local size=$((bytes * percent / 100))
-      "$run" "$file" --machine="$kind:1@$size" --costs=roofline --emit=so --output="$out/refused.so" \
-        2>/dev/null >/dev/null && continue
-      "$run" "$file" --machine="$kind:$devices@$size" --costs=roofline --emit=so \
-        --output="$out/${model}__${kind}_${devices}_${percent}_percent.so" 2>/dev/null && continue 2
-    done
-    echo "run.sh: no limit was found that $devices devices hold and one does not: $model" >&2
-    return 1
+# What a model needs at its peak on one device without a limit.
+peak() {
+  "$tools/baechi-run" "$1" --machine=host:1 --costs=roofline --steps=1 --json="$out/one.json" >/dev/null &&
+    "$python" -c 'import json, sys; print(json.load(open(sys.argv[1]))["devices"][0]["peak_bytes"])' "$out/one.json"
+}
+
+# fitted MODEL FILE BYTES LABEL MACHINE: for the largest step of 5 % below BYTES that one device is
+# refused for and MACHINE, with SIZE in it, is not.
+fitted() {
+  local run=$tools/baechi-run percent size
+  for percent in 90 85 80 75 70 65; do
+    size=$(($3 * percent / 100))
+    "$run" "$2" --machine="$kind:1@$size" --costs=roofline --emit=so --output="$out/refused.so" \
+      2>/dev/null >/dev/null && continue
+    "$run" "$2" --machine="${5/SIZE/$size}" --costs=roofline --emit=so \
+      --output="$out/${1}__${kind}_${4}_${percent}_percent.so" 2>/dev/null && return
   done
+  echo "run.sh: no limit was found that one device is refused for and $5 is not: $1" >&2
+  return 1
+}
+
+limited() {
+  local bytes devices
+  bytes=$(peak "$2") || return 1
+  for devices in 2 4; do
+    fitted "$1" "$2" "$bytes" "$devices" "$kind:$devices@SIZE" || return 1
+  done
+}
+
+# Plans of other kinds: replicas, operators in pieces, tensors that wait in the host's memory.
+# What is for host devices alone stands in docs/benchmarks-gpu.md.
+others() {
+  local bytes run=("$tools/baechi-run" "$2" --machine="$kind:2@1GiB" --costs=roofline --emit=so)
+  "${run[@]}" --replicas=2 --output="$out/${1}__${kind}_2_replicas.so" &&
+    "${run[@]}" --splits=forced:2 --output="$out/${1}__${kind}_2_pieces.so" &&
+    bytes=$(peak "$2") &&
+    fitted "$1" "$2" "$bytes" pool "$kind:1@SIZE+pool:1GiB"
 }
 
 packed() {

@@ -40,6 +40,12 @@ public:
   /// once, on the device's own thread, which has been pinned.
   virtual Error start() = 0;
 
+  /// Runs through the step without doing it, once, on the device's own thread
+  /// after start(): what its work has to load, look for or allocate is there
+  /// before any other device may wait for this one. What fails in that aborts
+  /// the step; that the step function itself gives up does not.
+  virtual void rehearse(baechi_context & /*context*/) {}
+
   /// Runs one step on the device's own thread: nonzero when it was aborted or
   /// failed. Must not allocate.
   virtual int32_t run(baechi_context *context) = 0;

@@ -167,6 +167,8 @@ struct alignas(baechi::runtime::cacheLineBytes) baechi_context {
   /// The step has nothing for it to do, so no step wakes it.
   bool idle;
   std::vector<baechi::runtime::Interval> operators;
+  /// The step is only run through (Driver::rehearse): its messages are none.
+  bool rehearses = false;
   /// Null: an operator runs while its thread is between begin and end.
   baechi::runtime::OperatorMarks *marks = nullptr;
   /// Null: the thread is the device's own, which others look after.

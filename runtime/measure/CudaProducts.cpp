@@ -288,9 +288,12 @@ Expected<std::vector<ProductTime>> baechi::runtime::searchCudaProducts(
   std::lock_guard<std::mutex> guard(oneSearch);
   Search search(products, options, progress);
   theSearch = &search;
-  auto session = Session::create(program, [](const std::string &) {
-    return reinterpret_cast<void *>(runSearch);
-  });
+  SessionOptions once;
+  once.rehearse = false; // The search itself loads what it times.
+  auto session = Session::create(
+      program,
+      [](const std::string &) { return reinterpret_cast<void *>(runSearch); },
+      once);
   if (!session)
     return session.takeError();
   if (Error error = (*session)->step())

@@ -208,6 +208,7 @@ startExchange(const LinkMeasureOptions &options) {
                         bytes);
   SessionOptions sessionOptions;
   sessionOptions.ranks = options.ranks;
+  sessionOptions.rehearse = false; // It only writes and sends.
   return Session::create(exchangeProgram(messageBytes, options),
                          resolveExchange, sessionOptions);
 }

@@ -29,6 +29,16 @@ static Error pinThisThread(int processor) {
   return Error();
 }
 
+/// What fails in it is told as in a step, with the operator.
+static Error rehearse(SessionState &state, size_t device) {
+  baechi_context &context = state.exchange.context(device);
+  if (context.idle || !state.rehearses)
+    return Error();
+  state.drivers[device]->rehearse(context);
+  return state.exchange.aborted() ? Error(state.exchange.describeFailure())
+                                  : Error();
+}
+
 static Error startDevice(SessionState &state, size_t device,
                          std::optional<int> processor) {
   const std::string &name = state.program.devices[device].name;
@@ -42,7 +52,8 @@ static Error startDevice(SessionState &state, size_t device,
     error = state.exchange.injected(Call::StartDevice)
                 ? Error("injected fault: cannot allocate an arena")
                 : state.drivers[device]->start();
-  return error ? Error("device " + name + ": " + error.message()) : Error();
+  return error ? Error("device " + name + ": " + error.message())
+               : rehearse(state, device);
 }
 
 bool baechi::runtime::runStep(SessionState &state, size_t device) {
@@ -95,9 +106,9 @@ void baechi::runtime::runPart(SessionState &state, size_t device) {
 
 void baechi::runtime::runDevice(const std::shared_ptr<SessionState> &state,
                                 size_t device, std::optional<int> processor) {
-  state->startErrors[device] = startDevice(*state, device, processor);
   baechi_context &context = state->exchange.context(device);
   thisDevice = &context;
+  state->startErrors[device] = startDevice(*state, device, processor);
   context.finished.store(true, std::memory_order_release);
   std::atomic<uint32_t> &releases = state->releases[device].count;
   uint32_t seen = 0;

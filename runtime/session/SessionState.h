@@ -37,6 +37,7 @@ struct SessionState {
                const SessionOptions &options,
                const std::vector<std::string> &inventories)
       : program(std::move(program)), faults(options.faults),
+        rehearses(options.rehearse),
         exchange(this->program, holdsData, spins, options.timeline,
                  this->faults.get()),
         releases(this->program.devices.size()) {
@@ -141,6 +142,7 @@ struct SessionState {
 
   const Program program;
   const std::shared_ptr<FaultInjector> faults;
+  const bool rehearses;
   Exchange exchange;
   /// Null: all devices are of this process.
   std::unique_ptr<RankRelay> relay;

@@ -45,7 +45,11 @@ static_assert(ours::copyEngines == CU_DEVICE_ATTRIBUTE_ASYNC_ENGINE_COUNT &&
                   CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR &&
               ours::computeMinor ==
                   CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR);
+static_assert(ours::pointerMemoryType == CU_POINTER_ATTRIBUTE_MEMORY_TYPE &&
+              ours::pointerOrdinal == CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL &&
+              ours::memoryOfDevice == CU_MEMORYTYPE_DEVICE);
 static_assert(ours::success == CUDA_SUCCESS);
+static_assert(ours::invalidValue == CUDA_ERROR_INVALID_VALUE);
 static_assert(ours::outOfMemory == CUDA_ERROR_OUT_OF_MEMORY);
 static_assert(ours::notReady == CUDA_ERROR_NOT_READY);
 static_assert(ours::peerUnsupported == CUDA_ERROR_PEER_ACCESS_UNSUPPORTED);
@@ -81,6 +85,7 @@ TEST(CudaApi, IsThatOfTheToolkit) {
   CHECK(setCurrent, cuCtxSetCurrent);
   CHECK(synchronize, cuCtxSynchronize);
   CHECK(memGetInfo, cuMemGetInfo);
+  CHECK(pointerAttribute, cuPointerGetAttribute);
   CHECK(memAlloc, cuMemAlloc);
   CHECK(memFree, cuMemFree);
   CHECK(memsetAsync, cuMemsetD8Async);

@@ -75,8 +75,7 @@ TEST_F(CudaContext, GoesAfterAKernelHasBrokenIt) {
   EXPECT_THAT(session->step().message(),
               HasSubstr("CUDA_ERROR_ILLEGAL_ADDRESS"));
   session.reset();
-  EXPECT_THAT(creationError(ring.program),
-              HasSubstr("CUDA_ERROR_ILLEGAL_ADDRESS"));
+  EXPECT_THAT(creationError(ring), HasSubstr("CUDA_ERROR_ILLEGAL_ADDRESS"));
   bystander.reset();
   EXPECT_EQ("", cudaMisuse());
   EXPECT_NE(first, contextOfStep(ring));
@@ -112,7 +111,7 @@ TEST_F(CudaContext, OneThatCannotBeHad) {
   options = {};
   options.failFunction = "cuDevicePrimaryCtxRetain";
   resetCuda(options);
-  EXPECT_THAT(creationError(ring.program),
+  EXPECT_THAT(creationError(ring),
               HasSubstr("device cuda0: the GPU cannot be opened: "
                         "CUDA_ERROR_UNKNOWN"));
 }

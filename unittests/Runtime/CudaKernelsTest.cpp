@@ -139,7 +139,10 @@ TEST(CudaCalls, DoNothingElsewhere) {
 TEST(CudaCalls, AProductOfNoSense) {
   if (!usesFakeCuda())
     GTEST_SKIP() << "cuBLASLt's own checks differ";
-  OneDevice device(64, [&](Context context, char *arena) {
+  Program program = makeProgram(1, 64);
+  program.devices[0].kind = "cuda";
+  program.devices[0].name = "cuda0";
+  bodies[0] = [&](Context context, char *arena) {
     auto *base = reinterpret_cast<float *>(arena);
     baechi_operator_begin(context, 1);
     baechi_cuda_product product = denseProduct(2, 2, 2);
@@ -147,11 +150,10 @@ TEST(CudaCalls, AProductOfNoSense) {
     baechi_cuda_multiply(&product, base, base, base, nullptr, nullptr, 0);
     baechi_operator_end(context, 1);
     return 0;
-  });
-  ASSERT_TRUE(device.session);
-  EXPECT_THAT(device.session->step().message(),
-              HasSubstr("device cuda0, in operator 1 'b': a matrix product "
-                        "cannot be described: CUBLAS_STATUS_INVALID_VALUE"));
+  };
+  EXPECT_EQ("device cuda0, in operator 1 'b': a matrix product cannot be "
+            "described: CUBLAS_STATUS_INVALID_VALUE",
+            creationError(program));
 }
 
 } // namespace

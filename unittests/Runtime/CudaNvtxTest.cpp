@@ -57,7 +57,7 @@ TEST_F(CudaNvtxTest, AFailureEndsItsRanges) {
   Environment on("BAECHI_NVTX", "1");
   Ring ring({"cuda", "host"}, /*forgets=*/false, /*rounds=*/2);
   std::vector<Body> bodies = ring.bodies();
-  bool fails = true;
+  bool fails = false;
   bodies[0] = [&, right = bodies[0]](Context context, char *arena) {
     if (!fails)
       return right(context, arena);
@@ -66,6 +66,7 @@ TEST_F(CudaNvtxTest, AFailureEndsItsRanges) {
   };
   auto session = makeSession(ring.program, bodies);
   ASSERT_TRUE(session);
+  fails = true;
   EXPECT_THAT(session->step().message(), HasSubstr("on purpose"));
   EXPECT_STREQ("entry0\n add_numbers0\n", fakeNvtxRanges());
   fails = false;
@@ -79,7 +80,7 @@ TEST(CudaNvtx, ALibraryThatIsMissing) {
   EXPECT_EQ("device cuda0: BAECHI_NVTX asks for ranges, but /no/such/nvtx.so "
             "has no NVTX functions; name one in BAECHI_NVTX_LIBRARY, or unset "
             "BAECHI_NVTX",
-            creationError(Ring({"cuda", "host"}).program));
+            creationError(Ring({"cuda", "host"})));
 }
 
 } // namespace

@@ -182,7 +182,7 @@ TEST(CudaPeers, AccessThatCannotBeEnabled) {
   options.devices = 2;
   options.peerError = 999;
   resetCuda(options);
-  EXPECT_THAT(creationError(Ring({"cuda", "cuda"}).program),
+  EXPECT_THAT(creationError(Ring({"cuda", "cuda"})),
               AllOf(HasSubstr("queue 0 (cuda0 to cuda1): access to another "
                               "GPU cannot be enabled: CUDA_ERROR_UNKNOWN")));
 }

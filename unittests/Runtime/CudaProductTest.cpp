@@ -38,17 +38,20 @@ protected:
     for (int64_t i : {0, 1, 3})
       addArgument(program, 0, i * slot, slot);
     addResult(program, 0, 2 * slot, slot);
-    auto session = makeSession(
-        program, {[&](Context context, char *arena) {
-          baechi_operator_begin(context, 0);
-          baechi_cuda_multiply(&product, arena, arena + slot, arena + 2 * slot,
-                               bias.empty() ? nullptr : arena + 3 * slot,
-                               arena + 4 * slot, 0);
-          baechi_operator_end(context, 0);
-          return 0;
-        }});
-    if (!session)
+    bodies[0] = [&](Context context, char *arena) {
+      baechi_operator_begin(context, 0);
+      baechi_cuda_multiply(&product, arena, arena + slot, arena + 2 * slot,
+                           bias.empty() ? nullptr : arena + 3 * slot,
+                           arena + 4 * slot, 0);
+      baechi_operator_end(context, 0);
+      return 0;
+    };
+    auto created = Session::create(program, resolveBody);
+    if (!created) {
+      failure = created.takeError();
       return {};
+    }
+    std::unique_ptr<Session> session = std::move(*created);
     int argument = 0;
     for (std::vector<T> *values : {&a, &b, &bias}) {
       std::vector<T> whole = *values;

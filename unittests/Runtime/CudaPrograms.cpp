@@ -135,6 +135,12 @@ static int32_t runRing(Context context, char *arena, int32_t device,
   return 0;
 }
 
+std::string test::creationError(Ring ring) {
+  std::vector<Body> list = ring.bodies();
+  std::move(list.begin(), list.end(), bodies);
+  return creationError(ring.program);
+}
+
 Ring::Ring(std::vector<std::string> given, bool forgets, int32_t rounds)
     : kinds(std::move(given)), forgets(forgets), rounds(rounds) {
   auto devices = int32_t(kinds.size());

@@ -39,6 +39,9 @@ struct Ring {
   int32_t rounds;
 };
 
+/// Why a session of the ring cannot be created.
+std::string creationError(Ring ring);
+
 /// Sets a variable of the environment as long as it lives; between sessions.
 class Environment {
 public:

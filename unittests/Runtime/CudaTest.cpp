@@ -7,10 +7,12 @@
 //===----------------------------------------------------------------------===//
 
 #include "CudaPrograms.h"
+#include "drivers/cuda/CudaApi.h"
 
 #include <gmock/gmock.h>
 
 #include <cstdlib>
+#include <cstring>
 #include <iostream>
 
 #include <unistd.h>
@@ -20,6 +22,7 @@ using namespace baechi::runtime::test;
 using testing::AllOf;
 using testing::HasSubstr;
 using testing::MatchesRegex;
+using testing::StartsWith;
 
 namespace {
 
@@ -108,7 +111,7 @@ TEST(Cuda, AnArenaThatDoesNotFit) {
   options.memoryBytes = 1500;
   resetCuda(options);
   Ring ring({"cuda", "cuda"});
-  EXPECT_THAT(creationError(ring.program),
+  EXPECT_THAT(creationError(ring),
               MatchesRegex("device cuda[01]: cannot allocate an arena of 1024 "
                            "bytes; 476 of the GPU's 1500 are free: "
                            "CUDA_ERROR_OUT_OF_MEMORY .*"));
@@ -122,12 +125,12 @@ TEST(Cuda, NoGpu) {
   Ring ring({"cuda", "host"});
   EXPECT_EQ("device cuda0: CUDA finds no GPU on this machine; take host "
             "devices",
-            creationError(ring.program));
+            creationError(ring));
 }
 
 int createWithout(const char *library) {
   setenv("BAECHI_CUDA_LIBRARY", library, 1);
-  std::cerr << creationError(Ring({"cuda", "cuda"}).program) << '\n';
+  std::cerr << creationError(Ring({"cuda", "cuda"})) << '\n';
   return 0;
 }
 
@@ -147,7 +150,7 @@ TEST(Cuda, AnotherProcessor) {
   ring.program.processor = {"avx9000"};
   EXPECT_EQ("the program's code was compiled for a processor with avx9000, "
             "which this one lacks: compile it here again",
-            creationError(ring.program));
+            creationError(ring));
 }
 
 TEST(Cuda, AKernelThatIsMissing) {
@@ -159,13 +162,157 @@ TEST(Cuda, AKernelThatIsMissing) {
     baechi_operator_end(context, 0);
     return baechi_send(context, 0, 0, arena);
   };
-  auto session = makeSession(ring.program, bodies);
-  ASSERT_TRUE(session);
-  EXPECT_THAT(session->step().message(),
-              AllOf(HasSubstr("device cuda0, in operator 0 'double_numbers0': "
-                              "a kernel is not in the program's GPU code"),
+  std::move(bodies.begin(), bodies.end(), test::bodies);
+  EXPECT_THAT(creationError(ring.program),
+              AllOf(StartsWith("device cuda0, in operator 0 'double_numbers0': "
+                               "a kernel is not in the program's GPU code"),
                     HasSubstr("CUDA_ERROR_NOT_FOUND")));
-  EXPECT_TRUE(session->usable());
+}
+
+/// A call that loads or allocates may wait for the GPU, which may wait for
+/// another process: none is a step's.
+TEST(Cuda, LoadsAllBeforeTheFirstStep) {
+  NEEDS_THE_FAKE_DRIVER();
+  const int32_t numbers[Ring::count] = {1, 2, 3, 4, 5, 6, 7, 8};
+  const baechi_cuda_product product = denseProduct(1, 1, 1);
+  int computed = 0;
+  for (bool rehearse : {true, false}) {
+    SCOPED_TRACE(rehearse);
+    resetCuda();
+    Program program = makeProgram(1, 4 * Ring::slot);
+    program.devices[0].kind = "cuda";
+    addArgument(program, 0, 0, sizeof(numbers));
+    addResult(program, 0, Ring::slot, sizeof(numbers));
+    addResult(program, 0, 2 * Ring::slot, 64);
+    SessionOptions options;
+    options.rehearse = rehearse;
+    auto session = makeSession(
+        program, {[&](Context context, char *arena) {
+          ++computed;
+          baechi_operator_begin(context, 0);
+          const void *constant = baechi_cuda_constant(numbers, sizeof(numbers));
+          launch("add_numbers",
+                 {arena + Ring::slot, arena, const_cast<void *>(constant)});
+          baechi_cuda_multiply(&product, arena + 3 * Ring::slot,
+                               arena + 3 * Ring::slot, arena + 2 * Ring::slot,
+                               nullptr, nullptr, 0);
+          baechi_operator_end(context, 0);
+          return 0;
+        }},
+        options);
+    ASSERT_TRUE(session);
+    EXPECT_EQ(rehearse, computed == 1);
+    int loads = fakeCudaLoads();
+    for (int step = 0; step < 3; ++step) {
+      ASSERT_SUCCESS(session->setArgument(0, numbers, sizeof(numbers)));
+      ASSERT_SUCCESS(session->step());
+      int32_t sums[Ring::count] = {};
+      ASSERT_SUCCESS(session->getResult(0, sums, sizeof(sums)));
+      EXPECT_EQ(2 * numbers[7], sums[7]);
+    }
+    // The image, its kernel, and the constant's memory.
+    EXPECT_EQ(loads + (rehearse ? 0 : 3), fakeCudaLoads());
+    session.reset();
+    EXPECT_EQ("", cudaMisuse());
+    computed = 0;
+  }
+}
+
+/// What was run through leaves the memory as it was, zero.
+TEST(Cuda, RunningThroughLeavesNothingBehind) {
+  const baechi_cuda_product product = denseProduct(1, 1, 1);
+  const float two = 2;
+  Program program = makeProgram(1, 4 * Ring::slot);
+  program.devices[0].kind = "cuda";
+  addArgument(program, 0, Ring::slot, sizeof(float));
+  auto session = makeSession(
+      program, {[&](Context context, char *arena) {
+        baechi_operator_begin(context, 0);
+        const void *constant = baechi_cuda_constant(&two, sizeof(two));
+        baechi_cuda_multiply(&product, constant, constant, arena + Ring::slot,
+                             nullptr, nullptr, 0);
+        baechi_operator_end(context, 0);
+        return 0;
+      }});
+  ASSERT_TRUE(session);
+  float value = -1;
+  ASSERT_SUCCESS(session->getArgument(0, &value, sizeof(value)));
+  EXPECT_EQ(0, value);
+  ASSERT_SUCCESS(session->step());
+  ASSERT_SUCCESS(session->getArgument(0, &value, sizeof(value)));
+  EXPECT_EQ(4, value);
+}
+
+/// Memory of other code's on a GPU.
+class Tensor {
+public:
+  explicit Tensor(int gpu, size_t bytes) : gpu(gpu) {
+    select();
+    EXPECT_EQ(cuda::success, api().memAlloc(&memory, bytes));
+  }
+  ~Tensor() {
+    select();
+    api().memFree(memory);
+    api().primaryRelease(gpu);
+  }
+  Tensor(const Tensor &) = delete;
+  void *data() const { return reinterpret_cast<void *>(memory); }
+
+private:
+  static const cuda::Api &api() { return **cuda::loadApi(); }
+  void select() {
+    if (!context)
+      api().primaryRetain(&context, gpu);
+    api().setCurrent(context);
+  }
+  const int gpu;
+  cuda::Context context = nullptr;
+  cuda::DevicePointer memory = 0;
+};
+
+/// Arguments and results that lie on the GPU do not go through the host.
+TEST(Cuda, TakesAndGivesMemoryOfItsGpu) {
+  NEEDS_THE_FAKE_DRIVER();
+  resetCuda();
+  Ring ring({"cuda"}, /*forgets=*/false, /*rounds=*/0);
+  ring.program.queues.clear();
+  ring.program.results[0].offset = 0;
+  auto session = makeSession(ring.program, {[](Context, char *) { return 0; }});
+  ASSERT_TRUE(session);
+  {
+    const size_t bytes = Ring::count * sizeof(int32_t);
+    Tensor from(0, bytes), to(0, 2 * bytes);
+    std::vector<int32_t> numbers(Ring::count, 7), got(Ring::count);
+    // Device memory is host memory on the fake driver.
+    std::memcpy(from.data(), numbers.data(), bytes);
+    void *inside = static_cast<char *>(to.data()) + bytes;
+    int calls = fakeCudaCalls();
+    ASSERT_SUCCESS(session->setArgument(0, from.data(), bytes));
+    ASSERT_SUCCESS(session->step());
+    ASSERT_SUCCESS(session->getResult(0, inside, bytes));
+    EXPECT_LT(calls, fakeCudaCalls());
+    std::memcpy(got.data(), inside, bytes);
+    EXPECT_EQ(numbers, got);
+  }
+  session.reset();
+  EXPECT_EQ("", cudaMisuse());
+}
+
+TEST(Cuda, RefusesMemoryOfAnotherGpu) {
+  NEEDS_THE_FAKE_DRIVER();
+  fakecuda::FakeOptions options;
+  options.devices = 2;
+  resetCuda(options);
+  Ring ring({"cuda", "cuda"});
+  auto session = start(ring);
+  ASSERT_TRUE(session);
+  const size_t bytes = Ring::count * sizeof(int32_t);
+  Tensor tensor(0, bytes);
+  EXPECT_SUCCESS(session->setArgument(0, tensor.data(), bytes));
+  EXPECT_THAT(session->setArgument(1, tensor.data(), bytes).message(),
+              HasSubstr("cannot be copied: the memory given is of GPU 0, and "
+                        "the device is on GPU 1: copy it there, or to the "
+                        "host"));
 }
 
 } // namespace

@@ -59,6 +59,10 @@ struct SessionOptions {
   double abortGraceSeconds = 2;
   /// Record begin and end of each operator and copy.
   bool timeline = true;
+  /// Let devices load and allocate what their step needs before the first one,
+  /// where that could keep them, or others, from going on. False: when it is
+  /// first needed.
+  bool rehearse = true;
   /// For tests: what makes calls of the runtime fail. Kept until the session's
   /// last thread has ended.
   std::shared_ptr<FaultInjector> faults;

@@ -21,6 +21,7 @@ import ml_dtypes
 import numpy as np
 
 from baechi.common import users
+from baechi.steps import dlpack
 
 TYPES = {
     "f64": np.float64,
@@ -257,8 +258,13 @@ class StepLibrary:
         """Of the file that was opened."""
         return os.pread(self._file.fileno(), os.fstat(self._file.fileno()).st_size, 0)
 
-    def set_argument(self, index: int, value: np.ndarray) -> None:
-        self._move("set_argument", index, value)
+    def set_argument(self, index: int, value: Any) -> None:
+        """An array of NumPy, or of whoever gives it by DLPack, on the host or on the GPU where
+        the argument lies: it is read where it is. It must have ended what it does to it."""
+        if isinstance(value, np.ndarray):
+            self._move("set_argument", index, value)
+        else:
+            self._lend("set_argument", index, value)
 
     def argument(self, index: int) -> np.ndarray:
         return self._read("get_argument", index, self.program["arguments"][index])
@@ -269,6 +275,13 @@ class StepLibrary:
 
     def result(self, index: int) -> np.ndarray:
         return self._read("get_result", index, self.program["results"][index])
+
+    def read_result(self, index: int, value: Any) -> None:
+        """A result into an array of the caller's, as `set_argument` takes one."""
+        if isinstance(value, np.ndarray):
+            self._move("get_result", index, value)
+        else:
+            self._lend("get_result", index, value)
 
     def run(self) -> None:
         """One step on all devices."""
@@ -325,6 +338,48 @@ class StepLibrary:
         value = own_memory(info["shape"], np.dtype(TYPES[info["type"]]))
         self._move(function, index, value)
         return value
+
+    def _lend(self, function: str, index: int, value: Any) -> None:
+        """Lets a function of the library have an array of DLPack's, where it fits."""
+        writes = function == "get_result"
+        infos = self.program["results" if writes else "arguments"]
+        if not dlpack.is_array(value):
+            raise TypeError(
+                f"{type(value).__name__} is no array: give one of NumPy, or one with __dlpack__"
+            )
+        self._settle()
+        array = dlpack.borrow(value)
+        if index < len(infos):  # else the library says so
+            self._check_lent(infos[index], array, writes)
+        data, size = ctypes.c_void_p(array.address or None), ctypes.c_size_t(array.bytes)
+        if self._functions[function](self._step, ctypes.c_size_t(index), data, size):
+            self.fail()
+
+    def _check_lent(self, info: dict[str, Any], array: dlpack.Borrowed, writes: bool) -> None:
+        what = f"'{info['name']}'"
+        if array.type != info["type"] or array.shape != tuple(info["shape"]):
+            raise TypeError(
+                f"{what} is {info['type']} of shape {tuple(info['shape'])}, the array is "
+                f"{array.type or 'of a type that no step has'} of shape {array.shape}"
+            )
+        if not array.contiguous:
+            raise BufferError(f"{what}: the array is not in C's order: give a copy that is")
+        if writes and not array.writable:
+            raise BufferError(f"{what}: the array may not be written to: give another one")
+        if array.on_gpu:
+            self._check_on_gpu(info, what)
+
+    def _check_on_gpu(self, info: dict[str, Any], what: str) -> None:
+        if info.get("pieces"):
+            raise BufferError(f"{what} is stored in pieces: give an array on the host")
+        places = [info["device"], *(place["device"] for place in info.get("copies", []))]
+        for place in places:
+            device = self.program["devices"][place]
+            if device["kind"] != "cuda":
+                raise BufferError(
+                    f"{what} lies on {device['name']} of kind '{device['kind']}': give an array "
+                    "on the host"
+                )
 
     def _move(self, function: str, index: int, value: np.ndarray) -> None:
         assert value.flags.c_contiguous

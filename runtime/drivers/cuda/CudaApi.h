@@ -37,7 +37,11 @@ using GraphExec = struct CUgraphExec_st *;
 
 // Attributes of a device.
 constexpr int copyEngines = 40, computeMajor = 75, computeMinor = 76;
+// Attributes of a pointer, and what the first may be.
+constexpr int pointerMemoryType = 2, pointerOrdinal = 9;
+constexpr unsigned memoryOfDevice = 2;
 constexpr Result success = 0;
+constexpr Result invalidValue = 1;
 constexpr Result outOfMemory = 2;
 constexpr Result notReady = 600;
 constexpr Result peerUnsupported = 217;
@@ -73,6 +77,8 @@ constexpr unsigned hostAllocPortable = 1;
   F(setCurrent, "cuCtxSetCurrent", (Context context))                          \
   F(synchronize, "cuCtxSynchronize", ())                                       \
   F(memGetInfo, "cuMemGetInfo_v2", (size_t *free, size_t *total))              \
+  F(pointerAttribute, "cuPointerGetAttribute",                                 \
+    (void *value, int attribute, DevicePointer pointer))                       \
   F(memAlloc, "cuMemAlloc_v2", (DevicePointer * pointer, size_t bytes))        \
   F(memFree, "cuMemFree_v2", (DevicePointer pointer))                          \
   F(memsetAsync, "cuMemsetD8Async",                                            \

@@ -174,6 +174,13 @@ Problem Blas::choose(const Product &p, Plan &plan) {
   return problem(status, what);
 }
 
+Problem Blas::prepare(const Product &product, const Factors &factors,
+                      Stream stream) {
+  return plans.count(std::bit_cast<Words>(product))
+             ? Problem()
+             : multiply(product, factors, stream);
+}
+
 Problem Blas::multiply(const Product &product, const Factors &factors,
                        Stream stream) {
   if (Problem problem = open())

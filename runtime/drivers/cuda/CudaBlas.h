@@ -40,6 +40,11 @@ public:
   Problem multiply(const Product &product, const Factors &factors,
                    Stream stream);
 
+  /// Multiplies where the product is new: only that has the library load its
+  /// own kernel.
+  Problem prepare(const Product &product, const Factors &factors,
+                  Stream stream);
+
   /// Up to `most` algorithms that the library proposes for the product within
   /// its workspace, best guess first; at least one.
   Problem propose(const Product &product, size_t most,

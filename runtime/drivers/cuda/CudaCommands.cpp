@@ -88,6 +88,24 @@ static Problem copy(CudaDevice &device, const CopyCommand &command,
   return capturing ? api.problem(result, what) : device.check(result, what);
 }
 
+Problem cuda::prepare(CudaDevice &device, std::span<const uint64_t> command) {
+  switch (Kind(command[0] >> 32)) {
+  case Kind::Kernel: {
+    auto kernel = get<KernelCommand>(command.data());
+    Function function = nullptr;
+    return device.modules().find(device.api(), kernel.image, kernel.name,
+                                 function);
+  }
+  case Kind::Product: {
+    auto p = get<ProductCommand>(command.data());
+    return device.blas().prepare(p.product, p.factors, device.computeStream());
+  }
+  case Kind::Copy:
+    break;
+  }
+  return {};
+}
+
 Problem cuda::perform(CudaDevice &device, std::span<const uint64_t> words,
                       bool capturing) {
   Problem problem;

@@ -56,6 +56,8 @@ void describe(Words &words, const CopyCommand &command);
 /// into a graph, so that one that cannot is no failure of the device.
 Problem perform(CudaDevice &device, std::span<const uint64_t> words,
                 bool capturing = false);
+/// Finds what one command needs, so that to perform it loads nothing.
+Problem prepare(CudaDevice &device, std::span<const uint64_t> command);
 
 } // namespace baechi::runtime::cuda
 

@@ -24,6 +24,8 @@ using namespace baechi::runtime::cuda;
 
 thread_local CudaDevice *baechi::runtime::cuda::currentDevice = nullptr;
 
+static const char *const arenaCannotBeCleared = "the arena cannot be cleared";
+
 /// What an environment variable switches on or off.
 static bool isOn(const char *variable, bool otherwise) {
   const char *asked = std::getenv(variable);
@@ -114,9 +116,9 @@ Error CudaDevice::start() {
     return count.takeError();
   if (*count < 1)
     return Error("CUDA finds no GPU on this machine; take host devices");
-  if (Error error =
-          functions->error(functions->deviceGet(&device, gpuOf(share, *count)),
-                           "the GPU cannot be opened"))
+  ordinal = gpuOf(share, *count);
+  if (Error error = functions->error(functions->deviceGet(&device, ordinal),
+                                     "the GPU cannot be opened"))
     return error;
   if (Error error = functions->error(context.begin(*functions, device),
                                      "the GPU cannot be opened"))
@@ -152,12 +154,33 @@ Error CudaDevice::start() {
     for (Event &event : *events)
       if (Error error = create(event, eventDefault))
         return error;
+  return functions->error(clearArena(), arenaCannotBeCleared);
+}
+
+Result CudaDevice::clearArena() const {
   if (arenaBytes > 0)
-    if (Error error = functions->error(
-            functions->memsetAsync(arena, 0, size_t(arenaBytes), stream),
-            "the arena cannot be cleared"))
-      return error;
-  return functions->error(awaitStream(), "the arena cannot be cleared");
+    if (Result result =
+            functions->memsetAsync(arena, 0, size_t(arenaBytes), stream))
+      return result;
+  return awaitStream();
+}
+
+/// The first use of a kernel, a product or a constant loads code, asks for an
+/// algorithm, allocates: all of which may wait until the GPU is idle. It never
+/// is while a kernel of NCCL waits for another process, which may wait for
+/// what this device would do next.
+void CudaDevice::rehearse(baechi_context &deviceContext) {
+  currentDevice = this;
+  rehearses = deviceContext.rehearses = true;
+  (void)entry(&deviceContext, reinterpret_cast<char *>(arena));
+  rehearses = deviceContext.rehearses = false;
+  currentDevice = nullptr;
+  Exchange &exchange = deviceContext.exchange;
+  if (exchange.aborted())
+    return;
+  // Products were computed, on zeros.
+  if (Problem problem = check(clearArena(), arenaCannotBeCleared))
+    exchange.fail(deviceContext, {problem.reason, problem.detail});
 }
 
 Result CudaDevice::awaitStream() const {
@@ -299,24 +322,45 @@ Problem CudaDevice::constant(const void *data, size_t bytes,
 }
 
 Error CudaDevice::write(int64_t offset, const void *data, size_t bytes) {
-  Selection selection = hold();
-  Result result = selection.result();
-  if (result == success)
-    result = copyIn(arena + DevicePointer(offset), data, bytes);
-  if (result == success)
-    result = awaitStream();
-  return functions->error(result, "the device's memory cannot be written");
+  // It is not written to.
+  return exchange(offset, const_cast<void *>(data), bytes, /*in=*/true);
 }
 
 Error CudaDevice::read(int64_t offset, void *data, size_t bytes) const {
+  return exchange(offset, data, bytes, /*in=*/false);
+}
+
+Error CudaDevice::exchange(int64_t offset, void *memory, size_t bytes,
+                           bool in) const {
+  auto there = reinterpret_cast<DevicePointer>(memory);
+  DevicePointer here = arena + DevicePointer(offset);
   Selection selection = hold();
   Result result = selection.result();
+  unsigned type = 0;
+  int gpu = ordinal;
   if (result == success)
-    result = functions->memcpyToHost(data, arena + DevicePointer(offset), bytes,
-                                     stream);
+    result = functions->pointerAttribute(&type, pointerMemoryType, there);
+  if (result == invalidValue) // It is the host's, which CUDA does not know.
+    type = result = success;
+  const bool isOnGpu = result == success && type == memoryOfDevice;
+  if (isOnGpu)
+    result = functions->pointerAttribute(&gpu, pointerOrdinal, there);
+  if (isOnGpu && result == success && gpu != ordinal)
+    return Error("the memory given is of GPU " + std::to_string(gpu) +
+                 ", and the device is on GPU " + std::to_string(ordinal) +
+                 ": copy it there, or to the host");
+  // Whoever works on the memory is not known: the GPU ends all of it first.
+  if (isOnGpu && result == success)
+    result = functions->synchronize();
+  if (result == success)
+    result = isOnGpu ? functions->memcpyAsync(in ? here : there,
+                                              in ? there : here, bytes, stream)
+             : in    ? copyIn(here, memory, bytes)
+                     : functions->memcpyToHost(memory, here, bytes, stream);
   if (result == success)
     result = awaitStream();
-  return functions->error(result, "the device's memory cannot be read");
+  return functions->error(result, in ? "the device's memory cannot be written"
+                                     : "the device's memory cannot be read");
 }
 
 Expected<std::unique_ptr<Mover>>

@@ -36,6 +36,7 @@ public:
   ~CudaDevice() override;
 
   Error start() override;
+  void rehearse(baechi_context &context) override;
   int32_t run(baechi_context *context) override;
   Error write(int64_t offset, const void *data, size_t bytes) override;
   Error read(int64_t offset, void *data, size_t bytes) const override;
@@ -66,6 +67,8 @@ public:
   /// Work for the compute stream: done now, or with what follows it.
   template <typename... Parts> Problem command(const Parts &...parts) {
     describe(words, parts...);
+    if (rehearses)
+      return prepare(*this, words);
     return replays ? replay.add(words) : perform(*this, words);
   }
   /// Room for the addresses of a kernel's parameters.
@@ -93,6 +96,11 @@ private:
   Problem drain(const char *what);
   Problem markEnd(int32_t op, bool timed);
   void recordTimes(baechi_context &context) const;
+  Result clearArena() const;
+  /// Copies between the arena, at `offset`, and the caller's memory, which may
+  /// be this GPU's, too, as the tensors of other code are: then nothing goes
+  /// through the host.
+  Error exchange(int64_t offset, void *memory, size_t bytes, bool in) const;
 
   const int64_t arenaBytes;
   const Entry entry;
@@ -104,8 +112,11 @@ private:
   const bool usesGraphs;
   /// This step is.
   bool replays = false;
+  /// Commands are prepared instead of done.
+  bool rehearses = false;
   const Api *functions = nullptr;
   Device device = 0;
+  int ordinal = 0;
   ContextUse context;
   DevicePointer arena = 0;
   Stream stream = nullptr;

@@ -17,8 +17,8 @@
 namespace baechi::runtime::cuda {
 
 /// The images that a device has loaded. An image is loaded when its first
-/// kernel runs; images and kernels' names are constants of the program, known
-/// by their addresses.
+/// kernel is asked for; images and kernels' names are constants of the program,
+/// known by their addresses.
 class Modules {
 public:
   /// Finds a kernel; the context must be current.

@@ -43,6 +43,16 @@ inline int enter(Engine &engine, FakeContext *context, const char *name) {
   return context ? context->broken : success;
 }
 
+/// A call that may wait until its GPU is idle, which a kernel of NCCL that
+/// waits for another rank keeps it from.
+inline void load(Engine &engine, const std::string &what) {
+  ++engine.loads;
+  for (const FakeCommunicator *communicator : engine.communicators)
+    if (communicator->context == Engine::current &&
+        communicator->ended < communicator->launched)
+      engine.checker.blame(what + " while NCCL waits on the GPU");
+}
+
 /// Takes the time that a call is to take, before it begins.
 inline void linger(Engine &engine, const char *name) {
   int microseconds = 0;

@@ -48,7 +48,11 @@ void fakeCudaReset(const FakeOptions *options) {
   steer<void, const FakeOptions *>("fakeCudaReset", options);
 }
 int fakeCudaCalls() { return steer<int>("fakeCudaCalls"); }
+int fakeCudaLoads() { return steer<int>("fakeCudaLoads"); }
 int fakeCudaGraphLaunches() { return steer<int>("fakeCudaGraphLaunches"); }
+void fakeCudaFail(const char *function) {
+  steer<void, const char *>("fakeCudaFail", function);
+}
 void fakeCudaRelease() { steer<void>("fakeCudaRelease"); }
 const char *fakeNcclLog() { return steer<const char *>("fakeNcclLog"); }
 const char *fakeNvtxRanges() { return steer<const char *>("fakeNvtxRanges"); }

@@ -36,6 +36,20 @@ int fakeCudaCalls() {
   return engine.calls;
 }
 
+int fakeCudaLoads() {
+  Engine &engine = Engine::get();
+  std::lock_guard<std::mutex> guard(engine.mutex);
+  return engine.loads;
+}
+
+void fakeCudaFail(const char *function) {
+  Engine &engine = Engine::get();
+  std::lock_guard<std::mutex> guard(engine.mutex);
+  static std::string kept;
+  kept = function ? function : "";
+  engine.options.failFunction = function ? kept.c_str() : nullptr;
+}
+
 void fakeCudaRelease() { Engine::get().release(); }
 
 const char *fakeCudaMisuse() {
@@ -270,6 +284,7 @@ int cuEventElapsedTime(float *milliseconds, FakeEvent *begin, FakeEvent *end) {
 
 int cuModuleLoadData(FakeModule **module, const void *image) {
   return call("cuModuleLoadData", true, [&](Engine &engine) {
+    load(engine, "code is loaded");
     const auto *fake = static_cast<const FakeImage *>(image);
     if (fake->magic != FakeImage::magicNumber)
       return invalidImage;
@@ -289,6 +304,7 @@ int cuModuleUnload(FakeModule *module) {
 int cuModuleGetFunction(FakeFunction **function, FakeModule *module,
                         const char *name) {
   return call("cuModuleGetFunction", true, [&](Engine &engine) {
+    load(engine, "a kernel is loaded");
     for (size_t i = 0; i < module->image->kernelCount; ++i)
       if (std::strcmp(module->image->kernels[i].name, name) == 0) {
         engine.functions.push_back(std::make_unique<FakeFunction>(

@@ -93,8 +93,12 @@ extern "C" {
 void fakeCudaReset(const fakecuda::FakeOptions *options);
 /// Calls of the API since the last reset.
 int fakeCudaCalls();
+/// Of these, those that load code or allocate a device's memory.
+int fakeCudaLoads();
 /// Graphs launched since the last reset.
 int fakeCudaGraphLaunches();
+/// From now on each call of that function fails, of none where it is null.
+void fakeCudaFail(const char *function);
 /// Lets a hanging launch end.
 void fakeCudaRelease();
 /// What NCCL was called for since the last reset: a line a group, "RANK: > PEER

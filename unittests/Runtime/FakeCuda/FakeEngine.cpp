@@ -36,7 +36,7 @@ void Engine::reset(const FakeOptions &given) {
   options = given;
   random.seed(given.seed);
   checker = Checker();
-  calls = launches = graphLaunches = 0;
+  calls = loads = launches = graphLaunches = 0;
   for (const auto &context : contexts) {
     context->peers.clear();
     context->legacy = nullptr; // deleted with the others

@@ -132,7 +132,7 @@ public:
   std::mutex mutex;
   FakeOptions options;
   Checker checker;
-  int calls = 0, launches = 0, graphLaunches = 0;
+  int calls = 0, loads = 0, launches = 0, graphLaunches = 0;
   std::vector<std::unique_ptr<FakeContext>> contexts; ///< a device each
   /// Given up, while threads may still have selected them.
   std::vector<std::unique_ptr<FakeContext>> deadContexts;

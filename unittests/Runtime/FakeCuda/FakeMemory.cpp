@@ -22,8 +22,30 @@ int cuMemGetInfo_v2(size_t *free, size_t *total) {
     return success;
   });
 }
+/// As of memory that is not CUDA's: an invalid value. Of memory that has been
+/// given back nothing is known either.
+int cuPointerGetAttribute(void *value, int attribute,
+                          unsigned long long pointer) {
+  return call("cuPointerGetAttribute", true, [&](Engine &engine) {
+    auto next = engine.allocations.upper_bound(pointer);
+    if (next == engine.allocations.begin())
+      return invalidValue;
+    const auto &[begin, allocation] = *std::prev(next);
+    if (pointer - begin >= allocation.bytes)
+      return invalidValue;
+    bool isHost = allocation.device == Engine::host;
+    if (attribute == 2) // the type of memory: the host's, or a device's
+      *static_cast<unsigned *>(value) = isHost ? 1 : 2;
+    else if (attribute == 9 && !isHost) // the device's ordinal
+      *static_cast<int *>(value) = allocation.device;
+    else
+      return invalidValue;
+    return success;
+  });
+}
 int cuMemAlloc_v2(unsigned long long *pointer, size_t bytes) {
   return call("cuMemAlloc", true, [&](Engine &engine) {
+    load(engine, "memory is allocated");
     if (bytes == 0)
       return misuse(engine, "an allocation of no bytes", invalidValue);
     if (engine.usedBytes + bytes > engine.options.memoryBytes)

@@ -1,0 +1,211 @@
+# Part of the Baechi project, under the Apache License v2.0 with LLVM Exceptions.
+# See LICENSE for license information.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Steps take and give arrays of other libraries where they lie: those of PyTorch and JAX on the
+host, and such as GPUs have, in the memory of the fake driver (unittests/Runtime/FakeCuda)."""
+
+import ctypes
+import os
+import pathlib
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+import native
+from baechi.steps import dlpack
+from baechi.steps.library import StepError, StepLibrary
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+TOOLS = pathlib.Path(os.environ.get("BAECHI_TOOLS", ROOT / "build/release/bin"))
+RUN = TOOLS / "baechi-run"
+FAKE = TOOLS.parent / "lib" / "libBaechiFakeCuda.so"
+pytestmark = pytest.mark.skipif(not RUN.exists(), reason=f"{RUN} is not built")
+
+# A product, so that no GPU code is needed.
+PRODUCT = """
+func.func @step(%a: tensor<4x8x{type}>, %b: tensor<8x3x{type}>) -> tensor<4x3x{type}> {{
+  %zero = arith.constant 0.0 : {type}
+  %e = tensor.empty() : tensor<4x3x{type}>
+  %f = linalg.fill ins(%zero : {type}) outs(%e : tensor<4x3x{type}>) -> tensor<4x3x{type}>
+  %0 = linalg.matmul ins(%a, %b : tensor<4x8x{type}>, tensor<8x3x{type}>)
+      outs(%f : tensor<4x3x{type}>) -> tensor<4x3x{type}>
+  return %0 : tensor<4x3x{type}>
+}}
+"""
+
+
+def emit(folder, machine, type="f32"):
+    (folder / "step.mlir").write_text(PRODUCT.format(type=type))
+    file = folder / f"step_{machine.split(':')[0]}_{type}.so"
+    options = ("--costs=roofline", "--emit=so", f"--machine={machine}", f"--output={file}")
+    native.run(RUN, folder / "step.mlir", *options)
+    return file
+
+
+def factors(seed=0):
+    rng = np.random.default_rng(seed)
+    return [rng.integers(-4, 5, shape).astype(np.float32) for shape in ((4, 8), (8, 3))]
+
+
+@pytest.fixture(scope="module")
+def host(tmp_path_factory):
+    step = StepLibrary(emit(tmp_path_factory.mktemp("host"), "host:1@1MiB"))
+    yield step
+    step.close()
+
+
+def test_arrays_of_torch_go_in_and_out(host):
+    torch = pytest.importorskip("torch")
+    a, b = map(torch.from_numpy, factors())
+    out = torch.full((4, 3), -1.0)
+    place = out.data_ptr()
+    for i, value in enumerate((a, b)):
+        host.set_argument(i, value)
+    host.run()
+    host.read_result(0, out)
+    assert out.data_ptr() == place
+    assert torch.equal(out, a @ b)
+
+
+def test_arrays_of_jax_go_in(host):
+    jnp = pytest.importorskip("jax.numpy")
+    a, b = map(jnp.asarray, factors(1))
+    for i, value in enumerate((a, b)):
+        host.set_argument(i, value)
+    host.run()
+    np.testing.assert_array_equal(host.result(0), np.asarray(a @ b))
+    with pytest.raises(BufferError, match="the array may not be written to: give another one"):
+        host.read_result(0, jnp.zeros((4, 3)))
+
+
+def test_short_floats(tmp_path):
+    """NumPy's own reader of DLPack has no bfloat16."""
+    torch = pytest.importorskip("torch")
+    step = StepLibrary(emit(tmp_path, "host:1@1MiB", "bf16"))
+    a, b = (torch.from_numpy(value).to(torch.bfloat16) for value in factors(2))
+    out = torch.empty((4, 3), dtype=torch.bfloat16)
+    step.set_argument(0, a)
+    step.set_argument(1, b)
+    step.run()
+    step.read_result(0, out)
+    assert torch.equal(out, a @ b)
+    step.close()
+
+
+def test_what_does_not_fit_is_refused(host):
+    torch = pytest.importorskip("torch")
+    for value, error, words in (
+        (torch.zeros(4, 7), TypeError, r"is f32 of shape \(4, 8\), the array is f32 of shape"),
+        (torch.zeros(4, 8).double(), TypeError, "the array is f64"),
+        (torch.zeros(4, 8, dtype=torch.complex64), TypeError, "of a type that no step has"),
+        (torch.zeros(8, 4).T, BufferError, "is not in C's order: give a copy that is"),
+        ([1.0], TypeError, "list is no array: give one of NumPy, or one with __dlpack__"),
+    ):
+        with pytest.raises(error, match=words):
+            host.set_argument(0, value)
+    with pytest.raises(StepError, match="argument 9 does not exist"):
+        host.set_argument(9, torch.zeros(1))
+    with pytest.raises(StepError, match="result 9 does not exist"):
+        host.read_result(9, torch.zeros(1))
+
+
+def test_read_only_arrays_are_known():
+    fixed = np.zeros(3, np.float32)
+    fixed.flags.writeable = False
+    assert not dlpack.borrow(fixed).writable
+    assert dlpack.borrow(np.zeros(3, np.float32)).writable
+
+
+class Tensor:
+    """Memory of a device as DLPack tells it, of a shape and single precision."""
+
+    def __init__(self, address, shape, device_type=2):
+        self.shape = (ctypes.c_int64 * len(shape))(*shape)
+        self.device = (device_type, 0)
+        self.managed = dlpack._Versioned(major=1, minor=0)
+        self.managed.tensor = dlpack._Tensor(
+            data=address,
+            device_type=device_type,
+            ndim=len(shape),
+            code=2,
+            bits=32,
+            lanes=1,
+            shape=self.shape,
+        )
+
+    def __dlpack_device__(self):
+        return self.device
+
+    def __dlpack__(self, *, stream=None, max_version=None):
+        assert stream == 1, "what the GPU still does to the array has no order"
+        new = ctypes.pythonapi.PyCapsule_New
+        new.restype = ctypes.py_object
+        new.argtypes = [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p]
+        return new(ctypes.addressof(self.managed), b"dltensor_versioned", None)
+
+
+def test_arrays_on_a_gpu_need_a_gpu(host):
+    with pytest.raises(BufferError, match="lies on host0 of kind 'host': give an array on the ho"):
+        host.set_argument(0, Tensor(4096, (4, 8)))
+    with pytest.raises(BufferError, match="DLPack's type 8: copy it to the host"):
+        host.set_argument(0, Tensor(4096, (4, 8), device_type=8))
+
+
+def run_on_the_fake(file):
+    """In a process of its own. Copies of the host's memory fail, but for those that must not."""
+    fake = ctypes.CDLL(str(FAKE))
+    fake.fakeCudaMisuse.restype = ctypes.c_char_p
+    step = StepLibrary(file)
+    context = ctypes.c_void_p()
+    assert fake.cuDevicePrimaryCtxRetain(ctypes.byref(context), 0) == 0
+    assert fake.cuCtxSetCurrent(context) == 0
+    a, b = factors(3)
+    tensors, places = [], []
+    for shape in ((4, 8), (8, 3), (4, 3)):
+        place = ctypes.c_ulonglong()
+        assert fake.cuMemAlloc_v2(ctypes.byref(place), ctypes.c_size_t(4 * np.prod(shape))) == 0
+        places.append(place)
+        tensors.append(Tensor(place.value, shape))
+    # Its memory is the host's.
+    for place, value in zip(places, (a, b), strict=False):
+        ctypes.memmove(place.value, value.ctypes.data, value.nbytes)
+    fake.fakeCudaFail(b"cuMemcpyHtoDAsync")
+    with pytest.raises(StepError, match="the device's memory cannot be written: CUDA_ERROR_UNK"):
+        step.set_argument(0, a)
+    for i in range(2):
+        step.set_argument(i, tensors[i])
+    step.run()
+    fake.fakeCudaFail(b"cuMemcpyDtoHAsync")
+    with pytest.raises(StepError, match="the device's memory cannot be read: CUDA_ERROR_UNKNOWN"):
+        step.result(0)
+    step.read_result(0, tensors[2])
+    fake.fakeCudaFail(None)
+    out = np.empty((4, 3), np.float32)
+    ctypes.memmove(out.ctypes.data, places[2].value, out.nbytes)
+    np.testing.assert_array_equal(out, a @ b)
+    # The same through the host.
+    np.testing.assert_array_equal(step.result(0), a @ b)
+    step.close()
+    for place in places:
+        assert fake.cuMemFree_v2(place) == 0
+    assert fake.cuDevicePrimaryCtxRelease_v2(0) == 0
+    print("misuse:", fake.fakeCudaMisuse().decode() or "none")
+
+
+@pytest.mark.skipif(not FAKE.exists(), reason=f"{FAKE} is not built")
+def test_arrays_on_a_gpu_do_not_go_through_the_host(tmp_path):
+    fake = {"BAECHI_CUDA_LIBRARY": str(FAKE), "BAECHI_CUBLASLT_LIBRARY": str(FAKE)}
+    file = emit(tmp_path, "cuda:1@1MiB")
+    code = "import sys, test_dlpack; test_dlpack.run_on_the_fake(sys.argv[1])"
+    said = subprocess.run(
+        [sys.executable, "-c", code, str(file)],
+        capture_output=True,
+        text=True,
+        timeout=100,
+        cwd=ROOT / "python" / "tests",
+        env=os.environ | fake,
+    )
+    assert said.returncode == 0, said.stderr
+    assert said.stdout == "misuse: none\n"
