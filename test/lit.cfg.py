@@ -1,6 +1,7 @@
 """Configuration of the lit tests."""
 
 import os
+import platform
 import shutil
 import subprocess
 import sys
@@ -22,6 +23,8 @@ config.substitutions.append(("%python", sys.executable))
 config.substitutions.append(
     ("%baechi_plugin", os.path.join(config.baechi_obj_root, "lib/BaechiPlugin.so"))
 )
+if platform.machine() == "x86_64":
+    config.available_features.add("x86_64")
 if shutil.which("mlir-opt-22"):
     config.available_features.add("stock-mlir-opt")
 

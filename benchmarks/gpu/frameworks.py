@@ -82,6 +82,7 @@ def prepare(options):
                 "--costs=roofline",
                 "--emit=so",
                 f"--output={options.folder / model}.so",
+                *([f"--host-target={options.target}"] if options.target else []),
             ],
             check=True,
         )
@@ -260,6 +261,7 @@ def main():
     )
     parser.add_argument("--device", choices=["cuda", "cpu"], default="cuda")
     parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--target", default="", help="--host-target of baechi-run, if not this one")
     parser.add_argument("--bin", type=pathlib.Path, default=ROOT / "build" / "release" / "bin")
     options = parser.parse_args()
     options.folder = pathlib.Path(options.words[-1])

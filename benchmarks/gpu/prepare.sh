@@ -11,6 +11,10 @@ most_bytes=$((48 << 20))
 kind=cuda device=cuda
 [ -n "${BAECHI_GPU_DRY:-}" ] && kind=host device=cpu
 
+# Host code for what every server with a GPU has, not for what this machine has more.
+target=${BAECHI_GPU_TARGET:-$([ "$(uname -m)" = x86_64 ] && echo x86-64-v3)}
+emits=(--costs=roofline --emit=so ${target:+--host-target="$target"})
+
 prepare() {
   if [ -z "${BAECHI_TOOLS:-}" ]; then
     scripts/build release baechi-run RuntimeCudaTests || return 1
@@ -34,7 +38,8 @@ prepare() {
   if [ "${BAECHI_GPU_FRAMEWORKS:-1}" = 0 ]; then
     echo "run.sh: no comparison with frameworks is prepared, as BAECHI_GPU_FRAMEWORKS=0 asks" >&2
   elif "$python" -c 'import jax' 2>/dev/null; then
-    "$python" benchmarks/gpu/frameworks.py prepare "$out/frameworks" --bin="$tools" --device="$device" || return 1
+    "$python" benchmarks/gpu/frameworks.py prepare "$out/frameworks" --bin="$tools" --device="$device" \
+      --target="$target" || return 1
   else
     echo "run.sh: JAX is not installed: no comparison with frameworks is prepared" >&2
   fi
@@ -47,8 +52,8 @@ programs() {
   for machine in "$kind:1@1GiB" "$kind:2@1GiB" "$kind:4@1GiB" "$out/mixed.json"; do
     name=$(basename "$machine" .json)
     name=${1}__${name//[:@]/_}
-    "$tools/baechi-run" "$2" --machine="$machine" --costs=roofline --placer=mtopo --budget=0 \
-      --emit=so --output="$out/$name.so" || return 1
+    "$tools/baechi-run" "$2" --machine="$machine" "${emits[@]}" --placer=mtopo --budget=0 \
+      --output="$out/$name.so" || return 1
   done
 }
 
@@ -64,9 +69,9 @@ fitted() {
   local run=$tools/baechi-run percent size
   for percent in 90 85 80 75 70 65; do
     size=$(($3 * percent / 100))
-    "$run" "$2" --machine="$kind:1@$size" --costs=roofline --emit=so --output="$out/refused.so" \
+    "$run" "$2" --machine="$kind:1@$size" "${emits[@]}" --output="$out/refused.so" \
       2>/dev/null >/dev/null && continue
-    "$run" "$2" --machine="${5/SIZE/$size}" --costs=roofline --emit=so \
+    "$run" "$2" --machine="${5/SIZE/$size}" "${emits[@]}" \
       --output="$out/${1}__${kind}_${4}_${percent}_percent.so" 2>/dev/null && return
   done
   echo "run.sh: no limit was found that one device is refused for and $5 is not: $1" >&2
@@ -84,7 +89,7 @@ limited() {
 # Plans of other kinds: replicas, operators in pieces, tensors that wait in the host's memory.
 # What is for host devices alone stands in docs/benchmarks-gpu.md.
 others() {
-  local bytes run=("$tools/baechi-run" "$2" --machine="$kind:2@1GiB" --costs=roofline --emit=so)
+  local bytes run=("$tools/baechi-run" "$2" --machine="$kind:2@1GiB" "${emits[@]}")
   "${run[@]}" --replicas=2 --output="$out/${1}__${kind}_2_replicas.so" &&
     "${run[@]}" --splits=forced:2 --output="$out/${1}__${kind}_2_pieces.so" &&
     bytes=$(peak "$2") &&

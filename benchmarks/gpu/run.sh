@@ -13,8 +13,8 @@
 # needs on one, which one device is refused for; the first model also in replicas, in pieces
 # and with a pool in the host's memory beside one device; and the small presets for the comparison
 # with PyTorch and JAX. All of it is one file, build/gpu.tar.xz, of less than 48 MiB:
-# arguments are made again from their seeds. The programs' host code is for the processor
-# that compiles; another one says what it lacks.
+# arguments are made again from their seeds. The programs' host code is for BAECHI_GPU_TARGET
+# (LLVM's name; x86-64-v3); a processor without that says what it lacks.
 #
 # check needs this clone and that file, an NVIDIA driver, cuBLASLt (Python's or the
 # toolkit's is found), and a Python with NumPy: neither MLIR nor a compiler nor mpirun.

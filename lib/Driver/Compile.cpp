@@ -118,6 +118,7 @@ Compilation::form(const SplitChoice &choice, ModuleOp model) {
   jit.threads = asked.threads;
   jit.keepObjects = asked.keepObjects;
   jit.store = asked.store;
+  jit.processor = asked.hostTarget;
   jit.stopped = [this] { return listener.isStopped(); };
   for (const runtime::AbiSymbol &symbol : runtime::abiSymbols())
     jit.symbols[symbol.name] = symbol.address;
@@ -309,7 +310,8 @@ void Compilation::describe(RunReport &report) const {
   report.model = asked.model;
   report.machine = asked.machine;
   report.placer = asked.placer;
-  report.target = HostJit::hostTarget();
+  report.target =
+      asked.hostTarget.empty() ? HostJit::hostTarget() : asked.hostTarget;
   report.costs = asked.costs;
   if (hasDeviceOf("cuda"))
     report.cudaMath = asked.cudaMath;

@@ -157,6 +157,13 @@ static constexpr CompileOption table[] = {
      .help = "folder of compiled kernels: what it has is not compiled again, "
              "what it lacks is added",
      .text = &Options::store},
+    {.name = "host-target",
+     .value = "PROCESSOR",
+     .help = "the processor that host code is for, by LLVM's name "
+             "(x86-64-v3), where a library is written for another machine: "
+             "with --emit=so and --costs=roofline, as nothing is run here; "
+             "default this machine's",
+     .text = &Options::hostTarget},
     {.name = "loops",
      .value = "HOW",
      .help = "loops of the step over memory, which run in blocks: ordered, or "
@@ -353,6 +360,10 @@ llvm::Error baechi::checkOptions(const CompileOptions &options) {
     return llvm::createStringError(
         "--costs=roofline measures nothing, so --profile would not be used: "
         "give one of them");
+  if (!options.hostTarget.empty() && options.costs != "roofline")
+    return llvm::createStringError(
+        "--host-target: code for another processor is not measured here: give "
+        "--costs=roofline, too");
   if (options.workers < 1)
     return llvm::createStringError("--workers needs a positive number");
   if (options.threads < 1)

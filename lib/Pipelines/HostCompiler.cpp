@@ -44,11 +44,14 @@ private:
 
 /// What the code may use of what the system says that the processor has: a
 /// session compares the two, and an older system may not have all the names.
-std::vector<std::string> usedExtensions(const runtime::HostInfo &host) {
-  std::vector<std::string> used = HostJit::hostExtensions();
-  llvm::erase_if(used, [&](const std::string &name) {
-    return !llvm::is_contained(host.extensions, name);
-  });
+/// Of another processor nothing is known but what it has.
+std::vector<std::string> usedExtensions(const HostJit &jit,
+                                        const runtime::HostInfo &host) {
+  std::vector<std::string> used = jit.extensions();
+  if (jit.isForThisHost())
+    llvm::erase_if(used, [&](const std::string &name) {
+      return !llvm::is_contained(host.extensions, name);
+    });
   return used;
 }
 
@@ -322,7 +325,8 @@ HostCompiler::compile(const placement::Machine &machine,
   program.manifest = std::move(*manifest.getAsObject());
   // What the code is of is known by who made it.
   runtime::HostInfo host = runtime::queryHost();
-  if (std::vector<std::string> used = usedExtensions(host); !used.empty())
+  if (std::vector<std::string> used = usedExtensions(jit(), host);
+      !used.empty())
     program.manifest["processor"] = json::Array(used);
   if (host.cores > 0)
     program.manifest["cores"] = host.cores;

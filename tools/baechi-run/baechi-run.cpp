@@ -109,11 +109,17 @@ int run(RunOptions options, const std::shared_ptr<runtime::Ranks> &ranks) {
   }
   if (!options.steps.reference.empty())
     options.steps.expected = check(readReference(options.steps.reference));
+  const std::string &processor = options.driver.hostTarget;
+  if (!processor.empty() && options.emit.empty())
+    fail(llvm::createStringError(
+        "--host-target: code for another processor is not run here: give "
+        "--emit=so, too"));
   if (!options.emit.empty()) {
     check(emitLibrary(options.driver, std::move(machine), options.library,
                       terminal));
     llvm::outs() << "wrote " << options.library << " and its header, for "
-                 << HostJit::hostTarget() << '\n';
+                 << (processor.empty() ? HostJit::hostTarget() : processor)
+                 << '\n';
     return 0;
   }
   options.driver.keepObjects = options.driver.otherProcesses = ranks != nullptr;

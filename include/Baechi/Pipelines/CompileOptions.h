@@ -45,6 +45,7 @@ struct CompileOptions {
   std::string measure = "auto";
   std::string cudaMath = "fp32";
   std::string store;
+  std::string hostTarget;
   std::string loops = "ordered";
   unsigned workers = 4;
   unsigned threads = 2;

@@ -17,8 +17,10 @@
 #include "llvm/Config/llvm-config.h"
 #include "llvm/ExecutionEngine/Orc/LLJIT.h"
 #include "llvm/IR/RuntimeLibcalls.h"
+#include "llvm/MC/MCSubtargetInfo.h"
 #include "llvm/Support/TargetSelect.h"
 #include "llvm/Support/ThreadPool.h"
+#include "llvm/Target/TargetMachine.h"
 #include "llvm/TargetParser/Host.h"
 
 using namespace mlir;
@@ -94,6 +96,18 @@ HostJit::create(HostJitOptions options) {
   auto target = orc::JITTargetMachineBuilder::detectHost();
   if (!target)
     return target.takeError();
+  if (!options.processor.empty()) {
+    auto here = target->createTargetMachine();
+    if (!here)
+      return here.takeError();
+    if (!(*here)->getMCSubtargetInfo()->isCPUStringValid(options.processor))
+      return llvm::createStringError("there is no processor '" +
+                                     options.processor + "' of " +
+                                     target->getTargetTriple().getArchName() +
+                                     "; LLVM's names are known, as x86-64-v3");
+    target->setCPU(options.processor);
+    target->getFeatures() = llvm::SubtargetFeatures();
+  }
   // As the linker of LLJIT wants it, and a shared object.
   target->setRelocationModel(llvm::Reloc::PIC_);
   target->setCodeModel(llvm::CodeModel::Small);
@@ -293,7 +307,21 @@ llvm::Expected<void *> HostJit::lookup(llvm::StringRef name) {
       implementation->linkErrors);
 }
 
-std::vector<std::string> HostJit::hostExtensions() {
+bool HostJit::isForThisHost() const {
+  return implementation->options.processor.empty();
+}
+
+/// Those of the processor that the code is for.
+static llvm::StringMap<bool> featuresOf(orc::JITTargetMachineBuilder target) {
+  llvm::StringMap<bool> features;
+  auto machine = llvm::cantFail(target.createTargetMachine());
+  for (const auto &feature :
+       machine->getMCSubtargetInfo()->getEnabledProcessorFeatures())
+    features[feature.Key] = true;
+  return features;
+}
+
+std::vector<std::string> HostJit::extensions() const {
   // LLVM's names of what it selects instructions from, and the system's.
   constexpr std::pair<const char *, const char *> extensions[] = {
       {"sse3", "pni"},
@@ -344,7 +372,9 @@ std::vector<std::string> HostJit::hostExtensions() {
       {"lse", "atomics"},
       {"sve", "sve"},
       {"sve2", "sve2"}};
-  llvm::StringMap<bool> features = llvm::sys::getHostCPUFeatures();
+  llvm::StringMap<bool> features = isForThisHost()
+                                       ? llvm::sys::getHostCPUFeatures()
+                                       : featuresOf(implementation->target);
   std::vector<std::string> found;
   for (auto [feature, name] : extensions)
     if (features.lookup(feature))

@@ -82,3 +82,19 @@ func.func private @repeats(%x: tensor<4xf32>) -> tensor<4xf32> attributes {baech
   }
   return %r : tensor<4xf32>
 }
+
+// -----
+
+// expected-error@+1 {{kernel 'looks_up' cannot be lowered to GPU code}}
+func.func private @looks_up(%x: tensor<4xi32>) -> tensor<4xf32> attributes {baechi.kernel} {
+  // expected-error@+1 {{a kernel that reads a table of constants has no GPU code: give the table as an argument of the step}}
+  %table = arith.constant dense<[1.0, 2.0, 4.0, 8.0]> : tensor<4xf32>
+  %e = tensor.empty() : tensor<4xf32>
+  %0 = linalg.generic {indexing_maps = [affine_map<(d) -> (d)>, affine_map<(d) -> (d)>], iterator_types = ["parallel"]} ins(%x : tensor<4xi32>) outs(%e : tensor<4xf32>) {
+  ^bb0(%in: i32, %out: f32):
+    %n = arith.index_cast %in : i32 to index
+    %v = tensor.extract %table[%n] : tensor<4xf32>
+    linalg.yield %v : f32
+  } -> tensor<4xf32>
+  return %0 : tensor<4xf32>
+}

@@ -36,6 +36,10 @@ struct HostJitOptions {
   /// A folder of compiled functions, made if it is missing. Empty: none.
   std::string store;
 
+  /// The processor that the code is for, by LLVM's name; empty: this machine's.
+  /// Code of another one is kept as objects, and none of it is to be run.
+  std::string processor;
+
   /// Asked often, on any thread: once it says true, what is being compiled ends
   /// soon with an error. Empty: nobody stops it.
   std::function<bool()> stopped;
@@ -89,7 +93,8 @@ public:
 
   /// The extensions of the instruction set that code may use, by the names that
   /// the system has for them (/proc/cpuinfo): "avx2", "avx512_bf16".
-  static std::vector<std::string> hostExtensions();
+  std::vector<std::string> extensions() const;
+  bool isForThisHost() const;
 
   /// What code is compiled for: the processor's name and its vector extensions,
   /// for example "znver4+avx2+avx512f".

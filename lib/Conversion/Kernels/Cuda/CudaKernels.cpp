@@ -41,12 +41,25 @@ OwningOpRef<ModuleOp> takeProducts(ModuleOp kernels, Executor executor) {
   return products;
 }
 
+/// Tables that lie beside the code: launches reach arguments alone.
+LogicalResult refuseTables(ModuleOp copies) {
+  return failure(copies
+                     .walk([](memref::GetGlobalOp table) {
+                       table.emitError("a kernel that reads a table of "
+                                       "constants has no GPU code: give the "
+                                       "table as an argument of the step");
+                       return WalkResult::interrupt();
+                     })
+                     .wasInterrupted());
+}
+
 /// Kernels on tensors to functions that launch: on pointers (`products`) and on
 /// buffers (what stays in `copies`).
 FailureOr<OwningOpRef<ModuleOp>> mapAll(ModuleOp copies, Executor executor,
                                         KernelSignatures &signatures) {
   OwningOpRef<ModuleOp> products = takeProducts(copies, executor);
-  if (failed(bufferizeKernels(copies, signatures)))
+  if (failed(bufferizeKernels(copies, signatures)) ||
+      (executor == Executor::Device && failed(refuseTables(copies))))
     return failure();
   for (auto kernel : copies.getOps<func::FuncOp>())
     if (failed(mapKernel(kernel, executor)))
