@@ -169,7 +169,7 @@ def test_a_limit_that_one_device_cannot_hold(start):
         jit(train, machine="host:1@3KiB", donate_argnums=0)(params, batch)
     with pytest.raises(
         tools.CompileError,
-        match=r"'host0' has 6144 bytes[^$]*the plan needs \d+ [^$]*'backward/\w+' by itself needs",
+        match=r"'host0' has 6144 bytes[^$]*the plan needs \d+ [^$]*'backward/\S+' by itself needs",
     ):
         jit(train, machine="host:1@6KiB", donate_argnums=0)(params, batch)
     (updated, _) = jit(train, machine="host:2@5KiB", donate_argnums=0)(params, batch)
