@@ -61,6 +61,41 @@ def Replicate : Pass<"baechi-replicate", "::mlir::ModuleOp"> {
     "::mlir::linalg::LinalgDialect", "::mlir::tensor::TensorDialect"];
 }
 
+def SliceParameters : Pass<"baechi-slice-parameters", "::mlir::ModuleOp"> {
+  let summary = "cut the parameters of replicas in slices with owners";
+  let description = [{
+    On a step that `--baechi-replicate` has cut; others stay as they are. A
+    parameter that the step updates and that is larger than a slice becomes as
+    many arguments (`baechi.piece`), each with its part of the optimizer's state,
+    and what joins the replicas' gradients and computes next values is done for
+    each slice. So `--baechi-pin-replicas` gives each slice an owner, whose
+    gradient arrives, and whose next value leaves, by itself. Each replica puts
+    together what its operations read as a whole; slices of gradients are
+    tensors of their own (`baechi.copied`).
+
+    Slices are along the outermost dimension, and the cut is followed through
+    what is elementwise alone: no sum changes, and no bit. A parameter whose
+    update is not, as where gradients are clipped by their global norm, stays
+    whole; a remark says why.
+
+    ```mlir
+    func.func @step(%w: tensor<16x16xf32> {baechi.updated_by = 0 : i64}, %x: tensor<4x16xf32> {baechi.split = #baechi.split<dim = 0, sizes = [2, 2]>}) -> tensor<16x16xf32> {
+      return %w : tensor<16x16xf32>
+    }
+    ```
+  }];
+  let options = [
+    Option<"sliceBytes", "slice-bytes", "int64_t", "0",
+           "the largest slice; 0: by the links">,
+    Option<"latencyBytes", "latency-bytes", "int64_t", "0",
+           "what a link moves in the time of a message without bytes; 0: "
+           "nothing is gained by slices">
+  ];
+  let dependentDialects = [
+    "::baechi::BaechiDialect", "::mlir::arith::ArithDialect",
+    "::mlir::linalg::LinalgDialect", "::mlir::tensor::TensorDialect"];
+}
+
 def PinReplicas : Pass<"baechi-pin-replicas", "::mlir::ModuleOp"> {
   let summary = "give replicas their devices, and parameters their owners";
   let description = [{
