@@ -46,7 +46,8 @@ static constexpr int64_t kLeastBytes = 16 << 10;
 static bool isElementwise(Operation *op) {
   if (auto loops = dyn_cast<linalg::LinalgOp>(op))
     return loops.getNumReductionLoops() == 0;
-  return isa<tensor::EmptyOp>(op) || op->hasTrait<OpTrait::ConstantLike>();
+  return isa<tensor::EmptyOp>(op) || op->hasTrait<OpTrait::ConstantLike>() ||
+         op->hasTrait<OpTrait::Elementwise>();
 }
 
 /// The first dimension that has several elements.
