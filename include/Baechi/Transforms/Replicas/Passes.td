@@ -203,6 +203,12 @@ def CarryParameters : Pass<"baechi-carry-parameters", "::mlir::ModuleOp"> {
     and `p3`: by the first use of the parameter in the next step. In `fifo` they
     have none.
 
+    What leads to a message, as the gradient of a parameter that another device
+    owns, stays where it is planned or is computed as early as it can be, and
+    updates stand where the simulated period of steps that overlap is shortest.
+    Where `fifo` is predicted to be faster than the order that is asked for, it
+    is taken (remark `fifo-is-faster`).
+
     ```mlir
     module attributes {baechi.exchange = "p3", baechi.machine = #baechi.machine<devices = [<"a", kind = "host", memory = 1000>, <"b", kind = "host", memory = 1000>], link_model = parallel>} {
       func.func private @next(tensor<4xf32>) -> (tensor<4xf32> {baechi.may_alias = array<i64: 0>}) attributes {baechi.kernel}
