@@ -136,7 +136,7 @@ LogicalResult verifyForm(NamedAttribute attr, EmitError emitError) {
   if (name == D::kKernel || name == D::kView || name == D::kPartials ||
       name == D::kChained || name == D::kRecompute || name == D::kEnds ||
       name == D::kStash || name == kBatched || name == kSimulatedNetwork ||
-      name == kMirror)
+      name == kMirror || name == kCopied)
     return expect<UnitAttr>(attr, "a unit attribute", emitError);
   if (name == kOutside)
     return expect<ArrayAttr>(attr, "an array", emitError);
@@ -176,7 +176,8 @@ LogicalResult BaechiDialect::verifyOperationAttribute(Operation *op,
   if (auto function = dyn_cast<FunctionOpInterface>(op);
       name == kHostCall && (!function || !function.isExternal()))
     return emitError() << "'" << name << "' stands on declared functions only";
-  if (name == kView && op->getName().getStringRef() != "tensor.extract_slice")
+  if ((name == kView || name == kCopied) &&
+      op->getName().getStringRef() != "tensor.extract_slice")
     return emitError() << "'" << name << "' stands on 'tensor.extract_slice' "
                        << "only";
   if (name == kRecompute && op->getName().getStringRef() != "func.call")

@@ -295,6 +295,32 @@ baechi::exchangeChoiceOf(const CompileOptions &options) {
   return choice;
 }
 
+llvm::Expected<std::optional<SplitChoice>>
+baechi::slicedChoiceOf(SplitChoice choice, const CompileOptions &options,
+                       const placement::Machine &machine) {
+  llvm::Expected<ExchangeChoice> exchange = exchangeChoiceOf(options);
+  if (!exchange)
+    return exchange.takeError();
+  if (!exchange->sliceBytes || choice.replicas < 2)
+    return std::nullopt;
+  if (!options.sliceBytes.empty()) {
+    choice.sliceBytes = exchange->sliceBytes;
+    return choice;
+  }
+  double latencyNs = 0, bytesPerNs = 0;
+  int64_t links = 0;
+  for (const auto &link : machine.links)
+    if (link && !link->lends) {
+      ++links;
+      latencyNs += double(link->latencyNs);
+      bytesPerNs += double(link->bytesPerUs) / 1000;
+    }
+  if (links > 0)
+    choice.latencyBytes =
+        std::max<int64_t>(1, int64_t(latencyNs * bytesPerNs / links / links));
+  return choice.latencyBytes ? std::optional(choice) : std::nullopt;
+}
+
 llvm::Expected<MeasureBudget>
 baechi::measureBudgetOf(const CompileOptions &options) {
   llvm::StringRef text = options.measure;

@@ -13,6 +13,7 @@
 #include "Baechi/Conversion/Devices/Manifest.h"
 #include "Baechi/Conversion/Kernels/Host/HostKernels.h"
 #include "Baechi/Conversion/Passes.h"
+#include "Baechi/Dialect/Carried.h"
 #include "Baechi/Pipelines/Pipelines.h"
 #include "Baechi/Runtime/Machine.h"
 #include "Baechi/Transforms/Passes.h"
@@ -292,6 +293,8 @@ HostCompiler::compile(const placement::Machine &machine,
   program.placements = planned.attempts;
   program.givenUp = std::move(planned.givenUp);
   program.memoryFit = std::move(planned.memoryFit);
+  if (auto order = placed->getOperation()->getAttrOfType<StringAttr>(kExchange))
+    program.exchange = order.str();
   FailureOr<StepProgram> steps = readStepProgram(*placed, machine);
   if (failed(steps))
     return failure();
@@ -330,9 +333,11 @@ HostCompiler::compile(const placement::Machine &machine,
     program.manifest["processor"] = json::Array(used);
   if (host.cores > 0)
     program.manifest["cores"] = host.cores;
-  if (const json::Object *predicted = program.manifest.getObject("predicted"))
+  if (const json::Object *predicted = program.manifest.getObject("predicted")) {
+    program.periodNs = predicted->getInteger("period_ns");
     program.predictedNs = predicted->getInteger("step_ns").value_or(
         certificate ? certificate.getMakespan() : 0);
+  }
   HostCode quick;
   quick.effort = HostCode::Effort::Quick;
   if (llvm::Error error = hostJit->add(*placed, quick))

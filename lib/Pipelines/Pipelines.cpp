@@ -61,6 +61,12 @@ void baechi::populateOutlining(OpPassManager &manager,
     ReplicateOptions replicate;
     replicate.replicas = splits.replicas;
     manager.addPass(createReplicate(replicate, report));
+    if (splits.sliceBytes || splits.latencyBytes) {
+      SliceParametersOptions slice;
+      slice.sliceBytes = splits.sliceBytes;
+      slice.latencyBytes = splits.latencyBytes;
+      manager.addPass(createSliceParameters(slice));
+    }
   } else {
     addSplit(manager, splits, report);
   }

@@ -18,6 +18,9 @@ inline constexpr llvm::StringLiteral kReplicas = "baechi.replicas";
 inline constexpr llvm::StringLiteral kBatched = "baechi.batched";
 /// On a kernel's call: the replica that it computes for.
 inline constexpr llvm::StringLiteral kReplica = "baechi.replica";
+/// On a tensor.extract_slice: a tensor of its own, which is sent without the
+/// rest, and never a view.
+inline constexpr llvm::StringLiteral kCopied = "baechi.copied";
 
 } // namespace baechi
 

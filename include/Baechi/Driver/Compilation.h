@@ -139,6 +139,8 @@ private:
   llvm::Expected<int64_t> tryOut(HostCompiler &compiler,
                                  const CompiledProgram &program,
                                  SetArguments setArguments);
+  /// Whether replicas exchange slices of parameters or wholes.
+  void tellSlices(size_t best, llvm::ArrayRef<Candidate> candidates);
   /// What was cut, beside the whole step, once the \p best of the compilers is
   /// known.
   void reportPieces(size_t best, llvm::ArrayRef<Candidate> candidates);
@@ -190,6 +192,8 @@ private:
   std::optional<size_t> written;
   /// How the first of the compilers is cut.
   SplitChoice firstChoice;
+  /// The first of the compilers has parameters in slices, the second whole.
+  bool slicesParameters = false;
   /// The last of the compilers, where they are micro-batches; else 0.
   unsigned microBatches = 0;
   HostCompiler *hostCompiler = nullptr; ///< one of them

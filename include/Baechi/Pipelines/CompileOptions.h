@@ -14,6 +14,7 @@
 #ifndef BAECHI_PIPELINES_COMPILEOPTIONS_H
 #define BAECHI_PIPELINES_COMPILEOPTIONS_H
 
+#include "Baechi/Placement/Model/Problem.h"
 #include "llvm/ADT/ArrayRef.h"
 #include "llvm/ADT/StringRef.h"
 #include "llvm/Support/Error.h"
@@ -89,6 +90,10 @@ struct SplitChoice {
   /// 2 and more: the batch is cut in so many replicas (--baechi-replicate), and
   /// nothing else.
   unsigned replicas = 1;
+  /// Of replicas: the bytes of slices of parameters that have owners of their
+  /// own (--baechi-slice-parameters), or what a link moves in its latency, by
+  /// which they are found; 0, both: parameters are whole.
+  int64_t sliceBytes = 0, latencyBytes = 0;
   /// What a person asks for, PATTERN=DIM:PIECES (--baechi-constrain).
   std::vector<std::string> asked;
   /// Cut whether the step is predicted to be faster or not: the results are
@@ -114,6 +119,13 @@ struct ExchangeChoice {
 
 /// Reads the options `exchange` and `slice-bytes`.
 llvm::Expected<ExchangeChoice> exchangeChoiceOf(const CompileOptions &options);
+
+/// \p choice, of replicas, with slices of parameters as \p options ask, or as
+/// \p machine's links suggest; nothing where slices are not asked for, or move
+/// in no time.
+llvm::Expected<std::optional<SplitChoice>>
+slicedChoiceOf(SplitChoice choice, const CompileOptions &options,
+               const placement::Machine &machine);
 
 /// How long kernels of hosts are measured.
 struct MeasureBudget {

@@ -40,6 +40,12 @@ struct CompiledProgram {
   std::optional<MemoryFit> memoryFit;
   /// The step's prediction; by the placers' rules where it was not simulated.
   int64_t predictedNs = 0;
+  /// From one step to the next of steps that overlap, where messages cross the
+  /// step's border.
+  std::optional<int64_t> periodNs;
+  /// The order of messages between replicas, as asked for or "fifo" where that
+  /// is predicted to be faster; empty: as planned.
+  std::string exchange;
   /// The step's prediction on one device without a limit.
   int64_t singleDeviceNs = 0;
   /// Seconds of the placing pass, and of all that follows the kernels' code.

@@ -8,6 +8,7 @@
 
 #include "Baechi/Analysis/Program.h"
 #include "Baechi/Dialect/Baechi.h"
+#include "Baechi/Dialect/Replicas.h"
 #include "OperatorKinds.h"
 #include "Phases.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -99,7 +100,8 @@ LogicalResult formkernels::checkAttributes(func::FuncOp step) {
   for (Operation &op : step.front().without_terminator())
     for (NamedAttribute attr : op.getDiscardableAttrs())
       if (isa_and_nonnull<BaechiDialect>(attr.getNameDialect()) &&
-          attr.getName() != BaechiDialect::kPartials)
+          attr.getName() != BaechiDialect::kPartials &&
+          attr.getName() != kCopied)
         return op.emitOpError("carries '")
                << attr.getName().getValue()
                << "', which does not survive fusion; set it on the calls of "

@@ -9,6 +9,7 @@
 #include "Baechi/Analysis/Contraction.h"
 #include "Baechi/Analysis/ExactSums.h"
 #include "Baechi/Analysis/Program.h"
+#include "Baechi/Dialect/Replicas.h"
 #include "Phases.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/Linalg/Transforms/Transforms.h"
@@ -250,7 +251,8 @@ struct ComputeSlices : OpRewritePattern<GenericOp> {
     int64_t elements = 0;
     for (Operation *user : op->getUsers()) {
       auto slice = dyn_cast<tensor::ExtractSliceOp>(user);
-      if (!slice || slice->getBlock() != op->getBlock() ||
+      if (!slice || slice->hasAttr(kCopied) ||
+          slice->getBlock() != op->getBlock() ||
           slice.getType().getRank() != slice.getSourceType().getRank() ||
           !slice.hasUnitStride() || !slice.getType().hasStaticShape())
         return failure();

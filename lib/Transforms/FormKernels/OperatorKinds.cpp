@@ -10,6 +10,7 @@
 #include "Baechi/Analysis/Program.h"
 #include "Baechi/Costs/Roofline.h"
 #include "Baechi/Dialect/Baechi.h"
+#include "Baechi/Dialect/Replicas.h"
 #include "Phases.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
@@ -39,7 +40,8 @@ bool formkernels::isOrdered(Operation *op) {
 }
 
 bool formkernels::isView(Operation *op) {
-  return isa_and_nonnull<tensor::ExtractSliceOp, tensor::ExpandShapeOp,
+  return op && !op->hasAttr(kCopied) &&
+         isa_and_nonnull<tensor::ExtractSliceOp, tensor::ExpandShapeOp,
                          tensor::CollapseShapeOp>(op);
 }
 
@@ -59,6 +61,8 @@ OperatorKind formkernels::kindOf(Operation *op) {
                  tensorBytes(constant.getType()) > kLargeConstantBytes;
     return large ? OperatorKind::Kept : OperatorKind::Cloned;
   }
+  if (op->hasAttr(kCopied))
+    return OperatorKind::Operator;
   if (isView(op) || isa<tensor::EmptyOp>(op))
     return OperatorKind::Cloned;
   if (auto fill = dyn_cast<linalg::FillOp>(op))

@@ -6,6 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "Baechi/Analysis/ReplicaSides.h"
 #include "Baechi/Analysis/Slices.h"
 #include "Baechi/Costs/Roofline.h"
 #include "Baechi/Dialect/Baechi.h"
@@ -15,7 +16,6 @@
 #include "OperatorGroups.h"
 #include "OperatorKinds.h"
 #include "Phases.h"
-#include "ReplicaSides.h"
 #include "RowGroups.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
@@ -360,7 +360,7 @@ static void shareSlices(Block &block) {
   llvm::DenseMap<std::pair<Value, std::pair<Attribute, Type>>, Operation *>
       known;
   for (Operation &op : llvm::make_early_inc_range(block)) {
-    if (!sliceOffset(&op))
+    if (!sliceOffset(&op) || op.hasAttr(kCopied))
       continue;
     auto [first, isNew] = known.try_emplace(
         {op.getOperand(0), {op.getAttrDictionary(), op.getResult(0).getType()}},

@@ -11,6 +11,9 @@
 #include "Baechi/Transforms/Replicas/Passes.h"
 #include "Messages.h"
 #include "mlir/IR/IRMapping.h"
+#include "mlir/IR/OwningOpRef.h"
+#include "mlir/IR/Remarks.h"
+#include <map>
 
 namespace baechi {
 #define GEN_PASS_DEF_CARRYPARAMETERS
@@ -186,15 +189,103 @@ struct CarryParameters
     for (auto &[tag, ends] : messagesOf(*programs))
       isAny |= Carrier(ends).carry();
     renumber(*programs);
-    if (isAny)
+    if (isAny) {
       freeMessages(*programs);
-    if (order.getValue() != "fifo")
+      for (DeviceProgram program : *programs)
+        delayJoins(program.step.front());
+      placeAroundReaders(messagesOf(*programs));
+    }
+    if (!isAny && order.getValue() != "fifo")
       setPriorities(*programs);
-    if (isAny && failed(orderUpdates(getOperation(), *programs)))
+    if (isAny && failed(chooseOrder(order)))
       signalPassFailure();
   }
 
 private:
+  /// Messages by urgency, or as they are offered where that is predicted to be
+  /// faster; gradients where they are planned, or as early as they can be.
+  LogicalResult chooseOrder(StringAttr asked) {
+    ModuleOp module = getOperation();
+    auto fifo = StringAttr::get(&getContext(), "fifo");
+    SmallVector<StringAttr, 2> orders{asked};
+    if (asked != fifo)
+      orders.push_back(fifo);
+    OwningOpRef<ModuleOp> best;
+    std::map<StringRef, int64_t> periods;
+    int64_t shortest = std::numeric_limits<int64_t>::max();
+    for (StringAttr order : orders)
+      for (bool early : {false, true}) {
+        OwningOpRef<ModuleOp> tried = module.clone();
+        FailureOr<int64_t> period = ordered(*tried, order, early);
+        if (failed(period))
+          return failure();
+        auto &least = periods.try_emplace(order, *period).first->second;
+        least = std::min(least, *period);
+        if (best && *period >= shortest)
+          continue;
+        shortest = *period;
+        best = std::move(tried);
+      }
+    if ((*best)->getAttr(kExchange) != asked)
+      remark::missed(module.getLoc(), remark::RemarkOpts::name("fifo-is-faster")
+                                          .category("baechi-carry-parameters"))
+          << remark::metric("Order", asked.getValue())
+          << remark::metric("PredictedNs", periods[asked])
+          << remark::metric("FifoNs", periods[fifo]);
+    module->setAttrs((*best)->getAttrDictionary());
+    module.getBodyRegion().takeBody(best->getBodyRegion());
+    return success();
+  }
+
+  /// The period of \p module's steps, once updates are where it is shortest.
+  static FailureOr<int64_t> ordered(ModuleOp module, StringAttr order,
+                                    bool early) {
+    FailureOr<SmallVector<DeviceProgram>> programs = devicePrograms(module);
+    if (failed(programs))
+      return failure();
+    if (early)
+      (void)sendEarly(*programs);
+    module->setAttr(kExchange, order);
+    if (order.getValue() == "fifo")
+      module->removeAttr(kSliceBytes);
+    else
+      setPriorities(*programs);
+    return orderUpdates(module, *programs);
+  }
+
+  /// What is put together of copies is so where it is first read: not before
+  /// what the step could compute without it, as long as no part is overwritten.
+  static void delayJoins(Block &body) {
+    llvm::DenseSet<Operation *> updaters;
+    auto step = cast<func::FuncOp>(body.getParentOp());
+    for (const InPlaceUpdate &update : inPlaceUpdates(step))
+      updaters.insert(update.updater);
+    auto isCopy = [&](Value value) {
+      auto argument = dyn_cast<BlockArgument>(value);
+      return argument && step.getArgAttr(argument.getArgNumber(), kMirror);
+    };
+    SmallVector<Operation *> joins;
+    for (Operation &op : body)
+      if (isa<func::CallOp>(op) && llvm::any_of(op.getOperands(), isCopy) &&
+          llvm::all_of(op.getOperands(), llvm::IsaPred<BlockArgument>))
+        joins.push_back(&op);
+    for (Operation *join : llvm::reverse(joins)) {
+      Operation *before = nullptr;
+      auto stopAt = [&](Operation *op) {
+        if (op != join && (!before || op->isBeforeInBlock(before)))
+          before = op;
+      };
+      for (Operation *user : join->getUsers())
+        stopAt(body.findAncestorOpInBlock(*user));
+      for (Value operand : join->getOperands())
+        for (Operation *reader : readersOf(operand, nullptr))
+          if (updaters.contains(reader) && join->isBeforeInBlock(reader))
+            stopAt(reader);
+      if (before)
+        join->moveBefore(before);
+    }
+  }
+
   /// The plan's times are of another order: a buffer that was used again by
   /// them would make a device wait. So what is sent stays where it is, and
   /// there is room for what is received from the step's beginning.

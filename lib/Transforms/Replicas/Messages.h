@@ -39,10 +39,15 @@ void setPriorities(llvm::ArrayRef<DeviceProgram> programs);
 /// after their last readers.
 void placeAroundReaders(const Messages &messages);
 
+/// Moves what leads to messages of this step, and beside them to next values
+/// alone, to where it can be computed first; false where messages are lent, and
+/// nothing was changed.
+bool sendEarly(llvm::ArrayRef<DeviceProgram> programs);
+
 /// Moves updates of parameters to where the period of steps that overlap is
-/// predicted to be shortest.
-mlir::LogicalResult orderUpdates(mlir::ModuleOp module,
-                                 llvm::ArrayRef<DeviceProgram> programs);
+/// predicted to be shortest, and returns it, in ns.
+mlir::FailureOr<int64_t> orderUpdates(mlir::ModuleOp module,
+                                      llvm::ArrayRef<DeviceProgram> programs);
 
 } // namespace baechi
 

@@ -63,11 +63,11 @@ public:
         costs(machine.runtime.value_or(placement::RuntimeCosts())),
         messages(messagesOf(programs)) {}
 
-  LogicalResult run() {
+  FailureOr<int64_t> run() {
     for (size_t device = 0; device < programs.size(); ++device)
       collect(device);
     if (updates.empty())
-      return success();
+      return period();
     std::optional<SmallVector<Update>> best;
     SmallVector<Operation *> planned;
     for (DeviceProgram program : programs)
@@ -101,7 +101,7 @@ public:
       for (Operation *op : planned)
         op->moveBefore(op->getBlock()->getTerminator());
     }
-    return success();
+    return shortest;
   }
 
 private:
@@ -353,7 +353,7 @@ private:
 };
 } // namespace
 
-LogicalResult baechi::orderUpdates(ModuleOp module,
-                                   ArrayRef<DeviceProgram> programs) {
+FailureOr<int64_t> baechi::orderUpdates(ModuleOp module,
+                                        ArrayRef<DeviceProgram> programs) {
   return Orderer(module, programs).run();
 }

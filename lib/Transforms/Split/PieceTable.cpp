@@ -104,7 +104,7 @@ static SmallVector<Value> sliceWhole(OpBuilder &builder, Value value,
   return pieces;
 }
 
-static Value assemble(OpBuilder &builder, Value value, ArrayRef<Value> pieces,
+Value split::assemble(OpBuilder &builder, Value value, ArrayRef<Value> pieces,
                       ArrayRef<int64_t> sizes, CutPosition position) {
   Location loc = value.getLoc();
   auto type = cast<RankedTensorType>(value.getType());

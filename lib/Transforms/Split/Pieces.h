@@ -149,6 +149,11 @@ mlir::Value joinInOrder(mlir::OpBuilder &builder, mlir::Location loc,
 /// \p op's location, under a name of its own where it has one.
 mlir::Location namedAfter(mlir::Operation *op, const llvm::Twine &suffix);
 
+/// \p pieces put together, in the place of \p value.
+mlir::Value assemble(mlir::OpBuilder &builder, mlir::Value value,
+                     llvm::ArrayRef<mlir::Value> pieces,
+                     llvm::ArrayRef<int64_t> sizes, CutPosition position);
+
 /// The type of one piece of a tensor.
 mlir::RankedTensorType pieceType(mlir::Type whole, CutPosition position,
                                  int64_t size);

@@ -28,7 +28,7 @@ using namespace baechi::split;
 
 /// Pieces are made in the order of what they are pieces of.
 Storage split::rewriteInPieces(func::FuncOp step, const SplitPlan &plan,
-                               bool storedInPieces, int64_t repeatedBytes) {
+                               Stored stored, int64_t repeatedBytes) {
   OpBuilder builder(step.getContext());
   PieceTable table(builder, repeatedBytes);
   SmallVector<Operation *> gone;
@@ -52,7 +52,7 @@ Storage split::rewriteInPieces(func::FuncOp step, const SplitPlan &plan,
     });
     table.setKept(&op);
   }
-  return writeSignature(step, table, builder, gone, storedInPieces);
+  return writeSignature(step, table, builder, gone, stored);
 }
 
 static remark::RemarkOpts about(func::FuncOp step, StringRef name) {
@@ -126,8 +126,9 @@ struct Split : public baechi::impl::SplitBase<Split> {
     if (report)
       *report = describe(*step, *plan);
     std::optional<Exchange> exchange = Exchange::of(*step);
-    Storage storage = rewriteInPieces(
-        *step, *plan, stored, exchange ? exchange->bytesOfLatency() : 0);
+    Storage storage =
+        rewriteInPieces(*step, *plan, stored ? Stored::InPieces : Stored::Whole,
+                        exchange ? exchange->bytesOfLatency() : 0);
     if (getContext().getRemarkEngine())
       remarkStorage(*step, storage);
     if (report)

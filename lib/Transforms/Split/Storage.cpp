@@ -15,6 +15,7 @@
 
 #include "Storage.h"
 #include "Baechi/Analysis/Program.h"
+#include "Baechi/Analysis/ReplicaSides.h"
 #include "Baechi/Dialect/Pieces.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 
@@ -32,15 +33,18 @@ public:
       : step(step), block(step.front()), end(block.getTerminator()),
         table(table), builder(builder), gone(gone) {}
 
-  Storage run(bool inPieces) {
+  Storage run(Stored how) {
+    stored = how;
     layouts.resize(step.getNumArguments());
     updates.resize(end->getNumOperands());
     returned.resize(end->getNumOperands());
-    if (inPieces)
+    if (stored != Stored::Whole)
       choose();
     writeReturn();
     for (Operation *op : llvm::reverse(gone)) // readers before what they read
       op->erase();
+    if (stored == Stored::WithWholes)
+      sides = replicaSides(step);
     writeArguments();
     return std::move(storage);
   }
@@ -93,7 +97,8 @@ private:
       return std::nullopt;
     }
     for (Operation *user : argument.getUsers()) {
-      if (user == end || isSlicing(user, read.front()) ||
+      if (user == end || stored == Stored::WithWholes ||
+          isSlicing(user, read.front()) ||
           cut.contains(block.findAncestorOpInBlock(*user)))
         continue;
       keepWhole(number, user->getLoc(),
@@ -231,13 +236,22 @@ private:
       storage.bytes += tensorBytes(argument.getType(), false).value_or(0);
       llvm::append_range(attributes,
                          attributesOf(attrs, *layout, argument.getType(), ""));
-      SmallVector<Operation *> slices(argument.getUsers());
+      SmallVector<Operation *> slices;
+      SmallVector<OpOperand *> wholes;
+      for (OpOperand &use : argument.getUses())
+        if (isSlicing(use.getOwner(), *layout))
+          slices.push_back(use.getOwner());
+        else
+          wholes.push_back(&use);
+      SmallVector<Value> pieces;
       for (auto [piece, slice] : llvm::enumerate(layout->pieces)) {
         renumberUpdate(attributes, position + piece, updatedBy(number), piece);
         Value mine = block.insertArgument(position + 1 + piece, slice.getType(),
                                           argument.getLoc());
         Value(slice).replaceAllUsesWith(mine);
+        pieces.push_back(mine);
       }
+      putTogether(argument, *layout, pieces, wholes);
       for (Operation *slice : slices)
         eraseWithUsers(slice);
       block.eraseArgument(position);
@@ -246,6 +260,28 @@ private:
                                          end->getOperandTypes()));
     step.setAllArgAttrs(attributes);
     step.setAllResultAttrs(resultAttributes);
+  }
+
+  /// For what reads \p argument as a whole, once a replica, before its first.
+  void putTogether(BlockArgument argument, const Layout &layout,
+                   ArrayRef<Value> pieces, ArrayRef<OpOperand *> wholes) {
+    llvm::MapVector<int64_t, SmallVector<OpOperand *>> readers;
+    for (OpOperand *use : wholes) {
+      auto side = sides.find(block.findAncestorOpInBlock(*use->getOwner()));
+      readers[side == sides.end() ? -1 : side->second].push_back(use);
+    }
+    for (auto &[side, uses] : readers) {
+      Operation *first = nullptr;
+      for (OpOperand *use : uses)
+        if (Operation *op = block.findAncestorOpInBlock(*use->getOwner());
+            !first || op->isBeforeInBlock(first))
+          first = op;
+      builder.setInsertionPoint(first);
+      Value whole =
+          assemble(builder, argument, pieces, layout.sizes, layout.position);
+      for (OpOperand *use : uses)
+        use->set(whole);
+    }
   }
 
   /// Results have other numbers where some before them are in pieces.
@@ -273,6 +309,8 @@ private:
   PieceTable &table;
   OpBuilder &builder;
   ArrayRef<Operation *> gone;
+  Stored stored = Stored::Whole;
+  llvm::DenseMap<Operation *, int64_t> sides; ///< replicas', WithWholes
   Storage storage;
   /// Of arguments and results, by their position before; nothing: whole.
   SmallVector<std::optional<Layout>> layouts, returned;
@@ -285,6 +323,6 @@ private:
 
 Storage split::writeSignature(func::FuncOp step, PieceTable &table,
                               OpBuilder &builder, ArrayRef<Operation *> gone,
-                              bool inPieces) {
-  return Storer(step, table, builder, gone).run(inPieces);
+                              Stored stored) {
+  return Storer(step, table, builder, gone).run(stored);
 }

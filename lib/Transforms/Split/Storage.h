@@ -26,18 +26,28 @@ struct Storage {
   std::vector<Whole> whole;
 };
 
+/// What a signature may have in pieces.
+enum class Stored {
+  Whole, ///< nothing
+  /// Arguments that all readers have in the same pieces.
+  InPieces,
+  /// Arguments that some readers have in the same pieces, too: each replica
+  /// puts together what its operations read as a whole.
+  WithWholes,
+};
+
 /// Puts what \p step, whose operations are rewritten, returns in the place of
 /// its terminator's operands, and erases \p gone, the operations that were cut.
-/// Where \p inPieces, and all that reads an argument reads the same pieces, and
-/// its next value is made in them, the argument then is as many arguments.
-/// Results that nothing reads as a whole are in pieces, too.
+/// Where \p stored allows it, and an argument's next value is made in the
+/// pieces that it is read in, the argument then is as many arguments. Results
+/// that nothing reads as a whole are in pieces, too.
 Storage writeSignature(mlir::func::FuncOp step, PieceTable &table,
                        mlir::OpBuilder &builder,
-                       llvm::ArrayRef<mlir::Operation *> gone, bool inPieces);
+                       llvm::ArrayRef<mlir::Operation *> gone, Stored stored);
 
 /// Does what \p plan says. \p repeatedBytes: see PieceTable.
 Storage rewriteInPieces(mlir::func::FuncOp step, const SplitPlan &plan,
-                        bool storedInPieces, int64_t repeatedBytes = 0);
+                        Stored stored, int64_t repeatedBytes = 0);
 
 } // namespace baechi::split
 

@@ -61,6 +61,73 @@ def Replicate : Pass<"baechi-replicate", "::mlir::ModuleOp"> {
     "::mlir::linalg::LinalgDialect", "::mlir::tensor::TensorDialect"];
 }
 
+def SliceParameters : Pass<"baechi-slice-parameters", "::mlir::ModuleOp"> {
+  let summary = "cut the parameters of replicas in slices with owners";
+  let description = [{
+    On a step that `--baechi-replicate` has cut; others stay as they are. A
+    parameter that the step updates and that is larger than a slice becomes as
+    many arguments (`baechi.piece`), each with its part of the optimizer's state,
+    and what joins the replicas' gradients and computes next values is done for
+    each slice. So `--baechi-pin-replicas` gives each slice an owner, whose
+    gradient arrives, and whose next value leaves, by itself. Each replica puts
+    together what its operations read as a whole; slices of gradients are
+    tensors of their own (`baechi.copied`).
+
+    Slices are along the outermost dimension, and the cut is followed through
+    what is elementwise alone: no sum changes, and no bit. A parameter whose
+    update is not, as where gradients are clipped by their global norm, stays
+    whole; a remark says why.
+
+    ```mlir
+    func.func @step(%w: tensor<32xf32> {baechi.name = "w", baechi.updated_by = 0 : i64}, %x: tensor<64xf32> {baechi.batched}) -> tensor<32xf32> attributes {baechi.replicas = 2 : i64} {
+      %x0 = tensor.extract_slice %x[0] [32] [1] : tensor<64xf32> to tensor<32xf32>
+      %x1 = tensor.extract_slice %x[32] [32] [1] : tensor<64xf32> to tensor<32xf32>
+      %g0 = arith.mulf %x0, %w : tensor<32xf32>
+      %g1 = arith.mulf %x1, %w : tensor<32xf32>
+      %g = arith.addf %g0, %g1 : tensor<32xf32>
+      %n = arith.subf %w, %g : tensor<32xf32>
+      return %n : tensor<32xf32>
+    }
+    ```
+    becomes by `--baechi-slice-parameters=slice-bytes=64`
+    ```mlir
+    module {
+      func.func @step(%arg0: tensor<16xf32> {baechi.name = "w.piece0", baechi.piece = #baechi.piece<of = "w", whole = tensor<32xf32>, dim = 0, start = 0, size = 16>, baechi.updated_by = 0 : i64}, %arg1: tensor<16xf32> {baechi.name = "w.piece1", baechi.piece = #baechi.piece<of = "w", whole = tensor<32xf32>, dim = 0, start = 16, size = 16>, baechi.updated_by = 1 : i64}, %arg2: tensor<64xf32> {baechi.batched, baechi.name = "arg1"}) -> (tensor<16xf32> {baechi.piece = #baechi.piece<of = "result0", whole = tensor<32xf32>, dim = 0, start = 0, size = 16>}, tensor<16xf32> {baechi.piece = #baechi.piece<of = "result0", whole = tensor<32xf32>, dim = 0, start = 16, size = 16>}) attributes {baechi.replicas = 2 : i64} {
+        %extracted_slice = tensor.extract_slice %arg2[0] [32] [1] : tensor<64xf32> to tensor<32xf32>
+        %extracted_slice_0 = tensor.extract_slice %arg2[32] [32] [1] : tensor<64xf32> to tensor<32xf32>
+        %0 = tensor.empty() : tensor<32xf32>
+        %inserted_slice = tensor.insert_slice %arg0 into %0[0] [16] [1] : tensor<16xf32> into tensor<32xf32>
+        %inserted_slice_1 = tensor.insert_slice %arg1 into %inserted_slice[16] [16] [1] : tensor<16xf32> into tensor<32xf32>
+        %1 = arith.mulf %extracted_slice, %inserted_slice_1 : tensor<32xf32>
+        %2 = tensor.empty() : tensor<32xf32>
+        %inserted_slice_2 = tensor.insert_slice %arg0 into %2[0] [16] [1] : tensor<16xf32> into tensor<32xf32>
+        %inserted_slice_3 = tensor.insert_slice %arg1 into %inserted_slice_2[16] [16] [1] : tensor<16xf32> into tensor<32xf32>
+        %3 = arith.mulf %extracted_slice_0, %inserted_slice_3 : tensor<32xf32>
+        %extracted_slice_4 = tensor.extract_slice %1[0] [16] [1] {baechi.copied} : tensor<32xf32> to tensor<16xf32>
+        %extracted_slice_5 = tensor.extract_slice %1[16] [16] [1] {baechi.copied} : tensor<32xf32> to tensor<16xf32>
+        %extracted_slice_6 = tensor.extract_slice %3[0] [16] [1] {baechi.copied} : tensor<32xf32> to tensor<16xf32>
+        %extracted_slice_7 = tensor.extract_slice %3[16] [16] [1] {baechi.copied} : tensor<32xf32> to tensor<16xf32>
+        %4 = arith.addf %extracted_slice_4, %extracted_slice_6 : tensor<16xf32>
+        %5 = arith.addf %extracted_slice_5, %extracted_slice_7 : tensor<16xf32>
+        %6 = arith.subf %arg0, %4 : tensor<16xf32>
+        %7 = arith.subf %arg1, %5 : tensor<16xf32>
+        return %6, %7 : tensor<16xf32>, tensor<16xf32>
+      }
+    }
+    ```
+  }];
+  let options = [
+    Option<"sliceBytes", "slice-bytes", "int64_t", "0",
+           "the largest slice; 0: by the links">,
+    Option<"latencyBytes", "latency-bytes", "int64_t", "0",
+           "what a link moves in the time of a message without bytes; 0: "
+           "nothing is gained by slices">
+  ];
+  let dependentDialects = [
+    "::baechi::BaechiDialect", "::mlir::arith::ArithDialect",
+    "::mlir::linalg::LinalgDialect", "::mlir::tensor::TensorDialect"];
+}
+
 def PinReplicas : Pass<"baechi-pin-replicas", "::mlir::ModuleOp"> {
   let summary = "give replicas their devices, and parameters their owners";
   let description = [{
@@ -135,6 +202,12 @@ def CarryParameters : Pass<"baechi-carry-parameters", "::mlir::ModuleOp"> {
     Messages get their priorities (`baechi.priority`) by the orders `tictac`
     and `p3`: by the first use of the parameter in the next step. In `fifo` they
     have none.
+
+    What leads to a message, as the gradient of a parameter that another device
+    owns, stays where it is planned or is computed as early as it can be, and
+    updates stand where the simulated period of steps that overlap is shortest.
+    Where `fifo` is predicted to be faster than the order that is asked for, it
+    is taken (remark `fifo-is-faster`).
 
     ```mlir
     module attributes {baechi.exchange = "p3", baechi.machine = #baechi.machine<devices = [<"a", kind = "host", memory = 1000>, <"b", kind = "host", memory = 1000>], link_model = parallel>} {

@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "ReplicaSides.h"
+#include "Baechi/Analysis/ReplicaSides.h"
 #include "Baechi/Dialect/Replicas.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/Transforms/RegionUtils.h"
@@ -125,8 +125,7 @@ private:
 };
 } // namespace
 
-llvm::DenseMap<Operation *, int64_t>
-formkernels::replicaSides(func::FuncOp step) {
+llvm::DenseMap<Operation *, int64_t> baechi::replicaSides(func::FuncOp step) {
   auto replicas = step->getAttrOfType<IntegerAttr>(kReplicas);
   if (!replicas || replicas.getInt() > 64)
     return llvm::DenseMap<Operation *, int64_t>();

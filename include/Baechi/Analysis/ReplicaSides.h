@@ -5,13 +5,13 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
-#ifndef BAECHI_LIB_TRANSFORMS_FORMKERNELS_REPLICASIDES_H
-#define BAECHI_LIB_TRANSFORMS_FORMKERNELS_REPLICASIDES_H
+#ifndef BAECHI_ANALYSIS_REPLICASIDES_H
+#define BAECHI_ANALYSIS_REPLICASIDES_H
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "llvm/ADT/DenseMap.h"
 
-namespace baechi::formkernels {
+namespace baechi {
 
 /// Of a step that --baechi-replicate has cut: which replica each operation
 /// computes for, known by the parts of the batch that it reads, at whatever
@@ -23,6 +23,6 @@ namespace baechi::formkernels {
 llvm::DenseMap<mlir::Operation *, int64_t>
 replicaSides(mlir::func::FuncOp step);
 
-} // namespace baechi::formkernels
+} // namespace baechi
 
-#endif // BAECHI_LIB_TRANSFORMS_FORMKERNELS_REPLICASIDES_H
+#endif // BAECHI_ANALYSIS_REPLICASIDES_H
