@@ -13,7 +13,7 @@
 using namespace baechi::report;
 
 /// A word stays as it is; within quotes, `&` would begin an HTML entity.
-static std::string quoted(std::string_view value) {
+static std::string inQuotes(std::string_view value) {
   auto isOfWords = [](unsigned char c) {
     return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z');
   };
@@ -44,7 +44,7 @@ DotGraph::DotGraph(std::string_view name, const Attributes &attributes) {
          "fontname=\"Helvetica\"]\n"
          "  edge [fontname=\"Helvetica\", fontsize=10]\n";
   for (const auto &[key, value] : attributes)
-    text += "  " + std::string(key) + "=" + quoted(value) + "\n";
+    text += "  " + std::string(key) + "=" + inQuotes(value) + "\n";
 }
 
 std::string DotGraph::colourOf(size_t device) {
@@ -56,7 +56,7 @@ void DotGraph::beginCluster(int64_t id, const Attributes &attributes) {
   isInCluster = true;
   text += "  subgraph cluster_" + std::to_string(id) + " {\n";
   for (const auto &[key, value] : attributes)
-    text += "    " + std::string(key) + "=" + quoted(value) + "\n";
+    text += "    " + std::string(key) + "=" + inQuotes(value) + "\n";
 }
 
 void DotGraph::endCluster() {
@@ -69,7 +69,7 @@ void DotGraph::addNode(int64_t id, const Attributes &attributes) {
 }
 
 void DotGraph::addNode(std::string_view id, const Attributes &attributes) {
-  text += (isInCluster ? "    " : "  ") + quoted(id);
+  text += (isInCluster ? "    " : "  ") + inQuotes(id);
   write(attributes);
 }
 
@@ -81,7 +81,7 @@ void DotGraph::addEdge(int64_t from, int64_t to, const Attributes &attributes) {
 void DotGraph::write(const Attributes &attributes) {
   const char *before = " [";
   for (const auto &[key, value] : attributes) {
-    text += before + std::string(key) + "=" + quoted(value);
+    text += before + std::string(key) + "=" + inQuotes(value);
     before = ", ";
   }
   text += attributes.empty() ? "\n" : "]\n";
