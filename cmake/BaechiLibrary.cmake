@@ -123,10 +123,6 @@ function(baechi_add_unittest name)
   target_compile_options(${name} PRIVATE -Wall -Wextra)
   target_compile_definitions(${name} PRIVATE
     BAECHI_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
-  # What the tests do themselves: half of the time of their files.
-  if(BAECHI_SANITIZE MATCHES "undefined")
-    target_compile_options(${name} PRIVATE -fno-sanitize=undefined)
-  endif()
   target_link_libraries(${name} PRIVATE ${ARG_LINK} GTest::gmock GTest::gtest_main)
   baechi_take_headers(${name} ${ARG_HEADERS})
   gtest_discover_tests(${name} DISCOVERY_TIMEOUT 60
