@@ -94,6 +94,35 @@ def test_short_floats(tmp_path):
     step.close()
 
 
+@pytest.mark.parametrize(
+    ("value", "error", "words"),
+    [
+        (np.zeros((4, 8), np.int32), TypeError, r"is f32 of shape \(4, 8\), the array is i32 of"),
+        (np.zeros((4, 8), ">f4"), TypeError, "of a type that no step has"),
+        (np.zeros((4, 4), np.complex64), TypeError, "of a type that no step has"),
+        (np.zeros((8, 4), np.float32), TypeError, r"the array is f32 of shape \(8, 4\)"),
+        (np.zeros(32, np.float32), TypeError, r"the array is f32 of shape \(32,\)"),
+        (np.zeros((4, 8), np.float32, order="F"), BufferError, "is not in C's order"),
+        (np.broadcast_to(np.float32(1), (4, 8)), BufferError, "is not in C's order"),
+    ],
+)
+def test_arrays_of_numpy_that_do_not_fit_are_refused(host, value, error, words):
+    """As many bytes are no sign that they mean the same."""
+    with pytest.raises(error, match=words):
+        host.set_argument(0, value)
+
+
+def test_results_are_not_written_where_they_do_not_fit(host):
+    for shape, type in (((4, 3), np.int32), ((3, 4), np.float32), ((3, 2), np.float64)):
+        with pytest.raises(TypeError, match=r"is f32 of shape \(4, 3\), the array is"):
+            host.read_result(0, np.zeros(shape, type))
+    fixed = np.zeros((4, 3), np.float32)
+    fixed.flags.writeable = False
+    with pytest.raises(BufferError, match="may not be written to"):
+        host.read_result(0, fixed)
+    assert not fixed.any()
+
+
 def test_what_does_not_fit_is_refused(host):
     torch = pytest.importorskip("torch")
     for value, error, words in (

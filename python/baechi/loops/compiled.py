@@ -59,7 +59,7 @@ class Compiled:
         changed = list(range(len(given)))
         for _ in range(passes):
             for n in changed:
-                library.set_argument(n, np.ascontiguousarray(given[n], arguments[n].dtype))
+                library.set_argument(n, np.asarray(given[n], arguments[n].dtype, order="C"))
             self.program.step()
             changed = [n for n, _ in followed]
             for n, k in followed:

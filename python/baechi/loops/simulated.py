@@ -106,7 +106,7 @@ class Simulated:
 
     def _set(self, argument: int, value: np.ndarray) -> None:
         self._library.set_argument(
-            argument, np.ascontiguousarray(value, self._arguments[argument].dtype)
+            argument, np.asarray(value, self._arguments[argument].dtype, order="C")
         )
 
     def _result(self, argument: int) -> np.ndarray:

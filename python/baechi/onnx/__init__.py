@@ -150,4 +150,4 @@ class CompiledModel(Compiled[Program]):
                 f"input '{name}' is {value.dtype}, expected {kind.dtype}: give "
                 f"{name}.astype('{kind.dtype}')"
             )
-        self._program.library.set_argument(index, np.ascontiguousarray(value, kind.dtype))
+        self._program.library.set_argument(index, np.asarray(value, kind.dtype, order="C"))

@@ -36,6 +36,15 @@ TYPES = {
 }
 
 
+def _type_of(dtype: np.dtype) -> str:
+    """A step's, whose integers have no signs; "" where it has none."""
+    if dtype == ml_dtypes.bfloat16:
+        return "bf16"
+    prefix = {"f": "f", "i": "i", "u": "i"}.get(dtype.kind, "")
+    name = "i1" if dtype == np.bool_ else f"{prefix}{8 * dtype.itemsize}"
+    return name if name in TYPES and dtype.isnative else ""
+
+
 # What `baechi-run --emit=so` ends the file with: this and a SHA-256 in hexadecimal digits.
 _SEAL = b"\nbaechi-sha256 "
 _SEAL_BYTES = len(_SEAL) + 64 + 1
@@ -262,6 +271,7 @@ class StepLibrary:
         """An array of NumPy, or of whoever gives it by DLPack, on the host or on the GPU where
         the argument lies: it is read where it is. It must have ended what it does to it."""
         if isinstance(value, np.ndarray):
+            self._check_numpy("arguments", index, value, writes=False)
             self._move("set_argument", index, value)
         else:
             self._lend("set_argument", index, value)
@@ -279,6 +289,7 @@ class StepLibrary:
     def read_result(self, index: int, value: Any) -> None:
         """A result into an array of the caller's, as `set_argument` takes one."""
         if isinstance(value, np.ndarray):
+            self._check_numpy("results", index, value, writes=True)
             self._move("get_result", index, value)
         else:
             self._lend("get_result", index, value)
@@ -349,25 +360,51 @@ class StepLibrary:
             )
         self._settle()
         array = dlpack.borrow(value)
-        if index < len(infos):  # else the library says so
+        if 0 <= index < len(infos):  # else the library says so
             self._check_lent(infos[index], array, writes)
         data, size = ctypes.c_void_p(array.address or None), ctypes.c_size_t(array.bytes)
         if self._functions[function](self._step, ctypes.c_size_t(index), data, size):
             self.fail()
 
-    def _check_lent(self, info: dict[str, Any], array: dlpack.Borrowed, writes: bool) -> None:
+    def _check_numpy(self, border: str, index: int, value: np.ndarray, writes: bool) -> None:
+        if not 0 <= index < len(self.program[border]):
+            return  # the library says so
+        info = self.program[border][index]
+        # np.ascontiguousarray makes one dimension of none.
+        shape = () if value.shape == (1,) and not info["shape"] else value.shape
+        self._check_fits(
+            info,
+            _type_of(value.dtype),
+            shape,
+            contiguous=value.flags.c_contiguous,
+            writable=value.flags.writeable or not writes,
+        )
+
+    @staticmethod
+    def _check_fits(
+        info: dict[str, Any], type: str, shape: tuple[int, ...], *, contiguous: bool, writable: bool
+    ) -> None:
         what = f"'{info['name']}'"
-        if array.type != info["type"] or array.shape != tuple(info["shape"]):
+        if type != info["type"] or shape != tuple(info["shape"]):
             raise TypeError(
                 f"{what} is {info['type']} of shape {tuple(info['shape'])}, the array is "
-                f"{array.type or 'of a type that no step has'} of shape {array.shape}"
+                f"{type or 'of a type that no step has'} of shape {shape}"
             )
-        if not array.contiguous:
+        if not contiguous:
             raise BufferError(f"{what}: the array is not in C's order: give a copy that is")
-        if writes and not array.writable:
+        if not writable:
             raise BufferError(f"{what}: the array may not be written to: give another one")
+
+    def _check_lent(self, info: dict[str, Any], array: dlpack.Borrowed, writes: bool) -> None:
+        self._check_fits(
+            info,
+            array.type,
+            array.shape,
+            contiguous=array.contiguous,
+            writable=array.writable or not writes,
+        )
         if array.on_gpu:
-            self._check_on_gpu(info, what)
+            self._check_on_gpu(info, f"'{info['name']}'")
 
     def _check_on_gpu(self, info: dict[str, Any], what: str) -> None:
         if info.get("pieces"):
@@ -382,7 +419,6 @@ class StepLibrary:
                 )
 
     def _move(self, function: str, index: int, value: np.ndarray) -> None:
-        assert value.flags.c_contiguous
         self._settle()
         data = value.ctypes.data_as(ctypes.c_void_p)
         size = ctypes.c_size_t(value.nbytes)
