@@ -21,6 +21,7 @@
 #include "Baechi/Transforms/Passes.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/Pass/PassManager.h"
+#include "llvm/ADT/SetVector.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringSet.h"
 #include "llvm/Support/FormatVariadic.h"
@@ -122,9 +123,12 @@ std::string Compilation::adviseCut() {
       return failure();
     Cuttables cuttables(*step);
     std::vector<Cuttable> own = cuttables.of(most, kMostOperations), makers;
+    llvm::SetVector<Operation *> made; // operands may be parts of one
     for (Value operand : most->getOperands())
       if (Operation *maker = rootOf(operand).getDefiningOp())
-        llvm::append_range(makers, cuttables.of(maker, 1));
+        made.insert(maker);
+    for (Operation *maker : made)
+      llvm::append_range(makers, cuttables.of(maker, 1));
     int formed = 0, planned = 0;
     for (int64_t pieces : {2, 4, 8, 16})
       for (const Cuttable &each : own)

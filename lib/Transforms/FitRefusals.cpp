@@ -7,8 +7,10 @@
 //===----------------------------------------------------------------------===//
 
 #include "FitRefusals.h"
+#include "Baechi/Analysis/Program.h"
 #include "Baechi/Placement/Model/Pool.h"
 #include "Baechi/Placement/Model/Text.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
 #include "llvm/ADT/STLExtras.h"
 
 using namespace mlir;
@@ -34,6 +36,26 @@ Diagnostic *baechi::findError(std::vector<Diagnostic> &said) {
 
 static constexpr StringRef kCutIt = "; cut into pieces (--split) it would need "
                                     "less";
+static constexpr StringRef kWriteItOut =
+    "; it has a loop or a branch, and runs as one kernel with all that this "
+    "reads and leaves, so that nothing of it can wait: a loop of the program "
+    "needs less written out (in JAX unroll=True), all else cut into pieces "
+    "(--split)";
+
+/// What would make the operator that needs most need less.
+static StringRef mendOf(Operation *op) {
+  func::FuncOp kernel = op ? kernelOf(op) : nullptr;
+  // Loops over the rows of a result, which fusion makes, carry it alone.
+  auto isOfProgram = [](Operation *within) {
+    bool isLoop =
+        isa<LoopLikeOpInterface>(within) && within->getNumResults() > 1;
+    return isLoop || isa<scf::IfOp, scf::IndexSwitchOp>(within)
+               ? WalkResult::interrupt()
+               : WalkResult::advance();
+  };
+  return kernel && kernel.walk(isOfProgram).wasInterrupted() ? kWriteItOut
+                                                             : kCutIt;
+}
 
 void baechi::refuseToRecompute(const MemoryFitter &fitter,
                                const placement::Machine &machine,
@@ -53,7 +75,7 @@ void baechi::refuseToRecompute(const MemoryFitter &fitter,
         << bytesText(fitter.residentBytes(), 2) << " of arguments";
   bool argumentsFit = fitter.residentBytes() <= memory;
   if (floor.bytes > memory && argumentsFit)
-    error << kCutIt;
+    error << mendOf(fitter.operationOf(floor.op));
   // With a pool, what lacks there is told.
   else if (placement::poolsOf(machine).empty())
     error << "; it takes more memory, or a pool beside it (+pool:SIZE in the "
@@ -65,15 +87,6 @@ static std::string floorText(const SpillFitter &fitter) {
   return "'" + fitter.floorOperator().str() + "' by itself needs " +
          bytesText(fitter.floor().bytes, 2) +
          " of operands, results and scratch";
-}
-
-/// What would make the operator that needs most need less.
-static std::string mendOf(const SpillFitter &fitter) {
-  if (fitter.floorIsLoop())
-    return "; it is a loop, which runs as one kernel with all that its "
-           "iterations read and leave, so that nothing of it can wait: written "
-           "out (in JAX unroll=True) its iterations are operators apart";
-  return kCutIt.str();
 }
 
 void baechi::refuseWithPool(const SpillFitter &fitter, const UnfitPlans &unfit,
@@ -92,7 +105,7 @@ void baechi::refuseWithPool(const SpillFitter &fitter, const UnfitPlans &unfit,
             << ", what would wait there is "
             << bytesText(unfit.fullestPool.bytes, 2);
   } else if (fitter.floor().bytes > fitter.deviceBytes()) {
-    refusal << floorText(fitter) << mendOf(fitter);
+    refusal << floorText(fitter) << mendOf(fitter.operationOfFloor());
   } else {
     int64_t leanest = unfit.leanestDevice ? unfit.leanestDevice
                                           : fitter.leanestBytes().value_or(0);
@@ -101,7 +114,7 @@ void baechi::refuseWithPool(const SpillFitter &fitter, const UnfitPlans &unfit,
               << bytesText(leanest, 2) << " there, ";
     else
       refusal << "no plan was found, ";
-    refusal << floorText(fitter) << mendOf(fitter);
+    refusal << floorText(fitter) << mendOf(fitter.operationOfFloor());
   }
   refusal.attachNote() << "without '" << fitter.poolName()
                        << "': " << StringRef(without).split('\n').first;

@@ -37,6 +37,7 @@ public:
   placement::MemoryFloor floor() const { return least; }
   placement::MemoryFloor floorOfOrders() const { return leastOfOrders; }
   llvm::StringRef nameOf(int32_t op) const { return graph.graph.ops[op].name; }
+  mlir::Operation *operationOf(int32_t op) const { return graph.operation(op); }
   int64_t residentBytes() const;
 
   /// The rewrite that takes least time of those within \p bytes.

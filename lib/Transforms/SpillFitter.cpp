@@ -63,17 +63,6 @@ std::optional<SpillFitter> SpillFitter::create(ModuleOp module,
   return SpillFitter(module, std::move(*graph), target, best, pool);
 }
 
-bool SpillFitter::floorIsLoop() const {
-  Operation *op = graph.operation(least.op);
-  func::FuncOp kernel = op ? kernelOf(op) : nullptr;
-  // Loops over the rows of a result, which fusion makes, carry it alone.
-  auto isOfProgram = [](LoopLikeOpInterface loop) {
-    return loop->getNumResults() > 1 ? WalkResult::interrupt()
-                                     : WalkResult::advance();
-  };
-  return kernel && kernel.walk(isOfProgram).wasInterrupted();
-}
-
 std::optional<int64_t> SpillFitter::leanestBytes() const {
   int64_t room = bases.front().peakBytes - least.bytes;
   for (int number = 0; number <= limitsTried; ++number)

@@ -31,8 +31,9 @@ public:
   llvm::StringRef floorOperator() const {
     return graph.graph.ops[least.op].name;
   }
-  /// The operator that needs so much is a loop.
-  bool floorIsLoop() const;
+  mlir::Operation *operationOfFloor() const {
+    return graph.operation(least.op);
+  }
   const std::string &poolName() const { return target.devices[pool].name; }
   int64_t poolBytes() const { return target.devices[pool].memory; }
   const std::string &deviceName() const { return target.devices[device].name; }

@@ -121,6 +121,25 @@ def test_what_does_not_fit_is_computed_in_micro_batches():
         np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-6)
 
 
+def test_what_is_recommended_fits():
+    """The search of the default budget finds a placement whose plan does not."""
+
+    def step(p, x):
+        loss = lambda p: ((jnp.tanh(x @ p["a"]) @ p["b"]) ** 2).mean()  # noqa: E731
+        value, g = jax.value_and_grad(loss)(p)
+        return jax.tree.map(lambda a, b: a - 0.1 * b, p, g), value
+
+    p, x = {"a": drawn(32, 2048) * 0.1, "b": drawn(2048, 16) * 0.1}, drawn(64, 32)
+    options = {"machine": "host:2@621823", "costs": "roofline", "verbose": False}
+    with pytest.raises(baechi.CompileError, match="it fits: splits=micro:8"):
+        baechi.jit(step, **options)(p, x)
+    new, value = jax.jit(step)(p, x)
+    found, loss = baechi.jit(step, splits="micro:8", **options)(p, x)
+    np.testing.assert_allclose(loss, value, rtol=1e-5)
+    for name in p:
+        np.testing.assert_allclose(found[name], new[name], atol=1e-5)
+
+
 def test_too_many_micro_batches_are_an_error():
     x = drawn(8, 64)
     with pytest.raises(

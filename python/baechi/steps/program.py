@@ -22,9 +22,14 @@ from baechi.steps.memory import LeastMemory, Memory
 _REMARK = re.compile(r'^.*?: remark: (loc\("[^"]*"\): )?')
 
 
-def _roofline_text(roofline: dict[str, float], step_ms: float) -> str:
+def _time_text(ns: float) -> str:
+    """Milliseconds, as the tools have them, but of short steps more digits."""
+    return f"{ns / 1e6:.3f} ms" if ns >= 1e5 else f"{ns / 1e3:.2f} us"
+
+
+def _roofline_text(roofline: dict[str, float], step_ns: float) -> str:
     """How much of what its cores could at best a step reaches (docs/kernels.md)."""
-    percent = 100 * roofline["ns"] / 1e6 / (step_ms * roofline["cores"]) if step_ms > 0 else 0.0
+    percent = 100 * roofline["ns"] / (step_ns * roofline["cores"]) if step_ns > 0 else 0.0
     return f", {percent:.0f} % of the roofline"
 
 
@@ -100,8 +105,8 @@ class Program:
         step_ns = predicted.get("step_ns", predicted["makespan_ns"])
         lines = [
             f"placement  {predicted['placer']} asked, '{predicted['winner']}' won",
-            f"step       predicted {step_ns / 1e6:.3f} ms, lower bound "
-            f"{predicted['lower_bound_ns'] / 1e6:.3f} ms",
+            f"step       predicted {_time_text(step_ns)}, lower bound "
+            f"{_time_text(predicted['lower_bound_ns'])}",
         ]
         told = [
             f"{'' if number else title:10} {line}"
@@ -121,8 +126,8 @@ class Program:
         if self._wall_ns:
             # The first step of a program warms its memory.
             counted = self._wall_ns[1:] or self._wall_ns
-            median = statistics.median(counted) / 1e6
-            lines.append(f"           measured {median:.3f} ms (median of {len(counted)})")
+            median = statistics.median(counted)
+            lines.append(f"           measured {_time_text(median)} (median of {len(counted)})")
             if roofline := program.get("roofline"):
                 lines[-1] += _roofline_text(roofline, median)
         for queue in program["queues"]:
