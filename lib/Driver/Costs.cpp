@@ -111,15 +111,16 @@ llvm::Error Compilation::findCosts(SetArguments setArguments) {
     if (llvm::Error error = findCosts(profile, setArguments))
       return error;
   }
-  bool lacksPeaks =
-      asked.costs == "measured" && !profile.peaks && hasDeviceOf("host");
-  if (lacksPeaks)
+  bool newPeaks = false;
+  if (asked.costs == "measured" && !profile.peaks && hasDeviceOf("host")) {
     profile.peaks = measureHostPeaks();
+    newPeaks = bool(profile.peaks);
+  }
   profileSeconds =
       std::chrono::duration<double>(std::chrono::steady_clock::now() - start)
           .count();
   if (!asked.profile.empty() && !profile.rows.empty() &&
-      (kernelCostCounts.rowsMeasured || stepsMeasured || lacksPeaks ||
+      (kernelCostCounts.rowsMeasured || stepsMeasured || newPeaks ||
        !llvm::sys::fs::exists(asked.profile)))
     if (llvm::Error error = addToProfile(asked.profile, profile))
       // The run has what it needs of it.
