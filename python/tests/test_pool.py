@@ -207,7 +207,8 @@ def test_a_loop_is_told_to_be_written_out():
 
     free, expected = compiled("host:1", True)
     machine = f"host:1@{arena(free) * 75 // 100}+pool:64MiB"
-    with pytest.raises(baechi.CompileError, match="has a loop or a branch, .* written out .*unroll=True"):
+    words = "has a loop or a branch, .* written out .*unroll=True"
+    with pytest.raises(baechi.CompileError, match=words):
         compiled(machine, 1)
     fits, found = compiled(machine, True)
     assert "in 'pool0'" in fits.report()
