@@ -83,14 +83,7 @@ struct PlaceAndPlan : public baechi::impl::PlaceAndPlanBase<PlaceAndPlan> {
         },
         watch);
     StepFitting fitting(planner, found);
-    LogicalResult planned = planner.quietly(said, [&] {
-      return planner.placeUntilItFits(placer, *untouched, found);
-    });
-    // What a search finds may leave no room that it does not know of, where
-    // what it began with does.
-    if (failed(planned) && !planner.isStopped() && found.attempts > 1 &&
-        effort.kind != placement::Budget::Kind::None)
-      planned = planWithoutSearch(planner, *untouched, said, found);
+    LogicalResult planned = planner.placeFitting(*untouched, said, found);
     if (failed(planned) && fitMemory != "never" && !planner.isStopped())
       planned = fitting.fit(untouched, said);
     planner.tell(said);
@@ -103,20 +96,6 @@ struct PlaceAndPlan : public baechi::impl::PlaceAndPlanBase<PlaceAndPlan> {
   }
 
 private:
-  /// What it says replaces \p said, and what it finds \p found, where it fits.
-  LogicalResult planWithoutSearch(StepPlanner &planner, ModuleOp untouched,
-                                  std::vector<Diagnostic> &said,
-                                  PlaceAndPlanReport &found) {
-    std::vector<Diagnostic> saidOfIt;
-    PlaceAndPlanReport tried;
-    if (failed(
-            planner.placeRewritten(untouched, /*effort=*/"0", saidOfIt, tried)))
-      return failure();
-    said = std::move(saidOfIt);
-    found = std::move(tried);
-    return success();
-  }
-
   PlaceOptions placeOptions() const {
     PlaceOptions options;
     options.placer = placer;

@@ -10,6 +10,7 @@
 #include "Baechi/Analysis/MachineAttr.h"
 #include "Baechi/Analysis/Program.h"
 #include "Baechi/Analysis/StepSimulation.h"
+#include "Baechi/Placement/Model/PlaceOptions.h"
 #include "Baechi/Placement/Model/Text.h"
 #include "Baechi/Transforms/Replicas/Passes.h"
 #include "FitRefusals.h"
@@ -186,7 +187,18 @@ LogicalResult StepPlanner::placeFitting(ModuleOp rewritten,
                                         PlaceAndPlanReport &tried) {
   if (succeeded(placeRewritten(rewritten, options.budget, said, tried)))
     return success();
-  return placeRewritten(rewritten, /*effort=*/"0", said, tried);
+  placement::Budget effort;
+  bool searched = placement::parseBudget(options.budget, effort).empty() &&
+                  effort.kind != placement::Budget::Kind::None;
+  if (!searched || isStopped())
+    return failure();
+  std::vector<Diagnostic> saidAlone;
+  PlaceAndPlanReport alone;
+  if (failed(placeRewritten(rewritten, /*effort=*/"0", saidAlone, alone)))
+    return failure();
+  said = std::move(saidAlone);
+  tried = std::move(alone);
+  return success();
 }
 
 LogicalResult StepPlanner::placeRewritten(ModuleOp rewritten,

@@ -56,14 +56,10 @@ public:
   /// Whether the placer alone finds a plan of \p rewritten that fits.
   bool fits(mlir::ModuleOp rewritten);
 
-  /// Places \p rewritten, the module as it is or rewritten, with the budget
-  /// \p effort.
-  llvm::LogicalResult placeRewritten(mlir::ModuleOp rewritten,
-                                     std::string effort, Said &said,
-                                     PlaceAndPlanReport &tried);
-
-  /// Places a rewrite that fits by the whole budget, or, where a search leads
-  /// to no plan, by the placer alone.
+  /// Places \p rewritten, the module as it is or a rewrite that fits, by the
+  /// whole budget, or, where a search leads to no plan, by the placer alone:
+  /// what a search finds may leave less room. \p said: where neither has one,
+  /// of the first.
   llvm::LogicalResult placeFitting(mlir::ModuleOp rewritten, Said &said,
                                    PlaceAndPlanReport &tried);
 
@@ -92,6 +88,9 @@ public:
   const placement::Machine &machine;
 
 private:
+  llvm::LogicalResult placeRewritten(mlir::ModuleOp rewritten,
+                                     std::string effort, Said &said,
+                                     PlaceAndPlanReport &tried);
   llvm::LogicalResult place(llvm::StringRef placer, Said &said,
                             PlaceAndPlanReport &found);
   llvm::LogicalResult runQuietly(mlir::OpPassManager &pipeline, Said &said);
