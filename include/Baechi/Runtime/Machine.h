@@ -152,7 +152,7 @@ struct StepOverheads {
 };
 
 /// Measures sessions of one and of two host devices, medians of some dozen
-/// steps, until they settle; takes about 40 ms, five times that at most.
+/// steps, until they settle; takes about 50 ms, thrice that at most.
 Expected<StepOverheads> measureHostStep();
 
 /// Calls \p measure until two calls agree about all times, five times at most,
