@@ -332,9 +332,9 @@ def test_a_signal_ends_the_wait_and_not_the_step():
         raise KeyboardInterrupt
 
     before = signal.signal(signal.SIGALRM, interrupt)
-    signal.setitimer(signal.ITIMER_REAL, 1e-4)
     try:
         with pytest.raises(KeyboardInterrupt):
+            signal.setitimer(signal.ITIMER_REAL, 1e-4)
             value.block_until_ready()
             while True:  # it had ended before
                 pass

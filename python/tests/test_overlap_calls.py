@@ -165,9 +165,9 @@ def test_ctrl_c_ends_the_wait_and_not_the_calls():
 
     values = [step(x) for _ in range(3)]
     before = signal.signal(signal.SIGALRM, interrupt)
-    signal.setitimer(signal.ITIMER_REAL, 1e-4)
     try:
         with pytest.raises(KeyboardInterrupt):
+            signal.setitimer(signal.ITIMER_REAL, 1e-4)
             values[-1].block_until_ready()
             while True:  # it had ended before
                 pass
