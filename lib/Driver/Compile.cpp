@@ -19,7 +19,6 @@
 #include "Baechi/Placement/Model/Pool.h"
 #include "Baechi/Runtime/Machine.h"
 #include "llvm/Support/FileSystem.h"
-#include "llvm/Support/FormatVariadic.h"
 
 using namespace mlir;
 using namespace baechi;
@@ -200,12 +199,7 @@ llvm::Error Compilation::compile(SetArguments setArguments) {
     return chosen.takeError();
   size_t best = *chosen;
   compiled = std::move(*candidates[best].program);
-  if (slicesParameters)
-    tellSlices(best, candidates);
-  if (compiled.exchange != asked.exchange)
-    listener.note("messages are exchanged as they are ready, fifo, which is "
-                  "predicted to be faster than " +
-                  llvm::Twine(asked.exchange));
+  reportExchange(best, candidates);
   if (microBatches && best + 1 == compilers.size())
     listener.note(
         "the whole step does not fit the memories; it is computed in " +
@@ -244,20 +238,6 @@ void Compilation::findRoofline() {
       stepRoofline(module(), *kept.peaks,
                    std::min<int64_t>(devices, runtime::queryHost().cores));
   compiled.manifest["roofline"] = roofline->toJson();
-}
-
-void Compilation::tellSlices(size_t best,
-                             llvm::ArrayRef<Candidate> candidates) {
-  auto text = [&](size_t number) {
-    std::optional<int64_t> ns = candidates[number].predictedNs;
-    return ns ? llvm::formatv("{0:f3} ms", double(*ns) / 1e6).str()
-              : std::string("without a plan that fits");
-  };
-  bool isSliced = best == 0;
-  listener.note(llvm::Twine("parameters are exchanged ") +
-                (isSliced ? "in slices" : "whole") + ": predicted " +
-                text(best) + ", " + (isSliced ? "whole " : "in slices ") +
-                text(isSliced ? 1 : 0));
 }
 
 void Compilation::reportPieces(size_t best,

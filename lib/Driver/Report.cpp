@@ -117,7 +117,8 @@ void RunReport::print(llvm::raw_ostream &os) const {
     for (auto [number, line] : llvm::enumerate(pieces->lines()))
       os << (number == 0 ? "pieces     " : "           ") << line << "\n";
   for (auto [key, title] : {std::pair("memory_fit", "memory     "),
-                            std::pair("checkpoints", "again      ")})
+                            std::pair("checkpoints", "again      "),
+                            std::pair("messages", "messages   ")})
     if (const json::Object *told = compiled.manifest.getObject(key))
       for (auto [number, line] : llvm::enumerate(*told->getArray("text")))
         os << (number == 0 ? title : "           ") << *line.getAsString()
@@ -305,7 +306,7 @@ json::Object RunReport::toJson() const {
     told["reached"] = roofline->reachedBy(step);
     report["roofline"] = std::move(told);
   }
-  for (const char *key : {"memory_fit", "checkpoints"})
+  for (const char *key : {"memory_fit", "checkpoints", "messages"})
     if (const json::Object *told = compiled.manifest.getObject(key))
       report[key] = json::Object(*told);
   if (othersWork)

@@ -288,7 +288,7 @@ int32_t Exchange::await(baechi_context &self, Side side, int32_t queue,
 /// Steps that do not overlap, and the last that do, end with what they carry.
 int32_t Exchange::awaitLastStep(baechi_context &self, Side side, int32_t queue,
                                 int32_t seq) {
-  if (!overlapped || self.stepsEnded.load(std::memory_order_relaxed) == 0)
+  if (!overlapped || isInFirstStep(self))
     return 0;
   Slot &slot = queues[queue].slotsOf(!self.isOdd())[size_t(seq)];
   if (!(slot.state.load(std::memory_order_acquire) & offeredBy(side)))
@@ -301,7 +301,11 @@ int32_t Exchange::awaitLastStep(baechi_context &self, Side side, int32_t queue,
   return aborted() ? Stop : 0;
 }
 
-int32_t Exchange::awaitCarried(baechi_context &self) {
+int32_t Exchange::awaitCarriedByLast(baechi_context &self) {
+  return isInFirstStep(self) ? 0 : awaitCarried(self, !self.isOdd());
+}
+
+int32_t Exchange::awaitCarried(baechi_context &self, bool odd) {
   for (auto [queue, seq] : carried) {
     Channel &channel = queues[queue];
     if (channel.from != self.device && channel.to != self.device)
@@ -309,11 +313,11 @@ int32_t Exchange::awaitCarried(baechi_context &self) {
     if (aborted())
       return Stop;
     Side side = channel.from == self.device ? Side::Sender : Side::Receiver;
-    Slot &slot = channel.slotsOf(self.isOdd())[size_t(seq)];
+    Slot &slot = channel.slotsOf(odd)[size_t(seq)];
     if (!(slot.state.load(std::memory_order_acquire) & offeredBy(side)))
       return fail(self, {"ended a step without offering a message", nullptr,
                          queue, seq});
-    if (!waitUntil(self, waitOf(self.isOdd(), queue, seq), slot,
+    if (!waitUntil(self, waitOf(odd, queue, seq), slot,
                    [&] { return finish(self, channel, slot, side); }))
       return Stop;
   }

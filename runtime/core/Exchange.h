@@ -184,7 +184,8 @@ struct alignas(baechi::runtime::cacheLineBytes) baechi_context {
   std::atomic<uint64_t> waitingFor{nothing};
   /// It is not inside a step, or inside its start.
   std::atomic<bool> finished{false};
-  /// Of steps that overlap, those that it has ended.
+  /// Of steps that overlap, the number of the one that it is in: those that it
+  /// has ended, where the first is 0.
   std::atomic<int64_t> stepsEnded{0};
   bool isOdd() const {
     return (stepsEnded.load(std::memory_order_relaxed) & 1) != 0;
@@ -224,10 +225,14 @@ public:
   /// done, those that are carried only after the last, and is ready for the
   /// next.
   int32_t leaveStep(baechi_context &self, bool isLast);
-  /// Whether messages are carried from one step into the next.
-  bool carriesMessages() const { return !carried.empty(); }
   /// After a step that no other overlaps: waits for the carried messages.
-  int32_t awaitCarried(baechi_context &self);
+  int32_t awaitCarried(baechi_context &self) {
+    return awaitCarried(self, self.isOdd());
+  }
+  /// Of steps that overlap, between two of them or after all: waits for what
+  /// the last one carries that the device has ended, if it has ended any. The
+  /// next step awaits it once more.
+  int32_t awaitCarriedByLast(baechi_context &self);
   /// Aborts the step on behalf of `self`. The first failure counts.
   int32_t fail(baechi_context &self, const Failure &failure);
 
@@ -256,8 +261,9 @@ public:
       channel.mover.reset();
   }
 
-  /// Makes all messages new. Between steps.
-  void reset();
+  /// Makes all messages new, and \p first the number of the next step. Between
+  /// steps.
+  void reset(int64_t first = 0);
   /// Between steps: whether devices that follow begin their next step alone.
   void setOverlapped(bool given);
   bool isOverlapped() const { return overlapped; }
@@ -314,6 +320,11 @@ private:
   static int32_t seqOf(uint64_t wait) { return int32_t(uint32_t(wait)); }
   int32_t awaitLastStep(baechi_context &self, Side side, int32_t queue,
                         int32_t seq);
+  int32_t awaitCarried(baechi_context &self, bool odd);
+  /// Whether the device has ended none of the steps since the last reset.
+  bool isInFirstStep(const baechi_context &self) const {
+    return self.stepsEnded.load(std::memory_order_relaxed) == firstStep;
+  }
   static void leave(Slot &slot, Side side);
   bool copy(baechi_context &self, const Channel &channel, Slot &slot,
             Side side);
@@ -341,6 +352,7 @@ private:
   HostCalls hostCalls;
   std::vector<bool> elsewhere;
   bool overlapped = false;
+  int64_t firstStep = 0;
   Clock::time_point epoch;
   std::vector<Channel> queues;
   /// Queues and numbers.

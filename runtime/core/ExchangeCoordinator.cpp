@@ -37,7 +37,8 @@ void Exchange::setCarrier(Relay *given) {
       queues[i].reach = Reach::Carried;
 }
 
-void Exchange::reset() {
+void Exchange::reset(int64_t first) {
+  firstStep = first;
   for (Channel &channel : queues) {
     channel.firstOpen = 0;
     for (Slot &slot : channel.slots) {
@@ -53,7 +54,7 @@ void Exchange::reset() {
       slot.state.store(0, std::memory_order_relaxed);
   }
   for (auto &context : contexts) {
-    context->stepsEnded.store(0, std::memory_order_relaxed);
+    context->stepsEnded.store(first, std::memory_order_relaxed);
     context->operators.assign(context->operators.size(), Interval());
     context->failure = Failure();
     context->place.store(baechi_context::nowhere, std::memory_order_relaxed);

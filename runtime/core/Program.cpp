@@ -55,6 +55,13 @@ std::vector<PieceInfo> BufferInfo::parts() const {
   return {{name, device, offset, bytes, 0, 0, copies}};
 }
 
+bool BufferInfo::hasCopies() const {
+  return !copies.empty() ||
+         std::any_of(pieces.begin(), pieces.end(), [](const PieceInfo &piece) {
+           return !piece.copies.empty();
+         });
+}
+
 PieceRows baechi::runtime::rowsOf(const BufferInfo &buffer,
                                   const PieceInfo &piece) {
   int64_t rows = buffer.outer, inner = elementBytes(buffer.type);

@@ -35,6 +35,17 @@ bool OverlappedCalls::copyOut(SessionState &state, size_t device,
   return true;
 }
 
+/// Whether a call sets arguments that other devices keep, too: the last one's
+/// values must not arrive after that.
+bool OverlappedCalls::setsCopies(const SessionState &state,
+                                 const CallSource::Places &places) const {
+  const std::vector<ArgumentInfo> &arguments = state.program.arguments;
+  for (size_t i = 0; i < arguments.size(); ++i)
+    if (places.arguments[i] && arguments[i].hasCopies())
+      return true;
+  return false;
+}
+
 /// A device has ended a call; the last one tells.
 void OverlappedCalls::end(int64_t call) {
   {
@@ -57,21 +68,24 @@ void OverlappedCalls::run(SessionState &state, size_t device) {
       if (exchange.aborted())
         return;
     if (next == CallSource::Next::End)
+      return (void)exchange.awaitCarriedByLast(context);
+    ++parts;
+    if (setsCopies(state, places) && exchange.awaitCarriedByLast(context))
       return;
     if (!copyIn(state, device, places))
       return (void)exchange.fail(context, {"an argument cannot be copied"});
-    if (!runStep(state, device) || exchange.leaveStep(context, /*isLast=*/true))
+    // Which call is the last is not known before the next one comes.
+    if (!runStep(state, device) ||
+        exchange.leaveStep(context, /*isLast=*/false))
       return;
     if (!copyOut(state, device, places))
       return (void)exchange.fail(context, {"a result cannot be copied"});
+    --parts;
     end(call);
   }
 }
 
 std::string Session::whySeparate() const {
-  // Which call is the last is not known before the next one comes.
-  if (implementation->state->exchange.carriesMessages())
-    return "whose parameters cross the border between steps";
   return implementation->whySeparate();
 }
 
@@ -93,19 +107,18 @@ Error Session::Implementation::overlapCalls(int64_t first, CallSource &source,
     return Error(why);
   Exchange &exchange = state->exchange;
   exchange.setOverlapped(true);
-  exchange.reset();
+  exchange.reset(first); // An error then names the call.
   int32_t devices = 0;
-  for (size_t i = 0; i < state->drivers.size(); ++i) {
-    // An error then names the call; both kinds of slots are new.
-    exchange.context(i).stepsEnded.store(first, std::memory_order_relaxed);
+  for (size_t i = 0; i < state->drivers.size(); ++i)
     devices += !exchange.context(i).idle;
-  }
   state->calls = std::make_shared<OverlappedCalls>(first, source, devices);
   Error error = runReleased(/*own=*/std::nullopt);
   for (size_t i = 0; i < state->drivers.size() && error && failed && usable;
        ++i)
     if (const Failure &failure = exchange.context(i).failure; *failure.reason)
       *failed = std::max(*failed, failure.step);
+  if (error && state->calls->hasEndedAll())
+    lost = error.message();
   // A device that was left behind in a kernel may still look at them.
   if (usable) {
     state->calls.reset();

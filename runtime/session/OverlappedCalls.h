@@ -10,6 +10,7 @@
 
 #include "session/SessionState.h"
 
+#include <atomic>
 #include <map>
 #include <mutex>
 
@@ -22,8 +23,11 @@ public:
   OverlappedCalls(int64_t first, CallSource &source, int32_t devices)
       : first(first), source(source), devices(devices) {}
 
-  /// A device's parts of all calls, on its thread.
+  /// A device's parts of all calls, on its thread. It leaves when what its last
+  /// one carries has arrived.
   void run(SessionState &state, size_t device);
+  /// After a failure: whether no device was in a call that it has not ended.
+  bool hasEndedAll() const { return parts == 0; }
 
 private:
   bool copyIn(SessionState &state, size_t device,
@@ -31,10 +35,13 @@ private:
   bool copyOut(SessionState &state, size_t device,
                const CallSource::Places &places) const;
   void end(int64_t call);
+  bool setsCopies(const SessionState &state,
+                  const CallSource::Places &places) const;
 
   const int64_t first;
   CallSource &source;
-  const int32_t devices; ///< that take part
+  const int32_t devices;         ///< that take part
+  std::atomic<int32_t> parts{0}; ///< of calls, that devices are in
   std::mutex mutex;
   std::map<int64_t, int32_t> ends; ///< of calls: devices that have ended them
 };

@@ -24,12 +24,11 @@ Error Session::steps(int64_t count, std::span<const Feed> feeds,
                    " does not exist: the program has " +
                    std::to_string(program.arguments.size()));
   for (const Feed &feed : feeds)
-    for (const PieceInfo &part : program.arguments[feed.argument].parts())
-      if (!part.copies.empty())
-        return Error("argument " + std::to_string(feed.argument) + " '" +
-                     program.arguments[feed.argument].name +
-                     "' has copies that each step brings up to date: set it "
-                     "before the steps, it cannot be fed");
+    if (program.arguments[feed.argument].hasCopies())
+      return Error("argument " + std::to_string(feed.argument) + " '" +
+                   program.arguments[feed.argument].name +
+                   "' has copies that each step brings up to date: set it "
+                   "before the steps, it cannot be fed");
   for (const Fetch &fetch : fetches)
     if (fetch.result >= program.results.size())
       return Error("result " + std::to_string(fetch.result) +

@@ -191,6 +191,10 @@ std::string Session::Implementation::whyUnable() const {
   if (isForked())
     return "this process was forked after the session was created, whose "
            "threads are its parent's: create one here";
+  if (!lost.empty())
+    return "values that the last calls sent did not reach all devices, so this "
+           "session cannot run another step: create a new one (" +
+           lost + ")";
   return "";
 }
 

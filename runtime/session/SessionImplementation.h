@@ -55,6 +55,9 @@ public:
   Timeline timeline;
   bool usable = true;
   bool hasResults = false;
+  /// Calls have ended well, but what they carry did not arrive, for this
+  /// reason.
+  std::string lost;
   /// The other ranks have created the session too.
   bool following = false;
   const pid_t process = getpid();

@@ -12,6 +12,7 @@
 ///
 //===----------------------------------------------------------------------===//
 
+#include "GivenCalls.h"
 #include "TestPrograms.h"
 
 #include <gmock/gmock.h>
@@ -20,6 +21,7 @@
 #include <atomic>
 #include <chrono>
 #include <cstdint>
+#include <deque>
 #include <numeric>
 #include <optional>
 #include <random>
@@ -228,6 +230,34 @@ void trainAlone(const Training &training, Values &values) {
     }
 }
 
+std::vector<uint64_t> randomValues(int64_t count, std::mt19937 &random) {
+  std::vector<uint64_t> values(static_cast<size_t>(count));
+  for (uint64_t &value : values)
+    value = random();
+  return values;
+}
+
+/// Calls, each the next step; some set a parameter, which others may just have
+/// been sent.
+void trainByCalls(Session &session, const Training &training, Values &values,
+                  int64_t count, std::mt19937 &random) {
+  std::deque<std::vector<uint64_t>> set;
+  std::vector<std::vector<const void *>> arguments;
+  for (int64_t call = 0; call < count; ++call) {
+    arguments.emplace_back(training.parameters(), nullptr);
+    if (size_t i = random() % training.parameters(); random() % 3 == 0) {
+      values[i] = set.emplace_back(randomValues(training.numbers[i], random));
+      arguments.back()[i] = set.back().data();
+    }
+    trainAlone(training, values);
+  }
+  auto first = int64_t(random() % 3);
+  Calls calls(first, arguments,
+              std::vector<std::vector<void *>>(size_t(count)));
+  ASSERT_SUCCESS(session.overlapCalls(first, calls));
+  EXPECT_EQ(calls.endedCalls, count);
+}
+
 void checkTraining(uint32_t seed) {
   std::mt19937 random(seed);
   Training training = randomTraining(random);
@@ -241,21 +271,22 @@ void checkTraining(uint32_t seed) {
   ASSERT_TRUE(session);
   Values values;
   for (size_t i = 0; i < training.parameters(); ++i) {
-    values.emplace_back();
-    for (int64_t n = 0; n < training.numbers[i]; ++n)
-      values.back().push_back(random());
+    values.push_back(randomValues(training.numbers[i], random));
     ASSERT_SUCCESS(session->setArgument(i, values[i].data(),
                                         size_t(8 * training.numbers[i])));
   }
-  for (int round = 0; round < 3; ++round) {
+  for (int round = 0; round < 4; ++round) {
     int64_t steps = 1 + int64_t(random() % 8);
-    if (round == 1) {
+    bool byCalls = round % 2 == 1;
+    if (byCalls) {
+      trainByCalls(*session, training, values, steps, random);
+    } else if (round == 2) {
       for (int64_t step = 0; step < steps; ++step)
         ASSERT_SUCCESS(session->step());
     } else {
       ASSERT_SUCCESS(session->steps(steps));
     }
-    for (int64_t step = 0; step < steps; ++step)
+    for (int64_t step = 0; step < steps && !byCalls; ++step)
       trainAlone(training, values);
     for (size_t i = 0; i < training.parameters(); ++i) {
       std::vector<uint64_t> got(values[i].size());
@@ -304,6 +335,36 @@ TEST(Carried, AnAwaitWithoutItsOfferIsAnError) {
   ASSERT_TRUE(session);
   EXPECT_THAT(session->step().message(),
               HasSubstr("ended a step without offering a message"));
+}
+
+/// Its calls have ended, so none of them can tell.
+TEST(Carried, WhatDoesNotArriveEndsTheSession) {
+  Program program = makeCarrying(64);
+  program.queues[0].link = SimulatedLink{10'000 * ms, 200, {0}};
+  auto sends = [](Context context, char *arena) {
+    return int32_t(baechi_await_send(context, 0, 0) ||
+                   baechi_send(context, 0, 0, arena));
+  };
+  auto reads = [](Context context, char *arena) {
+    return int32_t(baechi_await_recv(context, 0, 0) ||
+                   baechi_recv(context, 0, 0, arena));
+  };
+  SessionOptions options;
+  options.watchdogSeconds = 0.2;
+  auto session = makeSession(std::move(program), {sends, reads}, options);
+  ASSERT_TRUE(session);
+  std::vector<char> values(64, 3), got(64);
+  ASSERT_SUCCESS(session->setArgument(0, values.data(), values.size()));
+  Calls calls(0, {{nullptr}}, {{}});
+  EXPECT_THAT(session->overlapCalls(0, calls).message(),
+              HasSubstr("no device made progress"));
+  EXPECT_EQ(calls.endedCalls, 1);
+  EXPECT_THAT(session->step().message(),
+              HasSubstr("values that the last calls sent did not reach all "
+                        "devices, so this session cannot run another step: "
+                        "create a new one (no device made progress"));
+  ASSERT_SUCCESS(session->getArgument(0, got.data(), got.size()));
+  EXPECT_EQ(got, values);
 }
 
 TEST(Carried, WhatCannotBeCarriedIsRefused) {

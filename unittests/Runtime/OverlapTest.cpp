@@ -12,6 +12,7 @@
 ///
 //===----------------------------------------------------------------------===//
 
+#include "GivenCalls.h"
 #include "TestPrograms.h"
 
 #include <gmock/gmock.h>
@@ -147,40 +148,6 @@ Mixing mixAlone(int32_t devices,
   }
   return mixing;
 }
-
-/// Calls that come one after the other, some of them late.
-class Calls final : public CallSource {
-public:
-  Calls(int64_t first, std::vector<std::vector<const void *>> arguments,
-        std::vector<std::vector<void *>> results)
-      : first(first), arguments(std::move(arguments)),
-        results(std::move(results)) {}
-
-  Next next(int64_t call, Places &places) override {
-    std::lock_guard<std::mutex> guard(mutex);
-    auto place = size_t(call - first);
-    if (place < arguments.size() && random() % 3 == 0)
-      return Next::Later;
-    if (place >= arguments.size())
-      return Next::End;
-    places = {arguments[place].data(), results[place].data()};
-    return Next::Call;
-  }
-  void ended(int64_t call) override {
-    std::lock_guard<std::mutex> guard(mutex);
-    EXPECT_EQ(call, first + endedCalls);
-    ++endedCalls;
-  }
-
-  int64_t endedCalls = 0;
-
-private:
-  const int64_t first;
-  std::vector<std::vector<const void *>> arguments;
-  std::vector<std::vector<void *>> results;
-  std::mutex mutex;
-  std::mt19937 random{5};
-};
 
 void checkMixing(int32_t devices, Way way, bool awaits, bool pinned,
                  bool byCalls = false) {

@@ -139,8 +139,9 @@ private:
   llvm::Expected<int64_t> tryOut(HostCompiler &compiler,
                                  const CompiledProgram &program,
                                  SetArguments setArguments);
-  /// Whether replicas exchange slices of parameters or wholes.
-  void tellSlices(size_t best, llvm::ArrayRef<Candidate> candidates);
+  /// How replicas exchange parameters, where that was asked for, once the
+  /// \p best of the compilers is known.
+  void reportExchange(size_t best, llvm::ArrayRef<Candidate> candidates);
   /// What was cut, beside the whole step, once the \p best of the compilers is
   /// known.
   void reportPieces(size_t best, llvm::ArrayRef<Candidate> candidates);

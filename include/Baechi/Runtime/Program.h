@@ -141,6 +141,8 @@ struct BufferInfo {
 
   /// All that is stored somewhere: the pieces, or the whole as the only one.
   std::vector<PieceInfo> parts() const;
+  /// Whether other devices keep the value, or that of a piece, too.
+  bool hasCopies() const;
 };
 
 /// A piece as ranges of the whole's bytes: `rows` ranges of `length`, the first

@@ -17,6 +17,8 @@ from baechi.compiling import caches
 _COSTS = ("measured", "roofline")
 _TRANSFERS = ("lend", "copy", "network")
 _FIT_MEMORY = ("auto", "never")
+_EXCHANGES = ("fifo", "tictac", "p3")
+_LEAST_SLICE = 1024  # bytes
 _CUDA_MATH = ("fp32", "tf32", "bf16", "fp16")
 _SPLITS = re.compile(
     r"none|exact|any|(canonical|micro|forced|exact-forced):([2-9]|[1-5][0-9]|6[0-4])"
@@ -61,6 +63,8 @@ class CompileOptions:
     fit_memory: str = "auto"
     verbose: bool | None = None
     replicas: int = 1
+    exchange: str | None = None
+    slice_bytes: int | None = None
 
     def __post_init__(self) -> None:
         if not isinstance(self.machine, str | os.PathLike):
@@ -92,6 +96,7 @@ class CompileOptions:
                 f"replicas is {self.replicas} and splits {self.splits!r}: replicas cut the batch "
                 "and nothing else; leave splits at 'none'"
             )
+        _check_exchange(self.exchange, self.slice_bytes, self.replicas)
         if not re.fullmatch(r"auto|\d+(\.\d*)?s?|\d+e", str(self.budget)):
             raise ValueError(
                 f"budget is {self.budget!r}: give 'auto', '0' (the placer's own result), seconds "
@@ -129,6 +134,10 @@ class CompileOptions:
         }
         if self.costs == "measured":
             given["profile"] = str(self.profile_file())
+        if self.exchange is not None:
+            given["exchange"] = self.exchange
+        if self.slice_bytes is not None:
+            given["slice-bytes"] = str(self.slice_bytes)
         if self.expert is not None:
             given["expert"] = str(self._expert_file())
         if self.placement is not None:
@@ -169,6 +178,29 @@ def _check_word(option: str, given: object, known: Collection[str]) -> None:
     near = difflib.get_close_matches(given, known, n=1)
     hint = f"did you mean {near[0]!r}? " if near else ""
     raise ValueError(f"{option} is {given!r}: {hint}known: {', '.join(known)}")
+
+
+def _check_exchange(exchange: object, slice_bytes: object, replicas: int) -> None:
+    if exchange is not None:
+        _check_word("exchange", exchange, _EXCHANGES)
+        if replicas < 2:
+            raise ValueError(
+                f"exchange is {exchange!r}: it orders the messages between replicas; give "
+                "replicas=N, too"
+            )
+    if slice_bytes is None:
+        return
+    if exchange != "p3":
+        raise ValueError(
+            f"slice_bytes is {slice_bytes!r}: it is of exchange='p3', whose messages are cut; "
+            "ask for that, or leave it out"
+        )
+    if isinstance(slice_bytes, bool) or not isinstance(slice_bytes, int):
+        raise TypeError(f"slice_bytes is {slice_bytes!r}: give the bytes of a slice, as an int")
+    if not _LEAST_SLICE <= slice_bytes < 1 << 63:
+        raise ValueError(
+            f"slice_bytes is {slice_bytes}: give a number from {_LEAST_SLICE} to {(1 << 63) - 1}"
+        )
 
 
 def _placers() -> list[str]:

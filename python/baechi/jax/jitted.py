@@ -61,6 +61,8 @@ class _Options(TypedDict, total=False):
     splits: str
     split: Mapping[str, tuple[int, int] | str] | None
     replicas: int
+    exchange: str | None
+    slice_bytes: int | None
     transfers: str
     fit_memory: str
     check: Check
@@ -100,6 +102,8 @@ def jit(
     splits: str = "none",
     split: Mapping[str, tuple[int, int] | str] | None = None,
     replicas: int = 1,
+    exchange: str | None = None,
+    slice_bytes: int | None = None,
     transfers: str = "lend",
     fit_memory: str = "auto",
     spill_to: str | None = None,
@@ -147,6 +151,10 @@ def jit(
         their gradients in the replicas' order, and updates each parameter that is donated at
         one owner; the same bits on any number of devices. `split={"x": (0, N)}` names the
         batch's arguments where they are not found (docs/replicas.md).
+    exchange: between replicas, donated parameters are sent as soon as they are new and awaited
+        by the next call, and messages go in this order: `fifo` (as they are ready), `tictac`
+        (what the next call uses first) or `p3` (the same, in slices); None: owners send them
+        at a call's start. The bits are the same. slice_bytes: of `p3`, the largest slice.
     transfers: between host devices `lend` (the receiver reads the sender's tensor where it
         lies), `copy`, or `network` (a message takes what the machine's link says, as on a
         network of that speed, which is simulated); the results are the same.
@@ -206,6 +214,8 @@ def jit(
         fit_memory,
         verbose,
         replicas,
+        exchange,
+        slice_bytes,
     )
     donated = choose(step, donate_argnums, donate_argnames, "donate")
     static = choose(step, static_argnums, static_argnames, "static")

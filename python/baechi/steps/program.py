@@ -114,6 +114,7 @@ class Program:
                 ("pieces", "pieces"),
                 ("memory_fit", "memory"),
                 ("checkpoints", "again"),
+                ("messages", "messages"),
             )
             for number, line in enumerate(program.get(key, {}).get("text", []))
         ]

@@ -53,6 +53,8 @@ def compile_step(
     splits: str = "none",
     split: Mapping[str, tuple[int, int] | str] | None = None,
     replicas: int = 1,
+    exchange: str | None = None,
+    slice_bytes: int | None = None,
     transfers: str = "lend",
     fit_memory: str = "auto",
     spill_to: str | None = None,
@@ -80,9 +82,9 @@ def compile_step(
         out, and its `update()` is done.
     outputs: from what the model returns to what is returned beside the loss.
     machine, placer, budget, expert, pin, placement, profile, costs, measure, cuda_math, splits,
-        split, replicas, transfers, fit_memory, spill_to, verbose: as for `baechi.jit`;
-        names are `layers.0.fc1.weight` for parameters
-        and buffers, `layers.0.fc1/mm` and `backward/layers.0.fc1/mm` for operators.
+        split, replicas, exchange, slice_bytes, transfers, fit_memory, spill_to, verbose: as
+        for `baechi.jit`; names are `layers.0.fc1.weight` for parameters and buffers,
+        `layers.0.fc1/mm` and `backward/layers.0.fc1/mm` for operators.
     check: `"first"`, each program's first call, or N, that call and every Nth after it, is
         compared with the same step of eager PyTorch (docs/checking.md).
     check_tolerance: what may differ, as for `baechi.jit`.
@@ -115,6 +117,8 @@ def compile_step(
         fit_memory,
         verbose,
         replicas,
+        exchange,
+        slice_bytes,
     )
     gradients = GradientOptions.checked(clip_grad_norm, clip_grad_value, accumulate, scaler)
     checks = CheckOptions(check, check_tolerance, cuda_math)
