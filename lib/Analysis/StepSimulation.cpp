@@ -309,6 +309,14 @@ private:
 };
 } // namespace
 
+int64_t baechi::numComputing(const StepProgram &program) {
+  return llvm::count_if(program.devices, [](const auto &instructions) {
+    return llvm::any_of(instructions, [](const Instruction &instruction) {
+      return instruction.kind == Kind::Operator;
+    });
+  });
+}
+
 int64_t baechi::singleDeviceNs(const StepProgram &program,
                                const placement::RuntimeCosts &costs) {
   int64_t ns = costs.startNs(/*several=*/false);

@@ -189,8 +189,11 @@ llvm::Error Compilation::compile(SetArguments setArguments) {
       return diagnosed();
     if (failed(program))
       continue;
+    // Carried messages gain by steps that overlap.
+    bool isOfPeriod = asked.objective == "period" || !asked.exchange.empty();
     candidates[number].predictedNs =
-        program->periodNs.value_or(program->predictedNs);
+        isOfPeriod ? program->periodNs.value_or(program->predictedNs)
+                   : program->predictedNs;
     candidates[number].program = std::move(*program);
     found = true;
   }
@@ -319,6 +322,7 @@ void Compilation::describe(RunReport &report) const {
   report.model = asked.model;
   report.machine = asked.machine;
   report.placer = asked.placer;
+  report.objective = asked.objective;
   report.target =
       asked.hostTarget.empty() ? HostJit::hostTarget() : asked.hostTarget;
   report.costs = asked.costs;

@@ -145,12 +145,16 @@ void RunReport::print(llvm::raw_ostream &os) const {
     os << "           " << roofline->textOf(step) << "\n";
   // Placers let transfers overlap computation; on the host a copy takes the
   // time of the device that does it.
-  os << "           the placement's makespan "
-     << milliseconds(predicted.makespanNs) << ", lower bound "
-     << milliseconds(predicted.lowerBoundNs)
-     << format(", gap %.1f %%\n",
-               percent(predicted.makespanNs - predicted.lowerBoundNs,
-                       predicted.lowerBoundNs));
+  double planned =
+      objective == "period" ? predictedNs() : double(predicted.makespanNs);
+  if (objective == "period")
+    os << "           planned for the period, lower bound ";
+  else
+    os << "           the placement's makespan "
+       << milliseconds(predicted.makespanNs) << ", lower bound ";
+  os << milliseconds(predicted.lowerBoundNs)
+     << format(", gap %.1f %%\n", percent(planned - predicted.lowerBoundNs,
+                                          predicted.lowerBoundNs));
   if (single)
     // How far off the costs are now shows in the one device, where nothing else
     // is predicted: the speed-ups compare what the plan itself is worth.
@@ -277,6 +281,7 @@ json::Object RunReport::toJson() const {
       {"kernels", static_cast<int64_t>(kernels)},
       {"groups", compiled.groups},
       {"placer", placer},
+      {"objective", objective},
       {"winner", program.predicted.winner},
       {"seconds",
        json::Object{{"form", formSeconds},

@@ -89,14 +89,15 @@ Compilation::tryAll(llvm::MutableArrayRef<Candidate> candidates,
       ++fitting;
       cut += !compiler->splits().classes.empty();
     }
-  // On GPUs and on other processes' devices the prediction decides, and of
-  // parameters in slices, which steps that overlap gain by.
+  // On GPUs and on other processes' devices the prediction decides, and where
+  // steps overlap, which those that are tried do not: of a period, and of
+  // parameters in slices.
   bool isHere = !asked.otherProcesses &&
                 llvm::all_of(target.devices, [](const placement::Device &each) {
                   return each.kind == "host" || placement::isPool(each);
                 });
   if (fitting < 2 || cut == 0 || !isHere || asked.costs != "measured" ||
-      slicesParameters)
+      slicesParameters || asked.objective == "period")
     return false;
   auto note = [&](const llvm::Twine &why) {
     listener.note("steps in pieces were not compared by running them, "

@@ -52,6 +52,13 @@ static constexpr CompileOption table[] = {
              "(5000e)",
      .inPasses = "budget",
      .text = &Options::budget},
+    {.name = "objective",
+     .value = "WORD",
+     .help = "what is planned: makespan (the time of one step) or period (the "
+             "time from one of several steps that overlap to the next, of host "
+             "devices; --overlap-steps)",
+     .inPasses = "objective",
+     .text = &Options::objective},
     {.name = "pin",
      .value = "PATTERN=DEVICE",
      .help = "operators and arguments that must be on a device, by patterns "
@@ -362,6 +369,8 @@ llvm::Error baechi::checkOptions(const CompileOptions &options) {
   if (std::string wrong = placement::parseBudget(options.budget, budget);
       !wrong.empty())
     return llvm::createStringError("--budget: " + wrong);
+  if (std::string wrong = wrongObjective(options.objective); !wrong.empty())
+    return llvm::createStringError(wrong);
   if (llvm::Error wrong = splitChoiceOf(options, /*devices=*/1).takeError())
     return wrong;
   if (llvm::Error wrong = exchangeChoiceOf(options).takeError())

@@ -333,7 +333,9 @@ HostCompiler::compile(const placement::Machine &machine,
     program.manifest["processor"] = json::Array(used);
   if (host.cores > 0)
     program.manifest["cores"] = host.cores;
-  if (const json::Object *predicted = program.manifest.getObject("predicted")) {
+  if (json::Object *predicted = program.manifest.getObject("predicted")) {
+    if (options.objective != CompileOptions().objective)
+      (*predicted)["objective"] = options.objective;
     program.periodNs = predicted->getInteger("period_ns");
     program.predictedNs = predicted->getInteger("step_ns").value_or(
         certificate ? certificate.getMakespan() : 0);

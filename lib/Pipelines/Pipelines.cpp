@@ -111,6 +111,7 @@ void baechi::populatePlacing(OpPassManager &manager,
   place.grouping = options.grouping;
   place.expert = options.expert;
   place.budget = options.budget;
+  place.objective = options.objective;
   place.machine = options.machine;
   place.transfers = options.transfers;
   place.fitMemory = options.fitMemory;

@@ -82,6 +82,14 @@ struct Place : public baechi::impl::PlaceBase<Place> {
       emitError(module.getLoc()) << mistake;
       return signalPassFailure();
     }
+    std::string mistake = wrongObjective(objective, &*target);
+    if (mistake.empty())
+      mistake =
+          placement::parseObjective(objective.getValue(), options.objective);
+    if (!mistake.empty()) {
+      emitError(module.getLoc()) << mistake;
+      return signalPassFailure();
+    }
     if (std::string error = placement::parseBudget(budget, options.budget);
         !error.empty()) {
       emitError(module.getLoc()) << error;
@@ -138,6 +146,21 @@ std::string baechi::wrongPlacer(StringRef placer) {
   return ("unknown placer '" + placer + "'" +
           placement::suggestion(placer, known) + "; known: " + joined(known))
       .str();
+}
+
+std::string baechi::wrongObjective(StringRef objective,
+                                   const placement::Machine *machine) {
+  if (objective != "makespan" && objective != "period")
+    return ("unknown objective '" + objective + "'; known: makespan, period")
+        .str();
+  if (objective == "period" && machine)
+    for (const placement::Device &device : machine->devices)
+      if (device.kind != "host")
+        return "objective=period plans steps that overlap, and steps with a "
+               "device of kind '" +
+               device.kind + "' ('" + device.name +
+               "') do not: leave it out, or the device";
+  return "";
 }
 
 LogicalResult

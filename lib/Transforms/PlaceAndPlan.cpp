@@ -26,12 +26,6 @@ namespace baechi {
 using namespace mlir;
 using namespace baechi;
 
-static bool usesSeveral(const SimulatedStep &step) {
-  return llvm::count_if(step.operators, [](const auto &operators) {
-           return !operators.empty();
-         }) > 1;
-}
-
 namespace {
 struct PlaceAndPlan : public baechi::impl::PlaceAndPlanBase<PlaceAndPlan> {
   using PlaceAndPlanBase::PlaceAndPlanBase;
@@ -56,6 +50,11 @@ struct PlaceAndPlan : public baechi::impl::PlaceAndPlanBase<PlaceAndPlan> {
     if (transfers != "lend" && transfers != "copy" && transfers != "network") {
       emitError(getOperation().getLoc()) << "unknown transfers '" << transfers
                                          << "'; known: lend, copy, network";
+      return signalPassFailure();
+    }
+    if (std::string mistake = wrongObjective(objective, &*machine);
+        !mistake.empty()) {
+      emitError(getOperation().getLoc()) << mistake;
       return signalPassFailure();
     }
     if (fitMemory != "auto" && fitMemory != "never") {
@@ -102,6 +101,7 @@ private:
     options.budget = budget;
     options.grouping = grouping;
     options.expert = expert;
+    options.objective = objective;
     return options;
   }
 
@@ -136,12 +136,11 @@ private:
     if (failed(step))
       return std::nullopt;
     auto costs = machine.runtime.value_or(placement::RuntimeCosts());
-    std::optional<SimulatedStep> simulated = simulateStep(*step, costs);
+    std::optional<int64_t> stepNs = planner.predictedNs(*step);
     int64_t aloneNs = singleDeviceNs(*step, costs);
-    if (!simulated || simulated->makespanNs < aloneNs ||
-        !usesSeveral(*simulated))
+    if (!stepNs || *stepNs < aloneNs || numComputing(*step) < 2)
       return std::nullopt;
-    GivenUp worse{certificate.getWinner().str(), simulated->makespanNs};
+    GivenUp worse{certificate.getWinner().str(), *stepNs};
     OwningOpRef<ModuleOp> placed = module.clone();
     planner.replaceBody(untouched);
     PlaceAndPlanReport alone;

@@ -9,7 +9,6 @@
 #include "StepPlanner.h"
 #include "Baechi/Analysis/MachineAttr.h"
 #include "Baechi/Analysis/Program.h"
-#include "Baechi/Analysis/StepSimulation.h"
 #include "Baechi/Placement/Model/PlaceOptions.h"
 #include "Baechi/Placement/Model/Text.h"
 #include "Baechi/Transforms/Replicas/Passes.h"
@@ -146,12 +145,18 @@ int64_t StepPlanner::predictedNs() {
   std::vector<Diagnostic> ignored;
   FailureOr<StepProgram> step =
       quietly(ignored, [&] { return readStepProgram(module, machine); });
-  std::optional<SimulatedStep> simulated;
+  std::optional<int64_t> ns;
   if (succeeded(step))
-    simulated = simulateStep(
-        *step, machine.runtime.value_or(placement::RuntimeCosts()));
-  return simulated ? simulated->makespanNs
-                   : std::numeric_limits<int64_t>::max();
+    ns = predictedNs(*step);
+  return ns.value_or(std::numeric_limits<int64_t>::max());
+}
+
+std::optional<int64_t> StepPlanner::predictedNs(const StepProgram &step) const {
+  auto costs = machine.runtime.value_or(placement::RuntimeCosts());
+  if (options.objective == "period")
+    return simulatePeriod(step, costs);
+  std::optional<SimulatedStep> simulated = simulateStep(step, costs);
+  return simulated ? std::optional(simulated->makespanNs) : std::nullopt;
 }
 
 std::optional<size_t>

@@ -10,6 +10,7 @@
 #ifndef BAECHI_LIB_TRANSFORMS_STEPPLANNER_H
 #define BAECHI_LIB_TRANSFORMS_STEPPLANNER_H
 
+#include "Baechi/Analysis/StepSimulation.h"
 #include "Baechi/Placement/Session/Place.h"
 #include "Baechi/Transforms/PlanWatch.h"
 #include "mlir/IR/Diagnostics.h"
@@ -70,8 +71,12 @@ public:
   std::optional<size_t>
   firstThatFits(size_t count, llvm::function_ref<bool(size_t)> fits) const;
 
-  /// What the planned module is predicted to take, by the runtime's rules.
+  /// What the planned module is predicted to take, by the runtime's rules: from
+  /// its start to its end, or where the objective is the period, from one of
+  /// several steps that overlap to the next.
   int64_t predictedNs();
+  /// The same of \p step; nullopt where it would wait for ever.
+  std::optional<int64_t> predictedNs(const StepProgram &step) const;
 
   void replaceBody(mlir::ModuleOp by);
   bool isStopped() const { return watch.stopped && watch.stopped(); }

@@ -206,6 +206,11 @@ static llvm::Error check(const RunOptions &options) {
     return error;
   if (llvm::Error error = checkOptions(options.files))
     return error;
+  if (options.driver.objective == "period" && !options.steps.overlap &&
+      options.emit.empty() && options.queryMachine.empty())
+    return llvm::createStringError(
+        "--objective=period plans the time from one to the next of steps that "
+        "overlap: give --overlap-steps, too");
   for (auto [name, file] : {std::pair("trace", &options.files.trace),
                             {"html", &options.files.html}})
     if (options.steps.overlap && !file->empty())

@@ -81,6 +81,9 @@ struct StepProgram {
   bool hasExchange = false;
 };
 
+/// How many devices have operators.
+int64_t numComputing(const StepProgram &program);
+
 /// ns since the step's start.
 struct SimulatedInterval {
   int64_t start = 0;

@@ -39,6 +39,7 @@ struct RunReport {
   std::string model, machine, target, costs;
   std::string cudaMath; ///< of products on GPUs; empty: there are none
   std::string placer;   ///< as asked
+  std::string objective;
   size_t operatorsBefore = 0, operators = 0, kernels = 0;
   KernelCostCounts kernelCosts;
   size_t kernelsFromStore = 0; ///< not compiled in this run

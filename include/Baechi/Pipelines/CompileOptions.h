@@ -32,6 +32,7 @@ struct CompileOptions {
   std::string grouping = "all";
   std::string expert;
   std::string budget = "auto";
+  std::string objective = "makespan";
   std::vector<std::string> pins;
   std::string placement;
   std::string splits = "none";

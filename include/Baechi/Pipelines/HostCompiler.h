@@ -40,8 +40,8 @@ struct CompiledProgram {
   std::optional<MemoryFit> memoryFit;
   /// The step's prediction; by the placers' rules where it was not simulated.
   int64_t predictedNs = 0;
-  /// From one step to the next of steps that overlap, where messages cross the
-  /// step's border.
+  /// From one step to the next of steps that overlap, where several host
+  /// devices and no others compute.
   std::optional<int64_t> periodNs;
   /// The order of messages between replicas, as asked for or "fifo" where that
   /// is predicted to be faster; empty: as planned.

@@ -9,6 +9,7 @@
 #define BAECHI_TRANSFORMS_PASSES_H
 
 #include "Baechi/Dialect/Baechi.h"
+#include "Baechi/Placement/Model/Problem.h"
 #include "Baechi/Transforms/MemoryFit.h"
 #include "mlir/Pass/Pass.h"
 #include <functional>
@@ -77,6 +78,12 @@ createPlaceAndPlan(const PlaceAndPlanOptions &options,
 /// What is wrong with \p placer for --baechi-place, which has no
 /// partitioner; empty if nothing is.
 std::string wrongPlacer(llvm::StringRef placer);
+
+/// What is wrong with the \p objective of --baechi-place, or with it for the
+/// devices of \p machine: steps of host devices alone overlap. Empty if nothing
+/// is.
+std::string wrongObjective(llvm::StringRef objective,
+                           const placement::Machine *machine = nullptr);
 
 /// What follows placement: partition and memory plan, each verified. The
 /// devices \p copiedFrom lend nothing.

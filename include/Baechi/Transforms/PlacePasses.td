@@ -81,6 +81,10 @@ def Place : Pass<"baechi-place", "::mlir::ModuleOp"> {
     `--baechi-place=msct`. A program that fits no placement is an error that
     names the bytes needed, the limits and the largest culprits.
 
+    `objective=period` plans the time from one step to the next where steps
+    overlap; the certificate's lower bound is that of this time, then. Steps of
+    host devices alone overlap: others are an error.
+
     ```mlir
     #cost = #baechi.cost<time_ns = {host = 9000}, scratch = 0>
     func.func @step(%x: tensor<64xf32>, %y: tensor<64xf32>) -> tensor<64xf32> {
@@ -114,7 +118,10 @@ def Place : Pass<"baechi-place", "::mlir::ModuleOp"> {
            "grouping steps of the placer: all, none, or a list joined by '+' "
            "or ','">,
     Option<"expert", "expert", "std::string", "\"\"",
-           "expert file, for the placer expert and as a candidate of others">
+           "expert file, for the placer expert and as a candidate of others">,
+    Option<"objective", "objective", "std::string", "\"makespan\"",
+           "makespan (the time of one step) or period (the time from one of "
+           "several steps that overlap to the next, of host devices)">
   ];
   let dependentDialects = ["::baechi::BaechiDialect"];
 }
@@ -317,6 +324,8 @@ def PlaceAndPlan : Pass<"baechi-place-and-plan", "::mlir::ModuleOp"> {
            "grouping steps of the placer, as --baechi-place">,
     Option<"expert", "expert", "std::string", "\"\"",
            "expert file, as --baechi-place">,
+    Option<"objective", "objective", "std::string", "\"makespan\"",
+           "makespan or period, as --baechi-place">,
     Option<"transfers", "transfers", "std::string", "\"lend\"",
            "lend, where the machine's links do, or copy">,
     Option<"fitMemory", "fit-memory", "std::string", "\"auto\"",

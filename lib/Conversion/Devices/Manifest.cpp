@@ -178,7 +178,10 @@ private:
     if (known) {
       auto costs = machine.runtime.value_or(placement::RuntimeCosts());
       simulated = simulateStep(*step, costs);
-      if (step->hasExchange)
+      if (numComputing(*step) > 1 &&
+          llvm::all_of(programs, [](DeviceProgram program) {
+            return program.spec.getKind() == "host";
+          }))
         periodNs = simulatePeriod(*step, costs);
     }
     std::vector<std::vector<int64_t>> starts;

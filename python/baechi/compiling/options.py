@@ -17,6 +17,7 @@ from baechi.compiling import caches
 _COSTS = ("measured", "roofline")
 _TRANSFERS = ("lend", "copy", "network")
 _FIT_MEMORY = ("auto", "never")
+_OBJECTIVES = ("makespan", "period")
 _EXCHANGES = ("fifo", "tictac", "p3")
 _LEAST_SLICE = 1024  # bytes
 _CUDA_MATH = ("fp32", "tf32", "bf16", "fp16")
@@ -65,6 +66,7 @@ class CompileOptions:
     replicas: int = 1
     exchange: str | None = None
     slice_bytes: int | None = None
+    objective: str = "makespan"
 
     def __post_init__(self) -> None:
         if not isinstance(self.machine, str | os.PathLike):
@@ -80,6 +82,7 @@ class CompileOptions:
         _check_word("transfers", self.transfers, _TRANSFERS)
         _check_word("fit_memory", self.fit_memory, _FIT_MEMORY)
         _check_word("placer", self.placer, _placers())
+        _check_word("objective", self.objective, _OBJECTIVES)
         if not isinstance(self.splits, str) or not _SPLITS.fullmatch(self.splits):
             raise ValueError(
                 f"splits is {self.splits!r}: give 'none', 'any' (where it is faster), "
@@ -123,6 +126,7 @@ class CompileOptions:
             "machine": os.fspath(self.machine),
             "placer": self.placer,
             "budget": str(self.budget),
+            "objective": self.objective,
             "costs": self.costs,
             "measure": str(self.measure),
             "cuda-math": self.cuda_math,

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
-from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 import jax
@@ -22,7 +21,7 @@ from baechi.jax.dispatch import Dispatcher
 from baechi.pictures.picture import Picture
 from baechi.steps import resident_jax
 from baechi.steps.library import StepLibrary
-from baechi.steps.program import Program
+from baechi.steps.program import Program, time_text
 from baechi.steps.resident import ResidentArray, Residents
 
 if TYPE_CHECKING:
@@ -71,19 +70,15 @@ class JaxProgram(Program):
         self._residents = Residents(self.library, turn, kinds)
         self._turn, self._name, self._has_host_calls = turn, name, bool(host_calls)
         self._dispatcher: Dispatcher | None = None
+        self._overlaps = False
         self._overlap: str | None = None  # what `report` says of calls that should overlap
         self.calls = 0
 
     def overlap_calls(self, why_not: str = "") -> None:
         """Has calls that are dispatched overlap, where they can. Before the first `quick_for`.
         why_not: they cannot, for this reason."""
-        if find_spec("baechi._placement") is None:
-            why_not = why_not or "the extension is not built"
-        if self._has_host_calls:
-            why_not = why_not or "JAX computes a part of each"
-        if any(generator is not None for generator in self._returned):
-            why_not = why_not or "the results have random keys"
         why_not = why_not or self.library.overlap_calls()
+        self._overlaps = not why_not
         self._overlap = (
             f"calls run one by one: {why_not}"
             if why_not
@@ -155,6 +150,15 @@ class JaxProgram(Program):
             return text
         head, table = text.split("\n\n", 1)
         return f"{head}\noverlap    {self._overlap}\n\n{table}"
+
+    def _predicted(self) -> str:
+        predicted = self.library.program["predicted"]
+        if not self._overlaps or "period_ns" not in predicted:
+            return super()._predicted()
+        text = f"{time_text(predicted['period_ns'])} from one call to the next"
+        if predicted.get("objective") != "period":
+            return text
+        return f"{text}, lower bound {time_text(predicted['lower_bound_ns'])}"
 
     def picture(self) -> Picture:
         self.settle()

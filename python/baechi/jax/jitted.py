@@ -27,7 +27,8 @@ from baechi.jax.border import Border, is_wide
 from baechi.jax.bound import Bound, Chosen, Way, bind, choose
 from baechi.jax.calls import describe, no_array, type_of
 from baechi.jax.jax_program import MISSED, JaxProgram, Quick
-from baechi.jax.lowered import Lowered, why_longer
+from baechi.jax.lowered import Lowered
+from baechi.jax.overlap import why_separate
 from baechi.jax.step_check import JaxCheck
 from baechi.steps import resident_jax
 from baechi.steps.compiled import Compiled, as_key
@@ -63,6 +64,7 @@ class _Options(TypedDict, total=False):
     replicas: int
     exchange: str | None
     slice_bytes: int | None
+    objective: str
     transfers: str
     fit_memory: str
     check: Check
@@ -104,6 +106,7 @@ def jit(
     replicas: int = 1,
     exchange: str | None = None,
     slice_bytes: int | None = None,
+    objective: str = "makespan",
     transfers: str = "lend",
     fit_memory: str = "auto",
     spill_to: str | None = None,
@@ -118,6 +121,8 @@ def jit(
     machine: `host:N[@SIZE]` (`host:2`, `host:4@2GiB`: a memory limit for each
         device; `host:1@40MiB+pool:4GiB`: memory beside) or a machine file (docs/formats.md).
     placer, budget: as `baechi-run --placer --budget`.
+    objective: `makespan`, the time of one call, or `period`, the time from one call to the
+        next where they overlap (`overlap_steps`).
     expert: for the placer `expert`, and as a candidate of others: regular expressions of
         operators' names to devices, of which the first that matches decides, or an expert
         file (docs/formats.md).
@@ -192,6 +197,11 @@ def jit(
             "overlap_steps=True and async_dispatch=False: calls that are waited for cannot "
             "overlap; leave one of them out"
         )
+    if objective == "period" and not overlap_steps:
+        raise ValueError(
+            "objective is 'period': it plans the time from one call to the next where calls "
+            "overlap; give overlap_steps=True, too, or leave it out"
+        )
     if not callable(step):
         raise TypeError(
             f"baechi.jit takes a function, not {step!r}; options are given by name: "
@@ -216,6 +226,7 @@ def jit(
         replicas,
         exchange,
         slice_bytes,
+        objective,
     )
     donated = choose(step, donate_argnums, donate_argnames, "donate")
     static = choose(step, static_argnums, static_argnames, "static")
@@ -432,6 +443,11 @@ class Jitted(Compiled[JaxProgram], Generic[P, R]):
 
     def _compile(self, call: _Call) -> JaxProgram:
         imported, returned = self._import(call)
+        name, separate = _identifier(self._step), ""
+        if self._overlaps:
+            checked = self._checks.check is not None
+            generators = call.generators, returned
+            separate = why_separate(name, *generators, imported.host_calls, self._options, checked)
         program = JaxProgram(
             imported.signature,
             returned,
@@ -439,10 +455,10 @@ class Jitted(Compiled[JaxProgram], Generic[P, R]):
             imported.text,
             self._options,
             host_calls=imported.host_calls,
-            name=_identifier(self._step),
+            name=name,
         )
         if self._overlaps:
-            program.overlap_calls(why_longer(self._checks.check is not None, call.generators))
+            program.overlap_calls(separate)
         return program
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import pathlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import jax
@@ -16,7 +16,7 @@ import numpy as np
 from baechi.common import progress
 from baechi.compiling.modules import graph_of
 from baechi.compiling.options import CompileOptions
-from baechi.jax import saved
+from baechi.jax import overlap, saved
 from baechi.jax.border import Border, is_wide
 from baechi.jax.jax_program import MISSED, JaxProgram, Quick
 from baechi.steps import compiled
@@ -118,6 +118,12 @@ class Compiled(compiled.Compiled[JaxProgram]):
         super().__init__()
         self._border = border
         self._run = run or _run
+        separate = ""
+        if overlaps:
+            generators = border.given, border.returned
+            separate = overlap.why_separate(
+                border.name, *generators, border.host_calls, options, run is not None
+            )
         with self._whole_call(lambda: library is not None):
             self._program = self._latest = JaxProgram(
                 border.signature,
@@ -130,7 +136,7 @@ class Compiled(compiled.Compiled[JaxProgram]):
                 border.name,
             )
         if overlaps:
-            self._program.overlap_calls(why_longer(run is not None, border.given))
+            self._program.overlap_calls(separate)
         self._quick: Quick | None = None
         if run is None and all(generator is None for generator in border.given):
             kinds = [
@@ -200,15 +206,6 @@ def load_step(
     return Compiled(
         border, None, None, library=library, dispatches=async_dispatch, overlaps=overlap_steps
     )
-
-
-def why_longer(is_checked: bool, generators: Sequence[str | None]) -> str:
-    """Why no call of a step goes the quick way, which calls that overlap do; empty: some do."""
-    if is_checked:
-        return "calls that are checked are waited for"
-    if any(generator is not None for generator in generators):
-        return "the arguments have random keys"
-    return ""
 
 
 def _run(program: JaxProgram, leaves: list[Any]) -> Any:

@@ -22,7 +22,7 @@ from baechi.steps.memory import LeastMemory, Memory
 _REMARK = re.compile(r'^.*?: remark: (loc\("[^"]*"\): )?')
 
 
-def _time_text(ns: float) -> str:
+def time_text(ns: float) -> str:
     """Milliseconds, as the tools have them, but of short steps more digits."""
     return f"{ns / 1e6:.3f} ms" if ns >= 1e5 else f"{ns / 1e3:.2f} us"
 
@@ -101,12 +101,9 @@ class Program:
         """Prediction, measured steps, devices."""
         program = self.library.program
         predicted = program["predicted"]
-        # A program that the runtime's rules were not applied to has the placers' alone.
-        step_ns = predicted.get("step_ns", predicted["makespan_ns"])
         lines = [
             f"placement  {predicted['placer']} asked, '{predicted['winner']}' won",
-            f"step       predicted {_time_text(step_ns)}, lower bound "
-            f"{_time_text(predicted['lower_bound_ns'])}",
+            f"step       predicted {self._predicted()}",
         ]
         told = [
             f"{'' if number else title:10} {line}"
@@ -128,7 +125,7 @@ class Program:
             # The first step of a program warms its memory.
             counted = self._wall_ns[1:] or self._wall_ns
             median = statistics.median(counted)
-            lines.append(f"           measured {_time_text(median)} (median of {len(counted)})")
+            lines.append(f"           measured {time_text(median)} (median of {len(counted)})")
             if roofline := program.get("roofline"):
                 lines[-1] += _roofline_text(roofline, median)
         for queue in program["queues"]:
@@ -153,6 +150,14 @@ class Program:
                 f"{moved / 2**20:>16.3f} {borrowed / 2**20:>12.3f}"
             )
         return "\n".join(lines)
+
+    def _predicted(self) -> str:
+        predicted = self.library.program["predicted"]
+        # A program that the runtime's rules were not applied to has the placers' alone.
+        text = time_text(predicted.get("step_ns", predicted["makespan_ns"]))
+        if predicted.get("objective") == "period":  # of which the bound is
+            return text
+        return f"{text}, lower bound {time_text(predicted['lower_bound_ns'])}"
 
     def memory(self) -> Memory:
         return memory.of_program(self.library.program)
