@@ -9,6 +9,7 @@
 #include "Baechi/Analysis/InPlace.h"
 #include "Baechi/Analysis/Program.h"
 #include "Baechi/Analysis/Recomputation.h"
+#include "Baechi/Dialect/Parts.h"
 #include "Baechi/Interfaces/OperatorInterfaces.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
@@ -118,6 +119,9 @@ SmallVector<Operation *> baechi::readersOf(Value value, Operation *updater) {
         aliases.push_back(user->getResult(0));
       else if (user != updater && !user->hasTrait<OpTrait::IsTerminator>())
         readers.insert(user);
+      // Whose result is where its operands are.
+      if (user == inner && user->hasAttr(kJoined))
+        aliases.push_back(user->getResult(0));
     }
   return readers.takeVector();
 }
@@ -168,10 +172,8 @@ static bool isReturned(Value root) {
                       [&](Value value) { return rootOf(value) == root; });
 }
 
-/// The kernel that \p op calls with its body, which a device's program only
-/// declares.
-static func::FuncOp definitionOf(Operation *op,
-                                 SymbolTableCollection &symbols) {
+func::FuncOp baechi::definitionOf(Operation *op,
+                                  SymbolTableCollection &symbols) {
   func::FuncOp kernel = kernelOf(op, symbols);
   for (Operation *scope = kernel ? kernel->getParentOp() : nullptr;
        scope && kernel.isDeclaration(); scope = scope->getParentOp())

@@ -75,6 +75,15 @@ ArrayRef<int64_t> baechi::partsOf(Operation *op,
   return stated.asArrayRef();
 }
 
+BlockArgument baechi::firstPart(Operation *op, SymbolTableCollection &symbols) {
+  if (op->hasAttr(kJoined))
+    for (auto [operand, part] :
+         llvm::zip(op->getOperands(), partsOf(op, symbols)))
+      if (part == 0)
+        return dyn_cast<BlockArgument>(operand);
+  return {};
+}
+
 /// Where \p value lies in its device's arena; nullopt for what is lent, a
 /// constant or not planned for.
 static std::optional<int64_t> plannedOffset(Value value) {
@@ -108,6 +117,8 @@ SmallVector<bool> baechi::partsInPlace(Operation *op,
 }
 
 PartsLeft baechi::partsLeft(Operation *op, SymbolTableCollection &symbols) {
+  if (op->hasAttr(kJoined))
+    return {.copied = 0};
   SmallVector<bool> inPlace = partsInPlace(op, symbols);
   if (!llvm::is_contained(inPlace, true))
     return {};

@@ -136,7 +136,7 @@ LogicalResult verifyForm(NamedAttribute attr, EmitError emitError) {
   if (name == D::kKernel || name == D::kView || name == D::kPartials ||
       name == D::kChained || name == D::kRecompute || name == D::kEnds ||
       name == D::kStash || name == kBatched || name == kSimulatedNetwork ||
-      name == kMirror || name == kCopied)
+      name == kMirror || name == kCopied || name == kJoined)
     return expect<UnitAttr>(attr, "a unit attribute", emitError);
   if (name == kOutside)
     return expect<ArrayAttr>(attr, "an array", emitError);
@@ -180,7 +180,8 @@ LogicalResult BaechiDialect::verifyOperationAttribute(Operation *op,
       op->getName().getStringRef() != "tensor.extract_slice")
     return emitError() << "'" << name << "' stands on 'tensor.extract_slice' "
                        << "only";
-  if (name == kRecompute && op->getName().getStringRef() != "func.call")
+  if ((name == kRecompute || name == kJoined) &&
+      op->getName().getStringRef() != "func.call")
     return emitError() << "'" << name << "' stands on 'func.call' only";
   if (name == kCarried && !isa<SendOp, RecvOp>(op))
     return emitError() << "'" << name << "' stands on messages only";

@@ -10,6 +10,7 @@
 #include "Baechi/Analysis/InPlace.h"
 #include "Baechi/Analysis/Parts.h"
 #include "Baechi/Analysis/Program.h"
+#include "Baechi/Dialect/Parts.h"
 #include "CarriedMessages.h"
 #include "mlir/IR/Matchers.h"
 #include <map>
@@ -167,6 +168,8 @@ private:
              << (offsets ? offsets.size() : 0)
              << " offsets in 'baechi.offset', its results and scratch need "
              << wanted << "; run --baechi-plan-memory";
+    if (op->hasAttr(kJoined))
+      return joinArguments(op, offsets[0]);
     if (SmallVector<bool> inPlace = partsInPlace(op, symbols);
         llvm::is_contained(inPlace, true))
       return joinParts(op, inPlace, offsets[0]);
@@ -228,6 +231,20 @@ private:
     // Nothing else is left there: the parts are all of it.
     held.erase(held.lower_bound(from), held.lower_bound(from + sizeOf(whole)));
     held[from] = {from + sizeOf(whole), whole, op};
+    offsetOf[whole] = from;
+    return success();
+  }
+
+  /// The arguments go on to hold their bytes: each has its own next value.
+  LogicalResult joinArguments(Operation *op, int64_t from) {
+    SmallVector<bool> inPlace = partsInPlace(op, symbols);
+    if (inPlace.empty() || llvm::is_contained(inPlace, false))
+      return emitError(op->getLoc())
+             << "'" << describe(op) << "' on '" << program.name
+             << "' is joined, and its operands do not lie behind each other "
+                "where its result does; run --baechi-plan-memory";
+    Value whole = op->getResult(0);
+    joined[whole].assign(op->operand_begin(), op->operand_end());
     offsetOf[whole] = from;
     return success();
   }
@@ -348,6 +365,12 @@ private:
   }
 
   LogicalResult read(Operation *op, Value root) {
+    if (auto parts = joined.find(root); parts != joined.end()) {
+      for (Value part : parts->second)
+        if (failed(read(op, part)))
+          return failure();
+      return success();
+    }
     root = holderOf(root);
     if (failed(checkNotFilled(op, root)))
       return failure();
@@ -407,6 +430,8 @@ private:
   SymbolTableCollection symbols;
   /// What parts were put together to, in place.
   llvm::DenseMap<Value, Value> partOf;
+  /// What is read of arguments, in their places.
+  llvm::DenseMap<Value, SmallVector<Value>> joined;
   SmallVector<Message> pending; ///< not awaited yet
   /// What arrives in arguments for the next step.
   llvm::DenseMap<Value, Value> filled;

@@ -11,6 +11,7 @@
 #include "Baechi/Analysis/MachineAttr.h"
 #include "Baechi/Analysis/Parts.h"
 #include "Baechi/Analysis/Program.h"
+#include "Baechi/Dialect/Parts.h"
 #include "Baechi/Placement/Model/Pool.h"
 #include "Baechi/Placement/Model/Text.h"
 #include "Baechi/Transforms/Passes.h"
@@ -110,14 +111,49 @@ private:
   }
 
   LogicalResult planArguments() {
+    llvm::DenseMap<Value, Operation *> joins;
+    if (failed(findJoins(joins)))
+      return failure();
+    argumentOffset.assign(step.getNumArguments(), -1);
     for (BlockArgument argument : step.getArguments()) {
+      int64_t &offset = argumentOffset[argument.getArgNumber()];
       std::optional<int64_t> bytes = tensorBytes(argument.getType(), true);
       if (!bytes)
         return emitError(step.getLoc())
                << "argument " << argument.getArgNumber() << " has type "
                << argument.getType() << "; memory needs static shapes";
-      argumentOffset.push_back(resident);
+      if (offset >= 0)
+        continue;
+      if (Operation *join = joins.lookup(argument)) {
+        for (auto [operand, part] :
+             llvm::zip_equal(join->getOperands(), partsOf(join, symbols)))
+          argumentOffset[cast<BlockArgument>(operand).getArgNumber()] =
+              resident + part;
+        bytes = tensorBytes(join->getResult(0).getType(), true);
+      } else {
+        offset = resident;
+      }
       resident += *bytes;
+    }
+    return success();
+  }
+
+  /// What joins each argument that lies behind others.
+  LogicalResult findJoins(llvm::DenseMap<Value, Operation *> &joins) {
+    for (Operation *op : order) {
+      if (!op->hasAttr(kJoined))
+        continue;
+      bool isRight = bool(firstPart(op, symbols));
+      llvm::SmallDenseSet<Value> seen;
+      for (Value operand : op->getOperands()) {
+        Operation *known = joins.try_emplace(operand, op).first->second;
+        isRight &= isa<BlockArgument>(operand) && seen.insert(operand).second &&
+                   known->getOperands() == op->getOperands();
+      }
+      if (!isRight)
+        return op->emitOpError()
+               << "is joined and does not put whole arguments together, each "
+                  "in one result alone; take 'baechi.joined' off";
     }
     return success();
   }
@@ -154,15 +190,16 @@ private:
 
   /// Where a root lies, and its bytes; nullopt for constants and loans.
   std::optional<std::pair<int64_t, int64_t>> rangeOf(Value root) {
+    Value place = root;
     if (BlockArgument argument = plan.argumentOf(root))
-      root = argument;
-    if (auto argument = dyn_cast<BlockArgument>(root))
+      place = argument;
+    if (auto argument = dyn_cast<BlockArgument>(place))
       return std::pair(argumentOffset[argument.getArgNumber()],
-                       *tensorBytes(argument.getType(), true));
-    std::optional<StepBuffers::Place> place = plan.placeOf(root);
-    if (!place)
+                       *tensorBytes(root.getType(), true));
+    std::optional<StepBuffers::Place> planned = plan.placeOf(root);
+    if (!planned)
       return std::nullopt;
-    return std::pair(buffers[place->buffer].offset + place->offset,
+    return std::pair(buffers[planned->buffer].offset + planned->offset,
                      *tensorBytes(root.getType(), true));
   }
 

@@ -104,12 +104,15 @@ LogicalResult StepBuffers::create() {
 
 /// Updates that this order of operators allows: nothing reads what the
 /// argument's buffer holds after it was overwritten. What the next step awaits
-/// arrives in the argument's place.
+/// arrives in the argument's place, and what is joined is where its parts are.
 void StepBuffers::findInPlaceUpdates() {
   for (Operation *op : order)
     if (auto recv = dyn_cast<RecvOp>(op))
       if (std::optional<int64_t> argument = carriedArgument(op))
         inArgument[recv.getFuture()] = step.getArgument(*argument);
+  for (Operation *op : order)
+    if (BlockArgument first = firstPart(op, symbols))
+      inArgument[op->getResult(0)] = first;
   llvm::DenseMap<BlockArgument, Value> held;
   for (const InPlaceUpdate &update : inPlaceUpdates(step)) {
     BlockArgument argument = step.getArgument(update.argument);

@@ -334,6 +334,14 @@ func.func @f(%x: tensor<4xf32>) -> tensor<4xf32> {
 // -----
 
 func.func @f(%x: tensor<4xf32>) -> tensor<4xf32> {
+  // expected-error @+1 {{'baechi.joined' stands on 'func.call' only}}
+  %0 = arith.addf %x, %x {baechi.joined} : tensor<4xf32>
+  return %0 : tensor<4xf32>
+}
+
+// -----
+
+func.func @f(%x: tensor<4xf32>) -> tensor<4xf32> {
   // expected-error @+1 {{'baechi.view' stands on 'tensor.extract_slice' only}}
   %0 = arith.addf %x, %x {baechi.view} : tensor<4xf32>
   return %0 : tensor<4xf32>

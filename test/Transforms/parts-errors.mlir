@@ -83,3 +83,56 @@ module attributes {baechi.machine = #two} {
     }
   }
 }
+
+// -----
+
+// Arguments that are read as a whole where they lie, until the first of them
+// has its next value; that of the second is computed of its own.
+#machine = #baechi.machine<devices = [<"a", kind = "host", memory = 4096>], link_model = parallel>
+module attributes {baechi.machine = #machine} {
+  module @a attributes {baechi.arena = #baechi.arena<bytes = 256, resident = 128, live = 256, limit = 4096>, baechi.device = "a"} {
+    func.func private @next(tensor<16xf32>) -> (tensor<16xf32> {baechi.may_alias = array<i64: 0>}) attributes {baechi.kernel}
+    func.func private @use(tensor<32xf32>) -> tensor<16xf32> attributes {baechi.kernel}
+    func.func private @join(tensor<16xf32>, tensor<16xf32>) -> (tensor<32xf32> {baechi.parts = array<i64: 0, 64>}) attributes {baechi.kernel}
+    func.func @step(%x: tensor<16xf32> {baechi.offset = 0 : i64, baechi.updated_by = 0 : i64}, %y: tensor<16xf32> {baechi.offset = 64 : i64, baechi.updated_by = 1 : i64}) -> (tensor<16xf32>, tensor<16xf32>, tensor<16xf32>) {
+      %0 = call @join(%x, %y) {baechi.joined, baechi.offset = array<i64: 0>} : (tensor<16xf32>, tensor<16xf32>) -> tensor<32xf32>
+      %1 = call @use(%0) {baechi.offset = array<i64: 128>} : (tensor<32xf32>) -> tensor<16xf32>
+      %2 = call @next(%x) {baechi.offset = array<i64: 0>} : (tensor<16xf32>) -> tensor<16xf32>
+      %3 = call @next(%y) {baechi.offset = array<i64: 64>} : (tensor<16xf32>) -> tensor<16xf32>
+      return %2, %3, %1 : tensor<16xf32>, tensor<16xf32>, tensor<16xf32>
+    }
+  }
+}
+
+// -----
+
+#machine = #baechi.machine<devices = [<"a", kind = "host", memory = 4096>], link_model = parallel>
+module attributes {baechi.machine = #machine} {
+  module @a attributes {baechi.arena = #baechi.arena<bytes = 256, resident = 128, live = 256, limit = 4096>, baechi.device = "a"} {
+    func.func private @next(tensor<16xf32>) -> (tensor<16xf32> {baechi.may_alias = array<i64: 0>}) attributes {baechi.kernel}
+    func.func private @use(tensor<32xf32>) -> tensor<16xf32> attributes {baechi.kernel}
+    func.func private @join(tensor<16xf32>, tensor<16xf32>) -> (tensor<32xf32> {baechi.parts = array<i64: 0, 64>}) attributes {baechi.kernel}
+    func.func @step(%x: tensor<16xf32> {baechi.offset = 0 : i64}, %y: tensor<16xf32> {baechi.offset = 64 : i64, baechi.updated_by = 0 : i64}) -> (tensor<16xf32>, tensor<16xf32>) {
+      %0 = call @join(%x, %y) {baechi.joined, baechi.offset = array<i64: 0>} : (tensor<16xf32>, tensor<16xf32>) -> tensor<32xf32>
+      // expected-note @+1 {{'next' holds its bytes}}
+      %1 = call @next(%y) {baechi.offset = array<i64: 64>} : (tensor<16xf32>) -> tensor<16xf32>
+      // expected-error @+1 {{'use' on 'a' needs a tensor that is overwritten before}}
+      %2 = call @use(%0) {baechi.offset = array<i64: 128>} : (tensor<32xf32>) -> tensor<16xf32>
+      return %1, %2 : tensor<16xf32>, tensor<16xf32>
+    }
+  }
+}
+
+// -----
+
+#machine = #baechi.machine<devices = [<"a", kind = "host", memory = 4096>], link_model = parallel>
+module attributes {baechi.machine = #machine} {
+  module @a attributes {baechi.arena = #baechi.arena<bytes = 256, resident = 192, live = 256, limit = 4096>, baechi.device = "a"} {
+    func.func private @join(tensor<16xf32>, tensor<16xf32>) -> (tensor<32xf32> {baechi.parts = array<i64: 0, 64>}) attributes {baechi.kernel}
+    func.func @step(%x: tensor<16xf32> {baechi.offset = 0 : i64}, %y: tensor<16xf32> {baechi.offset = 128 : i64}) -> tensor<32xf32> {
+      // expected-error @+1 {{'join' on 'a' is joined, and its operands do not lie behind each other where its result does; run --baechi-plan-memory}}
+      %0 = call @join(%x, %y) {baechi.joined, baechi.offset = array<i64: 0>} : (tensor<16xf32>, tensor<16xf32>) -> tensor<32xf32>
+      return %0 : tensor<32xf32>
+    }
+  }
+}

@@ -91,3 +91,19 @@ module attributes {baechi.machine = #one} {
     }
   }
 }
+
+// -----
+
+// What is joined is arguments, each in one whole alone.
+#one = #baechi.machine<devices = [<"a", kind = "host", memory = 10000>], link_model = parallel>
+module attributes {baechi.machine = #one} {
+  module @a attributes {baechi.device = "a"} {
+    func.func private @join(tensor<16xf32>, tensor<16xf32>) -> (tensor<32xf32> {baechi.parts = array<i64: 0, 64>}) attributes {baechi.kernel}
+    func.func @step(%x: tensor<16xf32> {baechi.argument = 0 : i64}) -> (tensor<32xf32> {baechi.result = 0 : i64}) {
+      %0 = arith.addf %x, %x : tensor<16xf32>
+      // expected-error @+1 {{is joined and does not put whole arguments together, each in one result alone; take 'baechi.joined' off}}
+      %1 = call @join(%x, %0) {baechi.joined} : (tensor<16xf32>, tensor<16xf32>) -> tensor<32xf32>
+      return %1 : tensor<32xf32>
+    }
+  }
+}

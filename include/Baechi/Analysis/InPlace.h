@@ -45,8 +45,13 @@ std::optional<ArgumentChange> inPlaceChangeOf(mlir::func::FuncOp kernel,
 bool mayWriteInto(mlir::Operation *op, unsigned result, mlir::Value root,
                   mlir::SymbolTableCollection &symbols);
 
+/// The kernel that \p op calls with its body, which a device's program only
+/// declares.
+mlir::func::FuncOp definitionOf(mlir::Operation *op,
+                                mlir::SymbolTableCollection &symbols);
+
 /// The operators that read \p value, an argument of the step or a result, but
-/// for \p updater.
+/// for \p updater; also those of what is joined of it (`baechi.joined`).
 llvm::SmallVector<mlir::Operation *> readersOf(mlir::Value value,
                                                mlir::Operation *updater);
 

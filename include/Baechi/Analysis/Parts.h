@@ -26,6 +26,11 @@ std::optional<llvm::SmallVector<int64_t>> findParts(mlir::func::FuncOp kernel);
 llvm::ArrayRef<int64_t> partsOf(mlir::Operation *op,
                                 mlir::SymbolTableCollection &symbols);
 
+/// The argument that the result of \p op begins with, where it is joined
+/// (`baechi.joined`); null for others.
+mlir::BlockArgument firstPart(mlir::Operation *op,
+                              mlir::SymbolTableCollection &symbols);
+
 /// Which operands of \p op, which puts them together, already lie in their
 /// places in its result by the offsets that memory planning gave them.
 llvm::SmallVector<bool> partsInPlace(mlir::Operation *op,

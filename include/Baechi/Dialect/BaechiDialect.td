@@ -47,6 +47,7 @@ def Baechi_Dialect : Dialect {
     | `baechi.batched` | argument of a replicated step | unit: it has a part for each replica |
     | `baechi.replica` | kernel's call | i64: the replica that it computes for (`--baechi-pin-replicas`) |
     | `baechi.copied` | `tensor.extract_slice` | unit: a tensor of its own, which is sent without the rest; until kernels are formed (`--baechi-slice-parameters`) |
+    | `baechi.joined` | `func.call` | unit: what puts arguments of a device's program together (`baechi.parts`) is where they are, which lie behind each other (`--baechi-carry-parameters`) |
     | `baechi.parts` | result of a kernel | array of i64: it puts its arguments together and does nothing else; where in the result each lies, bytes |
     | `baechi.updated_by` | argument | i64: the result that is its next value, in place |
     | `baechi.name` | operation, argument, result | string: the model's own name for it |

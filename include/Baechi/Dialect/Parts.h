@@ -17,6 +17,11 @@ namespace baechi {
 /// makes an argument may write it there, and nothing is left to do.
 constexpr llvm::StringLiteral kParts = "baechi.parts";
 
+/// On a call of such a kernel in a device's program, whose operands are
+/// arguments: these lie behind each other, and the result is where they are.
+/// Whoever reads it reads them, and nothing is copied.
+constexpr llvm::StringLiteral kJoined = "baechi.joined";
+
 } // namespace baechi
 
 #endif // BAECHI_DIALECT_PARTS_H

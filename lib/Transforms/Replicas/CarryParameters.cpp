@@ -23,30 +23,6 @@ namespace baechi {
 using namespace mlir;
 using namespace baechi;
 
-/// The operators that compute an argument's next value in its place, as memory
-/// planning will find them; none where it is computed elsewhere.
-static SmallVector<InPlaceUpdate> updatesOf(func::FuncOp step,
-                                            unsigned argument) {
-  auto by =
-      step.getArgAttrOfType<IntegerAttr>(argument, BaechiDialect::kUpdatedBy);
-  if (!by)
-    return {};
-  SmallVector<InPlaceUpdate> updates = inPlaceUpdates(step);
-  llvm::erase_if(updates, [&](const InPlaceUpdate &update) {
-    return update.argument != argument;
-  });
-  for (const InPlaceUpdate &update : updates)
-    for (Operation *reader : readersOf(update.previous, update.updater))
-      if (!reader->isBeforeInBlock(update.updater))
-        return {};
-  Value next =
-      rootOf(step.getBody().front().getTerminator()->getOperand(by.getInt()));
-  if (updates.empty() ||
-      updates.back().updater->getResult(updates.back().result) != next)
-    return {};
-  return updates;
-}
-
 static Operation *earlier(Operation *a, Operation *b) {
   return !a || b->isBeforeInBlock(a) ? b : a;
 }
@@ -65,7 +41,7 @@ public:
     if (!argument || !findReaders())
       return false;
     SmallVector<InPlaceUpdate> updates =
-        updatesOf(sender, argument.getArgNumber());
+        updatesInPlace(sender, argument.getArgNumber());
     if (updates.empty())
       return false;
     carrySend(argument, updates);
@@ -191,8 +167,11 @@ struct CarryParameters
     renumber(*programs);
     if (isAny) {
       freeMessages(*programs);
-      for (DeviceProgram program : *programs)
+      for (DeviceProgram program : *programs) {
+        joinArguments(program.step);
+        viewSlices(program.step);
         delayJoins(program.step.front());
+      }
       placeAroundReaders(messagesOf(*programs));
     }
     if (!isAny && order.getValue() != "fifo")

@@ -9,6 +9,7 @@
 #define BAECHI_LIB_TRANSFORMS_REPLICAS_MESSAGES_H
 
 #include "Baechi/Analysis/DeviceProgram.h"
+#include "Baechi/Analysis/InPlace.h"
 #include "Baechi/Dialect/Carried.h"
 #include "llvm/ADT/MapVector.h"
 
@@ -38,6 +39,19 @@ void setPriorities(llvm::ArrayRef<DeviceProgram> programs);
 /// Puts what awaits and fills the copies of parameters before their first and
 /// after their last readers.
 void placeAroundReaders(const Messages &messages);
+
+/// The operators that compute an argument's next value in its place, as memory
+/// planning will find them; none where it is computed elsewhere.
+mlir::SmallVector<InPlaceUpdate> updatesInPlace(mlir::func::FuncOp step,
+                                                unsigned argument);
+
+/// Lets wholes that are put together of arguments lie where these do
+/// (`baechi.joined`): copies of what others own, and what is updated in its
+/// place once all have read the wholes.
+void joinArguments(mlir::func::FuncOp step);
+
+/// Lets slices of what is computed here be read and sent where they lie.
+void viewSlices(mlir::func::FuncOp step);
 
 /// Moves what leads to messages of this step, and beside them to next values
 /// alone, to where it can be computed first; false where messages are lent, and

@@ -203,6 +203,12 @@ def CarryParameters : Pass<"baechi-carry-parameters", "::mlir::ModuleOp"> {
     and `p3`: by the first use of the parameter in the next step. In `fifo` they
     have none.
 
+    Where a parameter is in slices that are all arguments by then, a device's own
+    or copies, they are read as a whole where they lie (`baechi.joined`), unless
+    one of its own gets its next value before the whole was read. Slices of what
+    a device computes, as gradients, are sent from where they lie
+    (`baechi.view`).
+
     What leads to a message, as the gradient of a parameter that another device
     owns, stays where it is planned or is computed as early as it can be, and
     updates stand where the simulated period of steps that overlap is shortest.
