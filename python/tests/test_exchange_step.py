@@ -70,7 +70,7 @@ ORDERS: list[dict[str, Any]] = [
 ]
 
 
-@pytest.mark.parametrize("name", ["sgd", "adam and clipping by norm", "batch norm"])
+@pytest.mark.parametrize("name", ["sgd", "adam and clipping by norm", "lamb", "batch norm"])
 def test_the_bits_are_those_of_one_device(name: str, thin: str) -> None:
     function, make = STEPS[name]
     donating = {"replicas": 2, "donate_argnums": 0, **OPTIONS}
@@ -96,6 +96,18 @@ def test_parameters_go_in_slices(thin: str) -> None:
     program = step._latest.library.program
     assert any(len(argument.get("pieces", [])) > 1 for argument in program["arguments"])
     assert program["exchange"] == {"slice_bytes": 2048}
+
+
+def test_parameters_that_a_norm_scales_stay_whole(thin: str) -> None:
+    """LAMB's trust ratios are of whole parameters: each has one owner, and is sent whole."""
+    function, make = STEPS["lamb"]
+    options = {"machine": thin, "transfers": "network", "replicas": 2, "donate_argnums": 0}
+    step = baechi.jit(function, exchange="p3", slice_bytes=2048, **options, **OPTIONS)
+    x, y = _batches()[0]
+    step(make(), x, y)
+    program = step._latest.library.program
+    weights = [each for each in program["arguments"] if each["name"].endswith("/w")]
+    assert len(weights) == 9 and not any("pieces" in weight for weight in weights)
 
 
 @pytest.mark.parametrize("order", ORDERS, ids=lambda order: order["exchange"])

@@ -70,6 +70,24 @@ def _adam_state() -> Any:
     return params, zeros, zeros, np.float32(0)
 
 
+def _lamb(state: Any, x: Any, y: Any) -> Any:
+    """With trust ratios, of the norms of whole parameters and of their updates (You et al.,
+    "Large Batch Optimization for Deep Learning", ICLR 2020)."""
+    params, m, v, count = state
+    loss, gradients = jax.value_and_grad(_loss)(params, x, y)
+    count = count + 1
+    m = jax.tree.map(lambda m, g: 0.9 * m + 0.1 * g, m, gradients)
+    v = jax.tree.map(lambda v, g: 0.999 * v + 0.001 * g * g, v, gradients)
+
+    def update(p: Any, m: Any, v: Any) -> Any:
+        step = (m / (1 - 0.9**count)) / (jnp.sqrt(v / (1 - 0.999**count)) + 1e-3) + 0.01 * p
+        norm, length = jnp.sqrt(jnp.sum(p * p)), jnp.sqrt(jnp.sum(step * step))
+        trust = jnp.where((norm > 0) & (length > 0), norm / length, 1.0)
+        return p - 0.01 * trust * step
+
+    return (jax.tree.map(update, params, m, v), m, v, count), loss
+
+
 def _dropout(params: Any, x: Any, y: Any) -> Any:
     key = jax.random.key(jnp.sum(y))
     loss, gradients = jax.value_and_grad(_loss)(params, x, y, key)
@@ -104,6 +122,7 @@ def _norm_state() -> Any:
 STEPS = {
     "sgd": (_sgd, _parameters),
     "adam and clipping by norm": (_adam, _adam_state),
+    "lamb": (_lamb, _adam_state),
     "dropout": (_dropout, _parameters),
     "batch norm": (_batch_norm, _norm_state),
 }
