@@ -367,6 +367,8 @@ def test_bosen_s_experiment(tmp_path, capsys):
     assert {row["way"] for row in known["bosen-seconds"].rows} == {"by hand", "managed"}
     assert "<svg" in (tmp_path / "experiments-bosen.svg").read_text()
     assert "## bosen: Bounded staleness" in capsys.readouterr().out
+    assert command.main(["bosen-large", "--quick", f"--output={tmp_path}"]) == 0
+    assert len(report.read(tmp_path / "experiments.json")["bosen-large"].rows) == 8
     assert command.main(["bosen", "--models=none"]) == 1
     assert "unknown problem 'none'; known: matrix factorisation" in capsys.readouterr().err
 

@@ -36,12 +36,29 @@ class Setting:
     size: stale.Size
     passes: int = 10
     clocks: int = 4  # of a pass
+    own_step: float | None = None  # in place of the problem's, as is the target
+    own_target: float | None = None
+
+    @property
+    def step(self) -> float:
+        return self.own_step or self.problem.step
+
+    @property
+    def target(self) -> float:
+        return self.own_target or self.problem.target
 
 
 SETTINGS = (
     Setting(stale.Factorisation, stale.Size(8, 32, 100_000, 1_000, 8)),
     Setting(stale.Topics, stale.Size(8, 32, 100_000, 1_001, 10), passes=12, clocks=1),
     Setting(stale.Regression, stale.Size(8, 32, 20_000, 1_000, 5)),
+)
+# Where a slot's rows are a few of all, as in the paper's tables.
+LARGE = Setting(
+    stale.Factorisation,
+    stale.Size(16, 32, 1_000_000, 8_000, 16),
+    own_step=0.01,
+    own_target=0.6,
 )
 QUICK = tuple(
     Setting(each.problem, stale.Size(2, 8, 2_000, 101, 4), passes=1, clocks=min(each.clocks, 2))
@@ -140,27 +157,34 @@ def tables(names: Sequence[str], tell: Callable[[str], object], quick: bool) -> 
     if unknown := [name for name in names if name not in known]:
         raise ImportFailure(f"unknown problem '{unknown[0]}'; known: {', '.join(known)}")
     settings = [known[name] for name in names or known]
-    return [_by_policy(settings, tell), _by_seconds(settings, tell)]
+    return [_by_policy("bosen", settings, tell), _by_seconds(settings, tell)]
 
 
-def _by_policy(settings: list[Setting], tell: Callable[[str], object]) -> Table:
+def large_tables(tell: Callable[[str], object], quick: bool) -> list[Table]:
+    """One problem with sixteen workers and a table of which a slot sends few rows."""
+    size = dataclasses.replace(QUICK[0].size, workers=4)
+    setting = dataclasses.replace(LARGE, size=size, passes=2) if quick else LARGE
+    return [_by_policy("bosen-large", [setting], tell)]
+
+
+def _by_policy(name: str, settings: list[Setting], tell: Callable[[str], object]) -> Table:
     rows: list[dict[str, Cell]] = []
     for setting in settings:
-        step, clocks = setting.problem.step, setting.clocks
+        step, clocks = setting.step, setting.clocks
         plans = {"no delay": Plan(step, clocks, math.inf), "clock only": Plan(step, clocks)}
         if setting.problem is not stale.Topics:  # which has no step
             plans |= {f"{SMALLER}{s:g}": Plan(step * s, clocks) for s in SHARES[1:]}
         plans |= {order: Plan(step, clocks, ROWS, order) for order in ORDERS}
         best = None
-        for name, plan in plans.items():
-            tell(f"{setting.problem.name}: {name}")
+        for policy, plan in plans.items():
+            tell(f"{setting.problem.name}: {policy}")
             # Smaller steps need more passes to say how many they need.
-            more = 2 if name.startswith(SMALLER) else 1
+            more = 2 if policy.startswith(SMALLER) else 1
             found = run(setting, plan, more * setting.passes)
             best = best or found.losses[-1]
-            rows.append(_policy_row(setting, name, found, best))
+            rows.append(_policy_row(setting, policy, found, best))
     return Table(
-        "bosen",
+        name,
         "Bounded staleness by what is sent first (simulated network)",
         [
             f"Workers share a table of rows by the parameter store in simulated time: "
@@ -193,7 +217,7 @@ def _by_policy(settings: list[Setting], tell: Callable[[str], object]) -> Table:
 
 
 def _policy_row(setting: Setting, name: str, found: Run, best: float) -> dict[str, Cell]:
-    passes, _ = found.until(setting.problem.target)
+    passes, _ = found.until(setting.target)
     if found.diverged:
         passes = math.inf  # what it reached it did not keep
     half, last = (
@@ -260,7 +284,7 @@ def _by_seconds(settings: list[Setting], tell: Callable[[str], object]) -> Table
 
 
 def _seconds_rows(setting: Setting, tell: Callable[[str], object]) -> list[dict[str, Cell]]:
-    target, most = setting.problem.target, 2 * setting.passes
+    target, most = setting.target, 2 * setting.passes
 
     def best(plans: list[Plan]) -> tuple[Plan, float, float]:
         found = []
@@ -269,7 +293,7 @@ def _seconds_rows(setting: Setting, tell: Callable[[str], object]) -> list[dict[
             found.append((plan, *run(setting, plan, most, target).until(target)))
         return min(found, key=lambda each: each[2])
 
-    steps = [setting.problem.step * share for share in SHARES]
+    steps = [setting.step * share for share in SHARES]
     staleness = (0, 1)
     hand = best(
         [

@@ -45,6 +45,7 @@ _HELP = {
     "p3": "steps of replicas over bandwidth, by what is sent first (not among all)",
     "orion": "serial loops in blocks and data parallel, by passes (minutes; not among all)",
     "bosen": "bounded staleness by what is sent first (minutes; not among all)",
+    "bosen-large": "the same of one problem with more workers and rows (minutes; not among all)",
     "memory": "larger models, and less memory, by a pool (minutes; not among all)",
     "halves": "every model in half of its memory, and less by a pool (minutes; not among all)",
     "losses": "losses on host devices beside JAX's (minutes; not among all)",
@@ -134,10 +135,12 @@ def _run(options: argparse.Namespace) -> list[Table]:
     if options.execute:
         stepgraph.machine(options.execute)  # before minutes of importing
     machine = hardware.socc2020()
-    if options.experiment in ("p3", "orion", "bosen", "memory", "halves"):
+    if options.experiment in ("p3", "orion", "bosen", "bosen-large", "memory", "halves"):
         with _Progress() as progress:
             if options.experiment == "bosen":
                 made = bosen.tables(options.models, progress, options.quick)
+            elif options.experiment == "bosen-large":
+                made = bosen.large_tables(progress, options.quick)
             else:
                 make = {"p3": p3, "orion": orion, "memory": memory, "halves": halves}
                 made = make[options.experiment].tables(options.models, progress)

@@ -94,6 +94,7 @@ python -m baechi.experiments learned --output=docs
 python -m baechi.experiments p3 --output=docs
 python -m baechi.experiments orion --output=docs
 python -m baechi.experiments bosen --output=docs
+python -m baechi.experiments bosen-large --output=docs
 python -m baechi.experiments memory --output=docs
 python -m baechi.experiments halves --output=docs
 python -m baechi.experiments pieces --output=docs
