@@ -17,6 +17,7 @@ from baechi.loops.accesses import Access
 from baechi.loops.analysis import Analysis, analysed
 from baechi.loops.entries import Entries
 from baechi.loops.pieces import Pieces, cut_by
+from baechi.loops.tiles import tiles_of
 from baechi.loops.tracing import Body, LoopError
 
 # An axis with more positions than these is cut by a histogram of so many bins.
@@ -72,7 +73,11 @@ def lay_out(
             )
         none = [Pieces(written=_is_written(body, n)) for n in range(len(arrays))]
         return Layout(1, [Block(0, 0, (0,), 0, len(entries))], [order], none)
-    return _blocks(entries, analysis, axes, cuts, pieces, workers, order)
+    along = [_along(entries, axis) for axis in axes]
+    if not ordered:
+        tiles = tiles_of(along, cuts, pieces, arrays)
+        order = np.lexsort(tiles[::-1]) if tiles else order
+    return _blocks(analysis, along, cuts, pieces, workers, order)
 
 
 def _why_serial(analysis: Analysis, body: Body) -> str | None:
@@ -181,17 +186,16 @@ def _apart(access: Access, other: Access) -> bool:
 
 
 def _blocks(
-    entries: Entries,
     analysis: Analysis,
-    axes: list[np.ndarray],
+    along: list[np.ndarray],
     cuts: list[list[int]],
     pieces: list[Pieces],
     workers: int,
     order: np.ndarray,
 ) -> Layout:
     parts = [
-        np.searchsorted(np.asarray(cut[1:-1]), _along(entries, axis), side="right")
-        for axis, cut in zip(axes, cuts, strict=True)
+        np.searchsorted(np.asarray(cut[1:-1]), positions, side="right")
+        for positions, cut in zip(along, cuts, strict=True)
     ]
     counts = [len(cut) - 1 for cut in cuts]
     scheduled = analysis.native.schedule(cuts, workers)
