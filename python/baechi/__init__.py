@@ -41,8 +41,8 @@ if TYPE_CHECKING:
     from baechi.jax.shardings import Shardings as Shardings
     from baechi.jax.shardings import shardings as shardings
     from baechi.loops.entries import Entries as Entries
+    from baechi.loops.errors import LoopError as LoopError
     from baechi.loops.foreach import foreach as foreach
-    from baechi.loops.tracing import LoopError as LoopError
     from baechi.pictures.plots import plot_memory as plot_memory
     from baechi.pictures.plots import plot_timeline as plot_timeline
     from baechi.replicas.store import ParameterStore as ParameterStore
@@ -69,7 +69,7 @@ _PUBLIC = {
     "baechi.jax.shardings": ["Collective", "Shardings", "shardings"],
     "baechi.loops.foreach": ["foreach"],
     "baechi.loops.entries": ["Entries"],
-    "baechi.loops.tracing": ["LoopError"],
+    "baechi.loops.errors": ["LoopError"],
     "baechi.compiling.tools": ["CompileError"],
     "baechi.checking.options": ["CheckError"],
     "baechi.graphs.placing": ["Comparison", "compare", "judge", "place", "placers"],

@@ -83,7 +83,7 @@ def test_pages():
 
 
 def test_experiment(monkeypatch):
-    monkeypatch.setattr(orion, "SERIAL_ORDERS", 2)
+    monkeypatch.setattr(orion, "ORDERS", 2)
     monkeypatch.setattr(orion, "WORKERS", (2, 4))
     monkeypatch.setattr(orion, "EXCHANGES", (1, 4))
     entries = data.ratings(3000, 100, 60, rank=4)
@@ -105,6 +105,6 @@ def test_experiment(monkeypatch):
     for row in convergence.rows[1 : 1 + len(orion.WORKERS)]:
         assert abs(float(row["8"]) - serial) < 0.2 * serial
     assert all(float(row["ratio"]) > 1 for row in orders.rows)
-    assert told[0] == "factorisation: serial 0"
+    assert told[0] == "factorisation: serial, order 0"
     with pytest.raises(ImportFailure, match="unknown application 'x'; known: factorisation"):
         orion.tables(["x"], told.append, [small])

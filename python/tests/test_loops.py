@@ -158,13 +158,6 @@ class TestErrors:
 
         self.check(returns_arrays, "changed with .at, which makes another array: write users")
 
-        def too_late(key, rating, users, items):
-            users[key[0]] = items[key[1]]
-            items[key[1]] = users[...].sum(0)
-
-        message = r"test_loops.py:\d+: 'users' is read where the same entry may have written a part"
-        self.check(too_late, message)
-
         def wrong_shape(key, rating, users, items):
             users[key[0]] = jnp.ones(3)
 
@@ -242,6 +235,25 @@ class TestInput:
         wide = baechi.Entries((np.arange(2),), np.array([2**32 - 1, 3], np.uint32))
         with pytest.raises(baechi.LoopError, match="'table' is read at 2147483647 by entry 0"):
             baechi.foreach(pick)(wide, table, out)
+
+    def test_positions_of_vectors_and_beside_keys(self):
+        """The first that is outside, in the order of the body."""
+
+        def pick(i, given, table, rows, out):
+            at, column = given
+            out[i] = table[at].sum() + rows[i, column]
+            table[at] += 1
+
+        places, columns = np.arange(6).reshape(3, 2), np.array([0, -2, 1])
+        arrays = np.ones(6, np.float32), np.ones((3, 2), np.float32), np.zeros(3, np.float32)
+        loop = baechi.foreach(pick, fallback="serial")
+        loop(baechi.Entries((np.arange(3),), (places, columns)), *arrays)
+        places[1, 1] = 6
+        with pytest.raises(baechi.LoopError, match=r"of 'table' is read at 6 by entry 1 \(i = 1\)"):
+            loop(baechi.Entries((np.arange(3),), (places, columns)), *arrays)
+        places[1, 1], columns[2] = -6, 2
+        with pytest.raises(baechi.LoopError, match=r"1 of 'rows' is read at 2 by entry 2"):
+            loop(baechi.Entries((np.arange(3),), (places, columns)), *arrays)
 
     def test_positions_that_become_wrong(self):
         """In the second pass."""

@@ -25,7 +25,7 @@ from baechi.loops.foreach import Loop, foreach
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-SERIAL_ORDERS = 3
+ORDERS = 5
 WORKERS = (2, 8, 24)
 EXCHANGES = (1, 8)
 
@@ -115,11 +115,12 @@ def _convergence(
             "they would give at once (docs/loops.md). Factorisation: 200,000 ratings of 4,000 "
             "users and 800 items, rank 8, noise 0.3, SGD with a step of 0.02. Topics: LDA by "
             "Gibbs sampling, about 80,000 tokens, 1,000 words, 10 topics; in blocks the topics' "
-            f"totals are seen late. Serial is the mean of {SERIAL_ORDERS} random orders, and the "
-            "range that they span. Passes are those that reach what serial reaches after three "
-            "quarters of the passes. A pass in blocks takes the largest block of each clock, and "
-            "no time for messages; time is passes by that, of serial's. Data parallel adds up its "
-            "copies' changes so many times a pass, at the better of the steps 0.02 and 0.005.",
+            f"totals are seen late. Each row is the mean of {ORDERS} random orders of the entries, "
+            "the same of all rows; of serial's also the range that they span. Passes are those "
+            "that reach what serial reaches after three quarters of the passes. A pass in blocks "
+            "takes the largest block of each clock, and no time for messages; time is passes by "
+            "that, of serial's. Data parallel adds up its copies' changes so many times a pass, at "
+            "the better of the steps 0.02 and 0.005.",
             "",
             "Published (EuroSys 2019 and its workshop version of 2018; other hardware and data): "
             "convergence per pass as serial in blocks, slower data parallel; 3.5 times as fast "
@@ -141,37 +142,36 @@ def _convergence(
 
 def _rows(of: Application, tell: Callable[[str], object]) -> list[dict[str, Cell]]:
     body = next(iter(of.bodies.values()))
-    curves = []
-    for seed in range(SERIAL_ORDERS):
-        tell(f"{of.name}: serial {seed}")
-        loop = foreach(body, machine="host:1", workers=1, buffered=of.late)
-        curves.append(_curve(loop, of, _shuffled(of.entries, seed)))
-    serial = [statistics.fmean(each) for each in zip(*curves, strict=True)]
+
+    def mean(what: str, loop: Loop) -> tuple[list[float], float]:
+        """The mean of the curves of random orders, and the range that they span."""
+        curves = []
+        for seed in range(ORDERS):
+            tell(f"{of.name}: {what}, order {seed}")
+            curves.append(_curve(loop, of, _shuffled(of.entries, seed)))
+        means = [statistics.fmean(each) for each in zip(*curves, strict=True)]
+        columns = zip(zip(*curves, strict=True), means, strict=True)
+        return means, max((max(each) - min(each)) / middle for each, middle in columns)
+
+    serial, spread = mean("serial", foreach(body, machine="host:1", workers=1, buffered=of.late))
     target = serial[of.passes * 3 // 4]
-    spread = max(
-        (max(each) - min(each)) / mean
-        for each, mean in zip(zip(*curves, strict=True), serial, strict=True)
-    )
-    first = _row(of, "serial", serial, serial, target, 1.0)
-    first["off"] = f"range {100 * spread:.1f} %"
-    rows = [first]
+    rows = [_row(of, "serial", serial, serial, target, 1.0)]
+    rows[0]["off"] = f"range {100 * spread:.1f} %"
+    entries = _shuffled(of.entries, 0)
     for workers in WORKERS:
-        tell(f"{of.name}: {workers} workers")
         loop = foreach(body, workers=workers, buffered=of.late)
-        entries = _shuffled(of.entries, 0)
         faster = _faster(loop.layout(entries, *of.arrays))
-        curve = _curve(loop, of, entries)
+        curve, _ = mean(f"{workers} workers", loop)
         rows.append(_row(of, f"blocks, {workers} workers", curve, serial, target, faster))
     names = ["users", "items"] if of.name == "factorisation" else ["documents", "words", "totals"]
     workers = WORKERS[-1]
     for exchanges in EXCHANGES:
         tried = []
         for step, each in of.bodies.items():
-            tell(f"{of.name}: data parallel, {workers} workers, {exchanges} exchanges, {step}")
             loop = foreach(each, workers=workers, buffered=names, exchanges=exchanges)
-            entries = _shuffled(of.entries, 0)
             faster = _faster(loop.layout(entries, *of.arrays))
-            tried.append((_curve(loop, of, entries), step, faster))
+            what = f"data parallel, {workers} workers, {exchanges} exchanges, {step}"
+            tried.append((mean(what, loop)[0], step, faster))
         curve, step, faster = min(tried, key=lambda one: (_passes(one[0], target), one[0][-1]))
         name = f"data parallel, {workers} workers, {exchanges} a pass{step and ', '}{step}"
         rows.append(_row(of, name, curve, serial, target, faster))

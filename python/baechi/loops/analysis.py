@@ -14,8 +14,9 @@ import numpy as np
 
 from baechi.loops.accesses import Access
 from baechi.loops.entries import Entries
+from baechi.loops.errors import LoopError
 from baechi.loops.positions import Position
-from baechi.loops.tracing import Body, LoopError
+from baechi.loops.tracing import Body
 
 
 @dataclasses.dataclass(frozen=True)

@@ -16,9 +16,10 @@ import numpy as np
 from baechi.loops.accesses import Access
 from baechi.loops.analysis import Analysis, analysed
 from baechi.loops.entries import Entries
+from baechi.loops.errors import LoopError
 from baechi.loops.pieces import Pieces, cut_by
 from baechi.loops.tiles import tiles_of
-from baechi.loops.tracing import Body, LoopError
+from baechi.loops.tracing import Body
 
 # An axis with more positions than these is cut by a histogram of so many bins.
 _BINS = 1 << 16

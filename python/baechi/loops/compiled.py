@@ -15,8 +15,9 @@ from baechi.compiling.options import CompileOptions
 from baechi.loops import module_text
 from baechi.loops.blocks import Layout
 from baechi.loops.entries import Entries
+from baechi.loops.errors import LoopError
 from baechi.loops.module_text import LoopModule
-from baechi.loops.tracing import OUTSIDE, Body, LoopError
+from baechi.loops.tracing import OUTSIDE, Body
 from baechi.steps.program import Program
 
 

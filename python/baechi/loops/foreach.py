@@ -20,10 +20,11 @@ from baechi.loops.analysis import Analysis
 from baechi.loops.blocks import Layout
 from baechi.loops.compiled import Compiled
 from baechi.loops.entries import Entries, as_array
+from baechi.loops.errors import LoopError, defined_at
 from baechi.loops.module_text import module_of
 from baechi.loops.prefetch import Prefetch, prefetch_of
 from baechi.loops.simulated import Simulated
-from baechi.loops.tracing import Body, LoopError, shape_of, trace
+from baechi.loops.tracing import Body, shape_of, trace
 
 _FALLBACKS = ("refuse", "serial")
 
@@ -195,7 +196,8 @@ class Loop:
         body, found = self._analysed(entries, shapes)
         if not any(access.writes for access in body.accesses) and not body.new_values:
             raise LoopError(
-                f"'{getattr(self._body, '__name__', 'the body')}' writes nothing: write "
+                f"{defined_at(self._body)}'{getattr(self._body, '__name__', 'the body')}' writes "
+                "nothing: write "
                 "x[i] = value or x[i] += value, or return a new value"
             )
         layout = blocks.lay_out(
@@ -218,13 +220,24 @@ class Loop:
         return [shape_of(array) for array in self._taken(arrays)]
 
     def _names(self, count: int) -> list[str]:
-        names = list(inspect.signature(self._body).parameters)
-        if len(names) != count + 2:
+        parameters = list(inspect.signature(self._body).parameters.values())
+        kinds = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+        taken = [p for p in parameters if p.kind in kinds]
+        names = [p.name for p in taken]
+        # Others have their defaults: steps and the like.
+        rest = [p for p in parameters if p not in taken[: count + 2]]
+        if len(names) < count + 2 or any(_is_needed(p) for p in rest):
             raise LoopError(
-                f"the body takes {', '.join(names)}, and the loop is called with entries and "
-                f"{count} arrays: it takes the keys, the value and each array"
+                f"{defined_at(self._body)}the body takes {', '.join(names)}, and the loop is "
+                f"called with entries and {count} arrays: it takes the keys, the value and each "
+                "array, and what else it takes has a default"
             )
-        return names[2:]
+        return names[2 : count + 2]
+
+
+def _is_needed(parameter: inspect.Parameter) -> bool:
+    several = parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD
+    return parameter.default is parameter.empty and parameter.kind not in several
 
 
 def _check_passes(passes: Any) -> None:

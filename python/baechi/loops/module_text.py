@@ -12,14 +12,10 @@ from collections.abc import Sequence
 import jax
 import numpy as np
 
-from baechi.importer.jax.step import function_text, import_step
-from baechi.loops.accesses import Access
 from baechi.loops.blocks import Block, Layout
 from baechi.loops.entries import Entries
-from baechi.loops.positions import Position
+from baechi.loops.entry_text import EntryWriter, body_text, element, tensor
 from baechi.loops.tracing import OUTSIDE, Body
-
-_ELEMENTS = {"float16": "f16", "bfloat16": "bf16", "float32": "f32", "float64": "f64", "bool": "i1"}
 
 
 @dataclasses.dataclass
@@ -45,22 +41,7 @@ class LoopModule:
     pins: dict[str, str]
 
 
-def _element(dtype: np.dtype) -> str:
-    dtype = np.dtype(dtype)
-    return _ELEMENTS.get(dtype.name) or f"i{8 * dtype.itemsize}"
-
-
-def _tensor(shape: Sequence[int], dtype: np.dtype) -> str:
-    return f"tensor<{''.join(f'{size}x' for size in shape)}{_element(dtype)}>"
-
-
-def body_text(body: Body) -> str:
-    """The body as a private function @body of tensors."""
-    imported = import_step(body.function, body.arguments, name="body", by_shape=True)
-    return function_text(imported, "body")
-
-
-class _Writer:
+class _Writer(EntryWriter):
     """Writes the step of a layout."""
 
     def __init__(
@@ -70,26 +51,14 @@ class _Writer:
         arrays: Sequence[jax.ShapeDtypeStruct],
         layout: Layout,
     ):
-        self.entries, self.body, self.arrays, self.layout = entries, body, arrays, layout
-        self.lines: list[str] = []
+        super().__init__(entries, body, arrays, layout)
         self.arguments: list[Argument] = []
-        self.count = 0
-        self.longest = max(len(mine) for mine in layout.entries)
         self.pins: dict[str, str] = {}
         # By array, piece and neighbour: what of this one its halo was taken from.
         self.taken: dict[tuple[int, int, int], str] = {}
         self.strips: dict[tuple[str, tuple[int, int]], str] = {}
         # By array and piece: the block that has last changed it, or that will be the first to.
         self.holders: dict[tuple[int, int], int] = {}
-
-    def new(self) -> str:
-        self.count += 1
-        return f"%v{self.count}"
-
-    def emit(self, text: str) -> str:
-        name = self.new()
-        self.lines.append(f"{name} = {text}")
-        return name
 
     def argument(self, name: str, shape: Sequence[int], dtype: np.dtype) -> str:
         self.arguments.append(Argument(name, tuple(shape), np.dtype(dtype)))
@@ -151,14 +120,14 @@ class _Writer:
                 # changes.
                 argument.next_value = len(returned)
                 returned.append((new, argument))
-        types = ", ".join(_tensor(a.shape, a.dtype) for _, a in returned)
+        types = ", ".join(tensor(a.shape, a.dtype) for _, a in returned)
         names = ", ".join(name for name, _ in returned)
         given = ", ".join(
-            f"%arg{n}: {_tensor(a.shape, a.dtype)} {_attributes(a)}"
+            f"%arg{n}: {tensor(a.shape, a.dtype)} {_attributes(a)}"
             for n, a in enumerate(self.arguments)
         )
         results = ", ".join(
-            f'{_tensor(a.shape, a.dtype)} {{baechi.name = "new/{a.name}"}}' for _, a in returned
+            f'{tensor(a.shape, a.dtype)} {{baechi.name = "new/{a.name}"}}' for _, a in returned
         )
         lines = "\n    ".join(self.lines)
         text = (
@@ -194,16 +163,12 @@ class _Writer:
                 total = self._elementwise("add", n, total, one)
             self.state[n][0] = total
 
-    def _type_of(self, array: int) -> str:
-        like = self.arrays[array]
-        return _tensor(self.layout.pieces[array].shape(like.shape), like.dtype)
-
     def _zeros(self, array: int) -> str:
-        element = _element(self.arrays[array].dtype)
+        kind_of = element(self.arrays[array].dtype)
         kind = self._type_of(array)
-        zero = self.emit(f"arith.constant 0{'.0' if 'f' in element else ''} : {element}")
+        zero = self.emit(f"arith.constant 0{'.0' if 'f' in kind_of else ''} : {kind_of}")
         empty = self.emit(f"tensor.empty() : {kind}")
-        return self.emit(f"linalg.fill ins({zero} : {element}) outs({empty} : {kind}) -> {kind}")
+        return self.emit(f"linalg.fill ins({zero} : {kind_of}) outs({empty} : {kind}) -> {kind}")
 
     def _elementwise(self, what: str, array: int, a: str, b: str) -> str:
         kind = self._type_of(array)
@@ -248,7 +213,7 @@ class _Writer:
         offsets = [0] * len(sizes)
         sizes[pieces.dimension] = end - first
         offsets[pieces.dimension] = first - pieces.first(part)
-        return f"{offsets} {sizes} {[1] * len(sizes)}", _tensor(sizes, like.dtype)
+        return f"{offsets} {sizes} {[1] * len(sizes)}", tensor(sizes, like.dtype)
 
     def _strip(
         self,
@@ -288,7 +253,7 @@ class _Writer:
 
     def _range(self, block: int, at: int) -> str:
         """A number of a block's `ranges_of`."""
-        kind = _tensor((3 + len(self.arrays),), np.dtype(np.int64))
+        kind = tensor((3 + len(self.arrays),), np.dtype(np.int64))
         place = self.emit(f"arith.constant {at} : index")
         word = self.emit(f"tensor.extract {self.ranges[block]}[{place}] : {kind}")
         return self.emit(f"arith.index_cast {word} : i64 to index")
@@ -307,7 +272,7 @@ class _Writer:
         types = [self._value_type(n) for n in values] + [self._type_of(n) for n in written]
         if self.body.by_data:
             carried.append(self.outside[number])
-            types.append(_tensor(OUTSIDE.shape, np.dtype(OUTSIDE.dtype)))
+            types.append(tensor(OUTSIDE.shape, np.dtype(OUTSIDE.dtype)))
         inner = [self.new() for _ in carried]
         result = self.new()
         pairs = ", ".join(f"{a} = {b}" for a, b in zip(inner, carried, strict=True))
@@ -330,158 +295,6 @@ class _Writer:
             self.state[n][part[n]] = f"{result}#{len(values) + k}"
         if self.body.by_data:
             self.outside[number] = f"{result}#{len(carried) - 1}"
-
-    def _value_type(self, number: int) -> str:
-        leaf = self.entries.leaves[number]
-        return _tensor((self.longest, *leaf.shape[1:]), leaf.dtype)
-
-    # An entry.
-
-    def _write_entry(
-        self,
-        block: Block,
-        held: list[str],
-        now: dict[int, str],
-        bases: Sequence[str],
-        outside: str,
-    ) -> list[str]:
-        """Gives what is then outside, where positions depend on data."""
-        body, i32 = self.body, np.dtype(np.int32)
-        column = _tensor((self.longest,), i32)
-        words = [
-            self.emit(f"tensor.extract {key}[%n] : {column}") for key in self.keys[block.worker]
-        ]
-        keys = [self.emit(f"arith.index_cast {word} : i32 to index") for word in words]
-        given = [self.emit(f"tensor.from_elements {word} : tensor<i32>") for word in words]
-        for n, leaf in enumerate(self.entries.leaves):
-            given.append(self._slice(held[n], (self.longest, *leaf.shape[1:]), leaf.dtype))
-        places = {}
-        for number, access in enumerate(body.accesses):
-            if access.within:
-                continue
-            places[number] = self._offsets(access, keys, bases[access.array])
-        for number, access in enumerate(body.accesses):
-            if not access.writes and access.known:
-                given.append(self._read(access, now[access.array], places[number]))
-        for array in sorted({a.array for a in body.accesses if a.within}):
-            given.append(now[array])
-        if body.by_data:
-            entry = self.emit("arith.index_cast %n : index to i32")
-            given += [self.emit(f"tensor.from_elements {entry} : tensor<i32>"), outside]
-        out = self._call(given)
-        results = iter(out)
-        writes = [(n, a) for n, a in enumerate(body.accesses) if a.writes]
-        made = [next(results) for _ in writes]
-        numbers = [next(results) for _, a in writes for p in a.positions if not p.known]
-        unknown = iter(numbers)
-        for (number, access), value in zip(writes, made, strict=True):
-            offsets = list(places[number])
-            for d, position in enumerate(access.positions):
-                if not position.known:
-                    offsets[d] = self._clamped(next(unknown), self._extents(access.array)[d])
-            now[access.array] = self._store(access, value, now[access.array], offsets)
-        if body.new_values:
-            for n, leaf in enumerate(self.entries.leaves):
-                held[n] = self._put(next(results), held[n], n, leaf)
-        return list(results)
-
-    def _extents(self, array: int) -> tuple[int, ...]:
-        return self.layout.pieces[array].shape(self.arrays[array].shape)
-
-    def _slice(self, source: str, shape: Sequence[int], dtype: np.dtype) -> str:
-        """Entry %n of a tensor of entries."""
-        rest = shape[1:]
-        offsets = ", ".join(["%n", *("0" for _ in rest)])
-        sizes = ", ".join(["1", *map(str, rest)])
-        ones = ", ".join("1" for _ in shape)
-        return self.emit(
-            f"tensor.extract_slice {source}[{offsets}] [{sizes}] [{ones}] : "
-            f"{_tensor(shape, dtype)} to {_tensor(rest, dtype)}"
-        )
-
-    def _put(self, value: str, into: str, number: int, leaf: np.ndarray) -> str:
-        shape = (self.longest, *leaf.shape[1:])
-        offsets = ", ".join(["%n", *("0" for _ in shape[1:])])
-        sizes = ", ".join(["1", *map(str, shape[1:])])
-        ones = ", ".join("1" for _ in shape)
-        return self.emit(
-            f"tensor.insert_slice {value} into {into}[{offsets}] [{sizes}] [{ones}] : "
-            f"{_tensor(shape[1:], leaf.dtype)} into {self._value_type(number)}"
-        )
-
-    def _offsets(self, access: Access, keys: Sequence[str], base: str) -> list[str]:
-        pieces = self.layout.pieces[access.array]
-        made = []
-        for d, position in enumerate(access.positions):
-            if pieces.axis is None or d != pieces.dimension:
-                made.append(self._sum(position, keys))
-                continue
-            at = self._sum(pieces.cut_position(access.positions), keys)
-            made.append(self.emit(f"arith.subi {at}, {base} : index"))
-        return made
-
-    def _sum(self, position: Position, keys: Sequence[str]) -> str:
-        """A number, or the sum of keys that a position begins at."""
-        total = None
-        for factor, key in zip(position.factors, keys, strict=True):
-            if factor == 0:
-                continue
-            if factor != 1:
-                number = self.emit(f"arith.constant {factor} : index")
-                key = self.emit(f"arith.muli {key}, {number} : index")
-            total = key if total is None else self.emit(f"arith.addi {total}, {key} : index")
-        if total is None:
-            return str(position.constant)
-        if position.constant:
-            number = self.emit(f"arith.constant {position.constant} : index")
-            total = self.emit(f"arith.addi {total}, {number} : index")
-        return total
-
-    def _place(self, access: Access, offsets: Sequence[str]) -> str:
-        sizes = ", ".join(str(p.size) for p in access.positions)
-        ones = ", ".join("1" for _ in access.positions)
-        return f"[{', '.join(offsets)}] [{sizes}] [{ones}]"
-
-    def _part_type(self, access: Access) -> str:
-        shape = [p.size for p in access.positions if not p.dropped]
-        return _tensor(shape, self.arrays[access.array].dtype)
-
-    def _read(self, access: Access, source: str, offsets: Sequence[str]) -> str:
-        if not access.positions:
-            return source
-        return self.emit(
-            f"tensor.extract_slice {source}{self._place(access, offsets)} : "
-            f"{self._type_of(access.array)} to {self._part_type(access)}"
-        )
-
-    def _store(self, access: Access, value: str, into: str, offsets: Sequence[str]) -> str:
-        if not access.positions:
-            return value
-        return self.emit(
-            f"tensor.insert_slice {value} into {into}{self._place(access, offsets)} : "
-            f"{self._part_type(access)} into {self._type_of(access.array)}"
-        )
-
-    def _clamped(self, number: str, extent: int) -> str:
-        """A position that data tell; one outside of the array, which stops the run, is within
-        it until then."""
-        word = self.emit(f"tensor.extract {number}[] : tensor<i32>")
-        at = self.emit(f"arith.index_cast {word} : i32 to index")
-        last = self.emit(f"arith.constant {extent - 1} : index")
-        below = self.emit(f"arith.minsi {at}, {last} : index")
-        return self.emit(f"arith.maxsi {below}, %c0 : index")
-
-    def _call(self, given: Sequence[str]) -> list[str]:
-        types = ", ".join(_tensor(a.shape, a.dtype) for a in self.body.arguments)
-        # Whole arrays may be pieces: the body was traced with the arrays' own shapes.
-        outputs = jax.eval_shape(self.body.function, *self.body.arguments)
-        kinds = [_tensor(o.shape, o.dtype) for o in outputs]
-        result = self.new()
-        self.lines.append(
-            f"{result}:{len(kinds)} = func.call @body({', '.join(given)}) : ({types}) -> "
-            f"({', '.join(kinds)})"
-        )
-        return [f"{result}#{k}" for k in range(len(kinds))]
 
 
 def _attributes(argument: Argument) -> str:

@@ -13,10 +13,42 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from baechi.loops.entries import as_array
+
 _MOST = 2**31 - 1
 
 
-class Key:
+class ByValue:
+    """What stands for a number or an array in a body: operators take its value."""
+
+    __array_ufunc__ = None  # NumPy's numbers leave operators to it
+    __hash__ = None  # type: ignore[assignment]
+
+    def __jax_array__(self) -> jax.Array:
+        raise NotImplementedError
+
+
+def _by_value(name: str) -> Any:
+    def method(self: ByValue, *others: Any) -> Any:
+        return getattr(self.__jax_array__(), name)(*map(as_number, others))
+
+    return method
+
+
+_OPERATORS = (
+    *("add", "sub", "mul", "truediv", "floordiv", "mod", "divmod", "pow", "matmul"),
+    *("and", "or", "xor", "lshift", "rshift"),
+)
+for _name in (
+    *_OPERATORS,
+    *(f"r{operator}" for operator in _OPERATORS),
+    *("lt", "le", "gt", "ge", "eq", "ne", "abs", "neg", "pos", "invert", "round"),
+    *("bool", "int", "float", "index"),
+):
+    setattr(ByValue, f"__{_name}__", _by_value(f"__{_name}__"))
+
+
+class Key(ByValue):
     """A sum of the loop's keys with integer factors, or, where it is used as a number, its
     value."""
 
@@ -41,7 +73,7 @@ class Key:
             return Key(sums, self.constant + other.constant, self._keys)
         if is_int(other):
             return Key(self.factors, self.constant + int(other), self._keys)
-        return self.__jax_array__() + other
+        return self.__jax_array__() + as_number(other)
 
     __radd__ = __add__
 
@@ -67,36 +99,21 @@ class Key:
             raise AttributeError(name)
         return getattr(self.__jax_array__(), name)
 
-    __hash__ = None  # type: ignore[assignment]
-
-
-def _by_value(name: str) -> Any:
-    def method(self: Key, *others: Any) -> Any:
-        return getattr(self.__jax_array__(), name)(*map(as_number, others))
-
-    return method
-
-
-for _name in (
-    *("floordiv", "rfloordiv", "mod", "rmod", "truediv", "rtruediv", "pow", "rpow"),
-    *("lt", "le", "gt", "ge", "eq", "ne", "and", "or", "xor", "lshift", "rshift", "abs"),
-):
-    setattr(Key, f"__{_name}__", _by_value(f"__{_name}__"))
-
 
 def is_int(value: Any) -> bool:
     return isinstance(value, int | np.integer) and not isinstance(value, bool)
 
 
 def as_number(value: Any) -> Any:
-    """A key as its value; anything else as it is."""
-    return value.__jax_array__() if isinstance(value, Key) else value
+    """A key or an array of the loop as its value; anything else as it is."""
+    return value.__jax_array__() if isinstance(value, ByValue) else value
 
 
 @dataclasses.dataclass(frozen=True)
 class Position:
-    """Where an access is in one dimension: [sum of factors times keys + constant, + size),
-    or, with a number that only data tell, any place of this size."""
+    """Where an access is in one dimension: [sum of factors times keys + constant, + size), or,
+    with a number that only data tell, any place of this size; with a vector of numbers several
+    such."""
 
     factors: tuple[int, ...] = ()
     constant: int = 0
@@ -108,6 +125,11 @@ class Position:
     @property
     def known(self) -> bool:
         return self.number is None
+
+    @property
+    def several(self) -> int:
+        """How many, where it is a vector of numbers; else 0."""
+        return self.number.shape[0] if self.number is not None and self.number.ndim else 0
 
     def begins(self, extent: int) -> jax.Array:
         """Where it begins within `extent` elements, negative numbers counted from the end, as
@@ -128,22 +150,33 @@ class Position:
         return jnp.int32(self.constant) + sum(factor * key for factor, key in pairs if factor)
 
 
-def meet(
-    some: Sequence[Position], others: Sequence[Position], keys: Sequence[Any], shape: Sequence[int]
-) -> bool | jax.Array | None:
-    """Whether two accesses of one array are of the same place: always, never (no element is of
-    both), as the keys' values tell, or, None, it may be a part of it."""
-    same: bool | jax.Array = True
-    for a, b, extent in zip(some, others, shape, strict=True):
-        by_keys = a.known and b.known and a.factors == b.factors
-        if by_keys and (a.constant, a.size) == (b.constant, b.size):
-            continue
-        if by_keys and (a.constant + a.size <= b.constant or b.constant + b.size <= a.constant):
-            return False
-        if a.size != 1 or b.size != 1:
-            return None
-        same = same & (a.at(keys, extent) == b.at(keys, extent))
-    return same
+def shape_of_region(positions: Sequence[Position]) -> tuple[int, ...]:
+    """Of the one place that positions without vectors are."""
+    return tuple(p.size for p in positions if not p.dropped)
+
+
+def several_of(positions: Sequence[Position]) -> tuple[int, int]:
+    """How many elements or slices vectors of numbers choose, 0 if there are none, and which
+    dimension of the result counts them: as NumPy has it."""
+    count = max((p.several for p in positions), default=0)
+    first = next((d for d, p in enumerate(positions) if p.dropped), 0)
+    return count, sum(not p.dropped for p in positions[:first])
+
+
+def shape_at(positions: Sequence[Position]) -> tuple[int, ...]:
+    """Of what is at positions."""
+    shape = list(shape_of_region(positions))
+    count, at = several_of(positions)
+    if count:
+        shape.insert(at, count)
+    return tuple(shape)
+
+
+def one_of(positions: Sequence[Position], number: int) -> tuple[Position, ...]:
+    """One of several."""
+    return tuple(
+        dataclasses.replace(p, number=p.number[number]) if p.several else p for p in positions
+    )
 
 
 def positions_of(index: Any, shape: tuple[int, ...], keys: int, name: str) -> tuple[Position, ...]:
@@ -160,10 +193,27 @@ def positions_of(index: Any, shape: tuple[int, ...], keys: int, name: str) -> tu
             f"'{name}' has {len(shape)} dimensions and is indexed with {len(parts) - 1}"
         )
     parts[at : at + 1] = [slice(None)] * missing
-    return tuple(
+    positions = tuple(
         _position(part, extent, keys, f"dimension {d} of '{name}'")
         for d, (part, extent) in enumerate(zip(parts, shape, strict=True))
     )
+    _check_several(positions, name)
+    return positions
+
+
+def _check_several(positions: Sequence[Position], name: str) -> None:
+    counts = sorted({p.several for p in positions if p.several})
+    if len(counts) > 1:
+        raise IndexError(
+            f"'{name}' is indexed with vectors of {counts[0]} and {counts[1]} integers: give as "
+            "many for each dimension"
+        )
+    picked = [d for d, p in enumerate(positions) if p.dropped]
+    if counts and picked[0] > 0 and picked[-1] - picked[0] + 1 > len(picked):
+        raise IndexError(
+            f"'{name}' is indexed with a vector and, beyond a slice, with another position: give "
+            "one after the other"
+        )
 
 
 def _position(part: Any, extent: int, keys: int, where: str) -> Position:
@@ -174,11 +224,18 @@ def _position(part: Any, extent: int, keys: int, where: str) -> Position:
         return Position(part.factors, part.constant, dropped=True)
     if isinstance(part, slice):
         return _slice(part, extent, none, where)
-    number = jnp.asarray(part)
-    if number.ndim != 0 or not jnp.issubdtype(number.dtype, jnp.integer):
+    if part is None:
+        raise IndexError(
+            f"{where} is indexed with None: add dimensions to what is read, x[i][None]"
+        )
+    if isinstance(part, list):
+        part = jnp.stack([jnp.asarray(as_number(each)) for each in part]) if part else []
+    number = jnp.asarray(as_array(part, where) if isinstance(part, np.ndarray) else as_number(part))
+    if number.ndim > 1 or number.size == 0 or not jnp.issubdtype(number.dtype, jnp.integer):
         raise TypeError(
             f"{where} is indexed with {number.dtype} of shape {number.shape}: give a key, a sum "
-            "of keys, an integer or a slice; one access for each element"
+            "of keys, an integer, a vector of integers or a slice; by a mask choose values, "
+            "x[...] = jnp.where(mask, value, x[...])"
         )
     return Position(none, number=_as_int32(number), dropped=True)
 
@@ -194,6 +251,12 @@ def _as_int32(number: jax.Array) -> jax.Array:
 def _slice(part: slice, extent: int, none: tuple[int, ...], where: str) -> Position:
     if part.step not in (None, 1):
         raise IndexError(f"{where} is indexed with a step of {part.step}: take all and pick")
+    ends = part.start, part.stop
+    if any(isinstance(as_number(each), jax.Array) and not isinstance(each, Key) for each in ends):
+        raise IndexError(
+            f"{where} is indexed with a slice that data tell: give its positions, "
+            "x[p + jnp.arange(3)] for x[p : p + 3]"
+        )
     if part.start is None and part.stop is None:
         return Position(none, size=extent, whole=True)
     if isinstance(part.start, Key) and isinstance(part.stop, Key):

@@ -24,6 +24,7 @@ from jax.interpreters import partial_eval
 from baechi.loops.accesses import Access
 from baechi.loops.blocks import Block, Layout
 from baechi.loops.entries import Entries
+from baechi.loops.positions import several_of
 from baechi.loops.tracing import Body
 
 _POSITION_BYTES = 4
@@ -159,8 +160,9 @@ def _fetched(
     for n, access in enumerate(reads):
         name, like = body.names[access.array], arrays[access.array]
         size = int(np.prod([p.size for p in access.positions])) * like.dtype.itemsize
-        counts[n in ahead][0] += len(numbers)
-        counts[n in ahead][1] += len(numbers) * size
+        reads_of = len(numbers) * (several_of(access.positions)[0] or 1)
+        counts[n in ahead][0] += reads_of
+        counts[n in ahead][1] += reads_of * size
         if n not in ahead:
             continue
         begins = [next(rest) for _ in access.positions] if len(numbers) else []
@@ -168,7 +170,9 @@ def _fetched(
         name = name if row_bytes.setdefault(name, size) == size else f"{name}, {size} bytes"
         row_bytes[name] = size
         if begins:
-            columns = [np.broadcast_to(each, len(numbers)) for each in begins]
+            several = several_of(access.positions)[0]
+            shape = (len(numbers), several) if several else (len(numbers),)
+            columns = [np.broadcast_to(each, shape).ravel() for each in begins]
             rows.setdefault(name, []).append(np.stack(columns, axis=1))
     return Fetched(
         block,

@@ -34,7 +34,7 @@ def mark_sums(
     """
     reads = [
         jax.ShapeDtypeStruct(  # type: ignore[no-untyped-call]
-            tuple(p.size for p in access.positions if not p.dropped), arrays[access.array].dtype
+            access.shape, arrays[access.array].dtype
         )
         for access, _ in seen
     ]
