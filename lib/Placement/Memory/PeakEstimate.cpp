@@ -15,9 +15,13 @@ using namespace baechi::placement;
 using namespace baechi::placement::memory;
 
 PeakEstimate::PeakEstimate(const Model &model)
+    : PeakEstimate(model, leanOrders(model)) {}
+
+PeakEstimate::PeakEstimate(const Model &model,
+                           std::vector<std::vector<int32_t>> orders)
     : model(model), peak(model.numDevices), level(model.numDevices),
       at(model.numDevices) {
-  for (auto &order : leanOrders(model))
+  for (auto &order : orders)
     addOrder(std::move(order));
 }
 

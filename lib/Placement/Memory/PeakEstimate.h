@@ -24,6 +24,8 @@ class PeakEstimate {
 public:
   /// \p model must outlive the estimate.
   explicit PeakEstimate(const Model &model);
+  /// The same with \p orders for what `leanOrders` finds, which takes a while.
+  PeakEstimate(const Model &model, std::vector<std::vector<int32_t>> orders);
 
   /// Bytes above the memories, over all devices, in the order where these are
   /// fewest; ends with the first that fits. O(nodes + edges).

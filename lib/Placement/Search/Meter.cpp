@@ -15,7 +15,7 @@ using namespace baechi::placement::search;
 
 int64_t baechi::placement::search::automaticEvaluations(const Model &merged) {
   // An evaluation looks at every node; small graphs need fewer.
-  constexpr int64_t visits = 12'000'000, most = 20'000, each = 200, least = 20;
+  constexpr int64_t visits = 24'000'000, most = 20'000, each = 200, least = 20;
   // It looks at every device, too, at every step.
   constexpr int32_t fewDevices = 8;
   int64_t rounds = std::max(1, merged.numDevices / fewDevices);

@@ -14,21 +14,12 @@
 using namespace baechi::placement;
 using namespace baechi::placement::search;
 
-MeteredEvaluator::MeteredEvaluator(const Model &model, Meter &meter,
+MeteredEvaluator::MeteredEvaluator(const SearchModel &searched, Meter &meter,
                                    double cost)
-    : of(model), meter(meter), cost(cost), evaluator(model),
-      nodeDevice(model.numNodes) {
-  // 128 bits: the sum of all bytes may exceed what one device can hold.
-  __int128 bytes = 0;
-  int64_t smallest = never;
-  for (int32_t i = 0; i < model.numNodes; ++i)
-    bytes += model.resident[i] + static_cast<__int128>(model.scratch[i]);
-  for (int32_t t = 0; t < model.numTensors; ++t)
-    bytes += std::max(model.memory[t], model.copy[t]);
-  for (int32_t d = 0; d < model.numDevices; ++d)
-    smallest = std::min(smallest, model.deviceMemory(d));
-  if (bytes > smallest)
-    estimate.emplace(model);
+    : of(searched.model), meter(meter), cost(cost), evaluator(of),
+      nodeDevice(of.numNodes) {
+  if (!searched.leanOrders.empty())
+    estimate.emplace(of, searched.leanOrders);
 }
 
 /// True unless every device can hold all that ever comes to it at once.

@@ -26,7 +26,7 @@ struct Solution {
 class MeteredEvaluator {
 public:
   /// An evaluation costs \p cost of those that \p meter counts.
-  MeteredEvaluator(const Model &model, Meter &meter, double cost = 1);
+  MeteredEvaluator(const SearchModel &searched, Meter &meter, double cost = 1);
 
   /// The makespan in ns; above the cut-off any value above it. Bytes above the
   /// limits in every order that is known cost their share of the memory, so

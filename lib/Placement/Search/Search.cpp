@@ -15,6 +15,7 @@
 
 #include "Search/Search.h"
 #include "Grouping/Clusters.h"
+#include "Memory/Orders.h"
 #include "Search/Annealing.h"
 #include "Search/Exhaustive.h"
 #include "Search/Seeding.h"
@@ -228,21 +229,42 @@ std::vector<int64_t> startsOf(const Model &model,
 
 } // namespace
 
+/// Whether not all bytes of the model fit each device.
+static bool memoryMatters(const Model &model) {
+  // 128 bits: the sum of all bytes may exceed what one device can hold.
+  __int128 bytes = 0;
+  int64_t smallest = never;
+  for (int32_t i = 0; i < model.numNodes; ++i)
+    bytes += model.resident[i] + static_cast<__int128>(model.scratch[i]);
+  for (int32_t t = 0; t < model.numTensors; ++t)
+    bytes += std::max(model.memory[t], model.copy[t]);
+  for (int32_t d = 0; d < model.numDevices; ++d)
+    smallest = std::min(smallest, model.deviceMemory(d));
+  return bytes > smallest;
+}
+
+SearchModel::SearchModel(Model of) : model(std::move(of)) {
+  if (memoryMatters(model))
+    leanOrders = memory::leanOrders(model);
+}
+
 SearchModels::SearchModels(const Model &model)
     : joining(grouping::Coarsening::identity(model)) {
   grouping::joinFreely(model, grouping::freeShare, joining);
-  joined = grouping::coarsen(model, joining);
+  joined = SearchModel(grouping::coarsen(model, joining));
   merging = joining;
   // The unmerged have the last word.
   constexpr double delayShare = 1.0 / 500;
   grouping::fuse(model, merging, delayShare);
-  merged = grouping::coarsen(model, merging);
+  merged = SearchModel(grouping::coarsen(model, merging));
 }
 
 SearchResult baechi::placement::search::search(
     const Model &model, const SearchModels &models,
     const std::vector<Assignment> &starts, const SearchOptions &options) {
-  const auto &[joining, merging, joined, merged] = models;
+  const grouping::Coarsening &joining = models.joining,
+                             &merging = models.merging;
+  const Model &joined = models.joined.model, &merged = models.merged.model;
   std::vector<Solution> solutions;
   for (const Assignment &start : starts)
     solutions.push_back(project(merged, merging, start));
@@ -250,8 +272,8 @@ SearchResult baechi::placement::search::search(
   for (const std::vector<Unit> &groupOf : options.groupings)
     groupings.push_back(project(model, merged, merging, groupOf));
   Meter meter(merged, options);
-  MeteredEvaluator evaluator(merged, meter);
-  MeteredEvaluator fine(joined, meter,
+  MeteredEvaluator evaluator(models.merged, meter);
+  MeteredEvaluator fine(models.joined, meter,
                         static_cast<double>(joined.numNodes) /
                             std::max(merged.numNodes, 1));
   constexpr size_t few = 4;

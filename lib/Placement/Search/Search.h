@@ -51,13 +51,24 @@ struct SearchResult {
   bool allTried = false;
 };
 
-/// What a search of a model works on.
+/// A model, and orders of its nodes that hold few bytes (Memory/Orders.h),
+/// which take as long as many evaluations; none where all bytes of the model
+/// fit each device.
+struct SearchModel {
+  Model model;
+  std::vector<std::vector<int32_t>> leanOrders;
+
+  SearchModel() = default;
+  explicit SearchModel(Model of);
+};
+
+/// What the searches of a model work on, in all their rounds.
 struct SearchModels {
   explicit SearchModels(const Model &model);
 
   grouping::Coarsening joining, merging;
-  Model joined; ///< without what is never worth being apart
-  Model merged; ///< fewer nodes still, which allow more evaluations
+  SearchModel joined; ///< without what is never worth being apart
+  SearchModel merged; ///< fewer nodes still, which allow more evaluations
 };
 
 /// \p starts are assignments of \p model to begin with besides its own.

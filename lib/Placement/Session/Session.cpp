@@ -288,7 +288,7 @@ int64_t Session::automaticEvaluations() {
     return search::automaticLoadEvaluations(model);
   if (!searched)
     searched = std::make_unique<search::SearchModels>(model);
-  return search::automaticEvaluations(searched->merged);
+  return search::automaticEvaluations(searched->merged.model);
 }
 
 search::SearchOptions Session::searchOptions(const search::Round &round) const {
@@ -436,7 +436,7 @@ void Session::finish() {
   if (evaluations > 0 && searched)
     result.notes.push_back(
         fmt::format("search: {} evaluations on {} merged operators",
-                    evaluations, searched->merged.numNodes));
+                    evaluations, searched->merged.model.numNodes));
   else if (evaluations > 0)
     result.notes.push_back(fmt::format("search: {} evaluations", evaluations));
   else if (options.budget.kind != Budget::Kind::None && isDone())
