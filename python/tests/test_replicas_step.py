@@ -119,8 +119,15 @@ def _norm_state() -> Any:
     }
 
 
+def _sgd_and_after(params: Any, x: Any, y: Any) -> Any:
+    """With the loss of the new parameters, which are read in the step that makes them."""
+    made, loss = _sgd(params, x, y)
+    return made, loss + _loss(made, x, y)
+
+
 STEPS = {
     "sgd": (_sgd, _parameters),
+    "loss of new parameters": (_sgd_and_after, _parameters),
     "adam and clipping by norm": (_adam, _adam_state),
     "lamb": (_lamb, _adam_state),
     "dropout": (_dropout, _parameters),

@@ -225,8 +225,15 @@ private:
           }))
         continue;
       follows.insert(&op);
-      if (leads.contains(&op) && !op.hasTrait<OpTrait::IsTerminator>())
-        moved.insert(&op);
+      if (!leads.contains(&op) || op.hasTrait<OpTrait::IsTerminator>())
+        continue;
+      // What is sent on, with what awaits it in the next step, stays where its
+      // updater does: that may be read in this step, too, and then is not
+      // moved.
+      if ((isa<SendOp>(op) || isView(&op)) &&
+          !moved.contains(op.getOperand(0).getDefiningOp()))
+        continue;
+      moved.insert(&op);
     }
     return moved;
   }
