@@ -57,6 +57,12 @@ def analyse(
         raise LoopError(
             f"buffered has '{unknown[0]}', and the body's arrays are {', '.join(body.names)}"
         )
+    for name, array in zip(body.names, arrays, strict=True):
+        if name in buffered and array.dtype == bool:
+            raise LoopError(
+                f"buffered has '{name}', which is of bool, and what blocks change is added up: "
+                f"give it as numbers, {name}.astype(np.int32)"
+            )
     if ordered and buffered:
         raise LoopError(
             "an ordered loop has buffered arrays, whose writes are seen late: give up one"

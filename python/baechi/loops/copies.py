@@ -39,12 +39,30 @@ def check_copies(body: Callable[..., Any], accesses: Sequence[Access], names: li
     def place(of: Any) -> str:
         return f"{file}:{first + of.lineno - 1}: "
 
+    def read_by(value: ast.expr) -> tuple[str, str] | None:
+        """What an expression is a view of: a read, another name for one, or a part of it."""
+        source = ast.unparse(value)
+        if array := views.get((place(value), source)):
+            return array, source
+        if isinstance(value, ast.Name):
+            return read.get(value.id)
+        if isinstance(value, ast.NamedExpr):
+            return read_by(value.value)
+        if isinstance(value, ast.IfExp):
+            return read_by(value.body) or read_by(value.orelse)
+        if isinstance(value, ast.Subscript):
+            return read_by(value.value) if _is_range(value.slice) else None
+        if isinstance(value, ast.Attribute):
+            return read_by(value.value) if value.attr in ("T", "mT", "real", "flat") else None
+        if isinstance(value, ast.Call) and isinstance(value.func, ast.Attribute):
+            return read_by(value.func.value) if value.func.attr in _SEEN_OTHERWISE else None
+        return None
+
     for node in _in_order(tree):
-        if isinstance(node, ast.Assign):
+        if not isinstance(node, ast.AugAssign):
             for name, value in _bound(node):
-                source = ast.unparse(value)
-                if array := views.get((place(value), source)):
-                    read[name] = array, source
+                if found := read_by(value):
+                    read[name] = found
                 else:
                     read.pop(name, None)
         elif (name := node.target.id) in read:
@@ -54,6 +72,19 @@ def check_copies(body: Callable[..., Any], accesses: Sequence[Access], names: li
                 f"read is a value, and '{array}' does not change with it, as it would in NumPy; "
                 f"write {source} += ..., or {name} = {name} + ... for a value of its own"
             )
+
+
+# Methods whose results are views in NumPy.
+_SEEN_OTHERWISE = ("reshape", "ravel", "transpose", "swapaxes", "squeeze", "view")
+
+
+def _is_range(index: ast.expr) -> bool:
+    """Whether what it gives of an array is a part, not an element or a copy."""
+    of = index.elts if isinstance(index, ast.Tuple) else [index]
+    return any(
+        isinstance(each, ast.Slice) or (isinstance(each, ast.Constant) and each.value is ...)
+        for each in of
+    )
 
 
 def _words(source: str) -> str:
@@ -69,20 +100,23 @@ def _in_order(tree: ast.AST) -> Iterator[Any]:
     found = [
         node
         for node in ast.walk(tree)
-        if isinstance(node, ast.Assign)
+        if isinstance(node, ast.Assign | ast.NamedExpr)
+        or (isinstance(node, ast.AnnAssign) and node.value is not None)
         or (isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Name))
     ]
     return iter(sorted(found, key=lambda node: (node.lineno, node.col_offset)))
 
 
-def _bound(node: ast.Assign) -> Iterator[tuple[str, ast.expr]]:
-    for target in node.targets:
+def _bound(node: Any) -> Iterator[tuple[str, ast.expr]]:
+    targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+    for target in targets:
         if isinstance(target, ast.Name):
             yield target.id, node.value
-        elif isinstance(target, ast.Tuple):
+        elif isinstance(target, ast.Tuple | ast.List):
             values = [node.value] * len(target.elts)
-            if isinstance(node.value, ast.Tuple) and len(node.value.elts) == len(target.elts):
-                values = list(node.value.elts)
+            given = node.value
+            if isinstance(given, ast.Tuple | ast.List) and len(given.elts) == len(target.elts):
+                values = list(given.elts)
             for name, value in zip(target.elts, values, strict=True):
                 if isinstance(name, ast.Name):
                     yield name.id, value

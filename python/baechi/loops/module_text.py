@@ -159,7 +159,7 @@ class _Writer(EntryWriter):
             total = before[n]
             for one in changed[n]:
                 if not self.layout.pieces[n].reduced:
-                    one = self._elementwise("sub", n, one, before[n])
+                    one = self._change(n, one, before[n])
                 total = self._elementwise("add", n, total, one)
             self.state[n][0] = total
 
@@ -175,6 +175,28 @@ class _Writer(EntryWriter):
         empty = self.emit(f"tensor.empty() : {kind}")
         return self.emit(
             f"linalg.{what} ins({a}, {b} : {kind}, {kind}) outs({empty} : {kind}) -> {kind}"
+        )
+
+    def _change(self, array: int, after: str, before: str) -> str:
+        """0 where nothing has changed: of what is infinite, too."""
+        kind_of = element(self.arrays[array].dtype)
+        if "f" not in kind_of:
+            return self._elementwise("sub", array, after, before)
+        kind, rank = self._type_of(array), len(self.arrays[array].shape)
+        empty = self.emit(f"tensor.empty() : {kind}")
+        at = ", ".join(f"d{n}" for n in range(rank))
+        maps = ", ".join([f"affine_map<({at}) -> ({at})>"] * 3)
+        loops = ", ".join(['"parallel"'] * rank)
+        zero = self.emit(f"arith.constant 0.0 : {kind_of}")
+        return self.emit(
+            f"linalg.generic {{indexing_maps = [{maps}], iterator_types = [{loops}]}} "
+            f"ins({after}, {before} : {kind}, {kind}) outs({empty} : {kind}) {{\n"
+            f"    ^bb0(%a: {kind_of}, %b: {kind_of}, %c: {kind_of}):\n"
+            f"      %same = arith.cmpf oeq, %a, %b : {kind_of}\n"
+            f"      %less = arith.subf %a, %b : {kind_of}\n"
+            f"      %change = arith.select %same, {zero}, %less : {kind_of}\n"
+            f"      linalg.yield %change : {kind_of}\n"
+            f"    }} -> {kind}"
         )
 
     def _hold(self, number: int) -> None:

@@ -49,7 +49,7 @@ class Simulated:
     def run(self, entries: Entries, arrays: Sequence[np.ndarray], passes: int) -> Any:
         layout = self._layout
         leaves = [leaf.copy() for leaf in entries.leaves]
-        state = [np.ascontiguousarray(array) for array in arrays]
+        state = [np.asarray(array, order="C") for array in arrays]
         kept = [n for n, each in enumerate(layout.pieces) if each.buffered or each.reduced]
         for n, each in enumerate(layout.pieces):
             if not each.written:
@@ -65,7 +65,8 @@ class Simulated:
                     self._run_block(entries, leaves, state, block)
                     for n in kept:
                         reduced = layout.pieces[n].reduced
-                        total[n] = total[n] + (state[n] if reduced else state[n] - before[n])
+                        change = state[n] if reduced else _change(state[n], before[n])
+                        total[n] = total[n] + change
                 for n in kept:
                     state[n] = total[n]
         made = [jax.tree.unflatten(entries.tree, leaves)] if self._body.new_values else []
@@ -114,3 +115,9 @@ class Simulated:
         result = self._results[argument]
         assert result is not None
         return self._library.result(result).view(self._arguments[argument].dtype)
+
+
+def _change(after: np.ndarray, before: np.ndarray) -> np.ndarray:
+    """0 where nothing has changed: of what is infinite, too."""
+    with np.errstate(invalid="ignore"):
+        return np.where(after == before, np.zeros_like(after), after - before)

@@ -115,10 +115,20 @@ def _numbers(jaxpr: Any) -> Callable[[Any], Any]:
     for equation in jaxpr.eqns:
         key = (
             str(equation.primitive),
-            str(equation.params),
+            tuple((name, _told(value)) for name, value in equation.params.items()),
             tuple(map(of, equation.invars)),
         )
         first = known.setdefault(key, len(numbers) + len(known))
         for k, variable in enumerate(equation.outvars):
             numbers[variable] = first if k == 0 else len(numbers) + len(known)
     return of
+
+
+def _told(parameter: Any) -> Any:
+    """What tells parameters of equations apart. Functions and arrays by what they are: their text
+    does not show the arrays that a function has taken from around it, nor all of a long array."""
+    if isinstance(parameter, tuple | list):
+        return tuple(map(_told, parameter))
+    if hasattr(parameter, "eqns") or hasattr(parameter, "jaxpr") or hasattr(parameter, "shape"):
+        return id(parameter)
+    return str(parameter)

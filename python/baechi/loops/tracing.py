@@ -145,7 +145,14 @@ class Trace:
         self._check_level(array, "written")
         name, like = self._names[array], self._arrays[array]
         shape = shape_at(positions)
-        value = jnp.asarray(as_number(value))
+        value = as_number(value)
+        if isinstance(value, int) and jnp.issubdtype(like.dtype, jnp.integer):
+            limits = jnp.iinfo(like.dtype)
+            if not limits.min <= value <= limits.max:
+                raise LoopError(f"{place()}'{name}' is of {like.dtype}, which cannot hold {value}")
+        value = jnp.asarray(value)
+        if value.weak_type and jnp.result_type(value, like.dtype) == like.dtype:
+            value = value.astype(like.dtype)  # a number of Python's, which takes the array's
         if not np.can_cast(value.dtype, like.dtype, "same_kind"):
             raise LoopError(
                 f"{place()}'{name}' is of {like.dtype}, what is written of {value.dtype}: write "
@@ -157,17 +164,20 @@ class Trace:
             raise LoopError(
                 f"{place()}what is written to '{name}' has shape {value.shape}, its place {shape}"
             ) from None
-        access = Access(array, True, positions, place(), source())
+        if not self._apart:  # where nobody looks, and a part taken would be a use
+            self._store(array, positions, value)
+        self.accesses.append(Access(array, True, positions, place(), source()))
+        self.written.append(value)
+
+    def _store(self, array: int, positions: tuple[Position, ...], value: jax.Array) -> None:
         stores = self._stores.setdefault(array, [])
         count, at = several_of(positions)
-        if count:
-            for n in range(count):
-                one = jax.lax.index_in_dim(value, n, at, keepdims=False)
-                stores.append((one_of(positions, n), one))
-        else:
+        if not count:
             stores.append((positions, value))
-        self.accesses.append(access)
-        self.written.append(value)
+            return
+        for n in range(count):
+            one = jax.lax.index_in_dim(value, n, at, keepdims=False)
+            stores.append((one_of(positions, n), one))
 
     def _check_level(self, array: int, what: str) -> None:
         if _is_within(self._level, derivatives=what == "read"):
