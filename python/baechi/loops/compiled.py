@@ -34,8 +34,15 @@ class Compiled:
         verbose: bool | None,
     ):
         self._body, self._layout, self._module, self._shapes = body, layout, module, shapes
+        # Pieces go round, and each is changed where it arrives. Lent, two that change places would
+        # be in each other's way: one block would wait until the other has ended.
         options = CompileOptions(
-            machine=machine, budget="0", pin=module.pins, costs="roofline", verbose=verbose
+            machine=machine,
+            budget="0",
+            pin=module.pins,
+            costs="roofline",
+            transfers="copy",
+            verbose=verbose,
         )
         self.program = Program(module.text, options)
         self._ranges = module_text.ranges_of(layout)
