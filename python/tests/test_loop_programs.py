@@ -12,34 +12,10 @@ import numpy as np
 import pytest
 
 import baechi
+from test_loops import Values
 
 STEP, SHRINK = np.float32(0.05), np.float32(0.01)
 COUNT, USERS, ITEMS, RANK = 300, 30, 20, 4
-
-
-class Values(np.lib.mixins.NDArrayOperatorsMixin):
-    """An array of NumPy's of which what is read is a value, as in a loop."""
-
-    def __init__(self, array):
-        self._array = array
-
-    def __getitem__(self, index):
-        return np.array(self._array[index])
-
-    def __setitem__(self, index, value):
-        self._array[index] = value
-
-    def __array_ufunc__(self, ufunc, method, *inputs, **options):
-        taken = [each._array.copy() if isinstance(each, Values) else each for each in inputs]
-        out = options.pop("out", None)
-        made = getattr(ufunc, method)(*taken, **options)
-        if out is None:
-            return made
-        self._array[...] = made  # x += 1
-        return self
-
-    def __getattr__(self, name):
-        return getattr(self._array, name)
 
 
 def serially(body, entries, arrays, order):

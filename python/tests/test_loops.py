@@ -38,7 +38,7 @@ def factors(users=60, items=30, rank=8, seed=1):
 def serially(body, entries, arrays, order):
     """The body on NumPy's arrays, one entry after the other."""
     arrays = [array.copy() for array in arrays]
-    views = [_Copies(array) for array in arrays]
+    views = [Values(array) for array in arrays]
     for n in order:
         keys = tuple(int(column[n]) for column in entries.keys)
         value = entries.leaves[0][n] if entries.leaves else None
@@ -46,8 +46,8 @@ def serially(body, entries, arrays, order):
     return arrays
 
 
-class _Copies:
-    """An array whose elements are read as values, as JAX has it."""
+class Values(np.lib.mixins.NDArrayOperatorsMixin):
+    """An array of NumPy's of which what is read is a value, as in a loop."""
 
     def __init__(self, array):
         self._array = array
@@ -57,6 +57,18 @@ class _Copies:
 
     def __setitem__(self, index, value):
         self._array[index] = value
+
+    def __array_ufunc__(self, ufunc, method, *inputs, **options):
+        taken = [each._array.copy() if isinstance(each, Values) else each for each in inputs]
+        out = options.pop("out", None)
+        made = getattr(ufunc, method)(*taken, **options)
+        if out is None:
+            return made
+        self._array[...] = made  # x += 1
+        return self
+
+    def __getattr__(self, name):
+        return getattr(self._array, name)
 
 
 class TestVerdicts:

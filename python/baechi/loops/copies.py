@@ -53,7 +53,7 @@ def check_copies(body: Callable[..., Any], accesses: Sequence[Access], names: li
         if isinstance(value, ast.Subscript):
             return read_by(value.value) if _is_range(value.slice) else None
         if isinstance(value, ast.Attribute):
-            return read_by(value.value) if value.attr in ("T", "mT", "real", "flat") else None
+            return read_by(value.value) if value.attr in ("T", "mT", "real") else None
         if isinstance(value, ast.Call) and isinstance(value.func, ast.Attribute):
             return read_by(value.func.value) if value.func.attr in _SEEN_OTHERWISE else None
         return None
