@@ -65,7 +65,7 @@ def check_copies(body: Callable[..., Any], accesses: Sequence[Access], names: li
                     read[name] = found
                 else:
                     read.pop(name, None)
-        elif (name := node.target.id) in read:
+        elif isinstance(node.target, ast.Name) and (name := node.target.id) in read:
             array, source = read[name]
             raise LoopError(
                 f"{place(node)}'{name}' is changed in place, which was read of '{array}': what is "
@@ -100,9 +100,8 @@ def _in_order(tree: ast.AST) -> Iterator[Any]:
     found = [
         node
         for node in ast.walk(tree)
-        if isinstance(node, ast.Assign | ast.NamedExpr)
+        if isinstance(node, ast.Assign | ast.NamedExpr | ast.AugAssign)
         or (isinstance(node, ast.AnnAssign) and node.value is not None)
-        or (isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Name))
     ]
     return iter(sorted(found, key=lambda node: (node.lineno, node.col_offset)))
 

@@ -147,7 +147,7 @@ class Trace:
         shape = shape_at(positions)
         value = as_number(value)
         if isinstance(value, int) and jnp.issubdtype(like.dtype, jnp.integer):
-            limits = jnp.iinfo(like.dtype)
+            limits = jnp.iinfo(like.dtype)  # type: ignore[no-untyped-call]
             if not limits.min <= value <= limits.max:
                 raise LoopError(f"{place()}'{name}' is of {like.dtype}, which cannot hold {value}")
         value = jnp.asarray(value)
