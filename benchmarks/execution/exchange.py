@@ -5,9 +5,9 @@
 """Runs replicated steps over a simulated network in each order of messages, as a Markdown table.
 
     benchmarks/execution/exchange.py [--bin build/release/bin] [--model mlp_small.mlir]
-    [--megabytes 100 200 400 800] [--steps 30] [--turns 3] [--slice-bytes N]
+    [--megabytes 100 200 400 800] [--steps 30] [--turns 3] [--slice-bytes N] [--ranks 2]
 
-Two replicas on two host devices, whose links take 100 us and so many megabytes a second each way.
+Two replicas on two host devices, of one process or, with --ranks=2, of two, whose links take 100 us and so many megabytes a second each way.
 Periods, in ms, are from one step to the next of steps that overlap: measured, the least of several
 turns in which the orders follow each other, and simulated by the runtime's rules, in brackets.
 "start" sends parameters at the step's start, in the plan's order; the others carry them into the
@@ -19,7 +19,9 @@ device's bit for bit, or it fails.
 
 import argparse
 import json
+import os
 import pathlib
+import socket
 import subprocess
 import sys
 import tempfile
@@ -40,6 +42,28 @@ def machine(megabytes):
     }
 
 
+def run_ranks(ranks, command):
+    """In one process, or in several that meet at a free port."""
+    with socket.socket() as free:
+        free.bind(("localhost", 0))
+        meeting = f"localhost:{free.getsockname()[1]}"
+    variables = {"BAECHI_RANKS": str(ranks), "BAECHI_COORDINATOR": meeting}
+    processes = [
+        subprocess.Popen(
+            command,
+            env={**os.environ, **({**variables, "BAECHI_RANK": str(rank)} if ranks > 1 else {})},
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        for rank in range(ranks)
+    ]
+    told = [process.communicate()[1] for process in processes]
+    for process, errors in zip(processes, told, strict=True):
+        if process.returncode:
+            raise subprocess.CalledProcessError(process.returncode, command, stderr=errors)
+
+
 def run(args, folder, megabytes, order, check):
     spec = folder / f"{megabytes}.json"
     spec.write_text(json.dumps(machine(megabytes)))
@@ -47,7 +71,8 @@ def run(args, folder, megabytes, order, check):
     given = [] if order == "start" else [f"--exchange={order}"]
     if order == "p3" and args.slice_bytes:
         given.append(f"--slice-bytes={args.slice_bytes}")
-    subprocess.run(
+    run_ranks(
+        args.ranks,
         [
             str(args.bin / "baechi-run"),
             str(FIXTURES / args.model),
@@ -62,10 +87,6 @@ def run(args, folder, megabytes, order, check):
             f"--check-single={'true' if check else 'false'}",
             *given,
         ],
-        check=True,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.PIPE,
-        text=True,
     )
     found = json.loads(report.read_text())
     if check and not found["outputs_agree"]:
@@ -109,6 +130,7 @@ def main():
     parser.add_argument("--steps", type=int, default=30)
     parser.add_argument("--turns", type=int, default=3)
     parser.add_argument("--slice-bytes", type=int)
+    parser.add_argument("--ranks", type=int, choices=(1, 2), default=1)
     args = parser.parse_args()
     header = ["MB/s", *ORDERS, "bound", "p3 / bound", "gain"]
     print(f"| {' | '.join(header)} |", "|" + "---|" * len(header), sep="\n", flush=True)

@@ -1,4 +1,4 @@
-//===- Carrier.cpp - A simulated network within a process -----------------===//
+//===- Carrier.cpp - A simulated network ----------------------------------===//
 //
 // Part of the Baechi project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.

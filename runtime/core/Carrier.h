@@ -1,4 +1,4 @@
-//===- Carrier.h - A simulated network within a process ---------*- C++ -*-===//
+//===- Carrier.h - A simulated network --------------------------*- C++ -*-===//
 //
 // Part of the Baechi project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.
@@ -14,6 +14,11 @@
 /// plan starts first (then by queue and number). A message has its lanes from
 /// the moment that they are free, however late the thread wakes: what the
 /// machine is late does not add up.
+///
+/// A message to another process has its lanes once it is offered here, as
+/// nobody here knows when it is awaited there, and is the relay's when it has
+/// arrived: its way through the machine comes on top. Lanes are of one
+/// process's queues.
 ///
 /// A program with an exchange (ExchangeOrder) has other rules: of what was
 /// offered when the lanes became free the smallest priority goes first, then

@@ -136,7 +136,9 @@ int32_t Exchange::offer(baechi_context &self, Side side, int32_t queue,
   uint32_t before =
       slot->state.fetch_or(offeredBy(side), std::memory_order_seq_cst);
   if (channel.reach == Reach::Relayed) {
-    relay->offered(queue, seq, self.isOdd());
+    bool isSimulated = side == Side::Sender && program.queues[queue].link;
+    bringing.fetch_add(isSimulated, std::memory_order_relaxed);
+    (isSimulated ? carrier : relay)->offered(queue, seq, self.isOdd());
   } else if (channel.reach == Reach::Carried) {
     if (before & offeredBy(otherSide))
       carrier->offered(queue, seq, self.isOdd());
@@ -297,7 +299,7 @@ int32_t Exchange::awaitLastStep(baechi_context &self, Side side, int32_t queue,
   if (!waitUntil(self, waitOf(!self.isOdd(), queue, seq), slot,
                  [&] { return finish(self, queues[queue], slot, side); }))
     return Stop;
-  leave(slot, side);
+  leave(queues[queue], slot, side);
   return aborted() ? Stop : 0;
 }
 
@@ -325,11 +327,12 @@ int32_t Exchange::awaitCarried(baechi_context &self, bool odd) {
 }
 
 /// The last end makes it new.
-void Exchange::leave(Slot &slot, Side side) {
+void Exchange::leave(const Channel &channel, Slot &slot, Side side) {
   bool sends = side == Side::Sender;
   uint32_t mine = sends ? Slot::LeftBySender : Slot::LeftByReceiver;
   uint32_t others = sends ? Slot::LeftByReceiver : Slot::LeftBySender;
-  if (slot.state.fetch_or(mine, std::memory_order_acq_rel) & others)
+  if ((slot.state.fetch_or(mine, std::memory_order_acq_rel) & others) ||
+      channel.reach == Reach::Relayed)
     slot.state.store(0, std::memory_order_release);
 }
 
@@ -486,7 +489,7 @@ int32_t Exchange::leaveStep(baechi_context &self, bool isLast) {
       if (!waitUntil(self, waitOf(self.isOdd(), int32_t(queue), int32_t(seq)),
                      slot, [&] { return finish(self, channel, slot, side); }))
         return Stop;
-      leave(slot, side);
+      leave(channel, slot, side);
     }
     if (!sends)
       channel.firstOpen = 0;
@@ -516,9 +519,9 @@ int32_t Exchange::fail(baechi_context &self, const Failure &failure) {
 // On the relay's thread
 //===----------------------------------------------------------------------===//
 
-void Exchange::complete(int32_t queue, int32_t seq, Interval copied) {
+void Exchange::complete(int32_t queue, int32_t seq, bool odd, Interval copied) {
   Channel &channel = queues[queue];
-  Slot &slot = channel.slots[seq];
+  Slot &slot = channel.slotsOf(odd)[seq];
   static_cast<Interval &>(slot.copy) = copied;
   slot.copy.byReceiver = !elsewhere[channel.to];
   slot.state.fetch_or(Slot::Offered | Slot::Claimed | Slot::Done,
@@ -528,6 +531,11 @@ void Exchange::complete(int32_t queue, int32_t seq, Interval copied) {
 
 void Exchange::arrive(int32_t queue, int32_t seq, bool odd, Interval moved) {
   Channel &channel = queues[queue];
+  if (channel.reach == Reach::Relayed) {
+    relay->offered(queue, seq, odd);
+    bringing.fetch_sub(1, std::memory_order_release);
+    return;
+  }
   Slot &slot = channel.slotsOf(odd)[seq];
   static_cast<Interval &>(slot.copy) = moved;
   slot.copy.byReceiver = true;

@@ -28,7 +28,8 @@
 /// have slots of their own. Each end says that it has left a slot; the last one
 /// makes it new. Before either end uses it again, two steps later, the message
 /// between, in the other slot, was done: so the other end had begun that step,
-/// and had left this slot.
+/// and had left this slot. Of a message to or from another process there is one
+/// end here, whose leaving makes the slot new.
 ///
 /// A carried message is offered in one step and awaited in the next, before
 /// the same end offers it again; that await leaves the slot. An end that uses
@@ -96,7 +97,9 @@ public:
   virtual ~Relay() = default;
 
   /// A device of this process has offered its end, on its own thread; of a
-  /// message within the process: both have. Must neither block nor allocate.
+  /// message within the process: both have. Of one that a simulated link has
+  /// brought to another process: on the carrier's. Must neither block nor
+  /// allocate.
   /// `odd`: of steps that overlap, in which of the slots.
   virtual void offered(int32_t queue, int32_t seq, bool odd) = 0;
 };
@@ -286,13 +289,20 @@ public:
   /// there is none.
   std::string describeUndelivered() const;
 
-  /// On the carrier's thread: that message has arrived, after that time.
+  /// On the carrier's thread: that message has arrived, after that time; one to
+  /// another process is the relay's now.
   void arrive(int32_t queue, int32_t seq, bool odd, Interval moved);
   /// On the relay's thread: that message has been moved, in that time.
-  void complete(int32_t queue, int32_t seq, Interval copied);
+  void complete(int32_t queue, int32_t seq, bool odd, Interval copied);
   /// Whether all devices of this process have ended their part of the step, or
   /// wait for messages.
   bool idleHere(bool waitingCounts) const;
+
+  /// Whether messages to other processes are on their way over simulated
+  /// links: the carrier still offers them.
+  bool isBringing() const {
+    return bringing.load(std::memory_order_acquire) != 0;
+  }
 
   /// Since the last reset, which is the step's start.
   int64_t elapsedNs() const {
@@ -325,7 +335,7 @@ private:
   bool isInFirstStep(const baechi_context &self) const {
     return self.stepsEnded.load(std::memory_order_relaxed) == firstStep;
   }
-  static void leave(Slot &slot, Side side);
+  static void leave(const Channel &channel, Slot &slot, Side side);
   bool copy(baechi_context &self, const Channel &channel, Slot &slot,
             Side side);
   Slot &slotOf(uint64_t wait);
@@ -351,6 +361,8 @@ private:
   Relay *carrier = nullptr;
   HostCalls hostCalls;
   std::vector<bool> elsewhere;
+  /// How many of them.
+  std::atomic<int64_t> bringing{0};
   bool overlapped = false;
   int64_t firstStep = 0;
   Clock::time_point epoch;

@@ -33,7 +33,7 @@ void Exchange::setRelay(Relay *given, const std::vector<bool> &away,
 void Exchange::setCarrier(Relay *given) {
   carrier = given;
   for (size_t i = 0; i < queues.size(); ++i)
-    if (program.queues[i].link)
+    if (program.queues[i].link && queues[i].reach == Reach::Here)
       queues[i].reach = Reach::Carried;
 }
 
@@ -60,6 +60,7 @@ void Exchange::reset(int64_t first) {
     context->place.store(baechi_context::nowhere, std::memory_order_relaxed);
     context->finished.store(context->idle, std::memory_order_relaxed);
   }
+  bringing.store(0, std::memory_order_relaxed);
   failed.store(nobody, std::memory_order_relaxed);
   epoch = Clock::now();
 }

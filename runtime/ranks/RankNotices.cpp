@@ -43,7 +43,7 @@ bool RankRelay::say(Peer &peer, Notice::Kind kind, int64_t value,
 
 void RankRelay::sayAll(Notice::Kind kind, const std::string &text) {
   for (Peer &peer : peers)
-    if (peer.talks && !peer.left)
+    if (peer.talks && !peer.isLost)
       say(peer, kind, ranks->broken() ? ranks->lostRank() + 1 : 0, text);
 }
 
@@ -52,7 +52,7 @@ void RankRelay::flush() {
   auto until = steady_clock::now() + std::chrono::seconds(1);
   for (Peer &peer : peers)
     for (Ticket &ticket : peer.outgoing)
-      while (ticket.busy && !peer.left && !transport.poll(ticket) &&
+      while (ticket.busy && !peer.isLost && !transport.poll(ticket) &&
              ticket.busy && steady_clock::now() < until)
         std::this_thread::yield();
 }
@@ -61,7 +61,7 @@ void RankRelay::flush() {
 bool RankRelay::hear(baechi_context &self) {
   bool heard = false;
   for (Peer &peer : peers) {
-    if (!peer.talks || peer.left || endedEverywhere)
+    if (!peer.talks || peer.isLost || endedEverywhere)
       continue;
     if (!peer.incoming.busy)
       if (Problem problem =
@@ -134,7 +134,7 @@ std::string RankRelay::describeHeld(int32_t rank) const {
 /// told, as after any failure.
 void RankRelay::lose(int32_t rank, const std::string &why) {
   ranks->setLost(rank);
-  peers[rank].left = true;
+  peers[rank].isLost = true;
   std::string text = why + describeHeld(rank);
   std::string devices = exchange.describeDevices();
   if (!devices.empty())
@@ -155,10 +155,10 @@ void RankRelay::lookAround() {
     if (Problem problem = fabric->check())
       exchange.abort(describe(problem));
   int32_t gone = transport.lostRank();
-  if (gone >= 0 && !peers[gone].left)
+  if (gone >= 0 && !peers[gone].isLost)
     lose(gone, Ranks::describeLost(gone));
   for (Peer &peer : peers) {
-    if (!peer.talks || peer.left || ranks->silence() <= 0)
+    if (!peer.talks || peer.isLost || ranks->silence() <= 0)
       continue;
     peer.silent.look();
     if (peer.silent.exceeds(ranks->silence()))
@@ -187,7 +187,7 @@ void RankRelay::beat() {
     for (const Peer &peer : peers)
       all += peer.progress;
   for (Peer &peer : peers)
-    if (peer.talks && !peer.left)
+    if (peer.talks && !peer.isLost)
       say(peer, Notice::Beat, all);
 }
 
@@ -196,8 +196,10 @@ void RankRelay::beat() {
 //===----------------------------------------------------------------------===//
 
 bool RankRelay::allDone() const {
-  return done == messages.size() &&
+  return done == messagesOfStep * uint64_t(steps) &&
          exchange.idleHere(/*waitingCounts=*/false) &&
+         std::all_of(peers.begin(), peers.end(),
+                     [&](const Peer &peer) { return hasLeftAll(peer); }) &&
          std::all_of(ports.begin(), ports.end(),
                      [](Port *port) { return port->isIdle(); });
 }
@@ -222,8 +224,9 @@ std::optional<int32_t> RankRelay::endStep() {
   if (!saidEnded) {
     // The devices here have ended, so nobody is left to offer the rest.
     if (exchange.idleHere(/*waitingCounts=*/false) && !exchange.aborted() &&
+        !exchange.isBringing() &&
         offersTaken == offerCount.load(std::memory_order_acquire) &&
-        offersTaken < messages.size())
+        offersTaken < messagesOfStep * uint64_t(steps))
       exchange.abort(exchange.describeUndelivered());
     return std::nullopt;
   }
@@ -278,7 +281,7 @@ std::optional<int32_t> RankRelay::stopStep() {
   else if (!saidFailed) {
     // Unless it was rank 0 that said so.
     saidFailed = true;
-    if (!aborted && !peers[0].left)
+    if (!aborted && !peers[0].isLost)
       say(peers[0], Notice::Failed, 0, describeOwnFailure());
   }
   // Devices inside a kernel have less time than rank 0 waits for the answers.
@@ -287,9 +290,9 @@ std::optional<int32_t> RankRelay::stopStep() {
   if (!idle && !late)
     return std::nullopt;
   if (!ranks->leads()) {
-    if (!aborted && !peers[0].left && !stopping.exceeds(0.9 * graceSeconds))
+    if (!aborted && !peers[0].isLost && !stopping.exceeds(0.9 * graceSeconds))
       return std::nullopt;
-    if (!peers[0].left)
+    if (!peers[0].isLost)
       say(peers[0], Notice::Stopped, !idle);
     if (agreed.empty())
       agreed = describeOwnFailure();
@@ -297,11 +300,11 @@ std::optional<int32_t> RankRelay::stopStep() {
     return 1;
   }
   for (const Peer &peer : peers)
-    if (peer.talks && !peer.left && !peer.stopped &&
+    if (peer.talks && !peer.isLost && !peer.stopped &&
         !stopping.exceeds(graceSeconds))
       return std::nullopt;
   for (const Peer &peer : peers)
-    if (peer.talks && !peer.left && !peer.stopped) {
+    if (peer.talks && !peer.isLost && !peer.stopped) {
       ranks->setLost(peer.rank);
       agreed += "; " + Ranks::name(peer.rank) + " did not stop";
     }

@@ -12,6 +12,7 @@
 #include <sys/prctl.h>
 
 #include <algorithm>
+#include <map>
 #include <thread>
 
 using namespace baechi::runtime;
@@ -41,10 +42,19 @@ RankRelay::RankRelay(std::shared_ptr<Ranks> given, const Program &program,
     for (size_t seq = 0; seq < queue.messages.size(); ++seq, ++tag)
       if (crosses)
         messages.push_back({int32_t(q), int32_t(seq), from == self ? to : from,
-                            tag, from == self, Ticket(), 0});
+                            tag, from == self, /*odd=*/false, Ticket()});
+  }
+  tagsOfStep = tag - tags::FirstMessage;
+  messagesOfStep = messages.size();
+  for (size_t i = 0; i < messagesOfStep; ++i) {
+    Message message = messages[i];
+    message.odd = true;
+    message.tag += tagsOfStep;
+    messages.push_back(message);
   }
   offers = std::vector<std::atomic<uint32_t>>(messages.size());
   active.reserve(messages.size());
+  held.reserve(messages.size());
 
   // Begin and end of each operator, and of this rank's end of each copy; then
   // when the step began.
@@ -67,6 +77,15 @@ RankRelay::RankRelay(std::shared_ptr<Ranks> given, const Program &program,
     if (self == 0 && peer.talks)
       peer.times = timesOf(rank);
   }
+  for (const QueueInfo &queue : program.queues) {
+    int32_t from = owners[queue.from], to = owners[queue.to];
+    if (from == to || queue.messages.empty())
+      continue;
+    if (from == self)
+      peers[size_t(to)].isSentTo = true;
+    else if (to == self)
+      peers[size_t(from)].receivers.push_back(queue.to);
+  }
 }
 
 RankRelay::~RankRelay() { release(); }
@@ -81,6 +100,8 @@ void RankRelay::release() {
   for (Peer &peer : peers) {
     drop(peer.incoming);
     drop(peer.timesTicket);
+    drop(peer.leftOutgoing);
+    drop(peer.leftIncoming);
     for (Ticket &ticket : peer.outgoing)
       drop(ticket);
   }
@@ -109,9 +130,34 @@ Error RankRelay::check() const {
                      "' holds no data that it could exchange with another "
                      "process");
   }
+  if (Error error = checkLanes())
+    return error;
   if (tags > transport.largestTag())
     return Error("the program has " + std::to_string(tags) +
                  " messages, more than can be told apart between processes");
+  return Error();
+}
+
+/// Each process looks after the links that it sends over, and knows of no
+/// other's messages.
+Error RankRelay::checkLanes() const {
+  std::map<int32_t, const QueueInfo *> firstOf;
+  for (const QueueInfo &queue : program.queues) {
+    if (!queue.link || queue.messages.empty())
+      continue;
+    for (int32_t lane : queue.link->lanes) {
+      const QueueInfo &first = *firstOf.emplace(lane, &queue).first->second;
+      if (owners[first.from] != owners[queue.from])
+        return Error(
+            "the simulated links from " + program.devices[first.from].name +
+            " to " + program.devices[first.to].name + " and from " +
+            program.devices[queue.from].name + " to " +
+            program.devices[queue.to].name +
+            " take turns, but different processes send over them, and none "
+            "sees the other's messages: give the machine links of their own "
+            "(\"link_model\": \"parallel\"), or run it in one process");
+    }
+  }
   return Error();
 }
 
@@ -122,21 +168,33 @@ void RankRelay::setPort(size_t queue, Port &port) {
       message.port = &port;
 }
 
-/// Only the device threads of this process, several at once.
-void RankRelay::offered(int32_t queue, int32_t seq, bool /*odd*/) {
-  uint32_t place = offerCount.fetch_add(1, std::memory_order_relaxed);
-  offers[place].store(uint32_t(firstMessage[queue]) + uint32_t(seq) + 1,
-                      std::memory_order_release);
+/// Only the device threads of this process and the carrier, several at once.
+/// Where a place is one of an earlier offer, that was taken: of more offers
+/// than there are places two are of one message, and who offers it again has
+/// seen the first one's end. The counter hands that on.
+void RankRelay::offered(int32_t queue, int32_t seq, bool odd) {
+  uint64_t place = offerCount.fetch_add(1, std::memory_order_acq_rel);
+  size_t message =
+      firstMessage[queue] + size_t(seq) + (odd ? messagesOfStep : 0);
+  offers[place % offers.size()].store(uint32_t(message) + 1,
+                                      std::memory_order_release);
 }
 
-void RankRelay::reset() {
+void RankRelay::reset(int64_t count, bool overlap) {
   for (auto &offer : offers)
     offer.store(0, std::memory_order_relaxed);
   offerCount.store(0, std::memory_order_relaxed);
-  offersTaken = done = nextActive = 0;
+  offersTaken = done = 0;
+  nextActive = 0;
+  steps = count;
+  overlaps = overlap;
   active.clear();
+  held.clear();
+  for (Message &message : messages)
+    message.step = message.odd;
   for (Peer &peer : peers) {
-    peer.ended = peer.stopped = peer.left = peer.timesBegun = false;
+    peer.ended = peer.stopped = peer.isLost = peer.timesBegun = false;
+    peer.leftTold = peer.left = 0;
     peer.silent = Attention();
   }
   saidEnded = saidFailed = aborted = endedEverywhere = brokenOff = cutOff =
@@ -175,9 +233,14 @@ bool RankRelay::begin(Message &message) {
   return portFirst ? enterPort(message) : transfer(message);
 }
 
+const Slot &RankRelay::slotOf(const Message &message) const {
+  const Channel &channel = exchange.channels()[message.queue];
+  return channel.slotsOf(message.odd)[size_t(message.seq)];
+}
+
 /// Begins the next piece of a message, which is most often all of it.
 bool RankRelay::transfer(Message &message) {
-  const Slot &slot = exchange.channels()[message.queue].slots[message.seq];
+  const Slot &slot = slotOf(message);
   void *whole = message.port    ? message.port->hostBuffer(message.seq)
                 : message.sends ? const_cast<void *>(slot.source)
                                 : slot.destination;
@@ -198,7 +261,7 @@ bool RankRelay::transfer(Message &message) {
 }
 
 bool RankRelay::enterPort(Message &message) {
-  const Slot &slot = exchange.channels()[message.queue].slots[message.seq];
+  const Slot &slot = slotOf(message);
   message.atPort = true;
   Problem problem = message.port->begin(
       message.seq,
@@ -211,7 +274,7 @@ bool RankRelay::enterPort(Message &message) {
 
 void RankRelay::tell(Message &message) {
   if (!message.told)
-    exchange.complete(message.queue, message.seq,
+    exchange.complete(message.queue, message.seq, message.odd,
                       {message.beganNs, exchange.elapsedNs()});
   message.told = true;
 }
@@ -237,8 +300,7 @@ bool RankRelay::pollTransport(Message &message, bool &ended) {
   }
   if (message.ticket.busy)
     return true;
-  if (message.moved <
-      exchange.channels()[message.queue].slots[message.seq].bytes)
+  if (message.moved < slotOf(message).bytes)
     return transfer(message);
   if (message.port && !message.sends)
     return enterPort(message) && pollPort(message, ended);
@@ -263,18 +325,39 @@ bool RankRelay::pollMessage(size_t position, bool &moved) {
   return true;
 }
 
+bool RankRelay::start(uint32_t message) {
+  if (!begin(messages[message]))
+    return false;
+  messages[message].step += 2;
+  active.push_back(message);
+  return true;
+}
+
 /// Begins what was offered and ends what has arrived; whether there was any.
 bool RankRelay::moveMessages() {
-  bool moved = false;
-  while (offersTaken < offers.size()) {
-    uint32_t offer = offers[offersTaken].load(std::memory_order_acquire);
+  bool moved = overlaps && exchangeLeft();
+  for (size_t i = 0; i < held.size();) {
+    if (!mayBegin(messages[held[i]])) {
+      ++i;
+      continue;
+    }
+    moved = true;
+    if (!start(held[i]))
+      return true;
+    held.erase(held.begin() + ptrdiff_t(i));
+  }
+  while (offersTaken < messagesOfStep * uint64_t(steps)) {
+    std::atomic<uint32_t> &place = offers[offersTaken % offers.size()];
+    uint32_t offer = place.load(std::memory_order_acquire);
     if (offer == 0)
       break;
+    place.store(0, std::memory_order_relaxed);
     ++offersTaken;
     moved = true;
-    if (!begin(messages[offer - 1]))
+    if (!mayBegin(messages[offer - 1]))
+      held.push_back(offer - 1);
+    else if (!start(offer - 1))
       return true;
-    active.push_back(offer - 1);
   }
   for (size_t i = 0, looks = 0; i < active.size() && looks < looksAtOnce;
        ++looks) {

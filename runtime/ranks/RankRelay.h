@@ -21,6 +21,13 @@
 /// longer than a message of the transport may be goes in pieces, one after the
 /// other.
 ///
+/// Steps that overlap end everywhere only together. A transport may keep what
+/// was sent, so that a sender would run ahead of its receivers without end:
+/// what it offers in a step waits until the devices that it sends to on the
+/// other rank have left the last but one, so that it is a step ahead of them at
+/// most, as within a process. Who has ended the fewest steps is never kept
+/// waiting by this, and so nobody is for ever.
+///
 /// A device whose memory is its own has a port (Port.h) at its end: a message
 /// is sent from the port's host buffer once the device has filled it, and goes
 /// on to the device once it has arrived there; or the port moves it without the
@@ -58,8 +65,10 @@ public:
 
   void offered(int32_t queue, int32_t seq, bool odd) override;
 
-  /// Between steps.
-  void reset();
+  /// Why steps cannot overlap; "" when they can.
+  std::string whySeparate() const;
+  /// Between steps: for one, or for several that overlap.
+  void reset(int64_t count = 1, bool overlap = false);
   /// Forgets all messages under way; no step comes after it.
   void release();
   /// On the thread of a device that lives elsewhere: the step to its end, on
@@ -88,6 +97,8 @@ private:
     int32_t peer;
     int32_t tag;
     bool sends;
+    /// Of every other step, where steps overlap.
+    bool odd = false;
     Ticket ticket;
     int64_t beganNs = 0;
     /// Bytes that the transport has moved or is moving.
@@ -97,12 +108,14 @@ private:
     bool atPort = false;
     /// The device has been told that it may go on.
     bool told = false;
+    /// Of steps that overlap: the one that it is of, and then the next.
+    int64_t step = 0;
   };
   /// Another rank, as far as this one talks to it.
   struct Peer {
     int32_t rank = 0;
     bool talks = false; ///< only rank 0 talks to all
-    bool ended = false, stopped = false, left = false;
+    bool ended = false, stopped = false, isLost = false;
     Ticket incoming;
     Notice received;
     static constexpr size_t outgoingAtOnce = 4;
@@ -114,9 +127,18 @@ private:
     std::vector<int64_t> times;
     Ticket timesTicket;
     bool timesBegun = false;
+    /// Devices here that it sends to, and whether it is sent to.
+    std::vector<int32_t> receivers;
+    bool isSentTo = false;
+    /// Of steps that overlap: how many all receivers here have left, as far as
+    /// it was told; how many those there have, and what it says of that next.
+    int64_t leftTold = 0, left = 0, leftHeard = 0;
+    Ticket leftOutgoing, leftIncoming;
   };
 
+  Error checkLanes() const;
   static std::string describe(const Problem &problem);
+  const Slot &slotOf(const Message &message) const;
   bool begin(Message &message);
   bool transfer(Message &message);
   bool enterPort(Message &message);
@@ -137,6 +159,12 @@ private:
   std::string describeOwnFailure() const;
   void breakOff(const std::string &why);
   void lose(int32_t rank, const std::string &why);
+  bool mayBegin(const Message &message) const;
+  bool start(uint32_t message);
+  bool tellLeft(Peer &peer);
+  bool hearLeft(Peer &peer);
+  bool exchangeLeft();
+  bool hasLeftAll(const Peer &peer) const;
   bool allDone() const;
   std::optional<int32_t> endStep();
   std::optional<int32_t> stopStep();
@@ -155,16 +183,25 @@ private:
   std::vector<int32_t> owners;
   int32_t runner = -1;
 
+  /// Those of odd steps behind all others.
   std::vector<Message> messages;
   /// For each queue its first message here.
   std::vector<size_t> firstMessage;
-  /// What devices here have offered, in that order: message + 1; 0: not yet.
+  /// What devices here have offered, in that order: message + 1; 0: not yet. A
+  /// ring: of a message and its odd one there is one offer at a time.
   std::vector<std::atomic<uint32_t>> offers;
-  alignas(cacheLineBytes) std::atomic<uint32_t> offerCount{0};
-  size_t offersTaken = 0;
+  alignas(cacheLineBytes) std::atomic<uint64_t> offerCount{0};
+  uint64_t offersTaken = 0;
+  /// Offered, but ahead of their receivers.
+  std::vector<uint32_t> held;
   std::vector<uint32_t> active;
   size_t nextActive = 0;
-  size_t done = 0;
+  /// Of all steps.
+  uint64_t done = 0;
+  int64_t steps = 1;
+  bool overlaps = false;
+  size_t messagesOfStep = 0;
+  int32_t tagsOfStep = 0;
 
   std::vector<Peer> peers;
   /// This rank's own times, while they are being sent.

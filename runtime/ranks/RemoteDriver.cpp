@@ -99,7 +99,8 @@ static std::string obey(Ranks &ranks, const Command &command, Driver &driver) {
 
 Error baechi::runtime::followLeader(
     Ranks &ranks, const std::vector<std::unique_ptr<Driver>> &drivers,
-    const std::function<Error()> &step) {
+    const std::function<Error()> &step,
+    const std::function<Error(const Command &)> &steps) {
   std::string text;
   for (;;) {
     if (Error error = ranks.receive(0, text))
@@ -111,6 +112,10 @@ Error baechi::runtime::followLeader(
     switch (command.kind) {
     case Command::Step:
       if (Error error = step(); error && ranks.broken())
+        return error;
+      break;
+    case Command::Steps:
+      if (Error error = steps(command); error && ranks.broken())
         return error;
       break;
     case Command::Write:

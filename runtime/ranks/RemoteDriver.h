@@ -23,10 +23,11 @@ std::unique_ptr<Driver> makeRemoteDriver(std::shared_ptr<Ranks> ranks,
 extern const DriverKind remoteKind;
 
 /// Another rank than 0: does what rank 0 says until it closes the session or
-/// dismisses this rank. `step` runs a step.
+/// dismisses this rank. `step` runs a step, `steps` several that overlap.
 Error followLeader(Ranks &ranks,
                    const std::vector<std::unique_ptr<Driver>> &drivers,
-                   const std::function<Error()> &step);
+                   const std::function<Error()> &step,
+                   const std::function<Error(const Command &)> &steps);
 
 } // namespace baechi::runtime
 

@@ -86,7 +86,8 @@ void OverlappedCalls::run(SessionState &state, size_t device) {
 }
 
 std::string Session::whySeparate() const {
-  return implementation->whySeparate();
+  return implementation->state->relay ? "of several processes"
+                                      : implementation->whySeparate();
 }
 
 Error Session::overlapCalls(int64_t first, CallSource &source,

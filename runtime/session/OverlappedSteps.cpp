@@ -6,6 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "ranks/RankSteps.h"
 #include "session/SessionImplementation.h"
 
 #include <algorithm>
@@ -37,13 +38,14 @@ Error Session::steps(int64_t count, std::span<const Feed> feeds,
   return implementation->overlap(count, feeds, fetches);
 }
 
-/// Why steps cannot overlap; empty when they can. What moves messages of GPUs,
-/// of pools and of other processes knows of one step at a time, and a host
-/// program's functions would be called in another order.
+/// Why steps cannot overlap; empty when they can. What moves messages of GPUs
+/// and of pools knows of one step at a time, and a host program's functions
+/// would be called in another order.
 std::string Session::Implementation::whySeparate() const {
   const Exchange &exchange = state->exchange;
-  if (state->relay)
-    return "of several processes";
+  if (std::string why = state->relay ? state->relay->whySeparate() : "";
+      !why.empty())
+    return why;
   if (exchange.callsHost())
     return "with functions of the host program";
   for (const DeviceInfo &device : state->program.devices)
@@ -61,6 +63,13 @@ Error Session::Implementation::overlap(int64_t count,
   hasResults = false;
   if (std::string why = whyUnable(); !why.empty())
     return Error(why);
+  if (state->relay) {
+    if (options.ranks->leads())
+      if (Error error = sendSteps(*options.ranks, state->program, *state->relay,
+                                  count, feeds, fetches))
+        return unreached(error);
+    state->relay->reset(count, /*overlap=*/true);
+  }
   state->exchange.setOverlapped(true);
   state->exchange.reset();
   state->overlap = {count, feeds, fetches};
@@ -80,5 +89,19 @@ Error Session::Implementation::overlap(int64_t count,
         sender.bytesLent += slot.lent ? slot.bytes : 0;
       }
     }
+  if (!error && state->relay && options.ranks->leads())
+    if (Error failed = receiveFetched(*options.ranks, state->program,
+                                      *state->relay, count, fetches))
+      return unreached(failed);
   return error;
+}
+
+/// Another rank than 0.
+Error Session::Implementation::followSteps(const Command &command) {
+  Expected<ToldSteps> told =
+      receiveSteps(*options.ranks, state->program, command);
+  if (!told)
+    return told.takeError();
+  Error error = overlap(told->count, told->feeds, told->fetches);
+  return error ? error : sendFetched(*options.ranks, *told);
 }

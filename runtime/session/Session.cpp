@@ -20,9 +20,12 @@ Error Session::follow() {
   if (!implementation->following || implementation->options.ranks->leads())
     return Error("only a session of several ranks has a leader to follow");
   // What went wrong in a step is rank 0's to tell.
-  return followLeader(*implementation->options.ranks,
-                      implementation->state->drivers,
-                      [&] { return implementation->step(); });
+  return followLeader(
+      *implementation->options.ranks, implementation->state->drivers,
+      [&] { return implementation->step(); },
+      [&](const Command &command) {
+        return implementation->followSteps(command);
+      });
 }
 
 Session::Session(std::unique_ptr<Implementation> implementation)
@@ -170,17 +173,21 @@ Error Session::Implementation::step() {
     return Error(why);
   if (state->relay) {
     if (options.ranks->leads())
-      if (Error error = commandAll(*options.ranks, Command::Step)) {
-        usable = false;
-        if (!options.ranks->broken())
-          return error;
-        return Error(error.message() +
-                     state->relay->describeHeld(options.ranks->lostRank()));
-      }
+      if (Error error = commandAll(*options.ranks, Command::Step))
+        return unreached(error);
     state->relay->reset();
   }
   state->exchange.reset();
   return runReleased(ownDevice());
+}
+
+/// Another rank could not be told, or has not answered.
+Error Session::Implementation::unreached(const Error &error) {
+  usable = hasResults = false;
+  if (!options.ranks->broken())
+    return Error(error.message());
+  return Error(error.message() +
+               state->relay->describeHeld(options.ranks->lostRank()));
 }
 
 std::string Session::Implementation::whyUnable() const {

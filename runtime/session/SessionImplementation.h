@@ -42,6 +42,7 @@ public:
   Error step();
   Error overlap(int64_t count, std::span<const Feed> feeds,
                 std::span<const Fetch> fetches);
+  Error followSteps(const Command &command);
   Error overlapCalls(int64_t first, CallSource &source, int64_t *failed);
   std::string whySeparate() const;
 
@@ -65,6 +66,7 @@ public:
 private:
   bool isForked() const;
   std::string whyUnable() const;
+  Error unreached(const Error &error);
   Error runReleased(std::optional<size_t> own);
   std::optional<size_t> ownDevice() const;
   void runHere(size_t device);

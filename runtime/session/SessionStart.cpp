@@ -160,9 +160,6 @@ Session::Implementation::create(Program program, const SymbolResolver &resolve,
                  (count == 1 ? " device" : " devices") + " for " +
                  std::to_string(ranks->size()) +
                  " ranks: start no more ranks than devices");
-  if (ranks && Carrier::isNeeded(program))
-    return Error("the program has links of a simulated network, which is "
-                 "within one process: run it without other ranks");
   for (const DeviceInfo &device : program.devices) {
     bool elsewhere =
         ranks && ranks->ownerOf(kinds.size(), count) != ranks->rank();

@@ -123,13 +123,14 @@ int run(RunOptions options, const std::shared_ptr<runtime::Ranks> &ranks) {
     return 0;
   }
   options.driver.keepObjects = options.driver.otherProcesses = ranks != nullptr;
-  if ((ranks || options.steps.calibrates) &&
-      options.driver.transfers == "network")
+  bool simulatesLinks = options.driver.transfers == "network";
+  if (options.steps.calibrates && simulatesLinks)
     fail(llvm::createStringError(
-        "--transfers=network simulates links within one process: run it "
-        "without other ranks and without --calibrate"));
+        "--calibrate measures this machine's links, which "
+        "--transfers=network simulates others in the place of: leave one of "
+        "them off"));
   // Ranks share no memory; a calibration looks at copies.
-  if (ranks || options.steps.calibrates)
+  if ((ranks || options.steps.calibrates) && !simulatesLinks)
     options.driver.transfers = "copy";
   auto compilation =
       check(compileModel(options.driver, std::move(machine), terminal,

@@ -12,7 +12,7 @@
 ///
 //===----------------------------------------------------------------------===//
 
-#include "RankThreads.h"
+#include "TestPrograms.h"
 
 #include <gmock/gmock.h>
 
@@ -199,13 +199,6 @@ TEST(Network, AFailedStepLeavesNothingOnTheWay) {
     ASSERT_SUCCESS(session->getResult(0, got.data(), got.size()));
     EXPECT_EQ(got, sent);
   }
-}
-
-TEST(Network, OtherRanksAreRefused) {
-  RankThreads ranks;
-  ranks.build(1);
-  EXPECT_THAT(creationError(makeLinked(1, {1, 1, {}}), ranks.optionsOf(0)),
-              HasSubstr("run it without other ranks"));
 }
 
 TEST(Network, WhatCannotBeDelayedIsRefused) {

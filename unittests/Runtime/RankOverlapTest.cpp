@@ -1,0 +1,336 @@
+//===- RankOverlapTest.cpp - Steps of several ranks that overlap ----------===//
+//
+// Part of the Baechi project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+///
+/// \file
+/// Session::steps over ranks that are threads of this process, as in
+/// RanksTest.cpp: values are those of the same steps without devices.
+///
+//===----------------------------------------------------------------------===//
+
+#include "MixingProgram.h"
+#include "RankThreads.h"
+#include "TrainingProgram.h"
+
+#include <gmock/gmock.h>
+
+#include <atomic>
+
+using namespace baechi::runtime;
+using namespace baechi::runtime::test;
+using testing::HasSubstr;
+using testing::StartsWith;
+
+namespace {
+
+constexpr size_t count = 25;
+
+class RankOverlapTest : public testing::Test, protected RankThreads {
+protected:
+  void expectNoErrors() {
+    EXPECT_EQ(0, hub->wrong);
+    for (size_t rank = 0; rank < members.size(); ++rank) {
+      EXPECT_EQ("", createErrors[rank]);
+      EXPECT_EQ("", followErrors[rank]);
+    }
+  }
+
+  void buildMixing(int32_t devices, Way way = Way::Copied) {
+    program = makeMixing(devices, way);
+    for (int32_t device = 0; device < devices; ++device)
+      bodies[device] =
+          mixingBody(device, devices, way, /*awaits=*/device % 2 == 0);
+  }
+
+  /// Twice, with a separate step between.
+  static void expectMixing(Session &session, size_t devices) {
+    for (int round = 0; round < 2; ++round) {
+      std::vector<std::vector<uint64_t>> inputs, outputs;
+      std::vector<Feed> feeds;
+      std::vector<Fetch> fetches;
+      for (size_t device = 0; device < devices; ++device) {
+        inputs.emplace_back();
+        for (size_t step = 0; step < count; ++step)
+          inputs.back().push_back(step * 11 + device);
+        outputs.emplace_back(count, 0);
+        std::vector<char> first = stateOf({device + 1, 7});
+        ASSERT_SUCCESS(
+            session.setArgument(2 * device, first.data(), first.size()));
+      }
+      for (size_t device = 0; device < devices; ++device) {
+        feeds.push_back({2 * device + 1, reinterpret_cast<const char *>(
+                                             inputs[device].data())});
+        fetches.push_back(
+            {device, reinterpret_cast<char *>(outputs[device].data())});
+      }
+      ASSERT_SUCCESS(session.steps(int64_t(count), feeds, fetches));
+      Mixing expected = mixAlone(int32_t(devices), inputs);
+      for (size_t device = 0; device < devices; ++device) {
+        EXPECT_EQ(outputs[device], expected.results[device]) << device;
+        std::vector<char> state(72);
+        ASSERT_SUCCESS(session.getArgument(2 * device, state.data(), 72));
+        EXPECT_EQ(state, stateOf(expected.states[device])) << device;
+      }
+      ASSERT_SUCCESS(session.step());
+    }
+  }
+
+  /// One message a step from the first device to the second.
+  void buildChain() {
+    program = makeProgram(2);
+    addQueue(program, 0, 1, {64});
+    bodies[0] = [](Context context, char *arena) {
+      return baechi_send(context, 0, 0, arena);
+    };
+    bodies[1] = [](Context context, char *arena) -> int32_t {
+      return baechi_recv(context, 0, 0, arena) ||
+             baechi_await_recv(context, 0, 0);
+    };
+  }
+};
+
+TEST_F(RankOverlapTest, ResultsAreThoseOfSeparateSteps) {
+  for (auto [ranks, devices] :
+       {std::pair(2, 2), {2, 4}, {2, 3}, {3, 3}, {3, 4}})
+    for (bool eager : {false, true})
+      for (int32_t delay : {0, 40}) {
+        build(ranks);
+        buildMixing(devices);
+        hub->eager = eager;
+        hub->longestDelay = delay;
+        run([&](Session &session) { expectMixing(session, size_t(devices)); });
+        expectNoErrors();
+      }
+}
+
+TEST_F(RankOverlapTest, AndOverSockets) {
+  for (auto [ranks, devices] : {std::pair(2, 2), {3, 4}}) {
+    buildOverSockets(ranks);
+    buildMixing(devices);
+    for (int session = 0; session < 2; ++session)
+      run([&](Session &each) { expectMixing(each, size_t(devices)); });
+    expectNoErrors();
+  }
+}
+
+TEST_F(RankOverlapTest, AndOverASimulatedNetwork) {
+  for (auto [ranks, devices] : {std::pair(2, 2), {2, 3}, {3, 4}})
+    for (bool eager : {false, true}) {
+      build(ranks);
+      buildMixing(devices, Way::Network);
+      hub->eager = eager;
+      run([&](Session &session) { expectMixing(session, size_t(devices)); });
+      expectNoErrors();
+    }
+}
+
+TEST_F(RankOverlapTest, ASimulatedLinkTakesItsTimeBetweenRanks) {
+  build(2);
+  buildChain();
+  program.queues[0].link = SimulatedLink{3'000'000, 100, {0}};
+  run([&](Session &session) {
+    auto start = std::chrono::steady_clock::now();
+    ASSERT_SUCCESS(session.steps(10));
+    EXPECT_GE(std::chrono::steady_clock::now() - start,
+              std::chrono::milliseconds(30));
+    ASSERT_SUCCESS(session.step());
+    EXPECT_GE(session.timeline().wallNs, 3'000'000);
+  });
+  expectNoErrors();
+}
+
+TEST_F(RankOverlapTest, RefusesLinksThatProcessesShare) {
+  build(2);
+  program = makeProgram(2);
+  for (int32_t from : {0, 1}) {
+    addQueue(program, from, 1 - from, {8});
+    program.queues.back().link = SimulatedLink{1000, 100, {0}};
+  }
+  bodies[0] = bodies[1] = doNothing;
+  run([](Session &) { FAIL(); });
+  EXPECT_EQ("rank 0: the simulated links from host0 to host1 and from host1 to "
+            "host0 take turns, but different processes send over them, and "
+            "none sees the other's messages: give the machine links of their "
+            "own (\"link_model\": \"parallel\"), or run it in one process",
+            createErrors[0]);
+}
+
+TEST_F(RankOverlapTest, LongMessagesOfTwoStepsDoNotMix) {
+  for (bool eager : {false, true}) {
+    build(2);
+    buildMixing(3);
+    hub->eager = eager;
+    hub->longestDelay = 10;
+    for (auto &member : members)
+      static_cast<LoopbackTransport &>(member->transport()).mostBytes = 3;
+    run([&](Session &session) { expectMixing(session, 3); });
+    EXPECT_EQ(0, hub->wrong);
+  }
+}
+
+TEST_F(RankOverlapTest, CarriedMessagesCrossTheBorderOfSteps) {
+  for (uint32_t seed = 0; seed < 60; ++seed) {
+    std::mt19937 random(seed);
+    Training training = randomTraining(random);
+    program = makeTraining(training, random);
+    for (QueueInfo &queue : program.queues)
+      if (queue.link)
+        queue.link->lanes = {queue.from};
+    build(2 + int32_t(random() % size_t(training.devices - 1)));
+    hub->eager = random() % 2;
+    hub->longestDelay = random() % 2 ? 30 : 0;
+    for (int32_t device = 0; device < training.devices; ++device)
+      bodies[device] = trainingBody(training, device);
+    run([&](Session &session) {
+      Values values;
+      for (size_t i = 0; i < training.parameters(); ++i) {
+        values.push_back(randomValues(training.numbers[i], random));
+        ASSERT_SUCCESS(session.setArgument(i, values[i].data(),
+                                           size_t(8 * training.numbers[i])));
+      }
+      for (int64_t steps : {5, 1, 4}) {
+        if (steps == 1)
+          ASSERT_SUCCESS(session.step());
+        else
+          ASSERT_SUCCESS(session.steps(steps));
+        for (int64_t step = 0; step < steps; ++step)
+          trainAlone(training, values);
+        for (size_t i = 0; i < training.parameters(); ++i) {
+          std::vector<uint64_t> got(values[i].size());
+          ASSERT_SUCCESS(session.getArgument(i, got.data(), 8 * got.size()));
+          ASSERT_EQ(got, values[i]) << "seed " << seed << ", parameter " << i;
+        }
+      }
+    });
+    expectNoErrors();
+  }
+}
+
+/// Two rows of four bytes, two columns on either device.
+void cutColumns(BufferInfo &buffer, int64_t offset) {
+  buffer.shape = {2, 4};
+  buffer.dim = 1;
+  buffer.pieces = {{"left", 0, offset, 4, 0, 2}, {"right", 1, offset, 4, 2, 2}};
+}
+
+TEST_F(RankOverlapTest, PiecesGoToAndComeFromTheirRanks) {
+  build(2);
+  program = makeProgram(2);
+  addArgument(program, 0, 0, 8);
+  cutColumns(program.arguments[0], 0);
+  addResult(program, 0, 64, 8);
+  cutColumns(program.results[0], 64);
+  for (int32_t device : {0, 1})
+    bodies[device] = [=](Context, char *arena) {
+      for (int i = 0; i < 4; ++i)
+        arena[64 + i] = char(arena[i] + 1 + device);
+      return 0;
+    };
+  run([&](Session &session) {
+    std::vector<char> given(16), expected(16), got(16);
+    for (char i = 0; i < 16; ++i) {
+      given[size_t(i)] = char(3 * i);
+      expected[size_t(i)] = char(3 * i + (i % 4 < 2 ? 1 : 2));
+    }
+    std::vector<Feed> feeds = {{0, given.data()}};
+    std::vector<Fetch> fetches = {{0, got.data()}};
+    ASSERT_SUCCESS(session.steps(2, feeds, fetches));
+    EXPECT_EQ(got, expected);
+  });
+  expectNoErrors();
+}
+
+TEST_F(RankOverlapTest, ASenderIsAStepAheadAndNoFurther) {
+  for (bool eager : {false, true}) {
+    build(2);
+    buildChain();
+    hub->eager = eager;
+    std::atomic<int64_t> first = 0, last = 0, most = 0;
+    bodies[0] = [&](Context context, char *arena) {
+      most = std::max<int64_t>(most, ++first - last);
+      return baechi_send(context, 0, 0, arena);
+    };
+    bodies[1] = [&](Context context, char *arena) {
+      if (baechi_recv(context, 0, 0, arena) || baechi_await_recv(context, 0, 0))
+        return 1;
+      std::this_thread::sleep_for(std::chrono::milliseconds(2));
+      ++last;
+      return 0;
+    };
+    run([&](Session &session) { ASSERT_SUCCESS(session.steps(60)); });
+    expectNoErrors();
+    // It has left `last` steps, computes one, has one message more, and the
+    // sender offers another, as its own count goes up before it does.
+    EXPECT_LE(most, 4);
+    EXPECT_GE(most, 2);
+    EXPECT_EQ(first, 60);
+    EXPECT_EQ(last, 60);
+  }
+}
+
+TEST_F(RankOverlapTest, AFailureEndsAllStepsOnAllRanks) {
+  for (int32_t culprit : {0, 1}) {
+    build(2);
+    buildChain();
+    auto inner = bodies[culprit];
+    auto step = std::make_shared<int>(0);
+    bodies[culprit] = [=](Context context, char *arena) {
+      baechi_operator_begin(context, 0);
+      if (++*step == 3)
+        return baechi_fail(context, "out of paper");
+      baechi_operator_end(context, 0);
+      return inner(context, arena);
+    };
+    std::string number = std::to_string(culprit);
+    run([&](Session &session) {
+      std::string error = session.steps(1000).message();
+      EXPECT_THAT(error, StartsWith("rank " + number + ": "));
+      EXPECT_THAT(error, HasSubstr("host" + number));
+      EXPECT_THAT(error, HasSubstr("step 3"));
+      EXPECT_THAT(error, HasSubstr("out of paper"));
+      EXPECT_FALSE(session.usable());
+    });
+    EXPECT_EQ("", followErrors[1]);
+  }
+}
+
+TEST_F(RankOverlapTest, ALostRankEndsTheSteps) {
+  build(2);
+  buildChain();
+  auto step = std::make_shared<int>(0);
+  bodies[1] = [this, step, inner = bodies[1]](Context context, char *arena) {
+    if (++*step == 5) {
+      hub->killed = 1;
+      std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    }
+    return inner(context, arena);
+  };
+  run([&](Session &session) {
+    EXPECT_THAT(session.steps(1000).message(),
+                StartsWith("rank 1 was lost: its process has ended; it held "
+                           "host1"));
+    EXPECT_FALSE(session.usable());
+  });
+}
+
+TEST_F(RankOverlapTest, RefusesMoreMessagesThanTagsOfTwoSteps) {
+  build(2);
+  program = makeProgram(2);
+  addQueue(program, 0, 1, std::vector<int64_t>(20, 8));
+  for (auto &member : members)
+    static_cast<LoopbackTransport &>(member->transport()).mostTags = 40;
+  bodies[0] = bodies[1] = doNothing;
+  run([&](Session &session) {
+    EXPECT_EQ("steps with 20 messages, more than can be told apart between "
+              "processes where two steps send at once, do not overlap: run "
+              "them one by one",
+              session.steps(2).message());
+    EXPECT_TRUE(session.usable());
+  });
+}
+
+} // namespace
