@@ -181,9 +181,9 @@ std::vector<Dependence> Conflicts::dependences() const {
         auto [least, most] = system.boundsOf(distance(unit));
         Distance &hull = dependence.distances[k];
         int64_t reach = loop.keys[k].upper - loop.keys[k].lower - 1;
-        if (least && *least <= -reach)
+        if (least && *least <= -reach && reach > 0)
           least.reset();
-        if (most && *most >= reach)
+        if (most && *most >= reach && reach > 0)
           most.reset();
         if (isFirst) {
           hull = {least, most};

@@ -144,8 +144,10 @@ std::string baechi::loops::check(const Loop &loop) {
                std::to_string(most + subscript.size - 1) + ", and dimension " +
                std::to_string(i) + " of '" + array.name + "' has " +
                std::to_string(array.extents[i]) +
-               " elements: make the bounds of the keys narrower, or the array "
-               "larger";
+               " elements: make the bounds of the keys narrower" +
+               (least < 0 ? ", or add to the position, which does not count "
+                            "from the end"
+                          : ", or the array larger");
     }
   }
   return "";

@@ -42,8 +42,18 @@ int64_t homeBytes(const Loop &loop, const Form &form) {
   return bytes;
 }
 
-/// All subsets of \p size keys, those first that move the least: what lies with
-/// the workers' key stays, then what lies with the others rotates.
+/// Whether all entries have the same sum: no two differ in it, which says
+/// nothing.
+bool isSame(const Loop &loop, const Form &form) {
+  for (size_t key = 0; key < form.size(); ++key)
+    if (form[key] && loop.keys[key].upper - loop.keys[key].lower > 1)
+      return false;
+  return true;
+}
+
+/// All subsets of \p size keys that have several values, those first that move
+/// the least: what lies with the workers' key stays, then what lies with the
+/// others rotates.
 std::vector<std::vector<int32_t>> subsets(const Loop &loop, size_t size) {
   std::vector<std::vector<int32_t>> found;
   std::vector<int32_t> chosen;
@@ -53,6 +63,8 @@ std::vector<std::vector<int32_t>> subsets(const Loop &loop, size_t size) {
       return;
     }
     for (; next < static_cast<int32_t>(loop.keys.size()); ++next) {
+      if (isSame(loop, unit(loop, next)))
+        continue;
       chosen.push_back(next);
       extend(next + 1);
       chosen.pop_back();
@@ -193,12 +205,14 @@ std::vector<Form> wavesOf(const Loop &loop, const Conflicts &conflicts) {
 bool findTransformed(const Loop &loop, const Conflicts &conflicts,
                      Verdict &verdict) {
   for (const Form &form : simpleForms(loop, /*units=*/false))
-    if (!conflicts.differingIn({form})) {
+    if (!isSame(loop, form) && !conflicts.differingIn({form})) {
       verdict.scheme = Scheme::Skewed;
       verdict.form = form;
       return true;
     }
-  if (loop.keys.size() < 2 || loop.listed)
+  auto several = [](const Key &key) { return key.upper - key.lower > 1; };
+  if (std::count_if(loop.keys.begin(), loop.keys.end(), several) < 2 ||
+      loop.listed)
     return false; // entries of a time are as good as one, or of no time
   for (const Form &form : simpleForms(loop, /*units=*/true))
     if (!conflicts.notLater(form, 1)) {
@@ -230,20 +244,14 @@ bool find(const Loop &loop, const Conflicts &conflicts, Verdict &verdict) {
   return findTransformed(loop, conflicts, verdict);
 }
 
-} // namespace
-
-Verdict baechi::loops::analyse(const Loop &loop) {
-  Verdict verdict;
-  Conflicts all(loop, {});
-  verdict.dependences = all.dependences();
-  if (find(loop, all, verdict))
-    return verdict;
+/// The best scheme of a loop that has one only with sums of each block's own.
+std::optional<Verdict> findWithSums(const Loop &loop, const Verdict &serial) {
   std::vector<int32_t> sums = sumsOf(loop);
   if (sums.empty())
-    return verdict;
+    return std::nullopt;
   Verdict reduced;
   auto works = [&](const std::vector<int32_t> &arrays) {
-    Verdict tried = verdict;
+    Verdict tried = serial;
     tried.reduced = arrays;
     if (!find(loop, Conflicts(loop, arrays), tried))
       return false;
@@ -251,7 +259,7 @@ Verdict baechi::loops::analyse(const Loop &loop) {
     return true;
   };
   if (!works(sums))
-    return verdict;
+    return std::nullopt;
   // Large arrays are better cut than summed up by each block.
   std::stable_sort(sums.begin(), sums.end(), [&](int32_t a, int32_t b) {
     return bytesOf(loop.arrays[a]) > bytesOf(loop.arrays[b]);
@@ -262,4 +270,40 @@ Verdict baechi::loops::analyse(const Loop &loop) {
     works(fewer);
   }
   return reduced;
+}
+
+/// The blocks that a serial loop has if the keys with one value have two: they
+/// follow each other along such a key, and what is right for more entries is
+/// for fewer. What forbids blocks then does so for any keys.
+void findAsIfLarger(const Loop &loop, Verdict &serial) {
+  Loop larger = loop;
+  bool any = false;
+  for (Key &key : larger.keys)
+    if (key.upper - key.lower == 1) {
+      ++key.upper;
+      any = true;
+    }
+  if (!any)
+    return;
+  Verdict found = analyse(larger);
+  if (found.obstacle)
+    serial.obstacle = found.obstacle;
+  if (found.scheme != Scheme::Disjoint && found.scheme != Scheme::Wavefront)
+    return;
+  found.dependences = std::move(serial.dependences);
+  serial = std::move(found);
+}
+
+} // namespace
+
+Verdict baechi::loops::analyse(const Loop &loop) {
+  Verdict verdict;
+  Conflicts all(loop, {});
+  verdict.dependences = all.dependences();
+  if (find(loop, all, verdict))
+    return verdict;
+  if (auto found = findWithSums(loop, verdict))
+    return *found;
+  findAsIfLarger(loop, verdict);
+  return verdict;
 }

@@ -7,10 +7,26 @@
 //===----------------------------------------------------------------------===//
 
 #include "Loans.h"
+#include "Baechi/Analysis/InPlace.h"
 #include "Baechi/Analysis/Program.h"
 
 using namespace mlir;
 using namespace baechi;
+
+bool baechi::changes(Operation *op, Value root,
+                     SymbolTableCollection &symbols) {
+  func::FuncOp kernel = definitionOf(op, symbols);
+  for (unsigned result = 0; kernel && result < kernel.getNumResults();
+       ++result) {
+    auto change = inPlaceChangeOf(kernel, result);
+    if (change && rootOf(op->getOperand(change->argument)) == root &&
+        tensorBytes(op->getResult(result).getType(), true) ==
+            tensorBytes(root.getType(), true) &&
+        mayWriteInto(op, result, root, symbols))
+      return true;
+  }
+  return false;
+}
 
 Operation *baechi::giveBackOf(RecvOp recv) {
   Operation *found = nullptr;

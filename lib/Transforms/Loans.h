@@ -9,8 +9,17 @@
 #define BAECHI_LIB_TRANSFORMS_LOANS_H
 
 #include "Baechi/Analysis/DeviceProgram.h"
+#include "mlir/IR/SymbolTable.h"
 
 namespace baechi {
+
+/// Whether \p op makes a changed version of \p root in its place, as the loop
+/// of a block does with a piece of an array. Of a tensor on loan it would make
+/// a copy first, while the sender waits for it: nothing is saved, and where two
+/// devices change what each has from the other, one waits until the other has
+/// ended.
+bool changes(mlir::Operation *op, mlir::Value root,
+             mlir::SymbolTableCollection &symbols);
 
 /// Where a loan ends on its receiver; null: the message is not lent, or
 /// verifyLoan refuses it.

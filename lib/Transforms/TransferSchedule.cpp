@@ -9,6 +9,7 @@
 #include "TransferSchedule.h"
 #include "Baechi/Analysis/InPlace.h"
 #include "Baechi/Analysis/MachineAttr.h"
+#include "Loans.h"
 #include "mlir/IR/Builders.h"
 #include "llvm/ADT/DenseSet.h"
 #include "llvm/ADT/MapVector.h"
@@ -296,9 +297,11 @@ private:
   }
 
   /// A tensor that is passed on by who received it is copied: its sender would
-  /// not know when the last device gives it back.
+  /// not know when the last device gives it back. So is what its last reader
+  /// changes, which would copy it itself (Loans.h).
   void lend() {
     placement::Machine links = fromAttr(machine);
+    SymbolTableCollection symbols;
     llvm::DenseSet<std::pair<Value, int32_t>> passedOn;
     for (const Message &message : schedule.messages)
       if (message.from != schedule.deviceOf(message.value))
@@ -324,9 +327,11 @@ private:
           passedOn.contains({message.value, message.to}) ||
           llvm::is_contained(copiedFrom, schedule.devices[message.from]))
         continue;
+      Operation *op = schedule.operators[message.to][reader->second];
+      if (changes(op, message.value, symbols))
+        continue;
       message.lent = true;
       message.giveBackAt = reader->second + 1;
-      Operation *op = schedule.operators[message.to][reader->second];
       message.end = std::max(message.end, endOf(op, message.to));
       ArrayRef<Operation *> list = schedule.operators[message.from];
       int32_t rank = rankOf.lookup(op);

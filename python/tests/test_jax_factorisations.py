@@ -77,6 +77,22 @@ def test_qr_of_columns_that_are_zero_already():
         np.testing.assert_array_equal(mine, their)
 
 
+@pytest.mark.parametrize("shape", [(1, 1), (5, 5), (2, 4, 4), (6, 3), (3, 6), (40, 40)])
+def test_lu(shape):
+    a = draw(*shape)
+    ours, their = factorisations.lu(a), lax.linalg.lu(a)
+    assert_near(ours[0], their[0])
+    for mine, other in zip(ours[1:], their[1:], strict=True):  # exchanges and order
+        np.testing.assert_array_equal(mine, other)
+        assert mine.dtype == other.dtype
+
+
+def test_lu_of_what_is_singular():
+    for a in (jnp.zeros((3, 3)), jnp.ones((3, 3)), jnp.diag(jnp.array([0.0, 2, 0]))):
+        for mine, their in zip(factorisations.lu(a), lax.linalg.lu(a), strict=True):
+            np.testing.assert_array_equal(mine, their)
+
+
 @needs.tool("baechi-run")
 def test_compiled_with_their_gradients():
     def f(x):

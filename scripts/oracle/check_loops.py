@@ -197,8 +197,10 @@ def parallel(nest, ordered):
         if kind == "i32" and all(access == "update" for access, _ in accesses)
     ]
     conflicts = nest.conflicts(sums)
-    keys = range(len(nest.levels))
-    return any(
+    entries = [nest.key(counters) for counters in nest.counters]
+    # No two entries differ in a key that has one value: blocks by it are one.
+    keys = [k for k, values in enumerate(zip(*entries)) if len(set(values)) > 1]
+    return not conflicts or any(
         not any(all(d[k] for k in chosen) for d in conflicts)
         for size in range(1, 2 if ordered else 4)
         for chosen in itertools.combinations(keys, size)

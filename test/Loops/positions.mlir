@@ -40,3 +40,65 @@ func.func @complex(%x: memref<23xcomplex<f32>>, %k: memref<8xindex>, %y: memref<
   }
   return
 }
+
+// -----
+
+// Where a loop of the entry surely reads, and does not change the position, it
+// is checked once, before the loop, which has it at the array's end then.
+// CHECK-LABEL: func.func @rows
+// CHECK: scf.for
+// CHECK:   %[[P:.*]] = tensor.extract %{{.*}} : tensor<4xindex>
+// CHECK:   %[[IN:.*]] = arith.cmpi ult, %[[P]], %c23
+// CHECK:   scf.if %[[IN]]
+// CHECK:   arith.maxsi %[[P]], %c0
+// CHECK:   %[[AT:.*]] = arith.minsi
+// CHECK:   scf.for
+// CHECK-NOT: scf.if
+// CHECK:     tensor.extract %{{.*}}[%[[AT]], %{{.*}}] : tensor<23x4xf32>
+func.func @rows(%x: memref<23x4xf32>, %k: memref<8xindex>, %y: memref<8x4xf32>) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c4 = arith.constant 4 : index
+  // expected-remark @+1 {{independent: 2 blocks of 2 workers}}
+  baechi.foreach unordered (%i in 0 to 8) arrays(%a = %x : memref<23x4xf32>, %p = %k : memref<8xindex>, %b = %y : memref<8x4xf32>) {
+    %at = memref.load %p[%i] : memref<8xindex>
+    scf.for %n = %c0 to %c4 step %c1 {
+      %0 = memref.load %a[%at, %n] : memref<23x4xf32>
+      memref.store %0, %b[%i, %n] : memref<8x4xf32>
+    }
+    baechi.yield
+  }
+  return
+}
+
+// -----
+
+// What may not run, as of a branch or of a loop that may have no turn, is
+// checked where it is.
+// CHECK-LABEL: func.func @maybe
+// CHECK: scf.for
+// CHECK:   %[[P:.*]] = tensor.extract %{{.*}} : tensor<4xindex>
+// CHECK-NOT: arith.minsi
+// CHECK:   scf.for
+// CHECK:     scf.if
+// CHECK:       %[[IN:.*]] = arith.cmpi ult, %[[P]], %c23
+// CHECK:       scf.if %[[IN]]
+// CHECK:         tensor.extract %{{.*}}[%[[P]], %{{.*}}] : tensor<23x4xf32>
+func.func @maybe(%x: memref<23x4xf32>, %k: memref<8xindex>, %y: memref<8x4xf32>) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c4 = arith.constant 4 : index
+  // expected-remark @+1 {{independent: 2 blocks of 2 workers}}
+  baechi.foreach unordered (%i in 0 to 8) arrays(%a = %x : memref<23x4xf32>, %p = %k : memref<8xindex>, %b = %y : memref<8x4xf32>) {
+    %at = memref.load %p[%i] : memref<8xindex>
+    scf.for %n = %c0 to %c4 step %c1 {
+      %is = arith.cmpi sgt, %at, %n : index
+      scf.if %is {
+        %0 = memref.load %a[%at, %n] : memref<23x4xf32>
+        memref.store %0, %b[%i, %n] : memref<8x4xf32>
+      }
+    }
+    baechi.yield
+  }
+  return
+}

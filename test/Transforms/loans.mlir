@@ -87,3 +87,51 @@ module @update attributes {baechi.machine = #two} {
 // PLAN: %[[T:.*]] = baechi.send %{{.*}} lent
 // PLAN-NEXT: baechi.await %[[T]]
 // PLAN-NEXT: call @half{{.*}}baechi.offset = array<i64: 0>
+
+// -----
+
+#two = #baechi.machine<devices = [<"a", kind = "host", memory = 1000>, <"b", kind = "host", memory = 1000>], link_default = <"" -> "", latency_ns = 1, bytes_per_us = 1000, lends>, link_model = parallel>
+
+// What the last that reads it there makes a changed version of is copied, as
+// two devices change what each has from the other: on loan it would be copied,
+// too, while its sender waits. What is read beside it is lent.
+module @changed attributes {baechi.machine = #two} {
+  func.func private @put(%x: tensor<16xf32>, %row: tensor<4xf32>) -> (tensor<16xf32> {baechi.may_alias = array<i64: 0>}) attributes {baechi.kernel} {
+    %0 = tensor.insert_slice %row into %x[4] [4] [1] : tensor<4xf32> into tensor<16xf32>
+    return %0 : tensor<16xf32>
+  }
+  func.func @step(%x: tensor<16xf32> {baechi.device = "a"}, %y: tensor<16xf32> {baechi.device = "b"}, %row: tensor<4xf32> {baechi.device = "a"}) -> (tensor<16xf32>, tensor<16xf32>) {
+    %r = math.exp %row {baechi.device = "a", baechi.start = 0 : i64, baechi.cost = #baechi.cost<time_ns = {host = 10}, scratch = 0>, baechi.sends = [#baechi.transfer<result = 0, from = "a", to = "b", start = 10, end = 11>]} : tensor<4xf32>
+    %0 = call @put(%x, %r) {baechi.device = "a", baechi.start = 10 : i64, baechi.cost = #baechi.cost<time_ns = {host = 10}, scratch = 0>, baechi.sends = [#baechi.transfer<result = 0, from = "a", to = "b", start = 20, end = 21>]} : (tensor<16xf32>, tensor<4xf32>) -> tensor<16xf32>
+    %1 = call @put(%y, %r) {baechi.device = "b", baechi.start = 11 : i64, baechi.cost = #baechi.cost<time_ns = {host = 10}, scratch = 0>, baechi.sends = [#baechi.transfer<result = 0, from = "b", to = "a", start = 21, end = 22>]} : (tensor<16xf32>, tensor<4xf32>) -> tensor<16xf32>
+    %2 = call @put(%1, %r) {baechi.device = "a", baechi.start = 22 : i64, baechi.cost = #baechi.cost<time_ns = {host = 10}, scratch = 0>} : (tensor<16xf32>, tensor<4xf32>) -> tensor<16xf32>
+    %3 = call @put(%0, %r) {baechi.device = "b", baechi.start = 21 : i64, baechi.cost = #baechi.cost<time_ns = {host = 10}, scratch = 0>} : (tensor<16xf32>, tensor<4xf32>) -> tensor<16xf32>
+    return %2, %3 : tensor<16xf32>, tensor<16xf32>
+  }
+}
+// CHECK-LABEL: module @changed
+// CHECK: module @a
+// CHECK:   baechi.send %{{.*}} to "b" queue 0 seq 0 lent start 10 end 31
+// CHECK:   baechi.send %{{.*}} to "b" queue 0 seq 1 start 20 end 21 {{.*}} : tensor<16xf32>
+// CHECK:   baechi.recv from "b" queue 1 seq 0 start 21 end 22 {{.*}} : !baechi.future<tensor<16xf32>>
+// CHECK: module @b
+
+// -----
+
+#two = #baechi.machine<devices = [<"a", kind = "host", memory = 1000>, <"b", kind = "host", memory = 1000>], link_default = <"" -> "", latency_ns = 1, bytes_per_us = 1000, lends>, link_model = parallel>
+
+// Read once more after that: a copy of the receiver's would be made anyway.
+module @read_later attributes {baechi.machine = #two} {
+  func.func private @put(%x: tensor<16xf32>, %row: tensor<4xf32>) -> (tensor<16xf32> {baechi.may_alias = array<i64: 0>}) attributes {baechi.kernel} {
+    %0 = tensor.insert_slice %row into %x[4] [4] [1] : tensor<4xf32> into tensor<16xf32>
+    return %0 : tensor<16xf32>
+  }
+  func.func @step(%x: tensor<16xf32> {baechi.device = "a"}, %row: tensor<4xf32> {baechi.device = "b"}) -> (tensor<16xf32>, tensor<16xf32>) {
+    %0 = math.exp %x {baechi.device = "a", baechi.start = 0 : i64, baechi.cost = #baechi.cost<time_ns = {host = 10}, scratch = 0>, baechi.sends = [#baechi.transfer<result = 0, from = "a", to = "b", start = 10, end = 11>]} : tensor<16xf32>
+    %1 = call @put(%0, %row) {baechi.device = "b", baechi.start = 11 : i64, baechi.cost = #baechi.cost<time_ns = {host = 10}, scratch = 0>} : (tensor<16xf32>, tensor<4xf32>) -> tensor<16xf32>
+    %2 = math.sin %0 {baechi.device = "b", baechi.start = 21 : i64, baechi.cost = #baechi.cost<time_ns = {host = 10}, scratch = 0>} : tensor<16xf32>
+    return %1, %2 : tensor<16xf32>, tensor<16xf32>
+  }
+}
+// CHECK-LABEL: module @read_later
+// CHECK: baechi.send %{{.*}} to "b" queue 0 seq 0 lent

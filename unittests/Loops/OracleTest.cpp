@@ -142,17 +142,20 @@ public:
                          return Affine{form, 0}.of(distance) >= least;
                        });
   }
-  /// The keys of a least set in all of which dependent entries never differ.
+  /// The keys of a least set in all of which dependent entries never differ,
+  /// though others may: in a key with one value none does.
   size_t leastDisjoint() const {
     size_t least = SIZE_MAX;
     for (size_t set = 1; set < size_t(1) << loop.keys.size(); ++set) {
       std::vector<Vector> forms;
+      bool isSame = false;
       for (size_t k = 0; k < loop.keys.size(); ++k)
         if (set >> k & 1) {
           forms.emplace_back(loop.keys.size(), 0);
           forms.back()[k] = 1;
+          isSame |= loop.keys[k].upper - loop.keys[k].lower == 1;
         }
-      if (!differInAll(forms))
+      if (!isSame && !differInAll(forms))
         least = std::min(least, forms.size());
     }
     return least;

@@ -205,6 +205,31 @@ TEST(Verdict, DomainsOfKeys) {
   EXPECT_EQ(schemeOf(loop), "independent");
 }
 
+TEST(Verdict, KeysWithOneValue) {
+  // As with several: no two entries differ in i, which makes none independent.
+  Loop loop = factorisation();
+  loop.keys[0].upper = 1;
+  EXPECT_EQ(schemeOf(loop), "2D over i and j");
+  EXPECT_EQ(vectorsOf(loop).front(), "(0, >=1)");
+  loop.ordered = true;
+  EXPECT_EQ(schemeOf(loop), "wavefront over i and j");
+  loop.listed = true;
+  EXPECT_EQ(schemeOf(loop), "serial");
+  // What is not parallel with several is not with one.
+  Loop sums = factorisation();
+  sums.keys[0].upper = 1;
+  sums.arrays.push_back(array("s", {}));
+  sums.accesses.push_back(read(2, {}));
+  sums.accesses.push_back(add(2, {}));
+  EXPECT_EQ(explain(sums, analyse(sums)),
+            "serial, no more: s is read, s is added to; buffer 's' to let its "
+            "writes be seen late");
+  // Entries with the same keys alone follow each other.
+  loop = factorisation();
+  loop.keys[0].upper = loop.keys[1].upper = 1;
+  EXPECT_EQ(schemeOf(loop), "independent");
+}
+
 TEST(Verdict, ListedEntriesHaveNoTime) {
   Loop loop = loopOf({i(100, 1), j(99, 1)}, {array("a", {100, 100})},
                      {read(0, {at({1}, -1), at({0, 1})}),
@@ -244,6 +269,12 @@ TEST(Check, NamesThePlace) {
             "w[i] is read (mf.py:3): with the keys' bounds that is from 0 to "
             "7, and dimension 0 of 'w' has 4 elements: make the bounds of the "
             "keys narrower, or the array larger");
+  loop.accesses[0].subscripts[0].at.constant = -2;
+  EXPECT_EQ(check(loop),
+            "w[i - 2] is read (mf.py:3): with the keys' bounds that is from "
+            "-2 to 5, and dimension 0 of 'w' has 4 elements: make the bounds "
+            "of the keys narrower, or add to the position, which does not "
+            "count from the end");
   loop.accesses = {read(0, {})};
   EXPECT_EQ(check(loop),
             "w is read: it has 0 subscripts, the array 1 dimensions");

@@ -211,14 +211,72 @@ void PositionChecks::record(OpBuilder &builder, Location loc, Value memory,
   memref::StoreOp::create(builder, loc, greatest, memory, slot);
 }
 
+/// The outermost loop around an operation that surely runs it, and does not
+/// change where it is: one check before that loop is as good as one each time,
+/// and leaves the loop without a branch, so that it can be vectorised.
+static scf::ForOp
+surelyAround(Operation *op, llvm::function_ref<bool(scf::ForOp)> isConstant) {
+  scf::ForOp found;
+  while (auto loop = dyn_cast<scf::ForOp>(op->getParentOp())) {
+    std::optional<int64_t> from = getConstantIntValue(loop.getLowerBound());
+    std::optional<int64_t> to = getConstantIntValue(loop.getUpperBound());
+    if (!from || !to || *from >= *to || !isConstant(loop))
+      break;
+    found = loop;
+    op = loop;
+  }
+  return found;
+}
+
+Value PositionChecks::entryNumber(OpBuilder &builder, Location loc,
+                                  const Site &site, ForeachOp entries) {
+  Value entry;
+  auto sizes =
+      cast<DictionaryAttr>(slots[site.slot]).getAs<DenseI64ArrayAttr>("sizes");
+  for (auto [key, size] : llvm::enumerate(sizes.asArrayRef())) {
+    Value at =
+        arith::SubIOp::create(builder, loc, entries.getKeys()[key],
+                              number(builder, loc, entries.getLowers()[key]));
+    if (entry) {
+      entry = arith::MulIOp::create(builder, loc, entry,
+                                    number(builder, loc, size));
+      at = arith::AddIOp::create(builder, loc, entry, at);
+    }
+    entry = at;
+  }
+  return entry;
+}
+
+/// Has an operation's positions, where they are outside, at the array's ends:
+/// what it then reads or writes is of no use, and the step is refused.
+static void bound(OpBuilder &builder, Location loc, Operation *op,
+                  unsigned dimension, Value position, int64_t end) {
+  Value one =
+      arith::MaxSIOp::create(builder, loc, position, number(builder, loc, 0));
+  one =
+      arith::MinSIOp::create(builder, loc, one, number(builder, loc, end - 1));
+  if (auto load = dyn_cast<memref::LoadOp>(op))
+    return load.getIndicesMutable()[dimension].set(one);
+  if (auto store = dyn_cast<memref::StoreOp>(op))
+    return store.getIndicesMutable()[dimension].set(one);
+  auto view = cast<memref::SubViewOp>(op);
+  op->setOperand(view.getIndexOfDynamicOffset(dimension), one);
+}
+
 LogicalResult PositionChecks::checkSites(std::vector<Site> &sites, Value memory,
                                          ForeachOp entries) {
   llvm::MapVector<Operation *, SmallVector<Site>> byOp;
   for (const Site &site : sites)
     byOp[site.op].push_back(site);
   for (auto &[op, all] : byOp) {
-    OpBuilder builder(op);
     Location loc = op->getLoc();
+    scf::ForOp loop = surelyAround(op, [&](scf::ForOp around) {
+      return llvm::all_of(all, [&](const Site &site) {
+        return site.end > 0 && around.isDefinedOutsideOfLoop(site.position);
+      });
+    });
+    bool isBounded = loop || isa<memref::SubViewOp>(op);
+    OpBuilder builder(loop ? loop : op);
     Value inside;
     for (const Site &site : all) {
       Value one =
@@ -228,31 +286,18 @@ LogicalResult PositionChecks::checkSites(std::vector<Site> &sites, Value memory,
                       : one;
     }
     SmallVector<Type> types;
-    if (auto load = dyn_cast<memref::LoadOp>(op))
+    if (auto load = dyn_cast<memref::LoadOp>(op); load && !isBounded)
       types.push_back(load.getType());
     auto branch = scf::IfOp::create(builder, loc, types, inside,
                                     /*withElseRegion=*/true);
     for (Block *block : {branch.thenBlock(), branch.elseBlock()})
       block->clear();
     builder.setInsertionPointToStart(branch.elseBlock());
-    Value entry;
-    auto sizes = cast<DictionaryAttr>(slots[all.front().slot])
-                     .getAs<DenseI64ArrayAttr>("sizes");
-    for (auto [key, size] : llvm::enumerate(sizes.asArrayRef())) {
-      Value at =
-          arith::SubIOp::create(builder, loc, entries.getKeys()[key],
-                                number(builder, loc, entries.getLowers()[key]));
-      entry = entry ? arith::AddIOp::create(
-                          builder, loc,
-                          arith::MulIOp::create(builder, loc, entry,
-                                                number(builder, loc, size)),
-                          at)
-                          .getResult()
-                    : at;
-    }
+    Value entry = entryNumber(builder, loc, all.front(), entries);
     for (const Site &site : all)
       record(builder, loc, memory, site, entry);
-    if (auto load = dyn_cast<memref::LoadOp>(op)) {
+    if (!types.empty()) {
+      auto load = cast<memref::LoadOp>(op);
       TypedAttr zero = builder.getZeroAttr(load.getType());
       if (!zero)
         return op->emitOpError("is of ")
@@ -271,20 +316,13 @@ LogicalResult PositionChecks::checkSites(std::vector<Site> &sites, Value memory,
     scf::YieldOp::create(builder, loc);
     builder.setInsertionPointToStart(branch.thenBlock());
     auto end = scf::YieldOp::create(builder, loc);
-    if (isa<memref::StoreOp>(op)) {
+    if (!isBounded) {
       op->moveBefore(end);
       continue;
     }
-    // A view is of other rows then, which are of no use.
-    builder.setInsertionPoint(op);
-    for (const Site &site : all) {
-      Value one = arith::MaxSIOp::create(builder, loc, site.position,
-                                         number(builder, loc, 0));
-      one = arith::MinSIOp::create(builder, loc, one,
-                                   number(builder, loc, site.end - 1));
-      auto view = cast<memref::SubViewOp>(op);
-      op->setOperand(view.getIndexOfDynamicOffset(site.dimension), one);
-    }
+    builder.setInsertionPoint(loop ? loop : op);
+    for (const Site &site : all)
+      bound(builder, loc, op, site.dimension, site.position, site.end);
   }
   return success();
 }

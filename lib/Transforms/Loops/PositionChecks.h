@@ -58,6 +58,9 @@ private:
   void checkKeys(Loop &loop);
   llvm::LogicalResult checkSites(std::vector<Site> &sites, mlir::Value memory,
                                  ForeachOp entries);
+  /// The number of the entry that runs; null where entries have none.
+  mlir::Value entryNumber(mlir::OpBuilder &builder, mlir::Location loc,
+                          const Site &site, ForeachOp entries);
   void record(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value memory,
               const Site &site, mlir::Value entry);
 

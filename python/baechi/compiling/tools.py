@@ -88,7 +88,7 @@ _MESSAGE = re.compile(
 
 
 # Who started this process with others of its kind did not start its tools so (Launch.cpp).
-_OF_LAUNCHERS = (
+OF_LAUNCHERS = (
     *("BAECHI_RANKS", "BAECHI_RANK", "BAECHI_COORDINATOR"),
     *("OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "MPI_LOCALNRANKS", "WORLD_SIZE", "SLURM_NTASKS"),
 )
@@ -106,7 +106,7 @@ def run(
     command = [str(word) for word in (find(name), *arguments)]
     with temporary.folder("baechi-tool-") as folder:
         # What a tool that is stopped leaves behind goes with the folder.
-        environment = {k: v for k, v in os.environ.items() if k not in _OF_LAUNCHERS}
+        environment = {k: v for k, v in os.environ.items() if k not in OF_LAUNCHERS}
         environment["TMPDIR"] = str(folder)
         done = _listen(command, environment, hears or (lambda line: False))
     if done.returncode != 0:

@@ -143,10 +143,10 @@ def _pieces(
             which, home = min(homes, key=lambda one: one[1].below + one[1].above)
             cut = cut_by(home, which, cuts[which], array.shape)
             made.append(dataclasses.replace(cut, written=written))
-        elif written:
+        elif written and any(len(cut) > 2 for cut in cuts):
             return [], _why_uncut(body, analysis, number)
-        else:
-            made.append(Pieces())
+        else:  # of one block, too
+            made.append(Pieces(written=written))
     return made, None
 
 

@@ -5,7 +5,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import functools
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import jax
@@ -17,12 +18,39 @@ from baechi.loops.blocks import Layout
 from baechi.loops.entries import Entries
 from baechi.loops.errors import LoopError
 from baechi.loops.module_text import LoopModule
+from baechi.loops.ranks import OnRanks
 from baechi.loops.tracing import OUTSIDE, Body
 from baechi.steps.program import Program
 
 
+class OnDevices:
+    """The program of a loop on devices of this process."""
+
+    def __init__(self, module: LoopModule, options: CompileOptions):
+        self._module, self._program = module, Program(module.text, options)
+        self.report = self._program.report
+
+    def run(
+        self, given: Sequence[np.ndarray], passes: int, check: Callable[[list[np.ndarray]], None]
+    ) -> list[np.ndarray]:
+        """What the arguments hold after all passes. check: after each."""
+        made, library = list(given), self._program.library
+        arguments = self._module.arguments
+        followed = [(n, a.next_value) for n, a in enumerate(arguments) if a.next_value is not None]
+        changed = list(range(len(made)))
+        for _ in range(passes):
+            for n in changed:
+                library.set_argument(n, np.asarray(made[n], arguments[n].dtype, order="C"))
+            self._program.step()
+            changed = [n for n, _ in followed]
+            for n, k in followed:
+                made[n] = library.result(k).view(arguments[n].dtype)
+            check(made)
+        return made
+
+
 class Compiled:
-    """The program of a loop for some entries and shapes of arrays."""
+    """A loop compiled for some entries and shapes of arrays."""
 
     def __init__(
         self,
@@ -31,24 +59,19 @@ class Compiled:
         layout: Layout,
         shapes: Sequence[jax.ShapeDtypeStruct],
         machine: str,
+        ranks: int,
         verbose: bool | None,
     ):
-        self._body, self._layout, self._module, self._shapes = body, layout, module, shapes
-        # Pieces go round, and each is changed where it arrives. Lent, two that change places would
-        # be in each other's way: one block would wait until the other has ended.
+        self._body, self._layout, self._shapes = body, layout, shapes
         options = CompileOptions(
-            machine=machine,
-            budget="0",
-            pin=module.pins,
-            costs="roofline",
-            transfers="copy",
-            verbose=verbose,
+            machine=machine, budget="0", pin=module.pins, costs="roofline", verbose=verbose
         )
-        self.program = Program(module.text, options)
+        self._runs = OnRanks(module, options, ranks) if ranks > 1 else OnDevices(module, options)
+        self.report = self._runs.report
         self._ranges = module_text.ranges_of(layout)
 
     def run(self, entries: Entries, arrays: list[np.ndarray], passes: int) -> Any:
-        layout, library = self._layout, self.program.library
+        layout = self._layout
         longest = max(len(mine) for mine in layout.entries)
         given: list[np.ndarray] = []
         for columns in (entries.keys, entries.leaves):
@@ -62,17 +85,7 @@ class Compiled:
             given += [np.zeros(OUTSIDE.shape, OUTSIDE.dtype) for _ in layout.blocks]
         for pieces, array in zip(layout.pieces, arrays, strict=True):
             given += pieces.cut(array)
-        arguments = self._module.arguments
-        followed = [(n, a.next_value) for n, a in enumerate(arguments) if a.next_value is not None]
-        changed = list(range(len(given)))
-        for _ in range(passes):
-            for n in changed:
-                library.set_argument(n, np.asarray(given[n], arguments[n].dtype, order="C"))
-            self.program.step()
-            changed = [n for n, _ in followed]
-            for n, k in followed:
-                given[n] = library.result(k).view(arguments[n].dtype)
-            self._check_positions(entries, given)
+        given = self._runs.run(given, passes, functools.partial(self._check_positions, entries))
         made = self._new_values(entries, given) if self._body.new_values else []
         first = len(given) - sum(pieces.count for pieces in layout.pieces)
         for pieces in layout.pieces:

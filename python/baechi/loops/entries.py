@@ -12,11 +12,17 @@ import jax
 import numpy as np
 
 _LARGEST = 2**31
+# What blocks have code for; JAX has others.
+_TYPES = frozenset(
+    "bool float16 bfloat16 float32 float64 int8 int16 int32 int64".split()
+    + "uint8 uint16 uint32 uint64".split()
+)
 
 
 def as_array(value: Any, name: str) -> np.ndarray:
-    """As JAX takes it: without its x64 mode, 64 bits become 32. Raises TypeError for what is no
-    array of numbers, ValueError for integers that 32 bits do not hold."""
+    """As JAX takes it: in the machine's order of bytes, and without its x64 mode 32 bits for 64.
+    Raises TypeError for what is no array of numbers that blocks have, ValueError for integers that
+    32 bits do not hold."""
     if isinstance(value, memoryview | bytes | bytearray | str):
         raise TypeError(
             f"{name} is a {type(value).__name__}, which does not say what its numbers are: give "
@@ -25,6 +31,17 @@ def as_array(value: Any, name: str) -> np.ndarray:
     array = np.asarray(value)
     if array.dtype.kind in "OSUMm":
         raise TypeError(f"{name} is of {array.dtype}: give an array of numbers")
+    if array.dtype.kind == "c":
+        raise TypeError(
+            f"{name} is of {array.dtype}, and blocks compute with real numbers: give its real and "
+            "its imaginary part, x.real and x.imag, as two"
+        )
+    array = array.astype(array.dtype.newbyteorder("="), copy=False)
+    if array.dtype.name not in _TYPES:
+        raise TypeError(
+            f"{name} is of {array.dtype}, for which blocks have no code: give another type, "
+            "x.astype(np.float32)"
+        )
     taken = array.astype(jax.dtypes.canonicalize_dtype(array.dtype), copy=False)
     if array.dtype.kind in "iu" and taken.dtype != array.dtype and (taken != array).any():
         at = np.unravel_index(int(np.argmax(taken != array)), array.shape)
@@ -64,10 +81,14 @@ class Entries:
         columns = [np.asarray(column) for column in keys]
         if not columns:
             raise ValueError("keys is empty: give a column for one key at least")
-        self.names = list(names) if names else ["i", "j", "k", *map("i{}".format, range(3, 99))]
-        self.names = self.names[: len(columns)]
+        usual = ["i", "j", "k", *map("i{}".format, range(3, len(columns)))]
+        self.names = list(names) if names else usual[: len(columns)]
         if len(self.names) != len(columns):
             raise ValueError(f"{len(columns)} keys have {len(self.names)} names")
+        if wrong := [name for name in self.names if not isinstance(name, str) or not name]:
+            raise TypeError(f"names has {wrong[0]!r}: a key's name is a word, 'user'")
+        if len(set(self.names)) < len(self.names):
+            raise ValueError(f"names are {', '.join(self.names)}: give each key another")
         for name, column in zip(self.names, columns, strict=True):
             self._check_column(name, column, len(columns[0]))
         if len(columns[0]) == 0:

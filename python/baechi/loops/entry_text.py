@@ -5,15 +5,18 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Sequence
 
 import jax
 import numpy as np
 
+from baechi.importer.common.errors import UnsupportedOperations
 from baechi.importer.jax.step import function_text, import_step
 from baechi.loops.accesses import Access
 from baechi.loops.blocks import Block, Layout
 from baechi.loops.entries import Entries
+from baechi.loops.errors import LoopError, without_code
 from baechi.loops.positions import Position, several_of, shape_of_region
 from baechi.loops.tracing import Body
 
@@ -29,27 +32,43 @@ def tensor(shape: Sequence[int], dtype: np.dtype) -> str:
     return f"tensor<{''.join(f'{size}x' for size in shape)}{element(dtype)}>"
 
 
+def quoted(text: str) -> str:
+    """As a string of MLIR's, whatever is in it."""
+    plain = (
+        each if each.isascii() and each.isprintable() and each not in '"\\' else _in_bytes(each)
+        for each in text
+    )
+    return f'"{"".join(plain)}"'
+
+
+def _in_bytes(text: str) -> str:
+    return "".join(f"\\{byte:02X}" for byte in text.encode(errors="replace"))
+
+
 def body_text(body: Body) -> str:
-    """The body as a private function @body of tensors."""
-    imported = import_step(body.function, body.arguments, name="body", by_shape=True)
+    """The body as a private function @body of tensors. Raises LoopError."""
+    try:
+        imported = import_step(body.function, body.arguments, name="body", by_shape=True)
+    except UnsupportedOperations as error:
+        raise LoopError(without_code(error)) from error
     return function_text(imported, "body")
 
 
+@dataclasses.dataclass
 class EntryWriter:
-    """Writes entries of a layout's blocks."""
+    """Writes entries of a layout's blocks. keys: each worker's."""
 
-    def __init__(
-        self,
-        entries: Entries,
-        body: Body,
-        arrays: Sequence[jax.ShapeDtypeStruct],
-        layout: Layout,
-    ):
-        self.entries, self.body, self.arrays, self.layout = entries, body, arrays, layout
-        self.lines: list[str] = []
-        self.count = 0
-        self.longest = max(len(mine) for mine in layout.entries)
-        self.keys: list[list[str]] = []  # a worker's
+    entries: Entries
+    body: Body
+    arrays: Sequence[jax.ShapeDtypeStruct]
+    layout: Layout
+    lines: list[str] = dataclasses.field(default_factory=list)
+    keys: list[list[str]] = dataclasses.field(default_factory=list)
+    count: int = 0
+
+    @property
+    def longest(self) -> int:
+        return max(len(mine) for mine in self.layout.entries)
 
     def new(self) -> str:
         self.count += 1

@@ -15,6 +15,8 @@ from typing import Any
 
 import jax
 
+from baechi.importer.common.errors import UnsupportedOperations
+
 # Where files lie that are not the user's.
 _OTHERS = [
     pathlib.Path(__file__).resolve().parents[1],
@@ -78,6 +80,28 @@ def place_of(error: BaseException) -> str:
             found = f"{pathlib.Path(file).name}:{at.tb_lineno}: "
         at = at.tb_next
     return found
+
+
+# Operations that are seen outside.
+_CALLBACKS = ("debug_print", "debug_callback", "pure_callback", "io_callback")
+
+
+def without_code(error: UnsupportedOperations) -> str:
+    """What of a body has no code within blocks, each with its place and the mend."""
+    told = []
+    for each in error.operations:
+        file, _, line = each.source.rpartition(":")[0].rpartition(":")
+        name = each.scope.rpartition("/")[2]
+        mend = (
+            "look at what the loop gives instead"
+            if name in _CALLBACKS
+            else "compute it outside of the loop, or by what has code (docs/loops.md)"
+        )
+        told.append(
+            f"{pathlib.Path(file).name}:{line}: '{name}' has no code within blocks, in which "
+            f"nothing is called: {mend}"
+        )
+    return "; ".join(told)
 
 
 def explained(error: Exception) -> Exception:

@@ -33,6 +33,7 @@ def foreach(
     body: Callable[..., Any] | None = None,
     *,
     machine: str = "host:2",
+    ranks: int = 1,
     workers: int = 4,
     ordered: bool = False,
     reassociate: bool = False,
@@ -48,6 +49,8 @@ def foreach(
         `x[i] += v` write. What it returns, if anything, is the entry's new value. JAX traces
         it.
     machine: `host:N[@SIZE]`.
+    ranks: processes that the devices are divided among; they are started for each call. They
+        change no bit.
     workers: blocks that may run at once. Blocks, their order and so the result follow from
         this number alone, on any number of devices.
     ordered: entries follow each other as their keys do, lexicographically. Without it, any
@@ -72,6 +75,9 @@ def foreach(
         raise TypeError(f"baechi.foreach takes a function, not {body!r}")
     if fallback not in _FALLBACKS:
         raise ValueError(f"fallback is {fallback!r}: give 'refuse' or 'serial'")
+    devices = _devices_of(machine)
+    if not isinstance(ranks, int) or isinstance(ranks, bool) or not 1 <= ranks <= devices:
+        raise ValueError(f"ranks is {ranks!r}: give 1 to {devices}, as many as devices")
     if not isinstance(workers, int) or workers < 1:
         raise ValueError(f"workers is {workers!r}: give a number of at least 1")
     if not isinstance(exchanges, int) or exchanges < 1:
@@ -80,11 +86,10 @@ def foreach(
         raise ValueError(f"exchanges is {exchanges} and no array is buffered: name some")
     if isinstance(buffered, str):
         raise TypeError(f"buffered is {buffered!r}: give a list of names, [{buffered!r}]")
-    if not re.fullmatch(r"host(:\d+)?(@.*)?", os.fspath(machine)):
-        raise ValueError(f"machine is {machine!r}: loops run on host devices, give 'host:2'")
     return Loop(
         body,
         os.fspath(machine),
+        ranks,
         workers,
         ordered,
         reassociate,
@@ -102,6 +107,7 @@ class Loop:
         self,
         body: Callable[..., Any],
         machine: str,
+        ranks: int,
         workers: int,
         ordered: bool,
         reassociate: bool,
@@ -111,7 +117,7 @@ class Loop:
         verbose: bool | None,
     ):
         functools.update_wrapper(self, body)
-        self._body, self._machine, self._workers = body, machine, workers
+        self._body, self._machine, self._ranks, self._workers = body, machine, ranks, workers
         self._ordered, self._reassociate, self._buffered = ordered, reassociate, buffered
         self._exchanges, self._fallback, self._verbose = exchanges, fallback, verbose
         self._known: list[tuple[Entries, Any, Compiled]] = []
@@ -160,7 +166,7 @@ class Loop:
         """The placement, predicted and measured times of the last program."""
         if not self._known:
             raise RuntimeError("the loop has not run yet: call it first")
-        return self._known[-1][2].program.report()
+        return self._known[-1][2].report()
 
     def _compiled(self, entries: Entries, arrays: Sequence[Any]) -> Compiled:
         shapes = [shape_of(array) for array in arrays]
@@ -169,10 +175,9 @@ class Loop:
             if known is entries and of == kinds:
                 return compiled
         body, _, layout = self._laid_out(entries, shapes)
-        count = int(re.split("[:@]", self._machine + ":1")[1] or 1)
-        devices = [f"host{d}" for d in range(count)]
-        module = module_of(entries, body, shapes, layout, devices)
-        compiled = Compiled(module, body, layout, shapes, self._machine, self._verbose)
+        devices = [f"host{d}" for d in range(_devices_of(self._machine))]
+        module = module_of(entries, body, shapes, layout, devices, self._ranks > 1)
+        compiled = Compiled(module, body, layout, shapes, self._machine, self._ranks, self._verbose)
         self._known.append((entries, kinds, compiled))
         return compiled
 
@@ -233,6 +238,13 @@ class Loop:
                 "array, and what else it takes has a default"
             )
         return names[2 : count + 2]
+
+
+def _devices_of(machine: str) -> int:
+    found = re.fullmatch(r"host(?::([1-9]\d*))?(?:@.*)?", os.fspath(machine))
+    if not found:
+        raise ValueError(f"machine is {machine!r}: loops run on host devices, give 'host:2'")
+    return int(found[1] or 1)
 
 
 def _is_needed(parameter: inspect.Parameter) -> bool:

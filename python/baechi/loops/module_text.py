@@ -7,14 +7,15 @@ them the pieces of the arrays, from block to block."""
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import jax
 import numpy as np
 
 from baechi.loops.blocks import Block, Layout
+from baechi.loops.changes import change_text
 from baechi.loops.entries import Entries
-from baechi.loops.entry_text import EntryWriter, body_text, element, tensor
+from baechi.loops.entry_text import EntryWriter, body_text, element, quoted, tensor
 from baechi.loops.tracing import OUTSIDE, Body
 
 
@@ -41,24 +42,19 @@ class LoopModule:
     pins: dict[str, str]
 
 
+@dataclasses.dataclass
 class _Writer(EntryWriter):
-    """Writes the step of a layout."""
+    """Writes the step of a layout.
 
-    def __init__(
-        self,
-        entries: Entries,
-        body: Body,
-        arrays: Sequence[jax.ShapeDtypeStruct],
-        layout: Layout,
-    ):
-        super().__init__(entries, body, arrays, layout)
-        self.arguments: list[Argument] = []
-        self.pins: dict[str, str] = {}
-        # By array, piece and neighbour: what of this one its halo was taken from.
-        self.taken: dict[tuple[int, int, int], str] = {}
-        self.strips: dict[tuple[str, tuple[int, int]], str] = {}
-        # By array and piece: the block that has last changed it, or that will be the first to.
-        self.holders: dict[tuple[int, int], int] = {}
+    taken: by array, piece and neighbour what of this one its halo was taken from.
+    holders: by array and piece the block that has last changed it, or that will be the first to.
+    """
+
+    arguments: list[Argument] = dataclasses.field(default_factory=list)
+    pins: dict[str, str] = dataclasses.field(default_factory=dict)
+    taken: dict[tuple[int, int, int], str] = dataclasses.field(default_factory=dict)
+    strips: dict[tuple[str, tuple[int, int]], str] = dataclasses.field(default_factory=dict)
+    holders: dict[tuple[int, int], int] = dataclasses.field(default_factory=dict)
 
     def argument(self, name: str, shape: Sequence[int], dtype: np.dtype) -> str:
         self.arguments.append(Argument(name, tuple(shape), np.dtype(dtype)))
@@ -66,7 +62,7 @@ class _Writer(EntryWriter):
 
     # The step.
 
-    def write(self, devices: Sequence[str]) -> LoopModule:
+    def write(self, devices: Sequence[str], carried: bool) -> LoopModule:
         body, layout = self.body, self.layout
         workers = range(layout.workers)
         self.keys = [
@@ -115,19 +111,21 @@ class _Writer(EntryWriter):
         for old, new in zip(before, after, strict=True):
             if old != new:
                 argument = self.arguments[int(old.removeprefix("%arg"))]
-                # Not in place (baechi.updated_by): an argument and the last block that
-                # changes it would have to be on one device, with all else that this block
-                # changes.
                 argument.next_value = len(returned)
+                if carried:
+                    kind = tensor(argument.shape, argument.dtype)
+                    name = f"next/{argument.name}"
+                    new = self._copied(lambda new=new: new, kind, 0, name)  # type: ignore[misc]
                 returned.append((new, argument))
         types = ", ".join(tensor(a.shape, a.dtype) for _, a in returned)
         names = ", ".join(name for name, _ in returned)
         given = ", ".join(
-            f"%arg{n}: {tensor(a.shape, a.dtype)} {_attributes(a)}"
+            f"%arg{n}: {tensor(a.shape, a.dtype)} {_attributes(a, carried)}"
             for n, a in enumerate(self.arguments)
         )
         results = ", ".join(
-            f'{tensor(a.shape, a.dtype)} {{baechi.name = "new/{a.name}"}}' for _, a in returned
+            f"{tensor(a.shape, a.dtype)} {{baechi.name = {quoted(f'new/{a.name}')}}}"
+            for _, a in returned
         )
         lines = "\n    ".join(self.lines)
         text = (
@@ -178,26 +176,13 @@ class _Writer(EntryWriter):
         )
 
     def _change(self, array: int, after: str, before: str) -> str:
-        """0 where nothing has changed: of what is infinite, too."""
         kind_of = element(self.arrays[array].dtype)
         if "f" not in kind_of:
             return self._elementwise("sub", array, after, before)
         kind, rank = self._type_of(array), len(self.arrays[array].shape)
         empty = self.emit(f"tensor.empty() : {kind}")
-        at = ", ".join(f"d{n}" for n in range(rank))
-        maps = ", ".join([f"affine_map<({at}) -> ({at})>"] * 3)
-        loops = ", ".join(['"parallel"'] * rank)
         zero = self.emit(f"arith.constant 0.0 : {kind_of}")
-        return self.emit(
-            f"linalg.generic {{indexing_maps = [{maps}], iterator_types = [{loops}]}} "
-            f"ins({after}, {before} : {kind}, {kind}) outs({empty} : {kind}) {{\n"
-            f"    ^bb0(%a: {kind_of}, %b: {kind_of}, %c: {kind_of}):\n"
-            f"      %same = arith.cmpf oeq, %a, %b : {kind_of}\n"
-            f"      %less = arith.subf %a, %b : {kind_of}\n"
-            f"      %change = arith.select %same, {zero}, %less : {kind_of}\n"
-            f"      linalg.yield %change : {kind_of}\n"
-            f"    }} -> {kind}"
-        )
+        return self.emit(change_text(after, before, empty, zero, kind, rank))
 
     def _hold(self, number: int) -> None:
         for n, pieces in enumerate(self.layout.pieces):
@@ -225,7 +210,7 @@ class _Writer(EntryWriter):
                 self.state[n][part] = self.emit(
                     f"tensor.insert_slice {strip} into {self.state[n][part]}"
                     f"{self._rows(n, part, first, end)[0]} : {of_strip} into {kind} "
-                    f'loc("{name.format(other)}")'
+                    f"loc({quoted(name.format(other))})"
                 )
 
     def _rows(self, array: int, part: int, first: int, end: int) -> tuple[str, str]:
@@ -258,19 +243,21 @@ class _Writer(EntryWriter):
             return self.strips[source, rows]
         name = f"strip/{self.body.names[array]}/{part}-{rows[0]}-{rows[1]}@{block.clock}"
         self.pins[name] = holder
-        # A loop as the blocks are, of one turn, which only its argument tells: what is no more
-        # than a slice would become a part of the block that takes it.
-        once = self._range(number, 2 + len(self.arrays))
+        self.strips[source, rows] = self._copied(lambda: self.emit(cut), kind, number, name)
+        return self.strips[source, rows]
+
+    def _copied(self, source: Callable[[], str], kind: str, block: int, name: str) -> str:
+        """A tensor of its own. A loop as the blocks are, of one turn, which only its argument
+        tells: what is no more than a slice would become a part of the block that takes it."""
+        once = self._range(block, 2 + len(self.arrays))
         empty = self.emit(f"tensor.empty() : {kind}")
         into, made = self.new(), self.new()
         self.lines.append(
             f"{made} = scf.for %n = %c0 to {once} step %c1 iter_args({into} = {empty}) -> "
             f"({kind}) {{"
         )
-        copy = self.emit(cut)
-        copy = self.emit(f"linalg.copy ins({copy} : {kind}) outs({into} : {kind}) -> {kind}")
-        self.lines.append(f'scf.yield {copy} : {kind}\n    }} loc("{name}")')
-        self.strips[source, rows] = made
+        copy = self.emit(f"linalg.copy ins({source()} : {kind}) outs({into} : {kind}) -> {kind}")
+        self.lines.append(f"scf.yield {copy} : {kind}\n    }} loc({quoted(name)})")
         return made
 
     def _range(self, block: int, at: int) -> str:
@@ -310,7 +297,7 @@ class _Writer(EntryWriter):
         outside = self._write_entry(block, held, now, bounds[2:], inner[-1])
         ends = [held[n] for n in values] + [now[n] for n in written] + outside
         self.lines.append(f"scf.yield {', '.join(ends)} : {', '.join(types)}")
-        self.lines.append(f'}} loc("{name}")')
+        self.lines.append(f"}} loc({quoted(name)})")
         for k, n in enumerate(values):
             self.values[block.worker][n] = f"{result}#{k}"
         for k, n in enumerate(written):
@@ -319,9 +306,12 @@ class _Writer(EntryWriter):
             self.outside[number] = f"{result}#{len(carried) - 1}"
 
 
-def _attributes(argument: Argument) -> str:
+def _attributes(argument: Argument, carried: bool) -> str:
     kind = 'kind = "constant", value = 0.0 : f32'
-    return f'{{baechi.name = "{argument.name}", baechi.init = {{{kind}}}}}'
+    words = [f"baechi.name = {quoted(argument.name)}", f"baechi.init = {{{kind}}}"]
+    if carried and argument.next_value is not None:
+        words.append(f"baechi.updated_by = {argument.next_value} : i64")
+    return f"{{{', '.join(words)}}}"
 
 
 def module_of(
@@ -330,9 +320,14 @@ def module_of(
     arrays: Sequence[jax.ShapeDtypeStruct],
     layout: Layout,
     devices: Sequence[str],
+    carried: bool = False,
 ) -> LoopModule:
-    """The step of one pass over the entries on `devices`."""
-    return _Writer(entries, body, arrays, layout).write(devices)
+    """The step of one pass over the entries on `devices`.
+
+    carried: arguments have their next values when a step ends. These are copies: an argument is on
+        one device with what computes its next value, which would be all blocks.
+    """
+    return _Writer(entries, body, arrays, layout).write(devices, carried)
 
 
 def ranges_of(layout: Layout) -> list[np.ndarray]:

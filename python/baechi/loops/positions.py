@@ -14,6 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from baechi.loops.entries import as_array
+from baechi.loops.errors import LoopError, place
 
 _MOST = 2**31 - 1
 
@@ -50,17 +51,39 @@ for _name in (
 
 class Key(ByValue):
     """A sum of the loop's keys with integer factors, or, where it is used as a number, its
-    value."""
+    value. bounds: the keys', from the first to before the end."""
 
-    def __init__(self, factors: tuple[int, ...], constant: int, keys: tuple[Any, ...]):
-        self.factors, self.constant, self._keys = factors, constant, keys
+    def __init__(
+        self,
+        factors: tuple[int, ...],
+        constant: int,
+        keys: tuple[Any, ...],
+        bounds: tuple[tuple[int, int], ...],
+    ):
+        self.factors, self.constant = factors, constant
+        self._keys, self._bounds = keys, bounds
 
     def __jax_array__(self) -> jax.Array:
-        value = jnp.int32(self.constant)
+        _check_held("a sum of keys", self._ends())
+        kind = _integer()
+        value = jnp.asarray(self.constant, kind)
         for factor, key in zip(self.factors, self._keys, strict=True):
             if factor:
+                key = key.astype(kind)
                 value = value + key if factor == 1 else value + factor * key
         return value
+
+    def _ends(self) -> tuple[int, int]:
+        """The least and the greatest that it may be."""
+        ends = [
+            sorted((factor * first, factor * (end - 1)))
+            for factor, (first, end) in zip(self.factors, self._bounds, strict=True)
+        ]
+        least, most = (sum(each) for each in zip(*ends, strict=True))
+        return self.constant + least, self.constant + most
+
+    def _with(self, factors: tuple[int, ...], constant: int) -> Key:
+        return Key(factors, constant, self._keys, self._bounds)
 
     @property
     def value(self) -> jax.Array:
@@ -70,9 +93,9 @@ class Key(ByValue):
     def __add__(self, other: Any) -> Any:
         if isinstance(other, Key):
             sums = tuple(a + b for a, b in zip(self.factors, other.factors, strict=True))
-            return Key(sums, self.constant + other.constant, self._keys)
+            return self._with(sums, self.constant + other.constant)
         if is_int(other):
-            return Key(self.factors, self.constant + int(other), self._keys)
+            return self._with(self.factors, self.constant + int(other))
         return self.__jax_array__() + as_number(other)
 
     __radd__ = __add__
@@ -80,7 +103,10 @@ class Key(ByValue):
     def __mul__(self, other: Any) -> Any:
         if is_int(other):
             factors = tuple(factor * int(other) for factor in self.factors)
-            return Key(factors, self.constant * int(other), self._keys)
+            return self._with(factors, self.constant * int(other))
+        if isinstance(other, Key):
+            products = [a * b for a in self._ends() for b in other._ends()]
+            _check_held("a product of keys", (min(products), max(products)))
         return self.__jax_array__() * as_number(other)
 
     __rmul__ = __mul__
@@ -98,6 +124,25 @@ class Key(ByValue):
         if name.startswith("_") and not name.startswith("__"):
             raise AttributeError(name)
         return getattr(self.__jax_array__(), name)
+
+
+def _integer() -> Any:
+    """What keys are as numbers: Python's are of any size."""
+    return jax.dtypes.canonicalize_dtype(np.int64)
+
+
+def _check_held(what: str, ends: tuple[int, int]) -> None:
+    kind = np.iinfo(_integer())
+    if ends[0] < kind.min or ends[1] > kind.max:
+        mend = (
+            "call jax.config.update('jax_enable_x64', True) before"
+            if kind.bits == 32
+            else "make it a floating-point number first, 1.0 * i"
+        )
+        raise LoopError(
+            f"{place()}{what} is a number from {ends[0]} to {ends[1]}, which {kind.bits} bits do "
+            f"not hold: {mend}"
+        )
 
 
 def is_int(value: Any) -> bool:
@@ -219,6 +264,11 @@ def _check_several(positions: Sequence[Position], name: str) -> None:
 def _position(part: Any, extent: int, keys: int, where: str) -> Position:
     none = (0,) * keys
     if is_int(part):
+        if not -extent <= part < extent:
+            raise IndexError(
+                f"{where} is indexed with {part}, and has {extent} elements, "
+                f"{-extent} to {extent - 1}: correct the number, or make the array larger"
+            )
         return Position(none, int(part) + extent * (part < 0), dropped=True)
     if isinstance(part, Key):
         return Position(part.factors, part.constant, dropped=True)

@@ -14,6 +14,7 @@ import numpy as np
 
 from baechi.compiling.options import CompileOptions
 from baechi.loops.blocks import Block, Layout
+from baechi.loops.changes import change
 from baechi.loops.compiled import check_position
 from baechi.loops.entries import Entries
 from baechi.loops.module_text import module_of
@@ -65,8 +66,7 @@ class Simulated:
                     self._run_block(entries, leaves, state, block)
                     for n in kept:
                         reduced = layout.pieces[n].reduced
-                        change = state[n] if reduced else _change(state[n], before[n])
-                        total[n] = total[n] + change
+                        total[n] = total[n] + (state[n] if reduced else change(state[n], before[n]))
                 for n in kept:
                     state[n] = total[n]
         made = [jax.tree.unflatten(entries.tree, leaves)] if self._body.new_values else []
@@ -115,9 +115,3 @@ class Simulated:
         result = self._results[argument]
         assert result is not None
         return self._library.result(result).view(self._arguments[argument].dtype)
-
-
-def _change(after: np.ndarray, before: np.ndarray) -> np.ndarray:
-    """0 where nothing has changed: of what is infinite, too."""
-    with np.errstate(invalid="ignore"):
-        return np.where(after == before, np.zeros_like(after), after - before)

@@ -102,7 +102,9 @@ class Trace:
             value = jnp.zeros(access.shape, self._arrays[array].dtype)
         later = [(at, v) for at, v in stores[max(last, 0) :] if not never_meet(at, positions)]
         self.seen.append((access, bool(later)))
-        return self._seen_through(value, positions, later, extents) if later else value
+        if not later or self._reads is None:  # accesses alone are looked for
+            return value
+        return self._seen_through(value, positions, later, extents)
 
     def _seen_through(
         self,
@@ -136,9 +138,8 @@ class Trace:
         # Where keys tell of a part where it is, a block may have no more than that part.
         access.within = not access.known and not any(any(p.factors) for p in access.positions)
         if self._reads is None:
-            found = jnp.zeros(access.region_shape(like.shape), like.dtype)
-        else:
-            found = self._wholes[access.array] if access.within else next(self._reads)
+            return jnp.zeros(access.shape, like.dtype)
+        found = self._wholes[access.array] if access.within else next(self._reads)
         return found if access.known else _picked(found, access, like.shape)
 
     def write(self, array: int, positions: tuple[Position, ...], value: Any) -> None:
@@ -239,7 +240,7 @@ def trace(
 
     def run(trace: Trace, keys: Sequence[Any], values: Sequence[Any]) -> list[Any]:
         units = [tuple(int(a == b) for b in range(count)) for a in range(count)]
-        named = tuple(Key(unit, 0, tuple(keys)) for unit in units)
+        named = tuple(Key(unit, 0, tuple(keys), tuple(entries.bounds)) for unit in units)
         views = [Array(trace, n, names[n], like) for n, like in enumerate(arrays)]
         value = jax.tree.unflatten(entries.tree, values) if values else None
         returned = body(named if count > 1 else named[0], value, *views)

@@ -4,7 +4,7 @@
 """Factorisations of small matrices in plain JAX, with the conventions of LAPACK.
 
 Algorithms: Golub and Van Loan, Matrix Computations, 4th ed.: 4.2.5 (Cholesky), 3.1
-(substitution), 5.2.1 (Householder QR).
+(substitution), 3.4.1 (LU with partial pivoting), 5.2.1 (Householder QR).
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ def is_native(primitive: str, shape: tuple[int, ...], dtype: Any, params: dict[s
         return False
     if primitive == "qr":
         return not params.get("pivoting")
-    return primitive in ("cholesky", "triangular_solve")
+    return primitive in ("cholesky", "lu", "triangular_solve")
 
 
 def cholesky(a):
@@ -77,6 +77,42 @@ def triangular_solve(a, b, *, left_side, lower, transpose_a, conjugate_a, unit_d
         return lax.dynamic_update_slice_in_dim(x, value[..., None, :], i, -2)
 
     return lax.fori_loop(0, n, substitute, jnp.zeros_like(b))
+
+
+def lu(a, **_):
+    """L and U in one matrix, which rows were exchanged, and the order that this makes."""
+    m, n = a.shape[-2:]
+    rows, columns = jnp.arange(m, dtype=jnp.int32), jnp.arange(n)
+
+    def at(values, mask):
+        """Of rows the one that a mask has."""
+        return jnp.where(mask, values, 0).sum(-1, dtype=values.dtype)
+
+    def exchanged(values, here, there):
+        one, other = at(values, here)[..., None], at(values, there)[..., None]
+        return jnp.where(here, other, jnp.where(there, one, values))
+
+    def eliminate(k, state):
+        a, pivots, order = state
+        column = lax.dynamic_index_in_dim(a, k, -1, keepdims=False)
+        pivot = jnp.argmax(jnp.where(rows >= k, jnp.abs(column), -1), -1, keepdims=True)
+        pivot = pivot.astype(jnp.int32)
+        pivots = lax.dynamic_update_slice_in_dim(pivots, pivot, k, -1)
+        here, there = rows == k, rows == pivot
+        order = exchanged(order, here, there)
+        a = exchanged(a.mT, here, there[..., None, :]).mT
+        column = lax.dynamic_index_in_dim(a, k, -1, keepdims=False)
+        row = lax.dynamic_index_in_dim(a, k, -2, keepdims=False)
+        value = at(column, here)[..., None]
+        factors = jnp.where(rows > k, column / jnp.where(value == 0, 1, value), 0)
+        a = a - factors[..., None] * jnp.where(columns > k, row, 0)[..., None, :]
+        below = (rows > k)[:, None] & (columns == k)
+        return jnp.where(below, factors[..., None], a), pivots, order
+
+    batch, steps = a.shape[:-2], min(m, n)
+    pivots = jnp.zeros((*batch, steps), jnp.int32)
+    order = jnp.broadcast_to(rows, (*batch, m))
+    return lax.fori_loop(0, steps, eliminate, (a, pivots, order))
 
 
 def qr(a, *, full_matrices, **_):

@@ -108,7 +108,9 @@ def needed(jaxpr: core.Jaxpr) -> bool:
 def _is_alone(eqn: Any) -> bool:
     matrix = eqn.invars[0].aval if eqn.invars else None
     name = eqn.primitive.name
-    if name in _FACTORISATIONS and is_native(name, matrix.shape, matrix.dtype, eqn.params):
+    # LU is a part of `solve` and `inv`, which are one call each.
+    native = name != "lu" and name in _FACTORISATIONS
+    if native and is_native(name, matrix.shape, matrix.dtype, eqn.params):
         return False
     return name in _ALONE or any(map(is_complex, (*eqn.invars, *eqn.outvars)))
 

@@ -129,6 +129,7 @@ _REPLACEMENTS = {
     lax.cumprod_p: _running(lax.mul, 1),
     lax.cumsum_p: _running(lax.add, 0),
     lax.linalg.cholesky_p: _native("cholesky", factorisations.cholesky),
+    lax.linalg.lu_p: _native("lu", factorisations.lu),
     lax.linalg.qr_p: _native("qr", factorisations.qr),
     lax.linalg.triangular_solve_p: _native("triangular_solve", factorisations.triangular_solve),
     lax.scatter_add_p: scatter_add,
