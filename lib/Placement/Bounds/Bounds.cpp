@@ -8,6 +8,7 @@
 
 #include "Bounds/Bounds.h"
 #include "Bounds/LoadBound.h"
+#include "Bounds/Segments.h"
 
 #include <algorithm>
 #include <map>
@@ -216,6 +217,11 @@ Bound Bounds::steps() const {
   for (size_t k = 0; k < path.size(); ++k)
     raise(bound, before[k] + time[path[k]] + after[k],
           "work before and after a critical operator");
+  std::vector<int64_t> raised =
+      Segments(model, time, head).raise(path, std::move(before));
+  for (size_t k = 0; k < path.size(); ++k)
+    raise(bound, raised[k] + time[path[k]] + after[k],
+          "work and transfers between critical operators");
   return bound;
 }
 

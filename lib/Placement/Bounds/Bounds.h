@@ -23,7 +23,8 @@ struct Bound {
 /// Of the makespan: the critical path without communication; work over
 /// devices, also of the operators that a set of devices alone can run; the
 /// largest colocation unit; and for operators on the critical path, both kinds
-/// for what must come before them plus both for what must come after.
+/// for what must come before them plus both for what must come after; what must
+/// be done or moved between them (Segments.h).
 Bound makespanBound(const Model &model);
 
 /// Of the largest load: work over devices, each as fast as it is; the largest

@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Grouping/Clusters.h"
+#include "Model/Sorting.h"
 
 #include <algorithm>
 #include <numeric>
@@ -25,7 +26,8 @@ struct Pair {
 
 /// The traffic between clusters, one entry a pair.
 std::vector<Pair> trafficPairs(const Model &model,
-                               const std::vector<int32_t> &clusterOf) {
+                               const std::vector<int32_t> &clusterOf,
+                               int32_t clusters) {
   std::vector<Pair> pairs;
   std::vector<int32_t> targets;
   // A tensor that goes nearly everywhere says little about neighbours.
@@ -46,17 +48,23 @@ std::vector<Pair> trafficPairs(const Model &model,
     for (int32_t to : targets)
       pairs.push_back({std::min(from, to), std::max(from, to), traffic, 0});
   }
-  std::sort(pairs.begin(), pairs.end(), [](const Pair &x, const Pair &y) {
-    return std::tie(x.a, x.b, x.traffic) < std::tie(y.a, y.b, y.traffic);
-  });
-  size_t last = 0;
-  for (size_t k = 1; k < pairs.size(); ++k)
-    if (pairs[k].a == pairs[last].a && pairs[k].b == pairs[last].b)
-      pairs[last].traffic += pairs[k].traffic;
-    else
-      pairs[++last] = pairs[k];
-  if (!pairs.empty())
-    pairs.resize(last + 1);
+  countingSort(pairs, clusters, [](const Pair &pair) { return pair.b; });
+  countingSort(pairs, clusters, [](const Pair &pair) { return pair.a; });
+  auto last = pairs.begin();
+  for (auto begin = pairs.begin(); begin != pairs.end();) {
+    auto end = std::find_if(begin, pairs.end(), [&](const Pair &pair) {
+      return pair.a != begin->a || pair.b != begin->b;
+    });
+    // The same sum whatever order the tensors have.
+    std::sort(begin, end, [](const Pair &x, const Pair &y) {
+      return x.traffic < y.traffic;
+    });
+    Pair sum = *begin;
+    for (++begin; begin != end; ++begin)
+      sum.traffic += begin->traffic;
+    *last++ = sum;
+  }
+  pairs.erase(last, pairs.end());
   return pairs;
 }
 
@@ -70,9 +78,6 @@ void scorePairs(std::vector<Pair> &pairs, int32_t clusters, double noise,
   for (Pair &pair : pairs)
     pair.score = pair.traffic / std::min(total[pair.a], total[pair.b]) *
                  (1 - noise + 2 * noise * random.real());
-  std::sort(pairs.begin(), pairs.end(), [](const Pair &x, const Pair &y) {
-    return std::tie(y.score, x.a, x.b) < std::tie(x.score, y.a, y.b);
-  });
 }
 
 } // namespace
@@ -95,23 +100,31 @@ baechi::placement::grouping::clusterUnits(const Model &model,
     std::vector<Unit> unitIn(count);
     for (Unit u = 0; u < model.numUnits; ++u)
       unitIn[clusterOf[u]] = u;
-    auto pairs = trafficPairs(model, clusterOf);
+    auto pairs = trafficPairs(model, clusterOf, count);
     scorePairs(pairs, count, options.noise, random);
     auto wanted =
         std::max<int32_t>(1, static_cast<int32_t>(count * mergedShare));
     int32_t merged = 0;
-    for (const Pair &pair : pairs) {
+    auto merge = [&](const Pair &pair) {
       Unit a = unitIn[pair.a], b = unitIn[pair.b];
       if (merger.find(a) == merger.find(b))
-        continue;
+        return;
       auto smaller =
           static_cast<double>(std::min(merger.workOf(a), merger.workOf(b)));
       if (smaller >= total * options.small &&
           pair.traffic < options.ratio * smaller)
-        continue;
-      if (merger.join(a, b) && ++merged >= wanted)
-        break;
-    }
+        return;
+      merged += merger.join(a, b);
+    };
+    visitInOrder(
+        pairs, 2 * static_cast<size_t>(wanted),
+        [](const Pair &x, const Pair &y) {
+          return std::tie(y.score, x.a, x.b) < std::tie(x.score, y.a, y.b);
+        },
+        [&](const Pair &pair) {
+          merge(pair);
+          return merged < wanted;
+        });
     if (merged == 0)
       break;
     clusterOf = merger.number(count);

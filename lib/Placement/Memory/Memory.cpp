@@ -25,13 +25,15 @@ bool baechi::placement::memory::scheduleWithin(
     Scheduler &scheduler, const Model &model, const Assignment &device,
     Schedule &schedule, std::span<const std::vector<int64_t>> priorities) {
   schedule.makespan = never;
+  bool memoryMatters = model.memoryMatters();
   Schedule fastest;
   auto attempt = [&](const Scheduler::Options &options) {
     Schedule tried;
     if (scheduler.run(device, options, &tried) == never)
       return;
     if (tried.makespan < schedule.makespan &&
-        excessOf(model, schedulePeaks(model, device, tried)) == 0)
+        (!memoryMatters ||
+         excessOf(model, schedulePeaks(model, device, tried)) == 0))
       schedule = tried;
     if (tried.makespan < fastest.makespan)
       fastest = std::move(tried);

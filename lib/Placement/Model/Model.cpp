@@ -283,3 +283,16 @@ bool Model::pinned(Unit u) const {
                         static_cast<ptrdiff_t>(u + 1) * numDevices,
                     1) == 1;
 }
+
+bool Model::memoryMatters() const {
+  // 128 bits: the sum of all bytes may exceed what one device can hold.
+  __int128 sum = 0;
+  int64_t smallest = std::numeric_limits<int64_t>::max();
+  for (int32_t i = 0; i < numNodes; ++i)
+    sum += resident[i] + static_cast<__int128>(scratch[i]);
+  for (int32_t t = 0; t < numTensors; ++t)
+    sum += std::max(memory[t], copy[t]);
+  for (int32_t d = 0; d < numDevices; ++d)
+    smallest = std::min(smallest, deviceMemory(d));
+  return sum > smallest;
+}

@@ -157,6 +157,9 @@ struct Model {
   }
   int64_t deviceMemory(int32_t d) const { return machine->devices[d].memory; }
   bool pinned(Unit u) const;
+  /// Whether not all bytes that there are fit each device at once: else every
+  /// schedule of every assignment fits.
+  bool memoryMatters() const;
 
   /// The shortest time of a node on any device it may use.
   int64_t minTime(int32_t node) const { return shortestTime[node]; }

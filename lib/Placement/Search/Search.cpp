@@ -49,14 +49,19 @@ bool isBetter(const Solution &a, const Solution &b) {
   return a.value < b.value;
 }
 
+/// Beyond so many units what is made of all of them, a hierarchy or a schedule
+/// of the problem itself, takes as long as several evaluations.
+constexpr int32_t manyUnits = 100'000;
+
 /// The stages of one search.
 class Stages {
 public:
   /// \p fine has the units of \p evaluator, unmerged nodes.
-  Stages(MeteredEvaluator &evaluator, MeteredEvaluator &fine, Meter &meter,
-         uint64_t seed, const std::vector<std::vector<int32_t>> &groupings)
+  Stages(const SearchModels &models, MeteredEvaluator &evaluator,
+         MeteredEvaluator &fine, Meter &meter, uint64_t seed,
+         const std::vector<std::vector<int32_t>> &groupings)
       : evaluator(evaluator), fine(fine), meter(meter), random(seed),
-        units(evaluator.model()), traffic(evaluator.model()) {
+        units(*models.units), traffic(models.traffic) {
     for (const auto &groupOf : groupings)
       groups.push_back(units.makeLevel(
           groupOf, *std::max_element(groupOf.begin(), groupOf.end()) + 1));
@@ -74,8 +79,8 @@ private:
   MeteredEvaluator &evaluator, &fine;
   Meter &meter;
   Random random;
-  UnitTable units;
-  Traffic traffic;
+  const UnitTable &units;
+  const Traffic &traffic;
   std::vector<Level> groups; ///< known ones
   std::vector<Hierarchy> hierarchies;
 };
@@ -117,7 +122,11 @@ std::vector<Solution> Stages::startOver(const std::vector<Solution> &starts,
     seeding.addGroups(known);
   seeding.run(seedingEnd);
   hierarchies.clear();
-  for (Affinity affinity : {Affinity::Work, Affinity::Traffic, Affinity::Share})
+  std::vector<Affinity> affinities{Affinity::Work, Affinity::Traffic,
+                                   Affinity::Share};
+  if (units.model().numUnits > manyUnits)
+    affinities = {Affinity::Share};
+  for (Affinity affinity : affinities)
     hierarchies.push_back(makeHierarchy(units, traffic, affinity, random));
   Hierarchy &mixed = hierarchies.emplace_back(1, hierarchies[0][0]);
   mixed.insert(mixed.end(), seeding.clusterings().begin(),
@@ -229,22 +238,8 @@ std::vector<int64_t> startsOf(const Model &model,
 
 } // namespace
 
-/// Whether not all bytes of the model fit each device.
-static bool memoryMatters(const Model &model) {
-  // 128 bits: the sum of all bytes may exceed what one device can hold.
-  __int128 bytes = 0;
-  int64_t smallest = never;
-  for (int32_t i = 0; i < model.numNodes; ++i)
-    bytes += model.resident[i] + static_cast<__int128>(model.scratch[i]);
-  for (int32_t t = 0; t < model.numTensors; ++t)
-    bytes += std::max(model.memory[t], model.copy[t]);
-  for (int32_t d = 0; d < model.numDevices; ++d)
-    smallest = std::min(smallest, model.deviceMemory(d));
-  return bytes > smallest;
-}
-
 SearchModel::SearchModel(Model of) : model(std::move(of)) {
-  if (memoryMatters(model))
+  if (model.memoryMatters())
     leanOrders = memory::leanOrders(model);
 }
 
@@ -257,6 +252,8 @@ SearchModels::SearchModels(const Model &model)
   constexpr double delayShare = 1.0 / 500;
   grouping::fuse(model, merging, delayShare);
   merged = SearchModel(grouping::coarsen(model, merging));
+  units.emplace(merged.model);
+  traffic = Traffic(merged.model);
 }
 
 SearchResult baechi::placement::search::search(
@@ -276,14 +273,15 @@ SearchResult baechi::placement::search::search(
   MeteredEvaluator fine(models.joined, meter,
                         static_cast<double>(joined.numNodes) /
                             std::max(merged.numNodes, 1));
-  constexpr size_t few = 4;
+  const size_t few = merged.numUnits > manyUnits ? 2 : 4;
   SearchResult result;
   std::optional<int64_t> all = fewAssignments(joined);
   result.allTried = all && fine.affords(*all);
   std::vector<Solution> best =
-      result.allTried ? tryAll(fine, few)
-                      : Stages(evaluator, fine, meter, options.seed, groupings)
-                            .run(solutions);
+      result.allTried
+          ? tryAll(fine, few)
+          : Stages(models, evaluator, fine, meter, options.seed, groupings)
+                .run(solutions);
   best.resize(std::min(best.size(), few));
   for (const Solution &solution : best) {
     Found &found = result.best.emplace_back();

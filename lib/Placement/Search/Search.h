@@ -17,6 +17,9 @@
 #include "Baechi/Placement/Model/PlaceOptions.h"
 #include "Grouping/Coarsen.h"
 #include "Schedule/Schedule.h"
+#include "Search/Levels.h"
+
+#include <optional>
 
 namespace baechi::placement::search {
 
@@ -65,10 +68,14 @@ struct SearchModel {
 /// What the searches of a model work on, in all their rounds.
 struct SearchModels {
   explicit SearchModels(const Model &model);
+  SearchModels(const SearchModels &) = delete; ///< `units` knows where it is
 
   grouping::Coarsening joining, merging;
   SearchModel joined; ///< without what is never worth being apart
   SearchModel merged; ///< fewer nodes still, which allow more evaluations
+  // Of the merged model.
+  std::optional<UnitTable> units;
+  Traffic traffic;
 };
 
 /// \p starts are assignments of \p model to begin with besides its own.

@@ -8,6 +8,7 @@
 
 #include "Search/Traffic.h"
 #include "Grouping/Coarsen.h"
+#include "Model/Sorting.h"
 
 #include <algorithm>
 #include <cmath>
@@ -53,9 +54,17 @@ void Traffic::mergeEqualRows() {
                                                   y.end());
   };
   // Stable, so that the sums do not depend on the library's sort.
-  std::stable_sort(all.begin(), all.end(), [&](const Row &a, const Row &b) {
-    return compare(a, b) < 0;
-  });
+  countingSort(all, clusters, [](const Row &row) { return row.from; });
+  for (auto begin = all.begin(); begin != all.end();) {
+    auto end = std::find_if(begin, all.end(), [&](const Row &row) {
+      return row.from != begin->from;
+    });
+    if (end - begin > 1)
+      std::stable_sort(begin, end, [&](const Row &a, const Row &b) {
+        return compare(a, b) < 0;
+      });
+    begin = end;
+  }
   size_t last = 0;
   for (size_t k = 1; k < all.size(); ++k)
     if (compare(all[last], all[k]) == 0)
@@ -89,10 +98,8 @@ std::vector<Traffic::Pair> Traffic::pairs() const {
   for (const Row &row : all)
     for (int32_t to : targets(row))
       pairs.push_back({std::min(row.from, to), std::max(row.from, to), row.ns});
-  std::stable_sort(pairs.begin(), pairs.end(),
-                   [](const Pair &x, const Pair &y) {
-                     return std::tie(x.a, x.b) < std::tie(y.a, y.b);
-                   });
+  countingSort(pairs, clusters, [](const Pair &pair) { return pair.b; });
+  countingSort(pairs, clusters, [](const Pair &pair) { return pair.a; });
   size_t last = 0;
   for (size_t k = 1; k < pairs.size(); ++k)
     if (pairs[k].a == pairs[last].a && pairs[k].b == pairs[last].b)
@@ -121,50 +128,58 @@ bool Clustering::joinRound(const Options &options, Random &random) {
     talk[pair.a] += pair.ns;
     talk[pair.b] += pair.ns;
   }
-  std::vector<double> score;
+  struct Ranked {
+    double score;
+    int32_t pair;
+  };
+  std::vector<Ranked> ranked;
+  ranked.reserve(pairs.size());
   // Clusters of next to no work would come first by any measure of work.
   double leastWork = allWork / 2000;
   for (const auto &pair : pairs) {
     double value = pair.ns;
+    auto index = static_cast<int32_t>(ranked.size());
     if (options.affinity == Affinity::Work)
       value /= std::min(work[pair.a], work[pair.b]) + leastWork;
     else if (options.affinity == Affinity::Share)
       value /= std::min(talk[pair.a], talk[pair.b]);
     if (options.noise > 0)
       value *= 1 - options.noise + 2 * options.noise * random.real();
-    score.push_back(value);
+    ranked.push_back({value, index});
   }
-  std::vector<int32_t> order(pairs.size());
-  std::iota(order.begin(), order.end(), 0);
-  std::sort(order.begin(), order.end(), [&](int32_t x, int32_t y) {
-    return score[x] != score[y] ? score[x] > score[y] : x < y;
-  });
   grouping::DisjointSets sets(count);
   auto wanted =
       std::max<int32_t>(1, static_cast<int32_t>(count * options.roundShare));
   int32_t joined = 0;
-  for (int32_t k : order) {
-    int32_t a = sets.find(pairs[k].a), b = sets.find(pairs[k].b);
+  auto join = [&](const Traffic::Pair &pair) {
+    int32_t a = sets.find(pair.a), b = sets.find(pair.b);
     if (a == b || work[a] + work[b] > options.workShare * allWork)
-      continue;
+      return;
     double smaller = std::min(work[a], work[b]);
-    if (smaller >= allWork * options.small &&
-        pairs[k].ns < options.ratio * smaller)
-      continue;
+    if (smaller >= allWork * options.small && pair.ns < options.ratio * smaller)
+      return;
     uint8_t *ofA = &allowed[static_cast<size_t>(a) * devices];
     uint8_t *ofB = &allowed[static_cast<size_t>(b) * devices];
     bool anywhere = false;
     for (int32_t d = 0; d < devices; ++d)
       anywhere |= ofA[d] && ofB[d];
     if (!anywhere)
-      continue;
+      return;
     int32_t root = sets.join(a, b);
     for (int32_t d = 0; d < devices; ++d)
       allowed[static_cast<size_t>(root) * devices + d] = ofA[d] && ofB[d];
     work[root] = work[a] + work[b];
-    if (++joined >= wanted)
-      break;
-  }
+    ++joined;
+  };
+  visitInOrder(
+      ranked, 2 * static_cast<size_t>(wanted),
+      [](const Ranked &x, const Ranked &y) {
+        return x.score != y.score ? x.score > y.score : x.pair < y.pair;
+      },
+      [&](const Ranked &next) {
+        join(pairs[next.pair]);
+        return joined < wanted;
+      });
   if (joined == 0)
     return false;
   int32_t left = 0;
