@@ -7,14 +7,14 @@
     benchmarks/execution/exchange.py [--bin build/release/bin] [--model mlp_small.mlir]
     [--megabytes 100 200 400 800] [--steps 30] [--turns 3] [--slice-bytes N] [--ranks 2]
 
-Two replicas on two host devices, of one process or, with --ranks=2, of two, whose links take 100 us and so many megabytes a second each way.
-Periods, in ms, are from one step to the next of steps that overlap: measured, the least of several
-turns in which the orders follow each other, and simulated by the runtime's rules, in brackets.
-"start" sends parameters at the step's start, in the plan's order; the others carry them into the
-next step (--exchange). The bound is the longer of the busiest device's computing, as predicted, and
-of the bytes that the busiest link moves; no order is faster. "gain" is fifo's period over p3's,
-measured and simulated. All is of a simulated network. Every run's outputs equal the single
-device's bit for bit, or it fails.
+Two replicas on two host devices, of one process or, with --ranks=2, of two, whose links take 100 us
+and so many megabytes a second each way. Periods, in ms, are from one step to the next of steps that
+overlap: measured, the least of several turns in which the orders follow each other, and simulated
+by the runtime's rules, in brackets. "start" sends parameters at the step's start, in the plan's
+order; the others carry them into the next step (--exchange). The bound is the longer of the busiest
+device's computing, as predicted, and of the bytes that the busiest link moves; no order is faster.
+"gain" is fifo's period over p3's, measured and simulated. All is of a simulated network. Every
+run's outputs equal the single device's bit for bit, or it fails.
 """
 
 import argparse

@@ -15,7 +15,7 @@
 #ifndef BAECHI_RUNTIME_RANKS_RANKSTEPS_H
 #define BAECHI_RUNTIME_RANKS_RANKSTEPS_H
 
-#include "Baechi/Runtime/Session.h"
+#include "Baechi/Runtime/Feeds.h"
 #include "ranks/RankRelay.h"
 
 #include <span>

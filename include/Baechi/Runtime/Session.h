@@ -17,6 +17,7 @@
 
 #include "Baechi/Runtime/Error.h"
 #include "Baechi/Runtime/Fault.h"
+#include "Baechi/Runtime/Feeds.h"
 #include "Baechi/Runtime/HostCalls.h"
 #include "Baechi/Runtime/Program.h"
 #include "Baechi/Runtime/Timeline.h"
@@ -69,17 +70,6 @@ struct SessionOptions {
   /// The processes that run the program together, each the devices that are its
   /// own; all create the session. Null: this process has all devices.
   std::shared_ptr<Ranks> ranks;
-};
-
-/// Values of an argument for each of several steps, one after the other.
-struct Feed {
-  size_t argument;
-  const char *values;
-};
-/// Room for a result of each of several steps, one after the other.
-struct Fetch {
-  size_t result;
-  char *values;
 };
 
 /// Who gives calls that overlap. All is asked on the devices' threads.
