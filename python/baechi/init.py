@@ -148,5 +148,7 @@ def from_example(value, seed: int) -> Init:
     if low == high and splat == low:
         return Constant(shape, dtype, splat)
     if array.dtype == np.bool_ or np.issubdtype(array.dtype, np.integer):
-        return RandInt(shape, dtype, int(low), int(high) + 1, seed)
+        # Its bounds are written as 64 bits with a sign.
+        most = 2**63 - 1
+        return RandInt(shape, dtype, min(int(low), most - 1), min(int(high) + 1, most), seed)
     return Uniform(shape, dtype, float(np.float32(low)), float(np.float32(high)), seed)

@@ -64,6 +64,17 @@ FUNCTIONS = {
     "in a branch": lambda x: lax.cond(
         x.sum() > 9, lambda x: x, lambda x: jnp.abs(jnp.fft.fft(x)), x
     ),
+    "numbers": lambda x: jnp.stack(
+        [jnp.imag(lax.complex(x, np.float32(2))), jnp.real(lax.complex(np.float32(3), x))]
+    ),
+    "gradients of parts": lambda x: jax.grad(
+        lambda x: (
+            jnp.real((x + 1j) @ (x.T + 2j)).sum()
+            + jnp.imag(jnp.cumsum(x * 1j, 0).T).sum()
+            + jnp.real((x + 1j)[jnp.array([0, 2])] * (2 - 1j)).sum()
+            + jnp.real(jnp.fft.fft(x * 1j)).sum()
+        )
+    )(x),
     "mapped": jax.vmap(lambda row: jnp.fft.fft(row).imag),
 }
 

@@ -56,6 +56,29 @@ def test_elementary_functions(name):
     np.testing.assert_allclose(ours, jax.jit(function)(x), rtol=2e-6, atol=1e-37)
 
 
+def test_small_doubles():
+    """What is left of exp(x) - 1 and log(1 + x) is x itself."""
+    x = np.concatenate([SMALL, [3e-300, 0.0, 2.5, np.inf, np.nan]])
+
+    def step(x):
+        return jnp.expm1(x), jnp.log1p(x), jnp.sinh(x), jnp.arcsinh(x), jnp.arctanh(x)
+
+    with jax.enable_x64(True):
+        ours = baechi.jit(step, machine="host:1", costs="roofline", budget="0")(x)
+        theirs = jax.jit(step)(x)
+    for found, expected in zip(ours, theirs, strict=True):
+        assert found.dtype == np.float64
+        np.testing.assert_allclose(found, expected, rtol=1e-14)
+
+
+def test_the_largest_integers():
+    for dtype, value in ((np.int64, 2**63 - 1), (np.int64, -(2**63)), (np.uint64, 2**64 - 1)):
+        x = np.array([0, 5, value], dtype)
+        with jax.enable_x64(True):
+            found = baechi.jit(lambda x: x ^ 3, machine="host:1", costs="roofline", budget="0")(x)
+        np.testing.assert_array_equal(found, x ^ dtype(3))
+
+
 @pytest.mark.parametrize("dtype", [jnp.bfloat16, jnp.float16])
 def test_products_of_narrow_floats_are_summed_wide(dtype):
     draw = np.random.default_rng(0)

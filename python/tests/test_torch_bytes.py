@@ -67,3 +67,26 @@ def test_bytes_are_unsigned(number):
         return
     assert found.dtype == expected.dtype
     torch.testing.assert_close(found, expected)
+
+
+@pytest.mark.parametrize("dtype", [torch.uint8, torch.int8, torch.int16, torch.int32])
+def test_numbers_beyond_a_type_are_wrapped_where_they_are_compared(dtype):
+    x = torch.tensor([200, 5, 0, 255, 100]).to(dtype)
+
+    def all_of_them(x):
+        numbers = (-1, 256, 300, -56, 2**33 + 5, 40000)
+        return [made for n in numbers for made in (x > n, x == n, x <= n, x != n)]
+
+    for found, expected in zip(compiled(all_of_them, x), all_of_them(x), strict=True):
+        assert torch.equal(found, expected)
+
+
+def test_the_largest_integers():
+    x = torch.tensor([2**63 - 1, -(2**63), 5])
+    assert torch.equal(compiled(lambda x: x ^ 3, x), x ^ 3)
+
+
+def test_inputs_that_are_seen_negated():
+    x = torch._neg_view(torch.tensor([1.0, -2.0]))
+    assert x.is_neg()
+    assert torch.equal(compiled(lambda x: x * 2, x), x * 2)

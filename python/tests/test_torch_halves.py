@@ -36,6 +36,25 @@ NEAR = {
 }
 
 
+def test_halves_of_two_kinds_meet_in_singles():
+    torch.manual_seed(0)
+    half = torch.randn(40, 4).half()
+    other = half.bfloat16()
+
+    def all_of_them(x, y):
+        compared = [x > y, x < y, x >= y, x <= y, x == y, x != y, y > x]
+        return [*compared, torch.maximum(x, y), torch.minimum(y, x), x - y]
+
+    torch._dynamo.reset()
+    options = {"machine": "host:1", "costs": "roofline", "budget": "0"}
+    ours = torch.compile(all_of_them, backend="baechi", options=options)(half, other)
+    expected = all_of_them(half, other)
+    assert 0 < expected[0].sum() < expected[0].numel()
+    for found, right in zip(ours, expected, strict=True):
+        assert found.dtype == right.dtype
+        assert torch.equal(found, right)
+
+
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
 def test_halves_are_pytorchs(dtype):
     torch.manual_seed(0)

@@ -20,7 +20,7 @@ _SPECIAL = {torch.bfloat16: (torch.int16, np.dtype(ml_dtypes.bfloat16))}
 
 def to_numpy(tensor: torch.Tensor) -> np.ndarray:
     """The values, contiguous; without a copy where they already are so on the CPU."""
-    tensor = tensor.detach().cpu().contiguous()
+    tensor = tensor.detach().resolve_conj().resolve_neg().cpu().contiguous()
     if tensor.dtype in _SPECIAL:
         bits, kind = _SPECIAL[tensor.dtype]
         return tensor.view(bits).numpy().view(kind)

@@ -7,11 +7,16 @@
 //===----------------------------------------------------------------------===//
 
 #include "Common/Lowering.h"
+#include "mlir/Conversion/MathToLibm/MathToLibm.h"
 #include "mlir/Conversion/Passes.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/MemRef/Transforms/Passes.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "mlir/Pass/PassManager.h"
+#include "mlir/Transforms/DialectConversion.h"
 
 using namespace mlir;
 using namespace baechi;
@@ -80,6 +85,19 @@ void expandNumberExtremes(ModuleOp kernels) {
   });
 }
 
+/// Makes calls of libm of exp(x) - 1 and log(1 + x), where no polynomial stands
+/// for them: MathToLLVM computes what their names say, of which nothing is left
+/// where x is small.
+LogicalResult callSmallFunctions(ModuleOp kernels) {
+  ConversionTarget target(*kernels.getContext());
+  target.addLegalDialect<arith::ArithDialect, func::FuncDialect,
+                         math::MathDialect, vector::VectorDialect>();
+  target.addIllegalOp<math::ExpM1Op, math::Log1pOp>();
+  RewritePatternSet patterns(kernels.getContext());
+  populateMathToLibmConversionPatterns(patterns);
+  return applyPartialConversion(kernels, target, std::move(patterns));
+}
+
 /// Makes accesses of i1 accesses of bytes, which is what they take: LLVM does
 /// not vectorize the former.
 void accessBytes(LLVM::LLVMFuncOp kernel) {
@@ -111,6 +129,8 @@ void accessBytes(LLVM::LLVMFuncOp kernel) {
 
 LogicalResult baechi::lowerToLLVM(ModuleOp kernels) {
   expandNumberExtremes(kernels);
+  if (failed(callSmallFunctions(kernels)))
+    return failure();
   PassManager passes(kernels.getContext());
   passes.addPass(memref::createExpandStridedMetadataPass());
   passes.addPass(createLowerAffinePass());

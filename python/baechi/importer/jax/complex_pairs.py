@@ -112,6 +112,8 @@ def _apply(eqn: Any, operands: Sequence[Any]) -> Sequence[Any]:
         Pair.of(value) if is_complex(variable) else value
         for variable, value in zip(eqn.invars, operands, strict=True)
     ]
+    if eqn.primitive.name in _ELEMENTWISE:
+        given = [_broadcast(x, eqn.outvars[0].aval.shape) for x in given]
     rule = _RULES.get(eqn.primitive.name)
     if rule is not None:
         return [rule(eqn.params, *given)]
@@ -120,6 +122,14 @@ def _apply(eqn: Any, operands: Sequence[Any]) -> Sequence[Any]:
         for part in range(2)
     ]
     return [Pair(*each) for each in zip(*parts, strict=True)]
+
+
+def _broadcast(value: Any, shape: tuple[int, ...]) -> Any:
+    """An operand may be a scalar beside an array: such as the zero of which a gradient has its
+    imaginary parts."""
+    if isinstance(value, Pair):
+        return Pair(*(_broadcast(part, shape) for part in value))
+    return value if jnp.shape(value) == shape else jnp.broadcast_to(value, shape)
 
 
 def _with_bodies(eqn: Any) -> Any:
@@ -303,6 +313,8 @@ _RULES: dict[str, Callable[..., Any]] = {
     "sign": lambda _, a: _sign(a),
     "square": lambda _, a: _product(a, a),
 }
+# Those of several operands that have one shape.
+_ELEMENTWISE = {"add", "add_any", "complex", "div", "eq", "mul", "ne", "sub"}
 # The same of both parts.
 _PARTWISE = {
     *("add", "add_any", "broadcast_in_dim", "concatenate", "copy", "copy_p", "cumsum"),

@@ -3,9 +3,10 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Comparisons that torch-mlir takes for others.
 
-It compares with numbers as doubles that PyTorch rounds to the tensor's type, takes it that
-elements equal themselves (`x == x`, `isnan`), which NaN does not, and that what a constant
-is compared with is its bits.
+It compares with numbers as doubles or long integers that PyTorch rounds to the tensor's type, or
+wraps (`bytes > -1` compares with 255), rounds one of two kinds of halves to the other, where PyTorch
+compares single-precision numbers, takes it that elements equal themselves (`x == x`, `isnan`),
+which NaN does not, and that what a constant is compared with is its bits.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ import torch
 
 aten = torch.ops.aten
 _EQUALITIES = {aten.eq.Tensor, aten.ne.Tensor}
-_OF_TENSORS = {
+_OF_TENSORS: dict[Any, Any] = {
     aten.eq.Scalar: aten.eq.Tensor,
     aten.ge.Scalar: aten.ge.Tensor,
     aten.gt.Scalar: aten.gt.Tensor,
@@ -24,6 +25,7 @@ _OF_TENSORS = {
     aten.lt.Scalar: aten.lt.Tensor,
     aten.ne.Scalar: aten.ne.Tensor,
 }
+_OF_TWO = {*_OF_TENSORS.values(), aten.maximum.default, aten.minimum.default}
 
 
 def mend_comparisons(graph: torch.fx.Graph) -> None:
@@ -35,15 +37,36 @@ def mend_comparisons(graph: torch.fx.Graph) -> None:
             _round_number(node)
             if _is_constant(node.args[0]):
                 _compare_tensors(graph, node)
-        elif node.target in _EQUALITIES and _is_same(*node.args):
+            continue
+        if node.target in _OF_TWO:
+            _promote_halves(graph, node)
+        if node.target in _EQUALITIES and _is_same(*node.args):
             _compare_with_infinity(graph, node)
 
 
 def _round_number(node: torch.fx.Node) -> None:
     tensor, number = node.args
     kind = torch.result_type(tensor.meta["val"], number)
-    if kind.is_floating_point and not isinstance(number, bool):
+    if isinstance(number, bool):
+        return
+    if kind.is_floating_point:
         node.update_arg(1, torch.full((), number, dtype=kind).item())
+    elif kind != torch.bool:
+        node.update_arg(1, torch.tensor(number, dtype=torch.int64).to(kind).item())
+
+
+def _promote_halves(graph: torch.fx.Graph, node: torch.fx.Node) -> None:
+    values = [each.meta["val"] for each in node.args if isinstance(each, torch.fx.Node)]
+    if {value.dtype for value in values} != {torch.float16, torch.bfloat16}:
+        return
+    kind = torch.result_type(*values)
+    for position, value in enumerate(values):
+        with graph.inserting_before(node):
+            wide = graph.call_function(
+                aten._to_copy.default, (node.args[position],), {"dtype": kind}
+            )
+        wide.meta = {**node.meta, "val": value.to(kind), "tensor_meta": None}
+        node.update_arg(position, wide)
 
 
 def _compare_tensors(graph: torch.fx.Graph, node: torch.fx.Node) -> None:
