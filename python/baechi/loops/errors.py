@@ -97,9 +97,9 @@ def without_code(error: UnsupportedOperations) -> str:
             if name in _CALLBACKS
             else "compute it outside of the loop, or by what has code (docs/loops.md)"
         )
+        where = f"{pathlib.Path(file).name}:{line}: " if line else ""
         told.append(
-            f"{pathlib.Path(file).name}:{line}: '{name}' has no code within blocks, in which "
-            f"nothing is called: {mend}"
+            f"{where}'{name}' has no code within blocks, in which nothing is called: {mend}"
         )
     return "; ".join(told)
 

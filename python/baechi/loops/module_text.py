@@ -7,6 +7,7 @@ them the pieces of the arrays, from block to block."""
 from __future__ import annotations
 
 import dataclasses
+import functools
 from collections.abc import Callable, Sequence
 
 import jax
@@ -115,7 +116,7 @@ class _Writer(EntryWriter):
                 if carried:
                     kind = tensor(argument.shape, argument.dtype)
                     name = f"next/{argument.name}"
-                    new = self._copied(lambda new=new: new, kind, 0, name)  # type: ignore[misc]
+                    new = self._copied(functools.partial(str, new), kind, 0, name)
                 returned.append((new, argument))
         types = ", ".join(tensor(a.shape, a.dtype) for _, a in returned)
         names = ", ".join(name for name, _ in returned)
