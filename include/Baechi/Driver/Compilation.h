@@ -9,6 +9,7 @@
 #define BAECHI_DRIVER_COMPILATION_H
 
 #include "Baechi/Costs/Measure/KernelCosts.h"
+#include "Baechi/Driver/CutReport.h"
 #include "Baechi/Driver/Execution.h"
 #include "Baechi/Driver/Listener.h"
 #include "Baechi/Driver/Options.h"
@@ -18,6 +19,9 @@
 #include <map>
 
 namespace baechi {
+
+class Cuttables;
+struct Neediest;
 
 /// The machine that options name, with the memory of the GPUs that are there
 /// where a short form leaves it open.
@@ -123,8 +127,38 @@ private:
   void addOtherCuts();
   /// Where nothing that was formed fits, micro-batches are tried, too.
   void addMicroBatches();
-  /// Compiles by the current compiler; an error says what would fit.
-  mlir::FailureOr<CompiledProgram> compileOrAdvise();
+  /// Compiles by the current compiler, or where that does not fit, in pieces;
+  /// an error says what would fit.
+  mlir::FailureOr<CompiledProgram> compileOrCut(SetArguments setArguments);
+  /// Whether a step that does not fit may be cut without being asked.
+  bool mayCutToFit() const;
+  /// Forms the model, cut as \p choice says, as far as kernels' code is not
+  /// looked at, with the roofline's costs; null after an error.
+  mlir::OwningOpRef<mlir::ModuleOp> outline(const SplitChoice &choice);
+  std::optional<Cuttables> findCuttables();
+  /// Cuts, in \p choice, the operator that needs \p most, too, so that less is
+  /// needed; false: no rule that is tried helps. \p outlined: counts those.
+  bool addRule(SplitChoice &choice, const Cuttables &cuttables,
+               const Neediest &most, int &outlined);
+  /// The model cut as \p choice says, with rules added as they are needed,
+  /// where its plan then fits; else null.
+  std::unique_ptr<HostCompiler> formToFit(SplitChoice &choice,
+                                          const Cuttables &cuttables);
+  /// Compiles \p cut, which replaces the whole step; fails where \p differs
+  /// says what its results have not of the whole step's, and where it does not
+  /// fit after all. Then it is gone.
+  mlir::FailureOr<CompiledProgram>
+  compileInPieces(std::unique_ptr<HostCompiler> &cut, SetArguments setArguments,
+                  std::string &differs);
+  /// The first result of \p program, the current compiler's, that differs from
+  /// that of \p whole by a bit; empty: none does.
+  llvm::Expected<std::string>
+  differenceFromWhole(HostCompiler &whole, const CompiledProgram &program,
+                      SetArguments setArguments);
+  /// In the fewest pieces that make the step fit; \p why not, where they would
+  /// change its results.
+  mlir::FailureOr<CompiledProgram> cutToFit(SetArguments setArguments,
+                                            std::string &why);
   /// What is wrong with it, findCosts() tells.
   void readKeptProfile();
   /// Which of those that fit is predicted, or where they can be tried, found to
@@ -195,6 +229,8 @@ private:
   SplitChoice firstChoice;
   /// The first of the compilers has parameters in slices, the second whole.
   bool slicesParameters = false;
+  /// What made the step fit, where it was cut for that: the last compiler's.
+  std::optional<CutReport> cutReport;
   /// The last of the compilers, where they are micro-batches; else 0.
   unsigned microBatches = 0;
   HostCompiler *hostCompiler = nullptr; ///< one of them
