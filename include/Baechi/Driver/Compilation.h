@@ -99,12 +99,17 @@ private:
   /// Computes once what the model computes again, until that does not fit.
   llvm::Error undoCheckpoints();
   /// Where that does not fit as it is, the model as it is written is tried,
-  /// too.
+  /// too, and with as few of its checkpoints as let it fit.
   void addAsWritten(const SplitChoice &choice);
+  /// The model with the checkpoints of these regions and no others; null where
+  /// it cannot be formed. \p fits: whether it does as it is.
+  std::unique_ptr<HostCompiler>
+  formWithCheckpoints(const SplitChoice &choice,
+                      llvm::ArrayRef<unsigned> regions, bool &fits);
   /// How far from the best that the processors can do steps may be.
   void findRoofline();
-  /// What became of checkpoints. Of the two models the one that is not the
-  /// \p best goes.
+  /// What became of checkpoints. Of the models with some, and that without,
+  /// those that are not the \p best go.
   void reportCheckpoints(size_t &best, std::vector<Candidate> &candidates);
   /// Whether \p compiler's step could need less than it does where it does not
   /// fit: a device may be too small for all tensors at once, and all devices
@@ -223,8 +228,11 @@ private:
   /// The same with its checkpoints, where they are undone in that.
   mlir::OwningOpRef<mlir::ModuleOp> asWritten;
   std::optional<UndoneCheckpoints> checkpoints;
-  /// Which of the compilers has it, where one does.
-  std::optional<size_t> written;
+  struct KeptCheckpoints {
+    size_t compiler; ///< the position of the one that has them
+    std::vector<unsigned> regions;
+  };
+  std::vector<KeptCheckpoints> withCheckpoints;
   /// How the first of the compilers is cut.
   SplitChoice firstChoice;
   /// The first of the compilers has parameters in slices, the second whole.

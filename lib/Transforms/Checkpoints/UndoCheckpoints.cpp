@@ -7,13 +7,16 @@
 //===----------------------------------------------------------------------===//
 
 #include "Baechi/Analysis/Program.h"
+#include "Baechi/Costs/Roofline.h"
 #include "Baechi/Transforms/Checkpoints/Passes.h"
 #include "SameElements.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
+#include "llvm/ADT/EquivalenceClasses.h"
 #include "llvm/ADT/StringExtras.h"
+#include <map>
 #include <unordered_map>
 
 namespace baechi {
@@ -93,17 +96,54 @@ static void eraseUnused(Operation *op) {
 }
 
 namespace {
+/// What is computed again, by who reads whose results. A checkpoint's
+/// operations hang together: what they begin with is computed elsewhere.
+class Regions {
+public:
+  /// Adds those of \p block.
+  void add(Block &block) {
+    llvm::EquivalenceClasses<Operation *> classes;
+    SmallVector<Operation *> found;
+    for (Operation &op : block) {
+      if (!mayMerge(&op) || !isComputedAgain(&op))
+        continue;
+      found.push_back(&op);
+      classes.insert(&op);
+      for (Value operand : op.getOperands())
+        for (Value value : {operand, firstWithElements(operand)})
+          if (Operation *from = value.getDefiningOp();
+              from && classes.contains(from))
+            classes.unionSets(from, &op);
+    }
+    llvm::DenseMap<Operation *, unsigned> numbers; // of leaders
+    for (Operation *op : found) {
+      auto [leader, isNew] =
+          numbers.try_emplace(classes.getLeaderValue(op), count);
+      count += isNew;
+      regionOf[op] = leader->second;
+    }
+  }
+
+  unsigned of(Operation *op) const { return regionOf.lookup(op); }
+
+private:
+  unsigned count = 0;
+  llvm::DenseMap<Operation *, unsigned> regionOf;
+};
+
 /// One block, whose operations run one after the other.
 class Merger {
 public:
-  explicit Merger(UndoneCheckpoints &undone) : undone(undone) {}
+  Merger(const Regions &regions, ArrayRef<unsigned> keep,
+         std::map<unsigned, UndoneCheckpoints::Region> &undone)
+      : regions(regions), keep(keep), undone(undone) {}
 
   void run(Block &block) {
     for (Operation &op : llvm::make_early_inc_range(block)) {
       if (!mayMerge(&op))
         continue;
       SmallVector<Operation *> &alike = byHash[hashOf(&op)];
-      auto *same = isComputedAgain(&op)
+      auto *same = isComputedAgain(&op) && !isKept(&op)
                        ? llvm::find_if(alike,
                                        [&](Operation *before) {
                                          return areSame(before, &op);
@@ -120,26 +160,36 @@ public:
   }
 
 private:
+  bool isKept(Operation *op) const {
+    return llvm::is_contained(keep, regions.of(op));
+  }
+
   /// Views and the like are no work.
   void count(Operation &op) {
     if (!isa<linalg::LinalgOp>(op) && op.getNumRegions() == 0)
       return;
-    ++undone.operators;
+    UndoneCheckpoints::Region &region = undone[regions.of(&op)];
+    ++region.operators;
+    region.ns += roofline.timeNs(workOf(&op));
     for (Type type : op.getResultTypes())
-      undone.bytes += tensorBytes(type, /*aligned=*/false).value_or(0);
+      region.bytes += tensorBytes(type, /*aligned=*/false).value_or(0);
   }
 
-  UndoneCheckpoints &undone;
+  const Regions &regions;
+  ArrayRef<unsigned> keep;
+  std::map<unsigned, UndoneCheckpoints::Region> &undone;
+  Roofline roofline = defaultRooflines().front();
   std::unordered_map<size_t, SmallVector<Operation *>> byHash;
 };
 
 struct UndoCheckpoints
     : public baechi::impl::UndoCheckpointsBase<UndoCheckpoints> {
-  UndoCheckpoints() = default;
-  explicit UndoCheckpoints(UndoneCheckpoints *report) : report(report) {}
+  using UndoCheckpointsBase::UndoCheckpointsBase;
+  UndoCheckpoints(const UndoCheckpointsOptions &options,
+                  UndoneCheckpoints *report)
+      : UndoCheckpointsBase(options), report(report) {}
 
   void runOnOperation() override {
-    UndoneCheckpoints undone;
     SmallVector<Block *> blocks;
     // Bodies of structured operations are on scalars.
     getOperation().walk<WalkOrder::PreOrder>([&](Operation *op) {
@@ -152,16 +202,40 @@ struct UndoCheckpoints
       return WalkResult::advance();
     });
     // Those inside first: loops that are merged have none left to look at.
+    Regions regions;
+    for (Block *block : blocks)
+      regions.add(*block);
+    std::map<unsigned, UndoneCheckpoints::Region> undone;
+    SmallVector<unsigned> kept(keep.begin(), keep.end());
     for (Block *block : llvm::reverse(blocks))
-      Merger(undone).run(*block);
-    if (report)
-      *report = undone;
+      Merger(regions, kept, undone).run(*block);
+    if (!report)
+      return;
+    report->regions.clear();
+    for (auto &[number, region] : undone) {
+      region.number = number;
+      report->regions.push_back(region);
+    }
   }
 
 private:
   UndoneCheckpoints *report = nullptr;
 };
 } // namespace
+
+int64_t UndoneCheckpoints::operators() const {
+  int64_t all = 0;
+  for (const Region &region : regions)
+    all += region.operators;
+  return all;
+}
+
+int64_t UndoneCheckpoints::bytes() const {
+  int64_t all = 0;
+  for (const Region &region : regions)
+    all += region.bytes;
+  return all;
+}
 
 bool baechi::hasCheckpoints(ModuleOp module) {
   return module
@@ -172,6 +246,9 @@ bool baechi::hasCheckpoints(ModuleOp module) {
       .wasInterrupted();
 }
 
-std::unique_ptr<Pass> baechi::createUndoCheckpoints(UndoneCheckpoints *undone) {
-  return std::make_unique<UndoCheckpoints>(undone);
+std::unique_ptr<Pass> baechi::createUndoCheckpoints(UndoneCheckpoints *undone,
+                                                    ArrayRef<unsigned> keep) {
+  UndoCheckpointsOptions options;
+  options.keep.assign(keep.begin(), keep.end());
+  return std::make_unique<UndoCheckpoints>(options, undone);
 }
