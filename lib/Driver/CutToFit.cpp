@@ -28,7 +28,7 @@ using namespace baechi;
 
 /// So many rules are added to one way, and so many are looked at for each.
 static constexpr size_t kMostRules = 16;
-static constexpr int kMostOutlined = 48;
+static constexpr int kMostOutlined = 24;
 /// So many of the operations that an operator was formed of are cut.
 static constexpr size_t kMostOperations = 3;
 /// So many ways that fit are compiled and compared with the whole step.
@@ -157,7 +157,9 @@ Compilation::formToFit(SplitChoice &choice, const Cuttables &cuttables) {
     if (isCut && most->fits() &&
         succeeded((*formed)->predict(target, options, /*mayRewrite=*/true)))
       return std::move(*formed);
-    if (!most->op || !addRule(choice, cuttables, *most, outlined))
+    // A rule would cut the batch in another number of pieces.
+    bool mayAdd = choice.ordered || !choice.chained;
+    if (!mayAdd || !most->op || !addRule(choice, cuttables, *most, outlined))
       return nullptr;
   }
   return nullptr;
@@ -210,11 +212,11 @@ FailureOr<CompiledProgram> Compilation::cutToFit(SetArguments setArguments,
   // nevertheless.
   for (unsigned count : {2, 4, 8, 16})
     for (bool ordered : {true, false})
-      if (asked.splits != "exact" && (ordered || asked.splits == "none"))
+      if (asked.splits != "exact")
         ways.push_back({.pieces = count,
                         .reductions = true,
                         .chained = true,
-                        .ordered = asked.splits == "none" && ordered,
+                        .ordered = ordered,
                         .asked = asked.split});
   int compared = 0;
   for (SplitChoice &way : ways) {

@@ -87,6 +87,17 @@ public:
   }
 
 private:
+  /// Whether pieces of a product of matrices have one row, or column.
+  bool leavesVectors(Operation *op, const OperationCut &how) const {
+    auto loops = dyn_cast<linalg::LinalgOp>(op);
+    if (!loops || !llvm::is_contained(cut.sizes, 1) || how.results.empty() ||
+        !how.results.front() ||
+        (!linalg::isaContractionOpInterface(loops) && !matchContraction(op)))
+      return false;
+    auto type = dyn_cast<RankedTensorType>(op->getResult(0).getType());
+    return type && type.getRank() == 2;
+  }
+
   /// In the program's order, which that of the list of uses is not.
   SmallVector<std::pair<Operation *, OpOperand *>> usesOf(Value value) {
     SmallVector<std::pair<Operation *, OpOperand *>> uses;
@@ -122,6 +133,11 @@ private:
     if (found && found->kind == OperationCut::Kind::Reduction && ordered &&
         !addsInOrder(op)) {
       why = "it sums up what lies together, in an order of its own";
+      found.reset();
+    }
+    if (found && ordered && leavesVectors(op, *found)) {
+      why = "its pieces would be products with a vector, whose sums have an "
+            "order of their own";
       found.reset();
     }
     // Micro-batches are cut where nothing reads across their borders.
