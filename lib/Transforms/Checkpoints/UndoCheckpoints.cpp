@@ -13,6 +13,7 @@
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "mlir/IR/OwningOpRef.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 #include "llvm/ADT/EquivalenceClasses.h"
 #include "llvm/ADT/StringExtras.h"
@@ -96,16 +97,97 @@ static void eraseUnused(Operation *op) {
 }
 
 namespace {
-/// What is computed again, by who reads whose results. A checkpoint's
-/// operations hang together: what they begin with is computed elsewhere.
+/// One block, whose operations run one after the other.
+class Merger {
+public:
+  /// \p mayBeUndone: asked of each operation that is computed again while the
+  /// same stands before it.
+  explicit Merger(function_ref<bool(Operation *)> mayBeUndone)
+      : mayBeUndone(mayBeUndone) {}
+
+  void run(Block &block) {
+    for (Operation &op : llvm::make_early_inc_range(block)) {
+      if (!mayMerge(&op))
+        continue;
+      SmallVector<Operation *> &alike = byHash[hashOf(&op)];
+      auto *same = isComputedAgain(&op)
+                       ? llvm::find_if(alike,
+                                       [&](Operation *before) {
+                                         return areSame(before, &op);
+                                       })
+                       : alike.end();
+      if (same == alike.end() || !mayBeUndone(&op)) {
+        alike.push_back(&op);
+        continue;
+      }
+      op.replaceAllUsesWith((*same)->getResults());
+      eraseUnused(&op);
+    }
+  }
+
+private:
+  function_ref<bool(Operation *)> mayBeUndone;
+  std::unordered_map<size_t, SmallVector<Operation *>> byHash;
+};
+
+/// All blocks of a module, those inside others last. Bodies of structured
+/// operations are on scalars.
+SmallVector<Block *> blocksOf(ModuleOp module) {
+  SmallVector<Block *> blocks;
+  module.walk<WalkOrder::PreOrder>([&](Operation *op) {
+    if (isa<linalg::LinalgOp>(op))
+      return WalkResult::skip();
+    if (!isa<ModuleOp>(op))
+      for (Region &region : op->getRegions())
+        for (Block &block : region)
+          blocks.push_back(&block);
+    return WalkResult::advance();
+  });
+  return blocks;
+}
+
+/// Those inside first: loops that are merged have none left to look at.
+void mergeAll(ModuleOp module, function_ref<bool(Operation *)> mayBeUndone) {
+  SmallVector<Block *> blocks = blocksOf(module);
+  for (Block *block : llvm::reverse(blocks))
+    Merger(mayBeUndone).run(*block);
+}
+
+/// What would be computed once, by who reads whose results. What one
+/// checkpoint computes again hangs together: it begins with what is computed
+/// elsewhere.
 class Regions {
 public:
-  /// Adds those of \p block.
-  void add(Block &block) {
+  explicit Regions(ModuleOp module) {
+    llvm::DenseSet<Operation *> undone = findUndone(module);
+    for (Block *block : blocksOf(module))
+      add(*block, undone);
+  }
+
+  unsigned of(Operation *op) const { return regionOf.lookup(op); }
+
+private:
+  /// Operations of \p module, by what becomes of those of a copy.
+  static llvm::DenseSet<Operation *> findUndone(ModuleOp module) {
+    OwningOpRef<ModuleOp> copy = module.clone();
+    llvm::DenseMap<Operation *, Operation *> originals;
+    SmallVector<Operation *> all;
+    module.walk([&](Operation *op) { all.push_back(op); });
+    size_t next = 0;
+    copy->walk([&](Operation *op) { originals[op] = all[next++]; });
+    llvm::DenseSet<Operation *> undone;
+    mergeAll(*copy, [&](Operation *op) {
+      undone.insert(originals.lookup(op));
+      return true;
+    });
+    return undone;
+  }
+
+  void add(Block &block, const llvm::DenseSet<Operation *> &undone) {
     llvm::EquivalenceClasses<Operation *> classes;
     SmallVector<Operation *> found;
     for (Operation &op : block) {
-      if (!mayMerge(&op) || !isComputedAgain(&op))
+      if (!undone.contains(&op))
         continue;
       found.push_back(&op);
       classes.insert(&op);
@@ -124,62 +206,8 @@ public:
     }
   }
 
-  unsigned of(Operation *op) const { return regionOf.lookup(op); }
-
-private:
   unsigned count = 0;
   llvm::DenseMap<Operation *, unsigned> regionOf;
-};
-
-/// One block, whose operations run one after the other.
-class Merger {
-public:
-  Merger(const Regions &regions, ArrayRef<unsigned> keep,
-         std::map<unsigned, UndoneCheckpoints::Region> &undone)
-      : regions(regions), keep(keep), undone(undone) {}
-
-  void run(Block &block) {
-    for (Operation &op : llvm::make_early_inc_range(block)) {
-      if (!mayMerge(&op))
-        continue;
-      SmallVector<Operation *> &alike = byHash[hashOf(&op)];
-      auto *same = isComputedAgain(&op) && !isKept(&op)
-                       ? llvm::find_if(alike,
-                                       [&](Operation *before) {
-                                         return areSame(before, &op);
-                                       })
-                       : alike.end();
-      if (same == alike.end()) {
-        alike.push_back(&op);
-        continue;
-      }
-      count(op);
-      op.replaceAllUsesWith((*same)->getResults());
-      eraseUnused(&op);
-    }
-  }
-
-private:
-  bool isKept(Operation *op) const {
-    return llvm::is_contained(keep, regions.of(op));
-  }
-
-  /// Views and the like are no work.
-  void count(Operation &op) {
-    if (!isa<linalg::LinalgOp>(op) && op.getNumRegions() == 0)
-      return;
-    UndoneCheckpoints::Region &region = undone[regions.of(&op)];
-    ++region.operators;
-    region.ns += roofline.timeNs(workOf(&op));
-    for (Type type : op.getResultTypes())
-      region.bytes += tensorBytes(type, /*aligned=*/false).value_or(0);
-  }
-
-  const Regions &regions;
-  ArrayRef<unsigned> keep;
-  std::map<unsigned, UndoneCheckpoints::Region> &undone;
-  Roofline roofline = defaultRooflines().front();
-  std::unordered_map<size_t, SmallVector<Operation *>> byHash;
 };
 
 struct UndoCheckpoints
@@ -190,25 +218,23 @@ struct UndoCheckpoints
       : UndoCheckpointsBase(options), report(report) {}
 
   void runOnOperation() override {
-    SmallVector<Block *> blocks;
-    // Bodies of structured operations are on scalars.
-    getOperation().walk<WalkOrder::PreOrder>([&](Operation *op) {
-      if (isa<linalg::LinalgOp>(op))
-        return WalkResult::skip();
-      if (!isa<ModuleOp>(op))
-        for (Region &region : op->getRegions())
-          for (Block &block : region)
-            blocks.push_back(&block);
-      return WalkResult::advance();
-    });
-    // Those inside first: loops that are merged have none left to look at.
-    Regions regions;
-    for (Block *block : blocks)
-      regions.add(*block);
+    Regions regions(getOperation());
+    Roofline roofline = defaultRooflines().front();
     std::map<unsigned, UndoneCheckpoints::Region> undone;
-    SmallVector<unsigned> kept(keep.begin(), keep.end());
-    for (Block *block : llvm::reverse(blocks))
-      Merger(regions, kept, undone).run(*block);
+    mergeAll(getOperation(), [&](Operation *op) {
+      unsigned number = regions.of(op);
+      if (llvm::is_contained(keep, number))
+        return false;
+      // Views and the like are no work.
+      if (isa<linalg::LinalgOp>(op) || op->getNumRegions() > 0) {
+        UndoneCheckpoints::Region &region = undone[number];
+        ++region.operators;
+        region.ns += roofline.timeNs(workOf(op));
+        for (Type type : op->getResultTypes())
+          region.bytes += tensorBytes(type, /*aligned=*/false).value_or(0);
+      }
+      return true;
+    });
     if (!report)
       return;
     report->regions.clear();
