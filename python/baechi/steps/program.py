@@ -27,10 +27,11 @@ def time_text(ns: float) -> str:
     return f"{ns / 1e6:.3f} ms" if ns >= 1e5 else f"{ns / 1e3:.2f} us"
 
 
-def _mebibytes(count: int) -> str:
+def _mebibytes(count: int, digits: int = 2) -> str:
     """Not "0.00" for what is there."""
     size = count / 2**20
-    return f"{size:.2g}" if 0 < size < 0.1 else f"{size:.2f}"
+    text = f"{size:.{digits}f}"
+    return f"{size:.2g}" if count and not float(text) else text
 
 
 def _roofline_text(roofline: dict[str, float], step_ns: float) -> str:
@@ -154,7 +155,7 @@ class Program:
             lines.append(
                 f"{device['name']:10} {len(device['operators']):>10} "
                 f"{_mebibytes(device['arena_bytes']):>12} {_mebibytes(device['memory']):>12} "
-                f"{_mebibytes(moved):>16} {_mebibytes(borrowed):>12}"
+                f"{_mebibytes(moved, 3):>16} {_mebibytes(borrowed, 3):>12}"
             )
         return "\n".join(lines)
 
