@@ -30,9 +30,13 @@ static placement::Graph withPartsInPlace(const StepGraph &graph) {
   return joined;
 }
 
-placement::MemoryFloor baechi::leastMemory(const StepGraph &graph) {
+std::vector<int64_t> baechi::leastMemoryByOperator(const StepGraph &graph) {
   placement::SpillOptions options;
   findMovable(graph, options);
   options.mayMove.assign(graph.graph.ops.size(), 0);
-  return placement::spillFloor(withPartsInPlace(graph), options);
+  return placement::spillNeeds(withPartsInPlace(graph), options);
+}
+
+placement::MemoryFloor baechi::leastMemory(const StepGraph &graph) {
+  return placement::floorOf(leastMemoryByOperator(graph));
 }

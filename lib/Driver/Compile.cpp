@@ -178,7 +178,7 @@ llvm::Error Compilation::compile(SetArguments setArguments) {
     bool isLast = number + 1 == compilers.size() && !found;
     FailureOr<CompiledProgram> program = failure();
     if (isLast)
-      program = compileOrAdvise();
+      program = compileOrCut(setArguments);
     else
       (void)quietly([&] {
         program = hostCompiler->compile(target, asked, "baechi");
@@ -189,6 +189,10 @@ llvm::Error Compilation::compile(SetArguments setArguments) {
       return diagnosed();
     if (failed(program))
       continue;
+    if (cutReport) {
+      number = compilers.size() - 1;
+      candidates.resize(compilers.size());
+    }
     // Carried messages gain by steps that overlap.
     bool isOfPeriod = asked.objective == "period" || !asked.exchange.empty();
     candidates[number].predictedNs =
@@ -208,6 +212,11 @@ llvm::Error Compilation::compile(SetArguments setArguments) {
         "the whole step does not fit the memories; it is computed in " +
         llvm::Twine(microBatches) + " micro-batches, as splits=micro:" +
         llvm::Twine(microBatches) + " does");
+  if (cutReport) {
+    compiled.manifest["cut_to_fit"] = cutReport->toJson();
+    listener.note("the step as it is does not fit the memories; it is computed "
+                  "in pieces, as fit-memory=auto does");
+  }
   if (compiled.memoryFit) {
     compiled.manifest["memory_fit"] = toJson(*compiled.memoryFit);
     listener.note("the step as it is does not fit the memories; values are "

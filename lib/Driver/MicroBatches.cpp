@@ -9,7 +9,6 @@
 #include "Baechi/Analysis/LeastMemory.h"
 #include "Baechi/Analysis/Program.h"
 #include "Baechi/Driver/Compilation.h"
-#include "Baechi/Pipelines/Pipelines.h"
 #include "Baechi/Placement/Model/Pool.h"
 
 using namespace mlir;
@@ -53,15 +52,8 @@ Compilation::leastBytesOnHost(const SplitChoice &choice) {
   placement::Machine computing = placement::withoutPools(target);
   if (computing.devices.size() != 1 || computing.devices.front().kind != "host")
     return std::nullopt;
-  OwningOpRef<ModuleOp> trial = uncut->clone();
-  PassManager forming(trial->getContext());
-  // How much scratch kernels need takes their code to know.
-  populateOutlining(forming, /*products=*/nullptr, choice);
-  forming.addPass(createAnnotateCosts(nullptr));
-  forming.addPass(createColocate());
-  if (failed(forming.run(*trial)))
-    return std::nullopt;
-  return leastBytes(*trial);
+  OwningOpRef<ModuleOp> trial = outline(choice);
+  return trial ? leastBytes(*trial) : std::nullopt;
 }
 
 std::unique_ptr<HostCompiler>
@@ -110,7 +102,8 @@ void Compilation::addMicroBatches() {
     compilers.push_back(std::move(formed));
 }
 
-FailureOr<CompiledProgram> Compilation::compileOrAdvise() {
+FailureOr<CompiledProgram>
+Compilation::compileOrCut(SetArguments setArguments) {
   std::vector<Diagnostic> said;
   FailureOr<CompiledProgram> program = failure();
   {
@@ -124,7 +117,17 @@ FailureOr<CompiledProgram> Compilation::compileOrAdvise() {
   auto error = llvm::find_if(said, [](const Diagnostic &diagnostic) {
     return diagnostic.getSeverity() == DiagnosticSeverity::Error;
   });
-  if (failed(program) && error != said.end() && isMemoryTight(*hostCompiler)) {
+  std::string why;
+  if (failed(program) && error != said.end() && isMemoryTight(*hostCompiler) &&
+      mayCutToFit()) {
+    endPhases();
+    FailureOr<CompiledProgram> cut = cutToFit(setArguments, why);
+    if (succeeded(cut))
+      return cut;
+    if (!why.empty())
+      *error << "\n" << why;
+  } else if (failed(program) && error != said.end() &&
+             isMemoryTight(*hostCompiler)) {
     unsigned above = 1, pieces = 0;
     if (StringRef text = asked.splits; text.consume_front("micro:"))
       (void)text.getAsInteger(10, above);

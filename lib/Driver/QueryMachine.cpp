@@ -36,8 +36,10 @@ measureLink(const placement::Machine &machine, int32_t sender, int32_t receiver,
   options.ranks = ranks;
   options.sender = sender;
   options.receiver = receiver;
-  for (const placement::Device &device : machine.devices)
+  for (const placement::Device &device : machine.devices) {
     options.kinds.push_back(device.kind);
+    options.names.push_back(device.name);
+  }
   // Idle hosts behind the two change nothing but who holds which device.
   while (!ranks &&
          int32_t(options.kinds.size()) > std::max(sender, receiver) + 1 &&
@@ -114,8 +116,7 @@ llvm::Error measureDisks(placement::Machine &machine, Listener &listener) {
       llvm::Expected<MeasuredLink> measured =
           measureLink(machine, comes ? disk : host, comes ? host : disk);
       if (!measured)
-        return llvm::createStringError(
-            "device '" + name + "': " + llvm::toString(measured.takeError()));
+        return measured.takeError();
       tell((comes ? "from " : "to ") + name, *measured, listener);
       for (int32_t other : inMemory)
         setMeasured(machine, comes ? disk : other, comes ? other : disk,

@@ -127,8 +127,9 @@ static constexpr CompileOption table[] = {
     {.name = "fit-memory",
      .value = "HOW",
      .help = "where a step does not fit the memories: auto (values are let go "
-             "and computed again when they are needed, which takes longer and "
-             "changes no bit) or never (it is refused)",
+             "and computed again when they are needed, and what needs too much "
+             "by itself is cut, which takes longer and changes no bit), whole "
+             "(nothing is cut) or never (it is refused)",
      .inPasses = "fit-memory",
      .text = &Options::fitMemory},
     {.name = "step",
@@ -379,9 +380,10 @@ llvm::Error baechi::checkOptions(const CompileOptions &options) {
       options.transfers != "network")
     return llvm::createStringError("unknown transfers '" + options.transfers +
                                    "'; known: lend, copy, network");
-  if (options.fitMemory != "auto" && options.fitMemory != "never")
+  if (options.fitMemory != "auto" && options.fitMemory != "whole" &&
+      options.fitMemory != "never")
     return llvm::createStringError("unknown fit-memory '" + options.fitMemory +
-                                   "'; known: auto, never");
+                                   "'; known: auto, whole, never");
   if (llvm::Error wrong = loopChoiceOf(options).takeError())
     return wrong;
   if (options.costs != "measured" && options.costs != "roofline")

@@ -54,7 +54,7 @@ struct FitMemory : public baechi::impl::FitMemoryBase<FitMemory> {
           << "no order holds " << placement::bytesText(bytes, 2)
           << " or less, whatever is computed again: '"
           << fitter->nameOf(fitter->floorOfOrders().op) << "' by itself needs "
-          << placement::bytesText(fitter->floorOfOrders().bytes, 2)
+          << placement::bytesTextUp(fitter->floorOfOrders().bytes, 2)
           << ", of them " << placement::bytesText(fitter->residentBytes(), 2)
           << " of arguments";
       return signalPassFailure();

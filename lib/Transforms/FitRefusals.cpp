@@ -16,6 +16,7 @@
 using namespace mlir;
 using namespace baechi;
 using placement::bytesText;
+using placement::bytesTextUp;
 
 void UnfitPlans::add(ArrayRef<ArenaReport> arenas, const SpillFitter &fitter) {
   for (const ArenaReport &arena : arenas) {
@@ -67,13 +68,27 @@ void baechi::refuseToRecompute(const MemoryFitter &fitter,
         << "computing values again does not help: ";
   if (leanest)
     error << "the leanest rewrite that was found needs "
-          << bytesText(*leanest, 2);
+          << bytesTextUp(*leanest, 2);
   else
     error << "no rewrite was found";
   error << ", '" << fitter.nameOf(floor.op) << "' by itself needs "
-        << bytesText(floor.bytes, 2) << ", of them "
+        << bytesTextUp(floor.bytes, 2) << ", of them "
         << bytesText(fitter.residentBytes(), 2) << " of arguments";
   bool argumentsFit = fitter.residentBytes() <= memory;
+  if (placement::numComputing(machine) > 1) {
+    int64_t largest = 0;
+    for (const placement::Device &device : machine.devices)
+      if (!placement::isPool(device))
+        largest = std::max(largest, device.memory);
+    // A pool is of no use to it.
+    if (placement::MemoryFloor alone = fitter.floorAlone();
+        alone.bytes > largest) {
+      error << "; '" << fitter.nameOf(alone.op) << "' needs "
+            << bytesTextUp(alone.bytes, 2) << " on one device, the largest has "
+            << bytesText(largest, 2) << mendOf(fitter.operationOf(alone.op));
+      return;
+    }
+  }
   if (floor.bytes > memory && argumentsFit)
     error << mendOf(fitter.operationOf(floor.op));
   // With a pool, what lacks there is told.
@@ -85,7 +100,7 @@ void baechi::refuseToRecompute(const MemoryFitter &fitter,
 
 static std::string floorText(const SpillFitter &fitter) {
   return "'" + fitter.floorOperator().str() + "' by itself needs " +
-         bytesText(fitter.floor().bytes, 2) +
+         bytesTextUp(fitter.floor().bytes, 2) +
          " of operands, results and scratch";
 }
 
@@ -103,7 +118,7 @@ void baechi::refuseWithPool(const SpillFitter &fitter, const UnfitPlans &unfit,
     refusal << "'" << fitter.poolName() << "' has "
             << bytesText(unfit.fullestPool.limit, 2)
             << ", what would wait there is "
-            << bytesText(unfit.fullestPool.bytes, 2);
+            << bytesTextUp(unfit.fullestPool.bytes, 2);
   } else if (fitter.floor().bytes > fitter.deviceBytes()) {
     refusal << floorText(fitter) << mendOf(fitter.operationOfFloor());
   } else {
@@ -111,7 +126,7 @@ void baechi::refuseWithPool(const SpillFitter &fitter, const UnfitPlans &unfit,
                                           : fitter.leanestBytes().value_or(0);
     if (leanest > 0)
       refusal << "the leanest plan that was found needs "
-              << bytesText(leanest, 2) << " there, ";
+              << bytesTextUp(leanest, 2) << " there, ";
     else
       refusal << "no plan was found, ";
     refusal << floorText(fitter) << mendOf(fitter.operationOfFloor());

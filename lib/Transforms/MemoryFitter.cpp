@@ -9,6 +9,7 @@
 #include "MemoryFitter.h"
 #include "Baechi/Analysis/LeastMemory.h"
 #include "Baechi/Analysis/Recomputation.h"
+#include "Baechi/Analysis/Stashing.h"
 #include "Baechi/Placement/Model/Pool.h"
 #include "FixedPlacement.h"
 #include "llvm/ADT/STLExtras.h"
@@ -29,6 +30,10 @@ MemoryFitter::MemoryFitter(ModuleOp module, StepGraph graph,
   lean = placement::leanOrdersOf(this->graph.graph, options);
   leastOfOrders = placement::memoryFloor(this->graph.graph);
   least = leastMemory(this->graph);
+  placement::SpillOptions elsewhere;
+  elsewhere.kind = options.kind;
+  findMovable(this->graph, elsewhere);
+  leastAlone = placement::spillFloor(this->graph.graph, elsewhere);
   chains.emplace(this->graph.graph, options, lean);
 }
 

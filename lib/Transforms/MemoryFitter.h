@@ -36,6 +36,9 @@ public:
   /// operands, no rewrite.
   placement::MemoryFloor floor() const { return least; }
   placement::MemoryFloor floorOfOrders() const { return leastOfOrders; }
+  /// What no plan of several devices goes under on the one that runs the
+  /// operator which needs most: other arguments are elsewhere.
+  placement::MemoryFloor floorAlone() const { return leastAlone; }
   llvm::StringRef nameOf(int32_t op) const { return graph.graph.ops[op].name; }
   mlir::Operation *operationOf(int32_t op) const { return graph.operation(op); }
   int64_t residentBytes() const;
@@ -69,7 +72,7 @@ private:
   placement::RecomputeOptions options;
   std::vector<placement::RepeatedOrder> lean; ///< nothing runs again
   std::optional<placement::ChainRewrites> chains;
-  placement::MemoryFloor least, leastOfOrders;
+  placement::MemoryFloor least, leastOfOrders, leastAlone;
 };
 
 } // namespace baechi

@@ -57,9 +57,9 @@ struct PlaceAndPlan : public baechi::impl::PlaceAndPlanBase<PlaceAndPlan> {
       emitError(getOperation().getLoc()) << mistake;
       return signalPassFailure();
     }
-    if (fitMemory != "auto" && fitMemory != "never") {
-      emitError(getOperation().getLoc())
-          << "unknown fit-memory '" << fitMemory << "'; known: auto, never";
+    if (fitMemory != "auto" && fitMemory != "whole" && fitMemory != "never") {
+      emitError(getOperation().getLoc()) << "unknown fit-memory '" << fitMemory
+                                         << "'; known: auto, whole, never";
       return signalPassFailure();
     }
     for (std::optional<placement::Link> &link : machine->links)

@@ -164,7 +164,7 @@ private:
         << "device '" << program.name << "' has " << program.spec.getMemory()
         << " bytes (" << placement::bytesText(program.spec.getMemory(), 2)
         << "), the plan needs " << bytes << " ("
-        << placement::bytesText(bytes, 2) << "): " << resident
+        << placement::bytesTextUp(bytes, 2) << "): " << resident
         << " of parameters and inputs, at most " << live
         << " of other tensors at once";
     SmallVector<size_t> atPeak;

@@ -18,9 +18,10 @@ using namespace baechi;
 using placement::SpillPlan;
 using placement::Stay;
 
-/// Limits that are tried, evenly between the floor and the peak. Not of what a
-/// person asks for, so that less memory never finds what more has not seen.
-static constexpr int limitsTried = 24;
+/// Limits that are tried, evenly between the floor and the peak, and from the
+/// smallest of them ever closer to the floor. Not of what a person asks for, so
+/// that less memory never finds what more has not seen.
+static constexpr int limitsTried = 24, limitsBelow = 3;
 
 SpillFitter::SpillFitter(ModuleOp module, StepGraph graph,
                          const placement::Machine &target, int32_t device,
@@ -64,13 +65,21 @@ std::optional<SpillFitter> SpillFitter::create(ModuleOp module,
 }
 
 std::optional<int64_t> SpillFitter::leanestBytes() const {
-  int64_t room = bases.front().peakBytes - least.bytes;
-  for (int number = 0; number <= limitsTried; ++number)
-    if (auto found =
-            placement::spillWithin(graph.graph, options, bases,
-                                   least.bytes + room * number / limitsTried))
+  for (int64_t limit : llvm::reverse(limits()))
+    if (auto found = placement::spillWithin(graph.graph, options, bases, limit))
       return found->peakBytes;
   return std::nullopt;
+}
+
+SmallVector<int64_t> SpillFitter::limits() const {
+  int64_t room = bases.front().peakBytes - least.bytes;
+  SmallVector<int64_t> all;
+  for (int number = limitsTried; number > 0; --number)
+    all.push_back(least.bytes + room * number / limitsTried);
+  for (int below = 1; below <= limitsBelow; ++below)
+    all.push_back(least.bytes + (room / limitsTried >> below));
+  all.push_back(least.bytes);
+  return all;
 }
 
 static bool areAlike(const SpillPlan &a, const SpillPlan &b) {
@@ -85,10 +94,9 @@ std::vector<SpillPlan>
 SpillFitter::proposals(int64_t most,
                        function_ref<bool(size_t, size_t)> goesOn) const {
   std::vector<SpillPlan> all;
-  int64_t room = bases.front().peakBytes - least.bytes;
-  for (int number = limitsTried; number >= 0; --number) {
-    int64_t limit = least.bytes + room * number / limitsTried;
-    if (!goesOn(limitsTried - number, limitsTried + 1))
+  SmallVector<int64_t> tried = limits();
+  for (auto [number, limit] : llvm::enumerate(tried)) {
+    if (!goesOn(number, tried.size()))
       break;
     if (limit > most)
       continue;

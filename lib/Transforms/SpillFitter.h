@@ -63,6 +63,9 @@ public:
   void remark(const placement::SpillPlan &plan) const;
 
 private:
+  /// Those that are tried, the largest first.
+  llvm::SmallVector<int64_t> limits() const;
+
   SpillFitter(mlir::ModuleOp module, StepGraph graph,
               const placement::Machine &target, int32_t device, int32_t pool);
 

@@ -135,7 +135,7 @@ def test_a_refusal_names_the_operator():
 
 
 def test_an_unknown_word():
-    with pytest.raises(ValueError, match="fit_memory is 'always': known: auto, never"):
+    with pytest.raises(ValueError, match="fit_memory is 'always': known: auto, whole, never"):
         baechi.jit(step_of(deep), fit_memory="always")
 
 
@@ -160,7 +160,7 @@ def arena(compiled):
 
 def told_of_checkpoints(compiled):
     found = re.search(
-        r"jax.checkpoint: (\d+) operators: kept (\d+), undone (\d+)", compiled.report()
+        r"jax.checkpoint: (\d+) operators: kept (\d+)[^,]*, undone (\d+)", compiled.report()
     )
     return tuple(int(number) for number in found.groups())
 
@@ -185,9 +185,29 @@ def test_with_less_memory_the_shorter_step_says_whether_checkpoints_are_kept(fit
     compiled, tight, updated = run(checkpointed, f"host:1@{limit}", fit_memory=fit_memory)
     all_of_them, kept, undone = told_of_checkpoints(compiled)
     assert kept + undone == all_of_them
-    if fit_memory == "never":  # as it is written it fits
-        assert kept == all_of_them
+    if fit_memory == "never":  # with some of them it fits
+        assert kept > 0
     elif undone:
         assert "runs again" in compiled.report() or "run again" in compiled.report()
     for a, b in zip([*losses, *weights], [*tight, *updated], strict=True):
         np.testing.assert_array_equal(a, b)
+
+
+def test_as_few_checkpoints_are_kept_as_make_it_fit():
+    ample, losses, weights = run(checkpointed, "host:1")
+    shares, some = [], False
+    for percent in (95, 90, 85, 80, 75):
+        limit = arena(ample) * percent // 100 // 64 * 64
+        try:
+            compiled, tight, updated = run(checkpointed, f"host:1@{limit}", fit_memory="never")
+        except baechi.CompileError:
+            break
+        all_of_them, kept, undone = told_of_checkpoints(compiled)
+        assert kept + undone == all_of_them
+        shares.append(kept / all_of_them)
+        if 0 < kept < all_of_them:
+            some = True
+            assert re.search(r"; of \d+ regions \d+ (is|are) kept", compiled.report())
+        for a, b in zip([*losses, *weights], [*tight, *updated], strict=True):
+            np.testing.assert_array_equal(a, b)
+    assert some, shares

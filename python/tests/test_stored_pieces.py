@@ -69,10 +69,10 @@ def test_weights_that_no_device_can_hold_are_trained_in_pieces():
     state, x, y = wide()
     # The first layer's weight and its moments alone are 6 MiB.
     machine = "host:2@5MiB"
+    options = {"splits": "exact", "fit_memory": "whole", **QUICK}
     with pytest.raises(baechi.CompileError, match="fit"):
-        whole = baechi.jit(train, donate_argnums=0, machine=machine, splits="exact", **QUICK)
+        whole = baechi.jit(train, donate_argnums=0, machine=machine, **options)
         whole(state, x, y)
-    options = {"splits": "exact", **QUICK}
     cut = baechi.jit(train, donate_argnums=0, machine=machine, split=COLUMNS, **options)
     found = steps(cut, state, x, y)
     alone = baechi.jit(train, donate_argnums=0, machine="host:1@64MiB", **options)

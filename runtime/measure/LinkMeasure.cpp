@@ -120,8 +120,9 @@ static Program exchangeProgram(const std::vector<int64_t> &messageBytes,
       std::max(options.kinds.size(), size_t(std::max(sender, receiver)) + 1);
   for (size_t i = 0; i < devices; ++i) {
     std::string kind = i < options.kinds.size() ? options.kinds[i] : "host";
-    program.devices.push_back(
-        {"device" + std::to_string(i), kind, "stayIdle", 64, 64, {}});
+    std::string name = i < options.names.size() ? options.names[i]
+                                                : "device" + std::to_string(i);
+    program.devices.push_back({name, kind, "stayIdle", 64, 64, {}});
   }
   for (auto [device, entry] : {std::pair(sender, "sendMessages"),
                                std::pair(receiver, "receiveMessages")}) {

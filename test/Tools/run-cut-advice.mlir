@@ -1,7 +1,7 @@
 // Where micro-batches do not help, as nothing but windows can be cut, the error
-// says which cut does.
-// RUN: not baechi-run %s --costs=roofline --budget=0 --machine=host:1@690KiB --steps=1 2>&1 | FileCheck %s --check-prefix=TELLS
-// RUN: not baechi-run %s --costs=roofline --budget=0 --machine=host:1@690KiB --steps=1 --splits=any 2>&1 | FileCheck %s --check-prefix=TELLS
+// says which cut does, where nothing is cut by itself.
+// RUN: not baechi-run %s --costs=roofline --budget=0 --machine=host:1@690KiB --steps=1 --fit-memory=whole 2>&1 | FileCheck %s --check-prefix=TELLS
+// RUN: not baechi-run %s --costs=roofline --budget=0 --machine=host:1@690KiB --steps=1 --fit-memory=whole --splits=any 2>&1 | FileCheck %s --check-prefix=TELLS
 // RUN: baechi-run %s --costs=roofline --budget=0 --machine=host:1@690KiB --steps=1 --split=second=1:2 --split=first=1:2 | FileCheck %s --check-prefix=FITS
 // TELLS: error: no placement can fit the memories
 // TELLS: computing values again does not help: {{.*}} 'second' by itself needs

@@ -27,7 +27,7 @@
 // REMARKS: [Passed] fits | Category:baechi-fit-memory | AgainNs=9000, FloorBytes=1024, FloorOperator=exp#2, PeakAfter=1024, PeakBefore=1280, WorkNs=36000
 // NEVER: error: no placement can fit the memories
 // NEVER-NOT: again
-// WORD: error: unknown fit-memory 'always'; known: auto, never
+// WORD: error: unknown fit-memory 'always'; known: auto, whole, never
 
 // What nothing goes under.
 // RUN: not baechi-opt %t/chain.mlir --baechi-fit-memory=limit=1000 2>&1 | FileCheck %s --check-prefix=FLOOR
@@ -37,6 +37,9 @@
 // RUN: not baechi-opt %t/empty.mlir --baechi-fit-memory=limit=1000 2>&1 | FileCheck %s --check-prefix=EMPTY
 // FLOOR: error: no order holds 1000 B or less, whatever is computed again: 'exp#2' by itself needs 1.00 KiB, of them 256 B of arguments
 // REFUSED: {{^}}computing values again does not help: the leanest rewrite that was found needs 1.00 KiB, 'exp#2' by itself needs 1.00 KiB, of them 256 B of arguments; cut into pieces (--split) it would need less
+// On several devices, no pool helps an operator that none of them holds.
+// RUN: not baechi-opt %t/chain.mlir --baechi-place-and-plan="machine=host:2@700 budget=0" 2>&1 | FileCheck %s --check-prefix=ALONE
+// ALONE: 'exp#2' needs {{.*}} on one device, the largest has 700 B; cut into pieces (--split) it would need less
 // LIMIT: error: limit is -1; give bytes
 // MACHINE: error: no machine
 // EMPTY: error: the step has no operators

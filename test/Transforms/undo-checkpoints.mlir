@@ -4,8 +4,9 @@
 // RUN: baechi-opt %s --baechi-undo-checkpoints --baechi-form-kernels | FileCheck %s --check-prefix=FORMED
 // RUN: baechi-run %s --costs=roofline --steps=1 --json=%t.json | FileCheck %s --check-prefix=REPORT
 // RUN: %python -c "import json, sys; print(json.load(open(sys.argv[1]))['checkpoints'])" %t.json | FileCheck %s --check-prefix=JSON
-// REPORT: again      jax.checkpoint: 2 operators: kept 0, undone 2 (64 B are kept instead)
-// JSON: 'bytes': 64, 'kept': 0, 'operators': 2
+// RUN: baechi-opt %s --baechi-undo-checkpoints=keep=0 --mlir-print-debuginfo --mlir-print-local-scope | FileCheck %s --check-prefix=KEPT
+// REPORT: again      jax.checkpoint: 2 operators: kept 0, undone 2 (64 B of results stay in memory until the backward pass)
+// JSON: 'bytes': 64, 'kept': 0, 'kept_regions': [], 'operators': 2
 // JSON-SAME: 'undone': 2
 
 // CHECK-LABEL: @step
@@ -18,6 +19,12 @@
 // CHECK: linalg.sqrt ins(%[[TANH]]
 // CHECK: linalg.tanh ins(%[[EXP]]
 // CHECK-SAME: loc("other/tanh")
+// What hangs together is one region.
+// KEPT-LABEL: @step
+// KEPT: loc("backward/checkpoint/rematted_computation/layer/exp")
+// KEPT: loc("backward/checkpoint/rematted_computation/layer/tanh")
+// KEPT-LABEL: @stacked
+// KEPT-NOT: loc("backward/rematted_computation/first")
 // FORMED-LABEL: @step
 // FORMED-NOT: rematted
 func.func @step(%x: tensor<8xf32>) -> (tensor<8xf32>, tensor<8xf32>, tensor<8xf32>) {

@@ -127,6 +127,16 @@ TEST(Text, Bytes) {
   EXPECT_EQ(bytesText(0x1p20 - 1, 2), "1.00 MiB");
 }
 
+TEST(MachineSpec, WhatIsNeededIsNotRoundedDown) {
+  EXPECT_EQ(bytesTextUp(0), "0 B");
+  EXPECT_EQ(bytesTextUp(1023), "1023 B");
+  EXPECT_EQ(bytesTextUp(1024, 2), "1.00 KiB");
+  EXPECT_EQ(bytesTextUp(1025, 2), "1.01 KiB");
+  EXPECT_EQ(bytesTextUp(0x1p20 - 1, 2), "1.00 MiB");
+  for (int64_t bytes : {1'101'005, 1'101'004, 5'515'264, 123'456'789})
+    EXPECT_GE(*parseBytes(bytesTextUp(static_cast<double>(bytes), 2)), bytes);
+}
+
 TEST(Text, EditDistance) {
   EXPECT_EQ(editDistance("host", "hots", 5), 1u);
   EXPECT_EQ(editDistance("", "abc", 5), 3u);

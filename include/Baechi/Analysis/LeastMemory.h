@@ -19,6 +19,8 @@ namespace baechi {
 /// parts that may lie in what is put together of them, are counted once.
 /// \p graph: has operators.
 placement::MemoryFloor leastMemory(const StepGraph &graph);
+/// The same for each operator, as if it were that which needs most.
+std::vector<int64_t> leastMemoryByOperator(const StepGraph &graph);
 
 } // namespace baechi
 

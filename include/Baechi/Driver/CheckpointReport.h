@@ -13,9 +13,10 @@
 
 namespace baechi {
 
-/// \p checkpoints: what the program computes twice; \p areKept: it still does.
-/// With a line for persons.
-llvm::json::Object toJson(const UndoneCheckpoints &checkpoints, bool areKept);
+/// \p checkpoints: what the program computes twice; \p keptRegions: of these it
+/// still does. With a line for persons.
+llvm::json::Object toJson(const UndoneCheckpoints &checkpoints,
+                          llvm::ArrayRef<unsigned> keptRegions);
 
 } // namespace baechi
 

@@ -9,6 +9,7 @@
 #define BAECHI_DRIVER_COMPILATION_H
 
 #include "Baechi/Costs/Measure/KernelCosts.h"
+#include "Baechi/Driver/CutReport.h"
 #include "Baechi/Driver/Execution.h"
 #include "Baechi/Driver/Listener.h"
 #include "Baechi/Driver/Options.h"
@@ -18,6 +19,9 @@
 #include <map>
 
 namespace baechi {
+
+class Cuttables;
+struct Neediest;
 
 /// The machine that options name, with the memory of the GPUs that are there
 /// where a short form leaves it open.
@@ -95,12 +99,17 @@ private:
   /// Computes once what the model computes again, until that does not fit.
   llvm::Error undoCheckpoints();
   /// Where that does not fit as it is, the model as it is written is tried,
-  /// too.
+  /// too, and with as few of its checkpoints as let it fit.
   void addAsWritten(const SplitChoice &choice);
+  /// The model with the checkpoints of these regions and no others; null where
+  /// it cannot be formed. \p fits: whether it does as it is.
+  std::unique_ptr<HostCompiler>
+  formWithCheckpoints(const SplitChoice &choice,
+                      llvm::ArrayRef<unsigned> regions, bool &fits);
   /// How far from the best that the processors can do steps may be.
   void findRoofline();
-  /// What became of checkpoints. Of the two models the one that is not the
-  /// \p best goes.
+  /// What became of checkpoints. Of the models with some, and that without,
+  /// those that are not the \p best go.
   void reportCheckpoints(size_t &best, std::vector<Candidate> &candidates);
   /// Whether \p compiler's step could need less than it does where it does not
   /// fit: a device may be too small for all tensors at once, and all devices
@@ -123,8 +132,38 @@ private:
   void addOtherCuts();
   /// Where nothing that was formed fits, micro-batches are tried, too.
   void addMicroBatches();
-  /// Compiles by the current compiler; an error says what would fit.
-  mlir::FailureOr<CompiledProgram> compileOrAdvise();
+  /// Compiles by the current compiler, or where that does not fit, in pieces;
+  /// an error says what would fit.
+  mlir::FailureOr<CompiledProgram> compileOrCut(SetArguments setArguments);
+  /// Whether a step that does not fit may be cut without being asked.
+  bool mayCutToFit() const;
+  /// Forms the model, cut as \p choice says, as far as kernels' code is not
+  /// looked at, with the roofline's costs; null after an error.
+  mlir::OwningOpRef<mlir::ModuleOp> outline(const SplitChoice &choice);
+  std::optional<Cuttables> findCuttables();
+  /// Cuts, in \p choice, the operator that needs \p most, too, so that less is
+  /// needed; false: no rule that is tried helps. \p outlined: counts those.
+  bool addRule(SplitChoice &choice, const Cuttables &cuttables,
+               const Neediest &most, int &outlined);
+  /// The model cut as \p choice says, with rules added as they are needed,
+  /// where its plan then fits; else null.
+  std::unique_ptr<HostCompiler> formToFit(SplitChoice &choice,
+                                          const Cuttables &cuttables);
+  /// Compiles \p cut, which replaces the whole step; fails where \p differs
+  /// says what its results have not of the whole step's, and where it does not
+  /// fit after all. Then it is gone.
+  mlir::FailureOr<CompiledProgram>
+  compileInPieces(std::unique_ptr<HostCompiler> &cut, SetArguments setArguments,
+                  std::string &differs);
+  /// The first result of \p program, the current compiler's, that differs from
+  /// that of \p whole by a bit; empty: none does.
+  llvm::Expected<std::string>
+  differenceFromWhole(HostCompiler &whole, const CompiledProgram &program,
+                      SetArguments setArguments);
+  /// In the fewest pieces that make the step fit; \p why not, where they would
+  /// change its results.
+  mlir::FailureOr<CompiledProgram> cutToFit(SetArguments setArguments,
+                                            std::string &why);
   /// What is wrong with it, findCosts() tells.
   void readKeptProfile();
   /// Which of those that fit is predicted, or where they can be tried, found to
@@ -189,12 +228,17 @@ private:
   /// The same with its checkpoints, where they are undone in that.
   mlir::OwningOpRef<mlir::ModuleOp> asWritten;
   std::optional<UndoneCheckpoints> checkpoints;
-  /// Which of the compilers has it, where one does.
-  std::optional<size_t> written;
+  struct KeptCheckpoints {
+    size_t compiler; ///< the position of the one that has them
+    std::vector<unsigned> regions;
+  };
+  std::vector<KeptCheckpoints> withCheckpoints;
   /// How the first of the compilers is cut.
   SplitChoice firstChoice;
   /// The first of the compilers has parameters in slices, the second whole.
   bool slicesParameters = false;
+  /// What made the step fit, where it was cut for that: the last compiler's.
+  std::optional<CutReport> cutReport;
   /// The last of the compilers, where they are micro-batches; else 0.
   unsigned microBatches = 0;
   HostCompiler *hostCompiler = nullptr; ///< one of them

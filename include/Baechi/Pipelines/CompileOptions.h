@@ -88,6 +88,9 @@ struct SplitChoice {
   bool forced = false;
   /// Pieces follow each other, as micro-batches.
   bool chained = false;
+  /// Of chained pieces: sums that would be in another order stay whole, as far
+  /// as is known, and what a person asks for is cut where no sum is.
+  bool ordered = false;
   /// 2 and more: the batch is cut in so many replicas (--baechi-replicate), and
   /// nothing else.
   unsigned replicas = 1;

@@ -119,6 +119,8 @@ struct LinkMeasureOptions {
   /// written and read as in a step: as far as the system keeps it in memory,
   /// that is what is measured.
   std::vector<std::string> kinds = {};
+  /// What errors call them; those left off are device0, device1, ...
+  std::vector<std::string> names = {};
   /// Rank 0 of several processes, among which the devices are divided, hosts
   /// all; the others followLinkMeasure(). What the relay takes is part of it.
   std::shared_ptr<Ranks> ranks = {};

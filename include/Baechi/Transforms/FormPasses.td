@@ -108,6 +108,10 @@ def Split : Pass<"baechi-split", "::mlir::ModuleOp"> {
            "pieces follow each other (micro-batches): each adds to the partial "
            "result of the one before, and only what has the extent of the "
            "heaviest class, the batch, is cut">,
+    Option<"ordered", "ordered", "bool", "false",
+           "as few sums as possible are in another order: `chained` cuts none "
+           "whose terms lie together, and what the program asks for is no part "
+           "of the batch and cut where no sum is">,
     Option<"stored", "stored", "bool", "false",
            "arguments and results are stored in pieces where nothing reads "
            "them whole">

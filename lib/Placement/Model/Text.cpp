@@ -57,6 +57,15 @@ std::string baechi::placement::bytesText(double bytes, int digits) {
   return fmt::format("{:.{}f} {}", value, digits, units[unit]);
 }
 
+std::string baechi::placement::bytesTextUp(double bytes, int digits) {
+  double scale = std::pow(10.0, digits), unit = 1024;
+  if (bytes < unit)
+    return bytesText(std::ceil(bytes), digits);
+  while (bytes / unit >= 1024)
+    unit *= 1024;
+  return bytesText(std::ceil(bytes / unit * scale) / scale * unit, digits);
+}
+
 std::string baechi::placement::millisecondsText(int64_t ns) {
   // Not "0.000 ms" for what takes time.
   if (ns != 0 && ns > -1000 && ns < 1000)

@@ -45,10 +45,26 @@ static std::vector<int32_t> movable(const Graph &graph,
   return arguments;
 }
 
+std::vector<int64_t>
+baechi::placement::spillNeeds(const Graph &graph, const SpillOptions &options) {
+  SpillGraph all(graph, options, movable(graph, options));
+  std::vector<int64_t> needs;
+  for (int32_t op = 0; op < all.tensors.numOps(); ++op)
+    needs.push_back(all.needOf(op));
+  return needs;
+}
+
+MemoryFloor baechi::placement::floorOf(std::span<const int64_t> needs) {
+  MemoryFloor floor;
+  for (size_t op = 0; op < needs.size(); ++op)
+    if (needs[op] > floor.bytes || floor.op < 0)
+      floor = {needs[op], static_cast<int32_t>(op)};
+  return floor;
+}
+
 MemoryFloor baechi::placement::spillFloor(const Graph &graph,
                                           const SpillOptions &options) {
-  SpillGraph all(graph, options, movable(graph, options));
-  return all.floor();
+  return floorOf(spillNeeds(graph, options));
 }
 
 /// A plan of runs, each operator's only one.

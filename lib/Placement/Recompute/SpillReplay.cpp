@@ -63,17 +63,12 @@ SpillGraph::SpillGraph(const Graph &graph, const SpillOptions &options,
   }
 }
 
-MemoryFloor SpillGraph::floor() const {
-  MemoryFloor floor;
-  for (int32_t op = 0; op < tensors.numOps(); ++op) {
-    int64_t together = tensors.resident + tensors.needs[op] -
-                       bytesTakenOver(*this, op, [](int32_t) { return true; });
-    for (int32_t tensor : tensors.operands[op])
-      together += tensors.bytes[tensor];
-    if (together > floor.bytes || floor.op < 0)
-      floor = {together, op};
-  }
-  return floor;
+int64_t SpillGraph::needOf(int32_t op) const {
+  int64_t together = tensors.resident + tensors.needs[op] -
+                     bytesTakenOver(*this, op, [](int32_t) { return true; });
+  for (int32_t tensor : tensors.operands[op])
+    together += tensors.bytes[tensor];
+  return together;
 }
 
 namespace {

@@ -26,8 +26,8 @@ struct SpillGraph {
     return {op, tensor - tensors.firstTensor[op]};
   }
 
-  /// What an operator and its operands take beside what is resident, the most.
-  MemoryFloor floor() const;
+  /// What \p op and its operands take with what is resident.
+  int64_t needOf(int32_t op) const;
 
   RepeatGraph tensors;         ///< bytes and resident ones as they are now
   std::vector<uint8_t> atHome; ///< per tensor: an argument in the pool

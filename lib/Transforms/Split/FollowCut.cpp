@@ -6,8 +6,10 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "Baechi/Analysis/Contraction.h"
 #include "FollowPartials.h"
 #include "Meetings.h"
+#include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "llvm/ADT/STLExtras.h"
 #include <numeric>
 
@@ -27,14 +29,40 @@ bool Cut::staysPartial(Value partial) const {
          reader->second.kind == OperationCut::Kind::Partial;
 }
 
+/// Whether the terms of a sum are added one after the other, whatever its code
+/// is: those that lie together are added in vectors.
+static bool addsInOrder(Operation *op) {
+  auto loops = dyn_cast<linalg::LinalgOp>(op);
+  if (!loops)
+    return false;
+  // Products of matrices, not those with a vector.
+  auto type = dyn_cast<RankedTensorType>(op->getResult(0).getType());
+  bool isProduct = type && type.getRank() > 1 &&
+                   (linalg::isaContractionOpInterface(loops) ||
+                    linalg::isaConvolutionOpInterface(loops));
+  if (isProduct || matchContraction(op))
+    return true;
+  SmallVector<utils::IteratorType> kinds = loops.getIteratorTypesArray();
+  return llvm::none_of(loops.getDpsInputOperands(), [&](OpOperand *input) {
+    AffineMap map = loops.getMatchingIndexingMap(input);
+    return map.getNumResults() > 0 &&
+           llvm::any_of(llvm::enumerate(kinds), [&](auto loop) {
+             return loop.value() == utils::IteratorType::reduction &&
+                    map.getResults().back().isFunctionOfDim(loop.index());
+           });
+  });
+}
+
 namespace {
 /// Spreads one cut over producers and consumers until it meets reductions and
 /// what cannot be cut.
 class Follower {
 public:
-  Follower(Cut &cut, Block &block, bool reductions, const SplitPlan &taken)
-      : cut(cut), block(block), extent(cut.extent()), reductions(reductions),
-        taken(taken) {}
+  Follower(Cut &cut, Block &block, const PlanOptions &options,
+           const SplitPlan &taken)
+      : cut(cut), block(block), extent(cut.extent()),
+        reductions(options.reductions), ordered(options.ordered), taken(taken) {
+  }
 
   void add(Value value, CutPosition position) {
     // The first position stays: a value that meets itself in another dimension
@@ -59,6 +87,17 @@ public:
   }
 
 private:
+  /// Whether pieces of a product of matrices have one row, or column.
+  bool leavesVectors(Operation *op, const OperationCut &how) const {
+    auto loops = dyn_cast<linalg::LinalgOp>(op);
+    if (!loops || !llvm::is_contained(cut.sizes, 1) || how.results.empty() ||
+        !how.results.front() ||
+        (!linalg::isaContractionOpInterface(loops) && !matchContraction(op)))
+      return false;
+    auto type = dyn_cast<RankedTensorType>(op->getResult(0).getType());
+    return type && type.getRank() == 2;
+  }
+
   /// In the program's order, which that of the list of uses is not.
   SmallVector<std::pair<Operation *, OpOperand *>> usesOf(Value value) {
     SmallVector<std::pair<Operation *, OpOperand *>> uses;
@@ -91,6 +130,16 @@ private:
       why = "it reduces the dimension, and sums are to be exact";
       found.reset();
     }
+    if (found && found->kind == OperationCut::Kind::Reduction && ordered &&
+        !addsInOrder(op)) {
+      why = "it sums up what lies together, in an order of its own";
+      found.reset();
+    }
+    if (found && ordered && leavesVectors(op, *found)) {
+      why = "its pieces would be products with a vector, whose sums have an "
+            "order of their own";
+      found.reset();
+    }
     // Micro-batches are cut where nothing reads across their borders.
     if (found && !found->windows.empty() && cut.chained) {
       why = "it reads windows along the dimension";
@@ -114,7 +163,7 @@ private:
   Cut &cut;
   Block &block;
   int64_t extent;
-  bool reductions;
+  bool reductions, ordered;
   const SplitPlan &taken;
   SmallVector<Value> work;
 };
@@ -126,14 +175,16 @@ Cut split::followCut(Value value, CutPosition position, ArrayRef<int64_t> sizes,
   cut.chained = options.chained;
   cut.sizes.assign(sizes.begin(), sizes.end());
   Block &block = *value.getParentBlock();
-  Follower follower(cut, block, options.reductions, taken);
+  Follower follower(cut, block, options, taken);
   follower.add(value, position);
   follower.run();
   // Those that another way to them has cut since.
   llvm::erase_if(cut.whole, [&](const Whole &whole) {
     return cut.operations.contains(whole.op);
   });
-  followPartials(cut, block, taken);
+  // A sum of sums would be one of all of their terms, in another order.
+  if (!options.ordered)
+    followPartials(cut, block, taken);
   if (cut.chained)
     findMeetings(cut, block);
   return cut;

@@ -118,6 +118,7 @@ struct Split : public baechi::impl::SplitBase<Split> {
     options.reductions = reductions;
     options.forced = forced;
     options.chained = chained;
+    options.ordered = ordered;
     FailureOr<SplitPlan> plan = planSplits(*step, options);
     if (failed(plan))
       return signalPassFailure();

@@ -189,8 +189,9 @@ static LogicalResult cutAllAsAsked(SplitPlan &plan, func::FuncOp step,
 }
 
 bool split::isExtentOf(const SplitPlan &plan, int64_t extent) {
-  return llvm::all_of(plan.cuts,
-                      [&](const Cut &cut) { return cut.extent() == extent; });
+  return llvm::all_of(plan.cuts, [&](const Cut &cut) {
+    return cut.isApart || cut.extent() == extent;
+  });
 }
 
 /// The class that saves the most among those of the heaviest operations.
@@ -257,9 +258,13 @@ FailureOr<func::FuncOp> split::findStepToCut(ModuleOp module) {
 FailureOr<SplitPlan> split::planSplits(func::FuncOp step,
                                        const PlanOptions &options) {
   SplitPlan plan;
-  if (failed(keepWhole(plan, step)) ||
-      failed(cutAllAsAsked(plan, step, options)))
+  PlanOptions asked = options;
+  if (options.ordered)
+    asked.reductions = asked.chained = asked.ordered = false;
+  if (failed(keepWhole(plan, step)) || failed(cutAllAsAsked(plan, step, asked)))
     return failure();
+  for (Cut &cut : plan.cuts)
+    cut.isApart = options.ordered;
   if (options.pieces < 2)
     return plan;
   if (options.forced) {
@@ -277,7 +282,8 @@ FailureOr<SplitPlan> split::planSplits(func::FuncOp step,
       break;
   if (options.batch && plan.cuts.empty())
     return refuseReplicas(step, estimate, options);
-  if (options.chained && plan.cuts.empty())
+  if (options.chained &&
+      llvm::all_of(plan.cuts, [](const Cut &cut) { return cut.isApart; }))
     return step.emitError(
                "nothing is as heavy as a batch that could be cut in ")
            << options.pieces << " micro-batches; "

@@ -31,6 +31,8 @@ struct Cut {
   std::vector<Whole> whole;
   /// Partial results follow each other: each piece starts from the one before.
   bool chained = false;
+  /// It is no part of the batch that `PlanOptions::chained` cuts.
+  bool isApart = false;
   /// Where pieces wait for each other (`chained`): whole results that pieces
   /// are made into, and that pieces read.
   llvm::SetVector<mlir::Operation *> meetings;
@@ -72,6 +74,9 @@ struct PlanOptions {
   /// Pieces follow each other (`Cut::chained`), and what is chosen is one
   /// extent: the batch, if the step has one.
   bool chained = false;
+  /// What persons ask for is cut where no sum is, and beside the batch; of the
+  /// batch's sums only those are whose terms are added one after the other.
+  bool ordered = false;
   /// What is chosen is the batch, of replicas: one extent, of arguments that
   /// the step does not update.
   bool batch = false;
@@ -83,8 +88,8 @@ Cut followCut(mlir::Value value, CutPosition position,
               llvm::ArrayRef<int64_t> sizes, const PlanOptions &options,
               const SplitPlan &taken);
 
-/// Whether all that is cut so far has this extent: pieces that follow each
-/// other are those of one batch.
+/// Whether all that is cut so far, but what is apart, has this extent: pieces
+/// that follow each other are those of one batch.
 bool isExtentOf(const SplitPlan &plan, int64_t extent);
 
 /// First what persons ask for (`baechi.split`, which it takes off), then

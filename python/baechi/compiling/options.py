@@ -16,7 +16,7 @@ from baechi.compiling import caches
 
 _COSTS = ("measured", "roofline")
 _TRANSFERS = ("lend", "copy", "network")
-_FIT_MEMORY = ("auto", "never")
+_FIT_MEMORY = ("auto", "whole", "never")
 _OBJECTIVES = ("makespan", "period")
 _EXCHANGES = ("fifo", "tictac", "p3")
 _LEAST_SLICE = 1024  # bytes

@@ -34,10 +34,10 @@ def tables(names: Sequence[str], tell: Callable[[str], object]) -> list[Table]:
             [
                 "One host device. *Half*: what is resident and half of the rest of the peak, "
                 "without a pool; where no plan fits that, *with a pool* beside it. *Below*: "
-                f"{BELOW:.0%} of what is resident, with a pool. How much longer a step takes than "
-                f"with ample memory: the fastest of {STEPS} steps; in parentheses what the plans "
-                f"say with roofline costs. *Bits*: whether all results of the last step are those "
-                f"of ample memory, bit for bit. {DISTURBED}",
+                f"{BELOW:.0%} of what is resident, with a pool; *in pieces*: cut to fit that. How "
+                f"much longer a step takes than with ample memory: the fastest of {STEPS} steps; "
+                f"in parentheses what the plans say with roofline costs. *Bits*: whether all "
+                f"results of the last step are those of ample memory, bit for bit. {DISTURBED}",
             ],
             {
                 "model": "model",
@@ -74,7 +74,7 @@ def _row(runs: Runs, benchmark: Benchmark) -> dict[str, Cell]:
             needs = re.search(r"'([^']*)' by itself needs ([\d.]+ \w+)", told)
             return f"{UNFIT} ({needs[1]} alone needs {needs[2]})" if needs else UNFIT
         alike.append(runs.same("ample", "limited"))
-        return ratio(told, ample)
+        return ratio(told, ample) + (", in pieces" if "cut_to_fit" in told else "")
 
     row["slower"] = slower = within(half, "")
     if slower.startswith(UNFIT):

@@ -164,8 +164,9 @@ def jit(
         lies), `copy`, or `network` (a message takes what the machine's link says, as on a
         network of that speed, which is simulated); the results are the same.
     fit_memory: where the step does not fit the memories: `auto` (values are let go and
-        computed again when they are needed, or wait in a pool: slower, the same bits;
-        docs/memory.md) or `never` (CompileError).
+        computed again when they are needed, or wait in a pool, and operators that need too
+        much by themselves are cut into pieces: slower, the same bits; docs/memory.md),
+        `whole` (the same without cutting) or `never` (CompileError).
     spill_to: `pool:SIZE`, memory beside the machine's devices where tensors wait that do
         not fit them: `machine="host:1@40MiB", spill_to="pool:4GiB"` is
         `machine="host:1@40MiB+pool:4GiB"`. `disk:SIZE` is a file in the folder BAECHI_DISK.

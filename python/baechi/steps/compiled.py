@@ -81,8 +81,8 @@ class Compiled(Generic[P]):
     def least_memory(self, devices: int | None = None) -> LeastMemory:
         """The least memory on each of so many equal devices (as many as it has) that
         a placement of the program called last is found for: it is compiled some ten times,
-        with its own options. Nothing promises that there is none with less, but for
-        what is proven. Raises CompileError."""
+        with its own options, but with no operator cut to fit. Nothing promises that there is
+        none with less, but for what is proven. Raises CompileError."""
         return self._called().least_memory(devices)
 
     def __reduce__(self) -> NoReturn:

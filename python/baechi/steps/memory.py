@@ -159,6 +159,9 @@ def least(
         vain.append(size)
         return None
 
+    # What is proven is proven of the operators as they are.
+    if options.fit_memory == "auto":
+        options = dataclasses.replace(options, fit_memory="whole")
     enough = largest_arena("")
     # A tighter limit is another problem, so that what suffices has to be found again.
     while (used := suffices(enough)) is None:

@@ -27,6 +27,13 @@ def time_text(ns: float) -> str:
     return f"{ns / 1e6:.3f} ms" if ns >= 1e5 else f"{ns / 1e3:.2f} us"
 
 
+def _mebibytes(count: int, digits: int = 2) -> str:
+    """Not "0.00" for what is there."""
+    size = count / 2**20
+    text = f"{size:.{digits}f}"
+    return f"{size:.2g}" if count and not float(text) else text
+
+
 def _roofline_text(roofline: dict[str, float], step_ns: float) -> str:
     """How much of what its cores could at best a step reaches (docs/kernels.md)."""
     percent = 100 * roofline["ns"] / (step_ns * roofline["cores"]) if step_ns > 0 else 0.0
@@ -109,6 +116,7 @@ class Program:
             f"{'' if number else title:10} {line}"
             for key, title in (
                 ("pieces", "pieces"),
+                ("cut_to_fit", "cut"),
                 ("memory_fit", "memory"),
                 ("checkpoints", "again"),
                 ("messages", "messages"),
@@ -146,8 +154,8 @@ class Program:
         for device, moved, borrowed in zip(program["devices"], sent, lent, strict=True):
             lines.append(
                 f"{device['name']:10} {len(device['operators']):>10} "
-                f"{device['arena_bytes'] / 2**20:>12.2f} {device['memory'] / 2**20:>12.2f} "
-                f"{moved / 2**20:>16.3f} {borrowed / 2**20:>12.3f}"
+                f"{_mebibytes(device['arena_bytes']):>12} {_mebibytes(device['memory']):>12} "
+                f"{_mebibytes(moved, 3):>16} {_mebibytes(borrowed, 3):>12}"
             )
         return "\n".join(lines)
 
@@ -191,15 +199,21 @@ class Program:
         fit = self.library.program.get("memory_fit")
         if fit and "pool" in fit:
             return f"where all is follows from what waits in '{fit['pool']}'; so step.report()"
+        if "cut_to_fit" in self.library.program:
+            return "the step is computed in pieces, so that it fits; step.report() says of what"
         again = [compiler.step("baechi-fit-memory", limit=fit["peak_after_bytes"])] if fit else []
-        undone = self.library.program.get("checkpoints", {}).get("undone", 0)
+        checkpoints = self.library.program.get("checkpoints", {})
+        undo = compiler.step(
+            "baechi-undo-checkpoints",
+            keep=",".join(map(str, checkpoints.get("kept_regions", []))) or None,
+        )
         with temporary.folder("baechi-jit-") as folder:
             saved = folder / "placement.json"
             saved.write_text(self.placement_file())
             done = compiler.transform(
                 text,
                 [
-                    *(["baechi-undo-checkpoints"] if undone else []),
+                    *([undo] if checkpoints.get("undone") else []),
                     "baechi-form-kernels",
                     "baechi-kernel-scratch",
                     compiler.step(

@@ -22,6 +22,8 @@ std::optional<int64_t> parseBytes(std::string_view text);
 
 /// "512 B", "4.2 MiB": so many digits after the point from KiB on.
 std::string bytesText(double bytes, int digits = 1);
+/// The same, not rounded down: of what is needed.
+std::string bytesTextUp(double bytes, int digits = 1);
 
 /// "41.203 ms", below a microsecond "313 ns".
 std::string millisecondsText(int64_t ns);

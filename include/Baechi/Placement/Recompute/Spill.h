@@ -85,8 +85,15 @@ struct SpillPlan {
   int64_t outBytes = 0, inBytes = 0; ///< what transfers move
 };
 
-/// What no plan goes under, whatever waits in the pool: the operands, results
-/// and scratch of the operator that needs most, and what must be resident.
+/// Per operator: its operands, results and scratch, and what must be resident,
+/// whatever waits in the pool.
+std::vector<int64_t> spillNeeds(const Graph &graph,
+                                const SpillOptions &options);
+
+/// The operator that needs most.
+MemoryFloor floorOf(std::span<const int64_t> needs);
+
+/// What no plan goes under: that of spillNeeds().
 MemoryFloor spillFloor(const Graph &graph, const SpillOptions &options);
 
 /// The plan with the shortest step that was found within \p bytes by replaying

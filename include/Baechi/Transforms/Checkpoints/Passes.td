@@ -24,6 +24,10 @@ def UndoCheckpoints : Pass<"baechi-undo-checkpoints", "::mlir::ModuleOp"> {
     plans finds out, and computes again what is dearest to hold
     (`--baechi-fit-memory`).
 
+    Operations that read each other's results are one region, as a checkpoint
+    makes them, and those within it; they are numbered in the program's order,
+    and those that `keep` lists stay.
+
     ```mlir
     func.func @step(%x: tensor<8xf32>) -> (tensor<8xf32>, tensor<8xf32>) {
       %0 = tensor.empty() : tensor<8xf32>
@@ -44,6 +48,10 @@ def UndoCheckpoints : Pass<"baechi-undo-checkpoints", "::mlir::ModuleOp"> {
     }
     ```
   }];
+  let options = [
+    ListOption<"keep", "keep", "unsigned",
+               "regions that are computed again, by their numbers">
+  ];
 }
 
 #endif // BAECHI_TRANSFORMS_CHECKPOINTS_PASSES

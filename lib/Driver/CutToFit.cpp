@@ -1,0 +1,265 @@
+//===- CutToFit.cpp - Cuts that make a step fit ---------------------------===//
+//
+// Part of the Baechi project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+///
+/// \file
+/// Where one operator needs more than a device has, or no plan of the whole
+/// step fits, what needs most is cut, into as few pieces as help: whole, and in
+/// micro-batches, rules are added for the operator that needs most by then, one
+/// after the other, until a plan fits.
+///
+//===----------------------------------------------------------------------===//
+
+#include "Baechi/Analysis/Program.h"
+#include "Baechi/Driver/Compilation.h"
+#include "Baechi/Driver/Errors.h"
+#include "Baechi/Pipelines/Pipelines.h"
+#include "Baechi/Placement/Model/Pool.h"
+#include "Baechi/Transforms/Passes.h"
+#include "Cuttables.h"
+#include "mlir/Pass/PassManager.h"
+
+using namespace mlir;
+using namespace baechi;
+
+/// So many rules are added to one way, and so many are looked at for each.
+static constexpr size_t kMostRules = 16;
+static constexpr int kMostOutlined = 24;
+/// So many of the operations that an operator was formed of are cut.
+static constexpr size_t kMostOperations = 3;
+/// So many ways that fit are compiled and compared with the whole step.
+static constexpr int kMostCompared = 4;
+
+bool Compilation::mayCutToFit() const {
+  return asked.fitMemory == "auto" && asked.replicas == 1 &&
+         asked.exchange.empty() && !hasDeviceOf("cuda") &&
+         (asked.splits == "none" || asked.splits == "exact" ||
+          asked.splits == "any");
+}
+
+OwningOpRef<ModuleOp> Compilation::outline(const SplitChoice &choice) {
+  OwningOpRef<ModuleOp> trial = uncut->clone();
+  PassManager forming(trial->getContext());
+  // How much scratch kernels need takes their code to know.
+  populateOutlining(forming, /*products=*/nullptr, choice);
+  forming.addPass(createAnnotateCosts(nullptr));
+  forming.addPass(createColocate());
+  return succeeded(forming.run(*trial)) ? std::move(trial) : nullptr;
+}
+
+std::optional<Cuttables> Compilation::findCuttables() {
+  OwningOpRef<ModuleOp> inlined = uncut->clone();
+  PassManager passes(inlined->getContext());
+  passes.addPass(createInlineStep());
+  if (failed(passes.run(*inlined)))
+    return std::nullopt;
+  FailureOr<FunctionOpInterface> step = findStep(*inlined);
+  if (failed(step))
+    return std::nullopt;
+  return Cuttables(*step);
+}
+
+/// The operator of \p formed that needs most, with the roofline's costs.
+/// \p costed: its module.
+static std::optional<Neediest>
+neediestWithScratch(ModuleOp formed, const placement::Machine &target,
+                    OwningOpRef<ModuleOp> &costed) {
+  costed = formed.clone();
+  PassManager costs(costed->getContext());
+  costs.addPass(createAnnotateCosts(nullptr));
+  costs.addPass(createColocate());
+  if (failed(costs.run(*costed)))
+    return std::nullopt;
+  return neediestOf(*costed, target);
+}
+
+/// Ways to cut \p own, each alone and with \p makers, in so many pieces.
+static std::vector<std::vector<std::string>>
+rulesIn(int64_t pieces, ArrayRef<Cuttable> own, ArrayRef<Cuttable> makers) {
+  std::vector<std::vector<std::string>> all;
+  for (const Cuttable &each : own)
+    for (size_t dim = 0, rank = each.type.getRank(); dim < rank; ++dim) {
+      if (each.type.getDimSize(dim) < pieces)
+        continue;
+      std::vector<Cuttable> cut{each};
+      all.push_back(rulesFor(cut, dim, pieces));
+      llvm::append_range(cut, makers);
+      std::vector<std::string> rules = rulesFor(cut, dim, pieces);
+      if (rules.size() > 1)
+        all.push_back(std::move(rules));
+    }
+  return all;
+}
+
+bool Compilation::addRule(SplitChoice &choice, const Cuttables &cuttables,
+                          const Neediest &most, int &outlined) {
+  auto needOf = [&](const SplitChoice &way) -> std::optional<Neediest> {
+    OwningOpRef<ModuleOp> trial = outline(way);
+    return trial ? neediestOf(*trial, target) : std::nullopt;
+  };
+  std::optional<Neediest> before = needOf(choice);
+  if (!before)
+    return false;
+  std::vector<Cuttable> own = cuttables.of(most.op, kMostOperations,
+                                           choice.asked),
+                        makers = cuttables.ofMakers(most.op, choice.asked);
+  std::optional<SplitChoice> best;
+  std::pair<int64_t, int64_t> least{before->lacking, before->bytes};
+  bool isEnough = false;
+  for (int64_t pieces : {2, 4, 8, 16}) {
+    for (std::vector<std::string> &rules : rulesIn(pieces, own, makers)) {
+      if (listener.isStopped() || ++outlined > kMostOutlined)
+        break;
+      SplitChoice way = choice;
+      llvm::append_range(way.asked, rules);
+      std::optional<Neediest> now = needOf(way);
+      if (!now)
+        continue;
+      std::pair<int64_t, int64_t> needs{now->lacking, now->bytes};
+      // What needs most may do so for its code's scratch, which outlines lack:
+      // then nothing that they show has to become less.
+      bool isHidden = !best && before->fits() && needs <= least;
+      if (needs >= least && !isHidden)
+        continue;
+      least = needs;
+      isEnough = now->fits() || !now->isOf(most);
+      best = std::move(way);
+    }
+    // No more pieces than the operator has to be cut in.
+    if (isEnough)
+      break;
+  }
+  if (best)
+    choice = std::move(*best);
+  return best.has_value();
+}
+
+std::unique_ptr<HostCompiler>
+Compilation::formToFit(SplitChoice &choice, const Cuttables &cuttables) {
+  int outlined = 0;
+  CompileOptions options = asked;
+  options.budget = "0";
+  for (size_t rules = 0; rules <= kMostRules && !listener.isStopped();
+       ++rules) {
+    FailureOr<std::unique_ptr<HostCompiler>> formed = form(choice, *uncut);
+    if (failed(formed))
+      return nullptr;
+    OwningOpRef<ModuleOp> costed;
+    std::optional<Neediest> most =
+        neediestWithScratch((*formed)->module(), target, costed);
+    if (!most)
+      return nullptr;
+    bool isCut = choice.chained || choice.asked.size() > asked.split.size();
+    if (isCut && most->fits() &&
+        succeeded((*formed)->predict(target, options, /*mayRewrite=*/true)))
+      return std::move(*formed);
+    // A rule would cut the batch in another number of pieces.
+    bool mayAdd = choice.ordered || !choice.chained;
+    if (!mayAdd || !most->op || !addRule(choice, cuttables, *most, outlined))
+      return nullptr;
+  }
+  return nullptr;
+}
+
+FailureOr<CompiledProgram>
+Compilation::compileInPieces(std::unique_ptr<HostCompiler> &cut,
+                             SetArguments setArguments, std::string &differs) {
+  HostCompiler &before = *hostCompiler;
+  use(*cut);
+  Profile profile = std::move(kept);
+  llvm::Error error = findCosts(profile, setArguments);
+  kept = std::move(profile);
+  FailureOr<CompiledProgram> program = failure();
+  if (error)
+    llvm::consumeError(std::move(error));
+  else
+    program = hostCompiler->compile(target, asked, "baechi");
+  if (succeeded(program) && asked.splits == "none") {
+    llvm::Expected<std::string> difference =
+        differenceFromWhole(*compilers.front(), *program, setArguments);
+    if (!difference)
+      differs = "whether they have its bits is not known: " +
+                llvm::toString(difference.takeError());
+    else if (!difference->empty())
+      differs = "their " + *difference + " differs from the whole step's";
+    if (!differs.empty())
+      program = failure();
+  }
+  if (failed(program)) {
+    use(before);
+    // Another may get its place in memory.
+    std::erase_if(singlePrograms, [&](const auto &entry) {
+      return entry.first.first == cut.get();
+    });
+    cut.reset();
+  }
+  return program;
+}
+
+FailureOr<CompiledProgram> Compilation::cutToFit(SetArguments setArguments,
+                                                 std::string &why) {
+  std::optional<Cuttables> cuttables = findCuttables();
+  std::optional<Neediest> most =
+      neediestOf(compilers.front()->module(), target);
+  if (!cuttables || !most)
+    return failure();
+  std::vector<SplitChoice> ways{firstChoice};
+  // Where sums in their order take too much, pieces may have the same bits
+  // nevertheless.
+  for (unsigned count : {2, 4, 8, 16})
+    for (bool ordered : {true, false})
+      if (asked.splits != "exact")
+        ways.push_back({.pieces = count,
+                        .reductions = true,
+                        .chained = true,
+                        .ordered = ordered,
+                        .asked = asked.split});
+  int compared = 0;
+  for (SplitChoice &way : ways) {
+    if (listener.isStopped() || compared == kMostCompared)
+      break;
+    std::unique_ptr<HostCompiler> cut;
+    {
+      Phase phase(listener, "fitting the memories");
+      (void)quietly([&] {
+        cut = formToFit(way, *cuttables);
+        return success(cut != nullptr);
+      });
+    }
+    if (!cut)
+      continue;
+    ++compared;
+    FailureOr<CompiledProgram> program = failure();
+    std::string differs;
+    (void)quietly([&] {
+      program = compileInPieces(cut, setArguments, differs);
+      return LogicalResult(program);
+    });
+    endPhases();
+    CutReport report;
+    report.neediest = most->name;
+    report.needs = most->bytes;
+    report.device = most->device;
+    report.memory = most->memory;
+    report.microBatches = way.chained ? way.pieces : 0;
+    report.rules.assign(way.asked.begin() + asked.split.size(),
+                        way.asked.end());
+    if (failed(program)) {
+      if (why.empty() && !differs.empty())
+        why = "cut by " + report.request() + " it fits, but " + differs;
+      continue;
+    }
+    report.bits = asked.splits == "none"    ? CutReport::Bits::Compared
+                  : asked.splits == "exact" ? CutReport::Bits::Exact
+                                            : CutReport::Bits::Rounded;
+    cutReport = std::move(report);
+    compilers.push_back(std::move(cut));
+    microBatches = 0;
+    return program;
+  }
+  return failure();
+}
