@@ -4,9 +4,9 @@
 """Comparisons that torch-mlir takes for others.
 
 It compares with numbers as doubles or long integers that PyTorch rounds to the tensor's type, or
-wraps (`bytes > -1` compares with 255), rounds one of two kinds of halves to the other, where PyTorch
-compares single-precision numbers, takes it that elements equal themselves (`x == x`, `isnan`),
-which NaN does not, and that what a constant is compared with is its bits.
+wraps (`bytes > -1` compares with 255), rounds one of two kinds of halves to the other, where
+PyTorch compares single-precision numbers, takes it that elements equal themselves (`x == x`,
+`isnan`), which NaN does not, and that what a constant is compared with is its bits.
 """
 
 from __future__ import annotations
