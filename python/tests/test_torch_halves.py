@@ -70,3 +70,46 @@ def test_halves_are_pytorchs(dtype):
         assert found.dtype == expected.dtype, name
         rtol = 0 if name in SAME else 2 * torch.finfo(dtype).eps
         assert torch.allclose(found.float(), expected.float(), rtol=rtol, atol=0), name
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+@pytest.mark.parametrize("mixed", [False, True])
+def test_group_normalization(dtype, mixed):
+    torch.manual_seed(0)
+    norm = torch.nn.GroupNorm(2, 4)
+    torch.nn.init.normal_(norm.weight)
+    norm = norm if mixed else norm.to(dtype)
+    x = torch.randn(3, 4, 5).to(dtype).requires_grad_()
+
+    def step(x):
+        return norm(x).float().square().sum(), norm(x)
+
+    torch._dynamo.reset()
+    options = {"machine": "host:1", "costs": "roofline", "budget": "0"}
+    found, expected = torch.compile(step, backend="baechi", options=options)(x), step(x)
+    assert found[1].dtype == dtype
+    eps = torch.finfo(dtype).eps
+    torch.testing.assert_close(found[1], expected[1], rtol=eps, atol=eps)
+    ours, theirs = (torch.autograd.grad(made[0], [x, norm.weight]) for made in (found, expected))
+    for a, b in zip(ours, theirs, strict=True):
+        assert a.dtype == b.dtype
+        torch.testing.assert_close(a.float(), b.float(), rtol=4 * eps, atol=16 * eps)
+
+
+def test_normalization_under_autocast():
+    torch.manual_seed(0)
+    model = torch.nn.Sequential(
+        torch.nn.Conv2d(3, 4, 3), torch.nn.GroupNorm(2, 4), torch.nn.Flatten(),
+        torch.nn.Linear(64, 2),
+    )  # fmt: skip
+    x = torch.randn(2, 3, 6, 6)
+
+    def step(x):
+        with torch.autocast("cpu", torch.bfloat16):
+            return model(x)
+
+    torch._dynamo.reset()
+    options = {"machine": "host:1", "costs": "roofline", "budget": "0"}
+    found = torch.compile(step, backend="baechi", options=options)(x)
+    assert found.dtype == torch.bfloat16
+    torch.testing.assert_close(found, step(x), rtol=2**-6, atol=2**-6)

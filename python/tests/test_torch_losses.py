@@ -58,3 +58,30 @@ def test_cross_entropy(reduction, weighted, ignored, classes):
         torch.testing.assert_close(got, expected, atol=1e-6, rtol=1e-5, equal_nan=True)
     # Of only ignored targets the mean is no number; nothing is learned from them.
     assert all(torch.isfinite(p).all() for p in found[1][1:])
+
+
+@pytest.mark.parametrize("reduction", ["none", "mean", "sum"])
+def test_losses_of_what_is_surely_right(reduction):
+    """They are small, and not nothing."""
+    x = torch.tensor([20.0, 25.0, -3.0, 0.5, 30.0, -60.0], requires_grad=True)
+    target = torch.tensor([1.0, 1.0, 1.0, 0.3, 1.0, 0.0])
+    weights = {"weight": torch.full((6,), 0.5), "pos_weight": torch.full((6,), 3.0)}
+
+    def loss(x):
+        return [
+            F.binary_cross_entropy_with_logits(x, target, reduction=reduction, **given).sum()
+            if gradient
+            else F.binary_cross_entropy_with_logits(x, target, reduction=reduction, **given)
+            for given in ({}, weights)
+            for gradient in (False, True)
+        ]
+
+    torch._dynamo.reset()
+    options = {"machine": "host:1", "costs": "roofline", "budget": "0"}
+    compiled = torch.compile(loss, backend="baechi", options=options)
+    for found, expected in zip(compiled(x), loss(x), strict=True):
+        torch.testing.assert_close(found, expected, atol=0, rtol=1e-5)
+    gradients = [
+        torch.autograd.grad(made(x)[3], x, retain_graph=True)[0] for made in (compiled, loss)
+    ]
+    torch.testing.assert_close(*gradients, atol=1e-8, rtol=1e-5)

@@ -357,7 +357,11 @@ def _all(value, dims: int) -> list[int]:
 
 
 def native_group_norm(x, weight, bias, batch, channels, rest, groups, epsilon):
-    """In steps that all have their own memory; PyTorch's looks at it in strides."""
+    """In steps that all have their own memory; PyTorch's looks at it in strides. Of halves in
+    single precision, as PyTorch: with weights of singles, too, what it gives is of x's type."""
+    kind = x.dtype
+    if kind in (torch.float16, torch.bfloat16):
+        x = x.float()
     split = x.reshape(batch, groups, -1)
     variance, mean = var_mean(split, [2], correction=0, keepdim=True)
     inverse = (variance + epsilon).rsqrt()
@@ -365,7 +369,8 @@ def native_group_norm(x, weight, bias, batch, channels, rest, groups, epsilon):
     shape = [1, channels] + [1] * (x.dim() - 2)
     normal = normal if weight is None else normal * weight.reshape(shape)
     normal = normal if bias is None else normal + bias.reshape(shape)
-    return normal, mean.reshape(batch, groups), inverse.reshape(batch, groups)
+    mean, inverse = (each.reshape(batch, groups).to(kind) for each in (mean, inverse))
+    return normal.to(kind), mean, inverse
 
 
 def constant_pad_nd(x, pad, value=0):

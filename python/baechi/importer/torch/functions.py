@@ -154,6 +154,22 @@ def ctc_loss(
     return losses[0] if single and reduction == "none" else losses
 
 
+def binary_cross_entropy_with_logits(
+    input, target, weight=None, size_average=None, reduce=None, reduction="mean", pos_weight=None
+):
+    """By the logarithm of the sigmoid, as PyTorch. What it does under its function transforms
+    adds to one what is too small, so that sure predictions lose nothing."""
+    if size_average is not None or reduce is not None or input.shape != target.shape:
+        return NotImplemented
+    sigmoid = functional.logsigmoid(input)
+    if pos_weight is not None:
+        sigmoid = sigmoid * ((pos_weight - 1) * target + 1)
+    losses = (1 - target) * input - sigmoid
+    if weight is not None:
+        losses = losses * weight
+    return _reduced(losses, reduction)
+
+
 def dropout(input, p=0.5, training=True, inplace=False):
     """With numbers drawn in the order of memory, as PyTorch does but under its function
     transforms."""
@@ -164,6 +180,9 @@ def dropout(input, p=0.5, training=True, inplace=False):
     kept = torch.ops.aten.bernoulli.p(drawn, 1 - p)
     kept = kept.permute([order.index(d) for d in range(input.dim())])
     return input * (kept / (1 - p))
+
+
+_REDUCTIONS = "none", "mean", "sum"
 
 
 def _reduced(loss, reduction):
@@ -178,7 +197,15 @@ TABLE = {
     functional.gaussian_nll_loss: gaussian_nll_loss,
     functional.multilabel_margin_loss: multilabel_margin_loss,
     torch._C._nn.multilabel_margin_loss: lambda x, target, reduction=1: multilabel_margin_loss(
-        x, target, reduction=("none", "mean", "sum")[reduction]
+        x, target, reduction=_REDUCTIONS[reduction]
+    ),
+    functional.binary_cross_entropy_with_logits: binary_cross_entropy_with_logits,
+    torch.binary_cross_entropy_with_logits: (
+        lambda x, target, weight=None, pos_weight=None, reduction=1: (
+            binary_cross_entropy_with_logits(
+                x, target, weight, None, None, _REDUCTIONS[reduction], pos_weight
+            )
+        )
     ),
     functional.embedding_bag: embedding_bag,
     functional.grid_sample: grid_sample,
