@@ -50,12 +50,13 @@ void prepare(Call &call, const SharedProblem &problem,
              const std::string &expert, const nb::object &progress) {
   placement::PlaceOptions &options = call.options;
   options.placer = placer;
-  if (grouping)
-    options.grouping = *grouping;
   readObjective(objective, options);
   if (std::string error = placement::parseBudget(budget, options.budget);
       !error.empty())
     throw PlacementError("budget: " + error);
+  options.grouping =
+      grouping ? *grouping
+               : placement::usualGrouping(problem.problem->graph, options);
   options.seed = seed;
   if (solver == "greedy")
     call.solver = placement::createGreedySolver();

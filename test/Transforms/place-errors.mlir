@@ -18,13 +18,13 @@
 // RUN: not baechi-opt %t/kind.mlir --baechi-place="machine=host:2" 2>&1 | FileCheck %s --check-prefix=NO-KIND
 // RUN: not baechi-opt %t/conflict.mlir --baechi-place="machine=host:2" 2>&1 | FileCheck %s --check-prefix=CONFLICT
 
-// PLACER: unknown placer 'best'; known: mtopo, mtopo-nonuniform, metf, msct, etf, sct, single, mostly-single, round-robin, even-split, split, expert, annealing{{$}}
+// PLACER: unknown placer 'best'; known: mtopo, mtopo-nonuniform, metf, msct, etf, sct, single, mostly-single, round-robin, even-split, split, expert, post-adjusted, annealing{{$}}
 // The option's text has the same words.
 // RUN: baechi-opt --help | FileCheck %s --check-prefix=HELP
-// HELP: --placer=<string> {{ *}}- mtopo, mtopo-nonuniform, metf, msct, etf, sct, single, mostly-single, round-robin, even-split, split, expert, annealing{{$}}
-// HELP: --placer=<string> {{ *}}- mtopo, mtopo-nonuniform, metf, msct, etf, sct, single, mostly-single, round-robin, even-split, split, expert, annealing{{$}}
+// HELP: --placer=<string> {{ *}}- mtopo, mtopo-nonuniform, metf, msct, etf, sct, single, mostly-single, round-robin, even-split, split, expert, post-adjusted, annealing{{$}}
+// HELP: --placer=<string> {{ *}}- mtopo, mtopo-nonuniform, metf, msct, etf, sct, single, mostly-single, round-robin, even-split, split, expert, post-adjusted, annealing{{$}}
 // Every one of them runs.
-// RUN: baechi-opt %t/step.mlir --pass-pipeline='builtin.module(baechi-place{placer=mtopo machine=host:2 budget=0},baechi-place{placer=mtopo-nonuniform machine=host:2 budget=0},baechi-place{placer=metf machine=host:2 budget=0},baechi-place{placer=msct machine=host:2 budget=0},baechi-place{placer=etf machine=host:2 budget=0},baechi-place{placer=sct machine=host:2 budget=0},baechi-place{placer=single machine=host:2 budget=0},baechi-place{placer=mostly-single machine=host:2 budget=0},baechi-place{placer=round-robin machine=host:2 budget=0},baechi-place{placer=even-split machine=host:2 budget=0},baechi-place{placer=split machine=host:2 budget=0},baechi-place{placer=annealing machine=host:2 budget=0})' -o /dev/null
+// RUN: baechi-opt %t/step.mlir --pass-pipeline='builtin.module(baechi-place{placer=mtopo machine=host:2 budget=0},baechi-place{placer=mtopo-nonuniform machine=host:2 budget=0},baechi-place{placer=metf machine=host:2 budget=0},baechi-place{placer=msct machine=host:2 budget=0},baechi-place{placer=etf machine=host:2 budget=0},baechi-place{placer=sct machine=host:2 budget=0},baechi-place{placer=single machine=host:2 budget=0},baechi-place{placer=mostly-single machine=host:2 budget=0},baechi-place{placer=round-robin machine=host:2 budget=0},baechi-place{placer=even-split machine=host:2 budget=0},baechi-place{placer=split machine=host:2 budget=0},baechi-place{placer=post-adjusted machine=host:2 budget=0},baechi-place{placer=annealing machine=host:2 budget=0})' -o /dev/null
 // One of the library's has no way to get here what it needs.
 // RUN: not baechi-opt %t/step.mlir --baechi-place=min-cut 2>&1 | FileCheck %s --check-prefix=MIN-CUT
 // An expert's rules come from a file.

@@ -46,7 +46,9 @@ void defineOptions(CLI::App &app, Settings &s) {
                  fmt::format("{}", fmt::join(placerNames(), ", ")))
       ->capture_default_str();
   app.add_option("--grouping", s.grouping,
-                 fmt::format("none, all ({}), or a list of {}",
+                 fmt::format("none, all ({}; metf and msct with --budget=0: "
+                             "forward,colocate,multilevel,fuse), or a list of "
+                             "{}",
                              fmt::join(PlaceOptions().grouping, ","),
                              fmt::join(groupingNames(), ",")))
       ->capture_default_str();
@@ -169,9 +171,7 @@ std::string toPlaceOptions(const Settings &s, PlaceOptions &options) {
   const auto &groupings = groupingNames();
   if (s.grouping == "none") {
     options.grouping.clear();
-  } else if (s.grouping == "all") {
-    options.grouping = PlaceOptions().grouping;
-  } else {
+  } else if (s.grouping != "all") {
     options.grouping = split(s.grouping);
     for (const std::string &step : options.grouping)
       if (std::find(groupings.begin(), groupings.end(), step) ==

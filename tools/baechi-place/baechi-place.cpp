@@ -357,6 +357,8 @@ int run(const Settings &settings) {
   if (std::string error = readMachineSpec(settings.machine, problem.machine);
       !error.empty())
     return fail(error);
+  if (settings.grouping == "all")
+    options.grouping = usualGrouping(problem.graph, options);
   if (!settings.expert.empty())
     if (std::string error =
             readExpert(settings.expert, problem.machine, options.expert);

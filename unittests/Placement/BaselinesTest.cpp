@@ -67,6 +67,48 @@ TEST(RoundRobin, DealsGroupsInTopologicalOrder) {
               ElementsAre(0, 1, 1, 2, 2, 1));
 }
 
+/// a and g0 run beside b, g1, g2 and g3, which are most urgent and so on the
+/// first device; without its group g is on both.
+TEST(PostAdjusted, AGroupFollowsOneOfItsOperators) {
+  Problem problem;
+  problem.machine = makeMachine(2, 100'000, {1000, 1'000'000'000});
+  problem.graph.ops = {makeOp("a", 5, {1}),    makeOp("b", 4, {1}),
+                       makeOp("g0", 9, {1}),   makeOp("g1", 8, {1}),
+                       makeOp("g2", 7, {900}), makeOp("g3", 1, {1})};
+  problem.graph.edges = {{0, 0, 2}, {1, 0, 3}, {3, 0, 4}, {4, 0, 5}};
+  for (size_t i = 2; i < 6; ++i)
+    problem.graph.ops[i].group = "g";
+  Model model(problem);
+  grouping::Coarsening none = grouping::Coarsening::identity(model);
+  PlaceOptions options;
+  std::vector<std::string> notes;
+  placers::Proposals found =
+      placers::placerNamed("post-adjusted")
+          ->propose({problem, model, none, model, options, nullptr, notes});
+  ASSERT_EQ(found.list.size(), 3u);
+  // g0 has the most work, g2 the most bytes.
+  EXPECT_EQ(found.list[0].variant, "work");
+  EXPECT_THAT(found.list[0].device, ElementsAre(1, 0, 1, 1, 1, 1));
+  EXPECT_EQ(found.list[1].variant, "memory");
+  EXPECT_THAT(found.list[1].device, ElementsAre(1, 0, 0, 0, 0, 0));
+  EXPECT_EQ(found.list[2].variant, "count");
+  EXPECT_THAT(found.list[2].device, ElementsAre(1, 0, 0, 0, 0, 0));
+}
+
+TEST(PostAdjusted, PinsAndKindsHold) {
+  Problem problem = chain({5, 5, 5, 5}, 3);
+  problem.graph.ops[1].group = problem.graph.ops[2].group = "g";
+  problem.graph.ops[2].pin = "d2";
+  EXPECT_EQ(proposed(problem, "post-adjusted").placement->device[1], 2);
+  problem.graph.ops[2].pin.reset();
+  problem.machine.devices[0].kind = "cpu";
+  for (Operator &op : problem.graph.ops)
+    op.timeNs = {{"gpu", 5}};
+  problem.graph.ops[0].timeNs = {{"cpu", 5}};
+  EXPECT_THAT(proposed(problem, "post-adjusted").placement->device,
+              ElementsAre(0, 1, 1, 1));
+}
+
 TEST(EvenSplit, CutsAChainByWork) {
   Problem problem = chain({5, 5, 5, 5, 5, 5, 5, 5}, 4);
   EXPECT_THAT(proposed(problem, "even-split").placement->device,

@@ -127,6 +127,27 @@ TEST(Multilevel, ReachesThePaper) {
   }
 }
 
+/// What m-ETF and m-SCT have by themselves where nobody asks for other steps.
+TEST(Multilevel, IsUsualWithoutABudget) {
+  Graph graph;
+  graph.ops = {makeOp("a", 1), makeOp("b", 1)};
+  PlaceOptions options;
+  const std::vector<std::string> others = options.grouping;
+  for (const std::string placer : {"metf", "msct"}) {
+    options.placer = placer;
+    options.budget = {};
+    EXPECT_EQ(usualGrouping(graph, options), others);
+    options.budget = Budget::none();
+    EXPECT_THAT(usualGrouping(graph, options),
+                ElementsAre("colocate", "multilevel", "fuse"));
+    graph.ops[1].forward = 0;
+    EXPECT_EQ(usualGrouping(graph, options), optimised);
+    graph.ops[1].forward.reset();
+  }
+  options.placer = "mtopo";
+  EXPECT_EQ(usualGrouping(graph, options), others);
+}
+
 /// g is ready at once, and device 1 is free first (at 10), but what is there
 /// has 90 more to run, which the rest of g would delay.
 TEST(LookAhead, AGroupsTimeIsCharged) {

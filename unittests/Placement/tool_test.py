@@ -194,7 +194,7 @@ class ToolTest(ToolCase):
     def test_coplacement_does_not_swallow_resnet(self):
         graph, machine = self.msr("throughput-inputs/OperatorGraphs/resnet50_training.json")
         report = self.path / "r.json"
-        done = self.run_tool(graph, machine, "--budget=0", f"--json={report}")
+        done = self.run_tool(graph, machine, "--placer=mtopo", "--budget=0", f"--json={report}")
         self.assertEqual(done.returncode, 0, done.stderr)
         steps = json.loads(report.read_text())["grouping_steps"]
         self.assertEqual([step["name"] for step in steps], ["colocate", "coplace", "fuse"])

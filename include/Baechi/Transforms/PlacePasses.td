@@ -70,7 +70,8 @@ def Fuse : Pass<"baechi-fuse", "::mlir::ModuleOp"> {
 
 defvar placerNames =
     "mtopo, mtopo-nonuniform, metf, msct, etf, sct, single, "
-    "mostly-single, round-robin, even-split, split, expert, annealing";
+    "mostly-single, round-robin, even-split, split, expert, post-adjusted, "
+    "annealing";
 
 def Place : Pass<"baechi-place", "::mlir::ModuleOp"> {
   let summary = "place every operator on a device";

@@ -164,8 +164,12 @@ baechi::placement::grouping::coplaceLevels(const Model &model) {
   joinFreely(model, freeShare, free);
   Model merged = coarsen(model, free);
   std::vector<std::vector<Unit>> levels;
+  // Each takes as long as the first.
+  constexpr int32_t manyUnits = 50'000;
   for (double shares : {ownShares, 0.8, 0.6})
     for (double small : {ownSmall, 0.02, 0.05, 0.1}) {
+      if (!levels.empty() && merged.numUnits > manyUnits)
+        return levels;
       Random random;
       int32_t count;
       std::vector<int32_t> clusters = clusterUnits(

@@ -40,6 +40,7 @@ void coplace(const Model &model, Coarsening &coarsening);
 
 /// The same at several grains, from groups of a cell to a few large ones: a
 /// group per unit for each level, the first is coplace's own, none comes twice.
+/// Of a large model the first alone.
 /// Multilevel as in Karypis & Kumar, "A Fast and High Quality Multilevel Scheme
 /// for Partitioning Irregular Graphs" (1998).
 std::vector<std::vector<Unit>> coplaceLevels(const Model &model);

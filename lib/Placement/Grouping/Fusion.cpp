@@ -32,8 +32,11 @@ private:
               std::vector<int32_t> &found);
   void reorder(int32_t merged, int32_t a, int32_t b);
 
-  /// Edges looked at before two nodes are taken for not contractible.
-  static constexpr int searchLimit = 1000;
+  /// Edges looked at before two nodes are taken for not contractible: of a
+  /// large model fewer, which leaves up to a quarter more nodes (random graphs)
+  /// and takes a third of the time of grouping away.
+  static constexpr int32_t manyNodes = 200'000;
+  int searchLimit;
 
   const Model &model;
   const std::vector<Unit> &unitOf;
@@ -49,9 +52,9 @@ private:
 
 Fuser::Fuser(const Model &model, const std::vector<Unit> &unitOf,
              double delayShare)
-    : model(model), unitOf(unitOf), sets(model.numNodes),
-      position(model.numNodes), next(model.numNodes), previous(model.numNodes),
-      mark(model.numNodes, 0) {
+    : searchLimit(model.numNodes > manyNodes ? 100 : 1000), model(model),
+      unitOf(unitOf), sets(model.numNodes), position(model.numNodes),
+      next(model.numNodes), previous(model.numNodes), mark(model.numNodes, 0) {
   for (int32_t k = 0; k < model.numNodes; ++k)
     position[model.order[k]] = k;
   int64_t total = 0;

@@ -7,9 +7,11 @@
 //===----------------------------------------------------------------------===//
 
 #include "Baechi/Placement/Model/PlaceOptions.h"
+#include "Baechi/Placement/Model/Problem.h"
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <charconv>
 #include <cmath>
 
@@ -101,4 +103,17 @@ std::string baechi::placement::formatBudget(const Budget &budget) {
     return fmt::format("{}e", budget.evaluations);
   }
   return "auto";
+}
+
+std::vector<std::string>
+baechi::placement::usualGrouping(const Graph &graph,
+                                 const PlaceOptions &options) {
+  bool isOfThePaper = options.placer == "metf" || options.placer == "msct";
+  if (!isOfThePaper || options.budget.kind != Budget::Kind::None)
+    return PlaceOptions().grouping;
+  std::vector<std::string> steps{"colocate", "multilevel", "fuse"};
+  if (std::any_of(graph.ops.begin(), graph.ops.end(),
+                  [](const Operator &op) { return op.forward.has_value(); }))
+    steps.insert(steps.begin(), "forward");
+  return steps;
 }

@@ -43,6 +43,11 @@ Proposals proposeEvenSplit(const PlacerContext &context);
 /// `PlaceOptions::partitioner`.
 Proposals proposeMinCut(const PlacerContext &context);
 
+/// m-ETF of the operators as if there were no groups; then every group goes
+/// where its operator with the most work is ("work"), that with the most bytes
+/// ("memory"), or most of its operators ("count").
+Proposals proposePostAdjusted(const PlacerContext &context);
+
 /// Simulated annealing of the grouped model, a fixed number of evaluations.
 Proposals proposeAnnealing(const PlacerContext &context);
 

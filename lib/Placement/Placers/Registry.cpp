@@ -165,6 +165,11 @@ const std::vector<Placer> &baechi::placement::placers::allPlacers() {
        .baseline = true,
        .candidateUpTo = anySize,
        .propose = proposeExpert},
+      {.name = "post-adjusted",
+       .description = "m-ETF without a look at groups, which follow one of "
+                      "their operators afterwards",
+       .baseline = true,
+       .propose = proposePostAdjusted},
       {.name = "min-cut",
        .description = "a balanced partition that cuts little traffic (Scotch)",
        .baseline = true,

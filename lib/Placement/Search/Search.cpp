@@ -49,8 +49,7 @@ bool isBetter(const Solution &a, const Solution &b) {
   return a.value < b.value;
 }
 
-/// Beyond so many units what is made of all of them, a hierarchy or a schedule
-/// of the problem itself, takes as long as several evaluations.
+/// Beyond so many units a hierarchy takes as long as several evaluations.
 constexpr int32_t manyUnits = 100'000;
 
 /// The stages of one search.
@@ -226,13 +225,14 @@ std::vector<int32_t> project(const Model &model, const Model &merged,
 std::vector<int64_t> startsOf(const Model &model,
                               const grouping::Coarsening &merging,
                               const Schedule &schedule) {
-  std::vector<int32_t> order = model.order;
-  std::stable_sort(order.begin(), order.end(), [&](int32_t a, int32_t b) {
-    return schedule.start[merging.node[a]] < schedule.start[merging.node[b]];
-  });
+  // Of equal starts the first in topological order.
+  std::vector<std::pair<int64_t, int32_t>> order(model.order.size());
+  for (int32_t k = 0; k < model.numNodes; ++k)
+    order[k] = {schedule.start[merging.node[model.order[k]]], k};
+  std::sort(order.begin(), order.end());
   std::vector<int64_t> rank(order.size());
   for (size_t k = 0; k < order.size(); ++k)
-    rank[order[k]] = static_cast<int64_t>(k);
+    rank[model.order[order[k].second]] = static_cast<int64_t>(k);
   return rank;
 }
 
@@ -273,7 +273,7 @@ SearchResult baechi::placement::search::search(
   MeteredEvaluator fine(models.joined, meter,
                         static_cast<double>(joined.numNodes) /
                             std::max(merged.numNodes, 1));
-  const size_t few = merged.numUnits > manyUnits ? 2 : 4;
+  constexpr size_t few = 4;
   SearchResult result;
   std::optional<int64_t> all = fewAssignments(joined);
   result.allTried = all && fine.affords(*all);

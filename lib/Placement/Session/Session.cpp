@@ -103,7 +103,9 @@ void Session::runPlacer(const placers::Placer &placer, const LpSolver *solver) {
                        /*mayRepair=*/!placer.alone && proposal.mayRepair);
     const Candidate &last = result.candidates.back();
     anyUnfit |= !placer.alone && proposal.mayRepair && !last.feasible;
-    if (placer.name == "single" && last.feasible &&
+    bool isSingle =
+        placer.name == "single" || proposal.variant.starts_with("single:");
+    if (isSingle && last.feasible &&
         (!result.singleDeviceNs || last.makespanNs < *result.singleDeviceNs))
       result.singleDeviceNs = last.makespanNs;
   }

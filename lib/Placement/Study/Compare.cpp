@@ -94,11 +94,15 @@ Comparison baechi::placement::compare(const Problem &problem,
       return comparison;
     }
 
+  // Where nobody asked for others each placer has the steps that it has alone.
+  bool isUsual = options.grouping == usualGrouping(problem.graph, options);
   auto optionsFor = [&](const std::string &name) {
     PlaceOptions own = options;
     if (name != wholeAnswer) {
       own.placer = name;
       own.budget = Budget::none();
+      if (isUsual)
+        own.grouping = usualGrouping(problem.graph, own);
     }
     if (options.progress)
       own.progress = [&options, name](const std::string &phase) {

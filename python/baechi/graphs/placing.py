@@ -40,7 +40,8 @@ def place(
     placer: one of `baechi.placers()`. The answer is the best of its result, the other
         placers', each device alone and a search, and never worse than one device;
         `placement.winner` says which it is.
-    grouping: steps of docs/placement.md, in order; None: the default ones, `[]`: none.
+    grouping: steps of docs/placement.md, in order; None: the usual ones for the placer and
+        the budget, `[]`: none.
     objective: `makespan` (the time of a step), `max-load` (of a pipeline of steps) or
         `period` (from one to the next of steps that overlap, docs/placement.md).
     budget: of the search: `auto` (about a second at most), 0 (the placer's own result,

@@ -16,6 +16,7 @@
 
 namespace baechi::placement {
 
+struct Graph;
 class LpSolver;
 class Partitioner;
 
@@ -92,6 +93,12 @@ struct PlaceOptions {
   /// with the error `cancelledError`.
   std::function<bool()> cancelled;
 };
+
+/// The grouping steps for the placer and the budget of \p options where nobody
+/// asks for others: those of `PlaceOptions`, but for m-ETF and m-SCT by
+/// themselves (no budget) the paper's, with co-placement at several grains.
+std::vector<std::string> usualGrouping(const Graph &graph,
+                                       const PlaceOptions &options);
 
 /// The whole error of a call that was cancelled.
 inline constexpr const char *cancelledError = "cancelled";

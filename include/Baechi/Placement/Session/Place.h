@@ -90,7 +90,8 @@ const std::vector<std::string> &placerNames();
 /// Names of the grouping steps ("colocate", "forward", "coplace", "multilevel",
 /// "fuse"), in the order that suits them. `PlaceOptions` has those that are on
 /// by default; "forward", forward-only placement, and "multilevel",
-/// co-placement at several grains, are asked for by name.
+/// co-placement at several grains, are asked for by name or by
+/// `usualGrouping`.
 const std::vector<std::string> &groupingNames();
 
 /// Places \p problem. Deterministic unless a budget of seconds is given. The
