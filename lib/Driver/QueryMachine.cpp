@@ -38,7 +38,9 @@ measureLink(const placement::Machine &machine, int32_t sender, int32_t receiver,
   options.receiver = receiver;
   for (const placement::Device &device : machine.devices) {
     options.kinds.push_back(device.kind);
-    options.names.push_back(device.name);
+    // Other processes know their numbers, not their names.
+    if (!ranks)
+      options.names.push_back(device.name);
   }
   // Idle hosts behind the two change nothing but who holds which device.
   while (!ranks &&

@@ -1,10 +1,10 @@
 // Micro-batches that keep the order of sums: products go on from what the piece
 // before has made, sums of what lies together stay whole, and so do sums of
 // several sums. What the program asks for is beside the batch.
-// RUN: baechi-opt %s --baechi-split="pieces=2 reductions=true chained=true ordered=true" --remarks-filter=baechi-split 2>%t.remarks | FileCheck %s
+// RUN: baechi-opt %s --split-input-file --baechi-split="pieces=2 reductions=true chained=true ordered=true" --remarks-filter=baechi-split 2>%t.remarks | FileCheck %s
 // RUN: FileCheck %s --check-prefix=REMARK < %t.remarks
-// RUN: baechi-opt %s --baechi-split="reductions=true chained=true ordered=true" | FileCheck %s --check-prefix=ASKED
-// RUN: not baechi-opt %s --baechi-split="pieces=200 reductions=true chained=true ordered=true" 2>&1 | FileCheck %s --check-prefix=NONE
+// RUN: baechi-opt %s --split-input-file --baechi-split="reductions=true chained=true ordered=true" | FileCheck %s --check-prefix=ASKED
+// RUN: not baechi-opt %s --split-input-file --baechi-split="pieces=200 reductions=true chained=true ordered=true" 2>&1 | FileCheck %s --check-prefix=NONE
 
 // CHECK-LABEL: func.func @step(
 // CHECK: math.exp %{{.*}} : tensor<5x3xf32>
@@ -37,4 +37,25 @@ func.func @step(%x: tensor<128x4xf32>, %w: tensor<4x6xf32>, %v: tensor<10x3xf32>
   %zs = linalg.fill ins(%zero : f32) outs(%es : tensor<f32>) -> tensor<f32>
   %s = linalg.reduce { arith.addf } ins(%q : tensor<128x6xf32>) outs(%zs : tensor<f32>) dimensions = [0, 1]
   return %a, %b, %s : tensor<10x3xf32>, tensor<4x6xf32>, tensor<f32>
+}
+
+// -----
+
+// Pieces of one row: a product with a vector has another order than that with a
+// matrix.
+// REMARK: [Missed] not-split {{.*}}Reason="its pieces would be products with a vector, whose sums have an order of their own"
+// CHECK-LABEL: func.func @rows(
+// CHECK-COUNT-2: math.exp %{{.*}} : tensor<1x128x128xf32>
+// CHECK: linalg.matmul {{.*}} -> tensor<2x8xf32>
+func.func @rows(%x: tensor<2x128x128xf32>, %w: tensor<1x8xf32>) -> tensor<2x8xf32> {
+  %a = math.exp %x : tensor<2x128x128xf32>
+  %zero = arith.constant 0.0 : f32
+  %es = tensor.empty() : tensor<2xf32>
+  %zs = linalg.fill ins(%zero : f32) outs(%es : tensor<2xf32>) -> tensor<2xf32>
+  %s = linalg.reduce { arith.addf } ins(%a : tensor<2x128x128xf32>) outs(%zs : tensor<2xf32>) dimensions = [1, 2]
+  %v = tensor.expand_shape %s [[0, 1]] output_shape [2, 1] : tensor<2xf32> into tensor<2x1xf32>
+  %e = tensor.empty() : tensor<2x8xf32>
+  %z = linalg.fill ins(%zero : f32) outs(%e : tensor<2x8xf32>) -> tensor<2x8xf32>
+  %p = linalg.matmul ins(%v, %w : tensor<2x1xf32>, tensor<1x8xf32>) outs(%z : tensor<2x8xf32>) -> tensor<2x8xf32>
+  return %p : tensor<2x8xf32>
 }
