@@ -107,11 +107,20 @@ llvm::Error Compilation::readModel() {
     choices.push_back(*splits);
   readKeptProfile();
   Phase phase(listener, "forming kernels");
-  for (const SplitChoice &choice : choices) {
+  auto add = [&](const SplitChoice &choice) {
     FailureOr<std::unique_ptr<HostCompiler>> created = form(choice, *uncut);
-    if (failed(created))
+    if (succeeded(created))
+      compilers.push_back(std::move(*created));
+    return LogicalResult(created);
+  };
+  for (const SplitChoice &choice : choices)
+    if (failed(add(choice)))
       return diagnosed();
-    compilers.push_back(std::move(*created));
+  // What begins with another class is only estimated to save more.
+  if (!splits->always && !compilers.back()->splits().isLargestFirst) {
+    splits->largestFirst = true;
+    if (failed(add(*splits)))
+      return diagnosed();
   }
   firstChoice = choices.front();
   hostCompiler = compilers.front().get();

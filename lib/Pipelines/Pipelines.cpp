@@ -33,6 +33,7 @@ static void addSplit(OpPassManager &manager, const SplitChoice &splits,
   split.reductions = splits.reductions;
   split.forced = splits.forced;
   split.chained = splits.chained;
+  split.largestFirst = splits.largestFirst;
   split.stored = true;
   manager.addPass(createSplit(split, report));
 }

@@ -88,6 +88,9 @@ struct SplitChoice {
   bool forced = false;
   /// Pieces follow each other, as micro-batches.
   bool chained = false;
+  /// The class that saves the most is cut first, and no other plan is looked
+  /// at.
+  bool largestFirst = false;
   /// 2 and more: the batch is cut in so many replicas (--baechi-replicate), and
   /// nothing else.
   unsigned replicas = 1;
