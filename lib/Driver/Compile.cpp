@@ -107,20 +107,11 @@ llvm::Error Compilation::readModel() {
     choices.push_back(*splits);
   readKeptProfile();
   Phase phase(listener, "forming kernels");
-  auto add = [&](const SplitChoice &choice) {
+  for (const SplitChoice &choice : choices) {
     FailureOr<std::unique_ptr<HostCompiler>> created = form(choice, *uncut);
-    if (succeeded(created))
-      compilers.push_back(std::move(*created));
-    return LogicalResult(created);
-  };
-  for (const SplitChoice &choice : choices)
-    if (failed(add(choice)))
+    if (failed(created))
       return diagnosed();
-  // What begins with another class is only estimated to save more.
-  if (!splits->always && !compilers.back()->splits().isLargestFirst) {
-    splits->largestFirst = true;
-    if (failed(add(*splits)))
-      return diagnosed();
+    compilers.push_back(std::move(*created));
   }
   firstChoice = choices.front();
   hostCompiler = compilers.front().get();
