@@ -41,18 +41,28 @@ static bool isFused(Value value) {
          llvm::all_of(value.getUsers(), isElementwise);
 }
 
+/// Products pack an operand that they read so often at least.
+static constexpr double kReadsToPack = 48;
+
 /// What each piece of a product packs for itself although it is the same for
-/// all, as kernels of hosts do: bytes read and written.
-static double packedByEach(Operation *op, const OperationCut &how) {
+/// all, as kernels of hosts do: bytes read and written. \p part: of the whole,
+/// a piece.
+static double packedByEach(Operation *op, const OperationCut &how,
+                           double part) {
   auto loops = dyn_cast<linalg::LinalgOp>(op);
   if (!loops || loops.getNumReductionLoops() == 0 ||
       loops.getNumDpsInputs() < 2 || how.kind == OperationCut::Kind::Partial)
     return 0;
-  double bytes = 0;
-  for (OpOperand *input : loops.getDpsInputOperands())
-    if (unsigned number = input->getOperandNumber();
-        !how.operands[number] && !how.windowOf(number))
-      bytes += 2 * bytesOf(input->get().getType());
+  double steps = part, bytes = 0;
+  for (int64_t range : loops.getStaticLoopRanges())
+    steps *= double(range);
+  for (OpOperand *input : loops.getDpsInputOperands()) {
+    unsigned number = input->getOperandNumber();
+    auto type = dyn_cast<RankedTensorType>(input->get().getType());
+    if (type && !how.operands[number] && !how.windowOf(number) &&
+        steps >= kReadsToPack * double(type.getNumElements()))
+      bytes += 2 * bytesOf(type);
+  }
   return bytes;
 }
 
@@ -170,7 +180,7 @@ double Estimate::gainNs(const Cut &cut, const SplitPlan &plan) const {
   double again = 1 - 1 / pieces;
   for (const auto &[op, how] : cut.operations) {
     if (roofline.kind == "host" && !cut.chained)
-      copied += again * packedByEach(op, how);
+      copied += again * packedByEach(op, how, 1 - smaller(cut));
     // Where pieces follow each other, each adds to what it finds.
     bool isJoined = how.kind != OperationCut::Kind::Parallel &&
                     (!cut.chained || cut.meetings.contains(op));

@@ -22,6 +22,9 @@ static constexpr size_t kMostFollowed = 10;
 /// Classes that save less than this part of the largest come later, and shares
 /// that differ by less are alike.
 static constexpr double kLeastPart = 0.1, kAlike = 0.02;
+/// What plans must save more, of the whole step's time: each is one program
+/// more to compile.
+static constexpr double kLeastBetter = 0.02;
 
 namespace {
 /// A class that could be cut next.
@@ -142,7 +145,7 @@ std::optional<SplitPlan> split::cutLeastLost(const SplitPlan &plan,
                                              const PlanOptions &options,
                                              double mostNs) {
   std::optional<SplitPlan> best;
-  double least = mostNs + estimate.leastGainNs();
+  double least = mostNs + kLeastBetter * estimate.totalNs();
   // A step so short that pieces wait longer than they save is none for many
   // classes; and no plan saves more than all operations in pieces.
   if (mostNs <= 0 || least >= estimate.totalNs() * (1 - 1.0 / options.pieces))
