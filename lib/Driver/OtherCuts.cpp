@@ -1,4 +1,4 @@
-//===- OtherCuts.cpp - Cuts for devices that share no memory --------------===//
+//===- OtherCuts.cpp - Other cuts than those that were formed -------------===//
 //
 // Part of the Baechi project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.
@@ -10,6 +10,8 @@
 /// Where tensors are sent between devices, one piece a device may lose to fewer
 /// pieces, whose sums are less to exchange, and both to micro-batches, which
 /// exchange no sums at all: pipelines (Huang et al., "GPipe", NeurIPS 2019).
+/// Where they share it, features of layers are cut where an estimate of single
+/// operations prefers them to the batch.
 ///
 //===----------------------------------------------------------------------===//
 
@@ -24,22 +26,51 @@ static bool sharesMemory(const placement::Machine &machine) {
                       [](auto &link) { return link && link->lends; });
 }
 
+/// The roofline may be wrong by this part of what it predicts.
+static constexpr double kSurely = 0.05;
+
+std::optional<int64_t> Compilation::predictQuietly(HostCompiler &compiler) {
+  FailureOr<int64_t> ns = failure();
+  (void)quietly([&] {
+    ns = compiler.predict(target, asked);
+    return LogicalResult(ns);
+  });
+  return succeeded(ns) ? std::optional(*ns) : std::nullopt;
+}
+
+void Compilation::addLargestCut(SplitChoice choice) {
+  auto features = llvm::find_if(compilers, [](const auto &compiler) {
+    return !compiler->splits().isLargestFirst;
+  });
+  if (features == compilers.end() || choice.always)
+    return;
+  Phase phase(listener, "comparing cuts");
+  choice.largestFirst = true;
+  FailureOr<std::unique_ptr<HostCompiler>> largest = failure();
+  (void)quietly([&] {
+    largest = form(choice, *uncut);
+    return LogicalResult(largest);
+  });
+  if (failed(largest))
+    return;
+  std::optional<int64_t> ns = predictQuietly(**largest);
+  std::optional<int64_t> ofFeatures = predictQuietly(**features);
+  if (ns && (!ofFeatures || double(*ofFeatures) > (1 + kSurely) * double(*ns)))
+    *features = std::move(*largest);
+  else if (ns && double(*ns) <= (1 + kSurely) * double(*ofFeatures))
+    compilers.push_back(std::move(*largest));
+}
+
 void Compilation::addOtherCuts() {
   unsigned devices = placement::numComputing(target);
+  // The options were read before.
+  addLargestCut(llvm::cantFail(splitChoiceOf(asked, devices)));
   if (asked.splits != "any" || devices < 2 || sharesMemory(target))
     return;
   Phase phase(listener, "comparing cuts");
   std::optional<int64_t> least;
-  auto predict = [&](HostCompiler &compiler) -> std::optional<int64_t> {
-    FailureOr<int64_t> ns = failure();
-    (void)quietly([&] {
-      ns = compiler.predict(target, asked);
-      return LogicalResult(ns);
-    });
-    return succeeded(ns) ? std::optional(*ns) : std::nullopt;
-  };
   for (const std::unique_ptr<HostCompiler> &compiler : compilers)
-    if (std::optional<int64_t> ns = predict(*compiler))
+    if (std::optional<int64_t> ns = predictQuietly(*compiler))
       least = std::min(*ns, least.value_or(*ns));
   SplitChoice half{
       .pieces = devices / 2, .reductions = true, .asked = asked.split};
@@ -59,7 +90,7 @@ void Compilation::addOtherCuts() {
     });
     if (failed(formed) || (*formed)->splits().classes.empty())
       continue;
-    std::optional<int64_t> ns = predict(**formed);
+    std::optional<int64_t> ns = predictQuietly(**formed);
     if (!ns || (least && *ns >= *least))
       continue;
     least = ns;

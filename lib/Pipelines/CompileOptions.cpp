@@ -260,7 +260,7 @@ llvm::Expected<SplitChoice> baechi::splitChoiceOf(const CompileOptions &options,
   choice.reductions = !choice.exact;
   if (text == "any")
     return choice;
-  choice.always = true;
+  choice.always = choice.largestFirst = true;
   choice.forced = text.consume_front(choice.exact ? "-forced:" : "forced:");
   choice.chained = !choice.exact && text.consume_front("micro:");
   bool isKnown = choice.forced || choice.chained ||

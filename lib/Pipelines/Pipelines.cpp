@@ -34,6 +34,7 @@ static void addSplit(OpPassManager &manager, const SplitChoice &splits,
   split.forced = splits.forced;
   split.chained = splits.chained;
   split.ordered = splits.ordered;
+  split.largestFirst = splits.largestFirst;
   split.stored = true;
   manager.addPass(createSplit(split, report));
 }

@@ -69,15 +69,27 @@ def test_weights_that_no_device_can_hold_are_trained_in_pieces():
     state, x, y = wide()
     # The first layer's weight and its moments alone are 6 MiB.
     machine = "host:2@5MiB"
-    options = {"splits": "exact", "fit_memory": "whole", **QUICK}
+    options = {"fit_memory": "whole", **QUICK}
     with pytest.raises(baechi.CompileError, match="fit"):
         whole = baechi.jit(train, donate_argnums=0, machine=machine, **options)
         whole(state, x, y)
-    cut = baechi.jit(train, donate_argnums=0, machine=machine, split=COLUMNS, **options)
-    found = steps(cut, state, x, y)
+    options = {"splits": "exact", **QUICK}
     alone = baechi.jit(train, donate_argnums=0, machine="host:1@64MiB", **options)
-    assert bits(found) == bits(steps(alone, state, x, y))
+    expected = steps(alone, state, x, y)
+    for asked in ({"split": COLUMNS}, {}):  # The compiler finds them by itself, too.
+        cut = baechi.jit(train, donate_argnums=0, machine=machine, **asked, **options)
+        found = steps(cut, state, x, y)
+        assert bits(found) == bits(expected)
     close(found, steps(jax.jit(train), state, x, y), relative=1e-5)
+
+
+def test_features_are_cut_where_weights_are_larger_than_the_batch():
+    state, x, y = wide()
+    cut = baechi.jit(train, donate_argnums=0, machine="host:2", splits="any", **QUICK)
+    found = steps(cut, state, x, y)
+    close(found, steps(jax.jit(train), state, x, y), relative=1e-5)
+    for weight in ("p/w1", "m/w1", "v/w1", "p/b1", "p/w2", "m/w2", "v/w2"):
+        assert pieces_of(cut, f"state/{weight}") == {"host0", "host1"}
 
 
 def pieces_of(compiled, name):

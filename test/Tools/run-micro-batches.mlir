@@ -3,7 +3,7 @@
 // RUN: baechi-run %s --costs=roofline --budget=0 --machine=host:1@160KiB --steps=1 --splits=any 2>&1 | FileCheck %s --check-prefix=MICRO
 // RUN: not baechi-run %s --costs=roofline --budget=0 --machine=host:1@160KiB --steps=1 --fit-memory=whole 2>&1 | FileCheck %s --check-prefix=TELLS
 // MICRO: note: the whole step does not fit the memories; it is computed in 2 micro-batches, as splits=micro:2 does
-// MICRO: pieces     7 operations cut along 1 class of dimensions, pieces follow each other
+// MICRO: pieces     5 operations cut along 1 class of dimensions, pieces follow each other
 // MICRO: predicted {{.*}} ms; the whole step does not fit the memories
 // TELLS: error: no placement can fit the memories
 // TELLS: in 2 micro-batches it fits: splits=micro:2

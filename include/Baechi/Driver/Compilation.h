@@ -127,8 +127,14 @@ private:
   /// Whether the step fits where it is cut as \p rules say, too. \p planned:
   /// counts those whose plans were looked for.
   bool fitsCutBy(llvm::ArrayRef<std::string> rules, int &planned);
-  /// Where devices share no memory, fewer pieces and micro-batches are compared
-  /// with what was formed, by the roofline; what is better is compiled, too.
+  /// What is predicted by the roofline, without a word; nullopt: does not fit.
+  std::optional<int64_t> predictQuietly(HostCompiler &compiler);
+  /// The same of the largest class alone where \p choice takes other classes,
+  /// by an estimate: both are compiled unless one is clearly worse.
+  void addLargestCut(SplitChoice choice);
+  /// Other cuts of the step are compared with what was formed, by the roofline:
+  /// the largest class first, and where devices share no memory, fewer pieces
+  /// and micro-batches. What may be better is compiled, too.
   void addOtherCuts();
   /// Where nothing that was formed fits, micro-batches are tried, too.
   void addMicroBatches();

@@ -91,6 +91,9 @@ struct SplitChoice {
   /// Of chained pieces: sums that would be in another order stay whole, as far
   /// as is known, and what a person asks for is cut where no sum is.
   bool ordered = false;
+  /// The class that saves the most is cut first, and no other plan is looked
+  /// at.
+  bool largestFirst = false;
   /// 2 and more: the batch is cut in so many replicas (--baechi-replicate), and
   /// nothing else.
   unsigned replicas = 1;

@@ -58,8 +58,11 @@ def Split : Pass<"baechi-split", "::mlir::ModuleOp"> {
     operations, which `--baechi-constrain` sets by patterns; one piece: it stays
     whole). With `pieces` of 2 and more the pass then chooses: of the
     dimensions of the heaviest operations the one that saves the most by the
-    default roofline, and again, until none saves anything. Remarks say what was
-    cut, and what stayed whole, and why.
+    default roofline, and again, until none saves anything. Where devices share
+    memory, that is compared (unless `largest-first`) with plans that cut the
+    classes first which lose the least to copies and sums: features of layers
+    may save more together than the batch, whose pieces pack all weights and sum
+    up all gradients. Remarks say what was cut, and what stayed whole, and why.
 
     With `chained` the pieces are micro-batches, which follow each other through
     the step. A piece's reduction starts from what the one before it has made,
@@ -112,6 +115,9 @@ def Split : Pass<"baechi-split", "::mlir::ModuleOp"> {
            "as few sums as possible are in another order: `chained` cuts none "
            "whose terms lie together, and what the program asks for is no part "
            "of the batch and cut where no sum is">,
+    Option<"largestFirst", "largest-first", "bool", "false",
+           "the class that saves the most is cut first, and other plans are "
+           "not looked at">,
     Option<"stored", "stored", "bool", "false",
            "arguments and results are stored in pieces where nothing reads "
            "them whole">

@@ -33,6 +33,9 @@ struct SplitReport {
   std::map<std::string, int64_t> wholeArguments;
   /// Pieces follow each other, as micro-batches.
   bool isChained = false;
+  /// The class that saves the most, alone, was cut first: no other plan was
+  /// estimated to save more.
+  bool isLargestFirst = true;
 };
 
 } // namespace baechi

@@ -126,7 +126,8 @@ std::optional<Cut> split::chooseBatch(const SplitPlan &plan, func::FuncOp step,
         continue;
       Cut cut = followCut(argument, {unsigned(dim)},
                           evenPieces(extent, options.pieces), options, plan);
-      double gain = isFirst ? estimate.savedNs(cut) : estimate.gainNs(cut);
+      double gain =
+          isFirst ? estimate.savedNs(cut) : estimate.gainNs(cut, plan);
       Likeness like = likeness(step, cut, owners);
       if (like == OfState || gain <= most[like])
         continue;

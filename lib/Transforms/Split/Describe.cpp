@@ -53,6 +53,7 @@ std::string split::describePlace(func::FuncOp step, const Cut &cut) {
 
 SplitReport split::describe(func::FuncOp step, const SplitPlan &plan) {
   SplitReport report;
+  report.isLargestFirst = plan.isLargestFirst;
   // An operation may stay whole on several cuts' ways, for one reason.
   DenseMap<Operation *, llvm::SmallSet<std::string, 2>> told;
   for (const Cut &cut : plan.cuts) {

@@ -15,6 +15,10 @@ using namespace mlir;
 using namespace baechi;
 using namespace baechi::split;
 
+/// What devices that share memory wait for each other where one reads what
+/// others make: kernels do not end at once.
+static constexpr double kHandoverNs = 10e3;
+
 double split::bytesOf(Type type) {
   return tensorBytes(type, /*aligned=*/false).value_or(0);
 }
@@ -37,6 +41,31 @@ static bool isFused(Value value) {
          llvm::all_of(value.getUsers(), isElementwise);
 }
 
+/// Products pack an operand that they read so often at least.
+static constexpr double kReadsToPack = 48;
+
+/// What each piece of a product packs for itself although it is the same for
+/// all, as kernels of hosts do: bytes read and written. \p part: of the whole,
+/// a piece.
+static double packedByEach(Operation *op, const OperationCut &how,
+                           double part) {
+  auto loops = dyn_cast<linalg::LinalgOp>(op);
+  if (!loops || loops.getNumReductionLoops() == 0 ||
+      loops.getNumDpsInputs() < 2 || how.kind == OperationCut::Kind::Partial)
+    return 0;
+  double steps = part, bytes = 0;
+  for (int64_t range : loops.getStaticLoopRanges())
+    steps *= double(range);
+  for (OpOperand *input : loops.getDpsInputOperands()) {
+    unsigned number = input->getOperandNumber();
+    auto type = dyn_cast<RankedTensorType>(input->get().getType());
+    if (type && !how.operands[number] && !how.windowOf(number) &&
+        steps >= kReadsToPack * double(type.getNumElements()))
+      bytes += 2 * bytesOf(type);
+  }
+  return bytes;
+}
+
 double Estimate::timeNs(Operation *op) const {
   if (!isComputed(op))
     return 0;
@@ -54,7 +83,10 @@ double Estimate::timeNs(Operation *op) const {
   return roofline.timeNs(work) - roofline.launchNs;
 }
 
-Estimate::Estimate(func::FuncOp step) : roofline(defaultRooflines().front()) {
+Estimate::Estimate(func::FuncOp step, const PlanOptions &options)
+    : roofline(defaultRooflines().front()) {
+  if (options.stored)
+    stored.emplace(step);
   exchange = Exchange::of(step);
   std::string kind = kindFor(step);
   for (const Roofline &known : defaultRooflines())
@@ -76,23 +108,50 @@ static bool isLeading(Value value, CutPosition at) {
                                        [](int64_t size) { return size == 1; });
 }
 
-/// Bytes read and written to cut a whole value, or to put its pieces together.
-static double copiedFor(Value value, CutPosition at, const Cut &cut) {
+/// What the largest piece lacks of the whole.
+static double smaller(const Cut &cut) {
+  double largest = *std::max_element(cut.sizes.begin(), cut.sizes.end());
+  return 1 - largest / cut.extent();
+}
+
+bool Estimate::isReturnedWhole(Value value, const Cut &cut) const {
+  return llvm::any_of(value.getUsers(),
+                      [](Operation *user) {
+                        return user->hasTrait<OpTrait::IsTerminator>();
+                      }) &&
+         !(stored && stored->isReturnedInPieces(value, cut));
+}
+
+/// Whether an operation that is not cut reads \p value as a whole.
+static bool isReadAsWhole(Value value, const Cut &cut) {
+  return llvm::any_of(value.getUsers(), [&](Operation *user) {
+    Operation *reader = value.getParentBlock()->findAncestorOpInBlock(*user);
+    return !reader->hasTrait<OpTrait::IsTerminator>() &&
+           !cut.operations.contains(reader);
+  });
+}
+
+double Estimate::copiedFor(Value value, CutPosition at, const Cut &cut) const {
+  double bytes = 2 * bytesOf(value.getType());
   Operation *producer = value.getDefiningOp();
-  if (producer && cut.operations.contains(producer)) {
-    bool isReadAsWhole = llvm::any_of(value.getUsers(), [&](Operation *user) {
-      Operation *reader = producer->getBlock()->findAncestorOpInBlock(*user);
-      return !cut.operations.contains(reader);
-    });
-    return isReadAsWhole ? 2 * bytesOf(value.getType()) : 0;
+  if (!producer || !cut.operations.contains(producer)) {
+    bool isFree = isLeading(value, at) || (producer && !isComputed(producer)) ||
+                  (stored && !producer &&
+                   stored->isStored(cast<BlockArgument>(value), cut));
+    return isFree ? 0 : bytes;
   }
-  bool isFree = isLeading(value, at) || (producer && !isComputed(producer));
-  return isFree ? 0 : 2 * bytesOf(value.getType());
+  if (isReturnedWhole(value, cut))
+    return bytes;
+  if (!isReadAsWhole(value, cut))
+    return 0;
+  // Where memory is shared, the device that puts them together makes its own
+  // piece in its place.
+  return isMemoryShared() && isLeading(value, at) ? bytes * smaller(cut)
+                                                  : bytes;
 }
 
 double Estimate::savedNs(Operation *op, const Cut &cut) const {
-  double largest = *std::max_element(cut.sizes.begin(), cut.sizes.end());
-  return times.lookup(op) * (1 - largest / cut.extent());
+  return times.lookup(op) * smaller(cut);
 }
 
 double Estimate::savedNs(const Cut &cut) const {
@@ -115,26 +174,53 @@ void Estimate::keepBetterWhole(Cut &cut) const {
   }
 }
 
-double Estimate::gainNs(const Cut &cut) const {
-  double copied = 0;
+double Estimate::gainNs(const Cut &cut, const SplitPlan &plan) const {
+  double copied = 0, pieces = double(cut.sizes.size());
+  // Where a whole is packed once, pieces share none of that work.
+  double again = 1 - 1 / pieces;
   for (const auto &[op, how] : cut.operations) {
+    if (roofline.kind == "host" && !cut.chained)
+      copied += again * packedByEach(op, how, 1 - smaller(cut));
     // Where pieces follow each other, each adds to what it finds.
     bool isJoined = how.kind != OperationCut::Kind::Parallel &&
                     (!cut.chained || cut.meetings.contains(op));
     if (isJoined)
       for (Value partial : op->getResults())
         if (!cut.staysPartial(partial))
-          copied += 3.0 * (cut.sizes.size() - 1) * bytesOf(partial.getType());
+          copied += 3 * (pieces - 1) * bytesOf(partial.getType());
     for (auto [operand, at] : llvm::zip(op->getOperands(), how.operands))
-      if (at && cut.values.find(operand)->second != *at)
+      if (at && cut.isCutElsewhere(operand, *at))
         copied += 4 * bytesOf(operand.getType());
     for (const auto &[number, window] : how.windows)
       if (Value read = op->getOperand(number); !isLeading(read, {window.dim}))
         copied += 2 * bytesOf(read.getType());
   }
-  for (const auto &[value, at] : cut.values)
+  // What another cut makes in partial results is added up in pieces, too; of an
+  // update that is returned whole that is lost again.
+  double joined = 0;
+  bool isUpdate = false;
+  for (const auto &[value, at] : cut.values) {
     copied += copiedFor(value, at, cut);
+    isUpdate |= isReturnedWhole(value, cut);
+    if (plan.isJoined(value) && cut.isReadInPieces(value)) {
+      const Cut &other = plan.cuts[plan.cutOf.lookup(value.getDefiningOp())];
+      joined +=
+          again * 3 * double(other.sizes.size() - 1) * bytesOf(value.getType());
+    }
+  }
+  if (!isUpdate)
+    copied -= joined;
   // Pieces that follow each other are where their operation is.
   double sent = exchange && !cut.chained ? exchange->sentNs(cut) : 0;
   return savedNs(cut) - copied / roofline.bytesPerSecond * 1e9 - sent;
+}
+
+double Estimate::waitedNs(const Cut &cut) const {
+  size_t handed = 0;
+  for (const auto &[op, how] : cut.operations)
+    for (Value result : op->getResults())
+      handed += how.kind == OperationCut::Kind::Parallel
+                    ? cut.values.contains(result) && isReadAsWhole(result, cut)
+                    : !cut.staysPartial(result);
+  return kHandoverNs * double(handed);
 }

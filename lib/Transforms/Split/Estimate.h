@@ -10,6 +10,7 @@
 
 #include "Baechi/Costs/Roofline.h"
 #include "Exchange.h"
+#include "StoredArguments.h"
 
 namespace baechi::split {
 
@@ -19,28 +20,46 @@ namespace baechi::split {
 /// what it proposes and of the whole step are compared.
 class Estimate {
 public:
-  explicit Estimate(mlir::func::FuncOp step);
+  Estimate(mlir::func::FuncOp step, const PlanOptions &options);
 
   /// What \p cut saves where its pieces run at once, less what is copied and,
-  /// where devices share no memory, sent.
-  double gainNs(const Cut &cut) const;
+  /// where devices share no memory, sent. \p plan: what is cut already.
+  double gainNs(const Cut &cut, const SplitPlan &plan) const;
   /// The same without what is copied, joined and sent for it.
   double savedNs(const Cut &cut) const;
+  /// What devices that share memory wait for each other, by which plans of many
+  /// classes differ: gainNs does not count it.
+  double waitedNs(const Cut &cut) const;
 
   /// Takes out of \p cut, which has been followed, what is better whole: where
   /// pieces would send each other more than they save.
   void keepBetterWhole(Cut &cut) const;
 
+  /// A class that saves less than a little of the whole step's time stays
+  /// whole.
+  double leastGainNs() const { return 0.002 * total; }
+  /// Whether a class may be worth while for \p op.
+  bool isHeavy(mlir::Operation *op) const {
+    return times.lookup(op) > 0.1 * leastGainNs();
+  }
   double totalNs() const { return total; }
+  /// Whether devices read each other's tensors where they lie.
+  bool isMemoryShared() const { return !exchange; }
   /// All operations, those that take the longest first.
   llvm::ArrayRef<mlir::Operation *> heaviest() const { return operations; }
 
 private:
   double timeNs(mlir::Operation *op) const;
   double savedNs(mlir::Operation *op, const Cut &cut) const;
+  /// Bytes read and written to cut a whole value, or to put its pieces
+  /// together.
+  double copiedFor(mlir::Value value, CutPosition at, const Cut &cut) const;
+  /// Returned, and not in pieces.
+  bool isReturnedWhole(mlir::Value value, const Cut &cut) const;
 
   Roofline roofline;
   std::optional<Exchange> exchange;
+  std::optional<StoredArguments> stored; ///< where anything may be
   double total = 0;
   llvm::SmallVector<mlir::Operation *> operations;
   llvm::DenseMap<mlir::Operation *, double> times;

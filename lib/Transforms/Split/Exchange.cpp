@@ -128,7 +128,7 @@ double Exchange::sentNs(const Cut &cut) const {
       if (wholes.insert(whole).second)
         add(others, bytesOf(whole.getType()));
     for (auto [operand, at] : llvm::zip(op->getOperands(), how.operands))
-      if (at && cut.values.find(operand)->second != *at)
+      if (at && cut.isCutElsewhere(operand, *at))
         add(pieces * others, bytesOf(operand.getType()) / pieces);
     for (const auto &[number, window] : how.windows)
       add(others, bytesOf(op->getOperand(number).getType()) / pieces);

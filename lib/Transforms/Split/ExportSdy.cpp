@@ -221,6 +221,7 @@ private:
     PlanOptions options;
     options.pieces = choose ? devices : 0;
     options.reductions = options.even = true;
+    options.largestFirst = true; // XLA's devices do not share their memory.
     FailureOr<SplitPlan> plan = planSplits(*step, options);
     if (failed(plan) || failed(checkEven(*plan, devices)))
       return failure();

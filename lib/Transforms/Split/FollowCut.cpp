@@ -10,6 +10,7 @@
 #include "FollowPartials.h"
 #include "Meetings.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
+#include "Uniform.h"
 #include "llvm/ADT/STLExtras.h"
 #include <numeric>
 
@@ -19,6 +20,29 @@ using namespace baechi::split;
 
 int64_t Cut::extent() const {
   return std::accumulate(sizes.begin(), sizes.end(), int64_t(0));
+}
+
+bool Cut::isCutElsewhere(Value value, CutPosition at) const {
+  auto found = values.find(value);
+  return found != values.end() && found->second != at;
+}
+
+bool Cut::isReadInPieces(Value value) const {
+  auto at = values.find(value);
+  return at != values.end() &&
+         llvm::all_of(value.getUses(), [&](OpOperand &use) {
+           Operation *user = use.getOwner();
+           Operation *op = value.getParentBlock()->findAncestorOpInBlock(*user);
+           auto found = operations.find(op);
+           if (found == operations.end())
+             return false;
+           const OperationCut &how = found->second;
+           if (user == op)
+             return how.operands[use.getOperandNumber()] == at->second;
+           auto capture = how.captures.find(value);
+           return capture != how.captures.end() &&
+                  capture->second == at->second;
+         });
 }
 
 bool Cut::staysPartial(Value partial) const {
@@ -64,17 +88,12 @@ public:
         reductions(options.reductions), ordered(options.ordered), taken(taken) {
   }
 
-  void add(Value value, CutPosition position) {
-    // The first position stays: a value that meets itself in another dimension
-    // is put together for that reader.
-    if (cut.values.insert({value, position}).second)
-      work.push_back(value);
-  }
-
-  void run() {
+  void run(Value start, CutPosition position) {
+    cut.values.insert({start, position});
+    work.push_back(start);
     while (!work.empty()) {
       Value value = work.pop_back_val();
-      CutPosition position = cut.values.find(value)->second;
+      position = cut.values.find(value)->second;
       if (auto result = dyn_cast<OpResult>(value))
         visit(result.getOwner(), [&](std::string &why) {
           return cutAlongResult(result, position, extent, why);
@@ -96,6 +115,13 @@ private:
       return false;
     auto type = dyn_cast<RankedTensorType>(op->getResult(0).getType());
     return type && type.getRank() == 2;
+  }
+
+  void add(Value value, CutPosition position) {
+    // The first position stays: a value that meets itself in another dimension
+    // is put together for that reader.
+    if (!isSharedUniform(value) && cut.values.insert({value, position}).second)
+      work.push_back(value);
   }
 
   /// In the program's order, which that of the list of uses is not.
@@ -176,8 +202,7 @@ Cut split::followCut(Value value, CutPosition position, ArrayRef<int64_t> sizes,
   cut.sizes.assign(sizes.begin(), sizes.end());
   Block &block = *value.getParentBlock();
   Follower follower(cut, block, options, taken);
-  follower.add(value, position);
-  follower.run();
+  follower.run(value, position);
   // Those that another way to them has cut since.
   llvm::erase_if(cut.whole, [&](const Whole &whole) {
     return cut.operations.contains(whole.op);

@@ -105,13 +105,16 @@ static void makePartials(OpBuilder &builder, Operation *op,
                     all.chained);
 }
 
-void split::makePieces(OpBuilder &builder, Operation *op, const Cut &all,
-                       PieceTable &table) {
-  const OperationCut &cut = all.operations.find(op)->second;
+static bool isChained(const Cut &cut, Value result) {
+  return cut.chained && !cut.staysPartial(result);
+}
+
+/// The pieces of \p op where the builder stands: of each result, those.
+static SmallVector<SmallVector<Value>>
+clonePieces(OpBuilder &builder, Operation *op, const OperationCut &cut,
+            const Cut &all, PieceTable &table) {
   ArrayRef<int64_t> sizes = all.sizes;
   size_t count = sizes.size();
-  if (cut.kind == OperationCut::Kind::Partial)
-    return makePartials(builder, op, cut, all, table);
   auto piecesOf = [&](Value value, std::optional<CutPosition> at) {
     return at ? table.pieces(value, sizes, *at)
               : table.wholeForEach(value, count);
@@ -142,9 +145,6 @@ void split::makePieces(OpBuilder &builder, Operation *op, const Cut &all,
   }
 
   bool reduces = cut.kind == OperationCut::Kind::Reduction;
-  auto isChained = [&](unsigned index) {
-    return all.chained && !all.staysPartial(op->getResult(index));
-  };
   SmallVector<SmallVector<Value>> results(op->getNumResults());
   int64_t start = 0;
   for (size_t number = 0; number < count; ++number) {
@@ -164,7 +164,7 @@ void split::makePieces(OpBuilder &builder, Operation *op, const Cut &all,
       OpBuilder before(piece);
       auto loops = cast<linalg::LinalgOp>(piece);
       for (auto [index, init] : llvm::enumerate(loops.getDpsInitsMutable()))
-        init.set(isChained(index)
+        init.set(isChained(all, op->getResult(index))
                      ? results[index].back()
                      : neutralTensor(before, loc, init.get().getType(),
                                      cut.combiners[index]));
@@ -185,13 +185,38 @@ void split::makePieces(OpBuilder &builder, Operation *op, const Cut &all,
       results[index].push_back(result);
     start += sizes[number];
   }
+  return results;
+}
 
+void split::makePieces(OpBuilder &builder, Operation *op, const Cut &all,
+                       PieceTable &table) {
+  const OperationCut &cut = all.operations.find(op)->second;
+  if (cut.kind == OperationCut::Kind::Partial)
+    return makePartials(builder, op, cut, all, table);
+  bool reduces = cut.kind == OperationCut::Kind::Reduction;
+  SmallVector<SmallVector<Value>> results =
+      clonePieces(builder, op, cut, all, table);
   for (auto [index, result] : llvm::enumerate(op->getResults()))
-    if (reduces && isChained(index))
+    if (reduces && isChained(all, result))
       table.setWhole(result, results[index].back());
     else if (reduces)
       table.setPartials(result, results[index], cut.combiners[index],
                         all.chained);
     else
-      table.setPieces(result, sizes, *cut.results[index], results[index]);
+      table.setPieces(result, all.sizes, *cut.results[index], results[index]);
+}
+
+SmallVector<Value> split::computePieces(OpBuilder &builder, OpResult value,
+                                        ArrayRef<int64_t> sizes,
+                                        CutPosition position,
+                                        PieceTable &table) {
+  Cut cut;
+  cut.sizes.assign(sizes.begin(), sizes.end());
+  std::string why;
+  std::optional<OperationCut> how =
+      cutAlongResult(value, position, cut.extent(), why);
+  if (!how || how->kind != OperationCut::Kind::Parallel)
+    return {};
+  return clonePieces(builder, value.getOwner(), *how, cut,
+                     table)[value.getResultNumber()];
 }

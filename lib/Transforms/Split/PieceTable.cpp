@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Pieces.h"
+#include "Uniform.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
@@ -136,9 +137,32 @@ SmallVector<Value> PieceTable::pieces(Value value, ArrayRef<int64_t> sizes,
   for (const Layout &set : held[value])
     if (ArrayRef(set.sizes) == sizes && set.position == position)
       return set.pieces;
-  SmallVector<Value> made = sliceWhole(builder, whole(value), sizes, position);
+  SmallVector<Value> made;
+  if (auto result = dyn_cast<OpResult>(value); result && isUniform(value))
+    made = computePieces(builder, result, sizes, position, *this);
+  else if (joinedInPieces.contains(value) && !isSmallSum(value))
+    made = joinPieces(value, sizes, position);
+  if (made.empty())
+    made = sliceWhole(builder, whole(value), sizes, position);
   held[value].push_back({SmallVector<int64_t>(sizes), position, made});
   return made;
+}
+
+/// Each piece is added up where it is read, in the order of the whole.
+SmallVector<Value> PieceTable::joinPieces(Value value, ArrayRef<int64_t> sizes,
+                                          CutPosition position) {
+  const Partials &parts = partial.find(value)->second;
+  SmallVector<SmallVector<Value>> slices(sizes.size());
+  for (Value each : parts.values)
+    for (auto [piece, part] :
+         llvm::enumerate(sliceWhole(builder, each, sizes, position)))
+      slices[piece].push_back(part);
+  SmallVector<Value> joined;
+  for (auto [piece, summands] : llvm::enumerate(slices))
+    joined.push_back(joinInPairs(
+        builder, namedAfter(value.getDefiningOp(), ".sum.piece" + Twine(piece)),
+        summands, parts.combiner));
+  return joined;
 }
 
 void PieceTable::setPieces(Value value, ArrayRef<int64_t> sizes,

@@ -37,7 +37,8 @@ public:
   explicit PieceTable(mlir::OpBuilder &builder, int64_t repeatedBytes = 0)
       : builder(builder), repeatedBytes(repeatedBytes) {}
 
-  /// The pieces of \p value, slices of it where it is not made so.
+  /// The pieces of \p value; where it is not made so slices of it; where that
+  /// takes no tensor, computed as it is; of partial results, joined.
   llvm::SmallVector<mlir::Value> pieces(mlir::Value value,
                                         llvm::ArrayRef<int64_t> sizes,
                                         CutPosition position);
@@ -71,6 +72,8 @@ public:
   /// their order.
   void setPartials(mlir::Value value, llvm::ArrayRef<mlir::Value> partials,
                    mlir::Operation *combiner, bool chained);
+  /// All that reads \p value reads it in the same pieces.
+  void setJoinedInPieces(mlir::Value value) { joinedInPieces.insert(value); }
   /// \p value is \p whole, as pieces that follow each other made it.
   void setWhole(mlir::Value value, mlir::Value whole) { wholes[value] = whole; }
 
@@ -86,6 +89,9 @@ public:
 private:
   bool isSmallSum(mlir::Value value) const;
   bool isRepeated(mlir::Value value, unsigned depth = 0) const;
+  llvm::SmallVector<mlir::Value> joinPieces(mlir::Value value,
+                                            llvm::ArrayRef<int64_t> sizes,
+                                            CutPosition position);
   const llvm::SmallVector<mlir::Value> &repeatSum(mlir::Value value);
   llvm::SmallVector<mlir::Value> repeat(mlir::Value value, size_t count);
   mlir::Value part(mlir::Value value, unsigned dim, Range range);
@@ -114,6 +120,7 @@ private:
   llvm::DenseMap<mlir::Value, llvm::SmallVector<Parts, 1>> read;
   llvm::DenseSet<mlir::Value> padded;
   llvm::DenseMap<mlir::Value, Partials> partial;
+  llvm::DenseSet<mlir::Value> joinedInPieces;
   llvm::DenseMap<mlir::Value, mlir::Value> wholes;
 };
 
@@ -121,6 +128,14 @@ private:
 /// enters its results.
 void makePieces(mlir::OpBuilder &builder, mlir::Operation *op, const Cut &cut,
                 PieceTable &table);
+
+/// Pieces of \p value beside itself, where the builder stands: its operation,
+/// once for each. Nothing where it cannot be cut so.
+llvm::SmallVector<mlir::Value> computePieces(mlir::OpBuilder &builder,
+                                             mlir::OpResult value,
+                                             llvm::ArrayRef<int64_t> sizes,
+                                             CutPosition position,
+                                             PieceTable &table);
 
 /// A tensor that changes nothing in what \p combiner joins it with.
 mlir::Value neutralTensor(mlir::OpBuilder &builder, mlir::Location loc,

@@ -31,6 +31,11 @@ Storage split::rewriteInPieces(func::FuncOp step, const SplitPlan &plan,
                                Stored stored, int64_t repeatedBytes) {
   OpBuilder builder(step.getContext());
   PieceTable table(builder, repeatedBytes);
+  for (const Cut &cut : plan.cuts)
+    for (const auto &[op, how] : cut.operations)
+      for (Value result : op->getResults())
+        if (plan.isJoinedInPieces(result))
+          table.setJoinedInPieces(result);
   SmallVector<Operation *> gone;
   for (Operation &op :
        llvm::make_early_inc_range(step.front().without_terminator())) {
@@ -119,6 +124,8 @@ struct Split : public baechi::impl::SplitBase<Split> {
     options.forced = forced;
     options.chained = chained;
     options.ordered = ordered;
+    options.stored = stored;
+    options.largestFirst = largestFirst;
     FailureOr<SplitPlan> plan = planSplits(*step, options);
     if (failed(plan))
       return signalPassFailure();

@@ -9,67 +9,12 @@
 #include "SplitPlan.h"
 #include "Baechi/Analysis/Program.h"
 #include "ChooseBatch.h"
-#include "Estimate.h"
-#include "mlir/Dialect/Linalg/IR/Linalg.h"
+#include "ChooseCuts.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 
 using namespace mlir;
 using namespace baechi;
 using namespace baechi::split;
-
-/// The heaviest operations that are not cut yet are looked at in each round.
-static constexpr size_t kOperations = 8;
-static constexpr unsigned kMostCuts = 512;
-/// Of the whole step's time: a class that saves less stays whole.
-static constexpr double kLeastGain = 0.002;
-
-namespace {
-void commit(SplitPlan &plan, Cut cut) {
-  for (const auto &[op, how] : cut.operations)
-    plan.cutOf[op] = plan.cuts.size();
-  plan.cuts.push_back(std::move(cut));
-}
-
-/// A value along whose dimension a cut can start.
-struct Seed {
-  Value value;
-  CutPosition position;
-  int64_t extent;
-};
-
-/// For each loop of \p op, or dimension of its result, that can be cut: a value
-/// along whose dimension that is. Storage and constants are cut as their
-/// readers are.
-SmallVector<Seed> seedsOf(Operation *op) {
-  SmallVector<Seed> seeds;
-  if (auto loops = dyn_cast<linalg::LinalgOp>(op)) {
-    for (auto [loop, range] : llvm::enumerate(loops.getStaticLoopRanges())) {
-      std::optional<OperationCut> cut = cutAlongLoop(op, loop);
-      if (!cut)
-        continue;
-      for (auto [operand, at] : llvm::zip(op->getOperands(), cut->operands))
-        if (at) {
-          seeds.push_back({operand, *at, range});
-          break;
-        }
-    }
-    return seeds;
-  }
-  if (op->getNumResults() == 0 || isa<tensor::EmptyOp>(op) ||
-      op->hasTrait<OpTrait::ConstantLike>())
-    return seeds;
-  auto type = dyn_cast<RankedTensorType>(op->getResult(0).getType());
-  for (unsigned dim = 0, rank = type ? type.getRank() : 0; dim < rank; ++dim) {
-    std::string why;
-    CutPosition position{dim};
-    int64_t extent = type.getDimSize(dim);
-    if (!ShapedType::isDynamic(extent) &&
-        cutAlongResult(op->getResult(0), position, extent, why))
-      seeds.push_back({op->getResult(0), position, extent});
-  }
-  return seeds;
-}
-} // namespace
 
 bool SplitPlan::isPaddedInParts(Operation *op) const {
   auto pad = dyn_cast<tensor::PadOp>(op);
@@ -86,6 +31,23 @@ bool SplitPlan::isPaddedInParts(Operation *op) const {
                .operations.find(use.getOwner())
                ->second.windowOf(use.getOperandNumber());
   });
+}
+
+bool SplitPlan::isJoined(Value value) const {
+  auto made = cutOf.find(value.getDefiningOp());
+  if (made == cutOf.end())
+    return false;
+  const Cut &cut = cuts[made->second];
+  return !cut.chained && !cut.staysPartial(value) &&
+         cut.operations.find(made->first)->second.kind !=
+             OperationCut::Kind::Parallel;
+}
+
+bool SplitPlan::isJoinedInPieces(Value value) const {
+  if (!isJoined(value) || value.use_empty())
+    return false;
+  auto reader = cutOf.find(*value.user_begin());
+  return reader != cutOf.end() && cuts[reader->second].isReadInPieces(value);
 }
 
 /// Whether a cut runs through \p value in just these pieces.
@@ -194,59 +156,6 @@ bool split::isExtentOf(const SplitPlan &plan, int64_t extent) {
   });
 }
 
-/// The class that saves the most among those of the heaviest operations.
-static std::optional<Cut> chooseCut(const SplitPlan &plan,
-                                    const Estimate &estimate,
-                                    const PlanOptions &options) {
-  std::optional<Cut> best;
-  double most = kLeastGain * estimate.totalNs();
-  size_t looked = 0;
-  for (Operation *op : estimate.heaviest()) {
-    if (plan.isTaken(op))
-      continue;
-    SmallVector<Seed> seeds = seedsOf(op);
-    if (seeds.empty())
-      continue;
-    if (++looked > kOperations)
-      break;
-    for (const Seed &seed : seeds) {
-      if (seed.extent < options.pieces ||
-          (options.even && seed.extent % options.pieces != 0) ||
-          (options.chained && !isExtentOf(plan, seed.extent)))
-        continue;
-      Cut cut =
-          followCut(seed.value, seed.position,
-                    evenPieces(seed.extent, options.pieces), options, plan);
-      estimate.keepBetterWhole(cut);
-      double gain = estimate.gainNs(cut);
-      if (gain > most) {
-        most = gain;
-        best = std::move(cut);
-      }
-    }
-  }
-  return best;
-}
-
-/// Every operation that is not cut yet, along the first loop or dimension that
-/// can be; which comes first is another from operation to operation.
-static void cutAll(SplitPlan &plan, func::FuncOp step,
-                   const PlanOptions &options) {
-  for (auto [number, op] : llvm::enumerate(step.front().without_terminator())) {
-    if (plan.isTaken(&op))
-      continue;
-    SmallVector<Seed> seeds = seedsOf(&op);
-    for (size_t turn = 0; turn < seeds.size(); ++turn) {
-      const Seed &seed = seeds[(number + turn) % seeds.size()];
-      if (plan.isTaken(&op) || seed.extent < options.pieces)
-        continue;
-      commit(plan,
-             followCut(seed.value, seed.position,
-                       evenPieces(seed.extent, options.pieces), options, plan));
-    }
-  }
-}
-
 FailureOr<func::FuncOp> split::findStepToCut(ModuleOp module) {
   FailureOr<func::FuncOp> step = findFuncStep(module);
   if (succeeded(step) && !llvm::hasSingleElement(step->getBody()))
@@ -271,15 +180,13 @@ FailureOr<SplitPlan> split::planSplits(func::FuncOp step,
     cutAll(plan, step, options);
     return plan;
   }
-  Estimate estimate(step);
-  while (plan.cuts.size() < kMostCuts)
-    if (std::optional<Cut> best =
-            options.batch ? chooseBatch(plan, step, estimate, options,
-                                        kLeastGain * estimate.totalNs())
-                          : chooseCut(plan, estimate, options))
-      commit(plan, std::move(*best));
-    else
-      break;
+  Estimate estimate(step, options);
+  if (options.batch)
+    while (std::optional<Cut> next = chooseBatch(plan, step, estimate, options,
+                                                 estimate.leastGainNs()))
+      commit(plan, std::move(*next));
+  else
+    chooseCuts(plan, estimate, options);
   if (options.batch && plan.cuts.empty())
     return refuseReplicas(step, estimate, options);
   if (options.chained &&

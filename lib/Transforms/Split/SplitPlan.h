@@ -38,6 +38,11 @@ struct Cut {
   llvm::SetVector<mlir::Operation *> meetings;
 
   int64_t extent() const;
+  /// Whether \p value is cut, and not \p at: it meets itself in another
+  /// dimension.
+  bool isCutElsewhere(mlir::Value value, CutPosition at) const;
+  /// Whether all that reads \p value is cut, and reads pieces of it.
+  bool isReadInPieces(mlir::Value value) const;
   /// Whether only what adds up partial results reads \p partial.
   bool staysPartial(mlir::Value partial) const;
 };
@@ -48,10 +53,18 @@ struct SplitPlan {
   llvm::DenseMap<mlir::Operation *, unsigned> cutOf;
   /// A person wants them whole.
   llvm::DenseSet<mlir::Operation *> kept;
+  /// The first class that was chosen is the one that saves the most, alone.
+  bool isLargestFirst = true;
 
   /// Whether \p op pads what nothing but pieces of others read, in windows:
   /// each then pads its own part.
   bool isPaddedInParts(mlir::Operation *op) const;
+
+  /// Whether \p value is made in partial results, which are joined for those
+  /// that read it.
+  bool isJoined(mlir::Value value) const;
+  /// Whether they are joined piece by piece: all that reads it reads it so.
+  bool isJoinedInPieces(mlir::Value value) const;
 
   /// No further cut may have it.
   bool isTaken(mlir::Operation *op) const {
@@ -69,6 +82,10 @@ struct PlanOptions {
   bool reductions = false;
   /// Whatever can be cut is, whether it saves time or not.
   bool forced = false;
+  /// Arguments and results are stored in pieces where that is possible.
+  bool stored = false;
+  /// What saves the most is cut first, and no other plan is looked at.
+  bool largestFirst = false;
   /// What is chosen divides into equal pieces.
   bool even = false;
   /// Pieces follow each other (`Cut::chained`), and what is chosen is one
@@ -93,8 +110,8 @@ Cut followCut(mlir::Value value, CutPosition position,
 bool isExtentOf(const SplitPlan &plan, int64_t extent);
 
 /// First what persons ask for (`baechi.split`, which it takes off), then
-/// classes as long as one saves time by the default roofline: the class that
-/// saves the most first. Emits an error where a wish is not legal, or where
+/// classes as long as one saves time by the default roofline (chooseCuts).
+/// Emits an error where a wish is not legal, or where
 /// there is nothing for pieces that follow each other.
 mlir::FailureOr<SplitPlan> planSplits(mlir::func::FuncOp step,
                                       const PlanOptions &options);

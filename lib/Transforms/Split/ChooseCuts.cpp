@@ -1,0 +1,98 @@
+//===- ChooseCuts.cpp - Classes that save time ----------------------------===//
+//
+// Part of the Baechi project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "ChooseCuts.h"
+#include "LeastLost.h"
+#include "Seeds.h"
+
+using namespace mlir;
+using namespace baechi;
+using namespace baechi::split;
+
+/// The heaviest operations that are not cut yet are looked at in each round.
+static constexpr size_t kOperations = 8;
+static constexpr unsigned kMostCuts = 512;
+
+void split::commit(SplitPlan &plan, Cut cut) {
+  for (const auto &[op, how] : cut.operations)
+    plan.cutOf[op] = plan.cuts.size();
+  plan.cuts.push_back(std::move(cut));
+}
+
+/// The class that saves the most among those of the heaviest operations; adds
+/// to \p savedNs what it saves.
+static std::optional<Cut> chooseLargest(const SplitPlan &plan,
+                                        const Estimate &estimate,
+                                        const PlanOptions &options,
+                                        double &savedNs) {
+  std::optional<Cut> best;
+  double most = estimate.leastGainNs();
+  size_t looked = 0;
+  for (Operation *op : estimate.heaviest()) {
+    if (plan.isTaken(op))
+      continue;
+    SmallVector<Seed> seeds = seedsOf(op);
+    if (seeds.empty())
+      continue;
+    if (++looked > kOperations)
+      break;
+    for (const Seed &seed : seeds) {
+      if (seed.extent < options.pieces ||
+          (options.even && seed.extent % options.pieces != 0) ||
+          (options.chained && !isExtentOf(plan, seed.extent)))
+        continue;
+      Cut cut =
+          followCut(seed.value, seed.position,
+                    evenPieces(seed.extent, options.pieces), options, plan);
+      estimate.keepBetterWhole(cut);
+      double gain = estimate.gainNs(cut, plan);
+      if (gain > most) {
+        most = gain;
+        best = std::move(cut);
+      }
+    }
+  }
+  if (best)
+    savedNs += most - estimate.waitedNs(*best);
+  return best;
+}
+
+void split::chooseCuts(SplitPlan &plan, const Estimate &estimate,
+                       const PlanOptions &options) {
+  SplitPlan before = plan;
+  double saved = 0;
+  while (plan.cuts.size() < kMostCuts)
+    if (std::optional<Cut> best = chooseLargest(plan, estimate, options, saved))
+      commit(plan, std::move(*best));
+    else
+      break;
+  if (options.largestFirst || options.chained || !estimate.isMemoryShared())
+    return;
+  if (std::optional<SplitPlan> other =
+          cutLeastLost(before, estimate, options, saved)) {
+    plan = std::move(*other);
+    plan.isLargestFirst = false;
+  }
+}
+
+void split::cutAll(SplitPlan &plan, func::FuncOp step,
+                   const PlanOptions &options) {
+  for (auto [number, op] : llvm::enumerate(step.front().without_terminator())) {
+    if (plan.isTaken(&op))
+      continue;
+    SmallVector<Seed> seeds = seedsOf(&op);
+    for (size_t turn = 0; turn < seeds.size(); ++turn) {
+      const Seed &seed = seeds[(number + turn) % seeds.size()];
+      if (plan.isTaken(&op) || seed.extent < options.pieces)
+        continue;
+      commit(plan,
+             followCut(seed.value, seed.position,
+                       evenPieces(seed.extent, options.pieces), options, plan));
+    }
+  }
+}
