@@ -9,8 +9,8 @@
 #include "Baechi/Analysis/Contraction.h"
 #include "FollowPartials.h"
 #include "Meetings.h"
-#include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "Uniform.h"
+#include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "llvm/ADT/STLExtras.h"
 #include <numeric>
 
