@@ -71,6 +71,20 @@ def test_small_doubles():
         np.testing.assert_allclose(found, expected, rtol=1e-14)
 
 
+def test_positions_beyond_the_largest_integers():
+    x = np.arange(12.0).reshape(3, 4)
+
+    def step(x, i):
+        sliced = lax.dynamic_slice(x, (i, i), (2, 2)), lax.dynamic_index_in_dim(x, i)
+        return *sliced, lax.dynamic_update_slice(x, jnp.zeros((1, 1)), (i, i))
+
+    with jax.enable_x64(True):
+        compiled = baechi.jit(step, machine="host:1", costs="roofline", budget="0")
+        for i in (np.uint64(1), np.uint64(2**63 + 5), np.uint64(2**64 - 1)):
+            for found, expected in zip(compiled(x, i), jax.jit(step)(x, i), strict=True):
+                np.testing.assert_array_equal(found, expected)
+
+
 def test_the_largest_integers():
     for dtype, value in ((np.int64, 2**63 - 1), (np.int64, -(2**63)), (np.uint64, 2**64 - 1)):
         x = np.array([0, 5, value], dtype)

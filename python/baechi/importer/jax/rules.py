@@ -90,6 +90,22 @@ def rows_as_product(operand, indices, updates, *, dimension_numbers, mode, **opt
     return operand + added.reshape(operand.shape)
 
 
+def dynamic_slice(operand, *starts, slice_sizes):
+    return lax.dynamic_slice_p.bind(operand, *_signed(starts), slice_sizes=slice_sizes)
+
+
+def dynamic_update_slice(operand, update, *starts):
+    return lax.dynamic_update_slice_p.bind(operand, update, *_signed(starts))
+
+
+def _signed(starts):
+    """Of 64 bits: what has the highest one is beyond the end, and no negative number."""
+    if not starts or starts[0].dtype != jnp.uint64:
+        raise UnknownForm
+    most = jnp.uint64(jnp.iinfo(jnp.int64).max)
+    return [lax.min(start, most).astype(jnp.int64) for start in starts]
+
+
 def select_and_scatter_add(
     source, operand, *, select_prim, window_dimensions, window_strides, padding
 ):
@@ -128,6 +144,8 @@ _REPLACEMENTS = {
     lax.cummin_p: _running(lax.min, math.inf),
     lax.cumprod_p: _running(lax.mul, 1),
     lax.cumsum_p: _running(lax.add, 0),
+    lax.dynamic_slice_p: dynamic_slice,
+    lax.dynamic_update_slice_p: dynamic_update_slice,
     lax.linalg.cholesky_p: _native("cholesky", factorisations.cholesky),
     lax.linalg.lu_p: _native("lu", factorisations.lu),
     lax.linalg.qr_p: _native("qr", factorisations.qr),
