@@ -9,16 +9,20 @@
 /// \file
 /// Pieces add the terms of a sum in the order of the whole, or in another one,
 /// whatever the values are: so one pair of steps tells for all, if their values
-/// are such that another order shows. First values may be too even for that,
-/// zeros and small integers, say; so each float is made a little larger first,
-/// by another amount. What a step computes of such values may be none, as of a
-/// probability above one; then the first values have to do.
+/// are such that another order shows. First values may be too even for that:
+/// zeros, masks of nothing, images of one color. So each float is made a little
+/// larger first, by another amount, and each integer is another one of its
+/// tensor's range, or the next one where all are the same. What a step computes
+/// of such values may be none, as of a probability above one; then the first
+/// values have to do.
 ///
 //===----------------------------------------------------------------------===//
 
 #include "Baechi/Driver/Compilation.h"
+#include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <limits>
 #include <random>
 
 using namespace mlir;
@@ -26,10 +30,11 @@ using namespace baechi;
 
 /// One does what is not updated yet, such as what follows a first update.
 static constexpr int kStepsCompared = 2;
-/// Two orders may give one sum by chance. So few results are those of so many
-/// steps, each of other values.
-static constexpr int64_t kFewElements = 1024;
-static constexpr int kRoundsOfFew = 16, kRounds = 2;
+/// Two orders may give one sum by chance, about every other time. So each
+/// result has at least so many elements in all rounds, each of which has other
+/// values.
+static constexpr int64_t kElementsCompared = 16;
+static constexpr int kRounds = 2;
 
 template <typename Float>
 static void enlargeAll(Array &array, std::mt19937_64 &random) {
@@ -43,12 +48,63 @@ static void enlargeAll(Array &array, std::mt19937_64 &random) {
   }
 }
 
-/// Makes floats differ in all of their digits.
+/// Halves, by their bits: \p small is those of a thousandth, \p infinity those
+/// from which on all are none.
+static void enlargeHalves(Array &array, uint16_t small, uint16_t infinity,
+                          std::mt19937_64 &random) {
+  constexpr uint16_t last = 7;
+  for (int64_t at = 0, size = array.elements(); at < size; ++at) {
+    uint16_t bits;
+    char *stored = array.data.data() + at * sizeof(bits);
+    std::memcpy(&bits, stored, sizeof(bits));
+    uint16_t magnitude = bits & 0x7fff;
+    if (magnitude >= infinity)
+      continue;
+    if (magnitude == 0)
+      bits = uint16_t(small | (random() & 0x3f));
+    else
+      bits = uint16_t((bits & ~last) | (random() & last));
+    std::memcpy(stored, &bits, sizeof(bits));
+  }
+}
+
+/// Integers of which none is outside of what was there, but for the next one.
+template <typename Integer>
+static void drawAll(Array &array, std::mt19937_64 &random) {
+  auto elements = MutableArrayRef<Integer>(
+      reinterpret_cast<Integer *>(array.data.data()), array.elements());
+  if (elements.empty())
+    return;
+  auto [least, most] = std::minmax_element(elements.begin(), elements.end());
+  Integer low = *least, high = *most;
+  if (low == high && high < std::numeric_limits<Integer>::max())
+    ++high;
+  uint64_t span = uint64_t(high) - uint64_t(low);
+  for (Integer &element : elements)
+    element = Integer(uint64_t(low) +
+                      (span == UINT64_MAX ? random() : random() % (span + 1)));
+}
+
+/// Makes floats differ in all of their digits, and integers from each other.
 static void makeUneven(Array &array, std::mt19937_64 &random) {
   if (array.type == "f32")
     enlargeAll<float>(array, random);
   else if (array.type == "f64")
     enlargeAll<double>(array, random);
+  else if (array.type == "f16")
+    enlargeHalves(array, 0x1400, 0x7c00, random);
+  else if (array.type == "bf16")
+    enlargeHalves(array, 0x3a80, 0x7f80, random);
+  else if (array.type == "i1")
+    llvm::for_each(array.data, [&](char &bit) { bit = char(random() & 1); });
+  else if (array.type == "i8")
+    drawAll<uint8_t>(array, random); // Bytes are most often those of images.
+  else if (array.type == "i16")
+    drawAll<int16_t>(array, random);
+  else if (array.type == "i32")
+    drawAll<int32_t>(array, random);
+  else if (array.type == "i64")
+    drawAll<int64_t>(array, random);
 }
 
 template <typename Float> static bool hasNone(const Array &array) {
@@ -74,16 +130,17 @@ static llvm::Expected<bool> hasNone(const Execution &steps) {
   return false;
 }
 
-/// How many elements its results have.
-static int64_t elementsOf(const Execution &steps) {
-  int64_t elements = 0;
+/// So that each result is compared in enough elements.
+static int roundsFor(const Execution &steps) {
+  int64_t fewest = kElementsCompared;
   for (const runtime::BufferInfo &result : steps.program().results) {
-    int64_t own = 1;
+    int64_t elements = 1;
     for (int64_t size : result.shape)
-      own *= size;
-    elements += own;
+      elements *= size;
+    if (elements > 0)
+      fewest = std::min(fewest, elements);
   }
-  return elements;
+  return std::max(kRounds, int(kElementsCompared / fewest));
 }
 
 /// Gives both the same arguments, which become those of \p placed, uneven in
@@ -102,23 +159,26 @@ static llvm::Error giveArguments(ArrayRef<Array> first, Execution &placed,
   return llvm::Error::success();
 }
 
-/// The first result that differs after a few steps; empty: none does. Nullopt
-/// where results have what is no number.
+/// The first result that differs after one of a few steps; empty: none does.
+/// Nullopt where results have what is no number.
 static llvm::Expected<std::optional<std::string>>
 differenceAfterSteps(Execution &placed, Execution &whole) {
-  for (int step = 0; step < kStepsCompared; ++step)
+  for (int step = 0; step < kStepsCompared; ++step) {
     for (Execution *each : {&placed, &whole})
       if (llvm::Error error = each->step(/*counted=*/false))
         return std::move(error);
-  llvm::Expected<bool> none = hasNone(whole);
-  if (!none)
-    return none.takeError();
-  if (*none)
-    return std::nullopt;
-  llvm::Expected<std::string> difference = firstDifference(placed, whole);
-  if (!difference)
-    return difference.takeError();
-  return std::optional(std::move(*difference));
+    llvm::Expected<bool> none = hasNone(whole);
+    if (!none)
+      return none.takeError();
+    if (*none)
+      return std::nullopt;
+    llvm::Expected<std::string> difference = firstDifference(placed, whole);
+    if (!difference)
+      return difference.takeError();
+    if (!difference->empty())
+      return std::optional(std::move(*difference));
+  }
+  return std::optional(std::string());
 }
 
 llvm::Expected<std::string>
@@ -152,12 +212,12 @@ Compilation::differenceFromWhole(HostCompiler &whole,
       return value.takeError();
     first.push_back(std::move(*value));
   }
-  bool areFew = elementsOf(**single) < kFewElements;
   // Where uneven values lead to what is no number, as they are.
-  int compared = 0;
-  for (int round = areFew ? kRoundsOfFew : kRounds; round >= 0; --round) {
+  int compared = 0, rounds = roundsFor(**single);
+  for (int round = rounds; round >= 0; --round) {
     if (round == 0 && compared > 0)
       break;
+    phase(size_t(rounds - round), size_t(rounds));
     if (llvm::Error error = giveArguments(first, **placed, **single, round))
       return std::move(error);
     auto difference = differenceAfterSteps(**placed, **single);
