@@ -55,13 +55,17 @@ Session::Implementation::~Implementation() {
       !options.ranks->dismissed())
     (void)bool(commandAll(*options.ranks, Command::Close));
   state->stop();
+  bool relayEnded = state->relay != nullptr;
   for (size_t i = 0; i < threads.size(); ++i)
     if (!isForked() && (usable || state->exchange.context(i).finished.load(
-                                      std::memory_order_acquire)))
+                                      std::memory_order_acquire))) {
       threads[i].join();
-    else
+    } else {
       threads[i].detach();
-  if (state->relay)
+      // It may still look at its messages, and releases them when it is gone.
+      relayEnded = relayEnded && int32_t(i) != state->relay->runBy();
+    }
+  if (relayEnded)
     state->relay->release();
 }
 
