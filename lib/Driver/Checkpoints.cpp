@@ -155,11 +155,11 @@ llvm::json::Object baechi::toJson(const UndoneCheckpoints &checkpoints,
   llvm::raw_string_ostream os(line);
   if (kept > 0)
     os << " (" << placement::bytesText(again, 2)
-       << " of results, before fusion, are computed again)";
+       << " of results before fusion are computed again)";
   os << ", undone " << all - kept;
   if (kept < all)
     os << " (" << placement::bytesText(bytes - again, 2)
-       << " of results, before fusion, need not be computed again)";
+       << " of results before fusion need not be computed again)";
   if (kept > 0 && kept < all)
     os << "; of " << checkpoints.regions.size() << " regions " << numbers.size()
        << (numbers.size() == 1 ? " is" : " are") << " kept";

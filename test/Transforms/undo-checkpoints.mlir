@@ -5,7 +5,7 @@
 // RUN: baechi-run %s --costs=roofline --steps=1 --json=%t.json | FileCheck %s --check-prefix=REPORT
 // RUN: %python -c "import json, sys; print(json.load(open(sys.argv[1]))['checkpoints'])" %t.json | FileCheck %s --check-prefix=JSON
 // RUN: baechi-opt %s --baechi-undo-checkpoints=keep=0 --mlir-print-debuginfo --mlir-print-local-scope | FileCheck %s --check-prefix=KEPT
-// REPORT: again      jax.checkpoint: 2 operators: kept 0, undone 2 (64 B of results, before fusion, need not be computed again)
+// REPORT: again      jax.checkpoint: 2 operators: kept 0, undone 2 (64 B of results before fusion need not be computed again)
 // JSON: 'bytes': 64, 'kept': 0, 'kept_regions': [], 'operators': 2
 // JSON-SAME: 'undone': 2
 
