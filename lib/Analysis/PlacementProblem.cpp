@@ -155,6 +155,13 @@ StringAttr baechi::stringAttrOf(const StepGraph &graph, int32_t id,
   return stringAttrOf(graph.step, graph.operators, id, name);
 }
 
+FailureOr<StepGraph> baechi::buildStepGraph(ModuleOp module) {
+  FailureOr<FunctionOpInterface> step = findStep(module);
+  if (failed(step))
+    return failure();
+  return buildStepGraph(*step);
+}
+
 FailureOr<StepGraph> baechi::buildStepGraph(FunctionOpInterface step) {
   if (failed(checkPlaceable(step)))
     return failure();

@@ -105,10 +105,7 @@ std::vector<std::string> baechi::rulesFor(ArrayRef<Cuttable> cut, size_t dim,
 
 std::optional<Neediest> baechi::neediestOf(ModuleOp formed,
                                            const placement::Machine &target) {
-  FailureOr<func::FuncOp> step = findFuncStep(formed);
-  FailureOr<StepGraph> graph = failure();
-  if (succeeded(step))
-    graph = buildStepGraph(*step);
+  FailureOr<StepGraph> graph = buildStepGraph(formed);
   if (failed(graph) || graph->graph.ops.empty())
     return std::nullopt;
   const placement::Device *largest = nullptr;

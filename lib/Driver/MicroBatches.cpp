@@ -38,10 +38,7 @@ bool Compilation::isMemoryTight(HostCompiler &compiler) const {
 
 /// What no plan without a pool goes under on one device.
 static std::optional<int64_t> leastBytes(ModuleOp formed) {
-  FailureOr<func::FuncOp> step = findFuncStep(formed);
-  FailureOr<StepGraph> graph = failure();
-  if (succeeded(step))
-    graph = buildStepGraph(*step);
+  FailureOr<StepGraph> graph = buildStepGraph(formed);
   if (failed(graph) || graph->graph.ops.empty())
     return std::nullopt;
   return leastMemory(*graph).bytes;

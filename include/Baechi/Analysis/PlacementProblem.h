@@ -36,6 +36,8 @@ struct StepGraph {
 /// Builds the graph; emits an error for an operator without a cost or with a
 /// type whose size is unknown. Groups and pins are the IR's.
 mlir::FailureOr<StepGraph> buildStepGraph(mlir::FunctionOpInterface step);
+/// That of a module's step, if it has one.
+mlir::FailureOr<StepGraph> buildStepGraph(mlir::ModuleOp module);
 
 /// The groups that the program itself asks for: for every graph operator the
 /// representative of its group (union-find of `baechi.group` names and of

@@ -15,13 +15,6 @@ using namespace mlir;
 using namespace baechi;
 
 namespace {
-FailureOr<StepGraph> graphOf(ModuleOp module) {
-  FailureOr<FunctionOpInterface> step = findStep(module);
-  if (failed(step))
-    return failure();
-  return buildStepGraph(*step);
-}
-
 /// Writes \p text unless there was an error.
 LogicalResult finish(ModuleOp module, const std::string &error,
                      const std::string &text, raw_ostream &os) {
@@ -33,7 +26,7 @@ LogicalResult finish(ModuleOp module, const std::string &error,
 } // namespace
 
 LogicalResult baechi::exportGraph(ModuleOp module, raw_ostream &os) {
-  FailureOr<StepGraph> graph = graphOf(module);
+  FailureOr<StepGraph> graph = buildStepGraph(module);
   if (failed(graph))
     return failure();
   std::string text;
@@ -50,7 +43,7 @@ LogicalResult baechi::exportMachine(ModuleOp module, raw_ostream &os) {
 
 LogicalResult baechi::exportPlacement(ModuleOp module, raw_ostream &os) {
   std::optional<placement::Machine> machine = machineOf(module, "");
-  FailureOr<StepGraph> graph = graphOf(module);
+  FailureOr<StepGraph> graph = buildStepGraph(module);
   if (!machine || failed(graph))
     return failure();
   FailureOr<placement::Placement> placement = readPlacement(*graph, *machine);
