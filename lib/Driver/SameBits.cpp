@@ -48,8 +48,11 @@ static void enlargeAll(Array &array, std::mt19937_64 &random) {
   }
 }
 
-/// Halves, by their bits: \p small is those of a thousandth, \p infinity those
-/// from which on all are none.
+/// The bits of infinite halves, above which are those of none.
+static constexpr uint16_t kInfiniteHalf = 0x7c00, kInfiniteBrain = 0x7f80;
+
+/// Halves, by their bits: \p small is those of a thousandth; what is \p
+/// infinity or none stays.
 static void enlargeHalves(Array &array, uint16_t small, uint16_t infinity,
                           std::mt19937_64 &random) {
   constexpr uint16_t last = 7;
@@ -92,9 +95,9 @@ static void makeUneven(Array &array, std::mt19937_64 &random) {
   else if (array.type == "f64")
     enlargeAll<double>(array, random);
   else if (array.type == "f16")
-    enlargeHalves(array, 0x1400, 0x7c00, random);
+    enlargeHalves(array, 0x1400, kInfiniteHalf, random);
   else if (array.type == "bf16")
-    enlargeHalves(array, 0x3a80, 0x7f80, random);
+    enlargeHalves(array, 0x3a80, kInfiniteBrain, random);
   else if (array.type == "i1")
     llvm::for_each(array.data, [&](char &bit) { bit = char(random() & 1); });
   else if (array.type == "i8")
@@ -117,6 +120,16 @@ template <typename Float> static bool hasNone(const Array &array) {
   return false;
 }
 
+static bool hasNone(const Array &array, uint16_t infinity) {
+  for (int64_t at = 0, size = array.elements(); at < size; ++at) {
+    uint16_t bits;
+    std::memcpy(&bits, array.data.data() + at * sizeof(bits), sizeof(bits));
+    if ((bits & 0x7fff) > infinity)
+      return true;
+  }
+  return false;
+}
+
 /// Whether a result has what is no number: it says nothing of sums.
 static llvm::Expected<bool> hasNone(const Execution &steps) {
   for (size_t i = 0; i < steps.program().results.size(); ++i) {
@@ -124,7 +137,9 @@ static llvm::Expected<bool> hasNone(const Execution &steps) {
     if (!result)
       return result.takeError();
     if ((result->type == "f32" && hasNone<float>(*result)) ||
-        (result->type == "f64" && hasNone<double>(*result)))
+        (result->type == "f64" && hasNone<double>(*result)) ||
+        (result->type == "f16" && hasNone(*result, kInfiniteHalf)) ||
+        (result->type == "bf16" && hasNone(*result, kInfiniteBrain)))
       return true;
   }
   return false;
