@@ -17,6 +17,7 @@
 #include <cmath>
 #include <cstring>
 #include <mutex>
+#include <numeric>
 #include <thread>
 
 using namespace baechi::runtime;
@@ -101,6 +102,10 @@ private:
   Problem time(CudaDevice &device, const std::function<Problem()> &begun,
                int64_t calls, double &ns);
   Problem search(CudaDevice &device, Product product, char *arena,
+                 ProductTime &best);
+  Problem choose(CudaDevice &device, Product product, const Factors &factors,
+                 std::span<const HeuristicResult> proposals,
+                 std::span<const std::vector<double>> samples,
                  ProductTime &best);
 
   Blas blas;
@@ -206,7 +211,7 @@ Problem Search::search(CudaDevice &device, Product product, char *arena,
                   product.has_bias ? arena + places.bias : nullptr,
                   arena + places.workspace,
                   /*accumulate=*/0};
-  auto take = [&](const HeuristicResult &proposal) {
+  auto use = [&](const HeuristicResult &proposal) {
     std::copy(proposal.algorithm.begin(), proposal.algorithm.end(),
               product.algorithm);
   };
@@ -214,7 +219,7 @@ Problem Search::search(CudaDevice &device, Product product, char *arena,
   std::vector<int64_t> calls(proposals.size(), 1);
   std::vector<GraphExec> graphs(proposals.size());
   for (size_t i = 0; i < proposals.size() && !problem; ++i) {
-    take(proposals[i]);
+    use(proposals[i]);
     double once = 0;
     for (int run = 0; run < 2 && !problem; ++run)
       problem = time(
@@ -228,7 +233,7 @@ Problem Search::search(CudaDevice &device, Product product, char *arena,
   std::vector<std::vector<double>> samples(proposals.size());
   for (int32_t sample = 0; sample < options.samples; ++sample)
     for (size_t i = 0; i < proposals.size() && !problem; ++i) {
-      take(proposals[i]);
+      use(proposals[i]);
       auto begun = [&] {
         return graphs[i]
                    ? device.check(device.api().graphLaunch(
@@ -241,19 +246,45 @@ Problem Search::search(CudaDevice &device, Product product, char *arena,
   for (GraphExec graph : graphs)
     if (graph)
       device.api().graphExecDestroy(graph);
-  for (size_t i = 0; i < proposals.size() && !problem; ++i) {
-    std::sort(samples[i].begin(), samples[i].end());
-    auto median = std::llround(quantile(samples[i], 0.5));
-    // Of equals the library's favourite.
-    if (i > 0 && median >= best.medianNs)
+  return problem ? problem
+                 : choose(device, product, factors, proposals, samples, best);
+}
+
+/// The fastest proposal that runs as a step will run it, with the workspace
+/// that it says it needs and no more: some need more than they say.
+Problem Search::choose(CudaDevice &device, Product product,
+                       const Factors &factors,
+                       std::span<const HeuristicResult> proposals,
+                       std::span<const std::vector<double>> samples,
+                       ProductTime &best) {
+  std::vector<std::vector<double>> sorted(samples.begin(), samples.end());
+  std::vector<size_t> order(proposals.size());
+  std::iota(order.begin(), order.end(), size_t(0));
+  for (std::vector<double> &times : sorted)
+    std::sort(times.begin(), times.end());
+  auto median = [&](size_t i) {
+    return std::llround(quantile(sorted[i], 0.5));
+  };
+  // Of equals the library's favourite.
+  std::stable_sort(order.begin(), order.end(),
+                   [&](size_t a, size_t b) { return median(a) < median(b); });
+  Problem problem;
+  for (size_t i : order) {
+    const HeuristicResult &proposal = proposals[i];
+    std::copy(proposal.algorithm.begin(), proposal.algorithm.end(),
+              product.algorithm);
+    product.workspace_bytes = int64_t(proposal.workspaceBytes);
+    problem = blas.multiply(product, factors, device.computeStream());
+    if (problem)
       continue;
-    best.medianNs = median;
+    best.medianNs = median(i);
     best.spreadNs = std::llround(
-        (quantile(samples[i], 0.75) - quantile(samples[i], 0.25)) / 2);
+        (quantile(sorted[i], 0.75) - quantile(sorted[i], 0.25)) / 2);
     best.samples = options.samples;
-    best.workspaceBytes = int64_t(proposals[i].workspaceBytes);
-    std::memcpy(best.algorithm.data(), proposals[i].algorithm.data(),
-                sizeof(best.algorithm));
+    best.workspaceBytes = product.workspace_bytes;
+    std::copy(proposal.algorithm.begin(), proposal.algorithm.end(),
+              best.algorithm.begin());
+    return device.check(device.awaitStream(), "a product cannot be timed");
   }
   return problem;
 }
