@@ -188,6 +188,9 @@ class Contender:
             stderr=self.said,
             text=True,
         )
+
+    def begin(self):
+        """Waits for the first losses."""
         self.losses = self.answer()
 
     def answer(self):
@@ -209,19 +212,31 @@ class Contender:
         return statistics.median(self.times) * 1e3
 
 
-def compare(model, options):
-    """The row of a model, whether its losses agree, and its ratio; None: nothing to compare
-    with."""
-    found, missing = {}, {}
-    for name, module in CONTENDERS.items():
+def start(model, options):
+    """Those that are installed, by name. They compile beside each other."""
+    return {
+        name: Contender(name, model, options)
+        for name, module in CONTENDERS.items()
+        if importlib.util.find_spec(module)
+    }
+
+
+def begin(model, started):
+    """Waits for the first losses of all; those that have some, and why others have none."""
+    found, missing = {}, {name: "not installed" for name in CONTENDERS if name not in started}
+    for name, contender in started.items():
         print(f"frameworks: {model}: {name}", file=sys.stderr, flush=True)
-        if not importlib.util.find_spec(module):
-            missing[name] = "not installed"
-            continue
         try:
-            found[name] = Contender(name, model, options)
+            contender.begin()
+            found[name] = contender
         except RuntimeError as error:
             missing[name] = str(error)
+    return found, missing
+
+
+def compare(model, found, missing, options):
+    """The row of a model, whether its losses agree, and its ratio; None: nothing to compare
+    with."""
     for i in range(options.rounds if found else 0):
         order = list(found.values())
         for contender in order[i % len(order) :] + order[: i % len(order)]:
@@ -273,7 +288,10 @@ def main():
         model for model in options.models if not (options.folder / f"{model}.so").exists()
     ]:
         sys.exit(f"frameworks.py: {options.folder / lacking[0]}.so is not there: prepare it first")
-    rows = [compare(model, options) for model in options.models]
+    # All begin before any is measured: compiling would take from what is.
+    started = {model: start(model, options) for model in options.models}
+    begun = {model: begin(model, started[model]) for model in options.models}
+    rows = [compare(model, *begun[model], options) for model in options.models]
     print("| step | Baechi, ms | PyTorch, ms | torch.compile, ms | JAX, ms | ratio to the best |")
     print("|---|---|---|---|---|---|")
     print("\n".join(row for row, _, _ in rows), end="\n\n")

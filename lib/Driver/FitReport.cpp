@@ -36,7 +36,8 @@ std::vector<std::string> baechi::linesOf(const MemoryFit &fit) {
      << format(" (%.1f %% of all work)",
                100.0 * fit.againNs / std::max<int64_t>(1, fit.workNs));
   lines.push_back(text);
-  lines.push_back("at once " + bytesText(fit.peakAfter, 2) + " instead of " +
+  lines.push_back("at once, with each result beside its operands, " +
+                  bytesText(fit.peakAfter, 2) + " instead of " +
                   bytesText(fit.peakBefore, 2) + "; not less than " +
                   bytesText(fit.floorBytes, 2) + ", which '" +
                   fit.floorOperator + "' needs by itself");

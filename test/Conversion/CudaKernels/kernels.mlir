@@ -523,6 +523,64 @@ func.func private @scatter_add(%into: tensor<11x70xf32>, %ids: tensor<4xi32>, %r
   return %r : tensor<11x70xf32>
 }
 
+// Many rows: an owner runs the iterations of its own ones, with a buffer of its
+// own.
+// CHECK-LABEL: func.func private @scatter_owners(
+// CHECK-SAME: baechi.kernel_scratch = 2560 : i64
+// CHECK-DAG: %[[BLOCKS:.*]] = arith.constant 16 : index
+// CHECK: gpu.launch blocks({{.*}}) in (%{{.*}} = %[[BLOCKS]], {{.*}})
+// CHECK: scf.for
+// CHECK: %[[ROW:.*]] = arith.index_cast %{{.*}} : i32 to index
+// CHECK: %[[OWNER:.*]] = arith.remui %[[ROW]], %{{.*}} : index
+// CHECK: arith.cmpi eq, %{{.*}}, %[[OWNER]] : index
+// CHECK: scf.if
+// CHECK: memref.view %{{.*}} : memref<2560xi8> to memref<1x70xf32>
+// CHECK: arith.addf
+// CHECK-NOT: gpu.barrier
+// CHECK: return
+func.func private @scatter_owners(%into: tensor<11x70xf32>, %ids: tensor<70xi32>, %rows: tensor<70x70xf32>) -> tensor<11x70xf32> attributes {baechi.kernel} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c70 = arith.constant 70 : index
+  %r = scf.for %i = %c0 to %c70 step %c1 iter_args(%out = %into) -> tensor<11x70xf32> {
+    %id = tensor.extract %ids[%i] : tensor<70xi32>
+    %at = arith.index_cast %id : i32 to index
+    %new = tensor.extract_slice %rows[%i, 0] [1, 70] [1, 1] : tensor<70x70xf32> to tensor<1x70xf32>
+    %old = tensor.extract_slice %out[%at, 0] [1, 70] [1, 1] : tensor<11x70xf32> to tensor<1x70xf32>
+    %e = tensor.empty() : tensor<1x70xf32>
+    %sum = linalg.add ins(%old, %new : tensor<1x70xf32>, tensor<1x70xf32>) outs(%e : tensor<1x70xf32>) -> tensor<1x70xf32>
+    %ins = tensor.insert_slice %sum into %out[%at, 0] [1, 70] [1, 1] : tensor<1x70xf32> into tensor<11x70xf32>
+    scf.yield %ins : tensor<11x70xf32>
+  }
+  return %r : tensor<11x70xf32>
+}
+
+// An iteration reads the row before the one that it changes: no owners.
+// CHECK-LABEL: func.func private @scatter_two_rows(
+// CHECK-DAG: %[[BLOCKS:.*]] = arith.constant 2 : index
+// CHECK: gpu.launch blocks({{.*}}) in (%{{.*}} = %[[BLOCKS]], {{.*}})
+// CHECK: scf.for
+// CHECK-NOT: arith.remui
+// CHECK: return
+func.func private @scatter_two_rows(%into: tensor<11x70xf32>, %ids: tensor<70xi32>) -> tensor<11x70xf32> attributes {baechi.kernel} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c10 = arith.constant 10 : index
+  %c70 = arith.constant 70 : index
+  %r = scf.for %i = %c0 to %c70 step %c1 iter_args(%out = %into) -> tensor<11x70xf32> {
+    %id = tensor.extract %ids[%i] : tensor<70xi32>
+    %at = arith.index_cast %id : i32 to index
+    %other = arith.subi %c10, %at : index
+    %new = tensor.extract_slice %out[%other, 0] [1, 70] [1, 1] : tensor<11x70xf32> to tensor<1x70xf32>
+    %old = tensor.extract_slice %out[%at, 0] [1, 70] [1, 1] : tensor<11x70xf32> to tensor<1x70xf32>
+    %e = tensor.empty() : tensor<1x70xf32>
+    %sum = linalg.add ins(%old, %new : tensor<1x70xf32>, tensor<1x70xf32>) outs(%e : tensor<1x70xf32>) -> tensor<1x70xf32>
+    %ins = tensor.insert_slice %sum into %out[%at, 0] [1, 70] [1, 1] : tensor<1x70xf32> into tensor<11x70xf32>
+    scf.yield %ins : tensor<11x70xf32>
+  }
+  return %r : tensor<11x70xf32>
+}
+
 // What a row depends on of another column: one block.
 // CHECK-LABEL: func.func private @scatter_reversed(
 // CHECK: %[[ONE:.*]] = arith.constant 1 : index

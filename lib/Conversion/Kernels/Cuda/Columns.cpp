@@ -9,7 +9,10 @@
 // The iterations of a scatter depend on each other: two may change one row. But
 // column j of a row only depends on columns j. So a thread runs all iterations,
 // in their order, for one column: as many threads as there are columns, none of
-// which waits for another.
+// which waits for another. Where all that an iteration changes is one row, its
+// rows are shared out as well: each row has an owner, and a thread runs of all
+// iterations those that change a row of its owner. Every element still changes
+// in the iterations' order.
 //
 //===----------------------------------------------------------------------===//
 
@@ -27,6 +30,20 @@ namespace {
 constexpr int64_t kLeastColumns = 8;
 /// Small blocks: there are seldom enough columns for all of the device.
 constexpr int64_t kMostThreads = 64;
+/// All owners look at the row of every iteration, so that more of them gain
+/// little; an owner should have some iterations.
+constexpr int64_t kMostOwners = 64, kLeastIterations = 8;
+/// Bytes of the owners' own buffers, together.
+constexpr int64_t kMostOfOwners = 1 << 20;
+
+/// Of buffers.
+constexpr int64_t kAlignment = 64;
+
+int64_t bytesOfBuffer(MemRefType type) {
+  return llvm::alignTo(type.getNumElements() *
+                           llvm::divideCeil(type.getElementTypeBitWidth(), 8),
+                       kAlignment);
+}
 
 /// How an operand moves with the last loop of an operation.
 enum class Along { Columns, Nothing, Other };
@@ -86,11 +103,13 @@ bool isKnown(Operation *op) {
 class Columns {
 public:
   explicit Columns(scf::ForOp loop) : loop(loop) {}
-  std::optional<int64_t> find();
+  std::optional<IndependentColumns> find();
 
 private:
   bool collect();
   bool isApart(linalg::GenericOp op);
+  Value rowOf(Value buffer);
+  void findOwners(IndependentColumns &found);
 
   scf::ForOp loop;
   SmallVector<linalg::GenericOp> work;
@@ -129,7 +148,70 @@ bool Columns::isApart(linalg::GenericOp op) {
   });
 }
 
-std::optional<int64_t> Columns::find() {
+/// The row that an iteration changes of `buffer`, of which it touches no other;
+/// null: there is no such row.
+Value Columns::rowOf(Value buffer) {
+  Value row;
+  auto touches = [&](Operation *op, Value operand) {
+    if (!isa<MemRefType>(operand.getType()) || rootBuffer(operand) != buffer)
+      return true;
+    // A view that the iteration makes begins with one of the buffer.
+    Operation *made = operand.getDefiningOp();
+    if (operand != buffer)
+      return made && loop->isProperAncestor(made);
+    auto part = dyn_cast<memref::SubViewOp>(op);
+    if (!part || part.getStaticSizes().size() < 2 ||
+        part.getStaticSizes().front() != 1)
+      return false;
+    auto at = dyn_cast<Value>(part.getMixedOffsets().front());
+    if (!at || (row && at != row))
+      return false;
+    row = at;
+    return true;
+  };
+  WalkResult others = loop->walk([&](Operation *op) {
+    return llvm::all_of(op->getOperands(),
+                        [&](Value operand) { return touches(op, operand); })
+               ? WalkResult::advance()
+               : WalkResult::interrupt();
+  });
+  return !others.wasInterrupted() && row && row.getDefiningOp() &&
+                 row.getParentBlock() == loop.getBody()
+             ? row
+             : nullptr;
+}
+
+void Columns::findOwners(IndependentColumns &found) {
+  int64_t bytes = 0, fewest = kMostOwners;
+  Value row;
+  for (Value buffer : written) {
+    auto type = cast<MemRefType>(buffer.getType());
+    if (auto alloc = buffer.getDefiningOp<memref::AllocOp>();
+        alloc && loop->isProperAncestor(alloc)) {
+      bytes += bytesOfBuffer(type);
+      continue;
+    }
+    Value changed = rowOf(buffer);
+    if (!changed || (row && row != changed))
+      return;
+    row = changed;
+    fewest = std::min(fewest, type.getShape().front());
+  }
+  auto from = getConstantIntValue(loop.getLowerBound()),
+       to = getConstantIntValue(loop.getUpperBound()),
+       step = getConstantIntValue(loop.getStep());
+  if (!row || !from || !to || !step || *from >= *to)
+    return;
+  int64_t trips = llvm::divideCeil(*to - *from, *step);
+  int64_t most = std::min({fewest, trips / kLeastIterations,
+                           kMostOfOwners / std::max<int64_t>(bytes, 1)});
+  if (most < 2)
+    return;
+  found.row = row;
+  found.owners = llvm::bit_floor<uint64_t>(most);
+}
+
+std::optional<IndependentColumns> Columns::find() {
   if (!collect() || work.front().getNumLoops() == 0)
     return std::nullopt;
   columns = work.front().getStaticLoopRanges().back();
@@ -151,11 +233,15 @@ std::optional<int64_t> Columns::find() {
   // Rows of several lines have more for a block to do side by side.
   bool worthIt = columns >= kLeastColumns &&
                  (most <= 4 * columns || columns >= kBlockThreads);
-  return worthIt && !mixed.wasInterrupted() ? std::optional(columns)
-                                            : std::nullopt;
+  if (!worthIt || mixed.wasInterrupted())
+    return std::nullopt;
+  IndependentColumns found;
+  found.columns = columns;
+  findOwners(found);
+  return found;
 }
 
-std::optional<int64_t> baechi::independentColumns(scf::ForOp loop) {
+std::optional<IndependentColumns> baechi::independentColumns(scf::ForOp loop) {
   return Columns(loop).find();
 }
 
@@ -167,22 +253,55 @@ namespace {
 /// The code of a thread.
 class ColumnCode {
 public:
-  ColumnCode(LaunchCode &code, func::FuncOp kernel, Value column)
-      : code(code), kernel(kernel), column(column) {}
+  /// \p owner: the thread's, which counts where there are several.
+  ColumnCode(LaunchCode &code, func::FuncOp kernel,
+             const IndependentColumns &columns, Value column, Value owner)
+      : code(code), kernel(kernel), columns(columns), column(column),
+        owner(owner) {}
   void emit(Operation &op);
 
 private:
   void emitWork(linalg::GenericOp op);
-  void emitAll(Block &block) {
-    for (Operation &op : block.without_terminator())
-      emit(op);
-  }
+  void emitBuffer(memref::AllocOp alloc);
+  void emitAll(Block &block) { emitFrom(block, block.begin()); }
+  void emitFrom(Block &block, Block::iterator op);
 
   LaunchCode &code;
   func::FuncOp kernel;
-  Value column;
+  const IndependentColumns &columns;
+  Value column, owner;
 };
 } // namespace
+
+/// What follows the row that an iteration changes is its owner's alone.
+void ColumnCode::emitFrom(Block &block, Block::iterator op) {
+  for (; op != block.without_terminator().end(); ++op) {
+    emit(*op);
+    if (!columns.row || &*op != columns.row.getDefiningOp())
+      continue;
+    Value ours = arith::CmpIOp::create(
+        code.builder, code.loc, arith::CmpIPredicate::eq, owner,
+        code.rem(code.value(columns.row), columns.owners));
+    return code.when(ours, [&] { emitFrom(block, std::next(op)); });
+  }
+}
+
+/// Each thread has its column of a buffer, and each owner a buffer.
+void ColumnCode::emitBuffer(memref::AllocOp alloc) {
+  OpBuilder entry = OpBuilder::atBlockBegin(&kernel.getBody().front());
+  auto allocate = [&](MemRefType type) -> Value {
+    return memref::AllocOp::create(entry, alloc.getLoc(), type,
+                                   entry.getI64IntegerAttr(kAlignment));
+  };
+  if (columns.owners == 1)
+    return code.map(alloc, code.value(allocate(alloc.getType())));
+  int64_t bytes = bytesOfBuffer(alloc.getType());
+  Value all =
+      allocate(MemRefType::get({columns.owners * bytes}, entry.getI8Type()));
+  code.map(alloc, memref::ViewOp::create(code.builder, alloc.getLoc(),
+                                         alloc.getType(), code.value(all),
+                                         code.mul(owner, bytes), ValueRange()));
+}
 
 /// All points of the column.
 void ColumnCode::emitWork(linalg::GenericOp op) {
@@ -208,13 +327,8 @@ void ColumnCode::emitWork(linalg::GenericOp op) {
 void ColumnCode::emit(Operation &op) {
   if (auto work = dyn_cast<linalg::GenericOp>(op))
     return emitWork(work);
-  if (auto alloc = dyn_cast<memref::AllocOp>(op)) {
-    // Each thread has its column of it.
-    OpBuilder entry = OpBuilder::atBlockBegin(&kernel.getBody().front());
-    Value all = memref::AllocOp::create(entry, alloc.getLoc(), alloc.getType(),
-                                        entry.getI64IntegerAttr(64));
-    return code.map(alloc, code.value(all));
-  }
+  if (auto alloc = dyn_cast<memref::AllocOp>(op))
+    return emitBuffer(alloc);
   if (auto loop = dyn_cast<scf::ForOp>(op)) {
     auto copy = scf::ForOp::create(
         code.builder, loop.getLoc(), code.value(loop.getLowerBound()),
@@ -239,16 +353,21 @@ void ColumnCode::emit(Operation &op) {
   code.clone(op);
 }
 
-void baechi::launchColumns(OpBuilder &builder, scf::ForOp loop, int64_t columns,
+void baechi::launchColumns(OpBuilder &builder, scf::ForOp loop,
+                           const IndependentColumns &columns,
                            func::FuncOp kernel, Executor executor) {
-  int64_t threads =
-      std::clamp<int64_t>(llvm::bit_ceil<uint64_t>(columns), 32, kMostThreads);
-  LaunchCode code(builder, loop.getLoc(), executor,
-                  llvm::divideCeil(columns, threads), threads);
+  int64_t threads = std::clamp<int64_t>(
+      llvm::bit_ceil<uint64_t>(columns.columns), 32, kMostThreads);
+  int64_t blocks = llvm::divideCeil(columns.columns, threads);
+  LaunchCode code(builder, loop.getLoc(), executor, blocks * columns.owners,
+                  threads);
   code.section([&](Value thread) {
-    Value column = code.add(code.mul(code.block, threads), thread);
-    code.when(code.less(column, code.index(columns)),
-              [&] { ColumnCode(code, kernel, column).emit(*loop); });
+    Value owner = code.div(code.block, blocks);
+    Value column =
+        code.add(code.mul(code.rem(code.block, blocks), threads), thread);
+    code.when(code.less(column, code.index(columns.columns)), [&] {
+      ColumnCode(code, kernel, columns, column, owner).emit(*loop);
+    });
   });
   code.finish();
 }

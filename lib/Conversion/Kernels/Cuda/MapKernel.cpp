@@ -369,7 +369,7 @@ LogicalResult Mapper::run() {
     } else if (auto loop = dyn_cast<scf::ForOp>(op);
                loop && !rowLoopsFrom(loop).loops.empty()) {
       done = launchRows(loop);
-    } else if (std::optional<int64_t> columns =
+    } else if (std::optional<IndependentColumns> columns =
                    loop ? independentColumns(loop) : std::nullopt) {
       launchColumns(builder, loop, *columns, kernel, executor);
     } else {

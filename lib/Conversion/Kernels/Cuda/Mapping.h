@@ -26,13 +26,22 @@ mlir::LogicalResult normalize(mlir::func::FuncOp kernel, StartValues &starts);
 /// Whether the iterations of `loop` touch nothing that another one writes.
 bool isParallel(mlir::scf::ForOp loop);
 
-/// The columns of all rows that `loop` changes, when its iterations leave each
-/// to itself; nothing when a block would do more side by side.
-std::optional<int64_t> independentColumns(mlir::scf::ForOp loop);
+/// The columns of all rows that a loop changes, when its iterations leave each
+/// to itself.
+struct IndependentColumns {
+  int64_t columns = 0;
+  /// What an iteration changes, if that is one row of buffers, of which it
+  /// touches no other: then rows are shared out to so many owners.
+  mlir::Value row;
+  int64_t owners = 1;
+};
 
-/// Writes a launch that executes `loop`, which has so many independent columns.
+/// Nothing when a block would do more side by side.
+std::optional<IndependentColumns> independentColumns(mlir::scf::ForOp loop);
+
+/// Writes a launch that executes `loop`, which has such columns.
 void launchColumns(mlir::OpBuilder &builder, mlir::scf::ForOp loop,
-                   int64_t columns, mlir::func::FuncOp kernel,
+                   const IndependentColumns &columns, mlir::func::FuncOp kernel,
                    Executor executor);
 
 /// Replaces the work of a bufferized kernel by launches.
