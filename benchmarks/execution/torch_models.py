@@ -128,6 +128,11 @@ def _lstm(p, name, x, reverse=False):
     return y.flip(0) if reverse else y
 
 
+def other_bias(bias):
+    """A cell's second bias, which JAX's has not; on CUDA PyTorch's gradients need both."""
+    return torch.zeros_like(bias) if bias.is_cuda else None
+
+
 def lstm(p, batch, config):
     x = batch["inputs"]
     for i in range(config["layers"]):
@@ -154,7 +159,8 @@ def gnmt(p, batch, config):
     for x in steps.unbind(0):
         for i in range(layers):
             cell = f"decoder/cells/{i}"
-            weights = p[f"{cell}/input"], p[f"{cell}/state"], p[f"{cell}/bias"], None
+            bias = p[f"{cell}/bias"]
+            weights = p[f"{cell}/input"], p[f"{cell}/state"], bias, other_bias(bias)
             states[i] = torch._VF.lstm_cell(torch.cat([x, context], -1), states[i], *weights)
             x = states[i][0] + x if i > 1 else states[i][0]
             if i == 0:

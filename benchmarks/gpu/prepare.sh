@@ -67,7 +67,7 @@ peak() {
 # refused for and MACHINE, with SIZE in it, is not.
 fitted() {
   local run=$tools/baechi-run percent size
-  for percent in 90 85 80 75 70 65; do
+  for percent in {90..40..-5}; do
     size=$(($3 * percent / 100))
     "$run" "$2" --machine="$kind:1@$size" "${emits[@]}" --output="$out/refused.so" \
       2>/dev/null >/dev/null && continue

@@ -33,6 +33,7 @@ import fixtures  # noqa: E402
 from baechi.steps.library import StepError, StepLibrary  # noqa: E402
 
 LIMIT = 1e-4
+ALL = "*__*"
 GOAL = 2  # µs an operator, of a step whose operators do next to nothing
 
 
@@ -64,7 +65,7 @@ def main():
     )
     parser.add_argument("folder", type=pathlib.Path)
     parser.add_argument("--steps", type=int, default=20)
-    parser.add_argument("--only", default="*__*", help="a program, MODEL__MACHINE")
+    parser.add_argument("--only", default=ALL, help="a program, MODEL__MACHINE")
     parser.add_argument("--graphs", choices=["0", "1"], help="only with graphs, or without")
     args = parser.parse_args()
     files = sorted(args.folder.glob(f"{args.only}.so"))
@@ -102,7 +103,8 @@ def main():
             f"| {off:.1e}{mark} | {arenas} |",
             flush=True,
         )
-    if overheads:
+    # One program alone is looked at for something else, as under a profiler.
+    if overheads and args.only == ALL:
         met = min(overheads) <= GOAL
         print(
             f"\ngoal: at most {GOAL} µs an operator with graphs (the smallest: "

@@ -222,6 +222,7 @@ llvm::Expected<bool> Compilation::refineCosts(StringRef kind, Profile &profile,
   if (llvm::Error error = setArguments(**alone))
     return std::move(error);
   Execution &single = **alone;
+  single.repeatOperators();
   auto runStep = [&]() -> llvm::Expected<const runtime::Timeline *> {
     if (llvm::Error error = single.step(/*counted=*/false))
       return std::move(error);

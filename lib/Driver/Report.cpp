@@ -133,6 +133,7 @@ void RunReport::print(llvm::raw_ostream &os) const {
     os << " (" << overlapped << " steps that overlap, from one to the next)";
   else
     os << " (median of " << measured.wallNs.size()
+       << (measured.replayed ? ", as CUDA graphs" : "")
        << format(", half within %.3f to %.3f)", measured.quantileNs(0.25) / 1e6,
                  measured.quantileNs(0.75) / 1e6);
   if (othersWork)
@@ -301,6 +302,7 @@ json::Object RunReport::toJson() const {
       {"steps", overlapped > 0 ? overlapped
                                : static_cast<int64_t>(measured.wallNs.size())},
       {"overlapped", overlapped > 0},
+      {"replayed", measured.replayed},
       {"devices", std::move(devices)},
       {"furthest_operators", std::move(furthest)},
       {"fastest_step", stepToJson(*this)},

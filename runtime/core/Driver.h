@@ -50,6 +50,11 @@ public:
   /// failed. Must not allocate.
   virtual int32_t run(baechi_context *context) = 0;
 
+  /// From the next step on, each operator's time in the timeline is that of
+  /// many repeats, where the host would take as long to begin it once. Asked of
+  /// the only device of a program, between steps.
+  virtual void repeatOperators() {}
+
   /// Whether any thread may do so in place of the device's own.
   virtual bool runsAnywhere() const { return false; }
 

@@ -241,6 +241,8 @@ public:
 
   /// Whether times are recorded.
   bool keepsTimeline() const { return timeline; }
+  /// Between steps.
+  void recordTimes(bool wanted) { timeline = wanted; }
 
   // Called by the coordinator.
 
@@ -355,7 +357,7 @@ private:
 
   const Program &program;
   const int32_t spins;
-  const bool timeline;
+  bool timeline;
   FaultInjector *const faults;
   Relay *relay = nullptr;
   Relay *carrier = nullptr;

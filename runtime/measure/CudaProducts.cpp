@@ -11,26 +11,19 @@
 #include "Baechi/Runtime/Session.h"
 #include "core/Exchange.h"
 #include "drivers/cuda/CudaDevice.h"
+#include "drivers/cuda/CudaStopwatch.h"
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <cstring>
 #include <mutex>
 #include <numeric>
-#include <thread>
 
 using namespace baechi::runtime;
 using namespace baechi::runtime::cuda;
 
 // What is timed is a program of one device, whose operator i searches for
 // product i in the device's arena.
-
-/// Launches and events take microseconds; a sample shall take longer. It is a
-/// graph of calls: told one by one, small products would take as long as the
-/// host takes to tell.
-static constexpr double sampleNs = 200000;
-static constexpr double mostCalls = 64;
 
 static int64_t align(int64_t bytes) { return (bytes + 255) / 256 * 256; }
 
@@ -65,22 +58,17 @@ public:
   /// The program's only step.
   int32_t run(baechi_context *context, char *arena) {
     CudaDevice &device = *currentDevice;
-    Problem problem;
-    for (Event *event : {&begin, &end})
-      if (!problem)
-        problem = device.check(device.api().eventCreate(event, eventDefault),
-                               "an event cannot be created");
+    Stopwatch watch(device);
+    Problem problem = watch.open();
     for (size_t i = 0; i < products.size() && !problem; ++i) {
       baechi_operator_begin(context, int32_t(i));
-      problem = search(device, products[i], arena, found[i]);
+      problem = search(device, watch, products[i], arena, found[i]);
       if (!problem)
         baechi_operator_end(context, int32_t(i));
       progress(i + 1);
     }
     blas.close();
-    for (Event event : {begin, end})
-      if (event)
-        device.api().eventDestroy(event);
+    watch.close();
     if (!problem)
       return 0;
     return context->exchange.fail(*context, {problem.reason, problem.detail});
@@ -93,23 +81,14 @@ public:
 
 private:
   Problem fill(CudaDevice &device, const Product &product, char *arena);
-  /// Begins `calls` calls in a row.
-  Problem call(CudaDevice &device, const Product &product,
-               const Factors &factors, int64_t calls);
-  /// The same as a graph; null where the library cannot be captured.
-  GraphExec capture(CudaDevice &device, const Product &product,
-                    const Factors &factors, int64_t calls);
-  Problem time(CudaDevice &device, const std::function<Problem()> &begun,
-               int64_t calls, double &ns);
-  Problem search(CudaDevice &device, Product product, char *arena,
-                 ProductTime &best);
+  Problem search(CudaDevice &device, Stopwatch &watch, Product product,
+                 char *arena, ProductTime &best);
   Problem choose(CudaDevice &device, Product product, const Factors &factors,
                  std::span<const HeuristicResult> proposals,
                  std::span<const std::vector<double>> samples,
                  ProductTime &best);
 
   Blas blas;
-  Event begin = nullptr, end = nullptr;
 };
 } // namespace
 
@@ -142,63 +121,12 @@ Problem Search::fill(CudaDevice &device, const Product &product, char *arena) {
                                 "operands of a product cannot be written");
 }
 
-Problem Search::call(CudaDevice &device, const Product &product,
-                     const Factors &factors, int64_t calls) {
-  Problem problem;
-  for (int64_t i = 0; i < calls && !problem; ++i)
-    problem = blas.multiply(product, factors, device.computeStream());
-  return problem;
-}
-
-GraphExec Search::capture(CudaDevice &device, const Product &product,
-                          const Factors &factors, int64_t calls) {
-  const Api &api = device.api();
-  if (api.beginCapture(device.computeStream(), captureThreadLocal))
-    return nullptr;
-  Problem problem = call(device, product, factors, calls);
-  // Ends in any case.
-  Graph graph = nullptr;
-  GraphExec executable = nullptr;
-  if (api.endCapture(device.computeStream(), &graph) == success && !problem &&
-      api.graphInstantiate(&executable, graph, 0))
-    executable = nullptr;
-  if (graph)
-    api.graphDestroy(graph);
-  return executable;
-}
-
-/// The mean of the calls that `begun` begins.
-Problem Search::time(CudaDevice &device, const std::function<Problem()> &begun,
-                     int64_t calls, double &ns) {
-  const Api &api = device.api();
-  const char *what = "a product cannot be timed";
-  Stream stream = device.computeStream();
-  Problem problem = device.check(api.eventRecord(begin, stream), what);
-  if (!problem)
-    problem = begun();
-  if (!problem)
-    problem = device.check(api.eventRecord(end, stream), what);
-  while (!problem) {
-    Result state = api.eventQuery(end);
-    if (state != notReady) {
-      problem = device.check(state, what);
-      break;
-    }
-    std::this_thread::yield();
-  }
-  float milliseconds = 0;
-  if (!problem)
-    problem = device.check(api.eventElapsed(&milliseconds, begin, end), what);
-  ns = double(milliseconds) * 1e6 / double(calls);
-  return problem;
-}
-
 static double quantile(const std::vector<double> &sorted, double share) {
   return sorted[size_t(std::lround(share * double(sorted.size() - 1)))];
 }
 
-Problem Search::search(CudaDevice &device, Product product, char *arena,
-                       ProductTime &best) {
+Problem Search::search(CudaDevice &device, Stopwatch &watch, Product product,
+                       char *arena, ProductTime &best) {
   std::vector<HeuristicResult> proposals;
   Problem problem =
       blas.propose(product, size_t(options.mostAlgorithms), proposals);
@@ -215,37 +143,23 @@ Problem Search::search(CudaDevice &device, Product product, char *arena,
     std::copy(proposal.algorithm.begin(), proposal.algorithm.end(),
               product.algorithm);
   };
-  // The first calls load code, which no capture may.
-  std::vector<int64_t> calls(proposals.size(), 1);
-  std::vector<GraphExec> graphs(proposals.size());
+  auto work = [&](bool) {
+    return blas.multiply(product, factors, device.computeStream());
+  };
+  std::vector<Stopwatch::Repeats> repeats(proposals.size());
   for (size_t i = 0; i < proposals.size() && !problem; ++i) {
     use(proposals[i]);
-    double once = 0;
-    for (int run = 0; run < 2 && !problem; ++run)
-      problem = time(
-          device, [&] { return call(device, product, factors, 1); }, 1, once);
-    calls[i] =
-        int64_t(std::clamp(sampleNs / std::max(once, 1.0), 1.0, mostCalls));
-    if (!problem && calls[i] > 1)
-      graphs[i] = capture(device, product, factors, calls[i]);
+    problem = watch.prepare(work, /*warmUps=*/2, repeats[i]);
   }
   // In turn, so that what else the machine does meets all.
   std::vector<std::vector<double>> samples(proposals.size());
   for (int32_t sample = 0; sample < options.samples; ++sample)
     for (size_t i = 0; i < proposals.size() && !problem; ++i) {
       use(proposals[i]);
-      auto begun = [&] {
-        return graphs[i]
-                   ? device.check(device.api().graphLaunch(
-                                      graphs[i], device.computeStream()),
-                                  "a graph of products cannot be launched")
-                   : call(device, product, factors, calls[i]);
-      };
-      problem = time(device, begun, calls[i], samples[i].emplace_back());
+      problem = watch.sample(work, repeats[i], samples[i].emplace_back());
     }
-  for (GraphExec graph : graphs)
-    if (graph)
-      device.api().graphExecDestroy(graph);
+  for (Stopwatch::Repeats &each : repeats)
+    watch.release(each);
   return problem ? problem
                  : choose(device, product, factors, proposals, samples, best);
 }

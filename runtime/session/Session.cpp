@@ -48,6 +48,14 @@ int64_t Session::stagingBytes() const {
 }
 bool Session::usable() const { return implementation->usable; }
 const Timeline &Session::timeline() const { return implementation->timeline; }
+void Session::recordTimes(bool wanted) {
+  implementation->state->exchange.recordTimes(wanted);
+}
+void Session::repeatOperators() {
+  const auto &drivers = implementation->state->drivers;
+  if (drivers.size() == 1)
+    drivers.front()->repeatOperators();
+}
 
 Session::Implementation::~Implementation() {
   // Where the ranks still hear each other, the others end their part too.

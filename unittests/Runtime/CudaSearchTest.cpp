@@ -53,7 +53,7 @@ TEST(CudaSearch, TakesTheFastestThatFits) {
     ASSERT_TRUE(found) << found.error().message();
     ASSERT_EQ(3u, found->size());
     EXPECT_EQ(3u, done);
-    // Small products are told at once; those that take long need not be.
+    // Each sample is a graph of calls.
     EXPECT_GT(fakeCudaGraphLaunches(), 0);
     const int64_t needs[] = {0, 1024, 4096};
     EXPECT_EQ(needs[fast], (*found)[0].workspaceBytes);

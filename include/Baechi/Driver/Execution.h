@@ -18,7 +18,10 @@ namespace baechi {
 
 /// What was measured over the counted steps of one program.
 struct Measurement {
-  std::vector<int64_t> wallNs;    ///< a step each
+  std::vector<int64_t> wallNs; ///< a step each
+  /// They were replayed as graphs of GPUs' work, in which operators have no
+  /// times: those are of another step.
+  bool replayed = false;
   std::vector<double> busyNs;     ///< a device each, mean over steps
   std::vector<int64_t> sentBytes; ///< a device each, one step
   std::vector<int64_t> lentBytes; ///< of these
@@ -41,7 +44,8 @@ public:
   /// Gives argument \p index a value.
   llvm::Error setArgument(size_t index, const Array &value);
 
-  /// Runs one step; counts it unless it is a warm-up.
+  /// Runs one step; counts it unless it is a warm-up. GPUs replay it as users'
+  /// programs do, but for one counted step, which tells operators' times.
   llvm::Error step(bool counted);
 
   /// Runs steps that overlap, and counts what one takes on average, unless they
@@ -56,6 +60,11 @@ public:
   const runtime::Program &program() const { return session->program(); }
   bool usable() const { return session->usable(); }
   const runtime::Timeline &timeline() const { return session->timeline(); }
+  /// Operators' times in it become those of repeats (runtime::Session).
+  void repeatOperators() {
+    replays = false;
+    session->repeatOperators();
+  }
   /// Of the fastest counted step: what else the machine did shows least there.
   const runtime::Timeline &fastest() const { return fastestStep; }
   Measurement measurement() const;
@@ -66,6 +75,10 @@ private:
   void noteBytes();
 
   std::unique_ptr<runtime::Session> session;
+  /// Steps without times are graphs of GPUs' work.
+  bool replays = false;
+  /// Counted steps with operators' times.
+  size_t timedSteps = 0;
   Measurement sums;
   runtime::Timeline fastestStep;
 };

@@ -178,6 +178,15 @@ public:
 
   /// What the last step did, successful or not.
   const Timeline &timeline() const;
+  /// Between steps: whether the next ones record what SessionOptions::timeline
+  /// says. Steps of this process's GPUs are replayed as graphs where they do
+  /// not; the timeline then has such a step's wall time alone.
+  void recordTimes(bool wanted);
+  /// Between steps: from now on the timeline of a program of one device has
+  /// each operator's time as that of many repeats of it, where it is a GPU's:
+  /// small kernels take as long to begin as to run. Steps take longer, and do
+  /// the same. Other programs' timelines stay as they are.
+  void repeatOperators();
 
 private:
   class Implementation;

@@ -64,6 +64,8 @@ CudaDevice::~CudaDevice() {
     if (event)
       functions->eventDestroy(event);
   replay.close();
+  if (repeater)
+    repeater->close();
   images.unload(*functions);
   products.close();
   for (auto &[data, copy] : constants)
@@ -222,6 +224,9 @@ int32_t CudaDevice::run(baechi_context *deviceContext) {
 
   // Marks of times need operators one by one.
   replays = usesGraphs && !exchange.keepsTimeline();
+  // Events will do where there is no memory for more.
+  repeats = repeater && exchange.keepsTimeline() &&
+            !repeater->open(arena, size_t(arenaBytes));
   if (replays)
     replay.begin();
   if (ranges)
@@ -259,6 +264,12 @@ Problem CudaDevice::drain(const char *what) {
 void CudaDevice::recordTimes(baechi_context &deviceContext) const {
   for (size_t op = 0; op < deviceContext.operators.size(); ++op)
     deviceContext.operators[op] = between(begins[op], ends[op]);
+  // One after the other, as if nothing had been repeated.
+  int64_t at = 0;
+  for (size_t op = 0; repeats && op < deviceContext.operators.size(); ++op) {
+    deviceContext.operators[op] = {at, at + repeater->ns(op)};
+    at += repeater->ns(op);
+  }
 }
 
 Interval CudaDevice::between(Event begin, Event end) const {
@@ -279,6 +290,8 @@ Problem CudaDevice::begin(int32_t op, bool timed) {
     ranges->begin(size_t(op));
   if (!timed)
     return {};
+  if (repeats)
+    repeater->begin();
   return check(functions->eventRecord(begins[size_t(op)], stream),
                "an operator's begin cannot be marked");
 }
@@ -291,6 +304,9 @@ Problem CudaDevice::end(int32_t op, bool timed) {
 }
 
 Problem CudaDevice::markEnd(int32_t op, bool timed) {
+  if (timed && repeats)
+    if (Problem problem = repeater->end(size_t(op)))
+      return problem;
   if (timed)
     if (Problem problem =
             check(functions->eventRecord(ends[size_t(op)], stream),

@@ -15,6 +15,7 @@
 #include "drivers/cuda/CudaContexts.h"
 #include "drivers/cuda/CudaModules.h"
 #include "drivers/cuda/CudaNvtx.h"
+#include "drivers/cuda/CudaRepeats.h"
 #include "drivers/cuda/CudaReplay.h"
 
 #include <atomic>
@@ -38,6 +39,9 @@ public:
   Error start() override;
   void rehearse(baechi_context &context) override;
   int32_t run(baechi_context *context) override;
+  void repeatOperators() override {
+    repeater = std::make_unique<Repeater>(*this, begins.size());
+  }
   Error write(int64_t offset, const void *data, size_t bytes) override;
   Error read(int64_t offset, void *data, size_t bytes) const override;
   Expected<std::unique_ptr<Mover>>
@@ -69,6 +73,10 @@ public:
     describe(words, parts...);
     if (rehearses)
       return prepare(*this, words);
+    if (repeats && repeater->holdsBack()) {
+      repeater->add(words);
+      return {};
+    }
     return replays ? replay.add(words) : perform(*this, words);
   }
   /// Room for the addresses of a kernel's parameters.
@@ -112,6 +120,8 @@ private:
   const bool usesGraphs;
   /// This step is.
   bool replays = false;
+  /// The operators of this step are repeated.
+  bool repeats = false;
   /// Commands are prepared instead of done.
   bool rehearses = false;
   const Api *functions = nullptr;
@@ -127,6 +137,8 @@ private:
   Blas products;
   std::unordered_map<const void *, DevicePointer> constants;
   Replay replay;
+  /// Null: operators are not repeated.
+  std::unique_ptr<Repeater> repeater;
   Words words;
   std::vector<void *> places;
   std::atomic<bool> lost{false};

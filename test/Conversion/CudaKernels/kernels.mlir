@@ -89,11 +89,16 @@ func.func private @transposed_sum(%x: tensor<3x40x5x33xi32>, %y: tensor<33x3x5x4
   return %r : tensor<33x3x5x40xf32>
 }
 
-// A block a row, a tree in shared memory; the fill is no launch of its own.
+// A block a row; a tree, whose steps between warps go through shared memory and
+// those within a warp from register to register. The fill is no launch of its
+// own.
 // CHECK-LABEL: func.func private @row_sums(
 // CHECK: %[[ROWS:.*]] = arith.constant 300 : index
 // CHECK: gpu.launch blocks({{.*}}) in (%{{.*}} = %[[ROWS]],{{.*}} workgroup(%{{.*}} : memref<256xf32, #gpu.address_space<workgroup>>)
-// CHECK-COUNT-8: gpu.barrier
+// CHECK-COUNT-3: gpu.barrier
+// CHECK-NOT: gpu.barrier
+// CHECK-COUNT-5: nvvm.shfl.sync down
+// CHECK-NOT: gpu.barrier
 // CHECK: memref.store %{{.*}} : memref<300xf32>
 // CHECK-NOT: gpu.launch
 // CHECK: return
@@ -149,13 +154,16 @@ func.func private @maximum(%x: tensor<999x1001xf32>) -> tensor<f32> attributes {
   return %r : tensor<f32>
 }
 
-// The position of a maximum: parts in order, then a tree of neighbours. (The
-// element of 50 is one of 16 lanes' four.)
+// The position of a maximum: parts in order, then a tree of neighbours, all of
+// them in a warp. (The element of 50 is one of 16 lanes' four.)
 // CHECK-LABEL: func.func private @argmax(
-// CHECK: gpu.launch {{.*}} workgroup(%{{.*}} : memref<256xf32, #gpu.address_space<workgroup>>, %{{.*}} : memref<256xi32, #gpu.address_space<workgroup>>)
+// CHECK: gpu.launch
+// CHECK-NOT: workgroup
 // CHECK: scf.for
 // CHECK: arith.cmpf ogt
-// CHECK-COUNT-4: gpu.barrier
+// CHECK-NOT: gpu.barrier
+// CHECK-COUNT-8: nvvm.shfl.sync down
+// CHECK-NOT: gpu.barrier
 // CHECK: memref.store %{{.*}} : memref<7xi32>
 func.func private @argmax(%x: tensor<7x50xf32>) -> (tensor<7xf32>, tensor<7xi32>) attributes {baechi.kernel} {
   %z = arith.constant 0xFF800000 : f32
@@ -428,9 +436,10 @@ func.func private @short_softmax(%x: tensor<601x20xf32>) -> tensor<601x20xf32> a
 
 // The position of a maximum within a row, by the threads of a warp.
 // CHECK-LABEL: func.func private @row_argmax(
-// CHECK: gpu.launch {{.*}} workgroup({{.*}}xi8, #gpu.address_space<workgroup>>
+// CHECK: gpu.launch
+// CHECK-NOT: workgroup
 // CHECK: arith.cmpf ogt
-// CHECK: nvvm.bar.warp.sync
+// CHECK: nvvm.shfl.sync down
 // CHECK: arith.cmpf ogt
 // CHECK-NOT: gpu.barrier
 // CHECK: return

@@ -87,6 +87,12 @@ void LaunchCode::readAlike(function_ref<void()> reads) {
 
 void LaunchCode::section(function_ref<void(Value)> body) {
   barrierIfPending();
+  run(body);
+}
+
+void LaunchCode::proceed(function_ref<void(Value)> body) { run(body); }
+
+void LaunchCode::run(function_ref<void(Value)> body) {
   if (executor == Executor::Device) {
     body(thread);
   } else {
@@ -212,6 +218,81 @@ void LaunchCode::store(Value value, Private values, Value thread, int64_t at) {
   Value row = executor == Executor::Device ? index(0) : thread;
   memref::StoreOp::create(builder, loc, value, values.buffer,
                           ValueRange{row, index(at)});
+}
+
+//===----------------------------------------------------------------------===//
+// Warps
+//===----------------------------------------------------------------------===//
+
+/// Registers have 32 bits: shorter values go in one, longer ones in two.
+Value LaunchCode::shuffleDown(Value value, int64_t distance) {
+  Type type = value.getType(), i32 = builder.getI32Type();
+  auto number = [&](int64_t of) -> Value {
+    return LLVM::ConstantOp::create(builder, loc, i32,
+                                    builder.getI32IntegerAttr(of));
+  };
+  auto shuffle = [&](Value word) -> Value {
+    return NVVM::ShflOp::create(builder, loc, i32, number(-1), word,
+                                number(distance), number(kWarp - 1),
+                                NVVM::ShflKind::down, UnitAttr());
+  };
+  unsigned bits = type.getIntOrFloatBitWidth();
+  Type word = builder.getIntegerType(bits);
+  if (type != word)
+    value = arith::BitcastOp::create(builder, loc, word, value);
+  if (bits <= 32) {
+    if (bits < 32)
+      value = arith::ExtUIOp::create(builder, loc, i32, value);
+    value = shuffle(value);
+    if (bits < 32)
+      value = arith::TruncIOp::create(builder, loc, word, value);
+  } else {
+    Value half = arith::ConstantIntOp::create(builder, loc, word, 32);
+    Value low = arith::TruncIOp::create(builder, loc, i32, value);
+    Value high = arith::TruncIOp::create(
+        builder, loc, i32, arith::ShRUIOp::create(builder, loc, value, half));
+    low = arith::ExtUIOp::create(builder, loc, word, shuffle(low));
+    high = arith::ExtUIOp::create(builder, loc, word, shuffle(high));
+    high = arith::ShLIOp::create(builder, loc, high, half);
+    value = arith::OrIOp::create(builder, loc, low, high);
+  }
+  return type == word
+             ? value
+             : Value(arith::BitcastOp::create(builder, loc, type, value));
+}
+
+void LaunchCode::combineInWarps(
+    ArrayRef<Private> values, int64_t distance,
+    function_ref<SmallVector<Value>(ValueRange, ValueRange)> combine) {
+  assert(threads % kWarp == 0 && "threads without a whole warp");
+  auto mineOf = [&](ArrayRef<Private> all, Value thread) {
+    return llvm::map_to_vector(
+        all, [&](Private each) { return load(each, thread, 0); });
+  };
+  auto keep = [&](ArrayRef<Private> all, Value thread, ValueRange next) {
+    for (auto [each, value] : llvm::zip_equal(all, next))
+      store(value, each, thread, 0);
+  };
+  if (executor == Executor::Device) {
+    // What a thread has in registers needs no barrier, whoever writes memory.
+    SmallVector<Value> mine = mineOf(values, thread), others;
+    for (Value value : mine)
+      others.push_back(shuffleDown(value, distance));
+    return keep(values, thread, combine(mine, others));
+  }
+  // The host's threads follow each other: what all had before is put aside.
+  SmallVector<Private> before;
+  for (Private each : values)
+    before.push_back(privateValues(
+        cast<MemRefType>(each.buffer.getType()).getElementType(), 1));
+  section([&](Value thread) { keep(before, thread, mineOf(values, thread)); });
+  section([&](Value thread) {
+    Value other = add(thread, index(distance));
+    Value inWarp = less(rem(thread, kWarp), index(kWarp - distance));
+    other = arith::SelectOp::create(builder, loc, inWarp, other, thread);
+    keep(values, thread,
+         combine(mineOf(before, thread), mineOf(before, other)));
+  });
 }
 
 //===----------------------------------------------------------------------===//

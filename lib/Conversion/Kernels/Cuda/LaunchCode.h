@@ -46,6 +46,10 @@ public:
 
   /// Code that the threads of the block run side by side.
   void section(llvm::function_ref<void(mlir::Value thread)> body);
+  /// The same without waiting for the other threads: for code that reads what
+  /// its own thread has, and memory that no thread has written since the last
+  /// section began, and writes its thread's own.
+  void proceed(llvm::function_ref<void(mlir::Value thread)> body);
   /// Stands around code outside of sections that reads memory: what sections
   /// wrote is there, and later sections wait until all threads have read it.
   void readAlike(llvm::function_ref<void()> reads);
@@ -75,6 +79,14 @@ public:
   Private privateValues(mlir::Type type, int64_t count);
   mlir::Value load(Private values, mlir::Value thread, int64_t at);
   void store(mlir::Value value, Private values, mlir::Value thread, int64_t at);
+  /// Every thread combines its values, one of each of `values`, with those that
+  /// the thread `distance` further in its warp had before; the last `distance`
+  /// threads of a warp with their own. Registers change hands: no memory, no
+  /// barrier.
+  void combineInWarps(llvm::ArrayRef<Private> values, int64_t distance,
+                      llvm::function_ref<llvm::SmallVector<mlir::Value>(
+                          mlir::ValueRange mine, mlir::ValueRange others)>
+                          combine);
 
   /// What `value` of the function is in the launch: buffers themselves; views
   /// and scalars are computed again.
@@ -99,9 +111,11 @@ public:
 
 private:
   void barrierIfPending();
+  void run(llvm::function_ref<void(mlir::Value thread)> body);
   mlir::Value bufferOfFunction(mlir::MemRefType type);
   mlir::Value inScratch(mlir::MemRefType type, int64_t bytes);
   mlir::Value ordered(mlir::Value iv, int64_t count);
+  mlir::Value shuffleDown(mlir::Value value, int64_t distance);
 
   Executor executor;
   mlir::func::FuncOp function;

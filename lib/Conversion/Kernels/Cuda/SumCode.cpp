@@ -50,7 +50,97 @@ Place placeOf(LaunchCode &code, const SumShares &shares, Value thread) {
     return {code.div(thread, shares.lanes), code.rem(thread, shares.lanes)};
   return {code.rem(thread, shares.outputs), code.div(thread, shares.outputs)};
 }
+
+/// What the lanes of outputs hold, a value for each result: in registers, and
+/// in shared memory while lanes are joined that lie in several warps.
+class Lanes {
+public:
+  Lanes(LaunchCode &code, linalg::GenericOp op, const SumShares &shares)
+      : code(code), apart(shares.lanesAreNeighbours ? 1 : shares.outputs) {
+    for (Value init : op.getDpsInits()) {
+      types.push_back(cast<MemRefType>(init.getType()).getElementType());
+      held.push_back(code.privateValues(types.back(), 1));
+    }
+  }
+  ~Lanes() {
+    llvm::for_each(parts, [&](Value part) { code.release(part); });
+  }
+
+  /// Within a section: what `values` gives where `has` holds, else `none`.
+  void keep(Value thread, Value has, ValueRange none,
+            function_ref<SmallVector<Value>()> values);
+  /// Each lane becomes what `combine` makes of it and of the one `distance`
+  /// further. Only those of threads for which `isNeeded` holds are used then.
+  void join(int64_t distance,
+            function_ref<SmallVector<Value>(ValueRange, ValueRange)> combine,
+            function_ref<Value(Value thread)> isNeeded);
+  /// Within a section.
+  SmallVector<Value> of(Value thread) {
+    return llvm::map_to_vector(held, [&](LaunchCode::Private each) {
+      return code.load(each, thread, 0);
+    });
+  }
+
+private:
+  void store(Value thread, ValueRange values) {
+    for (auto [each, value] : llvm::zip_equal(held, values))
+      code.store(value, each, thread, 0);
+  }
+
+  LaunchCode &code;
+  /// From a lane's thread to the next one's.
+  const int64_t apart;
+  SmallVector<Type> types;
+  SmallVector<LaunchCode::Private> held;
+  SmallVector<Value> parts;
+};
 } // namespace
+
+void Lanes::keep(Value thread, Value has, ValueRange none,
+                 function_ref<SmallVector<Value>()> values) {
+  auto guarded = scf::IfOp::create(code.builder, code.loc, TypeRange(types),
+                                   has, /*withElseRegion=*/true);
+  {
+    OpBuilder::InsertionGuard guard(code.builder);
+    code.builder.setInsertionPointToStart(guarded.thenBlock());
+    scf::YieldOp::create(code.builder, code.loc, values());
+    code.builder.setInsertionPointToStart(guarded.elseBlock());
+    scf::YieldOp::create(code.builder, code.loc, none);
+  }
+  store(thread, guarded.getResults());
+}
+
+void Lanes::join(
+    int64_t distance,
+    function_ref<SmallVector<Value>(ValueRange, ValueRange)> combine,
+    function_ref<Value(Value)> isNeeded) {
+  // Both lie in one warp if twice the distance does: groups of lanes are
+  // aligned.
+  if (2 * distance * apart <= kWarp)
+    return code.combineInWarps(held, distance * apart, combine);
+  auto share = [&](Value thread, ValueRange values) {
+    for (auto [part, value] : llvm::zip_equal(parts, values))
+      memref::StoreOp::create(code.builder, code.loc, value, part, thread);
+  };
+  if (parts.empty()) {
+    for (Type type : types)
+      parts.push_back(code.shared(MemRefType::get({code.threads}, type)));
+    code.proceed([&](Value thread) { share(thread, of(thread)); });
+  }
+  code.section([&](Value thread) {
+    code.when(isNeeded(thread), [&] {
+      Value other = code.add(thread, code.index(distance * apart));
+      SmallVector<Value> others =
+          llvm::map_to_vector(parts, [&](Value part) -> Value {
+            return memref::LoadOp::create(code.builder, code.loc, part, other);
+          });
+      SmallVector<Value> joined = combine(of(thread), others);
+      store(thread, joined);
+      // Nobody reads it before the next time that lanes are joined.
+      share(thread, joined);
+    });
+  });
+}
 
 void baechi::sumOutputs(
     LaunchCode &code, linalg::GenericOp op, const LoopOrder &order,
@@ -76,54 +166,41 @@ void baechi::sumOutputs(
   }
 
   SmallVector<Operation *> combiner = combiners(op);
-  SmallVector<Value> parts;
-  for (Value init : op.getDpsInits())
-    parts.push_back(code.shared(MemRefType::get(
-        {code.threads}, cast<MemRefType>(init.getType()).getElementType())));
-  auto isMine = [&](const Place &place, int64_t lanes) -> Value {
+  Lanes lanes(code, op, shares);
+  auto isMine = [&](const Place &place, int64_t among) -> Value {
     Value known = code.less(code.add(firstOutput, place.output), outputs);
-    Value among = code.less(place.lane, code.index(lanes));
-    return arith::AndIOp::create(code.builder, code.loc, known, among);
+    Value first = code.less(place.lane, code.index(among));
+    return arith::AndIOp::create(code.builder, code.loc, known, first);
   };
   code.section([&](Value thread) {
     Place place = placeOf(code, shares, thread);
-    code.when(isMine(place, shares.lanes), [&] {
-      SmallVector<Value> at = code.delinearize(
-          code.add(firstOutput, place.output), order.parallelSizes);
-      SmallVector<Value> sums =
-          sumTerms(code, op, order, at, code.add(from, place.lane), to,
-                   shares.lanes, neutral(code, combiner));
-      for (auto [part, sum] : llvm::zip_equal(parts, sums))
-        memref::StoreOp::create(code.builder, code.loc, sum, part, thread);
+    lanes.keep(
+        thread, isMine(place, shares.lanes), neutral(code, combiner), [&] {
+          SmallVector<Value> at = code.delinearize(
+              code.add(firstOutput, place.output), order.parallelSizes);
+          return sumTerms(code, op, order, at, code.add(from, place.lane), to,
+                          shares.lanes, neutral(code, combiner));
+        });
+  });
+  auto combineAll = [&](ValueRange mine, ValueRange others) {
+    SmallVector<Value> sums;
+    for (auto [a, b, op] : llvm::zip_equal(mine, others, combiner))
+      sums.push_back(combine(code, op, a, b));
+    return sums;
+  };
+  // A tree: the order of additions depends on shapes only.
+  for (int64_t among = shares.lanes / 2; among >= 1; among /= 2)
+    lanes.join(among, combineAll, [&](Value thread) {
+      return isMine(placeOf(code, shares, thread), among);
+    });
+  code.proceed([&](Value thread) {
+    Place place = placeOf(code, shares, thread);
+    code.when(isMine(place, 1), [&] {
+      Value output = code.add(firstOutput, place.output);
+      SmallVector<Value> at = code.delinearize(output, order.parallelSizes);
+      finish(output, at, combineAll(start(at), lanes.of(thread)));
     });
   });
-  // A tree: the order of additions depends on shapes only.
-  int64_t apart = shares.lanesAreNeighbours ? 1 : shares.outputs;
-  for (int64_t lanes = shares.lanes / 2; lanes >= 1; lanes /= 2)
-    code.section([&](Value thread) {
-      Place place = placeOf(code, shares, thread);
-      code.when(isMine(place, lanes), [&] {
-        SmallVector<Value> sums;
-        for (auto [part, op] : llvm::zip_equal(parts, combiner)) {
-          auto partOf = [&](Value of) -> Value {
-            return memref::LoadOp::create(code.builder, code.loc, part, of);
-          };
-          Value other = code.add(thread, code.index(lanes * apart));
-          sums.push_back(combine(code, op, partOf(thread), partOf(other)));
-        }
-        if (lanes > 1) {
-          for (auto [part, sum] : llvm::zip_equal(parts, sums))
-            memref::StoreOp::create(code.builder, code.loc, sum, part, thread);
-          return;
-        }
-        Value output = code.add(firstOutput, place.output);
-        SmallVector<Value> at = code.delinearize(output, order.parallelSizes);
-        for (auto [sum, held, op] : llvm::zip_equal(sums, start(at), combiner))
-          sum = combine(code, op, held, sum);
-        finish(output, at, sums);
-      });
-    });
-  llvm::for_each(parts, [&](Value part) { code.release(part); });
 }
 
 void baechi::selectOutputs(
@@ -131,71 +208,70 @@ void baechi::selectOutputs(
     const Selection &selection, const SumShares &shares, Value firstOutput,
     function_ref<SmallVector<Value>(ValueRange)> start,
     function_ref<void(Value, ValueRange, ValueRange)> finish) {
-  SmallVector<Value> parts;
-  for (Value init : op.getDpsInits())
-    parts.push_back(code.shared(MemRefType::get(
-        {code.threads}, cast<MemRefType>(init.getType()).getElementType())));
+  Lanes lanes(code, op, shares);
   auto isOutput = [&](const Place &place) {
     return code.less(code.add(firstOutput, place.output),
                      code.index(order.outputs));
   };
-  auto load = [&](Value thread) {
-    return llvm::map_to_vector(parts, [&](Value part) -> Value {
-      return memref::LoadOp::create(code.builder, code.loc, part, thread);
+  auto none = [&] {
+    return llvm::map_to_vector(op.getDpsInits(), [&](Value init) -> Value {
+      Type type = cast<MemRefType>(init.getType()).getElementType();
+      return arith::ConstantOp::create(code.builder, code.loc,
+                                       code.builder.getZeroAttr(type));
     });
-  };
-  auto store = [&](Value thread, ValueRange values) {
-    for (auto [part, value] : llvm::zip_equal(parts, values))
-      memref::StoreOp::create(code.builder, code.loc, value, part, thread);
   };
   // Lanes without terms hold the start, which changes nothing.
   int64_t terms = llvm::divideCeil(order.terms, shares.lanes);
   code.section([&](Value thread) {
     Place place = placeOf(code, shares, thread);
-    code.when(isOutput(place), [&] {
+    lanes.keep(thread, isOutput(place), none(), [&] {
       SmallVector<Value> at = code.delinearize(
           code.add(firstOutput, place.output), order.parallelSizes);
       Value from = code.mul(place.lane, terms);
       Value to = code.minimum(code.add(from, code.index(terms)),
                               code.index(order.terms));
-      store(thread, sumTerms(code, op, order, at, from, to, 1, start(at)));
+      return sumTerms(code, op, order, at, from, to, 1, start(at));
     });
   });
+  auto choose = [&](ValueRange mine, ValueRange others) {
+    IRMapping values;
+    values.map(op.getRegionOutputArgs(), mine);
+    values.map(selection.terms, others);
+    for (Operation *step : selection.steps) {
+      for (Value operand : step->getOperands())
+        if (!op.getRegion().isAncestor(operand.getParentRegion()))
+          values.map(operand, code.value(operand));
+        else if (Operation *constant =
+                     operand.getDefiningOp<arith::ConstantOp>();
+                 constant && !values.contains(operand))
+          code.builder.clone(*constant, values);
+      code.builder.clone(*step, values);
+    }
+    return llvm::map_to_vector(
+        op.getBody()->getTerminator()->getOperands(),
+        [&](Value yielded) { return values.lookup(yielded); });
+  };
   // Neighbours first: the terms stay in their order.
-  int64_t apart = shares.lanesAreNeighbours ? 1 : shares.outputs;
-  for (int64_t lanes = 2; lanes <= shares.lanes; lanes *= 2)
-    code.section([&](Value thread) {
+  for (int64_t distance = 1; distance < shares.lanes; distance *= 2)
+    lanes.join(distance, choose, [&](Value thread) -> Value {
       Place place = placeOf(code, shares, thread);
       Value first = arith::CmpIOp::create(
           code.builder, code.loc, arith::CmpIPredicate::eq,
-          code.rem(place.lane, lanes), code.index(0));
-      Value mine =
-          arith::AndIOp::create(code.builder, code.loc, isOutput(place), first);
-      code.when(mine, [&] {
-        IRMapping values;
-        values.map(op.getRegionOutputArgs(), load(thread));
-        Value other = code.add(thread, code.index(lanes / 2 * apart));
-        values.map(selection.terms, load(other));
-        for (Operation *step : selection.steps) {
-          for (Value operand : step->getOperands())
-            if (!op.getRegion().isAncestor(operand.getParentRegion()))
-              values.map(operand, code.value(operand));
-            else if (Operation *constant =
-                         operand.getDefiningOp<arith::ConstantOp>();
-                     constant && !values.contains(operand))
-              code.builder.clone(*constant, values);
-          code.builder.clone(*step, values);
-        }
-        SmallVector<Value> results = llvm::map_to_vector(
-            op.getBody()->getTerminator()->getOperands(),
-            [&](Value yielded) { return values.lookup(yielded); });
-        if (lanes < shares.lanes)
-          return store(thread, results);
-        Value output = code.add(firstOutput, place.output);
-        finish(output, code.delinearize(output, order.parallelSizes), results);
-      });
+          code.rem(place.lane, 2 * distance), code.index(0));
+      return arith::AndIOp::create(code.builder, code.loc, isOutput(place),
+                                   first);
     });
-  llvm::for_each(parts, [&](Value part) { code.release(part); });
+  code.proceed([&](Value thread) {
+    Place place = placeOf(code, shares, thread);
+    Value first = code.less(place.lane, code.index(1));
+    Value mine =
+        arith::AndIOp::create(code.builder, code.loc, isOutput(place), first);
+    code.when(mine, [&] {
+      Value output = code.add(firstOutput, place.output);
+      finish(output, code.delinearize(output, order.parallelSizes),
+             lanes.of(thread));
+    });
+  });
 }
 
 static void executeElementwise(LaunchCode &code, linalg::GenericOp op,

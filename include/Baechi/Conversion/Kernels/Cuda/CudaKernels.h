@@ -20,7 +20,7 @@
 namespace baechi {
 
 /// Grows with every change of the code that kernels become.
-constexpr int kCudaCodeVersion = 6;
+constexpr int kCudaCodeVersion = 7;
 
 /// What the host function of kernel NAME is called, after NAME.
 constexpr llvm::StringLiteral kCudaKernelSuffix = "__cuda";
