@@ -315,15 +315,22 @@ llvm::Error baechi::measureLinks(placement::Machine &machine,
   return measureRuntime(machine, listener);
 }
 
-void baechi::takeGpuMemory(placement::Machine &machine) {
+void baechi::lookAtGpus(placement::Machine &machine, bool takesMemory) {
   auto gpus = gpusOf(machine);
   if (!gpus)
     return llvm::consumeError(gpus.takeError());
   std::map<int32_t, int64_t> sharers;
   for (const auto &[device, gpu] : *gpus)
     ++sharers[gpu.number];
-  for (const auto &[device, gpu] : *gpus)
-    machine.devices[device].memory = gpu.memoryBytes / sharers[gpu.number];
+  size_t n = machine.devices.size();
+  for (const auto &[device, gpu] : *gpus) {
+    if (takesMemory)
+      machine.devices[device].memory = gpu.memoryBytes / sharers[gpu.number];
+    for (const auto &[other, there] : *gpus)
+      if (auto &link = machine.links[device * n + other];
+          link && device != other)
+        link->lends = gpu.number == there.number;
+  }
 }
 
 /// GPUs copy in both directions at once where they have the engines for it.
