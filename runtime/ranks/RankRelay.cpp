@@ -320,6 +320,8 @@ bool RankRelay::pollMessage(size_t position, bool &moved) {
   moved = true;
   ++done;
   tell(message);
+  if (message.port)
+    message.port->ended(message.seq);
   // The others keep their order.
   active.erase(active.begin() + ptrdiff_t(position));
   return true;

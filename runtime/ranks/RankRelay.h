@@ -192,7 +192,7 @@ private:
   std::vector<std::atomic<uint32_t>> offers;
   alignas(cacheLineBytes) std::atomic<uint64_t> offerCount{0};
   uint64_t offersTaken = 0;
-  /// Offered, but ahead of their receivers.
+  /// Offered, but ahead of their receivers, or without room at their ports.
   std::vector<uint32_t> held;
   std::vector<uint32_t> active;
   size_t nextActive = 0;

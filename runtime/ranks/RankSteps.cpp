@@ -33,8 +33,9 @@ std::string RankRelay::whySeparate() const {
 }
 
 bool RankRelay::mayBegin(const Message &message) const {
-  return !overlaps || !message.sends ||
-         message.step <= peers[size_t(message.peer)].left + 1;
+  return (!overlaps || !message.sends ||
+          message.step <= peers[size_t(message.peer)].left + 1) &&
+         (!message.port || message.port->mayBegin(message.seq));
 }
 
 /// This and those that follow return false when they failed.
