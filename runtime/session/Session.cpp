@@ -108,7 +108,9 @@ private:
 };
 } // namespace
 
-bool Session::Implementation::isForked() const { return getpid() != process; }
+bool Session::Implementation::isForked() const {
+  return processNumber() != process;
+}
 
 /// The device whose part of a step the calling thread runs itself: to wake
 /// another thread and to be woken by it takes longer than a small step. Nobody

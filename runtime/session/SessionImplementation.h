@@ -9,9 +9,8 @@
 #define BAECHI_RUNTIME_SESSION_SESSIONIMPLEMENTATION_H
 
 #include "Baechi/Runtime/Session.h"
+#include "core/ProcessNumber.h"
 #include "session/SessionState.h"
-
-#include <unistd.h>
 
 #include <memory>
 #include <optional>
@@ -61,7 +60,7 @@ public:
   std::string lost;
   /// The other ranks have created the session too.
   bool following = false;
-  const pid_t process = getpid();
+  const uint64_t process = processNumber();
 
 private:
   bool isForked() const;
