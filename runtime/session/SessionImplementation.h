@@ -19,6 +19,8 @@
 
 namespace baechi::runtime {
 
+class LedCalls;
+
 class Session::Implementation {
 public:
   Implementation(std::shared_ptr<SessionState> state, SessionOptions options)
@@ -43,6 +45,7 @@ public:
                 std::span<const Fetch> fetches);
   Error followSteps(const Command &command);
   Error overlapCalls(int64_t first, CallSource &source, int64_t *failed);
+  Error followCalls(int64_t first);
   std::string whySeparate() const;
 
   std::shared_ptr<SessionState> state;
@@ -58,11 +61,16 @@ public:
   /// Calls have ended well, but what they carry did not arrive, for this
   /// reason.
   std::string lost;
+  /// Rank 0, while calls overlap.
+  std::shared_ptr<LedCalls> led;
   /// The other ranks have created the session too.
   bool following = false;
   const uint64_t process = processNumber();
 
 private:
+  Error runCalls(std::shared_ptr<OverlappedCalls> given, int64_t first,
+                 int64_t *failed);
+  int32_t workingHere() const;
   bool isForked() const;
   std::string whyUnable() const;
   Error unreached(const Error &error);
