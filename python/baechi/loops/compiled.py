@@ -12,12 +12,16 @@ from typing import Any
 import jax
 import numpy as np
 
+from baechi.common import progress, temporary
+from baechi.compiling import compiler
 from baechi.compiling.options import CompileOptions
 from baechi.loops import module_text
-from baechi.loops.blocks import Layout
+from baechi.loops.block_program import BlockForm, Place
+from baechi.loops.blocks import Block, Layout
 from baechi.loops.entries import Entries
 from baechi.loops.errors import LoopError
 from baechi.loops.module_text import LoopModule
+from baechi.loops.pieces import Pieces
 from baechi.loops.ranks import OnRanks
 from baechi.loops.tracing import OUTSIDE, Body
 from baechi.steps.program import Program
@@ -110,6 +114,35 @@ class Compiled:
             for n, leaf in enumerate(leaves):
                 leaf[mine] = given[first + worker * len(leaves) + n][: len(mine)]
         return [jax.tree.unflatten(entries.tree, leaves)]
+
+
+def emit_block(
+    entries: Entries,
+    body: Body,
+    shapes: Sequence[jax.ShapeDtypeStruct],
+    layout: Layout,
+    pieces: Sequence[Pieces],
+    verbose: bool | None,
+) -> tuple[BlockForm, bytes]:
+    """The program of one block, and its library. pieces: what a block gets of each array."""
+    longest = max(block.end - block.first for block in layout.blocks)
+    one = Layout(1, [Block(0, 0, (0,), 0, longest)], [np.arange(longest)], list(pieces))
+    module = module_text.module_of(entries, body, shapes, one, ["host0"])
+    options = CompileOptions(
+        machine="host:1", budget="0", pin=module.pins, costs="roofline", verbose=verbose
+    )
+    form = BlockForm(
+        [Place(a.shape, a.dtype, a.next_value) for a in module.arguments],
+        longest,
+        len(entries.keys),
+        [each.written for each in pieces],
+        body.by_data,
+        body.new_values,
+    )
+    with progress.shown(verbose, "loop"), temporary.folder("baechi-loop-") as folder:
+        file = folder / "block.so"
+        compiler.emit(module.text, file, options)
+        return form, file.read_bytes()
 
 
 def check_position(
