@@ -26,6 +26,7 @@ from baechi.loops.on_store import OnStore
 from baechi.loops.prefetch import Prefetch, prefetch_of
 from baechi.loops.simulated import Simulated
 from baechi.loops.tracing import Body, shape_of, trace
+from baechi.pictures.picture import Picture
 
 _FALLBACKS = ("refuse", "serial")
 
@@ -194,6 +195,19 @@ class Loop:
         if self._last is None:
             raise RuntimeError("the loop has not run yet: call it first")
         return self._last.report()
+
+    def picture(self) -> Picture:
+        """What `baechi.plot_timeline` draws: the plan of the program that was called last."""
+        if isinstance(self._last, Compiled):
+            return self._last.picture()
+        raise RuntimeError(
+            "there is no plan to draw: "
+            + (
+                "workers with a staleness go at their own pace"
+                if self._last
+                else "call the loop first"
+            )
+        )
 
     def _compiled(self, entries: Entries, arrays: Sequence[Any]) -> Compiled | OnStore:
         shapes = [shape_of(array) for array in arrays]

@@ -5,12 +5,13 @@
 
     python -m baechi.loops.store_ranks
 
-It writes the socket that it listens at, with a key of its environment. A process is a rank: the
-workers of the same number, modulo the ranks, are threads of it. It is kept from call to call.
+It reads a key, and writes the socket that it listens at. A process is a rank: the workers of the
+same number, modulo the ranks, are threads of it. It is kept from call to call.
 """
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import os
 import secrets
@@ -30,7 +31,6 @@ if TYPE_CHECKING:
 
 # What a worker asks for; `ready` and `device` are its own process's.
 _ASKED = ("take", "give", "get", "add", "clock", "add_sum", "check", "finish")
-_KEY = "BAECHI_LOOP_KEY"
 
 
 class StoreRanks:
@@ -71,14 +71,17 @@ class StoreRanks:
         processes = self._processes = []
         self._end = weakref.finalize(self, _end, processes)
         folders = os.pathsep.join(filter(None, sys.path))
-        environment = os.environ | {_KEY: key.hex(), "PYTHONPATH": folders}
+        environment = os.environ | {"PYTHONPATH": folders}
         command = [sys.executable, "-m", "baechi.loops.store_ranks"]
+        pipe = subprocess.PIPE
         for _ in range(self._ranks):
             processes.append(
-                subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True)
+                subprocess.Popen(command, env=environment, stdin=pipe, stdout=pipe, text=True)
             )
         for rank, process in enumerate(processes):
-            assert process.stdout is not None
+            assert process.stdin is not None and process.stdout is not None
+            with contextlib.suppress(BrokenPipeError), process.stdin:
+                process.stdin.write(key.hex() + "\n")
             place = process.stdout.readline().rstrip("\n")
             if not place:
                 self.close()
@@ -92,7 +95,9 @@ class StoreRanks:
 def _end(processes: Sequence[subprocess.Popen[str]]) -> None:
     for process in processes:
         process.kill()
-        process.communicate()
+        process.wait()
+        assert process.stdout is not None
+        process.stdout.close()
 
 
 def _serve(connection: Connection, work: Work, board: Board, rank: int) -> None:
@@ -154,7 +159,7 @@ def _work(
 
 
 def main() -> None:
-    key = bytes.fromhex(os.environ.pop(_KEY))
+    key = bytes.fromhex(sys.stdin.readline())
     # A message to a port in two parts would wait for the first one's receipt.
     with Listener(family="AF_UNIX", authkey=key) as listener:
         print(listener.address, flush=True)
