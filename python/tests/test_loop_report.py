@@ -71,3 +71,20 @@ def test_nothing_to_tell_yet():
     late(samples, np.zeros(20, np.float32))
     with pytest.raises(RuntimeError, match="no plan to draw: workers with a staleness"):
         late.picture()
+
+
+@pytest.mark.parametrize("option", ["workers", "exchanges"])
+@pytest.mark.parametrize("number", [True, 0, 1.5, "2"])
+def test_numbers_are_numbers(option, number):
+    with pytest.raises(ValueError, match=f"{option} is .*: give a number of at least 1"):
+        baechi.foreach(applications.regress, buffered=["weights"], **{option: number})
+
+
+def test_keys_say_what_they_are(capsys):
+    def body(i, value, x):
+        print(2 * i + 1)
+        x[i] = value
+
+    entries = baechi.Entries((np.arange(5),), np.ones(5, np.float32))
+    baechi.foreach(body).analyse(entries, np.zeros(5, np.float32))
+    assert "<a key of 1 to 9>" in capsys.readouterr().out

@@ -85,15 +85,12 @@ def foreach(
     devices = _devices_of(machine)
     if not isinstance(ranks, int) or isinstance(ranks, bool) or not 1 <= ranks <= devices:
         raise ValueError(f"ranks is {ranks!r}: give 1 to {devices}, as many as devices")
-    if not isinstance(workers, int) or workers < 1:
-        raise ValueError(f"workers is {workers!r}: give a number of at least 1")
-    if not isinstance(exchanges, int) or exchanges < 1:
-        raise ValueError(f"exchanges is {exchanges!r}: give a number of at least 1")
+    _check_number("workers", workers, 1)
+    _check_number("exchanges", exchanges, 1)
     if exchanges > 1 and not buffered:
         raise ValueError(f"exchanges is {exchanges} and no array is buffered: name some")
     if staleness is not None:
-        if not isinstance(staleness, int) or isinstance(staleness, bool) or staleness < 0:
-            raise ValueError(f"staleness is {staleness!r}: give a number of at least 0")
+        _check_number("staleness", staleness, 0)
         if not buffered:
             raise ValueError(f"staleness is {staleness} and no array is buffered: name some")
         if ranks > workers:
@@ -157,7 +154,7 @@ class Loop:
         return self._laid_out(entries, self._shapes_of(arrays))[2]
 
     def __call__(self, entries: Entries, *arrays: Any, passes: int = 1) -> Any:
-        _check_passes(passes)
+        _check_number("passes", passes, 0)
         given = self._taken(arrays)
         self._last = self._compiled(entries, given)
         return self._last.run(entries, given, passes)
@@ -166,7 +163,7 @@ class Loop:
         """What calling the loop gives, bit for bit, by one block after the other on one device:
         for more workers than a program with all blocks is worth compiling for. With a staleness
         workers share a simulated network, and the bits are those of each simulation."""
-        _check_passes(passes)
+        _check_number("passes", passes, 0)
         given = self._taken(arrays)
         if self._staleness is not None:
             program = self._compiled(entries, given)
@@ -300,6 +297,6 @@ def _is_needed(parameter: inspect.Parameter) -> bool:
     return parameter.default is parameter.empty and parameter.kind not in several
 
 
-def _check_passes(passes: Any) -> None:
-    if not isinstance(passes, int | np.integer) or isinstance(passes, bool) or passes < 0:
-        raise ValueError(f"passes is {passes!r}: give a number of at least 0")
+def _check_number(option: str, given: Any, least: int) -> None:
+    if not isinstance(given, int | np.integer) or isinstance(given, bool) or given < least:
+        raise ValueError(f"{option} is {given!r}: give a number of at least {least}")
