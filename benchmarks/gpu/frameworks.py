@@ -213,17 +213,17 @@ class Contender:
 
 
 def start(model, options):
-    """Those that are installed, by name. They compile beside each other."""
+    """Those that are asked for and installed, by name. They compile beside each other."""
     return {
         name: Contender(name, model, options)
         for name, module in CONTENDERS.items()
-        if importlib.util.find_spec(module)
+        if name in options.contenders and importlib.util.find_spec(module)
     }
 
 
 def begin(model, started):
     """Waits for the first losses of all; those that have some, and why others have none."""
-    found, missing = {}, {name: "not installed" for name in CONTENDERS if name not in started}
+    found, missing = {}, {name: "not started" for name in CONTENDERS if name not in started}
     for name, contender in started.items():
         print(f"frameworks: {model}: {name}", file=sys.stderr, flush=True)
         try:
@@ -273,6 +273,12 @@ def main():
     parser.add_argument("words", nargs="+", metavar="[prepare] FOLDER")
     parser.add_argument(
         "--models", type=lambda text: text.split(","), default=MODELS, help=", ".join(MODELS)
+    )
+    parser.add_argument(
+        "--contenders",
+        type=lambda text: text.split(","),
+        default=list(CONTENDERS),
+        help=", ".join(CONTENDERS),
     )
     parser.add_argument("--device", choices=["cuda", "cpu"], default="cuda")
     parser.add_argument("--rounds", type=int, default=5)
