@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Baechi/Analysis/ReplicaSides.h"
+#include "Baechi/Dialect/Pieces.h"
 #include "Baechi/Dialect/Replicas.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/Transforms/RegionUtils.h"
@@ -30,6 +31,12 @@ public:
       : step(step), block(step.front()), replicas(replicas) {}
 
   llvm::DenseMap<Operation *, int64_t> find() {
+    for (BlockArgument argument : step.getArguments())
+      if (isBatched(argument))
+        if (auto piece = step.getArgAttrOfType<PieceAttr>(
+                argument.getArgNumber(), kPiece))
+          known[argument] = {uint64_t(1) << piece.getStart() / piece.getSize(),
+                             true};
     for (Operation &op : block.without_terminator())
       visit(&op);
     for (Operation &op : llvm::reverse(block.without_terminator()))

@@ -32,9 +32,8 @@ baechi::readMachine(const std::string &spec) {
   if (machine.nodes)
     return llvm::createStringError(spec + ": " +
                                    placement::nodesAreForPlanning);
-  if (StringRef(spec).starts_with("cuda") && !StringRef(spec).contains('@') &&
-      !llvm::sys::fs::exists(spec))
-    takeGpuMemory(machine);
+  if (StringRef(spec).starts_with("cuda") && !llvm::sys::fs::exists(spec))
+    lookAtGpus(machine, /*takesMemory=*/!StringRef(spec).contains('@'));
   return machine;
 }
 

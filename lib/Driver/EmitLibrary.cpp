@@ -36,10 +36,11 @@ baechi::compileModel(DriverOptions options, placement::Machine machine,
 
 llvm::Error baechi::emitLibrary(DriverOptions options,
                                 placement::Machine machine,
-                                const std::string &file, Listener &listener) {
+                                const std::string &file, Listener &listener,
+                                const std::string &inputs) {
   options.keepObjects = options.hostCalls = true;
   auto compilation =
-      compileModel(std::move(options), std::move(machine), listener);
+      compileModel(std::move(options), std::move(machine), listener, inputs);
   if (!compilation)
     return compilation.takeError();
   Phase phase(listener, "linking");

@@ -152,42 +152,109 @@ gpusOf(const placement::Machine &machine) {
   return found;
 }
 
-/// Between the first devices of each two processes, for all of them; within a
-/// process, rank 0's own stands for all.
+/// Which device belongs to which process.
+class RankDevices {
+public:
+  RankDevices(const placement::Machine &machine, const runtime::Ranks &ranks)
+      : machine(machine), ranks(ranks) {}
+
+  int32_t ownerOf(int32_t device) const {
+    return ranks.ownerOf(device, machine.devices.size());
+  }
+  bool is(int32_t device, int32_t rank, llvm::StringRef kind) const {
+    return ownerOf(device) == rank && machine.devices[device].kind == kind;
+  }
+  /// The first such device but \p other; none: -1.
+  int32_t first(int32_t rank, llvm::StringRef kind, int32_t other = -1) const {
+    for (int32_t device : llvm::seq<int32_t>(0, machine.devices.size()))
+      if (device != other && is(device, rank, kind))
+        return device;
+    return -1;
+  }
+  /// Of what this measures, in this order.
+  static constexpr llvm::StringRef kinds[] = {"host", "cuda"};
+
+private:
+  const placement::Machine &machine;
+  const runtime::Ranks &ranks;
+};
+
+/// Between GPUs of a process, and from and to its host devices: rank 0's own
+/// stand for all.
+llvm::Error measureGpuLinksWithin(placement::Machine &machine,
+                                  const runtime::Ranks &ranks,
+                                  Listener &listener) {
+  RankDevices devices(machine, ranks);
+  auto all = llvm::seq<int32_t>(0, machine.devices.size());
+  for (llvm::StringRef a : RankDevices::kinds)
+    for (llvm::StringRef b : RankDevices::kinds) {
+      int32_t from = devices.first(0, a), to = devices.first(0, b, from);
+      if ((a == "host" && b == "host") || from < 0 || to < 0)
+        continue;
+      llvm::Expected<MeasuredLink> measured = measureLink(machine, from, to);
+      if (!measured)
+        return measured.takeError();
+      tell(a + " -> " + b + " of a process", *measured, listener);
+      for (int32_t i : all)
+        for (int32_t j : all)
+          if (i != j && devices.is(i, devices.ownerOf(i), a) &&
+              devices.is(j, devices.ownerOf(i), b))
+            setMeasured(machine, i, j, *measured);
+    }
+  return llvm::Error::success();
+}
+
+/// Between the first devices of each two processes, for all of their kinds;
+/// within a process, rank 0's own stands for all.
 llvm::Error measureRankLinks(placement::Machine &machine,
                              const std::shared_ptr<runtime::Ranks> &ranks,
                              Listener &listener) {
   int32_t n = machine.devices.size();
-  auto ownerOf = [&](int32_t device) { return ranks->ownerOf(device, n); };
+  RankDevices devices(machine, *ranks);
   if (llvm::Error error = measureLinks(machine, listener))
     return error;
+  if (llvm::Error error = measureGpuLinksWithin(machine, *ranks, listener))
+    return error;
   // The link of two devices that may be of two processes, which goes then.
-  const placement::Link within = *machine.links[1];
-  for (int32_t a = 0; a < ranks->size(); ++a)
-    for (int32_t b = a + 1; b < ranks->size(); ++b) {
-      auto devices = llvm::seq<int32_t>(0, n);
-      auto firstOf = [&](int32_t rank) {
-        return *llvm::find_if(
-            devices, [&](int32_t device) { return ownerOf(device) == rank; });
-      };
-      llvm::Expected<MeasuredLink> measured =
-          measureLink(machine, firstOf(a), firstOf(b), ranks);
-      if (!measured)
-        return measured.takeError();
+  std::optional<placement::Link> within;
+  if (auto hosts = devicesWhere(machine, isHostMemory); hosts.size() > 1)
+    within = machine.links[size_t(hosts[0]) * n + hosts[1]];
+  auto measure = [&](int32_t a, llvm::StringRef kindOfA, int32_t b,
+                     llvm::StringRef kindOfB) -> llvm::Error {
+    int32_t from = devices.first(a, kindOfA), to = devices.first(b, kindOfB);
+    if (from < 0 || to < 0)
+      return llvm::Error::success();
+    llvm::Expected<MeasuredLink> measured =
+        measureLink(machine, from, to, ranks);
+    if (!measured)
+      return measured.takeError();
+    std::string what =
+        runtime::Ranks::name(a) + " - " + runtime::Ranks::name(b);
+    if (kindOfA != "host" || kindOfB != "host") {
+      what += (", " + kindOfA + " - " + kindOfB).str();
+    } else if (within) {
       // Noise may hide all of it; no message is faster than one of a process.
       measured->link.latencyNs =
-          std::max(measured->link.latencyNs, within.latencyNs);
+          std::max(measured->link.latencyNs, within->latencyNs);
       measured->link.bytesPerUs =
-          std::min(measured->link.bytesPerUs, within.bytesPerUs);
-      tell(runtime::Ranks::name(a) + " - " + runtime::Ranks::name(b), *measured,
-           listener);
-      for (int32_t from : devices)
-        for (int32_t to : devices)
-          if (std::minmax(ownerOf(from), ownerOf(to)) == std::minmax(a, b)) {
-            setMeasured(machine, from, to, *measured);
-            machine.links[size_t(from) * n + to]->lends = false;
-          }
+          std::min(measured->link.bytesPerUs, within->bytesPerUs);
     }
+    tell(what, *measured, listener);
+    for (int32_t i : llvm::seq<int32_t>(0, n))
+      for (int32_t j : llvm::seq<int32_t>(0, n))
+        if (devices.is(i, a, kindOfA) && devices.is(j, b, kindOfB))
+          for (auto [one, other] : {std::pair(i, j), std::pair(j, i)}) {
+            setMeasured(machine, one, other, *measured);
+            machine.links[size_t(one) * n + other]->lends = false;
+          }
+    return llvm::Error::success();
+  };
+  for (int32_t a = 0; a < ranks->size(); ++a)
+    for (int32_t b = a + 1; b < ranks->size(); ++b)
+      for (llvm::StringRef kindOfA : RankDevices::kinds)
+        for (llvm::StringRef kindOfB : RankDevices::kinds)
+          if (llvm::Error error = measure(a, kindOfA, b, kindOfB))
+            return error;
   return llvm::Error::success();
 }
 
@@ -315,15 +382,22 @@ llvm::Error baechi::measureLinks(placement::Machine &machine,
   return measureRuntime(machine, listener);
 }
 
-void baechi::takeGpuMemory(placement::Machine &machine) {
+void baechi::lookAtGpus(placement::Machine &machine, bool takesMemory) {
   auto gpus = gpusOf(machine);
   if (!gpus)
     return llvm::consumeError(gpus.takeError());
   std::map<int32_t, int64_t> sharers;
   for (const auto &[device, gpu] : *gpus)
     ++sharers[gpu.number];
-  for (const auto &[device, gpu] : *gpus)
-    machine.devices[device].memory = gpu.memoryBytes / sharers[gpu.number];
+  size_t n = machine.devices.size();
+  for (const auto &[device, gpu] : *gpus) {
+    if (takesMemory)
+      machine.devices[device].memory = gpu.memoryBytes / sharers[gpu.number];
+    for (const auto &[other, there] : *gpus)
+      if (auto &link = machine.links[device * n + other];
+          link && device != other)
+        link->lends = gpu.number == there.number;
+  }
 }
 
 /// GPUs copy in both directions at once where they have the engines for it.
@@ -349,10 +423,11 @@ llvm::Error baechi::queryMachine(placement::Machine &machine,
                                  Listener &listener,
                                  const std::shared_ptr<runtime::Ranks> &ranks) {
   for (const placement::Device &device : machine.devices) {
-    if (ranks && device.kind != "host")
+    if (ranks && placement::isPool(device))
       return llvm::createStringError(
           "device '" + device.name + "' is of kind '" + device.kind +
-          "'; --query-machine of several processes measures host devices");
+          "'; --query-machine of several processes measures host and cuda "
+          "devices");
     if (!isHostMemory(device) && !isDisk(device) && device.kind != "cuda")
       return llvm::createStringError(
           "device '" + device.name + "' is of kind '" + device.kind +

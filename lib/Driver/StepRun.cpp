@@ -54,6 +54,13 @@ llvm::Error StepRun::run() {
   return failure;
 }
 
+llvm::Error StepRun::call(std::string inputs, int64_t steps) {
+  options.inputs = std::move(inputs);
+  options.steps = steps;
+  found.losses.clear();
+  return run();
+}
+
 llvm::Error StepRun::startPlaced() {
   // Refuses a program that this machine's memory cannot hold; so first.
   if (placedProgram && !placedProgram->usable())

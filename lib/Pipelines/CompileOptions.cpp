@@ -119,9 +119,11 @@ static constexpr CompileOption table[] = {
     {.name = "transfers",
      .value = "HOW",
      .help =
-         "between host devices of one process: lend (the receiver reads "
-         "the sender's tensor where it lies), copy, or network (they take what "
-         "the machine's links say, a simulated network); others are copied",
+         "between host devices of one process, or devices of one GPU: lend "
+         "(the "
+         "receiver reads the sender's tensor where it lies) or copy; between "
+         "host devices also network (they take what the machine's links say, a "
+         "simulated network); others are copied",
      .inPasses = "transfers",
      .text = &Options::transfers},
     {.name = "fit-memory",

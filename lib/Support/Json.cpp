@@ -219,12 +219,11 @@ void Cursor::expect(Kind kind) const {
 
 std::optional<Cursor> Cursor::find(std::string_view key) const {
   expect(Kind::Object);
-  std::optional<Cursor> found;
-  forEachChild([&](Cursor member) {
-    if (!found && member.key() == key && member.value().kind != Kind::Null)
-      found = member;
-  });
-  return found;
+  for (int32_t k = firstChild(); k >= 0; k = document->values[k].next)
+    if (Cursor member(*document, k);
+        member.key() == key && member.value().kind != Kind::Null)
+      return member;
+  return std::nullopt;
 }
 
 Cursor Cursor::operator[](std::string_view key) const {
@@ -233,20 +232,27 @@ Cursor Cursor::operator[](std::string_view key) const {
   fail(quoted(key, "the member ") + " is missing: add it");
 }
 
-void Cursor::onlyKeys(std::initializer_list<std::string_view> keys) const {
+/// \p found, if not null, gets the member of each key.
+void Cursor::match(std::span<const std::string_view> keys,
+                   std::optional<Cursor> *found) const {
   uint64_t seen = 0;
-  forEachMember([&](std::string_view key, const Cursor &) {
-    auto known = std::find(keys.begin(), keys.end(), key);
-    if (known == keys.end()) {
+  size_t at = 0; // Members mostly come in the order of the keys.
+  forEachMember([&](std::string_view key, const Cursor &member) {
+    size_t tried = 0;
+    for (; tried < keys.size() && keys[at] != key; ++tried)
+      at = at + 1 == keys.size() ? 0 : at + 1;
+    if (tried == keys.size()) {
       std::string all;
       for (std::string_view k : keys)
         all += (all.empty() ? "" : ", ") + std::string(k);
       fail(quoted(key, "unknown member ") + ": the members are " + all);
     }
-    uint64_t bit = uint64_t(1) << (known - keys.begin());
+    uint64_t bit = uint64_t(1) << at;
     if (seen & bit)
       fail(quoted(key, "two members are called ") + ": keep one");
     seen |= bit;
+    if (found && member.value().kind != Kind::Null)
+      found[at] = member;
   });
 }
 

@@ -41,7 +41,7 @@ struct InlineStep : public baechi::impl::InlineStepBase<InlineStep> {
   void runOnOperation() override {
     ModuleOp module = getOperation();
     // Before anything goes: a step is found among what the module came with.
-    if (failed(findFuncStep(module)))
+    if (failed(findFuncStep(module)) || failed(checkNotLostByFolds(module)))
       return signalPassFailure();
     bool formed =
         llvm::any_of(module.getOps<func::FuncOp>(), [](auto function) {

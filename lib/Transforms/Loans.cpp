@@ -73,13 +73,19 @@ LogicalResult baechi::verifyLoan(SendOp send, const DeviceProgram &sender,
     diag.attachNote(recv.getLoc()) << "the recv";
     return failure();
   }
+  // Whether devices of kind 'cuda' lie on one GPU is seen at run time.
+  auto isOnGpu = [](const DeviceProgram &end) {
+    return end.spec.getKind() == "cuda";
+  };
+  bool areOnGpus = isOnGpu(sender) && isOnGpu(receiver);
   for (const DeviceProgram *end : {&sender, &receiver})
-    if (end->spec.getKind() != "host") {
+    if (end->spec.getKind() != "host" && !areOnGpus) {
       InFlightDiagnostic diag =
           send.emitOpError()
           << "lends " << text << ", but '" << end->name << "' is of kind '"
           << end->spec.getKind()
-          << "'; only devices of kind 'host' share an address space";
+          << "'; only devices of kind 'host', or of kind 'cuda' on one GPU, "
+             "share an address space";
       diag.attachNote(recv.getLoc()) << "the other end";
       return failure();
     }

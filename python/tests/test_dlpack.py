@@ -5,6 +5,7 @@
 host, and such as GPUs have, in the memory of the fake driver (unittests/Runtime/FakeCuda)."""
 
 import ctypes
+import gc
 import os
 import pathlib
 import subprocess
@@ -153,8 +154,8 @@ class Tensor:
     def __init__(self, address, shape, device_type=2):
         self.shape = (ctypes.c_int64 * len(shape))(*shape)
         self.device = (device_type, 0)
-        self.managed = dlpack._Versioned(major=1, minor=0)
-        self.managed.tensor = dlpack._Tensor(
+        self.managed = dlpack.Versioned(major=1, minor=0)
+        self.managed.tensor = dlpack.Tensor(
             data=address,
             device_type=device_type,
             ndim=len(shape),
@@ -223,13 +224,80 @@ def run_on_the_fake(file):
     print("misuse:", fake.fakeCudaMisuse().decode() or "none")
 
 
+def jit_on_the_fake():
+    """In a process of its own: calls of a JAX step whose arguments lie on the GPU. Copies of the
+    host's memory fail, and so do those to the host."""
+    import baechi
+    from baechi.steps.gpu_array import GpuArray
+
+    fake = ctypes.CDLL(str(FAKE))
+    fake.fakeCudaMisuse.restype = ctypes.c_char_p
+
+    @baechi.jit(machine="cuda:1@1MiB", costs="roofline", donate_argnums=0)
+    def step(p, x):
+        q = p @ x
+        return q, q @ x
+
+    rng = np.random.default_rng(4)
+    p, x = (np.eye(8, dtype=np.float32)[rng.permutation(8)] for _ in range(2))
+    on_gpu = GpuArray((8, 8), np.dtype(np.float32), 0)
+    ctypes.memmove(on_gpu._address.value, x.ctypes.data, x.nbytes)  # its memory is the host's
+    # What the step was compiled for: its values are looked at once.
+    q, y = step(p, on_gpu)
+    assert isinstance(y, GpuArray), type(y)
+    assert "gpu=0" in repr(y) and (y.shape, y.ndim, y.size) == ((8, 8), 2, 64)
+    fake.fakeCudaFail(b"cuMemcpyHtoDAsync")
+    q, y = step(q, on_gpu)
+    q, y = step(q, y)
+    fake.fakeCudaFail(b"cuMemcpyDtoHAsync")
+    with pytest.raises(StepError, match="cuMemcpyDtoHAsync_v2 of a result's memory on the GPU f"):
+        np.asarray(y)
+    q, z = step(q, y)
+    fake.fakeCudaFail(None)
+    want, factor = p, x
+    for takes in (x, x, None, None):  # the last two calls took what the one before returned
+        factor = factor if takes is None else takes
+        want = want @ factor
+        factor = want @ factor
+    np.testing.assert_array_equal(np.asarray(q), want)
+    np.testing.assert_array_equal(np.asarray(z), factor)
+    # What takes a capsule of either form has the memory itself, as long as it holds it.
+    for version in ((1, 0), None):
+        taken = dlpack.borrow(z) if version else Old(z)
+        assert taken.address == z._address.value
+    # The host's arrays give the host's.
+    q, y = step(np.asarray(q), x)
+    assert not isinstance(y, GpuArray)
+    del q, y, z, taken, on_gpu, step
+    gc.collect()
+    print("misuse:", fake.fakeCudaMisuse().decode() or "none")
+
+
+class Old:
+    """Takes an array as libraries do that know no versions of DLPack."""
+
+    def __init__(self, value):
+        self.capsule = value.__dlpack__()
+        pointer = dlpack._pointer_of(self.capsule, b"dltensor")
+        self.address = dlpack.Tensor.from_address(pointer).data
+
+
 @pytest.mark.skipif(not FAKE.exists(), reason=f"{FAKE} is not built")
 def test_arrays_on_a_gpu_do_not_go_through_the_host(tmp_path):
-    fake = {"BAECHI_CUDA_LIBRARY": str(FAKE), "BAECHI_CUBLASLT_LIBRARY": str(FAKE)}
     file = emit(tmp_path, "cuda:1@1MiB")
-    code = "import sys, test_dlpack; test_dlpack.run_on_the_fake(sys.argv[1])"
+    on_the_fake(f"run_on_the_fake({str(file)!r})")
+
+
+@pytest.mark.skipif(not FAKE.exists(), reason=f"{FAKE} is not built")
+def test_jit_takes_and_gives_arrays_on_a_gpu():
+    pytest.importorskip("jax")
+    on_the_fake("jit_on_the_fake()")
+
+
+def on_the_fake(call):
+    fake = {"BAECHI_CUDA_LIBRARY": str(FAKE), "BAECHI_CUBLASLT_LIBRARY": str(FAKE)}
     said = subprocess.run(
-        [sys.executable, "-c", code, str(file)],
+        [sys.executable, "-c", f"import test_dlpack; test_dlpack.{call}"],
         capture_output=True,
         text=True,
         timeout=100,

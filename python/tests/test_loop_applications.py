@@ -85,7 +85,7 @@ def test_pages():
 def test_experiment(monkeypatch):
     monkeypatch.setattr(orion, "ORDERS", 2)
     monkeypatch.setattr(orion, "WORKERS", (2, 4))
-    monkeypatch.setattr(orion, "EXCHANGES", (1, 4))
+    monkeypatch.setattr(orion, "LATE", ((1, None), (4, None), (4, 1)))
     entries = data.ratings(3000, 100, 60, rank=4)
     small = orion.Application(
         "factorisation",
@@ -104,6 +104,9 @@ def test_experiment(monkeypatch):
     serial = float(convergence.rows[0]["8"])
     for row in convergence.rows[1 : 1 + len(orion.WORKERS)]:
         assert abs(float(row["8"]) - serial) < 0.2 * serial
+    scheme = str(convergence.rows[-1]["scheme"])
+    assert scheme == "store, staleness 1, 4 workers, 4 a pass, step 0.05"
+    assert abs(float(convergence.rows[-1]["8"]) - serial) < 0.5 * serial
     assert all(float(row["ratio"]) > 1 for row in orders.rows)
     assert told[0] == "factorisation: serial, order 0"
     with pytest.raises(ImportFailure, match="unknown application 'x'; known: factorisation"):

@@ -195,7 +195,12 @@ def other_arguments(key, r, u):
     u[key[0]] = r
 
 
+def by_a_word(key, r, u, v):
+    u["users"] = r
+
+
 WRONG = {
+    by_a_word: r"dimension 0 of 'u' is indexed with a str: give a key, a sum of keys",
     changes_a_view: r"'a' is changed in place, which was read of 'u': .* write u\[key\[0\]\] \+= ",
     changes_an_element_of_a_view: r"cannot be changed in place: write to the array, x\[i, k\] = v",
     of_math: r"made a number of Python's: use jnp, not np or math",

@@ -3,6 +3,10 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Loops on devices of several processes."""
 
+import os
+import re
+import signal
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -43,6 +47,41 @@ def test_ranks_are_the_serial_run(name):
     ):
         assert one.tobytes() == two.tobytes()
     assert "host1" in loop.report()
+
+
+def test_ranks_stay_for_the_next_call(capfd):
+    """With verbose, phases are told of the first call alone."""
+    entries, arrays, options = case("factorise_with_biases")
+    body = programs(jnp)["factorise_with_biases"]
+    loop, alone = (
+        baechi.foreach(body, machine="host:2", ranks=ranks, workers=2, verbose=ranks > 1, **options)
+        for ranks in (2, 1)
+    )
+    loop(entries, *arrays)
+    processes = _processes(loop)
+    assert re.search(r"baechi: loop: compile +\d+\.\d\d s", capfd.readouterr().err)
+    again = [array + np.float32(0.5) for array in arrays]
+    made = loop(entries, *again, passes=3)
+    assert "compile" not in capfd.readouterr().err
+    assert _processes(loop) == processes
+    for one, two in zip(made, alone(entries, *again, passes=3), strict=True):
+        assert one.tobytes() == two.tobytes()
+
+
+def _processes(loop):
+    return [process.pid for process in loop._last._runs._started._processes]
+
+
+@pytest.mark.parametrize("rank", [0, 1])
+def test_a_rank_that_is_lost_is_an_error(rank):
+    """And the next call starts others."""
+    entries, arrays, options = case("relax")
+    loop = baechi.foreach(programs(jnp)["relax"], machine="host:2", ranks=2, **options)
+    made = loop(entries, *arrays)
+    os.kill(_processes(loop)[rank], signal.SIGKILL)
+    with pytest.raises(baechi.CompileError, match=f"rank {rank}"):
+        loop(entries, *arrays)
+    assert (loop(entries, *arrays) == made).all()
 
 
 def test_no_pass_changes_nothing():

@@ -51,6 +51,13 @@ public:
   /// comes after the copy. Returns early when the step was aborted.
   virtual Problem awaited(Side side, int32_t seq, const Exchange &exchange) = 0;
 
+  /// Of a message that is lent, which nobody copies, on the receiver's thread:
+  /// all that the receiver does from now on comes after what the sender was
+  /// told to do before its offer; what the sender does after awaited() comes
+  /// after all that the receiver was told to do before it gave the tensor back.
+  virtual Problem borrowed(int32_t /*seq*/) { return cannotLend; }
+  virtual Problem givenBack(int32_t /*seq*/) { return cannotLend; }
+
   /// After a failed step, of which copies may be left: whether they have ended.
   virtual bool isIdle() = 0;
 
@@ -62,6 +69,10 @@ public:
 
   /// Between steps: when the copy was made, ns since the step's start.
   virtual Interval timeOf(int32_t seq) const = 0;
+
+private:
+  static constexpr Problem cannotLend{"a message cannot be lent",
+                                      "the devices share no memory"};
 };
 
 /// Where a device notes what its operators do. `timed`: also when. On its

@@ -9,6 +9,7 @@
 #include "core/Carrier.h"
 
 #include <pthread.h>
+#include <sys/prctl.h>
 
 #include <algorithm>
 #include <chrono>
@@ -55,8 +56,12 @@ void Carrier::offered(int32_t queue, int32_t seq, bool odd) {
   const MessageInfo &message = program.queues[size_t(queue)].messages[seq];
   {
     std::lock_guard<std::mutex> guard(mutex);
-    waiting.push_back({exchange.elapsedNs(), message.startNs, message.priority,
-                       queue, seq, odd});
+    int64_t now = exchange.elapsedNs();
+    waiting.push_back(
+        {now, message.startNs, message.priority, queue, seq, odd});
+    // Else the thread looks when what has its lanes has arrived.
+    if (!moving.empty() && beginOf(waiting.back()) > now)
+      return;
   }
   changed.notify_all();
 }
@@ -104,20 +109,25 @@ void Carrier::boardOne(std::vector<Message>::iterator message, int64_t begin) {
 /// As time passed: what had its lanes first goes first, and of several that
 /// did, the most urgent.
 void Carrier::boardByPriority(int64_t now) {
-  auto key = [&](const Message &message) {
-    return std::tuple(beginOf(message), message.priority, message.offeredNs,
-                      message.queue, message.seq);
+  auto urgency = [](const Message &message) {
+    return std::tie(message.priority, message.offeredNs, message.queue,
+                    message.seq);
   };
-  while (!waiting.empty()) {
-    auto next = std::min_element(
-        waiting.begin(), waiting.end(),
-        [&](const Message &a, const Message &b) { return key(a) < key(b); });
-    int64_t begin = beginOf(*next);
+  for (;;) {
+    auto next = waiting.end();
+    int64_t first = never;
+    for (auto each = waiting.begin(); each != waiting.end(); ++each)
+      if (int64_t begin = beginOf(*each);
+          begin < first ||
+          (begin == first && begin != never && urgency(*each) < urgency(*next)))
+        next = each, first = begin;
     // What moves may be there by then, and its next slice be more urgent.
-    if (begin > now || begin >= nextNs())
+    if (first > now || first >= nextNs())
       return;
-    boardOne(next, begin);
-    waiting.erase(next);
+    boardOne(next, first);
+    // In any order: whose turn it is does not depend on it.
+    *next = waiting.back();
+    waiting.pop_back();
   }
 }
 
@@ -180,6 +190,8 @@ int64_t Carrier::nextNs() const {
 
 void Carrier::work() {
   pthread_setname_np(pthread_self(), "carrier");
+  // Short sleeps are meant to be short.
+  prctl(PR_SET_TIMERSLACK, 1000UL);
   std::unique_lock<std::mutex> lock(mutex);
   while (!isEnding) {
     // Between steps the clock is set anew.

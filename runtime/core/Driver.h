@@ -65,12 +65,11 @@ public:
   /// The arena, where it is host memory.
   virtual std::span<char> hostArena() { return {}; }
 
-  /// What moves messages of sizes `bytes` between this device, whose memory is
-  /// its own, and `other`, which sends if `otherSends`. Called after both have
-  /// started.
+  /// What moves messages between this device, whose memory is its own, and
+  /// `other`, which sends if `otherSends`. Called after both have started.
   virtual Expected<std::unique_ptr<Mover>>
   connect(Driver & /*other*/, bool /*otherSends*/,
-          const std::vector<int64_t> & /*bytes*/) {
+          const std::vector<MessageInfo> & /*messages*/) {
     return Error("messages of this device cannot be moved");
   }
 

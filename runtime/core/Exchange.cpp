@@ -386,6 +386,9 @@ int32_t Exchange::borrow(baechi_context &self, int32_t queue, int32_t seq,
   if (slot->state.load(std::memory_order_relaxed) & Slot::Claimed)
     return fail(self,
                 {"borrowed a message twice in one step", nullptr, queue, seq});
+  if (self.marks)
+    if (Problem problem = self.marks->flush())
+      return fail(self, {problem.reason, problem.detail});
   if (!waitUntil(self, waitOf(self.isOdd(), queue, seq), *slot, [&] {
         return (slot->state.load(std::memory_order_seq_cst) & Slot::Sent) != 0;
       }))
@@ -395,6 +398,9 @@ int32_t Exchange::borrow(baechi_context &self, int32_t queue, int32_t seq,
     slot->copy.byReceiver = true;
     slot->copy.beginNs = slot->copy.endNs = elapsedNs();
   }
+  if (Mover *mover = queues[queue].mover.get())
+    if (Problem problem = mover->borrowed(seq))
+      return failMoving(self, problem, queue, seq);
   *source = slot->source;
   return 0;
 }
@@ -413,6 +419,9 @@ int32_t Exchange::giveBack(baechi_context &self, int32_t queue, int32_t seq) {
   if (!slot->lent || !(state & Slot::Claimed) || (state & Slot::Done))
     return fail(self, {"gave back a message that it does not hold", nullptr,
                        queue, seq});
+  if (Mover *mover = queues[queue].mover.get())
+    if (Problem problem = mover->givenBack(seq))
+      return failMoving(self, problem, queue, seq);
   slot->state.fetch_or(Slot::Received | Slot::Done, std::memory_order_seq_cst);
   ring(*contexts[queues[queue].from]);
   return 0;

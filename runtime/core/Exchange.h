@@ -172,6 +172,8 @@ struct alignas(baechi::runtime::cacheLineBytes) baechi_context {
   std::vector<baechi::runtime::Interval> operators;
   /// The step is only run through (Driver::rehearse): its messages are none.
   bool rehearses = false;
+  /// What it borrows then.
+  const void *standIn = nullptr;
   /// Null: an operator runs while its thread is between begin and end.
   baechi::runtime::OperatorMarks *marks = nullptr;
   /// Null: the thread is the device's own, which others look after.

@@ -37,6 +37,12 @@ public:
   /// moves messages itself.
   virtual void *hostBuffer(int32_t /*seq*/) { return nullptr; }
 
+  /// Whether a message that the device has offered may begin, or has to wait
+  /// for others to end.
+  virtual bool mayBegin(int32_t /*seq*/) const { return true; }
+  /// A message that has begun has ended, for the transport, too.
+  virtual void ended(int32_t /*seq*/) {}
+
   /// A message that the device has offered: to be sent, or received (with a
   /// host buffer: which has arrived there).
   virtual Problem begin(int32_t seq, void *buffer, int64_t bytes) = 0;

@@ -153,7 +153,9 @@ static Error checkQueues(const Program &program) {
                      ": it ends before it starts");
       for (int32_t end : {queue.from, queue.to}) {
         const DeviceInfo &device = program.devices[end];
-        if (message.lent && device.kind == "cuda")
+        // Whether two CUDA devices are on one GPU is seen when they start.
+        if (message.lent && device.kind == "cuda" &&
+            program.devices[queue.from].kind != program.devices[queue.to].kind)
           return Error(who + ", " + describe("message", seq, message.name) +
                        ": it is lent, but device " + device.name +
                        " has an address space of its own");

@@ -132,10 +132,21 @@ static Program exchangeProgram(const std::vector<int64_t> &messageBytes,
     info.arenaBytes = info.memory = arenaBytes;
   }
   program.queues = {{sender, receiver, {}}, {receiver, sender, {}}};
+  // One message after the other, as NCCL and pinned memory want to know.
+  int64_t group = 0;
+  auto add = [&](QueueInfo &queue, int64_t bytes) {
+    constexpr int64_t apart = 10, takes = 4;
+    MessageInfo message;
+    message.bytes = bytes;
+    message.group = group++;
+    message.startNs = apart * message.group;
+    message.endNs = message.startNs + takes;
+    queue.messages.push_back(message);
+  };
   for (int64_t bytes : messageBytes) {
     program.devices[size_t(sender)].operators.push_back({"exchange", "", 0, 0});
-    program.queues[0].messages.push_back({"", bytes, 0, 0});
-    program.queues[1].messages.push_back({"", 0, 0, 0});
+    add(program.queues[0], bytes);
+    add(program.queues[1], 0);
   }
   return program;
 }
@@ -223,9 +234,10 @@ static constexpr char beginsMeasure[] = "measure a link:";
 static Error askOthers(const LinkMeasureOptions &options) {
   std::string asked = beginsMeasure;
   for (int64_t number : {int64_t(options.sender), int64_t(options.receiver),
-                         options.largestBytes, int64_t(options.repetitions),
-                         int64_t(options.kinds.size())})
+                         options.largestBytes, int64_t(options.repetitions)})
     asked += " " + std::to_string(number);
+  for (const std::string &kind : options.kinds)
+    asked += " " + kind;
   for (int32_t rank = 1; rank < options.ranks->size(); ++rank)
     if (Error error = options.ranks->send(rank, asked))
       return error;
@@ -238,11 +250,11 @@ baechi::runtime::followLinkMeasure(const std::shared_ptr<Ranks> &ranks,
   if (!asked.starts_with(beginsMeasure))
     return false;
   LinkMeasureOptions options;
-  size_t devices = 0;
-  std::istringstream numbers(asked.substr(std::strlen(beginsMeasure)));
-  numbers >> options.sender >> options.receiver >> options.largestBytes >>
-      options.repetitions >> devices;
-  options.kinds.assign(devices, "host");
+  std::istringstream words(asked.substr(std::strlen(beginsMeasure)));
+  words >> options.sender >> options.receiver >> options.largestBytes >>
+      options.repetitions;
+  for (std::string kind; words >> kind;)
+    options.kinds.push_back(kind);
   options.ranks = ranks;
   auto session = startExchange(options);
   // What a session fails of, rank 0 says.

@@ -19,7 +19,8 @@
 /// each answers that it has stopped.
 ///
 /// Of steps that overlap a receiver of the program's messages tells the sender,
-/// once a step, that its devices have left it (tags::Left).
+/// once a step, that its devices have left it (tags::Left). Of calls that
+/// overlap rank 0 tells as they come (tags::Calls, RankCalls.h).
 ///
 //===----------------------------------------------------------------------===//
 #ifndef BAECHI_RUNTIME_RANKS_PROTOCOL_H
@@ -38,13 +39,13 @@ class Ranks;
 
 namespace tags {
 /// What the messages of a program come after.
-enum : int32_t { Size, Bytes, Notice, Times, Left, FirstMessage };
+enum : int32_t { Size, Bytes, Notice, Times, Left, Calls, FirstMessage };
 /// Texts of more bytes go in several messages.
 inline constexpr int64_t chunkBytes = int64_t(1) << 28;
 } // namespace tags
 
 struct Command {
-  enum Kind : int32_t { Step, Steps, Write, Read, Close, Quit };
+  enum Kind : int32_t { Step, Steps, Calls, Write, Read, Close, Quit };
 
   Command() = default;
   explicit Command(Kind kind, int32_t device = 0, int64_t offset = 0,

@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "ranks/RankRelay.h"
+#include "ranks/RankCalls.h"
 
 #include <algorithm>
 #include <cmath>
@@ -196,7 +196,7 @@ void RankRelay::beat() {
 //===----------------------------------------------------------------------===//
 
 bool RankRelay::allDone() const {
-  return done == messagesOfStep * uint64_t(steps) &&
+  return !isOpen && (!calls || calls->isIdle()) && done == messagesInAll() &&
          exchange.idleHere(/*waitingCounts=*/false) &&
          std::all_of(peers.begin(), peers.end(),
                      [&](const Peer &peer) { return hasLeftAll(peer); }) &&
@@ -223,10 +223,10 @@ std::optional<int32_t> RankRelay::endStep() {
   }
   if (!saidEnded) {
     // The devices here have ended, so nobody is left to offer the rest.
-    if (exchange.idleHere(/*waitingCounts=*/false) && !exchange.aborted() &&
-        !exchange.isBringing() &&
+    if (!isOpen && exchange.idleHere(/*waitingCounts=*/false) &&
+        !exchange.aborted() && !exchange.isBringing() &&
         offersTaken == offerCount.load(std::memory_order_acquire) &&
-        offersTaken < messagesOfStep * uint64_t(steps))
+        offersTaken < messagesInAll())
       exchange.abort(exchange.describeUndelivered());
     return std::nullopt;
   }

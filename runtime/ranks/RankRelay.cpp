@@ -8,6 +8,7 @@
 
 #include "ranks/RankRelay.h"
 #include "core/Driver.h"
+#include "ranks/RankCalls.h"
 
 #include <sys/prctl.h>
 
@@ -106,6 +107,8 @@ void RankRelay::release() {
       drop(ticket);
   }
   drop(timesTicket);
+  if (calls)
+    calls->drop(transport);
 }
 
 Error RankRelay::check() const {
@@ -186,8 +189,11 @@ void RankRelay::reset(int64_t count, bool overlap) {
   offerCount.store(0, std::memory_order_relaxed);
   offersTaken = done = 0;
   nextActive = 0;
+  firstStep = 0;
   steps = count;
   overlaps = overlap;
+  isOpen = false;
+  calls.reset();
   active.clear();
   held.clear();
   for (Message &message : messages)
@@ -201,6 +207,17 @@ void RankRelay::reset(int64_t count, bool overlap) {
       false;
   agreed.clear();
   lastLook = lastBeat = steady_clock::now();
+}
+
+void RankRelay::reset(int64_t first, std::shared_ptr<RankCalls> given) {
+  reset(/*count=*/0, /*overlap=*/true);
+  firstStep = steps = first;
+  isOpen = true;
+  calls = std::move(given);
+  for (Message &message : messages)
+    message.step = first + (message.odd != ((first & 1) != 0));
+  for (Peer &peer : peers)
+    peer.leftTold = peer.left = first;
 }
 
 //===----------------------------------------------------------------------===//
@@ -320,6 +337,8 @@ bool RankRelay::pollMessage(size_t position, bool &moved) {
   moved = true;
   ++done;
   tell(message);
+  if (message.port)
+    message.port->ended(message.seq);
   // The others keep their order.
   active.erase(active.begin() + ptrdiff_t(position));
   return true;
@@ -335,7 +354,8 @@ bool RankRelay::start(uint32_t message) {
 
 /// Begins what was offered and ends what has arrived; whether there was any.
 bool RankRelay::moveMessages() {
-  bool moved = overlaps && exchangeLeft();
+  bool moved = calls && moveCalls();
+  moved |= overlaps && exchangeLeft();
   for (size_t i = 0; i < held.size();) {
     if (!mayBegin(messages[held[i]])) {
       ++i;
@@ -346,7 +366,7 @@ bool RankRelay::moveMessages() {
       return true;
     held.erase(held.begin() + ptrdiff_t(i));
   }
-  while (offersTaken < messagesOfStep * uint64_t(steps)) {
+  while (offersTaken < messagesInAll()) {
     std::atomic<uint32_t> &place = offers[offersTaken % offers.size()];
     uint32_t offer = place.load(std::memory_order_acquire);
     if (offer == 0)

@@ -48,6 +48,8 @@
 
 namespace baechi::runtime {
 
+class RankCalls;
+
 class RankRelay final : public Relay {
 public:
   RankRelay(std::shared_ptr<Ranks> ranks, const Program &program,
@@ -69,6 +71,8 @@ public:
   std::string whySeparate() const;
   /// Between steps: for one, or for several that overlap.
   void reset(int64_t count = 1, bool overlap = false);
+  /// For calls that overlap, from \p first on.
+  void reset(int64_t first, std::shared_ptr<RankCalls> given);
   /// Forgets all messages under way; no step comes after it.
   void release();
   /// On the thread of a device that lives elsewhere: the step to its end, on
@@ -161,6 +165,11 @@ private:
   void lose(int32_t rank, const std::string &why);
   bool mayBegin(const Message &message) const;
   bool start(uint32_t message);
+  bool moveCalls();
+  /// Of all steps that are known of.
+  uint64_t messagesInAll() const {
+    return messagesOfStep * uint64_t(steps - firstStep);
+  }
   bool tellLeft(Peer &peer);
   bool hearLeft(Peer &peer);
   bool exchangeLeft();
@@ -192,14 +201,16 @@ private:
   std::vector<std::atomic<uint32_t>> offers;
   alignas(cacheLineBytes) std::atomic<uint64_t> offerCount{0};
   uint64_t offersTaken = 0;
-  /// Offered, but ahead of their receivers.
+  /// Offered, but ahead of their receivers, or without room at their ports.
   std::vector<uint32_t> held;
   std::vector<uint32_t> active;
   size_t nextActive = 0;
   /// Of all steps.
   uint64_t done = 0;
-  int64_t steps = 1;
+  int64_t firstStep = 0, steps = 1; ///< the first, and what comes after all
   bool overlaps = false;
+  bool isOpen = false; ///< more calls may come
+  std::shared_ptr<RankCalls> calls;
   size_t messagesOfStep = 0;
   int32_t tagsOfStep = 0;
 

@@ -13,6 +13,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "ranks/RankSteps.h"
+#include "ranks/RankCalls.h"
 
 #include <algorithm>
 #include <cstring>
@@ -33,8 +34,21 @@ std::string RankRelay::whySeparate() const {
 }
 
 bool RankRelay::mayBegin(const Message &message) const {
-  return !overlaps || !message.sends ||
-         message.step <= peers[size_t(message.peer)].left + 1;
+  return (!overlaps || !message.sends ||
+          message.step <= peers[size_t(message.peer)].left + 1) &&
+         (!message.port || message.port->mayBegin(message.seq));
+}
+
+/// Calls come while others run, until it is known which one was the last.
+bool RankRelay::moveCalls() {
+  isOpen = calls->isOpen();
+  steps = firstStep + calls->known();
+  bool moved = false;
+  for (Peer &peer : peers)
+    if (peer.talks && !peer.isLost)
+      if (Problem problem = calls->move(transport, peer.rank, moved))
+        lose(peer.rank, Ranks::name(peer.rank) + ": " + describe(problem));
+  return moved;
 }
 
 /// This and those that follow return false when they failed.
@@ -102,11 +116,15 @@ bool RankRelay::hasLeftAll(const Peer &peer) const {
 // Before and after them
 //===----------------------------------------------------------------------===//
 
-static bool liesOn(const BufferInfo &buffer, const RankRelay &relay,
-                   int32_t rank) {
+bool baechi::runtime::liesOn(const BufferInfo &buffer, const RankRelay &relay,
+                             int32_t rank) {
   std::vector<PieceInfo> parts = buffer.parts();
   return std::any_of(parts.begin(), parts.end(), [&](const PieceInfo &part) {
-    return relay.ownerOf(part.device) == rank;
+    return relay.ownerOf(part.device) == rank ||
+           std::any_of(part.copies.begin(), part.copies.end(),
+                       [&](const Place &copy) {
+                         return relay.ownerOf(copy.device) == rank;
+                       });
   });
 }
 
@@ -189,9 +207,9 @@ Error baechi::runtime::sendFetched(Ranks &ranks, const ToldSteps &told) {
   return Error();
 }
 
-/// What \p rank holds of a result, out of all values of which it has set those.
-static void takeParts(const BufferInfo &result, const RankRelay &relay,
-                      int32_t rank, const char *from, char *to) {
+void baechi::runtime::takeParts(const BufferInfo &result,
+                                const RankRelay &relay, int32_t rank,
+                                const char *from, char *to) {
   for (const PieceInfo &part : result.parts()) {
     if (relay.ownerOf(part.device) != rank)
       continue;

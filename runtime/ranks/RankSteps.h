@@ -41,6 +41,12 @@ Error sendSteps(Ranks &ranks, const Program &program, const RankRelay &relay,
 Expected<ToldSteps> receiveSteps(Ranks &ranks, const Program &program,
                                  const Command &command);
 
+/// Whether \p rank has a part of it, or a copy of one.
+bool liesOn(const BufferInfo &buffer, const RankRelay &relay, int32_t rank);
+/// What \p rank holds of a result, out of all values of which it has set those.
+void takeParts(const BufferInfo &result, const RankRelay &relay, int32_t rank,
+               const char *from, char *to);
+
 /// When the steps have ended well everywhere.
 Error sendFetched(Ranks &ranks, const ToldSteps &told);
 /// Rank 0: what lies elsewhere of the results.

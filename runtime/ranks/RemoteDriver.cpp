@@ -115,6 +115,7 @@ Error baechi::runtime::followLeader(
         return error;
       break;
     case Command::Steps:
+    case Command::Calls:
       if (Error error = steps(command); error && ranks.broken())
         return error;
       break;

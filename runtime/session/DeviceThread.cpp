@@ -94,10 +94,10 @@ static bool runOverlapped(SessionState &state, size_t device) {
 }
 
 void baechi::runtime::runPart(SessionState &state, size_t device) {
-  if (state.calls)
-    state.calls->run(state, device);
-  else if (state.isElsewhere(device)) // runs the relay, to the end of all steps
+  if (state.isElsewhere(device)) // runs the relay, to the end of all steps
     (void)runStep(state, device);
+  else if (state.calls)
+    state.calls->run(state, device);
   else if (state.overlap.steps > 0)
     (void)runOverlapped(state, device);
   else if (runStep(state, device))

@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "session/OverlappedCalls.h"
+#include "ranks/RankCalls.h"
 #include "session/SessionImplementation.h"
 
 #include <algorithm>
@@ -46,15 +47,14 @@ bool OverlappedCalls::setsCopies(const SessionState &state,
   return false;
 }
 
-/// A device has ended a call; the last one tells.
 void OverlappedCalls::end(int64_t call) {
   {
     std::lock_guard<std::mutex> guard(mutex);
-    if (++ends[call] < devices)
+    if (++ends[call] < parties)
       return;
     ends.erase(call);
   }
-  // Each device ends its calls in their order, so these end in theirs.
+  // Each ends its calls in their order, so these end in theirs.
   source.ended(call);
 }
 
@@ -86,8 +86,7 @@ void OverlappedCalls::run(SessionState &state, size_t device) {
 }
 
 std::string Session::whySeparate() const {
-  return implementation->state->relay ? "of several processes"
-                                      : implementation->whySeparate();
+  return implementation->whySeparate();
 }
 
 Error Session::overlapCalls(int64_t first, CallSource &source,
@@ -99,6 +98,13 @@ Error Session::overlapCalls(int64_t first, CallSource &source,
   return implementation->overlapCalls(first, source, failed);
 }
 
+int32_t Session::Implementation::workingHere() const {
+  int32_t working = 0;
+  for (size_t i = 0; i < state->drivers.size(); ++i)
+    working += !state->exchange.context(i).idle && !state->isElsewhere(i);
+  return working;
+}
+
 Error Session::Implementation::overlapCalls(int64_t first, CallSource &source,
                                             int64_t *failed) {
   if (failed)
@@ -106,13 +112,43 @@ Error Session::Implementation::overlapCalls(int64_t first, CallSource &source,
   hasResults = false;
   if (std::string why = whyUnable(); !why.empty())
     return Error(why);
+  int32_t others = options.ranks ? options.ranks->size() - 1 : 0;
+  auto made =
+      std::make_shared<OverlappedCalls>(first, source, workingHere() + others);
+  if (!state->relay)
+    return runCalls(std::move(made), first, failed);
+  led = std::make_shared<LedCalls>(
+      state->program, *state->relay, options.ranks->size(), state->exchange,
+      first, source, [made](int64_t call) { made->end(call); });
+  for (int32_t rank = 1; rank <= others; ++rank)
+    if (Error error = options.ranks->send(
+            rank, Command(Command::Calls, 0, first).bytes()))
+      return unreached(error);
+  state->relay->reset(first, led);
+  Error error = runCalls(std::move(made), first, failed);
+  led.reset();
+  return error;
+}
+
+/// Another rank than 0.
+Error Session::Implementation::followCalls(int64_t first) {
+  hasResults = false;
+  if (std::string why = whyUnable(); !why.empty())
+    return Error(why);
+  int32_t working = workingHere();
+  auto followed = std::make_shared<FollowedCalls>(state->program, first,
+                                                  /*isIdle=*/working == 0);
+  state->relay->reset(first, followed);
+  return runCalls(std::make_shared<OverlappedCalls>(first, *followed, working),
+                  first, /*failed=*/nullptr);
+}
+
+Error Session::Implementation::runCalls(std::shared_ptr<OverlappedCalls> given,
+                                        int64_t first, int64_t *failed) {
   Exchange &exchange = state->exchange;
   exchange.setOverlapped(true);
   exchange.reset(first); // An error then names the call.
-  int32_t devices = 0;
-  for (size_t i = 0; i < state->drivers.size(); ++i)
-    devices += !exchange.context(i).idle;
-  state->calls = std::make_shared<OverlappedCalls>(first, source, devices);
+  state->calls = std::move(given);
   Error error = runReleased(/*own=*/std::nullopt);
   for (size_t i = 0; i < state->drivers.size() && error && failed && usable;
        ++i)

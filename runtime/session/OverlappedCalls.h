@@ -20,12 +20,15 @@ namespace baechi::runtime {
 /// whose number is known.
 class OverlappedCalls {
 public:
-  OverlappedCalls(int64_t first, CallSource &source, int32_t devices)
-      : first(first), source(source), devices(devices) {}
+  /// \p parties: devices here, and other processes, that end each call.
+  OverlappedCalls(int64_t first, CallSource &source, int32_t parties)
+      : first(first), source(source), parties(parties) {}
 
   /// A device's parts of all calls, on its thread. It leaves when what its last
   /// one carries has arrived.
   void run(SessionState &state, size_t device);
+  /// A device here, or another process, has ended a call; the last one tells.
+  void end(int64_t call);
   /// After a failure: whether no device was in a call that it has not ended.
   bool hasEndedAll() const { return parts == 0; }
 
@@ -34,16 +37,15 @@ private:
               const CallSource::Places &places) const;
   bool copyOut(SessionState &state, size_t device,
                const CallSource::Places &places) const;
-  void end(int64_t call);
   bool setsCopies(const SessionState &state,
                   const CallSource::Places &places) const;
 
   const int64_t first;
   CallSource &source;
-  const int32_t devices;         ///< that take part
+  const int32_t parties;
   std::atomic<int32_t> parts{0}; ///< of calls, that devices are in
   std::mutex mutex;
-  std::map<int64_t, int32_t> ends; ///< of calls: devices that have ended them
+  std::map<int64_t, int32_t> ends; ///< of calls: who has ended them
 };
 
 } // namespace baechi::runtime

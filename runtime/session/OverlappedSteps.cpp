@@ -98,6 +98,8 @@ Error Session::Implementation::overlap(int64_t count,
 
 /// Another rank than 0.
 Error Session::Implementation::followSteps(const Command &command) {
+  if (command.kind == Command::Calls)
+    return followCalls(command.offset);
   Expected<ToldSteps> told =
       receiveSteps(*options.ranks, state->program, command);
   if (!told)

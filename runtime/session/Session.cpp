@@ -8,6 +8,7 @@
 
 #include "Baechi/Runtime/Denormals.h"
 #include "core/Attention.h"
+#include "ranks/RankCalls.h"
 #include "session/SessionImplementation.h"
 
 #include <sched.h>
@@ -108,7 +109,9 @@ private:
 };
 } // namespace
 
-bool Session::Implementation::isForked() const { return getpid() != process; }
+bool Session::Implementation::isForked() const {
+  return processNumber() != process;
+}
 
 /// The device whose part of a step the calling thread runs itself: to wake
 /// another thread and to be woken by it takes longer than a small step. Nobody
@@ -157,7 +160,7 @@ Error Session::Implementation::superviseStep() {
   };
   double grace = options.abortGraceSeconds + (state->relay ? 1 : 0);
 
-  while (!state->waitForAll(tick)) {
+  while (!state->waitForAll(led && led->tell() ? decltype(tick)(0) : tick)) {
     if (exchange.aborted()) {
       if (!aborted)
         aborted.emplace();

@@ -9,9 +9,8 @@
 #define BAECHI_RUNTIME_SESSION_SESSIONIMPLEMENTATION_H
 
 #include "Baechi/Runtime/Session.h"
+#include "core/ProcessNumber.h"
 #include "session/SessionState.h"
-
-#include <unistd.h>
 
 #include <memory>
 #include <optional>
@@ -19,6 +18,8 @@
 #include <vector>
 
 namespace baechi::runtime {
+
+class LedCalls;
 
 class Session::Implementation {
 public:
@@ -44,6 +45,7 @@ public:
                 std::span<const Fetch> fetches);
   Error followSteps(const Command &command);
   Error overlapCalls(int64_t first, CallSource &source, int64_t *failed);
+  Error followCalls(int64_t first);
   std::string whySeparate() const;
 
   std::shared_ptr<SessionState> state;
@@ -59,11 +61,16 @@ public:
   /// Calls have ended well, but what they carry did not arrive, for this
   /// reason.
   std::string lost;
+  /// Rank 0, while calls overlap.
+  std::shared_ptr<LedCalls> led;
   /// The other ranks have created the session too.
   bool following = false;
-  const pid_t process = getpid();
+  const uint64_t process = processNumber();
 
 private:
+  Error runCalls(std::shared_ptr<OverlappedCalls> given, int64_t first,
+                 int64_t *failed);
+  int32_t workingHere() const;
   bool isForked() const;
   std::string whyUnable() const;
   Error unreached(const Error &error);

@@ -68,13 +68,11 @@ Error Session::Implementation::connectDevices() {
       continue;
     Driver *sender = state->drivers[queues[i].from].get();
     Driver *receiver = state->drivers[queues[i].to].get();
-    std::vector<int64_t> bytes;
-    for (const MessageInfo &message : queues[i].messages)
-      bytes.push_back(message.bytes);
+    const std::vector<MessageInfo> &messages = queues[i].messages;
     // Copies into a device are ordered among its other work.
     Expected<std::unique_ptr<Mover>> mover =
-        to == Memory::Own ? receiver->connect(*sender, true, bytes)
-                          : sender->connect(*receiver, false, bytes);
+        to == Memory::Own ? receiver->connect(*sender, true, messages)
+                          : sender->connect(*receiver, false, messages);
     if (!mover)
       return Error("queue " + std::to_string(i) + " (" +
                    state->program.devices[queues[i].from].name + " to " +

@@ -139,3 +139,28 @@ func.func @step(%a: tensor<4xf32>) -> tensor<4xf32> {
   %r = "other.op"(%a) : (tensor<4xf32>) -> tensor<4xf32>
   return %r : tensor<4xf32>
 }
+
+// -----
+
+func.func @step(%x: tensor<3x3xf32>, %v: tensor<3xf32>) -> tensor<3x3xf32> {
+  // expected-error@+1 {{'linalg.generic' op writes elements of its result through affine_map<(d0) -> (d0, d0)>, which leaves others as they are in its init; compute what is new for all elements, and select}}
+  %r = linalg.generic {indexing_maps = [affine_map<(d) -> (d)>, affine_map<(d) -> (d, d)>], iterator_types = ["parallel"]}
+      ins(%v : tensor<3xf32>) outs(%x : tensor<3x3xf32>) {
+  ^bb0(%a: f32, %o: f32):
+    %s = arith.addf %a, %a : f32
+    linalg.yield %s : f32
+  } -> tensor<3x3xf32>
+  return %r : tensor<3x3xf32>
+}
+
+// -----
+
+func.func @step(%x: tensor<3x3xf32>) -> tensor<3x3xf32> {
+  %c = arith.constant 7.0 : f32
+  // expected-error@+1 {{'tensor.pad' op has a negative width; take a slice of its source (tensor.extract_slice) and pad that}}
+  %r = tensor.pad %x low[0, -1] high[0, 1] {
+  ^bb0(%i: index, %j: index):
+    tensor.yield %c : f32
+  } : tensor<3x3xf32> to tensor<3x3xf32>
+  return %r : tensor<3x3xf32>
+}

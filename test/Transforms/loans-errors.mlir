@@ -71,7 +71,7 @@ module @not_lent attributes {baechi.machine = #baechi.machine<devices = [<"a", k
 module @gpu attributes {baechi.machine = #baechi.machine<devices = [<"a", kind = "host", memory = 1000>, <"b", kind = "cuda", memory = 1000>], link_default = <"" -> "", latency_ns = 1, bytes_per_us = 1000>, link_model = parallel>} {
   module @a attributes {baechi.device = "a"} {
     func.func @step(%x: tensor<4xf32>) {
-      // expected-error @below {{lends queue 0 seq 0, but 'b' is of kind 'cuda'; only devices of kind 'host' share an address space}}
+      // expected-error @below {{lends queue 0 seq 0, but 'b' is of kind 'cuda'; only devices of kind 'host', or of kind 'cuda' on one GPU, share an address space}}
       %t = baechi.send %x to "b" queue 0 seq 0 lent : tensor<4xf32>
       baechi.await %t : !baechi.token
       return

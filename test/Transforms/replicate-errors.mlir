@@ -31,3 +31,19 @@ func.func @asked(%x: tensor<4x8xf32> {baechi.split = #baechi.split<dim = 0, size
   %0 = math.exp %x : tensor<4x8xf32>
   return %0 : tensor<4x8xf32>
 }
+
+// -----
+
+// expected-error@below {{the step has no batch to cut in 3 replicas}}
+func.func @examples(%w: tensor<8xf32> {baechi.updated_by = 0 : i64}, %x: tensor<9x8xf32> {baechi.name = "x"}) -> tensor<8xf32> {
+  %zero = arith.constant 0 : index
+  %one = arith.constant 1 : index
+  %nine = arith.constant 9 : index
+  // expected-note@below {{this loop reads argument 1 ('x') step by step, and its steps follow each other: where it goes through the batch, compute that at once (in JAX, vmap for scan)}}
+  %0 = scf.for %i = %zero to %nine step %one iter_args(%sum = %w) -> tensor<8xf32> {
+    %row = tensor.extract_slice %x[%i, 0] [1, 8] [1, 1] : tensor<9x8xf32> to tensor<8xf32>
+    %added = arith.addf %sum, %row : tensor<8xf32>
+    scf.yield %added : tensor<8xf32>
+  }
+  return %0 : tensor<8xf32>
+}

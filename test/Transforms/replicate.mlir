@@ -2,20 +2,23 @@
 // RUN: baechi-opt %s --split-input-file --verify-diagnostics --baechi-replicate=replicas=2 --baechi-form-kernels --baechi-pin-replicas=machine=host:2 | FileCheck %s --check-prefix=PINS
 
 // A linear layer: y = x w, loss = sum(y), w' = w - x^T 1, b unused by the batch.
-// Parts of x are the replicas', the two partial gradients are added once, by the
-// owner of w; no kernel has both replicas' operations.
+// Parts of x and y are the replicas', as arguments and results of their own; the
+// two partial gradients are added once, by the owner of w; no kernel has both
+// replicas' operations.
 
 // CHECK-LABEL: func.func @step(
-// CHECK-SAME: %[[W:[^:]*]]: tensor<64x64xf32> {baechi.updated_by = 0 : i64}
-// CHECK-SAME: %[[X:[^:, ]*]]: tensor<128x64xf32> {baechi.batched}
+// CHECK-SAME: %[[W:[^:]*]]: tensor<64x64xf32> {baechi.name = "arg0", baechi.updated_by = 0 : i64}
+// CHECK-SAME: %[[M:[^:]*]]: tensor<64x64xf32> {baechi.name = "arg1", baechi.updated_by = 3 : i64}
+// CHECK-SAME: %[[X0:[^:, ]*]]: tensor<64x64xf32> {baechi.batched, baechi.name = "arg2.piece0", baechi.piece = #baechi.piece<of = "arg2", whole = tensor<128x64xf32>, dim = 0, start = 0, size = 64>}
+// CHECK-SAME: %[[X1:[^:, ]*]]: tensor<64x64xf32> {baechi.batched, baechi.name = "arg2.piece1", baechi.piece = #baechi.piece<of = "arg2", whole = tensor<128x64xf32>, dim = 0, start = 64, size = 64>}
 // CHECK-SAME: baechi.replicas = 2 : i64
-// CHECK: tensor.extract_slice %[[X]][0, 0] [64, 64]
-// CHECK: tensor.extract_slice %[[X]][64, 0] [64, 64]
+// CHECK: %[[Y0:.*]] = linalg.matmul ins(%[[X0]], %[[W]]
+// CHECK: %[[Y1:.*]] = linalg.matmul ins(%[[X1]], %[[W]]
+// CHECK: return %{{.*}}, %[[Y0]], %[[Y1]], %{{.*}}
 
 // PINS-LABEL: func.func @step(
-// PINS-SAME: %[[W:[^:]*]]: tensor<64x64xf32> {baechi.pin = "host0", baechi.updated_by = 0 : i64}
-// PINS-SAME: %[[M:[^:, ]*]]: tensor<64x64xf32> {baechi.pin = "host1", baechi.updated_by = 2 : i64}
-// PINS-SAME: %[[X:[^:, ]*]]: tensor<128x64xf32> {baechi.batched}
+// PINS-SAME: %[[W:[^:]*]]: tensor<64x64xf32> {baechi.name = "arg0", baechi.pin = "host0", baechi.updated_by = 0 : i64}
+// PINS-SAME: %[[M:[^:, ]*]]: tensor<64x64xf32> {baechi.name = "arg1", baechi.pin = "host1", baechi.updated_by = 3 : i64}
 // PINS-DAG: %[[G0:.*]] = call @{{.*}} {baechi.pin = "host0", baechi.replica = 0 : i64} : (tensor<64x64xf32>, tensor<64x64xf32>) -> tensor<64x64xf32>
 // PINS-DAG: %[[G1:.*]] = call @{{.*}} {baechi.pin = "host1", baechi.replica = 1 : i64} : (tensor<64x64xf32>, tensor<64x64xf32>) -> tensor<64x64xf32>
 // PINS: call @{{.*}}(%[[W]], %{{.*}}, %{{.*}}) {baechi.pin = "host0"}
@@ -55,7 +58,7 @@ func.func @step(%w: tensor<64x64xf32> {baechi.updated_by = 0 : i64}, %m: tensor<
 // dimension of the same extent: each gets its own.
 
 // CHECK-LABEL: func.func @shared(
-// CHECK-SAME: %{{.*}}: tensor<64x64xf32> {baechi.batched}
+// CHECK-SAME: tensor<32x64xf32> {baechi.batched
 // CHECK: linalg.matmul {{.*}} -> tensor<32x64xf32>
 // CHECK: linalg.matmul {{.*}} -> tensor<32x64xf32>
 // CHECK: linalg.matmul {{.*}} -> tensor<64x64xf32>

@@ -19,26 +19,49 @@
 #include "llvm/Support/ToolOutputFile.h"
 
 using namespace mlir;
+namespace placement = baechi::placement;
 
-/// mlir-opt's work on a compressed file, whose own name places are told by.
+/// A file's text, whose places are told by its own name where it is compressed;
+/// null: \p error says why.
+static std::unique_ptr<llvm::MemoryBuffer> read(const std::string &input,
+                                                std::string &error) {
+  if (!placement::isCompressed(input))
+    return openInputFile(input, &error);
+  std::string text;
+  error = placement::readTextFile(input, text);
+  return error.empty() ? llvm::MemoryBuffer::getMemBufferCopy(text, input)
+                       : nullptr;
+}
+
+/// mlir-opt's work on and into files that may be compressed.
 static LogicalResult optimizeCompressed(const std::string &input,
                                         const std::string &output,
                                         DialectRegistry &registry) {
-  std::string text;
-  std::string error = baechi::placement::readTextFile(input, text);
+  std::string error, text;
+  std::unique_ptr<llvm::MemoryBuffer> source = read(input, error);
+  bool compress = placement::isCompressed(output);
   std::unique_ptr<llvm::ToolOutputFile> file;
-  if (error.empty())
+  if (source && !compress)
     file = openOutputFile(output, &error);
-  if (!file) {
+  if (!error.empty()) {
     llvm::errs() << error << "\n";
     return failure();
   }
-  if (failed(MlirOptMain(file->os(),
-                         llvm::MemoryBuffer::getMemBuffer(text, input),
-                         registry, MlirOptMainConfig::createFromCLOptions())))
+  llvm::raw_string_ostream made(text);
+  llvm::raw_ostream &to =
+      compress ? static_cast<llvm::raw_ostream &>(made) : file->os();
+  if (failed(MlirOptMain(to, std::move(source), registry,
+                         MlirOptMainConfig::createFromCLOptions())))
     return failure();
-  file->keep();
-  return success();
+  if (!compress) {
+    file->keep();
+    return success();
+  }
+  error = placement::writeTextFile(output, text);
+  if (error.empty())
+    return success();
+  llvm::errs() << error << "\n";
+  return failure();
 }
 
 int main(int argc, char **argv) {
@@ -51,7 +74,7 @@ int main(int argc, char **argv) {
   baechi::registerAllDialects(registry);
   auto [input, output] = registerAndParseCLIOptions(
       argc, argv, "Baechi placement compiler\n", registry);
-  if (baechi::placement::isCompressed(input))
+  if (placement::isCompressed(input) || placement::isCompressed(output))
     return asMainReturnCode(optimizeCompressed(input, output, registry));
   return asMainReturnCode(MlirOptMain(argc, argv, input, output, registry));
 }

@@ -151,6 +151,12 @@ Opt<std::string>
              cl::desc("what is told of long phases, on the standard error: "
                       "bar (default; on a terminal) or lines (for programs)"),
              cl::cat(category));
+Opt<bool> calls("calls",
+                cl::desc("read calls from the standard input until it ends, "
+                         "each a line of the files of its inputs and results "
+                         "and the number of its steps, with tabs between; the "
+                         "report of each ends with a line 'call ended'"),
+                cl::cat(category));
 cl::alias outputShort("o", cl::aliasopt(output), cl::desc("--output"),
                       cl::cat(category));
 
@@ -180,8 +186,16 @@ static llvm::Error checkEmit(const RunOptions &options) {
   if (options.emit != "so")
     return llvm::createStringError("unknown kind '" + options.emit +
                                    "' of --emit; known: so");
-  for (auto [name, value] : {std::pair("inputs", &options.steps.inputs),
-                             {"outputs", &options.files.outputs},
+  if (!options.steps.inputs.empty() && options.driver.costs != "measured")
+    return llvm::createStringError(
+        "--inputs with --emit=so are what costs are measured with, and "
+        "--costs=" +
+        options.driver.costs + " measures none: give one of them");
+  if (options.calls)
+    return llvm::createStringError(
+        "--calls needs a run, but --emit=" + options.emit +
+        " stops before it: give one of them");
+  for (auto [name, value] : {std::pair("outputs", &options.files.outputs),
                              {"reference", &options.steps.reference},
                              {"trace", &options.files.trace},
                              {"json", &options.files.json},
@@ -249,6 +263,7 @@ llvm::Expected<RunOptions> baechi::parseOptions(int argc, char **argv) {
   options.steps.killRank = killRank;
   options.files = {outputs, trace, json, html, calibrateFile};
   options.emit = emit;
+  options.calls = calls;
   options.library = output;
   options.queryMachine = queryMachine;
   if (progress != "bar" && progress != "lines")

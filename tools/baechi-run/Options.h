@@ -19,6 +19,7 @@ struct RunOptions {
   std::string emit, library;  ///< "so" and the file; empty: run
   std::string queryMachine;   ///< the machine file to write; empty: run
   bool progressLines = false; ///< for another program, no bars
+  bool calls = false;         ///< are read from the standard input
 };
 
 /// Reads the command line and checks what it says.

@@ -22,6 +22,7 @@
 #include "llvm/Support/ErrorHandling.h"
 #include "llvm/Support/InitLLVM.h"
 #include <csignal>
+#include <iostream>
 #include <unistd.h>
 
 using namespace mlir;
@@ -98,6 +99,27 @@ int tell(StepRun &run, Compilation &compilation, const OutputOptions &files,
   return report.isRight() ? 0 : 1;
 }
 
+/// Calls of a program that keeps this one until its input ends.
+int serveCalls(StepRun &run, Compilation &compilation, OutputOptions files,
+               Listener &listener) {
+  int status = 0;
+  for (std::string line; std::getline(std::cin, line);) {
+    SmallVector<llvm::StringRef> words;
+    llvm::StringRef(line).split(words, '\t');
+    int64_t steps = 0;
+    if (words.size() != 3 || words[2].getAsInteger(10, steps) || steps < 1)
+      fail(llvm::createStringError(
+          "--calls: '" + line +
+          "' is no call: give INPUTS, OUTPUTS and STEPS, with tabs between"));
+    check(run.call(words[0].str(), steps));
+    files.outputs = words[1].str();
+    status |= tell(run, compilation, files, listener);
+    llvm::outs() << "call ended\n";
+    llvm::outs().flush();
+  }
+  return status;
+}
+
 int run(RunOptions options, const std::shared_ptr<runtime::Ranks> &ranks) {
   Terminal terminal(options.progressLines);
   placement::Machine machine = check(readMachine(options.driver.machine));
@@ -116,7 +138,7 @@ int run(RunOptions options, const std::shared_ptr<runtime::Ranks> &ranks) {
         "--emit=so, too"));
   if (!options.emit.empty()) {
     check(emitLibrary(options.driver, std::move(machine), options.library,
-                      terminal));
+                      terminal, options.steps.inputs));
     llvm::outs() << "wrote " << options.library << " and its header, for "
                  << (processor.empty() ? HostJit::hostTarget() : processor)
                  << '\n';
@@ -136,6 +158,8 @@ int run(RunOptions options, const std::shared_ptr<runtime::Ranks> &ranks) {
       check(compileModel(options.driver, std::move(machine), terminal,
                          options.steps.inputs, options.steps.calibrates));
   StepRun steps(*compilation, options.steps, terminal, ranks);
+  if (options.calls)
+    return serveCalls(steps, *compilation, std::move(options.files), terminal);
   check(steps.run());
   return tell(steps, *compilation, options.files, terminal);
 }

@@ -15,21 +15,33 @@
 #include "llvm/Support/Path.h"
 #include "llvm/Support/raw_ostream.h"
 #include <list>
+#include <utility>
 
 using namespace baechi::placement;
 
+/// What is to be written compressed: mlir-translate makes `plain` first.
+struct Packed {
+  std::string name, plain;
+};
+
 /// Has mlir-translate, which opens its files itself, read what compressed ones
-/// hold; an error, or an empty text.
+/// hold, and write one; an error, or an empty text.
 static std::string unpack(llvm::MutableArrayRef<char *> arguments,
                           const TemporaryFolder &folder,
-                          std::list<std::string> &paths) {
-  bool isOutput = false;
+                          std::list<std::string> &paths, Packed &packed) {
+  bool followsO = false;
   for (char *&argument : arguments) {
     llvm::StringRef given = argument;
-    bool isInput = !isOutput && !given.starts_with("-");
-    isOutput = given == "-o";
-    if (!isInput || !isCompressed(given))
+    bool isOutput = std::exchange(followsO, given == "-o" || given == "--o");
+    bool joined = given.consume_front("-o=") || given.consume_front("--o=");
+    if ((given.starts_with("-") && !joined) || !isCompressed(given))
       continue;
+    if (isOutput || joined) {
+      packed = {given.str(), folder.file("made")};
+      paths.push_back((joined ? "-o=" : "") + packed.plain);
+      argument = paths.back().data();
+      continue;
+    }
     std::string text;
     paths.push_back(folder.file(llvm::sys::path::stem(given).str()));
     if (std::string error = readTextFile(argument, text); !error.empty())
@@ -45,14 +57,22 @@ int main(int argc, char **argv) {
   baechi::tellVersion();
   TemporaryFolder folder("baechi-translate");
   std::list<std::string> paths;
+  Packed packed;
   std::string error = folder.error();
   if (error.empty())
-    error = unpack({argv + 1, argv + argc}, folder, paths);
-  if (!error.empty()) {
-    llvm::errs() << error << "\n";
-    return 1;
-  }
+    error = unpack({argv + 1, argv + argc}, folder, paths, packed);
   mlir::registerToLLVMIRTranslation();
   baechi::registerExports();
-  return failed(mlir::mlirTranslateMain(argc, argv, "Baechi translation tool"));
+  if (error.empty() &&
+      failed(mlir::mlirTranslateMain(argc, argv, "Baechi translation tool")))
+    return 1;
+  std::string text;
+  if (error.empty() && !packed.name.empty())
+    error = readTextFile(packed.plain, text);
+  if (error.empty() && !packed.name.empty())
+    error = writeTextFile(packed.name, text);
+  if (error.empty())
+    return 0;
+  llvm::errs() << error << "\n";
+  return 1;
 }

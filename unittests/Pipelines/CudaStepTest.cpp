@@ -137,10 +137,7 @@ protected:
   void SetUp() override {
     setenv("BAECHI_CUDA_LIBRARY", fakecuda::path(), 1);
     setenv("BAECHI_NCCL_LIBRARY", fakecuda::path(), 1);
-    fakecuda::FakeOptions options;
-    options.devices = 2;
-    options.memoryBytes = size_t(1) << 30;
-    fakeCudaReset(&options);
+    reset(/*gpus=*/2);
     DialectRegistry registry;
     registerAllDialects(registry);
     context = std::make_unique<MLIRContext>(registry,
@@ -165,24 +162,32 @@ protected:
     ASSERT_TRUE(succeeded(compiler->annotate(nullptr)));
   }
 
-  placement::Machine machineOf(ArrayRef<const char *> kinds) {
+  static void reset(int gpus) {
+    fakecuda::FakeOptions options;
+    options.devices = gpus;
+    options.memoryBytes = size_t(1) << 30;
+    fakeCudaReset(&options);
+  }
+
+  placement::Machine machineOf(ArrayRef<const char *> kinds, bool lends) {
     placement::Machine machine;
     for (auto [i, kind] : llvm::enumerate(kinds))
       machine.devices.push_back(
           {kind + std::to_string(i), kind, int64_t(1) << 28});
     machine.links.assign(kinds.size() * kinds.size(),
-                         placement::Link{1000, 10000});
+                         placement::Link{1000, 10000, lends});
     machine.linkModel = placement::LinkModel::Parallel;
     return machine;
   }
 
   /// The results of some steps on such devices.
-  Arrays run(ArrayRef<const char *> kinds, StringRef prefix) {
+  Arrays run(ArrayRef<const char *> kinds, StringRef prefix,
+             bool lends = false) {
     CompileOptions options;
     // Cut in the middle, so that every device has something to do.
     options.placer = "mtopo";
     options.budget = "0";
-    auto compiled = compiler->compile(machineOf(kinds), options, prefix);
+    auto compiled = compiler->compile(machineOf(kinds, lends), options, prefix);
     if (failed(compiled)) {
       ADD_FAILURE() << "the model cannot be compiled";
       return {};
@@ -191,6 +196,7 @@ protected:
     EXPECT_TRUE(program) << program.error().message();
     for (const runtime::DeviceInfo &device : program->devices)
       EXPECT_FALSE(device.operators.empty()) << device.name;
+    EXPECT_EQ(lends, lendsAny(*program));
     int before = fakeCudaGraphLaunches();
     Arrays results = step(*program, /*timeline=*/true);
     EXPECT_EQ(before, fakeCudaGraphLaunches());
@@ -201,11 +207,18 @@ protected:
               fakeCudaGraphLaunches() > before);
     for (const runtime::BufferInfo &result : program->results)
       types.push_back(result.type);
-    if (kinds.size() > 1)
+    if (kinds.size() > 1 && !lends)
       for (bool timeline : {true, false})
         EXPECT_TRUE(results == step(*program, timeline, /*ranks=*/2))
             << "a step over two ranks differs";
     return results;
+  }
+
+  static bool lendsAny(const runtime::Program &program) {
+    return llvm::any_of(program.queues, [](const runtime::QueueInfo &queue) {
+      return llvm::any_of(queue.messages,
+                          [](const auto &message) { return message.lent; });
+    });
   }
 
   /// The results of some steps of a program. Without a timeline, the last ones
@@ -296,6 +309,16 @@ TEST_P(CudaStep, GivesTheHostsResults) {
   bool meet = StringRef(GetParam().kinds.front()) == "cuda" &&
               StringRef(GetParam().kinds.back()) == "cuda";
   EXPECT_EQ(meet, fakeNcclLog()[0] != 0);
+  EXPECT_STREQ("", fakeCudaMisuse());
+}
+
+TEST_P(CudaStep, LendsTheSameBits) {
+  if (llvm::any_of(GetParam().kinds,
+                   [](StringRef kind) { return kind != "cuda"; }))
+    GTEST_SKIP() << "all devices are on one GPU";
+  reset(/*gpus=*/1);
+  Arrays copied = run(GetParam().kinds, "copied");
+  EXPECT_TRUE(copied == run(GetParam().kinds, "lent", /*lends=*/true));
   EXPECT_STREQ("", fakeCudaMisuse());
 }
 

@@ -131,6 +131,24 @@ TEST(Formats, PlacementRoundTrip) {
   EXPECT_TRUE(verify(problem, again).empty());
 }
 
+TEST(Formats, MembersComeInAnyOrder) {
+  Graph graph;
+  ASSERT_EQ(parseGraph(graphWith(R"({"result": true, "outputs": [4],)"
+                                 R"( "group": null, "time_ns": 1, "pin": "a",)"
+                                 R"( "scratch": 2, "name": "n", "id": 0})",
+                                 R"({"to": 0, "output": null, "from": 0})"),
+                       "text", graph),
+            "");
+  const Operator &op = graph.ops.front();
+  EXPECT_EQ(op.name, "n");
+  EXPECT_TRUE(op.result);
+  EXPECT_EQ(op.scratch, 2);
+  EXPECT_EQ(op.pin, "a");
+  EXPECT_FALSE(op.group);
+  EXPECT_EQ(op.outputs.size(), 1u);
+  EXPECT_EQ(graph.edges.front().output, -1);
+}
+
 TEST(Formats, GraphErrorsNameThePlace) {
   EXPECT_THAT(graphError("{"), HasSubstr("g.json: not valid JSON"));
   EXPECT_THAT(graphError("[]"), HasSubstr("must be an object, not array"));
@@ -157,6 +175,11 @@ TEST(Formats, GraphErrorsNameThePlace) {
   EXPECT_THAT(graphError(graphWith(
                   R"({"id": 0, "name": "n", "time_ns": 1, "grup": "g"})")),
               HasSubstr("unknown member 'grup'"));
+  for (const char *twice : {R"("pin": "a", "group": "g", "pin": "a")",
+                            R"("pin": null, "pin": "a")"})
+    EXPECT_THAT(graphError(graphWith(std::string(R"({"id": 0, "name": "n", )") +
+                                     R"("time_ns": 1, )" + twice + "}")),
+                HasSubstr("ops[0] 'n': two members are called 'pin'"));
   EXPECT_THAT(graphError(graphWith(R"({"id": 0, "name": 3, "time_ns": 1})")),
               HasSubstr("ops[0].name: must be a string, not number"));
   EXPECT_THAT(graphError(graphWith(

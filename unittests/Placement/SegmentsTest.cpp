@@ -10,6 +10,7 @@
 #include "TestProblems.h"
 
 #include "Baechi/Placement/Session/ExactPlacement.h"
+#include "Baechi/Placement/Session/Place.h"
 #include "Model/Random.h"
 
 #include <gtest/gtest.h>
@@ -57,6 +58,15 @@ TEST(Segments, FreeTransfersSayNothing) {
   EXPECT_EQ(boundOf(block(0)).name, "critical path");
   EXPECT_EQ(boundOf(block(300, 1)).value, 110);
   EXPECT_EQ(boundOf(block(300, 1)).name, "work over devices");
+}
+
+/// Who asks for no search gets an answer at once.
+TEST(Segments, AreNotLookedAtWithoutABudget) {
+  PlaceOptions options;
+  options.placer = "single";
+  EXPECT_EQ(place(block(300), options).lowerBoundNs, 110);
+  options.budget = Budget::none();
+  EXPECT_EQ(place(block(300), options).lowerBoundNs, 60);
 }
 
 /// A signal waits for the link's latency, too.

@@ -21,7 +21,6 @@
 #include <atomic>
 #include <chrono>
 #include <cstdint>
-#include <deque>
 #include <numeric>
 #include <optional>
 #include <random>
@@ -34,27 +33,6 @@ using testing::HasSubstr;
 namespace {
 
 constexpr int64_t ms = 1'000'000;
-
-/// Calls, each the next step; some set a parameter, which others may just have
-/// been sent.
-void trainByCalls(Session &session, const Training &training, Values &values,
-                  int64_t count, std::mt19937 &random) {
-  std::deque<std::vector<uint64_t>> set;
-  std::vector<std::vector<const void *>> arguments;
-  for (int64_t call = 0; call < count; ++call) {
-    arguments.emplace_back(training.parameters(), nullptr);
-    if (size_t i = random() % training.parameters(); random() % 3 == 0) {
-      values[i] = set.emplace_back(randomValues(training.numbers[i], random));
-      arguments.back()[i] = set.back().data();
-    }
-    trainAlone(training, values);
-  }
-  auto first = int64_t(random() % 3);
-  Calls calls(first, arguments,
-              std::vector<std::vector<void *>>(size_t(count)));
-  ASSERT_SUCCESS(session.overlapCalls(first, calls));
-  EXPECT_EQ(calls.endedCalls, count);
-}
 
 void checkTraining(uint32_t seed) {
   std::mt19937 random(seed);

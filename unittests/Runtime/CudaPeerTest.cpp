@@ -125,8 +125,11 @@ TEST_P(CudaPeerTest, LargeAndEmptyMessages) {
   }
 }
 
+/// Seconds each: once for each way that messages go.
+class CudaLargeMessageTest : public CudaPeerTest {};
+
 /// More than 31 bits can count, in one message.
-TEST_P(CudaPeerTest, AMessageOfMoreThan2GiB) {
+TEST_P(CudaLargeMessageTest, OfMoreThan2GiB) {
   const int64_t last = int64_t(1) << 31, bytes = last + 64;
   if (BAECHI_SANITIZED)
     GTEST_SKIP() << "a sanitizer's shadow of it takes 10 GiB and minutes";
@@ -177,6 +180,10 @@ const Topology topologies[] = {
 };
 INSTANTIATE_TEST_SUITE_P(Topologies, CudaPeerTest,
                          testing::ValuesIn(topologies),
+                         [](const auto &info) { return info.param.name; });
+
+INSTANTIATE_TEST_SUITE_P(Ways, CudaLargeMessageTest,
+                         testing::Values(topologies[0], topologies[2]),
                          [](const auto &info) { return info.param.name; });
 
 TEST(CudaPeers, AccessThatCannotBeEnabled) {

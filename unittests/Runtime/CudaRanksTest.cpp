@@ -157,16 +157,6 @@ TEST_F(CudaRanksTest, NcclHasAGpuOfOneRank) {
   EXPECT_EQ("", allErrors());
 }
 
-TEST_F(CudaRanksTest, HoldsPinnedMemoryForWhatGoesThroughTheHost) {
-  reset(1);
-  Ring ring({"cuda", "cuda"});
-  build(2, ring);
-  runAndHear([&](Session &session) {
-    // A place each for what comes and what goes.
-    EXPECT_EQ(2 * ring.rounds * 64, session.stagingBytes());
-  });
-}
-
 /// Two devices that exchange three messages each way, all offered at once.
 TEST_F(CudaRanksTest, WhatIsReadyGoesTogether) {
   reset(2);

@@ -12,6 +12,7 @@
 ///
 //===----------------------------------------------------------------------===//
 
+#include "GivenCalls.h"
 #include "MixingProgram.h"
 #include "RankThreads.h"
 #include "TrainingProgram.h"
@@ -46,8 +47,29 @@ protected:
           mixingBody(device, devices, way, /*awaits=*/device % 2 == 0);
   }
 
+  /// States stay where they are.
+  static void callMixing(Session &session, size_t devices,
+                         std::vector<std::vector<uint64_t>> &inputs,
+                         std::vector<std::vector<uint64_t>> &outputs,
+                         int64_t first) {
+    std::vector<std::vector<const void *>> arguments;
+    std::vector<std::vector<void *>> results;
+    for (size_t step = 0; step < count; ++step) {
+      arguments.emplace_back(2 * devices, nullptr);
+      results.emplace_back();
+      for (size_t device = 0; device < devices; ++device) {
+        arguments.back()[2 * device + 1] = &inputs[device][step];
+        results.back().push_back(&outputs[device][step]);
+      }
+    }
+    Calls calls(first, arguments, results);
+    ASSERT_SUCCESS(session.overlapCalls(first, calls));
+    EXPECT_EQ(calls.endedCalls, int64_t(count));
+  }
+
   /// Twice, with a separate step between.
-  static void expectMixing(Session &session, size_t devices) {
+  static void expectMixing(Session &session, size_t devices,
+                           bool byCalls = false) {
     for (int round = 0; round < 2; ++round) {
       std::vector<std::vector<uint64_t>> inputs, outputs;
       std::vector<Feed> feeds;
@@ -67,7 +89,11 @@ protected:
         fetches.push_back(
             {device, reinterpret_cast<char *>(outputs[device].data())});
       }
-      ASSERT_SUCCESS(session.steps(int64_t(count), feeds, fetches));
+      if (byCalls)
+        ASSERT_NO_FATAL_FAILURE(
+            callMixing(session, devices, inputs, outputs, /*first=*/3 + round));
+      else
+        ASSERT_SUCCESS(session.steps(int64_t(count), feeds, fetches));
       Mixing expected = mixAlone(int32_t(devices), inputs);
       for (size_t device = 0; device < devices; ++device) {
         EXPECT_EQ(outputs[device], expected.results[device]) << device;
@@ -107,12 +133,29 @@ TEST_F(RankOverlapTest, ResultsAreThoseOfSeparateSteps) {
       }
 }
 
+TEST_F(RankOverlapTest, CallsThatComeOneByOneDoTheSame) {
+  for (auto [ranks, devices] : {std::pair(2, 2), {2, 3}, {3, 3}, {3, 4}})
+    for (bool eager : {false, true})
+      for (int32_t delay : {0, 40})
+        for (Way way : {Way::Copied, Way::Network}) {
+          build(ranks);
+          buildMixing(devices, way);
+          hub->eager = eager;
+          hub->longestDelay = delay;
+          run([&](Session &session) {
+            EXPECT_EQ(session.whySeparate(), "");
+            expectMixing(session, size_t(devices), /*byCalls=*/true);
+          });
+          expectNoErrors();
+        }
+}
+
 TEST_F(RankOverlapTest, AndOverSockets) {
   for (auto [ranks, devices] : {std::pair(2, 2), {3, 4}}) {
     buildOverSockets(ranks);
     buildMixing(devices);
-    for (int session = 0; session < 2; ++session)
-      run([&](Session &each) { expectMixing(each, size_t(devices)); });
+    for (bool byCalls : {false, true})
+      run([&](Session &each) { expectMixing(each, size_t(devices), byCalls); });
     expectNoErrors();
   }
 }
@@ -199,6 +242,9 @@ TEST_F(RankOverlapTest, CarriedMessagesCrossTheBorderOfSteps) {
           ASSERT_SUCCESS(session.steps(steps));
         for (int64_t step = 0; step < steps; ++step)
           trainAlone(training, values);
+        // What is set meanwhile lies on any rank.
+        ASSERT_NO_FATAL_FAILURE(
+            trainByCalls(session, training, values, steps + 2, random));
         for (size_t i = 0; i < training.parameters(); ++i) {
           std::vector<uint64_t> got(values[i].size());
           ASSERT_SUCCESS(session.getArgument(i, got.data(), 8 * got.size()));
@@ -240,6 +286,11 @@ TEST_F(RankOverlapTest, PiecesGoToAndComeFromTheirRanks) {
     std::vector<Fetch> fetches = {{0, got.data()}};
     ASSERT_SUCCESS(session.steps(2, feeds, fetches));
     EXPECT_EQ(got, expected);
+    // A value of a call is one step's.
+    std::vector<char> one(8);
+    Calls calls(7, {{given.data()}, {nullptr}}, {{nullptr}, {one.data()}});
+    ASSERT_SUCCESS(session.overlapCalls(7, calls));
+    EXPECT_EQ(one, std::vector<char>(expected.begin(), expected.begin() + 8));
   });
   expectNoErrors();
 }
@@ -296,6 +347,53 @@ TEST_F(RankOverlapTest, AFailureEndsAllStepsOnAllRanks) {
     });
     EXPECT_EQ("", followErrors[1]);
   }
+}
+
+TEST_F(RankOverlapTest, AFailureEndsAllCallsOnAllRanks) {
+  for (int32_t culprit : {0, 1}) {
+    build(2);
+    buildChain();
+    auto inner = bodies[culprit];
+    auto step = std::make_shared<int>(0);
+    bodies[culprit] = [=](Context context, char *arena) {
+      baechi_operator_begin(context, 0);
+      if (++*step == 3)
+        return baechi_fail(context, "out of paper");
+      baechi_operator_end(context, 0);
+      return inner(context, arena);
+    };
+    std::string number = std::to_string(culprit);
+    run([&](Session &session) {
+      Calls calls(10, std::vector<std::vector<const void *>>(1000),
+                  std::vector<std::vector<void *>>(1000));
+      std::string error = session.overlapCalls(10, calls).message();
+      EXPECT_THAT(error, StartsWith("rank " + number + ": "));
+      EXPECT_THAT(error, HasSubstr("step 13"));
+      EXPECT_THAT(error, HasSubstr("out of paper"));
+      EXPECT_LE(calls.endedCalls, 2);
+      EXPECT_FALSE(session.usable());
+    });
+    EXPECT_EQ("", followErrors[1]);
+  }
+}
+
+TEST_F(RankOverlapTest, ARankWithNothingToDoTakesPartInCalls) {
+  build(3);
+  program = makeProgram(3);
+  addArgument(program, 0, 0, 8);
+  addResult(program, 0, 0, 8);
+  bodies[0] = bodies[1] = bodies[2] = doNothing;
+  run([&](Session &session) {
+    uint64_t given = 17, got = 0;
+    Calls calls(0, {{&given}, {nullptr}}, {{nullptr}, {&got}});
+    ASSERT_SUCCESS(session.overlapCalls(0, calls));
+    EXPECT_EQ(calls.endedCalls, 2);
+    EXPECT_EQ(got, given);
+    Calls none(0, {}, {});
+    ASSERT_SUCCESS(session.overlapCalls(0, none));
+    ASSERT_SUCCESS(session.step());
+  });
+  expectNoErrors();
 }
 
 TEST_F(RankOverlapTest, ALostRankEndsTheSteps) {

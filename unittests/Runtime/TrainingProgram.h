@@ -8,11 +8,13 @@
 #ifndef BAECHI_UNITTESTS_RUNTIME_TRAININGPROGRAM_H
 #define BAECHI_UNITTESTS_RUNTIME_TRAININGPROGRAM_H
 
+#include "GivenCalls.h"
 #include "TestPrograms.h"
 
 #include <algorithm>
 #include <chrono>
 #include <cstdint>
+#include <deque>
 #include <memory>
 #include <numeric>
 #include <optional>
@@ -223,6 +225,27 @@ inline std::vector<uint64_t> randomValues(int64_t count, std::mt19937 &random) {
   for (uint64_t &value : values)
     value = random();
   return values;
+}
+
+/// Calls, each the next step; some set a parameter, which others may just have
+/// been sent.
+inline void trainByCalls(Session &session, const Training &training,
+                         Values &values, int64_t count, std::mt19937 &random) {
+  std::deque<std::vector<uint64_t>> set;
+  std::vector<std::vector<const void *>> arguments;
+  for (int64_t call = 0; call < count; ++call) {
+    arguments.emplace_back(training.parameters(), nullptr);
+    if (size_t i = random() % training.parameters(); random() % 3 == 0) {
+      values[i] = set.emplace_back(randomValues(training.numbers[i], random));
+      arguments.back()[i] = set.back().data();
+    }
+    trainAlone(training, values);
+  }
+  auto first = int64_t(random() % 3);
+  Calls calls(first, arguments,
+              std::vector<std::vector<void *>>(size_t(count)));
+  ASSERT_SUCCESS(session.overlapCalls(first, calls));
+  EXPECT_EQ(calls.endedCalls, count);
 }
 
 } // namespace baechi::runtime::test

@@ -32,6 +32,11 @@ mlir::LogicalResult checkNotPartitioned(mlir::ModuleOp module);
 /// The same for what works on func.func alone: an error for other functions.
 mlir::FailureOr<mlir::func::FuncOp> findFuncStep(mlir::ModuleOp module);
 
+/// An error on the first operation whose meaning MLIR's own folds and patterns
+/// would lose: one that writes a part of its init, or pads by less than
+/// nothing. For passes that simplify programs as they came.
+mlir::LogicalResult checkNotLostByFolds(mlir::ModuleOp module);
+
 /// The certificate of the module's placed step; null where none is placed.
 PlacementCertificateAttr findCertificate(mlir::ModuleOp module);
 

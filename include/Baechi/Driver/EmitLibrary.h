@@ -22,9 +22,10 @@ compileModel(DriverOptions options, placement::Machine machine,
              bool calibrates = false);
 
 /// Compiles a model and writes its step as a shared object with a C header
-/// (docs/step-library.md). \p file: NAME.so.
+/// (docs/step-library.md). \p file: NAME.so. \p inputs: as above.
 llvm::Error emitLibrary(DriverOptions options, placement::Machine machine,
-                        const std::string &file, Listener &listener);
+                        const std::string &file, Listener &listener,
+                        const std::string &inputs = "");
 
 } // namespace baechi
 

@@ -27,9 +27,10 @@ llvm::Error measureLinks(placement::Machine &machine, Listener &listener);
 /// The latter alone, for a machine of one device.
 llvm::Error measureRuntime(placement::Machine &machine, Listener &listener);
 
-/// Gives the CUDA devices of \p machine the memory that is free on their GPUs,
+/// Lets the CUDA devices of \p machine that share a GPU lend each other
+/// tensors; if \p takesMemory, gives all the memory that is free on their GPUs,
 /// in equal shares; without GPUs it stays as it is.
-void takeGpuMemory(placement::Machine &machine);
+void lookAtGpus(placement::Machine &machine, bool takesMemory);
 
 /// Sets what a machine file tells of this host beside what plans take of it.
 void describeHost(placement::Machine &machine);

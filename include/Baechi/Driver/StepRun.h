@@ -33,6 +33,10 @@ public:
   /// Runs all steps; after an injected fault once more from the start.
   llvm::Error run();
 
+  /// The same again from the first values of \p inputs, on what is started
+  /// already; the report is of all calls.
+  llvm::Error call(std::string inputs, int64_t steps);
+
   /// What run() found, with what the compilation did.
   RunReport report() const;
 

@@ -72,7 +72,8 @@ struct SessionOptions {
   std::shared_ptr<Ranks> ranks;
 };
 
-/// Who gives calls that overlap. All is asked on the devices' threads.
+/// Who gives calls that overlap. All is asked on the devices' threads, and with
+/// other ranks on rank 0's relay's and on the one that called `overlapCalls`.
 class CallSource {
 public:
   virtual ~CallSource() = default;
@@ -141,19 +142,20 @@ public:
   /// device that it exchanges messages with. Results are those of separate
   /// steps, bit for bit. An argument in \p feeds gets its next value before
   /// each step; each step's results in \p fetches are copied out. For host
-  /// devices of this process that ask nothing of the host program; else an
-  /// error, and nothing was run. A device that fails ends all steps; what holds
-  /// after an error is as for step(). The timeline has the time of all steps
-  /// and each device's last one.
+  /// devices that ask nothing of the host program; else an error, and nothing
+  /// was run. A device that fails ends all steps; what holds after an error is
+  /// as for step(). The timeline has the time of all steps and each device's
+  /// last one.
   Error steps(int64_t count, std::span<const Feed> feeds = {},
               std::span<const Fetch> fetches = {});
 
   /// Runs calls that overlap, of the numbers from \p first on, until \p source
   /// says that there is none, as `steps` runs steps: each device copies its
   /// arguments in before its part of a call, and its results out after it.
+  /// On other ranks, too, which get what is set there and send what is wanted.
   /// After an error \p failed, where it is not null, has the number of the call
-  /// that failed, -1 if that is not known; calls that had not ended are
-  /// unfinished. The timeline does not count what calls sent.
+  /// that failed, -1 if that is not known, as on another rank; calls that had
+  /// not ended are unfinished. The timeline does not count what calls sent.
   Error overlapCalls(int64_t first, CallSource &source,
                      int64_t *failed = nullptr);
 

@@ -20,10 +20,12 @@
 #ifndef BAECHI_SUPPORT_JSON_H
 #define BAECHI_SUPPORT_JSON_H
 
+#include <array>
 #include <cstdint>
 #include <functional>
 #include <initializer_list>
 #include <optional>
+#include <span>
 #include <stdexcept>
 #include <string>
 #include <string_view>
@@ -92,7 +94,18 @@ public:
   }
   /// Rejects a member that is not one of \p keys, or comes twice: a misspelt
   /// name must not be ignored.
-  void onlyKeys(std::initializer_list<std::string_view> keys) const;
+  void onlyKeys(std::initializer_list<std::string_view> keys) const {
+    match({keys.begin(), keys.size()}, nullptr);
+  }
+  /// The same, with what `find` says of each of \p keys: faster where there
+  /// are many.
+  template <size_t N>
+  std::array<std::optional<Cursor>, N>
+  members(const std::string_view (&keys)[N]) const {
+    std::array<std::optional<Cursor>, N> found;
+    match(keys, found.data());
+    return found;
+  }
   void expect(Kind kind) const;
 
   /// What \p read makes of every element of an array.
@@ -118,13 +131,19 @@ public:
   [[noreturn]] void fail(const std::string &what) const;
 
 private:
+  void match(std::span<const std::string_view> keys,
+             std::optional<Cursor> *found) const;
   const Document::Value &value() const { return document->values[at]; }
   std::string_view key() const { return document->view(value().key); }
-  template <typename Visit> void forEachChild(Visit visit) const {
+  /// -1 if there is none.
+  int32_t firstChild() const {
     // Of an array whose elements were not kept none is left.
     bool kept = static_cast<size_t>(at) + 1 < document->values.size() &&
                 document->values[at + 1].parent == at;
-    for (int32_t k = kept ? at + 1 : -1; k >= 0; k = document->values[k].next)
+    return kept ? at + 1 : -1;
+  }
+  template <typename Visit> void forEachChild(Visit visit) const {
+    for (int32_t k = firstChild(); k >= 0; k = document->values[k].next)
       visit(Cursor(*document, k));
   }
 

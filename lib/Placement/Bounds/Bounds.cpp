@@ -29,7 +29,7 @@ class Bounds {
 public:
   explicit Bounds(const Model &model);
   Bound loads() const;
-  Bound steps() const;
+  Bound steps(bool quick) const;
 
 private:
   void findSets();
@@ -205,7 +205,7 @@ Bound Bounds::loads() const {
   return bound;
 }
 
-Bound Bounds::steps() const {
+Bound Bounds::steps(bool quick) const {
   Bound bound = loads();
   int64_t longest = 0;
   for (int32_t i = 0; i < model.numNodes; ++i)
@@ -217,6 +217,8 @@ Bound Bounds::steps() const {
   for (size_t k = 0; k < path.size(); ++k)
     raise(bound, before[k] + time[path[k]] + after[k],
           "work before and after a critical operator");
+  if (quick)
+    return bound;
   std::vector<int64_t> raised =
       Segments(model, time, head).raise(path, std::move(before));
   for (size_t k = 0; k < path.size(); ++k)
@@ -227,8 +229,8 @@ Bound Bounds::steps() const {
 
 } // namespace
 
-Bound baechi::placement::bounds::makespanBound(const Model &model) {
-  return Bounds(model).steps();
+Bound baechi::placement::bounds::makespanBound(const Model &model, bool quick) {
+  return Bounds(model).steps(quick);
 }
 
 Bound baechi::placement::bounds::maxLoadBound(const Model &model) {

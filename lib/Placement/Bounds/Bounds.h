@@ -24,8 +24,9 @@ struct Bound {
 /// devices, also of the operators that a set of devices alone can run; the
 /// largest colocation unit; and for operators on the critical path, both kinds
 /// for what must come before them plus both for what must come after; what must
-/// be done or moved between them (Segments.h).
-Bound makespanBound(const Model &model);
+/// be done or moved between them (Segments.h): not where the bound is to be
+/// \p quick, as that alone takes longer than some placers.
+Bound makespanBound(const Model &model, bool quick = false);
 
 /// Of the largest load: work over devices, each as fast as it is; the largest
 /// unit; what does not go into the memories; transfers that cannot be saved.

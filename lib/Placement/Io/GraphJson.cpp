@@ -22,10 +22,10 @@ namespace {
 
 /// What a reader that plans no alternatives says of them: to pass over them
 /// would be to place another graph.
-void refuse(const Cursor &at, const char *key) {
-  if (auto found = at.find(key))
-    found->fail("states other ways to do operators, which only baechi-place "
-                "plans");
+void refuse(const std::optional<Cursor> &stated) {
+  if (stated)
+    stated->fail("states other ways to do operators, which only baechi-place "
+                 "plans");
 }
 
 /// \p shapes gets the output's, where there may be one.
@@ -35,14 +35,15 @@ Output readOutput(const Cursor &at, std::vector<std::vector<int64_t>> *shapes) {
   if (!at.isObject())
     return Output(at.integer());
   if (!shapes)
-    refuse(at, "shape");
-  at.onlyKeys({"bytes", "memory", "copy", "shape"});
-  if (auto shape = at.find("shape"); shapes && shape)
+    refuse(at.find("shape"));
+  auto [bytes, memory, copy, shape] =
+      at.members({"bytes", "memory", "copy", "shape"});
+  if (shapes && shape)
     shapes->back() = shape->list([](const Cursor &n) { return n.integer(); });
   Output output(at["bytes"].integer());
-  if (auto memory = at.find("memory"))
+  if (memory)
     output.memory = memory->integer();
-  if (auto copy = at.find("copy"))
+  if (copy)
     output.copy = copy->integer();
   return output;
 }
@@ -52,51 +53,56 @@ Operator readOperator(size_t position, const Cursor &at,
                       Alternatives *alternatives) {
   Operator op;
   op.name = at["name"].string();
-  at.onlyKeys({"id", "name", "time_ns", "outputs", "scratch", "resident",
-               "group", "pin", "backward", "forward", "result", "part",
-               "exchange", "alternatives"});
+  auto [id, name, time, outputs, scratch, resident, group, pin, backward,
+        forward, result, part, exchange, ways] =
+      at.members({"id", "name", "time_ns", "outputs", "scratch", "resident",
+                  "group", "pin", "backward", "forward", "result", "part",
+                  "exchange", "alternatives"});
   std::vector<std::vector<int64_t>> *shapes = nullptr;
   if (alternatives) {
     shapes = &alternatives->shapes.emplace_back();
     alternatives->of.push_back(io::readAlternatives(at));
   } else {
-    refuse(at, "alternatives");
+    refuse(ways);
   }
-  if (int64_t id = at["id"].integer(); id != static_cast<int64_t>(position))
-    at["id"].fail(
-        fmt::format("is {}, but must be its position {}", id, position));
+  if (int64_t stated = at["id"].integer();
+      stated != static_cast<int64_t>(position))
+    id->fail(
+        fmt::format("is {}, but must be its position {}", stated, position));
   op.timeNs = io::readTimes(at["time_ns"]);
-  if (auto outputs = at.find("outputs"))
+  if (outputs) {
+    op.outputs.reserve(outputs->size());
     outputs->forEach([&](const Cursor &output) {
       op.outputs.push_back(readOutput(output, shapes));
     });
-  if (auto scratch = at.find("scratch"))
+  }
+  if (scratch)
     op.scratch = scratch->integer();
-  if (auto resident = at.find("resident"))
+  if (resident)
     op.resident = resident->integer();
-  if (auto group = at.find("group"))
+  if (group)
     op.group = group->string();
-  if (auto pin = at.find("pin"))
+  if (pin)
     op.pin = pin->string();
-  if (auto backward = at.find("backward"))
+  if (backward)
     op.backward = backward->boolean();
-  if (auto forward = at.find("forward"))
+  if (forward)
     op.forward = forward->index();
-  if (auto result = at.find("result"))
+  if (result)
     op.result = result->boolean();
-  if (auto part = at.find("part"))
+  if (part)
     op.part = part->naturalIndex();
-  if (auto exchange = at.find("exchange"))
+  if (exchange)
     op.exchange = exchange->natural();
   return op;
 }
 
 Edge readEdge(const Cursor &at) {
-  at.onlyKeys({"from", "output", "to"});
+  auto [from, output, to] = at.members({"from", "output", "to"});
   Edge edge;
   edge.from = at["from"].index();
   edge.to = at["to"].index();
-  if (auto output = at.find("output")) {
+  if (output) {
     edge.output = output->index();
     if (edge.output < 0)
       output->fail("must be 0 or more; leave it out for a control edge");

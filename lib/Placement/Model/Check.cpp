@@ -118,10 +118,12 @@ private:
     if (link.bytesPerUs <= 0)
       error("{} moves {} bytes per us: it must be 1 or more", name(),
             link.bytesPerUs);
+    // Whether devices of kind 'cuda' lie on one GPU is seen at run time.
+    bool areOnGpus = from.kind == "cuda" && to.kind == "cuda";
     for (const Device *end : {&from, &to})
-      if (link.lends && end->kind != "host") {
+      if (link.lends && end->kind != "host" && !areOnGpus) {
         error("{} lends, but '{}' is of kind '{}': only devices of kind "
-              "'host' share an address space",
+              "'host', or of kind 'cuda' on one GPU, share an address space",
               name(), end->name, end->kind);
         break;
       }

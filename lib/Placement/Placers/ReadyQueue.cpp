@@ -100,6 +100,8 @@ bool ReadyQueue::findNow() {
       found.rank = available.front().rank;
     for (int32_t home = 0; home < static_cast<int32_t>(waiting.size());
          ++home) {
+      if (waiting[home].empty())
+        continue;
       int64_t slack = free - schedule.linkFree(home, device);
       UrgencyTree::Item top = waiting[home].mostUrgent(slack);
       if (top.rank >= 0 && (found.rank < 0 || top.rank < found.rank)) {

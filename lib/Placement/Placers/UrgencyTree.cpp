@@ -229,7 +229,10 @@ UrgencyTree::Item UrgencyTree::mostUrgent(int64_t length) const {
     at = node.child[k];
   }
   const Leaf &leaf = leaves[at];
-  for (int32_t k = 0; k < leaf.count && leaf.items[k].length <= length; ++k)
-    consider(leaf.items[k]);
+  if (leaf.items[leaf.count - 1].length <= length)
+    consider(leaf.urgent);
+  else
+    for (int32_t k = 0; leaf.items[k].length <= length; ++k)
+      consider(leaf.items[k]);
   return best;
 }

@@ -70,9 +70,10 @@ void Session::group() {
 
 void Session::bound() {
   phase("bound");
+  bool quick = options.budget.kind == Budget::Kind::None;
   // Steps that overlap share what devices and links can do.
   bounds::Bound bound = options.objective == Objective::Makespan
-                            ? bounds::makespanBound(model)
+                            ? bounds::makespanBound(model, quick)
                             : bounds::maxLoadBound(model);
   result.lowerBoundNs = bound.value;
   result.lowerBoundName = bound.name;

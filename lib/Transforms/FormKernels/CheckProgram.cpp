@@ -96,7 +96,7 @@ static LogicalResult checkReduction(Operation *op) {
   return success();
 }
 
-LogicalResult formkernels::checkAttributes(func::FuncOp step) {
+LogicalResult formkernels::checkAsWritten(func::FuncOp step) {
   for (Operation &op : step.front().without_terminator())
     for (NamedAttribute attr : op.getDiscardableAttrs())
       if (isa_and_nonnull<BaechiDialect>(attr.getNameDialect()) &&
@@ -106,7 +106,7 @@ LogicalResult formkernels::checkAttributes(func::FuncOp step) {
                << attr.getName().getValue()
                << "', which does not survive fusion; set it on the calls of "
                   "kernels, after --baechi-form-kernels";
-  return success();
+  return checkNotLostByFolds(step->getParentOfType<ModuleOp>());
 }
 
 LogicalResult formkernels::checkOperations(func::FuncOp step) {

@@ -51,8 +51,8 @@ public:
     // No common subexpressions are merged: shared fills and empty tensors cost
     // copies when kernels are bufferized.
     KernelCounts counted;
-    // Simplification moves constants and forgets where they were.
-    if (failed(checkAttributes(step)))
+    // Simplification moves constants, forgets where they were, and more.
+    if (failed(checkAsWritten(step)))
       return signalPassFailure();
     dropEmptyParts(step);
     simplify(step);

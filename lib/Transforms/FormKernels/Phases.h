@@ -31,7 +31,7 @@ struct KernelCounts {
 mlir::FailureOr<mlir::func::FuncOp> findStep(mlir::ModuleOp module);
 
 /// Errors on attributes of the baechi dialect, which kernels do not keep.
-mlir::LogicalResult checkAttributes(mlir::func::FuncOp step);
+mlir::LogicalResult checkAsWritten(mlir::func::FuncOp step);
 
 /// Errors on what cannot become a kernel: dynamic shapes, element types without
 /// code, operations of unknown dialects, scalars that loops leave behind. Run

@@ -12,7 +12,8 @@
 // messages and from the updates' own places. So several orders are simulated
 // (StepSimulation.h), steps that overlap: that of the plan, the updates after
 // all else, the most urgent first, and then as gradients arrived in the last
-// simulation. The one of the shortest period is taken.
+// simulation, but for those that no other device waits for, as of a loss. The
+// one of the shortest period is taken.
 //
 //===----------------------------------------------------------------------===//
 
@@ -46,6 +47,9 @@ struct Update {
   int64_t arrival = 0; ///< orders those of one place
   /// It overwrites what other updates read.
   bool isLast = false;
+  /// Other devices wait for what it makes: not so for a loss, which is only
+  /// returned.
+  bool isSent = false;
 };
 
 /// A device's program without its updates.
@@ -64,6 +68,8 @@ public:
         messages(messagesOf(programs)) {}
 
   FailureOr<int64_t> run() {
+    for (DeviceProgram program : programs)
+      viewWhereMade(program.step.front());
     for (size_t device = 0; device < programs.size(); ++device)
       collect(device);
     if (updates.empty())
@@ -106,6 +112,18 @@ public:
 
 private:
   using Positions = llvm::DenseMap<Operation *, int64_t>;
+
+  /// An update must not wait for where a view of what it reads happens to
+  /// stand.
+  static void viewWhereMade(Block &body) {
+    for (Operation &op : llvm::make_early_inc_range(body))
+      if (isView(&op) && op.getNumOperands() == 1) {
+        if (Operation *made = op.getOperand(0).getDefiningOp())
+          op.moveAfter(made);
+        else
+          op.moveBefore(&body, body.begin());
+      }
+  }
 
   void collect(size_t device) {
     func::FuncOp step = programs[device].step;
@@ -257,6 +275,7 @@ private:
         auto recv = await.getSource().getDefiningOp<RecvOp>();
         update.awaits.emplace_back(recv.getQueue(), recv.getSeq());
       }
+      update.isSent |= op->hasAttr(kCarried);
       if (op->hasAttr(kCarried) && op->hasAttr(kPriority))
         update.priority =
             std::min(update.priority,
@@ -335,7 +354,7 @@ private:
       for (auto [number, op] : llvm::enumerate(all))
         numberOf[op] = number;
       for (Update &update : updates)
-        if (update.device == device && !update.isLast)
+        if (update.device == device && update.isSent && !update.isLast)
           update.place =
               std::partition_point(
                   rest.operators.begin(), rest.operators.end(),

@@ -7,7 +7,10 @@
 //===----------------------------------------------------------------------===//
 
 #include "ChooseBatch.h"
+#include "Baechi/Analysis/Program.h"
 #include "Describe.h"
+#include "mlir/Interfaces/LoopLikeInterface.h"
+#include "mlir/Transforms/RegionUtils.h"
 #include <array>
 
 using namespace mlir;
@@ -141,6 +144,31 @@ std::optional<Cut> split::chooseBatch(const SplitPlan &plan, func::FuncOp step,
   return std::nullopt;
 }
 
+/// Most often where nothing can be cut: an example of the batch is a step of a
+/// loop.
+static void noteLoop(InFlightDiagnostic &diag, func::FuncOp step) {
+  for (Operation &op : step.front()) {
+    if (!isa<LoopLikeOpInterface>(op))
+      continue;
+    SetVector<Value> read(op.operand_begin(), op.operand_end());
+    getUsedValuesDefinedAbove(op.getRegions(), read);
+    for (Value value : read) {
+      auto argument = dyn_cast<BlockArgument>(rootOf(value));
+      if (!argument || argument.getOwner() != &step.front() ||
+          step.getArgAttr(argument.getArgNumber(), BaechiDialect::kUpdatedBy))
+        continue;
+      auto name = step.getArgAttrOfType<StringAttr>(argument.getArgNumber(),
+                                                    BaechiDialect::kName);
+      diag.attachNote(op.getLoc())
+          << "this loop reads argument " << argument.getArgNumber()
+          << (name ? " ('" + name.str() + "')" : std::string())
+          << " step by step, and its steps follow each other: where it goes "
+             "through the batch, compute that at once (in JAX, vmap for scan)";
+      return;
+    }
+  }
+}
+
 LogicalResult split::refuseReplicas(func::FuncOp step, const Estimate &estimate,
                                     PlanOptions options) {
   int64_t pieces = options.pieces;
@@ -148,11 +176,15 @@ LogicalResult split::refuseReplicas(func::FuncOp step, const Estimate &estimate,
   options.pieces = 2; // It may be smaller than asked for.
   std::optional<Cut> uneven =
       chooseBatch(SplitPlan(), step, estimate, options, /*leastNs=*/0);
-  if (!uneven || uneven->extent() % pieces == 0)
-    return step.emitError("the step has no batch to cut in ")
-           << pieces
-           << " replicas: no dimension of an argument whose next value it does "
-              "not return can be cut; name the batch's arguments (split)";
+  if (!uneven || uneven->extent() % pieces == 0) {
+    InFlightDiagnostic diag =
+        step.emitError("the step has no batch to cut in ")
+        << pieces
+        << " replicas: no dimension of an argument whose next value it does "
+           "not return can be cut; name the batch's arguments (split)";
+    noteLoop(diag, step);
+    return diag;
+  }
   int64_t extent = uneven->extent(), below = extent / pieces * pieces;
   InFlightDiagnostic diag =
       step.emitError("the step's batch, ")

@@ -78,7 +78,7 @@ struct Replicate : public baechi::impl::ReplicateBase<Replicate> {
           step->setArgAttr(argument.getArgNumber(), kBatched,
                            builder.getUnitAttr());
     (*step)->setAttr(kReplicas, builder.getI64IntegerAttr(replicas));
-    rewriteInPieces(*step, *plan, Stored::Whole);
+    rewriteInPieces(*step, *plan, Stored::InPieces);
   }
 
   /// What persons ask for may have other sizes.

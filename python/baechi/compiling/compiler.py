@@ -37,8 +37,12 @@ _PHASES = {
 _PROGRESS = re.compile(r"baechi-run: progress: (\w[^\n/]*?)(?: (\d+)/(\d+))?\n")
 
 
-def emit(text: str, file: pathlib.Path, options: CompileOptions) -> list[Message]:
+def emit(
+    text: str, file: pathlib.Path, options: CompileOptions, inputs: pathlib.Path | None = None
+) -> list[Message]:
     """Writes the step library of a module; gives what the compiler said beside.
+
+    inputs: an archive of arguments that costs are measured with; None: the module's own.
 
     BAECHI_COMPILER=subprocess compiles in a process of its own, as does a Python without the
     extension, or one whose tools (BAECHI_TOOLS) are another build's. Ctrl-C and other
@@ -46,12 +50,12 @@ def emit(text: str, file: pathlib.Path, options: CompileOptions) -> list[Message
     Raises CompileError: no placement fits, a bad option.
     """
     try:
-        return _emit(text, file, options)
+        return _emit(text, file, options, inputs)
     except CompileError as error:
         if not caches.is_named_in(error):
             raise
         caches.give_up_for(error)
-        return _emit(text, file, options)
+        return _emit(text, file, options, inputs)
 
 
 class Transformed(NamedTuple):
@@ -129,8 +133,12 @@ def is_in_process() -> bool:
     return root in pathlib.Path(os.path.realpath(module.__file__)).parents
 
 
-def _emit(text: str, file: pathlib.Path, options: CompileOptions) -> list[Message]:
-    return (_within if is_in_process() else _beside)(text, file, options)
+def _emit(
+    text: str, file: pathlib.Path, options: CompileOptions, inputs: pathlib.Path | None
+) -> list[Message]:
+    if inputs is None and is_in_process():
+        return _within(text, file, options)
+    return _beside(text, file, options, inputs)
 
 
 @functools.cache
@@ -171,22 +179,30 @@ def _within(text: str, file: pathlib.Path, options: CompileOptions) -> list[Mess
     return messages
 
 
-def _beside(text: str, file: pathlib.Path, options: CompileOptions) -> list[Message]:
-    def hears(line: str) -> bool:
-        found = _PROGRESS.fullmatch(line)
-        if found is not None:
-            _progressed(found[1], int(found[2] or 0), int(found[3] or 0))
-        return found is not None
-
+def _beside(
+    text: str, file: pathlib.Path, options: CompileOptions, inputs: pathlib.Path | None
+) -> list[Message]:
     with temporary.folder("baechi-jit-") as folder:
         model = folder / _MODEL
         model.write_text(text)
         flags = ["--emit=so", f"--output={file}", *(f"--{word}" for word in options.words())]
+        if inputs is not None:
+            flags.append(f"--inputs={inputs}")
         if progress.is_shown():
             flags.append("--progress=lines")
-        done = tools.run("baechi-run", model, *flags, hidden=model, hears=hears)
+        done = tools.run("baechi-run", model, *flags, hidden=model, hears=hears_progress)
     return tools.messages_of("baechi-run", done.stderr, model)
 
 
+def hears_progress(line: str) -> bool:
+    """Tells of a phase, if a line of a tool's that writes --progress=lines is of one."""
+    found = _PROGRESS.fullmatch(line)
+    if found is not None:
+        _progressed(found[1], int(found[2] or 0), int(found[3] or 0))
+    return found is not None
+
+
 def _progressed(what: str, done: int, total: int) -> None:
+    if what == "running steps":
+        return  # it is compiled
     progress.phase(_PHASES.get(what.split()[0], "measure"), done, total)

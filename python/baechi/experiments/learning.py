@@ -23,7 +23,7 @@ def learned_placers(setting: Setting) -> Table:
         for count in (n for n in DEVICES if n <= len(setting.machine.devices)):
             machine = setting.machine.with_devices(count)
             setting.tell(f"{made.benchmark.name}: lower bound, m-SCT")
-            bound = placing.place(made.graph, machine.data, "single", budget=0)
+            bound = placing.place(made.graph, machine.data, "single")
             unit = place_one(setting, made, "msct", machine=machine, **_GROUPING["msct"]).step_ms
             for name in setting.placers:
                 outcome = place_one(setting, made, name, machine=machine, **_GROUPING.get(name, {}))

@@ -119,8 +119,8 @@ class Device:
 @dataclasses.dataclass
 class Link:
     """A transfer takes `latency_ns + ceil(bytes * 1000 / bytes_per_us)` nanoseconds;
-    `latency_ns` where the link `lends`: both devices are of kind `host`, and the receiver
-    reads the sender's tensor where it lies."""
+    `latency_ns` where the link `lends`: both devices are of kind `host`, or on one GPU,
+    and the receiver reads the sender's tensor where it lies."""
 
     latency_ns: int
     bytes_per_us: int

@@ -19,7 +19,7 @@ from baechi.importer.jax.signature import Signature
 from baechi.jax import random_keys
 from baechi.jax.dispatch import Dispatcher
 from baechi.pictures.picture import Picture
-from baechi.steps import resident_jax
+from baechi.steps import gpu_array, resident_jax
 from baechi.steps.library import StepLibrary
 from baechi.steps.program import Program, time_text
 from baechi.steps.resident import ResidentArray, Residents
@@ -173,6 +173,7 @@ class JaxProgram(Program):
                 leaf.check()
         self.calls += 1
         signature, updated = self.signature, self._updated
+        on_gpu = any(map(gpu_array.is_on_gpu, leaves))
         moved = {
             i: self._as_argument(i, leaf)
             for i, leaf in enumerate(leaves)
@@ -187,17 +188,34 @@ class JaxProgram(Program):
             results[k] = self._residents.after_step(i)
         for k, result in enumerate(results):
             if result is None:
-                kind = signature.result_types[k]
-                # The compiler's integers have no sign.
-                value = self.library.result(k).view(kind.dtype)
-                results[k] = resident_jax.as_array(value, kind.weak_type)
+                results[k] = self._result(k, on_gpu)
         for k, generator in enumerate(self._returned):
             if generator is not None:
                 results[k] = random_keys.wrap(np.asarray(results[k]), generator)
         return jax.tree.unflatten(signature.result_tree, results)
 
-    def _as_argument(self, index: int, leaf: Any) -> np.ndarray:
+    def _result(self, index: int, on_gpu: bool) -> Any:
+        """Of JAX; where arguments came in a GPU's memory (`on_gpu`), on the GPU where it is."""
+        kind = self.signature.result_types[index]
+        device = gpu_array.device_of(self.library, "results", index) if on_gpu else None
+        if device is None or kind.weak_type or self._returned[index] is not None:
+            # The compiler's integers have no sign.
+            value = self.library.result(index).view(kind.dtype)
+            return resident_jax.as_array(value, kind.weak_type)
+        gpu = gpu_array.gpu_of(self.library.program, device)
+        array = gpu_array.GpuArray(tuple(kind.shape), np.dtype(kind.dtype), gpu)
+        self.library.read_result(index, array)
+        return resident_jax.on_gpu(array)
+
+    def _as_argument(self, index: int, leaf: Any) -> Any:
         expected = self.signature.arguments[index].init
+        if (
+            gpu_array.is_on_gpu(leaf)
+            and np.dtype(leaf.dtype) == np.dtype(expected.dtype)
+            and tuple(leaf.shape) == tuple(expected.shape)
+            and gpu_array.device_of(self.library, "arguments", index) is not None
+        ):
+            return leaf  # by DLPack
         return np.ascontiguousarray(np.asarray(leaf), expected.dtype).reshape(expected.shape)
 
 

@@ -12,14 +12,19 @@ from typing import Any
 import jax
 import numpy as np
 
+from baechi.common import progress, temporary
+from baechi.compiling import compiler
 from baechi.compiling.options import CompileOptions
 from baechi.loops import module_text
-from baechi.loops.blocks import Layout
+from baechi.loops.block_program import BlockForm, Place
+from baechi.loops.blocks import Block, Layout
 from baechi.loops.entries import Entries
 from baechi.loops.errors import LoopError
 from baechi.loops.module_text import LoopModule
+from baechi.loops.pieces import Pieces
 from baechi.loops.ranks import OnRanks
 from baechi.loops.tracing import OUTSIDE, Body
+from baechi.pictures.picture import Picture
 from baechi.steps.program import Program
 
 
@@ -28,7 +33,20 @@ class OnDevices:
 
     def __init__(self, module: LoopModule, options: CompileOptions):
         self._module, self._program = module, Program(module.text, options)
-        self.report = self._program.report
+        self._measured: Program | None = None
+
+    def report(self, given: Sequence[np.ndarray]) -> str:
+        return self._with_costs(given).report()
+
+    def picture(self, given: Sequence[np.ndarray]) -> Picture:
+        return self._with_costs(given).picture()
+
+    def _with_costs(self, given: Sequence[np.ndarray]) -> Program:
+        """What blocks take follows from the entries, so it is measured with them, when somebody
+        asks: it changes nothing in the program."""
+        if self._measured is None:
+            self._measured = self._program.with_costs_of(self._module.archive(given))
+        return self._measured
 
     def run(
         self, given: Sequence[np.ndarray], passes: int, check: Callable[[list[np.ndarray]], None]
@@ -67,10 +85,32 @@ class Compiled:
             machine=machine, budget="0", pin=module.pins, costs="roofline", verbose=verbose
         )
         self._runs = OnRanks(module, options, ranks) if ranks > 1 else OnDevices(module, options)
-        self.report = self._runs.report
+        self._last: tuple[Entries, list[np.ndarray]] | None = None
         self._ranges = module_text.ranges_of(layout)
 
+    def report(self) -> str:
+        return self._runs.report(self._given())
+
+    def picture(self) -> Picture:
+        return self._runs.picture(self._given())
+
     def run(self, entries: Entries, arrays: list[np.ndarray], passes: int) -> Any:
+        self._last = entries, arrays
+        given = self._runs.run(
+            self._given(), passes, functools.partial(self._check_positions, entries)
+        )
+        made = self._new_values(entries, given) if self._body.new_values else []
+        first = len(given) - sum(pieces.count for pieces in self._layout.pieces)
+        for pieces in self._layout.pieces:
+            if pieces.written:
+                made.append(pieces.join(given[first : first + pieces.count]))
+            first += pieces.count
+        return made[0] if len(made) == 1 else tuple(made)
+
+    def _given(self) -> list[np.ndarray]:
+        """The program's arguments for the last entries and arrays."""
+        assert self._last is not None
+        entries, arrays = self._last
         layout = self._layout
         longest = max(len(mine) for mine in layout.entries)
         given: list[np.ndarray] = []
@@ -85,14 +125,7 @@ class Compiled:
             given += [np.zeros(OUTSIDE.shape, OUTSIDE.dtype) for _ in layout.blocks]
         for pieces, array in zip(layout.pieces, arrays, strict=True):
             given += pieces.cut(array)
-        given = self._runs.run(given, passes, functools.partial(self._check_positions, entries))
-        made = self._new_values(entries, given) if self._body.new_values else []
-        first = len(given) - sum(pieces.count for pieces in layout.pieces)
-        for pieces in layout.pieces:
-            if pieces.written:
-                made.append(pieces.join(given[first : first + pieces.count]))
-            first += pieces.count
-        return made[0] if len(made) == 1 else tuple(made)
+        return given
 
     def _check_positions(self, entries: Entries, given: Sequence[np.ndarray]) -> None:
         if not self._body.by_data:
@@ -110,6 +143,35 @@ class Compiled:
             for n, leaf in enumerate(leaves):
                 leaf[mine] = given[first + worker * len(leaves) + n][: len(mine)]
         return [jax.tree.unflatten(entries.tree, leaves)]
+
+
+def emit_block(
+    entries: Entries,
+    body: Body,
+    shapes: Sequence[jax.ShapeDtypeStruct],
+    layout: Layout,
+    pieces: Sequence[Pieces],
+    verbose: bool | None,
+) -> tuple[BlockForm, bytes]:
+    """The program of one block, and its library. pieces: what a block gets of each array."""
+    longest = max(block.end - block.first for block in layout.blocks)
+    one = Layout(1, [Block(0, 0, (0,), 0, longest)], [np.arange(longest)], list(pieces))
+    module = module_text.module_of(entries, body, shapes, one, ["host0"])
+    options = CompileOptions(
+        machine="host:1", budget="0", pin=module.pins, costs="roofline", verbose=verbose
+    )
+    form = BlockForm(
+        [Place(a.shape, a.dtype, a.next_value) for a in module.arguments],
+        longest,
+        len(entries.keys),
+        [each.written for each in pieces],
+        body.by_data,
+        body.new_values,
+    )
+    with progress.shown(verbose, "loop"), temporary.folder("baechi-loop-") as folder:
+        file = folder / "block.so"
+        compiler.emit(module.text, file, options)
+        return form, file.read_bytes()
 
 
 def check_position(

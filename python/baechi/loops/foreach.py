@@ -22,9 +22,11 @@ from baechi.loops.compiled import Compiled
 from baechi.loops.entries import Entries, as_array
 from baechi.loops.errors import LoopError, defined_at
 from baechi.loops.module_text import module_of
+from baechi.loops.on_store import OnStore
 from baechi.loops.prefetch import Prefetch, prefetch_of
 from baechi.loops.simulated import Simulated
 from baechi.loops.tracing import Body, shape_of, trace
+from baechi.pictures.picture import Picture
 
 _FALLBACKS = ("refuse", "serial")
 
@@ -39,6 +41,7 @@ def foreach(
     reassociate: bool = False,
     buffered: Sequence[str] = (),
     exchanges: int = 1,
+    staleness: int | None = None,
     fallback: str = "refuse",
     verbose: bool | None = None,
 ) -> Any:
@@ -60,6 +63,10 @@ def foreach(
     buffered: arrays whose writes may be seen late. The blocks that run at once change copies
         of their own, whose changes are then added up, in the blocks' order.
     exchanges: how many times in a block its changes of buffered arrays are added up.
+    staleness: workers go at their own pace, each on a thread of its own or in one of `ranks`,
+        and buffered arrays are in a parameter store (`baechi.ParameterStore`): what a worker
+        reads lacks no change that is older than so many exchanges. Without it, workers wait for
+        each other, and results are the same each time.
     fallback: for a loop that may not run in parallel `refuse` (LoopError) or `serial`.
     verbose: as for `baechi.jit`.
 
@@ -78,12 +85,19 @@ def foreach(
     devices = _devices_of(machine)
     if not isinstance(ranks, int) or isinstance(ranks, bool) or not 1 <= ranks <= devices:
         raise ValueError(f"ranks is {ranks!r}: give 1 to {devices}, as many as devices")
-    if not isinstance(workers, int) or workers < 1:
-        raise ValueError(f"workers is {workers!r}: give a number of at least 1")
-    if not isinstance(exchanges, int) or exchanges < 1:
-        raise ValueError(f"exchanges is {exchanges!r}: give a number of at least 1")
+    _check_number("workers", workers, 1)
+    _check_number("exchanges", exchanges, 1)
     if exchanges > 1 and not buffered:
         raise ValueError(f"exchanges is {exchanges} and no array is buffered: name some")
+    if staleness is not None:
+        _check_number("staleness", staleness, 0)
+        if not buffered:
+            raise ValueError(f"staleness is {staleness} and no array is buffered: name some")
+        if ranks > workers:
+            raise ValueError(
+                f"ranks is {ranks} and workers {workers}: with a staleness each rank has workers "
+                "of its own; give as many workers at least"
+            )
     if isinstance(buffered, str):
         raise TypeError(f"buffered is {buffered!r}: give a list of names, [{buffered!r}]")
     return Loop(
@@ -95,6 +109,7 @@ def foreach(
         reassociate,
         tuple(buffered),
         exchanges,
+        staleness,
         fallback,
         verbose,
     )
@@ -113,14 +128,17 @@ class Loop:
         reassociate: bool,
         buffered: tuple[str, ...],
         exchanges: int,
+        staleness: int | None,
         fallback: str,
         verbose: bool | None,
     ):
         functools.update_wrapper(self, body)
         self._body, self._machine, self._ranks, self._workers = body, machine, ranks, workers
         self._ordered, self._reassociate, self._buffered = ordered, reassociate, buffered
-        self._exchanges, self._fallback, self._verbose = exchanges, fallback, verbose
-        self._known: list[tuple[Entries, Any, Compiled]] = []
+        self._exchanges, self._staleness = exchanges, staleness
+        self._fallback, self._verbose = fallback, verbose
+        self._known: list[tuple[Entries, Any, Compiled | OnStore]] = []
+        self._last: Compiled | OnStore | None = None
         self._simulated: list[tuple[Entries, Any, Simulated]] = []
 
     def analyse(self, entries: Entries, *arrays: Any) -> Analysis:
@@ -136,15 +154,21 @@ class Loop:
         return self._laid_out(entries, self._shapes_of(arrays))[2]
 
     def __call__(self, entries: Entries, *arrays: Any, passes: int = 1) -> Any:
-        _check_passes(passes)
+        _check_number("passes", passes, 0)
         given = self._taken(arrays)
-        return self._compiled(entries, given).run(entries, given, passes)
+        self._last = self._compiled(entries, given)
+        return self._last.run(entries, given, passes)
 
     def simulate(self, entries: Entries, *arrays: Any, passes: int = 1) -> Any:
         """What calling the loop gives, bit for bit, by one block after the other on one device:
-        for more workers than a program with all blocks is worth compiling for."""
-        _check_passes(passes)
+        for more workers than a program with all blocks is worth compiling for. With a staleness
+        workers share a simulated network, and the bits are those of each simulation."""
+        _check_number("passes", passes, 0)
         given = self._taken(arrays)
+        if self._staleness is not None:
+            program = self._compiled(entries, given)
+            if isinstance(program, OnStore):
+                return program.simulate(entries, given, passes)
         shapes = [shape_of(array) for array in given]
         kinds = [(like.shape, like.dtype) for like in shapes]
         for known, of, simulated in self._simulated:
@@ -163,23 +187,44 @@ class Loop:
         return prefetch_of(entries, body, shapes, layout)
 
     def report(self) -> str:
-        """The placement, predicted and measured times of the last program."""
-        if not self._known:
+        """The placement, predicted and measured times of the program that was called last; with a
+        staleness what the store has sent, and how late reads were."""
+        if self._last is None:
             raise RuntimeError("the loop has not run yet: call it first")
-        return self._known[-1][2].report()
+        return self._last.report()
 
-    def _compiled(self, entries: Entries, arrays: Sequence[Any]) -> Compiled:
+    def picture(self) -> Picture:
+        """What `baechi.plot_timeline` draws: the plan of the program that was called last."""
+        if isinstance(self._last, Compiled):
+            return self._last.picture()
+        raise RuntimeError(
+            "there is no plan to draw: "
+            + (
+                "workers with a staleness go at their own pace"
+                if self._last
+                else "call the loop first"
+            )
+        )
+
+    def _compiled(self, entries: Entries, arrays: Sequence[Any]) -> Compiled | OnStore:
         shapes = [shape_of(array) for array in arrays]
         kinds = [(like.shape, like.dtype) for like in shapes]
         for known, of, compiled in self._known:
             if known is entries and of == kinds:
                 return compiled
-        body, _, layout = self._laid_out(entries, shapes)
-        devices = [f"host{d}" for d in range(_devices_of(self._machine))]
+        made = self._compile(entries, shapes)
+        self._known.append((entries, kinds, made))
+        return made
+
+    def _compile(self, entries: Entries, shapes: list[jax.ShapeDtypeStruct]) -> Compiled | OnStore:
+        body, analysis, layout = self._laid_out(entries, shapes)
+        count = _devices_of(self._machine)
+        if self._staleness is not None and analysis.scheme != "serial":
+            how = (self._staleness, count, self._ranks, self._verbose)
+            return OnStore(entries, body, shapes, layout, *how)
+        devices = [f"host{d}" for d in range(count)]
         module = module_of(entries, body, shapes, layout, devices, self._ranks > 1)
-        compiled = Compiled(module, body, layout, shapes, self._machine, self._ranks, self._verbose)
-        self._known.append((entries, kinds, compiled))
-        return compiled
+        return Compiled(module, body, layout, shapes, self._machine, self._ranks, self._verbose)
 
     def _analysed(
         self, entries: Entries, shapes: list[jax.ShapeDtypeStruct]
@@ -252,6 +297,6 @@ def _is_needed(parameter: inspect.Parameter) -> bool:
     return parameter.default is parameter.empty and parameter.kind not in several
 
 
-def _check_passes(passes: Any) -> None:
-    if not isinstance(passes, int | np.integer) or isinstance(passes, bool) or passes < 0:
-        raise ValueError(f"passes is {passes!r}: give a number of at least 0")
+def _check_number(option: str, given: Any, least: int) -> None:
+    if not isinstance(given, int | np.integer) or isinstance(given, bool) or given < least:
+        raise ValueError(f"{option} is {given!r}: give a number of at least {least}")

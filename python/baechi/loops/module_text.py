@@ -42,6 +42,13 @@ class LoopModule:
     arguments: list[Argument]
     pins: dict[str, str]
 
+    def archive(self, given: Sequence[np.ndarray]) -> dict[str, np.ndarray]:
+        """Arguments as `baechi-run --inputs` takes them."""
+        return {
+            f"arg{n}": np.reshape(np.asarray(value, argument.dtype), argument.shape)
+            for n, (value, argument) in enumerate(zip(given, self.arguments, strict=True))
+        }
+
 
 @dataclasses.dataclass
 class _Writer(EntryWriter):

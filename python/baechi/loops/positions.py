@@ -85,6 +85,11 @@ class Key(ByValue):
     def _with(self, factors: tuple[int, ...], constant: int) -> Key:
         return Key(factors, constant, self._keys, self._bounds)
 
+    def __repr__(self) -> str:
+        """The body is traced once, for all that it may be."""
+        least, most = self._ends()
+        return f"<a key of {least} to {most}>"
+
     @property
     def value(self) -> jax.Array:
         """As an array without dimensions, for functions of JAX."""
@@ -277,6 +282,11 @@ def _position(part: Any, extent: int, keys: int, where: str) -> Position:
     if part is None:
         raise IndexError(
             f"{where} is indexed with None: add dimensions to what is read, x[i][None]"
+        )
+    if isinstance(part, str | bytes | dict | set):
+        raise TypeError(
+            f"{where} is indexed with a {type(part).__name__}: give a key, a sum of keys, an "
+            "integer, a vector of integers or a slice"
         )
     if isinstance(part, list):
         part = jnp.stack([jnp.asarray(as_number(each)) for each in part]) if part else []

@@ -2,31 +2,38 @@
 # See LICENSE for license information.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """A loop's program on devices of several processes (docs/runtime.md): `baechi-run`, started once a
-rank, which meet at a port of this machine."""
+rank, which meet at a port of this machine and stay for the next call."""
 
 from __future__ import annotations
 
 import contextlib
 import os
 import pathlib
+import re
 import socket
 import subprocess
-from collections.abc import Callable, Iterator, Sequence
+import tempfile
+import weakref
+from collections.abc import Callable, Sequence
+from typing import IO
 
 import numpy as np
 
-from baechi.common import temporary
-from baechi.compiling import tools
+from baechi.common import progress, temporary
+from baechi.compiling import compiler, tools
 from baechi.compiling.options import CompileOptions
 from baechi.loops.module_text import LoopModule
+from baechi.pictures.picture import Picture
+
+_NOTE = re.compile(r"baechi-run: note: ")
 
 
 class OnRanks:
-    """As `OnDevices`, in processes of its own, which compile anew for each call; kernels of earlier
-    ones are kept."""
+    """As `OnDevices`, in processes of its own, which the first call starts."""
 
     def __init__(self, module: LoopModule, options: CompileOptions, ranks: int):
         self._module, self._options, self._ranks = module, options, ranks
+        self._started: _Ranks | None = None
         self._said = ""
 
     def run(
@@ -34,71 +41,120 @@ class OnRanks:
     ) -> list[np.ndarray]:
         """What the arguments hold after all passes. check: of the same."""
         made = list(given)
-        arguments = self._module.arguments
         if passes == 0:
             return made
-        with temporary.folder("baechi-ranks-") as folder:
-            model, inputs, outputs = (
-                folder / name for name in ("model.mlir", "inputs.npz", "outputs.npz")
-            )
-            model.write_text(self._module.text)
-            values = {
-                f"arg{n}": np.reshape(np.asarray(value, argument.dtype), argument.shape)
-                for n, (value, argument) in enumerate(zip(given, arguments, strict=True))
-            }
+        with (
+            progress.shown(self._options.verbose, "loop"),
+            temporary.folder("baechi-ranks-") as folder,
+        ):
+            inputs, outputs = folder / "inputs.npz", folder / "outputs.npz"
             with inputs.open("wb") as file:
-                np.savez(file, **values)  # type: ignore[arg-type]
-            words = [f"--{word}" for word in self._options.words()]
-            words += [f"--inputs={inputs}", f"--outputs={outputs}", f"--steps={passes}"]
-            self._said = _run([str(model), *words, "--check-single=false"], self._ranks, folder)
+                np.savez(file, **self._module.archive(given))  # type: ignore[arg-type]
+            model = folder / "model.mlir"
+            if self._started is None:
+                model.write_text(self._module.text)
+                words = [str(model), *(f"--{word}" for word in self._options.words())]
+                self._started = _Ranks(words, self._ranks)
+            try:
+                self._said = self._started.call(inputs, outputs, passes, model)
+            except BaseException:
+                self._started.end()
+                self._started = None
+                raise
             with np.load(outputs) as results:
-                for n, argument in enumerate(arguments):
+                for n, argument in enumerate(self._module.arguments):
                     if argument.next_value is not None:
                         made[n] = results[f"out{argument.next_value}"].view(argument.dtype)
         check(made)
         return made
 
-    def report(self) -> str:
-        """Rank 0's of the last call."""
+    def report(self, given: Sequence[np.ndarray]) -> str:
+        """Rank 0's of all calls."""
         return self._said
 
-
-def _run(words: Sequence[str], ranks: int, folder: pathlib.Path) -> str:
-    """Gives what rank 0 has said. Raises CompileError where one of them fails."""
-    place = f"localhost:{_free_port()}"
-    command = [str(tools.find("baechi-run")), *words]
-    with contextlib.ExitStack() as stack:
-        processes = [
-            stack.enter_context(_started(command, rank, ranks, place, folder))
-            for rank in range(ranks)
-        ]
-        codes = [process.wait() for process in processes]
-    failed = [rank for rank, code in enumerate(codes) if code != 0]
-    if failed:
-        # Rank 0 says it for all of them, unless it was lost.
-        said = (folder / f"{0 if 0 in failed else failed[0]}.err").read_text(errors="replace")
-        raise tools.error_of("baechi-run", said, folder / "model.mlir")
-    return (folder / "0.out").read_text(errors="replace")
+    def picture(self, given: Sequence[np.ndarray]) -> Picture:
+        raise RuntimeError(
+            "the plan of a loop on several ranks is theirs: draw that of the same loop without "
+            "ranks, whose devices are the same"
+        )
 
 
-@contextlib.contextmanager
-def _started(
-    command: Sequence[str], rank: int, ranks: int, place: str, folder: pathlib.Path
-) -> Iterator[subprocess.Popen[bytes]]:
-    """One that does not outlive its use."""
-    meeting = {"BAECHI_RANKS": str(ranks), "BAECHI_RANK": str(rank), "BAECHI_COORDINATOR": place}
-    environment = {k: v for k, v in os.environ.items() if k not in tools.OF_LAUNCHERS}
-    with (
-        (folder / f"{rank}.out").open("wb") as output,
-        (folder / f"{rank}.err").open("wb") as errors,
-        subprocess.Popen(
-            command, stdout=output, stderr=errors, env=environment | meeting
-        ) as process,
-    ):
+class _Ranks:
+    """Processes that wait for calls. They end with this object."""
+
+    def __init__(self, words: Sequence[str], ranks: int):
+        words = [*words, "--check-single=false", "--calls"]
+        if progress.is_shown():
+            words.append("--progress=lines")
+        place = f"localhost:{_free_port()}"
+        command = [str(tools.find("baechi-run")), *words]
+        self._processes: list[subprocess.Popen[str]] = []
+        self.end = weakref.finalize(self, _end, self._processes)
+        # What others than the first say matters where that one is lost.
+        self._files: list[IO[str]] = []
+        for rank in range(ranks):
+            pipe = subprocess.PIPE
+            said = pipe if rank == 0 else self._file()
+            self._processes.append(
+                subprocess.Popen(
+                    command,
+                    stdin=pipe if rank == 0 else subprocess.DEVNULL,
+                    stdout=said,
+                    stderr=subprocess.STDOUT,
+                    text=True,
+                    errors="replace",
+                    env=_environment(rank, ranks, place),
+                )
+            )
+
+    def call(
+        self, inputs: pathlib.Path, outputs: pathlib.Path, steps: int, model: pathlib.Path
+    ) -> str:
+        """Gives what rank 0 has said. Raises CompileError where one of them fails."""
+        first = self._processes[0]
+        assert first.stdin is not None and first.stdout is not None
         try:
-            yield process
-        finally:
-            process.kill()
+            first.stdin.write(f"{inputs}\t{outputs}\t{steps}\n")
+            first.stdin.flush()
+        except BrokenPipeError:
+            pass  # it says why
+        said: list[str] = []
+        for line in first.stdout:
+            if line == "call ended\n":
+                return "".join(said)
+            if not compiler.hears_progress(line) and not _NOTE.match(line):
+                said.append(line)
+        raise tools.error_of("baechi-run", self._why("".join(said)), model)
+
+    def _why(self, said: str) -> str:
+        """What rank 0 says for all, unless it was lost."""
+        if "error:" in said:
+            return said
+        for rank, file in enumerate(self._files, start=1):
+            self._processes[rank].wait()
+            file.seek(0)
+            if "error:" in (found := file.read()):
+                return found
+        return said + f"baechi-run: error: rank 0 has ended with {self._processes[0].wait()}\n"
+
+    def _file(self) -> IO[str]:
+        self._files.append(tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace"))
+        return self._files[-1]
+
+
+def _end(processes: Sequence[subprocess.Popen[str]]) -> None:
+    for process in processes:
+        process.kill()
+        process.wait()
+        for pipe in (process.stdin, process.stdout):
+            if pipe is not None:
+                with contextlib.suppress(BrokenPipeError):
+                    pipe.close()
+
+
+def _environment(rank: int, ranks: int, place: str) -> dict[str, str]:
+    meeting = {"BAECHI_RANKS": str(ranks), "BAECHI_RANK": str(rank), "BAECHI_COORDINATOR": place}
+    return {k: v for k, v in os.environ.items() if k not in tools.OF_LAUNCHERS} | meeting
 
 
 def _free_port() -> int:

@@ -12,15 +12,13 @@ from typing import Any
 import jax
 import numpy as np
 
-from baechi.compiling.options import CompileOptions
+from baechi.loops.block_program import BlockProgram
 from baechi.loops.blocks import Block, Layout
 from baechi.loops.changes import change
-from baechi.loops.compiled import check_position
+from baechi.loops.compiled import check_position, emit_block
 from baechi.loops.entries import Entries
-from baechi.loops.module_text import module_of
 from baechi.loops.pieces import Pieces
-from baechi.loops.tracing import OUTSIDE, Body
-from baechi.steps.program import Program
+from baechi.loops.tracing import Body
 
 
 class Simulated:
@@ -36,25 +34,14 @@ class Simulated:
         verbose: bool | None,
     ):
         self._body, self._layout, self._shapes = body, layout, shapes
-        self._longest = max(block.end - block.first for block in layout.blocks)
-        pieces = [Pieces(written=each.written) for each in layout.pieces]
-        one = Layout(1, [Block(0, 0, (0,), 0, self._longest)], [np.arange(self._longest)], pieces)
-        module = module_of(entries, body, shapes, one, ["host0"])
-        options = CompileOptions(
-            machine="host:1", budget="0", pin=module.pins, costs="roofline", verbose=verbose
-        )
-        self._arguments = module.arguments
-        self._results = [a.next_value for a in module.arguments]
-        self._library = Program(module.text, options).library
+        wholes = [Pieces(written=each.written) for each in layout.pieces]
+        self._program = BlockProgram(*emit_block(entries, body, shapes, layout, wholes, verbose))
 
     def run(self, entries: Entries, arrays: Sequence[np.ndarray], passes: int) -> Any:
         layout = self._layout
         leaves = [leaf.copy() for leaf in entries.leaves]
-        state = [np.asarray(array, order="C") for array in arrays]
+        state = [np.array(array, order="C") for array in arrays]
         kept = [n for n, each in enumerate(layout.pieces) if each.buffered or each.reduced]
-        for n, each in enumerate(layout.pieces):
-            if not each.written:
-                self._set(len(self._arguments) - len(state) + n, state[n])
         for _ in range(passes):
             for _, blocks in itertools.groupby(layout.blocks, lambda block: block.clock):
                 before = {n: state[n] for n in kept}
@@ -81,37 +68,9 @@ class Simulated:
         block: Block,
     ) -> None:
         numbers = self._layout.entries[block.worker][block.first : block.end]
-        at = 0
-        for column in (*entries.keys, *leaves):
-            padded = np.zeros((self._longest, *column.shape[1:]), column.dtype)
-            padded[: len(numbers)] = column[numbers]
-            self._set(at, padded)
-            at += 1
-        self._set(at, np.array([0, len(numbers), *(0 for _ in state), 1], np.int64))
-        if self._body.by_data:
-            self._set(at + 1, np.zeros(OUTSIDE.shape, OUTSIDE.dtype))
-        first = len(self._arguments) - len(state)
-        for n, each in enumerate(self._layout.pieces):
-            if each.written:
-                self._set(first + n, state[n])
-        self._library.run()
-        if self._body.by_data:
-            found = self._result(at + 1)
-            check_position(self._body, self._shapes, entries, numbers, found)
-        if self._body.new_values:
-            for n, leaf in enumerate(leaves):
-                leaf[numbers] = self._result(len(entries.keys) + n)[: len(numbers)]
-        for n, each in enumerate(self._layout.pieces):
-            if each.written:
-                state[n] = self._result(first + n)
-
-    def _set(self, argument: int, value: np.ndarray) -> None:
-        self._library.set_argument(
-            argument, np.asarray(value, self._arguments[argument].dtype, order="C")
-        )
-
-    def _result(self, argument: int) -> np.ndarray:
-        """The next value of an argument."""
-        result = self._results[argument]
-        assert result is not None
-        return self._library.result(result).view(self._arguments[argument].dtype)
+        columns = [column[numbers] for column in (*entries.keys, *leaves)]
+        made, outside = self._program.run(columns, [0] * len(state), state)
+        if outside is not None:
+            check_position(self._body, self._shapes, entries, numbers, outside)
+        for leaf, values in zip(leaves, made, strict=False):
+            leaf[numbers] = values

@@ -12,8 +12,10 @@ import dataclasses
 import math
 from typing import Any
 
+import numpy as np
+
 # Of DLDeviceType.
-_CPU, _CUDA, _CUDA_HOST, _CUDA_MANAGED = 1, 2, 3, 13
+_CPU, CUDA, _CUDA_HOST, _CUDA_MANAGED = 1, 2, 3, 13
 _HOST = {_CPU, _CUDA_HOST, _CUDA_MANAGED}
 # Of DLDataTypeCode, and the bits that a step's types of it have.
 _TYPES = {(2, bits): f"f{bits}" for bits in (16, 32, 64)} | {(4, 16): "bf16", (6, 8): "i1"}
@@ -21,9 +23,11 @@ _TYPES |= {(code, bits): f"i{bits}" for code in (0, 1) for bits in (8, 16, 32, 6
 _READ_ONLY = 1  # a flag of a managed tensor that has a version
 # The legacy default stream: what made the tensor comes before what is done there.
 _LEGACY_STREAM = 1
+# Names of capsules that nobody has taken yet.
+VERSIONED, PLAIN = b"dltensor_versioned", b"dltensor"
 
 
-class _Tensor(ctypes.Structure):
+class Tensor(ctypes.Structure):
     _fields_ = [
         ("data", ctypes.c_void_p),
         ("device_type", ctypes.c_int32),
@@ -38,14 +42,24 @@ class _Tensor(ctypes.Structure):
     ]
 
 
-class _Versioned(ctypes.Structure):
+class Versioned(ctypes.Structure):
     _fields_ = [
         ("major", ctypes.c_uint32),
         ("minor", ctypes.c_uint32),
         ("manager_ctx", ctypes.c_void_p),
         ("deleter", ctypes.c_void_p),
         ("flags", ctypes.c_uint64),
-        ("tensor", _Tensor),
+        ("tensor", Tensor),
+    ]
+
+
+class Managed(ctypes.Structure):
+    """Of DLPack before it had versions."""
+
+    _fields_ = [
+        ("tensor", Tensor),
+        ("manager_ctx", ctypes.c_void_p),
+        ("deleter", ctypes.c_void_p),
     ]
 
 
@@ -79,7 +93,7 @@ def borrow(value: Any) -> Borrowed:
     """Raises what `value` raises where it cannot be given, and BufferError where it lies on
     a device that is neither the host nor a CUDA GPU."""
     kind, _ = value.__dlpack_device__()
-    if int(kind) not in _HOST | {_CUDA}:
+    if int(kind) not in _HOST | {CUDA}:
         raise BufferError(f"an array on a device of DLPack's type {int(kind)}: copy it to the host")
     options: dict[str, Any] = {} if int(kind) == _CPU else {"stream": _LEGACY_STREAM}
     try:
@@ -87,11 +101,11 @@ def borrow(value: Any) -> Borrowed:
     except TypeError:  # older than versions
         capsule = value.__dlpack__(**options)
     # Whoever made the capsule lets the array go with it, as its name stays as it is.
-    if _is_named(capsule, b"dltensor_versioned"):
-        versioned = _Versioned.from_address(_pointer_of(capsule, b"dltensor_versioned"))
+    if _is_named(capsule, VERSIONED):
+        versioned = Versioned.from_address(_pointer_of(capsule, VERSIONED))
         tensor, writable = versioned.tensor, not versioned.flags & _READ_ONLY
     else:
-        tensor, writable = _Tensor.from_address(_pointer_of(capsule, b"dltensor")), True
+        tensor, writable = Tensor.from_address(_pointer_of(capsule, PLAIN)), True
     # JAX's arrays do not change, and DLPack without versions has no word for that.
     writable = writable and not hasattr(value, "at")
     shape = tuple(tensor.shape[i] for i in range(tensor.ndim))
@@ -100,14 +114,19 @@ def borrow(value: Any) -> Borrowed:
         type=_TYPES.get((tensor.code, tensor.bits), "") if tensor.lanes == 1 else "",
         shape=shape,
         contiguous=_is_contiguous(tensor, shape),
-        on_gpu=tensor.device_type == _CUDA,
+        on_gpu=tensor.device_type == CUDA,
         writable=writable,
         bytes=math.prod(shape) * tensor.bits * tensor.lanes // 8,
         owner=capsule,
     )
 
 
-def _is_contiguous(tensor: _Tensor, shape: tuple[int, ...]) -> bool:
+def code_of(dtype: np.dtype[Any]) -> int:
+    """Of DLDataTypeCode, for a type that a step has."""
+    return {"b": 6, "u": 1, "i": 0, "f": 2}.get(dtype.kind, 4)  # numpy does not know bfloat16
+
+
+def _is_contiguous(tensor: Tensor, shape: tuple[int, ...]) -> bool:
     if not tensor.strides or 0 in shape:
         return True
     expected = 1

@@ -5,9 +5,13 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import re
 import statistics
+from collections.abc import Mapping
+
+import numpy as np
 
 from baechi.common import progress, temporary, users
 from baechi.compiling import compiler
@@ -78,6 +82,25 @@ class Program:
                     users.warn(message.text)
             # The code stays mapped when its file is gone.
             return StepLibrary(file)
+
+    def with_costs_of(self, inputs: Mapping[str, np.ndarray]) -> Program:
+        """The same step as it is planned with the costs of these arguments (`arg0`, ...), which
+        steps of one device are run with. It is no more than its report: the times are those of
+        this one's steps."""
+        text, options = self.source()
+        with progress.shown(options.verbose, "costs"), temporary.folder("baechi-jit-") as folder:
+            archive, file = folder / "inputs.npz", folder / "step.so"
+            with archive.open("wb") as opened:
+                np.savez(opened, **inputs)  # type: ignore[arg-type]
+            # What was measured with other arguments is in the user's profile.
+            options = dataclasses.replace(
+                options, costs="measured", profile=folder / "profile.json"
+            )
+            compiler.emit(text, file, options, archive)
+            made = Program(text, options, StepLibrary(file))
+        made.library.close()
+        made._wall_ns = self._wall_ns
+        return made
 
     def step(self) -> None:
         """One step on what the arguments' places hold."""

@@ -31,6 +31,17 @@ def as_array(value: np.ndarray, weak: bool = False) -> Any:
     return jnp.full(value.shape, number.item()).at[...].set(value)
 
 
+def on_gpu(array: Any) -> Any:
+    """An array of JAX on the memory of a GpuArray, where this JAX has GPUs; else that."""
+    import jax
+
+    try:
+        jax.devices("cuda")
+    except RuntimeError:
+        return array
+    return jax.dlpack.from_dlpack(array)
+
+
 class Putter:
     """Makes arrays of JAX of numpy's, of the dtype, shape and weak_type of `kind`.
 

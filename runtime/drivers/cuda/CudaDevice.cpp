@@ -81,7 +81,7 @@ Problem CudaDevice::makeCurrent() const {
 }
 
 Expected<bool> CudaDevice::reach(const CudaDevice &peer) {
-  if (peer.context.get() == context.get())
+  if (sharesMemoryWith(peer))
     return true;
   auto error = [&](Result result) {
     return functions->error(result, "access to another GPU cannot be enabled");
@@ -167,17 +167,44 @@ Result CudaDevice::clearArena() const {
   return awaitStream();
 }
 
+/// The size of the largest message that the device borrows.
+static int64_t mostBorrowed(const Exchange &exchange, int32_t device) {
+  int64_t most = 0;
+  for (const Channel &channel : exchange.channels())
+    for (const Slot &slot : channel.slots)
+      if (slot.lent && channel.to == device)
+        most = std::max(most, slot.bytes);
+  return most;
+}
+
 /// The first use of a kernel, a product or a constant loads code, asks for an
 /// algorithm, allocates: all of which may wait until the GPU is idle. It never
 /// is while a kernel of NCCL waits for another process, which may wait for
 /// what this device would do next.
 void CudaDevice::rehearse(baechi_context &deviceContext) {
+  Exchange &exchange = deviceContext.exchange;
+  // What others lend is not there yet.
+  int64_t lentBytes = mostBorrowed(exchange, deviceContext.device);
+  DevicePointer standIn = 0;
+  if (lentBytes > 0)
+    if (Problem problem =
+            check(functions->memAlloc(&standIn, size_t(lentBytes)),
+                  "there is no memory for the largest tensor that is borrowed, "
+                  "to try the step: lower the device's limit, or compile with "
+                  "--transfers=copy")) {
+      exchange.fail(deviceContext, {problem.reason, problem.detail});
+      return;
+    }
   currentDevice = this;
+  deviceContext.standIn = reinterpret_cast<const void *>(standIn);
   rehearses = deviceContext.rehearses = true;
   (void)entry(&deviceContext, reinterpret_cast<char *>(arena));
   rehearses = deviceContext.rehearses = false;
   currentDevice = nullptr;
-  Exchange &exchange = deviceContext.exchange;
+  if (standIn) {
+    static_cast<void>(awaitStream()); // clearArena() fails again
+    functions->memFree(standIn);
+  }
   if (exchange.aborted())
     return;
   // Products were computed, on zeros.
@@ -381,10 +408,10 @@ Error CudaDevice::exchange(int64_t offset, void *memory, size_t bytes,
 
 Expected<std::unique_ptr<Mover>>
 CudaDevice::connect(Driver &other, bool otherSends,
-                    const std::vector<int64_t> &bytes) {
+                    const std::vector<MessageInfo> &messages) {
   Selection selection = hold();
   return makeCudaMover(*this, dynamic_cast<CudaDevice *>(&other),
-                       other.hostArena(), otherSends, bytes);
+                       other.hostArena(), otherSends, messages);
 }
 
 std::unique_ptr<Driver>

@@ -46,7 +46,7 @@ public:
   Error read(int64_t offset, void *data, size_t bytes) const override;
   Expected<std::unique_ptr<Mover>>
   connect(Driver &other, bool otherSends,
-          const std::vector<int64_t> &bytes) override;
+          const std::vector<MessageInfo> &messages) override;
   bool usable() const override { return !lost.load(std::memory_order_acquire); }
 
   Problem begin(int32_t op, bool timed) override;
@@ -61,6 +61,12 @@ public:
   Result select() const { return functions->setCurrent(context.get()); }
   /// Selects the device on a thread of the program, which may use CUDA itself.
   Selection hold() const { return {*functions, context.get()}; }
+  /// The GPU's number among those that the process sees.
+  int gpu() const { return ordinal; }
+  /// Whether both lie on one GPU, so that each reads what the other writes.
+  bool sharesMemoryWith(const CudaDevice &other) const {
+    return context.get() == other.context.get();
+  }
   /// Lets this device's copies reach the memory of `peer`; false where that is
   /// a GPU that this one cannot reach.
   Expected<bool> reach(const CudaDevice &peer);

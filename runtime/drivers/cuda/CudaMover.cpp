@@ -11,7 +11,10 @@
 /// on its compute stream: the buffer is as it must be when the device comes to
 /// it. The copy waits for the events of both ends; what awaits the message
 /// waits for the copy: a CUDA device's compute stream, or a host device's
-/// thread. No thread waits for a device otherwise. Between GPUs that do not
+/// thread. No thread waits for a device otherwise. A message that is lent, from
+/// a device to another of the same GPU, has no copy: the borrower's compute
+/// stream waits for the sender's event, the sender's for one that the borrower
+/// records when it gives the tensor back. Between GPUs that do not
 /// reach each other's memory the copy is two, see CudaStaging.h.
 ///
 //===----------------------------------------------------------------------===//
@@ -36,6 +39,9 @@ struct MessageEvents {
 
   Event sent = nullptr, received = nullptr; ///< null: that end is a host device
   Event begin = nullptr, done = nullptr;
+  /// Nothing is copied: `received` is recorded when it is given back, and
+  /// `begin` when it was borrowed.
+  bool lent = false;
 };
 
 Error toError(const Problem &problem) {
@@ -75,7 +81,19 @@ public:
         api.eventDestroy(event);
   }
 
-  Error start(std::span<char> hostArena, const std::vector<int64_t> &bytes) {
+  Error start(std::span<char> hostArena,
+              const std::vector<MessageInfo> &messages) {
+    for (size_t seq = 0; seq < messages.size(); ++seq) {
+      events[seq].lent = messages[seq].lent;
+      if (messages[seq].lent && !(peer && peer->sharesMemoryWith(device)))
+        return Error("message '" + messages[seq].name +
+                     "' is lent, but the devices are on GPUs " +
+                     std::to_string((otherSends ? peer : &device)->gpu()) +
+                     " and " +
+                     std::to_string((otherSends ? &device : peer)->gpu()) +
+                     ", which have memories of their own: compile the program "
+                     "with --transfers=copy");
+    }
     auto create = [&](Event &event, unsigned flags) {
       return api.error(api.eventCreate(&event, flags),
                        "an event cannot be created");
@@ -107,12 +125,12 @@ public:
     for (MessageEvents &message : events)
       if (Error error = create(message.offer(otherSends), eventDisableTiming))
         return error;
-    return startStaging(bytes);
+    return startStaging(messages);
   }
 
   /// Where the two GPUs do not reach each other's memory. The receiver's
   /// device is asked for the mover of two, so the stream is its.
-  Error startStaging(const std::vector<int64_t> &bytes) {
+  Error startStaging(const std::vector<MessageInfo> &messages) {
     Expected<bool> there = device.reach(*peer), back = peer->reach(device);
     for (Expected<bool> *reached : {&there, &back})
       if (!*reached)
@@ -120,8 +138,8 @@ public:
     if (*there && *back)
       return Error();
     int64_t largest = 0;
-    for (int64_t size : bytes)
-      largest = std::max(largest, size);
+    for (const MessageInfo &message : messages)
+      largest = std::max(largest, message.bytes);
     staging = std::make_unique<Staging>(*peer, device, stream);
     return staging->start(largest);
   }
@@ -165,8 +183,28 @@ public:
     return device.check(result, "a message cannot be copied");
   }
 
+  Problem borrowed(int32_t seq) override {
+    const MessageEvents &message = events[size_t(seq)];
+    CudaDevice &borrower = *deviceOf(Side::Receiver);
+    Stream reads = borrower.computeStream();
+    Result result = api.streamWait(reads, message.sent, 0);
+    if (result == success)
+      result = api.eventRecord(message.begin, reads);
+    return borrower.check(result, "a message cannot be borrowed");
+  }
+
+  Problem givenBack(int32_t seq) override {
+    CudaDevice &borrower = *deviceOf(Side::Receiver);
+    if (Problem problem = borrower.flush())
+      return problem;
+    return borrower.check(
+        api.eventRecord(events[size_t(seq)].received, borrower.computeStream()),
+        "a message cannot be given back");
+  }
+
   Problem awaited(Side side, int32_t seq, const Exchange &exchange) override {
-    Event done = events[size_t(seq)].done;
+    const MessageEvents &message = events[size_t(seq)];
+    Event done = message.lent ? message.received : message.done;
     if (CudaDevice *of = deviceOf(side))
       return of->check(api.streamWait(of->computeStream(), done, 0),
                        "a message cannot be awaited");
@@ -200,7 +238,9 @@ public:
     Selection selection = device.hold();
     if (selection.result())
       return Interval();
-    return device.between(events[size_t(seq)].begin, events[size_t(seq)].done);
+    const MessageEvents &message = events[size_t(seq)];
+    return device.between(message.begin,
+                          message.lent ? message.begin : message.done);
   }
 
 private:
@@ -223,10 +263,10 @@ private:
 Expected<std::unique_ptr<Mover>>
 baechi::runtime::cuda::makeCudaMover(CudaDevice &device, CudaDevice *peer,
                                      std::span<char> hostArena, bool otherSends,
-                                     const std::vector<int64_t> &bytes) {
+                                     const std::vector<MessageInfo> &messages) {
   auto mover =
-      std::make_unique<CudaMover>(device, peer, otherSends, bytes.size());
-  if (Error error = mover->start(hostArena, bytes))
+      std::make_unique<CudaMover>(device, peer, otherSends, messages.size());
+  if (Error error = mover->start(hostArena, messages))
     return error;
   return std::unique_ptr<Mover>(std::move(mover));
 }

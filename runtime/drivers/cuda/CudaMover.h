@@ -15,12 +15,12 @@
 
 namespace baechi::runtime::cuda {
 
-/// Moves messages of sizes `bytes` between `device` and another, which sends if
+/// Moves messages between `device` and another, which sends if
 /// `otherSends`: `peer`, or a host device (null) with `hostArena`, which is
 /// pinned as long as the mover lives.
 Expected<std::unique_ptr<Mover>>
 makeCudaMover(CudaDevice &device, CudaDevice *peer, std::span<char> hostArena,
-              bool otherSends, const std::vector<int64_t> &bytes);
+              bool otherSends, const std::vector<MessageInfo> &messages);
 
 } // namespace baechi::runtime::cuda
 

@@ -8,6 +8,8 @@
 
 #include "drivers/cuda/CudaPort.h"
 
+#include <algorithm>
+
 using namespace baechi::runtime;
 using namespace baechi::runtime::cuda;
 
@@ -57,50 +59,76 @@ Interval CudaPort::timeOf(int32_t seq) const {
   return device.between(events[size_t(seq)].begin, events[size_t(seq)].done);
 }
 
+Expected<std::shared_ptr<StagingPlaces>>
+StagingPlaces::allocate(CudaDevice &device, const Program &program,
+                        const std::vector<StagedMessage> &messages) {
+  std::shared_ptr<StagingPlaces> made(
+      new StagingPlaces(device, planStaging(program, messages)));
+  if (made->bytes() == 0)
+    return made;
+  const Api &api = device.api();
+  if (Error error = api.error(device.select(), "the device cannot be selected"))
+    return error;
+  if (Error error = api.error(
+          api.hostAlloc(&made->memory, size_t(made->bytes()),
+                        hostAllocPortable),
+          ("cannot allocate " + std::to_string(made->bytes()) +
+           " bytes of pinned host memory, for messages to other processes")
+              .c_str()))
+    return error;
+  return made;
+}
+
+StagingPlaces::~StagingPlaces() {
+  Selection selection = device.hold();
+  if (memory && !selection.result())
+    device.api().hostFree(memory);
+}
+
+void *StagingPlaces::at(size_t message) const {
+  // A message without bytes has a place, too.
+  static char none;
+  return memory ? static_cast<char *>(memory) + plan.places[message].offset
+                : &none;
+}
+
+bool StagingPlaces::isFree(size_t message) const {
+  const std::vector<size_t> &after = plan.places[message].after;
+  return std::all_of(after.begin(), after.end(), [&](size_t before) {
+    return passed[before] > passed[message];
+  });
+}
+
 namespace {
 
 class StagedPort final : public CudaPort {
 public:
-  StagedPort(CudaDevice &device, bool sends, const std::vector<int64_t> &given)
-      : CudaPort(device, given.size()), sends(sends) {
-    for (int64_t size : given) {
-      places.push_back(total);
-      total += (size + alignment - 1) / alignment * alignment;
-    }
-  }
+  StagedPort(CudaDevice &device, bool sends, size_t messages,
+             std::shared_ptr<StagingPlaces> places, size_t first)
+      : CudaPort(device, messages), sends(sends), places(std::move(places)),
+        first(first), isFirst(first == 0 && messages > 0) {}
 
   ~StagedPort() override {
     Selection selection = device.hold();
-    if (selection.result())
+    if (selection.result() || !stream)
       return;
-    if (stream) {
-      api.synchronize();
-      api.streamDestroy(stream);
-    }
-    if (memory)
-      api.hostFree(memory);
+    api.synchronize();
+    api.streamDestroy(stream);
   }
 
   Error start() {
     if (Error error = CudaPort::start())
       return error;
-    if (Error error = api.error(api.streamCreate(&stream, streamNonBlocking),
-                                "a stream cannot be created"))
-      return error;
-    if (total == 0)
-      return Error();
-    return api.error(
-        api.hostAlloc(&memory, size_t(total), hostAllocPortable),
-        ("cannot allocate " + std::to_string(total) +
-         " bytes of pinned host memory, for messages to other processes")
-            .c_str());
+    return api.error(api.streamCreate(&stream, streamNonBlocking),
+                     "a stream cannot be created");
   }
 
-  void *hostBuffer(int32_t seq) override {
-    // A message without bytes has a place, too.
-    static char none;
-    return memory ? static_cast<char *>(memory) + places[size_t(seq)] : &none;
+  void *hostBuffer(int32_t seq) override { return places->at(placeOf(seq)); }
+
+  bool mayBegin(int32_t seq) const override {
+    return places->isFree(placeOf(seq));
   }
+  void ended(int32_t seq) override { places->pass(placeOf(seq)); }
 
   Problem begin(int32_t seq, void *buffer, int64_t bytes) override {
     if (Problem problem = device.makeCurrent())
@@ -120,10 +148,10 @@ public:
     return device.check(result, "a message cannot be copied");
   }
 
+  /// What is sent leaves its place when the transport has it; what is received,
+  /// when the device has.
   Problem poll(int32_t seq, State &state) override {
     state = State::Ended;
-    if (!sends)
-      return {};
     if (Problem problem = device.makeCurrent())
       return problem;
     Result result = api.eventQuery(eventsOf(seq).done);
@@ -139,25 +167,28 @@ public:
     return selection.result() || api.streamQuery(stream) != notReady;
   }
 
-  int64_t stagingBytes() const override { return total; }
+  /// The first of the ports tells of what they share.
+  int64_t stagingBytes() const override {
+    return isFirst ? places->bytes() : 0;
+  }
 
 private:
-  static constexpr int64_t alignment = 64;
+  size_t placeOf(int32_t seq) const { return first + size_t(seq); }
 
   const bool sends;
   Stream stream = nullptr;
-  void *memory = nullptr;
-  /// Where each message lies in it.
-  std::vector<int64_t> places;
-  int64_t total = 0;
+  const std::shared_ptr<StagingPlaces> places;
+  const size_t first;
+  const bool isFirst;
 };
 
 } // namespace
 
-Expected<std::unique_ptr<Port>>
-baechi::runtime::cuda::makeStagedPort(CudaDevice &device, bool sends,
-                                      const std::vector<int64_t> &bytes) {
-  auto port = std::make_unique<StagedPort>(device, sends, bytes);
+Expected<std::unique_ptr<Port>> baechi::runtime::cuda::makeStagedPort(
+    CudaDevice &device, bool sends, size_t messages,
+    std::shared_ptr<StagingPlaces> places, size_t first) {
+  auto port = std::make_unique<StagedPort>(device, sends, messages,
+                                           std::move(places), first);
   if (Error error = port->start())
     return error;
   return std::unique_ptr<Port>(std::move(port));

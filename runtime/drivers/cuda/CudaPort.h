@@ -18,6 +18,7 @@
 
 #include "core/Port.h"
 #include "drivers/cuda/CudaDevice.h"
+#include "drivers/cuda/StagingPlan.h"
 
 namespace baechi::runtime::cuda {
 
@@ -51,12 +52,40 @@ private:
   std::vector<MessageEvents> events;
 };
 
-/// Takes messages of these sizes through pinned host memory, from where the
-/// transport sends them or where it receives them. Each message has its own
-/// place there, so none waits for another.
+/// Pinned host memory of a process, where the transport sends messages from or
+/// receives them. Used by the relay's thread alone.
+class StagingPlaces {
+public:
+  /// `device`: one of those that have these messages.
+  static Expected<std::shared_ptr<StagingPlaces>>
+  allocate(CudaDevice &device, const Program &program,
+           const std::vector<StagedMessage> &messages);
+  StagingPlaces(const StagingPlaces &) = delete;
+  ~StagingPlaces();
+
+  void *at(size_t message) const;
+  /// Whether all that had its place before it in this step is through.
+  bool isFree(size_t message) const;
+  void pass(size_t message) { ++passed[message]; }
+  int64_t bytes() const { return plan.bytes; }
+
+private:
+  StagingPlaces(CudaDevice &device, StagingPlan plan)
+      : device(device), plan(std::move(plan)),
+        passed(this->plan.places.size(), 0) {}
+
+  CudaDevice &device;
+  const StagingPlan plan;
+  void *memory = nullptr;
+  /// In how many steps each message went through.
+  std::vector<uint64_t> passed;
+};
+
+/// Takes `messages` of one queue through these places, where they are from
+/// number `first` on.
 Expected<std::unique_ptr<Port>>
-makeStagedPort(CudaDevice &device, bool sends,
-               const std::vector<int64_t> &bytes);
+makeStagedPort(CudaDevice &device, bool sends, size_t messages,
+               std::shared_ptr<StagingPlaces> places, size_t first);
 
 } // namespace baechi::runtime::cuda
 

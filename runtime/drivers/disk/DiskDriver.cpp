@@ -196,7 +196,7 @@ public:
 
   Expected<std::unique_ptr<Mover>>
   connect(Driver &other, bool otherSends,
-          const std::vector<int64_t> &) override {
+          const std::vector<MessageInfo> &) override {
     DiskFile *there = nullptr;
     if (auto *disk = dynamic_cast<DiskDriver *>(&other))
       there = &disk->file;

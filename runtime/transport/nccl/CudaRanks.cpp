@@ -105,19 +105,21 @@ private:
         fabric = owned.get();
         made.fabric = std::move(owned);
       }
-    for (size_t q = 0; q < routes.queues.size(); ++q) {
-      const QueueInfo &queue = devices.program.queues[q];
-      bool sends = isHere(queue.from);
-      int32_t end = sends ? queue.from : queue.to;
-      if (routes.queues[q] == Routes::Kind::Other || !isHere(end) ||
-          routes.places[end].rank < 0)
-        continue;
-      if (Error error = connect(q, end, sends))
+    std::vector<size_t> queues;
+    for (size_t q = 0; q < routes.queues.size(); ++q)
+      if (int32_t end = endHere(q); routes.queues[q] != Routes::Kind::Other &&
+                                    isHere(end) && routes.places[end].rank >= 0)
+        queues.push_back(q);
+    if (Error error = allocateStaging(queues))
+      return error;
+    for (size_t q : queues)
+      if (Error error = connect(q)) {
+        const QueueInfo &queue = devices.program.queues[q];
         return Error("queue " + std::to_string(q) + " (" +
                      devices.program.devices[queue.from].name + " to " +
                      devices.program.devices[queue.to].name +
                      "): " + error.message());
-    }
+      }
     if (!fabric)
       return Error();
     if (Error error = fabric->start())
@@ -127,27 +129,60 @@ private:
     return Error();
   }
 
-  Error connect(size_t q, int32_t end, bool sends) {
+  /// The end of a queue that is of this rank, if one is.
+  int32_t endHere(size_t q) const {
     const QueueInfo &queue = devices.program.queues[q];
-    auto &device = dynamic_cast<CudaDevice &>(*devices.drivers[end]);
-    std::vector<int64_t> bytes;
-    for (const MessageInfo &message : queue.messages)
-      bytes.push_back(message.bytes);
+    return isHere(queue.from) ? queue.from : queue.to;
+  }
+
+  CudaDevice &deviceOf(int32_t end) const {
+    return dynamic_cast<CudaDevice &>(*devices.drivers[end]);
+  }
+
+  /// Pinned memory for all that goes through the host here.
+  Error allocateStaging(const std::vector<size_t> &queues) {
+    std::vector<StagedMessage> messages;
+    CudaDevice *any = nullptr;
+    for (size_t q : queues) {
+      if (routes.queues[q] != Routes::Kind::Staged)
+        continue;
+      any = &deviceOf(endHere(q));
+      for (size_t seq = 0; seq < devices.program.queues[q].messages.size();
+           ++seq)
+        messages.push_back({int32_t(q), int32_t(seq)});
+    }
+    if (!any)
+      return Error();
+    Expected<std::shared_ptr<StagingPlaces>> allocated =
+        StagingPlaces::allocate(*any, devices.program, messages);
+    if (!allocated)
+      return allocated.takeError();
+    staging = std::move(*allocated);
+    return Error();
+  }
+
+  Error connect(size_t q) {
+    const QueueInfo &queue = devices.program.queues[q];
+    int32_t end = endHere(q);
+    bool sends = end == queue.from;
+    CudaDevice &device = deviceOf(end);
+    size_t count = queue.messages.size();
     if (routes.queues[q] == Routes::Kind::Staged) {
       Expected<std::unique_ptr<Port>> port =
-          makeStagedPort(device, sends, bytes);
+          makeStagedPort(device, sends, count, staging, staged);
       if (!port)
         return port.takeError();
+      staged += count;
       made.ports.push_back({q, std::move(*port)});
       return Error();
     }
     Expected<std::unique_ptr<CudaPort>> port =
-        nccl::makeNcclPort(device, bytes.size());
+        nccl::makeNcclPort(device, count);
     if (!port)
       return port.takeError();
     nccl::Lane &lane = fabric->laneOf(routes.memberOf(end), device);
     int peer = routes.memberOf(sends ? queue.to : queue.from);
-    for (size_t seq = 0; seq < bytes.size(); ++seq) {
+    for (size_t seq = 0; seq < count; ++seq) {
       nccl::LaneMessage message;
       message.port = port->get();
       message.queue = int32_t(q);
@@ -196,6 +231,10 @@ private:
   RankConnections made;
   NcclFabric *fabric = nullptr;
   std::vector<Bound> unbound;
+  /// Null: nothing goes through the host here.
+  std::shared_ptr<StagingPlaces> staging;
+  /// How many of its messages have ports.
+  size_t staged = 0;
 };
 
 } // namespace

@@ -28,7 +28,9 @@ def Replicate : Pass<"baechi-replicate", "::mlir::ModuleOp"> {
     The step then says how many replicas it has (`baechi.replicas`), and which
     arguments have a part for each (`baechi.batched`). `--baechi-form-kernels`
     forms no kernel of two replicas' operations, and says for which one a call
-    computes (`baechi.replica`).
+    computes (`baechi.replica`). An argument that is read in these parts alone,
+    and a result that is made in them, is as many arguments or results
+    (`baechi.piece`), so that it is not sent between devices.
 
     ```mlir
     func.func @step(%w: tensor<8xf32> {baechi.updated_by = 0 : i64}, %x: tensor<4x8xf32> {baechi.split = #baechi.split<dim = 0, sizes = [2, 2]>}) -> (tensor<8xf32>, tensor<4x8xf32>) {
