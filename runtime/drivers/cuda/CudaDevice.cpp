@@ -270,6 +270,9 @@ int32_t CudaDevice::run(baechi_context *deviceContext) {
     return fail(problem);
   if (code == 0 && !exchange.aborted() && exchange.keepsTimeline())
     recordTimes(*deviceContext);
+  // Steps without repeats have the memory that is planned for them.
+  if (repeats)
+    repeater->close();
   return code;
 }
 
