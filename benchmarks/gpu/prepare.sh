@@ -28,6 +28,12 @@ prepare() {
   {"name": "cuda0", "kind": "%s", "memory": 1073741824},
   {"name": "host0", "kind": "host", "memory": 1073741824}],
  "link_default": {"latency_ns": 10000, "bytes_per_us": 20000}, "link_model": "duplex"}\n' "$kind" >"$out/mixed.json"
+  # For a machine with one GPU; where there are two the program is refused.
+  printf '{"format": "baechi-machine", "version": 1, "devices": [
+  {"name": "%s0", "kind": "%s", "memory": 1073741824},
+  {"name": "%s1", "kind": "%s", "memory": 1073741824}],
+ "link_default": {"latency_ns": 2000, "bytes_per_us": 20000, "lends": true}, "link_model": "duplex"}\n' \
+    "$kind" "$kind" "$kind" "$kind" >"$out/lends.json"
   local model file
   for model in "${models[@]}"; do
     file=$(ls test/fixtures/"$model".mlir*)
@@ -86,12 +92,15 @@ limited() {
   done
 }
 
-# Plans of other kinds: replicas, operators in pieces, tensors that wait in the host's memory.
+# Plans of other kinds: replicas, operators in pieces, tensors that devices of one GPU lend each
+# other, or that wait in the host's memory.
 # What is for host devices alone stands in docs/benchmarks-gpu.md.
 others() {
   local bytes run=("$tools/baechi-run" "$2" --machine="$kind:2@1GiB" "${emits[@]}")
   "${run[@]}" --replicas=2 --output="$out/${1}__${kind}_2_replicas.so" &&
     "${run[@]}" --splits=forced:2 --output="$out/${1}__${kind}_2_pieces.so" &&
+    "$tools/baechi-run" "$2" --machine="$out/lends.json" "${emits[@]}" --placer=mtopo --budget=0 \
+      --output="$out/${1}__${kind}_2_lent.so" &&
     bytes=$(peak "$2") &&
     fitted "$1" "$2" "$bytes" pool "$kind:1@SIZE+pool:1GiB"
 }

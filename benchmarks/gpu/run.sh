@@ -10,9 +10,9 @@
 # prepare builds the driver's tests and compiles the tiny models for one, two and four
 # logical devices of one GPU, and for a GPU beside a host device, as shared objects; every
 # model also for two and four logical devices of three quarters of the memory that it
-# needs on one, which one device is refused for; the first model also in replicas, in pieces
-# and with a pool in the host's memory beside one device; and the small presets for the comparison
-# with PyTorch and JAX. All of it is one file, build/gpu.tar.xz, of less than 48 MiB:
+# needs on one, which one device is refused for; the first model also in replicas, in pieces,
+# with tensors that two devices of one GPU lend each other and with a pool in the host's memory
+# beside one device; and the small presets for the comparison with PyTorch and JAX. All of it is one file, build/gpu.tar.xz, of less than 48 MiB:
 # arguments are made again from their seeds. The programs' host code is for BAECHI_GPU_TARGET
 # (LLVM's name; x86-64-v3); a processor without that says what it lacks.
 #

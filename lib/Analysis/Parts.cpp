@@ -84,8 +84,8 @@ BlockArgument baechi::firstPart(Operation *op, SymbolTableCollection &symbols) {
   return {};
 }
 
-/// Where \p value lies in its device's arena; nullopt for what is lent, a
-/// constant or not planned for.
+/// Where \p value lies in its device's arena; nullopt for what is lent, a host
+/// device's constant or not planned for.
 static std::optional<int64_t> plannedOffset(Value value) {
   Value root = rootOf(value);
   if (auto argument = dyn_cast<BlockArgument>(root)) {

@@ -50,6 +50,12 @@ public:
               write(program.step, argument, offset.getInt(), sizeOf(argument))))
         return failure();
     }
+    // A GPU's constants are there before its first operator.
+    for (Operation &op : program.step.getBody().front())
+      if (op.getAttrOfType<DenseI64ArrayAttr>(BaechiDialect::kOffset) &&
+          matchPattern(&op, m_Constant()))
+        if (failed(writeResults(&op)))
+          return failure();
     for (Operation &op : program.step.getBody().front())
       if (std::optional<int64_t> argument = carriedArgument(&op)) {
         // Of the step before.
@@ -324,7 +330,7 @@ private:
   }
 
   void addPending(Operation *end, Value root) {
-    // Constants, and what is lent, lie elsewhere.
+    // A host device's constants, and what is lent, lie elsewhere.
     if (auto it = offsetOf.find(root); it != offsetOf.end())
       pending.push_back({end, it->second, sizeOf(root)});
   }

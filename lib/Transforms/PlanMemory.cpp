@@ -43,6 +43,7 @@ public:
   LogicalResult run() {
     if (failed(checkResults()) || failed(planArguments()))
       return failure();
+    planConstants();
     if (failed(plan.create()))
       return failure();
     // As much as the placement promised may be live, with both, too.
@@ -138,6 +139,17 @@ private:
     return success();
   }
 
+  /// A GPU reads constants in its own memory.
+  void planConstants() {
+    if (program.spec.getKind() != "cuda")
+      return;
+    for (Operation *op : order)
+      if (ElementsAttr data; matchPattern(op, m_Constant(&data))) {
+        constantOffset[op->getResult(0)] = resident;
+        resident += *tensorBytes(op->getResult(0).getType(), true);
+      }
+  }
+
   /// What joins each argument that lies behind others.
   LogicalResult findJoins(llvm::DenseMap<Value, Operation *> &joins) {
     for (Operation *op : order) {
@@ -165,8 +177,9 @@ private:
         << " bytes (" << placement::bytesText(program.spec.getMemory(), 2)
         << "), the plan needs " << bytes << " ("
         << placement::bytesTextUp(bytes, 2) << "): " << resident
-        << " of parameters and inputs, at most " << live
-        << " of other tensors at once";
+        << (constantOffset.empty() ? " of parameters and inputs"
+                                   : " of parameters, inputs and constants")
+        << ", at most " << live << " of other tensors at once";
     SmallVector<size_t> atPeak;
     for (auto [id, buffer] : llvm::enumerate(buffers))
       if (buffer.first <= peakAt && peakAt <= buffer.last)
@@ -188,8 +201,11 @@ private:
   // Results of the plan
   //===--------------------------------------------------------------------===//
 
-  /// Where a root lies, and its bytes; nullopt for constants and loans.
+  /// Where a root lies, and its bytes; nullopt for a host device's constants
+  /// and for loans.
   std::optional<std::pair<int64_t, int64_t>> rangeOf(Value root) {
+    if (auto it = constantOffset.find(root); it != constantOffset.end())
+      return std::pair(it->second, *tensorBytes(root.getType(), true));
     Value place = root;
     if (BlockArgument argument = plan.argumentOf(root))
       place = argument;
@@ -295,6 +311,7 @@ private:
   ArrayRef<Operation *> order;
   SmallVectorImpl<Buffer> &buffers;
   SmallVector<int64_t> argumentOffset;
+  llvm::DenseMap<Value, int64_t> constantOffset;
   int64_t resident = 0;
   SymbolTableCollection symbols;
 };

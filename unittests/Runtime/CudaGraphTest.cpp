@@ -175,7 +175,7 @@ TEST(CudaGraphs, StepsThatDiffer) {
 /// Squares of a matrix: C = A A, C += A C, which a constant is added to.
 TEST(CudaGraphs, ProductsAndConstants) {
   static const float one[4] = {1, 1, 1, 1};
-  Program program = makeProgram(1, 3 * Ring::slot);
+  Program program = makeProgram(1, 4 * Ring::slot);
   program.devices[0].kind = "cuda";
   addArgument(program, 0, 0, 16);
   addResult(program, 0, 2 * Ring::slot, 16);
@@ -183,7 +183,8 @@ TEST(CudaGraphs, ProductsAndConstants) {
       makeSession(program, {[&](Context, char *arena) {
                     auto *a = reinterpret_cast<float *>(arena);
                     float *b = a + Ring::slot / 4, *c = b + Ring::slot / 4;
-                    baechi_cuda_copy(c, baechi_cuda_constant(one, 16), 16);
+                    baechi_cuda_constant(arena + 3 * Ring::slot, one, 16);
+                    baechi_cuda_copy(c, arena + 3 * Ring::slot, 16);
                     baechi_cuda_product square = denseProduct(2, 2, 2);
                     baechi_cuda_multiply(&square, a, a, b, nullptr, nullptr, 0);
                     baechi_cuda_multiply(&square, a, b, c, nullptr, nullptr, 1);

@@ -20,8 +20,9 @@ namespace {
 
 /// One CUDA device whose arena is its argument and its result.
 struct OneDevice {
-  explicit OneDevice(int64_t bytes, Body body) {
-    program = makeProgram(1, bytes);
+  /// `more`: bytes of the arena beside those that are set and read.
+  explicit OneDevice(int64_t bytes, Body body, int64_t more = 0) {
+    program = makeProgram(1, bytes + more);
     program.devices[0].kind = "cuda";
     program.devices[0].name = "cuda0";
     addArgument(program, 0, 0, bytes);
@@ -117,11 +118,15 @@ INSTANTIATE_TEST_SUITE_P(Shapes, CudaProductTest, testing::ValuesIn(shapes),
 
 TEST(CudaCalls, CopiesAndConstants) {
   static const int32_t numbers[] = {11, 22, 33, 44};
-  OneDevice device(64, [&](Context, char *arena) {
-    baechi_cuda_copy(arena + 32, arena, 16);
-    baechi_cuda_copy(arena, baechi_cuda_constant(numbers, 16), 16);
-    return 0;
-  });
+  OneDevice device(
+      64,
+      [&](Context, char *arena) {
+        baechi_cuda_copy(arena + 32, arena, 16);
+        baechi_cuda_constant(arena + 64, numbers, 16);
+        baechi_cuda_copy(arena, arena + 64, 16);
+        return 0;
+      },
+      /*more=*/64);
   std::vector<int32_t> values(16, 5), expected(16, 5);
   std::copy(std::begin(numbers), std::end(numbers), expected.begin());
   EXPECT_EQ(expected, device.run(values));
@@ -130,7 +135,8 @@ TEST(CudaCalls, CopiesAndConstants) {
 
 TEST(CudaCalls, DoNothingElsewhere) {
   int value = 3;
-  EXPECT_EQ(nullptr, baechi_cuda_constant(&value, sizeof(value)));
+  int other = 4;
+  baechi_cuda_constant(&value, &other, sizeof(value));
   baechi_cuda_copy(&value, &value, sizeof(value));
   baechi_cuda_launch(&value, 0, "none", 1, 1, 1, 1, 1, 1, 0, nullptr, 0);
   EXPECT_EQ(3, value);

@@ -85,9 +85,9 @@ void baechi_cuda_multiply(const baechi_cuda_product *product, const void *a,
 /* Copies within the device. */
 void baechi_cuda_copy(void *target, const void *source, size_t bytes);
 
-/* The device's own copy of a constant of the program, which is made when it is
-   first asked for; null after a failure. `data` names the constant. */
-const void *baechi_cuda_constant(const void *data, size_t bytes);
+/* Has a constant of the program lie at `place`, which nothing else writes: it
+   is copied there once. */
+void baechi_cuda_constant(void *place, const void *data, size_t bytes);
 
 #ifdef __cplusplus
 }

@@ -61,7 +61,7 @@ public:
     return declare("baechi_cuda_copy", nothing, {pointer, pointer, i64});
   }
   LLVM::LLVMFuncOp cudaConstant() {
-    return declare("baechi_cuda_constant", pointer, {pointer, i64});
+    return declare("baechi_cuda_constant", nothing, {pointer, pointer, i64});
   }
   LLVM::LLVMFuncOp kernel(StringRef name, unsigned arguments) {
     return declare(name, nothing, SmallVector<Type>(arguments, pointer));
@@ -108,6 +108,7 @@ public:
     leave->addArgument(runtime.i32, loc);
     builder.setInsertionPointToEnd(entry);
 
+    copyConstants();
     for (Operation &op : program.step.getBody().front())
       if (failed(writeOperation(&op)))
         return failure();
@@ -153,8 +154,9 @@ private:
       auto offsets = result.getOwner()->getAttrOfType<DenseI64ArrayAttr>(
           BaechiDialect::kOffset);
       ElementsAttr data;
-      if (offsets ? offsets.size() <= result.getResultNumber()
-                  : !matchPattern(result.getOwner(), m_Constant(&data)))
+      if (offsets
+              ? offsets.size() <= result.getResultNumber()
+              : isCuda || !matchPattern(result.getOwner(), m_Constant(&data)))
         return noPlace(operand);
     }
     if (isa<RecvOp>(op) &&
@@ -232,13 +234,24 @@ private:
               .str(),
           data, /*alignment=*/kAlignment);
     }
-    Value address = LLVM::AddressOfOp::create(builder, loc, global);
-    if (!isCuda)
-      return address;
-    int64_t bytes = *tensorBytes(constant->getResult(0).getType(), false);
-    return LLVM::CallOp::create(builder, loc, runtime.cudaConstant(),
-                                ValueRange{address, integer64(loc, bytes)})
-        .getResult();
+    return LLVM::AddressOfOp::create(builder, loc, global);
+  }
+
+  /// A GPU's constants are copied into its arena, once.
+  void copyConstants() {
+    for (Operation &op : program.step.getBody().front()) {
+      auto offsets =
+          op.getAttrOfType<DenseI64ArrayAttr>(BaechiDialect::kOffset);
+      if (ElementsAttr data; !isCuda || !offsets || offsets.size() != 1 ||
+                             !matchPattern(&op, m_Constant(&data)))
+        continue;
+      Location loc = op.getLoc();
+      Value place = addressAt(loc, offsets[0]);
+      Value data = addressOfConstant(loc, &op);
+      int64_t bytes = *tensorBytes(op.getResult(0).getType(), false);
+      LLVM::CallOp::create(builder, loc, runtime.cudaConstant(),
+                           ValueRange{place, data, integer64(loc, bytes)});
+    }
   }
 
   /// Leaves the step when a call of the runtime says so.

@@ -81,7 +81,7 @@ def is_on_gpu(value: Any) -> bool:
         return False
     try:
         return int(value.__dlpack_device__()[0]) == dlpack.CUDA
-    except BufferError:  # of several devices
+    except (BufferError, TypeError):  # JAX's of several devices; deleted ones: who reads says so
         return False
 
 

@@ -48,10 +48,7 @@ void baechi_cuda_copy(void *target, const void *source, size_t bytes) {
   });
 }
 
-const void *baechi_cuda_constant(const void *data, size_t bytes) {
-  const void *address = nullptr;
-  onDevice([&](CudaDevice &device) {
-    return device.constant(data, bytes, address);
-  });
-  return address;
+void baechi_cuda_constant(void *place, const void *data, size_t bytes) {
+  onDevice(
+      [&](CudaDevice &device) { return device.constant(place, data, bytes); });
 }

@@ -18,6 +18,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <thread>
+#include <utility>
 
 using namespace baechi::runtime;
 using namespace baechi::runtime::cuda;
@@ -68,8 +69,6 @@ CudaDevice::~CudaDevice() {
     repeater->close();
   images.unload(*functions);
   products.close();
-  for (auto &[data, copy] : constants)
-    functions->memFree(copy);
   if (stream)
     functions->streamDestroy(stream);
   if (arena)
@@ -208,7 +207,14 @@ void CudaDevice::rehearse(baechi_context &deviceContext) {
   if (exchange.aborted())
     return;
   // Products were computed, on zeros.
-  if (Problem problem = check(clearArena(), arenaCannotBeCleared))
+  Problem problem = check(clearArena(), arenaCannotBeCleared);
+  auto copied = std::exchange(constants, {});
+  for (auto &[place, of] : copied)
+    if (!problem)
+      problem = constant(reinterpret_cast<void *>(place), of.data, of.bytes);
+  if (!problem)
+    problem = check(awaitStream(), "a constant cannot be copied");
+  if (problem)
     exchange.fail(deviceContext, {problem.reason, problem.detail});
 }
 
@@ -345,26 +351,16 @@ Problem CudaDevice::markEnd(int32_t op, bool timed) {
   return blocking ? drain("the operator failed") : Problem();
 }
 
-Problem CudaDevice::constant(const void *data, size_t bytes,
-                             const void *&address) {
-  auto [entry, isNew] = constants.try_emplace(data, 0);
-  if (isNew) {
-    Problem problem =
-        check(functions->memAlloc(&entry->second, std::max<size_t>(bytes, 1)),
-              "there is no memory for a constant");
-    if (problem) {
-      constants.erase(entry);
-      return problem;
-    }
-    if (Problem failed = check(copyIn(entry->second, data, bytes),
-                               "a constant cannot be copied")) {
-      functions->memFree(entry->second);
-      constants.erase(entry);
-      return failed;
-    }
-  }
-  address = reinterpret_cast<const void *>(entry->second);
-  return {};
+Problem CudaDevice::constant(void *place, const void *data, size_t bytes) {
+  auto [entry, isNew] = constants.try_emplace(
+      reinterpret_cast<DevicePointer>(place), Constant{data, bytes});
+  if (!isNew)
+    return {};
+  Problem problem =
+      check(copyIn(entry->first, data, bytes), "a constant cannot be copied");
+  if (problem)
+    constants.erase(entry);
+  return problem;
 }
 
 Error CudaDevice::write(int64_t offset, const void *data, size_t bytes) {

@@ -19,7 +19,7 @@
 #include "drivers/cuda/CudaReplay.h"
 
 #include <atomic>
-#include <unordered_map>
+#include <map>
 #include <vector>
 
 namespace baechi::runtime::cuda {
@@ -91,8 +91,8 @@ public:
       places.resize(count);
     return places.data();
   }
-  /// The device's copy of a constant of the program.
-  Problem constant(const void *data, size_t bytes, const void *&address);
+  /// Copies a constant of the program to its place, if that was not done.
+  Problem constant(void *place, const void *data, size_t bytes);
   /// The problem of a call on the device's work. What a kernel did wrong ends
   /// the device: no later call of its context succeeds.
   Problem check(Result result, const char *what);
@@ -141,7 +141,12 @@ private:
   std::vector<Event> begins, ends;
   Modules images;
   Blas products;
-  std::unordered_map<const void *, DevicePointer> constants;
+  struct Constant {
+    const void *data;
+    size_t bytes;
+  };
+  /// By their places in the arena.
+  std::map<DevicePointer, Constant> constants;
   Replay replay;
   /// Null: operators are not repeated.
   std::unique_ptr<Repeater> repeater;
