@@ -69,7 +69,10 @@ LogicalResult StepPlanner::placeUntilItFits(StringRef placer,
     }
     if (failed(placed) && found.attempts == 2 && !impossible.empty()) {
       found.attempts = 1;
-      noteTakenOver(impossible, takenOver());
+      // The same words with other memories are about something else.
+      Diagnostic *first = findError(impossible), *second = findError(said);
+      if (first && second && first->str() != second->str())
+        noteTakenOver(impossible, takenOver());
       return stop(impossible, found);
     }
     bool again;

@@ -3,6 +3,8 @@
 // RUN: baechi-opt %s --baechi-place-and-plan="machine=host:1@512 budget=0 fit-memory=never" | FileCheck %s
 // RUN: not baechi-opt %s --baechi-place="machine=host:1@512 budget=0" 2>&1 | FileCheck %s --check-prefix=ALONE
 // RUN: not baechi-opt %s --baechi-place-and-plan="machine=host:1@448 budget=0 fit-memory=never" 2>&1 | FileCheck %s --check-prefix=LESS
+// RUN: not baechi-opt %s --baechi-place-and-plan="machine=host:1@512 placer=expert expert=none.txt budget=0 fit-memory=never" 2>&1 | FileCheck %s --check-prefix=RULES --implicit-check-not="bytes are counted"
+// RULES: error: {{.*}}none.txt: cannot read
 // CHECK: baechi.arena<bytes = 512
 // ALONE: error: no placement can fit the memories
 // LESS: error: no placement can fit the memories

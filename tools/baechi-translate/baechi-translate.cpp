@@ -63,14 +63,17 @@ int main(int argc, char **argv) {
     error = unpack({argv + 1, argv + argc}, folder, paths, packed);
   mlir::registerToLLVMIRTranslation();
   baechi::registerExports();
-  if (error.empty() &&
-      failed(mlir::mlirTranslateMain(argc, argv, "Baechi translation tool")))
-    return 1;
-  std::string text;
-  if (error.empty() && !packed.name.empty())
+  if (error.empty()) {
+    constexpr const char *title = "Baechi translation tool";
+    if (failed(mlir::mlirTranslateMain(argc, argv, title)))
+      return 1;
+    if (packed.name.empty())
+      return 0;
+    std::string text;
     error = readTextFile(packed.plain, text);
-  if (error.empty() && !packed.name.empty())
-    error = writeTextFile(packed.name, text);
+    if (error.empty())
+      error = writeTextFile(packed.name, text);
+  }
   if (error.empty())
     return 0;
   llvm::errs() << error << "\n";
