@@ -173,7 +173,7 @@ def PinReplicas : Pass<"baechi-pin-replicas", "::mlir::ModuleOp"> {
            "machine file, or host:N[@SIZE]; default: the module's "
            "baechi.machine">,
     Option<"exchange", "exchange", "std::string", "",
-           "order of messages: fifo, tictac or p3; default: as planned">,
+           "order of messages: fifo, slices, tictac or p3; default: as planned">,
     Option<"sliceBytes", "slice-bytes", "int64_t", "0",
            "bytes that messages are cut in; 0: they are whole">
   ];
