@@ -105,15 +105,16 @@ static constexpr CompileOption table[] = {
      .help =
          "between replicas, parameters are sent as soon as they are new and "
          "awaited in the next step, and messages go in this order: fifo (as "
-         "they are ready), tictac (what the next step uses first) or p3 (the "
-         "same, in slices, between which others overtake); without, owners "
-         "send parameters at the step's start, in the plan's order",
+         "they are ready), slices (the same, in slices), tictac (what the "
+         "next step uses first) or p3 (the same, in slices, between which "
+         "others overtake); without, owners send parameters at the step's "
+         "start, in the plan's order",
      .inPasses = "exchange",
      .text = &Options::exchange},
     {.name = "slice-bytes",
      .value = "N",
-     .help = "of --exchange=p3: the largest piece of a message that moves at "
-             "once, 1024 and more; default 200000",
+     .help = "of --exchange=p3 and slices: the largest piece of a message that "
+             "moves at once, 1024 and more; default 200000",
      .inPasses = "slice-bytes",
      .text = &Options::sliceBytes},
     {.name = "transfers",
@@ -279,18 +280,19 @@ llvm::Expected<ExchangeChoice>
 baechi::exchangeChoiceOf(const CompileOptions &options) {
   ExchangeChoice choice;
   choice.order = options.exchange;
-  bool isSliced = choice.order == "p3";
+  bool isSliced = choice.order == "p3" || choice.order == "slices";
   if (!choice.order.empty() && choice.order != "fifo" &&
       choice.order != "tictac" && !isSliced)
     return llvm::createStringError("unknown exchange '" + choice.order +
-                                   "'; known: fifo, tictac, p3");
+                                   "'; known: fifo, slices, tictac, p3");
   if (!choice.order.empty() && options.replicas < 2)
     return llvm::createStringError(
         "--exchange orders the messages between replicas: give --replicas=N, "
         "too");
   if (!isSliced && !options.sliceBytes.empty())
     return llvm::createStringError(
-        "--slice-bytes is of --exchange=p3, whose messages are cut");
+        "--slice-bytes is of --exchange=p3 and slices, whose messages are "
+        "cut");
   if (!isSliced)
     return choice;
   choice.sliceBytes = defaultSliceBytes;

@@ -66,6 +66,7 @@ def _run(step: Any, state: Any) -> list[Any]:
 ORDERS: list[dict[str, Any]] = [
     {"exchange": "fifo"},
     {"exchange": "tictac"},
+    {"exchange": "slices", "slice_bytes": 2048},
     {"exchange": "p3", "slice_bytes": 2048},
 ]
 
@@ -164,9 +165,9 @@ def test_what_no_exchange_can_be_is_refused() -> None:
         baechi.jit(_sgd, replicas=2, exchange="tiktac")
     with pytest.raises(ValueError, match="orders the messages between replicas; give replicas=N"):
         baechi.jit(_sgd, exchange="p3")
-    with pytest.raises(ValueError, match="is of exchange='p3', whose messages are cut"):
+    with pytest.raises(ValueError, match="is of exchange='p3' and 'slices', whose"):
         baechi.jit(_sgd, replicas=2, exchange="fifo", slice_bytes=2048)
-    with pytest.raises(ValueError, match="is of exchange='p3', whose messages are cut"):
+    with pytest.raises(ValueError, match="is of exchange='p3' and 'slices', whose"):
         baechi.jit(_sgd, replicas=2, slice_bytes=2048)
     with pytest.raises(ValueError, match="slice_bytes is 12: give a number from 1024 to"):
         baechi.jit(_sgd, replicas=2, exchange="p3", slice_bytes=12)

@@ -284,3 +284,35 @@ def test_a_step_of_pytorch_has_replicas() -> None:
     )
     found = [float(step(torch.tensor(x), torch.tensor(y).long())) for x, y in _batches()]
     np.testing.assert_allclose(found, expected, rtol=1e-4)
+
+
+def test_replicas_mean_what_ddp_means() -> None:
+    """As docs/replicas.md says: the average of the gradients of the parts' losses."""
+    torch = pytest.importorskip("torch")
+    pytest.importorskip("torch_mlir")
+    compile_step = pytest.importorskip("baechi.torch").compile_step
+
+    def make() -> Any:
+        torch.manual_seed(0)
+        model = torch.nn.Sequential(
+            torch.nn.Linear(16, 64), torch.nn.ReLU(), torch.nn.Linear(64, 8)
+        )
+        return model, torch.optim.SGD(model.parameters(), lr=0.1)
+
+    def loss_of(found: Any, y: Any) -> Any:
+        return torch.nn.functional.cross_entropy(found, y)
+
+    model, optimizer = make()
+    for x, y in _batches():
+        optimizer.zero_grad()
+        halves = zip(torch.tensor(x).chunk(2), torch.tensor(y).long().chunk(2), strict=True)
+        for mine, labels in halves:  # each rank's, whose average DDP takes
+            (loss_of(model(mine), labels) / 2).backward()
+        optimizer.step()
+    expected = [parameter.detach().clone() for parameter in model.parameters()]
+    model, optimizer = make()
+    step = compile_step(model, loss_of, optimizer, machine="host:2", replicas=2, **OPTIONS)
+    for x, y in _batches():
+        step(torch.tensor(x), torch.tensor(y).long())
+    for found, other in zip(model.parameters(), expected, strict=True):
+        np.testing.assert_allclose(found.detach(), other, rtol=1e-4, atol=1e-6)

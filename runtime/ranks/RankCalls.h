@@ -23,7 +23,7 @@
 #ifndef BAECHI_RUNTIME_RANKS_RANKCALLS_H
 #define BAECHI_RUNTIME_RANKS_RANKCALLS_H
 
-#include "Baechi/Runtime/Session.h"
+#include "Baechi/Runtime/Feeds.h"
 #include "ranks/RankRelay.h"
 
 #include <condition_variable>

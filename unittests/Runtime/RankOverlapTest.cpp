@@ -323,6 +323,31 @@ TEST_F(RankOverlapTest, ASenderIsAStepAheadAndNoFurther) {
   }
 }
 
+/// Nothing that rank 1 sends arrives for a second, less than it may be silent,
+/// and it computes ten times as long as the other.
+TEST_F(RankOverlapTest, ALinkThatIsCutForASecondAndASlowRankLoseNothing) {
+  build(2);
+  buildMixing(2);
+  auto step = std::make_shared<int>(0);
+  std::thread mending;
+  for (int32_t device : {0, 1})
+    bodies[device] = [&, device, step, inner = bodies[device]](Context context,
+                                                               char *arena) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(device ? 10 : 1));
+      if (device == 1 && ++*step == 5) {
+        hub->silenced = 1;
+        mending = std::thread([&] {
+          std::this_thread::sleep_for(std::chrono::seconds(1));
+          hub->silenced = -1;
+        });
+      }
+      return inner(context, arena);
+    };
+  run([&](Session &session) { expectMixing(session, 2); });
+  mending.join();
+  expectNoErrors();
+}
+
 TEST_F(RankOverlapTest, AFailureEndsAllStepsOnAllRanks) {
   for (int32_t culprit : {0, 1}) {
     build(2);

@@ -28,8 +28,8 @@ inline constexpr llvm::StringLiteral kCarried = "baechi.carried";
 inline constexpr llvm::StringLiteral kMirror = "baechi.mirror";
 /// On a send: what is smaller is moved first.
 inline constexpr llvm::StringLiteral kPriority = "baechi.priority";
-/// On a module: the order of messages between replicas, "fifo", "tictac" or
-/// "p3".
+/// On a module: the order of messages between replicas, "fifo", "slices",
+/// "tictac" or "p3".
 inline constexpr llvm::StringLiteral kExchange = "baechi.exchange";
 /// On a module: messages are cut in slices of so many bytes.
 inline constexpr llvm::StringLiteral kSliceBytes = "baechi.slice_bytes";

@@ -120,7 +120,7 @@ llvm::Expected<SplitChoice> splitChoiceOf(const CompileOptions &options,
 
 /// How messages between replicas are ordered (--baechi-carry-parameters).
 struct ExchangeChoice {
-  std::string order;      ///< "fifo", "tictac", "p3"; empty: as planned
+  std::string order; ///< "fifo", "slices", "tictac", "p3"; empty: as planned
   int64_t sliceBytes = 0; ///< 0: messages are whole
 };
 

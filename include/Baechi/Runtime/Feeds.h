@@ -9,6 +9,7 @@
 #define BAECHI_RUNTIME_FEEDS_H
 
 #include <cstddef>
+#include <cstdint>
 
 namespace baechi::runtime {
 
@@ -21,6 +22,29 @@ struct Feed {
 struct Fetch {
   size_t result;
   char *values;
+};
+
+/// Who gives calls that overlap. All is asked on the devices' threads, and with
+/// other ranks on rank 0's relay's and on the one that called `overlapCalls`.
+class CallSource {
+public:
+  virtual ~CallSource() = default;
+
+  /// Places as in `baechi_step_call`: null for what stays.
+  struct Places {
+    const void *const *arguments = nullptr;
+    void *const *results = nullptr;
+  };
+  enum class Next : int8_t {
+    Later = -1, ///< not known yet: it is asked again
+    End = 0,    ///< for every device the same: there is no such call
+    Call = 1
+  };
+  /// The call of this number, for a device that has ended those before it.
+  /// Waits for some milliseconds at most. The places stay until `ended`.
+  virtual Next next(int64_t call, Places &places) = 0;
+  /// All devices have ended their parts: what was asked for is in its place.
+  virtual void ended(int64_t call) = 0;
 };
 
 } // namespace baechi::runtime

@@ -174,13 +174,18 @@ struct CarryParameters
       }
       placeAroundReaders(messagesOf(*programs));
     }
-    if (!isAny && order.getValue() != "fifo")
+    if (!isAny && hasPriorities(order))
       setPriorities(*programs);
     if (isAny && failed(chooseOrder(order)))
       signalPassFailure();
   }
 
 private:
+  /// Else what was ready first goes first.
+  static bool hasPriorities(StringAttr order) {
+    return order.getValue() == "p3" || order.getValue() == "tictac";
+  }
+
   /// Messages by urgency, or as they are offered where that is predicted to be
   /// faster; gradients where they are planned, or as early as they can be.
   LogicalResult chooseOrder(StringAttr asked) {
@@ -227,7 +232,7 @@ private:
     module->setAttr(kExchange, order);
     if (order.getValue() == "fifo")
       module->removeAttr(kSliceBytes);
-    else
+    if (hasPriorities(order))
       setPriorities(*programs);
     return orderUpdates(module, *programs);
   }

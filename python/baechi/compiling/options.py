@@ -18,7 +18,8 @@ _COSTS = ("measured", "roofline")
 _TRANSFERS = ("lend", "copy", "network")
 _FIT_MEMORY = ("auto", "whole", "never")
 _OBJECTIVES = ("makespan", "period")
-_EXCHANGES = ("fifo", "tictac", "p3")
+_EXCHANGES = ("fifo", "slices", "tictac", "p3")
+_SLICED = ("slices", "p3")
 _LEAST_SLICE = 1024  # bytes
 _CUDA_MATH = ("fp32", "tf32", "bf16", "fp16")
 _SPLITS = re.compile(
@@ -194,10 +195,10 @@ def _check_exchange(exchange: object, slice_bytes: object, replicas: int) -> Non
             )
     if slice_bytes is None:
         return
-    if exchange != "p3":
+    if exchange not in _SLICED:
         raise ValueError(
-            f"slice_bytes is {slice_bytes!r}: it is of exchange='p3', whose messages are cut; "
-            "ask for that, or leave it out"
+            f"slice_bytes is {slice_bytes!r}: it is of exchange='p3' and 'slices', whose messages "
+            "are cut; ask for one, or leave it out"
         )
     if isinstance(slice_bytes, bool) or not isinstance(slice_bytes, int):
         raise TypeError(f"slice_bytes is {slice_bytes!r}: give the bytes of a slice, as an int")

@@ -159,9 +159,10 @@ def jit(
         one owner; the same bits on any number of devices. `split={"x": (0, N)}` names the
         batch's arguments where they are not found (docs/replicas.md).
     exchange: between replicas, donated parameters are sent as soon as they are new and awaited
-        by the next call, and messages go in this order: `fifo` (as they are ready), `tictac`
-        (what the next call uses first) or `p3` (the same, in slices); None: owners send them
-        at a call's start. The bits are the same. slice_bytes: of `p3`, the largest slice.
+        by the next call, and messages go in this order: `fifo` (as they are ready), `slices`
+        (the same, in slices), `tictac` (what the next call uses first) or `p3` (the same, in
+        slices); None: owners send them at a call's start. The bits are the same.
+        slice_bytes: of `p3` and `slices`, the largest slice.
     transfers: between host devices `lend` (the receiver reads the sender's tensor where it
         lies), `copy`, or `network` (a message takes what the machine's link says, as on a
         network of that speed, which is simulated); the results are the same.

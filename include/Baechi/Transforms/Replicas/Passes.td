@@ -41,15 +41,10 @@ def Replicate : Pass<"baechi-replicate", "::mlir::ModuleOp"> {
     becomes by `--baechi-replicate=replicas=2`
     ```mlir
     module {
-      func.func @step(%arg0: tensor<8xf32> {baechi.updated_by = 0 : i64}, %arg1: tensor<4x8xf32> {baechi.batched}) -> (tensor<8xf32>, tensor<4x8xf32>) attributes {baechi.replicas = 2 : i64} {
-        %extracted_slice = tensor.extract_slice %arg1[0, 0] [2, 8] [1, 1] : tensor<4x8xf32> to tensor<2x8xf32>
-        %extracted_slice_0 = tensor.extract_slice %arg1[2, 0] [2, 8] [1, 1] : tensor<4x8xf32> to tensor<2x8xf32>
-        %0 = math.exp %extracted_slice : tensor<2x8xf32>
-        %1 = math.exp %extracted_slice_0 : tensor<2x8xf32>
-        %2 = tensor.empty() : tensor<4x8xf32>
-        %inserted_slice = tensor.insert_slice %0 into %2[0, 0] [2, 8] [1, 1] : tensor<2x8xf32> into tensor<4x8xf32>
-        %inserted_slice_1 = tensor.insert_slice %1 into %inserted_slice[2, 0] [2, 8] [1, 1] : tensor<2x8xf32> into tensor<4x8xf32>
-        return %arg0, %inserted_slice_1 : tensor<8xf32>, tensor<4x8xf32>
+      func.func @step(%arg0: tensor<8xf32> {baechi.name = "arg0", baechi.updated_by = 0 : i64}, %arg1: tensor<2x8xf32> {baechi.batched, baechi.name = "arg1.piece0", baechi.piece = #baechi.piece<of = "arg1", whole = tensor<4x8xf32>, dim = 0, start = 0, size = 2>}, %arg2: tensor<2x8xf32> {baechi.batched, baechi.name = "arg1.piece1", baechi.piece = #baechi.piece<of = "arg1", whole = tensor<4x8xf32>, dim = 0, start = 2, size = 2>}) -> (tensor<8xf32>, tensor<2x8xf32> {baechi.piece = #baechi.piece<of = "result1", whole = tensor<4x8xf32>, dim = 0, start = 0, size = 2>}, tensor<2x8xf32> {baechi.piece = #baechi.piece<of = "result1", whole = tensor<4x8xf32>, dim = 0, start = 2, size = 2>}) attributes {baechi.replicas = 2 : i64} {
+        %0 = math.exp %arg1 : tensor<2x8xf32>
+        %1 = math.exp %arg2 : tensor<2x8xf32>
+        return %arg0, %0, %1 : tensor<8xf32>, tensor<2x8xf32>, tensor<2x8xf32>
       }
     }
     ```
@@ -178,7 +173,7 @@ def PinReplicas : Pass<"baechi-pin-replicas", "::mlir::ModuleOp"> {
            "machine file, or host:N[@SIZE]; default: the module's "
            "baechi.machine">,
     Option<"exchange", "exchange", "std::string", "",
-           "order of messages: fifo, tictac or p3; default: as planned">,
+           "order of messages: fifo, slices, tictac or p3; default: as planned">,
     Option<"sliceBytes", "slice-bytes", "int64_t", "0",
            "bytes that messages are cut in; 0: they are whole">
   ];
