@@ -109,6 +109,7 @@ class _Ranks:
                     text=True,
                     errors="replace",
                     env=_environment(rank, ranks, place),
+                    start_new_session=True,  # what interrupts this process is not theirs
                 )
             )
 
