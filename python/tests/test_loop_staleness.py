@@ -199,3 +199,20 @@ def test_arrays_that_change_between_calls(ranks):
     scale[:] = 2
     assert (loop(entries, scale, sums) == 2 * each).all()
     assert (loop.simulate(entries, scale, sums) == 2 * each).all()
+
+
+def test_what_runs_serially_has_no_store():
+    def body(n, kind, x, counts):
+        x[19 - n] = x[19 - n] + counts[kind]  # which no blocks are cut by
+        counts[kind] = counts[kind] + np.float32(1)
+
+    entries = baechi.Entries((np.arange(20),), np.arange(20) % KINDS)
+    arrays = np.zeros(20, np.float32), np.zeros(KINDS, np.float32)
+    loop = baechi.foreach(body, buffered=["counts"], staleness=1)
+    with pytest.raises(baechi.LoopError, match="turn 'x' round"):
+        loop(entries, *arrays)
+    loop = baechi.foreach(body, buffered=["counts"], staleness=1, fallback="serial")
+    x, counts = loop(entries, *arrays)
+    assert (counts == np.bincount(np.arange(20) % KINDS)).all()
+    assert (x[::-1] == np.arange(20) // KINDS).all()
+    assert "placement" in loop.report()

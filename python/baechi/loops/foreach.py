@@ -212,9 +212,10 @@ class Loop:
         return self._known[kind]
 
     def _compile(self, entries: Entries, shapes: list[jax.ShapeDtypeStruct]) -> Compiled | OnStore:
-        body, analysis, layout = self._laid_out(entries, shapes)
+        body, _, layout = self._laid_out(entries, shapes)
         count = _devices_of(self._machine)
-        if self._staleness is not None and analysis.scheme != "serial":
+        falls_back = layout.workers == 1 and not any(p.buffered for p in layout.pieces)
+        if self._staleness is not None and not falls_back:
             how = (self._staleness, count, self._ranks, self._verbose)
             return OnStore(entries, body, shapes, layout, *how)
         devices = [f"host{d}" for d in range(count)]
