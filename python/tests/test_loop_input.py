@@ -252,3 +252,22 @@ class TestFunctions:
                 match=rf"test_loop_input.py:\d+: '{what}' has no code within blocks.*{mend}",
             ):
                 baechi.foreach(body)(entries, np.zeros(3, F32))
+
+
+def test_other_values_compile_nothing():
+    """A loop over the same keys is the same program; values of another form are another."""
+
+    def body(i, value, x):
+        x[i] += value
+        return value + 1
+
+    entries = baechi.Entries((np.arange(6) % 3,), np.zeros(6, np.float32))
+    loop, x = baechi.foreach(body, workers=2), np.zeros(3, np.float32)
+    for _ in range(3):
+        values, x = loop(entries, x)
+        loop.simulate(entries, x)
+        entries = entries.with_values(values)
+    assert (x == 6).all() and (values == 3).all()
+    assert len(loop._known) == len(loop._simulated) == 1
+    loop(entries.with_values(np.zeros(6, np.float16)), x.astype(np.float16))
+    assert len(loop._known) == 2

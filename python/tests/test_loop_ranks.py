@@ -58,6 +58,7 @@ def test_ranks_stay_for_the_next_call(capfd):
         for ranks in (2, 1)
     )
     loop(entries, *arrays)
+    assert "profile" in loop.report()  # blocks were measured
     processes = _processes(loop)
     assert re.search(r"baechi: loop: compile +\d+\.\d\d s", capfd.readouterr().err)
     again = [array + np.float32(0.5) for array in arrays]

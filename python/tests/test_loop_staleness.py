@@ -182,3 +182,37 @@ def test_a_rank_that_is_lost_is_named():
     with pytest.raises(RuntimeError, match="rank 1 of the loop has ended, .*: call the loop again"):
         loop(entries, counts)
     assert (loop(entries, counts) == each).all()
+
+
+@pytest.mark.parametrize("ranks", [1, 2])
+def test_arrays_that_change_between_calls(ranks):
+    """What blocks only read is read anew in each call."""
+
+    def body(n, kind, scale, sums):
+        sums[kind] = sums[kind] + scale[n]
+
+    entries, sums, each = kinds()
+    scale = np.ones(COUNT, np.float32)
+    same = {"workers": 3, "ranks": ranks, "buffered": ["sums"]}
+    loop = baechi.foreach(body, staleness=1, **same)
+    assert (loop(entries, scale, sums) == each).all()
+    scale[:] = 2
+    assert (loop(entries, scale, sums) == 2 * each).all()
+    assert (loop.simulate(entries, scale, sums) == 2 * each).all()
+
+
+def test_what_runs_serially_has_no_store():
+    def body(n, kind, x, counts):
+        x[19 - n] = x[19 - n] + counts[kind]  # which no blocks are cut by
+        counts[kind] = counts[kind] + np.float32(1)
+
+    entries = baechi.Entries((np.arange(20),), np.arange(20) % KINDS)
+    arrays = np.zeros(20, np.float32), np.zeros(KINDS, np.float32)
+    loop = baechi.foreach(body, buffered=["counts"], staleness=1)
+    with pytest.raises(baechi.LoopError, match="turn 'x' round"):
+        loop(entries, *arrays)
+    loop = baechi.foreach(body, buffered=["counts"], staleness=1, fallback="serial")
+    x, counts = loop(entries, *arrays)
+    assert (counts == np.bincount(np.arange(20) % KINDS)).all()
+    assert (x[::-1] == np.arange(20) // KINDS).all()
+    assert "placement" in loop.report()

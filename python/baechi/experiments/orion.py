@@ -98,7 +98,7 @@ def _curve(loop: Loop, of: Application, entries: Entries) -> list[float]:
             except LoopError:  # the store takes no number that is not finite
                 return found + [float("inf")] * (of.passes + 1 - len(found))
             if len(made) > len(arrays):
-                entries.leaves = entries.with_values(made[0]).leaves  # the program is kept
+                entries = entries.with_values(made[0])
             arrays = list(made[-len(arrays) :])
             found.append(of.judge(entries, arrays))
             if not np.isfinite(found[-1]):

@@ -109,14 +109,23 @@ class Entries:
                 )
         for own in (*self.keys, *self.leaves):
             own.flags.writeable = False  # programs are kept for these entries
+        self._family = object()  # of those with the same keys
+
+    def kind(self) -> tuple[Any, ...]:
+        """Equal for entries that a program is the same for: of the same keys, by `with_values`,
+        and values of the same form."""
+        leaves = tuple((leaf.shape, leaf.dtype.str) for leaf in self.leaves)
+        return self._family, self.tree, leaves
 
     def __len__(self) -> int:
         return len(self.keys[0]) if hasattr(self, "keys") else 0
 
     def with_values(self, values: Any) -> Entries:
-        """The same keys with other values."""
+        """The same keys with other values. A loop is not compiled anew for them."""
         names, bounds = self.names, self.bounds
-        return Entries(self.keys, values, bounds, names)
+        made = Entries(self.keys, values, bounds, names)
+        made._family = self._family
+        return made
 
     def _check_column(self, name: str, column: np.ndarray, count: int) -> None:
         if column.ndim != 1 or len(column) != count:

@@ -137,9 +137,9 @@ class Loop:
         self._ordered, self._reassociate, self._buffered = ordered, reassociate, buffered
         self._exchanges, self._staleness = exchanges, staleness
         self._fallback, self._verbose = fallback, verbose
-        self._known: list[tuple[Entries, Any, Compiled | OnStore]] = []
+        self._known: dict[Any, Compiled | OnStore] = {}
         self._last: Compiled | OnStore | None = None
-        self._simulated: list[tuple[Entries, Any, Simulated]] = []
+        self._simulated: dict[Any, Simulated] = {}
 
     def analyse(self, entries: Entries, *arrays: Any) -> Analysis:
         """What of the loop may run at once, and what forbids more; nothing is compiled."""
@@ -170,14 +170,12 @@ class Loop:
             if isinstance(program, OnStore):
                 return program.simulate(entries, given, passes)
         shapes = [shape_of(array) for array in given]
-        kinds = [(like.shape, like.dtype) for like in shapes]
-        for known, of, simulated in self._simulated:
-            if known is entries and of == kinds:
-                return simulated.run(entries, given, passes)
-        body, _, layout = self._laid_out(entries, shapes)
-        simulated = Simulated(entries, body, shapes, layout, self._verbose)
-        self._simulated.append((entries, kinds, simulated))
-        return simulated.run(entries, given, passes)
+        kind = _kind(entries, shapes)
+        if kind not in self._simulated:
+            body, _, layout = self._laid_out(entries, shapes)
+            simulated = Simulated(entries, body, shapes, layout, self._verbose)
+            self._simulated[kind] = simulated
+        return self._simulated[kind].run(entries, given, passes)
 
     def prefetch(self, entries: Entries, *arrays: Any) -> Prefetch:
         """What each block reads at positions that data tell, by a slice of the body that is run
@@ -208,18 +206,16 @@ class Loop:
 
     def _compiled(self, entries: Entries, arrays: Sequence[Any]) -> Compiled | OnStore:
         shapes = [shape_of(array) for array in arrays]
-        kinds = [(like.shape, like.dtype) for like in shapes]
-        for known, of, compiled in self._known:
-            if known is entries and of == kinds:
-                return compiled
-        made = self._compile(entries, shapes)
-        self._known.append((entries, kinds, made))
-        return made
+        kind = _kind(entries, shapes)
+        if kind not in self._known:
+            self._known[kind] = self._compile(entries, shapes)
+        return self._known[kind]
 
     def _compile(self, entries: Entries, shapes: list[jax.ShapeDtypeStruct]) -> Compiled | OnStore:
-        body, analysis, layout = self._laid_out(entries, shapes)
+        body, _, layout = self._laid_out(entries, shapes)
         count = _devices_of(self._machine)
-        if self._staleness is not None and analysis.scheme != "serial":
+        falls_back = layout.workers == 1 and not any(p.buffered for p in layout.pieces)
+        if self._staleness is not None and not falls_back:
             how = (self._staleness, count, self._ranks, self._verbose)
             return OnStore(entries, body, shapes, layout, *how)
         devices = [f"host{d}" for d in range(count)]
@@ -283,6 +279,13 @@ class Loop:
                 "array, and what else it takes has a default"
             )
         return names[2 : count + 2]
+
+
+def _kind(entries: Any, shapes: Sequence[jax.ShapeDtypeStruct]) -> Any:
+    """Equal for what a program is the same for."""
+    arrays = tuple((like.shape, like.dtype) for like in shapes)
+    # What is no entries is told of later.
+    return (entries.kind() if isinstance(entries, Entries) else None), arrays
 
 
 def _devices_of(machine: str) -> int:

@@ -145,7 +145,7 @@ class OnStore:
             (n, part): piece
             for n, each in enumerate(self._layout.pieces)
             if not each.buffered and not each.reduced
-            for part, piece in enumerate(each.cut(arrays[n]))
+            for part, piece in enumerate(each.cut(np.array(arrays[n])))
         }
         named = {n: (self._body.names[n], arrays[n].shape) for n in shares}
         return Board(store, named, pieces, check, self._devices, waits=network is None)

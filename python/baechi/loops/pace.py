@@ -68,13 +68,14 @@ _ENTRY, _LOOK = 1e-6, 1e-5
 def go(work: Work, form: BlockForm, program: BlockProgram, shared: Shared) -> Iterator[float]:
     """Yields the seconds that are simulated; threads and processes have real ones."""
     columns = list(work.columns)
+    constants: dict[tuple[int, int], np.ndarray] = {}
     by_clock: dict[int, list[Turn]] = {}
     for turn in work.turns:
         by_clock.setdefault(turn.clock, []).append(turn)
     for number in range(work.passes):
         for clock in range(work.clocks):
             for turn in by_clock.get(clock, ()):
-                yield from _block(work, form, program, shared, columns, turn, number)
+                yield from _block(work, form, program, shared, columns, constants, turn, number)
             shared.clock(work.worker)
             yield 0
     shared.finish(work.worker, columns[form.keys :] if form.new_values else [])
@@ -86,12 +87,18 @@ def _block(
     program: BlockProgram,
     shared: Shared,
     columns: list[np.ndarray],
+    constants: dict[tuple[int, int], np.ndarray],
     turn: Turn,
     number: int,
 ) -> Iterator[float]:
     state: list[Any] = [None] * len(work.homes)
     for n, home in enumerate(work.homes):
-        if home in ("piece", "constant"):
+        if home == "constant":
+            at_part = n, turn.parts[n]
+            if at_part not in constants:
+                constants[at_part] = shared.take(*at_part, 0)
+            state[n] = constants[at_part]
+        elif home == "piece":
             which, of = turn.turns[n]
             at = number * of + which
             while not shared.ready(n, turn.parts[n], at):

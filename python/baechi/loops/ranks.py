@@ -7,6 +7,7 @@ rank, which meet at a port of this machine and stay for the next call."""
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import os
 import pathlib
 import re
@@ -53,8 +54,12 @@ class OnRanks:
             model = folder / "model.mlir"
             if self._started is None:
                 model.write_text(self._module.text)
-                words = [str(model), *(f"--{word}" for word in self._options.words())]
-                self._started = _Ranks(words, self._ranks)
+                # What blocks take follows from the entries. Other loops' profile is not theirs.
+                options = dataclasses.replace(
+                    self._options, costs="measured", profile=folder / "profile.json"
+                )
+                words = [str(model), *(f"--{word}" for word in options.words())]
+                self._started = _Ranks([*words, f"--inputs={inputs}"], self._ranks)
             try:
                 self._said = self._started.call(inputs, outputs, passes, model)
             except BaseException:
@@ -104,6 +109,7 @@ class _Ranks:
                     text=True,
                     errors="replace",
                     env=_environment(rank, ranks, place),
+                    start_new_session=True,  # what interrupts this process is not theirs
                 )
             )
 

@@ -76,7 +76,14 @@ class StoreRanks:
         pipe = subprocess.PIPE
         for _ in range(self._ranks):
             processes.append(
-                subprocess.Popen(command, env=environment, stdin=pipe, stdout=pipe, text=True)
+                subprocess.Popen(
+                    command,
+                    env=environment,
+                    stdin=pipe,
+                    stdout=pipe,
+                    text=True,
+                    start_new_session=True,  # what interrupts this process is not theirs
+                )
             )
         for rank, process in enumerate(processes):
             assert process.stdin is not None and process.stdout is not None
