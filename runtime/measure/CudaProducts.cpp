@@ -17,7 +17,6 @@
 #include <cmath>
 #include <cstring>
 #include <mutex>
-#include <numeric>
 
 using namespace baechi::runtime;
 using namespace baechi::runtime::cuda;
@@ -83,10 +82,6 @@ private:
   Problem fill(CudaDevice &device, const Product &product, char *arena);
   Problem search(CudaDevice &device, Stopwatch &watch, Product product,
                  char *arena, ProductTime &best);
-  Problem choose(CudaDevice &device, Product product, const Factors &factors,
-                 std::span<const HeuristicResult> proposals,
-                 std::span<const std::vector<double>> samples,
-                 ProductTime &best);
 
   Blas blas;
 };
@@ -160,45 +155,19 @@ Problem Search::search(CudaDevice &device, Stopwatch &watch, Product product,
     }
   for (Stopwatch::Repeats &each : repeats)
     watch.release(each);
-  return problem ? problem
-                 : choose(device, product, factors, proposals, samples, best);
-}
-
-/// The fastest proposal that runs as a step will run it, with the workspace
-/// that it says it needs and no more: some need more than they say.
-Problem Search::choose(CudaDevice &device, Product product,
-                       const Factors &factors,
-                       std::span<const HeuristicResult> proposals,
-                       std::span<const std::vector<double>> samples,
-                       ProductTime &best) {
-  std::vector<std::vector<double>> sorted(samples.begin(), samples.end());
-  std::vector<size_t> order(proposals.size());
-  std::iota(order.begin(), order.end(), size_t(0));
-  for (std::vector<double> &times : sorted)
-    std::sort(times.begin(), times.end());
-  auto median = [&](size_t i) {
-    return std::llround(quantile(sorted[i], 0.5));
-  };
-  // Of equals the library's favourite.
-  std::stable_sort(order.begin(), order.end(),
-                   [&](size_t a, size_t b) { return median(a) < median(b); });
-  Problem problem;
-  for (size_t i : order) {
-    const HeuristicResult &proposal = proposals[i];
-    std::copy(proposal.algorithm.begin(), proposal.algorithm.end(),
-              product.algorithm);
-    product.workspace_bytes = int64_t(proposal.workspaceBytes);
-    problem = blas.multiply(product, factors, device.computeStream());
-    if (problem)
+  for (size_t i = 0; i < proposals.size() && !problem; ++i) {
+    std::sort(samples[i].begin(), samples[i].end());
+    auto median = std::llround(quantile(samples[i], 0.5));
+    // Of equals the library's favourite.
+    if (i > 0 && median >= best.medianNs)
       continue;
-    best.medianNs = median(i);
+    best.medianNs = median;
     best.spreadNs = std::llround(
-        (quantile(sorted[i], 0.75) - quantile(sorted[i], 0.25)) / 2);
+        (quantile(samples[i], 0.75) - quantile(samples[i], 0.25)) / 2);
     best.samples = options.samples;
-    best.workspaceBytes = product.workspace_bytes;
-    std::copy(proposal.algorithm.begin(), proposal.algorithm.end(),
+    best.workspaceBytes = int64_t(proposals[i].workspaceBytes);
+    std::copy(proposals[i].algorithm.begin(), proposals[i].algorithm.end(),
               best.algorithm.begin());
-    return device.check(device.awaitStream(), "a product cannot be timed");
   }
   return problem;
 }

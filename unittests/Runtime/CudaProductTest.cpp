@@ -42,7 +42,7 @@ protected:
       baechi_operator_begin(context, 0);
       baechi_cuda_multiply(&product, arena, arena + slot, arena + 2 * slot,
                            bias.empty() ? nullptr : arena + 3 * slot,
-                           arena + 4 * slot, 0);
+                           arena + 4 * slot + workspaceAt, 0);
       baechi_operator_end(context, 0);
       return 0;
     };
@@ -71,6 +71,8 @@ protected:
            std::string::npos;
   }
 
+  /// Where the workspace begins in its slot.
+  int64_t workspaceAt = 0;
   Error failure;
 };
 
@@ -186,6 +188,16 @@ TEST_F(CudaProducts, RunTheAlgorithmThatTheyName) {
   multiply<float>(product, {2}, {3}, {}, 1);
   EXPECT_THAT(failure.message(), HasSubstr("with this cuBLASLt: "
                                            "CUBLAS_STATUS_ARCH_MISMATCH"));
+}
+
+/// A scratch of no bytes lies anywhere; cuBLASLt 13.1 refuses it as a
+/// workspace.
+TEST_F(CudaProducts, NeedNoPlaceForAWorkspaceOfNoBytes) {
+  baechi_cuda_product product = denseProduct(1, 1, 1);
+  product.workspace_bytes = 0;
+  workspaceAt = 64;
+  EXPECT_EQ(std::vector<float>{6}, multiply<float>(product, {2}, {3}, {}, 1));
+  EXPECT_EQ("", failure.message());
 }
 
 TEST_F(CudaProducts, OfMathThatTheLibraryLacks) {

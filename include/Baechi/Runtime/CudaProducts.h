@@ -33,7 +33,7 @@ struct ProductTime {
 
 struct ProductSearchOptions {
   /// How many of the library's proposals are timed.
-  int32_t mostAlgorithms = 16;
+  int32_t mostAlgorithms = 8;
   /// Samples of each, in turn with the others.
   int32_t samples = 9;
 };

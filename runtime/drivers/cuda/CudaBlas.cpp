@@ -203,11 +203,13 @@ Problem Blas::multiply(const Product &product, const Factors &factors,
     if (int status = api->operationSet(plan.operation, blas::biasPointer,
                                        &factors.bias, sizeof(factors.bias)))
       return problem(status, what);
+  // cuBLASLt looks at where a workspace lies also when it has no bytes.
+  void *workspace = product.workspace_bytes > 0 ? factors.workspace : nullptr;
   float alpha = 1, beta = factors.accumulate ? 1.0F : 0.0F;
   return problem(api->multiply(handle, plan.operation, &alpha, factors.b,
                                plan.b, factors.a, plan.a, &beta, factors.c,
                                plan.c, factors.c, plan.c, &plan.algorithm,
-                               factors.workspace,
-                               size_t(product.workspace_bytes), stream),
+                               workspace, size_t(product.workspace_bytes),
+                               stream),
                  what);
 }

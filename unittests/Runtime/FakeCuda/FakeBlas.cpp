@@ -279,11 +279,6 @@ int cublasLtMatmul(void *, void *operation, const void *alpha, const void *a,
     return invalid;
   if (int wrong = check(op, *la, *lb, *lc))
     return wrong;
-  int understated = Engine::get().options.understatedAlgorithm;
-  if (algorithm && understated >= 0 &&
-      algorithm->number == uint64_t(understated) &&
-      givenBytes <= algorithm->workspaceBytes)
-    return invalid;
   if (!algorithm || algorithm->magic != Algorithm::magicNumber ||
       algorithm->workspaceBytes > givenBytes || !isAligned(workspace, 256) ||
       !isAligned(a, algorithm->alignments[0]) ||

@@ -67,8 +67,6 @@ struct FakeOptions {
   /// This algorithm of products is the fast one: all others take milliseconds.
   /// -1: none does.
   int fastAlgorithm = -1;
-  /// The algorithm that needs more workspace than it says.
-  int understatedAlgorithm = -1;
   /// Products of this compute type have no algorithm (a cublasComputeType_t).
   int refusedCompute = -1;
   int hangLaunch = 0; ///< this launch does not end before hang() is lifted
