@@ -273,6 +273,10 @@ REFUSALS = {
         recurrent("GRU", "forward", steps=200, clip=1.0)[0],
         "over 200 steps: at most 128; leave them out or give shorter sequences",
     ),
+    "newer": (
+        model(28, "net (uint8[2] x) => (uint8[2] y) { y = Mod(x, x) }"),
+        "Mod in 'y/Mod': the operator of opset 28 is not supported: export the model for opset 24",
+    ),
     "unsigned": (
         model(17, "net (uint32[2] x) => (uint32[2] y) { y = Div(x, x) }"),
         "Div in 'y/Div': uint32 is not supported, only uint8 and signed types: Cast to int64",

@@ -16,6 +16,8 @@ from baechi.importer.common.errors import Unsupported, UnsupportedOperations
 from baechi.importer.onnx import numbers, products, recurrent, windows
 from baechi.importer.onnx.builder import Builder, Refused, attributes
 
+# Operators that a later opset changed may mean something else.
+_NEWEST = 24
 # More largest elements are left to be reported.
 _MOST_PASSES = 64
 _ON_VALUES = "how large its result is depends on values, and sizes are fixed: use Where instead"
@@ -36,18 +38,34 @@ def expand(model: onnx.ModelProto, file: str) -> None:
     del graph.node[:]
     refused = []
     for node in nodes:
-        if node.op_type not in _EXPANSIONS or node.domain not in ("", "ai.onnx"):
+        own = node.domain in ("", "ai.onnx")
+        if not own or node.op_type not in _EXPANSIONS and opset <= _NEWEST:
             graph.node.append(node)
             continue
         try:
+            _look_for_later(node, opset)
             build = Builder(graph, node, opset, types, shapes, constants)
-            _EXPANSIONS[node.op_type](node, build)
+            _EXPANSIONS.get(node.op_type, _as_it_is)(node, build)
         except Refused as error:
             result = next(filter(None, node.output))
             name = node.name or f"{result}/{node.op_type}"
             refused.append(Unsupported(node.op_type, name.lstrip("/"), file, str(error)))
     if refused:
         raise UnsupportedOperations(refused, guide="docs/onnx.md")
+
+
+def _look_for_later(node: onnx.NodeProto, opset: int) -> None:
+    if opset > _NEWEST and onnx.defs.has(node.op_type, opset):
+        since = onnx.defs.get_schema(node.op_type, opset).since_version
+        if since > _NEWEST:
+            raise Refused(
+                f"the operator of opset {since} is not supported: export the model for "
+                f"opset {_NEWEST} or an older one"
+            )
+
+
+def _as_it_is(node: onnx.NodeProto, build: Builder) -> None:
+    build.keep()
 
 
 def _shape(value: onnx.ValueInfoProto) -> list[int]:
