@@ -277,6 +277,14 @@ REFUSALS = {
         model(28, "net (uint8[2] x) => (uint8[2] y) { y = Mod(x, x) }"),
         "Mod in 'y/Mod': the operator of opset 28 is not supported: export the model for opset 24",
     ),
+    "groups": (
+        model(
+            21,
+            "net (float16[1, 4, 2] x, float16[4] s, float16[4] b) => (float16[1, 4, 2] y) "
+            "{ y = GroupNormalization<num_groups = 2>(x, s, b) }",
+        ),
+        "only float32 and float64 of known sizes are supported: Cast before it",
+    ),
     "unsigned": (
         model(17, "net (uint32[2] x) => (uint32[2] y) { y = Div(x, x) }"),
         "Div in 'y/Div': uint32 is not supported, only uint8 and signed types: Cast to int64",

@@ -31,7 +31,7 @@ class Builder:
     ):
         self._graph, self._count = graph, 0
         self._name = node.name or next(filter(None, node.output))
-        self._node, self._opset, self._types = node, opset, types
+        self._node, self.opset, self._types = node, opset, types
         self._shapes, self._constants = shapes, constants
         given = next((types[name] for name in node.input if types.get(name)), 0)
         self.dtype = helper.tensor_dtype_to_np_dtype(given) if given else np.dtype(np.float32)
@@ -90,7 +90,7 @@ class Builder:
 
     def reduce(self, operator: str, x: str, axes: list[int], output: str = "") -> str:
         """Keeps the dimensions. The axes are an input from opset 18 on, of a sum 13."""
-        if self._opset >= (13 if operator == "ReduceSum" else 18):
+        if self.opset >= (13 if operator == "ReduceSum" else 18):
             return self.add(operator, x, self.number(axes, np.int64), output=output, keepdims=1)
         return self.add(operator, x, output=output, axes=axes, keepdims=1)
 

@@ -125,6 +125,24 @@ def _lp_normalization(node: onnx.NodeProto, build: Builder) -> None:
     build.add("Div", node.input[0], divisor, output=node.output[0])
 
 
+def _group_normalization(node: onnx.NodeProto, build: Builder) -> None:
+    """Before opset 21 a scale and a bias were a group's, then a channel's."""
+    options, shape = attributes(node), build.shape(node.input[0])
+    groups = options["num_groups"]
+    if not shape or build.dtype not in (np.float32, np.float64):
+        build.refuse("only float32 and float64 of known sizes are supported: Cast before it")
+    x = build.reshape(node.input[0], [shape[0], groups, -1])
+    centred = build.add("Sub", x, build.reduce("ReduceMean", x, [2]))
+    variance = build.reduce("ReduceMean", build.add("Mul", centred, centred), [2])
+    variance = build.add("Add", variance, build.number(options.get("epsilon", 1e-5)))
+    y = build.add("Div", centred, build.add("Sqrt", variance))
+    parts = groups if build.opset < 21 else shape[1]
+    y = build.reshape(y, [shape[0], parts, -1])
+    scale, bias = (build.reshape(name, [1, parts, 1]) for name in node.input[1:])
+    y = build.add("Add", build.add("Mul", y, scale), bias)
+    build.reshape(y, shape, output=node.output[0])
+
+
 EXPANSIONS: dict[str, Callable[[onnx.NodeProto, Builder], None]] = {
     "ArgMax": _arg,
     "ArgMin": _arg,
@@ -132,6 +150,7 @@ EXPANSIONS: dict[str, Callable[[onnx.NodeProto, Builder], None]] = {
     "Clip": _clip,
     "Div": _quotient,
     "Gelu": _gelu,
+    "GroupNormalization": _group_normalization,
     "LpNormalization": _lp_normalization,
     "Max": _extreme,
     "Min": _extreme,

@@ -16,7 +16,6 @@ _OPSET = 13
 _FUNCTIONS = (
     "AffineGrid",
     "CenterCropPad",
-    "GroupNormalization",
     "NegativeLogLikelihoodLoss",
     "SoftmaxCrossEntropyLoss",
 )
