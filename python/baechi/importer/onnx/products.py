@@ -48,6 +48,13 @@ def _einsum(node: onnx.NodeProto, build: Builder) -> None:
     build.again(node.input, node.output, equation=f"{equation}->{result}")
 
 
+def _quantized_matmul(node: onnx.NodeProto, build: Builder) -> None:
+    """torch-mlir's batches are wrong."""
+    if len(build.shape(node.input[0])) != 2 or len(build.shape(node.input[3])) != 2:
+        build.refuse("only matrices are multiplied: DequantizeLinear, MatMul, QuantizeLinear")
+    build.keep()
+
+
 def _slice(node: onnx.NodeProto, build: Builder) -> None:
     """Backwards by Gather: linalg's slices have positive steps."""
     shape = build.shape(node.input[0])
@@ -109,5 +116,6 @@ EXPANSIONS: dict[str, Callable[[onnx.NodeProto, Builder], None]] = {
     "Einsum": _einsum,
     "MatMul": _matmul,
     "Pad": _pad,
+    "QLinearMatMul": _quantized_matmul,
     "Slice": _slice,
 }
