@@ -26,6 +26,7 @@ sce_mean_weight_ii_3d simple_rnn_bidirectional simple_rnn_reverse slice_neg_step
 _REFUSED = {
     "det_2d": "Det",
     "gridsample_bicubic": "GridSample: mode 'cubic'",
+    "tfidfvectorizer_tf_only_bigrams_skip0": "TfIdfVectorizer: its counts are loops",
     "qlinearmatmul_3D_int8_float32": "QLinearMatMul: only matrices are multiplied",
     "nonzero_example": "NonZero: how",
 }

@@ -275,7 +275,7 @@ REFUSALS = {
     ),
     "newer": (
         model(28, "net (uint8[2] x) => (uint8[2] y) { y = Mod(x, x) }"),
-        "Mod in 'y/Mod': the operator of opset 28 is not supported: export the model for opset 24",
+        "Mod in 'y/Mod': the operator of opset 28 is not supported: export the model for opset 25",
     ),
     "groups": (
         model(

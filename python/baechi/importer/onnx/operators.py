@@ -17,7 +17,7 @@ from baechi.importer.onnx import numbers, products, recurrent, windows
 from baechi.importer.onnx.builder import Builder, Refused, attributes
 
 # Operators that a later opset changed may mean something else.
-_NEWEST = 24
+_NEWEST = 25
 # More largest elements are left to be reported.
 _MOST_PASSES = 64
 _ON_VALUES = "how large its result is depends on values, and sizes are fixed: use Where instead"
@@ -76,6 +76,10 @@ def _shape(value: onnx.ValueInfoProto) -> list[int]:
 
 def _of_values(node: onnx.NodeProto, build: Builder) -> None:
     build.refuse(_ON_VALUES)
+
+
+def _tf_idf(node: onnx.NodeProto, build: Builder) -> None:
+    build.refuse("its counts are loops over numbers: compute them before the model")
 
 
 def _reciprocal(node: onnx.NodeProto, build: Builder) -> None:
@@ -204,6 +208,7 @@ _EXPANSIONS: dict[str, Callable[[onnx.NodeProto, Builder], None]] = {
     "Reciprocal": _reciprocal,
     "Softsign": _softsign,
     "CumSum": _cumsum,
+    "TfIdfVectorizer": _tf_idf,
     "TopK": _topk,
     "ReverseSequence": _reverse_sequence,
     "MeanVarianceNormalization": _mean_variance_normalization,
